@@ -1,7 +1,7 @@
 /*
- * The archive of finished jobs: moving them from `jobs` to `history`, its partitions, and keys that become free. For
- * the dispatcher that keeps house. Each step is one short transaction over a bounded number of rows; it may be repeated
- * or cut off at any point. now_ms is MySQL's clock.
+ * The archive of finished jobs: moving them from `jobs` to `history`, its partitions, keys that become free,
+ * housekeeping. The housekeeper of a dispatcher calls these functions. Each step is one short transaction over a
+ * bounded number of rows; it may be repeated or interrupted at any point. now_ms is MySQL's clock.
  */
 #ifndef DT_JOB_ARCHIVE_H
 #define DT_JOB_ARCHIVE_H
@@ -13,7 +13,7 @@
 
 /* ---- partitions (archive_days.c) ---- */
 
-/* The partitions that there are, ascending, without the default partition (`rest` in SQL). A value; all zero = not read
+/* The partitions that exist, ascending, without the default partition (`rest` in SQL). A value; all zero = not read
  * yet. */
 #define DT_PARTITIONS_MAX 2048
 struct dt_partitions {
@@ -21,9 +21,9 @@ struct dt_partitions {
     size_t n;
     int32_t v[DT_PARTITIONS_MAX];
 };
-bool dt_partitions_have(const struct dt_partitions *parts, int32_t part); /* 0, the default partition, always */
-/* Where a job belongs that is archived now: YYYYMMDD of its purge_at, or YYYYMM if that is more than 400 days ahead,
- * or 0 (the default partition) if it is more than ten years ahead. */
+bool dt_partitions_have(const struct dt_partitions *parts, int32_t part); /* 0, the default partition, always exists */
+/* Returns the partition for a job that is archived now: YYYYMMDD of its purge_at, YYYYMM if that is more than 400
+ * days ahead, or 0 (the default partition) if it is more than ten years ahead. */
 int32_t dt_partition_of(int64_t purge_at_ms, int64_t now_ms);
 
 /* Partitions that jobs need. */
@@ -33,53 +33,56 @@ struct dt_wanted {
     size_t n;
 };
 
-/* Reads which there are, without looking at their rows. */
+/* Reads which exist, without looking at their rows. */
 DT_MUST_CHECK dt_status dt_store_partitions_read(dt_store *store, struct dt_partitions *out, struct dt_error *err);
 struct dt_tended {
     unsigned dropped;
-    bool more; /* others are to be dropped still */
+    bool more; /* more are still to be dropped */
 };
 /*
- * Makes those of `wanted` that are missing, drops some whose time is over (counting what they hold in removed_jobs) and
- * tells which there are then. BUSY: another process is at it, or readers are in the way; what was done is done. DDL: it
- * commits, and ends what prepared statements knew.
+ * Makes those of `wanted` that are missing, drops some whose time is over (counting their jobs in removed_jobs) and
+ * returns those that exist then. BUSY: another process does it, or readers are in the way; a part may be done. It runs
+ * DDL, which commits and invalidates prepared statements.
  */
 DT_MUST_CHECK dt_status dt_store_partitions_tend(dt_store *store, int64_t now_ms, const struct dt_wanted *wanted,
                                                  struct dt_partitions *partitions, struct dt_tended *done,
                                                  struct dt_error *err);
-/* Lists the partitions that jobs which finish on one of the next `days` days will need, by their topics' retentions. */
+/* Lists the partitions for jobs that finish on one of the next `days` days, by their topics' retentions. */
 DT_MUST_CHECK dt_status dt_store_partitions_ahead(dt_store *store, int64_t now_ms, unsigned days,
                                                   struct dt_wanted *wanted, struct dt_error *err);
 
 /* ---- archiving (archive_store.c) ---- */
 
-/* The memory of an archiver. All zero at first. */
+/* The state of an archiver. All zero at first. */
 struct dt_archiver {
     struct dt_partitions partitions;
     bool make_do;               /* jobs whose partition is missing go to the default partition */
     int64_t after_ms, after_id; /* the cursor in `jobs` */
-    int64_t default_id;         /* and in the default partition */
-    unsigned singly;            /* so many go one at a time, after one of a batch could not: it alone stays */
+    int64_t default_id;         /* the cursor in the default partition */
+    unsigned singly;            /* so many jobs are archived one at a time, since one of a batch failed: only that
+                                 * one stays */
 };
 struct dt_archived {
     size_t moved, removed;
     bool more;
-    struct dt_wanted wanted; /* partitions that were missing: then nothing was moved */
+    struct dt_wanted wanted; /* partitions that are missing: then nothing was moved */
 };
-/* Archives finished jobs whose leave_at has come, or removes them if purge_at has come, too. */
+/* Archives finished jobs whose leave_at has come, or removes them if purge_at has come too. */
 DT_MUST_CHECK dt_status dt_store_archive(dt_store *store, struct dt_archiver *archiver, int64_t now_ms, size_t limit,
                                          struct dt_archived *out, struct dt_error *err);
-/* Frees keys whose time is over; *done: how many. */
+/* Frees keys that jobs have had long enough; *done: how many. */
 DT_MUST_CHECK dt_status dt_store_free_keys(dt_store *store, int64_t now_ms, size_t limit, size_t *done,
                                            struct dt_error *err);
-/* Looks at some rows of the default partition: those that have a partition now move there, those whose retention is
- * over are removed. *done: how many did; the cursor goes round. */
+/* Looks at some rows of the default partition: moves those whose partition exists now, removes those whose retention
+ * is over. *done: how many; the cursor starts over at the end. */
 DT_MUST_CHECK dt_status dt_store_sort_default(dt_store *store, struct dt_archiver *archiver, int64_t now_ms,
                                               size_t limit, size_t *done, struct dt_error *err);
 
 /*
- * Where one job of history is. A statement that names its partitions has nothing to do with the others, so they are
- * read first (history_days), a few at a time, and given as parameters:
+ * ---- searching one job in history; for the store only ----
+ *
+ * If a statement names its partitions, the server reads no others. So they are read first (history_days), a few at a
+ * time, and passed as parameters:
  *
  *     struct dt_archive_search search = dt_archive_search_of(id);
  *     do {
@@ -88,7 +91,7 @@ DT_MUST_CHECK dt_status dt_store_sort_default(dt_store *store, struct dt_archive
  *             status = look(db, "… WHERE id = ? AND part IN (?,?,?,?,?,?,?,?)", search.params, DT_ARCHIVE_PARAMS, …);
  *     } while (dt_archive_search_more(&search, status));
  *
- * NOT_FOUND: nowhere. And its way back into `jobs`, if it is redriven. For store/ only.
+ * NOT_FOUND: history has no such job.
  */
 
 #define DT_ARCHIVE_PARTITIONS 8
@@ -96,42 +99,37 @@ DT_MUST_CHECK dt_status dt_store_sort_default(dt_store *store, struct dt_archive
 
 struct dt_archive_search {
     struct dt_param params[DT_ARCHIVE_PARAMS]; /* the id and its next partitions */
-    size_t n;                                  /* so many of them */
-    int64_t after;                             /* those up to here were looked into */
-    bool with_default, again;                  /* the default partition was among them; it is the second search */
+    size_t n;                                  /* how many partitions are set */
+    int64_t after;                             /* partitions up to this one were searched */
+    bool with_default, again;                  /* the default partition was searched; it is the second search */
 };
 
 /* Begins a search. */
 struct dt_archive_search dt_archive_search_of(int64_t id);
 /* Reads the next partitions into the parameters. NOT_FOUND: there are no more. */
 DT_MUST_CHECK dt_status dt_archive_search_next(dt_db *db, struct dt_archive_search *search, struct dt_error *err);
-/* After the look that ended with `status`: is there more to look into? */
+/* After a query that ended with `status`: says whether there is more to search. */
 bool dt_archive_search_more(struct dt_archive_search *search, dt_status status);
 
-/* Puts a dead job that is in history into `jobs` again, with its attempts, inside the caller's transaction: still dead,
- * and locked. BUSY: it left history meanwhile. */
+/* Moves a dead job from history back to `jobs`, with its attempts, inside the caller's transaction: still dead, and
+ * locked. BUSY: it left history meanwhile. */
 DT_MUST_CHECK dt_status dt_archive_bring_back(dt_db *db, const struct dt_job *job, int64_t now_ms,
                                               struct dt_error *err);
 
 /*
- * Housekeeping in bounded steps, for the dispatcher that keeps house: rows of `jobs` whose day has come are indexed by
- * their exact time, jobs that a manual edit ended are counted, notices that no process sends are removed. A step reads
- * at most `limit` rows. *done: the number of rows that it found; 0: nothing is left to do now.
+ * ---- housekeeping; *done: the number of rows that were found, 0 = nothing is left to do now ----
  */
 
-/* Sets `near` in far rows whose day has come (now_ms: MySQL's clock). Ends what a manual edit ended: its row gets the
- * status of the attempt and the times at which it leaves, and is counted in its new state. *done: the larger of both
- * numbers. */
+/* Sets `near` in far rows whose day has come. Completes rows that a manual edit ended: sets the status of the
+ * attempt and the times of archiving, and counts them in their new state. *done: the larger of both numbers. */
 DT_MUST_CHECK dt_status dt_store_promote(dt_store *store, int64_t now_ms, size_t limit, size_t *done,
                                          struct dt_error *err);
-/* Removes notices that were made before before_ms: dead letters of an installation whose Kafka was taken away. */
+/* Removes notices that were made before before_ms: dead letters of an installation that no longer has a Kafka. */
 DT_MUST_CHECK dt_status dt_store_give_up_notices(dt_store *store, int64_t before_ms, size_t limit, size_t *done,
                                                  struct dt_error *err);
 
-/* ---- inside a transaction; for store/ only ---- */
-
-/* Ends those of the jobs (a JSON list of ids) that a manual edit ended and that are not counted yet: see
- * dt_store_promote. The arena has the topics that counts names. */
+/* Does the second part of dt_store_promote for these jobs (a JSON list of ids), in the caller's transaction. The
+ * arena has the topics that counts names. */
 DT_MUST_CHECK dt_status dt_edited_end(dt_db *db, const struct dt_config *config, struct dt_str ids,
                                       struct dt_counts *counts, struct dt_arena *arena, struct dt_error *err);
 

@@ -1,18 +1,18 @@
 /*
- * The partitions of history: which there are, making those that are wanted, dropping those whose day (or month) is
- * over.
+ * The partitions of history: which exist, making those that are wanted, dropping those whose day or month is over; and
+ * the search for one archived job in them.
  *
- * A partition is named by a number (history.part), which says when its jobs are to be removed: YYYYMMDD, on that day;
- * YYYYMM, in that month (of jobs whose removal was more than DAYS_AHEAD days ahead when they left `jobs`); 0 is
- * the default partition `rest`, for jobs that are kept longer than YEARS_AHEAD years, or whose own partition was not
- * there. They are LIST partitions, so each can be made at any time and in an instant, whatever
- * lies in the others: nothing is ever split or copied.
+ * The number of a partition (history.part) says when its jobs are removed: YYYYMMDD, on that day; YYYYMM, in that month
+ * (for jobs whose removal was more than DAYS_AHEAD days ahead when they left `jobs`); 0 is the default partition
+ * `rest`, for jobs that are kept longer than YEARS_AHEAD years, or whose own partition did not exist. They are LIST
+ * partitions, so each can be made at any time and at once: nothing is ever split or copied.
  *
- * Invariants: a partition is in history only while history_attempts has it, too (made there first, dropped there last),
- * so that who finds it in history can write both; what a partition held counts as removed before it is dropped, by
- * history_counts, in one transaction that is repeated harmlessly; only one session at a time changes partitions, by a
- * lease that lasts longer than the server lets such a transaction idle (leases.h); and none waits long for readers
- * that are in its way (lock_wait_timeout): it tries again later.
+ * Invariants:
+ * - A partition is in history only while history_attempts has it too (made there first, dropped there last), so that a
+ *   job of a partition can be written to both.
+ * - Before a partition is dropped, its jobs count as removed, by history_counts, in a transaction that may be repeated.
+ * - One session at a time changes partitions, under a lease that lasts longer than the server lets such a transaction
+ *   idle (work_lease.h). If readers are in its way, it does not wait long (lock_wait_timeout) and tries again later.
  */
 #include <stdio.h>
 #include <stdlib.h>
@@ -28,11 +28,9 @@
 #define LEASE_MS    INT64_C(60000)
 #define DAYS_AHEAD  400
 #define YEARS_AHEAD 10
-#define MARGIN_MS   60000 /* a partition stays for so long after its end, for archivers whose clocks are behind */
+#define MARGIN_MS   60000 /* a partition is kept that long after its end, for archivers with slow clocks */
 #define DROPS_MAX   4     /* partitions that one call drops */
 #define FIRST_DAY   1000000
-
-/* ---- numbers ---- */
 
 static int32_t digits(const char *text, size_t n)
 {
@@ -53,7 +51,7 @@ int32_t dt_partition_of(int64_t purge_at_ms, int64_t now_ms)
     return days > DAYS_AHEAD ? digits(text, 7) : digits(text, 10);
 }
 
-/* The end of the partition's day or month, exclusive; INT64_MAX for `rest`, and for a number that names neither. */
+/* The end of the partition's day or month, exclusive; INT64_MAX for `rest`, and for other numbers. */
 static int64_t end_of(int32_t part)
 {
     char text[40];
@@ -82,15 +80,13 @@ bool dt_partitions_have(const struct dt_partitions *parts, int32_t part)
     return part == 0 || (parts->n && bsearch(&part, parts->v, parts->n, sizeof(*parts->v), by_number));
 }
 
-static void add(struct dt_partitions *parts, int32_t part)
+static void add_number(struct dt_partitions *parts, int32_t part)
 {
     if (parts->n < DT_PARTITIONS_MAX && !dt_partitions_have(parts, part)) {
         parts->v[parts->n++] = part;
         qsort(parts->v, parts->n, sizeof(*parts->v), by_number);
     }
 }
-
-/* ---- reading ---- */
 
 static dt_status read_numbers(dt_db *db, const char *sql, struct dt_partitions *out, struct dt_error *err)
 {
@@ -114,8 +110,6 @@ dt_status dt_store_partitions_read(dt_store *store, struct dt_partitions *out, s
     out->read = status == DT_OK;
     return status;
 }
-
-/* ---- changing, under the lease ---- */
 
 struct tending {
     dt_store *store;
@@ -147,7 +141,7 @@ static dt_status drop_part(struct tending *t, int32_t part)
         status = dt_db_begin(t->db, t->err);
     if (status != DT_OK)
         return status;
-    /* What it holds counts as removed. Its rows are not shown any more, nor looked for. */
+    /* Count its jobs as removed. From here on its rows are not found any more. */
     status = dt_db_run(t->db, dt_sql_count_dropped, params, NULL, t->err);
     if (status == DT_OK)
         status = dt_db_run(t->db, dt_sql_delete_dropped_counts, params, NULL, t->err);
@@ -163,7 +157,7 @@ static dt_status drop_part(struct tending *t, int32_t part)
 }
 
 /* Drops the partitions whose day or month is over; *more: there are more than one call drops. The numbers come from
- * `history`, `history_attempts` and the counters, because a drop that was interrupted leaves some of the three. */
+ * `history`, `history_attempts` and the counters, because an interrupted drop leaves some of the three. */
 static dt_status drop_ended(struct tending *t, bool *more)
 {
     struct dt_partitions *all = malloc(sizeof(*all));
@@ -171,9 +165,9 @@ static dt_status drop_ended(struct tending *t, bool *more)
         return dt_fail(t->err, DT_NOMEM, "out of memory");
     dt_status status = read_numbers(t->db, dt_sql_select_counted_partitions, all, t->err);
     for (size_t i = 0; i < t->parts->n; i++)
-        add(all, t->parts->v[i]);
+        add_number(all, t->parts->v[i]);
     for (size_t i = 0; i < t->attempts->n; i++)
-        add(all, t->attempts->v[i]);
+        add_number(all, t->attempts->v[i]);
     for (size_t i = 0; status == DT_OK && !*more && i < all->n; i++) {
         if (end_of(all->v[i]) >= t->now_ms - MARGIN_MS)
             continue;
@@ -200,7 +194,7 @@ static dt_status tend_leased(struct tending *t, const int32_t *wanted, size_t n,
         if (status == DT_OK)
             status = alter(t, "history", true, wanted[i]);
         if (status == DT_OK)
-            add(t->parts, wanted[i]);
+            add_number(t->parts, wanted[i]);
     }
     if (status == DT_OK)
         status = drop_ended(t, more);
@@ -234,8 +228,6 @@ dt_status dt_store_partitions_tend(dt_store *store, int64_t now_ms, const struct
     return status;
 }
 
-/* ---- ahead of time ---- */
-
 dt_status dt_store_partitions_ahead(dt_store *store, int64_t now_ms, unsigned days, struct dt_wanted *wanted,
                                     struct dt_error *err)
 {
@@ -260,9 +252,11 @@ dt_status dt_store_partitions_ahead(dt_store *store, int64_t now_ms, unsigned da
 }
 
 /*
- * See archive.h. A row of the default partition moves to its own at some time, which may be one that was not
- * known when the search began; so where the default partition was among them and nothing was found, the search is done
- * once more. All other rows stay where they are until they are driven back or their partition is dropped.
+ * ---- searching one job; see archive.h ----
+ *
+ * A row of the default partition may move at any time to a partition that the search did not know when it began. So if
+ * the default partition was searched and the job was not found, the search is done again, once. All other rows stay in
+ * their partition until they are redriven or it is dropped.
  */
 
 #define BEFORE_ALL (-1)
@@ -314,7 +308,7 @@ dt_status dt_archive_bring_back(dt_db *db, const struct dt_job *job, int64_t now
     bool found = false;
     dt_status status;
     dt_assert(job->state == DT_DEAD);
-    do { /* finds the row, without a lock on it yet */
+    do { /* finds the row, without locking it */
         status = dt_archive_search_next(db, &search, err);
         if (status == DT_OK)
             status = dt_db_read_number(db, dt_sql_select_archived_part,
@@ -325,11 +319,11 @@ dt_status dt_archive_bring_back(dt_db *db, const struct dt_job *job, int64_t now
     if (status == DT_OK)
         status = dt_db_read_number(db, dt_sql_lock_archived_job, DT_PARAMS(id, DT_P_INT(part), DT_P_INT(now_ms)),
                                    &found, &key_until_ms, err);
-    if (status == DT_NOT_FOUND || (status == DT_OK && !found)) /* driven back, or sorted into its partition */
+    if (status == DT_NOT_FOUND || (status == DT_OK && !found)) /* redriven, or moved to its partition */
         return dt_fail(err, DT_BUSY, "job %lld left history meanwhile", (long long)job->id);
     for (size_t i = 0; status == DT_OK && i < sizeof(steps) / sizeof(*steps); i++)
         status = dt_db_run(db, steps[i], DT_PARAMS(id, DT_P_INT(part)), NULL, err);
-    /* A live job has its key again, unless another job took it meanwhile. */
+    /* A live job gets its key back, unless another job has it by now. */
     if (status == DT_OK && job->key.p)
         status = dt_db_run(db, dt_sql_delete_key_end, DT_PARAMS(DT_P_INT(key_until_ms), id), NULL, err);
     if (status == DT_OK && job->key.p)

@@ -1,23 +1,25 @@
 /*
- * The archiver: finished jobs move from `jobs` to `history` with their attempts, or are removed where their retention
- * is over; their keys become free in the order of key_ends; the default partition (`rest`) is sorted into the others.
+ * The archiver: finished jobs move from `jobs` to `history` with their attempts, or are removed if their retention is
+ * over; keys become free in the order of key_ends; rows of the default partition (`rest`) move to their own partitions.
+ * And housekeeping: rows that come near get their exact place in the due index, and manual edits that ended something
+ * are counted. Each step can be repeated or interrupted at any point.
  *
  * A batch of the archiver, whatever its size:
  *
- *     whose leave_at has come, in this order              SELECT, no locks
- *     BEGIN; lock them in order of ids, passing by what others hold, everything looked at again
- *     what is still in flight stays                       SELECT shards.inflight, as committed now
+ *     jobs whose leave_at has come, in this order         SELECT, no locks
+ *     BEGIN; lock them in order of ids, skip locked rows, check everything again
+ *     attempts in flight stay                             SELECT shards.inflight, as committed now
  *     attempts, rows and keys' ends to history            INSERT … SELECT (attempts and keys only if there are any)
- *     attempts, keys and rows away                        DELETE (attempts, and keys of removed jobs, if any)
- *     history_days                                        one row a home day and partition
- *     history_counts, removed_jobs                        one row a topic, state and partition
+ *     delete attempts, keys and rows                      DELETE (attempts, and keys of removed jobs, if any)
+ *     history_days                                        one row for each home day and partition
+ *     history_counts, removed_jobs                        one row for each topic, state and partition
  *     job_counts, COMMIT
  *
- * Invariants: a job is in `jobs` or in `history`, never in both and never in neither, killed at whatever point; a job
- * whose notice waits in the outbox, or whose attempt is still in flight, is needed where it is and stays; so does one
- * that was made less than YOUNG_MS ago (whoever lost the answer of its COMMIT reads it back by id, and a server that
- * comes late to that INSERT must find the id taken). What stays behind is passed by, and met again when the cursor
- * starts over: it holds up nobody. Two archivers at once lock the same rows in the same order and pass each other by.
+ * Invariants: a job is in `jobs` or in `history`, never in both or in neither, wherever the process is killed. A job
+ * stays if its notice waits in the outbox or its attempt is in flight. So does a job that was made less than YOUNG_MS
+ * ago: a process that lost the answer of its COMMIT reads it back by id, and a server that runs that INSERT late must
+ * find the id taken. A job that stays is skipped, and found again when the cursor starts over: it delays no other. Two
+ * archivers lock the same rows in the same order and skip each other's.
  */
 #include <stdlib.h>
 
@@ -36,14 +38,14 @@
 #ifndef YOUNG_MS
 #define YOUNG_MS 30000
 #endif
-#define TRIES_MAX 10000 /* archived attempts that move in one transaction, unless one job has more */
+#define TRIES_MAX 10000 /* archived attempts that one transaction moves, unless one job has more */
 
 struct finished_job {
     int64_t id;
     struct dt_str topic;
     enum dt_job_state state;
-    int32_t part; /* where it goes */
-    bool removed; /* its retention is over: it goes nowhere */
+    int32_t part; /* its partition in history */
+    bool removed; /* its retention is over: it is deleted */
     bool keyed;
     int64_t tries; /* archived attempts */
     int64_t key_until_ms, purge_at_ms;
@@ -60,16 +62,14 @@ struct archiving {
     struct finished_job *v; /* in order of ids until they are counted */
     size_t n;
     bool moved_keyed, moved_retried, removed_keyed, retried;
-    bool cut;                 /* some of the candidates are for the next batch */
+    bool cut;                 /* some candidates are left for the next batch */
     struct dt_strbuf ids;     /* all of them, [id,...] */
     struct dt_strbuf moved;   /* [[id,part,key_until,purge_at],...] */
     struct dt_strbuf removed; /* [id,...] */
 };
 
-/* ---- which jobs ---- */
-
-/* From the cursor on; at the end it starts over. */
-static dt_status select_due(struct archiving *a, size_t limit, struct dt_strbuf *ids, size_t *n)
+/* Reads candidates from the cursor on; at the end the cursor starts over. */
+static dt_status select_candidates(struct archiving *a, size_t limit, struct dt_strbuf *ids, size_t *n)
 {
     struct dt_archiver *m = a->archiver;
     dt_status status = dt_db_query(a->db, dt_sql_select_to_archive,
@@ -91,8 +91,8 @@ static dt_status select_due(struct archiving *a, size_t limit, struct dt_strbuf 
     return status == DT_OK && ids->failed ? DT_NOMEM : status;
 }
 
-/* Locks those that may be archived still; the others are left alone. If jobs were tried thousands of times it takes
- * fewer, so that the batch stays short. */
+/* Locks those that may still be archived. If jobs were tried thousands of times, it takes fewer, so that the
+ * transaction stays short. */
 static dt_status lock_finished(struct archiving *a, struct dt_str candidates, size_t n)
 {
     const dt_db *db = a->db;
@@ -124,9 +124,9 @@ static dt_status lock_finished(struct archiving *a, struct dt_str candidates, si
     return status == DT_OK ? end : status;
 }
 
-/* A job that was finished while its attempt is still in flight is needed for sending: it stays until that is settled.
- * Read after the rows were locked, as committed now. */
-static dt_status spare_in_flight(struct archiving *a)
+/* Leaves out jobs that were finished while their attempt is in flight: sending it needs their rows. The lists are
+ * read after the rows were locked, as committed now. */
+static dt_status leave_out_in_flight(struct archiving *a)
 {
     struct dt_inflight list = {0};
     dt_status status = dt_db_query(a->db, dt_sql_select_lists_in_flight, DT_NO_PARAMS, a->err);
@@ -146,9 +146,7 @@ static dt_status spare_in_flight(struct archiving *a)
     return status == DT_OK ? end : status;
 }
 
-/* ---- where to ---- */
-
-/* A job without a partition makes it wanted, or goes to the default partition if there is none to be had. */
+/* If a job's partition does not exist, it is wanted, or the job goes to the default partition if `make_do`. */
 static void choose_parts(struct archiving *a)
 {
     struct dt_wanted *wanted = &a->out->wanted;
@@ -166,7 +164,7 @@ static void choose_parts(struct archiving *a)
     }
 }
 
-static dt_status list_all(struct archiving *a)
+static dt_status list_chosen(struct archiving *a)
 {
     struct dt_strbuf *moved = &a->moved;
     dt_json_begin_array(moved, NULL);
@@ -197,8 +195,6 @@ static dt_status list_all(struct archiving *a)
     return a->ids.failed || a->removed.failed || moved->failed ? DT_NOMEM : DT_OK;
 }
 
-/* ---- writing ---- */
-
 static dt_status run_list(struct archiving *a, const char *sql, const struct dt_strbuf *list, size_t rows)
 {
     uint64_t affected = 0;
@@ -208,8 +204,6 @@ static dt_status run_list(struct archiving *a, const char *sql, const struct dt_
             dt_fail(a->err, DT_INTERNAL, "%llu of %zu locked jobs were archived", (unsigned long long)affected, rows);
     return status;
 }
-
-/* ---- counting ---- */
 
 static int by_count(const void *a, const void *b)
 {
@@ -224,8 +218,8 @@ static int by_count(const void *a, const void *b)
     return order;
 }
 
-/* In the order of the tables' keys, so that two archivers do not wait for each other in a circle. */
-static dt_status count(struct archiving *a)
+/* Counts in the order of the tables' keys, so that two archivers do not deadlock. */
+static dt_status count_archived(struct archiving *a)
 {
     enum { MOVED_COLUMNS = 4, REMOVED_COLUMNS = 2 };
     qsort(a->v, a->n, sizeof(*a->v), by_count);
@@ -260,8 +254,6 @@ static dt_status count(struct archiving *a)
     return status;
 }
 
-/* ---- where they can be found ---- */
-
 struct day {
     int32_t home, part;
 };
@@ -275,8 +267,8 @@ static int by_day(const void *a, const void *b)
     return (x->part > y->part) - (x->part < y->part);
 }
 
-/* Notes where they are, each home day and partition once, in the order of the table's key. What is noted stays: it may
- * have another job of that day. */
+/* Notes their home days and partitions, each pair once, in the order of the table's key. Notes are never taken back,
+ * since another job may need them. */
 static dt_status note_days(dt_db *db, struct dt_arena *arena, const struct finished_job *v, size_t n,
                            struct dt_error *err)
 {
@@ -299,11 +291,9 @@ static dt_status note_days(dt_db *db, struct dt_arena *arena, const struct finis
     return noted ? dt_db_run_many(db, dt_sql_note_day, (struct dt_param_rows){params, 2, noted}, NULL, err) : DT_OK;
 }
 
-/* ---- a batch ---- */
-
 static dt_status archive_locked(struct archiving *a)
 {
-    dt_status status = list_all(a);
+    dt_status status = list_chosen(a);
     if (status == DT_OK && a->moved_retried)
         status = run_list(a, dt_sql_archive_attempts, &a->moved, 0);
     if (status == DT_OK && a->out->moved)
@@ -320,7 +310,7 @@ static dt_status archive_locked(struct archiving *a)
         status = run_list(a, dt_sql_delete_jobs, &a->ids, a->n);
     if (status == DT_OK)
         status = note_days(a->db, &a->arena, a->v, a->n, a->err);
-    return status == DT_OK ? count(a) : status;
+    return status == DT_OK ? count_archived(a) : status;
 }
 
 static dt_status archive_batch(struct archiving *a, struct dt_str candidates, size_t n)
@@ -331,7 +321,7 @@ static dt_status archive_batch(struct archiving *a, struct dt_str candidates, si
         return status;
     status = lock_finished(a, candidates, n);
     if (status == DT_OK && a->n)
-        status = spare_in_flight(a);
+        status = leave_out_in_flight(a);
     if (status == DT_OK)
         choose_parts(a);
     if (status != DT_OK || !a->n || a->out->wanted.n) {
@@ -348,7 +338,7 @@ static dt_status archive_batch(struct archiving *a, struct dt_str candidates, si
     return status;
 }
 
-/* A batch from the cursor on; *n: the candidates. */
+/* Archives a batch from the cursor on; *n: the candidates. */
 static dt_status archive_some(struct archiving *a, size_t limit, size_t *n)
 {
     struct dt_strbuf candidates;
@@ -357,7 +347,7 @@ static dt_status archive_some(struct archiving *a, size_t limit, size_t *n)
     if (status == DT_OK && !a->archiver->partitions.read)
         status = dt_store_partitions_read(a->store, &a->archiver->partitions, a->err);
     if (status == DT_OK)
-        status = select_due(a, limit, &candidates, n);
+        status = select_candidates(a, limit, &candidates, n);
     if (status == DT_OK && *n)
         status = archive_batch(a, dt_strbuf_str(&candidates), *n);
     dt_strbuf_clear(&candidates);
@@ -380,11 +370,11 @@ dt_status dt_store_archive(dt_store *store, struct dt_archiver *archiver, int64_
     dt_strbuf_init(&a.removed);
     dt_status status = archive_some(&a, archiver->singly ? 1 : limit, &n);
     const bool cut = a.cut && out->moved + out->removed > 0;
-    /* One that history has already (ids that were given out twice) must not keep its whole batch: it stays, and is
-     * reported each time that it is met. */
+    /* A job that history already has (an id that was given out twice) must not block its whole batch: it stays, and
+     * is reported each time. */
     const bool at_fault = status == DT_EXISTS || status == DT_INVALID;
     const bool passed = status == DT_OK ? !out->wanted.n && !cut : at_fault && n <= 1;
-    if (!passed) { /* the same again, once the partitions are there; or what is left of them */
+    if (!passed) { /* the same batch again, once the partitions exist; or the rest of it */
         archiver->after_ms = before_ms;
         archiver->after_id = before_id;
     }
@@ -392,7 +382,7 @@ dt_status dt_store_archive(dt_store *store, struct dt_archiver *archiver, int64_
         archiver->singly--;
     out->more |= cut;
     if (status != DT_OK) {
-        archiver->partitions.read = false; /* perhaps a partition is not there any more */
+        archiver->partitions.read = false; /* a partition may have been dropped */
         if (at_fault && !passed)
             archiver->singly = (unsigned)limit;
         *out = (struct dt_archived){.more = archiver->singly > 0};
@@ -404,9 +394,7 @@ dt_status dt_store_archive(dt_store *store, struct dt_archiver *archiver, int64_
     return status;
 }
 
-/* ---- keys ---- */
-
-/* A job that is driven back takes its row of key_ends away: locked first, so that a live job never loses its key. */
+/* The rows of key_ends are locked first, since a redrive deletes the job's row: so a live job never loses its key. */
 dt_status dt_store_free_keys(dt_store *store, int64_t now_ms, size_t limit, size_t *done, struct dt_error *err)
 {
     static const char *const steps[] = {dt_sql_delete_ended_keys, dt_sql_delete_ended_command_ids,
@@ -436,14 +424,13 @@ dt_status dt_store_free_keys(dt_store *store, int64_t now_ms, size_t limit, size
 
 /* ---- the default partition ---- */
 
-/* The rows that are looked at in one step. */
 struct sorting {
     dt_db *db;
     struct dt_archiver *archiver;
     int64_t now_ms;
     size_t limit;
     struct dt_arena arena;
-    /* Room for `limit`: jobs that do not stay where they are; `part` is where they belong now. */
+    /* room for `limit`: jobs that do not stay where they are; `part` is their partition now */
     struct finished_job *v;
     size_t n;
     struct dt_error *err;
@@ -481,7 +468,7 @@ static dt_status move_unsorted(dt_db *db, const struct finished_job *r, struct d
     dt_status status = r->removed
                            ? dt_db_run(db, dt_sql_delete_from_default, (struct dt_params){&to[1], 1}, &changed, err)
                            : dt_db_run(db, dt_sql_move_from_default, (struct dt_params){to, 2}, &changed, err);
-    if (status != DT_OK || changed == 0) /* driven back meanwhile */
+    if (status != DT_OK || changed == 0) /* redriven meanwhile */
         return status;
     status = r->removed ? dt_db_run(db, dt_sql_delete_attempts_from_default, (struct dt_params){&to[1], 1}, NULL, err)
                         : dt_db_run(db, dt_sql_move_attempts_from_default, (struct dt_params){to, 2}, NULL, err);
@@ -510,7 +497,7 @@ dt_status dt_store_sort_default(dt_store *store, struct dt_archiver *archiver, i
         status = dt_db_begin(s.db, err);
         for (size_t i = 0; status == DT_OK && i < s.n; i++)
             status = move_unsorted(s.db, &s.v[i], err);
-        if (status == DT_OK) /* one that was driven back meanwhile is noted, too: that costs a look in vain */
+        if (status == DT_OK) /* a job that was redriven meanwhile is noted too: that costs one search */
             status = note_days(s.db, &s.arena, s.v, s.n, err);
         status = dt_store_commit(s.db, status, err);
     }
@@ -520,12 +507,11 @@ dt_status dt_store_sort_default(dt_store *store, struct dt_archiver *archiver, i
 }
 
 /*
- * Housekeeping in bounded steps: what comes near is indexed exactly, what manual edits ended is counted. Each step can
- * be repeated or cut off at any point. What leaves `jobs` is archiver.c's.
+ * ---- housekeeping ----
  *
- * If a manual edit ends an attempt or a job, its row still has the attempt_status `dispatched` or leave_at 0: only we
- * write those. The due index has such rows in one place (band 2, key 0). Until they are counted here they count as
- * before the edit, for the audit as well: so an edit is counted once.
+ * If a manual edit ends an attempt or a job, its row still has the attempt_status `dispatched` or leave_at 0, since
+ * only we write those. The due index has such rows in one place (band 2, key 0). Until they are counted here, they
+ * count as before the edit, also for the audit: so an edit is counted once.
  */
 
 dt_status dt_edited_end(dt_db *db, const struct dt_config *config, struct dt_str ids, struct dt_counts *counts,
@@ -544,7 +530,7 @@ dt_status dt_edited_end(dt_db *db, const struct dt_config *config, struct dt_str
         status = topic.p ? dt_row_state(db, 2, &is) : dt_fail(err, DT_NOMEM, "out of memory");
         if (status != DT_OK)
             break;
-        /* Not a move: figures have what callers and consumers did. */
+        /* Not dt_counts_move: figures count what callers and consumers did. */
         const enum dt_job_state was = attempted ? DT_DISPATCHED : lived ? DT_SCHEDULED : is;
         dt_counts_add(counts, topic, dt_count_piece(id), (int)was, -1);
         dt_counts_add(counts, topic, dt_count_piece(id), (int)is, 1);

@@ -1,6 +1,19 @@
 /*
- * The filter of a list as parameters of its statements: see list_page.h. Each condition has an off position, so that
- * the statements are the same whatever is asked for.
+ * Pages of jobs: by id, by key (if a key or a prefix of keys is given), or by time.
+ *
+ * A page costs a bounded number of rows, whatever the filter and the table. It reads *windows*: ranges of the primary
+ * key (of `jobs` and `history`, or of `job_keys`) or of the due index with a known number of rows, each larger than the
+ * one before, until the page is full, SCAN_ROWS rows were read, or the table ends:
+ *
+ *     after ──window──▶ end ──window──▶ end … ▶ full (rows or bytes): the cursor is the last job of the page
+ *                                            ▶ bound: the cursor is the end of the last window
+ *                                            ▶ table's end: no cursor
+ *
+ * Finished jobs are in `jobs` or in `history`. Each statement reads both at one time, merged, so that a job that moves
+ * is found once; it does not read history if only live jobs are wanted.
+ *
+ * Invariants: by id and by key, rows ascend, each at most once; a cursor never goes back; nothing is locked. Statements
+ * name their indexes, because the optimizer was seen to choose others.
  */
 #include "base/assert.h"
 #include "base/clock.h"
@@ -11,25 +24,16 @@
 #include "mysql/walk.h"
 #include "store/store_internal.h"
 
-/*
- * A page of a list of jobs while it is being filled: the parts that are the same for every kind of window. For
- * store/list/ only.
- *
- * A window is a range of an index that holds a known number of rows. list_store.c finds windows by id and by key, and
- * reads them all; list_store.c finds those of the due index, and of the dead in history. Functions fill in p->err when
- * they fail.
- */
-
 /* The index that a window is a range of. */
 enum range { RANGE_IDS, RANGE_KEYS, RANGE_BEHIND_DUE, RANGE_BETWEEN_DUE, RANGE_ARCHIVED, RANGE_DEAD };
 #define RANGES (RANGE_DEAD + 1)
 
-/* No end (absent, INT64_MAX): to the end of the range. */
+/* An absent end, or INT64_MAX, is the end of the range. */
 struct window {
     enum range range;
     int64_t rows, end_id, end_due_ms;
     struct dt_str end_key;
-    bool cut; /* the range goes on behind the window */
+    bool cut; /* the range continues after the window */
 };
 
 enum { LIST_FILTER_PARAMS = 24, LIST_ARCHIVED_PARAMS = 21 }; /* finished jobs have no due time */
@@ -45,7 +49,7 @@ struct page {
     struct dt_list_place *places; /* of each job of a list by time */
     size_t n, part;               /* rows to ask for */
     size_t bytes, largest;        /* of the rows */
-    int64_t after_id;             /* the cursor: everything up to it was looked at */
+    int64_t after_id;             /* the cursor: everything up to it was read */
     struct dt_str after_key;
     struct dt_list_place place;
     int64_t looked_at;
@@ -53,15 +57,7 @@ struct page {
     struct dt_error *err;
 };
 
-/* Sets p->where, and the texts that it points to (list_store.c). */
-DT_MUST_CHECK dt_status dt_list_set_filter(struct page *p);
-
-/* The next window of a list by time (list_store.c). */
-DT_MUST_CHECK dt_status dt_list_find_times(struct page *p, struct window *w);
-/* Adds the parameters that say which range the window of a list by time is; returns how many. */
-size_t dt_list_times_params(const struct page *p, const struct window *w, struct dt_param *params);
-/* Goes on behind a window that was read whole. False: nothing lies behind it. */
-bool dt_list_pass_times(struct page *p, const struct window *w);
+/* ---- the filter: each condition can be switched off, so that the statements do not depend on it ---- */
 
 static bool is_topic_text(struct dt_str s)
 {
@@ -74,7 +70,7 @@ static bool is_topic_text(struct dt_str s)
     return s.n > 0;
 }
 
-/* "^(a|b\.c)"; a prefix that no topic can start with matches nothing and is left out. */
+/* "^(a|b\.c)"; a prefix that no topic can start with is left out. */
 static void format_topics(struct page *p)
 {
     const struct dt_list_filter *f = p->filter;
@@ -109,13 +105,13 @@ static struct dt_param *add_text(struct dt_param *at, struct dt_str text, unsign
     return at;
 }
 
-dt_status dt_list_set_filter(struct page *p)
+/* Sets p->where, and the texts that it points to. */
+static dt_status set_filter(struct page *p)
 {
     const struct dt_list_filter *f = p->filter;
     if (f->bound)
         format_topics(p);
-    /* The end of the range of keys: after all that have the prefix; or after the one key, at the lowest text above
-     * it. */
+    /* The end of the range of keys: above all with the prefix, or the lowest text above the one key. */
     for (size_t i = 0; i < f->key.n; i++)
         dt_strbuf_addf(&p->key_end, "%02X", (unsigned char)f->key.p[i]);
     if (f->key.p)
@@ -143,21 +139,19 @@ dt_status dt_list_set_filter(struct page *p)
 }
 
 /*
- * Windows of a list by time, which walks the due index: see list_page.h.
+ * ---- windows of a list by time, which walks the due index ----
  *
- *     due       near and offered to who pops (exact times) ──▶ far (by day, and by id within it)
- *     finished  those that leave late ──▶ those that leave soon ──▶ history, by id
- *     dead      those that leave late ──▶ history, by when they died ──▶ those that leave soon
+ *     due       near and offered to pops (exact times) ──▶ far (by day, and by id within it)
+ *     finished  jobs that leave late ──▶ jobs that leave soon ──▶ history, by id
+ *     dead      jobs that leave late ──▶ history, by when they died ──▶ jobs that leave soon
  *
- * Each part of `jobs` is a range of one band of the index, in its order, or of two, whose orders are merged: a window
- * ends where the nearer of theirs does, so that it has at most a window's rows of each. A value of the index may be
- * one job's or a million's (a day of the far band), so a part is walked in two kinds of windows that take turns:
- * what is left *behind* a place within one value, by id, and what lies *between* that value and one some rows on,
- * which is the next place. Dead jobs stay in the table for longer than others, so they are mostly alone among those
- * that leave late.
+ * Each part of `jobs` is a range of one band of the index, or of two bands, whose orders are merged: then a window ends
+ * at the nearer of both ends, so that it has at most a window's rows of each. One value of the index may have one job
+ * or a million (a day of the far band). So two kinds of windows take turns: the rows *behind* a place within one value,
+ * by id, and the rows *between* that value and one some rows on, which is the next place. Dead jobs stay in the table
+ * for longer than others, so jobs that leave late are mostly dead ones.
  *
- * place.due_ms: the value that was reached, or when the last job died; place.id: how far within it, -1 when it is
- * done.
+ * place.due_ms: the value that was reached, or when the last job died; place.id: how far within it, -1 at its end.
  */
 
 #define DAY_MS        86400000
@@ -173,13 +167,13 @@ enum part { BEGINS, NEAR, FAR, LEAVE_LATE, LEAVE_SOON, ARCHIVED, OVER, ARCHIVED_
 static const enum part next_part[] = {
     [NEAR] = FAR, [FAR] = OVER, [LEAVE_LATE] = LEAVE_SOON, [LEAVE_SOON] = ARCHIVED, [ARCHIVED] = OVER};
 
-/* A part of one band names it twice. */
+/* A part with one band has it twice. */
 static const int64_t bands_of[][2] = {[NEAR] = {BAND_NEAR, BAND_OFFERED},
                                       [FAR] = {BAND_FAR, BAND_FAR},
                                       [LEAVE_LATE] = {BAND_FINISHED, BAND_FINISHED},
                                       [LEAVE_SOON] = {BAND_FINISHED, BAND_FINISHED}};
 
-/* The first value of the index that a part can have. */
+/* The first value of the index in a part. */
 static int64_t first_of(const struct page *p, enum part part)
 {
     const struct dt_list_filter *f = p->filter;
@@ -197,7 +191,7 @@ static int64_t first_of(const struct page *p, enum part part)
     }
 }
 
-/* The first value that it has no more. What is due at the epoch, or before, has the value 1. */
+/* The first value after it. Jobs that are due at the epoch, or before, have the value 1. */
 static int64_t end_of(const struct page *p, enum part part)
 {
     const struct dt_list_filter *f = p->filter;
@@ -219,8 +213,8 @@ static void begin_part(struct page *p, enum part part)
     p->place.id = part == ARCHIVED ? 0 : part == ARCHIVED_DEAD ? INT64_MAX : DONE;
 }
 
-/* Ends the window where that many rows of the first band end, or of the other one, if that is nearer; w->cut: one of
- * them has so many. */
+/* Ends the window after w->rows rows of the first band, or of the other one if that is nearer. w->cut: one of them has
+ * so many. */
 static dt_status find_due(struct page *p, struct window *w)
 {
     const int64_t *bands = bands_of[p->place.part];
@@ -235,7 +229,7 @@ static dt_status find_due(struct page *p, struct window *w)
         const struct dt_param band = DT_P_INT(bands[i]);
         int64_t end_id = w->end_id;
         bool cut = false;
-        if (between) /* the band is looked at up to the window's end alone, so what is found is nearer */
+        if (between) /* searches only up to the window's end, so what is found is nearer */
             status = dt_db_read_numbers(p->db, dt_sql_find_window_between_due,
                                         DT_PARAMS(band, after, DT_P_INT(w->end_due_ms), rows), &cut, &w->end_due_ms, 1,
                                         p->err);
@@ -248,7 +242,7 @@ static dt_status find_due(struct page *p, struct window *w)
     return status;
 }
 
-/* Jobs that died later than is asked for are not looked at. */
+/* Jobs that died after failed.to_ms are not read. */
 static dt_status find_dead(struct page *p, struct window *w)
 {
     const struct dt_list_times *failed = &p->filter->failed;
@@ -263,7 +257,8 @@ static dt_status find_dead(struct page *p, struct window *w)
     return status;
 }
 
-dt_status dt_list_find_times(struct page *p, struct window *w)
+/* Finds the next window of a list by time. */
+static dt_status find_times(struct page *p, struct window *w)
 {
     if (p->place.part == BEGINS)
         begin_part(p, p->filter->due.given ? NEAR : LEAVE_LATE);
@@ -276,7 +271,8 @@ dt_status dt_list_find_times(struct page *p, struct window *w)
     return dt_walk_ids(p->db, dt_sql_find_archived_window_by_id, p->place.id, w->rows, &w->end_id, &w->cut, p->err);
 }
 
-size_t dt_list_times_params(const struct page *p, const struct window *w, struct dt_param *params)
+/* Adds the parameters for the range of such a window; returns how many. */
+static size_t times_params(const struct page *p, const struct window *w, struct dt_param *params)
 {
     size_t n = 0;
     if (w->range == RANGE_DEAD) {
@@ -294,9 +290,10 @@ size_t dt_list_times_params(const struct page *p, const struct window *w, struct
     return n;
 }
 
-bool dt_list_pass_times(struct page *p, const struct window *w)
+/* Continues after a window that was read completely. False: there is nothing after it. */
+static bool pass_times(struct page *p, const struct window *w)
 {
-    /* Dead jobs of history come before those few that are about to go there, among all that finished lately. */
+    /* Dead jobs of history come before the few that are about to move there. */
     static const enum part of_dead[] = {
         [LEAVE_LATE] = ARCHIVED_DEAD, [ARCHIVED_DEAD] = LEAVE_SOON, [LEAVE_SOON] = OVER};
     const bool dead = p->filter->state == DT_DEAD && !p->filter->due.given;
@@ -313,30 +310,13 @@ bool dt_list_pass_times(struct page *p, const struct window *w)
     return p->place.part != OVER;
 }
 
-/*
- * Pages of jobs: by id, by key where a key or a prefix of keys is asked for, or by time (list_times.c).
- *
- * A page costs a bounded number of rows, whatever the filter and the table: it looks at *windows*, ranges of the
- * primary key (of `jobs` and `history`, or of `job_keys`) or of the due index that hold a known number of rows, each
- * larger than the one before, until the page is full, SCAN_ROWS rows were looked at, or the table ends:
- *
- *     after ──window──▶ end ──window──▶ end … ▶ full (rows or bytes): the cursor is the last job given
- *                                            ▶ bound: the cursor is the end of the last window
- *                                            ▶ table's end: no cursor
- *
- * Finished jobs stand in `jobs` or in `history`: each statement reads both at one time, merged, so that a job that
- * moves is there once; history is left out where only live jobs are asked for. Its partitions give their next ids in
- * order, by their primary key.
- *
- * Invariants: by id and by key, rows ascend, each at most once; a cursor never goes back; nothing is locked. Indexes
- * are named, because the optimizer was seen to choose others. Refuses to know tokens: topic prefixes come as texts.
- */
+/* ---- a page ---- */
 
-#define SCAN_ROWS    10000 /* looked at before an unfilled page is given back */
+#define SCAN_ROWS    10000 /* are read before a page that is not full is returned */
 #define WINDOW_FIRST 250
 #define WINDOW_GROWS 4
-/* Rows with payloads are asked for in parts: the server sorts a part as a whole, and what is beyond the page's bytes
- * was asked for in vain. */
+/* Rows with payloads are read in parts: the server sorts a part as a whole, and rows beyond the page's bytes are read
+ * in vain. */
 #define PART_FIRST 4
 #define PART_GROWS 4
 #define PART_MAX   64
@@ -353,8 +333,6 @@ static const char *const rows_sql[RANGES][2][2] = {
     [RANGE_DEAD] = {{dt_sql_list_archived_dead}, {dt_sql_list_payloads_archived_dead}},
 };
 
-/* ---- windows ---- */
-
 enum dt_list_way dt_list_way(const struct dt_list_filter *f)
 {
     if (f->key.p || f->key_prefix.p)
@@ -363,7 +341,7 @@ enum dt_list_way dt_list_way(const struct dt_list_filter *f)
     return !f->id && (f->due.given || f->finished.given || died) ? DT_LIST_BY_TIME : DT_LIST_BY_ID;
 }
 
-/* Keys from the prefix, the key, or the cursor, on. */
+/* Keys from the prefix, the key, or the cursor on. */
 static struct dt_walk_keys keys_of(const struct page *p)
 {
     const struct dt_list_filter *f = p->filter;
@@ -380,7 +358,7 @@ static bool with_history(const struct page *p, enum range range)
     return finished && !f->due.given && (range == RANGE_IDS || range == RANGE_KEYS);
 }
 
-/* Finds where the window of that many rows (of each table) ends. */
+/* Finds the end of a window of w->rows rows of each table. */
 static dt_status find_ids(struct page *p, struct window *w)
 {
     bool cut_past = false;
@@ -409,7 +387,7 @@ static dt_status find_keys(struct page *p, struct window *w)
 
 #define PART_PARAMS (DT_WALK_KEY_PARAMS + 2 + LIST_FILTER_PARAMS + 1)
 
-/* Adds the parameters of one table: range of the window, filter, limit. */
+/* Adds the parameters for one table: range of the window, filter, limit. */
 static size_t part_params(const struct page *p, const struct window *w, size_t limit, size_t filters,
                           struct dt_param *params)
 {
@@ -424,7 +402,7 @@ static size_t part_params(const struct page *p, const struct window *w, size_t l
         params[0] = DT_P_INT(p->after_id);
         params[1] = DT_P_INT(w->end_id);
     } else {
-        n = dt_list_times_params(p, w, params);
+        n = times_params(p, w, params);
     }
     memcpy(params + n, p->where, filters * sizeof(*params));
     n += filters;
@@ -433,15 +411,15 @@ static size_t part_params(const struct page *p, const struct window *w, size_t l
     return n;
 }
 
-/* Says whether another row may be taken: one as large as the largest must fit. */
-static bool full(const struct page *p)
+/* True if no more rows are read: one as large as the largest would not fit. */
+static bool is_full(const struct page *p)
 {
     size_t max = p->filter->bytes;
     return p->n == p->filter->limit || (max && p->n > 0 && p->bytes + p->largest > max);
 }
 
-/* Reads the row as the page's next one; *overflow: it is one too many, and will be read again. */
-static dt_status take_row(struct page *p, bool *overflow)
+/* Reads the row as the page's next one; *overflow: it is one too many, and is read again later. */
+static dt_status read_row(struct page *p, bool *overflow)
 {
     struct dt_job *job = &p->jobs[p->n];
     const bool payload = p->filter->payload;
@@ -449,7 +427,7 @@ static dt_status take_row(struct page *p, bool *overflow)
     dt_status status = payload ? dt_row_full(p->db, 0, p->arena, job) : dt_row_head(p->db, 0, p->arena, job);
     if (status != DT_OK)
         return dt_fail(p->err, status, "job %lld cannot be read", (long long)job->id);
-    if (p->places) { /* the value of the due index stands behind the columns of the job */
+    if (p->places) { /* the value of the due index comes after the columns of the job */
         p->places[p->n] = p->place;
         p->places[p->n].due_ms = dt_db_i64(p->db, DT_ROW_HEAD_COLUMNS + (payload ? 1 : 0));
         p->places[p->n].id = job->id;
@@ -464,13 +442,13 @@ static dt_status take_row(struct page *p, bool *overflow)
     return DT_OK;
 }
 
-/* The next part of the window; *overflow: there is one more row, at least. */
+/* Reads the next part of the window; *overflow: there is at least one more row. */
 static dt_status read_part(struct page *p, const struct window *w, bool *overflow)
 {
     struct dt_param params[2 * PART_PARAMS + 1];
     const bool finished = w->range == RANGE_ARCHIVED || w->range == RANGE_DEAD;
     const bool both = with_history(p, w->range);
-    /* Asks for as many rows as fit if none is larger than the largest so far, and for one more. */
+    /* As many rows as fit if none is larger than the largest so far, and one more. */
     const size_t room = p->filter->limit - p->n;
     size_t rows = p->filter->payload && p->filter->bytes ? p->part : room;
     const size_t fit = p->largest ? (p->filter->bytes - p->bytes) / p->largest : rows;
@@ -492,22 +470,22 @@ static dt_status read_part(struct page *p, const struct window *w, bool *overflo
     while (status == DT_OK && !*overflow && dt_db_next(p->db)) {
         *overflow = p->n == end;
         if (!*overflow)
-            status = take_row(p, overflow);
+            status = read_row(p, overflow);
     }
     dt_status ended = dt_db_end(p->db, status != DT_OK ? NULL : p->err);
     p->part = PART_GROWS * p->part < PART_MAX ? PART_GROWS * p->part : PART_MAX;
     return status != DT_OK ? status : ended;
 }
 
-/* One window; *done: the page is complete. What is between two values of the due index is found again after the last
- * job. */
-static dt_status take_window(struct page *p, int64_t rows, bool *done)
+/* Reads one window; *done: the page is complete. Rows between two values of the due index that do not fit are found
+ * again after the last job. */
+static dt_status read_window(struct page *p, int64_t rows, bool *done)
 {
     const enum dt_list_way way = dt_list_way(p->filter);
     struct window w = {.rows = rows};
-    bool overflow = true; /* there is another job than the page has taken of the window */
+    bool overflow = true; /* the window has another job for the page */
     dt_status status = way == DT_LIST_BY_KEY    ? find_keys(p, &w)
-                       : way == DT_LIST_BY_TIME ? dt_list_find_times(p, &w)
+                       : way == DT_LIST_BY_TIME ? find_times(p, &w)
                                                 : find_ids(p, &w);
     for (bool again = true; status == DT_OK && again;) {
         status = read_part(p, &w, &overflow);
@@ -517,29 +495,29 @@ static dt_status take_window(struct page *p, int64_t rows, bool *done)
             p->after_key = p->jobs[last].key;
             p->place = p->places ? p->places[last] : p->place;
         }
-        again = overflow && !full(p) && w.range != RANGE_BETWEEN_DUE;
+        again = overflow && !is_full(p) && w.range != RANGE_BETWEEN_DUE;
     }
     if (status != DT_OK)
         return status;
-    /* What is left after a value of the due index may be nothing, and is followed by a window that counts. */
+    /* The rest of a value may be empty, and is followed by a window that counts. */
     if (!overflow && (w.range != RANGE_BEHIND_DUE || w.cut))
         p->looked_at += w.rows;
-    p->more = overflow || (way == DT_LIST_BY_TIME ? dt_list_pass_times(p, &w) : w.cut);
+    p->more = overflow || (way == DT_LIST_BY_TIME ? pass_times(p, &w) : w.cut);
     if (!overflow && w.cut && way != DT_LIST_BY_TIME) {
         p->after_id = w.end_id;
         p->after_key = w.end_key;
     }
-    *done = !p->more || p->looked_at >= SCAN_ROWS || full(p);
+    *done = !p->more || p->looked_at >= SCAN_ROWS || is_full(p);
     return DT_OK;
 }
 
-static dt_status fill(struct page *p)
+static dt_status fill_page(struct page *p)
 {
     int64_t rows = p->filter->limit > WINDOW_FIRST ? p->filter->limit : WINDOW_FIRST;
     bool done = false;
-    dt_status status = dt_list_set_filter(p);
+    dt_status status = set_filter(p);
     while (status == DT_OK && !done) {
-        status = take_window(p, rows, &done);
+        status = read_window(p, rows, &done);
         rows *= WINDOW_GROWS;
         if (rows > SCAN_ROWS - p->looked_at)
             rows = SCAN_ROWS - p->looked_at;
@@ -547,7 +525,7 @@ static dt_status fill(struct page *p)
     return status;
 }
 
-static dt_status start(struct page *p, dt_store *store)
+static dt_status start_page(struct page *p, dt_store *store)
 {
     const struct dt_list_filter *f = p->filter;
     const bool by_time = dt_list_way(f) == DT_LIST_BY_TIME;
@@ -580,10 +558,10 @@ dt_status dt_store_list(dt_store *store, const struct dt_list_filter *filter, st
     dt_strbuf_init(&p.topics);
     dt_strbuf_init(&p.key_end);
     for (int tries = 0; tries < 2; tries++) { /* nothing is held: a broken connection is tried anew, once */
-        status = start(&p, store);
+        status = start_page(&p, store);
         if (status != DT_OK)
             break;
-        status = fill(&p);
+        status = fill_page(&p);
         if (status != DT_UNAVAILABLE)
             break;
     }

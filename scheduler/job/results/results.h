@@ -1,6 +1,4 @@
-/*
- * Results of attempts: applied in batches, or stored while a row is locked.
- */
+/* Results of attempts: their bodies, applying them in batches, and storing those whose row is locked. */
 #ifndef DT_JOB_RESULTS_H
 #define DT_JOB_RESULTS_H
 
@@ -11,120 +9,117 @@
 #include "store/store.h"
 #include "topic/counts.h"
 
-/* How a receiver answered a callback. */
+/* A receiver's answer to a callback. */
 struct dt_answer {
     int http_status;     /* 0 = none */
     int64_t duration_ms; /* -1 = none */
 };
 
 #define DT_WAS_MAX 3
-/* A result, and what came of it. */
+/* A result, and its effect. */
 struct dt_apply {
     struct dt_result result;            /* in */
-    const struct dt_answer *answer;     /* in: written with an outcome that is APPLIED; borrowed; NULL = none */
-    const struct dt_topic_bound *bound; /* in: a job of another topic is an UNKNOWN_JOB; NULL = of any topic */
+    const struct dt_answer *answer;     /* in: written if the outcome is APPLIED; borrowed; NULL = none */
+    const struct dt_topic_bound *bound; /* in: a job of another topic is an UNKNOWN_JOB; NULL = any topic */
     enum dt_outcome outcome;            /* out */
-    /* Out, for the index: where the job is due now. next_at_ms 0 = remove it. Valid when outcome is APPLIED. was_ms:
-     * where its entry may be: at its deadline, at the deadline that its claim gave it, at the time that it was claimed
-     * at, if the leader has not told yet; 0 = no such. */
+    /* Out, for the index, if the outcome is APPLIED: when the job is due now, 0 = remove it. was_ms: where its entry
+     * may be: at its deadline, at the deadline of its claim, or at the time that it was claimed at, if the leader
+     * has not told the index; 0 = none. */
     int64_t next_at_ms, was_ms[DT_WAS_MAX];
     bool outbox; /* a dead letter was written: wake the shard's leader */
 };
 /*
  * Applies results in one transaction. Rows are locked in the order of ids; several results of one job are applied in
- * the order given. A row that somebody keeps locked is waited for once (mysql.lock_timeout), then all results of that
- * job have the outcome BUSY and the others are applied. OK: every outcome is set and durable.
+ * the order given. A locked row is waited for once (mysql.lock_timeout); then all results of its job are BUSY and the
+ * others are applied. OK: every outcome is set and durable.
  */
 DT_MUST_CHECK dt_status dt_store_apply(dt_store *store, const struct dt_shard_map *map, struct dt_apply *results,
                                        size_t n, struct dt_error *err);
 
 /*
- * Applies results as dt_store_apply does, and stores what is BUSY in the same transaction (deferred_results), to be
- * applied later: after OK the caller need not remember it. some_wait: results may be stored already, so a result whose
- * job has earlier ones there is BUSY, too, whether its row is locked or not, and no locked row is waited for.
+ * Applies results as dt_store_apply does, and stores those that are BUSY in the same transaction (deferred_results), to
+ * be applied later: after OK the caller may forget them. some_wait: results may be stored already; a result whose job
+ * has earlier ones stored is BUSY too, whether its row is locked or not, and no locked row is waited for.
  */
 DT_MUST_CHECK dt_status dt_store_apply_or_defer(dt_store *store, const struct dt_shard_map *map,
                                                 struct dt_apply *results, size_t n, bool some_wait,
                                                 struct dt_error *err);
-/* A page of the results that are stored, in the order in which they were stored. */
+/* A page of the stored results, in the order in which they were stored. */
 struct dt_deferred_page {
     size_t limit;
-    int64_t after_id;   /* in and out: behind this one, which becomes the last of the page; 0 = from the first one on */
+    int64_t after_id;   /* in: after this one, 0 = from the first one on; out: the last of the page */
     struct dt_apply *v; /* out, in the arena */
     size_t n;           /* out; 0: there are no more */
 };
 /*
- * Tries the results of a page. Those of jobs whose row is still locked, or that have earlier ones stored, are BUSY and
- * stay; the others are applied and go, in one transaction. Nothing is waited for. Several callers at once may each
- * apply a result: the second one finds a DUPLICATE, or extends a deadline once more.
+ * Tries the results of a page. Those whose job's row is still locked, or whose job has earlier ones stored, are BUSY
+ * and stay. The others are applied and deleted, in one transaction. It does not wait for locks. If several callers
+ * apply the same result, the second one finds a DUPLICATE, or extends a deadline again.
  */
 DT_MUST_CHECK dt_status dt_store_apply_deferred(dt_store *store, const struct dt_shard_map *map, struct dt_arena *arena,
                                                 struct dt_deferred_page *page, struct dt_error *err);
 
-/*
- * Applying results inside a transaction: the caller's (a leader's), or one that is begun, repeated and committed here.
- * For store/ only.
- */
+/* ---- inside a transaction; for the store only ---- */
 
-/* How rows are locked while they are read: not at all, so that a change that comes between is noticed when they are
- * written; waiting for others; or passing by what others hold, whose results are BUSY then. */
+/* How rows are locked while they are read: not at all (a change in between is noticed when they are written);
+ * waiting; or skipping locked rows, whose results are BUSY then. */
 enum dt_locking { DT_LOCK_NONE, DT_LOCK_WAITING, DT_LOCK_PASSING_BY };
 
-/* The transaction in which results are applied. All of it is borrowed. */
+/* The transaction in which results are applied. Borrowed. */
 struct dt_results_txn {
     dt_db *db;                      /* the transaction is open */
-    const struct dt_config *config; /* [history] says when what finishes is archived */
-    const struct dt_shard_map *map; /* whose leader sends a dead letter */
+    const struct dt_config *config; /* [history] says when finished jobs are archived */
+    const struct dt_shard_map *map; /* to find the leader that sends a dead letter */
     int64_t now_ms;                 /* MySQL's clock in this transaction */
     enum dt_locking locking;
-    struct dt_counts *counts; /* gets what is to be counted, for the caller's COMMIT */
-    struct dt_arena *arena;   /* for topics that counts names, and all else; must last as long as counts */
+    struct dt_counts *counts; /* gets the changes, for the caller's COMMIT */
+    struct dt_arena *arena;   /* for topics that counts names, and the rest; lasts as long as counts */
 };
 
 /*
  * Does the work of dt_store_apply inside the transaction: locks the jobs in the order of their ids, decides, writes
- * rows and outbox; nothing else of the transaction is touched. It takes a handful of statements, and one for every 960
- * jobs where they are read or alike. A TIMED_OUT without an error code gets "ack_timeout". On failure the caller rolls
- * back, and the outcomes mean nothing. BUSY, with DT_LOCK_NONE: a row changed since it was read.
+ * rows and outbox, and nothing else. It takes a handful of statements, and one for every 960 jobs that are read or
+ * alike. A TIMED_OUT without an error code gets "ack_timeout". After a failure the caller rolls back, and the outcomes
+ * are not valid. BUSY, with DT_LOCK_NONE: a row changed since it was read.
  */
 DT_MUST_CHECK dt_status dt_results_apply_within(const struct dt_results_txn *txn, struct dt_apply *results, size_t n,
                                                 struct dt_error *err);
 
-/* Adds two elements of a row: HTTP status and duration, each null if there is none. answer: NULL = none. */
+/* Adds two elements of a row: HTTP status and duration, each null if absent. answer: NULL = none. */
 void dt_answer_put(struct dt_strbuf *text, const struct dt_answer *answer);
 
 /* The work of one transaction, between its beginning and its COMMIT. */
 typedef dt_status dt_results_work_fn(void *arg, const struct dt_results_txn *txn, struct dt_error *err);
-/* Begins with `locking`, does the work, counts and commits; repeats it all with more locking when somebody was in the
- * way. */
+/* Begins with `locking`, does the work, counts and commits. If another transaction was in the way, repeats it all
+ * with more locking. */
 DT_MUST_CHECK dt_status dt_results_commit(dt_store *store, const struct dt_shard_map *map, enum dt_locking locking,
                                           dt_results_work_fn *work, void *arg, struct dt_error *err);
 
 /*
- * The body of a result, the same on the results topic and over REST. Pure: decodes an object that was parsed already.
+ * ---- the body of a result, the same on the results topic and over REST ----
  *
  *   {"job_id":"…","attempt":1,"status":"succeeded",
  *    "error":{"code":"…","message":"…"},"retry_after":"PT5M","finished_at":"…"}
  */
 
-/* Says which members of an object do not belong to its report; they are skipped. */
+/* Accepts the members of an object that do not belong to its report; they are skipped. */
 struct dt_result_beside {
     bool (*is)(struct dt_str name);
 };
 
 /*
- * Decodes a report. The caller sets out->job_id (< 0: the body must have it) and out->attempt (0: likewise); otherwise
- * the body may have it, and must agree. Texts are copied into the arena of the faults; those of the error are cut to
- * their limits at a character. beside: NULL = there is nothing. INVALID: faults were added. NOMEM.
+ * Decodes a report from a parsed object. If the caller sets out->job_id to < 0, or out->attempt to 0, the body must
+ * have it; otherwise the body may have it, and must agree. Texts are copied into the arena of the faults; those of the
+ * error are cut to their limits at a character. beside: NULL = none. INVALID: faults were added. NOMEM.
  */
 DT_MUST_CHECK dt_status dt_result_decode(const dt_json *json, const struct dt_json_node *body,
                                          const struct dt_result_beside *beside, struct dt_faults *faults,
                                          struct dt_result *out);
 
-/* The word for an outcome that is a judgement: "applied", "duplicate", "stale". */
+/* Returns "applied", "duplicate" or "stale". */
 const char *dt_report_outcome(enum dt_outcome outcome);
 
-/* A decimal id as in paths and bodies: digits only, no leading zero, > 0. */
+/* Reads a decimal id as in paths and bodies: digits only, no leading zero, > 0. */
 bool dt_job_id_parse(struct dt_str text, int64_t *out);
 
 #endif

@@ -1,8 +1,10 @@
 /*
- * The transactions in which results are applied: begin, work, count and commit, and the repetition of all of it with
- * more locking when another transaction was in the way.
+ * The transactions in which results are applied, and results from Kafka whose job's row another session keeps locked.
+ * These are stored in the transaction that applies the others, so that their reader can commit its offsets: nothing
+ * waits in memory.
  *
- * Refuses to know what a result changes: results_store.c reads, judges and writes.
+ * Invariants: a job's results are applied in the order in which they were read. So if a job has results stored, later
+ * ones are stored after them. A stored result is deleted in the transaction that applies it.
  */
 #include <stdlib.h>
 
@@ -32,8 +34,8 @@ static dt_status do_work(void *arg, dt_db *db, int64_t now_ms, struct dt_error *
     return status;
 }
 
-/* First without locks; if another transaction came between (BUSY), the second try holds them from the start; and one
- * that had to wait for a lock until the server gave up passes by. */
+/* The first try may read without locks. If another transaction came between (BUSY), the second try locks while it
+ * reads. If a try waited for a lock until the server gave up, the next one skips locked rows. */
 dt_status dt_results_commit(dt_store *store, const struct dt_shard_map *map, enum dt_locking locking,
                             dt_results_work_fn *work, void *arg, struct dt_error *err)
 {
@@ -79,11 +81,7 @@ dt_status dt_store_apply(dt_store *store, const struct dt_shard_map *map, struct
 }
 
 /*
- * Results from Kafka whose job's row another session keeps locked. They are stored in the transaction that applies the
- * others, so that their reader can go on and commit its offsets: nothing waits in memory.
- *
- * Invariants: a job's results are applied in the order in which they were read, so one whose job has earlier ones
- * stored is stored behind them; a stored result goes in the transaction that applies it.
+ * ---- deferring ----
  */
 
 struct deferring {
@@ -92,23 +90,21 @@ struct deferring {
     bool some_wait;
     const struct dt_results_txn *txn; /* of the try */
     struct dt_error *err;
-    /* of dt_store_apply_deferred */
+    /* for dt_store_apply_deferred */
     int64_t after_id;
     size_t limit;
     struct dt_arena *out_arena;
     int64_t *ids; /* of the results, in deferred_results */
 };
 
-/* ---- which jobs have earlier results stored ---- */
-
 struct behind {
     dt_db *db;
     int64_t *jobs; /* ascending, each once */
-    bool *waits;   /* beside them */
+    bool *waits;   /* for each of jobs */
     size_t n;
 };
 
-static bool *place_of(const struct behind *b, int64_t job_id)
+static bool *waits_of(const struct behind *b, int64_t job_id)
 {
     const int64_t *at = b->n ? bsearch(&job_id, b->jobs, b->n, sizeof(*b->jobs), dt_by_job_id) : NULL;
     return at ? &b->waits[at - b->jobs] : NULL;
@@ -117,7 +113,7 @@ static bool *place_of(const struct behind *b, int64_t job_id)
 static dt_status mark_waiting(void *arg)
 {
     const struct behind *b = arg;
-    bool *waits = place_of(b, dt_db_i64(b->db, 0));
+    bool *waits = waits_of(b, dt_db_i64(b->db, 0));
     if (waits)
         *waits = true;
     return DT_OK;
@@ -125,11 +121,11 @@ static dt_status mark_waiting(void *arg)
 
 static bool is_behind(const struct behind *b, const struct dt_apply *a)
 {
-    const bool *waits = place_of(b, a->result.job_id);
+    const bool *waits = waits_of(b, a->result.job_id);
     return waits && *waits;
 }
 
-/* Of the results' jobs, which have one stored with an id up to last_id? */
+/* Finds which of the results' jobs have one stored with an id up to last_id. */
 static dt_status find_waiting(struct deferring *d, int64_t last_id, struct behind *b)
 {
     *b = (struct behind){.db = d->txn->db,
@@ -148,7 +144,7 @@ static dt_status find_waiting(struct deferring *d, int64_t last_id, struct behin
                          mark_waiting, b, d->err);
 }
 
-/* Applies those of jobs that have nothing stored before last_id; the others are BUSY. */
+/* Applies the results whose jobs have nothing stored before last_id; the others are BUSY. */
 static dt_status apply_others(struct deferring *d, int64_t last_id)
 {
     struct behind behind;
@@ -172,9 +168,7 @@ static dt_status apply_others(struct deferring *d, int64_t last_id)
     return DT_OK;
 }
 
-/* ---- storing ---- */
-
-static struct dt_str cut(struct dt_str s, size_t max)
+static struct dt_str cut_text(struct dt_str s, size_t max)
 {
     return s.n > max ? (struct dt_str){s.p, max} : s;
 }
@@ -200,8 +194,8 @@ static dt_status apply_or_defer(void *arg, const struct dt_results_txn *txn, str
         *p++ = DT_P_INT(r->attempt);
         *p++ = DT_P_INT((int64_t)r->status + 1);
         *p++ = DT_P_INT(r->retry_after_ms);
-        *p++ = DT_P_STR_OR_NULL(cut(r->error_code, DT_ERROR_CODE_MAX));
-        *p++ = DT_P_STR_OR_NULL(cut(r->error_message, DT_ERROR_MESSAGE_MAX));
+        *p++ = DT_P_STR_OR_NULL(cut_text(r->error_code, DT_ERROR_CODE_MAX));
+        *p++ = DT_P_STR_OR_NULL(cut_text(r->error_message, DT_ERROR_MESSAGE_MAX));
         *p++ = DT_P_INT(txn->now_ms);
     }
     const size_t rows = (size_t)(p - params) / COLUMNS;
@@ -217,8 +211,6 @@ dt_status dt_store_apply_or_defer(dt_store *store, const struct dt_shard_map *ma
     enum dt_locking locking = some_wait ? DT_LOCK_PASSING_BY : DT_LOCK_NONE;
     return n ? dt_results_commit(store, map, locking, apply_or_defer, &d, err) : DT_OK;
 }
-
-/* ---- applying what is stored ---- */
 
 static dt_status read_page(struct deferring *d, dt_db *db)
 {

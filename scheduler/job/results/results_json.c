@@ -1,6 +1,4 @@
-/*
- * Decoding of result bodies, by a table of their members. Knows nothing of where the body came from.
- */
+/* The body of a result: a table of its members. */
 #include "job/job.h"
 #include "results.h"
 
@@ -83,7 +81,7 @@ static void read_error(struct dt_json_reader *r, const struct dt_json_field *fie
     }
 }
 
-/* Checks the time, which nothing uses: a result counts from when it is applied. */
+/* Only checks the time: a result counts from when it is applied. */
 static void read_finished_at(struct dt_json_reader *r, const struct dt_json_field *field,
                              const struct dt_json_node *node)
 {
@@ -108,8 +106,8 @@ static const struct dt_json_field fields[] = {
     DT_FIELD_BY("finished_at", read_finished_at, .flags = DT_FIELD_NULLABLE),
 };
 
-/* Cuts an unknown name: reasons go into headers of messages, too. */
-static bool admits(struct dt_json_reader *r, const struct dt_json_field *field, const struct dt_json_node *node)
+/* Cuts an unknown name, since reasons are also sent in headers of messages. */
+static bool admits_member(struct dt_json_reader *r, const struct dt_json_field *field, const struct dt_json_node *node)
 {
     const struct dt_result_beside *beside = r->context;
     if (beside && beside->is(node->name))
@@ -122,7 +120,7 @@ static bool admits(struct dt_json_reader *r, const struct dt_json_field *field, 
     return field != NULL;
 }
 
-static const struct dt_json_table table = DT_TABLE(fields, .admits = admits);
+static const struct dt_json_table table = DT_TABLE(fields, .admits = admits_member);
 
 dt_status dt_result_decode(const dt_json *json, const struct dt_json_node *body, const struct dt_result_beside *beside,
                            struct dt_faults *faults, struct dt_result *out)

@@ -1,29 +1,26 @@
 /*
- * Results in batches: what consumers report, and what leaders find timed out or undeliverable.
+ * Results in batches: those that consumers report, and those of leaders (timed out, undeliverable, lost).
  *
- * One transaction a batch, a handful of statements however many results (by id: one for every 960):
+ * One transaction for a batch, a handful of statements however many results (by id: one for every 960):
  *
  *     read the jobs                                       SELECT
- *     judge each result in the order given                dt_job_decide, no statement
- *     ask for archived attempts, if any result is for one SELECT
- *     ask history for jobs that are not there, if any     SELECT (and SELECT their archived attempts)
- *     write the jobs that ended well                      UPDATE for each large group alike, one for all others
+ *     decide each result in the order given               dt_job_decide, no statement
+ *     read archived attempts, if any result is for one    SELECT
+ *     read archived jobs, if any job is not there         SELECT (and SELECT their archived attempts)
+ *     write the jobs that succeeded                       UPDATE for each large group alike, one for all others
  *     write all the others                                UPDATE, all values
  *     write the dead letters                              INSERT INTO outbox
- *     count what went from a state to another             with the COMMIT (counts.h)
+ *     count the changes of states                         with the COMMIT (counts.h)
  *
- * The first try reads without locks (which is much cheaper) and writes only where (attempt, state, version) is still
- * what was read: those are all that a decision rests on. If a row is not, all is taken back and the second try locks
- * while it reads. A leader transaction, which cannot be taken back for that, locks at once: its decisions rest on
- * next_at, too, which a manual edit may change. A try that waited for a lock in vain is followed by one that passes by
- * the rows that others hold: their results are BUSY, and nobody else waits for them.
+ * The first try reads without locks (which is much cheaper), and writes only if (attempt, state, version) are as they
+ * were read: a decision depends on nothing else. If a row has changed, all is rolled back, and the second try locks
+ * while it reads. A leader transaction cannot be rolled back for that, and locks at once: its decisions also depend on
+ * next_at, which a manual edit may change. A try that waited for a lock in vain is followed by one that skips locked
+ * rows: their results are BUSY, and the others do not wait for them.
  *
- * Invariants: nothing is written that was not judged; a dead letter is written with the state that it tells of; several
- * results of one job are judged one after the other and written once; without a Kafka no dead letter is written; rows
- * are locked in the order of their ids by each statement, so that two batches seldom wait for each other in a circle,
- * and never if they lock while reading.
- *
- * Refuses to know where results come from, and what they mean: dt_job_decide is the judge.
+ * Invariants: only decided changes are written. A dead letter is written with the state of its job. Several results of
+ * one job are decided one after the other and written once. Without a Kafka no dead letter is written. Each statement
+ * locks rows in the order of their ids, so that two batches seldom deadlock, and never if they lock while reading.
  */
 #include <stdlib.h>
 
@@ -36,28 +33,28 @@
 #include "results.h"
 #include "store/store_internal.h"
 
-/* A job that results speak of. */
+/* A job that results are for. */
 struct judged {
-    struct dt_job was, job; /* as read; as it is to be */
+    struct dt_job was, job; /* first, for dt_by_job_id: as read; as it will be */
     struct dt_str topic;
     int64_t retention_ms;
-    const struct dt_result *failure; /* whose error becomes the last one; NULL = none did */
-    const struct dt_answer *answer;  /* that the latest of the results came with; NULL = none did */
+    const struct dt_result *failure; /* whose error becomes the last one; NULL = none */
+    const struct dt_answer *answer;  /* of the latest result with an answer; NULL = none */
     bool finished;                   /* an attempt ended */
     bool dead_letter;
-    unsigned changes, failures; /* results that changed it; of these, attempts that ended badly */
+    unsigned changes, failures; /* results that changed it; attempts among them that failed */
 };
 
-/* A result and where it stood: sorted by job, in the order given within a job. */
+/* A result and its index: sorted by job, in the order given within a job. */
 struct place {
     int64_t id;
     size_t index;
 };
 
-/* A group of jobs that are alike has a statement of its own when it is so large a part of its batch: at most eight. */
+/* A group of jobs that are alike gets a statement of its own if it is this large a part of its batch: at most eight. */
 #define ALIKE_SHARE   8
-#define ALIKE_MIN     16  /* with fewer it costs more than it saves */
-#define ANSWERED_MOST 128 /* of answers: the server looks through a text of all their durations for each */
+#define ALIKE_MIN     16  /* a smaller group costs more than it saves */
+#define ANSWERED_MOST 128 /* of answers: for each row the server searches a text with all their durations */
 
 struct batch {
     dt_db *db;
@@ -77,13 +74,11 @@ struct batch {
     size_t n_ended_well, n_others, n_dead;
     bool ask_earlier;
     struct dt_counts *counts;
-    struct dt_arena *arena; /* topics outlive the batch: they are counted with the COMMIT */
+    struct dt_arena *arena; /* for topics, which outlive the batch: they are counted with the COMMIT */
     struct dt_strbuf text;
-    size_t text_most; /* a list of rows is written when it has as many bytes: half of what MySQL takes */
+    size_t text_most; /* when a list of rows is written: half of what MySQL takes */
     struct dt_error *err;
 };
-
-/* ---- in the order of ids ---- */
 
 static int by_id(const void *a, const void *b)
 {
@@ -94,7 +89,7 @@ static int by_id(const void *a, const void *b)
     return x->index < y->index ? -1 : 1;
 }
 
-/* The first place of a job; n when there is none. */
+/* Returns the first place of a job, or n if there is none. */
 static size_t first_place(const struct batch *b, int64_t id)
 {
     size_t low = 0;
@@ -109,20 +104,18 @@ static size_t first_place(const struct batch *b, int64_t id)
     return low < b->n && b->places[low].id == id ? low : b->n;
 }
 
-/* ---- reading ---- */
-
 static const struct dt_id_in *const readings[] = {[DT_LOCK_NONE] = &dt_sql_select_judged,
                                                   [DT_LOCK_WAITING] = &dt_sql_lock_judged,
                                                   [DT_LOCK_PASSING_BY] = &dt_sql_lock_free_judged};
 
-/* One copy for as long as the same one comes. */
+/* Jobs of one topic in a row share a copy. */
 static struct dt_str read_job_topic(struct batch *b, const struct judged *before, unsigned column)
 {
     struct dt_str topic = dt_db_bytes(b->db, column);
     return before && dt_str_eq(before->topic, topic) ? before->topic : dt_arena_copy(b->arena, topic);
 }
 
-/* The next of b->jobs. */
+/* Reads the next of b->jobs. */
 static dt_status read_judged(void *arg)
 {
     struct batch *b = arg;
@@ -142,17 +135,10 @@ static dt_status read_judged(void *arg)
     return status != DT_OK ? dt_fail(b->err, status, "job %lld cannot be read", (long long)j->was.id) : DT_OK;
 }
 
-static int by_job_id(const void *id, const void *job)
-{
-    const int64_t *x = id;
-    const struct judged *y = job;
-    return (*x > y->was.id) - (*x < y->was.id);
-}
-
-/* The jobs came in the order of their ids. */
+/* The jobs are in the order of their ids. */
 static bool was_read(const struct batch *b, int64_t id)
 {
-    return b->n_jobs && bsearch(&id, b->jobs, b->n_jobs, sizeof(*b->jobs), by_job_id);
+    return b->n_jobs && bsearch(&id, b->jobs, b->n_jobs, sizeof(*b->jobs), dt_by_job_id);
 }
 
 static dt_status mark_busy(void *arg)
@@ -179,12 +165,10 @@ static dt_status read_all(struct batch *b)
             b->ids[b->n_ids++] = b->places[i].id;
     const struct dt_ids ids = DT_IDS(b->ids, b->n_ids);
     dt_status status = dt_id_in_read(b->db, readings[b->locking], DT_NO_PARAMS, ids, read_judged, b, b->err);
-    if (status == DT_OK && b->n_jobs < b->n_ids && b->locking == DT_LOCK_PASSING_BY) /* some may have been passed by */
+    if (status == DT_OK && b->n_jobs < b->n_ids && b->locking == DT_LOCK_PASSING_BY) /* some may be locked */
         status = dt_id_in_read(b->db, &dt_sql_find_jobs, DT_NO_PARAMS, ids, mark_busy, b, b->err);
     return status;
 }
-
-/* ---- judging ---- */
 
 static bool of_earlier_attempt(const struct judged *j, const struct dt_result *result)
 {
@@ -221,7 +205,7 @@ static void judge_job(struct batch *b, struct judged *j)
         j->changes++;
         j->failures += d.failed;
     }
-    /* Where the index may have the job: at its next time, when its attempt was due, and at the attempt's deadline. */
+    /* Where the index may have the job: at its next_at, when its attempt was due, and at the attempt's deadline. */
     const bool dispatched = j->was.state == DT_DISPATCHED;
     const int64_t ack_ms = dt_earlier(j->was.ack_timeout_ms, DT_ACK_MAX_MS);
     const int64_t deadline_ms = dispatched ? j->was.dispatched_at_ms + ack_ms : 0;
@@ -237,8 +221,6 @@ static void judge_job(struct batch *b, struct judged *j)
     b->n_ended_well += j->changes && ended_well(j);
     b->n_others += j->changes && !ended_well(j);
 }
-
-/* ---- results of attempts that a later one followed ---- */
 
 static dt_status judge_earlier(struct batch *b, const char *sql, const struct judged *jobs, size_t n_jobs)
 {
@@ -275,8 +257,6 @@ static dt_status judge_earlier(struct batch *b, const char *sql, const struct ju
     return dt_db_end(b->db, b->err);
 }
 
-/* ---- results of jobs that have left `jobs` ---- */
-
 static dt_status read_archived(struct batch *b, size_t asked)
 {
     b->archived = dt_arena_alloc(b->arena, asked * sizeof(*b->archived));
@@ -298,7 +278,7 @@ static dt_status read_archived(struct batch *b, size_t asked)
     return status != DT_OK ? status : ended;
 }
 
-/* An archived job is finished, so no result changes it. One that a manual edit made another is nobody's to judge. */
+/* An archived job is finished, so no result changes it. If a manual edit changed its state, its results are STALE. */
 static dt_status judge_archived(struct batch *b)
 {
     size_t unknown = 0;
@@ -329,8 +309,6 @@ static dt_status judge_archived(struct batch *b)
                            : status;
 }
 
-/* ---- writing ---- */
-
 static int64_t purge_at_ms(const struct batch *b, const struct judged *j)
 {
     return b->now_ms + dt_earlier(j->retention_ms, INT64_MAX - b->now_ms);
@@ -341,7 +319,7 @@ static int64_t leave_at_ms(const struct batch *b, const struct judged *j)
     return dt_leave_at_ms(b->config, j->job.state, b->now_ms, purge_at_ms(b, j));
 }
 
-/* A statement must write every row as it was judged; one that changed since it was read unlocked sends us back. */
+/* Every row must be written as it was decided; if one changed since it was read without a lock, try again. */
 static dt_status expect_written(struct batch *b, uint64_t written, size_t rows)
 {
     return written == rows ? DT_OK
@@ -349,7 +327,7 @@ static dt_status expect_written(struct batch *b, uint64_t written, size_t rows)
                                      (unsigned long long)written, rows);
 }
 
-/* Ends the list of rows, the first parameter; the others are the time. */
+/* Ends the list of rows, which is the first parameter; the others are the time. */
 static dt_status write_rows(struct batch *b, const char *sql, size_t params, size_t rows)
 {
     uint64_t affected = 0;
@@ -390,7 +368,7 @@ static int by_likeness(const void *a, const void *b)
     return order ? order : by_job(a, b);
 }
 
-/* Of answered callbacks each has a duration of its own. */
+/* Each answered callback has its own duration. */
 static dt_status write_alike(struct batch *b, struct judged *const *group, size_t n, int64_t *ids)
 {
     const struct judged *j = group[0];
@@ -400,7 +378,7 @@ static dt_status write_alike(struct batch *b, struct judged *const *group, size_
         ids[i] = group[i]->was.id;
         if (!j->answer)
             continue;
-        /* The statement looks a job's duration up by SUBSTRING_INDEX: " id:value". */
+        /* The statement finds a job's duration by SUBSTRING_INDEX: " id:value". */
         dt_strbuf_addc(&b->text, ' ');
         dt_strbuf_add_i64(&b->text, ids[i] - ids[0]);
         dt_strbuf_addc(&b->text, ':');
@@ -450,7 +428,7 @@ static dt_status write_each(struct batch *b, struct judged *const *v, size_t n)
     return status == DT_OK ? write_each(b, v + rows, n - rows) : status;
 }
 
-/* Writes groups of `v` that are large by a statement a group; all others are added to `left`. */
+/* Writes each large group of `v` with one statement; adds all others to `left`. */
 static dt_status write_groups(struct batch *b, struct judged **v, size_t n, struct judged **left, size_t *n_left)
 {
     int64_t *ids = dt_arena_alloc(b->arena, (n + 1) * sizeof(*ids));
@@ -472,7 +450,8 @@ static dt_status write_groups(struct batch *b, struct judged **v, size_t n, stru
     return status;
 }
 
-/* Large groups that are alike by a statement each; all that is left together. What an answer lacks stays as it is. */
+/* Writes jobs that succeeded: large groups that are alike with a statement each, the rest together. An answer
+ * without status or duration leaves the column as it is. */
 static dt_status write_ended_well(struct batch *b)
 {
     struct judged **v = dt_arena_alloc(b->arena, (b->n_ended_well + 1) * sizeof(*v));
@@ -564,9 +543,7 @@ static dt_status write_dead_letters(struct batch *b)
                           b->err);
 }
 
-/* ---- all of it ---- */
-
-static dt_status apply(struct batch *b)
+static dt_status apply_batch(struct batch *b)
 {
     bool sorted = true;
     b->places = dt_arena_alloc(b->arena, b->n * sizeof(*b->places));
@@ -592,7 +569,8 @@ static dt_status apply(struct batch *b)
         status = write_others(b);
     if (status == DT_OK)
         status = write_dead_letters(b);
-    /* Every row was written as it was judged. If a manual edit ended the attempt, it is counted as dispatched still. */
+    /* Every row was written as it was decided. If a manual edit ended the attempt, the job still counts as
+     * dispatched. */
     for (const struct judged *j = b->jobs; status == DT_OK && j < b->jobs + b->n_jobs; j++) {
         enum dt_job_state was = j->was.attempt_status == DT_ATTEMPT_DISPATCHED ? DT_DISPATCHED : j->was.state;
         if (j->changes && !DT_UNGUARDED(COUNT_RESULT))
@@ -624,7 +602,7 @@ dt_status dt_results_apply_within(const struct dt_results_txn *txn, struct dt_ap
         results[i].outbox = false;
     }
     dt_strbuf_init(&b.text);
-    dt_status status = apply(&b);
+    dt_status status = apply_batch(&b);
     dt_strbuf_clear(&b.text);
     return status;
 }
