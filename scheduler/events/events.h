@@ -1,10 +1,10 @@
 /*
- * Who did what: a row of `job_events` for each change that somebody asked for, written in the transaction of the
+ * Who did what: a row of `job_events` for each change that a caller asked for, written in the transaction of the
  * change.
  *
- * A store that acts for somebody (dt_store_act_as) writes events; one that acts for nobody, as a leader's, writes none.
- * So neither making jobs nor dispatching them has any part in it. The inbox and messages act for themselves. An
- * operation is an event when it is asked for and when it is stopped, and each job that it changes has one as well.
+ * A store writes events if it acts for somebody (dt_store_act_as); a leader's does not. So neither making nor
+ * dispatching jobs writes events. The inbox and messages act for themselves. An operation is an event when it is
+ * requested and when it is stopped, and so is each job that it changes.
  */
 #ifndef DT_EVENTS_EVENTS_H
 #define DT_EVENTS_EVENTS_H
@@ -17,9 +17,10 @@
 struct dt_job_event {
     int64_t id, at_ms;
     struct dt_str actor, action;
-    struct dt_str topic, subject; /* absent: it is about none */
-    int64_t job_id, operation_id; /* 0: likewise */
-    struct dt_str before, after;  /* JSON of the members that changed; absent: there was nothing, or is nothing */
+    struct dt_str topic, subject; /* absent: none */
+    int64_t job_id, operation_id; /* 0: none */
+    struct dt_str before, after;  /* JSON of the members that changed; absent: the thing did not exist, or does not
+                                   * any more */
 };
 
 /* The events of a page, the latest first. Absent and 0 match any. */
@@ -37,20 +38,21 @@ struct dt_event_list {
     bool more;       /* there may be more … */
     int64_t last_id; /* … below it */
 };
-/* Lists events. Looks at so many rows of the narrowest index, so a page may be short or empty with more to come. */
+/* Lists events. Reads a bounded number of rows of the narrowest index: a page may be short, or empty, while there
+ * are more. */
 DT_MUST_CHECK dt_status dt_store_events(dt_store *store, const struct dt_event_filter *filter, struct dt_arena *arena,
                                         struct dt_event_list *out, struct dt_error *err);
 
 /* Makes partitions of job_events for the days ahead, and drops those whose last event is older than keep_ms. */
 DT_MUST_CHECK dt_status dt_store_events_tend(dt_store *store, int64_t now_ms, int64_t keep_ms, struct dt_error *err);
 
-/* Writing events inside the transaction of what they tell; for store/ only. */
+/* ---- inside the transaction of the change; for the store only ---- */
 
 /* Writes events, in one statement. */
 DT_MUST_CHECK dt_status dt_events_write(dt_db *db, const struct dt_job_event *v, size_t n, struct dt_error *err);
 
 /*
- * The members that differ, as JSON: begin, add members that may differ, write. Where nothing differs, nothing is
+ * The members that differ, as JSON: begin, add members that may differ, write. If no member differs, nothing is
  * written.
  *
  *     struct dt_event_diff d;
@@ -70,14 +72,14 @@ void dt_event_diff_time(struct dt_event_diff *d, const char *name, int64_t was_m
 void dt_event_diff_duration(struct dt_event_diff *d, const char *name, int64_t was_ms, int64_t is_ms);
 void dt_event_diff_number(struct dt_event_diff *d, const char *name, int64_t was, int64_t is);
 void dt_event_diff_bool(struct dt_event_diff *d, const char *name, bool was, bool is);
-/* Tells that something changed whose value is shown to nobody, or is too large: "***". */
+/* For a value that is secret, or too large: "***" if it changed. */
 void dt_event_diff_hidden(struct dt_event_diff *d, const char *name, struct dt_str was, struct dt_str is);
 DT_MUST_CHECK dt_status dt_event_diff_write(struct dt_event_diff *d, dt_db *db, struct dt_job_event *event,
                                             struct dt_error *err);
 
 /*
- * Events of each kind of change, for store/ only: what differs between before and after. at_ms, actor and action of the
- * event are the caller's. Where nothing differs nothing is written.
+ * The event of a change, with what differs. at_ms, actor and action of the event are the caller's. If nothing differs,
+ * nothing is written.
  */
 
 /* A job was changed. */

@@ -1,4 +1,4 @@
-/* Events as rows, and what differs as JSON: see events.h. */
+/* Events: see events.h. */
 #include <stdio.h>
 #include <stdlib.h>
 
@@ -37,7 +37,7 @@ dt_status dt_events_write(dt_db *db, const struct dt_job_event *v, size_t n, str
     return status;
 }
 
-/* ---- what differs ---- */
+/* ---- differences ---- */
 
 void dt_event_diff_begin(struct dt_event_diff *d)
 {
@@ -127,8 +127,6 @@ dt_status dt_event_diff_write(struct dt_event_diff *d, dt_db *db, struct dt_job_
     return status;
 }
 
-/* The differences between a job, a topic or a schedule before and after a change: see events.h. */
-
 dt_status dt_event_of_job(dt_db *db, const struct dt_job_event *event, const struct dt_job *before,
                           const struct dt_job *after, struct dt_error *err)
 {
@@ -147,7 +145,7 @@ dt_status dt_event_of_job(dt_db *db, const struct dt_job_event *event, const str
     dt_event_diff_text(&d, "partition_key", before->partition_key, after->partition_key);
     dt_event_diff_text(&d, "callback_url", before->callback_url, after->callback_url);
     dt_event_diff_text(&d, "content_type", before->content_type, after->content_type);
-    /* Payloads may be large, and headers are texts of any kind: that they changed is told, and how large they are. */
+    /* Payloads may be large, and headers may have any text: the event only has that they changed, and the size. */
     dt_event_diff_hidden(&d, "headers", before->headers, after->headers);
     if (!dt_str_eq(before->payload, after->payload)) {
         dt_event_diff_hidden(&d, "payload", before->payload, after->payload);
@@ -189,16 +187,14 @@ dt_status dt_event_of_topic(dt_db *db, const struct dt_job_event *event, const s
     return dt_event_diff_write(&d, db, &e, err);
 }
 
-/*
- * The partitions of job_events, a day each, named by their number since 1970; what lies later than all of them is in
- * `later`. A day is cut off before it comes, so that nothing is ever copied, and dropped as a whole.
- */
+/* ---- partitions: one for each day, named by its number since 1970; `later` has what comes after. A day is made
+ * before it comes, so that nothing is ever copied, and dropped as a whole ---- */
 
 #define DAY_MS     INT64_C(86400000)
 #define DAYS_AHEAD 2
 #define DAYS_MAX   4000
 
-/* Events that are older than the first day that is cut off lie in its partition, and go with it. */
+/* Events older than the first day are in its partition, and are dropped with it. */
 dt_status dt_store_events_tend(dt_store *store, int64_t now_ms, int64_t keep_ms, struct dt_error *err)
 {
     int64_t days[DAYS_MAX];
@@ -214,7 +210,7 @@ dt_status dt_store_events_tend(dt_store *store, int64_t now_ms, int64_t keep_ms,
         days[n++] = dt_db_i64(db, 0);
     status = dt_db_end(db, err);
     const int64_t last = n ? days[n - 1] : now_ms / DAY_MS - 1;
-    /* Cuts days from what lies later; one without events costs nothing. */
+    /* Splits days off `later`; one without events costs nothing. */
     for (int64_t day = last + 1; day <= now_ms / DAY_MS + DAYS_AHEAD && status == DT_OK; day++) {
         snprintf(sql, sizeof(sql),
                  "ALTER TABLE job_events REORGANIZE PARTITION later INTO (PARTITION d%lld VALUES LESS THAN (%lld),"
@@ -229,7 +225,7 @@ dt_status dt_store_events_tend(dt_store *store, int64_t now_ms, int64_t keep_ms,
     return status;
 }
 
-/* Events, read page by page: see events.h. */
+/* ---- reading ---- */
 
 static dt_status read_event(const dt_db *db, struct dt_arena *arena, void *row, void *arg)
 {

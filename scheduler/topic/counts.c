@@ -1,4 +1,4 @@
-/* See counts.h. Owns the statement that writes counters; refuses to know why anything changed. */
+/* Counters, the tally and the audit: see counts.h. */
 #include "counts.h"
 
 #include <pthread.h>
@@ -27,9 +27,7 @@ void dt_counts_clear(struct dt_counts *counts)
     dt_counts_init(counts);
 }
 
-/* ---- gathering ---- */
-
-static int compare(const void *a, const void *b)
+static int compare_counts(const void *a, const void *b)
 {
     const struct dt_count *x = a;
     const struct dt_count *y = b;
@@ -45,11 +43,11 @@ void dt_counts_merge(struct dt_counts *counts)
     struct dt_count *v = counts->v;
     size_t kept = 0;
     if (counts->n > 1)
-        qsort(v, counts->n, sizeof(*v), compare);
+        qsort(v, counts->n, sizeof(*v), compare_counts);
     for (size_t i = 0; i < counts->n;) {
         struct dt_count sum = v[i++];
         bool changed = false;
-        for (; i < counts->n && compare(&sum, &v[i]) == 0; i++) {
+        for (; i < counts->n && compare_counts(&sum, &v[i]) == 0; i++) {
             for (int k = 0; k < DT_COUNT_NUMBERS; k++)
                 sum.n[k] += v[i].n[k];
             for (int k = 0; k < DT_TALLIES; k++)
@@ -74,7 +72,7 @@ static struct dt_count *count_of(struct dt_counts *counts, struct dt_str topic, 
     if (last && dt_str_eq(counts->v[last - 1].topic, topic))
         return &counts->v[last - 1];
     if (counts->n == counts->cap) {
-        /* Merging first: what many rows say is said of few topics. */
+        /* Merge first: many changes are often of few topics. */
         dt_counts_merge(counts);
         struct dt_count *more = counts->n < counts->cap / 2 ? NULL : malloc(2 * counts->cap * sizeof(*more));
         if (more) {
@@ -111,7 +109,7 @@ void dt_counts_make(struct dt_counts *counts, struct dt_str topic, int64_t id)
     c->happened[DT_TALLY_CREATED]++;
 }
 
-/* The event that bringing a job into a state is; DT_TALLIES: none. */
+/* The event of a job that enters a state; DT_TALLIES: none. */
 static const enum dt_tallied event_of[] = {[DT_SCHEDULED] = DT_TALLIES,
                                            [DT_DISPATCHED] = DT_TALLY_DISPATCHED,
                                            [DT_SUCCEEDED] = DT_TALLY_SUCCEEDED,
@@ -138,8 +136,6 @@ void dt_counts_fail(struct dt_counts *counts, struct dt_str topic, int64_t id, i
     if (c)
         c->happened[DT_TALLY_FAILED] += n;
 }
-
-/* ---- writing ---- */
 
 static dt_status commit_with(dt_db *db, const struct dt_counts *counts, struct dt_error *err)
 {
@@ -209,18 +205,18 @@ dt_status dt_store_commit_work(dt_store *store, struct dt_counts *counts, dt_wor
     return status;
 }
 
-/* See counts.h. One for the process; refuses to know what becomes of the numbers. */
+/* ---- the tally ---- */
 
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
-static struct dt_tally tally; /* under the lock, as is the next one */
-static size_t last_row;       /* the row that was added to last: the next one is often of the same topic */
+static struct dt_tally tally; /* guarded by the lock, like the next one */
+static size_t last_row;       /* the row that was used last: the next one is often of the same topic */
 
 static bool is_of(const struct dt_tally_row *row, struct dt_str topic)
 {
     return row->topic_n == topic.n && memcmp(row->topic, topic.p, topic.n) == 0;
 }
 
-/* NULL: the tally names as many topics as it may. */
+/* NULL: there are already too many topics. */
 static struct dt_tally_row *row_of(struct dt_str topic)
 {
     if (last_row < tally.n && is_of(&tally.rows[last_row], topic))
@@ -249,7 +245,7 @@ static bool is_nothing(const int64_t n[DT_TALLIES])
     return true;
 }
 
-static void add(int64_t to[DT_TALLIES], const int64_t n[DT_TALLIES])
+static void add_all(int64_t to[DT_TALLIES], const int64_t n[DT_TALLIES])
 {
     for (int i = 0; i < DT_TALLIES; i++)
         to[i] += n[i];
@@ -262,8 +258,8 @@ void dt_tally_add(struct dt_str topic, const int64_t n[DT_TALLIES])
     pthread_mutex_lock(&lock);
     struct dt_tally_row *row = row_of(topic);
     if (row)
-        add(row->n, n);
-    add(tally.all, n);
+        add_all(row->n, n);
+    add_all(tally.all, n);
     pthread_mutex_unlock(&lock);
 }
 
@@ -280,25 +276,26 @@ bool dt_tally_take(struct dt_tally *out)
 }
 
 /*
- * The audit of job_counts: recounts `jobs` a piece at a time (counts.h), and repairs the counters where manual edits,
- * or faults, have changed rows behind them.
+ * ---- the audit ----
+ *
+ * It recounts `jobs` a piece at a time, and corrects the counters if manual edits, or faults, changed rows without
+ * them.
  *
  *     snapshot       the counters of the piece, then its rows in slices: all as committed at one moment
- *     difference     rows − counters. No transaction of ours changes it: each changes both alike
+ *     difference     rows − counters. Our transactions do not change it, since each changes both alike
  *     correction     added to the counters in a transaction of its own, however much they have changed meanwhile
  *
- * Invariants: nothing is locked while rows are counted; a difference is added once: of two audits of a piece whose
- * snapshots overlap only one raises the version that both have read; a piece is left alone whenever anything went
- * wrong.
+ * Invariants: nothing is locked while rows are counted. A difference is added once: of two audits of a piece whose
+ * snapshots overlap, only one raises the version that both have read. If anything fails, the piece is not corrected.
  */
 
 struct dt_audit {
-    dt_db *db; /* while a piece is counted: the snapshot is a transaction that stays open from step to step */
+    dt_db *db; /* while a piece is counted: the snapshot stays open from step to step */
     unsigned piece;
     int64_t version, next_id, rows, corrected, found;
     struct dt_counts difference;
     struct dt_arena topics;
-    struct dt_str topic; /* the latest copy */
+    struct dt_str topic; /* the last copy */
 };
 
 dt_status dt_audit_new(dt_audit **out)
@@ -319,8 +316,6 @@ void dt_audit_free(dt_audit *a)
     dt_arena_clear(&a->topics);
     free(a);
 }
-
-/* ---- in the snapshot ---- */
 
 static dt_status topic_of_row(dt_audit *a, unsigned column, struct dt_error *err)
 {
@@ -358,7 +353,7 @@ static dt_status begin_piece(dt_audit *a, dt_store *store, struct dt_error *err)
     return status != DT_OK ? status : ended;
 }
 
-/* Moves next_id to the first row of the piece from it on; *there is false if all of them are counted. */
+/* Moves next_id to the next row of the piece; *there is false if all are counted. */
 static dt_status find_day(dt_audit *a, bool *there, struct dt_error *err)
 {
     for (*there = true; *there;) {
@@ -398,13 +393,11 @@ static dt_status add_slice(dt_audit *a, size_t limit, size_t *rows, struct dt_er
     dt_status ended = dt_db_end(a->db, status != DT_OK ? NULL : err);
     a->rows += (int64_t)*rows;
     const int64_t counted = *rows < limit ? last : highest;
-    a->next_id = counted < INT64_MAX ? counted + 1 : -1; /* -1: behind the last day that there can be */
+    a->next_id = counted < INT64_MAX ? counted + 1 : -1; /* -1: after the last possible day */
     return status != DT_OK ? status : ended;
 }
 
-/* ---- correcting ---- */
-
-static int64_t wrong(const struct dt_count *c, int64_t *net)
+static int64_t count_wrong(const struct dt_count *c, int64_t *net)
 {
     int64_t more = 0;
     int64_t fewer = 0;
@@ -424,7 +417,7 @@ static dt_status commit_correction(dt_audit *a, struct dt_error *err)
         return dt_fail(err, DT_NOMEM, "out of memory");
     for (size_t i = 0; i < d->n; i++) {
         int64_t net;
-        int64_t corrected = wrong(&d->v[i], &net);
+        int64_t corrected = count_wrong(&d->v[i], &net);
         *p++ = DT_P_STR(d->v[i].topic);
         *p++ = DT_P_INT(a->piece);
         *p++ = DT_P_INT(dt_db_number(a->db) % DT_COUNT_WRITERS);
@@ -440,7 +433,7 @@ static dt_status commit_correction(dt_audit *a, struct dt_error *err)
     return status;
 }
 
-static dt_status correct(dt_audit *a, struct dt_audited *out, struct dt_error *err)
+static dt_status correct_piece(dt_audit *a, struct dt_audited *out, struct dt_error *err)
 {
     int64_t now_ms = 0;
     int64_t net;
@@ -449,7 +442,7 @@ static dt_status correct(dt_audit *a, struct dt_audited *out, struct dt_error *e
     if (a->difference.failed)
         return dt_fail(err, DT_NOMEM, "out of memory");
     for (size_t i = 0; i < a->difference.n; i++)
-        out->corrected += wrong(&a->difference.v[i], &net);
+        out->corrected += count_wrong(&a->difference.v[i], &net);
     a->corrected += out->corrected;
     a->found = out->corrected;
     dt_status status = dt_db_begin_at(a->db, &now_ms, err);
@@ -465,8 +458,6 @@ static dt_status correct(dt_audit *a, struct dt_audited *out, struct dt_error *e
         status = a->difference.n ? commit_correction(a, err) : dt_db_commit(a->db, err);
     return status;
 }
-
-/* ---- a step ---- */
 
 void dt_audit_end(dt_audit *a)
 {
@@ -497,7 +488,7 @@ dt_status dt_audit_step(dt_audit *a, dt_store *store, size_t limit, struct dt_au
     const bool done = status == DT_OK && !there;
     if (status == DT_OK && done) {
         dt_db_rollback(a->db);
-        status = correct(a, out, err);
+        status = correct_piece(a, out, err);
     }
     if (status != DT_OK)
         *out = (struct dt_audited){.piece = a->piece};

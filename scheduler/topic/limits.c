@@ -1,4 +1,9 @@
-/* Owns the arithmetic of rates; topic/limits.h has its contract. */
+/*
+ * Limits of topics: see limits.h.
+ *
+ * Invariants: counts are read after the gate was locked, by a statement of its own; a topic whose gate could not be
+ * locked has no room.
+ */
 #include "limits.h"
 
 #include "base/assert.h"
@@ -26,7 +31,7 @@ bool dt_rate_parse(struct dt_str text, int64_t *interval_ns)
     return true;
 }
 
-/* So far ahead of its time an attempt may begin. */
+/* Returns how far ahead of its time an attempt may begin. */
 static int64_t ahead_ns(const struct dt_rate *rate)
 {
     return rate->interval_ns < BURST_NS ? BURST_NS - rate->interval_ns : 0;
@@ -61,18 +66,10 @@ int64_t dt_rate_opens_ms(const struct dt_rate *rate)
     return (rate->next_ns - ahead_ns(rate) + NS_PER_MS - 1) / NS_PER_MS;
 }
 
-/*
- * Owns the gates of topics with limits (topic_gates), and the arithmetic of room.
- * Refuses to know: who claims, and which jobs.
- *
- * Invariants: counts are read after the gate was locked, by a statement of its own; what could not be locked has no
- * room.
- */
+#define AT_ONCE        8   /* topics of one statement */
+#define FIRST_LIMIT_MS 500 /* after this time, claims that do not know a topic's first limit have ended */
 
-#define AT_ONCE        8   /* topics of a statement */
-#define FIRST_LIMIT_MS 500 /* claims that do not know a topic's first limit are through by then */
-
-/* Some gates that one statement is about, and what it has found. */
+/* The gates of one statement, and what it found. */
 struct some {
     dt_db *db;
     struct dt_gate *v;
@@ -82,8 +79,8 @@ struct some {
     int64_t now_ms; /* 0 = the server's */
 };
 
-/* AT_ONCE: the topic was not asked for. */
-static size_t place_of(const struct some *some, struct dt_str topic)
+/* Returns the index of a topic's gate; AT_ONCE: it is not among them. */
+static size_t gate_of(const struct some *some, struct dt_str topic)
 {
     for (size_t i = 0; i < some->n; i++)
         if (dt_str_eq(some->v[i].topic, topic))
@@ -91,7 +88,7 @@ static size_t place_of(const struct some *some, struct dt_str topic)
     return AT_ONCE;
 }
 
-static dt_status ask(const struct some *some, const char *sql, struct dt_error *err)
+static dt_status ask_gates(const struct some *some, const char *sql, struct dt_error *err)
 {
     struct dt_param names[AT_ONCE];
     for (size_t i = 0; i < AT_ONCE; i++)
@@ -99,22 +96,20 @@ static dt_status ask(const struct some *some, const char *sql, struct dt_error *
     return dt_db_query(some->db, sql, (struct dt_params){names, AT_ONCE}, err);
 }
 
-static dt_status lock(struct some *some, struct dt_error *err)
+static dt_status lock_gates(struct some *some, struct dt_error *err)
 {
-    dt_status status = ask(some, dt_sql_lock_gates, err);
+    dt_status status = ask_gates(some, dt_sql_lock_gates, err);
     if (status != DT_OK)
         return status;
     while (dt_db_next(some->db)) {
-        size_t at = place_of(some, dt_db_bytes(some->db, 0));
+        size_t at = gate_of(some, dt_db_bytes(some->db, 0));
         if (at < AT_ONCE)
             some->locked[at] = true;
     }
     return dt_db_end(some->db, err);
 }
 
-/* ---- room ---- */
-
-static void narrow(struct dt_gate *gate, size_t room, int64_t opens_ms)
+static void narrow_room(struct dt_gate *gate, size_t room, int64_t opens_ms)
 {
     gate->room = room < gate->room ? room : gate->room;
     if (room == 0)
@@ -122,7 +117,7 @@ static void narrow(struct dt_gate *gate, size_t room, int64_t opens_ms)
 }
 
 /* The columns of dt_sql_select_limits. */
-static void take_limits(struct dt_gate *gate, const dt_db *db, int64_t now_ms)
+static void read_gate(struct dt_gate *gate, const dt_db *db, int64_t now_ms)
 {
     const int64_t at_ms = now_ms ? now_ms : dt_db_i64(db, 8);
     const int64_t opens_at_ms = dt_db_i64(db, 6);
@@ -130,31 +125,29 @@ static void take_limits(struct dt_gate *gate, const dt_db *db, int64_t now_ms)
     if (!dt_db_is_null(db, 1)) {
         const int64_t most = dt_db_i64(db, 1);
         const int64_t left = most - dt_db_i64(db, 7);
-        narrow(gate, !DT_UNGUARDED(LIMIT_LOWERED) && left < 0 ? 0 : (size_t)left, 0);
+        narrow_room(gate, !DT_UNGUARDED(LIMIT_LOWERED) && left < 0 ? 0 : (size_t)left, 0);
         gate->full |= left * 10 < most;
     }
     if (!dt_db_is_null(db, 2) && dt_rate_parse(dt_db_bytes(db, 2), &gate->rate.interval_ns)) {
         dt_rate_adopt(&gate->rate, dt_db_i64(db, 5), at_ms);
         const size_t room = dt_rate_room(&gate->rate, at_ms);
-        narrow(gate, room, dt_rate_opens_ms(&gate->rate));
+        narrow_room(gate, room, dt_rate_opens_ms(&gate->rate));
         gate->full |= room == 0 || gate->rate.next_ns / 1000000 > at_ms + 450;
     }
     if (gate->room != SIZE_MAX && opens_at_ms > at_ms)
-        narrow(gate, 0, opens_at_ms);
+        narrow_room(gate, 0, opens_at_ms);
 }
 
-/* ---- what was not locked ---- */
-
-static dt_status read(struct some *some, struct dt_error *err)
+static dt_status read_limits(struct some *some, struct dt_error *err)
 {
-    dt_status status = ask(some, dt_sql_select_limits, err);
+    dt_status status = ask_gates(some, dt_sql_select_limits, err);
     if (status != DT_OK)
         return status;
     while (dt_db_next(some->db)) {
-        size_t at = place_of(some, dt_db_bytes(some->db, 0));
+        size_t at = gate_of(some, dt_db_bytes(some->db, 0));
         if (at == AT_ONCE)
             continue;
-        take_limits(&some->v[at], some->db, some->now_ms);
+        read_gate(&some->v[at], some->db, some->now_ms);
         some->missing[at] = !dt_db_i64(some->db, 3) && some->v[at].room != SIZE_MAX;
     }
     return dt_db_end(some->db, err);
@@ -162,10 +155,10 @@ static dt_status read(struct some *some, struct dt_error *err)
 
 static dt_status lock_some(struct some *some, struct dt_error *err)
 {
-    dt_status status = DT_UNGUARDED(LIMIT_COUNT_AFTER_GATE) ? read(some, err) : lock(some, err);
+    dt_status status = DT_UNGUARDED(LIMIT_COUNT_AFTER_GATE) ? read_limits(some, err) : lock_gates(some, err);
     if (status == DT_OK)
-        status = DT_UNGUARDED(LIMIT_COUNT_AFTER_GATE) ? lock(some, err) : read(some, err);
-    /* Makes the gate of one topic that has none (a manual edit gave it its limit): it is locked by that, and read
+        status = DT_UNGUARDED(LIMIT_COUNT_AFTER_GATE) ? lock_gates(some, err) : read_limits(some, err);
+    /* Makes the gate of one topic that has none (a manual edit gave it its limit); that locks it, and it is read
      * again. */
     for (size_t i = 0; status == DT_OK && !some->made && i < some->n; i++) {
         if (!some->missing[i])
@@ -173,7 +166,7 @@ static dt_status lock_some(struct some *some, struct dt_error *err)
         some->made = some->locked[i] = true;
         status = dt_topic_gate_make(some->db, some->v[i].topic, err);
         if (status == DT_OK)
-            status = read(some, err);
+            status = read_limits(some, err);
     }
     for (size_t i = 0; i < some->n; i++) {
         struct dt_gate *gate = &some->v[i];
@@ -184,9 +177,7 @@ static dt_status lock_some(struct some *some, struct dt_error *err)
     return status;
 }
 
-/* ---- for callers ---- */
-
-static void forget(struct dt_gate *gates, size_t n)
+static void reset_gates(struct dt_gate *gates, size_t n)
 {
     for (size_t i = 0; i < n; i++)
         gates[i] = (struct dt_gate){.topic = gates[i].topic, .room = SIZE_MAX};
@@ -196,7 +187,7 @@ dt_status dt_topic_gates_lock(dt_db *db, int64_t now_ms, struct dt_gate *gates, 
 {
     bool made = false;
     dt_status status = DT_OK;
-    forget(gates, n);
+    reset_gates(gates, n);
     for (size_t i = 0; status == DT_OK && i < n; i += AT_ONCE) {
         struct some some = {
             .db = db, .v = gates + i, .n = n - i < AT_ONCE ? n - i : AT_ONCE, .made = made, .now_ms = now_ms};
@@ -210,17 +201,17 @@ dt_status dt_store_gates_look(dt_store *store, struct dt_gate *gates, size_t n, 
 {
     dt_db *db;
     dt_status status = dt_store_db(store, &db, err);
-    forget(gates, n);
+    reset_gates(gates, n);
     for (size_t i = 0; status == DT_OK && i < n; i += AT_ONCE) {
         struct some some = {.db = db, .v = gates + i, .n = n - i < AT_ONCE ? n - i : AT_ONCE};
-        status = read(&some, err);
+        status = read_limits(&some, err);
     }
     return status;
 }
 
 dt_status dt_topic_gate_claimed(dt_db *db, int64_t now_ms, struct dt_gate *gate, size_t claimed, struct dt_error *err)
 {
-    if (!gate->rate.interval_ns || !claimed) /* the gate of a topic without limits was not even locked */
+    if (!gate->rate.interval_ns || !claimed) /* the gate of a topic without limits was not locked */
         return DT_OK;
     dt_assert(claimed <= gate->room);
     dt_rate_take(&gate->rate, now_ms, claimed);

@@ -1,9 +1,9 @@
 /*
- * Owns the numbers of owners. See owners.h.
+ * Owners of topics: see owners.h.
  *
- * Prefixes are sorted by their bytes; each has a parent, the longest other prefix that begins it. All that is sorted
+ * Prefixes are sorted by their bytes; each has a parent, the longest other prefix that begins it. Every name that sorts
  * between a prefix and a name that it begins also begins with it. So the longest prefix of a name is the last one that
- * does not sort above the name, or else one of that one's parents, or there is none.
+ * does not sort above the name, or one of that one's parents, or there is none.
  */
 #include "owners.h"
 
@@ -82,12 +82,12 @@ dt_status dt_owners_add(struct dt_owners *owners, struct dt_str topics, struct d
     return DT_OK;
 }
 
-/* Returns 1 + the place of the longest of the prefixes v[0..at) that begins the text, 0 if none does. The last one that
- * could is v[at - 1]. */
+/* Returns 1 + the index of the longest of the prefixes v[0..at) that begins the text, 0 if none does. The last
+ * candidate is v[at - 1]. */
 static size_t longest_from(const struct dt_owners *owners, size_t at, struct dt_str text)
 {
     while (at && !dt_str_begins(text, owners->v[at - 1].prefix)) {
-        dt_assert_cmp(owners->v[at - 1].parent, <, at); /* a prefix sorts behind its parent */
+        dt_assert_cmp(owners->v[at - 1].parent, <, at); /* a prefix sorts after its parent */
         at = owners->v[at - 1].parent;
     }
     return at;
@@ -116,8 +116,10 @@ int64_t dt_owners_of(const struct dt_owners *owners, struct dt_str topic)
 }
 
 /*
- * Compares topics.owner with what the prefixes of all tokens say, and writes what differs: one statement updates
- * consecutive names that get the same owner. A piece is one transaction, because all changes of topics wait for it.
+ * ---- topics.owner ----
+ *
+ * Compares it with the prefixes of all tokens, and writes the differences: one statement for consecutive names that get
+ * the same owner. A piece is one transaction, since all changes of topics wait for it.
  */
 
 #define PIECE 1000 /* topics */
@@ -194,7 +196,7 @@ static dt_status read_piece(struct piece *piece, dt_db *db, struct dt_error *err
     return status == DT_OK ? dt_store_read_rows(db, &piece->arena, &piece->topics, err) : status;
 }
 
-/* Reads it again under the lock: tokens and topics may have changed. */
+/* Reads the piece again under the lock: tokens and topics may have changed. */
 static dt_status write_piece(void *arg, dt_db *db, int64_t now_ms, struct dt_error *err)
 {
     struct piece *piece = arg;

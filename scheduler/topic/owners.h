@@ -1,5 +1,5 @@
 /*
- * The owner of a topic. Batches, turns, places and quotas are shared by owner, however many topics it has. Pure.
+ * The owner of a topic. Batches, turns, places and quotas are shared by owner, however many topics it has.
  *
  * All tokens with the same set of prefixes are one owner. A topic belongs to the owner of the longest prefix that its
  * name begins with. If no prefix covers the topic, its owner is the part of its name before the first dot. An owner is
@@ -11,50 +11,51 @@
 #include "base/text/strbuf.h"
 #include "store/store.h"
 
-/* The owner of a topic that no prefix covers. */
+/* Returns the owner of a topic that no prefix covers. */
 int64_t dt_owner_by_name(struct dt_str topic);
 
-/* The prefixes of all tokens. All zero to begin with. */
+/* The prefixes of all tokens. All zero at first. */
 struct dt_owners {
     struct dt_owner_prefix {
         struct dt_str prefix;
         int64_t owner;
-        size_t of;     /* the number of prefixes that the owner has */
-        size_t parent; /* 1 + the place of the longest other prefix that begins this one; 0: none */
+        size_t of;     /* how many prefixes the owner has */
+        size_t parent; /* 1 + the index of the longest other prefix that begins this one; 0: none */
     } * v;
-    size_t n, cap; /* in the arena of the caller */
+    size_t n, cap; /* in the caller's arena */
 };
 /* Adds the prefixes of a token that can make jobs, as api_tokens.topics lists them; a token for all topics has none.
  * The text is borrowed. NOMEM. */
 DT_MUST_CHECK dt_status dt_owners_add(struct dt_owners *owners, struct dt_str topics, struct dt_arena *arena);
-/* Called after the last prefix was added, before the first question. */
+/* Called after the last prefix was added, before dt_owners_of. */
 void dt_owners_sort(struct dt_owners *owners);
-/* The owner of a topic. If two have its longest prefix, it is the one with fewer prefixes, then the smaller number. */
+/* Returns the owner of a topic. If two have its longest prefix, the one with fewer prefixes, then the smaller
+ * number. */
 int64_t dt_owners_of(const struct dt_owners *owners, struct dt_str topic);
 
-/* topics.owner, as the tokens decide it (topic/owner.h). 0: not decided yet; the reader takes dt_owner_by_name. */
+/* ---- topics.owner, as the tokens decide it; 0: not decided yet, readers use dt_owner_by_name ---- */
 
 struct dt_db;
 
-/* Decides again for all topics, in pieces, and raises the topics' version if the owner of one changed. Also corrects
- * rows that were edited by SQL, or that a migration left at 0. FORBIDDEN: the account may not read the tokens. */
+/* Decides again for all topics, in pieces, and raises the topics' version if an owner changed. Also corrects rows
+ * that were edited by SQL, or that a migration left at 0. FORBIDDEN: the account may not read the tokens. */
 DT_MUST_CHECK dt_status dt_store_topic_owners_update(dt_store *store, struct dt_error *err);
 
-/* Does so after a token was made or revoked. If it fails, a dispatcher does it within a minute. */
+/* Does the same after a token was made or revoked. If it fails, a dispatcher does it within a minute. */
 void dt_topic_owners_follow(dt_store *store);
 
-/* Whether a token with these scopes (api_tokens.scopes) makes jobs: only such tokens own topics. */
+/* True if a token with these scopes (api_tokens.scopes) makes jobs: only such tokens own topics. */
 bool dt_scopes_make_jobs(struct dt_str scopes);
 
 /* ---- inside a transaction that holds the lock of all changes of topics ---- */
 
-/* The owners of topics that are made in one transaction. All zero to begin with. */
+/* The owners of topics that are made in one transaction. All zero at first. */
 struct dt_new_owners {
     struct dt_arena arena; /* the caller clears it */
     struct dt_owners owners;
     bool read, forbidden;
 };
-/* The owner of a topic that is made; 0 if the account may not read the tokens. */
+/* Finds the owner of a topic that is made; 0 if the account may not read the tokens. */
 DT_MUST_CHECK dt_status dt_topic_owner_of_new(struct dt_db *db, struct dt_new_owners *new, struct dt_str topic,
                                               int64_t *owner, struct dt_error *err);
 

@@ -1,4 +1,11 @@
-/* Reading topics and counting their jobs; and what leaders say about their shards. */
+/*
+ * Topics: reading them, and changing their settings; pauses; topics that are made by their first job.
+ *
+ * Every change of a topic is made under a lock on the installation row, and raises installation.topics_version in the
+ * same transaction. So changes are made one after the other: two new topics whose Kafka names clash cannot both be
+ * made. And a process with settings in memory sees by one number that they are old: a claim that begins after a pause
+ * was answered reads the raised number.
+ */
 #include <stdio.h>
 #include <stdlib.h>
 #include <sys/random.h>
@@ -69,7 +76,7 @@ dt_status dt_store_topic_get(dt_store *store, struct dt_str name, struct dt_aren
 
 /* ---- pages of topics ---- */
 
-#define RANGES_MAX 100 /* prefixes that one page looks at */
+#define RANGES_MAX 100 /* prefixes that one page reads */
 
 static int compare_names(const void *a, const void *b)
 {
@@ -91,7 +98,6 @@ struct dt_str dt_topic_above_prefix(struct dt_arena *arena, struct dt_str prefix
     return (struct dt_str){p, prefix.n + 1};
 }
 
-/* A page being filled. */
 struct topic_page {
     dt_db *db;
     struct dt_arena *arena;
@@ -110,7 +116,8 @@ static dt_status read_page(struct topic_page *p, const char *sql, struct dt_para
     return fetch_failed(p->db, status, p->err);
 }
 
-/* The topics of the prefixes in order; one that another one has in it is left out, so that ranges do not meet. */
+/* Reads the topics of the prefixes in order. A prefix that begins with another one is left out, so that ranges do
+ * not overlap. */
 static dt_status read_prefixes(struct topic_page *p, const struct dt_topic_filter *f, struct dt_topic_list *out)
 {
     struct dt_str *prefixes = dt_arena_alloc(p->arena, (f->n_prefixes + 1) * sizeof(*prefixes));
@@ -169,8 +176,6 @@ dt_status dt_store_topic_list(dt_store *store, const struct dt_topic_filter *fil
     return DT_OK;
 }
 
-/* ---- looking ---- */
-
 dt_status dt_store_topic_counts(dt_store *store, struct dt_str name, struct dt_topic_counts *out, struct dt_error *err)
 {
     dt_db *db;
@@ -180,14 +185,14 @@ dt_status dt_store_topic_counts(dt_store *store, struct dt_str name, struct dt_t
         status = dt_db_query(db, dt_sql_select_topic_counts, DT_PARAMS(DT_P_STR(name), DT_P_STR(name)), err);
     if (status != DT_OK)
         return status;
-    while (dt_db_next(db)) { /* a row has one state's number, or, without a state, those of all */
+    while (dt_db_next(db)) { /* a row has the number of one state or, without a state, those of all states */
         int64_t state = dt_db_i64(db, 0) - 1;
         if (state >= 0 && state < DT_JOB_STATES)
             out->by_state[state] += dt_db_i64(db, 1);
         for (unsigned s = 0; state < 0 && s < DT_JOB_STATES; s++)
             out->by_state[s] += dt_db_i64(db, s + 1);
     }
-    for (int s = 0; s < DT_JOB_STATES; s++) /* rows of manual edits count once the audit has found them */
+    for (int s = 0; s < DT_JOB_STATES; s++) /* the audit has not counted a manual edit yet */
         out->by_state[s] = out->by_state[s] > 0 ? out->by_state[s] : 0;
     status = dt_db_end(db, err);
     if (status == DT_OK)
@@ -195,8 +200,6 @@ dt_status dt_store_topic_counts(dt_store *store, struct dt_str name, struct dt_t
                                    &out->oldest_overdue_ms, err);
     return status;
 }
-
-/* The words: see topics.h. */
 
 void dt_topic_refusal_text(enum dt_topic_refusal refusal, const struct dt_config *config,
                            char text[DT_TOPIC_REFUSAL_MAX])
@@ -220,9 +223,8 @@ void dt_topic_refusal_text(enum dt_topic_refusal refusal, const struct dt_config
 }
 
 /*
- * Owns the step of the version. Processes compare for equality: after steps of one a MySQL that was restored from a
- * copy would count the same versions again with other topics, and a process that had read them before would go on
- * with what it knows.
+ * The step is random, and processes compare for equality. If each step were one, a MySQL that was restored from a copy
+ * would count the same versions again with other topics, and a process that read them before would keep what it knows.
  */
 
 dt_status dt_topics_raise_version(dt_db *db, struct dt_error *err)
@@ -234,18 +236,9 @@ dt_status dt_topics_raise_version(dt_db *db, struct dt_error *err)
     return dt_db_run(db, dt_sql_raise_topics_version, DT_PARAMS(DT_P_INT(step)), NULL, err);
 }
 
-/*
- * Changes of topics: settings, pauses, and topics that are made by their first job.
- *
- * Every change of a topic is made under a lock on the installation row and raises installation.topics_version in the
- * same transaction. So changes come one after the other (two new topics whose Kafka names clash cannot both get in),
- * and whoever keeps settings in memory sees by one number that they are old: a claim that begins after a pause was
- * answered reads the raised number.
- */
+#define ENSURED_AT_ONCE 16 /* topics of one transaction: other changes of topics wait for it */
 
-#define ENSURED_AT_ONCE 16 /* topics of a transaction: others who change topics wait for it */
-
-/* All changes of topics queue here. */
+/* Takes the lock of all changes of topics. */
 static dt_status lock_topics(dt_db *db, char installation[101], struct dt_error *err)
 {
     dt_status status = dt_db_query(db, dt_sql_lock_topics, DT_NO_PARAMS, err);
@@ -293,7 +286,7 @@ static bool clashes_with_ours(struct dt_str kafka_name, const char *installation
     return false;
 }
 
-/* *delivery: UNSET if there is no such topic. */
+/* Reads the delivery of a topic; UNSET if there is none. */
 static dt_status find_topic(dt_db *db, struct dt_str name, enum dt_delivery_id *delivery, struct dt_error *err)
 {
     int64_t number;
@@ -302,7 +295,7 @@ static dt_status find_topic(dt_db *db, struct dt_str name, enum dt_delivery_id *
     return status;
 }
 
-/* ---- how many there may be: counted under the lock that all makers take, so the bounds are exact ---- */
+/* ---- bounds; exact, since topics are counted under the lock of all changes ---- */
 
 static dt_status count_topics(dt_db *db, struct dt_str prefix, int64_t *n, struct dt_error *err)
 {
@@ -341,7 +334,7 @@ struct settings {
     struct dt_param max_in_flight, rate_limit, alerts;
 };
 
-/* An unset delivery is the fallback. */
+/* fallback: the delivery if the topic has none. */
 static struct settings settings_of(const struct dt_topic *t, enum dt_delivery_id fallback)
 {
     enum dt_delivery_id delivery = t->delivery ? t->delivery : fallback;
@@ -364,11 +357,10 @@ static struct settings settings_of(const struct dt_topic *t, enum dt_delivery_id
     };
 }
 
-/* The topic before a change and after it: for an event, where there is somebody to name; and for whoever wants to see
- * it. */
+/* The topic before and after a change: for an event, if there is an actor, and for the caller. */
 struct topic_event {
     struct dt_str actor;
-    struct dt_topic_now *now; /* NULL: nobody wants to */
+    struct dt_topic_now *now; /* may be NULL */
     struct dt_arena arena;
     struct dt_topic before;
     bool existed;
@@ -402,20 +394,21 @@ static dt_status note_after(struct topic_event *e, dt_db *db, struct dt_str name
     return dt_event_of_topic(db, &event, e->existed ? &e->before : NULL, &now->topic, err);
 }
 
-/* A topic that is to be made or replaced. */
+/* A topic to be made or replaced. */
 struct putting {
     struct topic_event event;
     const struct dt_topic *topic;
     enum { PUT_ALL, PUT_BUT_PAUSED, PUT_IF_ABSENT } how;
     struct dt_topic_terms *terms;
-    enum dt_delivery_id fallback; /* of a topic that is made and does not say */
+    enum dt_delivery_id fallback; /* for a new topic that has no delivery */
     struct dt_new_owners *owners;
     bool created; /* out */
 };
 
-/* Judges whether the topic may be as it is put; of several reasons the one counts that tells least of others. */
-static dt_status judge(dt_db *db, const struct putting *put, const char *installation, enum dt_delivery_id was,
-                       struct dt_error *err)
+/* Checks whether the topic may be put. If there are several reasons, returns the one that reveals least about
+ * others. */
+static dt_status check_put(dt_db *db, const struct putting *put, const char *installation, enum dt_delivery_id was,
+                           struct dt_error *err)
 {
     const struct dt_topic *t = put->topic;
     struct dt_topic_terms *terms = put->terms;
@@ -426,17 +419,17 @@ static dt_status judge(dt_db *db, const struct putting *put, const char *install
     int64_t version = 0;
     bool found = false;
     dt_status status = DT_OK;
-    /* A caller that puts what it has read from a topic puts it onto that version of it. */
+    /* If the caller changes what it has read, the topic must still have that version. */
     if (terms && terms->of_version) {
         status = dt_db_read_number(db, dt_sql_select_topic_version, DT_PARAMS(name), NULL, &version, err);
         if (status == DT_OK && version != terms->version)
             return refuse(terms, DT_TOPIC_CHANGED, err, "it has another version by now");
     }
-    /* Without a kafka_topic, a topic has a name in Kafka only while its jobs go there. */
+    /* A topic without a kafka_topic has a name in Kafka only while its jobs are sent there. */
     if (status == DT_OK && (t->kafka_topic.p || delivery == DT_DELIVERY_KAFKA) &&
         (dt_kafka_topic_internal(kafka_name) || clashes_with_ours(kafka_name, installation)))
         return refuse(terms, DT_TOPIC_INTERNAL, err, "its Kafka topic is internal to an installation");
-    /* A Kafka topic that is not the maker's to name may stay where somebody else put it. */
+    /* A Kafka topic outside the maker's rights may stay if it is already set. */
     if (status == DT_OK && terms && terms->foreign) {
         status = dt_db_read_number(db, dt_sql_find_topic_as_named, DT_PARAMS(name, DT_P_STR(t->kafka_topic)), &found,
                                    NULL, err);
@@ -453,7 +446,7 @@ static dt_status judge(dt_db *db, const struct putting *put, const char *install
                : status;
 }
 
-/* Writes nothing if nothing changed. */
+/* If nothing changed, writes nothing. */
 static dt_status change_topic(dt_db *db, const struct putting *put, int64_t now_ms, uint64_t *changed,
                               struct dt_error *err)
 {
@@ -473,7 +466,7 @@ static dt_status change_topic(dt_db *db, const struct putting *put, int64_t now_
                      changed, err);
 }
 
-/* With the lock of all changes of topics. *changed: something was written. */
+/* Called with the lock of all changes of topics. *changed: something was written. */
 static dt_status put_one(struct putting *put, dt_db *db, int64_t now_ms, const char *installation, bool *changed,
                          struct dt_error *err)
 {
@@ -489,7 +482,7 @@ static dt_status put_one(struct putting *put, dt_db *db, int64_t now_ms, const c
     const bool exists = was != DT_DELIVERY_UNSET;
     if (status != DT_OK || (exists && put->how == PUT_IF_ABSENT))
         return status;
-    status = judge(db, put, installation, was, err);
+    status = check_put(db, put, installation, was, err);
     if (status == DT_OK && !exists)
         status = dt_topic_owner_of_new(db, put->owners, t->name, &owner, err);
     if (status == DT_OK)
@@ -517,7 +510,7 @@ static dt_status put_locked(void *arg, dt_db *db, int64_t now_ms, struct dt_erro
     bool changed = false;
     dt_status status = DT_OK;
     put->owners->read = false;
-    /* Locks the gate of a topic that has a limit from now on: a claim that begins after the answer knows it. */
+    /* Locks the gate of a topic that gets a limit: a claim that begins after the answer knows it. */
     if (!DT_UNGUARDED(LIMIT_PUT_LOCKS_GATE) && (t->max_in_flight || t->rate_limit.p))
         status = dt_topic_gate_make(db, t->name, err);
     if (status == DT_OK)
@@ -527,8 +520,8 @@ static dt_status put_locked(void *arg, dt_db *db, int64_t now_ms, struct dt_erro
     return status == DT_OK && changed ? dt_topics_raise_version(db, err) : status;
 }
 
-/* Of a topic that does not say. */
-static enum dt_delivery_id fallback(dt_store *store)
+/* Returns the delivery of a new topic that has none. */
+static enum dt_delivery_id default_delivery(dt_store *store)
 {
     return dt_config_has_kafka(dt_store_config(store)) ? DT_DELIVERY_KAFKA : DT_DELIVERY_PULL;
 }
@@ -542,7 +535,7 @@ dt_status dt_store_topic_put(dt_store *store, const struct dt_topic *topic, bool
                           .topic = topic,
                           .how = set_paused ? PUT_ALL : PUT_BUT_PAUSED,
                           .terms = terms,
-                          .fallback = fallback(store)};
+                          .fallback = default_delivery(store)};
     if (terms)
         terms->refusal = DT_TOPIC_FINE;
     dt_arena_init(&put.event.arena);
@@ -555,7 +548,7 @@ dt_status dt_store_topic_put(dt_store *store, const struct dt_topic *topic, bool
 
 /* ---- topics that are made by their first job ---- */
 
-/* One transaction's part of the topics that are wanted. */
+/* The topics of one transaction. */
 struct ensuring {
     struct dt_topic_ensure *v;
     size_t n;
@@ -583,7 +576,7 @@ static dt_status ensure_locked(void *arg, dt_db *db, int64_t now_ms, struct dt_e
             terms->refusal = DT_TOPIC_FINE;
         wanted->status = status = put_one(&put, db, now_ms, installation, &changed, err);
         any |= changed;
-        if (status == DT_INVALID) /* a topic that is refused writes nothing, and the others go on */
+        if (status == DT_INVALID) /* a topic that is refused writes nothing; the others continue */
             status = DT_OK;
     }
     dt_arena_clear(&owners.arena);
@@ -592,11 +585,11 @@ static dt_status ensure_locked(void *arg, dt_db *db, int64_t now_ms, struct dt_e
 
 dt_status dt_store_topics_ensure(dt_store *store, struct dt_topic_ensure *v, size_t n, struct dt_error *err)
 {
-    struct ensuring e = {.v = v, .fallback = fallback(store)};
+    struct ensuring e = {.v = v, .fallback = default_delivery(store)};
     dt_db *db;
     if (n == 0)
         return DT_OK;
-    /* Looks without a lock: a caller whose topics are there disturbs no other. */
+    /* A first look without a lock: a caller whose topics exist disturbs no other. */
     dt_status status = dt_store_db(store, &db, err);
     for (size_t i = 0; status == DT_OK && i < n; i++) {
         enum dt_delivery_id delivery = DT_DELIVERY_UNSET;

@@ -1,4 +1,4 @@
-/* See dead.h. Groups of several ranges are read one after the other, each the largest first, and merged. */
+/* See dead.h. Reads the groups of each range, the largest first, and merges them. */
 #include "dead.h"
 
 #include <stdlib.h>
@@ -8,9 +8,9 @@
 #include "mysql/statements.h"
 #include "store/store_internal.h"
 
-#define KEPT 1000 /* groups of a range: what is told of the others is their number */
+#define KEPT 1000 /* groups of a range; of the others only their number is returned */
 
-/* In the order in which they are looked at. */
+/* In the order in which they are read. */
 enum { LATE, ARCHIVED, OTHERS, LEAVING, RANGES };
 
 /* A range of an index, and the statements that read it. */
@@ -26,12 +26,10 @@ struct reading {
     struct dt_arena *arena;
     struct dt_dead_groups *out;
     struct dt_error *err;
-    int64_t left; /* rows that may be looked at yet */
+    int64_t left; /* rows that may still be read */
 };
 
-/* ---- a range ---- */
-
-static dt_status take_groups(struct reading *r)
+static dt_status read_groups(struct reading *r)
 {
     struct dt_dead_groups *out = r->out;
     const size_t end = out->n + KEPT;
@@ -56,7 +54,7 @@ static dt_status take_groups(struct reading *r)
     return ok ? ended : dt_fail(r->err, DT_NOMEM, "out of memory");
 }
 
-/* *cut: the range has more rows than were looked at. */
+/* *cut: the range has more rows than were read. */
 static dt_status read_range(struct reading *r, struct range range, bool *cut)
 {
     const struct dt_dead_ask *ask = r->ask;
@@ -85,20 +83,16 @@ static dt_status read_range(struct reading *r, struct range range, bool *cut)
                                       DT_P_INT(ask->now_ms)};
     status = dt_db_query_stream(r->db, range.group,
                                 (struct dt_params){params, sizeof(params) / sizeof(*params) - !range.archived}, r->err);
-    return status == DT_OK ? take_groups(r) : status;
+    return status == DT_OK ? read_groups(r) : status;
 }
-
-/* ---- all ranges ---- */
 
 static int64_t after(int64_t ms, int64_t duration_ms)
 {
     return ms < INT64_MAX - duration_ms ? ms + duration_ms : INT64_MAX;
 }
 
-/*
- * A job leaves `jobs` no earlier than it died, and mostly history.dead_after later: those that may be asked for come
- * first, and what left its order by a manual edit or another history.dead_after last.
- */
+/* A job leaves `jobs` no earlier than it died, and usually history.dead_after later. So the ranges with jobs of the
+ * wanted time come first, and those for other orders (after a manual edit, or with another history.dead_after) last. */
 static void set_ranges(const struct dt_dead_ask *ask, const struct dt_config *config, struct range ranges[RANGES])
 {
     const struct dt_list_times *failed = &ask->failed;
@@ -123,8 +117,6 @@ static void set_ranges(const struct dt_dead_ask *ask, const struct dt_config *co
     ranges[LEAVING].most = DT_DEAD_LEAVING;
 }
 
-/* ---- groups in order ---- */
-
 static int by_name(const void *a, const void *b)
 {
     const struct dt_dead_group *x = a;
@@ -140,8 +132,8 @@ static int by_size(const void *a, const void *b)
     return x->jobs != y->jobs ? (x->jobs < y->jobs) - (x->jobs > y->jobs) : by_name(a, b);
 }
 
-/* Groups of the same name become one, and the smallest of too many are left out. */
-static void merge(struct dt_dead_groups *out)
+/* Joins groups of the same name, and drops the smallest of too many. */
+static void merge_groups(struct dt_dead_groups *out)
 {
     size_t n = 0;
     qsort(out->v, out->n, sizeof(*out->v), by_name);
@@ -179,6 +171,6 @@ dt_status dt_store_dead_groups(dt_store *store, const struct dt_dead_ask *ask, s
         status = read_range(&r, ranges[i], &cut[i]);
     out->newest = cut[LATE] || cut[ARCHIVED];
     if (status == DT_OK)
-        merge(out);
+        merge_groups(out);
     return status;
 }

@@ -1,14 +1,14 @@
 /*
- * Dead letters by topic and error: how many there are of each, and what one of them says.
+ * Dead letters by topic and error: how many there are of each, with an example.
  *
- * The work is bounded, whatever the tables hold. Dead jobs are looked at from the newest on, DT_DEAD_LOOKED_AT at most:
+ * The work is bounded, whatever the tables have. At most DT_DEAD_LOOKED_AT dead jobs are read, the newest first:
  *
- *     jobs      in the due index, those that leave after everything that finishes now: dead jobs alone, as a rule
+ *     jobs      in the due index, those that leave after everything that finishes now: usually only dead jobs
  *     history   in its index of dead jobs
  *     jobs      those that leave soon, DT_DEAD_LEAVING of them, among all that finished lately
  *
- * Who looks at all of them sees exact numbers; else those of the newest. A dead job that is about to leave `jobs` for
- * history may be missed for that while, where more than DT_DEAD_LEAVING others leave with it.
+ * If all dead jobs were read, the numbers are exact; otherwise they are those of the newest. If more than
+ * DT_DEAD_LEAVING jobs are about to leave `jobs` for history, a dead job among them may be missed for that time.
  */
 #ifndef DT_JOB_DEAD_H
 #define DT_JOB_DEAD_H
@@ -18,7 +18,7 @@
 
 #define DT_DEAD_LOOKED_AT 100000
 #define DT_DEAD_LEAVING   10000
-#define DT_DEAD_GROUPS    200 /* are told, the largest */
+#define DT_DEAD_GROUPS    200 /* the largest groups are returned */
 
 struct dt_dead_ask {
     struct dt_str topic;         /* absent = any */
@@ -28,16 +28,16 @@ struct dt_dead_ask {
 };
 
 struct dt_dead_group {
-    struct dt_str topic, error_code; /* in the arena, as the rest; absent: without a code */
-    struct dt_str message;           /* of one of them; absent: none has any */
-    int64_t jobs, last_ms, job_id;   /* last_ms: the latest failure, 0 = none is known; job_id: of one of them */
+    struct dt_str topic, error_code; /* in the arena, as the others; absent: no code */
+    struct dt_str message;           /* of one of them; absent: none has one */
+    int64_t jobs, last_ms, job_id;   /* last_ms: the latest failure, 0 = not known; job_id: one of them */
 };
 
 struct dt_dead_groups {
     struct dt_dead_group *v; /* the largest first */
-    size_t n, more;          /* more: smaller groups that are not told */
-    int64_t jobs;            /* in all groups, told or not */
-    bool newest;             /* there are more dead jobs than were looked at */
+    size_t n, more;          /* more: how many smaller groups there are */
+    int64_t jobs;            /* in all groups */
+    bool newest;             /* there are more dead jobs than were read */
 };
 
 /* Reads outside of a transaction, and locks nothing. */
