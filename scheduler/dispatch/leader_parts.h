@@ -3,7 +3,7 @@
  *
  *   leader.c         the order of the steps, the fate of each hinted job, timeouts, the shard's row, the COMMIT
  *   leader_choose.c  reads the hinted jobs; chooses which of those that may be claimed
- *   leader_claim.c   writes claims, rows of `hands` and offers; reads messages
+ *   leader_rows.c   writes claims, rows of `hands` and offers; reads messages
  *
  * All of it runs in one thread, between the lock of the shard's row and the COMMIT. Memory comes from the arena of
  * struct dt_leader_txn; leader.c frees `foreign`, `frozen` and `counts`.
@@ -129,7 +129,7 @@ DT_MUST_CHECK dt_status dt_claims_choose(struct dt_open_txn *t);
 /* Counts the chosen jobs in the rates of their topics. */
 DT_MUST_CHECK dt_status dt_limits_write(struct dt_open_txn *t);
 
-/* ---- leader_claim.c ---- */
+/* ---- leader_rows.c ---- */
 
 /* Copies the message's columns of the current row, from `first` on (job_rows.sql: lock_hinted). *out is NULL if the
  * message is large, so that its payload was not read. */

@@ -2,7 +2,7 @@
  * Pops: a client claims jobs that a leader has offered (pop_queue), in one transaction on the jobs' rows. It needs no
  * fence: a claim keeps no authority, and nothing is handed out again from memory.
  *
- *   leader        offers a due job: a row of pop_queue, and `near` -1 in the job's row  (dispatch/leader_claim.c)
+ *   leader        offers a due job: a row of pop_queue, and `near` -1 in the job's row  (dispatch/leader_rows.c)
  *   pop           claims jobs in order of (due, id), and deletes their offers            (pop_store.c)
  *   housekeeping  deletes offers that cannot be popped, and has jobs without an offer
  *                 offered again                                                          (pop_store.c)

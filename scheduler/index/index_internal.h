@@ -114,7 +114,7 @@ static inline struct dt_known_id *dt_known_find(const dt_index *index, int64_t i
 }
 
 /*
- * ---- arguments and replies (index_keys.c) ----
+ * ---- arguments and replies (index_wire.c) ----
  *
  * A dt_arg_* adds one argument to the command that is being built in `link`; the text is copied.
  */
