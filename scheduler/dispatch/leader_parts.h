@@ -62,7 +62,7 @@ struct dt_open_txn {
     struct dt_error *err;
     struct dt_fence_row row;
 
-    /* leader_choose.c */
+    /* leader_rows.c */
     struct dt_candidate *v; /* sorted by id; after dt_claims_choose by (next_ms, id) */
     size_t n;
     bool by_due;                /* they are sorted by (next_ms, id) */
@@ -102,17 +102,15 @@ static inline struct dt_results_txn dt_open_txn_results(struct dt_open_txn *t)
                                    .arena = t->io->arena};
 }
 
-/* ---- leader.c ---- */
-
-/*
- * Moves the deadlines of attempts that were sent to now_ms + their ack timeout, never earlier than they are, and only
- * if the row still says dispatched with that attempt. Rows that others hold locked are skipped. moved (NULL, or with
- * room for sent->n): gets the jobs whose deadline moved, from hint_ms to next_ms.
- */
-DT_MUST_CHECK dt_status dt_deadlines_extend(dt_db *db, const struct dt_inflight *sent, int64_t now_ms,
-                                            struct dt_seen_list *moved, struct dt_error *err);
-
 /* ---- leader_choose.c ---- */
+
+/* Sorts the candidates by (next_ms, id), holds those beyond a limit, lists the claims that fit into one batch, and
+ * leaves the others. Counts timeouts and retries. */
+DT_MUST_CHECK dt_status dt_claims_choose(struct dt_open_txn *t);
+/* Counts the chosen jobs in the rates of their topics. */
+DT_MUST_CHECK dt_status dt_limits_write(struct dt_open_txn *t);
+
+/* ---- leader_rows.c ---- */
 
 /* Makes a candidate of each hint, refreshes the topic snapshot, locks the rows and reads all that judging needs. If
  * another session holds a row locked, its candidate is not `found`. */
@@ -123,26 +121,23 @@ struct dt_candidate *dt_candidates_find(struct dt_open_txn *t, int64_t id);
 const int64_t *dt_candidates_ids(const struct dt_open_txn *t, bool (*wanted)(const struct dt_candidate *c), size_t *n);
 /* True if another shard claimed the candidate's latest attempt and still has it in flight. */
 bool dt_candidate_in_flight_elsewhere(const struct dt_open_txn *t, const struct dt_candidate *c);
-/* Sorts the candidates by (next_ms, id), holds those beyond a limit, lists the claims that fit into one batch, and
- * leaves the others. Counts timeouts and retries. */
-DT_MUST_CHECK dt_status dt_claims_choose(struct dt_open_txn *t);
-/* Counts the chosen jobs in the rates of their topics. */
-DT_MUST_CHECK dt_status dt_limits_write(struct dt_open_txn *t);
-
-/* ---- leader_rows.c ---- */
-
-/* Copies the message's columns of the current row, from `first` on (job_rows.sql: lock_hinted). *out is NULL if the
- * message is large, so that its payload was not read. */
-DT_MUST_CHECK dt_status dt_outgoing_small(dt_db *db, unsigned first, struct dt_arena *arena, struct dt_outgoing **out);
 /* Reads, before judging, which candidates' latest attempts are in hands. Ends the attempts whose process is gone: from
  * then on the candidates are as in the table, ready for their next attempt. */
 DT_MUST_CHECK dt_status dt_hands_look(struct dt_open_txn *t);
-/* Asks for a place in the hands of this process for the candidate's next attempt. */
-enum dt_hand_place dt_hands_take(struct dt_open_txn *t, const struct dt_candidate *c);
 /* Makes the chosen jobs dispatched, writes whose hands they are in, reads their messages into io->batch, and calls the
  * caller's listener. */
 DT_MUST_CHECK dt_status dt_claims_write(struct dt_open_txn *t);
 /* Puts the jobs whose fate is DT_FATE_OFFER into pop_queue, and marks their rows. */
 DT_MUST_CHECK dt_status dt_offers_write(struct dt_open_txn *t);
+
+/* ---- fence_store.c ---- */
+
+/*
+ * Moves the deadlines of attempts that were sent to now_ms + their ack timeout, never earlier than they are, and only
+ * if the row still says dispatched with that attempt. Rows that others hold locked are skipped. moved (NULL, or with
+ * room for sent->n): gets the jobs whose deadline moved, from hint_ms to next_ms.
+ */
+DT_MUST_CHECK dt_status dt_deadlines_extend(dt_db *db, const struct dt_inflight *sent, int64_t now_ms,
+                                            struct dt_seen_list *moved, struct dt_error *err);
 
 #endif

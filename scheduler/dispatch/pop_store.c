@@ -306,18 +306,11 @@ static dt_status choose_jobs(struct popping *p)
     return status;
 }
 
-static int by_id(const void *a, const void *b)
-{
-    const struct offer *x = a;
-    const struct offer *y = b;
-    return (x->id > y->id) - (x->id < y->id);
-}
-
 static int by_ttr_and_id(const void *a, const void *b)
 {
     const struct offer *x = a;
     const struct offer *y = b;
-    return x->ttr_ms != y->ttr_ms ? (x->ttr_ms > y->ttr_ms ? 1 : -1) : by_id(a, b);
+    return x->ttr_ms != y->ttr_ms ? (x->ttr_ms > y->ttr_ms ? 1 : -1) : dt_by_job_id(a, b);
 }
 
 static dt_status write_claims(struct popping *p)
@@ -374,7 +367,7 @@ static dt_status read_job(void *arg)
 {
     struct popping *p = arg;
     const struct offer key = {.id = dt_db_i64(p->db, 0)};
-    const struct offer *claim = bsearch(&key, p->claims, p->n_claims, sizeof(*p->claims), by_id);
+    const struct offer *claim = bsearch(&key, p->claims, p->n_claims, sizeof(*p->claims), dt_by_job_id);
     if (!claim)
         return dt_fail(p->err, DT_INTERNAL, "a job that was not claimed");
     p->pop->n++;
@@ -386,9 +379,9 @@ static dt_status claim_jobs(struct popping *p)
     size_t n;
     if (p->n_claims == 0)
         return DT_OK;
-    qsort(p->claims, p->n_claims, sizeof(*p->claims), by_id);
+    qsort(p->claims, p->n_claims, sizeof(*p->claims), dt_by_job_id);
     dt_status status = write_claims(p);
-    qsort(p->claims, p->n_claims, sizeof(*p->claims), by_id);
+    qsort(p->claims, p->n_claims, sizeof(*p->claims), dt_by_job_id);
     const int64_t *ids = list_ids(p, p->claims, p->n_claims, NULL, &n);
     p->pop->n = 0;
     p->pop->jobs = dt_arena_alloc(p->arena, p->n_claims * sizeof(*p->pop->jobs));

@@ -58,7 +58,7 @@ static inline void dt_keep_first(dt_status *first, dt_status status)
         *first = status;
 }
 
-/* ---- round trips (index_handle.c) ---- */
+/* ---- round trips (index_wire.c) ---- */
 
 /* Sends the commands in `link` and reads the replies. */
 DT_MUST_CHECK dt_status dt_index_round_trip(dt_link *link, dt_link_reply_fn *on_reply, void *arg, struct dt_error *err);

@@ -8,7 +8,6 @@
  */
 #include <stdio.h>
 #include <stdlib.h>
-#include <sys/random.h>
 
 #include "base/assert.h"
 #include "base/guard.h"
@@ -220,20 +219,6 @@ void dt_topic_refusal_text(enum dt_topic_refusal refusal, const struct dt_config
     else
         snprintf(text, DT_TOPIC_REFUSAL_MAX, "%s",
                  texts[refusal] ? texts[refusal] : "the topic cannot be stored as it is");
-}
-
-/*
- * The step is random, and processes compare for equality. If each step were one, a MySQL that was restored from a copy
- * would count the same versions again with other topics, and a process that read them before would keep what it knows.
- */
-
-dt_status dt_topics_raise_version(dt_db *db, struct dt_error *err)
-{
-    uint32_t random = 0;
-    if (getrandom(&random, sizeof(random), 0) != (ssize_t)sizeof(random))
-        return dt_fail(err, DT_SYSTEM, "no random numbers from the system");
-    const int64_t step = (int64_t)random + 1;
-    return dt_db_run(db, dt_sql_raise_topics_version, DT_PARAMS(DT_P_INT(step)), NULL, err);
 }
 
 #define ENSURED_AT_ONCE 16 /* topics of one transaction: other changes of topics wait for it */

@@ -137,6 +137,10 @@ static inline bool dt_compare_active(const struct dt_compare *compare)
 /* Does one bounded step: compares, then repairs. After a failure, which is MySQL's, the compare ends. */
 DT_MUST_CHECK dt_status dt_compare_step(dt_reconciler *r, struct dt_compare *compare, struct dt_error *err);
 
+/* Reads into r->held which topics of our shards have held sets: a due row of theirs that is in no due set is no
+ * mismatch. A failure is NOMEM. */
+DT_MUST_CHECK dt_status dt_reconcile_list_held(dt_reconciler *r);
+
 /* ---- rebuild.c ---- */
 
 /* Asks for a rebuild of these shards' sets. */
@@ -148,16 +152,32 @@ void dt_rebuild_keep(dt_reconciler *r, const struct dt_shard_set *leads);
 /* Does one bounded step: a page. A failure is MySQL's. */
 DT_MUST_CHECK dt_status dt_rebuild_step(dt_reconciler *r, struct dt_error *err);
 
-/* ---- reconcile.c ---- */
+/* ---- for all of them ---- */
+
+#define DT_NEAR_MAX_MS (48 * DT_HOUR) /* rows beyond it may be in the far part of the due index */
+#define DT_WAKE_MS     2000           /* a leader looks by itself once a second */
 
 /* Returns the end of the horizon as of this tick. */
-int64_t dt_reconcile_horizon_end_ms(const dt_reconciler *r);
+static inline int64_t dt_reconcile_horizon_end_ms(const dt_reconciler *r)
+{
+    return r->now_ms + dt_earlier(r->config->index_horizon, DT_NEAR_MAX_MS);
+}
 /* True if the shard's leader must be woken for a job that is due then, since it would look too late by itself. */
-bool dt_reconcile_is_soon(const dt_reconciler *r, int64_t due_ms);
-/* Reads into r->held which topics of our shards have held sets. A failure is NOMEM. */
-DT_MUST_CHECK dt_status dt_reconcile_list_held(dt_reconciler *r);
-void dt_reconcile_full_scan_soon(dt_reconciler *r);
-
+static inline bool dt_reconcile_is_soon(const dt_reconciler *r, int64_t due_ms)
+{
+    return due_ms <= r->now_ms + DT_WAKE_MS;
+}
+/* Asks for a round of the full scan, soon and without pauses: only the full scan finds what the index was not told. A
+ * round in progress hurries too, and another one follows it. */
+static inline void dt_reconcile_full_scan_soon(dt_reconciler *r)
+{
+    if (r->scan_at_ms)
+        r->next_scan_us = r->now_us;
+    else if (!r->scan_owed)
+        r->next_scan_us = r->now_us + DT_RECONCILE_DOUBT_US;
+    r->scan_owed = r->scan_hurries = true;
+    r->doubt_us = r->now_us;
+}
 /* True if a rebuild of the shard's set is requested and has not begun. */
 static inline bool dt_reconcile_is_lost(const dt_reconciler *r, unsigned shard)
 {

@@ -63,6 +63,28 @@
 
 #define HELD_SETS_MAX 4
 
+/* Lists the topics with held sets: if a due row of theirs is in no due set, that is no mismatch. */
+dt_status dt_reconcile_list_held(dt_reconciler *r)
+{
+    dt_arena_reset(&r->held_arena);
+    r->n_held = 0;
+    for (unsigned shard = 0; shard < DT_SHARDS_MAX; shard++) {
+        struct dt_str *topics;
+        struct dt_error err;
+        size_t n = 0;
+        if (!dt_shard_set_has(&r->leads, shard) ||
+            dt_index_held(r->index, shard, &r->held_arena, &topics, &n, &err) != DT_OK || n == 0)
+            continue;
+        struct dt_held *grown = realloc(r->held, (r->n_held + n) * sizeof(*grown));
+        if (!grown)
+            return DT_NOMEM;
+        r->held = grown;
+        for (size_t i = 0; i < n; i++)
+            r->held[r->n_held++] = (struct dt_held){shard, topics[i]};
+    }
+    return DT_OK;
+}
+
 /* ---- (1) scores ---- */
 
 static int by_id(const void *a, const void *b)
