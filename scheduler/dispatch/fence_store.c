@@ -259,7 +259,6 @@ struct settling {
     dt_db *db;
     const struct dt_config *config;
     const struct dt_findings *found;
-    struct dt_fence *next; /* as the row will say */
     struct dt_fence_row row;
     struct dt_settled *done;
     struct dt_counts counts;
@@ -306,30 +305,11 @@ static dt_status end_undeliverable(struct settling *s)
     return status;
 }
 
-static dt_status settle_list(struct settling *s)
-{
-    const struct dt_findings *f = s->found;
-    dt_assert_cmp(f->inflight->n, ==, s->next->inflight); /* the row has had it since step 1 */
-    const struct dt_shrink shrink = dt_inflight_taken_over(f->inflight, s->next->send_n, f->sent, &f->refused);
-    const struct dt_inflight sent = {.v = f->inflight->v, .n = shrink.leave};
-    dt_assert_cmp(shrink.leave + shrink.send_n, <=, f->inflight->n);
-    dt_assert(shrink.leave == 0 || f->sent || (shrink.undeliverable && shrink.leave == 1));
-    const struct dt_fence_values values = {
-        .inflight = {.v = f->inflight->v + shrink.leave, .n = f->inflight->n - shrink.leave},
-        .send_n = shrink.send_n,
-        .ledger_offset = f->next_offset,
-        .batch_no = s->next->batch_no};
-    dt_status status =
-        shrink.undeliverable ? end_undeliverable(s) : dt_deadlines_extend(s->db, &sent, s->row.now_ms, NULL, s->err);
-    s->done->shrink = shrink;
-    return status == DT_OK ? dt_fence_write(s->db, s->next, &values, s->err) : status;
-}
-
 dt_status dt_store_takeover_settle(dt_store *store, struct dt_fence *fence, const struct dt_findings *findings,
                                    struct dt_settled *done, struct dt_error *err)
 {
     struct dt_fence next = *fence;
-    struct settling s = {.config = dt_store_config(store), .found = findings, .next = &next, .done = done, .err = err};
+    struct settling s = {.config = dt_store_config(store), .found = findings, .done = done, .err = err};
     *done = (struct dt_settled){0};
     dt_counts_init(&s.counts);
     dt_arena_init(&s.topics);
@@ -338,8 +318,23 @@ dt_status dt_store_takeover_settle(dt_store *store, struct dt_fence *fence, cons
         status = DT_OK;
     if (status == DT_OK && findings->halt)
         status = halt_shard(s.db, fence->shard, findings->halt, err);
-    else if (status == DT_OK)
-        status = settle_list(&s);
+    else if (status == DT_OK) {
+        const struct dt_inflight *list = findings->inflight;
+        dt_assert_cmp(list->n, ==, next.inflight); /* the row has had it since step 1 */
+        const struct dt_shrink shrink = dt_inflight_taken_over(list, next.send_n, findings->sent, &findings->refused);
+        const struct dt_inflight sent = {.v = list->v, .n = shrink.leave};
+        dt_assert_cmp(shrink.leave + shrink.send_n, <=, list->n);
+        dt_assert(shrink.leave == 0 || findings->sent || (shrink.undeliverable && shrink.leave == 1));
+        const struct dt_fence_values values = {.inflight = {.v = list->v + shrink.leave, .n = list->n - shrink.leave},
+                                               .send_n = shrink.send_n,
+                                               .ledger_offset = findings->next_offset,
+                                               .batch_no = next.batch_no};
+        status =
+            shrink.undeliverable ? end_undeliverable(&s) : dt_deadlines_extend(s.db, &sent, s.row.now_ms, NULL, err);
+        done->shrink = shrink;
+        if (status == DT_OK)
+            status = dt_fence_write(s.db, &next, &values, err);
+    }
     status = dt_counts_commit(s.db, &s.counts, status, err);
     dt_arena_clear(&s.topics);
     if (status == DT_OK) {

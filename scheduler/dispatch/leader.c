@@ -72,18 +72,6 @@ static void wait_for_reports(struct dt_open_txn *t, struct dt_candidate *c, bool
     c->fate = park ? DT_FATE_HELD : DT_FATE_LEFT;
 }
 
-/* A report that came before the deadline counts, even if it is read later. So the attempt is left until the reports up
- * to its deadline are applied (the results watermark). */
-static void judge_timeout(struct dt_open_txn *t, struct dt_candidate *c)
-{
-    const struct dt_read_up_to *up_to = &t->io->due.read_up_to;
-    bool by_kafka = c->claim_shard >= 0;
-    if (DT_GUARD(UNREAD, c->next_ms <= (by_kafka ? up_to->kafka_ms : up_to->other_ms)))
-        c->fate = DT_FATE_TIMEOUT;
-    else
-        wait_for_reports(t, c, by_kafka && c->next_ms <= up_to->other_ms);
-}
-
 static dt_status judge_due(struct dt_open_txn *t, struct dt_candidate *c)
 {
     c->fate = DT_FATE_LEFT;
@@ -97,7 +85,14 @@ static dt_status judge_due(struct dt_open_txn *t, struct dt_candidate *c)
     if (c->in_hands && !DT_UNGUARDED(CALL_IN_HANDS))
         return DT_OK;
     if (c->state == DT_DISPATCHED) {
-        judge_timeout(t, c);
+        /* A report that came before the deadline counts, even if it is read later. So the attempt is left until the
+         * reports up to its deadline are applied (the results watermark). */
+        const struct dt_read_up_to *up_to = &t->io->due.read_up_to;
+        const bool by_kafka = c->claim_shard >= 0;
+        if (DT_GUARD(UNREAD, c->next_ms <= (by_kafka ? up_to->kafka_ms : up_to->other_ms)))
+            c->fate = DT_FATE_TIMEOUT;
+        else
+            wait_for_reports(t, c, by_kafka && c->next_ms <= up_to->other_ms);
         return DT_OK;
     }
     const int claimed = dt_job_state_after(c->state, DT_EVENT_CLAIM);

@@ -55,20 +55,6 @@ static bool copy_message(dt_db *db, unsigned first, struct dt_arena *arena, stru
     return copy_column(db, n, arena, &out->payload) && copied;
 }
 
-/* Copies the columns of a message from the current row, from `first` on. *out is NULL if the message is large, so that
- * its payload was not read. */
-static dt_status read_small_message(dt_db *db, unsigned first, struct dt_arena *arena, struct dt_outgoing **out)
-{
-    *out = NULL;
-    if (dt_db_is_null(db, first + PAYLOAD))
-        return DT_OK;
-    *out = dt_arena_alloc(arena, sizeof(**out));
-    if (!*out)
-        return DT_NOMEM;
-    **out = (struct dt_outgoing){0};
-    return copy_message(db, first, arena, *out) ? DT_OK : DT_NOMEM;
-}
-
 /* Reads the messages of claims from the rows as they are now, in the order of the claims, in one statement. */
 static dt_status read_messages(dt_db *db, const struct dt_inflight *claims, struct dt_arena *arena,
                                struct dt_outgoing **out, struct dt_error *err)
@@ -150,7 +136,14 @@ static dt_status read_candidate(void *arg)
     c->callback_url = dt_arena_copy(t->io->arena, dt_db_bytes(t->db, 11));
     if (!c->topic.p || (!c->callback_url.p && !dt_db_is_null(t->db, 11)))
         return DT_NOMEM;
-    return read_small_message(t->db, 8, t->io->arena, &c->message);
+    c->message = NULL;
+    if (dt_db_is_null(t->db, 8 + PAYLOAD)) /* it is large, and read once it is claimed */
+        return DT_OK;
+    c->message = dt_arena_alloc(t->io->arena, sizeof(*c->message));
+    if (!c->message)
+        return DT_NOMEM;
+    *c->message = (struct dt_outgoing){0};
+    return copy_message(t->db, 8, t->io->arena, c->message) ? DT_OK : DT_NOMEM;
 }
 
 static bool not_found(const struct dt_candidate *c)

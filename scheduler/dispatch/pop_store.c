@@ -86,20 +86,6 @@ static dt_status read_topic(struct popping *p, bool *open)
     return dt_db_end(p->db, p->err);
 }
 
-/* BUSY: another transaction claims jobs of the topic. */
-static dt_status find_room(struct popping *p)
-{
-    p->most = p->pop->max;
-    p->gate = (struct dt_gate){.topic = p->pop->topic};
-    if (!p->limited || DT_UNGUARDED(LIMIT_POP))
-        return DT_OK;
-    dt_status status = dt_topic_gates_lock(p->db, p->now_ms, &p->gate, 1, p->err);
-    if (status == DT_OK && p->gate.busy)
-        return dt_fail(p->err, DT_BUSY, "others claim of the topic");
-    p->most = p->gate.room < p->most ? p->gate.room : p->most;
-    return status;
-}
-
 static dt_status lock_offers(struct popping *p, size_t limit)
 {
     dt_assert_cmp(limit, <=, p->pop->max);
@@ -413,7 +399,14 @@ static dt_status pop_once(void *arg, dt_db *db, int64_t now_ms, struct dt_error 
     dt_status status = read_topic(p, &open);
     if (status != DT_OK || !open)
         return status;
-    status = find_room(p);
+    p->most = p->pop->max;
+    p->gate = (struct dt_gate){.topic = p->pop->topic};
+    if (p->limited && !DT_UNGUARDED(LIMIT_POP)) {
+        status = dt_topic_gates_lock(p->db, p->now_ms, &p->gate, 1, p->err);
+        if (status == DT_OK && p->gate.busy)
+            return dt_fail(p->err, DT_BUSY, "others claim of the topic");
+        p->most = p->gate.room < p->most ? p->gate.room : p->most;
+    }
     if (status == DT_OK && p->most)
         status = choose_jobs(p);
     if (status == DT_OK)

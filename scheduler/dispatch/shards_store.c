@@ -27,16 +27,6 @@
 #include "store/store_internal.h"
 #include "topic/counts.h"
 
-static dt_status lock_number(dt_db *db, struct dt_installation *inst, struct dt_error *err)
-{
-    int64_t row[2] = {0};
-    bool found;
-    dt_status status = dt_db_read_numbers(db, dt_sql_lock_shards_number, DT_NO_PARAMS, &found, row, 2, err);
-    inst->shards = (unsigned)row[0];
-    inst->generation = row[1];
-    return status || found ? status : dt_fail(err, DT_SCHEMA, "the installation row is missing");
-}
-
 struct setting {
     unsigned shards;
     struct dt_installation *inst;
@@ -49,12 +39,17 @@ static dt_status set_number(void *arg, dt_db *db, int64_t now_ms, struct dt_erro
     const unsigned shards = s->shards;
     struct dt_installation *inst = s->inst;
     struct dt_param added[DT_SHARDS_MAX];
+    int64_t row[2] = {0};
     int64_t halted;
     int64_t last;
     bool found;
     dt_assert(shards >= 1 && shards <= DT_SHARDS_MAX);
     *inst = (struct dt_installation){0};
-    dt_status status = lock_number(db, inst, err);
+    dt_status status = dt_db_read_numbers(db, dt_sql_lock_shards_number, DT_NO_PARAMS, &found, row, 2, err);
+    inst->shards = (unsigned)row[0];
+    inst->generation = row[1];
+    if (status == DT_OK && !found)
+        return dt_fail(err, DT_SCHEMA, "the installation row is missing");
     if (status != DT_OK || inst->shards == shards)
         return status;
     /* It is not known what a halted shard has sent: no other shard may dispatch the jobs of its slots. */

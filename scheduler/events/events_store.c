@@ -244,31 +244,27 @@ static dt_status read_event(const dt_db *db, struct dt_arena *arena, void *row, 
     return ok ? DT_OK : DT_NOMEM;
 }
 
-static dt_status read_page(dt_store *store, const struct dt_event_filter *f, struct dt_arena *arena,
-                           struct dt_rows *rows, struct dt_error *err)
-{
-    const struct dt_param below = DT_P_INT(f->below_id ? f->below_id : INT64_MAX);
-    const struct dt_param from = DT_P_INT(f->from_ms);
-    const struct dt_param to = DT_P_INT(f->to_ms);
-    const struct dt_param limit = DT_P_INT(f->end.rows);
-    if (f->job_id)
-        return dt_store_read(store, dt_sql_select_events_of_job, DT_PARAMS(DT_P_INT(f->job_id), below, from, to, limit),
-                             arena, rows, err);
-    if (f->topic.p)
-        return dt_store_read(store, dt_sql_select_events_of_topic,
-                             DT_PARAMS(DT_P_STR(f->topic), below, from, to, limit), arena, rows, err);
-    if (f->actor.p)
-        return dt_store_read(store, dt_sql_select_events_of_actor,
-                             DT_PARAMS(DT_P_STR(f->actor), below, from, to, limit), arena, rows, err);
-    return dt_store_read(store, dt_sql_select_events, DT_PARAMS(below, from, to, limit), arena, rows, err);
-}
-
 dt_status dt_store_events(dt_store *store, const struct dt_event_filter *filter, struct dt_arena *arena,
                           struct dt_event_list *out, struct dt_error *err)
 {
     struct dt_rows rows = {.row_bytes = sizeof(*out->v), .read = read_event, .end = filter->end};
+    const struct dt_param below = DT_P_INT(filter->below_id ? filter->below_id : INT64_MAX);
+    const struct dt_param from = DT_P_INT(filter->from_ms);
+    const struct dt_param to = DT_P_INT(filter->to_ms);
+    const struct dt_param limit = DT_P_INT(filter->end.rows);
+    dt_status status;
     *out = (struct dt_event_list){0};
-    dt_status status = read_page(store, filter, arena, &rows, err);
+    if (filter->job_id)
+        status = dt_store_read(store, dt_sql_select_events_of_job,
+                               DT_PARAMS(DT_P_INT(filter->job_id), below, from, to, limit), arena, &rows, err);
+    else if (filter->topic.p)
+        status = dt_store_read(store, dt_sql_select_events_of_topic,
+                               DT_PARAMS(DT_P_STR(filter->topic), below, from, to, limit), arena, &rows, err);
+    else if (filter->actor.p)
+        status = dt_store_read(store, dt_sql_select_events_of_actor,
+                               DT_PARAMS(DT_P_STR(filter->actor), below, from, to, limit), arena, &rows, err);
+    else
+        status = dt_store_read(store, dt_sql_select_events, DT_PARAMS(below, from, to, limit), arena, &rows, err);
     if (status != DT_OK || rows.n == 0)
         return status;
     struct dt_job_event *v = rows.v;

@@ -175,17 +175,6 @@ static bool looks_like_integer(const struct dt_member *member, int64_t *value)
     return true;
 }
 
-static unsigned char *put_member(unsigned char *p, const struct dt_member *member)
-{
-    unsigned char *begin = p;
-    int64_t value;
-    if (looks_like_integer(member, &value))
-        return put_integer(p, value);
-    *p++ = (unsigned char)(0x80 | member->n);
-    memcpy(p, member->bytes, member->n);
-    return end_entry(begin, p + member->n);
-}
-
 void dt_page_pack(struct dt_strbuf *out, const struct dt_item *items, size_t n)
 {
     unsigned char text[3 + LISTPACK_BYTES_MAX + 10];
@@ -193,7 +182,16 @@ void dt_page_pack(struct dt_strbuf *out, const struct dt_item *items, size_t n)
     unsigned char *p = pack + LISTPACK_HEADER;
     dt_assert_cmp(n, <=, DT_PAGE_MAX);
     for (size_t i = 0; i < n; i++) {
-        p = put_member(p, &items[i].member);
+        const struct dt_member *member = &items[i].member;
+        int64_t value;
+        if (looks_like_integer(member, &value)) {
+            p = put_integer(p, value);
+        } else {
+            unsigned char *begin = p;
+            *p++ = (unsigned char)(0x80 | member->n);
+            memcpy(p, member->bytes, member->n);
+            p = end_entry(begin, p + member->n);
+        }
         p = put_integer(p, items[i].due_ms - items[0].due_ms);
     }
     *p++ = 0xFF;

@@ -456,19 +456,6 @@ static void hash_text(XXH3_state_t *state, struct dt_str s)
         XXH3_128bits_update(state, s.p, s.n);
 }
 
-static XXH128_hash_t hash_of_headers(struct dt_job_fields *f)
-{
-    XXH3_state_t state;
-    XXH3_128bits_reset(&state);
-    if (f->n_pairs > 1)
-        qsort(f->pairs, f->n_pairs, sizeof(*f->pairs), by_name);
-    for (size_t i = 0; i < f->n_pairs; i++) {
-        hash_text(&state, f->pairs[i].name);
-        hash_text(&state, f->pairs[i].value);
-    }
-    return XXH3_128bits_digest(&state);
-}
-
 void dt_job_digest(struct dt_job_fields *f)
 {
     struct dt_new_job *job = &f->job;
@@ -489,8 +476,17 @@ void dt_job_digest(struct dt_job_fields *f)
         put_bytes(&c, 'p', job->partition_key);
     if (f->has & DT_MEMBER_CONTENT_TYPE)
         put_bytes(&c, 'c', job->content_type);
-    if (f->has & DT_MEMBER_HEADERS)
-        put_hash(&c, 'h', hash_of_headers(f));
+    if (f->has & DT_MEMBER_HEADERS) {
+        XXH3_state_t state;
+        XXH3_128bits_reset(&state);
+        if (f->n_pairs > 1)
+            qsort(f->pairs, f->n_pairs, sizeof(*f->pairs), by_name);
+        for (size_t i = 0; i < f->n_pairs; i++) {
+            hash_text(&state, f->pairs[i].name);
+            hash_text(&state, f->pairs[i].value);
+        }
+        put_hash(&c, 'h', XXH3_128bits_digest(&state));
+    }
     if (f->has & DT_MEMBER_CALLBACK_URL)
         put_bytes(&c, 'u', job->callback_url);
     put_hash(&c, f->has & DT_MEMBER_PAYLOAD_BASE64 ? 'b' : 'j', XXH3_128bits(job->payload.p, job->payload.n));
@@ -570,29 +566,6 @@ static bool is_json(struct dt_strbuf *out, dt_json *check, struct dt_str text)
     return status == DT_OK;
 }
 
-static void put_payload(struct dt_strbuf *out, const struct dt_job *job, dt_json *check)
-{
-    if (!job->payload_binary && is_json(out, check, job->payload)) {
-        dt_json_put_raw(out, "payload", job->payload);
-        return;
-    }
-    dt_json_put_base64(out, "payload_base64", job->payload);
-    dt_json_put_string(out, "content_type", job->content_type.p ? job->content_type : DT_STR_LIT("application/json"));
-}
-
-static void put_last_error(struct dt_strbuf *out, const struct dt_job *job)
-{
-    if (job->failures > 0 || job->error_at_ms > 0)
-        dt_json_put_int(out, "failures", job->failures);
-    if (job->error_at_ms == 0)
-        return;
-    dt_json_begin_object(out, "last_error");
-    dt_json_put_string(out, "code", job->error_code);
-    dt_json_put_string(out, "message", job->error_message);
-    dt_json_put_time(out, "at", job->error_at_ms);
-    dt_json_end_object(out);
-}
-
 static void put_policy(struct dt_strbuf *out, const struct dt_job *job)
 {
     const struct dt_str retry = job->retry;
@@ -618,14 +591,27 @@ void dt_job_add(struct dt_strbuf *out, const struct dt_job *job, const struct dt
     dt_json_put_time(out, "run_at", job->run_at_ms);
     dt_json_put_time(out, "next_at", terminal ? 0 : job->next_at_ms);
     dt_json_put_int(out, "attempt", job->attempt);
-    put_last_error(out, job);
+    if (job->failures > 0 || job->error_at_ms > 0)
+        dt_json_put_int(out, "failures", job->failures);
+    if (job->error_at_ms) {
+        dt_json_begin_object(out, "last_error");
+        dt_json_put_string(out, "code", job->error_code);
+        dt_json_put_string(out, "message", job->error_message);
+        dt_json_put_time(out, "at", job->error_at_ms);
+        dt_json_end_object(out);
+    }
     put_policy(out, job);
     dt_json_put_given(out, "partition_key", job->partition_key);
     if (job->headers.p && is_json(out, view->check, job->headers))
         dt_json_put_raw(out, "headers", job->headers);
     dt_json_put_given(out, "callback_url", job->callback_url);
-    if (view->payload)
-        put_payload(out, job, view->check);
+    if (view->payload && !job->payload_binary && is_json(out, view->check, job->payload)) {
+        dt_json_put_raw(out, "payload", job->payload);
+    } else if (view->payload) {
+        dt_json_put_base64(out, "payload_base64", job->payload);
+        dt_json_put_string(out, "content_type",
+                           job->content_type.p ? job->content_type : DT_STR_LIT("application/json"));
+    }
     dt_json_put_word(out, "waiting_for", view->waiting_for);
     dt_json_put_time(out, "created_at", job->created_at_ms);
     dt_json_put_time(out, "updated_at", job->updated_at_ms);

@@ -96,20 +96,6 @@ enum dt_problem_type dt_problem_of_status(dt_status status)
     return DT_PROBLEM_INTERNAL;
 }
 
-static void put_faults(struct dt_strbuf *out, const struct dt_faults *faults)
-{
-    dt_json_begin_array(out, "errors");
-    for (size_t i = 0; i < faults->n && i < DT_FAULTS_MAX; i++) {
-        dt_json_begin_object(out, NULL);
-        dt_json_put_string(out, "pointer", faults->v[i].pointer);
-        dt_json_put_string(out, "reason", faults->v[i].reason);
-        dt_json_end_object(out);
-    }
-    dt_json_end_array(out);
-    if (faults->n > DT_FAULTS_MAX)
-        dt_json_put_int(out, "errors_in_all", (int64_t)faults->n);
-}
-
 void dt_problem_add(struct dt_strbuf *out, const struct dt_problem *problem, struct dt_str request_id)
 {
     const struct kind *kind = &kinds[problem->type];
@@ -122,8 +108,19 @@ void dt_problem_add(struct dt_strbuf *out, const struct dt_problem *problem, str
     dt_json_put_int(out, "status", kind->status);
     dt_json_put_given(out, "detail", problem->detail);
     dt_json_put_given(out, "request_id", request_id);
-    if (problem->faults && problem->faults->n > 0)
-        put_faults(out, problem->faults);
+    const struct dt_faults *faults = problem->faults;
+    if (faults && faults->n > 0) {
+        dt_json_begin_array(out, "errors");
+        for (size_t i = 0; i < faults->n && i < DT_FAULTS_MAX; i++) {
+            dt_json_begin_object(out, NULL);
+            dt_json_put_string(out, "pointer", faults->v[i].pointer);
+            dt_json_put_string(out, "reason", faults->v[i].reason);
+            dt_json_end_object(out);
+        }
+        dt_json_end_array(out);
+        if (faults->n > DT_FAULTS_MAX)
+            dt_json_put_int(out, "errors_in_all", (int64_t)faults->n);
+    }
     if (problem->id > 0)
         dt_json_put_id(out, "id", problem->id);
     if (problem->job && problem->type == DT_PROBLEM_VERSION_MISMATCH) {

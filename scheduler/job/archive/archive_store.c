@@ -146,24 +146,6 @@ static dt_status leave_out_in_flight(struct archiving *a)
     return status == DT_OK ? end : status;
 }
 
-/* If a job's partition does not exist, it is wanted, or the job goes to the default partition if `make_do`. */
-static void choose_parts(struct archiving *a)
-{
-    struct dt_wanted *wanted = &a->out->wanted;
-    for (size_t i = 0; i < a->n; i++) {
-        struct finished_job *v = &a->v[i];
-        size_t k = 0;
-        if (v->removed || dt_partitions_have(&a->archiver->partitions, v->part))
-            continue;
-        while (k < wanted->n && wanted->v[k] != v->part)
-            k++;
-        if (a->archiver->make_do)
-            v->part = 0;
-        else if (k == wanted->n && k < DT_WANTED_MAX)
-            wanted->v[wanted->n++] = v->part;
-    }
-}
-
 static dt_status list_chosen(struct archiving *a)
 {
     struct dt_strbuf *moved = &a->moved;
@@ -322,8 +304,20 @@ static dt_status archive_batch(struct archiving *a, struct dt_str candidates, si
     status = lock_finished(a, candidates, n);
     if (status == DT_OK && a->n)
         status = leave_out_in_flight(a);
-    if (status == DT_OK)
-        choose_parts(a);
+    /* If a job's partition does not exist, it is wanted, or the job goes to the default partition if `make_do`. */
+    for (size_t i = 0; status == DT_OK && i < a->n; i++) {
+        struct dt_wanted *wanted = &a->out->wanted;
+        struct finished_job *v = &a->v[i];
+        size_t k = 0;
+        if (v->removed || dt_partitions_have(&a->archiver->partitions, v->part))
+            continue;
+        while (k < wanted->n && wanted->v[k] != v->part)
+            k++;
+        if (a->archiver->make_do)
+            v->part = 0;
+        else if (k == wanted->n && k < DT_WANTED_MAX)
+            wanted->v[wanted->n++] = v->part;
+    }
     if (status != DT_OK || !a->n || a->out->wanted.n) {
         dt_db_rollback(a->db);
         return status;

@@ -208,17 +208,6 @@ static void same_or_conflict(struct dt_insert *row, int64_t owner, const unsigne
     row->existing_id = owner;
 }
 
-/* True if the owner in the current row loses its key: it has had it long enough, or it is finished and the new job
- * replaces it. */
-static bool key_is_free(const struct batch *b, const struct keyed *k)
-{
-    enum dt_job_state state;
-    if (!dt_db_is_null(b->db, 3) && dt_db_i64(b->db, 3) <= b->now_ms)
-        return true;
-    bool live = !dt_db_is_null(b->db, 4) && dt_row_state(b->db, 4, &state) == DT_OK && !dt_job_state_terminal(state);
-    return k->row->replace && !live;
-}
-
 /*
  * Sets owner and outcome of the heads whose key is another job's. Counts in *gone those whose owner has lost the key:
  * its row is gone, or it has had the key long enough. Our own id is no owner; if there was a row with it before, INSERT
@@ -254,7 +243,13 @@ static dt_status read_owners(struct batch *b, struct keyed *keyed, size_t n, siz
         if (i >= n || dt_db_i64(b->db, 1) == keyed[i].row->job.id)
             continue;
         keyed[i].owner = dt_db_i64(b->db, 1);
-        if (digest.n == sizeof(keyed[i].owner_digest) && !key_is_free(b, &keyed[i])) {
+        /* The owner loses its key if it has had it long enough, or if it is finished and the new job replaces it. */
+        enum dt_job_state state;
+        const bool live =
+            !dt_db_is_null(b->db, 4) && dt_row_state(b->db, 4, &state) == DT_OK && !dt_job_state_terminal(state);
+        const bool is_free =
+            (!dt_db_is_null(b->db, 3) && dt_db_i64(b->db, 3) <= b->now_ms) || (keyed[i].row->replace && !live);
+        if (digest.n == sizeof(keyed[i].owner_digest) && !is_free) {
             memcpy(keyed[i].owner_digest, digest.p, digest.n);
             same_or_conflict(keyed[i].row, keyed[i].owner, keyed[i].owner_digest);
         } else {

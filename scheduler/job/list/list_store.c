@@ -59,17 +59,6 @@ struct page {
 
 /* ---- the filter: each condition can be switched off, so that the statements do not depend on it ---- */
 
-static bool is_topic_text(struct dt_str s)
-{
-    for (size_t i = 0; i < s.n; i++) {
-        char c = s.p[i];
-        bool word = (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9');
-        if (!word && !memchr("._-", c, 3))
-            return false;
-    }
-    return s.n > 0;
-}
-
 /* "^(a|b\.c)"; a prefix that no topic can start with is left out. */
 static void format_topics(struct page *p)
 {
@@ -77,7 +66,7 @@ static void format_topics(struct page *p)
     bool first = true;
     for (size_t i = 0; i < f->n_prefixes; i++) {
         const struct dt_str prefix = f->prefixes[i];
-        if (!is_topic_text(prefix))
+        if (!dt_topic_prefix_valid(prefix))
             continue;
         dt_strbuf_adds(&p->topics, first ? "^(" : "|");
         for (size_t k = 0; k < prefix.n; k++) {
@@ -376,15 +365,6 @@ static dt_status find_ids(struct page *p, struct window *w)
     return status;
 }
 
-static dt_status find_keys(struct page *p, struct window *w)
-{
-    const struct dt_walk_keys keys = keys_of(p);
-    w->range = RANGE_KEYS;
-    dt_status status = dt_walk_by_key(p->db, &keys, w->rows, p->arena, &w->end_key, p->err);
-    w->cut = w->end_key.p != NULL;
-    return status;
-}
-
 #define PART_PARAMS (DT_WALK_KEY_PARAMS + 2 + LIST_FILTER_PARAMS + 1)
 
 /* Adds the parameters for one table: range of the window, filter, limit. */
@@ -484,9 +464,15 @@ static dt_status read_window(struct page *p, int64_t rows, bool *done)
     const enum dt_list_way way = dt_list_way(p->filter);
     struct window w = {.rows = rows};
     bool overflow = true; /* the window has another job for the page */
-    dt_status status = way == DT_LIST_BY_KEY    ? find_keys(p, &w)
-                       : way == DT_LIST_BY_TIME ? find_times(p, &w)
-                                                : find_ids(p, &w);
+    dt_status status;
+    if (way == DT_LIST_BY_KEY) {
+        const struct dt_walk_keys keys = keys_of(p);
+        w.range = RANGE_KEYS;
+        status = dt_walk_by_key(p->db, &keys, w.rows, p->arena, &w.end_key, p->err);
+        w.cut = w.end_key.p != NULL;
+    } else {
+        status = way == DT_LIST_BY_TIME ? find_times(p, &w) : find_ids(p, &w);
+    }
     for (bool again = true; status == DT_OK && again;) {
         status = read_part(p, &w, &overflow);
         if (status == DT_OK && overflow && p->n) {
@@ -511,21 +497,7 @@ static dt_status read_window(struct page *p, int64_t rows, bool *done)
     return DT_OK;
 }
 
-static dt_status fill_page(struct page *p)
-{
-    int64_t rows = p->filter->limit > WINDOW_FIRST ? p->filter->limit : WINDOW_FIRST;
-    bool done = false;
-    dt_status status = set_filter(p);
-    while (status == DT_OK && !done) {
-        status = read_window(p, rows, &done);
-        rows *= WINDOW_GROWS;
-        if (rows > SCAN_ROWS - p->looked_at)
-            rows = SCAN_ROWS - p->looked_at;
-    }
-    return status;
-}
-
-static dt_status start_page(struct page *p, dt_store *store)
+static dt_status read_list(struct page *p)
 {
     const struct dt_list_filter *f = p->filter;
     const bool by_time = dt_list_way(f) == DT_LIST_BY_TIME;
@@ -544,7 +516,15 @@ static dt_status start_page(struct page *p, dt_store *store)
     p->places = by_time ? dt_arena_alloc(p->arena, rows * sizeof(*p->places)) : NULL;
     if (!p->jobs || (by_time && !p->places))
         return dt_fail(p->err, DT_NOMEM, "out of memory");
-    return dt_store_db(store, &p->db, p->err);
+    dt_status status = set_filter(p);
+    int64_t window = f->limit > WINDOW_FIRST ? f->limit : WINDOW_FIRST;
+    for (bool done = false; status == DT_OK && !done;) {
+        status = read_window(p, window, &done);
+        window *= WINDOW_GROWS;
+        if (window > SCAN_ROWS - p->looked_at)
+            window = SCAN_ROWS - p->looked_at;
+    }
+    return status;
 }
 
 dt_status dt_store_list(dt_store *store, const struct dt_list_filter *filter, struct dt_arena *arena,
@@ -557,11 +537,11 @@ dt_status dt_store_list(dt_store *store, const struct dt_list_filter *filter, st
         return dt_fail(err, DT_INVALID, "keys need a topic");
     dt_strbuf_init(&p.topics);
     dt_strbuf_init(&p.key_end);
-    for (int tries = 0; tries < 2; tries++) { /* nothing is held: a broken connection is tried anew, once */
-        status = start_page(&p, store);
+    for (int tries = 0; tries < 2; tries++) { /* no lock is held: after a broken connection it is read again, once */
+        status = dt_store_db(store, &p.db, err);
         if (status != DT_OK)
             break;
-        status = fill_page(&p);
+        status = read_list(&p);
         if (status != DT_UNAVAILABLE)
             break;
     }
