@@ -6,7 +6,8 @@
  *   owner    A random number that a process gives itself. Claims carry it (dispatch/leader.h), and it is a lease: if it
  *            is not renewed within its timeout, by MySQL's clock, it ends and its attempts are lost. The process stops
  *            using it earlier, and never renews it again.
- *   outcome  The process records the outcome of an attempt, if the attempt is still in the hands that it was claimed for.
+ *   outcome  The process records the outcome of an attempt, if the attempt is still in the hands that it was claimed
+ *            for.
  *   lost     If an owner is gone, the leader of a job's shard ends its attempts; dt_store_hands_lost finds them.
  */
 #ifndef DT_DISPATCH_HANDS_H

@@ -2,8 +2,8 @@
  * What goes over the wire: the names of the Redis keys, the text of markers and numbers, entries in the replies of
  * scripts, and round trips.
  *
- * Invariants: all keys of one shard have the shard's hash tag, so that one server holds them. An endpoint is read if and
- * only if its commands were written.
+ * Invariants: all keys of one shard have the shard's hash tag, so that one server holds them. An endpoint is read if
+ * and only if its commands were written.
  */
 #include <math.h>
 #include <stdarg.h>

@@ -1,6 +1,8 @@
 /* Deliveries: see delivery.h. */
 #include "delivery.h"
 
+#include "base/clock.h"
+
 const char *const dt_delivery_names[] = {[DT_DELIVERY_UNSET] = "",
                                          [DT_DELIVERY_KAFKA] = "kafka",
                                          [DT_DELIVERY_HTTP] = "http",
@@ -46,4 +48,12 @@ struct dt_callback_asked dt_callback_asked_of(const struct dt_new_job *job)
                                       .url = job->callback_url,
                                       .ack_timeout_ms = job->ack_timeout_ms,
                                       .header_fault = job->header_fault};
+}
+
+int64_t dt_callback_timeout_ms(int64_t timeout_ms, int64_t ack_timeout_ms)
+{
+    int64_t ack_ms = ack_timeout_ms > 0 ? ack_timeout_ms : DT_ACK_TIMEOUT_DEFAULT_MS;
+    if (timeout_ms > 0)
+        return timeout_ms;
+    return dt_later(dt_earlier(DT_CALLBACK_TIMEOUT_DEFAULT_MS, ack_ms / 2), 1);
 }

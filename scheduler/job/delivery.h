@@ -68,12 +68,6 @@ struct dt_callback_asked dt_callback_asked_of(const struct dt_new_job *job);
 
 /* Returns the timeout of a topic's callbacks; 0 = the topic has no such setting. The default is 10 seconds, or half of
  * a shorter acknowledgement timeout. */
-static inline int64_t dt_callback_timeout_ms(int64_t timeout_ms, int64_t ack_timeout_ms)
-{
-    int64_t ack_ms = ack_timeout_ms > 0 ? ack_timeout_ms : DT_ACK_TIMEOUT_DEFAULT_MS;
-    if (timeout_ms > 0)
-        return timeout_ms;
-    return dt_later(dt_earlier(DT_CALLBACK_TIMEOUT_DEFAULT_MS, ack_ms / 2), 1);
-}
+int64_t dt_callback_timeout_ms(int64_t timeout_ms, int64_t ack_timeout_ms);
 
 #endif

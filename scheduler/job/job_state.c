@@ -138,6 +138,11 @@ struct dt_decision dt_job_decide(const struct dt_job *job, const struct dt_resul
     return d;
 }
 
+bool dt_job_is_due(const struct dt_job *job, int64_t now_ms)
+{
+    return job->state == DT_SCHEDULED && job->next_at_ms <= now_ms;
+}
+
 const char *dt_job_waits_for(const struct dt_job *job, const struct dt_wait_facts *facts)
 {
     const bool called = facts->dealing == DT_DEALING_HANDS;

@@ -115,10 +115,8 @@ struct dt_wait_facts {
     struct dt_str leader_says; /* what the leader waits for, or dispatchers before they elect one; absent: nothing */
     bool unsent;               /* the job was dispatched, and is not sent yet */
 };
-static inline bool dt_job_is_due(const struct dt_job *job, int64_t now_ms)
-{
-    return job->state == DT_SCHEDULED && job->next_at_ms <= now_ms;
-}
+/* True if the job is scheduled and its time has come. */
+bool dt_job_is_due(const struct dt_job *job, int64_t now_ms);
 /* Returns the word: static text, or NULL if the job is finished. */
 const char *dt_job_waits_for(const struct dt_job *job, const struct dt_wait_facts *facts);
 

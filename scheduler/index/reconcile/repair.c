@@ -3,10 +3,10 @@
  *
  * A window is compared in pieces of at most a slice of rows. One step of a piece:
  *
- *   ROWS      Reads a page of MySQL's due index from `from` on. If the page is full, the piece ends before the page's last
- *             millisecond, so that it is complete. If one millisecond has more rows than a slice ("ties"), it is a piece
- *             of its own, read in pages by id; all of its rows are suspects, since Redis orders equal scores by the bytes
- *             of the ids.
+ *   ROWS      Reads a page of MySQL's due index from `from` on. If the page is full, the piece ends before the page's
+ *             last millisecond, so that it is complete. If one millisecond has more rows than a slice ("ties"), it is a
+ *             piece of its own, read in pages by id; all of its rows are suspects, since Redis orders equal scores by
+ *             the bytes of the ids.
  *   ENTRIES   Reads the same piece in Redis, shard by shard. An entry that equals a row is fine. All other entries are
  *             suspects, and in the end all rows without an equal entry.
  *
@@ -22,19 +22,19 @@
  * Whoever changes a row commits first and tells the index afterwards: dt_index_put removes the old entry and adds the
  * new one; dt_index_fix does both only if the claimed hint is still there. The order is right against each of them:
  *
- *   a create             It commits, then adds. An entry that (1) sees has a committed row, so (2) finds it: a fresh entry
- *                        is never extra. (Row first, entry second would miss the row and remove its entry.) If (1) sees
- *                        no entry and (2) sees a row, we add what the API is about to add.
- *   a change, T1 to T2   If it commits after (2), we still write T1. If its put comes after our (3), it removes T1. If it
- *                        came before: our condition for moving T1 fails, or a T1 that we add remains beside T2 as a
+ *   a create             It commits, then adds. An entry that (1) sees has a committed row, so (2) finds it: a fresh
+ *                        entry is never extra. (Row first, entry second would miss the row and remove its entry.) If
+ *                        (1) sees no entry and (2) sees a row, we add what the API is about to add.
+ *   a change, T1 to T2   If it commits after (2), we still write T1. If its put comes after our (3), it removes T1. If
+ *                        it came before: our condition for moving T1 fails, or a T1 that we add remains beside T2 as a
  *                        hint, as after a cancel. If it commits before (2), we write T2 ourselves.
  *   a claim              It moves the row to its deadline D, and then the entry from its hint to D: the same as a
  *                        change. Until the leader has told the index, we do.
  *   a cancel, a result   It ends the row, then removes the entry. With (2) before its commit and (3) after its removal,
  *                        we may add an entry without a live row. It is a hint: the claim looks at the row and removes
  *                        the entry. Nothing is sent.
- *   T1, T2, T1           A row leaves T1 and comes back between (1) and (3), while we move its entry to T2: the entry is
- *                        wrong until the next compare. The job is late at worst, never lost, never early.
+ *   T1, T2, T1           A row leaves T1 and comes back between (1) and (3), while we move its entry to T2: the entry
+ *                        is wrong until the next compare. The job is late at worst, never lost, never early.
  *
  * If the number of shards changes: (2) reads the map's generation with the row. While our map has another one, nothing
  * is decided about that job. An entry in the set of a shard that its slot has left is extra.

@@ -131,10 +131,7 @@ struct dt_id_block {   /* zero at first */
 /* Takes a new block if the present one has fewer than n numbers, which are lost then. Statuses as of store/store.h. */
 DT_MUST_CHECK dt_status dt_id_block_reserve(struct dt_id_block *block, dt_store *store, size_t n, struct dt_error *err);
 /* Does the same ahead of time, while no caller waits for an answer. A failure is left to the next reserve. */
-static inline void dt_id_block_refill(struct dt_id_block *block, dt_store *store, size_t n)
-{
-    (void)!dt_id_block_reserve(block, store, n, NULL);
-}
+void dt_id_block_refill(struct dt_id_block *block, dt_store *store, size_t n);
 /* Takes a number from a block that is not empty. */
 static inline int64_t dt_id_block_next(struct dt_id_block *block)
 {

@@ -35,6 +35,11 @@ dt_status dt_id_block_reserve(struct dt_id_block *block, dt_store *store, size_t
     return status;
 }
 
+void dt_id_block_refill(struct dt_id_block *block, dt_store *store, size_t n)
+{
+    (void)!dt_id_block_reserve(block, store, n, NULL);
+}
+
 #define NUMBERS_A_MS INT64_C(16)
 
 struct block {
