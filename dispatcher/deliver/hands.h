@@ -60,9 +60,9 @@ void dt_hands_stop(dt_hands *hands);
 
 DT_MUST_CHECK dt_status dt_hands_claims_new(dt_hands *hands, unsigned shard, dt_hands_claims **out);
 void dt_hands_claims_free(dt_hands_claims *claims); /* accepts NULL */
-/* How many attempts of a topic and its owner (topic/owners.h) may be claimed now, about. host: not 0 for the jobs of the
- * topic that name a host of this number (dt_callback_host_number) themselves. 0: its jobs wait; `room` is called when
- * it may be asked again. */
+/* How many attempts of a topic and its owner (topic/owners.h) may be claimed now, about. host: not 0 for the jobs of
+ * the topic that name a host of this number (dt_callback_host_number) themselves. 0: its jobs wait; `room` is called
+ * when it may be asked again. */
 size_t dt_hands_claims_room(dt_hands_claims *claims, int64_t owner, struct dt_str topic,
                             const struct dt_topic_callback *callback, uint32_t host);
 /* Whether this process takes any attempts into its hands. */
