@@ -359,38 +359,33 @@ static dt_status send_chunks(dt_index *index, unsigned shard, const struct chunk
 
 dt_status dt_index_fix(dt_index *index, unsigned shard, const struct dt_fix *fixes, size_t n, struct dt_error *err)
 {
-    const struct chunks chunks = {FIX, .fixes = fixes};
-    return send_chunks(index, shard, &chunks, n, NULL, err);
+    return send_chunks(index, shard, &(struct chunks){FIX, .fixes = fixes}, n, NULL, err);
 }
 
 dt_status dt_index_hold(dt_index *index, unsigned shard, struct dt_str topic, const struct dt_entry *entries, size_t n,
                         struct dt_error *err)
 {
-    const struct chunks chunks = {HOLD, .entries = entries, .topic = topic};
-    return send_chunks(index, shard, &chunks, n, NULL, err);
+    return send_chunks(index, shard, &(struct chunks){HOLD, .entries = entries, .topic = topic}, n, NULL, err);
 }
 
 dt_status dt_index_add_missing(dt_index *index, unsigned shard, const struct dt_entry *entries, size_t n,
                                struct dt_error *err)
 {
-    const struct chunks chunks = {MISSING, .entries = entries};
-    return send_chunks(index, shard, &chunks, n, NULL, err);
+    return send_chunks(index, shard, &(struct chunks){MISSING, .entries = entries}, n, NULL, err);
 }
 
 dt_status dt_index_scores(dt_index *index, unsigned shard, const struct dt_entry *entries, size_t n, int64_t *scores,
                           struct dt_error *err)
 {
-    const struct chunks chunks = {SCORES, .entries = entries};
     memset(scores, 0, n * sizeof(*scores));
-    return send_chunks(index, shard, &chunks, n, scores, err);
+    return send_chunks(index, shard, &(struct chunks){SCORES, .entries = entries}, n, scores, err);
 }
 
 dt_status dt_index_held_scores(dt_index *index, unsigned shard, struct dt_str topic, const struct dt_entry *entries,
                                size_t n, int64_t *scores, struct dt_error *err)
 {
-    const struct chunks chunks = {HELD_SCORES, .entries = entries, .topic = topic};
     memset(scores, 0, n * sizeof(*scores));
-    return send_chunks(index, shard, &chunks, n, scores, err);
+    return send_chunks(index, shard, &(struct chunks){HELD_SCORES, .entries = entries, .topic = topic}, n, scores, err);
 }
 
 /*

@@ -448,36 +448,35 @@ static dt_status commit_change(dt_store *store, struct change *c, enum dt_change
 dt_status dt_store_cancel(dt_store *store, int64_t id, bool keep_attempt, struct dt_arena *arena, struct dt_job *job,
                           struct dt_error *err)
 {
-    struct change c = {.id = id, .keep_attempt = keep_attempt, .arena = arena, .job = job, .err = err};
-    return commit_change(store, &c, DT_CHANGE_CANCEL);
+    return commit_change(
+        store, &(struct change){.id = id, .keep_attempt = keep_attempt, .arena = arena, .job = job, .err = err},
+        DT_CHANGE_CANCEL);
 }
 
 dt_status dt_store_run_now(dt_store *store, int64_t id, struct dt_arena *arena, struct dt_job *job,
                            struct dt_error *err)
 {
-    struct change c = {.id = id, .arena = arena, .job = job, .err = err};
-    return commit_change(store, &c, DT_CHANGE_RUN_NOW);
+    return commit_change(store, &(struct change){.id = id, .arena = arena, .job = job, .err = err}, DT_CHANGE_RUN_NOW);
 }
 
 dt_status dt_store_redrive(dt_store *store, int64_t id, struct dt_arena *arena, struct dt_job *job,
                            struct dt_error *err)
 {
-    struct change c = {.id = id, .arena = arena, .job = job, .err = err};
-    return commit_change(store, &c, DT_CHANGE_REDRIVE);
+    return commit_change(store, &(struct change){.id = id, .arena = arena, .job = job, .err = err}, DT_CHANGE_REDRIVE);
 }
 
 dt_status dt_store_patch(dt_store *store, int64_t id, const struct dt_patch *patch, struct dt_arena *arena,
                          struct dt_job *job, struct dt_error *err)
 {
-    struct change c = {.id = id, .patch = patch, .arena = arena, .job = job, .err = err};
-    return commit_change(store, &c, DT_CHANGE_PATCH);
+    return commit_change(store, &(struct change){.id = id, .patch = patch, .arena = arena, .job = job, .err = err},
+                         DT_CHANGE_PATCH);
 }
 
 dt_status dt_store_replace(dt_store *store, const struct dt_new_job *body, struct dt_arena *arena, struct dt_job *job,
                            struct dt_error *err)
 {
-    struct change c = {.body = body, .arena = arena, .job = job, .err = err};
-    return commit_change(store, &c, DT_CHANGE_REPLACE);
+    return commit_change(store, &(struct change){.body = body, .arena = arena, .job = job, .err = err},
+                         DT_CHANGE_REPLACE);
 }
 
 dt_status dt_change_in_txn(const struct dt_change_txn *t, struct dt_job_change *change, struct dt_error *err)
