@@ -1,4 +1,4 @@
--- Gates of topics that have limits (limits/topic_gate.h). Eight topics at a time; a list is filled up with its last one.
+-- Gates of topics that have limits (topic/limits.h). Eight topics at a time; a list is filled up with its last one.
 
 -- Locks the gates that nobody else holds.
 -- name: lock_gates

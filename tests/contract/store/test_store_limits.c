@@ -1,4 +1,7 @@
-/* Limits of topics on a real server: gates, room, and leader transactions within them (limits/topic_gate.h). */
+/* Limits of topics on a real server: gates, room, and leader transactions within them (topic/limits.h). */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
 #include <stdio.h>
 #include <stdlib.h>
 
