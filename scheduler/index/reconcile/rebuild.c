@@ -64,7 +64,7 @@ static void take_fillings(dt_reconciler *r, bool own)
 }
 
 /* A process helps others only if it reads everything anyway, and only once: a pass that begins again and again helps
- * nobody. */
+ * no other process. */
 static void begin_pass(dt_reconciler *r)
 {
     struct dt_rebuild *b = &r->rebuild;

@@ -27,18 +27,18 @@
 
 typedef struct dt_reconciler dt_reconciler;
 
-/* Makes a reconciler. Both inputs are borrowed and outlive it. index NULL: the installation has none, so a tick
- * only counts what is overdue, and tidies rows. NOMEM: *out is NULL. */
+/* Makes a reconciler. Both inputs are borrowed and outlive it. index NULL: without Redis, a tick only counts overdue
+ * jobs and tidies rows. NOMEM: *out is NULL. */
 DT_MUST_CHECK dt_status dt_reconciler_new(const struct dt_config *config, dt_index *index, dt_reconciler **out,
                                           struct dt_error *err);
 /* Accepts NULL. */
 void dt_reconciler_free(dt_reconciler *reconciler);
 
-/* Has the shard's set, which was lost, rebuilt as soon as a tick says that it is led. Any thread; take care that a tick
- * follows soon. */
+/* Requests a rebuild of the shard's set, which was lost; it begins once a tick says that the shard is led. Any thread;
+ * the caller sees to it that a tick follows soon. */
 void dt_reconciler_lost(dt_reconciler *reconciler, unsigned shard);
-/* Has what is near compared at once, and the remainder of the index looked through soon: Redis could not be told for a
- * while. Any thread, as above. */
+/* Requests a compare of the near window at once, and of the rest of the index soon, since changes could not be sent to
+ * Redis for a while. Any thread, as above. */
 void dt_reconciler_doubt(dt_reconciler *reconciler);
 
 /* The input of a tick. */
@@ -46,33 +46,33 @@ struct dt_reconcile_in {
     dt_store *store;
     int64_t mono_us;                  /* for pacing */
     int64_t now_ms;                   /* MySQL's clock */
-    const struct dt_shard_map *map;   /* borrowed for the call, as the next and the store */
-    const struct dt_shard_set *leads; /* what this process leads now */
-    /* A leader waits for a compare of what is near: the next period begins soon, and so until it is done. */
+    const struct dt_shard_map *map;   /* borrowed for the call, like store and leads */
+    const struct dt_shard_set *leads; /* the shards that this process leads now */
+    /* A leader waits for a compare of the near window: until it is done, periods begin sooner. */
     bool awaits_compare;
 };
 /* The output of a tick. */
 struct dt_reconcile_out {
-    int64_t next_us;           /* call again at this monotonic time (not after now: at once) */
-    struct dt_shard_set wake;  /* something that is due now, or within two seconds, was added: wake these leaders */
-    struct dt_shard_set held;  /* something was put into a held set: these leaders should look at theirs */
-    bool near_begun;           /* a compare of what is near began at this step … */
-    struct dt_shard_set near;  /* … and was finished for these, and the index repaired, by this one */
-    struct dt_shard_set whole; /* the rebuild of these was finished by this step */
+    int64_t next_us;           /* when to call again, on the monotonic clock (not after now: at once) */
+    struct dt_shard_set wake;  /* an entry that is due now, or within two seconds, was added: wake these leaders */
+    struct dt_shard_set held;  /* an entry was put into a held set: these leaders should look at theirs */
+    bool near_begun;           /* a compare of the near window began in this step … */
+    struct dt_shard_set near;  /* … and was finished, with the repair of the index, for these */
+    struct dt_shard_set whole; /* the rebuild of these was finished in this step */
 };
-/* Does one bounded step. Failures are logged, and tried again by a later tick. */
+/* Does one bounded step. Failures are logged, and a later tick tries again. */
 void dt_reconcile_tick(dt_reconciler *reconciler, const struct dt_reconcile_in *in, struct dt_reconcile_out *out);
 
-/* The reconciler's knowledge of a shard that is led; zeros otherwise. The tick's thread. */
+/* What the reconciler knows of a shard that is led; zeros otherwise. For the tick's thread. */
 struct dt_reconcile_stats {
-    int64_t overdue; /* rows due for more than a second; counting stops after a slice of all shards' rows that are not
-                        held, or after DT_LATE_SLICES slices: at least this many */
-    int64_t held;    /* likewise, whose topic is paused: they are not overdue */
-    int64_t oldest_due_at_ms;                        /* of them; 0 = none */
+    int64_t overdue; /* rows due for more than a second: at least this many, since counting stops after a slice of
+                      * all shards' rows that are not held, or after DT_LATE_SLICES slices */
+    int64_t held;    /* the same for rows of paused topics, which are not overdue */
+    int64_t oldest_due_at_ms;                        /* of the overdue rows; 0 = none */
     int64_t drift_missing, drift_extra, drift_wrong; /* repaired since the shard was gained (rebuilds not counted) */
     bool rebuilding;
 };
-/* Copies what is known of the shard. The tick's thread. */
+/* Copies what is known of the shard. */
 void dt_reconciler_stats(const dt_reconciler *reconciler, unsigned shard, struct dt_reconcile_stats *out);
 
 #endif
