@@ -3,13 +3,12 @@
 
 #include <stdatomic.h>
 
-#include "base/http/secret.h"
+#include "base/http/webhook.h"
 #include "base/outage.h"
 #include "base/text/timetext.h"
 #include "intake/index_writer.h"
 #include "job/list/list.h"
 #include "job/results/results.h"
-#include "request/scratch.h"
 #include "request/topic_cache.h"
 #include "request/workers.h"
 

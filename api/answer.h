@@ -9,9 +9,8 @@
 #define DT_API_ANSWER_H
 
 #include "api.h"
-#include "features/operations/topic_deletion.h"
-#include "job/job_decode.h"
-#include "job/job_encode.h"
+#include "features/operations/operations.h"
+#include "job/job_json.h"
 #include "job/list/list.h"
 #include "request/cursor.h"
 #include "request/request.h"

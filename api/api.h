@@ -25,9 +25,9 @@ struct dt_api {
     struct dt_gate *result_gate;        /* … and of results */
     struct dt_pop_room *pops;           /* pull/pop_room.h */
     struct dt_health *health;           /* rest/health.h */
-    struct dt_overview *overview;       /* rest/overview.h */
+    struct dt_overview *overview;       /* rest/overview_rest.h */
     struct dt_zone_files *zones;        /* base/text/zone.h */
-    struct dt_tls_files *tls;           /* http/tls_files.h: the certificate for clients; NULL: there is none */
+    struct dt_tls_files *tls;           /* base/http/tls_files.h: the certificate for clients; NULL: there is none */
 };
 
 #endif

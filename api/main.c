@@ -43,9 +43,9 @@
 #include "request/topic_cache.h"
 #include "request/workers.h"
 #include "rest/health.h"
-#include "rest/overview.h"
+#include "rest/overview_rest.h"
 #include "store/store.h"
-#include "token_new.h"
+#include "token_commands.h"
 
 #define DRAIN_US      INT64_C(10000000)
 #define CUT_US        INT64_C(2000000) /* for answers after the last wait has ended */

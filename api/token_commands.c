@@ -8,7 +8,6 @@
 #include "base/text/timetext.h"
 #include "features/tokens/tokens.h"
 #include "mysql/db.h"
-#include "token_new.h"
 #include "topic/owners.h"
 
 static int print_failure(const struct dt_error *err, dt_status status)

@@ -177,7 +177,7 @@ static unsigned shards_here(void *arg)
 
 /* A process with an old map may write notices for a shard that the map no longer names. The leader of one of the
  * other shards sends them. */
-static bool sends_notices(void *arg, unsigned shard)
+static bool sends_notices(void *arg, int64_t shard)
 {
     dt_dispatcher *d = arg;
     return leads(d, (unsigned)shard % dt_shard_map_source_named(d->watch));

@@ -5,8 +5,8 @@
  * once a period while there is something to report. The reconciler's chore does that, because only it may read what the
  * reconciler counted.
  *
- * That process also audits the counters of jobs (counts.c), a piece a tick for ever, in steps of AUDIT_ROWS: when
- * idle a piece in [reconcile] audit, and never more than a hundredth of the time.
+ * The same process audits the counters of jobs (counts.c), a piece a tick, in steps of AUDIT_ROWS: when idle a
+ * piece in [reconcile] audit, and never more than a hundredth of the time.
  *
  * Partitions of history are created a day or two ahead. They are checked once in PARTS_US, and at once when the
  * archiver misses one. If a partition cannot be created (a reader blocks it, or there is no right to ALTER), the

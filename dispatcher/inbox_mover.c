@@ -1,9 +1,9 @@
 /*
  * woken ─▶ look ─▶ move (MySQL, one transaction: jobs, and the rows are gone) ─▶ tell the index ─▶ look … ─▶ rest
  *
- * While it rests, the process's watcher waits for rows (dispatch/watch.h), for operations and for schedules, and
- * this listener wakes whose time has come. While the watcher hears nothing, the mover looks every LOOK_US. A row that
- * another session has locked is looked at again when the watcher finds it again.
+ * While it rests, the process's watcher waits for rows, operations and schedules (dispatch/watch.h), and this
+ * listener wakes the one that is due. If the watcher gets no answer, the mover looks every LOOK_US. A row that another
+ * session has locked is looked at again when the watcher finds it again.
  *
  * If the process is killed anywhere, rows that were not committed are still in the inbox, and the reconciler finds jobs
  * that were committed and are missing in the index.

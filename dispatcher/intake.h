@@ -7,6 +7,7 @@
 
 #include "base/chores.h"
 #include "base/config.h"
+#include "base/text/strbuf.h"
 #include "dispatch/watch.h"
 #include "index/index.h"
 #include "job/job.h"

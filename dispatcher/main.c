@@ -21,7 +21,7 @@
 #include "deliver/kafka/kafka.h"
 #include "dispatcher.h"
 #include "index/index.h"
-#include "metrics_mhd.h"
+#include "metrics_server.h"
 #include "mysql/db.h"
 
 #define SLICE_NS 100000 /* the shortest that Linux gives */

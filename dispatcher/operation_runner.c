@@ -4,10 +4,10 @@
  * Owners take turns: in a round each owner with a due operation gets one piece, however many operations it has. An
  * operation that waits for its rate is not due.
  *
- * Killed anywhere, the next process goes on with the piece that was not committed; what was committed and not told to
- * the index is found by the reconciler. If an operation is due, because it is new or an API has left it, the watcher of
- * the process sees it (dispatch/watch.h) and wakes this chore; if the watcher cannot, this one looks, LOOK_US or
- * REST_US apart.
+ * If the process is killed anywhere, the next one continues with the piece that was not committed, and the reconciler
+ * finds moved jobs that are missing in the index. If an operation is due, because it is new or an API has left it, the
+ * watcher of the process sees it (dispatch/watch.h) and wakes this chore. If the watcher cannot, this chore looks
+ * every LOOK_US or REST_US.
  */
 #include "intake.h"
 
@@ -19,8 +19,6 @@
 #include "base/log.h"
 #include "base/metrics.h"
 #include "features/operations/operations.h"
-#include "features/operations/topic_deletion.h"
-#include "tell_index.h"
 #include "topic/owners.h"
 
 #define LOOK_US INT64_C(500000)

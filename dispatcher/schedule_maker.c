@@ -1,10 +1,10 @@
 /*
  * look (MySQL, one transaction: jobs, and how far their schedules are) ─▶ tell the index
  *
- * Killed anywhere, the next look makes what was not committed; what was committed and not told to the index is found by
- * the reconciler, long before its time as a rule. A schedule that is changed or made has its next fires from the API
- * already. If one is to be looked at sooner, the watcher of the process sees it (dispatch/watch.h) and
- * wakes this chore; if the watcher cannot, this one looks within LOOK_US.
+ * If the process is killed anywhere, the next look makes jobs that were not committed, and the reconciler finds jobs
+ * that are missing in the index, usually long before they are due. The API that creates or changes a schedule makes its
+ * next fires. If a schedule needs a look sooner, the watcher of the process sees it (dispatch/watch.h) and wakes this
+ * chore. If the watcher cannot, this chore looks within LOOK_US.
  */
 #include "intake.h"
 

@@ -16,6 +16,7 @@ from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import house_functions
+import house_pages
 from house_rooms import ADAPTERS, CLOCK_FILES, LAYERS, SQL_IN_C, VENDORS
 from house_trees import BAD, GOOD
 

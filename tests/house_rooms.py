@@ -25,11 +25,11 @@ VENDORS = {
     r"zookeeper/.*": ["dispatcher/election/zk.c"],
     r"yajl/.*": ["scheduler/base/text/json.c"],
     r"ini": ["scheduler/base/config.c", "api/cli/settings.c"],
-    r"microhttpd": ["api/http/http_mhd.c", "dispatcher/metrics_mhd.c"],
-    r"curl/.*": ["scheduler/base/http/http_curl*.c", "scheduler/base/http/callback_rules.c", "dispatcher/deliver/http/http_outcome.c", "api/cli/rest_curl.c"],
-    r"openssl/.*": ["scheduler/base/tls.c", "scheduler/redis/redis_connect.c", "api/request/auth.c", "api/request/cursor.c", "api/http/tls_*.c", "scheduler/base/http/webhook.c"],
+    r"microhttpd": ["api/http/http_mhd.c"],
+    r"curl/.*": ["scheduler/base/http/http_curl*.c", "scheduler/base/http/callback_rules.c", "dispatcher/deliver/http/callback.c", "api/cli/rest_curl.c"],
+    r"openssl/.*": ["scheduler/base/tls.c", "scheduler/redis/redis_connect.c", "api/request/auth.c", "api/request/cursor.c", "scheduler/base/http/tls_*.c", "scheduler/base/http/webhook.c"],
     r"zlib": ["scheduler/job/shard.c"],
-    r"xxhash": ["scheduler/job/shard.c", "scheduler/topic/owners.c", "scheduler/features/quotas/store_quotas.c", "scheduler/base/text/json.c", "scheduler/job/job_json.c", "api/rest/list_rest.c"],
+    r"xxhash": ["scheduler/job/shard.c", "scheduler/topic/owners.c", "scheduler/features/quotas/quotas_store.c", "scheduler/base/text/json.c", "scheduler/job/job_json.c", "api/rest/list_rest.c"],
     r"uthash|utlist": ["*"],
     r"systemd/.*": ["api/main.c", "dispatcher/main.c"],
     r"(arpa|linux|net|netinet|sys)/\w+": ["*"],
@@ -48,4 +48,4 @@ ADAPTERS = {"scheduler/mysql/db_mysql.c", "scheduler/base/text/json.c", "dispatc
 CLOCK_FILES = ["scheduler/base/clock.c", "api/main.c", "dispatcher/main.c"]
 
 # Where SQL may stand in C: what a session says (mysql/), names that are no parameters (partitions), grants. Statements are in the *.sql of their subject.
-SQL_IN_C = ("scheduler/mysql/*", "scheduler/job/archive/archive_days.c", "scheduler/events/events_store.c", "scheduler/store/grants.c")
+SQL_IN_C = ("scheduler/mysql/*", "scheduler/job/archive/archive_days.c", "scheduler/events/events_store.c", "scheduler/store/store_schema.c")

@@ -12,7 +12,7 @@ TREE = Path(__file__).resolve().parent.parent
 PAGE = TREE / "deploy" / "metrics.md"
 TEXT = r'(?:"(?:\\.|[^"\\])*"\s*)+'
 CALL = re.compile(rf'dt_(counter|gauge|histogram_count|histogram)\(\s*({TEXT}|\w+),\s*({TEXT}|\w+),\s*({TEXT}|\w+)', re.S)
-VARIABLE = r"\b{}\s*=\s*(" + TEXT + ")"
+VARIABLE = r"(?<![.\w]){}\s*=\s*(" + TEXT + ")"
 KINDS = {"counter": "counter", "gauge": "gauge", "histogram": "histogram, seconds", "histogram_count": "histogram, numbers"}
 PROGRAMS = {"api": {"API"}, "dispatcher": {"dispatcher"}, "scheduler": {"API", "dispatcher"}}
 ONE_PROGRAM = {"reconcile": {"dispatcher"}, "tls_files.c": {"API"}}  # of scheduler/

@@ -80,16 +80,16 @@ def references(node):
 BODIES = {
     "POST /v1/jobs": [("scheduler/job/job_json.c", "fields")],
     "POST /v1/jobs/{id}/results": [("scheduler/job/results/results_json.c", "fields")],
-    "PUT /v1/topics/{topic}": [("api/rest/topic_json.c", "fields")],
-    "PUT /v1/topics/{topic} alerts": [("api/rest/topic_alerts.c", "fields")],
-    "PUT /v1/schedules/{name}": [("api/rest/schedule_json.c", "fields"), ("scheduler/job/job_json.c", "fields")],
-    "POST /v1/jobs:reschedule": [("api/rest/operation_json.c", "fields")],
-    "POST /v1/jobs:reschedule filter": [("api/rest/operation_json.c", "filter_fields")],
-    "POST /v1/pop": [("api/pull/pop_wish.c", "fields")],
-    "POST /v1/commands": [("api/pull/command_decode.c", "fields")],
-    "POST /v1/alerts/{id}/silence": [("api/rest/alerts_rest.c", "fields")],
-    "POST /v1/admin/shards": [("api/rest/ops_rest.c", "fields")],
-    "POST /v1/admin/clock": [("api/rest/ops_rest.c", "fields")],
+    "PUT /v1/topics/{topic}": [("api/rest/topics_rest.c", "fields")],
+    "PUT /v1/topics/{topic} alerts": [("api/rest/alerts_rest.c", "alerts_fields")],
+    "PUT /v1/schedules/{name}": [("api/rest/schedules_rest.c", "fields"), ("scheduler/job/job_json.c", "fields")],
+    "POST /v1/jobs:reschedule": [("api/rest/operations_rest.c", "fields")],
+    "POST /v1/jobs:reschedule filter": [("api/rest/operations_rest.c", "filter_fields")],
+    "POST /v1/pop": [("api/pull/pop_take.c", "fields")],
+    "POST /v1/commands": [("api/pull/command_json.c", "fields")],
+    "POST /v1/alerts/{id}/silence": [("api/rest/alerts_rest.c", "silence_fields")],
+    "POST /v1/admin/shards": [("api/rest/ops_rest.c", "shards_fields")],
+    "POST /v1/admin/clock": [("api/rest/ops_rest.c", "clock_fields")],
 }
 # Members that bodies may have, so that an answer can be put back or compared, and that nobody is told to send.
 BESIDE = {"PUT /v1/topics/{topic}": {"name"}, "PUT /v1/schedules/{name}": {"name", "key", "run_at", "delay"}}

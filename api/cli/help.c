@@ -206,11 +206,18 @@ static void add_cell(struct dt_strbuf *out, const char *text)
         dt_strbuf_addf(out, *text == '|' || *text == '*' ? "\\%c" : "%c", *text);
 }
 
-static void add_rows(struct dt_strbuf *out, const struct dt_cli_option *options, size_t n)
+/* Options that every command for a set of jobs has, or the others: the page lists the former once. */
+static void add_rows(struct dt_strbuf *out, const struct dt_cli_option *options, size_t n, bool of_each_set)
 {
-    if (n > 0)
-        dt_strbuf_adds(out, "\n| option | meaning |\n|---|---|\n");
+    bool begun = false;
     for (size_t i = 0; i < n; i++) {
+        bool is_of_each_set = options[i].place == DT_CLI_FILTER || options[i].place == DT_CLI_SETS ||
+                              (options[i].place == DT_CLI_SET && strcmp(options[i].name, "rate") == 0);
+        if (is_of_each_set != of_each_set)
+            continue;
+        if (!begun)
+            dt_strbuf_adds(out, "\n| option | meaning |\n|---|---|\n");
+        begun = true;
         dt_strbuf_addf(out, "| `--%s%s", options[i].name, options[i].takes ? " " : "");
         add_cell(out, options[i].takes ? options[i].takes : "");
         dt_strbuf_adds(out, "` | ");
@@ -229,8 +236,8 @@ static void add_section(struct dt_strbuf *out, const struct dt_cli_verb *verb)
     }
     dt_strbuf_adds(out, "```\n");
     if (verb->takes[0])
-        dt_strbuf_addf(out, "\nTakes `%s`.\n", verb->takes);
-    add_rows(out, verb->options, verb->n_options);
+        dt_strbuf_addf(out, "\nTakes `%s`%s.\n", verb->takes, verb->set ? ", or [a set of jobs](#sets-of-jobs)" : "");
+    add_rows(out, verb->options, verb->n_options, false);
 }
 
 static void add_table(struct dt_strbuf *out, const char *head, const char *const pairs[][2], size_t n)
@@ -249,10 +256,17 @@ void dt_cli_add_reference(struct dt_strbuf *out)
     dt_strbuf_adds(
         out, "# duetime, the command line\n\nThis page is made from the program's own table: `duetime --reference`. "
              "[What it is](../api/cli/README.md).\n\n## Every command\n");
-    add_rows(out, common, n_common);
+    add_rows(out, common, n_common, false);
     dt_strbuf_adds(out, "\n" SETTINGS "\n");
     add_table(out, "variable", variables, COUNT(variables));
     add_table(out, "exit code", exit_codes, COUNT(exit_codes));
+    dt_strbuf_adds(out,
+                   "\n## Sets of jobs\n\nWithout an id, `jobs change`, `run-now`, `cancel` and `redrive` are for all "
+                   "jobs that these options find.\n");
+    const struct dt_cli_verb *of_sets = verbs;
+    while (!of_sets->set)
+        of_sets++;
+    add_rows(out, of_sets->options, of_sets->n_options, true);
     dt_strbuf_adds(out, "\n## Commands\n");
     for (size_t i = 0; i < n; i++)
         add_section(out, &verbs[i]);

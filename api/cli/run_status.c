@@ -10,7 +10,7 @@
 #include <time.h>
 
 #include "base/assert.h"
-#include "base/streams.h"
+#include "base/service.h"
 #include "base/text/json_write.h"
 #include "base/text/timetext.h"
 #include "cli.h"

@@ -9,7 +9,7 @@
 #include "base/service.h"
 #include "base/text/encoding.h"
 #include "base/text/json_write.h"
-#include "request.h"
+#include "words.h"
 
 #define COLUMNS_MAX 16
 #define NARROWEST   4

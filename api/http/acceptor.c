@@ -24,6 +24,7 @@
 #include <utlist.h>
 
 #include "base/addresses.h"
+#include "base/http/head.h"
 #include "base/log.h"
 #include "base/metrics.h"
 #include "base/thread.h"

@@ -12,8 +12,9 @@
 #include <unistd.h>
 
 #include "api.h"
+#include "base/http/client_address.h"
+#include "base/http/head.h"
 #include "base/log.h"
-#include "client_address.h"
 #include "http_exchange.h"
 #include "http_mhd.h"
 #include "http_receiver.h"

@@ -15,7 +15,6 @@
 #include "batch.h"
 #include "committer.h"
 #include "handlers.h"
-#include "job/change/insert_problem.h"
 #include "job/change/jobs.h"
 #include "request/quotas.h"
 #include "request/request.h"

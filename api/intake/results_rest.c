@@ -19,7 +19,6 @@
 #include "batch.h"
 #include "handlers.h"
 #include "job/change/jobs.h"
-#include "job/results/result_json.h"
 #include "job/results/results.h"
 #include "request/request.h"
 #include "request/session.h"

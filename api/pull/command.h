@@ -14,8 +14,7 @@
 
 #include "base/text/json.h"
 #include "job/change/jobs.h"
-#include "job/job_decode.h"
-#include "job/job_encode.h"
+#include "job/job_json.h"
 #include "pop_take.h"
 #include "request/auth.h"
 

@@ -1,5 +1,8 @@
 /* One table of members says which command each member goes with. */
+#include "base/text/json.h"
+#include "base/text/json_write.h"
 #include "command.h"
+#include "job/change/jobs.h"
 #include "job/job_json.h"
 
 #define RETRIES "0s 0s 0s 0s 0s 0s 0s 0s 0s" /* nine, each at once */

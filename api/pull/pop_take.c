@@ -14,7 +14,7 @@
 #include "base/text/json_write.h"
 #include "intake/index_writer.h"
 #include "job/job_json.h"
-#include "request/scratch.h"
+#include "request/workers.h"
 
 static void read_topics(struct dt_json_reader *r, const struct dt_json_field *field, const struct dt_json_node *node)
 {

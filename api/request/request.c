@@ -11,10 +11,10 @@
 #include <string.h>
 #include <strings.h>
 
+#include "base/addresses.h"
 #include "base/assert.h"
 #include "base/fail_point.h"
-#include "base/http/host_name.h"
-#include "base/networks.h"
+#include "base/http/callback_rules.h"
 
 #define NAME_MAX_BYTES 253 /* of a name in DNS */
 #define BULK_LEAVES    8   /* bulk leaves this part of the budget free */

@@ -247,20 +247,3 @@ enum dt_media dt_media_parse(struct dt_str content_type)
            : dt_str_is_caseless(type, "application/x-ndjson") ? DT_MEDIA_NDJSON
                                                               : DT_MEDIA_OTHER;
 }
-
-/* Returns true if the text begins with this, in any case. */
-static bool begins_caseless(struct dt_str text, const char *lower)
-{
-    size_t n = strlen(lower);
-    return text.n >= n && dt_str_is_caseless((struct dt_str){text.p, n}, lower);
-}
-
-struct dt_str dt_target_path(struct dt_str target)
-{
-    size_t scheme = begins_caseless(target, "http://") ? 7 : begins_caseless(target, "https://") ? 8 : 0;
-    if (scheme == 0)
-        return target;
-    struct dt_str remainder = {target.p + scheme, target.n - scheme};
-    const char *slash = remainder.n ? memchr(remainder.p, '/', remainder.n) : NULL;
-    return slash ? (struct dt_str){slash, remainder.n - (size_t)(slash - remainder.p)} : DT_STR_LIT("/");
-}

@@ -63,7 +63,7 @@ bool dt_topic_cache_was_asked(dt_topic_cache *cache);
 void dt_view_release(struct dt_view *view);
 /* Finds a topic's settings, which live as long as the snapshot. NULL: the snapshot has no such topic. */
 const struct dt_topic_settings *dt_view_topic(const struct dt_view *view, struct dt_str name);
-/* The owner of a topic (topic/owners.h); by its name, if the snapshot has no such topic or is NULL. */
+/* Returns the owner of a topic (topic/owners.h); by its name, if the snapshot lacks the topic or is NULL. */
 int64_t dt_view_owner(const struct dt_view *view, struct dt_str name);
 
 /* Returns a reference to the latest snapshot of the shards, in the same way. */

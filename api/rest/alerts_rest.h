@@ -2,7 +2,7 @@
 #ifndef DT_API_ALERTS_REST_H
 #define DT_API_ALERTS_REST_H
 
-#include "job/job_decode.h"
+#include "job/job_json.h"
 #include "topic/topics.h"
 
 /* Reads the member, for the table of a topic's body. A secret "***" stays, and sets `keeps`. */

@@ -13,7 +13,6 @@
 #include "request/topic_cache.h"
 #include "store/processes.h"
 #include "store/store.h"
-#include "waiting.h"
 
 /* The facts. Those that could not be read are absent. */
 struct dt_examined {

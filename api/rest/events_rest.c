@@ -11,7 +11,7 @@
 #include "job/change/jobs.h"
 #include "job/list/list.h"
 #include "job/results/results.h"
-#include "request/wall.h"
+#include "request/request.h"
 #include "request/workers.h"
 
 #define BY_EVENT    'e'

@@ -11,12 +11,12 @@
 #include "index/index.h"
 #include "job/change/jobs.h"
 #include "job/delivery.h"
-#include "job/job_wait.h"
+#include "job/job_state.h"
 #include "request/request.h"
 #include "request/topic_cache.h"
 #include "request/workers.h"
 #include "store/processes.h"
-#include "topic/topic_gate.h"
+#include "topic/limits.h"
 
 #define SILENT_MS 15000
 

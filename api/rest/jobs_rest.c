@@ -11,11 +11,9 @@
 #include "features/operations/operations.h"
 #include "handlers.h"
 #include "intake/index_writer.h"
-#include "job/change/insert_problem.h"
 #include "job/change/jobs.h"
 #include "job/results/results.h"
-#include "job_answer.h"
-#include "job_fit.h"
+#include "request/request.h"
 #include "request/topic_cache.h"
 #include "request/workers.h"
 

@@ -5,8 +5,8 @@
 #ifndef DT_API_JOBS_REST_H
 #define DT_API_JOBS_REST_H
 
-#include "job/callback_fit.h"
 #include "job/change/jobs.h"
+#include "job/delivery.h"
 #include "request/request.h"
 #include "request/workers.h"
 #include "store/store.h"

@@ -8,11 +8,10 @@
 #include "api.h"
 #include "explain_rest.h"
 #include "handlers.h"
+#include "job/job.h"
 #include "job/list/list.h"
 #include "job/results/results.h"
-#include "job/job.h"
-#include "request/scratch.h"
-#include "request/wall.h"
+#include "request/request.h"
 #include "request/workers.h"
 
 #define DAY_MS     INT64_C(86400000)

@@ -21,16 +21,15 @@
 #include "base/text/timetext.h"
 #include "handlers.h"
 #include "intake/index_writer.h"
-#include "job/job_id.h"
+#include "job/job.h"
 #include "job/list/list.h"
 #include "job/results/results.h"
-#include "operation_json.h"
 #include "request/auth.h"
 #include "request/request.h"
 #include "request/topic_cache.h"
 #include "request/workers.h"
+#include "topic/limits.h"
 #include "topic/owners.h"
-#include "topic_deleted.h"
 
 #define BY_OPERATION    'o'
 #define OWN_PIECES      12 /* pieces that the API does; each takes some tens of ms at most */

@@ -22,7 +22,7 @@
 #include "handlers.h"
 #include "health.h"
 #include "job/delivery.h"
-#include "job/job_encode.h"
+#include "job/job_json.h"
 #include "job/results/dead.h"
 #include "request/topic_cache.h"
 #include "request/workers.h"

@@ -3,8 +3,7 @@
 #define DT_API_SCHEDULES_REST_H
 
 #include "features/schedules/schedules.h"
-#include "job/job_decode.h"
-#include "job/job_encode.h"
+#include "job/job_json.h"
 
 struct dt_schedule_body {
     struct dt_schedule schedule;

@@ -10,8 +10,10 @@
 #include "features/tokens/tokens.h"
 #include "handlers.h"
 #include "job/results/results.h"
+#include "request/quotas.h"
+#include "request/request.h"
 #include "request/workers.h"
-#include "token_new.h"
+#include "token_commands.h"
 #include "topic/owners.h"
 
 #define TOKENS_ROOM ((size_t)1 << 20)

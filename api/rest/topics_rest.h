@@ -5,7 +5,7 @@
 #ifndef DT_API_TOPICS_REST_H
 #define DT_API_TOPICS_REST_H
 
-#include "job/job_decode.h"
+#include "job/job_json.h"
 #include "store/store.h"
 #include "topic/topics.h"
 

@@ -61,8 +61,8 @@ void dt_hands_stop(dt_hands *hands);
 DT_MUST_CHECK dt_status dt_hands_claims_new(dt_hands *hands, unsigned shard, dt_hands_claims **out);
 void dt_hands_claims_free(dt_hands_claims *claims); /* accepts NULL */
 /* How many attempts of a topic and its owner (topic/owners.h) may be claimed now, about. host: not 0 for the jobs of
- * the topic that name a host of this number (dt_callback_host_number) themselves. 0: its jobs wait; `room` is called
- * when it may be asked again. */
+ * the topic that name a host of this number (dt_callback_host_of) themselves. 0: its jobs wait; `room` is called when
+ * it may be asked again. */
 size_t dt_hands_claims_room(dt_hands_claims *claims, int64_t owner, struct dt_str topic,
                             const struct dt_topic_callback *callback, uint32_t host);
 /* Whether this process takes any attempts into its hands. */
@@ -70,8 +70,8 @@ bool dt_hands_claims_open(const dt_hands_claims *claims);
 void dt_hands_claims_begin(dt_hands_claims *claims);
 /* For struct dt_leader_gate. `arg` is a dt_hands_claims. */
 enum dt_hand_place dt_hands_claims_take(void *arg, const struct dt_hand_wanted *wanted, int64_t *owner);
-/* The transaction is committed with these claims, which are in the order in which their places were taken: they go out.
- * Everything is borrowed for the call. */
+/* The transaction is committed with these claims, which are in the order in which their places were taken: they go
+ * out. Everything is borrowed for the call. */
 void dt_hands_claims_committed(dt_hands_claims *claims, const struct dt_leader_batch *claimed,
                                const dt_topic_snapshot *topics);
 /* The transaction ended without a known commit. */

@@ -13,8 +13,8 @@
 #include "base/chores.h"
 #include "base/config.h"
 #include "base/thread.h"
+#include "elector_kind.h"
 #include "job/shard.h"
-#include "lease.h"
 #include "store/leases.h"
 
 typedef struct dt_lease_link dt_lease_link;

@@ -17,7 +17,7 @@
 
 #include "base/status.h"
 #include "base/thread.h"
-#include "lease.h"
+#include "elector_kind.h"
 
 typedef struct dt_zk dt_zk;
 

@@ -1,6 +1,6 @@
 /*
- * Owns the table of topics that are waited for, and the rhythm of looking.
- * Refuses to know: what room is (topic/limits.h), and what becomes of what is granted.
+ * Owns the table of topics whose jobs wait for room, and the rhythm of looking.
+ * Refuses to know: what room is (topic/limits.h), and what a shard does with a grant.
  *
  * Invariants: a shard that was granted room no longer waits, until it asks again; the shard that was served last is
  * served last the next time. The table is copied for a look, so that no thread waits for MySQL.

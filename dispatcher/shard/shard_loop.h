@@ -15,7 +15,6 @@
 #include "base/text/strbuf.h"
 #include "deliver/delivery.h"
 #include "dispatch/watch.h"
-#include "dispatch/watcher.h"
 #include "index/index.h"
 #include "job/shard.h"
 

@@ -25,6 +25,7 @@
 #include "base/fair.h"
 #include "base/metrics.h"
 #include "base/outage.h"
+#include "base/text/strbuf.h"
 #include "base/thread.h"
 #include "deliver/delivery.h"
 #include "deliver/hands.h"

@@ -27,9 +27,9 @@
 _Noreturn void dt_assert_failed(const char *file, int line, const char *condition);
 _Noreturn void dt_assert_cmp_failed(const char *file, int line, const char *condition, int64_t a, int64_t b);
 
-/* Called once, on the thread whose assertion failed; where: "fence_store.c:120", what: the condition with its numbers,
- * shard: what the thread works on, or -1. While it runs, the other threads continue; a hook that hangs or fails an
- * assertion itself ends the process. */
+/* Called once, on the thread whose assertion failed. where: "fence_store.c:120"; what: the condition with its numbers;
+ * shard: the shard that the thread works on, or -1. Other threads continue meanwhile. If the hook hangs or fails an
+ * assertion, the process ends. */
 typedef void dt_assert_hook_fn(void *arg, const char *where, const char *what, int shard);
 /* For main, before other threads start or after they have ended. NULL: no hook. */
 void dt_assert_hook(dt_assert_hook_fn *fn, void *arg);

@@ -1,5 +1,5 @@
 /*
- * How owners share what there is not enough of. Pure; the caller locks. An owner is a number (topic/owners.h).
+ * How owners share what is scarce. Pure; the caller locks. An owner is a number (topic/owners.h).
  *
  *   a batch       dt_fair_share   each owner gets an equal part, and each of its queues an equal part of that
  *   turns         dt_turns        the owner that waited longest is first, with its thing that waited longest

@@ -16,7 +16,7 @@
 #include "job/archive/archive.h"
 #include "job/results/results.h"
 #include "leader_parts.h"
-#include "mysql/id_list.h"
+#include "mysql/id_in.h"
 #include "mysql/statements.h"
 #include "store/store_internal.h"
 #include "topic/counts.h"

@@ -27,7 +27,6 @@
 #include "job/results/results.h"
 #include "leader_parts.h"
 #include "mysql/id_in.h"
-#include "mysql/id_list.h"
 #include "mysql/statements.h"
 #include "store/store_internal.h"
 #include "topic_snapshot.h"

@@ -21,7 +21,6 @@
 #include "leader_parts.h"
 #include "mysql/db.h"
 #include "mysql/id_in.h"
-#include "mysql/id_list.h"
 #include "mysql/statements.h"
 #include "topic/topics.h"
 

@@ -1,13 +1,14 @@
 /* Bounded, ordered reads of the due index: see scan.h. */
+#include "base/assert.h"
+#include "base/http/callback_rules.h"
+#include "job/job.h"
+#include "scan.h"
+
 #include <stdlib.h>
 
-#include "base/assert.h"
-#include "base/http/url.h"
-#include "job/job.h"
 #include "mysql/db.h"
 #include "mysql/id_in.h"
 #include "mysql/statements.h"
-#include "scan.h"
 
 /* Gets the rows of a scan one by one; it returns false when it wants no more. */
 struct visitor {

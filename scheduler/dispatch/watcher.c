@@ -3,7 +3,6 @@
 
 #include "base/assert.h"
 #include "base/log.h"
-#include "base/mailbox.h"
 #include "base/thread.h"
 #include "mysql/db.h"
 #include "watch.h"

@@ -175,7 +175,8 @@ static inline struct dt_str dt_held_name(struct dt_str topic, bool timeouts, cha
                      timeouts ? DT_HELD_TIMEOUTS : "");
     return (struct dt_str){name, (size_t)n};
 }
-/* Writes the name of the held set of a topic's jobs that name a host of this number (dt_callback_host_number). */
+/* Writes the name of the held set of those jobs of a topic that name a host of this number
+ * (dt_callback_host_of). */
 static inline struct dt_str dt_held_name_at(struct dt_str topic, uint32_t host, char name[DT_HELD_NAME_SIZE])
 {
     int n = snprintf(name, DT_HELD_NAME_SIZE, "%.*s" DT_HELD_HOST "%08x", (int)topic.n, topic.p ? topic.p : "",

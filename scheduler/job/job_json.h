@@ -22,7 +22,7 @@ struct dt_job_rules {
     unsigned json_depth;
     struct dt_str installation;
     bool callbacks;            /* topics may have the delivery http */
-    struct dt_str allow_hosts; /* where callbacks may go (base/http/callback_rules.h) */
+    struct dt_str allow_hosts; /* where callbacks may go (base/http/host_name.h) */
     int64_t delays_from_ms;    /* the instant that delays count from; 0 = now_ms of the decoder */
     /* Accepts the members of an object that belong to its context; they are skipped. NULL: none. */
     bool (*beside)(struct dt_str name);

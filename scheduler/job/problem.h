@@ -11,7 +11,7 @@
 #ifndef DT_JOB_PROBLEM_H
 #define DT_JOB_PROBLEM_H
 
-#include "base/text/faults.h"
+#include "base/text/json_table.h"
 #include "delivery.h"
 #include "job.h"
 
@@ -66,6 +66,8 @@ struct dt_problem {
 /* "too-late" */
 const char *dt_problem_slug(enum dt_problem_type type);
 int dt_problem_http_status(enum dt_problem_type type);
+/* The first type of the table with this HTTP status, which must be there. */
+enum dt_problem_type dt_problem_for_http(int http_status);
 /* Returns the problem that a status is to the caller. DT_OK is a bug: INTERNAL. */
 enum dt_problem_type dt_problem_of_status(dt_status status);
 /* Returns the seconds for Retry-After; 0 = no such header. */

@@ -1,11 +1,10 @@
 /*
  * For files with SQL only: connections, transactions and how they are repeated, rows of one type.
  *
- * A transaction that may be repeated is a function of its work, given to dt_store_commit_work (topic/counts.h).
- * What a leader does under its fence is never repeated
- * (dispatch/fence.h); inserting, which may have to find out what became of a COMMIT,
- * and applying results, which lock more the second time, have loops of their own (job/change/jobs_insert.c,
- * job/results/results_deferred.c).
+ * A transaction that may be repeated is a function of its work, given to dt_store_commit_work (topic/counts.h). A
+ * leader's transaction under its fence is never repeated (dispatch/fence.h). Two have loops of their own:
+ * inserting, which may have to find out whether a COMMIT happened, and applying results, which lock more the second
+ * time (job/change/jobs_insert.c, job/results/results_deferred.c).
  */
 #ifndef DT_STORE_STORE_INTERNAL_H
 #define DT_STORE_STORE_INTERNAL_H

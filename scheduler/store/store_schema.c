@@ -372,11 +372,9 @@ static const struct {
     const char *table, *api, *dispatcher;
 } grants[] = {
     {"alert_judge", "SIU", "SIU"},
-    {"alert_messages", "SIUD", "SIUD"},
     {"alerts", "SIUD", "SIUD"},
     {"api_tokens", "SIUD", ""},
     {"attempts", "SIU", "SIUD"},
-    {"command_answers", "", "SID"},
     {"command_ids", "SIUD", "SIUD"},
     {"command_offsets", "", "SIU"},
     {"count_audits", "S", "SIU"},
@@ -400,9 +398,9 @@ static const struct {
     {"jobs", "SIU", "SIUD"},
     {"key_ends", "SD", "SID"},
     {"leases", "", "SID"},
+    {"messages", "SIUD", "SIUD"},
     {"operation_jobs", "SIUD", "SIUD"},
     {"operations", "SIUD", "SUD"},
-    {"outbox", "I", "SID"},
     {"pop_queue", "SIUD", "SIUD"},
     {"process_findings", "S", "SID"},
     {"processes", "SIUD", "SIUD"},
@@ -424,7 +422,7 @@ static const struct {
 static const char *const routines[] = {"dt_renew_member", "dt_wait", "dt_watch_alerts"};
 
 /* Tables with an AUTO_INCREMENT on which an API has no other right. */
-static const char *const numbered[] = {"command_answers", "deferred_results"};
+static const char *const numbered[] = {"deferred_results"};
 
 #define N(array) (sizeof(array) / sizeof((array)[0]))
 

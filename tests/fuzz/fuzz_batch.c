@@ -14,6 +14,7 @@
 #include "request/request.h"
 #include "request/topic_cache.h"
 #include "request/workers.h"
+#include "support/stub.h"
 
 #define ROWS      4u
 #define LINES_MAX 500

@@ -5,7 +5,8 @@
  */
 #include "fuzz.h"
 #include "job/job.h"
-#include "job_json.h"
+#include "job/job_json.h"
+#include "rest/topics_rest.h"
 #include "topic/topics.h"
 
 #define NOW_MS INT64_C(1900000000000)

@@ -4,7 +4,7 @@
  */
 #include "base/http/callback_rules.h"
 #include "base/http/webhook.h"
-#include "deliver/http/http_outcome.h"
+#include "deliver/http/callback.h"
 #include "fuzz.h"
 
 #define NOW       INT64_C(1795273967083)

@@ -3,7 +3,7 @@
  * somewhere, or taken; what is taken is about jobs of a topic or listed ones, keeps its limits, and is shown as JSON.
  */
 #include "fuzz.h"
-#include "rest/operation_json.h"
+#include "rest/operations_rest.h"
 #include "topic/limits.h"
 
 #define NOW_MS INT64_C(1900000000000)

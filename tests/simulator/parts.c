@@ -6,7 +6,7 @@
 #include "base/log.h"
 #include "base/metrics.h"
 #include "base/thread.h"
-#include "deliver/kafka/examiner.h"
+#include "deliver/kafka/kafka_parts.h"
 #include "features/alerts/alerts_chores.h"
 #include "features/figures/figures.h"
 #include "mysql/db.h"

@@ -8,11 +8,11 @@
 
 #include "base/assert.h"
 #include "base/clock.h"
-#include "base/http/header.h"
-#include "base/text/utf8.h"
+#include "base/http/callback_rules.h"
+#include "base/text/encoding.h"
 #include "callback.h"
 #include "deliver/cloud_event.h"
-#include "job/results/result_json.h"
+#include "job/results/results.h"
 
 #define OWN_HEADERS_MAX 16
 

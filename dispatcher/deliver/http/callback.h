@@ -8,9 +8,9 @@
 #define DT_DISPATCHER_CALLBACK_H
 
 #include "base/http/http_client.h"
-#include "base/http/webhook_sign.h"
+#include "base/http/webhook.h"
 #include "base/text/json.h"
-#include "dispatch/outgoing.h"
+#include "dispatch/leader.h"
 #include "job/job_state.h"
 
 /* The part that all jobs of a topic share. Borrowed. */

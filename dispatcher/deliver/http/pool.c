@@ -13,9 +13,9 @@
 
 #include "base/fail_point.h"
 #include "base/guard.h"
-#include "base/http/host_name.h"
+#include "base/http/callback_rules.h"
 #include "base/log.h"
-#include "job/job_id.h"
+#include "job/job.h"
 #include "job/results/results.h"
 #include "pool_parts.h"
 

@@ -22,7 +22,8 @@
 #include "base/outage.h"
 #include "base/text/json.h"
 #include "base/thread.h"
-#include "tell_index.h"
+#include "features/outbox/outbox.h"
+#include "intake.h"
 
 #define POLL_BYTES      ((size_t)8 << 20)
 #define WAIT_MS         1000 /* longest wait for messages, so that a new share is seen */
@@ -114,6 +115,23 @@ static void judge_position(dt_command_reader *r, size_t i, struct dt_kafka_start
     }
     if (place->halted && start->next >= 0 && !r->partitions[i].check)
         write_halt(r, place, NULL);
+}
+
+/* From now on the answers to messages of the partitions that are read are sent here. */
+static dt_status answer_here(dt_command_reader *r, struct dt_error *err)
+{
+    int64_t *partitions = malloc((r->n_places + 1) * sizeof(*partitions));
+    if (!partitions)
+        return dt_fail(err, DT_NOMEM, "out of memory");
+    for (size_t i = 0; i < r->n_places; i++)
+        partitions[i] = r->places[i].partition;
+    pthread_mutex_lock(&r->lock);
+    free(r->answered);
+    r->answered = partitions;
+    r->n_answered = r->n_places;
+    pthread_mutex_unlock(&r->lock);
+    dt_outbox_wake(r->sender);
+    return DT_OK;
 }
 
 static dt_status begin_partitions(void *arg, struct dt_kafka_start *v, size_t n, struct dt_error *err)
@@ -381,6 +399,62 @@ static void run_reader(void *arg)
     }
     dt_kafka_reader_free(r->consumer);
 }
+
+/* ---- the sender of answers ---- */
+
+static bool answers(void *arg, int64_t partition)
+{
+    dt_command_reader *r = arg;
+    bool any = false;
+    pthread_mutex_lock(&r->lock);
+    for (size_t i = 0; i < r->n_answered && !any; i++)
+        any = r->answered[i] == partition;
+    pthread_mutex_unlock(&r->lock);
+    return any;
+}
+
+static dt_status send_to_kafka(void *arg, const struct dt_kafka_message *messages, size_t n, bool *sent, int timeout_ms,
+                               struct dt_error *err)
+{
+    return dt_notice_producer_send(((dt_command_reader *)arg)->notices, messages, n, sent, timeout_ms, err);
+}
+
+/* A topic with too few replicas would take nothing. */
+static dt_status ask_topic(void *arg, struct dt_str topic, int64_t owner, struct dt_error *err)
+{
+    struct dt_kafka_topic_info info;
+    dt_status status = dt_kafka_asker_ask(((dt_command_reader *)arg)->asker, topic, owner, &info, err);
+    return status == DT_OK && info.replicas && info.min_in_sync > info.replicas ? DT_BUSY : status;
+}
+
+static void on_topic_known(void *arg)
+{
+    dt_outbox_wake(((dt_command_reader *)arg)->sender);
+}
+
+static dt_status start_sender(dt_command_reader *r, struct dt_error *err)
+{
+    const struct dt_intake_env *intake = &r->env.intake;
+    const char *sent = "duetime_command_answers_total";
+    const char *about = "Answers to commands, and commands that were refused, by whether Kafka took them.";
+    r->to_kafka = (struct dt_outbox_kafka){.arg = r, .send = send_to_kafka, .ask = ask_topic};
+    const struct dt_outbox_env env = {.kind = DT_MESSAGE_ANSWERS,
+                                      .chores = intake->chores,
+                                      .config = intake->config,
+                                      .clock = intake->clock,
+                                      .installation = intake->installation,
+                                      .kafka = &r->to_kafka,
+                                      .sent = dt_counter(sent, about, "outcome=\"sent\""),
+                                      .dropped = dt_counter(sent, about, "outcome=\"dropped\""),
+                                      .arg = r,
+                                      .ours = answers};
+    dt_status status = dt_notice_producer_new(r->env.kafka, &r->notices, err);
+    if (status == DT_OK)
+        status = dt_kafka_asker_new(r->env.kafka->admin, on_topic_known, r, &r->asker);
+    return status == DT_OK ? dt_outbox_start(&env, &r->sender) : status;
+}
+
+/* ---- life ---- */
 
 static void make_meters(dt_command_reader *r)
 {

@@ -6,7 +6,7 @@
  *                                          └──────────────────────────────────────────────────┘
  *
  * If the process is killed anywhere, nothing is done twice: reading continues from the offsets in MySQL, which rise in
- * the transaction of the effects. Answers are stored there as well; a chore sends them (command_sender.c).
+ * the transaction of the effects. Answers are stored there as well; a sender of the outbox sends them.
  */
 #ifndef DT_DISPATCHER_COMMAND_READER_H
 #define DT_DISPATCHER_COMMAND_READER_H

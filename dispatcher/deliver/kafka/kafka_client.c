@@ -14,7 +14,7 @@
 
 #include "base/log.h"
 #include "base/secrets.h"
-#include "base/text/base64.h"
+#include "base/text/encoding.h"
 #include "base/text/json.h"
 
 #define OTHER_SOURCE "sasl.oauthbearer.config"

@@ -9,7 +9,7 @@
 #include <pthread.h>
 #include <sys/types.h>
 
-#include "base/properties.h"
+#include "base/secrets.h"
 #include "base/text/strbuf.h"
 #include "job/job.h"
 #include "kafka.h"

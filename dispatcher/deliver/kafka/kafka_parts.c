@@ -19,8 +19,8 @@ struct dt_kafka_parts {
     dt_results *results;
 };
 
-static dt_status send(void *notices, const struct dt_kafka_message *messages, size_t n, bool *sent, int timeout_ms,
-                      struct dt_error *err)
+static dt_status send_to_kafka(void *notices, const struct dt_kafka_message *messages, size_t n, bool *sent,
+                               int timeout_ms, struct dt_error *err)
 {
     return dt_notice_producer_send(notices, messages, n, sent, timeout_ms, err);
 }
@@ -65,8 +65,9 @@ dt_status dt_kafka_parts_start(dt_kafka_parts *p, struct dt_error *err)
         p->env.results.notices = p->notices;
         if (status == DT_OK)
             status = dt_notice_producer_new(p->env.kafka, &p->alerts, err);
-        p->letters_port = (struct dt_outbox_kafka){.arg = p->notices, .send = send, .letter = dt_message_of_notice};
-        p->alerts_port = (struct dt_outbox_kafka){.arg = p->alerts, .send = send};
+        p->letters_port =
+            (struct dt_outbox_kafka){.arg = p->notices, .send = send_to_kafka, .letter = dt_message_of_notice};
+        p->alerts_port = (struct dt_outbox_kafka){.arg = p->alerts, .send = send_to_kafka};
         p->env.outbox.kafka = &p->letters_port;
         p->env.outbox.sent = dt_counter("duetime_notices_sent_total", "Dead letters sent to Kafka.", "");
         if (status == DT_OK)

@@ -15,13 +15,12 @@
 #include "base/clock.h"
 #include "base/config.h"
 #include "command_reader.h"
-#include "dispatch/leader_txn.h"
-#include "features/alerts/alerts_chores.h"
+#include "dispatch/leader.h"
 #include "features/doctor/finding.h"
+#include "features/outbox/outbox.h"
 #include "index/index.h"
 #include "job/shard.h"
 #include "kafka.h"
-#include "outbox.h"
 
 /*
  * Results from Kafka: one thread that consumes <installation>.results in batches, applies them in MySQL, tells the
@@ -142,10 +141,9 @@ void dt_kafka_parts_outbox(dt_kafka_parts *parts);
 /* Any thread: as dt_results_watermark_up_to and dt_results_watermark_want. Without Kafka every report is read. */
 struct dt_read_up_to dt_kafka_parts_read_up_to(const dt_kafka_parts *parts);
 void dt_kafka_parts_want_read(dt_kafka_parts *parts, unsigned shard, int64_t deadline_ms);
-/* Sends messages about alerts by a producer of their own: a batch of dead letters that Kafka does not answer delays
- * none. arg: the parts, which have Kafka. A dt_alerts_publish_fn. */
-dt_status dt_kafka_parts_publish(void *arg, const struct dt_alert_text *texts, size_t n, bool *sent,
-                                 struct dt_error *err);
+/* For messages about alerts, whose producer is their own: dead letters that Kafka does not answer delay none. Used once
+ * the parts were started, and not after they were stopped. NULL without Kafka. */
+const struct dt_outbox_kafka *dt_kafka_parts_alerts(const dt_kafka_parts *parts);
 /* Joins, frees. The admin must not be in use. NULL is accepted. */
 void dt_kafka_parts_stop(dt_kafka_parts *parts);
 

@@ -143,9 +143,11 @@ dt_status dt_producer_new(const struct dt_kafka_env *env, unsigned shard, const 
 enum { KEEP_HANDLE_MS = 10000 };
 
 struct dt_notice_producer {
-    pthread_mutex_t lock; /* one batch at a time; for both below */
+    pthread_mutex_t lock; /* for the next two */
+    pthread_cond_t freed;
+    bool busy; /* with a batch; both below are its caller's */
     dt_kafka_on_demand *handle;
-    rd_kafka_t *rk; /* of the batch under way */
+    rd_kafka_t *rk; /* of the batch */
 };
 
 /* Of one batch; outlives the call when reports are late, and goes with the last of them. */
@@ -265,11 +267,18 @@ static dt_status send_together(struct dt_notice_producer *s, const struct dt_kaf
 dt_status dt_notice_producer_send(dt_notice_producer *s, const struct dt_kafka_message *messages, size_t n, bool *sent,
                                   int timeout_ms, struct dt_error *err)
 {
+    const int64_t deadline_us = dt_kafka_now_us() + timeout_ms * INT64_C(1000);
     if (n == 0)
         return DT_OK;
+    memset(sent, 0, n * sizeof(*sent));
     pthread_mutex_lock(&s->lock);
-    const int64_t deadline_us =
-        dt_kafka_now_us() + timeout_ms * INT64_C(1000); /* waiting for the lock does not count */
+    while (s->busy && dt_kafka_now_us() < deadline_us)
+        (void)dt_clock_wait(&s->freed, &s->lock, deadline_us);
+    const bool busy = s->busy;
+    s->busy = true;
+    pthread_mutex_unlock(&s->lock);
+    if (busy)
+        return dt_fail(err, DT_UNAVAILABLE, "notices: others of this process wait for Kafka");
     dt_status status = send_together(s, messages, n, sent, deadline_us, err);
     /* A batch is refused as a whole for one message, or for being large: what it left goes one by one. */
     bool singly = status == DT_REFUSED && n > 1, refused = false;
@@ -279,6 +288,9 @@ dt_status dt_notice_producer_send(dt_notice_producer *s, const struct dt_kafka_m
     }
     if (refused && status == DT_OK)
         status = DT_REFUSED;
+    pthread_mutex_lock(&s->lock);
+    s->busy = false;
+    pthread_cond_signal(&s->freed);
     pthread_mutex_unlock(&s->lock);
     return status;
 }
@@ -323,6 +335,7 @@ dt_status dt_notice_producer_new(const struct dt_kafka_env *env, dt_notice_produ
     if (!s)
         return dt_fail(err, DT_NOMEM, "notices");
     pthread_mutex_init(&s->lock, NULL);
+    pthread_cond_init(&s->freed, NULL);
     dt_status status = dt_kafka_on_demand_new(env, &on_demand_ops, KEEP_HANDLE_MS, &s->handle, err);
     if (status != DT_OK) {
         dt_notice_producer_free(s);
@@ -337,6 +350,7 @@ void dt_notice_producer_free(dt_notice_producer *s)
     if (!s)
         return;
     dt_kafka_on_demand_free(s->handle);
+    pthread_cond_destroy(&s->freed);
     pthread_mutex_destroy(&s->lock);
     free(s);
 }

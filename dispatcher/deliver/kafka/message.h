@@ -10,7 +10,7 @@
 
 #include "base/text/json.h"
 #include "dispatch/leader.h"
-#include "job/results/outbox.h"
+#include "features/outbox/outbox_store.h"
 #include "kafka.h"
 
 /* Everything in *message lives in the arena, or is borrowed from `from`. json is scratch for the caller's headers. */

@@ -1,7 +1,7 @@
 /*
  * A fair queue of topics' names, by owner: the first name of each group goes before the second of any, so that an owner
- * who wants very many topics does not keep the others waiting. A group is the names of one owner (topic/owners.h). What
- * is done for names costs time; a group whose names cost more than its share of it waits, and the others do not (the
+ * that wants very many topics does not block other owners. A group is the names of one owner (topic/owners.h). What
+ * is done for names costs time; a group whose names cost more than its share waits, other groups do not (the
  * generic cell rate algorithm, whose cells are what names cost). What cost no other owner anything is forgiven.
  * Pure; one user at a time. Bounded.
  */

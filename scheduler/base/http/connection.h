@@ -20,8 +20,10 @@
 #ifndef DT_BASE_HTTP_CONNECTION_H
 #define DT_BASE_HTTP_CONNECTION_H
 
+#include <sys/socket.h>
+
+#include "base/addresses.h"
 #include "base/clock.h"
-#include "base/networks.h"
 #include "base/status.h"
 #include "head.h"
 #include "loop.h"

@@ -2,10 +2,10 @@
  * Host names and the addresses that they resolve to. Each name is looked up once at a time, on a thread of its own,
  * however many requests wait for it. Knows neither HTTP nor libcurl, and judges no address.
  *
- * The C library's lookup cannot be interrupted, and a silent name server keeps it for ten seconds and more. A lookup
- * therefore belongs to its name, not to a request: it goes on when no request waits for it any more, and does not hold
- * up dt_host_names_free. Lookups are shared by owner (topic/owners.h, dt_shares): an owner runs at most a quarter of
- * what others leave, and an eighth stays free if it is alone. Nothing queues here.
+ * The C library's lookup cannot be interrupted, and takes ten seconds and more if a name server does not answer. So a
+ * lookup belongs to its name, not to a request: it continues when no request waits for it any more, and does not delay
+ * dt_host_names_free. Owners share the lookups (topic/owners.h, dt_shares): an owner runs at most a quarter of what
+ * others leave, and an eighth stays free if it is alone. Nothing queues here.
  *
  *   dt_host_names_new(wake_fd, &names)
  *   dt_host_names_find(names, "example.com", owner, now, &name)

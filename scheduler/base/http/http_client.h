@@ -30,7 +30,7 @@ struct dt_http_header {
     struct dt_str name, value;
 };
 
-/* How an exchange ended. http_outcome.h has error codes with the same words. */
+/* How an exchange ended. callback.h has error codes with the same words. */
 enum dt_http_end {
     DT_HTTP_ANSWERED,  /* the head of the answer is complete: its status decides */
     DT_HTTP_TIMEOUT,   /* no complete head within the timeout */
@@ -75,8 +75,8 @@ struct dt_http_settings {
 
 /* dt_http_client_send copies everything. */
 struct dt_http_request {
-    int64_t owner;     /* topic/owners.h: with whose requests it shares what the client has */
-    struct dt_str url; /* dt_callback_url_check takes it */
+    int64_t owner;     /* topic/owners.h: owners share the client */
+    struct dt_str url; /* valid for dt_callback_url_check */
     const struct dt_http_header *headers;
     size_t n_headers;
     struct dt_str body;

@@ -10,6 +10,7 @@
 #include "base/assert.h"
 #include "base/fail_point.h"
 #include "base/log.h"
+#include "features/outbox/outbox.h"
 
 #define REST_US      INT64_C(5000000) /* between looks */
 #define WATCH_US     INT64_C(2000000) /* while topics are watched, or something stands */

@@ -13,8 +13,6 @@
 #include "alerts.h"
 #include "alerts_chores.h"
 #include "base/hash.h"
-#include "base/http/http_client.h"
-#include "base/http/webhook.h"
 #include "base/metrics.h"
 
 /* ---- alert_topics.c: the judge's ---- */
@@ -80,7 +78,7 @@ struct dt_alerts {
     size_t n_standing;
     dt_metric *standing[DT_ALERT_KINDS_END];
 
-    dt_outbox *sender;
+    struct dt_outbox *sender; /* features/outbox/outbox.h */
 };
 
 /* ---- alert_judge.c: a tick ---- */

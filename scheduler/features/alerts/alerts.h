@@ -116,43 +116,7 @@ DT_MUST_CHECK dt_status dt_store_alert_values(dt_store *store, const struct dt_a
 
 /* ---- messages (features/outbox/outbox.h) ---- */
 
-#define DT_ALERT_MESSAGES_MAX      INT64_C(10000)          /* webhooks, and as many for Kafka; … */
-#define DT_ALERT_MESSAGES_OF_OWNER INT64_C(100)            /* … more only if the owner has fewer */
-#define DT_ALERT_KEPT_MS           (INT64_C(24) * 3600000) /* a message that does not arrive within it is given up */
-
-struct dt_alert_message {
-    int64_t id, made_at_ms, next_at_ms;
-    int tries;
-    enum dt_alert_event event;
-    enum dt_alert_target target;
-    struct dt_alert alert;
-    struct dt_str setting; /* topics.alerts of its topic as it is now; absent: none */
-    int64_t owner;         /* of its topic; 0: it is about the installation */
-};
-struct dt_alert_messages {
-    struct dt_alert_message *v; /* in the arena */
-    size_t n;
-    int64_t now_ms, next_ms; /* the server's clock; when the next one is due, 0: none waits */
-};
-/* Reads all messages that are due, those first that were never tried. Of an alert and a target the first one comes,
- * and no other before it is gone. kafka: also those for Kafka. */
-DT_MUST_CHECK dt_status dt_store_alert_messages(dt_store *store, bool kafka, struct dt_arena *arena,
-                                                struct dt_alert_messages *out, struct dt_error *err);
-/* Takes messages for lease_ms, one try more: nobody else sends them meanwhile. VERSION: another process has taken
- * some; none may be sent before their time is over. */
-DT_MUST_CHECK dt_status dt_store_alert_take(dt_store *store, const struct dt_alert_message *const *messages, size_t n,
-                                            int64_t lease_ms, struct dt_error *err);
-/* The process that sent before is dead: messages that it had taken for the first time are due now, rather than at the
- * end of their lease. A process that lives records their outcome itself, and they would arrive twice. */
-DT_MUST_CHECK dt_status dt_store_alerts_free(dt_store *store, struct dt_error *err);
-/* The messages arrived, or are given up: they go. */
-DT_MUST_CHECK dt_status dt_store_alert_sent(dt_store *store, const int64_t *ids, size_t n, struct dt_error *err);
-/* They did not arrive, and are tried again after a time. */
-struct dt_alert_failure {
-    int64_t id, after_ms;
-    struct dt_str why;
-};
-DT_MUST_CHECK dt_status dt_store_alert_failed(dt_store *store, const struct dt_alert_failure *v, size_t n,
-                                              struct dt_error *err);
+#define DT_ALERT_MESSAGES_MAX      INT64_C(10000) /* webhooks, and as many for Kafka; … */
+#define DT_ALERT_MESSAGES_OF_OWNER INT64_C(100)   /* … more only if the owner has fewer */
 
 #endif

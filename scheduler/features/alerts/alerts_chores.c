@@ -3,6 +3,8 @@
 
 #include "alert_parts.h"
 #include "base/http/callback_rules.h"
+#include "base/http/webhook.h"
+#include "features/outbox/outbox.h"
 
 static void make_meters(dt_alerts *a)
 {

@@ -7,8 +7,8 @@
 
 #include "base/chores.h"
 #include "base/config.h"
-#include "features/outbox/outbox.h"
 
+struct dt_outbox_kafka; /* features/outbox/outbox.h */
 typedef struct dt_alerts dt_alerts;
 
 /* Shared parts; must outlive the alerts. */

@@ -110,15 +110,9 @@ static dt_status add_messages(dt_db *db, const struct dt_alert_change *change, i
         status = find_room(db, true, topic, &room[1], err);
     for (unsigned i = 0; i < TARGETS; i++)
         if (change->targets & (1u << i) && room[(1u << i) == DT_ALERT_TO_KAFKA]) {
-            const struct dt_param row[COLUMNS] = {DT_P_INT(a->id),
-                                                  DT_P_INT(change->event),
-                                                  DT_P_INT(i + 1),
-                                                  DT_P_STR(topic),
-                                                  DT_P_INT(a->kind),
-                                                  DT_P_INT(a->value),
-                                                  DT_P_INT(a->limit),
-                                                  DT_P_INT(a->began_at_ms),
-                                                  DT_P_INT(now_ms)};
+            const struct dt_param row[COLUMNS] = {DT_P_INT(a->id),    DT_P_INT(change->event),  DT_P_INT(i + 1),
+                                                  DT_P_STR(topic),    DT_P_INT(a->kind),        DT_P_INT(a->value),
+                                                  DT_P_INT(a->limit), DT_P_INT(a->began_at_ms), DT_P_INT(now_ms)};
             memcpy(&params[n++ * COLUMNS], row, sizeof(row));
         }
     if (status != DT_OK || n == 0)

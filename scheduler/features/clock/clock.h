@@ -16,7 +16,7 @@
 
 #include "base/clock.h"
 #include "base/config.h"
-#include "dispatch/watcher.h"
+#include "dispatch/watch.h"
 #include "store/store.h"
 
 #define DT_TEST_CLOCK_END_MS                                                                                           \

@@ -7,10 +7,10 @@
 #include "base/assert.h"
 #include "base/clock.h"
 #include "clock.h"
-#include "job/archive/housekeeping.h"
+#include "job/archive/archive.h"
 #include "mysql/statements.h"
+#include "store/leases.h"
 #include "store/store_internal.h"
-#include "store/work_lease.h"
 
 /* Longer than a statement may take (api.database_timeout). If a request goes on after its lease has ended, the row has
  * another version, so its change fails. */

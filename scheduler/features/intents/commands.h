@@ -110,11 +110,8 @@ DT_MUST_CHECK dt_status dt_store_carry_out(struct dt_command_taker *taker, struc
 DT_MUST_CHECK dt_status dt_store_read_command_answers(dt_store *store, dt_json *json, const int64_t *rows, size_t n,
                                                       struct dt_arena *arena, struct dt_command_answers *out,
                                                       struct dt_error *err);
-/* Removes rows whose answers were sent or dropped. */
-DT_MUST_CHECK dt_status dt_store_command_answered(dt_store *store, const int64_t *rows, size_t n, struct dt_error *err);
-
-/* For store/ only: stores the answers in the open transaction, which began at now_ms: a row for each pair of topics
- * and each million bytes, a statement for each million bytes. partition: of one of the messages. */
+/* For store/ only: stores the answers in the open transaction, which began at now_ms: a row for each pair of topics and
+ * each million bytes, a statement for each million bytes. partition: of one of the messages. */
 DT_MUST_CHECK dt_status dt_command_answers_insert(struct dt_db *db, struct dt_arena *arena, int32_t partition,
                                                   int64_t now_ms, const struct dt_command_answers *answers,
                                                   struct dt_error *err);

@@ -1,6 +1,6 @@
 /*
- * Intents: what callers ask for in another way than by HTTP, in a row of job_inbox or in a message. Each is one create,
- * replace, cancel, change or run-now of one job, and ends as the request of that kind does: decoded by
+ * Intents: what callers ask for in another way than by HTTP, in a row of job_inbox or in a message. Each is one
+ * create, replace, cancel, change or run-now of one job, and ends as the request of that kind does: decoded by
  * job/job_json.h, judged by the same functions of the store, refused in the same words.
  *
  *   decoded (inbox_row.c) ─▶ carried out in a transaction (intents_txn.h) ─▶ done | refused, with a problem | waits

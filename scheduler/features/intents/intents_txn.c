@@ -7,9 +7,9 @@
 
 #include "base/assert.h"
 #include "base/guard.h"
-#include "job/delivery.h"
-#include "job/change/jobs_txn.h"
 #include "job/change/jobs.h"
+#include "job/change/jobs_txn.h"
+#include "job/delivery.h"
 #include "job/job_json.h"
 #include "mysql/statements.h"
 #include "topic/topics.h"

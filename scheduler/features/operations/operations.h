@@ -11,9 +11,9 @@
  * and holds its locks no longer than a leader's batch. A job that has changed its state, or has an attempt in flight,
  * is refused.
  *
- * Owners take turns, piece by piece. An operation belongs to the owner of its topic (topic/owners.h), or, if it may be
- * about several topics, to the owner whose token asked for it. If a token for all topics asked, the operation has the
- * same number below zero: what an administrator does to the topics of an owner waits for nothing that the owner does.
+ * Owners take turns, piece by piece. An operation belongs to the owner of its topic (topic/owners.h). If its filter
+ * allows several topics, it belongs to the owner of the token that asked. If a token for all topics asked, its owner
+ * is the negative number of the topic's owner, so an administrator's operation does not wait for those of the owner.
  */
 #ifndef DT_OPERATIONS_OPERATIONS_H
 #define DT_OPERATIONS_OPERATIONS_H
@@ -53,8 +53,8 @@ struct dt_operation_ask {
     bool delays, shifts;
     int64_t at_ms, shift_ms, spread_ms; /* spread_ms: 0 = all at once */
     struct dt_str rate;                 /* topic/limits.h; absent = any */
-    const struct dt_topic_bound *bound; /* of ids: jobs of other topics are passed by; NULL = none are */
-    int64_t tenant;                     /* the owner whose token asks; 0 = the token is for all topics */
+    const struct dt_topic_bound *bound; /* for ids: jobs of other topics are skipped; NULL = none are */
+    int64_t tenant;                     /* the owner of the token; 0 = the token is for all topics */
 };
 struct dt_operation {
     int64_t id;

@@ -5,7 +5,7 @@
 
 #include "base/fail_point.h"
 #include "base/text/json_write.h"
-#include "events/event_txn.h"
+#include "events/events.h"
 #include "job/list/list.h"
 #include "mysql/statements.h"
 #include "operation_parts.h"

@@ -23,8 +23,8 @@
 
 #include "base/assert.h"
 #include "base/fail_point.h"
+#include "base/http/callback_rules.h"
 #include "base/log.h"
-#include "base/http/url.h"
 #include "outbox_parts.h"
 
 #define ROUND_US      INT64_C(1000000) /* after it the remaining messages wait for the next round */
@@ -222,8 +222,9 @@ static enum verdict judge_alert(const dt_outbox *o, const struct round *r, const
     return DROP;
 }
 
-/* Adds the messages of a page that may be sent, and deletes those that are dropped. */
-static dt_status judge_page(dt_outbox *o, struct round *r, const struct dt_message_page *page)
+/* Adds the messages of a page that may be sent, and deletes those that are dropped. The first one that is not due yet
+ * ends the page, and says when there is more. */
+static dt_status judge_page(dt_outbox *o, struct round *r, struct dt_message_page *page)
 {
     int64_t *dropped = dt_arena_alloc(&o->round, (page->n + 1) * sizeof(*dropped));
     size_t n_dropped = 0;
@@ -238,6 +239,11 @@ static dt_status judge_page(dt_outbox *o, struct round *r, const struct dt_messa
         return dt_fail(r->err, DT_NOMEM, "out of memory");
     for (size_t i = 0; i < page->n; i++) {
         const struct dt_message_row *m = &page->v[i];
+        if (m->next_ms > r->now_ms) {
+            r->next_us = dt_earlier(r->next_us, mono_us(o) + 1000 * (m->next_ms - r->now_ms));
+            page->more = false;
+            break;
+        }
         const enum verdict verdict = o->env.kind == DT_MESSAGE_ANSWERS ? judge_answers(o, r, m)
                                      : o->env.kind == DT_MESSAGE_ALERT ? judge_alert(o, r, m)
                                                                        : SEND;

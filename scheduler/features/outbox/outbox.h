@@ -1,6 +1,6 @@
 /*
- * Sends what is in the outbox (features/outbox/outbox_store.h), at least once: messages of one kind, to Kafka or to webhooks. A
- * process has a sender for each kind that it sends. A sender is a chore, and a tick is a round.
+ * Sends what is in the outbox (features/outbox/outbox_store.h), at least once: messages of one kind, to Kafka or to
+ * webhooks. A process has a sender for each kind that it sends. A sender is a chore, and a tick is a round.
  */
 #ifndef DT_OUTBOX_H
 #define DT_OUTBOX_H

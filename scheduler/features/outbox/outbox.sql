@@ -7,7 +7,7 @@ SELECT m.sender, MIN(m.next_at), CAST(UNIX_TIMESTAMP(SYSDATE(3))*1000 AS SIGNED)
  WHERE m.kind = ?
  GROUP BY m.sender;
 
--- A page of the messages of a sender that are due. Of an alert and a target the first message is listed, and no other before it is gone; of an
+-- A page of the messages of a sender, due or not. Of an alert and a target the first message is listed, and no other before it is gone; of an
 -- answer it is told until when others for its Kafka topic were put off. The owner is that of the topic as it is now. Without texts: they are
 -- read when it is known that the message is sent.
 -- name: select_due_messages
@@ -19,7 +19,6 @@ SELECT m.id, m.next_at, m.tries, m.made_at, m.topic, t.owner, m.kafka_topic, m.a
  WHERE m.kind = ?
    AND m.sender = ?
    AND (m.next_at > ? OR (m.next_at = ? AND m.id > ?))
-   AND m.next_at <= ?
    AND (? OR m.target IS NULL OR m.target <> 'kafka')
    AND NOT EXISTS (SELECT 1 FROM messages e FORCE INDEX (of_alert) WHERE e.alert = m.alert AND e.target = m.target AND e.id < m.id)
  ORDER BY m.next_at, m.id LIMIT 1024;

@@ -11,9 +11,9 @@
 
 #include "base/fair.h"
 #include "base/hash.h"
-#include "base/text/json.h"
-#include "base/metrics.h"
 #include "base/http/http_client.h"
+#include "base/metrics.h"
+#include "base/text/json.h"
 #include "outbox.h"
 
 #define DT_OUTBOX_PLACES 256 /* webhooks under way, of topics and of the installation */

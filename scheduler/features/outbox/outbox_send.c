@@ -3,14 +3,13 @@
 #include <stdlib.h>
 
 #include "base/assert.h"
-#include "base/secrets.h"
 #include "base/fail_point.h"
 #include "base/guard.h"
-#include "base/http/webhook_sign.h"
-#include "base/http/secret.h"
-#include "base/http/url.h"
-#include "outbox_parts.h"
+#include "base/http/callback_rules.h"
+#include "base/http/webhook.h"
+#include "base/secrets.h"
 #include "features/intents/commands.h"
+#include "outbox_parts.h"
 
 #define WEBHOOK_MS 5000
 

@@ -2,11 +2,11 @@
 #include "outbox_store.h"
 
 #include "base/text/json_write.h"
-#include "topic/owner.h"
-#include "mysql/id_list.h"
-#include "job/change/store_row.h"
-#include "store/sql/statements.h"
+#include "job/change/jobs_row.h"
+#include "mysql/id_in.h"
+#include "mysql/statements.h"
 #include "store/store_internal.h"
+#include "topic/owners.h"
 
 #define ERROR_BYTES 160 /* in any text they fit into the column */
 
@@ -76,7 +76,7 @@ dt_status dt_store_messages(dt_store *store, struct dt_message_page *page, struc
     dt_status status = dt_store_read(store, dt_sql_select_due_messages,
                                      DT_PARAMS(DT_P_INT(page->now_ms), kind_of(page->kind), DT_P_INT(page->sender),
                                                DT_P_INT(page->next_ms), DT_P_INT(page->next_ms), DT_P_INT(page->id),
-                                               DT_P_INT(page->now_ms), DT_P_INT(page->kafka)),
+                                               DT_P_INT(page->kafka)),
                                      arena, &rows, err);
     page->v = rows.v;
     page->n = rows.n;

@@ -45,14 +45,14 @@ struct dt_message_row {
 /* Which page of which messages; next_ms and id: those of the last message before it, or 0. */
 struct dt_message_page {
     enum dt_message_kind kind;
-    int64_t sender, now_ms;
+    int64_t sender, now_ms; /* now_ms: the server's clock, for barred_ms */
     int64_t next_ms, id;
     bool kafka;               /* in: also messages about alerts for Kafka */
     struct dt_message_row *v; /* out: in the arena */
     size_t n;
     bool more; /* out: there may be another page */
 };
-/* Reads a page of the messages that are due at now_ms, in the order in which they are due. Of an alert and a target the
+/* Reads a page of a sender's messages, due or not, in the order in which they are due. Of an alert and a target the
  * first one is read, and no other before it is gone. */
 DT_MUST_CHECK dt_status dt_store_messages(dt_store *store, struct dt_message_page *page, struct dt_arena *arena,
                                           struct dt_error *err);

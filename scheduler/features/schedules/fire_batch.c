@@ -14,9 +14,9 @@
 #include "base/assert.h"
 #include "base/fail_point.h"
 #include "base/text/timetext.h"
-#include "job/change/jobs_txn.h"
 #include "job/change/jobs.h"
 #include "job/change/jobs_row.h"
+#include "job/change/jobs_txn.h"
 #include "mysql/statements.h"
 
 #define REST_MAX_MS DT_FIRES_AHEAD_MS

@@ -19,7 +19,8 @@
 #define DT_SCHEDULES_SCHEDULES_H
 
 #include "base/fair.h"
-#include "base/text/zone_files.h"
+#include "base/text/zone.h"
+#include "cron.h"
 #include "job/job.h"
 #include "job/list/list.h"
 #include "store/store.h"

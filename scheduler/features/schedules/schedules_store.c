@@ -9,8 +9,8 @@
 #include "base/fail_point.h"
 #include "events/events.h"
 #include "fire_batch.h"
-#include "job/change/jobs_txn.h"
 #include "job/change/jobs.h"
+#include "job/change/jobs_txn.h"
 #include "job/list/list.h"
 #include "mysql/statements.h"
 

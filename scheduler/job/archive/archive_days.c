@@ -12,7 +12,7 @@
  *   job of a partition can be written to both.
  * - Before a partition is dropped, its jobs count as removed, by history_counts, in a transaction that may be repeated.
  * - One session at a time changes partitions, under a lease that lasts longer than the server lets such a transaction
- *   idle (work_lease.h). If readers are in its way, it does not wait long (lock_wait_timeout) and tries again later.
+ *   idle (leases.h). If readers are in its way, it does not wait long (lock_wait_timeout) and tries again later.
  */
 #include <stdio.h>
 #include <stdlib.h>

@@ -603,7 +603,7 @@ dt_status dt_store_give_up_notices(dt_store *store, int64_t before_ms, size_t li
         status =
             select_ids(db, dt_sql_select_old_notices, DT_PARAMS(DT_P_INT(before_ms), DT_P_INT(limit)), &ids, done, err);
     if (status == DT_OK && *done)
-        status = dt_db_run(db, dt_sql_delete_notices, DT_PARAMS(DT_P_STR(dt_strbuf_str(&ids))), NULL, err);
+        status = dt_db_run(db, dt_sql_delete_messages, DT_PARAMS(DT_P_STR(dt_strbuf_str(&ids))), NULL, err);
     dt_strbuf_clear(&ids);
     return status;
 }

@@ -9,7 +9,7 @@
  *     read archived jobs, if any job is not there         SELECT (and SELECT their archived attempts)
  *     write the jobs that succeeded                       UPDATE for each large group alike, one for all others
  *     write all the others                                UPDATE, all values
- *     write the dead letters                              INSERT INTO outbox
+ *     write the dead letters                              INSERT INTO messages
  *     count the changes of states                         with the COMMIT (counts.h)
  *
  * The first try reads without locks (which is much cheaper), and writes only if (attempt, state, version) are as they

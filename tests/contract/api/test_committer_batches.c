@@ -68,6 +68,7 @@ RIG_TEST(batches_that_wait_for_a_lock_leave_a_thread_for_single_jobs)
     static struct call batches[COMMITTERS], single, first;
     f->mysql.config.api_committers = COMMITTERS;
     f->mysql.config.api_commit_jobs = BATCH;
+    f->mysql.config.mysql_lock_timeout = DT_MINUTE; /* the lock is held as long as this test looks */
     start(f);
     struct dt_create *rows = prepare_many(f, batches, COMMITTERS, BATCH);
     for (size_t i = 0; i < COMMITTERS; i++)
@@ -100,6 +101,7 @@ static void assert_committed_at_once(struct fixture *f, bool row_is_of_batch, in
     stop_clock(f);
     f->mysql.config.api_committers = 4;
     f->mysql.config.api_commit_jobs = 20;
+    f->mysql.config.mysql_lock_timeout = DT_MINUTE; /* as above */
     start(f);
     struct dt_create *rows = prepare_many(f, batches, BATCHES, BATCH);
     for (size_t i = 0; i < BATCHES; i++)

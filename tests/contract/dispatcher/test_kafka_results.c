@@ -8,7 +8,7 @@
 #include "support/suite.h"
 
 #include "base/secrets.h"
-#include "deliver/kafka/kafka_producer.h"
+#include "deliver/kafka/kafka.h"
 #include "support/kafka_fixture.h"
 #include "support/redis_fixture.h"
 #include "support/wait.h"

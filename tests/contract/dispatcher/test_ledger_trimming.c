@@ -1,8 +1,4 @@
 /* The upkeep of a shard's ledger (delivery_kafka.c) on a real MySQL and Kafka: what is deleted, when, and what the row says then. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>

@@ -1,7 +1,4 @@
 /* Members of the election and their leases, as MySQL keeps them: leases_store.c. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
 #include <stdio.h>
 #include <stdlib.h>
 

@@ -133,7 +133,6 @@ RIG_TEST(an_interrupted_migration_goes_on_where_it_stopped)
 
 RIG_TEST(messages_of_three_tables_move_into_one_each_once)
 {
-    struct dt_error err = {0};
     char found[200];
     dt_store *store = mysql_fixture_store(fx);
     OK(dt_store_migrate(store, count_log, &err));

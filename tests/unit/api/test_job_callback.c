@@ -3,7 +3,7 @@
 
 #include "support/suite.h"
 
-#include "job/job_decode.h"
+#include "job/job_json.h"
 
 #define NOW        INT64_C(1795257000000)
 #define BODY(rest) "{\"topic\":\"t\"," rest "}"

@@ -5,9 +5,10 @@
 
 #include "support/suite.h"
 
-#include "base/text/base64.h"
+#include "base/text/encoding.h"
 #include "job/job.h"
-#include "job_json.h"
+#include "job/job_json.h"
+#include "rest/topics_rest.h"
 #include "topic/topics.h"
 
 #define NOW INT64_C(1795257000000) /* 2026-11-21T10:30:00Z */

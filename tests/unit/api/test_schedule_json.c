@@ -4,7 +4,6 @@
 #include "support/suite.h"
 
 #include "rest/schedules_rest.h"
-#include "support/rigs/body_rig.h"
 
 TEST(a_name_has_letters_digits_and_three_signs)
 {

@@ -6,7 +6,7 @@
 
 #include "dispatch/shards.h"
 #include "job/change/jobs.h"
-#include "rest/waiting.h"
+#include "rest/explain_rest.h"
 #include "topic/limits.h"
 
 #define NOW INT64_C(1795257000000)

@@ -15,7 +15,7 @@
 #include "base/config.h"
 #include "base/metrics.h"
 #include "base/thread.h"
-#include "deliver/http/http_outcome.h"
+#include "deliver/http/callback.h"
 #include "deliver/http/http_places.h"
 #include "deliver/kafka/ledger_record.h"
 #include "deliver/kafka/message.h"
@@ -25,7 +25,8 @@
 #include "redis/redis_link.h"
 #include "request/cursor.h"
 #include "rest/jobs_rest.h"
-#include "store/store.h"
+#include "rest/topics_rest.h"
+#include "support/failing_calls.h"
 #include "topic/counts.h"
 
 #define MOST 5000 /* calls of a work */

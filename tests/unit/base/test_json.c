@@ -296,7 +296,7 @@ JSON_TEST(a_big_array_can_be_split_into_its_elements)
         dt_strbuf_addf(&sb, "%s{\"topic\":\"t\",\"delay\":%d,\"payload\":[1,2,{\"x\":%d}]}", i ? "," : "", i, i);
     dt_strbuf_addc(&sb, ']');
     assert_int_equal(dt_json_parse(json, dt_strbuf_str(&sb), &limits, NULL), DT_OK);
-    child = dt_json_first(json, dt_json_root(json));
+    const struct dt_json_node *child = dt_json_first(json, dt_json_root(json));
     assert_ptr_equal(dt_json_root(json) + 1, child);
     for (; child; child = dt_json_sibling(json, dt_json_root(json), child), n++) {
         assert_int_equal(child->n, 0);
@@ -305,7 +305,6 @@ JSON_TEST(a_big_array_can_be_split_into_its_elements)
     }
     assert_int_equal(n, 100000);
     assert_int_equal(dt_json_root(json)[100000].next, 100001);
-    dt_strbuf_clear(&sb);
 }
 
 JSON_TEST(an_object_is_not_split)

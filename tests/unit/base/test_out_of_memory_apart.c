@@ -305,18 +305,4 @@ TEST(a_body_is_decoded_with_all_its_faults_or_not)
     at_each_call(decode_what_is_no_job);
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(a_message_is_whole_or_none),
-        cmocka_unit_test(the_head_of_a_callback_is_whole_or_none),
-        cmocka_unit_test(an_answer_is_judged_by_what_it_says_or_not_at_all),
-        cmocka_unit_test(a_place_is_taken_or_not),
-        cmocka_unit_test(a_record_of_the_ledger_is_understood_or_nothing_is_known),
-        cmocka_unit_test(a_topic_is_queued_or_not),
-        cmocka_unit_test(a_list_of_tokens_is_taken_whole_or_not),
-        cmocka_unit_test(a_cursor_is_sealed_or_not),
-        cmocka_unit_test(a_body_is_decoded_with_all_its_faults_or_not),
-    };
-    return cmocka_run_group_tests_name("out of memory", tests, NULL, NULL);
-}
+SUITE(NULL, NULL)

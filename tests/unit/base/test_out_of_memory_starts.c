@@ -7,7 +7,6 @@
 
 #include "unit/base/out_of_memory_suite.h"
 
-#include "intake.h"
 #include "api.h"
 #include "deliver/hands.h"
 #include "deliver/kafka/kafka_parts.h"
@@ -19,6 +18,7 @@
 #include "features/figures/figures.h"
 #include "heartbeat.h"
 #include "housekeeper.h"
+#include "intake.h"
 #include "intake/batch_gate.h"
 #include "intake/committer.h"
 #include "intake/index_writer.h"
@@ -29,9 +29,8 @@
 #include "request/topic_cache.h"
 #include "request/workers.h"
 #include "rest/health.h"
-#include "rest/overview.h"
-#include "shard/due_watch.h"
-#include "shard/room.h"
+#include "rest/overview_rest.h"
+#include "shard/shard_loop.h"
 #include "store/store.h"
 
 /* ---- threads ---- */

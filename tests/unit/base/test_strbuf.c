@@ -49,7 +49,7 @@ TEST(reserved_room_is_not_asked_for_again)
     assert_ptr_equal(sb.p, p);
 }
 
-static void the_growth_of_a_buffer_is_known_before(void **state)
+TEST(the_growth_of_a_buffer_is_known_beforehand)
 {
     static const size_t steps[] = {1, 62, 1, 64, 100, 5000, 1, 8192, 3, 600000, 1};
     struct dt_arena arena;
@@ -231,28 +231,4 @@ TEST(two_texts_are_joined_and_terminated)
     assert_string_equal(dt_arena_join(&arena, DT_STR_LIT(""), DT_STR_LIT("")).p, "");
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(an_empty_buffer_has_no_memory),
-        cmocka_unit_test(what_is_appended_is_terminated_after_every_step),
-        cmocka_unit_test(a_buffer_grows_over_any_length),
-        cmocka_unit_test(reserved_room_is_not_asked_for_again),
-        cmocka_unit_test(the_growth_of_a_buffer_is_known_before),
-        cmocka_unit_test(reset_keeps_the_memory_and_forgets_the_failure),
-        cmocka_unit_test(after_a_failure_nothing_is_appended_any_more),
-        cmocka_unit_test(integers_are_written_at_both_ends_of_their_range),
-        cmocka_unit_test(slices_are_equal_by_their_bytes),
-        cmocka_unit_test(slices_are_compared_without_the_case_of_their_letters),
-        cmocka_unit_test(slices_lose_the_blanks_at_their_ends),
-        cmocka_unit_test(arena_memory_is_aligned_and_does_not_overlap),
-        cmocka_unit_test(a_block_larger_than_a_chunk_is_served),
-        cmocka_unit_test(an_arena_can_be_used_again_after_reset_and_after_clear),
-        cmocka_unit_test(a_reset_arena_serves_the_same_work_from_the_chunk_it_kept),
-        cmocka_unit_test(a_size_that_nobody_has_gives_null),
-        cmocka_unit_test(a_copy_is_terminated_and_absent_stays_absent),
-        cmocka_unit_test(two_texts_are_joined_and_terminated),
-    };
-
-    return cmocka_run_group_tests(tests, NULL, NULL);
-}
+SUITE(NULL, NULL)

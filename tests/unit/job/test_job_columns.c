@@ -1,8 +1,4 @@
 /* The statements that name all columns of a job name those of job/job.h, in its order where they are read or given. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
 #include <stdio.h>
 #include <string.h>
 

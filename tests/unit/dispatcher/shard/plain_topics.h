@@ -6,6 +6,7 @@
 #define DT_UNIT_PLAIN_TOPICS_H
 
 #include "shard/shard_parts.h"
+#include "support/stub.h"
 #include "topic/topics.h"
 
 static struct {

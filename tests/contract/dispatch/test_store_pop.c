@@ -1,0 +1,482 @@
+/* store/pop/ and what leaders offer, on a real server. */
+#include <stdio.h>
+#include <stdlib.h>
+
+#include "support/suite.h"
+
+#include "dispatch/fence.h"
+#include "dispatch/leader.h"
+#include "dispatch/pop.h"
+#include "dispatch/topic_snapshot.h"
+#include "job/change/jobs.h"
+#include "job/results/results.h"
+#include "support/mysql_fixture.h"
+#include "support/mysql_wire.h"
+
+static struct dt_error err;
+
+#define OK(status) MYSQL_FIXTURE_OK(status, &err)
+#define MIB        ((size_t)1 << 20)
+#define MINUTE     INT64_C(60000)
+
+struct rig {
+    struct mysql_fixture fx;
+    dt_store *store, *other;
+    struct dt_shard_map map;
+    dt_topic_snapshot *snapshot;
+    struct dt_arena arena;
+    struct dt_inflight flight;
+    struct dt_fence fence;
+    struct dt_leader_txn txn;
+    int64_t next_id;
+};
+
+static void open_rig(struct rig *rig)
+{
+    mysql_fixture_make(&rig->fx, "pop");
+    rig->fx.config.shards_count = 1;
+    mysql_fixture_migrate(&rig->fx);
+    rig->store = mysql_fixture_store(&rig->fx);
+    rig->other = mysql_fixture_store(&rig->fx);
+    rig->next_id = INT64_C(690) << 40;
+    dt_shard_map_init(&rig->map, 1, 1);
+    dt_arena_init(&rig->arena);
+    assert_int_equal(dt_topic_snapshot_new(&rig->snapshot), DT_OK);
+    OK(dt_store_takeover(rig->store, &(struct dt_leadership){0, 7, "host:1", "redis:1"}, &rig->fence, &rig->flight,
+                         &err));
+}
+
+static void setup(struct rig *rig)
+{
+    open_rig(rig);
+    mysql_fixture_run(&rig->fx, "INSERT INTO topics (name, delivery, created_at, updated_at) VALUES ('p', 'pull', 0, "
+                                "0), ('q', 'pull', 0, 0), ('k', 'kafka', 0, 0)");
+}
+
+static void teardown(struct rig *rig)
+{
+    wire_heal();
+    dt_topic_snapshot_free(rig->snapshot);
+    dt_arena_clear(&rig->arena);
+    dt_inflight_clear(&rig->flight);
+    dt_store_free(rig->store);
+    dt_store_free(rig->other);
+    mysql_fixture_drop(&rig->fx);
+}
+
+#define RIG_TEST(name) TEST_ON(struct rig, rig, name, setup, teardown)
+
+static int64_t now_ms(struct rig *rig)
+{
+    return mysql_fixture_number(&rig->fx, "SELECT " DT_SQL_NOW_MS);
+}
+
+static int64_t job_of(struct rig *rig, const char *topic, int64_t due_ms)
+{
+    rig->next_id++;
+    mysql_fixture_run(&rig->fx,
+                      "INSERT INTO jobs (id, topic, state, run_at, next_at, near, retry, ack_timeout_ms, created_at, "
+                      "updated_at, maker, digest, payload) VALUES (%lld, '%s', 'scheduled', %lld, %lld, 1, '15s', "
+                      "60000, 0, 0, 1, REPEAT('d', 16), '{}')",
+                      (long long)rig->next_id, topic, (long long)due_ms, (long long)due_ms);
+    return rig->next_id;
+}
+
+static int64_t field(struct rig *rig, const char *column, int64_t id)
+{
+    return mysql_fixture_number(&rig->fx, "SELECT %s FROM jobs WHERE id = %lld", column, (long long)id);
+}
+
+static int64_t offers(struct rig *rig)
+{
+    return mysql_fixture_number(&rig->fx, "SELECT COUNT(*) FROM pop_queue");
+}
+
+STUB(static enum dt_writable, writable, (void *arg, struct dt_str topic, int64_t owner, int64_t bytes), DT_WRITABLE_YES)
+
+/* A leader transaction that is hinted at every job that scans of what is due would meet. */
+static void lead(struct rig *rig)
+{
+    static struct dt_hint hints[64];
+    size_t n = 0;
+    for (int64_t id = (INT64_C(690) << 40) + 1; id <= rig->next_id; id++)
+        if (field(rig, "due_band = 1 AND due_key <= " DT_SQL_NOW_MS, id))
+            hints[n++] = (struct dt_hint){id, field(rig, "next_at", id)};
+    rig->txn = (struct dt_leader_txn){.sent = {.list = &rig->flight},
+                                      .due = {.hints = hints,
+                                              .n_hints = n,
+                                              .max_jobs = 64,
+                                              .max_topics = 64,
+                                              .max_bytes = MIB,
+                                              .map = &rig->map,
+                                              .topics = rig->snapshot,
+                                              .read_up_to = {INT64_MAX, INT64_MAX}},
+                                      .gate = {.writable = writable},
+                                      .arena = &rig->arena};
+    OK(dt_leader_txn_commit(rig->store, &rig->fence, &rig->txn, &err));
+}
+
+static struct dt_pop pop_of(struct rig *rig, const char *topic, size_t max)
+{
+    return (struct dt_pop){.topic = dt_str(topic), .max = max, .max_bytes = 8 * MIB, .arena = &rig->arena};
+}
+
+static struct dt_pop popped(struct rig *rig, const char *topic, size_t max)
+{
+    struct dt_pop pop = pop_of(rig, topic, max);
+    OK(dt_store_pop(rig->store, &pop, &err));
+    return pop;
+}
+
+/* ---- what leaders offer ---- */
+
+RIG_TEST(test_a_leader_offers_due_jobs_and_their_entries_go_away)
+{
+    int64_t now = now_ms(rig);
+    int64_t id = job_of(rig, "p", now - 5);
+    int64_t kafka = job_of(rig, "k", now - 5);
+    lead(rig);
+    assert_int_equal(rig->txn.offered.n, 1);
+    assert_int_equal(rig->txn.offered.n_topics, 1);
+    assert_true(dt_str_is(rig->txn.offered.topics[0], "p"));
+    assert_int_equal(rig->txn.batch.n, 1);
+    assert_int_equal(rig->txn.batch.jobs[0].claim.id, kafka);
+    assert_int_equal(rig->txn.seen.n, 2);
+    for (size_t i = 0; i < rig->txn.seen.n; i++)
+        if (rig->txn.seen.v[i].id == id)
+            assert_int_equal(rig->txn.seen.v[i].next_ms, 0);
+    assert_int_equal(field(rig, "state = 'scheduled' AND attempt = 0 AND due_band = -1 AND version = 1", id), 1);
+    assert_int_equal(mysql_fixture_number(&rig->fx, "SELECT due_at FROM pop_queue WHERE topic = 'p'"), now - 5);
+}
+
+RIG_TEST(test_an_offer_that_is_there_stays_and_nothing_is_offered_early_or_of_a_paused_topic)
+{
+    int64_t now = now_ms(rig);
+    int64_t id = job_of(rig, "p", now - 5);
+    job_of(rig, "p", now + 10 * MINUTE);
+    lead(rig);
+    mysql_fixture_run(&rig->fx, "UPDATE jobs SET near = 1 WHERE id = %lld", (long long)id);
+    lead(rig);
+    assert_int_equal(offers(rig), 1);
+    assert_int_equal(field(rig, "due_band", id), -1);
+    mysql_fixture_run(&rig->fx, "UPDATE topics SET paused = TRUE WHERE name = 'q'");
+    mysql_fixture_run(&rig->fx, "UPDATE installation SET topics_version = topics_version + 1");
+    job_of(rig, "q", now - 5);
+    lead(rig);
+    assert_int_equal(rig->txn.offered.n, 0);
+    assert_true(dt_str_is(rig->txn.seen.v[0].hold, "q"));
+}
+
+/* ---- the claim ---- */
+
+RIG_TEST(test_a_pop_claims_in_order_and_says_what_stands_in_the_rows)
+{
+    int64_t now = now_ms(rig);
+    int64_t late = job_of(rig, "p", now - 10), early = job_of(rig, "p", now - 30), third = job_of(rig, "p", now - 5);
+    mysql_fixture_audit(&rig->fx); /* these were not counted when they were made */
+    lead(rig);
+    struct dt_pop pop = popped(rig, "p", 2);
+    assert_int_equal(pop.n, 2);
+    assert_true(pop.more);
+    assert_int_equal(pop.jobs[0].id, early);
+    assert_int_equal(pop.jobs[1].id, late);
+    const struct dt_job *job = &pop.jobs[0];
+    assert_int_equal(job->state, DT_DISPATCHED);
+    assert_int_equal(job->attempt, 1);
+    assert_int_equal(job->due_at_ms, now - 30);
+    assert_int_equal(job->claim_shard, -1);
+    assert_int_equal(job->next_at_ms, job->dispatched_at_ms + MINUTE);
+    assert_true(dt_str_is(job->payload, "{}"));
+    assert_int_equal(field(rig, "version = 2 AND due_band = 1 AND ttr_ms = 0", early), 1);
+    assert_int_equal(offers(rig), 1);
+    pop = popped(rig, "p", 5);
+    assert_int_equal(pop.n, 1);
+    assert_false(pop.more);
+    assert_int_equal(pop.jobs[0].id, third);
+    assert_int_equal(popped(rig, "p", 5).n, 0);
+    assert_int_equal(mysql_fixture_audit(&rig->fx), 0);
+}
+
+RIG_TEST(test_a_pop_has_its_own_time_to_report_until_the_next_claim)
+{
+    int64_t id = job_of(rig, "p", now_ms(rig) - 5);
+    lead(rig);
+    struct dt_pop pop = pop_of(rig, "p", 1);
+    pop.ttrs_ms = (const int64_t[]){7000};
+    OK(dt_store_pop(rig->store, &pop, &err));
+    assert_int_equal(pop.jobs[0].next_at_ms, pop.jobs[0].dispatched_at_ms + 7000);
+    struct dt_apply extended = {
+        .result = {.job_id = id, .attempt = 1, .status = DT_RESULT_EXTENDED, .retry_after_ms = -1}};
+    OK(dt_store_apply(rig->store, &rig->map, &extended, 1, &err));
+    assert_int_equal(extended.outcome, DT_OUTCOME_APPLIED);
+    assert_int_equal(field(rig, "next_at - updated_at", id), 7000);
+    struct dt_apply snoozed = {
+        .result = {.job_id = id, .attempt = 1, .status = DT_RESULT_SNOOZED, .retry_after_ms = 0}};
+    OK(dt_store_apply(rig->store, &rig->map, &snoozed, 1, &err));
+    lead(rig);
+    pop = popped(rig, "p", 1);
+    assert_int_equal(pop.jobs[0].attempt, 2);
+    assert_int_equal(pop.jobs[0].next_at_ms, pop.jobs[0].dispatched_at_ms + MINUTE);
+    assert_int_equal(mysql_fixture_number(&rig->fx,
+                                          "SELECT status = 'snoozed' FROM attempts WHERE job_id = %lld AND attempt = 1",
+                                          (long long)id),
+                     1);
+}
+
+RIG_TEST(test_one_claim_gives_each_job_the_time_to_report_of_the_pop_that_gets_it)
+{
+    const int64_t ttrs_ms[] = {9000, 0, 7000, 9000, 5000};
+    int64_t ids[5];
+    const int64_t now = now_ms(rig);
+    for (int i = 4; i >= 0; i--) /* the first one due is not the one with the lowest id */
+        ids[i] = job_of(rig, "p", now - 50 + i);
+    mysql_fixture_audit(&rig->fx);
+    lead(rig);
+    struct dt_pop pop = pop_of(rig, "p", 5);
+    pop.ttrs_ms = ttrs_ms;
+    OK(dt_store_pop(rig->store, &pop, &err));
+    assert_int_equal(pop.n, 5);
+    for (int i = 0; i < 5; i++) {
+        assert_int_equal(pop.jobs[i].id, ids[i]);
+        assert_int_equal(pop.jobs[i].next_at_ms - pop.jobs[i].dispatched_at_ms, ttrs_ms[i] ? ttrs_ms[i] : MINUTE);
+        assert_int_equal(field(rig, "ttr_ms", ids[i]), ttrs_ms[i]);
+        assert_int_equal(field(rig, "attempt = 1 AND version = 2", ids[i]), 1);
+    }
+    assert_int_equal(offers(rig), 0);
+    assert_int_equal(mysql_fixture_audit(&rig->fx), 0);
+}
+
+RIG_TEST(test_a_leader_times_out_what_was_popped_and_offers_it_again)
+{
+    int64_t id = job_of(rig, "p", now_ms(rig) - 5);
+    mysql_fixture_run(&rig->fx, "UPDATE jobs SET retry = '1ms' WHERE id = %lld", (long long)id);
+    lead(rig);
+    struct dt_pop pop = pop_of(rig, "p", 1);
+    pop.ttrs_ms = (const int64_t[]){1};
+    OK(dt_store_pop(rig->store, &pop, &err));
+    while (field(rig, "state = 'dispatched'", id))
+        lead(rig);
+    assert_int_equal(field(rig, "attempt_status = 'timed_out' AND failures = 1", id), 1);
+    while (offers(rig) == 0)
+        lead(rig);
+    assert_int_equal(popped(rig, "p", 1).jobs[0].attempt, 2);
+}
+
+RIG_TEST(test_two_pops_share_nothing_while_neither_has_committed)
+{
+    int64_t first = job_of(rig, "p", now_ms(rig) - 5), second = job_of(rig, "p", now_ms(rig) - 4);
+    lead(rig);
+    mysql_fixture_run(&rig->fx, "BEGIN");
+    mysql_fixture_number(&rig->fx, "SELECT job_id FROM pop_queue WHERE job_id = %lld FOR UPDATE", (long long)first);
+    struct dt_pop pop = popped(rig, "p", 5);
+    assert_int_equal(pop.n, 1);
+    assert_int_equal(pop.jobs[0].id, second);
+    mysql_fixture_run(&rig->fx, "ROLLBACK");
+    mysql_fixture_run(&rig->fx, "BEGIN");
+    mysql_fixture_number(&rig->fx, "SELECT id FROM jobs WHERE id = %lld FOR UPDATE", (long long)first);
+    assert_int_equal(popped(rig, "p", 5).n, 0);
+    mysql_fixture_run(&rig->fx, "ROLLBACK");
+    assert_int_equal(popped(rig, "p", 5).jobs[0].id, first);
+}
+
+RIG_TEST(test_nothing_is_popped_of_a_paused_topic_nor_of_one_with_another_delivery)
+{
+    job_of(rig, "p", now_ms(rig) - 5);
+    lead(rig);
+    mysql_fixture_run(&rig->fx, "UPDATE topics SET paused = TRUE WHERE name = 'p'");
+    assert_int_equal(popped(rig, "p", 5).n, 0);
+    mysql_fixture_run(&rig->fx, "UPDATE topics SET paused = FALSE, delivery = 'kafka' WHERE name = 'p'");
+    assert_int_equal(popped(rig, "p", 5).n, 0);
+    assert_int_equal(offers(rig), 1);
+    mysql_fixture_run(&rig->fx, "UPDATE topics SET delivery = 'pull' WHERE name = 'p'");
+    assert_int_equal(popped(rig, "p", 5).n, 1);
+    assert_int_equal(popped(rig, "nobody", 5).n, 0);
+}
+
+RIG_TEST(test_an_offer_is_a_hint_the_row_decides)
+{
+    int64_t now = now_ms(rig);
+    int64_t later = job_of(rig, "p", now - 9), cancelled = job_of(rig, "p", now - 8), gone = job_of(rig, "p", now - 7);
+    int64_t good = job_of(rig, "p", now - 6);
+    lead(rig);
+    mysql_fixture_run(&rig->fx, "UPDATE jobs SET next_at = %lld WHERE id = %lld", (long long)(now + MINUTE),
+                      (long long)later);
+    mysql_fixture_run(&rig->fx, "UPDATE jobs SET state = 'cancelled', next_at = NULL WHERE id = %lld",
+                      (long long)cancelled);
+    mysql_fixture_run(&rig->fx, "DELETE FROM jobs WHERE id = %lld", (long long)gone);
+    struct dt_pop pop = popped(rig, "p", 1);
+    assert_int_equal(pop.n, 1);
+    assert_int_equal(pop.jobs[0].id, good);
+    assert_int_equal(offers(rig), 0);
+    assert_int_equal(field(rig, "state = 'scheduled' AND attempt = 0 AND due_band = 1", later), 1);
+    assert_int_equal(field(rig, "state = 'cancelled' AND attempt = 0", cancelled), 1);
+}
+
+RIG_TEST(test_a_job_whose_last_attempt_is_in_a_list_still_is_not_popped)
+{
+    int64_t id = job_of(rig, "p", now_ms(rig) - 5);
+    mysql_fixture_run(&rig->fx, "UPDATE jobs SET attempt = 1, claim_shard = 0 WHERE id = %lld", (long long)id);
+    lead(rig);
+    mysql_fixture_run(&rig->fx, "UPDATE shards SET inflight = '[[%lld,1,5]]'", (long long)id);
+    assert_int_equal(popped(rig, "p", 1).n, 0);
+    assert_int_equal(offers(rig), 1);
+    mysql_fixture_run(&rig->fx, "UPDATE shards SET inflight = '[]'");
+    assert_int_equal(popped(rig, "p", 1).jobs[0].attempt, 2);
+}
+
+RIG_TEST(test_a_job_whose_last_attempt_is_in_hands_still_is_not_popped)
+{
+    int64_t id = job_of(rig, "p", now_ms(rig) - 5);
+    mysql_fixture_run(&rig->fx, "UPDATE jobs SET attempt = 1, http_status = 500 WHERE id = %lld", (long long)id);
+    lead(rig);
+    mysql_fixture_run(&rig->fx, "INSERT INTO hands (job_id, attempt, shard, owner) VALUES (%lld, 1, 0, 9)",
+                      (long long)id);
+    assert_int_equal(popped(rig, "p", 1).n, 0);
+    mysql_fixture_run(&rig->fx, "DELETE FROM hands WHERE owner = 9");
+    assert_int_equal(popped(rig, "p", 1).jobs[0].attempt, 2);
+    assert_int_equal(field(rig, "http_status", id), 0);
+}
+
+RIG_TEST(test_an_answer_has_a_bound_of_bytes_and_one_job_at_least)
+{
+    for (int i = 0; i < 3; i++)
+        job_of(rig, "p", now_ms(rig) - 9 + i);
+    mysql_fixture_run(&rig->fx, "UPDATE jobs SET payload = REPEAT('x', 700)");
+    lead(rig);
+    struct dt_pop pop = pop_of(rig, "p", 10);
+    pop.max_bytes = 1400;
+    OK(dt_store_pop(rig->store, &pop, &err));
+    assert_int_equal(pop.n, 2);
+    assert_true(pop.more);
+    pop = pop_of(rig, "p", 10);
+    pop.max_bytes = 10;
+    OK(dt_store_pop(rig->store, &pop, &err));
+    assert_int_equal(pop.n, 1);
+}
+
+RIG_TEST(test_a_pop_whose_commit_is_lost_hands_out_nothing)
+{
+    int64_t id = job_of(rig, "p", now_ms(rig) - 5);
+    lead(rig);
+    struct dt_pop pop = pop_of(rig, "p", 1);
+    wire_loss = LOSE_AFTER;
+    assert_int_equal(dt_store_pop(rig->store, &pop, &err), DT_UNKNOWN);
+    wire_heal();
+    assert_int_equal(pop.n, 0);
+    assert_int_equal(field(rig, "state = 'dispatched' AND attempt = 1", id), 1);
+    assert_int_equal(popped(rig, "p", 1).n, 0);
+}
+
+RIG_TEST(test_looking_tells_topics_apart)
+{
+    const struct dt_str topics[] = {dt_str("q"), dt_str("nobody"), dt_str("k"), dt_str("p"), dt_str("a\"b")};
+    enum dt_pop_topic seen[5];
+    job_of(rig, "p", now_ms(rig) - 5);
+    lead(rig);
+    OK(dt_store_pop_look(rig->store, topics, 5, seen, &err));
+    assert_int_equal(seen[0], DT_POP_TOPIC_EMPTY);
+    assert_int_equal(seen[1], DT_POP_TOPIC_UNKNOWN);
+    assert_int_equal(seen[2], DT_POP_TOPIC_OTHER);
+    assert_int_equal(seen[3], DT_POP_TOPIC_OFFERS);
+    assert_int_equal(seen[4], DT_POP_TOPIC_UNKNOWN);
+    mysql_fixture_run(&rig->fx, "UPDATE topics SET paused = TRUE WHERE name = 'p'");
+    OK(dt_store_pop_look(rig->store, topics, 5, seen, &err));
+    assert_int_equal(seen[3], DT_POP_TOPIC_EMPTY);
+}
+
+/* ---- housekeeping ---- */
+
+static size_t tidy(struct rig *rig, size_t limit)
+{
+    struct dt_offers_walk walk = {0};
+    size_t all = 0;
+    for (bool more = true; more;) {
+        size_t repaired;
+        OK(dt_store_tidy_offers(rig->store, &walk, now_ms(rig), limit, &repaired, &more, &err));
+        all += repaired;
+    }
+    return all;
+}
+
+RIG_TEST(test_a_walk_takes_stale_offers_away_and_has_lost_ones_made_anew)
+{
+    int64_t now = now_ms(rig);
+    int64_t ids[6];
+    for (int i = 0; i < 6; i++)
+        ids[i] = job_of(rig, i < 3 ? "p" : "q", now - 20 + i);
+    lead(rig);
+    assert_int_equal(tidy(rig, 2), 0);
+    mysql_fixture_run(&rig->fx, "UPDATE jobs SET state = 'cancelled', next_at = NULL WHERE id = %lld",
+                      (long long)ids[1]);
+    mysql_fixture_run(&rig->fx, "DELETE FROM pop_queue WHERE job_id = %lld", (long long)ids[4]);
+    mysql_fixture_run(&rig->fx, "UPDATE jobs SET next_at = %lld WHERE id = %lld", (long long)(now + MINUTE),
+                      (long long)ids[5]);
+    assert_int_equal(tidy(rig, 2), 4); /* of the one that moved the offer goes and the row is met again */
+    assert_int_equal(offers(rig), 3);
+    assert_int_equal(field(rig, "due_band", ids[4]), 1);
+    assert_int_equal(field(rig, "due_band", ids[5]), 1);
+    lead(rig);
+    assert_int_equal(offers(rig), 4);
+    assert_int_equal(tidy(rig, 1), 0);
+}
+
+RIG_TEST(test_a_topic_whose_delivery_changes_goes_the_new_way_and_back)
+{
+    int64_t id = job_of(rig, "p", now_ms(rig) - 5);
+    lead(rig);
+    mysql_fixture_run(&rig->fx, "UPDATE topics SET delivery = 'kafka' WHERE name = 'p'");
+    mysql_fixture_run(&rig->fx, "UPDATE installation SET topics_version = topics_version + 1");
+    assert_int_equal(tidy(rig, 10), 1);
+    lead(rig);
+    assert_int_equal(rig->txn.batch.n, 1);
+    assert_int_equal(field(rig, "state = 'dispatched' AND claim_shard = 0", id), 1);
+    assert_int_equal(tidy(rig, 10), 1);
+    assert_int_equal(offers(rig), 0);
+    mysql_fixture_run(&rig->fx, "UPDATE topics SET delivery = 'pull' WHERE name = 'p'");
+    mysql_fixture_run(&rig->fx, "UPDATE installation SET topics_version = topics_version + 1");
+    int64_t next = job_of(rig, "p", now_ms(rig) - 5);
+    mysql_fixture_run(&rig->fx, "UPDATE shards SET inflight = '[]', send_n = 0");
+    rig->fence.inflight = rig->fence.send_n = 0;
+    lead(rig);
+    assert_int_equal(popped(rig, "p", 5).jobs[0].id, next);
+}
+
+static struct dt_insert made(struct rig *rig, const char *topic, int64_t run_at_ms, bool popped)
+{
+    struct dt_insert row = {.popped = popped,
+                            .job = {.id = ++rig->next_id,
+                                    .topic = dt_str(topic),
+                                    .run_at_ms = run_at_ms,
+                                    .retry = dt_str("15s"),
+                                    .ack_timeout_ms = MINUTE,
+                                    .payload = dt_str("{}")}};
+    struct dt_insert *rows[] = {&row};
+    int64_t created_ms;
+    OK(dt_store_insert(rig->store, rows, 1, 1, &created_ms, &err));
+    assert_int_equal(row.outcome, DT_INSERT_CREATED);
+    return row;
+}
+
+RIG_TEST(test_a_job_that_is_due_as_it_is_made_can_be_popped_before_a_leader_looks)
+{
+    struct dt_insert first = made(rig, "p", 0, true);
+    made(rig, "p", now_ms(rig) + MINUTE, true);
+    struct dt_insert other = made(rig, "k", 0, false);
+    assert_int_equal(offers(rig), 1);
+    assert_int_equal(field(rig, "due_band", first.job.id),
+                     1); /* scans meet it: its topic may be another delivery's now */
+    mysql_fixture_run(&rig->fx, "UPDATE jobs SET state = 'cancelled', next_at = NULL WHERE id = %lld",
+                      (long long)other.job.id);
+    struct dt_pop pop = popped(rig, "p", 5);
+    assert_int_equal(pop.n, 1);
+    assert_int_equal(pop.jobs[0].id, first.job.id);
+    assert_int_equal(offers(rig), 0);
+    struct dt_insert second = made(rig, "p", 0, true);
+    lead(rig); /* offers it once more */
+    assert_int_equal(offers(rig), 1);
+    assert_int_equal(popped(rig, "p", 5).jobs[0].id, second.job.id);
+    lead(rig);
+    assert_int_equal(offers(rig), 0);
+}
+
+SUITE(NULL, NULL)

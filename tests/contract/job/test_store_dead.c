@@ -1,0 +1,125 @@
+/* Dead letters by topic and error: what is counted, and that counting is bounded. */
+#include "contract/job/list_suite.h"
+#include "job/results/dead.h"
+
+#define DAY_MS INT64_C(86400000)
+
+STORE_SUITE("dead", 0)
+
+static struct dt_dead_groups found;
+
+static void count(struct dt_dead_ask ask)
+{
+    ask.now_ms = mysql_now_ms(&fx);
+    OK(dt_store_dead_groups(store, &ask, &arena, &found, &err));
+}
+
+/* "topic/code: jobs message last" of each group. */
+static const char *groups(void)
+{
+    static char text[4000];
+    size_t at = 0;
+    text[0] = '\0';
+    for (size_t i = 0; i < found.n; i++) {
+        const struct dt_dead_group *g = &found.v[i];
+        at += (size_t)snprintf(text + at, sizeof text - at, "%s%.*s/%.*s %lld %.*s %lld", i ? ", " : "",
+                               (int)g->topic.n, g->topic.p, (int)g->error_code.n,
+                               g->error_code.p ? g->error_code.p : "", (long long)g->jobs, (int)g->message.n,
+                               g->message.p ? g->message.p : "", (long long)g->last_ms);
+    }
+    return text;
+}
+
+static void dead(int64_t id, const char *topic, const char *code, int64_t at_ms)
+{
+    job_row(&fx, id, "topic = '%s', state = 'dead', next_at = NULL, leave_at = %lld, error_at = %lld, error_code = %s",
+            topic, (long long)(mysql_now_ms(&fx) + DAY_MS / 2), (long long)at_ms, code);
+}
+
+#define FRESH_TEST(name) TEST_WITH(name, empty_tables, NULL)
+
+FRESH_TEST(dead_jobs_are_counted_by_topic_and_error_the_most_first)
+{
+    dead(1, "orders", "'E1', error_message = 'it was'", 100);
+    dead(2, "orders", "'E1'", 300);
+    dead(3, "orders", "'E2'", 200);
+    dead(4, "mails", "'E1'", 200);
+    dead(5, "mails", "NULL", 50);
+    dead(6, "orders", "'E1'", 250);
+    job_row(&fx, 7, "state = 'succeeded', next_at = NULL, error_code = 'E1', leave_at = 9000000000000");
+    job_row(&fx, 8, "error_code = 'E1'");
+    count((struct dt_dead_ask){.now_ms = 0});
+    assert_string_equal(groups(), "orders/E1 3 it was 300, mails/ 1  50, mails/E1 1  200, orders/E2 1  200");
+    assert_int_equal(found.jobs, 6);
+    assert_false(found.newest);
+    count((struct dt_dead_ask){.topic = S("mails")});
+    assert_string_equal(groups(), "mails/ 1  50, mails/E1 1  200");
+    count((struct dt_dead_ask){.failed = between(200, 300)});
+    assert_string_equal(groups(), "mails/E1 1  200, orders/E1 1  250, orders/E2 1  200");
+    const struct dt_str prefix = S("mai");
+    const struct dt_topic_bound bound = {&prefix, 1};
+    count((struct dt_dead_ask){.bound = &bound});
+    assert_string_equal(groups(), "mails/ 1  50, mails/E1 1  200");
+    assert_int_equal(found.jobs, 2);
+}
+
+FRESH_TEST(dead_jobs_in_the_archive_and_those_about_to_be_archived_are_listed)
+{
+    int64_t now_ms = mysql_now_ms(&fx);
+    for (int64_t id = 1; id <= 5; id++)
+        dead(id, "orders", "'E1'", now_ms - id * DAY_MS);
+    mysql_fixture_run(&fx, "UPDATE jobs SET purge_at = 5 WHERE id = 5");
+    job_rows_archive(&fx, "id >= 3");
+    mysql_fixture_run(&fx, "UPDATE jobs SET leave_at = %lld WHERE id = 2", (long long)now_ms);
+    count((struct dt_dead_ask){.now_ms = 0});
+    assert_int_equal(found.n, 1);
+    assert_int_equal(found.v[0].jobs, 4);
+    assert_int_equal(found.v[0].last_ms, now_ms - DAY_MS);
+    count((struct dt_dead_ask){.failed = between(now_ms - 4 * DAY_MS, now_ms - 2 * DAY_MS)});
+    assert_int_equal(found.v[0].jobs, 2);
+    assert_int_equal(found.v[0].last_ms, now_ms - 3 * DAY_MS);
+}
+
+/* A manual edit may leave a job's times as no program would. */
+FRESH_TEST(a_job_that_leaves_at_an_odd_time_is_found_by_when_it_failed)
+{
+    int64_t now_ms = mysql_now_ms(&fx);
+    dead(1, "orders", "'E1'", now_ms - 9 * DAY_MS);
+    mysql_fixture_run(&fx, "UPDATE jobs SET leave_at = %lld", (long long)(now_ms + 90 * DAY_MS));
+    count((struct dt_dead_ask){.failed = between(now_ms - 10 * DAY_MS, now_ms - 8 * DAY_MS)});
+    assert_int_equal(found.jobs, 1);
+}
+
+FRESH_TEST(no_more_groups_are_told_than_fit)
+{
+    dead(1, "orders", "'E'", 7);
+    job_rows_multiply(&fx, 1250, 0);
+    mysql_fixture_run(&fx, "UPDATE jobs SET error_code = CONCAT('E', id), next_at = NULL");
+    count((struct dt_dead_ask){.now_ms = 0});
+    assert_int_equal(found.n, DT_DEAD_GROUPS);
+    assert_int_equal(found.more, 1250 - DT_DEAD_GROUPS);
+    assert_int_equal(found.jobs, 1250);
+}
+
+/* 1,000 that died last are left of many more: rows are read for those that are counted, and for no others. */
+FRESH_TEST(the_newest_are_looked_at_and_no_more)
+{
+    dead(1, "orders", "'old'", 7);
+    job_rows_multiply(&fx, DT_DEAD_LOOKED_AT + 1000, 0);
+    mysql_fixture_run(
+        &fx,
+        "UPDATE jobs SET next_at = NULL, error_code = IF(id > 1500, 'new', 'old'), leave_at = leave_at + (id > 1500)");
+    int64_t before = rows_read();
+    count((struct dt_dead_ask){.now_ms = 0});
+    int64_t read = rows_read() - before;
+    assert_true(found.newest);
+    assert_int_equal(found.jobs, DT_DEAD_LOOKED_AT);
+    assert_string_equal(groups(), "orders/new 99500  7, orders/old 500  7");
+    assert_in_range(read, DT_DEAD_LOOKED_AT, 7 * DT_DEAD_LOOKED_AT);
+    assert_in_range(found.v[0].job_id, DT_DEAD_LOOKED_AT, DT_DEAD_LOOKED_AT + 1000);
+}
+
+int main(void)
+{
+    return suite_run(open_store, close_store);
+}
