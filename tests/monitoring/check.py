@@ -65,7 +65,7 @@ def findings():
 
 
 def kinds_of_alerts():
-    return re.findall(r'\[DT_ALERT_\w+\]\s*=\s*"(\w+)"', (TREE / "scheduler/features/alerts/alert.c").read_text(encoding="utf-8"))
+    return re.findall(r'\[DT_ALERT_\w+\]\s*=\s*"(\w+)"', (TREE / "scheduler/features/alerts/alerts_model.c").read_text(encoding="utf-8"))
 
 
 def index():

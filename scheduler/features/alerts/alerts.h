@@ -14,7 +14,7 @@
 #include "job/job.h"
 #include "store/store.h"
 
-/* ---- what alerts are about (alert_figures.c) ---- */
+/* ---- what alerts are about (alerts_store.c) ---- */
 
 /* Figures of the installation, by kind. */
 struct dt_alert_watched {
@@ -77,7 +77,7 @@ struct dt_alert_walk {
 DT_MUST_CHECK dt_status dt_store_alert_walk(dt_store *store, struct dt_alert_walk *walk, const dt_clock *clock,
                                             int64_t until_us, struct dt_error *err);
 
-/* ---- which stand (store_alerts.c) ---- */
+/* ---- which stand (alerts_store.c) ---- */
 
 struct dt_alert_list {
     struct dt_alert *v; /* in the arena */
