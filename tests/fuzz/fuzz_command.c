@@ -3,7 +3,7 @@
  * names what is wrong, or becomes what REST would have made of it: a job with a key, a change of a job that is named, a topic,
  * a report.
  */
-#include "features/intents/intent_decode.h"
+#include "features/intents/intents.h"
 #include "fuzz.h"
 
 #define NOW_MS INT64_C(1800000000000)

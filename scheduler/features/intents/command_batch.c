@@ -15,7 +15,7 @@
 #include "base/guard.h"
 #include "base/text/json_write.h"
 #include "commands.h"
-#include "intent_decode.h"
+#include "intents.h"
 #include "intents_txn.h"
 #include "job/change/jobs.h"
 #include "job/change/jobs_txn.h"

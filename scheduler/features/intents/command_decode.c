@@ -2,7 +2,7 @@
  * First the members that say what is asked for and of which job, then the body of that action, by the decoder that
  * REST has; it passes the former by. Faults of both are found in one pass.
  */
-#include "intent_decode.h"
+#include "intents.h"
 
 #include "job/results/results.h"
 

@@ -18,7 +18,7 @@
 #include "job/job_json.h"
 #include "job/shard.h"
 
-/* ---- where partitions stand (command_offsets.c) ---- */
+/* ---- where partitions stand (commands_store.c) ---- */
 
 struct dt_command_message;
 struct dt_command_place {
@@ -104,7 +104,7 @@ struct dt_command_batch {
 DT_MUST_CHECK dt_status dt_store_carry_out(struct dt_command_taker *taker, struct dt_command_batch *batch,
                                            bool refuse_all, struct dt_error *err);
 
-/* ---- answers, as rows of the outbox (command_answers.c) ---- */
+/* ---- answers, as rows of the outbox (commands_store.c) ---- */
 
 /* Reads the answers of rows, whose ids ascend. A row that nothing can be read from has none. */
 DT_MUST_CHECK dt_status dt_store_read_command_answers(dt_store *store, dt_json *json, const int64_t *rows, size_t n,

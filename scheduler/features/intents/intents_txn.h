@@ -1,6 +1,6 @@
 /*
  * Carries out intents (intents.h) inside a transaction of the caller, which holds the rows or offsets that they came
- * from: store_inbox.c and command_batch.c. For store/ only.
+ * from: inbox_store.c and command_batch.c. For store/ only.
  */
 #ifndef DT_INTENTS_INTENTS_TXN_H
 #define DT_INTENTS_INTENTS_TXN_H

@@ -3,10 +3,9 @@
  * names a job among them. So what was asked of one job is done in its order, and a batch of creates costs what it
  * costs by HTTP.
  */
-#include "intents_txn.h"
-
 #include "base/assert.h"
 #include "base/guard.h"
+#include "intents_txn.h"
 #include "job/change/jobs.h"
 #include "job/change/jobs_txn.h"
 #include "job/delivery.h"
