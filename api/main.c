@@ -22,7 +22,7 @@
 #include "base/secrets.h"
 #include "base/service.h"
 #include "base/text/zone.h"
-#include "features/alerts/alerts_chores.h"
+#include "features/alerts/alerts.h"
 #include "features/clock/clock.h"
 #include "features/doctor/process_findings.h"
 #include "features/figures/figures.h"

@@ -21,7 +21,7 @@
 #include "election/elector.h"
 #include "election/elector_kind.h"
 #include "election/shard_map.h"
-#include "features/alerts/alerts_chores.h"
+#include "features/alerts/alerts.h"
 #include "features/clock/clock.h"
 #include "features/doctor/process_findings.h"
 #include "features/figures/figures.h"

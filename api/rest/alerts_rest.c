@@ -10,7 +10,6 @@
 #include "base/text/json_table.h"
 #include "base/text/json_write.h"
 #include "base/text/timetext.h"
-#include "features/alerts/alert.h"
 #include "features/alerts/alerts.h"
 #include "handlers.h"
 #include "job/job_json.h"

@@ -25,7 +25,7 @@ struct dt_topic {
     int64_t max_in_flight;    /* attempts that may be dispatched and not reported; 0 = any number */
     struct dt_str rate_limit; /* topic/limits.h; absent = any number of attempts may begin */
     bool paused;
-    struct dt_str alerts; /* features/alerts/alert.h, as it is stored; absent = the defaults */
+    struct dt_str alerts; /* features/alerts/alerts.h, as it is stored; absent = the defaults */
     struct dt_topic_callback callback;
     int64_t deletion; /* out: the operation that deletes the topic; 0 = none */
     int64_t owner;    /* out: topic/owners.h */

@@ -7,7 +7,7 @@
 #include "base/metrics.h"
 #include "base/thread.h"
 #include "deliver/kafka/kafka_parts.h"
-#include "features/alerts/alerts_chores.h"
+#include "features/alerts/alerts.h"
 #include "features/figures/figures.h"
 #include "mysql/db.h"
 #include "simulator/world.h"
@@ -115,7 +115,7 @@ dt_status dt_db_commit_with(dt_db *db, const char *sql, struct dt_param_rows row
     return status == DT_OK ? dt_db_commit(db, err) : status;
 }
 
-/* ---- features/alerts/alerts_chores.h: no world has alerts ---- */
+/* ---- features/alerts/alerts.h: no world has alerts ---- */
 
 dt_status dt_alerts_start(const struct dt_alerts_env *env, dt_alerts **out, struct dt_error *err)
 {

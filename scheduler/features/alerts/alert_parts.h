@@ -11,7 +11,6 @@
 #include <stdatomic.h>
 
 #include "alerts.h"
-#include "alerts_chores.h"
 #include "base/hash.h"
 #include "base/metrics.h"
 

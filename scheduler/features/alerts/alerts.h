@@ -1,4 +1,83 @@
 /*
+ * Alerts: their kinds, what a topic says about them, and how they are told. Pure.
+ *
+ * An alert is about one kind of one topic, or of the installation (its topic is absent then). It stands while its
+ * figure is not below its limit. The setting of a topic is stored as a JSON object with numbers (column
+ * topics.alerts).
+ */
+#ifndef DT_ALERTS_ALERTS_H
+#define DT_ALERTS_ALERTS_H
+
+#include "base/chores.h"
+#include "base/config.h"
+#include "base/text/json_table.h"
+#include "job/job.h"
+#include "store/store.h"
+
+/* Numbers are those of the ENUMs in MySQL. Kinds of topics come first. */
+enum dt_alert_kind {
+    DT_ALERT_OVERDUE = 1,      /* ms since the oldest job that waits for its dispatch was due */
+    DT_ALERT_BACKLOG,          /* jobs that are due and not dispatched */
+    DT_ALERT_DEAD,             /* jobs in that state */
+    DT_ALERT_UNREPORTED,       /* ms since the oldest dispatch that nothing was reported of */
+    DT_ALERT_SHARD_HALTED,     /* shards */
+    DT_ALERT_NO_LEADER,        /* shards */
+    DT_ALERT_KAFKA_UNWRITABLE, /* dispatchers whose leaders wait for Kafka */
+    DT_ALERT_INDEX_INCOMPLETE, /* processes that cannot write to Redis, and shards whose set is not whole */
+    DT_ALERT_INBOX_ERRORS,     /* rows of job_inbox */
+    DT_ALERT_AUDIT_CORRECTED,  /* jobs that the latest recounts found in another state than counted */
+    DT_ALERT_NO_DISPATCHER,    /* 1 if none lives */
+    DT_ALERT_KINDS_END
+};
+#define DT_ALERT_TOPIC_KINDS        4 /* the kinds of topics are 1 to this */
+#define DT_ALERT_INSTALLATION_KINDS (DT_ALERT_KINDS_END - 1 - DT_ALERT_TOPIC_KINDS)
+
+/* "overdue"; NULL for a number that is none. */
+const char *dt_alert_kind_name(enum dt_alert_kind kind);
+/* Says whether the figure of the kind is a time in ms. */
+static inline bool dt_alert_is_time(enum dt_alert_kind kind)
+{
+    return kind == DT_ALERT_OVERDUE || kind == DT_ALERT_UNREPORTED;
+}
+
+#define DT_ALERT_DEFAULT (-1) /* as a limit: the configuration's */
+
+/* A topic's setting of its alerts. limits[kind - 1]: 0 = never. */
+struct dt_alert_setting {
+    int64_t limits[DT_ALERT_TOPIC_KINDS];
+    struct dt_str url, secret; /* absent: there is none */
+    int64_t mute_until_ms;     /* 0 = not muted */
+};
+
+/*
+ * Reads a stored setting; an absent text has none. Texts are copied into the arena; json is scratch. Members that a
+ * manual edit has spoiled count as absent, and so does all of a text that is no object. NOMEM.
+ */
+DT_MUST_CHECK dt_status dt_alert_setting_read(dt_json *json, struct dt_str text, struct dt_arena *arena,
+                                              struct dt_alert_setting *out);
+/* Writes a setting as it is stored; nothing where all is absent. */
+void dt_alert_setting_write(struct dt_strbuf *out, const struct dt_alert_setting *setting);
+
+struct dt_alert {
+    int64_t id;
+    struct dt_str topic; /* absent: of the installation */
+    enum dt_alert_kind kind;
+    int64_t value, limit, began_at_ms;
+    int64_t told_at_ms;        /* of its latest message; 0 = nobody was told yet */
+    int64_t silenced_until_ms; /* 0 = not silenced */
+};
+
+/* Numbers are those of the ENUM in MySQL. */
+enum dt_alert_event { DT_ALERT_BEGAN = 1, DT_ALERT_REMINDED, DT_ALERT_ENDED };
+
+/* Adds the members of an alert that messages and answers have in common, without braces: "id":"7","topic":… A figure
+ * that is a time is written as a duration. out->failed: memory is out. */
+void dt_alert_add_members(struct dt_strbuf *out, const struct dt_alert *alert);
+/* Adds the body of a message: {"type":"alert.began","timestamp":…,"data":{…}}. */
+void dt_alert_add_message(struct dt_strbuf *out, const struct dt_alert *alert, enum dt_alert_event event,
+                          int64_t made_at_ms);
+
+/*
  * Alerts in MySQL: what they are about, which stand, and the beginning of the messages about them.
  *
  *     watch ─▶ topics, figures ─▶ begin, remind, end (one transaction: the alert and its messages) ─▶ messages ─▶ sent
@@ -7,12 +86,6 @@
  * whoever dies when. One process judges, by a lease in alert_judge, and each change is made under that lease: a
  * process that was stopped and goes on after its lease changes nothing.
  */
-#ifndef DT_ALERTS_ALERTS_H
-#define DT_ALERTS_ALERTS_H
-
-#include "alert.h"
-#include "job/job.h"
-#include "store/store.h"
 
 /* ---- what alerts are about (alerts_store.c) ---- */
 
@@ -118,5 +191,31 @@ DT_MUST_CHECK dt_status dt_store_alert_values(dt_store *store, const struct dt_a
 
 #define DT_ALERT_MESSAGES_MAX      INT64_C(10000) /* webhooks, and as many for Kafka; … */
 #define DT_ALERT_MESSAGES_OF_OWNER INT64_C(100)   /* … more only if the owner has fewer */
+
+/*
+ * Alerts: one process at a time judges them and sends their messages, by webhook and to Kafka. Two chores: one
+ * judges, and a sender of the outbox sends. Neither waits for the other.
+ */
+
+struct dt_outbox_kafka; /* features/outbox/outbox.h */
+typedef struct dt_alerts dt_alerts;
+
+/* Shared parts; must outlive the alerts. */
+struct dt_alerts_env {
+    dt_chores *chores;
+    const struct dt_config *config;
+    const dt_clock *clock;
+    dt_refclock *ref;
+    const char *installation;            /* not used where there is no Kafka */
+    const struct dt_outbox_kafka *kafka; /* NULL: this process does not write to Kafka */
+    int64_t process;                     /* processes.id: its row says that it lives, and whether it is a dispatcher */
+};
+
+/* INVALID: alerts.url or alerts.secret is none; err says why. */
+DT_MUST_CHECK dt_status dt_alerts_start(const struct dt_alerts_env *env, dt_alerts **out, struct dt_error *err);
+/* They judge no more. Accepts NULL. */
+void dt_alerts_leave(dt_alerts *alerts);
+/* Accepts NULL. */
+void dt_alerts_stop(dt_alerts *alerts);
 
 #endif

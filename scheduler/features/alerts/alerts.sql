@@ -1,4 +1,4 @@
--- Alerts: what they are about, which stand, and messages about them (features/alerts/alerts_chores.h).
+-- Alerts: what they are about, which stand, and messages about them (features/alerts/alerts.h).
 
 -- name: watch_alerts
 CALL dt_watch_alerts(?, ?, ?, ?);

@@ -1,5 +1,5 @@
-/* Alerts as text: see alert.h. */
-#include "alert.h"
+/* Alerts as text: see alerts.h. */
+#include "alerts.h"
 #include "base/text/json_write.h"
 
 static const char *const names[DT_ALERT_KINDS_END] = {[DT_ALERT_OVERDUE] = "overdue",

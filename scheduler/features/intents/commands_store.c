@@ -191,7 +191,7 @@ dt_status dt_command_answers_insert(dt_db *db, struct dt_arena *arena, int32_t p
 /* ---- from text ---- */
 
 /* Reading rows of answers. */
-struct reading {
+struct reading_answers {
     dt_db *db;
     dt_json *json;
     struct dt_arena *arena;
@@ -202,7 +202,7 @@ struct reading {
 };
 
 /* Absent for null, and for what somebody has spoilt by hand. */
-static struct dt_str read_bytes(const struct reading *r, const struct dt_json_node *node)
+static struct dt_str read_bytes(const struct reading_answers *r, const struct dt_json_node *node)
 {
     if (!node || node->type != DT_JSON_STRING)
         return DT_STR_NONE;
@@ -211,7 +211,7 @@ static struct dt_str read_bytes(const struct reading *r, const struct dt_json_no
     return bytes && dt_base64_decode(node->str, bytes, &out.n) ? out : DT_STR_NONE;
 }
 
-static dt_status read_answer(struct reading *r, const struct dt_json_node *node)
+static dt_status read_answer(struct reading_answers *r, const struct dt_json_node *node)
 {
     const struct dt_json_node *topic = dt_json_member(r->json, node, "topic");
     if (!topic || topic->type != DT_JSON_STRING)
@@ -251,7 +251,7 @@ static dt_status read_answer(struct reading *r, const struct dt_json_node *node)
 /* A text that is none of ours is forgotten as one that has left: nobody could send it. */
 static dt_status take_row(void *arg)
 {
-    struct reading *r = arg;
+    struct reading_answers *r = arg;
     struct dt_json_limits limits = {.depth = 8};
     r->row = dt_db_i64(r->db, 0);
     struct dt_str text = dt_arena_copy(r->arena, dt_db_bytes(r->db, 1));
@@ -268,7 +268,7 @@ static dt_status take_row(void *arg)
 dt_status dt_store_read_command_answers(dt_store *store, dt_json *json, const int64_t *rows, size_t n,
                                         struct dt_arena *arena, struct dt_command_answers *out, struct dt_error *err)
 {
-    struct reading r = {.json = json, .arena = arena, .out = out, .err = err};
+    struct reading_answers r = {.json = json, .arena = arena, .out = out, .err = err};
     *out = (struct dt_command_answers){0};
     dt_status status = n ? dt_store_db(store, &r.db, err) : DT_OK;
     return n && status == DT_OK

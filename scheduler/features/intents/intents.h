@@ -134,8 +134,5 @@ struct dt_intent_decoder {
 /* Decodes a message. The outcome of out->intent is REFUSED, with its problem, when it cannot be carried out. NOMEM. */
 DT_MUST_CHECK dt_status dt_command_message_decode(const struct dt_intent_decoder *decoder,
                                                   const struct dt_command_text *text, struct dt_command *out);
-/* Decodes a row. *out is REFUSED, with its problem, when it cannot be carried out. NOMEM. */
-DT_MUST_CHECK dt_status dt_inbox_decode(const struct dt_intent_decoder *decoder, const struct dt_inbox_row *row,
-                                        struct dt_intent *out);
 
 #endif

@@ -13,7 +13,7 @@
 #include "dispatch/shards.h"
 #include "dispatcher.h"
 #include "election/shard_map.h"
-#include "features/alerts/alerts_chores.h"
+#include "features/alerts/alerts.h"
 #include "features/clock/clock.h"
 #include "features/figures/figures.h"
 #include "heartbeat.h"

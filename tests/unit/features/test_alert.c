@@ -3,7 +3,7 @@
 
 #include "support/suite.h"
 
-#include "features/alerts/alert.h"
+#include "features/alerts/alerts.h"
 
 #define S(text) DT_STR_LIT(text)
 
