@@ -1,9 +1,9 @@
 /*
- * look ─▶ figures ─▶ which alerts stand ─▶ begin, remind, end ─▶ the sender is woken
+ * read figures ─▶ compare with active alerts ─▶ begin, remind, end ─▶ wake the sender
  *
- * One process judges, by a lease in MySQL: a dispatcher, or an API while no dispatcher does. When the lease ends, the
- * next one begins, with what stands in MySQL. If nothing stands and no topic is watched, all of it is one statement in
- * five seconds.
+ * A chore of APIs and dispatchers. One process judges, under a lease in MySQL: a dispatcher, or an API while no
+ * dispatcher lives. If its lease ends, another process continues with the alerts in MySQL. If no alert is active and
+ * no topic is watched, this costs one statement in five seconds.
  */
 #include "alert_parts.h"
 
@@ -12,13 +12,13 @@
 #include "base/log.h"
 #include "features/outbox/outbox.h"
 
-#define REST_US      INT64_C(5000000) /* between looks */
-#define WATCH_US     INT64_C(2000000) /* while topics are watched, or something stands */
-#define SETTLE_US    INT64_C(1000000) /* while a figure has not stayed for HOLDS_US */
+#define REST_US      INT64_C(5000000) /* between two rounds */
+#define WATCH_US     INT64_C(2000000) /* … if topics are watched, or an alert is active */
+#define SETTLE_US    INT64_C(1000000) /* … while a figure has been above 0 for less than HOLDS_US */
 #define RETRY_US     INT64_C(1000000)
 #define FORBIDDEN_US INT64_C(30000000)
-#define VALUES_US    INT64_C(5000000) /* figures of standing alerts are written no more often */
-#define HOLDS_US     INT64_C(3000000) /* a figure that comes and goes with a takeover must stay for so long */
+#define VALUES_US    INT64_C(5000000) /* between two writes of the figures of active alerts */
+#define HOLDS_US     INT64_C(3000000) /* a takeover raises a figure for a moment: it must last this long */
 #define LIST_AT_ONCE 1000
 
 struct round {
@@ -37,7 +37,7 @@ static int64_t mono_us(const dt_alerts *a)
     return dt_clock_mono_us(a->env.clock);
 }
 
-/* ---- what stands ---- */
+/* ---- active alerts ---- */
 
 static dt_status read_standing(struct round *r)
 {
@@ -65,7 +65,7 @@ static dt_status read_standing(struct round *r)
 
 /* ---- changes ---- */
 
-/* If another process changed the alert first, that is no failure. */
+/* It is not a failure if another process changed the alert first. */
 static dt_status make_change(struct round *r, struct dt_alert_change *change)
 {
     const struct dt_alert *alert = &change->alert;
@@ -87,10 +87,10 @@ static dt_status make_change(struct round *r, struct dt_alert_change *change)
     return DT_OK;
 }
 
-/* One alert, judged: what it is about, and how it is. */
+/* One alert to judge. */
 struct judged {
-    struct dt_alert alert; /* as it would stand now; id 0: it does not */
-    struct dt_alert *row;  /* as it stands; NULL: it does not */
+    struct dt_alert alert; /* with its present figure; id 0: it is not active */
+    struct dt_alert *row;  /* as it is in MySQL; NULL: it is not active */
     const struct dt_watched_topic *topic;
     bool known;
 };
@@ -108,7 +108,7 @@ static dt_status judge_one(struct round *r, struct judged *j, int64_t value, int
     j->alert.topic = topic;
     j->alert.value = value;
     j->alert.limit = limit > 0 ? limit : j->alert.limit;
-    if (!stands && (!j->row || (!j->known && limit > 0))) { /* not known yet: no change */
+    if (!stands && (!j->row || (!j->known && limit > 0))) { /* the figure is not known yet: no change */
         r->kinds[kind] += j->row != NULL;
         return DT_OK;
     }
@@ -116,7 +116,7 @@ static dt_status judge_one(struct round *r, struct judged *j, int64_t value, int
     unsigned targets = j->topic && j->topic->setting.url.p ? DT_ALERT_TO_TOPIC : 0;
     targets |= a->env.config->alerts_url[0] ? DT_ALERT_TO_INSTALLATION : 0;
     targets |= dt_config_has_kafka(a->env.config) ? DT_ALERT_TO_KAFKA : 0;
-    if (!stands) { /* a topic that is not watched any more may have a URL still: the sender looks */
+    if (!stands) { /* a topic that is no longer watched may still have a URL, which the sender reads */
         targets |= topic.p && !j->topic ? DT_ALERT_TO_TOPIC : 0;
         struct dt_alert_change end = {.event = DT_ALERT_ENDED, .alert = j->alert, .targets = told_ms ? targets : 0};
         return make_change(r, &end);
@@ -124,7 +124,7 @@ static dt_status judge_one(struct round *r, struct judged *j, int64_t value, int
     r->kinds[kind]++;
     if ((j->topic && j->topic->setting.mute_until_ms > r->now_ms) || j->alert.silenced_until_ms > r->now_ms)
         targets = 0;
-    if (told_ms && !a->env.kafka) /* an API cannot send them: they would pile up until a dispatcher lives */
+    if (told_ms && !a->env.kafka) /* an API cannot send them, so they would accumulate until a dispatcher lives */
         targets &= ~(unsigned)DT_ALERT_TO_KAFKA;
     if (!j->row || (targets && (!told_ms || told_ms + a->env.config->alerts_remind <= r->now_ms))) {
         struct dt_alert_change change = {
@@ -176,7 +176,7 @@ static dt_status judge_topics(struct round *r)
 
 /* ---- the installation ---- */
 
-/* What there is not cannot fail. */
+/* Whether the installation has what the alert is about: Redis, or Kafka. */
 static bool has_part(const dt_alerts *a, enum dt_alert_kind kind)
 {
     return kind == DT_ALERT_INDEX_INCOMPLETE   ? a->env.config->redis_endpoints[0] != '\0'
@@ -194,11 +194,11 @@ static int64_t figure_of(const dt_alerts *a, unsigned i)
     return has_part(a, kind_of_figure(i)) ? a->was.figures[i] : 0;
 }
 
-/* The figure as it counts: 0 until it has stayed. */
+/* Returns the figure, or 0 until it has been above 0 for HOLDS_US. */
 static int64_t settled_figure(dt_alerts *a, unsigned i)
 {
     const enum dt_alert_kind kind = kind_of_figure(i);
-    /* without a dispatcher no shard has a leader, which is no second alert */
+    /* without a dispatcher no shard has a leader: that is not a second alert */
     const bool follows =
         kind == DT_ALERT_NO_LEADER && a->was.figures[DT_ALERT_NO_DISPATCHER - 1 - DT_ALERT_TOPIC_KINDS] > 0;
     const int64_t figure = follows ? 0 : figure_of(a, i);
@@ -221,7 +221,7 @@ static dt_status judge_installation(struct round *r)
         for (size_t row = 0; row < r->n && !j.row; row++)
             if (!r->standing[row].topic.p && r->standing[row].kind == kind)
                 j.row = &r->standing[row];
-        /* what stands goes on until the figure itself is 0; only a beginning waits for it to settle */
+        /* an active alert continues until the figure is 0; only its beginning waits for HOLDS_US */
         int64_t figure = settled_figure(r->a, i);
         if (j.row && has_part(r->a, kind))
             figure = r->a->was.figures[i];
@@ -273,7 +273,7 @@ static bool something_settles(const dt_alerts *a)
     return any;
 }
 
-/* Judges again if something is new, or may be. */
+/* Judges again if a figure has changed, or may have. */
 static dt_status take_news(dt_alerts *a, const struct dt_alert_watched *now, struct dt_error *err)
 {
     const bool again = !a->knows || now->topics_version != a->was.topics_version;

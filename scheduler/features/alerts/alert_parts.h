@@ -1,9 +1,9 @@
 /*
- * The inside of alerts, shared by the files of this folder alone.
+ * What the files of alerts share. Only for this folder.
  *
- *   alerts_chores.c          their life
- *   alert_judge.c     a chore: what stands, begins and ends
- *   alert_topics.c    the topics that are watched, and their figures
+ *   alerts_chores.c   starts and stops the chores
+ *   alert_judge.c     the chore that begins and ends alerts
+ *   alert_topics.c    the watched topics and their figures
  */
 #ifndef DT_ALERTS_ALERT_PARTS_H
 #define DT_ALERTS_ALERT_PARTS_H
@@ -16,14 +16,14 @@
 
 /* ---- alert_topics.c: the judge's ---- */
 
-/* A topic that some alert is set for, and what is known of its figures. */
+/* A topic with a limit, and its figures as far as they are known. */
 struct dt_watched_topic {
     struct dt_str name;
-    struct dt_alert_setting setting;       /* limits with the defaults put in */
+    struct dt_alert_setting setting;       /* with the configuration's defaults */
     int64_t jobs, dead;                    /* scheduled and dispatched; dead */
     int64_t due, oldest_ms, unreported_ms; /* as far as it is known */
-    bool due_known, unreported_known;      /* of a whole walk: an alert may end by it */
-    struct dt_alert_walked pass;           /* of the walk that is under way */
+    bool due_known, unreported_known;      /* from a whole walk, so an alert may end by it */
+    struct dt_alert_walked pass;           /* of the current walk */
     struct dt_alert *standing[DT_ALERT_TOPIC_KINDS];
     UT_hash_handle hh;
 };
@@ -45,17 +45,17 @@ struct dt_watched_topics {
 DT_MUST_CHECK dt_status dt_watched_topics_init(struct dt_watched_topics *topics, const struct dt_config *config,
                                                const dt_clock *clock);
 void dt_watched_topics_clear(struct dt_watched_topics *topics);
-/* Reads them again; nothing is known of their figures then. One topic of each owner comes before a second of any: they
- * are judged in this order, and an alert that begins is a transaction. */
+/* Reads the topics again and forgets their figures. The order takes one topic of each owner before a second of any:
+ * topics are judged in this order, and each alert that begins is a transaction. */
 DT_MUST_CHECK dt_status dt_watched_topics_read(struct dt_watched_topics *topics, dt_store *store, struct dt_error *err);
 /* NULL: the topic is not watched. */
 struct dt_watched_topic *dt_watched_topics_find(struct dt_watched_topics *topics, struct dt_str name);
-/* Looks at the figures, for half a second at most; a walk that takes longer goes on at the next look. */
+/* Reads the figures, for at most half a second; a longer walk continues at the next call. */
 DT_MUST_CHECK dt_status dt_watched_topics_look(struct dt_watched_topics *topics, dt_store *store, int64_t now_ms,
                                                struct dt_error *err);
-/* The figure of a kind, by the server's clock. */
+/* Returns the figure of a kind, by the server's clock. */
 int64_t dt_watched_figure(const struct dt_watched_topic *topic, enum dt_alert_kind kind, int64_t now_ms);
-/* Whether the figure is that of a whole look, so that an alert may end by it. */
+/* Returns whether the figure is from a whole walk, so that an alert may end by it. */
 bool dt_watched_is_known(const struct dt_watched_topic *topic, enum dt_alert_kind kind);
 
 /* ---- alerts_chores.c ---- */
@@ -70,10 +70,10 @@ struct dt_alerts {
     struct dt_watched_topics topics;
     struct dt_arena rows;
     struct dt_alert_watched was;
-    bool knows;                                    /* `was` is told */
-    bool frees;                                    /* the judge before is dead: its messages are to be freed */
-    int64_t since_us[DT_ALERT_INSTALLATION_KINDS]; /* since when the figure is not 0 */
-    int64_t values_us;                             /* when figures of standing alerts were written last */
+    bool knows;                                    /* `was` is set */
+    bool frees;                                    /* the judge before is dead; its messages must be freed */
+    int64_t since_us[DT_ALERT_INSTALLATION_KINDS]; /* since when the figure is above 0 */
+    int64_t values_us;                             /* when figures of active alerts were written last */
     size_t n_standing;
     dt_metric *standing[DT_ALERT_KINDS_END];
 

@@ -1,11 +1,11 @@
 /*
- * The topics that are watched, and their figures: counters, and a walk over the index of what is due.
+ * The watched topics and their figures: counters, and a walk over the due index.
  *
  *   leg 1   jobs that are due, offered or not    due: the oldest comes first
  *   leg 2   jobs that are due within two days    attempts that wait for their report
  *
- * A look counts what was there at one instant. A walk that does not end within a look continues at the next. What it
- * has found by then counts where it is worse than what was known; better it gets only by a whole walk.
+ * A call counts the jobs of one instant. A walk that does not end within a call continues in the next. Until it ends,
+ * a figure can only get worse; it improves by a whole walk.
  */
 #include "alert_parts.h"
 #include "base/assert.h"
@@ -34,7 +34,7 @@ void dt_watched_topics_clear(struct dt_watched_topics *t)
     dt_json_free(t->json);
 }
 
-/* Adds a topic if it has a limit, with the defaults put in. */
+/* Adds a topic if it has a limit after the configuration's defaults are applied. */
 static dt_status add_topic(struct dt_watched_topics *t, const struct dt_alert_topic *row)
 {
     const struct dt_config *c = t->config;
@@ -124,7 +124,7 @@ static dt_status count(struct dt_watched_topics *t, dt_store *store, struct dt_e
 
 /* ---- the walk ---- */
 
-/* Whether a topic with live jobs has a limit that a walk is for; ahead: its second leg. */
+/* Whether a topic with live jobs has a limit that needs a walk; ahead: its second leg. */
 static bool any_wants(const struct dt_watched_topics *t, bool ahead)
 {
     for (size_t i = 0; i < t->n; i++) {

@@ -1,9 +1,8 @@
 /*
- * Alerts: their kinds, what a topic says about them, and how they are told. Pure.
+ * Alerts: their kinds, the settings of topics, how messages describe them; alerts in MySQL; the judge.
  *
- * An alert is about one kind of one topic, or of the installation (its topic is absent then). It stands while its
- * figure is not below its limit. The setting of a topic is stored as a JSON object with numbers (column
- * topics.alerts).
+ * An alert is of one kind, for one topic or, if its topic is absent, for the installation. It is active while its
+ * figure is at or above its limit. A topic's setting is stored as a JSON object with numbers (column topics.alerts).
  */
 #ifndef DT_ALERTS_ALERTS_H
 #define DT_ALERTS_ALERTS_H
@@ -16,31 +15,31 @@
 
 /* Numbers are those of the ENUMs in MySQL. Kinds of topics come first. */
 enum dt_alert_kind {
-    DT_ALERT_OVERDUE = 1,      /* ms since the oldest job that waits for its dispatch was due */
+    DT_ALERT_OVERDUE = 1,      /* ms since the oldest job that is due and not dispatched fell due */
     DT_ALERT_BACKLOG,          /* jobs that are due and not dispatched */
-    DT_ALERT_DEAD,             /* jobs in that state */
-    DT_ALERT_UNREPORTED,       /* ms since the oldest dispatch that nothing was reported of */
+    DT_ALERT_DEAD,             /* dead jobs */
+    DT_ALERT_UNREPORTED,       /* ms since the oldest dispatch without a report */
     DT_ALERT_SHARD_HALTED,     /* shards */
     DT_ALERT_NO_LEADER,        /* shards */
     DT_ALERT_KAFKA_UNWRITABLE, /* dispatchers whose leaders wait for Kafka */
-    DT_ALERT_INDEX_INCOMPLETE, /* processes that cannot write to Redis, and shards whose set is not whole */
+    DT_ALERT_INDEX_INCOMPLETE, /* processes that cannot write to Redis, and shards whose set is incomplete */
     DT_ALERT_INBOX_ERRORS,     /* rows of job_inbox */
-    DT_ALERT_AUDIT_CORRECTED,  /* jobs that the latest recounts found in another state than counted */
-    DT_ALERT_NO_DISPATCHER,    /* 1 if none lives */
+    DT_ALERT_AUDIT_CORRECTED,  /* jobs by which the latest recounts corrected the counters */
+    DT_ALERT_NO_DISPATCHER,    /* 1 if no dispatcher lives */
     DT_ALERT_KINDS_END
 };
 #define DT_ALERT_TOPIC_KINDS        4 /* the kinds of topics are 1 to this */
 #define DT_ALERT_INSTALLATION_KINDS (DT_ALERT_KINDS_END - 1 - DT_ALERT_TOPIC_KINDS)
 
-/* "overdue"; NULL for a number that is none. */
+/* Returns the name, such as "overdue"; NULL for an unknown number. */
 const char *dt_alert_kind_name(enum dt_alert_kind kind);
-/* Says whether the figure of the kind is a time in ms. */
+/* Returns whether the figure of the kind is a time in ms. */
 static inline bool dt_alert_is_time(enum dt_alert_kind kind)
 {
     return kind == DT_ALERT_OVERDUE || kind == DT_ALERT_UNREPORTED;
 }
 
-#define DT_ALERT_DEFAULT (-1) /* as a limit: the configuration's */
+#define DT_ALERT_DEFAULT (-1) /* a limit: the configuration's applies */
 
 /* A topic's setting of its alerts. limits[kind - 1]: 0 = never. */
 struct dt_alert_setting {
@@ -50,12 +49,12 @@ struct dt_alert_setting {
 };
 
 /*
- * Reads a stored setting; an absent text has none. Texts are copied into the arena; json is scratch. Members that a
- * manual edit has spoiled count as absent, and so does all of a text that is no object. NOMEM.
+ * Reads a stored setting. Texts are copied into the arena; json is scratch. Members that a manual edit has spoiled
+ * count as absent; if the text is absent or not an object, all do. NOMEM.
  */
 DT_MUST_CHECK dt_status dt_alert_setting_read(dt_json *json, struct dt_str text, struct dt_arena *arena,
                                               struct dt_alert_setting *out);
-/* Writes a setting as it is stored; nothing where all is absent. */
+/* Writes a setting as it is stored; nothing if all members are absent. */
 void dt_alert_setting_write(struct dt_strbuf *out, const struct dt_alert_setting *setting);
 
 struct dt_alert {
@@ -63,43 +62,43 @@ struct dt_alert {
     struct dt_str topic; /* absent: of the installation */
     enum dt_alert_kind kind;
     int64_t value, limit, began_at_ms;
-    int64_t told_at_ms;        /* of its latest message; 0 = nobody was told yet */
+    int64_t told_at_ms;        /* of its latest message; 0 = none yet */
     int64_t silenced_until_ms; /* 0 = not silenced */
 };
 
 /* Numbers are those of the ENUM in MySQL. */
 enum dt_alert_event { DT_ALERT_BEGAN = 1, DT_ALERT_REMINDED, DT_ALERT_ENDED };
 
-/* Adds the members of an alert that messages and answers have in common, without braces: "id":"7","topic":… A figure
- * that is a time is written as a duration. out->failed: memory is out. */
+/* Adds the members that messages and answers have in common, without braces: "id":"7","topic":… If the figure is a
+ * time, it is written as a duration. out->failed: out of memory. */
 void dt_alert_add_members(struct dt_strbuf *out, const struct dt_alert *alert);
 /* Adds the body of a message: {"type":"alert.began","timestamp":…,"data":{…}}. */
 void dt_alert_add_message(struct dt_strbuf *out, const struct dt_alert *alert, enum dt_alert_event event,
                           int64_t made_at_ms);
 
 /*
- * Alerts in MySQL: what they are about, which stand, and the beginning of the messages about them.
+ * ---- alerts in MySQL ----
  *
- *     watch ─▶ topics, figures ─▶ begin, remind, end (one transaction: the alert and its messages) ─▶ messages ─▶ sent
+ *     watch ─▶ topics, figures ─▶ begin, remind, end (one transaction: the alert and its messages) ─▶ the outbox sends
  *
- * An alert and the messages about it are written together, so that an alert that stands was told, or is being told,
- * whoever dies when. One process judges, by a lease in alert_judge, and each change is made under that lease: a
- * process that was stopped and goes on after its lease changes nothing.
+ * An alert and its messages are written together, so no crash leaves an active alert without a message. One process
+ * judges, under a lease in alert_judge. Each change checks the lease, so a process that was stopped and continues
+ * after its lease changes nothing.
  */
 
-/* ---- what alerts are about (alerts_store.c) ---- */
+/* ---- figures (alerts_store.c) ---- */
 
 /* Figures of the installation, by kind. */
 struct dt_alert_watched {
-    bool ours;      /* this process judges; else another one does, and nothing below is set */
-    bool from_dead; /* this call took the lease, and the judge before is dead */
+    bool ours;      /* this process judges; if not, nothing below is set */
+    bool from_dead; /* this call took the lease of a judge that is dead */
     int64_t now_ms, topics_version;
     int64_t figures[DT_ALERT_INSTALLATION_KINDS]; /* [kind - DT_ALERT_TOPIC_KINDS - 1] */
 };
 /*
- * Waits for wait_ms at most: as the judge until the installation is not as *was says (NULL: nothing is known), or
- * another process becomes the judge; else until this process becomes the judge. process: its processes.id, whose row
- * it renews. FORBIDDEN: the account may not call the procedure.
+ * Waits for at most wait_ms. If this process is the judge, it waits until the figures differ from *was (NULL: none are
+ * known) or it loses the lease; otherwise until it becomes the judge. process: its processes.id, whose row it renews.
+ * FORBIDDEN: the account may not call the procedure.
  */
 DT_MUST_CHECK dt_status dt_store_watch_alerts(dt_store *store, int64_t process, const struct dt_alert_watched *was,
                                               int64_t wait_ms, struct dt_alert_watched *out, struct dt_error *err);
@@ -113,7 +112,7 @@ struct dt_alert_topics {
     struct dt_alert_topic *v; /* in the arena */
     size_t n;
 };
-/* Reads the topics that say something about alerts; all: those that do not as well. */
+/* Reads the topics with a setting of alerts; all: every topic. */
 DT_MUST_CHECK dt_status dt_store_alert_topics(dt_store *store, bool all, struct dt_arena *arena,
                                               struct dt_alert_topics *out, struct dt_error *err);
 
@@ -122,7 +121,7 @@ struct dt_alert_count {
     int64_t scheduled, dispatched, dead;
 };
 struct dt_alert_counts {
-    struct dt_alert_count *v; /* in the arena; a topic may be there twice: add */
+    struct dt_alert_count *v; /* in the arena; a topic may have two entries, to be added */
     size_t n;
 };
 /* Counts the jobs of topics from counters. names: a JSON list. */
@@ -132,35 +131,35 @@ DT_MUST_CHECK dt_status dt_store_alert_counts(dt_store *store, struct dt_str nam
 struct dt_alert_walked {
     struct dt_str topic;   /* borrowed during the call of `found` */
     int64_t due;           /* jobs that are due and not dispatched */
-    int64_t oldest_ms;     /* since when; 0 = none */
-    int64_t unreported_ms; /* the oldest dispatch that nothing was reported of; 0 = none */
+    int64_t oldest_ms;     /* when the oldest fell due; 0 = none */
+    int64_t unreported_ms; /* the oldest dispatch without a report; 0 = none */
 };
-/* A walk over the index of what is due within two days, in its order. */
+/* A walk over the due index up to two days ahead, in its order. */
 struct dt_alert_walk {
     int64_t from_key, behind_id; /* the next row has this key and a higher id, or a higher key */
     int64_t to_key;              /* in: inclusive */
-    int64_t now_ms;              /* in: what is due no later is due */
+    int64_t now_ms;              /* in: jobs with a time up to this are due */
     bool over;                   /* out: nothing is left up to to_key */
-    /* Called for each topic of a slice of rows; a topic may be in several: add. */
+    /* Called for each topic of a slice of rows; a topic may be in several slices, to be added. */
     void (*found)(void *arg, const struct dt_alert_walked *walked);
     void *arg;
 };
-/* Walks on, until the walk is over or the clock shows until_us. What one call counts is as it was at one instant: a
- * job that changes its place meanwhile is counted once. */
+/* Continues the walk until it is over or the clock reaches until_us. One call counts the jobs of one instant, so a job
+ * that moves during the call is counted once. */
 DT_MUST_CHECK dt_status dt_store_alert_walk(dt_store *store, struct dt_alert_walk *walk, const dt_clock *clock,
                                             int64_t until_us, struct dt_error *err);
 
-/* ---- which stand (alerts_store.c) ---- */
+/* ---- active alerts (alerts_store.c) ---- */
 
 struct dt_alert_list {
     struct dt_alert *v; /* in the arena */
     size_t n;
 };
-/* Lists alerts that stand in the order of their ids, behind after_id, at most `limit`. */
+/* Lists at most `limit` active alerts with ids above after_id, in the order of ids. */
 DT_MUST_CHECK dt_status dt_store_alerts(dt_store *store, int64_t after_id, unsigned limit, struct dt_arena *arena,
                                         struct dt_alert_list *out, struct dt_error *err);
-/* Silences an alert until a time. NOT_FOUND. bound: NULL, or the topics that the caller may see; an alert of others is
- * not found. *out: the alert as it is then, in the arena. */
+/* Silences an alert until a time. NOT_FOUND: no such alert, or its topic is not in `bound` (NULL = all topics). *out:
+ * the alert afterwards, in the arena. */
 struct dt_alert_silence {
     int64_t id, until_ms;
     const struct dt_topic_bound *bound;
@@ -168,22 +167,22 @@ struct dt_alert_silence {
 DT_MUST_CHECK dt_status dt_store_alert_silence(dt_store *store, const struct dt_alert_silence *silence,
                                                struct dt_arena *arena, struct dt_alert *out, struct dt_error *err);
 
-/* Who is told: bits. */
+/* Targets of messages, as bits. */
 enum dt_alert_target { DT_ALERT_TO_TOPIC = 1, DT_ALERT_TO_INSTALLATION = 2, DT_ALERT_TO_KAFKA = 4 };
 struct dt_alert_change {
     int64_t judge; /* processes.id of the process that judges */
     enum dt_alert_event event;
-    struct dt_alert alert; /* of a beginning: without id and times; told_at_ms else as it was read */
-    unsigned targets;      /* 0: nobody is told */
+    struct dt_alert alert; /* to begin one: without id and times; otherwise told_at_ms as it was read */
+    unsigned targets;      /* 0: no message */
 };
 /*
- * Begins, reminds of, or ends an alert, with its messages. DEPOSED: the lease has ended. EXISTS: the alert stands.
- * VERSION: it is not as it was read. Nothing has changed then. BEGAN of an alert that stands (it has an id) tells of
- * it for the first time.
+ * Begins, reminds of, or ends an alert, and writes its messages. BEGAN for an active alert (with an id) sends its
+ * first message. Nothing has changed if it fails: DEPOSED: the lease has ended. EXISTS: the alert is active. VERSION:
+ * it has changed since it was read.
  */
 DT_MUST_CHECK dt_status dt_store_alert_change(dt_store *store, const struct dt_alert_change *change,
                                               struct dt_error *err);
-/* Writes the figures of alerts that stand. */
+/* Writes the figures of active alerts. */
 DT_MUST_CHECK dt_status dt_store_alert_values(dt_store *store, const struct dt_alert *alerts, size_t n,
                                               struct dt_error *err);
 
@@ -192,11 +191,8 @@ DT_MUST_CHECK dt_status dt_store_alert_values(dt_store *store, const struct dt_a
 #define DT_ALERT_MESSAGES_MAX      INT64_C(10000) /* webhooks, and as many for Kafka; … */
 #define DT_ALERT_MESSAGES_OF_OWNER INT64_C(100)   /* … more only if the owner has fewer */
 
-/*
- * Alerts: one process at a time judges them and sends their messages, by webhook and to Kafka. Two chores: one
- * judges, and a sender of the outbox sends. Neither waits for the other.
- */
-
+/* ---- the chores of APIs and dispatchers: one judges, and a sender of the outbox sends; neither waits for the other
+ * ---- */
 struct dt_outbox_kafka; /* features/outbox/outbox.h */
 typedef struct dt_alerts dt_alerts;
 
@@ -206,14 +202,14 @@ struct dt_alerts_env {
     const struct dt_config *config;
     const dt_clock *clock;
     dt_refclock *ref;
-    const char *installation;            /* not used where there is no Kafka */
+    const char *installation;            /* not used without Kafka */
     const struct dt_outbox_kafka *kafka; /* NULL: this process does not write to Kafka */
     int64_t process;                     /* processes.id: its row says that it lives, and whether it is a dispatcher */
 };
 
-/* INVALID: alerts.url or alerts.secret is none; err says why. */
+/* INVALID: alerts.url or alerts.secret cannot be used; err says why. */
 DT_MUST_CHECK dt_status dt_alerts_start(const struct dt_alerts_env *env, dt_alerts **out, struct dt_error *err);
-/* They judge no more. Accepts NULL. */
+/* Stops judging. Accepts NULL. */
 void dt_alerts_leave(dt_alerts *alerts);
 /* Accepts NULL. */
 void dt_alerts_stop(dt_alerts *alerts);

@@ -1,4 +1,4 @@
-/* The life of alerts: their parts, and the order in which they begin and end. */
+/* Starts and stops the judge and the sender of alerts. */
 #include <stdlib.h>
 
 #include "alert_parts.h"

@@ -1,4 +1,7 @@
-/* Alerts that stand: their beginning, reminders and end, each one transaction with its messages. */
+/*
+ * Alerts in MySQL: the beginning, reminders and end of an alert, each one transaction with its messages; and what they
+ * are judged by: the installation's small tables, the counters of topics, and slices of the due index.
+ */
 #include <stdio.h>
 
 #include "alerts.h"
@@ -82,8 +85,8 @@ static dt_status query_number(dt_db *db, const char *sql, struct dt_params param
     return dt_db_end(db, err);
 }
 
-/* Says whether the outbox has room for webhooks, or for messages for Kafka. Messages for Kafka wait
- * while no dispatcher lives, and must not keep webhooks out. If it is full, owners with few such messages get some. */
+/* Returns whether the outbox has room for webhooks, or for messages to Kafka. These wait while no dispatcher lives,
+ * and must not block webhooks. If the outbox is full, an owner with few such messages still gets room. */
 static dt_status find_room(dt_db *db, bool kafka, struct dt_str topic, bool *room, struct dt_error *err)
 {
     int64_t all = 0;
@@ -98,7 +101,8 @@ static dt_status find_room(dt_db *db, bool kafka, struct dt_str topic, bool *roo
     return status;
 }
 
-/* One message a target. Where there are too many already, none is made: what stands shows in the table. */
+/* Writes one message for each target. If the outbox is full, it writes none; the table of alerts still shows the
+ * alert. */
 static dt_status add_messages(dt_db *db, const struct dt_alert_change *change, int64_t now_ms, struct dt_error *err)
 {
     enum { COLUMNS = 9, TARGETS = 3 };
@@ -312,7 +316,7 @@ static dt_status walk_slice(dt_db *db, struct dt_alert_walk *walk, struct dt_err
     return dt_db_end(db, err);
 }
 
-/* A transaction that only reads, everything as it was committed at its beginning. Ends with dt_db_rollback. */
+/* Begins a transaction that reads one snapshot. dt_db_rollback ends it. */
 static dt_status begin_snapshot(dt_store *store, dt_db *db, void *arg, struct dt_error *err)
 {
     (void)store;

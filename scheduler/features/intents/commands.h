@@ -1,15 +1,15 @@
 /*
  * Messages of <installation>.commands, and what becomes of them.
  *
- *   where a partition stands ─▶ read from there ─▶ decode, carry out ─▶ raise its offset, store answers ─▶ COMMIT
- *                                                 └──────────────────── one transaction ──────────────────────┘
- *   ─▶ (the outbox) send answers, delete them
+ *   the offset in MySQL ─▶ read from there ─▶ decode, carry out ─▶ raise the offset, store answers ─▶ COMMIT
+ *                                            └──────────────────── one transaction ───────────────────────┘
+ *   ─▶ the outbox sends the answers and deletes them
  *
- * The offset stands in MySQL beside the effects and is raised from what the reader believes it to be. So each message
- * has one effect, whoever reads it how often: a reader that goes on from an older offset, or beside another reader of
- * the partition, changes nothing and is DEPOSED. Messages of a partition are done in their order: behind one that
- * waits (for its topic to be made, for a row that another session has) all wait. Answers are rows until Kafka has
- * them: each leaves at least once.
+ * The offset of a partition is in MySQL, and rises in the transaction of the effects, if it still has the value that
+ * the reader knows. So each message takes effect once: a reader with an older offset, or beside another reader,
+ * changes nothing and is DEPOSED. The messages of a partition are carried out in order: if one waits (for its topic to
+ * be created, for a row lock), later ones wait, too. Answers are rows until Kafka has them, so each is sent at least
+ * once.
  */
 #ifndef DT_INTENTS_COMMANDS_H
 #define DT_INTENTS_COMMANDS_H
@@ -18,24 +18,24 @@
 #include "job/job_json.h"
 #include "job/shard.h"
 
-/* ---- where partitions stand (commands_store.c) ---- */
+/* ---- offsets of partitions (commands_store.c) ---- */
 
 struct dt_command_message;
 struct dt_command_place {
     int32_t partition;
-    int64_t next;                           /* the first message not done, as its reader knows; 0 = never read */
-    int64_t last;                           /* of the last message that was done; -1 = not known */
+    int64_t next;                           /* the first message that is not done; 0 = never read */
+    int64_t last;                           /* the last message that was done; -1 = unknown */
     unsigned char digest[16];               /* of that message */
-    bool halted;                            /* out: its row says that it is not read */
+    bool halted;                            /* out: its row says that the partition is not read */
     const struct dt_command_message *up_to; /* scratch: the last one that is done */
     bool touched, stopped;                  /* scratch */
 };
-/* Computes what a message is known by. */
+/* Computes the digest by which a message is recognized. */
 void dt_command_digest(struct dt_str key, struct dt_str value, int64_t timestamp_ms, unsigned char digest[16]);
-/* Reads where the partitions stand, which are given ascending; those that were never read get their rows. */
+/* Reads the offsets of partitions, given in ascending order; inserts a row for a partition that was never read. */
 DT_MUST_CHECK dt_status dt_store_command_places(dt_store *store, struct dt_command_place *v, size_t n,
                                                 struct dt_error *err);
-/* Writes why a partition is not read; NULL: it is read. Nothing happens if somebody else has gone on. */
+/* Writes why a partition is not read; NULL: it is read. Does nothing if its offset has changed. */
 DT_MUST_CHECK dt_status dt_store_halt_commands(dt_store *store, const struct dt_command_place *place,
                                                const char *reason, struct dt_error *err);
 
@@ -51,36 +51,36 @@ struct dt_command_message {
     struct dt_str key, value;       /* absent = null */
     const struct dt_message_header *headers;
     size_t n_headers;
-    struct dt_str reply_to;         /* absent: nobody is to be told */
-    bool patient;                   /* it may wait for the batch of an earlier attempt to be settled */
-    bool last_try;                  /* it may not wait: what would have it wait refuses it */
+    struct dt_str reply_to;         /* absent: no answer */
+    bool patient;                   /* it may wait until the batch of an earlier attempt is settled */
+    bool last_try;                  /* it may not wait: whatever it would wait for refuses it */
     enum dt_intent_outcome outcome; /* out */
 };
-/* A message that is to leave for Kafka. */
+/* A message to Kafka. */
 struct dt_command_answer {
-    struct dt_str of_topic;          /* that the command names; absent: none, or the answer was read from a row */
+    struct dt_str of_topic;          /* the command's topic; absent: none, or the answer was read from a row */
     struct dt_str topic, key, value; /* key, value: absent = null */
     const struct dt_message_header *headers;
     size_t n_headers;
-    int64_t row; /* that the answer was read from */
+    int64_t row; /* from which the answer was read */
 };
 struct dt_command_answers {
     struct dt_command_answer *v;
     size_t n;
 };
 
-/* The state of whoever carries messages out, owned by one thread. All zero but for what is marked in. */
+/* Carries messages out; of one thread. Zero at first, except members marked `in`. */
 struct dt_command_taker {
     dt_store *store;           /* in */
     struct dt_job_rules rules; /* in */
     dt_json *json;             /* in */
-    const char *rejected;      /* in: the topic of what is refused */
-    struct dt_arena arena;     /* of the last call; in: made; the caller clears it */
+    const char *rejected;      /* in: the topic of refused commands */
+    struct dt_arena arena;     /* in: initialized; outputs of the last call; the caller clears it */
     struct dt_id_block ids;
     struct dt_intent_topics topics;
 };
 struct dt_command_batch {
-    struct dt_command_message *v; /* in: those of a partition in their order */
+    struct dt_command_message *v; /* in: the messages of each partition in their order */
     size_t n;
     struct dt_command_place *places; /* in: of all partitions that are read, ascending */
     size_t n_places;
@@ -89,29 +89,28 @@ struct dt_command_batch {
     size_t done, refused, waiting;
     const struct dt_job_move *moves; /* for the index */
     size_t n_moves;
-    int64_t *dead; /* jobs of which a dead letter was written */
+    int64_t *dead; /* jobs with a new dead letter */
     size_t n_dead;
     struct dt_command_answers answers;
     bool topics; /* topics were paused or resumed */
-    bool again;  /* what waits may go on at once: its topic was made */
+    bool again;  /* a waiting message may continue at once, because its topic was created */
 };
 /*
- * Carries out messages in one transaction, and raises the places of their partitions behind those that are done or
- * refused. DEPOSED: a partition stands elsewhere than the reader believes; nothing happened. UNKNOWN: all of it
- * happened, or nothing. INTERNAL, CORRUPT and INVALID may be one message's fault: try fewer, and one alone with
- * `refuse_all`.
+ * Carries out messages in one transaction, and raises the offsets past those that are done or refused. DEPOSED:
+ * another reader has raised an offset; nothing happened. UNKNOWN: everything happened, or nothing. INTERNAL, CORRUPT
+ * and INVALID may be the fault of one message: the caller tries fewer, and finally a single one with `refuse_all`.
  */
 DT_MUST_CHECK dt_status dt_store_carry_out(struct dt_command_taker *taker, struct dt_command_batch *batch,
                                            bool refuse_all, struct dt_error *err);
 
 /* ---- answers, as rows of the outbox (commands_store.c) ---- */
 
-/* Reads the answers of rows, whose ids ascend. A row that nothing can be read from has none. */
+/* Reads the answers of rows with ascending ids. An unreadable row has none. */
 DT_MUST_CHECK dt_status dt_store_read_command_answers(dt_store *store, dt_json *json, const int64_t *rows, size_t n,
                                                       struct dt_arena *arena, struct dt_command_answers *out,
                                                       struct dt_error *err);
-/* For store/ only: stores the answers in the open transaction, which began at now_ms: a row for each pair of topics and
- * each million bytes, a statement for each million bytes. partition: of one of the messages. */
+/* Writes answers in the open transaction, which began at now_ms: a row for each pair of topics and each million bytes,
+ * a statement for each million bytes. partition: of one of the messages. */
 DT_MUST_CHECK dt_status dt_command_answers_insert(struct dt_db *db, struct dt_arena *arena, int32_t partition,
                                                   int64_t now_ms, const struct dt_command_answers *answers,
                                                   struct dt_error *err);

@@ -1,10 +1,9 @@
 /*
  * The transactions on the inbox: see inbox.h.
  *
- * Order. Of the rows of a key that are committed when they are looked at the lowest goes first. Rows are locked first
- * (`lock_inbox`), and then those that are committed are listed once more (`select_inbox_names`): one that is listed
- * and was not locked is another session's, and whatever comes behind it for its key waits. A row that was committed
- * between the two shows there, too; one that shows in neither was not committed when the rows were looked at.
+ * Order: of the committed rows of a key, the one with the lowest id goes first. The mover first locks rows
+ * (`lock_inbox`), then lists the committed rows again (`select_inbox_names`). If a listed row was not locked, another
+ * session has it, and later rows of its key wait. The second list also has rows that were committed between the two.
  */
 #include "base/assert.h"
 #include "base/fail_point.h"

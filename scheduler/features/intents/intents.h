@@ -1,12 +1,11 @@
 /*
- * Intents: what callers ask for in another way than by HTTP, in a row of job_inbox or in a message. Each is one
- * create, replace, cancel, change or run-now of one job, and ends as the request of that kind does: decoded by
- * job/job_json.h, judged by the same functions of the store, refused in the same words.
+ * Intents: requests that do not come by HTTP, but as a row of job_inbox or as a message. Each creates, replaces,
+ * cancels, changes or runs one job, and has the outcome of the HTTP request of that kind: job/job_json.h decodes it,
+ * the same functions of the store decide, and the problem has the same words.
  *
  *   decoded (inbox_store.c) ─▶ carried out in a transaction (intents_txn.h) ─▶ done | refused, with a problem | waits
  *
- * Those that name one job are carried out in their order. One that waits keeps later ones of its job waiting, and
- * nothing else.
+ * Intents for one job are carried out in their order. If one waits, only later ones for its job wait, too.
  */
 #ifndef DT_INTENTS_INTENTS_H
 #define DT_INTENTS_INTENTS_H
@@ -37,19 +36,19 @@ struct dt_intent {
     int64_t job_id;           /* 0 = named by its key */
     struct dt_insert insert;  /* of a create: retry absent and ack_timeout_ms 0 = the topic's */
     struct dt_patch patch;    /* of a change */
-    bool keep_attempt;        /* of a cancel: further attempts alone */
-    bool patient;             /* it may wait for the batch of an earlier attempt to be settled */
-    bool *stopped; /* shared by intents that are done in their order: once one waits, all later ones do; or NULL */
+    bool keep_attempt;        /* of a cancel: the current attempt goes on */
+    bool patient;             /* it may wait until the batch of an earlier attempt is settled */
+    bool *stopped;            /* shared by intents in one order: if one waits, all later ones wait; or NULL */
 
     /* Out; REFUSED may come from decoding. */
     enum dt_intent_outcome outcome;
-    bool unsettled;            /* of WAITS: for such a batch */
+    bool unsettled;            /* of WAITS: it waits for such a batch */
     struct dt_problem problem; /* of REFUSED */
     struct dt_faults faults;
-    struct dt_job job; /* of anything but creates: as it is afterwards, or when it was refused */
+    struct dt_job job; /* except for creates: the job afterwards, or when the intent was refused */
 };
 
-/* Refuses the intent with the problem that a status is, and the faults that it has. */
+/* Refuses the intent with the problem of a status and the faults of its body. */
 static inline void dt_intent_refuse_faults(struct dt_intent *x, dt_status status)
 {
     x->outcome = DT_INTENT_REFUSED;
@@ -59,11 +58,11 @@ static inline void dt_intent_refuse_faults(struct dt_intent *x, dt_status status
 }
 
 #define DT_INTENT_TOPICS 64
-/* Topics that intents name and nobody has made; kept from one transaction to the next, zero at first. */
+/* Topics that intents name and that do not exist yet; kept from one transaction to the next, zero at first. */
 struct dt_intent_topics {
     struct dt_wanted_topic {
         char name[DT_TOPIC_MAX + 1];
-        char reason[DT_TOPIC_REFUSAL_MAX]; /* of a refused one */
+        char reason[DT_TOPIC_REFUSAL_MAX]; /* if it was refused */
     } wanted[DT_INTENT_TOPICS], refused[DT_INTENT_TOPICS];
     size_t n_wanted, n_refused;
     int64_t refused_us; /* mono: when the first of them was */

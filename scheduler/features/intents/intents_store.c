@@ -1,7 +1,6 @@
 /*
- * One intent after the other, but that creates gather and go into one INSERT: at the end, or before an intent that
- * names a job among them. So what was asked of one job is done in its order, and a batch of creates costs what it
- * costs by HTTP.
+ * Carries out intents one after the other. Creates gather for one INSERT, at the end or before an intent that names
+ * one of their jobs. So the order is kept for each job, and a batch of creates costs what it costs by HTTP.
  */
 #include "base/assert.h"
 #include "base/guard.h"

@@ -6,14 +6,15 @@
  * At least once: killed between sending and deleting, a message goes twice with the same id. A wake-up is the usual
  * reason for a round; each kind also looks now and then, for messages of processes that died.
  *
- * One retry: a message that did not arrive is put off in MySQL, twice as long each further time, and messages that were
- * never tried go first. A Kafka topic that did not take an answer in time is left alone as long as that answer is.
+ * One retry: a message that did not arrive is put off in MySQL, twice as long each further time, and messages that
+ * were never tried go first. A Kafka topic that did not take an answer in time is left alone as long as that answer
+ * is.
  *
  * Nobody waits for long. Senders take turns: a round begins to read after the last sender whose message was sent, and
- * reads so many messages at most. Owners take turns among what was read; dead letters have none, and their shards do. A
- * receiver that does not answer keeps its places for a timeout, so topics' URLs and the installation's have places of
- * their own, owners leave some to each other, and an owner's places are shared by its hosts in the same way. What finds
- * no place waits in MySQL.
+ * reads so many messages at most. Owners take turns among what was read; dead letters have none, and their shards do.
+ * A receiver that does not answer keeps its places for a timeout, so topics' URLs and the installation's have places
+ * of their own, owners leave some to each other, and an owner's places are shared by its hosts in the same way. What
+ * finds no place waits in MySQL.
  *
  * Messages about alerts are taken by a lease in MySQL before they are sent, because the judge of alerts may change
  * while webhooks are under way.
@@ -298,7 +299,8 @@ static dt_status list(dt_outbox *o, struct round *r)
         first++;
     for (size_t i = 0; i < senders.n && status == DT_OK && !dt_chore_stopping(&o->chore); i++) {
         const struct dt_sender *s = &senders.v[(first + i) % senders.n];
-        /* Kafka's messages about alerts wait for a process that writes to it; if the installation has none, they go. */
+        /* Kafka's messages about alerts wait for a process that writes to it; if the installation has none, they
+         * go. */
         struct dt_message_page page = {.kind = o->env.kind,
                                        .sender = s->sender,
                                        .now_ms = r->now_ms,

@@ -1,7 +1,7 @@
 /*
  * The quotas that fires spend: jobs_per_second and pending_jobs. A fire has no token, so it spends the quota of the
- * tokens of its topic's owner (topic/owners.h); if there are several, the largest. If no prefix covers the topic, these
- * are the tokens for all topics, except administrators'.
+ * tokens of its topic's owner (topic/owners.h); if there are several, the largest. If no prefix covers the topic,
+ * these are the tokens for all topics, except administrators'.
  *
  * All schedule makers together hold one share of a token's quota, as each API process does (features/quotas/quotas.h).
  * The row of the share also has what is left of it. dt_fire_quotas_open locks the row until the commit, so no two
