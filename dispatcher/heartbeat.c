@@ -29,7 +29,7 @@
                                    */
 #define DOWN_US  INT64_C(3000000) /* a writer here that lost something so short a time ago may lose more */
 #define STUCK_US INT64_C(60000000) /* a tick that has run for this long is reported */
-#define APART_US INT64_C(20000)    /* between looks, however much there is to report */
+#define APART_US INT64_C(20000)    /* the shortest pause between two ticks */
 
 struct dt_heartbeat {
     struct dt_heartbeat_env env;

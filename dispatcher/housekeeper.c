@@ -1,9 +1,9 @@
 /*
- * Ticks are bounded steps. The reconciler says when its next tick is. Promotion and the archive of finished jobs run in
- * the process that the election names for the lowest shard, step after step with a pause between. (Two at once do no
- * harm, because every step is idempotent.) The state of the leaders' shards is written within a second of a change, and
- * once a period while there is something to report. The reconciler's chore does that, because only it may read what the
- * reconciler counted.
+ * Ticks are bounded steps. The reconciler says when its next tick is. Promotion and the archive of finished jobs run
+ * in the process that the election names for the lowest shard, step after step with a pause between. (Two at once do
+ * no harm, because every step is idempotent.) The state of the leaders' shards is written within a second of a change,
+ * and once a period while there is something to report. The reconciler's chore does that, because only it may read
+ * what the reconciler counted.
  *
  * The same process audits the counters of jobs (counts.c), a piece a tick, in steps of AUDIT_ROWS: when idle a
  * piece in [reconcile] audit, and never more than a hundredth of the time.
@@ -290,7 +290,7 @@ static uint64_t news_of_shards(dt_housekeeper *h, bool *live)
     return number;
 }
 
-static void tell_stats(dt_housekeeper *h, dt_store *store)
+static void report_stats(dt_housekeeper *h, dt_store *store)
 {
     struct dt_error err = {0};
     struct dt_loop_state state;
@@ -362,7 +362,7 @@ static int64_t reconcile_tick(void *arg, void *store)
 {
     dt_housekeeper *h = arg;
     reconcile(h, store);
-    tell_stats(h, store);
+    report_stats(h, store);
     return dt_earlier(h->reconcile_us, h->stats_us);
 }
 

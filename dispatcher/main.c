@@ -24,7 +24,7 @@
 #include "metrics_server.h"
 #include "mysql/db.h"
 
-#define SLICE_NS 100000 /* the shortest that Linux gives */
+#define SLICE_NS 100000 /* the shortest scheduler time slice that Linux accepts */
 
 struct options {
     const char *config;
@@ -191,9 +191,9 @@ static int run_dispatcher(const struct dt_config *config, const char *file)
         dt_log_set_level(level);
     if (setpriority(PRIO_PROCESS, 0, (int)config->dispatch_priority) != 0)
         DT_LOG(INFO, "main", "the scheduling priority stays as it is", DT_I("asked", config->dispatch_priority));
-    /* A batch is many short steps, each after a wake-up: a process that asks for short slices of a core's time gets the
-     * core sooner, and no more of it (Linux 6.12 and later; earlier ones take no notice). Threads inherit it. A policy
-     * that somebody else has chosen for the process stays. */
+    /* A batch is many short steps, each after a wake-up: a process that asks for short slices of a core's time gets
+     * the core sooner, and no more of it (Linux 6.12 and later; earlier ones take no notice). Threads inherit it. A
+     * policy that somebody else has chosen for the process stays. */
     attr.nice = getpriority(PRIO_PROCESS, 0);
     if (sched_getscheduler(0) == SCHED_OTHER && syscall(SYS_sched_setattr, 0, &attr, 0) != 0)
         DT_LOG(INFO, "main", "slices of processor time stay as they are");

@@ -2,9 +2,9 @@
  * look (MySQL, one transaction: jobs, and how far their schedules are) ─▶ tell the index
  *
  * If the process is killed anywhere, the next look makes jobs that were not committed, and the reconciler finds jobs
- * that are missing in the index, usually long before they are due. The API that creates or changes a schedule makes its
- * next fires. If a schedule needs a look sooner, the watcher of the process sees it (dispatch/watch.h) and wakes this
- * chore. If the watcher cannot, this chore looks within LOOK_US.
+ * that are missing in the index, usually long before they are due. The API that creates or changes a schedule makes
+ * its next fires. If a schedule needs a look sooner, the watcher of the process sees it (dispatch/watch.h) and wakes
+ * this chore. If the watcher cannot, this chore looks within LOOK_US.
  */
 #include "intake.h"
 
@@ -43,8 +43,8 @@ struct dt_schedule_maker {
 
 /* ---- a new tzdata ---- */
 
-/* If a zone's file changed, or this process sees it first, its schedules are looked at again: of two hosts with
- * different versions each does this once. */
+/* If the file of a zone changed, or this process sees the zone for the first time, its schedules become due for a
+ * look. If two hosts have different versions of tzdata, each does this once. */
 static void follow_zones(dt_schedule_maker *m)
 {
     struct dt_schedule_zones zones;

@@ -1,6 +1,6 @@
 /*
- * The way of one request on one connection, from its head to its answer. There is one exchange a connection, used again
- * for each request on it.
+ * The way of one request on one connection, from its head to its answer. There is one exchange a connection, used
+ * again for each request on it.
  *
  *   http_exchange.c  the calls of the HTTP library, and the phases of the exchange
  *   http_admit.c     the head: who is let through
@@ -36,7 +36,7 @@ struct dt_exchange {
     bool streaming;   /* the body goes to the stream */
     bool dropping;    /* the body is read and dropped */
     bool drop_handle; /* … and handle is called nevertheless (DT_FEED_DROP) */
-    bool detached;    /* it is answered past the library */
+    bool detached;    /* the answer is written to the socket directly, not by the HTTP library */
     bool chunked, expects;
     bool cross_site; /* a browser says that another site's page asks */
     bool lingers;    /* it was refused before its body was read */

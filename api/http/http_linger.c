@@ -86,7 +86,8 @@ static bool drop_input(int fd)
     return true;
 }
 
-/* Drops what has arrived before the last close, so that the kernel sends the answer to its end and no reset. */
+/* Discards unread input before the socket is closed. If input were left, the kernel would send a reset, and the client
+ * could lose the end of the answer. */
 static void end_slot(dt_linger *linger, struct slot *slot)
 {
     (void)drop_input(slot->fd);

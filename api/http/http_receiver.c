@@ -129,7 +129,7 @@ static size_t give(dt_receiver *r, char *p, size_t room)
     return n;
 }
 
-/* Looks at what is held and not passed yet. */
+/* Checks the buffered bytes that were not checked yet, and marks those that the library may read. */
 static void judge_held(dt_receiver *r)
 {
     r->ready += dt_frames_pass(&r->frames, (struct dt_str){r->held.p + r->ready, r->held.n - r->ready});

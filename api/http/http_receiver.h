@@ -7,8 +7,8 @@
  * The library has no place for this, so http_receiver.c defines recv(2) for the whole program. A socket without a
  * receiver is received from as ever. Who only looks (MSG_PEEK) sees the socket itself.
  *
- * new, free: on the connection's HTTP thread, while its socket is open. late, head_since_us, heard: any thread, as long
- * as it is known that the receiver is there.
+ * new, free: on the connection's HTTP thread, while its socket is open. late, head_since_us, heard: any thread, as
+ * long as it is known that the receiver is there.
  */
 #ifndef DT_API_HTTP_RECEIVER_H
 #define DT_API_HTTP_RECEIVER_H
@@ -21,13 +21,13 @@
 typedef struct dt_receiver dt_receiver;
 
 /*
- * The connection is at its end: what came was no request, or (DT_PROBLEM_TIMEOUT) its head did not come in time. On the
- * HTTP thread, inside the library's call: the answers to all requests before are sent. The library then learns that
- * the client has sent all it will.
+ * The connection is at its end: what came was no request, or (DT_PROBLEM_TIMEOUT) its head did not come in time. On
+ * the HTTP thread, inside the library's call: the answers to all requests before are sent. The library then learns
+ * that the client has sent all it will.
  */
 typedef void dt_receiver_refuse(void *arg, enum dt_problem_type type, const char *detail);
 
-/* NULL: no memory, or there are more descriptors than receivers. */
+/* Returns NULL if memory is out, or if fd is too large for the table of receivers. */
 dt_receiver *dt_receiver_new(int fd, const dt_clock *clock, dt_receiver_refuse *refuse, void *arg);
 /* Accepts NULL. */
 void dt_receiver_free(dt_receiver *receiver);

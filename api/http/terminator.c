@@ -1,6 +1,6 @@
 /*
- * Owns the threads of the TLS terminator and which connection's turn it is: see terminator.h. Refuses to know how bytes
- * are moved (tls_stream.h), and what they say.
+ * Owns the threads of the TLS terminator and which connection's turn it is: see terminator.h. Refuses to know how
+ * bytes are moved (tls_stream.h), and what they say.
  *
  * A thread serves connections that are open before those that still greet, and of these a few at a time: a handshake
  * costs as much as a hundred requests, and a flood of them must not hold up who is served already.
@@ -9,8 +9,8 @@
  * The server has no place for it any more, so a few of them are kept here, each for its time.
  *
  * Invariants: a stream is in `all` from its first turn to its end, in `open` or `greeting` when it may have something
- * to do, and in `late` when `late` says so. Streams end between two looks at events only. Everything but the newcomers,
- * `closing` and `until_us` belongs to the thread.
+ * to do, and in `late` when `late` says so. Streams end between two looks at events only. Everything but the
+ * newcomers, `closing` and `until_us` belongs to the thread.
  */
 #include "terminator.h"
 
@@ -36,8 +36,8 @@
 #define MOVES_MAX     16          /* of one connection, before it is the turn of others */
 #define GREETINGS_MAX 4           /* between two looks at those that are open */
 #define SERVER_BUFFER (64 * 1024) /* bytes that the server may have written and this has not read */
-#define LATE_MAX      128         /* of one thread; beyond it who is late for longest ends */
-#define LATE_MS       250         /* between two looks at them */
+#define LATE_MAX      128         /* connections past their deadline, of one thread; beyond it the oldest is closed */
+#define LATE_MS       250         /* between two looks at these */
 #define PARTING_US    INT64_C(2000000)
 #define STOPPING_US   INT64_C(2000000)
 #define SERVERS       UINT64_C(1) /* an event's name is its stream's address, with this bit for the server's socket */
@@ -121,8 +121,8 @@ static void count_failure(const dt_terminator *t, const struct dt_tls_stream *s)
         tell_failure(s);
 }
 
-/* The socket of who does not speak TLS goes to whoever tells it so. */
-static void hand_on(const struct pump *pump, struct dt_tls_stream *s)
+/* Passes the socket of a client that does not speak TLS to the function that answers it. */
+static void refuse_plain_client(const struct pump *pump, struct dt_tls_stream *s)
 {
     const dt_terminator *t = pump->terminator;
     if (!t->refuse)
@@ -143,7 +143,7 @@ static void end_stream(struct pump *pump, struct dt_tls_stream *s)
     if (s->failure != DT_TLS_NO_FAILURE)
         count_failure(t, s);
     if (s->failure == DT_TLS_NOT_TLS)
-        hand_on(pump, s);
+        refuse_plain_client(pump, s);
     dt_tls_stream_clear(s);
     free(s);
     count_connection(t, -1);

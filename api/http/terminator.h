@@ -7,8 +7,9 @@
  *   client <== TLS ==> [ session, at most 16 KiB held each way ] <-- pair of sockets --> acceptor, HTTP server
  *
  * The server's end behaves as the client's socket would: it ends, half or whole, when the client's does, and the other
- * way round; who does not read stops who writes. So every deadline and bound of the server holds for TLS, the handshake
- * included: while that lasts, the connection waits for its first head with the acceptor, in its time and its share.
+ * way round; who does not read stops who writes. So every deadline and bound of the server holds for TLS, the
+ * handshake included: while that lasts, the connection waits for its first head with the acceptor, in its time and its
+ * share.
  *
  * dt_terminator_secure: one thread. dt_terminator_stop: the owner's, when the server has closed its ends.
  */
@@ -32,8 +33,8 @@ DT_MUST_CHECK dt_status dt_terminator_start(const struct dt_config *config, cons
                                             dt_terminator **out, struct dt_error *err);
 /* Who is told of clients that do not speak TLS. Before the first connection. */
 void dt_terminator_refuse_by(dt_terminator *terminator, dt_terminator_refuse *refuse, void *arg);
-/* Takes the socket of a client over. Returns the server's end of the pair, non-blocking; -1: memory or descriptors are
- * out, and the socket is closed. */
+/* Takes ownership of a client's socket. Returns the server's end of a new non-blocking socket pair; -1 if memory or
+ * descriptors run out: the socket is closed. */
 int dt_terminator_secure(dt_terminator *terminator, int fd, const struct sockaddr *address);
 /* Gives what is written its time to go out, ends the threads and frees. Accepts NULL. */
 void dt_terminator_stop(dt_terminator *terminator);

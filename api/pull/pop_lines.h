@@ -58,7 +58,8 @@ struct dt_pop_lines {
     size_t n;                      /* of waiters */
 };
 
-/* Creates a pop that is in no line, with room for its places. NULL: memory is out. Freed with free. */
+/* Creates a pop that waits in no line yet, with room for a place in the line of each of its topics. NULL: out of
+ * memory. Freed with free. */
 struct dt_pop_waiter *dt_pop_waiter_new(const struct dt_pop_wish *wish);
 /* Returns true if pops already wait for each of these topics. */
 bool dt_pop_lines_await(const struct dt_pop_lines *lines, const struct dt_pop_wish *wish);

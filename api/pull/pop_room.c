@@ -298,7 +298,7 @@ struct served {
     size_t n, max;                              /* pops, and jobs that they want */
     int64_t ttrs_ms[TTRS_AT_ONCE];
     size_t n_ttrs;
-    bool by_command; /* one of them is a command */
+    bool by_command; /* at least one of these pops came as a command */
 };
 
 /* Returns true if the claim may have this ttr. Each ttr costs a statement, so there are only a few. */

@@ -23,8 +23,8 @@
 #include "quotas.h"
 #include "store/store.h"
 
-/* Sets of bits: the scopes of a token, and those that a route needs (routes.c). A caller may use the route if its token
- * has all bits of the route. */
+/* Sets of bits: the scopes of a token, and those that a route needs (routes.c). A caller may use the route if its
+ * token has all bits of the route. */
 enum dt_scope {
     DT_SCOPE_NONE = 0, /* no token needed */
     DT_SCOPE_WRITE = 1,
@@ -35,7 +35,7 @@ enum dt_scope {
     DT_SCOPE_ALL_TOPICS = 16,
     /* A token has it if it has one of the two, for a route whose handler checks further. */
     DT_SCOPE_WRITE_OR_REPORT = 32,
-    /* A token has it if it has any of the four. */
+    /* A token has this scope if it has at least one of WRITE, REPORT, READ and ADMIN. */
     DT_SCOPE_ANY = 64,
     DT_SCOPE_ADMIN_ALL = DT_SCOPE_ADMIN | DT_SCOPE_ALL_TOPICS
 };
@@ -64,9 +64,9 @@ void dt_auth_free(dt_auth *auth);
 /* Replaces the list; copies its texts. rule: applies if the list is empty. NOMEM: the list stays as it is. */
 DT_MUST_CHECK dt_status dt_auth_set(dt_auth *auth, const struct dt_token *tokens, size_t n, enum dt_token_rule rule);
 /*
- * Reads the list from MySQL and replaces the copy; stores in MySQL that there were tokens. UNAVAILABLE, NOMEM: the list
- * stays as it is. Other statuses: the server answers, but not with the list; after three in a row the list is unknown.
- * One thread at a time.
+ * Reads the list from MySQL and replaces the copy; stores in MySQL that there were tokens. UNAVAILABLE, NOMEM: the
+ * list stays as it is. Other statuses: the server answers, but not with the list; after three in a row the list is
+ * unknown. One thread at a time.
  */
 DT_MUST_CHECK dt_status dt_auth_load(dt_auth *auth, dt_store *store, struct dt_error *err);
 /* Returns true if the list is known. Any thread. */

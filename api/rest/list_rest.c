@@ -165,7 +165,7 @@ static void read_ranges(const struct dt_request *req, struct dt_list_filter *fil
                             "needs a range of at most one day, such as failed_from and failed_to");
 }
 
-/* Returns a range as one field of a list's name. */
+/* Formats a time range as one field of the text that identifies a list for its cursor. */
 static struct dt_str range_of(struct dt_arena *arena, struct dt_list_times times)
 {
     return times.given ? dt_arena_printf(arena, "%lld %lld", (long long)times.from_ms, (long long)times.to_ms)

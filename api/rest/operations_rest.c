@@ -244,7 +244,7 @@ static void check_time(const struct dt_json_reader *r)
                       : ask->delays ? "/delay"
                                     : "/shift",
                       "give exactly one of run_at, delay and shift");
-    /* The last job of a spread may not be later than a request for this job alone could set it. */
+    /* The last job of a spread must be due within limits.max_delay, as if it were rescheduled by its own request. */
     int64_t begins_ms = ask->delays ? ask->at_ms : dt_later(ask->at_ms, context->now_ms) - context->now_ms;
     if (ask->shifts && ask->spread_ms)
         dt_faults_add(r->faults, "/spread", "does not go with shift");

@@ -187,7 +187,7 @@ static void put_server(struct dt_strbuf *out, const char *name, const char *stat
     dt_json_end_object(out);
 }
 
-/* Adds the state of the servers with their own texts, and the end of this API's certificate; null if it has none. */
+/* Adds the health of the servers with their error texts, and when this API's certificate expires: null without one. */
 static void put_health(struct dt_api *api, struct dt_strbuf *out)
 {
     struct dt_health_state state;

@@ -401,7 +401,7 @@ static void put_part(struct dt_strbuf *out, const char *part, bool there, const 
     dt_json_end_object(out);
 }
 
-static void put_parts(struct dt_strbuf *out, const struct dt_api *api, const struct overview_view *view)
+static void put_part_states(struct dt_strbuf *out, const struct dt_api *api, const struct overview_view *view)
 {
     const struct dt_health_state *health = &view->health;
     const struct dt_dispatchers *dispatchers = &view->shards->dispatchers;
@@ -487,7 +487,7 @@ static void add_overview(const dt_overview *o, const struct overview_view *view,
         dt_json_end_object(out);
     }
     put_topics(out, view);
-    put_parts(out, o->api, view);
+    put_part_states(out, o->api, view);
     put_processes(out, view);
     dt_json_begin_array(out, "shards");
     for (size_t i = 0; i < view->shards->n; i++)

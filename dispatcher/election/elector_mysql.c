@@ -6,7 +6,8 @@
  *   at once               when a shard was released or can be taken, or a member can be ended
  *   below its share       looks after 10 ms, 20 ms, … up to 0.3 timeouts, while other members must give shards back
  *
- * One order is under way at a time. The view that ends each answer says what is ours; an order alone changes no belief.
+ * One order is under way at a time. The view that ends each answer says what is ours; an order alone changes no
+ * belief.
  *
  *   NONE ──the view names us──▶ LED ──above share──▶ RELEASING ──released──▶ DROPPING ──not named by the view──▶ NONE
  *                                │                      └──lease over: lost──────▲
@@ -172,7 +173,7 @@ static void update_holds(struct mysql_elector *e)
     }
 }
 
-/* Calls events.lost for all shards that are led. A shard that was being given back still is. */
+/* Calls events.lost for every shard that this process leads. A release that has begun continues. */
 static void lose_all_holds(struct mysql_elector *e, const char *why)
 {
     const unsigned n = atomic_load(&e->base.n_leads);

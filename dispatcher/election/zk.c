@@ -125,7 +125,7 @@ static void on_data(int rc, const char *value, int n, const struct Stat *stat, c
     post_reply(reply->zk, reply, rc);
 }
 
-/* A list that memory does not suffice for is as good as none: it is asked for again. */
+/* If memory runs out while the list is copied, the reply fails and the caller requests the list again. */
 static void on_strings(int rc, const struct String_vector *strings, const void *data)
 {
     struct dt_zk_reply *reply = reply_of(data);

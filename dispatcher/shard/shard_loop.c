@@ -43,7 +43,7 @@
 #define BUSY_US         INT64_C(4000)    /* another leader claims jobs of a topic with limits: about a transaction */
 #define IDLE_EARLY_MS   1500             /* an idle shard takes over so long before something is due */
 #define FULL_US         INT64_C(6000000) /* callbacks without a place are reported for this time */
-#define SLOW_US         INT64_C(1500000) /* a request without an answer for so long is what a shard waits for */
+#define SLOW_US         INT64_C(1500000) /* the shard reports a request that has no answer for this time */
 #define SENDING_US      INT64_C(100000)  /* if a commit takes longer, the loop works on without it */
 #define FROZEN_US       INT64_C(100000)  /* the pause after jobs were left because the list is frozen */
 #define STALE_MAP_US    INT64_C(10000)   /* the new map is being read */
@@ -102,8 +102,8 @@ static int64_t next_step_us(dt_shard_loop *l, const struct dt_leader_txn *txn, i
 {
     const int64_t now_us = dt_shard_mono_us(l);
     const bool told = l->env->hears(l->env->arg) && (!l->index || dt_shard_believes_index(l));
-    /* The longest sleep is shorter where MySQL is read beside an index, because nothing reports that an earlier job has
-     * come, and where nothing is heard. */
+    /* The longest sleep is shorter where MySQL is read beside an index, because nothing reports that an earlier job
+     * has come, and where nothing is heard. */
     int64_t at_us = now_us + (l->index ? CHECK_US : TOLD_US);
     if (!told)
         at_us = now_us + dt_earlier(CHECK_US, dt_later(l->env->share(l->env->arg) * POLL_SHARE_US, POLL_US));
@@ -138,8 +138,8 @@ static int64_t next_step_us(dt_shard_loop *l, const struct dt_leader_txn *txn, i
 }
 
 /*
- * Pacing: after a batch that took all due jobs, the shard pauses while the process's other shards work. The pause is so
- * long that about one batch is under way in a process, and ends at the next beat at the latest. Otherwise a steady
+ * Pacing: after a batch that took all due jobs, the shard pauses while the process's other shards work. The pause is
+ * so long that about one batch is under way in a process, and ends at the next beat at the latest. Otherwise a steady
  * stream would be cut into the smallest transactions that the delivery can follow, all at once, which would take the
  * whole machine. This way there are fewer transactions, and each ends sooner. A batch that was delayed itself is
  * followed at once by the next.

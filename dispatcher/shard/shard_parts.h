@@ -197,8 +197,8 @@ struct dt_shard_trust {
     bool says_whole;            /* and it says that the set is whole */
     int64_t mark_count;         /* its count */
     int64_t marked_us;          /* mono: when the index was last seen to take it */
-    bool mark_unanswered;       /* the last marking failed: a marker with the next count may be there … */
-    bool unanswered_says_whole; /* … which says that the set is whole */
+    bool mark_unanswered;       /* the last marking failed, so a marker with the next count may exist */
+    bool unanswered_says_whole; /* if it exists, it says that the set is whole */
     _Atomic bool whole;         /* the set is whole. Any thread sets, the loop clears, both with state_lock */
     _Atomic bool compared;      /* it was compared with MySQL since the last doubt. Any thread, with state_lock */
     struct dt_outage_part outage;
@@ -309,7 +309,7 @@ struct dt_fair_queues {
     struct dt_hint *hints; /* the next jobs; room for a batch */
     size_t n_hints;
     struct dt_held_queue *v;
-    struct dt_turn *open; /* room for one of each of v */
+    struct dt_turn *open; /* scratch: turns of the queues in v that may send; room for `cap` */
     size_t n, cap;
     struct dt_turns turns;         /* in giving back */
     size_t others;                 /* hints of the last due scan whose queues have no held set */
@@ -423,7 +423,8 @@ static inline bool dt_shard_has_remainder(const dt_shard_loop *l)
 
 /* Waits as long as the shard is to be left alone, because processes died of it. */
 void dt_shard_wait_after_deaths(dt_shard_loop *l);
-/* Writes a new epoch and token. OK: the row is ours, and flight is its list; whether that was sent is not known yet. */
+/* Writes a new epoch and token. OK: the row is ours, and flight is its list; whether that was sent is not known
+ * yet. */
 DT_MUST_CHECK dt_status dt_shard_begin_epoch(dt_shard_loop *l, struct dt_error *err);
 /* Handles what the sender has finished: settles what the ledger has, or notes what was sent. Opens it if it is wanted.
  * Never waits for the delivery's server, whose failures return OK. Any other status ends the leadership. */
@@ -502,8 +503,8 @@ void dt_shard_give_back(dt_shard_loop *l);
 
 /* ---- shard_queues.c ---- */
 
-/* Fills fair.queues and fair.of: the queue of each of due.entries[0..n), from MySQL. by_host: jobs of a topic that name
- * a host without places for them have a queue of their own. */
+/* Fills fair.queues and fair.of: the queue of each of due.entries[0..n), from MySQL. by_host: jobs of a topic that
+ * name a host without places for them have a queue of their own. */
 DT_MUST_CHECK dt_status dt_shard_sort_queues(dt_shard_loop *l, size_t n, bool by_host, struct dt_error *err);
 void dt_shard_hint_none(dt_shard_loop *l);
 /* Hints at jobs whose attempts may be lost, in place of all others, if there are any. */
@@ -542,8 +543,8 @@ bool dt_shard_assume_marked(dt_shard_loop *l);
 /* The next due scan writes our marker again, which shows whether the index takes changes. */
 void dt_shard_mark_soon(dt_shard_loop *l);
 /*
- * Puts this leadership's marker into the set when it is missing or old, and when the set is whole by now and its marker
- * does not say so. there: our last marker was seen in it. A failure is the index's.
+ * Puts this leadership's marker into the set when it is missing or old, and when the set is whole by now and its
+ * marker does not say so. there: our last marker was seen in it. A failure is the index's.
  */
 DT_MUST_CHECK dt_status dt_shard_keep_marked(dt_shard_loop *l, bool there, struct dt_error *err);
 /* Notes how the index answered a due scan; one that was out of reach is in doubt when it is back. */
@@ -576,13 +577,13 @@ bool dt_shard_has_closed(const dt_shard_loop *l);
 int64_t dt_shard_walk_end_ms(const dt_shard_loop *l);
 /* … and has reached this position; 0, 0: the end, and it begins again after a reconcile.period. */
 void dt_shard_walk_to(dt_shard_loop *l, int64_t ms, int64_t id);
-/* Begins a due scan of MySQL. Without an index a sweep begins at the longest overdue, or, where all of that may not go,
- * where the last one ended. */
+/* Begins a due scan of MySQL. Without an index a sweep begins at the longest overdue, or, where all of that may not
+ * go, where the last one ended. */
 void dt_shard_begin_scan(dt_shard_loop *l);
 /* The scan has reached a job that is not due at now_ms. */
 void dt_shard_end_sweep(dt_shard_loop *l, int64_t now_ms);
-/* Notes what a leader transaction left. If jobs did not fit into the batch, the next due scan reads them again, because
- * later jobs of their topics would overtake them otherwise. */
+/* Notes what a leader transaction left. If jobs did not fit into the batch, the next due scan reads them again,
+ * because later jobs of their topics would overtake them otherwise. */
 void dt_shard_note_left(dt_shard_loop *l, const struct dt_leader_txn *txn);
 /* Goes back after callbacks gave their places back, which happens all the time: a reader ahead that is under way first
  * reads to its end. */

@@ -257,8 +257,8 @@ static void share_batch(dt_shard_loop *l, bool held_sets)
     dt_fair_share(fair->parts, fair->n_queues, (size_t)l->env->config->dispatch_batch_jobs);
 }
 
-/* left: entries that did not get a place, queue by queue; those of queue i end where fair->parts[i].waiting says. True:
- * all of them are parked. */
+/* left: entries that did not get a place, queue by queue; those of queue i end where fair->parts[i].waiting says.
+ * True: all of them are parked. */
 static bool park_surplus(dt_shard_loop *l, const struct dt_entry *left, size_t stay)
 {
     struct dt_fair_queues *fair = &l->fair;
@@ -389,8 +389,8 @@ dt_status dt_shard_hint_rows(dt_shard_loop *l, size_t n_head, size_t n, struct d
     if (status != DT_OK)
         return status;
     dt_assert_cmp(n_head, <=, n);
-    /* A queue of which something was passed by gets a part for what stands at the cursor alone: a part for what must
-     * not be taken would be lost. */
+    /* If jobs of a queue were skipped, only its jobs at the cursor count when the batch is shared out: later jobs must
+     * not be taken in this round, so a part for them would be wasted. */
     for (size_t i = 0; i < fair->n_queues; i++) {
         struct dt_due_queue *queue = &fair->queues[i];
         queue->skipped = dt_shard_was_skipped(l, queue->hash);

@@ -3,8 +3,8 @@
  * and compares it with the fence. If they differ, another leadership has the shard, or MySQL went back to an earlier
  * state, and nothing is written.
  *
- * dt_store_takeover makes a fence; the leader's thread owns it. Every call that changes the row updates the fence after
- * the commit. After any status but OK it is not known which of both the row has, and the leadership ends.
+ * dt_store_takeover makes a fence; the leader's thread owns it. Every call that changes the row updates the fence
+ * after the commit. After any status but OK it is not known which of both the row has, and the leadership ends.
  */
 #ifndef DT_DISPATCH_FENCE_H
 #define DT_DISPATCH_FENCE_H
@@ -49,9 +49,10 @@ struct dt_fence_row {
 };
 
 /*
- * Opens a transaction, locks the shard's row and compares it with the fence. Whatever it returns, the caller ends with
- * dt_store_commit. *row is also set after DEPOSED (another leadership's, or MySQL went back to an earlier state) and
- * HALTED. NOT_FOUND: no such shard. Usually one round trip; if the connection broke while idle, it is replaced.
+ * Opens a transaction, locks the shard's row and compares it with the fence. The caller must always call
+ * dt_store_commit afterwards, also on failure. *row is also set after HALTED, and after DEPOSED (the row belongs to
+ * another leadership, or MySQL was restored to an earlier state). NOT_FOUND: no such shard. Usually one round trip; a
+ * connection that broke while idle is replaced.
  */
 DT_MUST_CHECK dt_status dt_fence_begin(dt_store *store, const struct dt_fence *fence, dt_db **db,
                                        struct dt_fence_row *row, struct dt_error *err);

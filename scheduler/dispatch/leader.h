@@ -3,8 +3,8 @@
  * attempts whose deadline has passed, and claims what is due. It takes a handful of statements whatever the number of
  * jobs.
  *
- * The caller fills in the parts under "in", calls dt_leader_txn_commit, and reads the parts under "out" if that was OK.
- * All of it runs in the leader's thread. Inputs are borrowed for the call; outputs are in the arena.
+ * The caller fills in the parts under "in", calls dt_leader_txn_commit, and reads the parts under "out" if that was
+ * OK. All of it runs in the leader's thread. Inputs are borrowed for the call; outputs are in the arena.
  */
 #ifndef DT_DISPATCH_LEADER_H
 #define DT_DISPATCH_LEADER_H
@@ -112,8 +112,8 @@ enum dt_hand_place {
 struct dt_leader_gate {
     enum dt_writable (*writable)(void *arg, struct dt_str kafka_topic, int64_t owner, int64_t bytes);
     void *arg;
-    /* Takes a place in the hands of this process. *owner: the number of the process, the same throughout a transaction.
-     * NULL: there is never a place. */
+    /* Takes a place in the hands of this process. *owner: the number of the process, the same throughout a
+     * transaction. NULL: there is never a place. */
     enum dt_hand_place (*take)(void *hands, const struct dt_hand_wanted *wanted, int64_t *owner);
     void *hands;
     /* The most jobs of a topic with limits that may be claimed, if it has room for them; NULL: any number. */
@@ -122,9 +122,10 @@ struct dt_leader_gate {
 };
 
 /*
- * Called with the jobs that are about to be claimed, in order, and the fence as it will be. Rows are locked and nothing
- * is committed yet: if the transaction does not end with OK, the listener undoes what it prepared. It must not wait. It
- * is called before the claim is written, or after it if large messages had to be read first. claiming may be NULL.
+ * Called with the jobs that are about to be claimed, in order, and the fence as it will be. Rows are locked and
+ * nothing is committed yet: if the transaction does not end with OK, the listener undoes what it prepared. It must not
+ * wait. It is called before the claim is written, or after it if large messages had to be read first. claiming may be
+ * NULL.
  */
 struct dt_leader_listener {
     void (*claiming)(void *arg, const struct dt_fence *next, const struct dt_outgoing *batch,
@@ -136,9 +137,8 @@ struct dt_leader_listener {
 
 /* The list that was sent. */
 struct dt_leader_settled {
-    size_t n; /* entries that left the list at its head */
-    size_t
-        remainder; /* entries that are still in flight; the first fence->send_n are sent next, and no hint was read */
+    size_t n;         /* entries that left the list at its head */
+    size_t remainder; /* entries still in flight; if any, the first fence->send_n are sent next, without a claim */
     struct dt_seen_list moved; /* settled attempts whose deadline became later */
 };
 

@@ -54,7 +54,7 @@ struct dt_shard_stats {
     const char *waiting;   /* what the leader waits for, or NULL */
     const char *callbacks; /* why due callbacks wait; NULL: none wait */
     const char *detail;    /* NULL: none; cut to 500 characters */
-    int64_t generation;    /* of the map that the leader's set is filled for; 0 = not yet */
+    int64_t generation;    /* of the shard map for which the leader's index is filled; 0 = not filled yet */
     int64_t drains;        /* jobs a second, measured while more were due; 0 = not measured: the last report stays */
     int64_t held;          /* due jobs of paused topics, which are not overdue */
     int64_t overdue, oldest_due_at_ms, drift_missing, drift_extra,

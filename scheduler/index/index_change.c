@@ -392,8 +392,8 @@ dt_status dt_index_held_scores(dt_index *index, unsigned shard, struct dt_str to
  * ---- filling sets that were lost ----
  *
  * A packed page is made here in Redis's own serialized form and restored as it is (lua/fill.lua), which costs a
- * fraction of adding its entries. If there are too few entries for a page, or too many within one millisecond, they are
- * added one by one.
+ * fraction of adding its entries. If there are too few entries for a page, or too many within one millisecond, they
+ * are added one by one.
  */
 
 /* Adds a command with the first *done items as packed pages. If nothing can be packed at the head of items, returns
@@ -446,8 +446,8 @@ static void on_filled(void *arg, size_t i, const dt_reply *reply)
         *(bool *)arg = true;
 }
 
-static dt_status send_fill(dt_index *index, const struct dt_shard_map *map, const struct dt_entry *entries, size_t n,
-                           struct dt_error *err)
+static dt_status send_absent_entries(dt_index *index, const struct dt_shard_map *map, const struct dt_entry *entries,
+                                     size_t n, struct dt_error *err)
 {
     load_batch(index, map, entries, n, INT64_MAX);
     index->batch->how = ADD_ABSENT;
@@ -472,10 +472,10 @@ dt_status dt_index_begin_fill(dt_index *index, const struct dt_shard_map *map, c
 {
     dt_status first = DT_OK;
     for (; n > BATCH_MAX; entries += BATCH_MAX, n -= BATCH_MAX) {
-        dt_keep_first(&first, send_fill(index, map, entries, BATCH_MAX, first == DT_OK ? err : NULL));
+        dt_keep_first(&first, send_absent_entries(index, map, entries, BATCH_MAX, first == DT_OK ? err : NULL));
         dt_keep_first(&first, dt_index_end_fill(index, first == DT_OK ? err : NULL));
     }
-    dt_keep_first(&first, send_fill(index, map, entries, n, first == DT_OK ? err : NULL));
+    dt_keep_first(&first, send_absent_entries(index, map, entries, n, first == DT_OK ? err : NULL));
     return first;
 }
 

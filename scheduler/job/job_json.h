@@ -44,7 +44,8 @@ struct dt_job_path {
  * limit. NOMEM.
  *
  * The digest is xxh3-128 over the request: topic, key, run_at as an instant or delay as a duration, retry as delays,
- * headers in the order of their names, payload by its bytes (absent = null). An absent member differs from every value.
+ * headers in the order of their names, payload by its bytes (absent = null). An absent member differs from every
+ * value.
  */
 DT_MUST_CHECK dt_status dt_job_decode(const dt_json *json, const struct dt_job_rules *rules,
                                       const struct dt_job_path *path, int64_t now_ms, struct dt_faults *faults,
@@ -123,7 +124,7 @@ struct dt_job_fields {
     int64_t delay_ms;
     struct dt_header_pair *pairs; /* of the headers */
     size_t n_pairs;
-    struct dt_new_job job; /* payload: either kind; run_at as given */
+    struct dt_new_job job; /* payload: text or binary; run_at as the client gave it */
 };
 
 /* Computes the digest of the request (see dt_job_decode) into fields->job. Sorts the pairs by name. */

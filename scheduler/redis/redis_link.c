@@ -4,8 +4,8 @@
  *
  * A connection may end while it is idle (the server's `timeout`, CLIENT KILL, a restart). That is no outage:
  * dt_link_ready checks for it before a round trip, and if it happens between that check and the first reply, the round
- * trip is sent again. Neither waits for the back-off, which is for servers that cannot be reached. If a server does not
- * reply in time, it is not asked again within the round trip.
+ * trip is sent again. Neither waits for the back-off, which is for servers that cannot be reached. If a server does
+ * not reply in time, it is not asked again within the round trip.
  */
 #include "redis_link.h"
 
@@ -41,7 +41,7 @@ struct dt_link {
     bool failing;
     struct dt_strbuf out;
     size_t pending;
-    size_t args_owed; /* of the last command in `out` */
+    size_t args_owed; /* arguments that the caller must still add to the last command in `out` */
     struct dt_backoff backoff;
     struct dt_outage_part outage;
     int64_t retry_at_us;

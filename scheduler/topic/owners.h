@@ -55,7 +55,7 @@ struct dt_new_owners {
     struct dt_owners owners;
     bool read, forbidden;
 };
-/* Finds the owner of a topic that is made; 0 if the account may not read the tokens. */
+/* Finds the owner of a topic that this transaction creates; 0 if the account may not read the tokens. */
 DT_MUST_CHECK dt_status dt_topic_owner_of_new(struct dt_db *db, struct dt_new_owners *new, struct dt_str topic,
                                               int64_t *owner, struct dt_error *err);
 

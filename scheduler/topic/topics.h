@@ -101,8 +101,8 @@ struct dt_topic_filter {
 struct dt_topic_list {
     struct dt_topic *v; /* in the arena */
     size_t n;
-    bool more;          /* there may be more, above … */
-    struct dt_str last; /* … this name, in the arena */
+    bool more;          /* there may be more */
+    struct dt_str last; /* if `more`: the next page begins after this name; in the arena */
 };
 /* Lists topics in byte order. Reads a bounded number of prefixes, and nothing outside of them. The list is empty
  * unless OK. */

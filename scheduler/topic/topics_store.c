@@ -184,7 +184,7 @@ dt_status dt_store_topic_counts(dt_store *store, struct dt_str name, struct dt_t
         status = dt_db_query(db, dt_sql_select_topic_counts, DT_PARAMS(DT_P_STR(name), DT_P_STR(name)), err);
     if (status != DT_OK)
         return status;
-    while (dt_db_next(db)) { /* a row has the number of one state or, without a state, those of all states */
+    while (dt_db_next(db)) { /* if a row has a state, it has the count of that state; otherwise those of all states */
         int64_t state = dt_db_i64(db, 0) - 1;
         if (state >= 0 && state < DT_JOB_STATES)
             out->by_state[state] += dt_db_i64(db, 1);

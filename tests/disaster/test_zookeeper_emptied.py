@@ -30,7 +30,7 @@ def lost(stack):
     shutil.rmtree(stack.home / "zookeeper")
 
 
-def test_an_emptied_zookeeper_and_then_another_one_cost_no_job_and_send_none_twice(stack, seed, person, another):
+def test_no_job_is_lost_or_sent_twice_when_zookeeper_is_emptied_and_then_replaced(stack, seed, person, another):
     operator = person(ZOOKEEPER=another)
     with under_load(stack, seed, finish_seconds=60) as run:
         lost(stack)

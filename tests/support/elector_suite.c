@@ -566,7 +566,7 @@ static bool has_place(const struct player *p)
     return dt_elector_rank(p->elector, &rank, &members);
 }
 
-ELECTOR_TEST(a_place_is_not_known_before_the_server_was_seen_and_kept_while_it_is_away)
+ELECTOR_TEST(the_rank_is_unknown_until_the_server_answers_and_is_kept_during_an_outage)
 {
     unsigned rank = 9, members = 9;
     impatient();

@@ -1,6 +1,6 @@
 /*
- * Places of one kind are shared in two steps: among owners by dt_shares, and what an owner may have among its topics by
- * `may_take`. The process and each host are such a kind (struct shared).
+ * Places of one kind are shared in two steps: among owners by dt_shares, and what an owner may have among its topics
+ * by `may_take`. The process and each host are such a kind (struct shared).
  */
 #include "http_places.h"
 
@@ -75,7 +75,8 @@ static bool may_take(const struct dt_place_topic *topic, int64_t now_us)
     return topic->held < owner->limit - owner->used || (topic->earned > 0 && !another_waits(topic, now_us));
 }
 
-/* How many it may take, one after the other: each leaves one free place less, and the topic holds one more. */
+/* Returns how many places the topic may take, one after another: after each, its owner has one free place less and the
+ * topic holds one more. */
 static unsigned room_of(const struct dt_place_topic *topic, int64_t now_us)
 {
     const struct dt_place_owner *owner = topic->owner;

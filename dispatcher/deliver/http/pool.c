@@ -32,7 +32,8 @@ static int64_t renew_every_us(const dt_hands *hands)
 
 /* ---- the number ---- */
 
-/* First the end of writing: a request that is let through under the new end must not be cut at the old one. */
+/* Extends the write deadline before the lease: a request that starts under the new lease must not be cut off at the
+ * old deadline. */
 static void extend_lease(dt_hands *hands, int64_t sent_us)
 {
     dt_http_client_write_until(hands->client, sent_us + hands->lease.length_us);

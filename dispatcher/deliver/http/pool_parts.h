@@ -53,7 +53,7 @@ struct dt_hands {
     _Atomic int64_t owner; /* our number; 0 = none */
 
     pthread_mutex_t lock;   /* of all below, up to `leaving` */
-    pthread_cond_t emptied; /* nothing is in hands */
+    pthread_cond_t emptied; /* signalled if no callback is in progress */
     dt_places *places;
     struct dt_callback *all;
     unsigned n_all;

@@ -150,7 +150,7 @@ static void add_finding(void *arg, enum dt_finding_kind finding, const char *sub
 
 /* ---- looking ---- */
 
-/* A topic whose finding has no room here is not looked up again for it. */
+/* Returns true if the topic has a fault and the list of findings has room: only then is the topic looked up again. */
 static bool hear_topic(void *arg, const struct dt_kafka_asked_topic *topic)
 {
     dt_examiner *e = arg;

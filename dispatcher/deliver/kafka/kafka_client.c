@@ -103,7 +103,7 @@ void dt_kafka_token_background(rd_kafka_t *rk)
 
 /* ---- checks ---- */
 
-/* INVALID: it is no token, or other settings make tokens as well. */
+/* INVALID: the file holds no valid token, or another setting is a source of tokens, too. */
 static dt_status check_token(struct dt_properties *list, struct dt_error *err)
 {
     struct dt_strbuf jwt = {0};

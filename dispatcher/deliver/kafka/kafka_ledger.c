@@ -122,11 +122,11 @@ dt_status dt_ledger_read(const struct dt_kafka_env *env, unsigned shard, struct 
 }
 
 /*
- * ---- deleting old records of a ledger partition: one request, whose handle ends with the answer ----
+ * ---- deleting old records of a ledger partition: one request; its handle is destroyed when the answer arrives ----
  *
- * Invariants: no thread of ours waits here, except the one that destroys the handle, which waits for the answer. The
- * caller looks now and then, or forgets the request. One request at a time a process: all shards become due on the same
- * day, and there are few threads that destroy handles.
+ * Invariants: only the thread that destroys the handle waits for the answer. The caller polls for the result, or
+ * abandons the request. A process has at most one such request at a time, because all shards become due on the same
+ * day and few threads destroy handles.
  */
 
 static atomic_flag under_way = ATOMIC_FLAG_INIT;

@@ -25,9 +25,10 @@ void dt_ledger_format_barrier(struct dt_strbuf *out, const char *uuid, const str
 /* Fed with the records in order; see dt_ledger_view_record. */
 struct dt_ledger_view {
     const char *uuid;
-    const struct dt_fence *fence;       /* of this takeover */
-    const struct dt_inflight *inflight; /* as the row says; its first fence->send_n were to be sent */
-    int64_t settled_below;              /* records before this offset were judged earlier */
+    const struct dt_fence *fence; /* of this takeover */
+    const struct dt_inflight
+        *inflight;         /* of the shard's row; the leader before was about to send the first fence->send_n */
+    int64_t settled_below; /* records before this offset were judged earlier */
     dt_json *json;
     struct dt_inflight scratch;
     size_t batches;      /* 0 or 1: the batch in flight was committed; more is a problem */

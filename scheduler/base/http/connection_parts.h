@@ -93,7 +93,8 @@ void dt_conn_join(struct dt_conn *conn, enum dt_wait wait);
 void dt_conn_serve(void *owner, uint32_t events);
 /* Reads before a deadline is judged, or a place taken away. False: it does not wait as it did before any more. */
 bool dt_conn_look_again(struct dt_conn *conn);
-/* Refuses the request that has not come (0: without a word), or ends the connection whose client does not read. */
+/* Ends a connection whose deadline has passed: answers an incomplete request with `status` (0: closes without an
+ * answer), and closes the connection of a client that does not read. */
 void dt_conn_give_up(struct dt_conn *conn, int status, const char *detail);
 
 #endif

@@ -1,7 +1,7 @@
 /*
- * One exchange with a receiver: the copied request, the libcurl handle that carries it, and the answer so far. Internal
- * to the client: http_curl.c has the thread and the lists, http_curl_exchange.c what is said to libcurl and what it
- * answers, receivers.c what is known about hosts.
+ * One exchange with a receiver: the copied request, the libcurl handle that carries it, and the answer so far.
+ * Internal to the client: http_curl.c has the thread and the lists, http_curl_exchange.c what is said to libcurl and
+ * what it answers, receivers.c what is known about hosts.
  *
  * An accepted exchange belongs to the client's thread, and is in one list at a time.
  */
@@ -56,7 +56,7 @@ struct dt_client_exchange {
     void *easy; /* NULL: libcurl does not have it yet */
     struct curl_slist *resolved;
     struct dt_strbuf resolved_text;
-    int fd;        /* the connection that last had work for it; 0: none */
+    int fd;        /* the socket on which this request last made progress; 0: none */
     bool refused;  /* an address was refused */
     bool opened;   /* a socket was opened for an address */
     bool sent;     /* libcurl was allowed to write the request */
@@ -86,8 +86,8 @@ DT_MUST_CHECK dt_status dt_easy_check(const char *ca_file, struct dt_error *err)
 /* Returns a libcurl handle with the options that every request has. NULL: no memory, or libcurl lacks an option. Freed
  * by curl_easy_cleanup. */
 void *dt_easy_new(const char *ca_file);
-/* Gives the exchange a handle, and sets the options of the exchange. `addresses` (struct dt_host_name) is copied; NULL:
- * the host is an address itself. NOMEM: the exchange has the handle, and must be detached. */
+/* Gives the exchange a handle, and sets the options of the exchange. `addresses` (struct dt_host_name) is copied;
+ * NULL: the host is an address itself. NOMEM: the exchange has the handle, and must be detached. */
 DT_MUST_CHECK dt_status dt_client_exchange_attach(struct dt_client_exchange *exchange, void *easy,
                                                   const char *addresses, int64_t now_us);
 /* Extends the limits of the exchanges in a list, except of those that wait for a turn. Returns the earliest limit. */
@@ -120,11 +120,13 @@ typedef struct dt_receivers dt_receivers;
 
 DT_MUST_CHECK dt_status dt_receivers_new(dt_receivers **out);
 void dt_receivers_free(dt_receivers *receivers); /* accepts NULL; all exchanges have ended */
-/* Called before libcurl gets an exchange. Sets `closes`, and `fresh` if the exchange must not use a kept connection. */
+/* Called before libcurl gets an exchange. Sets `closes`, and `fresh` if the exchange must not use a kept
+ * connection. */
 void dt_receivers_begin(dt_receivers *receivers, struct dt_client_exchange *exchange, int64_t now_us);
 /* Called when an exchange has ended, whether it began or not. whole: an answer was read to its end. */
 void dt_receivers_end(struct dt_client_exchange *exchange, bool whole, int64_t now_us);
-/* Called when a connection has work for this exchange, or for an unknown one (NULL). Returns whether it was watched. */
+/* Called when a connection has work for this exchange, or for an unknown one (NULL). Returns whether it was
+ * watched. */
 bool dt_receivers_use(dt_receivers *receivers, int fd, struct dt_client_exchange *exchange);
 /* Called when a connection has no more work for this exchange, or before it is closed. Returns whether to watch it. */
 bool dt_receivers_rest(dt_receivers *receivers, int fd, struct dt_client_exchange *exchange);

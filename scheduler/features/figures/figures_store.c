@@ -269,7 +269,7 @@ static size_t merge_topics(struct dt_topic_overdue *v, size_t n)
             continue;
         }
         last->jobs += v[i].jobs;
-        if (v[i].since_ms < last->since_ms) /* 0: due before any known time */
+        if (v[i].since_ms < last->since_ms) /* since_ms 0: the job fell due before any known time */
             last->job = v[i].job;
         last->since_ms = dt_older(last->since_ms, v[i].since_ms);
     }

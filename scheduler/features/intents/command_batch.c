@@ -420,7 +420,8 @@ static struct dt_str topic_of(const struct carrying *c, const struct dt_intent *
     return dt_topic_check(named, c->taker->rules.installation) ? DT_STR_NONE : named;
 }
 
-static dt_status tell(struct carrying *c, const struct dt_command_message *m, const struct dt_command *command)
+static dt_status answer_command(struct carrying *c, const struct dt_command_message *m,
+                                const struct dt_command *command)
 {
     struct dt_arena *arena = &c->taker->arena;
     const struct dt_intent *x = command->intent;
@@ -486,7 +487,7 @@ static dt_status tell_all(struct carrying *c)
     dt_assert_cmp(b->done + b->refused + b->waiting, ==, b->n);
     for (size_t i = 0; i < b->n && status == DT_OK; i++)
         if (b->v[i].outcome != DT_INTENT_WAITS)
-            status = tell(c, &b->v[i], &c->commands[i]);
+            status = answer_command(c, &b->v[i], &c->commands[i]);
     if (status == DT_OK && c->answers.n)
         status = dt_command_answers_insert(c->db, &c->taker->arena, b->v[0].place->partition, c->now_ms, &c->answers,
                                            c->err);

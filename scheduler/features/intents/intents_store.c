@@ -141,7 +141,8 @@ static struct dt_wanted_topic *find_name(struct dt_wanted_topic *v, size_t n, st
 }
 
 /* Refuses what does not fit the delivery of the topic. */
-static void fit(struct dt_intent *x, const struct dt_intent_topic *topic, const struct dt_callback_asked *asked)
+static void refuse_callback_misfit(struct dt_intent *x, const struct dt_intent_topic *topic,
+                                   const struct dt_callback_asked *asked)
 {
     struct dt_callback_misfit misfit;
     if (!topic->there || dt_callback_fits(&topic->callback, asked, &misfit))
@@ -170,7 +171,7 @@ static dt_status check_change(struct dt_intents_txn *t, struct dt_intent *x, str
     if (status == DT_OK && name.p) /* else no job waits under this name, and the change is too late */
         status = find_topic(t, name, &topic, err);
     if (status == DT_OK && topic)
-        fit(x, topic, &asked);
+        refuse_callback_misfit(x, topic, &asked);
     return status;
 }
 
@@ -327,7 +328,7 @@ static dt_status carry_out(struct dt_intents_txn *t, struct dt_intent *x, struct
             x->outcome = DT_INTENT_REFUSED;
             x->problem = dt_topic_deleting();
         } else if (status == DT_OK)
-            fit(x, topic, &asked);
+            refuse_callback_misfit(x, topic, &asked);
     }
     if (status != DT_OK || x->outcome == DT_INTENT_REFUSED)
         return status;

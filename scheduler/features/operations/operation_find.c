@@ -64,7 +64,7 @@ static dt_status read_days(dt_db *db, const struct dt_operation_row *row, struct
     return dt_db_end(db, err);
 }
 
-/* Returns the first such day from the given one on; -1: there is none. */
+/* Returns the first day from `day` on that may have rows of the topic; -1: there is none. */
 static int64_t first_from(const struct dt_operation_days *days, int64_t day)
 {
     if (!days->pieces)

@@ -42,7 +42,8 @@ static const struct dt_outbox_kind kinds[DT_MESSAGE_KINDS_END] = {
     [DT_MESSAGE_DEAD] = {"outbox", "notices wait", 2000, 500, 10000, 10000000, 500000, 500, 10000},
     [DT_MESSAGE_ANSWERS] = {"command-answers", "answers to commands wait", 16384, 16, 10000, 60000000, 1000000, 5000,
                             20000},
-    /* 10,000 webhooks, and as many messages for Kafka; the judge wakes the sender */
+    /* room for 10,000 webhooks and as many messages to Kafka; the looks are rare, because the judge wakes the
+     * sender */
     [DT_MESSAGE_ALERT] = {"alert-sender", "messages about alerts wait", 20480, 256, 5000, 600000000, 0, 1000, 60000}};
 
 static int64_t mono_us(const dt_outbox *o)

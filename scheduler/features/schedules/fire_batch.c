@@ -462,7 +462,7 @@ static dt_status end_fire(struct dt_fire_batch *b, int64_t id, const char *code,
 }
 
 /* The fire has a job. One that was withdrawn goes back to scheduled. */
-static dt_status return_fire(struct dt_fire_batch *b, struct dt_fire_row *row)
+static dt_status reschedule_fire(struct dt_fire_batch *b, struct dt_fire_row *row)
 {
     const struct dt_new_job *job = &row->insert.job;
     int64_t id = row->insert.existing_id;
@@ -494,7 +494,7 @@ static dt_status settle_row(struct dt_fire_batch *b, struct dt_fire_row *row)
         break;
     case DT_INSERT_SAME:
     case DT_INSERT_CONFLICT:
-        return return_fire(b, row);
+        return reschedule_fire(b, row);
     case DT_INSERT_NO_TOPIC:
     case DT_INSERT_ID_TAKEN:
     case DT_INSERT_REFUSED:

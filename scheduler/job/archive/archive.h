@@ -120,8 +120,8 @@ DT_MUST_CHECK dt_status dt_archive_bring_back(dt_db *db, const struct dt_job *jo
  * ---- housekeeping; *done: the number of rows that were found, 0 = nothing is left to do now ----
  */
 
-/* Sets `near` in far rows whose day has come. Completes rows that a manual edit ended: sets the status of the
- * attempt and the times of archiving, and counts them in their new state. *done: the larger of both numbers. */
+/* Sets `near` in far rows that fall due soon. If a manual edit ended a job, sets the status of its attempt and its
+ * times of archiving, and updates the counters. *done: the larger of the two numbers of rows. */
 DT_MUST_CHECK dt_status dt_store_promote(dt_store *store, int64_t now_ms, size_t limit, size_t *done,
                                          struct dt_error *err);
 /* Removes notices that were made before before_ms: dead letters of an installation that no longer has a Kafka. */

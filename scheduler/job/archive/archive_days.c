@@ -2,16 +2,17 @@
  * The partitions of history: which exist, making those that are wanted, dropping those whose day or month is over; and
  * the search for one archived job in them.
  *
- * The number of a partition (history.part) says when its jobs are removed: YYYYMMDD, on that day; YYYYMM, in that month
- * (for jobs whose removal was more than DAYS_AHEAD days ahead when they left `jobs`); 0 is the default partition
+ * The number of a partition (history.part) says when its jobs are removed: YYYYMMDD, on that day; YYYYMM, in that
+ * month (for jobs whose removal was more than DAYS_AHEAD days ahead when they left `jobs`); 0 is the default partition
  * `rest`, for jobs that are kept longer than YEARS_AHEAD years, or whose own partition did not exist. They are LIST
  * partitions, so each can be made at any time and at once: nothing is ever split or copied.
  *
  * Invariants:
  * - A partition is in history only while history_attempts has it too (made there first, dropped there last), so that a
  *   job of a partition can be written to both.
- * - Before a partition is dropped, its jobs count as removed, by history_counts, in a transaction that may be repeated.
- * - One session at a time changes partitions, under a lease that lasts longer than the server lets such a transaction
+ * - Before a partition is dropped, its jobs count as removed, by history_counts, in a transaction that may be
+ * repeated. - One session at a time changes partitions, under a lease that lasts longer than the server lets such a
+ * transaction
  *   idle (leases.h). If readers are in its way, it does not wait long (lock_wait_timeout) and tries again later.
  */
 #include <stdio.h>
@@ -80,7 +81,7 @@ bool dt_partitions_have(const struct dt_partitions *parts, int32_t part)
     return part == 0 || (parts->n && bsearch(&part, parts->v, parts->n, sizeof(*parts->v), by_number));
 }
 
-static void add_number(struct dt_partitions *parts, int32_t part)
+static void add_partition(struct dt_partitions *parts, int32_t part)
 {
     if (parts->n < DT_PARTITIONS_MAX && !dt_partitions_have(parts, part)) {
         parts->v[parts->n++] = part;
@@ -165,9 +166,9 @@ static dt_status drop_ended(struct tending *t, bool *more)
         return dt_fail(t->err, DT_NOMEM, "out of memory");
     dt_status status = read_numbers(t->db, dt_sql_select_counted_partitions, all, t->err);
     for (size_t i = 0; i < t->parts->n; i++)
-        add_number(all, t->parts->v[i]);
+        add_partition(all, t->parts->v[i]);
     for (size_t i = 0; i < t->attempts->n; i++)
-        add_number(all, t->attempts->v[i]);
+        add_partition(all, t->attempts->v[i]);
     for (size_t i = 0; status == DT_OK && !*more && i < all->n; i++) {
         if (end_of(all->v[i]) >= t->now_ms - MARGIN_MS)
             continue;
@@ -194,7 +195,7 @@ static dt_status tend_leased(struct tending *t, const int32_t *wanted, size_t n,
         if (status == DT_OK)
             status = alter(t, "history", true, wanted[i]);
         if (status == DT_OK)
-            add_number(t->parts, wanted[i]);
+            add_partition(t->parts, wanted[i]);
     }
     if (status == DT_OK)
         status = drop_ended(t, more);

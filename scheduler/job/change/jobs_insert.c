@@ -136,7 +136,7 @@ static unsigned has_of(const struct dt_insert *row)
 }
 
 /* Sets the outcomes that need no query. From here on CREATED means that nothing was found against it. */
-static void start_outcomes(struct batch *b)
+static void set_initial_outcomes(struct batch *b)
 {
     b->n_keyed = 0;
     b->has = 0;
@@ -210,8 +210,8 @@ static void same_or_conflict(struct dt_insert *row, int64_t owner, const unsigne
 
 /*
  * Sets owner and outcome of the heads whose key is another job's. Counts in *gone those whose owner has lost the key:
- * its row is gone, or it has had the key long enough. Our own id is no owner; if there was a row with it before, INSERT
- * jobs finds it.
+ * its row is gone, or it has had the key long enough. Our own id is no owner; if there was a row with it before,
+ * INSERT jobs finds it.
  */
 static dt_status read_owners(struct batch *b, struct keyed *keyed, size_t n, size_t *gone, struct dt_error *err)
 {
@@ -485,7 +485,7 @@ static dt_status insert_in_transaction(struct batch *b, bool singly, struct dt_e
     dt_status status = dt_store_begin(b->store, &b->db, &b->now_ms, err);
     if (status == DT_OK) {
         dt_counts_clear(b->counts);
-        start_outcomes(b);
+        set_initial_outcomes(b);
         status = refuse_fires(b, err);
     }
     if (status == DT_OK)
@@ -503,7 +503,7 @@ static dt_status insert_in_few_trips(struct batch *b, struct dt_error *err)
     if (status != DT_OK)
         return status;
     dt_counts_clear(b->counts);
-    start_outcomes(b);
+    set_initial_outcomes(b);
     size_t n = b->n_keyed ? 0 : list_job_params(b);
     if (n == 0)
         return DT_NOT_FOUND;
@@ -576,7 +576,7 @@ dt_status dt_insert_in_txn(dt_store *store, dt_db *db, int64_t now_ms, const str
         return DT_OK;
     if (!make_room(&b))
         return dt_fail(err, DT_NOMEM, "out of memory");
-    start_outcomes(&b);
+    set_initial_outcomes(&b);
     dt_status status = rows->no_fires ? refuse_fires(&b, err) : DT_OK;
     return status == DT_OK ? insert_all(&b, rows->singly, err) : status;
 }

@@ -2,8 +2,8 @@
  * Pages of jobs: by id, by key (if a key or a prefix of keys is given), or by time.
  *
  * A page costs a bounded number of rows, whatever the filter and the table. It reads *windows*: ranges of the primary
- * key (of `jobs` and `history`, or of `job_keys`) or of the due index with a known number of rows, each larger than the
- * one before, until the page is full, SCAN_ROWS rows were read, or the table ends:
+ * key (of `jobs` and `history`, or of `job_keys`) or of the due index with a known number of rows, each larger than
+ * the one before, until the page is full, SCAN_ROWS rows were read, or the table ends:
  *
  *     after ──window──▶ end ──window──▶ end … ▶ full (rows or bytes): the cursor is the last job of the page
  *                                            ▶ bound: the cursor is the end of the last window
@@ -12,8 +12,8 @@
  * Finished jobs are in `jobs` or in `history`. Each statement reads both at one time, merged, so that a job that moves
  * is found once; it does not read history if only live jobs are wanted.
  *
- * Invariants: by id and by key, rows ascend, each at most once; a cursor never goes back; nothing is locked. Statements
- * name their indexes, because the optimizer was seen to choose others.
+ * Invariants: by id and by key, rows ascend, each at most once; a cursor never goes back; nothing is locked.
+ * Statements name their indexes, because the optimizer was seen to choose others.
  */
 #include "base/assert.h"
 #include "base/clock.h"
@@ -134,11 +134,11 @@ static dt_status set_filter(struct page *p)
  *     finished  jobs that leave late ──▶ jobs that leave soon ──▶ history, by id
  *     dead      jobs that leave late ──▶ history, by when they died ──▶ jobs that leave soon
  *
- * Each part of `jobs` is a range of one band of the index, or of two bands, whose orders are merged: then a window ends
- * at the nearer of both ends, so that it has at most a window's rows of each. One value of the index may have one job
- * or a million (a day of the far band). So two kinds of windows take turns: the rows *behind* a place within one value,
- * by id, and the rows *between* that value and one some rows on, which is the next place. Dead jobs stay in the table
- * for longer than others, so jobs that leave late are mostly dead ones.
+ * Each part of `jobs` is a range of one band of the index, or of two bands, whose orders are merged: then a window
+ * ends at the nearer of both ends, so that it has at most a window's rows of each. One value of the index may have one
+ * job or a million (a day of the far band). So two kinds of windows take turns: the rows *behind* a place within one
+ * value, by id, and the rows *between* that value and one some rows on, which is the next place. Dead jobs stay in the
+ * table for longer than others, so jobs that leave late are mostly dead ones.
  *
  * place.due_ms: the value that was reached, or when the last job died; place.id: how far within it, -1 at its end.
  */
@@ -282,7 +282,7 @@ static size_t times_params(const struct page *p, const struct window *w, struct 
 /* Continues after a window that was read completely. False: there is nothing after it. */
 static bool pass_times(struct page *p, const struct window *w)
 {
-    /* Dead jobs of history come before the few that are about to move there. */
+    /* If dead jobs are listed, those in history come first, then the few in `jobs` that will soon be archived. */
     static const enum part of_dead[] = {
         [LEAVE_LATE] = ARCHIVED_DEAD, [ARCHIVED_DEAD] = LEAVE_SOON, [LEAVE_SOON] = OVER};
     const bool dead = p->filter->state == DT_DEAD && !p->filter->due.given;

@@ -228,7 +228,7 @@ WITH_WALLS = [route for route, wall in WALLS.items() if wall != "NOTHING"]
 NAMES = [" ".join(route) for route in WITH_WALLS]
 
 
-def test_every_route_with_a_body_of_topics_is_walked_by_its_own_ways():
+def test_every_route_that_names_topics_in_its_body_has_its_own_cases():
     assert [route for route in WITH_WALLS if WALLS[route] == "IN_BODY" and route not in BODIES] == []
     assert {f"{method} {path}" for (method, path), wall in WALLS.items() if wall == "FILTER"} == set(MADE)
     assert set(BODIES) <= set(WITH_WALLS) and len(WALLS) == len(QUERIES)

@@ -48,7 +48,7 @@ def test_a_file_comes_in_a_form_that_its_reader_takes(api, accepted, coding):
         assert gzip.decompress(answer.body) == plain
 
 
-def test_files_are_kept_for_ever_and_the_page_is_asked_for_again(api):
+def test_files_of_the_console_are_cached_for_a_year_and_its_page_is_revalidated(api):
     assert {api.get(f"/console/{name}").headers["Cache-Control"] for name in files(api)} == {"public, max-age=31536000, immutable"}
     page = api.get("/console/")
     assert page.headers["Cache-Control"] == "no-cache"

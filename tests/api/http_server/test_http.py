@@ -232,7 +232,7 @@ def test_a_body_that_does_not_come_is_given_up_whenever_its_connection_begins(ha
 
 
 @pytest.mark.parametrize("length, status", [(4000, 408), (1_500_000, 413)])
-def test_a_dripped_body_is_given_up_just_so(hasty, length, status):
+def test_a_body_that_trickles_in_is_answered_at_the_deadline(hasty, length, status):
     """Each byte comes in time, all of them do not; what was decided before they came is told."""
     with Raw(hasty.url) as wire:
         wire.request("POST /v1/jobs", JSON, f"Content-Length: {length}")

@@ -368,7 +368,7 @@ RIG_TEST(a_trusted_receiver_that_begins_to_send_more_is_closed_from_then_on)
     assert_not_kept(at("/204"));
 }
 
-RIG_TEST(a_stray_answer_spoils_at_most_one_of_120_requests)
+RIG_TEST(unrequested_bytes_after_an_answer_fail_at_most_one_of_120_requests)
 {
     static const char *const paths[] = {"/more/204/0",  "/more/200/0",   "/more/204/1",    "/more/200/1",
                                         "/more/200/20", "/more/200/100", "/more/chunked/5"};

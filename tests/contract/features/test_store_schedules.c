@@ -288,7 +288,7 @@ FRESH_TEST(settings_that_somebody_holds_locked_are_as_they_were_committed_last)
     assert_int_equal(mysql_fixture_number(&fx, "SELECT COUNT(*) FROM schedule_fires WHERE look_at > 1"), 1);
 }
 
-FRESH_TEST(rows_that_a_manual_edit_left_of_a_schedule_are_removed)
+FRESH_TEST(rows_of_fires_whose_schedule_was_deleted_by_hand_are_removed)
 {
     put(cron("0 9 * * *"));
     mysql_fixture_run(&fx, "DELETE FROM schedules; UPDATE schedule_fires SET look_at = 1");

@@ -353,7 +353,7 @@ RIG_TEST(a_password_goes_first_and_a_wrong_one_ends_it)
     close(fd);
 }
 
-RIG_TEST(a_channel_that_may_not_be_heard_is_tried_again)
+RIG_TEST(a_subscription_that_redis_denies_is_tried_again)
 {
     start(rig, NULL, false);
     int fd = server_accept(&rig->servers[0]);

@@ -28,7 +28,7 @@ def test_a_user_and_a_password_that_changes_in_its_file(world, start, tmp_path):
         assert "word" not in api.log().replace("password", ""), api.log()
 
 
-def test_a_wrong_password_is_told_of_once_and_jobs_are_taken_all_the_same(world, start):
+def test_a_wrong_redis_password_is_logged_once_and_the_api_still_creates_jobs(world, start):
     server = start("two")
     server.user("jobs", ">right", *ALL)
     with serving(world, {"redis.endpoints": server.address, "redis.user": "jobs", "redis.password": "wrong-one"}) as api:

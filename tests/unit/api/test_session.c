@@ -1,6 +1,6 @@
 /*
- * When a connection to MySQL is asked how it is, and when nobody need try it: on a store that answers as the test says,
- * by a clock that the test turns.
+ * When a connection to MySQL is asked how it is, and when nobody need try it: on a store that answers as the test
+ * says, by a clock that the test turns.
  */
 #include <stdio.h>
 
@@ -177,7 +177,7 @@ FRESH_TEST(a_refusal_is_not_asked_for_again)
     assert_int_equal(fake.n_pings, 2);
 }
 
-FRESH_TEST(after_a_failure_nobody_tries_for_half_a_second)
+FRESH_TEST(after_a_failure_of_mysql_sessions_do_not_connect_for_half_a_second)
 {
     fake.pings[0] = fake.pings[1] = fake.pings[2] = fake.pings[3] = DT_UNAVAILABLE;
     fake.lost = true;

@@ -278,7 +278,7 @@ FRESH_TEST(each_request_is_run_once_and_answered_once)
     assert_shown(0, 0);
 }
 
-FRESH_TEST(a_request_that_was_handed_on_is_left_alone)
+FRESH_TEST(a_worker_does_not_touch_a_request_that_its_handler_handed_on)
 {
     start(1);
     rig->calls[0].handed_on = true;
@@ -577,7 +577,8 @@ static void *stop(void *arg)
     return NULL;
 }
 
-/* All workers are held: what is answered was refused, so the end has begun. Gives how many were submitted until then. */
+/* All workers are held: what is answered was refused, so the end has begun. Gives how many were submitted until
+ * then. */
 static int submit_until_the_end(struct call *calls)
 {
     bool refused = false;

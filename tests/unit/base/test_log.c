@@ -35,7 +35,7 @@ CAUGHT_TEST(a_line_has_time_level_component_message_and_fields)
                                                 "epoch=-9223372036854775808 owner=host-1\n");
 }
 
-CAUGHT_TEST(a_line_without_fields_ends_after_its_message)
+CAUGHT_TEST(a_log_line_without_fields_ends_after_its_message)
 {
     DT_LOG(ERROR, "api", "stopped");
     assert_string_equal(behind_time(written()), "level=error component=api msg=stopped\n");

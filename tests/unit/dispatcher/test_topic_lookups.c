@@ -157,7 +157,7 @@ RIG_TEST(a_caller_that_must_not_wait_gets_busy_once_and_is_called_when_there_is_
     assert_int_equal(requests_so_far(), 2);
 }
 
-RIG_TEST(many_are_asked_for_together_and_no_more_than_fit_into_a_request)
+RIG_TEST(many_topics_are_looked_up_in_requests_of_bounded_size)
 {
     struct dt_kafka_topic_info info;
     char names[MANY][8];

@@ -10,7 +10,7 @@ TEST(a_thread_at_rest_moves)
         assert_true(dt_mhd_moves(&thread));
 }
 
-TEST(a_thread_that_is_in_another_call_each_time_moves)
+TEST(a_thread_that_enters_a_new_call_between_checks_is_not_stuck)
 {
     struct dt_mhd_thread thread = {0};
     for (int i = 0; i < 3; i++) {

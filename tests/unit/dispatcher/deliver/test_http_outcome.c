@@ -150,7 +150,7 @@ FRESH_TEST(a_report_may_carry_its_attempt_and_an_error)
     assert_null(outcome.fault);
 }
 
-FRESH_TEST(a_report_of_a_failure_may_leave_the_delay_to_the_header)
+FRESH_TEST(a_report_of_a_failure_without_a_delay_uses_the_retry_after_header)
 {
     static const struct {
         const char *body;
