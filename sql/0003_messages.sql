@@ -34,7 +34,7 @@ SELECT 'dead', o.shard, o.made_at, o.job_id, o.attempt
   FROM outbox o
  WHERE NOT EXISTS (SELECT 1 FROM messages m WHERE m.job_id = o.job_id AND m.attempt = o.attempt)
  ORDER BY o.id;
-DROP TABLE outbox;
+DROP TABLE IF EXISTS outbox;
 
 CREATE TABLE IF NOT EXISTS command_answers (kafka_partition INT NOT NULL, answers MEDIUMBLOB NOT NULL, created_at BIGINT NOT NULL, of_topic VARBINARY(200) NOT NULL, topic VARBINARY(249) NOT NULL, id BIGINT NOT NULL PRIMARY KEY);
 INSERT INTO messages (kind, sender, made_at, topic, kafka_topic, answers)
@@ -42,7 +42,7 @@ SELECT 'answers', a.kafka_partition, a.created_at, a.of_topic, a.topic, a.answer
   FROM command_answers a
  WHERE NOT EXISTS (SELECT 1 FROM messages m WHERE m.kind = 'answers' AND m.sender = a.kafka_partition AND m.made_at = a.created_at AND m.topic = a.of_topic AND m.kafka_topic = a.topic AND m.answers = a.answers)
  ORDER BY a.id;
-DROP TABLE command_answers;
+DROP TABLE IF EXISTS command_answers;
 
 CREATE TABLE IF NOT EXISTS alert_messages (alert BIGINT NOT NULL, type VARCHAR(20) NOT NULL, target VARCHAR(20) NOT NULL, topic VARBINARY(200) NOT NULL, kind VARCHAR(30) NOT NULL, value BIGINT NOT NULL, bound BIGINT NOT NULL, began_at BIGINT NOT NULL, made_at BIGINT NOT NULL, next_at BIGINT NOT NULL, tries INT NOT NULL, error VARBINARY(500) NULL, id BIGINT NOT NULL PRIMARY KEY);
 INSERT INTO messages (kind, sender, made_at, next_at, tries, error, topic, alert, target, type, alert_kind, value, bound, began_at)
@@ -50,6 +50,6 @@ SELECT 'alert', 0, a.made_at, IF(a.tries > 0, a.next_at, 0), a.tries, a.error, a
   FROM alert_messages a
  WHERE NOT EXISTS (SELECT 1 FROM messages m WHERE m.alert = a.alert AND m.target = CAST(a.target AS CHAR) AND m.type = CAST(a.type AS CHAR) AND m.made_at = a.made_at)
  ORDER BY a.id;
-DROP TABLE alert_messages;
+DROP TABLE IF EXISTS alert_messages;
 
 -- defines v_commands 29336a774116

@@ -1,12 +1,12 @@
 /*
  * Where reading continues in a partition, when it becomes ours:
  *
- *   the row's offset is within Kafka's               there; if Kafka still has the message before it, that one is read
- *                                                    first, and must be the one that was done
- *   it is before the first message                   at the first one; messages between were removed unread, and are
- *   reported it is after the end, or the message before it    nowhere: the topic was created again, or has lost its
- *   end. It is unknown is another one                                   which messages were done: an operator says
- *   where to continue
+ *   the row's offset is within Kafka's      there; if Kafka still has the message before it, that one is read first,
+ *                                           and must be the one that was done
+ *   it is before the first message          at the first one; the messages between were removed unread, which is
+ *                                           logged and counted
+ *   it is after the end, or the message     nowhere: the topic was created again, or has lost its end. It is unknown
+ *   before it is another one                which messages were done, so an operator says where to continue
  *
  * After any other failure the reader gives its partitions up, and takes them again from MySQL.
  */
@@ -56,7 +56,7 @@ struct dt_command_reader {
     struct dt_outbox_kafka to_kafka;
     dt_notice_producer *notices;
     dt_kafka_asker *asker;
-    pthread_mutex_t lock; /* of the next two */
+    pthread_mutex_t lock; /* of the next two, and of `sender`, which the asker's thread wakes */
     int64_t *answered;    /* partitions whose answers are sent here */
     size_t n_answered;
     struct dt_arena arena; /* of a poll */
@@ -429,7 +429,10 @@ static dt_status ask_topic(void *arg, struct dt_str topic, int64_t owner, struct
 
 static void on_topic_known(void *arg)
 {
-    dt_outbox_wake(((dt_command_reader *)arg)->sender);
+    dt_command_reader *r = arg;
+    pthread_mutex_lock(&r->lock); /* the sender may be stopping */
+    dt_outbox_wake(r->sender);
+    pthread_mutex_unlock(&r->lock);
 }
 
 static dt_status start_sender(dt_command_reader *r, struct dt_error *err)
@@ -451,7 +454,13 @@ static dt_status start_sender(dt_command_reader *r, struct dt_error *err)
     dt_status status = dt_notice_producer_new(r->env.kafka, &r->notices, err);
     if (status == DT_OK)
         status = dt_kafka_asker_new(r->env.kafka->admin, on_topic_known, r, &r->asker);
-    return status == DT_OK ? dt_outbox_start(&env, &r->sender) : status;
+    dt_outbox *sender = NULL;
+    if (status == DT_OK)
+        status = dt_outbox_start(&env, &sender);
+    pthread_mutex_lock(&r->lock);
+    r->sender = sender;
+    pthread_mutex_unlock(&r->lock);
+    return status;
 }
 
 /* ---- life ---- */
@@ -528,7 +537,11 @@ void dt_command_reader_stop(dt_command_reader *r)
     if (!r)
         return;
     dt_thread_stop(&r->thread, r->mailbox);
-    dt_outbox_stop(r->sender);
+    pthread_mutex_lock(&r->lock); /* the asker, which the sender still uses, wakes it from its own thread */
+    dt_outbox *sender = r->sender;
+    r->sender = NULL;
+    pthread_mutex_unlock(&r->lock);
+    dt_outbox_stop(sender);
     dt_kafka_asker_free(r->asker);
     dt_notice_producer_free(r->notices);
     pthread_mutex_destroy(&r->lock);

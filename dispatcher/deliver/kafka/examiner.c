@@ -2,7 +2,8 @@
  * Judges Kafka's settings, and reports them with what else this process sees (kafka_parts.h).
  *
  *   missing                                    reports, dead letters or commands are lost; without the ledger, shards
- *   halt fewer replicas than there may be           with a broker ends what only it had
+ *                                              halt
+ *   fewer replicas than there may be           what only one broker has is lost with it
  *   min.insync.replicas above the replicas     nothing can be written
  *   min.insync.replicas 1 of several           what one broker alone has taken counts as written
  *   a topic of jobs that cannot be written     its jobs wait

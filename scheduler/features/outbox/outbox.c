@@ -51,6 +51,14 @@ static int64_t mono_us(const dt_outbox *o)
     return dt_clock_mono_us(o->env.clock);
 }
 
+/* mono: when the server's clock is at at_ms, or the next look if that is earlier. People write the column, too. */
+static int64_t look_at(const dt_outbox *o, int64_t now_ms, int64_t at_ms)
+{
+    const int64_t look_ms = o->kind->look_us / 1000;
+    const int64_t left_ms = at_ms < now_ms ? 0 : dt_earlier(at_ms, now_ms + look_ms) - now_ms;
+    return mono_us(o) + 1000 * left_ms;
+}
+
 /* ---- places ---- */
 
 static void leave_places(dt_outbox *o, const struct dt_flight *f)
@@ -133,7 +141,7 @@ static dt_status record(dt_outbox *o, bool *any, struct dt_error *err)
             gone[n_gone++] = f->row.id;
         if (f->outcome == DT_OUTBOX_GONE || !failed)
             continue;
-        const int64_t longer_ms = o->kind->again_ms << (f->row.tries < 16 ? f->row.tries : 16);
+        const int64_t longer_ms = o->kind->again_ms << (f->row.tries < 0 ? 0 : f->row.tries < 16 ? f->row.tries : 16);
         const int64_t pause_ms = dt_earlier(longer_ms, o->kind->again_most_ms);
         /* a message about an alert was taken, which counts as a try */
         failed[n_failed++] = (struct dt_message_try){.id = f->row.id,
@@ -210,14 +218,15 @@ static enum verdict judge_answers(dt_outbox *o, struct round *r, const struct dt
         return DROP;
     }
     r->waits = true;
-    r->next_us = dt_earlier(r->next_us, mono_us(o) + (m->barred_ms ? 1000 * (m->barred_ms - r->now_ms) : ASK_US));
+    r->next_us = dt_earlier(r->next_us, m->barred_ms ? look_at(o, r->now_ms, m->barred_ms) : mono_us(o) + ASK_US);
     return WAIT;
 }
 
 static enum verdict judge_alert(const dt_outbox *o, const struct round *r, const struct dt_message_row *m)
 {
+    const bool to_kafka = m->target != DT_ALERT_TO_TOPIC && m->target != DT_ALERT_TO_INSTALLATION;
     if (r->now_ms - m->made_ms <= ALERT_KEPT_MS)
-        return m->target == DT_ALERT_TO_KAFKA && !o->env.kafka ? DROP : SEND;
+        return to_kafka && !o->env.kafka ? DROP : SEND;
     dt_metric_add(o->env.dropped, 1);
     DT_LOG_PER_TOPIC(WARN, "alerts", "a message about an alert is given up", m->alert.topic, DT_I("message", m->id),
                      DT_I("alert", m->alert.id), DT_I("tries", m->tries));
@@ -242,7 +251,7 @@ static dt_status judge_page(dt_outbox *o, struct round *r, struct dt_message_pag
     for (size_t i = 0; i < page->n; i++) {
         const struct dt_message_row *m = &page->v[i];
         if (m->next_ms > r->now_ms) {
-            r->next_us = dt_earlier(r->next_us, mono_us(o) + 1000 * (m->next_ms - r->now_ms));
+            r->next_us = dt_earlier(r->next_us, look_at(o, r->now_ms, m->next_ms));
             page->more = false;
             break;
         }
@@ -310,7 +319,7 @@ static dt_status list(dt_outbox *o, struct round *r)
         if (!o->env.ours(o->env.arg, s->sender))
             continue;
         if (s->next_ms > r->now_ms)
-            r->next_us = dt_earlier(r->next_us, mono_us(o) + 1000 * (s->next_ms - r->now_ms));
+            r->next_us = dt_earlier(r->next_us, look_at(o, r->now_ms, s->next_ms));
         while (s->next_ms <= r->now_ms && page.more && r->n < o->kind->listed && status == DT_OK) {
             status = dt_store_messages(o->store, &page, &o->round, r->err);
             if (o->env.kind == DT_MESSAGE_DEAD)
@@ -414,7 +423,8 @@ static int64_t tick(void *arg, void *store)
     o->store = store;
     dt_arena_reset(&o->round);
     dt_arena_reset(&o->texts);
-    dt_status status = record(o, &r.progress, &err);
+    bool any = false; /* webhooks ended since the last round: no reason for one more */
+    dt_status status = record(o, &any, &err);
     if (status == DT_OK)
         status = list(o, &r);
     HASH_CLEAR(hh, r.owners);

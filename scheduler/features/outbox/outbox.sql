@@ -8,12 +8,12 @@ SELECT m.sender, MIN(m.next_at), CAST(UNIX_TIMESTAMP(SYSDATE(3))*1000 AS SIGNED)
  GROUP BY m.sender;
 
 -- A page of the messages of a sender, due or not. Of an alert and a target the first message is listed, and no other before it is gone; of an
--- answer it is told until when others for its Kafka topic were put off. The owner is that of the topic as it is now. Without texts: they are
+-- answer it is told until when others for its Kafka topic were put off, whoever sends them. The owner is that of the topic as it is now. Without texts: they are
 -- read when it is known that the message is sent.
 -- name: select_due_messages
 SELECT m.id, m.next_at, m.tries, m.made_at, m.topic, t.owner, m.kafka_topic, m.alert, m.target + 0, m.type + 0, m.alert_kind + 0,
        m.value, m.bound, m.began_at, IF(m.target = 'topic', t.alerts, NULL),
-       (SELECT MAX(e.next_at) FROM messages e FORCE INDEX (of_topic) WHERE e.kafka_topic = m.kafka_topic AND e.sender = m.sender AND e.next_at > ?)
+       (SELECT MAX(e.next_at) FROM messages e FORCE INDEX (of_topic) WHERE e.kafka_topic = m.kafka_topic AND e.next_at > ?)
   FROM messages m FORCE INDEX (due)
   LEFT JOIN topics t FORCE INDEX (PRIMARY) ON t.name = m.topic
  WHERE m.kind = ?

@@ -169,6 +169,14 @@ RIG_TEST(a_statement_that_was_done_before_its_step_was_counted_is_done)
                           (long long)step);
         OK(dt_store_migrate(store, NULL, &err));
     }
+    steps = mysql_fixture_number(fx, "SELECT step FROM schema_migrations WHERE version = 3");
+    for (int64_t step = steps - 1; step >= 0; step--) {
+        if (step < 9 && step % 3 == 2) /* rows move from a table that the step before has made */
+            continue;
+        mysql_fixture_run(fx, "UPDATE schema_migrations SET applied_at = 0, step = %lld WHERE version = 3",
+                          (long long)step);
+        OK(dt_store_migrate(store, NULL, &err));
+    }
     dt_store_free(store);
 }
 
