@@ -450,6 +450,7 @@ FRESH_TEST(a_topic_that_takes_no_answer_is_left_alone_and_delays_no_other)
     AWAIT(put_off() == 16 && hand_due_in() == 2 * RETRY_US);
     calls = 0;
     answer(3, "", "silent.a");
+    mysql_fixture_run(&fx, "UPDATE messages SET sender = 1 ORDER BY id DESC LIMIT 3"); /* nor by another sender */
     answer(40, "", "far.b");
     pass(2 * RETRY_US);
     wait_for_waiting(103);
