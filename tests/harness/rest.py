@@ -55,7 +55,7 @@ class Rest:
         self.host, self.port, self.path = parts.hostname, parts.port, parts.path if parts.scheme == "unix" else None
         authority, known = TRUST.get(url, (None, None))
         self.tls = tls or ssl.create_default_context(cafile=authority) if parts.scheme == "https" else None
-        self.url, self.token = url, token or known
+        self.url, self.token = url, known if token is None else token  # "": none
         self.timeout = timeout
         self._local = threading.local()
 

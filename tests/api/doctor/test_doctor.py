@@ -98,8 +98,9 @@ def test_without_a_dispatcher_no_shard_has_a_leader_and_jobs_are_late(api, db, s
         assert late["severity"] == "error" and late["detail"].startswith("jobs due: 1, the oldest for ") and late["cause"] == "no-dispatcher"
         assert late["do"].startswith("start a dispatcher: ") and late["do"].endswith(f"; duetime jobs explain {job}")
         assert explained_by(api, "no-dispatcher") == {"shard-without-leader", "overdue"}
-        parts = {part["part"]: part["state"] for part in api.get("/v1/overview").json["parts"]}
-        assert parts["dispatchers"] == "degraded" and parts["kafka"] == parts["zookeeper"] == "ok"
+        parts = lambda: {part["part"]: part["state"] for part in api.get("/v1/overview").json["parts"]}  # noqa: E731 (up to a second old)
+        until(lambda: parts()["dispatchers"] == "degraded", parts)
+        assert parts()["kafka"] == parts()["zookeeper"] == "ok"
         assert api.get("/readyz").json["kafka"] == "ok"
     finally:
         stack.start("dispatcher1")

@@ -33,7 +33,7 @@ def token(stack, admin, name, **members):
     answer = admin.post("/v1/tokens", {"name": name, "scopes": ["write", "report", "read"], **members})
     assert answer.status == 201, answer
     made = Rest(stack["DUETIME_URL"], token=answer.json["token"])
-    until(lambda: Rest(stack["DUETIME_URL"]).get("/v1/topics").status == 401, "the API asks for tokens")
+    until(lambda: Rest(stack["DUETIME_URL"], token="").get("/v1/topics").status == 401, "the API asks for tokens")
     until(lambda: made.get("/v1/topics").status != 401, "the API accepts the token")
     return made
 
