@@ -119,7 +119,7 @@ static void pass_fail_points(const dt_outbox *o, dt_status *status, struct dt_er
         DT_FAIL_POINT("alerts.sent");
 }
 
-/* Records outcomes; *any: there were some. Messages whose outcome cannot be recorded go once more. */
+/* Records outcomes; *any: there were some; any may be NULL. Messages whose outcome cannot be recorded go once more. */
 static dt_status record(dt_outbox *o, bool *any, struct dt_error *err)
 {
     size_t n = 0;
@@ -131,7 +131,8 @@ static dt_status record(dt_outbox *o, bool *any, struct dt_error *err)
     pthread_mutex_unlock(&o->lock);
     for (const struct dt_flight *f = ended; f; f = f->next)
         n++;
-    *any |= n > 0;
+    if (any)
+        *any |= n > 0;
     int64_t *gone = dt_arena_alloc(&o->texts, (n + 1) * sizeof(*gone));
     struct dt_message_try *failed = dt_arena_alloc(&o->texts, (n + 1) * sizeof(*failed));
     for (struct dt_flight *f = ended; f; f = f->next) {
@@ -423,8 +424,7 @@ static int64_t tick(void *arg, void *store)
     o->store = store;
     dt_arena_reset(&o->round);
     dt_arena_reset(&o->texts);
-    bool any = false; /* webhooks ended since the last round: no reason for one more */
-    dt_status status = record(o, &any, &err);
+    dt_status status = record(o, NULL, &err); /* webhooks ended since the last round: no reason for one more */
     if (status == DT_OK)
         status = list(o, &r);
     HASH_CLEAR(hh, r.owners);
