@@ -4,6 +4,18 @@
 #include "base/assert.h"
 #include "base/text/timetext.h"
 
+struct dt_cloud_event dt_cloud_event_of(const struct dt_outgoing *from, const char *installation, int64_t now_ms)
+{
+    return (struct dt_cloud_event){.job = from->claim.id,
+                                   .attempt = from->claim.attempt,
+                                   .id_suffix = "",
+                                   .installation = installation,
+                                   .type = from->topic,
+                                   .key = from->key,
+                                   .time_ms = now_ms,
+                                   .scheduled_ms = from->claim.due_ms};
+}
+
 struct list {
     struct dt_cloud_event_attribute *v;
     size_t n;

@@ -8,6 +8,7 @@
 #include "base/status.h"
 #include "base/text/json.h"
 #include "base/text/strbuf.h"
+#include "dispatch/leader.h"
 
 struct dt_cloud_event {
     int64_t job, attempt;
@@ -18,6 +19,9 @@ struct dt_cloud_event {
     int64_t time_ms;
     int64_t scheduled_ms; /* 0: no such attribute */
 };
+
+/* The event of an attempt that is sent now. Its texts are borrowed. */
+struct dt_cloud_event dt_cloud_event_of(const struct dt_outgoing *from, const char *installation, int64_t now_ms);
 
 /* Named as in the binding for Kafka, "ce_id"; the binding for HTTP has a hyphen in place of the underscore. */
 struct dt_cloud_event_attribute {

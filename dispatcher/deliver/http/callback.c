@@ -96,14 +96,7 @@ static struct dt_str made(struct head *h, struct dt_str text)
 static struct dt_str add_attributes(struct head *h, const struct dt_outgoing *from, const char *installation,
                                     int64_t now_ms)
 {
-    const struct dt_cloud_event event = {.job = from->claim.id,
-                                         .attempt = from->claim.attempt,
-                                         .id_suffix = "",
-                                         .installation = installation,
-                                         .type = from->topic,
-                                         .key = from->key,
-                                         .time_ms = now_ms,
-                                         .scheduled_ms = from->claim.due_ms};
+    const struct dt_cloud_event event = dt_cloud_event_of(from, installation, now_ms);
     struct dt_cloud_event_attribute attributes[DT_CLOUD_EVENT_ATTRIBUTES];
     size_t n = 0;
     struct dt_str id = DT_STR_NONE;

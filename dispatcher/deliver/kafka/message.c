@@ -61,14 +61,7 @@ dt_status dt_message_of_job(const struct dt_outgoing *from, const char *installa
     struct headers h = {.v = dt_arena_alloc(arena, OWN_HEADERS_MAX * sizeof(*h.v))};
     if (!h.v)
         return DT_NOMEM;
-    const struct dt_cloud_event event = {.job = from->claim.id,
-                                         .attempt = from->claim.attempt,
-                                         .id_suffix = "",
-                                         .installation = installation,
-                                         .type = from->topic,
-                                         .key = from->key,
-                                         .time_ms = now_ms,
-                                         .scheduled_ms = from->claim.due_ms};
+    const struct dt_cloud_event event = dt_cloud_event_of(from, installation, now_ms);
     add_header(&h, "content-type", from->content_type.p ? from->content_type : DT_STR_LIT("application/json"));
     dt_status status = add_attributes(&h, &event, arena);
     if (status == DT_OK)
