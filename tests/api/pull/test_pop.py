@@ -26,11 +26,15 @@ def offered(api, pulled, db):
     """offered(n, …) -> n due jobs that can be popped."""
     def make(n=1, topic=pulled, **job):
         made = [api.make(topic=topic, delay=0, **job) for _ in range(n)]
-        # MySQL shows committed rows a moment before it releases their locks, and a pop skips locked rows.
-        free = "SELECT q.job_id FROM pop_queue q JOIN jobs j ON j.id = q.job_id WHERE q.topic = %s FOR UPDATE SKIP LOCKED"
-        until(lambda: len(db(free, topic)) >= n, f"{n} jobs are offered and not locked")
+        can_be_popped(db, topic, n)
         return made
     return make
+
+
+def can_be_popped(db, topic, n):
+    """Waits until n jobs are offered and not locked: MySQL shows what was committed a moment before it releases the locks, and a pop skips locked rows."""
+    free = "SELECT q.job_id FROM pop_queue q JOIN jobs j ON j.id = q.job_id WHERE q.topic = %s FOR UPDATE SKIP LOCKED"
+    until(lambda: len(db(free, topic)) >= n, f"{n} jobs are offered and not locked")
 
 
 def pop(rest, topic, **body):
@@ -199,10 +203,11 @@ def test_a_body_that_is_no_json_is_refused(api, pulled):
     refused(api.post(f"/v1/topics/{pulled}/pop", b"{"), 400, "malformed")
 
 
-def test_an_answer_has_a_bound_of_bytes_and_the_rest_stays(api, pulled, offered):
+def test_an_answer_has_a_bound_of_bytes_and_the_rest_stays(api, pulled, offered, db):
     made = offered(12, payload="x" * 890_000)
     first = pop(api, pulled, max=100)
     assert len(first) == 9
+    can_be_popped(db, pulled, len(made) - 9)  # the first pop had locked them, too
     assert len(pop(api, pulled, max=100)) == len(made) - 9
 
 
