@@ -600,7 +600,7 @@ void dt_batch_add(dt_batch *batch, struct dt_str text, bool keep)
     if (!open_chunk(batch))
         return;
     struct dt_chunk *chunk = batch->open;
-    const struct dt_json_limits limits = dt_job_json_limits(&batch->terms.rules, 0);
+    const struct dt_json_limits limits = dt_job_json_limits(batch->terms.rules.json_depth);
     struct dt_faults faults;
     struct dt_error err; /* it is large, so only its beginning is cleared for each element */
     err.status = DT_OK;

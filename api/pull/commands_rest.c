@@ -490,7 +490,7 @@ static void decode_element(struct run *run, size_t i, struct dt_str text, const 
 {
     struct dt_faults faults;
     struct dt_error err = {0};
-    struct dt_json_limits limits = dt_job_json_limits(rules, 0);
+    struct dt_json_limits limits = dt_job_json_limits(rules->json_depth);
     dt_json *json = dt_scratch_json();
     dt_faults_init(&faults, &run->req->arena);
     dt_status status = json ? dt_json_parse(json, text, &limits, &err) : DT_NOMEM;

@@ -32,10 +32,9 @@ struct decoder {
     bool too_large;                  /* one of the faults is about a size */
 };
 
-struct dt_json_limits dt_job_json_limits(const struct dt_job_rules *rules, unsigned nested)
+struct dt_json_limits dt_job_json_limits(unsigned json_depth)
 {
-    return (struct dt_json_limits){
-        .depth = rules->json_depth + nested, .opaque = "payload", .nodes = NODES_MAX, .names = NAMES_MAX};
+    return (struct dt_json_limits){.depth = json_depth, .opaque = "payload", .nodes = NODES_MAX, .names = NAMES_MAX};
 }
 
 const char *dt_key_check(struct dt_str key)

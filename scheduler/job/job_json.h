@@ -27,8 +27,8 @@ struct dt_job_rules {
     /* Accepts the members of an object that belong to its context; they are skipped. NULL: none. */
     bool (*beside)(struct dt_str name);
 };
-/* Returns the limits for dt_json_parse. nested: levels around the object (1 for elements of an array). */
-struct dt_json_limits dt_job_json_limits(const struct dt_job_rules *rules, unsigned nested);
+/* Returns the limits for dt_json_parse; json_depth as in the rules. */
+struct dt_json_limits dt_job_json_limits(unsigned json_depth);
 
 /* Topic and key from the request's path, already checked (dt_topic_check, dt_key_check); absent for POST. The body
  * must agree with them. */

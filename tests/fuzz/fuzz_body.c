@@ -149,7 +149,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t n)
 {
     struct input in = {(const char *)data, n};
     unsigned char flags = input_byte(&in);
-    struct dt_json_limits limits = dt_job_json_limits(&rules, 0);
+    struct dt_json_limits limits = dt_job_json_limits(rules.json_depth);
     struct dt_arena arena;
     if (!json)
         MUST(dt_json_new(&json) == DT_OK && dt_json_new(&other) == DT_OK);

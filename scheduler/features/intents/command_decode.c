@@ -242,7 +242,7 @@ dt_status dt_command_message_decode(const struct dt_intent_decoder *with, const 
     dt_faults_init(&out->intent->faults, with->arena);
     r.base_ms = text->timestamp_ms > 0 ? text->timestamp_ms : with->now_ms;
     r.rules.delays_from_ms = r.base_ms;
-    const struct dt_json_limits limits = dt_job_json_limits(&r.rules, 0);
+    const struct dt_json_limits limits = dt_job_json_limits(r.rules.json_depth);
     struct dt_error why = {0};
     dt_status status;
     if (!text->value.p)

@@ -133,7 +133,7 @@ static void make_body(struct row_reading *r)
  * one value make other members of it. */
 static dt_status parse_body(struct row_reading *r)
 {
-    struct dt_json_limits limits = dt_job_json_limits(r->with->rules, 0);
+    struct dt_json_limits limits = dt_job_json_limits(r->with->rules->json_depth);
     struct dt_error why = {0};
     struct dt_str text = dt_arena_copy(r->with->arena, dt_strbuf_str(&r->body));
     if (r->body.failed || !text.p)

@@ -266,7 +266,7 @@ FRESH_TEST(a_payload_that_is_no_json_is_refused_with_the_place_in_it)
 {
     static const char *const texts[] = {"{\"a\" 1}", "", "[1,]", "\xEF\xBB\xBF{}"};
     for (size_t i = 0; i < sizeof(texts) / sizeof(*texts); i++) {
-        const struct dt_json_limits limits = dt_job_json_limits(&mover.rules, 0);
+        const struct dt_json_limits limits = dt_job_json_limits(mover.rules.json_depth);
         struct dt_error why = {0};
         assert_int_equal(dt_json_parse(mover.json, dt_str(texts[i]), &limits, &why), DT_MALFORMED);
         mysql_fixture_run(&fx,

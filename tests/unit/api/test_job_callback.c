@@ -32,7 +32,7 @@ static void end(void)
 
 static void parse(const char *text)
 {
-    const struct dt_json_limits limits = dt_job_json_limits(&rules, 0);
+    const struct dt_json_limits limits = dt_job_json_limits(rules.json_depth);
     assert_int_equal(dt_json_parse(json, dt_str(text), &limits, NULL), DT_OK);
     dt_faults_init(&faults, &arena);
 }

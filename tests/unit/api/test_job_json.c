@@ -47,7 +47,7 @@ static void drop(struct fixture *f)
 
 static void parse(struct fixture *f, const char *text)
 {
-    struct dt_json_limits limits = dt_job_json_limits(&f->rules, 0);
+    struct dt_json_limits limits = dt_job_json_limits(f->rules.json_depth);
     struct dt_error err = {0};
     dt_status status = dt_json_parse(f->json, dt_str(text), &limits, &err);
     if (status != DT_OK)

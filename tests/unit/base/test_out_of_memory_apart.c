@@ -265,7 +265,7 @@ static void judge_decoded(dt_status status, const struct dt_new_job *job, const 
 /* OK also for a body at fault of which all faults are told. */
 static dt_status decode(const char *body)
 {
-    const struct dt_json_limits limits = dt_job_json_limits(&rules, 0);
+    const struct dt_json_limits limits = dt_job_json_limits(rules.json_depth);
     const struct dt_job_path path = {DT_STR_NONE, DT_STR_NONE};
     struct desk desk;
     struct dt_faults faults;
