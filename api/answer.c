@@ -36,10 +36,10 @@ struct dt_job_rules dt_answer_rules(const struct dt_api *api, const struct dt_vi
     };
 }
 
-dt_json *dt_answer_parse(struct dt_request *req, const struct dt_job_rules *rules, struct dt_faults *faults)
+dt_json *dt_answer_parse(struct dt_request *req, struct dt_faults *faults)
 {
     struct dt_error err = {0};
-    struct dt_json_limits limits = dt_job_json_limits(rules->json_depth);
+    struct dt_json_limits limits = dt_job_json_limits((unsigned)req->api->config->limits_json_depth);
     dt_json *json = dt_scratch_json();
     dt_status status = json ? dt_json_parse(json, req->body, &limits, &err) : DT_NOMEM;
     if (status != DT_OK) {

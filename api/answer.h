@@ -31,7 +31,7 @@ struct dt_job_rules dt_answer_rules(const struct dt_api *api, const struct dt_vi
  * Parses the body with this thread's parser (request/workers.h), and initializes the list of faults. The tree lives
  * until this thread parses again. NULL: a problem is filled in, and the list is not initialized.
  */
-dt_json *dt_answer_parse(struct dt_request *req, const struct dt_job_rules *rules, struct dt_faults *faults);
+dt_json *dt_answer_parse(struct dt_request *req, struct dt_faults *faults);
 
 /* Reads a query parameter that is a duration of at most max_ms; if it is not given *out_ms stays. False: 422. */
 bool dt_answer_duration(struct dt_request *req, const char *name, int64_t max_ms, int64_t *out_ms);

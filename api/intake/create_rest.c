@@ -168,7 +168,7 @@ enum dt_next dt_handle_job_create(struct dt_request *req)
         next = dt_answer_faults(req, DT_INVALID, &c->faults);
         goto out;
     }
-    const dt_json *json = dt_answer_parse(req, &rules, &c->faults);
+    const dt_json *json = dt_answer_parse(req, &c->faults);
     if (!json)
         goto out;
     dt_status status = dt_job_decode(json, &rules, &path, dt_refclock_latest_ms(req->api->ref), &c->faults, job);

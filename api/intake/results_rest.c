@@ -82,9 +82,8 @@ enum dt_next dt_handle_job_results(struct dt_request *req)
                                         .deadline_us = req->deadline_us,
                                         .done = result_done,
                                         .arg = r}};
-    const struct dt_job_rules rules = dt_answer_rules(req->api, NULL);
     struct dt_faults faults;
-    const dt_json *json = dt_answer_parse(req, &rules, &faults);
+    const dt_json *json = dt_answer_parse(req, &faults);
     if (!json)
         return DT_REPLY;
     r->apply.result.job_id = id;

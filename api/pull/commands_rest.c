@@ -451,7 +451,7 @@ static void check_token(const struct run *run, size_t i)
 static enum dt_next run_single(struct dt_request *req, const struct dt_job_rules *rules)
 {
     struct dt_faults faults;
-    dt_json *json = dt_answer_parse(req, rules, &faults);
+    dt_json *json = dt_answer_parse(req, &faults);
     if (!json)
         return DT_REPLY;
     if (!hold_room(req, 1))

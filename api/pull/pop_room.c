@@ -667,13 +667,12 @@ static enum dt_next pop_now(struct dt_request *req, dt_store *store)
 
 enum dt_next dt_handle_pop(struct dt_request *req)
 {
-    struct dt_job_rules rules = dt_answer_rules(req->api, NULL);
     struct dt_faults faults;
     struct popping *p = dt_answer_state(req, sizeof(*p));
     if (!p)
         return DT_REPLY;
     dt_faults_init(&faults, &req->arena);
-    dt_json *json = req->body.n ? dt_answer_parse(req, &rules, &faults) : NULL;
+    dt_json *json = req->body.n ? dt_answer_parse(req, &faults) : NULL;
     if (req->body.n && !json)
         return DT_REPLY;
     dt_status status = dt_pop_wish_decode(json, req->params[0], &faults, &p->wish);

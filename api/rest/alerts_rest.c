@@ -59,7 +59,6 @@ static const struct dt_json_table silence_table = DT_TABLE(silence_fields, .unkn
 
 enum dt_next dt_handle_alert_silence(struct dt_request *req)
 {
-    const struct dt_job_rules rules = dt_answer_rules(req->api, NULL);
     struct dt_alert_silence *silence = dt_answer_state(req, sizeof(*silence));
     struct dt_faults faults;
     if (!silence)
@@ -69,7 +68,7 @@ enum dt_next dt_handle_alert_silence(struct dt_request *req)
         return dt_answer_not_found(req, "alert");
     if (!dt_answer_clock(req))
         return DT_REPLY;
-    dt_json *json = req->body.n ? dt_answer_parse(req, &rules, &faults) : NULL;
+    dt_json *json = req->body.n ? dt_answer_parse(req, &faults) : NULL;
     if (req->body.n && !json)
         return DT_REPLY;
     if (json) {

@@ -303,7 +303,7 @@ enum dt_next dt_handle_job_patch(struct dt_request *req)
     read_if_match(change, req->if_match);
     const struct dt_job_rules rules = dt_answer_rules(req->api, NULL);
     struct dt_faults faults;
-    dt_json *json = dt_answer_parse(req, &rules, &faults);
+    dt_json *json = dt_answer_parse(req, &faults);
     if (!json)
         return DT_REPLY;
     dt_status status = dt_patch_decode(json, &rules, dt_refclock_latest_ms(req->api->ref), &faults, &change->patch);

@@ -540,7 +540,7 @@ enum dt_next dt_handle_jobs_operate(struct dt_request *req)
     if (!o || !dt_answer_clock(req))
         return DT_REPLY;
     struct dt_job_rules rules = dt_answer_rules(req->api, NULL);
-    dt_json *json = dt_answer_parse(req, &rules, &faults);
+    dt_json *json = dt_answer_parse(req, &faults);
     if (!json)
         return DT_REPLY;
     int64_t now_ms = dt_refclock_latest_ms(req->api->ref);

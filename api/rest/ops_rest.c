@@ -298,12 +298,11 @@ static const struct dt_json_table shards_table = DT_TABLE(shards_fields, .unknow
 
 enum dt_next dt_handle_shards(struct dt_request *req)
 {
-    const struct dt_job_rules rules = dt_answer_rules(req->api, NULL);
     struct dt_faults faults;
     struct shards_ask *ask = dt_answer_state(req, sizeof(*ask));
     if (!ask)
         return DT_REPLY;
-    dt_json *json = dt_answer_parse(req, &rules, &faults);
+    dt_json *json = dt_answer_parse(req, &faults);
     if (!json)
         return DT_REPLY;
     struct dt_json_reader r = {.json = json, .faults = &faults, .out = ask};
@@ -449,14 +448,13 @@ enum dt_next dt_handle_clock(struct dt_request *req)
 
 enum dt_next dt_handle_clock_set(struct dt_request *req)
 {
-    const struct dt_job_rules rules = dt_answer_rules(req->api, NULL);
     struct dt_faults faults;
     if (!req->api->config->installation_test_clock)
         return refuse_clock(req);
     struct clock_ask *ask = new_clock_ask(req);
     if (!ask)
         return DT_REPLY;
-    dt_json *json = dt_answer_parse(req, &rules, &faults);
+    dt_json *json = dt_answer_parse(req, &faults);
     if (!json)
         return DT_REPLY;
     struct dt_json_reader r = {.json = json, .faults = &faults, .out = ask};

@@ -539,7 +539,7 @@ enum dt_next dt_handle_schedule_put(struct dt_request *req)
         return DT_REPLY;
     struct dt_view *view = dt_topic_cache_view(req->api->topics);
     struct dt_job_rules rules = dt_answer_rules(req->api, view);
-    dt_json *json = dt_answer_parse(req, &rules, &faults);
+    dt_json *json = dt_answer_parse(req, &faults);
     dt_status status = DT_INVALID;
     if (json) {
         const char *reason = name.p ? dt_schedule_name_check(name) : NULL;

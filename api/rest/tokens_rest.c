@@ -171,9 +171,8 @@ static const struct dt_json_table table = DT_TABLE(fields, .unknown = DT_REASON_
 /* Reads the body; quotas that it does not name are `quota`. NULL: the answer is filled in. */
 static struct token_body *read_body(struct dt_request *req, int64_t quota, struct dt_faults *faults)
 {
-    const struct dt_job_rules rules = dt_answer_rules(req->api, NULL);
     struct token_body *ask = dt_arena_alloc(&req->arena, sizeof(*ask));
-    dt_json *json = ask ? dt_answer_parse(req, &rules, faults) : NULL;
+    dt_json *json = ask ? dt_answer_parse(req, faults) : NULL;
     if (!ask)
         dt_answer_status(req, DT_NOMEM, NULL, NULL);
     if (!json)
