@@ -24,16 +24,7 @@ void *dt_answer_state(struct dt_request *req, size_t n)
 
 struct dt_job_rules dt_answer_rules(const struct dt_api *api, const struct dt_view *view)
 {
-    const struct dt_config *config = api->config;
-    return (struct dt_job_rules){
-        .max_delay_ms = config->limits_max_delay,
-        .payload_max = dt_store_payload_max(config),
-        .headers_max = (size_t)config->limits_headers,
-        .json_depth = (unsigned)config->limits_json_depth,
-        .callbacks = config->callbacks_enabled,
-        .allow_hosts = dt_str(config->callbacks_allow_hosts),
-        .installation = dt_str(view ? view->installation.name : config->installation_name),
-    };
+    return dt_store_job_rules(api->config, view ? view->installation.name : api->config->installation_name);
 }
 
 dt_json *dt_answer_parse(struct dt_request *req, struct dt_faults *faults)

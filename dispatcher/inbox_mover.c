@@ -99,7 +99,7 @@ static void watcher_answered(void *arg, dt_status status, const struct dt_watche
 static dt_status move_rows(dt_inbox_chore *c, int64_t *pause_us, struct dt_error *err)
 {
     struct dt_inbox_moved moved;
-    c->mover.rules.payload_max = dt_store_payload_max(c->env.config);
+    c->mover.rules = dt_store_job_rules(c->env.config, c->env.installation);
     dt_status status = dt_store_move_inbox(&c->mover, &moved, err);
     if (status == DT_UNKNOWN && c->index) /* jobs may exist that are not in the index */
         c->env.index_untold(c->env.arg, c->index);
@@ -145,15 +145,8 @@ static void run_mover(void *arg)
 
 static dt_status make_mover(dt_inbox_chore *c)
 {
-    const struct dt_config *config = c->env.config;
     dt_store_act_as(c->store, DT_STR_LIT("inbox"));
     c->mover = (struct dt_inbox_mover){.store = c->store, .clock = c->env.clock};
-    c->mover.rules = (struct dt_job_rules){.max_delay_ms = config->limits_max_delay,
-                                           .headers_max = (size_t)config->limits_headers,
-                                           .allow_hosts = dt_str(config->callbacks_allow_hosts),
-                                           .json_depth = (unsigned)config->limits_json_depth,
-                                           .callbacks = config->callbacks_enabled,
-                                           .installation = dt_str(c->env.installation)};
     dt_arena_init(&c->mover.arena);
     return dt_json_new(&c->mover.json);
 }

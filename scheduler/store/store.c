@@ -6,6 +6,7 @@
 #include <time.h>
 
 #include "base/assert.h"
+#include "job/job_json.h"
 #include "mysql/db.h"
 #include "mysql/statements.h"
 #include "store_internal.h"
@@ -51,6 +52,19 @@ size_t dt_store_payload_max(const struct dt_config *config)
     const size_t fits = dt_db_packet_max(NULL) - PAYLOAD_SLACK;
     const size_t limit = (size_t)config->limits_payload;
     return limit < fits ? limit : fits;
+}
+
+struct dt_job_rules dt_store_job_rules(const struct dt_config *config, const char *installation)
+{
+    return (struct dt_job_rules){
+        .max_delay_ms = config->limits_max_delay,
+        .payload_max = dt_store_payload_max(config),
+        .headers_max = (size_t)config->limits_headers,
+        .json_depth = (unsigned)config->limits_json_depth,
+        .callbacks = config->callbacks_enabled,
+        .allow_hosts = dt_str(config->callbacks_allow_hosts),
+        .installation = dt_str(installation),
+    };
 }
 
 void dt_store_cut(dt_store *store)

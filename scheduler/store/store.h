@@ -24,6 +24,7 @@
 #include "base/config.h"
 #include "base/text/strbuf.h"
 
+struct dt_job_rules;
 typedef struct dt_store dt_store;
 
 /* Makes a store without a connection. It gives samples of MySQL's clock to ref, which may be NULL. config and ref
@@ -32,6 +33,8 @@ DT_MUST_CHECK dt_status dt_store_new(const struct dt_config *config, dt_refclock
 /* The most bytes of a payload: limits.payload, or less if MySQL accepts no such statement (max_allowed_packet of the
  * latest connection of this process). */
 size_t dt_store_payload_max(const struct dt_config *config);
+/* The rules for bodies, whichever way they come, as of now: see dt_store_payload_max. Texts are borrowed. */
+struct dt_job_rules dt_store_job_rules(const struct dt_config *config, const char *installation);
 /* Closes the connection. Accepts NULL. */
 void dt_store_free(dt_store *store);
 /* Interrupts a call that waits for the server, and closes the connection for good: calls then return UNAVAILABLE. Any

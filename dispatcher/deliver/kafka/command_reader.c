@@ -188,7 +188,7 @@ static dt_status carry_out_some(dt_command_reader *r, struct dt_command_batch *b
     int64_t start_us = dt_clock_mono_us(r->env.intake.clock);
     const struct dt_intake_env *env = &r->env.intake;
     env->map(env->arg, &b->map);
-    r->taker.rules.payload_max = dt_store_payload_max(env->config);
+    r->taker.rules = dt_store_job_rules(env->config, env->installation);
     dt_status status = dt_store_carry_out(&r->taker, b, false, err);
     if (is_a_message_at_fault(status) && b->n > 1) {
         *most = b->n / 2;
@@ -483,18 +483,11 @@ static void make_meters(dt_command_reader *r)
 
 static dt_status make_taker(dt_command_reader *r)
 {
-    const struct dt_config *config = r->env.intake.config;
     char actor[DT_ACTOR_MAX + 1];
     snprintf(actor, sizeof(actor), "commands:%.80s.commands", r->env.intake.installation);
     dt_store_act_as(r->store, dt_str(actor));
     snprintf(r->rejected, sizeof(r->rejected), "%s.commands.rejected", r->env.intake.installation);
     r->taker = (struct dt_command_taker){.store = r->store, .rejected = r->rejected};
-    r->taker.rules = (struct dt_job_rules){.max_delay_ms = config->limits_max_delay,
-                                           .headers_max = (size_t)config->limits_headers,
-                                           .allow_hosts = dt_str(config->callbacks_allow_hosts),
-                                           .json_depth = (unsigned)config->limits_json_depth,
-                                           .callbacks = config->callbacks_enabled,
-                                           .installation = dt_str(r->env.intake.installation)};
     dt_arena_init(&r->taker.arena);
     return dt_json_new(&r->taker.json);
 }
