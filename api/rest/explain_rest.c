@@ -523,10 +523,8 @@ static enum dt_next explain_job(struct dt_request *req, dt_store *store)
         status = dt_store_get(store, *id, &req->arena, &job, &err);
     if (status == DT_OK)
         status = dt_wall_found(req, job.topic);
-    if (status == DT_NOT_FOUND)
-        return dt_answer_not_found(req, "job");
     if (status != DT_OK)
-        return dt_answer_status(req, status, NULL, &err);
+        return dt_answer_failed(req, status, "job", &err);
     struct dt_waiting w;
     int64_t entry_ms = 0;
     dt_waiting_init(&w, req->api->topics, req->api->ref, store);

@@ -74,10 +74,8 @@ enum dt_next dt_handle_job_get(struct dt_request *req, dt_store *store)
     dt_status status = dt_store_get(store, change->id, &req->arena, &job, &err);
     if (status == DT_OK)
         status = dt_wall_found(req, job.topic);
-    if (status == DT_NOT_FOUND)
-        return dt_answer_not_found(req, "job");
     if (status != DT_OK)
-        return dt_answer_status(req, status, NULL, &err);
+        return dt_answer_failed(req, status, "job", &err);
     return dt_answer_read(req, store, &job);
 }
 

@@ -576,13 +576,9 @@ static bool read_operation(struct dt_request *req, dt_store *store, struct dt_op
         dt_job_id_parse(req->params[0], &id) ? dt_store_operation_get(store, id, &req->arena, op, &err) : DT_NOT_FOUND;
     if (status == DT_OK)
         status = dt_wall_found(req, op->topic_from);
-    if (status == DT_OK)
-        return true;
-    if (status == DT_NOT_FOUND)
-        dt_answer_not_found(req, "operation");
-    else
-        dt_answer_status(req, status, NULL, &err);
-    return false;
+    if (status != DT_OK)
+        (void)dt_answer_failed(req, status, "operation", &err);
+    return status == DT_OK;
 }
 
 enum dt_next dt_handle_operation_get(struct dt_request *req, dt_store *store)
@@ -598,10 +594,8 @@ enum dt_next dt_handle_operation_stop(struct dt_request *req, dt_store *store)
     if (!read_operation(req, store, &op))
         return DT_REPLY;
     dt_status status = dt_store_operation_stop(store, op.id, &req->arena, &op, &err);
-    if (status == DT_NOT_FOUND)
-        return dt_answer_not_found(req, "operation");
     if (status != DT_OK)
-        return dt_answer_status(req, status, NULL, &err);
+        return dt_answer_failed(req, status, "operation", &err);
     if (op.kind == DT_OPERATION_DELETE_TOPIC)
         dt_topics_announce(req);
     return answer_operation(req, 200, &op);

@@ -247,8 +247,7 @@ static void post_moves(struct dt_request *req, const struct dt_fire_maker *maker
 
 static enum dt_next answer_change_failed(struct dt_request *req, dt_status status, const struct dt_error *err)
 {
-    return status == DT_NOT_FOUND || status == DT_DENIED ? dt_answer_not_found(req, "schedule")
-                                                         : dt_answer_status(req, status, NULL, err);
+    return dt_answer_failed(req, status == DT_DENIED ? DT_NOT_FOUND : status, "schedule", err);
 }
 
 /* Reads the schedule of the path. False: the answer is filled in. */
@@ -260,13 +259,9 @@ static bool read_schedule(struct dt_request *req, dt_store *store, struct dt_sch
     dt_status status = dt_store_schedule_get(store, req->params[0], &req->arena, out, &err);
     if (status == DT_OK)
         status = dt_wall_found(req, out->job.topic);
-    if (status == DT_NOT_FOUND)
-        dt_answer_not_found(req, "schedule");
-    else if (status != DT_OK)
-        dt_answer_status(req, status, NULL, &err);
-    else
-        return true;
-    return false;
+    if (status != DT_OK)
+        (void)dt_answer_failed(req, status, "schedule", &err);
+    return status == DT_OK;
 }
 
 /* Returns the first fire from now on; 0: there is none. */
