@@ -1,10 +1,10 @@
 /*
  * The fence: what a leadership wrote last into its shard's row of `shards`. Each transaction of a leader locks the row
- * and compares it with the fence. If they differ, another leadership has the shard, or MySQL went back to an earlier
+ * and compares it with the fence. If they differ, another leadership has the shard, or MySQL was restored to an earlier
  * state, and nothing is written.
  *
- * dt_store_takeover makes a fence; the leader's thread owns it. Every call that changes the row updates the fence
- * after the commit. After any status but OK it is not known which of both the row has, and the leadership ends.
+ * dt_store_takeover makes a fence; the leader's thread owns it. Every call that changes the row updates the fence after
+ * the commit. After any status but OK the row may have the old or the new values, and the leadership ends.
  */
 #ifndef DT_DISPATCH_FENCE_H
 #define DT_DISPATCH_FENCE_H
@@ -14,17 +14,17 @@
 #include "mysql/db.h"
 #include "store/store.h"
 
-/* A value. */
+/* Copied by assignment; nothing to free. */
 struct dt_fence {
     unsigned shard;
     int64_t epoch, token, version;
     int64_t ledger_offset; /* first offset of the ledger that is not settled */
     int64_t batch_no;
     size_t inflight;     /* entries of the row's in-flight list */
-    size_t send_n;       /* how many of them are the next batch: 1 to inflight; 0 if the list is empty */
-    int64_t index_epoch; /* since this epoch the shard's set has been on its present endpoint */
-    /* Ledger records below trim_offset may be deleted once the row has had it, since trim_at_ms, for long enough.
-     * -1, 0: the row has none yet. */
+    size_t send_n;       /* entries of the list in the next batch: 1 to inflight; 0 if the list is empty */
+    int64_t index_epoch; /* the epoch since which the shard's set has been on its present endpoint */
+    /* The row has had trim_offset since trim_at_ms. Once that is long enough ago, ledger records below trim_offset
+     * may be deleted. -1, 0: not set yet. */
     int64_t trim_offset, trim_at_ms;
 };
 
@@ -37,8 +37,8 @@ DT_MUST_CHECK dt_status dt_store_fence_check(dt_store *store, const struct dt_fe
  * trim_offset. DEPOSED, HALTED, NOT_FOUND (no row): nothing was written. */
 DT_MUST_CHECK dt_status dt_store_trimmed(dt_store *store, struct dt_fence *fence, struct dt_error *err);
 
-/* Steps down: the row has no owner afterwards. An empty in-flight list then also promises that all is settled. If
- * the row is another leadership's, it stays as it is, and the status is OK. */
+/* Steps down: clears the owner in the row. A row without an owner and with an empty in-flight list means that all is
+ * settled. If another leadership has the row, it is not changed, and the status is OK. */
 DT_MUST_CHECK dt_status dt_store_step_down(dt_store *store, const struct dt_fence *fence, struct dt_error *err);
 
 /* ---- inside a leader's transaction; for store/ only ---- */
@@ -91,37 +91,39 @@ struct dt_leadership {
 DT_MUST_CHECK dt_status dt_store_takeover(dt_store *store, const struct dt_leadership *who, struct dt_fence *fence,
                                           struct dt_inflight *inflight, struct dt_error *err);
 
-/* What a takeover found between ledger_offset and its barrier, and what it remembers of a refusal. */
+/* What a takeover found in the ledger between ledger_offset and its barrier, and what the delivery remembers of a
+ * refusal. */
 struct dt_findings {
     const struct dt_inflight *inflight; /* as step 1 read it */
     bool sent;                          /* the batch, the first fence->send_n entries, was committed */
     int64_t next_offset;                /* the offset after our barrier */
     const char *halt;                   /* not NULL: why the ledger cannot be explained */
-    struct dt_inflight refused;         /* as the delivery remembers it: see dt_inflight_taken_over; n = 0: none */
-    const char *refusal;                /* what Kafka said, for the attempt's error */
-    const struct dt_shard_map *map;     /* whose leader sends a dead letter */
+    struct dt_inflight refused;         /* the list that was refused (dt_inflight_taken_over); n = 0: none */
+    const char *refusal;                /* Kafka's reason, stored as the attempt's error */
+    const struct dt_shard_map *map;     /* determines which shard's leader sends a dead letter */
 };
 
 /* The effects of step 5. */
 struct dt_settled {
     struct dt_shrink shrink;    /* of the list */
-    bool ended;                 /* undeliverable, and recorded in the job's row (no manual edit came between) */
+    bool ended;                 /* an undeliverable attempt ended, and its job's row says so */
     int64_t next_ms;            /* if ended: when the job is due again; 0 = never */
     int64_t was_ms[DT_WAS_MAX]; /* if ended: where its entry may be in the index, as in dt_apply */
-    bool outbox;                /* a dead letter waits */
+    bool outbox;                /* a dead letter waits in the outbox */
 };
 
 /*
  * Step 5, one transaction under the fence. In this order:
  *
- * - halt: writes the reason, and nothing else
- * - if the ledger has the batch, it leaves the list, and its rows get new deadlines: now + ack timeout, never earlier
- *   than they are, only if the row still says dispatched with that attempt
- * - then what the delivery refused: a list is halved. A single attempt ends as undeliverable (a failure, by the retry
- *   policy, only if the row still says dispatched with that attempt) and leaves the list
- * - ledger_offset becomes next_offset
+ * - If `halt` is set, it writes the reason and nothing else.
+ * - If the ledger has the batch, it removes the batch from the list and extends deadlines to now + ack timeout, in rows
+ *   that still say dispatched with that attempt. A deadline never becomes earlier.
+ * - If the delivery refused a list, it halves the list. If the delivery refused a single attempt, it removes the
+ *   attempt from the list. If the row still says dispatched with that attempt, the attempt ends as undeliverable, which
+ *   counts as a failure for the retry policy.
+ * - It sets ledger_offset to next_offset.
  *
- * OK: *fence and *done are as written. DEPOSED: the row is not ours. Any other status: start over.
+ * OK: *fence and *done are as written. DEPOSED: another leadership has the row. Any other status: start over.
  */
 DT_MUST_CHECK dt_status dt_store_takeover_settle(dt_store *store, struct dt_fence *fence,
                                                  const struct dt_findings *findings, struct dt_settled *done,

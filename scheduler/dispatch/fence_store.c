@@ -53,7 +53,7 @@ static dt_status begin_with_lock(dt_store *store, dt_db *db, void *arg, struct d
         *l->row = (struct dt_fence_row){dt_db_i64(db, 4), dt_db_i64(db, 5), dt_db_i64(db, 6)};
         status = check_row(db, l->fence, err);
     }
-    /* An error while reading counts, except if the row was read and is not ours. */
+    /* The row decides the status. A later error of the connection counts only if the row did not. */
     const bool unread = status == DT_OK || status == DT_NOT_FOUND;
     dt_status end = dt_db_end(db, unread ? err : NULL);
     if (l->row->now_ms)
@@ -209,7 +209,7 @@ static dt_status read_shard_row(dt_db *db, struct dt_fence *fence, const char *i
         status = halted.p ? dt_fail(err, DT_HALTED, "%.*s", (int)halted.n, halted.p)
                           : dt_inflight_parse(dt_db_bytes(db, 4), inflight);
         if (status == DT_OK) {
-            /* A manual edit may have written anything: send_n is between 1 and the length of the list. */
+            /* A manual edit may have written any number: limits send_n to 1 to the length of the list. */
             const size_t n = fence->inflight = inflight->n;
             fence->send_n = send_n < 1 || (uint64_t)send_n > n ? n : (size_t)send_n;
         }
@@ -230,7 +230,7 @@ dt_status dt_store_takeover(dt_store *store, const struct dt_leadership *who, st
     dt_db *db;
     *fence = (struct dt_fence){.shard = who->shard, .token = who->token};
     dt_status status = dt_store_db(store, &db, err);
-    /* A fresh connection: what an old one still has under way ends, or loses against the row lock. */
+    /* Reconnects: a statement that the old connection still executes ends before, or loses against the row lock. */
     if (status == DT_OK)
         status = dt_db_reconnect(db, err);
     if (status == DT_OK)
@@ -262,7 +262,7 @@ struct settling {
     struct dt_fence_row row;
     struct dt_settled *done;
     struct dt_counts counts;
-    struct dt_arena topics; /* for the topics that counts names */
+    struct dt_arena topics; /* holds the names of topics in `counts` */
     struct dt_error *err;
 };
 
@@ -320,7 +320,7 @@ dt_status dt_store_takeover_settle(dt_store *store, struct dt_fence *fence, cons
         status = halt_shard(s.db, fence->shard, findings->halt, err);
     else if (status == DT_OK) {
         const struct dt_inflight *list = findings->inflight;
-        dt_assert_cmp(list->n, ==, next.inflight); /* the row has had it since step 1 */
+        dt_assert_cmp(list->n, ==, next.inflight); /* the row has not changed since step 1 */
         const struct dt_shrink shrink = dt_inflight_taken_over(list, next.send_n, findings->sent, &findings->refused);
         const struct dt_inflight sent = {.v = list->v, .n = shrink.leave};
         dt_assert_cmp(shrink.leave + shrink.send_n, <=, list->n);

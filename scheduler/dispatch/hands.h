@@ -16,15 +16,16 @@
 #include "job/results/results.h"
 #include "store/store.h"
 
-/* Begins the lease of a number above 0, and deletes numbers that ended long ago. EXISTS: draw another number. */
+/* Starts the lease of `owner` (above 0), and deletes leases that ended long ago. EXISTS: the number is taken; draw
+ * another. */
 DT_MUST_CHECK dt_status dt_store_hands_own(dt_store *store, int64_t owner, const char *name, int64_t timeout_ms,
                                            struct dt_error *err);
 /* How often an owner asked for a renewal, and how often it was confirmed. */
 struct dt_renewals {
     int64_t confirmed, asked;
 };
-/* Renews the lease, and counts. *there is false if the number was deleted, or if MySQL went back to before a
- * confirmed renewal: attempts that MySQL says are in these hands may have left them long ago. */
+/* Renews the lease, and counts the renewal. *there is false if the lease was deleted, or if MySQL was restored to a
+ * state before a confirmed renewal. Then MySQL may list attempts in these hands that ended long ago. */
 DT_MUST_CHECK dt_status dt_store_hands_renew(dt_store *store, int64_t owner, struct dt_renewals *renewals, bool *there,
                                              struct dt_error *err);
 /* Ends the lease: attempts that are still in its hands are lost. */
@@ -40,7 +41,7 @@ struct dt_lost {
 /* Reads the ids, ascending, moves `after` to the last one, and sets `owners`. A page that is not full is the last.
  * Rows of `hands` whose job is no longer in `jobs` are deleted. */
 DT_MUST_CHECK dt_status dt_store_hands_lost(dt_store *store, struct dt_lost *lost, struct dt_error *err);
-/* Releases the attempts of these jobs (ascending) that are in the owner's hands: they have no owner then. */
+/* Removes the owner from those of its attempts that belong to these jobs (ids ascending). */
 DT_MUST_CHECK dt_status dt_store_hands_give_away(dt_store *store, int64_t owner, const int64_t *ids, size_t n,
                                                  struct dt_error *err);
 /* An attempt in hands. No padding: it may be compared byte by byte. */
@@ -48,7 +49,8 @@ struct dt_hand {
     int64_t job_id, attempt;
 };
 /* Waits until no transaction of the shard's leader is open, then reads the attempts that this shard's leaders put
- * into the owner's hands, by job. So it finds a claim whose commit was in doubt. *hands is in the arena. */
+ * into the owner's hands, sorted by job. The wait makes sure that it finds a claim whose commit was in doubt. *hands
+ * is in the arena. */
 DT_MUST_CHECK dt_status dt_store_hands_of_shard(dt_store *store, int64_t owner, unsigned shard, struct dt_arena *arena,
                                                 struct dt_hand **hands, size_t *n, struct dt_error *err);
 
@@ -62,9 +64,9 @@ struct dt_hand_answer {
                               * nothing was written */
 };
 /*
- * Records answers, at most one for each job, in one transaction of a handful of statements: the attempts leave their
- * owner's hands, and their results are applied as dt_store_apply does. OK: all is durable, except answers that are BUSY
- * (apply.outcome): nothing of them was written, try again.
+ * Records answers, at most one for each job, in one transaction of a handful of statements: removes the attempts from
+ * their owner's hands, and applies their results as dt_store_apply does. OK: all answers are durable, except those
+ * whose apply.outcome is BUSY. Nothing of these was written, and the caller tries again.
  */
 DT_MUST_CHECK dt_status dt_store_hands_record(dt_store *store, const struct dt_shard_map *map,
                                               struct dt_hand_answer *answers, size_t n, struct dt_error *err);

@@ -1,13 +1,13 @@
 /*
  * Attempts in the hands of processes: the leases of owners, lost attempts, and the outcomes of callbacks.
  *
- * Outcomes are recorded in batches: one transaction in which attempts leave the hands that they were claimed for, and
- * their results are applied.
+ * Outcomes are recorded in batches. One transaction removes attempts from the hands that they were claimed for, and
+ * applies their results:
  *
  *     read in whose hands the attempts are        SELECT, not in the first try
  *     apply the results of those still in ours    dt_results_apply_within, answers included
- *     write what other receivers answered         UPDATE, if any: of attempts that stay dispatched, or ended by hand
- *     take the attempts out of our hands          DELETE
+ *     write answers that no result carried        UPDATE, if any: of attempts that stay dispatched or were edited
+ *     remove the attempts from our hands          DELETE
  *
  * Invariants: no result is applied for an attempt that has left these hands. The first try assumes that all are ours,
  * and later tries read without locks. If a leader ends an attempt as lost before the DELETE, the DELETE finds fewer
@@ -36,7 +36,7 @@ dt_status dt_store_hands_own(dt_store *store, int64_t owner, const char *name, i
                         DT_PARAMS(DT_P_INT(owner), DT_P_STR(dt_str(name)), DT_P_INT(timeout_ms)), NULL, err);
 }
 
-/* If the answer to a renewal is lost, it is not known whether it counts: it is only counted as asked for. */
+/* If the answer to a renewal is lost, the renewal may have succeeded: only `asked` counts it. */
 dt_status dt_store_hands_renew(dt_store *store, int64_t owner, struct dt_renewals *renewals, bool *there,
                                struct dt_error *err)
 {
@@ -98,7 +98,7 @@ static dt_status read_hands_of_shard(void *arg, dt_db *db, int64_t now_ms, struc
 {
     const struct of_shard *of = arg;
     (void)now_ms;
-    /* The lock waits until the leader transaction that may be open has ended. */
+    /* Waits for the shard's row lock, until a leader transaction that may be open has ended. */
     dt_status status =
         dt_db_read_number(db, dt_sql_lock_shard_of_hands, DT_PARAMS(DT_P_INT(of->shard)), NULL, NULL, err);
     if (status == DT_OK)
@@ -123,9 +123,9 @@ dt_status dt_store_hands_of_shard(dt_store *store, int64_t owner, unsigned shard
 }
 
 struct recording {
-    struct dt_hand_answer *answers; /* by job */
+    struct dt_hand_answer *answers; /* sorted by job */
     size_t n;
-    const struct dt_results_txn *txn; /* of the try */
+    const struct dt_results_txn *txn; /* of the current try */
     struct dt_strbuf text;
     struct dt_error *err;
 };
@@ -179,8 +179,8 @@ static bool leaves_hands(const struct dt_hand_answer *answer)
     return answer->held && answer->apply.outcome != DT_OUTCOME_BUSY;
 }
 
-/* Writes answers whose results changed nothing, or that have no result. If locks of others are skipped, this
- * transaction has not locked these rows, and nothing is written. */
+/* Writes answers that have no result, or whose result changed nothing. If this try skips locked rows, it may not
+ * have locked these, so it writes nothing. */
 static dt_status write_answers(struct recording *r)
 {
     size_t n = 0;
@@ -246,7 +246,8 @@ static dt_status record_answers(void *arg, const struct dt_results_txn *txn, str
         r->answers[i].apply.outbox = false;
         ids[i] = r->answers[i].apply.result.job_id;
     }
-    /* Other processes rarely take attempts out of our hands, and the DELETE finds it. */
+    /* Other processes rarely remove attempts from our hands, and the DELETE detects it. So the first try does not
+     * read. */
     if (status == DT_OK && !first_try)
         status = dt_id_in_read(txn->db, &dt_sql_select_hands, DT_NO_PARAMS, DT_IDS(ids, r->n), note_hand, r, err);
     if (status == DT_OK)

@@ -61,7 +61,8 @@ static dt_status judge_writable(struct dt_open_txn *t, struct dt_candidate *c, c
     return DT_OK;
 }
 
-/* park: Kafka has not answered for so long that the job's entry is parked instead of left in front. */
+/* Postpones a candidate until it is known whether its attempt was sent, or what was reported. If `park`, Kafka has
+ * not answered for long, and the entry is held so that it does not block others. */
 static void wait_for_reports(struct dt_open_txn *t, struct dt_candidate *c, bool park)
 {
     struct dt_leader_judged *judged = &t->io->judged;
@@ -84,8 +85,8 @@ static dt_status judge_due(struct dt_open_txn *t, struct dt_candidate *c)
     if (c->in_hands && !DT_UNGUARDED(CALL_IN_HANDS))
         return DT_OK;
     if (c->state == DT_DISPATCHED) {
-        /* A report that came before the deadline counts, even if it is read later. So the attempt is left until the
-         * reports up to its deadline are applied (the results watermark). */
+        /* A report that arrived before the deadline counts, even if it is read later. So the attempt times out only
+         * after the reports up to its deadline were applied (the results watermark). */
         const struct dt_read_up_to *up_to = &t->io->due.read_up_to;
         const bool by_kafka = c->claim_shard >= 0;
         if (DT_GUARD(UNREAD, c->next_ms <= (by_kafka ? up_to->kafka_ms : up_to->other_ms)))
@@ -105,8 +106,9 @@ static dt_status judge_due(struct dt_open_txn *t, struct dt_candidate *c)
     }
     if (topic)
         return judge_writable(t, c, topic);
-    /* The topic was made after this transaction read the snapshot: the next leader transaction knows it. Or a manual
-     * edit deleted the topic's row: then the job has no destination, and its entry is held until the row is back. */
+    /* The snapshot has no such topic. If the topic is newer than the snapshot, the next leader transaction knows it.
+     * If a manual edit deleted the topic's row, the job has no destination, and its entry is held until the row
+     * exists again. */
     struct dt_str *orphan = &t->io->judged.orphan;
     if (orphan->p && dt_str_eq(*orphan, c->topic)) {
         c->fate = DT_FATE_HELD;
@@ -200,7 +202,8 @@ static dt_status write_timeouts(struct dt_open_txn *t)
 
 /* ---- the transaction ---- */
 
-/* Takes the batch that was sent off the list. If sending took long, the time for its results begins now. */
+/* Removes the sent batch from the list. If sending took long, the acknowledgement timeouts of its attempts start
+ * now. */
 static dt_status settle_batch(struct dt_open_txn *t)
 {
     const struct dt_leader_sent *sent = &t->io->sent;
@@ -319,7 +322,7 @@ dt_status dt_leader_txn_commit(dt_store *store, struct dt_fence *fence, struct d
     struct dt_fence next = *fence;
     const size_t in_flight = txn->sent.list->n;
     bool changed = false;
-    dt_assert_cmp(in_flight, ==, fence->inflight); /* what the row has is neither forgotten nor extended */
+    dt_assert_cmp(in_flight, ==, fence->inflight); /* the row's list is neither dropped nor extended */
     reset_outputs(txn);
     dt_counts_init(&t.counts);
     dt_status status = dt_fence_begin(store, fence, &t.db, &t.row, err);

@@ -26,13 +26,13 @@ struct dt_outgoing {
     struct dt_str payload;
 };
 
-/* Reads the messages of attempts that are already in flight (after a takeover, or because a list was halved), whatever
- * their rows say now. *out: an array in the order of the claims. If a job's row is gone, topic and payload are
- * absent. */
+/* Reads the messages of attempts that are already in flight (after a takeover, or when a list was halved), even if
+ * their rows have changed. *out: an array in the order of the claims. If a job's row does not exist, topic and
+ * payload are absent. */
 DT_MUST_CHECK dt_status dt_store_read_outgoing(dt_store *store, const struct dt_inflight *claims,
                                                struct dt_arena *arena, struct dt_outgoing **out, struct dt_error *err);
 
-/* An index entry that says that a job may be due. due_ms 0: the time of the entry is not known; the row's is used. */
+/* An index entry that says that a job may be due. due_ms 0: the entry's time is unknown, and the row's is used. */
 struct dt_hint {
     int64_t id, due_ms;
 };
@@ -46,7 +46,7 @@ struct dt_seen {
     bool timeout;       /* with hold: an overdue attempt whose reports may not be read yet */
     struct dt_str hold; /* present: the job is due, but this topic is paused, at its limit or cannot be written: the
                            entry is held */
-    uint32_t host;      /* with hold: only the host of this number, which the job names, has no place; 0 = not so */
+    uint32_t host;      /* with hold: the number of the host in the job's URL, if only that host has no place; else 0 */
 };
 struct dt_seen_list {
     struct dt_seen *v;
@@ -57,7 +57,7 @@ struct dt_seen_list {
 enum dt_writable {
     DT_WRITABLE_NO,
     DT_WRITABLE_YES,
-    DT_WRITABLE_UNKNOWN, /* left for a later leader transaction, while the caller finds out */
+    DT_WRITABLE_UNKNOWN, /* left for a later leader transaction; the caller finds out meanwhile */
     DT_WRITABLE_ALONE /* perhaps too large for its topic: sent in a batch of its own, so that a refusal is about it */
 };
 
@@ -66,16 +66,16 @@ enum dt_writable {
 /* The in-flight list. */
 struct dt_leader_sent {
     const struct dt_inflight *list; /* the whole list; n = 0: nothing is in flight */
-    /* Frozen: it is not known yet what was sent. Nothing is added or settled, and jobs with an attempt in the list are
+    /* True: it is not known yet what was sent. Nothing is added or settled, and jobs with an attempt in the list are
      * skipped. False: the first fence->send_n entries were sent and committed. */
     bool frozen;
     bool park;             /* frozen for so long that entries of jobs in the list are held */
     int64_t offset;        /* first offset after its ledger record */
-    bool extend_deadlines; /* its claim is so old that its deadlines are counted from now */
+    bool extend_deadlines; /* its claim is old, so its deadlines restart now */
 };
 
-/* Instants by MySQL's clock. An attempt with a deadline up to this may time out: reports that came before the deadline
- * were applied, or were waited for long enough. */
+/* Times by MySQL's clock. An attempt may time out if its deadline is not later: earlier reports were applied, or the
+ * wait for them has ended. */
 struct dt_read_up_to {
     int64_t kafka_ms; /* for attempts that Kafka delivered */
     int64_t other_ms; /* for all others */
@@ -85,8 +85,8 @@ struct dt_read_up_to {
 struct dt_leader_due {
     const struct dt_hint *hints; /* each id once */
     size_t n_hints;
-    size_t max_jobs, max_bytes, max_topics; /* of a batch; topics are Kafka's */
-    struct dt_turns *turns;                 /* of batches that left something; kept between transactions */
+    size_t max_jobs, max_bytes, max_topics; /* of a batch; max_topics counts Kafka topics */
+    struct dt_turns *turns;                 /* who is next if a batch left jobs; kept between transactions */
     const struct dt_shard_map *map;
     dt_topic_snapshot *topics; /* refreshed if it is old */
     struct dt_read_up_to read_up_to;
@@ -101,19 +101,19 @@ struct dt_hand_wanted {
     struct dt_str url;   /* the job's own, else its topic's; absent: neither has one */
     bool own_url;
 };
-/* The answer. */
+/* The answer to a request for a place. */
 enum dt_hand_place {
     DT_HAND_FULL,       /* there is no place now */
     DT_HAND_FULL_THERE, /* the host in the job's own URL has none; other jobs of the topic may have one */
     DT_HAND_TAKEN
 };
 
-/* Called while rows are locked: these functions answer from memory. */
+/* Called while rows are locked, so these functions must answer from memory. */
 struct dt_leader_gate {
     enum dt_writable (*writable)(void *arg, struct dt_str kafka_topic, int64_t owner, int64_t bytes);
     void *arg;
-    /* Takes a place in the hands of this process. *owner: the number of the process, the same throughout a
-     * transaction. NULL: there is never a place. */
+    /* Reserves a place for a callback in this process. *owner: the number of the process, which stays the same
+     * during a transaction. NULL: this process has no places. */
     enum dt_hand_place (*take)(void *hands, const struct dt_hand_wanted *wanted, int64_t *owner);
     void *hands;
     /* The most jobs of a topic with limits that may be claimed, if it has room for them; NULL: any number. */
@@ -144,7 +144,7 @@ struct dt_leader_settled {
 
 /* Why hints wait. */
 struct dt_leader_judged {
-    size_t unread;     /* due jobs of which it is not known yet whether their attempt was sent, or what was reported */
+    size_t unread;     /* due jobs whose attempt may not have been sent, or whose report may be unread */
     int64_t unread_ms; /* the latest of their deadlines */
     bool frozen;       /* jobs that could be claimed were left because the list is frozen */
     struct dt_str orphan; /* present: a due job's topic has no row in `topics` (a manual edit): its entry is held */
@@ -159,7 +159,7 @@ struct dt_leader_limits {
 struct dt_leader_chosen {
     int64_t shortest_ack_ms; /* the shortest acknowledgement timeout of the claimed */
     bool more;               /* hints were left for the next leader transaction: the batch is full */
-    int64_t *left;           /* these, ascending, in the arena */
+    int64_t *left;           /* the ids of these hints, ascending; in the arena */
     size_t n_left;
 };
 
@@ -174,21 +174,21 @@ struct dt_leader_batch {
     size_t n;
 };
 
-/* What waits for a pop from now on. */
+/* Jobs that this transaction offered to pops. */
 struct dt_leader_offered {
     size_t n;
-    struct dt_str *topics; /* whose jobs they are, each once */
+    struct dt_str *topics; /* their topics, each once */
     size_t n_topics;
 };
 
 struct dt_leader_hands {
     struct dt_leader_batch
-        claimed; /* into the hands of this process, which may send them once the commit is confirmed */
+        claimed; /* claims into the hands of this process, which may send them once the commit is confirmed */
     size_t lost; /* attempts that ended because their process is gone */
     size_t full; /* jobs that are held because there is no place */
 };
 
-/* The hints with an outcome, the claimed ones too, and those that were left. */
+/* The outcomes of hints, and the hints that were left. Claimed hints have an outcome too. */
 struct dt_leader_seen {
     struct dt_seen *v;
     size_t n;
@@ -226,20 +226,20 @@ struct dt_leader_txn {
  *
  *   - settles the batch: it leaves the in-flight list. If the list is frozen, nothing is settled or claimed into it,
  *     and jobs with an attempt in it are skipped;
- *   - times out, among the hints, attempts whose deadline is not later than read_up_to and whose jobs no stored
- *     result waits for (deferred_results);
- *   - ends, among the hints, attempts in the hands of a process that is gone as lost;
+ *   - times out, among the hints, attempts whose deadline is not later than read_up_to, unless a stored result waits
+ *     for their job (deferred_results);
+ *   - ends as lost, among the hints, attempts whose process is gone;
  *   - claims, among the hints, what is scheduled and due: of this shard's slots, not paused, within the limits of its
- *     topic, writable, with no earlier attempt in its claiming shard's list or in anybody's hands; into the list, or
- *     into the hands of this process; in order of (due, id) within a topic, and when not all of it fits an equal part
- *     of the bytes for each topic;
- *   - offers, among the hints, what is scheduled and due of topics whose jobs are popped, and not paused: their entries
- *     go away;
+ *     topic, writable, and with no earlier attempt in its claiming shard's list or in the hands of a process. Kafka
+ *     jobs enter the list, callbacks the hands of this process. A topic's jobs are claimed in order of (due, id). If
+ *     not all of them fit, each topic gets an equal part of the bytes;
+ *   - offers, among the hints, scheduled and due jobs of topics that are popped and not paused; their index entries are
+ *     removed;
  *   - writes list, send_n, batch_no and version into the row, and updates *fence.
  *
- * While a remainder of the list is in flight nothing is claimed and nothing times out. Nothing at all is written when
- * there is nothing to settle, time out or claim. DEPOSED, HALTED, NOT_FOUND: nothing was written. Any status but OK:
- * the leadership is over, take over again.
+ * If a remainder of the list is in flight, nothing is claimed or timed out. If there is nothing to settle, time out or
+ * claim, nothing is written. DEPOSED, HALTED, NOT_FOUND: nothing was written. After any status but OK the leadership
+ * ends, and the shard must be taken over again.
  */
 DT_MUST_CHECK dt_status dt_leader_txn_commit(dt_store *store, struct dt_fence *fence, struct dt_leader_txn *txn,
                                              struct dt_error *err);

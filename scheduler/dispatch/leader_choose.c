@@ -5,12 +5,14 @@
  * Invariants of reading:
  *   - Rows are locked in order of ids; a row that another session holds locked is skipped.
  *   - The list of another shard is read after the rows were locked, as committed then. An attempt enters a list only
- *     together with its job's row, so an attempt that is not in the list cannot come into it while the row is locked.
+ *     together with its job's row, so an attempt that is not in the list cannot enter it while the row is locked.
  *
- * Invariants of the choice: - Within a topic, jobs are claimed in order of (due, id). - A gate is only locked for a job
- *   that the caller allows. - If not all jobs fit, each owner gets an equal part of the bytes, each of its topics an
- *   equal part of that, and then what the others left. The owner and topic that waited longest comes first
- *   (base/fair.h). - A message that may be too large for its topic is sent alone, so that a refusal is about it.
+ * Invariants of the choice:
+ *   - Within a topic, jobs are claimed in order of (due, id).
+ *   - A gate is only locked for a job that the caller allows.
+ *   - If not all jobs fit, each owner gets an equal part of the bytes, each of its topics an equal part of that, and
+ *     then what the others left. The owner and topic that waited longest are first (base/fair.h).
+ *   - A message that may be too large for its topic is sent alone, so that a refusal concerns only it.
  */
 #include <stdlib.h>
 
@@ -28,7 +30,7 @@
 
 /* ---- limits ---- */
 
-/* What of a topic with limits this transaction may claim, and has chosen. */
+/* How many jobs of a topic with limits this transaction may claim, and how many it has chosen. */
 struct dt_limited {
     size_t allowed; /* by the caller's gate */
     size_t taken;
@@ -134,7 +136,7 @@ static void leave_candidate(struct dt_open_txn *t, struct dt_candidate *c)
     chosen->left[chosen->n_left++] = c->id;
 }
 
-/* A topic of an owner in the batch; at first one for each job. */
+/* A topic of an owner in the batch. The list starts with one element for each job. */
 struct place {
     struct dt_str kafka_topic;
     int64_t owner;
@@ -187,7 +189,7 @@ static struct place *list_topics(const struct dt_open_txn *t, size_t n_jobs, siz
     return v;
 }
 
-/* Leaves the jobs whose Kafka topics are too many for one batch. */
+/* Leaves the jobs whose Kafka topics do not fit into one batch. */
 static dt_status leave_other_topics(struct dt_open_txn *t)
 {
     size_t most = t->io->due.max_topics;
@@ -339,7 +341,8 @@ static void choose_fairly(struct dt_open_txn *t, struct parts *parts)
 {
     const size_t all = t->io->due.max_bytes;
     const size_t each = all / parts->n_owners;
-    /* The first job of each topic, even if it is larger than the topic's part, until its owner's part is used up. */
+    /* Chooses the first job of each topic, even if it is larger than the topic's part, until its owner's part is
+     * used up. */
     for (size_t i = 0; i < parts->n; i++) {
         struct topic_part *part = &parts->topics[parts->turns[i].at];
         const size_t bytes = part->owner->bytes + (size_t)part->first->bytes;
@@ -374,8 +377,8 @@ static dt_status choose_batch(struct dt_open_txn *t)
     if (status != DT_OK)
         return status;
     dt_assert_cmp(parts.n_owners, >, 0);
-    /* A message that has to be sent alone, if it is the first of its topic. If other topics have jobs, only every
-     * second batch is such a message. */
+    /* Chooses a message that must be sent alone, if it is the first of its topic. If other topics have jobs, only
+     * every second batch is such a message. */
     struct dt_candidate *alone = NULL;
     bool others = false;
     for (size_t i = 0; i < parts.n; i++) {
@@ -392,7 +395,7 @@ static dt_status choose_batch(struct dt_open_txn *t)
     return DT_OK;
 }
 
-/* Each job that was chosen counts as a turn of its owner and topic, if the batch left others. */
+/* If the batch left jobs, records each chosen job as a turn of its owner and topic. */
 static void note_turns(const struct dt_open_txn *t)
 {
     struct dt_turns *turns = t->io->due.turns;
@@ -423,7 +426,7 @@ static enum dt_hand_place take_hand_place(struct dt_open_txn *t, const struct dt
     return gate->take && topic ? gate->take(gate->hands, &wanted, &t->owner) : DT_HAND_FULL;
 }
 
-/* The attempt after a lost one is always claimed in the transaction that ends the lost one. */
+/* Invariant: if an attempt ended as lost, the same transaction claims the job's next attempt. */
 dt_status dt_claims_choose(struct dt_open_txn *t)
 {
     struct dt_leader_chosen *chosen = &t->io->chosen;
@@ -454,7 +457,7 @@ dt_status dt_claims_choose(struct dt_open_txn *t)
             t->io->hands.full++;
             continue;
         }
-        /* The attempt has been due since the job was; if next_at is no time (a manual edit), since now. */
+        /* The attempt's due time is the job's. If a manual edit made next_at invalid, it is now. */
         const struct dt_claim claim = {c->id, dt_job_number_after(c->attempt, 1),
                                        c->next_ms > 1 ? c->next_ms : t->row.now_ms};
         t->n_retries += c->attempt > 0;

@@ -24,7 +24,7 @@
 enum dt_fate {
     DT_FATE_GONE,      /* it is finished or does not exist: its entry is removed */
     DT_FATE_ELSEWHERE, /* its slot is another shard's */
-    DT_FATE_LEFT,      /* nothing now: a later transaction looks at it again */
+    DT_FATE_LEFT,      /* skipped: a later transaction judges it again */
     DT_FATE_MOVED,     /* it is due at another time */
     DT_FATE_HELD,      /* it is due, but cannot be claimed now: its entry is held */
     DT_FATE_CLAIM,     /* it is claimed */
@@ -41,7 +41,7 @@ struct dt_candidate {
     enum dt_fate fate;
     bool found, alone, chosen, unknown;
     bool by_hands; /* with DT_FATE_CLAIM: into the hands of this process instead of the list */
-    bool in_hands; /* its latest attempt is in the hands of a live process, which alone ends it */
+    bool in_hands; /* its latest attempt is in the hands of a live process, and only that process ends it */
     bool lost;     /* its latest attempt was in the hands of a process that is gone */
     bool limited;  /* its topic has a limit */
     bool at_limit; /* with DT_FATE_HELD: its topic has no room */
@@ -49,7 +49,7 @@ struct dt_candidate {
     bool busy;     /* with DT_FATE_LEFT: another transaction claims jobs of its topic, or the list is frozen */
     struct dt_str topic, kafka_topic; /* kafka_topic and owner: unset if the topic has no row, or pops claim its jobs */
     int64_t owner;                    /* of the topic */
-    struct dt_str callback_url;       /* its own, or absent */
+    struct dt_str callback_url;       /* the job's own, or absent */
     struct dt_outgoing *message;      /* NULL: too large to be read before it is chosen */
 };
 
@@ -121,8 +121,8 @@ struct dt_candidate *dt_candidates_find(struct dt_open_txn *t, int64_t id);
 const int64_t *dt_candidates_ids(const struct dt_open_txn *t, bool (*wanted)(const struct dt_candidate *c), size_t *n);
 /* True if another shard claimed the candidate's latest attempt and still has it in flight. */
 bool dt_candidate_in_flight_elsewhere(const struct dt_open_txn *t, const struct dt_candidate *c);
-/* Reads, before judging, which candidates' latest attempts are in hands. Ends the attempts whose process is gone: from
- * then on the candidates are as in the table, ready for their next attempt. */
+/* Reads which candidates' latest attempts are in hands. Must be called before candidates are judged. Ends attempts
+ * whose process is gone, and updates their candidates for the next attempt. */
 DT_MUST_CHECK dt_status dt_hands_look(struct dt_open_txn *t);
 /* Makes the chosen jobs dispatched, writes whose hands they are in, reads their messages into io->batch, and calls the
  * caller's listener. */
@@ -133,9 +133,9 @@ DT_MUST_CHECK dt_status dt_offers_write(struct dt_open_txn *t);
 /* ---- fence_store.c ---- */
 
 /*
- * Moves the deadlines of attempts that were sent to now_ms + their ack timeout, never earlier than they are, and only
- * if the row still says dispatched with that attempt. Rows that others hold locked are skipped. moved (NULL, or with
- * room for sent->n): gets the jobs whose deadline moved, from hint_ms to next_ms.
+ * Moves the deadlines of attempts that were sent to now_ms + their ack timeout, if the row still says dispatched with
+ * that attempt. A deadline never becomes earlier. Rows that another session has locked are skipped. moved (NULL, or
+ * with room for sent->n): gets the jobs whose deadline moved, from hint_ms to next_ms.
  */
 DT_MUST_CHECK dt_status dt_deadlines_extend(dt_db *db, const struct dt_inflight *sent, int64_t now_ms,
                                             struct dt_seen_list *moved, struct dt_error *err);

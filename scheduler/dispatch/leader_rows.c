@@ -2,13 +2,15 @@
  * What a leader transaction writes for the jobs that it takes: the claim, attempts in the hands of this process, offers
  * to pops; and the messages of claimed attempts.
  *
- * Invariants: - The previous attempt of a job is archived before its row forgets it. - A message that was read when its
- *   row was locked is what is sent. The listener is called before the claim is written, or after it if large messages
- *   have to be read by themselves. - Rows of `hands` are read after the rows of their jobs were locked, and written
- *   under these locks. A job is claimed only if no attempt of it is in hands, so a job has at most one row, of its
- *   latest attempt. - A result that waits for its job's row comes before the loss of the attempt. - The row of
- *   pop_queue and the mark in the job's row are one commit. An offer that exists stays, so a job may be offered again
- *   at any time.
+ * Invariants:
+ * - The previous attempt of a job is archived before its row is overwritten.
+ * - A message is sent as it was read when its row was locked. The listener is called before the claim is written; if
+ *   large messages have to be read by themselves, after it.
+ * - Rows of `hands` are read after the rows of their jobs were locked, and written under these locks. A job is claimed
+ *   only if no attempt of it is in hands, so a job has at most one row, of its latest attempt.
+ * - If a result waits for its job's row, it is applied before the attempt can be ended as lost.
+ * - The row of pop_queue and the mark in the job's row are one commit. An offer that exists stays, so a job may be
+ *   offered again at any time.
  */
 #include <stdlib.h>
 
@@ -136,7 +138,7 @@ static dt_status read_candidate(void *arg)
     if (!c->topic.p || (!c->callback_url.p && !dt_db_is_null(t->db, 11)))
         return DT_NOMEM;
     c->message = NULL;
-    if (dt_db_is_null(t->db, 8 + PAYLOAD)) /* it is large, and read once it is claimed */
+    if (dt_db_is_null(t->db, 8 + PAYLOAD)) /* a large message is read after its claim */
         return DT_OK;
     c->message = dt_arena_alloc(t->io->arena, sizeof(*c->message));
     if (!c->message)
@@ -301,7 +303,7 @@ static dt_status end_lost(struct dt_open_txn *t)
         struct dt_candidate *c = dt_candidates_find(t, ids[i]);
         if (results[i].outcome != DT_OUTCOME_APPLIED)
             continue;
-        /* The candidate is what its row says now. */
+        /* Updates the candidate to what its row says now. */
         c->state = results[i].next_at_ms ? DT_SCHEDULED : DT_CANCELLED;
         c->next_ms = results[i].next_at_ms;
         t->io->hands.lost++;
@@ -358,7 +360,7 @@ struct group {
     struct dt_leader_batch *batch; /* the messages, in the order of the claims */
 };
 
-/* A claim into hands has no claim_shard: no cancel and no later claim looks for it in a list. */
+/* A claim into hands has no claim_shard, so cancels and later claims do not look for it in a list. */
 static dt_status write_group(struct dt_open_txn *t, const struct group *group)
 {
     uint64_t changed = 0;
@@ -394,14 +396,14 @@ static dt_status write_group(struct dt_open_txn *t, const struct group *group)
     return status;
 }
 
-/* Large messages, which are read in one statement once it is known that they are claimed. */
+/* Large messages: one statement reads them once it is known that they are claimed. */
 struct large {
     struct dt_inflight claims;
     struct dt_outgoing **to;        /* where to put the message of each */
-    const struct dt_candidate **of; /* its job */
+    const struct dt_candidate **of; /* the job of each */
 };
 
-/* Lists the messages in the order of the claims, which is that of the candidates. Large ones are still to be read. */
+/* Lists the messages in the order of the claims, which is that of the candidates. Large ones are read later. */
 static void make_batch(struct dt_open_txn *t, const struct group *group, struct large *large)
 {
     size_t n = 0;
@@ -469,7 +471,7 @@ dt_status dt_claims_write(struct dt_open_txn *t)
         status = read_messages(t->db, &large.claims, arena, &read, t->err);
     for (size_t i = 0; status == DT_OK && i < large.claims.n; i++) {
         *large.to[i] = read[i];
-        /* It is sent to the topic that the gate was asked about, even if `topics` has changed. */
+        /* Sends the message to the topic that the gate was asked about, even if `topics` has changed. */
         large.to[i]->topic = large.of[i]->topic;
         large.to[i]->kafka_topic = large.of[i]->kafka_topic;
     }

@@ -1,13 +1,13 @@
 /*
  * Pops: a client claims jobs that a leader has offered (pop_queue), in one transaction on the jobs' rows. It needs no
- * fence: a claim keeps no authority, and nothing is handed out again from memory.
+ * fence: each pop decides by locked rows, and no process hands a job out again from memory.
  *
  *   leader        offers a due job: a row of pop_queue, and `near` -1 in the job's row  (dispatch/leader_rows.c)
  *   pop           claims jobs in order of (due, id), and deletes their offers            (pop_store.c)
  *   housekeeping  deletes offers that cannot be popped, and has jobs without an offer
  *                 offered again                                                          (pop_store.c)
  *
- * Statuses and times as of store/store.h.
+ * Statuses and times as in store/store.h.
  */
 #ifndef DT_DISPATCH_POP_H
 #define DT_DISPATCH_POP_H
@@ -15,10 +15,10 @@
 #include "job/job.h"
 #include "store/store.h"
 
-/* What a client that wants to pop finds of a topic. */
+/* What a pop finds of a topic. */
 enum dt_pop_topic {
     DT_POP_TOPIC_UNKNOWN,
-    DT_POP_TOPIC_OTHER, /* its jobs are not popped */
+    DT_POP_TOPIC_OTHER, /* its delivery is another one */
     DT_POP_TOPIC_EMPTY, /* nothing is offered, or the topic is paused */
     DT_POP_TOPIC_OFFERS
 };
@@ -46,9 +46,9 @@ struct dt_pop {
 };
 /*
  * Claims jobs that are scheduled and due, of a topic that is popped and not paused, within its limits (topic/limits.h),
- * with no earlier attempt in a shard's in-flight list. Rows that others hold locked are skipped, and so are offers that
- * another pop has locked. Offers that cannot be popped any more are deleted. UNKNOWN: the claim may be committed; hand
- * nothing out, the attempts end by their deadlines.
+ * with no earlier attempt in a shard's in-flight list. Skips rows that another session has locked, and offers that
+ * another pop has locked. Deletes offers that cannot be popped any more. UNKNOWN: the claim may be committed. The
+ * caller must not hand out the jobs; their attempts time out.
  */
 DT_MUST_CHECK dt_status dt_store_pop(dt_store *store, struct dt_pop *pop, struct dt_error *err);
 /* For qsort: by the time that popped jobs were due, then by id. */

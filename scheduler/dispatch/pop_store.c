@@ -8,7 +8,7 @@
  * - The topic is read inside the transaction, so that a pause holds for every claim that begins after the pause was
  *   answered.
  * - A job is judged by its locked row; lists of shards are read after the rows were locked.
- * - The claim and the end of its offer are one commit.
+ * - One commit has the claim and deletes its offer.
  * - Locks are only tried, never waited for: offers first, then jobs by id.
  */
 #include <stdlib.h>
@@ -32,8 +32,8 @@
 #include "topic/counts.h"
 #include "topic/limits.h"
 
-#define ROUNDS  8  /* pages of offers that one pop looks at */
-#define SOON_MS 20 /* an offer of a job that was just made may be due only now: clocks differ */
+#define ROUNDS  8  /* pages of offers that one pop reads, at most */
+#define SOON_MS 20 /* clocks differ by less: the offer of a new job may be due a moment later */
 
 enum fate {
     FATE_LEFT,  /* another session holds the row, or an earlier attempt is in flight */
@@ -49,7 +49,7 @@ struct offer {
     enum dt_job_state state;
     int64_t attempt, next_ms, ack_timeout_ms, bytes;
     int claim_shard;
-    /* Of a claim: */
+    /* Set for a claim: */
     size_t place;
     int64_t ttr_ms;
 };
@@ -124,7 +124,7 @@ static bool not_found(const struct offer *offer)
     return !offer->found;
 }
 
-/* The columns of dt_sql_lock_offered. A job may have an old offer beside its own. */
+/* The columns of dt_sql_lock_offered. A job may have an old offer beside its present one. */
 static dt_status read_offered(void *arg)
 {
     struct popping *p = arg;
@@ -188,9 +188,9 @@ static dt_status judge_offer(struct popping *p, struct offer *offer)
     offer->fate = as_offered ? FATE_CLAIM : FATE_STALE;
     if (offer->fate == FATE_STALE || offer->attempt == 0 || offer->claim_shard < 0 || DT_UNGUARDED(LIST_ELSEWHERE))
         return DT_OK;
-    /* If the topic had another delivery before, the job may be scheduled again while its last attempt is still in a
-     * shard's list, to be sent. The list is read after the row was locked; an attempt that is in no list then cannot
-     * come into one. */
+    /* If the topic had another delivery before, the job may be scheduled again while a shard's list still has its
+     * last attempt, to be sent. The list is read after the row was locked: an attempt that is in no list then cannot
+     * enter one. */
     int64_t in_flight = 0;
     dt_status status =
         dt_db_read_number(p->db, dt_sql_find_in_flight, DT_PARAMS(DT_P_INT(offer->id), DT_P_INT(offer->claim_shard)),
@@ -225,7 +225,7 @@ static bool was_moved(const struct offer *offer)
     return offer->fate == FATE_STALE && offer->found && offer->state == DT_SCHEDULED;
 }
 
-/* Chooses claims of the page, in its order. False: the pop has all that it may have. */
+/* Chooses claims from the page, in its order. Returns false when the pop has all that it may have. */
 static bool choose_from_page(struct popping *p)
 {
     for (size_t i = 0; i < p->n_page; i++) {
@@ -246,7 +246,7 @@ static bool choose_from_page(struct popping *p)
     return p->n_claims < p->most;
 }
 
-/* Looks at a page of only as many offers as are still wanted, since other pops cannot claim what it locks. */
+/* Reads only as many offers as are still wanted, because other pops cannot claim offers that this one locks. */
 static dt_status pop_page(struct popping *p, bool *go_on)
 {
     dt_assert_cmp(p->n_claims, <, p->most);
@@ -260,14 +260,14 @@ static dt_status pop_page(struct popping *p, bool *go_on)
     status = lock_jobs(p);
     for (size_t i = 0; status == DT_OK && i < p->n_page; i++)
         status = judge_offer(p, &p->page[i]);
-    /* If the topic's jobs were called back before, an attempt may still be in the hands of a process. */
+    /* If the topic's jobs were callbacks before, an attempt may still be in the hands of a process. */
     const int64_t *ids = list_ids(p, p->page, p->n_page, has_attempt, &n);
     if (status == DT_OK)
         status =
             !ids ? dt_fail(p->err, DT_NOMEM, "out of memory")
                  : dt_id_in_read(p->db, &dt_sql_find_in_hands, DT_NO_PARAMS, DT_IDS(ids, n), leave_offer, p, p->err);
-    /* A scheduled job without an offer must be found by scans again; one that has another offer is offered once
-     * more. */
+    /* Scans must find these scheduled jobs again: their offer here is stale. If a job has another offer too, it is
+     * offered once more, which does no harm. */
     ids = list_ids(p, p->page, p->n_page, was_moved, &n);
     if (status == DT_OK)
         status = ids ? delete_offers(p, p->page, p->n_page, FATE_STALE) : dt_fail(p->err, DT_NOMEM, "out of memory");
@@ -446,7 +446,7 @@ dt_status dt_store_pop_look(dt_store *store, const struct dt_str *topics, size_t
     dt_json_begin_array(&text, NULL);
     for (size_t i = 0; i < n; i++) {
         out[i] = DT_POP_TOPIC_UNKNOWN;
-        /* Names of topics need no escaping; a name that does is no topic's, and is found unknown. */
+        /* A text that needs escaping is not the name of a topic, and stays UNKNOWN. */
         dt_json_put_cut(&text, NULL, topics[i], DT_TOPIC_MAX);
     }
     dt_json_end_array(&text);
@@ -469,7 +469,7 @@ dt_status dt_store_pop_look(dt_store *store, const struct dt_str *topics, size_t
     return dt_db_end(db, err);
 }
 
-#define AHEAD_MS 50 /* more than clocks differ */
+#define AHEAD_MS 50 /* jobs that are due later get no offer: clocks differ by less */
 
 dt_status dt_offer_made(dt_db *db, const struct dt_insert_rows *rows, int64_t now_ms, struct dt_param *room,
                         struct dt_error *err)
@@ -491,12 +491,12 @@ dt_status dt_offer_made(dt_db *db, const struct dt_insert_rows *rows, int64_t no
 /*
  * Housekeeping of offers, in bounded steps. A walk has two halves:
  *
- *   offers   of each topic in order: an offer is deleted if its job does not wait for a pop by it any more
+ *   offers   of each topic in order: deletes an offer if its job no longer waits for that pop
  *   jobs     offered rows in order of time: if the offer does not exist (the table was emptied), or the topic is not
- *            popped any more (its delivery was changed), scans find the job again and deal with it
+ *            popped any more (its delivery was changed), marks the job so that scans find it again
  *
- * Invariants: rows are read without locks, so each repair repeats its condition, or does no harm if that has changed:
- * the next walk makes an offer that is missing, and a pop deletes one too many.
+ * Invariants: rows are read without locks, so each repair repeats its condition, or is harmless if that has changed:
+ * the next walk makes a missing offer again, and a pop deletes a superfluous one.
  */
 
 struct tidying {

@@ -22,12 +22,12 @@ struct dt_due_window {
     int64_t from_ms, to_ms, after_ms, after_id;
     size_t limit;
 };
-/* At most so many slices are read, while each was full and fewer than a slice of their rows were not held: held jobs
- * must not hide late ones. */
+/* Reads at most this many slices of `limit` rows. It ends earlier if a slice is not full, or if `limit` rows that
+ * are not held were read: held jobs must not hide late ones. */
 #define DT_LATE_SLICES 10
 struct dt_late {
     int64_t id, next_ms;
-    bool held; /* by the pause of its topic */
+    bool held; /* its topic is paused */
 };
 /* Visits rows that are due before to_ms, the oldest slices first, in no order within a slice. If no topic is paused,
  * that is one slice of `limit` rows. */
@@ -39,7 +39,7 @@ DT_MUST_CHECK dt_status dt_store_scan_due(dt_store *store, const struct dt_due_w
                                           size_t *n, struct dt_error *err);
 
 /* Asks for at most `limit` rows with from_ms <= next_at < to_ms, without waiting for the answer, which
- * dt_store_take_due then reads. The store may be asked nothing else before the answer's end. */
+ * dt_store_take_due then reads. Until the answer ends, the store must not be used for anything else. */
 DT_MUST_CHECK dt_status dt_store_ask_due(dt_store *store, int64_t from_ms, int64_t to_ms, size_t limit,
                                          struct dt_error *err);
 /* Reads the next page of the answer: at most `page` rows, *n are written to out. The answer ends with a page that is
@@ -55,7 +55,7 @@ struct dt_shard_scan {
     int64_t now_ms;
     size_t scan; /* how many index entries to read at most */
 
-    /* of dt_store_scan_shard alone */
+    /* used by dt_store_scan_shard only */
     struct dt_due *out;         /* room for `limit` */
     size_t limit;               /* rows of the shard, at most */
     int64_t after_ms, after_id; /* the cursor, in and out: the last entry that was read; 0, 0 = at the beginning */
@@ -99,7 +99,7 @@ struct dt_topic_of {
     bool dispatched; /* it waits for a result */
     uint32_t host;   /* the number of the host that its own callback_url names; 0: it has none */
 };
-/* Reads it for ids, which ascend; out[n] in their order, without a topic if there is no row. */
+/* Reads the fair queues of jobs. ids ascend; out[n] is in their order. If a job has no row, its topic is absent. */
 DT_MUST_CHECK dt_status dt_store_topics_of(dt_store *store, const int64_t *ids, size_t n, struct dt_arena *arena,
                                            struct dt_topic_of *out, struct dt_error *err);
 

@@ -10,7 +10,7 @@
 #include "mysql/id_in.h"
 #include "mysql/statements.h"
 
-/* Gets the rows of a scan one by one; it returns false when it wants no more. */
+/* Receives the rows of a scan one by one. Its function returns false to end the scan. */
 struct visitor {
     bool (*visit)(void *arg, int64_t id, int64_t due_ms);
     void *arg;
@@ -161,7 +161,8 @@ dt_status dt_store_scan_shard(dt_store *store, struct dt_shard_scan *scan, struc
     return status;
 }
 
-/* Of a few rows, one is usually the shard's; MySQL reads and sends all that are asked for. */
+/* Starts small: one of a few rows usually belongs to the shard, and MySQL reads and sends all rows that are asked
+ * for. */
 #define FEW ((size_t)32)
 
 dt_status dt_store_next_due(dt_store *store, const struct dt_shard_scan *scan, int64_t *next_ms, struct dt_error *err)

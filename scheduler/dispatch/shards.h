@@ -28,7 +28,7 @@ DT_MUST_CHECK dt_status dt_store_shard_range(dt_store *store, const struct dt_in
 struct dt_shard_info {
     unsigned shard;
     int64_t epoch;
-    struct dt_str owner; /* its leader: the owner in its row, if that process is alive and says so */
+    struct dt_str owner; /* the leader: the owner in the row, if that process is alive and reports that it leads */
     struct dt_str halted;
     int64_t inflight;
     int64_t generation; /* of the map that the leader's index is filled for; 0 = not yet */
@@ -55,7 +55,7 @@ struct dt_shard_stats {
     const char *callbacks; /* why due callbacks wait; NULL: none wait */
     const char *detail;    /* NULL: none; cut to 500 characters */
     int64_t generation;    /* of the shard map for which the leader's index is filled; 0 = not filled yet */
-    int64_t drains;        /* jobs a second, measured while more were due; 0 = not measured: the last report stays */
+    int64_t drains;        /* jobs a second, measured while more were due; 0 = not measured: the last report is kept */
     int64_t held;          /* due jobs of paused topics, which are not overdue */
     int64_t overdue, oldest_due_at_ms, drift_missing, drift_extra,
         drift_wrong; /* oldest_due_at_ms 0 = nothing is due */

@@ -52,7 +52,7 @@ static dt_status set_number(void *arg, dt_db *db, int64_t now_ms, struct dt_erro
         return dt_fail(err, DT_SCHEMA, "the installation row is missing");
     if (status != DT_OK || inst->shards == shards)
         return status;
-    /* It is not known what a halted shard has sent: no other shard may dispatch the jobs of its slots. */
+    /* It is not known what a halted shard has sent, so no other shard may dispatch the jobs of its slots. */
     status = dt_db_read_number(db, dt_sql_find_halted_shard, DT_NO_PARAMS, &found, &halted, err);
     if (status == DT_OK && found)
         status = dt_fail(err, DT_HALTED, "shard %lld is halted", (long long)halted);

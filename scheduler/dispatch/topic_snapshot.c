@@ -1,5 +1,5 @@
-/* A leader's copy of the topics: sorted, for binary search. It is right for the transaction in which it was
- * refreshed: a pause raises topics_version before it is answered, and each claim compares that version. */
+/* A leader's copy of the topics: sorted, for binary search. It is up to date in the transaction that refreshed it: a
+ * pause raises topics_version before it is answered, and each claim compares that version. */
 #include "topic_snapshot.h"
 
 #include <stdlib.h>

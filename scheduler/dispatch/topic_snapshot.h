@@ -14,7 +14,7 @@ typedef struct dt_topic_snapshot dt_topic_snapshot;
 DT_MUST_CHECK dt_status dt_topic_snapshot_new(dt_topic_snapshot **out);
 void dt_topic_snapshot_free(dt_topic_snapshot *snapshot);
 
-/* Reads the topics again if their version rose. A leader transaction does so by itself. After a failure the snapshot
+/* Reads the topics again if their version rose. A leader transaction does this itself. After a failure the snapshot
  * may lack topics; the next call reads them again. */
 DT_MUST_CHECK dt_status dt_store_read_topics(dt_store *store, dt_topic_snapshot *snapshot, struct dt_error *err);
 
@@ -37,8 +37,8 @@ struct dt_topic_entry {
     int64_t owner;        /* topic/owners.h */
     struct dt_topic_callback callback;
 };
-/* Has the next refresh read the topics whatever their version: a MySQL that went back may reach the same version
- * with other topics. The snapshot stays as it is until then. */
+/* Makes the next refresh read the topics even if the version is the same: a MySQL that was restored to an earlier
+ * state may reach this version with other topics. Until then the snapshot does not change. */
 void dt_topic_snapshot_forget(dt_topic_snapshot *snapshot);
 /* Reads the topics again, inside the caller's transaction, if `version` is not the snapshot's. */
 DT_MUST_CHECK dt_status dt_topic_snapshot_refresh(dt_topic_snapshot *snapshot, struct dt_db *db, int64_t version,

@@ -1,8 +1,7 @@
 /*
- * The one wait of a process in MySQL: a statement in which the server looks for the process, and which ends when
- * something happens that the process asked about (procedure dt_wait in sql/). The answer is a hint: the part that is
- * woken looks itself. The wait locks nothing. So an idle process costs the server one statement every few seconds, and
- * still notices in time.
+ * The one wait of a process in MySQL: a call of the procedure dt_wait (sql/), which returns when something happens that
+ * the process asked about. The answer is a hint: the part that is woken reads MySQL itself. The wait locks nothing. So
+ * an idle process costs the server one statement every few seconds, and still notices changes in time.
  *
  * The watcher is the thread of a process that waits, with a connection of its own, for all parts that want to be woken.
  * Each of them is a listener:
@@ -10,7 +9,7 @@
  *   ask(arg, &watch)                  adds what it waits for, and what it knows. It may shorten watch->wait_ms: what is
  *                                     asked about later is seen only by the next statement
  *   told(arg, status, &seen, store)   OK: what was found. Otherwise MySQL did not answer, or does not allow the wait
- *                                     (EXECUTE on dt_wait): until the next OK the listener looks at its own pace
+ *                                     (EXECUTE on dt_wait): until the next OK the listener polls at its own interval
  *
  * Both run on the watcher's thread, and return at once; told may use the watcher's store for one quick statement.
  */
@@ -26,12 +25,12 @@
 /* Bits, as dt_wait has them. */
 enum { DT_WATCH_INBOX = 1, DT_WATCH_OPERATIONS = 2, DT_WATCH_SCHEDULES = 4, DT_WATCH_INTAKE = 7 };
 
-/* What a process asks about, and what it knows of it. */
+/* What a process waits for, and the values that it knows. */
 struct dt_watch {
     int64_t wait_ms; /* 0: do not wait */
-    int64_t process; /* processes.id: its turns among dispatchers */
+    int64_t process; /* processes.id; decides its turn among dispatchers */
 
-    /* For a dispatcher without an index: what is due. shards.owner; NULL = not asked about. */
+    /* shards.owner, if a dispatcher without an index waits for due rows; else NULL. */
     const char *owner;
     int64_t due_from_ms; /* a near row that is due at this time or later ends the wait */
     /* The caller's present values; a change ends the wait. */
@@ -39,7 +38,7 @@ struct dt_watch {
     int64_t look_from_ms; /* rows that are due from this time on are returned */
 
     unsigned intake;      /* bits: open rows of job_inbox, operations and schedules that are due */
-    int64_t intake_at_ms; /* when this process looks at them next: from the last answer */
+    int64_t intake_at_ms; /* when this process checks them next, as the last answer said */
 
     bool clock; /* a new version of the test clock ends the wait */
     int64_t clock_version;
@@ -53,20 +52,20 @@ struct dt_watched {
     int64_t generation, topics_version;
     int64_t leads;  /* changes when a leadership of the owner begins, ends, or is halted */
     int64_t now_ms; /* by the clock by which jobs are due */
-    size_t n_due;   /* DT_WATCH_DUE: perhaps more */
+    size_t n_due;   /* if DT_WATCH_DUE, there may be more */
     size_t n_rows;
     struct dt_due due[DT_WATCH_DUE];           /* of any shard, in order of time */
-    struct dt_watched_row rows[DT_SHARDS_MAX]; /* the owner's */
-    unsigned intake;                           /* those of the bits that were found */
+    struct dt_watched_row rows[DT_SHARDS_MAX]; /* of the owner's shards */
+    unsigned intake;                           /* the bits of the request that were found */
     int64_t intake_at_ms;
     int64_t clock_version; /* 0: there is no test clock */
 };
-/* Waits at most wait_ms, plus the time in which the server looks, and returns what it found. */
+/* Waits at most wait_ms, plus the time of the server's search, and returns what it found. */
 DT_MUST_CHECK dt_status dt_store_watch(dt_store *store, const struct dt_watch *watch, struct dt_watched *out,
                                        struct dt_error *err);
 
 #define DT_WATCH_MS      INT64_C(2500) /* if nothing ends a wait, the answer comes within this time */
-#define DT_WATCH_BUSY_MS INT64_C(200)  /* a wait while a listener does not ask because it is at work */
+#define DT_WATCH_BUSY_MS INT64_C(200)  /* the wait if a listener asks nothing because it is busy */
 
 typedef struct dt_watcher dt_watcher;
 
@@ -75,7 +74,7 @@ struct dt_watch_listener {
     void (*ask)(void *arg, struct dt_watch *watch);
     void (*told)(void *arg, dt_status status, const struct dt_watched *seen, dt_store *store);
     void *arg;
-    struct dt_watch_listener *next; /* the watcher's */
+    struct dt_watch_listener *next; /* used by the watcher */
 };
 
 /* Borrowed; outlives the watcher. ref gets samples of MySQL's clock. process: processes.id. */

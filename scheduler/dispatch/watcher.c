@@ -7,7 +7,7 @@
 #include "mysql/db.h"
 #include "watch.h"
 
-#define APART_US INT64_C(30000) /* between two statements at least */
+#define APART_US INT64_C(30000) /* the shortest time between two statements */
 #define RETRY_US INT64_C(1000000)
 #define CLOCK_US INT64_C(10000000) /* between two samples of MySQL's clock */
 
@@ -19,7 +19,7 @@ struct dt_watcher {
     struct dt_watch_listener *first;
     int64_t clock_us; /* on the monotonic clock: when to sample MySQL's clock next */
     int64_t intake_at_ms;
-    bool failed; /* … and that was logged */
+    bool failed; /* the last statement failed, and that was logged */
     struct dt_watched seen;
 };
 
