@@ -1,8 +1,8 @@
--- What a shard's index in Redis holds, the earliest first, as "job at time":
+-- Prints the entries of a shard's index in Redis, earliest first, as "job at time":
 --
 --   redis-cli --eval deploy/index.lua '<installation>:{<shard>}:due' , 20
 --
--- Reads only. What the keys are: scheduler/index/index.h.
+-- Read-only. The keys are described in scheduler/index/index.h.
 local base, most, found = KEYS[1], tonumber(ARGV[1] or 20), {}
 local FIRST_DAY_MS, DAY_MS = 1735689600000, 86400000
 

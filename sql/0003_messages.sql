@@ -1,20 +1,20 @@
--- One table for all messages that have not left yet: dead letters, answers to commands, and messages about alerts.
--- No program before it: it reads and writes tables that are gone.
+-- One table for all undelivered messages: dead letters, answers to commands, and messages about alerts.
+-- No program before it: older programs read and write tables that this migration drops.
 
 CREATE TABLE IF NOT EXISTS messages (
   id BIGINT NOT NULL AUTO_INCREMENT PRIMARY KEY,
-  kind ENUM('dead','answers','alert') CHARACTER SET ascii NOT NULL COMMENT 'a dead letter; answers to commands; a message about an alert',
-  sender INT NOT NULL COMMENT 'dead: the shard, whose leader sends it; answers: the partition of the commands, whose reader sends them; alert: 0, the judge of alerts sends it',
+  kind ENUM('dead','answers','alert') CHARACTER SET ascii NOT NULL COMMENT 'dead: a dead letter; answers: to commands; alert: about an alert',
+  sender INT NOT NULL COMMENT 'who sends it. dead: the shard, whose leader does; answers: the partition of the commands, whose reader does; alert: 0, the judge of alerts does',
   made_at BIGINT NOT NULL COMMENT 'ms UTC',
-  next_at BIGINT NOT NULL DEFAULT 0 COMMENT 'ms UTC: when it is sent again; 0 = it was never tried, and is sent at once',
+  next_at BIGINT NOT NULL DEFAULT 0 COMMENT 'ms UTC: when it is tried again; 0 = at once, it was never tried',
   tries INT NOT NULL DEFAULT 0,
   error VARBINARY(500) NULL COMMENT 'of the latest try',
-  topic VARBINARY(200) NOT NULL DEFAULT '' COMMENT 'whose owner is the owner of the message: of answers the topic that the commands name, of an alert its topic; empty = none',
-  job_id BIGINT NULL COMMENT 'dead: with attempt, what it is about',
+  topic VARBINARY(200) NOT NULL DEFAULT '' COMMENT 'its owner is the owner of the message. answers: the topic that the commands name; alert: its topic; empty = none',
+  job_id BIGINT NULL COMMENT 'dead: the job, with attempt',
   attempt INT NULL,
-  kafka_topic VARBINARY(249) NULL COMMENT 'answers: the Kafka topic that they go to',
+  kafka_topic VARBINARY(249) NULL COMMENT 'answers: the Kafka topic that they are sent to',
   answers MEDIUMBLOB NULL COMMENT 'JSON: [{"topic":…,"key":…,"value":…,"headers":[[name,value],…]},…]; bytes as base64, null = none',
-  alert BIGINT NULL COMMENT 'alert: alerts.id, which may have ended; the columns after it are of an alert, too',
+  alert BIGINT NULL COMMENT 'alert: alerts.id, even if that has ended; the columns after it are for alerts, too',
   target ENUM('topic','installation','kafka') CHARACTER SET ascii NULL COMMENT 'the topic''s alerts.url, the configuration''s, or the Kafka topic',
   type ENUM('began','reminded','ended') CHARACTER SET ascii NULL,
   alert_kind ENUM('overdue','backlog','dead','unreported','shard_halted','no_leader','kafka_unwritable','index_incomplete','inbox_errors','audit_corrected','no_dispatcher') CHARACTER SET ascii NULL,
@@ -25,9 +25,9 @@ CREATE TABLE IF NOT EXISTS messages (
   KEY by_job (job_id),
   KEY of_alert (alert, target, id),
   KEY of_topic (kafka_topic, next_at)
-) ENGINE=InnoDB COMMENT='the outbox: messages that leave for Kafka and webhooks at least once, written with the change that they tell of';
+) ENGINE=InnoDB COMMENT='the outbox: messages that are sent to Kafka and webhooks at least once, written in the transaction of the change';
 
--- The rows of each table move in one statement, and the table is dropped after it. If this file is run again, the tables that are gone are made once more, empty.
+-- The rows of each table move in one statement, and then the table is dropped. If this file runs again, it creates the dropped tables again, empty.
 CREATE TABLE IF NOT EXISTS outbox (shard SMALLINT NOT NULL, job_id BIGINT NOT NULL, attempt INT NOT NULL, made_at BIGINT NOT NULL, id BIGINT NOT NULL PRIMARY KEY);
 INSERT INTO messages (kind, sender, made_at, job_id, attempt)
 SELECT 'dead', o.shard, o.made_at, o.job_id, o.attempt
@@ -52,4 +52,4 @@ SELECT 'alert', 0, a.made_at, IF(a.tries > 0, a.next_at, 0), a.tries, a.error, a
  ORDER BY a.id;
 DROP TABLE IF EXISTS alert_messages;
 
--- defines v_commands 29336a774116
+-- defines v_commands 47fccbb3918d

@@ -1,7 +1,7 @@
--- What is due, from the covering index alone: near rows are due_band 1, by due_key and id. Each statement is one range of the index and
--- nothing else: a condition beside the range makes MariaDB read the rows themselves at times.
+-- Due jobs, read from the covering index alone: near rows have due_band 1 and are ordered by due_key and id. Each statement reads one range and has
+-- no other condition, because MariaDB then sometimes reads the rows as well.
 
--- What is left of a millisecond.
+-- The remaining jobs of one millisecond.
 -- name: select_due_behind
 SELECT id, due_key
   FROM jobs FORCE INDEX (due)
@@ -18,7 +18,8 @@ SELECT id, due_key
    AND due_key < ?
  ORDER BY due_key, id LIMIT ?;
 
--- Of what is due before a time, a slice after (due_key, id), and which of it the pause of its topic holds: two ranges of the index, and the rows.
+-- A slice after (due_key, id) of the jobs that were due before a given time, and whether each is held because its topic is paused. Reads two ranges
+-- of the index, and the rows.
 -- name: select_late_slice
 SELECT d.id, d.due_key, IF(d.state = 'scheduled', COALESCE(t.paused, FALSE), FALSE)
   FROM (SELECT id, due_key, topic, state
@@ -47,11 +48,11 @@ SELECT CRC32(id) % 1024 AS slot, COUNT(*)
    AND due_key < ?
  GROUP BY slot;
 
--- The server waits and looks: sql/procedures/dt_wait.sql.
+-- The server polls while the caller waits: sql/procedures/dt_wait.sql.
 -- name: wait
 CALL dt_wait(?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?);
 
--- Jobs as they are now; next_at of finished ones is 0.
+-- Current state of the given jobs; next_at of finished ones is 0.
 -- name: select_truth
 SELECT j.id, IF(j.state IN ('scheduled','dispatched'), GREATEST(j.next_at, 1), 0), j.state+0, j.topic,
        COALESCE(p.paused, 0), j.updated_at, (SELECT generation FROM installation), j.callback_url

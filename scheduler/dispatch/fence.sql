@@ -1,4 +1,4 @@
--- The row of a shard, as its leader locks, compares and writes it: epoch, token and version are the fence.
+-- The row of a shard. epoch, token and version are the fence: its leader locks the row, compares them and writes them.
 
 -- The first four columns are compared with the fence.
 -- name: lock_fence
@@ -8,14 +8,14 @@ SELECT s.epoch, s.token, s.version, s.halted, CAST(UNIX_TIMESTAMP(NOW(3))*1000 A
  WHERE s.shard = ?
    FOR UPDATE;
 
--- Without the lock.
+-- The same columns, without a lock.
 -- name: check_fence
 SELECT s.epoch, s.token, s.version, s.halted, i.generation, i.topics_version, i.shards
   FROM shards s
   JOIN installation i
  WHERE s.shard = ?;
 
--- Compares the locked row once more, in the statement that writes.
+-- Compares the fence of the locked row again, in the statement that writes.
 -- name: write_fence
 UPDATE shards
    SET version = version + 1, inflight = ?, send_n = ?, ledger_offset = ?, batch_no = ?

@@ -1,17 +1,18 @@
--- What a leader does to jobs: lock what may be due, claim it, put deadlines off. Times for a result are at most DT_ACK_MAX_MS, whatever a
--- manual edit left in ack_timeout_ms, so that now + it is a time. The locking of hinted jobs reads their messages, too: job_rows.sql.
+-- What a leader does to jobs: locks those that may be due, claims them, extends deadlines. The time to report is capped at DT_ACK_MAX_MS, whatever a
+-- manual edit left in ack_timeout_ms, so that now + it stays a valid time. Hinted jobs are locked by a statement that also reads their messages:
+-- job_rows.sql.
 
--- What other shards have in flight.
+-- The in-flight lists of other shards.
 -- name: select_lists_of_shards
 SELECT s.inflight
   FROM JSON_TABLE(?, '$[*]' COLUMNS(shard INT PATH '$')) t
   STRAIGHT_JOIN shards s FORCE INDEX (PRIMARY) ON s.shard = t.shard;
 
--- Of the jobs, those that have a result which waits for their row.
+-- Of the given jobs, those with a stored result that waits for their row.
 -- name: find_deferred
 SELECT d.job_id FROM deferred_results d FORCE INDEX (by_job) WHERE d.job_id IN (?,...);
 
--- The latest attempt of jobs that are claimed again.
+-- Archives the latest attempt of jobs that are claimed again.
 -- name: keep_latest_attempts
 INSERT INTO attempts (job_id, attempt, status, due_at, dispatched_at, finished_at, error_code, error_message, http_status, duration_ms)
 SELECT j.id, j.attempt, COALESCE(NULLIF(j.attempt_status, 'none'), 'dispatched'), j.due_at, j.dispatched_at, j.finished_at,
@@ -23,7 +24,7 @@ SELECT j.id, j.attempt, COALESCE(NULLIF(j.attempt_status, 'none'), 'dispatched')
  WHERE j.attempt > 0
 ON DUPLICATE KEY UPDATE status = VALUES(status);
 
--- What was read when the rows were locked is what is written: nobody changes a locked row.
+-- Writes back values that were read when the rows were locked: no other session can have changed them.
 -- name: claim_jobs
 UPDATE jobs j FORCE INDEX (PRIMARY)
    SET j.state = 'dispatched', j.attempt = LEAST(j.attempt + 1, 1999999999), j.attempt_status = 'dispatched',
@@ -34,7 +35,7 @@ UPDATE jobs j FORCE INDEX (PRIMARY)
  WHERE j.state = 'scheduled' AND j.next_at <= ? -- guard: CLAIM or: WHERE ? > 0
    AND j.id IN (?,...);
 
--- Attempts that were sent, in the order of their ids. Rows that others hold locked keep their deadlines.
+-- Attempts that were sent, ordered by id. If another session holds a row locked, the row is skipped and its deadline not extended.
 -- name: lock_sent
 SELECT j.id, GREATEST(j.next_at, 1), LEAST(j.ack_timeout_ms, 3155760000000)
   FROM JSON_TABLE(?, '$[*]' COLUMNS(id BIGINT PATH '$[0]', attempt INT PATH '$[1]')) t
@@ -44,7 +45,7 @@ SELECT j.id, GREATEST(j.next_at, 1), LEAST(j.ack_timeout_ms, 3155760000000)
  ORDER BY t.id
    FOR UPDATE /*!80001 OF j */ SKIP LOCKED;
 
--- `near` is computed so that it is right whether next_at was assigned before it or not.
+-- The expression for `near` is right whether MySQL assigns next_at before it or after it.
 -- name: extend_sent
 UPDATE JSON_TABLE(?, '$[*]' COLUMNS(id BIGINT PATH '$')) t
   STRAIGHT_JOIN jobs j FORCE INDEX (PRIMARY) ON j.id = t.id
@@ -52,7 +53,7 @@ UPDATE JSON_TABLE(?, '$[*]' COLUMNS(id BIGINT PATH '$')) t
        j.next_at = GREATEST(j.next_at, ? + LEAST(j.ack_timeout_ms, 3155760000000)) -- guard: DEADLINE_GREATEST or: j.next_at = ? + LEAST(j.ack_timeout_ms, 3155760000000)
  WHERE j.state = 'dispatched';
 
--- Of an attempt that Kafka refused, and that a manual edit or a forged result has ended meanwhile: the state stays theirs.
+-- Kafka refused the attempt. If a manual edit or a forged result ended it before this, the state that they wrote stays.
 -- name: record_undeliverable
 UPDATE jobs
    SET attempt_status = 'undeliverable', error_at = ?, error_code = 'undeliverable', error_message = LEFT(?, 1000),

@@ -1,4 +1,4 @@
--- What is offered, and its claim by a pop.
+-- Offers of due jobs to pops, and the claim of an offer by a pop.
 
 -- ---- offers; written by leaders ----
 
@@ -7,13 +7,13 @@ INSERT INTO pop_queue (topic, due_at, job_id)
 VALUES (?,?,?)
 ON DUPLICATE KEY UPDATE job_id = VALUES(job_id);
 
--- Of locked rows. Scans of what is due do not meet them from here on, until they are claimed or moved.
+-- Of locked rows. Scans for due jobs skip them until they are claimed or moved.
 -- name: mark_offered
 UPDATE jobs j FORCE INDEX (PRIMARY) SET j.near = -1 WHERE j.id IN (?,...);
 
 -- ---- looking ----
 
--- Of topics: what their rows say, and whether anything is offered.
+-- The settings of topics, and whether any of their jobs is offered.
 -- name: look_at_offers
 SELECT t.place, p.delivery + 0, p.paused,
        EXISTS (SELECT 1 FROM pop_queue q FORCE INDEX (PRIMARY) WHERE q.topic = p.name)
@@ -35,11 +35,11 @@ SELECT q.due_at, q.job_id
  ORDER BY q.due_at, q.job_id LIMIT ?
    FOR UPDATE SKIP LOCKED; -- guard: POP_LOCK
 
--- Read without a lock: those that others have locked are there, too.
+-- Reads without a lock, so it also finds offers that other sessions have locked.
 -- name: find_due_offer
 SELECT 1 FROM pop_queue q FORCE INDEX (PRIMARY) WHERE q.topic = ? AND q.due_at <= ? LIMIT 1;
 
--- Rows that others hold locked are passed by. The last but one is how large the payload is.
+-- Skips rows that other sessions hold locked. The second last column is the size of the payload.
 -- name: lock_offered
 SELECT j.id, j.state+0, j.attempt, GREATEST(j.next_at, 1), j.claim_shard,
        LEAST(j.ack_timeout_ms, 3155760000000), LENGTH(j.payload), j.topic
@@ -48,7 +48,7 @@ SELECT j.id, j.state+0, j.attempt, GREATEST(j.next_at, 1), j.claim_shard,
  ORDER BY j.id
    FOR UPDATE SKIP LOCKED; -- guard: POP_LOCK
 
--- What was read when the rows were locked is what is written: nobody changes a locked row. No list has the attempt.
+-- Writes back values that were read when the rows were locked. The attempt is in no shard's list.
 -- name: pop_jobs
 UPDATE jobs j FORCE INDEX (PRIMARY)
    SET j.state = 'dispatched', j.attempt = LEAST(j.attempt + 1, 1999999999), j.attempt_status = 'dispatched',
@@ -65,7 +65,7 @@ DELETE q
   FROM JSON_TABLE(?, '$[*]' COLUMNS(due_at BIGINT PATH '$[0]', id BIGINT PATH '$[1]')) t
   STRAIGHT_JOIN pop_queue q FORCE INDEX (PRIMARY) ON q.topic = ? AND q.due_at = t.due_at AND q.job_id = t.id;
 
--- Rows whose offer is gone, or is not theirs: scans meet them again.
+-- Rows whose offer is missing or stale: scans find them again.
 -- name: mark_not_offered
 UPDATE jobs j FORCE INDEX (PRIMARY)
    SET j.near = (j.next_at < ?)
@@ -75,7 +75,7 @@ UPDATE jobs j FORCE INDEX (PRIMARY)
 
 -- ---- housekeeping ----
 
--- Offered rows in order of time, and whether their offer is there and their topic's jobs are offered still.
+-- Offered rows by time; whether their offer exists, and whether jobs of their topic are still offered.
 -- name: select_offered
 SELECT j.id, j.due_key, j.topic, p.delivery + 0,
        EXISTS (SELECT 1 FROM pop_queue q FORCE INDEX (PRIMARY)
@@ -91,7 +91,7 @@ SELECT j.id, j.due_key, j.topic, p.delivery + 0,
 -- name: select_next_offering
 SELECT q.topic FROM pop_queue q FORCE INDEX (PRIMARY) WHERE q.topic > ? ORDER BY q.topic LIMIT 1;
 
--- Offers of a topic, and whether their jobs wait for a pop still.
+-- Offers of a topic, and whether their jobs still wait for a pop.
 -- name: select_offers
 SELECT q.due_at, q.job_id, COALESCE(j.near = -1 AND GREATEST(j.next_at, 1) = q.due_at, 0)
   FROM pop_queue q FORCE INDEX (PRIMARY)

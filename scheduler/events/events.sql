@@ -1,10 +1,10 @@
--- Who did what (events/events.h).
+-- The audit log: who changed what (events/events.h).
 
 -- name: insert_event
 INSERT INTO job_events (at, actor, action, topic, job_id, subject, operation_id, was, became)
 VALUES (?,?,?,?,?,?,?,?,?);
 
--- Pages, the latest first. Each index names its own order; a bound of time leaves out partitions.
+-- Pages, newest first. Each statement has the order of one index; a time bound prunes partitions.
 -- name: select_events
 SELECT id, at, actor, action, topic, job_id, subject, operation_id, was, became
   FROM job_events FORCE INDEX (PRIMARY)
@@ -40,7 +40,7 @@ SELECT id, at, actor, action, topic, job_id, subject, operation_id, was, became
    AND at < ?
  ORDER BY id DESC LIMIT ?;
 
--- The days that have a partition, as their numbers since 1970.
+-- Days that have a partition, as numbers of days since 1970.
 -- name: select_event_days
 SELECT CAST(SUBSTR(partition_name, 2) AS SIGNED)
   FROM information_schema.partitions

@@ -1,4 +1,4 @@
--- Leaders elected by leases: members that renew themselves, and the shards that they hold.
+-- Elections by leases: members that renew themselves, and the shards that they hold.
 
 -- name: join_election
 INSERT INTO election_members (id, name, timeout_ms, joined_at, renewed_at)
@@ -9,12 +9,12 @@ DELETE FROM election_members
  WHERE ended AND renewed_at < CAST(UNIX_TIMESTAMP(SYSDATE(3))*1000 AS SIGNED) - 60000;
 
 -- name: renew_member
--- The count makes the row another one even twice in a millisecond.
+-- The counter makes the row change even if it is renewed twice in one millisecond.
 UPDATE election_members
    SET renewed_at = CAST(UNIX_TIMESTAMP(SYSDATE(3))*1000 AS SIGNED), renewals = renewals + 1, leaving = ?
  WHERE id = ? AND NOT ended;
 
--- Both, and the look at the election: sql/procedures/dt_renew_member.sql.
+-- Renews the member and reads the election: sql/procedures/dt_renew_member.sql.
 -- name: renew_and_look
 CALL dt_renew_member(?, ?, ?);
 
@@ -24,8 +24,8 @@ UPDATE election_members
  WHERE id = ?;
 
 -- name: end_silent_member
--- The row is locked while it is judged, so a renewal comes before, and then nothing ends, or after, and then it finds no
--- member any more. A clock that stands before the renewal was set back.
+-- The row is locked while it is checked. A renewal before the check prevents the end; a renewal after it finds that the member has ended. If the
+-- clock is behind the renewal, it was set back.
 UPDATE election_members
    SET ended = TRUE
  WHERE id = ? AND renewals = ? AND NOT ended
@@ -33,7 +33,7 @@ UPDATE election_members
     OR CAST(UNIX_TIMESTAMP(SYSDATE(3))*1000 AS SIGNED) < renewed_at);
 
 -- name: free_leases
--- Of members that have ended, and of none at all (a manual edit).
+-- Leases of members that have ended, and of unknown members (a manual edit).
 DELETE l
   FROM leases l
   LEFT JOIN election_members m ON m.id = l.member
@@ -52,7 +52,7 @@ DELETE FROM leases
  WHERE member = ? AND shard IN (?,...);
 
 -- name: select_election
--- A row for each member and shard that it holds, or for the member alone. Last: dispatchers that live and are elected by ZooKeeper.
+-- One row for each member and shard that it holds, or one for a member without shards. Last column: live dispatchers that are elected by ZooKeeper.
 SELECT m.id, m.renewals, CAST(UNIX_TIMESTAMP(SYSDATE(3))*1000 AS SIGNED) - m.renewed_at, m.timeout_ms, m.leaving, l.shard,
        (SELECT COUNT(*)
           FROM processes p

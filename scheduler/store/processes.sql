@@ -1,4 +1,4 @@
--- One row a process; what tells whether jobs could be inserted.
+-- One row per process; whether jobs can be inserted.
 
 -- name: delete_old_processes
 DELETE FROM processes

@@ -45,13 +45,13 @@ UPDATE schema_migrations
 CREATE TABLE IF NOT EXISTS schema_migrations (
   version INT NOT NULL PRIMARY KEY,
   name VARBINARY(100) NOT NULL,
-  applied_at BIGINT NOT NULL COMMENT '0 = under way, or interrupted',
-  step INT NOT NULL COMMENT 'statements of the file that are done',
-  needs INT NULL COMMENT 'programs with this migration, or a later one, work on a schema with that one; NULL = only those with that one itself'
+  applied_at BIGINT NOT NULL COMMENT '0 = running, or interrupted',
+  step INT NOT NULL COMMENT 'number of statements of the file that are done',
+  needs INT NULL COMMENT 'programs whose newest migration is this one or later may run on a schema with that migration; NULL = only programs that have the migration itself'
 ) ENGINE=InnoDB COMMENT='which files of sql/ have been applied';
 
 -- name: count_chain
--- How many of the migrations before the baseline are applied. No row: the database has the baseline, or nothing.
+-- Number of applied migrations from before the baseline. No row if the database has the baseline, or no migration at all.
 SELECT COUNT(NULLIF(applied_at, 0))
   FROM schema_migrations
 HAVING COUNT(*) > 0 AND SUM(version = ? AND name = ?) = 0;
@@ -60,7 +60,7 @@ HAVING COUNT(*) > 0 AND SUM(version = ? AND name = ?) = 0;
 DELETE FROM schema_migrations;
 
 -- name: count_migrations
--- The first one counts if it is the baseline.
+-- Counts the first migration only if it is the baseline.
 SELECT COUNT(*) FROM schema_migrations WHERE applied_at > 0 AND version <= ? AND (version > 1 OR name = ?);
 
 -- name: select_newest_migration

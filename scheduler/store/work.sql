@@ -1,7 +1,7 @@
--- What one process at a time does (store/leases.h).
+-- Work that one process at a time does (store/leases.h).
 
--- The first assignment decides whose the lease is, and the second sees what it decided. A lease that ends far ahead counts as ended: the
--- clock of the server may have been set back.
+-- MySQL assigns from left to right: the first assignment decides who has the lease, and the second uses its result. A lease that ends far ahead
+-- counts as expired, because the server's clock may have been set back.
 -- name: take_work_lease
 INSERT INTO work_leases (work, holder, until_at)
 VALUES (?, ?, CAST(UNIX_TIMESTAMP(SYSDATE(3))*1000 AS SIGNED) + ?)

@@ -1,6 +1,6 @@
 -- job_counts, and the audit that compares it with `jobs` (jobs/counts.h, jobs/store_audit.c).
 
--- Jobs are counted as they change, and so is history. One statement, so that a job that moves is counted once.
+-- Jobs and history are counted as they change. One statement, so that a job that moves between them is counted once.
 -- name: select_topic_counts
 SELECT 0, CAST(SUM(scheduled) AS SIGNED), CAST(SUM(dispatched) AS SIGNED), CAST(SUM(succeeded) AS SIGNED),
        CAST(SUM(dead) AS SIGNED), CAST(SUM(cancelled) AS SIGNED)
@@ -25,7 +25,7 @@ SELECT topic, CAST(SUM(scheduled) AS SIGNED), CAST(SUM(dispatched) AS SIGNED), C
 -- name: find_next_row
 SELECT id FROM jobs FORCE INDEX (PRIMARY) WHERE id >= ? ORDER BY id LIMIT 1;
 
--- What a manual edit ended (band 2, key 0) counts as before, until end_edited has counted it.
+-- Rows that a manual edit ended (band 2, key 0) count in their earlier state until end_edited has counted them.
 -- name: count_rows
 SELECT s.topic, s.state, COUNT(*), MAX(s.id)
   FROM (SELECT id, topic, IF(due_band < 2 OR due_key > 0, state+0, IF(attempt_status = 'dispatched', 2, IF(leave_at = 0, 1, state+0))) AS state

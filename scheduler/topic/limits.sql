@@ -1,15 +1,15 @@
--- Gates of topics that have limits (topic/limits.h). Eight topics at a time; a list is filled up with its last one.
+-- Gates of topics with limits (topic/limits.h). Statements take eight topics; shorter lists are padded with their last one.
 
--- Locks the gates that nobody else holds.
+-- Locks the gates that no other session holds.
 -- name: lock_gates
 SELECT topic
   FROM topic_gates FORCE INDEX (PRIMARY)
  WHERE topic IN (?,?,?,?,?,?,?,?)
    FOR UPDATE SKIP LOCKED; -- guard: LIMIT_GATE
 
--- Limits, and how far they are used. Read after the gate was locked: it has all claims of those who held the gate before.
--- An attempt that a manual edit ended has no place from then on, though it is still counted (end_edited). Of more than 1,000 such
--- rows the others keep their places for a moment, so that a claim does not read them all.
+-- Limits and their current use. Read after the gate was locked, so that it includes all claims of earlier holders. If a manual edit ended an attempt,
+-- its place is free at once, although end_edited has not counted it yet. Only 1,000 such rows are read; the places of further ones are free a little
+-- later.
 -- name: select_limits
 SELECT t.name, t.max_in_flight, t.rate_limit, g.topic IS NOT NULL, g.next_ns, g.interval_ns, g.opens_at,
        (SELECT CAST(SUM(c.dispatched) AS SIGNED) FROM job_counts c FORCE INDEX (PRIMARY) WHERE c.topic = t.name)
@@ -32,7 +32,7 @@ UPDATE topic_gates
    SET next_ns = ?, interval_ns = ?
  WHERE topic = ?;
 
--- A topic's first limit: whoever claims without knowing it ends before the gate opens.
+-- A topic's first limit: the gate opens late enough that claims which do not know the limit have ended.
 -- name: close_gate
 UPDATE topic_gates
    SET opens_at = ?

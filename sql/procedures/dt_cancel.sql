@@ -4,7 +4,7 @@ DELIMITER $$
 CREATE PROCEDURE dt_cancel(IN p_id BIGINT)
   MODIFIES SQL DATA
   SQL SECURITY INVOKER
-  COMMENT 'scheduled -> cancelled: it will never be dispatched'
+  COMMENT 'scheduled -> cancelled: the job will never be dispatched'
 BEGIN
   DECLARE v_state, v_outcome VARCHAR(20) CHARACTER SET ascii DEFAULT NULL;
   DECLARE v_attempt INT DEFAULT NULL;
@@ -54,12 +54,12 @@ BEGIN
       next_at = NULL,
       finished_at = COALESCE(IF(attempt > 0, NULLIF(finished_at, 0), NULL), v_now),
       purge_at = v_now + LEAST(COALESCE((SELECT t.retention_ms FROM topics t WHERE t.name = jobs.topic), 2592000000), 7223372036854775807),
-      -- ten minutes among the live ones, whatever history.after says
+      -- ten minutes in `jobs`, whatever history.after is
       leave_at = v_now + LEAST(COALESCE((SELECT t.retention_ms FROM topics t WHERE t.name = jobs.topic), 2592000000), 600000),
       version = LEAST(version + 1, 1999999999), -- numbers_can_rise
       updated_at = v_now
     WHERE id = p_id AND state = 'scheduled';
-    -- counted as everybody does: last, in the piece of its home day
+    -- counted last, in the piece of its home day, as all writers do
     INSERT INTO job_counts (topic, piece, writer, scheduled, cancelled)
       VALUES (v_topic, (p_id DIV 1099511627776) MOD 32, CONNECTION_ID() MOD 32, -1, 1)
       ON DUPLICATE KEY UPDATE scheduled = GREATEST(scheduled, -9223372036854775807) - 1, cancelled = LEAST(cancelled, 9223372036854775806) + 1;

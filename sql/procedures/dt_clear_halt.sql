@@ -1,8 +1,7 @@
--- A shard is halted when its row and its ledger in Kafka disagree: after a restore of MySQL, or a ledger that was
--- trimmed or made anew. Its leader waits; nothing is dispatched from it. Read `halted`, look at both, then choose;
--- sql/README.md tells how.
+-- A shard is halted when its row and its ledger in Kafka disagree: after a restore of MySQL, or a ledger that was trimmed or created again. Its
+-- leader waits and dispatches nothing. Read `halted`, compare both, then choose; sql/README.md explains how.
 --
--- p_list: what becomes of the attempts that are claimed and not settled (v_shards.in_flight)
+-- p_list: what to do with the attempts that are claimed and not settled (v_shards.in_flight)
 --   'resend'  they are sent first. Right when they are not in their Kafka topics. A consumer that did get one gets it
 --             twice, under the same attempt number
 --   'drop'    they count as sent, just now: their results are waited for from now on. Right when the topics have them.
@@ -11,14 +10,14 @@
 --   NULL      as before. Right when what was wrong with the ledger was put right
 --   >= 0      that offset: everything below it counts as settled
 --   -1        its end at the next takeover: whatever the ledger has counts as settled
--- Nothing of the ledger is deleted until ledger.trim_after has passed once more.
+-- Records of the ledger are deleted only after another ledger.trim_after.
 DROP PROCEDURE IF EXISTS dt_clear_halt;
 
 DELIMITER $$
 CREATE PROCEDURE dt_clear_halt(IN p_shard INT, IN p_list VARCHAR(10), IN p_ledger_offset BIGINT)
   MODIFIES SQL DATA
   SQL SECURITY INVOKER
-  COMMENT 'lets a halted shard go on: (shard, ''resend'' or ''drop'', ledger offset, -1 for its end or NULL to keep it)'
+  COMMENT 'lets a halted shard continue: (shard, ''resend'' or ''drop'', ledger offset, -1 for its end or NULL to keep it)'
 BEGIN
   DECLARE v_outcome VARCHAR(20) CHARACTER SET ascii DEFAULT NULL;
   DECLARE v_found, v_was_in_flight, v_now BIGINT DEFAULT 0;
@@ -44,7 +43,7 @@ BEGIN
   ELSEIF v_halted IS NULL THEN
     SET v_outcome = 'not_halted';
   ELSE
-    -- the version notices a leader that still believes in what it wrote last
+    -- a changed version stops a leader that still relies on its last write
     UPDATE shards SET
       halted = NULL,
       send_n = IF(p_list = 'drop', 0, send_n),
@@ -55,7 +54,7 @@ BEGIN
       version = IF(version < 9223372036854775807, version + 1, 0)
     WHERE shard = p_shard;
     IF p_list = 'drop' AND JSON_VALID(v_list) THEN
-      -- `near` is right whether next_at was assigned before it or not
+      -- right whether MySQL assigns next_at before `near` or after it
       UPDATE JSON_TABLE(v_list, '$[*]' COLUMNS(id BIGINT PATH '$[0]', attempt INT PATH '$[1]')) f
         JOIN jobs j ON j.id = f.id
       SET

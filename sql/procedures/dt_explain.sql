@@ -1,4 +1,4 @@
--- Everything that bears on one job, as (what, value): what it waits for first.
+-- Everything that affects one job, as (what, value); first what it waits for.
 DROP PROCEDURE IF EXISTS dt_explain;
 
 DELIMITER $$
@@ -28,7 +28,7 @@ BEGIN
   IF v_found = 0 THEN
     SELECT 'state' AS what, CONCAT('no job ', p_id, ': never made, or removed after its retention') AS value;
   ELSE
-    -- every value is converted, so that all of the UNION has one collation
+    -- every value is converted, so that all rows of the UNION have one collation
     SELECT w.what, w.value FROM (
       SELECT 1 AS n, 'state' AS what, CONVERT(CONCAT(v.state, CASE
           WHEN v.waiting_for = 'time' THEN CONCAT(': due in ', -TIMESTAMPDIFF(SECOND, v.next_at, UTC_TIMESTAMP(3)), ' s')

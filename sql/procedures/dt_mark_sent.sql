@@ -1,12 +1,12 @@
--- The attempt was sent, so that no other message carries its number: a job that has not come that far is dispatched with it,
--- and its result is waited for from now on. deploy/disaster/mysql-restored.md tells how.
+-- Records that the attempt was sent, so that no other message gets its number: if the job has a lower attempt, it becomes dispatched with this one
+-- and waits for its result. deploy/disaster/mysql-restored.md explains how to use it.
 DROP PROCEDURE IF EXISTS dt_mark_sent;
 
 DELIMITER $$
 CREATE PROCEDURE dt_mark_sent(IN p_id BIGINT, IN p_attempt INT)
   MODIFIES SQL DATA
   SQL SECURITY INVOKER
-  COMMENT 'a restored job''s attempt is known to have been sent: it is dispatched with that attempt, and never sent again under its number'
+  COMMENT 'for a restored job whose attempt is known to have been sent: the job is dispatched with it, and never sends it again'
 BEGIN
   DECLARE v_state, v_outcome VARCHAR(20) CHARACTER SET ascii DEFAULT NULL;
   DECLARE v_attempt INT DEFAULT NULL;
@@ -28,7 +28,7 @@ BEGIN
   ELSEIF v_attempt >= p_attempt THEN
     SET v_outcome = 'known';
   ELSEIF v_state NOT IN ('scheduled', 'dispatched') THEN
-    -- it ended before the copy was made, and somebody had it go on later
+    -- it ended before the copy was made, and was redriven later
     SET v_outcome = 'finished';
   ELSE
     IF v_attempt > 0 THEN

@@ -4,7 +4,7 @@ DELIMITER $$
 CREATE PROCEDURE dt_redrive(IN p_id BIGINT)
   MODIFIES SQL DATA
   SQL SECURITY INVOKER
-  COMMENT 'dead -> scheduled, due now, with a new budget of failures; attempt numbers go on upward'
+  COMMENT 'dead -> scheduled, due now; failures are reset, attempt numbers continue'
 BEGIN
   DECLARE v_state, v_outcome VARCHAR(20) CHARACTER SET ascii DEFAULT NULL;
   DECLARE v_attempt INT DEFAULT NULL;
@@ -24,7 +24,7 @@ BEGIN
     SET v_part = NULL;
     SELECT j.state, j.attempt, j.topic INTO v_state, v_attempt, v_topic FROM jobs j WHERE j.id = p_id FOR UPDATE;
     IF v_state IS NULL THEN
-      -- found without a lock, then locked where it lies
+      -- found without a lock, then locked in its partition
       SELECT h.part INTO v_part FROM history_days d STRAIGHT_JOIN history h
         ON h.id = p_id AND h.part = d.part WHERE d.home_day = p_id DIV 1099511627776 AND h.purge_at > v_now;
       SELECT h.state, h.attempt, h.topic, h.job_key, h.key_until
@@ -34,7 +34,7 @@ BEGIN
     SET v_looks = v_looks + 1;
   UNTIL v_state IS NOT NULL OR v_looks = 3 END REPEAT;
   IF v_state = 'dead' AND v_part IS NOT NULL THEN
-    -- back from history, with its attempts and, unless another job took it, its key; within the CHECKs of jobs, which history has not
+    -- Moved back from history, with its attempts, and its key unless another job has it; clamped to the CHECKs of jobs, which history does not have.
     INSERT INTO jobs (id, leave_at, topic, job_key, state, run_at, attempt, failures, attempt_status, due_at, dispatched_at, finished_at,
       claim_shard, no_retries, retry, ack_timeout_ms, version, created_at, updated_at, purge_at, maker, digest,
       partition_key, content_type, payload_binary, error_at, error_code, error_message, headers, payload)
@@ -69,7 +69,7 @@ BEGIN
       version = LEAST(version + 1, 1999999999), -- numbers_can_rise
       updated_at = v_now
     WHERE id = p_id AND state = 'dead';
-    -- one that came from history was not counted as dead in jobs
+    -- a job from history was not counted as dead in jobs
     INSERT INTO job_counts (topic, piece, writer, scheduled, dead)
       VALUES (v_topic, (p_id DIV 1099511627776) MOD 32, CONNECTION_ID() MOD 32, 1, IF(v_part IS NULL, -1, 0))
       ON DUPLICATE KEY UPDATE scheduled = LEAST(scheduled, 9223372036854775806) + 1, dead = GREATEST(dead, -9223372036854775807) + VALUES(dead);

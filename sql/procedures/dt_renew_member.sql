@@ -1,5 +1,5 @@
--- Renews the member, unless it has ended, and answers as the statement select_election does. The answer
--- has no row of a member that has ended.
+-- Renews the member, unless it has ended, and returns the same rows as the statement select_election. If the member has ended, the answer has no row
+-- of it.
 DROP PROCEDURE IF EXISTS dt_renew_member;
 
 DELIMITER $$

@@ -4,7 +4,7 @@ DELIMITER $$
 CREATE PROCEDURE dt_reschedule(IN p_id BIGINT, IN p_at DATETIME(6))
   MODIFIES SQL DATA
   SQL SECURITY INVOKER
-  COMMENT 'moves a scheduled job to another time, given in UTC; a time in the past is now'
+  COMMENT 'moves a scheduled job to another time, given in UTC; a time in the past means now'
 BEGIN
   DECLARE v_state, v_outcome VARCHAR(20) CHARACTER SET ascii DEFAULT NULL;
   DECLARE v_attempt INT DEFAULT NULL;
@@ -21,7 +21,7 @@ BEGIN
   SET TRANSACTION ISOLATION LEVEL READ COMMITTED;
   START TRANSACTION;
   SET v_now = TIMESTAMPDIFF(MICROSECOND, '1970-01-01', UTC_TIMESTAMP(3)) DIV 1000;
-  -- finer than a millisecond rounds up, so that nothing is early
+  -- a time finer than a millisecond is rounded up, so that no job runs early
   SET v_at = LEAST(GREATEST((TIMESTAMPDIFF(MICROSECOND, '1970-01-01', p_at) + 999) DIV 1000, v_now), 253402300799999);
   REPEAT
     SELECT j.state, j.attempt INTO v_state, v_attempt FROM jobs j WHERE j.id = p_id FOR UPDATE;
@@ -39,7 +39,7 @@ BEGIN
     UPDATE jobs SET
       run_at = v_at,
       next_at = v_at,
-      -- before the end of the UTC day that contains now + 48 h: indexed exactly
+      -- near: before the end of the UTC day that contains now + 48 h
       near = v_at < ((v_now + 172800000) DIV 86400000 + 1) * 86400000,
       version = LEAST(version + 1, 1999999999), -- numbers_can_rise
       updated_at = v_now

@@ -1,20 +1,19 @@
--- The one wait of a process in the server: returns when something that the caller asks about has happened, after p_wait_ms at most
--- (0: at once). It locks nothing, and holds nothing while it sleeps; each look reads what is committed then. Rows (kind, a, b, c, d):
+-- The one wait of a process in the server: returns when an event happens that the caller asks about, or after p_wait_ms (0 = at once). It takes no
+-- locks; each poll reads what is committed at that time. Rows (kind, a, b, c, d):
 --
 --   0  due_key, id, NULL, NULL                           of what is due from p_look_from on, a thousand rows at most
 --   1  shard, epoch, token, version                      of the shards that p_owner leads
 --   2  generation, topics_version, p_leads of now, the clock in ms
 --   3  bits of p_intake that were found, p_intake_at for the next call, the version of the test clock, NULL
 --
--- p_owner: asks about what is due; NULL = no. A near row that is due from p_due_from on ends the wait, and so does another generation,
--- topics_version, or number for the shards that p_owner leads (p_leads). The server looks every 40 ms. What is due by the test clock counts
--- where there is one.
+-- p_owner: asks about due jobs; NULL = no. The wait ends if a near row is due at p_due_from or later, or if generation, topics_version or the
+-- checksum of the shards that p_owner leads (p_leads) changes. The server polls every 40 ms. If there is a test clock, due means by that clock.
 --
--- p_intake: 1 asks about open rows of job_inbox, 2 about operations that are due, 4 about schedules that are to be looked at. Dispatchers
--- take turns of 200 ms, in the order of their ids in `processes`, so all of them together look five times a second. If one dies, its turns
--- are lost until its row is four seconds old, and the others still look in theirs.
+-- p_intake: 1 asks about open rows of job_inbox, 2 about operations that are due, 4 about schedules that are due. Dispatchers take turns of 200 ms,
+-- in the order of their ids in `processes`, so together they poll five times a second. If one dies, its turns are lost until its row is four seconds
+-- old; the others keep theirs.
 --
--- p_clock: asks about the test clock, every 20 ms: another version than this one ends the wait. NULL = no.
+-- p_clock: asks about the test clock, every 20 ms: the wait ends if its version is not this one. NULL = no.
 DROP PROCEDURE IF EXISTS dt_wait;
 
 DELIMITER $$
@@ -23,7 +22,7 @@ CREATE PROCEDURE dt_wait(IN p_process BIGINT, IN p_wait_ms BIGINT, IN p_owner VA
                          IN p_clock BIGINT)
   READS SQL DATA
   SQL SECURITY INVOKER
-  COMMENT 'for programs: waits until something happens'
+  COMMENT 'for programs: waits for an event'
 BEGIN
   DECLARE v_real, v_now, v_end, v_next, v_generation, v_topics_version, v_leads, v_turn, v_rank, v_clock BIGINT;
   DECLARE v_intake_at BIGINT DEFAULT p_intake_at;
@@ -31,7 +30,7 @@ BEGIN
   DECLARE v_found TINYINT DEFAULT 0;
   DECLARE v_ends BOOLEAN DEFAULT FALSE;
 
-  SET SESSION lock_wait_timeout = 1; -- a table that somebody keeps locked is an error soon, and each listener looks by itself
+  SET SESSION lock_wait_timeout = 1; -- if a table stays locked, this fails soon, and each listener polls by itself
   SET v_end = CAST(UNIX_TIMESTAMP(SYSDATE(3)) * 1000 AS SIGNED) + p_wait_ms;
   waiting: LOOP
     SET v_real = CAST(UNIX_TIMESTAMP(SYSDATE(3)) * 1000 AS SIGNED);

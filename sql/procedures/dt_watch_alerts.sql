@@ -1,15 +1,15 @@
--- Waits until something of the installation differs from what the caller knows (p_known, p_topics_version), for p_wait_ms at most, and
--- returns how it is. Returns also when the caller was the judge and is not any more. Only the judge looks, once a second: the process that
--- alert_judge names, as long as it writes its row in processes. Of others that live, one takes its place; a dispatcher takes that of an API
--- at once. The last column says that this call took the lease and that the judge before is dead. This statement renews nothing: the server
--- goes on with it for a while when its client is dead. It reads small tables alone.
+-- Waits until the state of the installation differs from what the caller knows (p_known, p_topics_version), or for p_wait_ms, and returns the state.
+-- Also returns if the caller was the judge and lost that role. Only the judge polls, once a second: the process in alert_judge, while it writes its
+-- row in processes. If it dies, another live process takes over; a dispatcher replaces an API at once. The last column: this call took the lease, and
+-- the judge before is dead. This statement renews no lease, because the server continues it for a while when its client is dead. It reads only small
+-- tables.
 DROP PROCEDURE IF EXISTS dt_watch_alerts;
 
 DELIMITER $$
 CREATE PROCEDURE dt_watch_alerts(IN p_process BIGINT, IN p_topics_version BIGINT, IN p_known VARCHAR(200), IN p_wait_ms BIGINT)
   MODIFIES SQL DATA
   SQL SECURITY INVOKER
-  COMMENT 'for programs: waits for what alerts are about'
+  COMMENT 'for programs: waits for the events behind alerts'
 BEGIN
   DECLARE v_now BIGINT DEFAULT CAST(UNIX_TIMESTAMP(SYSDATE(3)) * 1000 AS SIGNED);
   DECLARE v_end BIGINT DEFAULT v_now + p_wait_ms;

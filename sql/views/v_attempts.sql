@@ -1,4 +1,4 @@
--- Every attempt: the archived ones, and each job's latest, which stands in its row; with what receivers of callbacks answered.
+-- Every attempt: the archived ones, and each job's latest, which is in the job's row; with the answers to callbacks.
 CREATE OR REPLACE SQL SECURITY INVOKER VIEW v_attempts AS
 SELECT
   a.job_id,

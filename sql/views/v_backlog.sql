@@ -1,5 +1,5 @@
--- How many jobs there are, per topic and state. Jobs and history are counted as they change; what is overdue, and what the pause of a
--- topic holds (`held`, which is not overdue), is read.
+-- Number of jobs per topic and state. Jobs and history are counted as they change; overdue jobs, and due jobs of paused topics (`held`, not overdue),
+-- are counted by reading them.
 CREATE OR REPLACE SQL SECURITY INVOKER VIEW v_backlog AS
 SELECT
   u.topic,

@@ -1,4 +1,4 @@
--- What was given up, with the last error; CALL dt_redrive(id) gives one a new budget.
+-- Dead jobs, with their last error; CALL dt_redrive(id) resets the failures of one.
 CREATE OR REPLACE SQL SECURITY INVOKER VIEW v_dead AS
 SELECT
   j.id,

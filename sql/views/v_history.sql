@@ -1,4 +1,4 @@
--- Finished jobs that have left the table of live ones, and whose retention is not over.
+-- Finished jobs that have left `jobs` and whose retention has not ended.
 CREATE OR REPLACE SQL SECURITY INVOKER VIEW v_history AS
 SELECT
   j.id,

@@ -1,5 +1,5 @@
--- Where history_counts and the rows of history disagree: nowhere, in a sound database. Reads history as a whole; a
--- partition that was counted out and not dropped yet may stand here for a moment.
+-- Differences between history_counts and the rows of history: none in a sound database. Reads all of history. A partition whose counts were removed
+-- and that is not dropped yet may appear for a moment.
 CREATE OR REPLACE SQL SECURITY INVOKER VIEW v_history_audit AS
 SELECT
   u.topic,

@@ -1,4 +1,4 @@
--- The table of live jobs, and of those that finished a short while ago (history.after). v_jobs is made of it.
+-- Live jobs, and those that finished a short while ago (history.after). Part of v_jobs.
 CREATE OR REPLACE SQL SECURITY INVOKER VIEW v_live AS
 SELECT
   j.id,
@@ -10,9 +10,9 @@ SELECT
     WHEN j.state <> 'scheduled' THEN NULL
     WHEN j.next_at > TIMESTAMPDIFF(MICROSECOND, '1970-01-01', UTC_TIMESTAMP(3)) DIV 1000 THEN 'time'
     WHEN t.paused THEN 'paused'
-    WHEN t.name IS NULL THEN 'kafka' -- nobody can say where it goes
+    WHEN t.name IS NULL THEN 'kafka' -- no destination is known
     WHEN t.max_in_flight <= (SELECT SUM(c.dispatched) FROM job_counts c FORCE INDEX (PRIMARY) WHERE c.topic = t.name)
-      - (SELECT COUNT(*) -- ended by hand, and still counted
+      - (SELECT COUNT(*) -- ended by a manual edit, and still counted
            FROM (SELECT topic, attempt_status FROM jobs FORCE INDEX (due) WHERE due_band = 2 AND due_key = 0 LIMIT 1000) e
           WHERE e.topic = t.name AND e.attempt_status = 'dispatched') THEN 'limit'
     WHEN t.rate_limit IS NOT NULL AND EXISTS (
@@ -20,11 +20,11 @@ SELECT
         AND g.next_ns > TIMESTAMPDIFF(MICROSECOND, '1970-01-01', UTC_TIMESTAMP(3)) DIV 1000 * 1000000 + GREATEST(900000000 - GREATEST(g.interval_ns, 0), 0))
       THEN 'limit'
     WHEN t.delivery = 'pull' THEN 'pop'
-    WHEN t.delivery = 'http' AND EXISTS ( -- which shard the job is of only the programs know, and dt_explain
+    WHEN t.delivery = 'http' AND EXISTS ( -- SQL does not know the job's shard; only the programs and dt_explain do
       SELECT 1 FROM shard_stats x WHERE x.callbacks IS NOT NULL
         AND x.seen_at > TIMESTAMPDIFF(MICROSECOND, '1970-01-01', UTC_TIMESTAMP(3)) DIV 1000 - 5000)
       THEN 'limit'
-    WHEN t.delivery = 'kafka' AND EXISTS ( -- likewise
+    WHEN t.delivery = 'kafka' AND EXISTS ( -- the shard is not known here either
       SELECT 1 FROM processes p WHERE p.kind = 'dispatcher' AND FIND_IN_SET('kafka', p.waits)
         AND p.seen_at > TIMESTAMPDIFF(MICROSECOND, '1970-01-01', UTC_TIMESTAMP(3)) DIV 1000 - 4000)
       THEN 'kafka'

@@ -1,4 +1,4 @@
--- What should have happened already: scheduled jobs that were not dispatched, or not popped, dispatched ones whose result is missing.
+-- Overdue work: scheduled jobs that were not dispatched, or not popped, and dispatched jobs whose result is missing.
 CREATE OR REPLACE SQL SECURITY INVOKER VIEW v_overdue AS
 SELECT
   j.id,

@@ -1,5 +1,5 @@
--- The rows of jobs and job_keys themselves, counted as a whole. `miscounted`: jobs that stand in another state than
--- job_counts says; hand edits, until the audit comes by. The three last columns are 0 in a sound database, but for moments.
+-- Counts all rows of jobs and job_keys. `miscounted`: jobs whose state differs from job_counts, such as manual edits until the audit runs. The last
+-- three columns are 0 in a sound database, except for moments.
 CREATE OR REPLACE SQL SECURITY INVOKER VIEW v_recount AS
 SELECT
   u.topic,
@@ -42,7 +42,7 @@ FROM (
   UNION ALL
   SELECT k.topic, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, COUNT(*)
   FROM job_keys k LEFT JOIN jobs j ON j.id = k.job_id WHERE j.id IS NULL GROUP BY k.topic
-  UNION ALL -- but for the keys of jobs in history
+  UNION ALL -- except keys of jobs in history
   SELECT e.topic, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, -COUNT(*)
   FROM key_ends e JOIN job_keys k ON k.topic = e.topic AND k.job_key = e.job_key AND k.job_id = e.job_id GROUP BY e.topic
 ) u

@@ -1,5 +1,5 @@
--- Who leads which shard, and what it says about it. `health` is why a shard does not dispatch, in the words of the API. What a leader that is
--- gone said of the moment (waiting, detail) ends with it.
+-- The leader of each shard, and what it reports. `health` is why a shard does not dispatch, in the words of the API. If the leader is dead, its
+-- reports about the moment (waiting, detail) are not shown.
 CREATE OR REPLACE SQL SECURITY INVOKER VIEW v_shards AS
 SELECT
   v.shard, v.owner, v.last_owner, v.halted, v.epoch, v.owner_since, v.in_flight, v.send_n, v.batch_no, v.ledger_offset, v.trim_offset, v.named,
@@ -19,7 +19,7 @@ SELECT
 FROM (
 SELECT
   s.shard,
-  -- who leads it now: a process that lives (it was seen within four seconds) and says that it does
+  -- the current leader: a live process (seen within four seconds) that reports the shard in `leads`
   (SELECT MAX(p.name) FROM processes p WHERE p.name = s.owner AND p.kind = 'dispatcher'
     AND p.seen_at > TIMESTAMPDIFF(MICROSECOND, '1970-01-01', UTC_TIMESTAMP(3)) DIV 1000 - 4000
     AND FIND_IN_SET(s.shard, p.leads)) AS owner,

@@ -1,4 +1,4 @@
--- Alerts: what they are about, which stand, and messages about them (features/alerts/alerts.h).
+-- Alerts: the figures that they watch, active alerts, and messages about them (features/alerts/alerts.h).
 
 -- name: watch_alerts
 CALL dt_watch_alerts(?, ?, ?, ?);
@@ -20,7 +20,7 @@ SELECT h.topic, 0, 0, CAST(SUM(h.jobs) AS SIGNED)
   STRAIGHT_JOIN history_counts h FORCE INDEX (PRIMARY) ON h.topic = CAST(t.name AS BINARY) AND h.state = 'dead'
  GROUP BY h.topic;
 
--- From the index alone: a slice has at most so many rows of each band.
+-- Reads the index alone. A slice has at most the given number of rows of each band.
 -- name: find_alert_slice
 SELECT due_key, id
   FROM ((SELECT due_key, id
@@ -38,8 +38,8 @@ SELECT due_key, id
           ORDER BY due_key, id LIMIT 1 OFFSET ?)) s
  ORDER BY due_key, id LIMIT 1;
 
--- Of each topic: jobs that are due, since when, and the oldest dispatch without a report. A report that extended an attempt shows in the
--- deadline that it set. A job that is offered, or not any more, changes its band and keeps its key: one statement reads both bands.
+-- Per topic: due jobs, since when they are due, and the oldest dispatch without a report. An extended attempt is recognized by its deadline. If a job
+-- is offered or withdrawn its band changes and its key stays the same, so one statement reads both bands.
 -- name: walk_alert_jobs
 SELECT j.topic,
        CAST(SUM(j.state = 'scheduled' AND j.due_key <= ?) AS SIGNED),
@@ -79,7 +79,7 @@ SELECT id, topic, kind + 0, value, bound, began_at, told_at, silenced_until
   FROM alerts
  WHERE id = ?;
 
--- Only the judge changes alerts. Another process that takes its place waits for the row.
+-- Only the judge changes alerts. A process that takes over from it waits for this lock.
 -- name: lock_alert_judge
 SELECT 1
   FROM alert_judge j
@@ -117,11 +117,11 @@ UPDATE alerts
 
 -- ---- messages ----
 
--- Messages for Kafka and webhooks are counted apart. The first parameter: those for Kafka.
+-- Messages for Kafka and webhooks are counted separately. The first parameter selects those for Kafka.
 -- name: count_alert_messages
 SELECT COUNT(*) FROM (SELECT 1 FROM messages m FORCE INDEX (due) WHERE m.kind = 'alert' AND (m.target = 'kafka') = ? LIMIT ?) m;
 
--- Of the topic's owner. What is about no topic is the installation's, which is an owner as well.
+-- Messages of the owner of a topic. Messages without a topic belong to the installation, which counts as an owner.
 -- name: count_alert_messages_of_owner
 SELECT COUNT(*) FROM (
 SELECT 1

@@ -1,7 +1,7 @@
--- What comes due (forecast/store_forecast.c). Band 1 of the due index has exact times, band 0 days. Each statement but
--- one reads the index alone, and runs only if an estimate says that there are few rows.
+-- Forecasts of due jobs (forecast/store_forecast.c). In the due index, band 1 has exact times and band 0 only days. All statements but one read the
+-- index alone; that one runs only if an estimate says that there are few rows.
 
--- The optimizer looks at a few pages of the index, however many rows the range has. The order keeps MySQL from leaving that out.
+-- The optimizer samples a few pages of the index, however large the range is. Without ORDER BY, MySQL skips the sampling.
 -- name: estimate_due
 EXPLAIN SELECT id
   FROM jobs FORCE INDEX (due)
@@ -18,7 +18,7 @@ SELECT (due_key - ?) DIV ? AS step, COUNT(*)
    AND due_key < ?
  GROUP BY step;
 
--- Reads each row: the index has neither topics nor, in band 0, times.
+-- Reads every row: the index has no topics, and in band 0 no times.
 -- name: count_due_by_topic
 SELECT (GREATEST(next_at, 1) - ?) DIV ? AS step, topic, COUNT(*)
   FROM jobs FORCE INDEX (due)
@@ -29,7 +29,7 @@ SELECT (GREATEST(next_at, 1) - ?) DIV ? AS step, topic, COUNT(*)
    AND GREATEST(next_at, 1) >= ?
  GROUP BY step, topic;
 
--- The jobs of so many of 1024 slots: a sample that nothing about a job decides on.
+-- Jobs in the given number of the 1024 slots: a random sample, because the slot is a hash of the id.
 -- name: select_due_sample
 SELECT id, due_key
   FROM jobs FORCE INDEX (due)
@@ -39,13 +39,13 @@ SELECT id, due_key
    AND MOD(CRC32(id), 1024) < ?
  LIMIT ?;
 
--- The shards that the map names; drains of those that were never measured is 0.
+-- The shards of the map. drains is 0 if it was never measured.
 -- name: select_drains
 SELECT CAST(SUM(t.drains) AS SIGNED)
   FROM installation i
   JOIN shard_stats t ON t.shard < i.shards;
 
--- Schedules that have fires without a job before a time. A look comes no later than the fire that it is for.
+-- Schedules that have fires without a job before a given time. A dispatcher checks a schedule no later than its next fire.
 -- name: select_schedules_ahead
 SELECT s.name, s.topic, s.cron, s.every_ms, s.anchor_at, s.time_zone, s.starts_at, s.ends_at, s.overlap + 0,
        s.catch_up_ms, s.catch_up_max, s.jitter_ms, s.paused, s.created_at, s.updated_at, s.version, s.digest,

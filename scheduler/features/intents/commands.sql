@@ -1,4 +1,4 @@
--- Messages of the commands topic: how far they are done, answers to them.
+-- Messages of the commands topic: the offsets up to which they are processed, and their answers.
 
 -- name: select_command_offsets
 SELECT kafka_partition, next_offset, last_offset, last_digest, halted
@@ -16,7 +16,7 @@ SELECT kafka_partition, next_offset
 -- name: insert_command_offset
 INSERT IGNORE INTO command_offsets (kafka_partition, next_offset, updated_at) VALUES (?,?,?);
 
--- Another one of the readers has gone on where fewer rows change than were asked for.
+-- If fewer rows change than requested, another reader of the partition has advanced the offset.
 -- name: set_command_offsets
 UPDATE JSON_TABLE(?, '$[*]' COLUMNS (kafka_partition INT PATH '$[0]', was BIGINT PATH '$[1]', next_offset BIGINT PATH '$[2]',
        last_offset BIGINT PATH '$[3]', last_digest VARCHAR(32) PATH '$[4]')) r
@@ -25,7 +25,7 @@ UPDATE JSON_TABLE(?, '$[*]' COLUMNS (kafka_partition INT PATH '$[0]', was BIGINT
    SET o.next_offset = r.next_offset, o.last_offset = r.last_offset, o.last_digest = UNHEX(r.last_digest), o.halted = NULL,
        o.updated_at = ?;
 
--- What a reader believes must be so still.
+-- Halts only if the offset is still the one that the reader expects.
 -- name: halt_commands
 UPDATE command_offsets
    SET halted = ?, updated_at = ?

@@ -1,4 +1,4 @@
--- Rows of job_inbox: seen, carried out, kept with their error.
+-- Rows of job_inbox: found, carried out, or kept with their error.
 
 -- name: look_at_inbox
 SELECT id, COALESCE(LENGTH(payload), 0) + COALESCE(LENGTH(options), 0)
@@ -7,7 +7,7 @@ SELECT id, COALESCE(LENGTH(payload), 0) + COALESCE(LENGTH(options), 0)
    AND id > ?
  ORDER BY id LIMIT ?;
 
--- Rows that another session has locked are passed by: uncommitted ones, those of another mover, those in somebody's hands.
+-- Skips rows that another session has locked: not committed yet, taken by another mover, or locked by an operator.
 -- name: lock_inbox
 SELECT id, action+0, topic, job_key, job_id, run_at, delay_ms, LEFT(payload, ?), LENGTH(payload), LEFT(options, ?),
        LENGTH(options), created_at
@@ -18,7 +18,7 @@ SELECT id, action+0, topic, job_key, job_id, run_at, delay_ms, LEFT(payload, ?),
  ORDER BY id LIMIT ?
    FOR UPDATE SKIP LOCKED; -- guard: INBOX_LOCK
 
--- Asked behind lock_inbox: rows that are committed and were not locked then stand between ours.
+-- Runs after lock_inbox. The rows between ours are committed ones that were locked at that time.
 -- name: select_inbox_names
 SELECT id, topic, job_key, job_id
   FROM job_inbox FORCE INDEX (open_rows)
@@ -26,7 +26,7 @@ SELECT id, topic, job_key, job_id
    AND id <= ?
  ORDER BY id LIMIT ?;
 
--- Whoever walked the table would wait for rows that applications have not committed.
+-- Deletes by id: a scan of the table would wait for rows that applications have not committed.
 -- name: delete_inbox
 DELETE i
   FROM JSON_TABLE(?, '$[*]' COLUMNS (id BIGINT PATH '$')) t
@@ -47,7 +47,7 @@ DELETE FROM job_inbox
 -- name: count_inbox_errors
 SELECT COUNT(*) FROM (SELECT 1 FROM job_inbox FORCE INDEX (open_rows) WHERE is_open IS NULL LIMIT 100000) e;
 
--- What jobs of a topic have of it, and must fit.
+-- Settings of a topic that become defaults of its jobs, or that a job must fit.
 -- name: select_intent_topic
 SELECT retry, ack_timeout_ms, delivery + 0, callback_url IS NOT NULL, callback_timeout_ms, deletion IS NOT NULL FROM topics WHERE name = ?;
 

@@ -1,4 +1,4 @@
--- Changes of whole sets of jobs (operations/operations.h).
+-- Operations: changes of whole sets of jobs (operations/operations.h).
 
 -- name: insert_operation
 INSERT INTO operations (kind, request, topic_from, topic_to, key_prefix, run_from, run_to, created_from, created_to, error_code,
@@ -23,7 +23,7 @@ SELECT id, kind + 0, state + 0, request, topic_from, topic_to, key_prefix, run_f
  WHERE id < ?
  ORDER BY id DESC LIMIT ?;
 
--- Who has the row does the next piece; others do not wait for it.
+-- The process that locks the row does the next piece; other processes skip it.
 -- name: lock_operation
 SELECT id, kind + 0, state + 0, request, topic_from, topic_to, key_prefix, run_from, run_to, created_from, created_to,
        error_code, at_ms, shift_ms, spread_ms, rate, walk + 0, after_id, after_key, after_at, matched, changed, refused,
@@ -46,7 +46,7 @@ SELECT id, kind + 0, state + 0, request, topic_from, topic_to, key_prefix, run_f
 -- name: select_operation_turns
 SELECT owner, MIN(look_at) FROM operations FORCE INDEX (turns) GROUP BY owner;
 
--- The next pieces of those that run are due within the hour; of finished ones the last is due after a month.
+-- The next piece of a running operation is due within the hour. look_at of a finished one is up to a month ahead.
 -- name: count_running_operations
 SELECT COUNT(*)
   FROM operations FORCE INDEX (turns)
@@ -89,7 +89,7 @@ ON DUPLICATE KEY UPDATE job_id = job_id;
 -- name: delete_operation_jobs
 DELETE FROM operation_jobs WHERE operation = ? ORDER BY run_at, job_id LIMIT ?;
 
--- The next jobs to change: those that run at the time of the last one, and later ones.
+-- The next jobs to change: those that run at the time of the last one, and later.
 -- name: select_operation_jobs
 (SELECT run_at, job_id
    FROM operation_jobs FORCE INDEX (PRIMARY)
@@ -105,7 +105,7 @@ UNION ALL
   ORDER BY run_at, job_id LIMIT ?)
 ORDER BY 1, 2 LIMIT ?;
 
--- Jobs of a topic that are to end, in a range of the primary key.
+-- Unfinished jobs of a topic, in a range of the primary key.
 -- name: match_live_jobs
 SELECT j.run_at, j.id
   FROM jobs j FORCE INDEX (PRIMARY)
@@ -118,7 +118,7 @@ SELECT j.run_at, j.id
 -- name: find_deleted_topic
 SELECT topic_from FROM operations WHERE id = ? AND kind = 'delete_topic';
 
--- All states of topics together, in each piece of `jobs` (home day MOD 32), by writer: the sum over writers is 0 where a topic has no row.
+-- Jobs of topics in all states, for each piece of `jobs` (home day MOD 32) and writer. If a topic has no rows, the sum over writers is 0.
 -- name: select_topic_pieces
 SELECT topic, piece, scheduled + dispatched + succeeded + dead + cancelled
   FROM job_counts FORCE INDEX (PRIMARY)
@@ -126,12 +126,12 @@ SELECT topic, piece, scheduled + dispatched + succeeded + dead + cancelled
    AND topic <= ?
  ORDER BY topic, piece, writer LIMIT ?;
 
--- How many rows a range has, up to a number, and the last of them.
+-- The number of rows in a range, up to a maximum, and the id of the last one.
 -- name: find_rows_by_id
 SELECT COUNT(*), MAX(w.id)
   FROM (SELECT j.id FROM jobs j FORCE INDEX (PRIMARY) WHERE j.id > ? AND j.id <= ? ORDER BY j.id LIMIT ?) w;
 
--- Where a window of finished jobs ends, in the order in which they leave; and one of the dead of history, in the order in which they died.
+-- The end of a window of finished jobs, in the order in which they leave `jobs`, or of dead jobs in history, in the order in which they died.
 -- name: find_finished_window
 SELECT j.due_key, j.id
   FROM jobs j FORCE INDEX (due)
@@ -145,7 +145,7 @@ SELECT j.died_at, j.id
  WHERE (j.died_at > ? OR j.died_at = ? AND j.id > ?)
  ORDER BY j.died_at, j.id LIMIT 1 OFFSET ?;
 
--- Jobs that match, in a range of the primary key.
+-- Matching jobs in a range of the primary key.
 -- name: match_jobs
 SELECT j.run_at, j.id, j.topic
   FROM jobs j FORCE INDEX (PRIMARY)
@@ -163,7 +163,7 @@ SELECT j.run_at, j.id, j.topic
    AND j.id <= ?
  ORDER BY j.id;
 
--- … and in a window of those indexes.
+-- Matching jobs in a window of the two indexes.
 -- name: match_finished_jobs
 SELECT j.run_at, j.id, j.topic
   FROM jobs j FORCE INDEX (due)
@@ -259,7 +259,7 @@ SELECT j.id, j.state + 0, j.topic, GREATEST(j.next_at, 1), j.attempt
  ORDER BY j.id
    FOR UPDATE;
 
--- Those of the locked jobs whose latest attempt is in a list of a shard, or in the hands of a process.
+-- Of the locked jobs, those whose latest attempt is in a shard's in-flight list, or in the hands of a process.
 -- name: find_listed_in_flight
 SELECT j.id
   FROM jobs j FORCE INDEX (PRIMARY)
@@ -270,7 +270,7 @@ SELECT j.id
 -- name: find_listed_hands
 SELECT h.job_id FROM hands h FORCE INDEX (PRIMARY) WHERE h.job_id IN (?,...);
 
--- As cancel_job does it.
+-- The same change as cancel_job.
 -- name: cancel_jobs
 UPDATE jobs FORCE INDEX (PRIMARY)
    SET state = 'cancelled', next_at = NULL,
@@ -282,7 +282,7 @@ UPDATE jobs FORCE INDEX (PRIMARY)
  WHERE state = 'scheduled' -- guard: OPERATION_STATE or: WHERE TRUE
    AND id IN (?,...);
 
--- As cancel_retries does it.
+-- The same change as cancel_retries.
 -- name: cancel_retries_of_jobs
 UPDATE jobs FORCE INDEX (PRIMARY)
    SET no_retries = TRUE, version = LEAST(version + 1, 1999999999), updated_at = ?
@@ -296,14 +296,14 @@ UPDATE jobs FORCE INDEX (PRIMARY)
  WHERE state = 'dead'
    AND id IN (?,...);
 
--- All at one time.
+-- Moves all to one time.
 -- name: move_jobs
 UPDATE jobs FORCE INDEX (PRIMARY)
    SET run_at = ?, next_at = ?, near = ?, version = LEAST(version + 1, 1999999999), updated_at = ?
  WHERE state = 'scheduled'
    AND id IN (?,...);
 
--- Each at its own time.
+-- Moves each to its own time.
 -- name: move_jobs_each
 UPDATE JSON_TABLE(?, '$[*]' COLUMNS (id BIGINT PATH '$[0]', run_then BIGINT PATH '$[1]')) r
   STRAIGHT_JOIN jobs j FORCE INDEX (PRIMARY) ON j.id = r.id

@@ -1,15 +1,15 @@
--- The outbox: messages that have not left yet (features/outbox/outbox.h).
+-- The outbox: messages that were not delivered yet (features/outbox/outbox.h).
 
--- Each sender that has messages of a kind, when its first one is due, and the time.
+-- Each sender that has messages of a kind, the time at which its first one is due, and the current time.
 -- name: select_senders
 SELECT m.sender, MIN(m.next_at), CAST(UNIX_TIMESTAMP(SYSDATE(3))*1000 AS SIGNED)
   FROM messages m FORCE INDEX (due)
  WHERE m.kind = ?
  GROUP BY m.sender;
 
--- A page of the messages of a sender, due or not. Of an alert and a target the first message is listed, and no other before it is gone; of an
--- answer it is told until when others for its Kafka topic were put off, whoever sends them. The owner is that of the topic as it is now. Without texts: they are
--- read when it is known that the message is sent.
+-- A page of the messages of a sender, due or not. Of each alert and target only the first message is listed; the next one follows when it is deleted.
+-- An answer has the time until which answers for its Kafka topic, of any sender, were put off. The owner is the current one of the topic. Texts are
+-- not read here, but when a message is sent.
 -- name: select_due_messages
 SELECT m.id, m.next_at, m.tries, m.made_at, m.topic, t.owner, m.kafka_topic, m.alert, m.target + 0, m.type + 0, m.alert_kind + 0,
        m.value, m.bound, m.began_at, IF(m.target = 'topic', t.alerts, NULL),
@@ -23,7 +23,7 @@ SELECT m.id, m.next_at, m.tries, m.made_at, m.topic, t.owner, m.kafka_topic, m.a
    AND NOT EXISTS (SELECT 1 FROM messages e FORCE INDEX (of_alert) WHERE e.alert = m.alert AND e.target = m.target AND e.id < m.id)
  ORDER BY m.next_at, m.id LIMIT 1024;
 
--- If the process that had taken these for the first time is dead, nobody is sending them.
+-- If the process that took these messages first is dead, no other process is sending them.
 -- name: free_alert_messages
 UPDATE messages FORCE INDEX (due)
    SET next_at = 0
@@ -31,7 +31,7 @@ UPDATE messages FORCE INDEX (due)
    AND tries > 0
    AND error IS NULL;
 
--- Nobody sends these meanwhile. What was not tried yet has no error to be told.
+-- Postpones messages so that no other process sends them. An untried message has no error to store.
 -- name: put_off_messages
 UPDATE JSON_TABLE(?, '$[*]' COLUMNS (id BIGINT PATH '$[0]', tries INT PATH '$[1]', pause BIGINT PATH '$[2]', more INT PATH '$[3]',
        error VARCHAR(500) CHARACTER SET utf8mb4 PATH '$[4]')) r

@@ -1,6 +1,6 @@
--- Quotas of tokens: shares of the API processes (quotas/quotas.h).
+-- Quotas of tokens: the shares of the API processes (quotas/quotas.h).
 
--- The row of process 0 holds nothing; it is there to be locked first.
+-- The row of process 0 has no share; it is locked first.
 -- name: insert_quota_lock
 INSERT INTO quota_shares (token, process, until)
 VALUES (?, 0, 0)
@@ -37,7 +37,7 @@ SELECT CAST(SUM(scheduled) + SUM(dispatched) AS SIGNED)
  WHERE topic >= ?
    AND topic < ?;
 
--- Of processes that are gone.
+-- Shares of processes that are dead.
 -- name: delete_old_quota_shares
 DELETE FROM quota_shares WHERE token = ? AND process <> 0 AND until < ?;
 
@@ -47,7 +47,7 @@ SELECT COUNT(*)
  WHERE kind = 'api'
    AND seen_at > CAST(UNIX_TIMESTAMP(SYSDATE(3))*1000 AS SIGNED) - ?;
 
--- What was used.
+-- Usage per token and day.
 
 -- name: add_usage
 INSERT INTO token_usage (day, token, requests, requests_refused, jobs, jobs_refused, payload_bytes)

@@ -1,4 +1,4 @@
--- Schedules and their fires. The lock of a schedule is its row of schedule_fires, taken before anything else.
+-- Schedules and their fires. The lock of a schedule is its row of schedule_fires; it is taken before all other locks.
 
 -- name: enter_schedule
 INSERT INTO schedule_fires (name)
@@ -8,7 +8,7 @@ ON DUPLICATE KEY UPDATE name = name;
 -- name: lock_schedule
 SELECT name FROM schedule_fires WHERE name = ? FOR UPDATE;
 
--- What is to be looked at. Others work on what is locked. A row whose settings are gone, or locked, has no topic.
+-- Schedules to check. Skips those that another process has locked. If the row of settings is missing or locked, the topic is NULL.
 -- name: lock_due_schedules
 SELECT f.name, s.topic, s.cron, s.every_ms, s.anchor_at, s.time_zone, s.starts_at, s.ends_at, s.overlap + 0,
        s.catch_up_ms, s.catch_up_max, s.jitter_ms, s.paused, s.created_at, s.updated_at, s.version, s.digest,
@@ -69,11 +69,11 @@ ON DUPLICATE KEY UPDATE next_fire_at = VALUES(next_fire_at), look_at = VALUES(lo
        last_fire_at = VALUES(last_fire_at), last_job_id = VALUES(last_job_id), zone_stamp = VALUES(zone_stamp),
        error = VALUES(error), error_at = VALUES(error_at), owner = VALUES(owner), waits_since = VALUES(waits_since);
 
--- A schedule that has the key, if that is a key of its fires.
+-- The schedule that a key belongs to, if the key is one of its fires.
 -- name: find_schedule_of_key
 SELECT 1 FROM schedules WHERE name = ? AND topic = ?;
 
--- Fires of a stretch of keys, and the one that was made last: a number of more digits stands elsewhere among the keys.
+-- Fires in a range of keys, and the fire that was made last, because a time with more digits sorts elsewhere among the keys.
 -- name: select_pending_fires
 SELECT j.id, GREATEST(j.next_at, 1), k.job_key
   FROM job_keys k FORCE INDEX (PRIMARY)
@@ -87,7 +87,7 @@ SELECT j.id, GREATEST(j.next_at, 1), k.job_key
 -- name: find_unfinished
 SELECT no_retries FROM jobs WHERE id = ? AND state IN ('scheduled','dispatched');
 
--- A fire that is not to run: the reason is its last error. It stays where it can go back to scheduled until its time is over.
+-- A fire that will not run: the reason is stored as its last error. Until its time has passed it can return to scheduled.
 -- name: end_fire
 UPDATE jobs
    SET state = 'cancelled', next_at = NULL, finished_at = ?, error_code = ?, error_message = ?, error_at = ?,
@@ -99,7 +99,7 @@ UPDATE jobs
    AND state = 'scheduled'
    AND attempt = 0;
 
--- A fire that was withdrawn and is wanted again, as it is wanted now.
+-- A withdrawn fire that is wanted again, with the current settings.
 -- name: return_fire
 UPDATE jobs
    SET state = 'scheduled', run_at = ?, next_at = ?, near = ?, finished_at = 0, error_code = NULL,
@@ -113,7 +113,7 @@ UPDATE jobs
 -- name: select_schedule_zones
 SELECT DISTINCT time_zone FROM schedules FORCE INDEX (time_zone);
 
--- Fires that were reckoned with another tzdata.
+-- Fires that were computed with another tzdata.
 -- name: look_at_zone
 UPDATE schedules s FORCE INDEX (time_zone)
   STRAIGHT_JOIN schedule_fires f ON f.name = s.name

@@ -1,4 +1,4 @@
--- Bearer tokens, and the rule while there is none.
+-- Bearer tokens, and the rule that applies if there is none.
 
 -- name: lock_token_rule
 SELECT token_rule + 0 FROM installation FOR UPDATE;

@@ -1,5 +1,5 @@
--- KEYS set, registry; ARGV prefix of the held sets' names. Takes a set away, piece by piece, its marker first; gives how
--- many pages are left.
+-- KEYS set, registry; ARGV prefix of the held sets' names. Deletes a set in pieces, its marker first; returns the
+-- number of pages that are left.
 local base, AT_ONCE = KEYS[1], 1000
 call('ZREMRANGEBYSCORE', base, '+inf', '+inf')
 for _, topic in ipairs(call('SMEMBERS', KEYS[2])) do call('UNLINK', ARGV[1] .. topic) end

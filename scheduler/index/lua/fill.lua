@@ -1,6 +1,6 @@
--- KEYS set; ARGV for each packed page: the times of its first and last entry, and what RESTORE takes. It becomes a
--- page as it is where nothing is in between, else its entries are added where they are missing. Gives 0 when this
--- server cannot take packed pages.
+-- KEYS set; ARGV for each packed page: the times of its first and last entry, and the argument of RESTORE. If the set
+-- has no entries in that range, the packed page is used as it is; otherwise its missing entries are added. Returns 0 if
+-- this server cannot restore packed pages.
 local base = KEYS[1]
 
 local function is_free(first, last)
@@ -16,7 +16,7 @@ local function restore(key, packed)
   return done.err
 end
 
--- Pages that are there as they came, and of which the set does not know yet.
+-- Restored pages that are not in the set yet.
 local known = {}
 
 local function enter_pages()

@@ -1,7 +1,8 @@
--- KEYS set; ARGV who asks, for how many ms the filling shall be his (0 = no longer), the generation of the map that he
--- fills for, and, to note how far it has come: what it is called, ms. Gives what it is called, its generation, how far
--- it has come, and 1 if it is his; nothing when nobody asked for it. Noted is only what is done for the very filling
--- that he took, and still has. Clocks are set back at times: nobody has it for longer than is asked for here.
+-- KEYS set; ARGV id of the caller, lease in ms (0 = release), the generation of the map that the caller fills for; to
+-- store progress also the id of the filling, and the progress in ms. Returns the id of the filling, its generation, its
+-- progress, and 1 if the caller has the lease; nothing if no filling was requested. Progress is stored only if the
+-- caller still holds the lease of this very filling. A lease that ends later than a new one would has expired, because
+-- the clock was set back.
 local notes, me = KEYS[1] .. ':filled', ARGV[1]
 local f = call('HMGET', notes, 'life', 'generation', 'done', 'by', 'until')
 if not f[1] then return {} end

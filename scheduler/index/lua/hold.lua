@@ -1,4 +1,5 @@
--- KEYS set, held, registry; ARGV topic, then times and members, ascending. `held` is one sorted set, scores = times.
+-- KEYS set, held, registry; ARGV topic, then times and members, ascending. Moves entries to `held`, one sorted set with
+-- times as scores.
 local list, kept = {}, {}
 for i = 2, #ARGV, 2 do
   list[i - 1], list[i] = tonumber(ARGV[i]), ARGV[i + 1]

@@ -1,9 +1,9 @@
--- KEYS set; ARGV our marker, its generation, the oldest epoch that is believed, the marker that was there when we last
--- looked ('' = none of ours), and while the set is being filled what this filling is called ('' = it is whole) and the
--- generation of the map it is filled for. Gives 1 when there was a marker to believe, -1 when what was there when we
--- last looked is not any more: then the set was lost since, and is left without a marker. Adds first: Redis that is
--- full refuses a script's first write only, and that it refuses is what the leader has to learn.
--- Beside a set that is being filled are notes on it (filled.lua), which begin anew with a leader's first marker.
+-- KEYS set; ARGV our marker, its generation, the oldest valid epoch, the marker that we found last time ('' = none of
+-- ours), and while the set is being filled the id of this filling ('' = the set is complete) and the generation of the
+-- map that it is filled for. Returns 1 if the set had a valid marker, and -1 if the marker of last time is missing:
+-- then the set was lost, and is left without a marker. The script adds first, because a full Redis refuses only the
+-- first write of a script, and the leader must learn of that. Notes on the filling (filled.lua) start again with a
+-- leader's first marker.
 local there = redis.call('ZRANGEBYSCORE', KEYS[1], '+inf', '+inf')
 redis.call('ZADD', KEYS[1], '+inf', ARGV[1])
 local intact, stays, notes = 0, false, KEYS[1] .. ':filled'

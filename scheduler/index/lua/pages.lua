@@ -1,9 +1,8 @@
--- What the scripts share. A set is `base`: a sorted set of pages, score = where the page begins, member = its name;
--- the entries of a page are the sorted set `base:name`, scores counted from its beginning. A page ends where the next
--- begins. It has at most MAX entries, so that Redis keeps it packed (and half as many as it would pack, since what is
--- packed is searched from its beginning), unless one millisecond alone has more: then it begins with that millisecond
--- and has nothing else. Lists of entries are flat: time, member, time, member, …,
--- ascending. What is at +inf in `base` is the leader's marker, no page.
+-- Shared by the scripts. A set is `base`: a sorted set of pages, score = start of the page, member = its name. The
+-- entries of a page are the sorted set `base:name`, with scores relative to its start. A page ends where the next one
+-- starts. It has at most MAX entries, half of what Redis would pack, because a packed set is searched from its
+-- beginning. If one millisecond has more, its page starts with that millisecond and has nothing else. Lists of entries
+-- are flat: time, member, time, member, …, ascending. The member at +inf in `base` is the leader's marker, no page.
 local call, huge = redis.call, math.huge
 local MAX, FULL, WIDTH, AHEAD = 64, 60, 32768, 32
 
@@ -17,15 +16,15 @@ local function page_after(base, at)
   return s[1], tonumber(s[2])
 end
 
--- The pages that were read ahead for a list, since a call for each is dear: their names, where they begin and where the
--- one after them does; x: where we are; reach: how many are read at once.
+-- Pages that were read ahead for a list, because a call per page is expensive: their names, and their starts with the
+-- start of the page after the last. x: the current page; reach: how many are read at once.
 local names, starts, x, reach = {}, {}, 0, 1
 
 local function forget_pages()
   names, starts, x = {}, {}, 0
 end
 
--- As many as the list may have use for.
+-- Reads ahead as many pages as the list may need.
 local function begin_list(base, list)
   local n = #list / 2
   forget_pages()
@@ -42,15 +41,15 @@ local function read_pages(base, at)
   if #s < 2 * reach then starts[#starts + 1] = huge end
 end
 
--- The page of a time (false: none begins before), where it begins and where the next one does. Times ascend until
--- forget_pages.
+-- The page of a time (false: no page starts before it), its start, and the start of the next page. Times must ascend
+-- until forget_pages.
 local function seek(base, at)
   while starts[x + 1] and starts[x + 1] <= at do x = x + 1 end
   if not starts[x + 1] then read_pages(base, at) end
   return names[x], starts[x], starts[x + 1]
 end
 
--- The last of list's entries from i on that come before `top`.
+-- The last entry of the list, from i on, that is before `top`.
 local function run_end(top, list, i)
   local j, n = i, #list
   while j + 2 < n and list[j + 2] < top do j = j + 2 end
@@ -73,7 +72,7 @@ local function store(key, start, list, i, j, nx)
   if nx then call('ZADD', key, 'NX', unpack(args)) else call('ZADD', key, unpack(args)) end
 end
 
--- A page's entries and list[i..j], merged. Where both have a member, nx says that the old one stays.
+-- Merges a page's entries with list[i..j]. If a member is in both, nx keeps the old one.
 local function merged(old, start, list, i, j, nx)
   local known, all, n, o = {}, {}, 0, 1
   if nx then
@@ -101,7 +100,7 @@ local function merged(old, start, list, i, j, nx)
   return all, n
 end
 
--- Where a page that begins with all[first] ends: after `want` entries at most, but between two milliseconds.
+-- Where a page that starts with all[first] ends: after `want` entries at most, and never within a millisecond.
 local function piece_end(all, n, first, want)
   local last = first - 2
   while last + 2 < n do
@@ -115,8 +114,8 @@ local function piece_end(all, n, first, want)
   return last
 end
 
--- Adds what a page has no room for: it is cut into as many as needed. What comes in ascending order leaves full pages
--- behind; otherwise all get the same room.
+-- Adds entries to a full page by splitting it. Ascending entries leave full pages; otherwise all pages get the same
+-- size.
 local function regroup(base, name, start, list, i, j, nx)
   local key = base .. ':' .. name
   local old = call('ZRANGE', key, 0, -1, 'WITHSCORES')
@@ -158,7 +157,7 @@ local function add(base, list, nx)
       store(key, start, list, i, j, nx)
     elseif there <= MAX then
       regroup(base, name, start, list, i, j, nx)
-    elseif at > start then -- behind a millisecond that fills a page
+    elseif at > start then -- the page is full of one millisecond
       begin_page(base, at)
       j = i - 2
     else
@@ -169,8 +168,8 @@ local function add(base, list, nx)
   end
 end
 
--- Takes entries out. Gives by their places in the list: true = it was there, false = its member is there with another
--- time, nil = neither.
+-- Removes entries. Returns for each place in the list: true = it was removed, false = the member has another time, nil
+-- = it is not in the page.
 local function remove(base, list)
   local found, i, n = {}, 1, #list
   begin_list(base, list)

@@ -1,4 +1,4 @@
--- KEYS set; ARGV times and members. Gives for each the time that its member has in the page of that time, '' = none.
+-- KEYS set; ARGV times and members. Returns for each member its time in the page of the given time, '' = none.
 local out, at, name, start = {}, nil, nil, nil
 for i = 1, #ARGV, 2 do
   if ARGV[i] ~= at then

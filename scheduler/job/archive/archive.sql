@@ -1,6 +1,6 @@
--- Finished jobs go from `jobs` to `history`, with their attempts and the time until which they keep their key.
--- history.part: the partition, a day or a month (archive/); 0 is the default partition, which is called `rest`.
--- due_band, due_key: generated columns for the index `due`. Of finished jobs due_band is 2, and due_key is `leave_at`, the time to go.
+-- Moves finished jobs from `jobs` to `history`, with their attempts and the time until which they keep their key.
+-- history.part: the partition, a day or a month (archive/); 0 is the default partition, `rest`.
+-- due_band, due_key: generated columns for the index `due`. Finished jobs have due_band 2, and leave_at as due_key.
 
 -- name: select_to_archive
 SELECT id, due_key
@@ -139,7 +139,7 @@ UPDATE history_counts
    AND state = ?
    AND part = 0;
 
--- Where the jobs of a home day may lie.
+-- Partitions that can have jobs of a home day.
 -- name: select_archive_partitions
 SELECT part
   FROM history_days FORCE INDEX (PRIMARY)

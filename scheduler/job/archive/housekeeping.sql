@@ -1,4 +1,4 @@
--- Jobs whose day comes near, jobs that a manual edit ended, and notices that no process sends.
+-- Jobs whose day is near, jobs that a manual edit ended, and dead letters that no process sends.
 
 -- name: select_coming_near
 SELECT id
@@ -17,11 +17,11 @@ UPDATE JSON_TABLE(?, '$[*]' COLUMNS(id BIGINT PATH '$')) t
 -- name: select_old_notices
 SELECT id FROM messages FORCE INDEX (due) WHERE kind = 'dead' AND made_at < ? LIMIT ?;
 
--- Rows of which a manual edit ended the attempt or the job. A row whose state is no word is left alone.
+-- Rows in which a manual edit ended the attempt or the job. Skips rows whose state is not a valid word.
 -- name: select_edited
 SELECT id FROM jobs FORCE INDEX (due) WHERE due_band = 2 AND due_key = 0 AND state+0 >= 1 LIMIT ?;
 
--- They count as they did before the edit, until end_edited.
+-- Until end_edited runs, they are counted in the state that they had before the edit.
 -- name: lock_edited
 SELECT j.id, j.topic, j.state+0, j.attempt_status+0, j.leave_at
   FROM JSON_TABLE(?, '$[*]' COLUMNS(id BIGINT PATH '$')) t
@@ -32,9 +32,8 @@ SELECT j.id, j.topic, j.state+0, j.attempt_status+0, j.leave_at
  ORDER BY t.id
    FOR UPDATE /*!80001 OF j */ SKIP LOCKED;
 
--- A report that was judged before does not count, since the version is another one.
--- The topic is looked up by a subquery: a join would lock its row. A job that is kept for ever has a number as well. 9 is the
--- status `none`: the attempt has no report.
+-- The new version makes results void that were judged before. A subquery looks up the topic, because a join would lock its row. A job that is kept
+-- for ever also gets a number. 9 is the status `none`: the attempt has no report.
 -- name: end_edited
 UPDATE JSON_TABLE(?, '$[*]' COLUMNS(id BIGINT PATH '$')) t
   STRAIGHT_JOIN jobs j FORCE INDEX (PRIMARY) ON j.id = t.id

@@ -5,8 +5,8 @@ INSERT INTO job_keys (topic, job_key, job_id)
 VALUES (?,?,?)
 ON DUPLICATE KEY UPDATE job_id = job_id;
 
--- Who has a key, and until when if that is told: a finished job keeps it for history.keys, and no longer than it is kept itself. History
--- is asked for jobs that are not in `jobs`, in the same statement, so that a job that moves is seen once.
+-- The job that has a key, and until when: a finished job keeps it for history.keys, but no longer than the job itself is kept. History is read in the
+-- same statement, for jobs that are not in `jobs`, so that a job that moves is found once.
 -- name: select_key_owners
 SELECT j.n, k.job_id,
        IF(o.id IS NULL,
@@ -37,7 +37,7 @@ UPDATE job_keys
 -- name: delete_key
 DELETE FROM job_keys WHERE topic = ? AND job_key = ? AND job_id = ?;
 
--- Ids of commands, in the manner of keys; ids are one namespace, so that no topic is looked at.
+-- Ids of commands work like keys. They are one namespace for all topics, so no topic is compared.
 -- name: insert_command_id
 INSERT INTO command_ids (id, job_id)
 VALUES (?,?)
@@ -75,7 +75,7 @@ DELETE FROM command_ids WHERE id = ? AND job_id = ?;
 -- name: select_maker
 SELECT maker, digest FROM jobs WHERE id = ?;
 
--- Waits for an old session that is in its transaction still.
+-- Waits for an older session whose transaction is still open.
 -- name: find_made
 SELECT 1 FROM jobs WHERE id = ? AND maker = ? LOCK IN SHARE MODE;
 

@@ -1,6 +1,6 @@
--- Every statement that names all columns of a job, or those that a caller gives: what a new column has to be added to. Columns are read
--- in the order of job/job.h; tests/unit/job/test_job_columns.c compares. next_at is read as 1 at least where it is set: zero, or less,
--- is a legal way to write "now" in a manual edit, and 0 is the absence of a time. The due index has the same (due_key).
+-- Every statement that names all columns of a job, or all that a caller sets: a new column must be added here. Columns are in the order of job/job.h;
+-- tests/unit/job/test_job_columns.c compares. If next_at is set, it is read as at least 1: a manual edit may write zero or less for "now", but 0
+-- means "no time" to programs. The due index does the same (due_key).
 
 -- name: select_job
 SELECT j.id, j.topic, j.job_key, j.state+0, j.run_at, GREATEST(j.next_at, 1), j.attempt, j.failures,
@@ -38,7 +38,7 @@ SELECT j.id, j.topic, j.job_key, j.state+0, j.run_at, 0, j.attempt, j.failures, 
    AND j.part IN (?,?,?,?,?,?,?,?)
    AND j.purge_at > CAST(UNIX_TIMESTAMP(NOW(3))*1000 AS SIGNED);
 
--- Dead letters of the outbox, and their jobs.
+-- Dead letters in the outbox, with their jobs.
 -- name: select_notices
 SELECT o.id, o.attempt, o.made_at, j.id, j.topic, j.job_key, j.state+0, j.run_at, GREATEST(j.next_at, 1), j.attempt,
        j.failures, j.attempt_status+0, j.due_at, j.dispatched_at, j.finished_at, j.claim_shard, j.no_retries,
@@ -49,11 +49,10 @@ SELECT o.id, o.attempt, o.made_at, j.id, j.topic, j.job_key, j.state+0, j.run_at
  WHERE o.id IN (?,...)
  ORDER BY o.id;
 
--- Jobs that may be due, and the messages of those that may be claimed and are small: up to 2 KiB with 1 KiB of headers. Of all
--- others the payload is NULL, and is read when it is known that they go (select_messages). A row whose attempt is in
--- flight elsewhere (its slot has moved here since) is not even locked: the shard that has it in flight will renew its
--- deadline, and passes by what is locked. The seventh column is how large the message is at most: the key stands in two
--- headers; 900 are names and values of ours, the installation's among them.
+-- Jobs that may be due, with the messages of those that may be claimed and are small: up to 2 KiB, with up to 1 KiB of headers. Otherwise the payload
+-- is NULL, and select_messages reads it once the job is known to be sent. If an attempt is in flight in another shard (its slot has moved since), the
+-- row is not even locked: that shard will extend its deadline, and skips locked rows. The seventh column is the maximal size of the message: two
+-- headers contain the key, and 900 bytes are for our own names and values, with the installation's.
 -- name: lock_hinted
 SELECT j.id, j.state+0, j.attempt, GREATEST(j.next_at, 1), j.claim_shard,
        LEAST(j.ack_timeout_ms, 3155760000000),
@@ -72,7 +71,7 @@ SELECT j.id, j.state+0, j.attempt, GREATEST(j.next_at, 1), j.claim_shard,
  ORDER BY j.id
    FOR UPDATE SKIP LOCKED; -- guard: CLAIM
 
--- The messages of claims, whatever their rows say by now.
+-- The messages of claims, whatever their rows contain now.
 -- name: select_messages
 SELECT j.id, j.topic, COALESCE(p.kafka_name, j.topic), j.job_key, j.partition_key, j.headers, j.callback_url, j.content_type,
        j.payload_binary, j.payload
@@ -80,7 +79,7 @@ SELECT j.id, j.topic, COALESCE(p.kafka_name, j.topic), j.job_key, j.partition_ke
   STRAIGHT_JOIN jobs j FORCE INDEX (PRIMARY) ON j.id = t.id
   LEFT JOIN topics p ON p.name = j.topic;
 
--- Jobs that were popped.
+-- Popped jobs.
 -- name: select_popped
 SELECT j.id, j.topic, j.job_key, j.state+0, j.run_at, GREATEST(j.next_at, 1), j.attempt, j.failures,
        j.attempt_status+0, j.due_at, j.dispatched_at, j.finished_at, j.claim_shard, j.no_retries, j.retry,
@@ -89,7 +88,7 @@ SELECT j.id, j.topic, j.job_key, j.state+0, j.run_at, GREATEST(j.next_at, 1), j.
   FROM jobs j FORCE INDEX (PRIMARY)
  WHERE j.id IN (?,...);
 
--- A column that no job of a batch has is not sent: its default costs less than the NULLs, or zeros, do.
+-- Columns that no job of the batch sets are left out: their defaults cost less than sending NULLs or zeros.
 -- name: insert_job
 INSERT INTO jobs (id, topic, run_at, next_at, retry, ack_timeout_ms, created_at, updated_at, maker, digest,
      payload)
@@ -463,7 +462,8 @@ UNION ALL
   ORDER BY k.job_key LIMIT ?)
 ORDER BY 3 LIMIT ?;
 
--- What is left of one value of the due index in two of its bands (or one, named twice), by id; the value itself comes last, for the cursor.
+-- The remaining jobs with one value of due_key, in two bands of the due index (or one, named twice), by id. The value is the last column, for the
+-- cursor.
 -- name: list_behind_by_due
 SELECT j.id, j.topic, j.job_key, j.state+0, j.run_at, GREATEST(j.next_at, 1), j.attempt, j.failures,
        j.attempt_status+0, j.due_at, j.dispatched_at, j.finished_at, j.claim_shard, j.no_retries, j.retry,
@@ -533,7 +533,7 @@ SELECT j.id, j.topic, j.job_key, j.state+0, j.run_at, 0, j.attempt, j.failures,
    AND j.purge_at > CAST(UNIX_TIMESTAMP(NOW(3))*1000 AS SIGNED)
  ORDER BY j.id LIMIT ?;
 
--- Dead jobs of history, by when they died; that comes last, for the cursor.
+-- Dead jobs in history, by time of death, which is the last column, for the cursor.
 -- name: list_archived_dead
 SELECT j.id, j.topic, j.job_key, j.state+0, j.run_at, 0, j.attempt, j.failures,
        j.attempt_status+0, j.due_at, j.dispatched_at, j.finished_at, j.claim_shard, j.no_retries, j.retry,
@@ -556,7 +556,8 @@ SELECT j.id, j.topic, j.job_key, j.state+0, j.run_at, 0, j.attempt, j.failures,
    AND j.purge_at > CAST(UNIX_TIMESTAMP(NOW(3))*1000 AS SIGNED)
  ORDER BY j.died_at, j.id LIMIT ?;
 
--- What is left of one value of the due index in two of its bands (or one, named twice), by id; the value itself comes last, for the cursor.
+-- The remaining jobs with one value of due_key, in two bands of the due index (or one, named twice), by id. The value is the last column, for the
+-- cursor.
 -- name: list_payloads_behind_by_due
 SELECT j.id, j.topic, j.job_key, j.state+0, j.run_at, GREATEST(j.next_at, 1), j.attempt, j.failures,
        j.attempt_status+0, j.due_at, j.dispatched_at, j.finished_at, j.claim_shard, j.no_retries, j.retry,

@@ -1,5 +1,5 @@
--- Where a page of jobs begins and ends; the statements that read one are in job_rows.sql. Indexes are named, because the
--- optimizer was seen to choose others.
+-- The first and last row of a page of jobs; the statements that read a page are in job_rows.sql. They name the index, because the optimizer sometimes
+-- chose others.
 
 -- name: find_window_by_id
 SELECT j.id

@@ -1,7 +1,7 @@
--- Results: reading the jobs that they are for, and writing what was decided; results that wait for a locked row; dead letters.
+-- Results: reads the jobs that they report on, and writes the decisions; results that wait for a locked row; dead letters.
 
--- What dt_job_decide looks at, and what the index is to forget, of each job (a pop's own time to report in place of the job's); its version, its topic's retention and its topic.
--- The topic of row after row is mostly the same, and a join looks its row up once for as long as it is.
+-- Per job: the input of dt_job_decide, the fields that the index must forget, version, and the topic with its retention. A pop's time to report
+-- replaces the job's. A join reads the topic's row once for consecutive rows of the same topic.
 -- name: select_judged
 SELECT j.id, j.state+0, GREATEST(j.next_at, 1), j.attempt, j.attempt_status+0, j.failures, j.no_retries, j.retry,
        COALESCE(NULLIF(j.ttr_ms, 0), j.ack_timeout_ms), j.due_at, j.dispatched_at, j.version, t.retention_ms, j.topic
@@ -10,7 +10,7 @@ SELECT j.id, j.state+0, GREATEST(j.next_at, 1), j.attempt, j.attempt_status+0, j
  WHERE j.id IN (?,...)
  ORDER BY j.id;
 
--- A join would lock the row of the topic, too: who locks asks for each job instead.
+-- A join would also lock the row of the topic, so statements that lock use a subquery per job.
 -- name: lock_judged
 SELECT j.id, j.state+0, GREATEST(j.next_at, 1), j.attempt, j.attempt_status+0, j.failures, j.no_retries, j.retry,
        COALESCE(NULLIF(j.ttr_ms, 0), j.ack_timeout_ms), j.due_at, j.dispatched_at, j.version,
@@ -29,9 +29,9 @@ SELECT j.id, j.state+0, GREATEST(j.next_at, 1), j.attempt, j.attempt_status+0, j
  ORDER BY j.id
    FOR UPDATE SKIP LOCKED;
 
--- The same columns of archived jobs, up to dispatched_at, and their topics. Asked only for jobs that `jobs` does not have: a job moves in one transaction, so
--- whoever did not find it there finds it here. Of history's many partitions only those can have a job that jobs of its home day have gone to
--- (history_days), so a join finds them; it costs the server about 2 ms to have all partitions at hand.
+-- The same columns of archived jobs, up to dispatched_at, and their topics; only for jobs that are not in `jobs`. A job moves in one transaction, so
+-- it is found in one of the two. history_days names the partitions that can have it, and a join prunes to them. Opening all partitions costs the
+-- server about 2 ms.
 -- name: select_archived_judged
 SELECT j.id, j.state+0, 0, j.attempt, j.attempt_status+0, j.failures, j.no_retries, j.retry, j.ack_timeout_ms,
        j.due_at, j.dispatched_at, j.topic
@@ -40,7 +40,7 @@ SELECT j.id, j.state+0, 0, j.attempt, j.attempt_status+0, j.failures, j.no_retri
   STRAIGHT_JOIN history j FORCE INDEX (PRIMARY) ON j.id = r.id AND j.part = d.part
  WHERE j.purge_at > ?;
 
--- Earlier attempts of jobs that live.
+-- Earlier attempts of jobs in `jobs`.
 -- name: select_reported_attempts
 SELECT a.job_id, a.attempt, CAST(a.status+0 AS SIGNED)
   FROM JSON_TABLE(?, '$[*]' COLUMNS (id BIGINT PATH '$[0]', attempt BIGINT PATH '$[1]')) r
@@ -54,7 +54,7 @@ SELECT a.job_id, a.attempt, CAST(a.status+0 AS SIGNED)
   STRAIGHT_JOIN history_attempts a FORCE INDEX (PRIMARY) ON a.job_id = r.id AND a.attempt = r.attempt
    AND a.part = d.part;
 
--- Successes, each with values of its own.
+-- Successes, each with its own values.
 -- name: write_successes
 UPDATE JSON_TABLE(?, '$[*]' COLUMNS (id BIGINT PATH '$[0]', attempt BIGINT PATH '$[1]', was INT PATH '$[2]',
        version BIGINT PATH '$[3]', purge_then BIGINT PATH '$[4]', leave_then BIGINT PATH '$[5]',
@@ -65,7 +65,7 @@ UPDATE JSON_TABLE(?, '$[*]' COLUMNS (id BIGINT PATH '$[0]', attempt BIGINT PATH 
        j.duration_ms = COALESCE(r.duration_ms, j.duration_ms), j.version = LEAST(j.version + 1, 1999999999), j.updated_at = ?
  WHERE j.attempt = r.attempt AND j.version = r.version AND j.state = r.was; -- guard: RESULT or: WHERE TRUE
 
--- Successes that are alike, as nearly all of a batch are, with one list of values.
+-- Successes that share all values but the id, as nearly all of a batch do: one list of values.
 -- name: write_alike_successes
 UPDATE jobs j FORCE INDEX (PRIMARY)
    SET j.state = 'succeeded', j.attempt_status = 'succeeded', j.next_at = NULL, j.finished_at = ?, j.purge_at = ?,
@@ -73,8 +73,8 @@ UPDATE jobs j FORCE INDEX (PRIMARY)
  WHERE j.attempt = ? AND j.version = ? AND j.state = ? -- guard: RESULT or: WHERE ? IS NOT NULL AND ? IS NOT NULL AND ? IS NOT NULL
    AND j.id IN (?,...);
 
--- Answered callbacks that are alike but for their durations, which stand in one text, given twice: " id:duration id:duration", the ids less
--- the first of them. The server looks through it for each row, so that it is short, and searched by INSTR, which costs less.
+-- Successful callbacks that differ only in duration. The durations are one text, passed twice: " id:duration id:duration", with ids relative to the
+-- first. The server searches it for each row, so it is short, and searched by INSTR, which is cheaper.
 -- name: write_answered_successes
 UPDATE jobs j FORCE INDEX (PRIMARY)
    SET j.http_status = ?,
@@ -107,7 +107,7 @@ UPDATE JSON_TABLE(?, '$[*]' COLUMNS (id BIGINT PATH '$[0]', attempt BIGINT PATH 
 INSERT INTO messages (sender, kind, job_id, attempt, made_at)
 VALUES (?, 'dead', ?, ?, ?);
 
--- Of the jobs, those that have a result stored, up to an id.
+-- Of the given jobs, those that have a stored result up to a given id.
 -- name: find_waiting_results
 SELECT d.job_id FROM deferred_results d FORCE INDEX (by_job) WHERE d.id <= ? AND d.job_id IN (?,...);
 

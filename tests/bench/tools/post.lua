@@ -1,5 +1,5 @@
--- One job a request, 200 bytes of payload. wrk -s post.lua URL -- TOPIC DELAY|spread PAUSE_MS
--- spread: any day of five years, at random.
+-- One job per request, 200 bytes of payload. wrk -s post.lua URL -- TOPIC DELAY|spread PAUSE_MS spread: any day of five
+-- years, at random.
 local DAYS = 1826
 local requests = {}
 
@@ -26,8 +26,8 @@ function init(args)
   request = function() return requests[math.random(DAYS)] end
 end
 
--- RESULT jobs/s, jobs, refused, broken connections, p50 ms, p99 ms
--- summary.requests are those that were answered, errors.status those of them above 399, errors.timeout those that were answered late.
+-- RESULT jobs/s, jobs, refused, broken connections, p50 ms, p99 ms summary.requests counts answers, errors.status those
+-- of them above 399, errors.timeout late answers.
 function done(summary, latency)
   local refused, broken = summary.errors.status, summary.errors.read + summary.errors.write
   local good = summary.requests - refused
