@@ -37,14 +37,13 @@ dt_json *dt_answer_parse(struct dt_request *req, struct dt_faults *faults)
         dt_answer_status(req, status, NULL, &err);
         return NULL;
     }
-    dt_faults_init(faults, &req->arena);
+    *faults = (struct dt_faults){.arena = &req->arena};
     return json;
 }
 
 static bool refuse_query(struct dt_request *req, const char *name, const char *reason)
 {
-    struct dt_faults faults;
-    dt_faults_init(&faults, &req->arena);
+    struct dt_faults faults = {.arena = &req->arena};
     dt_faults_add_query(&faults, dt_str(name), reason);
     dt_answer_faults(req, DT_INVALID, &faults);
     return false;
@@ -116,8 +115,7 @@ bool dt_answer_clock(struct dt_request *req)
 
 enum dt_next dt_answer_fault(struct dt_request *req, const char *pointer, const char *reason)
 {
-    struct dt_faults faults;
-    dt_faults_init(&faults, &req->arena);
+    struct dt_faults faults = {.arena = &req->arena};
     dt_faults_add(&faults, pointer, reason);
     return dt_answer_faults(req, DT_INVALID, &faults);
 }
@@ -214,10 +212,9 @@ bool dt_answer_list(struct dt_request *req, char kind, const struct dt_str *fiel
 enum dt_next dt_answer_page(struct dt_request *req, dt_store *store, size_t room, const char *what, dt_page_fn *page)
 {
     struct dt_error err = {0};
-    struct dt_arena rows;
+    struct dt_arena rows = {0};
     if (!dt_hold_bulk(&req->hold, room))
         return dt_request_no_room(req);
-    dt_arena_init(&rows);
     dt_status status = page(req, store, &rows, &err);
     dt_arena_clear(&rows);
     return status == DT_OK ? DT_REPLY : dt_answer_failed(req, status, what, &err);
@@ -283,7 +280,7 @@ bool dt_answer_limit(const struct dt_request *req, struct dt_faults *faults, uns
 
 struct dt_id_page *dt_answer_id_page(struct dt_request *req, char kind, int64_t first)
 {
-    struct dt_faults faults;
+    struct dt_faults faults = {.arena = &req->arena};
     struct dt_str position;
     struct dt_id_page *page = dt_arena_alloc(&req->arena, sizeof(*page));
     if (!page) {
@@ -291,7 +288,6 @@ struct dt_id_page *dt_answer_id_page(struct dt_request *req, char kind, int64_t 
         return NULL;
     }
     *page = (struct dt_id_page){.id = first};
-    dt_faults_init(&faults, &req->arena);
     dt_answer_limit(req, &faults, &page->limit);
     if (!dt_answer_list(req, kind, NULL, 0, &page->cursor))
         return NULL;
@@ -339,7 +335,7 @@ struct dt_str dt_topic_secret_keep(struct dt_str wanted, struct dt_str had, bool
                                    struct dt_faults *faults)
 {
     struct dt_str added;
-    struct dt_strbuf text;
+    struct dt_strbuf text = {0};
     if (!wanted.p || !read_hidden(wanted, &added))
         return wanted;
     if (had.p && widen) {
@@ -352,7 +348,6 @@ struct dt_str dt_topic_secret_keep(struct dt_str wanted, struct dt_str had, bool
                             : "there is no secret yet that \"***\" could keep");
         return wanted;
     }
-    dt_strbuf_init(&text);
     dt_strbuf_add(&text, had.p, had.n);
     if (added.p) {
         dt_strbuf_addc(&text, ' ');

@@ -61,11 +61,10 @@ int dt_command_new_token(const struct dt_config *config, const struct dt_command
 int dt_command_list_tokens(const struct dt_config *config)
 {
     struct dt_error err = {0};
-    struct dt_arena arena;
+    struct dt_arena arena = {0};
     struct dt_token *tokens = NULL;
     size_t n = 0;
     dt_store *store;
-    dt_arena_init(&arena);
     dt_status status = open_store(config, &store, &err);
     if (status == DT_OK)
         status = dt_store_token_list(store, &arena, &tokens, &n, NULL, &err);
@@ -83,11 +82,10 @@ int dt_command_list_tokens(const struct dt_config *config)
 int dt_command_revoke_token(const struct dt_config *config, const char *name)
 {
     struct dt_error err = {0};
-    struct dt_arena arena;
+    struct dt_arena arena = {0};
     struct dt_token *tokens;
     size_t left = 1;
     dt_store *store;
-    dt_arena_init(&arena);
     dt_status status = open_store(config, &store, &err);
     if (status == DT_OK)
         status = dt_store_token_revoke(store, dt_str(name), &err);

@@ -206,7 +206,6 @@ dt_status dt_heartbeat_start(const struct dt_heartbeat_env *env, dt_heartbeat **
     h->asked = true;
     strcpy(h->down, h->has_index ? "" : "*");
     pthread_mutex_init(&h->lock, NULL);
-    dt_strbuf_init(&h->leads);
     h->longest = dt_gauge("duetime_chore_longest_seconds",
                           "How long the longest tick of periodic work has been running; 0: none runs.", "");
     h->chore = (struct dt_chore){.name = "heartbeat", .tick = tick_heartbeat, .arg = h, .last = true};

@@ -143,14 +143,6 @@ static void run_mover(void *arg)
     }
 }
 
-static dt_status make_mover(dt_inbox_chore *c)
-{
-    dt_store_act_as(c->store, DT_STR_LIT("inbox"));
-    c->mover = (struct dt_inbox_mover){.store = c->store, .clock = c->env.clock};
-    dt_arena_init(&c->mover.arena);
-    return dt_json_new(&c->mover.json);
-}
-
 dt_status dt_inbox_chore_start(const struct dt_intake_env *env, dt_operation_runner *operations,
                                dt_schedule_maker *schedules, dt_inbox_chore **out, struct dt_error *err)
 {
@@ -168,8 +160,11 @@ dt_status dt_inbox_chore_start(const struct dt_intake_env *env, dt_operation_run
     dt_status status = dt_mailbox_new(&c->mailbox);
     if (status == DT_OK)
         status = dt_store_new(env->config, env->ref, &c->store);
-    if (status == DT_OK)
-        status = make_mover(c);
+    if (status == DT_OK) {
+        dt_store_act_as(c->store, DT_STR_LIT("inbox"));
+        c->mover = (struct dt_inbox_mover){.store = c->store, .clock = c->env.clock};
+        status = dt_json_new(&c->mover.json);
+    }
     if (status == DT_OK)
         status = dt_index_new(env->config, env->installation, env->clock, &c->index, err);
     if (status == DT_OK)

@@ -60,9 +60,8 @@ static void on_begun(dt_conn *conn, const struct dt_head *head)
 static void on_whole(dt_conn *conn)
 {
     const struct asked *asked = dt_conn_own(conn);
-    struct dt_strbuf text;
+    struct dt_strbuf text = {0};
     int status = 200;
-    dt_strbuf_init(&text);
     switch (asked->what) {
     case METRICS:
         dt_metrics_write(&text);
@@ -84,8 +83,7 @@ static void on_whole(dt_conn *conn)
 
 static void on_refused(dt_conn *conn, int status, const char *detail)
 {
-    struct dt_strbuf text;
-    dt_strbuf_init(&text);
+    struct dt_strbuf text = {0};
     dt_strbuf_adds(&text, detail);
     dt_strbuf_addc(&text, '\n');
     answer(conn, status, &text, true);

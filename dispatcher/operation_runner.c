@@ -177,8 +177,6 @@ dt_status dt_operation_runner_start(const struct dt_intake_env *env, dt_operatio
     if (!r)
         return DT_NOMEM;
     r->env = *env;
-    dt_arena_init(&r->arena);
-    dt_arena_init(&r->turns);
     r->changed = dt_counter(name, help, "outcome=\"changed\"");
     r->refused = dt_counter(name, help, "outcome=\"refused\"");
     r->due = dt_gauge("duetime_operations_due",

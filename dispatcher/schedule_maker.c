@@ -119,7 +119,6 @@ dt_status dt_schedule_maker_start(const struct dt_intake_env *env, dt_schedule_m
     if (!m)
         return DT_NOMEM;
     m->env = *env;
-    dt_arena_init(&m->arena);
     m->made = dt_counter(name, help, "outcome=\"made\"");
     m->skipped = dt_counter(name, help, "outcome=\"overlap\"");
     m->returned = dt_counter(name, help, "outcome=\"returned\"");

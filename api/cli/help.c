@@ -147,8 +147,7 @@ static void add_man_options(struct dt_strbuf *out, const struct dt_cli_option *o
 
 static void add_man_verb(struct dt_strbuf *out, const struct dt_cli_verb *verb)
 {
-    struct dt_strbuf usage;
-    dt_strbuf_init(&usage);
+    struct dt_strbuf usage = {0};
     add_usage(&usage, verb);
     dt_strbuf_adds(out, ".SS ");
     add_roff(out, usage.p ? usage.p : "\n");

@@ -57,11 +57,10 @@ static int run_help(struct dt_cli *cli)
 {
     const struct dt_cli_call *call = cli->call;
     struct dt_cli_call about = *call;
-    struct dt_strbuf text;
+    struct dt_strbuf text = {0};
     struct dt_error err = {0};
     char *words[3] = {NULL, NULL, "--help"};
     unsigned n = call->verb && strcmp(call->noun, "help") == 0 ? call->n_args : 0;
-    dt_strbuf_init(&text);
     for (unsigned i = 0; i < n; i++)
         words[i] = (char *)(uintptr_t)call->args[i];
     words[n] = "--help";
@@ -83,8 +82,7 @@ static int run_version(struct dt_cli *cli)
 
 static int run_completion(struct dt_cli *cli)
 {
-    struct dt_strbuf text;
-    dt_strbuf_init(&text);
+    struct dt_strbuf text = {0};
     if (dt_cli_add_completion(&text, cli->call->args[0]))
         return print_text(&text);
     dt_cli_say("there is no completion for \"%.80s\": bash, zsh, fish", cli->call->args[0]);
@@ -169,10 +167,9 @@ static bool prints_page(int argc, char **argv)
         const char *word;
         void (*add)(struct dt_strbuf *);
     } pages[] = {{"--man", dt_cli_add_man}, {"--reference", dt_cli_add_reference}, {"--requests", dt_cli_add_requests}};
-    struct dt_strbuf text;
+    struct dt_strbuf text = {0};
     for (size_t i = 0; i < sizeof(pages) / sizeof(pages[0]) && argc == 2; i++)
         if (strcmp(argv[1], pages[i].word) == 0) {
-            dt_strbuf_init(&text);
             pages[i].add(&text);
             fwrite(text.p ? text.p : "", 1, text.n, stdout);
             dt_strbuf_clear(&text);

@@ -64,10 +64,9 @@ struct dt_rest_answer {
 DT_MUST_CHECK dt_status dt_rest_new(const struct dt_cli_settings *settings, dt_rest **out, struct dt_error *err);
 void dt_rest_free(dt_rest *rest);
 
-/* The caller clears the answer's body in the end. */
-void dt_rest_answer_init(struct dt_rest_answer *answer);
 /*
- * Sends the request and waits for the whole answer, of any status; the answer's memory is used again. UNAVAILABLE:
+ * Sends the request and waits for the whole answer, of any status; the answer's memory is used again, and the caller
+ * clears its body in the end. UNAVAILABLE:
  * there is no complete answer; err has the reason (the server may have carried out the request nevertheless).
  * TOO_LARGE: it is longer than DT_REST_ANSWER_MAX.
  */

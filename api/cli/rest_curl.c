@@ -20,12 +20,6 @@ struct dt_rest {
     char error[CURL_ERROR_SIZE];
 };
 
-void dt_rest_answer_init(struct dt_rest_answer *answer)
-{
-    *answer = (struct dt_rest_answer){0};
-    dt_strbuf_init(&answer->body);
-}
-
 /* ---- the answer ---- */
 
 static size_t take_body(char *p, size_t size, size_t n, void *arg)
@@ -144,8 +138,7 @@ void dt_rest_free(dt_rest *rest)
 
 static bool add_header(struct curl_slist **headers, const char *name, const char *value)
 {
-    struct dt_strbuf line;
-    dt_strbuf_init(&line);
+    struct dt_strbuf line = {0};
     dt_strbuf_addf(&line, "%s: %s", name, value);
     struct curl_slist *longer = line.failed ? NULL : curl_slist_append(*headers, line.p);
     dt_strbuf_clear(&line);
@@ -190,14 +183,12 @@ dt_status dt_rest_ask(dt_rest *rest, const struct dt_rest_request *request, stru
 {
     const struct dt_cli_settings *settings = rest->settings;
     struct curl_slist *headers = NULL;
-    struct dt_strbuf url;
-    struct dt_strbuf bearer;
+    struct dt_strbuf url = {0};
+    struct dt_strbuf bearer = {0};
     dt_strbuf_reset(&answer->body);
     answer->status = 0;
     answer->date_s = answer->retry_after_s = answer->cert_ends_at_s = 0;
     rest->answer = answer;
-    dt_strbuf_init(&url);
-    dt_strbuf_init(&bearer);
     dt_strbuf_addf(&url, "%s%s", unix_path(settings) ? "http://localhost" : settings->url, request->path);
     dt_strbuf_addf(&bearer, "Bearer %s", settings->token ? settings->token : "");
     bool good = !url.failed && !bearer.failed && add_header(&headers, "Expect", "");

@@ -273,11 +273,10 @@ static void report_line(struct import *im, int64_t number, struct dt_str why)
 /* Reports why a line was refused: the first member with a fault, or the detail. */
 static void report_refusal(struct import *im, int64_t number, const struct dt_json_node *root)
 {
-    struct dt_strbuf why;
+    struct dt_strbuf why = {0};
     const struct dt_json_node *errors = dt_json_member(im->json, root, "errors");
     const struct dt_json_node *first = errors && errors->type == DT_JSON_ARRAY ? dt_json_first(im->json, errors) : NULL;
     struct dt_str detail = dt_json_text_of(im->json, root, first ? "" : "detail");
-    dt_strbuf_init(&why);
     if (first) {
         struct dt_str pointer = dt_json_text_of(im->json, first, "pointer");
         struct dt_str reason = dt_json_text_of(im->json, first, "reason");
@@ -446,7 +445,6 @@ int dt_cli_run_import(struct dt_cli *cli)
     }
     im.lines.in = in;
     im.lines.csv = format ? strcmp(format, "csv") == 0 : dt_str_ends(dt_str(path), DT_STR_LIT(".csv"));
-    dt_rest_answer_init(&im.answer);
     dt_cli_progress_begin(&im.progress, cli->clock, "jobs");
     im.size = fstat(fileno(in), &file) == 0 && S_ISREG(file.st_mode) ? file.st_size : 0;
     im.batch = calloc(BATCH_LINES, sizeof(*im.batch));

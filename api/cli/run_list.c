@@ -35,8 +35,7 @@ static void export_job(struct listing *l, const struct dt_json_node *job)
                                           "payload_base64", "content_type", "partition_key", "retry",
                                           "ack_timeout",    "headers",      "callback_url"};
     const struct dt_json_node *next = dt_json_member(l->json, job, "next_at");
-    struct dt_strbuf line;
-    dt_strbuf_init(&line);
+    struct dt_strbuf line = {0};
     dt_json_begin_object(&line, NULL);
     for (size_t i = 0; i < sizeof(members) / sizeof(members[0]); i++) {
         const struct dt_json_node *m = dt_json_member(l->json, job, members[i]);
@@ -87,11 +86,10 @@ static int ask_page(struct listing *l)
 {
     const struct dt_cli_call *call = l->cli->call;
     const bool any_state = !dt_cli_value(call, "state");
-    struct dt_cli_request request;
+    struct dt_cli_request request = {0};
     struct dt_error err = {0};
     char now[25];
     char limit[24];
-    dt_cli_request_init(&request);
     dt_status status = dt_cli_request_build(call, call->verb->path, call->args, &request, &err);
     if (any_state && (l->overdue_ms || l->exports))
         dt_cli_request_add_query(&request, "state", "scheduled");
@@ -121,7 +119,7 @@ static int64_t count_jobs(struct listing *l)
     const char *topic = dt_cli_value(call, "topic");
     const char *state = dt_cli_value(call, "state");
     bool counted = l->exports && topic;
-    struct dt_strbuf path;
+    struct dt_strbuf path = {0};
     for (unsigned i = 0; i < call->n_given; i++) {
         const struct dt_cli_option *option = call->given[i].option;
         bool counts = strcmp(option->name, "topic") == 0 || strcmp(option->name, "state") == 0;
@@ -129,7 +127,6 @@ static int64_t count_jobs(struct listing *l)
     }
     if (!counted)
         return 0;
-    dt_strbuf_init(&path);
     dt_strbuf_adds(&path, "/v1/topics/");
     dt_rest_add_encoded(&path, topic);
     const struct dt_rest_request rest = {.method = "GET", .path = path.p};
@@ -175,7 +172,6 @@ int dt_cli_run_list(struct dt_cli *cli)
         l.left = strtoull(limit, NULL, 10);
     if (dt_cli_value(cli->call, "overdue"))
         l.overdue_ms = dt_clock_real_ms(cli->clock);
-    dt_rest_answer_init(&l.answer);
     l.list = dt_cli_list_begin(cli, cli->call->verb->thing);
     if (!l.list || dt_json_new(&l.json) != DT_OK)
         code = DT_CLI_REFUSED;

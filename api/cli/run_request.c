@@ -20,8 +20,6 @@ struct exchange {
 static dt_status begin_exchange(struct exchange *x)
 {
     *x = (struct exchange){0};
-    dt_cli_request_init(&x->request);
-    dt_rest_answer_init(&x->answer);
     return dt_json_new(&x->json);
 }
 
@@ -148,7 +146,7 @@ int dt_cli_run_set(struct dt_cli *cli)
 int dt_cli_run_pop(struct dt_cli *cli)
 {
     struct exchange x;
-    struct dt_strbuf topics;
+    struct dt_strbuf topics = {0};
     struct dt_error err = {0};
     int64_t wait_ms = 0;
     const char *wait = dt_cli_value(cli->call, "wait");
@@ -157,7 +155,6 @@ int dt_cli_run_pop(struct dt_cli *cli)
         status = dt_fail(&err, DT_INVALID, "--wait: \"%.80s\" is no duration", wait);
     if (status == DT_OK)
         status = dt_cli_request_build(cli->call, cli->call->verb->path, cli->call->args, &x.request, &err);
-    dt_strbuf_init(&topics);
     dt_json_begin_array(&topics, NULL);
     for (unsigned i = 0; i < cli->call->n_args; i++)
         dt_json_put_word(&topics, NULL, cli->call->args[i]);
@@ -201,8 +198,7 @@ static int64_t many_number(const struct many *m, const char *name)
 
 static int read_operation(struct many *m, const char *id)
 {
-    struct dt_cli_request request;
-    dt_cli_request_init(&request);
+    struct dt_cli_request request = {0};
     dt_strbuf_adds(&request.path, "/v1/operations/");
     dt_rest_add_encoded(&request.path, id);
     int code =
@@ -247,8 +243,7 @@ static int follow_operation(struct many *m)
     }
     dt_cli_progress_end(&progress);
     if (code != DT_CLI_DONE || dt_str_is(many_text(m, "state"), "running")) {
-        struct dt_strbuf out;
-        dt_strbuf_init(&out);
+        struct dt_strbuf out = {0};
         dt_strbuf_addf(&out, "duetime: operation %s goes on at the API. To follow it, or to stop it:", id);
         add_command(&out, m->cli->call, "watch", id);
         add_command(&out, m->cli->call, "stop", id);
@@ -263,7 +258,6 @@ static int follow_operation(struct many *m)
 int dt_cli_run_follow(struct dt_cli *cli)
 {
     struct many m = {.cli = cli};
-    dt_rest_answer_init(&m.answer);
     dt_rest_catch_signals();
     int code = dt_json_new(&m.json) == DT_OK ? read_operation(&m, cli->call->args[0]) : DT_CLI_REFUSED;
     if (code == DT_CLI_DONE)
@@ -275,9 +269,8 @@ int dt_cli_run_follow(struct dt_cli *cli)
 
 static int post_operation(struct many *m, bool dry)
 {
-    struct dt_cli_request request;
+    struct dt_cli_request request = {0};
     struct dt_error err = {0};
-    dt_cli_request_init(&request);
     dt_status status = dt_cli_request_build(m->cli->call, m->cli->call->verb->set, m->cli->call->args, &request, &err);
     if (!dry)
         dt_rest_catch_signals();
@@ -313,8 +306,7 @@ static int preview_operation(struct many *m, bool *go_on)
         return code;
     if (!dry && isatty(STDIN_FILENO) && isatty(STDERR_FILENO)) {
         struct dt_str kind = many_text(m, "kind");
-        struct dt_strbuf plain;
-        dt_strbuf_init(&plain);
+        struct dt_strbuf plain = {0};
         dt_cli_add_plain(&plain, kind.p ? kind : DT_STR_LIT("change"));
         fprintf(stderr, "%s %lld jobs? [y/N] ", plain.p ? plain.p : "", (long long)many_number(m, "matched"));
         dt_strbuf_clear(&plain);
@@ -331,7 +323,6 @@ int dt_cli_run_many(struct dt_cli *cli)
 {
     struct many m = {.cli = cli};
     bool go_on = false;
-    dt_rest_answer_init(&m.answer);
     int code = dt_json_new(&m.json) == DT_OK ? preview_operation(&m, &go_on) : DT_CLI_REFUSED;
     if (code == DT_CLI_DONE && go_on)
         code = post_operation(&m, false);
@@ -344,9 +335,8 @@ int dt_cli_run_many(struct dt_cli *cli)
 
 static int ask_topic(struct many *m, const struct dt_cli_call *call, const char *method)
 {
-    struct dt_cli_request request;
+    struct dt_cli_request request = {0};
     struct dt_error err = {0};
-    dt_cli_request_init(&request);
     dt_status status = dt_cli_request_build(call, call->verb->path, m->cli->call->args, &request, &err);
     if (strcmp(method, "DELETE") == 0) {
         dt_rest_catch_signals();
@@ -390,7 +380,6 @@ int dt_cli_run_delete(struct dt_cli *cli)
     struct many m = {.cli = cli};
     if (!dt_cli_value(cli->call, "cancel"))
         return dt_cli_run_request(cli);
-    dt_rest_answer_init(&m.answer);
     int code = dt_json_new(&m.json) == DT_OK ? preview_topic(&m) : DT_CLI_REFUSED;
     if (code == DT_CLI_DONE)
         code = ask_topic(&m, cli->call, "DELETE");
@@ -461,8 +450,6 @@ int dt_cli_run_watch(struct dt_cli *cli)
     struct dt_error err = {0};
     int64_t interval_ms = 1000;
     dt_status status = DT_OK;
-    dt_cli_request_init(&w.request);
-    dt_rest_answer_init(&w.answer);
     w.list = dt_cli_list_begin(cli, DT_CLI_JOB);
     if (interval && (dt_duration_parse(dt_str(interval), &interval_ms) != DT_OK || interval_ms < 1))
         status = dt_fail(&err, DT_INVALID, "--interval: \"%.80s\" is no duration", interval);

@@ -83,8 +83,7 @@ static void add_line(const struct overview *o, struct dt_strbuf *out, const char
     const struct dt_json_node *node = dt_json_member(o->json, dt_json_root(o->json), name);
     bool there = node && node->type == DT_JSON_OBJECT;
     size_t begin = out->n; /* of the line */
-    struct dt_strbuf pair;
-    dt_strbuf_init(&pair);
+    struct dt_strbuf pair = {0};
     dt_strbuf_addf(out, "%-*s", TITLE, title);
     if (!there)
         dt_strbuf_addc(out, '-');
@@ -192,9 +191,8 @@ static int show_tables(struct overview *o, unsigned head)
 /* The old screen stays until the new one is complete, or if it cannot be read. */
 static int draw_screen(struct overview *o, bool clear)
 {
-    struct dt_strbuf head;
+    struct dt_strbuf head = {0};
     unsigned lines = 0;
-    dt_strbuf_init(&head);
     int code = show_readiness(o, &head);
     if (code == DT_CLI_DONE)
         code = ask_screen(o, "/v1/overview");
@@ -226,9 +224,8 @@ static int draw_screen(struct overview *o, bool clear)
 static int draw_json(struct overview *o)
 {
     static const char *const parts[][2] = {{"ready", "/readyz"}, {"overview", "/v1/overview"}};
-    struct dt_strbuf out;
+    struct dt_strbuf out = {0};
     int code = DT_CLI_DONE;
-    dt_strbuf_init(&out);
     dt_json_begin_object(&out, NULL);
     for (size_t i = 0; code == DT_CLI_DONE && i < 2; i++) {
         code = ask_screen(o, parts[i][1]);
@@ -254,7 +251,6 @@ int dt_cli_run_overview(struct dt_cli *cli)
         return DT_CLI_USAGE;
     }
     struct timespec pause = {interval_ms / 1000, (interval_ms % 1000) * 1000000};
-    dt_rest_answer_init(&o.answer);
     /* Draws once; with --watch until the user or the reader of the output ends it, even while the API is down. */
     for (bool more = dt_json_new(&o.json) == DT_OK; more;) {
         code = cli->form == DT_CLI_AS_JSON ? draw_json(&o) : draw_screen(&o, watch && cli->width);
@@ -326,9 +322,8 @@ static void add_as_text(struct doctor *d, struct dt_strbuf *out, const struct sh
 
 static void show_finding(struct doctor *d, const struct shown *f)
 {
-    struct dt_strbuf out;
+    struct dt_strbuf out = {0};
     char detail[1024];
-    dt_strbuf_init(&out);
     d->shown++;
     d->wrong += strcmp(f->severity, "note") != 0;
     if (d->cli->form == DT_CLI_AS_JSON) {
@@ -456,10 +451,9 @@ static const char *copy_of(struct doctor *d, const struct dt_json_node *node, co
 
 static void show_api_findings(struct doctor *d)
 {
-    struct dt_cli_request request;
-    struct dt_arena arena;
+    struct dt_cli_request request = {0};
+    struct dt_arena arena = {0};
     const char *late = dt_cli_value(d->cli->call, "late");
-    dt_cli_request_init(&request);
     dt_strbuf_adds(&request.path, "/v1/doctor");
     if (late)
         dt_cli_request_add_query(&request, "late", late);
@@ -467,7 +461,6 @@ static void show_api_findings(struct doctor *d)
     dt_cli_request_clear(&request);
     const struct dt_json_node *findings = told ? dt_json_member(d->json, dt_json_root(d->json), "findings") : NULL;
     bool listed = findings && findings->type == DT_JSON_ARRAY;
-    dt_arena_init(&arena);
     for (const struct dt_json_node *f = listed ? dt_json_first(d->json, findings) : NULL; f;
          f = dt_json_sibling(d->json, findings, f)) {
         const char *cause = copy_of(d, f, "cause", &arena);
@@ -492,7 +485,6 @@ int dt_cli_run_doctor(struct dt_cli *cli)
         dt_cli_say("--late: \"%.80s\" is no duration", late);
         return DT_CLI_USAGE;
     }
-    dt_rest_answer_init(&d.answer);
     if (dt_json_new(&d.json) == DT_OK && check_readiness(&d) && check_installation(&d))
         show_api_findings(&d);
     dt_json_free(d.json);
@@ -553,9 +545,8 @@ static void show_step(struct chart *c, const struct dt_json_node *step)
     dt_strbuf_addf(&c->line, "%s%*s%s", eighths[n % 8], c->bar - n / 8 - (n % 8 > 0), "",
                    c->cli->colours ? "\033[0m " : " ");
     if (largest) { /* as much of its name as fits in the line */
-        struct dt_strbuf plain;
+        struct dt_strbuf plain = {0};
         int room = (int)c->cli->width - BEFORE - c->bar;
-        dt_strbuf_init(&plain);
         dt_cli_add_plain(&plain, chart_text(c, largest, "topic"));
         dt_cli_add_cut(&c->line, dt_strbuf_str(&plain), c->cli->width == 0 ? SIZE_MAX : room > 0 ? (size_t)room : 1);
         dt_strbuf_clear(&plain);
@@ -597,9 +588,6 @@ int dt_cli_run_forecast(struct dt_cli *cli)
 {
     struct chart c = {.cli = cli};
     struct dt_error err = {0};
-    dt_cli_request_init(&c.request);
-    dt_rest_answer_init(&c.answer);
-    dt_strbuf_init(&c.line);
     dt_status status = dt_json_new(&c.json);
     int code = DT_CLI_REFUSED;
     if (status == DT_OK) {

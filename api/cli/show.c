@@ -193,8 +193,7 @@ static void add_value(struct dt_strbuf *out, const struct dt_json_node *node)
     else if (node->type == DT_JSON_STRING)
         dt_cli_add_plain(out, node->str);
     else {
-        struct dt_strbuf compact;
-        dt_strbuf_init(&compact);
+        struct dt_strbuf compact = {0};
         dt_json_add_compact(&compact, node->raw);
         dt_cli_add_plain(out, dt_strbuf_str(&compact));
         dt_strbuf_clear(&compact);
@@ -203,10 +202,8 @@ static void add_value(struct dt_strbuf *out, const struct dt_json_node *node)
 
 void dt_cli_show_json(const struct dt_cli *cli, struct dt_str json)
 {
-    struct dt_strbuf line;
-    struct dt_strbuf plain;
-    dt_strbuf_init(&line);
-    dt_strbuf_init(&plain);
+    struct dt_strbuf line = {0};
+    struct dt_strbuf plain = {0};
     dt_strbuf_add(&line, json.p, json.n);
     for (size_t i = 0; i < line.n; i++)
         if (line.p[i] == '\n' || line.p[i] == '\r' || (cli->width && line.p[i] == '\t'))
@@ -222,13 +219,12 @@ void dt_cli_show_json(const struct dt_cli *cli, struct dt_str json)
 
 void dt_cli_show(const struct dt_cli *cli, const dt_json *json, const struct dt_json_node *node)
 {
-    struct dt_strbuf line;
+    struct dt_strbuf line = {0};
     size_t longest = 0;
     if (cli->form == DT_CLI_AS_JSON) {
         dt_cli_show_json(cli, node->raw);
         return;
     }
-    dt_strbuf_init(&line);
     for (const struct dt_json_node *m = dt_json_first(json, node); m; m = dt_json_sibling(json, node, m))
         longest = m->name.n > longest ? m->name.n : longest;
     for (const struct dt_json_node *m = dt_json_first(json, node); m; m = dt_json_sibling(json, node, m)) {
@@ -276,8 +272,6 @@ struct dt_cli_list *dt_cli_list_begin(const struct dt_cli *cli, enum dt_cli_thin
             dt_assert_cmp(list->n, <, COLUMNS_MAX);
             list->columns[list->n++] = column;
         }
-    dt_arena_init(&list->arena);
-    dt_strbuf_init(&list->line);
     return list;
 }
 

@@ -12,12 +12,11 @@
 void dt_cli_say(const char *fmt, ...)
 {
     char text[1024];
-    struct dt_strbuf plain;
+    struct dt_strbuf plain = {0};
     va_list args;
     va_start(args, fmt);
     vsnprintf(text, sizeof(text), fmt, args);
     va_end(args);
-    dt_strbuf_init(&plain);
     dt_cli_add_plain(&plain, dt_str(text));
     dt_streams_flush();
     fprintf(stderr, "duetime: %s\n", plain.p ? plain.p : "");
@@ -72,11 +71,10 @@ static struct dt_str member_text(const dt_json *json, const struct dt_json_node 
 static void say_problem(const struct dt_cli *cli, const dt_json *json, const struct dt_json_node *root)
 {
     static const char *const names[] = {"id", "state", "attempt", "version", "request_id"};
-    struct dt_strbuf out;
+    struct dt_strbuf out = {0};
     struct dt_str title = member_text(json, root, "title");
     struct dt_str detail = member_text(json, root, "detail");
     const char *before = " (";
-    dt_strbuf_init(&out);
     dt_cli_add_plain(&out, title.p ? title : DT_STR_LIT("refused"));
     if (detail.p) {
         dt_strbuf_adds(&out, ": ");
@@ -110,10 +108,8 @@ static void say_problem(const struct dt_cli *cli, const dt_json *json, const str
 
 static void say_as_json(const struct dt_json_node *root)
 {
-    struct dt_strbuf compact;
-    struct dt_strbuf out;
-    dt_strbuf_init(&compact);
-    dt_strbuf_init(&out);
+    struct dt_strbuf compact = {0};
+    struct dt_strbuf out = {0};
     dt_json_add_compact(&compact, root->raw);
     dt_cli_add_plain(&out, dt_strbuf_str(&compact));
     dt_streams_flush();

@@ -279,12 +279,6 @@ void dt_cli_fix_times(struct dt_cli_call *call, int64_t now_ms, struct dt_cli_ti
 
 /* ---- the request ---- */
 
-void dt_cli_request_init(struct dt_cli_request *request)
-{
-    dt_strbuf_init(&request->path);
-    dt_strbuf_init(&request->body);
-}
-
 void dt_cli_request_clear(struct dt_cli_request *request)
 {
     dt_strbuf_clear(&request->path);
@@ -323,9 +317,8 @@ static dt_status add_json(struct dt_strbuf *out, const char *value, const char *
 {
     struct dt_json_limits limits = {.depth = 64};
     struct dt_error why = {0};
-    struct dt_strbuf text;
+    struct dt_strbuf text = {0};
     dt_json *json = NULL;
-    dt_strbuf_init(&text);
     dt_status status = value[0] == '@' ? read_file(value + 1, &text, err) : DT_OK;
     if (value[0] != '@')
         dt_strbuf_adds(&text, value);
@@ -355,7 +348,7 @@ static dt_status add_value(struct dt_strbuf *out, const struct dt_cli_given *giv
     const char *value = given->value;
     bool may_be_null = option->kind == DT_CLI_SETTING || option->kind == DT_CLI_NUMBER || option->kind == DT_CLI_LIST;
     size_t digits = strspn(value, "0123456789");
-    struct dt_strbuf secret;
+    struct dt_strbuf secret = {0};
     dt_status status = DT_OK;
     if (may_be_null && strcmp(value, "null") == 0) {
         dt_strbuf_adds(out, "null");
@@ -364,7 +357,6 @@ static dt_status add_value(struct dt_strbuf *out, const struct dt_cli_given *giv
     } else if (option->kind == DT_CLI_JSON) {
         status = add_json(out, value, option->name, err);
     } else if (option->kind == DT_CLI_SECRET) {
-        dt_strbuf_init(&secret);
         status = read_file(value, &secret, err);
         while (secret.n > 0 && strchr(" \t\r\n", secret.p[secret.n - 1]))
             secret.n--;
@@ -411,9 +403,8 @@ dt_status dt_cli_request_build(const struct dt_cli_call *call, const char *path,
                                struct dt_cli_request *out, struct dt_error *err)
 {
     char member[64];
-    struct dt_strbuf filter; /* the options of the filter are one member of the body */
+    struct dt_strbuf filter = {0}; /* the options of the filter are one member of the body */
     dt_status status = DT_OK;
-    dt_strbuf_init(&filter);
     for (const char *p = path; *p; p++) {
         if (*p == '{') {
             dt_rest_add_encoded(&out->path, *args++);
@@ -468,10 +459,9 @@ static bool replaces(const dt_json *json, const struct dt_json_node *body, struc
 dt_status dt_cli_request_merge(struct dt_cli_request *request, struct dt_str present, struct dt_error *err)
 {
     const struct dt_json_limits limits = {.depth = 64};
-    struct dt_strbuf merged;
+    struct dt_strbuf merged = {0};
     dt_json *old = NULL;
     dt_json *new = NULL;
-    dt_strbuf_init(&merged);
     if (request->body.n == 0)
         dt_strbuf_adds(&request->body, "{}");
     dt_status status = dt_json_new(&old);

@@ -54,7 +54,6 @@ struct dt_cli_request {
     struct dt_strbuf body; /* an object; empty: no option of the body was given */
 };
 
-void dt_cli_request_init(struct dt_cli_request *request);
 void dt_cli_request_clear(struct dt_cli_request *request);
 
 /* Builds path and body; args fill the {places} of `path` in their order. INVALID: err names the option. */

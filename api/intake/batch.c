@@ -104,8 +104,6 @@ static struct dt_chunk *chunk_new(void *batch, size_t first, size_t most, size_t
     chunk->batch = batch;
     chunk->room_max = most;
     chunk->row_bytes = row_bytes;
-    dt_strbuf_init(&chunk->refusals);
-    dt_arena_init(&chunk->arena);
     if (grow_chunk(chunk, first < most ? first : most))
         return chunk;
     chunk_free(chunk);
@@ -236,7 +234,6 @@ dt_batch *dt_batch_new(struct dt_request *req, const struct dt_batch_kind *kind,
     batch->array = array;
     batch->unit_rows = dt_gate_chunk_rows(kind->gate(req->api));
     batch->elements_max = (size_t)req->api->config->limits_batch_lines;
-    dt_strbuf_init(&batch->results);
     batch->refs = 1;
     dt_gate_entry_init(&batch->entry, kind->gate(req->api), req->deadline_us, resume_request);
     dt_hold_init(&batch->hold, req->api->memory);
@@ -601,11 +598,10 @@ void dt_batch_add(dt_batch *batch, struct dt_str text, bool keep)
         return;
     struct dt_chunk *chunk = batch->open;
     const struct dt_json_limits limits = dt_job_json_limits(batch->terms.rules.json_depth);
-    struct dt_faults faults;
+    struct dt_faults faults = {.arena = &chunk->arena};
     struct dt_error err; /* it is large, so only its beginning is cleared for each element */
     err.status = DT_OK;
     err.text[0] = '\0';
-    dt_faults_init(&faults, &chunk->arena);
     dt_json *json = dt_scratch_json();
     dt_status status = json ? dt_json_parse(json, text, &limits, &err) : DT_NOMEM;
     if (status == DT_OK)

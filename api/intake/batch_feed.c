@@ -66,8 +66,6 @@ enum dt_next dt_batch_feed_begin(struct dt_request *req, bool *buffer)
     }
     *lines = (struct lines){
         .batch = batch, .line_max = (size_t)req->api->config->limits_body, .rests = beginning == DT_BATCH_RESTS};
-    dt_strbuf_init(&lines->partial);
-    dt_strbuf_init(&lines->piece);
     req->state = lines;
     req->cleanup = drop_lines;
     return DT_PENDING;
@@ -302,8 +300,7 @@ static bool begin_array(struct dt_request *req, struct array *array)
     }
     const struct dt_json_node *root = dt_json_root(array->json);
     if (root->type != DT_JSON_ARRAY) {
-        struct dt_faults faults;
-        dt_faults_init(&faults, &req->arena);
+        struct dt_faults faults = {.arena = &req->arena};
         dt_faults_addf(&faults, "", "must be an array of %s, or one a line as application/x-ndjson",
                        kind_of(req)->elements);
         dt_answer_faults(req, DT_INVALID, &faults);

@@ -151,9 +151,7 @@ enum dt_next dt_handle_job_create(struct dt_request *req)
     struct create *c = dt_arena_alloc(&req->arena, sizeof(*c));
     if (!c)
         return dt_answer_status(req, DT_NOMEM, NULL, NULL);
-    memset(c, 0, sizeof(*c));
-    c->row.row.replace = replace;
-    dt_faults_init(&c->faults, &req->arena);
+    *c = (struct create){.row.row.replace = replace, .faults = {.arena = &req->arena}};
     struct dt_new_job *job = &c->row.row.job;
     struct dt_view *view = dt_topic_cache_view(req->api->topics);
     const struct dt_job_rules rules = dt_answer_rules(req->api, view);
@@ -271,9 +269,8 @@ static void submit_chunk(const struct dt_batch_terms *terms, struct dt_chunk *ch
 static int add_answer(struct dt_chunk *chunk, size_t i, struct dt_strbuf *out)
 {
     const struct dt_create *row = dt_chunk_row(chunk, i);
-    struct dt_faults faults;
+    struct dt_faults faults = {.arena = &chunk->arena};
     struct dt_problem problem;
-    dt_faults_init(&faults, &chunk->arena);
     int status = dt_create_verdict(&chunk->unit.jobs, row, &faults, &problem);
     if (status == 0) {
         dt_problem_add(out, &problem, DT_STR_NONE);

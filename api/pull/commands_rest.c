@@ -163,9 +163,8 @@ static enum dt_next run_finish(struct dt_request *req, dt_store *store)
 static void delete_one(struct run *run, dt_store *store, struct run_command *command, int64_t job_id)
 {
     struct dt_request *req = run->req;
-    struct dt_arena row; /* with its payload */
+    struct dt_arena row = {0}; /* with its payload */
     struct dt_job job = {0};
-    dt_arena_init(&row);
     dt_status status = dt_store_cancel(store, job_id, true, &row, &job, NULL);
     if (status == DT_OK) {
         req->changed = true;
@@ -242,13 +241,12 @@ static void end_group(struct run *run)
     for (size_t i = 0; i < run->unit.n; i++) {
         struct run_command *command = &run->v[run->next + i];
         const struct dt_create *row = &run->unit.rows[i];
-        struct dt_faults faults;
+        struct dt_faults faults = {.arena = &run->req->arena};
         struct dt_problem problem;
         if (run->unit.status != DT_OK) {
             command->status = run->unit.status;
             continue;
         }
-        dt_faults_init(&faults, &run->req->arena);
         run->req->changed |= row->row.outcome == DT_INSERT_CREATED;
         if (row->row.outcome == DT_INSERT_CONFLICT)
             fail_command(command, "an unequal add made a job with this id");
@@ -402,7 +400,6 @@ static struct run *run_new(struct dt_request *req, size_t n, bool array)
     if (!run)
         return NULL;
     *run = (struct run){.req = req, .n = n, .array = array, .bound = dt_wall_bound(req)};
-    dt_strbuf_init(&run->out);
     run->v = dt_arena_alloc(&req->arena, (n + 1) * sizeof(*run->v));
     run->rows = dt_arena_alloc(&req->arena, (n + 1) * sizeof(*run->rows));
     run->applies = dt_arena_alloc(&req->arena, (n + 1) * sizeof(*run->applies));
@@ -473,8 +470,7 @@ static enum dt_next run_single(struct dt_request *req, const struct dt_job_rules
 /* Returns "/delay must be …; /x is not known". */
 static const char *faults_text(const struct dt_faults *faults, struct dt_arena *arena)
 {
-    struct dt_strbuf text;
-    dt_strbuf_init(&text);
+    struct dt_strbuf text = {0};
     for (size_t i = 0; i < faults->n && i < DT_FAULTS_MAX; i++) {
         dt_strbuf_adds(&text, i ? "; " : "");
         dt_strbuf_add(&text, faults->v[i].pointer.p, faults->v[i].pointer.n);
@@ -488,11 +484,10 @@ static const char *faults_text(const struct dt_faults *faults, struct dt_arena *
 
 static void decode_element(struct run *run, size_t i, struct dt_str text, const struct dt_job_rules *rules)
 {
-    struct dt_faults faults;
+    struct dt_faults faults = {.arena = &run->req->arena};
     struct dt_error err = {0};
     struct dt_json_limits limits = dt_job_json_limits(rules->json_depth);
     dt_json *json = dt_scratch_json();
-    dt_faults_init(&faults, &run->req->arena);
     dt_status status = json ? dt_json_parse(json, text, &limits, &err) : DT_NOMEM;
     if (status == DT_OK)
         status = decode_command(run, i, json, rules, &faults);

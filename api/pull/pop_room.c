@@ -153,9 +153,8 @@ static void add_jobs(struct dt_strbuf *out, enum dt_pop_form form, const struct 
 /* Answers a pop whose wait has ended, or that cannot wait. */
 static void answer_none(dt_detached *detached, enum dt_pop_form form)
 {
-    struct dt_strbuf body;
+    struct dt_strbuf body = {0};
     struct dt_hold none = {0};
-    dt_strbuf_init(&body);
     add_jobs(&body, form, NULL, 0, NULL);
     dt_detached_answer(detached, 200, "application/json", &body, &none);
 }
@@ -362,11 +361,10 @@ static void share_out(dt_pop_room *room, const struct served *served, const stru
     for (size_t i = 0; i < served->n && from < popped->n; from += served->takers[i++].n) {
         const size_t n = served->takers[i].n;
         const struct dt_command_job *names = popped->names ? popped->names + from : NULL;
-        struct dt_strbuf body;
+        struct dt_strbuf body = {0};
         struct dt_hold hold;
         if (n == 0)
             continue;
-        dt_strbuf_init(&body);
         dt_hold_init(&hold, room->api->memory);
         add_jobs(&body, served->v[i]->form, popped->jobs + from, n, names);
         dt_hold_move(&room->hold, &hold, body.cap);
@@ -382,7 +380,7 @@ static void refuse_pops(dt_pop_room *room, const struct served *served, const st
     for (size_t i = 0; i < served->n; i++) {
         const enum dt_pop_form form = served->v[i]->form;
         dt_detached *detached = remove_pop(room, served->v[i]);
-        struct dt_strbuf body;
+        struct dt_strbuf body = {0};
         struct dt_hold none = {0};
         if (form == DT_POP_FORM_JOBS) {
             dt_detached_problem(detached, unknown ? DT_PROBLEM_NOT_FOUND : DT_PROBLEM_NOT_PULL,
@@ -390,7 +388,6 @@ static void refuse_pops(dt_pop_room *room, const struct served *served, const st
                                         : "the delivery of a topic is another one: nothing is popped from it");
             continue;
         }
-        dt_strbuf_init(&body);
         dt_command_add_refusal(&body, popped->why);
         dt_detached_answer(detached, 200, "application/json", &body, &none);
     }
@@ -560,7 +557,6 @@ dt_status dt_pop_room_start(const struct dt_session_env *env, const struct dt_ap
     room->first_until_us = INT64_MAX;
     pthread_mutex_init(&room->lock, NULL);
     room->places = (struct dt_shares){.total = (size_t)env->config->http_waiting_pops, .part = OWNERS_PART};
-    dt_arena_init(&room->arena);
     dt_hold_init(&room->hold, api->memory);
     room->waiting = dt_gauge("duetime_pops_waiting", "Pops that wait for jobs.", "");
     room->answered = dt_counter("duetime_pops_served_total", "Pops that waited and got jobs.", "");
@@ -667,11 +663,10 @@ static enum dt_next pop_now(struct dt_request *req, dt_store *store)
 
 enum dt_next dt_handle_pop(struct dt_request *req)
 {
-    struct dt_faults faults;
     struct popping *p = dt_answer_state(req, sizeof(*p));
     if (!p)
         return DT_REPLY;
-    dt_faults_init(&faults, &req->arena);
+    struct dt_faults faults = {.arena = &req->arena};
     dt_json *json = req->body.n ? dt_answer_parse(req, &faults) : NULL;
     if (req->body.n && !json)
         return DT_REPLY;

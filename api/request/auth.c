@@ -215,7 +215,6 @@ dt_status dt_auth_set(dt_auth *auth, const struct dt_token *tokens, size_t n, en
     if (!set)
         return DT_NOMEM;
     atomic_store(&set->refs, 1);
-    dt_arena_init(&set->arena);
     set->entries = dt_arena_alloc(&set->arena, (n ? n : 1) * sizeof(*set->entries));
     dt_status status = set->entries ? DT_OK : DT_NOMEM;
     while (status == DT_OK && set->n < n) {
@@ -240,11 +239,10 @@ dt_status dt_auth_set(dt_auth *auth, const struct dt_token *tokens, size_t n, en
 
 dt_status dt_auth_load(dt_auth *auth, dt_store *store, struct dt_error *err)
 {
-    struct dt_arena arena;
+    struct dt_arena arena = {0};
     struct dt_token *tokens = NULL;
     size_t n = 0;
     enum dt_token_rule rule = DT_TOKENS_ASKED;
-    dt_arena_init(&arena);
     dt_status status = dt_store_token_list(store, &arena, &tokens, &n, &rule, err);
     if (status == DT_OK)
         status = dt_auth_set(auth, tokens, n, rule);

@@ -26,9 +26,8 @@ static void add_field(struct dt_strbuf *out, struct dt_str field)
 dt_status dt_cursor_list_init(struct dt_cursor_list *list, const unsigned char key[DT_CURSOR_KEY], char kind,
                               const struct dt_caller *caller, const struct dt_str *fields, size_t n)
 {
-    struct dt_strbuf text;
+    struct dt_strbuf text = {0};
     unsigned length = 0;
-    dt_strbuf_init(&text);
     dt_strbuf_addc(&text, kind);
     for (size_t i = 0; i < n; i++)
         add_field(&text, fields[i]);
@@ -46,8 +45,7 @@ dt_status dt_cursor_list_init(struct dt_cursor_list *list, const unsigned char k
 
 void dt_cursor_add(struct dt_strbuf *out, const struct dt_cursor_list *list, struct dt_str position)
 {
-    struct dt_arena arena;
-    dt_arena_init(&arena);
+    struct dt_arena arena = {0};
     size_t n = NONCE + position.n + TAG;
     size_t from = out->n;
     unsigned char *raw = dt_arena_alloc(&arena, n);

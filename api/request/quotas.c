@@ -321,9 +321,8 @@ static void count_pending(dt_quotas *q, dt_store *store, dt_tenant **all, size_t
         }
     if (k > 0) {
         struct dt_topic_pending *pending = NULL;
-        struct dt_arena arena;
+        struct dt_arena arena = {0};
         size_t topics = 0;
-        dt_arena_init(&arena);
         dt_status status = dt_store_quota_apis(store, &q->apis, &err);
         if (status == DT_OK)
             status = dt_store_pending(store, &arena, &pending, &topics, &err);

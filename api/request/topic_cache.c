@@ -253,11 +253,10 @@ static dt_status table_add(struct dt_topic_table *table, const struct dt_topic *
 /* Reads all topics in byte order, page by page. */
 static dt_status read_topics(struct dt_topic_table *table, dt_store *store, struct dt_error *err)
 {
-    struct dt_arena page;
+    struct dt_arena page = {0};
     struct dt_str after = DT_STR_NONE;
     dt_status status = DT_OK;
     bool more = true;
-    dt_arena_init(&page);
     while (status == DT_OK && more) {
         struct dt_topic_list topics;
         dt_arena_reset(&page);
@@ -292,7 +291,6 @@ static dt_status load_topics(dt_topic_cache *cache, dt_store *store, struct dt_e
     view->topics = calloc(1, sizeof(*view->topics));
     status = DT_NOMEM;
     if (view->topics) {
-        dt_arena_init(&view->topics->arena);
         status = read_topics(view->topics, store, err);
     }
     if (status == DT_OK)
@@ -424,7 +422,6 @@ static dt_status load_shards(dt_topic_cache *cache, dt_store *store, struct dt_e
     if (!shards)
         return DT_NOMEM;
     atomic_store(&shards->refs, 1);
-    dt_arena_init(&shards->arena);
     dt_status status = dt_store_shards(store, &shards->arena, &shards->shards, &shards->n, &shards->dispatchers, err);
     shards->read_us = dt_clock_mono_us(cache->clock);
     if (status != DT_OK) {

@@ -152,8 +152,7 @@ static const struct dt_json_table alerts_table = DT_TABLE(alerts_fields, .unknow
 
 static struct dt_str stored_text(struct dt_faults *faults, const struct dt_alert_setting *setting)
 {
-    struct dt_strbuf text;
-    dt_strbuf_init(&text);
+    struct dt_strbuf text = {0};
     dt_alert_setting_write(&text, setting);
     faults->failed = faults->failed || text.failed;
     struct dt_str out = text.n ? dt_json_keep(faults, dt_strbuf_str(&text)) : DT_STR_NONE;
@@ -198,13 +197,12 @@ dt_status dt_topic_alerts_keep(dt_json *json, const struct dt_topic *there, stru
 void dt_topic_alerts_add(struct dt_strbuf *out, const struct dt_topic *topic)
 {
     struct dt_alert_setting setting;
-    struct dt_arena arena;
+    struct dt_arena arena = {0};
     dt_json *json = NULL;
     if (!topic->alerts.p) {
         dt_json_put_null(out, "alerts");
         return;
     }
-    dt_arena_init(&arena);
     if (dt_json_new(&json) != DT_OK || dt_alert_setting_read(json, topic->alerts, &arena, &setting) != DT_OK) {
         out->failed = true;
         goto end;

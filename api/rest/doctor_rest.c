@@ -54,8 +54,7 @@ static const char *action_of(struct judging *j, enum dt_finding_kind kind, const
     const struct dt_config *config = j->examined->config;
     const char *const values[] = {subject, strncmp(subject, "shard ", 6) == 0 ? subject + 6 : NULL,
                                   config ? config->kafka_brokers : NULL, config ? config->zookeeper_servers : NULL};
-    struct dt_strbuf action;
-    dt_strbuf_init(&action);
+    struct dt_strbuf action = {0};
     for (const char *p = j->action ? j->action : dt_finding_kinds[kind].action; *p;) {
         size_t i = 0;
         while (i < 4 && (strncmp(p, names[i], strlen(names[i])) != 0 || !values[i] || !values[i][0]))
@@ -236,8 +235,7 @@ static void judge_topic(struct judging *j, const struct dt_topic_overdue *topic)
     if (late_ms <= e->late_ms && kind != DT_FINDING_PAUSED)
         return;
     const struct dt_explained explained = dt_explained_of(e->waiting, &job, word);
-    struct dt_strbuf text;
-    dt_strbuf_init(&text);
+    struct dt_strbuf text = {0};
     dt_explain_action(&explained, &text);
     if (text.n && strcmp(dt_strbuf_str(&text).p, "duetime doctor") == 0)
         dt_strbuf_reset(&text);
@@ -301,7 +299,6 @@ static void report_kind(const struct judging *j, int kind, int cause, dt_heard_f
 void dt_findings_judge(const struct dt_examined *examined, dt_heard_fn *heard, void *arg)
 {
     struct judging j = {.examined = examined, .end = &j.first, .causes = {DT_FINDING_KINDS}};
-    dt_arena_init(&j.arena);
     judge_all(&j);
     for (struct found *found = j.first; found; found = found->next) {
         /* The cause is the first possible one that was found; KINDS: none was. */
@@ -429,7 +426,6 @@ static enum dt_next diagnose(struct dt_request *req, dt_store *store)
         return dt_request_no_room(req);
     const int64_t *late_ms = req->state;
     struct examination x = {.api = req->api, .store = store, .out = out, .found = {.late_ms = *late_ms}};
-    dt_arena_init(&x.arena);
     dt_strbuf_reset(out);
     dt_status status = read_installation(&x, &err);
     if (status == DT_OK) {

@@ -116,7 +116,6 @@ static bool read_cursor(struct dt_request *req, struct event_page *page, struct 
 
 enum dt_next dt_handle_event_list(struct dt_request *req)
 {
-    struct dt_faults faults;
     int64_t job_id = 0;
     if (req->params[0].p && !dt_answer_id(req, &job_id))
         return DT_REPLY;
@@ -126,7 +125,7 @@ enum dt_next dt_handle_event_list(struct dt_request *req)
     *page = (struct event_page){.filter = {.job_id = job_id, .to_ms = INT64_MAX, .bound = dt_wall_bound(req)},
                                 .first = true};
     struct dt_event_filter *filter = &page->filter;
-    dt_faults_init(&faults, &req->arena);
+    struct dt_faults faults = {.arena = &req->arena};
     if (!job_id) {
         filter->topic = dt_request_query(req, "topic");
         filter->actor = dt_request_query(req, "actor");

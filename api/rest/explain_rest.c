@@ -451,7 +451,6 @@ static void add_explanation(const struct dt_explained *e, enum entry_state entry
 {
     const struct dt_job *job = e->job;
     struct facts facts = {.out = out};
-    dt_strbuf_init(&facts.value);
     dt_json_begin_object(out, NULL);
     dt_json_put_id(out, "id", job->id);
     dt_json_put_string(out, "topic", job->topic);

@@ -100,10 +100,9 @@ static dt_status make_forecast(void *arg, struct dt_strbuf *out, struct dt_error
 {
     struct making *m = arg;
     const struct question *q = m->req->state;
-    struct dt_arena arena;
+    struct dt_arena arena = {0};
     struct dt_forecast found;
     int64_t per_second = 0;
-    dt_arena_init(&arena);
     dt_status status = dt_store_forecast(m->store, &q->ask, &arena, &found, err);
     if (status == DT_OK && q->spikes)
         status = dt_store_drains(m->store, &per_second, err);
@@ -126,13 +125,12 @@ static enum dt_next answer_forecast(struct dt_request *req, dt_store *store)
     const struct dt_forecast_ask *asked = &q->ask;
     struct dt_error err = {0};
     struct making m = {.req = req, .store = store};
-    struct dt_strbuf key;
+    struct dt_strbuf key = {0};
     dt_assert(asked->steps > 0 && asked->steps <= DT_FORECAST_STEPS);
     if (!dt_hold_more(&req->hold, ROOM))
         return dt_request_no_room(req);
     req->status = 200;
     dt_strbuf_reset(&req->out);
-    dt_strbuf_init(&key);
     dt_strbuf_addf(&key, "forecast %d %lld %lld %zu", q->spikes, (long long)asked->from_ms, (long long)asked->step_ms,
                    asked->steps);
     dt_overview_add_topics(&key, asked->topic, asked->bound);
@@ -186,13 +184,12 @@ static void read_range(const struct dt_request *req, struct dt_forecast_ask *ask
 
 enum dt_next dt_handle_forecast(struct dt_request *req)
 {
-    struct dt_faults faults;
     struct question *q = dt_answer_state(req, sizeof(*q));
     if (!q || !dt_answer_clock(req))
         return DT_REPLY;
     *q = (struct question){{.zones = req->api->zones, .bound = dt_wall_bound(req)}, req->route->arg};
     q->ask.topic = dt_request_query(req, "topic");
-    dt_faults_init(&faults, &req->arena);
+    struct dt_faults faults = {.arena = &req->arena};
     const char *reason = q->ask.topic.p ? dt_topic_check(q->ask.topic, DT_STR_LIT("")) : NULL;
     if (reason)
         dt_faults_add_query(&faults, DT_STR_LIT("topic"), reason);

@@ -53,10 +53,9 @@ static struct change *change_new(struct dt_request *req)
 static dt_status check_visible(struct dt_request *req, dt_store *store, int64_t id, struct dt_error *err)
 {
     struct dt_job job;
-    struct dt_arena row; /* with its payload: freed before the job is read again */
+    struct dt_arena row = {0}; /* with its payload: freed before the job is read again */
     if (!dt_wall_bound(req))
         return DT_OK;
-    dt_arena_init(&row);
     dt_status status = dt_store_get(store, id, &row, &job, err);
     if (status == DT_OK)
         status = dt_wall_found(req, job.topic);
@@ -113,10 +112,9 @@ static bool patch_fits(struct dt_request *req, dt_store *store, const struct cha
                                             .ack_timeout_ms = patch->has_ack_timeout ? patch->ack_timeout_ms : 0,
                                             .header_fault = patch->header_fault};
     struct dt_job job;
-    struct dt_arena row; /* with its payload: freed before the job is read again */
+    struct dt_arena row = {0}; /* with its payload: freed before the job is read again */
     if (!asked.asks_url && !asked.ack_timeout_ms && !asked.header_fault.reason)
         return true;
-    dt_arena_init(&row);
     bool waits = dt_store_get(store, change->id, &row, &job, NULL) == DT_OK && job.state == DT_SCHEDULED;
     bool fits = !waits || dt_job_fits(req, store, job.topic, &asked); /* other states are too late anyway */
     dt_arena_clear(&row);
@@ -182,10 +180,9 @@ static enum dt_next list_attempts(struct dt_request *req, dt_store *store)
     const struct dt_attempt_filter filter = {.job_id = list->id, .after = list->after, .limit = ATTEMPTS_MAX};
     struct dt_attempt_list page;
     struct dt_error err = {0};
-    struct dt_arena rows;
+    struct dt_arena rows = {0};
     if (!dt_hold_more(&req->hold, dt_page_room(DT_PAGE_BYTES)))
         return dt_request_no_room(req);
-    dt_arena_init(&rows);
     dt_status status = check_visible(req, store, list->id, &err);
     if (status == DT_OK)
         status = dt_store_attempts(store, &filter, &rows, &page, &err);
@@ -242,7 +239,7 @@ enum dt_next dt_handle_job_by_id(struct dt_request *req)
 enum dt_next dt_handle_job_attempts(struct dt_request *req)
 {
     struct attempts *list;
-    struct dt_faults faults;
+    struct dt_faults faults = {.arena = &req->arena};
     struct dt_str position;
     int64_t id;
     if (!dt_answer_id(req, &id))
@@ -251,7 +248,6 @@ enum dt_next dt_handle_job_attempts(struct dt_request *req)
     if (!list)
         return dt_answer_status(req, DT_NOMEM, NULL, NULL);
     *list = (struct attempts){.id = id};
-    dt_faults_init(&faults, &req->arena);
     if (!dt_answer_list(req, BY_ATTEMPT, &req->params[0], 1, &list->cursor))
         return DT_REPLY;
     if (dt_answer_cursor(req, &list->cursor, &faults, &position) && position.p &&
@@ -346,7 +342,7 @@ enum dt_next dt_answer_changed(struct dt_request *req, dt_store *store, dt_statu
 bool dt_job_fits(struct dt_request *req, dt_store *store, struct dt_str topic, const struct dt_callback_asked *asked)
 {
     struct dt_callback_misfit misfit;
-    struct dt_faults faults;
+    struct dt_faults faults = {.arena = &req->arena};
     (void)(dt_topic_cache_refresh(req->api->topics, DT_SNAPSHOT_TOPICS, store, NULL) ==
            DT_OK); /* if it fails, the last snapshot is used */
     struct dt_view *view = dt_topic_cache_view(req->api->topics);
@@ -360,7 +356,6 @@ bool dt_job_fits(struct dt_request *req, dt_store *store, struct dt_str topic, c
     }
     if (fits)
         return !deleting;
-    dt_faults_init(&faults, &req->arena);
     dt_faults_add_misfit(&faults, &misfit);
     dt_answer_faults(req, DT_INVALID, &faults);
     return false;

@@ -32,8 +32,6 @@ dt_status dt_kept_new(const dt_clock *clock, int share, dt_kept **out)
     kept->share = share;
     pthread_mutex_init(&kept->making, NULL);
     pthread_mutex_init(&kept->publish, NULL);
-    for (size_t i = 0; i < DT_KEPT; i++)
-        dt_strbuf_init(&kept->answers[i].text);
     return DT_OK;
 }
 
@@ -92,7 +90,7 @@ dt_status dt_kept_answer(dt_kept *kept, struct dt_str key, int64_t max_age_us, d
                          struct dt_strbuf *out, struct dt_error *err)
 {
     dt_status status = DT_OK;
-    struct dt_strbuf text;
+    struct dt_strbuf text = {0};
     if (key.n > DT_KEPT_KEY)
         return make(arg, out, err);
     if (copy_answer(kept, key, max_age_us, out))
@@ -100,7 +98,6 @@ dt_status dt_kept_answer(dt_kept *kept, struct dt_str key, int64_t max_age_us, d
     pthread_mutex_lock(&kept->making);
     if (!copy_answer(kept, key, max_age_us, out)) { /* no other thread has made one meanwhile */
         const int64_t begun_us = dt_clock_mono_us(kept->clock);
-        dt_strbuf_init(&text);
         status = make(arg, &text, err);
         if (status == DT_OK && text.failed)
             status = DT_NOMEM;

@@ -234,8 +234,7 @@ enum dt_next dt_handle_job_list(struct dt_request *req)
     *list = (struct job_page){.filter = {.bound = dt_wall_bound(req) != NULL,
                                          .prefixes = req->caller.topics.prefixes,
                                          .n_prefixes = req->caller.topics.n}};
-    struct dt_faults faults;
-    dt_faults_init(&faults, &req->arena);
+    struct dt_faults faults = {.arena = &req->arena};
     read_names(req, &list->filter, &faults);
     read_ranges(req, &list->filter, &faults);
     dt_answer_limit(req, &faults, &list->filter.limit);

@@ -129,8 +129,7 @@ static void read_filter(struct dt_json_reader *r, const struct dt_json_field *fi
 {
     struct dt_json_reader filter = *r;
     struct dt_str *request = dt_json_place(r, field);
-    struct dt_strbuf compact;
-    dt_strbuf_init(&compact);
+    struct dt_strbuf compact = {0};
     dt_json_add_compact(&compact, node->raw);
     r->faults->failed |= compact.failed;
     *request = dt_json_keep(r->faults, dt_strbuf_str(&compact));
@@ -317,10 +316,9 @@ static enum dt_next run_preview(struct dt_request *req, dt_store *store)
 {
     struct operate *o = req->state;
     struct dt_error err = {0};
-    struct dt_arena found;
-    struct dt_strbuf sample;
+    struct dt_arena found = {0};
+    struct dt_strbuf sample = {0};
     dt_assert(!req->changed); /* a dry run changes nothing */
-    dt_arena_init(&found);
     dt_status status = dt_store_operation_preview(store, &o->preview, &found, &err);
     o->preview.after_key = dt_arena_copy(&o->rows, o->preview.after_key);
     dt_arena_clear(&found);
@@ -336,7 +334,6 @@ static enum dt_next run_preview(struct dt_request *req, dt_store *store)
                               .matched = o->preview.matched,
                               .started_at_ms = o->preview.started_ms,
                               .finished_at_ms = o->preview.started_ms};
-    dt_strbuf_init(&sample);
     dt_json_begin_array(&sample, NULL);
     for (int64_t i = 0; i < op.matched && i < DT_OPERATION_SAMPLE; i++)
         dt_json_put_id(&sample, NULL, o->preview.ids[i]);
@@ -366,9 +363,8 @@ static void keep_operation(struct operate *o, const struct dt_operation *op, con
 static void do_piece(struct dt_request *req, dt_store *store, struct operate *o)
 {
     struct dt_operation_piece piece = {.id = o->op.id, .lease_ms = LEASE_MS};
-    struct dt_arena rows;
+    struct dt_arena rows = {0};
     dt_assert_cmp(o->pieces, <, OWN_PIECES);
-    dt_arena_init(&rows);
     dt_status status = dt_store_operation_step(store, &piece, &rows, NULL);
     const bool done = status == DT_OK && piece.id;
     for (size_t i = 0; status == DT_OK && i < piece.n_moves; i++) {
@@ -391,11 +387,10 @@ static void read_again(struct dt_request *req, dt_store *store, struct operate *
 {
     int64_t now_us = dt_clock_mono_us(req->api->clock);
     struct dt_operation op;
-    struct dt_arena row;
+    struct dt_arena row = {0};
     if (!o->handed_over)
         o->handed_over = dt_store_operation_hand_over(store, o->op.id, (o->next_us - now_us) / 1000, NULL) == DT_OK;
     o->next_us = dt_clock_mono_us(req->api->clock) + LOOK_US;
-    dt_arena_init(&row);
     if (dt_store_operation_get(store, o->op.id, &row, &op, NULL) == DT_OK)
         keep_operation(o, &op, &row);
     else
@@ -484,8 +479,7 @@ static bool find_tenant(struct dt_request *req, int64_t *tenant)
 {
     const struct dt_topic_bound *bound = dt_wall_bound(req);
     struct dt_owners owners = {0};
-    struct dt_strbuf topics;
-    dt_strbuf_init(&topics);
+    struct dt_strbuf topics = {0};
     for (size_t i = 0; bound && i < bound->n; i++)
         dt_strbuf_addf(&topics, "%.*s,", (int)bound->prefixes[i].n, bound->prefixes[i].p);
     dt_status status = topics.failed ? DT_NOMEM : dt_owners_add(&owners, dt_strbuf_str(&topics), &req->arena);
@@ -526,7 +520,6 @@ static enum dt_next submit_operation(struct dt_request *req, struct operate *o, 
     int64_t wanted_us = dt_clock_mono_us(req->api->clock) + o->body.wait_ms * 1000;
     o->until_us = dt_earlier(wanted_us, req->deadline_us - 1000000);
     o->preview.ask = &o->body.ask;
-    dt_arena_init(&o->rows);
     req->state = o;
     req->cleanup = drop_operation;
     return dt_workers_submit(req->api->workers, req, run);

@@ -112,9 +112,6 @@ dt_status dt_overview_new(struct dt_api *api, dt_overview **out)
     o->overdue_part.every_us = OVERDUE_US;
     o->next_part.every_us = NEXT_US;
     o->next_hour = -1;
-    dt_arena_init(&o->next_part.arena);
-    dt_arena_init(&o->loads_part.arena);
-    dt_arena_init(&o->overdue_part.arena);
     dt_status status = dt_kept_new(api->clock, 0, &o->kept);
     if (status == DT_OK)
         status = dt_kept_new(api->clock, SLOW_SHARE, &o->slow);
@@ -531,7 +528,6 @@ static dt_status make_overview(void *arg, struct dt_strbuf *out, struct dt_error
 {
     const struct reading *r = arg;
     struct overview_view view = {0};
-    dt_arena_init(&view.arena);
     dt_status status = read_all(r->overview, r->store, &view, err);
     if (status == DT_OK)
         add_overview(r->overview, &view, out);
@@ -561,8 +557,7 @@ static dt_status make_dead(void *arg, struct dt_strbuf *out, struct dt_error *er
 {
     const struct reading *r = arg;
     struct dt_dead_groups groups;
-    struct dt_arena arena;
-    dt_arena_init(&arena);
+    struct dt_arena arena = {0};
     dt_status status = dt_store_dead_groups(r->store, r->dead, &arena, &groups, err);
     if (status == DT_OK) {
         dt_json_begin_object(out, NULL);
@@ -592,12 +587,11 @@ static enum dt_next answer_dead(struct dt_request *req, dt_store *store)
 {
     struct dt_dead_ask *ask = req->state;
     struct reading r = {.overview = req->api->overview, .store = store, .dead = ask};
-    struct dt_strbuf key;
+    struct dt_strbuf key = {0};
     struct dt_error err = {0};
     if (!dt_hold_more(&req->hold, DEAD_BYTES))
         return dt_request_no_room(req);
     ask->now_ms = dt_refclock_earliest_ms(req->api->ref);
-    dt_strbuf_init(&key);
     dt_strbuf_addf(&key, "dead %d %lld %lld", ask->failed.given, (long long)ask->failed.from_ms,
                    (long long)ask->failed.to_ms);
     dt_overview_add_topics(&key, ask->topic, ask->bound);
@@ -612,11 +606,10 @@ static enum dt_next answer_dead(struct dt_request *req, dt_store *store)
 
 enum dt_next dt_handle_dead_letters(struct dt_request *req)
 {
-    struct dt_faults faults;
     struct dt_dead_ask *ask = dt_answer_state(req, sizeof(*ask));
     if (!ask || !dt_answer_clock(req))
         return DT_REPLY;
-    dt_faults_init(&faults, &req->arena);
+    struct dt_faults faults = {.arena = &req->arena};
     *ask = (struct dt_dead_ask){.topic = dt_request_query(req, "topic"),
                                 .failed = dt_answer_times(req, "failed_from", "failed_to", &faults),
                                 .bound = dt_wall_bound(req)};

@@ -107,8 +107,7 @@ static bool is_own(struct dt_str name)
 /* Adds everything that the body sets to the digest, except `paused`, which is compared apart. */
 static void add_to_digest(struct dt_schedule *s, struct dt_faults *faults)
 {
-    struct dt_strbuf text;
-    dt_strbuf_init(&text);
+    struct dt_strbuf text = {0};
     dt_strbuf_addf(&text, "%lld %d %lld %d %lld %d %lld %lld %lld ", (long long)s->every_ms, s->has_start,
                    (long long)s->starts_at_ms, s->has_end, (long long)s->ends_at_ms, (int)s->overlap,
                    (long long)s->catch_up_ms, (long long)s->catch_up_max, (long long)s->jitter_ms);
@@ -514,10 +513,9 @@ static void read_span(struct dt_request *req, struct dt_faults *faults, struct a
 enum dt_next dt_handle_schedule_next(struct dt_request *req)
 {
     struct ask *ask = dt_answer_state(req, sizeof(*ask));
-    struct dt_faults faults;
+    struct dt_faults faults = {.arena = &req->arena};
     if (!ask)
         return DT_REPLY;
-    dt_faults_init(&faults, &req->arena);
     read_span(req, &faults, ask);
     if (faults.n)
         return dt_answer_faults(req, DT_INVALID, &faults);
@@ -560,10 +558,9 @@ enum dt_next dt_handle_schedule_put(struct dt_request *req)
 enum dt_next dt_handle_schedule_list(struct dt_request *req)
 {
     struct ask *ask = dt_answer_state(req, sizeof(*ask));
-    struct dt_faults faults;
+    struct dt_faults faults = {.arena = &req->arena};
     if (!ask)
         return DT_REPLY;
-    dt_faults_init(&faults, &req->arena);
     dt_answer_limit(req, &faults, &ask->limit);
     if (!dt_answer_list(req, BY_SCHEDULE, NULL, 0, &ask->cursor))
         return DT_REPLY;

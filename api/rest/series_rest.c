@@ -108,8 +108,7 @@ static dt_status make_series(void *arg, struct dt_strbuf *out, struct dt_error *
     struct series s = {.ask = ask,
                        .first = range->from_ms / range->slot_ms,
                        .slots = (size_t)((range->to_ms - range->from_ms) / range->slot_ms)};
-    struct dt_arena arena;
-    dt_arena_init(&arena);
+    struct dt_arena arena = {0};
     dt_status status = dt_store_figures(r->store, range, &arena, &s.rows, &s.n_rows, err);
     if (status == DT_OK && ask->metrics & ((1u << DT_SERIES_P50) | (1u << DT_SERIES_P99)))
         status = dt_store_lateness(r->store, range, &arena, &s.buckets, &s.n_buckets, err);
@@ -212,13 +211,12 @@ static void decode_range(struct dt_request *req, struct dt_faults *faults, struc
 enum dt_next dt_handle_series(struct dt_request *req)
 {
     struct series_ask *ask = dt_answer_state(req, sizeof(*ask));
-    struct dt_faults faults;
+    struct dt_faults faults = {.arena = &req->arena};
     if (!ask)
         return DT_REPLY;
     *ask = (struct series_ask){.range.topic = dt_request_query(req, "topic")};
     if (!dt_wall_pass(req))
         return DT_REPLY;
-    dt_faults_init(&faults, &req->arena);
     if (ask->range.topic.p && !ask->range.topic.n)
         dt_faults_add_query(&faults, DT_STR_LIT("topic"), "must name a topic");
     decode_metrics(req, &faults, ask);

@@ -126,9 +126,8 @@ enum dt_next dt_handle_token_revoke(struct dt_request *req, dt_store *store)
 /* Joins an array of texts without commas into one text, with commas. */
 static void read_words(struct dt_json_reader *r, const struct dt_json_field *field, const struct dt_json_node *node)
 {
-    struct dt_strbuf all;
+    struct dt_strbuf all = {0};
     bool fine = node->type == DT_JSON_ARRAY;
-    dt_strbuf_init(&all);
     for (const struct dt_json_node *m = fine ? dt_json_first(r->json, node) : NULL; m;
          m = dt_json_sibling(r->json, node, m)) {
         fine &= m->type == DT_JSON_STRING && m->str.n > 0 && !memchr(m->str.p, ',', m->str.n);

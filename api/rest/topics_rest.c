@@ -41,14 +41,13 @@ static void read_callback_hosts(struct dt_json_reader *r, const struct dt_json_f
 {
     struct dt_faults *faults = r->faults;
     struct dt_str *hosts = dt_json_place(r, field);
-    struct dt_strbuf text;
+    struct dt_strbuf text = {0};
     struct dt_callback_url url;
     size_t n = 0;
     if (node->type != DT_JSON_ARRAY) {
         dt_json_fault(r, field, "must be a list of strings, such as \"https://hooks.example.com\"");
         return;
     }
-    dt_strbuf_init(&text);
     for (const struct dt_json_node *m = dt_json_first(r->json, node); m; m = dt_json_sibling(r->json, node, m)) {
         const char *reason = m->type != DT_JSON_STRING ? "must be a string" : dt_check_callback_url(r, m->str);
         if (!reason)
@@ -77,13 +76,12 @@ static void read_callback_headers(struct dt_json_reader *r, const struct dt_json
 {
     const size_t most = ((const struct dt_job_rules *)r->context)->headers_max;
     struct dt_topic_setting *setting = r->out;
-    struct dt_strbuf text;
+    struct dt_strbuf text = {0};
     size_t bytes = 0;
     if (node->type != DT_JSON_OBJECT) {
         dt_json_fault(r, field, "must be an object of strings");
         return;
     }
-    dt_strbuf_init(&text);
     dt_strbuf_addc(&text, '{');
     for (const struct dt_json_node *m = dt_json_first(r->json, node); m; m = dt_json_sibling(r->json, node, m)) {
         const char *reason = dt_callback_header_name_check(m->name);
@@ -144,11 +142,10 @@ static dt_status parse_headers(dt_json *json, struct dt_str text)
 static dt_status keep_headers(dt_json *json, const struct dt_topic *there, bool widen, struct dt_faults *faults,
                               struct dt_topic *out)
 {
-    struct dt_strbuf text;
+    struct dt_strbuf text = {0};
     dt_json *had = NULL;
     if (!out->callback.headers.p)
         return DT_OK;
-    dt_strbuf_init(&text);
     dt_strbuf_addc(&text, '{');
     dt_status status = dt_json_new(&had);
     if (status == DT_OK)
@@ -422,11 +419,10 @@ static enum dt_next put_topic(struct dt_request *req, dt_store *store)
 {
     const struct dt_topic_setting *setting = req->state;
     struct dt_topic_terms terms = dt_topic_terms_of(req->api->config, &req->caller, setting->topic.kafka_topic);
-    struct dt_faults faults;
+    struct dt_faults faults = {.arena = &req->arena};
     struct dt_topic_now now = {.arena = &req->arena};
     struct dt_topic_counts counts;
     struct dt_error err = {0};
-    dt_faults_init(&faults, &req->arena);
     dt_status status = dt_store_topic_counts(store, setting->topic.name, &counts, &err);
     if (status == DT_OK)
         status = put_setting(req, store, &terms, &faults, &now, &err);
@@ -528,8 +524,7 @@ enum dt_next dt_handle_topic_list(struct dt_request *req)
     *page = (struct topic_page){.filter = {.bound = dt_wall_bound(req) != NULL,
                                            .prefixes = req->caller.topics.prefixes,
                                            .n_prefixes = req->caller.topics.n}};
-    struct dt_faults faults;
-    dt_faults_init(&faults, &req->arena);
+    struct dt_faults faults = {.arena = &req->arena};
     dt_answer_limit(req, &faults, &page->filter.limit);
     if (!dt_answer_list(req, BY_NAME, NULL, 0, &page->cursor))
         return DT_REPLY;

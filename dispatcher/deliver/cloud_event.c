@@ -34,8 +34,7 @@ static void add(struct list *list, const char *name, struct dt_str value)
 static struct dt_str id_text(struct dt_arena *arena, const struct dt_cloud_event *event, struct dt_str *job,
                              struct dt_str *attempt)
 {
-    struct dt_strbuf text;
-    dt_strbuf_init(&text);
+    struct dt_strbuf text = {0};
     dt_strbuf_add_i64(&text, event->job);
     const size_t slash = text.n;
     dt_strbuf_addc(&text, '/');

@@ -90,7 +90,6 @@ dt_status dt_sender_start(struct dt_sender *s, dt_delivery *delivery, void (*don
     s->delivery = delivery;
     s->done = done;
     s->arg = arg;
-    dt_arena_init(&s->arena);
     dt_status status = dt_mailbox_new(&s->mailbox);
     return status == DT_OK ? dt_thread_start(&s->thread, "delivery", run_sender, s, NULL) : status;
 }

@@ -592,8 +592,6 @@ dt_status dt_shard_loop_start(const struct dt_loop_env *env, unsigned shard, dt_
     l->trust.compared = true; /* the reconciler adds entries that the last leader did not write, within its period */
     l->state.losses = env->random(env->arg); /* the numbers of two leaderships differ */
     pthread_mutex_init(&l->state_lock, NULL);
-    dt_arena_init(&l->arena);
-    dt_arena_init(&l->fair.arena);
     make_meters(l);
     dt_status status = make_parts(l);
     l->trust.up = l->index != NULL;

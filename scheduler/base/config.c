@@ -54,8 +54,7 @@ static dt_status fail_at(struct loader *loader, const struct place *place, dt_st
         return loader->status;
     const char *source = place->source ? place->source : "the environment";
     size_t n = strlen(source);
-    struct dt_strbuf text;
-    dt_strbuf_init(&text);
+    struct dt_strbuf text = {0};
     /* All must fit into a dt_error, and the end of a path says more than its beginning. */
     dt_strbuf_addf(&text, "%s%s", n > 100 ? "..." : "", source + (n > 100 ? n - 100 : 0));
     if (place->line)
@@ -77,9 +76,8 @@ static dt_status fail_at(struct loader *loader, const struct place *place, dt_st
 static dt_status fail_value(struct loader *loader, const struct place *place, const struct dt_option *option,
                             const char *text)
 {
-    struct dt_strbuf what;
+    struct dt_strbuf what = {0};
     dt_status status;
-    dt_strbuf_init(&what);
     if (dt_option_is_secret(option))
         dt_strbuf_adds(&what, "bad value");
     else
@@ -237,13 +235,12 @@ static const struct dt_option *find_option(const char *section, const char *key,
 
 static dt_status fail_unknown(struct loader *loader, const struct place *place)
 {
-    struct dt_strbuf what;
+    struct dt_strbuf what = {0};
     bool known_section = false;
     const char *separator = "";
     dt_status status;
     for (size_t i = 0; i < DT_OPTIONS; i++)
         known_section |= strcmp(dt_options[i].section, place->section) == 0;
-    dt_strbuf_init(&what);
     dt_strbuf_adds(&what, known_section ? "unknown key, accepted: " : "unknown section, accepted: ");
     for (size_t i = 0; i < DT_OPTIONS; i++) {
         if (known_section ? strcmp(dt_options[i].section, place->section) != 0
@@ -463,9 +460,8 @@ static void load_credentials(struct loader *loader)
 static void load_variable(struct loader *loader, const struct dt_option *option, bool from_file)
 {
     struct place place = {.section = option->section, .key = option->key};
-    struct dt_strbuf name;
+    struct dt_strbuf name = {0};
     const char *value;
-    dt_strbuf_init(&name);
     dt_option_add_env_name(&name, option, from_file ? "_file" : "");
     place.source = name.p;
     value = name.failed ? NULL : getenv(name.p);

@@ -111,8 +111,7 @@ void dt_config_print(const struct dt_config *config, FILE *out)
 
 static void print_reference_row(const struct dt_option *option, FILE *out)
 {
-    struct dt_strbuf row;
-    dt_strbuf_init(&row);
+    struct dt_strbuf row = {0};
     dt_strbuf_addf(&row, "| `%s` | `", option->key);
     dt_option_add_env_name(&row, option, "");
     dt_strbuf_adds(&row, "` | ");
@@ -167,8 +166,7 @@ static void print_sample_option(const struct dt_option *option, FILE *out)
     /* The sample leaves these servers out, and so makes a small installation. */
     static const char *const left_out[] = {"redis.endpoints", "kafka.brokers", "zookeeper.servers"};
     char name[80];
-    struct dt_strbuf text;
-    dt_strbuf_init(&text);
+    struct dt_strbuf text = {0};
     dt_strbuf_addf(&text, "%s Accepted: ", option->help);
     dt_option_add_accepted(&text, option);
     dt_strbuf_adds(&text, dt_option_is_secret(option) ? "; better as a file: " : ".");

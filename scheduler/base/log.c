@@ -125,11 +125,10 @@ static void write_line(const char *line, size_t size)
 
 void dt_log_write(enum dt_log_level level, const char *component, const char *msg, const struct dt_field *fields)
 {
-    struct dt_strbuf line;
+    struct dt_strbuf line = {0};
     char now[25];
     char brief[200];
     dt_assert((unsigned)level < LEVELS);
-    dt_strbuf_init(&line);
     dt_strbuf_reserve(&line, 400);
     dt_time_format(dt_clock_real_ms(dt_clock_system()), now);
     add_name(&line, "time");

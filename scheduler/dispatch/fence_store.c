@@ -71,12 +71,11 @@ dt_status dt_fence_begin(dt_store *store, const struct dt_fence *fence, dt_db **
 
 dt_status dt_fence_write(dt_db *db, struct dt_fence *fence, const struct dt_fence_values *values, struct dt_error *err)
 {
-    struct dt_strbuf list;
+    struct dt_strbuf list = {0};
     uint64_t changed = 0;
     dt_assert_cmp(values->send_n, <=, values->inflight.n);
     dt_assert(values->send_n > 0 || values->inflight.n == 0);
     dt_assert_cmp(values->batch_no - fence->batch_no, <=, 1);
-    dt_strbuf_init(&list);
     dt_inflight_format(values->inflight.v, values->inflight.n, &list);
     dt_status status = list.failed ? DT_NOMEM : DT_OK;
     if (status == DT_OK)
@@ -154,12 +153,10 @@ dt_status dt_deadlines_extend(dt_db *db, const struct dt_inflight *sent, int64_t
                               struct dt_error *err)
 {
     const int64_t near_end_ms = dt_near_end_ms(now_ms);
-    struct dt_strbuf list;
-    struct dt_strbuf ids;
+    struct dt_strbuf list = {0};
+    struct dt_strbuf ids = {0};
     if (DT_UNGUARDED(DEADLINE_RENEWED) || sent->n == 0)
         return DT_OK;
-    dt_strbuf_init(&list);
-    dt_strbuf_init(&ids);
     dt_status status = dt_inflight_format_by_id(sent->v, sent->n, &list);
     if (status == DT_OK)
         status = dt_db_query(db, dt_sql_lock_sent, DT_PARAMS(DT_P_STR(dt_strbuf_str(&list))), err);
@@ -312,7 +309,6 @@ dt_status dt_store_takeover_settle(dt_store *store, struct dt_fence *fence, cons
     struct settling s = {.config = dt_store_config(store), .found = findings, .done = done, .err = err};
     *done = (struct dt_settled){0};
     dt_counts_init(&s.counts);
-    dt_arena_init(&s.topics);
     dt_status status = dt_fence_begin(store, fence, &s.db, &s.row, err);
     if (DT_UNGUARDED(FENCE_IN_TAKEOVER) && status == DT_DEPOSED)
         status = DT_OK;

@@ -264,7 +264,6 @@ dt_status dt_store_hands_record(dt_store *store, const struct dt_shard_map *map,
     if (n == 0)
         return DT_OK;
     qsort(answers, n, sizeof(*answers), by_job);
-    dt_strbuf_init(&r.text);
     dt_status status = dt_results_commit(store, map, DT_LOCK_NONE, record_answers, &r, err);
     dt_strbuf_clear(&r.text);
     return status;

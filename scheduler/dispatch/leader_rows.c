@@ -60,8 +60,7 @@ static bool copy_message(dt_db *db, unsigned first, struct dt_arena *arena, stru
 static dt_status read_messages(dt_db *db, const struct dt_inflight *claims, struct dt_arena *arena,
                                struct dt_outgoing **out, struct dt_error *err)
 {
-    struct dt_strbuf ids;
-    dt_strbuf_init(&ids);
+    struct dt_strbuf ids = {0};
     struct message_place *places = dt_arena_alloc(arena, (claims->n ? claims->n : 1) * sizeof(*places));
     *out = dt_arena_alloc(arena, (claims->n ? claims->n : 1) * sizeof(**out));
     dt_status status = places && *out ? dt_inflight_format_by_id(claims->v, claims->n, &ids) : DT_NOMEM;
@@ -171,8 +170,7 @@ static dt_status read_foreign_lists(struct dt_open_txn *t)
 {
     bool listed[DT_SHARDS_MAX] = {false};
     struct dt_inflight list = {0};
-    struct dt_strbuf shards;
-    dt_strbuf_init(&shards);
+    struct dt_strbuf shards = {0};
     for (size_t i = 0; i < t->n; i++) {
         const struct dt_candidate *c = &t->v[i];
         if (!claimed_elsewhere(t, c) || c->claim_shard >= DT_SHARDS_MAX || listed[c->claim_shard])
@@ -371,8 +369,7 @@ static dt_status write_group(struct dt_open_txn *t, const struct group *group)
     if (group->n == 0)
         return DT_OK;
     if (t->n_retries) { /* archive the previous attempts in `attempts` */
-        struct dt_strbuf list;
-        dt_strbuf_init(&list);
+        struct dt_strbuf list = {0};
         status = dt_inflight_format_by_id(group->claims, group->n, &list);
         if (status == DT_OK)
             status =

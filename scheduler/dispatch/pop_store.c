@@ -426,7 +426,6 @@ dt_status dt_store_pop(dt_store *store, struct dt_pop *pop, struct dt_error *err
 {
     struct popping p = {.pop = pop, .arena = pop->arena};
     pop->jobs = NULL;
-    dt_strbuf_init(&p.text);
     dt_status status = dt_store_commit_work(store, &p.counts, pop_once, &p, err);
     dt_strbuf_clear(&p.text);
     if (status != DT_OK) {
@@ -441,8 +440,7 @@ dt_status dt_store_pop_look(dt_store *store, const struct dt_str *topics, size_t
                             struct dt_error *err)
 {
     dt_db *db;
-    struct dt_strbuf text;
-    dt_strbuf_init(&text);
+    struct dt_strbuf text = {0};
     dt_json_begin_array(&text, NULL);
     for (size_t i = 0; i < n; i++) {
         out[i] = DT_POP_TOPIC_UNKNOWN;
@@ -588,7 +586,6 @@ dt_status dt_store_tidy_offers(dt_store *store, struct dt_offers_walk *walk, int
     t.ids = dt_store_scratch(store, limit * sizeof(*t.ids));
     if (!t.ids)
         return dt_fail(err, DT_NOMEM, "out of memory");
-    dt_strbuf_init(&t.stale);
     dt_status status = dt_store_db(store, &t.db, err);
     if (status == DT_OK)
         status = walk->of_jobs ? tidy_jobs(&t) : tidy_offers(&t);

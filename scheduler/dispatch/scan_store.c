@@ -218,8 +218,7 @@ dt_status dt_store_truth(dt_store *store, const int64_t *ids, size_t n, struct d
                          struct dt_error *err)
 {
     dt_db *db;
-    struct dt_strbuf list;
-    dt_strbuf_init(&list);
+    struct dt_strbuf list = {0};
     *out = (struct dt_truths){.v = dt_arena_alloc(arena, (n ? n : 1) * sizeof(*out->v))};
     for (size_t i = 0; i < n; i++)
         dt_id_list_add(&list, ids[i]);

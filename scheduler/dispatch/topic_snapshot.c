@@ -22,7 +22,6 @@ dt_status dt_topic_snapshot_new(dt_topic_snapshot **out)
     dt_topic_snapshot *snapshot = calloc(1, sizeof(*snapshot));
     if (!snapshot)
         return DT_NOMEM;
-    dt_arena_init(&snapshot->arena);
     *out = snapshot;
     return DT_OK;
 }

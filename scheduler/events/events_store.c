@@ -41,8 +41,7 @@ dt_status dt_events_write(dt_db *db, const struct dt_job_event *v, size_t n, str
 
 void dt_event_diff_begin(struct dt_event_diff *d)
 {
-    dt_strbuf_init(&d->before);
-    dt_strbuf_init(&d->after);
+    *d = (struct dt_event_diff){0};
     dt_json_begin_object(&d->before, NULL);
     dt_json_begin_object(&d->after, NULL);
 }

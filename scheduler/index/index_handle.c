@@ -29,7 +29,6 @@ static dt_status make_links(dt_index *index, const struct dt_config *config, con
     index->wanted = calloc(index->n_links, sizeof(*index->wanted));
     index->sent = calloc(index->n_links, sizeof(*index->sent));
     index->known = malloc(DT_KNOWN_SLOTS * sizeof(*index->known));
-    dt_strbuf_init(&index->page);
     index->batch = dt_index_batch_new();
     if (!index->names || !index->links || !index->wanted || !index->sent || !index->known || !index->batch)
         return DT_NOMEM;
@@ -222,11 +221,10 @@ dt_status dt_index_tell_offers(dt_index *index, unsigned shard, const struct dt_
                                struct dt_error *err)
 {
     dt_link *link = dt_index_link(index, shard);
-    struct dt_strbuf names;
+    struct dt_strbuf names = {0};
     dt_status status = dt_link_ready(link, err);
     if (status != DT_OK)
         return status;
-    dt_strbuf_init(&names);
     for (size_t i = 0; i < n; i++) {
         dt_strbuf_adds(&names, i ? " " : "");
         dt_strbuf_add(&names, topics[i].p, topics[i].n);

@@ -64,8 +64,7 @@ void dt_read_retry(struct dt_json_reader *r, const struct dt_json_field *field, 
     }
     if (r->faults->n > before)
         return;
-    struct dt_strbuf text;
-    dt_strbuf_init(&text);
+    struct dt_strbuf text = {0};
     dt_retry_format(&text, delays, n);
     *(struct dt_str *)dt_json_place(r, field) = dt_json_keep(r->faults, text.p ? dt_strbuf_str(&text) : DT_STR_LIT(""));
     r->faults->failed |= text.failed;
@@ -182,8 +181,7 @@ static void read_headers(struct dt_json_reader *r, const struct dt_json_field *f
         dt_json_fault(r, field, "must be an object of strings");
         return;
     }
-    struct dt_strbuf text;
-    dt_strbuf_init(&text);
+    struct dt_strbuf text = {0};
     dt_strbuf_addc(&text, '{');
     f->pairs = dt_arena_alloc(r->faults->arena, (node->n + 1) * sizeof(*f->pairs));
     for (const struct dt_json_node *m = f->pairs ? dt_json_first(r->json, node) : NULL; m;

@@ -801,8 +801,7 @@ static dt_status statement_of_rows(dt_db *db, const char *sql, size_t rows, stru
     const char *end;
     if (!find_group(sql, &group, &end))
         return dt_fail(err, DT_INTERNAL, "no VALUES group (%.80s)", sql);
-    struct dt_strbuf text;
-    dt_strbuf_init(&text);
+    struct dt_strbuf text = {0};
     dt_strbuf_add(&text, sql, (size_t)(end - sql));
     for (size_t i = 1; i < rows; i++) {
         dt_strbuf_addc(&text, ',');
@@ -895,7 +894,7 @@ static dt_status run_and_commit(dt_db *db, struct dt_str text, struct dt_error *
 
 dt_status dt_db_commit_with(dt_db *db, const char *sql, struct dt_param_rows rows, struct dt_error *err)
 {
-    struct dt_strbuf text;
+    struct dt_strbuf text = {0};
     const char *group;
     const char *end;
     dt_status status = check_connected(db, err);
@@ -911,7 +910,6 @@ dt_status dt_db_commit_with(dt_db *db, const char *sql, struct dt_param_rows row
     }
     if (!find_group(sql, &group, &end))
         return dt_fail(err, DT_INTERNAL, "no VALUES group (%.80s)", sql);
-    dt_strbuf_init(&text);
     dt_strbuf_add(&text, sql, (size_t)(group - sql));
     for (size_t r = 0; r < rows.n; r++) {
         for (size_t c = 0; c < rows.columns; c++) {
@@ -1009,13 +1007,12 @@ static dt_status receive_answer(dt_db *db, struct statement *s, struct dt_error 
 
 dt_status dt_db_ask_index(dt_db *db, const char *sql, struct dt_params params, struct dt_error *err)
 {
-    struct dt_strbuf text;
+    struct dt_strbuf text = {0};
     size_t used = 0;
     dt_status status = ready_for_statement(db, err);
     if (status != DT_OK)
         return status;
     struct statement *s = calloc(1, sizeof(*s));
-    dt_strbuf_init(&text);
     for (const char *p = sql; *p; p++) {
         if (*p != '?')
             dt_strbuf_addc(&text, *p);

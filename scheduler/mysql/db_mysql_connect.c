@@ -93,13 +93,12 @@ static dt_status fail_connect(MYSQL *mysql, const struct target *target, struct 
 static dt_status connect_to(const struct dt_config *config, const struct target *target, MYSQL **out,
                             struct dt_error *err)
 {
-    struct dt_strbuf password;
+    struct dt_strbuf password = {0};
     struct dt_tls tls = dt_tls_of_mysql(config);
     MYSQL *mysql = mysql_init(NULL);
     *out = NULL;
     if (!mysql)
         return dt_fail(err, DT_NOMEM, "out of memory");
-    dt_strbuf_init(&password);
     dt_status status = dt_secret_now(config, &config->mysql_password, &password);
     if (status != DT_OK) {
         mysql_close(mysql);

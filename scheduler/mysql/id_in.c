@@ -72,11 +72,10 @@ dt_status dt_id_in_read(dt_db *db, const struct dt_id_in *query, struct dt_param
 
 dt_status dt_id_list_delete(dt_db *db, const char *sql, struct dt_ids ids, uint64_t *removed, struct dt_error *err)
 {
-    struct dt_strbuf list;
+    struct dt_strbuf list = {0};
     *removed = 0;
     if (ids.n == 0)
         return DT_OK;
-    dt_strbuf_init(&list);
     for (size_t i = 0; i < ids.n; i++)
         dt_id_list_add(&list, ids.v[i]);
     dt_id_list_end(&list);

@@ -169,7 +169,6 @@ dt_status dt_link_new(const struct dt_config *config, const struct dt_endpoint *
     link->scripts = scripts;
     dt_assert_cmp(n_scripts, <=, DT_LINK_SCRIPTS);
     link->n_scripts = n_scripts;
-    dt_strbuf_init(&link->out);
     snprintf(labels, sizeof(labels), "endpoint=\"%.120s\"", endpoint->name);
     link->seconds = dt_histogram("duetime_redis_call_seconds", "Time of a pipelined round trip to Redis.", labels);
     link->errors = dt_counter("duetime_redis_errors_total", "Round trips to Redis that failed.", labels);

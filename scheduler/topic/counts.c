@@ -304,7 +304,6 @@ dt_status dt_audit_new(dt_audit **out)
     if (!a)
         return DT_NOMEM;
     dt_counts_init(&a->difference);
-    dt_arena_init(&a->topics);
     return DT_OK;
 }
 

@@ -223,7 +223,6 @@ dt_status dt_store_topic_owners_update(dt_store *store, struct dt_error *err)
 {
     struct piece piece = {.after = DT_STR_LIT("")};
     dt_db *db;
-    dt_arena_init(&piece.arena);
     dt_status status = dt_store_db(store, &db, err);
     if (status == DT_OK)
         status = read_owners(db, &piece.arena, &piece.owners, err);

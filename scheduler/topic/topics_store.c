@@ -284,8 +284,7 @@ static dt_status find_topic(dt_db *db, struct dt_str name, enum dt_delivery_id *
 
 static dt_status count_topics(dt_db *db, struct dt_str prefix, int64_t *n, struct dt_error *err)
 {
-    struct dt_arena arena;
-    dt_arena_init(&arena);
+    struct dt_arena arena = {0};
     struct dt_str below = dt_topic_above_prefix(&arena, prefix);
     dt_status status =
         below.p ? dt_db_read_number(db, dt_sql_count_topics, DT_PARAMS(DT_P_STR(prefix), DT_P_STR(below)), NULL, n, err)
@@ -523,7 +522,6 @@ dt_status dt_store_topic_put(dt_store *store, const struct dt_topic *topic, bool
                           .fallback = default_delivery(store)};
     if (terms)
         terms->refusal = DT_TOPIC_FINE;
-    dt_arena_init(&put.event.arena);
     dt_status status = dt_store_commit_work(store, NULL, put_locked, &put, err);
     dt_arena_clear(&put.event.arena);
     dt_arena_clear(&owners.arena);
@@ -607,7 +605,6 @@ dt_status dt_topic_pause_in_txn(dt_db *db, int64_t now_ms, const struct dt_topic
     char installation[101];
     enum dt_delivery_id delivery = DT_DELIVERY_UNSET;
     uint64_t changed = 0;
-    dt_arena_init(&event.arena);
     dt_status status = note_before(&event, db, p->name, err);
     if (status == DT_OK)
         status = lock_topics(db, installation, err);

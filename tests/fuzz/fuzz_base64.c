@@ -4,9 +4,8 @@
 
 static void encode_decode(struct dt_str bytes)
 {
-    struct dt_strbuf text;
+    struct dt_strbuf text = {0};
     size_t n = 0;
-    dt_strbuf_init(&text);
     dt_base64_add(&text, bytes);
     char *back = malloc(dt_base64_decoded_max(text.n) + 1);
     MUST(back && dt_base64_decode(dt_strbuf_str(&text), back, &n));
@@ -22,8 +21,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     char *bytes = malloc(most ? most : 1);
     MUST(bytes);
     if (dt_base64_decode(text, bytes, &n)) {
-        struct dt_strbuf again;
-        dt_strbuf_init(&again);
+        struct dt_strbuf again = {0};
         MUST(n <= most);
         dt_base64_add(&again, (struct dt_str){bytes, n});
         MUST(dt_str_eq(dt_strbuf_str(&again), text));

@@ -198,8 +198,6 @@ static void request_init(struct dt_request *req, enum dt_media media)
     *req = (struct dt_request){
         .api = &api, .route = &route, .media = media, .deadline_us = INT64_MAX / 2, .caller.topics = {&seen, 1}};
     dt_hold_init(&req->hold, &memory);
-    dt_strbuf_init(&req->out);
-    dt_arena_init(&req->arena);
 }
 
 static void request_clear(struct dt_request *req)

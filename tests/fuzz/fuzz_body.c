@@ -53,7 +53,7 @@ static void check_retry(struct dt_str retry)
 static void check_job(const struct dt_new_job *job)
 {
     struct dt_job made;
-    struct dt_strbuf answer;
+    struct dt_strbuf answer = {0};
     struct dt_job_view view = {.payload = true, .check = NULL};
     MUST(job->run_at_ms >= NOW_MS && job->run_at_ms <= NOW_MS + rules.max_delay_ms + 1);
     MUST(!dt_topic_check(job->topic, rules.installation));
@@ -64,7 +64,6 @@ static void check_job(const struct dt_new_job *job)
     check_headers(job->headers);
     check_retry(job->retry);
     MUST(job->ack_timeout_ms >= 0);
-    dt_strbuf_init(&answer);
     dt_job_from_new(&made, job, NOW_MS);
     if (!made.retry.p)
         made.retry = dt_str(DT_RETRY_DEFAULT);
@@ -75,12 +74,10 @@ static void check_job(const struct dt_new_job *job)
 
 static void job_body(unsigned char flags, struct dt_arena *arena)
 {
-    struct dt_faults faults, again;
+    struct dt_faults faults = {.arena = arena}, again = {.arena = arena};
     struct dt_new_job job, same;
     const struct dt_job_path path = {.topic = flags & 4 ? dt_str("orders") : DT_STR_NONE,
                                      .key = flags & 4 ? dt_str("k 1") : DT_STR_NONE};
-    dt_faults_init(&faults, arena);
-    dt_faults_init(&again, arena);
     dt_status status = dt_job_decode(json, &rules, &path, NOW_MS, &faults, &job);
     check_faults(&faults, status);
     if (status != DT_OK)
@@ -92,9 +89,8 @@ static void job_body(unsigned char flags, struct dt_arena *arena)
 
 static void patch_body(struct dt_arena *arena)
 {
-    struct dt_faults faults;
+    struct dt_faults faults = {.arena = arena};
     struct dt_patch patch;
-    dt_faults_init(&faults, arena);
     dt_status status = dt_patch_decode(json, &rules, NOW_MS, &faults, &patch);
     check_faults(&faults, status);
     if (status != DT_OK)
@@ -115,14 +111,12 @@ static bool same_text(struct dt_str a, struct dt_str b)
 /* What GET shows, put back. */
 static void put_back(const struct dt_topic *topic, struct dt_arena *arena)
 {
-    struct dt_strbuf answer;
-    struct dt_faults faults;
+    struct dt_strbuf answer = {0};
+    struct dt_faults faults = {.arena = arena};
     struct dt_topic_setting put;
     const struct dt_topic *same = &put.topic;
-    dt_strbuf_init(&answer);
     dt_topic_add(&answer, topic, NULL);
     check_is_json(dt_strbuf_str(&answer));
-    dt_faults_init(&faults, arena);
     MUST(dt_topic_decode(other, topic->name, &rules, &faults, &put) == DT_OK);
     MUST(same_text(same->kafka_topic, topic->kafka_topic) && same_text(same->retry, topic->retry));
     MUST(same->ack_timeout_ms == topic->ack_timeout_ms && same->retention_ms == topic->retention_ms);
@@ -132,9 +126,8 @@ static void put_back(const struct dt_topic *topic, struct dt_arena *arena)
 
 static void topic_body(struct dt_arena *arena)
 {
-    struct dt_faults faults;
+    struct dt_faults faults = {.arena = arena};
     struct dt_topic_setting put;
-    dt_faults_init(&faults, arena);
     dt_status status = dt_topic_decode(json, dt_str("orders"), &rules, &faults, &put);
     check_faults(&faults, status);
     if (status != DT_OK)
@@ -150,12 +143,11 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t n)
     struct input in = {(const char *)data, n};
     unsigned char flags = input_byte(&in);
     struct dt_json_limits limits = dt_job_json_limits(rules.json_depth);
-    struct dt_arena arena;
+    struct dt_arena arena = {0};
     if (!json)
         MUST(dt_json_new(&json) == DT_OK && dt_json_new(&other) == DT_OK);
     if ((flags & 3) == 2) /* a topic's body has no payload that need not be looked into */
         limits.opaque = NULL;
-    dt_arena_init(&arena);
     struct dt_str text = exact_copy(input_rest(&in));
     if (dt_json_parse(json, text, &limits, NULL) == DT_OK) {
         if ((flags & 3) == 2)

@@ -55,7 +55,7 @@ static void read_delay(struct dt_str text)
 static void judge(struct dt_str text, int status)
 {
     static dt_json *json;
-    struct dt_arena arena;
+    struct dt_arena arena = {0};
     struct dt_callback_outcome outcome;
     struct dt_callback_attempt attempt = {42, 3, NOW, MAX_DELAY};
     struct dt_http_answer answer = {.end = DT_HTTP_ANSWERED,
@@ -65,7 +65,6 @@ static void judge(struct dt_str text, int status)
                                     .body_whole = true,
                                     .detail = ""};
     MUST(json || dt_json_new(&json) == DT_OK);
-    dt_arena_init(&arena);
     MUST(dt_callback_outcome(&answer, &attempt, json, &arena, &outcome) == DT_OK);
     MUST(outcome.kind == DT_CALLBACK_RESULT && outcome.result.job_id == 42 && outcome.result.attempt == 3);
     MUST(dt_utf8_valid(dt_http_message(text, &arena)));

@@ -18,8 +18,7 @@ static int64_t time_of(unsigned char flags)
 
 static void check_refused(const struct dt_intent *x)
 {
-    struct dt_strbuf text;
-    dt_strbuf_init(&text);
+    struct dt_strbuf text = {0};
     dt_problem_add(&text, &x->problem, DT_STR_NONE);
     int status = dt_problem_http_status(x->problem.type);
     MUST(status == 400 || status == 413 || status == 422);
@@ -84,12 +83,11 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t n)
                                        .callbacks = true,
                                        .installation = DT_STR_LIT("duetime")};
     struct input in = {(const char *)data, n};
-    struct dt_arena arena;
+    struct dt_arena arena = {0};
     struct dt_intent intent;
     struct dt_command command = {.intent = &intent};
     if (!json)
         MUST(dt_json_new(&json) == DT_OK);
-    dt_arena_init(&arena);
     const struct dt_intent_decoder with = {.rules = &rules, .json = json, .arena = &arena, .now_ms = NOW_MS};
     int64_t time_ms = time_of(input_byte(&in));
     struct dt_str text = exact_copy(input_rest(&in));

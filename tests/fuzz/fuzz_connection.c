@@ -24,8 +24,7 @@ static int64_t zero(const dt_clock *clock)
 
 static void answer(dt_conn *conn, int status, size_t n)
 {
-    struct dt_strbuf body;
-    dt_strbuf_init(&body);
+    struct dt_strbuf body = {0};
     dt_strbuf_addf(&body, "%zu", n);
     dt_conn_answer(conn, &(struct dt_reply){.status = status, .body = &body});
     dt_strbuf_clear(&body);
@@ -115,11 +114,9 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     static const struct dt_conn_events events = {
         sizeof(struct own), on_begun, on_body, on_whole, on_refused, NULL, NULL, on_ended, NULL};
     struct dt_str text = {(const char *)data, size};
-    struct dt_strbuf at_once, in_pieces;
+    struct dt_strbuf at_once = {0}, in_pieces = {0};
     if (!conns)
         MUST(dt_conns_new(&rules, &events, NULL, &still, &conns, NULL) == DT_OK);
-    dt_strbuf_init(&at_once);
-    dt_strbuf_init(&in_pieces);
     run(text, size ? size : 1, &at_once);
     run(text, size ? 1 + data[size - 1] % 7 + size / 40 : 1, &in_pieces);
     MUST(dt_str_eq(dt_strbuf_str(&at_once), dt_strbuf_str(&in_pieces)));

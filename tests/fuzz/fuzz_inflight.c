@@ -5,10 +5,8 @@
 /* What was read is written as a text that reads the same, and is written the same. */
 static void check_stable(const struct dt_inflight *claims)
 {
-    struct dt_strbuf text, again;
+    struct dt_strbuf text = {0}, again = {0};
     struct dt_inflight back = {0};
-    dt_strbuf_init(&text);
-    dt_strbuf_init(&again);
     dt_inflight_format(claims->v, claims->n, &text);
     MUST(dt_inflight_parse(dt_strbuf_str(&text), &back) == DT_OK);
     MUST(dt_inflight_equal(claims->v, claims->n, back.v, back.n));

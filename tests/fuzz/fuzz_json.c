@@ -12,9 +12,8 @@ static dt_json *json, *other;
 
 static void check_string(const struct dt_json_node *node)
 {
-    struct dt_strbuf written;
+    struct dt_strbuf written = {0};
     MUST(dt_utf8_valid(node->str));
-    dt_strbuf_init(&written);
     dt_json_add_string(&written, node->str);
     MUST(dt_json_parse(other, dt_strbuf_str(&written), &(struct dt_json_limits){0}, NULL) == DT_OK);
     MUST(dt_json_root(other)->type == DT_JSON_STRING && dt_str_eq(dt_json_root(other)->str, node->str));

@@ -40,11 +40,9 @@ static void feed(struct dt_ledger_view *view, struct input *in)
 static void check_own(unsigned char batches)
 {
     struct dt_ledger_view view;
-    struct dt_strbuf batch, barrier;
+    struct dt_strbuf batch = {0}, barrier = {0};
     struct dt_fence before = fence;
     before.epoch = 17;
-    dt_strbuf_init(&batch);
-    dt_strbuf_init(&barrier);
     dt_ledger_format_batch(&batch, UUID, &before, list, 2);
     dt_ledger_format_barrier(&barrier, UUID, &fence);
     MUST(dt_ledger_view_init(&view, UUID, &fence, &inflight) == DT_OK);

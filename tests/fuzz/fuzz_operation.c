@@ -28,7 +28,7 @@ static void check_taken(const struct dt_operation_body *body)
     const struct dt_json_limits limits = {.depth = 40};
     struct dt_operation op = {
         .id = 7, .kind = ask->kind, .request = ask->request, .rate = ask->rate, .sample = DT_STR_LIT("[]")};
-    struct dt_strbuf text;
+    struct dt_strbuf text = {0};
     int64_t interval_ns;
     MUST(ask->filter.topic.p || ask->filter.n_ids);
     MUST(ask->shift_ms >= -rules.max_delay_ms && ask->shift_ms <= rules.max_delay_ms);
@@ -37,7 +37,6 @@ static void check_taken(const struct dt_operation_body *body)
     MUST(!ask->rate.p || dt_rate_parse(ask->rate, &interval_ns));
     MUST(body->wait_ms >= 0 && body->wait_ms <= DT_OPERATION_WAIT_MAX_MS);
     check_ids(&ask->filter);
-    dt_strbuf_init(&text);
     dt_operation_add(&text, &op);
     MUST(dt_json_parse(other, dt_strbuf_str(&text), &limits, NULL) == DT_OK);
     dt_strbuf_clear(&text);
@@ -45,9 +44,8 @@ static void check_taken(const struct dt_operation_body *body)
 
 static void read_body(enum dt_operation_kind kind, struct dt_arena *arena)
 {
-    struct dt_faults faults;
+    struct dt_faults faults = {.arena = arena};
     struct dt_operation_body body;
-    dt_faults_init(&faults, arena);
     dt_status status = dt_operation_decode(json, &rules, kind, NOW_MS, &faults, &body);
     MUST(status == DT_OK || status == DT_INVALID);
     MUST((status == DT_OK) == (faults.n == 0));
@@ -60,10 +58,9 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t n)
     struct input in = {(const char *)data, n};
     enum dt_operation_kind kind = (enum dt_operation_kind)(input_byte(&in) & 3);
     const struct dt_json_limits limits = dt_job_json_limits(rules.json_depth);
-    struct dt_arena arena;
+    struct dt_arena arena = {0};
     if (!json)
         MUST(dt_json_new(&json) == DT_OK && dt_json_new(&other) == DT_OK);
-    dt_arena_init(&arena);
     struct dt_str text = exact_copy(input_rest(&in));
     if (dt_json_parse(json, text, &limits, NULL) == DT_OK)
         read_body(kind, &arena);

@@ -57,15 +57,13 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t n)
     unsigned char flags = input_byte(&in);
     struct dt_json_limits limits = {.depth = 16};
     struct dt_result result;
-    struct dt_arena arena;
-    struct dt_faults faults;
+    struct dt_arena arena = {0};
+    struct dt_faults faults = {.arena = &arena};
     if (!json)
         MUST(dt_json_new(&json) == DT_OK);
     struct dt_str text = exact_copy(input_rest(&in));
     check_id(text);
     if (dt_json_parse(json, text, &limits, NULL) == DT_OK) {
-        dt_arena_init(&arena);
-        dt_faults_init(&faults, &arena);
         result = (struct dt_result){.job_id = flags & 128 ? 7316522 : -1};
         dt_status status = dt_result_decode(json, dt_json_root(json), NULL, &faults, &result);
         MUST(status == DT_OK || status == DT_INVALID);

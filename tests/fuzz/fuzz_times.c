@@ -6,14 +6,12 @@
 static void check_duration(struct dt_str text)
 {
     int64_t ms = -7, again = -1;
-    struct dt_strbuf iso, brief;
+    struct dt_strbuf iso = {0}, brief = {0};
     if (dt_duration_parse(text, &ms) != DT_OK) {
         MUST(ms == -7);
         return;
     }
     MUST(ms >= 0 && ms <= DT_DURATION_MAX_MS);
-    dt_strbuf_init(&iso);
-    dt_strbuf_init(&brief);
     dt_duration_add_iso(&iso, ms);
     MUST(dt_duration_parse(dt_strbuf_str(&iso), &again) == DT_OK && again == ms);
     dt_duration_add_short(&brief, ms);
@@ -52,13 +50,12 @@ static void check_retry(struct dt_str text)
 {
     int64_t delays[DT_RETRY_MAX], again[DT_RETRY_MAX];
     unsigned n = 77, m = 0;
-    struct dt_strbuf written;
+    struct dt_strbuf written = {0};
     if (dt_retry_parse(text, delays, &n) != DT_OK) {
         MUST(n == 0);
         return;
     }
     MUST(n <= DT_RETRY_MAX);
-    dt_strbuf_init(&written);
     dt_retry_format(&written, delays, n);
     MUST(written.n <= DT_RETRY_TEXT_MAX);
     MUST(dt_retry_parse(dt_strbuf_str(&written), again, &m) == DT_OK);

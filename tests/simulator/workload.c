@@ -279,7 +279,6 @@ static void serve(struct worker *w, struct op *op)
 
 void workload_connect(struct worker *w)
 {
-    dt_arena_init(&w->arena);
     if (dt_store_new(it.config, &it.ref, &w->store) != DT_OK ||
         dt_index_new(it.config, "sim", dt_clock_system(), &w->index, &w->err) != DT_OK)
         broken("an API worker does not start");

@@ -28,10 +28,9 @@ dt_store *mysql_fixture_store(struct mysql_fixture *fx);
 
 /*
  * What suites of one store begin and end with: the database, with our tables (shards: their number, 0 = the default),
- * a store on it, and an arena. Between tests: all rows of jobs and topics gone, shards as new, the arena empty.
+ * and a store on it. Between tests: all rows of jobs and topics gone, shards as new, the arena empty.
  */
-void mysql_fixture_open(struct mysql_fixture *fx, const char *prefix, unsigned shards, dt_store **store,
-                        struct dt_arena *arena);
+void mysql_fixture_open(struct mysql_fixture *fx, const char *prefix, unsigned shards, dt_store **store);
 void mysql_fixture_empty(struct mysql_fixture *fx, struct dt_arena *arena);
 /* All 32 pieces of the audit of counters: how many jobs it found miscounted. */
 int64_t mysql_fixture_audit(struct mysql_fixture *fx);

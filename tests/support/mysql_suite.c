@@ -14,15 +14,13 @@ dt_store *mysql_fixture_store(struct mysql_fixture *fx)
     return store;
 }
 
-void mysql_fixture_open(struct mysql_fixture *fx, const char *prefix, unsigned shards, dt_store **store,
-                        struct dt_arena *arena)
+void mysql_fixture_open(struct mysql_fixture *fx, const char *prefix, unsigned shards, dt_store **store)
 {
     mysql_fixture_make(fx, prefix);
     if (shards)
         fx->config.shards_count = shards;
     mysql_fixture_migrate(fx);
     *store = mysql_fixture_store(fx);
-    dt_arena_init(arena);
 }
 
 void mysql_fixture_empty(struct mysql_fixture *fx, struct dt_arena *arena)

@@ -32,7 +32,7 @@ static inline void empty_tables(void)
 #define STORE_SUITE(prefix, shards)                                                                                    \
     static void open_store(void)                                                                                       \
     {                                                                                                                  \
-        mysql_fixture_open(&fx, prefix, shards, &store, &arena);                                                       \
+        mysql_fixture_open(&fx, prefix, shards, &store);                                                               \
     }
 
 #endif

@@ -27,12 +27,8 @@ int suite_run(void (*setup)(void), void (*teardown)(void));
 extern void *suite_state;
 
 /* An arena, a text: empty here, and cleared at the end of the block. */
-#define ARENA(name)                                                                                                    \
-    __attribute__((cleanup(dt_arena_clear))) struct dt_arena name;                                                     \
-    dt_arena_init(&name)
-#define STRBUF(name)                                                                                                   \
-    __attribute__((cleanup(dt_strbuf_clear))) struct dt_strbuf name;                                                   \
-    dt_strbuf_init(&name)
+#define ARENA(name)  __attribute__((cleanup(dt_arena_clear))) struct dt_arena name = {0}
+#define STRBUF(name) __attribute__((cleanup(dt_strbuf_clear))) struct dt_strbuf name = {0}
 
 #define SUITE(setup, teardown)                                                                                         \
     int main(void)                                                                                                     \

@@ -77,8 +77,7 @@ static void add_attribute(struct head *h, struct dt_str name, struct dt_str valu
         push(h, name, value);
         return;
     }
-    struct dt_strbuf encoded;
-    dt_strbuf_init(&encoded);
+    struct dt_strbuf encoded = {0};
     percent_encode(&encoded, value);
     h->failed = h->failed || encoded.failed;
     if (!encoded.failed)
@@ -130,8 +129,7 @@ static dt_status add_webhook(struct head *h, struct dt_str id, const struct dt_o
     push(h, DT_STR_LIT("user-agent"), DT_STR_LIT("duetime/" DUETIME_VERSION));
     if (!setting->secret)
         return DT_OK;
-    struct dt_strbuf value;
-    dt_strbuf_init(&value);
+    struct dt_strbuf value = {0};
     dt_status status = dt_webhook_sign(&webhook, setting->secret, &value);
     h->failed = h->failed || value.failed;
     if (status == DT_OK && !value.failed)
@@ -281,8 +279,7 @@ static dt_status judge_report(const struct dt_http_answer *answer, const struct 
                               dt_json *json, struct dt_arena *arena, struct dt_callback_outcome *out)
 {
     struct dt_json_limits limits = {.depth = 16};
-    struct dt_faults faults;
-    dt_faults_init(&faults, arena);
+    struct dt_faults faults = {.arena = arena};
     dt_status status = answer->body_whole ? dt_json_parse(json, answer->body, &limits, NULL) : DT_INVALID;
     if (status == DT_OK)
         status = dt_result_decode(json, dt_json_root(json), NULL, &faults, &out->result);

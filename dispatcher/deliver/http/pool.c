@@ -515,7 +515,6 @@ dt_status dt_hands_start(const struct dt_hands_env *env, dt_hands **out, struct 
     dt_lease_set_timeout(&hands->lease, (int)env->config->zookeeper_session_timeout);
     pthread_mutex_init(&hands->lock, NULL);
     pthread_cond_init(&hands->emptied, NULL);
-    dt_arena_init(&hands->arena);
     make_meters(hands);
     dt_status status = make_parts(hands, err);
     if (status == DT_OK && hands->enabled)

@@ -364,7 +364,6 @@ static struct dt_callback *note_callback(dt_hands_claims *claims, const struct d
     callback->hand.attempt = job->claim.attempt;
     callback->owner = claims->owner;
     callback->place = *place;
-    dt_arena_init(&callback->arena);
     pthread_mutex_lock(&hands->lock);
     HASH_ADD(hh, hands->all, hand, sizeof(callback->hand), callback);
     bool added = callback->hh.tbl;
@@ -454,7 +453,6 @@ dt_status dt_hands_claims_new(dt_hands *hands, unsigned shard, dt_hands_claims *
         return DT_NOMEM;
     claims->hands = hands;
     claims->shard = shard;
-    dt_arena_init(&claims->arena);
     dt_status status = dt_json_new(&claims->json);
     if (status == DT_OK)
         *out = claims;

@@ -488,7 +488,6 @@ static dt_status make_taker(dt_command_reader *r)
     dt_store_act_as(r->store, dt_str(actor));
     snprintf(r->rejected, sizeof(r->rejected), "%s.commands.rejected", r->env.intake.installation);
     r->taker = (struct dt_command_taker){.store = r->store, .rejected = r->rejected};
-    dt_arena_init(&r->taker.arena);
     return dt_json_new(&r->taker.json);
 }
 
@@ -502,7 +501,6 @@ dt_status dt_command_reader_start(const struct dt_command_reader_env *env, dt_co
     r->env = *env;
     r->config = *intake->config;
     r->config.mysql_lock_timeout = dt_earlier(r->config.mysql_lock_timeout, LOCK_TIMEOUT_MS);
-    dt_arena_init(&r->arena);
     pthread_mutex_init(&r->lock, NULL);
     make_meters(r);
     r->messages = calloc((size_t)intake->config->commands_batch, sizeof(*r->messages));

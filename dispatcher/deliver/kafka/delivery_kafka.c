@@ -146,8 +146,7 @@ static dt_status read_ledger(dt_delivery *d, int64_t barrier_at, struct dt_ledge
  * message. */
 static dt_status send_barrier(dt_delivery *d, const struct dt_fence *fence, int64_t *offset, struct dt_error *err)
 {
-    struct dt_strbuf value;
-    dt_strbuf_init(&value);
+    struct dt_strbuf value = {0};
     dt_ledger_format_barrier(&value, d->kafka->uuid, fence);
     dt_status status =
         value.failed ? DT_NOMEM
@@ -404,12 +403,11 @@ void dt_delivery_clear(dt_delivery *d)
 void dt_delivery_begin(dt_delivery *d, const struct dt_delivery_batch *batch, bool ahead)
 {
     struct dt_kafka_sending *s = &d->sending;
-    struct dt_strbuf record;
+    struct dt_strbuf record = {0};
     dt_assert(d->producer); /* so there is a Kafka, and it was fenced for this leadership */
     dt_assert(!s->begun);
     dt_assert_cmp(batch->fence->send_n, <=, batch->fence->inflight);
     *s = (struct dt_kafka_sending){.start_us = dt_clock_mono_us(d->env.clock), .offset = -1};
-    dt_strbuf_init(&record);
     dt_ledger_format_batch(&record, d->kafka->uuid, batch->fence, batch->claims, batch->fence->send_n);
     s->status = record.failed ? DT_NOMEM : make_messages(d, batch);
     s->begun = !ahead || s->status != DT_OK || dt_producer_ready(d->producer, s->messages, s->n);

@@ -79,8 +79,7 @@ dt_status dt_message_of_notice(const struct dt_notice *notice, const char *insta
 {
     const struct dt_job *job = &notice->job;
     struct headers h = {.v = dt_arena_alloc(arena, OWN_HEADERS_MAX * sizeof(*h.v))};
-    struct dt_strbuf body;
-    dt_strbuf_init(&body);
+    struct dt_strbuf body = {0};
     dt_job_add_json(&body, job, true, NULL);
     if (body.n > NOTICE_MAX) { /* without its payload then, which as text makes it larger than Kafka takes */
         dt_strbuf_reset(&body);

@@ -271,7 +271,7 @@ static dt_status decode_record(dt_results *r, const struct dt_kafka_record *reco
     struct dt_json_limits limits = {.depth = (unsigned)r->env.config->limits_json_depth};
     struct dt_error err = {0};
     struct dt_result result = {.job_id = -1};
-    struct dt_faults faults;
+    struct dt_faults faults = {.arena = &r->arena};
     if (!record->value.p)
         return reject_record(r, record, DT_STR_LIT("no value"));
     dt_status status = dt_json_parse(r->json, record->value, &limits, &err);
@@ -279,11 +279,9 @@ static dt_status decode_record(dt_results *r, const struct dt_kafka_record *reco
         return status;
     if (status != DT_OK)
         return reject_record(r, record, dt_str(err.text));
-    dt_faults_init(&faults, &r->arena);
     status = dt_result_decode(r->json, dt_json_root(r->json), NULL, &faults, &result);
     if (status == DT_INVALID) { /* the reason is "pointer reason; …" */
-        struct dt_strbuf text;
-        dt_strbuf_init(&text);
+        struct dt_strbuf text = {0};
         for (size_t i = 0; i < faults.n && i < DT_FAULTS_MAX && text.n < REASON_MAX; i++)
             dt_strbuf_addf(&text, "%s%s %s", i ? "; " : "", faults.v[i].pointer.p, faults.v[i].reason.p);
         status = text.failed ? DT_NOMEM : reject_record(r, record, dt_strbuf_str(&text));
@@ -547,7 +545,6 @@ dt_status dt_results_start(const struct dt_results_env *env, dt_results **out, s
     r->env = *env;
     r->config = *env->config;
     r->config.mysql_lock_timeout = dt_earlier(r->config.mysql_lock_timeout, LOCK_MS);
-    dt_arena_init(&r->arena);
     make_meters(r);
     r->batch = calloc((size_t)env->config->results_batch, sizeof(*r->batch));
     r->rejected = calloc((size_t)env->config->results_batch, sizeof(*r->rejected));

@@ -703,7 +703,6 @@ dt_status dt_json_new(dt_json **out)
         free(json);
         return DT_SYSTEM;
     }
-    dt_arena_init(&json->arena);
     *out = json;
     return DT_OK;
 }

@@ -21,8 +21,6 @@ enum { LEG_DUE, LEG_AHEAD };
 dt_status dt_watched_topics_init(struct dt_watched_topics *t, const struct dt_config *config, const dt_clock *clock)
 {
     *t = (struct dt_watched_topics){.config = config, .clock = clock};
-    dt_arena_init(&t->arena);
-    dt_arena_init(&t->rows);
     return dt_json_new(&t->json);
 }
 
@@ -101,9 +99,8 @@ static dt_status count(struct dt_watched_topics *t, dt_store *store, struct dt_e
     for (size_t i = 0; i < t->n; i++)
         t->v[i].jobs = t->v[i].dead = 0;
     for (size_t from = 0; from < t->n && status == DT_OK; from += NAMES_AT_ONCE) {
-        struct dt_strbuf names;
+        struct dt_strbuf names = {0};
         struct dt_alert_counts counts = {.n = 0};
-        dt_strbuf_init(&names);
         dt_json_begin_array(&names, NULL);
         for (size_t i = from; i < t->n && i < from + NAMES_AT_ONCE; i++)
             dt_json_put_string(&names, NULL, t->v[i].name);

@@ -9,8 +9,7 @@
 static void make_meters(dt_alerts *a)
 {
     for (int kind = 1; kind < DT_ALERT_KINDS_END; kind++) {
-        struct dt_strbuf label;
-        dt_strbuf_init(&label);
+        struct dt_strbuf label = {0};
         dt_strbuf_addf(&label, "kind=\"%s\"", dt_alert_kind_name((enum dt_alert_kind)kind));
         a->standing[kind] =
             label.failed
@@ -56,7 +55,6 @@ dt_status dt_alerts_start(const struct dt_alerts_env *env, dt_alerts **out, stru
     if (!a)
         return dt_fail(err, DT_NOMEM, "out of memory");
     a->env = *env;
-    dt_arena_init(&a->rows);
     make_meters(a);
     const struct dt_outbox_env sender = {.kind = DT_MESSAGE_ALERT,
                                          .chores = env->chores,

@@ -37,9 +37,8 @@ static const struct dt_json_table table = DT_TABLE(fields, .unknown = NULL);
 dt_status dt_alert_setting_read(dt_json *json, struct dt_str text, struct dt_arena *arena, struct dt_alert_setting *out)
 {
     static const struct dt_json_limits limits = {.depth = 2};
-    struct dt_faults spoiled; /* by manual edits: not reported */
+    struct dt_faults spoiled = {.arena = arena};
     struct dt_json_reader r = {.json = json, .faults = &spoiled, .out = out};
-    dt_faults_init(&spoiled, arena);
     *out = (struct dt_alert_setting){0};
     for (int i = 0; i < DT_ALERT_TOPIC_KINDS; i++)
         out->limits[i] = DT_ALERT_DEFAULT;

@@ -175,11 +175,10 @@ dt_status dt_store_alert_change(dt_store *store, const struct dt_alert_change *c
 
 dt_status dt_store_alert_values(dt_store *store, const struct dt_alert *alerts, size_t n, struct dt_error *err)
 {
-    struct dt_strbuf text;
+    struct dt_strbuf text = {0};
     dt_db *db;
     if (n == 0)
         return DT_OK;
-    dt_strbuf_init(&text);
     dt_json_begin_array(&text, NULL);
     for (size_t i = 0; i < n; i++)
         DT_JSON_PUT_ROW(&text, alerts[i].id, alerts[i].value, alerts[i].limit);

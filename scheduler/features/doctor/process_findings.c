@@ -121,11 +121,10 @@ static dt_status read_death(const dt_db *db, struct dt_arena *arena, void *row, 
 dt_status dt_store_deaths(dt_store *store, unsigned shard, struct dt_deaths *out, struct dt_error *err)
 {
     struct dt_rows rows = {.row_bytes = sizeof(struct death), .read = read_death};
-    struct dt_arena arena;
+    struct dt_arena arena = {0};
     char prefix[32];
     size_t prefix_n = (size_t)snprintf(prefix, sizeof(prefix), "shard %u, ", shard);
     *out = (struct dt_deaths){0};
-    dt_arena_init(&arena);
     dt_status status = dt_store_read(store, dt_sql_select_deaths,
                                      DT_PARAMS(DT_P_INT(2 * DEATHS_MS), DT_P_INT(DEATH_ROWS)), &arena, &rows, err);
     const struct death *v = rows.v;

@@ -112,7 +112,6 @@ dt_status dt_figures_start(const struct dt_figures_env *env, dt_figures **out)
     if (getrandom(&f->writer, sizeof(f->writer), 0) != (ssize_t)sizeof(f->writer))
         f->writer = (int64_t)(uintptr_t)f;
     f->writer &= INT64_MAX;
-    dt_arena_init(&f->backlog.arena);
     for (int i = 0; i < DT_TALLIES; i++) {
         char label[32];
         snprintf(label, sizeof(label), "of=\"%s\"", words[i]);

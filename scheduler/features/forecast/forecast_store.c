@@ -150,9 +150,8 @@ static dt_status add_schedules(struct dt_forecasting *f, const struct dt_schedul
 
 static dt_status add_fires(struct dt_forecasting *f)
 {
-    struct dt_arena rows_arena;
+    struct dt_arena rows_arena = {0};
     struct dt_rows rows = {.row_bytes = sizeof(struct dt_schedule), .read = dt_schedule_take};
-    dt_arena_init(&rows_arena);
     dt_status status =
         dt_db_query(f->db, dt_sql_select_schedules_ahead,
                     DT_PARAMS(DT_P_INT(dt_forecast_end_ms(f->ask)), DT_P_INT(DT_FORECAST_SCHEDULES)), f->err);

@@ -87,10 +87,9 @@ static dt_status lock_places(struct carrying *c)
 
 static dt_status raise_places(struct carrying *c)
 {
-    struct dt_strbuf list;
+    struct dt_strbuf list = {0};
     uint64_t changed = 0;
     uint64_t n = 0;
-    dt_strbuf_init(&list);
     dt_json_begin_array(&list, NULL);
     for (size_t i = 0; i < c->batch->n_places; i++) {
         const struct dt_command_place *place = &c->batch->places[i];
@@ -373,9 +372,8 @@ static const char *outcome_word(const struct dt_command *command)
 /* The body that REST answers with when it was done: the job, or the members of the topic that the command is about. */
 static dt_status body_of(struct carrying *c, const struct dt_command *command, struct dt_str *out)
 {
-    struct dt_strbuf text;
+    struct dt_strbuf text = {0};
     dt_status status;
-    dt_strbuf_init(&text);
     if (command->action != DT_COMMAND_PAUSE && command->action != DT_COMMAND_RESUME) {
         struct dt_job job;
         struct dt_job_view view = {.payload = true, .outcome = outcome_word(command), .check = c->taker->json};
@@ -433,8 +431,7 @@ static dt_status answer_command(struct carrying *c, const struct dt_command_mess
     if (refused) {
         struct dt_command_answer *a = new_answer(c);
         struct dt_message_header *headers = dt_arena_alloc(arena, (m->n_headers + 1) * sizeof(*headers));
-        struct dt_strbuf text;
-        dt_strbuf_init(&text);
+        struct dt_strbuf text = {0};
         dt_problem_add(&text, &x->problem, DT_STR_NONE);
         body = keep_text(c, &text);
         http = dt_problem_http_status(x->problem.type);

@@ -238,8 +238,7 @@ dt_status dt_command_message_decode(const struct dt_intent_decoder *with, const 
 {
     struct reading r = {.with = with, .rules = *with->rules, .out = out};
     *out = (struct dt_command){.intent = out->intent};
-    *out->intent = (struct dt_intent){.job_id = 0};
-    dt_faults_init(&out->intent->faults, with->arena);
+    *out->intent = (struct dt_intent){.faults = {.arena = with->arena}};
     r.base_ms = text->timestamp_ms > 0 ? text->timestamp_ms : with->now_ms;
     r.rules.delays_from_ms = r.base_ms;
     const struct dt_json_limits limits = dt_job_json_limits(r.rules.json_depth);

@@ -154,8 +154,8 @@ static void put_row(struct dt_strbuf *list, const struct dt_command_answer *a, s
 dt_status dt_command_answers_insert(dt_db *db, struct dt_arena *arena, int32_t partition, int64_t now_ms,
                                     const struct dt_command_answers *answers, struct dt_error *err)
 {
-    struct dt_strbuf list;
-    struct dt_strbuf text;
+    struct dt_strbuf list = {0};
+    struct dt_strbuf text = {0};
     const size_t quarter = dt_db_packet_max(db) / 4;
     const size_t most = quarter < ROW_BYTES ? quarter : ROW_BYTES;
     dt_status status = DT_OK;
@@ -165,8 +165,6 @@ dt_status dt_command_answers_insert(dt_db *db, struct dt_arena *arena, int32_t p
     for (size_t i = 0; i < answers->n; i++)
         v[i] = &answers->v[i];
     qsort(v, answers->n, sizeof(*v), by_topic);
-    dt_strbuf_init(&list);
-    dt_strbuf_init(&text);
     for (size_t i = 0; i < answers->n && status == DT_OK; i++) {
         const bool last = i + 1 == answers->n;
         put_answer(&text, v[i]);

@@ -259,11 +259,12 @@ static dt_status read_row(struct row_reading *r)
 static dt_status decode_row(const struct dt_intent_decoder *reader, const struct dt_inbox_row *row,
                             struct dt_intent *out)
 {
-    *out = (struct dt_intent){.topic = row->topic, .key = row->key, .job_id = row->has_job_id ? row->job_id : 0};
+    *out = (struct dt_intent){.topic = row->topic,
+                              .key = row->key,
+                              .job_id = row->has_job_id ? row->job_id : 0,
+                              .faults = {.arena = reader->arena}};
     struct row_reading r = {.with = reader, .row = row, .out = out, .rules = *reader->rules};
     r.rules.delays_from_ms = dt_later(row->created_at_ms, 1);
-    dt_faults_init(&out->faults, reader->arena);
-    dt_strbuf_init(&r.body);
     dt_status status = read_row(&r);
     dt_strbuf_clear(&r.body);
     return out->faults.failed ? DT_NOMEM : status;
@@ -411,10 +412,8 @@ static dt_status decode_rows(struct moving *t, int64_t now_ms)
 
 static dt_status write_errors(struct moving *t, int64_t now_ms)
 {
-    struct dt_strbuf list;
-    struct dt_strbuf text;
-    dt_strbuf_init(&list);
-    dt_strbuf_init(&text);
+    struct dt_strbuf list = {0};
+    struct dt_strbuf text = {0};
     dt_json_begin_array(&list, NULL);
     for (size_t i = 0; i < t->n; i++) {
         if (t->txn.v[i].outcome != DT_INTENT_REFUSED)

@@ -163,8 +163,7 @@ static dt_status refuse_in_flight(struct work *w)
 static dt_status lock_rows(struct work *w)
 {
     const struct dt_operation_txn *txn = w->txn;
-    struct dt_strbuf edited; /* what a manual edit ended is counted before it is changed */
-    dt_strbuf_init(&edited);
+    struct dt_strbuf edited = {0}; /* what a manual edit ended is counted before it is changed */
     list(w, is_any);
     for (size_t i = 0; i < w->n_ids; i++)
         dt_id_list_add(&edited, w->ids[i]);
@@ -215,8 +214,7 @@ static dt_status write_listed(struct work *w, const struct dt_id_in *sql, struct
 static dt_status write_each(struct work *w)
 {
     const struct dt_param now = DT_P_INT(w->txn->now_ms);
-    struct dt_strbuf rows;
-    dt_strbuf_init(&rows);
+    struct dt_strbuf rows = {0};
     dt_json_begin_array(&rows, NULL);
     for (size_t i = 0; i < w->n; i++)
         if (goes(&w->v[i]))

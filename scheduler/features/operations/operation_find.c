@@ -265,8 +265,7 @@ static dt_status find_by_key(dt_db *db, struct dt_operation_row *row, struct dt_
 {
     struct dt_param params[MATCH_PARAMS];
     struct dt_str end_key = DT_STR_NONE; /* of the window; absent: it ends with the range */
-    struct dt_strbuf end;
-    dt_strbuf_init(&end);
+    struct dt_strbuf end = {0};
     dt_key_range_add_end(&end, row->key_prefix);
     const struct dt_walk_keys keys = {
         .topic = row->shown.topic_from, .first = row->key_prefix, .after = row->after_key, .end = dt_strbuf_str(&end)};
@@ -334,10 +333,9 @@ dt_status dt_operation_add_to_sample(struct dt_operation_row *row, const struct 
                                      struct dt_arena *arena, struct dt_error *err)
 {
     int64_t there = row->shown.matched;
-    struct dt_strbuf text;
+    struct dt_strbuf text = {0};
     if (there >= DT_OPERATION_SAMPLE || found->n == 0)
         return DT_OK;
-    dt_strbuf_init(&text);
     dt_strbuf_add(&text, row->shown.sample.p, row->shown.sample.n - 1);
     for (size_t i = 0; i < found->n && there < DT_OPERATION_SAMPLE; i++, there++)
         dt_json_put_id(&text, NULL, found->v[i].id);

@@ -198,13 +198,12 @@ dt_status dt_operation_event(dt_db *db, const struct dt_operation *op, struct dt
                              const char *action, struct dt_error *err)
 {
     char number[24];
-    struct dt_strbuf asked;
+    struct dt_strbuf asked = {0};
     int n = snprintf(number, sizeof(number), "%lld", (long long)op->id);
     struct dt_job_event event = {
         .at_ms = now_ms, .actor = actor, .action = dt_str(action), .subject = {number, (size_t)n}};
     if (!actor.p)
         return DT_OK;
-    dt_strbuf_init(&asked);
     if (op->request.p) {
         dt_json_begin_object(&asked, NULL);
         dt_json_put_word(&asked, "kind", kinds[op->kind]);

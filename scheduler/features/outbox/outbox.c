@@ -465,8 +465,6 @@ dt_status dt_outbox_start(const struct dt_outbox_env *env, dt_outbox **out)
     o->after = INT64_MIN;
     o->silent_us = mono_us(o);
     pthread_mutex_init(&o->lock, NULL);
-    dt_arena_init(&o->round);
-    dt_arena_init(&o->texts);
     o->places[DT_OUTBOX_BY_TOPICS_URL] = o->places[DT_OUTBOX_BY_OUR_URL] = o->at_host =
         (struct dt_shares){.total = DT_OUTBOX_PLACES, .part = 2};
     o->chore = (struct dt_chore){.name = o->kind->chore, .tick = tick, .arg = o, .waits = true};

@@ -42,8 +42,7 @@ static dt_status copy_out(struct dt_strbuf *text, struct dt_arena *arena, struct
 /* What a message about an alert says; all in the arena. */
 static dt_status text_of(const struct dt_message_row *message, struct dt_arena *arena, struct alert_text *out)
 {
-    struct dt_strbuf body;
-    dt_strbuf_init(&body);
+    struct dt_strbuf body = {0};
     dt_alert_add_message(&body, &message->alert, message->event, message->made_ms);
     out->alert = dt_arena_printf(arena, "%lld", (long long)message->alert.id);
     out->id = dt_arena_printf(arena, "%lld/%lld", (long long)message->alert.id, (long long)message->made_ms);
@@ -205,8 +204,7 @@ static dt_status head_of(const struct alert_text *text, const struct dt_callback
         {DT_STR_LIT("webhook-signature"), DT_STR_NONE},
     };
     const size_t n = sizeof(headers) / sizeof(*headers);
-    struct dt_strbuf signature;
-    dt_strbuf_init(&signature);
+    struct dt_strbuf signature = {0};
     dt_status status = secret ? dt_webhook_sign(&webhook, secret, &signature) : DT_OK;
     if (status == DT_OK && secret)
         status = copy_out(&signature, arena, &headers[n - 1].value);
@@ -250,8 +248,7 @@ static dt_status find_way(dt_outbox *o, const struct dt_message_row *m, struct w
     struct dt_alert_setting setting;
     *way = (struct way){.url = dt_str(config->alerts_url)};
     if (m->target == DT_ALERT_TO_INSTALLATION) { /* its secret as it is now: its file may have changed */
-        struct dt_strbuf secret;
-        dt_strbuf_init(&secret);
+        struct dt_strbuf secret = {0};
         dt_status known = dt_secret_now(config, &config->alerts_secret, &secret);
         way->has_secret = known == DT_OK && secret.n > 0;
         if (way->has_secret && dt_callback_secret_read(dt_strbuf_str(&secret), &way->secret))

@@ -125,11 +125,10 @@ dt_status dt_store_free_alert_messages(dt_store *store, struct dt_error *err)
 
 dt_status dt_store_put_off_messages(dt_store *store, const struct dt_message_try *v, size_t n, struct dt_error *err)
 {
-    struct dt_strbuf list;
+    struct dt_strbuf list = {0};
     uint64_t changed = 0;
     if (n == 0)
         return DT_OK;
-    dt_strbuf_init(&list);
     dt_json_begin_array(&list, NULL);
     for (size_t i = 0; i < n; i++) {
         dt_json_begin_array(&list, NULL);

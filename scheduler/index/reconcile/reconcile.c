@@ -70,8 +70,6 @@ dt_status dt_reconciler_new(const struct dt_config *config, dt_index *index, dt_
     r->config = config;
     r->index = index;
     r->slice = (size_t)config->reconcile_slice;
-    dt_arena_init(&r->arena);
-    dt_arena_init(&r->held_arena);
     if (scratch_alloc(r) != DT_OK) {
         dt_reconciler_free(r);
         return dt_fail(err, DT_NOMEM, "reconciler");

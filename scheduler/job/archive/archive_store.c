@@ -335,8 +335,7 @@ static dt_status archive_batch(struct archiving *a, struct dt_str candidates, si
 /* Archives a batch from the cursor on; *n: the candidates. */
 static dt_status archive_some(struct archiving *a, size_t limit, size_t *n)
 {
-    struct dt_strbuf candidates;
-    dt_strbuf_init(&candidates);
+    struct dt_strbuf candidates = {0};
     dt_status status = dt_store_db(a->store, &a->db, a->err);
     if (status == DT_OK && !a->archiver->partitions.read)
         status = dt_store_partitions_read(a->store, &a->archiver->partitions, a->err);
@@ -358,10 +357,6 @@ dt_status dt_store_archive(dt_store *store, struct dt_archiver *archiver, int64_
         archiver->after_ms = 1;
     const int64_t before_ms = archiver->after_ms;
     const int64_t before_id = archiver->after_id;
-    dt_arena_init(&a.arena);
-    dt_strbuf_init(&a.ids);
-    dt_strbuf_init(&a.moved);
-    dt_strbuf_init(&a.removed);
     dt_status status = archive_some(&a, archiver->singly ? 1 : limit, &n);
     const bool cut = a.cut && out->moved + out->removed > 0;
     /* A job that history already has (an id that was given out twice) must not block its whole batch: it stays, and
@@ -394,9 +389,8 @@ dt_status dt_store_free_keys(dt_store *store, int64_t now_ms, size_t limit, size
     static const char *const steps[] = {dt_sql_delete_ended_keys, dt_sql_delete_ended_command_ids,
                                         dt_sql_delete_key_ends};
     dt_db *db;
-    struct dt_strbuf ends;
+    struct dt_strbuf ends = {0};
     *done = 0;
-    dt_strbuf_init(&ends);
     dt_status status = dt_store_begin(store, &db, NULL, err);
     if (status == DT_OK)
         status = dt_db_query(db, dt_sql_lock_ended_keys, DT_PARAMS(DT_P_INT(now_ms), DT_P_INT(limit)), err);
@@ -482,7 +476,6 @@ dt_status dt_store_sort_default(dt_store *store, struct dt_archiver *archiver, i
 {
     struct sorting s = {.archiver = archiver, .now_ms = now_ms, .limit = limit, .err = err};
     *done = 0;
-    dt_arena_init(&s.arena);
     s.v = dt_arena_alloc(&s.arena, (limit ? limit : 1) * sizeof(*s.v));
     dt_status status = s.v ? dt_store_db(store, &s.db, err) : DT_NOMEM;
     if (status == DT_OK)
@@ -511,8 +504,7 @@ dt_status dt_store_sort_default(dt_store *store, struct dt_archiver *archiver, i
 dt_status dt_edited_end(dt_db *db, const struct dt_config *config, struct dt_str ids, struct dt_counts *counts,
                         struct dt_arena *arena, struct dt_error *err)
 {
-    struct dt_strbuf locked;
-    dt_strbuf_init(&locked);
+    struct dt_strbuf locked = {0};
     /* Locks the edited rows that no other transaction holds, and counts each in the state that it was given. */
     dt_status status = dt_db_query(db, dt_sql_lock_edited, DT_PARAMS(DT_P_STR(ids)), err);
     while (status == DT_OK && dt_db_next(db)) {
@@ -561,20 +553,18 @@ static dt_status select_ids(dt_db *db, const char *sql, struct dt_params params,
 dt_status dt_store_promote(dt_store *store, int64_t now_ms, size_t limit, size_t *done, struct dt_error *err)
 {
     dt_db *db;
-    struct dt_strbuf ids;
+    struct dt_strbuf ids = {0};
     struct dt_counts counts;
-    struct dt_arena arena;
+    struct dt_arena arena = {0};
     dt_status ended = DT_OK;
     size_t edited = 0;
     size_t coming = 0;
     const struct dt_param end = DT_P_INT(dt_near_end_ms(now_ms));
-    dt_strbuf_init(&ids);
     dt_status status = dt_store_db(store, &db, err);
     if (status == DT_OK)
         status = select_ids(db, dt_sql_select_edited, DT_PARAMS(DT_P_INT(limit)), &ids, &edited, err);
     if (status == DT_OK && edited) {
         dt_counts_init(&counts);
-        dt_arena_init(&arena);
         ended = dt_db_begin(db, err);
         if (ended == DT_OK)
             ended = dt_edited_end(db, dt_store_config(store), dt_strbuf_str(&ids), &counts, &arena, err);
@@ -595,9 +585,8 @@ dt_status dt_store_promote(dt_store *store, int64_t now_ms, size_t limit, size_t
 dt_status dt_store_give_up_notices(dt_store *store, int64_t before_ms, size_t limit, size_t *done, struct dt_error *err)
 {
     dt_db *db;
-    struct dt_strbuf ids;
+    struct dt_strbuf ids = {0};
     *done = 0;
-    dt_strbuf_init(&ids);
     dt_status status = dt_store_db(store, &db, err);
     if (status == DT_OK)
         status =

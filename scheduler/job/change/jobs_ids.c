@@ -97,8 +97,7 @@ static void note_job(struct lookup *l, struct dt_command_job *job, int64_t job_i
 
 static dt_status find_ids(struct lookup *l, struct dt_error *err)
 {
-    struct dt_strbuf list;
-    dt_strbuf_init(&list);
+    struct dt_strbuf list = {0};
     dt_json_begin_array(&list, NULL);
     for (size_t i = 0; i < l->n; i++) {
         dt_json_begin_array(&list, NULL);

@@ -215,8 +215,7 @@ static void same_or_conflict(struct dt_insert *row, int64_t owner, const unsigne
  */
 static dt_status read_owners(struct batch *b, struct keyed *keyed, size_t n, size_t *gone, struct dt_error *err)
 {
-    struct dt_strbuf list;
-    dt_strbuf_init(&list);
+    struct dt_strbuf list = {0};
     dt_json_begin_array(&list, NULL);
     for (size_t i = 0; i < n; i++) {
         if (keyed[i].head != &keyed[i])

@@ -535,8 +535,6 @@ dt_status dt_store_list(dt_store *store, const struct dt_list_filter *filter, st
     *out = (struct dt_job_list){0};
     if (dt_list_way(filter) == DT_LIST_BY_KEY && !filter->topic.p)
         return dt_fail(err, DT_INVALID, "keys need a topic");
-    dt_strbuf_init(&p.topics);
-    dt_strbuf_init(&p.key_end);
     for (int tries = 0; tries < 2; tries++) { /* no lock is held: after a broken connection it is read again, once */
         status = dt_store_db(store, &p.db, err);
         if (status != DT_OK)

@@ -41,7 +41,7 @@ dt_status dt_results_commit(dt_store *store, const struct dt_shard_map *map, enu
 {
     const struct dt_config *config = dt_store_config(store);
     const int64_t wait_us = config->mysql_lock_timeout * 900;
-    struct dt_arena arena;
+    struct dt_arena arena = {0};
     struct dt_counts counts;
     struct trying t = {.txn = {.config = config, .map = map, .locking = locking, .counts = &counts, .arena = &arena},
                        .work = work,
@@ -49,7 +49,6 @@ dt_status dt_results_commit(dt_store *store, const struct dt_shard_map *map, enu
     struct dt_again again = {0};
     for (;;) {
         const int64_t begun_us = dt_clock_mono_us(dt_clock_system());
-        dt_arena_init(&arena);
         dt_status status = dt_store_commit_once(store, &counts, do_work, &t, err);
         dt_arena_clear(&arena);
         bool waited = dt_clock_mono_us(dt_clock_system()) - begun_us >= wait_us;
@@ -240,7 +239,7 @@ static dt_status read_page(struct deferring *d, dt_db *db)
 static dt_status apply_deferred(void *arg, const struct dt_results_txn *txn, struct dt_error *err)
 {
     struct deferring *d = arg;
-    struct dt_strbuf applied;
+    struct dt_strbuf applied = {0};
     d->txn = txn;
     d->err = err;
     dt_status status = read_page(d, txn->db);
@@ -248,7 +247,6 @@ static dt_status apply_deferred(void *arg, const struct dt_results_txn *txn, str
         status = apply_others(d, d->after_id);
     if (status != DT_OK || d->n == 0)
         return status;
-    dt_strbuf_init(&applied);
     for (size_t i = 0; i < d->n; i++)
         if (d->results[i].outcome != DT_OUTCOME_BUSY)
             dt_id_list_add(&applied, d->ids[i]);

@@ -601,7 +601,6 @@ dt_status dt_results_apply_within(const struct dt_results_txn *txn, struct dt_ap
         results[i].next_at_ms = 0;
         results[i].outbox = false;
     }
-    dt_strbuf_init(&b.text);
     dt_status status = apply_batch(&b);
     dt_strbuf_clear(&b.text);
     return status;

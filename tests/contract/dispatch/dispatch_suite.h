@@ -51,7 +51,6 @@ static inline void setup(struct rig *rig)
     rig->writable = DT_WRITABLE_YES;
     rig->next_id = INT64_C(690) << 40;
     dt_shard_map_init(&rig->map, 1, SHARDS);
-    dt_arena_init(&rig->arena);
     assert_int_equal(dt_topic_snapshot_new(&rig->snapshot), DT_OK);
     mysql_fixture_run(&rig->fx, "INSERT INTO topics (name, created_at, updated_at) VALUES ('t', 0, 0), ('u', 0, 0)");
 }

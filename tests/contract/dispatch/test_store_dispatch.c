@@ -16,8 +16,7 @@ TEST(an_in_flight_list_survives_the_way_through_text)
 {
     struct dt_claim v[] = {{INT64_C(758663023165448), 1, 1795273967083}, {7, 2147483647, 0}, {8, 1, -5}};
     struct dt_inflight back = {0};
-    struct dt_strbuf text;
-    dt_strbuf_init(&text);
+    struct dt_strbuf text = {0};
     dt_inflight_format(v, 3, &text);
     assert_string_equal(text.p, "[[758663023165448,1,1795273967083],[7,2147483647,0],[8,1,-5]]");
     assert_int_equal(dt_inflight_parse(dt_strbuf_str(&text), &back), DT_OK);

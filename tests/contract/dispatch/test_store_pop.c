@@ -40,7 +40,6 @@ static void open_rig(struct rig *rig)
     rig->other = mysql_fixture_store(&rig->fx);
     rig->next_id = INT64_C(690) << 40;
     dt_shard_map_init(&rig->map, 1, 1);
-    dt_arena_init(&rig->arena);
     assert_int_equal(dt_topic_snapshot_new(&rig->snapshot), DT_OK);
     OK(dt_store_takeover(rig->store, &(struct dt_leadership){0, 7, "host:1", "redis:1"}, &rig->fence, &rig->flight,
                          &err));

@@ -156,7 +156,6 @@ static void make(void)
     l->due.rows = calloc(SCAN, sizeof(*l->due.rows));
     dt_shard_map_init(&l->trust.map, 1, 1);
     pthread_mutex_init(&l->state_lock, NULL);
-    dt_arena_init(&l->fair.arena);
     begin_leadership();
     fill();
 }

@@ -42,7 +42,6 @@ static void begin(void)
                                         .json_depth = (unsigned)fx.config.limits_json_depth,
                                         .installation = S("duetime")};
     assert_int_equal(dt_json_new(&taker.json), DT_OK);
-    dt_arena_init(&taker.arena);
     read_places(places);
     batch = (struct dt_command_batch){.v = messages, .places = places, .n_places = 2};
     batch.map = (struct dt_shard_map){.shards = 4};

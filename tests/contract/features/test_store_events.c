@@ -112,8 +112,7 @@ FRESH_TEST(a_page_ends_by_bytes_as_well_as_by_rows)
                  {{10, 1}, 1, true},  {{1, 1}, 1, true}, {{10, (size_t)1 << 20}, 6, false}};
     struct dt_event_filter filter = {.to_ms = INT64_MAX};
     struct dt_event_list list;
-    struct dt_arena arena;
-    dt_arena_init(&arena);
+    struct dt_arena arena = {0};
     for (int i = 0; i < 6; i++)
         event_at(NOON_MS + i);
     for (size_t i = 0; i < sizeof(pages) / sizeof(*pages); i++) {

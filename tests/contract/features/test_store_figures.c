@@ -24,7 +24,6 @@ static void setup(struct rig *rig)
     mysql_fixture_make(&rig->fx, "figures");
     rig->store = mysql_fixture_store(&rig->fx);
     mysql_fixture_migrate(&rig->fx);
-    dt_arena_init(&rig->arena);
 }
 
 static void teardown(struct rig *rig)
@@ -168,7 +167,6 @@ RIG_TEST(overdue_jobs_are_reported_by_topic_until_they_are_gone)
 {
     struct dt_error err = {0};
     static struct dt_backlog backlog;
-    dt_arena_init(&backlog.arena);
     mysql_fixture_run(&rig->fx, "INSERT INTO pop_queue VALUES ('a', 1, 1), ('a', 2, 2), ('b', 1, 3), ('b\"}', 1, 4)");
     OK(dt_backlog_tell(&backlog, rig->store, AT_MS, 0)); /* nothing is overdue here: nobody is asked */
     assert_int_equal(backlog.n, 0);

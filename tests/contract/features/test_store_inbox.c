@@ -26,7 +26,6 @@ static struct dt_inbox_mover a_mover(dt_store *its_store)
                                     .json_depth = (unsigned)fx.config.limits_json_depth,
                                     .installation = S("duetime")};
     assert_int_equal(dt_json_new(&m.json), DT_OK);
-    dt_arena_init(&m.arena);
     return m;
 }
 

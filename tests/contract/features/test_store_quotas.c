@@ -136,9 +136,8 @@ TEST(usage_is_summed_by_day_and_goes_when_its_days_are_over)
     struct dt_error err = {0};
     struct mysql_fixture fx;
     struct dt_usage *rows;
-    struct dt_arena arena;
+    struct dt_arena arena = {0};
     size_t n;
-    dt_arena_init(&arena);
     mysql_fixture_make(&fx, "quotas_usage");
     mysql_fixture_migrate(&fx);
     dt_store *store = mysql_fixture_store(&fx);

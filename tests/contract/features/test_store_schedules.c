@@ -407,10 +407,9 @@ FRESH_TEST(a_new_tzdata_moves_the_fires_that_lie_ahead)
 static void *pause_it(void *arg)
 {
     struct dt_error why = {0};
-    struct dt_arena own;
+    struct dt_arena own = {0};
     struct dt_schedule s;
     dt_store *mine = mysql_fixture_store(&fx);
-    dt_arena_init(&own);
     struct dt_fire_maker maker = {.store = mine, .zones = zones, .arena = &own};
     *(dt_status *)arg = dt_store_schedule_pause(&maker, S(NAME), true, &s, &why);
     dt_arena_clear(&own);
@@ -439,10 +438,9 @@ FRESH_TEST(a_fire_that_is_claimed_while_it_is_withdrawn_stays_claimed)
 static void *make_all(void *arg)
 {
     struct dt_error why = {0};
-    struct dt_arena own;
+    struct dt_arena own = {0};
     dt_store *mine = mysql_fixture_store(&fx);
     (void)arg;
-    dt_arena_init(&own);
     struct dt_fire_maker maker = {.store = mine, .zones = zones, .arena = &own};
     for (int i = 0; i < 40; i++) {
         struct dt_fires_made made;

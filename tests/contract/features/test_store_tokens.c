@@ -15,14 +15,13 @@ static struct dt_error err;
 TEST(tokens_are_added_listed_and_revoked)
 {
     struct mysql_fixture fx;
-    struct dt_arena arena;
+    struct dt_arena arena = {0};
     struct dt_token *tokens,
         a = {.name = DT_STR_LIT("a"), .scopes = DT_STR_LIT("write,read"), .topics = DT_STR_LIT("x.,y.")};
     enum dt_token_rule rule;
     size_t n;
     mysql_fixture_make(&fx, "tokens");
     mysql_fixture_migrate(&fx);
-    dt_arena_init(&arena);
     dt_store *store = mysql_fixture_store(&fx);
     OK(dt_store_token_list(store, &arena, &tokens, &n, &rule, &err));
     assert_int_equal(n, 0);
@@ -51,10 +50,9 @@ TEST(tokens_are_added_listed_and_revoked)
 
 static enum dt_token_rule rule_now(dt_store *store, size_t *n)
 {
-    struct dt_arena arena;
+    struct dt_arena arena = {0};
     struct dt_token *tokens;
     enum dt_token_rule rule;
-    dt_arena_init(&arena);
     OK(dt_store_token_list(store, &arena, &tokens, n, &rule, &err));
     dt_arena_clear(&arena);
     return rule;
@@ -100,9 +98,8 @@ TEST(a_rule_that_cannot_be_read_asks_for_a_token)
     mysql_fixture_run(&fx, "UPDATE installation SET token_rule = NULL");
     assert_int_equal(rule_now(store, &n), DT_TOKENS_ASKED);
     mysql_fixture_run(&fx, "DELETE FROM installation");
-    struct dt_arena arena;
+    struct dt_arena arena = {0};
     struct dt_token *tokens;
-    dt_arena_init(&arena);
     assert_int_equal(dt_store_token_list(store, &arena, &tokens, &n, NULL, &err), DT_SCHEMA);
     assert_int_equal(dt_store_token_add(store, &a, &err), DT_SCHEMA);
     dt_arena_clear(&arena);
@@ -113,14 +110,13 @@ TEST(a_rule_that_cannot_be_read_asks_for_a_token)
 TEST(rows_that_hands_spoiled_are_read_as_giving_nothing)
 {
     struct mysql_fixture fx;
-    struct dt_arena arena;
+    struct dt_arena arena = {0};
     struct dt_token *tokens,
         a = {.name = DT_STR_LIT("a"), .hash = {1}, .scopes = DT_STR_LIT("read"), .topics = DT_STR_LIT("*")};
     size_t n;
     mysql_fixture_make(&fx, "tokennull");
     mysql_fixture_migrate(&fx);
     dt_store *store = mysql_fixture_store(&fx);
-    dt_arena_init(&arena);
     OK(dt_store_token_add(store, &a, &err));
     a.name = DT_STR_LIT("b");
     OK(dt_store_token_add(store, &a, &err));

@@ -333,12 +333,11 @@ RIG_TEST(a_set_that_its_leader_left_half_filled_is_believed_by_nobody, shared)
 RIG_TEST(a_set_that_is_dropped_takes_its_marker_and_its_held_sets_with_it, shared)
 {
     struct dt_entry entry = {id_of(fx, 1, 0), 1000, 0}, other = {id_of(fx, 1, entry.id), 5000, 0}, got[4];
-    struct dt_arena arena;
+    struct dt_arena arena = {0};
     struct dt_str *topics;
     int64_t next;
     size_t n = 9;
     bool intact = true;
-    dt_arena_init(&arena);
     OK(dt_index_mark(fx->index, 1, MARKER, NULL, &intact, &fx->gone, &fx->err));
     OK(dt_index_hold(fx->index, 1, DT_STR_LIT("t"), &entry, 1, &fx->err));
     OK(dt_index_add_missing(fx->index, 1, &other, 1, &fx->err));

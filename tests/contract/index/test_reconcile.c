@@ -267,7 +267,7 @@ RIG_TEST(held_jobs_are_read_past_for_ten_slices, shared)
 RIG_TEST(due_jobs_of_a_paused_topic_belong_into_its_held_set, shared)
 {
     unsigned shard = dt_shard_of(&fx->map, 1);
-    struct dt_arena arena;
+    struct dt_arena arena = {0};
     struct dt_str *topics;
     size_t n;
     int64_t next_ms;
@@ -281,7 +281,6 @@ RIG_TEST(due_jobs_of_a_paused_topic_belong_into_its_held_set, shared)
         a_period(fx);
         assert_int_equal(score(fx, 1), 0);
         assert_int_not_equal(score(fx, 2), 0);
-        dt_arena_init(&arena);
         OK(dt_index_held(fx->index, shard, &arena, &topics, &n, &fx->err));
         assert_int_equal(n, 1);
         dt_arena_clear(&arena);

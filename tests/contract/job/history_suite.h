@@ -27,7 +27,7 @@ static int64_t now;
 
 static inline void open_store(void)
 {
-    mysql_fixture_open(&fx, "history", 4, &store, &arena);
+    mysql_fixture_open(&fx, "history", 4, &store);
     dt_shard_map_init(&map, 1, 4);
 }
 

@@ -30,7 +30,6 @@ static inline void open_store(void)
     mysql_fixture_make(&fx, "results");
     mysql_fixture_migrate(&fx);
     store = mysql_fixture_store(&fx);
-    dt_arena_init(&waiting_texts);
     dt_shard_map_init(&map, 1, 4);
 }
 
@@ -75,9 +74,8 @@ static inline void dispatched_up_to(int64_t n, int64_t attempt)
 /* The caller's part is left out: what is to be counted goes nowhere. */
 static inline dt_status apply_within(dt_db *db, int64_t now_ms, struct dt_apply *a)
 {
-    struct dt_arena arena;
+    struct dt_arena arena = {0};
     struct dt_counts counts;
-    dt_arena_init(&arena);
     dt_counts_init(&counts);
     const struct dt_results_txn txn = {.db = db,
                                        .config = &fx.config,

@@ -16,10 +16,9 @@ struct canceller {
 static void *cancel_each(void *arg)
 {
     struct canceller *c = arg;
-    struct dt_arena own;
+    struct dt_arena own = {0};
     struct dt_job seen;
     dt_store *mine = NULL;
-    dt_arena_init(&own);
     c->failed = dt_store_new(&fx.config, NULL, &mine);
     for (int64_t id = c->from; id < c->to && !c->failed; id++) {
         dt_status status = dt_store_cancel(mine, id, false, &own, &seen, NULL);
@@ -89,10 +88,9 @@ FRESH_TEST(a_cancel_that_waited_for_a_claim_is_too_late)
 static void *cancel_in_flight(void *arg)
 {
     struct canceller *c = arg;
-    struct dt_arena own;
+    struct dt_arena own = {0};
     struct dt_job seen;
     dt_store *mine = NULL;
-    dt_arena_init(&own);
     c->failed = dt_store_new(&fx.config, NULL, &mine);
     if (!c->failed)
         c->failed = dt_store_cancel(mine, c->from, false, &own, &seen, NULL);

@@ -210,10 +210,9 @@ struct replacer {
 static void *replace_each(void *arg)
 {
     struct replacer *r = arg;
-    struct dt_arena own;
+    struct dt_arena own = {0};
     struct dt_job seen;
     dt_store *mine = NULL;
-    dt_arena_init(&own);
     r->failed = dt_store_new(&fx.config, NULL, &mine);
     for (int i = r->first; i < r->first + r->n && !r->failed; i++) {
         char key[16];

@@ -24,7 +24,7 @@ static struct dt_job job;
 
 static void open_store(void)
 {
-    mysql_fixture_open(&fx, "unknown", 4, &store, &arena);
+    mysql_fixture_open(&fx, "unknown", 4, &store);
     dt_shard_map_init(&map, 1, 4);
 }
 

@@ -131,9 +131,8 @@ static const char *findings(struct rig *rig)
 {
     static char told[300];
     struct dt_process_finding *v;
-    struct dt_arena arena;
+    struct dt_arena arena = {0};
     size_t n;
-    dt_arena_init(&arena);
     OK(dt_store_findings(rig->store, &arena, &v, &n, &err));
     told[0] = '\0';
     for (size_t i = 0, at = 0; i < n; i++)

@@ -36,7 +36,7 @@ static struct dt_job job;
 
 static void open_store(void)
 {
-    mysql_fixture_open(&fx, "counts", SHARDS, &store, &arena);
+    mysql_fixture_open(&fx, "counts", SHARDS, &store);
     fx.config.history_after = fx.config.history_dead_after = 0;
     fx.config.mysql_lock_timeout = 2000;
     dt_shard_map_init(&map, 1, SHARDS);
@@ -134,7 +134,6 @@ static dt_status leader_txn(struct leader *l, const struct dt_hint *hints, size_
 static void leader_open(struct leader *l, unsigned shard)
 {
     *l = (struct leader){.store = mysql_fixture_store(&fx), .shard = shard};
-    dt_arena_init(&l->arena);
     assert_int_equal(dt_topic_snapshot_new(&l->snapshot), DT_OK);
 }
 
@@ -436,10 +435,9 @@ static int64_t deadlocks(void)
 static void *cancel_one(void *arg)
 {
     dt_store *own = mysql_fixture_store(&fx);
-    struct dt_arena mine;
+    struct dt_arena mine = {0};
     struct dt_job changed;
     struct dt_error why = {0};
-    dt_arena_init(&mine);
     *(dt_status *)arg = dt_store_cancel(own, 1, false, &mine, &changed, &why);
     dt_arena_clear(&mine);
     dt_store_free(own);
@@ -523,10 +521,9 @@ static void *report_and_change(void *arg)
 {
     dt_store *own = mysql_fixture_store(&fx);
     unsigned seed = 1 + (unsigned)(intptr_t)arg;
-    struct dt_arena mine;
+    struct dt_arena mine = {0};
     struct dt_job changed;
     struct dt_error why = {0};
-    dt_arena_init(&mine);
     while (!stop) {
         struct dt_apply results[12];
         for (int i = 0; i < 12; i++)

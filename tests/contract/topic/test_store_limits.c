@@ -49,7 +49,6 @@ static void setup(struct rig *rig)
     for (unsigned i = 0; i < 2; i++) {
         struct leader *l = &rig->leaders[i];
         l->store = mysql_fixture_store(&rig->fx);
-        dt_arena_init(&l->arena);
         assert_int_equal(dt_topic_snapshot_new(&l->snapshot), DT_OK);
     }
     mysql_fixture_run(&rig->fx, "INSERT INTO topics (name, created_at, updated_at) VALUES ('t', 0, 0), ('u', 0, 0)");

@@ -27,7 +27,6 @@ static void setup(struct rig *rig)
     mysql_fixture_make(&rig->fx, "topics");
     mysql_fixture_migrate(&rig->fx);
     rig->store = mysql_fixture_store(&rig->fx);
-    dt_arena_init(&rig->arena);
 }
 
 static void teardown(struct rig *rig)

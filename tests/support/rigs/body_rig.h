@@ -18,9 +18,7 @@ struct body_rig {
 static inline void open_body_rig(struct body_rig *rig, struct dt_job_rules rules)
 {
     rig->rules = rules;
-    dt_arena_init(&rig->arena);
-    dt_faults_init(&rig->faults, &rig->arena);
-    dt_strbuf_init(&rig->out);
+    rig->faults = (struct dt_faults){.arena = &rig->arena};
     assert_int_equal(dt_json_new(&rig->json), DT_OK);
 }
 

@@ -501,7 +501,6 @@ static inline void make_files(void)
     snprintf(stranger, sizeof(stranger), "%s/stranger.pem", folder);
     receiver_make_certificate(stranger, key);
     receiver_make_certificate(certificate, key);
-    dt_arena_init(&arena);
     assert_int_equal(dt_json_new(&json), DT_OK);
 }
 

@@ -17,7 +17,6 @@ struct outgoing_rig {
 
 static inline void outgoing_rig_init(struct outgoing_rig *rig, const char *payload)
 {
-    dt_arena_init(&rig->arena);
     assert_int_equal(dt_json_new(&rig->json), DT_OK);
     rig->job = (struct dt_outgoing){.claim = {42, 3, DUE}, .topic = dt_str("orders"), .payload = dt_str(payload)};
 }

@@ -122,7 +122,7 @@ void dt_detached_answer(dt_detached *detached, int status, const char *type, str
     assert_string_equal(type, "application/x-ndjson");
     detached_status = status;
     detached_text = *body;
-    dt_strbuf_init(body);
+    *body = (struct dt_strbuf){0};
     dt_hold_less(hold, DT_HOLD_ALL);
 }
 
@@ -180,8 +180,8 @@ static inline void make(void)
     dt_budget_init(&memory, MEMORY);
     api = (struct dt_api){.config = &config, .ref = &ref, .clock = dt_clock_system(), .memory = &memory};
     use_gate(&(struct dt_gate_bounds){.chunk_rows = ROWS, .rows = QUEUE / 2});
-    dt_strbuf_init(&detached_text);
     detached_status = 0;
+    detached_text = (struct dt_strbuf){0};
     memset(units, 0, sizeof(units));
     n_units = most_under_way = under_way = 0;
     suspended = resumed = 0;
@@ -213,8 +213,6 @@ static inline void request_init(struct dt_request *req)
     static const struct dt_route route = {.wall = DT_WALL_IN_BODY};
     *req = (struct dt_request){.api = &api, .route = &route, .deadline_us = NEVER, .caller.topics = {&seen, 1}};
     dt_hold_init(&req->hold, &memory);
-    dt_strbuf_init(&req->out);
-    dt_arena_init(&req->arena);
 }
 
 static inline void request_clear(struct dt_request *req)

@@ -73,7 +73,6 @@ TEST(wrong_words_name_what_is_nearest)
 static void build(struct dt_cli_request *request, const struct dt_cli_call *call)
 {
     struct dt_error err = {0};
-    dt_cli_request_init(request);
     if (dt_cli_request_build(call, call->verb->path, call->args, request, &err) != DT_OK)
         fail_msg("%s", err.text);
 }
@@ -81,7 +80,7 @@ static void build(struct dt_cli_request *request, const struct dt_cli_call *call
 TEST(options_become_members_and_arguments_the_path)
 {
     struct dt_cli_call call;
-    struct dt_cli_request request;
+    struct dt_cli_request request = {0};
     assert_int_equal(READ(&call, NULL, "topics", "set", "a b/ä", "--retry", "1s, 2s", "--max-in-flight", "7",
                           "--ack-timeout", "null", "--kafka-topic", "\"x\""),
                      DT_OK);
@@ -100,8 +99,7 @@ TEST(options_become_members_and_arguments_the_path)
 
 static void merged(const char *present, const char *body, const char *want)
 {
-    struct dt_cli_request request;
-    dt_cli_request_init(&request);
+    struct dt_cli_request request = {0};
     dt_strbuf_adds(&request.body, body);
     assert_int_equal(dt_cli_request_merge(&request, dt_str(present), NULL), DT_OK);
     assert_string_equal(request.body.p, want);

@@ -33,8 +33,6 @@ static struct dt_cursor_list list_of(const unsigned char *with, char kind, const
 static int make(void **state)
 {
     static struct fixture f;
-    dt_arena_init(&f.arena);
-    dt_strbuf_init(&f.text);
     f.list = list_of(key, 'i', &everybody, S("orders"), DT_STR_NONE);
     dt_cursor_add(&f.text, &f.list, S(SECRET));
     assert_false(f.text.failed);
@@ -131,8 +129,7 @@ static void nothing_can_be_read_in_a_cursor(void **state)
     for (size_t i = 0; i + 4 <= n; i++)
         for (size_t k = 0; k + 4 <= strlen(SECRET); k++)
             assert_memory_not_equal(&raw[i], &SECRET[k], 4);
-    struct dt_strbuf again;
-    dt_strbuf_init(&again);
+    struct dt_strbuf again = {0};
     dt_cursor_add(&again, &f->list, S(SECRET)); /* two of one place cannot be told to be so */
     assert_string_not_equal(again.p, f->text.p);
     dt_strbuf_clear(&again);

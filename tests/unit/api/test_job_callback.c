@@ -18,7 +18,6 @@ static struct dt_patch patched;
 
 static void begin(void)
 {
-    dt_arena_init(&arena);
     assert_int_equal(dt_json_new(&json), DT_OK);
 }
 
@@ -34,7 +33,7 @@ static void parse(const char *text)
 {
     const struct dt_json_limits limits = dt_job_json_limits(rules.json_depth);
     assert_int_equal(dt_json_parse(json, dt_str(text), &limits, NULL), DT_OK);
-    dt_faults_init(&faults, &arena);
+    faults = (struct dt_faults){.arena = &arena};
 }
 
 static dt_status decode(const char *text)

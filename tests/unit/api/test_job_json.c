@@ -24,8 +24,6 @@ struct fixture {
 
 static void make(struct fixture *f)
 {
-    dt_arena_init(&f->arena);
-    dt_strbuf_init(&f->out);
     assert_int_equal(dt_json_new(&f->json), DT_OK);
     assert_int_equal(dt_json_new(&f->other), DT_OK);
     f->rules = (struct dt_job_rules){.max_delay_ms = 10 * DT_DAY_MS,
@@ -52,7 +50,7 @@ static void parse(struct fixture *f, const char *text)
     dt_status status = dt_json_parse(f->json, dt_str(text), &limits, &err);
     if (status != DT_OK)
         fail_msg("%s: %s", text, err.text);
-    dt_faults_init(&f->faults, &f->arena);
+    f->faults = (struct dt_faults){.arena = &f->arena};
 }
 
 static dt_status decode(struct fixture *f, const char *text)

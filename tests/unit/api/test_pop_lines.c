@@ -42,7 +42,6 @@ static bool leave(struct dt_pop_waiter *waiter)
 static void setup(void)
 {
     lines = (struct dt_pop_lines){0};
-    dt_arena_init(&arena);
 }
 
 static void teardown(void)

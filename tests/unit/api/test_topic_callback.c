@@ -19,7 +19,7 @@ static void make(struct body_rig *f)
 static dt_status topic(struct body_rig *f, const char *text, struct dt_topic_setting *out)
 {
     struct dt_json_limits limits = dt_job_json_limits(f->rules.json_depth);
-    dt_faults_init(&f->faults, &f->arena);
+    f->faults = (struct dt_faults){.arena = &f->arena};
     assert_int_equal(dt_json_parse(f->json, dt_str(text), &limits, NULL), DT_OK);
     return dt_topic_decode(f->json, DT_STR_LIT("orders"), &f->rules, &f->faults, out);
 }

@@ -222,8 +222,6 @@ static void make(void)
     rig->fail_session = -1;
     rig->env = (struct dt_session_env){.config = &rig->config, .clock = dt_clock_system(), .ref = &rig->ref};
     for (int i = 0; i < MANY; i++) {
-        dt_strbuf_init(&rig->calls[i].req.out);
-        dt_arena_init(&rig->calls[i].req.arena);
     }
 }
 

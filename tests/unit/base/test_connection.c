@@ -71,8 +71,7 @@ static void refused(const char *ini, const char *word)
 FRESH_TEST(a_secret_is_read_from_its_file_as_it_is_now)
 {
     char ini[200];
-    struct dt_strbuf now;
-    dt_strbuf_init(&now);
+    struct dt_strbuf now = {0};
     snprintf(ini, sizeof ini, "[mysql]\npassword_file = %s\n", secret_path);
     write_secret("first\n");
     struct dt_config config = loaded(ini);
@@ -92,8 +91,7 @@ FRESH_TEST(a_secret_is_read_from_its_file_as_it_is_now)
 
 FRESH_TEST(secrets_that_are_loaded_again_hold_for_the_running_configuration)
 {
-    struct dt_strbuf now;
-    dt_strbuf_init(&now);
+    struct dt_strbuf now = {0};
     write_secret("from the file\n");
     struct dt_config config = loaded("[mysql]\npassword = old\n[redis]\npassword = stays\n");
     char ini[200];
@@ -114,9 +112,8 @@ FRESH_TEST(secrets_that_are_loaded_again_hold_for_the_running_configuration)
 
 FRESH_TEST(the_environments_password_wins_over_a_file)
 {
-    struct dt_strbuf now;
+    struct dt_strbuf now = {0};
     char ini[200];
-    dt_strbuf_init(&now);
     write_secret("of the file\n");
     setenv("DUETIME_MYSQL_PASSWORD", "of the environment", 1);
     snprintf(ini, sizeof ini, "[mysql]\npassword_file = %s\n", secret_path);

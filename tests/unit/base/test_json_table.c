@@ -62,7 +62,7 @@ static const char *read_thing(dt_json *json, const char *text, struct thing *out
     static struct dt_faults faults;
     const struct dt_json_limits limits = {.depth = 4};
     told[0] = '\0';
-    dt_faults_init(&faults, &arena);
+    faults = (struct dt_faults){.arena = &arena};
     *r = (struct dt_json_reader){.json = json, .faults = &faults, .out = out, .context = "taken", .parent = "/x"};
     assert_int_equal(dt_json_parse(json, dt_str(text), &limits, NULL), DT_OK);
     dt_json_read(r, &table, dt_json_root(json));

@@ -11,8 +11,7 @@ static char *text;
 
 static const char *exported(void)
 {
-    struct dt_strbuf sb;
-    dt_strbuf_init(&sb);
+    struct dt_strbuf sb = {0};
     dt_metrics_write(&sb);
     assert_false(sb.failed);
     free(text);
@@ -150,8 +149,7 @@ static void *update_many(void *arg)
         dt_metric_add(dt_counter("t_race_total", "h", ""), 1);
         dt_metric_observe(dt_histogram("t_race_seconds", "h", ""), 0.5);
         if (i % 1000 == 0) {
-            struct dt_strbuf sb;
-            dt_strbuf_init(&sb);
+            struct dt_strbuf sb = {0};
             dt_metrics_write(&sb);
             dt_strbuf_clear(&sb);
         }

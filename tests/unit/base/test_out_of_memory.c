@@ -60,14 +60,13 @@ EACH_CALL_TEST(a_configuration_is_loaded_or_not)
 EACH_CALL_TEST(a_metric_is_there_or_not)
 {
     static int tries;
-    struct dt_strbuf out;
+    struct dt_strbuf out = {0};
     char name[40];
     char line[60];
     snprintf(name, sizeof(name), "t_memory_%d_total", ++tries);
     snprintf(line, sizeof(line), "\n%s{a=\"b\"} 3\n", name);
     dt_metric *metric = dt_counter(name, "Of a test.", "a=\"b\"");
     dt_metric_add(metric, 3);
-    dt_strbuf_init(&out);
     dt_metrics_write(&out);
     bool there = out.p && strstr(out.p, line);
     if (!out.failed)

@@ -22,7 +22,6 @@ struct desk {
 
 static dt_status sit_down(struct desk *desk)
 {
-    dt_arena_init(&desk->arena);
     desk->json = NULL;
     return dt_json_new(&desk->json);
 }
@@ -268,11 +267,10 @@ static dt_status decode(const char *body)
     const struct dt_json_limits limits = dt_job_json_limits(rules.json_depth);
     const struct dt_job_path path = {DT_STR_NONE, DT_STR_NONE};
     struct desk desk;
-    struct dt_faults faults;
+    struct dt_faults faults = {.arena = &desk.arena};
     struct dt_new_job job;
     struct dt_error err = {0};
     dt_status status = sit_down(&desk);
-    dt_faults_init(&faults, &desk.arena);
     if (status == DT_OK)
         status = dt_json_parse(desk.json, dt_str(body), &limits, &err);
     if (status == DT_OK) {

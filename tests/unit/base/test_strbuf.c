@@ -52,9 +52,8 @@ TEST(reserved_room_is_not_asked_for_again)
 TEST(the_growth_of_a_buffer_is_known_beforehand)
 {
     static const size_t steps[] = {1, 62, 1, 64, 100, 5000, 1, 8192, 3, 600000, 1};
-    struct dt_arena arena;
+    struct dt_arena arena = {0};
     STRBUF(sb);
-    dt_arena_init(&arena);
     for (size_t i = 0; i < sizeof steps / sizeof steps[0]; i++) {
         size_t cap = sb.cap + dt_strbuf_growth(&sb, steps[i]);
         dt_strbuf_reserve(&sb, steps[i]);
@@ -112,10 +111,9 @@ TEST(integers_are_written_at_both_ends_of_their_range)
         {INT64_MAX, "9223372036854775807"},
         {INT64_MIN, "-9223372036854775808"},
     };
-    struct dt_strbuf sb;
+    struct dt_strbuf sb = {0};
 
     for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
-        dt_strbuf_init(&sb);
         dt_strbuf_add_i64(&sb, cases[i].v);
         assert_string_equal(sb.p, cases[i].text);
         dt_strbuf_clear(&sb);
@@ -182,8 +180,7 @@ TEST(a_block_larger_than_a_chunk_is_served)
 
 TEST(an_arena_can_be_used_again_after_reset_and_after_clear)
 {
-    struct dt_arena arena;
-    dt_arena_init(&arena);
+    struct dt_arena arena = {0};
     dt_arena_reset(&arena);
     for (int round = 0; round < 10; round++) {
         for (int i = 0; i < 1000; i++)

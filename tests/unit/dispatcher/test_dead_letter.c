@@ -32,9 +32,8 @@ TEST(the_dead_letter_of_the_largest_binary_payload_fits_into_a_message)
 {
     enum { LARGEST = 900000 };
     char *bytes = calloc(1, LARGEST);
-    struct dt_arena arena;
+    struct dt_arena arena = {0};
     struct dt_kafka_message message;
-    dt_arena_init(&arena);
     struct dt_notice notice = notice_of((struct dt_str){bytes, LARGEST}, true);
     assert_int_equal(dt_message_of_notice(&notice, "duetime", &arena, &message), DT_OK);
     assert_true(size_of(&message) < 1040000);

@@ -22,7 +22,6 @@ static void setup(struct rig *rig)
     rig->list[0] = (struct dt_claim){100, 1, 5000};
     rig->list[1] = (struct dt_claim){101, 2, 6000};
     rig->inflight = (struct dt_inflight){.v = rig->list, .n = 2};
-    dt_strbuf_init(&rig->text);
     assert_int_equal(dt_ledger_view_init(&rig->view, UUID, &rig->fence, &rig->inflight), DT_OK);
 }
 

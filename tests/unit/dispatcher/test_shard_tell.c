@@ -161,7 +161,6 @@ static void make(void)
     l->index = (dt_index *)&fake.index;
     l->trust.up = true;
     l->trust.marked_us = 7;
-    dt_arena_init(&l->arena);
     dt_shard_map_init(&l->trust.map, 1, SHARDS);
 }
 

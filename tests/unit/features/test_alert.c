@@ -13,8 +13,6 @@ static struct dt_strbuf out;
 
 static void begin(void)
 {
-    dt_arena_init(&arena);
-    dt_strbuf_init(&out);
     assert_int_equal(dt_json_new(&json), DT_OK);
 }
 

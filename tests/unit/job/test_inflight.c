@@ -110,8 +110,7 @@ TEST(poison_anywhere_is_singled_out_and_all_others_are_sent_once)
 TEST(a_list_is_read_as_it_was_written)
 {
     struct dt_inflight read = {0};
-    struct dt_strbuf text;
-    dt_strbuf_init(&text);
+    struct dt_strbuf text = {0};
     dt_inflight_format(five, 5, &text);
     assert_int_equal(dt_inflight_parse(dt_strbuf_str(&text), &read), DT_OK);
     assert_true(dt_inflight_equal(read.v, read.n, five, 5));

@@ -19,8 +19,7 @@ static dt_status decode(const char *text, int64_t job_id, struct dt_result *out)
         assert_int_equal(dt_json_new(&json), DT_OK);
     if (dt_json_parse(json, dt_str(text), &limits, &err) != DT_OK)
         fail_msg("%s: %s", text, err.text);
-    struct dt_faults faults;
-    dt_faults_init(&faults, &arena);
+    struct dt_faults faults = {.arena = &arena};
     *out = (struct dt_result){.job_id = job_id};
     dt_status status = dt_result_decode(json, dt_json_root(json), NULL, &faults, out);
     for (size_t i = 0, n = 0; i < faults.n; i++, n = strlen(reasons))

@@ -83,9 +83,8 @@ static char pattern(size_t i)
 /* Hands over an answer of n bytes on a new connection. */
 static void answer_of(int64_t owner, size_t n)
 {
-    struct dt_strbuf text;
+    struct dt_strbuf text = {0};
     struct dt_hold hold;
-    dt_strbuf_init(&text);
     dt_hold_init(&hold, &budget);
     assert_true(dt_hold_more(&hold, n));
     for (size_t i = 0; i < n; i++)

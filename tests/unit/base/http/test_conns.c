@@ -54,8 +54,7 @@ static int ended_sent, ended_unsent, closed, left, drained;
 
 static void answer(dt_conn *conn, int status, const char *text, bool close)
 {
-    struct dt_strbuf body;
-    dt_strbuf_init(&body);
+    struct dt_strbuf body = {0};
     dt_strbuf_adds(&body, text);
     dt_conn_answer(conn, &(struct dt_reply){.status = status, .type = "text/plain", .body = &body, .close = close});
     dt_strbuf_clear(&body);
@@ -98,8 +97,7 @@ static void on_whole(dt_conn *conn)
         dt_conn_stream(conn, &(struct dt_reply){.status = 200, .type = "text/plain"});
         dt_conn_stream_add(conn, DT_STR_LIT("hello "));
     } else if (strcmp(own->path, "/large") == 0) {
-        struct dt_strbuf body;
-        dt_strbuf_init(&body);
+        struct dt_strbuf body = {0};
         for (int i = 0; i < 100000; i++)
             dt_strbuf_addf(&body, "line %5d\n", i);
         dt_conn_answer(conn, &(struct dt_reply){.status = 200, .body = &body});

@@ -50,8 +50,7 @@ static void on_begun(dt_conn *conn, const struct dt_head *head)
 
 static void on_whole(dt_conn *conn)
 {
-    struct dt_strbuf body;
-    dt_strbuf_init(&body);
+    struct dt_strbuf body = {0};
     for (int i = 0; i < 30000; i++)
         dt_strbuf_adds(&body, "0123456789");
     dt_conn_answer(conn, &(struct dt_reply){.status = 200, .body = &body});

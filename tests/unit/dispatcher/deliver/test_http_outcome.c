@@ -16,7 +16,6 @@ static struct dt_callback_outcome outcome;
 
 static void setup(void)
 {
-    dt_arena_init(&arena);
     assert_int_equal(dt_json_new(&json), DT_OK);
 }
 

@@ -164,7 +164,6 @@ static inline void make(struct rig *rig)
     rig->loop.trust.up = true;
     rig->loop.due.entries = calloc(SCAN, sizeof *rig->loop.due.entries);
     rig->loop.fair.hints = calloc(BATCH, sizeof *rig->loop.fair.hints);
-    dt_arena_init(&rig->loop.fair.arena);
 }
 
 static inline void clear(struct rig *rig)

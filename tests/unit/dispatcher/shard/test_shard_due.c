@@ -217,7 +217,6 @@ static void make(void)
     l->trust.whole = true;
     l->trust.compared = true;
     pthread_mutex_init(&l->state_lock, NULL);
-    dt_arena_init(&l->fair.arena);
     assert_int_equal(dt_mailbox_new(&l->mailbox), DT_OK);
     dt_shard_due_init(l);
 }
