@@ -22,7 +22,7 @@ struct desk {
 
 static dt_status sit_down(struct desk *desk)
 {
-    desk->json = NULL;
+    *desk = (struct desk){0};
     return dt_json_new(&desk->json);
 }
 
