@@ -22,8 +22,7 @@ bool dt_host_parse(struct dt_str text, int default_port, struct dt_host *out);
 /* Whether each element of a comma-separated list is a host. An empty list is valid. */
 bool dt_hosts_ok(const char *list);
 
-/* ---- listeners: "address", "address:port" or "[::1]:port", with or without "tls:" or "plain:" before it; "unix:/path"
- * ---- */
+/* ---- listeners: "address", "address:port" or "[::1]:port", after an optional "tls:" or "plain:"; "unix:/path" ---- */
 
 #define DT_LISTENERS_MAX 16
 
@@ -61,8 +60,8 @@ struct dt_networks {
     struct dt_network v[DT_NETWORKS_MAX];
 };
 
-/* Reads comma-separated CIDRs ("10.0.0.0/8, fd00::/8"). An address without a length is a network of one address; blanks
- * and an empty text are valid. INVALID: err names the element and the fault, and *out is empty. */
+/* Reads comma-separated CIDRs ("10.0.0.0/8, fd00::/8"). An address without a length is a network of one address.
+ * Blanks and an empty text are allowed. INVALID: err names the element and the fault, and *out is empty. */
 DT_MUST_CHECK dt_status dt_networks_parse(struct dt_str text, struct dt_networks *out, struct dt_error *err);
 bool dt_network_contains(const struct dt_network *network, const unsigned char *address);
 bool dt_networks_contain(const struct dt_networks *networks, const unsigned char *address);

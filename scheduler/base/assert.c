@@ -41,10 +41,10 @@ void dt_assert_failed(const char *file, int line, const char *condition)
     static _Thread_local bool failed_here;
     char where[80];
     sigset_t set;
-    if (failed_here) /* the hook or the log failed */
+    if (failed_here) /* the hook or the log failed an assertion itself */
         abort();
     failed_here = true;
-    while (atomic_flag_test_and_set(&failed_once)) /* the first failure ends the process */
+    while (atomic_flag_test_and_set(&failed_once)) /* only the thread that failed first ends the process */
         pause();
     sigemptyset(&set);
     sigaddset(&set, SIGALRM);

@@ -5,11 +5,13 @@
  *
  *   not there ─▶ busy ◀─▶ idle ─▶ ending ─▶ not there      the first thread never ends
  *
- * Invariants, under the lock: exactly one thread ticks a chore whose started_us is not 0. `timer` is an idle thread or
- * NULL. If a chore is not running and not removed, there is a timer, which wakes no later than the chore is due, unless
- * all possible threads are busy, or the chore waits for a place: `waiting` counts the running ticks of chores that wait
- * for other servers, and is at most two less than the threads, but at least one is allowed. A worker's context exists
- * while its thread is busy or idle.
+ * Invariants, under the lock:
+ * - Exactly one thread ticks a chore whose started_us is not 0.
+ * - `timer` is an idle thread or NULL. If a chore is neither running nor removed, there is a timer, which wakes no
+ *   later than the chore is due. Exceptions: all possible threads are busy, or the chore has to wait for its turn.
+ * - `waiting` counts the running ticks of chores that wait for other servers. It is at most two less than the threads,
+ *   but one is always allowed.
+ * - A worker's context exists while its thread is busy or idle.
  */
 #include "chores.h"
 
@@ -21,7 +23,7 @@
 #include "thread.h"
 
 #define LOOK    (UINT32_C(1) << 0)
-#define REST_US INT64_C(20000000) /* a thread without a tick for so long ends */
+#define REST_US INT64_C(20000000) /* a thread ends after this time without a tick */
 
 enum worker_state { NOT_THERE, BUSY, IDLE, ENDING };
 
@@ -47,7 +49,7 @@ struct dt_chores {
 
 /* ---- under the lock ---- */
 
-/* Returns the chore that is due first, of those that may run; NULL: none. */
+/* Returns the chore that is due first, among those that may run. NULL: there is none. */
 static struct dt_chore *find_next_chore(const dt_chores *c)
 {
     const bool full = c->waiting >= (c->env.threads > 3 ? c->env.threads - 2 : 1);
@@ -59,7 +61,7 @@ static struct dt_chore *find_next_chore(const dt_chores *c)
     return next;
 }
 
-/* When a woken chore is due. */
+/* Returns when a woken chore is due. */
 static int64_t earliest_due_us(const dt_chores *c, const struct dt_chore *chore)
 {
     return dt_later(dt_clock_mono_us(c->env.clock), chore->not_before_us);
@@ -86,7 +88,7 @@ static dt_status start_worker(dt_chores *c, struct worker *w, struct dt_error *e
     return status;
 }
 
-/* If a chore is due before the timer wakes, wakes an idle thread, or starts one. */
+/* Wakes an idle thread, or starts one, if a chore is due before the timer wakes. */
 static void look_for_work(dt_chores *c)
 {
     const struct dt_chore *next = find_next_chore(c);
@@ -102,7 +104,7 @@ static void look_for_work(dt_chores *c)
         dt_mailbox_signal(w->mailbox, LOOK);
         return;
     }
-    /* If all are busy, or no thread can be started, each looks for work when its tick ends. */
+    /* If all are busy, or no thread can be started, each busy thread looks for work when its tick ends. */
     for (unsigned i = 0; i < c->env.threads; i++)
         if (c->workers[i].state == NOT_THERE) {
             (void)!start_worker(c, &c->workers[i], NULL);
@@ -132,7 +134,7 @@ static void run_tick(struct worker *w, struct dt_chore *chore, int64_t now_us)
     dt_metric_add(chore->ticks, 1);
     dt_metric_add(chore->busy_us, now_us - chore->started_us);
     chore->started_us = 0;
-    /* Not in the past, because other chores have been due for longer. */
+    /* Due times in the past count as now, because other chores have been due for longer. */
     chore->due_us = chore->ending
                         ? now_us
                         : dt_later(chore->woken ? dt_earlier(due_us, earliest_due_us(c, chore)) : due_us, now_us);
@@ -179,8 +181,7 @@ static void run_worker(void *arg)
         if (context)
             c->env.close(context);
         pthread_mutex_lock(&c->lock);
-        /* No other thread could wake this one meanwhile. It continues if all others are busy and a chore will be
-         * due. */
+        /* No other thread could wake this one so far. It continues if all others are busy and a chore will be due. */
     } while (!dt_thread_stopping(&w->thread) && !c->timer && find_next_chore(c) &&
              (!c->env.open || c->env.open(c->env.arg, &w->context, NULL) == DT_OK));
     w->state = NOT_THERE;

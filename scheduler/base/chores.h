@@ -47,10 +47,10 @@ struct dt_chore {
     int64_t due_us;     /* if no tick runs */
     int64_t started_us; /* of the running tick; 0: none */
     bool woken;         /* during the running tick */
-    bool removed;       /* no further tick begins; under the lock of chores, as the next */
+    bool removed;       /* no further tick starts; under the lock of chores, like the next member */
     bool ending;        /* except the last one, for dt_chore_remove */
     bool idle;          /* set by a tick that asked no server, and so ends no outage */
-    bool failed;        /* the running tick failed; for its thread only, as the next */
+    bool failed;        /* the running tick failed; used only by its thread, like the next member */
     struct dt_outage_part outage;
     dt_metric *ticks, *busy_us, *failures;
 };
@@ -64,15 +64,15 @@ struct dt_chores_env {
     /* Make and free a thread's context when it starts and ends. `open` must not block. NULL: ticks get NULL. */
     dt_status (*open)(void *arg, void **context, struct dt_error *err);
     void (*close)(void *context);
-    /* Any thread: interrupts a tick that waits in the context, and makes later ones fail. May be NULL. */
+    /* Any thread: interrupts a tick that waits in the context, and makes its later calls fail. May be NULL. */
     void (*cut)(void *context);
     /* Called after each tick, on its thread, to assert that the tick left nothing in the context. May be NULL. */
     void (*check)(const void *context);
     void *arg; /* of `open` */
 };
 
-/* Starts the first thread. What env points to outlives the runtime. Returns the status of `open` if that fails; NOMEM,
- * SYSTEM. */
+/* Starts the first thread. Whatever env points to must outlive the runtime. Returns the status of `open` if that
+ * fails; NOMEM, SYSTEM. */
 DT_MUST_CHECK dt_status dt_chores_start(const struct dt_chores_env *env, dt_chores **out, struct dt_error *err);
 /* Cuts all contexts: at the end of a process, before chores are removed. Accepts NULL. */
 void dt_chores_cut(dt_chores *chores);
@@ -86,8 +86,8 @@ void dt_chores_add(dt_chores *chores, struct dt_chore *chore);
 void dt_chore_wake(struct dt_chore *chore);
 /* Asks the chore to end, without waiting: dt_chore_stopping becomes true, and no further tick begins. */
 void dt_chore_stop(struct dt_chore *chore);
-/* Called by a tick that failed. `what` is the effect, for people. Returns the time of the next try, pause_us from now;
- * a wake does not shorten the pause. Logs nothing if the chore was asked to end. */
+/* Called by a tick that failed. `what` is the effect, for people. Returns the time of the next try: pause_us from
+ * now, and a wake does not shorten the pause. If the chore was asked to end, logs nothing. */
 int64_t dt_chore_failed(struct dt_chore *chore, enum dt_outage_of of, const char *what, dt_status status,
                         const struct dt_error *err, int64_t pause_us);
 /* For long ticks: whether the chore was asked to end. */

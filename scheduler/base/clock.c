@@ -222,8 +222,8 @@ int64_t dt_refclock_mono_us_at(const dt_refclock *ref, int64_t server_ms)
     server_ms -= s.ahead_ms;
     if (s.taken_us == 0)
         return dt_clock_mono_us(ref->clock) + (server_ms - dt_clock_real_ms(ref->clock)) * 1000;
-    /* The first moment at which dt_refclock_earliest_ms() returns server_ms. The skew until then is added, so that a
-     * loop that sleeps until then need not sleep again. */
+    /* The first moment at which dt_refclock_earliest_ms() returns server_ms. It includes the skew until then, so
+     * that a loop that sleeps until this time need not sleep again. */
     int64_t mono_us = server_ms * 1000 - s.offset_us;
     const int64_t left_us = mono_us - s.taken_us;
     if (left_us > 0)

@@ -1,8 +1,8 @@
 /*
  * Loading: INI files through inih (only this file calls it), credentials of the service manager, and the environment.
  *
- * A value is collected (a value of inih may come in several lines), parsed and checked against the table, and stored.
- * If a source gives a value twice, that is an error. inih reads lines of at most 200 bytes; a longer value continues on
+ * A value is collected (inih may deliver it in several lines), parsed and checked against the table, and stored. If a
+ * source has a value twice, that is an error. inih reads lines of at most 200 bytes; a longer value continues on
  * indented lines after a comma or inside quotes.
  */
 #include "config.h"
@@ -27,18 +27,18 @@
 struct loader {
     struct dt_config *config;
     struct dt_error *err;
-    dt_status status; /* the first failure; everything after it is skipped */
+    dt_status status; /* the first failure; after it everything is skipped */
     int failed_line;
     const char *file;
     FILE *in;
     int line;
     bool indented;                   /* the latest line for inih begins with white space */
     const struct dt_option *pending; /* the option whose text is being collected */
-    bool pending_file;               /* it is <key>_file */
-    char *property;                  /* instead of it: the key of the property whose text is being collected */
+    bool pending_file;               /* the value comes from <key>_file */
+    char *property;                  /* the key of the property whose text is being collected, instead of an option */
     int pending_line;
     struct dt_strbuf text;
-    bool seen[DT_OPTIONS_READ]; /* in this source */
+    bool seen[DT_OPTIONS_READ]; /* options that this source has set */
 };
 
 /* The place of a value, for errors: "FILE:3: [http] port" or "DUETIME_HTTP_PORT: [http] port". */
@@ -55,7 +55,7 @@ static dt_status fail_at(struct loader *loader, const struct place *place, dt_st
     const char *source = place->source ? place->source : "the environment";
     size_t n = strlen(source);
     struct dt_strbuf text = {0};
-    /* All must fit into a dt_error, and the end of a path says more than its beginning. */
+    /* All of this must fit into a dt_error, and the end of a path says more than its beginning. */
     dt_strbuf_addf(&text, "%s%s", n > 100 ? "..." : "", source + (n > 100 ? n - 100 : 0));
     if (place->line)
         dt_strbuf_addf(&text, ":%d", place->line);
@@ -259,7 +259,7 @@ static dt_status fail_unknown(struct loader *loader, const struct place *place)
 #define FILE_SUFFIX   "_file"
 #define CREDENTIAL    "duetime_"
 #define KEY_AGAIN_MAX 49 /* bytes of a key that inih keeps */
-#define PROPERTY_MAX  64 /* bytes of a property's name, so that a value fits into the line */
+#define PROPERTY_MAX  64 /* bytes of a property's name, so that its value fits into the line */
 
 static bool is_property(const char *section, const char *key)
 {
@@ -384,7 +384,7 @@ static int on_value(void *user, const char *section, const char *key, const char
     return 1;
 }
 
-/* Gives lines to inih and counts them, because inih does not tell its handler the line. */
+/* Passes lines to inih and counts them, because inih does not report line numbers to its handler. */
 static char *next_line(char *line, int size, void *stream)
 {
     struct loader *loader = stream;
@@ -414,7 +414,7 @@ static void load_file(struct loader *loader)
     if (ferror(loader->in))
         fail_at(loader, &(struct place){loader->file, 0, NULL, NULL}, DT_UNAVAILABLE, "cannot be read");
     if (bad_line > 0 && bad_line < loader->failed_line)
-        loader->status = DT_OK; /* inih continues after such a line, so this fault comes first */
+        loader->status = DT_OK; /* inih continues after such a line; this fault comes first */
     if (bad_line)
         fail_at(loader, &(struct place){loader->file, bad_line > 0 ? bad_line : 0, NULL, NULL}, DT_INVALID,
                 "neither [section] nor key = value");
@@ -423,8 +423,8 @@ static void load_file(struct loader *loader)
 
 /* ---- credentials: secrets that the service manager puts into files which only the program can read ---- */
 
-/* Their names are duetime_<section>.<key>, in the folder CREDENTIALS_DIRECTORY: systemd makes these names for the files
- * of a folder (LoadCredential=duetime:FOLDER). Each is read like <key>_file. */
+/* Their names are duetime_<section>.<key>, in the folder CREDENTIALS_DIRECTORY; systemd makes these names for the
+ * files of a folder (LoadCredential=duetime:FOLDER). Each is read like a <key>_file. */
 static void load_credentials(struct loader *loader)
 {
     const char *folder = getenv("CREDENTIALS_DIRECTORY");
@@ -478,7 +478,7 @@ out:
     dt_strbuf_clear(&name);
 }
 
-/* DUETIME_KAFKA_CLIENT_SASL_PASSWORD_FILE=… is client.sasl.password_file. */
+/* The variable DUETIME_KAFKA_CLIENT_SASL_PASSWORD_FILE sets client.sasl.password_file. */
 static void load_properties(struct loader *loader)
 {
     const size_t n = strlen(FILE_SUFFIX);
@@ -502,8 +502,8 @@ static void load_properties(struct loader *loader)
     dt_strbuf_clear(&key);
 }
 
-/* Bulk requests may use seven eighths of limits.memory. The largest request, which needs 1.5 times a batch or five
- * times a body, must fit into that. */
+/* Bulk requests may use seven eighths of limits.memory. The largest request must fit into that: it needs 1.5 times a
+ * batch, or five times a body. */
 static void check_together(struct loader *loader)
 {
     const struct dt_config *c = loader->config;
@@ -519,7 +519,7 @@ static void check_together(struct loader *loader)
                              (long long)least);
 }
 
-/* A certificate needs its key, and both need TLS. */
+/* A certificate needs its key, and both need TLS to be on. */
 static void check_tls(struct loader *loader, const char *section, struct dt_tls tls)
 {
     const char *what = NULL;

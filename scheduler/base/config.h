@@ -135,9 +135,9 @@
   TEXT(log, level, "info", DT_OPT_RELOAD, "debug, info, warn or error.")
 
 /*
- * Constants, as X(type, section, key, value, min, max): tuning that no operator can judge. They stand in struct
- * dt_config beside the options, because tests make them small or fast: programs with fail points (base/fail_point.h)
- * read them as options that no page names. Every other program refuses the keys.
+ * Constants, as X(type, section, key, value, min, max): tuning that no operator can judge. They are members of struct
+ * dt_config, like the options, because tests make them small or fast: programs with fail points (base/fail_point.h)
+ * read them as undocumented options. Every other program refuses the keys.
  */
 #define DT_CONFIG_CONSTANTS(X) \
   /* Quiet time after which the last batch is settled by itself: longer than between two batches under \

@@ -41,7 +41,7 @@ enum {
 #undef DURATION
 #undef BOOL
 #undef TEXT
-/* The number that a program reads. */
+/* The number of options that a program reads. */
 #ifdef DT_FAIL_POINTS
     DT_OPTIONS_READ = DT_OPTIONS_AND_CONSTANTS
 #else
@@ -56,7 +56,8 @@ bool dt_option_is_secret(const struct dt_option *option);
 /* Whether a text is valid for a text option. */
 bool dt_option_accepts(const struct dt_option *option, const char *text);
 
-/* Append "a whole number from 1 to 65535"; a value as the file takes it; DUETIME_<SECTION>_<KEY> and the suffix. */
+/* Appends the accepted values ("a whole number from 1 to 65535"), a value as the file has it, or the environment's
+ * name of an option (DUETIME_<SECTION>_<KEY>) with the suffix. */
 void dt_option_add_accepted(struct dt_strbuf *out, const struct dt_option *option);
 void dt_option_add_value(struct dt_strbuf *out, const struct dt_option *option, int64_t v);
 void dt_option_add_env_name(struct dt_strbuf *out, const struct dt_option *option, const char *suffix);

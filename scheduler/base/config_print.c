@@ -21,8 +21,7 @@ static bool needs_quotes(const char *text)
     return false;
 }
 
-/* In quotes, everything that inih could read as a comment or cut off is escaped. Long texts continue on indented
- * lines. */
+/* Quotes escape everything that inih could read as a comment or cut off. Long texts continue on indented lines. */
 static void print_text(const char *text, FILE *out)
 {
     size_t column = 0;
@@ -33,7 +32,7 @@ static void print_text(const char *text, FILE *out)
     fputc('"', out);
     for (; *text; text++) {
         unsigned char c = (unsigned char)*text;
-        /* Splits between characters, or anywhere if the text is not UTF-8. */
+        /* Splits between characters. If the text is not UTF-8, it splits anywhere. */
         if (column >= FOLD && ((c & 0xc0) != 0x80 || column >= FOLD + 4)) {
             fputs("\n  ", out);
             column = 0;
@@ -163,7 +162,7 @@ void dt_config_reference(FILE *out)
 
 static void print_sample_option(const struct dt_option *option, FILE *out)
 {
-    /* The sample leaves these servers out, and so makes a small installation. */
+    /* Without these servers, the sample makes a small installation. */
     static const char *const left_out[] = {"redis.endpoints", "kafka.brokers", "zookeeper.servers"};
     char name[80];
     struct dt_strbuf text = {0};

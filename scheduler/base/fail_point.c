@@ -1,6 +1,6 @@
 /*
- * See fail_point.h. Invariants: rules change before other threads start; then only their counts change. Without rules,
- * a pass costs one load.
+ * See fail_point.h. Invariants: rules change before other threads start; afterwards only their counts change. Without
+ * rules, passing a point costs one load.
  */
 #include "fail_point.h"
 
@@ -27,7 +27,7 @@ struct rule {
     enum action action;
     int64_t delay_ms;
     dt_status status;
-    uint64_t first, last; /* passes */
+    uint64_t first, last; /* the passes at which the rule acts */
     _Atomic uint64_t passes;
 };
 
@@ -112,7 +112,8 @@ static dt_status read_rule(struct dt_str text, struct rule *rule, struct dt_erro
     struct dt_str first = split_at(&last, '-');
     const bool counted = passes.p;
     *rule = (struct rule){.first = 1, .last = UINT64_MAX};
-    for (size_t i = 0; i < points_count(); i++) { /* of several places with that name, the one that allows most */
+    /* If several places share the name, chooses the one that allows the most actions. */
+    for (size_t i = 0; i < points_count(); i++) {
         const struct dt_fail_point *point = __start_dt_fail_points[i];
         if (dt_str_eq(dt_str(point->name), name) && (!rule->point || point->kind > rule->point->kind))
             rule->point = point;
@@ -205,7 +206,8 @@ static const struct rule *apply_rules(const struct dt_fail_point *point)
         uint64_t number = atomic_fetch_add(&rule->passes, 1) + 1;
         if (number < rule->first || number > rule->last)
             continue;
-        if (rule->action != FORCE || number == rule->first) /* forced conditions are evaluated all the time */
+        /* A forced condition is evaluated all the time, so only its first hit is logged. */
+        if (rule->action != FORCE || number == rule->first)
             DT_LOG(WARN, "fail", "a fail point was hit", DT_S("point", point->name),
                    DT_S("action", action_names[rule->action]), DT_I("pass", number));
         switch (rule->action) {
@@ -213,7 +215,7 @@ static const struct rule *apply_rules(const struct dt_fail_point *point)
             kill(getpid(), SIGKILL);
             break;
         case STOP:
-            raise(SIGSTOP); /* kill() could stop another thread first, and this one would continue */
+            raise(SIGSTOP); /* kill() could stop another thread first while this one continues */
             break;
         case DELAY:
             while (nanosleep(&left, &left) != 0 && errno == EINTR)

@@ -35,7 +35,7 @@ struct dt_fail_point {
     enum dt_fail_kind kind;
 };
 
-/* An entry per place in a section of its own: the linker makes the list of this program's points. */
+/* Each place has an entry in a section of its own: the linker makes the list of the program's points. */
 #define DT_FAIL_POINT_DECLARE(name_, kind_)                                                                            \
     static const struct dt_fail_point dt_fail_here = {name_, kind_};                                                   \
     static const struct dt_fail_point *const dt_fail_listed __attribute__((used, section("dt_fail_points"))) =         \

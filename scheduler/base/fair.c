@@ -1,6 +1,6 @@
 /*
- * See fair.h. A batch is shared in rounds. Each divides the rest evenly among the queues that are not full, until
- * nothing is left or all are full. Owners share in the same way, and so do the queues of each.
+ * See fair.h. A batch is shared in rounds. Each round divides what is left evenly among the queues that are not full,
+ * until nothing is left or all are full. Owners share in the same way, and so do the queues of each owner.
  */
 #include "fair.h"
 
@@ -33,7 +33,7 @@ static size_t wanted(struct run run)
     return want;
 }
 
-/* The queues of the first owner of the run. */
+/* Returns the queues of the first owner of the run. */
 static struct run first_owner(struct run run)
 {
     struct run own = {run.v, run.v};
@@ -42,14 +42,14 @@ static struct run first_owner(struct run run)
     return own;
 }
 
-/* Shares the room among the queues of one owner, which need all of it. */
+/* Shares the room among the queues of one owner, which together need all of it. */
 static void share_among_queues(struct run own, size_t room)
 {
     while (room) {
         size_t want = 0;
         for (const struct dt_fair_queue *queue = own.v; queue < own.end; queue++)
             want += queue->quota < queue->waiting;
-        dt_assert_cmp(want, >, 0); /* so the loop ends */
+        dt_assert_cmp(want, >, 0); /* so that the loop ends */
         size_t each = room > want ? room / want : 1;
         for (struct dt_fair_queue *queue = own.v; queue < own.end && room; queue++) {
             size_t more = smaller(smaller(each, room), queue->waiting - queue->quota);
@@ -90,7 +90,7 @@ static int by_owner(const void *a, const void *b)
     return x->owner != y->owner ? COMPARE(x->owner, y->owner) : COMPARE(x->place, y->place);
 }
 
-/* Timeouts, then the others; owners in the order of their first queues. */
+/* Timeouts first, then the others; owners in the order of their first queues. */
 static int by_timeouts_and_owner(const void *a, const void *b)
 {
     const struct dt_fair_queue *x = a;
@@ -130,7 +130,7 @@ void dt_fair_share(struct dt_fair_queue *queues, size_t n, size_t room)
 
 /* ---- turns ---- */
 
-/* Returns the index of a key, or of the oldest entry that it may overwrite. */
+/* Returns the index of a key. If the key has no entry, returns the oldest entry, which may be overwritten. */
 static size_t find_turn(const struct dt_turns_last *table, int64_t key)
 {
     size_t oldest = (uint64_t)key % DT_TURNS_REMEMBERED;
@@ -198,7 +198,7 @@ void dt_turns_note(struct dt_turns *turns, int64_t owner, int64_t thing)
 
 /* ---- places ---- */
 
-/* The index of the first entry whose owner is not smaller. Entries are sorted by owner. */
+/* Returns the index of the first entry whose owner is not smaller. Entries are sorted by owner. */
 static size_t lower_bound(const struct dt_shares *s, int64_t owner)
 {
     size_t low = 0;
@@ -212,8 +212,8 @@ static size_t lower_bound(const struct dt_shares *s, int64_t owner)
     return low;
 }
 
-/* Returns the entry of an owner, which asks now. NULL: no memory. Every PRUNE_US, drops entries that hold nothing and
- * did not ask recently. */
+/* Returns the entry of an owner that asks now. NULL: no memory. Every PRUNE_US, removes entries that hold nothing
+ * and did not ask recently. */
 static struct dt_share *find_share(struct dt_shares *s, int64_t owner, int64_t now_us)
 {
     if (now_us - s->pruned_us >= PRUNE_US) {

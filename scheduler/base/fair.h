@@ -3,7 +3,7 @@
  *
  *   a batch       dt_fair_share   each owner gets an equal part, and each of its queues an equal part of that
  *   turns         dt_turns        the owner that waited longest is first, with its thing that waited longest
- *   places        dt_shares       an owner leaves room for others, however long it keeps its places
+ *   places        dt_shares       an owner leaves room for others, even if it keeps its places for long
  */
 #ifndef DT_BASE_FAIR_H
 #define DT_BASE_FAIR_H
@@ -19,20 +19,20 @@ struct dt_fair_queue {
     int64_t owner;
     size_t waiting;
     bool timeouts; /* if due jobs wait, all timeouts together get a quarter, so that claims are not delayed long */
-    size_t quota;  /* out: at most `waiting`; the sum is room, or all that wait */
+    size_t quota;  /* out: at most `waiting`; the quotas add up to room, or to all that wait */
     size_t place, first; /* internal to dt_fair_share */
 };
-/* The queues are in the order of their first due time: if there are more owners, or queues of one owner, than room, the
- * first ones get one each. The others get what a queue does not need. */
+/* The queues are sorted by their first due time. If there are more owners, or queues of one owner, than room, the
+ * first ones get one each. What a queue does not need, the others get. */
 void dt_fair_share(struct dt_fair_queue *queues, size_t n, size_t room);
 
 /* ---- turns ---- */
 
-/* When owners and their things last had a turn. All zero at first. The tables have a fixed size: if an entry was
- * overwritten, its owner or thing counts as one that never had a turn. */
+/* When owners and their things last had a turn. All zero at first. The tables have a fixed size: if the entry of an
+ * owner or thing was overwritten, it counts as never having had a turn. */
 #define DT_TURNS_REMEMBERED 512
 struct dt_turns {
-    int64_t n;     /* turns so far */
+    int64_t n;     /* number of turns so far */
     int64_t round; /* counted by the caller */
     struct dt_turns_last {
         int64_t key, turn;
@@ -41,13 +41,13 @@ struct dt_turns {
 /* A thing that waits for a turn. */
 struct dt_turn {
     int64_t owner, thing;           /* thing: its number, always the same */
-    size_t at;                      /* set by the caller; among things that waited equally long the smallest is first */
+    size_t at;                      /* set by the caller; the smallest is first among things that waited equally long */
     size_t nth;                     /* out: the number of things of its owner before it */
     int64_t owner_last, thing_last; /* internal to dt_turns_sort, like `first` */
     size_t first;
 };
-/* Sorts so that each owner's first thing comes before any owner's second. Owners, and the things of an owner, are
- * sorted by their last turns, the oldest first. turns may be NULL: none had a turn. */
+/* Sorts so that each owner's first thing comes before any owner's second thing. Owners, and the things of an owner,
+ * are sorted by their last turns, the oldest first. turns may be NULL: there was no turn yet. */
 void dt_turns_sort(const struct dt_turns *turns, struct dt_turn *v, size_t n);
 /* Records that a thing has its turn. */
 void dt_turns_note(struct dt_turns *turns, int64_t owner, int64_t thing);
@@ -56,8 +56,8 @@ void dt_turns_note(struct dt_turns *turns, int64_t owner, int64_t thing);
 
 /*
  * If other owners hold places, or asked within about DT_SHARES_ASKED_US, an owner gets at most 1/part of what they
- * leave free, so that each further owner finds some. An owner that is alone leaves an eighth free, unless spares_none.
- * If an owner holds none, it may take any amount that is free; if all is free, any amount at all.
+ * leave free, so that each further owner finds some. If an owner is alone, it leaves an eighth free, unless
+ * spares_none. An owner that holds none may take any amount that is free; if all is free, any amount at all.
  */
 #define DT_SHARES_ASKED_US INT64_C(10000000)
 struct dt_shares {
@@ -72,8 +72,8 @@ struct dt_shares {
     size_t n, cap;
     int64_t pruned_us;
 };
-/* Puts into *most how much an owner may hold, including what it holds. Counts as asking. now_us: monotonic. Returns
- * false if memory is out. */
+/* Puts into *most how much an owner may hold, including what it holds. This counts as asking. now_us: monotonic.
+ * Returns false if memory is out. */
 bool dt_shares_most(struct dt_shares *shares, int64_t owner, int64_t now_us, size_t *most);
 /* Takes an amount for an owner, until dt_shares_give_back. Returns false if the owner has its share, or memory is
  * out. */

@@ -1,6 +1,6 @@
 /*
- * Guards of the dispatch protocol, by name. A build can leave one out (-DDT_WITHOUT_<NAME>=1), to see that the checks
- * notice. In an ordinary build a guard is its condition and nothing else.
+ * Guards of the dispatch protocol, by name. A build can leave one out (-DDT_WITHOUT_<NAME>=1), to test that the checks
+ * notice its absence. In an ordinary build a guard is its condition and nothing else.
  *
  *   DT_GUARD(EPOCH, row.epoch == fence->epoch)     the condition; true if the guard is left out
  *   DT_GUARD_SQL(CLAIM, " AND j.state = …", "")    a statement's text; the second text if the guard is left out

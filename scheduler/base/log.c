@@ -28,7 +28,7 @@ static const char *const level_names[] = {"debug", "info", "warn", "error"};
 #define LEVELS (sizeof(level_names) / sizeof(level_names[0]))
 
 static _Atomic int least = DT_LOG_INFO;
-static _Atomic bool gap; /* lines were dropped since the last written one */
+static _Atomic bool gap; /* lines were dropped since the last one that was written */
 
 void dt_log_set_level(enum dt_log_level level)
 {
@@ -50,8 +50,8 @@ dt_status dt_log_level_parse(const char *word, enum dt_log_level *out)
     return DT_INVALID;
 }
 
-/* A value is quoted if it has other bytes than visible ASCII, or characters with a meaning in logfmt. UTF-8 stays as it
- * is; control characters are escaped, so that a value cannot forge a line or control a terminal. */
+/* Quotes a value if it has bytes other than visible ASCII, or characters with a meaning in logfmt. UTF-8 is kept.
+ * Control characters are escaped, so that a value cannot forge a line or control a terminal. */
 static void add_value(struct dt_strbuf *line, struct dt_str s)
 {
     bool plain = s.n > 0;
@@ -103,7 +103,8 @@ static void write_line(const char *line, size_t size)
             n = write(fd, line, size);
             close(fd);
         } else if (errno != ENXIO) {
-            /* It cannot be opened again, so poll asks whether it is writable. Only another process can interfere. */
+            /* stderr cannot be opened again, so poll asks whether it is writable. Only another process can fill it
+             * in between. */
             struct pollfd room = {.fd = STDERR_FILENO, .events = POLLOUT};
             pthread_mutex_lock(&lock);
             if (poll(&room, 1, 0) == 1 && (room.revents & POLLOUT))
@@ -147,13 +148,13 @@ void dt_log_write(enum dt_log_level level, const char *component, const char *ms
             add_value(&line, fields->s);
     }
     dt_strbuf_addc(&line, '\n');
-    if (line.n > PIPE_BUF) { /* a pipe takes no more in one piece */
+    if (line.n > PIPE_BUF) { /* a pipe accepts no more as one piece */
         line.n = PIPE_BUF;
         line.p[line.n - 1] = '\n';
     }
     if (!line.failed) {
         write_line(line.p, line.n);
-    } else { /* memory is out */
+    } else { /* without memory for the line */
         int n = snprintf(brief, sizeof(brief), "time=%s level=%s component=%.30s msg=\"%.90s\" memory=out\n", now,
                          level_names[level], component, msg);
         if (n > 0 && (size_t)n < sizeof(brief))

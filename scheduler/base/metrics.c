@@ -16,7 +16,7 @@ enum kind { COUNTER, GAUGE, SECONDS, COUNTS };
 
 #define BUCKETS_MAX 32
 
-/* Closest together in the range of lateness and round trips. */
+/* Bounds are closest in the range of lateness and round trips. */
 static const double seconds_bounds[] = {0.0005, 0.001, 0.0025, 0.005, 0.0075, 0.01, 0.015, 0.02,
                                         0.03,   0.04,  0.05,   0.075, 0.1,    0.25, 0.5,   1,
                                         2.5,    5,     10,     30,    60,     120,  300,   600};
@@ -74,7 +74,7 @@ static const double *bounds_of(enum kind kind)
     return kind == SECONDS ? seconds_bounds : counts_bounds;
 }
 
-/* The number of bounds; there is one more bucket. */
+/* The number of bounds; there is one bucket more. */
 static unsigned bounds_n(enum kind kind)
 {
     return kind == SECONDS ? SECONDS_N : kind == COUNTS ? COUNTS_N : 0;

@@ -24,7 +24,7 @@ dt_metric *dt_histogram_count(const char *name, const char *help, const char *la
 void dt_metric_add(dt_metric *metric, int64_t n);    /* counter */
 void dt_metric_set(dt_metric *metric, double v);     /* gauge */
 void dt_metric_observe(dt_metric *metric, double v); /* histogram; seconds or a count */
-/* The value of a counter or gauge; the number of observations of a histogram. */
+/* Returns the value of a counter or gauge, or the number of observations of a histogram. */
 double dt_metric_value(const dt_metric *metric);
 
 /* Finds a family's series without labels. NULL: not registered yet. */

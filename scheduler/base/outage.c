@@ -26,8 +26,8 @@ struct outage {
     bool told, alarmed;
     int64_t since_us;  /* the first failure */
     int64_t failed_us; /* the latest failure */
-    int64_t well_us;   /* when the part that failed last succeeded; 0: not yet */
-    int64_t told_us;   /* the latest line */
+    int64_t well_us;   /* the latest success of the part that failed last; 0: none yet */
+    int64_t told_us;   /* when the latest line was logged */
     bool ever_told;
     int64_t tries;
     dt_metric *lasts, *alarm, *failures;
@@ -102,7 +102,7 @@ void dt_outage_failed_at(int64_t now_us, struct dt_outage_part *part, enum dt_ou
     o->well_us = 0;
     dt_metric_add(o->failures, 1);
     const bool due = !o->ever_told || now_us - o->told_us >= (o->told ? DT_OUTAGE_MINUTE_US : DT_OUTAGE_PAUSE_US);
-    if (due || (alarm && !o->alarmed)) { /* if an operator must act from now on, that is logged at once */
+    if (due || (alarm && !o->alarmed)) { /* if an operator must act from now on, logs at once */
         const char *begins = o->told ? "false" : "true";
         o->told = o->ever_told = true;
         o->alarmed = o->alarmed || alarm;

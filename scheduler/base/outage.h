@@ -55,10 +55,11 @@ struct dt_outage_part {
  * status. */
 void dt_outage_failed(struct dt_outage_part *part, enum dt_outage_of of, const char *component, const char *what,
                       dt_status status, const struct dt_error *err);
-/* An attempt succeeded. Cheap if the one before it succeeded too. */
+/* An attempt succeeded. Cheap if the previous one succeeded too. */
 void dt_outage_over(struct dt_outage_part *part);
 bool dt_outage_lasts(enum dt_outage_of of);
-/* Ends outages that have been quiet for long enough. Any thread, every second or two. now_us: monotonic. */
+/* Ends outages that have been quiet for long enough. Call it every second or two, from any thread. now_us:
+ * monotonic. */
 void dt_outage_look(int64_t now_us);
 
 /* For tests: the first two functions, at a given monotonic time. */

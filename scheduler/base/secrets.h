@@ -5,8 +5,8 @@
  * after the file has changed. A secret in the configuration itself changes when the configuration is loaded again
  * (SIGHUP).
  *
- * Copies of a struct dt_config share the secrets of the one that dt_config_load made, which outlives them. If
- * dt_config_load did not make a struct dt_config, its texts are used as they are. Thread-safe.
+ * Copies of a struct dt_config share the secrets of the one that dt_config_load made, which must outlive them. The
+ * texts of a struct dt_config that dt_config_load did not make are used as they are. Thread-safe.
  */
 #ifndef DT_BASE_SECRETS_H
 #define DT_BASE_SECRETS_H
@@ -53,7 +53,7 @@ DT_MUST_CHECK dt_status dt_secret_read_file(const char *path, char text[DT_SECRE
 struct dt_property {
     char *name;
     char *value; /* as read at the start */
-    char *file;  /* NULL: the configuration itself has the value */
+    char *file;  /* NULL: the value is in the configuration itself */
 };
 
 struct dt_properties {
@@ -69,10 +69,10 @@ void dt_properties_free(struct dt_properties *list);
 /* Adds a property, or replaces its value. Texts are copied. */
 DT_MUST_CHECK dt_status dt_properties_set(struct dt_properties *list, struct dt_str name, const char *value,
                                           const char *file);
-/* Between these two calls, the list does not change. list may be NULL. */
+/* The list does not change between these two calls. list may be NULL. */
 void dt_properties_hold(struct dt_properties *list);
 void dt_properties_let_go(struct dt_properties *list);
-/* Swaps the contents of two lists. Other threads may use `running`; `fresh` belongs to the caller. */
+/* Swaps the contents of two lists. Other threads may use `running`; only the caller uses `fresh`. */
 void dt_properties_exchange(struct dt_properties *running, struct dt_properties *fresh);
 /* Returns NULL if there is no such property. list may be NULL. */
 static inline const struct dt_property *dt_properties_find(const struct dt_properties *list, const char *name)

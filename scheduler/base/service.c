@@ -18,7 +18,7 @@
 #include "log.h"
 #include "thread.h"
 
-#define EXTENSION_US INT64_C(30000000) /* asked for in addition to the unit's time to start */
+#define EXTENSION_US INT64_C(30000000) /* requested in addition to the start timeout of the unit */
 #define MESSAGE_MAX  256
 
 /* Returns 0 unless the whole text is a positive number. */
@@ -53,7 +53,7 @@ static int connect_to_manager(const char *name)
 
 void dt_service_open(struct dt_service *service)
 {
-    /* Children inherit these variables, so WATCHDOG_PID names the process whose signs of life are expected. */
+    /* Child processes inherit these variables, so WATCHDOG_PID names the process that must report that it is alive. */
     const char *pid = getenv("WATCHDOG_PID");
     const bool expected = !pid || positive_number(pid) == getpid();
     service->fd = connect_to_manager(getenv("NOTIFY_SOCKET"));
@@ -82,7 +82,7 @@ int64_t dt_service_pause_us(const struct dt_service *service)
 void dt_service_tell(const struct dt_service *service, const char *message)
 {
     if (service->fd >= 0 && send(service->fd, message, strlen(message), MSG_NOSIGNAL) < 0)
-        return; /* the manager's own timeout notices */
+        return; /* the manager's own timeout handles this */
 }
 
 void dt_service_waits(const struct dt_service *service, const char *what)
@@ -115,8 +115,8 @@ void dt_service_reloaded(const struct dt_service *service)
         dt_service_tell(service, SERVES);
 }
 
-/* Client libraries join threads of their own when they are destroyed, and some wait for a server that is away for as
- * long as they like. No timeout of ours limits that, so a separate thread does. */
+/* Client libraries join threads of their own when they are destroyed, and some wait without limit for a server that
+ * does not answer. No timeout of ours limits that, so a separate thread ends the process. */
 static void exit_later(void *arg)
 {
     struct timespec left = {.tv_sec = (time_t)(uintptr_t)arg};
@@ -144,7 +144,7 @@ int dt_streams_flush(void)
 {
     static int first;
     if ((fflush(stdout) != 0 || ferror(stdout)) && first == 0)
-        first = errno ? errno : EIO; /* of this flush, or of the write before it that failed */
+        first = errno ? errno : EIO; /* the error of this flush, or of a write before it */
     return first;
 }
 

@@ -3,10 +3,10 @@
  * standard streams.
  *
  * Messages are sd_notify(3) of systemd: datagrams to the socket that NOTIFY_SOCKET names. If that variable is not set,
- * the calls do nothing, and no sign of life is due. Order of calls: dt_service_open once, before other threads exist;
+ * the calls do nothing, and no keep-alive is due. Order of calls: dt_service_open once, before other threads exist;
  * dt_service_waits while the start waits for a server; dt_service_ready when the program serves; DT_SERVICE_ALIVE at
- * least every dt_service_pause_us; DT_SERVICE_STOPPING; dt_service_close. Any thread. A message that the manager does
- * not accept within a second is dropped.
+ * least every dt_service_pause_us; DT_SERVICE_STOPPING; dt_service_close. Any thread. If the manager does not accept a
+ * message within a second, the message is dropped.
  */
 #ifndef DT_BASE_SERVICE_H
 #define DT_BASE_SERVICE_H
@@ -17,11 +17,11 @@
 
 struct dt_service {
     int fd;           /* the socket to the manager; -1: there is no manager */
-    int64_t pause_us; /* the longest pause between two signs of life; INT64_MAX if none are due */
+    int64_t pause_us; /* the longest pause between two keep-alives; INT64_MAX if none are due */
     _Atomic bool ready;
 };
 
-/* Without a manager. */
+/* The value if there is no manager. */
 #define DT_SERVICE_NONE                                                                                                \
     {                                                                                                                  \
         -1, INT64_MAX, false                                                                                           \
@@ -30,16 +30,17 @@ struct dt_service {
 /* Reads NOTIFY_SOCKET, WATCHDOG_USEC and WATCHDOG_PID. A value that is not understood counts as not set. */
 void dt_service_open(struct dt_service *service);
 void dt_service_close(struct dt_service *service);
-/* Whether there is a manager. */
+/* Returns whether there is a manager. */
 bool dt_service_heard(const struct dt_service *service);
-/* Says what the start waits for ("waits for MySQL"). The manager shows it, and waits another half minute. */
+/* Tells the manager what the start waits for ("waits for MySQL"). The manager shows it, and extends its timeout by
+ * half a minute. */
 void dt_service_waits(const struct dt_service *service, const char *what);
 void dt_service_ready(struct dt_service *service);
-/* The beginning and the end of a reload; neither is sent before the program is ready. mono_us: now. */
+/* Report the beginning and the end of a reload. Neither is sent before the program is ready. mono_us: now. */
 void dt_service_reloading(const struct dt_service *service, int64_t mono_us);
 void dt_service_reloaded(const struct dt_service *service);
 void dt_service_tell(const struct dt_service *service, const char *message);
-/* Sent by the main loop. The manager kills a program that does not send it for two pauses. */
+/* Sent by the main loop. If a program does not send it for two pauses, the manager kills it. */
 #define DT_SERVICE_ALIVE    "WATCHDOG=1"
 #define DT_SERVICE_STOPPING "STOPPING=1\nSTATUS=finishes what is under way"
 int64_t dt_service_pause_us(const struct dt_service *service);
@@ -47,9 +48,9 @@ int64_t dt_service_pause_us(const struct dt_service *service);
 #define DT_STOP_SECONDS 20 /* deploy/README.md, "How long a program takes to end" */
 
 /*
- * Called once, when the program is asked to end. If it still runs `seconds` later, a thread logs a line and ends it
- * with exit code 0. Unfinished work is then left as a killed process leaves it, and other processes take it over. Any
- * thread. If there is no memory for the thread, the end has no limit.
+ * Called once, when the program is asked to end. If it still runs `seconds` later, a thread logs a line and exits the
+ * process with code 0. Other processes then take over unfinished work, as after a kill. Any thread. If there is no
+ * memory for the thread, the end has no time limit.
  */
 void dt_stop_bound(unsigned seconds);
 

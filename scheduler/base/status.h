@@ -1,12 +1,12 @@
 /*
  * One way to fail: every function that can fail returns a dt_status. This table has all codes, classes and texts.
- * A caller compares only codes that the function's header names. The class says what further attempts would bring;
+ * A caller compares only codes that the function's header names. The class says whether further attempts can succeed;
  * outage.c uses it to decide whether an operator has to act.
  *
  *   retry      the request is right; the same call may succeed later
  *   conflict   an ordinary result of concurrent use, not worth an error line in the log
  *   permanent  the same call will fail again
- *   fatal      this process cannot continue what it was doing
+ *   fatal      this process cannot continue its work
  */
 #ifndef DT_BASE_STATUS_H
 #define DT_BASE_STATUS_H
@@ -58,8 +58,8 @@ const char *dt_status_name(dt_status status);
 const char *dt_status_text(dt_status status);
 enum dt_class dt_status_class(dt_status status);
 
-/* The reason of a failure, filled once, where it is known. Every function accepts NULL for it. Without a failure the
- * text is empty. */
+/* The reason of a failure. The function that knows the reason fills it. Every function accepts NULL for it. Without
+ * a failure the text is empty. */
 struct dt_error {
     dt_status status;
     bool alarm; /* further attempts do not help: an operator must act */

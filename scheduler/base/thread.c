@@ -6,7 +6,7 @@
 
 #include "assert.h"
 
-static _Thread_local bool lowered; /* by dt_thread_lower */
+static _Thread_local bool lowered; /* dt_thread_lower was called on this thread */
 
 static void *thread_main(void *arg)
 {
@@ -63,7 +63,7 @@ bool dt_thread_start_detached(void (*run)(void *arg), void *arg)
 
 void dt_thread_lower(int nice)
 {
-    lowered = setpriority(PRIO_PROCESS, 0, nice) == 0; /* only of this thread; may not be permitted */
+    lowered = setpriority(PRIO_PROCESS, 0, nice) == 0; /* of this thread only; may not be permitted */
 }
 
 void dt_thread_ask_stop(struct dt_thread *thread, dt_mailbox *mailbox)

@@ -21,10 +21,10 @@ void dt_mailbox_free(dt_mailbox *box); /* accepts NULL */
 /* Any thread. Never fails, never blocks. */
 void dt_mailbox_signal(dt_mailbox *box, uint32_t bits);
 /* The owner only. Sleeps until a bit is signalled, or until until_us on the monotonic clock (INT64_MAX: no limit; a
- * time in the past: does not sleep). Returns the bits and clears them; 0: the time is up. */
+ * time in the past: does not sleep). Returns the bits and clears them; 0: none until until_us. */
 uint32_t dt_mailbox_wait(dt_mailbox *box, int64_t until_us);
 /* The owner only. Sleeps until until_us, or until one of the bits in `ends` is signalled. Other bits do not wake the
- * thread. Returns all bits that were signalled meanwhile, and clears them. */
+ * thread. Returns all bits that were signalled, and clears them. */
 uint32_t dt_mailbox_pause(dt_mailbox *box, int64_t until_us, uint32_t ends);
 
 /*
@@ -42,10 +42,10 @@ uint32_t dt_mailbox_pause(dt_mailbox *box, int64_t until_us, uint32_t ends);
 /* dt_thread_ask_stop signals this bit, so nothing else may. */
 #define DT_THREAD_STOP (UINT32_C(1) << 31)
 
-/* The owner may read id and started. A function that waits elsewhere may read `stopping`. */
+/* The owner may read id and started. A function that waits on something else may read `stopping`. */
 struct dt_thread {
     _Atomic bool stopping; /* never becomes false again */
-    bool started;          /* the owner's: the thread was not joined yet */
+    bool started;          /* the owner's: the thread was started and not joined yet */
     pthread_t id;
     const char *name;
     void (*run)(void *arg);
@@ -56,7 +56,7 @@ struct dt_thread {
  * SYSTEM: no thread was started. err may be NULL. */
 DT_MUST_CHECK dt_status dt_thread_start(struct dt_thread *thread, const char *name, void (*run)(void *arg), void *arg,
                                         struct dt_error *err);
-/* Lowers the priority of the calling thread for good: without privileges it cannot be raised again. From then on,
+/* Lowers the priority of the calling thread permanently: without privileges it cannot be raised again. From then on,
  * dt_thread_start on this thread returns SYSTEM. */
 void dt_thread_lower(int nice);
 /* Starts a thread that is never joined; its name is that of the calling thread. Returns false if no thread was

@@ -33,9 +33,9 @@ typedef void dt_certificate_fn(void *arg, const char *key, const char *file, int
 
 /*
  * Reads each certificate file that the configuration names, and calls `heard` for each that has a certificate. In a
- * file of our own, the first certificate counts: it is the one that is sent. In a file of authorities, the one that
- * expires last counts, because such a file has both the old and the new one while one replaces the other. A file that
- * cannot be read is skipped: the connection that needs it reports that. For GET /v1/doctor.
+ * file of our own, the first certificate counts, because that one is sent. In a file of authorities, the one that
+ * expires last counts, because during a replacement the file has both the old and the new one. If a file cannot be
+ * read, it is skipped: the connection that needs it reports that. For GET /v1/doctor.
  */
 void dt_certificates_look(const struct dt_config *config, dt_certificate_fn *heard, void *arg);
 

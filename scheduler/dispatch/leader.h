@@ -144,9 +144,9 @@ struct dt_leader_settled {
 
 /* Why hints wait. */
 struct dt_leader_judged {
-    size_t unread;     /* due jobs whose attempt may not have been sent, or whose report may be unread */
-    int64_t unread_ms; /* the latest of their deadlines */
-    bool frozen;       /* jobs that could be claimed were left because the list is frozen */
+    size_t unread;        /* due jobs whose attempt may not have been sent, or whose report may be unread */
+    int64_t unread_ms;    /* the latest of their deadlines */
+    bool frozen;          /* jobs that could be claimed were left because the list is frozen */
     struct dt_str orphan; /* present: a due job's topic has no row in `topics` (a manual edit): its entry is held */
 };
 
