@@ -21,7 +21,7 @@ enum dt_dealing dt_delivery_dealing(enum dt_delivery_id delivery)
     return dealings[delivery];
 }
 
-/* The order of the questions is the order in which answers name the members. */
+/* The first misfit is reported, so the order of the checks is part of the API. */
 bool dt_callback_fits(const struct dt_callback_terms *topic, const struct dt_callback_asked *asked,
                       struct dt_callback_misfit *out)
 {

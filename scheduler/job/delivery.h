@@ -1,6 +1,6 @@
 /*
- * Deliveries: their names, how a leader deals with each, and what they ask of a job. Pure. dispatcher/deliver/ carries
- * attempts out; the store's claim only knows the dealing of a delivery.
+ * Deliveries: their names, how a leader deals with each, and what they require of a job. Pure. dispatcher/deliver/
+ * sends attempts; the store's claim only uses the dealing of a delivery.
  */
 #ifndef DT_JOB_DELIVERY_H
 #define DT_JOB_DELIVERY_H
@@ -23,13 +23,13 @@ enum dt_dealing {
 extern const char *const dt_delivery_names[];
 /* Returns the name, static text; "" for UNSET. */
 const char *dt_delivery_id_name(enum dt_delivery_id delivery);
-/* Returns the dealing with its jobs; LISTS for UNSET. */
+/* Returns how a leader deals with the delivery's jobs; LISTS for UNSET. */
 enum dt_dealing dt_delivery_dealing(enum dt_delivery_id delivery);
 
 /*
  * ---- whether a job fits the delivery of its topic: its URL, its time for a result, its headers ----
  *
- * The answer is about this moment: a topic may change while its jobs wait.
+ * The answer is only valid now: the topic may change while its jobs wait.
  */
 
 /* The settings of a topic that its jobs must fit. */
@@ -39,10 +39,10 @@ struct dt_callback_terms {
     int64_t timeout_ms; /* from dt_callback_timeout_ms */
 };
 
-/* What a job asks of its topic's delivery. Borrowed. */
+/* What a job requires of its topic's delivery. Borrowed. */
 struct dt_callback_asked {
-    bool asks_url;          /* the destination of callbacks is given: */
-    struct dt_str url;      /* this one; absent: the topic's */
+    bool asks_url;          /* the job has a destination for callbacks: */
+    struct dt_str url;      /* its own; absent: the topic's */
     int64_t ack_timeout_ms; /* 0 = not given */
     struct dt_header_fault header_fault;
 };
@@ -50,14 +50,14 @@ struct dt_callback_asked {
 /* The member that does not fit. */
 struct dt_callback_misfit {
     const char *pointer;  /* "/callback_url"; static */
-    struct dt_str member; /* the member of that object; absent: it is no object */
+    struct dt_str member; /* the member of that object; absent: `pointer` is not an object */
     const char *reason;   /* static */
 };
 
-/* True if all fits. Otherwise *out has the first member that does not; its reason is NULL if all fits. */
+/* Returns true if all fits, and sets out->reason to NULL. Otherwise *out is the first member that does not fit. */
 bool dt_callback_fits(const struct dt_callback_terms *topic, const struct dt_callback_asked *asked,
                       struct dt_callback_misfit *out);
-/* Returns what a new job asks. */
+/* Returns what a new job requires. */
 struct dt_callback_asked dt_callback_asked_of(const struct dt_new_job *job);
 
 /* ---- the time that a callback may take, from its request to the end of its answer ---- */
@@ -66,8 +66,8 @@ struct dt_callback_asked dt_callback_asked_of(const struct dt_new_job *job);
 #define DT_CALLBACK_TIMEOUT_MIN_MS     INT64_C(100)
 #define DT_CALLBACK_TIMEOUT_MAX_MS     INT64_C(600000)
 
-/* Returns the timeout of a topic's callbacks; 0 = the topic has no such setting. The default is 10 seconds, or half of
- * a shorter acknowledgement timeout. */
+/* Returns the timeout of a topic's callbacks. timeout_ms: the topic's setting, 0 = none. The default is 10 seconds, or
+ * half of the acknowledgement timeout if that is shorter. */
 int64_t dt_callback_timeout_ms(int64_t timeout_ms, int64_t ack_timeout_ms);
 
 #endif

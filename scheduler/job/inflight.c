@@ -50,7 +50,7 @@ static bool read_number(struct cursor *c, int64_t *out)
     int64_t v = 0;
     unsigned digits = 0;
     skip_space(c);
-    bool negative = c->p < c->end && *c->p == '-'; /* a due time from a manual edit */
+    bool negative = c->p < c->end && *c->p == '-'; /* a manual edit may have set a negative due time */
     c->p += negative;
     for (; c->p < c->end && *c->p >= '0' && *c->p <= '9' && digits < 18; digits++)
         v = v * 10 + (*c->p++ - '0');
@@ -163,10 +163,10 @@ struct dt_shrink dt_inflight_sent(size_t n, size_t send_n)
 }
 
 /*
- * A refusal is remembered with the exact head that was sent. It counts if the head to be sent now is the same. A head
- * of several attempts is halved, since it is not known which of them was refused. An attempt that was refused alone
- * ends as undeliverable. The rest continues with a head of one, which doubles with each head that is sent
- * (dt_inflight_sent): if a topic takes nothing, its next message is refused alone at once.
+ * A refusal is remembered with the exact head that was sent, and counts only if the same head is to be sent now. A head
+ * of several attempts is halved, because any of them may have been refused. If a single attempt was refused, it ends as
+ * undeliverable. The list then continues with a head of one, which doubles after each head that is sent
+ * (dt_inflight_sent). So if a topic accepts nothing, its next message is refused alone at once.
  */
 struct dt_shrink dt_inflight_taken_over(const struct dt_inflight *list, size_t send_n, bool sent,
                                         const struct dt_inflight *refused)

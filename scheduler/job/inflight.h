@@ -3,7 +3,8 @@
  * no I/O, no lock.
  *
  * shards.inflight has the list; its first `send_n` entries are the batch that is sent next, or that was sent last. An
- * attempt enters the list with its claim, and leaves it at the head once it is known that the batch was sent.
+ * attempt enters the list with its claim. Once it is known that its batch was sent, it leaves the list, always at the
+ * head.
  */
 #ifndef DT_DISPATCH_INFLIGHT_H
 #define DT_DISPATCH_INFLIGHT_H
@@ -16,8 +17,8 @@ struct dt_claim {
     int64_t id, attempt, due_ms;
 };
 
-/* A value; all zero is the empty list. dt_inflight_parse and dt_inflight_append allocate `v`, dt_inflight_clear frees
- * it. A caller that only reads may point it at its own memory. */
+/* Copied by assignment; all zero is the empty list. dt_inflight_parse and dt_inflight_append allocate `v`,
+ * dt_inflight_clear frees it. A caller that only reads may point `v` at its own memory. */
 struct dt_inflight {
     struct dt_claim *v;
     size_t n, cap;
@@ -34,7 +35,7 @@ void dt_inflight_clear(struct dt_inflight *list);
 void dt_inflight_format(const struct dt_claim *v, size_t n, struct dt_strbuf *out);
 /* Appends the same text with the entries in order of ids, for statements that lock rows in that order. NOMEM. */
 DT_MUST_CHECK dt_status dt_inflight_format_by_id(const struct dt_claim *v, size_t n, struct dt_strbuf *out);
-/* Reads such a text into *out, replacing its entries. MALFORMED: it is no such text, *out has a part of it. NOMEM. */
+/* Reads such a text into *out, replacing its entries. MALFORMED: not such a text; *out has a part of it. NOMEM. */
 DT_MUST_CHECK dt_status dt_inflight_parse(struct dt_str text, struct dt_inflight *out);
 
 /* ---- entries ---- */
@@ -45,7 +46,7 @@ DT_MUST_CHECK dt_status dt_inflight_reserve(struct dt_inflight *list, size_t n);
 DT_MUST_CHECK dt_status dt_inflight_append(struct dt_inflight *to, const struct dt_inflight *from);
 /* Removes the first n entries. */
 void dt_inflight_drop(struct dt_inflight *list, size_t n);
-/* Sorts the entries by id, for dt_inflight_has: no longer in the order in which they are sent. */
+/* Sorts the entries by id, for dt_inflight_has. The order of sending is lost. */
 void dt_inflight_sort_by_id(struct dt_inflight *list);
 /* True if a list that is sorted by id has an attempt of the job. */
 bool dt_inflight_has(const struct dt_inflight *list, int64_t id);
@@ -55,19 +56,19 @@ bool dt_inflight_equal(const struct dt_claim *a, size_t n_a, const struct dt_cla
 /* ---- how it shrinks ---- */
 
 /*
- * How a list of n entries, of which the first send_n are the batch, shrinks. Only the two functions below halve and
- * double. How fast send_n changes affects only the speed; what leaves the list, and why, affects safety.
+ * How a list of n entries shrinks; the first send_n of them are the batch. Only the two functions below halve and
+ * double send_n. How they change it affects only speed; which entries leave the list, and why, affects safety.
  */
 struct dt_shrink {
     size_t leave;       /* entries that leave the list at its head */
-    bool undeliverable; /* the entry that leaves was refused alone, and not sent */
+    bool undeliverable; /* the entry that leaves was refused alone, and was not sent */
     bool halved;
-    size_t send_n; /* the next batch, of the entries that remain */
+    size_t send_n; /* entries of the next batch, among those that remain */
 };
-/* After the batch was sent: it leaves, and the next one has twice as many. */
+/* After the batch was sent: it leaves the list, and the next batch has twice as many entries. */
 struct dt_shrink dt_inflight_sent(size_t n, size_t send_n);
-/* At a takeover, once the delivery knows whether the batch was sent. refused: the list that this process had sent when
- * Kafka refused it for good; n = 0: none, or forgotten. */
+/* At a takeover, when the delivery knows whether the batch was sent. refused: the list that this process had sent
+ * when Kafka refused it permanently; n = 0: none is remembered. */
 struct dt_shrink dt_inflight_taken_over(const struct dt_inflight *list, size_t send_n, bool sent,
                                         const struct dt_inflight *refused);
 

@@ -214,7 +214,7 @@ dt_status dt_retry_parse(struct dt_str text, int64_t delays_ms[DT_RETRY_MAX], un
         struct dt_str word = {text.p + i, 0};
         while (i < text.n && !separator(text.p[i]))
             i++, word.n++;
-        /* "1500ms": no unit of the short form fits; dt_duration_parse reads a number without a unit as ms. */
+        /* "1500ms": dt_duration_parse does not know this unit, but reads a number without a unit as ms. */
         if (word.n > 2 && memcmp(word.p + word.n - 2, "ms", 2) == 0 && word.p[word.n - 3] >= '0' &&
             word.p[word.n - 3] <= '9')
             word.n -= 2;

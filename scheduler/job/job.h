@@ -11,7 +11,7 @@
 #include "base/text/timetext.h"
 
 /*
- * The columns of a job, in one table. It yields the members of struct dt_job, struct dt_new_job, struct dt_patch and
+ * The columns of a job, in one table. It generates the members of struct dt_job, struct dt_new_job, struct dt_patch and
  * struct dt_outgoing, and what the store does with each of them: insert, read, change, compare. The statements that
  * name the columns are in job/change/job_rows.sql, in the order of the table (tests/unit/job/test_job_columns.c). The
  * payload, which may be large, comes after all of them and is not in the table.
@@ -20,7 +20,7 @@
  *
  *   ROW        the store writes it, or a caller gives it in a way of its own
  *   CONTENT    a caller gives and changes it with the payload
- *   EXTRA      a caller gives and changes it by itself; most jobs have none of it
+ *   EXTRA      a caller gives and changes it separately; most jobs do not have it
  *
  * Kinds: INT int64_t; FLAG bool; TEXT struct dt_str, absent for NULL; SHARD int, the column has -1 for none; STATE and
  * STATUS the ENUMs jobs.state and jobs.attempt_status. Times are in ms since 1970, 0 = none.
@@ -54,7 +54,7 @@
     ROW(INT, updated_at_ms, updated_at)                                                                                \
     ROW(INT, version, version)
 
-/* For the groups that a use is not about. */
+/* For groups that a use of the table leaves out. */
 #define DT_COLUMN_NONE(kind, member, column)
 
 /* A member of a struct. */
@@ -66,7 +66,7 @@
 #define DT_COLUMN_TYPE_STATE                   enum dt_job_state
 #define DT_COLUMN_TYPE_STATUS                  enum dt_attempt_status
 
-/* How many there are: enum { N = 0 DT_JOB_COLUMNS(…DT_COLUMN_ONE…) }. */
+/* Counts columns: enum { N = 0 DT_JOB_COLUMNS(…DT_COLUMN_ONE…) }. */
 #define DT_COLUMN_ONE(kind, member, column) +1 /* NOLINT(bugprone-macro-parentheses): a term of a sum */
 
 #define DT_TOPIC_MAX              200
@@ -74,7 +74,7 @@
 #define DT_KEY_MAX                255
 #define DT_PARTITION_KEY_MAX      255
 #define DT_CONTENT_TYPE_MAX       255
-#define DT_HEADERS_TEXT_MAX       65535 /* bytes of a job's headers as JSON, in which they are kept */
+#define DT_HEADERS_TEXT_MAX       65535 /* of a job's headers, stored as JSON */
 #define DT_ERROR_CODE_MAX         100   /* bytes; longer ones are cut at a character */
 #define DT_ERROR_MESSAGE_MAX      1000
 #define DT_ACK_TIMEOUT_DEFAULT_MS INT64_C(300000)
@@ -94,7 +94,7 @@ enum dt_attempt_status {
     DT_ATTEMPT_SNOOZED,
     DT_ATTEMPT_GAVE_UP,
     DT_ATTEMPT_UNDELIVERABLE,
-    DT_ATTEMPT_LOST, /* the process that had it in its hands is gone: it spends no failure */
+    DT_ATTEMPT_LOST, /* the process that had it in its hands died; does not count as a failure */
     DT_ATTEMPT_STATUSES
 };
 
@@ -112,7 +112,7 @@ struct dt_job {
     DT_JOB_COLUMNS(DT_COLUMN_MEMBER, DT_COLUMN_MEMBER, DT_COLUMN_MEMBER)
     struct dt_str payload;
     int64_t was_next_at_ms; /* set by a change: next_at before it, for the index; else 0 */
-    bool unsettled;         /* set by a refused change: only an attempt in flight prevents it; see jobs.h */
+    bool unsettled;         /* set by a refused change: its only reason is an attempt in flight; see jobs.h */
 };
 
 /* The first header of a job that a callback cannot carry. reason: static text, or NULL if there is none. */
@@ -121,11 +121,11 @@ struct dt_header_fault {
     const char *reason;
 };
 
-/* What makes a job. Slices are borrowed. */
+/* The values that make a job. Slices are borrowed. */
 struct dt_new_job {
     int64_t id;
     struct dt_str topic, key;
-    bool by_command; /* the key is an id: it is unique in the installation among jobs that were made by commands */
+    bool by_command; /* the key is the id of a command: unique in the installation among jobs that commands made */
     int64_t run_at_ms;
     struct dt_str retry;    /* absent = the topic's, copied at insert */
     int64_t ack_timeout_ms; /* 0 = the topic's, copied at insert */
@@ -135,21 +135,21 @@ struct dt_new_job {
     struct dt_header_fault header_fault;
 };
 
-/* A job whose time changed, for the index: due_ms 0 = its entry is removed, was_ms 0 = it had none. */
+/* A job whose time changed, for the index. due_ms 0: its entry is removed. was_ms 0: it had no entry. */
 struct dt_job_move {
     int64_t id, due_ms, was_ms;
 };
 
-/* Counts the bytes of its texts and its payload. */
+/* Returns the number of bytes of its texts and its payload. */
 size_t dt_job_bytes(const struct dt_job *job);
 size_t dt_new_job_bytes(const struct dt_new_job *job);
 /* True if it has any of CONTENT and EXTRA. */
 bool dt_new_job_has_extras(const struct dt_new_job *job);
-/* Makes the job as its new row is: scheduled, version 1. Slices are those of `made`. */
+/* Fills in the job as its new row will be: scheduled, version 1. Slices are those of `made`. */
 void dt_job_from_new(struct dt_job *job, const struct dt_new_job *made, int64_t created_ms);
 
-/* The topics that a caller may see, if not all: their names begin with one of the prefixes, none of which is empty.
- * Without prefixes it sees none. */
+/* The topics that a caller with limited access may see: those whose names begin with one of the prefixes, none of
+ * which is empty. Without prefixes it sees no topic. */
 struct dt_topic_bound {
     const struct dt_str *prefixes;
     size_t n;
@@ -161,20 +161,21 @@ bool dt_topic_within(const struct dt_topic_bound *bound, struct dt_str topic);
  * Returns NULL, or the reason. */
 const char *dt_topic_check(struct dt_str topic, struct dt_str installation);
 /*
- * True if a Kafka topic of this name may be internal to an installation, ours or another on the same Kafka: "__…", and
- * every name that ends in one of .ledger .results .results.rejected .commands .commands.rejected .dead .alerts. The
- * part before the ending is the installation's name, which may be any. Other names are free: "orders.commands.create",
- * "results", "exam_results".
+ * Returns true if a Kafka topic of this name may be internal to an installation, ours or another one on the same Kafka.
+ * Such names start with "__", or end in .ledger .results .results.rejected .commands .commands.rejected .dead or
+ * .alerts. The part before the ending is the name of an installation, which may be any text. Other names are free:
+ * "orders.commands.create", "results", "exam_results".
  */
 bool dt_kafka_topic_internal(struct dt_str kafka_topic);
-/* True if the name of a topic can begin with it. Not empty. */
+/* Returns true if the name of a topic can begin with this prefix. Empty: false. */
 bool dt_topic_prefix_valid(struct dt_str prefix);
-/* True if a list of names, and of prefixes that end in *, has the name: "shared.audit,public.*". */
+/* Returns true if the name is in the list, which has names, and prefixes that end in *: "shared.audit,public.*". */
 bool dt_topic_listed(const char *list, struct dt_str name);
 
-#define DT_SEQUENCE_BITS 40 /* of an id; the bits above them are its home day */
-/* Makes an id: home day (days since 2025-01-01 of the first run_at, 0 before it) << 40 | sequence. Of the sequence
- * only the low 39 bits are used: the upper half of a day's numbers is for rows that no API made (tests). */
+#define DT_SEQUENCE_BITS 40 /* bits of the sequence in an id; the bits above them are the home day */
+/* Makes an id: home day << 40 | sequence. The home day is the day of the first run_at, counted from 2025-01-01 (0
+ * before it). Only the low 39 bits of the sequence are used: the upper half of a day's numbers is for rows that no
+ * API made (tests). */
 int64_t dt_job_id(int64_t run_at_ms, int64_t sequence);
 /* The home day of an id. */
 static inline int32_t dt_job_home_day(int64_t id)
@@ -182,13 +183,13 @@ static inline int32_t dt_job_home_day(int64_t id)
     return (int32_t)(id >> DT_SEQUENCE_BITS);
 }
 
-/* The longest time for a result, a hundred years, so that now + it is still a time. */
+/* The longest acknowledgement timeout: a hundred years, so that now + timeout is still a valid time. */
 #define DT_ACK_MAX_MS INT64_C(3155760000000)
-/* How much of the time for a result a slow batch may use up before its deadline is renewed, which costs as much as
- * the claim: a twentieth, at least 100 ms and at most a second. */
+/* Returns how much of an acknowledgement timeout a slow batch may use up before its deadlines are extended: a
+ * twentieth, but at least 100 ms and at most a second. An extension costs as much as the claim. */
 int64_t dt_ack_may_lose_ms(int64_t ack_timeout_ms);
 
-/* The end of the exact part of the due index: the end of the UTC day that contains now + 48 h. */
+/* Returns the end of the exact part of the due index: the end of the UTC day that contains now + 48 h. */
 int64_t dt_near_end_ms(int64_t now_ms);
 
 /* The order of job ids, for qsort and bsearch over arrays of int64_t, or of structs whose first member is the id. */
@@ -202,12 +203,13 @@ static inline int dt_by_job_id(const void *a, const void *b)
 #define DT_PATCH_MEMBER(kind, member, column)                                                                          \
     bool has_##member;                                                                                                 \
     DT_COLUMN_TYPE_##kind member; /* absent = none */
-/* A change of a scheduled job that a caller asks for (PATCH, or an intent): only members whose has_… is set change. */
+/* A change of a scheduled job that a caller requests (PATCH, or an intent). Only members with their has_… set
+ * change. */
 struct dt_patch {
     int64_t if_version; /* change only this version of the row (else VERSION); 0 = any */
     bool has_run_at, has_payload, has_retry, has_ack_timeout;
     int64_t run_at_ms;
-    bool run_at_is_delay; /* then run_at_ms is the delay, counted from MySQL's clock */
+    bool run_at_is_delay; /* if set, run_at_ms is a delay, counted from MySQL's clock */
     struct dt_str payload;
     DT_JOB_COLUMNS(DT_COLUMN_NONE, DT_COLUMN_MEMBER, DT_PATCH_MEMBER) /* CONTENT: with has_payload */
     struct dt_str retry;                                              /* absent = the topic's */
@@ -218,25 +220,25 @@ struct dt_patch {
 /*
  * Retry schedules as text, as stored in jobs.retry and topics.retry.
  *
- * Canonical text: delays in the short form, separated by spaces ("15s 3m 500ms": "ms" if it is no whole second). The
- * empty text = no retries. At most 100 delays. Durations and times as text: base/text/timetext.h.
+ * Canonical text: delays in the short form, separated by spaces ("15s 3m 500ms"; "ms" only if it is not a whole
+ * second). The empty text means no retries. At most 100 delays. Durations and times as text: base/text/timetext.h.
  */
 #define DT_RETRY_MAX      100
 #define DT_RETRY_TEXT_MAX 1600
 
 /* Writes n delays as canonical text. */
 void dt_retry_format(struct dt_strbuf *out, const int64_t *delays_ms, unsigned n);
-/* Reads stored text, which may have been edited by hand: durations separated by spaces or commas, "ms" included.
- * INVALID: anything else, or more than DT_RETRY_MAX; *n is 0 then. */
+/* Reads stored text, which may be a manual edit: durations separated by spaces or commas, "ms" included. INVALID:
+ * anything else, or more than DT_RETRY_MAX; then *n is 0. */
 DT_MUST_CHECK dt_status dt_retry_parse(struct dt_str text, int64_t delays_ms[DT_RETRY_MAX], unsigned *n);
 
 /* ---- keys of fires: `<name of the schedule>@<nominal time, ms since 1970>` ---- */
 
 #define DT_SCHEDULE_NAME_MAX 200
 
-/* True if the key may be that of a fire; *name is the schedule's then. */
+/* Returns true if the key may be that of a fire; then *name is the name of the schedule. */
 bool dt_fire_key_split(struct dt_str key, struct dt_str *name);
-/* Reads the time from a key that begins with the name of its schedule. -1: schedules do not write such a key. */
+/* Returns the time in a key that begins with the name of its schedule. -1: a schedule would not write such a key. */
 int64_t dt_fire_key_time_ms(struct dt_str key, struct dt_str name);
 
 #endif

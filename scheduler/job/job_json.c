@@ -1,9 +1,8 @@
 /*
- * Jobs as JSON: reading what makes or changes a job, the digest of a request, and writing a job.
+ * Jobs as JSON: reading bodies that make or change a job, the digest of a request, and writing a job.
  *
  * One table of members serves create, PATCH and templates. Reading has three steps: each member into dt_job_fields,
- * then the rules between members, then the result. All faults are collected, so that a caller learns of all of them at
- * once.
+ * then the rules between members, then the result. A refusal lists all faults at once.
  */
 #include "job_json.h"
 
@@ -18,12 +17,12 @@
 #include "base/text/json_write.h"
 #include "job.h"
 
-/* Nodes of a body without its payload: a value of two bytes is a node of eighty, and no valid member has so many. A
- * payload may have as many names as fit into it. */
+/* Limits the nodes of a body without its payload: a value of two bytes takes a node of eighty, and a valid body
+ * never has this many. A payload may have as many names as fit into it. */
 #define NODES_MAX 16384
 #define NAMES_MAX 4000000
 
-/* What the table of members is read into; the context of its functions are the rules. */
+/* The target of the table of members. The context of its functions is the rules. */
 struct decoder {
     struct dt_job_fields f;
     bool patch;                      /* null means the default */
@@ -137,7 +136,7 @@ static void read_payload_base64(struct dt_json_reader *r, const struct dt_json_f
         check_payload_size(r, field);
 }
 
-/* Adds a header to the text and the pairs, unless it is refused or too large. *bytes: of all headers so far. */
+/* Adds a header to the text and the pairs, unless it is refused or too large. *bytes: of all headers up to this one. */
 static void read_header(struct dt_json_reader *r, const struct dt_json_node *m, struct dt_strbuf *text, size_t *bytes)
 {
     struct dt_job_fields *f = &((struct decoder *)r->out)->f;
@@ -145,7 +144,7 @@ static void read_header(struct dt_json_reader *r, const struct dt_json_node *m, 
     const char *reason = NULL;
     if (name.n == 0)
         reason = "must have a name";
-    else if (memchr(name.p, '\0', name.n)) /* consumers would take "content-type\0x" for "content-type" */
+    else if (memchr(name.p, '\0', name.n)) /* a consumer would read "content-type\0x" as "content-type" */
         reason = "must have a name without U+0000";
     else if ((name.n >= 3 && strncasecmp(name.p, "ce_", 3) == 0) ||
              (name.n == 12 && strncasecmp(name.p, "content-type", 12) == 0))
@@ -163,7 +162,7 @@ static void read_header(struct dt_json_reader *r, const struct dt_json_node *m, 
     dt_json_put_key(text, pair.name);
     dt_json_put_string(text, NULL, pair.value);
     f->pairs[f->n_pairs++] = pair;
-    /* Only callbacks cannot carry it: topics with another delivery accept it. */
+    /* Only callbacks cannot send such a header: topics with another delivery accept it. */
     reason = dt_callback_header_name_check(pair.name);
     if (!reason)
         reason = dt_callback_header_value_check(pair.value);
@@ -191,7 +190,7 @@ static void read_headers(struct dt_json_reader *r, const struct dt_json_field *f
     if (bytes > most)
         dt_json_faultf(r, field, "names and values have %zu bytes, %zu are allowed", bytes, most);
     dt_strbuf_addc(&text, '}');
-    if (text.n > DT_HEADERS_TEXT_MAX) /* many short names with escapes are longer as JSON than their bytes say */
+    if (text.n > DT_HEADERS_TEXT_MAX) /* in JSON, many short names with escapes are longer than their bytes */
         dt_json_faultf(r, field, "has %zu bytes as JSON, %d are allowed", text.n, DT_HEADERS_TEXT_MAX);
     d->too_large |= bytes > most || text.n > DT_HEADERS_TEXT_MAX;
     f->job.headers = dt_json_keep(r->faults, dt_strbuf_str(&text));
@@ -201,7 +200,7 @@ static void read_headers(struct dt_json_reader *r, const struct dt_json_field *f
 
 #define FIXED   (DT_FIELD_OWN << 0) /* cannot be changed */
 #define DEFAULT (DT_FIELD_OWN << 1) /* null in a PATCH or a template: the default, or none */
-#define ONCE    (DT_FIELD_OWN << 2) /* not in a template: each of its jobs has its own */
+#define ONCE    (DT_FIELD_OWN << 2) /* not in a template, since each of its jobs has its own */
 
 /* In the order of enum dt_job_member. */
 static const struct dt_json_field fields[] = {
@@ -254,7 +253,7 @@ static bool has(const struct decoder *d, enum dt_job_member bit)
     return (d->f.has & bit) != 0;
 }
 
-/* Returns when the job is due; a past time is now. A time that is too far ahead is a fault. */
+/* Returns when the job is due. A past time becomes now. If a time is too far ahead, adds a fault. */
 static int64_t read_due_ms(const struct decoder *d, const struct dt_job_rules *rules, int64_t now_ms,
                            struct dt_faults *faults)
 {
@@ -317,7 +316,7 @@ dt_status dt_job_decode(const dt_json *json, const struct dt_job_rules *rules, c
     *out = (struct dt_new_job){0};
     if (!read_object(&d, json, rules, faults))
         return DT_INVALID;
-    /* Topic and key are in the path, in the body, or in both and equal. */
+    /* Topic and key are in the path, in the body, or in both. If in both, they must be equal. */
     if (path->topic.p) {
         if (d.f.job.topic.p && !dt_str_eq(d.f.job.topic, path->topic))
             dt_faults_add(faults, "/topic", "differs from the topic in the path");
@@ -392,13 +391,15 @@ dt_status dt_patch_decode(const dt_json *json, const struct dt_job_rules *rules,
 /*
  * ---- the digest of a request ----
  *
- * Requests with the same key are equal if their digests are. It is xxh3-128 of a canonical text: for each given member
- * a tag, the length and the bytes; of long members (payload, headers) their own hash. It does not depend on the
- * machine's byte order, since MySQL stores it. Never change it: every stored key would become a conflict.
+ * Requests with the same key are equal if their digests are. The digest is xxh3-128 of a canonical text: a tag, the
+ * length and the bytes of each given member; long members (payload, headers) are included as their own hash. MySQL
+ * stores it, so it does not depend on the machine's byte order. Never change it: every stored key would become a
+ * conflict.
  */
 
 struct canon {
-    /* Topic 200, key 255, partition key 255, content type 255, retry 1,600, URL 2,000, and the small ones. */
+    /* Room for topic 200, key 255, partition key 255, content type 255, retry 1,600, URL 2,000, and the small
+     * members. */
     unsigned char p[6144];
     size_t n;
 };
@@ -411,7 +412,7 @@ static void put_u64(struct canon *c, uint64_t v)
 
 static void put_tag(struct canon *c, char tag)
 {
-    dt_assert_cmp(c->n + 17, <=, sizeof(c->p)); /* a number or a hash follows */
+    dt_assert_cmp(c->n + 17, <=, sizeof(c->p)); /* room for a tag, a length and a number or a hash */
     c->p[c->n++] = (unsigned char)tag;
 }
 
@@ -423,7 +424,7 @@ static void put_i64(struct canon *c, char tag, int64_t v)
 
 static void put_bytes(struct canon *c, char tag, struct dt_str s)
 {
-    dt_assert_cmp(s.n, <, sizeof(c->p) - c->n - 9); /* the members were read, with their limits */
+    dt_assert_cmp(s.n, <, sizeof(c->p) - c->n - 9); /* members were read within their limits, so they fit */
     put_tag(c, tag);
     put_u64(c, s.n);
     if (s.n > 0)
@@ -513,8 +514,9 @@ uint64_t dt_key_hash(struct dt_str topic, struct dt_str key)
 
 #define STORED_DEPTH_MAX 128 /* limits.json_depth may have been larger when the job was made */
 
-/* Digits and one of s, m, h, d, as most schedules have, are shown as stored. Other delays get the short form if they
- * are whole seconds, else ISO 8601. Text that is no delay (a manual edit) is shown as it is. */
+/* A delay of digits and one of s, m, h, d, as most schedules have, is shown as stored. Other delays are shown in the
+ * short form if they are whole seconds, else as ISO 8601. Text that is not a delay (a manual edit) is shown as it
+ * is. */
 static void put_delay(struct dt_strbuf *out, struct dt_str word)
 {
     int64_t ms[DT_RETRY_MAX];
@@ -554,7 +556,7 @@ void dt_retry_put(struct dt_strbuf *out, const char *name, struct dt_str retry)
     dt_json_end_array(out);
 }
 
-/* Without memory it is not known: then out fails as a whole. */
+/* If memory is out, this cannot be found out, and out fails as a whole. */
 static bool is_json(struct dt_strbuf *out, dt_json *check, struct dt_str text)
 {
     const struct dt_json_limits limits = {.depth = STORED_DEPTH_MAX, .check_only = true};

@@ -2,9 +2,9 @@
  * Jobs as JSON: bodies that make or change a job, of the API or in the same form elsewhere, and jobs in answers and
  * dead letters. Pure: no I/O, no clock, no HTTP; the JSON text is already parsed (base/text/json.h).
  *
- * Each member that is missing, unknown, wrong or contradictory becomes one fault with a JSON pointer (problem.h); one
- * pass finds all of them. Decoded strings are copied into the arena of the faults, so the parser may be used again at
- * once; payloads stay in the request's text.
+ * If a member is missing, unknown, wrong or contradictory, that is a fault with a JSON pointer (problem.h); one pass
+ * finds all faults. Decoded strings are copied into the arena of the faults, so the parser may be used again at once;
+ * payloads stay in the request's text.
  */
 #ifndef DT_JOB_JOB_JSON_H
 #define DT_JOB_JOB_JSON_H
@@ -23,43 +23,43 @@ struct dt_job_rules {
     struct dt_str installation;
     bool callbacks;            /* topics may have the delivery http */
     struct dt_str allow_hosts; /* where callbacks may go (base/http/host_name.h) */
-    int64_t delays_from_ms;    /* the instant that delays count from; 0 = now_ms of the decoder */
-    /* Accepts the members of an object that belong to its context; they are skipped. NULL: none. */
+    int64_t delays_from_ms;    /* the time from which delays count; 0 = now_ms of the decoder */
+    /* Returns true for members that are not the job's but belong to the object around it; they are skipped. NULL:
+     * none. */
     bool (*beside)(struct dt_str name);
 };
 /* Returns the limits for dt_json_parse; json_depth as in the rules. */
 struct dt_json_limits dt_job_json_limits(unsigned json_depth);
 
-/* Topic and key from the request's path, already checked (dt_topic_check, dt_key_check); absent for POST. The body
- * must agree with them. */
+/* Topic and key from the request's path, already checked (dt_topic_check, dt_key_check); absent for POST. If the
+ * body has them too, they must be equal. */
 struct dt_job_path {
     struct dt_str topic, key;
 };
 
 /*
  * Decodes a body (the root of json) of POST /v1/jobs and of PUT /v1/topics/{t}/jobs/{key} into *out, except the id.
- * run_at is final (a delay counts from now_ms or delays_from_ms, a past time is now_ms); retry and ack_timeout are as
- * given (absent: the topic's); the digest is set. now_ms: MySQL's clock, not earlier than it is
- * (dt_refclock_latest_ms). INVALID: faults has at least one. TOO_LARGE: the same, and one fault is a size beyond its
- * limit. NOMEM.
+ * run_at is final: a delay counts from now_ms or delays_from_ms, and a past time becomes now_ms. retry and ack_timeout
+ * are as given (absent: the topic's); the digest is set. now_ms: not earlier than MySQL's clock
+ * (dt_refclock_latest_ms). INVALID: there is at least one fault. TOO_LARGE: the same, and at least one fault is about a
+ * size. NOMEM.
  *
  * The digest is xxh3-128 over the request: topic, key, run_at as an instant or delay as a duration, retry as delays,
- * headers in the order of their names, payload by its bytes (absent = null). An absent member differs from every
- * value.
+ * headers in the order of their names, payload by its bytes (absent = null). An absent member differs from every value.
  */
 DT_MUST_CHECK dt_status dt_job_decode(const dt_json *json, const struct dt_job_rules *rules,
                                       const struct dt_job_path *path, int64_t now_ms, struct dt_faults *faults,
                                       struct dt_new_job *out);
 
 /*
- * Decodes the members of jobs that are made repeatedly later: those of a new job without key, run_at and delay, which
- * are refused. Members that own() accepts are skipped; null is the topic's default, as in a PATCH; the topic may be
- * absent. Statuses as of dt_job_decode; faults may already have some.
+ * Decodes a template, from which jobs are made repeatedly later: the members of a new job, except key, run_at and
+ * delay, which are refused. If own() accepts a member, it is skipped. null is the topic's default, as in a PATCH; the
+ * topic may be absent. Statuses as in dt_job_decode. The list may already have faults.
  */
 DT_MUST_CHECK dt_status dt_job_template_decode(const dt_json *json, const struct dt_job_rules *rules,
                                                bool (*own)(struct dt_str name), struct dt_faults *faults,
                                                struct dt_new_job *out);
-/* For other tables of bodies; the context of their reader are the rules. */
+/* For other tables of bodies, whose readers have the rules as their context. */
 const char *dt_check_topic(struct dt_json_reader *reader, struct dt_str text);
 const char *dt_check_callback_url(struct dt_json_reader *reader, struct dt_str text);
 /* Reads a list of durations as canonical text. */
@@ -69,7 +69,7 @@ void dt_job_digest_add(unsigned char digest[16], struct dt_str text);
 
 /* Computes a short hash of a topic and a key. It is never 0; different keys may share one. */
 uint64_t dt_key_hash(struct dt_str topic, struct dt_str key);
-/* Checks a key: 1 to 255 bytes of UTF-8. NULL: it is fine; else the reason, static text. */
+/* Checks a key: 1 to 255 bytes of UTF-8. Returns NULL if it is valid, else the reason, static text. */
 const char *dt_key_check(struct dt_str key);
 
 /* Decodes a body of PATCH /v1/jobs/{id}: a missing member is unchanged, null is the topic's default (or none).
@@ -77,26 +77,26 @@ const char *dt_key_check(struct dt_str key);
 DT_MUST_CHECK dt_status dt_patch_decode(const dt_json *json, const struct dt_job_rules *rules, int64_t now_ms,
                                         struct dt_faults *faults, struct dt_patch *out);
 
-/* ---- writing; members have a fixed order, and stored text that was edited by SQL never breaks the JSON around it
- * ---- */
+/* ---- writing; members have a fixed order, and a manual edit of stored text never breaks the JSON around it ---- */
 
 struct dt_job_view {
     bool payload;            /* show it */
     const char *waiting_for; /* NULL = null */
     const char *outcome;     /* of a result; NULL = no such member */
-    int64_t deadline_ms;     /* of a popped job: the time to report ends; 0 = no such member */
-    /* Checks stored payload and headers: a payload that is no JSON is written as base64, such headers are left out;
-     * without memory the buffer fails. NULL: they come from a request that was checked. */
+    int64_t deadline_ms;     /* of a popped job: its deadline; 0 = no such member */
+    /* The parser to check stored payload and headers with. A payload that is not JSON is written as base64; headers
+     * that are not JSON are left out; if memory is out, the buffer fails. NULL: no check, since a request has them
+     * that was checked. */
     dt_json *check;
 };
 void dt_job_add(struct dt_strbuf *out, const struct dt_job *job, const struct dt_job_view *view);
-/* Adds a job that was read from the store, with a parser of its own, which takes longer. */
+/* Adds a job that was read from the store. It makes a parser for the checks, which takes longer. */
 void dt_job_add_json(struct dt_strbuf *out, const struct dt_job *job, bool with_payload, const char *waiting_for);
 
 /* Adds a canonical (or manually edited) retry schedule as a JSON list; name: of the member, or NULL. */
 void dt_retry_put(struct dt_strbuf *out, const char *name, struct dt_str retry);
 
-/* ---- the members of a body as given, for tables that decode bodies; `has` tells "absent" from "null" ---- */
+/* ---- the members of a body as given, for tables that decode bodies; `has` distinguishes "absent" and "null" ---- */
 
 /* In the order of the table (job_json.c). */
 enum dt_job_member {

@@ -1,6 +1,6 @@
 /*
  * The table of states, and the effect of results. Pure: the caller reads the row, and writes the decision only if the
- * row is still as it was read.
+ * row has not changed since.
  *
  * Invariants: every state that C decides comes from the table; statements that write a state repeat its condition. A
  * result changes a job only if it is for the latest attempt, and only while that attempt is dispatched (a success also
@@ -72,13 +72,13 @@ static bool applies(const struct dt_job *job, const struct dt_result *result, in
     if (job->state != DT_DISPATCHED)
         return false;
     if (result->status == DT_RESULT_TIMED_OUT)
-        return dt_job_deadline_passed(job->next_at_ms, now_ms); /* an extension may have moved the deadline */
+        return dt_job_deadline_passed(job->next_at_ms, now_ms); /* the deadline may have been extended since */
     return result->status != DT_RESULT_SNOOZED || result->retry_after_ms >= 0;
 }
 
 /*
- * Returns the event that a result is for this job, and the delay to the job's next_at, if it has one. A retry schedule
- * that cannot be read (a wrong manual edit) counts as the default one: a retry too many can be cancelled, a dead job is
+ * Returns which event a result is for this job, and the delay to the job's next_at, if it has one. If a manual edit
+ * broke the retry schedule, the default one is used: a superfluous retry can be cancelled, but a dead job would be
  * lost.
  */
 static enum dt_event event_of(const struct dt_job *job, const struct dt_result *result, int64_t *delay_ms)
@@ -89,7 +89,7 @@ static enum dt_event event_of(const struct dt_job *job, const struct dt_result *
     if (result->status == DT_RESULT_SUCCEEDED)
         return DT_EVENT_SUCCEED;
     if (result->status == DT_RESULT_EXTENDED) {
-        /* After a manual edit the column may have any value: no time may overflow. */
+        /* A manual edit may set any number in the column, and the sum of times must not overflow. */
         const int64_t own_ms = dt_earlier(job->ack_timeout_ms, DT_DURATION_MAX_MS);
         *delay_ms = result->retry_after_ms >= 0 ? result->retry_after_ms : own_ms;
         return DT_EVENT_EXTEND;
@@ -107,7 +107,7 @@ static enum dt_event event_of(const struct dt_job *job, const struct dt_result *
     const bool readable = dt_retry_parse(job->retry, delays_ms, &n) == DT_OK ||
                           dt_retry_parse(DT_STR_LIT(DT_RETRY_DEFAULT), delays_ms, &n) == DT_OK;
     if (!readable || job->failures < 0 || job->failures >= (int64_t)n)
-        return DT_EVENT_BURY; /* the budget is spent */
+        return DT_EVENT_BURY; /* no attempts are left */
     *delay_ms = result->retry_after_ms >= 0 ? result->retry_after_ms : delays_ms[job->failures];
     return DT_EVENT_RETRY;
 }
@@ -158,7 +158,7 @@ const char *dt_job_waits_for(const struct dt_job *job, const struct dt_wait_fact
         return "limit";
     if (facts->dealing == DT_DEALING_OFFERS)
         return facts->led ? "pop" : "leader";
-    if (!called && dt_str_is(facts->leader_says, "kafka")) /* Kafka matters only to jobs that are sent there */
+    if (!called && dt_str_is(facts->leader_says, "kafka")) /* Kafka matters only to jobs that are sent to it */
         return "kafka";
     return dt_str_is(facts->leader_says, "redis") ? "redis" : "leader";
 }

@@ -50,11 +50,11 @@ enum dt_result_status {
     DT_RESULT_SNOOZED,
     DT_RESULT_GAVE_UP,
     DT_RESULT_EXTENDED,
-    DT_RESULT_TIMED_OUT,     /* by the leader, never reported */
-    DT_RESULT_UNDELIVERABLE, /* likewise */
-    DT_RESULT_LOST /* likewise: its process is gone; counts as no failure, and the next attempt is due at once */
+    DT_RESULT_TIMED_OUT,     /* decided by the leader, never reported */
+    DT_RESULT_UNDELIVERABLE, /* like TIMED_OUT */
+    DT_RESULT_LOST /* like TIMED_OUT: its process died; counts as no failure, and the next attempt is due at once */
 };
-/* BUSY: another session holds the job's row, nothing was done, try again. */
+/* BUSY: another session holds the job's row. Nothing was done; the caller may try again. */
 enum dt_outcome { DT_OUTCOME_APPLIED, DT_OUTCOME_DUPLICATE, DT_OUTCOME_STALE, DT_OUTCOME_UNKNOWN_JOB, DT_OUTCOME_BUSY };
 
 struct dt_result {
@@ -71,7 +71,7 @@ struct dt_decision {
     enum dt_attempt_status attempt_status;
     int64_t next_at_ms; /* 0 in terminal states */
     int64_t failures;
-    bool failed;      /* store the error as the last one */
+    bool failed;      /* the error becomes the job's last error */
     bool finished;    /* the attempt ended (finished_at = now) */
     bool dead_letter; /* a dead letter leaves through the outbox */
 };
@@ -80,40 +80,40 @@ struct dt_decision {
 struct dt_decision dt_job_decide(const struct dt_job *job, const struct dt_result *result, int64_t now_ms);
 
 /*
- * True if an attempt with this status already has the reported result. For earlier attempts, which the job's row does
- * not have any more: dt_job_decide answers STALE for them, and the archived attempt makes that a DUPLICATE.
+ * Returns true if an attempt with this status already has the reported result. For earlier attempts, which are not in
+ * the job's row any more: dt_job_decide returns STALE for them, and the archived attempt turns that into DUPLICATE.
  */
 bool dt_result_repeats(enum dt_attempt_status recorded, enum dt_result_status reported);
 
 /*
- * One word for what a job waits for:
+ * What a job waits for, in one word:
  *
  *   scheduled, next_at ahead              time
  *   scheduled, due, its topic paused      paused
  *   scheduled, due, its topic is full     limit (no room within max_in_flight or rate_limit, or nearly none)
- *   scheduled, due, no leader             leader (no owner, not heard of for 15 s, or halted); kafka if dispatchers
- *                                         wait for it before they elect one, and the job goes there
- *   scheduled, due, its topic is popped   pop (from when the leader has offered it: milliseconds)
+ *   scheduled, due, no leader             leader (no owner, silent for 15 s, or halted); kafka if dispatchers wait for
+ *                                         it before they elect a leader, and the job is sent to Kafka
+ *   scheduled, due, its topic is popped   pop (once the leader has offered it, after milliseconds)
  *   scheduled, due, no place for callback limit (callbacks.max_in_flight, per_host or max_bytes of the dispatcher that
- *                                         leads its shard; no place at all where callbacks are not enabled)
- *   scheduled, due, its leader waits      kafka, redis: what the leader says; kafka not of a job that is called back
- *   scheduled, due, none of these         leader (it has yet to pick the job up: milliseconds, or a backlog)
+ *                                         leads its shard; no place at all if callbacks are not enabled)
+ *   scheduled, due, its leader waits      kafka, redis: what the leader reports; kafka not if the job is a callback
+ *   scheduled, due, none of these         leader (it has not claimed the job yet: milliseconds, or a backlog)
  *   dispatched, still to be sent          kafka (the leader waits for Kafka and has the job in its list)
  *   dispatched                            ack
  *   finished                              null
  *
- * Pure: the caller finds out the facts.
+ * Pure: the caller collects the facts.
  */
 
-/* What is known of a job's topic and of its shard; zero if it is not known. */
+/* Facts about a job's topic and its shard; zero if unknown. */
 struct dt_wait_facts {
     int64_t now_ms;            /* MySQL's clock */
     bool paused, full;         /* of the topic; full: at its limits */
     enum dt_dealing dealing;   /* of the topic's jobs */
     bool led;                  /* the shard has a leader that reports and is not halted */
-    bool no_place;             /* … and that has no place for a callback */
+    bool no_place;             /* the leader has no place for a callback */
     struct dt_str leader_says; /* what the leader waits for, or dispatchers before they elect one; absent: nothing */
-    bool unsent;               /* the job was dispatched, and is not sent yet */
+    bool unsent;               /* the job was dispatched, but not sent yet */
 };
 /* True if the job is scheduled and its time has come. */
 bool dt_job_is_due(const struct dt_job *job, int64_t now_ms);

@@ -59,7 +59,7 @@ enum dt_problem_type dt_problem_of_status(dt_status status)
     case DT_FULL:
     case DT_SHUTDOWN:
     case DT_NOMEM:
-    case DT_FORBIDDEN: /* a server refused us, not the caller */
+    case DT_FORBIDDEN: /* a server refused our own access, not the caller's */
     case DT_SCHEMA:
         return DT_PROBLEM_UNAVAILABLE;
     case DT_UNKNOWN:
@@ -99,7 +99,7 @@ enum dt_problem_type dt_problem_of_status(dt_status status)
 void dt_problem_add(struct dt_strbuf *out, const struct dt_problem *problem, struct dt_str request_id)
 {
     const struct kind *kind = &kinds[problem->type];
-    dt_strbuf_addc(out, '{'); /* no comma: it may be a line after another one */
+    dt_strbuf_addc(out, '{'); /* no comma: the document may be a line after another one */
     dt_json_name(out, "type");
     dt_strbuf_adds(out, "\"/problems/");
     dt_strbuf_adds(out, kind->slug);
@@ -137,7 +137,7 @@ void dt_problem_add(struct dt_strbuf *out, const struct dt_problem *problem, str
     dt_json_end_object(out);
 }
 
-#define LINE_MAX 1000 /* after so many characters, no more members are named */
+#define LINE_MAX 1000 /* beyond this many characters, no more members are named */
 
 void dt_problem_add_text(struct dt_strbuf *out, const struct dt_problem *problem)
 {

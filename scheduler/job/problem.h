@@ -51,13 +51,13 @@ enum dt_problem_type {
 /* Adds a member that does not fit the topic of the job. */
 void dt_faults_add_misfit(struct dt_faults *faults, const struct dt_callback_misfit *misfit);
 
-/* A value; absent or zero members are left out. Slices are borrowed. */
+/* Copied by assignment; absent or zero members are left out. Slices are borrowed. */
 struct dt_problem {
     enum dt_problem_type type;
     struct dt_str detail;           /* absent = none */
     const struct dt_faults *faults; /* errors[]; NULL or empty = none */
-    int64_t id;                     /* its job; 0 = none */
-    const struct dt_job *job; /* its state and attempt (too-late, not-dead), version (version-mismatch); NULL = none */
+    int64_t id;                     /* of the job; 0 = none */
+    const struct dt_job *job; /* for state and attempt (too-late, not-dead), version (version-mismatch); NULL = none */
     const char *quota;        /* of quota-exceeded: its name, with the two below; NULL = none */
     int64_t limit;
     int64_t retry_after_ms; /* overrides dt_problem_retry_after_s; 0 = none */
@@ -68,13 +68,13 @@ const char *dt_problem_slug(enum dt_problem_type type);
 int dt_problem_http_status(enum dt_problem_type type);
 /* The first type of the table with this HTTP status, which must be there. */
 enum dt_problem_type dt_problem_for_http(int http_status);
-/* Returns the problem that a status is to the caller. DT_OK is a bug: INTERNAL. */
+/* Returns the problem that the caller is told for a status. DT_OK is a bug: INTERNAL. */
 enum dt_problem_type dt_problem_of_status(dt_status status);
 /* Returns the seconds for Retry-After; 0 = no such header. */
 int64_t dt_problem_retry_after_s(const struct dt_problem *problem);
 /* Appends the document. request_id may be absent (lines of a batch). */
 void dt_problem_add(struct dt_strbuf *out, const struct dt_problem *problem, struct dt_str request_id);
-/* Appends it as a line for people: "<slug>: <detail>", the job's attempt, and the faults of members. */
+/* Appends the problem as a line for people: "<slug>: <detail>", the job's attempt, and the faults of members. */
 void dt_problem_add_text(struct dt_strbuf *out, const struct dt_problem *problem);
 
 #endif

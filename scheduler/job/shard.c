@@ -1,6 +1,6 @@
 /*
- * Slots, shards and endpoints: three fixed hashes. They must never change, since stored data depends on them (a slot
- * decides where a job's entry is looked for). The unit tests have vectors that were computed elsewhere.
+ * Slots, shards and endpoints: three fixed hashes. They must never change, because stored data depends on them (a job's
+ * slot decides in which set its entry is). The unit tests have vectors that other implementations computed.
  */
 #include "shard.h"
 
@@ -21,8 +21,8 @@ unsigned dt_slot(int64_t job_id)
 }
 
 /*
- * With one bucket, the key is in bucket 0. When the n-th bucket is added, the key jumps to it with probability 1/n. A
- * pseudo-random sequence seeded by the key gives directly the n of the next jump.
+ * With one bucket, the key is in bucket 0. When the n-th bucket is added, the key moves to it with probability 1/n. A
+ * pseudo-random sequence seeded by the key yields directly the n of the next move.
  */
 unsigned dt_jump_hash(uint64_t key, unsigned buckets)
 {

@@ -12,31 +12,31 @@
 #include "base/text/strbuf.h"
 
 #define DT_SLOTS 1024
-#ifndef DT_SHARDS_MAX /* the simulator has few, and does not look through a thousand */
+#ifndef DT_SHARDS_MAX /* the simulator has few, to avoid loops over a thousand */
 #define DT_SHARDS_MAX 1024
 #endif
 
 unsigned dt_slot(int64_t job_id);
 unsigned dt_jump_hash(uint64_t key, unsigned buckets);
 
-/* The map of one generation: slot -> shard. A value; copy freely. */
+/* The map of one generation: slot -> shard. Copied by assignment. */
 struct dt_shard_map {
     int64_t generation;
     unsigned shards;
     uint16_t of_slot[DT_SLOTS];
 };
 void dt_shard_map_init(struct dt_shard_map *map, int64_t generation, unsigned shards);
-/* True if the shard has slots in `to` that it has not in `from`. */
+/* Returns true if the shard has slots in `to` that it does not have in `from`. */
 bool dt_shard_map_gains(const struct dt_shard_map *from, const struct dt_shard_map *to, unsigned shard);
 static inline unsigned dt_shard_of(const struct dt_shard_map *map, int64_t job_id)
 {
     return map->of_slot[dt_slot(job_id)];
 }
 
-/* Returns the index of the endpoint (of n names) of the shard; it does not depend on the order of the names. */
+/* Returns the index of the shard's endpoint among n names. The order of the names does not matter. */
 unsigned dt_rendezvous(unsigned shard, const struct dt_str *names, unsigned n);
 
-/* A set of shards, all below DT_SHARDS_MAX. A value; zero is the empty set. */
+/* A set of shards, all below DT_SHARDS_MAX. Copied by assignment; all zero is the empty set. */
 struct dt_shard_set {
     uint64_t bits[DT_SHARDS_MAX / 64];
 };
@@ -53,7 +53,7 @@ static inline void dt_shard_set_remove(struct dt_shard_set *set, unsigned shard)
     set->bits[shard / 64] &= ~(UINT64_C(1) << (shard % 64));
 }
 bool dt_shard_set_empty(const struct dt_shard_set *set);
-/* Keeps only the shards that are also in the others. */
+/* Keeps only the shards that are in `others` too. */
 void dt_shard_set_keep(struct dt_shard_set *set, const struct dt_shard_set *others);
 /* Returns the shards of a that are not in b. */
 struct dt_shard_set dt_shard_set_without(const struct dt_shard_set *a, const struct dt_shard_set *b);

@@ -7,7 +7,7 @@
 
 #include "strbuf.h"
 
-/* The most bytes that n characters can encode. */
+/* Returns the most bytes that n characters can encode. */
 static inline size_t dt_base64_decoded_max(size_t n)
 {
     return n / 4 * 3;
@@ -16,7 +16,7 @@ static inline size_t dt_base64_decoded_max(size_t n)
 bool dt_base64_decode(struct dt_str text, char *out, size_t *n);
 void dt_base64_add(struct dt_strbuf *out, struct dt_str bytes);
 
-/* The value of a hexadecimal digit in either case; -1: not a digit. */
+/* Returns the value of a hexadecimal digit in either case; -1: not a digit. */
 static inline int dt_hex_digit(char c)
 {
     if (c >= '0' && c <= '9')
@@ -33,8 +33,8 @@ static inline bool dt_utf8_continues(unsigned char c)
     return (c & 0xc0) == 0x80;
 }
 
-/* The length of the well-formed character at p, where n > 0 bytes can be read; 0: not well-formed, as are overlong
- * forms, surrogates and numbers above U+10FFFF. */
+/* Returns the length of the well-formed character at p, where n > 0 bytes can be read. 0: not well-formed. Overlong
+ * forms, surrogates and numbers above U+10FFFF are not well-formed. */
 static inline size_t dt_utf8_character(const unsigned char *p, size_t n)
 {
     if (p[0] < 0x80)
@@ -57,7 +57,7 @@ static inline size_t dt_utf8_character(const unsigned char *p, size_t n)
     return 4;
 }
 
-/* Whether the n > 0 bytes at p may be a character whose end is missing. */
+/* Returns whether the n > 0 bytes at p may be the beginning of a character whose end is missing. */
 static inline bool dt_utf8_cut_off(const unsigned char *p, size_t n)
 {
     size_t length = p[0] >= 0xf0 ? 4 : p[0] >= 0xe0 ? 3 : p[0] >= 0xc2 ? 2 : 1;

@@ -1,18 +1,18 @@
 /*
  * JSON through yajl, made strict. Only this file calls yajl.
  *
- * yajl reports values by callbacks; each value becomes a node. It does not report where a value's text begins, but
- * where the previous token ended is known, and only white space, commas and colons can be in between. So raw text is
- * always a slice of the caller's text.
+ * yajl reports values by callbacks; each value becomes a node. It does not report where a value's text begins. But the
+ * end of the previous token is known, and only white space, commas and colons can be in between. So raw text is always
+ * a slice of the caller's text.
  *
  * Checks that yajl does not make: UTF-8 without overlong forms and surrogates, and escaped surrogates only in pairs,
- * both before yajl sees the text (its decoder reads past a lone one); depth; duplicate members. For the last one, the
+ * both before yajl gets the text (its decoder reads past a lone one); depth; duplicate members. To find duplicates, the
  * names of all open objects are on one stack, with a hash table of it. Names above an object's base are its own,
  * because those of closed objects were popped. Entries leave the table in the reverse order of their insertion, so
  * probe sequences stay valid without tombstones.
  *
- * yajl gets all memory from the arena. So a parse calls no malloc once the buffers are large enough, and if memory is
- * out, a longjmp out of yajl (which does not check) loses nothing.
+ * yajl gets all memory from the arena. So a parse calls no malloc once the buffers are large enough. If memory is out,
+ * a longjmp leaves yajl, which does not check, and loses nothing.
  */
 #include "json.h"
 
@@ -53,7 +53,7 @@ struct dt_json {
     uint32_t names_n, names_cap;
     uint32_t *table; /* index of a name + 1; 0: free */
     uint32_t table_size;
-    uint64_t seed; /* of the hash; secret, so that nobody can choose names that collide */
+    uint64_t seed; /* of the hash; secret, so that a caller cannot choose names that collide */
     struct dt_arena arena;
     struct frame frames[DEPTH_MAX];
 
@@ -61,12 +61,12 @@ struct dt_json {
     struct dt_str text;
     struct dt_json_limits limits;
     yajl_handle yajl;
-    bool finishing;     /* the text was read: only a number at its end can still be reported */
-    bool yajl_refused;  /* by its own rules, not by a callback of ours */
+    bool finishing;     /* yajl has the whole text: only a number at its end can still be reported */
+    bool yajl_refused;  /* yajl refused the text by its own rules, not because a callback of ours said so */
     size_t token_end;   /* of the latest token */
     unsigned depth;     /* open containers */
-    unsigned quiet;     /* the depth of the open opaque container; 0: none */
-    bool opaque_next;   /* the latest name is that of an opaque member */
+    unsigned quiet;     /* the depth of the open opaque container, whose children are not kept; 0: none */
+    bool opaque_next;   /* the latest name is that of an opaque member (json.h) */
     struct dt_str name; /* of the next value, if it is a member */
     dt_status status;
     const char *reason;
@@ -76,7 +76,7 @@ struct dt_json {
 
 /* ---- UTF-8 ---- */
 
-/* The number of well-formed bytes at the start. */
+/* Returns the number of well-formed bytes at the start. */
 static size_t utf8_prefix(struct dt_str s)
 {
     const unsigned char *p = (const unsigned char *)s.p;
@@ -107,7 +107,7 @@ bool dt_utf8_valid(struct dt_str s)
 
 /* ---- escaped surrogates ---- */
 
-/* The unit of a \uXXXX at p; -1: there is none. */
+/* Returns the UTF-16 unit of a \uXXXX at p; -1: there is none. */
 static int escaped_unit(const char *p, const char *end)
 {
     int unit = 0;
@@ -299,7 +299,7 @@ static struct dt_json_node *add_node(struct dt_json *json, enum dt_json_type typ
     return node;
 }
 
-/* Whether the next value is checked, but not kept. */
+/* Returns whether the next value is checked but not kept. */
 static bool take_opaque(struct dt_json *json)
 {
     bool opaque = json->opaque_next || json->limits.check_only ||
@@ -396,7 +396,7 @@ static int on_name(void *ctx, const unsigned char *p, size_t n)
 {
     struct dt_json *json = ctx;
     struct dt_str raw = take_token(json);
-    /* If yajl decoded the name, it is in a buffer of yajl's until the next callback. */
+    /* A name that yajl decoded is in a buffer of yajl, valid until the next callback. */
     bool lies_in_text =
         (uintptr_t)p >= (uintptr_t)json->text.p && (uintptr_t)p <= (uintptr_t)json->text.p + json->text.n;
     struct dt_str name = lies_in_text ? (struct dt_str){(const char *)p, n} : copy_or_jump(json, p, n);
@@ -468,9 +468,9 @@ static const yajl_callbacks callbacks = {
 /* ---- where a text stops being JSON ---- */
 
 /*
- * Reads a refused text again to find the first fault. yajl only tells how far it had read, which is often the end of
- * the buffer. A fault in a string, and a byte in the wrong place, is at its own byte; a wrong literal or number is at
- * its first byte; if something is missing, the fault is at the end of the text.
+ * Reads a refused text again to find the first fault. yajl only reports how far it had read, which is often the end of
+ * the buffer. The offset of a fault is that of the wrong byte, also inside a string; for a wrong literal or number,
+ * that of its first byte; if something is missing, the end of the text.
  */
 struct scan {
     const char *p, *begin, *end;
@@ -552,7 +552,7 @@ static size_t digits_at(const char *p, const char *end)
     return (size_t)(q - p);
 }
 
-/* Skips at least one digit at *p. begin: of the number. */
+/* Skips at least one digit at *p. begin: of the number, where a fault is reported. */
 static bool scan_digits(struct scan *s, const char *begin, const char **p)
 {
     const size_t n = digits_at(*p, s->end);
@@ -596,7 +596,7 @@ static bool scan_literal(struct scan *s, const char *word)
     return true;
 }
 
-/* A name and its colon. */
+/* Skips a name and its colon. */
 static bool scan_name(struct scan *s)
 {
     skip_space(s);
@@ -615,7 +615,7 @@ static bool scan_name(struct scan *s)
     return true;
 }
 
-/* s->p is after a value. Closes containers that end there. *more: a value follows. */
+/* s->p is after a value. Closes the containers that end there. *more: another value follows. */
 static bool scan_after_value(struct scan *s, bool *more)
 {
     while (s->depth) {
@@ -637,7 +637,7 @@ static bool scan_after_value(struct scan *s, bool *more)
     return true;
 }
 
-/* s->p is at a value. Enters a container that is not empty, or skips the value. *inside: it has entered one. */
+/* s->p is at a value. Enters a container that is not empty, or skips any other value. *inside: it has entered one. */
 static bool scan_value(struct scan *s, bool *inside)
 {
     const bool array = *s->p == '[';
@@ -754,7 +754,7 @@ static void begin_parse(struct dt_json *json, struct dt_str text, const struct d
     json->reason = NULL;
 }
 
-/* Checks what yajl accepts: bytes that are not UTF-8, more kinds of white space, lone surrogates. */
+/* Checks what yajl wrongly accepts: bytes that are not UTF-8, more kinds of white space, lone surrogates. */
 static void check_text(struct dt_json *json)
 {
     enum { BACKSLASH = 1, SPACE = 2, HIGH = 0x80 };
@@ -779,7 +779,7 @@ static void check_text(struct dt_json *json)
         stop_parse(json, DT_MALFORMED, "a control character", (size_t)(at - text.p));
         return;
     }
-    /* yajl refuses a backslash outside of a string. */
+    /* Outside of a string, yajl itself refuses a backslash. */
     for (const char *p = text.p; seen & BACKSLASH && p < end && (p = memchr(p, '\\', (size_t)(end - p)));) {
         int unit = escaped_unit(p, end);
         if (is_low(unit) || (is_high(unit) && !is_low(escaped_unit(p + 6, end)))) {
@@ -806,14 +806,14 @@ static void run_yajl(struct dt_json *json, size_t n)
     if (status == yajl_status_ok && json->finishing)
         status = yajl_complete_parse(json->yajl);
     json->yajl_refused = status == yajl_status_error;
-    if (json->yajl_refused) { /* "parse error: …" or "lexical error: …", and a line end */
+    if (json->yajl_refused) { /* yajl's text is "parse error: …" or "lexical error: …", and a line end */
         char *text = (char *)yajl_get_error(json->yajl, 0, NULL, 0);
         text[strcspn(text, "\n")] = '\0';
         stop_parse(json, DT_MALFORMED, text, token_end_now(json));
     }
 }
 
-/* Sets the reason for a text that yajl refused by its own rules, or did not see. */
+/* Sets the reason for a text that yajl refused by its own rules, or that it did not get (!shown). */
 static void find_first_fault(struct dt_json *json, bool shown)
 {
     struct scan s = {
@@ -823,7 +823,7 @@ static void find_first_fault(struct dt_json *json, bool shown)
     if (!s.reason)
         return;
     json->status = DT_OK;
-    if (!shown && s.p > s.begin) /* a duplicate name or a value too many may come before it */
+    if (!shown && s.p > s.begin) /* a duplicate name or a superfluous value may precede the fault */
         run_yajl(json, (size_t)(s.p - s.begin));
     if (json->status == DT_OK || json->yajl_refused)
         stop_parse(json, DT_MALFORMED, s.reason, (size_t)(s.p - s.begin));

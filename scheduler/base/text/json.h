@@ -40,16 +40,16 @@ struct dt_json_node {
 
 struct dt_json_limits {
     unsigned depth; /* default 16 */
-    /* Members with this name ("payload") of the top-level object, or of the elements of a top-level array, become one
-     * node: their children are checked, but not kept. NULL: none. */
+    /* If a member of the top-level object, or of the elements of a top-level array, has this name ("payload"), it
+     * becomes one node: its children are checked, but not kept. NULL: none. */
     const char *opaque;
-    /* The elements of a top-level array become nodes without children, too. So a large batch needs memory for one
-     * element: the caller parses the raw text of each. */
+    /* Elements of a top-level array become nodes without children, too. So a large batch needs memory for one
+     * element only: the caller parses the raw text of each. */
     bool elements;
-    /* Only the root is kept, without children: to check a text in little memory. */
+    /* Keeps only the root, without children: to check a text in little memory. */
     bool check_only;
-    /* The most nodes, and the most names in all objects that are open at once, also opaque ones; more: TOO_LARGE.
-     * 0: 4 million nodes, and as many names as nodes. */
+    /* Limits of nodes, and of names in all objects that are open at once, opaque ones included; beyond them:
+     * TOO_LARGE. 0: 4 million nodes, and as many names as nodes. */
     uint32_t nodes, names;
 };
 
@@ -58,26 +58,26 @@ typedef struct dt_json dt_json;
 DT_MUST_CHECK dt_status dt_json_new(dt_json **out);
 void dt_json_free(dt_json *json);
 /*
- * Parses a text of one value, with white space around it. MALFORMED, TOO_LARGE, NOMEM: the document is then empty, and
- * dt_json_root returns NULL. err has the reason and the offset of the first fault, in bytes from 0. The offset is that
- * of a wrong byte (for an invalid escape, its backslash), of the first byte of a wrong literal or number, of a
- * duplicate name, or of a value too many or too deep. If something is missing, it is the end of the text.
+ * Parses a text of one value, with optional white space around it. After MALFORMED, TOO_LARGE or NOMEM the document is
+ * empty, and dt_json_root returns NULL. err has the reason and the offset of the first fault, in bytes from 0: of a
+ * wrong byte (for an invalid escape, its backslash), of the first byte of a wrong literal or number, of a duplicate
+ * name, or of a value that is too many or too deep. If something is missing, the offset is the end of the text.
  */
 DT_MUST_CHECK dt_status dt_json_parse(dt_json *json, struct dt_str text, const struct dt_json_limits *limits,
                                       struct dt_error *err);
 const struct dt_json_node *dt_json_root(const dt_json *json);
-/* The first child, or NULL; the sibling after a child of `parent`, or NULL. */
+/* Return the first child of a container, or the sibling after a child of `parent`; NULL: there is none. */
 const struct dt_json_node *dt_json_first(const dt_json *json, const struct dt_json_node *parent);
 const struct dt_json_node *dt_json_sibling(const dt_json *json, const struct dt_json_node *parent,
                                            const struct dt_json_node *child);
-/* A member, or NULL. `object` may be NULL, or no object. */
+/* Returns a member, or NULL. `object` may be NULL, or not an object. */
 const struct dt_json_node *dt_json_member(const dt_json *json, const struct dt_json_node *object, const char *name);
-/* The text of a member; absent if there is no such member, or it is not a string. */
+/* Returns the text of a member. If there is no such member, or it is not a string, the text is absent. */
 struct dt_str dt_json_text_of(const dt_json *json, const struct dt_json_node *object, const char *name);
-/* The number of a member; 0 if there is no such member, or it is not a whole number. */
+/* Returns the number of a member; 0 if there is no such member, or it is not a whole number. */
 int64_t dt_json_int_of(const dt_json *json, const struct dt_json_node *object, const char *name);
 
-/* Well-formed UTF-8 without overlong forms and surrogates. */
+/* Returns whether the text is well-formed UTF-8, without overlong forms and surrogates. */
 bool dt_utf8_valid(struct dt_str s);
 
 #endif

@@ -29,7 +29,7 @@ struct dt_faults {
     struct dt_arena *arena;
     struct dt_fault *v;
     size_t n, room;
-    bool failed; /* memory was out: faults are missing */
+    bool failed; /* memory was out, so faults are missing */
 };
 void dt_faults_init(struct dt_faults *faults, struct dt_arena *arena);
 /* Adds a fault. Texts are copied. */
@@ -60,25 +60,22 @@ enum dt_json_kind {
     DT_FIELD_OTHER,    /* no type: `read` decides */
 };
 
-#define DT_FIELD_NULLABLE 1u /* null leaves the struct unchanged; on writing, `absent` becomes null */
-#define DT_FIELD_SHOWN                                                                                                 \
-    2u /* only answers have it: in a body it is skipped, and its kind is checked if there is a reason */
-#define DT_FIELD_OWN 4u /* this and higher bits: flags for the functions of a table */
+#define DT_FIELD_NULLABLE 1u /* null leaves the struct unchanged; when writing, `absent` becomes null */
+#define DT_FIELD_SHOWN    2u /* only answers have it. In a body it is skipped; if there is a reason, its kind is checked */
+#define DT_FIELD_OWN      4u /* this and higher bits: flags for the functions of a table */
 
 struct dt_json_reader;
 struct dt_json_field {
     struct dt_str name;
     enum dt_json_kind kind;
     unsigned flags;
-    size_t at;        /* offset in the struct */
-    size_t has;       /* offset of a bool that is set if the body has the member and it is not null; 0: none */
-    int64_t min, max; /* bounds */
-    int64_t absent;   /* the number that means null */
-    const char
-        *reason; /* reason of a fault; NULL: the kind's own. For durations and seconds: if the bounds are exceeded */
+    size_t at;          /* offset in the struct */
+    size_t has;         /* offset of a bool that is set if the body has the member and it is not null; 0: none */
+    int64_t min, max;   /* bounds */
+    int64_t absent;     /* the number that means null */
+    const char *reason; /* of a fault; NULL: the kind's own. Durations and seconds use it only for exceeded bounds */
     const char *const *words; /* ends with NULL; the value is min plus the index */
-    /* Check a text that is within its bounds: alone, or with what the reader knows. Return NULL, or the reason of a
-     * fault. */
+    /* Check a text that is within its bounds; `judge` also gets the reader. Return NULL, or the reason of a fault. */
     const char *(*check)(struct dt_str text);
     const char *(*judge)(struct dt_json_reader *reader, struct dt_str text);
     /* Reads the member; the kind is not used. */
@@ -90,8 +87,8 @@ struct dt_json_table {
     size_t n;            /* at most 64 */
     const char *object;  /* the reason if the value is not an object; NULL: "must be an object" */
     const char *unknown; /* the reason for a member that is not in the table; NULL: such members are skipped */
-    /* Whether a member is read; field is NULL if it is not in the table. If false, the member is skipped, and this
-     * function has added the fault, if any. NULL: all members are read. */
+    /* Returns whether to read a member; field is NULL if the table does not have it. If it returns false, the member
+     * is skipped, and the function itself must have added the fault, if any. NULL: all members are read. */
     bool (*admits)(struct dt_json_reader *reader, const struct dt_json_field *field, const struct dt_json_node *node);
 };
 
@@ -102,7 +99,7 @@ struct dt_json_table {
 #define DT_FIELD_TYPE_DURATION int64_t
 #define DT_FIELD_TYPE_SECONDS  int64_t
 #define DT_FIELD_TYPE_TIME     int64_t
-/* A row of a table. Does not compile if the type of the member does not fit the kind. */
+/* A row of a table. If the type of the struct's member does not fit the kind, it does not compile. */
 #define DT_FIELD(name_, kind_, type_, member_, ...)                                                                    \
     {                                                                                                                  \
         .name = DT_STR_LIT(name_), .kind = DT_FIELD_##kind_,                                                           \
@@ -133,7 +130,7 @@ struct dt_json_reader {
     const void *context;      /* for the functions of the table */
     const char *parent;       /* JSON pointer of the object; NULL: the body itself */
     uint64_t given;           /* a bit for each row whose member is in the object and was admitted */
-    uint64_t good;            /* a bit for each of these that was read without a fault, and is not null */
+    uint64_t good;            /* a bit for each of these members that was read without a fault and is not null */
 };
 static inline bool dt_json_given(const struct dt_json_reader *reader, unsigned row)
 {
@@ -152,13 +149,13 @@ void dt_json_faultf(struct dt_json_reader *reader, const struct dt_json_field *f
     DT_PRINTF(3, 4);
 /* Copies a text into the arena of the faults. If memory is out, returns an absent text and sets faults->failed. */
 struct dt_str dt_json_keep(struct dt_faults *faults, struct dt_str text);
-/* The member of the struct. */
+/* Returns the member of the struct. */
 static inline void *dt_json_place(const struct dt_json_reader *reader, const struct dt_json_field *field)
 {
     return (char *)reader->out + field->at;
 }
-/* Decodes a duration or a number of milliseconds, rounded up. Returns NULL, or the reason of a fault, a static text. A
- * whole number is in *out_ms even if it is refused. */
+/* Decodes a duration or a number of milliseconds, rounded up. Returns NULL, or the reason of a fault, static text.
+ * If a whole number is refused, it is in *out_ms nevertheless. */
 const char *dt_duration_decode(const struct dt_json_node *node, int64_t *out_ms);
 
 #define DT_REASON_TIME       "must be an RFC 3339 time with an offset, such as 2026-11-21T10:30:00Z"

@@ -125,7 +125,7 @@ void dt_json_add_string(struct dt_strbuf *out, struct dt_str s)
         size_t step = 1;
         while (i < s.n && p[i] >= ' ' && p[i] != '"' && p[i] != '\\' && (step = dt_utf8_character(p + i, s.n - i)))
             i += step;
-        dt_strbuf_add(out, p + from, i - from); /* needs no escapes */
+        dt_strbuf_add(out, p + from, i - from); /* these bytes need no escapes */
         if (i == s.n)
             break;
         if (!step) {
@@ -146,7 +146,7 @@ void dt_json_add_string(struct dt_strbuf *out, struct dt_str s)
 
 void dt_json_add_compact(struct dt_strbuf *out, struct dt_str json)
 {
-    bool inside = false; /* of a string */
+    bool inside = false; /* whether the position is inside a string */
     for (size_t i = 0; i < json.n; i++) {
         char c = json.p[i];
         if (inside && c == '\\' && i + 1 < json.n) {

@@ -10,8 +10,9 @@
  *   dt_json_end_object(out);
  *
  * The buffer is the only state: the writer adds a comma unless the buffer is empty or ends in '{', '[' or ':'. No JSON
- * value ends in one of these, so raw text must be JSON. A text that follows another one, as a line does, begins with
- * dt_strbuf_addc(out, '{'), because no comma may precede it. If memory is out, the buffer fails (strbuf.h).
+ * value ends in one of these, provided that raw text is JSON. If a text follows another one in the buffer, as lines do,
+ * it begins with dt_strbuf_addc(out, '{'), because no comma may precede it. If memory is out, the buffer fails
+ * (strbuf.h).
  *
  * Names are literals that need no escapes, except in dt_json_put_key.
  */
@@ -28,8 +29,8 @@
 void dt_json_comma(struct dt_strbuf *out);
 /* Adds a comma if a value precedes, and the name with its colon. */
 void dt_json_add_name(struct dt_strbuf *out, const char *name, size_t n);
-/* This and the three below add a value without a comma, after a name or to a text that is not JSON.
- * A quoted and escaped string. Invalid UTF-8 becomes U+FFFD. */
+/* These four functions add a value without a comma: after a name, or to a text that is not JSON. A string is quoted
+ * and escaped; invalid UTF-8 becomes U+FFFD. */
 void dt_json_add_string(struct dt_strbuf *out, struct dt_str s);
 void dt_json_add_time(struct dt_strbuf *out, int64_t ms);
 void dt_json_add_duration(struct dt_strbuf *out, int64_t ms);
@@ -86,7 +87,7 @@ static inline void dt_json_put_int(struct dt_strbuf *out, const char *name, int6
     dt_json_name(out, name);
     dt_strbuf_add_i64(out, v);
 }
-/* null unless given. */
+/* Adds null if `given` is false. */
 static inline void dt_json_put_int_or_null(struct dt_strbuf *out, const char *name, bool given, int64_t v)
 {
     if (given)
@@ -98,12 +99,12 @@ static inline void dt_json_put_int_or_null(struct dt_strbuf *out, const char *na
 void dt_json_put_ints(struct dt_strbuf *out, const char *name, const int64_t *v, size_t n);
 #define DT_JSON_PUT_ROW(out, ...)                                                                                      \
     dt_json_put_ints(out, NULL, (const int64_t[]){__VA_ARGS__}, sizeof((const int64_t[]){__VA_ARGS__}) / 8)
-/* Adds a number with so many significant digits. */
+/* Adds a number with this many significant digits. */
 void dt_json_put_double(struct dt_strbuf *out, const char *name, int digits, double v);
 /* Adds a number as a string, as ids are written: "7316522". */
 void dt_json_put_id(struct dt_strbuf *out, const char *name, int64_t id);
 
-/* null if the text is absent. */
+/* Adds null if the text is absent. */
 static inline void dt_json_put_string(struct dt_strbuf *out, const char *name, struct dt_str s)
 {
     if (s.p) {
@@ -113,41 +114,41 @@ static inline void dt_json_put_string(struct dt_strbuf *out, const char *name, s
         dt_json_put_null(out, name);
     }
 }
-/* Nothing if the text is absent. */
+/* Adds nothing if the text is absent. */
 static inline void dt_json_put_given(struct dt_strbuf *out, const char *name, struct dt_str s)
 {
     if (s.p)
         dt_json_put_string(out, name, s);
 }
-/* null if the text is absent or empty. */
+/* Adds null if the text is absent or empty. */
 static inline void dt_json_put_filled(struct dt_strbuf *out, const char *name, struct dt_str s)
 {
     dt_json_put_string(out, name, s.n ? s : DT_STR_NONE);
 }
-/* null if the word is NULL. */
+/* Adds null if the word is NULL. */
 static inline void dt_json_put_word(struct dt_strbuf *out, const char *name, const char *word)
 {
     dt_json_put_string(out, name, dt_str(word));
 }
-/* A string that is cut to `most` bytes between characters; null if the text is absent. */
+/* Adds a string that is cut to `most` bytes between characters; null if the text is absent. */
 void dt_json_put_cut(struct dt_strbuf *out, const char *name, struct dt_str s, size_t most);
 /* Adds bytes as a string of hex digits. */
 void dt_json_put_hex(struct dt_strbuf *out, const char *name, struct dt_str bytes);
 /* Adds bytes as a string of base64. */
 void dt_json_put_base64(struct dt_strbuf *out, const char *name, struct dt_str bytes);
-/* Adds "2026-11-21T10:30:00.000Z"; null for 0. */
+/* Adds a time like "2026-11-21T10:30:00.000Z"; null for 0. */
 static inline void dt_json_put_time(struct dt_strbuf *out, const char *name, int64_t ms)
 {
     dt_json_name(out, name);
     dt_json_add_time(out, ms);
 }
-/* Adds "PT1M". */
+/* Adds a duration like "PT1M". */
 static inline void dt_json_put_duration(struct dt_strbuf *out, const char *name, int64_t ms)
 {
     dt_json_name(out, name);
     dt_json_add_duration(out, ms);
 }
-/* null unless given. */
+/* Adds null if `given` is false. */
 static inline void dt_json_put_duration_or_null(struct dt_strbuf *out, const char *name, bool given, int64_t ms)
 {
     if (given)

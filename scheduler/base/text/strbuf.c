@@ -1,6 +1,6 @@
 /*
  * See strbuf.h. Invariants: if p is set, the buffer is terminated at p[n], and n < cap. After a failed allocation the
- * text so far stays, and appends do nothing. The chunks of an arena form a list, newest first; only the newest has room
+ * text is kept, and appends do nothing. The chunks of an arena form a list, newest first; only the newest has room
  * (`used` counts within it).
  */
 #include "strbuf.h"
@@ -204,7 +204,7 @@ void dt_arena_clear(struct dt_arena *arena)
     dt_arena_init(arena);
 }
 
-/* Keeps the newest chunk, which is the largest, except after single huge allocations. */
+/* Keeps only the newest chunk. It is the largest one, unless a single huge allocation got a chunk of its own. */
 void dt_arena_reset(struct dt_arena *arena)
 {
     if (!arena->head)

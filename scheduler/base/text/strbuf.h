@@ -37,7 +37,7 @@ static inline bool dt_str_ends(struct dt_str s, struct dt_str suffix)
 {
     return s.n >= suffix.n && (suffix.n == 0 || memcmp(s.p + s.n - suffix.n, suffix.p, suffix.n) == 0);
 }
-/* Compares bytes as memcmp does; a prefix of a text is before it. */
+/* Compares bytes as memcmp does; a prefix sorts before the longer text. */
 static inline int dt_str_order(struct dt_str a, struct dt_str b)
 {
     size_t n = a.n < b.n ? a.n : b.n;
@@ -48,11 +48,11 @@ static inline bool dt_str_is(struct dt_str a, const char *s)
 {
     return dt_str_eq(a, dt_str(s));
 }
-/* Compares without regard to the case of ASCII letters; `lower` has no capital letters. */
+/* Compares without regard to the case of ASCII letters; `lower` must have no capital letters. */
 bool dt_str_is_caseless(struct dt_str s, const char *lower);
-/* Without the spaces and tabs at both ends. */
+/* Returns the text without the spaces and tabs at both ends. */
 struct dt_str dt_str_trimmed(struct dt_str s);
-/* Without the byte order mark that Windows programs write before UTF-8. */
+/* Returns the text without the byte order mark that Windows programs write before UTF-8. */
 struct dt_str dt_str_without_bom(struct dt_str s);
 /* Removes the first element of a comma-separated list from *list, and returns it without the blanks around it. */
 struct dt_str dt_str_next_element(struct dt_str *list);
@@ -75,7 +75,7 @@ void dt_strbuf_init(struct dt_strbuf *sb);
 void dt_strbuf_clear(struct dt_strbuf *sb); /* frees the memory; the buffer can be used again */
 void dt_strbuf_reset(struct dt_strbuf *sb); /* empties it and clears `failed`; keeps the memory */
 void dt_strbuf_reserve(struct dt_strbuf *sb, size_t extra);
-/* By how much cap would grow if so many bytes were appended at once. */
+/* Returns by how much cap would grow if this many bytes were appended at once. */
 size_t dt_strbuf_growth(const struct dt_strbuf *sb, size_t extra);
 /* Frees memory that is not used. */
 void dt_strbuf_fit(struct dt_strbuf *sb);
@@ -83,7 +83,7 @@ void dt_strbuf_add(struct dt_strbuf *sb, const void *p, size_t n);
 void dt_strbuf_adds(struct dt_strbuf *sb, const char *s);
 static inline void dt_strbuf_addc(struct dt_strbuf *sb, char c)
 {
-    if (sb->failed || sb->cap - sb->n < 2) { /* also before the first byte */
+    if (sb->failed || sb->cap - sb->n < 2) { /* also if p is NULL */
         dt_strbuf_add(sb, &c, 1);
         return;
     }
@@ -109,11 +109,11 @@ void dt_arena_init(struct dt_arena *arena);
 void dt_arena_clear(struct dt_arena *arena);
 void dt_arena_reset(struct dt_arena *arena); /* keeps one chunk */
 void *dt_arena_alloc(struct dt_arena *arena, size_t n);
-/* A terminated copy; absent if memory is out, or s is absent. */
+/* Returns a terminated copy. It is absent if s is, or if memory is out. */
 struct dt_str dt_arena_copy(struct dt_arena *arena, struct dt_str s);
-/* A terminated copy of both texts, one after the other; absent if memory is out. Neither text may be absent. */
+/* Returns a terminated copy of both texts, one after the other; absent if memory is out. Neither text may be absent. */
 struct dt_str dt_arena_join(struct dt_arena *arena, struct dt_str first, struct dt_str second);
-/* A terminated text of less than 512 bytes; absent if it is longer, or memory is out. */
+/* Returns a terminated text of less than 512 bytes. It is absent if it would be longer, or if memory is out. */
 struct dt_str dt_arena_printf(struct dt_arena *arena, const char *fmt, ...) DT_PRINTF(2, 3);
 
 #endif
