@@ -58,7 +58,7 @@ int dt_civil_weekday(int64_t days)
 #define DAY_MS    (24 * HOUR_MS)
 #define WEEK_MS   (7 * DAY_MS)
 
-/* Digits of a fraction that are kept; further ones only decide the rounding. */
+/* Digits of a fraction that are kept. Further digits only decide the rounding. */
 #define FRACTION_DIGITS 18
 #define FRACTION_ONE    INT64_C(1000000000000000000)
 
@@ -109,7 +109,8 @@ static bool read_fraction(struct cursor *c, int64_t *out)
     return true;
 }
 
-/* Reads at least one digit, and a fraction. False: no digit, or more than the longest duration. */
+/* Reads at least one digit, and an optional fraction. False: there is no digit, or the number exceeds the longest
+ * duration. */
 static bool read_number(struct cursor *c, struct number *n)
 {
     *n = (struct number){0};
@@ -124,13 +125,13 @@ static bool read_number(struct cursor *c, struct number *n)
     return !n->has_fraction || read_fraction(c, &n->fraction);
 }
 
-/* fraction * unit, rounded up to a millisecond. */
+/* Returns fraction * unit, rounded up to a millisecond. */
 static int64_t fraction_ms(int64_t fraction, int64_t unit_ms)
 {
     return (int64_t)(((__int128)fraction * unit_ms + FRACTION_ONE - 1) / FRACTION_ONE);
 }
 
-/* Adds n units to *sum. False: more than the longest duration. */
+/* Adds n units to *sum. False: the sum exceeds the longest duration. */
 static bool add_units(int64_t *sum, const struct number *n, int64_t unit_ms)
 {
     if (n->whole > DT_DURATION_MAX_MS / unit_ms)
@@ -141,7 +142,7 @@ static bool add_units(int64_t *sum, const struct number *n, int64_t unit_ms)
 
 /* ---- durations ---- */
 
-/* The parts in their order. Those of time follow a "T". */
+/* The parts of an ISO 8601 duration in their order. Parts of time follow a "T". */
 static const struct part {
     char letter;
     bool after_t;
@@ -164,7 +165,7 @@ static const struct {
 static bool parse_iso(struct cursor c, int64_t *out_ms)
 {
     int64_t sum = 0;
-    size_t from = 0; /* parts before this one may not follow */
+    size_t from = 0; /* parts before this index may not follow */
     bool after_t = false, part_after_t = false, any = false;
     struct number n = {0};
     while (c.p < c.end) {
@@ -190,9 +191,9 @@ static bool parse_iso(struct cursor c, int64_t *out_ms)
 
 /* ---- numbers with an exponent ---- */
 
-#define EXPONENT_MAX 1000000 /* with a larger one, any number is zero, too large, or rounded up to 1 */
+#define EXPONENT_MAX 1000000 /* beyond it, any number is zero, too large, or rounded up to 1 */
 
-/* Reads digits with their decimal point at `place`, rounded up. False: too large. */
+/* Reads digits whose decimal point is at `place`, rounded up. False: the number is too large. */
 static bool sum_digits(struct cursor digits, int64_t place, int64_t *out)
 {
     int64_t v = 0;
@@ -303,7 +304,7 @@ void dt_duration_add_iso(struct dt_strbuf *out, int64_t ms)
     if (ms == 0)
         return;
     dt_strbuf_add_i64(out, ms / SECOND_MS);
-    int64_t fraction = ms % SECOND_MS; /* up to three decimals, without trailing zeros */
+    int64_t fraction = ms % SECOND_MS; /* up to three digits, without trailing zeros */
     if (fraction)
         dt_strbuf_addc(out, '.');
     for (int64_t place = 100; fraction; place /= 10) {
@@ -346,7 +347,7 @@ dt_status dt_time_parse(struct dt_str text, int64_t *out_ms)
     struct cursor c = {text.p, text.p + text.n};
     struct dt_civil t = {0};
     int64_t fraction = 0;
-    int sign = 0; /* of the offset, like the next two */
+    int sign = 0; /* of the offset, like the next two variables */
     int hours = 0;
     int minutes = 0;
     if (text.n == 0 || !read_digits(&c, 4, &t.year) || !eat(&c, '-') || !read_digits(&c, 2, &t.month) ||

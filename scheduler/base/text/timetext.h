@@ -15,11 +15,11 @@ struct dt_civil {
 
 bool dt_civil_leap_year(int year);
 int dt_civil_days_in_month(int year, int month);
-/* The number of a day. */
+/* Returns the number of a day. */
 int64_t dt_civil_days(int year, int month, int day);
-/* The day with that number, at midnight. */
+/* Returns the day with this number, at midnight. */
 struct dt_civil dt_civil_of_days(int64_t days);
-/* The weekday: 0 is Sunday. */
+/* Returns the weekday: 0 is Sunday. */
 int dt_civil_weekday(int64_t days);
 
 /*
@@ -32,19 +32,19 @@ int dt_civil_weekday(int64_t days);
 #define DT_DURATION_MAX_MS (INT64_C(36525) * 86400000)
 #define DT_TIME_MAX_MS     INT64_C(253402300799999) /* the end of the year 9999 */
 
-/* INVALID: *out_ms is unchanged. */
+/* Reads a duration. INVALID: *out_ms is unchanged. */
 DT_MUST_CHECK dt_status dt_duration_parse(struct dt_str text, int64_t *out_ms);
 /* Reads a JSON number times ten to the power of `exponent`, exactly, and rounds up. INVALID: not a number, below zero,
  * or above DT_DURATION_MAX_MS; *out_ms is unchanged. */
 DT_MUST_CHECK dt_status dt_number_parse_ms(struct dt_str number, int exponent, int64_t *out_ms);
-/* ISO 8601, shortest usual form: 60000 -> "PT1M", 500 -> "PT0.5S", 259200000 -> "P3D". Negative ones become 0. */
+/* Appends the shortest usual ISO 8601 form: 60000 -> "PT1M", 500 -> "PT0.5S", 259200000 -> "P3D". Negative: 0. */
 void dt_duration_add_iso(struct dt_strbuf *out, int64_t ms);
-/* Short form: 15000 -> "15s", 180000 -> "3m", 86400000 -> "1d", 90000 -> "90s", 1500 -> "1500ms". */
+/* Appends the short form: 15000 -> "15s", 180000 -> "3m", 86400000 -> "1d", 90000 -> "90s", 1500 -> "1500ms". */
 void dt_duration_add_short(struct dt_strbuf *out, int64_t ms);
 
-/* INVALID: *out_ms is unchanged. */
+/* Reads a time. INVALID: *out_ms is unchanged. */
 DT_MUST_CHECK dt_status dt_time_parse(struct dt_str text, int64_t *out_ms);
-/* "2026-11-21T10:30:00.000Z". Times outside of the years 0 to 9999 become the nearest one inside. */
+/* Writes a time like "2026-11-21T10:30:00.000Z". Times outside of the years 0 to 9999 are limited to them. */
 void dt_time_format(int64_t ms, char buf[25]);
 
 #endif

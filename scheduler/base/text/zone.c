@@ -1,12 +1,12 @@
 /*
- * See zone.h. First the rule of a footer, then the file:
+ * See zone.h. First the rule in a footer, then the file:
  *
  *     "TZif" version 15 zeros | 6 counts | data of version 1
  *     "TZif" version 15 zeros | 6 counts | times | types of times | types | designations | leap seconds | 2 x flags
  *     \n TZ string \n
  *
- * The data of version 1 have times of 32 bits; version 2 repeats them with 64, and only these are read. A zone keeps
- * the instants at which the offset from UTC changes, and the offset from each on.
+ * The data of version 1 have times of 32 bits; version 2 repeats them with 64 bits, and only these are read. A zone
+ * holds the instants at which the offset from UTC changes, and the offset after each.
  */
 #include "zone.h"
 
@@ -24,7 +24,7 @@
 #include "timetext.h"
 
 #define DAY_S        INT64_C(86400)
-#define HOURS_MAX    167 /* of a change's time of day, by RFC 8536; offsets have at most 24 */
+#define HOURS_MAX    167 /* limit of a change's time of day, by RFC 8536; offsets have at most 24 */
 #define YEARS_LOOKED 3
 #define CHANGES      (2 * YEARS_LOOKED)
 
@@ -130,14 +130,14 @@ static int64_t day_in_year(const struct dt_zone_day *day, int year)
 {
     int64_t first = dt_civil_days(year, 1, 1);
     switch (day->kind) {
-    case DT_ZONE_DAY_JULIAN: /* 29 February is never counted */
+    case DT_ZONE_DAY_JULIAN: /* the number never counts 29 February */
         return first + day->n - 1 + (day->n >= 60 && dt_civil_leap_year(year));
     case DT_ZONE_DAY_NUMBER:
         return first + day->n;
     case DT_ZONE_DAY_MONTH:
         break;
     }
-    /* The w-th of these weekdays in the month; the fifth is the last. */
+    /* The w-th of these weekdays in the month; 5 means the last. */
     first = dt_civil_days(year, day->month, 1);
     int64_t at = first + (day->weekday - dt_civil_weekday(first) + 7) % 7 + (day->week - 1) * INT64_C(7);
     return at - first >= dt_civil_days_in_month(year, day->month) ? at - 7 : at;
@@ -154,7 +154,7 @@ struct dt_zone_span dt_zone_rule_span(const struct dt_zone_rule *rule, int64_t a
     dt_assert(rule->given);
     if (!rule->summer)
         return span;
-    /* The changes of the year before, the year itself and the year after. */
+    /* Lists the changes of the year before, the year itself and the year after. */
     int year = dt_civil_of_days(at_s / DAY_S - (at_s % DAY_S < 0)).year - 1;
     for (int i = 0; i < CHANGES; i += 2, year++) {
         v[i] = (struct change){day_in_year(&rule->starts, year) * DAY_S + rule->starts.second - rule->offset_s,
@@ -236,7 +236,7 @@ static bool type_offset(const struct counts *c, const char *types, size_t type, 
     return *out > -OFFSET_MAX_S && *out < OFFSET_MAX_S;
 }
 
-/* Adds the changes of the offset, but not those of the designation only. */
+/* Adds changes of the offset, but skips changes that affect only the designation. */
 static bool read_changes(const struct counts *c, const char *data, dt_zone *zone)
 {
     const char *kinds = data + c->times * 8;
@@ -317,7 +317,7 @@ struct dt_zone_span dt_zone_span_at(const dt_zone *zone, int64_t at_s)
     struct dt_zone_span span = {INT64_MIN, INT64_MAX, 0};
     if (!zone)
         return span;
-    size_t n = 0; /* the number of changes up to the instant */
+    size_t n = 0; /* number of changes up to the instant */
     for (size_t high = zone->n; n < high;) {
         size_t middle = n + (high - n) / 2;
         if (zone->changes[middle].at_s <= at_s)
@@ -342,9 +342,9 @@ int64_t dt_zone_local_s(const dt_zone *zone, int64_t at_s)
     return at_s + dt_zone_span_at(zone, at_s).offset_s;
 }
 
-/* Searches the spans in order, beginning with the earliest that can contain the local time (with the greatest possible
- * offset), for the first that does not end before it. If clocks skip the local time, that span begins after it, at the
- * instant of the skip. */
+/* Searches the spans in order for the first that does not end before the local time. It starts with the earliest
+ * span that can contain the local time, by the greatest possible offset. If clocks skip the local time, that span
+ * begins after it, at the instant of the skip. */
 int64_t dt_zone_instant_s(const dt_zone *zone, int64_t local_s)
 {
     struct dt_zone_span span = dt_zone_span_at(zone, local_s - OFFSET_MAX_S);
@@ -354,7 +354,7 @@ int64_t dt_zone_instant_s(const dt_zone *zone, int64_t local_s)
     return at_s < span.from_s ? span.from_s : at_s;
 }
 
-/* ---- the files: a list of zones by name, under one lock; it is as short as the zones in use ---- */
+/* ---- the files: a list of the zones in use by name, under one lock; it is short ---- */
 
 #define FILE_MAX       ((off_t)1 << 20)
 #define PATH_MAX_BYTES 512
@@ -362,7 +362,7 @@ int64_t dt_zone_instant_s(const dt_zone *zone, int64_t local_s)
 struct entry {
     struct entry *next;
     char name[DT_ZONE_NAME_MAX + 1];
-    struct stat seen; /* the identity of its file */
+    struct stat seen; /* the identity of the file that was read */
     dt_zone *zone;
 };
 
@@ -437,7 +437,7 @@ static dt_status read_file(const char *path, struct stat *seen, dt_zone **out, s
     return status;
 }
 
-/* Under the lock. Reads the file again if it was replaced. */
+/* Called under the lock. If the file was replaced, reads it again. */
 static dt_status get_zone(dt_zone_files *files, struct dt_str name, dt_zone **out, struct dt_error *err)
 {
     char path[PATH_MAX_BYTES];
@@ -480,14 +480,14 @@ dt_status dt_zone_files_get(dt_zone_files *files, struct dt_str name, dt_zone **
     *out = NULL;
     if (dt_str_is(name, "UTC"))
         return DT_OK;
-    /* Names have no dots, so that no path leads out of the folder. */
+    /* Names have no dots, so that a path cannot leave the folder. */
     bool sane = name.n > 0 && name.n <= DT_ZONE_NAME_MAX && name.p[0] != '/' && name.p[name.n - 1] != '/';
     for (size_t i = 0; i < name.n && sane; i++)
         sane = isalnum((unsigned char)name.p[i]) || (name.p[i] && strchr("_+-/", name.p[i]));
     if (!sane)
         return fail_unknown_zone(name, err);
-    /* Files of tzdata that are not zones: the host's setting, the rule for POSIX zones, the zone of a host without a
-     * setting, and all zones again with and without leap seconds. */
+    /* These files of tzdata are not zones: the host's setting, the rule for POSIX zones, the zone of a host without
+     * a setting, and copies of all zones with and without leap seconds. */
     if (dt_str_is(name, "localtime") || dt_str_is(name, "posixrules") || dt_str_is(name, "Factory") ||
         dt_str_begins(name, DT_STR_LIT("posix/")) || dt_str_begins(name, DT_STR_LIT("right/")))
         return dt_fail(err, DT_INVALID,

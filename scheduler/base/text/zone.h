@@ -1,7 +1,8 @@
 /*
  * Time zones of the system's tzdata (RFC 8536, TZif from version 2 on): the table of changes in a zone's file, and the
  * rule in the file's footer for later times. A zone is decoded once and never changes, so any number of threads may use
- * it. The C library is not used: its zone is one for the whole process (tzset), and it cannot tell when a zone changes.
+ * it. The C library is not used: it has one zone for the whole process (tzset), and does not report when a zone
+ * changes.
  */
 #ifndef DT_BASE_ZONE_H
 #define DT_BASE_ZONE_H
@@ -26,15 +27,15 @@ DT_MUST_CHECK dt_status dt_zone_decode(struct dt_str bytes, dt_zone **out, struc
 dt_zone *dt_zone_hold(dt_zone *zone);
 /* Drops a reference; the last one frees the zone. Accepts NULL. Any thread. */
 void dt_zone_free(dt_zone *zone);
-/* A hash of the file's bytes; 0 for NULL. */
+/* Returns a hash of the file's bytes; 0 for NULL. */
 int64_t dt_zone_stamp(const dt_zone *zone);
 
-/* The span that contains the instant. A NULL zone is UTC. */
+/* Returns the span that contains the instant. A NULL zone is UTC. */
 struct dt_zone_span dt_zone_span_at(const dt_zone *zone, int64_t at_s);
-/* The local time at the instant, as if it were UTC. */
+/* Returns the local time at the instant, as if it were UTC. */
 int64_t dt_zone_local_s(const dt_zone *zone, int64_t at_s);
-/* The instant at which clocks show a local time. If it comes twice, the first one; if clocks skip it, the instant of
- * the skip. */
+/* Returns the instant at which clocks show a local time. If clocks show it twice, returns the first instant; if they
+ * skip it, the instant of the skip. */
 int64_t dt_zone_instant_s(const dt_zone *zone, int64_t local_s);
 
 /* ---- the rule in the footer: a POSIX TZ string with the extensions of RFC 8536 ("CET-1CEST,M3.5.0,M10.5.0/3",
@@ -48,34 +49,34 @@ struct dt_zone_day {
 };
 
 struct dt_zone_rule {
-    bool given;                /* false: the footer is empty, and the other members mean nothing */
+    bool given;                /* false: the footer is empty, and the other members are not valid */
     bool summer;               /* the rule has a summer time */
     int64_t offset_s;          /* of standard time, east of UTC */
     int64_t summer_s;          /* of summer time */
-    struct dt_zone_day starts; /* of summer time, in standard time */
-    struct dt_zone_day ends;   /* of summer time, in summer time */
+    struct dt_zone_day starts; /* beginning of summer time, in standard time */
+    struct dt_zone_day ends;   /* end of summer time, in summer time */
 };
 
-/* INVALID: *out is undefined. */
+/* Reads a rule. INVALID: *out is undefined. */
 DT_MUST_CHECK dt_status dt_zone_rule_parse(struct dt_str text, struct dt_zone_rule *out);
-/* The span of the rule that contains the instant. rule->given is true. */
+/* Returns the span of the rule that contains the instant. rule->given must be true. */
 struct dt_zone_span dt_zone_rule_span(const struct dt_zone_rule *rule, int64_t at_s);
 
-/* ---- the files: read when a zone is first needed, and again if the file was replaced (by device, inode, time of
- * change and size: a new tzdata). Thread-safe. ---- */
+/* ---- the files: a zone's file is read when the zone is first needed. It is read again if it was replaced, as by a
+ * new tzdata: then its device, inode, time of change or size differs. Thread-safe. ---- */
 
 #define DT_ZONE_NAME_MAX 64
 #define DT_ZONE_DIR      "/usr/share/zoneinfo"
 
 typedef struct dt_zone_files dt_zone_files;
 
-/* dir is borrowed and outlives the files; NULL: DT_ZONE_DIR. NOMEM. */
+/* dir is borrowed, and must outlive the files; NULL: DT_ZONE_DIR. NOMEM. */
 DT_MUST_CHECK dt_status dt_zone_files_new(const char *dir, dt_zone_files **out);
-/* Accepts NULL. Zones that are referenced elsewhere stay. */
+/* Accepts NULL. Zones that are still referenced are not freed. */
 void dt_zone_files_free(dt_zone_files *files);
-/* Returns a reference to the zone as its file is now, until dt_zone_free. For "UTC", *out is NULL with OK. INVALID:
- * there is no such zone, or the file of this name is not a zone ("localtime", "posix/…"). UNAVAILABLE: the file cannot
- * be read now. NOMEM. *out is NULL unless OK. */
+/* Returns a reference to the zone as its file is now; the caller drops it with dt_zone_free. For "UTC", *out is NULL
+ * with OK. INVALID: there is no such zone, or the file of this name is not a zone ("localtime", "posix/…").
+ * UNAVAILABLE: the file cannot be read now. NOMEM. *out is NULL unless OK. */
 DT_MUST_CHECK dt_status dt_zone_files_get(dt_zone_files *files, struct dt_str name, dt_zone **out,
                                           struct dt_error *err);
 

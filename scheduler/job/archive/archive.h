@@ -22,8 +22,8 @@ struct dt_partitions {
     int32_t v[DT_PARTITIONS_MAX];
 };
 bool dt_partitions_have(const struct dt_partitions *parts, int32_t part); /* 0, the default partition, always exists */
-/* Returns the partition for a job that is archived now: YYYYMMDD of its purge_at, YYYYMM if that is more than 400
- * days ahead, or 0 (the default partition) if it is more than ten years ahead. */
+/* Returns the partition for a job that is archived now: YYYYMMDD of its purge_at. If that is more than 400 days
+ * ahead, YYYYMM; if it is more than ten years ahead, 0, the default partition. */
 int32_t dt_partition_of(int64_t purge_at_ms, int64_t now_ms);
 
 /* Partitions that jobs need. */
@@ -33,16 +33,16 @@ struct dt_wanted {
     size_t n;
 };
 
-/* Reads which exist, without looking at their rows. */
+/* Reads which partitions exist, without reading their rows. */
 DT_MUST_CHECK dt_status dt_store_partitions_read(dt_store *store, struct dt_partitions *out, struct dt_error *err);
 struct dt_tended {
     unsigned dropped;
     bool more; /* more are still to be dropped */
 };
 /*
- * Makes those of `wanted` that are missing, drops some whose time is over (counting their jobs in removed_jobs) and
- * returns those that exist then. BUSY: another process does it, or readers are in the way; a part may be done. It runs
- * DDL, which commits and invalidates prepared statements.
+ * Makes the wanted partitions that are missing, drops some whose time is over (counting their jobs in removed_jobs),
+ * and returns those that exist afterwards. BUSY: another process does it, or readers block it; a part may be done. It
+ * runs DDL, which commits and invalidates prepared statements.
  */
 DT_MUST_CHECK dt_status dt_store_partitions_tend(dt_store *store, int64_t now_ms, const struct dt_wanted *wanted,
                                                  struct dt_partitions *partitions, struct dt_tended *done,
@@ -59,22 +59,21 @@ struct dt_archiver {
     bool make_do;               /* jobs whose partition is missing go to the default partition */
     int64_t after_ms, after_id; /* the cursor in `jobs` */
     int64_t default_id;         /* the cursor in the default partition */
-    unsigned singly;            /* so many jobs are archived one at a time, since one of a batch failed: only that
-                                 * one stays */
+    unsigned singly;            /* jobs to archive one at a time because their batch failed: so only one stays */
 };
 struct dt_archived {
     size_t moved, removed;
     bool more;
-    struct dt_wanted wanted; /* partitions that are missing: then nothing was moved */
+    struct dt_wanted wanted; /* partitions that are missing; if there are any, nothing was moved */
 };
 /* Archives finished jobs whose leave_at has come, or removes them if purge_at has come too. */
 DT_MUST_CHECK dt_status dt_store_archive(dt_store *store, struct dt_archiver *archiver, int64_t now_ms, size_t limit,
                                          struct dt_archived *out, struct dt_error *err);
-/* Frees keys that jobs have had long enough; *done: how many. */
+/* Frees keys whose jobs have had them long enough; *done: how many. */
 DT_MUST_CHECK dt_status dt_store_free_keys(dt_store *store, int64_t now_ms, size_t limit, size_t *done,
                                            struct dt_error *err);
-/* Looks at some rows of the default partition: moves those whose partition exists now, removes those whose retention
- * is over. *done: how many; the cursor starts over at the end. */
+/* Reads some rows of the default partition. Moves those whose partition exists now, and removes those whose
+ * retention is over. *done: how many; at the end the cursor starts over. */
 DT_MUST_CHECK dt_status dt_store_sort_default(dt_store *store, struct dt_archiver *archiver, int64_t now_ms,
                                               size_t limit, size_t *done, struct dt_error *err);
 
@@ -101,35 +100,33 @@ struct dt_archive_search {
     struct dt_param params[DT_ARCHIVE_PARAMS]; /* the id and its next partitions */
     size_t n;                                  /* how many partitions are set */
     int64_t after;                             /* partitions up to this one were searched */
-    bool with_default, again;                  /* the default partition was searched; it is the second search */
+    bool with_default, again;                  /* the default partition was searched; this is the second search */
 };
 
 /* Begins a search. */
 struct dt_archive_search dt_archive_search_of(int64_t id);
 /* Reads the next partitions into the parameters. NOT_FOUND: there are no more. */
 DT_MUST_CHECK dt_status dt_archive_search_next(dt_db *db, struct dt_archive_search *search, struct dt_error *err);
-/* After a query that ended with `status`: says whether there is more to search. */
+/* Called after a query that ended with `status`. Returns whether there is more to search. */
 bool dt_archive_search_more(struct dt_archive_search *search, dt_status status);
 
-/* Moves a dead job from history back to `jobs`, with its attempts, inside the caller's transaction: still dead, and
- * locked. BUSY: it left history meanwhile. */
+/* Moves a dead job from history back to `jobs`, with its attempts, inside the caller's transaction. There it is
+ * still dead, and locked. BUSY: the job has left history in between. */
 DT_MUST_CHECK dt_status dt_archive_bring_back(dt_db *db, const struct dt_job *job, int64_t now_ms,
                                               struct dt_error *err);
 
-/*
- * ---- housekeeping; *done: the number of rows that were found, 0 = nothing is left to do now ----
- */
+/* ---- housekeeping; *done: the number of rows that were found; 0: nothing is left to do now ---- */
 
 /* Sets `near` in far rows that fall due soon. If a manual edit ended a job, sets the status of its attempt and its
  * times of archiving, and updates the counters. *done: the larger of the two numbers of rows. */
 DT_MUST_CHECK dt_status dt_store_promote(dt_store *store, int64_t now_ms, size_t limit, size_t *done,
                                          struct dt_error *err);
-/* Removes notices that were made before before_ms: dead letters of an installation that no longer has a Kafka. */
+/* Removes notices older than before_ms: dead letters of an installation that no longer has a Kafka. */
 DT_MUST_CHECK dt_status dt_store_give_up_notices(dt_store *store, int64_t before_ms, size_t limit, size_t *done,
                                                  struct dt_error *err);
 
-/* Does the second part of dt_store_promote for these jobs (a JSON list of ids), in the caller's transaction. The
- * arena has the topics that counts names. */
+/* Does the part of dt_store_promote for manual edits, in the caller's transaction. ids: a JSON list of jobs. The
+ * names of topics in counts are in the arena. */
 DT_MUST_CHECK dt_status dt_edited_end(dt_db *db, const struct dt_config *config, struct dt_str ids,
                                       struct dt_counts *counts, struct dt_arena *arena, struct dt_error *err);
 

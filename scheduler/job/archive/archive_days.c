@@ -2,18 +2,18 @@
  * The partitions of history: which exist, making those that are wanted, dropping those whose day or month is over; and
  * the search for one archived job in them.
  *
- * The number of a partition (history.part) says when its jobs are removed: YYYYMMDD, on that day; YYYYMM, in that
- * month (for jobs whose removal was more than DAYS_AHEAD days ahead when they left `jobs`); 0 is the default partition
+ * The number of a partition (history.part) says when its jobs are removed: YYYYMMDD, on that day; YYYYMM, in that month
+ * (for jobs whose removal was more than DAYS_AHEAD days ahead when they left `jobs`). 0 is the default partition
  * `rest`, for jobs that are kept longer than YEARS_AHEAD years, or whose own partition did not exist. They are LIST
- * partitions, so each can be made at any time and at once: nothing is ever split or copied.
+ * partitions, so each can be made at any time without splitting or copying another.
  *
  * Invariants:
- * - A partition is in history only while history_attempts has it too (made there first, dropped there last), so that a
- *   job of a partition can be written to both.
- * - Before a partition is dropped, its jobs count as removed, by history_counts, in a transaction that may be
- * repeated. - One session at a time changes partitions, under a lease that lasts longer than the server lets such a
- * transaction
- *   idle (leases.h). If readers are in its way, it does not wait long (lock_wait_timeout) and tries again later.
+ * - A partition exists in history only while history_attempts has it too (made there first, dropped there last), so
+ *   that a job of a partition can be written to both.
+ * - Before a partition is dropped, its jobs are counted as removed, by history_counts, in a transaction that may be
+ *   repeated.
+ * - One session at a time changes partitions, under a lease that lasts longer than the server lets such a transaction
+ *   idle (leases.h). If readers block it, it does not wait long (lock_wait_timeout) and tries again later.
  */
 #include <stdio.h>
 #include <stdlib.h>
@@ -29,8 +29,8 @@
 #define LEASE_MS    INT64_C(60000)
 #define DAYS_AHEAD  400
 #define YEARS_AHEAD 10
-#define MARGIN_MS   60000 /* a partition is kept that long after its end, for archivers with slow clocks */
-#define DROPS_MAX   4     /* partitions that one call drops */
+#define MARGIN_MS   60000 /* a partition is kept this long after its end, for archivers with slow clocks */
+#define DROPS_MAX   4     /* partitions that one call drops, at most */
 #define FIRST_DAY   1000000
 
 static int32_t digits(const char *text, size_t n)
@@ -52,7 +52,7 @@ int32_t dt_partition_of(int64_t purge_at_ms, int64_t now_ms)
     return days > DAYS_AHEAD ? digits(text, 7) : digits(text, 10);
 }
 
-/* The end of the partition's day or month, exclusive; INT64_MAX for `rest`, and for other numbers. */
+/* Returns the end of the partition's day or month, exclusive. INT64_MAX for `rest` and for other numbers. */
 static int64_t end_of(int32_t part)
 {
     char text[40];
@@ -142,7 +142,7 @@ static dt_status drop_part(struct tending *t, int32_t part)
         status = dt_db_begin(t->db, t->err);
     if (status != DT_OK)
         return status;
-    /* Count its jobs as removed. From here on its rows are not found any more. */
+    /* Counts its jobs as removed. From here on its rows are not found any more. */
     status = dt_db_run(t->db, dt_sql_count_dropped, params, NULL, t->err);
     if (status == DT_OK)
         status = dt_db_run(t->db, dt_sql_delete_dropped_counts, params, NULL, t->err);
@@ -157,8 +157,8 @@ static dt_status drop_part(struct tending *t, int32_t part)
     return status;
 }
 
-/* Drops the partitions whose day or month is over; *more: there are more than one call drops. The numbers come from
- * `history`, `history_attempts` and the counters, because an interrupted drop leaves some of the three. */
+/* Drops the partitions whose day or month is over. *more: more are left than one call drops. It collects the numbers
+ * from `history`, `history_attempts` and the counters, because an interrupted drop leaves only some of the three. */
 static dt_status drop_ended(struct tending *t, bool *more)
 {
     struct dt_partitions *all = malloc(sizeof(*all));
@@ -256,7 +256,7 @@ dt_status dt_store_partitions_ahead(dt_store *store, int64_t now_ms, unsigned da
  * ---- searching one job; see archive.h ----
  *
  * A row of the default partition may move at any time to a partition that the search did not know when it began. So if
- * the default partition was searched and the job was not found, the search is done again, once. All other rows stay in
+ * the default partition was searched and the job was not found, the search is repeated once. All other rows stay in
  * their partition until they are redriven or it is dropped.
  */
 
@@ -320,11 +320,11 @@ dt_status dt_archive_bring_back(dt_db *db, const struct dt_job *job, int64_t now
     if (status == DT_OK)
         status = dt_db_read_number(db, dt_sql_lock_archived_job, DT_PARAMS(id, DT_P_INT(part), DT_P_INT(now_ms)),
                                    &found, &key_until_ms, err);
-    if (status == DT_NOT_FOUND || (status == DT_OK && !found)) /* redriven, or moved to its partition */
+    if (status == DT_NOT_FOUND || (status == DT_OK && !found)) /* the job was redriven, or moved to its partition */
         return dt_fail(err, DT_BUSY, "job %lld left history meanwhile", (long long)job->id);
     for (size_t i = 0; status == DT_OK && i < sizeof(steps) / sizeof(*steps); i++)
         status = dt_db_run(db, steps[i], DT_PARAMS(id, DT_P_INT(part)), NULL, err);
-    /* A live job gets its key back, unless another job has it by now. */
+    /* A live job gets its key back, unless another job has taken it. */
     if (status == DT_OK && job->key.p)
         status = dt_db_run(db, dt_sql_delete_key_end, DT_PARAMS(DT_P_INT(key_until_ms), id), NULL, err);
     if (status == DT_OK && job->key.p)

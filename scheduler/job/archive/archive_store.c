@@ -1,8 +1,8 @@
 /*
  * The archiver: finished jobs move from `jobs` to `history` with their attempts, or are removed if their retention is
  * over; keys become free in the order of key_ends; rows of the default partition (`rest`) move to their own partitions.
- * And housekeeping: rows that come near get their exact place in the due index, and manual edits that ended something
- * are counted. Each step can be repeated or interrupted at any point.
+ * And housekeeping: rows that fall due soon get their exact place in the due index, and manual edits that ended an
+ * attempt or a job are counted. Each step can be repeated or interrupted at any point.
  *
  * A batch of the archiver, whatever its size:
  *
@@ -16,10 +16,10 @@
  *     job_counts, COMMIT
  *
  * Invariants: a job is in `jobs` or in `history`, never in both or in neither, wherever the process is killed. A job
- * stays if its notice waits in the outbox or its attempt is in flight. So does a job that was made less than YOUNG_MS
- * ago: a process that lost the answer of its COMMIT reads it back by id, and a server that runs that INSERT late must
- * find the id taken. A job that stays is skipped, and found again when the cursor starts over: it delays no other. Two
- * archivers lock the same rows in the same order and skip each other's.
+ * stays if its notice waits in the outbox or its attempt is in flight. It also stays if it was made less than YOUNG_MS
+ * ago: a process that lost the answer of its COMMIT reads it back by id, and if the server executes that INSERT late,
+ * it must find the id taken. A job that stays is skipped, and found again when the cursor starts over, so it does not
+ * delay others. Two archivers lock the same rows in the same order and skip each other's.
  */
 #include <stdlib.h>
 
@@ -38,14 +38,14 @@
 #ifndef YOUNG_MS
 #define YOUNG_MS 30000
 #endif
-#define TRIES_MAX 10000 /* archived attempts that one transaction moves, unless one job has more */
+#define TRIES_MAX 10000 /* limit of archived attempts that one transaction moves; a single job may have more */
 
 struct finished_job {
     int64_t id;
     struct dt_str topic;
     enum dt_job_state state;
     int32_t part; /* its partition in history */
-    bool removed; /* its retention is over: it is deleted */
+    bool removed; /* its retention is over, so it is deleted */
     bool keyed;
     int64_t tries; /* archived attempts */
     int64_t key_until_ms, purge_at_ms;
@@ -59,7 +59,7 @@ struct archiving {
     int64_t now_ms;
     struct dt_error *err;
     struct dt_arena arena;
-    struct finished_job *v; /* in order of ids until they are counted */
+    struct finished_job *v; /* sorted by id until they are counted */
     size_t n;
     bool moved_keyed, moved_retried, removed_keyed, retried;
     bool cut;                 /* some candidates are left for the next batch */
@@ -68,7 +68,7 @@ struct archiving {
     struct dt_strbuf removed; /* [id,...] */
 };
 
-/* Reads candidates from the cursor on; at the end the cursor starts over. */
+/* Reads candidates from the cursor on. At the end the cursor starts over. */
 static dt_status select_candidates(struct archiving *a, size_t limit, struct dt_strbuf *ids, size_t *n)
 {
     struct dt_archiver *m = a->archiver;
@@ -91,8 +91,8 @@ static dt_status select_candidates(struct archiving *a, size_t limit, struct dt_
     return status == DT_OK && ids->failed ? DT_NOMEM : status;
 }
 
-/* Locks those that may still be archived. If jobs were tried thousands of times, it takes fewer, so that the
- * transaction stays short. */
+/* Locks the candidates that may still be archived. If jobs have thousands of attempts, it takes fewer jobs, so that
+ * the transaction stays short. */
 static dt_status lock_finished(struct archiving *a, struct dt_str candidates, size_t n)
 {
     const dt_db *db = a->db;
@@ -124,8 +124,8 @@ static dt_status lock_finished(struct archiving *a, struct dt_str candidates, si
     return status == DT_OK ? end : status;
 }
 
-/* Leaves out jobs that were finished while their attempt is in flight: sending it needs their rows. The lists are
- * read after the rows were locked, as committed now. */
+/* Leaves out jobs that were finished while their attempt is in flight, because sending needs their rows. The lists
+ * are read after the rows were locked, as committed now. */
 static dt_status leave_out_in_flight(struct archiving *a)
 {
     struct dt_inflight list = {0};
@@ -249,8 +249,8 @@ static int by_day(const void *a, const void *b)
     return (x->part > y->part) - (x->part < y->part);
 }
 
-/* Notes their home days and partitions, each pair once, in the order of the table's key. Notes are never taken back,
- * since another job may need them. */
+/* Records the jobs' home days and partitions, each pair once, in the order of the table's key. These records are
+ * never removed with a job, because another job may need them. */
 static dt_status note_days(dt_db *db, struct dt_arena *arena, const struct finished_job *v, size_t n,
                            struct dt_error *err)
 {
@@ -304,7 +304,7 @@ static dt_status archive_batch(struct archiving *a, struct dt_str candidates, si
     status = lock_finished(a, candidates, n);
     if (status == DT_OK && a->n)
         status = leave_out_in_flight(a);
-    /* If a job's partition does not exist, it is wanted, or the job goes to the default partition if `make_do`. */
+    /* If a job's partition does not exist, requests it. If `make_do`, the job goes to the default partition instead. */
     for (size_t i = 0; status == DT_OK && i < a->n; i++) {
         struct dt_wanted *wanted = &a->out->wanted;
         struct finished_job *v = &a->v[i];
@@ -332,7 +332,7 @@ static dt_status archive_batch(struct archiving *a, struct dt_str candidates, si
     return status;
 }
 
-/* Archives a batch from the cursor on; *n: the candidates. */
+/* Archives a batch from the cursor on; *n: number of candidates. */
 static dt_status archive_some(struct archiving *a, size_t limit, size_t *n)
 {
     struct dt_strbuf candidates = {0};
@@ -359,11 +359,11 @@ dt_status dt_store_archive(dt_store *store, struct dt_archiver *archiver, int64_
     const int64_t before_id = archiver->after_id;
     dt_status status = archive_some(&a, archiver->singly ? 1 : limit, &n);
     const bool cut = a.cut && out->moved + out->removed > 0;
-    /* A job that history already has (an id that was given out twice) must not block its whole batch: it stays, and
-     * is reported each time. */
+    /* If history already has a job (an id was given out twice), that job must not block its batch: it stays, and is
+     * reported each time. */
     const bool at_fault = status == DT_EXISTS || status == DT_INVALID;
     const bool passed = status == DT_OK ? !out->wanted.n && !cut : at_fault && n <= 1;
-    if (!passed) { /* the same batch again, once the partitions exist; or the rest of it */
+    if (!passed) { /* next: the same batch again, once the partitions exist; or the rest of it */
         archiver->after_ms = before_ms;
         archiver->after_id = before_id;
     }
@@ -383,7 +383,7 @@ dt_status dt_store_archive(dt_store *store, struct dt_archiver *archiver, int64_
     return status;
 }
 
-/* The rows of key_ends are locked first, since a redrive deletes the job's row: so a live job never loses its key. */
+/* Locks the rows of key_ends first: a redrive deletes the job's row there, so a live job never loses its key. */
 dt_status dt_store_free_keys(dt_store *store, int64_t now_ms, size_t limit, size_t *done, struct dt_error *err)
 {
     static const char *const steps[] = {dt_sql_delete_ended_keys, dt_sql_delete_ended_command_ids,
@@ -418,7 +418,7 @@ struct sorting {
     int64_t now_ms;
     size_t limit;
     struct dt_arena arena;
-    /* room for `limit`: jobs that do not stay where they are; `part` is their partition now */
+    /* room for `limit`: jobs that leave the default partition; `part` is their partition now */
     struct finished_job *v;
     size_t n;
     struct dt_error *err;
@@ -456,7 +456,7 @@ static dt_status move_unsorted(dt_db *db, const struct finished_job *r, struct d
     dt_status status = r->removed
                            ? dt_db_run(db, dt_sql_delete_from_default, (struct dt_params){&to[1], 1}, &changed, err)
                            : dt_db_run(db, dt_sql_move_from_default, (struct dt_params){to, 2}, &changed, err);
-    if (status != DT_OK || changed == 0) /* redriven meanwhile */
+    if (status != DT_OK || changed == 0) /* the job was redriven in between */
         return status;
     status = r->removed ? dt_db_run(db, dt_sql_delete_attempts_from_default, (struct dt_params){&to[1], 1}, NULL, err)
                         : dt_db_run(db, dt_sql_move_attempts_from_default, (struct dt_params){to, 2}, NULL, err);
@@ -484,7 +484,7 @@ dt_status dt_store_sort_default(dt_store *store, struct dt_archiver *archiver, i
         status = dt_db_begin(s.db, err);
         for (size_t i = 0; status == DT_OK && i < s.n; i++)
             status = move_unsorted(s.db, &s.v[i], err);
-        if (status == DT_OK) /* a job that was redriven meanwhile is noted too: that costs one search */
+        if (status == DT_OK) /* if a job was redriven in between, a superfluous record costs only one search */
             status = note_days(s.db, &s.arena, s.v, s.n, err);
         status = dt_store_commit(s.db, status, err);
     }
@@ -496,16 +496,16 @@ dt_status dt_store_sort_default(dt_store *store, struct dt_archiver *archiver, i
 /*
  * ---- housekeeping ----
  *
- * If a manual edit ends an attempt or a job, its row still has the attempt_status `dispatched` or leave_at 0, since
- * only we write those. The due index has such rows in one place (band 2, key 0). Until they are counted here, they
- * count as before the edit, also for the audit: so an edit is counted once.
+ * If a manual edit ends an attempt or a job, its row still has the attempt_status `dispatched` or leave_at 0, because
+ * only our statements write those. The due index has such rows in one place (band 2, key 0). Until they are counted
+ * here, all counters, and their audit, still have them as before the edit. So an edit is counted once.
  */
 
 dt_status dt_edited_end(dt_db *db, const struct dt_config *config, struct dt_str ids, struct dt_counts *counts,
                         struct dt_arena *arena, struct dt_error *err)
 {
     struct dt_strbuf locked = {0};
-    /* Locks the edited rows that no other transaction holds, and counts each in the state that it was given. */
+    /* Locks the edited rows that no other transaction holds, and counts each in its new state. */
     dt_status status = dt_db_query(db, dt_sql_lock_edited, DT_PARAMS(DT_P_STR(ids)), err);
     while (status == DT_OK && dt_db_next(db)) {
         int64_t id = dt_db_i64(db, 0);
@@ -516,7 +516,7 @@ dt_status dt_edited_end(dt_db *db, const struct dt_config *config, struct dt_str
         status = topic.p ? dt_row_state(db, 2, &is) : dt_fail(err, DT_NOMEM, "out of memory");
         if (status != DT_OK)
             break;
-        /* Not dt_counts_move: figures count what callers and consumers did. */
+        /* Does not call dt_counts_move, because figures count only what callers and consumers did. */
         const enum dt_job_state was = attempted ? DT_DISPATCHED : lived ? DT_SCHEDULED : is;
         dt_counts_add(counts, topic, dt_count_piece(id), (int)was, -1);
         dt_counts_add(counts, topic, dt_count_piece(id), (int)is, 1);
@@ -535,7 +535,7 @@ dt_status dt_edited_end(dt_db *db, const struct dt_config *config, struct dt_str
     return status;
 }
 
-/* Lists the ids that a query finds; *n of them. */
+/* Lists the ids that a query finds; *n: how many. */
 static dt_status select_ids(dt_db *db, const char *sql, struct dt_params params, struct dt_strbuf *list, size_t *n,
                             struct dt_error *err)
 {
@@ -579,7 +579,7 @@ dt_status dt_store_promote(dt_store *store, int64_t now_ms, size_t limit, size_t
         status = dt_db_run(db, dt_sql_promote_jobs, DT_PARAMS(DT_P_STR(dt_strbuf_str(&ids)), end), NULL, err);
     *done = edited > coming ? edited : coming;
     dt_strbuf_clear(&ids);
-    return status == DT_OK && ended != DT_BUSY ? ended : status; /* busy rows are found again */
+    return status == DT_OK && ended != DT_BUSY ? ended : status; /* rows that are locked now are found again later */
 }
 
 dt_status dt_store_give_up_notices(dt_store *store, int64_t before_ms, size_t limit, size_t *done, struct dt_error *err)

@@ -8,10 +8,9 @@
 #include "store/store.h"
 
 /*
- * Reserves a block of n sequence numbers, [*first, *first + n). *first is never below 16 for each millisecond of the
- * server's clock (since 1970). So a server that was restored from a copy continues above the numbers that it gave out
- * since, whatever became of their blocks and jobs. dt_job_id uses 39 bits: for the jobs of one home day, numbers repeat
- * after 397 days.
+ * Reserves a block of n sequence numbers, [*first, *first + n). *first is at least 16 for each millisecond of the
+ * server's clock since 1970. So a server that was restored from a copy continues above the numbers that it gave out
+ * after the copy was made. dt_job_id uses 39 bits: for the jobs of one home day, numbers repeat after 397 days.
  */
 DT_MUST_CHECK dt_status dt_store_reserve_ids(dt_store *store, int64_t n, int64_t *first, struct dt_error *err);
 
@@ -20,23 +19,23 @@ enum dt_insert_outcome {
     DT_INSERT_SAME,     /* the key exists, with an equal request */
     DT_INSERT_CONFLICT, /* the key exists, with another request */
     DT_INSERT_NO_TOPIC,
-    DT_INSERT_ID_TAKEN, /* give the row another id and insert it again */
-    DT_INSERT_REFUSED,  /* the server does not take this row */
-    DT_INSERT_TOO_LARGE /* it is larger than max_allowed_packet of MySQL */,
+    DT_INSERT_ID_TAKEN, /* the id is taken: the caller inserts the row again with another id */
+    DT_INSERT_REFUSED,  /* the server refuses this row */
+    DT_INSERT_TOO_LARGE /* the row is larger than max_allowed_packet of MySQL */,
     DT_INSERT_RESERVED, /* the key is that of a schedule's fire */
     DT_INSERT_DELETING  /* the topic is being deleted; set by the caller, not by the store */
 };
 struct dt_insert {
-    struct dt_new_job job;          /* in: final, with id, retry and ack_timeout */
-    bool popped;                    /* in: clients pop the topic's jobs: a due job is offered at once */
-    bool replace;                   /* in: if a finished job has the key, it loses it */
+    struct dt_new_job job;          /* in: all members are final, also id, retry and ack_timeout */
+    bool popped;                    /* in: the topic's delivery is pop: a due job is offered at once */
+    bool replace;                   /* in: if a finished job has the key, the new job takes it */
     enum dt_insert_outcome outcome; /* out */
     int64_t existing_id;            /* out: for SAME and CONFLICT */
     int64_t near;                   /* scratch */
 };
 /*
  * Inserts all rows in one transaction. OK: every outcome is set, and CREATED is durable. UNKNOWN: the COMMIT's answer
- * was lost, and reading back by id failed too: any of the jobs may exist. After other statuses nothing was written.
+ * was lost, and reading back by id failed too, so any of the jobs may exist. After other statuses nothing was written.
  * maker: the random number of this process's block of ids, by which it recognizes its rows. *created_ms: MySQL's time
  * of the transaction.
  */
@@ -51,29 +50,30 @@ DT_MUST_CHECK dt_status dt_store_insert(dt_store *store, struct dt_insert *const
  * prevents the change; its leader usually settles it within milliseconds, so the caller may try again.
  */
 
-/* Reads a job with its payload, archived ones too. */
+/* Reads a job with its payload, from `jobs` or the archive. */
 DT_MUST_CHECK dt_status dt_store_get(dt_store *store, int64_t id, struct dt_arena *arena, struct dt_job *job,
                                      struct dt_error *err);
 /* Finds the id of the job that has the key. NOT_FOUND: none has it. */
 DT_MUST_CHECK dt_status dt_store_find_key(dt_store *store, struct dt_str topic, struct dt_str key, int64_t *id,
                                           struct dt_error *err);
-/* Says whether this shard's in-flight list has an attempt of the job; for information, not for decisions. */
+/* Reads whether this shard's in-flight list has an attempt of the job; for information, not for decisions. */
 DT_MUST_CHECK dt_status dt_store_in_flight(dt_store *store, int64_t id, int shard, bool *yes, struct dt_error *err);
 
 /* Changes the members that the patch has; equal values write nothing. VERSION: the row has another version. */
 DT_MUST_CHECK dt_status dt_store_patch(dt_store *store, int64_t id, const struct dt_patch *patch,
                                        struct dt_arena *arena, struct dt_job *job, struct dt_error *err);
 /*
- * Replaces the body of the job that has the body's topic and key: its times, message and policy; the count of failures
- * starts again. The id stays, and attempts continue. retry and ack_timeout as in dt_insert's job; absent and 0 = the
- * topic's; body->id is not used. Decided under the locks of the key and the job's row, so an attempt is claimed either
- * before it, with the old body (TOO_LATE), or after it, with the new one. NOT_FOUND: no unfinished job has the key, and
- * nothing was changed. Then insert the body with `replace` set: SAME or CONFLICT if such a job exists by then.
+ * Replaces the body of the unfinished job that has the body's topic and key: its times, message and policy. The count
+ * of failures restarts; the id and the numbers of attempts continue. retry and ack_timeout as in dt_insert's job
+ * (absent, 0: the topic's); body->id is not used. The locks of the key and of the job's row decide: an attempt is
+ * claimed either before, with the old body (TOO_LATE), or after, with the new one. NOT_FOUND: no unfinished job has the
+ * key, and nothing was changed. The caller may then insert the body with `replace` set; SAME or CONFLICT: another
+ * caller was faster.
  */
 DT_MUST_CHECK dt_status dt_store_replace(dt_store *store, const struct dt_new_job *body, struct dt_arena *arena,
                                          struct dt_job *job, struct dt_error *err);
-/* Cancels a job. OK: it is cancelled (now or before). keep_attempt: further attempts of a dispatched job are
- * cancelled, and an attempt that is in flight is sent. TOO_LATE: see job->state and attempt. */
+/* Cancels a job. OK: it is cancelled, now or before. keep_attempt: an attempt in flight continues, and only further
+ * attempts are cancelled. TOO_LATE: see job->state and attempt. */
 DT_MUST_CHECK dt_status dt_store_cancel(dt_store *store, int64_t id, bool keep_attempt, struct dt_arena *arena,
                                         struct dt_job *job, struct dt_error *err);
 /* Makes a scheduled job due now. TOO_LATE: it is not scheduled. */
@@ -83,14 +83,14 @@ DT_MUST_CHECK dt_status dt_store_run_now(dt_store *store, int64_t id, struct dt_
 DT_MUST_CHECK dt_status dt_store_redrive(dt_store *store, int64_t id, struct dt_arena *arena, struct dt_job *job,
                                          struct dt_error *err);
 
-/* A job by the id that a command uses. */
+/* Finds a job by the id that a command uses. */
 struct dt_command_job {
-    struct dt_str id;    /* in: as given by the command that added it, or the job's number */
+    struct dt_str id;    /* in: the id given by the command that added it, or the job's number */
     int64_t job_id;      /* out; 0 = there is none, or it was removed */
     struct dt_str topic; /* out, in the arena */
     int64_t attempt;     /* out: the latest; 0 = none */
 };
-/* Finds jobs by such ids (jobs_ids.c), archived ones too if a command gave the id. */
+/* Finds jobs by the ids of commands (jobs_ids.c), archived ones too if a command gave the id. */
 DT_MUST_CHECK dt_status dt_store_command_jobs(dt_store *store, struct dt_command_job *v, size_t n,
                                               struct dt_arena *arena, struct dt_error *err);
 
@@ -98,8 +98,8 @@ struct dt_attempt {
     int64_t attempt, due_at_ms, dispatched_at_ms, finished_at_ms;
     enum dt_attempt_status status;
     struct dt_str error_code, error_message;
-    int64_t http_status; /* that a receiver answered; 0 = none */
-    int64_t duration_ms; /* of a callback that ended; -1 = none */
+    int64_t http_status; /* status in the receiver's answer; 0 = none */
+    int64_t duration_ms; /* of a callback that has ended; -1 = none */
 };
 struct dt_attempt_filter {
     int64_t job_id, after; /* attempts with a higher number than `after` */
@@ -108,7 +108,7 @@ struct dt_attempt_filter {
 struct dt_attempt_list {
     struct dt_attempt *v; /* in the arena */
     size_t n;
-    bool more; /* there are more behind the last one */
+    bool more; /* there are more after the last one */
 };
 /* Lists attempts in ascending order. NOT_FOUND: no such job. The list is empty unless OK. */
 DT_MUST_CHECK dt_status dt_store_attempts(dt_store *store, const struct dt_attempt_filter *filter,
@@ -119,40 +119,41 @@ DT_MUST_CHECK dt_status dt_store_attempts(dt_store *store, const struct dt_attem
  * thread that makes jobs has its own block.
  *
  * If a server is restored from an older copy, dt_store_reserve_ids continues above the blocks that the copy does not
- * know. That fails if the clock of the server went back too, or if the block was taken within the last second. Then two
- * processes have the same block. So each block has a random number, its maker, which is written into the rows: it tells
- * a process which rows are its own.
+ * have. If the server's clock was set back too, or the block was taken within the last second, two processes may get
+ * the same block. So each block has a random number, its maker, which is written into the rows: by it a process
+ * recognizes its own rows.
  */
 struct dt_id_block {   /* zero at first */
     int64_t next, end; /* numbers left: [next, end) */
     int64_t maker;
 };
 
-/* Takes a new block if the present one has fewer than n numbers, which are lost then. Statuses as of store/store.h. */
+/* Takes a new block if the present one has fewer than n numbers left, which are then lost. Statuses as in
+ * store/store.h. */
 DT_MUST_CHECK dt_status dt_id_block_reserve(struct dt_id_block *block, dt_store *store, size_t n, struct dt_error *err);
-/* Does the same ahead of time, while no caller waits for an answer. A failure is left to the next reserve. */
+/* Does the same ahead of time, while no caller waits for an answer. If it fails, the next reserve tries again. */
 void dt_id_block_refill(struct dt_id_block *block, dt_store *store, size_t n);
 /* Takes a number from a block that is not empty. */
 static inline int64_t dt_id_block_next(struct dt_id_block *block)
 {
     return block->next++;
 }
-/* Gives the block up if another process has it too: the next reserve takes another one. */
+/* Drops a block that another process has too: the next reserve takes another one. */
 static inline void dt_id_block_drop(struct dt_id_block *block)
 {
     block->next = block->end = 0;
 }
 
 /*
- * Says whether the row is a job now, or was before (CREATED, SAME). Otherwise *problem says what is wrong; its faults
- * are put into *faults, which must live as long. reason: of REFUSED, may be NULL.
+ * Returns true if the row is a job, now (CREATED) or from before (SAME). Otherwise *problem has the reason, with faults
+ * in *faults, which must live as long. reason: the server's, for REFUSED; may be NULL.
  */
 bool dt_insert_is_job(const struct dt_insert *row, const char *reason, struct dt_faults *faults,
                       struct dt_problem *problem);
-/* The problem of a job that does not fit the delivery of its topic. */
+/* Makes the problem of a job that does not fit the delivery of its topic. */
 void dt_job_misfits(const struct dt_callback_misfit *misfit, struct dt_faults *faults, struct dt_problem *problem);
 
-/* The problem of whatever would be new in a topic that is being deleted. */
+/* Returns the problem of a new job or schedule in a topic that is being deleted. */
 struct dt_problem dt_topic_deleting(void);
 
 #endif

@@ -67,7 +67,7 @@ dt_status dt_store_reserve_ids(dt_store *store, int64_t n, int64_t *first, struc
         return dt_fail(err, DT_INVALID, "a block of %lld ids", (long long)n);
     dt_status status = dt_store_commit_work(store, NULL, raise_next_id, &block, err);
     *first = block.first;
-    /* If the COMMIT is in doubt, the block is not used: numbers may be lost, but are never given out twice. */
+    /* If the COMMIT is in doubt, the block is not used. Numbers may be lost, but none is given out twice. */
     return status == DT_UNKNOWN ? dt_fail(err, DT_UNAVAILABLE, "connection lost while taking ids") : status;
 }
 
@@ -114,7 +114,7 @@ static dt_status find_ids(struct lookup *l, struct dt_error *err)
         return status;
     while (dt_db_next(l->db)) {
         size_t i = (size_t)dt_db_i64(l->db, 0);
-        if (i < l->n && !dt_db_is_null(l->db, 2)) /* else the job is not kept any more */
+        if (i < l->n && !dt_db_is_null(l->db, 2)) /* no row: the job is not stored any more */
             note_job(l, &l->v[i], dt_db_i64(l->db, 1), 2);
     }
     return dt_db_end(l->db, err);

@@ -1,5 +1,5 @@
 /*
- * New jobs: the group commit's one transaction.
+ * New jobs: the one transaction of a group commit.
  *
  * Statements of a batch, whatever its size (array binding; a few more without it):
  *
@@ -11,14 +11,14 @@
  *     [INSERT pop_queue              (jobs that can be popped at once)]
  *     INSERT job_counts + COMMIT     (one round trip)
  *
- * Without keys, and if the server's time is known well enough, only from INSERT jobs on.
+ * If there are no keys, and the server's time is known well enough, the batch starts with INSERT jobs.
  *
- * Invariants: a row is CREATED only if its job and its key were written by the transaction that was committed. A key
- * that is taken affects only its own row; no other error of a row is swallowed. If a statement fails because of one of
- * its rows, the batch is rolled back and done again row by row (`singly`), still in one transaction, to find that row.
+ * Invariants: a row is CREATED only if the committed transaction wrote its job and its key. A taken key affects only
+ * its own row; all other errors are reported. If a statement fails because of one of its rows, the batch is rolled back
+ * and repeated row by row (`singly`), still in one transaction, to find that row.
  *
- * After a COMMIT without an answer, our rows are read with a lock on a new connection. An old session that is still in
- * its transaction holds them, so the read waits until it has ended; then all of them are there, or none.
+ * After a COMMIT without an answer, our rows are read with a lock on a new connection. If the old session is still in
+ * its transaction, it holds them, so the read waits until it has ended; then all of the rows exist, or none.
  */
 #include <stdlib.h>
 #include <time.h>
@@ -35,7 +35,7 @@
 #include "store/store_internal.h"
 
 #define KEY_COLUMNS     3
-#define READ_BACK_US    INT64_C(15000000) /* an old session may keep its transaction that long */
+#define READ_BACK_US    INT64_C(15000000) /* an old session may keep its transaction for this time */
 #define READ_BACK_PAUSE 50                /* ms */
 #define ROW_OVERHEAD    1024
 #define OWNERS_AT_ONCE  ((size_t)1000) /* keys in one list: a megabyte at most */
@@ -74,9 +74,9 @@ static const struct name_space {
 
 struct keyed {
     struct dt_insert *row;
-    size_t order;             /* in the batch: of equal keys the first wins */
-    const struct keyed *head; /* the first one with this name: only heads are sent */
-    int64_t owner;            /* the job that has the key if it is not ours */
+    size_t order;             /* in the batch: of equal keys the first gets the job */
+    const struct keyed *head; /* the first row with this name; only heads are inserted */
+    int64_t owner;            /* the job that has the key if it is not this row's */
     unsigned char owner_digest[16];
 };
 
@@ -118,7 +118,7 @@ static int compare_keyed(const void *a, const void *b)
 
 static void sort_keyed(struct batch *b)
 {
-    bool sorted = true; /* callers' keys mostly ascend */
+    bool sorted = true; /* callers' keys are mostly sorted already */
     for (size_t i = 1; i < b->n_keyed && sorted; i++)
         sorted = compare_keyed(&b->keyed[i - 1], &b->keyed[i]) < 0;
     if (!sorted)
@@ -135,7 +135,7 @@ static unsigned has_of(const struct dt_insert *row)
     return (row->near ? HAS_NEAR : 0u) | (job->key.p ? HAS_KEY : 0u) | (dt_new_job_has_extras(job) ? HAS_EXTRAS : 0u);
 }
 
-/* Sets the outcomes that need no query. From here on CREATED means that nothing was found against it. */
+/* Sets the outcomes that need no query. A row is CREATED until a statement finds a reason against it. */
 static void set_initial_outcomes(struct batch *b)
 {
     b->n_keyed = 0;
@@ -161,7 +161,7 @@ static void set_initial_outcomes(struct batch *b)
 
 #define PUSH(kind, member, column) *p++ = DT_COLUMN_PARAM_##kind(job->member);
 
-/* Adds the parameters of a row, in the order of insert_forms[has]; returns their end. */
+/* Adds the parameters of a row, in the order of insert_forms[has]; returns the end of the parameters. */
 static struct dt_param *job_params(const struct batch *b, unsigned has, const struct dt_insert *row, struct dt_param *p)
 {
     const struct dt_new_job *job = &row->job;
@@ -186,7 +186,7 @@ static struct dt_param *job_params(const struct batch *b, unsigned has, const st
     return p;
 }
 
-/* Adds the name of a row in its namespace; returns the end. */
+/* Adds the name of a row in its namespace; returns the end of the parameters. */
 static struct dt_param *name_params(const struct name_space *in, const struct dt_new_job *job, struct dt_param *p)
 {
     if (in->by_topic)
@@ -209,9 +209,9 @@ static void same_or_conflict(struct dt_insert *row, int64_t owner, const unsigne
 }
 
 /*
- * Sets owner and outcome of the heads whose key is another job's. Counts in *gone those whose owner has lost the key:
- * its row is gone, or it has had the key long enough. Our own id is no owner; if there was a row with it before,
- * INSERT jobs finds it.
+ * Sets owner and outcome of the heads whose key belongs to another job. Counts in *gone the heads whose owner has lost
+ * the key: its row is deleted, or its time for the key is over. Our own id is no owner; if a row with that id existed
+ * before, INSERT jobs finds it.
  */
 static dt_status read_owners(struct batch *b, struct keyed *keyed, size_t n, size_t *gone, struct dt_error *err)
 {
@@ -242,7 +242,7 @@ static dt_status read_owners(struct batch *b, struct keyed *keyed, size_t n, siz
         if (i >= n || dt_db_i64(b->db, 1) == keyed[i].row->job.id)
             continue;
         keyed[i].owner = dt_db_i64(b->db, 1);
-        /* The owner loses its key if it has had it long enough, or if it is finished and the new job replaces it. */
+        /* The owner loses its key if its time for the key is over, or if it is finished and the new job replaces it. */
         enum dt_job_state state;
         const bool live =
             !dt_db_is_null(b->db, 4) && dt_row_state(b->db, 4, &state) == DT_OK && !dt_job_state_terminal(state);
@@ -280,8 +280,8 @@ static dt_status find_owners(struct batch *b, struct keyed *keyed, size_t n, str
     return status;
 }
 
-/* Refuses rows whose key is that of a schedule's fire, and removes them from the keyed ones. Keys that look like it
- * are rare and sorted, so each schedule is asked for once. */
+/* Refuses rows whose key is that of a schedule's fire, and removes them from the keyed ones. Few keys have that
+ * form, and they are sorted, so each schedule is looked up once. */
 static dt_status refuse_fires(struct batch *b, struct dt_error *err)
 {
     struct dt_str name;
@@ -307,14 +307,14 @@ static dt_status refuse_fires(struct batch *b, struct dt_error *err)
     }
     if (n != b->n_keyed) {
         b->n_keyed = n;
-        sort_keyed(b); /* heads have moved */
+        sort_keyed(b); /* rows moved, so heads are found again */
     }
     return status;
 }
 
 /* ---- all rows at once ---- */
 
-/* Inserts the names of the heads that are CREATED, into this namespace; *missed (may be NULL): some existed. */
+/* Inserts the names of the heads that are CREATED into this namespace. *missed (may be NULL): some names existed. */
 static dt_status insert_names(struct batch *b, const struct name_space *in, const struct keyed *keyed, size_t n,
                               bool *missed, struct dt_error *err)
 {
@@ -437,12 +437,12 @@ static dt_status insert_keyed_alone(struct batch *b, struct keyed *k, struct dt_
         status = insert_names(b, &namespaces[false], k, 1, NULL, err);
     if (status != DT_OK || k->row->outcome == DT_INSERT_CREATED)
         return status;
-    /* The job was not stored: remove its name. */
+    /* The job was not stored, so its name is removed. */
     size_t n = (size_t)(key_params(in, &k->row->job, params) - params);
     return dt_db_run(b->db, in->delete, (struct dt_params){params, n}, NULL, err);
 }
 
-/* Inserts names, then jobs, and offers those that can be popped. singly: row by row. */
+/* Inserts names, then jobs, and offers to pops those that are due. singly: row by row. */
 static dt_status insert_all(struct batch *b, bool singly, struct dt_error *err)
 {
     size_t keys = 0;
@@ -492,8 +492,9 @@ static dt_status insert_in_transaction(struct batch *b, bool singly, struct dt_e
     return commit_batch(b, status, err);
 }
 
-/* If there are only jobs, and the server's time is known, the transaction begins with the INSERT. NOT_FOUND: that is
- * not so, and nothing was done; or nothing remains of it, since the connection broke before the COMMIT was sent. */
+/* Begins the transaction with the INSERT of jobs, if there are no keys and the server's time is known. NOT_FOUND:
+ * this is not possible and nothing was done, or the connection broke before the COMMIT was sent, and nothing
+ * remains. */
 static dt_status insert_in_few_trips(struct batch *b, struct dt_error *err)
 {
     if (!dt_store_knows_now(b->store, &b->now_ms))
@@ -517,8 +518,8 @@ static dt_status insert_in_few_trips(struct batch *b, struct dt_error *err)
     return commit_batch(b, status, err);
 }
 
-/* Looks for one of our rows, which shows that all were committed. (All are asked for, since some may be finished and
- * removed already.) BUSY: the session that wrote them has not ended, and has them locked. */
+/* Looks for one of our rows, which proves that all were committed. It asks for all, because some may be finished and
+ * removed already. BUSY: the session that wrote them has not ended, and has them locked. */
 static dt_status read_back_once(struct batch *b, bool *there, struct dt_error *err)
 {
     dt_status status = dt_store_begin(b->store, &b->db, NULL, err);
@@ -532,7 +533,7 @@ static dt_status read_back_once(struct batch *b, bool *there, struct dt_error *e
     return status;
 }
 
-/* Called after a COMMIT without an answer. OK: *there says whether it was committed; UNKNOWN: it cannot be found out
+/* Called after a COMMIT without an answer. OK: *there is true if it was committed. UNKNOWN: this cannot be found out
  * now. */
 static dt_status read_back(struct batch *b, bool *there, struct dt_error *err)
 {
@@ -540,7 +541,7 @@ static dt_status read_back(struct batch *b, bool *there, struct dt_error *err)
     int64_t until_us = dt_clock_mono_us(dt_clock_system()) + READ_BACK_US;
     struct dt_error why = {0};
     dt_status status;
-    *there = true; /* if nothing was written, that counts as committed */
+    *there = true; /* a transaction that wrote nothing counts as committed */
     for (size_t i = 0; i < b->n; i++)
         *there &= b->rows[i]->outcome != DT_INSERT_CREATED;
     if (*there)
@@ -555,7 +556,7 @@ static dt_status read_back(struct batch *b, bool *there, struct dt_error *err)
     return dt_fail(err, DT_UNKNOWN, "connection lost during COMMIT, and not read back: %.200s", why.text);
 }
 
-/* Makes room for the work on the rows. False: no memory. */
+/* Allocates memory for the work on the rows. False: no memory. */
 static bool make_room(struct batch *b)
 {
     size_t params = b->n * JOB_COLUMNS * sizeof(*b->params);
@@ -602,7 +603,7 @@ dt_status dt_store_insert(dt_store *store, struct dt_insert *const *rows, size_t
         if (status == DT_UNKNOWN) {
             status = read_back(&b, &committed, err);
             if (status == DT_OK && !committed)
-                status = DT_BUSY; /* certainly not committed: try again */
+                status = DT_BUSY; /* it was certainly not committed: try again */
         }
     } while (repeat || dt_store_again(&again, status));
     dt_counts_clear(&counts);

@@ -2,7 +2,8 @@
  * The one place that knows how a row of `jobs` becomes a struct dt_job. For the store only.
  *
  * A statement selects the columns of a function below, in the order of job/job.h (job/change/job_rows.sql), at any
- * place in its list. The caller reads each row with that function, and passes the index of the first of these columns.
+ * position of its list. The caller reads each row with that function, and passes the index of the first of these
+ * columns.
  */
 #ifndef DT_JOB_JOBS_ROW_H
 #define DT_JOB_JOBS_ROW_H
@@ -16,15 +17,15 @@ enum { DT_ROW_HEAD_COLUMNS = 0 DT_JOB_COLUMNS(DT_COLUMN_ONE, DT_COLUMN_ONE, DT_C
 #define DT_ROW_JUDGED_COLUMNS 11
 
 /*
- * Reads the current row of an open query into *job: the columns of the function, from `first` on; all other members are
- * zero. Slices are copied into the arena. next_at_ms is 0 in terminal states, whatever a manual edit left in the
- * column. NOMEM; CORRUPT: the state is none.
+ * Read the current row of an open query into *job: the columns of the function, from `first` on; all other members are
+ * zero. Slices are copied into the arena. In terminal states next_at_ms is 0, even if a manual edit left another value
+ * in the column. NOMEM; CORRUPT: not a valid state.
  */
 DT_MUST_CHECK dt_status dt_row_head(const dt_db *db, unsigned first, struct dt_arena *arena, struct dt_job *job);
 DT_MUST_CHECK dt_status dt_row_full(const dt_db *db, unsigned first, struct dt_arena *arena, struct dt_job *job);
 DT_MUST_CHECK dt_status dt_row_judged(const dt_db *db, unsigned first, struct dt_arena *arena, struct dt_job *job);
 
-/* Reads an ENUM column that was selected as col+0. CORRUPT: the state is none. Attempt statuses: 'none' and NULL are
+/* Read an ENUM column that was selected as col+0. CORRUPT: not a valid state. An attempt status of 'none' or NULL is
  * NONE. */
 DT_MUST_CHECK dt_status dt_row_state(const dt_db *db, unsigned column, enum dt_job_state *out);
 enum dt_attempt_status dt_row_attempt_status(const dt_db *db, unsigned column);

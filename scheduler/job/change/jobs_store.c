@@ -1,17 +1,18 @@
 /*
  * One job: read it, change it, replace it, cancel it, run it now, redrive it, list its attempts; also if it is archived
- * in `history`. Callers tell the index where the job is due now.
+ * in `history`. Callers update the index with the job's new time.
  *
  * Every change is one transaction: lock the job's row by its id, decide by dt_job_state_after, write with the same
  * condition again, read the row back. Invariants:
  *
- *   - - The holder of a job's row never waits for a shard's row. It reads the claiming shard's in-flight list without a
- *     lock, in a statement of its own *after* the job is locked. An attempt enters a list only together with its job's
- *     row, so an attempt that is not there then cannot come. - A change that would alter or forbid a message that is in
- *     flight is TOO_LATE. - next_at and near are always written together (dt_near_end_ms); attempt and id never. - A
- *     change that changes nothing does not raise the version. - history is read only if `jobs` has no such row. A job
- *     moves there in one transaction, so a job that is no longer in `jobs` is in history. If it was redriven meanwhile,
- *     it is in `jobs` again: that is read once more.
+ *   - A transaction that holds a job's row never waits for a shard's row. It reads the claiming shard's in-flight list
+ *     without a lock, in a statement of its own *after* the job is locked. An attempt enters a list only together with
+ *     its job's row, so an attempt that is not in the list then cannot enter it.
+ *   - A change that would alter or forbid a message in flight is TOO_LATE.
+ *   - next_at and near are always written together (dt_near_end_ms); attempt and id are never written.
+ *   - A change that changes nothing does not raise the version.
+ *   - history is read only if `jobs` has no such row. A job moves there in one transaction, so a job that is no longer
+ *     in `jobs` is in history. If it was redriven in between, it is in `jobs` again, which is then read once more.
  */
 #include "base/assert.h"
 #include "base/guard.h"
@@ -36,17 +37,17 @@ struct change {
     dt_db *db;
     int64_t now_ms;
     struct dt_arena *arena;
-    struct dt_job *job; /* as locked; once `written`, as it is afterwards */
+    struct dt_job *job; /* as locked; once `written`, as it is after the change */
     bool archived;      /* it is in history, where it is not locked */
-    bool counted;       /* `decide` has counted what a manual edit ended */
+    bool counted;       /* `decide` has already counted what a manual edit ended */
     bool written;
     bool unsettled; /* refused only because an earlier attempt is in flight */
     dt_status (*decide)(struct change *);
-    struct dt_counts *counts; /* of the try */
-    struct dt_str actor;      /* noted in events; absent: no event */
+    struct dt_counts *counts; /* of the current try */
+    struct dt_str actor;      /* actor in events; absent: no event */
     const char *action;       /* its name in events */
-    bool passes_locked;       /* does not wait for a row that is locked */
-    bool locked;              /* … and it was locked */
+    bool passes_locked;       /* does not wait if another session has the row locked */
+    bool locked;              /* another session had the row locked */
     struct dt_error *err;
 };
 
@@ -64,7 +65,7 @@ static dt_status read_row(struct change *c, const char *sql, struct dt_params pa
     return ended != DT_OK ? ended : status;
 }
 
-/* Reads the job from `jobs` with that statement, or from history; then c->archived is set. */
+/* Reads the job from `jobs` with this statement, or from history; then c->archived is set. */
 static dt_status read_job_anywhere(struct change *c, const char *sql)
 {
     struct dt_archive_search search = dt_archive_search_of(c->id);
@@ -120,8 +121,8 @@ static dt_status fail_too_late(const struct change *c)
                    dt_job_state_name(c->job->state), (long long)c->job->attempt);
 }
 
-/* TOO_LATE if an attempt of the locked job is in flight: in the list of the shard that claimed its latest attempt or,
- * if no shard did, in the hands of a process. */
+/* Returns TOO_LATE if an attempt of the locked job is in flight: in the list of the shard that claimed its latest
+ * attempt or, if no shard did, in the hands of a process. */
 static dt_status refuse_in_flight(struct change *c)
 {
     bool yes = false;
@@ -136,7 +137,7 @@ static dt_status refuse_in_flight(struct change *c)
     return fail_too_late(c);
 }
 
-/* Runs the deciding statement: it must find the row as it was locked. */
+/* Runs the statement of the change, which must find the row as it was locked. */
 static dt_status write_job(struct change *c, const char *sql, struct dt_params params)
 {
     uint64_t affected = 0;
@@ -155,7 +156,8 @@ static dt_status lock_replaced(struct change *c, dt_db *db, struct dt_error *err
     struct dt_str name;
     bool found = false;
     dt_status status = DT_OK;
-    /* A schedule's fires are its own: if the caller then makes the job, it learns that the key is reserved. */
+    /* Only a schedule may use the keys of its fires. If the caller then inserts the job, the insert reports that the
+     * key is reserved. */
     if (dt_fire_key_split(c->body->key, &name))
         status =
             dt_db_read_number(db, dt_sql_find_schedule_of_key, DT_PARAMS(DT_P_STR(name), topic), &found, NULL, err);
@@ -163,7 +165,7 @@ static dt_status lock_replaced(struct change *c, dt_db *db, struct dt_error *err
         status = dt_fail(err, DT_NOT_FOUND, "the key is that of a schedule's fire");
     if (status != DT_OK)
         return status;
-    /* A transaction that gives the key to another job waits for this lock, or has done so already. */
+    /* A transaction that gives the key to another job holds this lock first, or waits for it. */
     status = dt_db_read_number(db, dt_sql_lock_key, DT_PARAMS(topic, DT_P_STR(c->body->key)), &found, &c->id, err);
     return status == DT_OK && !found ? dt_fail(err, DT_NOT_FOUND, "no job with this key") : status;
 }
@@ -181,7 +183,7 @@ static dt_status change_locked(void *arg, dt_db *db, int64_t now_ms, struct dt_e
     status = read_job_anywhere(c, c->passes_locked ? dt_sql_lock_free_job : dt_sql_lock_job);
     if (status == DT_NOT_FOUND && c->passes_locked) {
         status = read_row(c, dt_sql_select_job, DT_PARAMS(DT_P_INT(c->id)));
-        c->locked = status == DT_OK; /* the row exists: another session has it locked */
+        c->locked = status == DT_OK; /* the row exists, so another session has it locked */
         if (c->locked)
             status = dt_fail(err, DT_BUSY, "job %lld is locked by another session", (long long)c->id);
     }
@@ -212,14 +214,14 @@ static dt_status change_locked(void *arg, dt_db *db, int64_t now_ms, struct dt_e
 
 /* ---- cancel ---- */
 
-/* keep_attempt: only further attempts are cancelled, an attempt that is in flight is sent. */
+/* keep_attempt: an attempt in flight continues, and only further attempts are cancelled. */
 static dt_status decide_cancel(struct change *c)
 {
     const enum dt_job_state state = c->job->state;
     const struct dt_param now = DT_P_INT(c->now_ms);
     const struct dt_param retention = DT_P_INT(DT_RETENTION_DEFAULT_MS);
     const bool cancels = dt_job_state_after(state, DT_EVENT_CANCEL) == DT_CANCELLED;
-    /* A manual edit or a forged result may have cancelled it while its attempt is in flight. */
+    /* A manual edit or a forged result may have cancelled the job while its attempt is in flight. */
     if (state == DT_CANCELLED || cancels) {
         dt_status status = c->keep_attempt ? DT_OK : refuse_in_flight(c);
         if (status != DT_OK || state == DT_CANCELLED)
@@ -243,7 +245,7 @@ static dt_status decide_run_now(struct change *c)
                      DT_PARAMS(DT_P_INT(c->now_ms), DT_P_INT(c->now_ms), DT_P_INT(c->now_ms), DT_P_INT(c->id)));
 }
 
-/* The count of failures starts again, that of attempts never. If a newer job has the key, it keeps it. */
+/* The count of failures restarts, the number of attempts never does. If a newer job has the key, that job keeps it. */
 static dt_status decide_redrive(struct change *c)
 {
     if (dt_job_state_after(c->job->state, DT_EVENT_REDRIVE) != DT_SCHEDULED)
@@ -300,7 +302,8 @@ static dt_status make_wanted(struct change *c, struct dt_job *want)
         ack_timeout_ms = ack_timeout_ms ? ack_timeout_ms : default_ms;
     }
     if (p->has_run_at) {
-        /* A time in the past is now. now_ms is rounded down: one more, so that a delay is never too short. */
+        /* A time in the past becomes now. now_ms was rounded down, so one more ms makes sure that a delay is never
+         * too short. */
         int64_t at_ms = p->run_at_ms;
         if (p->run_at_is_delay)
             at_ms = at_ms > 0 ? c->now_ms + at_ms + 1 : c->now_ms;
@@ -362,13 +365,13 @@ static dt_status write_patch(struct change *c, const struct dt_job *want)
 
 #define CHANGES(kind, member, column) changes |= p->has_##member;
 
-/* Times and policy of a scheduled job may always change; its message only if no attempt is in flight. */
+/* Times and policy of a scheduled job may always change. Its message may change only if no attempt is in flight. */
 static dt_status decide_patch(struct change *c)
 {
     const struct dt_patch *p = c->patch;
     struct dt_job want;
     dt_status status = DT_OK;
-    bool changes = p->has_payload; /* the message */
+    bool changes = p->has_payload; /* true if the message changes */
     DT_JOB_COLUMNS(DT_COLUMN_NONE, DT_COLUMN_NONE, CHANGES)
     if (dt_job_state_after(c->job->state, DT_EVENT_CHANGE) != DT_SCHEDULED)
         return fail_too_late(c);
@@ -390,8 +393,8 @@ static dt_status decide_patch(struct change *c)
     patch.member = body->member;                                                                                       \
     patch.has_##member = true;
 
-/* Replaces the whole body of the job. If an attempt with the old body is in flight, that is TOO_LATE, as if the job
- * were dispatched. */
+/* Replaces the whole body of the job. If an attempt with the old body is in flight, the change is TOO_LATE, as if
+ * the job were dispatched. */
 static dt_status decide_replace(struct change *c)
 {
     const struct dt_new_job *body = c->body;
@@ -535,7 +538,7 @@ static bool copy_attempt(const dt_db *db, struct dt_arena *arena, struct dt_atte
                              .error_message = dt_arena_copy(arena, message),
                              .http_status = dt_db_i64(db, 7),
                              .duration_ms = dt_db_is_null(db, 8) ? -1 : dt_db_i64(db, 8)};
-    if (a->status == DT_ATTEMPT_NONE) /* after a manual edit */
+    if (a->status == DT_ATTEMPT_NONE) /* possible after a manual edit */
         a->status = DT_ATTEMPT_DISPATCHED;
     return (!code.p || a->error_code.p) && (!message.p || a->error_message.p);
 }
@@ -550,7 +553,7 @@ static dt_status read_attempts(struct attempt_page *p, dt_db *db, const char *sq
     if (status != DT_OK)
         return status;
     for (; status == DT_OK && dt_db_next(db); rows++) {
-        /* The row's own attempt is always among the rows, even if an earlier page had it. */
+        /* The row's own attempt is always selected, even if an earlier page had it. */
         int64_t attempt = dt_db_i64(db, 0);
         if (attempt < 1 || attempt <= p->after)
             continue;
@@ -567,7 +570,7 @@ static dt_status read_attempts(struct attempt_page *p, dt_db *db, const char *sq
     return status;
 }
 
-/* One row more shows that there are more; another may be the row's own, from an earlier page. */
+/* One more row shows that the list continues. Another one may be the row's own attempt, from an earlier page. */
 #define ROWS(p) DT_P_INT((p)->limit + 2)
 
 static dt_status read_live_attempts(struct attempt_page *p, dt_db *db, int64_t id)
@@ -613,7 +616,7 @@ dt_status dt_store_attempts(dt_store *store, const struct dt_attempt_filter *fil
         status = read_live_attempts(&p, db, filter->job_id);
         if (status == DT_NOT_FOUND)
             status = read_archived_attempts(&p, db, filter->job_id);
-        if (status == DT_NOT_FOUND) /* redriven meanwhile */
+        if (status == DT_NOT_FOUND) /* the job was redriven in between */
             status = read_live_attempts(&p, db, filter->job_id);
     } while (dt_store_read_again(&tries, status));
     if (status != DT_OK)

@@ -1,5 +1,5 @@
-/* Making and changing jobs, and pausing topics, inside a transaction of the caller; for the store only. Changes are
- * decided as by dt_store_cancel, dt_store_patch, dt_store_run_now, dt_store_redrive and dt_store_replace. */
+/* Making and changing jobs, and pausing topics, inside a transaction of the caller; for the store only. Changes
+ * follow the rules of dt_store_cancel, dt_store_patch, dt_store_run_now, dt_store_redrive and dt_store_replace. */
 #ifndef DT_JOB_JOBS_TXN_H
 #define DT_JOB_JOBS_TXN_H
 
@@ -14,50 +14,51 @@ struct dt_change_txn {
     dt_store *store;
     dt_db *db;
     int64_t now_ms;
-    struct dt_counts *counts; /* gets the changes */
+    struct dt_counts *counts; /* counts the changes */
     struct dt_arena *arena;   /* for what is read */
-    struct dt_str actor;      /* noted with each change (events/events.h); absent: no event */
+    struct dt_str actor;      /* actor of the event of each change (events/events.h); absent: no event */
 };
 enum dt_change_how { DT_CHANGE_CANCEL, DT_CHANGE_PATCH, DT_CHANGE_RUN_NOW, DT_CHANGE_REDRIVE, DT_CHANGE_REPLACE };
 struct dt_job_change {
     enum dt_change_how how;
     int64_t id;               /* 0: the job that has the key */
-    struct dt_str topic, key; /* topic absent: any, with an id */
+    struct dt_str topic, key; /* without a topic, `id` is set */
     const struct dt_patch *patch;
     bool keep_attempt;             /* of a cancel: only further attempts */
     const struct dt_new_job *body; /* of a replace, with the key of the job */
     struct dt_job job;             /* out: see jobs.h */
     bool locked;                   /* out, with BUSY: another session has the row, and the transaction continues */
 };
-/* Changes the job. NOT_FOUND, TOO_LATE, NOT_DEAD, and BUSY with `locked`, change nothing, and the transaction
- * continues; after any other status but OK, roll back. NOT_FOUND of a replace: the caller may insert the row with
- * `replace` set, in the same transaction. If that row is SAME or CONFLICT, another job was made meanwhile: roll
- * back, and try again. */
+/* Changes the job. NOT_FOUND, TOO_LATE, NOT_DEAD, and BUSY with `locked`, change nothing, and the transaction may
+ * continue; after any other status but OK, the caller rolls back. After NOT_FOUND of a replace, the caller may
+ * insert the row with `replace` set, in the same transaction. If that row is SAME or CONFLICT, another job was made
+ * in between: the caller rolls back and tries again. */
 DT_MUST_CHECK dt_status dt_change_in_txn(const struct dt_change_txn *txn, struct dt_job_change *change,
                                          struct dt_error *err);
-/* Reads a job as the open transaction sees it, with its payload, archived ones too. NOT_FOUND. */
+/* Reads a job with its payload as the open transaction sees it, from `jobs` or the archive. NOT_FOUND. */
 DT_MUST_CHECK dt_status dt_job_read_in_txn(const struct dt_change_txn *txn, int64_t id, struct dt_job *job,
                                            struct dt_error *err);
 /* Finds the job that has a key. NOT_FOUND: none has it. */
 DT_MUST_CHECK dt_status dt_key_find(dt_db *db, struct dt_str topic, struct dt_str key, int64_t *id,
                                     struct dt_error *err);
 
-/* A pause, or its end. */
+/* A pause of a topic, or its end. */
 struct dt_topic_pausing {
     struct dt_str name;
     bool paused;
-    struct dt_str actor;      /* noted with it; absent: no event */
+    struct dt_str actor;      /* actor of the event; absent: no event */
     struct dt_topic_now *now; /* out: the topic afterwards; may be NULL */
 };
-/* Pauses or resumes a topic in the open transaction, which began at now_ms, and keeps the lock of all changes of
- * topics. NOT_FOUND changes nothing, and the transaction continues. */
+/* Pauses or resumes a topic in the open transaction, which began at now_ms. Until the transaction ends, it holds the
+ * lock of all changes of topics. NOT_FOUND changes nothing, and the transaction may continue. */
 DT_MUST_CHECK dt_status dt_topic_pause_in_txn(dt_db *db, int64_t now_ms, const struct dt_topic_pausing *pausing,
                                               struct dt_error *err);
 
-/* Reads a topic, inside a transaction or outside. NOT_FOUND. */
+/* Reads a topic, inside or outside of a transaction. NOT_FOUND. */
 DT_MUST_CHECK dt_status dt_topic_read(dt_db *db, struct dt_str name, struct dt_arena *arena, struct dt_topic *out,
                                       struct dt_error *err);
-/* "in." -> the lowest name above all names that begin with it: names have no byte above 0x7E. Absent: no memory. */
+/* Returns the lowest name above all names that begin with the prefix ("in." -> "in.\\x7F"). Names have no byte above
+ * 0x7E. Absent: no memory. */
 struct dt_str dt_topic_above_prefix(struct dt_arena *arena, struct dt_str prefix);
 
 /* ---- making jobs (intents, fires of schedules), as dt_store_insert does ---- */
@@ -67,21 +68,21 @@ struct dt_insert_rows {
     struct dt_insert *const *v;
     size_t n;
     int64_t maker;
-    bool singly;   /* one after the other: if the server refuses a row, only that one is REFUSED */
+    bool singly;   /* row by row: if the server refuses a row, only that row is REFUSED */
     bool no_fires; /* keys of fires are RESERVED */
 };
 /*
- * Inserts the rows in the open transaction, which began at now_ms; counts those that are CREATED in *counts. EXISTS: an
- * id is taken (singly: the outcome ID_TAKEN). INVALID: the server refuses one of the rows. After any status but OK,
- * roll back.
+ * Inserts the rows in the open transaction, which began at now_ms; adds the CREATED ones to *counts. EXISTS: an id is
+ * taken (if `singly`, the outcome is ID_TAKEN instead). INVALID: the server refuses one of the rows. After any status
+ * but OK, the caller rolls back.
  */
 DT_MUST_CHECK dt_status dt_insert_in_txn(dt_store *store, dt_db *db, int64_t now_ms, const struct dt_insert_rows *rows,
                                          struct dt_counts *counts, struct dt_error *err);
 
 /*
  * Offers the inserted rows that are due to pops, in the same transaction (dispatch/pop.h), so that the next pop does
- * not wait for a leader. Scans still find the rows, since the topic may just have got another delivery. A pop skips
- * offers that are not due yet. room: for DT_OFFER_COLUMNS parameters a row.
+ * not wait for a leader. Scans still find the rows, because the topic's delivery may just have changed. A pop skips
+ * offers that are not due yet. room: for DT_OFFER_COLUMNS parameters of each row.
  */
 #define DT_OFFER_COLUMNS 3
 DT_MUST_CHECK dt_status dt_offer_made(dt_db *db, const struct dt_insert_rows *rows, int64_t now_ms,

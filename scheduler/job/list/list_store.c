@@ -24,7 +24,7 @@
 #include "mysql/walk.h"
 #include "store/store_internal.h"
 
-/* The index that a window is a range of. */
+/* The index in which a window is a range. */
 enum range { RANGE_IDS, RANGE_KEYS, RANGE_BEHIND_DUE, RANGE_BETWEEN_DUE, RANGE_ARCHIVED, RANGE_DEAD };
 #define RANGES (RANGE_DEAD + 1)
 
@@ -42,14 +42,14 @@ struct page {
     dt_db *db;
     const struct dt_list_filter *filter;
     struct dt_param where[LIST_FILTER_PARAMS];
-    struct dt_strbuf topics;  /* regular expression of the prefixes */
+    struct dt_strbuf topics;  /* regular expression that the topics must match */
     struct dt_strbuf key_end; /* hexadecimal: upper bound of the keys */
     struct dt_arena *arena;
     struct dt_job *jobs;
     struct dt_list_place *places; /* of each job of a list by time */
     size_t n, part;               /* rows to ask for */
     size_t bytes, largest;        /* of the rows */
-    int64_t after_id;             /* the cursor: everything up to it was read */
+    int64_t after_id;             /* the cursor: everything before and at it was read */
     struct dt_str after_key;
     struct dt_list_place place;
     int64_t looked_at;
@@ -59,7 +59,7 @@ struct page {
 
 /* ---- the filter: each condition can be switched off, so that the statements do not depend on it ---- */
 
-/* "^(a|b\.c)"; a prefix that no topic can start with is left out. */
+/* Makes a regular expression like "^(a|b\.c)". Leaves out prefixes that no topic can start with. */
 static void format_topics(struct page *p)
 {
     const struct dt_list_filter *f = p->filter;
@@ -100,7 +100,7 @@ static dt_status set_filter(struct page *p)
     const struct dt_list_filter *f = p->filter;
     if (f->bound)
         format_topics(p);
-    /* The end of the range of keys: above all with the prefix, or the lowest text above the one key. */
+    /* The end of the range of keys: above all keys with the prefix, or just above the one key. */
     for (size_t i = 0; i < f->key.n; i++)
         dt_strbuf_addf(&p->key_end, "%02X", (unsigned char)f->key.p[i]);
     if (f->key.p)
@@ -134,13 +134,16 @@ static dt_status set_filter(struct page *p)
  *     finished  jobs that leave late ──▶ jobs that leave soon ──▶ history, by id
  *     dead      jobs that leave late ──▶ history, by when they died ──▶ jobs that leave soon
  *
- * Each part of `jobs` is a range of one band of the index, or of two bands, whose orders are merged: then a window
- * ends at the nearer of both ends, so that it has at most a window's rows of each. One value of the index may have one
- * job or a million (a day of the far band). So two kinds of windows take turns: the rows *behind* a place within one
- * value, by id, and the rows *between* that value and one some rows on, which is the next place. Dead jobs stay in the
- * table for longer than others, so jobs that leave late are mostly dead ones.
+ * Each part of `jobs` is a range of one band of the index, or of two bands, whose orders are merged. Then a window ends
+ * at the earlier of both ends, so that it has at most a window's rows of each.
  *
- * place.due_ms: the value that was reached, or when the last job died; place.id: how far within it, -1 at its end.
+ * One value of the index may have one job or a million (a day of the far band). So two kinds of windows alternate: the
+ * rest of the rows with one value, by id (BEHIND), and the rows from the next value to a value that is some rows
+ * further (BETWEEN), where the next rest begins. Dead jobs stay in the table for longer than others, so jobs that leave
+ * late are mostly dead ones.
+ *
+ * place.due_ms: the value that was reached, or when the last job died; place.id: the last id of that value, -1 at its
+ * end.
  */
 
 #define DAY_MS        86400000
@@ -156,13 +159,13 @@ enum part { BEGINS, NEAR, FAR, LEAVE_LATE, LEAVE_SOON, ARCHIVED, OVER, ARCHIVED_
 static const enum part next_part[] = {
     [NEAR] = FAR, [FAR] = OVER, [LEAVE_LATE] = LEAVE_SOON, [LEAVE_SOON] = ARCHIVED, [ARCHIVED] = OVER};
 
-/* A part with one band has it twice. */
+/* A part that has one band lists it twice. */
 static const int64_t bands_of[][2] = {[NEAR] = {BAND_NEAR, BAND_OFFERED},
                                       [FAR] = {BAND_FAR, BAND_FAR},
                                       [LEAVE_LATE] = {BAND_FINISHED, BAND_FINISHED},
                                       [LEAVE_SOON] = {BAND_FINISHED, BAND_FINISHED}};
 
-/* The first value of the index in a part. */
+/* Returns the first value of the index in a part. */
 static int64_t first_of(const struct page *p, enum part part)
 {
     const struct dt_list_filter *f = p->filter;
@@ -180,7 +183,7 @@ static int64_t first_of(const struct page *p, enum part part)
     }
 }
 
-/* The first value after it. Jobs that are due at the epoch, or before, have the value 1. */
+/* Returns the end of a part, exclusive. Jobs that are due at the epoch, or before, have the value 1. */
 static int64_t end_of(const struct page *p, enum part part)
 {
     const struct dt_list_filter *f = p->filter;
@@ -202,8 +205,8 @@ static void begin_part(struct page *p, enum part part)
     p->place.id = part == ARCHIVED ? 0 : part == ARCHIVED_DEAD ? INT64_MAX : DONE;
 }
 
-/* Ends the window after w->rows rows of the first band, or of the other one if that is nearer. w->cut: one of them has
- * so many. */
+/* Ends the window after w->rows rows of the first band, or of the second one if that end is earlier. w->cut: a band
+ * has more rows. */
 static dt_status find_due(struct page *p, struct window *w)
 {
     const int64_t *bands = bands_of[p->place.part];
@@ -218,7 +221,7 @@ static dt_status find_due(struct page *p, struct window *w)
         const struct dt_param band = DT_P_INT(bands[i]);
         int64_t end_id = w->end_id;
         bool cut = false;
-        if (between) /* searches only up to the window's end, so what is found is nearer */
+        if (between) /* searches only before the window's end, so what it finds is earlier */
             status = dt_db_read_numbers(p->db, dt_sql_find_window_between_due,
                                         DT_PARAMS(band, after, DT_P_INT(w->end_due_ms), rows), &cut, &w->end_due_ms, 1,
                                         p->err);
@@ -231,7 +234,7 @@ static dt_status find_due(struct page *p, struct window *w)
     return status;
 }
 
-/* Jobs that died after failed.to_ms are not read. */
+/* Does not read jobs that died after failed.to_ms. */
 static dt_status find_dead(struct page *p, struct window *w)
 {
     const struct dt_list_times *failed = &p->filter->failed;
@@ -260,7 +263,7 @@ static dt_status find_times(struct page *p, struct window *w)
     return dt_walk_ids(p->db, dt_sql_find_archived_window_by_id, p->place.id, w->rows, &w->end_id, &w->cut, p->err);
 }
 
-/* Adds the parameters for the range of such a window; returns how many. */
+/* Adds the parameters for the range of such a window; returns their number. */
 static size_t times_params(const struct page *p, const struct window *w, struct dt_param *params)
 {
     size_t n = 0;
@@ -279,10 +282,10 @@ static size_t times_params(const struct page *p, const struct window *w, struct 
     return n;
 }
 
-/* Continues after a window that was read completely. False: there is nothing after it. */
+/* Moves the place to the end of a window that was read completely. Returns false at the end of the list. */
 static bool pass_times(struct page *p, const struct window *w)
 {
-    /* If dead jobs are listed, those in history come first, then the few in `jobs` that will soon be archived. */
+    /* If dead jobs are listed, those in history are read before the few in `jobs` that will soon be archived. */
     static const enum part of_dead[] = {
         [LEAVE_LATE] = ARCHIVED_DEAD, [ARCHIVED_DEAD] = LEAVE_SOON, [LEAVE_SOON] = OVER};
     const bool dead = p->filter->state == DT_DEAD && !p->filter->due.given;
@@ -304,13 +307,13 @@ static bool pass_times(struct page *p, const struct window *w)
 #define SCAN_ROWS    10000 /* are read before a page that is not full is returned */
 #define WINDOW_FIRST 250
 #define WINDOW_GROWS 4
-/* Rows with payloads are read in parts: the server sorts a part as a whole, and rows beyond the page's bytes are read
- * in vain. */
+/* Rows with payloads are read in parts. The server sorts each part as a whole, and rows beyond the page's bytes are
+ * read in vain. */
 #define PART_FIRST 4
 #define PART_GROWS 4
 #define PART_MAX   64
 
-/* [range][with payloads][history, too] */
+/* by range, with payloads, with history */
 static const char *const rows_sql[RANGES][2][2] = {
     [RANGE_IDS] = {{dt_sql_list_live_by_id, dt_sql_list_all_by_id},
                    {dt_sql_list_live_payloads_by_id, dt_sql_list_all_payloads_by_id}},
@@ -330,7 +333,7 @@ enum dt_list_way dt_list_way(const struct dt_list_filter *f)
     return !f->id && (f->due.given || f->finished.given || died) ? DT_LIST_BY_TIME : DT_LIST_BY_ID;
 }
 
-/* Keys from the prefix, the key, or the cursor on. */
+/* Returns the keys from the prefix, the key, or the cursor on. */
 static struct dt_walk_keys keys_of(const struct page *p)
 {
     const struct dt_list_filter *f = p->filter;
@@ -391,14 +394,14 @@ static size_t part_params(const struct page *p, const struct window *w, size_t l
     return n;
 }
 
-/* True if no more rows are read: one as large as the largest would not fit. */
+/* Returns true if no more rows are read, because one as large as the largest so far would not fit. */
 static bool is_full(const struct page *p)
 {
     size_t max = p->filter->bytes;
     return p->n == p->filter->limit || (max && p->n > 0 && p->bytes + p->largest > max);
 }
 
-/* Reads the row as the page's next one; *overflow: it is one too many, and is read again later. */
+/* Reads the row as the page's next one. *overflow: it does not fit, and is read again later. */
 static dt_status read_row(struct page *p, bool *overflow)
 {
     struct dt_job *job = &p->jobs[p->n];
@@ -422,13 +425,13 @@ static dt_status read_row(struct page *p, bool *overflow)
     return DT_OK;
 }
 
-/* Reads the next part of the window; *overflow: there is at least one more row. */
+/* Reads the next part of the window. *overflow: there is at least one more row. */
 static dt_status read_part(struct page *p, const struct window *w, bool *overflow)
 {
     struct dt_param params[2 * PART_PARAMS + 1];
     const bool finished = w->range == RANGE_ARCHIVED || w->range == RANGE_DEAD;
     const bool both = with_history(p, w->range);
-    /* As many rows as fit if none is larger than the largest so far, and one more. */
+    /* Asks for as many rows as fit if none is larger than the largest so far, and one more. */
     const size_t room = p->filter->limit - p->n;
     size_t rows = p->filter->payload && p->filter->bytes ? p->part : room;
     const size_t fit = p->largest ? (p->filter->bytes - p->bytes) / p->largest : rows;
@@ -457,8 +460,8 @@ static dt_status read_part(struct page *p, const struct window *w, bool *overflo
     return status != DT_OK ? status : ended;
 }
 
-/* Reads one window; *done: the page is complete. Rows between two values of the due index that do not fit are found
- * again after the last job. */
+/* Reads one window. *done: the page is complete. Rows between two values of the due index that do not fit are found
+ * again, since the cursor is the last job of the page. */
 static dt_status read_window(struct page *p, int64_t rows, bool *done)
 {
     const enum dt_list_way way = dt_list_way(p->filter);
@@ -485,7 +488,7 @@ static dt_status read_window(struct page *p, int64_t rows, bool *done)
     }
     if (status != DT_OK)
         return status;
-    /* The rest of a value may be empty, and is followed by a window that counts. */
+    /* The rest of a value may be empty, so it does not count; the next window does. */
     if (!overflow && (w.range != RANGE_BEHIND_DUE || w.cut))
         p->looked_at += w.rows;
     p->more = overflow || (way == DT_LIST_BY_TIME ? pass_times(p, &w) : w.cut);
@@ -535,7 +538,7 @@ dt_status dt_store_list(dt_store *store, const struct dt_list_filter *filter, st
     *out = (struct dt_job_list){0};
     if (dt_list_way(filter) == DT_LIST_BY_KEY && !filter->topic.p)
         return dt_fail(err, DT_INVALID, "keys need a topic");
-    for (int tries = 0; tries < 2; tries++) { /* no lock is held: after a broken connection it is read again, once */
+    for (int tries = 0; tries < 2; tries++) { /* no lock is held, so after a broken connection it is read again, once */
         status = dt_store_db(store, &p.db, err);
         if (status != DT_OK)
             break;
@@ -564,7 +567,7 @@ static void add_hex(struct dt_strbuf *out, unsigned char byte, unsigned times)
         dt_strbuf_addf(out, "%02X", byte);
 }
 
-/* "ab" -> "ac", "a\xff" -> "b"; where nothing is above, what no key is long enough for. */
+/* "ab" -> "ac", "a\xff" -> "b". If there is no such text, appends one that is longer and higher than any key. */
 void dt_key_range_add_end(struct dt_strbuf *out, struct dt_str prefix)
 {
     size_t n = prefix.n;

@@ -8,7 +8,7 @@
 #include "mysql/statements.h"
 #include "store/store_internal.h"
 
-#define KEPT 1000 /* groups of a range; of the others only their number is returned */
+#define KEPT 1000 /* groups that are kept of a range; the others are only counted */
 
 /* In the order in which they are read. */
 enum { LATE, ARCHIVED, OTHERS, LEAVING, RANGES };
@@ -26,7 +26,7 @@ struct reading {
     struct dt_arena *arena;
     struct dt_dead_groups *out;
     struct dt_error *err;
-    int64_t left; /* rows that may still be read */
+    int64_t left; /* number of rows that may still be read */
 };
 
 static dt_status read_groups(struct reading *r)
@@ -54,7 +54,7 @@ static dt_status read_groups(struct reading *r)
     return ok ? ended : dt_fail(r->err, DT_NOMEM, "out of memory");
 }
 
-/* *cut: the range has more rows than were read. */
+/* Reads the groups of a range. *cut: it has more rows than were read. */
 static dt_status read_range(struct reading *r, struct range range, bool *cut)
 {
     const struct dt_dead_ask *ask = r->ask;
@@ -91,8 +91,9 @@ static int64_t after(int64_t ms, int64_t duration_ms)
     return ms < INT64_MAX - duration_ms ? ms + duration_ms : INT64_MAX;
 }
 
-/* A job leaves `jobs` no earlier than it died, and usually history.dead_after later. So the ranges with jobs of the
- * wanted time come first, and those for other orders (after a manual edit, or with another history.dead_after) last. */
+/* A job leaves `jobs` no earlier than it died, and usually history.dead_after later. So the ranges that have jobs of
+ * the requested time come first. Ranges in another order (after a manual edit, or with another history.dead_after)
+ * come last. */
 static void set_ranges(const struct dt_dead_ask *ask, const struct dt_config *config, struct range ranges[RANGES])
 {
     const struct dt_list_times *failed = &ask->failed;
@@ -132,7 +133,7 @@ static int by_size(const void *a, const void *b)
     return x->jobs != y->jobs ? (x->jobs < y->jobs) - (x->jobs > y->jobs) : by_name(a, b);
 }
 
-/* Joins groups of the same name, and drops the smallest of too many. */
+/* Merges groups of the same name. If there are too many, drops the smallest. */
 static void merge_groups(struct dt_dead_groups *out)
 {
     size_t n = 0;

@@ -1,14 +1,14 @@
 /*
  * Dead letters by topic and error: how many there are of each, with an example.
  *
- * The work is bounded, whatever the tables have. At most DT_DEAD_LOOKED_AT dead jobs are read, the newest first:
+ * The work is bounded, whatever the size of the tables. At most DT_DEAD_LOOKED_AT dead jobs are read, the newest first:
  *
  *     jobs      in the due index, those that leave after everything that finishes now: usually only dead jobs
  *     history   in its index of dead jobs
  *     jobs      those that leave soon, DT_DEAD_LEAVING of them, among all that finished lately
  *
- * If all dead jobs were read, the numbers are exact; otherwise they are those of the newest. If more than
- * DT_DEAD_LEAVING jobs are about to leave `jobs` for history, a dead job among them may be missed for that time.
+ * If all dead jobs were read, the numbers are exact; otherwise they cover only the newest. If more than DT_DEAD_LEAVING
+ * jobs are about to leave `jobs` for history, a dead job among them may be missed until it has moved.
  */
 #ifndef DT_JOB_DEAD_H
 #define DT_JOB_DEAD_H
@@ -22,20 +22,20 @@
 
 struct dt_dead_ask {
     struct dt_str topic;         /* absent = any */
-    struct dt_list_times failed; /* when their last failure was */
+    struct dt_list_times failed; /* time of their last failure */
     const struct dt_topic_bound *bound;
     int64_t now_ms;
 };
 
 struct dt_dead_group {
-    struct dt_str topic, error_code; /* in the arena, as the others; absent: no code */
-    struct dt_str message;           /* of one of them; absent: none has one */
-    int64_t jobs, last_ms, job_id;   /* last_ms: the latest failure, 0 = not known; job_id: one of them */
+    struct dt_str topic, error_code; /* in the arena, like the other texts; absent: no code */
+    struct dt_str message;           /* message of one of them; absent: none has one */
+    int64_t jobs, last_ms, job_id;   /* last_ms: the latest failure, 0 = unknown; job_id: one of them */
 };
 
 struct dt_dead_groups {
     struct dt_dead_group *v; /* the largest first */
-    size_t n, more;          /* more: how many smaller groups there are */
+    size_t n, more;          /* more: number of smaller groups that were left out */
     int64_t jobs;            /* in all groups */
     bool newest;             /* there are more dead jobs than were read */
 };

@@ -1,7 +1,7 @@
 /*
  * The transactions in which results are applied, and results from Kafka whose job's row another session keeps locked.
- * These are stored in the transaction that applies the others, so that their reader can commit its offsets: nothing
- * waits in memory.
+ * These are stored in the transaction that applies the others, so that their reader can commit its offsets and keeps
+ * nothing in memory.
  *
  * Invariants: a job's results are applied in the order in which they were read. So if a job has results stored, later
  * ones are stored after them. A stored result is deleted in the transaction that applies it.
@@ -34,8 +34,8 @@ static dt_status do_work(void *arg, dt_db *db, int64_t now_ms, struct dt_error *
     return status;
 }
 
-/* The first try may read without locks. If another transaction came between (BUSY), the second try locks while it
- * reads. If a try waited for a lock until the server gave up, the next one skips locked rows. */
+/* The first try may read without locks. If another transaction changed a row in between (BUSY), the second try locks
+ * while it reads. If a try waited for a lock until the server's timeout, the next one skips locked rows. */
 dt_status dt_results_commit(dt_store *store, const struct dt_shard_map *map, enum dt_locking locking,
                             dt_results_work_fn *work, void *arg, struct dt_error *err)
 {
@@ -87,7 +87,7 @@ struct deferring {
     struct dt_apply *results;
     size_t n;
     bool some_wait;
-    const struct dt_results_txn *txn; /* of the try */
+    const struct dt_results_txn *txn; /* of the current try */
     struct dt_error *err;
     /* for dt_store_apply_deferred */
     int64_t after_id;
@@ -99,7 +99,7 @@ struct deferring {
 struct behind {
     dt_db *db;
     int64_t *jobs; /* ascending, each once */
-    bool *waits;   /* for each of jobs */
+    bool *waits;   /* for each job, whether it has stored results */
     size_t n;
 };
 
@@ -124,7 +124,7 @@ static bool is_behind(const struct behind *b, const struct dt_apply *a)
     return waits && *waits;
 }
 
-/* Finds which of the results' jobs have one stored with an id up to last_id. */
+/* Finds which jobs of the results have one stored with an id up to last_id. */
 static dt_status find_waiting(struct deferring *d, int64_t last_id, struct behind *b)
 {
     *b = (struct behind){.db = d->txn->db,
@@ -143,7 +143,7 @@ static dt_status find_waiting(struct deferring *d, int64_t last_id, struct behin
                          mark_waiting, b, d->err);
 }
 
-/* Applies the results whose jobs have nothing stored before last_id; the others are BUSY. */
+/* Applies the results whose jobs have none stored before last_id; the others are BUSY. */
 static dt_status apply_others(struct deferring *d, int64_t last_id)
 {
     struct behind behind;

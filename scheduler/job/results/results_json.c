@@ -81,7 +81,7 @@ static void read_error(struct dt_json_reader *r, const struct dt_json_field *fie
     }
 }
 
-/* Only checks the time: a result counts from when it is applied. */
+/* Only checks the time: the time of a result is when it is applied. */
 static void read_finished_at(struct dt_json_reader *r, const struct dt_json_field *field,
                              const struct dt_json_node *node)
 {
@@ -94,7 +94,7 @@ static const char *const words[] = {
     [DT_RESULT_SUCCEEDED] = "succeeded", [DT_RESULT_FAILED] = "failed",     [DT_RESULT_SNOOZED] = "snoozed",
     [DT_RESULT_GAVE_UP] = "gave_up",     [DT_RESULT_EXTENDED] = "extended", NULL};
 
-enum { JOB_ID, ATTEMPT, STATUS }; /* rows */
+enum { JOB_ID, ATTEMPT, STATUS }; /* rows of the table */
 
 static const struct dt_json_field fields[] = {
     [JOB_ID] = DT_FIELD_BY("job_id", read_job_id),
@@ -106,7 +106,7 @@ static const struct dt_json_field fields[] = {
     DT_FIELD_BY("finished_at", read_finished_at, .flags = DT_FIELD_NULLABLE),
 };
 
-/* Cuts an unknown name, since reasons are also sent in headers of messages. */
+/* Cuts an unknown name, because reasons are also sent in headers of messages. */
 static bool admits_member(struct dt_json_reader *r, const struct dt_json_field *field, const struct dt_json_node *node)
 {
     const struct dt_result_beside *beside = r->context;

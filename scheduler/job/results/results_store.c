@@ -12,15 +12,16 @@
  *     write the dead letters                              INSERT INTO messages
  *     count the changes of states                         with the COMMIT (counts.h)
  *
- * The first try reads without locks (which is much cheaper), and writes only if (attempt, state, version) are as they
- * were read: a decision depends on nothing else. If a row has changed, all is rolled back, and the second try locks
- * while it reads. A leader transaction cannot be rolled back for that, and locks at once: its decisions also depend on
- * next_at, which a manual edit may change. A try that waited for a lock in vain is followed by one that skips locked
- * rows: their results are BUSY, and the others do not wait for them.
+ * The first try reads without locks, which is much cheaper, and writes a row only if (attempt, state, version) have not
+ * changed: a decision depends on nothing else. If a row has changed, everything is rolled back, and the second try
+ * locks while it reads. A leader transaction cannot be rolled back for that, so it locks at once; its decisions also
+ * depend on next_at, which a manual edit may change. If a try waits for a lock in vain, the next one skips locked rows:
+ * their results are BUSY, and do not delay the others.
  *
- * Invariants: only decided changes are written. A dead letter is written with the state of its job. Several results of
- * one job are decided one after the other and written once. Without a Kafka no dead letter is written. Each statement
- * locks rows in the order of their ids, so that two batches seldom deadlock, and never if they lock while reading.
+ * Invariants: only decided changes are written. A dead letter is written together with the state of its job. Several
+ * results of one job are decided one after the other and written once. Without Kafka no dead letter is written. Each
+ * statement locks rows in the order of their ids, so that two batches seldom deadlock, and never if they lock while
+ * reading.
  */
 #include <stdlib.h>
 
@@ -35,14 +36,14 @@
 
 /* A job that results are for. */
 struct judged {
-    struct dt_job was, job; /* first, for dt_by_job_id: as read; as it will be */
+    struct dt_job was, job; /* as read, first for dt_by_job_id; as it will be */
     struct dt_str topic;
     int64_t retention_ms;
-    const struct dt_result *failure; /* whose error becomes the last one; NULL = none */
+    const struct dt_result *failure; /* whose error becomes the job's last error; NULL = none */
     const struct dt_answer *answer;  /* of the latest result with an answer; NULL = none */
     bool finished;                   /* an attempt ended */
     bool dead_letter;
-    unsigned changes, failures; /* results that changed it; attempts among them that failed */
+    unsigned changes, failures; /* number of results that changed it; number of attempts among them that failed */
 };
 
 /* A result and its index: sorted by job, in the order given within a job. */
@@ -51,10 +52,11 @@ struct place {
     size_t index;
 };
 
-/* A group of jobs that are alike gets a statement of its own if it is this large a part of its batch: at most eight. */
+/* A group of jobs that are written alike gets a statement of its own if it is at least this part of its batch: at
+ * most eight groups. */
 #define ALIKE_SHARE   8
 #define ALIKE_MIN     16  /* a smaller group costs more than it saves */
-#define ANSWERED_MOST 128 /* of answers: for each row the server searches a text with all their durations */
+#define ANSWERED_MOST 128 /* jobs of a group with answers: for each row the server searches a text of all durations */
 
 struct batch {
     dt_db *db;
@@ -67,16 +69,16 @@ struct batch {
     struct place *places; /* n of them */
     int64_t *ids;         /* of the jobs that they are for: ascending, each once */
     size_t n_ids;
-    struct judged *jobs; /* those of `jobs`, in the same order */
+    struct judged *jobs; /* rows found in `jobs`, in the same order */
     size_t n_jobs;
-    struct judged *archived; /* of `history`: nothing changes them */
+    struct judged *archived; /* rows found in `history`; nothing changes them */
     size_t n_archived;
     size_t n_ended_well, n_others, n_dead;
     bool ask_earlier;
     struct dt_counts *counts;
-    struct dt_arena *arena; /* for topics, which outlive the batch: they are counted with the COMMIT */
+    struct dt_arena *arena; /* for the names of topics, which outlive the batch: COMMIT counts them */
     struct dt_strbuf text;
-    size_t text_most; /* when a list of rows is written: half of what MySQL takes */
+    size_t text_most; /* half of what MySQL accepts; a list of rows that reaches it is written */
     struct dt_error *err;
 };
 
@@ -89,7 +91,7 @@ static int by_id(const void *a, const void *b)
     return x->index < y->index ? -1 : 1;
 }
 
-/* Returns the first place of a job, or n if there is none. */
+/* Returns the first place of a job, or n if the batch does not have it. */
 static size_t first_place(const struct batch *b, int64_t id)
 {
     size_t low = 0;
@@ -135,7 +137,7 @@ static dt_status read_judged(void *arg)
     return status != DT_OK ? dt_fail(b->err, status, "job %lld cannot be read", (long long)j->was.id) : DT_OK;
 }
 
-/* The jobs are in the order of their ids. */
+/* The jobs are sorted by id. */
 static bool was_read(const struct batch *b, int64_t id)
 {
     return b->n_jobs && bsearch(&id, b->jobs, b->n_jobs, sizeof(*b->jobs), dt_by_job_id);
@@ -165,7 +167,7 @@ static dt_status read_all(struct batch *b)
             b->ids[b->n_ids++] = b->places[i].id;
     const struct dt_ids ids = DT_IDS(b->ids, b->n_ids);
     dt_status status = dt_id_in_read(b->db, readings[b->locking], DT_NO_PARAMS, ids, read_judged, b, b->err);
-    if (status == DT_OK && b->n_jobs < b->n_ids && b->locking == DT_LOCK_PASSING_BY) /* some may be locked */
+    if (status == DT_OK && b->n_jobs < b->n_ids && b->locking == DT_LOCK_PASSING_BY) /* a missing row may be locked */
         status = dt_id_in_read(b->db, &dt_sql_find_jobs, DT_NO_PARAMS, ids, mark_busy, b, b->err);
     return status;
 }
@@ -205,7 +207,7 @@ static void judge_job(struct batch *b, struct judged *j)
         j->changes++;
         j->failures += d.failed;
     }
-    /* Where the index may have the job: at its next_at, when its attempt was due, and at the attempt's deadline. */
+    /* The index may have the job at its next_at, at the time its attempt was due, or at the attempt's deadline. */
     const bool dispatched = j->was.state == DT_DISPATCHED;
     const int64_t ack_ms = dt_earlier(j->was.ack_timeout_ms, DT_ACK_MAX_MS);
     const int64_t deadline_ms = dispatched ? j->was.dispatched_at_ms + ack_ms : 0;
@@ -278,7 +280,7 @@ static dt_status read_archived(struct batch *b, size_t asked)
     return status != DT_OK ? status : ended;
 }
 
-/* An archived job is finished, so no result changes it. If a manual edit changed its state, its results are STALE. */
+/* An archived job is finished, so no result changes it. If a manual edit changed its state, results are STALE. */
 static dt_status judge_archived(struct batch *b)
 {
     size_t unknown = 0;
@@ -319,7 +321,7 @@ static int64_t leave_at_ms(const struct batch *b, const struct judged *j)
     return dt_leave_at_ms(b->config, j->job.state, b->now_ms, purge_at_ms(b, j));
 }
 
-/* Every row must be written as it was decided; if one changed since it was read without a lock, try again. */
+/* Every row must be written as decided. If one has changed since it was read without a lock, returns BUSY. */
 static dt_status expect_written(struct batch *b, uint64_t written, size_t rows)
 {
     return written == rows ? DT_OK
@@ -327,7 +329,7 @@ static dt_status expect_written(struct batch *b, uint64_t written, size_t rows)
                                      (unsigned long long)written, rows);
 }
 
-/* Ends the list of rows, which is the first parameter; the others are the time. */
+/* Writes the list of rows, which is the first parameter of the statement; all others are the time. */
 static dt_status write_rows(struct batch *b, const char *sql, size_t params, size_t rows)
 {
     uint64_t affected = 0;
@@ -368,7 +370,7 @@ static int by_likeness(const void *a, const void *b)
     return order ? order : by_job(a, b);
 }
 
-/* Each answered callback has its own duration. */
+/* Writes a group of jobs that are alike. Each answered callback has its own duration. */
 static dt_status write_alike(struct batch *b, struct judged *const *group, size_t n, int64_t *ids)
 {
     const struct judged *j = group[0];
@@ -428,7 +430,7 @@ static dt_status write_each(struct batch *b, struct judged *const *v, size_t n)
     return status == DT_OK ? write_each(b, v + rows, n - rows) : status;
 }
 
-/* Writes each large group of `v` with one statement; adds all others to `left`. */
+/* Writes each large group of `v` with one statement; adds all other jobs to `left`. */
 static dt_status write_groups(struct batch *b, struct judged **v, size_t n, struct judged **left, size_t *n_left)
 {
     int64_t *ids = dt_arena_alloc(b->arena, (n + 1) * sizeof(*ids));
@@ -450,8 +452,8 @@ static dt_status write_groups(struct batch *b, struct judged **v, size_t n, stru
     return status;
 }
 
-/* Writes jobs that succeeded: large groups that are alike with a statement each, the rest together. An answer
- * without status or duration leaves the column as it is. */
+/* Writes the jobs that succeeded: each large group of jobs that are alike with a statement, all others with one. If
+ * an answer lacks status or duration, the column keeps its value. */
 static dt_status write_ended_well(struct batch *b)
 {
     struct judged **v = dt_arena_alloc(b->arena, (b->n_ended_well + 1) * sizeof(*v));
@@ -569,7 +571,7 @@ static dt_status apply_batch(struct batch *b)
         status = write_others(b);
     if (status == DT_OK)
         status = write_dead_letters(b);
-    /* Every row was written as it was decided. If a manual edit ended the attempt, the job still counts as
+    /* Every row was written as decided. If a manual edit ended the attempt, counters still have the job as
      * dispatched. */
     for (const struct judged *j = b->jobs; status == DT_OK && j < b->jobs + b->n_jobs; j++) {
         enum dt_job_state was = j->was.attempt_status == DT_ATTEMPT_DISPATCHED ? DT_DISPATCHED : j->was.state;
