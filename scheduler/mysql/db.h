@@ -6,7 +6,7 @@
  * Statements are cached by the address of their text, so the text must live as long as the connection. Parameters are
  * borrowed for the call. After a failure the connection is dead: calls return UNAVAILABLE until dt_db_reconnect. It
  * does not reconnect by itself, because a leader must notice. Transactions are READ COMMITTED; outside of them
- * autocommit is on. With mysql.hosts, a connection dies within a second of use after its server has become read-only.
+ * autocommit is on. With mysql.hosts, if a server becomes read-only, its connections die within a second of use.
  * Sessions have short limits in the server (config [mysql]) and time_zone '+00:00'. With installation.test_clock, NOW()
  * is the time of the test clock, and SYSDATE() the server's.
  *
@@ -58,7 +58,7 @@ DT_MUST_CHECK dt_status dt_db_library_init(void);
 /* Frees what the client library keeps for the calling thread, at the end of the thread. */
 void dt_db_thread_end(void);
 
-/* Makes a handle and connects it. The configuration outlives it. *out is NULL unless OK. */
+/* Makes a handle and connects it. The configuration must outlive it. *out is NULL unless OK. */
 DT_MUST_CHECK dt_status dt_db_open(const struct dt_config *config, dt_db **out, struct dt_error *err);
 /* Makes a handle without a connection; dt_db_reconnect connects it. NOMEM. */
 DT_MUST_CHECK dt_status dt_db_new(const struct dt_config *config, dt_db **out);
@@ -66,41 +66,42 @@ DT_MUST_CHECK dt_status dt_db_new(const struct dt_config *config, dt_db **out);
 void dt_db_free(dt_db *db);
 /* Closes the connection, if there is one, and makes a new one. */
 DT_MUST_CHECK dt_status dt_db_reconnect(dt_db *db, struct dt_error *err);
-/* Interrupts a call that waits for the server, and closes the connection for good: calls then return UNAVAILABLE. Any
- * thread; for the end of a process. */
+/* Interrupts a call that waits for the server, and closes the connection permanently: calls then return UNAVAILABLE.
+ * Any thread; for the end of a process. */
 void dt_db_cut(dt_db *db);
 bool dt_db_alive(const dt_db *db); /* connected, and no failure since */
 /* The monotonic time of the last call that talked to the server. */
 int64_t dt_db_used_us(const dt_db *db);
 DT_MUST_CHECK dt_status dt_db_ping(dt_db *db, struct dt_error *err);
 enum dt_server dt_db_server(const dt_db *db);
-/* The most bytes of all parameters of a statement (of one row in dt_db_run_many). A larger one is not sent: UNAVAILABLE
- * with an alarm. db NULL: the limit of the latest connection of this process. */
+/* Returns the limit of bytes of all parameters of a statement (of one row in dt_db_run_many). A larger statement is
+ * not sent: UNAVAILABLE with an alarm. db NULL: the limit of the latest connection of this process. */
 size_t dt_db_packet_max(const dt_db *db);
 
 DT_MUST_CHECK dt_status dt_db_begin(dt_db *db, struct dt_error *err);
 /* Begins a transaction and reads the server's time in ms, in one round trip. */
 DT_MUST_CHECK dt_status dt_db_begin_at(dt_db *db, int64_t *now_ms, struct dt_error *err);
-/* Begins a transaction, mostly without a round trip, if one transaction follows another: the session turns autocommit
- * off, until something is done outside a transaction. */
+/* Begins a transaction, usually without a round trip if one transaction follows another: the session keeps
+ * autocommit off until something is done outside of a transaction. */
 DT_MUST_CHECK dt_status dt_db_begin_soon(dt_db *db, struct dt_error *err);
-/* Begins a read-only transaction that sees everything as it was committed at its beginning. */
+/* Begins a read-only transaction that sees all data as committed at its beginning. */
 DT_MUST_CHECK dt_status dt_db_begin_snapshot(dt_db *db, struct dt_error *err);
 DT_MUST_CHECK dt_status dt_db_commit(dt_db *db, struct dt_error *err);
 /*
  * Runs one more statement (as dt_db_run_many) and commits, in one round trip if it fits. So rows that the statement
- * locks stay locked only until the commit, even if this process dies. A status of the statement: nothing was committed,
- * and the caller rolls back. UNKNOWN: as for dt_db_commit. After BUSY, dt_db_number changes.
+ * locks are locked only until the commit, even if this process dies. If the statement fails, its status is returned,
+ * nothing was committed, and the caller rolls back. UNKNOWN: as for dt_db_commit. After BUSY, dt_db_number changes.
  */
 DT_MUST_CHECK dt_status dt_db_commit_with(dt_db *db, const char *sql, struct dt_param_rows rows, struct dt_error *err);
-/* A number of the connection, unique for the server, except after BUSY. */
+/* Returns the number of the connection, which is unique for the server. After BUSY it changes, and may not be
+ * unique. */
 uint64_t dt_db_number(const dt_db *db);
-/* Whether there is no transaction, and no result that needs dt_db_end. */
+/* Returns whether there is no open transaction, and no result that needs dt_db_end. */
 bool dt_db_idle(const dt_db *db);
 void dt_db_rollback(dt_db *db); /* does nothing without a transaction; after a failure the connection is dead */
 
-/* Runs a statement without a result set. *affected (may be NULL): the rows that changed, not those that matched and
- * stayed the same. */
+/* Runs a statement without a result set. *affected (may be NULL): the number of rows that changed; rows that matched
+ * but did not change do not count. */
 DT_MUST_CHECK dt_status dt_db_run(dt_db *db, const char *sql, struct dt_params params, uint64_t *affected,
                                   struct dt_error *err);
 /*
@@ -121,41 +122,42 @@ DT_MUST_CHECK dt_status dt_db_script(dt_db *db, struct dt_str sql, struct dt_err
  */
 DT_MUST_CHECK dt_status dt_db_query(dt_db *db, const char *sql, struct dt_params params, struct dt_error *err);
 /*
- * Runs a query for rows that may be large: dt_db_next reads each from the server, and only that one is in memory. A
- * caller that has enough calls dt_db_end. If more than a few rows remain, dt_db_end closes the connection instead of
+ * Runs a query for rows that may be large: dt_db_next reads each from the server, and only that one is in memory. The
+ * caller may end early with dt_db_end. If more than a few rows remain then, dt_db_end closes the connection instead of
  * reading them, and the next call of the store makes a new one. Outside of transactions only.
  */
 DT_MUST_CHECK dt_status dt_db_query_stream(dt_db *db, const char *sql, struct dt_params params, struct dt_error *err);
 /*
- * Runs a query that an index answers without the rows, and whose columns are numbers. It is sent as text: after another
+ * Runs a query that an index answers without the rows, and whose columns are numbers. It is sent as text: if another
  * session has used the table, a prepared statement of MariaDB 10.11 also reads each row from the table (10,000 entries:
- * 30,000 pages instead of 30). Every ? in `sql` is a parameter. Rows come as they are found. If the caller pauses
- * between rows, the server waits for mysql.io_timeout or mysql.idle_transaction_timeout, whichever is shorter. A CALL
- * of a procedure that ends with one query is possible too.
+ * 30,000 pages instead of 30). Every ? in `sql` is a parameter. Rows are returned as the server finds them. If the
+ * caller pauses between rows, the server waits for mysql.io_timeout or mysql.idle_transaction_timeout, whichever is
+ * shorter. The query may also be a CALL of a procedure that ends with one query.
  */
 DT_MUST_CHECK dt_status dt_db_query_index(dt_db *db, const char *sql, struct dt_params params, struct dt_error *err);
 /* Sends a query as dt_db_query_index does, without waiting. The first dt_db_next waits for the server, and dt_db_end
  * returns the failure of the statement. */
 DT_MUST_CHECK dt_status dt_db_ask_index(dt_db *db, const char *sql, struct dt_params params, struct dt_error *err);
-/* Runs a query without parameters whose text may go afterwards (tests, an operator's query): it is not cached. */
+/* Runs a query without parameters and does not cache it, so its text need not outlive the query (tests, an
+ * operator's query). */
 DT_MUST_CHECK dt_status dt_db_query_text(dt_db *db, struct dt_str text, struct dt_error *err);
-bool dt_db_owes(const dt_db *db);   /* an answer was not read to its end */
+bool dt_db_owes(const dt_db *db);   /* an answer was not read completely */
 size_t dt_db_rows(const dt_db *db); /* of the open result of dt_db_query */
-/* Fetches the next row. False: there is no further row, or fetching failed; dt_db_end says which. */
+/* Fetches the next row. False: there is no further row, or fetching failed; dt_db_end returns which. */
 bool dt_db_next(dt_db *db);
 bool dt_db_is_null(const dt_db *db, unsigned column);
 int64_t dt_db_i64(const dt_db *db, unsigned column);         /* 0 for NULL; ENUM columns must be selected as col+0 */
 struct dt_str dt_db_bytes(const dt_db *db, unsigned column); /* absent for NULL */
 /* Ends the query. Returns OK, or the failure of fetching. */
 DT_MUST_CHECK dt_status dt_db_end(dt_db *db, struct dt_error *err);
-/* Runs a query and reads the first column of its first row (walk.c). *found: whether there is a row; *n: 0 without a
- * row, and for NULL. Both may be NULL. */
+/* Runs a query and reads the first column of its first row (walk.c). *found: whether there is a row; *n: 0 if there
+ * is no row, or if it is NULL. Both may be NULL. */
 DT_MUST_CHECK dt_status dt_db_read_number(dt_db *db, const char *sql, struct dt_params params, bool *found, int64_t *n,
                                           struct dt_error *err);
-/* Likewise for the first n columns. Without a row, the numbers are unchanged. */
+/* Does the same for the first n columns. If there is no row, the numbers are unchanged. */
 DT_MUST_CHECK dt_status dt_db_read_numbers(dt_db *db, const char *sql, struct dt_params params, bool *found, int64_t *v,
                                            unsigned n, struct dt_error *err);
-/* Likewise for a text, into the arena; absent without a row, and for NULL. */
+/* Does the same for a text, which is put into the arena; absent if there is no row, or if it is NULL. */
 DT_MUST_CHECK dt_status dt_db_read_text(dt_db *db, const char *sql, struct dt_params params, struct dt_arena *arena,
                                         struct dt_str *out, struct dt_error *err);
 

@@ -1,4 +1,4 @@
-/* See db_mysql.h. Numbers, not names, because no vendor's header has the numbers of both servers. */
+/* See db_mysql.h. It has numbers instead of names, because no vendor's header has the numbers of both servers. */
 #include "db_mysql.h"
 
 #include <stddef.h>
@@ -28,7 +28,8 @@ static const struct {
     {DT_SCHEMA, {{1054, 1136, 1146}}},  /* column, number of columns, table */
     {DT_SCHEMA, {{1305, 1356, 1364}}},  /* procedure, a view's tables, column without a default */
     {DT_SCHEMA, {{1932}}},              /* table, in the engine */
-    /* access denied, password expired, account locked: when connecting, so it can be repaired without a restart */
+    /* access denied, password expired, account locked: an error of connecting, so it can be repaired without a
+     * restart */
     {DT_UNAVAILABLE, {{1044, 1045, 1130, 1251, 1524, 1698, 1820, 1862, 3118, 3159, 4151}}},
     /* server out of disk, memory or threads */
     {DT_UNAVAILABLE, {{3, 1016, 1017, 1021, 1023, 1024, 1026, 1030, 1037, 1038, 1041, 1114, 1135}}},
@@ -39,7 +40,7 @@ static const struct {
     {DT_UNAVAILABLE, {{1223, 1812, 1814}}},       /* locked for reading; tablespace is missing */
     {DT_UNAVAILABLE, {{1203, 1226, 1461}}},       /* too many connections or statements of this user */
     {DT_FORBIDDEN, {{1142, 1143, 1227}}},         /* not permitted */
-    {DT_FORBIDDEN, {{1370, 1419, 1449}}},         /* likewise; 1419: a trigger, while there is a binary log */
+    {DT_FORBIDDEN, {{1370, 1419, 1449}}},         /* like the row above; 1419: a trigger, while there is a binary log */
     {DT_NOMEM, {{2008}}},
 };
 
@@ -47,10 +48,10 @@ static const struct {
  * number, unsupported buffer type. */
 static const struct numbers keep_connection = {{2008, 2020, 2031, 2034, 2036}};
 /* Too many connections, server shutdown, host blocked, aborted connection, packet too large (the server closes),
- * network errors seen by the server, killed (MariaDB, MySQL), idle for too long (MySQL). */
+ * network errors on the server's side, killed (MariaDB, MySQL), idle for too long (MySQL). */
 static const struct numbers lose_connection = {
     {1040, 1053, 1129, 1152, 1153, 1158, 1159, 1160, 1161, 1927, 3169, 4031}};
-/* A read-only server or transaction: it is a replica now, so look for the primary again. */
+/* A read-only server or transaction: the server is a replica now, so the caller must find the primary again. */
 static const struct numbers read_only = {{1290, 1792, 1836}};
 static const struct numbers temporary = {{1047, 1135, 1203, 1223, 1226}};
 
@@ -84,6 +85,7 @@ bool dt_db_error_needs_an_operator(unsigned number)
         return status == DT_FORBIDDEN || status == DT_SCHEMA || status == DT_INTERNAL;
     if (contains(&temporary, number))
         return false;
-    /* After 1153, a packet that is too large, and on a read-only server, the connection is lost by design. */
+    /* After 1153 (a packet that is too large), and on a read-only server, losing the connection is expected and
+     * repairs it. */
     return number == 1153 || contains(&read_only, number) || !dt_db_error_loses_connection(number);
 }

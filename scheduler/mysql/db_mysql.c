@@ -40,14 +40,14 @@ typedef bool sql_bool;
 #define CACHE_BUCKETS    256u
 #define FIRST_CELL_BYTES 64u
 #define MULTI_ROWS_MAX   1024u      /* rows of one multi-row statement */
-#define PLACEHOLDERS_MAX 65535u     /* of one statement, in the protocol */
-#define PACKET_LEAST     65536      /* max_allowed_packet: the statements of one job must fit */
-#define PACKET_SLACK     8192u      /* bytes of a packet that are not parameters */
-#define PARAM_BYTES      12u        /* the most for a parameter in addition to its bytes */
+#define PLACEHOLDERS_MAX 65535u     /* the protocol's limit for one statement */
+#define PACKET_LEAST     65536      /* max_allowed_packet must be larger, so that the statements of one job fit */
+#define PACKET_SLACK     8192u      /* bytes of a packet for everything but parameters */
+#define PARAM_BYTES      12u        /* most bytes of a parameter in addition to its value */
 #define CHUNK_BYTES      (8u << 20) /* the client keeps a buffer as large as its largest packet */
 #define KEPT_CELL_BYTES  65536u     /* a larger cell is freed with its result */
 #define LOOK_US          INT64_C(1000000)
-#define REST_ROWS        4 /* rows left of a stream that are read and dropped; with more, the connection is closed */
+#define REST_ROWS        4 /* if at most so many rows of a stream are left, they are read; else the connection is closed */
 
 struct column {
     bool is_int;
@@ -59,7 +59,7 @@ struct column {
     char digits[24]; /* an integer column read as bytes */
 };
 
-/* A prepared statement. rows > 0: the multi-row form with so many groups. */
+/* A prepared statement. rows > 0: the multi-row form with this number of groups. */
 struct statement {
     struct statement *next;
     const char *sql;
@@ -67,7 +67,7 @@ struct statement {
     bool once;  /* not in the cache: freed by dt_db_end */
     bool asked; /* sent as text; the answer was not read yet */
     MYSQL_STMT *stmt;
-    MYSQL_RES *text;    /* instead of stmt: rows of numbers of a query sent as text */
+    MYSQL_RES *text;    /* used instead of stmt: the rows of numbers of a query that was sent as text */
     unsigned n_columns; /* of the result set */
     struct column *columns;
     MYSQL_BIND *binds;
@@ -84,14 +84,14 @@ struct dt_db {
     bool dead;
     enum txn txn;
     bool keeps;       /* autocommit is off */
-    uint64_t shifted; /* added to the connection's number */
+    uint64_t shifted; /* added to the connection's number (dt_db_number) */
     enum dt_server server;
     size_t packet_max;
     int64_t used_us;
-    int64_t looked_us; /* with several servers: when this one was last found to be writable */
+    int64_t looked_us; /* with several servers: when this server was last found to be writable */
     struct statement *cache[CACHE_BUCKETS];
     struct statement *open; /* between dt_db_query and dt_db_end */
-    bool streaming;         /* the server still has its rows */
+    bool streaming;         /* the server still has rows of it */
     dt_status fetch_status;
     struct dt_error fetch_error;
     MYSQL_BIND *binds; /* of parameters */
@@ -99,8 +99,8 @@ struct dt_db {
     char *scratch; /* lengths, and arrays of run_many */
     size_t scratch_cap;
     pthread_mutex_t cut_lock;
-    int wire; /* under the lock: the connection's socket, or -1 … */
-    bool cut; /* … and whether dt_db_cut was called */
+    int wire; /* under the lock: the connection's socket, or -1 */
+    bool cut; /* under the lock: dt_db_cut was called */
 };
 
 dt_status dt_db_library_init(void)
@@ -157,8 +157,8 @@ static dt_status check_connected(dt_db *db, struct dt_error *err)
     if (db->open)
         return dt_fail(err, DT_INTERNAL, "a result set is still open (%.80s)", db->open->sql);
     db->used_us = dt_clock_mono_us(dt_clock_system());
-    /* With several servers, checks once a second between transactions: a server that has become a replica still serves
-     * reads, but of ever older data. */
+    /* With several servers, checks once a second between transactions whether this one is still writable: a server
+     * that became a replica still serves reads, but its data may get older and older. */
     if (!dt_mysql_may_move(db->config) || db->txn != TXN_NONE || db->used_us - db->looked_us <= LOOK_US)
         return DT_OK;
     if (dt_mysql_read_only(db->mysql, &read_only))
@@ -168,11 +168,11 @@ static dt_status check_connected(dt_db *db, struct dt_error *err)
     return read_only ? dt_fail(err, DT_UNAVAILABLE, "the MySQL server has become read-only") : DT_OK;
 }
 
-/* Makes NOW() the time of the test clock, plus half a millisecond, because servers truncate what they compute from the
- * decimal places. Without the table (before its migration) or its row, NOW() stays the server's. */
+/* Sets NOW() to the time of the test clock. Adds half a millisecond, because servers truncate what they compute from
+ * the decimal places. If the table (before its migration) or its row does not exist, NOW() stays the server's. */
 static dt_status follow_clock(dt_db *db, struct dt_error *err)
 {
-    /* A query inside the SET would lock the row until the transaction ends. */
+    /* A separate query, because inside the SET it would lock the row until the transaction ends. */
     static const char sql[] =
         "SELECT COALESCE(MAX(COALESCE(frozen_at, CAST(UNIX_TIMESTAMP(SYSDATE(3))*1000 AS SIGNED) + "
         "ahead_ms) / 1000 + 0.0005), 0) INTO @dt_test_clock FROM test_clock; "
@@ -183,7 +183,7 @@ static dt_status follow_clock(dt_db *db, struct dt_error *err)
     return status == DT_SCHEMA ? DT_OK : status;
 }
 
-/* Makes the connection ready for a statement. Outside of a transaction, each one commits by itself. */
+/* Makes the connection ready for a statement. Outside of a transaction, each statement commits by itself. */
 static dt_status ready_for_statement(dt_db *db, struct dt_error *err)
 {
     dt_status status = check_connected(db, err);
@@ -285,8 +285,8 @@ static dt_status set_session(dt_db *db, struct dt_error *err)
     const struct dt_config *config = db->config;
     char sql[400];
     int64_t packet = 0;
-    /* A session that stops inside a transaction must not hold its locks for long: between two statements, while it
-     * sends one, or while it does not read an answer. MySQL has no limit for the first case alone. */
+    /* If a session stops inside a transaction, it must not hold its locks for long: between two statements, while it
+     * sends one, or while it does not read an answer. Only MySQL has no limit for the first case. */
     int64_t net = dt_earlier(config->mysql_io_timeout, config->mysql_idle_transaction_timeout);
     const char *idle = db->server == DT_SERVER_MARIADB ? "idle_transaction_timeout" : "wait_timeout";
     snprintf(sql, sizeof(sql),
@@ -419,7 +419,7 @@ dt_status dt_db_begin(dt_db *db, struct dt_error *err)
 static dt_status set_autocommit_off(dt_db *db, bool keeps, struct dt_error *err)
 {
     const char *sql = keeps ? "SET autocommit=0" : "SET autocommit=1";
-    dt_assert(db->txn == TXN_NONE); /* autocommit=1 would commit it */
+    dt_assert(db->txn == TXN_NONE); /* otherwise autocommit=1 would commit it */
     dt_status status = run_text(db, dt_str(sql), err);
     if (status == DT_OK)
         db->keeps = keeps;
@@ -463,7 +463,7 @@ dt_status dt_db_begin_at(dt_db *db, int64_t *now_ms, struct dt_error *err)
     return status;
 }
 
-/* The commit may have happened: only a new connection can tell. */
+/* The commit may have happened: only a new connection can find out. */
 static dt_status fail_in_doubt(dt_db *db, struct dt_error *err)
 {
     db->dead = true;
@@ -659,7 +659,7 @@ static dt_status execute(dt_db *db, struct statement *s, struct dt_params params
         bind_param(&params.v[i], &db->binds[i]);
         bytes += PARAM_BYTES + (params.v[i].type == DT_PARAM_BYTES ? params.v[i].s.n : 0);
     }
-    /* If the server would not accept a statement, it is not sent, because the server would close the connection. */
+    /* A statement that the server would not accept is not sent, because the server would close the connection. */
     if (bytes > db->packet_max) {
         (void)dt_fail(err, DT_UNAVAILABLE,
                       "MySQL takes statements of %zu bytes (max_allowed_packet), not of %zu (%.80s)", db->packet_max,
@@ -701,7 +701,7 @@ dt_status dt_db_script(dt_db *db, struct dt_str sql, struct dt_error *err)
 
 /* ---- many rows ---- */
 
-/* How many rows from `first` fit into `max` bytes; at least one. */
+/* Returns how many rows from `first` on fit into `max` bytes; at least one. */
 static size_t rows_that_fit(const struct dt_param_rows *rows, size_t first, size_t max)
 {
     size_t bytes = 0;
@@ -718,7 +718,7 @@ static size_t rows_that_fit(const struct dt_param_rows *rows, size_t first, size
 #ifdef DT_ARRAY_BINDING
 static void bind_array(const struct dt_param *params, size_t columns, size_t rows, char *room, MYSQL_BIND *bind)
 {
-    /* `room` is three arrays: values and lengths of eight bytes, and indicators. */
+    /* `room` has three arrays: values and lengths of eight bytes, and indicators. */
     int64_t *ints = (int64_t *)(void *)room;
     const char **texts = (const char **)(void *)room;
     unsigned long *lengths = (unsigned long *)(void *)(room + rows * 8);
@@ -737,7 +737,7 @@ static void bind_array(const struct dt_param *params, size_t columns, size_t row
         }
     }
     memset(bind, 0, sizeof(*bind));
-    /* Bytes, not text, which the server would decode character by character. */
+    /* Texts are bound as bytes, because the server would decode text character by character. */
     bind->buffer_type = is_int ? MYSQL_TYPE_LONGLONG : MYSQL_TYPE_BLOB;
     bind->buffer = room;
     bind->length = is_int ? NULL : lengths;
@@ -834,8 +834,8 @@ dt_status dt_db_run_many(dt_db *db, const char *sql, struct dt_param_rows rows, 
         } else
 #endif
         {
-            /* A power of two, so that there are few different statements, each prepared once. Their text must fit into
-             * a packet, too. */
+            /* Group sizes are powers of two, so that there are few different statements, each prepared once. Their
+             * text must fit into a packet, too. */
             const size_t fit = n;
             n = MULTI_ROWS_MAX;
             while (n > 1 &&
@@ -902,7 +902,7 @@ dt_status dt_db_commit_with(dt_db *db, const char *sql, struct dt_param_rows row
         status = dt_fail(err, DT_INTERNAL, "commit without a transaction");
     if (status != DT_OK)
         return status;
-    const size_t half = db->packet_max / 2; /* each byte is two hexadecimal digits */
+    const size_t half = db->packet_max / 2; /* in the text, each byte becomes two hexadecimal digits */
     if (rows_that_fit(&rows, 0, half < CHUNK_BYTES ? half : CHUNK_BYTES) < rows.n ||
         rows.n * rows.columns > PLACEHOLDERS_MAX) {
         status = dt_db_run_many(db, sql, rows, NULL, err);
@@ -946,10 +946,10 @@ static dt_status open_result(dt_db *db, struct statement *s, struct dt_params pa
         return status;
     }
     /*
-     * A row may be an error: the server waits for the lock of a row after it has sent the first packets. After such an
-     * error MariaDB's library believes that rows of the statement are still to come, and would wait for them before the
-     * next execution. So the statement is freed, and prepared again when needed. If memory was out, the library has
-     * left rows unread and does not know it, so the connection is given up.
+     * Reading a row may fail: after it has sent the first packets, the server may wait for the lock of a row. After
+     * such an error MariaDB's library expects further rows of the statement, and would wait for them before the next
+     * execution. So the statement is freed, and prepared again when needed. If memory was out, the library has left
+     * rows unread without noticing, so the connection is closed.
      */
     if (!stream && mysql_stmt_store_result(s->stmt)) {
         status = fail_statement(db, s->stmt, s->sql, err);
@@ -1185,8 +1185,8 @@ static void free_result(dt_db *db, struct statement *s)
         for (int i = 0; i < REST_ROWS && (row == 0 || row == MYSQL_DATA_TRUNCATED); i++)
             row = mysql_stmt_fetch(s->stmt);
         db->streaming = false;
-        /* Freeing the result reads the rest of it, which may be a gigabyte. So the socket is shut first, and the handle
-         * is like one whose connection was lost. */
+        /* Freeing the result would read the rest of it, which may be a gigabyte. So the socket is shut down first,
+         * and the handle is treated as if its connection was lost. */
         if (row != MYSQL_NO_DATA) {
             shutdown(socket_of(db->mysql), SHUT_RDWR);
             db->dead = true;

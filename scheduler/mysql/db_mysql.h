@@ -8,11 +8,11 @@
 #include "base/config.h"
 #include "base/status.h"
 
-/* UNAVAILABLE, BUSY, EXISTS, NOT_FOUND, INVALID, SCHEMA, FORBIDDEN, NOMEM; INTERNAL for any other number. */
+/* Returns UNAVAILABLE, BUSY, EXISTS, NOT_FOUND, INVALID, SCHEMA, FORBIDDEN or NOMEM; INTERNAL for any other number. */
 dt_status dt_db_error_status(unsigned number);
-/* Whether the connection is lost, or useless because the server is a replica now. */
+/* Returns whether the connection is lost, or useless because the server is a replica now. */
 bool dt_db_error_loses_connection(unsigned number);
-/* Whether neither the caller nor another attempt can repair it: a missing right, no space, a missing database. */
+/* Returns whether only an operator can repair it: a missing right, no space, a missing database. */
 bool dt_db_error_needs_an_operator(unsigned number);
 
 struct st_mysql;
@@ -23,13 +23,13 @@ static inline unsigned dt_seconds_up(int64_t ms)
 }
 
 /*
- * Connects by socket, or host and port, or to the first of mysql.hosts that is not read-only, beginning with the one
- * used last. UNAVAILABLE, or the status of MySQL's error number (SCHEMA: no such database): no connection; err says
- * why, with `alarm` if an operator must act. NOMEM. *out is NULL unless OK.
+ * Connects by socket, or by host and port, or to the first of mysql.hosts that is not read-only, starting with the one
+ * used last. UNAVAILABLE, or the status of MySQL's error number (SCHEMA: no such database): there is no connection, and
+ * err has the reason, with `alarm` if an operator must act. NOMEM. *out is NULL unless OK.
  */
 DT_MUST_CHECK dt_status dt_mysql_connect(const struct dt_config *config, struct st_mysql **out, struct dt_error *err);
 
-/* Whether several servers are configured, so that another one may become the primary. */
+/* Returns whether several servers are configured, so that another one may become the primary. */
 bool dt_mysql_may_move(const struct dt_config *config);
 /* Asks whether the server is read-only. Returns 0, or its error number. */
 unsigned dt_mysql_read_only(struct st_mysql *mysql, bool *read_only);

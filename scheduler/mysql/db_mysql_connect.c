@@ -1,9 +1,9 @@
 /*
- * Which server is connected to, with or without TLS, and with which account.
+ * Which server to connect to, with or without TLS, and with which account.
  *
  * Of several servers, the writable one is used. Each is asked for @@read_only, which MySQL also sets with
- * super_read_only; that our account may write nevertheless does not count. If two are writable, the first is used:
- * whatever promotes a new primary must keep the old one from that.
+ * super_read_only. A server counts as read-only even if our account may write there. If two are writable, the first is
+ * used: the failover tool that promotes a new primary must make sure that the old one is not.
  */
 #include "db_mysql.h"
 
@@ -38,7 +38,7 @@ static const char *or_null(const char *text)
     return text[0] ? text : NULL;
 }
 
-/* Over a Unix socket TLS checks no name: a process that can listen there controls the machine. */
+/* Over a Unix socket TLS does not check a name, because a process that can listen there controls the machine anyway. */
 static void set_options(MYSQL *mysql, const struct dt_config *config, const struct dt_tls *tls, bool local)
 {
     unsigned connect = dt_seconds_up(config->mysql_connect_timeout);
@@ -84,7 +84,7 @@ static dt_status fail_connect(MYSQL *mysql, const struct target *target, struct 
     if (status == DT_INTERNAL)
         status = DT_UNAVAILABLE;
     (void)dt_fail(err, status, "MySQL %u: %s (connect to %.60s:%d)", number, text, target->host, target->port);
-    /* TLS that fails because of a certificate will fail again; other failures may come from a server that stops. */
+    /* If TLS failed because of a certificate, it will fail again. Other failures may happen while a server stops. */
     if (err)
         err->alarm = dt_db_error_needs_an_operator(number) || (number == 2026 && strcasestr(text, "certificate"));
     return status;
@@ -120,7 +120,8 @@ static dt_status connect_to(const struct dt_config *config, const struct target 
 
 unsigned dt_mysql_read_only(MYSQL *mysql, bool *read_only)
 {
-    static const char ask[] = "SELECT @@global.read_only NOT IN ('OFF', '0')"; /* a number; newer MariaDBs have words */
+    /* MySQL returns a number, newer MariaDBs a word. */
+    static const char ask[] = "SELECT @@global.read_only NOT IN ('OFF', '0')";
     MYSQL_RES *result = mysql_real_query(mysql, ask, sizeof(ask) - 1) ? NULL : mysql_store_result(mysql);
     if (!result)
         return mysql_errno(mysql) ? mysql_errno(mysql) : 2027;
@@ -130,7 +131,7 @@ unsigned dt_mysql_read_only(MYSQL *mysql, bool *read_only)
     return 0;
 }
 
-/* Reads the n-th host. False: there are fewer. */
+/* Reads the n-th host. Returns false if there are fewer. */
 static bool host_at(const char *hosts, unsigned n, struct dt_host *out)
 {
     struct dt_str rest = dt_str(hosts);
@@ -142,7 +143,7 @@ static bool host_at(const char *hosts, unsigned n, struct dt_host *out)
     return false;
 }
 
-/* Connects to the first writable server. err has the errors of all servers, and is an alarm if one of them is. */
+/* Connects to the first writable server. err has the errors of all servers; it is an alarm if one of them is. */
 static dt_status connect_to_any(const struct dt_config *config, MYSQL **out, struct dt_error *err)
 {
     unsigned n = 0;

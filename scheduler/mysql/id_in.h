@@ -2,10 +2,10 @@
  * Statements for many ids. For store/ only.
  *
  * A statement (*.sql) with `IN (?,...)` is a struct dt_id_in: prepared statements with "… id IN (?,…,?)" in seven
- * sizes. The build writes DT_ID_IN(before, after) for it. A list is padded with its last id, so sizes are at most twice
- * as large as needed for the usual batches. The alternative is worse: for an UPDATE of a join with a JSON_TABLE, the
- * server first collects the rows, then finds and writes them again (a quarter more per row, twice as much for few
- * rows). For a SELECT of such a join it first makes a table of the ids.
+ * sizes. The build generates DT_ID_IN(before, after) for it. A list is padded with its last id, so sizes are at most
+ * twice as large as needed for the usual batches. The alternative, a join with a JSON_TABLE, is slower: for an UPDATE,
+ * the server first collects the rows, then finds and writes them again (a quarter more per row, twice as much for few
+ * rows). For a SELECT, it first makes a table of the ids.
  */
 #ifndef DT_MYSQL_ID_IN_H
 #define DT_MYSQL_ID_IN_H
@@ -52,14 +52,14 @@ struct dt_ids {
 DT_MUST_CHECK dt_status dt_id_in_run(dt_db *db, const struct dt_id_in *update, struct dt_params head, struct dt_ids ids,
                                      uint64_t *affected, struct dt_error *err);
 
-/* Reads the rows of a query, DT_ID_IN_MOST ids at a time. `row` reads each from the db, and must run nothing else on
- * it. If it fails, its status is returned, and it sets err itself. Rows come in the order of `ids` if these are
- * ascending and the query has ORDER BY. */
+/* Reads the rows of a query, DT_ID_IN_MOST ids at a time. `row` reads each from the db, and must not run anything
+ * else on it. If `row` fails, it sets err itself, and its status is returned. Rows have the order of `ids` if these
+ * are ascending and the query has ORDER BY. */
 DT_MUST_CHECK dt_status dt_id_in_read(dt_db *db, const struct dt_id_in *query, struct dt_params head, struct dt_ids ids,
                                       dt_status (*row)(void *arg), void *arg, struct dt_error *err);
 
-/* A list of ids as one JSON parameter, for statements that join JSON_TABLE(?, '$[*]' …): empty at first; add ids, then
- * end it once. A failed allocation sets list->failed. */
+/* Builds a list of ids as one JSON parameter, for statements that join JSON_TABLE(?, '$[*]' …). Empty at first; the
+ * caller adds ids, then ends the list once. A failed allocation sets list->failed. */
 
 static inline void dt_id_list_add(struct dt_strbuf *list, int64_t id)
 {
@@ -72,8 +72,9 @@ static inline void dt_id_list_end(struct dt_strbuf *list)
     dt_strbuf_adds(list, list->n ? "]" : "[]");
 }
 
-/* Runs a DELETE of a join with such a list, for any number of ids. DELETE … WHERE id IN (…) would not do: if MariaDB
- * believes the table to be small, it scans the whole table, whatever index is named, and waits for every locked row. */
+/* Runs a DELETE of a join with such a list, for any number of ids. DELETE … WHERE id IN (…) cannot be used: if
+ * MariaDB estimates that the table is small, it scans the whole table, even if an index is named, and waits for
+ * every locked row. */
 DT_MUST_CHECK dt_status dt_id_list_delete(dt_db *db, const char *sql, struct dt_ids ids, uint64_t *removed,
                                           struct dt_error *err);
 

@@ -1,10 +1,11 @@
 /*
- * The bounded walk over an index: where a *window* of a given number of rows ends. Lists, operations and the search for
- * dead jobs find windows here, and read the rows of a window with statements of their own. Nothing is locked.
+ * The bounded walk over an index: finds where a *window* of a given number of rows ends. Lists, operations and the
+ * search for dead jobs find windows here, and read the rows of a window with statements of their own. Nothing is
+ * locked.
  *
  *     after ──window──▶ end ──window──▶ end … ▶ fewer rows than a window has: the index (or the range) ends
  *
- * Statements that find windows have the place that a window begins after, and an offset as their last parameter. For
+ * Statements that find windows take the place after which the window begins, and an offset as their last parameter. For
  * store/ only.
  */
 #ifndef DT_MYSQL_WALK_H
@@ -12,7 +13,7 @@
 
 #include "db.h"
 
-/* A row of an index in order of time. */
+/* A position in an index that is ordered by time. */
 struct dt_walk_place {
     int64_t at_ms, id;
 };
@@ -24,17 +25,17 @@ struct dt_walk_keys {
     struct dt_str end;   /* dt_key_range_add_end */
 };
 
-/* Moves *end_id back if `rows` rows end before it. *cut: further rows follow. */
+/* Sets *end_id to the end of a window of `rows` rows, if that is earlier. *cut: further rows follow. */
 DT_MUST_CHECK dt_status dt_walk_ids(dt_db *db, const char *sql, int64_t after_id, int64_t rows, int64_t *end_id,
                                     bool *cut, struct dt_error *err);
 /* Finds where `rows` rows end. If there are fewer, *cut is false and *end is unchanged. */
 DT_MUST_CHECK dt_status dt_walk_times(dt_db *db, const char *sql, struct dt_walk_place after, int64_t rows,
                                       struct dt_walk_place *end, bool *cut, struct dt_error *err);
-/* Likewise; if there are fewer, *end_key is absent. It is in the arena. */
+/* Does the same for keys. If there are fewer rows, *end_key is absent. It is in the arena. */
 DT_MUST_CHECK dt_status dt_walk_by_key(dt_db *db, const struct dt_walk_keys *keys, int64_t rows, struct dt_arena *arena,
                                        struct dt_str *end_key, struct dt_error *err);
 
-/* Write the parameters for the beginning of a window, and return the next free place. */
+/* Write the parameters for the beginning of a window, and return the end of the parameters. */
 struct dt_param *dt_walk_time_params(struct dt_walk_place at, struct dt_param *p);
 #define DT_WALK_KEY_PARAMS 5
 struct dt_param *dt_walk_key_params(const struct dt_walk_keys *keys, struct dt_param *p);

@@ -1,8 +1,8 @@
 /*
- * See redis_connect.h. An endpoint `master:NAME` keeps its name, and so its shards, whichever server is the master. The
- * Sentinels are asked at each connect, and the server that they name must call itself master too.
+ * See redis_connect.h. An endpoint `master:NAME` keeps its name, and so its shards, when another server becomes the
+ * master. Each connect asks the Sentinels, and the server that they name must itself report that it is the master.
  *
- * TLS is by hiredis_ssl. It verifies who signed a certificate, but not for which host it is, so the name is set here.
+ * TLS is done by hiredis_ssl. It verifies who signed a certificate, but not the host's name, so the name is set here.
  */
 #include "redis_connect.h"
 
@@ -199,7 +199,7 @@ redisContext *dt_redis_connect(const struct dt_config *config, const struct dt_e
     for (struct dt_str rest = dt_str(config->redis_sentinels); !found && rest.n;)
         if (dt_host_parse(dt_str_next_element(&rest), DT_SENTINEL_PORT, &sentinel))
             found = ask_sentinel(config, &sentinel, endpoint->host, &master, &why);
-    /* An unconnected context has the reason. */
+    /* If no master was found, an unconnected context carries the reason. */
     redisContext *c = found ? open_connection(config, master.name, master.port) : redisConnectFd(-1);
     if (c && !found)
         set_error(c, why.p ? why.p : "there are no sentinels");
@@ -208,7 +208,7 @@ redisContext *dt_redis_connect(const struct dt_config *config, const struct dt_e
         return c;
     if (!dt_redis_credentials(config, &password, &user) || log_in(c, user, password.p)) {
         /* A Sentinel may not know yet that its master was replaced. If our user may not send ROLE, the server is
-         * accepted. */
+         * accepted without this check. */
         redisReply *reply = redisCommand(c, "ROLE");
         if (reply && reply->type == REDIS_REPLY_ARRAY && reply->elements && reply->element[0]->str &&
             strcmp(reply->element[0]->str, "master") != 0)

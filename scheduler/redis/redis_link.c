@@ -1,11 +1,11 @@
 /*
- * See redis_link.h. Invariants: link->c is NULL or has never failed. `out` is exactly the text of `pending` commands
- * until their replies are read, so that they can be sent again after NOSCRIPT or on a new connection.
+ * See redis_link.h. Invariants: link->c is NULL or has never failed. Until their replies are read, `out` is exactly the
+ * text of the `pending` commands, so that they can be sent again after NOSCRIPT or on a new connection.
  *
  * A connection may end while it is idle (the server's `timeout`, CLIENT KILL, a restart). That is no outage:
- * dt_link_ready checks for it before a round trip, and if it happens between that check and the first reply, the round
- * trip is sent again. Neither waits for the back-off, which is for servers that cannot be reached. If a server does
- * not reply in time, it is not asked again within the round trip.
+ * dt_link_ready checks for it before a round trip. If it happens between that check and the first reply, the round trip
+ * is sent again. Neither waits for the back-off, which is for servers that cannot be reached. If a server does not
+ * reply in time, the round trip fails without another attempt.
  */
 #include "redis_link.h"
 
@@ -37,7 +37,7 @@ struct dt_link {
     char sha[DT_LINK_SCRIPTS][SHA_LEN + 1];
     redisContext *c;
     bool whole;  /* scripts are sent as texts */
-    bool served; /* c has answered a whole round trip */
+    bool served; /* this connection has answered a whole round trip */
     bool failing;
     struct dt_strbuf out;
     size_t pending;
@@ -45,7 +45,7 @@ struct dt_link {
     struct dt_backoff backoff;
     struct dt_outage_part outage;
     int64_t retry_at_us;
-    int64_t began_us; /* this round trip */
+    int64_t began_us; /* beginning of this round trip */
     dt_metric *seconds, *errors, *up;
 };
 
@@ -200,7 +200,7 @@ static void forget_commands(dt_link *link)
     link->pending = link->args_owed = 0;
 }
 
-/* Closes the connection, and begins the back-off. */
+/* Closes the connection, and starts the back-off. */
 static dt_status fail_link(dt_link *link, struct dt_error *err, const char *what)
 {
     char reason[160];
@@ -211,8 +211,8 @@ static dt_status fail_link(dt_link *link, struct dt_error *err, const char *what
     close_link(link);
     forget_commands(link);
     link->failing = true;
-    /* If a server does not reply, it is asked less often, so that callers spend at most a fifth of their time
-     * waiting. */
+    /* If a server does not reply, waits four times as long before the next attempt. So callers spend at most a fifth
+     * of their time waiting. */
     link->retry_at_us = now_us + dt_later(wait_us, (now_us - link->began_us) * SILENCE_FACTOR);
     dt_metric_add(link->errors, 1);
     dt_metric_set(link->up, 0);
@@ -229,8 +229,8 @@ static dt_status run_command(dt_link *link, const char *what, redisReply **reply
     return *reply ? DT_OK : fail_link(link, err, what);
 }
 
-/* Loads all scripts, unless they are sent as texts. An error reply (the server is still loading, or wants a password)
- * ends the attempt to connect. */
+/* Loads all scripts, unless they are sent as texts. An error reply (the server is still loading, or requires a
+ * password) ends the attempt to connect. */
 static dt_status load_scripts(dt_link *link, struct dt_error *err)
 {
     dt_status status = DT_OK;
@@ -244,7 +244,7 @@ static dt_status load_scripts(dt_link *link, struct dt_error *err)
         } else if (reply->type == REDIS_REPLY_ERROR &&
                    (strncmp(reply->str, "NOPERM", 6) == 0 || strncmp(reply->str, "ERR unknown command", 19) == 0 ||
                     strncmp(reply->str, "ERR unknown subcommand", 22) == 0)) {
-            /* The user may not run SCRIPT, or the server has no such command: from now on scripts are sent as texts,
+            /* The user may not run SCRIPT, or the server does not have it: from now on scripts are sent as texts,
              * some kilobytes per round trip. */
             DT_LOG(WARN, "index", "scripts are sent whole each time: SCRIPT LOAD is not permitted",
                    DT_S("endpoint", link->endpoint->name), DT_S("reason", reply->str));
@@ -298,8 +298,8 @@ dt_status dt_link_ready(dt_link *link, struct dt_error *err)
     if (link->c) {
         char byte;
         dt_assert_cmp(link->c->err, ==, 0);
-        /* No reply is due between round trips, so anything to read is the end of the connection, or a message
-         * that this program did not ask for. */
+        /* No reply is due between round trips. So readable data means that the connection has ended, or that the
+         * server sent something this program did not ask for. */
         ssize_t n = recv(link->c->fd, &byte, 1, MSG_PEEK | MSG_DONTWAIT);
         if (n < 0 && (errno == EAGAIN || errno == EWOULDBLOCK || errno == EINTR))
             return DT_OK;
@@ -408,8 +408,8 @@ static dt_status write_commands(dt_link *link)
     return DT_OK;
 }
 
-/* Called right after a failure: whether the server closed a connection that had answered before. If a connection ends
- * before its first reply, it is not stale: a client that is refused again and again must wait. */
+/* Called right after a failure. Returns whether the server closed a connection that had answered before. A
+ * connection that ends before its first reply is not stale: a client that is refused again and again must wait. */
 static bool was_stale(const dt_link *link)
 {
     bool ended = link->c->err == REDIS_ERR_EOF ||
@@ -442,7 +442,7 @@ dt_status dt_link_flush(dt_link *link, struct dt_error *err)
 }
 
 struct outcome {
-    char error[160]; /* the first error reply that is not NOSCRIPT */
+    char error[160]; /* the first error reply other than NOSCRIPT */
     bool no_script;
 };
 
@@ -461,7 +461,7 @@ static dt_status read_once(dt_link *link, dt_link_reply_fn *on_reply, void *arg,
     for (size_t i = 0, n = link->pending; i < n; i++) {
         void *raw = NULL;
         if (redisGetReply(link->c, &raw) != REDIS_OK) {
-            /* If the connection is stale, a new one gives the first reply. */
+            /* If the connection is stale, a new connection gets the first reply. */
             if (i > 0 || !was_stale(link))
                 return fail_link(link, err, "read");
             dt_status status = send_again(link, err);
@@ -506,7 +506,7 @@ dt_status dt_link_read(dt_link *link, dt_link_reply_fn *on_reply, void *arg, str
     if (!outcome.error[0])
         return DT_OK;
     if (link->endpoint->master && strncmp(outcome.error, "READONLY", 8) == 0)
-        close_link(link); /* the Sentinels may know another master by now */
+        close_link(link); /* the Sentinels may name another master now */
     dt_metric_add(link->errors, 1);
     return dt_fail(err, DT_UNAVAILABLE, "redis %s: %s", link->endpoint->name, outcome.error);
 }

@@ -3,15 +3,15 @@
  * replies. Knows no keys. For index/ only.
  *
  * A round trip: dt_link_ready; any number of commands (dt_link_command or dt_link_script, then the arguments);
- * dt_link_flush; dt_link_read, which gives each reply to on_reply, in the order of the commands. Every command must be
+ * dt_link_flush; dt_link_read, which passes each reply to on_reply, in the order of the commands. Every command must be
  * idempotent. After a NOSCRIPT (the server lost the scripts), the link loads the scripts and sends all commands again.
  * It also sends them again if the connection ends before the first reply.
  *
  * Statuses: UNAVAILABLE for every failure of Redis or the network; NOMEM if the commands could not be built. If a
  * connection breaks or times out, it is closed, because a late reply would be taken for the next command's. A new one
  * is made after a back-off. If a connection ended while idle, it is replaced at once, without an error. An error reply
- * (READONLY, OOM, LOADING, …) does not close the connection, except that after READONLY a master is looked for again.
- * If our user may not load scripts, they are sent as texts each time. One thread uses a link at a time.
+ * (READONLY, OOM, LOADING, …) does not close the connection; only READONLY makes the link look for the master again. If
+ * our user may not load scripts, they are sent as texts each time. One thread uses a link at a time.
  */
 #ifndef DT_REDIS_REDIS_LINK_H
 #define DT_REDIS_REDIS_LINK_H
@@ -49,18 +49,18 @@ struct dt_backoff {
 int64_t dt_backoff_us(struct dt_backoff *backoff, uint64_t salt);
 
 #define DT_LINK_SCRIPTS 13
-/* Does not connect yet. config, endpoint, clock and scripts (n_scripts texts, at most DT_LINK_SCRIPTS) outlive the
- * link. NOMEM: *out is NULL. */
+/* Makes a link without connecting. config, endpoint, clock and scripts (n_scripts texts, at most DT_LINK_SCRIPTS)
+ * must outlive the link. NOMEM: *out is NULL. */
 DT_MUST_CHECK dt_status dt_link_new(const struct dt_config *config, const struct dt_endpoint *endpoint,
                                     const dt_clock *clock, const char *const *scripts, unsigned n_scripts,
                                     dt_link **out);
 void dt_link_free(dt_link *link);
 
 bool dt_link_connected(const dt_link *link);
-/* Whether the last round trip, or the last try to connect, failed. */
+/* Returns whether the last round trip, or the last attempt to connect, failed. */
 bool dt_link_failing(const dt_link *link);
-/* Drops commands that were not flushed, and connects if there is no connection or the server has closed it. UNAVAILABLE
- * at once during the back-off. */
+/* Drops commands that were not flushed. Connects if there is no connection, or if the server has closed it. During
+ * the back-off, returns UNAVAILABLE at once. */
 DT_MUST_CHECK dt_status dt_link_ready(dt_link *link, struct dt_error *err);
 /* Begins a command of n_args arguments, its name included. */
 void dt_link_command(dt_link *link, unsigned n_args);
@@ -78,14 +78,14 @@ DT_MUST_CHECK dt_status dt_link_read(dt_link *link, dt_link_reply_fn *on_reply, 
 
 /* ---- replies: texts are borrowed from the reply ---- */
 
-/* False: not an integer; *out is unchanged. */
+/* Returns false if the reply is not an integer; then *out is unchanged. */
 bool dt_reply_integer(const dt_reply *reply, int64_t *out);
-/* The bytes of a string, terminated; absent if it is not a string. */
+/* Returns the bytes of a string, terminated; absent if the reply is not a string. */
 struct dt_str dt_reply_text(const dt_reply *reply);
 bool dt_reply_is_nil(const dt_reply *reply);
-/* The number of elements of an array; 0 for any other reply. */
+/* Returns the number of elements of an array; 0 for any other reply. */
 size_t dt_reply_count(const dt_reply *reply);
-/* i < dt_reply_count. */
+/* i must be below dt_reply_count. */
 const dt_reply *dt_reply_element(const dt_reply *reply, size_t i);
 
 #endif

@@ -12,7 +12,7 @@
  * Invariants: only poll(2) blocks here (and the resolver, Sentinels and the TLS handshake). Each state except UP has a
  * deadline. In UP, a PING is sent PING_US after the last message, so that a server that hangs is noticed; the kernel
  * checks more often whether the peer exists (dt_link_keep_alive). Entering and leaving UP both call on_wake(-1):
- * messages in between are lost, so the leaders look by themselves.
+ * messages between two connections are lost, so the leaders must check by themselves.
  */
 #include "redis_subscriber.h"
 
@@ -49,7 +49,7 @@ struct subscriber {
     enum subscriber_state state;
     redisContext *c;
     bool unsent;         /* commands wait until the socket is writable */
-    unsigned owed;       /* GREETING, SUBSCRIBING: replies that come before the awaited one */
+    unsigned owed;       /* GREETING, SUBSCRIBING: number of replies before the awaited one */
     bool tracks;         /* the reply to SUBSCRIBE FLUSHED is due; it may be an error */
     bool pinged;         /* UP: the reply to PING is due */
     int64_t deadline_us; /* DOWN: next try; UP: next PING, or the deadline of its reply; else the state's deadline */
@@ -62,7 +62,7 @@ struct dt_wake {
     const struct dt_config *config;
     const dt_clock *clock;
     void (*on_wake)(void *arg, int shard, bool outbox);
-    void (*on_offers)(void *arg, struct dt_str topic); /* NULL: the channel is on_wake's */
+    void (*on_offers)(void *arg, struct dt_str topic); /* NULL: the subscriber calls on_wake */
     void *arg;
     char channel[128];
     struct dt_endpoint *endpoints;
@@ -109,7 +109,7 @@ static void subscriber_fail(struct dt_wake *wake, struct subscriber *sub, const 
 static void subscriber_connect(struct dt_wake *wake, struct subscriber *sub)
 {
     dt_assert(sub->state == SUB_DOWN && !sub->c);
-    /* Sentinels and TLS take some round trips, which block; the rest does not. */
+    /* Sentinels and TLS take some round trips, which block; everything else does not. */
     if (dt_redis_is_elaborate(wake->config, sub->endpoint)) {
         sub->c = dt_redis_connect(wake->config, sub->endpoint);
         if (sub->c && !sub->c->err) {
@@ -127,7 +127,7 @@ static void subscriber_connect(struct dt_wake *wake, struct subscriber *sub)
     sub->deadline_us = dt_clock_mono_us(wake->clock) + wake->config->redis_timeout * 1000;
 }
 
-/* Writes what the socket accepts; the rest waits for POLLOUT. */
+/* Writes as much as the socket accepts; the rest waits for POLLOUT. */
 static void subscriber_send(struct dt_wake *wake, struct subscriber *sub)
 {
     int done = 0;
@@ -170,7 +170,7 @@ static void subscriber_greet(struct dt_wake *wake, struct subscriber *sub)
 static void announce(struct dt_wake *wake, const char *text)
 {
     if (!wake->on_offers) {
-        /* "<shard>" or "<shard> outbox"; any other text means that everything may have changed. */
+        /* The text is "<shard>" or "<shard> outbox". Any other text means that everything may have changed. */
         char *end = NULL;
         long shard = strtol(text, &end, 10);
         bool outbox = strcmp(end, " outbox") == 0;
@@ -180,7 +180,7 @@ static void announce(struct dt_wake *wake, const char *text)
             wake->on_wake(wake->arg, (int)shard, outbox);
         return;
     }
-    /* Topics, separated by spaces; an empty text: any topic. */
+    /* The text has topics, separated by spaces. An empty text: any topic. */
     if (!*text)
         announce_all(wake);
     while (*text) {
@@ -219,7 +219,7 @@ static void subscriber_handle(struct dt_wake *wake, struct subscriber *sub, cons
     else if (reply->type != REDIS_REPLY_ARRAY)
         return;
     else if (strcmp(reply_word(reply, 0), "message") == 0)
-        announce(wake, reply_word(reply, 2)); /* of FLUSHED it is empty */
+        announce(wake, reply_word(reply, 2)); /* the text of FLUSHED is empty */
     else if (strcmp(reply_word(reply, 0), "subscribe") == 0 && sub->state == SUB_SUBSCRIBING) {
         sub->state = SUB_UP;
         wake->n_up++;
@@ -248,7 +248,7 @@ static void subscriber_read(struct dt_wake *wake, struct subscriber *sub)
         subscriber_handle(wake, sub, raw);
         freeReplyObject(raw);
     }
-    if (sub->state == SUB_UP) { /* any message is a sign of life */
+    if (sub->state == SUB_UP) { /* any message proves that the server works */
         sub->pinged = false;
         sub->deadline_us = dt_clock_mono_us(wake->clock) + PING_US;
     }
@@ -295,12 +295,12 @@ static void run_subscriber(void *arg)
                                                .events = sub->state == SUB_CONNECTING ? POLLOUT : events};
             first_us = dt_earlier(first_us, sub->deadline_us);
         }
-        /* In ms, rounded up, so that the deadline has passed after the wait. */
+        /* In ms, rounded up, so that the deadline has passed when poll returns. */
         int64_t wait_us = first_us - dt_clock_mono_us(wake->clock);
         if (poll(wake->fds, wake->n + 1, wait_us <= 0 ? 0 : (int)(wait_us / 1000 + 1)) < 0) {
             if (errno == EINTR)
                 continue;
-            break; /* the kernel is out of memory: the leaders still look by themselves */
+            break; /* the kernel is out of memory: the leaders still check by themselves */
         }
         if (wake->fds[0].revents)
             break;

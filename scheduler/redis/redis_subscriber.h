@@ -7,18 +7,18 @@
 
 typedef struct dt_wake dt_wake;
 /* Starts the thread, which calls on_wake; on_wake must not block. shard -1: everything may have changed, because a
- * connection was lost or came back. config and arg outlive the thread. *out is NULL unless OK, and if there are no
- * endpoints. */
+ * connection was lost or restored. config and arg must outlive the thread. *out is NULL unless OK, and if there are
+ * no endpoints. */
 DT_MUST_CHECK dt_status dt_wake_start(const struct dt_config *config, const char *installation,
                                       void (*on_wake)(void *arg, int shard, bool outbox), void *arg, dt_wake **out,
                                       struct dt_error *err);
-/* Likewise, for a process whose clients wait for pops. topic absent: any topic may have jobs (as shard -1). */
+/* Does the same for a process whose clients wait for pops. topic absent: any topic may have jobs (like shard -1). */
 DT_MUST_CHECK dt_status dt_wake_start_for_pops(const struct dt_config *config, const char *installation,
                                                void (*on_offers)(void *arg, struct dt_str topic), void *arg,
                                                dt_wake **out, struct dt_error *err);
 /* Ends the thread and frees the subscriber. Accepts NULL. */
 void dt_wake_stop(dt_wake *wake);
-/* Whether the channels of all endpoints are up. Wake-ups on the others are lost. Any thread. */
+/* Returns whether the channels of all endpoints are up. Wake-ups on channels that are down are lost. Any thread. */
 bool dt_wake_hears(const dt_wake *wake);
 
 #endif

@@ -1,9 +1,9 @@
 /*
  * Leases in MySQL: elections without ZooKeeper, and work that only one process should do at a time.
  *
- * Neither kind protects what is written: a holder that was stopped for long may continue beside the next one. Leaders
- * are fenced by the epoch of the shard's row (dispatch/fence.h), which rises with each takeover, however the leader was
- * elected. Work under a work lease is guarded by versions, or may be done twice without harm.
+ * Neither kind protects what is written: if a holder was stopped for long, it may continue while the next one works.
+ * Leaders are fenced by the epoch of the shard's row (dispatch/fence.h), which rises with each takeover, with every
+ * kind of election. Work under a work lease is guarded by versions, or is harmless if done twice.
  */
 #ifndef DT_STORE_LEASES_H
 #define DT_STORE_LEASES_H
@@ -12,9 +12,9 @@
 #include "store.h"
 
 /* ---- elections: a dispatcher joins as a member, renews its row, and takes shards that no member holds. If a member
- * does not renew its row within its timeout, by MySQL's clock, any other may end it; its leases are then free. A member
- * that has ended never comes back: its dispatcher joins again under another id. Each function is one statement that
- * commits by itself, except dt_store_election_join, which has two. ---- */
+ * does not renew its row within its timeout, by MySQL's clock, any other may end it; its leases are then free. A
+ * member that has ended never becomes live again: its dispatcher joins again under another id. Each function is one
+ * statement that commits by itself, except dt_store_election_join, which has two. ---- */
 
 /* There are no more shards, so further members would lead nothing. */
 #define DT_ELECTION_MEMBERS DT_SHARDS_MAX
@@ -22,17 +22,17 @@
 struct dt_election_member {
     int64_t id;
     int64_t renewals; /* changes with each renewal */
-    int64_t age_ms;   /* since its renewal, by MySQL's clock; negative if that clock was set back */
+    int64_t age_ms;   /* time since its renewal, by MySQL's clock; negative if that clock was set back */
     int64_t timeout_ms;
     bool leaving;
 };
 
-/* The committed rows at one moment. */
+/* The rows of the election, as committed at one moment. */
 struct dt_election {
-    struct dt_election_member members[DT_ELECTION_MEMBERS]; /* those that have not ended, in order of joining */
+    struct dt_election_member members[DT_ELECTION_MEMBERS]; /* members that have not ended, in order of joining */
     size_t n;
     int64_t holder[DT_SHARDS_MAX]; /* the member that holds the shard; 0: none */
-    bool elsewhere;                /* ZooKeeper elects a live dispatcher. False if n is 0 */
+    bool elsewhere;                /* ZooKeeper elects a live dispatcher; false if n is 0 */
 };
 
 /* id: a new random number above 0. EXISTS: choose another one. Also removes members that ended long ago. */
@@ -43,19 +43,20 @@ DT_MUST_CHECK dt_status dt_store_election_renew(dt_store *store, int64_t id, boo
                                                 struct dt_error *err);
 /* Ends the member. */
 DT_MUST_CHECK dt_status dt_store_election_leave(dt_store *store, int64_t id, struct dt_error *err);
-/* Ends a member whose timeout has passed by MySQL's clock, if its number of renewals is still `renewals`. */
+/* Ends a member whose timeout has passed by MySQL's clock, if it has not renewed since (`renewals`). */
 DT_MUST_CHECK dt_status dt_store_election_end(dt_store *store, int64_t id, int64_t renewals, struct dt_error *err);
 /* Frees the leases of members that have ended. */
 DT_MUST_CHECK dt_status dt_store_election_free(dt_store *store, struct dt_error *err);
-/* Takes those of the shards (ascending; each has a row in `shards`) that are free; dt_store_election_look tells which.
- * EXISTS: another member took one of them meanwhile, and this member has taken none. */
+/* Takes the shards (ascending; each has a row in `shards`) if they are free; dt_store_election_look shows which are.
+ * EXISTS: another member has taken one of them in between, and this member has taken none. */
 DT_MUST_CHECK dt_status dt_store_election_take(dt_store *store, int64_t id, const int64_t *shards, size_t n,
                                                struct dt_error *err);
-/* Releases those of the shards (ascending) that the member holds. */
+/* Releases the shards (ascending) that the member holds. */
 DT_MUST_CHECK dt_status dt_store_election_release(dt_store *store, int64_t id, const int64_t *shards, size_t n,
                                                   struct dt_error *err);
 DT_MUST_CHECK dt_status dt_store_election_look(dt_store *store, struct dt_election *out, struct dt_error *err);
-/* dt_store_election_renew, then dt_store_election_look, in one statement: a procedure, which needs EXECUTE. */
+/* Does the work of dt_store_election_renew and dt_store_election_look in one statement: a procedure, which needs
+ * EXECUTE. */
 DT_MUST_CHECK dt_status dt_store_election_renew_and_look(dt_store *store, int64_t id, bool leaving, bool *there,
                                                          struct dt_election *out, struct dt_error *err);
 
@@ -68,7 +69,7 @@ struct dt_work_lease {
     int64_t holder;     /* a random number */
     int64_t renewed_us; /* monotonic: when it was taken or renewed; 0: not held */
 };
-/* BUSY: another process holds it. */
+/* Takes the lease. BUSY: another process holds it. */
 DT_MUST_CHECK dt_status dt_work_lease_take(dt_store *store, struct dt_work_lease *lease, struct dt_error *err);
 /* Renews the lease if a third of its time has passed. BUSY: it had expired, and another process holds it. */
 DT_MUST_CHECK dt_status dt_work_lease_keep(dt_store *store, struct dt_work_lease *lease, struct dt_error *err);

@@ -140,7 +140,7 @@ dt_status dt_work_lease_take(dt_store *store, struct dt_work_lease *lease, struc
         return dt_fail(err, DT_SYSTEM, "no random numbers from the system");
     lease->holder &= INT64_MAX;
     const dt_status status = take_or_renew(store, lease, err);
-    if (status != DT_OK) /* we may hold it nevertheless */
+    if (status != DT_OK) /* this process may hold it nevertheless */
         dt_work_lease_release(store, lease);
     return status;
 }
@@ -154,7 +154,7 @@ dt_status dt_work_lease_keep(dt_store *store, struct dt_work_lease *lease, struc
 void dt_work_lease_release(dt_store *store, struct dt_work_lease *lease)
 {
     const struct dt_params row = DT_PARAMS(DT_P_STR(dt_str(lease->work)), DT_P_INT(lease->holder));
-    /* Twice, because the connection may have broken. */
+    /* Tries twice, because the connection may have broken. */
     if (lease->holder && dt_store_run(store, dt_sql_release_work_lease, row, NULL, NULL) != DT_OK)
         (void)!dt_store_run(store, dt_sql_release_work_lease, row, NULL, NULL);
     lease->holder = 0;

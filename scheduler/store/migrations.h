@@ -18,8 +18,8 @@ extern const int dt_migrations_n;
 
 /*
  * Splits a file of SQL into statements as the mysql client does: at the delimiter, outside of quotes and comments. A
- * line "DELIMITER xx" between statements changes the delimiter. Comments between statements are skipped; those inside
- * stay.
+ * line "DELIMITER xx" between statements changes the delimiter. Comments between statements are skipped; comments
+ * inside a statement are kept.
  */
 struct dt_sql_split {
     const char *p;

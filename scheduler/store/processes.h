@@ -1,13 +1,13 @@
-/* The rows of processes: each process writes its own once a second, and reads those of the others. */
+/* The rows of processes: each process writes its own once a second, and reads those of all. */
 #ifndef DT_STORE_PROCESSES_H
 #define DT_STORE_PROCESSES_H
 
 #include "store.h"
 
 /*
- * A process also writes its row at once if it could not tell the index of a change. If a live process has an endpoint
- * in index_down, leaders of shards at that endpoint read due jobs from MySQL. All leaders do so until the index was
- * compared with MySQL after the last change of what dt_store_index_debts returns.
+ * A process also writes its row at once if a change did not reach the index. If a live process has an endpoint in
+ * index_down, leaders of shards at that endpoint read due jobs from MySQL. If dt_store_index_debts returns another
+ * value, all leaders do so until the index was compared with MySQL.
  */
 struct dt_process {
     int64_t id; /* random */
@@ -17,16 +17,16 @@ struct dt_process {
     int64_t index_losses;
     const char *leads; /* shards; NULL: an API */
     const char *waits; /* what its leaders wait for, separated by commas: "kafka", "redis"; NULL or empty: nothing */
-    const char *elected_by; /* "zookeeper" or "mysql", if it is elected for a shard, also before it leads; else NULL */
+    const char *elected_by; /* "zookeeper" or "mysql" if it is elected for a shard, even before it leads; else NULL */
 };
 /* Writes the row of this process. */
 DT_MUST_CHECK dt_status dt_store_beat(dt_store *store, const struct dt_process *process, struct dt_error *err);
-#define DT_PROCESS_FRESH_MS 4000 /* a process whose row is older is gone */
+#define DT_PROCESS_FRESH_MS 4000 /* if its row is older, a process counts as dead */
 /* All live dispatchers together. */
 struct dt_dispatchers {
     unsigned n;
     bool waits_kafka, waits_redis; /* a leader of at least one waits */
-    int64_t seen_ms_ago;           /* the oldest row */
+    int64_t seen_ms_ago;           /* age of the oldest row */
     int64_t now_ms;                /* MySQL's time when this was read */
 };
 /* A live process. */
@@ -41,13 +41,13 @@ struct dt_live_process {
 DT_MUST_CHECK dt_status dt_store_processes(dt_store *store, struct dt_arena *arena, struct dt_live_process **out,
                                            size_t *n, struct dt_error *err);
 #define DT_INSERT_TABLES 3
-/* Inserts no rows into one of the tables that a new job needs (0 … 2), or into all of them (DT_INSERT_TABLES). Fails if
- * an insert would be refused: a read-only server, a missing right. */
+/* Inserts no rows into one of the tables that a new job needs (0 … 2), or into all of them (DT_INSERT_TABLES). It
+ * fails if an insert would be refused: on a read-only server, or if a right is missing. */
 DT_MUST_CHECK dt_status dt_store_can_insert(dt_store *store, unsigned table, struct dt_error *err);
-/* What processes could not tell the index. */
+/* Changes that processes could not write to the index. */
 struct dt_index_debts {
-    char down[1024]; /* endpoints that some live process cannot write to, as above; empty: none */
-    uint64_t losses; /* changes if a live process lost a change, or a process that had lost one is gone */
+    char down[1024]; /* endpoints that some live process cannot write to, as in struct dt_process; empty: none */
+    uint64_t losses; /* changes if a live process loses a change, or if a process that had lost one dies */
 };
 DT_MUST_CHECK dt_status dt_store_index_debts(dt_store *store, struct dt_index_debts *out, struct dt_error *err);
 

@@ -1,5 +1,5 @@
-/* See processes.h. So a process that cannot reach Redis tells leaders, whose own Redis may work, that entries are
- * missing. */
+/* See processes.h. A process that cannot reach Redis reports here that entries are missing, because the leaders may
+ * reach Redis and would not notice. */
 #include <stdio.h>
 #include <string.h>
 
@@ -26,7 +26,7 @@ dt_status dt_store_beat(dt_store *store, const struct dt_process *p, struct dt_e
                                      DT_P_STR_OR_NULL(dt_str(p->leads)), DT_P_STR_OR_NULL(dt_str(waits)),
                                      DT_P_STR_OR_NULL(dt_str(p->elected_by))),
                            &changed, err);
-    if (status == DT_OK && changed == 1) /* inserted: the first row of a process */
+    if (status == DT_OK && changed == 1) /* inserted, so this is the first row of this process */
         status = dt_db_run(db, dt_sql_delete_old_processes, DT_PARAMS(DT_P_INT(OLD_MS)), NULL, err);
     return status;
 }
@@ -46,9 +46,9 @@ dt_status dt_store_index_debts(dt_store *store, struct dt_index_debts *out, stru
         const size_t n = strlen(out->down);
         if (down.n && n + down.n + 2 <= sizeof(out->down))
             snprintf(out->down + n, sizeof(out->down) - n, "%s%.*s", n ? "," : "", (int)down.n, down.p);
-        else if (down.n) /* a list that is too long becomes "*" */
+        else if (down.n) /* if the list is too long, it becomes "*" */
             strcpy(out->down, "*");
-        /* The sum of mixed numbers changes if the losses of any process change. */
+        /* Sums mixed numbers: the sum changes if the losses of any process change. */
         uint64_t z = (uint64_t)dt_db_i64(db, 0) + losses * UINT64_C(0x9e3779b97f4a7c15);
         z = (z ^ (z >> 30)) * UINT64_C(0xbf58476d1ce4e5b9);
         z = (z ^ (z >> 27)) * UINT64_C(0x94d049bb133111eb);

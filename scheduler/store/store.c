@@ -1,4 +1,4 @@
-/* See store.h: the connection, made when first needed, and replaced after it broke or a COMMIT is in doubt. */
+/* See store.h: the connection, made when first needed, and replaced after it broke or if a COMMIT is in doubt. */
 #include "store.h"
 
 #include <stdint.h>
@@ -11,13 +11,14 @@
 #include "mysql/statements.h"
 #include "store_internal.h"
 
-#define PAYLOAD_SLACK  24576u /* of a statement: mostly the job's other members; headers may take two bytes for each */
+/* Bytes of a statement beside the payload: mostly the job's other members; a byte of headers may take two. */
+#define PAYLOAD_SLACK  24576u
 #define TRIES_MAX      8u
 #define PAUSE_FIRST_US 500
 #define AGAIN_US       INT64_C(900000) /* shorter than any lock timeout */
-#define NOW_FRESH_US   INT64_C(250000) /* for how long the server's time is known without asking */
+#define NOW_FRESH_US   INT64_C(250000) /* the server's time is known for this time after a sample */
 #define PROBE_IDLE_US                                                                                                  \
-    INT64_C(1000000) /* after a longer idle time, the server may have closed the connection (wait_timeout, restart) */
+    INT64_C(1000000) /* after this idle time, the server may have closed the connection (wait_timeout, restart) */
 
 struct dt_store {
     const struct dt_config *config;
@@ -151,7 +152,7 @@ dt_status dt_store_first(dt_store *store, dt_db **db, dt_first_fn *first, void *
     if (status == DT_OK)
         status = first(store, *db, arg, err);
     if (status == DT_UNAVAILABLE && !fresh &&
-        !dt_db_alive(*db)) { /* nothing was done yet, so a new connection may do */
+        !dt_db_alive(*db)) { /* nothing was done yet, so it can be repeated on a new connection */
         status = dt_db_reconnect(*db, err);
         if (status == DT_OK)
             status = first(store, *db, arg, err);
@@ -256,12 +257,13 @@ bool dt_store_again(struct dt_again *again, dt_status status)
 {
     if (status != DT_BUSY || ++again->tries >= TRIES_MAX)
         return false;
-    /* A deadlock is reported at once. If a lock is held during two waits, it may be held during eight. */
+    /* A deadlock is reported at once, so it may be repeated often. A lock timeout is repeated only once: a lock that
+     * is held during two waits may be held during all eight. */
     if (again->tries == 1)
         again->first_us = dt_clock_mono_us(dt_clock_system());
     else if (dt_clock_mono_us(dt_clock_system()) - again->first_us > AGAIN_US)
         return false;
-    /* The addresses of stacks separate two that collided: no real randomness is needed. */
+    /* Addresses of stacks are random enough to separate two processes that collided. */
     long us = PAUSE_FIRST_US * (1L << (again->tries / 2)) + (long)((uintptr_t)again / 64 % 500);
     struct timespec pause = {.tv_sec = 0, .tv_nsec = us * 1000};
     nanosleep(&pause, NULL);
@@ -370,7 +372,7 @@ static dt_status read_semi_sync(dt_db *db, const char *statement, struct dt_semi
         if (name.n > 0 && name.p[name.n - 1] == 's') { /* …_status */
             out->waits = dt_str_is(value, "ON");
         } else if (value.n > 0 && value.p[0] >= '0' && value.p[0] <= '9') {
-            int64_t n = 0; /* at most INT64_MAX */
+            int64_t n = 0; /* values above INT64_MAX become INT64_MAX */
             for (size_t i = 0; i < value.n && value.p[i] >= '0' && value.p[i] <= '9'; i++)
                 n = n > (INT64_MAX - 9) / 10 ? INT64_MAX : n * 10 + (value.p[i] - '0');
             out->alone_ms = n;

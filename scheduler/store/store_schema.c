@@ -1,11 +1,11 @@
 /*
  * The schema: applies the migrations that are compiled in, checks whether the schema fits this program, reads the
- * installation's row, and prints the least rights of accounts.
+ * installation's row, and prints the least privileges of accounts.
  *
- * If two processes migrate at once, GET_LOCK lets one in, and the other then finds nothing to do. A lease (leases.h)
- * would not do: its table is made here, and an ALTER that takes hours renews nothing. DDL commits by itself on both
- * servers, so an interrupted migration is not undone: schema_migrations counts the statements that are done (`step`),
- * and the next run continues after them. A row with applied_at = 0 is an unfinished migration.
+ * If two processes migrate at once, GET_LOCK admits one, and the other then finds nothing to do. A lease (leases.h) is
+ * not possible: its table is made here, and during an ALTER that takes hours nothing renews it. DDL commits by itself
+ * on both servers, so an interrupted migration is not undone: schema_migrations counts the statements that are done
+ * (`step`), and the next run continues after them. A row with applied_at = 0 is an unfinished migration.
  */
 #include <ctype.h>
 #include <strings.h>
@@ -114,8 +114,8 @@ struct dt_str dt_sql_split_next(struct dt_sql_split *s)
 #define CHAIN_N      51
 #define CHAIN_COMMIT "101109e9"
 
-/* If the migrations before the baseline made the database, and all of them, its schema is the baseline's, so the
- * baseline's row replaces theirs. If some are missing, the database is refused. */
+/* If the complete list of earlier migrations made the database, its schema equals the baseline's, so the baseline's
+ * row replaces their rows. If some are missing, the database is refused. */
 static dt_status adopt_chain(dt_db *db, struct dt_error *err)
 {
     struct dt_param baseline[] = {DT_P_INT(dt_migrations[0].version), DT_P_STR(dt_str(dt_migrations[0].name))};
@@ -152,9 +152,10 @@ static dt_status run_statements(dt_db *db, const struct dt_migration *m, int64_t
         if (step++ < done)
             continue;
         dt_status status = dt_db_script(db, text, err);
-        /* If a statement adds a column, an index, a constraint or a procedure that exists, or drops one that does not,
-         * it was run by hand, or by a run that ended before it counted the step. So it counts as done, and must do
-         * nothing else. (MySQL has no ADD COLUMN IF NOT EXISTS. A procedure is dropped one statement earlier.) */
+        /* A statement may add a column, an index, a constraint or a procedure that exists, or drop one that does
+         * not. Then it was run manually, or by a run that ended before it counted the step. So it counts as done,
+         * and must do nothing else. (MySQL has no ADD COLUMN IF NOT EXISTS. A procedure is dropped one statement
+         * earlier.) */
         bool adds = memmem(text.p, text.n, "ADD COLUMN", strlen("ADD COLUMN")) ||
                     memmem(text.p, text.n, "ADD KEY", strlen("ADD KEY")) ||
                     memmem(text.p, text.n, "ADD CONSTRAINT", strlen("ADD CONSTRAINT")) ||
@@ -162,7 +163,8 @@ static dt_status run_statements(dt_db *db, const struct dt_migration *m, int64_t
         bool drops = memmem(text.p, text.n, "DROP CONSTRAINT", strlen("DROP CONSTRAINT"));
         if ((status == DT_EXISTS && adds) || (status == DT_NOT_FOUND && drops))
             status = DT_OK;
-        /* A trigger only guards against wider rights than the printed ones, so it is left out if we may not make it. */
+        /* A trigger only guards against privileges wider than the printed ones. If the account may not make it, it
+         * is left out. */
         if (status == DT_FORBIDDEN && memmem(text.p, text.n, "CREATE TRIGGER", strlen("CREATE TRIGGER"))) {
             DT_LOG(WARN, "schema", "a trigger could not be made: make it by hand (deploy/README.md)",
                    DT_S("reason", err ? err->text : ""));
@@ -180,7 +182,7 @@ static dt_status run_statements(dt_db *db, const struct dt_migration *m, int64_t
     return DT_OK;
 }
 
-/* Makes the rows that every installation has; existing ones stay as they are. */
+/* Makes the rows that every installation has. Existing rows are not changed. */
 static dt_status make_installation(dt_db *db, const struct dt_config *config, struct dt_error *err)
 {
     struct dt_str name = dt_str(config->installation_name);
@@ -237,7 +239,7 @@ dt_status dt_store_migrate(dt_store *store, void (*log)(const char *name), struc
     struct dt_config config = *dt_store_config(store);
     config.mysql_io_timeout = DDL_TIMEOUT_MS;
     dt_db *db;
-    dt_status status = dt_db_open(&config, &db, err); /* closing it releases the lock */
+    dt_status status = dt_db_open(&config, &db, err); /* closing the connection releases the lock */
     if (status != DT_OK)
         return status;
     int64_t locked = 0;
@@ -285,7 +287,7 @@ dt_status dt_store_check_schema(dt_store *store, struct dt_error *err)
     if (applied < dt_migrations_n)
         return dt_fail(err, DT_SCHEMA, "%lld of %d migrations are applied: run duetime-api --migrate",
                        (long long)applied, dt_migrations_n);
-    /* A newer schema says which programs may work on it. */
+    /* A newer schema says which programs may use it. */
     if (newest > dt_migrations_n)
         status =
             dt_db_read_number(db, dt_sql_select_needed_migration, (struct dt_params){baseline, 1}, NULL, &needed, err);
@@ -352,7 +354,7 @@ dt_status dt_store_cursor_key(dt_store *store, unsigned char key[DT_CURSOR_KEY],
         status = read_cursor_key(db, key, &made, err);
     if (status != DT_OK || made)
         return status;
-    /* If several processes find no key, the first one's counts for all. */
+    /* If several processes find no key at once, the first one's key is used by all. */
     char random[DT_CURSOR_KEY];
     if (getrandom(random, sizeof(random), 0) != (ssize_t)sizeof(random))
         return dt_fail(err, DT_SYSTEM, "no random numbers from the system");
@@ -365,7 +367,7 @@ dt_status dt_store_cursor_key(dt_store *store, unsigned char key[DT_CURSOR_KEY],
 }
 
 /* ---- grants: which program does what to which table. A new table needs a row here: a check of the sources finds
- * missing ones, and tests/integration/secured runs both programs with exactly these rights. ---- */
+ * missing ones, and tests/integration/secured runs both programs with exactly these privileges. ---- */
 
 /* Letters: Select, Insert, Update, Delete. */
 static const struct {
@@ -418,10 +420,10 @@ static const struct {
     {"work_leases", "SIUD", "SIUD"},
 };
 
-/* Procedures that run with the rights of their caller. */
+/* Procedures that run with the privileges of their caller. */
 static const char *const routines[] = {"dt_renew_member", "dt_wait", "dt_watch_alerts"};
 
-/* Tables with an AUTO_INCREMENT on which an API has no other right. */
+/* Tables with an AUTO_INCREMENT on which the API's account has no other privilege. */
 static const char *const numbered[] = {"deferred_results"};
 
 #define N(array) (sizeof(array) / sizeof((array)[0]))
@@ -461,7 +463,7 @@ void dt_store_print_grants(const char *database, FILE *out)
             "GRANT EXECUTE ON PROCEDURE `%s`.dt_watch_alerts TO 'duetime_api'@'%%';\n"
             "GRANT EXECUTE ON PROCEDURE `%s`.dt_wait TO 'duetime_api'@'%%';\n",
             database, database);
-    for (size_t i = 0; i < N(numbered); i++) /* for GET /v1/doctor: how far the numbers of a table are */
+    for (size_t i = 0; i < N(numbered); i++) /* for GET /v1/doctor, to read how far the row numbers of a table are */
         fprintf(out, "GRANT SELECT (id) ON `%s`.%s TO 'duetime_api'@'%%';\n", database, numbered[i]);
     fputs("\n-- duetime-dispatcher, which also adds and drops partitions\n", out);
     for (size_t i = 0; i < N(grants); i++)

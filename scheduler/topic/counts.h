@@ -3,11 +3,11 @@
  *
  * job_counts has a row for each topic, piece of `jobs` and writer; the number of jobs is their sum. The last statement
  * of a transaction changes the rows, and is sent together with the COMMIT. So a row is locked only for the time of a
- * commit, and its holder waits for nothing else. Writers are chosen by connection, so that few use the same row.
+ * commit, and its holder waits for nothing else. The connection determines the writer, so that few use the same row.
  *
  * A piece has the jobs of every thirty-second home day (job.h). So the jobs of a piece are a few ranges of the primary
  * key: one snapshot can count them and compare them with the counters of the piece (counts.c), in less time than
- * counting the table. A batch that spreads over years still touches at most 32 rows a topic.
+ * counting the table. A batch whose jobs are spread over years still touches at most 32 rows of a topic.
  *
  *     struct dt_counts counts;
  *     dt_counts_init(&counts);                       // for each try of the transaction
@@ -25,14 +25,15 @@
 /*
  * ---- the tally: what happened, by topic, in transactions that this process committed since dt_tally_take ----
  *
- * It is in memory, one for the process, as metrics are; figures.h writes it to MySQL. A transaction's events are added
+ * The process has one, in memory, like its metrics; figures.h writes it to MySQL. A transaction's events are added
  * once, after its COMMIT. The tally has at most DT_TALLY_TOPICS topics; events of further topics are only counted in
  * `all`. Every function is thread-safe, and waits only for a mutex that is held for microseconds.
  */
 
 #define DT_TALLY_TOPICS 100
 
-/* DISPATCHED: attempts claimed. FAILED: attempts that failed, whether or not another follows. The others: jobs. */
+/* DISPATCHED: attempts claimed. FAILED: attempts that failed, with or without a further attempt. The others count
+ * jobs. */
 enum dt_tallied {
     DT_TALLY_CREATED,
     DT_TALLY_DISPATCHED,
@@ -49,14 +50,14 @@ struct dt_tally_row {
     int64_t n[DT_TALLIES];
 };
 struct dt_tally {
-    int64_t all[DT_TALLIES]; /* of all topics, those without a row too */
+    int64_t all[DT_TALLIES]; /* of all topics, also those without a row */
     struct dt_tally_row rows[DT_TALLY_TOPICS];
     size_t n;
 };
 
 /* Adds the events of one topic. */
 void dt_tally_add(struct dt_str topic, const int64_t n[DT_TALLIES]);
-/* Returns what was added since the last call. False: nothing was, and *out is empty. */
+/* Returns the events since the last call. False: there were none, and *out is empty. */
 bool dt_tally_take(struct dt_tally *out);
 
 #define DT_COUNT_PIECES  32 /* the files in sql/procedures/ have both numbers too */
@@ -68,13 +69,13 @@ static inline unsigned dt_count_piece(int64_t id)
     return (unsigned)dt_job_home_day(id) % DT_COUNT_PIECES;
 }
 
-/* The change of a topic's numbers in a piece. Indexes of `n`: the states, then these. */
+/* The change of a topic's numbers in a piece. `n` is indexed by the states and these numbers. */
 enum { DT_COUNT_CREATED = DT_JOB_STATES, DT_COUNT_NUMBERS };
 struct dt_count {
     struct dt_str topic; /* the caller's, until it is written */
     unsigned piece;
     int64_t n[DT_COUNT_NUMBERS];  /* by state, then CREATED */
-    int64_t happened[DT_TALLIES]; /* for the tally; not written with them */
+    int64_t happened[DT_TALLIES]; /* events for the tally, not written to job_counts */
 };
 
 struct dt_counts {
@@ -84,42 +85,44 @@ struct dt_counts {
     bool failed;                  /* no memory: reported when the counts are written */
 };
 
-/* Begins without changes. */
+/* Begins with no changes. */
 void dt_counts_init(struct dt_counts *counts);
 /* Frees the memory; dt_counts_commit has done so already. */
 void dt_counts_clear(struct dt_counts *counts);
 
-/* Adds n to one number of a topic. The topic's text is borrowed until the counts are written or cleared, here and
- * below. dt_counts_commit reports a failed allocation. */
+/* Adds n to one number of a topic. Here and below, the topic's text is borrowed until the counts are written or
+ * cleared. dt_counts_commit reports a failed allocation. */
 void dt_counts_add(struct dt_counts *counts, struct dt_str topic, unsigned piece, int number, int64_t n);
-/* Counts a job that was made, or that changed its state. (If a job enters or leaves `jobs`: dt_counts_add with 1 or
+/* Count a job that was made, or that changed its state. (A job that enters or leaves `jobs`: dt_counts_add with 1 or
  * -1.) */
 void dt_counts_make(struct dt_counts *counts, struct dt_str topic, int64_t id);
 void dt_counts_move(struct dt_counts *counts, struct dt_str topic, int64_t id, enum dt_job_state was,
                     enum dt_job_state is);
-/* Counts attempts that failed: only for the tally. */
+/* Counts attempts that failed, for the tally only. */
 void dt_counts_fail(struct dt_counts *counts, struct dt_str topic, int64_t id, int64_t n);
 
-/* Sorts the changes by (topic, piece), each once, and drops those that are zero. */
+/* Sorts the changes by (topic, piece), merges equal ones, and drops those that are zero. */
 void dt_counts_merge(struct dt_counts *counts);
 
-/* If status is OK, writes the counts and commits (without changes: only commits). Otherwise, and if that fails,
- * rolls back. Returns status, or the failure of the commit. After a commit, adds the events to the tally. Always
- * clears the counts. db may be NULL (begin failed). */
+/* If status is OK, writes the counts and commits (if there are no changes, only commits). If status is another one,
+ * or writing fails, rolls back. Returns status, or the failure of the commit. After a commit, adds the events to the
+ * tally. Always clears the counts. db may be NULL (begin failed). */
 DT_MUST_CHECK dt_status dt_counts_commit(dt_db *db, struct dt_counts *counts, dt_status status, struct dt_error *err);
 
-/* Begins a transaction, does the work, and commits if that was OK; otherwise rolls back. counts (may be NULL) is
- * reset, filled by the work, and written with the COMMIT. Returns the first failure. */
+/* Begins a transaction, does the work, and commits. If the work fails, rolls back. counts (may be NULL) is reset,
+ * filled by the work, and written with the COMMIT. Returns the first failure. */
 DT_MUST_CHECK dt_status dt_store_commit_once(dt_store *store, struct dt_counts *counts, dt_work_fn *work, void *arg,
                                              struct dt_error *err);
-/* Repeats dt_store_commit_once while it is BUSY, as dt_store_again says: the work sets all of its outputs each time. */
+/* Repeats dt_store_commit_once while it is BUSY, as dt_store_again decides. So the work must set all of its outputs
+ * each time. */
 DT_MUST_CHECK dt_status dt_store_commit_work(dt_store *store, struct dt_counts *counts, dt_work_fn *work, void *arg,
                                              struct dt_error *err);
 
 /*
  * ---- the audit: recounts `jobs`, piece by piece, and corrects the counters after manual edits ----
  *
- * A read transaction stays open between the steps of a piece: all steps get the same store, which nothing else uses.
+ * A read transaction stays open between the steps of a piece, so all steps need the same store, which must not be used
+ * for anything else.
  */
 
 typedef struct dt_audit dt_audit;
@@ -127,17 +130,17 @@ struct dt_audited {
     unsigned piece;
     bool done;         /* the piece was recounted; the next step begins the next piece */
     int64_t rows;      /* of the piece */
-    int64_t corrected; /* how many of these, or of counted rows that do not exist, the counters had wrong */
+    int64_t corrected; /* how many of these the counters had wrong, and how many rows they counted that do not exist */
 };
 
 DT_MUST_CHECK dt_status dt_audit_new(dt_audit **out);
-/* Accepts NULL. No piece is open. */
+/* Frees the audit, which must have no open piece. Accepts NULL. */
 void dt_audit_free(dt_audit *audit);
-/* Counts at most about `limit` rows. After a failure the next step begins the piece again. BUSY: another process
+/* Counts about `limit` rows at most. After a failure the next step restarts the piece. BUSY: another process
  * recounted it at the same time. */
 DT_MUST_CHECK dt_status dt_audit_step(dt_audit *audit, dt_store *store, size_t limit, struct dt_audited *out,
                                       struct dt_error *err);
-/* Ends the open transaction, if there is one: the piece begins again with the next step. */
+/* Ends the open transaction, if there is one: the next step restarts the piece. */
 void dt_audit_end(dt_audit *audit);
 
 #endif

@@ -15,7 +15,7 @@
 #define NS_PER_MS INT64_C(1000000)
 #define NS_PER_S  INT64_C(1000000000)
 #define BURST_NS  (NS_PER_S / 10 * 9)
-#define CLOCK_NS  (10 * NS_PER_S) /* clocks of transactions differ by less */
+#define CLOCK_NS  (10 * NS_PER_S) /* the clocks of two transactions differ by less than this */
 
 bool dt_rate_parse(struct dt_str text, int64_t *interval_ns)
 {
@@ -67,16 +67,16 @@ int64_t dt_rate_opens_ms(const struct dt_rate *rate)
 }
 
 #define AT_ONCE        8   /* topics of one statement */
-#define FIRST_LIMIT_MS 500 /* after this time, claims that do not know a topic's first limit have ended */
+#define FIRST_LIMIT_MS 500 /* claims that do not know yet that a topic has a limit end within this time */
 
-/* The gates of one statement, and what it found. */
+/* Up to AT_ONCE gates of one statement, and what it found. */
 struct some {
     dt_db *db;
     struct dt_gate *v;
     size_t n;
     bool locked[AT_ONCE], missing[AT_ONCE];
     bool made;      /* a gate was made in this transaction */
-    int64_t now_ms; /* 0 = the server's */
+    int64_t now_ms; /* 0: use the server's */
 };
 
 /* Returns the index of a topic's gate; AT_ONCE: it is not among them. */
@@ -158,8 +158,8 @@ static dt_status lock_some(struct some *some, struct dt_error *err)
     dt_status status = DT_UNGUARDED(LIMIT_COUNT_AFTER_GATE) ? read_limits(some, err) : lock_gates(some, err);
     if (status == DT_OK)
         status = DT_UNGUARDED(LIMIT_COUNT_AFTER_GATE) ? lock_gates(some, err) : read_limits(some, err);
-    /* Makes the gate of one topic that has none (a manual edit gave it its limit); that locks it, and it is read
-     * again. */
+    /* If a topic has no gate (a manual edit gave it its limit), makes it. That locks it, and it is read again. One
+     * for each transaction. */
     for (size_t i = 0; status == DT_OK && !some->made && i < some->n; i++) {
         if (!some->missing[i])
             continue;
@@ -211,7 +211,7 @@ dt_status dt_store_gates_look(dt_store *store, struct dt_gate *gates, size_t n, 
 
 dt_status dt_topic_gate_claimed(dt_db *db, int64_t now_ms, struct dt_gate *gate, size_t claimed, struct dt_error *err)
 {
-    if (!gate->rate.interval_ns || !claimed) /* the gate of a topic without limits was not locked */
+    if (!gate->rate.interval_ns || !claimed) /* if the topic has no limits, its gate was not locked */
         return DT_OK;
     dt_assert(claimed <= gate->room);
     dt_rate_take(&gate->rate, now_ms, claimed);

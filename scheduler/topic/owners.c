@@ -1,9 +1,9 @@
 /*
  * Owners of topics: see owners.h.
  *
- * Prefixes are sorted by their bytes; each has a parent, the longest other prefix that begins it. Every name that sorts
- * between a prefix and a name that it begins also begins with it. So the longest prefix of a name is the last one that
- * does not sort above the name, or one of that one's parents, or there is none.
+ * Prefixes are sorted by their bytes. The parent of a prefix is the longest other prefix that it begins with. Every
+ * name that sorts between a prefix and a name that begins with it also begins with it. So the longest prefix of a name
+ * is the last prefix that does not sort after the name, or an ancestor of that prefix, or there is none.
  */
 #include "owners.h"
 
@@ -82,8 +82,8 @@ dt_status dt_owners_add(struct dt_owners *owners, struct dt_str topics, struct d
     return DT_OK;
 }
 
-/* Returns 1 + the index of the longest of the prefixes v[0..at) that begins the text, 0 if none does. The last
- * candidate is v[at - 1]. */
+/* Returns 1 + the index of the longest of the prefixes v[0..at) that the text begins with; 0 if there is none. The
+ * last candidate is v[at - 1]. */
 static size_t longest_from(const struct dt_owners *owners, size_t at, struct dt_str text)
 {
     while (at && !dt_str_begins(text, owners->v[at - 1].prefix)) {
@@ -118,8 +118,8 @@ int64_t dt_owners_of(const struct dt_owners *owners, struct dt_str topic)
 /*
  * ---- topics.owner ----
  *
- * Compares it with the prefixes of all tokens, and writes the differences: one statement for consecutive names that get
- * the same owner. A piece is one transaction, since all changes of topics wait for it.
+ * Compares the column with the prefixes of all tokens, and writes the differences: one statement for consecutive names
+ * that get the same owner. A piece is one short transaction, because all changes of topics wait for it.
  */
 
 #define PIECE 1000 /* topics */
@@ -168,13 +168,13 @@ struct topic_owner {
     int64_t was, is;
 };
 
-/* Topics of consecutive names, after `after`. */
+/* Topics with consecutive names, after `after`. */
 struct piece {
     struct dt_str after;
     struct dt_arena arena;
     struct dt_owners owners;
     struct dt_rows topics;
-    bool differ; /* one has another owner than the column says */
+    bool differ; /* the owner of at least one differs from the column */
 };
 
 static dt_status read_owner(const dt_db *db, struct dt_arena *arena, void *row, void *arg)
@@ -196,7 +196,7 @@ static dt_status read_piece(struct piece *piece, dt_db *db, struct dt_error *err
     return status == DT_OK ? dt_store_read_rows(db, &piece->arena, &piece->topics, err) : status;
 }
 
-/* Reads the piece again under the lock: tokens and topics may have changed. */
+/* Reads the piece again under the lock, because tokens and topics may have changed. */
 static dt_status write_piece(void *arg, dt_db *db, int64_t now_ms, struct dt_error *err)
 {
     struct piece *piece = arg;

@@ -1,5 +1,5 @@
 /*
- * The owner of a topic. Batches, turns, places and quotas are shared by owner, however many topics it has.
+ * The owner of a topic. Batches, turns, places and quotas are shared by owners, whatever the number of their topics.
  *
  * All tokens with the same set of prefixes are one owner. A topic belongs to the owner of the longest prefix that its
  * name begins with. If no prefix covers the topic, its owner is the part of its name before the first dot. An owner is
@@ -20,36 +20,37 @@ struct dt_owners {
         struct dt_str prefix;
         int64_t owner;
         size_t of;     /* how many prefixes the owner has */
-        size_t parent; /* 1 + the index of the longest other prefix that begins this one; 0: none */
+        size_t parent; /* 1 + the index of its parent: the longest other prefix that it begins with; 0: none */
     } * v;
     size_t n, cap; /* in the caller's arena */
 };
 /* Adds the prefixes of a token that can make jobs, as api_tokens.topics lists them; a token for all topics has none.
  * The text is borrowed. NOMEM. */
 DT_MUST_CHECK dt_status dt_owners_add(struct dt_owners *owners, struct dt_str topics, struct dt_arena *arena);
-/* Called after the last prefix was added, before dt_owners_of. */
+/* Must be called after the last prefix was added, before dt_owners_of. */
 void dt_owners_sort(struct dt_owners *owners);
-/* Returns the owner of a topic. If two have its longest prefix, the one with fewer prefixes, then the smaller
- * number. */
+/* Returns the owner of a topic. If two owners have its longest prefix, returns the one with fewer prefixes, then the
+ * smaller number. */
 int64_t dt_owners_of(const struct dt_owners *owners, struct dt_str topic);
 
-/* ---- topics.owner, as the tokens decide it; 0: not decided yet, readers use dt_owner_by_name ---- */
+/* ---- topics.owner, as the tokens determine it; 0: not determined yet, so readers use dt_owner_by_name ---- */
 
 struct dt_db;
 
-/* Decides again for all topics, in pieces, and raises the topics' version if an owner changed. Also corrects rows
- * that were edited by SQL, or that a migration left at 0. FORBIDDEN: the account may not read the tokens. */
+/* Determines the owners of all topics again, in pieces, and raises the topics' version if an owner changed. Also
+ * corrects rows that a manual edit changed, or that a migration left at 0. FORBIDDEN: the account may not read the
+ * tokens. */
 DT_MUST_CHECK dt_status dt_store_topic_owners_update(dt_store *store, struct dt_error *err);
 
-/* Does the same after a token was made or revoked. If it fails, a dispatcher does it within a minute. */
+/* Does the same after a token was made or revoked. If it fails, a dispatcher repeats it within a minute. */
 void dt_topic_owners_follow(dt_store *store);
 
-/* True if a token with these scopes (api_tokens.scopes) makes jobs: only such tokens own topics. */
+/* Returns true if a token with these scopes (api_tokens.scopes) can make jobs: only such tokens own topics. */
 bool dt_scopes_make_jobs(struct dt_str scopes);
 
 /* ---- inside a transaction that holds the lock of all changes of topics ---- */
 
-/* The owners of topics that are made in one transaction. All zero at first. */
+/* The owners of topics that one transaction makes. All zero at first. */
 struct dt_new_owners {
     struct dt_arena arena; /* the caller clears it */
     struct dt_owners owners;

@@ -20,12 +20,12 @@ struct dt_topic_callback {
 struct dt_topic {
     struct dt_str name, kafka_topic /* absent = own name */, retry /* absent = default */;
     int64_t ack_timeout_ms, retention_ms; /* 0 / -1 = default; retention 0 is a value */
-    /* UNSET in a setting: unchanged; for a new topic kafka, or pull without Kafka. */
+    /* UNSET in a setting: unchanged; for a new topic kafka, or pull if there is no Kafka. */
     enum dt_delivery_id delivery;
-    int64_t max_in_flight;    /* attempts that may be dispatched and not reported; 0 = any number */
-    struct dt_str rate_limit; /* topic/limits.h; absent = any number of attempts may begin */
+    int64_t max_in_flight;    /* limit of attempts that are dispatched and not reported; 0 = no limit */
+    struct dt_str rate_limit; /* see topic/limits.h; absent = no limit */
     bool paused;
-    struct dt_str alerts; /* features/alerts/alerts.h, as it is stored; absent = the defaults */
+    struct dt_str alerts; /* as stored, see features/alerts/alerts.h; absent = the defaults */
     struct dt_topic_callback callback;
     int64_t deletion; /* out: the operation that deletes the topic; 0 = none */
     int64_t owner;    /* out: topic/owners.h */
@@ -33,7 +33,7 @@ struct dt_topic {
 };
 struct dt_topic_counts {
     int64_t by_state[DT_JOB_STATES]; /* exact, except for manual edits since the last audit */
-    int64_t oldest_overdue_ms;       /* its age, 0 = none */
+    int64_t oldest_overdue_ms;       /* its age; 0 = none */
 };
 /* Reads a topic. NOT_FOUND. */
 DT_MUST_CHECK dt_status dt_store_topic_get(dt_store *store, struct dt_str name, struct dt_arena *arena,
@@ -41,26 +41,26 @@ DT_MUST_CHECK dt_status dt_store_topic_get(dt_store *store, struct dt_str name, 
 /* Counts the jobs of a topic, whether or not it has a row. */
 DT_MUST_CHECK dt_status dt_store_topic_counts(dt_store *store, struct dt_str name, struct dt_topic_counts *out,
                                               struct dt_error *err);
-/* Why a topic cannot be made or put. */
+/* Why a topic cannot be made or changed. */
 enum dt_topic_refusal {
     DT_TOPIC_FINE,
-    DT_TOPIC_CLASH,        /* Kafka takes its Kafka topic and another topic's for the same: a_b and a.b */
-    DT_TOPIC_INTERNAL,     /* its Kafka topic is, or clashes with, one that is internal to an installation */
-    DT_TOPIC_FOREIGN,      /* the maker has no right to its Kafka topic */
-    DT_TOPIC_CHANGED,      /* it has another version than the terms */
-    DT_TOPIC_LIMIT,        /* there are topics_max already */
-    DT_TOPIC_PREFIX_LIMIT, /* prefix_topics_max begin with one of the maker's prefixes already */
+    DT_TOPIC_CLASH,        /* its Kafka name clashes with another topic's: Kafka cannot distinguish a_b and a.b */
+    DT_TOPIC_INTERNAL,     /* its Kafka name is internal to an installation, or clashes with one that is */
+    DT_TOPIC_FOREIGN,      /* the caller has no right to its Kafka topic */
+    DT_TOPIC_CHANGED,      /* its version is not the one in the terms */
+    DT_TOPIC_LIMIT,        /* there are topics_max topics already */
+    DT_TOPIC_PREFIX_LIMIT, /* prefix_topics_max topics begin with one of the caller's prefixes already */
     DT_TOPIC_REFUSALS
 };
-/* The rights of a maker of topics. The bounds only limit making topics; existing ones may be changed. */
+/* The rights of a caller who makes or changes topics. The limits apply only to new topics. */
 struct dt_topic_terms {
-    int64_t topics_max, prefix_topics_max; /* 0 = no bound */
-    const struct dt_str *prefixes;         /* of the maker; topics are counted for each prefix of the name */
+    int64_t topics_max, prefix_topics_max; /* 0 = no limit */
+    const struct dt_str *prefixes;         /* of the caller; topics are counted for each prefix of the name */
     size_t n_prefixes;
-    bool of_version; /* the topic must have this version, 0: must not exist */
+    bool of_version; /* the topic must have this version; 0: it must not exist */
     int64_t version;
-    enum dt_delivery_id delivery;  /* of a topic that is made by its first job; UNSET = the default */
-    bool foreign;                  /* the maker has no right to kafka_topic: it may only stay as it is */
+    enum dt_delivery_id delivery;  /* for a topic that its first job makes; UNSET = the default */
+    bool foreign;                  /* the caller has no right to kafka_topic, so it may not be changed to that */
     enum dt_topic_refusal refusal; /* out, with INVALID */
 };
 /* A topic after a change. */
@@ -70,22 +70,22 @@ struct dt_topic_now {
     bool created; /* it did not exist before */
 };
 /* Makes a topic, or replaces all its settings except paused (that too with set_paused). INVALID: see terms->refusal;
- * err names no topic of others. terms may be NULL: no bounds. */
+ * err does not name topics that the caller may not see. terms may be NULL: no limits. */
 DT_MUST_CHECK dt_status dt_store_topic_put(dt_store *store, const struct dt_topic *topic, bool set_paused,
                                            struct dt_topic_terms *terms, struct dt_topic_now *now,
                                            struct dt_error *err);
-/* A topic that is made by its first job. */
+/* A topic that its first job makes. */
 struct dt_topic_ensure {
     struct dt_str name;
-    struct dt_topic_terms *terms; /* as of dt_store_topic_put */
+    struct dt_topic_terms *terms; /* as in dt_store_topic_put */
     dt_status status;             /* out: OK: it exists now. INVALID: it may not be made */
     bool there;                   /* out: it existed before */
 };
-/* Makes those topics that do not exist, with defaults, a few in each transaction: after each, processes read
- * settings again. After any status but OK, some may be made. */
+/* Makes the topics that do not exist, with defaults, a few in each transaction: after each, processes read the
+ * settings again. After any status but OK, some may have been made. */
 DT_MUST_CHECK dt_status dt_store_topics_ensure(dt_store *store, struct dt_topic_ensure *v, size_t n,
                                                struct dt_error *err);
-/* Makes one. INVALID as of dt_store_topic_put. */
+/* Makes one topic. INVALID as in dt_store_topic_put. */
 DT_MUST_CHECK dt_status dt_store_topic_ensure(dt_store *store, struct dt_str name, struct dt_topic_terms *terms,
                                               struct dt_error *err);
 /* Pauses or resumes a topic. now may be NULL. NOT_FOUND. */
@@ -93,7 +93,7 @@ DT_MUST_CHECK dt_status dt_store_topic_pause(dt_store *store, struct dt_str name
                                              struct dt_error *err);
 struct dt_topic_filter {
     struct dt_str after; /* names above it in byte order */
-    bool bound;          /* names must start with one of the prefixes; an empty one, or none, matches nothing */
+    bool bound;          /* names must start with one of the prefixes; an empty prefix, or none, matches nothing */
     const struct dt_str *prefixes;
     size_t n_prefixes;
     unsigned limit;
@@ -104,7 +104,7 @@ struct dt_topic_list {
     bool more;          /* there may be more */
     struct dt_str last; /* if `more`: the next page begins after this name; in the arena */
 };
-/* Lists topics in byte order. Reads a bounded number of prefixes, and nothing outside of them. The list is empty
+/* Lists topics in byte order. Reads a bounded number of prefixes, and no rows outside of them. The list is empty
  * unless OK. */
 DT_MUST_CHECK dt_status dt_store_topic_list(dt_store *store, const struct dt_topic_filter *filter,
                                             struct dt_arena *arena, struct dt_topic_list *out, struct dt_error *err);

@@ -1,9 +1,9 @@
 /*
- * Topics: reading them, and changing their settings; pauses; topics that are made by their first job.
+ * Topics: reading them, and changing their settings; pauses; topics that their first job makes.
  *
- * Every change of a topic is made under a lock on the installation row, and raises installation.topics_version in the
- * same transaction. So changes are made one after the other: two new topics whose Kafka names clash cannot both be
- * made. And a process with settings in memory sees by one number that they are old: a claim that begins after a pause
+ * Every change of a topic holds a lock on the installation row, and raises installation.topics_version in the same
+ * transaction. So changes are made one after the other: two new topics whose Kafka names clash cannot both be made. A
+ * process with settings in memory compares this number to find out that they are old: a claim that begins after a pause
  * was answered reads the raised number.
  */
 #include <stdio.h>
@@ -115,8 +115,8 @@ static dt_status read_page(struct topic_page *p, const char *sql, struct dt_para
     return fetch_failed(p->db, status, p->err);
 }
 
-/* Reads the topics of the prefixes in order. A prefix that begins with another one is left out, so that ranges do
- * not overlap. */
+/* Reads the topics of the prefixes in order. A prefix that begins with another one is skipped, so that ranges do not
+ * overlap. */
 static dt_status read_prefixes(struct topic_page *p, const struct dt_topic_filter *f, struct dt_topic_list *out)
 {
     struct dt_str *prefixes = dt_arena_alloc(p->arena, (f->n_prefixes + 1) * sizeof(*prefixes));
@@ -184,7 +184,8 @@ dt_status dt_store_topic_counts(dt_store *store, struct dt_str name, struct dt_t
         status = dt_db_query(db, dt_sql_select_topic_counts, DT_PARAMS(DT_P_STR(name), DT_P_STR(name)), err);
     if (status != DT_OK)
         return status;
-    while (dt_db_next(db)) { /* if a row has a state, it has the count of that state; otherwise those of all states */
+    /* A row with a state has the count of that state, a row without one the counts of all states. */
+    while (dt_db_next(db)) {
         int64_t state = dt_db_i64(db, 0) - 1;
         if (state >= 0 && state < DT_JOB_STATES)
             out->by_state[state] += dt_db_i64(db, 1);
@@ -221,7 +222,7 @@ void dt_topic_refusal_text(enum dt_topic_refusal refusal, const struct dt_config
                  texts[refusal] ? texts[refusal] : "the topic cannot be stored as it is");
 }
 
-#define ENSURED_AT_ONCE 16 /* topics of one transaction: other changes of topics wait for it */
+#define ENSURED_AT_ONCE 16 /* topics of one transaction, because other changes of topics wait for it */
 
 /* Takes the lock of all changes of topics. */
 static dt_status lock_topics(dt_db *db, char installation[101], struct dt_error *err)
@@ -280,7 +281,7 @@ static dt_status find_topic(dt_db *db, struct dt_str name, enum dt_delivery_id *
     return status;
 }
 
-/* ---- bounds; exact, since topics are counted under the lock of all changes ---- */
+/* ---- limits; exact, since topics are counted under the lock of all changes ---- */
 
 static dt_status count_topics(dt_db *db, struct dt_str prefix, int64_t *n, struct dt_error *err)
 {
@@ -389,8 +390,8 @@ struct putting {
     bool created; /* out */
 };
 
-/* Checks whether the topic may be put. If there are several reasons, returns the one that reveals least about
- * others. */
+/* Checks whether the topic may be made or changed. If there are several reasons, returns the one that reveals least
+ * about other callers' topics. */
 static dt_status check_put(dt_db *db, const struct putting *put, const char *installation, enum dt_delivery_id was,
                            struct dt_error *err)
 {
@@ -403,13 +404,13 @@ static dt_status check_put(dt_db *db, const struct putting *put, const char *ins
     int64_t version = 0;
     bool found = false;
     dt_status status = DT_OK;
-    /* If the caller changes what it has read, the topic must still have that version. */
+    /* If the caller changes what it has read before, the topic must still have that version. */
     if (terms && terms->of_version) {
         status = dt_db_read_number(db, dt_sql_select_topic_version, DT_PARAMS(name), NULL, &version, err);
         if (status == DT_OK && version != terms->version)
             return refuse(terms, DT_TOPIC_CHANGED, err, "it has another version by now");
     }
-    /* A topic without a kafka_topic has a name in Kafka only while its jobs are sent there. */
+    /* A topic without a kafka_topic uses its own name in Kafka only if its jobs are sent there. */
     if (status == DT_OK && (t->kafka_topic.p || delivery == DT_DELIVERY_KAFKA) &&
         (dt_kafka_topic_internal(kafka_name) || clashes_with_ours(kafka_name, installation)))
         return refuse(terms, DT_TOPIC_INTERNAL, err, "its Kafka topic is internal to an installation");
@@ -430,7 +431,7 @@ static dt_status check_put(dt_db *db, const struct putting *put, const char *ins
                : status;
 }
 
-/* If nothing changed, writes nothing. */
+/* Writes nothing if nothing changed. */
 static dt_status change_topic(dt_db *db, const struct putting *put, int64_t now_ms, uint64_t *changed,
                               struct dt_error *err)
 {
@@ -450,7 +451,7 @@ static dt_status change_topic(dt_db *db, const struct putting *put, int64_t now_
                      changed, err);
 }
 
-/* Called with the lock of all changes of topics. *changed: something was written. */
+/* Must be called with the lock of all changes of topics. *changed: something was written. */
 static dt_status put_one(struct putting *put, dt_db *db, int64_t now_ms, const char *installation, bool *changed,
                          struct dt_error *err)
 {
@@ -494,7 +495,7 @@ static dt_status put_locked(void *arg, dt_db *db, int64_t now_ms, struct dt_erro
     bool changed = false;
     dt_status status = DT_OK;
     put->owners->read = false;
-    /* Locks the gate of a topic that gets a limit: a claim that begins after the answer knows it. */
+    /* Locks the gate of a topic that gets a limit, so that a claim that begins after the answer knows the limit. */
     if (!DT_UNGUARDED(LIMIT_PUT_LOCKS_GATE) && (t->max_in_flight || t->rate_limit.p))
         status = dt_topic_gate_make(db, t->name, err);
     if (status == DT_OK)
@@ -559,7 +560,7 @@ static dt_status ensure_locked(void *arg, dt_db *db, int64_t now_ms, struct dt_e
             terms->refusal = DT_TOPIC_FINE;
         wanted->status = status = put_one(&put, db, now_ms, installation, &changed, err);
         any |= changed;
-        if (status == DT_INVALID) /* a topic that is refused writes nothing; the others continue */
+        if (status == DT_INVALID) /* if a topic is refused, nothing is written for it; the others continue */
             status = DT_OK;
     }
     dt_arena_clear(&owners.arena);
@@ -572,7 +573,7 @@ dt_status dt_store_topics_ensure(dt_store *store, struct dt_topic_ensure *v, siz
     dt_db *db;
     if (n == 0)
         return DT_OK;
-    /* A first look without a lock: a caller whose topics exist disturbs no other. */
+    /* Looks first without a lock: a caller whose topics exist blocks no other. */
     dt_status status = dt_store_db(store, &db, err);
     for (size_t i = 0; status == DT_OK && i < n; i++) {
         enum dt_delivery_id delivery = DT_DELIVERY_UNSET;

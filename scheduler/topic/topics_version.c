@@ -1,6 +1,7 @@
 /*
  * The step is random, and processes compare for equality. If each step were one, a MySQL that was restored from a copy
- * would count the same versions again with other topics, and a process that read them before would keep what it knows.
+ * would reach the same versions again with other topics. A process that read the earlier versions would then keep old
+ * settings.
  */
 #include "topics.h"
 

@@ -57,7 +57,7 @@ DT_MUST_CHECK dt_status dt_topic_pause_in_txn(dt_db *db, int64_t now_ms, const s
 /* Reads a topic, inside or outside of a transaction. NOT_FOUND. */
 DT_MUST_CHECK dt_status dt_topic_read(dt_db *db, struct dt_str name, struct dt_arena *arena, struct dt_topic *out,
                                       struct dt_error *err);
-/* Returns the lowest name above all names that begin with the prefix ("in." -> "in.\\x7F"). Names have no byte above
+/* Returns the lowest name above all names that begin with the prefix ("in." -> "in.\x7F"). Names have no byte above
  * 0x7E. Absent: no memory. */
 struct dt_str dt_topic_above_prefix(struct dt_arena *arena, struct dt_str prefix);
 
