@@ -1,10 +1,10 @@
 /*
- * Who did what: a row of `job_events` for each change that a caller asked for, written in the transaction of the
+ * Who did what: a row of `job_events` for each change that a caller requested, written in the transaction of the
  * change.
  *
- * A store writes events if it acts for somebody (dt_store_act_as); a leader's does not. So neither making nor
- * dispatching jobs writes events. The inbox and messages act for themselves. An operation is an event when it is
- * requested and when it is stopped, and so is each job that it changes.
+ * A store writes events if it has an actor (dt_store_act_as); a leader's store has none. So neither making nor
+ * dispatching jobs writes events. The inbox and messages are actors themselves. An operation has an event when it is
+ * requested and when it is stopped, and so has each job that it changes.
  */
 #ifndef DT_EVENTS_EVENTS_H
 #define DT_EVENTS_EVENTS_H
@@ -19,11 +19,10 @@ struct dt_job_event {
     struct dt_str actor, action;
     struct dt_str topic, subject; /* absent: none */
     int64_t job_id, operation_id; /* 0: none */
-    struct dt_str before, after;  /* JSON of the members that changed; absent: the thing did not exist, or does not
-                                   * any more */
+    struct dt_str before, after;  /* JSON of the members that changed; absent if the object does not exist */
 };
 
-/* The events of a page, the latest first. Absent and 0 match any. */
+/* Which events a page has, the latest first. Absent and 0 match any. */
 struct dt_event_filter {
     struct dt_str topic, actor;
     int64_t job_id;
@@ -35,11 +34,11 @@ struct dt_event_filter {
 struct dt_event_list {
     struct dt_job_event *v; /* in the arena */
     size_t n;
-    bool more;       /* there may be more … */
-    int64_t last_id; /* … below it */
+    bool more;       /* there may be more events */
+    int64_t last_id; /* if `more`: they are below this id */
 };
-/* Lists events. Reads a bounded number of rows of the narrowest index: a page may be short, or empty, while there
- * are more. */
+/* Lists events. Reads a bounded number of rows of the narrowest index, so a page may be short or empty although
+ * there are more. */
 DT_MUST_CHECK dt_status dt_store_events(dt_store *store, const struct dt_event_filter *filter, struct dt_arena *arena,
                                         struct dt_event_list *out, struct dt_error *err);
 
@@ -58,28 +57,28 @@ DT_MUST_CHECK dt_status dt_events_write(dt_db *db, const struct dt_job_event *v,
  *     struct dt_event_diff d;
  *     dt_event_diff_begin(&d);
  *     dt_event_diff_text(&d, "state", was, is);
- *     status = dt_event_diff_write(&d, db, &event, err);      // ends d, whatever the status
+ *     status = dt_event_diff_write(&d, db, &event, err);      // frees d, whatever the status
  */
 struct dt_event_diff {
     struct dt_strbuf before, after;
 };
 void dt_event_diff_begin(struct dt_event_diff *d);
-/* Absent: null. */
+/* Adds a text; absent is null. */
 void dt_event_diff_text(struct dt_event_diff *d, const char *name, struct dt_str was, struct dt_str is);
-/* 0: null. */
+/* Adds a time; 0 is null. */
 void dt_event_diff_time(struct dt_event_diff *d, const char *name, int64_t was_ms, int64_t is_ms);
-/* 0 or less: null. */
+/* Add a duration, or a number; 0 or less is null. */
 void dt_event_diff_duration(struct dt_event_diff *d, const char *name, int64_t was_ms, int64_t is_ms);
 void dt_event_diff_number(struct dt_event_diff *d, const char *name, int64_t was, int64_t is);
 void dt_event_diff_bool(struct dt_event_diff *d, const char *name, bool was, bool is);
-/* For a value that is secret, or too large: "***" if it changed. */
+/* Adds a value that is secret, or too large: "***" if it changed. */
 void dt_event_diff_hidden(struct dt_event_diff *d, const char *name, struct dt_str was, struct dt_str is);
 DT_MUST_CHECK dt_status dt_event_diff_write(struct dt_event_diff *d, dt_db *db, struct dt_job_event *event,
                                             struct dt_error *err);
 
 /*
- * The event of a change, with what differs. at_ms, actor and action of the event are the caller's. If nothing differs,
- * nothing is written.
+ * Write the event of a change, with what differs. The caller sets at_ms, actor and action of the event. If nothing
+ * differs, nothing is written.
  */
 
 /* A job was changed. */

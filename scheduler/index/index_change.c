@@ -1,8 +1,8 @@
 /*
- * Changes of entries: dt_index_put, dt_index_fill, and what is sent for one shard in chunks.
+ * Changes of entries: dt_index_put, dt_index_fill, and chunks of commands for one shard.
  *
- * A batch has entries of many shards, which go to all their endpoints in one round trip. Invariants: once loaded, its
- * items are grouped by shard, and sorted as a set is within a shard; a command has at most DT_CHUNK entries.
+ * A batch has entries of many shards, which are sent to all their endpoints in one round trip. Invariants: once loaded,
+ * its items are grouped by shard, and within a shard sorted as a set is; a command has at most DT_CHUNK entries.
  */
 #include <stdlib.h>
 #include <string.h>
@@ -12,20 +12,20 @@
 
 #define BATCH_MAX      16384u /* entries of one batch, so that memory is bounded */
 #define ROUND_TRIP_MAX (BATCH_MAX / DT_CHUNK * DT_CHUNK)
-#define FEW            64u            /* fewer items are sorted without being dealt out to shards first */
-#define FAR_MS         INT64_C(60000) /* so far beyond the horizon there are no entries, however clocks differ */
+#define FEW            64u            /* fewer items are sorted directly; more are first distributed to their shards */
+#define FAR_MS         INT64_C(60000) /* beyond the horizon by this much, no set has entries, even if clocks differ */
 #define PACKED_PAGES   64u            /* packed pages of one command */
-#define PACKED_LEAST   16u            /* fewer entries get no page of their own */
+#define PACKED_LEAST   16u            /* fewer entries are not packed into a page of their own */
 
 _Static_assert(BATCH_MAX <= DT_KNOWN_MAX, "a batch has more ids than the table of known ids has room for");
 
 enum change_how {
     PUT,        /* an added entry replaces an entry of the same job in its page */
     ADD_ABSENT, /* an added entry is dropped if its page has an entry of the same job */
-    MOVE        /* an added entry comes only if an entry was removed: its ref is the number of the removal, from 1 */
+    MOVE        /* an entry is added only if one was removed: its ref is the number of the removal, from 1 */
 };
 
-/* A change of one shard's set: an entry that is removed, or one that is added. */
+/* A change of one shard's set: one entry that is removed, or one that is added. */
 struct shard_item {
     uint32_t shard;
     bool gone;
@@ -36,13 +36,13 @@ struct shard_item {
 typedef void build_fn(dt_index *index, unsigned shard, size_t n_gone, size_t n_new);
 
 struct dt_index_batch {
-    struct shard_item *items, *dealt; /* halves of `space`: the items, and room to deal them out to their shards */
+    struct shard_item *items, *dealt; /* halves of `space`: the items, and room to distribute them to their shards */
     struct shard_item space[4 * BATCH_MAX];
-    struct dt_item gone[BATCH_MAX], new[BATCH_MAX]; /* of the shard whose commands are being built */
+    struct dt_item gone[BATCH_MAX], new[BATCH_MAX]; /* for the shard whose commands are being built */
     size_t n;
     build_fn *build;     /* of the current round trip */
     enum change_how how; /* for build_changes */
-    bool wake;           /* likewise: see dt_index_put */
+    bool wake;           /* for build_changes: see dt_index_put */
 };
 
 struct dt_index_batch *dt_index_batch_new(void)
@@ -75,8 +75,9 @@ static void sort_items(struct shard_item *items, size_t n)
 }
 
 /*
- * Deals the items out to their shards, the last item first, and sorts each shard's. Entries were loaded from the last
- * to the first: if the caller gave them in the order of their times, they are in that order again and need no sorting.
+ * Distributes the items to their shards, the last item first, and sorts those of each shard. Entries were loaded from
+ * the last to the first. So if the caller passed them in the order of their times, they are in that order again and
+ * need no sorting.
  */
 static void sort_batch(struct dt_index_batch *batch)
 {
@@ -89,7 +90,7 @@ static void sort_batch(struct dt_index_batch *batch)
     }
     for (size_t i = 0; i < batch->n; i++)
         end[loaded[i].shard]++;
-    for (unsigned shard = 0; shard < DT_SHARDS_MAX; shard++) { /* the beginning at first: dealing moves it to the end */
+    for (unsigned shard = 0; shard < DT_SHARDS_MAX; shard++) { /* the beginning at first; distributing moves it */
         size_t n = end[shard];
 
         end[shard] = sum;
@@ -113,9 +114,9 @@ static void add_item(struct dt_index_batch *batch, unsigned shard, bool gone, in
 }
 
 /*
- * Makes the batch of entries[n], n at most BATCH_MAX; dt_index_put says what an entry asks for. It reads the entries
- * from the last to the first: so the last due_ms of a job is read first and counts, and every was_ms is removed. An
- * entry that is due after horizon_end_ms is not added; a was_ms far beyond it is not looked for.
+ * Makes the batch of entries[n], n at most BATCH_MAX; dt_index_put explains what an entry requests. It reads the
+ * entries from the last to the first, so the last due_ms of a job is read first and counts, and every was_ms is
+ * removed. An entry that is due after horizon_end_ms is not added; a was_ms far beyond it is not looked for.
  */
 static void load_batch(dt_index *index, const struct dt_shard_map *map, const struct dt_entry *entries, size_t n,
                        int64_t horizon_end_ms)
@@ -183,11 +184,11 @@ static void want_endpoints(dt_index *index, build_fn *build)
 
 /* ---- the command that removes and adds entries of one shard's set (lua/change.lua) ---- */
 
-/* Items that are removed first, and items that are added then. Both are borrowed, in the order of dt_items_sort, at
- * most DT_CHUNK of each. */
+/* First items to remove, then items to add. Both are borrowed, in the order of dt_items_sort, at most DT_CHUNK of
+ * each. */
 struct change {
     enum change_how how;
-    bool wake; /* publish a wake-up if the leader may have to act sooner (the rule is in lua/change.lua) */
+    bool wake; /* whether to publish a wake-up if the leader may have to act sooner (the rule is in lua/change.lua) */
     const struct dt_item *gone;
     size_t n_gone;
     const struct dt_item *new;
@@ -221,7 +222,7 @@ static void change_command(dt_index *index, unsigned shard, const struct change 
 
 /* ---- batches ---- */
 
-/* Adds the shard's changes to its link, at most DT_CHUNK removals and additions a command. A command removes first. */
+/* Adds the shard's changes to its link, at most DT_CHUNK removals and additions in each command. */
 static void build_changes(dt_index *index, unsigned shard, size_t n_gone, size_t n_new)
 {
     const struct dt_index_batch *batch = index->batch;
@@ -291,7 +292,7 @@ static void build_chunk(dt_index *index, unsigned shard, const struct chunks *ch
     }
     for (size_t i = 0; i < n; i++)
         items[i] = dt_item_of(chunks->entries[from + i].id, chunks->entries[from + i].due_ms, 0);
-    /* Questions for scores are not sorted: the place of an answer says which entry it is about. */
+    /* Requests for scores are not sorted, because the position of an answer says which entry it belongs to. */
     if (chunks->what == MISSING || chunks->what == HOLD)
         dt_items_sort(items, n);
     if (chunks->what == MISSING) {
@@ -309,7 +310,7 @@ static void build_chunk(dt_index *index, unsigned shard, const struct chunks *ch
         dt_arg_set(index, link, shard);
         for (size_t i = 0; i < n; i++)
             dt_arg_entry(link, &items[i]);
-    } else { /* in a held set, a score is the time itself */
+    } else { /* the score of a held set is the time itself */
         dt_link_command(link, (unsigned)(2 + n));
         dt_link_arg(link, DT_STR_LIT("ZMSCORE"));
         dt_arg_held(index, link, shard, chunks->topic);
@@ -336,7 +337,7 @@ static void on_scores(void *arg, size_t i, const dt_reply *reply)
     }
 }
 
-/* scores: room for n if scores are asked for, else NULL. A failure ends it; what was sent before stays done. */
+/* scores: room for n if scores are requested, else NULL. A failure ends it; what was sent before stays done. */
 static dt_status send_chunks(dt_index *index, unsigned shard, const struct chunks *chunks, size_t n, int64_t *scores,
                              struct dt_error *err)
 {
@@ -391,13 +392,13 @@ dt_status dt_index_held_scores(dt_index *index, unsigned shard, struct dt_str to
 /*
  * ---- filling sets that were lost ----
  *
- * A packed page is made here in Redis's own serialized form and restored as it is (lua/fill.lua), which costs a
- * fraction of adding its entries. If there are too few entries for a page, or too many within one millisecond, they
- * are added one by one.
+ * A packed page is made here in Redis's own serialized form, and Redis restores it as a whole (lua/fill.lua), which
+ * costs a fraction of adding its entries. If there are too few entries for a page, or too many within one millisecond,
+ * they are added one by one.
  */
 
-/* Adds a command with the first *done items as packed pages. If nothing can be packed at the head of items, returns
- * false: the caller adds the first *done of them one by one. */
+/* Adds a command with the first *done items as packed pages. Returns false if the first items cannot be packed: the
+ * caller then adds the first *done items one by one. */
 static bool pack_command(dt_index *index, unsigned shard, const struct dt_item *items, size_t n, size_t *done)
 {
     dt_link *link = dt_index_link(index, shard);
@@ -437,7 +438,7 @@ static void build_packed(dt_index *index, unsigned shard, size_t n_gone, size_t 
     }
 }
 
-/* Both scripts return an integer; 0 means that the server does not take packed pages. */
+/* Both scripts return an integer; 0 means that the server does not accept packed pages. */
 static void on_filled(void *arg, size_t i, const dt_reply *reply)
 {
     int64_t taken = 1;
@@ -463,7 +464,7 @@ dt_status dt_index_end_fill(dt_index *index, struct dt_error *err)
     if (!refused)
         return status;
     index->refuses_packed = true;
-    want_endpoints(index, build_changes); /* the same entries, one by one */
+    want_endpoints(index, build_changes); /* sends the same entries one by one */
     return dt_index_ask_wanted(index, build_endpoint, err);
 }
 

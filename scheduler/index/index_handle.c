@@ -1,6 +1,6 @@
 /*
- * The handle: its connections, its scratch memory, which endpoint holds which shard, and messages that are
- * published without a change of entries.
+ * The handle: its connections, its scratch memory, which endpoint has which shard, and messages that are published
+ * without a change of entries.
  */
 #include <errno.h>
 #include <stdio.h>
@@ -179,7 +179,7 @@ dt_status dt_index_memory(dt_index *index, unsigned i, struct dt_index_memory *o
     return dt_index_round_trip(index->links[i], on_memory, out, err);
 }
 
-/* ---- messages; lua/change.lua publishes the wake-up that belongs to a change of entries ---- */
+/* ---- messages; wake-ups about a change of entries are published by lua/change.lua ---- */
 
 #define MESSAGE_CAP 32
 

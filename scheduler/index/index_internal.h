@@ -31,16 +31,16 @@ struct dt_index {
     unsigned n_links;
     uint16_t link_of[DT_SHARDS_MAX];
     bool *wanted;                 /* scratch: the round trip has commands for this endpoint */
-    bool *sent;                   /* its commands were written, its replies are still to be read */
+    bool *sent;                   /* commands were written to this endpoint, and its replies were not read yet */
     struct dt_known_id *known;    /* scratch: the table of ids below */
-    size_t known_mask;            /* … and the number of its slots - 1 */
+    size_t known_mask;            /* number of slots of `known`, less 1 */
     struct dt_index_batch *batch; /* scratch of index_change.c */
     struct dt_strbuf page;        /* scratch of index_change.c */
-    bool refuses_packed;          /* a server does not take packed pages */
-    int64_t self;                 /* a random number that names this handle */
+    bool refuses_packed;          /* a server does not accept packed pages */
+    int64_t self;                 /* a random number that identifies this handle */
 };
 
-/* The connection to the endpoint that holds the shard's keys. */
+/* Returns the connection to the endpoint that has the shard's keys. */
 static inline dt_link *dt_index_link(const dt_index *index, unsigned shard)
 {
     return index->links[index->link_of[shard % DT_SHARDS_MAX]];
@@ -51,7 +51,7 @@ static inline size_t dt_at_most(size_t n, size_t most)
     return n < most ? n : most;
 }
 
-/* *first keeps the first status that is not DT_OK. */
+/* Keeps in *first the first status that is not DT_OK. */
 static inline void dt_keep_first(dt_status *first, dt_status status)
 {
     if (*first == DT_OK)
@@ -67,16 +67,15 @@ DT_MUST_CHECK dt_status dt_index_round_trip(dt_link *link, dt_link_reply_fn *on_
 typedef void dt_index_build_fn(dt_index *index, unsigned i);
 
 /*
- * Builds and writes the commands of all endpoints in `wanted`, and empties `wanted`. Endpoints that have to be
- * connected first come last, so that a silent server does not delay the others. If an endpoint fails, the others still
- * get their commands; the first failure is the status, and err has its text.
+ * Builds and writes the commands of all endpoints in `wanted`, and empties `wanted`. Endpoints without a connection are
+ * written last, so that a silent server does not delay the others. If an endpoint fails, the others still get their
+ * commands; the first failure is returned, and err has its text.
  */
 DT_MUST_CHECK dt_status dt_index_send_wanted(dt_index *index, dt_index_build_fn *build, struct dt_error *err);
 /* Reads the replies of all endpoints that dt_index_send_wanted wrote to. Returns the first failure. */
 DT_MUST_CHECK dt_status dt_index_receive(dt_index *index, dt_link_reply_fn *on_reply, void *reply_arg,
                                          struct dt_error *err);
-/* Sends to the wanted endpoints and receives: one round trip. Of the replies, only failures count; returns the
- * first. */
+/* Sends to the wanted endpoints and receives: one round trip. Ignores replies; returns the first failure. */
 DT_MUST_CHECK dt_status dt_index_ask_wanted(dt_index *index, dt_index_build_fn *build, struct dt_error *err);
 
 /* Makes the scratch of index_change.c, for free(). NULL: no memory. */
@@ -131,31 +130,32 @@ void dt_arg_marker(dt_link *link, struct dt_marker marker);
 /* Two arguments: the time and the member. */
 void dt_arg_entry(dt_link *link, const struct dt_item *item);
 
-/* Reads an integer, or a string of at most 18 decimal digits. If it is neither, returns false; *out may be written. */
+/* Reads an integer, or a string of at most 18 decimal digits. Returns false if it is neither; *out may be written
+ * then. */
 bool dt_reply_any_integer(const dt_reply *reply, int64_t *out);
-/* Reads a string with an integer or with Redis's notation of a double. If it is no finite number up to 9e15, returns
- * false; *out may be written. */
+/* Reads a string with an integer or with Redis's notation of a double. Returns false if it is not a finite number up
+ * to 9e15; *out may be written then. */
 bool dt_reply_number(const dt_reply *reply, double *out);
 
-/* A dt_link_reply_fn that writes an integer reply to *(int64_t *)arg; any other reply leaves it as it is. */
+/* A dt_link_reply_fn that writes an integer reply to *(int64_t *)arg, and ignores any other reply. */
 void dt_on_integer(void *arg, size_t i, const dt_reply *reply);
 
-#define DT_JUNK_MAX    64  /* pieces of junk that one reading removes */
+#define DT_JUNK_MAX    64  /* pieces of junk that are removed after one reading */
 #define DT_PAGE_NAME   64  /* bytes of a page's name, its NUL included */
 #define DT_JUNK_MEMBER 256 /* bytes of a member */
 
-/* A member of this page that is no entry; n_member = 0: the name of a page that does not exist. */
+/* A member of this page that is not an entry; n_member = 0: the name of a page that does not exist. */
 struct dt_junk {
     char page[DT_PAGE_NAME], member[DT_JUNK_MEMBER];
     size_t n_member;
 };
 
-/* Entries that are read from pages. The caller sets out, cap and to_ms, the rest is zero; it calls dt_reading_take for
- * each reply, then dt_reading_tidy. */
+/* Entries that are read from pages. The caller sets out, cap and to_ms, and the rest to zero. It calls
+ * dt_reading_take for each reply, then dt_reading_tidy. */
 struct dt_reading {
     struct dt_entry *out; /* room for cap */
     size_t cap, n;
-    int64_t to_ms; /* entries that are due at this time or later are left out; INT64_MAX = none are */
+    int64_t to_ms; /* entries that are due at this time or later are skipped; INT64_MAX: none */
     size_t seen;   /* entries and junk in the reply */
     struct dt_junk junk[DT_JUNK_MAX];
     size_t n_junk;
@@ -165,18 +165,18 @@ struct dt_reading {
  * nil if the set has the name of a page that does not exist. */
 void dt_reading_take(struct dt_reading *reading, const dt_reply *reply, size_t from);
 
-/* Removes the junk that the reading met: one more round trip if there was any. True: there was, and it is removed. */
+/* Removes the junk that the reading found, in one more round trip. Returns true if there was any, and it is removed. */
 bool dt_reading_tidy(dt_index *index, unsigned shard, const struct dt_reading *reading);
 
-/* ---- the scripts of lua/, which alone change and read the sets; the head of each says what it takes and returns
- * ---- */
+/* ---- the scripts of lua/, which alone change and read the sets; the head of each describes its arguments and
+ * result ---- */
 
 /* The texts are generated at build time (embed.cmake). */
 extern const char dt_lua_change[], dt_lua_hold[], dt_lua_unhold[], dt_lua_mark[];
 extern const char dt_lua_due[], dt_lua_range[], dt_lua_count[], dt_lua_scores[];
 extern const char dt_lua_fill[], dt_lua_filled[], dt_lua_tidy[], dt_lua_drop[], dt_lua_probe[];
 
-/* The number of a script for dt_link_script: its place among the texts that dt_index_new gives to dt_link_new. */
+/* The number of a script for dt_link_script: its index among the texts that dt_index_new passes to dt_link_new. */
 enum dt_script {
     DT_SCRIPT_CHANGE,
     DT_SCRIPT_HOLD,

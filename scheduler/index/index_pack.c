@@ -2,7 +2,7 @@
  * The bytes of members and of packed pages.
  *
  * A packed page is what DUMP returns for a small sorted set: Redis 7's type 17, a listpack of member, score, member,
- * score, …; then the version of the format, and a CRC-64 of it all.
+ * score, …; then the version of the format, and a CRC-64 of everything.
  */
 #include "index_pack.h"
 
@@ -25,7 +25,7 @@ struct dt_member dt_member_of(int64_t id, int64_t due_ms)
 {
     struct dt_member member = {.n = 8};
     int64_t sequence = id & ((INT64_C(1) << DT_SEQUENCE_BITS) - 1);
-    if (id - sequence == dt_job_id(due_ms, 0)) /* its home day */
+    if (id - sequence == dt_job_id(due_ms, 0)) /* the entry is due on the home day of the id */
         member.n = sequence >> 32 ? 5 : 4;
     for (unsigned i = 0; i < member.n; i++)
         member.bytes[i] = (unsigned char)((uint64_t)id >> (8 * (member.n - 1u - i)));
@@ -125,7 +125,7 @@ static unsigned char *put_le(unsigned char *p, uint64_t value, unsigned bytes)
     return p;
 }
 
-/* Ends a listpack's entry with its length so far. */
+/* Ends an entry of a listpack with the length of the entry. */
 static unsigned char *end_entry(unsigned char *begin, unsigned char *end)
 {
     *end = (unsigned char)(end - begin);

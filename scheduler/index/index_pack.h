@@ -16,7 +16,8 @@ struct dt_member {
 };
 /* Returns the member of the job's entry at due_ms. */
 struct dt_member dt_member_of(int64_t id, int64_t due_ms);
-/* Reads the id from the member p[n] of an entry at due_ms. False: it is no member of an entry; *id may be written. */
+/* Reads the id from the member p[n] of an entry at due_ms. Returns false if it is not the member of an entry; *id
+ * may be written then. */
 bool dt_member_id(const char *p, size_t n, int64_t due_ms, int64_t *id);
 
 /* An entry as it is sent. */
@@ -26,15 +27,16 @@ struct dt_item {
     uint32_t ref; /* for the caller */
 };
 struct dt_item dt_item_of(int64_t id, int64_t due_ms, uint32_t ref);
-/* The order of a set: by due time, then by the bytes of the member, as Redis orders equal scores. < 0, 0 or > 0. */
+/* Compares as a set orders its entries: by due time, then by the bytes of the member, as Redis orders equal scores.
+ * Returns < 0, 0 or > 0. */
 int dt_item_order(const struct dt_item *a, const struct dt_item *b);
 /* Sorts items in that order. */
 void dt_items_sort(struct dt_item *items, size_t n);
 
 /*
- * Returns how many of items[n], which are in ascending order, make one page: about DT_PAGE_FULL, at most DT_PAGE_MAX,
- * and never a part of a millisecond. 0: the first millisecond alone has more than a page may have, namely *tied (else
- * *tied is 0).
+ * Returns how many of items[n], which are ascending, make one page: about DT_PAGE_FULL, at most DT_PAGE_MAX, and never
+ * a part of a millisecond. 0: the first millisecond alone has more than a page may have, namely *tied items. Otherwise
+ * *tied is 0.
  */
 #define DT_PAGE_FULL 60
 #define DT_PAGE_MAX  64 /* zset-max-listpack-entries of an ordinary Redis is 128 */

@@ -1,5 +1,5 @@
 /*
- * A shard's sets as its leader and the reconciler see them: the due scan, held sets, the marker, ranges, and notes on
+ * A shard's sets as its leader and the reconciler use them: the due scan, held sets, the marker, ranges, and records of
  * fillings. index_change.c changes entries.
  */
 #include <stdlib.h>
@@ -31,7 +31,7 @@ static void on_due(void *arg, size_t i, const dt_reply *reply)
 }
 
 /* Finds, in a reply of up to limit + 1 entries, which ones are due, and when the next scan will find something. If a
- * job has several entries, the earliest counts: a later scan finds the next one once the earlier one is removed. */
+ * job has several entries, the earliest counts: once that one is removed, a later scan finds the next. */
 static void choose_due(dt_index *index, const struct due_reply *due, struct dt_due_scan *scan)
 {
     const struct dt_reading *reading = &due->reading;
@@ -133,7 +133,7 @@ static void on_held(void *arg, size_t i, const dt_reply *reply)
     held->topics = dt_arena_alloc(held->arena, n * sizeof(*held->topics));
     for (size_t k = 0; held->topics && k < n; k++) {
         const struct dt_str name = dt_reply_text(dt_reply_element(reply, k));
-        if (name.n >= DT_HELD_NAME_SIZE) /* somebody else wrote it */
+        if (name.n >= DT_HELD_NAME_SIZE) /* not written by this program */
             continue;
         held->topics[held->n] = dt_arena_copy(held->arena, name);
         held->failed |= held->topics[held->n].p == NULL;
@@ -222,7 +222,7 @@ static void on_range(void *arg, size_t i, const dt_reply *reply)
     dt_reading_take(arg, reply, 0);
 }
 
-/* If a reply has nothing but junk, asks again once the junk is removed, so that n = 0 means the end. */
+/* If a reply has nothing but junk, asks again after the junk is removed, so that n = 0 always means the end. */
 dt_status dt_index_range(dt_index *index, unsigned shard, const struct dt_range *range, struct dt_entry *entries,
                          size_t *n, struct dt_error *err)
 {
@@ -260,7 +260,7 @@ dt_status dt_index_range(dt_index *index, unsigned shard, const struct dt_range 
 
 struct count_reply {
     int64_t n;
-    double from_ms; /* where to continue; < 0: all is counted */
+    double from_ms; /* where to continue; < 0: everything is counted */
 };
 
 static void on_count(void *arg, size_t i, const dt_reply *reply)
@@ -301,7 +301,7 @@ dt_status dt_index_count(dt_index *index, unsigned shard, int64_t from_ms, int64
     return DT_OK;
 }
 
-/* ---- notes on fillings (lua/filled.lua) ---- */
+/* ---- records of fillings (lua/filled.lua) ---- */
 
 static void on_filling(void *arg, size_t i, const dt_reply *reply)
 {
@@ -314,7 +314,7 @@ static void on_filling(void *arg, size_t i, const dt_reply *reply)
     f->ours = f->wanted && ours;
 }
 
-/* Asks about the fillings at one endpoint. tell: only about ours, and writes how far they are. */
+/* Asks about the fillings at one endpoint. tell: only about ours, and writes their progress. */
 static dt_status ask_fillings(dt_index *index, dt_link *link, struct dt_filling *fillings, size_t n, bool tell,
                               struct dt_error *err)
 {

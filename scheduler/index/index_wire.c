@@ -1,9 +1,9 @@
 /*
- * What goes over the wire: the names of the Redis keys, the text of markers and numbers, entries in the replies of
+ * What is sent over the wire: the names of the Redis keys, the text of markers and numbers, entries in the replies of
  * scripts, and round trips.
  *
- * Invariants: all keys of one shard have the shard's hash tag, so that one server holds them. An endpoint is read if
- * and only if its commands were written.
+ * Invariants: all keys of one shard have the shard's hash tag, so that one server has them. Replies of an endpoint are
+ * read if and only if its commands were written.
  */
 #include <math.h>
 #include <stdarg.h>
@@ -78,7 +78,7 @@ bool dt_reply_any_integer(const dt_reply *reply, int64_t *out)
     return dt_reply_integer(reply, out) || parse_i64(dt_reply_text(reply), out);
 }
 
-/* We write scores in whole ms. Redis prints a large one either in full or as a double. */
+/* Scores are written in whole ms. Redis prints a large one either in full or as a double. */
 bool dt_reply_number(const dt_reply *reply, double *out)
 {
     struct dt_str text = dt_reply_text(reply);
@@ -92,7 +92,7 @@ bool dt_reply_number(const dt_reply *reply, double *out)
     return isfinite(*out) && fabs(*out) <= 9e15;
 }
 
-/* Reads the entry (member, score) of a page that begins at start_ms. False: it is none. */
+/* Reads the entry (member, score) of a page that begins at start_ms. Returns false if it is not an entry. */
 static bool read_entry(double start_ms, const dt_reply *member, const dt_reply *score, struct dt_entry *out)
 {
     struct dt_str text = dt_reply_text(member);
@@ -110,7 +110,7 @@ void dt_on_integer(void *arg, size_t i, const dt_reply *reply)
     (void)dt_reply_integer(reply, arg);
 }
 
-/* member NULL: the page itself is junk. */
+/* Records junk to be removed. member NULL: the page itself is junk. */
 static void note_junk(struct dt_reading *reading, const dt_reply *page, const dt_reply *member)
 {
     struct dt_junk *junk = &reading->junk[reading->n_junk];

@@ -47,7 +47,7 @@ typedef bool sql_bool;
 #define CHUNK_BYTES      (8u << 20) /* the client keeps a buffer as large as its largest packet */
 #define KEPT_CELL_BYTES  65536u     /* a larger cell is freed with its result */
 #define LOOK_US          INT64_C(1000000)
-#define REST_ROWS        4 /* if at most so many rows of a stream are left, they are read; else the connection is closed */
+#define REST_ROWS        4 /* if at most so many rows of a stream are left, reads them; else closes the connection */
 
 struct column {
     bool is_int;

@@ -61,7 +61,7 @@ enum dt_json_kind {
 };
 
 #define DT_FIELD_NULLABLE 1u /* null leaves the struct unchanged; when writing, `absent` becomes null */
-#define DT_FIELD_SHOWN    2u /* only answers have it. In a body it is skipped; if there is a reason, its kind is checked */
+#define DT_FIELD_SHOWN    2u /* only answers have it; in a body it is skipped, its kind checked if there is a reason */
 #define DT_FIELD_OWN      4u /* this and higher bits: flags for the functions of a table */
 
 struct dt_json_reader;

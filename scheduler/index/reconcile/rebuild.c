@@ -1,24 +1,25 @@
 /*
- * Refills sets that were lost. It adds what is missing, nearest first, and keeps what is there: entries that came since
- * the loss are right, and the compares remove entries of an old copy.
+ * Refills sets that were lost. It adds what is missing, nearest first, and keeps what is there: entries that were added
+ * since the loss are right, and the compares remove entries of an old copy.
  *
- * A pass reads MySQL's due index once, from the longest overdue row to the horizon, which moves on meanwhile: the pass
- * ends with a page that is not full. While a page is added, MySQL reads the next ones, AHEAD of them in one statement.
- * The last of these waits for the next step; afterwards the full scan finds what the index was told meanwhile.
+ * A pass reads MySQL's due index once, from the longest overdue row to the horizon, which moves forward during the
+ * pass. The pass ends with a page that is not full. While a page is added, MySQL reads the next ones, AHEAD pages in
+ * one statement. The last of these waits for the next step. Changes during the pass are found by the full scan
+ * afterwards.
  *
  * Reading is most of the work, so a pass also fills lost sets of other leaders. It begins GATHER_US after a shard
- * asked, so that shards that were lost together are filled together. The first process fills, and notes its progress in
- * Redis now and then (lua/filled.lua). The others read the notes every POLL_US. They continue where the first one
- * stopped: at the end of its horizon, or earlier if it has not noted anything for DT_FILLING_MS. Without notes, or with
- * those of another slot map, each process fills its own sets.
+ * requested it, so that shards that were lost together are filled together. The first process fills, and records its
+ * progress in Redis now and then (lua/filled.lua). The others read the records every POLL_US. They continue where the
+ * first one stopped: at the end of its horizon, or earlier if its last record is DT_FILLING_MS old. If there are no
+ * records, or only those of another slot map, each process fills its own sets.
  *
  *   asked ──▶ a pass over the sets that no other process fills ──▶ whole
  *     ▲            │ a shard asks: the pass begins again for all, since nearest first matters most
  *     ├────────────┤ its Redis failed, or it was lost again (RETRY_US later)
  *     └────────────┘ another process fills it (POLL_US later)
  *
- * Invariant: all rows that were due before at_ms when the pass read them are in the sets that it fills, and the noted
- * progress never exceeds that.
+ * Invariant: all rows that were due before at_ms when the pass read them are in the sets that it fills, and the
+ * recorded progress never exceeds that.
  */
 #include "base/assert.h"
 #include "base/fail_point.h"
@@ -29,14 +30,14 @@
 #define GATHER_US  INT64_C(20000)
 #define POLL_US    INT64_C(20000)
 #define TELL_US    INT64_C(200000)
-#define AHEAD      4u              /* pages: a step takes that long, and MySQL pauses for a fraction of its time only */
-#define AHEAD_ROWS ((size_t)40000) /* of these pages together, unless one page has more */
+#define AHEAD      4u              /* pages: as long as a step takes, so MySQL pauses only for a fraction of its time */
+#define AHEAD_ROWS ((size_t)40000) /* limit of these pages together, unless one page has more rows */
 
-/* ---- who fills what ---- */
+/* ---- which process fills which set ---- */
 
-/* Asks for our own shards, or for those of others, besides the first b->n_notes that are noted already. Sets that no
- * other process fills belong to the pass. Notes of another slot map do not count; without notes, only our own shards
- * are ours to fill. */
+/* Asks for our own shards, or for those of others, in addition to the first b->n_notes that were read already. The
+ * pass fills the sets that no other process fills. Records of another slot map do not count. Without records, the
+ * pass fills only our own shards. */
 static void take_fillings(dt_reconciler *r, bool own)
 {
     struct dt_rebuild *b = &r->rebuild;
@@ -63,8 +64,8 @@ static void take_fillings(dt_reconciler *r, bool own)
     }
 }
 
-/* A process helps others only if it reads everything anyway, and only once: a pass that begins again and again helps
- * no other process. */
+/* A process helps others only if it reads everything anyway, and only once, because a pass that starts again and
+ * again helps no other process. */
 static void begin_pass(dt_reconciler *r)
 {
     struct dt_rebuild *b = &r->rebuild;
@@ -84,8 +85,8 @@ static void begin_pass(dt_reconciler *r)
     }
 }
 
-/* Called for a set that was lost again since we took it, or whose Redis does not answer: if it is ours, it is
- * rebuilt from the start. */
+/* Called for a set that was lost again since this process took it, or whose Redis does not answer. If the shard is
+ * ours, its set is rebuilt from the start. */
 static void doubt_shard(struct dt_rebuild *b, unsigned shard)
 {
     dt_shard_set_remove(&b->filling, shard);
@@ -101,7 +102,7 @@ static void write_notes(dt_reconciler *r)
         dt_metric_add(r->failures, 1);
 }
 
-/* Notes how far the pass is, and releases the sets that it does not fill any more, or all of them. */
+/* Records the progress of the pass. Releases the sets that it does not fill any more; if `last`, all of them. */
 static void note_progress(dt_reconciler *r, int64_t done_ms, bool last)
 {
     struct dt_rebuild *b = &r->rebuild;
@@ -122,12 +123,14 @@ static void note_progress(dt_reconciler *r, int64_t done_ms, bool last)
         if (note->ours && note->keep)
             b->notes[kept++] = *note;
         else if (!note->ours && !(lapsed && dt_shard_set_has(&b->shards, note->shard)))
-            doubt_shard(b, note->shard); /* a lapsed one of ours is finished here: adding an entry twice is harmless */
+            /* If the claim on one of our sets expired, it is filled here nevertheless: adding an entry twice is
+             * harmless. */
+            doubt_shard(b, note->shard);
     }
     b->n_notes = kept;
 }
 
-/* Ends the pass; another process that continues starts at the noted progress. */
+/* Ends the pass. If another process continues, it starts at the recorded progress. */
 static void end_pass(dt_reconciler *r)
 {
     struct dt_rebuild *b = &r->rebuild;
@@ -160,7 +163,7 @@ void dt_rebuild_request(dt_reconciler *r, const struct dt_shard_set *shards)
         b->not_before_us = r->now_us + GATHER_US;
 }
 
-/* Starts the rebuild of the shards whose Redis failed again, a little later. */
+/* Restarts the rebuild of the shards whose Redis failed again, a little later. */
 static void start_over(dt_reconciler *r)
 {
     struct dt_shard_set again = r->rebuild.again;
@@ -181,7 +184,7 @@ void dt_rebuild_keep(dt_reconciler *r, const struct dt_shard_set *leads)
     if (dt_shard_set_empty(&b->again)) {
         end_pass(r);
         b->active = b->helped = false;
-    } else if (!b->passing) { /* otherwise the sets of others are filled first: the end of the pass starts over */
+    } else if (!b->passing) { /* sets of others are being filled first; the end of that pass starts over */
         start_over(r);
     }
 }
@@ -193,7 +196,7 @@ bool dt_rebuild_active(const dt_reconciler *r)
 
 /* ---- pages ---- */
 
-/* Puts the page's entries of sets that are filled into r->entries. */
+/* Collects the page's entries that belong to the sets being filled into r->entries. */
 static size_t pick_entries(dt_reconciler *r)
 {
     const struct dt_rebuild *b = &r->rebuild;
@@ -216,10 +219,10 @@ static void note_added(dt_reconciler *r, const struct dt_entry *entries, size_t 
         dt_shard_set_add(&r->out->wake, dt_shard_of(r->map, entries[i].id));
 }
 
-/* Ends the adding of the first n of r->entries. If an endpoint failed, adds them shard by shard, to find out which. */
+/* Completes adding the first n of r->entries. If an endpoint failed, adds them shard by shard, to find out which. */
 static void end_adding(dt_reconciler *r, size_t n, dt_status begun)
 {
-    struct dt_entry *of_shard = r->entries + n; /* room for as many: r->entries has two slices */
+    struct dt_entry *of_shard = r->entries + n; /* room for n more: r->entries has two slices */
     struct dt_rebuild *b = &r->rebuild;
     if (dt_index_end_fill(r->index, NULL) == DT_OK && begun == DT_OK) {
         note_added(r, r->entries, n);
@@ -249,7 +252,7 @@ static void advance(struct dt_rebuild *b)
     b->at_id = b->page[b->n_page - 1].id;
 }
 
-/* Redis adds the page while MySQL reads the next one, which replaces it. */
+/* Sends the current page to Redis, and replaces it by MySQL's next page while Redis adds it. */
 static dt_status swap_page(dt_reconciler *r, dt_status asked, bool last, struct dt_error *err)
 {
     struct dt_rebuild *b = &r->rebuild;
@@ -260,11 +263,11 @@ static dt_status swap_page(dt_reconciler *r, dt_status asked, bool last, struct 
     return status;
 }
 
-/* Adds all pages except the last one that was read; b->has_page says whether there is one. */
+/* Adds all pages except the last one that was read. b->has_page: there is a page. */
 static dt_status add_and_read(dt_reconciler *r, struct dt_error *err)
 {
     struct dt_rebuild *b = &r->rebuild;
-    /* Other leaders are told between two statements, so one statement does not read many large pages. */
+    /* Progress is recorded between two statements, so one statement must not read many large pages. */
     size_t pages = AHEAD_ROWS / r->slice;
     int64_t end_ms = dt_reconcile_horizon_end_ms(r);
     pages = pages >= AHEAD ? AHEAD : pages ? pages : 1;
@@ -281,24 +284,25 @@ static dt_status add_and_read(dt_reconciler *r, struct dt_error *err)
 
 /* ---- ends ---- */
 
-/* Tells leaders of this process that the sets that the pass filled are complete. */
+/* Tells the leaders of this process that the sets that the pass filled are complete. */
 static void finish_pass(dt_reconciler *r, int64_t to_ms)
 {
     struct dt_rebuild *b = &r->rebuild;
-    dt_assert_cmp(b->n_notes, ==, 0); /* the pass has released all that it filled */
+    dt_assert_cmp(b->n_notes, ==, 0); /* the pass has released all sets that it filled */
     for (unsigned shard = 0; shard < DT_SHARDS_MAX; shard++) {
         if (!dt_shard_set_has(&b->shards, shard) || !dt_shard_set_has(&b->filling, shard))
             continue;
         dt_shard_set_remove(&b->shards, shard);
         r->views[shard].loaded_ms = to_ms;
         r->views[shard].scanned = r->views[shard].overdue_seen = true;
-        if (!dt_reconcile_is_lost(r, shard)) /* lost again meanwhile: it starts again */
+        if (!dt_reconcile_is_lost(r, shard)) /* a set that was lost again since then is rebuilt again */
             dt_shard_set_add(&r->out->whole, shard);
     }
     b->filling = (struct dt_shard_set){0};
     b->passing = false;
     b->not_before_us = r->now_us;
-    dt_reconcile_full_scan_soon(r); /* an entry whose job ended between a page and its writing was added again */
+    /* If a job ended after its page was read, its entry was added again: the full scan removes it. */
+    dt_reconcile_full_scan_soon(r);
     if (dt_shard_set_empty(&b->shards) && dt_shard_set_empty(&b->again)) {
         DT_LOG(INFO, "reconcile", "index rebuilt", DT_I("entries", b->entries),
                DT_I("ms", (r->now_us - b->started_us) / 1000));
@@ -328,7 +332,7 @@ dt_status dt_rebuild_step(dt_reconciler *r, struct dt_error *err)
     DT_FAIL_POINT("rebuild.page");
     bool more = b->n_page == r->slice;
     advance(b);
-    /* The last millisecond of a full page may be incomplete. It is left to the next page, so that one range of the
+    /* The last millisecond of a full page may be incomplete, so it is left to the next page. Then one range of the
      * due index has all of it. */
     if (more && b->page[0].next_ms != b->at_ms) {
         while (b->page[b->n_page - 1].next_ms == b->at_ms)

@@ -2,12 +2,12 @@
  * The order and pace of the reconciler: what this tick does, and when the next one is due. repair.c compares and
  * repairs, rebuild.c rebuilds.
  *
- * A tick does the first of these that is owed: promote rows that a manual edit moved near; the near window; this
- * period's slice of what is overdue, and its count; a step at the edge of the horizon; a page of the rebuild; an exact
- * compare that the full scan asked for; a step of the full scan; the rest of the edge; one more slice of a long overdue
+ * A tick does the first of these that is due: promote rows that a manual edit moved near; the near window; this
+ * period's slice of overdue rows, and their count; a step at the edge of the horizon; a page of the rebuild; an exact
+ * compare that the full scan requested; a step of the full scan; the rest of the edge; one more slice of a long overdue
  * queue. So a rebuild never delays the near jobs of other shards, and a full scan never delays a rebuild. The next
- * period begins when this one's compares are done, and one step of work that belongs to no period. If that takes longer
- * than a period, everything is slower, and nothing is left out.
+ * period begins after the compares of this one, and after one step of work that belongs to no period. If that takes
+ * longer than a period, everything is slower, but nothing is skipped.
  *
  * Invariants: windows never contain shards that are being rebuilt or not led. A shard's loaded_ms never exceeds what
  * was compared or added for it, so that loading does not count as drift, nor drift as loading.
@@ -21,18 +21,18 @@
 #include "base/log.h"
 #include "reconcile_parts.h"
 
-#define OVERDUE_MS       1000 /* due for longer than this = overdue */
-#define OVERLAP_MS       2000 /* of two compares of the edge: commits arrive out of order */
+#define OVERDUE_MS       1000 /* rows that are due for longer are overdue */
+#define OVERLAP_MS       2000 /* overlap of two compares of the edge, because commits arrive out of order */
 #define OVERDUE_PAUSE_US INT64_C(200000)
-#define OVERDUE_SHARE    20             /* the rest of a long queue takes at most a twentieth of the time */
-#define SCAN_PAUSE_US    INT64_C(50000) /* at least, between two steps of the full scan */
+#define OVERDUE_SHARE    20             /* the rest of a long queue takes at most one part in so many of the time */
+#define SCAN_PAUSE_US    INT64_C(50000) /* the shortest pause between two steps of the full scan */
 #define SCAN_SHARE       3              /* compares for the full scan take at most a quarter of the time */
 #define PROMOTE_ROWS     1000           /* the housekeeper promotes the bulk of a day */
 #define FAIL_PAUSE_US    INT64_C(1000000)
-#define SCAN_STEPS       12   /* of a round with little to count */
-#define EXACT_ROWS       1000 /* a step of the full scan with so few rows is compared exactly, which costs no more */
-#define EXACT_ROUNDS     16   /* of the other steps one in so many, a different one in each round */
-#define UNSURE_US        INT64_C(250000) /* if leaders wait for a compare, periods begin so far apart */
+#define SCAN_STEPS       12   /* steps of a round that has little to count */
+#define EXACT_ROWS       1000 /* a step of the full scan with this few rows is compared exactly, which costs no more */
+#define EXACT_ROUNDS     16   /* one in so many of the other steps is compared exactly, another one in each round */
+#define UNSURE_US        INT64_C(250000) /* pause between periods while leaders wait for a compare */
 
 /* ---- the handle ---- */
 
@@ -132,15 +132,16 @@ void dt_reconciler_stats(const dt_reconciler *r, unsigned shard, struct dt_recon
     };
 }
 
-/* ---- who is led ---- */
+/* ---- which shards are led ---- */
 
-/* Notes which shards are led now, and the requests of other threads. */
+/* Updates which shards are led now, and reads the requests of other threads. */
 static void update_shards(dt_reconciler *r, const struct dt_shard_set *leads)
 {
     static const char *const kinds[DT_DRIFTS] = {"missing", "extra", "wrong"};
     const struct dt_shard_set gained = dt_shard_set_without(leads, &r->leads);
     struct dt_shard_set asked;
-    if (!dt_shard_set_empty(&gained)) /* its last leader may have died between a commit and telling the index */
+    /* The last leader of a gained shard may have died between a commit and updating the index. */
+    if (!dt_shard_set_empty(&gained))
         dt_reconcile_full_scan_soon(r);
     for (unsigned shard = 0; shard < DT_SHARDS_MAX; shard++) {
         bool was = dt_shard_set_has(&r->leads, shard), is = dt_shard_set_has(leads, shard);
@@ -159,10 +160,10 @@ static void update_shards(dt_reconciler *r, const struct dt_shard_set *leads)
         dt_shard_set_keep(&r->windows[i].shards, leads);
     dt_shard_set_keep(&r->scan_shards, leads);
     dt_rebuild_keep(r, leads);
-    /* A leader may ask before this thread learns that it leads: then the request waits. */
+    /* A leader may request a rebuild before this thread knows that it leads: then the request waits. */
     for (unsigned i = 0; i < DT_SHARDS_MAX / 64; i++)
         asked.bits[i] = atomic_fetch_and(&r->lost[i], ~r->leads.bits[i]) & r->leads.bits[i];
-    /* Windows in progress leave out the shards that are rebuilt from now on. */
+    /* Removes the shards that are rebuilt from now on from windows in progress. */
     for (size_t i = 0; i < DT_WINDOWS; i++)
         r->windows[i].shards = dt_shard_set_without(&r->windows[i].shards, &asked);
     r->scan_shards = dt_shard_set_without(&r->scan_shards, &asked);
@@ -182,7 +183,7 @@ static void begin_period(dt_reconciler *r)
     int64_t end_ms = dt_reconcile_horizon_end_ms(r);
     r->next_period_us = r->now_us + period_ms * 1000;
     r->stats_owed = true;
-    if (!r->index) /* without an index there is nothing to compare; the housekeeper promotes jobs as often */
+    if (!r->index) /* without an index there is nothing to compare; the housekeeper promotes jobs often enough */
         return;
     for (unsigned shard = 0; shard < DT_SHARDS_MAX; shard++) {
         struct dt_shard_view *view = &r->views[shard];
@@ -205,13 +206,13 @@ static void begin_period(dt_reconciler *r)
     r->hurry_us = r->now_us + UNSURE_US;
     r->near_end_ms = r->now_ms + 2 * period_ms < end_ms ? r->now_ms + 2 * period_ms : end_ms;
     dt_compare_start(&r->near, &shards, r->now_ms, r->near_end_ms);
-    if (!dt_compare_active(&r->overdue)) /* a long queue continues where it was */
+    if (!dt_compare_active(&r->overdue)) /* a long queue continues at its position */
         dt_compare_start(&r->overdue, &shards, 0, r->now_ms);
     if (!dt_compare_active(&r->edge)) {
         int64_t from_ms = r->edge_done_ms ? r->edge_done_ms - OVERLAP_MS : end_ms - 2 * period_ms;
         dt_compare_start(&r->edge, &shards, from_ms < r->near_end_ms ? r->near_end_ms : from_ms, end_ms);
         if (!dt_compare_active(&r->edge))
-            r->edge_done_ms = end_ms; /* the near window reaches as far */
+            r->edge_done_ms = end_ms; /* the near window covers the edge too */
     }
     r->overdue_owed = dt_compare_active(&r->overdue);
     r->edge_owed = dt_compare_active(&r->edge);
@@ -226,7 +227,7 @@ static bool period_is_done(const dt_reconciler *r)
 
 /* ---- steps ---- */
 
-/* Below the end of the near window, the index is complete once what is overdue was compared too. */
+/* Below the end of the near window, the index is complete once overdue rows were compared too. */
 static void note_loaded(struct dt_shard_view *view)
 {
     if (view->overdue_seen && view->loaded_ms < view->near_ms)
@@ -263,8 +264,7 @@ static dt_status step_edge(dt_reconciler *r, struct dt_error *err)
         if (!dt_shard_set_has(&r->leads, shard))
             continue;
         if (!dt_shard_set_has(&r->edge.shards, shard) && !dt_shard_set_has(&r->rebuild.shards, shard))
-            view->scanned = false; /* Redis did not answer: the next full scan loads what entered the horizon
-                                    * meanwhile */
+            view->scanned = false; /* Redis did not answer: the next full scan adds what has entered the horizon */
         else if (view->scanned && view->loaded_ms < end_ms)
             view->loaded_ms = end_ms;
     }
@@ -290,10 +290,10 @@ static void count_late(void *arg, const struct dt_late *late)
         return;
     }
     count->of[shard].overdue++;
-    *oldest_ms = dt_older(*oldest_ms, late->next_ms > 1 ? late->next_ms : 0); /* 1: since when is not known */
+    *oldest_ms = dt_older(*oldest_ms, late->next_ms > 1 ? late->next_ms : 0); /* 1: its time is not known */
 }
 
-/* Counts overdue rows, and those that a paused topic holds. If a count fails, the last one stays. */
+/* Counts overdue rows, and those that a paused topic holds. If a count fails, the last one is kept. */
 static dt_status step_stats(dt_reconciler *r, struct dt_error *err)
 {
     struct late_count count = {.r = r};
@@ -318,7 +318,7 @@ static dt_status step_overdue(dt_reconciler *r, struct dt_error *err)
         r->views[shard].overdue_seen = true;
         note_loaded(&r->views[shard]);
     }
-    if (r->overdue.phase != DT_COMPARE_ENTRIES) /* a piece is done */
+    if (r->overdue.phase != DT_COMPARE_ENTRIES) /* a piece is complete */
         r->overdue_owed = false;
     r->next_overdue_us = r->now_us + OVERDUE_PAUSE_US + OVERDUE_SHARE * r->work_us;
     return status;
@@ -326,8 +326,8 @@ static dt_status step_overdue(dt_reconciler *r, struct dt_error *err)
 
 /* ---- the full scan ---- */
 
-/* Finds the shards that are to be compared exactly, at least those whose counts differ. If the Redis of a shard does
- * not answer, the shard leaves the round. Redis is counted first, MySQL second. */
+/* Finds the shards that need an exact compare: at least those whose counts differ. If the Redis of a shard does not
+ * answer, the shard leaves the round. Redis is counted first, MySQL second. */
 static dt_status compare_counts(dt_reconciler *r, int64_t to_ms, struct dt_shard_set *mismatched, struct dt_error *err)
 {
     int64_t slots[DT_SLOTS];
@@ -349,8 +349,8 @@ static dt_status compare_counts(dt_reconciler *r, int64_t to_ms, struct dt_shard
         rows[r->map->of_slot[slot]] += slots[slot];
         n_rows += slots[slot];
     }
-    /* Equal counts may hide a lost entry beside one too many: a cheap step is always compared exactly, the others in
-     * turn. */
+    /* Equal counts may hide one lost entry and one superfluous entry. So a cheap step is always compared exactly,
+     * the others in turn. */
     if (n_rows <= EXACT_ROWS || r->scan_steps++ % EXACT_ROUNDS == r->scan_rounds % EXACT_ROUNDS) {
         *mismatched = r->scan_shards;
         return DT_OK;
@@ -362,7 +362,8 @@ static dt_status compare_counts(dt_reconciler *r, int64_t to_ms, struct dt_shard
     return DT_OK;
 }
 
-/* A step counts a slice of rows, however close together; if there are few, a round takes SCAN_STEPS steps. */
+/* A step counts a slice of rows, however close together they are. If there are few rows, a round takes SCAN_STEPS
+ * steps. */
 static dt_status step_full_scan(dt_reconciler *r, struct dt_error *err)
 {
     const int64_t round_us = r->config->reconcile_walk * 1000;
@@ -371,10 +372,10 @@ static dt_status step_full_scan(dt_reconciler *r, struct dt_error *err)
     int64_t to_ms;
     if (r->scan_at_ms == 0) {
         r->scan_shards = dt_shard_set_without(&r->leads, &r->rebuild.shards);
-        r->scan_owed = r->now_us < r->doubt_us + DT_RECONCILE_DOUBT_US; /* a process that did not tell the index may
-                                                                         * still do so */
+        /* A process whose change did not reach the index yet may still send it. */
+        r->scan_owed = r->now_us < r->doubt_us + DT_RECONCILE_DOUBT_US;
     }
-    if (r->scan_at_ms < r->near_end_ms) /* what has become near is left out */
+    if (r->scan_at_ms < r->near_end_ms) /* rows that have become near are skipped */
         r->scan_at_ms = r->near_end_ms;
     if (r->scan_at_ms >= r->edge_done_ms) {
         for (unsigned shard = 0; shard < DT_SHARDS_MAX; shard++) {
@@ -398,7 +399,7 @@ static dt_status step_full_scan(dt_reconciler *r, struct dt_error *err)
     dt_status status = dt_store_due_nth(r->store, r->scan_at_ms, end_ms, r->slice, &to_ms, err);
     if (status != DT_OK)
         return status;
-    if (to_ms <= r->scan_at_ms) /* all of them are in one millisecond */
+    if (to_ms <= r->scan_at_ms) /* all rows of the slice have the same millisecond */
         to_ms = r->scan_at_ms + 1;
     int64_t pause_us = (int64_t)((double)round_us * (double)(to_ms - r->scan_at_ms) / (double)span_ms);
     r->next_scan_us = r->now_us + (r->scan_hurries || pause_us < SCAN_PAUSE_US ? SCAN_PAUSE_US : pause_us);
@@ -417,11 +418,11 @@ static dt_status do_step(dt_reconciler *r, struct dt_error *err)
     dt_status status;
     size_t done;
     if (r->promote_owed) {
-        /* A far row that a manual edit moved near is still in the far part of the due index, and so is a row whose
-         * attempt or job such an edit ended. Normally there is none. */
+        /* If a manual edit moved a far row near, or ended an attempt or a job, the row is still in the far part of
+         * the due index. Usually there is no such row. */
         r->promote_owed = false;
         status = dt_store_promote(r->store, r->now_ms, PROMOTE_ROWS, &done, err);
-        return status == DT_BUSY ? DT_OK : status; /* another process does it */
+        return status == DT_BUSY ? DT_OK : status; /* another process promotes */
     }
     if (r->held_owed) {
         r->held_owed = false;
@@ -438,8 +439,7 @@ static dt_status do_step(dt_reconciler *r, struct dt_error *err)
     r->slower_owed = false;
     if (dt_rebuild_active(r))
         return dt_rebuild_step(r, err);
-    if (dt_compare_active(&r->exact)) { /* for mismatches that the full scan found; the scan continues afterwards,
-                                         * and after a pause */
+    if (dt_compare_active(&r->exact)) { /* for mismatches that the full scan found; after a pause, the scan continues */
         status = dt_compare_step(r, &r->exact, err);
         if (r->next_scan_us < r->now_us)
             r->next_scan_us = r->now_us;
@@ -491,7 +491,7 @@ void dt_reconcile_tick(dt_reconciler *r, const struct dt_reconcile_in *in, struc
     dt_status status = do_step(r, &err);
     if (status == DT_OK) {
         dt_outage_over(&r->outage);
-    } else { /* no window can be trusted; all begin again a little later, and the rebuild keeps its position */
+    } else { /* no window can be trusted: all start again a little later, and the rebuild keeps its position */
         dt_metric_add(r->failures, 1);
         dt_outage_failed(&r->outage, DT_OUTAGE_MYSQL, "reconcile", "cannot compare", status, &err);
         r->near.phase = r->overdue.phase = r->edge.phase = r->exact.phase = DT_COMPARE_IDLE;

@@ -10,15 +10,15 @@
 #include "job/archive/archive.h"
 #include "reconcile.h"
 
-/* After this time, a process that changed a row has told the index, or never will. */
+/* A process that changed a row updates the index within this time, or never. */
 #define DT_RECONCILE_DOUBT_US INT64_C(2000000)
 
-/* A job or an entry whose row and index entry differ. */
+/* A job whose row and index entry differ. */
 struct dt_suspect {
     int64_t id;
     int64_t seen_ms; /* score in Redis; 0 = absent; NOT_SEEN = not asked yet */
     int64_t row_ms;  /* the time of the row, if the score is not asked yet */
-    unsigned shard;  /* in whose set it was seen, or belongs */
+    unsigned shard;  /* the shard in whose set it was seen, or belongs */
     bool row;        /* it was found in MySQL's due index */
 };
 #define DT_NOT_SEEN INT64_C(-1)
@@ -26,15 +26,15 @@ struct dt_suspect {
 /* Compares [from, to) of some shards piece by piece; see repair.c. */
 struct dt_compare {
     enum { DT_COMPARE_IDLE, DT_COMPARE_ROWS, DT_COMPARE_ENTRIES } phase;
-    struct dt_shard_set shards; /* without those whose Redis does not answer */
-    int64_t from_ms, to_ms;     /* what is left */
+    struct dt_shard_set shards; /* shards whose Redis does not answer are removed */
+    int64_t from_ms, to_ms;     /* the range that is left */
     int64_t piece_end_ms;       /* [from, piece_end) is being compared */
     bool ties;                  /* the piece is one millisecond with more rows than a slice */
     int64_t tie_id;
-    struct dt_due *rows; /* of the piece and of our shards; room for a slice */
+    struct dt_due *rows; /* of the current piece and of our shards; room for a slice */
     bool *matched;
     size_t n_rows;
-    unsigned shard; /* whose entries are being read */
+    unsigned shard; /* the shard whose entries are being read */
     struct dt_entry after;
     bool has_after;
 };
@@ -46,28 +46,27 @@ enum dt_drift { DT_DRIFT_MISSING, DT_DRIFT_EXTRA, DT_DRIFT_WRONG, DT_DRIFTS };
 struct dt_shard_view {
     int64_t drift[DT_DRIFTS], reported[DT_DRIFTS];
     dt_metric *meter[DT_DRIFTS];
-    int64_t loaded_ms; /* all below it was in the index once: an entry that is missing there is drift, above it
-                        * loading */
+    /* All rows before it were in the index once: a missing entry before it is drift, after it loading. */
+    int64_t loaded_ms;
     int64_t near_ms;   /* end of the last near window that was compared */
-    bool overdue_seen; /* what is overdue was compared since the shard was gained */
+    bool overdue_seen; /* overdue rows were compared since the shard was gained */
     bool scanned;      /* the whole horizon was compared since the shard was gained */
     int64_t overdue, oldest_ms, held;
 };
 
 struct dt_rebuild {
-    struct dt_shard_set shards, again; /* lost sets of ours; again: those whose Redis failed, to be rebuilt from the
-                                        * start */
-    struct dt_shard_set filling;       /* by the current pass, ours and others' */
+    struct dt_shard_set shards, again; /* our lost sets; again: if Redis failed, rebuild from the start */
+    struct dt_shard_set filling;       /* by the current pass, our own sets and those of others */
     bool active, passing;
-    bool helped;              /* we helped others since the first shard asked */
-    struct dt_filling *notes; /* on what is being filled; room for all shards */
+    bool helped;              /* this process helped others since the first shard requested a rebuild */
+    struct dt_filling *notes; /* records of what is being filled; room for all shards */
     int64_t *told;            /* scratch for as many */
     size_t n_notes;
-    int64_t at_ms, at_id; /* the next page begins after it; at_id 0: with it */
+    int64_t at_ms, at_id; /* the next page begins after it; at_id 0: at it */
     bool has_page;
-    struct dt_due *page; /* room for a slice; rows that are read and not added yet */
+    struct dt_due *page; /* room for a slice; rows that were read and not added yet */
     size_t n_page;
-    int64_t page_end_ms; /* the horizon's end when the page was read */
+    int64_t page_end_ms; /* end of the horizon when the page was read */
     int64_t started_us, entries, not_before_us, told_us;
 };
 
@@ -80,31 +79,32 @@ struct dt_reconciler {
     struct dt_shard_view *views; /* DT_SHARDS_MAX */
     struct dt_shard_set leads;
 
-    /* this tick */
+    /* valid during a tick */
     dt_store *store;
     const struct dt_shard_map *map;
     int64_t now_ms, now_us;
     struct dt_reconcile_out *out;
-    int64_t work_us; /* about what this tick's compare cost, here and in the servers: estimated from counts */
+    int64_t work_us; /* estimated cost of this tick's compare, here and in the servers */
 
-    union { /* by number, and by name */
+    union { /* the same windows by number, and by name */
         struct dt_compare windows[DT_WINDOWS];
         struct {
             struct dt_compare near, overdue, edge, exact;
         };
     };
-    bool promote_owed, held_owed, overdue_owed, stats_owed, edge_owed; /* this period's */
-    bool slower_owed;                                                  /* one step of work that belongs to no period */
-    bool awaits_compare;                                               /* from this tick's input */
-    int64_t hurry_us;               /* meanwhile, the next period begins no earlier */
+    bool promote_owed, held_owed, overdue_owed, stats_owed, edge_owed; /* work of this period that is still to do */
+    /* A step that belongs to no period is still to do. */
+    bool slower_owed;
+    bool awaits_compare;            /* from this tick's input */
+    int64_t hurry_us;               /* if a leader waits for a compare, the next period begins at this time */
     struct dt_shard_set unrepaired; /* shards whose Redis failed in this step of a compare */
     int64_t next_period_us, next_overdue_us, next_scan_us, quiet_until_us;
     int64_t near_end_ms, edge_done_ms;
     struct dt_shard_set scan_shards;
     int64_t scan_at_ms;
     unsigned scan_rounds, scan_steps; /* steps: of this round */
-    bool scan_hurries, scan_owed;     /* this round has no pauses; another one follows it */
-    int64_t doubt_us;                 /* when a full scan was last asked for */
+    bool scan_hurries, scan_owed;     /* this round has no pauses; another round follows it */
+    int64_t doubt_us;                 /* when a full scan was last requested */
     struct dt_rebuild rebuild;
 
     /* scratch, by slice */
@@ -134,41 +134,42 @@ static inline bool dt_compare_active(const struct dt_compare *compare)
 {
     return compare->phase != DT_COMPARE_IDLE;
 }
-/* Does one bounded step: compares, then repairs. After a failure, which is MySQL's, the compare ends. */
+/* Does one bounded step: compares, then repairs. If it fails, which only MySQL can cause, the compare ends. */
 DT_MUST_CHECK dt_status dt_compare_step(dt_reconciler *r, struct dt_compare *compare, struct dt_error *err);
 
-/* Reads into r->held which topics of our shards have held sets: a due row of theirs that is in no due set is no
- * mismatch. A failure is NOMEM. */
+/* Reads into r->held which topics of our shards have held sets: if a due row of such a topic is not in the due set,
+ * that is no mismatch. It only fails with NOMEM. */
 DT_MUST_CHECK dt_status dt_reconcile_list_held(dt_reconciler *r);
 
 /* ---- rebuild.c ---- */
 
-/* Asks for a rebuild of these shards' sets. */
+/* Requests a rebuild of these shards' sets. */
 void dt_rebuild_request(dt_reconciler *r, const struct dt_shard_set *shards);
-/* True if there is something to rebuild now; not for a while after a failure. */
+/* Returns true if there is something to rebuild now. After a failure it pauses for a while. */
 bool dt_rebuild_active(const dt_reconciler *r);
-/* Forgets the sets of shards that are not led any more. */
+/* Drops the sets of shards that are not led any more. */
 void dt_rebuild_keep(dt_reconciler *r, const struct dt_shard_set *leads);
-/* Does one bounded step: a page. A failure is MySQL's. */
+/* Does one bounded step: a page. If it fails, MySQL failed. */
 DT_MUST_CHECK dt_status dt_rebuild_step(dt_reconciler *r, struct dt_error *err);
 
 /* ---- for all of them ---- */
 
 #define DT_NEAR_MAX_MS (48 * DT_HOUR) /* rows beyond it may be in the far part of the due index */
-#define DT_WAKE_MS     2000           /* a leader looks by itself once a second */
+#define DT_WAKE_MS     2000           /* a leader checks by itself once a second */
 
 /* Returns the end of the horizon as of this tick. */
 static inline int64_t dt_reconcile_horizon_end_ms(const dt_reconciler *r)
 {
     return r->now_ms + dt_earlier(r->config->index_horizon, DT_NEAR_MAX_MS);
 }
-/* True if the shard's leader must be woken for a job that is due then, since it would look too late by itself. */
+/* Returns true if the shard's leader must be woken for a job that is due then, because its own check would be too
+ * late. */
 static inline bool dt_reconcile_is_soon(const dt_reconciler *r, int64_t due_ms)
 {
     return due_ms <= r->now_ms + DT_WAKE_MS;
 }
-/* Asks for a round of the full scan, soon and without pauses: only the full scan finds what the index was not told. A
- * round in progress hurries too, and another one follows it. */
+/* Requests a round of the full scan, soon and without pauses: only the full scan finds changes that did not reach
+ * the index. A round in progress also stops pausing, and another one follows it. */
 static inline void dt_reconcile_full_scan_soon(dt_reconciler *r)
 {
     if (r->scan_at_ms)
@@ -178,7 +179,7 @@ static inline void dt_reconcile_full_scan_soon(dt_reconciler *r)
     r->scan_owed = r->scan_hurries = true;
     r->doubt_us = r->now_us;
 }
-/* True if a rebuild of the shard's set is requested and has not begun. */
+/* Returns true if a rebuild of the shard's set was requested and has not begun. */
 static inline bool dt_reconcile_is_lost(const dt_reconciler *r, unsigned shard)
 {
     return r->lost[shard / 64] >> (shard % 64) & 1;

@@ -10,8 +10,8 @@
  *   ENTRIES   Reads the same piece in Redis, shard by shard. An entry that equals a row is fine. All other entries are
  *             suspects, and in the end all rows without an equal entry.
  *
- * Rows are read before entries here, which decides nothing: an entry that equals a row of a moment ago was right then,
- * and whoever changed the row since tells the index. The repair looks at suspects again, Redis first.
+ * Here rows are read before entries, which is safe: an entry that equals a row read a moment ago was right then, and
+ * the process that has changed the row since updates the index. The repair looks at suspects again, Redis first.
  *
  * The order of a repair is always the same:
  *
@@ -19,32 +19,33 @@
  *   (2) read the row in MySQL
  *   (3) change the entry, if it still is where (1) saw it; an entry that was absent in (1) is only added
  *
- * Whoever changes a row commits first and tells the index afterwards: dt_index_put removes the old entry and adds the
- * new one; dt_index_fix does both only if the claimed hint is still there. The order is right against each of them:
+ * A process that changes a row commits first and updates the index afterwards: dt_index_put removes the old entry and
+ * adds the new one; dt_index_fix does both only if the claimed hint is still there. The order is right against
+ * each:
  *
  *   a create             It commits, then adds. An entry that (1) sees has a committed row, so (2) finds it: a fresh
  *                        entry is never extra. (Row first, entry second would miss the row and remove its entry.) If
  *                        (1) sees no entry and (2) sees a row, we add what the API is about to add.
- *   a change, T1 to T2   If it commits after (2), we still write T1. If its put comes after our (3), it removes T1. If
- *                        it came before: our condition for moving T1 fails, or a T1 that we add remains beside T2 as a
- *                        hint, as after a cancel. If it commits before (2), we write T2 ourselves.
+ *   a change, T1 to T2   If it commits after (2), we still write T1. If its put runs after our (3), it removes T1. If
+ *                        before: our condition for moving T1 fails, or a T1 that we add remains beside T2 as a hint, as
+ *                        after a cancel. If it commits before (2), we write T2 ourselves.
  *   a claim              It moves the row to its deadline D, and then the entry from its hint to D: the same as a
- *                        change. Until the leader has told the index, we do.
+ *                        change. If the leader has not updated the index yet, we do.
  *   a cancel, a result   It ends the row, then removes the entry. With (2) before its commit and (3) after its removal,
- *                        we may add an entry without a live row. It is a hint: the claim looks at the row and removes
- *                        the entry. Nothing is sent.
- *   T1, T2, T1           A row leaves T1 and comes back between (1) and (3), while we move its entry to T2: the entry
- *                        is wrong until the next compare. The job is late at worst, never lost, never early.
+ *                        we may add an entry without a live row. It is a hint: the claim reads the row and removes the
+ *                        entry. Nothing is sent.
+ *   T1, T2, T1           A row leaves T1 and returns to it between (1) and (3), while we move its entry to T2. Then the
+ *                        entry is wrong until the next compare. The job is late at worst, never lost, never early.
  *
- * If the number of shards changes: (2) reads the map's generation with the row. While our map has another one, nothing
- * is decided about that job. An entry in the set of a shard that its slot has left is extra.
+ * If the number of shards changes: (2) reads the map's generation with the row. While our map has another generation,
+ * no decision is made about that job. An entry in the set of a shard that its slot has left is extra.
  *
  * Two reconcilers (of an old leader and a new one) do the same, so both may work at once.
  *
- * Three things are repaired but do not count as drift: rows that changed within the last GRACE_MS (the index is still
- * being told); jobs that enter the horizon for the first time (loaded_ms); due rows of a topic that is paused or has a
- * held set (it cannot be written, or has too many due jobs). Those belong into the held set, from which the leader
- * moves them back.
+ * Three things are repaired but do not count as drift: rows that changed within the last GRACE_MS (their process may
+ * still be updating the index); jobs that enter the horizon for the first time (loaded_ms); due rows of a topic that is
+ * paused or has a held set (it cannot be written, or has too many due jobs). Those belong into the held set, from which
+ * the leader moves them back.
  */
 #include <stdlib.h>
 
@@ -55,15 +56,15 @@
 #include "job/job.h"
 #include "reconcile_parts.h"
 
-#define LOOK_US    2  /* about the cost of a row or an entry that is fine */
-#define SUSPECT_US 10 /* and of one that is not */
+#define LOOK_US    2  /* approximate cost of a row or an entry that is fine */
+#define SUSPECT_US 10 /* cost of a row or an entry that is not */
 
 #define GRACE_MS 2000
-#define SLACK_MS 2000 /* for loaded_ms: clocks of two processes differ, commits arrive out of order */
+#define SLACK_MS 2000 /* for loaded_ms: the clocks of two processes differ, and commits arrive out of order */
 
 #define HELD_SETS_MAX 4
 
-/* Lists the topics with held sets: if a due row of theirs is in no due set, that is no mismatch. */
+/* Lists the topics with held sets: if a due row of such a topic is not in the due set, that is no mismatch. */
 dt_status dt_reconcile_list_held(dt_reconciler *r)
 {
     dt_arena_reset(&r->held_arena);
@@ -95,11 +96,11 @@ static int by_id(const void *a, const void *b)
         return x->id < y->id ? -1 : 1;
     if (x->shard != y->shard)
         return x->shard < y->shard ? -1 : 1;
-    /* those that were seen in Redis come first */
+    /* entries seen in Redis are sorted first */
     return (x->seen_ms == DT_NOT_SEEN) - (y->seen_ms == DT_NOT_SEEN);
 }
 
-/* Notes a failed call: nothing can be decided about the shard now. Returns whether it failed. */
+/* Handles a failed call: no decision about the shard is possible now. Returns whether the call failed. */
 static bool failed_at(dt_reconciler *r, unsigned shard, dt_status status)
 {
     if (status != DT_OK) {
@@ -120,7 +121,7 @@ static void ask_scores(dt_reconciler *r, unsigned shard)
     if (n == 0)
         return;
     if (failed_at(r, shard, dt_index_scores(r->index, shard, r->entries, n, r->scores, &err)))
-        return; /* they stay unseen: nothing is decided about them */
+        return; /* their scores stay unknown, so no decision is made about them */
     n = 0;
     for (size_t i = 0; i < r->n_suspects; i++) {
         if (r->suspects[i].shard == shard && r->suspects[i].seen_ms == DT_NOT_SEEN)
@@ -130,15 +131,15 @@ static void ask_scores(dt_reconciler *r, unsigned shard)
 
 /* ---- held entries ---- */
 
-/* An overdue row without an entry in its due set. */
+/* Returns true for an overdue row without an entry in its due set. */
 static bool may_be_held(const dt_reconciler *r, const struct dt_suspect *s, unsigned shard)
 {
     return s->shard == shard && s->row && s->seen_ms == 0 && s->row_ms <= r->now_ms;
 }
 
 /* Skips rows whose entry is in a held set at the row's time: the leader moves it back or removes it. So a backlog of
- * ten thousand is not read and held again. If there are many held sets, holding again costs less than asking each of
- * them. */
+ * ten thousand rows is not read and held again. If there are many held sets, holding the rows again costs less than
+ * reading each set. */
 static void skip_held(dt_reconciler *r, unsigned shard)
 {
     struct dt_error err;
@@ -166,7 +167,7 @@ static void skip_held(dt_reconciler *r, unsigned shard)
     }
 }
 
-/* ---- what belongs into the index ---- */
+/* ---- what the index should have ---- */
 
 enum remedy { LEAVE, FIX, ADD, HOLD };
 
@@ -174,10 +175,10 @@ struct verdict {
     enum remedy what;
     int64_t to_ms; /* FIX: 0 = remove */
     bool counts, timeout;
-    int64_t elsewhere_ms; /* FIX: its slot is another shard's, whose set gets it; 0 = not so */
+    int64_t elsewhere_ms; /* FIX: its slot is another shard's, whose set gets the entry at this time; 0 = not so */
     enum dt_drift kind;
     struct dt_str topic;
-    uint32_t host; /* HOLD: with the jobs of the topic that name this host; 0 = with all */
+    uint32_t host; /* HOLD: in the set of the topic's jobs that name this host; 0 = in the topic's set */
 };
 
 static bool has_held_set(const dt_reconciler *r, unsigned shard, struct dt_str name)
@@ -202,7 +203,7 @@ static struct verdict judge_missing(const dt_reconciler *r, const struct dt_susp
     }
     if (due && ((!timeout && t->topic_paused) || has_held_set(r, s->shard, dt_held_name(t->topic, timeout, text))))
         return hold;
-    /* While the shard has held sets, a due row without an entry may be moving between the due set and one of them. */
+    /* If the shard has held sets, a due row without an entry may be moving between the due set and one of them. */
     for (size_t i = 0; due && i < r->n_held; i++)
         on_its_way |= r->held[i].shard == s->shard;
     return (struct verdict){.what = ADD,
@@ -211,7 +212,7 @@ static struct verdict judge_missing(const dt_reconciler *r, const struct dt_susp
                             .counts = settled && t->next_ms < view->loaded_ms - SLACK_MS && !on_its_way};
 }
 
-/* (2) t = NULL: there is no such row. */
+/* Decides by step (2). t = NULL: there is no such row. */
 static struct verdict judge_suspect(const dt_reconciler *r, const struct dt_suspect *s, const struct dt_truth *t)
 {
     bool settled = !t || llabs(r->now_ms - t->updated_at_ms) > GRACE_MS;
@@ -220,17 +221,17 @@ static struct verdict judge_suspect(const dt_reconciler *r, const struct dt_susp
     struct verdict leave = {.what = LEAVE};
     if (s->seen_ms == should_ms)
         return leave;
-    if (t && t->generation != r->map->generation) /* a process that knows the new map may have put it here */
+    if (t && t->generation != r->map->generation) /* a process that knows the new map may have added it here */
         return leave;
     if (s->seen_ms == 0)
         return judge_missing(r, s, t, settled);
-    /* The entry exists, and its score is not what it should be (0 = it should not exist). */
+    /* The entry exists, and its score differs from should_ms (0 = it should not exist). */
     struct verdict verdict = {
         .what = FIX, .to_ms = should_ms, .counts = settled, .kind = should_ms ? DT_DRIFT_WRONG : DT_DRIFT_EXTRA};
     if (t && !here && t->next_ms < dt_reconcile_horizon_end_ms(r))
         verdict.elsewhere_ms = t->next_ms;
     if (here && should_ms == 0)
-        verdict.kind = DT_DRIFT_WRONG; /* it moved beyond the horizon */
+        verdict.kind = DT_DRIFT_WRONG; /* the job moved beyond the horizon */
     return verdict;
 }
 
@@ -284,8 +285,8 @@ static void change_shard(dt_reconciler *r, unsigned shard, const struct verdict 
     }
 }
 
-/* Holds all entries that belong into the same held set as add_suspect `first`, and marks them as done. The leader is
- * told: it may just have emptied the set, and forgotten it. */
+/* Holds all entries that belong into the same held set as suspect `first`, and marks them as done. The leader is
+ * notified, because it may just have emptied and removed the set. */
 static void hold_topic(dt_reconciler *r, size_t first, struct verdict *verdicts)
 {
     const unsigned shard = r->suspects[first].shard;
@@ -305,7 +306,7 @@ static void hold_topic(dt_reconciler *r, size_t first, struct verdict *verdicts)
         v->what = LEAVE;
     }
     dt_assert_cmp(n, >, 0);
-    /* If the leader has moved an entry back to the due set meanwhile, it stays there. */
+    /* If the leader has moved an entry back to the due set in between, it stays there. */
     if (failed_at(r, shard, dt_index_scores(r->index, shard, r->entries, n, r->scores, &err)))
         return;
     for (size_t i = 0; i < n; i++) {
@@ -316,8 +317,9 @@ static void hold_topic(dt_reconciler *r, size_t first, struct verdict *verdicts)
         dt_shard_set_add(&r->out->held, shard);
 }
 
-/* Adds an entry whose slot is another shard's to that shard's set before it leaves this one: the process that put it
- * here (with an old map) believes that the index was told. The leader of that shard may be another process. */
+/* If the slot of an entry is another shard's, adds the entry to that shard's set before it is removed from this one:
+ * the process that added it here (with an old map) assumes that the index is up to date. The leader of that shard
+ * may be another process. */
 static void give_to_other_shards(dt_reconciler *r, const struct verdict *verdicts)
 {
     struct dt_error err;
@@ -357,7 +359,7 @@ static dt_status repair_suspects(dt_reconciler *r, const struct dt_shard_set *sh
     verdicts = judge_all(r, truth.v, truth.n);
     for (size_t i = 0; verdicts && i < r->n_suspects; i++)
         misses_due_ones |= verdicts[i].what == ADD && verdicts[i].to_ms <= r->now_ms;
-    if (misses_due_ones) { /* a leader may move entries to held sets at any time: list these again first */
+    if (misses_due_ones) { /* a leader may move entries to held sets at any time, so they are listed again first */
         status = dt_reconcile_list_held(r);
         if (status != DT_OK)
             return dt_fail(err, status, "reconciler");
@@ -388,8 +390,8 @@ static dt_status repair(dt_reconciler *r, struct dt_error *err)
     dt_assert_cmp(r->n_suspects, <=, 2 * r->slice);
     if (r->n_suspects == 0)
         return DT_OK;
-    /* A job whose score is wrong was found twice, as an entry and as a row, perhaps as entries of two sets. Keep one
-     * add_suspect for each set. */
+    /* A job whose score is wrong was found twice, as an entry and as a row, perhaps as entries of two sets. Keeps
+     * one suspect for each set. */
     qsort(r->suspects, r->n_suspects, sizeof(*r->suspects), by_id);
     for (size_t i = 0; i < r->n_suspects; i++) {
         struct dt_suspect *last = kept ? &r->suspects[kept - 1] : NULL;
@@ -452,7 +454,7 @@ static dt_status step_rows(dt_reconciler *r, struct dt_compare *c, struct dt_err
     if (status != DT_OK)
         return status;
     r->work_us += (int64_t)n * LOOK_US;
-    if (!c->ties) { /* how far the piece reaches */
+    if (!c->ties) { /* the end of the piece */
         bool full = n == r->slice;
 
         c->ties = full && r->page[n - 1].next_ms == c->from_ms;
@@ -474,7 +476,7 @@ static dt_status step_rows(dt_reconciler *r, struct dt_compare *c, struct dt_err
     if (c->ties && n)
         c->tie_id = r->page[n - 1].id;
     if (c->ties && n == r->slice)
-        return DT_OK; /* the next step reads more of them */
+        return DT_OK; /* the next step reads more rows of this millisecond */
     c->phase = DT_COMPARE_ENTRIES;
     c->shard = 0;
     c->has_after = false;
@@ -490,7 +492,7 @@ static int by_due(const void *a, const void *b)
     return (x->id > y->id) - (x->id < y->id);
 }
 
-/* Compares a page of one shard's entries with the rows. Returns how many entries there were: 0 = there are no more. */
+/* Compares a page of one shard's entries with the rows. Returns the number of entries; 0: there are no more. */
 static size_t compare_entries(dt_reconciler *r, struct dt_compare *c, size_t limit)
 {
     const struct dt_range range = {
@@ -500,8 +502,7 @@ static size_t compare_entries(dt_reconciler *r, struct dt_compare *c, size_t lim
 
     if (dt_index_range(r->index, c->shard, &range, r->entries, &n, &err) != DT_OK) {
         dt_metric_add(r->failures, 1);
-        dt_shard_set_remove(&c->shards, c->shard); /* without its entries, nothing can be decided about this shard
-                                                    * now */
+        dt_shard_set_remove(&c->shards, c->shard); /* without its entries, this shard cannot be compared now */
         return 0;
     }
     dt_assert_cmp(n, <=, limit);
@@ -542,7 +543,7 @@ static void step_entries(dt_reconciler *r, struct dt_compare *c)
         if (!c->matched[i] && dt_shard_set_has(&c->shards, shard))
             add_suspect(r, (struct dt_suspect){row->id, DT_NOT_SEEN, row->next_ms, shard, true});
     }
-    c->from_ms = c->piece_end_ms; /* the next piece */
+    c->from_ms = c->piece_end_ms; /* continues with the next piece */
     c->ties = false;
     c->n_rows = 0;
     c->phase = c->from_ms < c->to_ms && !dt_shard_set_empty(&c->shards) ? DT_COMPARE_ROWS : DT_COMPARE_IDLE;
