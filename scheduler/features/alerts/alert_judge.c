@@ -1,9 +1,9 @@
 /*
  * read figures ─▶ compare with active alerts ─▶ begin, remind, end ─▶ wake the sender
  *
- * A chore of APIs and dispatchers. One process judges, under a lease in MySQL: a dispatcher, or an API while no
- * dispatcher lives. If its lease ends, another process continues with the alerts in MySQL. If no alert is active and
- * no topic is watched, this costs one statement in five seconds.
+ * A chore of APIs and dispatchers. One process judges, under a lease in MySQL: a dispatcher or, if no dispatcher lives,
+ * an API. If its lease ends, another process continues with the alerts in MySQL. If no alert is active and no topic is
+ * watched, this costs one statement in five seconds.
  */
 #include "alert_parts.h"
 
@@ -12,13 +12,14 @@
 #include "base/log.h"
 #include "features/outbox/outbox.h"
 
-#define REST_US      INT64_C(5000000) /* between two rounds */
-#define WATCH_US     INT64_C(2000000) /* … if topics are watched, or an alert is active */
-#define SETTLE_US    INT64_C(1000000) /* … while a figure has been above 0 for less than HOLDS_US */
+#define REST_US      INT64_C(5000000) /* pause between two rounds */
+#define WATCH_US     INT64_C(2000000) /* the pause if topics are watched, or an alert is active */
+#define SETTLE_US    INT64_C(1000000) /* the pause if a figure has been above 0 for less than HOLDS_US */
 #define RETRY_US     INT64_C(1000000)
 #define FORBIDDEN_US INT64_C(30000000)
-#define VALUES_US    INT64_C(5000000) /* between two writes of the figures of active alerts */
-#define HOLDS_US     INT64_C(3000000) /* a takeover raises a figure for a moment: it must last this long */
+#define VALUES_US    INT64_C(5000000) /* pause between two writes of the figures of active alerts */
+/* A figure must be above 0 for this time, because a takeover raises it for a moment. */
+#define HOLDS_US     INT64_C(3000000)
 #define LIST_AT_ONCE 1000
 
 struct round {
@@ -26,9 +27,9 @@ struct round {
     int64_t now_ms;
     struct dt_alert *standing; /* in the arena, room for `cap` */
     size_t n;
-    struct dt_alert **changed; /* whose figures are others */
+    struct dt_alert **changed; /* alerts whose figures have changed */
     size_t n_changed;
-    unsigned kinds[DT_ALERT_KINDS_END]; /* how many stand */
+    unsigned kinds[DT_ALERT_KINDS_END]; /* number of active alerts by kind */
     struct dt_error *err;
 };
 
@@ -65,7 +66,7 @@ static dt_status read_standing(struct round *r)
 
 /* ---- changes ---- */
 
-/* It is not a failure if another process changed the alert first. */
+/* If another process changed the alert first, that is not a failure. */
 static dt_status make_change(struct round *r, struct dt_alert_change *change)
 {
     const struct dt_alert *alert = &change->alert;
@@ -90,7 +91,7 @@ static dt_status make_change(struct round *r, struct dt_alert_change *change)
 /* One alert to judge. */
 struct judged {
     struct dt_alert alert; /* with its present figure; id 0: it is not active */
-    struct dt_alert *row;  /* as it is in MySQL; NULL: it is not active */
+    struct dt_alert *row;  /* the alert as it is in MySQL; NULL: it is not active */
     const struct dt_watched_topic *topic;
     bool known;
 };
@@ -124,7 +125,7 @@ static dt_status judge_one(struct round *r, struct judged *j, int64_t value, int
     r->kinds[kind]++;
     if ((j->topic && j->topic->setting.mute_until_ms > r->now_ms) || j->alert.silenced_until_ms > r->now_ms)
         targets = 0;
-    if (told_ms && !a->env.kafka) /* an API cannot send them, so they would accumulate until a dispatcher lives */
+    if (told_ms && !a->env.kafka) /* an API cannot send them: they would accumulate until a dispatcher lives */
         targets &= ~(unsigned)DT_ALERT_TO_KAFKA;
     if (!j->row || (targets && (!told_ms || told_ms + a->env.config->alerts_remind <= r->now_ms))) {
         struct dt_alert_change change = {
@@ -147,9 +148,9 @@ static dt_status judge_topics(struct round *r)
     dt_status status = DT_OK;
     for (size_t i = 0; i < topics->n; i++)
         memset(topics->v[i].standing, 0, sizeof(topics->v[i].standing));
-    for (size_t i = 0; i < r->n && status == DT_OK; i++) { /* what is not watched any more ends */
+    for (size_t i = 0; i < r->n && status == DT_OK; i++) { /* ends alerts about what is not watched any more */
         struct dt_alert *row = &r->standing[i];
-        if (!row->topic.p || row->kind < 1 || row->kind >= DT_ALERT_KINDS_END) /* a kind of a later version */
+        if (!row->topic.p || row->kind < 1 || row->kind >= DT_ALERT_KINDS_END) /* the kind is of a later version */
             continue;
         struct dt_watched_topic *topic = dt_watched_topics_find(topics, row->topic);
         if (topic && row->kind <= DT_ALERT_TOPIC_KINDS) {
@@ -176,7 +177,7 @@ static dt_status judge_topics(struct round *r)
 
 /* ---- the installation ---- */
 
-/* Whether the installation has what the alert is about: Redis, or Kafka. */
+/* Returns whether the installation has the part that the alert is about: Redis, or Kafka. */
 static bool has_part(const dt_alerts *a, enum dt_alert_kind kind)
 {
     return kind == DT_ALERT_INDEX_INCOMPLETE   ? a->env.config->redis_endpoints[0] != '\0'
@@ -198,7 +199,7 @@ static int64_t figure_of(const dt_alerts *a, unsigned i)
 static int64_t settled_figure(dt_alerts *a, unsigned i)
 {
     const enum dt_alert_kind kind = kind_of_figure(i);
-    /* without a dispatcher no shard has a leader: that is not a second alert */
+    /* without a dispatcher no shard has a leader, which is not a second alert */
     const bool follows =
         kind == DT_ALERT_NO_LEADER && a->was.figures[DT_ALERT_NO_DISPATCHER - 1 - DT_ALERT_TOPIC_KINDS] > 0;
     const int64_t figure = follows ? 0 : figure_of(a, i);
@@ -221,7 +222,7 @@ static dt_status judge_installation(struct round *r)
         for (size_t row = 0; row < r->n && !j.row; row++)
             if (!r->standing[row].topic.p && r->standing[row].kind == kind)
                 j.row = &r->standing[row];
-        /* an active alert continues until the figure is 0; only its beginning waits for HOLDS_US */
+        /* an active alert lasts until the figure is 0; only its beginning waits for HOLDS_US */
         int64_t figure = settled_figure(r->a, i);
         if (j.row && has_part(r->a, kind))
             figure = r->a->was.figures[i];
@@ -302,7 +303,7 @@ static dt_status watch(dt_alerts *a, struct dt_error *err)
         return DT_OK;
     }
     a->frees = a->frees || now.from_dead;
-    if (!atomic_load(&a->ours)) { /* takes over */
+    if (!atomic_load(&a->ours)) { /* becomes the judge */
         status = a->frees ? dt_store_free_alert_messages(a->judge_store, err) : DT_OK;
         if (status != DT_OK)
             return status;
@@ -323,7 +324,7 @@ int64_t dt_alerts_judge(void *alerts, void *store)
     const dt_status status = watch(a, &err);
     if (status != DT_OK)
         a->knows = false;
-    if (status == DT_DEPOSED) /* the next look says whose the lease is */
+    if (status == DT_DEPOSED) /* the next tick reads which process has the lease */
         return 0;
     if (status != DT_OK)
         return dt_chore_failed(&a->judge, DT_OUTAGE_MYSQL, "alerts are not judged", status, &err,

@@ -14,15 +14,15 @@
 #include "base/hash.h"
 #include "base/metrics.h"
 
-/* ---- alert_topics.c: the judge's ---- */
+/* ---- alert_topics.c, for the judge ---- */
 
 /* A topic with a limit, and its figures as far as they are known. */
 struct dt_watched_topic {
     struct dt_str name;
     struct dt_alert_setting setting;       /* with the configuration's defaults */
     int64_t jobs, dead;                    /* scheduled and dispatched; dead */
-    int64_t due, oldest_ms, unreported_ms; /* as far as it is known */
-    bool due_known, unreported_known;      /* from a whole walk, so an alert may end by it */
+    int64_t due, oldest_ms, unreported_ms; /* as far as they are known */
+    bool due_known, unreported_known;      /* the figure is from a complete walk, so an alert may end by it */
     struct dt_alert_walked pass;           /* of the current walk */
     struct dt_alert *standing[DT_ALERT_TOPIC_KINDS];
     UT_hash_handle hh;
@@ -33,11 +33,11 @@ struct dt_watched_topics {
     const dt_clock *clock;
     dt_json *json;
     struct dt_arena arena; /* of the topics */
-    struct dt_arena rows;  /* of one look */
+    struct dt_arena rows;  /* for one call of dt_watched_topics_look */
     struct dt_watched_topic *v;
     size_t n;
     struct dt_watched_topic *by_name;
-    int leg; /* of the walk */
+    int leg; /* leg of the walk (alert_topics.c) */
     bool walking;
     struct dt_alert_walk walk;
 };
@@ -45,17 +45,17 @@ struct dt_watched_topics {
 DT_MUST_CHECK dt_status dt_watched_topics_init(struct dt_watched_topics *topics, const struct dt_config *config,
                                                const dt_clock *clock);
 void dt_watched_topics_clear(struct dt_watched_topics *topics);
-/* Reads the topics again and forgets their figures. The order takes one topic of each owner before a second of any:
+/* Reads the topics again and forgets their figures. The first topic of each owner comes before the second of any:
  * topics are judged in this order, and each alert that begins is a transaction. */
 DT_MUST_CHECK dt_status dt_watched_topics_read(struct dt_watched_topics *topics, dt_store *store, struct dt_error *err);
-/* NULL: the topic is not watched. */
+/* Returns NULL if the topic is not watched. */
 struct dt_watched_topic *dt_watched_topics_find(struct dt_watched_topics *topics, struct dt_str name);
-/* Reads the figures, for at most half a second; a longer walk continues at the next call. */
+/* Reads the figures, for half a second at most; the next call continues a longer walk. */
 DT_MUST_CHECK dt_status dt_watched_topics_look(struct dt_watched_topics *topics, dt_store *store, int64_t now_ms,
                                                struct dt_error *err);
 /* Returns the figure of a kind, by the server's clock. */
 int64_t dt_watched_figure(const struct dt_watched_topic *topic, enum dt_alert_kind kind, int64_t now_ms);
-/* Returns whether the figure is from a whole walk, so that an alert may end by it. */
+/* Returns whether the figure is from a complete walk, so that an alert may end by it. */
 bool dt_watched_is_known(const struct dt_watched_topic *topic, enum dt_alert_kind kind);
 
 /* ---- alerts_chores.c ---- */
@@ -64,16 +64,16 @@ struct dt_alerts {
     struct dt_alerts_env env;
     _Atomic bool ours; /* this process judges, and sends */
 
-    /* the judge's */
+    /* used by the judge */
     struct dt_chore judge;
-    dt_store *judge_store; /* of the tick */
+    dt_store *judge_store; /* the store of the running tick */
     struct dt_watched_topics topics;
     struct dt_arena rows;
     struct dt_alert_watched was;
     bool knows;                                    /* `was` is set */
-    bool frees;                                    /* the judge before is dead; its messages must be freed */
-    int64_t since_us[DT_ALERT_INSTALLATION_KINDS]; /* since when the figure is above 0 */
-    int64_t values_us;                             /* when figures of active alerts were written last */
+    bool frees;                                    /* the previous judge is dead, so its messages must be freed */
+    int64_t since_us[DT_ALERT_INSTALLATION_KINDS]; /* when the figure rose above 0 */
+    int64_t values_us;                             /* when the figures of active alerts were last written */
     size_t n_standing;
     dt_metric *standing[DT_ALERT_KINDS_END];
 

@@ -4,8 +4,8 @@
  *   leg 1   jobs that are due, offered or not    due: the oldest comes first
  *   leg 2   jobs that are due within two days    attempts that wait for their report
  *
- * A call counts the jobs of one instant. A walk that does not end within a call continues in the next. Until it ends,
- * a figure can only get worse; it improves by a whole walk.
+ * A call counts the jobs as of one moment. If a walk does not end within a call, the next call continues it. Until it
+ * ends, a figure can only get worse; only a complete walk improves it.
  */
 #include "alert_parts.h"
 #include "base/assert.h"
@@ -121,7 +121,7 @@ static dt_status count(struct dt_watched_topics *t, dt_store *store, struct dt_e
 
 /* ---- the walk ---- */
 
-/* Whether a topic with live jobs has a limit that needs a walk; ahead: its second leg. */
+/* Returns whether a topic with live jobs has a limit that needs a walk. ahead: its second leg. */
 static bool any_wants(const struct dt_watched_topics *t, bool ahead)
 {
     for (size_t i = 0; i < t->n; i++) {

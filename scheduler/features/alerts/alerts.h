@@ -1,5 +1,5 @@
 /*
- * Alerts: their kinds, the settings of topics, how messages describe them; alerts in MySQL; the judge.
+ * Alerts: their kinds, the settings of topics, their messages as text; alerts in MySQL; the judge.
  *
  * An alert is of one kind, for one topic or, if its topic is absent, for the installation. It is active while its
  * figure is at or above its limit. A topic's setting is stored as a JSON object with numbers (column topics.alerts).
@@ -24,11 +24,11 @@ enum dt_alert_kind {
     DT_ALERT_KAFKA_UNWRITABLE, /* dispatchers whose leaders wait for Kafka */
     DT_ALERT_INDEX_INCOMPLETE, /* processes that cannot write to Redis, and shards whose set is incomplete */
     DT_ALERT_INBOX_ERRORS,     /* rows of job_inbox */
-    DT_ALERT_AUDIT_CORRECTED,  /* jobs by which the latest recounts corrected the counters */
+    DT_ALERT_AUDIT_CORRECTED,  /* jobs by which the last recounts corrected the counters */
     DT_ALERT_NO_DISPATCHER,    /* 1 if no dispatcher lives */
     DT_ALERT_KINDS_END
 };
-#define DT_ALERT_TOPIC_KINDS        4 /* the kinds of topics are 1 to this */
+#define DT_ALERT_TOPIC_KINDS        4 /* kinds of topics are 1 to this number */
 #define DT_ALERT_INSTALLATION_KINDS (DT_ALERT_KINDS_END - 1 - DT_ALERT_TOPIC_KINDS)
 
 /* Returns the name, such as "overdue"; NULL for an unknown number. */
@@ -39,7 +39,7 @@ static inline bool dt_alert_is_time(enum dt_alert_kind kind)
     return kind == DT_ALERT_OVERDUE || kind == DT_ALERT_UNREPORTED;
 }
 
-#define DT_ALERT_DEFAULT (-1) /* a limit: the configuration's applies */
+#define DT_ALERT_DEFAULT (-1) /* a limit: the configuration's value applies */
 
 /* A topic's setting of its alerts. limits[kind - 1]: 0 = never. */
 struct dt_alert_setting {
@@ -49,8 +49,8 @@ struct dt_alert_setting {
 };
 
 /*
- * Reads a stored setting. Texts are copied into the arena; json is scratch. Members that a manual edit has spoiled
- * count as absent; if the text is absent or not an object, all do. NOMEM.
+ * Reads a stored setting. Texts are copied into the arena; json is scratch. A member with a wrong value (a manual edit)
+ * counts as absent. If the text is absent or not an object, all members do. NOMEM.
  */
 DT_MUST_CHECK dt_status dt_alert_setting_read(dt_json *json, struct dt_str text, struct dt_arena *arena,
                                               struct dt_alert_setting *out);
@@ -59,18 +59,18 @@ void dt_alert_setting_write(struct dt_strbuf *out, const struct dt_alert_setting
 
 struct dt_alert {
     int64_t id;
-    struct dt_str topic; /* absent: of the installation */
+    struct dt_str topic; /* absent: the alert is of the installation */
     enum dt_alert_kind kind;
     int64_t value, limit, began_at_ms;
-    int64_t told_at_ms;        /* of its latest message; 0 = none yet */
+    int64_t told_at_ms;        /* when its last message was written; 0 = none yet */
     int64_t silenced_until_ms; /* 0 = not silenced */
 };
 
 /* Numbers are those of the ENUM in MySQL. */
 enum dt_alert_event { DT_ALERT_BEGAN = 1, DT_ALERT_REMINDED, DT_ALERT_ENDED };
 
-/* Adds the members that messages and answers have in common, without braces: "id":"7","topic":… If the figure is a
- * time, it is written as a duration. out->failed: out of memory. */
+/* Adds the members that messages and answers have in common, without braces: "id":"7","topic":… A figure that is a
+ * time is written as a duration. out->failed: out of memory. */
 void dt_alert_add_members(struct dt_strbuf *out, const struct dt_alert *alert);
 /* Adds the body of a message: {"type":"alert.began","timestamp":…,"data":{…}}. */
 void dt_alert_add_message(struct dt_strbuf *out, const struct dt_alert *alert, enum dt_alert_event event,
@@ -81,9 +81,9 @@ void dt_alert_add_message(struct dt_strbuf *out, const struct dt_alert *alert, e
  *
  *     watch ─▶ topics, figures ─▶ begin, remind, end (one transaction: the alert and its messages) ─▶ the outbox sends
  *
- * An alert and its messages are written together, so no crash leaves an active alert without a message. One process
- * judges, under a lease in alert_judge. Each change checks the lease, so a process that was stopped and continues
- * after its lease changes nothing.
+ * An alert and its messages are written together, so a crash never leaves an active alert without a message. One
+ * process judges, under a lease in MySQL. Each change checks the lease: a process that was stopped and continues after
+ * its lease cannot change anything.
  */
 
 /* ---- figures (alerts_store.c) ---- */
@@ -96,9 +96,9 @@ struct dt_alert_watched {
     int64_t figures[DT_ALERT_INSTALLATION_KINDS]; /* [kind - DT_ALERT_TOPIC_KINDS - 1] */
 };
 /*
- * Waits for at most wait_ms. If this process is the judge, it waits until the figures differ from *was (NULL: none are
- * known) or it loses the lease; otherwise until it becomes the judge. process: its processes.id, whose row it renews.
- * FORBIDDEN: the account may not call the procedure.
+ * Waits for at most wait_ms. The judge waits until the figures differ from *was (NULL: none are known) or it loses the
+ * lease; any other process until it becomes the judge. process: its processes.id, whose row it renews. FORBIDDEN: the
+ * account may not call the procedure.
  */
 DT_MUST_CHECK dt_status dt_store_watch_alerts(dt_store *store, int64_t process, const struct dt_alert_watched *was,
                                               int64_t wait_ms, struct dt_alert_watched *out, struct dt_error *err);
@@ -121,7 +121,7 @@ struct dt_alert_count {
     int64_t scheduled, dispatched, dead;
 };
 struct dt_alert_counts {
-    struct dt_alert_count *v; /* in the arena; a topic may have two entries, to be added */
+    struct dt_alert_count *v; /* in the arena; a topic may have two entries, whose numbers are added */
     size_t n;
 };
 /* Counts the jobs of topics from counters. names: a JSON list. */
@@ -139,13 +139,13 @@ struct dt_alert_walk {
     int64_t from_key, behind_id; /* the next row has this key and a higher id, or a higher key */
     int64_t to_key;              /* in: inclusive */
     int64_t now_ms;              /* in: jobs with a time up to this are due */
-    bool over;                   /* out: nothing is left up to to_key */
-    /* Called for each topic of a slice of rows; a topic may be in several slices, to be added. */
+    bool over;                   /* out: the walk has reached to_key */
+    /* Called for each topic of a slice of rows. If a topic is in several slices, the numbers are added. */
     void (*found)(void *arg, const struct dt_alert_walked *walked);
     void *arg;
 };
-/* Continues the walk until it is over or the clock reaches until_us. One call counts the jobs of one instant, so a job
- * that moves during the call is counted once. */
+/* Continues the walk to its end, or until the clock reaches until_us. One call counts the jobs as of one moment, so
+ * a job that moves during the call is counted once. */
 DT_MUST_CHECK dt_status dt_store_alert_walk(dt_store *store, struct dt_alert_walk *walk, const dt_clock *clock,
                                             int64_t until_us, struct dt_error *err);
 
@@ -172,13 +172,13 @@ enum dt_alert_target { DT_ALERT_TO_TOPIC = 1, DT_ALERT_TO_INSTALLATION = 2, DT_A
 struct dt_alert_change {
     int64_t judge; /* processes.id of the process that judges */
     enum dt_alert_event event;
-    struct dt_alert alert; /* to begin one: without id and times; otherwise told_at_ms as it was read */
+    struct dt_alert alert; /* to begin one: without id and times; otherwise with told_at_ms as it was read */
     unsigned targets;      /* 0: no message */
 };
 /*
- * Begins, reminds of, or ends an alert, and writes its messages. BEGAN for an active alert (with an id) sends its
- * first message. Nothing has changed if it fails: DEPOSED: the lease has ended. EXISTS: the alert is active. VERSION:
- * it has changed since it was read.
+ * Begins, reminds of, or ends an alert, and writes its messages. BEGAN for an active alert (with an id) sends its first
+ * message. If it fails, nothing was changed. DEPOSED: the lease has ended. EXISTS: the alert is active. VERSION: it has
+ * changed since it was read.
  */
 DT_MUST_CHECK dt_status dt_store_alert_change(dt_store *store, const struct dt_alert_change *change,
                                               struct dt_error *err);
@@ -188,8 +188,8 @@ DT_MUST_CHECK dt_status dt_store_alert_values(dt_store *store, const struct dt_a
 
 /* ---- messages (features/outbox/outbox.h) ---- */
 
-#define DT_ALERT_MESSAGES_MAX      INT64_C(10000) /* webhooks, and as many for Kafka; … */
-#define DT_ALERT_MESSAGES_OF_OWNER INT64_C(100)   /* … more only if the owner has fewer */
+#define DT_ALERT_MESSAGES_MAX      INT64_C(10000) /* limit of webhooks, and of messages for Kafka */
+#define DT_ALERT_MESSAGES_OF_OWNER INT64_C(100)   /* if the limit is reached, an owner may still have this many */
 
 /* ---- the chores of APIs and dispatchers: one judges, and a sender of the outbox sends; neither waits for the other
  * ---- */
@@ -204,14 +204,15 @@ struct dt_alerts_env {
     dt_refclock *ref;
     const char *installation;            /* not used without Kafka */
     const struct dt_outbox_kafka *kafka; /* NULL: this process does not write to Kafka */
-    int64_t process;                     /* processes.id: its row says that it lives, and whether it is a dispatcher */
+    /* Processes.id; its row shows that the process lives, and whether it is a dispatcher. */
+    int64_t process;
 };
 
-/* INVALID: alerts.url or alerts.secret cannot be used; err says why. */
+/* Starts the chores. INVALID: alerts.url or alerts.secret cannot be used; err says why. */
 DT_MUST_CHECK dt_status dt_alerts_start(const struct dt_alerts_env *env, dt_alerts **out, struct dt_error *err);
 /* Stops judging. Accepts NULL. */
 void dt_alerts_leave(dt_alerts *alerts);
-/* Accepts NULL. */
+/* Stops the chores. Accepts NULL. */
 void dt_alerts_stop(dt_alerts *alerts);
 
 #endif

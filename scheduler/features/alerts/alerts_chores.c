@@ -90,7 +90,7 @@ void dt_alerts_stop(dt_alerts *a)
 {
     if (!a)
         return;
-    dt_chore_remove(&a->judge); /* it wakes the sender */
+    dt_chore_remove(&a->judge); /* first, because the judge wakes the sender */
     dt_outbox_stop(a->sender);
     free_parts(a);
 }

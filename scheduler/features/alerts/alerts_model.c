@@ -66,7 +66,7 @@ void dt_alert_setting_write(struct dt_strbuf *out, const struct dt_alert_setting
         out->p[out->n = begin] = '\0';
 }
 
-/* ---- telling ---- */
+/* ---- messages ---- */
 
 static void put_figure(struct dt_strbuf *out, const char *name, enum dt_alert_kind kind, int64_t figure)
 {

@@ -1,6 +1,6 @@
 /*
- * Alerts in MySQL: the beginning, reminders and end of an alert, each one transaction with its messages; and what they
- * are judged by: the installation's small tables, the counters of topics, and slices of the due index.
+ * Alerts in MySQL: the beginning, reminders and end of an alert, each one transaction with its messages; and the
+ * figures that decide them: the installation's small tables, the counters of topics, and slices of the due index.
  */
 #include <stdio.h>
 
@@ -85,8 +85,8 @@ static dt_status query_number(dt_db *db, const char *sql, struct dt_params param
     return dt_db_end(db, err);
 }
 
-/* Returns whether the outbox has room for webhooks, or for messages to Kafka. These wait while no dispatcher lives,
- * and must not block webhooks. If the outbox is full, an owner with few such messages still gets room. */
+/* Returns whether the outbox has room for webhooks, or for messages to Kafka. Kafka's messages wait if no dispatcher
+ * lives, and must not block webhooks. If the outbox is full, an owner with few such messages still gets room. */
 static dt_status find_room(dt_db *db, bool kafka, struct dt_str topic, bool *room, struct dt_error *err)
 {
     int64_t all = 0;
@@ -110,7 +110,7 @@ static dt_status add_messages(dt_db *db, const struct dt_alert_change *change, i
     struct dt_param params[TARGETS * COLUMNS];
     const struct dt_str topic = a->topic.p ? a->topic : DT_STR_LIT("");
     size_t n = 0;
-    bool room[] = {false, false}; /* [1]: for Kafka */
+    bool room[] = {false, false}; /* for webhooks, and for Kafka */
     dt_status status = DT_OK;
     if (change->targets & ~(unsigned)DT_ALERT_TO_KAFKA)
         status = find_room(db, false, topic, &room[0], err);
@@ -191,8 +191,8 @@ dt_status dt_store_alert_values(dt_store *store, const struct dt_alert *alerts, 
 }
 
 /*
- * What alerts are about: the installation's small tables, watched in the server; topics and their counters; the index
- * of what is due, a slice at a time.
+ * Where figures come from: the installation's small tables, watched in the server; topics and their counters; the due
+ * index, a slice at a time.
  */
 
 #define SLICE_ROWS 10000
@@ -208,7 +208,7 @@ static dt_status ask_watch(dt_store *store, dt_db *db, void *arg, struct dt_erro
 dt_status dt_store_watch_alerts(dt_store *store, int64_t process, const struct dt_alert_watched *was, int64_t wait_ms,
                                 struct dt_alert_watched *out, struct dt_error *err)
 {
-    char known[DT_ALERT_INSTALLATION_KINDS * 21 + 1] = ""; /* as the procedure writes its figures */
+    char known[DT_ALERT_INSTALLATION_KINDS * 21 + 1] = ""; /* in the form in which the procedure writes figures */
     size_t n = 0;
     for (int i = 0; was && i < DT_ALERT_INSTALLATION_KINDS; i++)
         n += (size_t)snprintf(known + n, sizeof(known) - n, "%s%lld", i ? "," : "", (long long)was->figures[i]);

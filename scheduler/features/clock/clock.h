@@ -1,7 +1,7 @@
 /*
- * The test clock: the time by which jobs fall due if the installation was made with installation.test_clock. It is one
- * row in MySQL (test_clock). Each session sets its NOW() from it before each statement (mysql/db.h), and each process
- * its reference clock, so due times, scores in the index and "never early" agree.
+ * The test clock: if the installation was made with installation.test_clock, jobs fall due by this clock. It is one row
+ * in MySQL (test_clock). Each session sets its NOW() from it before each statement (mysql/db.h), and each process its
+ * reference clock, so due times, scores in the index and "never early" agree.
  *
  *             freeze                            advance walks from instant to instant, each as if frozen at it
  *   runs ─────────▶ frozen ──▶ …
@@ -9,7 +9,7 @@
  *         release, from the time at which it was frozen
  *
  * It never goes back. Leases, heartbeats, attempts in hands and timeouts use the server's own clock: their statements
- * say SYSDATE(), which SET timestamp does not change.
+ * use SYSDATE(), which SET timestamp does not change.
  */
 #ifndef DT_CLOCK_CLOCK_H
 #define DT_CLOCK_CLOCK_H
@@ -25,17 +25,17 @@
 struct dt_test_clock {
     struct dt_test_time time;
     int64_t version;            /* changes with every change of the clock; 0: the installation has no test clock */
-    int64_t real_ms;            /* the server's clock when the row was read … */
-    int64_t asked_us, heard_us; /* … at some moment between these two (mono) */
+    int64_t real_ms;            /* the server's clock when the row was read */
+    int64_t asked_us, heard_us; /* mono: the row was read between these two times */
 };
-/* Returns its time. */
+/* Returns the time of the test clock. */
 static inline int64_t dt_test_clock_now_ms(const struct dt_test_clock *clock)
 {
     return clock->time.frozen_ms ? clock->time.frozen_ms : clock->real_ms + clock->time.ahead_ms;
 }
 
 DT_MUST_CHECK dt_status dt_store_test_clock(dt_store *store, struct dt_test_clock *out, struct dt_error *err);
-/* INVALID: the configuration and the installation disagree about having a test clock. */
+/* Checks whether the configuration has a test clock if, and only if, the installation has one. INVALID: they differ. */
 DT_MUST_CHECK dt_status dt_store_check_test_clock(dt_store *store, struct dt_error *err);
 
 /* Freezes the clock. UNSUPPORTED: there is none. BUSY (here and below): another request is changing it. */
@@ -44,25 +44,26 @@ DT_MUST_CHECK dt_status dt_store_test_clock_freeze(dt_store *store, struct dt_te
 DT_MUST_CHECK dt_status dt_store_test_clock_release(dt_store *store, struct dt_test_clock *out, struct dt_error *err);
 
 struct dt_clock_walk {
-    int64_t by_ms;   /* from its present time */
-    int64_t wait_ms; /* how long, in real time, each instant waits for results of attempts dispatched at it */
+    int64_t by_ms;   /* how far, from its present time */
+    int64_t wait_ms; /* how long, in real time, to wait at each instant for results of attempts dispatched at it */
     unsigned steps;  /* out: instants at which it was frozen */
     bool whole;      /* out: every job that fell due was dispatched */
     int64_t left_ms; /* out: the rest of by_ms */
 };
 /*
- * Advances the clock, from one instant at which something falls due to the next. At each it waits until the leaders
- * have dispatched what is due, and until results have come or wait_ms has passed. So retries, deadlines and fires that
- * follow from these jobs also fall due in order. A call ends after some fifteen seconds; left_ms is then the rest, for
- * another call. If the clock was running, it runs again afterwards. If the process is killed, the clock stays frozen.
- * UNKNOWN: the advance failed after it had moved the clock. INVALID: beyond DT_TEST_CLOCK_END_MS; UNSUPPORTED.
+ * Advances the clock, from one instant at which something falls due to the next. At each instant it waits until the
+ * leaders have dispatched what is due, and until results have arrived or wait_ms has passed. So retries, deadlines and
+ * fires that follow from these jobs also fall due in order. A call ends after some fifteen seconds; left_ms is then the
+ * rest, for another call. If the clock was running before, it runs again afterwards. If the process is killed, the
+ * clock stays frozen. UNKNOWN: the advance failed after it had moved the clock. INVALID: beyond DT_TEST_CLOCK_END_MS;
+ * UNSUPPORTED.
  */
 DT_MUST_CHECK dt_status dt_store_test_clock_advance(dt_store *store, struct dt_clock_walk *walk,
                                                     struct dt_test_clock *out, struct dt_error *err);
 
 /*
- * A follower keeps the reference clock of a process at the test clock. It is a listener of the watcher
- * (dispatch/watcher.h): when the clock changes, it reads the row, feeds the reference clock and calls `changed`.
+ * A follower keeps the reference clock of a process equal to the test clock. It is a listener of the watcher
+ * (dispatch/watch.h): when the clock changes, it reads the row, updates the reference clock and calls `changed`.
  */
 
 typedef struct dt_clock_follower dt_clock_follower;
@@ -71,7 +72,7 @@ struct dt_clock_follower_env {
     dt_refclock *ref;
     dt_watcher *watcher;
     void *arg;
-    void (*changed)(void *arg); /* on the watcher's thread, after ref was fed; may be NULL */
+    void (*changed)(void *arg); /* called on the watcher's thread, after ref was updated; may be NULL */
 };
 /* Adds a follower to the watcher, which must be stopped before dt_clock_follower_free. *out is NULL if the
  * configuration has no test clock, and unless OK. env's members are borrowed. */

@@ -1,5 +1,5 @@
-/* See clock.h. The watcher's answer says that the clock changed; a read after it, which is quick, gives its exact
- * time. While the watcher has no connection, the process keeps the clock that it read last. */
+/* See clock.h. The watcher's answer says that the clock changed; a quick read afterwards gives its exact time. While
+ * the watcher has no connection, the process keeps the clock that it read last. */
 #include "clock.h"
 
 #include <stdlib.h>
@@ -9,8 +9,8 @@
 struct dt_clock_follower {
     struct dt_clock_follower_env env;
     struct dt_watch_listener listener;
-    int64_t version; /* that was read last; 0: none */
-    bool failed;     /* the last read; it was logged */
+    int64_t version; /* version that was read last; 0: none */
+    bool failed;     /* the last read failed, and that was logged */
 };
 
 static void ask(void *arg, struct dt_watch *watch)
@@ -20,7 +20,7 @@ static void ask(void *arg, struct dt_watch *watch)
     watch->clock_version = f->version;
 }
 
-/* Reads after each answer, also an unchanged clock, because the offset from the server's time drifts. */
+/* Reads the clock after each answer, even if it has not changed, because the offset from the server's time drifts. */
 static void told(void *arg, dt_status status, const struct dt_watched *seen, dt_store *store)
 {
     dt_clock_follower *f = arg;

@@ -1,5 +1,5 @@
 /*
- * The row of the test clock, read and changed; and an advance, which goes from instant to instant. Changes hold the
+ * The row of the test clock, read and changed; and an advance, which moves it from instant to instant. Changes hold the
  * lease `clock`. See clock.h.
  */
 #include <time.h>
@@ -12,8 +12,8 @@
 #include "store/leases.h"
 #include "store/store_internal.h"
 
-/* Longer than a statement may take (api.database_timeout). If a request goes on after its lease has ended, the row has
- * another version, so its change fails. */
+/* Longer than a statement may take (api.database_timeout). If a request continues after its lease has ended, the row
+ * may have another version; then its change fails. */
 #define CLOCK_LEASE ((struct dt_work_lease){.work = "clock", .ms = 20000})
 
 /* ---- reading ---- */
@@ -80,8 +80,8 @@ static dt_status lock_clock(dt_store *store, struct dt_work_lease *lease, dt_db 
                                                   : status;
 }
 
-/* Changes the row if it has the clock's version, and reads it, in one transaction. BUSY: it has another one. *clock is
- * unchanged unless OK. */
+/* Changes the row if it still has the clock's version, and reads it, in one transaction. BUSY: it has another
+ * version. *clock is unchanged unless OK. */
 static dt_status change_clock(dt_db *db, const char *sql, struct dt_params params, struct dt_test_clock *clock,
                               struct dt_error *err)
 {
@@ -131,9 +131,10 @@ dt_status dt_store_test_clock_release(dt_store *store, struct dt_test_clock *out
  * It polls every LOOK_US, but only during an advance.
  */
 
-#define LOOK_US     INT64_C(10000)
-#define PATIENCE_US INT64_C(3000000)  /* for the leaders at one instant: a topic at its limit may dispatch nothing */
-#define WALK_US     INT64_C(15000000) /* for all instants of one request: less than a client's timeout */
+#define LOOK_US INT64_C(10000)
+/* Limit for the leaders at one instant: a topic at its limit may dispatch nothing. */
+#define PATIENCE_US INT64_C(3000000)
+#define WALK_US     INT64_C(15000000) /* limit for all instants of one request: less than a client's timeout */
 #define PROMOTED    1000
 
 struct walk {
@@ -144,14 +145,14 @@ struct walk {
     struct dt_clock_walk *ask;
     struct dt_error *err;
     int64_t at_ms, end_ms;
-    int64_t until_us;  /* mono: no further instant after this */
+    int64_t until_us;  /* mono: after this time no further instant begins */
     bool moved;        /* the clock was changed, or may have been */
     int64_t under_way; /* attempts without a result at the end of the last instant */
 };
 
 /* ---- at one instant ---- */
 
-/* Whether a job that fell due in (from, at] is not dispatched yet. */
+/* Returns whether a job that fell due in (from, at] is not dispatched yet. */
 static dt_status is_undone(struct walk *w, int64_t from_ms, bool *some)
 {
     const struct dt_param at = DT_P_INT(w->at_ms);
@@ -162,7 +163,7 @@ static dt_status is_undone(struct walk *w, int64_t from_ms, bool *some)
     return status;
 }
 
-/* Whether more attempts lack a result than before the instant. */
+/* Returns whether more attempts lack a result than before the instant. */
 static dt_status is_unreported(struct walk *w, int64_t from_ms, bool *some)
 {
     int64_t found;
@@ -172,7 +173,7 @@ static dt_status is_unreported(struct walk *w, int64_t from_ms, bool *some)
     return status;
 }
 
-/* Polls while `look` finds something. *some: it still did after most_us. */
+/* Polls while `look` finds something. *some: it still found something after most_us. */
 static dt_status wait_while(struct walk *w, dt_status (*look)(struct walk *w, int64_t from_ms, bool *some),
                             int64_t from_ms, int64_t most_us, bool *some)
 {
@@ -188,7 +189,7 @@ static dt_status wait_while(struct walk *w, dt_status (*look)(struct walk *w, in
     return status;
 }
 
-/* Waits until all is dispatched, then for results. A result may make a job due at once, so it then waits again. */
+/* Waits until all is dispatched, then for results. A result may make a job due at once; then it waits again. */
 static dt_status settle(struct walk *w, int64_t from_ms)
 {
     bool undone = false, unreported = false;
@@ -218,7 +219,7 @@ static dt_status step(struct walk *w)
     struct dt_again again = {0};
     size_t done = PROMOTED;
     dt_status status = DT_OK;
-    /* Far jobs are in the due index by day; promotion puts them there by time, where leaders find them. */
+    /* The due index has far jobs by day; promotion gives them their exact time, so that leaders find them. */
     do {
         status = dt_store_promote(w->store, w->end_ms, PROMOTED, &done, w->err);
         if (status == DT_OK)
@@ -243,7 +244,7 @@ static dt_status walk_to_end(struct walk *w)
     dt_status status = DT_OK;
     if (dt_test_clock_now_ms(w->clock) + w->ask->by_ms > DT_TEST_CLOCK_END_MS)
         return dt_fail(w->err, DT_INVALID, "the clock ends in January 2038");
-    if (goes_on) /* frozen first, so that it never goes back to an instant that has just passed */
+    if (goes_on) /* freezes first, so that the clock never returns to an instant that has just passed */
         status = change(w, dt_sql_freeze_test_clock, DT_PARAMS(DT_P_INT(w->clock->version)));
     if (status == DT_OK) {
         w->at_ms = w->clock->time.frozen_ms;
@@ -275,7 +276,8 @@ dt_status dt_store_test_clock_advance(dt_store *store, struct dt_clock_walk *ask
     if (status == DT_OK)
         status = walk_to_end(&w);
     dt_work_lease_release(store, &w.lease);
-    if (status == DT_OK) { /* the clock may have run since it was read; if this read fails, *out keeps that reading */
+    /* The clock may have run since it was read; if this read fails, *out keeps the earlier reading. */
+    if (status == DT_OK) {
         (void)!dt_store_test_clock(store, out, NULL);
         return DT_OK;
     }

@@ -10,7 +10,7 @@
 
 enum dt_severity { DT_SEVERITY_ERROR, DT_SEVERITY_WARNING, DT_SEVERITY_NOTE };
 
-/* In the order of GET /v1/doctor within a severity: causes come before their consequences. */
+/* In the order of GET /v1/doctor within a severity: causes precede their consequences. */
 enum dt_finding_kind {
     DT_FINDING_NO_DISPATCHER,
     DT_FINDING_ZOOKEEPER_AWAY,
@@ -68,8 +68,8 @@ extern const char *const dt_severity_names[]; /* "error" */
 
 /* Returns the kind with this name; DT_FINDING_KINDS: there is none. */
 enum dt_finding_kind dt_finding_named(struct dt_str name);
-/* Writes when a certificate expires ("mysql.cert_file ends in 3 days"). Returns whether it has expired or will within
- * 30 days. */
+/* Writes when a certificate expires ("mysql.cert_file ends in 3 days"). Returns whether it has expired or expires
+ * within 30 days. */
 bool dt_finding_certificate(const char *what, int64_t ends_s, int64_t now_s, char *out, size_t size);
 
 #endif

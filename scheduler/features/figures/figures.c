@@ -18,23 +18,23 @@
 #include "base/metrics.h"
 
 #define BUCKETS    32
-#define EXPIRE_MS  INT64_C(300000)      /* between two deletions of old rows, if anything happens */
+#define EXPIRE_MS  INT64_C(300000)      /* pause between two deletions of old rows, if anything happened */
 #define EXPIRED    5000                 /* rows of one deletion */
 #define LATEST_US  INT64_C(86400000000) /* the bound of the last bucket */
-#define BACKLOG_US INT64_C(10000000)    /* between two counts of due jobs by topic, if there are any */
+#define BACKLOG_US INT64_C(10000000)    /* pause between two counts of due jobs by topic, if there are any */
 
 struct dt_figures {
     struct dt_figures_env env;
     int64_t writer;
     struct dt_chore chore;
-    int64_t begins_ms; /* of the current step; 0: none yet */
+    int64_t begins_ms; /* beginning of the current step; 0: none yet */
     struct dt_tally tally;
     struct dt_backlog backlog;
-    int64_t backlog_us; /* mono: not before */
+    int64_t backlog_us; /* mono: no count of due jobs before this time */
     dt_metric *happened[DT_TALLIES];
     uint64_t seen[DT_LATENESSES][BUCKETS]; /* the histograms at their last write */
-    int64_t expired_ms;                    /* the last deletion of old rows */
-    bool failed;                           /* the last write */
+    int64_t expired_ms;                    /* time of the last deletion of old rows */
+    bool failed;                           /* the last write failed */
 };
 
 /* Returns the growth of the buckets since the last call, summed over all histograms, which have the same bounds. */
@@ -85,7 +85,7 @@ static void write_step(dt_figures *f, dt_store *store, int64_t at_ms)
     f->failed = status != DT_OK;
     if (status != DT_OK || at_ms - f->expired_ms < EXPIRE_MS)
         return;
-    /* If another process is deleting old rows, the rest waits for the next time. */
+    /* If another process is deleting old rows, the rest is deleted next time. */
     f->expired_ms = at_ms;
     for (bool more = true; more && status == DT_OK && !dt_chore_stopping(&f->chore);)
         status = dt_store_figures_expire(store, at_ms, EXPIRED, &more, NULL);

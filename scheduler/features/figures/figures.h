@@ -5,10 +5,10 @@
  *                                                                                             │ sums over writers
  *                                                                     a request ◀─────────────┘
  *
- * There are rows for two steps: five seconds, kept for two hours, and five minutes, kept for two weeks. A process
- * writes both at once and adds to its own row of the same step, so no condensing is needed. The number of rows depends
- * on time alone: at most DT_TALLY_TOPICS topics for each process and step. Figures are not an audit: a process that
- * ends, or whose write fails, loses those of one step.
+ * There are rows for two steps: five seconds, kept for two hours, and five minutes, kept for two weeks. A process adds
+ * to its own rows of both steps at once, so no condensing is needed. The number of rows depends on time alone: at most
+ * DT_TALLY_TOPICS topics for each process and step. Figures are not an audit: if a process ends, or its write fails,
+ * those of one step are lost.
  */
 #ifndef DT_FIGURES_FIGURES_H
 #define DT_FIGURES_FIGURES_H
@@ -31,24 +31,24 @@ typedef struct dt_figures dt_figures;
 struct dt_figures_env {
     dt_chores *chores;
     const dt_clock *clock;
-    const dt_refclock *ref;              /* steps are of MySQL's clock */
+    const dt_refclock *ref;              /* steps follow MySQL's clock */
     const char *lateness[DT_LATENESSES]; /* names of the process's histograms of lateness; NULL: none */
     const char *overdue; /* name of its gauge of due jobs that are not dispatched; NULL = it leads no shards */
 };
 /* Adds the chore that writes the tally of this process. env's members are borrowed. NOMEM. */
 DT_MUST_CHECK dt_status dt_figures_start(const struct dt_figures_env *env, dt_figures **out);
-/* Loses what was counted in the current step. Accepts NULL. */
+/* Removes the chore. What was counted in the current step is lost. Accepts NULL. */
 void dt_figures_stop(dt_figures *figures);
 
 /* A bucket of lateness. */
 struct dt_lateness {
-    int64_t slot; /* of dt_store_lateness */
+    int64_t slot; /* as in struct dt_figures_row */
     int64_t up_to_us;
     int64_t attempts;
 };
 /* The figures of one process in one step. */
 struct dt_figures_step {
-    int64_t at_ms, writer; /* at_ms: any instant within the step */
+    int64_t at_ms, writer; /* at_ms: any time within the step */
     const struct dt_tally *tally;
     int64_t overdue;
     const struct dt_lateness *lateness;
@@ -56,36 +56,36 @@ struct dt_figures_step {
 };
 /* Adds figures to the rows of both steps. */
 DT_MUST_CHECK dt_status dt_store_figures_add(dt_store *store, const struct dt_figures_step *step, struct dt_error *err);
-/* Deletes at most `limit` expired rows of each kind; more: there may be others. */
+/* Deletes at most `limit` expired rows of each kind. *more: there may be others. */
 DT_MUST_CHECK dt_status dt_store_figures_expire(dt_store *store, int64_t now_ms, size_t limit, bool *more,
                                                 struct dt_error *err);
 
-/* ---- reading; all outputs lie in the arena ---- */
+/* ---- reading; all outputs are in the arena ---- */
 
 struct dt_figures_range {
     int64_t step_ms;        /* DT_FINE_MS or DT_COARSE_MS */
-    int64_t from_ms, to_ms; /* exclusive */
+    int64_t from_ms, to_ms; /* to_ms is exclusive */
     int64_t slot_ms;        /* width of the output's slots; a multiple of step_ms */
     struct dt_str topic;    /* empty = all topics together */
 };
 struct dt_figures_row {
-    int64_t slot; /* time in ms, divided by slot_ms; 0 of dt_store_figures_of_topics */
+    int64_t slot; /* time in ms, divided by slot_ms; 0 in dt_store_figures_of_topics */
     struct dt_str topic;
     int64_t n[DT_TALLIES];
     int64_t overdue;
 };
-/* Reads slots in which something happened, in order. */
+/* Reads the slots in which something happened, in order. */
 DT_MUST_CHECK dt_status dt_store_figures(dt_store *store, const struct dt_figures_range *range, struct dt_arena *arena,
                                          struct dt_figures_row **out, size_t *n, struct dt_error *err);
 /* Reads the sums of the range by topic; the empty topic has the sum of all. */
 DT_MUST_CHECK dt_status dt_store_figures_of_topics(dt_store *store, const struct dt_figures_range *range,
                                                    struct dt_arena *arena, struct dt_figures_row **out, size_t *n,
                                                    struct dt_error *err);
-/* Reads buckets, by slot and bound. */
+/* Reads buckets, sorted by slot and bound. */
 DT_MUST_CHECK dt_status dt_store_lateness(dt_store *store, const struct dt_figures_range *range, struct dt_arena *arena,
                                           struct dt_lateness **out, size_t *n, struct dt_error *err);
-/* Returns a quantile (part: 0 to 1) of the lateness in ms, interpolated within its bucket; negative: no attempts. The
- * buckets are of one slot. */
+/* Returns a quantile (part: 0 to 1) of the lateness in ms, interpolated within its bucket; negative: there were no
+ * attempts. All buckets must be of one slot. */
 double dt_lateness_ms(const struct dt_lateness *buckets, size_t n, double part);
 
 /* ---- how many jobs there are ---- */
@@ -94,7 +94,7 @@ struct dt_topic_load {
     struct dt_str topic;
     int64_t jobs[DT_JOB_STATES];
 };
-/* Reads the counters of all topics, in no order; live and archived jobs of a topic may be two rows. */
+/* Reads the counters of all topics, in no order. A topic may have two rows: its live and its archived jobs. */
 DT_MUST_CHECK dt_status dt_store_topic_loads(dt_store *store, struct dt_arena *arena, struct dt_topic_load **out,
                                              size_t *n, struct dt_error *err);
 struct dt_topic_overdue {
@@ -103,8 +103,9 @@ struct dt_topic_overdue {
     int64_t job;            /* the id of the oldest */
     bool paused;            /* the topic is paused, so the jobs are held, not overdue */
 };
-/* Reads which topics have jobs that are due and not dispatched, from `limit` due and `limit` offered jobs. If some of
- * the due jobs are held, it reads up to DT_LATE_SLICES times `limit` (dispatch/scan.h). In no order. */
+/* Reads which topics have jobs that are due and not dispatched, from `limit` due and `limit` offered jobs. If some
+ * of the due jobs are held, it reads up to DT_LATE_SLICES times `limit` (dispatch/scan.h). The output is in no
+ * order. */
 DT_MUST_CHECK dt_status dt_store_topics_overdue(dt_store *store, int64_t now_ms, size_t limit, struct dt_arena *arena,
                                                 struct dt_topic_overdue **out, size_t *n, struct dt_error *err);
 
@@ -113,14 +114,14 @@ DT_MUST_CHECK dt_status dt_store_topics_overdue(dt_store *store, int64_t now_ms,
  * only while something is due, so an idle installation costs nothing. For one thread.
  */
 
-#define DT_BACKLOG_TOPICS 100 /* the first topics have a gauge each until the process ends */
+#define DT_BACKLOG_TOPICS 100 /* the first topics get a gauge each, and keep it until the process ends */
 
 struct dt_backlog_row {
     char topic[DT_TOPIC_MAX + 1];
     size_t topic_n;
     dt_metric *jobs;
 };
-/* Zero at first; its owner clears the arena. */
+/* All zero at first; the owner clears the arena. */
 struct dt_backlog {
     struct dt_arena arena;
     size_t n;
@@ -128,8 +129,8 @@ struct dt_backlog {
     struct dt_backlog_row rows[DT_BACKLOG_TOPICS];
 };
 
-/* Counts due jobs, up to a bound, and sets the gauges. If nothing is overdue, it sends no statement. On failure the
- * gauges stay as they are. */
+/* Counts due jobs, up to a bound, and sets the gauges. overdue: number of overdue jobs; if it is 0, sends no
+ * statement. On failure the gauges do not change. */
 DT_MUST_CHECK dt_status dt_backlog_tell(struct dt_backlog *backlog, dt_store *store, int64_t now_ms, int64_t overdue);
 
 #endif

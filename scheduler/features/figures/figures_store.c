@@ -1,4 +1,4 @@
-/* See figures.h: its statements. Refuses to know who counts, and who asks. */
+/* See figures.h: its statements. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -179,8 +179,7 @@ dt_status dt_store_lateness(dt_store *store, const struct dt_figures_range *rang
     return status;
 }
 
-/* The bucket begins where the one below ends; buckets that are empty are not among them, so it begins no earlier than
- * so. */
+/* A bucket begins where the previous one ends. Empty buckets are missing, so it may begin later than this computes. */
 double dt_lateness_ms(const struct dt_lateness *buckets, size_t n, double part)
 {
     double all = 0;
@@ -223,7 +222,7 @@ dt_status dt_store_topic_loads(dt_store *store, struct dt_arena *arena, struct d
     return status;
 }
 
-/* Of the slices of due rows that were read. */
+/* The slices of due rows that were read. */
 struct due_slices {
     int64_t last_key, last_id;
     size_t n, n_free; /* rows of the last slice; rows of all slices that are not held */
@@ -254,7 +253,7 @@ static int by_topic(const void *a, const void *b)
     return dt_str_order(((const struct dt_topic_overdue *)a)->topic, ((const struct dt_topic_overdue *)b)->topic);
 }
 
-/* Makes one row of the rows of a topic, and none of a topic whose due jobs are all dispatched. */
+/* Merges the rows of each topic into one. A topic whose due jobs are all dispatched gets none. */
 static size_t merge_topics(struct dt_topic_overdue *v, size_t n)
 {
     size_t kept = 0;
@@ -310,11 +309,11 @@ dt_status dt_store_topics_overdue(dt_store *store, int64_t now_ms, size_t limit,
     return DT_OK;
 }
 
-/* See figures.h. Owns which topics have a gauge. */
+/* See figures.h. Decides which topics have a gauge. */
 
 #define COUNTED 10000 /* due jobs that are not held, and as many that are offered to pops: dt_store_topics_overdue */
 
-/* NULL: there is no room for another gauge. */
+/* Returns NULL if there is no room for another gauge. */
 static struct dt_backlog_row *row_of(struct dt_backlog *b, struct dt_str topic)
 {
     char label[DT_TOPIC_MAX + 16];

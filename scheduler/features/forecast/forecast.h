@@ -1,11 +1,11 @@
 /*
  * How many jobs fall due in each step of a period, by topic: scheduled jobs, and fires of schedules without a job yet.
  *
- * The work is bounded, however large the tables are. Near jobs are in the due index by time: up to DT_FORECAST_COUNTED
- * entries are counted, more are estimated. Far jobs are there by day: days are counted in the same way and spread
- * evenly over their steps. The index has no topics: up to DT_FORECAST_LOOKED_UP jobs are looked up, and a sample of
- * more. The topics of far jobs, or of too many, follow the counters of their day. If only some topics are asked for,
- * up to DT_FORECAST_BOUND jobs, near and far, are looked up and counted.
+ * The work is bounded, whatever the size of the tables. The due index has near jobs by time: up to DT_FORECAST_COUNTED
+ * entries are counted, more are estimated. It has far jobs by day: days are counted in the same way and spread evenly
+ * over their steps. The index has no topics: up to DT_FORECAST_LOOKED_UP jobs are looked up, of more jobs only a
+ * sample. The topics of far jobs, and of near jobs beyond that, are estimated from the counters of their day. If only
+ * some topics are requested, up to DT_FORECAST_BOUND jobs, near and far, are looked up and counted.
  */
 #ifndef DT_FORECAST_FORECAST_H
 #define DT_FORECAST_FORECAST_H
@@ -15,13 +15,13 @@
 #include "store/store.h"
 
 #define DT_FORECAST_STEPS     10000
-#define DT_FORECAST_TOPICS    20     /* the largest topics of a step … */
-#define DT_FORECAST_PARTS     40000  /* … and of all steps together */
-#define DT_FORECAST_COUNTED   200000 /* entries of the index */
-#define DT_FORECAST_LOOKED_UP 10000  /* rows */
-#define DT_FORECAST_BOUND     100000 /* rows, if only some topics are asked for */
+#define DT_FORECAST_TOPICS    20     /* limit of topics shown for a step, the largest ones */
+#define DT_FORECAST_PARTS     40000  /* limit of topics shown for all steps together */
+#define DT_FORECAST_COUNTED   200000 /* limit of index entries that are counted */
+#define DT_FORECAST_LOOKED_UP 10000  /* limit of rows that are looked up */
+#define DT_FORECAST_BOUND     100000 /* the same, if only some topics are requested */
 #define DT_FORECAST_SCHEDULES 10000
-#define DT_FORECAST_FIRES     200000 /* that are reckoned one by one */
+#define DT_FORECAST_FIRES     200000 /* limit of fires that are computed one by one */
 
 struct dt_forecast_ask {
     int64_t from_ms, step_ms; /* > 0 */
@@ -46,13 +46,13 @@ struct dt_forecast {
     bool topics_counted;      /* the jobs of each topic were counted, too */
 };
 
-/* Makes the forecast. It reads without a transaction and locks nothing, so a job that changes meanwhile counts with
- * its old or its new time. */
+/* Makes the forecast. It reads without a transaction and locks nothing, so a job that changes during the call counts
+ * with its old or its new time. */
 DT_MUST_CHECK dt_status dt_store_forecast(dt_store *store, const struct dt_forecast_ask *ask, struct dt_arena *arena,
                                           struct dt_forecast *out, struct dt_error *err);
 
-/* Returns how many jobs a second the installation dispatches under load, as its leaders measured it when more jobs
- * were due than they could claim at once; 0 = never measured. */
+/* Returns how many jobs a second the installation dispatches under load. Its leaders measured that when more jobs
+ * were due than they could claim at once. 0 = never measured. */
 DT_MUST_CHECK dt_status dt_store_drains(dt_store *store, int64_t *per_second, struct dt_error *err);
 
 #endif

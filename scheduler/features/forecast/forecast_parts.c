@@ -9,7 +9,7 @@
 #include "store/store_internal.h"
 #include "topic/counts.h"
 
-/* Parts (step, topic, jobs) are collected in any order, then merged, and the largest of each step are kept. */
+/* Parts (step, topic, jobs) are collected in any order. Then they are merged, and the largest of each step are kept. */
 /* ---- adding ---- */
 
 void dt_forecast_add(struct dt_forecasting *f, size_t step, int64_t due)
@@ -38,7 +38,7 @@ void dt_forecast_show_part(struct dt_forecasting *f, size_t step, struct dt_str 
         f->out->parts = parts;
         f->cap = cap;
     }
-    /* Jobs of one topic often follow each other: they share one copy of its name. */
+    /* Jobs of one topic often follow each other, so they share one copy of its name. */
     if (!f->last_topic.p || !dt_str_eq(f->last_topic, topic))
         f->last_topic = dt_arena_copy(f->arena, topic);
     if (f->last_topic.p)
@@ -146,8 +146,8 @@ static dt_status read_shares(struct dt_forecasting *f, unsigned piece, struct dt
     return DT_OK;
 }
 
-/* Adds a part to *sum and returns the whole jobs that this adds; the fraction carries over. If only some topics are
- * requested, it rounds up, so that a topic with jobs shows at least one. */
+/* Adds a part to *sum and returns how many whole jobs that adds; the fraction is kept for the next call. If only
+ * some topics are requested, it rounds up, so that a topic with jobs shows at least one. */
 static int64_t add_up(const struct dt_forecasting *f, double *sum, double part)
 {
     double more = dt_forecast_is_bound(f->ask) ? 0.999999 : 0.5;
@@ -225,8 +225,8 @@ static void merge_parts(struct dt_forecast *out)
 
 #define SLOTS     1024
 #define ESTIMATES 240
-#define ROOM      (2 * DT_FORECAST_LOOKED_UP) /* for a sample, which may be larger than expected */
-#define MEASURED  50000                       /* entries with which the optimizer's estimate is compared */
+#define ROOM      (2 * DT_FORECAST_LOOKED_UP) /* room for a sample, which may be larger than expected */
+#define MEASURED  50000                       /* number of entries that the optimizer's estimate is compared with */
 
 /* An entry of the sample. */
 struct seen {
@@ -234,10 +234,10 @@ struct seen {
 };
 
 struct sample {
-    struct seen *v; /* by id */
+    struct seen *v; /* sorted by id */
     struct dt_topic_of *of;
     size_t n;
-    int slots; /* the slots that it is taken from */
+    int slots; /* number of slots that it is taken from */
 };
 
 static size_t step_of(const struct dt_forecasting *f, int64_t ms)
@@ -341,8 +341,7 @@ static dt_status count(struct dt_forecasting *f, struct sample *s)
         if (totals[step].scheduled != totals[step].seen)
             dt_forecast_estimated_from(f, f->ask->from_ms + (int64_t)step * f->ask->step_ms);
     }
-    /* The parts, of which there are no others yet, count what the sample has: they are raised to what all entries
-     * have. */
+    /* Counts the jobs of the sample as parts, of which there are none yet, and scales the parts to all entries. */
     dt_assert_cmp(f->out->n_parts, ==, 0);
     for (size_t i = 0; i < s->n; i++)
         if (is_scheduled(&s->of[i]))
@@ -376,14 +375,14 @@ static dt_status estimate_stretch(struct dt_forecasting *f, size_t first, size_t
     return status == DT_OK ? dt_forecast_share(f, from_ms, first, last, totals) : status;
 }
 
-/* Estimates what is due from reached_ms on. The optimizer overestimates large ranges twofold, so its estimate is
- * scaled by what it says of a range at the beginning whose number of entries is known. */
+/* Estimates the jobs due from reached_ms on. The optimizer overestimates large ranges twofold. So its estimate is
+ * scaled by comparing its estimate of a first range with the known number of entries there. */
 static dt_status estimate(struct dt_forecasting *f, int64_t reached_ms)
 {
     const int64_t from_ms = f->ask->from_ms;
     const size_t steps = f->ask->steps;
     const size_t each = (steps + ESTIMATES - 1) / ESTIMATES;
-    double factor = 1; /* entries for each one that it expects */
+    double factor = 1; /* real entries for each estimated one */
     const int64_t end_ms = dt_forecast_end_ms(f->ask);
     int64_t rows = 0;
     int64_t nth_ms;
@@ -404,12 +403,12 @@ static dt_status count_bound(struct dt_forecasting *f)
 {
     const struct dt_param topic = DT_P_STR(f->ask->topic);
     const int64_t end_ms = dt_forecast_end_ms(f->ask);
-    int64_t reached_ms; /* all entries due before this are looked up */
+    int64_t reached_ms; /* all entries due before this were looked up */
     int64_t others = 0;
     dt_status status = dt_store_due_nth(f->store, f->ask->from_ms, end_ms, DT_FORECAST_BOUND, &reached_ms, f->err);
     if (status == DT_OK)
         status = dt_forecast_count(f, 1, f->ask->from_ms, reached_ms);
-    /* Has the topic further scheduled jobs? */
+    /* Finds out whether the topic has further scheduled jobs. */
     if (status == DT_OK && f->ask->topic.p) {
         for (size_t step = 0; step < f->ask->steps; step++)
             others -= f->out->due[step];
@@ -431,7 +430,7 @@ dt_status dt_forecast_finish(struct dt_forecasting *f)
         size_t of_step = 0;
         merge_parts(f->out);
         qsort(v, f->out->n_parts, sizeof(*v), by_step_and_size);
-        for (size_t i = 0; i < f->out->n_parts; i++) { /* keeps the largest of each step */
+        for (size_t i = 0; i < f->out->n_parts; i++) { /* keeps the largest parts of each step */
             of_step = i > 0 && v[i].step == v[i - 1].step ? of_step + 1 : 0;
             if (of_step < dt_forecast_topics(f->ask))
                 v[n++] = v[i];

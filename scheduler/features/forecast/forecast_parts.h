@@ -14,14 +14,14 @@
 struct dt_forecast_share {
     struct dt_str topic;
     int64_t scheduled;
-    double sum; /* of the parts that were added */
+    double sum; /* sum of the parts that were added */
 };
 struct dt_forecast_shares {
     bool read;
     struct dt_forecast_share *v; /* the largest requested topics, as many as a step shows */
     size_t n;
     int64_t asked, all; /* scheduled jobs of the requested topics, and of all topics */
-    double sum;         /* of the parts that were added of the requested topics */
+    double sum;         /* sum of the parts that were added for requested topics */
 };
 
 struct dt_forecasting {
@@ -32,7 +32,7 @@ struct dt_forecasting {
     struct dt_arena *arena;
     struct dt_str last_topic; /* in the arena */
     struct dt_forecast_shares shares[DT_COUNT_PIECES];
-    size_t cap;     /* of out->parts while it grows, which is allocated then */
+    size_t cap;     /* capacity of out->parts, which is allocated while it grows */
     bool failed;    /* out of memory */
     bool found_all; /* every scheduled job of the requested topic was counted */
     struct dt_error *err;
@@ -56,15 +56,15 @@ static inline bool dt_forecast_is_bound(const struct dt_forecast_ask *ask)
     return ask->topic.p || ask->bound;
 }
 
-/* Adds jobs of any topic to a step. If only some topics are requested, it adds nothing: only parts count then. */
+/* Adds jobs of any topic to a step. If only some topics are requested, adds nothing, because only parts count then. */
 void dt_forecast_add(struct dt_forecasting *f, size_t step, int64_t due);
-/* Adds jobs of a topic to its part of a step, if the topic is requested. If only some topics are requested, adds them
- * to the step, too. */
+/* Adds jobs of a topic to its part of a step, if the topic is requested. If only some topics are requested, adds
+ * them to the step, too. */
 void dt_forecast_add_part(struct dt_forecasting *f, size_t step, struct dt_str topic, int64_t due);
 /* Adds jobs only to the part of a requested topic. */
 void dt_forecast_show_part(struct dt_forecasting *f, size_t step, struct dt_str topic, int64_t due);
 bool dt_forecast_has_topic(const struct dt_forecast_ask *ask, struct dt_str topic);
-/* Records that jobs due from a time on are estimated, not counted. */
+/* Records that jobs due from this time on are estimated, not counted. */
 void dt_forecast_estimated_from(struct dt_forecasting *f, int64_t ms);
 
 /* Estimates how many entries a band has in [from_ms, to_ms). */
@@ -73,11 +73,11 @@ DT_MUST_CHECK dt_status dt_forecast_estimate(struct dt_forecasting *f, int band,
 /* Counts the scheduled jobs of a band with due_key in [from_ms, to_ms), by step and topic, and adds them. */
 DT_MUST_CHECK dt_status dt_forecast_count(struct dt_forecasting *f, int band, int64_t from_ms, int64_t to_ms);
 /* Adds the parts of topics in steps [first, last), in proportion to the counters of a home day. totals: the jobs of
- * each step, from the first on. */
+ * each step, from `first` on. */
 DT_MUST_CHECK dt_status dt_forecast_share(struct dt_forecasting *f, int64_t day_ms, size_t first, size_t last,
                                           const int64_t *totals);
 
-/* Merges the parts and copies the largest of each step into the arena. NOMEM: an allocation failed at some time. */
+/* Merges the parts and copies the largest of each step into the arena. NOMEM: some allocation has failed. */
 DT_MUST_CHECK dt_status dt_forecast_finish(struct dt_forecasting *f);
 /* Adds the near jobs. */
 DT_MUST_CHECK dt_status dt_forecast_near(struct dt_forecasting *f);

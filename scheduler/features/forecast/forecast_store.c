@@ -1,8 +1,8 @@
 /*
  * The forecast: near jobs (forecast_parts.c), far jobs, and fires without a job.
  *
- * Fires count at their nominal times. Those of each schedule are computed one by one up to its part of
- * DT_FORECAST_FIRES. Later ones are assumed at even intervals, so their number does not matter for the cost.
+ * Fires count at their nominal times. Each schedule has a part of DT_FORECAST_FIRES that are computed one by one. Later
+ * fires are assumed at even intervals, so their number does not affect the cost.
  */
 #include <stdlib.h>
 
@@ -12,13 +12,13 @@
 
 /* The later fires of a schedule, at even intervals. */
 struct evenly {
-    struct dt_str topic; /* of the row */
+    struct dt_str topic; /* of the schedule's row */
     int64_t last_ms;
     double each_ms;
 };
 
 struct evens {
-    struct evenly *v; /* DT_FORECAST_SCHEDULES of them at most */
+    struct evenly *v; /* at most DT_FORECAST_SCHEDULES */
     size_t n;
 };
 
@@ -50,8 +50,9 @@ static void add_schedule(struct dt_forecasting *f, const struct dt_schedule *s, 
 /* ---- at even intervals ---- */
 
 /*
- * Adds the fires of schedules [first, end): from some step on, each has a number of fires per step, so all of them
- * together take one pass over the steps. The numbers are whole, and fractions carry over to the next step.
+ * Adds the fires of schedules [first, end). From its first step on, each schedule has the same number of fires in each
+ * step, so all of them together take one pass over the steps. The results are whole numbers; fractions are added to the
+ * next step.
  */
 static void sum_evens(const struct dt_forecasting *f, const struct evenly *v, size_t n, double *more, int64_t *out)
 {
@@ -63,7 +64,8 @@ static void sum_evens(const struct dt_forecasting *f, const struct evenly *v, si
     for (size_t i = 0; i < n; i++) {
         size_t step = (size_t)((v[i].last_ms - ask->from_ms) / ask->step_ms);
         int64_t next_ms = ask->from_ms + (int64_t)(step + 1) * ask->step_ms;
-        double first = (double)(next_ms - 1 - v[i].last_ms) / v[i].each_ms; /* a fire at next_ms is the next step's */
+        /* A fire at next_ms belongs to the next step. */
+        double first = (double)(next_ms - 1 - v[i].last_ms) / v[i].each_ms;
         more[step] += first;
         more[step + 1] += (double)ask->step_ms / v[i].each_ms - first;
     }
@@ -80,7 +82,7 @@ static int by_topic(const void *a, const void *b)
     return dt_str_order(((const struct evenly *)a)->topic, ((const struct evenly *)b)->topic);
 }
 
-/* Schedules of one topic, next to each other. */
+/* The schedules of one topic, which are consecutive. */
 struct run {
     const struct evenly *v;
     size_t n;
@@ -94,7 +96,7 @@ static int by_rate(const void *a, const void *b)
     return (x < y) - (x > y);
 }
 
-/* A step shows the largest topics: these are summed one by one, and all topics together. */
+/* Sums the topics with the most fires one by one, since a step shows only the largest, and then all topics together. */
 static dt_status go_on_evenly(struct dt_forecasting *f, struct evens *evens)
 {
     const size_t steps = f->ask->steps;
@@ -168,16 +170,16 @@ static dt_status add_fires(struct dt_forecasting *f)
 /*
  * ---- far jobs: band 0 of the due index, which has days ----
  *
- * The jobs of a day are spread evenly over it. Their topics follow the counters of the jobs made for such a day
- * (topic/counts.h). If only some topics are asked for, and there are at most DT_FORECAST_BOUND jobs, each row is
+ * The jobs of a day are spread evenly over it. Their topics are estimated from the counters of the jobs made for such a
+ * day (topic/counts.h). If only some topics are requested, and there are at most DT_FORECAST_BOUND jobs, each row is
  * looked up, which is exact.
  */
 
-#define ESTIMATED_DAYS  400 /* one by one … */
-#define ESTIMATED_LATER 100 /* … and this many ranges of days after them */
+#define ESTIMATED_DAYS  400 /* estimated one by one */
+#define ESTIMATED_LATER 100 /* number of ranges into which later days are divided */
 
 struct days {
-    int64_t first_ms; /* the first one's beginning */
+    int64_t first_ms; /* beginning of the first day */
     size_t n;
     int64_t *jobs;
 };
@@ -199,7 +201,7 @@ static dt_status count_days(struct dt_forecasting *f, struct days *days)
     return dt_db_end(f->db, f->err);
 }
 
-/* Days [first, end), each alike. */
+/* Estimates the jobs of days [first, end), the same number for each day. */
 static dt_status estimate_alike(struct dt_forecasting *f, struct days *days, size_t first, size_t end)
 {
     int64_t from_ms = days->first_ms + (int64_t)first * DT_FORECAST_DAY_MS;
