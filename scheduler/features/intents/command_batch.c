@@ -1,14 +1,15 @@
 /*
  * The transaction in which messages are carried out: see commands.h.
  *
- *   lock the partitions' rows, which must be as believed ─▶ decode ─▶ one run after the other ─▶ raise the rows
- *   ─▶ answers
+ *   lock the partitions' rows, which must have the expected offsets ─▶ decode ─▶ one run after the other
+ *   ─▶ raise the offsets ─▶ answers
  *
- * A run is as many messages as the store takes together: changes of jobs, reports, or one change of a topic. Reports
- * of a run are applied by one set of statements, unless a job among them is locked: then, once more, each by itself.
+ * A run has the messages that the store handles together: changes of jobs, reports, or one change of a topic. One set
+ * of statements applies the reports of a run. If a job among them is locked, the reports are applied again, one by one.
  *
- * Answers: a refused message is sent as it came to the topic of refused messages, with its problem as one header more.
- * If a message names a topic for its answer, the body that REST answers is sent there, with its status as a header.
+ * Answers: a refused message is sent unchanged to the topic of refused messages, with its problem in an additional
+ * header. If a message names a topic for its answer, the body of REST's answer is sent there, with its status as a
+ * header.
  */
 #include "base/assert.h"
 #include "base/fail_point.h"
@@ -33,18 +34,18 @@ struct carrying {
     struct dt_command_taker *taker;
     struct dt_command_batch *batch;
     bool refuse_all, singly, reports_singly;
-    struct dt_command *commands; /* beside the batch's messages … */
+    struct dt_command *commands; /* in the order of the batch's messages */
     struct dt_intent *intents;
-    struct dt_apply *reports;  /* … as these are */
-    struct dt_intents_txn txn; /* of all of them; runs show it some */
+    struct dt_apply *reports;  /* of the command with the same index */
+    struct dt_intents_txn txn; /* has all intents; each run uses some of them */
     struct dt_counts counts;
-    struct dt_command_answers answers; /* at most two a message */
-    struct dt_str topic;               /* the one that an answer asked for last; absent: none was … */
-    bool paused;                       /* … and it is */
+    struct dt_command_answers answers; /* at most two for each message */
+    struct dt_str topic;               /* the topic that was read last for an answer; absent: none was */
+    bool paused;                       /* that topic is paused */
     enum dt_dealing dealing;
     struct dt_job_move *moves;
     size_t n_moves;
-    size_t agreed; /* partitions whose row is as believed */
+    size_t agreed; /* partitions whose row has the expected offset */
     dt_db *db;
     int64_t now_ms;
     struct dt_error *err;
@@ -126,7 +127,7 @@ static void refuse(struct dt_intent *x, enum dt_problem_type type, struct dt_str
     x->problem = (struct dt_problem){.type = type, .detail = detail};
 }
 
-/* Returns why a command may not be answered in this topic, NULL if it may: an answer must not be taken for another
+/* Returns why a command must not be answered in this topic; NULL: it may. An answer must not be taken for another
  * service's message. */
 static const char *check_reply_to(const struct carrying *c, struct dt_str topic)
 {
@@ -149,14 +150,14 @@ static dt_status decode_all(struct carrying *c)
     dt_status status = DT_OK;
     for (size_t i = 0; i < c->batch->n && status == DT_OK; i++) {
         const struct dt_command_message *m = &c->batch->v[i];
-        /* With a test clock, the sender had real time. */
+        /* With a test clock, delays count from now, because the sender's time is real time. */
         const struct dt_command_text text = {.value = m->value,
                                              .timestamp_ms = config->installation_test_clock ? 0 : m->timestamp_ms};
         struct dt_intent *x = &c->intents[i];
         c->commands[i].intent = x;
         status = dt_command_message_decode(&with, &text, &c->commands[i]);
         const char *reason = status == DT_OK && m->reply_to.p ? check_reply_to(c, m->reply_to) : NULL;
-        if (reason) { /* if it cannot be answered, nothing is done: its sender would wait for ever */
+        if (reason) { /* if it cannot be answered, it is not carried out: its sender would wait for ever */
             const struct dt_str detail = dt_arena_printf(&t->arena, "header reply_to: %s", reason);
             refuse(x, DT_PROBLEM_INVALID, detail);
             status = detail.p ? DT_OK : DT_NOMEM;
@@ -171,7 +172,8 @@ static dt_status decode_all(struct carrying *c)
 
 /* ---- reports ---- */
 
-/* Whether the message is still to be done: not refused, and nothing before it waits. */
+/* Returns whether the message is still to be carried out: it is not refused, and no earlier message of its partition
+ * waits. */
 static bool is_open(struct dt_intent *x)
 {
     if (*x->stopped)
@@ -179,14 +181,14 @@ static bool is_open(struct dt_intent *x)
     return !*x->stopped && x->outcome != DT_INTENT_REFUSED;
 }
 
-/* NOT_FOUND is said in the intent. */
+/* If there is no such job, refuses the command. */
 static dt_status find_reported(struct carrying *c, struct dt_command *command)
 {
     struct dt_intent *x = command->intent;
     dt_status status = DT_OK;
     if (!command->result.job_id)
         status = dt_key_find(c->db, x->topic, x->key, &command->result.job_id, c->err);
-    else if (x->topic.p) { /* a topic beside an id must be the job's */
+    else if (x->topic.p) { /* if a topic is given beside the id, it must be the job's */
         const struct dt_change_txn txn = {.store = c->taker->store, .db = c->db, .arena = &c->taker->arena};
         struct dt_job job;
         status = dt_job_read_in_txn(&txn, command->result.job_id, &job, c->err);
@@ -299,7 +301,7 @@ static dt_status run_all(struct carrying *c)
 
 /* ---- answers ---- */
 
-/* NULL: no memory. */
+/* Returns NULL if there is no memory. */
 static struct dt_command_answer *new_answer(struct carrying *c)
 {
     const size_t room = 2 * c->batch->n;
@@ -316,14 +318,14 @@ static struct dt_str keep_text(struct carrying *c, struct dt_strbuf *text)
     return kept;
 }
 
-/* Says whether the command makes a job: a replace does if there was none. */
+/* Returns whether the command makes a job: a create does, and a replace if the job did not exist. */
 static bool is_made(const struct dt_command *command)
 {
     return command->action == DT_COMMAND_CREATE ||
            (command->action == DT_COMMAND_REPLACE && command->intent->insert.replace);
 }
 
-/* The job that the answer shows; NOT_FOUND: it is not there any more. */
+/* Finds the job that the answer shows. NOT_FOUND: it does not exist any more. */
 static dt_status find_job(struct carrying *c, const struct dt_command *command, struct dt_job *job)
 {
     const struct dt_change_txn txn = {
@@ -343,11 +345,11 @@ static dt_status find_job(struct carrying *c, const struct dt_command *command, 
     return DT_OK;
 }
 
-/* Sets what the job waits for, as a request would see it now if leaders are well and limits wide. */
+/* Finds what the job waits for, as a request would show it if leaders work and limits have room. */
 static dt_status find_wait(struct carrying *c, const struct dt_job *job, const char **out)
 {
     dt_status status = DT_OK;
-    /* Mostly the topic is the one that was asked for last. */
+    /* Most answers need the topic that was read last. */
     if (dt_job_is_due(job, c->now_ms) && !(c->topic.p && dt_str_eq(c->topic, job->topic))) {
         struct dt_topic topic = {.paused = false};
         status = dt_topic_read(c->db, job->topic, &c->taker->arena, &topic, c->err);
@@ -369,7 +371,7 @@ static const char *outcome_word(const struct dt_command *command)
                                                       : "stale";
 }
 
-/* The body that REST answers with when it was done: the job, or the members of the topic that the command is about. */
+/* Makes the body that REST answers after success: the job, or the members of the topic that the command is about. */
 static dt_status body_of(struct carrying *c, const struct dt_command *command, struct dt_str *out)
 {
     struct dt_strbuf text = {0};
@@ -382,12 +384,12 @@ static dt_status body_of(struct carrying *c, const struct dt_command *command, s
             status = find_wait(c, &job, &view.waiting_for);
         if (status == DT_OK)
             dt_job_add(&text, &job, &view);
-        if (status == DT_OK && text.n > REPLY_MAX) { /* Kafka takes no such message: the payload is left out */
+        if (status == DT_OK && text.n > REPLY_MAX) { /* too large for Kafka, so the payload is left out */
             dt_strbuf_reset(&text);
             view.payload = false;
             dt_job_add(&text, &job, &view);
         }
-        /* A report counted, also when its job was removed at once (a retention of zero). */
+        /* The report was applied, and the job removed at once (a retention of zero). */
         if (status == DT_NOT_FOUND && command->action == DT_COMMAND_REPORT) {
             dt_json_begin_object(&text, NULL);
             dt_json_put_id(&text, "id", command->result.job_id);
@@ -411,7 +413,7 @@ static dt_status body_of(struct carrying *c, const struct dt_command *command, s
     return status == DT_OK && !out->p ? DT_NOMEM : status;
 }
 
-/* The topic that a command is about, as far as it is known: by its job, once that was read. */
+/* Returns the topic that a command is about, if it is known; if only the job is given, once the job was read. */
 static struct dt_str topic_of(const struct carrying *c, const struct dt_intent *x)
 {
     const struct dt_str named = x->topic.p ? x->topic : x->job.topic;
@@ -571,14 +573,14 @@ dt_status dt_store_carry_out(struct dt_command_taker *t, struct dt_command_batch
         b->done = b->refused = b->waiting = 0;
         return status;
     }
-    for (size_t i = 0; i < b->n_places; i++) { /* the reader believes what was committed */
+    for (size_t i = 0; i < b->n_places; i++) { /* the reader expects the committed offsets */
         struct dt_command_place *place = &b->places[i];
         if (!place->up_to)
             continue;
         place->next = place->up_to->offset + 1;
         place->last = place->up_to->offset;
     }
-    /* Moves by runs of changes are listed after moves by reports. */
+    /* The moves of all runs of changes follow those of reports. */
     if (c.txn.n_moves)
         memcpy(&c.moves[c.n_moves], c.txn.moves, c.txn.n_moves * sizeof(*c.moves));
     b->moves = c.moves;

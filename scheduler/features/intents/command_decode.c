@@ -1,6 +1,6 @@
 /*
- * First the members that say what is asked for and of which job, then the body of that action, by the decoder that
- * REST has; it passes the former by. Faults of both are found in one pass.
+ * Decodes a message: first the members that say what is requested and for which job, then the body of that action, by
+ * REST's decoder, which skips the former. One pass finds the faults of both.
  */
 #include "intents.h"
 
@@ -9,7 +9,7 @@
 struct reading {
     const struct dt_intent_decoder *with;
     const struct dt_json_node *root;
-    int64_t base_ms; /* delays count from it */
+    int64_t base_ms; /* delays count from this time */
     struct dt_job_rules rules;
     struct dt_command *out;
 };
@@ -35,7 +35,7 @@ static dt_status refuse_text(struct reading *r, dt_status status, const char *wh
     return x->problem.detail.p ? DT_OK : DT_NOMEM;
 }
 
-/* ---- what the object has beside the body ---- */
+/* ---- members of the object that do not belong to the body ---- */
 
 static bool is_beside_a_job(struct dt_str name)
 {
@@ -68,14 +68,14 @@ static void read_id(struct dt_json_reader *r, const struct dt_json_field *field,
         dt_json_fault(r, field, "must be a job's id, a string of digits");
 }
 
-/* The members are read in the order of the rows, whatever the order in the object. */
+/* The members are read in the order of these rows, whatever their order in the object. */
 static const struct dt_json_field fields[] = {
     DT_FIELD("topic", TEXT, struct dt_intent, topic, .read = read_topic),
     DT_FIELD("key", TEXT, struct dt_intent, key, .check = dt_key_check),
     DT_FIELD("id", COUNT, struct dt_intent, job_id, .read = read_id),
 };
 
-/* Reads the first rows. */
+/* Reads the members of the first n rows. */
 static void read_members(struct reading *r, size_t n)
 {
     struct dt_intent *x = r->out->intent;
@@ -89,7 +89,7 @@ static void read_members(struct reading *r, size_t n)
     }
 }
 
-/* Which job a change, or a report, is for. */
+/* Reads which job a change, or a report, is for. */
 static void read_name(struct reading *r)
 {
     const bool id = member(r, "id");
@@ -103,7 +103,7 @@ static void read_name(struct reading *r)
         fault(r, "/key", "is required, or id for a job without a key");
 }
 
-/* Nothing that is given is passed by in silence. */
+/* Refuses members that the action does not use, so that none is ignored silently. */
 static void refuse_others(struct reading *r, bool (*known)(struct dt_str name), const char *but)
 {
     const dt_json *json = r->with->json;
@@ -114,8 +114,8 @@ static void refuse_others(struct reading *r, bool (*known)(struct dt_str name), 
 
 /* ---- actions ---- */
 
-/* Ends the decoding of a body with the status of its decoder, which may have passed faults by that were there
- * before. */
+/* Ends the decoding of a body with the status of its decoder. The decoder does not report faults that were found
+ * before it. */
 static dt_status decoded(struct reading *r, dt_status status)
 {
     if (r->out->intent->faults.failed)
@@ -127,7 +127,7 @@ static dt_status decoded(struct reading *r, dt_status status)
     return status == DT_NOMEM ? status : DT_OK;
 }
 
-/* A message of a clock ahead of the server's may not go further than others may. */
+/* If the sender's clock is ahead of the server's, the job may not be due later than other jobs may. */
 static void check_due(struct reading *r, int64_t due_ms)
 {
     if (due_ms > r->with->now_ms + r->rules.max_delay_ms)

@@ -1,12 +1,12 @@
 /*
- * Messages of <installation>.commands, and what becomes of them.
+ * Messages of <installation>.commands, and how they are carried out.
  *
  *   the offset in MySQL ─▶ read from there ─▶ decode, carry out ─▶ raise the offset, store answers ─▶ COMMIT
  *                                            └──────────────────── one transaction ───────────────────────┘
  *   ─▶ the outbox sends the answers and deletes them
  *
  * The offset of a partition is in MySQL, and rises in the transaction of the effects, if it still has the value that
- * the reader knows. So each message takes effect once: a reader with an older offset, or beside another reader,
+ * the reader knows. So each message takes effect once: if a reader has an older offset, or another reader is active, it
  * changes nothing and is DEPOSED. The messages of a partition are carried out in order: if one waits (for its topic to
  * be created, for a row lock), later ones wait, too. Answers are rows until Kafka has them, so each is sent at least
  * once.
@@ -23,11 +23,11 @@
 struct dt_command_message;
 struct dt_command_place {
     int32_t partition;
-    int64_t next;                           /* the first message that is not done; 0 = never read */
-    int64_t last;                           /* the last message that was done; -1 = unknown */
+    int64_t next;                           /* offset of the first message that is not done; 0 = never read */
+    int64_t last;                           /* offset of the last message that was done; -1 = unknown */
     unsigned char digest[16];               /* of that message */
-    bool halted;                            /* out: its row says that the partition is not read */
-    const struct dt_command_message *up_to; /* scratch: the last one that is done */
+    bool halted;                            /* out: the row says that the partition must not be read */
+    const struct dt_command_message *up_to; /* scratch: the last message that is done */
     bool touched, stopped;                  /* scratch */
 };
 /* Computes the digest by which a message is recognized. */
@@ -53,7 +53,7 @@ struct dt_command_message {
     size_t n_headers;
     struct dt_str reply_to;         /* absent: no answer */
     bool patient;                   /* it may wait until the batch of an earlier attempt is settled */
-    bool last_try;                  /* it may not wait: whatever it would wait for refuses it */
+    bool last_try;                  /* it may not wait: it is refused instead */
     enum dt_intent_outcome outcome; /* out */
 };
 /* A message to Kafka. */
@@ -62,27 +62,27 @@ struct dt_command_answer {
     struct dt_str topic, key, value; /* key, value: absent = null */
     const struct dt_message_header *headers;
     size_t n_headers;
-    int64_t row; /* from which the answer was read */
+    int64_t row; /* id of the row from which the answer was read */
 };
 struct dt_command_answers {
     struct dt_command_answer *v;
     size_t n;
 };
 
-/* Carries messages out; of one thread. Zero at first, except members marked `in`. */
+/* Carries messages out, for one thread. Zero at first, except members marked `in`. */
 struct dt_command_taker {
     dt_store *store;           /* in */
     struct dt_job_rules rules; /* in */
     dt_json *json;             /* in */
     const char *rejected;      /* in: the topic of refused commands */
-    struct dt_arena arena;     /* in: initialized; outputs of the last call; the caller clears it */
+    struct dt_arena arena;     /* in: initialized; has the outputs of the last call; the caller clears it */
     struct dt_id_block ids;
     struct dt_intent_topics topics;
 };
 struct dt_command_batch {
     struct dt_command_message *v; /* in: the messages of each partition in their order */
     size_t n;
-    struct dt_command_place *places; /* in: of all partitions that are read, ascending */
+    struct dt_command_place *places; /* in: all partitions that are read, ascending */
     size_t n_places;
     struct dt_shard_map map; /* in */
     /* Out; in the taker's arena. */
@@ -96,21 +96,21 @@ struct dt_command_batch {
     bool again;  /* a waiting message may continue at once, because its topic was created */
 };
 /*
- * Carries out messages in one transaction, and raises the offsets past those that are done or refused. DEPOSED:
- * another reader has raised an offset; nothing happened. UNKNOWN: everything happened, or nothing. INTERNAL, CORRUPT
- * and INVALID may be the fault of one message: the caller tries fewer, and finally a single one with `refuse_all`.
+ * Carries out messages in one transaction, and raises the offsets past those that are done or refused. DEPOSED: another
+ * reader has raised an offset; nothing happened. UNKNOWN: everything happened, or nothing. INTERNAL, CORRUPT and
+ * INVALID may be caused by one message: the caller tries fewer messages, and finally a single one with `refuse_all`.
  */
 DT_MUST_CHECK dt_status dt_store_carry_out(struct dt_command_taker *taker, struct dt_command_batch *batch,
                                            bool refuse_all, struct dt_error *err);
 
 /* ---- answers, as rows of the outbox (commands_store.c) ---- */
 
-/* Reads the answers of rows with ascending ids. An unreadable row has none. */
+/* Reads the answers of rows with ascending ids. If a row cannot be read, it has no answers. */
 DT_MUST_CHECK dt_status dt_store_read_command_answers(dt_store *store, dt_json *json, const int64_t *rows, size_t n,
                                                       struct dt_arena *arena, struct dt_command_answers *out,
                                                       struct dt_error *err);
-/* Writes answers in the open transaction, which began at now_ms: a row for each pair of topics and each million bytes,
- * a statement for each million bytes. partition: of one of the messages. */
+/* Writes answers in the open transaction, which began at now_ms: one row for each pair of topics and each million
+ * bytes, one statement for each million bytes. partition: of one of the messages. */
 DT_MUST_CHECK dt_status dt_command_answers_insert(struct dt_db *db, struct dt_arena *arena, int32_t partition,
                                                   int64_t now_ms, const struct dt_command_answers *answers,
                                                   struct dt_error *err);

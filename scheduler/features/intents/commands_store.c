@@ -10,7 +10,7 @@
 #include "store/store_internal.h"
 #include "topic/owners.h"
 
-/* Reading rows into places that are ascending, as the rows are. */
+/* Reads rows into places; both are ascending. */
 struct reading {
     dt_db *db;
     struct dt_command_place *v;
@@ -64,7 +64,7 @@ dt_status dt_store_command_places(dt_store *store, struct dt_command_place *v, s
             status = dt_id_in_read(db, &dt_sql_select_command_offsets, DT_NO_PARAMS, DT_IDS(ids, some), take_place,
                                    &reading, err);
         }
-        for (size_t i = 0; i < n && status == DT_OK; i++) /* partitions that have no row get one */
+        for (size_t i = 0; i < n && status == DT_OK; i++) /* inserts rows for partitions that have none */
             if (v[i].next < 0)
                 status = dt_db_run(db, dt_sql_insert_command_offset,
                                    DT_PARAMS(DT_P_INT(v[i].partition), DT_P_INT(0), DT_P_INT(0)), NULL, err);
@@ -89,12 +89,12 @@ dt_status dt_store_halt_commands(dt_store *store, const struct dt_command_place 
 }
 
 /*
- * A row has answers of a batch that are about one topic and for one Kafka topic, as one JSON text. So a flood costs a
- * statement for each million bytes, not one for each message, and a row waits for one Kafka topic alone. Rows for a
- * Kafka topic are in the order of the messages.
+ * A row has answers of a batch that are about one topic and for one Kafka topic, as one JSON text. So a flood of
+ * messages costs a statement for each million bytes, not one for each message, and a row waits for one Kafka topic
+ * only. Rows for a Kafka topic are in the order of the messages.
  */
 
-#define ROW_BYTES ((size_t)1 << 20) /* or a quarter of what MySQL takes, if that is less */
+#define ROW_BYTES ((size_t)1 << 20) /* or a quarter of MySQL's limit, if that is less */
 
 /* ---- as text ---- */
 
@@ -127,7 +127,7 @@ static void put_answer(struct dt_strbuf *out, const struct dt_command_answer *a)
 
 /* ---- rows ---- */
 
-/* By their Kafka topics; those of one in their order. */
+/* Sorts by Kafka topic; the answers for one topic keep their order. */
 static int by_topic(const void *a, const void *b)
 {
     const struct dt_command_answer *x = *(const struct dt_command_answer *const *)a;
@@ -143,7 +143,7 @@ static void put_row(struct dt_strbuf *list, const struct dt_command_answer *a, s
     if (list->n == 0)
         dt_json_begin_array(list, NULL);
     dt_json_begin_array(list, NULL);
-    dt_json_put_string(list, NULL, a->of_topic.p ? a->of_topic : DT_STR_LIT("")); /* a column that is not null */
+    dt_json_put_string(list, NULL, a->of_topic.p ? a->of_topic : DT_STR_LIT("")); /* the column is not null */
     dt_json_put_string(list, NULL, a->topic);
     dt_json_put_string(list, NULL, dt_strbuf_str(text));
     dt_json_end_array(list);
@@ -188,7 +188,7 @@ dt_status dt_command_answers_insert(dt_db *db, struct dt_arena *arena, int32_t p
 
 /* ---- from text ---- */
 
-/* Reading rows of answers. */
+/* Reads rows of answers. */
 struct reading_answers {
     dt_db *db;
     dt_json *json;
@@ -199,7 +199,7 @@ struct reading_answers {
     struct dt_error *err;
 };
 
-/* Absent for null, and for what somebody has spoilt by hand. */
+/* Returns an absent text for null, and for a value that a manual edit broke. */
 static struct dt_str read_bytes(const struct reading_answers *r, const struct dt_json_node *node)
 {
     if (!node || node->type != DT_JSON_STRING)
@@ -246,7 +246,7 @@ static dt_status read_answer(struct reading_answers *r, const struct dt_json_nod
     return DT_OK;
 }
 
-/* A text that is none of ours is forgotten as one that has left: nobody could send it. */
+/* If a manual edit broke a row's text, the row counts as sent, because it could never be sent. */
 static dt_status take_row(void *arg)
 {
     struct reading_answers *r = arg;

@@ -1,12 +1,12 @@
 /*
- * The inbox: rows of job_inbox, which applications insert in transactions of their own, and what becomes of them.
+ * The inbox: rows of job_inbox, which applications insert in transactions of their own, and how they are carried out.
  *
  *   look ─▶ lock what is open ─▶ decode, carry out ─▶ remove the rows, or write their errors ─▶ COMMIT ─▶ index
  *           └───────────────────────── one transaction ────────────────────────────────────────┘
  *
  * A row and its effect are in one transaction, so each row takes effect once. Several processes may move rows at the
  * same time: a mover skips rows that are locked, and later rows of their keys. Each look begins with the first row,
- * because a transaction that took long commits rows with low ids.
+ * because a transaction that took long may commit rows with low ids.
  */
 #ifndef DT_INTENTS_INBOX_H
 #define DT_INTENTS_INBOX_H
@@ -17,16 +17,16 @@
 #define DT_INBOX_AT_ONCE  1000 /* rows in one transaction */
 #define DT_INBOX_PATIENCE 64
 
-/* Moves rows; of one thread. Zero at first, except members marked `in`. */
+/* Moves rows, for one thread. Zero at first, except members marked `in`. */
 struct dt_inbox_mover {
     dt_store *store;           /* in */
     struct dt_job_rules rules; /* in */
     dt_json *json;             /* in */
     const dt_clock *clock;     /* in */
-    struct dt_arena arena;     /* in: initialized; outputs of the last call; the caller clears it */
+    struct dt_arena arena;     /* in: initialized; has the outputs of the last call; the caller clears it */
     struct dt_id_block ids;
     struct dt_intent_topics topics;
-    int64_t after, last; /* the last look saw open rows with ids above `after`, up to `last` */
+    int64_t after, last; /* the last look found open rows with ids above `after`, up to `last` */
     struct dt_inbox_patience {
         int64_t id, since_us; /* a row that waits until a batch is settled */
     } patience[DT_INBOX_PATIENCE];
@@ -40,12 +40,12 @@ struct dt_inbox_moved {
     size_t n_moves;
     bool again; /* a waiting row may continue at once, because its topic was created */
 };
-/* Looks for open rows after those that the last look saw; *some: there are some. */
+/* Looks for open rows after those of the last look. *some: there are some. */
 DT_MUST_CHECK dt_status dt_store_look_at_inbox(struct dt_inbox_mover *mover, bool *some, struct dt_error *err);
-/* Moves the rows that were seen. UNKNOWN: all were moved, or none. */
+/* Moves the rows that the last look found. UNKNOWN: all were moved, or none. */
 DT_MUST_CHECK dt_status dt_store_move_inbox(struct dt_inbox_mover *mover, struct dt_inbox_moved *out,
                                             struct dt_error *err);
-/* Deletes rows whose error is older than a time, at most a thousand; counts rows with errors, up to 100,000. */
+/* Deletes rows whose error is older than before_ms, at most a thousand; counts rows with errors, up to 100,000. */
 DT_MUST_CHECK dt_status dt_store_purge_inbox(dt_store *store, int64_t before_ms, uint64_t *purged,
                                              struct dt_error *err);
 DT_MUST_CHECK dt_status dt_store_count_inbox_errors(dt_store *store, int64_t *n, struct dt_error *err);

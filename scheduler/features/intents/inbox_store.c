@@ -1,7 +1,7 @@
 /*
  * The transactions on the inbox: see inbox.h.
  *
- * Order: of the committed rows of a key, the one with the lowest id goes first. The mover first locks rows
+ * Order: of the committed rows of a key, the one with the lowest id is first. The mover first locks rows
  * (`lock_inbox`), then lists the committed rows again (`select_inbox_names`). If a listed row was not locked, another
  * session has it, and later rows of its key wait. The second list also has rows that were committed between the two.
  */
@@ -19,11 +19,11 @@
 #include "mysql/statements.h"
 
 /*
- * Columns of job_inbox as a body: {"run_at":…,"payload":…,<the members of options>}, topic and key as in a path.
+ * Columns of job_inbox as a body: {"run_at":…,"payload":…,<the members of options>}; topic and key as in a path.
  *
- * The payload and the options are texts of a stranger that are put into a text of ours. What they are is checked
- * first, or seen afterwards: options are read by themselves, and a payload that is not exactly one value shows as a
- * member that is not the payload that was put in.
+ * The payload and the options are foreign texts that become parts of our text, so they are checked: options are parsed
+ * separately first. If a payload is not exactly one JSON value, it is found afterwards, because the body's payload then
+ * differs from what was put in.
  */
 
 struct row_reading {
@@ -33,7 +33,7 @@ struct row_reading {
     struct dt_str payload; /* without the white space around it */
     bool has_content_type;
     struct dt_strbuf body;
-    struct dt_job_rules rules; /* of the reader, but that delays count from the row's INSERT */
+    struct dt_job_rules rules; /* the reader's, but delays count from the row's INSERT */
 };
 
 /* ---- refusals ---- */
@@ -68,7 +68,7 @@ static dt_status parse_text(struct row_reading *r, struct dt_str text, const cha
 
 static dt_status read_options(struct row_reading *r)
 {
-    /* Names alone: the decoder of the body reads them. */
+    /* Only the names: the decoder of the body reads the members. */
     static const struct dt_json_field fields[] = {
         DT_FIELD_BY("content_type", NULL), DT_FIELD_BY("retry", NULL),         DT_FIELD_BY("ack_timeout", NULL),
         DT_FIELD_BY("headers", NULL),      DT_FIELD_BY("partition_key", NULL), DT_FIELD_BY("callback_url", NULL),
@@ -129,8 +129,8 @@ static void make_body(struct row_reading *r)
     dt_json_end_object(&r->body);
 }
 
-/* Parses the body. If it cannot be read, or does not say what was put into it, the payload is why: other texts than
- * one value make other members of it. */
+/* Parses the body. If it cannot be read, or its payload differs from the one that was put in, the payload is
+ * refused: a text that is not one value would add other members. */
 static dt_status parse_body(struct row_reading *r)
 {
     struct dt_json_limits limits = dt_job_json_limits(r->with->rules->json_depth);
@@ -146,7 +146,7 @@ static dt_status parse_body(struct row_reading *r)
         if (node && node->raw.n == r->payload.n)
             return DT_OK;
         why = (struct dt_error){.status = DT_MALFORMED, .text = "is more than one JSON value"};
-    } else if (r->payload.p) { /* if it shows by itself, its bytes are counted from its own first one */
+    } else if (r->payload.p) { /* parses the payload alone, so that the fault has its offset in the payload */
         status = parse_text(r, r->payload, "payload");
         if (status != DT_OK || is_refused(r))
             return status;
@@ -193,7 +193,7 @@ static dt_status read_body(struct row_reading *r)
     dt_status status = read_options(r);
     if (status == DT_OK && !is_refused(r) && r->out->faults.n > 0)
         dt_intent_refuse_faults(r->out, DT_INVALID);
-    if (status == DT_OK && r->out->faults.failed) /* there was a fault, and no memory for it */
+    if (status == DT_OK && r->out->faults.failed) /* a fault could not be stored, because memory was out */
         status = DT_NOMEM;
     if (status != DT_OK || is_refused(r))
         return status;
@@ -218,7 +218,7 @@ static dt_status read_body(struct row_reading *r)
     if (changes && patch->run_at_is_delay)
         patch->run_at_ms += r->row->created_at_ms;
     patch->run_at_is_delay = false;
-    /* If the row's clock was ahead of the server's, the job may not be later than those of other rows. */
+    /* If the clock of the row's session was ahead of the server's, the job may not be due later than other jobs may. */
     if ((changes ? patch->run_at_ms : job->run_at_ms) > now_ms + r->with->rules->max_delay_ms) {
         fault(r, r->row->has_run_at ? "/run_at" : "/delay_ms", "is further ahead than limits.max_delay allows");
         dt_intent_refuse_faults(r->out, DT_INVALID);
@@ -240,7 +240,7 @@ static dt_status read_row(struct row_reading *r)
         fault(r, "/job_key", "is required");
     if (action != DT_INTENT_CANCEL && action != DT_INTENT_RUN_NOW)
         return read_body(r);
-    /* Nothing that is given is passed by in silence. */
+    /* Columns that the action does not use are refused, so that none is ignored silently. */
     static const char *const why = "has no place in this action";
     if (row->has_run_at)
         fault(r, "/run_at", why);
@@ -255,7 +255,7 @@ static dt_status read_row(struct row_reading *r)
     return DT_OK;
 }
 
-/* Decodes a row. *out is REFUSED, with its problem, when it cannot be carried out. NOMEM. */
+/* Decodes a row. If it cannot be carried out, *out is REFUSED, with its problem. NOMEM. */
 static dt_status decode_row(const struct dt_intent_decoder *reader, const struct dt_inbox_row *row,
                             struct dt_intent *out)
 {
@@ -272,17 +272,18 @@ static dt_status decode_row(const struct dt_intent_decoder *reader, const struct
 
 /* ---- moving rows ---- */
 
-#define BYTES_AT_ONCE ((size_t)16 << 20) /* of rows in one transaction, but one goes always */
+#define BYTES_AT_ONCE ((size_t)16 << 20) /* limit of the rows of one transaction; the first row is always moved */
 #define NAMES_AT_ONCE (DT_INBOX_AT_ONCE + 1000)
-#define ERROR_BYTES   ((size_t)1500)  /* of a text that goes into job_inbox.error */
-#define PATIENCE_US   INT64_C(200000) /* for the batch of an earlier attempt to be settled, as a request has it */
+#define ERROR_BYTES   ((size_t)1500) /* of a text that goes into job_inbox.error */
+/* Time to wait until the batch of an earlier attempt is settled, as long as a request waits. */
+#define PATIENCE_US INT64_C(200000)
 
 /* One transaction. */
 struct moving {
     struct dt_inbox_mover *mover;
     struct dt_inbox_moved *out;
     bool singly;
-    struct dt_inbox_row *rows; /* locked, ascending */
+    struct dt_inbox_row *rows; /* locked rows, ascending */
     size_t n;
     struct dt_intents_txn txn;
     struct dt_counts counts;
@@ -307,13 +308,13 @@ dt_status dt_store_look_at_inbox(struct dt_inbox_mover *m, bool *some, struct dt
     while (dt_db_next(db)) {
         bytes += (size_t)dt_db_i64(db, 1);
         full = full || (n > 0 && bytes > BYTES_AT_ONCE);
-        if (!full) /* the last one that goes into one transaction with those before it */
+        if (!full) /* the last row that fits into one transaction with those before it */
             m->last = dt_db_i64(db, 0);
         n++;
     }
     *some = n > 0;
     if (n == 0)
-        m->after = 0; /* the end: from the first one on again */
+        m->after = 0; /* at the end: starts at the first row again */
     return dt_db_end(db, err);
 }
 
@@ -366,9 +367,9 @@ static dt_status lock_rows(struct moving *t)
     return status;
 }
 
-/* Has the rows of a key wait that come behind one that is not ours; those before it go: two movers whose rows
- * alternate would else wait for each other. Where there are more rows than are looked at here, ours behind the last of
- * them are left for the next time. */
+/* If another session has a row, makes our later rows of its key wait. Earlier ones are carried out: otherwise two
+ * movers with alternating rows would wait for each other. If there are more rows than this reads, our rows after the
+ * last one are left for the next time. */
 static dt_status pass_others(struct moving *t)
 {
     size_t ours = 0;
@@ -529,8 +530,8 @@ dt_status dt_store_move_inbox(struct dt_inbox_mover *m, struct dt_inbox_moved *o
     if (t.n > 0) {
         out->moves = t.txn.moves;
         out->n_moves = t.txn.n_moves;
-        /* Remembers what waits for batches to be settled, and since when; beyond its room, what waits longest is
-         * forgotten. */
+        /* Remembers which rows wait for batches to be settled, and since when. If there are too many, forgets those
+         * that have waited longest. */
         struct dt_inbox_patience kept[DT_INBOX_PATIENCE];
         size_t n = 0;
         for (size_t i = 0; i < t.n && n < DT_INBOX_PATIENCE; i++) {
@@ -543,7 +544,7 @@ dt_status dt_store_move_inbox(struct dt_inbox_mover *m, struct dt_inbox_moved *o
         memcpy(m->patience, kept, n * sizeof(*kept));
         m->n_patience = n;
     }
-    /* Rows that could not be locked must not keep later rows from being seen. */
+    /* Rows that could not be locked must not hide later rows. */
     m->after = t.n == 0 || out->waiting == t.n ? m->last : 0;
     out->again = m->topics.n_wanted > 0;
     return dt_intent_topics_make(&m->topics, m->store, dt_clock_mono_us(m->clock), err);

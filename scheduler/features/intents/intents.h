@@ -1,7 +1,7 @@
 /*
- * Intents: requests that do not come by HTTP, but as a row of job_inbox or as a message. Each creates, replaces,
- * cancels, changes or runs one job, and has the outcome of the HTTP request of that kind: job/job_json.h decodes it,
- * the same functions of the store decide, and the problem has the same words.
+ * Intents: requests that do not arrive by HTTP, but as a row of job_inbox or as a message. Each creates, replaces,
+ * cancels, changes or runs one job, and has the same outcome as an HTTP request: job/job_json.h decodes it, the same
+ * functions of the store decide, and problems have the same words.
  *
  *   decoded (inbox_store.c) ─▶ carried out in a transaction (intents_txn.h) ─▶ done | refused, with a problem | waits
  *
@@ -32,20 +32,21 @@ enum dt_intent_outcome { DT_INTENT_DONE, DT_INTENT_REFUSED, DT_INTENT_WAITS };
 
 struct dt_intent {
     enum dt_intent_action action;
-    struct dt_str topic, key; /* key absent: job_id names the job; of a create: it has none */
+    struct dt_str topic, key; /* key absent: job_id names the job; of a create: the new job has no key */
     int64_t job_id;           /* 0 = named by its key */
     struct dt_insert insert;  /* of a create: retry absent and ack_timeout_ms 0 = the topic's */
     struct dt_patch patch;    /* of a change */
-    bool keep_attempt;        /* of a cancel: the current attempt goes on */
+    bool keep_attempt;        /* of a cancel: the current attempt continues */
     bool patient;             /* it may wait until the batch of an earlier attempt is settled */
-    bool *stopped;            /* shared by intents in one order: if one waits, all later ones wait; or NULL */
+    /* Shared by intents that must be carried out in order: if one waits, all later ones wait; NULL: none. */
+    bool *stopped;
 
     /* Out; REFUSED may come from decoding. */
     enum dt_intent_outcome outcome;
-    bool unsettled;            /* of WAITS: it waits for such a batch */
-    struct dt_problem problem; /* of REFUSED */
+    bool unsettled;            /* with WAITS: it waits for a batch to be settled */
+    struct dt_problem problem; /* with REFUSED */
     struct dt_faults faults;
-    struct dt_job job; /* except for creates: the job afterwards, or when the intent was refused */
+    struct dt_job job; /* except for creates: the job after the change, or as it was when the intent was refused */
 };
 
 /* Refuses the intent with the problem of a status and the faults of its body. */
@@ -58,26 +59,26 @@ static inline void dt_intent_refuse_faults(struct dt_intent *x, dt_status status
 }
 
 #define DT_INTENT_TOPICS 64
-/* Topics that intents name and that do not exist yet; kept from one transaction to the next, zero at first. */
+/* Topics that intents name and that do not exist yet; kept from one transaction to the next. Zero at first. */
 struct dt_intent_topics {
     struct dt_wanted_topic {
         char name[DT_TOPIC_MAX + 1];
         char reason[DT_TOPIC_REFUSAL_MAX]; /* if it was refused */
     } wanted[DT_INTENT_TOPICS], refused[DT_INTENT_TOPICS];
     size_t n_wanted, n_refused;
-    int64_t refused_us; /* mono: when the first of them was */
+    int64_t refused_us; /* mono: when the first of them was refused */
 };
-/* Makes what the last transaction wanted; what may not be made is refused for a few seconds. */
+/* Makes the topics that the last transaction wanted. A topic that may not be made is refused for a few seconds. */
 DT_MUST_CHECK dt_status dt_intent_topics_make(struct dt_intent_topics *topics, dt_store *store, int64_t now_us,
                                               struct dt_error *err);
 
 /*
- * What was written for us, as what it asks for. Pure.
+ * Decodes what an application wrote. Pure.
  *
  *   a message of <installation>.commands   its value is an object with `action`, which job or topic it is for (`topic`,
- *                                          `key`, `id`), and beside them the members of the REST body of that action
- *   a row of job_inbox                     its columns are put into the form of a REST body, which is then decoded as
- *                                          one, so that the two cannot part
+ *                                          `key`, `id`), and the members of the REST body of that action
+ *   a row of job_inbox                     its columns are converted to a REST body, which is then decoded as one, so
+ *                                          that both are always understood in the same way
  */
 
 /* The actions on one job come first, in the order of dt_intent_action. */
@@ -95,11 +96,11 @@ enum dt_command_action {
 
 struct dt_command {
     enum dt_command_action action;
-    /* In: where the decoded intent goes. Every action sets its job or topic, outcome, problem and faults; an action on
-     * one job sets all of it. */
+    /* In: receives the decoded intent. Every action sets its job or topic, outcome, problem and faults; an action on
+     * one job sets all members. */
     struct dt_intent *intent;
     struct dt_result result; /* of a report; job_id 0 = the job is named by its key */
-    enum dt_outcome outcome; /* of a report that was applied; set by whoever did so */
+    enum dt_outcome outcome; /* of a report that was applied; set by the caller that applied it */
 };
 
 /* The message: its value (absent = null), and its time, from which delays count; 0 = it has none. Borrowed. */
@@ -110,27 +111,27 @@ struct dt_command_text {
 
 #define DT_INBOX_OPTIONS_MAX ((size_t)65536)
 
-/* The columns; texts are absent where they are NULL, and cut where they are too long. */
+/* The columns of a row. Texts are absent if they are NULL, and cut if they are too long. */
 struct dt_inbox_row {
     int64_t id;
-    int64_t action; /* of the ENUM, from 1 on; 0: none of its words */
+    int64_t action; /* index in the ENUM, from 1; 0: not a valid word */
     struct dt_str topic, key;
     bool has_job_id, has_run_at, has_delay;
     int64_t job_id, run_at_ms, delay_ms;
     struct dt_str payload, options;
-    size_t payload_bytes, options_bytes; /* as they stand in the table */
+    size_t payload_bytes, options_bytes; /* full sizes in the table */
     int64_t created_at_ms;
 };
 
-/* The means of decoding. Texts that come out are in the arena, payloads in the message, or all in the arena or the
- * row. */
+/* Everything that decoding needs. Decoded texts are in the arena. Payloads of messages are in the message; those of
+ * rows in the arena or the row. */
 struct dt_intent_decoder {
     const struct dt_job_rules *rules;
     dt_json *json;
     struct dt_arena *arena;
     int64_t now_ms; /* the server's time */
 };
-/* Decodes a message. The outcome of out->intent is REFUSED, with its problem, when it cannot be carried out. NOMEM. */
+/* Decodes a message. If it cannot be carried out, the outcome of out->intent is REFUSED, with its problem. NOMEM. */
 DT_MUST_CHECK dt_status dt_command_message_decode(const struct dt_intent_decoder *decoder,
                                                   const struct dt_command_text *text, struct dt_command *out);
 

@@ -1,6 +1,7 @@
 /*
- * Carries out intents one after the other. Creates gather for one INSERT, at the end or before an intent that names
- * one of their jobs. So the order is kept for each job, and a batch of creates costs what it costs by HTTP.
+ * Carries out intents one after the other. Creates are collected for one INSERT, which is executed at the end, or
+ * before an intent that names one of their jobs. So the order is kept for each job, and a batch of creates costs as
+ * much as by HTTP.
  */
 #include "base/assert.h"
 #include "base/guard.h"
@@ -12,7 +13,7 @@
 #include "mysql/statements.h"
 #include "topic/topics.h"
 
-/* A topic as this transaction sees it. */
+/* A topic as this transaction reads it. */
 struct dt_intent_topic {
     struct dt_str name, retry;
     int64_t ack_timeout_ms;
@@ -22,7 +23,7 @@ struct dt_intent_topic {
 
 /* ---- names ---- */
 
-/* 0: no job is named. */
+/* Returns 0 if no job is named. */
 static uint64_t name_hash(struct dt_str topic, struct dt_str key, int64_t job_id)
 {
     return key.p ? dt_key_hash(topic, key) : (uint64_t)job_id * UINT64_C(0x9e3779b97f4a7c15);
@@ -46,7 +47,7 @@ static void add_name(struct dt_name_set *set, uint64_t hash)
     uint64_t *place = place_of(set, hash);
     set->n += *place == 0 && hash;
     *place = hash;
-    dt_assert_cmp(2 * set->n, <=, set->mask + 1); /* a search ends, because there is a free place */
+    dt_assert_cmp(2 * set->n, <=, set->mask + 1); /* there is a free slot, so the search ends */
 }
 
 static void clear_names(struct dt_name_set *set)
@@ -55,7 +56,7 @@ static void clear_names(struct dt_name_set *set)
     set->n = 0;
 }
 
-/* At most half full. */
+/* The table is at most half full. */
 static bool make_set(struct dt_name_set *set, struct dt_arena *arena, size_t names)
 {
     size_t room = 16;
@@ -99,7 +100,7 @@ static void wait_with(struct dt_intents_txn *t, struct dt_intent *x)
 
 /* ---- topics ---- */
 
-/* The topic that was asked for last is found first: mostly it is the one. */
+/* Looks first at the topic that was found last: it is usually the same. */
 static dt_status find_topic(struct dt_intents_txn *t, struct dt_str name, const struct dt_intent_topic **found,
                             struct dt_error *err)
 {
@@ -140,7 +141,7 @@ static struct dt_wanted_topic *find_name(struct dt_wanted_topic *v, size_t n, st
     return NULL;
 }
 
-/* Refuses what does not fit the delivery of the topic. */
+/* Refuses the intent if it does not fit the delivery of the topic. */
 static void refuse_callback_misfit(struct dt_intent *x, const struct dt_intent_topic *topic,
                                    const struct dt_callback_asked *asked)
 {
@@ -151,7 +152,8 @@ static void refuse_callback_misfit(struct dt_intent *x, const struct dt_intent_t
     dt_job_misfits(&misfit, &x->faults, &x->problem);
 }
 
-/* A change that asks for nothing that a topic has a say in fits any. */
+/* Checks a change against the delivery of its job's topic. A change without members that depend on the delivery fits
+ * any topic. */
 static dt_status check_change(struct dt_intents_txn *t, struct dt_intent *x, struct dt_error *err)
 {
     const struct dt_patch *patch = &x->patch;
@@ -168,7 +170,7 @@ static dt_status check_change(struct dt_intents_txn *t, struct dt_intent *x, str
             ? dt_db_read_text(t->db, dt_sql_select_topic_of_job, DT_PARAMS(DT_P_INT(x->job_id)), t->arena, &name, err)
             : dt_db_read_text(t->db, dt_sql_select_topic_of_key, DT_PARAMS(DT_P_STR(x->topic), DT_P_STR(x->key)),
                               t->arena, &name, err);
-    if (status == DT_OK && name.p) /* else no job waits under this name, and the change is too late */
+    if (status == DT_OK && name.p) /* otherwise the job does not exist yet, or the change is too late */
         status = find_topic(t, name, &topic, err);
     if (status == DT_OK && topic)
         refuse_callback_misfit(x, topic, &asked);
@@ -177,7 +179,7 @@ static dt_status check_change(struct dt_intents_txn *t, struct dt_intent *x, str
 
 /* ---- creates ---- */
 
-/* EXISTS: an id is taken. BUSY: a replace that had found no job has met one. */
+/* EXISTS: an id is taken. BUSY: a replace first found no job, and now there is one. */
 static dt_status settle_create(struct dt_intents_txn *t, struct dt_intent *x, struct dt_error *err)
 {
     const struct dt_new_job *job = &x->insert.job;
@@ -223,7 +225,8 @@ static dt_status gather_create(struct dt_intents_txn *t, struct dt_intent *x, st
     if (status != DT_OK)
         return status;
     if (!topic->there) {
-        /* The topic is made between two transactions, and the intent waits for it, unless it may not be made. */
+        /* The topic is made between two transactions, and the intent waits for it. If the topic may not be made, the
+         * intent is refused. */
         struct dt_intent_topics *topics = t->topics;
         const struct dt_wanted_topic *refused = find_name(topics->refused, topics->n_refused, x->topic);
         const bool makes = dt_store_config(t->store)->topics_auto_create;
@@ -235,7 +238,7 @@ static dt_status gather_create(struct dt_intents_txn *t, struct dt_intent *x, st
         }
         if (topics->n_wanted < DT_INTENT_TOPICS && !find_name(topics->wanted, topics->n_wanted, x->topic)) {
             struct dt_wanted_topic *wanted = &topics->wanted[topics->n_wanted++];
-            dt_assert_cmp(x->topic.n, <=, DT_TOPIC_MAX); /* a name that was checked */
+            dt_assert_cmp(x->topic.n, <=, DT_TOPIC_MAX); /* the name was checked */
             memcpy(wanted->name, x->topic.p, x->topic.n);
             wanted->name[x->topic.n] = '\0';
         }
@@ -320,7 +323,7 @@ static dt_status carry_out(struct dt_intents_txn *t, struct dt_intent *x, struct
     if (status == DT_OK && x->action == DT_INTENT_CHANGE)
         status = check_change(t, x, err);
     else if (status == DT_OK && (x->action == DT_INTENT_CREATE || x->action == DT_INTENT_REPLACE)) {
-        /* Also of a replace: the job is to be as its body says. */
+        /* A replace is checked too, because the job will be as its body says. */
         const struct dt_callback_asked asked = dt_callback_asked_of(&x->insert.job);
         const struct dt_intent_topic *topic = NULL;
         status = find_topic(t, x->topic, &topic, err);
@@ -339,7 +342,7 @@ dt_status dt_intents_in_txn(struct dt_intents_txn *t, struct dt_error *err)
 {
     dt_status status = DT_OK;
     for (size_t i = 0; i < t->n && status == DT_OK; i++) {
-        while (t->n_passed < t->n_foreign && t->foreign[t->n_passed].from <= i) /* foreign intents before it */
+        while (t->n_passed < t->n_foreign && t->foreign[t->n_passed].from <= i) /* foreign intents before this one */
             add_name(&t->waiting, t->foreign[t->n_passed++].hash);
         status = carry_out(t, &t->v[i], err);
     }
@@ -348,7 +351,7 @@ dt_status dt_intents_in_txn(struct dt_intents_txn *t, struct dt_error *err)
 
 /* ---- between transactions ---- */
 
-#define REFUSED_US INT64_C(5000000) /* a refused topic is asked for again only then */
+#define REFUSED_US INT64_C(5000000) /* a refused topic is not requested again within this time */
 
 dt_status dt_intent_topics_make(struct dt_intent_topics *topics, dt_store *store, int64_t now_us, struct dt_error *err)
 {
@@ -380,7 +383,7 @@ dt_status dt_intent_topics_make(struct dt_intent_topics *topics, dt_store *store
 dt_status dt_intents_ended(dt_status status, struct dt_id_block *ids, bool *singly)
 {
     const bool again = status == DT_EXISTS || (status == DT_INVALID && !*singly);
-    if (status == DT_EXISTS) /* the block of the id was given out before the server went back in time */
+    if (status == DT_EXISTS) /* the block of the id was reserved before the server was restored to an earlier state */
         dt_id_block_drop(ids);
     *singly |= status == DT_INVALID;
     return again ? DT_BUSY : status;

@@ -1,6 +1,6 @@
 /*
- * Carries out intents (intents.h) inside a transaction of the caller, which holds the rows or offsets that they came
- * from: inbox_store.c and command_batch.c. For store/ only.
+ * Carries out intents (intents.h) inside a transaction of the caller, which has locked the rows or offsets that they
+ * came from: inbox_store.c and command_batch.c. For store/ only.
  */
 #ifndef DT_INTENTS_INTENTS_TXN_H
 #define DT_INTENTS_INTENTS_TXN_H
@@ -9,16 +9,16 @@
 #include "store/store_internal.h"
 #include "topic/counts.h"
 
-/* Names of jobs, by their hashes; two names may share one. In an arena, with room for a number that is known
- * before. */
+/* A set of names of jobs, as hashes; two names may have the same hash. It is in an arena, with room for a number of
+ * names that is known before. */
 struct dt_name_set {
     uint64_t *v;
     size_t mask, n;
 };
 
-/* Of an intent that is not among the transaction's own: those that follow it for its job wait. */
+/* An intent that is not among the transaction's own: own intents after it that are for its job wait. */
 struct dt_foreign_name {
-    size_t from; /* the first own intent that follows it */
+    size_t from; /* index of the first own intent after it */
     uint64_t hash;
 };
 
@@ -28,18 +28,18 @@ struct dt_intents_txn {
     int64_t now_ms;
     struct dt_counts *counts;
     struct dt_arena *arena;
-    struct dt_id_block *ids; /* has one for each intent */
+    struct dt_id_block *ids; /* has at least one id for each intent */
     struct dt_intent_topics *topics;
-    bool singly; /* the last try ended with INVALID */
+    bool singly; /* rows are inserted one by one, because the last try ended with INVALID */
     struct dt_intent *v;
     size_t n;
-    struct dt_name_set waiting; /* names whose jobs' intents wait; dt_intents_init makes it empty */
+    struct dt_name_set waiting; /* names of jobs whose intents wait; dt_intents_init empties it */
     struct dt_job_move *moves;  /* out, in the arena, at most n */
     size_t n_moves;
 
     /* Scratch. */
-    size_t room;                     /* of moves, pending and known: n, when they were prepared */
-    struct dt_foreign_name *foreign; /* ascending by from; the first n_passed are among waiting */
+    size_t room;                     /* room of moves, pending and known: n when they were prepared */
+    struct dt_foreign_name *foreign; /* ascending by `from`; the names of the first n_passed are in `waiting` */
     size_t n_foreign, n_passed;
     struct dt_name_set created;
     struct dt_intent **pending;
@@ -48,17 +48,19 @@ struct dt_intents_txn {
     size_t n_known;
 };
 
-/* Prepares the lists, with room for n intents and so many foreign ones. NOMEM. */
+/* Prepares the lists, with room for n intents and this many foreign ones. NOMEM. */
 DT_MUST_CHECK dt_status dt_intents_init(struct dt_intents_txn *txn, size_t foreign, struct dt_error *err);
-/* A foreign intent stands before v[from]: from there on, those for the job that it names wait. In ascending order. */
+/* Adds a foreign intent before v[from]: from there on, intents for the job that it names wait. Must be called in
+ * ascending order. */
 void dt_intents_stand_behind(struct dt_intents_txn *txn, size_t from, struct dt_str topic, struct dt_str key,
                              int64_t job_id);
-/* Carries out all that are not refused yet, and sets their outcomes. EXISTS: an id is taken. INVALID: the server does
- * not take one of the new rows. The caller rolls back if the status is not OK, and passes it to dt_intents_ended. */
+/* Carries out all intents that are not refused yet, and sets their outcomes. EXISTS: an id is taken. INVALID: the
+ * server refuses one of the new rows. If the status is not OK, the caller rolls back, and passes it to
+ * dt_intents_ended. */
 DT_MUST_CHECK dt_status dt_intents_in_txn(struct dt_intents_txn *txn, struct dt_error *err);
-/* Prepares the next try after a transaction with intents ended with `status`, and returns BUSY if another try can
- * help: EXISTS drops the ids, INVALID sets *singly. Returns any other status as it is, and INVALID if *singly was
- * set. */
+/* Prepares the next try after a transaction with intents ended with `status`. Returns BUSY if another try can help:
+ * EXISTS drops the ids, INVALID sets *singly. Returns any other status as it is, and INVALID if *singly was set
+ * before. */
 DT_MUST_CHECK dt_status dt_intents_ended(dt_status status, struct dt_id_block *ids, bool *singly);
 
 #endif

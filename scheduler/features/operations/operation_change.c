@@ -1,7 +1,6 @@
 /*
- * A piece of an operation: locks the next jobs by their ids, decides for each, and writes all of them by one
- * statement. Dead jobs in history are restored one by one, as a redrive of one job does, so pieces of redrives are
- * small.
+ * A piece of an operation: locks the next jobs by their ids, decides for each, and writes all of them by one statement.
+ * Dead jobs in history are restored one by one, as in a single redrive, so pieces of redrives are small.
  */
 #include <stdlib.h>
 
@@ -22,11 +21,11 @@
 #define REDRIVE_JOBS  128
 #define RATE_PIECE_NS INT64_C(200000000) /* a piece has as many jobs as the rate allows in this time */
 
-/* A job of the piece, in order of ids. */
+/* A job of the piece, sorted by id. */
 struct target {
     int64_t id, at_ms; /* at_ms: when it will run, if the operation moves it */
     enum dt_job_state state;
-    bool there, refused; /* it was in `jobs`; it cannot be changed */
+    bool there, refused; /* its row was in `jobs`; it cannot be changed */
     struct dt_str topic;
     int64_t next_at_ms, attempt;
 };
@@ -68,8 +67,8 @@ static dt_status read_next(struct work *w, size_t most)
     while (w->n < most && dt_db_next(db)) {
         const int64_t i = row->shown.changed + row->shown.refused + (int64_t)w->n;
         const int64_t n = row->shown.matched > i ? row->shown.matched : i + 1;
-        /* A product of all three numbers would have no room, and a floating-point quotient is a millisecond short now
-         * and then. */
+        /* The product of all three numbers could overflow, and a floating-point quotient is sometimes a millisecond
+         * short. */
         const int64_t at_ms = row->at_ms + row->spread_ms / n * i + row->spread_ms % n * i / n;
         w->v[w->n++] = (struct target){.id = dt_db_i64(db, 1), .at_ms = at_ms};
         if (DT_UNGUARDED(OPERATION_CURSOR))
@@ -107,7 +106,7 @@ static dt_status take_row(void *arg)
     t->next_at_ms = dt_db_i64(db, 3);
     t->attempt = dt_db_i64(db, 4);
     t->state = (enum dt_job_state)(dt_db_i64(db, 1) - 1);
-    /* If the topic is to be deleted, attempts that are out end as they do, and are the last ones. */
+    /* If the topic is to be deleted, a dispatched attempt ends as usual, and is the last one. */
     const bool last = kind == DT_OPERATION_DELETE_TOPIC && t->state == DT_DISPATCHED;
     t->refused = !DT_GUARD(OPERATION_STATE, last || t->state == dt_operation_acts_on(kind));
     return t->topic.p ? DT_OK : dt_fail(w->err, DT_NOMEM, "out of memory");
@@ -146,7 +145,8 @@ static dt_status refuse_one(void *arg)
     return DT_OK;
 }
 
-/* An attempt that is on its way is sent in any case. That matters to a cancel alone, which promises that none is. */
+/* An attempt in flight is sent in any case. Only a cancel refuses the job then, because it promises that no attempt
+ * follows. */
 static dt_status refuse_in_flight(struct work *w)
 {
     dt_db *db = w->txn->db;
@@ -163,7 +163,7 @@ static dt_status refuse_in_flight(struct work *w)
 static dt_status lock_rows(struct work *w)
 {
     const struct dt_operation_txn *txn = w->txn;
-    struct dt_strbuf edited = {0}; /* what a manual edit ended is counted before it is changed */
+    struct dt_strbuf edited = {0}; /* counts what a manual edit ended before it is changed */
     list(w, is_any);
     for (size_t i = 0; i < w->n_ids; i++)
         dt_id_list_add(&edited, w->ids[i]);
@@ -191,10 +191,10 @@ static void set_times(struct work *w)
         if (kind == DT_OPERATION_RUN_NOW || kind == DT_OPERATION_REDRIVE)
             t->at_ms = now_ms;
         else if (!row->at_one_time) {
-            /* Manual edits and dt_shift_all may have any numbers; a sum that is none ends where numbers do. */
+            /* Manual edits and dt_shift_all may have any numbers, so a sum that overflows is limited. */
             if (__builtin_add_overflow(t->next_at_ms, row->shift_ms, &t->at_ms))
                 t->at_ms = row->shift_ms < 0 ? INT64_MIN : INT64_MAX;
-            /* A job may not be later than a request for it alone could make it: it is left as it is. */
+            /* If a job would be due later than a request for it could make it, it is refused. */
             t->refused = t->refused || (row->shift_ms > 0 && t->at_ms > last_ms);
         }
         t->at_ms = ends(kind) ? 0 : dt_earlier(dt_later(t->at_ms, now_ms), DT_TIME_MAX_MS);
@@ -275,7 +275,7 @@ static void note_move(struct work *w, const struct target *t)
     w->changed++;
 }
 
-/* ---- the story of each job ---- */
+/* ---- events of the jobs ---- */
 
 static const char *const actions[] = {[DT_OPERATION_CANCEL] = "cancel",
                                       [DT_OPERATION_RESCHEDULE] = "change",
@@ -308,7 +308,7 @@ static struct dt_job_event event_of(struct work *w, const struct target *t)
                                  .after = stays ? DT_STR_LIT("{\"no_retries\":true}") : when(w, after, t->at_ms)};
 }
 
-/* Dead jobs that were not in `jobs`; those that are not dead any more, or gone, are refused. */
+/* Redrives dead jobs that were not in `jobs`. If a job is not dead any more, or was removed, it is refused. */
 static dt_status redrive_archived(struct work *w)
 {
     const struct dt_operation_txn *txn = w->txn;
@@ -357,7 +357,7 @@ static dt_status change_next(struct work *w)
         const struct target *t = &w->v[i];
         if (!goes(t))
             continue;
-        if (t->state == DT_DISPATCHED) { /* stays where it is */
+        if (t->state == DT_DISPATCHED) { /* the job keeps its time */
             w->changed++;
             continue;
         }
@@ -367,7 +367,7 @@ static dt_status change_next(struct work *w)
             dt_counts_move(w->txn->counts, t->topic, t->id, DT_DEAD, DT_SCHEDULED);
         note_move(w, t);
     }
-    if (w->row->shown.actor.p) { /* one statement for all of the piece */
+    if (w->row->shown.actor.p) { /* one statement for all events of the piece */
         struct dt_job_event *events = dt_arena_alloc(w->txn->arena, (w->n + 1) * sizeof(*events));
         size_t n = 0;
         if (!events)
@@ -384,7 +384,7 @@ dt_status dt_operation_change(const struct dt_operation_txn *txn, struct dt_oper
                               struct dt_operation_piece *piece, struct dt_error *err)
 {
     struct work w = {.txn = txn, .row = row, .piece = piece, .err = err};
-    int64_t interval_ns = 0; /* of the rate; 0 = none */
+    int64_t interval_ns = 0; /* interval of the rate; 0 = none */
     size_t most = row->shown.kind == DT_OPERATION_REDRIVE ? REDRIVE_JOBS : DT_OPERATION_PIECE;
     if (row->shown.rate.p && dt_rate_parse(row->shown.rate, &interval_ns)) {
         const int64_t allowed = RATE_PIECE_NS / interval_ns;

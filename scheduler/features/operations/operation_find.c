@@ -1,7 +1,7 @@
 /*
  * Finding the jobs of an operation. A step reads a window of a bounded number of rows: in the order of ids, on days on
  * which the topic has jobs; in the order of keys, if the filter has a prefix of keys; or, for dead jobs, in the order
- * of time, in `jobs` and then in history. A job that is archived between the two is found twice and stored once.
+ * of time, in `jobs` and then in history. If a job is archived between the two, it is found twice and stored once.
  */
 #include <stdlib.h>
 
@@ -14,14 +14,15 @@
 #include "topic/counts.h"
 
 /*
- * Home days on which a topic may have jobs. A walk over `jobs` reads only these days, so its cost depends on what they
- * hold, not on the table. A walk for a prefix of topics does the same, unless their counters are as many as a window.
+ * Home days on which a topic may have jobs. A walk over `jobs` reads only these days, so its cost depends on their
+ * rows, not on the table. A walk for a prefix of topics does the same, unless its counters have as many rows as a
+ * window.
  *
  * The counters give the days by piece (home day modulo DT_COUNT_PIECES). All states of a topic are summed, because a
  * manual edit may change a state without the counters, but never adds a row.
  */
 
-/* Rows of the counters that are read: those of at least ten topics, of up to 32 pieces and 32 writers each. */
+/* Limit of rows of counters that are read: those of at least ten topics, with up to 32 pieces and 32 writers each. */
 #define ROWS_MOST 10240
 
 /* The sum of the counters of one topic and piece. */
@@ -74,8 +75,8 @@ static int64_t first_from(const struct dt_operation_days *days, int64_t day)
     return day;
 }
 
-/* Moves *after_id to before the first row on such a day. *end_id: the last id of the days that follow without a gap;
- * -1: there is no such row. */
+/* Moves *after_id to the beginning of the next day that has a row. *end_id: the last id of the days that follow
+ * without a gap; -1: there is no such row. */
 static dt_status next_day_from(dt_db *db, const struct dt_operation_days *days, int64_t *after_id, int64_t *end_id,
                                struct dt_error *err)
 {
@@ -87,7 +88,7 @@ static dt_status next_day_from(dt_db *db, const struct dt_operation_days *days, 
         if (status != DT_OK)
             return status;
         const int64_t day = found ? first_from(days, dt_job_home_day(id)) : -1;
-        int64_t end = day + 1; /* the first day after a gap */
+        int64_t end = day + 1; /* becomes the first day after a gap */
         *end_id = -1;
         if (day < 0)
             return DT_OK;
@@ -168,7 +169,7 @@ static dt_status find_on_days(dt_db *db, struct dt_operation_row *row, const str
                                     DT_PARAMS(DT_P_INT(range.after_id), DT_P_INT(range.end_id), DT_P_INT(*left)),
                                     &found, rows_and_last, 2, err);
         range.rows = rows_and_last[0];
-        if (range.rows == *left) /* the range ends after as many rows as may be looked at */
+        if (range.rows == *left) /* the range ends after as many rows as may still be read */
             range.end_id = rows_and_last[1];
     }
     if (status == DT_OK && range.rows > 0) {
@@ -209,7 +210,7 @@ static dt_status find_by_id(dt_db *db, struct dt_operation_row *row, struct dt_a
     return status;
 }
 
-/* ---- by the time when they leave, or died ---- */
+/* ---- in the order in which jobs leave, or died ---- */
 
 /*
  * Dead jobs are among the finished jobs in the due index of `jobs`, in the order in which they are archived, and in an
@@ -226,19 +227,18 @@ static dt_status find_by_time(dt_db *db, struct dt_operation_row *row, struct dt
                               struct dt_operation_finds *out, struct dt_error *err)
 {
     const bool bound = row->walk == DT_WALK_HISTORY && row->failed.given;
-    /* The first place that is looked at lies after it. Of history only jobs are looked at that died in the stretch of
-     * time that is asked for. */
+    /* The walk begins after this place. Of history, it reads only jobs that died within the requested time. */
     struct dt_walk_place after = {bound && row->failed.from_ms > INT64_MIN ? row->failed.from_ms - 1 : INT64_MIN,
                                   INT64_MAX};
     if (row->after_key.p) {
-        /* The cursor is a text, so that an older program, which walks by id, would begin again. */
+        /* The cursor is a text. An older program, which walks by id, would ignore it and start again. */
         char text[64];
         char *rest;
         snprintf(text, sizeof(text), "%.*s", (int)row->after_key.n, row->after_key.p);
         after.at_ms = strtoll(text, &rest, 10);
         after.id = strtoll(rest, NULL, 10);
     }
-    struct dt_walk_place end = {bound ? row->failed.to_ms : INT64_MAX, INT64_MAX}; /* of the window */
+    struct dt_walk_place end = {bound ? row->failed.to_ms : INT64_MAX, INT64_MAX}; /* end of the window */
     struct dt_param params[MATCH_PARAMS];
     bool cut;
     dt_status status = dt_walk_times(db, tables[row->walk].window, after, DT_OPERATION_WINDOW, &end, &cut, err);
@@ -248,7 +248,7 @@ static dt_status find_by_time(dt_db *db, struct dt_operation_row *row, struct dt
     status = match(db, tables[row->walk].match, (struct dt_params){params, (size_t)(p - params)}, arena, out, err);
     if (status != DT_OK)
         return status;
-    /* Jobs of history that died after the filter's time are not read. */
+    /* Does not read jobs of history that died after the filter's time. */
     const bool last = !cut || (bound && end.at_ms >= row->failed.to_ms);
     row->after_key = DT_STR_NONE;
     if (last)
@@ -264,7 +264,7 @@ static dt_status find_by_key(dt_db *db, struct dt_operation_row *row, struct dt_
                              struct dt_operation_finds *out, struct dt_error *err)
 {
     struct dt_param params[MATCH_PARAMS];
-    struct dt_str end_key = DT_STR_NONE; /* of the window; absent: it ends with the range */
+    struct dt_str end_key = DT_STR_NONE; /* end of the window; absent: it ends with the range */
     struct dt_strbuf end = {0};
     dt_key_range_add_end(&end, row->key_prefix);
     const struct dt_walk_keys keys = {
@@ -328,7 +328,7 @@ dt_status dt_operation_find_listed(dt_db *db, struct dt_operation_row *row, cons
 
 /* ---- noting ---- */
 
-/* The text is "[…]". */
+/* The sample is a text "[…]". */
 dt_status dt_operation_add_to_sample(struct dt_operation_row *row, const struct dt_operation_finds *found,
                                      struct dt_arena *arena, struct dt_error *err)
 {

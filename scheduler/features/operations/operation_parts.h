@@ -16,7 +16,7 @@ enum dt_operation_walk { DT_WALK_JOBS = 1, DT_WALK_KEYS, DT_WALK_HISTORY, DT_WAL
 
 #ifndef DT_OPERATION_WINDOW
 #define DT_OPERATION_WINDOW 10000 /* rows that one step reads while it finds jobs */
-#define DT_OPERATION_PIECE  1024  /* rows locked at once: half of a leader's batch */
+#define DT_OPERATION_PIECE  1024  /* limit of rows that are locked at once: half of a leader's batch */
 #endif
 
 /* A row of `operations`; texts are in the reader's arena. */
@@ -26,7 +26,7 @@ struct dt_operation_row {
     struct dt_str key_prefix, error_code, after_key;
     int64_t run_from_ms, run_to_ms, created_from_ms, created_to_ms; /* created_to_ms inclusive */
     struct dt_list_times failed;
-    bool at_one_time; /* at_ms holds, not shift_ms */
+    bool at_one_time; /* at_ms is used instead of shift_ms */
     int64_t at_ms, shift_ms, spread_ms;
     enum dt_operation_walk walk;
     int64_t after_id, after_at_ms, look_at_ms;
@@ -82,7 +82,7 @@ DT_MUST_CHECK dt_status dt_operation_note(dt_db *db, struct dt_operation_row *ro
                                           const struct dt_operation_finds *found, struct dt_arena *arena,
                                           struct dt_error *err);
 
-/* Adds jobs to the sample, which has the first ten, before row->shown.matched counts them. */
+/* Adds jobs to the sample, which has the first ten. Must be called before row->shown.matched counts them. */
 DT_MUST_CHECK dt_status dt_operation_add_to_sample(struct dt_operation_row *row, const struct dt_operation_finds *found,
                                                    struct dt_arena *arena, struct dt_error *err);
 /* Reads the two columns of an open query: when a job runs, and its id. */
@@ -110,11 +110,11 @@ DT_MUST_CHECK dt_status dt_operation_change_found(const struct dt_operation_txn 
 
 /* ---- deleting a topic (topic_deletion.c) ---- */
 
-/* Cancels jobs of the topic, or checks whether all have ended; then deletes the topic, and the operation is done.
- * INVALID: a schedule makes jobs of the topic. */
+/* Cancels jobs of the topic. When all have ended, deletes the topic, and the operation is done. INVALID: a schedule
+ * makes jobs of the topic. */
 DT_MUST_CHECK dt_status dt_operation_delete_topic(const struct dt_operation_txn *txn, struct dt_operation_row *row,
                                                   struct dt_operation_piece *piece, struct dt_error *err);
-/* Removes the mark of a deletion that was stopped or failed; does nothing for operations of other kinds. */
+/* Removes the mark of a deletion that was stopped or failed. Does nothing for operations of other kinds. */
 DT_MUST_CHECK dt_status dt_operation_keep_topic(dt_db *db, int64_t id, int64_t now_ms, struct dt_error *err);
 
 #endif

@@ -6,14 +6,15 @@
  *
  * Each step is one transaction under the lock of the operation's row: it does a bounded piece and moves the cursor. So
  * after a crash another process continues from the last commit, and each job is changed once. All jobs are found, by
- * ids, before the first is changed, and jobs made after the start are not in the set. So no job is met twice, whatever
- * the operation does to it. A piece locks the rows of its jobs, decides like the single changes of job/change/jobs.h,
+ * ids, before the first is changed, and jobs made after the start are excluded. So the operation never finds a job
+ * again that it has changed. A piece locks the rows of its jobs, decides like the single changes of job/change/jobs.h,
  * and holds its locks no longer than a leader's batch. A job that has changed its state, or has an attempt in flight,
  * is refused.
  *
  * Owners take turns, piece by piece. An operation belongs to the owner of its topic (topic/owners.h). If its filter
- * allows several topics, it belongs to the owner of the token that asked. If a token for all topics asked, its owner
- * is the negative number of the topic's owner, so an administrator's operation does not wait for those of the owner.
+ * allows several topics, it belongs to the owner of the caller's token. If the caller's token is for all topics, the
+ * owner is the negative number of the topic's owner, so that an administrator's operation does not wait for those of
+ * the owner.
  */
 #ifndef DT_OPERATIONS_OPERATIONS_H
 #define DT_OPERATIONS_OPERATIONS_H
@@ -24,14 +25,14 @@
 
 #define DT_OPERATION_IDS_MAX  1000
 #define DT_OPERATION_SAMPLE   10
-#define DT_OPERATIONS_RUNNING 100 /* of one owner at once */
+#define DT_OPERATIONS_RUNNING 100 /* limit of running operations of one owner */
 
 enum dt_operation_kind {
     DT_OPERATION_CANCEL,
     DT_OPERATION_RESCHEDULE,
     DT_OPERATION_REDRIVE,
     DT_OPERATION_RUN_NOW,
-    DT_OPERATION_DELETE_TOPIC /* operations.h makes it */
+    DT_OPERATION_DELETE_TOPIC /* made by dt_store_topic_delete_with_jobs */
 };
 enum dt_operation_state { DT_OPERATION_RUNNING, DT_OPERATION_DONE, DT_OPERATION_STOPPED, DT_OPERATION_FAILED };
 
@@ -48,29 +49,30 @@ struct dt_operation_ask {
     enum dt_operation_kind kind;
     struct dt_operation_filter filter;
     struct dt_str request; /* the filter as JSON, to be shown */
-    /* Of a reschedule: at_ms (the past is now), or with `delays` so long from now; or with `shifts` so much later
-     * than each would run. */
+    /* Of a reschedule. at_ms: the new time (a past time is now); with `delays`, counted from now. With `shifts`,
+     * each job is moved by shift_ms. */
     bool delays, shifts;
     int64_t at_ms, shift_ms, spread_ms; /* spread_ms: 0 = all at once */
     struct dt_str rate;                 /* topic/limits.h; absent = any */
-    const struct dt_topic_bound *bound; /* for ids: jobs of other topics are skipped; NULL = none are */
+    const struct dt_topic_bound *bound; /* for ids: jobs of other topics are skipped; NULL = any topic */
     int64_t tenant;                     /* the owner of the token; 0 = the token is for all topics */
 };
 struct dt_operation {
     int64_t id;
     enum dt_operation_kind kind;
     enum dt_operation_state state;
-    struct dt_str request, topic_from, topic_to; /* topics from the one name to the other, "" to DEL for any */
+    struct dt_str request, topic_from, topic_to; /* topics from topic_from to topic_to; "" to DEL: any topic */
     int64_t matched, changed, refused;
     bool found;                /* all jobs are found: matched is final */
     struct dt_str sample;      /* JSON: ids of the first ten */
     struct dt_str rate, error; /* absent: none */
-    struct dt_str actor;       /* absent: no events are written */
+    struct dt_str actor;       /* actor of events; absent: no events are written */
     int64_t started_at_ms, finished_at_ms;
 };
 
-/* Creates a running operation; if ids are given, its jobs are found at once. Dispatchers do not touch it for lease_ms.
- * *out: the operation; its texts are in the arena, here and below. FULL: its owner has DT_OPERATIONS_RUNNING. */
+/* Creates a running operation; if ids are given, its jobs are found at once. For lease_ms, dispatchers leave it to
+ * the caller. *out: the operation; its texts are in the arena, here and below. FULL: its owner has
+ * DT_OPERATIONS_RUNNING. */
 DT_MUST_CHECK dt_status dt_store_operation_make(dt_store *store, const struct dt_operation_ask *ask, int64_t lease_ms,
                                                 struct dt_arena *arena, struct dt_operation *out, struct dt_error *err);
 /* Reads an operation. NOT_FOUND. */
@@ -85,27 +87,28 @@ struct dt_operation_list {
 DT_MUST_CHECK dt_status dt_store_operation_list(dt_store *store, int64_t below_id, struct dt_page_end end,
                                                 struct dt_arena *arena, struct dt_operation_list *out,
                                                 struct dt_error *err);
-/* Stops a running operation after its current piece; a finished one stays as it is. *out: the operation afterwards.
+/* Stops a running operation after its current piece. A finished one is not changed. *out: the operation afterwards.
  * NOT_FOUND. */
 DT_MUST_CHECK dt_status dt_store_operation_stop(dt_store *store, int64_t id, struct dt_arena *arena,
                                                 struct dt_operation *out, struct dt_error *err);
-/* Ends the lease of a running operation, so dispatchers may do its next piece, after wait_ms as its rate requires. */
+/* Ends the lease of a running operation, so that dispatchers may do its next piece, after wait_ms as its rate
+ * requires. */
 DT_MUST_CHECK dt_status dt_store_operation_hand_over(dt_store *store, int64_t id, int64_t wait_ms,
                                                      struct dt_error *err);
 
 struct dt_operation_piece {
     int64_t id;       /* in: the operation; 0 = any that is due. Out: the operation; 0 = none was due or free */
     int64_t owner;    /* in, with id 0: the owner of the operation */
-    int64_t lease_ms; /* in: no other process touches it for this time */
-    struct dt_operation shown; /* out, as the rest: the operation after the piece; valid if OK and id is not 0 */
+    int64_t lease_ms; /* in: for this time, other processes leave it to this one */
+    struct dt_operation shown; /* out, like the rest: the operation after the piece; valid if OK and id is not 0 */
     int64_t changed, refused;  /* by this piece */
     int64_t wait_ms;           /* before the next piece, by the operation's rate */
     struct dt_job_move *moves; /* in the arena */
     size_t n_moves;
 };
 /*
- * Does one piece of an operation: finds jobs, changes jobs, or deletes the remains of a finished operation. It skips
- * an operation that another process has locked. If a status is not of class retry, the operation cannot continue: the
+ * Does one piece of an operation: finds jobs, changes jobs, or deletes the remains of a finished operation. If another
+ * process has locked an operation, it is skipped. If a status is not of class retry, the operation cannot continue: the
  * caller calls dt_store_operation_fail with piece->id.
  */
 DT_MUST_CHECK dt_status dt_store_operation_step(dt_store *store, struct dt_operation_piece *piece,
@@ -126,7 +129,7 @@ struct dt_operation_preview {
     bool over;                        /* out: all jobs are found */
     int64_t matched;                  /* out: so far */
     int64_t ids[DT_OPERATION_SAMPLE]; /* out: the first jobs */
-    int walk;                         /* private, as the rest */
+    int walk;                         /* private, like the rest */
     int64_t after_id, started_ms;
     struct dt_str after_key; /* in the arena */
 };
@@ -136,10 +139,10 @@ DT_MUST_CHECK dt_status dt_store_operation_preview(dt_store *store, struct dt_op
 
 /*
  * Deleting topics. A topic is deleted only if all of its jobs are finished. Its finished jobs, in `jobs` and in
- * history, stay as long as they would without the deletion.
+ * history, stay as long as without the deletion.
  *
  * An API knows topics from a snapshot that is up to a second old, or older if the process was stopped for a while. So
- * a job may be made in a topic that was just deleted. It then counts as the first job of a new topic: for a day
+ * it may make a job in a topic that was just deleted. The job then counts as the first job of a new topic: for a day
  * dt_store_topics_revive creates such a topic again, with defaults.
  */
 
@@ -148,7 +151,7 @@ struct dt_topic_deletion {
     enum dt_topic_keeper keeper; /* why nothing was deleted */
     int64_t jobs;                /* HAS_JOBS: scheduled and dispatched ones */
     struct dt_str schedule;      /* HAS_SCHEDULE: one that makes jobs of the topic; in the arena */
-    /* Of dt_store_topic_delete_with_jobs: the operation that deletes the topic; its id 0 = keeper says why there is
+    /* Set by dt_store_topic_delete_with_jobs: the operation that deletes the topic. id 0: `keeper` says why there is
      * none. */
     struct dt_operation operation;
 };
@@ -158,15 +161,16 @@ DT_MUST_CHECK dt_status dt_store_topic_delete(dt_store *store, struct dt_str nam
                                               struct dt_topic_deletion *out, struct dt_error *err);
 /*
  * Begins to delete a topic with its jobs, unless a schedule makes jobs of it. Marks the topic (topics.deletion), so
- * that no new jobs are accepted, and creates an operation, which dispatchers do not touch for lease_ms. If such an
- * operation runs already, returns that one. If the operation is stopped or fails, the mark goes and the remaining jobs
- * stay. Only the filter's topic and the tenant of `ask` are used. NOT_FOUND; FULL as of dt_store_operation_make.
+ * that no new jobs are accepted, and creates an operation, which dispatchers leave to the caller for lease_ms. If such
+ * an operation runs already, returns that one. If the operation is stopped or fails, the mark is removed and the
+ * remaining jobs stay. Only the filter's topic and the tenant of `ask` are used. NOT_FOUND; FULL as in
+ * dt_store_operation_make.
  */
 DT_MUST_CHECK dt_status dt_store_topic_delete_with_jobs(dt_store *store, const struct dt_operation_ask *ask,
                                                         int64_t lease_ms, struct dt_arena *arena,
                                                         struct dt_topic_deletion *out, struct dt_error *err);
-/* Creates topics again that were deleted within a day and have unfinished jobs, a bounded number at once. *n: their
- * number. */
+/* Creates topics again that were deleted within a day and have unfinished jobs, a bounded number at once. *n: how
+ * many. */
 DT_MUST_CHECK dt_status dt_store_topics_revive(dt_store *store, struct dt_arena *arena, size_t *n,
                                                struct dt_error *err);
 

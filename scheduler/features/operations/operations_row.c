@@ -14,7 +14,7 @@
 /* ---- rows ---- */
 
 #define ANY_TOPIC       "\x7F"           /* above all names, which have no byte above 0x7E */
-#define LOOKS_WITHIN_MS INT64_C(3600000) /* the next piece of a running operation is always due sooner */
+#define LOOKS_WITHIN_MS INT64_C(3600000) /* the next piece of a running operation is always due within this time */
 
 static int64_t from_of(struct dt_list_times times)
 {
@@ -49,7 +49,7 @@ struct dt_operation_row dt_operation_row_of(const struct dt_operation_ask *ask, 
         .spread_ms = ask->spread_ms,
         .walk = by_key ? DT_WALK_KEYS : DT_WALK_JOBS,
     };
-    /* "a" -> "a" to "a"; "a*" -> "a" to "a" and DEL; absent -> "" to DEL. */
+    /* "a" gives "a" to "a"; "a*" gives "a" to "a" and DEL; absent gives "" to DEL. */
     struct dt_operation *op = &row.shown;
     const bool prefix = f->topic.n > 0 && f->topic.p[f->topic.n - 1] == '*';
     op->topic_from = f->topic.p ? (struct dt_str){f->topic.p, f->topic.n - prefix} : DT_STR_LIT("");
@@ -85,7 +85,7 @@ dt_status dt_operation_row_read(const dt_db *db, struct dt_arena *arena, void *o
     row->run_from_ms = dt_db_i64(db, 7);
     row->run_to_ms = dt_db_i64(db, 8);
     row->created_from_ms = dt_db_i64(db, 9);
-    row->created_to_ms = dt_earlier(dt_db_i64(db, 10), dt_db_i64(db, 26)); /* jobs made later are not in the set */
+    row->created_to_ms = dt_earlier(dt_db_i64(db, 10), dt_db_i64(db, 26)); /* excludes jobs that are made later */
     row->at_one_time = !dt_db_is_null(db, 12);
     row->at_ms = dt_db_i64(db, 12);
     row->shift_ms = dt_db_i64(db, 13);
@@ -106,7 +106,7 @@ dt_status dt_operation_row_read(const dt_db *db, struct dt_arena *arena, void *o
         if (!texts[i].text->p && !dt_db_is_null(db, texts[i].column))
             return DT_NOMEM;
     }
-    /* A manual edit may have set these. */
+    /* A manual edit may have set a walk that does not fit. */
     if (row->walk == DT_WALK_KEYS && op->kind == DT_OPERATION_REDRIVE)
         row->walk = DT_WALK_JOBS;
     if (op->sample.n < 2)
@@ -142,7 +142,7 @@ static dt_status decide_owner(dt_db *db, const struct dt_operation_ask *ask, str
     return status;
 }
 
-/* The running operations are counted under the lock that all creators take, so the limit is exact. */
+/* Running operations are counted under the lock that all creators take, so the limit is exact. */
 dt_status dt_operation_enter(dt_db *db, const struct dt_operation_ask *ask, struct dt_operation_row *row,
                              struct dt_error *err)
 {
