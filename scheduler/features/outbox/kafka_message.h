@@ -1,4 +1,5 @@
-/* A message for Kafka, as the programs that write to it are given it. The library refuses to know how it is sent. */
+/* A message for Kafka, as the library passes it to the programs that write to Kafka. The library does not know how
+ * it is sent. */
 #ifndef DT_OUTBOX_KAFKA_MESSAGE_H
 #define DT_OUTBOX_KAFKA_MESSAGE_H
 
@@ -8,8 +9,8 @@ struct dt_kafka_header {
     struct dt_str name, value;
 };
 struct dt_kafka_message {
-    /* key: absent = none, the message may lie in any partition; else, empty too, where Java's default partitioner puts
-     * it. value: absent = null */
+    /* key: absent = none, any partition; otherwise, also if empty, the partition that Java's default partitioner
+     * chooses. value: absent = null. */
     struct dt_str topic, key, value;
     const struct dt_kafka_header *headers;
     size_t n_headers;

@@ -3,21 +3,24 @@
  *
  *   record outcomes ─▶ list due messages of our senders ─▶ choose, take, send, record: again and again, for a second
  *
- * At least once: killed between sending and deleting, a message goes twice with the same id. A wake-up is the usual
- * reason for a round; each kind also looks now and then, for messages of processes that died.
+ * At least once: if the process is killed between sending and deleting, a message is sent twice with the same id. A
+ * round usually starts because of a wake-up. Each kind also starts one now and then, for messages of processes that
+ * died.
  *
- * One retry: a message that did not arrive is put off in MySQL, twice as long each further time, and messages that
- * were never tried go first. A Kafka topic that did not take an answer in time is left alone as long as that answer
- * is.
+ * There is one rule for retries: a message that did not arrive is put off in MySQL, each time twice as long, and
+ * messages that were never tried are first. If a Kafka topic did not accept an answer in time, other answers for it
+ * wait as long as that answer.
  *
- * Nobody waits for long. Senders take turns: a round begins to read after the last sender whose message was sent, and
- * reads so many messages at most. Owners take turns among what was read; dead letters have none, and their shards do.
- * A receiver that does not answer keeps its places for a timeout, so topics' URLs and the installation's have places
- * of their own, owners leave some to each other, and an owner's places are shared by its hosts in the same way. What
- * finds no place waits in MySQL.
+ * No message waits for long:
+ * - Senders take turns: a round starts reading after the last sender whose message was sent, and reads a limited number
+ *   of messages.
+ * - Owners take turns among what was read; for dead letters, shards do.
+ * - A receiver that does not answer occupies its places until a timeout. So topics' URLs and the installation's have
+ *   separate places, owners leave some to each other, and an owner's hosts share its places in the same way. If there
+ *   is no place for a message, it waits in MySQL.
  *
- * Messages about alerts are taken by a lease in MySQL before they are sent, because the judge of alerts may change
- * while webhooks are under way.
+ * Messages about alerts are taken by a lease in MySQL before they are sent, because another process may become the
+ * judge of alerts while webhooks are under way.
  */
 #include <stdio.h>
 #include <stdlib.h>
@@ -28,22 +31,21 @@
 #include "base/log.h"
 #include "outbox_parts.h"
 
-#define ROUND_US      INT64_C(1000000) /* after it the remaining messages wait for the next round */
-#define FAILED_US     INT64_C(1000000) /* after a failure of MySQL, and for places that other owners may leave */
-#define GATHER_US     INT64_C(250000)  /* while messages wait for places: each round reads all that are due */
-#define ASK_US        INT64_C(200000)  /* for topics that are being made */
-#define LEASE_MS      INT64_C(15000)   /* longer than a webhook takes, or Kafka is waited for */
+#define ROUND_US      INT64_C(1000000) /* length of a round; the remaining messages wait for the next one */
+#define FAILED_US     INT64_C(1000000) /* pause after a failure of MySQL, and while messages wait for others' places */
+#define GATHER_US     INT64_C(250000)  /* pause while messages wait for places: each round reads all that are due */
+#define ASK_US        INT64_C(200000)  /* pause while topics are being made */
+#define LEASE_MS      INT64_C(15000)   /* longer than a webhook, or a wait for Kafka, may take */
 #define ALERT_KEPT_MS (INT64_C(24) * 3600000)
-#define TOPIC_KEPT_MS INT64_C(3600000) /* answers whose topic cannot be written for longer are dropped, … */
-#define WAITING       2048 /* … and so are those of an owner beyond so many, as many as its names may be, … */
-#define CROWDED_US    INT64_C(60000000) /* … if Kafka has answered about topics for so long */
+#define TOPIC_KEPT_MS INT64_C(3600000)  /* an answer is dropped if its topic cannot be written for this time */
+#define WAITING       2048              /* if an owner has more answers that wait for topics, the others are dropped */
+#define CROWDED_US    INT64_C(60000000) /* but only after Kafka has answered about topics for this time */
 
 static const struct dt_outbox_kind kinds[DT_MESSAGE_KINDS_END] = {
     [DT_MESSAGE_DEAD] = {"outbox", "notices wait", 2000, 500, 10000, 10000000, 500000, 500, 10000},
     [DT_MESSAGE_ANSWERS] = {"command-answers", "answers to commands wait", 16384, 16, 10000, 60000000, 1000000, 5000,
                             20000},
-    /* room for 10,000 webhooks and as many messages to Kafka; the looks are rare, because the judge wakes the
-     * sender */
+    /* room for 10,000 webhooks and as many messages for Kafka; looks are rare, because the judge wakes the sender */
     [DT_MESSAGE_ALERT] = {"alert-sender", "messages about alerts wait", 20480, 256, 5000, 600000000, 0, 1000, 60000}};
 
 static int64_t mono_us(const dt_outbox *o)
@@ -51,7 +53,7 @@ static int64_t mono_us(const dt_outbox *o)
     return dt_clock_mono_us(o->env.clock);
 }
 
-/* mono: when the server's clock is at at_ms, or the next look if that is earlier. People write the column, too. */
+/* Returns the monotonic time of at_ms, but not later than the next look: a manual edit may have set any time. */
 static int64_t look_at(const dt_outbox *o, int64_t now_ms, int64_t at_ms)
 {
     const int64_t look_ms = o->kind->look_us / 1000;
@@ -70,7 +72,7 @@ static void leave_places(dt_outbox *o, const struct dt_flight *f)
         dt_shares_give_back(&o->at_host, f->host, 1);
 }
 
-/* Says whether a webhook found places. */
+/* Returns whether there are places for a webhook. */
 static bool take_places(dt_outbox *o, struct dt_flight *f)
 {
     struct dt_alert_setting setting = {.url = DT_STR_NONE};
@@ -86,7 +88,7 @@ static bool take_places(dt_outbox *o, struct dt_flight *f)
     return false;
 }
 
-/* ---- what became of messages ---- */
+/* ---- outcomes of messages ---- */
 
 static void drop(dt_outbox *o, struct dt_str topic, const char *why, int64_t n)
 {
@@ -119,7 +121,8 @@ static void pass_fail_points(const dt_outbox *o, dt_status *status, struct dt_er
         DT_FAIL_POINT("alerts.sent");
 }
 
-/* Records outcomes; *any: there were some; any may be NULL. Messages whose outcome cannot be recorded go once more. */
+/* Records outcomes. *any: there were some; any may be NULL. Messages whose outcome cannot be recorded are sent
+ * again. */
 static dt_status record(dt_outbox *o, bool *any, struct dt_error *err)
 {
     size_t n = 0;
@@ -144,7 +147,7 @@ static dt_status record(dt_outbox *o, bool *any, struct dt_error *err)
             continue;
         const int64_t longer_ms = o->kind->again_ms << (f->row.tries < 0 ? 0 : f->row.tries < 16 ? f->row.tries : 16);
         const int64_t pause_ms = dt_earlier(longer_ms, o->kind->again_most_ms);
-        /* a message about an alert was taken, which counts as a try */
+        /* a message about an alert was taken before it was sent, which counts as a try */
         failed[n_failed++] = (struct dt_message_try){.id = f->row.id,
                                                      .tries = f->row.tries + (o->env.kind == DT_MESSAGE_ALERT),
                                                      .counts = o->env.kind != DT_MESSAGE_ALERT,
@@ -168,7 +171,7 @@ static dt_status record(dt_outbox *o, bool *any, struct dt_error *err)
 
 /* ---- which messages may be sent ---- */
 
-/* Messages of an owner that wait for topics. */
+/* The number of an owner's messages that wait for topics. */
 struct waiting {
     UT_hash_handle hh;
     int64_t owner;
@@ -177,25 +180,25 @@ struct waiting {
 
 struct round {
     const struct dt_message_row **v; /* messages that may be sent, in the order of their turns */
-    size_t n, room, at;              /* those before `at` had their turn */
+    size_t n, room, at;              /* messages before `at` have had their turn */
     int64_t now_ms;                  /* the server's clock */
-    int64_t next_us;                 /* mono: when the next round is due, as far as it is known */
+    int64_t next_us;                 /* mono: when the next round is due, as far as this round knows */
     bool waits, answered;            /* answers wait for topics; Kafka has answered about a topic */
-    bool crowded;                    /* messages found no place */
+    bool crowded;                    /* there was no place for some messages */
     bool progress;                   /* another round may find more at once */
-    bool asked;                      /* Kafka was */
+    bool asked;                      /* something was sent to Kafka */
     struct waiting *owners;          /* in the arena */
     struct dt_error *err;
 };
 
 enum verdict { SEND, WAIT, DROP };
 
-/* Whether answers are sent now: their topic may not be there yet. */
+/* Decides whether answers are sent now: their topic may not exist yet. */
 static enum verdict judge_answers(dt_outbox *o, struct round *r, const struct dt_message_row *m)
 {
     struct dt_error why = {0};
     struct waiting *w = NULL;
-    /* answers of a program before this one name their topics */
+    /* rows of an earlier version have no topic of their own: their answers name it */
     const dt_status asked = m->barred_ms       ? DT_BUSY
                             : m->kafka_topic.n ? o->env.kafka->ask(o->env.kafka->arg, m->kafka_topic, m->owner, &why)
                                                : DT_OK;
@@ -234,8 +237,8 @@ static enum verdict judge_alert(const dt_outbox *o, const struct round *r, const
     return DROP;
 }
 
-/* Adds the messages of a page that may be sent, and deletes those that are dropped. The first one that is not due yet
- * ends the page, and says when there is more. */
+/* Adds the messages of a page that may be sent, and deletes those that are dropped. The page ends at the first
+ * message that is not due yet. */
 static dt_status judge_page(dt_outbox *o, struct round *r, struct dt_message_page *page)
 {
     int64_t *dropped = dt_arena_alloc(&o->round, (page->n + 1) * sizeof(*dropped));
@@ -280,7 +283,7 @@ static int64_t owner_of_turn(const dt_outbox *o, const struct dt_message_row *m)
     return o->env.kind == DT_MESSAGE_DEAD ? m->sender : m->owner;
 }
 
-/* Answers of an owner leave in the order of the commands, also after one was put off. */
+/* An owner's answers are sent in the order of its commands, even if one was put off. */
 static dt_status put_in_turns(dt_outbox *o, struct round *r)
 {
     struct dt_turn *turns = dt_arena_alloc(&o->round, (r->n + 1) * sizeof(*turns));
@@ -310,8 +313,8 @@ static dt_status list(dt_outbox *o, struct round *r)
         first++;
     for (size_t i = 0; i < senders.n && status == DT_OK && !dt_chore_stopping(&o->chore); i++) {
         const struct dt_sender *s = &senders.v[(first + i) % senders.n];
-        /* Kafka's messages about alerts wait for a process that writes to it; if the installation has none, they
-         * go. */
+        /* Messages about alerts for Kafka wait for a process that writes to Kafka. If the installation has no Kafka,
+         * they are read here and dropped. */
         struct dt_message_page page = {.kind = o->env.kind,
                                        .sender = s->sender,
                                        .now_ms = r->now_ms,
@@ -343,7 +346,7 @@ static void give_back(dt_outbox *o, struct dt_flight **flights, size_t n)
     }
 }
 
-/* Makes flights of the messages that are sent together. */
+/* Chooses the messages that are sent together, and makes their flights. */
 static dt_status choose(dt_outbox *o, struct round *r, struct dt_flight **flights, size_t *n)
 {
     size_t for_kafka = 0;
@@ -380,7 +383,7 @@ static int flights_by_id(const void *a, const void *b)
     return (x > y) - (x < y);
 }
 
-/* Other processes do not send these meanwhile. */
+/* Puts the messages off, so that other processes do not send them too. */
 static dt_status take(dt_outbox *o, struct dt_flight *const *flights, size_t n, struct dt_error *err)
 {
     struct dt_message_try *v = dt_arena_alloc(&o->texts, (n + 1) * sizeof(*v));
@@ -392,7 +395,7 @@ static dt_status take(dt_outbox *o, struct dt_flight *const *flights, size_t n, 
     return dt_store_put_off_messages(o->store, v, n, err);
 }
 
-/* Sends the next messages. *kafka, why: how Kafka failed. */
+/* Sends the next messages. *kafka, why: the failure of Kafka. */
 static dt_status send_some(dt_outbox *o, struct round *r, dt_status *kafka, struct dt_error *why)
 {
     size_t n = 0;
@@ -424,7 +427,8 @@ static int64_t tick(void *arg, void *store)
     o->store = store;
     dt_arena_reset(&o->round);
     dt_arena_reset(&o->texts);
-    dt_status status = record(o, NULL, &err); /* webhooks ended since the last round: no reason for one more */
+    /* Webhooks that ended since the last round: no reason for another round. */
+    dt_status status = record(o, NULL, &err);
     if (status == DT_OK)
         status = list(o, &r);
     HASH_CLEAR(hh, r.owners);
@@ -440,8 +444,9 @@ static int64_t tick(void *arg, void *store)
     o->chore.not_before_us = r.crowded ? mono_us(o) + GATHER_US : 0;
     if (r.asked)
         o->kafka_failed = kafka != DT_OK;
-    o->chore.idle = o->kafka_failed && !r.asked; /* a round that sent nothing ends no outage of Kafka */
-    if (kafka != DT_OK)                          /* other messages may go at once if single ones are refused */
+    /* A round that sent nothing to Kafka does not end an outage of Kafka. */
+    o->chore.idle = o->kafka_failed && !r.asked;
+    if (kafka != DT_OK) /* if Kafka refused single messages, others may be sent at once */
         return dt_chore_failed(&o->chore, DT_OUTAGE_KAFKA, o->kind->waits, kafka, &why,
                                kafka == DT_REFUSED ? 0 : o->kind->failed_us);
     return r.at < r.n || r.progress ? mono_us(o) : r.next_us;
@@ -483,7 +488,7 @@ void dt_outbox_stop(dt_outbox *o)
     if (!o)
         return;
     dt_chore_remove(&o->chore);
-    dt_http_client_free(o->client); /* every webhook has ended */
+    dt_http_client_free(o->client); /* this ends all webhooks */
     for (struct dt_flight *next; o->ended; o->ended = next) {
         next = o->ended->next;
         free(o->ended);

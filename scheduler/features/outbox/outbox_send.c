@@ -13,7 +13,7 @@
 
 #define WEBHOOK_MS 5000
 
-/* Ends a flight: its outcome is to be recorded. Any thread. */
+/* Ends a flight, whose outcome is then recorded. Any thread. */
 static void end_flight(struct dt_flight *f, enum dt_outbox_outcome outcome, const char *why)
 {
     dt_outbox *o = f->outbox;
@@ -27,7 +27,7 @@ static void end_flight(struct dt_flight *f, enum dt_outbox_outcome outcome, cons
 
 /* A message about an alert: a JSON body and an id. */
 struct alert_text {
-    struct dt_str alert; /* its id: messages of an alert keep their order */
+    struct dt_str alert; /* the alert's id, as a key, so that messages of an alert keep their order */
     struct dt_str id;    /* webhook-id */
     struct dt_str body;
 };
@@ -39,7 +39,7 @@ static dt_status copy_out(struct dt_strbuf *text, struct dt_arena *arena, struct
     return out->p ? DT_OK : DT_NOMEM;
 }
 
-/* What a message about an alert says; all in the arena. */
+/* Makes the text of a message about an alert, in the arena. */
 static dt_status text_of(const struct dt_message_row *message, struct dt_arena *arena, struct alert_text *out)
 {
     struct dt_strbuf body = {0};
@@ -52,13 +52,13 @@ static dt_status text_of(const struct dt_message_row *message, struct dt_arena *
 
 /* ---- to Kafka ---- */
 
-/* The flights that go to Kafka, and their messages; all in the arena of texts. */
+/* The flights for Kafka, and their messages; all in the arena for texts. */
 struct post {
     dt_outbox *o;
-    struct dt_flight **flights; /* ascending by id */
+    struct dt_flight **flights; /* sorted by id */
     size_t n_flights;
     struct dt_kafka_message *v;
-    struct dt_flight **of; /* of each message */
+    struct dt_flight **of; /* the flight of each message */
     size_t n, room;
     struct dt_error *err;
 };
@@ -83,7 +83,7 @@ static dt_status add(struct post *p, struct dt_flight *f, const struct dt_kafka_
     return DT_OK;
 }
 
-/* Finds the flight of a row. Texts are read in the order of the flights; *i is the last one that was found. */
+/* Finds the flight of a row. Rows have the order of the flights; *i is the index of the last one that was found. */
 static struct dt_flight *flight_of(const struct post *p, size_t *i, int64_t row)
 {
     while (p->flights[*i]->row.id != row)
@@ -145,7 +145,7 @@ static dt_status add_alerts(struct post *p)
     return DT_OK;
 }
 
-/* Sorts out the flights that go to Kafka, and makes their messages. */
+/* Selects the flights for Kafka, and makes their messages. */
 static dt_status make_post(struct post *p, struct dt_flight **flights, size_t n)
 {
     int64_t *ids = dt_arena_alloc(&p->o->texts, (n + 1) * sizeof(*ids));
@@ -163,9 +163,10 @@ static dt_status make_post(struct post *p, struct dt_flight **flights, size_t n)
                                                   : add_alerts(p);
 }
 
-/* A row that nothing could be read from is gone: its job is, or somebody has spoilt it by hand. Returns how Kafka
- * failed: for dead letters, if one did not arrive; for answers, if none did, since single topics take nothing now and
- * then; a message about an alert says so itself. */
+/* Sends the messages to Kafka and ends their flights. A flight without messages is deleted: its job does not exist
+ * any more, or a manual edit broke its row. Returns the failure of Kafka: for dead letters, if one did not arrive;
+ * for answers, if none did, because single topics may refuse; for messages about alerts never, because each has its
+ * own outcome. */
 static dt_status send_post(struct post *p, bool *sent, struct dt_error *why)
 {
     const dt_outbox *o = p->o;
@@ -191,7 +192,7 @@ static dt_status send_post(struct post *p, bool *sent, struct dt_error *why)
 
 /* ---- webhooks: Standard Webhooks 1.0 ---- */
 
-/* Fills a request but for its URL; secret: NULL = no signature. */
+/* Makes a request, without its URL; secret: NULL = no signature. */
 static dt_status head_of(const struct alert_text *text, const struct dt_callback_secret *secret, int64_t now_ms,
                          struct dt_arena *arena, struct dt_http_request *out)
 {
@@ -234,7 +235,7 @@ static void on_answer(void *arg, void *tag, const struct dt_http_answer *http)
     dt_chore_wake(&o->chore);
 }
 
-/* Where a message goes. url absent: nowhere any more. why: it cannot go there. */
+/* The destination of a message. url absent: it has none any more. why: why it cannot be sent there. */
 struct way {
     struct dt_str url;
     bool has_secret;
@@ -247,7 +248,7 @@ static dt_status find_way(dt_outbox *o, const struct dt_message_row *m, struct w
     const struct dt_config *config = o->env.config;
     struct dt_alert_setting setting;
     *way = (struct way){.url = dt_str(config->alerts_url)};
-    if (m->target == DT_ALERT_TO_INSTALLATION) { /* its secret as it is now: its file may have changed */
+    if (m->target == DT_ALERT_TO_INSTALLATION) { /* reads the secret again, because its file may have changed */
         struct dt_strbuf secret = {0};
         dt_status known = dt_secret_now(config, &config->alerts_secret, &secret);
         way->has_secret = known == DT_OK && secret.n > 0;
@@ -281,7 +282,7 @@ static dt_status request(dt_outbox *o, struct dt_flight *f, const struct way *wa
     struct alert_text text;
     struct dt_http_request request = {.owner = f->row.owner, .url = way->url, .timeout_ms = WEBHOOK_MS, .tag = f};
     dt_status status = DT_OK;
-    if (!o->client) { /* the first webhook */
+    if (!o->client) { /* this is the first webhook */
         status = dt_networks_parse(dt_str(config->callbacks_allow_networks), &settings.allowed, err);
         if (status == DT_OK)
             status = dt_http_client_new(&settings, &o->client, err);
@@ -322,7 +323,7 @@ dt_status dt_outbox_send(dt_outbox *o, struct dt_flight **flights, size_t n, int
     if (status != DT_OK || !sent)
         return status != DT_OK ? status : dt_fail(err, DT_NOMEM, "out of memory");
     memset(sent, 0, post.n + 1);
-    for (size_t i = 0; i < n; i++) /* first, because they do not block, and Kafka may */
+    for (size_t i = 0; i < n; i++) /* first, because they do not block; Kafka may */
         if (flights[i]->way != DT_OUTBOX_BY_KAFKA)
             send_webhook(o, flights[i], now_ms);
     status = send_post(&post, sent, why);

@@ -1,4 +1,4 @@
-/* The outbox in MySQL: which messages are due, and what became of them. */
+/* The outbox in MySQL: which messages are due, and their outcomes. */
 #include "outbox_store.h"
 
 #include "base/text/json_write.h"
@@ -8,9 +8,9 @@
 #include "store/store_internal.h"
 #include "topic/owners.h"
 
-#define ERROR_BYTES 160 /* in any text they fit into the column */
+#define ERROR_BYTES 160 /* an error this short fits into the column in any encoding */
 
-enum { PAGE = 1024 }; /* select_due_messages has it, too */
+enum { PAGE = 1024 }; /* the same as in select_due_messages */
 
 /* ---- which are due ---- */
 
@@ -59,7 +59,8 @@ static dt_status read_message(const dt_db *db, struct dt_arena *arena, void *row
                                  .barred_ms = dt_db_i64(db, 15)};
     if (m->owner <= 0 && page->kind == DT_MESSAGE_ALERT)
         m->owner = topic.n ? dt_owner_by_name(topic) : 0;
-    else if (m->owner <= 0 && page->kind == DT_MESSAGE_ANSWERS) /* answers about topics that are not there: one owner */
+    else if (m->owner <= 0 && page->kind == DT_MESSAGE_ANSWERS) /* answers about topics that do not exist count for
+                                                                 * one owner */
         m->owner = dt_owner_by_name(dt_db_is_null(db, 5) ? DT_STR_NONE : topic);
     m->alert = (struct dt_alert){.id = dt_db_i64(db, 7),
                                  .topic = topic.n ? dt_store_text(db, 4, arena, &ok) : DT_STR_NONE,
@@ -116,7 +117,7 @@ dt_status dt_store_notices(dt_store *store, const int64_t *ids, size_t n, struct
                : status;
 }
 
-/* ---- what became of them ---- */
+/* ---- outcomes ---- */
 
 dt_status dt_store_free_alert_messages(dt_store *store, struct dt_error *err)
 {

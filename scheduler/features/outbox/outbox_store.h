@@ -1,9 +1,9 @@
 /*
- * The outbox: messages that have not left for Kafka or webhooks yet. A message is a row, written in the transaction of
- * the change that it tells of, and deleted after it arrived. So it leaves at least once, whoever dies when.
+ * The outbox: messages that were not sent to Kafka or webhooks yet. A message is a row, written in the transaction of
+ * the change that it reports, and deleted after it arrived. So it is sent at least once, whichever process dies.
  *
- * Each kind has senders, by number, and a message belongs to one of them. Rows are inserted by the files that make the
- * changes; next_at of a row that was never tried is 0, so it is due whatever a test clock shows.
+ * Each kind has senders, by number, and a message belongs to one of them. The files that make the changes insert the
+ * rows. next_at of a row that was never tried is 0, so it is due at once, whatever the time of a test clock.
  */
 #ifndef DT_STORE_OUTBOX_H
 #define DT_STORE_OUTBOX_H
@@ -23,7 +23,7 @@ struct dt_senders {
         int64_t sender, next_ms; /* when its first message is due */
     } * v;                       /* in the arena, ascending */
     size_t n;
-    int64_t now_ms; /* the server's clock; not set if there is no sender */
+    int64_t now_ms; /* the server's clock; if there is no sender, it is not set */
 };
 /* Reads all senders that have a message of the kind. */
 DT_MUST_CHECK dt_status dt_store_senders(dt_store *store, enum dt_message_kind kind, struct dt_arena *arena,
@@ -33,27 +33,28 @@ DT_MUST_CHECK dt_status dt_store_senders(dt_store *store, enum dt_message_kind k
 struct dt_message_row {
     int64_t id, sender, next_ms, made_ms;
     int tries;
-    int64_t owner;             /* of its topic (topic/owner.h); 0: it is about the installation, or a dead letter */
-    struct dt_str kafka_topic; /* of answers; empty: the answers name theirs, which are there */
-    int64_t barred_ms;         /* of answers: until then others for their topic were put off; 0 = none was */
+    /* Of its topic (topic/owners.h); 0: the message is about the installation, or is a dead letter. */
+    int64_t owner;
+    struct dt_str kafka_topic; /* of answers; empty: each answer names its own topic, which exists */
+    int64_t barred_ms;         /* of answers: others for their topic were put off until this time; 0 = none was */
     /* of an alert */
     enum dt_alert_event event;
     enum dt_alert_target target;
     struct dt_alert alert;
     struct dt_str setting; /* topics.alerts of its topic as it is now; absent: none */
 };
-/* Which page of which messages; next_ms and id: those of the last message before it, or 0. */
+/* A page of messages; next_ms and id: those of the last message before it, or 0. */
 struct dt_message_page {
     enum dt_message_kind kind;
     int64_t sender, now_ms; /* now_ms: the server's clock, for barred_ms */
     int64_t next_ms, id;
-    bool kafka;               /* in: also messages about alerts for Kafka */
+    bool kafka;               /* in: include messages about alerts for Kafka */
     struct dt_message_row *v; /* out: in the arena */
     size_t n;
     bool more; /* out: there may be another page */
 };
-/* Reads a page of a sender's messages, due or not, in the order in which they are due. Of an alert and a target the
- * first one is read, and no other before it is gone. */
+/* Reads a page of a sender's messages, due or not, in the order in which they are due. For each alert and target
+ * only the first message is read, until it is deleted. */
 DT_MUST_CHECK dt_status dt_store_messages(dt_store *store, struct dt_message_page *page, struct dt_arena *arena,
                                           struct dt_error *err);
 
@@ -67,25 +68,27 @@ struct dt_notices {
     struct dt_notice *v; /* in the arena, ascending by id */
     size_t n;
 };
-/* Reads dead letters, whose ids ascend. One whose job is gone is left out. */
+/* Reads dead letters, whose ids ascend. If the job of one does not exist any more, it is skipped. */
 DT_MUST_CHECK dt_status dt_store_notices(dt_store *store, const int64_t *ids, size_t n, struct dt_arena *arena,
                                          struct dt_notices *out, struct dt_error *err);
 
-/* The process that sent messages about alerts before is dead: what it had taken for the first time is due now, rather
- * than at the end of its lease. A process that lives records the outcome itself, and they would arrive twice. */
+/* Called if the process that sent messages about alerts before is dead: messages that it had taken for their first
+ * try are due now, instead of at the end of its lease. (A live process records the outcome itself; its messages
+ * would arrive twice.) */
 DT_MUST_CHECK dt_status dt_store_free_alert_messages(dt_store *store, struct dt_error *err);
 /* A message that is due again after a time. */
 struct dt_message_try {
     int64_t id;
     int tries;   /* as its row says */
-    bool counts; /* one try more */
+    bool counts; /* the try counts */
     int64_t after_ms;
-    struct dt_str why; /* of a failed try; absent: a process sends it meanwhile, and others do not */
+    struct dt_str why; /* error of a failed try; absent: a process sends it now, and others must not */
 };
-/* VERSION: another process has put off some of them: they are as that one left them. */
+/* Makes messages due again after a time. VERSION: another process has put off some of them, and these were not
+ * changed. */
 DT_MUST_CHECK dt_status dt_store_put_off_messages(dt_store *store, const struct dt_message_try *v, size_t n,
                                                   struct dt_error *err);
-/* They arrived, or are given up. */
+/* Deletes messages that arrived, or that are given up. */
 DT_MUST_CHECK dt_status dt_store_delete_messages(dt_store *store, const int64_t *ids, size_t n, struct dt_error *err);
 
 #endif

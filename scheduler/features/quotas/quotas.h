@@ -1,10 +1,10 @@
 /*
- * Quotas: what a token may ask for in a second, and how many jobs of its topics may be pending. Each API process
+ * Quotas: what a token may request in a second, and how many jobs of its topics may be pending. Each API process
  * enforces its own share of a token's quota.
  *
- * Shares are parts of DT_QUOTA_WHOLE. A row in MySQL has the share of each process. A process changes its share under
- * a lock of all rows of the token, so the sum never exceeds the whole. A process asks for a share in proportion to its
- * demand, and gets at most what no other process holds. If it holds more than that, it takes less the next time.
+ * Shares are parts of DT_QUOTA_WHOLE. A row in MySQL has the share of each process. A process changes its share under a
+ * lock of all rows of the token, so the sum never exceeds the whole. A process asks for a share in proportion to its
+ * demand, and gets at most what no other process holds. If it holds more than its part, it takes less the next time.
  */
 #ifndef DT_QUOTAS_QUOTAS_H
 #define DT_QUOTAS_QUOTAS_H
@@ -15,7 +15,7 @@
 #include "job/job.h"
 #include "store/store.h"
 
-/* Kind; member of REST and of the configuration's section [quotas]; words. */
+/* Kind; member in REST and in the configuration's section [quotas]; words for people. */
 #define DT_QUOTA_MAP(X)                                                                                                \
     X(REQUESTS, requests_per_second, "requests in a second")                                                           \
     X(JOBS, jobs_per_second, "new jobs in a second")                                                                   \
@@ -30,7 +30,7 @@ enum dt_quota {
 };
 #define DT_QUOTA_RATES DT_QUOTA_PENDING /* the kinds before it are rates per second */
 #define DT_QUOTA_UNSET (-1)             /* of a token: the configuration's value applies */
-#define DT_QUOTA_KEPT  (-2)             /* of a change: the value stays */
+#define DT_QUOTA_KEPT  (-2)             /* in a change: the value is kept */
 #define DT_QUOTA_MAX   INT64_C(1000000000000)
 #define DT_QUOTA_WHOLE INT64_C(1000000)
 
@@ -39,16 +39,16 @@ struct dt_quota_limits {
     int64_t v[DT_QUOTAS];
 };
 
-/* "jobs_per_second" */
+/* Returns the name, such as "jobs_per_second". */
 const char *dt_quota_name(enum dt_quota quota);
-/* "the token's quota of new jobs in a second is used up" */
+/* Returns a text like "the token's quota of new jobs in a second is used up". */
 const char *dt_quota_detail(enum dt_quota quota);
 /* Returns limits that all have one value, such as UNSET or KEPT. */
 struct dt_quota_limits dt_quota_all(int64_t limit);
 /* Replaces UNSET values by the defaults. */
 struct dt_quota_limits dt_quota_effective(const struct dt_quota_limits *of_token,
                                           const struct dt_quota_limits *of_installation);
-/* Says whether anything is limited. */
+/* Returns whether anything is limited. */
 bool dt_quota_limits_any(const struct dt_quota_limits *limits);
 /* Returns the share of a process. others_demand, others_share: of all other processes together. */
 int64_t dt_quota_share(int64_t demand, int64_t others_demand, int64_t others_share);
@@ -68,24 +68,25 @@ int64_t dt_quota_share(int64_t demand, int64_t others_demand, int64_t others_sha
 struct dt_quota_claim {
     int64_t token;                  /* dt_quota_token_id */
     int64_t demand[DT_QUOTA_RATES]; /* of this process, in the last second */
-    int64_t most[DT_QUOTA_RATES];   /* the largest share that it accepts */
+    int64_t most[DT_QUOTA_RATES];   /* the largest share that it takes */
     int64_t share[DT_QUOTA_RATES];  /* out; 0 if the demand is 0, or if others hold the whole */
     bool alone[DT_QUOTA_RATES];     /* out: no other process holds a share */
-    /* Out, for the process DT_QUOTA_FIRES: what is left of its share (schedules/fire_quota.c). */
+    /* Out, for the process DT_QUOTA_FIRES: the rest of its share (schedules/fire_quota.c). */
     int64_t jobs_left, left_at_ms, pending_left, count_at_ms;
 };
-#define DT_QUOTA_FIRES 2 /* the number under which all makers of fires together hold a share */
+#define DT_QUOTA_FIRES 2 /* the process number of the one share that all makers of fires have together */
 
 /* Returns the number of a token in quota_shares, a hash of its name. */
 int64_t dt_quota_token_id(struct dt_str name);
 /*
  * Takes new shares of the tokens, in one transaction: one read that locks the tokens' rows, one write. process: an odd
- * random number. The claims are sorted by token. Nothing has changed unless OK. UNKNOWN: the new shares may have been
+ * random number. The claims are sorted by token. Unless OK, nothing was changed. UNKNOWN: the new shares may have been
  * written.
  */
 DT_MUST_CHECK dt_status dt_store_quota_settle(dt_store *store, int64_t process, struct dt_quota_claim *claims, size_t n,
                                               struct dt_error *err);
-/* As dt_store_quota_settle, in the caller's transaction, which began at now_ms, for at most DT_QUOTA_CLAIMS tokens. */
+/* Does the work of dt_store_quota_settle in the caller's transaction, which began at now_ms, for at most
+ * DT_QUOTA_CLAIMS tokens. */
 DT_MUST_CHECK dt_status dt_quota_settle_in_txn(struct dt_db *db, int64_t now_ms, int64_t process,
                                                struct dt_quota_claim *claims, size_t n, struct dt_error *err);
 
@@ -94,7 +95,7 @@ DT_MUST_CHECK dt_status dt_quota_settle_in_txn(struct dt_db *db, int64_t now_ms,
 #define DT_DAY_MS          INT64_C(86400000)
 #define DT_USAGE_KEPT_DAYS 400
 
-/* The use of a token. */
+/* What a token used. */
 struct dt_usage {
     struct dt_str token;
     int64_t requests, requests_refused, jobs, jobs_refused, payload_bytes;
@@ -102,9 +103,9 @@ struct dt_usage {
 /* Adds usage to the rows of the day of now_ms; payload_bytes are those of new jobs. */
 DT_MUST_CHECK dt_status dt_store_usage_add(dt_store *store, const struct dt_usage *rows, size_t n, int64_t now_ms,
                                            struct dt_error *err);
-/* Deletes rows older than DT_USAGE_KEPT_DAYS, some at a time. */
+/* Deletes rows older than DT_USAGE_KEPT_DAYS, a limited number at once. */
 DT_MUST_CHECK dt_status dt_store_usage_expire(dt_store *store, int64_t now_ms, struct dt_error *err);
-/* Reads the sums by token from from_ms on, which is the beginning of a day. */
+/* Reads the sums by token from from_ms on, which must be the beginning of a day. */
 DT_MUST_CHECK dt_status dt_store_usage(dt_store *store, int64_t from_ms, struct dt_arena *arena, struct dt_usage **out,
                                        size_t *n, struct dt_error *err);
 

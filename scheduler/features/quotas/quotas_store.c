@@ -1,6 +1,6 @@
 /*
- * See quotas.h. Owns the transaction in which a process changes its shares: it locks the rows of all processes, so the
- * sum that it reads holds until its commit.
+ * See quotas.h. Owns the transaction in which a process changes its shares. It locks the rows of all processes, so the
+ * sum that it reads is valid until its commit.
  */
 #include <stdlib.h>
 #include <xxhash.h>
@@ -13,7 +13,7 @@
 
 #define COLUMNS       9     /* of put_quota_shares */
 #define USAGE_COLUMNS 7     /* of add_usage */
-#define APIS_FRESH_MS 15000 /* a late heartbeat must not make a process believe that it is alone */
+#define APIS_FRESH_MS 15000 /* so long that a late heartbeat does not make another process believe that it is alone */
 
 struct sums {
     int64_t demand[DT_QUOTA_RATES], share[DT_QUOTA_RATES]; /* of other processes, if still valid */
@@ -56,7 +56,7 @@ static dt_status read_share(void *arg)
         mine->left_at_ms = dt_db_i64(db, 10);
         mine->pending_left = dt_db_i64(db, 11);
         mine->count_at_ms = dt_db_i64(db, 12);
-    } else if (dt_db_i64(db, 2) > s->now_ms) { /* a valid one of another process */
+    } else if (dt_db_i64(db, 2) > s->now_ms) { /* the share of another process, and still valid */
         for (unsigned i = 0; i < DT_QUOTA_RATES; i++) {
             sums->demand[i] += dt_db_i64(db, 3 + 2 * i);
             sums->share[i] += dt_db_i64(db, 4 + 2 * i);
@@ -106,8 +106,8 @@ static dt_status settle(void *arg, dt_db *db, int64_t now_ms, struct dt_error *e
     s->db = db;
     s->now_ms = now_ms;
     dt_status status = lock_shares(s, err);
-    /* Makes the rows that are locked first, if they are missing, and locks all again: what was read without them may
-     * be what another process changes. */
+    /* Inserts the rows that are locked first, if they are missing, and then locks all again: without these locks
+     * another process may have changed what was read. */
     for (size_t i = 0; status == DT_OK && i < s->n; i++) {
         if (s->sums[i].locked)
             continue;

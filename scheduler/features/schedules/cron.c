@@ -11,7 +11,7 @@
 #include "base/text/timetext.h"
 
 #define DAY_S    INT64_C(86400)
-#define MONTHS   (400 * 12) /* the calendar repeats after that */
+#define MONTHS   (400 * 12) /* the calendar repeats after this number of months */
 #define SATURDAY 6
 
 /* ---- days ---- */
@@ -34,7 +34,7 @@ static int weekday_of(const struct month *m, int day)
     return (m->first_weekday + day - 1) % 7;
 }
 
-/* The day from MON to FRI that is nearest to a day, within the month. */
+/* Returns the day from MON to FRI that is nearest to a day, within the month. */
 static int nearest_weekday(const struct month *m, int day)
 {
     int weekday = weekday_of(m, day);
@@ -61,14 +61,14 @@ static bool day_matches(const struct dt_cron *c, const struct month *m, int day)
 
 /* ---- times of a day ---- */
 
-/* The lowest bit from one on; -1: none. */
+/* Returns the lowest bit that is set, from bit `from` on; -1: none. */
 static int bit_from(uint64_t bits, int from)
 {
     bits = from < 64 ? bits >> from << from : 0;
     return bits ? __builtin_ctzll(bits) : -1;
 }
 
-/* The second within the minute, from one on. */
+/* Returns the first matching second within the minute, from `second` on. */
 static int64_t second_from(const struct dt_cron *c, int64_t minute_s, int second)
 {
     int found = bit_from(c->seconds, second);
@@ -85,7 +85,7 @@ static int64_t minute_from(const struct dt_cron *c, int64_t hour_s, int minute, 
     return found_s;
 }
 
-/* The first matching second of a day from one on; -1: none. */
+/* Returns the first matching second of a day, from from_s on; -1: none. */
 static int64_t time_from(const struct dt_cron *c, int64_t from_s)
 {
     int hour = (int)(from_s / 3600);
@@ -99,7 +99,7 @@ static int64_t time_from(const struct dt_cron *c, int64_t from_s)
 
 /* ---- local times ---- */
 
-/* The first match in a month from a time on, in seconds since 1970; DT_NEVER: none. */
+/* Returns the first match in a month from a time on, in seconds since 1970; DT_NEVER: none. */
 static int64_t match_in_month(const struct dt_cron *c, const struct month *m, int day, int64_t from_s)
 {
     if (!(c->months >> m->month & 1))
@@ -129,9 +129,9 @@ int64_t dt_cron_next_local_s(const struct dt_cron *cron, int64_t local_s)
 
 /* ---- instants ---- */
 
-/* A later local time never has an earlier instant. All local times of a gap share one instant, the end of the gap,
- * which fires once. A repeated local time has its first instant: if after_s is in the repetition, the search goes on
- * with the next local time. */
+/* A later local time never has an earlier instant. All local times of a gap have the same instant, the end of the
+ * gap, which fires once. A repeated local time has its first instant: if after_s is in the repetition, the search
+ * continues with the next local time. */
 static int64_t next_by_clock_s(const struct dt_cron *cron, const dt_zone *zone, int64_t after_s)
 {
     int64_t local_s = dt_zone_local_s(zone, after_s);
@@ -145,7 +145,7 @@ static int64_t next_by_clock_s(const struct dt_cron *cron, const dt_zone *zone, 
     return at_s;
 }
 
-/* A local time in a gap does not fire; a repeated one fires twice. */
+/* Local times in a gap do not fire; repeated ones fire twice. */
 static int64_t next_by_elapsed_s(const struct dt_cron *cron, const dt_zone *zone, int64_t after_s)
 {
     struct dt_zone_span span = dt_zone_span_at(zone, after_s + 1);
@@ -177,8 +177,8 @@ static const char *const weekday_names[] = {"sun", "mon", "tue", "wed", "thu", "
 
 static const struct spec {
     const char *name;
-    int min, max; /* of a value; a Sunday that is 7 is 0 */
-    int end;      /* of "from a to the end" */
+    int min, max; /* of a value; as a weekday, 7 is read as 0 */
+    int end;      /* end of a range "from a to the end" */
     const char *const *names;
     int n_names;
 } specs[FIELDS] = {
@@ -207,7 +207,8 @@ static dt_status wrong(const struct parser *p, struct dt_str item, const char *w
                    (int)(item.n < 40 ? item.n : 40), item.p, why);
 }
 
-/* Cuts the text before the separator off *rest, or all of it; returns whether there was a separator. */
+/* Sets *head to the text before the separator and removes both from *rest. Without a separator, *head is the whole
+ * text. Returns whether there was one. */
 static bool cut(struct dt_str *rest, char separator, struct dt_str *head)
 {
     const char *at = rest->n ? memchr(rest->p, separator, rest->n) : NULL;
@@ -231,7 +232,7 @@ static bool read_number(struct dt_str text, int *out)
     return text.n > 0;
 }
 
-/* A value of the field, by number or by name. */
+/* Reads a value of the field, by number or by name. */
 static bool read_value(const struct parser *p, struct dt_str text, int *out)
 {
     const struct spec *spec = &specs[p->field];
@@ -321,7 +322,7 @@ static bool ends_with(struct dt_str item, char letter, struct dt_str *head)
     return item.n > 1 && (item.p[item.n - 1] | 0x20) == letter;
 }
 
-/* L, LW, 15W. *taken: it was one of them. */
+/* Reads L, LW or 15W. *taken: the item is one of them. */
 static dt_status read_day_special(const struct parser *p, struct dt_str item, bool *taken)
 {
     struct dt_str head;
@@ -341,7 +342,7 @@ static dt_status read_day_special(const struct parser *p, struct dt_str item, bo
     return DT_OK;
 }
 
-/* 5L, 1#2. */
+/* Reads items like 5L or 1#2. *taken: the item is one of them. */
 static dt_status read_weekday_special(const struct parser *p, struct dt_str item, bool *taken)
 {
     struct dt_str nth = item;
@@ -479,7 +480,7 @@ size_t dt_recurrence_newest(const struct dt_recurrence *r, int64_t after_ms, int
     size_t n;
     if (max == 0)
         return 0;
-    do { /* a ring keeps the newest of all fires */
+    do { /* a ring buffer keeps the newest of all fires */
         from_ms = until_ms - span_ms > after_ms ? until_ms - span_ms : after_ms;
         n = 0;
         for (int64_t at_ms = dt_recurrence_next_ms(r, from_ms); at_ms <= until_ms && at_ms != DT_NEVER;

@@ -1,11 +1,12 @@
 /*
  * First the plan of fires, which is pure, then the jobs of fires in one transaction.
  *
- * The plan has the fires that were missed, those that come soon, and one more, so that the next fire always has a job.
- * If fires must not overlap, it has one fire: when the job before is finished, or when the fire's own time has come.
+ * The plan has the fires that were missed, those that are due soon, and one more, so that the next fire always has a
+ * job. If fires must not overlap, it has one fire: once the previous job is finished, or when the fire's own time has
+ * come.
  *
  * If the key of a fire exists already, it is the fire's own job. If that job was withdrawn, it becomes scheduled again
- * with the schedule's present settings; otherwise it stays as it is.
+ * with the schedule's present settings; otherwise it does not change.
  */
 #include "fire_batch.h"
 
@@ -53,7 +54,7 @@ void dt_fire_plan_from(struct dt_schedule *s, const struct dt_recurrence *r, int
     s->next_fire_ms = next_ms == DT_NEVER ? 0 : next_ms;
 }
 
-/* Skips missed fires that are older than catch_up, and all but the newest catch_up_max. */
+/* Skips missed fires that are older than catch_up, and all except the newest catch_up_max. */
 static void pass_by_missed(struct dt_schedule *s, const struct dt_fire_plan *plan)
 {
     int64_t fires[DT_CATCH_UP_MAX];
@@ -77,7 +78,8 @@ static void take_next(struct dt_schedule *s, struct dt_fire_plan *plan, enum dt_
     dt_fire_plan_from(s, plan->recurrence, s->next_fire_ms + 1);
 }
 
-/* Some time after the last fire, by chance of the name: schedules with the same fire are not all due at once. */
+/* Returns a time shortly after the last fire, which depends on the name: schedules with the same fire are not all
+ * due at once. */
 static int64_t rested_ms(const struct dt_schedule *s)
 {
     int64_t rest_ms = dt_earlier(REST_MAX_MS, (s->next_fire_ms - s->last_fire_ms) / 4);
@@ -89,7 +91,8 @@ static bool is_due(const struct dt_schedule *s, const struct dt_fire_plan *plan)
     return s->next_fire_ms && dt_fire_runs_at_ms(s, s->next_fire_ms) <= plan->now_ms;
 }
 
-/* The last instant whose fire comes soon. *half_ms: when half of DT_FIRES_AHEAD have fired; INT64_MAX: fewer come. */
+/* Returns the last instant whose fire is due soon. *half_ms: when half of DT_FIRES_AHEAD have fired; INT64_MAX:
+ * there are fewer. */
 static int64_t find_soon_ms(const struct dt_fire_plan *plan, int64_t *half_ms)
 {
     const int64_t soon_ms = plan->now_ms + 2 * DT_FIRES_AHEAD_MS;
@@ -106,7 +109,7 @@ static int64_t find_soon_ms(const struct dt_fire_plan *plan, int64_t *half_ms)
     return at_ms;
 }
 
-/* Plans all fires that come soon, and at least one future fire. */
+/* Plans all fires that are due soon, and at least one future fire. */
 static void plan_freely(struct dt_schedule *s, struct dt_fire_plan *plan)
 {
     int64_t half_ms = INT64_MAX;
@@ -140,7 +143,7 @@ static void plan_one(struct dt_schedule *s, struct dt_fire_plan *plan)
     }
     if (!s->next_fire_ms)
         return;
-    /* The earliest future instant of: some time after the last fire, shortly before the next one, the next one. */
+    /* The earliest future time of three: some time after the last fire, shortly before the next one, the next one. */
     const int64_t chances[] = {s->last_fire_ms ? rested_ms(s) : 0, s->next_fire_ms - DT_FIRES_AHEAD_MS};
     plan->look_ms = dt_later(dt_fire_runs_at_ms(s, s->next_fire_ms), plan->now_ms);
     for (size_t i = 0; i < sizeof(chances) / sizeof(chances[0]); i++)
@@ -166,9 +169,9 @@ void dt_fire_plan_make(struct dt_schedule *s, struct dt_fire_plan *plan)
 
 /* ---- jobs of fires ---- */
 #define WITHDRAWN     "withdrawn"
-#define AGAIN_MS      INT64_C(60000) /* between two looks at a schedule that cannot have jobs */
+#define AGAIN_MS      INT64_C(60000) /* pause between two looks at a schedule that cannot have jobs */
 #define MOVES_START   64
-#define BYTES_AT_ONCE ((size_t)16 << 20) /* of the jobs of one transaction, unless a single one is larger */
+#define BYTES_AT_ONCE ((size_t)16 << 20) /* limit of the jobs of one transaction; a single larger job is allowed */
 
 struct dt_fire_row {
     struct dt_insert insert;
@@ -182,14 +185,15 @@ dt_status dt_fire_batch_init(struct dt_fire_batch *b, struct dt_fire_maker *make
     *b = (struct dt_fire_batch){.maker = maker, .err = err};
     dt_counts_init(&b->counts);
     b->rows = dt_arena_alloc(arena, DT_FIRES_AT_ONCE * sizeof(*b->rows));
-    b->progress = dt_arena_alloc(arena, 2 * DT_FIRES_AT_ONCE * sizeof(*b->progress)); /* one more a refused job */
+    /* Twice the room: a job that is refused adds an entry. */
+    b->progress = dt_arena_alloc(arena, 2 * DT_FIRES_AT_ONCE * sizeof(*b->progress));
     b->cancel_first = dt_arena_alloc(arena, DT_FIRES_AT_ONCE * sizeof(*b->cancel_first));
     maker->moves = NULL;
     maker->n_moves = 0;
     return b->rows && b->progress && b->cancel_first ? DT_OK : dt_fail(err, DT_NOMEM, "out of memory");
 }
 
-/* The array doubles: it has room up to the next power of two. */
+/* The array doubles: its capacity is the next power of two. */
 static dt_status add_move(struct dt_fire_batch *b, struct dt_job_move move)
 {
     struct dt_fire_maker *m = b->maker;
@@ -230,7 +234,7 @@ static dt_status ask_topic(struct dt_fire_batch *b, struct dt_str topic)
     return status == DT_OK && !ok ? dt_fail(b->err, DT_NOMEM, "out of memory") : status;
 }
 
-/* Makes s the schedule at work: its jobs spend the quota of its owner. */
+/* Makes s the current schedule, whose jobs spend the quota of its owner. */
 static dt_status open_schedule(struct dt_fire_batch *b, struct dt_schedule *s)
 {
     b->quota = NULL;
@@ -310,7 +314,7 @@ static int64_t wait_for_quota(struct dt_fire_batch *b, struct dt_schedule *s, in
         s->waits_since_ms = 0;
         return look_ms;
     }
-    if (!b->quota || dt_fire_quota_room(b->quota) > 0) /* the batch is full; waits_since_ms stays */
+    if (!b->quota || dt_fire_quota_room(b->quota) > 0) /* there is room, so the batch is full: waits_since_ms is kept */
         return look_ms;
     look_ms = b->now_ms + dt_fire_quota_wait_ms(b->quota, &why);
     if (!s->waits_since_ms)
@@ -352,7 +356,7 @@ dt_status dt_fire_batch_refuse(struct dt_fire_batch *b, struct dt_schedule *s, c
     return s->error.p ? DT_OK : dt_fail(b->err, DT_NOMEM, "out of memory");
 }
 
-/* ---- fires whose time has come just before a change ---- */
+/* ---- fires that fell due just before a change ---- */
 
 static dt_status add_due(struct dt_fire_batch *b, struct dt_schedule *s, const struct dt_recurrence *r,
                          struct dt_schedule *then)
@@ -369,7 +373,7 @@ static dt_status add_due(struct dt_fire_batch *b, struct dt_schedule *s, const s
             .store = b->maker->store, .db = b->db, .now_ms = b->now_ms, .counts = &b->counts, .arena = b->maker->arena};
         struct dt_job_change cancel = {.how = DT_CHANGE_CANCEL, .id = s->last_job_id, .keep_attempt = true};
         status = dt_change_in_txn(&txn, &cancel, b->err);
-        if (status == DT_NOT_FOUND || status == DT_TOO_LATE) /* finished meanwhile */
+        if (status == DT_NOT_FOUND || status == DT_TOO_LATE) /* finished in between */
             status = DT_OK;
         plan.retries_ended = true;
         dt_fire_plan_make(s, &plan);
@@ -392,7 +396,7 @@ dt_status dt_fire_batch_add_due(struct dt_fire_batch *b, struct dt_schedule *s, 
     if (status == DT_OK)
         status = add_due(b, s, &r, then);
     dt_zone_free(zone);
-    return status == DT_INVALID ? DT_OK : status; /* it cannot be read any more, and has no fires */
+    return status == DT_INVALID ? DT_OK : status; /* the expression cannot be read any more, so it has no fires */
 }
 
 dt_status dt_fire_batch_advance(struct dt_fire_batch *b, struct dt_schedule *s)
@@ -410,7 +414,7 @@ dt_status dt_fire_batch_advance(struct dt_fire_batch *b, struct dt_schedule *s)
         return dt_fire_batch_refuse(b, s, why.text);
     const int64_t stamp = dt_zone_stamp(r.zone);
     if (s->zone_stamp != stamp && s->zone_stamp && !s->paused) {
-        /* With another tzdata, future fires are computed again. */
+        /* If tzdata has changed, future fires are computed again. */
         status = add_due(b, s, &r, s);
         if (status == DT_OK)
             status = dt_fire_batch_withdraw(b, s, dt_fire_batch_room(b, s));
@@ -418,7 +422,7 @@ dt_status dt_fire_batch_advance(struct dt_fire_batch *b, struct dt_schedule *s)
         dt_fire_plan_from(s, &r, b->now_ms + 1);
     }
     s->zone_stamp = stamp;
-    /* Fires that jitter has put off, and that the schedule still names, have their jobs again. */
+    /* Fires that jitter delays, and that the schedule still has, get their jobs again. */
     for (size_t i = 0; i < b->n_put_off && !s->paused && status == DT_OK; i++)
         if (dt_recurrence_next_ms(&r, b->put_off[i] - 1) == b->put_off[i] && dt_fire_batch_room(b, s) > 0)
             status = add_row(b, s, &(struct dt_fire){b->put_off[i], DT_FIRE_RUNS});
@@ -438,7 +442,7 @@ dt_status dt_fire_batch_now(struct dt_fire_batch *b, struct dt_schedule *s)
     if (!b->topic_there)
         return dt_fail(b->err, DT_INVALID, "its topic does not exist");
     at_once.jitter_ms = 0;
-    b->quota = NULL; /* the token that asks has spent its own */
+    b->quota = NULL; /* the caller's token has spent its own quota */
     status = add_row(b, &at_once, &(struct dt_fire){b->now_ms, DT_FIRE_RUNS});
     b->rows[b->n_rows - 1].schedule = s;
     note_progress(b, s, s->look_ms);
@@ -461,7 +465,7 @@ static dt_status end_fire(struct dt_fire_batch *b, int64_t id, const char *code,
     return status;
 }
 
-/* The fire has a job. One that was withdrawn goes back to scheduled. */
+/* The fire has a job already. If that was withdrawn, it is scheduled again. */
 static dt_status reschedule_fire(struct dt_fire_batch *b, struct dt_fire_row *row)
 {
     const struct dt_new_job *job = &row->insert.job;
@@ -540,7 +544,7 @@ dt_status dt_fire_batch_write(struct dt_fire_batch *b)
 /* ---- withdrawing ---- */
 
 struct pending {
-    int64_t id, next_at_ms, fire_ms; /* fire_ms: its instant */
+    int64_t id, next_at_ms, fire_ms; /* fire_ms: the fire's instant */
 };
 
 static dt_status take_pending(const dt_db *db, struct dt_arena *arena, void *row, void *arg)
@@ -552,8 +556,8 @@ static dt_status take_pending(const dt_db *db, struct dt_arena *arena, void *row
     return DT_OK;
 }
 
-/* Reads fires of the schedule behind an instant that have not begun, in the order of their keys: numbers of one length
- * stand in that order as text. A fire that is further away is the only one behind the next minutes. */
+/* Reads fires of the schedule after an instant that have not begun, in the order of their keys: as text, numbers of
+ * the same length have the order of numbers. Beyond the next minutes there is only one fire. */
 static dt_status list_pending(struct dt_fire_batch *b, const struct dt_schedule *s, int64_t after_ms,
                               struct dt_rows *rows)
 {

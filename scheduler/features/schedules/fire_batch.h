@@ -18,15 +18,15 @@ struct dt_fire_quota {
     int64_t per_second, pending; /* 0 = no limit */
     int64_t token;               /* the token whose share is spent */
     struct dt_str topics;        /* its prefixes, or DT_TOPICS_ALL */
-    /* Valid if open. */
+    /* Valid if `open`. */
     bool open;
-    int64_t rate_milli; /* what the share adds in a second, in thousandths of jobs, as is left_milli */
+    int64_t rate_milli; /* what the share adds in a second, in thousandths of jobs, like left_milli */
     int64_t left_milli, pending_left;
-    int64_t count_at_ms; /* pending jobs are counted again */
+    int64_t count_at_ms; /* when to count pending jobs again */
     int64_t waiting;     /* schedules of this transaction whose fires wait */
 };
 struct dt_fire_quotas {
-    struct dt_fire_quota *v; /* by owner */
+    struct dt_fire_quota *v; /* sorted by owner */
     size_t n;
     bool read;
 };
@@ -41,10 +41,10 @@ struct dt_fire_quota *dt_fire_quotas_find(const struct dt_fire_quotas *quotas, i
 size_t dt_fire_quota_room(const struct dt_fire_quota *quota);
 /* Takes one job off the quota. Accepts NULL. */
 void dt_fire_quota_spend(struct dt_fire_quota *quota);
-/* Returns after how many ms a schedule that waits is due for its next look; each call returns a longer time. *why:
+/* Returns after how many ms a waiting schedule is due for its next look. Each call returns a longer time. *why:
  * names the quota. */
 int64_t dt_fire_quota_wait_ms(struct dt_fire_quota *quota, const char **why);
-/* Writes what is left of each open quota. */
+/* Writes the rest of each open quota. */
 DT_MUST_CHECK dt_status dt_fire_quotas_write(const struct dt_fire_quotas *quotas, dt_db *db, int64_t now_ms,
                                              struct dt_error *err);
 
@@ -57,14 +57,14 @@ struct dt_fire_batch {
     dt_db *db;
     int64_t now_ms;
     struct dt_counts counts;
-    struct dt_fire_row *rows; /* DT_FIRES_AT_ONCE */
+    struct dt_fire_row *rows; /* room for DT_FIRES_AT_ONCE */
     size_t n_rows;
     size_t bytes;                          /* of their jobs */
-    struct dt_schedule_progress *progress; /* likewise */
+    struct dt_schedule_progress *progress; /* room for twice as many */
     size_t n_progress;
-    int64_t *cancel_first; /* jobs whose retries must end before their schedule's next look; likewise */
+    int64_t *cancel_first; /* jobs whose retries must end before their schedule's next look */
     size_t n_cancel_first;
-    int64_t *put_off; /* withdrawn fires whose instant has passed, and whose jobs were due later by jitter */
+    int64_t *put_off; /* withdrawn fires whose instant has passed, but whose jobs were due later because of jitter */
     size_t n_put_off;
     size_t made, skipped, returned;
     /* Defaults of the topic that was read last. */
@@ -72,13 +72,13 @@ struct dt_fire_batch {
     int64_t ack_timeout_ms, owner;
     bool topic_there;
     struct dt_fire_quotas quotas;
-    struct dt_fire_quota *quota; /* of the schedule at work; NULL = none */
+    struct dt_fire_quota *quota; /* of the current schedule; NULL = none */
     struct dt_error *err;
 };
 
-/* Memory is from the maker's arena. NOMEM. */
+/* Uses memory of the maker's arena. NOMEM. */
 DT_MUST_CHECK dt_status dt_fire_batch_init(struct dt_fire_batch *b, struct dt_fire_maker *maker, struct dt_error *err);
-/* Plans the fires of a schedule in the arena. If it cannot have jobs, its row will say why. */
+/* Plans the fires of a schedule, which must be in the arena. If it cannot have jobs, its row will have the reason. */
 DT_MUST_CHECK dt_status dt_fire_batch_advance(struct dt_fire_batch *b, struct dt_schedule *s);
 /* Records in the schedule's row why it cannot have jobs, and when it is due for its next look. */
 DT_MUST_CHECK dt_status dt_fire_batch_refuse(struct dt_fire_batch *b, struct dt_schedule *s, const char *why);
@@ -99,12 +99,12 @@ size_t dt_fire_batch_room(const struct dt_fire_batch *b, const struct dt_schedul
 
 /* ---- the plan: which fires get jobs now, and when the schedule is due for its next look; pure ---- */
 
-/* A fire this much in the past was not missed: its schedule was created or changed at that moment. */
+/* If a fire is only this much in the past, it was not missed: its schedule was created or changed at that moment. */
 #define DT_FIRE_GRACE_MS INT64_C(5000)
 
 enum dt_fire_how {
     DT_FIRE_RUNS,
-    DT_FIRE_SKIPPED /* gets a cancelled job, because the job before is not finished */
+    DT_FIRE_SKIPPED /* gets a cancelled job, because the previous job is not finished */
 };
 struct dt_fire {
     int64_t at_ms; /* nominal */
@@ -115,12 +115,12 @@ struct dt_fire_plan {
     const struct dt_recurrence *recurrence; /* in */
     int64_t now_ms;                         /* in */
     bool unfinished;                        /* in: the job of the last fire that ran is not finished */
-    bool retries_ended;                     /* in: … and has no further attempts */
-    bool due_only;                          /* in: no future fires */
+    bool retries_ended;                     /* in: that job has no further attempts */
+    bool due_only;                          /* in: plan no future fires */
     size_t room;                            /* in: for fires */
     struct dt_fire *fires;                  /* out: in order of time */
     size_t n;                               /* out */
-    bool cancel_first;                      /* out: end the retries of the job before, then make another plan */
+    bool cancel_first;                      /* out: first end the retries of the previous job, then make another plan */
     int64_t look_ms;                        /* out: when the next look is due; 0 = never */
 };
 

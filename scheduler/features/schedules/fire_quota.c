@@ -18,14 +18,15 @@
 #include "mysql/statements.h"
 #include "topic/owners.h"
 
-#define MILLI         1000
-#define LEAST_PART    20            /* fires ask for this part of a quota at least, whatever its clients ask for */
-#define COUNT_MS      INT64_C(1000) /* pending jobs are counted so often … */
-#define COUNT_PART    20            /* … and for this part of the time at most */
+#define MILLI 1000
+/* Fires demand at least one part in so many of a quota, whatever its clients demand. */
+#define LEAST_PART    20
+#define COUNT_MS      INT64_C(1000) /* pause between two counts of pending jobs */
+#define COUNT_PART    20            /* counts take at most one part in so many of the time */
 #define WAIT_LEAST_MS INT64_C(100)
-#define WAIT_MOST_MS  INT64_C(3000) /* less than DT_QUOTA_LEASE_MS: the share is still there at the next look */
+#define WAIT_MOST_MS  INT64_C(3000) /* less than DT_QUOTA_LEASE_MS, so that the share still exists at the next look */
 
-/* Below all owners. */
+/* Numbers below those of all owners. */
 #define ALL_TOPICS 0
 #define NO_TOPICS  (-1)
 
@@ -75,7 +76,7 @@ static dt_status read_all(struct dt_fire_quotas *quotas, dt_db *db, dt_store *st
     struct dt_config config = *dt_store_config(store);
     struct dt_rows rows = {.row_bytes = sizeof(*quotas->v), .read = read_token, .arg = &config};
     dt_status status = dt_db_query(db, dt_sql_select_fire_quotas, DT_NO_PARAMS, err);
-    if (status == DT_FORBIDDEN) /* fires spend nothing until the account has its new grants */
+    if (status == DT_FORBIDDEN) /* fires spend nothing until the account has its new privileges */
         return DT_OK;
     if (status == DT_OK)
         status = dt_store_read_rows(db, arena, &rows, err);
@@ -134,7 +135,7 @@ struct dt_fire_quota *dt_fire_quotas_find(const struct dt_fire_quotas *quotas, i
 
 /* ---- what is left ---- */
 
-/* Whether another prefix of the list covers this one; an equal one covers it if it is listed before. */
+/* Returns whether another prefix of the list covers this one. Of two equal ones, the first covers the second. */
 static bool is_within_another(struct dt_str prefix, struct dt_str topics)
 {
     while (topics.n > 0) {
@@ -172,7 +173,7 @@ static dt_status count_pending(struct dt_fire_quota *q, dt_db *db, int64_t now_m
     return status;
 }
 
-/* Fills a token bucket: it holds what the share adds in a second, at least one job, and is full at first. */
+/* Fills a token bucket: its capacity is what the share adds in a second, at least one job, and it is full at first. */
 static dt_status open_quota(struct dt_fire_quota *q, const struct dt_quota_claim *claim, dt_db *db, int64_t now_ms,
                             struct dt_arena *arena, struct dt_error *err)
 {

@@ -1,6 +1,6 @@
 /*
- * Reads and writes rows of the tables `schedules` and `schedule_fires`. For the files of store/ that have a connection
- * already: schedules/, and forecast/, which reads schedules.
+ * Reads and writes rows of the tables `schedules` and `schedule_fires`. For files of schedules/ that have a connection
+ * already, and for forecast/, which reads schedules.
  */
 #ifndef DT_SCHEDULES_SCHEDULE_ROW_H
 #define DT_SCHEDULES_SCHEDULE_ROW_H
@@ -11,14 +11,14 @@
 /* Reads the schedule with its payload, in the caller's transaction or outside of one. NOT_FOUND. */
 DT_MUST_CHECK dt_status dt_schedule_read(dt_db *db, struct dt_str name, struct dt_arena *arena, struct dt_schedule *out,
                                          struct dt_error *err);
-/* Writes the settings of a schedule: all but its progress. */
+/* Writes the settings of a schedule, without its progress. */
 DT_MUST_CHECK dt_status dt_schedule_write(dt_db *db, const struct dt_schedule *s, struct dt_error *err);
-/* How far a schedule is, and when to look at it again (0 = never). */
+/* The progress of a schedule, and when to look at it again (0 = never). */
 struct dt_schedule_progress {
     const struct dt_schedule *schedule; /* its next_fire_ms, last_…, zone_stamp, error */
     int64_t look_ms;
 };
-/* Writes how far they are, in one statement, with scratch memory of the arena; of two of one schedule the later
+/* Writes progress in one statement, with scratch memory of the arena. If a schedule is listed twice, the later one
  * counts. */
 DT_MUST_CHECK dt_status dt_schedule_write_progress(dt_db *db, struct dt_arena *arena,
                                                    const struct dt_schedule_progress *v, size_t n,

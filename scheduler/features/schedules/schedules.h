@@ -2,18 +2,19 @@
  * Schedules, and the jobs of their fires. Each function is one transaction; statuses as in store.h.
  *
  * A fire is an ordinary job with the key `<name>@<its nominal time, ms>`. It is made ahead of its time: the next fire
- * always has a job, and so do the fires of the next DT_FIRES_AHEAD_MS, up to DT_FIRES_AHEAD. If fires must not
- * overlap, the next job is made when the job before is finished, or when its own time has come.
+ * always has a job, and so do the fires of the next DT_FIRES_AHEAD_MS, up to DT_FIRES_AHEAD. If fires must not overlap,
+ * the next job is made when the previous job is finished, or when its own time has come.
  *
  * Each fire has exactly one job, whichever process makes it and wherever that process is killed: a transaction that
  * makes or changes jobs of a schedule locks its row of schedule_fires, and writes the schedule's progress with the
  * jobs.
  *
  * Fires spend the quotas of their owner's tokens (fire_quota.c). If a quota is used up, they wait. When there is room
- * again, the newest DT_FIRES_AHEAD of those that fell due are made. Owners take turns, so no other owner waits.
+ * again, the newest DT_FIRES_AHEAD of the fires that fell due are made. Owners take turns, so no other owner waits.
  *
- * A change or a pause first makes the fires that are due, by the settings before. Future fires are withdrawn: their
- * jobs become cancelled with the error code `withdrawn`, and scheduled again if the schedule has that fire again.
+ * A change or a pause first makes the fires that are due, by the previous settings. Future fires are withdrawn: their
+ * jobs become cancelled with the error code `withdrawn`. If the schedule has such a fire again, its job is scheduled
+ * again.
  */
 #ifndef DT_SCHEDULES_SCHEDULES_H
 #define DT_SCHEDULES_SCHEDULES_H
@@ -25,9 +26,9 @@
 #include "job/list/list.h"
 #include "store/store.h"
 
-#define DT_CATCH_UP_MAX   1000           /* of catch_up_max */
-#define DT_FIRES_AHEAD_MS INT64_C(60000) /* if all makers are down for less than this, no fire is late */
-#define DT_FIRES_AHEAD    100            /* of one schedule, even if more fires fall into DT_FIRES_AHEAD_MS */
+#define DT_CATCH_UP_MAX   1000           /* limit of catch_up_max */
+#define DT_FIRES_AHEAD_MS INT64_C(60000) /* if no maker works for less than this time, no fire is late */
+#define DT_FIRES_AHEAD    100            /* limit of the fires that one schedule has within DT_FIRES_AHEAD_MS */
 #define DT_FIRES_AT_ONCE  500            /* jobs of one transaction */
 
 /* In the order of the ENUM schedules.overlap. */
@@ -37,9 +38,9 @@ const char *dt_overlap_name(enum dt_overlap overlap);
 
 struct dt_schedule {
     struct dt_str name;
-    struct dt_str cron, time_zone; /* cron absent: every_ms */
+    struct dt_str cron, time_zone; /* cron absent: every_ms is used */
     int64_t every_ms, anchor_ms;
-    bool has_start, has_end; /* whether the next two are set */
+    bool has_start, has_end; /* whether the next two members are set */
     int64_t starts_at_ms, ends_at_ms;
     enum dt_overlap overlap;
     int64_t catch_up_ms, catch_up_max /* 0 = all */, jitter_ms;
@@ -49,13 +50,13 @@ struct dt_schedule {
     /* Progress. */
     int64_t next_fire_ms, last_fire_ms, last_job_id, zone_stamp, look_ms;
     int64_t owner;          /* of its topic */
-    int64_t waits_since_ms; /* since when fires wait for a quota; 0 = none does */
+    int64_t waits_since_ms; /* since when fires wait for a quota; 0 = none waits */
     struct dt_str error;
     int64_t error_at_ms;
 };
 
-/* Fills *out from the schedule's settings. *out borrows *zone, which the caller frees. INVALID: the cron expression or
- * the time zone is unknown; a zone that was known may have been removed from tzdata. */
+/* Fills *out from the schedule's settings. *out borrows *zone, which the caller frees. INVALID: the cron expression
+ * or the time zone is unknown; the zone may have been removed from tzdata. */
 DT_MUST_CHECK dt_status dt_schedule_recurrence(const struct dt_schedule *schedule, dt_zone_files *zones,
                                                struct dt_recurrence *out, dt_zone **zone, struct dt_error *err);
 
@@ -63,17 +64,17 @@ DT_MUST_CHECK dt_status dt_schedule_recurrence(const struct dt_schedule *schedul
 struct dt_fire_maker {
     dt_store *store;
     dt_zone_files *zones;
-    const struct dt_topic_bound *bound; /* topics of the caller's token: others are DENIED; NULL = all topics */
+    const struct dt_topic_bound *bound; /* topics of the caller's token; other topics are DENIED; NULL = all topics */
     int64_t number;                     /* random: the column `maker` of its jobs */
     int64_t id, ids;                    /* reserved ids: the next one, and how many are left; 0 at first */
     struct dt_arena *arena;             /* of all outputs */
     struct dt_job_move *moves;          /* out, in the arena */
     size_t n_moves;
-    struct dt_turns had; /* last turns of owners; zero at first */
+    struct dt_turns had; /* when owners last had their turn; zero at first */
 };
 
 struct dt_fires_made {
-    size_t schedules; /* that were due for a look */
+    size_t schedules; /* number of schedules that were due for a look */
     size_t made, skipped, returned;
     int64_t next_look_ms; /* when the next schedule is due for a look; 0 = unknown */
 };
@@ -87,14 +88,14 @@ struct dt_schedule_zones {
 };
 DT_MUST_CHECK dt_status dt_store_schedule_zones(dt_store *store, struct dt_arena *arena, struct dt_schedule_zones *out,
                                                 struct dt_error *err);
-/* Makes all schedules of a zone due for a look if their fires were computed with another version of tzdata. stamp: of
- * the current version. *n: the number of these schedules. */
+/* Makes the schedules of a zone due for a look if their fires were computed with another version of tzdata. stamp:
+ * of the current version. *n: the number of these schedules. */
 DT_MUST_CHECK dt_status dt_store_schedule_zone_is(dt_store *store, struct dt_str zone, int64_t stamp, uint64_t *n,
                                                   struct dt_error *err);
 
 /* Creates or replaces a schedule, and makes its first fires. If set_paused is false, `paused` keeps its value. *out:
- * the schedule after the change, in the arena. NOT_FOUND: the topic does not exist. INVALID: as of
- * dt_schedule_recurrence; or too_many: a prefix of the maker's bound has limits.prefix_schedules schedules already. */
+ * the schedule after the change, in the arena. NOT_FOUND: the topic does not exist. INVALID: as in
+ * dt_schedule_recurrence; or too_many: one of the maker's prefixes has limits.prefix_schedules schedules already. */
 struct dt_schedule_put {
     const struct dt_schedule *schedule;
     bool set_paused;
@@ -105,10 +106,10 @@ DT_MUST_CHECK dt_status dt_store_schedule_put(struct dt_fire_maker *maker, struc
 /* Pauses or resumes a schedule. NOT_FOUND. */
 DT_MUST_CHECK dt_status dt_store_schedule_pause(struct dt_fire_maker *maker, struct dt_str name, bool paused,
                                                 struct dt_schedule *out, struct dt_error *err);
-/* Deletes a schedule. The job of its next fire stays, unless `cancel` is set. NOT_FOUND. */
+/* Deletes a schedule. The job of its next fire is kept, unless `cancel` is set. NOT_FOUND. */
 DT_MUST_CHECK dt_status dt_store_schedule_delete(struct dt_fire_maker *maker, struct dt_str name, bool cancel,
                                                  struct dt_error *err);
-/* Makes a job that is due now. NOT_FOUND; INVALID: it cannot be stored. */
+/* Makes a job that is due now. NOT_FOUND; INVALID: the job cannot be stored. */
 DT_MUST_CHECK dt_status dt_store_schedule_run_now(struct dt_fire_maker *maker, struct dt_str name, struct dt_job *job,
                                                   struct dt_error *err);
 /* Reads a schedule. NOT_FOUND. */

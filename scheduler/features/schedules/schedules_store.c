@@ -23,18 +23,18 @@ struct task {
     struct dt_fire_batch batch;
     struct dt_str name;
     struct dt_schedule *out;
-    struct dt_job *job; /* out, of run_now */
+    struct dt_job *job; /* out, for run_now */
     struct dt_schedule_put *put;
     struct dt_fires_made *made;
     bool paused, cancel;
     const struct dt_turn *turns; /* owners with a schedule that is due for a look */
     size_t n_turns;
-    size_t limit;        /* of schedules */
-    const char *refused; /* why the single schedule that is looked at cannot have its jobs; NULL = it can */
+    size_t limit;        /* number of schedules */
+    const char *refused; /* why a schedule, looked at alone, cannot have its jobs; NULL = it can */
     dt_status (*work)(struct task *t);
 };
 
-/* The counts are the batch's, which each try begins anew. */
+/* The batch has the counts, and each try starts with a new batch. */
 static dt_status commit_once(struct task *t, struct dt_error *err)
 {
     dt_db *db;
@@ -53,8 +53,8 @@ static dt_status commit_once(struct task *t, struct dt_error *err)
     return status;
 }
 
-/* Runs a task until it is committed. If an id is taken (its block was reserved before MySQL's data went back in time),
- * it reserves another block. */
+/* Runs a task until it is committed. If an id is taken (its block was reserved before MySQL was restored to an
+ * earlier state), it reserves another block. */
 static dt_status commit_task(struct dt_fire_maker *maker, struct task *t, struct dt_error *err)
 {
     struct dt_again again = {0};
@@ -85,8 +85,8 @@ static dt_status commit_task(struct dt_fire_maker *maker, struct task *t, struct
     return status;
 }
 
-/* Locks and reads a schedule. NOT_FOUND; DENIED. The token's bound is checked under the lock, because a change may
- * have given the schedule another topic. */
+/* Locks and reads a schedule. NOT_FOUND; DENIED. The token's prefixes are checked under the lock, because a change
+ * may have given the schedule another topic. */
 static dt_status lock_and_read(struct task *t, struct dt_schedule *s)
 {
     struct dt_fire_batch *b = &t->batch;
@@ -101,12 +101,12 @@ static dt_status lock_and_read(struct task *t, struct dt_schedule *s)
 /* ---- making fires ---- */
 
 struct due {
-    struct dt_schedule *v; /* t->limit */
+    struct dt_schedule *v; /* room for t->limit */
     struct dt_turn *turns;
     size_t n;
 };
 
-/* Schedules that wait for a quota come first, the longest wait before all others. */
+/* Schedules that wait for a quota are first, sorted by how long they have waited. */
 static int by_wait(const void *a, const void *b)
 {
     int64_t x = ((const struct dt_schedule *)a)->waits_since_ms;
@@ -116,7 +116,7 @@ static int by_wait(const void *a, const void *b)
     return (x > y) - (x < y);
 }
 
-/* Locks schedules that are due for a look: the same number of each owner, as far as there are so many. */
+/* Locks schedules that are due for a look: the same number for each owner, if it has that many. */
 static dt_status lock_due(struct task *t, struct due *due)
 {
     struct dt_fire_batch *b = &t->batch;
@@ -165,7 +165,7 @@ static dt_status take_turn(const dt_db *db, struct dt_arena *arena, void *row, v
 }
 
 /* Reads the owners with a schedule that is due for a look, in the order of their turns. *look_ms: when the next
- * schedule is due for one; 0 = none. */
+ * schedule is due for a look; 0 = none. */
 static dt_status find_turns(struct dt_fire_maker *maker, dt_db *db, int64_t *look_ms, struct dt_rows *due,
                             struct dt_error *err)
 {
@@ -197,8 +197,8 @@ static dt_status make_due(struct task *t)
     for (size_t i = 0; i < due.n && status == DT_OK && b->n_rows < DT_FIRES_AT_ONCE; i++) {
         struct dt_schedule *s = &due.v[due.turns[i].at];
         const struct dt_str name = s->name;
-        /* The read before skips locked settings: their last committed version is read here. If a manual edit deleted
-         * the settings, the row of the fires is deleted, too. */
+        /* The query before skips settings that another session has locked: this reads their last committed version.
+         * If a manual edit deleted the settings, the row of the fires is deleted, too. */
         if (!s->job.topic.p)
             status = dt_schedule_read(b->db, name, b->maker->arena, s, b->err);
         if (status == DT_NOT_FOUND)
@@ -211,7 +211,7 @@ static dt_status make_due(struct task *t)
     return status == DT_OK ? find_turns(b->maker, b->db, &t->made->next_look_ms, &next, b->err) : status;
 }
 
-/* Nothing to do costs one read of an index. */
+/* If there is nothing to do, this costs one read of an index. */
 dt_status dt_store_make_fires(struct dt_fire_maker *maker, struct dt_fires_made *out, struct dt_error *err)
 {
     struct task t = {.made = out, .work = make_due, .limit = SCHEDULES_AT_ONCE};
@@ -229,7 +229,8 @@ dt_status dt_store_make_fires(struct dt_fire_maker *maker, struct dt_fires_made 
     t.n_turns = due.n;
     status = commit_task(maker, &t, err);
     if (status == DT_INVALID) {
-        /* The server does not take a job: schedules are looked at one by one, and the one at fault says why. */
+        /* The server refuses a job: looks at schedules one by one, and writes the reason into the row of the one at
+         * fault. */
         t.limit = 1;
         status = commit_task(maker, &t, &why);
         if (status == DT_INVALID) {
@@ -242,11 +243,12 @@ dt_status dt_store_make_fires(struct dt_fire_maker *maker, struct dt_fires_made 
     out->made = t.batch.made;
     out->skipped = t.batch.skipped;
     out->returned = t.batch.returned;
-    /* The next fires of these jobs wait for the end of their retries; their schedules are still due for a look. */
+    /* The next fires of these schedules wait until the retries of these jobs have ended. The schedules are still due
+     * for a look. */
     for (size_t i = 0; i < t.batch.n_cancel_first && status == DT_OK; i++) {
         struct dt_job job;
         status = dt_store_cancel(maker->store, t.batch.cancel_first[i], true, maker->arena, &job, err);
-        if (status == DT_TOO_LATE || status == DT_NOT_FOUND) /* finished meanwhile */
+        if (status == DT_TOO_LATE || status == DT_NOT_FOUND) /* finished in between */
             status = DT_OK;
     }
     return status;
@@ -286,7 +288,7 @@ dt_status dt_store_schedule_zone_is(dt_store *store, struct dt_str zone, int64_t
 }
 
 /* Writes the event of a schedule that was made (before NULL), changed, or deleted (after NULL). If before and after
- * are the same, the schedule made a job at once. */
+ * are the same, the event is that the schedule made a job at once. */
 static dt_status note(struct task *t, const char *action, const struct dt_schedule *before,
                       const struct dt_schedule *after)
 {
@@ -326,8 +328,8 @@ static dt_status note(struct task *t, const char *action, const struct dt_schedu
 
 /* ---- changes ---- */
 
-/* Plans from a missed fire on, without fires older than within_ms. An older fire keeps its job if jitter puts the job
- * later than now. */
+/* Plans fires from a missed fire on, without fires older than within_ms. If jitter makes the job of an older fire
+ * due later than now, it keeps that job. */
 static dt_status plan_missed(struct dt_fire_batch *b, struct dt_schedule *s, const struct dt_recurrence *r,
                              int64_t missed_ms, int64_t within_ms)
 {
@@ -358,14 +360,14 @@ static dt_status plan_changed(struct dt_fire_batch *b, struct dt_schedule *s, co
                             s->every_ms == old->every_ms && dt_str_eq(s->time_zone, old->time_zone) &&
                             s->has_start == old->has_start && s->starts_at_ms == old->starts_at_ms &&
                             s->has_end == old->has_end && s->ends_at_ms == old->ends_at_ms;
-    /* The first fire without a job; INT64_MAX: there is none, or the new times do not have it. */
+    /* The first fire without a job; INT64_MAX: there is none, or the new times do not include it. */
     const int64_t missed_ms = same_times && old->next_fire_ms ? old->next_fire_ms : INT64_MAX;
     if (!s->paused && missed_ms <= b->now_ms) {
-        /* A fire that fell due just before the change gets its job, as if a maker were a little late. */
+        /* If a fire fell due just before the change, it gets its job, as if a maker were a little late. */
         const int64_t within_ms = old->paused ? s->catch_up_ms : dt_later(s->catch_up_ms, DT_FIRE_GRACE_MS);
         return plan_missed(b, s, r, missed_ms, within_ms);
     }
-    /* If the schedule existed, its fire of this very instant was made before. A paused schedule keeps its first fire
+    /* If the schedule existed, the fire of this very moment was made before. A paused schedule stores its first fire
      * without a job in next_fire_ms, for when it is resumed. */
     int64_t from_ms = old && !old->paused ? b->now_ms + 1 : b->now_ms;
     if (s->paused)
@@ -376,7 +378,7 @@ static dt_status plan_changed(struct dt_fire_batch *b, struct dt_schedule *s, co
     return DT_OK;
 }
 
-/* Plans all fires from now on after a change; old = NULL for a new schedule. */
+/* Plans all fires from now on, after a change; old = NULL for a new schedule. */
 static dt_status begin_anew(struct task *t, struct dt_schedule *s, struct dt_schedule *old)
 {
     struct dt_fire_batch *b = &t->batch;
@@ -391,7 +393,7 @@ static dt_status begin_anew(struct task *t, struct dt_schedule *s, struct dt_sch
     if (status == DT_OK)
         status = dt_schedule_recurrence(s, b->maker->zones, &r, &zone, b->err);
     if (status == DT_INVALID && s->paused && old)
-        return DT_OK; /* a schedule can be paused although its zone is no longer known */
+        return DT_OK; /* a schedule can be paused even if its zone is no longer known */
     if (status != DT_OK)
         return status;
     s->zone_stamp = dt_zone_stamp(zone);
@@ -403,7 +405,7 @@ static dt_status begin_anew(struct task *t, struct dt_schedule *s, struct dt_sch
     return status;
 }
 
-/* Writes the schedule and makes its fires. If it cannot have jobs, its row says why, and a PUT is refused. */
+/* Writes the schedule and makes its fires. If it cannot have jobs, its row has the reason, and a PUT is refused. */
 static dt_status write_and_advance(struct task *t, struct dt_schedule *s)
 {
     dt_status status = dt_schedule_write(t->batch.db, s, t->batch.err);
@@ -414,8 +416,8 @@ static dt_status write_and_advance(struct task *t, struct dt_schedule *s)
     return status == DT_OK ? dt_fire_batch_write(&t->batch) : status;
 }
 
-/* Refuses a schedule beyond limits.prefix_schedules. It counts under the lock that all creators take, so the limit is
- * exact. */
+/* Refuses a schedule beyond limits.prefix_schedules. It counts under the lock that all creators take, so the limit
+ * is exact. */
 static dt_status refuse_one_more(struct task *t)
 {
     struct dt_fire_batch *b = &t->batch;
@@ -491,7 +493,7 @@ static dt_status pause_schedule(struct task *t)
     s->updated_at_ms = b->now_ms;
     if (t->paused)
         status = begin_anew(t, s, &old);
-    else { /* fires missed during the pause are made unless they are older than catch_up */
+    else { /* fires that were missed during the pause are made, unless they are older than catch_up */
         struct dt_recurrence r;
         dt_zone *zone = NULL;
         status = dt_schedule_recurrence(s, b->maker->zones, &r, &zone, b->err);

@@ -1,8 +1,8 @@
 /*
- * Bearer tokens: names, hashes and scopes, never a token itself; and the rule that applies while there is no token.
+ * Bearer tokens: names, hashes and scopes, never a token itself; and the rule that applies if there is no token.
  *
  * Invariant: a token is committed together with the rule ASKED, under a lock on the installation row that a waiver
- * takes as well. So if all tokens are gone (revoked, deleted by a manual edit, lost with their table), access stays
+ * takes as well. So if all tokens are lost (revoked, deleted by a manual edit, lost with their table), access stays
  * closed.
  */
 #include "events/events.h"
