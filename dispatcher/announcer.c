@@ -1,6 +1,4 @@
-/*
- * Owns the dispatcher's own connection to Redis for wake-ups. Refuses to know what is announced, and why.
- */
+/* Owns the dispatcher's own connection to Redis for wake-ups. Knows nothing about what is announced, or why. */
 #include "intake.h"
 
 #include <pthread.h>
@@ -10,7 +8,7 @@
 
 struct dt_announcer {
     pthread_mutex_t lock;
-    dt_index *index; /* under the lock; NULL: there is none */
+    dt_index *index; /* under the lock; NULL: the installation has none */
 };
 
 void dt_announcer_outbox(dt_announcer *a, unsigned shard)

@@ -38,23 +38,23 @@ enum { NEWS = 1, STOP = 2 }; /* signals */
 #define AGAIN_US       INT64_C(2000000)
 #define PAUSE_FIRST_US INT64_C(100000) /* between attempts to reach a server at the start */
 #define PAUSE_MAX_US   INT64_C(3000000)
-#define URGENT_THREADS 4 /* a chore that waits for Redis or a lock delays no renewal of a lease */
+#define URGENT_THREADS 4 /* few wait: a chore that waits for Redis or a lock must not delay the renewal of a lease */
 #define CHORE_THREADS  6 /* four may wait for Kafka at once (base/chores.h) */
 
 struct dt_dispatcher {
     const struct dt_config *config;
-    struct dt_config brief; /* the same, for sessions that lock rows which a successor waits for, … */
+    struct dt_config brief; /* the same, for sessions that lock rows for which a successor waits, … */
     struct dt_config hasty; /* … and for the session that renews leases */
     struct dt_store_source stores, urgent_stores;
     dt_chores *chores;
-    dt_chores *urgent; /* chores that must not wait for others, with a connection of their own */
+    dt_chores *urgent; /* chores that must not wait for others; they have their own MySQL connection */
     const dt_clock *clock;
     dt_refclock ref;
     uint64_t (*random)(void);
     char owner[100];
     struct dt_installation inst;
     struct dt_kafka_env kafka;
-    struct dt_delivery_servers servers; /* what the deliveries use */
+    struct dt_delivery_servers servers; /* clients and pools that the deliveries share */
     dt_hands *hands;
     dt_store *store;
     dt_elector *elector;
@@ -65,23 +65,23 @@ struct dt_dispatcher {
     dt_alerts *alerts;
     dt_examiner *examiner;
     int64_t process;         /* the id of its row in `processes` */
-    _Atomic bool kafka_away; /* as the last look found it */
-    dt_heartbeat *heartbeat; /* loops and threads that started before it may ask */
-    dt_wake *wake;           /* likewise; where there is an index … */
-    dt_due_watch *due_watch; /* … and where there is none, likewise */
+    _Atomic bool kafka_away; /* as the last check found it */
+    dt_heartbeat *heartbeat; /* set before loops and threads start, because they use it */
+    dt_wake *wake;           /* also used by loops and threads; only with an index … */
+    dt_due_watch *due_watch; /* … and this one only without */
     dt_watcher *watcher;     /* listens to MySQL for the due watch, the intake and the follower */
     dt_announcer *announcer;
     dt_clock_follower *follower;
     dt_figures *figures;
-    struct dt_error wrong_clock; /* of the configuration; its status is not OK */
+    struct dt_error wrong_clock; /* why the configuration's clock is refused; its status is not OK */
     dt_shard_map_source *watch;
-    struct dt_shard_range range; /* as read at the start; later the watch has it */
+    struct dt_shard_range range; /* as read at the start; later the source of the map has it */
     _Atomic bool stop;
     dt_mailbox *mailbox;
     struct dt_loop_env loop_env;
     dt_loop_table *loops;
     struct dt_service *service, nobody;
-    int64_t life_us; /* when the service manager expects the next sign of life */
+    int64_t life_us; /* interval of the keep-alive that the service manager expects */
 };
 
 /* ---- orders, from any thread ---- */
@@ -129,7 +129,7 @@ static bool leads(void *arg, unsigned shard)
     return dt_elector_leads(((dt_dispatcher *)arg)->elector, shard) || DT_FAIL_FORCED("lead.forced");
 }
 
-/* The thread of results may ask before there is an election. */
+/* The results' thread may ask before the election has started. */
 static bool place(void *arg, unsigned *rank, unsigned *members)
 {
     dt_dispatcher *d = arg;
@@ -137,7 +137,7 @@ static bool place(void *arg, unsigned *rank, unsigned *members)
     return elector && dt_elector_rank(elector, rank, members);
 }
 
-/* At least 1; the first members have one more than the others. */
+/* At least 1. If shards do not divide evenly, the first members have one more. */
 static unsigned share(void *arg)
 {
     dt_dispatcher *d = arg;
@@ -175,8 +175,8 @@ static unsigned shards_here(void *arg)
     return dt_shard_map_source_rows(((dt_dispatcher *)arg)->watch);
 }
 
-/* A process with an old map may write notices for a shard that the map no longer names. The leader of one of the
- * other shards sends them. */
+/* A process with an old map may write notices for a shard that the map no longer names; the leader of another shard
+ * sends them. */
 static bool sends_notices(void *arg, int64_t shard)
 {
     dt_dispatcher *d = arg;
@@ -193,8 +193,8 @@ static void index_doubted(void *arg)
     dt_housekeeper_doubt(((dt_dispatcher *)arg)->housekeeper);
 }
 
-/* Entries could not be written into the index: through the heartbeat, all leaders doubt the sets of the endpoints
- * that fail. */
+/* Entries could not be written to the index: through the heartbeat, all leaders doubt the sets of the failing
+ * endpoints. */
 static void index_untold(void *arg, const dt_index *index)
 {
     char down[256];
@@ -280,7 +280,7 @@ static void ended_in_hands(void *arg)
     dt_room_news(((dt_dispatcher *)arg)->room);
 }
 
-/* Leaders in other processes look by themselves. */
+/* Leaders in other processes poll by themselves. */
 static void lost_in_hands(void *arg, const int64_t *ids, size_t n)
 {
     dt_dispatcher *d = arg;
@@ -319,7 +319,7 @@ static void doubt_all(void *arg)
     dt_housekeeper_doubt(d->housekeeper);
 }
 
-/* Jobs that are due by the new time may be missing in the index, and later than sleeping threads have planned for. */
+/* Jobs that are due by the new time may be missing in the index, or due earlier than sleeping threads expect. */
 static void clock_changed(void *arg)
 {
     dt_dispatcher *d = arg;
@@ -365,7 +365,7 @@ static void supervise(dt_dispatcher *d)
 
 /* ---- starting ---- */
 
-/* Repeats an attempt, with growing pauses, until it succeeds. SHUTDOWN: the process is to stop. Failures are an
+/* Retries an attempt, with growing pauses, until it succeeds. SHUTDOWN: the process stops. Failures are reported as an
  * outage of `what`. */
 static dt_status until_ready(dt_dispatcher *d, enum dt_outage_of what,
                              dt_status (*attempt)(dt_dispatcher *d, struct dt_error *err))
@@ -393,7 +393,7 @@ static dt_status reach_mysql(dt_dispatcher *d, struct dt_error *err)
         status = dt_store_check_schema(d->store, err);
     if (status == DT_OK)
         status = dt_store_check_test_clock(d->store, err);
-    if (status == DT_INVALID) { /* permanent: dt_dispatcher_run ends with it */
+    if (status == DT_INVALID) { /* permanent: dt_dispatcher_run returns it */
         d->wrong_clock = *err;
         return DT_OK;
     }
@@ -412,7 +412,7 @@ static dt_status reach_kafka(dt_dispatcher *d, struct dt_error *err)
     return dt_kafka_parts_reach(d->kafka_parts, err);
 }
 
-/* Other threads read these pointers while the parts are made. */
+/* Other threads read these pointers while the parts are started. */
 static dt_status start_listening(dt_dispatcher *d, const struct dt_heartbeat_env *env, struct dt_error *err)
 {
     const struct dt_due_watch_env due = {.config = d->config,
@@ -561,7 +561,7 @@ static void end_parts(dt_dispatcher *d)
     dt_announcer_free(d->announcer);
     dt_due_watch_free(d->due_watch);
     dt_watcher_free(d->watcher);
-    dt_kafka_drain(DRAIN_MS); /* the offsets of the last results are committed */
+    dt_kafka_drain(DRAIN_MS); /* commits the offsets of the last results */
 }
 
 dt_status dt_dispatcher_run(dt_dispatcher *d, struct dt_error *err)
@@ -578,9 +578,9 @@ dt_status dt_dispatcher_run(dt_dispatcher *d, struct dt_error *err)
         *err = d->wrong_clock;
         status = DT_INVALID;
     }
-    dt_store_free(d->store); /* it is not used any more */
+    dt_store_free(d->store); /* no part uses it any more */
     d->store = NULL;
-    /* Before the process reaches Kafka it leads nothing, but its row says that it lives, and what it waits for. */
+    /* Until the process reaches Kafka it leads nothing, but its row says that it lives, and what it waits for. */
     d->kafka_away = status == DT_OK && dt_config_has_kafka(d->config);
     if (d->kafka_away)
         status = dt_heartbeat_start(&beats, &heartbeat);
@@ -629,7 +629,7 @@ dt_status dt_dispatcher_new(const struct dt_config *config, const dt_clock *cloc
     dt_status status = dt_store_chores_start(&d->urgent_stores, clock, "urgent", URGENT_THREADS, &d->urgent, err);
     if (status == DT_OK)
         status = dt_store_chores_start(&d->stores, clock, "chores", CHORE_THREADS, &d->chores, err);
-    /* Borrows members that are filled in later, but before the parts are started. */
+    /* Borrows members that are set later, but before the parts start. */
     const struct dt_kafka_parts_env kafka = {
         .kafka = &d->kafka,
         .outbox = {DT_MESSAGE_DEAD, d->chores, config, d->clock, d->inst.name, NULL, NULL, NULL, NULL, d,

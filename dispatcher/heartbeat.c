@@ -1,10 +1,10 @@
 /*
  * Owns the process's row in `processes`, and what the rows of other processes mean for the leaders here.
  *
- * Invariants: a process commits a job before its entry can be lost. So an index that is compared with MySQL after the
- * loss is known has the job. Leaders stop believing the index before the compare is requested. While a writer is down
- * it loses more entries, so leaders continue not to believe it. A process without an index is such a writer as long as
- * it lives.
+ * Invariants: a process commits a job before its entry can be lost. So if the index is compared with MySQL after the
+ * loss is known, the job is added. Leaders stop trusting the index before the compare is requested. While a writer is
+ * down it loses more entries, so leaders do not trust the index. A process without an index counts as a writer that is
+ * down.
  */
 #include "heartbeat.h"
 
@@ -22,13 +22,11 @@
 #include "store/processes.h"
 #include "store/store.h"
 
-#define EVERY_US INT64_C(1000000) /* the row is written */
-#define PLAIN_US INT64_C(2000000) /* the same of a process without an index; half of DT_PROCESS_FRESH_MS */
-#define DEBTS_US                                                                                                       \
-    INT64_C(150000)               /* and those of the others are looked at: who is cut off from Redis has no other way \
-                                   */
-#define DOWN_US  INT64_C(3000000) /* a writer here that lost something so short a time ago may lose more */
-#define STUCK_US INT64_C(60000000) /* a tick that has run for this long is reported */
+#define EVERY_US INT64_C(1000000) /* between two writes of the row */
+#define PLAIN_US INT64_C(2000000) /* the same without an index; half of DT_PROCESS_FRESH_MS */
+#define DEBTS_US INT64_C(150000)  /* between two reads of the other rows: a process without Redis has no other source */
+#define DOWN_US  INT64_C(3000000) /* a writer here that lost an entry this recently may lose more */
+#define STUCK_US INT64_C(60000000) /* a tick that runs for this long is reported */
 #define APART_US INT64_C(20000)    /* the shortest pause between two ticks */
 
 struct dt_heartbeat {
@@ -37,21 +35,21 @@ struct dt_heartbeat {
     struct dt_chore chore;
     _Atomic bool asked;   /* something changed: the next tick writes the row */
     _Atomic bool owes;    /* owes: owed is not empty */
-    _Atomic bool news;    /* to be announced */
+    _Atomic bool news;    /* the other processes should be notified */
     pthread_mutex_t lock; /* of the next four */
     int64_t losses;       /* of this process */
     int64_t lost_us;      /* mono */
-    char down[256];       /* where: all that failed since it was well the last time */
+    char down[256];       /* endpoints that failed since all of them last worked */
     char owed[1024];      /* endpoints that some process cannot write to */
-    int64_t told;         /* losses that the leaders here know of */
-    uint64_t seen;        /* of the table, as it was read last */
+    int64_t told;         /* the number of losses that the leaders here know */
+    uint64_t seen;        /* hash of the table as last read */
     struct dt_strbuf leads;
     bool elected;      /* for a shard: it has a loop */
-    bool said_elected; /* in the row, perhaps */
+    bool said_elected; /* the row may say so */
     bool waits_kafka, waits_redis;
     int64_t beat_us;   /* mono: when the row was written last; 0 = never */
-    bool failed;       /* the last tick did */
-    const char *stuck; /* the chore that was told to have a tick that does not return; NULL: none */
+    bool failed;       /* the last tick failed */
+    const char *stuck; /* the chore that was reported to have a tick that does not return; NULL: none */
     dt_metric *longest;
 };
 
@@ -64,7 +62,7 @@ static bool names_endpoint(const char *list, const char *endpoint)
     return false;
 }
 
-/* What the row says of this process; without a loss for a while it is well again. */
+/* What the row says of this process; if there was no loss for a while, the process counts as working again. */
 static int64_t own_losses(dt_heartbeat *h, char down[static sizeof(h->down)])
 {
     pthread_mutex_lock(&h->lock);
@@ -107,7 +105,7 @@ static dt_status write_row(dt_heartbeat *h, dt_store *store, struct dt_error *er
                                                                        : NULL,
                              .elected_by = h->elected ? h->env.elects : NULL};
     dt_status status = dt_store_beat(store, &row, err);
-    if (status == DT_OK && h->said_elected != h->elected) /* other processes wait for it */
+    if (status == DT_OK && h->said_elected != h->elected) /* other processes wait for this change */
         h->news = true;
     if (status == DT_OK || h->elected)
         h->said_elected = h->elected;
@@ -122,7 +120,7 @@ static dt_status look_at_processes(dt_heartbeat *h, dt_store *store, bool beats,
     bool lost = losses != h->told;
     dt_assert_cmp(losses, >=, h->told);
     h->told = losses;
-    if (lost) /* losses of this process's own need not be read first */
+    if (lost) /* no read is needed for losses of this process */
         h->env.doubt(h->env.arg);
     dt_status status = beats || lost ? write_row(h, store, err) : DT_OK;
     if (status == DT_OK && h->has_index)
@@ -148,7 +146,7 @@ static dt_status look_at_processes(dt_heartbeat *h, dt_store *store, bool beats,
     return status;
 }
 
-/* Reports a tick of another chore that does not return, and its end. */
+/* Reports a tick of another chore that does not return, and later that it has returned. */
 static dt_status look_at_chores(dt_heartbeat *h, dt_store *store, struct dt_error *err)
 {
     const char *name = NULL;
@@ -171,10 +169,9 @@ static int64_t tick_heartbeat(void *arg, void *store)
 {
     dt_heartbeat *h = arg;
     struct dt_error err = {0};
-    if (dt_chore_stopping(
-            &h->chore)) { /* others wait for a process that ZooKeeper elects, as long as its row says so */
+    if (dt_chore_stopping(&h->chore)) { /* others wait for a process that ZooKeeper elects while its row says so */
         if (h->said_elected && !h->failed)
-            (void)write_row(h, store, &err); /* if it fails, the row is believed for DT_PROCESS_FRESH_MS */
+            (void)write_row(h, store, &err); /* if it fails, the row stays valid for DT_PROCESS_FRESH_MS */
         return INT64_MAX;
     }
     const int64_t every_us = h->has_index ? EVERY_US : PLAIN_US;

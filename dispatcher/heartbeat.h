@@ -1,9 +1,8 @@
 /*
- * The heartbeat: an urgent chore that writes once a second, in MySQL, that the process lives, what it is
- * elected for and what it leads.
- * From the same table it learns whether every process that changes jobs can write to the index. A leader may believe
- * the index only then. An entry that was lost in this process is known at once, and so is one that its writer can still
- * announce on any Redis; every other loss is known within a second.
+ * The heartbeat: an urgent chore that writes once a second into MySQL that the process lives, what it is elected for
+ * and what it leads. In the same table it reads whether every process that changes jobs can write to the index; only
+ * then may a leader trust the index. A lost entry is known at once if this process lost it, or if its writer can still
+ * announce it on any Redis; otherwise within a second.
  */
 #ifndef DT_DISPATCHER_HEARTBEAT_H
 #define DT_DISPATCHER_HEARTBEAT_H
@@ -16,7 +15,7 @@ typedef struct dt_heartbeat dt_heartbeat;
 
 struct dt_heartbeat_env {
     dt_chores *urgent;
-    dt_chores *chores; /* whose ticks are watched; NULL: none are */
+    dt_chores *chores; /* whose ticks are watched; NULL: none */
     const struct dt_config *config;
     const dt_clock *clock;
     const char *name;   /* host:pid */
@@ -24,29 +23,28 @@ struct dt_heartbeat_env {
     const char *elects; /* dt_elector_name */
     const _Atomic bool *kafka_away;
     void *arg;
-    /* NULL, and then all below: the process has not started, and leads nothing. */
-    unsigned (*shards)(void *arg);                                       /* shards below it may be led here */
+    /* All callbacks are NULL if the process has not started and leads nothing. */
+    unsigned (*shards)(void *arg); /* only shards with lower numbers may be led here */
     bool (*state)(void *arg, unsigned shard, struct dt_loop_state *out); /* false: no loop here */
-    /* Both in its ticks. Entries of any shard may be missing in the index: leaders must not believe it. */
+    /* Called in its ticks. Entries of any shard may be missing in the index: leaders must not trust it. */
     void (*doubt)(void *arg);
-    /* An entry was lost here, or dt_heartbeat_announce was called: the processes that hear it should look at the
+    /* An entry was lost here, or dt_heartbeat_announce was called: notifies other processes, so that they read the
      * table now. */
     void (*announce)(void *arg);
 };
 
 DT_MUST_CHECK dt_status dt_heartbeat_start(const struct dt_heartbeat_env *env, dt_heartbeat **out);
-/* Says in the row that the process is elected for nothing any more, if the row said that it was and MySQL has answered
- * lately; frees. NULL is accepted. */
+/* If the row said that the process is elected, and MySQL answered lately, writes that it is not. Frees. Accepts NULL. */
 void dt_heartbeat_stop(dt_heartbeat *heartbeat);
 
 /* ---- any thread; none of them waits; NULL is accepted ---- */
-/* The index could not be told of a change; down: the endpoints that failed (dt_index_failing). */
+/* A change could not be written to the index; down: the endpoints that failed (dt_index_failing). */
 void dt_heartbeat_lost(dt_heartbeat *heartbeat, const char *down);
-/* A leadership began or ended, or a process announced something: looks now. */
+/* A leadership began or ended, or another process sent an announcement: runs the tick now. */
 void dt_heartbeat_news(dt_heartbeat *heartbeat);
-/* Has other processes look at what they look at now and then. The announcement may wait for Redis. */
+/* Makes other processes do their periodic checks now. The announcement may wait for Redis. */
 void dt_heartbeat_announce(dt_heartbeat *heartbeat);
-/* Whether some process that changes jobs cannot write to the index at that endpoint ("host:port") now. */
+/* Whether some process that changes jobs cannot write to the index at that endpoint ("host:port"). */
 bool dt_heartbeat_owed(dt_heartbeat *heartbeat, const char *endpoint);
 
 #endif

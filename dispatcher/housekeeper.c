@@ -1,16 +1,16 @@
 /*
- * Ticks are bounded steps. The reconciler says when its next tick is. Promotion and the archive of finished jobs run
- * in the process that the election names for the lowest shard, step after step with a pause between. (Two at once do
- * no harm, because every step is idempotent.) The state of the leaders' shards is written within a second of a change,
- * and once a period while there is something to report. The reconciler's chore does that, because only it may read
- * what the reconciler counted.
+ * Ticks are bounded steps. The reconciler decides when its next tick is. Promotion and the archive of finished jobs run
+ * in the process that the election names for the lowest shard, one step after the other with pauses. (If two processes
+ * do it at once, nothing breaks, because every step is idempotent.) The state of the leaders' shards is written within
+ * a second of a change, and once a period while there is something to report. The reconciler's chore does that, because
+ * only it may read what the reconciler counted.
  *
- * The same process audits the counters of jobs (counts.c), a piece a tick, in steps of AUDIT_ROWS: when idle a
- * piece in [reconcile] audit, and never more than a hundredth of the time.
+ * The same process audits the counters of jobs (counts.c), a piece a tick, in steps of AUDIT_ROWS: when idle a piece in
+ * [reconcile] audit, and never more than a hundredth of the time.
  *
- * Partitions of history are created a day or two ahead. They are checked once in PARTS_US, and at once when the
- * archiver misses one. If a partition cannot be created (a reader blocks it, or there is no right to ALTER), the
- * archiver uses `rest` until the next check: jobs never wait for partitions.
+ * Partitions of history are created a day or two ahead. They are checked once in PARTS_US, and at once if the archiver
+ * misses one. If a partition cannot be created (a reader blocks it, or there is no right to ALTER), the archiver uses
+ * `rest` until the next check: jobs never wait for partitions.
  */
 #include "housekeeper.h"
 
@@ -32,17 +32,17 @@
 #define STEP_ROWS     1000
 #define STEP_PAUSE_US INT64_C(20000)
 #define IDLE_US       INT64_C(5000000)
-#define NEWS_US       INT64_C(1000000) /* between looks whether there is news of shards */
+#define NEWS_US       INT64_C(1000000) /* between two checks whether states of shards changed */
 #define DEFAULT_ROWS  200
 #define KEY_ROWS      500
-#define PARTS_US      INT64_C(300000000) /* partitions are looked after so often */
-#define PARTS_SOON_US INT64_C(10000000)  /* after it failed, or did not end */
+#define PARTS_US      INT64_C(300000000) /* between two checks of partitions */
+#define PARTS_SOON_US INT64_C(10000000)  /* after a check failed, or did not finish */
 #define DAYS_AHEAD    2
-#define NOTICES_US    INT64_C(300000000) /* notices without a sender are looked for this often */
-#define NOTICES_MS    INT64_C(3600000)   /* a rolling restart that removes Kafka, or adds it, takes less time */
+#define NOTICES_US    INT64_C(300000000) /* between two searches for notices that no process sends */
+#define NOTICES_MS    INT64_C(3600000)   /* longer than a rolling restart that removes or adds Kafka */
 #define OFFER_ROWS    1000
 #define WALK_US       INT64_C(10000000) /* between two walks over all offers */
-#define OFFERS_US     INT64_C(200000)   /* between two steps of a walk over all offers; more where one found nothing */
+#define OFFERS_US     INT64_C(200000) /* between two steps of a walk over all offers; longer if a step found nothing */
 #define AUDIT_ROWS    20000
 #define AUDIT_SHARE   100 /* a piece that took 20 ms is followed by a pause of 2 s */
 
@@ -53,20 +53,20 @@ struct dt_housekeeper {
 
     /* of the reconciler's ticks */
     dt_reconciler *reconciler;
-    _Atomic bool hurry;               /* a shard's set was lost: tick now */
-    uint64_t doubts[DT_SHARDS_MAX];   /* of the sets of shards, as they were when the tick began */
-    uint64_t compared[DT_SHARDS_MAX]; /* the doubts that the running compare answers */
-    uint64_t losses[DT_SHARDS_MAX];   /* of the sets of shards that are led here, before this tick */
-    int64_t reconcile_us, stats_us;   /* mono: not before */
-    uint64_t told;                    /* a hash of what was written about shards, … */
-    int64_t told_us;                  /* … when */
+    _Atomic bool hurry;               /* a shard's set was lost: the next tick is due now */
+    uint64_t doubts[DT_SHARDS_MAX];   /* per shard: doubts of its set when the tick began */
+    uint64_t compared[DT_SHARDS_MAX]; /* per shard: the doubts that the running compare answers */
+    uint64_t losses[DT_SHARDS_MAX];   /* per led shard: losses of its set before this tick */
+    int64_t reconcile_us, stats_us;   /* mono: the next times */
+    uint64_t told;                    /* hash of the states last written, … */
+    int64_t told_us;                  /* … and when they were written */
 
     /* of the archive's */
-    int64_t parts_us;   /* mono: partitions are not looked after before */
-    int64_t notices_us; /* mono: not before */
+    int64_t parts_us;   /* mono: the next check of partitions */
+    int64_t notices_us; /* mono: the next search */
     struct dt_archiver archiver;
-    bool failed;       /* something of this tick did */
-    bool idle, rested; /* nothing was to be done the last time; this time little was looked at */
+    bool failed;       /* part of this tick failed */
+    bool idle, rested; /* the last tick found nothing to do; this one skipped most work */
 
     struct dt_offers_walk offers;
     dt_audit *audit;
@@ -78,15 +78,15 @@ static unsigned shards(const dt_housekeeper *h)
     return h->env.shards(h->env.arg);
 }
 
-/* The process that the election names for shard 0, whether or not it can lead just now: days come near and retention
- * ends also while Kafka is away or the shard is halted. */
+/* True for the process that the election names for shard 0, even if it cannot lead now: jobs must be promoted and
+ * archived also while Kafka is down or the shard is halted. */
 static bool keeps_house(const dt_housekeeper *h)
 {
     struct dt_loop_state state;
     return dt_loop_table_state(h->env.loops, 0, &state);
 }
 
-/* The archive's next tick is when it would have been without the failure. */
+/* A failure does not change when the archive's next tick is. */
 static void tell_wait(dt_housekeeper *h, const char *what, dt_status status, const struct dt_error *err)
 {
     if (status == DT_OK)
@@ -106,8 +106,8 @@ static void tend_partitions(dt_housekeeper *h, dt_store *store, int64_t now_ms, 
     dt_metric_add(h->dropped, done.dropped);
 }
 
-/* One step of the archiver, of what frees keys, and of what empties the default partition (SQL calls it `rest`); true:
- * there is more. */
+/* One step each of the archiver, of freeing keys, and of emptying the default partition (`rest` in SQL). True: there is
+ * more. */
 static bool archive(dt_housekeeper *h, dt_store *store, int64_t now_ms)
 {
     struct dt_error err = {0};
@@ -129,8 +129,7 @@ static bool archive(dt_housekeeper *h, dt_store *store, int64_t now_ms)
     return archived.more || misses || (status == DT_OK && (freed == KEY_ROWS || sorted > 0));
 }
 
-/* If there is no Kafka, rows that a process with Kafka left in the outbox are never sent, and their jobs could not be
- * archived. */
+/* Without Kafka, notices that a process with Kafka left are never sent, and their jobs could not be archived. */
 static bool give_up_notices(dt_housekeeper *h, dt_store *store, int64_t now_ms)
 {
     struct dt_error err = {0};
@@ -159,7 +158,8 @@ static bool archive_all(dt_housekeeper *h, dt_store *store)
     dt_metric_add(h->promoted, (int64_t)promoted);
     if (status != DT_OK)
         return promoted == STEP_ROWS;
-    h->rested = h->idle && !h->rested; /* with nothing to do, all but promotion is done every other time */
+    h->rested =
+        h->idle && !h->rested; /* if there is nothing to do, everything but promotion runs only every second tick */
     if (h->rested)
         return promoted == STEP_ROWS;
     if (dt_clock_mono_us(h->env.clock) >= h->parts_us) {
@@ -298,7 +298,7 @@ static void report_stats(dt_housekeeper *h, dt_store *store)
     int64_t held = 0;
     if (dt_clock_mono_us(h->env.clock) < h->stats_us)
         return;
-    /* Of the shards that are led here, as the reconciler counted last. */
+    /* For shards that are led here: the figures of the reconciler's last run. */
     for (unsigned shard = 0, all = shards(h); shard < all; shard++)
         if (dt_loop_table_state(h->env.loops, shard, &state) && state.leading) {
             struct dt_reconcile_stats seen;
@@ -317,7 +317,7 @@ static void report_stats(dt_housekeeper *h, dt_store *store)
     h->told = news;
     h->told_us = dt_clock_mono_us(h->env.clock);
     if (write_stats(h, store, &err) != DT_OK) {
-        h->told = 0; /* again at the next look */
+        h->told = 0; /* writes it again at the next check */
         DT_LOG(DEBUG, "housekeeper", "the state of shards was not written", DT_S("reason", err.text));
     }
 }
@@ -332,7 +332,7 @@ static void reconcile(dt_housekeeper *h, dt_store *store)
     if (!atomic_exchange(&h->hurry, false) && dt_clock_mono_us(h->env.clock) < h->reconcile_us)
         return;
     h->env.map(h->env.arg, &map);
-    /* how often each shard's set was lost, and doubted, before this tick */
+    /* For each shard: losses and doubts of its set before this tick. */
     for (unsigned shard = 0, all = shards(h); shard < all; shard++)
         if (dt_loop_table_state(h->env.loops, shard, &state) && state.leading) {
             dt_shard_set_add(&led, shard);

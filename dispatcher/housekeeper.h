@@ -1,6 +1,6 @@
 /*
- * Four chores: the reconciler's ticks, with the statistics of the shards led here; promotion of jobs that are due
- * within days, and the archive of finished jobs with its partitions; the walk over offers; the audit of counters.
+ * Four chores: the reconciler, with the statistics of the shards led here; promotion of jobs that are due within days,
+ * and the archive of finished jobs with its partitions; the walk over offers; the audit of counters.
  */
 #ifndef DT_DISPATCHER_HOUSEKEEPER_H
 #define DT_DISPATCHER_HOUSEKEEPER_H
@@ -12,16 +12,16 @@
 
 typedef struct dt_housekeeper dt_housekeeper;
 
-/* Shared parts; must outlive the housekeeper. Callbacks run in ticks. */
+/* Shared parts; they must outlive the housekeeper. Callbacks run in ticks. */
 struct dt_housekeeper_env {
     dt_chores *chores;
     const struct dt_config *config;
     const char *installation;
     const dt_clock *clock;
     dt_refclock *ref;
-    dt_loop_table *loops; /* are notified of what is found for them */
+    dt_loop_table *loops; /* notified of results that concern them */
     void *arg;
-    unsigned (*shards)(void *arg); /* shards below it may be led here */
+    unsigned (*shards)(void *arg); /* only shards with lower numbers may be led here */
     void (*map)(void *arg, struct dt_shard_map *out);
 };
 
@@ -29,7 +29,7 @@ DT_MUST_CHECK dt_status dt_housekeeper_start(const struct dt_housekeeper_env *en
                                              struct dt_error *err);
 /* The shard's set in Redis was lost: rebuild it, nearest first. Any thread; NULL is accepted. */
 void dt_housekeeper_rebuild(dt_housekeeper *housekeeper, unsigned shard);
-/* The index was out of reach: compare all of it with MySQL soon. Any thread; NULL is accepted. */
+/* The index was unreachable: compare all of it with MySQL soon. Any thread; NULL is accepted. */
 void dt_housekeeper_doubt(dt_housekeeper *housekeeper);
 void dt_housekeeper_stop(dt_housekeeper *housekeeper); /* accepts NULL */
 

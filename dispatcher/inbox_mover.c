@@ -1,12 +1,12 @@
 /*
- * woken ─▶ look ─▶ move (MySQL, one transaction: jobs, and the rows are gone) ─▶ tell the index ─▶ look … ─▶ rest
+ * woken ─▶ read ─▶ move (MySQL, one transaction: inserts jobs, deletes rows) ─▶ update the index ─▶ read … ─▶ rest
  *
- * While it rests, the process's watcher waits for rows, operations and schedules (dispatch/watch.h), and this
- * listener wakes the one that is due. If the watcher gets no answer, the mover looks every LOOK_US. A row that another
- * session has locked is looked at again when the watcher finds it again.
+ * While it rests, the process's watcher waits for rows, operations and schedules (dispatch/watch.h), and this listener
+ * wakes the one that is due. If the watcher gets no answer, the mover polls every LOOK_US. If another session has
+ * locked a row, the mover retries it when the watcher finds it again.
  *
- * If the process is killed anywhere, rows that were not committed are still in the inbox, and the reconciler finds jobs
- * that were committed and are missing in the index.
+ * Killed at any point: rows that were not moved are still in the inbox, and the reconciler finds committed jobs that
+ * are missing in the index.
  */
 #include "intake.h"
 
@@ -21,25 +21,25 @@
 #include "features/intents/inbox.h"
 
 #define WOKEN     (UINT32_C(1) << 0)
-#define LOOK_US   INT64_C(500000)    /* between two looks while the watcher hears nothing … */
-#define REST_US   INT64_C(10000000)  /* … and while it does */
+#define LOOK_US   INT64_C(500000)    /* between two polls if the watcher gets no answer … */
+#define REST_US   INT64_C(10000000)  /* … and if it does */
 #define RETRY_US  INT64_C(500000)    /* after a failure */
-#define SOON_US   INT64_C(10000)     /* when all rows wait */
-#define CHORES_US INT64_C(300000000) /* errors are counted, and old ones removed, this often */
+#define SOON_US   INT64_C(10000)     /* if all rows wait for others */
+#define CHORES_US INT64_C(300000000) /* errors are counted, and old ones deleted, this often */
 
 struct dt_inbox_chore {
     struct dt_intake_env env;
     struct dt_thread thread;
-    dt_mailbox *mailbox; /* only to sleep on, interruptibly */
+    dt_mailbox *mailbox; /* used only for interruptible sleeps */
     dt_index *index;
     dt_store *store;
     dt_operation_runner *operations;
     dt_schedule_maker *schedules;
     struct dt_watch_listener listener;
     struct dt_inbox_mover mover;
-    bool waiting;       /* the latest looks passed rows that wait for other rows */
+    bool waiting;       /* the last polls skipped rows that wait for other rows */
     _Atomic bool rests; /* the watcher should wake it */
-    _Atomic bool hears; /* the watcher's latest wait had an answer */
+    _Atomic bool hears; /* the watcher's last wait had an answer */
     int64_t chores_us;
     struct dt_outage_part outage;
     dt_metric *done, *refused, *errors;
@@ -90,12 +90,12 @@ static void watcher_answered(void *arg, dt_status status, const struct dt_watche
     if (found & DT_WATCH_SCHEDULES)
         dt_schedule_maker_wake(c->schedules);
     if (found & DT_WATCH_INBOX)
-        atomic_store(&c->rests, false); /* so that it is not woken again before it looks */
+        atomic_store(&c->rests, false); /* so that it is not woken again before its next read */
     if ((found & DT_WATCH_INBOX) || (heard && status != DT_OK))
         dt_mailbox_signal(c->mailbox, WOKEN);
 }
 
-/* Moves rows. *pause_us: how long to pause afterwards. */
+/* Moves rows. *pause_us: the pause before the next call. */
 static dt_status move_rows(dt_inbox_chore *c, int64_t *pause_us, struct dt_error *err)
 {
     struct dt_inbox_moved moved;

@@ -1,6 +1,7 @@
 /*
- * What makes and changes jobs in a dispatcher: the schedule maker, the mover of the inbox and the runner of operations.
- * They start and stop together. (command_reader.h reads commands from Kafka, with the other parts of Kafka.)
+ * The parts of a dispatcher that make and change jobs: the schedule maker, the mover of the inbox and the runner of
+ * operations. They start and stop together. (command_reader.h reads commands from Kafka, with the other parts of
+ * Kafka.)
  */
 #ifndef DT_DISPATCHER_INTAKE_H
 #define DT_DISPATCHER_INTAKE_H
@@ -24,13 +25,13 @@ struct dt_intake_env {
     void *arg;
     void (*map)(void *arg, struct dt_shard_map *out);
     void (*index_untold)(void *arg, const dt_index *index); /* entries were lost: leaders must doubt the index */
-    dt_watcher *watcher;                                    /* not started yet; ends before the intake does */
+    dt_watcher *watcher;                                    /* not started yet; stopped before the intake */
 };
 
 DT_MUST_CHECK dt_status dt_intake_start(const struct dt_intake_env *env, dt_intake **out, struct dt_error *err);
-/* The clock changed by which fires and operations are due: looks at both. Any thread. NULL is accepted. */
+/* The clock of fires and operations changed: runs both chores. Any thread. NULL is accepted. */
 void dt_intake_clock_changed(dt_intake *intake);
-/* Begins nothing new from now on. NULL is accepted. */
+/* Starts no new work from now on. NULL is accepted. */
 void dt_intake_leave(dt_intake *intake);
 /* Joins the threads, frees. NULL is accepted. */
 void dt_intake_stop(dt_intake *intake);
@@ -42,10 +43,10 @@ typedef struct dt_schedule_maker dt_schedule_maker;
 
 DT_MUST_CHECK dt_status dt_schedule_maker_start(const struct dt_intake_env *env, dt_schedule_maker **out,
                                                 struct dt_error *err);
-/* Whether all fires are made until its next look, so that the watcher should wake it for a change. Any thread. */
+/* Whether it sleeps until a known time, so that the watcher should wake it for a change. Any thread. */
 bool dt_schedule_maker_rests(dt_schedule_maker *maker);
 void dt_schedule_maker_wake(dt_schedule_maker *maker);
-void dt_schedule_maker_leave(dt_schedule_maker *maker); /* no tick begins from now on; does not wait */
+void dt_schedule_maker_leave(dt_schedule_maker *maker); /* starts no tick from now on; does not wait */
 void dt_schedule_maker_stop(dt_schedule_maker *maker);  /* NULL is accepted */
 
 /* ---- operation_runner.c: a chore that carries out operations by pieces (features/operations/operations.h) ---- */
@@ -59,7 +60,7 @@ DT_MUST_CHECK dt_status dt_operation_runner_start(const struct dt_intake_env *en
 bool dt_operation_runner_rests(dt_operation_runner *runner);
 /* An operation is due. Any thread. */
 void dt_operation_runner_wake(dt_operation_runner *runner);
-void dt_operation_runner_leave(dt_operation_runner *runner); /* no tick begins from now on; does not wait */
+void dt_operation_runner_leave(dt_operation_runner *runner); /* starts no tick from now on; does not wait */
 void dt_operation_runner_stop(dt_operation_runner *runner);  /* NULL is accepted */
 
 /* ---- inbox_mover.c: a thread that carries out the rows of `job_inbox` (features/intents/inbox.h) ---- */
@@ -68,34 +69,34 @@ void dt_operation_runner_stop(dt_operation_runner *runner);  /* NULL is accepted
  * A mover moves the rows that its watcher found. If two find the same row, one of them moves it. */
 typedef struct dt_inbox_chore dt_inbox_chore;
 
-/* Wakes `operations` if an operation is due, and `schedules` if a schedule changed; both outlive it. The env's watcher
- * ends before it. */
+/* Wakes `operations` if an operation is due, and `schedules` if a schedule changed; both outlive it. Stop the env's
+ * watcher before it. */
 DT_MUST_CHECK dt_status dt_inbox_chore_start(const struct dt_intake_env *env, dt_operation_runner *operations,
                                              dt_schedule_maker *schedules, dt_inbox_chore **out, struct dt_error *err);
-/* Begins nothing new from now on. NULL is accepted. */
+/* Starts no new work from now on. NULL is accepted. */
 void dt_inbox_chore_leave(dt_inbox_chore *chore);
 /* Joins the thread, frees. NULL is accepted. */
 void dt_inbox_chore_stop(dt_inbox_chore *chore);
 
 /*
  * Notifies other processes through Redis (the channel of wake-ups), and the index of jobs that the intake made or
- * moved. Without an index it does nothing. No process depends on it: each looks by itself now and then. Any thread; a
- * call may wait for Redis, and for another call.
+ * moved. Without an index it does nothing. Every process also polls, so none depends on it. Any thread; a call may wait
+ * for Redis, and for another call.
  */
 
 typedef struct dt_announcer dt_announcer;
 
-/* All inputs but the installation's name outlive it. *out is NULL unless OK. */
+/* All inputs except the installation's name outlive it. *out is NULL unless OK. */
 DT_MUST_CHECK dt_status dt_announcer_new(const struct dt_config *config, const char *installation,
                                          const dt_clock *clock, dt_announcer **out, struct dt_error *err);
 void dt_announcer_free(dt_announcer *announcer);
-/* Announces that the shard's outbox has rows. */
+/* Announces that the shard's outbox has messages. */
 void dt_announcer_outbox(dt_announcer *announcer, unsigned shard);
-/* Has every process look now at what it would look at later. */
+/* Makes every process do its periodic checks now. */
 void dt_announcer_all(dt_announcer *announcer);
 
-/* After a commit of the intake: writes the jobs that were made or moved into the index. If that fails, leaders are
- * made to doubt the index (env->index_untold). index: may be NULL. */
+/* Writes jobs that the intake has made or moved, and committed, into the index. If that fails, leaders doubt the index
+ * (env->index_untold). index may be NULL. */
 void dt_intake_tell_index(const struct dt_intake_env *env, dt_index *index, struct dt_arena *arena,
                           const struct dt_job_move *moves, size_t n);
 

@@ -45,7 +45,7 @@ static void usage(FILE *out)
           out);
 }
 
-/* False: exit with *code. */
+/* False: the program ends with *code. */
 static bool parse_options(int argc, char **argv, struct options *o, int *code)
 {
     const struct option table[] = {{"config", required_argument, NULL, 'c'},
@@ -60,7 +60,7 @@ static bool parse_options(int argc, char **argv, struct options *o, int *code)
     int c;
     while ((c = getopt_long(argc, argv, "c:h", table, NULL)) != -1) {
         switch (c) {
-        case 0: /* a flag, which is set */
+        case 0: /* a flag that getopt has set */
             break;
         case 'c':
             o->config = optarg;
@@ -134,7 +134,7 @@ static void wait_for_signals(void *arg)
             dt_service_reloading(&s->service, dt_clock_mono_us(dt_clock_system()));
             reload_settings(s->file, s->config);
             dt_service_reloaded(&s->service);
-        } else if (number == SIGUSR1) { /* ours: the dispatcher ended by itself */
+        } else if (number == SIGUSR1) { /* sent by our own thread: the dispatcher ended by itself */
             break;
         } else {
             if (!stopping)
@@ -191,9 +191,9 @@ static int run_dispatcher(const struct dt_config *config, const char *file)
         dt_log_set_level(level);
     if (setpriority(PRIO_PROCESS, 0, (int)config->dispatch_priority) != 0)
         DT_LOG(INFO, "main", "the scheduling priority stays as it is", DT_I("asked", config->dispatch_priority));
-    /* A batch is many short steps, each after a wake-up: a process that asks for short slices of a core's time gets
-     * the core sooner, and no more of it (Linux 6.12 and later; earlier ones take no notice). Threads inherit it. A
-     * policy that somebody else has chosen for the process stays. */
+    /* A batch is many short steps, each after a wake-up. With a short time slice the process gets a core sooner, and no
+     * more of it (Linux 6.12 and later; older kernels ignore it). Threads inherit it. A policy that was set from
+     * outside is kept. */
     attr.nice = getpriority(PRIO_PROCESS, 0);
     if (sched_getscheduler(0) == SCHED_OTHER && syscall(SYS_sched_setattr, 0, &attr, 0) != 0)
         DT_LOG(INFO, "main", "slices of processor time stay as they are");

@@ -1,13 +1,13 @@
 /*
- * piece (MySQL, one transaction: jobs, and how far their operation is) ─▶ tell the index ─▶ next piece
+ * piece (MySQL, one transaction: jobs, and the progress of their operation) ─▶ update the index ─▶ next piece
  *
  * Owners take turns: in a round each owner with a due operation gets one piece, however many operations it has. An
  * operation that waits for its rate is not due.
  *
- * If the process is killed anywhere, the next one continues with the piece that was not committed, and the reconciler
- * finds moved jobs that are missing in the index. If an operation is due, because it is new or an API has left it, the
- * watcher of the process sees it (dispatch/watch.h) and wakes this chore. If the watcher cannot, this chore looks
- * every LOOK_US or REST_US.
+ * Killed at any point: another process continues with the piece that was not committed, and the reconciler finds moved
+ * jobs that are missing in the index. If an operation becomes due, because it is new or an API has handed it over, the
+ * process's watcher (dispatch/watch.h) wakes this chore. Without the watcher, this chore polls every LOOK_US or
+ * REST_US.
  */
 #include "intake.h"
 
@@ -21,28 +21,27 @@
 #include "features/operations/operations.h"
 #include "topic/owners.h"
 
-#define LOOK_US INT64_C(500000)
-#define REST_US INT64_C(15000000) /* if no operation was under way for BUSY_US */
-#define BUSY_US                                                                                                        \
-    INT64_C(10000000) /* longer than a wait for rows of the inbox, which began when operations were under way */
+#define LOOK_US   INT64_C(500000)
+#define REST_US   INT64_C(15000000) /* if no operation ran for BUSY_US */
+#define BUSY_US   INT64_C(10000000) /* longer than a wait for rows of the inbox that began while operations ran */
 #define RETRY_US  INT64_C(500000)
-#define WANTED_US INT64_C(20000000) /* deleted topics that got a job nevertheless are looked for this often */
-#define OWNERS_US INT64_C(40000000) /* the owners of topics are compared with the tokens this often */
+#define WANTED_US INT64_C(20000000) /* between two searches for deleted topics that got a job */
+#define OWNERS_US INT64_C(40000000) /* between two comparisons of topics' owners with the tokens */
 
 struct dt_operation_runner {
     struct dt_intake_env env;
     struct dt_chore chore;
-    struct dt_arena arena, turns; /* of a piece; of a round */
-    struct dt_turns had;          /* owners' last pieces */
+    struct dt_arena arena, turns; /* reset for each piece; for each round */
+    struct dt_turns had;          /* the last pieces of owners */
     dt_index *index;
     dt_store *store;              /* of the tick */
-    int64_t wanted_us, owners_us; /* mono: not before */
-    int64_t busy_us;              /* mono: when an operation was seen last; 0 = never */
+    int64_t wanted_us, owners_us; /* mono: the next times */
+    int64_t busy_us;              /* mono: when an operation was last seen; 0 = never */
     _Atomic bool rests;
     dt_metric *changed, *refused, *due;
 };
 
-/* Returns the monotonic time of the next piece; 0: at once, because an operation that cannot continue has ended. */
+/* Returns the monotonic time of the next piece. 0: at once, because an operation that cannot continue was ended. */
 static int64_t piece_failed(dt_operation_runner *r, const struct dt_operation_piece *piece, dt_status status,
                             const struct dt_error *err)
 {
@@ -55,13 +54,13 @@ static int64_t piece_failed(dt_operation_runner *r, const struct dt_operation_pi
         status = dt_store_operation_fail(r->store, piece->id, dt_str(err->text), &again);
         if (status != DT_OK)
             (void)dt_chore_failed(&r->chore, DT_OUTAGE_MYSQL, "operations wait", status, &again, 0);
-        return 0; /* other operations must not wait for it */
+        return 0; /* other operations must not wait for this one */
     }
     return dt_chore_failed(&r->chore, DT_OUTAGE_MYSQL, "operations wait", status, err, RETRY_US);
 }
 
-/* Reads the owners. *due: owners with an operation that is due, in the order of their turns. Returns the monotonic
- * time of the next look; 0: something is due. *rests: nothing is. */
+/* *due: owners with a due operation, in the order of their turns. Returns the monotonic time of the next poll; 0: an
+ * operation is due. *rests: none is. */
 static int64_t find_due(dt_operation_runner *r, struct dt_turn **due, size_t *n, bool *rests)
 {
     struct dt_operation_piece none = {0};
@@ -109,7 +108,7 @@ static int64_t do_round(dt_operation_runner *r, const struct dt_turn *due, size_
             at_us = piece_failed(r, &piece, status, &err);
             if (at_us && status != DT_BUSY) /* BUSY: only this owner waits */
                 return at_us;
-        } else if (!piece.id) { /* another dispatcher is doing it */
+        } else if (!piece.id) { /* another dispatcher has locked it */
             at_us = dt_clock_mono_us(r->env.clock) + RETRY_US;
         } else {
             if (piece.changed)
@@ -199,7 +198,7 @@ bool dt_operation_runner_rests(dt_operation_runner *r)
 
 void dt_operation_runner_wake(dt_operation_runner *r)
 {
-    atomic_store(&r->rests, false); /* so that it is not woken again before it looks */
+    atomic_store(&r->rests, false); /* so that it is not woken again before its next read */
     dt_chore_wake(&r->chore);
 }
 

@@ -1,10 +1,10 @@
 /*
- * look (MySQL, one transaction: jobs, and how far their schedules are) ─▶ tell the index
+ * tick (MySQL, one transaction: jobs, and the progress of their schedules) ─▶ update the index
  *
- * If the process is killed anywhere, the next look makes jobs that were not committed, and the reconciler finds jobs
- * that are missing in the index, usually long before they are due. The API that creates or changes a schedule makes
- * its next fires. If a schedule needs a look sooner, the watcher of the process sees it (dispatch/watch.h) and wakes
- * this chore. If the watcher cannot, this chore looks within LOOK_US.
+ * Killed at any point: the next tick makes the jobs that were not committed, and the reconciler finds jobs that are
+ * missing in the index, usually long before they are due. The API that creates or changes a schedule makes its next
+ * fires. If a schedule is due earlier, the process's watcher (dispatch/watch.h) wakes this chore. Without the watcher,
+ * this chore polls every LOOK_US.
  */
 #include "intake.h"
 
@@ -15,11 +15,10 @@
 #include "base/metrics.h"
 #include "features/schedules/schedules.h"
 
-/* The longest time between looks. Fires are made a minute ahead; the API that changes a schedule makes its next
- * fires. */
+/* The longest time between polls. Fires are made a minute ahead; the API that changes a schedule makes its next fires. */
 #define LOOK_US   INT64_C(10000000)
 #define RETRY_US  INT64_C(500000)
-#define LOCKED_US INT64_C(50000)    /* other dispatchers hold all schedules that are due */
+#define LOCKED_US INT64_C(50000)    /* if other dispatchers have locked all due schedules */
 #define ZONES_US  INT64_C(60000000) /* a new tzdata is noticed within this time */
 
 struct seen_zone {
@@ -36,15 +35,15 @@ struct dt_schedule_maker {
     dt_zone_files *zones;
     struct dt_fire_maker fires;
     struct seen_zone *seen;
-    int64_t zones_us; /* mono: not before */
+    int64_t zones_us; /* mono: the next check */
     _Atomic bool rests;
     dt_metric *made, *skipped, *returned;
 };
 
 /* ---- a new tzdata ---- */
 
-/* If the file of a zone changed, or this process sees the zone for the first time, its schedules become due for a
- * look. If two hosts have different versions of tzdata, each does this once. */
+/* If the file of a zone changed, or this process sees the zone for the first time, its schedules become due. If two
+ * hosts have different versions of tzdata, each does this once. */
 static void follow_zones(dt_schedule_maker *m)
 {
     struct dt_schedule_zones zones;
@@ -60,7 +59,7 @@ static void follow_zones(dt_schedule_maker *m)
         dt_zone *zone;
         uint64_t n = 0;
         if (dt_zone_files_get(m->zones, name, &zone, NULL) != DT_OK)
-            continue; /* its schedules report that themselves */
+            continue; /* its schedules report the problem themselves */
         int64_t stamp = dt_zone_stamp(zone);
         dt_zone_free(zone);
         while (z && !dt_str_is(name, z->name))
@@ -143,7 +142,7 @@ bool dt_schedule_maker_rests(dt_schedule_maker *m)
 
 void dt_schedule_maker_wake(dt_schedule_maker *m)
 {
-    atomic_store(&m->rests, false); /* so that it is not woken again before it looks */
+    atomic_store(&m->rests, false); /* so that it is not woken again before its next read */
     dt_chore_wake(&m->chore);
 }
 

@@ -1,15 +1,15 @@
 /*
- * Owns what the process asks the watcher about due jobs, and which loops it has woken for the answer. Refuses to know
- * what a loop does then.
+ * Owns the process's question to the watcher about due jobs, and which loops were woken for the answers. Knows nothing
+ * about what a loop does then.
  *
  *   at rest   a statement waits for DT_WATCH_MS; a job that becomes due ends it
- *   busy      for BUSY_US after something new: waits BUSY_WAIT_MS, then reads all of the last WINDOW_MS again, since
- *             commits arrive out of order
+ *   busy      for BUSY_US after something new: waits BUSY_WAIT_MS, then reads the last WINDOW_MS again, since commits
+ *             arrive out of order
  *   once in reconcile.period everything that is due is read, up to DT_WATCH_DUE rows
  *
  * Invariant: a row in the window wakes its loop once. A row that is still there (its topic is paused) wakes no loop
  *            again.
- * If an answer is full, more may be due, and all loops look.
+ * If an answer is full, more may be due, and all loops are woken.
  */
 #include "shard_loop.h"
 
@@ -26,7 +26,7 @@
 #define WINDOW_MS    INT64_C(2000)
 #define HEARS_US     INT64_C(5000000)
 
-/* What loops were notified of, in order of time. */
+/* Jobs that loops were woken for, ordered by time. */
 struct told {
     struct dt_due v[DT_WATCH_DUE];
     size_t n;
@@ -35,12 +35,12 @@ struct told {
 struct dt_due_watch {
     struct dt_due_watch_env env;
     struct dt_watch_listener listener;
-    _Atomic int64_t heard_us; /* mono: the last answer; 0: none, or it was a failure */
+    _Atomic int64_t heard_us; /* mono: the last answer; 0: none, or the last wait failed */
     int64_t busy_us, all_us;
-    bool asks_all; /* the running statement returns everything that is due */
+    bool asks_all; /* the running statement returns all due jobs */
     /* The next question: watch.h. */
     int64_t due_from_ms, look_from_ms, generation, topics_version, leads;
-    struct told recent, old; /* due in the window; before it, as of the last look at everything */
+    struct told recent, old; /* due in the window; due before it, at the last full read */
     pthread_mutex_t lock;    /* of rows */
     struct dt_watched_row rows[DT_SHARDS_MAX];
     bool known[DT_SHARDS_MAX];
@@ -70,7 +70,7 @@ static void remember(struct told *told, const struct dt_due *due, size_t n)
     told->n = n;
 }
 
-/* Wakes the shards of due jobs that they were not woken for. True: there was one. */
+/* Wakes the shards of due jobs unless they were already woken for them. True: one was woken. */
 static bool wake_due(dt_due_watch *w, const struct told *told, const struct dt_due *due, size_t n,
                      void (*wake)(void *arg, unsigned shard))
 {
@@ -93,7 +93,7 @@ static void take_due(dt_due_watch *w, const struct dt_watched *seen)
         n_old++;
     const struct dt_due *recent = seen->due + n_old;
     size_t n = seen->n_due - n_old;
-    if (seen->n_due == DT_WATCH_DUE) /* loops walk over a long backlog by themselves */
+    if (seen->n_due == DT_WATCH_DUE) /* loops read a long backlog by themselves */
         wake_all(w, w->env.wake);
     else if (w->asks_all) {
         (void)wake_due(w, &w->old, seen->due, n_old, w->env.again);
@@ -108,7 +108,7 @@ static void take_due(dt_due_watch *w, const struct dt_watched *seen)
 
 /* ---- what else changed ---- */
 
-/* Who lost a leadership, be it to this very process, compares its row itself. */
+/* If this process lost a leadership, even to itself, its loop compares the row itself. */
 static void take_rows(dt_due_watch *w, const struct dt_watched *seen)
 {
     bool there[DT_SHARDS_MAX] = {false};
@@ -141,7 +141,8 @@ static void ask_watcher(void *arg, struct dt_watch *watch)
     const int64_t now_us = dt_clock_mono_us(w->env.clock);
     if (now_us < w->busy_us)
         watch->wait_ms = dt_earlier(watch->wait_ms, BUSY_WAIT_MS);
-    w->asks_all = now_us + watch->wait_ms * 1000 >= w->all_us; /* the next statement would be too late */
+    w->asks_all =
+        now_us + watch->wait_ms * 1000 >= w->all_us; /* a later statement would be too late for the full read */
     watch->owner = w->env.owner;
     watch->due_from_ms = w->due_from_ms;
     watch->look_from_ms = w->asks_all ? 0 : w->look_from_ms;
@@ -154,7 +155,7 @@ static void watcher_answered(void *arg, dt_status status, const struct dt_watche
 {
     dt_due_watch *w = arg;
     (void)store;
-    if (status != DT_OK) { /* loops that sleep long because they would be told look by themselves from now on */
+    if (status != DT_OK) { /* loops that sleep long because they rely on the watch must poll from now on */
         w->heard_us = 0;
         w->due_from_ms = w->look_from_ms = 0;
         if (status != DT_SHUTDOWN)

@@ -14,9 +14,9 @@
 
 struct slot {
     dt_shard_loop *loop; /* under the lock; changed by the supervisor alone */
-    _Atomic int want;    /* set by the elector's thread alone: the last word counts; RELEASE ends as NOTHING */
-    _Atomic bool ended;  /* the loop's thread is at its end */
-    bool told;           /* the loop was ordered to release or stop */
+    _Atomic int want;    /* only the elector's thread sets it: the last order counts; RELEASE ends as NOTHING */
+    _Atomic bool ended;  /* the loop's thread has ended */
+    bool told;           /* the loop was told to release or stop */
 };
 
 struct dt_loop_table {
@@ -93,7 +93,7 @@ static void end_loop(dt_loop_table *table, struct slot *slot)
     slot->ended = slot->told = false;
 }
 
-/* False: it did not start. No other process starts one, because the election names this one. */
+/* False: it did not start. The election names this process, so no other process starts one. */
 static bool start_loop(dt_loop_table *table, unsigned shard)
 {
     dt_shard_loop *loop = NULL;
@@ -123,13 +123,13 @@ bool dt_loop_table_carry_out(dt_loop_table *table, unsigned forced)
         if (slot->loop && what != DT_WANT_LEAD) {
             if (!slot->told && what == DT_WANT_RELEASE)
                 dt_shard_loop_release(slot->loop);
-            else if (what == DT_WANT_NOTHING) /* perhaps lost while it was finishing */
+            else if (what == DT_WANT_NOTHING) /* perhaps the shard was lost while the loop finished */
                 dt_shard_loop_stop(slot->loop);
             slot->told = true;
         } else if (!slot->loop && what == DT_WANT_LEAD) {
             again |= !start_loop(table, shard);
         } else if (!slot->loop && what == DT_WANT_RELEASE) {
-            /* The shard is given away once no loop works on it here any more. */
+            /* The shard is given away when no loop works on it here any more. */
             int release = DT_WANT_RELEASE;
             if (atomic_compare_exchange_strong(&slot->want, &release, DT_WANT_NOTHING))
                 table->env.released(table->env.arg, shard);

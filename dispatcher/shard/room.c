@@ -1,9 +1,9 @@
 /*
- * Owns the table of topics whose jobs wait for room, and the rhythm of looking.
- * Refuses to know: what room is (topic/limits.h), and what a shard does with a grant.
+ * Owns the table of topics whose jobs wait for room, and decides when to read their limits. Knows neither what room is
+ * (topic/limits.h), nor what a shard does with a grant.
  *
  * Invariants: a shard that was granted room no longer waits, until it asks again; the shard that was served last is
- * served last the next time. The table is copied for a look, so that no thread waits for MySQL.
+ * served last the next time. The table is copied before MySQL is read, so that no thread waits for MySQL.
  */
 #include "shard_loop.h"
 
@@ -18,10 +18,10 @@
 #include "job/shard.h"
 #include "topic/limits.h"
 
-#define TOPICS    256              /* that are looked after at once */
-#define LOOK_US   INT64_C(50000)   /* between looks while a shard waits … */
-#define APART_US  INT64_C(10000)   /* … and at least so long after news */
-#define WANTED_US INT64_C(3000000) /* a wish that is not renewed ends */
+#define TOPICS    256              /* maximal number of topics at once */
+#define LOOK_US   INT64_C(50000)   /* between reads while a shard waits … */
+#define APART_US  INT64_C(10000)   /* … and at least this long after news */
+#define WANTED_US INT64_C(3000000) /* a request that is not renewed expires */
 
 struct wish {
     int64_t wanted_us; /* 0 = the shard does not wait */
@@ -30,7 +30,7 @@ struct wish {
 
 struct wanted {
     char name[DT_TOPIC_MAX + 1];
-    unsigned waiting; /* shards */
+    unsigned waiting; /* number of shards that wait */
     unsigned next;    /* the shard that is served first */
     struct wish wishes[DT_SHARDS_MAX];
 };
@@ -39,11 +39,11 @@ struct dt_room {
     struct dt_room_env env;
     struct dt_chore chore;
     dt_metric *at_limit;
-    _Atomic bool anybody; /* waits */
+    _Atomic bool anybody; /* a shard waits */
     pthread_mutex_t lock; /* of the next two */
     struct wanted *topics[TOPICS];
     size_t n;
-    char names[TOPICS][DT_TOPIC_MAX + 1]; /* of one look, like the next one */
+    char names[TOPICS][DT_TOPIC_MAX + 1]; /* copies for one read, like the next one */
     struct dt_gate gates[TOPICS];
 };
 
@@ -66,7 +66,7 @@ static void end_wish(struct wanted *w, unsigned shard)
 
 /* ---- looking ---- */
 
-/* Forgets wishes that were not renewed, and topics without wishes, together with a grant that no shard took. Copies
+/* Forgets requests that were not renewed, and topics without requests, together with a grant that no shard took. Copies
  * the names of the remaining topics. */
 static size_t list_wanted(struct dt_room *r)
 {
@@ -101,7 +101,7 @@ static size_t list_wanted(struct dt_room *r)
     return n;
 }
 
-/* Shares the room of a topic equally among the shards that wait. If there are more shards than jobs fit, shards take
+/* Divides the room of a topic equally among the waiting shards. If there are more shards than places, shards take
  * turns. */
 static void grant_room(struct dt_room *r, size_t n)
 {

@@ -5,11 +5,11 @@
  *            ▼                                                                                        │
  *   CLOSED ─open─▶ OPENING (fence, ledger) ─▶ settled by the loop ─▶ OPEN ─send─▶ SENDING ─▶ OPEN ────┘
  *
- * Owns: the thread, and the request that it runs. Refuses to know when to open or send, and what follows
+ * Owns: the thread, and the request that it runs. Knows neither when to open or send, nor what follows
  * (shard_takeover.c, shard_batch.c).
  *
  * Invariants:
- *   - One request at a time. While it runs, the loop calls only functions of the delivery that answer from memory.
+ *   - One request at a time. While it runs, the loop calls only those functions of the delivery that answer from memory.
  *   - A request has its own fence, list and arena, because the loop changes its fence with each transaction and reuses
  *     its arena.
  */
@@ -32,7 +32,7 @@ static void run_sender(void *arg)
             continue;
         if (s->state != DT_SENDER_CLOSED)
             dt_assert_shard(s->fence.shard);
-        if (s->state == DT_SENDER_CLOSED) { /* the loop may still read err, which says why */
+        if (s->state == DT_SENDER_CLOSED) { /* err stays, because the loop may still read why it was closed */
             dt_delivery_close(s->delivery);
         } else if (s->state == DT_SENDER_OPENING) {
             s->err = (struct dt_error){0};
@@ -112,15 +112,16 @@ void dt_sender_stop(struct dt_sender *s)
  * Invariants:
  *   - A claim is never undone. flight.list is the list in the row. Its first fence.send_n entries are sent exactly as
  *     they are, and flight.sent becomes true only after a clean commit.
- *   - After anything but a clean commit nothing is sent again from memory: the caller takes over, and the ledger
+ *   - After any outcome except a clean commit nothing is sent again from memory: the caller takes over, and the ledger
  *     decides.
- *   - Messages that the delivery gets before their claim is committed are committed after it, or never.
- *   - If a part of the list was not sent, it is sent first. Its messages are read again, whatever their rows say now.
+ *   - If the delivery gets messages before their claim is committed, it commits them after the claim, or never.
+ *   - If a part of the list was not sent, it is sent first. Its messages are read again, in whatever state the rows
+ *     are.
  */
 
 #define CLOCK_US                                                                                                       \
     INT64_C(10000000) /* MySQL's clock is sampled at least this often, so that a leader that idled wakes on time */
-#define ORPHAN_US INT64_C(20000000) /* a topic without a row is reported for this time after it was met */
+#define ORPHAN_US INT64_C(20000000) /* a topic without a row is reported for this time */
 
 /* ---- what the row holds ---- */
 
@@ -190,7 +191,7 @@ static struct dt_leader_txn leader_txn_of(dt_shard_loop *l, int64_t now_us)
 {
     const struct dt_config *config = l->env->config;
     const struct dt_flight *flight = &l->flight;
-    /* The time that consumers have for their results began with the claim. */
+    /* Consumers' time to report began with the claim. */
     bool late = now_us - flight->claimed_us > dt_ack_may_lose_ms(flight->shortest_ack_ms) * 1000;
     return (struct dt_leader_txn){.sent = {.list = &flight->list,
                                            .frozen = l->sender.state != DT_SENDER_OPEN,
@@ -234,7 +235,7 @@ static dt_status commit_leader_txn(dt_shard_loop *l, struct dt_leader_txn *txn, 
         dt_hands_claims_committed(l->claims, &txn->hands.claimed, l->snapshot);
     if (status != DT_OK) {
         dt_hands_claims_failed(l->claims);
-        /* The failure of what was begun is not what ended the leader transaction, and may be why it took so long. */
+        /* A failed sending did not end the leader transaction, but may be why it took so long. */
         dt_status begun = open ? dt_delivery_begin_status(l->delivery, &ahead) : DT_OK;
         if (begun != DT_OK)
             DT_LOG(WARN, "shard", "the delivery had failed before the claim did", DT_I("shard", l->shard),
@@ -254,7 +255,7 @@ static dt_status commit_leader_txn(dt_shard_loop *l, struct dt_leader_txn *txn, 
         l->flight.claimed_us = start_us;
         l->flight.shortest_ack_ms = txn->chosen.shortest_ack_ms;
     }
-    /* flight.list is again what the row holds: what was settled is gone, or what was claimed is there. */
+    /* flight.list equals the row's list again: settled entries are removed, claimed ones added. */
     l->flight.sent = false;
     dt_inflight_drop(list, txn->settled.n);
     status = dt_inflight_reserve(list, list->n + txn->batch.n);
@@ -278,7 +279,7 @@ dt_status dt_shard_batch(dt_shard_loop *l, struct dt_leader_txn *txn, struct dt_
     dt_shard_limits_note(l, txn);
     DT_FAIL_POINT("index.before_told");
     dt_shard_tell_offers(l, txn);
-    /* While the delivery takes the messages; whether they are sent or not, they stay claimed. */
+    /* Runs while the delivery takes the messages. Whether they are sent or not, they stay claimed. */
     dt_shard_tell_index(l, txn);
     if (txn->batch.n)
         status = send_head(l, txn->batch.jobs, err);

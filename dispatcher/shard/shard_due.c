@@ -1,12 +1,12 @@
 /*
- * Owns the due scan: it asks the shard's set in the index what may be due, or MySQL if the set is not believed
- * (shard_trust.c). If that is too much, shard_queues.c decides which jobs go first.
+ * Owns the due scan: reads jobs that may be due from the shard's set in the index, or from MySQL if the set is not
+ * trusted (shard_trust.c). If there are too many, shard_queues.c decides which jobs go first.
  */
 #include "base/assert.h"
 #include "shard_parts.h"
 
-#define DEGRADED_SCAN 10000 /* rows of MySQL that one due scan looks at */
-#define PIECES        8     /* of that: a piece of a walk, during which other jobs wait */
+#define DEGRADED_SCAN 10000 /* rows of MySQL that one due scan reads at most */
+#define PIECES        8     /* a walk reads this part of them at once, because other jobs wait meanwhile */
 
 void dt_shard_due_init(dt_shard_loop *l)
 {
@@ -31,8 +31,8 @@ static dt_status ask_index(dt_shard_loop *l, struct dt_due_scan *scan, struct dt
     return dt_index_due(l->index, l->shard, scan, err);
 }
 
-/* Asks Redis for *n of l->due.entries. The marker shows whether this is the set that was filled. If the answer to a
- * marking was lost, the new marker may be there. */
+/* Reads up to *n of l->due.entries from Redis. The marker shows whether this is the set that was filled. If the answer
+ * to a marking was lost, the new marker may be there. */
 static dt_status scan_index(dt_shard_loop *l, int64_t now_ms, size_t *n, int64_t *next_ms)
 {
     struct dt_due_scan scan = {.now_ms = now_ms, .limit = DT_SCAN_BATCHES * batch_jobs(l), .entries = l->due.entries};
@@ -51,9 +51,9 @@ static dt_status scan_index(dt_shard_loop *l, int64_t now_ms, size_t *n, int64_t
     return status;
 }
 
-/* Hints at due jobs in order of time, or at each queue's part if more than two batches are due. If attempts wait for
- * unread reports, one batch is enough, because they may fill the head. A due scan that reached its limit must park
- * something: more jobs may be due after it. */
+/* Hints at due jobs in order of time, or at each queue's share if more than two batches are due. While attempts wait
+ * for unread reports, more than one batch is enough, because they may fill the head. A due scan that reached its limit
+ * must park something: more jobs may be due after it. */
 static dt_status hint_entries(dt_shard_loop *l, size_t n, int64_t now_ms, int64_t *next_ms, struct dt_error *err)
 {
     size_t batch = batch_jobs(l);
@@ -99,7 +99,7 @@ static dt_status read_rows(dt_shard_loop *l, struct dt_shard_scan *part, size_t 
     return DT_OK;
 }
 
-/* If more than a batch is due, a second reader reads ahead of the cursor, for topics that have few jobs. */
+/* If more than a batch is due, a second reader reads ahead of the cursor, so that topics with few jobs do not wait. */
 static dt_status scan_ahead(dt_shard_loop *l, int64_t now_ms, size_t n_head, struct dt_error *err)
 {
     dt_shard_place_ahead(l, &l->due.entries[n_head - 1]);
@@ -117,7 +117,8 @@ static dt_status scan_ahead(dt_shard_loop *l, int64_t now_ms, size_t n_head, str
     return DT_OK;
 }
 
-/* Looks at a piece of what may not go. Where something of it may, all is read from the start, in its order. */
+/* Reads a piece of the jobs that may not be sent. If some of them may be sent now, the next scan starts from the
+ * longest overdue. */
 static dt_status walk_closed(dt_shard_loop *l, struct dt_error *err)
 {
     struct dt_shard_scan part = part_of_rows(l, dt_shard_walk_end_ms(l), l->cursor.walk_ms, l->cursor.walk_id);
@@ -151,13 +152,13 @@ static dt_status scan_store(dt_shard_loop *l, int64_t now_ms, int64_t *next_ms, 
     *next_ms = now_ms;
     if (part.n == batch_jobs(l))
         return scan_ahead(l, now_ms, part.n, err);
-    /* Less than a batch is due: all of it may try. If some topic or host may have room for fewer jobs than are due, as
+    /* Less than a batch is due, so all of it may be sent. If topics or hosts may have less room than due jobs, sends as
      * many as there is room for. */
     if (part.n && (l->limits.n || l->full_us)) {
         const struct dt_entry *last = &l->due.entries[part.n - 1];
         status = dt_shard_hint_rows(l, part.n, part.n, err);
         l->due.backlog =
-            l->cursor.ms != last->due_ms || l->cursor.id != last->id; /* some of the remaining jobs may be sent */
+            l->cursor.ms != last->due_ms || l->cursor.id != last->id; /* some of the remaining jobs may be sendable */
         if (status != DT_OK || l->due.backlog)
             return status;
     } else {

@@ -1,9 +1,9 @@
 /*
  * Decides from memory why a topic's jobs may not be sent, and how many may: the topic is paused, or at its limits, or
- * the delivery cannot write to it, or this process has no place for its callbacks. Refuses to know what follows from
- * that (dt_closed_rule).
+ * the delivery cannot write to it, or this process has no place for its callbacks. What follows from that is decided by
+ * dt_closed_rule.
  *
- * Below that: the shard's held sets, and the topics at their limits.
+ * The second half: the shard's held sets, and topics at their limits.
  */
 #include <stdlib.h>
 
@@ -19,7 +19,7 @@ enum dt_writable dt_shard_writable(void *loop, struct dt_str topic, int64_t owne
     return dt_shard_sender_stalled(l) ? DT_WRITABLE_NO : dt_delivery_writable(l->delivery, topic, owner, bytes);
 }
 
-/* host: of dt_held_topic. */
+/* host: as in dt_held_topic. */
 static size_t places_for(dt_shard_loop *l, struct dt_str topic, uint32_t host)
 {
     const struct dt_topic_callback *callback = dt_topic_snapshot_callback(l->snapshot, topic);
@@ -29,7 +29,7 @@ static size_t places_for(dt_shard_loop *l, struct dt_str topic, uint32_t host)
     return dt_hands_claims_room(l->claims, owner, topic, callback, host);
 }
 
-/* Notes the time if there are none. */
+/* As places_for; if there are none, records the time. */
 static size_t ask_for_places(dt_shard_loop *l, struct dt_str topic, uint32_t host)
 {
     size_t places = places_for(l, topic, host);
@@ -54,7 +54,7 @@ size_t dt_shard_room_at(dt_shard_loop *l, struct dt_str topic, uint32_t host)
     return dealing_of(l, topic) == DT_DEALING_HANDS ? ask_for_places(l, topic, host) : SIZE_MAX;
 }
 
-/* Why parked jobs may not be sent. name: of their held set. */
+/* Why parked jobs may not be sent. name: their held set. */
 static enum dt_closed why_held(dt_shard_loop *l, struct dt_str name)
 {
     uint32_t host;
@@ -70,7 +70,7 @@ static enum dt_closed why_held(dt_shard_loop *l, struct dt_str name)
     case DT_DEALING_HANDS:
         return ask_for_places(l, topic, host) ? DT_CLOSED_NOT : DT_CLOSED_FULL;
     case DT_DEALING_OFFERS:
-        return DT_CLOSED_NOT; /* an offered job is not sent */
+        return DT_CLOSED_NOT; /* an offered job is not sent by a leader */
     default:
         break;
     }
@@ -111,11 +111,11 @@ size_t dt_shard_room(dt_shard_loop *l, struct dt_str name)
 /*
  * ---- held sets, where the surplus of long queues waits (shard_queues.c) ----
  *
- * Which sets there are, whether their jobs may be sent, and how many return to the due set before a due scan. Held
- * sets are hints like the due set: each leadership lists them again, and then every few seconds.
+ * Knows which sets exist, whether their jobs may be sent, and how many return to the due set before a due scan. Held
+ * sets are hints like the due set: each leadership lists them when it begins, and then every few seconds.
  */
 
-#define HELD_US      INT64_C(5000000) /* held sets are listed this often without a reason */
+#define HELD_US      INT64_C(5000000) /* held sets are listed at least this often */
 #define HELD_AT_ONCE 8                /* held sets that return jobs before a due scan */
 
 struct dt_held_queue *dt_shard_find_held(struct dt_fair_queues *fair, struct dt_str name)
@@ -142,7 +142,7 @@ void dt_shard_topics_changed(dt_shard_loop *l)
 {
     l->fair.topics_changed = true;
     dt_id_set_empty(&l->unknown.ids);
-    if (!l->index) /* without held sets, jobs of closed queues are among the overdue */
+    if (!l->index) /* without held sets, jobs of closed queues are still among the overdue ones */
         dt_shard_due_from_start(l);
 }
 
@@ -173,7 +173,7 @@ void dt_shard_note_held(dt_shard_loop *l, struct dt_str name, enum dt_closed clo
     held->owner = dt_topic_snapshot_owner(l->snapshot, dt_held_topic(name, &host));
 }
 
-/* Is it the held set of a topic, or of those of its jobs that name one host? */
+/* Whether it is the held set of the topic, or of its jobs that name one host. */
 static bool is_of(const struct dt_held_queue *held, struct dt_str topic)
 {
     uint32_t host;
@@ -216,7 +216,7 @@ void dt_shard_open_timeouts(dt_shard_loop *l)
 
 void dt_shard_forget_topics_unless_held(dt_shard_loop *l)
 {
-    /* If some parked jobs may be sent, or wait for room, the backlog continues. */
+    /* If some parked jobs may be sent, or wait for room, there is still a backlog. */
     for (size_t i = 0; i < l->fair.n; i++)
         if (may_go(&l->fair.v[i]) || has_no_room(&l->fair.v[i]))
             return;
@@ -250,8 +250,8 @@ void dt_shard_list_held(dt_shard_loop *l)
     l->fair.n = 0;
     for (size_t i = 0; i < n; i++)
         dt_shard_note_held(l, names[i], is_timeouts(names[i]) ? DT_CLOSED_NOT : why_held(l, names[i]));
-    /* Of a closed queue only the first entry returns, so that its topic is asked for again: the other entries would
-     * only be parked again. */
+    /* Only the first entry of a closed queue returns, so that its topic is checked again. Other entries would be parked
+     * again. */
     for (size_t i = 0; i < l->fair.n && status == DT_OK; i++) {
         const struct dt_held_queue *held = &l->fair.v[i];
         if (dt_closed_rule(held->closed).tries)
@@ -277,8 +277,8 @@ static size_t choose_held(dt_shard_loop *l, struct dt_fair_queue *parts, size_t 
         const struct dt_turn *turn = &fair->open[i];
         struct dt_held_queue *held = &fair->v[turn->at];
         const struct dt_str name = dt_str(held->name);
-        /* A timeout claims nothing, so it needs no room. A queue without room is closed until its leader is notified
-         * of room; otherwise each scan would look at it. */
+        /* A timeout claims nothing, so it needs no room. A queue without room is closed until its leader is notified of
+         * room; otherwise each scan would read it again. */
         size_t waiting = is_timeouts(name) ? SIZE_MAX : dt_shard_room(l, name);
         if (waiting == 0) {
             held->closed = why_held(l, name);
@@ -293,7 +293,7 @@ static size_t choose_held(dt_shard_loop *l, struct dt_fair_queue *parts, size_t 
     return n;
 }
 
-/* Returns as many entries as other entries left free in the batch of the last due scan, and half a batch at least. */
+/* Returns as many entries as the last due scan left free in its batch, and at least half a batch. */
 void dt_shard_give_back(dt_shard_loop *l)
 {
     struct dt_fair_queues *fair = &l->fair;
@@ -320,15 +320,14 @@ void dt_shard_give_back(dt_shard_loop *l)
 /*
  * Owns what a leader knows of topics at their limits: which of its jobs found no room, and how many may try again. The
  * process asks for room on behalf of all its shards (shard/shard_loop.h), shares it out, and wakes the leaders that get
- * some.
- * Refuses to know: limits and what is in flight; the leader transaction decides (topic/topic_gate.h).
+ * some. Knows neither limits nor what is in flight: the leader transaction decides (topic/topic_gate.h).
  *
  *   open ── no room in the leader transaction ──▶ closed, parked ── granted n ──▶ open for n jobs ─┬─ used up: closed
  *     ▲                                                                                            │
  *     └────────────── nothing of it is parked any more, or the grant was not used within a second ─┘
  */
 
-#define ASK_AGAIN_US INT64_C(1000000) /* the process forgets a shard that does not ask for room again in time */
+#define ASK_AGAIN_US INT64_C(1000000) /* the process forgets a shard that does not repeat its request in time */
 
 static void close_topic(dt_shard_loop *l, struct dt_str topic)
 {

@@ -15,9 +15,9 @@
  * While the sender is not open, the list is frozen; callbacks and offers continue.
  *
  * Invariants:
- *   - The election only decides who tries. What is written is guarded by the shard's row (epoch, token, version) and by
- *     the delivery's fencing.
- *   - Unless the delivery commits cleanly, its producer is destroyed, and the ledger decides what was sent.
+ *   - The election only decides which process tries. The shard's row (epoch, token, version) and the delivery's fencing
+ *     guard what is written.
+ *   - If the delivery does not commit cleanly, its producer is destroyed, and the ledger decides what was sent.
  *   - The last batch is settled by itself after a few quiet milliseconds. While a remainder of a list waits, the next
  *     transaction follows at once.
  */
@@ -32,19 +32,19 @@
 #include "base/outage.h"
 #include "shard_parts.h"
 
-#define CHECK_US        INT64_C(1000000)  /* a leader looks at its row and its index at least this often */
-#define POLL_US         INT64_C(150000)   /* and this often while nothing would wake it … */
-#define POLL_SHARE_US   INT64_C(10000)    /* … or less often, where many shards do so at once */
-#define TOLD_US         INT64_C(60000000) /* … or hardly ever, if the watch of MySQL reports all changes */
-#define BEAT_US         INT64_C(20000)    /* batches of a stream begin so far apart, or one follows the other */
-#define RUN_US          INT64_C(500000) /* the time of batches without a pause, over which their claims are measured */
+#define CHECK_US        INT64_C(1000000)  /* a leader checks its row and its index at least this often */
+#define POLL_US         INT64_C(150000)   /* and this often if no event would wake it … */
+#define POLL_SHARE_US   INT64_C(10000)    /* … or less often, if many shards do so at once */
+#define TOLD_US         INT64_C(60000000) /* … or rarely, if the watch of MySQL reports all changes */
+#define BEAT_US         INT64_C(20000)  /* batches of a stream start at least this far apart, or one after the other */
+#define RUN_US          INT64_C(500000) /* length of a measurement of claims, over batches without a pause */
 #define LOCKED_FIRST_US INT64_C(5000)
 #define LOCKED_STILL_US INT64_C(40000)   /* the pause after three in a row */
 #define BUSY_US         INT64_C(4000)    /* another leader claims jobs of a topic with limits: about a transaction */
-#define IDLE_EARLY_MS   1500             /* an idle shard takes over so long before something is due */
-#define FULL_US         INT64_C(6000000) /* callbacks without a place are reported for this time */
-#define SLOW_US         INT64_C(1500000) /* the shard reports a request that has no answer for this time */
-#define SENDING_US      INT64_C(100000)  /* if a commit takes longer, the loop works on without it */
+#define IDLE_EARLY_MS   1500             /* an idle shard takes over this long before a job is due */
+#define FULL_US         INT64_C(6000000) /* callbacks without a place are reported for this long */
+#define SLOW_US         INT64_C(1500000) /* the shard reports a request that is unanswered for this long */
+#define SENDING_US      INT64_C(100000)  /* if a commit takes longer, the loop continues without it */
 #define FROZEN_US       INT64_C(100000)  /* the pause after jobs were left because the list is frozen */
 #define STALE_MAP_US    INT64_C(10000)   /* the new map is being read */
 
@@ -102,8 +102,8 @@ static int64_t next_step_us(dt_shard_loop *l, const struct dt_leader_txn *txn, i
 {
     const int64_t now_us = dt_shard_mono_us(l);
     const bool told = l->env->hears(l->env->arg) && (!l->index || dt_shard_believes_index(l));
-    /* The longest sleep is shorter where MySQL is read beside an index, because nothing reports that an earlier job
-     * has come, and where nothing is heard. */
+    /* The longest sleep is shorter if no event reports an earlier job: the watch gets no answer, or MySQL is read
+     * although there is an index. */
     int64_t at_us = now_us + (l->index ? CHECK_US : TOLD_US);
     if (!told)
         at_us = now_us + dt_earlier(CHECK_US, dt_later(l->env->share(l->env->arg) * POLL_SHARE_US, POLL_US));
@@ -112,7 +112,7 @@ static int64_t next_step_us(dt_shard_loop *l, const struct dt_leader_txn *txn, i
     if (l->sender.state != DT_SENDER_OPEN && !dt_sender_busy(&l->sender) && !l->sender.idle)
         at_us = dt_earlier(at_us, l->sender.retry_us);
     if (l->due.unread_ms)
-        at_us = dt_earlier(at_us, now_us + CHECK_US); /* the wait for reports is renewed this often */
+        at_us = dt_earlier(at_us, now_us + CHECK_US); /* the request to wait for reports is renewed this often */
     bool frozen = txn && txn->judged.frozen;
     if (frozen)
         at_us = dt_earlier(at_us, now_us + FROZEN_US);
@@ -127,7 +127,7 @@ static int64_t next_step_us(dt_shard_loop *l, const struct dt_leader_txn *txn, i
     if (busy)
         at_us = dt_earlier(at_us, now_us + BUSY_US / 2 + (int64_t)(l->env->random(l->env->arg) % BUSY_US));
     bool all_left = (l->pace.locked_pause_us || busy || frozen) && l->due.backlog &&
-                    !txn->seen.n; /* the next due scan would see nothing else */
+                    !txn->seen.n; /* the next due scan would see only the same jobs */
     if (next_ms && !all_left)
         at_us = dt_earlier(at_us, dt_refclock_mono_us_at(l->env->ref, next_ms));
     if (l->flight.list.n && l->flight.sent)
@@ -138,11 +138,10 @@ static int64_t next_step_us(dt_shard_loop *l, const struct dt_leader_txn *txn, i
 }
 
 /*
- * Pacing: after a batch that took all due jobs, the shard pauses while the process's other shards work. The pause is
- * so long that about one batch is under way in a process, and ends at the next beat at the latest. Otherwise a steady
- * stream would be cut into the smallest transactions that the delivery can follow, all at once, which would take the
- * whole machine. This way there are fewer transactions, and each ends sooner. A batch that was delayed itself is
- * followed at once by the next.
+ * Pacing: after a batch that took all due jobs, the shard pauses while other shards of the process work. The pause lets
+ * about one batch run at a time in a process, and ends at the next beat at the latest. Without it, a steady stream is
+ * cut into the smallest transactions that the delivery can follow, and uses the whole machine. With it, there are fewer
+ * transactions, and each ends sooner. If a batch was itself delayed, the next one follows at once.
  */
 static void pace_batches(dt_shard_loop *l, bool took_all, int64_t began_us)
 {
@@ -153,7 +152,7 @@ static void pace_batches(dt_shard_loop *l, bool took_all, int64_t began_us)
         l->pace.pause_end_us += dt_earlier(took_us * (l->env->share(l->env->arg) - 1), BEAT_US - took_us);
 }
 
-/* Returns when to do the next step. If this one requested a send, the next one waits until that is done. */
+/* Returns the time of the next step. If this step requested a send, the next one waits until that is done. */
 static int64_t end_step(dt_shard_loop *l, const struct dt_leader_txn *txn, int64_t began_us, int64_t next_us)
 {
     bool all = txn && txn->batch.n + txn->hands.claimed.n && !txn->chosen.more && !dt_shard_has_remainder(l) &&
@@ -185,7 +184,7 @@ static void go_idle(dt_shard_loop *l, int64_t now_ms, int64_t next_ms)
     l->sender.idle = true;
 }
 
-/* True: topics that were not known are known now. */
+/* True: topics that were unknown are known now. */
 static bool learn_topics(dt_shard_loop *l)
 {
     if (l->sender.state != DT_SENDER_OPEN || !dt_delivery_resolve(l->delivery))
@@ -195,7 +194,7 @@ static bool learn_topics(dt_shard_loop *l)
     return true;
 }
 
-/* Notes what the shard drains: measured over runs of RUN_US. */
+/* Records how fast the shard drains a backlog, measured over runs of RUN_US. */
 static void note_run(dt_shard_loop *l, const struct dt_leader_txn *txn, int64_t began_us)
 {
     size_t claimed = txn->batch.n + txn->hands.claimed.n;
@@ -227,10 +226,10 @@ static dt_status work_batch(dt_shard_loop *l, struct dt_leader_txn *txn, int64_t
     *news = learn_topics(l);
     dt_shard_note_left(l, txn);
     dt_shard_leave_to_cursor(l, txn->chosen.left, txn->chosen.n_left);
-    /* A full due scan, most of which had to be left (rows that others hold locked, or that wait for another shard's
-     * list, or whose topic the delivery says nothing about): the next due scan would see little else. Topics that are
-     * being looked up, or were a moment ago, are no such thing, nor are rows that a transaction of ours has for a
-     * moment: reading MySQL costs more than looking at them again. */
+    /* Most jobs of a full due scan were left: their rows are locked, they wait for another shard's list, or the
+     * delivery does not know their topics. The next due scan would see little else, so MySQL is read. Not so for topics
+     * that are being looked up, or were a moment ago, and for rows that our own transaction locks briefly: reading
+     * MySQL costs more than another scan. */
     size_t dealt_with = txn->seen.n + (*news || dt_delivery_finding_out(l->delivery) ? txn->seen.n_unknown : 0);
     bool full = l->due.backlog || l->fair.n_hints == (size_t)l->env->config->dispatch_batch_jobs;
     bool again = l->pace.locked_pause_us >= LOCKED_STILL_US;
@@ -241,8 +240,8 @@ static dt_status work_batch(dt_shard_loop *l, struct dt_leader_txn *txn, int64_t
         l->env->stale_map(l->env->arg);
     if (txn->batch.n && !txn->seen.locked)
         *next_ms = *next_ms ? *next_ms : now_ms;
-    /* A job that this leader transaction put off, a retry after a timeout say, may be due before what the due scan saw
-     * next. */
+    /* If this leader transaction postponed a job (to a retry, say), it may be due before the next due time that the
+     * scan found. */
     for (size_t i = 0; i < txn->seen.n; i++) {
         const struct dt_seen *seen = &txn->seen.v[i];
         if (seen->id && seen->next_ms && !seen->hold.p)
@@ -260,7 +259,7 @@ static void say_what_it_waits_for(dt_shard_loop *l)
     const char *trouble = dt_delivery_trouble(l->delivery);
     const char *orphan = dt_shard_orphan(l);
     char text[sizeof(l->state.detail)] = "";
-    bool busy = dt_sender_busy(&l->sender); /* err is the sender's then */
+    bool busy = dt_sender_busy(&l->sender); /* err belongs to the sender then */
     if (dt_shard_sender_stalled(l)) {
         if (!busy || (!l->state.waiting && dt_shard_mono_us(l) - l->sender.requested_us >= SLOW_US))
             set_waiting(l, "kafka", busy ? "it has not answered yet" : l->sender.err.text);
@@ -278,16 +277,15 @@ static void say_what_it_waits_for(dt_shard_loop *l)
     }
 }
 
-/* Says why callbacks wait, and which map this shard looks after. */
+/* Reports why callbacks wait, and which map this shard works with. */
 static void say_callbacks_and_map(dt_shard_loop *l)
 {
-    /* What waits for a place is met again every few seconds; without an index it stands among what is overdue and
-     * closed. */
+    /* Jobs that wait for a place are seen again every few seconds. Without an index they are among the closed overdue
+     * jobs. */
     bool met = l->full_us && dt_shard_mono_us(l) - l->full_us < FULL_US;
     bool full = met || (l->full_us && !l->index && dt_shard_has_closed(l));
     const char *word = !full ? NULL : dt_hands_claims_open(l->claims) ? "full" : "off";
-    /* "All slots of this map that are mine are looked after": from MySQL that is so at once, but only the index is
-     * fast. */
+    /* Whether this shard serves all its slots of the map. MySQL has all jobs at once; the index only when it is filled. */
     bool fast = !l->index || (l->trust.whole && l->trust.marked);
     l->full_us = full ? l->full_us : 0;
     pthread_mutex_lock(&l->state_lock);
@@ -316,11 +314,11 @@ static dt_status tend_delivery(dt_shard_loop *l, struct dt_error *err)
     return DT_OK;
 }
 
-/* Makes hints of what may be due, and asks for what they wait for. */
+/* Makes hints of jobs that may be due, and requests what they wait for. */
 static dt_status look_for_due(dt_shard_loop *l, int64_t now_ms, int64_t *next_ms, struct dt_error *err)
 {
-    /* While timeouts wait for unread reports: asks again for their reading, and retries the timeouts when it
-     * advances. */
+    /* While timeouts wait for unread reports: repeats the request to read them, and retries the timeouts when the
+     * reading advances. */
     if (l->due.unread_ms) {
         int64_t read_ms = l->env->read_up_to(l->env->arg).kafka_ms;
         if (read_ms > l->due.read_ms)
@@ -367,7 +365,7 @@ static dt_status step_loop(dt_shard_loop *l, int64_t *wake_us, struct dt_error *
     status = look_for_due(l, now_ms, &next_ms, err);
     if (status != DT_OK)
         return status;
-    /* Is there anything for a leader transaction: hints, a batch that waits to be settled, an unsent remainder? */
+    /* Whether a leader transaction has work: hints, a batch to settle, an unsent remainder. */
     bool settles = l->sender.state == DT_SENDER_OPEN && l->flight.sent && dt_shard_mono_us(l) >= settle_at_us(l);
     bool worked =
         l->fair.n_hints || (!DT_UNGUARDED(SETTLE_AT_REST) && l->flight.list.n && settles) || has_remainder_to_send(l);
@@ -387,7 +385,7 @@ static dt_status step_loop(dt_shard_loop *l, int64_t *wake_us, struct dt_error *
     return DT_OK;
 }
 
-/* Settles the last batch, and writes into the row that the shard has no leader. The next leader sends what remains in
+/* Settles the last batch, and writes into the row that the shard has no leader. The next leader sends what is still in
  * flight. */
 static dt_status step_down(dt_shard_loop *l, struct dt_error *err)
 {
@@ -426,7 +424,7 @@ static dt_status lead_shard(dt_shard_loop *l, struct dt_error *err)
         if (status != DT_OK || is_ending(l))
             continue;
         uint32_t signals = dt_mailbox_wait(l->mailbox, wake_us);
-        if (!is_ending(l) && dt_shard_mono_us(l) < l->pace.pause_end_us) /* news does not shorten the pacing */
+        if (!is_ending(l) && dt_shard_mono_us(l) < l->pace.pause_end_us) /* news does not end a pause early */
             signals |= dt_mailbox_pause(l->mailbox, l->pace.pause_end_us, STOP | RELEASE);
         if (signals & TOPICS)
             dt_shard_topics_changed(l);
@@ -478,8 +476,8 @@ static void run_loop(void *arg)
             break;
         report_failure(l, status, &err);
         dt_shard_abandon_sender(l);
-        /* Leaderships that end at once, time and again, must not follow each other without a pause: one with jitter,
-         * which wake-ups do not shorten and an end does. */
+        /* Leaderships that end at once must not follow each other without a pause. It has jitter; wake-ups do not end
+         * it early, a stop does. */
         bool well = led && dt_shard_mono_us(l) - start_us >= CHECK_US;
         failures = status == DT_HALTED ? 8 : well ? 0 : failures + 1;
         int64_t until_us = dt_shard_mono_us(l) + dt_shard_backoff_us(l, failures, false);
@@ -628,7 +626,7 @@ void dt_shard_loop_room(dt_shard_loop *l)
     dt_mailbox_signal(l->mailbox, ROOM);
 }
 
-/* What does not fit is told again soon: it is looked for once a second. */
+/* If the list is full, the id is dropped: the hands report it again within a second. */
 void dt_shard_loop_lost(dt_shard_loop *l, int64_t id)
 {
     if (!l)

@@ -1,9 +1,9 @@
 /*
  * Owns what a leader remembers between due scans: the topics of jobs, topics at their limits, and due jobs whose topics
- * are not known yet. All of it is bounded, and only costs time if it is lost.
+ * are not known yet. All of it is bounded; if it is lost, that only costs time.
  *
- * Invariant: a job's id has WAYS places, which other ids share, and is in at most one of them. A new id takes a free
- * place, or replaces an older id. If memory runs out, or there are too many topics, nothing more is remembered.
+ * Invariant: a job's id is in at most one of its WAYS slots, which it shares with other ids. A new id uses a free slot,
+ * or replaces an older id. If memory runs out, or there are too many topics, nothing more is stored.
  */
 #include <stdlib.h>
 #include <string.h>
@@ -11,7 +11,7 @@
 #include "base/assert.h"
 #include "shard_parts.h"
 
-#define WAYS 4 /* so that hardly a job of a backlog is forgotten: one that is costs a statement */
+#define WAYS 4 /* enough to forget hardly any job of a backlog: a forgotten one costs a statement */
 
 struct dt_remembered {
     int64_t id; /* 0: free */
@@ -34,7 +34,7 @@ static struct dt_remembered *place_of(const struct dt_topic_memory *memory, int6
     return NULL;
 }
 
-/* DT_TOPIC_MEMORY_TOPICS: there is no room for one more. */
+/* Returns DT_TOPIC_MEMORY_TOPICS if there is no room for another topic. */
 static size_t number_of(struct dt_topic_memory *memory, struct dt_str topic)
 {
     size_t n = memory->n_topics;
@@ -171,7 +171,7 @@ void dt_limit_memory_age(struct dt_limit_memory *memory, int64_t now_us)
 
 #define PLACES (2 * (size_t)DT_ID_SET_MAX) /* a power of two */
 
-/* The id's place, or the free place where it would be stored. */
+/* The id's slot, or the free slot where it would be stored. */
 static int64_t *id_place(const struct dt_id_set *set, int64_t id)
 {
     dt_assert_cmp(set->n, <=, DT_ID_SET_MAX); /* so half of the places are free */
@@ -218,8 +218,8 @@ void dt_id_set_clear(struct dt_id_set *set)
 /*
  * ---- due jobs whose topics are being looked up or created ----
  *
- * Until that ends, a leader transaction would lock and read the rows of these jobs in vain. If a caller names hundreds
- * of new topics, all other jobs would wait for that.
+ * Without this, leader transactions would lock and read the rows of these jobs in vain. If a caller names hundreds of
+ * new topics, all other jobs would wait for that.
  *
  * Invariant: a job is skipped only while the lookup of its topic runs, as of the last read of its row, and for AGAIN_US
  * at most. Then any other change of the row is seen.

@@ -1,25 +1,25 @@
 /*
- * Owns which jobs go first when more are due than fit into a batch, and where the other jobs wait. Refuses to find out
- * what is due (shard_due.c).
+ * Owns which jobs go first if more are due than fit into a batch, and where the other jobs wait. Does not read what is
+ * due (shard_due.c does).
  *
- * Each topic has a fair queue, and its acknowledgements that did not come in time have another one. While all due
- * jobs fit into two batches, queues are not used: due jobs leave in order of next_at. Beyond that a due scan takes
- * several batches and asks MySQL once for the queue of each entry (shard_parts.h). Each queue gets an equal part of
- * the next batch, in order of next_at. What a queue has too much of is parked in its held set, so that later jobs
- * of other queues are found. From then on the queue gets its part from its held set:
+ * Each topic has a fair queue, and another one for its timeouts. While all due jobs fit into two batches, queues are
+ * not used: due jobs leave in order of next_at. Beyond that a due scan takes several batches and asks MySQL once for
+ * the queue of each entry (shard_parts.h). Each queue gets an equal share of the next batch, in order of next_at. The
+ * surplus of a queue is parked in its held set, so that later jobs of other queues are found. From then on the queue
+ * gets its share from its held set:
  *
  *             too much (below), closed,                               its part of each batch
  *   due set ───── or the queue has a held set ──────▶ held:<queue> ────── while it is open ──────▶ due set
  *
- * Of a topic whose jobs name their hosts, those whose host has no place wait in a held set of that host beside the
- * topic's, so that they block no other host's. Among what MySQL's readers find, those beyond the places that
- * their host has are a closed queue of their own.
+ * If jobs of a topic name their hosts, and a host has no place, its jobs wait in a held set of that host, besides the
+ * topic's, so that they block no other host. In scans of MySQL, the jobs beyond their host's places form a closed
+ * queue.
  *
- * Too much is more than a batch, or, when the due scan came to its limit, more than a queue's equal part of a batch:
- * many queues together stand before others, too.
+ * The surplus begins after a batch; if the due scan reached its limit, after the queue's equal share of a batch,
+ * because many queues together also delay others.
  *
- * A queue may be closed, for a reason that is one word here (enum dt_closed). A queue of timeouts is closed only if it
- * was parked because reports may be unread, until it is listed again. Parking costs a job one move out and one back.
+ * A queue may be closed, for one of the reasons in enum dt_closed. A queue of timeouts is closed only if it was parked
+ * because reports may be unread, until it is listed again. Parking costs a job one move out and one back.
  *
  * Invariant: within a queue jobs leave in order of next_at. So due jobs of a queue with a held set are put into it,
  * after the others, except as many as were just returned from it (shard_held.c).
@@ -32,8 +32,8 @@
 #include "job/job.h"
 #include "shard_parts.h"
 
-#define PARKS_AT_ONCE 64 /* queues that are parked after a due scan */
-#define FEW_AT_ONCE   16 /* topics still being looked up of which one job each is tried */
+#define PARKS_AT_ONCE 64 /* queues that one due scan parks at most */
+#define FEW_AT_ONCE   16 /* of topics that are being looked up: one job each of this many is tried */
 
 /* ---- hints ---- */
 
@@ -50,7 +50,7 @@ static void add_hint(dt_shard_loop *l, const struct dt_entry *entry)
     fair->hints[fair->n_hints++] = (struct dt_hint){entry->id, entry->due_ms};
 }
 
-/* Each job once. Only its row says when its entry is due. */
+/* Each job once. The due time of its entry is only in its row. */
 void dt_shard_hint_lost(dt_shard_loop *l)
 {
     struct dt_fair_queues *fair = &l->fair;
@@ -78,7 +78,7 @@ static size_t hash_queue(const struct dt_topic_of *of)
     return dt_str_hash(of->topic) ^ (of->dispatched ? 0x9e3779b9u : 0) ^ (size_t)of->host * 0x85ebca6bu;
 }
 
-/* A hash table of the queues: n (a power of two) places among them + 1. */
+/* A hash table of queues: n (a power of two) slots with index + 1. */
 struct slots {
     uint32_t *v;
     size_t n;
@@ -97,7 +97,7 @@ static uint32_t *slot_of(const struct dt_fair_queues *fair, const struct slots *
     return &slots->v[at];
 }
 
-/* The place of a queue among those of this due scan; a new one at the end. */
+/* The index of a queue in this due scan; a new queue is added at the end. */
 static uint32_t place_of(struct dt_fair_queues *fair, const struct slots *slots, const struct dt_topic_of *of)
 {
     uint32_t *slot = slot_of(fair, slots, of);
@@ -110,8 +110,7 @@ static uint32_t place_of(struct dt_fair_queues *fair, const struct slots *slots,
     return *slot - 1;
 }
 
-/* The place of a topic's queue; of a job that names a host itself, beyond the places that the host has, of that host's
- * queue. */
+/* The index of a topic's queue. If a job names its host, and the host has no more places, that of the host's queue. */
 static uint32_t place_by_host(dt_shard_loop *l, const struct slots *slots, const struct dt_topic_of *of)
 {
     const struct dt_topic_of all = {.topic = of->topic, .dispatched = of->dispatched};
@@ -165,8 +164,8 @@ static void see_queues(dt_shard_loop *l)
     }
 }
 
-/* The topics of ids[n), ascending: what is remembered, and for the others MySQL is asked. What queues up by its
- * acknowledgement, or by its host, is asked for each time. */
+/* The topics of ids[n), ascending: from memory, otherwise from MySQL. Jobs that queue as timeouts, or by host, are read
+ * from MySQL each time. */
 static dt_status topics_of(dt_shard_loop *l, const int64_t *ids, size_t n, bool by_host, struct dt_topic_of *out,
                            struct dt_error *err)
 {
@@ -200,7 +199,7 @@ dt_status dt_shard_sort_queues(dt_shard_loop *l, size_t n, bool by_host, struct 
 {
     struct dt_fair_queues *fair = &l->fair;
     struct slots slots;
-    dt_status status = make_room(fair, n, by_host ? 2 * n : n, &slots); /* each may bring a topic, and a host */
+    dt_status status = make_room(fair, n, by_host ? 2 * n : n, &slots); /* each may add a topic and a host */
     int64_t *ids = dt_arena_alloc(&fair->arena, n * sizeof(*ids));
     struct dt_topic_of *topics = dt_arena_alloc(&fair->arena, n * sizeof(*topics));
     if (status != DT_OK || !ids || !topics)
@@ -230,8 +229,8 @@ dt_status dt_shard_sort_queues(dt_shard_loop *l, size_t n, bool by_host, struct 
 
 /* ---- sharing out ---- */
 
-/* Fills fair.parts: how many jobs of each queue go next. held_sets: a queue that has a held set counts only the jobs
- * that it returned. */
+/* Fills fair.parts: how many jobs of each queue go next. held_sets: if a queue has a held set, only its returned jobs
+ * count. */
 static void share_batch(dt_shard_loop *l, bool held_sets)
 {
     struct dt_fair_queues *fair = &l->fair;
@@ -241,15 +240,15 @@ static void share_batch(dt_shard_loop *l, bool held_sets)
         const struct dt_closed_rule rule = dt_closed_rule(queue->closed);
         size_t most = queue->waiting;
         if (rule.parks)
-            most = 1; /* that one finds out whether the queue is open again */
+            most = 1; /* one job finds out whether the queue is open again */
         else if (held_sets && queue->held)
             most = queue->timeouts ? queue->given : queue->may;
         if (!rule.parks && queue->room < most)
             most = queue->room;
-        if (queue->host) /* places are looked up in memory: no job needs to find out */
+        if (queue->host) /* places are known from memory, so no job is tried */
             most = 0;
         most = most < queue->waiting ? most : queue->waiting;
-        if (rule.few) /* nothing of such a queue can go yet, and there may be more of them than there is room */
+        if (rule.few) /* such queues cannot send yet, and may be more than there is room for */
             most = few++ < FEW_AT_ONCE;
         fair->parts[i] = (struct dt_fair_queue){
             .owner = dt_topic_snapshot_owner(l->snapshot, queue->topic), .waiting = most, .timeouts = queue->timeouts};
@@ -257,8 +256,8 @@ static void share_batch(dt_shard_loop *l, bool held_sets)
     dt_fair_share(fair->parts, fair->n_queues, (size_t)l->env->config->dispatch_batch_jobs);
 }
 
-/* left: entries that did not get a place, queue by queue; those of queue i end where fair->parts[i].waiting says.
- * True: all of them are parked. */
+/* left: entries without a place in the batch, grouped by queue; those of queue i end at fair->parts[i].waiting. True:
+ * all of them were parked. */
 static bool park_surplus(dt_shard_loop *l, const struct dt_entry *left, size_t stay)
 {
     struct dt_fair_queues *fair = &l->fair;
@@ -285,12 +284,12 @@ static bool park_surplus(dt_shard_loop *l, const struct dt_entry *left, size_t s
     if (status == DT_OK)
         return all;
     DT_LOG(DEBUG, "shard", "nothing was parked", DT_I("shard", l->shard), DT_S("reason", err.text));
-    dt_shard_mark_soon(l); /* does the index take any change? */
+    dt_shard_mark_soon(l); /* checks whether the index accepts changes */
     dt_shard_read_through(l);
     return false;
 }
 
-/* Takes what got a place; what is left is brought together queue by queue. */
+/* Takes the entries that got a place; the others are grouped by queue. */
 static size_t take_hint(dt_shard_loop *l, size_t n, struct dt_entry *left)
 {
     struct dt_fair_queues *fair = &l->fair;
@@ -325,9 +324,9 @@ dt_status dt_shard_hint_fairly(dt_shard_loop *l, size_t n, bool *backlog, struct
     if (!left)
         return dt_fail(err, DT_NOMEM, "queues");
     /*
-     * A queue may not send just what was given back to it: some of it was moved meanwhile, or is a hint of a job that
-     * was claimed and that was not removed. So its part ends where what is held still begins; of what is due at the
-     * very same millisecond, where as many entries of its topic have been met as came back.
+     * How many entries a queue may send is not simply how many were returned to it: some of them were moved meanwhile,
+     * or belong to a claimed job and were not removed. So its share ends where its held entries begin. At exactly that
+     * millisecond, it ends when as many entries of its topic were seen as were returned.
      */
     for (size_t i = 0; i < n; i++) {
         struct dt_due_queue *queue = &l->fair.queues[l->fair.of[i]];
@@ -340,7 +339,7 @@ dt_status dt_shard_hint_fairly(dt_shard_loop *l, size_t n, bool *backlog, struct
         own->may += own == queue;
     }
     share_batch(l, true);
-    /* Of each queue so many entries may stay in the due set. */
+    /* The number of entries of each queue that may stay in the due set. */
     size_t stay = (size_t)l->env->config->dispatch_batch_jobs;
     if (n == DT_SCAN_BATCHES * stay && l->fair.n_queues)
         stay /= l->fair.n_queues < PARKS_AT_ONCE ? l->fair.n_queues : PARKS_AT_ONCE;
@@ -361,8 +360,8 @@ bool dt_shard_some_may_go(const dt_shard_loop *l)
 
 /* ---- sharing out what MySQL's two readers found ---- */
 
-/* Leaves the queue's entries to the cursor. Entries of a host's queue are sent when a scan reads them while the host
- * has places. */
+/* Leaves the queue's entries to the cursor. If the queue is a host's, its entries are sent when a scan reads them while
+ * the host has places. */
 static void skip_queue(dt_shard_loop *l, struct dt_due_queue *queue)
 {
     if (queue->host || queue->skipped)
@@ -389,8 +388,8 @@ dt_status dt_shard_hint_rows(dt_shard_loop *l, size_t n_head, size_t n, struct d
     if (status != DT_OK)
         return status;
     dt_assert_cmp(n_head, <=, n);
-    /* If jobs of a queue were skipped, only its jobs at the cursor count when the batch is shared out: later jobs must
-     * not be taken in this round, so a part for them would be wasted. */
+    /* If jobs of a queue were skipped, only its jobs at the cursor count for the shares. Later jobs must not be taken
+     * in this round, so a share for them would be wasted. */
     for (size_t i = 0; i < fair->n_queues; i++) {
         struct dt_due_queue *queue = &fair->queues[i];
         queue->skipped = dt_shard_was_skipped(l, queue->hash);
@@ -399,7 +398,7 @@ dt_status dt_shard_hint_rows(dt_shard_loop *l, size_t n_head, size_t n, struct d
     for (size_t i = 0; i < n_head; i++)
         fair->queues[fair->of[i]].waiting += fair->queues[fair->of[i]].skipped;
     share_batch(l, false);
-    for (size_t i = 0; i < n_head; i++) { /* the cursor moves up to the first job that may be sent */
+    for (size_t i = 0; i < n_head; i++) { /* the cursor moves up to the first job that may be sent but stays */
         struct dt_due_queue *queue = &fair->queues[fair->of[i]];
         bool taken = take_row(l, i, true);
         bool stays = !taken && !dt_closed_rule(queue->closed).parks;
@@ -409,7 +408,7 @@ dt_status dt_shard_hint_rows(dt_shard_loop *l, size_t n_head, size_t n, struct d
         if (passed)
             dt_shard_cursor_to(l, l->due.entries[i].due_ms, l->due.entries[i].id);
     }
-    /* Further on only queues of which nothing was left or skipped before: within a queue the order is kept. */
+    /* After the head, only queues of which no job was left or skipped: this keeps the order within a queue. */
     for (size_t i = n_head; i < n; i++) {
         struct dt_due_queue *queue = &fair->queues[fair->of[i]];
         if (!take_row(l, i, !queue->left && !queue->skipped))

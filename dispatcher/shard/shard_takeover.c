@@ -7,11 +7,11 @@
  *           leader transaction settles what was sent and applies a remembered refusal, or halts the shard.
  *
  * Invariants:
- *   - Nothing is kept from before but the refusal that the delivery remembers.
- *   - If it is in doubt what was sent, the row gets a new epoch before the delivery is opened again. So a ledger is
+ *   - Nothing is kept from before except the refusal that the delivery remembers.
+ *   - If it is unknown what was sent, the row gets a new epoch before the delivery is opened again. So a ledger is
  *     never read under the epoch of a batch that it may hold.
- *   - Until the ledger is read, the list, send_n, batch_no and ledger_offset keep their values, whatever the number of
- *     epochs.
+ *   - Until the ledger is read, the list, send_n, batch_no and ledger_offset keep their values, however many epochs
+ *     follow.
  *   - Only the settling transaction halts a shard, with the row locked and still ours. So a deposed process halts none.
  */
 #include <stdlib.h>
@@ -24,7 +24,7 @@
 
 #define PAUSE_FIRST_US INT64_C(20000)
 #define PAUSE_MAX_US   INT64_C(2000000)
-#define PAUSE_ALARM_US INT64_C(10000000) /* an operator has to do something first */
+#define PAUSE_ALARM_US INT64_C(10000000) /* only an operator can fix the cause */
 
 int64_t dt_shard_backoff_us(const dt_shard_loop *l, unsigned failures, bool alarm)
 {
@@ -90,8 +90,8 @@ dt_status dt_shard_begin_epoch(dt_shard_loop *l, struct dt_error *err)
 /* ---- deaths ---- */
 
 /* While processes keep dying at an assertion of this shard, no dispatcher takes it over. Otherwise one shard would end
- * one dispatcher after the other, and with each of them the leaderships of other shards. If MySQL does not answer,
- * there is no takeover either. */
+ * one dispatcher after the other, and with each the leaderships of its other shards. If MySQL does not answer, there is
+ * no takeover either. */
 void dt_shard_wait_after_deaths(dt_shard_loop *l)
 {
     struct dt_error err = {0};
@@ -197,7 +197,7 @@ dt_status dt_shard_tend_sender(dt_shard_loop *l, struct dt_error *err)
     struct dt_sender *s = &l->sender;
     if (dt_sender_busy(s))
         return DT_OK;
-    if (s->abandoned) { /* the next opening is requested when it is closed: one request at a time */
+    if (s->abandoned) { /* the next opening is requested when it is closed, because requests run one at a time */
         s->abandoned = false;
         dt_sender_close(s);
         return DT_OK;
@@ -209,7 +209,7 @@ dt_status dt_shard_tend_sender(dt_shard_loop *l, struct dt_error *err)
     if (s->state == DT_SENDER_OPEN || s->idle || dt_shard_mono_us(l) < s->retry_us)
         return DT_OK;
     s->wanted_us = s->wanted_us ? s->wanted_us : dt_shard_mono_us(l);
-    if (s->epoch == l->fence.epoch) { /* this epoch has opened it before: a new one first */
+    if (s->epoch == l->fence.epoch) { /* this epoch has opened it before: a new one is needed */
         const struct dt_marker was = dt_shard_marker(l);
         dt_status status = dt_shard_begin_epoch(l, err);
         if (status != DT_OK)
@@ -226,5 +226,5 @@ void dt_shard_abandon_sender(dt_shard_loop *l)
     struct dt_sender *s = &l->sender;
     s->abandoned = dt_sender_busy(s);
     if (!s->abandoned)
-        dt_sender_close(s); /* at once: the next takeover may be far off */
+        dt_sender_close(s); /* at once, because the next takeover may be much later */
 }

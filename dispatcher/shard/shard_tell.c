@@ -1,6 +1,7 @@
 /*
- * Owns what the index is told after a claim or a settlement: when its entries are due next, which are parked, and which
- * belong to another shard. The index is told only what MySQL has committed. A lost message costs a second at most.
+ * Owns the updates of the index after a claim or a settlement: new due times, parked entries, and entries of other
+ * shards. Only changes that MySQL has committed are written to the index. A lost update delays a job by a second at
+ * most.
  */
 #include "base/guard.h"
 #include "base/log.h"
@@ -8,10 +9,10 @@
 #include "job/shard.h"
 #include "shard_parts.h"
 
-#define SOON_MS 2000 /* a leader looks by itself once a second */
+#define SOON_MS 2000 /* a leader polls once a second */
 
-/* Parks the entries of one topic that cannot go now, seen[0] and those after it: in the held set of the topic, of their
- * host, or of the topic's timeouts. */
+/* Parks the entries of one topic that cannot be sent now, seen[0] and those after it: in the held set of the topic, of
+ * their host, or of the topic's timeouts. */
 static dt_status hold_topic(dt_shard_loop *l, struct dt_seen *seen, size_t n, struct dt_entry *entries,
                             struct dt_error *err)
 {
@@ -26,7 +27,7 @@ static dt_status hold_topic(dt_shard_loop *l, struct dt_seen *seen, size_t n, st
         if (seen[i].hold.p && seen[i].host == host && seen[i].timeout == timeout && dt_str_eq(seen[i].hold, topic)) {
             entries[held++] = (struct dt_entry){seen[i].id, seen[i].hint_ms, 0};
             seen[i].hold = DT_STR_NONE;
-            seen[i].id = 0; /* dealt with */
+            seen[i].id = 0; /* handled */
         }
     dt_status status = dt_index_hold(l->index, l->shard, name, entries, held, err);
     if (status == DT_OK)
@@ -35,8 +36,9 @@ static dt_status hold_topic(dt_shard_loop *l, struct dt_seen *seen, size_t n, st
 }
 
 /*
- * Entries of jobs whose slots have moved away (or that somebody with an old map put here): their shard gets them, its
- * leader is woken, and only then they leave this set. What their shard has already is newer than what was read here.
+ * Entries of jobs whose slots belong to another shard now (or that a process with an old map wrote here). They are
+ * added to that shard's set, its leader is woken, and only then they are removed from this set. If that set has an
+ * entry already, it is newer than the one read here.
  */
 static dt_status hand_on(dt_shard_loop *l, const struct dt_leader_txn *txn, int64_t horizon_ms,
                          struct dt_entry *entries, struct dt_error *err)
@@ -60,8 +62,8 @@ static dt_status hand_on(dt_shard_loop *l, const struct dt_leader_txn *txn, int6
     return status;
 }
 
-/* Tells the index what became of the hints. What it cannot be told stays at its head and would be met again at every
- * due scan, before all others. */
+/* Updates the index for the hinted jobs. An entry that cannot be updated stays at the head, where every due scan would
+ * read it again before all others. */
 void dt_shard_tell_index(dt_shard_loop *l, const struct dt_leader_txn *txn)
 {
     if (!l->trust.up || txn->seen.n + txn->settled.moved.n == 0)
@@ -91,9 +93,9 @@ void dt_shard_tell_index(dt_shard_loop *l, const struct dt_leader_txn *txn)
     if (status == DT_OK)
         return;
     DT_LOG(DEBUG, "shard", "the index was not told", DT_I("shard", l->shard), DT_S("reason", err.text));
-    dt_shard_mark_soon(l); /* does it take any change? */
+    dt_shard_mark_soon(l); /* checks whether the index accepts changes */
     dt_shard_doubt_index(l);
-    l->env->index_untold(l->env->arg, l->index); /* some of it may have been other shards' */
+    l->env->index_untold(l->env->arg, l->index); /* some entries may be of other shards */
 }
 
 void dt_shard_tell_offers(dt_shard_loop *l, const struct dt_leader_txn *txn)
