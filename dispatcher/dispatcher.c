@@ -580,7 +580,7 @@ dt_status dt_dispatcher_run(dt_dispatcher *d, struct dt_error *err)
     }
     dt_store_free(d->store); /* no part uses it any more */
     d->store = NULL;
-    /* Until the process reaches Kafka it leads nothing, but its row says that it lives, and what it waits for. */
+    /* Before the process reaches Kafka it leads nothing, but its row says that it lives, and what it waits for. */
     d->kafka_away = status == DT_OK && dt_config_has_kafka(d->config);
     if (d->kafka_away)
         status = dt_heartbeat_start(&beats, &heartbeat);

@@ -34,7 +34,8 @@ struct dt_heartbeat_env {
 };
 
 DT_MUST_CHECK dt_status dt_heartbeat_start(const struct dt_heartbeat_env *env, dt_heartbeat **out);
-/* If the row said that the process is elected, and MySQL answered lately, writes that it is not. Frees. Accepts NULL. */
+/* If the row said that the process is elected, and MySQL answered lately, writes that it is not. Frees. Accepts
+ * NULL. */
 void dt_heartbeat_stop(dt_heartbeat *heartbeat);
 
 /* ---- any thread; none of them waits; NULL is accepted ---- */

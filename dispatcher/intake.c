@@ -1,4 +1,4 @@
-/*  */
+/* Starts and stops the parts of the intake, in order. */
 #include "intake.h"
 
 #include <stdlib.h>

@@ -15,7 +15,8 @@
 #include "base/metrics.h"
 #include "features/schedules/schedules.h"
 
-/* The longest time between polls. Fires are made a minute ahead; the API that changes a schedule makes its next fires. */
+/* The longest time between polls. Fires are made a minute ahead; the API that changes a schedule makes its next
+ * fires. */
 #define LOOK_US   INT64_C(10000000)
 #define RETRY_US  INT64_C(500000)
 #define LOCKED_US INT64_C(50000)    /* if other dispatchers have locked all due schedules */

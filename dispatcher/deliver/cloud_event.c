@@ -29,8 +29,8 @@ static void add(struct list *list, const char *name, struct dt_str value)
     list->v[list->n++] = (struct dt_cloud_event_attribute){name, value};
 }
 
-/* Text of the event's id, "<job>/<attempt>" and its suffix. *job and *attempt are parts of it. An event has the numbers
- * in three attributes, and printf for each was half of what a message cost. */
+/* Text of the event's id, "<job>/<attempt>" and its suffix. *job and *attempt are parts of it. An event has these
+ * numbers in three attributes, and formatting each with printf took half of the time of a message. */
 static struct dt_str id_text(struct dt_arena *arena, const struct dt_cloud_event *event, struct dt_str *job,
                              struct dt_str *attempt)
 {
@@ -80,7 +80,7 @@ dt_status dt_cloud_event_attributes(const struct dt_cloud_event *event, struct d
     return list.failed ? DT_NOMEM : DT_OK;
 }
 
-/* Reads callers' headers: the members of one flat object. Nothing is known about their text. */
+/* Reads callers' headers: the members of one flat object. Their text is not validated here. */
 
 #define DEPTH 2
 

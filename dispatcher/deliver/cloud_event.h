@@ -1,5 +1,5 @@
 /*
- * The CloudEvents attributes of an attempt or of its dead letter (CloudEvents 1.0): one list for every delivery, which
+ * The CloudEvents attributes of an attempt or of its dead letter (CloudEvents 1.0). One list for all deliveries; each
  * puts them into its own kind of headers. Pure.
  */
 #ifndef DT_DISPATCHER_CLOUD_EVENT_H
@@ -15,9 +15,9 @@ struct dt_cloud_event {
     const char *id_suffix; /* after <job>/<attempt> in the event's id */
     const char *installation;
     struct dt_str type;
-    struct dt_str key; /* the caller's; absent: the job's id is the subject */
+    struct dt_str key; /* the caller's key; absent: the job's id is the subject */
     int64_t time_ms;
-    int64_t scheduled_ms; /* 0: no such attribute */
+    int64_t scheduled_ms; /* 0: omitted */
 };
 
 /* The event of an attempt that is sent now. Its texts are borrowed. */
@@ -31,38 +31,37 @@ struct dt_cloud_event_attribute {
 #define DT_CLOUD_EVENT_ATTRIBUTES 10
 
 /*
- * Fills out with the *n attributes that the event has, in a fixed order. Values live in the arena, or are borrowed from
- * the event. NOMEM: nothing of out counts.
+ * Fills out with the *n attributes of the event, in a fixed order. Values live in the arena, or are borrowed from the
+ * event. NOMEM: out is undefined.
  */
 DT_MUST_CHECK dt_status dt_cloud_event_attributes(const struct dt_cloud_event *event, struct dt_arena *arena,
                                                   struct dt_cloud_event_attribute out[DT_CLOUD_EVENT_ATTRIBUTES],
                                                   size_t *n);
 
 /*
- * The headers that a caller gave to a job or a topic, read from the JSON that keeps them: one reader for every
- * delivery. Pure.
+ * The headers that a caller gave to a job or a topic, read from the stored JSON: one reader for all deliveries. Pure.
  *
  *   struct dt_caller_headers headers;
  *   dt_caller_headers_open(&headers, text, json)
  *   while (dt_caller_headers_next(&headers, &name, &value)) ...
  */
 
-/* A reading; nothing to free. */
+/* A reader; nothing to free. */
 struct dt_caller_headers {
-    size_t max; /* headers that are at most read */
+    size_t max; /* maximal number of headers to read */
     const dt_json *json;
     const struct dt_json_node *object;
     const struct dt_json_node *member;
 };
 
 /*
- * Begins to read a JSON object of strings. The text was checked when the job was made, but a manual edit may have made
- * anything of it: an absent text, and one that is no object, have no headers. json is scratch and must not be used
- * otherwise while headers are read; it borrows the text. NOMEM.
+ * Begins to read a JSON object of strings. The text was checked when the job was made, but a manual edit may have
+ * changed it: if it is absent or no object, there are no headers. json is scratch: it borrows the text, and must not be
+ * used otherwise meanwhile. NOMEM.
  */
 DT_MUST_CHECK dt_status dt_caller_headers_open(struct dt_caller_headers *headers, struct dt_str text, dt_json *json);
-/* The next header, in the order of the text; false: there is none. Members that are no strings are left out. *name and
- * *value are borrowed from json. */
+/* The next header, in the order of the text; false: there is none. Skips members that are not strings. *name and *value
+ * are borrowed from json. */
 bool dt_caller_headers_next(struct dt_caller_headers *headers, struct dt_str *name, struct dt_str *value);
 
 #endif

@@ -1,11 +1,11 @@
 /*
- * The delivery by Kafka, as a shard's leader sees it: how claimed attempts are sent, and how a new leader learns which
- * of them were sent. In an installation without Kafka (kafka.brokers is empty) nothing is connected: no topic
- * can be written, so jobs wait, and a list that is not empty is frozen (deliver/kafka/delivery_kafka.c).
+ * The delivery by Kafka, as a shard's leader uses it: sends claimed attempts, and tells a new leader which of them were
+ * sent. If an installation has no Kafka (kafka.brokers is empty), nothing connects: no topic can be written, so jobs
+ * wait, and a list that is not empty is frozen (deliver/kafka/delivery_kafka.c).
  *
  * A dt_delivery belongs to one shard. It is made when the shard's loop starts and freed when it ends. Calls in brackets
  * may wait for Kafka and run on the sender's thread (shard_batch.c); others run on the loop's thread. While a call in
- * brackets runs, the loop calls only writable, finding_out and trouble. The calls follow the protocol:
+ * brackets runs, the loop calls only writable, finding_out and trouble. The protocol of the calls:
  *
  *   takeover   (MySQL: epoch + 1) ─▶ [forget ─▶ fence ─▶ read] ─▶ (MySQL: settle, or halt) ─▶ settled ─▶ start
  *   batch      clear ─▶ (MySQL, inside the transaction: writable, begin ahead) ─▶ (MySQL: commit)
@@ -14,8 +14,8 @@
  *   the end    [close]
  *
  * Invariants:
- *   - No reader sees what was begun before dt_delivery_commit; the claim is committed in between.
- *   - After any status but OK the leadership is over. Nothing is sent again from memory; the next dt_delivery_read
+ *   - Readers see messages only after dt_delivery_commit; the claim is committed before that.
+ *   - After any status except OK the leadership has ended. Nothing is sent again from memory; the next dt_delivery_read
  *     decides what was sent.
  */
 #ifndef DT_DISPATCHER_DELIVERY_H
@@ -40,14 +40,14 @@ struct dt_delivery_servers {
     struct dt_hands *hands; /* hands.h: attempts that leaders claim into the hands of the process */
 };
 
-/* The surroundings that a shard lends to its delivery. Copied; what the members point at outlives the delivery. */
+/* The surroundings that a shard provides. Copied; the objects that its members point at outlive the delivery. */
 struct dt_delivery_env {
     const struct dt_delivery_servers *servers;
     const struct dt_config *config;
     const dt_clock *clock;
     dt_refclock *ref;
     unsigned shard;
-    const _Atomic bool *abort; /* calls that block look at it and end with SHUTDOWN */
+    const _Atomic bool *abort; /* blocking calls poll it and end with SHUTDOWN */
     void (*told)(void *arg);   /* called on any thread when dt_delivery_resolve may have news; returns at once */
     void *arg;
 };
@@ -59,30 +59,30 @@ void dt_delivery_free(dt_delivery *delivery);
 /* ---- takeover ---- */
 
 struct dt_delivery_findings {
-    char halt[320];      /* not empty: what was sent and what the row says cannot both be true; the shard must halt */
+    char halt[320];      /* not empty: the sent batches and the row contradict each other, so the shard must halt */
     bool sent;           /* the first fence->send_n entries of the in-flight list were sent and committed */
-    int64_t next_offset; /* where the next reading begins: the row's new ledger_offset */
-    /* Borrowed: exactly what this process had sent when it was refused for good; n = 0: none. */
+    int64_t next_offset; /* where the next read begins: the row's new ledger_offset */
+    /* Borrowed: the exact list that this process had sent when Kafka refused it permanently; n = 0: none. */
     struct dt_inflight refused;
     const char *refusal; /* the reason of that refusal; borrowed */
 };
 
-/* Begins a takeover: closes the delivery and forgets all of the earlier leadership but a refusal. */
+/* Begins a takeover: closes the delivery and forgets the earlier leadership, except a refusal. */
 void dt_delivery_forget(dt_delivery *delivery);
-/* Opens the delivery so that no earlier leader of the shard can send or commit anything from now on. UNAVAILABLE: try
- * again; REFUSED; SHUTDOWN. */
+/* Opens the delivery so that earlier leaders of the shard cannot send or commit any more. UNAVAILABLE: try again;
+ * REFUSED; SHUTDOWN. */
 DT_MUST_CHECK dt_status dt_delivery_fence(dt_delivery *delivery, const struct dt_fence *fence, struct dt_error *err);
-/* After fence: reads what was sent since fence->ledger_offset and judges it against the in-flight list. *findings is
+/* After fence: reads what was sent since fence->ledger_offset and compares it with the in-flight list. *findings is
  * valid only after OK; its borrowed members stay valid until dt_delivery_settled or dt_delivery_forget_refusal. */
 DT_MUST_CHECK dt_status dt_delivery_read(dt_delivery *delivery, const struct dt_fence *fence,
                                          const struct dt_inflight *inflight, struct dt_delivery_findings *findings,
                                          struct dt_error *err);
-/* The findings are settled and committed in MySQL: forgets the refusal, which was heard. */
+/* The findings are settled and committed in MySQL: forgets the refusal, which was used. */
 void dt_delivery_settled(dt_delivery *delivery, const struct dt_delivery_findings *findings);
-/* A step of the takeover was refused: the remembered refusal may have been about us and not about a message. */
+/* A step of the takeover was refused, so the remembered refusal may have been about us, and not about a message. */
 void dt_delivery_forget_refusal(dt_delivery *delivery);
-/* The leadership begins: writes down in the shard's row what must stand there before anything is sent. Commits a
- * leader transaction if there is anything. Any status but OK: the leadership is over. */
+/* The leadership begins: stores in the shard's row what must be there before a batch is sent. Commits a leader
+ * transaction if needed. Any status except OK: the leadership has ended. */
 DT_MUST_CHECK dt_status dt_delivery_start(dt_delivery *delivery, dt_store *store, struct dt_fence *fence,
                                           struct dt_error *err);
 
@@ -90,27 +90,28 @@ DT_MUST_CHECK dt_status dt_delivery_start(dt_delivery *delivery, dt_store *store
 
 /* The batch: the head of the in-flight list, the first fence->send_n entries. All borrowed until the commit. */
 struct dt_delivery_batch {
-    const struct dt_fence *fence;  /* as the row says; ahead of the claim: as it will say when the claim is committed */
+    const struct dt_fence
+        *fence; /* as in the row; if ahead of the claim: as the row will be when the claim is committed */
     const struct dt_claim *claims; /* the in-flight list */
-    const struct dt_outgoing *jobs; /* what is sent for each entry; without a topic: its row is gone, nothing is sent */
-    struct dt_arena *arena;         /* for the messages; lives until the commit */
+    const struct dt_outgoing
+        *jobs;              /* the message of each entry; without a topic: its row was deleted, and it is skipped */
+    struct dt_arena *arena; /* for the messages; lives until the commit */
 };
 struct dt_delivered {
     int64_t settle_offset; /* the first offset after the batch's ledger record */
-    bool reopened;         /* a topic that took nothing takes messages again */
+    bool reopened;         /* a barred topic accepts messages again */
 };
 
 /* A leader transaction begins: forgets what was sent before. */
 void dt_delivery_clear(dt_delivery *delivery);
-/* Begins sending a batch. ahead: its claim is not committed yet, so it begins only if that needs no waiting, and
- * dt_delivery_begun says whether it did. dt_delivery_commit returns a failure. */
+/* Begins sending a batch. ahead: its claim is not committed yet, so it begins only if it need not wait, and
+ * dt_delivery_begun returns whether it did. A failure is returned by dt_delivery_commit. */
 void dt_delivery_begin(dt_delivery *delivery, const struct dt_delivery_batch *batch, bool ahead);
-/* Sending was begun since the last clear, or failed to begin. */
+/* Whether sending was begun since the last clear, or failed to begin. */
 bool dt_delivery_begun(const dt_delivery *delivery);
-/* Says whether a sending that was begun has failed already; why, in *err. OK: nothing was begun, or nothing has failed
- * yet. */
+/* Whether a begun sending has failed already; the reason is in *err. OK: not begun, or no failure yet. */
 DT_MUST_CHECK dt_status dt_delivery_begin_status(const dt_delivery *delivery, struct dt_error *err);
-/* Commits what was begun. MySQL has already committed the claim. */
+/* Commits what was begun. MySQL must have committed the claim. */
 DT_MUST_CHECK dt_status dt_delivery_commit(dt_delivery *delivery, struct dt_error *err);
 /* Handles the outcome of dt_delivery_commit: its status and error, with the row's fence and inflight. If this does not
  * return OK, the caller closes the delivery and opens it in a new epoch. REFUSED: the server will never accept one of
@@ -121,27 +122,28 @@ DT_MUST_CHECK dt_status dt_delivery_finish(dt_delivery *delivery, dt_status stat
 
 /* ---- topics ---- */
 
-/* May a message of so many bytes go to this topic now? bytes = 0: the topic as a whole. `owner` (topic/owners.h) pays
- * if the topic has to be made. Answers from memory. */
+/* Whether a message of this size may be sent to the topic now; bytes = 0: the topic as a whole. If the topic must be
+ * created, `owner` (topic/owners.h) is charged. Answers from memory. */
 enum dt_writable dt_delivery_writable(dt_delivery *delivery, struct dt_str topic, int64_t owner, int64_t bytes);
-/* Takes in what was found out of topics since. True: jobs that were left may go now. Never waits. */
+/* Applies the results of lookups. True: jobs that were left may be sent now. Never waits. */
 bool dt_delivery_resolve(dt_delivery *delivery);
-/* A lookup still runs; env.told is called when it ends. */
+/* Whether a lookup runs; env.told is called when it ends. */
 bool dt_delivery_finding_out(const dt_delivery *delivery);
 
 /* ---- between batches ---- */
 
-/* Upkeep while leading: a bounded step that returns at once. May commit a leader transaction of its own. Any status but
- * OK: the leadership is over. */
+/* Maintenance while leading: a bounded step that returns at once. May commit its own leader transaction. Any status
+ * except OK: the leadership has ended. */
 DT_MUST_CHECK dt_status dt_delivery_tend(dt_delivery *delivery, dt_store *store, struct dt_fence *fence,
                                          struct dt_error *err);
-/* Why due jobs wait for the delivery; empty: they do not. Updates the delivery's gauges. Valid until the next call. */
+/* Why due jobs wait for the delivery; empty: they do not wait. Updates the delivery's gauges. Valid until the next
+ * call. */
 const char *dt_delivery_trouble(dt_delivery *delivery);
-/* Writes what an operator should know although nothing waits; empty: nothing. */
+/* Text for an operator although no job waits; empty: none. */
 void dt_delivery_notice(const dt_delivery *delivery, char *text, size_t size);
-/* It is open, and holds what costs something at rest: an idle shard closes it. */
+/* Whether it is open and has a cost at rest: an idle shard closes it. */
 bool dt_delivery_worth_closing(const dt_delivery *delivery);
-/* Gives up what the delivery holds open at its servers: what was begun is aborted. It can be fenced again. */
+/* Closes connections and aborts what was begun. It can be fenced again. */
 void dt_delivery_close(dt_delivery *delivery);
 
 #endif

@@ -1,19 +1,18 @@
 /*
- * The port of deliveries by hands: a leader claims attempts into the hands of its process, which ends each of them by
- *                                  itself.
- * The shard loop knows no such delivery by name. http/pool.c implements the port; scheduler/dispatch/hands.h has its
- * SQL. tests/model/callbacks.pml is the protocol.
+ * The interface of deliveries by hands: a leader claims attempts into the hands of its process, which ends each of
+ * them. The shard loop does not depend on the kind of delivery. http/pool.c implements the interface;
+ * scheduler/dispatch/hands.h has its SQL. tests/model/callbacks.pml is the protocol.
  *
- *   dt_hands         one a process: what it has in its hands, their lease, and their outcomes
- *   dt_hands_claims  one a leader: the places in these hands that a leader transaction takes
+ *   dt_hands         one per process: the attempts in its hands, their lease, and their outcomes
+ *   dt_hands_claims  one per leader: the places in these hands that a leader transaction takes
  *
  *   begin ─▶ (MySQL, inside the transaction: take, for each claim) ─▶ (MySQL: commit) ─▶ committed, or failed
  *
  * Invariants:
  *   - Nothing is sent before `committed`. Each attempt is sent once, and only during the lease that its claim was
  *     written under.
- *   - After `failed` nothing is claimed for the shard until it is known whether MySQL has committed that transaction.
- *   - Every committed attempt gets its outcome recorded, or is given away: then a leader ends it as lost.
+ *   - After `failed` no job is claimed for the shard until it is known whether MySQL has committed that transaction.
+ *   - Every committed attempt gets an outcome, or is given away: then a leader ends it as lost.
  *   - No call waits for a server.
  */
 #ifndef DT_DISPATCHER_HANDS_H
@@ -28,11 +27,11 @@
 typedef struct dt_hands dt_hands;
 typedef struct dt_hands_claims dt_hands_claims;
 
-/* The surroundings. Copied; what the members point at outlives the hands. Callbacks run in ticks, and on a thread of
- * the hands' own, and return at once. */
+/* The surroundings. Copied; the objects that its members point at outlive the hands. Callbacks run in ticks and on the
+ * hands' own thread, and return at once. */
 struct dt_hands_env {
     dt_chores *chores;
-    dt_chores *urgent; /* of what renews leases */
+    dt_chores *urgent; /* the chore that renews leases runs here */
     const struct dt_config *config;
     const char *installation;
     const char *name; /* host:pid */
@@ -41,40 +40,38 @@ struct dt_hands_env {
     void *arg;
     uint64_t (*random)(void *arg);
     void (*map)(void *arg, struct dt_shard_map *out);
-    void (*outbox)(void *arg, unsigned shard); /* the shard's outbox has something; it may be led elsewhere */
+    void (*outbox)(void *arg, unsigned shard); /* the shard's outbox has messages; another process may lead it */
     void (*index_untold)(void *arg, const dt_index *index); /* entries were lost */
-    /* Attempts of these jobs are in the hands of an owner that is gone: their leaders, here or elsewhere, should
-     * look. */
+    /* Attempts of these jobs belong to an expired owner: their leaders, in any process, should check. */
     void (*lost)(void *arg, const int64_t *ids, size_t n);
-    void (*ended)(void *arg);                /* attempts have ended: their topics may have room within their limits */
-    void (*room)(void *arg, unsigned shard); /* there may be places again for the shard, which asked for some in vain */
+    void (*ended)(void *arg);                /* attempts have ended, so there may be room within their topics' limits */
+    void (*room)(void *arg, unsigned shard); /* there may be places for a shard that was refused some */
 };
 
-/* INVALID: a setting that cannot be used; err says which. */
+/* INVALID: a setting is unusable; err says which. */
 DT_MUST_CHECK dt_status dt_hands_start(const struct dt_hands_env *env, dt_hands **out, struct dt_error *err);
-/* Takes nothing any more, waits a while for what is under way, gives the rest away, joins, frees. Accepts NULL. No
- * dt_hands_claims is left. */
+/* Accepts no more claims, waits a while for running callbacks, gives the others away, joins, frees. Accepts NULL. First
+ * free all dt_hands_claims. */
 void dt_hands_stop(dt_hands *hands);
 
 /* ---- the leader's thread ---- */
 
 DT_MUST_CHECK dt_status dt_hands_claims_new(dt_hands *hands, unsigned shard, dt_hands_claims **out);
 void dt_hands_claims_free(dt_hands_claims *claims); /* accepts NULL */
-/* How many attempts of a topic and its owner (topic/owners.h) may be claimed now, about. host: not 0 for the jobs of
- * the topic that name a host of this number (dt_callback_host_of) themselves. 0: its jobs wait; `room` is called when
- * it may be asked again. */
+/* About how many attempts of a topic and its owner (topic/owners.h) may be claimed now. host: not 0 for the jobs of the
+ * topic that name a host with this number (dt_callback_host_of). 0: its jobs wait until `room` is called. */
 size_t dt_hands_claims_room(dt_hands_claims *claims, int64_t owner, struct dt_str topic,
                             const struct dt_topic_callback *callback, uint32_t host);
-/* Whether this process takes any attempts into its hands. */
+/* Whether this process accepts attempts at all. */
 bool dt_hands_claims_open(const dt_hands_claims *claims);
 void dt_hands_claims_begin(dt_hands_claims *claims);
 /* For struct dt_leader_gate. `arg` is a dt_hands_claims. */
 enum dt_hand_place dt_hands_claims_take(void *arg, const struct dt_hand_wanted *wanted, int64_t *owner);
-/* The transaction is committed with these claims, which are in the order in which their places were taken: they go
- * out. Everything is borrowed for the call. */
+/* The transaction is committed with these claims, in the order in which their places were taken: sends them. All
+ * arguments are borrowed for the call. */
 void dt_hands_claims_committed(dt_hands_claims *claims, const struct dt_leader_batch *claimed,
                                const dt_topic_snapshot *topics);
-/* The transaction ended without a known commit. */
+/* The transaction failed, or it is unknown whether it committed. */
 void dt_hands_claims_failed(dt_hands_claims *claims);
 
 #endif

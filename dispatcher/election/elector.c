@@ -1,7 +1,7 @@
 /*
- * Owns:            an elector's thread, what other threads may ask of it, and the choice between the implementations.
- * Refuses to know: how leaders are found (elector_zk.c, elector_mysql.c), and what leading a shard means. Safety is
- *                  MySQL's and Kafka's; here it is only decided who tries.
+ * Owns:            the elector's thread, its functions for other threads, and the choice of the implementation.
+ * Refuses to know: how leaders are found (elector_zk.c, elector_mysql.c), and what leading a shard means. The election
+ *                  only decides which process tries; MySQL and Kafka ensure safety.
  *
  * Invariant: gained, release and lost are called on this thread only. A shard is lost at the end of the lease at the
  * latest.
@@ -154,10 +154,10 @@ dt_status dt_elector_new(const struct dt_elector_env *env, dt_elector **out, str
 
 dt_status dt_elector_start(const struct dt_elector_env *env, dt_elector **out, struct dt_error *err)
 {
-    dt_status status = dt_elector_new(env, out, err); /* *out is there before anything is called back */
+    dt_status status = dt_elector_new(env, out, err); /* *out is set before any callback */
     if (status == DT_OK)
         status = dt_thread_start(&(*out)->thread, "election", run_elector, *out, err);
-    if (status == DT_OK) { /* once: what elects, for the log and for metrics */
+    if (status == DT_OK) { /* once per process: the kind of election, for the log and for metrics */
         const char *by = (*out)->kind->name;
         char label[32];
 

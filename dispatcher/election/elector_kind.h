@@ -2,10 +2,9 @@
  * A lease: how long this process may believe that its session with the server of the election lives (ZooKeeper's, or
  * its row in MySQL).
  *
- * A request that the server answered was sent at some time. At that time the session lived, and it lives on for its
- * whole timeout from then. The lease ends two thirds of the timeout after the sending of the last answered request, by
- * the monotonic clock. So it does not matter how a silence began: cut, killed, stopped, or this process itself stopped
- * for a while.
+ * If the server answers a request, the session lived when the request was sent, and lives for its whole timeout from
+ * then. The lease ends two thirds of the timeout after the sending of the last answered request, by the monotonic
+ * clock. So the cause of a silence does not matter: a broken connection, a stopped server, or a pause of this process.
  *
  * Any thread, without locks.
  */
@@ -24,16 +23,17 @@
 #include "job/shard.h"
 
 /*
- * How long a server may wait for a session of this process that is silent inside a transaction. A process that is
- * stopped there keeps rows locked until the server ends its session; who leads its shards next waits for that. So the
- * server's patience ends before the next one is elected: when this one would have stepped down, in whole seconds.
+ * How long a server may wait for a session of this process that is silent inside a transaction. If the process is
+ * stopped there, its rows stay locked until the server ends the session, and the next leader of its shards waits for
+ * that. So the server's wait ends before the next leader is elected: when this process would have stepped down, in
+ * whole seconds.
  */
 static inline int64_t dt_lease_patience_ms(int64_t timeout_ms)
 {
     return (timeout_ms * 2 / 3 + 999) / 1000 * 1000;
 }
 
-/* All zeroes: over. */
+/* All zeroes: expired. */
 struct dt_lease {
     _Atomic int64_t until_us, length_us; /* its end by the monotonic clock; its length */
 };
@@ -43,8 +43,8 @@ static inline void dt_lease_set_timeout(struct dt_lease *lease, int timeout_ms)
     atomic_store(&lease->length_us, timeout_ms * INT64_C(1000) * 2 / 3);
 }
 
-/* A request that was sent at sent_us was answered. The end never moves back: answers arrive in order, but two threads
- * report them. */
+/* A request that was sent at sent_us was answered. The end never moves back: two threads report answers, so they may
+ * arrive out of order. */
 static inline void dt_lease_extend(struct dt_lease *lease, int64_t sent_us)
 {
     const int64_t until_us = sent_us + atomic_load(&lease->length_us);
@@ -65,26 +65,26 @@ static inline void dt_lease_end(struct dt_lease *lease)
 }
 
 /*
- * The election's arithmetic: how many shards each member leads, which ones it gives back, and which it takes. Pure:
- * no I/O, no globals, no time.
+ * The election's arithmetic: how many shards each member leads, which ones it gives back, and which it takes. Pure: no
+ * I/O, no globals, no time.
  */
 
-/* How many of `shards` the member with this rank (0 = joined first) leads among `members` (> 0). All shares sum up to
- * `shards`. */
+/* The number of `shards` that the member with this rank (0 = joined first) leads among `members` (> 0). All shares add
+ * up to `shards`. */
 unsigned dt_share_of(unsigned shards, unsigned members, unsigned rank);
 
 /*
- * Rank of the member whose node name contains `guid` among `names` (…-<sequence number>, any order), by sequence
- * number. False: it is not among them.
+ * The rank of the member whose node name contains `guid` among `names` (…-<sequence number>, in any order), by sequence
+ * number. False: it is not in the list.
  */
 bool dt_share_rank(const char *const *names, size_t n, const char *guid, unsigned *rank);
 
 /* A member's view. mine and taken are indexed by shard and DT_SHARDS_MAX long. */
 struct dt_share_view {
     unsigned shards, members, rank;
-    bool leaving;      /* its share is none */
-    const bool *mine;  /* led by this member, and not being given back already */
-    const bool *taken; /* has a leader of whatever kind, or has not yet lost the last one */
+    bool leaving;      /* its share is 0 */
+    const bool *mine;  /* led by this member, and not being given back */
+    const bool *taken; /* has any leader, or its last leader has not lost it yet */
 };
 
 struct dt_share_plan {
@@ -93,24 +93,24 @@ struct dt_share_plan {
 };
 
 /*
- * Plans the next step. A member above its share gives back the surplus (highest numbers first) and takes nothing; one
- * below it takes free shards, starting at a place of its own so that members who take at the same time seldom want the
- * same one. Shards that the map no longer names are given back.
+ * Plans the next step. A member above its share gives back the surplus (highest numbers first) and takes nothing. A
+ * member below it takes free shards; each member starts elsewhere, so that two seldom want the same one. Shards that
+ * the map no longer names are given back.
  */
 void dt_share_plan(const struct dt_share_view *view, struct dt_share_plan *out);
 
 /*
- * The seam below elector.h: what every elector has, and what an implementation brings. Implementations include it, and
- * tests that move an elector step by step; callers include elector.h.
+ * The interface between elector.h and its implementations. Included by implementations, and by tests that run an
+ * elector step by step; callers include elector.h.
  *
- *   elector.c         the thread, what other threads may ask, and which implementation the configuration names
+ *   elector.c         the thread, functions for other threads, and the choice of the implementation
  *   elector_zk.c      leaders are ephemeral nodes in ZooKeeper
  *   elector_mysql.c   leaders are leases in MySQL, for installations without ZooKeeper
  *
  * An implementation's struct begins with a struct dt_elector. Its functions run on the elector's thread.
  */
 
-/* A signal to the mailbox: another thread has called. Bits below it are the implementation's. */
+/* A signal to the mailbox: another thread has called. Lower bits belong to the implementation. */
 #define DT_ELECTOR_CALLER (UINT32_C(1) << 16)
 
 struct dt_elector_kind {
@@ -119,14 +119,14 @@ struct dt_elector_kind {
     /* Makes an elector with its own parts. dt_elector_new fills in `base` afterwards, except the length of the lease,
      * which this function sets. Connects to nothing yet. */
     dt_status (*make)(const struct dt_elector_env *env, dt_mailbox *box, dt_elector **out, struct dt_error *err);
-    /* Reads what arrived, and does what is due. Never waits for a server. */
+    /* Reads replies, and does what is due. Never waits for a server. */
     void (*step)(dt_elector *elector, uint32_t signals);
-    /* Mono: when there will be something to do without a signal; INT64_MAX = never. */
+    /* Mono: the time of the next step unless a signal arrives; INT64_MAX = never. */
     int64_t (*next_us)(const dt_elector *elector);
-    /* Ends what the elector has with the server, so that others need not wait for a timeout; calls `lost` for what was
-     * led still. May wait a moment for the server. */
+    /* Ends the elector's session with the server, so that other processes need not wait for a timeout; calls `lost` for
+     * shards that are still led. May wait briefly for the server. */
     void (*close)(dt_elector *elector);
-    void (*free)(dt_elector *elector); /* what `make` made, after `close` or without a first step */
+    void (*free)(dt_elector *elector); /* after `close`, or if no step was made: frees what `make` allocated */
 };
 
 extern const struct dt_elector_kind dt_elector_zk, dt_elector_mysql;
@@ -144,7 +144,7 @@ struct dt_elector {
     _Atomic bool leaving;
     _Atomic bool news; /* dt_elector_news */
     _Atomic bool released[DT_SHARDS_MAX];
-    _Atomic bool leads[DT_SHARDS_MAX]; /* gained, and neither lost nor given away since */
+    _Atomic bool leads[DT_SHARDS_MAX]; /* gained, and since then neither lost nor given away */
     _Atomic unsigned n_leads;
     struct dt_lease lease;
     _Atomic uint64_t place; /* members << 32 | rank, as last seen; 0 = never */
@@ -152,7 +152,7 @@ struct dt_elector {
     struct dt_share_plan plan; /* scratch of the elector's thread */
 };
 
-/* The one place where the two of them change. Leading begins with nothing released. */
+/* Only this function changes the two. A new leadership has released nothing. */
 static inline void dt_elector_set_leads(dt_elector *e, unsigned shard, bool leads)
 {
     if (atomic_exchange(&e->leads[shard], leads) == leads)
@@ -166,7 +166,7 @@ static inline void dt_elector_set_place(dt_elector *e, unsigned rank, unsigned m
     atomic_store(&e->place, (uint64_t)members << 32 | rank);
 }
 
-/* For numbers of sessions and members, and for jitter. */
+/* For session and member numbers, and for jitter. */
 static inline uint64_t dt_elector_random(const dt_elector *e)
 {
     uint64_t v;

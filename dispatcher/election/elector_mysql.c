@@ -2,27 +2,26 @@
  * An elector by leases in MySQL. The elector's thread, or a test that calls dt_elector_step, runs all of it;
  * lease_link.c carries its orders out.
  *
- *   every 0.3 timeouts    one statement renews the member and with it all of its leases; one reads who holds what
- *   at once               when a shard was released or can be taken, or a member can be ended
- *   below its share       looks after 10 ms, 20 ms, … up to 0.3 timeouts, while other members must give shards back
+ *   every 0.3 timeouts    one statement renews the member and with it all of its leases; one reads all leases
+ *   at once               if a shard was released or can be taken, or a member can be ended
+ *   below its share       polls after 10 ms, 20 ms, … up to 0.3 timeouts, while other members must give shards back
  *
- * One order is under way at a time. The view that ends each answer says what is ours; an order alone changes no
- * belief.
+ * One order runs at a time. Each answer ends with a view of the election, and only a view changes which shards we hold.
  *
  *   NONE ──the view names us──▶ LED ──above share──▶ RELEASING ──released──▶ DROPPING ──not named by the view──▶ NONE
  *                                │                      └──lease over: lost──────▲
  *                                └──lease over, or not named by the view: lost──▶ NONE
  *
  * Invariants:
- *   - A shard is gained only while the lease runs, and only because a view named this member, which has not ended. A
- *     view that still names us after the lease gains the shard again, as soon as a renewal was answered.
+ *   - A shard is gained only while the lease runs, and only if a view names this member, which has not ended. If a view
+ *     still names us after the lease expired, the shard is gained again as soon as a renewal is answered.
  *   - A member is ended only when two clocks agree. MySQL's clock says that the member's timeout has passed since its
  *     renewal; the statement that ends it checks that again, under the row's lock. And this process has seen the
  *     member's count unchanged for two thirds of the member's timeout, by its own monotonic clock. The member steps
  *     down two thirds after it sent that renewal, which was before any process could see it. So no shard is taken over
- *     while its leader believes in it, whichever way MySQL's clock jumps. A count is seen within 0.3 timeouts of its
- *     renewal, so the second rule seldom waits for longer than the first.
- *   - No answer is waited for, except for a moment when the elector ends.
+ *     while its leader still relies on its lease, even if MySQL's clock jumps. A count is seen within 0.3 timeouts of
+ *     its renewal, so the second rule seldom waits for longer than the first.
+ *   - The elector never waits for an answer, except briefly when it ends.
  *
  * While ZooKeeper elects a live dispatcher, members lead nothing: the two would fence each other in turn. So an
  * installation changes from ZooKeeper to leases and back in a rolling restart, each dispatcher by its own
@@ -40,7 +39,7 @@
 #define BACKOFF_MIN_US INT64_C(50000)
 #define BACKOFF_MAX_US INT64_C(1000000)
 #define LOOK_MIN_US    INT64_C(10000)
-#define NEWS_APART_US  INT64_C(50000) /* looks, however much is announced */
+#define NEWS_APART_US  INT64_C(50000) /* shortest time between polls, however much is announced */
 #define CLOSE_WAIT_US  INT64_C(300000)
 #define OWNER_MAX      100 /* election_members.name */
 
@@ -48,8 +47,8 @@ enum hold { HOLD_NONE, HOLD_LED, HOLD_RELEASING, HOLD_DROPPING };
 
 struct lease_watch {
     struct dt_election_member member;
-    int64_t seen_us; /* mono: when this number of renewals was seen first */
-    int64_t over_us; /* mono: when its timeout has passed by MySQL's clock; may be in the past */
+    int64_t seen_us; /* mono: when the current count of renewals was first seen */
+    int64_t over_us; /* mono: when its timeout ends by MySQL's clock; may be past */
 };
 
 struct mysql_elector {
@@ -61,24 +60,24 @@ struct mysql_elector {
     int64_t timeout_us;
 
     /* this membership */
-    int64_t member; /* its id; 0: none was drawn */
+    int64_t member; /* its id; 0: not drawn yet */
     bool joined;
-    bool told_leaving; /* the other members know */
+    bool told_leaving; /* the other members know that it leaves */
     bool known;        /* the view is of this membership */
     struct dt_election view;
-    unsigned n_members, rank; /* of the members that take shards */
+    unsigned n_members, rank; /* only members that take shards count */
     enum hold holds[DT_SHARDS_MAX];
     struct lease_watch watches[DT_ELECTION_MEMBERS];
     size_t n_watches;
 
-    /* when to ask */
-    int64_t renewed_us;    /* mono: the latest renewal was ordered */
-    int64_t asked_us;      /* mono: the latest order */
-    int64_t pause_us;      /* between looks while this member leads less than its share; 0: it does not */
-    bool took;             /* the latest order took shards: what it did not get is not asked for again at once */
-    bool drops;            /* a shard is to be given back */
-    bool tells;            /* when the latest order is done, the other members are notified: it gives back, or leaves */
-    int64_t not_before_us; /* after trouble */
+    /* when to send the next order */
+    int64_t renewed_us; /* mono: the latest renewal was ordered */
+    int64_t asked_us;   /* mono: the latest order */
+    int64_t pause_us;   /* between polls while this member leads less than its share; 0: it does not */
+    bool took;          /* the latest order took shards; those that it did not get are not requested again at once */
+    bool drops;         /* a shard is to be given back */
+    bool tells;         /* the latest order gives back shards, or leaves: when it is done, other members are notified */
+    int64_t not_before_us; /* after a failure */
     int64_t backoff_us;
     struct dt_outage_part outage;
 };
@@ -163,7 +162,7 @@ static void update_holds(struct mysql_elector *e)
         } else if (!ours && hold == HOLD_DROPPING) {
             hold_to(e, s, HOLD_NONE);
         } else if (ours && hold == HOLD_NONE) {
-            if (is_leaving(e) || e->view.elsewhere) { /* given back at once: another member is to lead */
+            if (is_leaving(e) || e->view.elsewhere) { /* given back at once, because another member must lead it */
                 hold_to(e, s, HOLD_DROPPING);
             } else if (dt_lease_runs(&e->base.lease, now_us)) {
                 hold_to(e, s, HOLD_LED);
@@ -187,7 +186,7 @@ static void lose_all_holds(struct mysql_elector *e, const char *why)
 
 /* ---- answers ---- */
 
-/* The membership has ended: another member ended it, or its row is gone. The next membership has another number. */
+/* The membership has ended: another member ended it, or its row is missing. The next membership has another number. */
 static void end_membership(struct mysql_elector *e, const char *why)
 {
     lose_all_holds(e, why);
@@ -246,7 +245,7 @@ static void read_answer(struct mysql_elector *e)
         apply_view(e, answer);
         return;
     }
-    e->renewed_us = 0; /* it may not have arrived: the next order repeats it */
+    e->renewed_us = 0; /* the renewal may not have arrived, so the next order repeats it */
     e->told_leaving = false;
     dt_outage_failed(&e->outage, DT_OUTAGE_MYSQL, "elector", "the election waits", answer->status, &answer->err);
     e->not_before_us = dt_clock_mono_us(e->base.clock) + step_us / 2 +
@@ -284,8 +283,8 @@ static void serve_plan(struct mysql_elector *e)
     }
     if (!e->known)
         plan->n_take = 0;
-    /* While this member leads less than its share, other members may have to give shards back first: looks again, less
-     * and less often. */
+    /* While this member leads less than its share, other members may have to give shards back first: polls with growing
+     * pauses. */
     if (!e->known || view.leaving || e->n_members == 0 ||
         atomic_load(&e->base.n_leads) >= dt_share_of(view.shards, e->n_members, e->rank))
         e->pause_us = 0;
@@ -326,7 +325,7 @@ static void give_order(struct mysql_elector *e, int64_t now_us)
     for (size_t i = 0; i < order->n_take; i++)
         order->take[i] = e->base.plan.take[i];
     qsort(order->take, order->n_take, sizeof(*order->take), by_number);
-    order->free = order->n_take && e->took; /* a shard that could not be taken may belong to a member that has ended */
+    order->free = order->n_take && e->took; /* the holder of a shard that could not be taken may have ended */
     e->tells = order->n_drop > 0 || (order->renew && leaving && !e->told_leaving);
     e->told_leaving = e->told_leaving || (order->renew && leaving);
     e->took = order->n_take > 0;
@@ -379,7 +378,7 @@ static int64_t next_us(const dt_elector *base)
     return dt_earlier(lease_us, dt_later(order_due_us(e), e->not_before_us));
 }
 
-/* Waits for the answer under way. False: it did not arrive in time. */
+/* Waits for the answer to the running order. False: it did not arrive in time. */
 static bool await_answer(struct mysql_elector *e)
 {
     const int64_t until_us = dt_clock_mono_us(e->base.clock) + CLOSE_WAIT_US;

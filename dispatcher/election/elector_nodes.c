@@ -1,6 +1,6 @@
 /*
  * Owns:            requests to ZooKeeper (their memory, count and time, and the pauses after trouble); the leader nodes
- *                  of shards; this process's member node, and its place among the members.
+ *                  of shards; this process's member node, and its rank among the members.
  * Refuses to know: which shards to lead (elector_share.c), and what leading a shard means.
  *
  *   NONE ──create──▶ TAKING ──ours──▶ HELD ──above share──▶ RELEASING ──released──▶ DROPPING ──gone──▶ NONE
@@ -10,9 +10,8 @@
  *
  * Invariants:
  *   - A shard is gained only while the lease runs.
- *   - A node is believed to be ours only after the answer to its creation, or after a look that its owner is our
- *     session.
- *   - A session has one member node. A second one, from a request whose answer was lost, is deleted.
+ *   - A node counts as ours only after the answer to its creation, or after a check that its owner is our session.
+ *   - A session has one member node. If a lost answer left a second one, it is deleted.
  */
 #include <stdio.h>
 #include <stdlib.h>
@@ -24,7 +23,7 @@
 
 enum { BACKOFF_MAX_US = 5000000 };
 
-/* The pause is between half of the step and the whole step. */
+/* The pause is at random between half of the step and the whole step. */
 void dt_zk_elector_back_off(dt_zk_elector *e)
 {
     int64_t step = e->backoff_us;
@@ -305,7 +304,7 @@ void dt_nodes_listed(dt_zk_elector *e, struct dt_zk_reply *r)
         if (s < DT_SHARDS_MAX)
             e->taken[s] = true;
     }
-    /* If a leader's node is gone, it was deleted by hand: looks at its owner, so that two processes do not lead the
+    /* If a leader's node is missing, it was deleted by hand: checks its owner, so that two processes do not lead the
      * shard for long. */
     for (unsigned s = 0; s < DT_SHARDS_MAX; s++) {
         if (e->nodes[s].state == DT_NODE_HELD && !e->taken[s] && !e->nodes[s].looking)
@@ -367,7 +366,7 @@ void dt_member_quit(dt_zk_elector *e, struct dt_zk_reply *r)
     e->quit_asked = e->quit_done;
 }
 
-/* Finds our place among the members, and deletes what is ours beyond one node. */
+/* Finds our rank among the members, and deletes our nodes except one. */
 void dt_member_listed(dt_zk_elector *e, struct dt_zk_reply *r)
 {
     const char *const *names = (const char *const *)r->children;

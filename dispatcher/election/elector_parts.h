@@ -6,7 +6,7 @@
  *   elector_zk.c      the session, its lease and the paths; the step and the plan (elector_kind.h). Calls
  *   elector_nodes.c
  *
- *   /duetime/<installation>/members/m-<guid>-<seq>   ephemeral sequential, one a process
+ *   /duetime/<installation>/members/m-<guid>-<seq>   ephemeral sequential, one per process
  *   /duetime/<installation>/leaders/<shard>          ephemeral; data = guid of the leader
  */
 #ifndef DT_DISPATCHER_ELECTOR_PARTS_H
@@ -26,8 +26,8 @@ enum dt_node_state { DT_NODE_NONE, DT_NODE_TAKING, DT_NODE_HELD, DT_NODE_RELEASI
 
 struct dt_node {
     enum dt_node_state state;
-    bool unwanted; /* TAKING, UNSURE: to be dropped as soon as it is known to be ours */
-    bool looking;  /* its owner is being asked for */
+    bool unwanted; /* TAKING, UNSURE: delete it as soon as it is known to be ours */
+    bool looking;  /* a request for its owner is running */
 };
 
 enum dt_joined { DT_JOIN_NO, DT_JOIN_SENT, DT_JOIN_UNSURE, DT_JOIN_YES };
@@ -51,7 +51,7 @@ typedef struct dt_zk_elector {
     int timeout_ms;
     char guid[DT_ELECTOR_GUID];
     bool connected;
-    int64_t away_us; /* since when no server has answered this handle; 0: it is connected, or there is none */
+    int64_t away_us; /* since when no server has answered this handle; 0: it is connected, or there is no handle */
     bool paths_asked, paths_made;
     enum dt_joined joined;
     char *member_name;
@@ -63,10 +63,10 @@ typedef struct dt_zk_elector {
     unsigned outstanding; /* requests whose reply was not read */
     bool pinging;
     int64_t asked_us; /* when the last request was sent */
-    bool refused;     /* a request was, since the password was last compared with the one that the session has */
+    bool refused;     /* a request was refused since the password was last compared with the session's */
 
     /* the elector's thread only: every session */
-    int64_t not_before_us; /* after trouble: no requests, or no new session, until then */
+    int64_t not_before_us; /* after a failure: no requests, or no new session, until then */
     int64_t backoff_us;
     struct dt_outage_part outage;
 } dt_zk_elector;
@@ -85,34 +85,34 @@ enum dt_zk_request {
     DT_ASK_PING
 };
 
-/* No request, and no new session, for a while: twice as long each time, with jitter. */
+/* No request, and no new session, for a pause that doubles each time and has jitter. */
 void dt_zk_elector_back_off(dt_zk_elector *e);
-/* A request to be handed to zk.h; index: the shard, or the path. NULL: no memory, and the elector backs off. */
+/* Makes a request for zk.h; index: the shard, or the path. NULL: no memory, and the elector backs off. */
 struct dt_zk_reply *dt_zk_elector_request(dt_zk_elector *e, enum dt_zk_request request, unsigned index);
-/* Asks for a list of children, with a watch for its next change. */
+/* Requests a list of children, with a watch for its next change. */
 void dt_zk_elector_list(dt_zk_elector *e, enum dt_zk_request request);
-/* The paths have to be made again before anything else. */
+/* The paths must be created again before any other request. */
 void dt_zk_elector_paths_gone(dt_zk_elector *e);
 /* Logs a failure as part of the outage. */
 void dt_zk_elector_note(dt_zk_elector *e, const char *what, const char *request, const char *reason);
-/* ZooKeeper refused the request: notes it, and backs off. */
+/* ZooKeeper refused the request: logs it, and backs off. */
 void dt_zk_elector_trouble(dt_zk_elector *e, const char *request, const struct dt_zk_reply *reply);
 
 /* ---- elector_nodes.c: the leader nodes ---- */
 
 void dt_nodes_take(dt_zk_elector *e, unsigned shard);
-/* A shard that is HELD gets events.release. Any other node is dropped as soon as it is known to be ours. */
+/* If the shard is HELD, calls events.release. Any other node is deleted as soon as it is known to be ours. */
 void dt_nodes_release(dt_zk_elector *e, unsigned shard);
-/* Calls events.lost for all shards that are led. Their nodes are looked at later. */
+/* Calls events.lost for all shards that are led. Their nodes are checked later. */
 void dt_nodes_lose_all(dt_zk_elector *e, const char *why);
 /* The session has ended, and all nodes with it. */
 void dt_nodes_forget(dt_zk_elector *e);
-/* Looks at unsure nodes, and drops the nodes that loops have released. Only without trouble. */
+/* Checks unsure nodes, and deletes the nodes that loops have released. Not while backing off. */
 void dt_nodes_serve(dt_zk_elector *e);
-/* Without a connection: notes the nodes that loops have released, to be dropped when there is one again. */
+/* Without a connection: remembers the nodes that loops have released, to delete them after it reconnects. */
 void dt_nodes_serve_disconnected(dt_zk_elector *e);
-/* The shards for the plan: led here or about to be, and not free for any member. Both arrays have DT_SHARDS_MAX
- * elements. */
+/* Input for the plan: shards led here or about to be, and shards not free for any member. Both arrays have
+ * DT_SHARDS_MAX elements. */
 void dt_nodes_view(const dt_zk_elector *e, bool *mine, bool *taken);
 /* Answers to DT_ASK_TAKE, _DROP, _LOOK and _LEADERS. */
 void dt_nodes_taken(dt_zk_elector *e, struct dt_zk_reply *reply);
@@ -122,9 +122,9 @@ void dt_nodes_listed(dt_zk_elector *e, struct dt_zk_reply *reply);
 
 /* ---- elector_nodes.c: the member node ---- */
 
-/* Joins, or quits when the elector is leaving. */
+/* Joins, or leaves if the elector is leaving. */
 void dt_member_serve(dt_zk_elector *e);
-/* Answers to DT_ASK_JOIN, _QUIT and _MEMBERS. The first one's name is taken out of the reply. */
+/* Answers to DT_ASK_JOIN, _QUIT and _MEMBERS. The first function takes ownership of the name in the reply. */
 void dt_member_joined(dt_zk_elector *e, struct dt_zk_reply *reply);
 void dt_member_quit(dt_zk_elector *e, struct dt_zk_reply *reply);
 void dt_member_listed(dt_zk_elector *e, struct dt_zk_reply *reply);

@@ -1,6 +1,6 @@
 /*
- * Owns:            the session with ZooKeeper, the lease that rests on it, and the paths above all nodes; what the
- *                  elector does at each step, and its plan.
+ * Owns:            the session with ZooKeeper, its lease, and the paths above all nodes; each step of the elector, and
+ *                  its plan.
  * Refuses to know: MySQL, Kafka, and what leading a shard means.
  *
  * One thread does everything. ZooKeeper's threads post replies and signal the mailbox (zk.h); calls of other threads
@@ -8,11 +8,11 @@
  * notifying shards in time that they are lost.
  *
  * While a shard is led, the elector sends a request every 0.3 timeouts, instead of the client's own ping, which is sent
- * after a third of silence: elector_kind.h has the reason. A handle without an answer for two timeouts is replaced, on
- * the same session: an emptied ZooKeeper would never accept it again.
+ * after a third of silence: elector_kind.h has the reason. If a handle gets no answer for two timeouts, another one
+ * replaces it in the same session: a ZooKeeper that lost its data never accepts the old handle again.
  *
- * Invariant: a session that expired is closed here, never in a callback, and nothing of it remains when the next one
- * begins.
+ * Invariant: an expired session is closed here, never in a callback, and all of its state is cleared before the next
+ * one begins.
  */
 #include <inttypes.h>
 #include <stdio.h>
@@ -55,18 +55,19 @@ static bool open_handle(dt_zk_elector *e)
     return open;
 }
 
-/* Ends the session, with everything that was led and known by it. */
+/* Ends the session. All of its leaderships end, and its state is cleared. */
 static void close_session(dt_zk_elector *e)
 {
     const int64_t until_us = dt_clock_mono_us(e->base.clock) + CLOSE_WAIT_US;
     int timeout_ms;
     dt_nodes_lose_all(e, "the session has ended");
     if (dt_zk_state(e->zk, &timeout_ms) != DT_ZK_CLOSED) {
-        /* ZooKeeper's client may lose replies while it closes, so replies that are under way get a moment to arrive. */
+        /* ZooKeeper's client may lose replies while it closes, so this waits a moment for those that are still to
+         * arrive. */
         throw_replies_away(e);
         while (e->outstanding > 0 && dt_clock_mono_us(e->base.clock) < until_us) {
-            dt_mailbox_wait(e->base.box,
-                            dt_clock_mono_us(e->base.clock) + 10000); /* an answered ping signals nothing */
+            dt_mailbox_wait(e->base.box, dt_clock_mono_us(e->base.clock) +
+                                             10000); /* an answered ping sends no signal, so this polls */
             throw_replies_away(e);
         }
         dt_zk_close(e->zk);
@@ -94,8 +95,8 @@ static bool serve_open(dt_zk_elector *e, bool connected, int timeout_ms)
 {
     struct dt_strbuf digest = {0};
     const bool was = e->connected;
-    /* If a request was refused and the password has changed since, opens a new session: its nodes are for the new
-     * password only. */
+    /* If a request was refused and the password has changed since, opens a new session, because nodes belong to the
+     * password they were created with. */
     bool other = e->refused && dt_secret_now(e->config, &e->config->zookeeper_auth, &digest) == DT_OK &&
                  !dt_zk_opened_as(e->zk, digest.p ? digest.p : "");
     e->refused = false;
@@ -109,7 +110,7 @@ static bool serve_open(dt_zk_elector *e, bool connected, int timeout_ms)
     if (connected && !was) {
         e->timeout_ms = timeout_ms; /* as negotiated */
         dt_lease_set_timeout(&e->base.lease, timeout_ms);
-        e->asked_us = 0; /* a request at once: the lease may be short */
+        e->asked_us = 0; /* sends a request at once, because the lease may be short */
         DT_LOG(INFO, "elector", "connected to ZooKeeper", DT_I("session_timeout_ms", timeout_ms));
     } else if (was && !connected) {
         dt_zk_elector_note(e, "connection to ZooKeeper lost", "session", "connection loss");
@@ -118,7 +119,7 @@ static bool serve_open(dt_zk_elector *e, bool connected, int timeout_ms)
         return connected;
     e->away_us = dt_clock_mono_us(e->base.clock);
     e->members.stale = e->leaders.stale = true; /* the watches ended with the handle */
-    /* Each request was answered when the connection was lost. If an answer is missing, the session ends. */
+    /* When the connection was lost, every request got a reply (DT_ZK_LOST). If one is missing, the session is ended. */
     if (e->outstanding > 0 || !open_handle(e)) {
         close_session(e);
         dt_zk_elector_back_off(e);
@@ -153,7 +154,7 @@ static bool serve_session(dt_zk_elector *e)
 
 /* ---- paths ---- */
 
-/* Creates the paths if that was not requested yet. True: they exist. */
+/* Creates the paths unless that was requested already. True: they exist. */
 static bool make_paths(dt_zk_elector *e)
 {
     if (e->paths_asked)
@@ -178,7 +179,7 @@ static void path_made(dt_zk_elector *e, struct dt_zk_reply *r)
         return;
     }
     e->paths_asked = false;
-    /* Above the first path there is only a chroot. A later path is missing if the one above it was not created. */
+    /* Above the first path there is only a chroot. If a later path is missing, the one above it was not created. */
     if (r->outcome == DT_ZK_LOST || (r->outcome == DT_ZK_MISSING && r->index > 0))
         return;
     if (r->outcome == DT_ZK_MISSING) {
@@ -212,7 +213,7 @@ static void on_reply(dt_zk_elector *e, struct dt_zk_reply *r)
         e->backoff_us = BACKOFF_MIN_US;
         dt_outage_over(&e->outage);
     }
-    if (r->outcome != DT_ZK_LOST) /* any answer says that the session lived when the request was sent */
+    if (r->outcome != DT_ZK_LOST) /* any answer proves that the session lived when the request was sent */
         dt_lease_extend(&e->base.lease, r->sent_us);
     handlers[r->request](e, r);
 }
@@ -261,7 +262,7 @@ static void step_elector(dt_elector *base, uint32_t signals)
     const bool connected = serve_session(e);
     if (!connected)
         dt_nodes_serve_disconnected(e);
-    /* Renews the lease while a shard is led. */
+    /* While a shard is led, renews the lease. */
     if (connected && atomic_load(&base->n_leads) > 0 && !e->pinging &&
         dt_clock_mono_us(base->clock) >= e->asked_us + ping_every_us(e)) {
         struct dt_zk_reply *ping = dt_zk_elector_request(e, DT_ASK_PING, 0);

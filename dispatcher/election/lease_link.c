@@ -1,9 +1,9 @@
 /*
- * Owns:            the one order to MySQL that is under way. An urgent chore carries it out.
+ * Owns:            the one running order to MySQL. An urgent chore carries it out.
  *
- * Refuses to know: why something is ordered.
+ * Refuses to know: why an order is given.
  *
- * Invariant:       while an order is under way, the tick owns order and answer; otherwise the elector does.
+ * Invariant:       while an order runs, the tick owns order and answer; otherwise the elector does.
  */
 #include "lease_link.h"
 
@@ -16,7 +16,7 @@ struct dt_lease_link {
     struct dt_lease_link_env env;
     struct dt_chore chore;
     dt_store *store;       /* of the tick */
-    bool apart;            /* the tick's: renewal and look are two statements */
+    bool apart;            /* of the tick: renewal and read are two statements */
     bool busy;             /* the elector's */
     _Atomic bool ordered;  /* handed over to the tick … */
     _Atomic bool answered; /* … and back by it */
@@ -26,8 +26,8 @@ struct dt_lease_link {
 
 /* ---- the tick ---- */
 
-/* If there is only a renewal, as nearly always, one statement does it. If the server refuses that statement (a right
- * is missing, or a proxy is between), the ordinary statements are used from then on. */
+/* If the order is only a renewal, as nearly always, one statement does it. If the server refuses that statement (a
+ * right is missing, or a proxy is between), the ordinary statements are used from then on. */
 static bool renewed_at_once(dt_lease_link *link, struct dt_lease_answer *answer, dt_status *status)
 {
     const struct dt_lease_order *order = &link->order;
@@ -58,7 +58,7 @@ static dt_status carry_out(dt_lease_link *link, struct dt_lease_answer *answer)
     }
     if (renewed_at_once(link, answer, &status))
         return status;
-    /* The lease runs from before the statement is sent, so the row outlasts the lease however long the statement
+    /* The lease counts from before the statement is sent. So it ends before the row expires, however long the statement
      * takes. */
     int64_t sent_us = dt_clock_mono_us(link->env.clock);
     status = order->join ? dt_store_election_join(link->store, order->member, link->env.name,
@@ -84,7 +84,7 @@ static dt_status carry_out(dt_lease_link *link, struct dt_lease_answer *answer)
         if (status == DT_EXISTS) /* another member was faster: the view shows it */
             status = DT_OK;
     }
-    if (status == DT_BUSY) /* two members at once: the view shows what remains to be done */
+    if (status == DT_BUSY) /* two members at once: the view shows what is left to do */
         status = DT_OK;
     return status == DT_OK ? dt_store_election_look(link->store, &answer->view, err) : status;
 }

@@ -1,17 +1,17 @@
 /*
  * An urgent chore that reads the installation's row every EVERY_US (TOLD_US without an index), when it is woken, and
- * more often while shards leave.
+ * more often while shards are being removed.
  *
  *   named     the shards of the map. Loops, results and reconciler use it
- *   led       named, and beyond that up to the last shard whose list is not empty; and for GRACE_US after a number that
- *             fell, all that were led before: an API that does not know the new number yet puts entries of new jobs
- *             into their sets, and their leaders hand these on
- *   orphans   beyond both, shards whose rows name a leadership that did not end: its process died, or restarted since
- *             and knows of no grace. They are led once more, by a leader that steps down
+ *   led       named, and beyond that up to the last shard whose list is not empty; and for GRACE_US after the number of
+ *             shards fell, all that were led before: an API that does not know the new number yet puts entries of new
+ *             jobs into their sets, and their leaders hand these on
+ *   orphans   other shards whose rows name a leadership that did not end, because its process died, or restarted and
+ *             has no grace period. They get a last leader, which steps down
  *
- * Invariants: a map that was given out has the content of its generation. MySQL may go back to an earlier state and
- * count the same generation again with another number, so both are compared. What is read here decides who tries, never
- * what is right: an old map only costs time.
+ * Invariants: maps of the same generation are equal. If MySQL is restored from an older copy, a generation may occur
+ * again with another number of shards, so both are compared. The map decides which process tries, never which write is
+ * valid: an old map only costs time.
  */
 #include "shard_map.h"
 
@@ -30,11 +30,12 @@
 #define LEAVING_US INT64_C(500000)
 #define GRACE_US   INT64_C(3000000)
 #define ORPHAN_US                                                                                                      \
-    INT64_C(10000000) /* longer than other processes take to see the number, wait for their grace and step down */
+    INT64_C(                                                                                                           \
+        10000000) /* longer than other processes take to read the number, wait for their grace period and step down */
 #define RETRY_US INT64_C(500000)
 
 struct leaving {
-    int64_t token, since_us; /* the leadership that its row tells of; since then, and this process did not lead it */
+    int64_t token, since_us; /* the leadership named in its row; since when it was seen without being ours */
     bool orphan;             /* until the row names another leadership, or none */
 };
 
@@ -45,7 +46,7 @@ struct dt_shard_map_source {
     struct dt_shard_map map;
     _Atomic unsigned named, rows;
     unsigned led;
-    int64_t grace_us; /* mono: until then nothing that was led is given up */
+    int64_t grace_us; /* mono: until then no led shard is given up */
     struct leaving leaving[DT_SHARDS_MAX];
 };
 
@@ -57,8 +58,8 @@ static void take_range(dt_shard_map_source *s, const struct dt_shard_range *rang
     for (unsigned shard = 0; shard < DT_SHARDS_MAX; shard++) {
         struct leaving *leaving = &s->leaving[shard];
         int64_t token = shard < kept ? 0 : range->standing[shard];
-        /* An orphan is never a leadership of this process, or it would never end: the process neither holds it, nor
-         * could it have begun it since the last look. */
+        /* A leadership of this process never counts as an orphan, or it would never end: this process neither leads the
+         * shard, nor could it have begun to since the last read. */
         if (token == 0 || token != leaving->token)
             *leaving = (struct leaving){token, now_us, false};
         else if (shard < s->led && !leaving->orphan)
@@ -134,8 +135,8 @@ dt_status dt_shard_map_source_start(const struct dt_shard_map_source_env *env, c
     s->named = inst->shards;
     s->rows = range->rows;
     s->led = range->led;
-    /* A leadership that began before this process leads anything may be an orphan. If its leader lives, it steps down
-     * by itself. */
+    /* A leadership that began before this process led anything may be an orphan. If its leader lives, that leader steps
+     * down by itself. */
     for (unsigned shard = 0; shard < DT_SHARDS_MAX; shard++)
         s->leaving[shard] = (struct leaving){range->standing[shard], 0, range->standing[shard] != 0};
     s->chore = (struct dt_chore){.name = "shard-map", .tick = tick_map, .arg = s};

@@ -1,8 +1,8 @@
 /*
  * Owns: the handle of ZooKeeper's client, and the list of replies that were not taken yet. Refuses to know: what nodes
  *       are for.
- * Invariants: a callback takes only the list's lock, and never waits. A request that was not sent is answered like one
- * whose answer was lost.
+ * Invariants: a callback takes only the list's lock, and never waits. If a request was not sent, it gets the same reply
+ * as if its answer was lost.
  */
 #include "zk.h"
 
@@ -16,8 +16,8 @@
 
 struct dt_zk {
     zhandle_t *zh;
-    bool secured; /* nodes are for us alone */
-    char *digest; /* by which */
+    bool secured; /* only this user may change the nodes */
+    char *digest; /* user and password */
     dt_mailbox *mailbox;
     pthread_mutex_t lock; /* of the list */
     struct dt_zk_reply *inbox, **inbox_end;
@@ -103,7 +103,7 @@ static void on_void(int rc, const void *data)
     post_reply(reply->zk, reply, rc);
 }
 
-/* Nobody is woken for an answered ping: all that it says is that the lease goes on. */
+/* An answered ping wakes no thread: it only extends the lease. */
 static void on_ping(int rc, const struct Stat *stat, const void *data)
 {
     struct dt_zk_reply *reply = reply_of(data);
@@ -191,8 +191,8 @@ bool dt_zk_opened_as(const dt_zk *zk, const char *digest)
     return zk->digest && strcmp(zk->digest, digest) == 0;
 }
 
-/* ZooKeeper takes any digest: a wrong one shows where a node is somebody else's. The client says it again after each
- * reconnect. */
+/* ZooKeeper accepts any digest; a wrong one shows only when a node belongs to another user. The client sends it again
+ * after each reconnect. */
 bool dt_zk_open(dt_zk *zk, const struct dt_zk_server *server, int timeout_ms)
 {
     const char *digest = server->digest;
@@ -214,7 +214,7 @@ bool dt_zk_open(dt_zk *zk, const struct dt_zk_server *server, int timeout_ms)
 void dt_zk_close(dt_zk *zk)
 {
     if (zk->zh)
-        zookeeper_close(zk->zh); /* no callback runs any more when it returns */
+        zookeeper_close(zk->zh); /* after it returns, no callback runs */
     zk->zh = NULL;
     if (zk->digest)
         explicit_bzero(zk->digest, strlen(zk->digest));

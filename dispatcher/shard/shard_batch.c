@@ -9,7 +9,8 @@
  * (shard_takeover.c, shard_batch.c).
  *
  * Invariants:
- *   - One request at a time. While it runs, the loop calls only those functions of the delivery that answer from memory.
+ *   - One request at a time. While it runs, the loop calls only those functions of the delivery that answer from
+ *     memory.
  *   - A request has its own fence, list and arena, because the loop changes its fence with each transaction and reuses
  *     its arena.
  */

@@ -285,7 +285,8 @@ static void say_callbacks_and_map(dt_shard_loop *l)
     bool met = l->full_us && dt_shard_mono_us(l) - l->full_us < FULL_US;
     bool full = met || (l->full_us && !l->index && dt_shard_has_closed(l));
     const char *word = !full ? NULL : dt_hands_claims_open(l->claims) ? "full" : "off";
-    /* Whether this shard serves all its slots of the map. MySQL has all jobs at once; the index only when it is filled. */
+    /* Whether this shard serves all its slots of the map. MySQL has all jobs at once; the index only when it is
+     * filled. */
     bool fast = !l->index || (l->trust.whole && l->trust.marked);
     l->full_us = full ? l->full_us : 0;
     pthread_mutex_lock(&l->state_lock);

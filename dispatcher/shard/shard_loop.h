@@ -189,7 +189,8 @@ void dt_room_news(dt_room *room);
 
 typedef struct dt_due_watch dt_due_watch;
 
-/* Copied; the objects that it names must outlive the watch. Callbacks run on the watcher's thread and return at once. */
+/* Copied; the objects that it names must outlive the watch. Callbacks run on the watcher's thread and return at
+ * once. */
 struct dt_due_watch_env {
     const struct dt_config *config;
     const dt_clock *clock;

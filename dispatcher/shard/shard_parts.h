@@ -69,9 +69,8 @@ void dt_id_set_clear(struct dt_id_set *set);
 
 struct dt_limited_topic {
     char name[201];
-    size_t allowed; /* jobs that may still be tried */
-    int64_t
-        since_us; /* when `allowed` was last set, or when room.c promised a grant: then the owner of the memory sets it */
+    size_t allowed;   /* jobs that may still be tried */
+    int64_t since_us; /* when `allowed` was last set, or room.c promised a grant: then the owner sets it */
     int64_t asked_us; /* set by the owner: when room was last requested; 0 = not since `allowed` was set */
 };
 struct dt_limit_memory {
@@ -189,10 +188,9 @@ struct dt_shard_orphan {
 
 struct dt_shard_trust {
     struct dt_shard_map map;
-    int64_t
-        filled_for;  /* generation of the map that the shard's set was filled for; the shard has got no slots since */
-    bool up;         /* there is an index, and it answered and accepted changes last time */
-    uint64_t doubts; /* number of doubts up to which MySQL was read through once, or is being read */
+    int64_t filled_for;   /* generation of the map that the set was filled for; the shard got no slots since */
+    bool up;              /* there is an index, and it answered and accepted changes last time */
+    uint64_t doubts;      /* number of doubts up to which MySQL was read through once, or is being read */
     bool rebuild_unasked; /* the set must not be trusted, and its rebuild was not requested yet */
     /* The marker of this leadership in the set. */
     bool marked;                /* it was written */
@@ -249,8 +247,7 @@ static inline struct dt_closed_rule dt_closed_rule(enum dt_closed closed)
 
 #define DT_SKIPPED_BITS 16
 struct dt_shard_cursor {
-    bool
-        reads_through; /* MySQL is being read once: after a doubt, or if entries at the head of the index cannot be removed */
+    bool reads_through;         /* MySQL is being read once: after a doubt, or if the head of the index is stuck */
     int64_t ms, id;             /* the cursor: earlier jobs are handled */
     int64_t began_ms, began_id; /* its position before the last due scan */
     /* A sweep is a scan from the longest overdue job to the first that is not due yet. */
@@ -540,7 +537,8 @@ bool dt_shard_believes_index(const dt_shard_loop *l);
 void dt_shard_doubt_index(dt_shard_loop *l);
 /* Takes over the doubts that other threads raised. */
 void dt_shard_take_doubts(dt_shard_loop *l);
-/* Whether the answer to our last marking was lost. If so, dt_shard_marker becomes the marker that it may have written. */
+/* Whether the answer to our last marking was lost. If so, dt_shard_marker becomes the marker that it may have
+ * written. */
 bool dt_shard_assume_marked(dt_shard_loop *l);
 /* The next due scan writes our marker again, which shows whether the index takes changes. */
 void dt_shard_mark_soon(dt_shard_loop *l);
@@ -556,7 +554,8 @@ void dt_shard_note_index(dt_shard_loop *l, dt_status status, const struct dt_err
 
 /* Whether a message of this size may be sent to the topic now. Not while the sender is stalled. For dt_leader_gate. */
 enum dt_writable dt_shard_writable(void *loop, struct dt_str topic, int64_t owner, int64_t bytes);
-/* Why due jobs of a topic may not be sent. If the topic has no row they may be tried: the leader transaction decides. */
+/* Why due jobs of a topic may not be sent. If the topic has no row they may be tried: the leader transaction
+ * decides. */
 enum dt_closed dt_shard_why_closed(dt_shard_loop *l, struct dt_str topic);
 /* About how many jobs of a topic, or of a held set with this name, may be claimed now; SIZE_MAX: no limit. */
 size_t dt_shard_room(dt_shard_loop *l, struct dt_str name);
@@ -571,7 +570,8 @@ enum dt_closed dt_shard_why_left(const dt_shard_loop *l, struct dt_str topic);
 void dt_shard_read_through(dt_shard_loop *l);
 /* Moves the readers of MySQL back to the longest overdue job: skipped jobs may be sendable now. */
 void dt_shard_due_from_start(dt_shard_loop *l);
-/* Without an index: whether all jobs that were due at the last scan, and still are, may not be sent as far as is known. */
+/* Without an index: whether all jobs that were due at the last scan, and still are, may not be sent as far as is
+ * known. */
 bool dt_shard_has_closed(const dt_shard_loop *l);
 /* A walk over these jobs, in pieces, checks whether that is still so. It ends at this time … */
 int64_t dt_shard_walk_end_ms(const dt_shard_loop *l);

@@ -1,6 +1,6 @@
 /*
- * Building the head in one list in the arena. Our own headers come first and cannot be replaced, because no header of a
- * caller may have their names.
+ * Builds the head as one list in the arena. Our own headers come first. Callers' headers cannot replace them, because
+ * none may have these names.
  */
 #include <curl/curl.h>
 #include <stdio.h>
@@ -20,7 +20,7 @@ struct head {
     struct dt_arena *arena;
     struct dt_http_header *v;
     size_t n, cap;
-    bool failed; /* memory is out */
+    bool failed; /* memory ran out */
 };
 
 static void push(struct head *h, struct dt_str name, struct dt_str value)
@@ -91,7 +91,7 @@ static struct dt_str made(struct head *h, struct dt_str text)
     return text;
 }
 
-/* Returns the event's id, "<job>/<attempt>", which names the attempt in other headers, too. */
+/* Returns the event's id, "<job>/<attempt>", because other headers use it too. */
 static struct dt_str add_attributes(struct head *h, const struct dt_outgoing *from, const char *installation,
                                     int64_t now_ms)
 {
@@ -177,10 +177,10 @@ dt_status dt_request_head(const struct dt_outgoing *from, const struct dt_callba
     return h.failed ? DT_NOMEM : DT_OK;
 }
 
-/* Judging answers. What a report says is judged by job/result_json; here is decided only whether there is a report. */
+/* Turns answers into outcomes. job/result_json interprets a report; this file only decides whether there is one. */
 
 #define DATE_BYTES  64                     /* the longest date of HTTP has 33 */
-#define SECONDS_MAX INT64_C(1000000000000) /* a delay or a date beyond it counts as this */
+#define SECONDS_MAX INT64_C(1000000000000) /* longer delays and later dates are cut to this */
 
 static const char *const end_codes[DT_HTTP_ENDS] = {
     [DT_HTTP_TIMEOUT] = "http_timeout", [DT_HTTP_CONNECT] = "http_connect",     [DT_HTTP_DNS] = "http_dns",
@@ -227,7 +227,7 @@ bool dt_retry_after_parse(struct dt_str text, int64_t now_ms, int64_t max_ms, in
         return true;
     }
     if (n > 0 ||
-        text.n >= sizeof(date)) /* all dates of HTTP begin with a weekday; curl_getdate also reads other formats */
+        text.n >= sizeof(date)) /* all dates of HTTP begin with a weekday; curl_getdate also accepts other formats */
         return false;
     memcpy(date, text.n > 0 ? text.p : "", text.n);
     const int64_t at_s = curl_getdate(date, NULL);
@@ -247,7 +247,7 @@ static dt_status add_error(struct dt_callback_outcome *out, const char *code, st
     return out->result.error_code.p && out->result.error_message.p ? DT_OK : DT_NOMEM;
 }
 
-/* Whether the answer says that its body is a report: parameters of the media type do not matter. */
+/* Whether the body is a report, by its media type without parameters. */
 static bool is_report(const struct dt_http_answer *answer)
 {
     if (!answer->content_type.p)
@@ -265,7 +265,7 @@ static void start_result(struct dt_callback_outcome *out, const struct dt_callba
         .job_id = attempt->job_id, .attempt = attempt->attempt, .status = status, .retry_after_ms = -1};
 }
 
-/* A failure may say when to come back, by its header or in its report, which wins. */
+/* A failure may set the delay of the retry, by a header or in its report; the report wins. */
 static void take_retry_after(const struct dt_http_answer *answer, const struct dt_callback_attempt *attempt,
                              struct dt_callback_outcome *out)
 {

@@ -13,32 +13,32 @@
 #include "dispatch/leader.h"
 #include "job/job_state.h"
 
-/* The part that all jobs of a topic share. Borrowed. */
+/* The settings that all jobs of a topic share. Borrowed. */
 struct dt_callback_setting {
     const char *installation;
     struct dt_str headers;                   /* of the topic: a JSON object of strings; absent = none */
     const struct dt_callback_secret *secret; /* NULL = no signature */
-    int64_t ahead_ms;                        /* what a test clock is ahead of the receivers' clocks */
+    int64_t ahead_ms;                        /* how far a test clock is ahead of the receivers' clocks */
 };
 
 /*
  * Fills *headers and *n_headers in this order: content-type, ce-*, idempotency-key, webhook-*, user-agent, the topic's
- * headers, the job's headers. A header of the job replaces the topic's of the same name, whatever the case. A header
- * that header.h refuses (of a job that was made for another delivery, or edited by hand) is left out.
+ * headers, the job's headers. A header of the job replaces the topic's of the same name, whatever the case. If header.h
+ * refuses a header (the job was made for another delivery, or edited by hand), it is left out.
  *
  * now_ms is the time of this attempt. The results live in the arena or are borrowed from `from` and `setting`. json is
- * scratch. NOMEM, or SYSTEM when libcrypto refuses to sign; the outputs are then undefined.
+ * scratch. NOMEM, or SYSTEM if libcrypto refuses to sign; the outputs are then undefined.
  */
 DT_MUST_CHECK dt_status dt_request_head(const struct dt_outgoing *from, const struct dt_callback_setting *setting,
                                         int64_t now_ms, dt_json *json, struct dt_arena *arena,
                                         struct dt_http_request *request);
 
 /*
- * The meaning of an answer to a callback for its attempt. Pure: one table, no I/O, time is passed in.
+ * Maps the answer to a callback to the outcome of its attempt. Pure: one table, no I/O, time is passed in.
  *
  *   answer                                                   outcome
  *   2xx, application/vnd.duetime.result+json                 the body is the report; if unreadable: failed, http_report
- *   202                                                      taken: a report follows, or the acknowledgement times out
+ *   202                                                      accepted: a report follows, or the attempt times out
  *   another 2xx                                              succeeded
  *   410                                                      gave_up, http_410
  *   any other status                                         failed, http_<status>
@@ -48,7 +48,7 @@ DT_MUST_CHECK dt_status dt_request_head(const struct dt_outgoing *from, const st
  *   the client was stopped, or withheld the request          unknown: the attempt is lost
  */
 
-#define DT_HTTP_MESSAGE_BYTES 500 /* of an answer's body that an error message keeps */
+#define DT_HTTP_MESSAGE_BYTES 500 /* maximal part of an answer's body in an error message */
 
 enum dt_callback_kind { DT_CALLBACK_RESULT, DT_CALLBACK_TAKEN, DT_CALLBACK_UNKNOWN };
 
@@ -63,27 +63,27 @@ struct dt_callback_outcome {
     struct dt_result result; /* when kind is RESULT */
     int http_status;         /* 0 = no answer */
     int64_t duration_ms;     /* to the answer; -1 = no answer */
-    const char *fault; /* http_report: what is wrong with the report, for the log, perhaps in the arena; else NULL */
+    const char *fault; /* http_report: why the report is invalid, for the log, perhaps in the arena; otherwise NULL */
 };
 
 /*
- * Fills *out. Texts of out->result live in the arena or are static. json is scratch. NOMEM: *out is then undefined.
- * A message of an error is the beginning of the answer's body, made valid UTF-8, or, without an answer, its detail.
+ * Fills *out. Texts of out->result live in the arena or are static. json is scratch. NOMEM: *out is then undefined. The
+ * error message is the beginning of the answer's body, made valid UTF-8; without an answer, it says why there is none.
  */
 DT_MUST_CHECK dt_status dt_callback_outcome(const struct dt_http_answer *answer,
                                             const struct dt_callback_attempt *attempt, dt_json *json,
                                             struct dt_arena *arena, struct dt_callback_outcome *out);
 
 /*
- * Copies at most DT_HTTP_MESSAGE_BYTES of a text and makes them valid UTF-8: a byte that belongs to no character
- * becomes "?", a character that is cut off at the end is left out. .p is NULL when memory is out.
+ * Copies at most DT_HTTP_MESSAGE_BYTES of a text and makes them valid UTF-8: invalid bytes become "?", and a character
+ * that is cut off at the end is left out. .p is NULL if memory ran out.
  */
 struct dt_str dt_http_message(struct dt_str body, struct dt_arena *arena);
 
 /*
  * Reads the value of Retry-After: whole seconds, or a date as curl_getdate reads it (a year of two digits is one from
- * 1971 to 2070). *out_ms is the delay from now_ms, 0 for a date that is past, at most max_ms. False: unreadable;
- * *out_ms is then as it was. CURLINFO_RETRY_AFTER is no substitute: it does not tell an absent header from "0".
+ * 1971 to 2070). *out_ms is the delay from now_ms, 0 for a past date, at most max_ms. False: invalid; *out_ms is
+ * unchanged. CURLINFO_RETRY_AFTER is no substitute, because it reports an absent header as "0".
  */
 bool dt_retry_after_parse(struct dt_str text, int64_t now_ms, int64_t max_ms, int64_t *out_ms);
 

@@ -1,6 +1,6 @@
 /*
- * Places of one kind are shared in two steps: among owners by dt_shares, and what an owner may have among its topics
- * by `may_take`. The process and each host are such a kind (struct shared).
+ * Places of one kind are divided in two steps: among owners by dt_shares, and an owner's share among its topics by
+ * `may_take`. The process and each host have such places (struct shared).
  */
 #include "http_places.h"
 
@@ -12,9 +12,9 @@
 
 #define OWNERS_PART 2 /* of the places that the other topics leave */
 #define WAITS_US    INT64_C(1000000)
-#define EARNED      2 /* places beyond the free part that an answer earns */
+#define EARNED      2 /* places beyond the free part that one answer earns */
 #define EARNED_MIN  8
-#define EARNED_PART 4 /* a user has earned at most this part of a pool, or EARNED_MIN */
+#define EARNED_PART 4 /* an owner earns at most this part of a pool, or EARNED_MIN */
 
 struct dt_place_topic {
     struct dt_place_owner *owner;
@@ -27,10 +27,10 @@ struct dt_place_topic {
 
 struct dt_place_owner {
     int64_t id;
-    unsigned limit, used;                /* limit: what it may have, as it last asked */
+    unsigned limit, used;                /* limit: its current maximum, set by its last request */
     const struct dt_place_topic *waiter; /* the topic that last found all places taken, or NULL */
     int64_t waiter_us;
-    unsigned most;             /* fewer than all after a host pushed back */
+    unsigned most;             /* fewer than all after the host pushed back */
     int64_t slowed_us;         /* when `most` was last halved */
     size_t bytes_limit, bytes; /* of the process */
     struct dt_place_topic *topics;
@@ -55,8 +55,8 @@ struct dt_places {
     struct dt_places_limits limits;
     struct shared shared;
     struct dt_shares bytes;
-    struct dt_place_host *hosts;   /* the first is looked at next when a host is added */
-    struct dt_place_host *numbers; /* the ones of these that have a place */
+    struct dt_place_host *hosts;   /* the first one is checked next when a host is added */
+    struct dt_place_host *numbers; /* those of them that have a place */
 };
 
 /* ---- the topics of an owner ---- */
@@ -75,7 +75,7 @@ static bool may_take(const struct dt_place_topic *topic, int64_t now_us)
     return topic->held < owner->limit - owner->used || (topic->earned > 0 && !another_waits(topic, now_us));
 }
 
-/* Returns how many places the topic may take, one after another: after each, its owner has one free place less and the
+/* Returns how many places the topic may take one after another. With each, its owner has one free place less and the
  * topic holds one more. */
 static unsigned room_of(const struct dt_place_topic *topic, int64_t now_us)
 {
@@ -95,7 +95,7 @@ static void note_waiter(const struct dt_place_topic *topic, int64_t now_us)
     owner->waiter_us = now_us;
 }
 
-/* The caller has just seen that the owner may take a place. */
+/* The caller has just checked that the owner may take a place. */
 static void take_shared(struct shared *shared, struct dt_place_topic *topic, int64_t now_us)
 {
     struct dt_place_owner *owner = topic->owner;
@@ -118,7 +118,7 @@ static void return_shared(struct shared *shared, struct dt_place_topic *topic, e
     struct dt_place_owner *owner = topic->owner;
     const unsigned part = owner->limit / EARNED_PART;
     const unsigned most = part > EARNED_MIN ? part : EARNED_MIN;
-    dt_assert_cmp(topic->held, >, 0); /* a place is given back once */
+    dt_assert_cmp(topic->held, >, 0); /* no place is given back twice */
     dt_assert_cmp(owner->used, >=, topic->held);
     owner->used--;
     topic->held--;
@@ -177,7 +177,7 @@ static struct dt_place_owner *owner_of(struct shared *shared, int64_t id)
     return NULL;
 }
 
-/* Finds what its owner may have now, too. */
+/* Also computes the owner's current limit. */
 static struct dt_place_topic *topic_of(struct shared *shared, const struct dt_place_for *who, int64_t now_us)
 {
     struct dt_place_topic *topic;
@@ -205,7 +205,7 @@ static struct dt_place_topic *topic_of(struct shared *shared, const struct dt_pl
     return NULL;
 }
 
-/* A waiter is kept until its second is over, so that its turn is not lost. */
+/* A waiter is kept until its second has passed, so that it keeps its turn. */
 static void drop_idle_topic(struct shared *shared, struct dt_place_topic *topic, int64_t now_us)
 {
     struct dt_place_owner *owner = topic->owner;
@@ -237,11 +237,11 @@ static struct dt_place_host *host_of(dt_places *places, struct dt_str key, int64
     HASH_FIND(hh, places->hosts, key.p, key.n, host);
     if (host)
         return host;
-    /* Drops the first host of the list if it is idle, and is either old or one too many; else moves it to the end. */
+    /* Drops the first host of the list if it is idle, and old or surplus; otherwise moves it to the end. */
     bool many = HASH_COUNT(places->hosts) >= DT_PLACES_HOSTS_MAX;
     if (first && first->shared.shares.used == 0 && (many || now_us - first->used_us > DT_PLACES_REMEMBERED_US)) {
         drop_host(places, first);
-    } else if (first && first->hh.next) { /* the table stays, so this needs no memory */
+    } else if (first && first->hh.next) { /* needs no memory, because the table stays */
         HASH_DEL(places->hosts, first);
         HASH_ADD_KEYPTR(hh, places->hosts, first->key, strlen(first->key), first);
     }
@@ -257,7 +257,7 @@ static struct dt_place_host *host_of(dt_places *places, struct dt_str key, int64
         return NULL;
     }
     host->number = dt_callback_host_of(dt_str(host->key));
-    if (host->number) /* without memory it has none */
+    if (host->number) /* 0 if memory ran out */
         HASH_ADD(by_number, places->numbers, number, sizeof(host->number), host);
     return host;
 }
@@ -274,7 +274,7 @@ static void drop_idle(dt_places *places, const struct dt_place *place, int64_t n
         drop_host(places, place->host);
 }
 
-/* Finds how many bytes its owner may have, too. */
+/* Also computes the owner's current limit of bytes. */
 static struct dt_place_topic *topic_in_process(dt_places *places, const struct dt_place_for *who, int64_t now_us)
 {
     struct dt_place_topic *topic = topic_of(&places->shared, who, now_us);
@@ -284,7 +284,7 @@ static struct dt_place_topic *topic_in_process(dt_places *places, const struct d
     return NULL;
 }
 
-/* False: memory is out, and *place needs nothing. */
+/* False: memory ran out, and *place needs no cleanup. */
 static bool find_entries(dt_places *places, struct dt_str host, const struct dt_place_for *who, int64_t now_us,
                          struct dt_place *place)
 {
@@ -299,7 +299,7 @@ static bool find_entries(dt_places *places, struct dt_str host, const struct dt_
     return false;
 }
 
-/* Within an owner's bytes the rule is the one of its places. */
+/* The bytes of an owner are divided by the same rule as its places. */
 static bool bytes_fit(const struct dt_place_topic *topic, size_t bytes)
 {
     const struct dt_place_owner *owner = topic->owner;
@@ -352,7 +352,7 @@ unsigned dt_places_room(dt_places *places, struct dt_str host, const struct dt_p
     return room;
 }
 
-/* A host that nothing is known of has all its places. */
+/* If the host is unknown, all of its places are free. */
 unsigned dt_places_room_at(dt_places *places, uint32_t host, const struct dt_place_for *who, int64_t now_us)
 {
     struct dt_place_host *found;
@@ -397,7 +397,8 @@ void dt_places_give_back(dt_places *places, const struct dt_place *place, enum d
     gone.in_process->bytes -= gone.bytes;
     gone.in_process->owner->bytes -= gone.bytes;
     dt_shares_give_back(&places->bytes, gone.in_process->owner->id, gone.bytes);
-    /* Only the owner is slowed whose requests were pushed back: another one's may be answered at the same host. */
+    /* Only the owner whose requests were pushed back is slowed: requests of other owners may be answered at the same
+     * host. */
     if (end == DT_PLACE_ANSWERED && owner->most < places->limits.per_host)
         owner->most++;
     if (end == DT_PLACE_PUSHED_BACK && gone.taken_us > owner->slowed_us) {
@@ -462,7 +463,7 @@ const char *dt_last_url_read(struct dt_last_url *last, struct dt_str text)
     if (last->known && text.n == last->n && memcmp(text.p, last->text, text.n) == 0)
         return last->refusal;
     last->refusal = dt_callback_url_check(text, &last->url);
-    /* A refusal is not kept: it may be that memory was out. */
+    /* A refusal is not cached, because its cause may be lack of memory. */
     last->known = !last->refusal && text.n <= sizeof(last->text);
     last->n = text.n;
     if (last->known)

@@ -1,6 +1,6 @@
 /*
- * Which callbacks may be in flight: so many in the process, so many a host, so many bytes. Pure: time is passed in. Not
- * thread-safe: the caller locks. Nothing queues here; a caller that is refused asks again later.
+ * Limits the callbacks in flight: per process, per host, and in bytes. Pure: time is passed in. Not thread-safe: the
+ * caller locks. There is no queue here; if a caller is refused, it asks again later.
  *
  * What holds:
  *  - Never more than max_in_flight in all, per_host to one host, max_bytes in all (one request alone may be larger).
@@ -10,18 +10,20 @@
  *  - Within its owner's share, a topic whose receivers do not answer leaves room for others: it holds at most as many
  *    places as stay free. If n topics are silent, 1/(n + 1) of the share stays free. Answers earn further places, so
  *    that a topic that is alone and is answered uses all.
- *  - A topic that found all places taken, and holds fewest, is next: for a second no other goes beyond the free part.
- *  - An owner whose requests a host answers with 429 or 503, or refuses, gets half as many places there, down to one,
- *    once for all requests that were under way at that time. Each other answer gives one back. Other owners keep their
- *    places at the host.
+ *  - If a topic found all places taken, and holds fewest, it is next: for a second no other topic goes beyond the free
+ *    part.
+ *  - If a host answers an owner's requests with 429 or 503, or refuses them, the owner gets half as many places there,
+ *    down to one, once for all requests in flight at that time. Each other answer gives one back. Other owners keep
+ *    their places at the host.
  */
 #ifndef DT_DISPATCHER_HTTP_PLACES_H
 #define DT_DISPATCHER_HTTP_PLACES_H
 
 #include "base/http/callback_rules.h"
 
-#define DT_PLACES_REMEMBERED_US (INT64_C(600) * 1000000) /* a slowed host is forgotten after so long without requests */
-#define DT_PLACES_HOSTS_MAX     10000                    /* idle hosts that are remembered */
+#define DT_PLACES_REMEMBERED_US                                                                                        \
+    (INT64_C(600) * 1000000)      /* after this time without requests, a slowed host is forgotten */
+#define DT_PLACES_HOSTS_MAX 10000 /* maximal number of idle hosts that are remembered */
 
 struct dt_places_limits {
     unsigned max_in_flight, per_host; /* from 1 */
@@ -31,7 +33,7 @@ struct dt_places_limits {
 enum dt_place_end {
     DT_PLACE_ANSWERED,    /* with any status but 429 and 503 */
     DT_PLACE_PUSHED_BACK, /* 429, 503, or no connection */
-    DT_PLACE_SILENT,      /* without an answer: a timeout, a name without address, no TLS, a broken connection */
+    DT_PLACE_SILENT,      /* no answer: a timeout, an unresolved name, no TLS, a broken connection */
     DT_PLACE_UNUSED       /* it was never sent: the claim was not committed */
 };
 
@@ -43,7 +45,7 @@ struct dt_place_for {
     struct dt_str topic;
 };
 
-/* A place that is taken. Filled by dt_places_take, given back once by dt_places_give_back; copied by assignment. */
+/* A taken place. Filled by dt_places_take, given back once by dt_places_give_back; copied by assignment. */
 struct dt_place {
     struct dt_place_host *host;
     struct dt_place_topic *at_host, *in_process;
@@ -52,22 +54,22 @@ struct dt_place {
 };
 
 DT_MUST_CHECK dt_status dt_places_new(const struct dt_places_limits *limits, dt_places **out);
-/* Accepts NULL. Places that are taken end with it. */
+/* Accepts NULL. Taken places become invalid. */
 void dt_places_free(dt_places *places);
 
 /*
- * Takes a place for a request of `bytes` to this host (struct dt_callback_url, key). now_us is monotonic. FULL: none is
- * free for it now. NOMEM. *out is undefined unless OK.
+ * Takes a place for a request of this size to this host (struct dt_callback_url, key). now_us is monotonic. FULL: none
+ * is free for it now. NOMEM. *out is undefined unless OK.
  */
 DT_MUST_CHECK dt_status dt_places_take(dt_places *places, struct dt_str host, const struct dt_place_for *who,
                                        size_t bytes, int64_t now_us, struct dt_place *out);
-/* The topic of a place that is taken, until it is given back, and its owner. */
+/* The topic of a taken place, valid until it is given back, and its owner. */
 const char *dt_place_topic(const struct dt_place *place);
 int64_t dt_place_owner(const struct dt_place *place);
 void dt_places_give_back(dt_places *places, const struct dt_place *place, enum dt_place_end end, int64_t now_us);
 
-/* The URL that was read last. All zeros: none. Most jobs of a topic have one URL in common, and each attempt asks for
- * its host several times, so the same text is not read again. */
+/* Caches the URL that was read last. All zeros: none. Most jobs of a topic have the same URL, and each attempt needs
+ * its host several times. */
 struct dt_last_url {
     bool known;
     size_t n;
@@ -75,18 +77,18 @@ struct dt_last_url {
     const char *refusal;        /* of dt_callback_url_check */
     struct dt_callback_url url; /* undefined if it was refused */
 };
-/* Returns what dt_callback_url_check returns. NULL: last->url is what the text says, until another text is read. */
+/* Returns what dt_callback_url_check returns. NULL: last->url is valid until another text is read. */
 const char *dt_last_url_read(struct dt_last_url *last, struct dt_str text);
 
-/* How many places could be taken at a host now, one after the other; 0 where dt_places_take would say FULL, unless the
- * request is too large. It counts as asking: a topic that finds none is next. */
+/* How many places could be taken at a host now, one after the other; 0 if dt_places_take would return FULL, unless the
+ * request is too large. Counts as a request: a topic that gets 0 is next. */
 unsigned dt_places_room(dt_places *places, struct dt_str host, const struct dt_place_for *who, int64_t now_us);
-/* Answers the question of dt_places_room for a topic whose jobs name their hosts themselves: how many places it could
- * take if their hosts had some. */
+/* Like dt_places_room, for a topic whose jobs name their hosts: how many places it could take if their hosts had
+ * some. */
 unsigned dt_places_room_anywhere(dt_places *places, const struct dt_place_for *who, int64_t now_us);
-/* Answers it for jobs that name a host of this number (dt_callback_host_of). */
+/* Like dt_places_room, for jobs that name a host with this number (dt_callback_host_of). */
 unsigned dt_places_room_at(dt_places *places, uint32_t host, const struct dt_place_for *who, int64_t now_us);
-/* Other places that are taken at the host of this one. */
+/* Number of other taken places at the same host. */
 unsigned dt_place_beside(const struct dt_place *place);
 unsigned dt_places_taken(const dt_places *places);
 /* Places that a host has for an owner now, taken ones included: per_host unless it was slowed. */

@@ -1,13 +1,13 @@
 /*
- * The life of a process's callbacks: two chores, the recorder, and their start and end.
+ * The life of a process's callbacks: two chores, the recorder thread, and how they start and end.
  *
- * The renewer, an urgent chore, holds the lease under which this process has attempts in its hands. The keeper finds
- * attempts that no process has in its hands any more, here and elsewhere.
+ * The renewer, an urgent chore, renews the lease of the attempts in this process's hands. The keeper finds attempts, of
+ * any process, that are in no process's hands any more.
  *
- * Invariants: a number whose lease has ended is never renewed, and nothing is sent under it. The same holds for a
- * number that MySQL has lost: MySQL went back, and its rows are not our attempts. If a claim is in doubt, the keeper
- * looks for it when no transaction of its leader can run; it gives away what MySQL has of that claim and this process
- * does not know. An attempt that is given away stays known here until MySQL has confirmed that.
+ * Invariants: after its lease ended, a number is never renewed, and nothing is sent under it. The same holds if MySQL
+ * lost the number: it was restored from an older copy, whose rows are not our attempts. If a claim is in doubt, the
+ * keeper looks for it when no transaction of its leader can run, and gives away the attempts that MySQL has and this
+ * process does not know. If an attempt is given away, it stays known here until MySQL has confirmed that.
  */
 #include <stdlib.h>
 
@@ -20,9 +20,9 @@
 #include "pool_parts.h"
 
 #define LOOK_US       INT64_C(1000000)
-#define LOOK_IDLE_US  INT64_C(10000000) /* where callbacks are not enabled */
+#define LOOK_IDLE_US  INT64_C(10000000) /* if callbacks are not enabled */
 #define PAUSE_US      INT64_C(200000)
-#define UNUSED_US     INT64_C(30000000) /* a number that was unused for this long is given up */
+#define UNUSED_US     INT64_C(30000000) /* an unused number is given up after this time */
 #define GIVEN_AT_ONCE 500
 
 static int64_t renew_every_us(const dt_hands *hands)
@@ -32,7 +32,7 @@ static int64_t renew_every_us(const dt_hands *hands)
 
 /* ---- the number ---- */
 
-/* Extends the write deadline before the lease: a request that starts under the new lease must not be cut off at the
+/* Extends the write deadline before the lease, so that a request which starts under the new lease is not cut off at the
  * old deadline. */
 static void extend_lease(dt_hands *hands, int64_t sent_us)
 {
@@ -86,8 +86,8 @@ static dt_status renew_number(dt_hands *hands, dt_store *store, struct dt_error 
     return status;
 }
 
-/* A callback that was claimed since may be on its way to the wire: then the number ends by its lease. At the end of
- * the process nothing is written any more. */
+/* If a callback that was claimed meanwhile may be about to be sent, the number ends with its lease instead. After that,
+ * at the end of the process, nothing is written. */
 static dt_status give_up(dt_hands *hands, dt_store *store, struct dt_error *err)
 {
     int64_t number = hands->owner;
@@ -184,7 +184,7 @@ static dt_status find_out(dt_hands *hands, unsigned shard, int64_t owner, struct
     int64_t *ids = dt_arena_alloc(&hands->arena, (of_shard ? of_shard : 1) * sizeof(*ids));
     if (!ids)
         return DT_NOMEM;
-    /* jobs of attempts that are not known here */
+    /* Jobs of attempts that this process does not know. */
     pthread_mutex_lock(&hands->lock);
     for (size_t i = 0; i < of_shard; i++) {
         struct dt_callback *callback = NULL;
@@ -231,7 +231,7 @@ static dt_status find_all_out(dt_hands *hands, struct dt_error *err)
 
 /* ---- attempts that other processes have lost ---- */
 
-/* Reads all pages: the shard of some lost attempts may be halted, and end none of them. */
+/* Reads all pages, because the shards of some lost attempts may be halted and not end them. */
 static dt_status look_for_lost(dt_hands *hands, struct dt_error *err)
 {
     struct dt_lost lost = {.v = hands->lost, .limit = (size_t)hands->env.config->dispatch_batch_jobs};
@@ -243,7 +243,7 @@ static dt_status look_for_lost(dt_hands *hands, struct dt_error *err)
         if (status == DT_OK && lost.n)
             hands->env.lost(hands->env.arg, lost.v, lost.n);
     } while (status == DT_OK && lost.n == lost.limit);
-    /* While no process has a number, the next one loses nothing before its lease has run out. */
+    /* If no process has a number, no attempt can be lost before the lease of the next number has expired. */
     int64_t lease_us = lost.owners || lost.n ? 0 : hands->env.config->zookeeper_session_timeout * 1000;
     hands->look_us = dt_pool_now_us(hands) + (hands->client ? lease_us + LOOK_US : LOOK_IDLE_US);
     dt_pool_tell_room(hands); /* room also appears by time alone */
@@ -256,7 +256,7 @@ static int64_t tick_renewer(void *arg, void *store)
 {
     dt_hands *hands = arg;
     struct dt_error err = {0};
-    if (dt_chore_stopping(&hands->renewer)) { /* what is left in hands is lost at once */
+    if (dt_chore_stopping(&hands->renewer)) { /* attempts that are still in hands are lost at once */
         if (hands->owner && give_up(hands, store, &err) != DT_OK)
             DT_LOG(INFO, "callbacks", "attempts in hands are lost when the lease ends", DT_S("reason", err.text));
         return INT64_MAX;
@@ -287,24 +287,24 @@ static int64_t tick_keeper(void *arg, void *store)
 /*
  * ---- the recorder ----
  *
- * A thread that writes outcomes of callbacks into MySQL in batches, and notifies the index, and leaders of new
+ * A thread that writes outcomes of callbacks into MySQL in batches, updates the index, and notifies leaders of free
  * places.
  *
  * Leaders are notified before the outcomes are recorded: answers give places back, and leaders claim the next jobs
  * while the outcomes are written. In a stream of answers the client's thread wakes one leader, in turn, when enough
- * places for a claim came back (pool_claims.c). If fewer came back between two transactions, the recorder wakes it.
- * If all leaders were woken, all would look for jobs and lock their rows, and one of them would get the places. A
- * leader that was not woken is woken after the next answers, or after FEW_US or OTHERS_US.
+ * places for a claim came back (pool_claims.c). If fewer came back between two transactions, the recorder wakes it. If
+ * all leaders were woken, all would look for jobs and lock their rows, but only one would get the places. The other
+ * leaders are woken after the next answers, or after FEW_US or OTHERS_US.
  *
- * In a stream, GATHER_US at least pass between the beginnings of two transactions, so that there are fewer: each
- * costs MySQL as much as ten outcomes.
+ * In a stream, GATHER_US at least pass between the beginnings of two transactions, so that there are fewer: each costs
+ * MySQL as much as ten outcomes.
  *
- * If the process is killed after the COMMIT and before the index was updated, the reconciler repairs the index. If it
- * is killed before the COMMIT, the attempt is lost.
+ * Killed after the COMMIT and before the index was updated: the reconciler repairs the index. Killed before the COMMIT:
+ * the attempt is lost.
  */
 
 #define BATCH     500
-#define MANY      16 /* outcomes in a transaction, from which on they are a stream */
+#define MANY      16 /* from this number of outcomes per transaction on, they are a stream */
 #define GATHER_US INT64_C(20000)
 #define OTHERS_US INT64_C(100000)
 #define FEW_US    INT64_C(20000)
@@ -313,7 +313,7 @@ struct batch {
     struct dt_hand_answer answers[BATCH];
     size_t n;
     struct dt_shard_map map;
-    int64_t others_us; /* mono: when the leaders that still wait are woken; INT64_MAX: none waits */
+    int64_t others_us; /* mono: when leaders that still wait are woken; INT64_MAX: none waits */
 };
 
 static void tell_index(dt_hands *hands, const struct batch *batch)
@@ -336,8 +336,8 @@ static void tell_index(dt_hands *hands, const struct batch *batch)
     hands->env.index_untold(hands->env.arg, hands->index);
 }
 
-/* Recorded attempts leave our hands; the others return to the queue. True: all were recorded. The answers are in the
- * order of their jobs now. */
+/* Recorded attempts leave our hands; the others return to the queue. True: all were recorded. Sorts the answers by
+ * job. */
 static bool let_go(dt_hands *hands, const struct batch *batch, bool recorded)
 {
     bool all = recorded;
@@ -387,7 +387,7 @@ static void run_recorder(void *arg)
     if (batch)
         batch->others_us = INT64_MAX;
     while (batch && !dt_thread_stopping(&hands->recorder)) {
-        if (dt_pool_now_us(hands) >= batch->others_us) { /* no answer has woken them since */
+        if (dt_pool_now_us(hands) >= batch->others_us) { /* no answer woke them meanwhile */
             batch->others_us = INT64_MAX;
             dt_pool_tell_room(hands);
         }
@@ -403,7 +403,7 @@ static void run_recorder(void *arg)
             continue;
         }
         int64_t begun_us = dt_pool_now_us(hands);
-        /* Leaders are woken for the places that the answers gave back. */
+        /* Wakes leaders for the places that the answers gave back. */
         const bool told = dt_pool_told_lately(hands);
         bool others = told || dt_pool_tell_some(hands, 1 + batch->n / DT_POOL_PLACES_EACH);
         batch->others_us = others ? dt_pool_now_us(hands) + (told ? FEW_US : OTHERS_US) : INT64_MAX;
@@ -415,12 +415,10 @@ static void run_recorder(void *arg)
     free(batch);
 }
 
-/*
- * ---- start and end: nothing is claimed any more, callbacks under way are waited for, the rest is given away ----
- */
+/* ---- start and end: stops claims, waits for running callbacks, gives the others away ---- */
 
-#define DRAIN_US  INT64_C(10000000) /* at the end, wait this long for callbacks under way */
-#define RECORD_US INT64_C(3000000)  /* and this long for MySQL to take their outcomes */
+#define DRAIN_US  INT64_C(10000000) /* at the end: longest wait for running callbacks */
+#define RECORD_US INT64_C(3000000)  /* and then for MySQL to record their outcomes */
 
 static void make_meters(dt_hands *hands)
 {
@@ -492,8 +490,8 @@ static void free_parts(dt_hands *hands)
     free(hands);
 }
 
-/* The client's thread wakes the recorder and the keeper, and the renewer tells the client how long it may write: the
- * client ends first and is freed last. What was never started ends at once. */
+/* The client's thread wakes the recorder and the keeper, and the renewer tells the client how long it may write, so the
+ * client ends first and is freed last. Parts that were never started end at once. */
 static void end_threads(dt_hands *hands)
 {
     if (hands->client)

@@ -1,12 +1,12 @@
 /*
- * What this process has in its hands: from a committed claim to an outcome that is recorded.
+ * The attempts in this process's hands, from the committed claim to the recorded outcome.
  *
  *   committed ─▶ all, client ──answer──▶ answered ─▶ recorder ─▶ gone
  *                   │   └── withheld, unknown ─▶ unwanted ─▶ keeper: given away ─▶ gone
  *                   └── the client does not take it ─▶ unwanted
  *
- * A place is given back when the receiver has answered; an attempt whose outcome cannot be recorded yet is bounded by
- * UNRECORDED_MAX.
+ * A place is given back when the receiver has answered. UNRECORDED_MAX bounds the attempts whose outcome is not
+ * recorded yet.
  */
 #include <stdlib.h>
 
@@ -31,7 +31,7 @@ void dt_pool_forget(dt_hands *hands, struct dt_callback *callback)
     free(callback);
 }
 
-/* Hands a callback that is never sent, or whose outcome is unknown, to the keeper. Any thread. */
+/* Passes a callback to the keeper because it will not be sent, or its outcome is unknown. Any thread. */
 static void queue_unwanted(dt_hands *hands, struct dt_callback *callback)
 {
     pthread_mutex_lock(&hands->lock);
@@ -53,7 +53,7 @@ void dt_pool_tell_room(dt_hands *hands)
             hands->env.room(hands->env.arg, shard);
 }
 
-/* The next shard that asked for places in vain, after the one that was woken last; DT_SHARDS_MAX: there is none. */
+/* The next shard that was refused places, after the one that was woken last; DT_SHARDS_MAX: none. */
 static unsigned next_refused(dt_hands *hands)
 {
     for (unsigned i = 1; i <= DT_SHARDS_MAX; i++) {
@@ -105,7 +105,7 @@ bool dt_pool_came_back(dt_hands *hands, unsigned under_way)
 
 /* ---- the client's thread ---- */
 
-/* The lease is read before the number: a lease that began again belongs to another number. */
+/* Reads the lease before the number: if the lease began again meanwhile, the number is another one. */
 bool dt_pool_may_send(void *arg, void *tag)
 {
     const dt_hands *hands = arg;
@@ -123,7 +123,7 @@ static enum dt_place_end place_end_of(const struct dt_http_answer *answer)
     return answer->end == DT_HTTP_ANSWERED ? DT_PLACE_ANSWERED : DT_PLACE_SILENT;
 }
 
-/* hands->json belongs to the client's thread, and is used only for answers of receivers. */
+/* hands->json belongs to the client's thread; only receivers' answers use it. */
 void dt_pool_on_answer(void *arg, void *tag, const struct dt_http_answer *answer)
 {
     dt_hands *hands = arg;
@@ -144,7 +144,7 @@ void dt_pool_on_answer(void *arg, void *tag, const struct dt_http_answer *answer
     if (enough)
         (void)dt_pool_tell_some(hands, 1);
     if (dt_callback_outcome(answer, &attempt, hands->json, &callback->arena, &outcome) != DT_OK)
-        outcome = (struct dt_callback_outcome){.kind = DT_CALLBACK_UNKNOWN}; /* memory is out */
+        outcome = (struct dt_callback_outcome){.kind = DT_CALLBACK_UNKNOWN}; /* memory ran out */
     bool succeeded = outcome.kind == DT_CALLBACK_RESULT && outcome.result.status == DT_RESULT_SUCCEEDED;
     dt_metric_add(succeeded                            ? meters->succeeded
                   : outcome.kind == DT_CALLBACK_RESULT ? meters->failed
@@ -172,15 +172,13 @@ void dt_pool_on_answer(void *arg, void *tag, const struct dt_http_answer *answer
     dt_mailbox_signal(hands->recorder_mailbox, 1);
 }
 
-/*
- * The leaders' side of the callbacks: places that a leader transaction takes, and the requests of what it has claimed.
- */
+/* The leaders' side of the callbacks: places that a leader transaction takes, and the requests for its claims. */
 
-#define UNRECORDED_MAX 2 /* times callbacks.max_in_flight: attempts in hands, answered ones included */
+#define UNRECORDED_MAX 2 /* attempts in hands, including answered ones, as a multiple of callbacks.max_in_flight */
 
 /* ---- places ---- */
 
-/* Under the lock. There are no places without a number, or while a claim of the shard is in doubt. */
+/* Under the lock. False without a number, and while a claim of the shard is in doubt. */
 static bool may_claim(dt_hands *hands, unsigned shard)
 {
     if (!hands->client || hands->leaving)
@@ -193,13 +191,13 @@ static bool may_claim(dt_hands *hands, unsigned shard)
     return may;
 }
 
-/* The host whose place is taken. Jobs without a valid URL share an empty key, and fail there. */
+/* The host of the place. Jobs without a valid URL share an empty key; their callbacks fail later. */
 static struct dt_str key_of(dt_hands_claims *claims, struct dt_str text)
 {
     return !text.p || dt_last_url_read(&claims->last, text) ? DT_STR_LIT("") : dt_str(claims->last.url.key);
 }
 
-/* A number is needed: the renewer takes one, and then wakes the leaders. */
+/* Requests a number: the renewer takes one, and then wakes the leaders. */
 static void ask_for_number(dt_hands *hands)
 {
     if (hands->client && !hands->owner)
@@ -275,7 +273,7 @@ enum dt_hand_place dt_hands_claims_take(void *arg, const struct dt_hand_wanted *
     return taken;
 }
 
-/* MySQL may have committed nevertheless: the keeper finds out. */
+/* MySQL may have committed although it failed here: the keeper checks. */
 void dt_hands_claims_failed(dt_hands_claims *claims)
 {
     dt_hands *hands = claims->hands;
@@ -293,14 +291,14 @@ void dt_hands_claims_failed(dt_hands_claims *claims)
 
 /* ---- sending ---- */
 
-/* What an attempt is sent with. Borrowed. */
+/* The data of one callback. Borrowed. */
 struct sending {
     dt_hands_claims *claims;
     const struct dt_outgoing *job;
     struct dt_callback *callback;
     const struct dt_topic_callback *topic;
-    struct dt_str url; /* absent: there is none */
-    bool trusted;      /* the topic's headers and signature may be sent there */
+    struct dt_str url; /* absent if there is none */
+    bool trusted;      /* the topic's headers and signature may be sent to this URL */
 };
 
 static dt_status send_request(const struct sending *s, const struct dt_callback_secret *secret)
@@ -326,7 +324,7 @@ static dt_status send_request(const struct sending *s, const struct dt_callback_
     return status;
 }
 
-/* A callback that can never be sent fails: it is retried as the job's retries say, and reports why. */
+/* If a callback can never be sent, it fails and reports why; the job's retries apply. */
 static void fail_callback(const struct sending *s, enum dt_http_end end, const char *why)
 {
     const struct dt_http_answer answer = {.end = end, .detail = why};
@@ -352,7 +350,7 @@ static void send_signed(const struct sending *s, const struct dt_callback_secret
     queue_unwanted(hands, s->callback);
 }
 
-/* NULL: memory is out, so the attempt is not known here. */
+/* NULL: memory ran out, so this process does not know the attempt. */
 static struct dt_callback *note_callback(dt_hands_claims *claims, const struct dt_outgoing *job,
                                          const struct dt_place *place)
 {
@@ -378,7 +376,7 @@ static struct dt_callback *note_callback(dt_hands_claims *claims, const struct d
     return NULL;
 }
 
-/* If MySQL went back to before the claim of an attempt that is still in our hands, that attempt is claimed again. It
+/* If MySQL was restored to before the claim of an attempt that is still in our hands, that attempt is claimed again. It
  * is sent once, and its outcome counts for the new claim. */
 static bool is_ours_already(dt_hands_claims *claims, const struct dt_outgoing *job, const struct dt_place *place)
 {
@@ -419,7 +417,7 @@ static bool hand_over(dt_hands_claims *claims, const struct dt_outgoing *job, co
     } else {
         struct dt_callback_secret secret;
         why = dt_callback_secret_read(sending.topic->secret, &secret);
-        if (why) /* a secret that a manual edit has damaged signs nothing, so nothing is sent */
+        if (why) /* with a secret that a manual edit has damaged, nothing is signed or sent */
             fail_callback(&sending, DT_HTTP_NO_SECRET, why);
         else
             send_signed(&sending, &secret);

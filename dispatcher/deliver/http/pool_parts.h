@@ -1,12 +1,12 @@
 /*
  * The inside of the callbacks of a process (deliver/hands.h), shared by its two files.
  *
- *   pool.c          life; two chores: the lease of the owner's number, and lost attempts with claims in doubt; a
- *                   thread: the recorder, which writes outcomes into MySQL and the index. Calls pool_claims.c
- *   pool_claims.c   what is in hands: places that leaders take, requests for the client, and its answers
+ *   pool.c          start and end; two chores: the lease of the owner's number, and lost attempts with claims in doubt;
+ *                   the recorder thread, which writes outcomes into MySQL and the index. Calls pool_claims.c
+ *   pool_claims.c   attempts in hands: places that leaders take, requests for the client, and its answers
  *
- * One lock protects everything that more than one thread changes. A thread that holds it does not wait for a server,
- * and calls neither the client nor a callback of the environment.
+ * One lock protects everything that several threads change. A thread that holds it never waits for a server, and calls
+ * neither the client nor a callback of the environment.
  */
 #ifndef DT_DISPATCHER_POOL_PARTS_H
 #define DT_DISPATCHER_POOL_PARTS_H
@@ -47,25 +47,25 @@ struct dt_hands {
     dt_http_client *client; /* NULL unless enabled */
     struct dt_pool_meters meters;
 
-    /* The lease, by dt_clock_boot_us: it also ends while the machine is suspended. The renewer writes both. A reader
-     * of both reads the lease first. */
+    /* The lease, by dt_clock_boot_us, so that it also ends while the machine is suspended. The renewer writes both. To
+     * read both, read the lease first. */
     struct dt_lease lease;
     _Atomic int64_t owner; /* our number; 0 = none */
 
     pthread_mutex_t lock;   /* of all below, up to `leaving` */
-    pthread_cond_t emptied; /* signalled if no callback is in progress */
+    pthread_cond_t emptied; /* signalled when no callback is in progress */
     dt_places *places;
     struct dt_callback *all;
     unsigned n_all;
     struct dt_callback *answered; /* a queue, for the recorder */
     struct dt_callback **answered_end;
-    struct dt_callback *unwanted;  /* never sent, or of unknown outcome: to be given away */
-    int64_t doubts[DT_SHARDS_MAX]; /* the number that a claim in doubt carries; 0 = none */
+    struct dt_callback *unwanted;  /* never sent, or of unknown outcome: the keeper gives them away */
+    int64_t doubts[DT_SHARDS_MAX]; /* the number of the claim in doubt; 0 = none */
     bool some_doubt, wanted;       /* wanted: a leader needs a number */
-    bool refused[DT_SHARDS_MAX];   /* asked in vain */
-    unsigned told;                 /* the shard that was last woken in its turn */
-    unsigned came_back;            /* places, since a leader was woken */
-    bool told_lately;              /* a leader was woken since the recorder asked last */
+    bool refused[DT_SHARDS_MAX];   /* shards that were refused places */
+    unsigned told;                 /* the shard that was last woken in turn */
+    unsigned came_back;            /* number of places since a leader was woken */
+    bool told_lately;              /* a leader was woken since the recorder last checked */
     _Atomic bool leaving;
 
     /* the recorder's */
@@ -95,7 +95,7 @@ struct dt_hands_claims {
     unsigned shard;
     struct dt_place *places; /* taken in this transaction */
     size_t n, cap;
-    int64_t owner; /* under which number */
+    int64_t owner; /* the number that they are claimed under */
     dt_json *json;
     struct dt_arena arena;
     struct dt_last_url last;
@@ -115,21 +115,21 @@ static inline bool dt_pool_lease_runs(const dt_hands *hands)
 
 /* Takes a callback out of our hands, and frees it. Under the lock. */
 void dt_pool_forget(dt_hands *hands, struct dt_callback *callback);
-/* Wakes the leaders that asked for places in vain. Without the lock. */
+/* Wakes the leaders that were refused places. Without the lock. */
 void dt_pool_tell_room(dt_hands *hands);
-/* Wakes so many of these leaders, in turn. True: some remain. */
+/* Wakes up to `most` of these leaders, in turn. True: some remain. */
 bool dt_pool_tell_some(dt_hands *hands, size_t most);
 #define DT_POOL_PLACES_EACH 48 /* enough places for a claim */
-/* Notes that a place came back, while so many callbacks to its host are still under way. Under the lock. True: wake a
- * leader, since enough places for a claim came back, or as many as are under way. */
+/* Records that a place is free again, with the number of running callbacks to its host. Under the lock. True: wake a
+ * leader, because enough places for a claim are free, or as many as callbacks run. */
 bool dt_pool_came_back(dt_hands *hands, unsigned under_way);
-/* Whether enough places came back together since the last call. If not, counting begins again. */
+/* Whether enough places became free together since the last call. If not, counting starts again. */
 bool dt_pool_told_lately(dt_hands *hands);
-/* For the client: an answer. Any thread, if it is not the answer of a receiver. */
+/* For the client: an answer. On any thread unless a receiver answered. */
 void dt_pool_on_answer(void *arg, void *tag, const struct dt_http_answer *answer);
 /* For the client: whether this attempt may be sent. */
 bool dt_pool_may_send(void *arg, void *tag);
 
-/* ---- pool.c: its thread; pool.c: the ticks ---- */
+/* ---- pool.c: its thread and its chores ---- */
 
 #endif
