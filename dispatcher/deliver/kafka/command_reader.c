@@ -1,5 +1,5 @@
 /*
- * Where reading continues in a partition, when it becomes ours:
+ * Where this process starts to read a partition:
  *
  *   the row's offset is within Kafka's      there; if Kafka still has the message before it, that one is read first,
  *                                           and must be the one that was done
@@ -8,7 +8,7 @@
  *   it is after the end, or the message     nowhere: the topic was created again, or has lost its end. It is unknown
  *   before it is another one                which messages were done, so an operator says where to continue
  *
- * After any other failure the reader gives its partitions up, and takes them again from MySQL.
+ * After any other failure the reader gives up its partitions, and reads their offsets from MySQL again.
  */
 #include "command_reader.h"
 
@@ -26,28 +26,28 @@
 #include "intake.h"
 
 #define POLL_BYTES      ((size_t)8 << 20)
-#define WAIT_MS         1000 /* longest wait for messages, so that a new share is seen */
+#define WAIT_MS         1000 /* longest wait for messages, after which a new share is noticed */
 #define LINGER_MS       5
 #define PAUSE_FIRST_US  INT64_C(50000)
 #define PAUSE_MAX_US    INT64_C(2000000)
-#define SOON_US         INT64_C(5000)     /* when all that there is waits */
-#define SETTLED_US      INT64_C(200000)   /* how long a batch may remain unsettled, as for a request */
-#define LOCKED_US       INT64_C(2000000)  /* patience with a row that another session has */
-#define LOOK_US         INT64_C(60000000) /* the positions of partitions are compared this often */
-#define HALTED_US       INT64_C(10000000) /* a halted partition is looked at so often */
+#define SOON_US         INT64_C(5000)     /* if all known messages wait */
+#define SETTLED_US      INT64_C(200000)   /* longest time that a batch may stay unsettled, as for a request */
+#define LOCKED_US       INT64_C(2000000)  /* longest wait for a row that another session has locked */
+#define LOOK_US         INT64_C(60000000) /* the offsets of partitions are compared this often */
+#define HALTED_US       INT64_C(10000000) /* a halted partition is checked this often */
 #define LOCK_TIMEOUT_MS 1000
 
 struct partition {
-    bool check; /* the first message that arrives must be the last one that was done */
+    bool check; /* the first message that arrives must be the last one that was processed */
     bool halted;
-    int64_t since_us; /* mono: its first message waits since then; 0 = it does not */
+    int64_t since_us; /* mono: since when its first message waits; 0 = it does not */
 };
 
 struct dt_command_reader {
     struct dt_command_reader_env env;
     struct dt_config config; /* the process's, with a short wait for locks */
     struct dt_thread thread;
-    dt_mailbox *mailbox; /* only to sleep on, interruptibly */
+    dt_mailbox *mailbox; /* used only for interruptible sleeps */
     dt_kafka_reader *consumer;
     dt_index *index;
     dt_store *store;
@@ -56,13 +56,13 @@ struct dt_command_reader {
     struct dt_outbox_kafka to_kafka;
     dt_notice_producer *notices;
     dt_kafka_asker *asker;
-    pthread_mutex_t lock; /* of the next two, and of `sender`, which the asker's thread wakes */
-    int64_t *answered;    /* partitions whose answers are sent here */
+    pthread_mutex_t lock; /* for the next two, and for `sender`, which the asker's thread wakes */
+    int64_t *answered;    /* partitions whose answers this process sends */
     size_t n_answered;
     struct dt_arena arena; /* of a poll */
     char rejected[150];
     struct dt_command_place *places; /* of the partitions that are read, ascending … */
-    struct partition *partitions;    /* … beside them */
+    struct partition *partitions;    /* … parallel to them */
     size_t n_places;
     size_t n_halted;
     int64_t look_us, halted_us;
@@ -73,7 +73,7 @@ struct dt_command_reader {
 
 /* ---- the positions of partitions ---- */
 
-/* Only people read this in the row, so a failure is of no consequence. */
+/* Only for people who read the row, so a failure does not matter. */
 static void write_halt(dt_command_reader *r, struct dt_command_place *place, const char *reason)
 {
     struct dt_error err = {0};
@@ -104,7 +104,7 @@ static void judge_position(dt_command_reader *r, size_t i, struct dt_kafka_start
         halt_partition(r, i, "the topic ends before the offset that is done: it was made anew, or has lost its end");
     } else if (place->next < start->first) {
         start->next = start->first;
-        if (place->last >= 0 || place->next > 0) { /* what was there before the installation is not lost to anybody */
+        if (place->last >= 0 || place->next > 0) { /* messages from before the installation are not lost for anyone */
             DT_LOG(WARN, "commands", "messages were removed from the topic before they were read",
                    DT_I("partition", place->partition), DT_I("from", place->next), DT_I("to", start->first));
             dt_metric_add(r->lost, start->first - place->next);
@@ -117,7 +117,7 @@ static void judge_position(dt_command_reader *r, size_t i, struct dt_kafka_start
         write_halt(r, place, NULL);
 }
 
-/* From now on the answers to messages of the partitions that are read are sent here. */
+/* This process sends the answers for the partitions that it reads. */
 static dt_status answer_here(dt_command_reader *r, struct dt_error *err)
 {
     int64_t *partitions = malloc((r->n_places + 1) * sizeof(*partitions));
@@ -158,8 +158,8 @@ static dt_status begin_partitions(void *arg, struct dt_kafka_start *v, size_t n,
 }
 
 /*
- * MySQL may have gone back to an earlier copy, or an operator may have moved a partition, and no message may arrive
- * that would show it. DEPOSED: reading must begin again.
+ * If MySQL was restored from an older copy, or an operator moved a partition, no new message may arrive that shows it.
+ * DEPOSED: reading must start again.
  */
 static dt_status compare_places(dt_command_reader *r, struct dt_error *err)
 {
@@ -177,7 +177,7 @@ static dt_status compare_places(dt_command_reader *r, struct dt_error *err)
 
 /* ---- carrying out ---- */
 
-/* One message may be at fault: fewer are tried, until it is alone. */
+/* One message may cause the failure: tries fewer, until it is alone. */
 static bool is_a_message_at_fault(dt_status status)
 {
     return status == DT_INTERNAL || status == DT_CORRUPT || status == DT_INVALID;
@@ -226,7 +226,7 @@ static dt_status carry_out_all(dt_command_reader *r, size_t n, struct dt_error *
     while (n > 0 && status == DT_OK && !dt_thread_stopping(&r->thread)) {
         struct dt_command_batch b = {.v = v, .n = n < most ? n : most, .places = r->places, .n_places = r->n_places};
         int64_t now_us = dt_clock_mono_us(r->env.intake.clock);
-        /* Only the first message of a partition may give up waiting: the messages after it were not looked at. */
+        /* Only the first message of a partition may stop waiting, because the messages after it were not tried. */
         for (size_t i = 0; i < r->n_places; i++)
             r->places[i].touched = false;
         for (size_t i = 0; i < n; i++) {
@@ -248,12 +248,12 @@ static dt_status carry_out_all(dt_command_reader *r, size_t n, struct dt_error *
             if (r->places[i].stopped && !r->partitions[i].since_us)
                 r->partitions[i].since_us = now_us;
         }
-        size_t kept = 0; /* messages that wait, in their order */
+        size_t kept = 0; /* messages that wait, in order */
         for (size_t i = 0; i < n; i++)
             if (i >= b.n || v[i].outcome == DT_INTENT_WAITS)
                 v[kept++] = v[i];
         n = kept;
-        most = most < n ? 2 * most : most; /* it would pass all bounds while one waits for long */
+        most = most < n ? 2 * most : most; /* it would grow without bound while one message waits for long */
         status = dt_intent_topics_make(&r->taker.topics, r->store, dt_clock_mono_us(r->env.intake.clock), err);
         if (status == DT_OK && b.done + b.refused == 0 && !b.again)
             dt_mailbox_pause(r->mailbox, dt_clock_mono_us(r->env.intake.clock) + SOON_US, DT_THREAD_STOP);
@@ -261,7 +261,7 @@ static dt_status carry_out_all(dt_command_reader *r, size_t n, struct dt_error *
     return status;
 }
 
-/* Whether the message is to be done. *place: of its partition. */
+/* Whether the message must be processed. *place: of its partition. */
 static bool is_wanted(dt_command_reader *r, const struct dt_kafka_record *record, struct dt_command_place **place)
 {
     size_t i = 0;
@@ -270,7 +270,7 @@ static bool is_wanted(dt_command_reader *r, const struct dt_kafka_record *record
     if (i == r->n_places)
         return false;
     struct dt_command_place *p = *place = &r->places[i];
-    if (r->partitions[i].check) { /* the first message is compared with what is known of the last one that was done */
+    if (r->partitions[i].check) { /* compares the first message with the last one that was processed */
         unsigned char digest[16];
         r->partitions[i].check = false;
         dt_command_digest(record->key, record->value, record->timestamp_ms, digest);
@@ -353,7 +353,7 @@ static dt_status serve_partitions(dt_command_reader *r, struct dt_error *err)
                                                  .stop = &r->thread.stopping};
         status = dt_kafka_reader_new(r->env.kafka, &reading, &r->consumer, err);
     }
-    if (status == DT_OK) /* before the election was seen for the first time there is no share, and nothing to read */
+    if (status == DT_OK) /* before the election was first seen there is no share, so nothing to read */
         some = r->env.place(r->env.intake.arg, &rank, &members);
     if (some && r->n_halted > 0 && dt_clock_mono_us(r->env.intake.clock) >= r->halted_us)
         dt_kafka_reader_restart(r->consumer);
@@ -419,7 +419,7 @@ static dt_status send_to_kafka(void *arg, const struct dt_kafka_message *message
     return dt_notice_producer_send(((dt_command_reader *)arg)->notices, messages, n, sent, timeout_ms, err);
 }
 
-/* A topic with too few replicas would take nothing. */
+/* A topic with too few in-sync replicas would accept nothing. */
 static dt_status ask_topic(void *arg, struct dt_str topic, int64_t owner, struct dt_error *err)
 {
     struct dt_kafka_topic_info info;
@@ -528,7 +528,7 @@ void dt_command_reader_stop(dt_command_reader *r)
     if (!r)
         return;
     dt_thread_stop(&r->thread, r->mailbox);
-    pthread_mutex_lock(&r->lock); /* the asker, which the sender still uses, wakes it from its own thread */
+    pthread_mutex_lock(&r->lock); /* the sender still uses the asker, whose own thread wakes it */
     dt_outbox *sender = r->sender;
     r->sender = NULL;
     pthread_mutex_unlock(&r->lock);

@@ -1,12 +1,13 @@
 /*
- * Carries out the messages of <installation>.commands. One thread a process, which reads its share of the partitions.
+ * Carries out the messages of <installation>.commands, in one thread per process, which reads its share of the
+ * partitions.
  *
  *   positions of our partitions (MySQL) ─▶ poll ─▶ carry out (MySQL, one transaction) ─▶ tell the index
  *                                          ▲                                                  │
  *                                          └──────────────────────────────────────────────────┘
  *
- * If the process is killed anywhere, nothing is done twice: reading continues from the offsets in MySQL, which rise in
- * the transaction of the effects. Answers are stored there as well; a sender of the outbox sends them.
+ * Killed at any point: nothing is done twice, because the offsets are stored in MySQL in the transaction of the
+ * effects. Answers are stored there as well, and a sender of the outbox sends them.
  */
 #ifndef DT_DISPATCHER_COMMAND_READER_H
 #define DT_DISPATCHER_COMMAND_READER_H
@@ -17,13 +18,13 @@
 
 typedef struct dt_command_reader dt_command_reader;
 
-/* Shared parts; must outlive the reader. Callbacks run on its thread. */
+/* Shared parts; they must outlive the reader. Callbacks run on its thread. */
 struct dt_command_reader_env {
     struct dt_intake_env intake;
     const struct dt_kafka_env *kafka;
-    /* This process's place among the dispatchers, which share the partitions; false: not known yet. */
+    /* This process's rank among the dispatchers that share the partitions; false: not known yet. */
     bool (*place)(void *arg, unsigned *rank, unsigned *members);
-    void (*outbox)(void *arg, unsigned shard); /* the shard's outbox has something; it may be led elsewhere */
+    void (*outbox)(void *arg, unsigned shard); /* the shard's outbox has messages; another process may lead it */
     void (*topics_changed)(void *arg);
 };
 

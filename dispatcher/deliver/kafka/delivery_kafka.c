@@ -69,7 +69,7 @@ static bool is_young(const struct dt_fence *fence)
     return fence->ledger_offset > 0 && fence->ledger_offset < DT_LEDGER_YOUNG && !DT_UNGUARDED(LEDGER_END);
 }
 
-/* view: NULL to look only at the ledger's range. */
+/* view: NULL only checks the ledger's range. */
 static dt_status read_from(dt_delivery *d, int64_t from, struct dt_ledger_view *view, int64_t *next,
                            struct dt_error *err)
 {
@@ -85,15 +85,15 @@ static dt_status read_from(dt_delivery *d, int64_t from, struct dt_ledger_view *
 }
 
 /*
- * The record before the row's offset is one of ours, unless it was deleted with all earlier ones. If an old ledger
- * was created again, leaders do not write so far, because their takeovers halt. Strangers may have filled it: then
- * their record is there, or a marker, which is no record.
+ * The record before the row's offset is ours, unless it was deleted with all earlier ones. If a ledger was created
+ * again, no leader writes that far, because takeovers halt. If other clients filled it, their record or a marker is
+ * there instead.
  */
 static dt_status read_from_before(dt_delivery *d, int64_t from, struct dt_ledger_view *view, int64_t *next,
                                   struct dt_error *err)
 {
     dt_status status = DT_INVALID;
-    /* If an operator has chosen the offset, any record may be before it; the same holds at a shard's beginning. */
+    /* If an operator chose the offset, any record may be before it; also at a shard's beginning. */
     bool knows = view->fence->ledger_offset > 0 && view->fence->trim_offset >= 0;
     if (is_young(view->fence))
         status = read_from(d, 0, view, next, err);
@@ -122,7 +122,7 @@ static dt_status read_ledger(dt_delivery *d, int64_t barrier_at, struct dt_ledge
         return dt_fail(err, view->status, "a record of the ledger was not read");
     if (DT_FAIL_FORCED("takeover.barrier_unseen"))
         view->barrier = false;
-    if (DT_UNGUARDED(LEDGER_RANGE) && status == DT_INVALID) { /* taken for an empty ledger */
+    if (DT_UNGUARDED(LEDGER_RANGE) && status == DT_INVALID) { /* treated as an empty ledger */
         view->barrier = true;
         view->next_offset = barrier_at + 1;
         return DT_OK;
@@ -142,8 +142,8 @@ static dt_status read_ledger(dt_delivery *d, int64_t barrier_at, struct dt_ledge
 
 /* ---- the steps of read ---- */
 
-/* If the ledger takes no barrier, it may also have refused the batch: then the remembered refusal is not about a
- * message. */
+/* If the ledger refuses the barrier, it may have refused the batch for the same reason. Then the remembered refusal is
+ * not about a message. */
 static dt_status send_barrier(dt_delivery *d, const struct dt_fence *fence, int64_t *offset, struct dt_error *err)
 {
     struct dt_strbuf value = {0};
@@ -188,7 +188,7 @@ dt_status dt_delivery_read(dt_delivery *d, const struct dt_fence *fence, const s
     if (!d->kafka) /* the list is empty, or the fence had failed */
         return DT_OK;
     *findings = (struct dt_delivery_findings){.refused = d->refused.list, .refusal = d->refused.why};
-    /* A ledger that deletes records by itself would be believed although it lacks them. */
+    /* If the ledger deletes records by itself, it lacks records without a sign of it. */
     dt_status status = dt_kafka_admin_ledger(d->kafka->admin, d->env.shard, DT_LEDGER_CHECK, err);
     if (status == DT_REFUSED) {
         snprintf(findings->halt, sizeof(findings->halt), "%s", err->text);
@@ -211,21 +211,21 @@ dt_status dt_delivery_read(dt_delivery *d, const struct dt_fence *fence, const s
 /*
  * ---- trimming the ledger, while a shard is led ----
  *
- * Records are needed from ledger_offset on, and from the ledger_offset of every earlier copy of MySQL that may be
+ * Records are needed from the current ledger_offset on, and from that of every older copy of MySQL that may be
  * restored. So only records below trim_offset are deleted, and only after the row has held that value for [ledger]
- * trim_after, a day by default: any copy of the last day finds its part of the ledger whole. An older copy finds its
- * offset out of range, and the shard halts.
+ * trim_after, a day by default: a copy of the last day still finds all records that it needs. If an older copy is
+ * restored, its offset is out of range, and the shard halts.
  *
- * The last record below trim_offset stays as well: a reader from there must find it, or the ledger was created again
+ * The last record below trim_offset is kept: if a reader does not find it, the ledger was created again
  * (ledger_record.c).
  *
  * Another thread asks Kafka, once in trim_after. Then a leader transaction stores the next trim_offset. If the process
  * is killed in between, the next leader deletes the same records again, which changes nothing.
  *
- * A request may be carried out long after it was sent, on a ledger that was deleted and created again since, and no
- * look beforehand changes that. There, only a record below the row's offset shows a batch that was written to the new
- * ledger; the leader that sent it takes over, or has died. So a request never covers what a takeover may read again:
- * nothing below DT_LEDGER_YOUNG. Then, whenever the request arrives:
+ * Kafka may carry out a request long after it was sent, when the ledger was deleted and created again, and no earlier
+ * check prevents that. In the new ledger, only a record below the row's offset shows that a batch was written to it
+ * (its leader takes over, or has died). So a request never deletes what a takeover may read again: nothing below
+ * DT_LEDGER_YOUNG. Then, whenever the request arrives:
  *
  *   - If the row's offset is young, its trim_offset is not above that, so no request was ever sent, and the takeover
  *     finds the new ledger whole. (If the row began again, after dt_clear_halt, an earlier request is about an offset
@@ -253,7 +253,7 @@ void dt_ledger_upkeep_forget(struct dt_ledger_upkeep *upkeep)
     upkeep->trimmed_below = 0;
 }
 
-/* A shard that has sent nothing since has no new offset to store. */
+/* If a shard has sent nothing since, it has no new offset to store. */
 static dt_status move_on(dt_store *store, struct dt_fence *fence, struct dt_error *err)
 {
     return fence->trim_offset < fence->ledger_offset ? dt_store_trimmed(store, fence, err) : DT_OK;
@@ -298,7 +298,7 @@ dt_status dt_delivery_tend(dt_delivery *d, dt_store *store, struct dt_fence *fen
     bool young = fence->trim_offset < DT_LEDGER_YOUNG && !DT_UNGUARDED(TRIM_YOUNG);
     if (young || fence->trim_offset <= upkeep->trimmed_below)
         return move_on(store, fence, err);
-    dt_status status = dt_store_fence_check(store, fence, &inst, err); /* the row is ours now, too */
+    dt_status status = dt_store_fence_check(store, fence, &inst, err); /* checks that the row is still ours */
     if (status != DT_OK)
         return status;
     status = dt_ledger_trim_start(d->kafka, d->env.shard, fence->trim_offset - 1, &upkeep->trim, &why);
@@ -310,7 +310,7 @@ dt_status dt_delivery_tend(dt_delivery *d, dt_store *store, struct dt_fence *fen
     return DT_OK;
 }
 
-/* A row without a trim_offset gets one before the ledger is relied on. */
+/* If the row has no trim_offset, stores one before the ledger is used. */
 dt_status dt_delivery_start(dt_delivery *d, dt_store *store, struct dt_fence *fence, struct dt_error *err)
 {
     return fence->trim_offset < 0 ? dt_delivery_tend(d, store, fence, err) : DT_OK;
@@ -322,12 +322,12 @@ dt_status dt_delivery_start(dt_delivery *d, dt_store *store, struct dt_fence *fe
  * Refuses to know: how claims are made, and what follows the commit.
  *
  * Invariants:
- *   - A batch is committed as it was begun, or not at all. After anything but a clean commit nothing is sent again from
- *     memory: the ledger decides at the next takeover.
- *   - Of an earlier leadership only a refusal is kept: the exact list that this process had sent when Kafka refused it
- *     for good. Only the settling of a takeover uses it, after the ledger, and compares it entry for entry. Then it is
- *     forgotten. It is also forgotten if Kafka refuses a step of the takeover itself, because then the refusal may have
- *     been about us and not about a message. A forgotten refusal costs one more.
+ *   - A batch is committed as it was begun, or not at all. After any outcome except a clean commit nothing is sent
+ *     again from memory: the ledger decides at the next takeover.
+ *   - Only a refusal is kept from an earlier leadership: the exact list that this process had sent when Kafka refused
+ *     it permanently. Only the settling of a takeover uses it, after the ledger, compares it entry by entry, and drops
+ *     it. It is also dropped if Kafka refuses a step of the takeover, because then the refusal may have been about us
+ *     and not about a message. If it is dropped, Kafka refuses once more.
  *   - Without Kafka no topic can be written, so no job is claimed for this delivery and no batch is begun. Its due jobs
  *     wait, and an operator is notified. A list that is not empty is frozen until Kafka is back (dt_delivery_fence).
  */
@@ -336,7 +336,7 @@ enum { MET_TOGETHER = 256 }; /* topics; further ones are looked up in their firs
 
 #define STRANGERS_AGAIN_US  INT64_C(60000000)
 #define STRANGERS_LATELY_US INT64_C(3600000000)
-#define WAITED_US           INT64_C(15000000) /* jobs wait for Kafka when a topic was asked for so lately */
+#define WAITED_US           INT64_C(15000000) /* jobs wait for Kafka if a topic was requested this recently */
 #define ALARM_US            INT64_C(1000000)  /* pause between two reports of it */
 
 /* ---- a refusal ---- */
@@ -346,7 +346,7 @@ void dt_delivery_forget_refusal(dt_delivery *d)
     d->refused.list.n = 0;
 }
 
-/* Kafka refused the batch that was just sent: remembers its list for the next takeover. */
+/* Kafka refused the batch that was just sent: stores its list for the next takeover. */
 static void remember_refusal(dt_delivery *d, const struct dt_inflight *list, const char *why)
 {
     struct dt_kafka_refusal refusal = dt_producer_refusal(d->producer);
@@ -396,15 +396,15 @@ void dt_delivery_clear(dt_delivery *d)
 /*
  * One transaction: the messages of the head of the list, and one ledger record with exactly that head.
  *
- * Ahead of the claim Kafka gets its messages while MySQL writes the claim. Nobody sees them before their transaction is
- * committed, and that is asked for only when the claim is. Whatever else ends the leader transaction ends the
- * leadership and the producer.
+ * If ahead, Kafka gets the messages while MySQL writes the claim. Readers see them only after their transaction is
+ * committed, which is requested after the claim is committed. If the leader transaction fails, the leadership and the
+ * producer end.
  */
 void dt_delivery_begin(dt_delivery *d, const struct dt_delivery_batch *batch, bool ahead)
 {
     struct dt_kafka_sending *s = &d->sending;
     struct dt_strbuf record = {0};
-    dt_assert(d->producer); /* so there is a Kafka, and it was fenced for this leadership */
+    dt_assert(d->producer); /* so Kafka is configured, and the producer was fenced for this leadership */
     dt_assert(!s->begun);
     dt_assert_cmp(batch->fence->send_n, <=, batch->fence->inflight);
     *s = (struct dt_kafka_sending){.start_us = dt_clock_mono_us(d->env.clock), .offset = -1};
@@ -438,7 +438,7 @@ dt_status dt_delivery_commit(dt_delivery *d, struct dt_error *err)
     struct dt_kafka_sending *s = &d->sending;
     dt_status status = s->status;
     dt_assert(s->begun);
-    dt_assert_cmp(s->offset, ==, -1); /* nothing is committed twice */
+    dt_assert_cmp(s->offset, ==, -1); /* no batch is committed twice */
     DT_FAIL_POINT_STATUS("produce.claimed", status, &s->err);
     if (status == DT_OK)
         status = dt_producer_commit(d->producer, &s->offset, &s->err);
@@ -470,7 +470,7 @@ dt_status dt_delivery_finish(dt_delivery *d, dt_status status, const struct dt_f
     int64_t offset = s->offset;
     dt_assert(s->begun);
     dt_assert_cmp(fence->send_n, <=, inflight->n);
-    if (DT_UNGUARDED(DOUBT) && status == DT_DOUBT) { /* taken for done */
+    if (DT_UNGUARDED(DOUBT) && status == DT_DOUBT) { /* treated as done */
         status = DT_OK;
         offset = fence->ledger_offset;
     }
@@ -481,8 +481,8 @@ dt_status dt_delivery_finish(dt_delivery *d, dt_status status, const struct dt_f
                          (long long)fence->ledger_offset);
     if (status != DT_OK)
         return status;
-    /* At a leadership's n-th batch after its barrier, the partition has in between n - 1 records of ours and at most n
-     * markers, one a transaction. Any more are not ours. */
+    /* At the n-th batch of a leadership after its barrier, the partition has n - 1 of our records and at most n
+     * markers, one per transaction. Any more are of other clients. */
     d->strangers.batches++;
     int64_t strangers = offset - (d->strangers.barrier_at + 2 * d->strangers.batches);
     if (strangers > d->strangers.counted) {
@@ -491,7 +491,7 @@ dt_status dt_delivery_finish(dt_delivery *d, dt_status status, const struct dt_f
     }
     dt_metric_observe(d->send_seconds, (double)(dt_clock_mono_us(d->env.clock) - s->start_us) / 1e6);
     *out = (struct dt_delivered){.settle_offset = offset + 1};
-    /* Kafka took messages of a topic that was in doubt: its held jobs may return. */
+    /* Kafka accepted messages of a doubtful topic: its held jobs may return. */
     for (size_t i = 0; dt_writable_topics_doubts(d->writable_topics) && i < s->n; i++)
         if (i == 0 || !dt_str_eq(s->messages[i].topic, s->messages[i - 1].topic))
             out->reopened |= dt_writable_topics_sent(d->writable_topics, s->messages[i].topic);
@@ -515,8 +515,8 @@ bool dt_delivery_resolve(dt_delivery *d)
     struct dt_str found[MET_TOGETHER];
     if (!d->kafka || !dt_writable_topics_resolve(d->writable_topics))
         return false;
-    /* When hundreds of topics get their first job at one instant, each batch would have to ask for its own few. A
-     * single topic costs as much in its batch. */
+    /* If hundreds of topics get their first job at once, each batch would have to look up its own few. A single topic
+     * costs no more in its batch. */
     size_t n = dt_writable_topics_found(d->writable_topics, found, MET_TOGETHER);
     if (d->producer && n > 1)
         dt_producer_meet(d->producer, found, n);

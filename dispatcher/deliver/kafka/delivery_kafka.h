@@ -12,38 +12,37 @@
 #include "writable_topics.h"
 
 /*
- * A ledger of fewer offsets than this may be another one than the row knows, because a ledger that was created again
- * soon reaches the row's offset. So a takeover reads a young ledger from its beginning, and no leader deletes
- * anything below this offset.
+ * If a ledger has fewer offsets than this, it may have been created again, because the new one soon reaches the row's
+ * offset. So a takeover reads a young ledger from its beginning, and no leader deletes records below this offset.
  */
 #define DT_LEDGER_YOUNG 1000
 
 struct dt_kafka_sending {
-    bool begun;       /* or tried to: status says how that went */
+    bool begun;       /* or tried to begin: status has the outcome */
     dt_status status; /* with err */
     struct dt_error err;
     struct dt_kafka_message *messages; /* in the batch's arena */
     size_t n;
     int64_t start_us; /* mono */
-    int64_t offset;   /* of its ledger record, once it is committed */
+    int64_t offset;   /* of its ledger record, after the commit */
 };
 
-/* The remembered refusal: only this is kept from one leadership to the next. */
+/* The remembered refusal: the only state that is kept between leaderships. */
 struct dt_kafka_refused {
-    struct dt_inflight list; /* exactly what was sent when Kafka refused; n = 0: nothing is remembered */
+    struct dt_inflight list; /* exactly what was sent when Kafka refused; n = 0: none */
     char why[320];
 };
 
-/* Records in the shard's ledger that no dispatcher wrote. They are counted, and logged at most once a minute; they
- * change nothing that is sent. */
+/* Records in the shard's ledger that no dispatcher wrote. They are counted, and logged at most once a minute; they do
+ * not affect what is sent. */
 struct dt_ledger_strangers {
     dt_metric *meter;        /* counts the records */
-    int64_t n, told;         /* since the process began to lead the shard; of these, reported in the log */
+    int64_t n, told;         /* since the process began to lead the shard; of these, logged */
     int64_t met_us, told_us; /* mono; 0 = never */
     int64_t barrier_at;      /* offset of this leadership's barrier */
-    int64_t batches;         /* since then */
-    int64_t counted;         /* by the offsets of these batches */
-    int64_t found, found_at; /* by the last reading of the ledger: how many, and the offset of the first */
+    int64_t batches;         /* batches since the barrier */
+    int64_t counted;         /* records counted from the offsets of these batches */
+    int64_t found, found_at; /* in the last read of the ledger: the number, and the offset of the first */
 };
 
 /* An installation without Kafka: due jobs wait for it. */
@@ -55,16 +54,16 @@ struct dt_kafka_missed {
 };
 
 struct dt_ledger_upkeep {
-    dt_ledger_trim *trim;  /* the request under way; NULL: none */
+    dt_ledger_trim *trim;  /* the running request; NULL: none */
     int64_t again_us;      /* mono: no request before this, after a failure */
-    int64_t trimmed_below; /* this leadership has seen Kafka delete all records below this offset */
+    int64_t trimmed_below; /* in this leadership Kafka deleted all records below this offset */
     struct dt_outage_part outage;
     dt_metric *trims;
 };
 
 struct dt_delivery {
     struct dt_delivery_env env;
-    const struct dt_kafka_env *kafka; /* NULL: the installation has none. Then what follows is not there … */
+    const struct dt_kafka_env *kafka; /* NULL: the installation has no Kafka, and all members below are unused … */
     dt_writable_topics *writable_topics;
     dt_json *json;         /* scratch */
     dt_producer *producer; /* NULL: the delivery is closed */
@@ -74,11 +73,11 @@ struct dt_delivery {
     struct dt_ledger_upkeep upkeep;
     dt_metric *send_seconds, *refusals;
     dt_metric *unwritable;         /* … except this metric, */
-    struct dt_kafka_missed missed; /* and this is written in its place */
+    struct dt_kafka_missed missed; /* … and this, used in its place */
 };
 
 /* ---- delivery_kafka.c ---- */
-/* Forgets the request under way; Kafka may still carry it out. */
+/* Abandons the running request; Kafka may still carry it out. */
 void dt_ledger_upkeep_forget(struct dt_ledger_upkeep *upkeep);
 
 #endif

@@ -1,13 +1,13 @@
 /*
- * Judges Kafka's settings, and reports them with what else this process sees (kafka_parts.h).
+ * Checks Kafka's settings, and reports findings with others of this process (kafka_parts.h).
  *
  *   missing                                    reports, dead letters or commands are lost; without the ledger, shards
  *                                              halt
- *   fewer replicas than there may be           what only one broker has is lost with it
+ *   fewer replicas than there may be           data on a single broker is lost with that broker
  *   min.insync.replicas above the replicas     nothing can be written
- *   min.insync.replicas 1 of several           what one broker alone has taken counts as written
+ *   min.insync.replicas 1 of several           data on a single broker counts as written
  *   a topic of jobs that cannot be written     its jobs wait
- *   unclean.leader.election.enable             a replica that lacks messages may become the leader: they are lost
+ *   unclean.leader.election.enable             a replica that lacks messages may become the leader, and they are lost
  */
 #include "kafka_parts.h"
 
@@ -21,7 +21,7 @@
 #include "base/tls.h"
 #include "features/doctor/process_findings.h"
 
-#define ENOUGH 3 /* replicas: one may be away, and another be lost */
+#define ENOUGH 3 /* replicas: one may be down while another is lost */
 
 struct judging {
     int64_t wanted; /* replicas */
@@ -73,7 +73,7 @@ void dt_kafka_judge(const struct dt_kafka_state *state, int64_t replicas, dt_fou
         judge_topic(&j, &state->topics[i]);
 }
 
-/* A topic that is created on demand is missing only if it cannot be created; then its user was refused. */
+/* A topic that is created on demand counts as missing only if a caller was refused because it could not be created. */
 bool dt_kafka_judge_asked(const struct dt_kafka_asked_topic *topic, int64_t replicas, dt_found_here_fn *found,
                           void *arg)
 {
@@ -93,23 +93,23 @@ bool dt_kafka_judge_asked(const struct dt_kafka_asked_topic *topic, int64_t repl
 /*
  * ---- the chore ----
  *
- * look ─▶ as written, and not long ago: nothing
+ * check ─▶ as written, and not long ago: nothing
  *      └▶ else: one transaction that replaces what this process wrote
  *
- * A MySQL that was restored has other rows than were written, or none. So unchanged findings are written again now and
- * then.
+ * If MySQL was restored from a copy, the rows differ from those that were written. So unchanged findings are written
+ * again now and then.
  *
- * While something is wrong it looks every few seconds, so that the end shows soon. Otherwise it looks twice a minute,
- * and at Kafka once. If another part of the process gets no answer from Kafka, it asks Kafka at once.
+ * While there are findings it checks every few seconds, to report their end soon. Otherwise it checks twice a minute,
+ * and Kafka once a minute. If another part of the process gets no answer from Kafka, Kafka is checked at once.
  */
 
-#define FIRST_US   INT64_C(1000000)   /* the first look: by this time the clocks are known */
-#define REST_US    INT64_C(30000000)  /* between looks, where nothing is wrong */
-#define SOON_US    INT64_C(3000000)   /* where something is, or Kafka is suspect */
-#define SUSPECT_US INT64_C(1000000)   /* between looks whether it is, which cost nothing */
-#define KAFKA_US   INT64_C(60000000)  /* between questions to Kafka, where nothing is wrong there */
-#define ANEW_US    INT64_C(60000000)  /* between two writings of what has not changed, where something is wrong */
-#define WELL_US    INT64_C(600000000) /* where nothing is */
+#define FIRST_US   INT64_C(1000000)   /* the first check: by then the clocks are known */
+#define REST_US    INT64_C(30000000)  /* between checks without findings */
+#define SOON_US    INT64_C(3000000)   /* with findings, or if Kafka is suspect */
+#define SUSPECT_US INT64_C(1000000)   /* between checks whether Kafka is suspect, which are cheap */
+#define KAFKA_US   INT64_C(60000000)  /* between requests to Kafka without findings */
+#define ANEW_US    INT64_C(60000000)  /* between two writes of unchanged findings */
+#define WELL_US    INT64_C(600000000) /* the same without findings */
 #define SKEW_MS    1000
 #define MAX        32 /* findings */
 
@@ -124,15 +124,15 @@ struct seen {
 struct dt_examiner {
     struct dt_examiner_env env;
     struct dt_chore chore;
-    struct seen now, kafka, written; /* kafka: as it was asked last */
-    int64_t kafka_us;                /* mono: Kafka is asked then, or before if it is suspect */
-    int64_t asked_us;                /* mono: it was asked last */
-    int64_t look_us;                 /* mono: the next look, unless Kafka is suspect before */
-    int64_t anew_us;                 /* mono: from then on it is written again */
-    bool failed;                     /* to write, the last time */
+    struct seen now, kafka, written; /* kafka: as of the last request */
+    int64_t kafka_us;                /* mono: the next request to Kafka, unless it is suspect earlier */
+    int64_t asked_us;                /* mono: the last request */
+    int64_t look_us;                 /* mono: the next check, unless Kafka is suspect earlier */
+    int64_t anew_us;                 /* mono: when unchanged findings are written again */
+    bool failed;                     /* the last write failed */
 };
 
-/* A subject is found once by a name: several settings may name one file. */
+/* Adds a finding once per name and subject, because several settings may name one file. */
 static void add_finding(void *arg, enum dt_finding_kind finding, const char *subject, const char *detail)
 {
     struct seen *seen = arg;
@@ -142,7 +142,7 @@ static void add_finding(void *arg, enum dt_finding_kind finding, const char *sub
             return;
     if (seen->n == MAX)
         return;
-    memset(&seen->v[seen->n], 0, sizeof(seen->v[0])); /* they are compared as a whole */
+    memset(&seen->v[seen->n], 0, sizeof(seen->v[0])); /* zeroed, because they are compared as bytes */
     seen->v[seen->n].finding = finding;
     snprintf(seen->v[seen->n].subject, sizeof(seen->v[0].subject), "%s", subject);
     snprintf(seen->v[seen->n].detail, sizeof(seen->v[0].detail), "%s", detail);
@@ -159,7 +159,7 @@ static bool hear_topic(void *arg, const struct dt_kafka_asked_topic *topic)
     return wrong && e->kafka.n < MAX;
 }
 
-/* If a part of the process reports an outage of Kafka, only an answer shows whether it is one of all brokers or of
+/* If another part of the process reports an outage of Kafka, only a request shows whether all brokers are down or
  * one. */
 static bool is_suspect(const dt_examiner *e)
 {
@@ -187,7 +187,7 @@ static void look_at_kafka(dt_examiner *e)
     e->asked_us = dt_clock_mono_us(e->env.clock);
 }
 
-/* The figure is rounded, so that a clock that drifts is not written each time. */
+/* The figure is rounded, so that a drifting clock does not cause a write each time. */
 static void look_at_clock(dt_examiner *e)
 {
     char detail[100];

@@ -1,7 +1,7 @@
 /*
- * The port to Kafka that does not send jobs: topics, notices, what is read. Transactional producers and the ledger are
+ * The interface to Kafka except sending jobs: topics, notices, readers. Transactional producers and the ledger are
  * deliver/kafka's. Only kafka_*.c include librdkafka. A handle belongs to one thread unless its comment says
- * thread-safe; librdkafka's threads only post.
+ * thread-safe. librdkafka's own threads only post to it.
  */
 #ifndef DT_DISPATCHER_KAFKA_H
 #define DT_DISPATCHER_KAFKA_H
@@ -14,46 +14,46 @@
 
 typedef struct dt_kafka_admin dt_kafka_admin;
 
-/* Borrowed by every handle: must outlive them all. */
+/* Borrowed by every handle; must outlive them all. */
 struct dt_kafka_env {
     const struct dt_config *config;
     const char *installation, *uuid;
-    unsigned shards; /* when this process started: what a ledger is made with */
-    /* Where producers look up the size limits of topics; NULL: they take Kafka's default for granted. */
+    unsigned shards; /* at the start of the process; a new ledger gets as many partitions */
+    /* Where producers look up the size limits of topics; NULL: they assume Kafka's default. */
     dt_kafka_admin *admin;
-    bool topics_ready; /* the installation's own topics were there when this process started */
+    bool topics_ready; /* the installation's own topics existed when this process started */
 };
 
-/* Waits until all handles that were freed are destroyed, which happens in the background; at most timeout_ms. Called
- * before a process ends. */
+/* Waits, at most timeout_ms, until all freed handles are destroyed, which happens in the background. Called before a
+ * process ends. */
 void dt_kafka_drain(int timeout_ms);
 
-/* Says what of [kafka] client.* cannot be: a setting that the promise rests on, one that librdkafka has not, or with a
- * value that it does not take, a token that is none (INVALID; err names it, never its value). Connects nowhere. */
+/* Checks [kafka] client.*. INVALID: a setting that the promise depends on, one unknown to librdkafka, an invalid value,
+ * or an invalid token; err names it, never its value. Does not connect. */
 DT_MUST_CHECK dt_status dt_kafka_check(const struct dt_config *config, struct dt_error *err);
 /*
- * Takes [kafka] client.* of a newly loaded configuration into the running one, with its files as they are now. Open
- * handles get the user and password of SASL, or the token, and are replaced as soon as they are not held; a leader's
- * producers keep the other settings until they are created again. Not OK: as dt_kafka_check, and nothing changes.
+ * Applies [kafka] client.* of a reloaded configuration to the running one, and reads their files again. Open handles
+ * get the user and password of SASL, or the token, and are replaced as soon as they are not in use; a leader's
+ * producers keep the old settings until they are created again. Not OK: as dt_kafka_check, and nothing changes.
  */
 DT_MUST_CHECK dt_status dt_kafka_renew(const struct dt_config *running, const struct dt_config *fresh,
                                        struct dt_error *err);
-/* Prints commands for kafka-acls.sh that grant a dispatcher what it needs, and no more. */
+/* Prints commands for kafka-acls.sh that grant exactly the rights that a dispatcher needs. */
 void dt_kafka_print_acls(const struct dt_config *config, FILE *out);
 
 /* ---- topics (kafka_admin.c, kafka_topics.c): one handle a process, thread-safe ---- */
 DT_MUST_CHECK dt_status dt_kafka_admin_new(const struct dt_kafka_env *env, dt_kafka_admin **out, struct dt_error *err);
 void dt_kafka_admin_free(dt_kafka_admin *admin);
-/* Makes <installation>.ledger (a partition a shard, retention.ms=-1, cleanup.policy=delete), .results, .commands, the
- * .rejected of both, .dead and .alerts when missing, raises the ledger's partitions when the shards grew, and checks
- * the ledger's settings: REFUSED when they are wrong. */
+/* Creates the installation's topics if they are missing: <installation>.ledger (one partition per shard,
+ * retention.ms=-1, cleanup.policy=delete), .results, .commands, the .rejected of both, .dead and .alerts. Adds
+ * partitions to the ledger if there are more shards, and checks its settings: REFUSED if they are wrong. */
 DT_MUST_CHECK dt_status dt_kafka_admin_prepare(dt_kafka_admin *admin, struct dt_error *err);
 enum dt_ledger_care {
     DT_LEDGER_CHECK, /* at each takeover */
     /*
- * Creates the partition of a shard that was never led, if it is missing, and those below it. (Never for one that was
- * led: the check must see a ledger that has lost its partition.)
- */
+     * Creates the partition of a shard that was never led, and those below it, if they are missing. (Not if the shard
+     * was led: the check must notice a ledger that lost a partition.)
+     */
     DT_LEDGER_GROW
 };
 /* REFUSED unless the ledger has retention.ms=-1 and a partition for the shard. */
@@ -62,8 +62,8 @@ DT_MUST_CHECK dt_status dt_kafka_admin_ledger(dt_kafka_admin *admin, unsigned sh
 struct dt_kafka_topic_state {
     char name[250];
     bool there;
-    int replicas;        /* of the partition that has fewest; 0 = Kafka does not say */
-    int64_t min_in_sync; /* min.insync.replicas; 0 = Kafka does not say */
+    int replicas;        /* of the partition with the fewest; 0 = Kafka does not report it */
+    int64_t min_in_sync; /* min.insync.replicas; 0 = Kafka does not report it */
     bool elects_unclean; /* unclean.leader.election.enable */
 };
 #define DT_KAFKA_OWN_TOPICS 7
@@ -71,53 +71,52 @@ struct dt_kafka_state {
     int brokers;
     struct dt_kafka_topic_state topics[DT_KAFKA_OWN_TOPICS];
 };
-/* Asks for the settings of all topics of ours, and makes none. UNAVAILABLE: Kafka does not answer. */
+/* Reads the settings of all topics of the installation, and creates none. UNAVAILABLE: Kafka does not answer. */
 DT_MUST_CHECK dt_status dt_kafka_admin_examine(dt_kafka_admin *admin, struct dt_kafka_state *out, struct dt_error *err);
 struct dt_kafka_topic_info {
     int64_t max_message_bytes;
     int partitions;
-    int replicas, brokers; /* replicas: of the partition that has fewest; 0 = Kafka does not say */
-    int64_t min_in_sync;   /* min.insync.replicas; 0 = Kafka does not say */
+    int replicas, brokers; /* replicas: of the partition with the fewest; 0 = Kafka does not report it */
+    int64_t min_in_sync;   /* min.insync.replicas; 0 = Kafka does not report it */
     bool elects_unclean;   /* unclean.leader.election.enable */
 };
 /*
- * What is known of a topic. It is looked up again after 30 s (then in the background: a caller never waits for a topic
- * that was fine a moment ago), and created on demand if it is missing and auto_create_partitions > 0. REFUSED: it does
- * not exist and cannot be created, or may not be written (cached for 5 s). UNAVAILABLE: Kafka does not answer, or
- * cannot say now.
+ * Properties of a topic. They are looked up again after 30 s (in the background, if the topic was fine before), and the
+ * topic is created if it is missing and auto_create_partitions > 0. REFUSED: it does not exist and cannot be created,
+ * or may not be written (cached for 5 s). UNAVAILABLE: Kafka does not answer, or cannot say now.
  */
 DT_MUST_CHECK dt_status dt_kafka_admin_topic(dt_kafka_admin *admin, struct dt_str topic,
                                              struct dt_kafka_topic_info *out, struct dt_error *err);
-/* Finds out all of them, in few requests. Not OK: the status of the first that is not, and *at_fault is its place. */
+/* Looks up all of them in few requests. Not OK: the status of the first failure, whose index is *at_fault. */
 DT_MUST_CHECK dt_status dt_kafka_admin_topics(dt_kafka_admin *admin, const struct dt_str *topics, size_t n,
                                               size_t *at_fault, struct dt_error *err);
-/* The last lookup of a topic that somebody asked for within the last ten minutes, or the last one if it was not OK. */
+/* The last lookup of a topic that was requested within the last ten minutes, or the last failed one. */
 struct dt_kafka_asked_topic {
     const char *name;
     dt_status status;                /* of the last lookup */
-    const char *reason;              /* where it was not OK */
-    struct dt_kafka_topic_info info; /* where it was */
+    const char *reason;              /* if it was not OK */
+    struct dt_kafka_topic_info info; /* if it was OK */
 };
-/* True: the topic is looked up again if the lookup is old. Must not call the admin. */
+/* True: if the lookup is old, the topic is looked up again. Must not call the admin. */
 typedef bool dt_kafka_hear_topic_fn(void *arg, const struct dt_kafka_asked_topic *topic);
-/* Tells of each such topic; asks Kafka for nothing before it returns. Thread-safe. */
+/* Reports each such topic; sends no request to Kafka before it returns. Thread-safe. */
 void dt_kafka_admin_tell_asked(dt_kafka_admin *admin, dt_kafka_hear_topic_fn *heard, void *arg);
-/* An asker must not wait. `told` is called on a thread of the admin's when there may be an answer to what was BUSY;
- * it must not call the admin. Freed before the admin; not called any more then. */
+/* An asker never waits. If a lookup was BUSY, `told` is called on a thread of the admin when there may be an answer; it
+ * must not call the admin. Freed before the admin; then it is not called any more. */
 typedef struct dt_kafka_asker dt_kafka_asker;
 DT_MUST_CHECK dt_status dt_kafka_asker_new(dt_kafka_admin *admin, void (*told)(void *arg), void *arg,
                                            dt_kafka_asker **out);
 void dt_kafka_asker_free(dt_kafka_asker *asker); /* accepts NULL */
-/* As dt_kafka_admin_topic, and at once. BUSY: not known yet; it is found out meanwhile. An owner that wants many
- * topics delays only its own. */
+/* Like dt_kafka_admin_topic, but returns at once. BUSY: not known yet, and being looked up. If an owner requests many
+ * topics, that delays only its own. */
 DT_MUST_CHECK dt_status dt_kafka_asker_ask(dt_kafka_asker *asker, struct dt_str topic, int64_t owner,
                                            struct dt_kafka_topic_info *out, struct dt_error *err);
 
-/* Jobs of an owner are sent to topics that are there: making topics for other owners delays these. Thread-safe, never
- * blocks for long. */
+/* Records that jobs of an owner are sent to existing topics, because creating topics for other owners would delay them.
+ * Thread-safe, never blocks for long. */
 void dt_kafka_asker_sends(dt_kafka_asker *asker, int64_t owner);
 
-/* A message to the topic failed: the next question looks it up again. */
+/* A message to the topic failed: the next request looks it up again. */
 void dt_kafka_admin_forget(dt_kafka_admin *admin, struct dt_str topic);
 
 /* ---- plain idempotent producer for notices (kafka_producer.c) ---- */
@@ -125,8 +124,9 @@ typedef struct dt_notice_producer dt_notice_producer;
 DT_MUST_CHECK dt_status dt_notice_producer_new(const struct dt_kafka_env *env, dt_notice_producer **out,
                                                struct dt_error *err);
 void dt_notice_producer_free(dt_notice_producer *notices);
-/* Sends all and waits for every delivery report; sent[i] tells which arrived. OK only when all did; REFUSED when all
- * did but those that Kafka will not take. At most timeout_ms, in which it also waits for other callers. Thread-safe. */
+/* Sends all and waits for every delivery report; sent[i]: whether it arrived. OK: all arrived. REFUSED: all arrived
+ * except those that Kafka will never accept. Waits at most timeout_ms, including the wait for other callers.
+ * Thread-safe. */
 DT_MUST_CHECK dt_status dt_notice_producer_send(dt_notice_producer *notices, const struct dt_kafka_message *messages,
                                                 size_t n, bool *sent, int timeout_ms, struct dt_error *err);
 
@@ -141,11 +141,11 @@ struct dt_kafka_record {
 struct dt_kafka_start {
     int32_t partition;
     int64_t first, end; /* offsets: of the first message that exists, and after the last one that was committed */
-    int64_t next;       /* out: where reading begins; -1 = the partition is not read until the next share */
+    int64_t next;       /* out: the offset to start at; -1 = the partition is not read until the next share */
 };
 struct dt_kafka_reading {
     const char *suffix; /* the topic is <installation>.<suffix>; the group that keeps offsets has the topic's name */
-    size_t bytes;       /* a poll ends when its records have so many; 0 = any number */
+    size_t bytes;       /* a poll ends when its records reach this size; 0 = no limit */
     /*
  * Says where the partitions are read from; NULL: from the group's offset, or the earliest if it has none. If it is set,
  * an offset that no longer exists fails the poll, and the reader begins again with the next share.
@@ -180,80 +180,80 @@ DT_MUST_CHECK dt_status dt_kafka_reader_headers(const dt_kafka_reader *c, size_t
 DT_MUST_CHECK dt_status dt_kafka_reader_commit(dt_kafka_reader *c, struct dt_error *err);
 /* The records were not applied: goes back to the offsets before the last poll, so that they are read again. */
 void dt_kafka_reader_rewind(dt_kafka_reader *c);
-/* Gives up all partitions. The next share takes them again: after the last message that was applied, or where
- * reading.begin says. */
+/* Gives up all partitions. The next share takes them again, after the last applied message, or from where reading.begin
+ * says. */
 void dt_kafka_reader_restart(dt_kafka_reader *c);
 /* Stops reading a partition until partitions are taken again, and drops its messages of the last poll. Needs
  * reading.begin. */
 void dt_kafka_reader_leave(dt_kafka_reader *c, int32_t partition);
-/* True: restart the reader. Messages of the last poll were not applied, or the offset to read from no longer exists. */
+/* Whether the reader must be restarted: messages of the last poll were not applied, or the offset to read from no
+ * longer exists. */
 bool dt_kafka_reader_must_restart(const dt_kafka_reader *c);
-/* Messages after those that were read, in the partitions that are read, as far as Kafka has reported. */
+/* Number of unread messages in the partitions that are read, as far as Kafka has reported. */
 int64_t dt_kafka_reader_lag(const dt_kafka_reader *c);
 
 /* ---- how far results have been read (kafka_lag.c) ---- */
 typedef struct dt_result_lag dt_result_lag;
 DT_MUST_CHECK dt_status dt_result_lag_new(const struct dt_kafka_env *env, dt_result_lag **out, struct dt_error *err);
 void dt_result_lag_free(dt_result_lag *lag);
-/* Notes where every partition of <installation>.results ends now: earlier commits are below. UNAVAILABLE: Kafka does
- * not answer, and nothing is noted. */
+/* Records the current end of every partition of <installation>.results; earlier commits are below it. UNAVAILABLE:
+ * Kafka does not answer, and nothing is recorded. */
 DT_MUST_CHECK dt_status dt_result_lag_mark(dt_result_lag *lag, struct dt_error *err);
-/* Whether the group has committed its offsets up to what was noted last, in every partition, whichever process reads
- * it. UNAVAILABLE: Kafka does not answer, or nothing is noted. */
+/* Whether the group's committed offsets have reached the last recorded ends, in every partition, whichever process
+ * reads it. UNAVAILABLE: Kafka does not answer, or nothing is recorded. */
 DT_MUST_CHECK dt_status dt_result_lag_passed(dt_result_lag *lag, bool *passed, struct dt_error *err);
 
 /*
  * A shard's partition of the ledger: reading it (kafka_ledger.c), and deleting its old records (kafka_ledger.c).
  */
 
-/* Takes a record. False: this was the record looked for, and reading stops. */
+/* Receives a record. False: this was the wanted record, and reading stops. */
 typedef bool dt_ledger_fn(void *arg, int64_t offset, struct dt_str key, struct dt_str value);
 
 struct dt_ledger_reading {
-    int64_t from; /* offset of the first one */
+    int64_t from; /* offset of the first record */
     const dt_clock *clock;
     int64_t deadline_us;      /* of that clock's mono */
     const _Atomic bool *stop; /* ends it with SHUTDOWN; may be NULL */
-    dt_ledger_fn *fn;         /* NULL: it is only asked whether `from` is there */
+    dt_ledger_fn *fn;         /* NULL: only checks whether `from` exists */
     void *arg;                /* fn's */
-    int64_t next;             /* out, always: the offset after the last record seen */
+    int64_t next;             /* out, in any case: the offset after the last record seen */
 };
 /*
- * Reads committed records of the shard's ledger partition, until fn answers false. An end of the partition is not an
- * end: reads on until the deadline, then UNAVAILABLE. INVALID: `from` is out of range (auto.offset.reset=error).
- * fetch.wait.max.ms = 5. Without fn: OK as soon as it is known that `from` is in range, or is where the next record
- * comes.
+ * Reads committed records of the shard's ledger partition until fn returns false. At the end of the partition it reads
+ * on until the deadline, then UNAVAILABLE. INVALID: `from` is out of range (auto.offset.reset=error). fetch.wait.max.ms
+ * = 5. Without fn: OK as soon as `from` is known to be in range, or to be the offset of the next record.
  */
 DT_MUST_CHECK dt_status dt_ledger_read(const struct dt_kafka_env *env, unsigned shard,
                                        struct dt_ledger_reading *reading, struct dt_error *err);
 
-/* One deletion of the records of the shard's ledger partition below `before`, under way on another thread. */
+/* A running request to delete the records of the shard's ledger partition below `before`, on another thread. */
 typedef struct dt_ledger_trim dt_ledger_trim;
-/* Asks Kafka and returns at once. FULL: one is under way in this process already; ask again. */
+/* Sends the request and returns at once. FULL: this process runs another one; try again. */
 DT_MUST_CHECK dt_status dt_ledger_trim_start(const struct dt_kafka_env *env, unsigned shard, int64_t before,
                                              dt_ledger_trim **out, struct dt_error *err);
-/* Has it ended? *status: OK, the records are gone (or were before); else why not, in err. */
+/* Whether it has ended. *status: OK, the records are deleted (now or earlier); otherwise the failure, with err. */
 bool dt_ledger_trim_done(dt_ledger_trim *trim, dt_status *status, struct dt_error *err);
-/* At any time; NULL is accepted. A request under way continues without a reader of its answer. */
+/* At any time; NULL is accepted. A running request continues, and its answer is ignored. */
 void dt_ledger_trim_free(dt_ledger_trim *trim);
 
 /*
- * A shard's producer pair: two transactional producers that take the transactions alternately. One thread owns a pair;
+ * A shard's producer pair: two transactional producers that send the transactions alternately. One thread owns a pair;
  * librdkafka's threads only post to it.
  */
 
 typedef struct dt_producer dt_producer;
 /*
- * A new producer with two transactional ids, used by turns: <installation>-<uuid>-<shard>, and the same with -b;
- * metadata of the ledger asked for; init_transactions done for both: older producers of the shard are fenced, their
- * transactions complete. UNAVAILABLE: not within a transaction timeout, try again; REFUSED; SHUTDOWN when `stop`
- * (checked at least every 100 ms) became true.
+ * Creates a producer with two transactional ids, used in turn: <installation>-<uuid>-<shard>, and the same with -b.
+ * Reads the ledger's metadata, and calls init_transactions for both, so older producers of the shard are fenced and
+ * their transactions completed. UNAVAILABLE: not done within a transaction timeout, try again; REFUSED; SHUTDOWN if
+ * `stop` (checked at least every 100 ms) became true.
  */
 DT_MUST_CHECK dt_status dt_producer_new(const struct dt_kafka_env *env, unsigned shard, const _Atomic bool *stop,
                                         dt_producer **out, struct dt_error *err);
-/* Any state; never blocks longer than about two seconds. A transaction whose commit was not asked for is aborted in the
- * background, if its connections are whole and Kafka answers within half a second; any other is left to the next
- * takeover's fencing. */
+/* In any state; never blocks longer than about two seconds. If the commit of a transaction was not requested, it is
+ * aborted in the background, provided that its connections are intact and Kafka answers within half a second; otherwise
+ * the next takeover fences it. */
 void dt_producer_free(dt_producer *producer);
 /*
  * One transaction: the messages, and one ledger record (key and value given) to partition `shard` of the ledger. After
@@ -275,18 +275,18 @@ DT_MUST_CHECK dt_status dt_producer_commit(dt_producer *producer, int64_t *ledge
 DT_MUST_CHECK dt_status dt_producer_send(dt_producer *producer, const struct dt_kafka_message *messages, size_t n,
                                          struct dt_str record_key, struct dt_str record_value, int64_t *ledger_offset,
                                          struct dt_error *err);
-/* Would these begin without waiting: their topics are known and take a whole batch. What it found holds for the next
- * dt_producer_begin, which must be with them. */
+/* Whether these messages would begin without waiting, because their topics are known and accept a whole batch. The
+ * answer is valid for the next dt_producer_begin, which must be with them. */
 bool dt_producer_ready(dt_producer *producer, const struct dt_kafka_message *messages, size_t n);
 
-/* Looks up existing topics before a batch needs them, all in one request. Waits for at most 0.5 s; what fails is left
- * to dt_producer_begin. Not while a transaction is open. */
+/* Looks up existing topics before a batch needs them, in one request. Waits for at most 0.5 s; failures are left to
+ * dt_producer_begin. Not while a transaction is open. */
 void dt_producer_meet(dt_producer *producer, const struct dt_str *topics, size_t n);
 
 /* After REFUSED: what was refused. Valid until the producer is freed. */
 struct dt_kafka_refusal {
-    const char *topic; /* whose message it was; empty when Kafka did not say */
-    bool whole_topic;  /* it takes no message at all (missing, not authorised), not just this one */
+    const char *topic; /* of the refused message; empty if Kafka did not say */
+    bool whole_topic;  /* it accepts no message at all (missing, not authorised), not just this one */
 };
 struct dt_kafka_refusal dt_producer_refusal(const dt_producer *producer);
 
@@ -298,13 +298,13 @@ struct dt_kafka_refusal dt_producer_refusal(const dt_producer *producer);
 
 typedef struct dt_txn_producer dt_txn_producer;
 
-/* transactional.id = <installation>-<uuid>-<shard><suffix>; connects in the background. *out is to be freed whatever is
+/* transactional.id = <installation>-<uuid>-<shard><suffix>; connects in the background. Free *out whatever is
  * returned. */
 DT_MUST_CHECK dt_status dt_txn_producer_new(const struct dt_kafka_env *env, unsigned shard, const char *suffix,
                                             dt_txn_producer **out, struct dt_error *err);
-/* Waits for the ledger's metadata (it has to be connected: else asking for the coordinator costs half a second), then
- * has older producers with its id fenced and their transaction completed, without waiting for that. After *stop
- * is set, calls wait only for the answer to a commit. */
+/* Waits for the ledger's metadata (if it is not connected, the request for the coordinator takes half a second longer).
+ * Then begins to fence older producers with its id and to complete their transactions, without waiting for that. After
+ * *stop is set, calls wait only for the answer to a commit. */
 DT_MUST_CHECK dt_status dt_txn_producer_start(dt_txn_producer *p, int64_t deadline_us, const _Atomic bool *stop,
                                               struct dt_error *err);
 /* Waits until the fencing that dt_txn_producer_start began is done. */
@@ -312,16 +312,16 @@ DT_MUST_CHECK dt_status dt_txn_producer_await_fenced(dt_txn_producer *p, int64_t
                                                      struct dt_error *err);
 void dt_txn_producer_free(dt_txn_producer *p);
 
-/* Has the messages' topics and their limits known: what is not yet is asked for. */
+/* Makes sure that the messages' topics and their limits are known: looks up the others. */
 DT_MUST_CHECK dt_status dt_txn_producer_learn(dt_txn_producer *p, const struct dt_kafka_message *messages, size_t n,
                                               struct dt_error *err);
-/* Has topics that exist known ahead of their first message, all by one request; what fails is left to
- * dt_txn_producer_learn. Waits for at most 0.2 s. */
+/* Looks up existing topics before their first message, in one request; failures are left to dt_txn_producer_learn.
+ * Waits for at most 0.2 s. */
 void dt_txn_producer_meet(dt_txn_producer *p, const struct dt_str *names, size_t n);
-/* Without asking anybody: are all topics known, and does each take a batch as large as ours? */
+/* Whether all topics are known, and accept a batch as large as ours. Sends no request. */
 bool dt_txn_producer_ready(dt_txn_producer *p, const struct dt_kafka_message *messages, size_t n);
-/* After either of the two for the same messages, with all topics known. It is the nth transaction of both lines; of the
- * record key and value count. */
+/* After either of the two for the same messages, with all topics known. nth: the number of the transaction over both
+ * producers. Only key and value of the record are used. */
 DT_MUST_CHECK dt_status dt_txn_producer_begin(dt_txn_producer *p, uint32_t nth, const struct dt_kafka_message *messages,
                                               size_t n, const struct dt_kafka_message *record, struct dt_error *err);
 DT_MUST_CHECK dt_status dt_txn_producer_commit(dt_txn_producer *p, int64_t *ledger_offset, struct dt_error *err);

@@ -4,9 +4,9 @@
  * Refuses to know: who writes to the topics.
  *
  * Invariants:
- *   - One request is under way at a time.
- *   - A topic is looked at with DescribeConfigs before anything else, because a metadata request could make a missing
- *     topic with the broker's defaults (a ledger with a week of retention).
+ *   - One request runs at a time.
+ *   - DescribeConfigs is the first request about a topic, because a metadata request could create a missing topic with
+ *     the broker's defaults (a ledger with a week of retention).
  */
 #include "kafka_admin_parts.h"
 
@@ -24,7 +24,7 @@ enum {
     LOOK_TIMEOUT_MS = 5000, /* half of a transaction's timeout: a transaction may contain this request */
     CHANGE_TIMEOUT_MS = 10000,
     MADE_WITHIN_US = 10000000,
-    LEADERS_WITHIN_US = 3000000,   /* shorter: a partition may lack a leader for long, and other topics wait */
+    LEADERS_WITHIN_US = 3000000,   /* short: a partition may lack a leader for long, and other topics wait */
     DEFAULT_MAX_MESSAGE = 1048588, /* Kafka's default, for topics whose settings we may not read */
 };
 
@@ -35,7 +35,7 @@ struct look {
     int64_t max_message_bytes;
     int64_t min_in_sync; /* 0 = not reported */
     bool elects_unclean;
-    char reason[200]; /* Kafka's words for a code from creating or growing it */
+    char reason[200]; /* Kafka's reason for a failed creation or growth */
     bool made;
 };
 
@@ -75,7 +75,7 @@ static rd_kafka_AdminOptions_t *options_new(struct dt_kafka_admin *a, rd_kafka_a
     return options;
 }
 
-/* Waits for the answer to the one request under way. NULL: none arrived in time. */
+/* Waits for the answer to the one running request. NULL: none arrived in time. */
 static rd_kafka_event_t *await_event(struct dt_kafka_admin *a, rd_kafka_event_type_t type)
 {
     const int64_t deadline_us = dt_kafka_now_us() + (CHANGE_TIMEOUT_MS + 1000) * INT64_C(1000);
@@ -85,7 +85,7 @@ static rd_kafka_event_t *await_event(struct dt_kafka_admin *a, rd_kafka_event_ty
             continue;
         if (rd_kafka_event_type(event) == type)
             return event;
-        rd_kafka_event_destroy(event); /* the late answer to an earlier request */
+        rd_kafka_event_destroy(event); /* a late answer to an earlier request */
     }
     return NULL;
 }
@@ -138,7 +138,7 @@ static void describe_topics(struct dt_kafka_admin *a, struct look *v, size_t n)
     rd_kafka_event_t *event = await_event(a, RD_KAFKA_EVENT_DESCRIBECONFIGS_RESULT);
     rd_kafka_resp_err_t code = event ? rd_kafka_event_error(event) : RD_KAFKA_RESP_ERR__TIMED_OUT;
     if (code == RD_KAFKA_RESP_ERR_NO_ERROR) {
-        code = RD_KAFKA_RESP_ERR_UNKNOWN_TOPIC_OR_PART; /* of topics that the answer lacks */
+        code = RD_KAFKA_RESP_ERR_UNKNOWN_TOPIC_OR_PART; /* for topics that the answer lacks */
         found = rd_kafka_DescribeConfigs_result_resources(rd_kafka_event_DescribeConfigs_result(event), &n_found);
     }
     all_are(v, n, code);
@@ -158,7 +158,7 @@ static void describe_topics(struct dt_kafka_admin *a, struct look *v, size_t n)
     rd_kafka_ConfigResource_destroy_array(resources, n);
 }
 
-/* Waits for the answer to a request that makes or grows topics, and puts Kafka's code and words into each of them. */
+/* Waits for the answer to a request that creates or grows topics, and stores Kafka's code and reason for each. */
 static void await_change(struct dt_kafka_admin *a, rd_kafka_event_type_t type, struct look *v, size_t n)
 {
     rd_kafka_event_t *event = await_event(a, type);
@@ -197,8 +197,7 @@ static rd_kafka_NewTopic_t *new_topic(struct dt_kafka_admin *a, struct look *loo
         (void)!rd_kafka_NewTopic_set_config(made, "retention.bytes", "-1");
         (void)!rd_kafka_NewTopic_set_config(made, "cleanup.policy", "delete");
     } else if (dt_str_ends(dt_str(look->topic), DT_STR_LIT(".rejected"))) {
-        /* Refused messages have one more header than they arrived with, so they may be larger than their first topic
-         * allows. */
+        /* A refused message gets one more header, so it may be larger than its first topic allows. */
         snprintf(bytes, sizeof(bytes), "%d", DT_KAFKA_MESSAGE_MAX);
         (void)!rd_kafka_NewTopic_set_config(made, "max.message.bytes", bytes);
     }
@@ -231,7 +230,7 @@ static void create_topics(struct dt_kafka_admin *a, struct look *v, size_t n, in
     rd_kafka_NewTopic_destroy_array(topics, n_asked);
 }
 
-/* Asks for a topic to have this many partitions; its code is the outcome. */
+/* Requests that a topic has this many partitions; its code is the outcome. */
 static void grow_topic(struct dt_kafka_admin *a, struct look *look, unsigned partitions)
 {
     rd_kafka_NewPartitions_t *more =
@@ -247,7 +246,7 @@ static void grow_topic(struct dt_kafka_admin *a, struct look *look, unsigned par
     rd_kafka_NewPartitions_destroy(more);
 }
 
-/* Only for topics that exist: metadata would make others. */
+/* Only for existing topics, because a metadata request could create others. */
 static dt_status read_shape(struct dt_kafka_admin *a, const char *topic, int64_t deadline_us,
                             struct dt_kafka_shape *shape, struct dt_error *err)
 {
@@ -259,7 +258,7 @@ static dt_status read_shape(struct dt_kafka_admin *a, const char *topic, int64_t
     return status;
 }
 
-/* ---- looking, and making ---- */
+/* ---- reading and creating topics ---- */
 
 /* Moves the topics with this code to the front; returns their number. */
 static size_t gather_by_code(struct look *v, size_t n, rd_kafka_resp_err_t code)
@@ -309,8 +308,8 @@ static dt_status judge_look(const struct look *look, bool made, bool ledger, str
     case RD_KAFKA_RESP_ERR_TOPIC_AUTHORIZATION_FAILED:
     case RD_KAFKA_RESP_ERR_CLUSTER_AUTHORIZATION_FAILED:
         if (look->reason[0] != '\0')
-            break;                                                           /* it may not be created */
-        return ledger ? dt_kafka_fail(err, look->code, look->topic) : DT_OK; /* writing may be allowed nevertheless */
+            break;                                                           /* it cannot be created */
+        return ledger ? dt_kafka_fail(err, look->code, look->topic) : DT_OK; /* writing may still be allowed */
     case RD_KAFKA_RESP_ERR_UNKNOWN_TOPIC_OR_PART:
         if (made)
             return dt_fail(err, DT_UNAVAILABLE, "topic %s was made, and the brokers do not know it yet", look->topic);
@@ -357,9 +356,9 @@ static void finish_finding(struct dt_kafka_admin *a, const struct look *look, bo
 }
 
 /*
- * A broker knows of a new topic before it leads its partitions. A producer that writes to them before that is told to
- * try again in a tenth of a second, in the middle of a transaction. So this waits: a broker that leads a partition can
- * say where it ends. Afterwards the topics are used, whatever the outcome.
+ * A broker knows a new topic before it leads the topic's partitions. A producer that writes before that is told to
+ * retry after a tenth of a second, in the middle of a transaction. So this waits until the end of each partition can be
+ * read, which only its leader answers. Afterwards the topics are used, whatever the outcome.
  */
 static void await_led(struct dt_kafka_admin *a, struct look *looks, const struct dt_kafka_finding *v, size_t n)
 {
@@ -398,7 +397,8 @@ dt_status dt_kafka_admin_find(struct dt_kafka_admin *a, struct dt_kafka_finding 
     for (size_t i = 0; i < n; i++)
         looks[i] = (struct look){.topic = v[i].name};
     look_or_make(a, looks, n, partitions, false);
-    const int64_t deadline_us = dt_kafka_now_us() + LEADERS_WITHIN_US; /* for all together, since other requests wait */
+    const int64_t deadline_us =
+        dt_kafka_now_us() + LEADERS_WITHIN_US; /* for all together, because other requests wait */
     for (size_t i = 0; i < n; i++)
         finish_finding(a, look_of(looks, n, v[i].name), make, deadline_us, &v[i]);
     await_led(a, looks, v, n);
@@ -414,7 +414,7 @@ dt_status dt_kafka_admin_find(struct dt_kafka_admin *a, struct dt_kafka_finding 
 static const char *const own_suffixes[DT_KAFKA_OWN_TOPICS - 1] = {
     "results", "results.rejected", "commands", "commands.rejected", "dead", "alerts"};
 
-/* A topic of ours as it is now, created if needed. */
+/* Reads a topic of the installation, and creates it if needed. */
 static dt_status look_at_own(struct dt_kafka_admin *a, struct look *look, int partitions, bool ledger,
                              struct dt_error *err)
 {
@@ -422,7 +422,7 @@ static dt_status look_at_own(struct dt_kafka_admin *a, struct look *look, int pa
     return judge_look(look, partitions > 0, ledger, err);
 }
 
-/* With `repair` it is made when missing, and grows. */
+/* repair: creates it if it is missing, and grows it. */
 static dt_status check_ledger(struct dt_kafka_admin *a, unsigned shards, bool repair, struct dt_error *err)
 {
     char topic[DT_KAFKA_TOPIC_MAX + 1];
@@ -444,7 +444,7 @@ static dt_status check_ledger(struct dt_kafka_admin *a, unsigned shards, bool re
     if (!repair)
         return dt_fail(err, DT_REFUSED, "topic %s has %d partitions for %u shards", topic, shape.partitions, shards);
     grow_topic(a, &look, shards);
-    /* Two processes may grow it at once: the later one is told that it has that many. */
+    /* Two processes may grow it at once: the later one is told that it already has this many. */
     if (look.code != RD_KAFKA_RESP_ERR_NO_ERROR && look.code != RD_KAFKA_RESP_ERR_INVALID_PARTITIONS)
         return dt_fail(err, dt_kafka_error_status(look.code), "more partitions for %s: %s", topic, look.reason);
     return DT_OK;
@@ -478,9 +478,9 @@ dt_status dt_kafka_admin_prepare(dt_kafka_admin *a, struct dt_error *err)
     return status;
 }
 
-/* ---- what an operator should know ---- */
+/* ---- findings for operators ---- */
 
-/* Only for topics that exist: metadata would make others. */
+/* Only for existing topics, because a metadata request could create others. */
 static dt_status count_replicas(struct dt_kafka_admin *a, const char *topic, struct dt_kafka_topic_state *out,
                                 int *brokers, struct dt_error *err)
 {

@@ -13,7 +13,7 @@
 #include "job/job.h"
 #include "kafka_common.h"
 
-/* The most topics of one request. Other requests wait while it is under way. */
+/* Maximal number of topics per request, because other requests wait meanwhile. */
 #define DT_KAFKA_FIND_MAX 16
 
 struct dt_kafka_lookups;
@@ -22,7 +22,7 @@ struct dt_kafka_admin {
     const struct dt_kafka_env *env;
     pthread_mutex_t request_lock; /* around requests, and for the three below */
     dt_kafka_on_demand *handle;
-    rd_kafka_t *rk; /* valid while a request is under way */
+    rd_kafka_t *rk; /* valid while a request runs */
     rd_kafka_queue_t *queue;
     struct dt_kafka_lookups *lookups;
 };
@@ -30,21 +30,21 @@ struct dt_kafka_admin {
 struct dt_kafka_finding {
     char name[DT_KAFKA_TOPIC_MAX + 1]; /* in */
     int64_t owner;                     /* in: the owner that is charged if it is created */
-    dt_status status;                  /* OK, REFUSED, UNAVAILABLE: not known now, or BUSY: it is to be created */
+    dt_status status;                  /* OK, REFUSED, UNAVAILABLE: not known now, or BUSY: must be created */
     bool made;                         /* it was missing, and was created */
     struct dt_kafka_topic_info info;   /* with OK */
     struct dt_error error;             /* otherwise */
 };
 
 /* ---- kafka_admin.c ---- */
-/* Asks Kafka about up to DT_KAFKA_FIND_MAX topics, each once. One that is missing, where topics are made on demand, is
- * made, or is BUSY (make: which of the two). Waits, and takes the request lock. UNAVAILABLE: Kafka does not answer,
- * nothing was found out. */
+/* Asks Kafka about up to DT_KAFKA_FIND_MAX topics, each once. If one is missing and topics are created on demand, it
+ * is created (make), or BUSY. Waits, and takes the request lock. UNAVAILABLE: Kafka does not answer, nothing was
+ * learned. */
 DT_MUST_CHECK dt_status dt_kafka_admin_find(struct dt_kafka_admin *a, struct dt_kafka_finding *v, size_t n, bool make,
                                             struct dt_error *err);
 
 /* ---- kafka_topics.c ---- */
 DT_MUST_CHECK dt_status dt_kafka_lookups_new(struct dt_kafka_admin *a, struct dt_error *err);
-void dt_kafka_lookups_free(struct dt_kafka_lookups *l); /* NULL is accepted; waits for lookups under way */
+void dt_kafka_lookups_free(struct dt_kafka_lookups *l); /* accepts NULL; waits for running lookups */
 
 #endif

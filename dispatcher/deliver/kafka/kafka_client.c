@@ -1,7 +1,7 @@
 /*
  * Owns: tokens of SASL/OAUTHBEARER for librdkafka, and below them the settings of [kafka] client.*.
  *
- * Refuses to know: who signed a token, and whether it is valid, which the broker finds out.
+ * Refuses to know: who signed a token, and whether it is valid, which the broker checks.
  */
 #include "kafka_common.h"
 
@@ -19,7 +19,7 @@
 
 #define OTHER_SOURCE "sasl.oauthbearer.config"
 
-/* ---- what a token says: HEADER.CLAIMS.SIGNATURE, each in the base64 of URLs, without padding ---- */
+/* ---- contents of a token: HEADER.CLAIMS.SIGNATURE, each in base64url without padding ---- */
 
 static dt_status parse_claims(struct dt_str text, struct dt_kafka_token *out, struct dt_error *err)
 {
@@ -66,7 +66,7 @@ dt_status dt_kafka_token_parse(struct dt_str jwt, struct dt_kafka_token *out, st
 
 /* ---- from a file to a handle ---- */
 
-/* Gives the handle the token that is in the file now, or tells it why there is none, which is logged. */
+/* Passes the token in the file to the handle, or the reason why there is none, which is logged. */
 static void give_token(rd_kafka_t *rk, const char *file)
 {
     char text[DT_SECRET_MAX + 1] = "";
@@ -103,7 +103,7 @@ void dt_kafka_token_background(rd_kafka_t *rk)
 
 /* ---- checks ---- */
 
-/* INVALID: the file holds no valid token, or another setting is a source of tokens, too. */
+/* INVALID: the file holds no valid token, or another setting is also a source of tokens. */
 static dt_status check_token(struct dt_properties *list, struct dt_error *err)
 {
     struct dt_strbuf jwt = {0};
@@ -127,7 +127,7 @@ static dt_status check_token(struct dt_properties *list, struct dt_error *err)
     return status;
 }
 
-/* Notes why a handle cannot make tokens. */
+/* Stores why a handle cannot get tokens. */
 static void on_error(rd_kafka_t *rk, int code, const char *reason, void *opaque)
 {
     (void)rk;
@@ -139,7 +139,7 @@ static void on_error(rd_kafka_t *rk, int code, const char *reason, void *opaque)
  * Owns: settings of librdkafka that the configuration gives under its own names, how they change while handles are
  * open, and which rights a dispatcher needs. Refuses to know: what a handle is for, and what is in a token
  * (kafka_client.c).
- * Invariant: of the two locks the list's is taken first, the handles' second.
+ * Invariant: the list's lock is taken before the handles' lock.
  */
 
 /* ---- what may be set ---- */
@@ -147,7 +147,7 @@ static void on_error(rd_kafka_t *rk, int code, const char *reason, void *opaque)
 #define PROMISE "each attempt is sent once because of it"
 #define OURS    "it is the business of duetime"
 
-/* Aliases included. */
+/* Including aliases. */
 static const struct {
     const char *name, *reason;
 } refused[] = {
@@ -213,8 +213,7 @@ dt_status dt_kafka_client_set(rd_kafka_conf_t *conf, const struct dt_config *con
     return status;
 }
 
-/* A handle says more of its settings than they do one by one: files that are not there, protocols without a
- * mechanism. */
+/* Creating a handle checks more than the single settings: missing files, protocols without a mechanism. */
 dt_status dt_kafka_check(const struct dt_config *config, struct dt_error *err)
 {
     rd_kafka_conf_t *conf = rd_kafka_conf_new();
@@ -255,7 +254,7 @@ dt_status dt_kafka_check(const struct dt_config *config, struct dt_error *err)
 enum { HANDLES_MAX = 4096 };
 
 static pthread_mutex_t handles_lock = PTHREAD_MUTEX_INITIALIZER;
-static rd_kafka_t *handles[HANDLES_MAX]; /* under the lock; a handle in it is not being destroyed */
+static rd_kafka_t *handles[HANDLES_MAX]; /* under the lock; a handle in the list is not being destroyed */
 static size_t n_handles;
 static _Atomic unsigned generation;
 

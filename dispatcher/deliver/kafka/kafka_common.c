@@ -1,7 +1,7 @@
 /*
- * Owns: the settings that all librdkafka handles share, the classes of its errors, the reaper of handles.
+ * Owns: the settings that all librdkafka handles share, the classes of its errors, the destruction of handles.
  * Refuses to know: what a handle is for.
- * Invariant: destroying a handle, which may block for seconds while a broker hangs, never happens on a caller's thread.
+ * Invariant: no caller's thread destroys a handle, because that may block for seconds if a broker hangs.
  */
 #include "kafka_common.h"
 
@@ -23,8 +23,7 @@ void dt_kafka_on_log(const rd_kafka_t *rk, int level, const char *facility, cons
     static _Thread_local struct dt_outage_part outage;
     struct dt_error err = {0};
     (void)rk;
-    /* A broker that cannot be reached, and the failed transactions that follow: the library logs each connection and
-     * each client. */
+    /* If a broker is unreachable, transactions fail, and the library logs each connection and each client. */
     bool away = strcmp(facility, "FAIL") == 0 || strcmp(facility, "ERROR") == 0 || strcmp(facility, "TXNERR") == 0;
     if (level <= 3 && away) {
         (void)dt_fail(&err, DT_UNAVAILABLE, "%s", text);
@@ -51,16 +50,16 @@ dt_status dt_kafka_conf_new(const struct dt_kafka_env *env, void *opaque, const 
     const struct dt_kafka_setting settings[] = {
         {"bootstrap.servers", env->config->kafka_brokers},
         {"client.id", env->installation},
-        {"socket.nagle.disable", "true"}, /* requests are small and waited for */
+        {"socket.nagle.disable", "true"}, /* requests are small, and callers wait for them */
         {"socket.keepalive.enable", "true"},
         {"socket.connection.setup.timeout.ms",
-         "10000"}, /* after a timeout the connection starts again with its first handshake */
+         "10000"}, /* after a timeout the connection starts again with the first handshake */
         {"reconnect.backoff.ms", "50"},
         {"reconnect.backoff.max.ms", "2000"},
         {"retry.backoff.ms", "20"},
         {"topic.metadata.refresh.fast.interval.ms", "50"},
         {"statistics.interval.ms", "0"},
-        {"connections.max.idle.ms", "0"}, /* a leader's next transaction finds its connections open */
+        {"connections.max.idle.ms", "0"}, /* the connections of a leader stay open between transactions */
         {"log.connection.close", "false"},
         {NULL, NULL},
     };
@@ -190,9 +189,9 @@ rd_kafka_headers_t *dt_kafka_headers(const struct dt_kafka_message *message, boo
 
 /* ---- metadata ---- */
 
-/* librdkafka drops an answer that arrives after the request's timeout. So each retry waits twice as long as the request
- * before it, until a slow broker answers one. Later requests of this process start with twice the time of that answer.
- * Between requests the caller checks `stop`. */
+/* librdkafka drops an answer that arrives after the request's timeout. So each retry waits twice as long as the last
+ * request, until a slow broker answers in time. Later requests of this process start with twice the time of that
+ * answer. Between requests the caller checks `stop`. */
 enum { ASK_FIRST_MS = 100, ASK_MAX_MS = 6400 };
 static _Atomic int ask_ms = ASK_FIRST_MS;
 
@@ -229,7 +228,7 @@ static rd_kafka_resp_err_t ask_for_topic(rd_kafka_t *rk, rd_kafka_topic_t *topic
     return code;
 }
 
-/* A topic that was just made may be unknown to a broker for a moment, so an unknown one is asked for a few times. */
+/* A new topic may be unknown to a broker for a moment, so the request is repeated a few times. */
 dt_status dt_kafka_await_topic(rd_kafka_t *rk, rd_kafka_topic_t *topic, int64_t deadline_us, const _Atomic bool *stop,
                                struct dt_kafka_shape *shape, struct dt_error *err)
 {
@@ -251,7 +250,7 @@ dt_status dt_kafka_await_topic(rd_kafka_t *rk, rd_kafka_topic_t *topic, int64_t 
     return dt_kafka_fail(err, code, rd_kafka_topic_name(topic));
 }
 
-/* ---- the reaper ---- */
+/* ---- destroying handles ---- */
 
 enum { REAPING_MAX = 8 };
 
@@ -339,12 +338,11 @@ dt_status dt_kafka_ask_offsets(rd_kafka_t *rk, rd_kafka_topic_partition_list_t *
 }
 
 /*
- * Owns: a handle's coming and going with its use.
+ * Owns: a handle that exists only while it is used.
  * Refuses to know: what it is used for.
- * Invariants: while there is a handle a janitor thread exists (unless none could be started; then the handle stays); it
- * sleeps until the handle may have gone unused for long enough, so it wakes about once in that time; without a handle
- * there is no thread. A handle is lent only while the settings are those that it was made with, and for AGE_MAX_US at
- * most, since certificates and passwords in files may have changed.
+ * Invariants: while there is a handle, a thread sleeps until the handle may have been unused for long enough (if no
+ * thread could be started, the handle stays). A handle is lent only while its settings are current, and for AGE_MAX_US
+ * at most, because certificates and passwords in files may have changed.
  */
 
 #define AGE_MAX_US INT64_C(600000000)
@@ -359,7 +357,7 @@ struct dt_kafka_on_demand {
     bool held, janitor, closing;
     int64_t used_us; /* when it was released last */
     int64_t made_us;
-    unsigned generation; /* of the settings that it was made with */
+    unsigned generation; /* of the settings that it was created with */
 };
 
 static void reap_handle(const struct dt_kafka_on_demand_ops *ops, rd_kafka_t *rk)

@@ -1,6 +1,6 @@
 /*
- * Shared by the parts of the Kafka port: configuration of librdkafka handles, translation of its errors, and their
- * destruction, which may block and is therefore left to a thread of its own. Included by kafka_*.c only.
+ * Shared by the parts of the interface to Kafka: configuration of librdkafka handles, translation of its errors, and
+ * destruction of handles, which may block and has its own thread. Included by kafka_*.c only.
  */
 #ifndef DT_DISPATCHER_KAFKA_COMMON_H
 #define DT_DISPATCHER_KAFKA_COMMON_H
@@ -15,8 +15,9 @@
 #include "kafka.h"
 
 enum {
-    DT_KAFKA_MESSAGE_MAX = 1200000, /* client's limit: 900,000 bytes of payload, 8 KiB of headers, keys and ours */
-    DT_KAFKA_BATCH_BYTES = 1000000, /* messages put together for one partition; below Kafka's default limit of 1 MiB */
+    DT_KAFKA_MESSAGE_MAX =
+        1200000, /* the client's limit: 900,000 bytes of payload, 8 KiB of headers, keys and our own headers */
+    DT_KAFKA_BATCH_BYTES = 1000000, /* messages batched for one partition; below Kafka's default limit of 1 MiB */
     DT_KAFKA_RECORD_OVERHEAD = 96,  /* of a batch of one record: its own header and the record's */
     DT_KAFKA_HEADER_OVERHEAD = 10,  /* of a record header: two lengths */
 };
@@ -24,12 +25,12 @@ enum {
 struct dt_kafka_setting {
     const char *name, *value; /* of librdkafka */
 };
-/* A configuration with the settings of every handle, then those of [kafka] client.*, then `own` (ended by a row without
- * a name; may be NULL). Every callback gets opaque. *out is NULL unless OK. */
+/* A configuration with the settings of every handle, then those of [kafka] client.*, then `own` (ends with a row
+ * without a name; may be NULL). Every callback gets opaque. *out is NULL unless OK. */
 DT_MUST_CHECK dt_status dt_kafka_conf_new(const struct dt_kafka_env *env, void *opaque,
                                           const struct dt_kafka_setting *own, rd_kafka_conf_t **out,
                                           struct dt_error *err);
-/* Takes ownership of conf, also when it fails. */
+/* Takes ownership of conf, also if it fails. */
 DT_MUST_CHECK dt_status dt_kafka_handle_new(rd_kafka_type_t type, rd_kafka_conf_t *conf, rd_kafka_t **out,
                                             struct dt_error *err);
 
@@ -37,10 +38,10 @@ DT_MUST_CHECK dt_status dt_kafka_handle_new(rd_kafka_type_t type, rd_kafka_conf_
 DT_MUST_CHECK dt_status dt_kafka_topic_name(const struct dt_kafka_env *env, const char *suffix, char *buf,
                                             struct dt_error *err);
 
-/* REFUSED for what Kafka will never take, UNAVAILABLE for everything else. */
+/* REFUSED if Kafka will never accept it, otherwise UNAVAILABLE. */
 dt_status dt_kafka_error_status(rd_kafka_resp_err_t code);
-/* Whether the code refuses one message, or its topic, and would do so again. Other codes that are REFUSED are about
- * ourselves. */
+/* Whether the code refuses one message, or its topic, and would do so again. Other REFUSED codes are about this
+ * client. */
 bool dt_kafka_refuses_message(rd_kafka_resp_err_t code);
 /* Whether the code refuses the whole topic. */
 bool dt_kafka_refuses_topic(rd_kafka_resp_err_t code);
@@ -48,24 +49,24 @@ void dt_kafka_on_log(const rd_kafka_t *rk, int level, const char *facility, cons
 /* dt_fail with the code's class, "<what>: <Kafka's reason>". */
 dt_status dt_kafka_fail(struct dt_error *err, rd_kafka_resp_err_t code, const char *what);
 
-/* Bytes that a message takes at most in a batch of its own. */
+/* Maximal size of a message in a batch of its own. */
 size_t dt_kafka_message_size(const struct dt_kafka_message *message);
-/* Header list for librdkafka (NULL when there are none or memory is out: *ok tells which). */
+/* Header list for librdkafka (NULL if there are none or memory ran out: *ok tells which). */
 rd_kafka_headers_t *dt_kafka_headers(const struct dt_kafka_message *message, bool *ok);
 
 struct dt_kafka_shape {
-    int partitions, replicas, brokers; /* replicas: of the partition that has fewest */
+    int partitions, replicas, brokers; /* replicas: of the partition with the fewest */
 };
 /*
- * Metadata of one topic, waited for until deadline_us or stop (may be NULL; looked at every 100 ms). UNAVAILABLE: no
- * answer, or a partition without a leader; REFUSED: no such topic, or no right to it; SHUTDOWN.
+ * Metadata of one topic; waits until deadline_us or stop (may be NULL; checked every 100 ms). UNAVAILABLE: no answer,
+ * or a partition without a leader; REFUSED: no such topic, or no right to it; SHUTDOWN.
  */
 DT_MUST_CHECK dt_status dt_kafka_await_topic(rd_kafka_t *rk, rd_kafka_topic_t *topic, int64_t deadline_us,
                                              const _Atomic bool *stop, struct dt_kafka_shape *shape,
                                              struct dt_error *err);
 
-/* Where partitions begin or end (`which`: RD_KAFKA_OFFSET_BEGINNING or _END), in one request; a reader of committed
- * messages is told their end. Fills the offsets in. */
+/* Fills in the offsets at which partitions begin or end (`which`: RD_KAFKA_OFFSET_BEGINNING or _END), in one request.
+ * For a reader of committed messages, the end is that of committed messages. */
 DT_MUST_CHECK dt_status dt_kafka_ask_offsets(rd_kafka_t *rk, rd_kafka_topic_partition_list_t *list, int64_t which,
                                              struct dt_error *err);
 
@@ -74,9 +75,9 @@ DT_MUST_CHECK dt_status dt_kafka_ask_offsets(rd_kafka_t *rk, rd_kafka_topic_part
 bool dt_kafka_admin_known(dt_kafka_admin *admin, struct dt_str topic, struct dt_kafka_topic_info *out);
 
 /*
- * Destroys a handle without holding up the caller: before(arg), which may block too, then the handle, then done(arg),
- * which frees what the handle's callbacks used (both may be NULL). Waits only (about a second at most) when many are
- * still being destroyed.
+ * Destroys a handle without blocking the caller: calls before(arg), which may block too, destroys the handle, then
+ * calls done(arg), which frees what the handle's callbacks used (both may be NULL). Waits (about a second at most) only
+ * if many are still being destroyed.
  */
 void dt_kafka_reap(rd_kafka_t *rk, void (*before)(void *arg), void (*done)(void *arg), void *arg);
 
@@ -87,9 +88,9 @@ static inline int64_t dt_kafka_now_us(void)
 
 /*
  * An on-demand handle: a librdkafka handle that exists only while it is used and for keep_ms after, because each handle
- * wakes four times a second for nothing. One user at a time: the owner's lock sees to that. Included by kafka_*.c only.
+ * wakes four times a second for nothing. The owner's lock ensures one user at a time. Included by kafka_*.c only.
  *
- *   hold ─▶ use ─▶ let_go, or discard when the handle did not do what it should
+ *   hold ─▶ use ─▶ let_go, or discard if the handle failed
  */
 
 struct dt_kafka_on_demand_ops {
@@ -107,29 +108,29 @@ DT_MUST_CHECK dt_status dt_kafka_on_demand_new(const struct dt_kafka_env *env, c
 /* Lends the handle, and creates it if there is none. */
 DT_MUST_CHECK dt_status dt_kafka_on_demand_hold(dt_kafka_on_demand *handle, rd_kafka_t **rk, struct dt_error *err);
 void dt_kafka_on_demand_let_go(dt_kafka_on_demand *handle);
-/* Ends the use, and the handle: the next hold makes another one. */
+/* Ends the use, and destroys the handle; the next hold creates another one. */
 void dt_kafka_on_demand_discard(dt_kafka_on_demand *handle);
 bool dt_kafka_on_demand_open(dt_kafka_on_demand *handle);
 void dt_kafka_on_demand_free(dt_kafka_on_demand *handle); /* NULL is accepted; it must not be held */
 
-/* Settings of librdkafka from [kafka] client.*, and the handles that carry them. Included by kafka_*.c only. */
+/* Settings of librdkafka from [kafka] client.*, and the handles that use them. Included by kafka_*.c only. */
 
-/* Sets what the configuration says, and reads its files again. INVALID: as dt_kafka_check. */
+/* Applies the settings of the configuration, and reads their files again. INVALID: as dt_kafka_check. */
 DT_MUST_CHECK dt_status dt_kafka_client_set(rd_kafka_conf_t *conf, const struct dt_config *config,
                                             struct dt_error *err);
-/* Rises with each dt_kafka_renew: a handle that was made before has the settings of before. */
+/* Incremented by each dt_kafka_renew: handles that were created before have old settings. */
 unsigned dt_kafka_client_generation(void);
-/* From entering to leaving a handle is told of new credentials; it leaves before it is destroyed. */
+/* Between enter and leave a handle is given new credentials; it leaves before it is destroyed. */
 void dt_kafka_client_enter(rd_kafka_t *rk);
 void dt_kafka_client_leave(rd_kafka_t *rk);
 
 /*
- * Tokens for SASL/OAUTHBEARER. One may come from a file that somebody else renews (a sidecar, a projected volume):
- * client.sasl.oauthbearer.jwt_file. librdkafka asks for it again when four fifths of its time are over, and ten seconds
- * after it got none. Included by kafka_*.c only.
+ * Tokens for SASL/OAUTHBEARER, from a file that another program renews (a sidecar, a projected volume):
+ * client.sasl.oauthbearer.jwt_file. librdkafka requests one again after four fifths of its lifetime, and ten seconds
+ * after a failure. Included by kafka_*.c only.
  */
 
-/* The property's name; librdkafka has none of this name. */
+/* The property's name; librdkafka has no property of this name. */
 #define DT_KAFKA_TOKEN "sasl.oauthbearer.jwt"
 
 struct dt_kafka_token {
@@ -137,20 +138,20 @@ struct dt_kafka_token {
     char principal[256]; /* the subject; the broker relies on the token itself */
 };
 
-/* Reads what a token (a JWT) says of itself. MALFORMED: it is none, or says not when it expires. NOMEM. */
+/* Reads the contents of a token (a JWT). MALFORMED: it is not one, or has no expiry. NOMEM. */
 DT_MUST_CHECK dt_status dt_kafka_token_parse(struct dt_str jwt, struct dt_kafka_token *out, struct dt_error *err);
 
-/* Has librdkafka ask for tokens, where the handle has any, on a thread of its own: many handles are polled rarely. */
+/* Lets librdkafka refresh tokens, if the handle has any, on its own thread, because many handles are seldom polled. */
 void dt_kafka_token_background(rd_kafka_t *rk);
 
 /*
- * Watches what librdkafka's threads do with a transaction that is open: its requests, its connections, its log. Used by
+ * Watches what librdkafka's threads do with an open transaction: its requests, its connections, its log. Used by
  * kafka_txn_producer.c alone. The producer's thread opens and closes the watch; librdkafka's threads report to it.
  *
  * Connections are watched because librdkafka sends EndTxn again by itself when its connection breaks. The first EndTxn
- * may still lie in a buffer on the way. It could arrive when the next transaction of the same transactional id is open,
- * and would end that one half-way. So a request that went over a connection which broke, or an EndTxn that was sent
- * twice, is a doubt, even if the commit was answered.
+ * may still be buffered on the network. If it arrives when the next transaction of the same transactional id is open,
+ * it ends that one half-way. So if a request's connection broke, or EndTxn was sent twice, the outcome is in doubt,
+ * even if the commit was answered.
  */
 
 enum { DT_KAFKA_WATCHED_MAX = 32 };
@@ -162,9 +163,9 @@ struct dt_kafka_watch {
     unsigned end_txns; /* EndTxn requests sent */
     int fds[DT_KAFKA_WATCHED_MAX];
     unsigned n_fds;
-    int64_t asked_us;                      /* when partitions were first asked for; 0 = not yet */
-    bool too_soon;                         /* that was refused, because the one before under this id was not over */
-    char unjoined[DT_KAFKA_TOPIC_MAX + 1]; /* topic that was not let into the transaction */
+    int64_t asked_us;                      /* when partitions were first added; 0 = not yet */
+    bool too_soon;                         /* that was refused, because the last transaction of this id had not ended */
+    char unjoined[DT_KAFKA_TOPIC_MAX + 1]; /* a topic that was not allowed into the transaction */
     _Atomic(pid_t) spinner;                /* librdkafka's main thread, from its start */
     int usual_nice;
 };
@@ -181,13 +182,13 @@ void dt_kafka_watch_log(struct dt_kafka_watch *w, const char *facility, const ch
 void dt_kafka_watch_nice(struct dt_kafka_watch *w);
 
 void dt_kafka_watch_open(struct dt_kafka_watch *w);
-/* A connection that carried something of what is open was closed. */
+/* Whether a connection that carried part of the open transaction was closed. */
 bool dt_kafka_watch_broken(struct dt_kafka_watch *w);
-/* The topic that was not let into the transaction, empty if none is known. */
+/* The topic that was not allowed into the transaction; empty if none is known. */
 void dt_kafka_watch_unjoined(struct dt_kafka_watch *w, char *topic, size_t size);
 
 struct dt_kafka_watched {
-    bool clean; /* the transaction's requests went over whole connections, and EndTxn went out once */
+    bool clean; /* the transaction's requests used intact connections, and EndTxn was sent once */
     unsigned end_txns;
     bool too_soon;
 };

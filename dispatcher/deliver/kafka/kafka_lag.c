@@ -1,22 +1,22 @@
 /*
- * Owns: how far the topic of results has been read, from its ends and the offsets that the group committed.
+ * Owns: how far the results topic has been read, from its ends and the offsets that the group committed.
  * Refuses to know: which process reads, and what the answer is for.
  * Invariants: an end is read before the offset that is compared with it. So messages from before the mark count as read
- * only if their offset was committed, which is after they were applied. What is unknown (no answer, or an offset beyond
- * the end, of a topic that was created again) counts as unread.
+ * only if their offset was committed, which happens after they were applied. If it is unknown (no answer, or an offset
+ * beyond the end because the topic was created again), they count as unread.
  */
 #include "kafka_common.h"
 
 #include <stdlib.h>
 
-/* ANSWER_MS is enough for a busy broker. If it were shorter, each request could time out, and no lag be computed. */
+/* ANSWER_MS is enough for a busy broker. If it were shorter, each request could time out, and no lag would be known. */
 enum { KEEP_HANDLE_MS = 60000, ANSWER_MS = 5000 };
 
 struct dt_result_lag {
     const struct dt_kafka_env *env;
     dt_kafka_on_demand *handle;
     char topic[DT_KAFKA_TOPIC_MAX + 1];    /* the group has its name */
-    rd_kafka_topic_partition_list_t *ends; /* offset: where the partition ends; NULL = nothing is noted */
+    rd_kafka_topic_partition_list_t *ends; /* offset: the end of the partition; NULL = nothing is recorded */
 };
 
 static void forget_ends(struct dt_result_lag *l)
@@ -28,7 +28,7 @@ static void forget_ends(struct dt_result_lag *l)
 
 /* ---- where partitions begin and end ---- */
 
-/* A handle without an answer is not kept: the next one connects again. */
+/* If a handle got no answer it is not kept: the next one connects again. */
 static void close_handle(struct dt_result_lag *l, dt_status status)
 {
     if (status == DT_OK)
@@ -65,7 +65,7 @@ dt_status dt_result_lag_mark(dt_result_lag *l, struct dt_error *err)
 
 /* ---- what the group has committed ---- */
 
-/* Where a partition begins or ends now (`which`, as for dt_kafka_ask_offsets). */
+/* The current begin or end of a partition (`which`, as for dt_kafka_ask_offsets). */
 static dt_status ask_offset(struct dt_result_lag *l, rd_kafka_t *rk, int32_t partition, int64_t which, int64_t *offset,
                             struct dt_error *err)
 {
@@ -85,16 +85,16 @@ static dt_status compare_offsets(struct dt_result_lag *l, rd_kafka_t *rk, const 
     for (int i = 0; status == DT_OK && *passed && i < l->ends->cnt; i++) {
         const rd_kafka_topic_partition_t *end = &l->ends->elems[i];
         int64_t bound = 0;
-        int64_t offset = -1; /* that the group has committed; -1 = none */
+        int64_t offset = -1; /* committed by the group; -1 = none */
         for (int k = 0; k < group->cnt && offset < 0; k++)
             if (group->elems[k].partition == end->partition && group->elems[k].err == RD_KAFKA_RESP_ERR_NO_ERROR)
                 offset = group->elems[k].offset;
-        if (offset < 0) { /* a partition of which nothing was committed has been read if there is nothing in it */
+        if (offset < 0) { /* without a commit, a partition counts as read if it is empty */
             status = ask_offset(l, rk, end->partition, RD_KAFKA_OFFSET_BEGINNING, &bound, err);
             *passed = bound == end->offset;
         } else if (offset > end->offset) {
-            /* An offset beyond the noted end belongs to a later mark, or to a topic that was created again. The
-             * present end decides. */
+            /* If the offset is beyond the recorded end, it belongs to a later mark, or to a topic that was created
+             * again. The current end decides. */
             status = ask_offset(l, rk, end->partition, RD_KAFKA_OFFSET_END, &bound, err);
             *passed = offset <= bound;
         } else {
@@ -117,8 +117,7 @@ static dt_status passed_on(struct dt_result_lag *l, rd_kafka_t *rk, bool *passed
     rd_kafka_AdminOptions_destroy(options);
     rd_kafka_event_t *event = rd_kafka_queue_poll(queue, ANSWER_MS + 500);
     rd_kafka_resp_err_t code = event ? rd_kafka_event_error(event) : RD_KAFKA_RESP_ERR__TIMED_OUT;
-    const rd_kafka_topic_partition_list_t *group =
-        NULL; /* the offsets of the one group that was asked about; event's */
+    const rd_kafka_topic_partition_list_t *group = NULL; /* the offsets of the one requested group; owned by event */
     if (code == RD_KAFKA_RESP_ERR_NO_ERROR) {
         size_t n = 0;
         const rd_kafka_ListConsumerGroupOffsets_result_t *result =

@@ -1,9 +1,9 @@
 /*
  * Owns: reading one shard's ledger partition, committed records only, at a takeover.
- * Refuses to know: what the records say; the caller looks for its barrier in them.
- * Invariants: an end of the partition proves nothing (a new partition leader, a lagging mark): only the caller's
- * function ends the reading with success (without one: that the offset is there at all). An offset that the partition
- * does not have is an error, never a jump.
+ * Refuses to know: what the records mean; the caller looks for its barrier in them.
+ * Invariants: the end of the partition proves nothing (a new partition leader, a lagging mark), so only the caller's
+ * function ends the reading with success (without one: the offset exists). If the partition does not have the offset,
+ * that is an error; reading never jumps to another.
  */
 #include <pthread.h>
 #include <stdatomic.h>
@@ -28,7 +28,7 @@ static dt_status reader_open(const struct dt_kafka_env *env, struct reader *r, s
         {"isolation.level", "read_committed"},
         {"auto.offset.reset", "error"},
         {"enable.auto.commit", "false"},
-        {"fetch.wait.max.ms", "5"}, /* with the default each look at the partition's end takes 500 ms */
+        {"fetch.wait.max.ms", "5"}, /* with the default, each check of the partition's end takes 500 ms */
         {"fetch.error.backoff.ms", "10"},
         {"enable.partition.eof", "true"},
         {"check.crcs", "true"},
@@ -48,7 +48,7 @@ static dt_status reader_open(const struct dt_kafka_env *env, struct reader *r, s
     return r->topic ? DT_OK : dt_kafka_fail(err, rd_kafka_last_error(), name);
 }
 
-/* Stopping waits for the broker's thread: both halves run on the reaper's. */
+/* Stopping waits for the broker's thread: both halves run on the reaper's thread. */
 static void reader_stop(void *arg)
 {
     struct reader *r = arg;
@@ -195,7 +195,7 @@ static void trim_done(void *arg)
     let_go(arg);
 }
 
-/* ---- the question ---- */
+/* ---- the request ---- */
 
 dt_status dt_ledger_trim_start(const struct dt_kafka_env *env, unsigned shard, int64_t before, dt_ledger_trim **out,
                                struct dt_error *err)

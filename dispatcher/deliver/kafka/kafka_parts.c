@@ -1,4 +1,4 @@
-/* The parts, and the order in which they start and stop. */
+/* Starts and stops the parts, in order. */
 #include "kafka_parts.h"
 
 #include <stdlib.h>
@@ -13,7 +13,7 @@ struct dt_kafka_parts {
     dt_kafka_admin *admin;
     dt_notice_producer *notices, *alerts;
     struct dt_outbox_kafka letters_port, alerts_port; /* `arg` is one of these producers */
-    dt_outbox *outbox;                                /* NULL without Kafka, as the producers and the two below */
+    dt_outbox *outbox;                                /* NULL without Kafka, like the producers and the two below */
     dt_results_watermark *reads;
     dt_command_reader *commands;
     dt_results *results;
@@ -59,7 +59,7 @@ dt_status dt_kafka_parts_start(dt_kafka_parts *p, struct dt_error *err)
                                                    .place = r->place,
                                                    .outbox = r->outbox,
                                                    .topics_changed = p->env.topics_changed};
-    dt_assert(!p->has_kafka || p->admin); /* reach has returned OK */
+    dt_assert(!p->has_kafka || p->admin); /* dt_kafka_parts_reach has returned OK */
     if (p->has_kafka) {
         dt_status status = dt_notice_producer_new(p->env.kafka, &p->notices, err);
         p->env.results.notices = p->notices;

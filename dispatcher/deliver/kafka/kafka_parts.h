@@ -1,12 +1,12 @@
 /*
- * A process's business with Kafka beside its deliveries: topics, dead letters, commands, results, and how far results
- * are read.
+ * The parts of a process that use Kafka, besides its deliveries: topics, dead letters, commands, results, and how far
+ * results are read.
  *
  *   new ─▶ reach, until it is OK ─▶ start ─▶ outbox, read_up_to, want_read ─▶ stop
  *
- * Without Kafka (kafka.brokers is empty) nothing connects or waits: dead letters are not sent, commands are not
- * offered, and the process that takes a report applies it. Results that were stored while there was a
- * Kafka are still applied.
+ * Without Kafka (kafka.brokers is empty) nothing connects or waits: dead letters are not sent, there are no commands,
+ * and the process that receives a report applies it. Results that were stored while Kafka was configured are still
+ * applied.
  */
 #ifndef DT_DISPATCHER_KAFKA_PARTS_H
 #define DT_DISPATCHER_KAFKA_PARTS_H
@@ -24,14 +24,14 @@
 
 /*
  * Results from Kafka: one thread that consumes <installation>.results in batches, applies them in MySQL, tells the
- * index, and only then commits the offsets. A record that cannot be understood goes to <installation>.results.rejected
- * with the reason. Results of jobs whose row another session keeps locked wait in MySQL (deferred_results), not in
- * memory. Without Kafka, the thread only applies the results that wait there.
+ * index, and only then commits the offsets. An invalid record is sent to <installation>.results.rejected with the
+ * reason. Results of jobs whose row another session keeps locked wait in MySQL (deferred_results), not in memory.
+ * Without Kafka, the thread only applies the results that wait there.
  */
 
 typedef struct dt_results dt_results;
 
-/* Shared parts; must outlive the reader. Callbacks run on its thread. */
+/* Shared parts; they must outlive the reader. Callbacks run on its thread. */
 struct dt_results_env {
     const struct dt_config *config;
     const struct dt_kafka_env *kafka;
@@ -40,43 +40,43 @@ struct dt_results_env {
     dt_notice_producer *notices;
     void *arg;
     void (*map)(void *arg, struct dt_shard_map *out);
-    /* This process's place among the dispatchers, which share the partitions; false: not known yet. */
+    /* This process's rank among the dispatchers that share the partitions; false: not known yet. */
     bool (*place)(void *arg, unsigned *rank, unsigned *members);
-    void (*outbox)(void *arg, unsigned shard); /* the shard's outbox has something; it may be led elsewhere */
-    void (*index_untold)(void *arg, const dt_index *index); /* entries were lost: leaders must not believe the index */
+    void (*outbox)(void *arg, unsigned shard); /* the shard's outbox has messages; another process may lead it */
+    void (*index_untold)(void *arg, const dt_index *index); /* entries were lost: leaders must not trust the index */
     struct dt_room **room; /* notified when attempts have ended; may be NULL, or point to NULL */
 };
 
 DT_MUST_CHECK dt_status dt_results_start(const struct dt_results_env *env, dt_results **out, struct dt_error *err);
-void dt_results_stop(dt_results *results); /* finishes the batch at hand, joins, frees; NULL is accepted */
+void dt_results_stop(dt_results *results); /* finishes the current batch, joins, frees; accepts NULL */
 
 /*
  * The results watermark: the instant up to which the results topic has been read and applied, for leaders. A report
- * that was in the topic before the deadline of its attempt counts, also when it is read later. So an attempt is timed
+ * that was in the topic before the deadline of its attempt is accepted, even if it is read later. So an attempt times
  * out only when the watermark has reached its deadline.
  *
  * There are two. Attempts that Kafka delivered do not time out while Kafka does not answer. When it answers again,
  * their watermark waits 30 s for the reader, then rises without it. The watermark of all other attempts waits 30 s for
  * the reader, whether Kafka answers or not.
  *
- * A chore. Kafka is asked nothing while no leader waits.
+ * A chore. If no leader waits, it sends no request to Kafka.
  */
 
 typedef struct dt_results_watermark dt_results_watermark;
 
-/* Shared parts; must outlive the watermark. */
+/* Shared parts; they must outlive the watermark. */
 struct dt_results_watermark_env {
     dt_chores *chores;
     const struct dt_kafka_env *kafka;
     const dt_clock *clock;
     dt_refclock *ref;
     void *arg;
-    void (*wake)(void *arg, unsigned shard); /* its leader waits no longer; in a tick, returns at once */
+    void (*wake)(void *arg, unsigned shard); /* its leader need not wait any more; called in a tick, returns at once */
 };
 
 DT_MUST_CHECK dt_status dt_results_watermark_start(const struct dt_results_watermark_env *env,
                                                    dt_results_watermark **out, struct dt_error *err);
-/* Any thread. Neither instant ever falls. */
+/* Any thread. Neither time ever decreases. */
 struct dt_read_up_to dt_results_watermark_up_to(const dt_results_watermark *watermark);
 /* Any thread, never blocks. The leader of the shard waits until both watermarks have reached deadline_ms. It calls
  * again at least once a second while it waits. */
@@ -84,13 +84,13 @@ void dt_results_watermark_want(dt_results_watermark *watermark, unsigned shard, 
 void dt_results_watermark_stop(dt_results_watermark *watermark); /* accepts NULL */
 
 /*
- * Examiner, a chore: what this dispatcher sees that an API cannot (Kafka, ZooKeeper, its own clock and certificates),
- * for GET /v1/doctor. It writes when something changes, so that it sends MySQL nothing while nothing is wrong.
+ * The examiner, a chore: finds problems that an API cannot see (Kafka, ZooKeeper, this process's clock and
+ * certificates), for GET /v1/doctor. It writes to MySQL only when its findings change.
  */
 
 typedef struct dt_examiner dt_examiner;
 
-/* All borrowed; must outlive the examiner. */
+/* All borrowed; they must outlive the examiner. */
 struct dt_examiner_env {
     dt_chores *chores;
     const struct dt_config *config;
@@ -98,21 +98,21 @@ struct dt_examiner_env {
     const dt_refclock *ref;
     dt_kafka_admin *admin;    /* NULL without Kafka */
     int64_t process;          /* the id of this process's row in `processes` */
-    _Atomic bool *kafka_away; /* is written: Kafka did not answer the latest question */
+    _Atomic bool *kafka_away; /* set here: Kafka did not answer the last request */
 };
 
 DT_MUST_CHECK dt_status dt_examiner_start(const struct dt_examiner_env *env, dt_examiner **out);
-/* Waits no longer than a request to Kafka takes. Accepts NULL. */
+/* Waits at most as long as a request to Kafka takes. Accepts NULL. */
 void dt_examiner_stop(dt_examiner *examiner);
 
-/* Pure: judges the settings and the state of our topics in Kafka, for GET /v1/doctor. */
+/* Pure: checks the settings and the state of our topics in Kafka, for GET /v1/doctor. */
 
-/* Hears of a finding; the texts are valid during the call. */
+/* Receives a finding; the texts are valid during the call. */
 typedef void dt_found_here_fn(void *arg, enum dt_finding_kind finding, const char *subject, const char *detail);
 
-/* Judges duetime's own topics. replicas: kafka.replication_factor. */
+/* Checks duetime's own topics. replicas: kafka.replication_factor. */
 void dt_kafka_judge(const struct dt_kafka_state *state, int64_t replicas, dt_found_here_fn *found, void *arg);
-/* Judges a topic that jobs are sent to. True: something was found. */
+/* Checks a topic that jobs are sent to. True: there is a finding. */
 bool dt_kafka_judge_asked(const struct dt_kafka_asked_topic *topic, int64_t replicas, dt_found_here_fn *found,
                           void *arg);
 
@@ -120,14 +120,15 @@ bool dt_kafka_judge_asked(const struct dt_kafka_asked_topic *topic, int64_t repl
 
 typedef struct dt_kafka_parts dt_kafka_parts;
 
-/* Copied; what the members point at outlives the parts. `kafka` and `sent` of the outbox and `notices` of results are
- * filled in by start. The runtime of the outbox serves commands as well. */
+/* Copied; the objects that its members point at outlive the parts. start sets `kafka` and `sent` of the outbox and
+ * `notices` of results. The chores of the outbox also serve commands. */
 struct dt_kafka_parts_env {
-    struct dt_kafka_env *kafka; /* reach gives it its admin; all else is filled in before reach */
+    struct dt_kafka_env *kafka; /* reach sets its admin; all other members are set before reach */
     struct dt_outbox_env outbox;
     struct dt_results_env results;
     struct dt_results_watermark_env reads;
-    void (*topics_changed)(void *arg); /* by a command; arg is that of results, and so is all else that commands need */
+    void (*topics_changed)(
+        void *arg); /* called after a command; arg is that of results, like all else that commands need */
 };
 
 DT_MUST_CHECK dt_status dt_kafka_parts_new(const struct dt_kafka_parts_env *env, dt_kafka_parts **out);
@@ -136,15 +137,16 @@ DT_MUST_CHECK dt_status dt_kafka_parts_new(const struct dt_kafka_parts_env *env,
 DT_MUST_CHECK dt_status dt_kafka_parts_reach(dt_kafka_parts *parts, struct dt_error *err);
 /* Starts threads and chores. After a failure the parts can only be stopped. */
 DT_MUST_CHECK dt_status dt_kafka_parts_start(dt_kafka_parts *parts, struct dt_error *err);
-/* Any thread: there are dead letters that this process sends. */
+/* Any thread: there are dead letters for this process to send. */
 void dt_kafka_parts_outbox(dt_kafka_parts *parts);
-/* Any thread: as dt_results_watermark_up_to and dt_results_watermark_want. Without Kafka every report is read. */
+/* Any thread: as dt_results_watermark_up_to and dt_results_watermark_want. Without Kafka every report counts as
+ * read. */
 struct dt_read_up_to dt_kafka_parts_read_up_to(const dt_kafka_parts *parts);
 void dt_kafka_parts_want_read(dt_kafka_parts *parts, unsigned shard, int64_t deadline_ms);
-/* For messages about alerts, whose producer is their own: dead letters that Kafka does not answer delay none. Used once
- * the parts were started, and not after they were stopped. NULL without Kafka. */
+/* For messages about alerts, which have their own producer, so that dead letters that Kafka does not answer do not
+ * delay them. Valid between the start and the stop of the parts. NULL without Kafka. */
 const struct dt_outbox_kafka *dt_kafka_parts_alerts(const dt_kafka_parts *parts);
-/* Joins, frees. The admin must not be in use. NULL is accepted. */
+/* Joins, frees. The admin must not be in use. Accepts NULL. */
 void dt_kafka_parts_stop(dt_kafka_parts *parts);
 
 #endif

@@ -10,9 +10,8 @@
  *   - One transaction at a time, over both ids. The next begins after a clean commit of the last one, so that ledger
  *     offsets rise. In a partition that both touch (the ledger above all), a reader of committed messages sees nothing
  *     of the second before the marker of the first.
- *   - A producer exists only when both ids are fenced: then nothing that was begun earlier, under either, can be
- *     committed.
- *   - After anything but OK neither is used again: the turn stays with the one that failed.
+ *   - A producer exists only when both ids are fenced: then no earlier transaction, under either id, can be committed.
+ *   - After any status except OK neither is used again: the turn stays with the one that failed.
  *
  * Each id has its own metadata, refreshed every five minutes. So for that long after a topic has grown, the two may
  * choose different partitions for a key.
@@ -28,14 +27,14 @@
 #include "kafka_common.h"
 
 enum { LINES = 2 };
-/* A takeover fences these: a version that knows fewer of them must not run beside this one. */
+/* A takeover fences all of these: an older version that knows fewer of them must not run beside this one. */
 static const char *const suffixes[LINES] = {"", "-b"};
 
 struct dt_producer {
     dt_txn_producer *lines[LINES];
-    uint32_t begun; /* transactions */
-    unsigned turn;  /* whose it is; once one has failed, that one's */
-    bool ready;     /* the messages that begin next are known to have topics that both know */
+    uint32_t begun; /* number of transactions */
+    unsigned turn;  /* whose turn it is; after a failure, the one that failed */
+    bool ready;     /* the next messages are known to have topics that both producers know */
 };
 
 static dt_txn_producer *line_at_turn(const dt_producer *p)
@@ -66,7 +65,7 @@ dt_status dt_producer_begin(dt_producer *p, const struct dt_kafka_message *messa
 {
     const struct dt_kafka_message record = {.key = record_key, .value = record_value};
     dt_status status = DT_OK;
-    /* Both learn the topics, or the transaction after this one would have to wait for its topics, too. After a failure
+    /* Both look up the topics; otherwise the next transaction would have to wait for its topics, too. After a failure
      * the turn stays with the one that failed. */
     for (unsigned i = 0; !p->ready && status == DT_OK && i < LINES; i++) {
         status = dt_txn_producer_learn(line_at_turn(p), messages, n, err);
@@ -116,7 +115,7 @@ dt_status dt_producer_new(const struct dt_kafka_env *env, unsigned shard, const 
     *out = p;
     if (!p)
         return dt_fail(err, DT_NOMEM, "kafka producer");
-    /* Both at the same time: connecting, and waiting for what older producers had open. */
+    /* Both at the same time: connecting, and waiting for open transactions of older producers. */
     for (unsigned i = 0; status == DT_OK && i < LINES; i++)
         status = dt_txn_producer_new(env, shard, suffixes[i], &p->lines[i], err);
     for (unsigned i = 0; status == DT_OK && i < LINES; i++)
@@ -136,8 +135,8 @@ dt_status dt_producer_new(const struct dt_kafka_env *env, unsigned shard, const 
 /*
  * ---- an idempotent producer for notices (dead letters, rejected results): at least once ----
  *
- * Invariants: a batch lives until its last report has arrived or librdkafka has given its messages up, even if the
- * caller stopped waiting. Whichever caller waits serves the reports, under one lock.
+ * Invariants: a batch exists until its last report has arrived or librdkafka has dropped its messages, even if the
+ * caller stopped waiting. One of the waiting callers serves the reports, under one lock.
  */
 
 enum { KEEP_HANDLE_MS = 10000 };
@@ -145,17 +144,17 @@ enum { KEEP_HANDLE_MS = 10000 };
 struct dt_notice_producer {
     pthread_mutex_t lock; /* for the next two */
     pthread_cond_t freed;
-    bool busy; /* with a batch; both below are its caller's */
+    bool busy; /* a caller is sending a batch; the members below are that caller's */
     dt_kafka_on_demand *handle;
     rd_kafka_t *rk; /* of the batch */
 };
 
-/* Of one batch; outlives the call when reports are late, and goes with the last of them. */
+/* State of one batch; if reports are late it outlives the call, and the last one frees it. */
 struct batch {
     size_t outstanding;
     bool abandoned;
     rd_kafka_resp_err_t error;
-    bool *sent; /* the caller's; not touched once abandoned */
+    bool *sent; /* the caller's; not used after abandoned */
 };
 
 struct report {
@@ -249,14 +248,14 @@ static dt_status send_together(struct dt_notice_producer *s, const struct dt_kaf
     int64_t left_us;
     while (b->outstanding > 0 && (left_us = deadline_us - dt_kafka_now_us()) > 0)
         rd_kafka_poll(s->rk, left_us > 100000 ? 100 : (int)(left_us / 1000) + 1);
-    b->abandoned = b->outstanding > 0; /* its last report frees it then */
+    b->abandoned = b->outstanding > 0; /* its last report then frees it */
     if (b->abandoned) {
         status = dt_fail(err, DT_UNAVAILABLE, "notices: no answer from Kafka in time");
     } else {
         status = b->error == RD_KAFKA_RESP_ERR_NO_ERROR ? DT_OK : dt_kafka_fail(err, b->error, "notice");
         free(b);
     }
-    /* Messages that may still arrive may be repeated by the caller: at least once. */
+    /* These messages may still arrive, so the caller may send them twice: at least once. */
     if (status == DT_UNAVAILABLE || rd_kafka_fatal_error(s->rk, NULL, 0) != RD_KAFKA_RESP_ERR_NO_ERROR)
         dt_kafka_on_demand_discard(s->handle);
     else
@@ -280,7 +279,7 @@ dt_status dt_notice_producer_send(dt_notice_producer *s, const struct dt_kafka_m
     if (busy)
         return dt_fail(err, DT_UNAVAILABLE, "notices: others of this process wait for Kafka");
     dt_status status = send_together(s, messages, n, sent, deadline_us, err);
-    /* A batch is refused as a whole for one message, or for being large: what it left goes one by one. */
+    /* One message, or its size, may make Kafka refuse a whole batch: the remaining messages are sent one by one. */
     bool singly = status == DT_REFUSED && n > 1, refused = false;
     for (size_t i = 0; singly && i < n && (status == DT_OK || status == DT_REFUSED); i++) {
         status = sent[i] ? DT_OK : send_together(s, &messages[i], 1, &sent[i], deadline_us, err);
@@ -317,7 +316,7 @@ static dt_status notices_conf(const struct dt_kafka_env *env, rd_kafka_conf_t **
     return status;
 }
 
-/* Reports of a batch that was given up are served once more, so that its memory goes. */
+/* Serves late reports of abandoned batches, so that their memory is freed. */
 static void notices_closing(void *rk)
 {
     const int64_t until_us = dt_kafka_now_us() + 1000000;

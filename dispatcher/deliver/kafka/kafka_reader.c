@@ -1,6 +1,6 @@
 /*
  * Owns: a consumer of one of our own topics, its share of the partitions, and its positions.
- * Refuses to know: what a record says, and what it does.
+ * Refuses to know: what a record means, and what happens with it.
  * Invariants: an offset is committed only for records that the caller has applied (dt_kafka_reader_commit), and not for
  * each batch, since a commit costs the broker as much as a small batch. After a rewind, a rebalance or a crash, records
  * are read again, which the caller must tolerate; a caller that keeps offsets itself says where reading begins. If a
@@ -29,31 +29,31 @@ enum {
     COMMIT_EVERY_US = 100000,
     SILENCE_US = 60000000
 };
-/* librdkafka before 2.1 takes the milliseconds of this timeout for microseconds. */
+/* librdkafka before 2.1 interprets the milliseconds of this timeout as microseconds. */
 #define SEEK_MS (rd_kafka_version() < 0x02010000 ? 5000000 : 5000)
 
 struct dt_kafka_reader {
     const struct dt_kafka_env *env;
     struct dt_kafka_reading how;
     unsigned generation;    /* of the settings that the handle was created with */
-    int64_t silent_us;      /* since when Kafka has neither reported the partitions nor sent anything; 0 = it answers */
-    struct dt_error unsaid; /* why the last share did not get them; status OK = it did, or did not ask */
+    int64_t silent_us;      /* since when Kafka has neither reported the partitions nor sent a record; 0 = it answers */
+    struct dt_error unsaid; /* why the last share did not get partitions; status OK = it got them, or did not ask */
     rd_kafka_t *rk;
     rd_kafka_topic_t *topic;
-    bool assigned;          /* rk was */
+    bool assigned;          /* partitions were assigned to rk */
     unsigned rank, members; /* 0 members: nothing is read yet */
     int partitions;
     int64_t looked_us; /* when the partitions were counted */
-    int64_t *next; /* by partition: the offset after the last applied record; -1 = as the group has it, or not read */
+    int64_t *next;     /* by partition: the offset after the last applied record; -1 = the group's, or not read */
     rd_kafka_topic_partition_list_t *applied; /* offsets to commit; NULL = none */
     int64_t committed_us;
     rd_kafka_message_t **messages; /* of the last poll */
     struct dt_kafka_record *records;
     size_t n, cap, bytes;
-    int64_t *ends; /* by partition: where the last poll came to its end; -1 = it did not */
-    bool owed;     /* records of a poll were neither applied nor rewound: no end of a partition counts */
-    bool lost;     /* an offset to go on from is not there any more: the partition is not read */
-    bool failed;   /* Kafka has refused something since the last poll began */
+    int64_t *ends; /* by partition: the end that the last poll reached; -1 = none */
+    bool owed;     /* records of a poll were neither applied nor rewound, so no end of a partition counts */
+    bool lost;     /* an offset to continue from does not exist any more: the partition is not read */
+    bool failed;   /* Kafka refused a request since the last poll began */
 };
 
 static bool is_ours(unsigned partition, unsigned rank, unsigned members)
@@ -91,13 +91,13 @@ static dt_status reserve_records(struct dt_kafka_reader *c, size_t max, struct d
     return DT_OK;
 }
 
-/* Keeps a record, or notes what librdkafka says instead of one. Takes m over. */
+/* Stores a record, or the error that librdkafka returned in its place. Takes ownership of m. */
 static dt_status take_message(struct dt_kafka_reader *c, rd_kafka_message_t *m, struct dt_error *err)
 {
     dt_status status = DT_OK;
     if (m->err == RD_KAFKA_RESP_ERR_NO_ERROR || m->err == RD_KAFKA_RESP_ERR__PARTITION_EOF)
         c->silent_us = 0;
-    /* The caller has left it, or does not want it read. */
+    /* The caller has left this partition, or does not want it read. */
     if (c->how.begin && m->partition >= 0 && m->partition < c->partitions && c->next[m->partition] < 0) {
         rd_kafka_message_destroy(m);
         return DT_OK;
@@ -136,7 +136,7 @@ static void take_more(struct dt_kafka_reader *c, size_t max, int linger_ms)
         if (!m && left_us <= 0)
             return;
         if (m && take_message(c, m, NULL) != DT_OK)
-            return; /* the next poll brings it again, or it is of no consequence */
+            return; /* the next poll returns it again, or it does not matter */
     }
 }
 
@@ -161,7 +161,7 @@ static void note_applied(struct dt_kafka_reader *c, int32_t partition, int64_t o
         c->next[partition] = offset;
 }
 
-/* Commits the offsets of what was applied since the last commit, without waiting for the answer. */
+/* Commits the offsets of records applied since the last commit, without waiting for the answer. */
 static dt_status commit_applied(struct dt_kafka_reader *c, struct dt_error *err)
 {
     if (!c->applied)
@@ -173,8 +173,7 @@ static dt_status commit_applied(struct dt_kafka_reader *c, struct dt_error *err)
     return code == RD_KAFKA_RESP_ERR_NO_ERROR ? DT_OK : dt_kafka_fail(err, code, "committing offsets");
 }
 
-/* If all records before it are applied, the end of a partition counts. (Later records of the same poll are after
- * it.) */
+/* The end of a partition counts if all records before it are applied. (Later records of the same poll are after it.) */
 static dt_status commit_ends(struct dt_kafka_reader *c, struct dt_error *err)
 {
     for (int i = 0; i < c->partitions; i++) {
@@ -213,9 +212,9 @@ dt_status dt_kafka_reader_poll(dt_kafka_reader *c, size_t max, int wait_ms, int 
     *records = NULL;
     *n = 0;
     drop_records(c);
-    /* librdkafka asks the group once for the offset of an assigned partition. When that is refused, by a coordinator
-     * that has moved for instance, it says so and asks no more; the partition would stand still until it is assigned
-     * again. */
+    /* librdkafka asks the group once for the offset of an assigned partition. If that is refused, for instance because
+     * the coordinator has moved, it reports the error and does not retry; the partition would not be read until it is
+     * assigned again. */
     bool unheard = false; /* a partition is read from the group's offset, and no record has arrived from it yet */
     for (int i = 0; i < c->partitions && c->failed && !c->how.begin; i++)
         unheard = unheard || (is_ours((unsigned)i, c->rank, c->members) && c->next[i] < 0);
@@ -229,8 +228,7 @@ dt_status dt_kafka_reader_poll(dt_kafka_reader *c, size_t max, int wait_ms, int 
                        rd_kafka_topic_name(c->topic));
     dt_status status = reserve_records(c, max, err);
     if (status == DT_OK && !(stop && *stop)) {
-        /* The first record, or whatever else librdkafka has to say. Offsets that wait to be committed do not wait for
-         * the next record. */
+        /* Waits for the first record or error. A due commit of offsets does not wait for the next record. */
         int64_t left_us = c->committed_us + COMMIT_EVERY_US - dt_kafka_now_us();
         if (c->applied && left_us < wait_ms * INT64_C(1000))
             wait_ms = left_us > 0 ? (int)(left_us / 1000) + 1 : 0;
@@ -261,7 +259,7 @@ dt_status dt_kafka_reader_commit(dt_kafka_reader *c, struct dt_error *err)
     return commit_ends(c, err);
 }
 
-/* Where it cannot go back, the partitions are given up until the next share: reading on would lose records. */
+/* If it cannot go back, gives up the partitions until the next share, because reading on would lose records. */
 void dt_kafka_reader_rewind(dt_kafka_reader *c)
 {
     if (c->n == 0)
@@ -315,7 +313,7 @@ int64_t dt_kafka_reader_lag(const dt_kafka_reader *c)
 
 /* ---- the handle ---- */
 
-/* Into *out: a handle with the settings, and the files that they name, as they are now. */
+/* Into *out: a handle with the current settings and files. */
 static dt_status open_handle(const struct dt_kafka_reader *c, struct dt_kafka_reader *out, struct dt_error *err)
 {
     char topic[DT_KAFKA_TOPIC_MAX + 1]; /* the group has the topic's name */
@@ -327,10 +325,10 @@ static dt_status open_handle(const struct dt_kafka_reader *c, struct dt_kafka_re
         {"enable.auto.offset.store", "false"},
         {"auto.offset.reset", c->how.begin ? "error" : "earliest"},
         {"enable.partition.eof", "true"},
-        /* how often the broker answers for nothing; newly assigned partitions wait for that, too */
+        /* how often the broker answers an empty fetch; newly assigned partitions wait for that, too */
         {"fetch.wait.max.ms", "1000"},
         {"fetch.error.backoff.ms", "50"},
-        /* a partition with so many here is asked again only a second later: fewer are applied in a second */
+        /* a partition with this many records here is fetched again after a second; fewer are applied in a second */
         {"queued.min.messages", "100000"},
         {"queued.max.messages.kbytes", "32768"},
         {NULL, NULL},
@@ -368,8 +366,8 @@ static void consumer_done(void *arg)
     free(c);
 }
 
-/* Replaces the handle. The new one reads from the first message that was not applied; the old one commits that offset
- * and is destroyed in the background. If no new handle can be made, the old one stays. */
+/* Replaces the handle. The new one reads from the first record that was not applied; the old one commits that offset
+ * and is destroyed in the background. If no new handle can be created, the old one stays. */
 static dt_status reopen_handle(struct dt_kafka_reader *c, struct dt_error *err)
 {
     struct dt_kafka_reader *other = calloc(1, sizeof(*other));
@@ -423,11 +421,11 @@ static dt_status begin_partitions(struct dt_kafka_reader *c, struct dt_error *er
     return status;
 }
 
-/* Takes our part of so many partitions. Offsets of partitions that another reader has now are forgotten. */
+/* Takes our share of this many partitions. Forgets offsets of partitions that another reader has now. */
 static dt_status take_partitions(struct dt_kafka_reader *c, int partitions, unsigned rank, unsigned members,
                                  struct dt_error *err)
 {
-    /* Never shrinks: if the second fails, c->partitions remains as it was. */
+    /* Never shrinks: if the second allocation fails, c->partitions stays as it was. */
     const int room = partitions > c->partitions ? partitions : c->partitions;
     const size_t bytes = (size_t)(room > 0 ? room : 1) * sizeof(int64_t);
     int64_t *next = realloc(c->next, bytes);
@@ -482,7 +480,7 @@ void dt_kafka_reader_leave(dt_kafka_reader *c, int32_t partition)
     c->owed = c->owed && kept > 0;
     if (partition < c->partitions)
         c->next[partition] = c->ends[partition] = -1;
-    /* Saves the fetching; records that arrive nevertheless are dropped. */
+    /* Saves fetching; records that still arrive are dropped. */
     rd_kafka_topic_partition_list_add(list, rd_kafka_topic_name(c->topic), partition);
     (void)!rd_kafka_pause_partitions(c->rk, list);
     rd_kafka_topic_partition_list_destroy(list);
@@ -493,7 +491,7 @@ dt_status dt_kafka_reader_share(dt_kafka_reader *c, unsigned rank, unsigned memb
     const int64_t now_us = dt_kafka_now_us();
     struct dt_kafka_shape shape = {0};
     dt_status status;
-    /* A new handle may help if settings changed or, if Kafka does not answer, files that they name. */
+    /* A new handle may help if settings changed or, when Kafka does not answer, the files that they name. */
     bool outdated =
         c->generation != dt_kafka_client_generation() || (c->silent_us > 0 && now_us > c->silent_us + SILENCE_US);
     if (outdated && reopen_handle(c, &c->unsaid) != DT_OK)

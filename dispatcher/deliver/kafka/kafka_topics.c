@@ -1,11 +1,11 @@
 /*
- * Owns:            what is known of Kafka's topics, and looking it up: at once on the thread of a caller that waits,
- *                  or, for callers that must not wait, on its own thread, some topics a request.
- * Refuses to know: how Kafka is asked (kafka_admin.c), and who writes to the topics.
+ * Owns:            the cache of Kafka's topics, and lookups: at once on the thread of a caller that waits, or, for
+ *                  callers that must not wait, on its own thread, several topics per request.
+ * Refuses to know: the requests to Kafka (kafka_admin.c), and who writes to the topics.
  *
  * Invariants:
- *   - One lock guards all that is remembered. It is never held during a request to Kafka.
- *   - The thread sleeps unless a topic is wanted. Between two of its requests, callers that wait send theirs.
+ *   - One lock guards the cache. It is never held during a request to Kafka.
+ *   - The thread sleeps unless a topic is wanted. Between two of its requests, waiting callers send theirs.
  *   - Creating a topic costs the brokers as much as some thousand messages, which are late then. An owner may delay its
  *     own messages: while no other owner sends, or wants topics, its topics are created one full request after the
  *     other, and it is charged nothing. Otherwise, of many topics a few are created at a time, with pauses: the first
@@ -28,28 +28,28 @@
 enum {
     GOOD_FOR_US = 30000000,
     ASKED_FOR_US = 600000000, /* how long a good answer is used … */
-    WAITS_FOR_US = 60000000,  /* … and of another: jobs that wait for it ask again and again */
-    STALE_FOR_US = 600000000, /* after that a good answer is still used while it is looked up again */
+    WAITS_FOR_US = 60000000,  /* … and another: jobs that wait for the topic ask again and again */
+    STALE_FOR_US = 600000000, /* after that a good answer is still used while the topic is looked up again */
     BAD_FOR_US = 5000000,
-    DOWN_FOR_US = 1000000, /* a broker that did not answer is not asked again by everybody */
-    LINGER_US = 2000,      /* what is wanted at the same time is asked for together */
-    PACING_US = 2000,      /* between two requests of the thread, at least … */
-    PACING_SHARE = 4,      /* … and this part of what the last one took */
-    MAKE_TOGETHER = 8,     /* so many, or fewer, are made by one request, … */
-    MAKE_FEW = 2,          /* … of more it makes so many, … */
-    MADE_REST = 3,         /* … and the next one does after so many times what it took */
-    ALONE_US = 1000000,    /* an owner is alone if no other one has sent for so long */
+    DOWN_FOR_US = 1000000, /* after a broker did not answer, no request is sent for this time */
+    LINGER_US = 2000,      /* topics that are wanted within this time share a request */
+    PACING_US = 2000,      /* shortest pause between two requests of the thread … */
+    PACING_SHARE = 4,      /* … and this fraction of the last one's duration */
+    MAKE_TOGETHER = 8,     /* up to this many topics are created by one request, … */
+    MAKE_FEW = 2,          /* … of more, it creates this many, … */
+    MADE_REST = 3,         /* … and then pauses for this many times its duration */
+    ALONE_US = 1000000,    /* an owner is alone if no other owner has sent for this time */
 };
 
 struct known {
     UT_hash_handle hh;
     int64_t until_us;
-    int64_t asked_us; /* by a caller that wants to write to it */
+    int64_t asked_us; /* when a caller last wanted to write to it */
     bool good;        /* info was filled at least once */
     dt_status status;
     struct dt_kafka_topic_info info;
     struct dt_error error;
-    int64_t owner; /* pays if the topic is made */
+    int64_t owner; /* is charged if the topic is created */
     size_t name_n;
     char name[];
 };
@@ -59,28 +59,29 @@ struct dt_kafka_asker {
     struct dt_kafka_admin *admin;
     void (*told)(void *arg);
     void *arg;
-    bool waits; /* something was BUSY */
+    bool waits; /* a request was BUSY */
 };
 
 struct dt_kafka_lookups {
     struct dt_kafka_admin *admin;
     struct dt_thread thread;
-    pthread_mutex_t find_lock; /* around requests of callers that wait: the next one uses what the last one found */
-    pthread_mutex_t lock;      /* for all below */
+    pthread_mutex_t
+        find_lock;        /* held around requests of callers that wait: the next one uses the results of the last one */
+    pthread_mutex_t lock; /* for all below */
     pthread_cond_t changed;
     int64_t down_until_us;
     struct known *known;
-    dt_topic_queue *wanted;  /* to be looked at */
-    dt_topic_queue *missing; /* to be made */
+    dt_topic_queue *wanted;  /* must be looked up */
+    dt_topic_queue *missing; /* must be created */
     struct {
         int64_t owner, at_us;
-    } sent[2];                                        /* the owners that sent last, and when; two different ones */
-    struct dt_kafka_finding asked[DT_KAFKA_FIND_MAX]; /* by the thread, which alone writes to it: */
-    size_t asked_n;                                   /* lookups under way */
+    } sent[2];                                        /* the two owners that sent last, and when; they differ */
+    struct dt_kafka_finding asked[DT_KAFKA_FIND_MAX]; /* written only by the thread: */
+    size_t asked_n;                                   /* running lookups */
     struct dt_kafka_asker *askers;
 };
 
-/* ---- what is remembered; with the lock ---- */
+/* ---- the cache; with the lock ---- */
 
 static struct known *find_known(const struct dt_kafka_lookups *l, struct dt_str name)
 {
@@ -121,7 +122,7 @@ static void want_topic(struct dt_kafka_lookups *l, struct dt_str name, int64_t o
         pthread_cond_broadcast(&l->changed);
 }
 
-/* True: there is an answer. An old one is used now, and looked up again in the background. */
+/* Whether there is an answer. An old one is used now, and looked up again in the background. */
 static bool answer_known(struct dt_kafka_lookups *l, struct dt_str name, struct dt_kafka_topic_info *out,
                          dt_status *status, struct dt_error *err)
 {
@@ -144,7 +145,7 @@ static bool answer_known(struct dt_kafka_lookups *l, struct dt_str name, struct 
     return true;
 }
 
-/* A silence of Kafka's is remembered for all topics at once, not for each. */
+/* If Kafka does not answer, that is remembered once for all topics. */
 static void take_findings(struct dt_kafka_lookups *l, const struct dt_kafka_finding *v, size_t n, dt_status status)
 {
     struct dt_kafka_asker *asker;
@@ -157,7 +158,7 @@ static void take_findings(struct dt_kafka_lookups *l, const struct dt_kafka_find
     for (size_t i = 0; status == DT_OK && i < n; i++) {
         const struct dt_kafka_finding *f = &v[i];
         if (f->status == DT_BUSY) {
-            /* If there is no room in the queue, it is forgotten: an asker that asks again when told will find some. */
+            /* If the queue is full, the topic is dropped: an asker that is notified asks again. */
             (void)!dt_topic_queue_add(l->missing, dt_str(f->name), f->owner);
             continue;
         }
@@ -192,12 +193,12 @@ static void take_findings(struct dt_kafka_lookups *l, const struct dt_kafka_find
 struct pace {
     int64_t look_us;
     int64_t make_us;
-    bool make;  /* the last request made topics … */
+    bool make;  /* the last request created topics … */
     bool alone; /* … of an owner that was alone */
 };
 
-/* With the lock: whether the topics to be made are all of one owner, and no other one has sent for a while, or wants to
- * know of a topic. */
+/* With the lock. Whether all topics to create are of one owner, and no other owner has sent for a while, or wants a
+ * topic. */
 static bool is_alone(const struct dt_kafka_lookups *l, int64_t *owner)
 {
     const int64_t now_us = dt_kafka_now_us();
@@ -213,7 +214,7 @@ static bool is_alone(const struct dt_kafka_lookups *l, int64_t *owner)
     return true;
 }
 
-/* After a request that was sent at began_us. Owners of topics that were made pay for them, in equal parts. */
+/* After a request that was sent at began_us. The owners of created topics are charged for it in equal parts. */
 static void set_pace(struct dt_kafka_lookups *l, struct pace *pace, int64_t began_us, const struct dt_kafka_finding *v,
                      size_t n)
 {
@@ -243,8 +244,8 @@ static void await_until(struct dt_kafka_lookups *l, int64_t until_us)
         dt_clock_wait(&l->changed, &l->lock, until_us);
 }
 
-/* Waits until something is to be looked at, or may be made: true. What is to be looked at does not wait for a second
- * request that makes topics. */
+/* Waits until a topic must be looked up, or may be created: true. Lookups do not wait for a second request that creates
+ * topics. */
 static bool await_work(struct dt_kafka_lookups *l, struct pace *pace)
 {
     for (;;) {
@@ -266,7 +267,7 @@ static bool await_work(struct dt_kafka_lookups *l, struct pace *pace)
     }
 }
 
-/* Takes the names to be asked for next; pace->make: they are to be made. 0: the end. */
+/* Takes the next names for a request; pace->make: they are to be created. 0: the end. */
 static size_t next_wanted(struct dt_kafka_lookups *l, struct pace *pace)
 {
     struct dt_kafka_finding *v = l->asked;
@@ -358,7 +359,7 @@ dt_status dt_kafka_asker_ask(dt_kafka_asker *asker, struct dt_str topic, int64_t
         return status;
     pthread_mutex_lock(&l->lock);
     if (!answer_known(l, topic, out, &status, err)) {
-        want_topic(l, topic, owner); /* without room for it: a caller that asks again when notified will find some */
+        want_topic(l, topic, owner); /* if the queue is full, a caller that is notified asks again */
         asker->waits = true;
         status = dt_fail(err, DT_BUSY, "topic %.*s is being looked up", (int)topic.n, topic.p);
     }
@@ -377,7 +378,7 @@ static bool answer_now(struct dt_kafka_lookups *l, struct dt_str topic, dt_statu
     return known;
 }
 
-/* Asks for the next few that are not known, from *at on. */
+/* Looks up the next few unknown ones, from *at on. */
 static dt_status find_some(dt_kafka_admin *a, const struct dt_str *topics, size_t n, size_t *at, struct dt_error *err)
 {
     struct dt_kafka_finding v[DT_KAFKA_FIND_MAX];
@@ -465,7 +466,7 @@ void dt_kafka_admin_forget(dt_kafka_admin *a, struct dt_str topic)
     struct known *k = find_known(l, topic);
     if (k)
         k->until_us = INT64_MIN / 2;
-    if (is_among(l->asked, l->asked_n, topic)) /* its answer may be of before */
+    if (is_among(l->asked, l->asked_n, topic)) /* its answer may be outdated */
         (void)!dt_topic_queue_add(l->wanted, topic, k ? k->owner : dt_owner_by_name(topic));
     pthread_mutex_unlock(&l->lock);
 }
@@ -509,9 +510,7 @@ void dt_kafka_lookups_free(struct dt_kafka_lookups *l)
     free(l);
 }
 
-/*
- * ---- the admin: the handle of its requests (kafka_admin.c), then the lookups, which ask through it ----
- */
+/* ---- the admin: the handle of its requests (kafka_admin.c), and the lookups that use it ---- */
 
 #define KEEP_HANDLE_MS 10000
 

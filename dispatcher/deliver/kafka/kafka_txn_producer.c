@@ -1,17 +1,17 @@
 /*
  * Owns:            one transactional id of a shard, its producer, and its one way to send: messages and their ledger
- *                  record in one transaction, begun and, when its owner wants it, committed.
- * Refuses to know: what the messages mean, and what became of a transaction in doubt (the ledger knows).
+ *                  record in one transaction, which is begun and, on request, committed.
+ * Refuses to know: what the messages mean, and the outcome of a transaction in doubt (the ledger shows it).
  *
  * Invariants:
  *   - OK means: every delivery report is in and good, one EndTxn request was sent, no connection that carried a part of
  *     the transaction was closed before the commit was answered, the commit was answered with success, and the record's
  *     offset is known.
- *   - After any other answer the handle sends nothing more: dt_txn_producer_free, take over. What was begun is aborted
- *     by that, but never once its commit may have been asked for.
- *   - librdkafka's threads touch `watch`, and what a message's partition is chosen by, which stands while a transaction
- *     is open. Everything else belongs to the owner's thread, and after dt_txn_producer_free to the one that destroys
- *     the handle.
+ *   - After any other answer the handle sends nothing more: call dt_txn_producer_free, and take over. That aborts the
+ *     open transaction, but never if its commit may have been requested.
+ *   - librdkafka's threads use `watch`, and the input of the choice of partitions, which does not change while a
+ *     transaction is open. Everything else belongs to the owner's thread, and after dt_txn_producer_free to the thread
+ *     that destroys the handle.
  */
 #include "kafka.h"
 
@@ -28,22 +28,22 @@
 
 enum {
     CAUSE_WAIT_US = 500000,
-    SILENCE_US = 1500000, /* without its reports a transaction asks whether its topics are still there */
+    SILENCE_US = 1500000, /* after this time without reports, a transaction checks whether its topics still exist */
     LOOKS_MAX = 16,
-    PARTITION_FILL = 100, /* messages that may lie anywhere, before one more partition joins the transaction */
+    PARTITION_FILL = 100, /* messages without a key that fill a partition before another one joins the transaction */
     TOPIC_BUCKETS = 256,
     ABORT_WAIT_MS = 500,
     METADATA_WAIT_MS = 1000,
     METADATA_TRIES = 3,
-    MEET_WAIT_MS = 200, /* short: the loop's thread asks, and no batch needs these topics yet */
+    MEET_WAIT_MS = 200, /* short: the loop's thread waits, and no batch needs these topics yet */
 };
 
 struct topic {
     struct topic *next;
     rd_kafka_topic_t *rkt;
-    size_t limit;     /* bytes of a batch that the topic takes */
-    size_t in_flight; /* bytes produced, delivery report not in yet */
-    uint32_t loose;   /* messages of the open batch that may lie in any partition */
+    size_t limit;     /* size limit of the topic's batches */
+    size_t in_flight; /* bytes produced whose delivery report is missing */
+    uint32_t loose;   /* messages of the open batch without a key */
     size_t name_n;
     char name[];
 };
@@ -63,24 +63,24 @@ struct dt_txn_producer {
     int64_t transaction_timeout_us;
     dt_metric *too_soon;
     bool failed;
-    bool uncommitted; /* a transaction is open, and its commit was not asked for */
+    bool uncommitted; /* a transaction is open, and its commit was not requested */
     bool fenced;      /* init_transactions is done */
     const _Atomic bool *stop;
-    uint32_t nth; /* transaction of its owner: with each, messages that may lie anywhere begin at another partition */
+    uint32_t nth; /* number of the owner's transaction: with each, messages without a key begin at another partition */
     struct dt_kafka_watch watch;
 
     /* the open transaction, written by delivery reports (served on this thread) */
-    size_t outstanding;              /* messages produced whose report is not in */
-    rd_kafka_resp_err_t first_error; /* of a delivery report, the ledger's included */
+    size_t outstanding;              /* messages produced whose report is missing */
+    rd_kafka_resp_err_t first_error; /* of a delivery report, including the ledger record's */
     char first_topic[DT_KAFKA_TOPIC_MAX + 1];
-    rd_kafka_resp_err_t refusal; /* of a message, for good; the failure of one message also fails the others */
+    rd_kafka_resp_err_t refusal; /* permanent, of a message; the failure of one message also fails the others */
     char refused[DT_KAFKA_TOPIC_MAX + 1];
     int64_t ledger_offset;
-    struct topic **open_topics; /* of its messages, one a message */
-    struct report *reports;     /* one a message, and one of the ledger record */
+    struct topic **open_topics; /* of its messages, one per message */
+    struct report *reports;     /* one per message, and one of the ledger record */
     size_t n_open;
     int64_t deadline_us;
-    int64_t look_us; /* when to ask for the topics */
+    int64_t look_us; /* when to check the topics */
 };
 
 /* ---- librdkafka's threads ---- */
@@ -143,10 +143,10 @@ static void on_error(rd_kafka_t *rk, int code, const char *reason, void *opaque)
 /* ---- partitions ---- */
 
 /*
- * Each partition that a transaction touches costs a request to join it and one to write it, which the broker verifies
- * and serves one after the other: a small batch over four partitions takes twice the time of one over one. What has no
- * key therefore fills one partition after the other, and the next batch begins with the next. (librdkafka would choose
- * for it by the clock, and not ask: sticky.partitioning.linger.ms is 0.)
+ * Each partition of a transaction costs a request to join it and one to write it, which the broker verifies and serves
+ * one after the other: a small batch over four partitions takes twice as long as over one. So messages without a key
+ * fill one partition after the other, and the next batch begins with the next partition. (librdkafka would choose by
+ * the clock, without a call: sticky.partitioning.linger.ms is 0.)
  */
 static int32_t choose_partition(const rd_kafka_topic_t *rkt, const void *key, size_t key_n, int32_t partitions,
                                 void *topic_opaque, void *message_opaque)
@@ -162,7 +162,7 @@ static int32_t choose_partition(const rd_kafka_topic_t *rkt, const void *key, si
     return (int32_t)((p->nth + (uint32_t)chosen % spread) % (uint32_t)partitions);
 }
 
-/* Whatever is neither OK nor a refusal is a doubt; after either the producer is of no use any more. */
+/* A status that is neither OK nor a refusal is a doubt; after either, the producer must not be used again. */
 static dt_status end_with(dt_txn_producer *p, dt_status status, struct dt_error *err)
 {
     if (status == DT_OK)
@@ -204,7 +204,7 @@ static dt_status topic_new(dt_txn_producer *p, struct dt_str name, struct topic 
     return DT_OK;
 }
 
-/* A topic whose limit is below that of our batches gets batches that it takes. */
+/* If a topic's limit is below the size of our batches, it gets smaller batches. */
 static void topic_refresh_limit(dt_txn_producer *p, struct topic *t)
 {
     struct dt_kafka_topic_info info;
@@ -213,7 +213,7 @@ static void topic_refresh_limit(dt_txn_producer *p, struct topic *t)
     t->limit = info.max_message_bytes < DT_KAFKA_BATCH_BYTES ? (size_t)info.max_message_bytes : DT_KAFKA_BATCH_BYTES;
 }
 
-/* It is missing, or we have no right to it: whatever the reason is called. */
+/* It is missing, or we have no right to it, whatever the error code. */
 static void refuse_topic(dt_txn_producer *p, struct dt_str topic)
 {
     p->refusal = RD_KAFKA_RESP_ERR_UNKNOWN_TOPIC_OR_PART;
@@ -225,16 +225,16 @@ static bool same_topic_again(const struct dt_kafka_message *messages, size_t i)
     return i > 0 && dt_str_eq(messages[i].topic, messages[i - 1].topic);
 }
 
-/* Topics of messages that this producer has not used yet, perhaps more than once each. */
+/* Topics of messages that this producer has not used yet, possibly with duplicates. */
 struct strangers {
     struct dt_str *names;
-    size_t n, n_unsure; /* the first ones: their metadata is not known to be there */
+    size_t n, n_unsure; /* n_unsure: the first ones, whose metadata may be missing */
 };
 
 /*
- * Has librdkafka ask for the metadata of all of them at once: a topic that it meets for the first time costs a request
- * of its own otherwise, and so does looking whether it has come. To ask for offsets is what does this for a list of
- * topics; of some that were just made the first try fails and brings their metadata all the same.
+ * Makes librdkafka fetch the metadata of all of them at once. Otherwise each new topic costs a request of its own, and
+ * so does each check whether it has arrived. A request for offsets does this for a list of topics. If topics were just
+ * created, the first try fails but fetches their metadata.
  */
 static void fetch_metadata(dt_txn_producer *p, struct strangers *s, unsigned max_tries, int wait_ms)
 {
@@ -246,7 +246,7 @@ static void fetch_metadata(dt_txn_producer *p, struct strangers *s, unsigned max
             rd_kafka_topic_partition_list_add(list, name, 0)->offset = RD_KAFKA_OFFSET_END;
         }
         (void)rd_kafka_offsets_for_times(p->rk, list, wait_ms);
-        /* Keeps, in front, the strangers without a reported partition end; the others are known for sure. */
+        /* Moves topics without a reported partition end to the front; the others are known. */
         s->n_unsure = 0;
         for (int i = 0; i < list->cnt; i++) {
             const struct dt_str name = s->names[i];
@@ -264,7 +264,7 @@ static dt_status meet_strangers(dt_txn_producer *p, struct strangers *s, struct 
 {
     dt_status status = DT_OK;
     size_t at_fault;
-    /* Asks for all of them at once whether they exist, and for their limits. */
+    /* Checks for all of them at once whether they exist, and reads their limits. */
     if (p->env->admin) {
         status = dt_kafka_admin_topics(p->env->admin, s->names, s->n, &at_fault, err);
         if (status == DT_REFUSED)
@@ -322,7 +322,7 @@ void dt_txn_producer_meet(dt_txn_producer *p, const struct dt_str *names, size_t
     for (size_t i = s.n_unsure; i < s.n; i++) {
         struct topic **slot = topic_slot(p, s.names[i]);
         struct dt_error ignored;
-        if (!*slot && topic_new(p, s.names[i], slot, &ignored) == DT_OK) /* a name may be here twice */
+        if (!*slot && topic_new(p, s.names[i], slot, &ignored) == DT_OK) /* a name may be in the list twice */
             topic_refresh_limit(p, *slot);
     }
     free(s.names);
@@ -348,8 +348,7 @@ static dt_status check_reports(dt_txn_producer *p, struct dt_error *err)
     return DT_OK;
 }
 
-/* librdkafka tries for the whole transaction's time to add a topic that was deleted: the next takeover would find out.
- */
+/* If a topic was deleted, librdkafka tries to add it until the transaction times out. This check finds out earlier. */
 static void look_for_deleted(dt_txn_producer *p)
 {
     unsigned looks = 0;
@@ -390,8 +389,8 @@ static dt_status await_reports(dt_txn_producer *p, const size_t *count, size_t m
 }
 
 /*
- * A transaction that has failed in librdkafka refuses further messages, and one message's failure fails others: the
- * report that names the cause may still be on its way. Waits for it a moment; a refusal for good is returned as such.
+ * A failed transaction in librdkafka refuses further messages, and one message's failure fails others: the report with
+ * the cause may still be on its way. Waits briefly for it; returns a permanent refusal as such.
  */
 static dt_status find_cause(dt_txn_producer *p, dt_status status, struct dt_error *err)
 {
@@ -400,8 +399,8 @@ static dt_status find_cause(dt_txn_producer *p, dt_status status, struct dt_erro
            dt_kafka_now_us() < until_us)
         rd_kafka_poll(p->rk, 10);
     if (p->refusal == RD_KAFKA_RESP_ERR_NO_ERROR) {
-        /* Was it a topic of a message that may not join the transaction? A call that no open transaction allows returns
-         * the transaction's error, or __STATE if it has not failed, and does nothing else. */
+        /* Finds out whether a message's topic may not join the transaction. A call that is not allowed in an open
+         * transaction returns the transaction's error, or __STATE if it has not failed, and does nothing else. */
         char topic[DT_KAFKA_TOPIC_MAX + 1];
         rd_kafka_error_t *error = rd_kafka_begin_transaction(p->rk);
         rd_kafka_resp_err_t code = error ? rd_kafka_error_code(error) : RD_KAFKA_RESP_ERR__STATE;
@@ -415,7 +414,7 @@ static dt_status find_cause(dt_txn_producer *p, dt_status status, struct dt_erro
     return p->refusal != RD_KAFKA_RESP_ERR_NO_ERROR ? check_reports(p, err) : status;
 }
 
-/* Copies the message into librdkafka's queue; a full queue is served and asked again. */
+/* Copies the message into librdkafka's queue; if the queue is full, serves reports and tries again. */
 static dt_status produce_message(dt_txn_producer *p, rd_kafka_topic_t *rkt, int32_t partition,
                                  const struct dt_kafka_message *m, struct report *report, int64_t deadline_us,
                                  struct dt_error *err)
@@ -437,7 +436,7 @@ static dt_status produce_message(dt_txn_producer *p, rd_kafka_topic_t *rkt, int3
         rd_kafka_error_t *error = rd_kafka_produceva(p->rk, v, n);
         if (!error) {
             p->outstanding++;
-            return DT_OK; /* the headers are librdkafka's now */
+            return DT_OK; /* librdkafka owns the headers now */
         }
         const rd_kafka_resp_err_t code = rd_kafka_error_code(error);
         if (code == RD_KAFKA_RESP_ERR__QUEUE_FULL && dt_kafka_now_us() < deadline_us) {
@@ -446,8 +445,8 @@ static dt_status produce_message(dt_txn_producer *p, rd_kafka_topic_t *rkt, int3
             status = check_reports(p, err);
             continue;
         }
-        /* The answer of Kafka, or of the client, that came at once for a message; of the ledger's record it is a doubt
-         * like any other. */
+        /* Kafka or the client refused the message at once. If it was the ledger record, that is a doubt like any
+         * other. */
         const bool refused = rkt != p->ledger && dt_kafka_refuses_message(code);
         if (refused)
             note_refusal(p, code, rd_kafka_topic_name(rkt));
@@ -460,7 +459,7 @@ static dt_status produce_message(dt_txn_producer *p, rd_kafka_topic_t *rkt, int3
     return status;
 }
 
-/* Opens the transaction and hands everything to librdkafka, which sends it by itself. */
+/* Opens the transaction and passes all messages to librdkafka, which sends them by itself. */
 static dt_status hand_over(dt_txn_producer *p, const struct dt_kafka_message *messages, size_t n,
                            const struct dt_kafka_message *record, struct dt_error *err)
 {
@@ -474,7 +473,7 @@ static dt_status hand_over(dt_txn_producer *p, const struct dt_kafka_message *me
         struct topic *t = p->open_topics[i];
         struct report *r = &p->reports[i];
         *r = (struct report){.topic = t, .bytes = dt_kafka_message_size(&messages[i])};
-        /* A topic that takes less than a whole batch of ours gets its messages a few at a time. */
+        /* If a topic accepts less than one of our batches, it gets its messages a few at a time. */
         if (t->limit < DT_KAFKA_BATCH_BYTES && t->in_flight + r->bytes > t->limit)
             status =
                 await_reports(p, &t->in_flight, t->limit > r->bytes ? t->limit - r->bytes : 0, p->deadline_us, err);
@@ -491,10 +490,10 @@ static dt_status hand_over(dt_txn_producer *p, const struct dt_kafka_message *me
     return status == DT_DOUBT ? find_cause(p, status, err) : status;
 }
 
-/* Every report in and right, then EndTxn. */
+/* Waits for all reports, then sends EndTxn. */
 static dt_status finish_transaction(dt_txn_producer *p, struct dt_error *err)
 {
-    p->look_us = dt_kafka_now_us() + SILENCE_US; /* what was reported since the beginning has not been served yet */
+    p->look_us = dt_kafka_now_us() + SILENCE_US; /* reports since the beginning have not been served yet */
     dt_status status = await_reports(p, &p->outstanding, 0, p->deadline_us, err);
     if (status == DT_DOUBT)
         status = find_cause(p, status, err);
@@ -505,7 +504,7 @@ static dt_status finish_transaction(dt_txn_producer *p, struct dt_error *err)
         dt_assert_cmp(p->outstanding, ==, 0);
         dt_assert(p->uncommitted);
         p->uncommitted = false;
-        /* No report is outstanding, so nothing needs serving while the commit is waited for. */
+        /* No report is missing, so none must be served while waiting for the commit. */
         rd_kafka_error_t *error = rd_kafka_commit_transaction(p->rk, -1);
         while (error && rd_kafka_error_is_retriable(error) && dt_kafka_now_us() < p->deadline_us) {
             rd_kafka_error_destroy(error);
@@ -556,7 +555,7 @@ dt_status dt_txn_producer_begin(dt_txn_producer *p, uint32_t nth, const struct d
     p->nth = nth;
     for (size_t i = 0; i < n; i++) {
         p->open_topics[i] = same_topic_again(messages, i) ? p->open_topics[i - 1] : *topic_slot(p, messages[i].topic);
-        dt_assert(p->open_topics[i]); /* the caller had them all known */
+        dt_assert(p->open_topics[i]); /* the caller looked them all up */
         p->open_topics[i]->loose = 0;
     }
     for (size_t i = 0; i < n; i++)
@@ -596,15 +595,15 @@ static void producer_leave(void *arg)
 {
     dt_txn_producer *p = arg;
     /*
- * An open transaction blocks all readers of committed messages until Kafka's transaction timeout, unless a leader takes
- * the shard over before. Its commit was never requested, so aborting it is safe, however late the request arrives: the
- * next producer has another epoch. (At worst librdkafka asks for a new epoch after it and fences that one: a doubt, and
- * one more takeover.) Also, librdkafka 2.0.2 may fail an assertion (txn_req_cnt) if it is destroyed while partitions
- * wait to join a transaction; after the abort none joins, answered or not.
- *
- * If a connection broke that carried a part of it, it is not aborted: a message may still be on its way, and must meet
- * the markers of a newer epoch, which only the next producer's fencing writes.
- */
+     * An open transaction blocks all readers of committed messages until Kafka's transaction timeout, unless a leader
+     * takes the shard over before. Its commit was never requested, so aborting it is safe, however late the request
+     * arrives: the next producer has another epoch. (At worst librdkafka asks for a new epoch after it and fences that
+     * one: a doubt, and one more takeover.) Also, librdkafka 2.0.2 may fail an assertion (txn_req_cnt) if it is
+     * destroyed while partitions wait to join a transaction; after the abort none joins, answered or not.
+     *
+     * If a connection that carried part of it broke, it is not aborted: a message may still arrive, and must be fenced
+     * by the markers of a newer epoch, which only the next producer's fencing writes.
+     */
     rd_kafka_error_t *error = p->uncommitted ? rd_kafka_abort_transaction(p->rk, ABORT_WAIT_MS) : NULL;
     if (error)
         rd_kafka_error_destroy(error);
@@ -673,7 +672,7 @@ static dt_status producer_conf(dt_txn_producer *p, const char *suffix, rd_kafka_
     dt_status status = dt_kafka_conf_new(p->env, p, settings, out, err);
     if (status != DT_OK)
         return status;
-    /* There is one: acks is a topic's setting. */
+    /* Set here, because acks is a topic's setting. */
     rd_kafka_topic_conf_t *topic_conf = rd_kafka_conf_get_default_topic_conf(*out);
     rd_kafka_topic_conf_set_partitioner_cb(topic_conf, choose_partition);
     rd_kafka_topic_conf_set_opaque(topic_conf, p);
@@ -684,7 +683,7 @@ static dt_status producer_conf(dt_txn_producer *p, const char *suffix, rd_kafka_
     return dt_kafka_watch_requests(&p->watch, *out, err);
 }
 
-/* It goes on in the background when timeout_ms is not enough; *again: ask once more. */
+/* If timeout_ms is not enough, it continues in the background; *again: call again. */
 static dt_status ask_to_fence(dt_txn_producer *p, int timeout_ms, bool *again, struct dt_error *err)
 {
     rd_kafka_error_t *error = rd_kafka_init_transactions(p->rk, timeout_ms);

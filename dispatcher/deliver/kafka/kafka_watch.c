@@ -1,6 +1,6 @@
 /*
- * Owns: what can be seen of librdkafka's threads while a transaction is open, which it does not tell by itself: the
- * requests that they send, the connections that they close, what they log. See kafka_common.h.
+ * Owns: what can be observed of librdkafka's threads while a transaction is open, because librdkafka does not report
+ * it: the requests that they send, the connections that they close, what they log. See kafka_common.h.
  */
 #include "kafka_common.h"
 
@@ -15,7 +15,7 @@
 enum { API_PRODUCE = 0, API_ADD_PARTITIONS = 24, API_END_TXN = 26 };
 enum {
     NICER = 15,
-    REFUSED_US = 15000, /* between two requests of a transaction for partitions: so much means that one was refused */
+    REFUSED_US = 15000, /* so long between two add-partitions requests of a transaction means that one was refused */
 };
 
 void dt_kafka_watch_init(struct dt_kafka_watch *w)
@@ -38,7 +38,7 @@ static rd_kafka_resp_err_t on_request_sent(rd_kafka_t *rk, int fd, const char *b
     if (api != API_PRODUCE && api != API_ADD_PARTITIONS && api != API_END_TXN)
         return RD_KAFKA_RESP_ERR_NO_ERROR;
     pthread_mutex_lock(&w->lock);
-    bool open = w->open; /* the request belongs to a transaction that is to be committed */
+    bool open = w->open; /* the request belongs to a transaction that will be committed */
     if (open) {
         w->end_txns += api == API_END_TXN;
         if (api == API_ADD_PARTITIONS) {
@@ -88,7 +88,7 @@ static rd_kafka_resp_err_t on_new(rd_kafka_t *rk, const rd_kafka_conf_t *conf, v
     return code ? code : rd_kafka_interceptor_add_on_request_sent(rk, "duetime", on_request_sent, opaque);
 }
 
-/* Only connections that carried something of the transaction count: a broker that is merely away does no harm. */
+/* Only connections that carried part of the transaction count: an unreachable broker does no harm. */
 int dt_kafka_watch_close_socket(struct dt_kafka_watch *w, int fd)
 {
     pthread_mutex_lock(&w->lock);
@@ -103,8 +103,8 @@ int dt_kafka_watch_close_socket(struct dt_kafka_watch *w, int fd)
 }
 
 /*
- * A topic that may not join the transaction is named in librdkafka's log alone: the reports of its messages say that
- * they were purged, the transaction's error says why and not which.
+ * Only librdkafka's log names the topic that may not join the transaction: the reports of its messages say that they
+ * were purged, and the transaction's error says why but not which.
  */
 void dt_kafka_watch_log(struct dt_kafka_watch *w, const char *facility, const char *text)
 {

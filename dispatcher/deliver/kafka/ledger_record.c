@@ -3,15 +3,15 @@
  *
  * Between ledger_offset and our barrier there may be barriers of earlier takeovers, and at most one batch record: the
  * batch that the row says was to be sent, entry for entry (the first send_n of the list in flight). Every record is of
- * this installation and of an epoch below ours. Any other record of the ledger's form means that MySQL and Kafka
+ * this installation and of an epoch below ours. Any other record in the format of the ledger means that MySQL and Kafka
  * contradict each other (a restored copy, a recreated topic, a second installation). The leader must not guess: the
  * shard halts.
  *
- * A stranger's record does not have the ledger's form at all: it is no JSON object that names an installation, which
- * every record of every version does. No program of ours wrote it, so it says nothing about a batch. Only the batch's
- * own record shows whether the batch was committed, whatever is beside it; it cannot be removed without a trace in the
+ * A stranger's record is not in the format of the ledger: it is not a JSON object that names an installation, as every
+ * record of every version is. No program of ours wrote it, so it proves nothing about a batch. Only the batch's own
+ * record shows whether the batch was committed, whatever is beside it; it cannot be removed without a trace in the
  * partition's offsets. So a stranger's record is skipped, and counted: some client may write here that should not. A
- * record that claims to be ours is believed. Detecting a forged one would not help: a client that may write into the
+ * record that claims to be ours is trusted. Detecting a forged one would not help: a client that may write into the
  * ledger and knows the list in flight can also copy the record of an aborted transaction, with any seal it had. Kafka's
  * rights must prevent that (README.md).
  *
@@ -79,7 +79,7 @@ static int64_t number_member(const struct dt_ledger_view *view, const char *name
     return dt_json_int_of(view->json, dt_json_root(view->json), name);
 }
 
-/* Reads the record's list into scratch. False: it has none, or view->status says that it could not be read. */
+/* Reads the record's list into scratch. False: it has none, or it could not be read (view->status). */
 static bool read_list(struct dt_ledger_view *view)
 {
     const struct dt_json_node *list = dt_json_member(view->json, dt_json_root(view->json), "list");
@@ -101,7 +101,7 @@ static bool judge_batch(struct dt_ledger_view *view, int64_t offset)
     return true;
 }
 
-/* The token identifies it, because epochs repeat when MySQL goes back in time. */
+/* The token identifies it, because epochs repeat if MySQL is restored from an older copy. */
 static bool is_own(const struct dt_ledger_view *view)
 {
     return number_member(view, "epoch") == view->fence->epoch &&
@@ -155,7 +155,8 @@ bool dt_ledger_view_record(void *arg, int64_t offset, struct dt_str key, struct 
         bool ours = dt_str_is(uuid, view->uuid);
         return offset < view->settled_below ? judge_settled(view, offset, ours) : judge_new(view, offset, key, ours);
     }
-    /* A stranger's: it halts nothing, and is no evidence. What is below was told of in its time. */
+    /* A stranger's record neither halts the shard nor proves anything. Those below settled_below were reported
+     * before. */
     if (offset < view->settled_below)
         return true;
     if (DT_UNGUARDED(STRANGERS))

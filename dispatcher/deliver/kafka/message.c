@@ -81,7 +81,7 @@ dt_status dt_message_of_notice(const struct dt_notice *notice, const char *insta
     struct headers h = {.v = dt_arena_alloc(arena, OWN_HEADERS_MAX * sizeof(*h.v))};
     struct dt_strbuf body = {0};
     dt_job_add_json(&body, job, true, NULL);
-    if (body.n > NOTICE_MAX) { /* without its payload then, which as text makes it larger than Kafka takes */
+    if (body.n > NOTICE_MAX) { /* without its payload then, because as text it is larger than Kafka allows */
         dt_strbuf_reset(&body);
         dt_job_add_json(&body, job, false, NULL);
     }

@@ -1,5 +1,5 @@
 /*
- * How far results have been read, then the reader of results.
+ * First the watermark: how far results have been read. Then the reader of results.
  *
  *   mark (where do the partitions end now, at T?) ─▶ has the group committed its offsets up to there? ─▶ read up to T
  *
@@ -7,10 +7,10 @@
  * offset has had its effect, whichever process read it. T is a lower bound of MySQL's clock, taken before the question:
  * messages that were in the topic when MySQL's clock said T are below the ends. Other clocks do not matter.
  *
- * If the group has not read that far, the mark stays, and is compared again. While a leader waits without a break, no
- * deadline is waited for longer than GIVE_UP_MS: then the reader is late, or Kafka does not answer. For attempts that
- * Kafka delivered, that time begins again when Kafka answers after a failure, because the reader cannot catch up
- * before. A leader that was silent for a while was not waiting (its MySQL was away, say, like the reader's), and begins
+ * If the group has not read that far, the mark is kept, and compared again. While a leader waits without a break, no
+ * deadline is delayed by more than GIVE_UP_MS: then the reader is late, or Kafka does not answer. For attempts that
+ * Kafka delivered, that time starts again when Kafka answers after a failure, because the reader cannot catch up
+ * before. If a leader did not renew its wait for a while (its MySQL was down, say, like the reader's), its time starts
  * again.
  *
  * Invariant: kafka_up_to_ms <= other_up_to_ms.
@@ -34,10 +34,10 @@
 #include "store/store.h"
 
 #define GIVE_UP_MS  INT64_C(30000)
-#define SILENCE_US  INT64_C(3000000) /* leaders that wait repeat it once a second */
-#define PAUSE_FIRST INT64_C(5000)    /* us between two looks, doubled up to: */
+#define SILENCE_US  INT64_C(3000000) /* leaders that wait renew that once a second */
+#define PAUSE_FIRST INT64_C(5000)    /* us between two checks, doubled up to: */
 #define PAUSE_MOST  INT64_C(50000)
-#define RETRY_US    INT64_C(200000) /* Kafka did not answer */
+#define RETRY_US    INT64_C(200000) /* after Kafka did not answer */
 #define SHARD_WORDS (DT_SHARDS_MAX / 32)
 
 struct dt_results_watermark {
@@ -45,15 +45,15 @@ struct dt_results_watermark {
     struct dt_chore chore;
     dt_result_lag *lag;
     _Atomic int64_t kafka_up_to_ms, other_up_to_ms, wanted_ms;
-    _Atomic int64_t asked_us; /* mono: when a leader last said that it waits */
+    _Atomic int64_t asked_us; /* mono: when a leader last renewed its wait */
     _Atomic uint32_t waiting[SHARD_WORDS];
 
     /* the tick's */
-    bool serves;        /* leaders wait */
+    bool serves;        /* some leader waits */
     int64_t since_us;   /* mono, from where give_up counts: leaders began to wait, or the last mark was reached, then;
                            moved by the time in which no tick looked */
-    int64_t answers_us; /* mono: Kafka has answered every question since then; INT64_MAX = not the last one */
-    int64_t mark_ms;    /* of the mark that is compared; 0 = there is none */
+    int64_t answers_us; /* mono: since when Kafka has answered every request; INT64_MAX = not the last one */
+    int64_t mark_ms;    /* time of the current mark; 0 = none */
     int64_t mark_us;    /* mono */
     int64_t pause_us;
     int64_t looked_us; /* mono */
@@ -90,7 +90,7 @@ static dt_status compare_mark(dt_results_watermark *w, struct dt_error *err)
 {
     bool passed = false;
     dt_status status = DT_OK;
-    if (!w->mark_ms) { /* the clocks are read before the question */
+    if (!w->mark_ms) { /* read the clocks before the request */
         int64_t us = dt_clock_mono_us(w->env.clock);
         int64_t ms = dt_refclock_earliest_ms(w->env.ref);
         status = dt_result_lag_mark(w->lag, err);
@@ -115,7 +115,7 @@ static dt_status compare_mark(dt_results_watermark *w, struct dt_error *err)
     return status;
 }
 
-/* Gives up waiting for deadlines that leaders have waited for long enough. */
+/* Stops waiting for deadlines that leaders have waited for long enough. */
 static void give_up(dt_results_watermark *w)
 {
     const int64_t missed_us = dt_clock_missed_us(&w->looked_us, dt_clock_mono_us(w->env.clock), SILENCE_US);
@@ -182,8 +182,7 @@ dt_status dt_results_watermark_start(const struct dt_results_watermark_env *env,
         dt_results_watermark_stop(w);
         return status;
     }
-    /* Ticks wait for Kafka, and timeouts wait for ticks. So no other chore's wait for Kafka may keep these ticks from
-     * a thread. */
+    /* Ticks wait for Kafka, and timeouts wait for ticks. So they need a thread even if other chores wait for Kafka. */
     w->chore = (struct dt_chore){.name = "watermark", .tick = tick_watermark, .arg = w};
     dt_chores_add(env->chores, &w->chore);
     *out = w;
@@ -204,12 +203,12 @@ void dt_results_watermark_stop(dt_results_watermark *w)
  *
  * poll ─▶ decode ─▶ apply (MySQL, one transaction) ─▶ tell the index ─▶ commit offsets
  *
- * If the process is killed anywhere, the batch is read again. Applying is idempotent on (job, attempt), so a repeat is
- * a `duplicate` or `stale`. Offsets are committed last. While MySQL is away the batch waits; it is never skipped.
+ * Killed at any point: the batch is read again. Applying is idempotent on (job, attempt), so a repeat is a `duplicate`
+ * or `stale`. Offsets are committed last. While MySQL is down the batch waits; it is never skipped.
  *
  * A job whose row another session keeps locked must not delay other jobs of its partition. The transaction stores its
- * results in MySQL, however many they are. They are tried again from there, a page at a time, until the row is
- * unlocked. So nothing waits in memory, and offsets are committed only for what is in MySQL.
+ * results in MySQL, however many they are, and they are retried from there, a page at a time, until the row is
+ * unlocked. So no result waits in memory, and offsets are committed only for results in MySQL.
  */
 
 #define LINGER_MS      10
@@ -218,12 +217,12 @@ void dt_results_watermark_stop(dt_results_watermark *w)
 #define REJECT_MS      10000
 #define REASON_MAX     300
 #define LOCK_MS        1000              /* longest wait for a row before its results are stored for later */
-#define WAIT_MS        1000              /* longest wait for records, so that a new share is seen */
+#define WAIT_MS        1000              /* longest wait for records, after which a new share is noticed */
 #define DEFERRED_US    INT64_C(100000)   /* pause between two tries of stored results that are still blocked */
-#define DEFERRED_COST  10                /* they get one part in this many of the thread's time */
-#define ASK_US         INT64_C(30000000) /* without a reason, this often looks for stored results */
-#define DEFERRED_MAX   1000000           /* with this many stored nothing more is read */
-#define REJECTED_MAX   500000 /* bytes that are kept of a key or value: both fit into Kafka's default limit */
+#define DEFERRED_COST  10                /* retries get one part in this many of the thread's time */
+#define ASK_US         INT64_C(30000000) /* stored results are checked at least this often */
+#define DEFERRED_MAX   1000000           /* with this many stored results no more are read */
+#define REJECTED_MAX   500000 /* maximal bytes of a key or value that are kept: both fit into Kafka's default limit */
 
 struct rejected {
     const struct dt_kafka_record *record;
@@ -233,19 +232,19 @@ struct rejected {
 struct dt_results {
     struct dt_results_env env;
     struct dt_thread thread;
-    dt_mailbox *mailbox; /* only to sleep on, interruptibly */
+    dt_mailbox *mailbox; /* used only for interruptible sleeps */
     dt_store *store;
     dt_index *index;
     dt_json *json;
     struct dt_config config; /* the process's, with a short wait for locks */
     struct dt_arena arena;
-    struct dt_apply *batch; /* room for a whole one */
+    struct dt_apply *batch; /* capacity: a whole batch */
     size_t n;
     struct deferred {
-        bool some;        /* results may be stored: of this process, or of one whose partitions it has now */
+        bool some;        /* results may be stored: by this process, or by one whose partitions it has now */
         int64_t after_id; /* the position of the walk over them */
-        size_t met;       /* so many were still locked since the walk began */
-        size_t stored;    /* at the last walk, and since: about so many there are */
+        size_t met;       /* number of results that were still locked since the walk began */
+        size_t stored;    /* about how many are stored: at the last walk, and since */
         int64_t next_us;  /* mono: when to continue */
     } deferred;
     unsigned rank, members; /* the share that was taken last */
@@ -347,7 +346,7 @@ static dt_status send_rejected(dt_results *r, struct dt_error *err)
         headers[i] = (struct dt_kafka_header){DT_STR_LIT("reason"), r->rejected[i].reason};
         struct dt_str value = r->rejected[i].record->value;
         struct dt_str key = r->rejected[i].record->key;
-        /* With its reason a very large message would be refused, and block the results after it. */
+        /* With its reason added, a very large message would be refused, and block the results after it. */
         value.n = value.n < REJECTED_MAX ? value.n : REJECTED_MAX;
         key.n = key.n < REJECTED_MAX ? key.n : REJECTED_MAX;
         messages[i] = (struct dt_kafka_message){
@@ -356,7 +355,8 @@ static dt_status send_rejected(dt_results *r, struct dt_error *err)
     dt_status status = dt_notice_producer_send(r->env.notices, messages, r->n_rejected, sent, REJECT_MS, err);
     if (status != DT_REFUSED)
         return status;
-    /* The messages stay in the topic that they were read from. Waiting for Kafka would delay all results. */
+    /* The messages stay in the topic that they were read from, so this does not wait for Kafka, which would delay all
+     * results. */
     for (size_t i = 0; i < r->n_rejected; i++) {
         const struct dt_kafka_record *record = r->rejected[i].record;
         if (!sent[i])
@@ -430,7 +430,7 @@ static dt_status apply_records(dt_results *r, const struct dt_kafka_record *reco
         DT_LOG(WARN, "results", "results wait for jobs that another session keeps locked", DT_I("results", busy));
     d->stored += busy;
     d->some = true;
-    if (d->next_us > soon_us) /* nothing was stored so far, so the next look may be far away */
+    if (d->next_us > soon_us) /* nothing was stored before, so the next check may be far ahead */
         d->next_us = soon_us;
     return DT_OK;
 }
@@ -442,7 +442,7 @@ static void pause_after_failure(dt_results *r, unsigned failures)
     dt_mailbox_pause(r->mailbox, until, DT_THREAD_STOP);
 }
 
-/* Tries stored results when it is time to, then reads a batch; without a consumer it sleeps until then. */
+/* Retries stored results if they are due, then reads a batch; without a consumer it sleeps until they are due. */
 static dt_status serve_results(dt_results *r, dt_kafka_reader *consumer, struct dt_error *err)
 {
     const struct dt_kafka_record *records;
@@ -450,7 +450,7 @@ static dt_status serve_results(dt_results *r, dt_kafka_reader *consumer, struct 
     dt_status status = DT_OK;
     unsigned rank;
     unsigned members;
-    /* Before the first election is seen there is no share, and nothing to read. */
+    /* Before the election was first seen there is no share, so nothing to read. */
     if (r->env.place(r->env.arg, &rank, &members)) {
         if (rank != r->rank || members != r->members) { /* other partitions may have stored results */
             r->deferred.some = true;
@@ -470,7 +470,7 @@ static dt_status serve_results(dt_results *r, dt_kafka_reader *consumer, struct 
     }
     if (r->deferred.stored > DEFERRED_MAX)
         return dt_fail(err, DT_BUSY, "too many results wait for jobs that are locked");
-    /* Records are waited for until stored results are to be tried. */
+    /* Waits for records at most until stored results are due. */
     int64_t left_us = dt_later(r->deferred.next_us - dt_clock_mono_us(r->env.clock), 0);
     int wait_ms = left_us == 0 ? 0 : (int)dt_earlier(left_us / 1000 + 1, WAIT_MS);
     status = dt_kafka_reader_poll(consumer, (size_t)r->env.config->results_batch, wait_ms, LINGER_MS,

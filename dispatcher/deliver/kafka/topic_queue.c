@@ -1,7 +1,7 @@
 /*
  * Invariants: a name is in the queue once, in its group's list. A group is in the ring while it has names or a debt;
- * after that the next take drops it. The next turn is that of the first group in the ring that need not wait. Few
- * groups have a debt without names, because the debt was spent on their names.
+ * after that the next take drops it. The first group in the ring that need not wait is next. Few groups have a debt and
+ * no names, because the debt comes from their names.
  */
 #include "topic_queue.h"
 
@@ -26,7 +26,7 @@ struct group {
     struct group *prev, *next; /* in the ring */
     struct entry *entries;
     size_t n_entries;
-    int64_t paid_until_us; /* the shares of what its names cost, one after the other */
+    int64_t paid_until_us; /* total cost of its names so far, in the group's own time */
     int64_t owner;
 };
 
@@ -56,7 +56,7 @@ size_t dt_topic_queue_length(const dt_topic_queue *queue)
     return queue->length;
 }
 
-/* There, or made and not yet in the ring. */
+/* An existing group, or a new one that is not in the ring yet. */
 static struct group *group_of(dt_topic_queue *queue, int64_t owner)
 {
     struct group *group = NULL;
@@ -73,7 +73,7 @@ static struct group *group_of(dt_topic_queue *queue, int64_t owner)
     return group;
 }
 
-/* A group without names is forgotten once it has paid. */
+/* A group without names is dropped when it has no debt. */
 static void drop_if_idle(dt_topic_queue *queue, struct group *group, int64_t now_us)
 {
     if (group->n_entries || group->paid_until_us > now_us)
@@ -133,7 +133,7 @@ bool dt_topic_queue_take(dt_topic_queue *queue, int64_t now_us, char name[DT_TOP
     {
         if (group->n_entries && group_ready_us(group) <= now_us)
             break;
-        drop_if_idle(queue, group, now_us); /* it has paid and wants nothing */
+        drop_if_idle(queue, group, now_us); /* it has no debt and no names */
     }
     if (!group)
         return false;
@@ -146,7 +146,7 @@ bool dt_topic_queue_take(dt_topic_queue *queue, int64_t now_us, char name[DT_TOP
     dt_assert_cmp(queue->length, >=, group->n_entries);
     group->n_entries--;
     queue->length--;
-    DL_DELETE(queue->ring, group); /* to the end, so that the others come first */
+    DL_DELETE(queue->ring, group); /* to the end, so that the others are next */
     DL_APPEND(queue->ring, group);
     drop_if_idle(queue, group, now_us);
     return true;
@@ -155,7 +155,7 @@ bool dt_topic_queue_take(dt_topic_queue *queue, int64_t now_us, char name[DT_TOP
 void dt_topic_queue_charge(dt_topic_queue *queue, int64_t owner, int64_t cost_us, int64_t now_us)
 {
     struct group *group = group_of(queue, owner);
-    if (group) /* else there is no memory, and it need not pay */
+    if (group) /* otherwise memory ran out, and it is not charged */
         group->paid_until_us = dt_later(group->paid_until_us, now_us) + cost_us * DT_TOPIC_QUEUE_SHARE;
 }
 

@@ -1,6 +1,6 @@
 /*
- * The state of a topic is valid for FRESH_US, and is used a little longer while it is looked up again. A topic that
- * cannot be written is looked up again after RETRY_US. A message that may be larger than its topic allows is sent
+ * The state of a topic is valid for FRESH_US, and is used a little longer while it is looked up again. If a topic
+ * cannot be written, it is looked up again after RETRY_US. If a message may be larger than its topic allows, it is sent
  * alone: Kafka decides, and a refusal is about that message.
  *
  *            ask            found out: resolve          refused as a whole
@@ -20,8 +20,8 @@
 #define RETRY_US     INT64_C(5000000)
 #define BAR_FIRST_US INT64_C(5000000)
 #define BAR_MAX_US   INT64_C(300000000)
-#define WAITED_US    INT64_C(15000000) /* a caller waits for a topic that was asked for so recently */
-#define SENDS_US     INT64_C(200000)   /* that an owner sends is noted no more often */
+#define WAITED_US    INT64_C(15000000) /* a caller waits for a topic that was requested this recently */
+#define SENDS_US     INT64_C(200000)   /* sending of an owner is recorded at most this often */
 
 struct topic {
     UT_hash_handle hh;
@@ -29,12 +29,12 @@ struct topic {
     struct topic *next_found;
     int64_t asked_us;  /* mono; 0 = never */
     int64_t wanted_us; /* mono: when a due job last asked */
-    int64_t sends_us;  /* mono: when it was noted last that its owner sends */
-    int64_t owner;     /* of the jobs that asked last */
+    int64_t sends_us;  /* mono: when sending of its owner was last recorded */
+    int64_t owner;     /* owner of the jobs that requested it last */
     int64_t max_bytes;
     bool writable, wanted;
-    int64_t bar_us, barred_until_us; /* bar_us > 0: it refused as a whole and has taken nothing since */
-    char why[200];                   /* it cannot be written, or is barred */
+    int64_t bar_us, barred_until_us; /* bar_us > 0: it was refused as a whole and has accepted nothing since */
+    char why[200];                   /* why it cannot be written, or is barred */
     size_t n;
     char name[DT_KAFKA_TOPIC_MAX + 1];
 };
@@ -45,9 +45,9 @@ struct dt_writable_topics {
     const dt_clock *clock;
     struct topic *topics;
     struct topic *wanted;
-    struct topic *found;       /* by the last dt_writable_topics_resolve, for the first time */
-    size_t n_barred, n_closed; /* closed: barred ones, and ones that are known as unwritable */
-    char trouble[320];         /* why nothing can be found out */
+    struct topic *found;       /* newly found by the last dt_writable_topics_resolve */
+    size_t n_barred, n_closed; /* closed: barred topics, and those known as unwritable */
+    char trouble[320];         /* why lookups fail */
 };
 
 dt_status dt_writable_topics_new(dt_kafka_admin *admin, const dt_clock *clock, void (*told)(void *arg), void *arg,
@@ -119,7 +119,7 @@ static void recount_closed(dt_writable_topics *known, const struct topic *topic,
 
 static enum dt_writable answer_topic(const struct topic *topic, int64_t bytes)
 {
-    if (topic->bar_us && bytes == 0) /* being tried: one message is sent, held ones stay */
+    if (topic->bar_us && bytes == 0) /* while it is tried, one message is sent and held jobs stay */
         return DT_WRITABLE_NO;
     if (topic->asked_us == 0)
         return DT_WRITABLE_UNKNOWN;
@@ -160,14 +160,14 @@ enum dt_writable dt_writable_topics_ask(void *arg, struct dt_str kafka_topic, in
     return writable;
 }
 
-/* ---- finding out ---- */
+/* ---- results of lookups ---- */
 
 static void keep_reason(struct topic *topic, const char *why)
 {
     snprintf(topic->why, sizeof(topic->why), "%.*s", (int)sizeof(topic->why) - 1, why);
 }
 
-/* False: nothing is known yet, it stays wanted. */
+/* False: still unknown, so it stays wanted. */
 static bool resolve_topic(dt_writable_topics *known, struct topic *topic, bool *any_news)
 {
     struct dt_error err = {0};
@@ -228,7 +228,7 @@ bool dt_writable_topics_waits(const dt_writable_topics *known)
     return known->wanted;
 }
 
-/* ---- what sending has shown ---- */
+/* ---- results of sending ---- */
 
 void dt_writable_topics_refused(dt_writable_topics *known, struct dt_str kafka_topic, bool whole_topic, const char *why)
 {
