@@ -5,8 +5,7 @@
  * A function that returns a bool fills in the answer if it returns false. A function that returns an enum dt_next
  * fills in the answer and always returns DT_REPLY, so that a handler ends with `return dt_answer_…`.
  */
-#ifndef DT_API_ANSWER_H
-#define DT_API_ANSWER_H
+#pragma once
 
 #include "api.h"
 #include "features/operations/operations.h"
@@ -159,5 +158,3 @@ struct dt_str dt_topic_secret_keep(struct dt_str wanted, struct dt_str had, bool
 enum dt_next dt_answer_topic_in_use(struct dt_request *req, const struct dt_topic_deletion *deletion);
 /* Called after topics or shards were changed: this process reads them again, and notifies the dispatchers. */
 void dt_topics_announce(struct dt_request *req);
-
-#endif

@@ -2,8 +2,7 @@
  * The parts of this process, for handlers of requests (req->api). main.c, or a test, fills it in before any thread
  * starts, and frees the parts after all threads have ended. The headers of the parts say what is thread-safe.
  */
-#ifndef DT_API_API_H
-#define DT_API_API_H
+#pragma once
 
 #include "base/clock.h"
 #include "base/config.h"
@@ -29,5 +28,3 @@ struct dt_api {
     struct dt_zone_files *zones;        /* base/text/zone.h */
     struct dt_tls_files *tls;           /* base/http/tls_files.h: the certificate for clients; NULL: there is none */
 };
-
-#endif

@@ -2,8 +2,7 @@
  * The handlers of routes.c, by file. A handler decodes the request, calls the part that carries it out, and encodes the
  * answer; request.h says on which thread it runs. A handler with a store is a route's work and runs on a worker.
  */
-#ifndef DT_API_HANDLERS_H
-#define DT_API_HANDLERS_H
+#pragma once
 
 #include "request/request.h"
 #include "store/store.h"
@@ -108,5 +107,3 @@ enum dt_next dt_handle_readyz(struct dt_request *req);
 enum dt_next dt_handle_metrics(struct dt_request *req);
 enum dt_next dt_handle_openapi(struct dt_request *req);
 enum dt_next dt_handle_info(struct dt_request *req, dt_store *store);
-
-#endif

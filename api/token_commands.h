@@ -2,8 +2,7 @@
  * How a token is created, by POST /v1/tokens and by a command of duetime-api; and the other commands about tokens. The
  * text of a token is shown once and stored nowhere.
  */
-#ifndef DT_API_TOKEN_COMMANDS_H
-#define DT_API_TOKEN_COMMANDS_H
+#pragma once
 
 #include "request/auth.h"
 
@@ -40,5 +39,3 @@ int dt_command_list_tokens(const struct dt_config *config);
 int dt_command_revoke_token(const struct dt_config *config, const char *name);
 /* The APIs ask for no token until one is created. Refused if a token exists. */
 int dt_command_waive_tokens(const struct dt_config *config);
-
-#endif

@@ -2,8 +2,7 @@
  * A dispatcher process: connects elector, shard loops, results, outbox, housekeeper and wake-ups. It alone knows all of
  * them.
  */
-#ifndef DT_DISPATCHER_DISPATCHER_H
-#define DT_DISPATCHER_DISPATCHER_H
+#pragma once
 
 #include "base/clock.h"
 #include "base/config.h"
@@ -26,5 +25,3 @@ void dt_dispatcher_stop(dt_dispatcher *dispatcher);
 /* The hook of base/assert.h: stores a finding in MySQL before the process dies. */
 void dt_dispatcher_died(void *dispatcher, const char *where, const char *what, int shard);
 void dt_dispatcher_free(dt_dispatcher *dispatcher);
-
-#endif

@@ -4,8 +4,7 @@
  * then may a leader trust the index. A lost entry is known at once if this process lost it, or if its writer can still
  * announce it on any Redis; otherwise within a second.
  */
-#ifndef DT_DISPATCHER_HEARTBEAT_H
-#define DT_DISPATCHER_HEARTBEAT_H
+#pragma once
 
 #include "base/chores.h"
 #include "base/config.h"
@@ -47,5 +46,3 @@ void dt_heartbeat_news(dt_heartbeat *heartbeat);
 void dt_heartbeat_announce(dt_heartbeat *heartbeat);
 /* Whether some process that changes jobs cannot write to the index at that endpoint ("host:port"). */
 bool dt_heartbeat_owed(dt_heartbeat *heartbeat, const char *endpoint);
-
-#endif

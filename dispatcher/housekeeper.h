@@ -2,8 +2,7 @@
  * Four chores: the reconciler, with the statistics of the shards led here; promotion of jobs that are due within days,
  * and the archive of finished jobs with its partitions; the walk over offers; the audit of counters.
  */
-#ifndef DT_DISPATCHER_HOUSEKEEPER_H
-#define DT_DISPATCHER_HOUSEKEEPER_H
+#pragma once
 
 #include "base/chores.h"
 #include "base/config.h"
@@ -32,5 +31,3 @@ void dt_housekeeper_rebuild(dt_housekeeper *housekeeper, unsigned shard);
 /* The index was unreachable: compare all of it with MySQL soon. Any thread; NULL is accepted. */
 void dt_housekeeper_doubt(dt_housekeeper *housekeeper);
 void dt_housekeeper_stop(dt_housekeeper *housekeeper); /* accepts NULL */
-
-#endif

@@ -3,8 +3,7 @@
  * operations. They start and stop together. (command_reader.h reads commands from Kafka, with the other parts of
  * Kafka.)
  */
-#ifndef DT_DISPATCHER_INTAKE_H
-#define DT_DISPATCHER_INTAKE_H
+#pragma once
 
 #include "base/chores.h"
 #include "base/config.h"
@@ -99,5 +98,3 @@ void dt_announcer_all(dt_announcer *announcer);
  * (env->index_untold). index may be NULL. */
 void dt_intake_tell_index(const struct dt_intake_env *env, dt_index *index, struct dt_arena *arena,
                           const struct dt_job_move *moves, size_t n);
-
-#endif

@@ -1,6 +1,5 @@
 /* The dispatcher's HTTP server: GET /metrics and GET /healthz, from a thread of its own (base/http). */
-#ifndef DT_DISPATCHER_METRICS_SERVER_H
-#define DT_DISPATCHER_METRICS_SERVER_H
+#pragma once
 
 #include <stdint.h>
 
@@ -12,5 +11,3 @@ typedef struct dt_metrics_server dt_metrics_server;
 DT_MUST_CHECK dt_status dt_metrics_server_start(const char *listen, uint16_t port, uint16_t *bound,
                                                 dt_metrics_server **out, struct dt_error *err);
 void dt_metrics_server_stop(dt_metrics_server *server); /* NULL is accepted */
-
-#endif

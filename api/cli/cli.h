@@ -2,8 +2,7 @@
  * One run of the program: the call, the settings, the connection to the API. main.c makes it and passes it to the
  * function of the verb. Also: messages on standard error, and progress.
  */
-#ifndef DT_API_CLI_H
-#define DT_API_CLI_H
+#pragma once
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -93,5 +92,3 @@ void dt_cli_progress_begin(struct dt_cli_progress *progress, const dt_clock *clo
 void dt_cli_progress_tell(struct dt_cli_progress *progress, int64_t done, int64_t part, int64_t whole);
 /* Removes the line from the terminal. */
 void dt_cli_progress_end(struct dt_cli_progress *progress);
-
-#endif

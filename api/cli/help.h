@@ -2,8 +2,7 @@
  * Texts that are made from the table of verbs (table.h): the help of `duetime`, the man page, the reference page, and
  * completion scripts for shells. All functions append.
  */
-#ifndef DT_CLI_HELP_H
-#define DT_CLI_HELP_H
+#pragma once
 
 #include "base/text/strbuf.h"
 #include "table.h"
@@ -18,5 +17,3 @@ void dt_cli_add_requests(struct dt_strbuf *out);
 
 /* The script for a shell. False: there is none. */
 bool dt_cli_add_completion(struct dt_strbuf *out, const char *shell);
-
-#endif

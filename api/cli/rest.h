@@ -15,8 +15,7 @@
  *
  * A token is never an argument of the program, because every user of the machine can see arguments.
  */
-#ifndef DT_API_REST_H
-#define DT_API_REST_H
+#pragma once
 
 #include <stdint.h>
 
@@ -83,5 +82,3 @@ int dt_rest_signal(void);
 
 /* Appends text, percent-encoded for a path or a query. */
 void dt_rest_add_encoded(struct dt_strbuf *out, const char *text);
-
-#endif

@@ -2,8 +2,7 @@
  * Answers on standard output, for people (tables, lists of members) or for programs (JSON, one thing a line). Texts for
  * people have no control characters, so that a key or an error cannot control the terminal.
  */
-#ifndef DT_CLI_SHOW_H
-#define DT_CLI_SHOW_H
+#pragma once
 
 #include "base/text/json.h"
 #include "cli.h"
@@ -31,5 +30,3 @@ void dt_cli_list_end(struct dt_cli_list *list);
 void dt_cli_add_plain(struct dt_strbuf *out, struct dt_str text);
 /* Appends at most `width` characters. If some are left out, the last one is an ellipsis. */
 void dt_cli_add_cut(struct dt_strbuf *out, struct dt_str text, size_t width);
-
-#endif

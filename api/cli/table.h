@@ -5,8 +5,7 @@
  * A verb with a method and a path is a request: its arguments fill the path, its options become members of the body or
  * of the query. An option is named as the REST member it sets, with dashes.
  */
-#ifndef DT_CLI_TABLE_H
-#define DT_CLI_TABLE_H
+#pragma once
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -107,5 +106,3 @@ unsigned dt_cli_args_min(const struct dt_cli_verb *verb);
 unsigned dt_cli_args_max(const struct dt_cli_verb *verb);
 
 #define DT_CLI_ID_OR_KEY "ID | TOPIC KEY"
-
-#endif

@@ -2,8 +2,7 @@
  * The words of a command line, read by the table: verb, arguments, options; and the request that they make. Pure,
  * except for the files that options name.
  */
-#ifndef DT_API_WORDS_H
-#define DT_API_WORDS_H
+#pragma once
 
 #include <stdint.h>
 
@@ -71,5 +70,3 @@ DT_MUST_CHECK dt_status dt_cli_request_merge(struct dt_cli_request *request, str
 void dt_cli_add_list(struct dt_strbuf *out, struct dt_str text);
 /* Writes "ack_timeout" for "ack-timeout". */
 void dt_cli_member_of(const char *option, char out[64]);
-
-#endif

@@ -1,8 +1,7 @@
 /*
  * The files of the console as they were built (build.cmake), compiled in, each with its compressed forms.
  */
-#ifndef DT_API_CONSOLE_FILES_H
-#define DT_API_CONSOLE_FILES_H
+#pragma once
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -23,5 +22,3 @@ struct dt_console_file {
 
 extern const struct dt_console_file dt_console_files[];
 extern const size_t dt_console_n_files;
-
-#endif

@@ -14,8 +14,7 @@
  * The thread that owns the request owns the batch; other threads only set `done` of a chunk. A batch lives until its
  * request is cleaned up and the last chunk has returned, whichever is later.
  */
-#ifndef DT_API_BATCH_H
-#define DT_API_BATCH_H
+#pragma once
 
 #include "api.h"
 #include "batch_gate.h"
@@ -174,5 +173,3 @@ enum dt_feed dt_batch_feed(struct dt_request *req, const char *p, size_t n, size
 void dt_batch_feed_cut(struct dt_request *req, enum dt_cut why);
 /* The handler: ends the lines, or begins the array. */
 enum dt_next dt_batch_feed_handle(struct dt_request *req);
-
-#endif

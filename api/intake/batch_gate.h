@@ -13,8 +13,7 @@
  *
  * Thread-safe. An entry belongs to the thread that owns its batch; other threads may only call dt_gate_back.
  */
-#ifndef DT_API_BATCH_GATE_H
-#define DT_API_BATCH_GATE_H
+#pragma once
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -90,5 +89,3 @@ bool dt_gate_rest(struct dt_gate_entry *entry, int64_t until_us, void (*suspend)
 enum dt_gate_end dt_gate_ended(const struct dt_gate_entry *entry, int64_t now_us);
 /* Releases granted room, for the next entry of the queue. */
 void dt_gate_leave(struct dt_gate_entry *entry);
-
-#endif

@@ -7,8 +7,7 @@
  * The committer gives each row its id, creates topics if topics.auto_create is set, and copies retry and ack_timeout of
  * the topic into rows that lack them.
  */
-#ifndef DT_API_COMMITTER_H
-#define DT_API_COMMITTER_H
+#pragma once
 
 #include <stddef.h>
 #include <stdint.h>
@@ -127,5 +126,3 @@ size_t dt_committer_unit_rows(const dt_committer *committer);
 void dt_committer_submit(dt_committer *committer, struct dt_unit *unit);
 /* Called after done, when the answers of its rows are written: releases the unit's snapshot. */
 void dt_unit_clear(struct dt_unit *unit);
-
-#endif

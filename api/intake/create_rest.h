@@ -1,6 +1,5 @@
 /* The outcome of a row that the committer has returned. Pure. */
-#ifndef DT_API_CREATE_REST_H
-#define DT_API_CREATE_REST_H
+#pragma once
 
 #include "committer.h"
 #include "job/problem.h"
@@ -11,5 +10,3 @@
  */
 int dt_create_verdict(const struct dt_unit *unit, const struct dt_create *row, struct dt_faults *faults,
                       struct dt_problem *problem);
-
-#endif

@@ -3,8 +3,7 @@
  * entries (dt_index_put with wake). If the queue is full or Redis is down, entries are dropped and leaders are notified
  * (dt_index_writer_on_loss): they read MySQL until the index is complete again.
  */
-#ifndef DT_API_INDEX_WRITER_H
-#define DT_API_INDEX_WRITER_H
+#pragma once
 
 #include "index/index.h"
 #include "request/session.h"
@@ -39,5 +38,3 @@ struct dt_index_verdict {
 };
 /* Copies the current verdict. writer NULL: OK, never written, no endpoint takes changes. Any thread. */
 void dt_index_writer_verdict(dt_index_writer *writer, struct dt_index_verdict *out);
-
-#endif

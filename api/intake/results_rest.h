@@ -2,8 +2,7 @@
  * The batcher of results that arrive by REST: one thread applies all queued results (at most 2,000) in one transaction
  * (dt_store_apply), then posts the jobs' new due times to the index writer.
  */
-#ifndef DT_API_RESULTS_REST_H
-#define DT_API_RESULTS_REST_H
+#pragma once
 
 #include "index_writer.h"
 #include "job/results/results.h"
@@ -47,5 +46,3 @@ void dt_results_batcher_stop(dt_results_batcher *results);
 void dt_results_batcher_free(dt_results_batcher *results);
 /* Queues the results, or refuses all of them. In both cases done is called once. Any thread; does not block. */
 void dt_results_batcher_submit(dt_results_batcher *results, struct dt_reports *reports);
-
-#endif

@@ -9,8 +9,7 @@
  *
  * Times are seconds. An added job has ten attempts: after its TTR it is ready again at once.
  */
-#ifndef DT_API_COMMAND_H
-#define DT_API_COMMAND_H
+#pragma once
 
 #include "base/text/json.h"
 #include "job/change/jobs.h"
@@ -53,5 +52,3 @@ void dt_command_add_popped(struct dt_strbuf *out, enum dt_pop_form form, const s
 void dt_command_add_refusal(struct dt_strbuf *out, enum dt_pop_topic why);
 /* Returns why a pop is refused: static text. */
 const char *dt_command_refusal(enum dt_pop_topic why);
-
-#endif

@@ -3,8 +3,7 @@
  * ask for (number of jobs, ttr, further topics). A pop for several topics is in the line of each. So an offer costs
  * one claim, however different the pops of its topic are. Pure, except for memory; the room (pop_room.c) locks it.
  */
-#ifndef DT_API_POP_LINES_H
-#define DT_API_POP_LINES_H
+#pragma once
 
 #include "base/hash.h"
 #include "pop_take.h"
@@ -83,5 +82,3 @@ struct dt_pop_line *dt_pop_lines_next_ready(struct dt_pop_lines *lines, int64_t 
  * still exists, is ready again. An offer that arrived meanwhile has made it ready already. */
 bool dt_pop_lines_claimed(struct dt_pop_lines *lines, struct dt_str topic, dt_status status,
                           const struct dt_popped *popped, int64_t now_us);
-
-#endif

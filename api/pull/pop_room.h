@@ -5,8 +5,7 @@
  * One thread serves the room. Redis notifies it of offers. If Redis is down it polls MySQL, with one statement for all
  * waiting pops every LOOK_US; it also polls now and then while Redis works. While no pop waits it does nothing.
  */
-#ifndef DT_API_POP_ROOM_H
-#define DT_API_POP_ROOM_H
+#pragma once
 
 #include "api.h"
 #include "pop_take.h"
@@ -36,5 +35,3 @@ bool dt_pop_room_awaits(dt_pop_room *room, const struct dt_pop_wish *wish);
  */
 DT_MUST_CHECK bool dt_pop_room_enter(dt_pop_room *room, struct dt_request *req, const struct dt_pop_wish *wish,
                                      uint64_t heard);
-
-#endif

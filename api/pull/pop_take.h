@@ -1,6 +1,5 @@
 /* A pop without a wait: its body, the claim, and the answer. */
-#ifndef DT_API_POP_TAKE_H
-#define DT_API_POP_TAKE_H
+#pragma once
 
 #include "api.h"
 #include "base/text/json.h"
@@ -71,5 +70,3 @@ DT_MUST_CHECK dt_status dt_pop_take(const struct dt_api *api, dt_store *store, c
 size_t dt_pop_hold(struct dt_request *req, size_t max, size_t most);
 /* Adds the answer of a pop: {"jobs":[…]}. */
 void dt_pop_add(struct dt_strbuf *out, const struct dt_job *jobs, size_t n);
-
-#endif

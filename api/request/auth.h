@@ -10,8 +10,7 @@
  *   MySQL down after the list was read                                the last list is used
  *   a token's scopes or topics cannot be read                         it may do nothing, or sees nothing
  */
-#ifndef DT_API_AUTH_H
-#define DT_API_AUTH_H
+#pragma once
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -112,5 +111,3 @@ DT_MUST_CHECK dt_status dt_scopes_parse(struct dt_str text, unsigned *scopes, st
 DT_MUST_CHECK dt_status dt_token_topics_check(struct dt_str text, struct dt_error *err);
 /* Checks that a name has 1 to 100 letters, digits and . _ - @ :; INVALID otherwise. */
 DT_MUST_CHECK dt_status dt_token_name_check(struct dt_str text, struct dt_error *err);
-
-#endif

@@ -4,8 +4,7 @@
  * installation share, and bound to its list, filter and caller. It opens for nothing else. Pure: the key comes from the
  * snapshot (topic_cache.h).
  */
-#ifndef DT_API_CURSOR_H
-#define DT_API_CURSOR_H
+#pragma once
 
 #include "auth.h"
 #include "base/text/strbuf.h"
@@ -28,5 +27,3 @@ void dt_cursor_add(struct dt_strbuf *out, const struct dt_cursor_list *list, str
 /* Opens a cursor. False: it is not of this list and caller, or memory is out. *position lives in the arena. */
 bool dt_cursor_parse(struct dt_arena *arena, const struct dt_cursor_list *list, struct dt_str text,
                      struct dt_str *position);
-
-#endif

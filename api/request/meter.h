@@ -20,8 +20,7 @@
  *   dt_meter_jobs_done                the outcome of submitted jobs
  *   dt_meter_wish -> MySQL -> dt_meter_settled    once a second while the token is active (quotas.c)
  */
-#ifndef DT_API_METER_H
-#define DT_API_METER_H
+#pragma once
 
 #include "base/status.h"
 #include "base/text/strbuf.h"
@@ -78,5 +77,3 @@ struct dt_quota_limits dt_meter_limits(dt_meter *meter);
 bool dt_meter_take_usage(dt_meter *meter, struct dt_usage *out);
 /* Adds counts that could not be written. */
 void dt_meter_put_usage(dt_meter *meter, const struct dt_usage *counts);
-
-#endif

@@ -7,8 +7,7 @@
  *
  * A tenant is a token with its meter. It lives as long as a list of tokens or a caller refers to it.
  */
-#ifndef DT_API_QUOTAS_H
-#define DT_API_QUOTAS_H
+#pragma once
 
 #include <stdint.h>
 
@@ -88,5 +87,3 @@ int64_t dt_refusals_add(struct dt_refusals *refusals, int64_t elements, int64_t 
 
 /* Fills in the problem (429) of a request or job that is over a quota. */
 void dt_over_problem(const struct dt_over *over, struct dt_problem *problem);
-
-#endif

@@ -24,8 +24,7 @@
  * 415, 431, 505, 422 (an unknown query parameter, an unexpected body), 503 (the tokens are unknown because MySQL was
  * never reached, or the process is shutting down). It never answers 411: chunked bodies are allowed.
  */
-#ifndef DT_API_REQUEST_H
-#define DT_API_REQUEST_H
+#pragma once
 
 #include <stdatomic.h>
 #include <stdbool.h>
@@ -265,5 +264,3 @@ bool dt_wall_shows_token(const struct dt_request *req, struct dt_str token);
 bool dt_host_is_local(struct dt_str host, struct dt_str names);
 /* Returns true if an Origin is a page of this Host. */
 bool dt_origin_is_host(struct dt_str origin, struct dt_str host);
-
-#endif

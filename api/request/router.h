@@ -1,8 +1,7 @@
 /*
  * Finds the route of a request. Pure. The table of all routes is routes.c; a test compares it with openapi.yaml.
  */
-#ifndef DT_API_ROUTER_H
-#define DT_API_ROUTER_H
+#pragma once
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -79,5 +78,3 @@ void dt_router_match(const dt_router *router, struct dt_str method, struct dt_st
 DT_MUST_CHECK dt_status dt_percent_decode(struct dt_str text, char *out, size_t *n);
 /* OTHER also for a charset that is not UTF-8. */
 enum dt_media dt_media_parse(struct dt_str content_type);
-
-#endif

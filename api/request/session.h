@@ -3,8 +3,7 @@
  * the session finds out and reconnects before the work begins. A client waits for each answer, so a server that hangs
  * counts as down after api.database_timeout, and connecting times out soon, too.
  */
-#ifndef DT_API_SESSION_H
-#define DT_API_SESSION_H
+#pragma once
 
 #include <stdatomic.h>
 #include <stdbool.h>
@@ -50,5 +49,3 @@ void dt_session_end(struct dt_session *session);
 /* Returns true if the piece of work has taken so long that MySQL must be down. If this holds for all threads that could
  * serve a request, the request is refused instead of queued. Any thread. */
 bool dt_session_stalled(const struct dt_session *session);
-
-#endif

@@ -4,8 +4,7 @@
  * committers and workers do if they find them older, or after dt_topic_cache_invalidate. Reading a snapshot never
  * blocks and needs no store, so HTTP threads may read it.
  */
-#ifndef DT_API_TOPIC_CACHE_H
-#define DT_API_TOPIC_CACHE_H
+#pragma once
 
 #include <stdbool.h>
 
@@ -102,5 +101,3 @@ const char *dt_topic_cache_refusal(const dt_topic_cache *cache, enum dt_topic_re
 /* Returns what this caller may create. kafka_topic: the one that it wants to name; absent = none. */
 struct dt_topic_terms dt_topic_terms_of(const struct dt_config *config, const struct dt_caller *caller,
                                         struct dt_str kafka_topic);
-
-#endif

@@ -1,8 +1,7 @@
 /*
  * The threads that work for requests, with what each has of its own; and which callers were active lately.
  */
-#ifndef DT_API_WORKERS_H
-#define DT_API_WORKERS_H
+#pragma once
 
 #include <stdatomic.h>
 #include <stdbool.h>
@@ -108,5 +107,3 @@ struct dt_slice {
 /* Queues the work, at most once until `run` returns false. Any thread, also inside `run`; does not block. False:
  * dt_workers_stop was called, and nothing was queued. */
 bool dt_workers_slice(dt_workers *pool, struct dt_slice *slice);
-
-#endif

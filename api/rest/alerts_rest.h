@@ -1,6 +1,5 @@
 /* The member "alerts" of a topic between JSON and the domain; its secret is as in answer.h. Pure. */
-#ifndef DT_API_ALERTS_REST_H
-#define DT_API_ALERTS_REST_H
+#pragma once
 
 #include "job/job_json.h"
 #include "topic/topics.h"
@@ -14,5 +13,3 @@ DT_MUST_CHECK dt_status dt_topic_alerts_keep(dt_json *json, const struct dt_topi
                                              struct dt_topic *out);
 /* Adds the member to an answer; null if the topic has none. */
 void dt_topic_alerts_add(struct dt_strbuf *out, const struct dt_topic *topic);
-
-#endif

@@ -2,8 +2,7 @@
  * The findings of GET /v1/doctor, by facts that were read before; MySQL is asked only for the limits of topics
  * (explain_rest.h). The command `duetime doctor` adds findings that it makes outside of an API (cli/run_status.c).
  */
-#ifndef DT_API_DOCTOR_REST_H
-#define DT_API_DOCTOR_REST_H
+#pragma once
 
 #include "explain_rest.h"
 #include "features/doctor/finding.h"
@@ -50,5 +49,3 @@ struct dt_finding {
 typedef void dt_heard_fn(void *arg, const struct dt_finding *finding);
 /* Reports all findings, the gravest first. After each kind come the findings that it causes. */
 void dt_findings_judge(const struct dt_examined *examined, dt_heard_fn *heard, void *arg);
-
-#endif

@@ -2,8 +2,7 @@
  * Why shards do not dispatch, and what jobs wait for: for explain, the doctor, the overview and every answer that shows
  * a job.
  */
-#ifndef DT_API_EXPLAIN_REST_H
-#define DT_API_EXPLAIN_REST_H
+#pragma once
 
 #include "dispatch/shards.h"
 #include "job/job.h"
@@ -82,5 +81,3 @@ struct dt_explained dt_explained_of(const struct dt_waiting *waiting, const stru
 
 /* Appends what an operator can do about it. Appends nothing if nothing needs to be done. */
 void dt_explain_action(const struct dt_explained *explained, struct dt_strbuf *out);
-
-#endif

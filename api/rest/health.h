@@ -2,8 +2,7 @@
  * The chore that checks MySQL and keeps the process's snapshots fresh, on a connection of its own. /readyz, /v1/info
  * and /v1/overview show its latest state.
  */
-#ifndef DT_API_HEALTH_H
-#define DT_API_HEALTH_H
+#pragma once
 
 #include "base/chores.h"
 #include "intake/index_writer.h"
@@ -38,5 +37,3 @@ int64_t dt_health_process(const dt_health *health);
 void dt_health_free(dt_health *health);
 /* Copies the latest state. Any thread. */
 void dt_health_get(dt_health *health, struct dt_health_state *out);
-
-#endif

@@ -2,8 +2,7 @@
  * Answers that show a job as it is stored (GET, changes, results, equal creates); the fit of a change to its topic;
  * changes that wait until a batch of the leader is settled.
  */
-#ifndef DT_API_JOBS_REST_H
-#define DT_API_JOBS_REST_H
+#pragma once
 
 #include "job/change/jobs.h"
 #include "job/delivery.h"
@@ -55,5 +54,3 @@ DT_MUST_CHECK bool dt_settle_wait(struct dt_request *req, struct dt_settle *sett
 
 /* Adds an element of GET /v1/jobs/{id}/attempts. out->failed: memory is out. */
 void dt_attempt_add(struct dt_strbuf *out, const struct dt_attempt *attempt);
-
-#endif

@@ -3,8 +3,7 @@
  * caller makes one; callers that arrive meanwhile wait for it. An answer may be as old as `share` times the time that
  * it took. There are at most DT_KEPT answers; a new one replaces the oldest. Thread-safe.
  */
-#ifndef DT_API_KEPT_H
-#define DT_API_KEPT_H
+#pragma once
 
 #include "base/clock.h"
 #include "base/status.h"
@@ -24,5 +23,3 @@ void dt_kept_free(dt_kept *kept); /* accepts NULL */
 /* Appends the answer for the key, made at most max_age_us ago. Statuses are those of `make`; failures are not kept. */
 DT_MUST_CHECK dt_status dt_kept_answer(dt_kept *kept, struct dt_str key, int64_t max_age_us, dt_make_answer *make,
                                        void *arg, struct dt_strbuf *out, struct dt_error *err);
-
-#endif

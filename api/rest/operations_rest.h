@@ -1,6 +1,5 @@
 /* An operation between JSON and the domain. Pure. */
-#ifndef DT_API_OPERATIONS_REST_H
-#define DT_API_OPERATIONS_REST_H
+#pragma once
 
 #include "features/operations/operations.h"
 #include "job/job_json.h"
@@ -21,5 +20,3 @@ DT_MUST_CHECK dt_status dt_operation_decode(const dt_json *json, const struct dt
 
 /* Adds an operation; id 0: a dry run, which is not stored. */
 void dt_operation_add(struct dt_strbuf *out, const struct dt_operation *op);
-
-#endif

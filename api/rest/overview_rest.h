@@ -2,8 +2,7 @@
  * The answers of /v1/overview, /v1/series, /v1/dead-letters and /v1/forecast, which are kept (kept.h). So what MySQL is
  * asked for them is bounded, however many callers ask.
  */
-#ifndef DT_API_OVERVIEW_REST_H
-#define DT_API_OVERVIEW_REST_H
+#pragma once
 
 #include "api.h"
 #include "features/figures/figures.h"
@@ -28,5 +27,3 @@ void dt_overview_add_topics(struct dt_strbuf *key, struct dt_str topic, const st
 /* The metrics of series. The first ones are those of enum dt_tallied, which are also the rates of the overview. */
 enum dt_series_metric { DT_SERIES_P50 = DT_TALLIES, DT_SERIES_P99, DT_SERIES_OVERDUE, DT_SERIES_METRICS };
 extern const char *const dt_series_names[DT_SERIES_METRICS];
-
-#endif

@@ -1,6 +1,5 @@
 /* A schedule between JSON and the domain. Pure. */
-#ifndef DT_API_SCHEDULES_REST_H
-#define DT_API_SCHEDULES_REST_H
+#pragma once
 
 #include "features/schedules/schedules.h"
 #include "job/job_json.h"
@@ -22,5 +21,3 @@ const char *dt_schedule_name_check(struct dt_str name);
 
 /* Adds a schedule; next_ms: its next fire, 0 = none. payload: with it. out->failed: memory is out. */
 void dt_schedule_add(struct dt_strbuf *out, const struct dt_schedule *s, int64_t next_ms, bool payload);
-
-#endif

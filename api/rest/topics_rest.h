@@ -2,8 +2,7 @@
  * A topic between JSON and the domain. Answers show neither secrets nor values of callback headers: they have "***" in
  * their place, and a body with "***" keeps the value that the topic has. Pure.
  */
-#ifndef DT_API_TOPICS_REST_H
-#define DT_API_TOPICS_REST_H
+#pragma once
 
 #include "job/job_json.h"
 #include "store/store.h"
@@ -32,5 +31,3 @@ void dt_topic_add(struct dt_strbuf *out, const struct dt_topic *topic, const str
 DT_MUST_CHECK dt_status dt_topic_callback_keep(dt_json *json, const struct dt_topic *there,
                                                const struct dt_topic_setting *setting, struct dt_faults *faults,
                                                struct dt_topic *out);
-
-#endif

@@ -2,8 +2,7 @@
  * The CloudEvents attributes of an attempt or of its dead letter (CloudEvents 1.0). One list for all deliveries; each
  * puts them into its own kind of headers. Pure.
  */
-#ifndef DT_DISPATCHER_CLOUD_EVENT_H
-#define DT_DISPATCHER_CLOUD_EVENT_H
+#pragma once
 
 #include "base/status.h"
 #include "base/text/json.h"
@@ -63,5 +62,3 @@ DT_MUST_CHECK dt_status dt_caller_headers_open(struct dt_caller_headers *headers
 /* The next header, in the order of the text; false: there is none. Skips members that are not strings. *name and *value
  * are borrowed from json. */
 bool dt_caller_headers_next(struct dt_caller_headers *headers, struct dt_str *name, struct dt_str *value);
-
-#endif

@@ -18,8 +18,7 @@
  *   - After any status except OK the leadership has ended. Nothing is sent again from memory; the next dt_delivery_read
  *     decides what was sent.
  */
-#ifndef DT_DISPATCHER_DELIVERY_H
-#define DT_DISPATCHER_DELIVERY_H
+#pragma once
 
 #include <stdatomic.h>
 
@@ -145,5 +144,3 @@ void dt_delivery_notice(const dt_delivery *delivery, char *text, size_t size);
 bool dt_delivery_worth_closing(const dt_delivery *delivery);
 /* Closes connections and aborts what was begun. It can be fenced again. */
 void dt_delivery_close(dt_delivery *delivery);
-
-#endif

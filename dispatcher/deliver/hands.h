@@ -15,8 +15,7 @@
  *   - Every committed attempt gets an outcome, or is given away: then a leader ends it as lost.
  *   - No call waits for a server.
  */
-#ifndef DT_DISPATCHER_HANDS_H
-#define DT_DISPATCHER_HANDS_H
+#pragma once
 
 #include "base/chores.h"
 #include "base/config.h"
@@ -73,5 +72,3 @@ void dt_hands_claims_committed(dt_hands_claims *claims, const struct dt_leader_b
                                const dt_topic_snapshot *topics);
 /* The transaction failed, or it is unknown whether it committed. */
 void dt_hands_claims_failed(dt_hands_claims *claims);
-
-#endif

@@ -12,8 +12,7 @@
  *
  * An elector has its own thread, which calls all events. Every function except dt_elector_stop returns at once.
  */
-#ifndef DT_DISPATCHER_ELECTOR_H
-#define DT_DISPATCHER_ELECTOR_H
+#pragma once
 
 #include "base/chores.h"
 #include "base/clock.h"
@@ -81,5 +80,3 @@ void dt_elector_news(dt_elector *elector);
 void dt_elector_leave(dt_elector *elector);
 /* Whether no shard is led; after dt_elector_leave, whether all were released. */
 bool dt_elector_idle(const dt_elector *elector);
-
-#endif

@@ -8,8 +8,7 @@
  *
  * Any thread, without locks.
  */
-#ifndef DT_DISPATCHER_ELECTOR_KIND_H
-#define DT_DISPATCHER_ELECTOR_KIND_H
+#pragma once
 
 #include <stdatomic.h>
 #include <stdbool.h>
@@ -181,5 +180,3 @@ static inline uint64_t dt_elector_random(const dt_elector *e)
 DT_MUST_CHECK dt_status dt_elector_new(const struct dt_elector_env *env, dt_elector **out, struct dt_error *err);
 void dt_elector_step(dt_elector *elector, uint32_t signals);
 int64_t dt_elector_next_us(const dt_elector *elector);
-
-#endif

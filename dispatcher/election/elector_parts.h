@@ -9,8 +9,7 @@
  *   /duetime/<installation>/members/m-<guid>-<seq>   ephemeral sequential, one per process
  *   /duetime/<installation>/leaders/<shard>          ephemeral; data = guid of the leader
  */
-#ifndef DT_DISPATCHER_ELECTOR_PARTS_H
-#define DT_DISPATCHER_ELECTOR_PARTS_H
+#pragma once
 
 #include "base/outage.h"
 #include "elector_kind.h"
@@ -130,5 +129,3 @@ void dt_member_quit(dt_zk_elector *e, struct dt_zk_reply *reply);
 void dt_member_listed(dt_zk_elector *e, struct dt_zk_reply *reply);
 /* The session has ended, and the node with it. */
 void dt_member_forget(dt_zk_elector *e);
-
-#endif

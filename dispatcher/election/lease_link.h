@@ -7,8 +7,7 @@
  *
  * Only the elector's thread calls these functions. Tests link their own versions.
  */
-#ifndef DT_DISPATCHER_LEASE_LINK_H
-#define DT_DISPATCHER_LEASE_LINK_H
+#pragma once
 
 #include "base/chores.h"
 #include "base/config.h"
@@ -65,5 +64,3 @@ void dt_lease_link_ask(dt_lease_link *link);
 bool dt_lease_link_busy(const dt_lease_link *link);
 /* Valid until the next order is submitted. */
 const struct dt_lease_answer *dt_lease_link_take(dt_lease_link *link);
-
-#endif

@@ -3,8 +3,7 @@
  * reads it, so that no other thread waits for MySQL. scheduler/dispatch/shards_store.c explains what needs the latest
  * map, and what does not.
  */
-#ifndef DT_DISPATCHER_SHARD_MAP_H
-#define DT_DISPATCHER_SHARD_MAP_H
+#pragma once
 
 #include "base/chores.h"
 #include "base/config.h"
@@ -39,5 +38,3 @@ void dt_shard_map_source_get(dt_shard_map_source *source, struct dt_shard_map *o
 void dt_shard_map_source_stale(dt_shard_map_source *source);
 unsigned dt_shard_map_source_named(const dt_shard_map_source *source);
 unsigned dt_shard_map_source_rows(const dt_shard_map_source *source);
-
-#endif

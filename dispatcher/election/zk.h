@@ -8,8 +8,7 @@
  * Only the elector's thread calls these functions. zk.c is the only file that includes zookeeper.h; tests link another
  * one.
  */
-#ifndef DT_DISPATCHER_ZK_H
-#define DT_DISPATCHER_ZK_H
+#pragma once
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -103,5 +102,3 @@ void dt_zk_owner(dt_zk *zk, struct dt_zk_reply *reply, const char *path);
 /* Requests only an answer, which extends the lease from sent_us at once, on ZooKeeper's thread. Only a LOST one sends a
  * signal. */
 void dt_zk_ping(dt_zk *zk, struct dt_zk_reply *reply, const char *path, struct dt_lease *lease);
-
-#endif

@@ -2,8 +2,7 @@
  * The leader of one shard, in a thread of its own, from takeover to stepping down. See shard_loop.c for the
  * protocol.
  */
-#ifndef DT_DISPATCHER_SHARD_LOOP_H
-#define DT_DISPATCHER_SHARD_LOOP_H
+#pragma once
 
 #include <stdbool.h>
 
@@ -214,5 +213,3 @@ void dt_due_watch_free(dt_due_watch *watch); /* NULL is accepted */
 bool dt_due_watch_hears(dt_due_watch *watch);
 /* Copies the shard's row as of the last answer; a later change wakes the shard's loop. False: not known. */
 bool dt_due_watch_row(dt_due_watch *watch, unsigned shard, struct dt_watched_row *out);
-
-#endif

@@ -13,8 +13,7 @@
  *   shard_trust.c      whether the index is trusted; the current map; positions of the readers of MySQL
  *   shard_memory.c     pure: topics of jobs, topics at their limits, due jobs whose topics are not known yet
  */
-#ifndef DT_DISPATCHER_SHARD_PARTS_H
-#define DT_DISPATCHER_SHARD_PARTS_H
+#pragma once
 
 #include <pthread.h>
 #include <stdatomic.h>
@@ -608,5 +607,3 @@ void dt_shard_skip(dt_shard_loop *l, size_t hash);
 void dt_shard_note_unknown(dt_shard_loop *l, int64_t id);
 /* Removes them from due.entries[0..n). Returns how many entries remain. */
 size_t dt_shard_pass_by_unknown(dt_shard_loop *l, size_t n);
-
-#endif

@@ -1,6 +1,5 @@
 /* Hosts, listeners and networks, as they are written in the configuration. Pure. */
-#ifndef DT_BASE_ADDRESSES_H
-#define DT_BASE_ADDRESSES_H
+#pragma once
 
 #include <stdbool.h>
 
@@ -72,5 +71,3 @@ bool dt_address_bytes(const struct sockaddr *address, size_t n, unsigned char ou
 /* "10.1.2.3", "fd00::1". False: not an address. */
 bool dt_address_parse(struct dt_str text, unsigned char out[DT_ADDRESS_BYTES]);
 void dt_address_text(const unsigned char *address, char out[DT_ADDRESS_TEXT]);
-
-#endif

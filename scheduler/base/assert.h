@@ -8,8 +8,7 @@
  *   dt_assert(link->owner == shard);
  *   dt_assert_cmp(list->n, <=, list->max); // also logs both numbers
  */
-#ifndef DT_BASE_ASSERT_H
-#define DT_BASE_ASSERT_H
+#pragma once
 
 #include <stdint.h>
 
@@ -35,5 +34,3 @@ typedef void dt_assert_hook_fn(void *arg, const char *where, const char *what, i
 void dt_assert_hook(dt_assert_hook_fn *fn, void *arg);
 /* Sets the shard that the calling thread works on, for its whole life. */
 void dt_assert_shard(unsigned shard);
-
-#endif

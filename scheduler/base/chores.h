@@ -17,8 +17,7 @@
  *
  * A tick that fails calls dt_chore_failed, which logs an outage (outage.h); a tick that succeeds ends it.
  */
-#ifndef DT_BASE_CHORES_H
-#define DT_BASE_CHORES_H
+#pragma once
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -98,5 +97,3 @@ void dt_chore_remove(struct dt_chore *chore);
 
 /* Returns for how long the longest running tick has been running (0: none runs), and the name of its chore. */
 int64_t dt_chores_longest_us(dt_chores *chores, const char **name);
-
-#endif

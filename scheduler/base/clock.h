@@ -2,8 +2,7 @@
  * Time is passed in: only this module and the main files ask the system for it. Units are in the names: _ms is
  * milliseconds since 1970 (UTC), or a length in milliseconds; _us is microseconds of a monotonic clock.
  */
-#ifndef DT_BASE_CLOCK_H
-#define DT_BASE_CLOCK_H
+#pragma once
 
 #include <pthread.h>
 #include <stdatomic.h>
@@ -106,5 +105,3 @@ void dt_refclock_follow(dt_refclock *ref, struct dt_test_time test, int64_t real
  * compare with their own clocks. */
 int64_t dt_refclock_real_earliest_ms(const dt_refclock *ref);
 int64_t dt_refclock_real_latest_ms(const dt_refclock *ref);
-
-#endif

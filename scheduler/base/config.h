@@ -15,8 +15,7 @@
  * Texts that an INI file would garble are put in "quotes", with the escapes \\ \" \xHH. A line has at most 198 bytes; a
  * text continues on indented lines after a comma or inside quotes.
  */
-#ifndef DT_BASE_CONFIG_H
-#define DT_BASE_CONFIG_H
+#pragma once
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -217,5 +216,3 @@ static inline bool dt_config_has_kafka(const struct dt_config *config)
 {
     return config->kafka_brokers && config->kafka_brokers[0];
 }
-
-#endif

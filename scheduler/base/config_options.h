@@ -6,8 +6,7 @@
  *   config.c           loading: the file, the environment, the checks
  *   config_print.c     the effective values as an INI file, and the reference page
  */
-#ifndef DT_BASE_CONFIG_OPTIONS_H
-#define DT_BASE_CONFIG_OPTIONS_H
+#pragma once
 
 #include <stddef.h>
 
@@ -61,5 +60,3 @@ bool dt_option_accepts(const struct dt_option *option, const char *text);
 void dt_option_add_accepted(struct dt_strbuf *out, const struct dt_option *option);
 void dt_option_add_value(struct dt_strbuf *out, const struct dt_option *option, int64_t v);
 void dt_option_add_env_name(struct dt_strbuf *out, const struct dt_option *option, const char *suffix);
-
-#endif

@@ -19,8 +19,7 @@
  * cannot be read, names an unknown point, or has an action that its place cannot carry out, the program ends at its
  * start. Every hit is logged before it acts. Thread-safe after dt_fail_points_set.
  */
-#ifndef DT_BASE_FAIL_POINT_H
-#define DT_BASE_FAIL_POINT_H
+#pragma once
 
 #include "status.h"
 
@@ -81,7 +80,5 @@ bool dt_fail_point_forced(const struct dt_fail_point *point);
 #define DT_FAIL_POINT_STATUS(name, status, err) ((void)0)
 #define DT_FAIL_FORCED(name)                    (false)
 #define DT_FAIL_POINTS_MAIN(argc, argv)         ((void)(argc), (void)(argv), -1)
-
-#endif
 
 #endif

@@ -5,8 +5,7 @@
  *   turns         dt_turns        the owner that waited longest is first, with its thing that waited longest
  *   places        dt_shares       an owner leaves room for others, even if it keeps its places for long
  */
-#ifndef DT_BASE_FAIR_H
-#define DT_BASE_FAIR_H
+#pragma once
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -80,5 +79,3 @@ bool dt_shares_most(struct dt_shares *shares, int64_t owner, int64_t now_us, siz
 bool dt_shares_take(struct dt_shares *shares, int64_t owner, size_t amount, int64_t now_us);
 void dt_shares_give_back(struct dt_shares *shares, int64_t owner, size_t amount);
 void dt_shares_clear(struct dt_shares *shares);
-
-#endif

@@ -6,8 +6,7 @@
  *   DT_GUARD_SQL(CLAIM, " AND j.state = …", "")    a statement's text; the second text if the guard is left out
  *   DT_UNGUARDED(CLAIM)                            true if the guard is left out
  */
-#ifndef DT_BASE_GUARD_H
-#define DT_BASE_GUARD_H
+#pragma once
 
 #define DT_GUARD(name, condition)         DT_GUARD_PICK(DT_WITHOUT_##name, 1, (condition))
 #define DT_GUARD_SQL(name, text, without) DT_GUARD_PICK(DT_WITHOUT_##name, without, text)
@@ -19,5 +18,3 @@
 #define DT_GUARD_PICK_(value, without, with) DT_GUARD_PICK__(DT_GUARD_ARG_##value, without, with)
 #define DT_GUARD_PICK__(junk, without, with) DT_GUARD_SECOND(junk without, with, 0)
 #define DT_GUARD_SECOND(first, second, ...)  second
-
-#endif

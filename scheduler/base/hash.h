@@ -2,10 +2,7 @@
  * uthash, set up not to end the process if memory is out. If an element cannot be added, its hh.tbl is NULL and it
  * still belongs to the caller. All files include uthash through this header.
  */
-#ifndef DT_BASE_HASH_H
-#define DT_BASE_HASH_H
+#pragma once
 
 #define HASH_NONFATAL_OOM 1
 #include <uthash.h>
-
-#endif

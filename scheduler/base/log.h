@@ -7,8 +7,7 @@
  *
  *   DT_LOG(INFO, "shard", "took over", DT_I("shard", s), DT_I("epoch", e), DT_S("owner", owner));
  */
-#ifndef DT_BASE_LOG_H
-#define DT_BASE_LOG_H
+#pragma once
 
 #include <stdatomic.h>
 #include <stdint.h>
@@ -73,5 +72,3 @@ bool dt_log_enabled(enum dt_log_level level);
 DT_MUST_CHECK dt_status dt_log_level_parse(const char *word, enum dt_log_level *out);
 /* For DT_LOG: writes one line. The last field has the name NULL. */
 void dt_log_write(enum dt_log_level level, const char *component, const char *msg, const struct dt_field *fields);
-
-#endif

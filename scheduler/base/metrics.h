@@ -4,8 +4,7 @@
  * Registering returns NULL if memory is out, and all functions accept a NULL handle. Updates are lock-free; every
  * function is thread-safe.
  */
-#ifndef DT_BASE_METRICS_H
-#define DT_BASE_METRICS_H
+#pragma once
 
 #include <stddef.h>
 #include <stdint.h>
@@ -36,5 +35,3 @@ uint64_t dt_metric_bucket(const dt_metric *metric, size_t i, double *bound);
 
 /* Appends the whole registry as Prometheus text. */
 void dt_metrics_write(struct dt_strbuf *out);
-
-#endif

@@ -22,8 +22,7 @@
  * 1 while an outage lasts, duetime_outage_alarm{of} while an operator must act; duetime_outage_failures_total{of}
  * counts attempts.
  */
-#ifndef DT_BASE_OUTAGE_H
-#define DT_BASE_OUTAGE_H
+#pragma once
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -68,5 +67,3 @@ void dt_outage_failed_at(int64_t now_us, struct dt_outage_part *part, enum dt_ou
 void dt_outage_over_at(int64_t now_us, struct dt_outage_part *part);
 /* For tests: forgets all outages, and logs nothing. */
 void dt_outage_forget(void);
-
-#endif

@@ -8,8 +8,7 @@
  * Copies of a struct dt_config share the secrets of the one that dt_config_load made, which must outlive them. The
  * texts of a struct dt_config that dt_config_load did not make are used as they are. Thread-safe.
  */
-#ifndef DT_BASE_SECRETS_H
-#define DT_BASE_SECRETS_H
+#pragma once
 
 #include <pthread.h>
 #include <stdbool.h>
@@ -86,5 +85,3 @@ static inline const struct dt_property *dt_properties_find(const struct dt_prope
 DT_MUST_CHECK dt_status dt_property_now(const struct dt_property *property, struct dt_strbuf *out);
 /* Whether a property of this name is secret. */
 bool dt_property_is_secret(const char *name);
-
-#endif

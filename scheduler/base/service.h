@@ -8,8 +8,7 @@
  * least every dt_service_pause_us; DT_SERVICE_STOPPING; dt_service_close. Any thread. If the manager does not accept a
  * message within a second, the message is dropped.
  */
-#ifndef DT_BASE_SERVICE_H
-#define DT_BASE_SERVICE_H
+#pragma once
 
 #include <stdatomic.h>
 #include <stdbool.h>
@@ -62,5 +61,3 @@ int dt_streams_flush(void);
 /* Flushes standard output at the end of a program. Returns the exit code: `code`, or 1 instead of 0 if a write
  * failed. */
 int dt_streams_end(const char *program, int code);
-
-#endif

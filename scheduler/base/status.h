@@ -8,8 +8,7 @@
  *   permanent  the same call will fail again
  *   fatal      this process cannot continue its work
  */
-#ifndef DT_BASE_STATUS_H
-#define DT_BASE_STATUS_H
+#pragma once
 
 #include <stdbool.h>
 
@@ -68,5 +67,3 @@ struct dt_error {
 
 /* Fills err unless it is NULL, and returns status. */
 dt_status dt_fail(struct dt_error *err, dt_status status, const char *fmt, ...) DT_PRINTF(3, 4);
-
-#endif

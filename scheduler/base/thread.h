@@ -4,8 +4,7 @@
  * A mailbox wakes a loop. Any thread, also one of a library, signals bits to it; one thread, the owner, waits for them.
  * Bits that are signalled before the owner waits are combined: a bit says that something happened, not how often.
  */
-#ifndef DT_BASE_THREAD_H
-#define DT_BASE_THREAD_H
+#pragma once
 
 #include <pthread.h>
 #include <stdatomic.h>
@@ -76,5 +75,3 @@ void dt_thread_ask_stop(struct dt_thread *thread, dt_mailbox *mailbox);
 void dt_thread_join(struct dt_thread *thread);
 /* Asks the thread to end, and joins it. The owner only. */
 void dt_thread_stop(struct dt_thread *thread, dt_mailbox *mailbox);
-
-#endif

@@ -9,8 +9,7 @@
  * cert_file and key_file are our own certificate, for servers that ask for one. Files are PEM, and each new connection
  * reads them again.
  */
-#ifndef DT_BASE_TLS_H
-#define DT_BASE_TLS_H
+#pragma once
 
 #include <stdint.h>
 
@@ -38,5 +37,3 @@ typedef void dt_certificate_fn(void *arg, const char *key, const char *file, int
  * read, it is skipped: the connection that needs it reports that. For GET /v1/doctor.
  */
 void dt_certificates_look(const struct dt_config *config, dt_certificate_fn *heard, void *arg);
-
-#endif

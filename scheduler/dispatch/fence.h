@@ -6,8 +6,7 @@
  * dt_store_takeover makes a fence; the leader's thread owns it. Every call that changes the row updates the fence after
  * the commit. After any status but OK the row may have the old or the new values, and the leadership ends.
  */
-#ifndef DT_DISPATCH_FENCE_H
-#define DT_DISPATCH_FENCE_H
+#pragma once
 
 #include "job/inflight.h"
 #include "job/results/results.h"
@@ -128,5 +127,3 @@ struct dt_settled {
 DT_MUST_CHECK dt_status dt_store_takeover_settle(dt_store *store, struct dt_fence *fence,
                                                  const struct dt_findings *findings, struct dt_settled *done,
                                                  struct dt_error *err);
-
-#endif

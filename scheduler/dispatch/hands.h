@@ -10,8 +10,7 @@
  *            for.
  *   lost     If an owner is gone, the leader of a job's shard ends its attempts; dt_store_hands_lost finds them.
  */
-#ifndef DT_DISPATCH_HANDS_H
-#define DT_DISPATCH_HANDS_H
+#pragma once
 
 #include "job/results/results.h"
 #include "store/store.h"
@@ -70,5 +69,3 @@ struct dt_hand_answer {
  */
 DT_MUST_CHECK dt_status dt_store_hands_record(dt_store *store, const struct dt_shard_map *map,
                                               struct dt_hand_answer *answers, size_t n, struct dt_error *err);
-
-#endif

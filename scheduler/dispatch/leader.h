@@ -6,8 +6,7 @@
  * The caller fills in the parts under "in", calls dt_leader_txn_commit, and reads the parts under "out" if that was
  * OK. All of it runs in the leader's thread. Inputs are borrowed for the call; outputs are in the arena.
  */
-#ifndef DT_DISPATCH_LEADER_H
-#define DT_DISPATCH_LEADER_H
+#pragma once
 
 #include "base/fair.h"
 #include "fence.h"
@@ -243,5 +242,3 @@ struct dt_leader_txn {
  */
 DT_MUST_CHECK dt_status dt_leader_txn_commit(dt_store *store, struct dt_fence *fence, struct dt_leader_txn *txn,
                                              struct dt_error *err);
-
-#endif

@@ -8,8 +8,7 @@
  * All of it runs in one thread, between the lock of the shard's row and the COMMIT. Memory comes from the arena of
  * struct dt_leader_txn; leader.c frees `foreign`, `frozen` and `counts`.
  */
-#ifndef DT_DISPATCH_LEADER_PARTS_H
-#define DT_DISPATCH_LEADER_PARTS_H
+#pragma once
 
 #include "base/assert.h"
 #include "fence.h"
@@ -139,5 +138,3 @@ DT_MUST_CHECK dt_status dt_offers_write(struct dt_open_txn *t);
  */
 DT_MUST_CHECK dt_status dt_deadlines_extend(dt_db *db, const struct dt_inflight *sent, int64_t now_ms,
                                             struct dt_seen_list *moved, struct dt_error *err);
-
-#endif

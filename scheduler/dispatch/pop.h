@@ -9,8 +9,7 @@
  *
  * Statuses and times as in store/store.h.
  */
-#ifndef DT_DISPATCH_POP_H
-#define DT_DISPATCH_POP_H
+#pragma once
 
 #include "job/job.h"
 #include "store/store.h"
@@ -65,5 +64,3 @@ struct dt_offers_walk {
  * now_ms: MySQL's clock. */
 DT_MUST_CHECK dt_status dt_store_tidy_offers(dt_store *store, struct dt_offers_walk *walk, int64_t now_ms, size_t limit,
                                              size_t *repaired, bool *more, struct dt_error *err);
-
-#endif

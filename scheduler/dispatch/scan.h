@@ -5,8 +5,7 @@
  *
  * A scan reads near rows (due_band 1) in the order of (next_at, id), of any shard unless it says otherwise.
  */
-#ifndef DT_DISPATCH_SCAN_H
-#define DT_DISPATCH_SCAN_H
+#pragma once
 
 #include "job/job.h"
 #include "job/shard.h"
@@ -102,5 +101,3 @@ struct dt_topic_of {
 /* Reads the fair queues of jobs. ids ascend; out[n] is in their order. If a job has no row, its topic is absent. */
 DT_MUST_CHECK dt_status dt_store_topics_of(dt_store *store, const int64_t *ids, size_t n, struct dt_arena *arena,
                                            struct dt_topic_of *out, struct dt_error *err);
-
-#endif

@@ -1,8 +1,7 @@
 /*
  * The rows of shards: how many there are, who leads each, and what leaders report of them.
  */
-#ifndef DT_DISPATCH_SHARDS_H
-#define DT_DISPATCH_SHARDS_H
+#pragma once
 
 #include "job/shard.h"
 #include "store/processes.h"
@@ -63,5 +62,3 @@ struct dt_shard_stats {
 /* Replaces the reports about these shards. */
 DT_MUST_CHECK dt_status dt_store_put_stats(dt_store *store, const struct dt_shard_stats *stats, size_t n,
                                            struct dt_error *err);
-
-#endif

@@ -2,8 +2,7 @@
  * The topic snapshot: a leader's copy of all rows of `topics`, so that claims do not have to read them. It is read
  * again when installation.topics_version has changed. Only its leader's thread uses it.
  */
-#ifndef DT_DISPATCH_TOPIC_SNAPSHOT_H
-#define DT_DISPATCH_TOPIC_SNAPSHOT_H
+#pragma once
 
 #include "store/store.h"
 #include "topic/topics.h"
@@ -45,5 +44,3 @@ DT_MUST_CHECK dt_status dt_topic_snapshot_refresh(dt_topic_snapshot *snapshot, s
                                                   struct dt_error *err);
 /* Returns the entry of a topic, valid until the next refresh. NULL: the topic is not known, or absent. */
 const struct dt_topic_entry *dt_topic_snapshot_find(const dt_topic_snapshot *snapshot, struct dt_str topic);
-
-#endif

@@ -13,8 +13,7 @@
  *
  * Both run on the watcher's thread, and return at once; told may use the watcher's store for one quick statement.
  */
-#ifndef DT_DISPATCH_WATCH_H
-#define DT_DISPATCH_WATCH_H
+#pragma once
 
 #include "base/clock.h"
 #include "base/config.h"
@@ -95,5 +94,3 @@ void dt_watcher_leave(dt_watcher *watcher);
 void dt_watcher_stop(dt_watcher *watcher);
 /* Called after dt_watcher_stop. */
 void dt_watcher_free(dt_watcher *watcher);
-
-#endif

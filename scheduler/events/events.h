@@ -6,8 +6,7 @@
  * dispatching jobs writes events. The inbox and messages are actors themselves. An operation has an event when it is
  * requested and when it is stopped, and so has each job that it changes.
  */
-#ifndef DT_EVENTS_EVENTS_H
-#define DT_EVENTS_EVENTS_H
+#pragma once
 
 #include "job/job.h"
 #include "mysql/db.h"
@@ -87,5 +86,3 @@ DT_MUST_CHECK dt_status dt_event_of_job(dt_db *db, const struct dt_job_event *ev
 /* A topic was made (before NULL), changed, or deleted (after NULL). */
 DT_MUST_CHECK dt_status dt_event_of_topic(dt_db *db, const struct dt_job_event *event, const struct dt_topic *before,
                                           const struct dt_topic *after, struct dt_error *err);
-
-#endif

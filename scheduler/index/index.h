@@ -34,8 +34,7 @@
  * after a capped exponential back-off with jitter; until then requests for its shards return UNAVAILABLE at once. If
  * the server closed an idle connection, that is no failure: it is replaced at once and the request is sent again.
  */
-#ifndef DT_INDEX_INDEX_H
-#define DT_INDEX_INDEX_H
+#pragma once
 
 #include <stdio.h>
 
@@ -272,5 +271,3 @@ enum dt_filling_ask {
 /* Asks with one round trip for each endpoint. */
 DT_MUST_CHECK dt_status dt_index_fillings(dt_index *index, enum dt_filling_ask ask, struct dt_filling *fillings,
                                           size_t n, struct dt_error *err);
-
-#endif

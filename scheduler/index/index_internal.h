@@ -7,8 +7,7 @@
  * the first reply, so several endpoints cost one round trip. Every command is idempotent: if the answer of a round trip
  * is lost, it is sent again.
  */
-#ifndef DT_INDEX_INDEX_INTERNAL_H
-#define DT_INDEX_INDEX_INTERNAL_H
+#pragma once
 
 #include <string.h>
 
@@ -193,5 +192,3 @@ enum dt_script {
     DT_SCRIPT_PROBE,
     DT_SCRIPTS
 };
-
-#endif

@@ -5,8 +5,7 @@
  * A member has the bytes of the id, the highest first. If the home day of the id is the day of the entry's time, the
  * sequence alone (4 or 5 bytes), else all 8.
  */
-#ifndef DT_INDEX_INDEX_PACK_H
-#define DT_INDEX_INDEX_PACK_H
+#pragma once
 
 #include "base/text/strbuf.h"
 
@@ -44,5 +43,3 @@ size_t dt_page_cut(const struct dt_item *items, size_t n, size_t *tied);
 /* Appends the argument of RESTORE: a sorted set of items[n] (sorted, each member once, at most DT_PAGE_MAX), with
  * scores relative to the first one's. If memory is out, out->failed is set. */
 void dt_page_pack(struct dt_strbuf *out, const struct dt_item *items, size_t n);
-
-#endif

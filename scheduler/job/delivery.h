@@ -2,8 +2,7 @@
  * Deliveries: their names, how a leader deals with each, and what they require of a job. Pure. dispatcher/deliver/
  * sends attempts; the store's claim only uses the dealing of a delivery.
  */
-#ifndef DT_JOB_DELIVERY_H
-#define DT_JOB_DELIVERY_H
+#pragma once
 
 #include "base/clock.h"
 #include "base/text/strbuf.h"
@@ -69,5 +68,3 @@ struct dt_callback_asked dt_callback_asked_of(const struct dt_new_job *job);
 /* Returns the timeout of a topic's callbacks. timeout_ms: the topic's setting, 0 = none. The default is 10 seconds, or
  * half of the acknowledgement timeout if that is shorter. */
 int64_t dt_callback_timeout_ms(int64_t timeout_ms, int64_t ack_timeout_ms);
-
-#endif

@@ -6,8 +6,7 @@
  * attempt enters the list with its claim. Once it is known that its batch was sent, it leaves the list, always at the
  * head.
  */
-#ifndef DT_DISPATCH_INFLIGHT_H
-#define DT_DISPATCH_INFLIGHT_H
+#pragma once
 
 #include "base/status.h"
 #include "base/text/strbuf.h"
@@ -71,5 +70,3 @@ struct dt_shrink dt_inflight_sent(size_t n, size_t send_n);
  * when Kafka refused it permanently; n = 0: none is remembered. */
 struct dt_shrink dt_inflight_taken_over(const struct dt_inflight *list, size_t send_n, bool sent,
                                         const struct dt_inflight *refused);
-
-#endif

@@ -1,8 +1,7 @@
 /*
  * The domain: what a job is. Pure: no I/O, no globals, no clock.
  */
-#ifndef DT_JOB_JOB_H
-#define DT_JOB_JOB_H
+#pragma once
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -240,5 +239,3 @@ DT_MUST_CHECK dt_status dt_retry_parse(struct dt_str text, int64_t delays_ms[DT_
 bool dt_fire_key_split(struct dt_str key, struct dt_str *name);
 /* Returns the time in a key that begins with the name of its schedule. -1: a schedule would not write such a key. */
 int64_t dt_fire_key_time_ms(struct dt_str key, struct dt_str name);
-
-#endif

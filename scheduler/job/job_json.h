@@ -6,8 +6,7 @@
  * finds all faults. Decoded strings are copied into the arena of the faults, so the parser may be used again at once;
  * payloads stay in the request's text.
  */
-#ifndef DT_JOB_JOB_JSON_H
-#define DT_JOB_JOB_JSON_H
+#pragma once
 
 #include "base/text/json.h"
 #include "base/text/json_table.h"
@@ -129,5 +128,3 @@ struct dt_job_fields {
 
 /* Computes the digest of the request (see dt_job_decode) into fields->job. Sorts the pairs by name. */
 void dt_job_digest(struct dt_job_fields *fields);
-
-#endif

@@ -7,8 +7,7 @@
  *      '-----redrive------ dead         (no_retries: cancelled instead of scheduled or dead)
  *  scheduled --cancel--> cancelled; scheduled --succeed (late)--> succeeded; scheduled --change--> scheduled
  */
-#ifndef DT_JOB_JOB_STATE_H
-#define DT_JOB_JOB_STATE_H
+#pragma once
 
 #include "delivery.h"
 #include "job.h"
@@ -119,5 +118,3 @@ struct dt_wait_facts {
 bool dt_job_is_due(const struct dt_job *job, int64_t now_ms);
 /* Returns the word: static text, or NULL if the job is finished. */
 const char *dt_job_waits_for(const struct dt_job *job, const struct dt_wait_facts *facts);
-
-#endif

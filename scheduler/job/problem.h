@@ -8,8 +8,7 @@
  * Pure: writes into a buffer. The sender adds the headers of a problem (Retry-After, Allow, WWW-Authenticate);
  * dt_problem_retry_after_s says whether there is a Retry-After.
  */
-#ifndef DT_JOB_PROBLEM_H
-#define DT_JOB_PROBLEM_H
+#pragma once
 
 #include "base/text/json_table.h"
 #include "delivery.h"
@@ -76,5 +75,3 @@ int64_t dt_problem_retry_after_s(const struct dt_problem *problem);
 void dt_problem_add(struct dt_strbuf *out, const struct dt_problem *problem, struct dt_str request_id);
 /* Appends the problem as a line for people: "<slug>: <detail>", the job's attempt, and the faults of members. */
 void dt_problem_add_text(struct dt_strbuf *out, const struct dt_problem *problem);
-
-#endif

@@ -3,8 +3,7 @@
  * ever. Slots map to shards by jump consistent hash (Lamping & Veach, 2014), shards to Redis endpoints by rendezvous
  * hash.
  */
-#ifndef DT_JOB_SHARD_H
-#define DT_JOB_SHARD_H
+#pragma once
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -57,5 +56,3 @@ bool dt_shard_set_empty(const struct dt_shard_set *set);
 void dt_shard_set_keep(struct dt_shard_set *set, const struct dt_shard_set *others);
 /* Returns the shards of a that are not in b. */
 struct dt_shard_set dt_shard_set_without(const struct dt_shard_set *a, const struct dt_shard_set *b);
-
-#endif

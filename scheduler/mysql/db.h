@@ -16,8 +16,7 @@
  * long), SCHEMA (unknown table or column), else CORRUPT or INTERNAL; dt_db_commit also UNKNOWN (the connection broke
  * during the COMMIT).
  */
-#ifndef DT_MYSQL_DB_H
-#define DT_MYSQL_DB_H
+#pragma once
 
 #include "base/config.h"
 #include "base/status.h"
@@ -163,5 +162,3 @@ DT_MUST_CHECK dt_status dt_db_read_text(dt_db *db, const char *sql, struct dt_pa
 
 /* The server's time in ms. */
 #define DT_SQL_NOW_MS "CAST(UNIX_TIMESTAMP(NOW(3))*1000 AS SIGNED)"
-
-#endif

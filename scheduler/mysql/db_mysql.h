@@ -2,8 +2,7 @@
  * What the files of a connection share: the meaning of error numbers of MySQL and MariaDB (1000 and up: the server;
  * 2000 to 2999: the client library), and how a connection is made.
  */
-#ifndef DT_MYSQL_DB_MYSQL_H
-#define DT_MYSQL_DB_MYSQL_H
+#pragma once
 
 #include "base/config.h"
 #include "base/status.h"
@@ -33,5 +32,3 @@ DT_MUST_CHECK dt_status dt_mysql_connect(const struct dt_config *config, struct 
 bool dt_mysql_may_move(const struct dt_config *config);
 /* Asks whether the server is read-only. Returns 0, or its error number. */
 unsigned dt_mysql_read_only(struct st_mysql *mysql, bool *read_only);
-
-#endif

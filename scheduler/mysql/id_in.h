@@ -7,8 +7,7 @@
  * the server first collects the rows, then finds and writes them again (a quarter more per row, twice as much for few
  * rows). For a SELECT, it first makes a table of the ids.
  */
-#ifndef DT_MYSQL_ID_IN_H
-#define DT_MYSQL_ID_IN_H
+#pragma once
 
 #include "base/text/strbuf.h"
 #include "db.h"
@@ -77,5 +76,3 @@ static inline void dt_id_list_end(struct dt_strbuf *list)
  * every locked row. */
 DT_MUST_CHECK dt_status dt_id_list_delete(dt_db *db, const char *sql, struct dt_ids ids, uint64_t *removed,
                                           struct dt_error *err);
-
-#endif

@@ -8,8 +8,7 @@
  * Statements that find windows take the place after which the window begins, and an offset as their last parameter. For
  * store/ only.
  */
-#ifndef DT_MYSQL_WALK_H
-#define DT_MYSQL_WALK_H
+#pragma once
 
 #include "db.h"
 
@@ -39,5 +38,3 @@ DT_MUST_CHECK dt_status dt_walk_by_key(dt_db *db, const struct dt_walk_keys *key
 struct dt_param *dt_walk_time_params(struct dt_walk_place at, struct dt_param *p);
 #define DT_WALK_KEY_PARAMS 5
 struct dt_param *dt_walk_key_params(const struct dt_walk_keys *keys, struct dt_param *p);
-
-#endif

@@ -2,8 +2,7 @@
  * Connects to the Redis server of an endpoint: finds its address, asking Sentinels if configured; TCP; TLS. For redis/
  * only.
  */
-#ifndef DT_REDIS_REDIS_CONNECT_H
-#define DT_REDIS_REDIS_CONNECT_H
+#pragma once
 
 #include "base/config.h"
 #include "base/text/strbuf.h"
@@ -26,5 +25,3 @@ struct redisContext *dt_redis_connect(const struct dt_config *config, const stru
 /* Reads the arguments of AUTH (*user NULL: only the password). False: there are none. The caller clears *password
  * with dt_secret_forget. */
 bool dt_redis_credentials(const struct dt_config *config, struct dt_strbuf *password, const char **user);
-
-#endif

@@ -13,8 +13,7 @@
  * (READONLY, OOM, LOADING, …) does not close the connection; only READONLY makes the link look for the master again. If
  * our user may not load scripts, they are sent as texts each time. One thread uses a link at a time.
  */
-#ifndef DT_REDIS_REDIS_LINK_H
-#define DT_REDIS_REDIS_LINK_H
+#pragma once
 
 #include "base/clock.h"
 #include "base/config.h"
@@ -87,5 +86,3 @@ bool dt_reply_is_nil(const dt_reply *reply);
 size_t dt_reply_count(const dt_reply *reply);
 /* i must be below dt_reply_count. */
 const dt_reply *dt_reply_element(const dt_reply *reply, size_t i);
-
-#endif

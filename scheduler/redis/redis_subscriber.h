@@ -1,6 +1,5 @@
 /* The subscriber: one thread that receives the wake-ups of all endpoints, which leaders and API processes publish. */
-#ifndef DT_REDIS_REDIS_SUBSCRIBER_H
-#define DT_REDIS_REDIS_SUBSCRIBER_H
+#pragma once
 
 #include "base/config.h"
 #include "base/text/strbuf.h"
@@ -20,5 +19,3 @@ DT_MUST_CHECK dt_status dt_wake_start_for_pops(const struct dt_config *config, c
 void dt_wake_stop(dt_wake *wake);
 /* Returns whether the channels of all endpoints are up. Wake-ups on channels that are down are lost. Any thread. */
 bool dt_wake_hears(const dt_wake *wake);
-
-#endif

@@ -5,8 +5,7 @@
  * Leaders are fenced by the epoch of the shard's row (dispatch/fence.h), which rises with each takeover, with every
  * kind of election. Work under a work lease is guarded by versions, or is harmless if done twice.
  */
-#ifndef DT_STORE_LEASES_H
-#define DT_STORE_LEASES_H
+#pragma once
 
 #include "job/shard.h"
 #include "store.h"
@@ -75,5 +74,3 @@ DT_MUST_CHECK dt_status dt_work_lease_take(dt_store *store, struct dt_work_lease
 DT_MUST_CHECK dt_status dt_work_lease_keep(dt_store *store, struct dt_work_lease *lease, struct dt_error *err);
 /* Releases the lease if it is held. If that fails, the lease expires by itself. */
 void dt_work_lease_release(dt_store *store, struct dt_work_lease *lease);
-
-#endif

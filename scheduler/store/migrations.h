@@ -2,8 +2,7 @@
  * The migrations, compiled in: the texts of sql/NNNN_name.sql with the views and procedures that each defines. The
  * first one is the baseline; dt_migrations[i].version is i + 1. embed_migrations.cmake generates the array.
  */
-#ifndef DT_STORE_MIGRATIONS_H
-#define DT_STORE_MIGRATIONS_H
+#pragma once
 
 #include "base/text/strbuf.h"
 
@@ -30,5 +29,3 @@ struct dt_sql_split {
 void dt_sql_split_init(struct dt_sql_split *s, const char *text);
 /* Returns the next statement without its delimiter, a slice of the text; absent at the end. */
 struct dt_str dt_sql_split_next(struct dt_sql_split *s);
-
-#endif

@@ -1,6 +1,5 @@
 /* The rows of processes: each process writes its own once a second, and reads those of all. */
-#ifndef DT_STORE_PROCESSES_H
-#define DT_STORE_PROCESSES_H
+#pragma once
 
 #include "store.h"
 
@@ -50,5 +49,3 @@ struct dt_index_debts {
     uint64_t losses; /* changes if a live process loses a change, or if a process that had lost one dies */
 };
 DT_MUST_CHECK dt_status dt_store_index_debts(dt_store *store, struct dt_index_debts *out, struct dt_error *err);
-
-#endif

@@ -14,8 +14,7 @@
  *   - SCHEMA, FORBIDDEN: an operator must act. NOMEM, CORRUPT, INTERNAL: see base/status.h.
  *   - err has the reason for an operator; it may be NULL.
  */
-#ifndef DT_STORE_STORE_H
-#define DT_STORE_STORE_H
+#pragma once
 
 #include <stdio.h>
 
@@ -133,5 +132,3 @@ DT_MUST_CHECK dt_status dt_store_semi_sync(dt_store *store, struct dt_semi_sync 
 DT_MUST_CHECK dt_status dt_store_ending_numbers(dt_store *store, struct dt_arena *arena, struct dt_ending_numbers **v,
                                                 size_t *n, struct dt_error *err);
 DT_MUST_CHECK dt_status dt_store_server_settings(dt_store *store, struct dt_server_settings *out, struct dt_error *err);
-
-#endif

@@ -6,8 +6,7 @@
  * inserts, which may have to find out whether a COMMIT happened, and applying results, which locks more on its second
  * try (job/change/jobs_insert.c, job/results/results_deferred.c).
  */
-#ifndef DT_STORE_STORE_INTERNAL_H
-#define DT_STORE_STORE_INTERNAL_H
+#pragma once
 
 #include "job/job.h"
 #include "mysql/db.h"
@@ -92,5 +91,3 @@ struct dt_again {
 /* Returns whether to repeat a transaction that ended with this status, after a pause. Only BUSY is repeated, a
  * bounded number of times: after a lock timeout, once. */
 bool dt_store_again(struct dt_again *again, dt_status status);
-
-#endif

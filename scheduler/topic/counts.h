@@ -14,8 +14,7 @@
  *     dt_counts_move(&counts, topic, id, was, is);   // after each change
  *     status = dt_counts_commit(db, &counts, status, err);   // instead of dt_store_commit
  */
-#ifndef DT_TOPIC_COUNTS_H
-#define DT_TOPIC_COUNTS_H
+#pragma once
 
 #include "job/job.h"
 #include "mysql/db.h"
@@ -142,5 +141,3 @@ DT_MUST_CHECK dt_status dt_audit_step(dt_audit *audit, dt_store *store, size_t l
                                       struct dt_error *err);
 /* Ends the open transaction, if there is one: the next step restarts the piece. */
 void dt_audit_end(dt_audit *audit);
-
-#endif

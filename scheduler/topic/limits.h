@@ -7,8 +7,7 @@
  * + max(0.9 r, 1) attempts begin within any ten seconds: the first of them leaves next_ns at its own time + 1/r at
  * least, each further one adds 1/r, and the last found next_ns no later than its own time + the burst.
  */
-#ifndef DT_TOPIC_LIMITS_H
-#define DT_TOPIC_LIMITS_H
+#pragma once
 
 #include "base/text/strbuf.h"
 #include "store/store.h"
@@ -89,5 +88,3 @@ DT_MUST_CHECK dt_status dt_topic_gate_make(struct dt_db *db, struct dt_str topic
  * are written. */
 DT_MUST_CHECK dt_status dt_topic_gate_close(struct dt_db *db, struct dt_str topic, int64_t now_ms,
                                             struct dt_error *err);
-
-#endif

@@ -5,8 +5,7 @@
  * name begins with. If no prefix covers the topic, its owner is the part of its name before the first dot. An owner is
  * a number above 0: a hash of the set of prefixes, or of that part of the name.
  */
-#ifndef DT_TOPIC_OWNERS_H
-#define DT_TOPIC_OWNERS_H
+#pragma once
 
 #include "base/text/strbuf.h"
 #include "store/store.h"
@@ -59,5 +58,3 @@ struct dt_new_owners {
 /* Finds the owner of a topic that this transaction creates; 0 if the account may not read the tokens. */
 DT_MUST_CHECK dt_status dt_topic_owner_of_new(struct dt_db *db, struct dt_new_owners *new, struct dt_str topic,
                                               int64_t *owner, struct dt_error *err);
-
-#endif

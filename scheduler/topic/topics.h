@@ -1,8 +1,7 @@
 /*
  * Topics: their settings, and the numbers of their jobs.
  */
-#ifndef DT_TOPIC_TOPICS_H
-#define DT_TOPIC_TOPICS_H
+#pragma once
 
 #include "base/http/callback_rules.h"
 #include "job/delivery.h"
@@ -117,5 +116,3 @@ void dt_topic_refusal_text(enum dt_topic_refusal refusal, const struct dt_config
 /* Raises the version of all topics, installation.topics_version, by a random step, inside the caller's transaction.
  * SYSTEM: no random numbers. */
 DT_MUST_CHECK dt_status dt_topics_raise_version(dt_db *db, struct dt_error *err);
-
-#endif

@@ -3,8 +3,7 @@
  * whatever it takes; memory and undefined behaviour are the sanitizers' business. A property that does not hold ends
  * the run with its text, so that libFuzzer keeps the input.
  */
-#ifndef DT_TESTS_FUZZ_H
-#define DT_TESTS_FUZZ_H
+#pragma once
 
 #include <stddef.h>
 #include <stdint.h>
@@ -56,5 +55,3 @@ static inline void free_copy(struct dt_str copy)
 {
     free((void *)(uintptr_t)copy.p);
 }
-
-#endif

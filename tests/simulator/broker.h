@@ -1,6 +1,5 @@
 /* The broker behind dispatcher/deliver/kafka/kafka.h in the simulator: what the nemesis, consumers and oracles do with it. */
-#ifndef DT_SIMULATOR_BROKER_H
-#define DT_SIMULATOR_BROKER_H
+#pragma once
 
 #include "base/text/strbuf.h"
 #include "simulator/world.h"
@@ -56,5 +55,3 @@ int64_t broker_commands(unsigned partition);
 void broker_report_nonsense(void);    /* what no reader of results understands */
 bool broker_nonsense_put_aside(void); /* all of it was offered to the topic for that, which may have refused it */
 bool broker_results_read(void);       /* all reports were applied, and their offsets committed */
-
-#endif

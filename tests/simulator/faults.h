@@ -3,8 +3,7 @@
  * Fakes ask `fault` where something of a kind could hit; the nemesis (nemesis.c) strikes at random times with the rest.
  * After faults_heal nothing is injected any more.
  */
-#ifndef DT_SIMULATOR_FAULTS_H
-#define DT_SIMULATOR_FAULTS_H
+#pragma once
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -80,5 +79,3 @@ const char *fault_text(int kind);
 
 /* A request on its way to a server: takes its time, in which others run; the process may be stopped or die here. */
 void op(const char *what);
-
-#endif

@@ -1,6 +1,5 @@
 /* The server behind db.h in the simulator: what the nemesis and the oracles do with it. */
-#ifndef DT_SIMULATOR_MYSQL_H
-#define DT_SIMULATOR_MYSQL_H
+#pragma once
 
 #include "simulator/sql/sql.h"
 
@@ -22,5 +21,3 @@ const struct val *mysql_cell(const dt_db *db, unsigned column);
 unsigned mysql_columns(const dt_db *db);
 /* Locks a job's row for so long. */
 void mysql_hold_row(int64_t job_id, int64_t us);
-
-#endif

@@ -1,11 +1,8 @@
 /* Strikes at random times with the faults that no request brings about by itself. */
-#ifndef DT_SIMULATOR_NEMESIS_H
-#define DT_SIMULATOR_NEMESIS_H
+#pragma once
 
 #include "simulator/world.h"
 
 void nemesis_begin(int64_t heal_us);
 /* A leader has asked for its shard's ledger to be trimmed. */
 void nemesis_while_trimming(unsigned shard);
-
-#endif

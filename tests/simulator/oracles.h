@@ -2,8 +2,7 @@
  * What must hold once everything has healed and come to rest: O1 to O7 of the fault catalogue, and the answers that
  * were given. Judged from the journal, the committed rows, the committed records and the sets alone.
  */
-#ifndef DT_SIMULATOR_ORACLES_H
-#define DT_SIMULATOR_ORACLES_H
+#pragma once
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -23,5 +22,3 @@ void oracles_begin(void);
 void oracles_called(int64_t job, int64_t attempt);
 /* A transaction was committed. By hand: nobody's claims. */
 void oracles_committed(bool by_hand);
-
-#endif

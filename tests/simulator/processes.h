@@ -7,8 +7,7 @@
  * after a MySQL whose clock jumped, or which came back without the last leases, or in an installation of which one half
  * has ZooKeeper. So whatever a lease does wrong, the fence was tried against it. The names say ZooKeeper for short.
  */
-#ifndef DT_SIMULATOR_PROCESSES_H
-#define DT_SIMULATOR_PROCESSES_H
+#pragma once
 
 #include "base/config.h"
 #include "simulator/world.h"
@@ -37,5 +36,3 @@ void processes_heal(void);
 void zookeeper_two_leaders(unsigned shard, int64_t us);
 void zookeeper_expire(struct proc *proc);
 void process_terminate(struct proc *proc); /* SIGTERM */
-
-#endif

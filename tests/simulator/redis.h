@@ -1,6 +1,5 @@
 /* The server behind index/index.h in the simulator: what the nemesis and the oracles do with it. */
-#ifndef DT_SIMULATOR_REDIS_H
-#define DT_SIMULATOR_REDIS_H
+#pragma once
 
 #include "simulator/world.h"
 
@@ -17,5 +16,3 @@ void redis_cut_replies(struct proc *proc, int64_t until_us);
 int64_t redis_score(unsigned shard, int64_t job, bool *held);
 /* The n-th entry of the shard's due set; false at the end. */
 bool redis_entry(unsigned shard, size_t n, int64_t *job, int64_t *score);
-
-#endif

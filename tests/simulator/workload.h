@@ -2,8 +2,7 @@
  * What the outside does: clients of the API, consumers, people with SQL. Keeps the journal of what was asked and
  * answered, which is all that the oracles believe besides what stands in MySQL, Kafka and Redis.
  */
-#ifndef DT_SIMULATOR_WORKLOAD_H
-#define DT_SIMULATOR_WORKLOAD_H
+#pragma once
 
 #include "base/config.h"
 #include "job/job_state.h"
@@ -102,5 +101,3 @@ void workload_report(int64_t job, int64_t attempt, enum dt_result_status result,
 void workload_change_topic(bool limits);
 /* Jobs of this topic go by Kafka only, and nothing limits them. */
 bool workload_plain(unsigned topic);
-
-#endif

@@ -8,8 +8,7 @@
  * Memory that fibers ask for comes from one region that is forgotten as a whole with the world; a process that is
  * killed loses its fibers, not its memory.
  */
-#ifndef DT_SIMULATOR_WORLD_H
-#define DT_SIMULATOR_WORLD_H
+#pragma once
 
 #include <stdarg.h>
 #include <stdbool.h>
@@ -99,5 +98,3 @@ _Noreturn void broken(const char *fmt, ...) __attribute__((format(printf, 1, 2))
 void violated(const char *oracle, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
 extern char violation[400];
 extern char violation_oracle[32];
-
-#endif

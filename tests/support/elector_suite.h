@@ -5,8 +5,7 @@
  *
  *     return elector_suite_run(&world);     // the tests of the suite and those of the file
  */
-#ifndef DT_TESTS_SUPPORT_ELECTOR_SUITE_H
-#define DT_TESTS_SUPPORT_ELECTOR_SUITE_H
+#pragma once
 
 #include <stdatomic.h>
 #include <stdbool.h>
@@ -95,5 +94,3 @@ void elector_fresh(void); /* set-up and tear-down of tests of a file's own */
 void elector_quit(void);
 #define ELECTOR_TEST(name) TEST_WITH(name, elector_fresh, elector_quit)
 int elector_suite_run(const struct elector_world *world);
-
-#endif

@@ -7,8 +7,7 @@
  *
  * A build without fail points, such as a release, skips the test at its first rule.
  */
-#ifndef DT_TESTS_SUPPORT_FAIL_RULE_H
-#define DT_TESTS_SUPPORT_FAIL_RULE_H
+#pragma once
 
 #include "support/suite.h"
 
@@ -26,5 +25,3 @@ static inline void fail_rule(const char *rule)
     skip();
 #endif
 }
-
-#endif

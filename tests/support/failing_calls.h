@@ -2,8 +2,7 @@
  * The calls for memory and of the database that suites, and the programs nth_*, let fail where they say. The linker wraps
  * them (tests/CMakeLists.txt). Both are lists: X(type, name, parameters, arguments), X(name, what, parameters, arguments).
  */
-#ifndef TESTS_SUPPORT_FAILING_CALLS_H
-#define TESTS_SUPPORT_FAILING_CALLS_H
+#pragma once
 
 #include <stdlib.h>
 #include <string.h>
@@ -37,5 +36,3 @@
     X(dt_db_commit_with, sql, (dt_db * db, const char *sql, struct dt_param_rows rows, struct dt_error *error),        \
       (db, sql, rows, error))                                                                                          \
     X(dt_store_db, "a connection", (dt_store * of, dt_db * *out, struct dt_error * error), (of, out, error))
-
-#endif

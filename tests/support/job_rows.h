@@ -2,8 +2,7 @@
  * Rows of `jobs` as a test wants them, by plain SQL, so that what reads and changes them is tested against something
  * that it did not write itself.
  */
-#ifndef DT_TESTS_SUPPORT_JOB_ROWS_H
-#define DT_TESTS_SUPPORT_JOB_ROWS_H
+#pragma once
 
 #include "support/mysql_fixture.h"
 
@@ -32,5 +31,3 @@ void job_row_assert(struct mysql_fixture *fx, int64_t id, const char *expression
 /* MySQL's time in SQL and in C. */
 #define SQL_NOW "(TIMESTAMPDIFF(MICROSECOND,'1970-01-01',UTC_TIMESTAMP(3)) DIV 1000)"
 int64_t mysql_now_ms(struct mysql_fixture *fx);
-
-#endif

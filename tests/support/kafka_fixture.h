@@ -2,8 +2,7 @@
  * Kafka for tests: an installation name of a test's own on the broker that DUETIME_KAFKA names, and a reader that
  * shares no code with the product. Everything here fails the running cmocka test when it cannot do its work.
  */
-#ifndef DT_TESTS_SUPPORT_KAFKA_FIXTURE_H
-#define DT_TESTS_SUPPORT_KAFKA_FIXTURE_H
+#pragma once
 
 #include "base/config.h"
 #include "deliver/kafka/kafka.h"
@@ -64,5 +63,3 @@ void kafka_fixture_ok(dt_status status, const struct dt_error *err, const char *
         AWAIT((insist_status_ = (call)) != DT_UNAVAILABLE);                                                            \
         KAFKA_FIXTURE_OK(insist_status_, err);                                                                         \
     } while (0)
-
-#endif

@@ -9,8 +9,7 @@
  *     dt_store *store = mysql_fixture_store(&fx); // dt_store_free it
  *     mysql_fixture_drop(&fx);
  */
-#ifndef DT_TESTS_SUPPORT_MYSQL_FIXTURE_H
-#define DT_TESTS_SUPPORT_MYSQL_FIXTURE_H
+#pragma once
 
 #include "mysql/db.h"
 #include "store/store.h"
@@ -56,5 +55,3 @@ const char *mysql_fixture_text(struct mysql_fixture *fx, char *buf, size_t cap, 
 /* Fails the test with err's text unless status is OK. */
 #define MYSQL_FIXTURE_OK(status, err) mysql_fixture_ok((status), (err), __FILE__, __LINE__)
 void mysql_fixture_ok(dt_status status, const struct dt_error *err, const char *file, int line);
-
-#endif

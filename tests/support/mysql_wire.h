@@ -3,8 +3,7 @@
  * and its like before the library's own: the next COMMIT, or the next execution of a statement, can be lost before the
  * server sees it, after it was carried out, or be held back while its session lives on.
  */
-#ifndef DT_TESTS_SUPPORT_MYSQL_WIRE_H
-#define DT_TESTS_SUPPORT_MYSQL_WIRE_H
+#pragma once
 
 #include <stdatomic.h>
 #include <stdbool.h>
@@ -22,5 +21,3 @@ bool wire_holds(void);
 /* The COMMIT that was held arrives, or never does: its session ends. */
 void wire_commit_held(void);
 void wire_drop_held(void);
-
-#endif

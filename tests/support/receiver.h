@@ -4,8 +4,7 @@
  *
  * The handler runs on the connection's thread. What it shares with the test is atomic, or locked by it.
  */
-#ifndef DT_TESTS_RECEIVER_H
-#define DT_TESTS_RECEIVER_H
+#pragma once
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -58,5 +57,3 @@ void receiver_hold(receiver_connection *connection);
 
 /* Makes a certificate for receiver.test, valid today, and its key, by the openssl program. */
 void receiver_make_certificate(const char *certificate, const char *key);
-
-#endif

@@ -2,8 +2,7 @@
  * Redis for tests: an installation name of a test's own on the servers that DUETIME_REDIS names, and private servers
  * that may be killed, stopped and filled up. Everything here fails the running cmocka test when it cannot do its work.
  */
-#ifndef DT_TESTS_SUPPORT_REDIS_FIXTURE_H
-#define DT_TESTS_SUPPORT_REDIS_FIXTURE_H
+#pragma once
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -42,5 +41,3 @@ struct redis_server {
 void redis_server_start(struct redis_server *server, const char *password);
 void redis_server_again(struct redis_server *server); /* after a kill: empty, on the same port */
 void redis_server_kill(struct redis_server *server);  /* kill -9, waited for; may be called twice */
-
-#endif

@@ -3,8 +3,7 @@
  * static: a test's file includes this once, and says STORE_SUITE(prefix, shards) with the prefix of the database's
  * name.
  */
-#ifndef DT_SUPPORT_STORE_SUITE_H
-#define DT_SUPPORT_STORE_SUITE_H
+#pragma once
 
 #include "support/job_rows.h"
 #include "support/mysql_fixture.h"
@@ -34,5 +33,3 @@ static inline void empty_tables(void)
     {                                                                                                                  \
         mysql_fixture_open(&fx, prefix, shards, &store);                                                               \
     }
-
-#endif

@@ -2,8 +2,7 @@
  * STUB(dt_status, dt_store_ping, (dt_store *store, struct dt_error *err), DT_OK) defines a function that ignores its
  * parameters and returns the value. Of a void function the value is empty.
  */
-#ifndef TESTS_SUPPORT_STUB_H
-#define TESTS_SUPPORT_STUB_H
+#pragma once
 
 #define STUB(type, name, params, value)                                                                                \
     _Pragma("GCC diagnostic push") _Pragma("GCC diagnostic ignored \"-Wunused-parameter\"") type name params           \
@@ -11,5 +10,3 @@
         return value;                                                                                                  \
     }                                                                                                                  \
     _Pragma("GCC diagnostic pop")
-
-#endif

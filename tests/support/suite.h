@@ -2,8 +2,7 @@
  * A suite is a file of tests that ends with SUITE(). TEST(a_job_is_claimed_once) { … } defines a test and registers it, so that
  * none is forgotten. If many tests of a file share a rig, the file defines RIG_TEST(name) by TEST_OF.
  */
-#ifndef TESTS_SUPPORT_SUITE_H
-#define TESTS_SUPPORT_SUITE_H
+#pragma once
 
 #include <setjmp.h>
 #include <stdarg.h>
@@ -79,5 +78,3 @@ extern void *suite_state;
         add(#name, run_##name, setup, teardown);                                                                       \
     }                                                                                                                  \
     static void name(parameter)
-
-#endif

@@ -4,8 +4,7 @@
  * vanish. One thread of its own, which a forked child does not have: the child uses the parent's. Everything here fails the
  * running cmocka test when it cannot do its work.
  */
-#ifndef DT_TESTS_SUPPORT_TCP_PROXY_H
-#define DT_TESTS_SUPPORT_TCP_PROXY_H
+#pragma once
 
 #include <pthread.h>
 #include <stdatomic.h>
@@ -36,5 +35,3 @@ void tcp_proxy_hold(struct tcp_proxy *proxy, bool held);
  * ones are taken. */
 void tcp_proxy_vanish(struct tcp_proxy *proxy);
 void tcp_proxy_end(struct tcp_proxy *proxy);
-
-#endif

@@ -6,8 +6,7 @@
  *     AWAIT_OR(led_by(p) == 4, print_error("it leads %d\n", led_by(p)));   // prints this before it fails
  *     AWAIT_CHANGED(fake.asks >= 3, &fake.changed, &fake.lock);            // takes the lock, sleeps on `changed`
  */
-#ifndef DT_TESTS_SUPPORT_WAIT_H
-#define DT_TESTS_SUPPORT_WAIT_H
+#pragma once
 
 #include <pthread.h>
 #include <signal.h>
@@ -86,5 +85,3 @@ static inline void wait_failed(const char *condition, const char *file, int line
         AWAIT_(atomic_load(answers) > 0, "an answer in " #answers, (void)0);                                           \
         assert_int_equal(atomic_load(answers), 1);                                                                     \
     } while (0)
-
-#endif

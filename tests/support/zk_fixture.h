@@ -3,8 +3,7 @@
  * Ticks of 100 ms, sessions from 200 ms to 10 s. Everything here fails the running cmocka test when it cannot do its
  * work.
  */
-#ifndef DT_TESTS_SUPPORT_ZK_FIXTURE_H
-#define DT_TESTS_SUPPORT_ZK_FIXTURE_H
+#pragma once
 
 #include <sys/types.h>
 
@@ -23,5 +22,3 @@ void zk_server_kill(struct zk_server *server);    /* kill -9, waited for; may be
 void zk_server_pause(struct zk_server *server);   /* SIGSTOP */
 void zk_server_resume(struct zk_server *server);
 void zk_server_remove(struct zk_server *server); /* kill, and the folder is gone */
-
-#endif

@@ -4,8 +4,7 @@
  *
  * The CloudEvents attributes are those of a Kafka message (deliver/kafka/message.c); a test compares the two.
  */
-#ifndef DT_DISPATCHER_CALLBACK_H
-#define DT_DISPATCHER_CALLBACK_H
+#pragma once
 
 #include "base/http/http_client.h"
 #include "base/http/webhook.h"
@@ -86,5 +85,3 @@ struct dt_str dt_http_message(struct dt_str body, struct dt_arena *arena);
  * unchanged. CURLINFO_RETRY_AFTER is no substitute, because it reports an absent header as "0".
  */
 bool dt_retry_after_parse(struct dt_str text, int64_t now_ms, int64_t max_ms, int64_t *out_ms);
-
-#endif

@@ -16,8 +16,7 @@
  *    down to one, once for all requests in flight at that time. Each other answer gives one back. Other owners keep
  *    their places at the host.
  */
-#ifndef DT_DISPATCHER_HTTP_PLACES_H
-#define DT_DISPATCHER_HTTP_PLACES_H
+#pragma once
 
 #include "base/http/callback_rules.h"
 
@@ -93,5 +92,3 @@ unsigned dt_place_beside(const struct dt_place *place);
 unsigned dt_places_taken(const dt_places *places);
 /* Places that a host has for an owner now, taken ones included: per_host unless it was slowed. */
 unsigned dt_places_of_host(const dt_places *places, struct dt_str host, int64_t owner);
-
-#endif

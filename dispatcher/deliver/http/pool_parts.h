@@ -8,8 +8,7 @@
  * One lock protects everything that several threads change. A thread that holds it never waits for a server, and calls
  * neither the client nor a callback of the environment.
  */
-#ifndef DT_DISPATCHER_POOL_PARTS_H
-#define DT_DISPATCHER_POOL_PARTS_H
+#pragma once
 
 #include <pthread.h>
 #include <stdatomic.h>
@@ -131,5 +130,3 @@ void dt_pool_on_answer(void *arg, void *tag, const struct dt_http_answer *answer
 bool dt_pool_may_send(void *arg, void *tag);
 
 /* ---- pool.c: its thread and its chores ---- */
-
-#endif

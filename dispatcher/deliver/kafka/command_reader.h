@@ -9,8 +9,7 @@
  * Killed at any point: nothing is done twice, because the offsets are stored in MySQL in the transaction of the
  * effects. Answers are stored there as well, and a sender of the outbox sends them.
  */
-#ifndef DT_DISPATCHER_COMMAND_READER_H
-#define DT_DISPATCHER_COMMAND_READER_H
+#pragma once
 
 #include "features/intents/commands.h"
 #include "intake.h"
@@ -31,5 +30,3 @@ struct dt_command_reader_env {
 DT_MUST_CHECK dt_status dt_command_reader_start(const struct dt_command_reader_env *env, dt_command_reader **out,
                                                 struct dt_error *err);
 void dt_command_reader_stop(dt_command_reader *reader); /* joins, frees; NULL is accepted */
-
-#endif

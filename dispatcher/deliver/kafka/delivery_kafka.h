@@ -1,8 +1,7 @@
 /*
  * The inside of the delivery by Kafka, for delivery_kafka.c, and for tests that set its state.
  */
-#ifndef DT_DISPATCHER_DELIVERY_KAFKA_H
-#define DT_DISPATCHER_DELIVERY_KAFKA_H
+#pragma once
 
 #include "base/metrics.h"
 #include "base/outage.h"
@@ -79,5 +78,3 @@ struct dt_delivery {
 /* ---- delivery_kafka.c ---- */
 /* Abandons the running request; Kafka may still carry it out. */
 void dt_ledger_upkeep_forget(struct dt_ledger_upkeep *upkeep);
-
-#endif

@@ -3,8 +3,7 @@
  * deliver/kafka's. Only kafka_*.c include librdkafka. A handle belongs to one thread unless its comment says
  * thread-safe. librdkafka's own threads only post to it.
  */
-#ifndef DT_DISPATCHER_KAFKA_H
-#define DT_DISPATCHER_KAFKA_H
+#pragma once
 
 #include <stdio.h>
 
@@ -326,5 +325,3 @@ DT_MUST_CHECK dt_status dt_txn_producer_begin(dt_txn_producer *p, uint32_t nth, 
                                               size_t n, const struct dt_kafka_message *record, struct dt_error *err);
 DT_MUST_CHECK dt_status dt_txn_producer_commit(dt_txn_producer *p, int64_t *ledger_offset, struct dt_error *err);
 struct dt_kafka_refusal dt_txn_producer_refusal(const dt_txn_producer *p);
-
-#endif

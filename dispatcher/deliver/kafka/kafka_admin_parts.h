@@ -5,8 +5,7 @@
  *   kafka_topics.c   what is known of topics: remembered, and looked up on a thread of its own; the admin's start and
  *   end
  */
-#ifndef DT_DISPATCHER_KAFKA_ADMIN_PARTS_H
-#define DT_DISPATCHER_KAFKA_ADMIN_PARTS_H
+#pragma once
 
 #include <pthread.h>
 
@@ -46,5 +45,3 @@ DT_MUST_CHECK dt_status dt_kafka_admin_find(struct dt_kafka_admin *a, struct dt_
 /* ---- kafka_topics.c ---- */
 DT_MUST_CHECK dt_status dt_kafka_lookups_new(struct dt_kafka_admin *a, struct dt_error *err);
 void dt_kafka_lookups_free(struct dt_kafka_lookups *l); /* accepts NULL; waits for running lookups */
-
-#endif

@@ -2,8 +2,7 @@
  * Shared by the parts of the interface to Kafka: configuration of librdkafka handles, translation of its errors, and
  * destruction of handles, which may block and has its own thread. Included by kafka_*.c only.
  */
-#ifndef DT_DISPATCHER_KAFKA_COMMON_H
-#define DT_DISPATCHER_KAFKA_COMMON_H
+#pragma once
 
 #include <librdkafka/rdkafka.h>
 #include <pthread.h>
@@ -193,5 +192,3 @@ struct dt_kafka_watched {
     bool too_soon;
 };
 struct dt_kafka_watched dt_kafka_watch_close(struct dt_kafka_watch *w);
-
-#endif

@@ -8,8 +8,7 @@
  * and the process that receives a report applies it. Results that were stored while Kafka was configured are still
  * applied.
  */
-#ifndef DT_DISPATCHER_KAFKA_PARTS_H
-#define DT_DISPATCHER_KAFKA_PARTS_H
+#pragma once
 
 #include "base/chores.h"
 #include "base/clock.h"
@@ -148,5 +147,3 @@ void dt_kafka_parts_want_read(dt_kafka_parts *parts, unsigned shard, int64_t dea
 const struct dt_outbox_kafka *dt_kafka_parts_alerts(const dt_kafka_parts *parts);
 /* Joins, frees. The admin must not be in use. Accepts NULL. */
 void dt_kafka_parts_stop(dt_kafka_parts *parts);
-
-#endif

@@ -8,8 +8,7 @@
  * Future records will also be JSON objects with a string `installation`, so that older versions can tell them from
  * those of strangers.
  */
-#ifndef DT_DISPATCHER_LEDGER_RECORD_H
-#define DT_DISPATCHER_LEDGER_RECORD_H
+#pragma once
 
 #include "base/text/json.h"
 #include "dispatch/fence.h"
@@ -48,5 +47,3 @@ void dt_ledger_view_clear(struct dt_ledger_view *view);
 void dt_ledger_view_again(struct dt_ledger_view *view);
 /* A dt_ledger_fn: false after our barrier, a contradiction or a failure. arg: the view. */
 bool dt_ledger_view_record(void *arg, int64_t offset, struct dt_str key, struct dt_str value);
-
-#endif

@@ -5,8 +5,7 @@
  * The key is the caller's partition_key, for a job as for its dead letter; without one a message has no key. A key that
  * the caller did not choose would be wrong, because compaction, joins and order depend on it.
  */
-#ifndef DT_DISPATCHER_MESSAGE_H
-#define DT_DISPATCHER_MESSAGE_H
+#pragma once
 
 #include "base/text/json.h"
 #include "dispatch/leader.h"
@@ -20,5 +19,3 @@ DT_MUST_CHECK dt_status dt_message_of_job(const struct dt_outgoing *from, const 
  * as base64 text, exceeds Kafka's default limit, it is left out; MySQL has it as long as the job is kept. */
 DT_MUST_CHECK dt_status dt_message_of_notice(const struct dt_notice *notice, const char *installation,
                                              struct dt_arena *arena, struct dt_kafka_message *message);
-
-#endif

@@ -5,8 +5,7 @@
  * generic cell rate algorithm, with costs as cells). Costs that delay no other owner are forgiven. Pure; one thread at
  * a time. Bounded.
  */
-#ifndef DT_DISPATCHER_TOPIC_QUEUE_H
-#define DT_DISPATCHER_TOPIC_QUEUE_H
+#pragma once
 
 #include <stdint.h>
 
@@ -36,5 +35,3 @@ void dt_topic_queue_forgive(dt_topic_queue *queue, int64_t owner);
 int64_t dt_topic_queue_ready_us(const dt_topic_queue *queue, int64_t now_us);
 bool dt_topic_queue_has(const dt_topic_queue *queue, struct dt_str name);
 size_t dt_topic_queue_length(const dt_topic_queue *queue);
-
-#endif

@@ -2,8 +2,7 @@
  * A shard loop's cache of which Kafka topics can be written, so that a claim can check while its row is locked. For one
  * thread. It never waits for Kafka: another thread looks up unknown topics. Names are Kafka's.
  */
-#ifndef DT_DISPATCHER_WRITABLE_TOPICS_H
-#define DT_DISPATCHER_WRITABLE_TOPICS_H
+#pragma once
 
 #include "dispatch/leader.h"
 #include "kafka.h"
@@ -36,5 +35,3 @@ bool dt_writable_topics_sent(dt_writable_topics *known, struct dt_str kafka_topi
 const char *dt_writable_topics_trouble(const dt_writable_topics *known);
 /* Number of topics that due jobs wait for and that cannot be written. */
 size_t dt_writable_topics_unwritable(const dt_writable_topics *known);
-
-#endif

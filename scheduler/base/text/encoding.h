@@ -1,6 +1,5 @@
 /* Base64 (RFC 4648, section 4; strict: padded, no white space, no stray bits), hexadecimal digits and UTF-8. Pure. */
-#ifndef DT_BASE_ENCODING_H
-#define DT_BASE_ENCODING_H
+#pragma once
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -68,5 +67,3 @@ static inline bool dt_utf8_cut_off(const unsigned char *p, size_t n)
             return false;
     return true;
 }
-
-#endif

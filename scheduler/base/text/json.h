@@ -7,8 +7,7 @@
  * subtree. The text that was parsed must outlive it. Use one dt_json for many texts, because it keeps its memory. Not
  * thread-safe.
  */
-#ifndef DT_BASE_JSON_H
-#define DT_BASE_JSON_H
+#pragma once
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -79,5 +78,3 @@ int64_t dt_json_int_of(const dt_json *json, const struct dt_json_node *object, c
 
 /* Returns whether the text is well-formed UTF-8, without overlong forms and surrogates. */
 bool dt_utf8_valid(struct dt_str s);
-
-#endif

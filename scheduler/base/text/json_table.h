@@ -10,8 +10,7 @@
  *   };
  *   static const struct dt_json_table table = DT_TABLE(fields, .unknown = DT_REASON_UNKNOWN);
  */
-#ifndef DT_BASE_JSON_TABLE_H
-#define DT_BASE_JSON_TABLE_H
+#pragma once
 
 #include "base/status.h"
 #include "json.h"
@@ -162,5 +161,3 @@ const char *dt_duration_decode(const struct dt_json_node *node, int64_t *out_ms)
 #define DT_REASON_AFTER_1970 "must be an RFC 3339 time with an offset, after 1970"
 #define DT_REASON_NOT_ZERO   "must be longer than 0"
 #define DT_REASON_UNKNOWN    "is not known"
-
-#endif

@@ -16,8 +16,7 @@
  *
  * Names are literals that need no escapes, except in dt_json_put_key.
  */
-#ifndef DT_BASE_JSON_WRITE_H
-#define DT_BASE_JSON_WRITE_H
+#pragma once
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -156,5 +155,3 @@ static inline void dt_json_put_duration_or_null(struct dt_strbuf *out, const cha
     else
         dt_json_put_null(out, name);
 }
-
-#endif

@@ -2,8 +2,7 @@
  * Slices, growable buffers and arenas. If an allocation fails, the buffer remembers it (`failed`) and ignores further
  * appends, so that a caller builds the whole text and checks once.
  */
-#ifndef DT_BASE_STRBUF_H
-#define DT_BASE_STRBUF_H
+#pragma once
 
 #include <stdarg.h>
 #include <stdbool.h>
@@ -115,5 +114,3 @@ struct dt_str dt_arena_copy(struct dt_arena *arena, struct dt_str s);
 struct dt_str dt_arena_join(struct dt_arena *arena, struct dt_str first, struct dt_str second);
 /* Returns a terminated text of less than 512 bytes. It is absent if it would be longer, or if memory is out. */
 struct dt_str dt_arena_printf(struct dt_arena *arena, const char *fmt, ...) DT_PRINTF(2, 3);
-
-#endif

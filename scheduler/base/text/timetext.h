@@ -1,6 +1,5 @@
 /* The Gregorian calendar, and durations and times as text. Pure. A day is a number: days since 1970-01-01. */
-#ifndef DT_BASE_TIMETEXT_H
-#define DT_BASE_TIMETEXT_H
+#pragma once
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -46,5 +45,3 @@ void dt_duration_add_short(struct dt_strbuf *out, int64_t ms);
 DT_MUST_CHECK dt_status dt_time_parse(struct dt_str text, int64_t *out_ms);
 /* Writes a time like "2026-11-21T10:30:00.000Z". Times outside of the years 0 to 9999 are limited to them. */
 void dt_time_format(int64_t ms, char buf[25]);
-
-#endif

@@ -4,8 +4,7 @@
  * it. The C library is not used: it has one zone for the whole process (tzset), and does not report when a zone
  * changes.
  */
-#ifndef DT_BASE_ZONE_H
-#define DT_BASE_ZONE_H
+#pragma once
 
 #include <stdint.h>
 
@@ -79,5 +78,3 @@ void dt_zone_files_free(dt_zone_files *files);
  * UNAVAILABLE: the file cannot be read now. NOMEM. *out is NULL unless OK. */
 DT_MUST_CHECK dt_status dt_zone_files_get(dt_zone_files *files, struct dt_str name, dt_zone **out,
                                           struct dt_error *err);
-
-#endif

@@ -5,8 +5,7 @@
  *   alert_judge.c     the chore that begins and ends alerts
  *   alert_topics.c    the watched topics and their figures
  */
-#ifndef DT_ALERTS_ALERT_PARTS_H
-#define DT_ALERTS_ALERT_PARTS_H
+#pragma once
 
 #include <stdatomic.h>
 
@@ -83,5 +82,3 @@ struct dt_alerts {
 /* ---- alert_judge.c: a tick ---- */
 
 int64_t dt_alerts_judge(void *alerts, void *store);
-
-#endif

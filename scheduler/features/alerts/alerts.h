@@ -4,8 +4,7 @@
  * An alert is of one kind, for one topic or, if its topic is absent, for the installation. It is active while its
  * figure is at or above its limit. A topic's setting is stored as a JSON object with numbers (column topics.alerts).
  */
-#ifndef DT_ALERTS_ALERTS_H
-#define DT_ALERTS_ALERTS_H
+#pragma once
 
 #include "base/chores.h"
 #include "base/config.h"
@@ -214,5 +213,3 @@ DT_MUST_CHECK dt_status dt_alerts_start(const struct dt_alerts_env *env, dt_aler
 void dt_alerts_leave(dt_alerts *alerts);
 /* Stops the chores. Accepts NULL. */
 void dt_alerts_stop(dt_alerts *alerts);
-
-#endif

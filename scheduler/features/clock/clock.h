@@ -11,8 +11,7 @@
  * It never goes back. Leases, heartbeats, attempts in hands and timeouts use the server's own clock: their statements
  * use SYSDATE(), which SET timestamp does not change.
  */
-#ifndef DT_CLOCK_CLOCK_H
-#define DT_CLOCK_CLOCK_H
+#pragma once
 
 #include "base/clock.h"
 #include "base/config.h"
@@ -80,5 +79,3 @@ DT_MUST_CHECK dt_status dt_clock_follower_new(const struct dt_clock_follower_env
                                               struct dt_error *err);
 /* Accepts NULL. */
 void dt_clock_follower_free(dt_clock_follower *follower);
-
-#endif

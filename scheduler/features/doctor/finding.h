@@ -3,8 +3,7 @@
  * them (GET /v1/doctor). Dispatchers find those that an API cannot see (process_findings.h). The command finds
  * problems with its connection to the API.
  */
-#ifndef DT_DOCTOR_FINDING_H
-#define DT_DOCTOR_FINDING_H
+#pragma once
 
 #include "base/text/strbuf.h"
 
@@ -71,5 +70,3 @@ enum dt_finding_kind dt_finding_named(struct dt_str name);
 /* Writes when a certificate expires ("mysql.cert_file ends in 3 days"). Returns whether it has expired or expires
  * within 30 days. */
 bool dt_finding_certificate(const char *what, int64_t ends_s, int64_t now_s, char *out, size_t size);
-
-#endif

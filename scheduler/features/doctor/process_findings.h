@@ -6,8 +6,7 @@
  * of the process, so that no other thread of the process replaces it; it is shown for an hour. The heartbeat writes
  * `chore-stuck`, because the chore that writes the other findings may itself be stuck.
  */
-#ifndef DT_DOCTOR_PROCESS_FINDINGS_H
-#define DT_DOCTOR_PROCESS_FINDINGS_H
+#pragma once
 
 #include "store/store.h"
 
@@ -41,5 +40,3 @@ struct dt_deaths {
 };
 /* Reads whether dispatchers may lead a shard: not for a minute after three deaths at one assertion within a minute. */
 DT_MUST_CHECK dt_status dt_store_deaths(dt_store *store, unsigned shard, struct dt_deaths *out, struct dt_error *err);
-
-#endif

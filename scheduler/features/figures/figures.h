@@ -10,8 +10,7 @@
  * DT_TALLY_TOPICS topics for each process and step. Figures are not an audit: if a process ends, or its write fails,
  * those of one step are lost.
  */
-#ifndef DT_FIGURES_FIGURES_H
-#define DT_FIGURES_FIGURES_H
+#pragma once
 
 #include "base/chores.h"
 #include "base/metrics.h"
@@ -132,5 +131,3 @@ struct dt_backlog {
 /* Counts due jobs, up to a bound, and sets the gauges. overdue: number of overdue jobs; if it is 0, sends no
  * statement. On failure the gauges do not change. */
 DT_MUST_CHECK dt_status dt_backlog_tell(struct dt_backlog *backlog, dt_store *store, int64_t now_ms, int64_t overdue);
-
-#endif

@@ -7,8 +7,7 @@
  * sample. The topics of far jobs, and of near jobs beyond that, are estimated from the counters of their day. If only
  * some topics are requested, up to DT_FORECAST_BOUND jobs, near and far, are looked up and counted.
  */
-#ifndef DT_FORECAST_FORECAST_H
-#define DT_FORECAST_FORECAST_H
+#pragma once
 
 #include "base/text/zone.h"
 #include "job/job.h"
@@ -54,5 +53,3 @@ DT_MUST_CHECK dt_status dt_store_forecast(dt_store *store, const struct dt_forec
 /* Returns how many jobs a second the installation dispatches under load. Its leaders measured that when more jobs
  * were due than they could claim at once. 0 = never measured. */
 DT_MUST_CHECK dt_status dt_store_drains(dt_store *store, int64_t *per_second, struct dt_error *err);
-
-#endif

@@ -1,8 +1,7 @@
 /*
  * A forecast under construction: sums by step, and by step and topic. Only for this folder.
  */
-#ifndef DT_FORECAST_FORECAST_PARTS_H
-#define DT_FORECAST_FORECAST_PARTS_H
+#pragma once
 
 #include "forecast.h"
 #include "mysql/db.h"
@@ -81,5 +80,3 @@ DT_MUST_CHECK dt_status dt_forecast_share(struct dt_forecasting *f, int64_t day_
 DT_MUST_CHECK dt_status dt_forecast_finish(struct dt_forecasting *f);
 /* Adds the near jobs. */
 DT_MUST_CHECK dt_status dt_forecast_near(struct dt_forecasting *f);
-
-#endif

@@ -11,8 +11,7 @@
  * be created, for a row lock), later ones wait, too. Answers are rows until Kafka has them, so each is sent at least
  * once.
  */
-#ifndef DT_INTENTS_COMMANDS_H
-#define DT_INTENTS_COMMANDS_H
+#pragma once
 
 #include "intents.h"
 #include "job/job_json.h"
@@ -114,5 +113,3 @@ DT_MUST_CHECK dt_status dt_store_read_command_answers(dt_store *store, dt_json *
 DT_MUST_CHECK dt_status dt_command_answers_insert(struct dt_db *db, struct dt_arena *arena, int32_t partition,
                                                   int64_t now_ms, const struct dt_command_answers *answers,
                                                   struct dt_error *err);
-
-#endif

@@ -8,8 +8,7 @@
  * same time: a mover skips rows that are locked, and later rows of their keys. Each look begins with the first row,
  * because a transaction that took long may commit rows with low ids.
  */
-#ifndef DT_INTENTS_INBOX_H
-#define DT_INTENTS_INBOX_H
+#pragma once
 
 #include "intents.h"
 #include "job/job_json.h"
@@ -49,5 +48,3 @@ DT_MUST_CHECK dt_status dt_store_move_inbox(struct dt_inbox_mover *mover, struct
 DT_MUST_CHECK dt_status dt_store_purge_inbox(dt_store *store, int64_t before_ms, uint64_t *purged,
                                              struct dt_error *err);
 DT_MUST_CHECK dt_status dt_store_count_inbox_errors(dt_store *store, int64_t *n, struct dt_error *err);
-
-#endif

@@ -7,8 +7,7 @@
  *
  * Intents for one job are carried out in their order. If one waits, only later ones for its job wait, too.
  */
-#ifndef DT_INTENTS_INTENTS_H
-#define DT_INTENTS_INTENTS_H
+#pragma once
 
 #include "job/change/jobs.h"
 #include "job/job.h"
@@ -134,5 +133,3 @@ struct dt_intent_decoder {
 /* Decodes a message. If it cannot be carried out, the outcome of out->intent is REFUSED, with its problem. NOMEM. */
 DT_MUST_CHECK dt_status dt_command_message_decode(const struct dt_intent_decoder *decoder,
                                                   const struct dt_command_text *text, struct dt_command *out);
-
-#endif

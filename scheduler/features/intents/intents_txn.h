@@ -2,8 +2,7 @@
  * Carries out intents (intents.h) inside a transaction of the caller, which has locked the rows or offsets that they
  * came from: inbox_store.c and command_batch.c. For store/ only.
  */
-#ifndef DT_INTENTS_INTENTS_TXN_H
-#define DT_INTENTS_INTENTS_TXN_H
+#pragma once
 
 #include "intents.h"
 #include "store/store_internal.h"
@@ -62,5 +61,3 @@ DT_MUST_CHECK dt_status dt_intents_in_txn(struct dt_intents_txn *txn, struct dt_
  * EXISTS drops the ids, INVALID sets *singly. Returns any other status as it is, and INVALID if *singly was set
  * before. */
 DT_MUST_CHECK dt_status dt_intents_ended(dt_status status, struct dt_id_block *ids, bool *singly);
-
-#endif

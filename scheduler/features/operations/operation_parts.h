@@ -3,8 +3,7 @@
  * (operation_find.c), changing them (operation_change.c), deleting a topic with its jobs (topic_deletion.c). All of it
  * runs inside the transaction of one step. Only for this folder.
  */
-#ifndef DT_OPERATIONS_OPERATION_PARTS_H
-#define DT_OPERATIONS_OPERATION_PARTS_H
+#pragma once
 
 #include "job/list/list.h"
 #include "operations.h"
@@ -116,5 +115,3 @@ DT_MUST_CHECK dt_status dt_operation_delete_topic(const struct dt_operation_txn 
                                                   struct dt_operation_piece *piece, struct dt_error *err);
 /* Removes the mark of a deletion that was stopped or failed. Does nothing for operations of other kinds. */
 DT_MUST_CHECK dt_status dt_operation_keep_topic(dt_db *db, int64_t id, int64_t now_ms, struct dt_error *err);
-
-#endif

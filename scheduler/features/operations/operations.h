@@ -16,8 +16,7 @@
  * owner is the negative number of the topic's owner, so that an administrator's operation does not wait for those of
  * the owner.
  */
-#ifndef DT_OPERATIONS_OPERATIONS_H
-#define DT_OPERATIONS_OPERATIONS_H
+#pragma once
 
 #include "job/job.h"
 #include "job/list/list.h"
@@ -173,5 +172,3 @@ DT_MUST_CHECK dt_status dt_store_topic_delete_with_jobs(dt_store *store, const s
  * many. */
 DT_MUST_CHECK dt_status dt_store_topics_revive(dt_store *store, struct dt_arena *arena, size_t *n,
                                                struct dt_error *err);
-
-#endif

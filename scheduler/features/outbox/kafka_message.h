@@ -1,7 +1,6 @@
 /* A message for Kafka, as the library passes it to the programs that write to Kafka. The library does not know how
  * it is sent. */
-#ifndef DT_OUTBOX_KAFKA_MESSAGE_H
-#define DT_OUTBOX_KAFKA_MESSAGE_H
+#pragma once
 
 #include "base/text/strbuf.h"
 
@@ -15,5 +14,3 @@ struct dt_kafka_message {
     const struct dt_kafka_header *headers;
     size_t n_headers;
 };
-
-#endif

@@ -2,8 +2,7 @@
  * Sends the messages in the outbox (features/outbox/outbox_store.h), at least once. A process has a sender for each
  * kind of message that it sends, to Kafka or to webhooks. A sender is a chore, and a tick is a round.
  */
-#ifndef DT_OUTBOX_H
-#define DT_OUTBOX_H
+#pragma once
 
 #include "base/chores.h"
 #include "base/config.h"
@@ -47,5 +46,3 @@ DT_MUST_CHECK dt_status dt_outbox_start(const struct dt_outbox_env *env, dt_outb
 void dt_outbox_wake(dt_outbox *outbox);
 /* Ends webhooks that are under way. Accepts NULL. */
 void dt_outbox_stop(dt_outbox *outbox);
-
-#endif

@@ -4,8 +4,7 @@
  *   outbox.c         rounds: which messages are due, which are sent, their outcomes
  *   outbox_send.c    sending the messages that were chosen, to Kafka and to webhooks
  */
-#ifndef DT_OUTBOX_PARTS_H
-#define DT_OUTBOX_PARTS_H
+#pragma once
 
 #include <pthread.h>
 
@@ -73,5 +72,3 @@ struct dt_outbox {
  * sent, and no flight has ended. *kafka: OK, or why Kafka did not accept everything; `why` has the text. */
 DT_MUST_CHECK dt_status dt_outbox_send(dt_outbox *outbox, struct dt_flight **flights, size_t n, int64_t now_ms,
                                        dt_status *kafka, struct dt_error *why, struct dt_error *err);
-
-#endif

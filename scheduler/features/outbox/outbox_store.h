@@ -5,8 +5,7 @@
  * Each kind has senders, by number, and a message belongs to one of them. The files that make the changes insert the
  * rows. next_at of a row that was never tried is 0, so it is due at once, whatever the time of a test clock.
  */
-#ifndef DT_STORE_OUTBOX_H
-#define DT_STORE_OUTBOX_H
+#pragma once
 
 #include "features/alerts/alerts.h"
 
@@ -90,5 +89,3 @@ DT_MUST_CHECK dt_status dt_store_put_off_messages(dt_store *store, const struct 
                                                   struct dt_error *err);
 /* Deletes messages that arrived, or that are given up. */
 DT_MUST_CHECK dt_status dt_store_delete_messages(dt_store *store, const int64_t *ids, size_t n, struct dt_error *err);
-
-#endif

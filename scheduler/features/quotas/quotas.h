@@ -6,8 +6,7 @@
  * lock of all rows of the token, so the sum never exceeds the whole. A process asks for a share in proportion to its
  * demand, and gets at most what no other process holds. If it holds more than its part, it takes less the next time.
  */
-#ifndef DT_QUOTAS_QUOTAS_H
-#define DT_QUOTAS_QUOTAS_H
+#pragma once
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -119,5 +118,3 @@ DT_MUST_CHECK dt_status dt_store_pending(dt_store *store, struct dt_arena *arena
 
 /* Returns the number of API processes that were alive some seconds ago; at least 1. */
 DT_MUST_CHECK dt_status dt_store_quota_apis(dt_store *store, int64_t *n, struct dt_error *err);
-
-#endif

@@ -19,8 +19,7 @@
  * and a repeated local time fires only the first time. Otherwise fires follow elapsed time: every instant at which the
  * local clock shows a matching time is a fire.
  */
-#ifndef DT_SCHEDULES_CRON_H
-#define DT_SCHEDULES_CRON_H
+#pragma once
 
 #include "base/text/zone.h"
 
@@ -72,5 +71,3 @@ size_t dt_recurrence_newest(const struct dt_recurrence *r, int64_t after_ms, int
 /* Returns the jitter of a fire: 0 to jitter_ms. It is a hash of the name and the fire, so every process computes the
  * same. */
 int64_t dt_recurrence_jitter_ms(struct dt_str name, int64_t fire_ms, int64_t jitter_ms);
-
-#endif

@@ -2,8 +2,7 @@
  * The work of one transaction on schedules whose rows it has locked: it makes jobs for fires, withdraws and returns
  * fires, and writes the progress of each schedule. Only for this folder.
  */
-#ifndef DT_SCHEDULES_FIRE_BATCH_H
-#define DT_SCHEDULES_FIRE_BATCH_H
+#pragma once
 
 #include "features/quotas/quotas.h"
 #include "schedule_row.h"
@@ -130,5 +129,3 @@ void dt_fire_plan_make(struct dt_schedule *s, struct dt_fire_plan *plan);
 int64_t dt_fire_runs_at_ms(const struct dt_schedule *s, int64_t fire_ms);
 /* Sets next_fire_ms to the first fire at from_ms or later; 0: there is none. */
 void dt_fire_plan_from(struct dt_schedule *s, const struct dt_recurrence *r, int64_t from_ms);
-
-#endif

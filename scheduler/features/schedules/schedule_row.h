@@ -2,8 +2,7 @@
  * Reads and writes rows of the tables `schedules` and `schedule_fires`. For files of schedules/ that have a connection
  * already, and for forecast/, which reads schedules.
  */
-#ifndef DT_SCHEDULES_SCHEDULE_ROW_H
-#define DT_SCHEDULES_SCHEDULE_ROW_H
+#pragma once
 
 #include "schedules.h"
 #include "store/store_internal.h"
@@ -25,5 +24,3 @@ DT_MUST_CHECK dt_status dt_schedule_write_progress(dt_db *db, struct dt_arena *a
                                                    struct dt_error *err);
 /* Reads the current row of select_schedule, for dt_store_read_rows too. */
 DT_MUST_CHECK dt_status dt_schedule_take(const dt_db *db, struct dt_arena *arena, void *row, void *arg);
-
-#endif

@@ -16,8 +16,7 @@
  * jobs become cancelled with the error code `withdrawn`. If the schedule has such a fire again, its job is scheduled
  * again.
  */
-#ifndef DT_SCHEDULES_SCHEDULES_H
-#define DT_SCHEDULES_SCHEDULES_H
+#pragma once
 
 #include "base/fair.h"
 #include "base/text/zone.h"
@@ -124,5 +123,3 @@ struct dt_schedule_list {
 DT_MUST_CHECK dt_status dt_store_schedule_list(dt_store *store, struct dt_str after, struct dt_page_end end,
                                                struct dt_arena *arena, struct dt_schedule_list *out,
                                                struct dt_error *err);
-
-#endif

@@ -1,8 +1,7 @@
 /*
  * Tokens of callers: their scopes, topics and quotas, and the rule that applies if there is no token.
  */
-#ifndef DT_TOKENS_TOKENS_H
-#define DT_TOKENS_TOKENS_H
+#pragma once
 
 #include "features/quotas/quotas.h"
 #include "store/store.h"
@@ -33,5 +32,3 @@ DT_MUST_CHECK dt_status dt_store_token_list(dt_store *store, struct dt_arena *ar
 DT_MUST_CHECK dt_status dt_store_tokens_ask(dt_store *store, struct dt_error *err);
 /* Sets the rule to WAIVED, until a token is added. EXISTS: there are tokens; nothing was changed. */
 DT_MUST_CHECK dt_status dt_store_tokens_waive(dt_store *store, struct dt_error *err);
-
-#endif

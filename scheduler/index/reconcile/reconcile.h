@@ -17,8 +17,7 @@
  *
  * If MySQL or a Redis server does not answer, the step ends, nothing is changed there, and it is tried again soon.
  */
-#ifndef DT_INDEX_RECONCILE_H
-#define DT_INDEX_RECONCILE_H
+#pragma once
 
 #include "base/config.h"
 #include "index/index.h"
@@ -74,5 +73,3 @@ struct dt_reconcile_stats {
 };
 /* Copies the facts about the shard. */
 void dt_reconciler_stats(const dt_reconciler *reconciler, unsigned shard, struct dt_reconcile_stats *out);
-
-#endif

@@ -1,6 +1,5 @@
 /* The inside of the reconciler, for reconcile/ alone. */
-#ifndef DT_INDEX_RECONCILE_PARTS_H
-#define DT_INDEX_RECONCILE_PARTS_H
+#pragma once
 
 #include <stdatomic.h>
 
@@ -184,5 +183,3 @@ static inline bool dt_reconcile_is_lost(const dt_reconciler *r, unsigned shard)
 {
     return r->lost[shard / 64] >> (shard % 64) & 1;
 }
-
-#endif

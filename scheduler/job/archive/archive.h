@@ -3,8 +3,7 @@
  * housekeeping. The housekeeper of a dispatcher calls these functions. Each step is one short transaction over a
  * bounded number of rows; it may be repeated or interrupted at any point. now_ms is MySQL's clock.
  */
-#ifndef DT_JOB_ARCHIVE_H
-#define DT_JOB_ARCHIVE_H
+#pragma once
 
 #include "job/job.h"
 #include "mysql/db.h"
@@ -129,5 +128,3 @@ DT_MUST_CHECK dt_status dt_store_give_up_notices(dt_store *store, int64_t before
  * names of topics in counts are in the arena. */
 DT_MUST_CHECK dt_status dt_edited_end(dt_db *db, const struct dt_config *config, struct dt_str ids,
                                       struct dt_counts *counts, struct dt_arena *arena, struct dt_error *err);
-
-#endif

@@ -1,6 +1,5 @@
 /* Jobs as callers make, read and change them. Each function is one transaction, or one read. */
-#ifndef DT_JOB_JOBS_H
-#define DT_JOB_JOBS_H
+#pragma once
 
 #include "job/delivery.h"
 #include "job/job.h"
@@ -155,5 +154,3 @@ void dt_job_misfits(const struct dt_callback_misfit *misfit, struct dt_faults *f
 
 /* Returns the problem of a new job or schedule in a topic that is being deleted. */
 struct dt_problem dt_topic_deleting(void);
-
-#endif

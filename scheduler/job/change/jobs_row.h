@@ -5,8 +5,7 @@
  * position of its list. The caller reads each row with that function, and passes the index of the first of these
  * columns.
  */
-#ifndef DT_JOB_JOBS_ROW_H
-#define DT_JOB_JOBS_ROW_H
+#pragma once
 
 #include "job/job.h"
 #include "mysql/db.h"
@@ -33,5 +32,3 @@ enum dt_attempt_status dt_row_attempt_status(const dt_db *db, unsigned column);
 /* The parameter that writes a member of CONTENT or EXTRA, for DT_JOB_COLUMNS. */
 #define DT_COLUMN_PARAM_TEXT(value) DT_P_STR_OR_NULL(value)
 #define DT_COLUMN_PARAM_FLAG(value) DT_P_INT(value)
-
-#endif

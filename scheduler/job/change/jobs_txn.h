@@ -1,7 +1,6 @@
 /* Making and changing jobs, and pausing topics, inside a transaction of the caller; for the store only. Changes
  * follow the rules of dt_store_cancel, dt_store_patch, dt_store_run_now, dt_store_redrive and dt_store_replace. */
-#ifndef DT_JOB_JOBS_TXN_H
-#define DT_JOB_JOBS_TXN_H
+#pragma once
 
 #include "job/job.h"
 #include "jobs.h"
@@ -87,5 +86,3 @@ DT_MUST_CHECK dt_status dt_insert_in_txn(dt_store *store, dt_db *db, int64_t now
 #define DT_OFFER_COLUMNS 3
 DT_MUST_CHECK dt_status dt_offer_made(dt_db *db, const struct dt_insert_rows *rows, int64_t now_ms,
                                       struct dt_param *room, struct dt_error *err);
-
-#endif

@@ -1,8 +1,7 @@
 /*
  * Pages of jobs: by id, by key, or by time.
  */
-#ifndef DT_JOB_LIST_H
-#define DT_JOB_LIST_H
+#pragma once
 
 #include "base/text/strbuf.h"
 #include "job/job.h"
@@ -64,5 +63,3 @@ DT_MUST_CHECK dt_status dt_store_list(dt_store *store, const struct dt_list_filt
 /* Appends the end of the range of keys that begin with the prefix, exclusive, in hexadecimal digits: it may not be
  * valid UTF-8. For statements that read a range of job_keys. */
 void dt_key_range_add_end(struct dt_strbuf *out, struct dt_str prefix);
-
-#endif

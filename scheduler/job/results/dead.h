@@ -10,8 +10,7 @@
  * If all dead jobs were read, the numbers are exact; otherwise they cover only the newest. If more than DT_DEAD_LEAVING
  * jobs are about to leave `jobs` for history, a dead job among them may be missed until it has moved.
  */
-#ifndef DT_JOB_DEAD_H
-#define DT_JOB_DEAD_H
+#pragma once
 
 #include "job/list/list.h"
 #include "store/store.h"
@@ -43,5 +42,3 @@ struct dt_dead_groups {
 /* Reads outside of a transaction, and locks nothing. */
 DT_MUST_CHECK dt_status dt_store_dead_groups(dt_store *store, const struct dt_dead_ask *ask, struct dt_arena *arena,
                                              struct dt_dead_groups *out, struct dt_error *err);
-
-#endif

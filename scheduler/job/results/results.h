@@ -1,6 +1,5 @@
 /* Results of attempts: their bodies, applying them in batches, and storing those whose row is locked. */
-#ifndef DT_JOB_RESULTS_H
-#define DT_JOB_RESULTS_H
+#pragma once
 
 #include "base/text/json_table.h"
 #include "job/job_state.h"
@@ -121,5 +120,3 @@ const char *dt_report_outcome(enum dt_outcome outcome);
 
 /* Reads a decimal id as in paths and bodies: digits only, no leading zero, > 0. */
 bool dt_job_id_parse(struct dt_str text, int64_t *out);
-
-#endif

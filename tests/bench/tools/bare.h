@@ -1,8 +1,7 @@
 /*
  * What the bench's programs in C have in common: the time, and one way to fail.
  */
-#ifndef DT_BENCH_BARE_H
-#define DT_BENCH_BARE_H
+#pragma once
 
 #include <errno.h>
 #include <stdio.h>
@@ -22,5 +21,3 @@ static inline void die(const char *what, const char *why)
     fprintf(stderr, "%s: %s: %s\n", program_invocation_short_name, what, why);
     exit(1);
 }
-
-#endif

@@ -1,8 +1,7 @@
 /*
  * What the bench's programs that speak HTTP themselves have in common: messages in a buffer, times, what was seen, and its figures.
  */
-#ifndef DT_BENCH_WIRE_H
-#define DT_BENCH_WIRE_H
+#pragma once
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -103,5 +102,3 @@ static inline void tell(struct seen *s, long applied)
            s->n_late ? s->late[s->n_late * 99 / 100] : 0, s->first, s->last);
     fflush(stdout);
 }
-
-#endif

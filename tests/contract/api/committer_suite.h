@@ -1,6 +1,5 @@
 /* The committer on a real MySQL, for the suites of test_committer*.c: units that count their answers. */
-#ifndef DT_TESTS_COMMITTER_SUITE_H
-#define DT_TESTS_COMMITTER_SUITE_H
+#pragma once
 
 #include <pthread.h>
 #include <stdatomic.h>
@@ -139,5 +138,3 @@ static inline struct dt_create *prepare_many(struct fixture *f, struct call *cal
     }
     return all;
 }
-
-#endif

@@ -2,8 +2,7 @@
  * The set-up of the suites of store/dispatch/: a database, jobs of its shards, leader transactions. Everything is static: a suite
  * includes this once.
  */
-#ifndef DT_CONTRACT_DISPATCH_SUITE_H
-#define DT_CONTRACT_DISPATCH_SUITE_H
+#pragma once
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -161,5 +160,3 @@ static inline struct dt_leader_txn leader_txn(struct rig *rig, const int64_t *id
 }
 
 #define RIG_TEST(name) TEST_ON(struct rig, rig, name, setup, teardown)
-
-#endif

@@ -2,8 +2,7 @@
  * The set-up of the reconciler's suites: a real MySQL and real Redis servers. Its time is the test's: a tick is told what time it
  * is, and the next one comes when it asked for it, at once. Everything is static: a suite includes this once.
  */
-#ifndef DT_CONTRACT_RECONCILE_SUITE_H
-#define DT_CONTRACT_RECONCILE_SUITE_H
+#pragma once
 
 #include <pthread.h>
 #include <stdatomic.h>
@@ -247,5 +246,3 @@ static inline void lose(struct fixture *fx)
     for (unsigned shard = 0; shard < SHARDS; shard++)
         dt_reconciler_lost(fx->r, shard);
 }
-
-#endif

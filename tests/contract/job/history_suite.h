@@ -1,8 +1,7 @@
 /*
  * The set-up of the archive's suites: a database and finished jobs to archive. Everything is static: a suite includes this once.
  */
-#ifndef DT_CONTRACT_HISTORY_SUITE_H
-#define DT_CONTRACT_HISTORY_SUITE_H
+#pragma once
 
 #include <pthread.h>
 #include <stdio.h>
@@ -137,5 +136,3 @@ static inline void multiply(int64_t first, int n)
                       "%lld",
                       (long long)first);
 }
-
-#endif

@@ -1,8 +1,7 @@
 /*
  * The set-up of the suites of single jobs. Everything is static: a suite includes this once.
  */
-#ifndef DT_CONTRACT_JOBS_SUITE_H
-#define DT_CONTRACT_JOBS_SUITE_H
+#pragma once
 
 #include <pthread.h>
 #include <stdio.h>
@@ -25,5 +24,3 @@ static inline dt_status patch(int64_t id, struct dt_patch p)
 {
     return dt_store_patch(store, id, &p, &arena, &job, &err);
 }
-
-#endif

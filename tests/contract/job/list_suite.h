@@ -1,8 +1,7 @@
 /*
  * The set-up of the suites of lists: pages, and rows to fill them. Everything is static: a suite includes this once.
  */
-#ifndef DT_CONTRACT_LIST_SUITE_H
-#define DT_CONTRACT_LIST_SUITE_H
+#pragma once
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -62,5 +61,3 @@ static inline struct dt_list_times between(int64_t from_ms, int64_t to_ms)
 {
     return (struct dt_list_times){true, from_ms, to_ms};
 }
-
-#endif

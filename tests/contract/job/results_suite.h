@@ -2,8 +2,7 @@
  * The set-up of the suites of results: a database, jobs that were dispatched, results of each kind. Everything is static: a suite
  * includes this once.
  */
-#ifndef DT_CONTRACT_RESULTS_SUITE_H
-#define DT_CONTRACT_RESULTS_SUITE_H
+#pragma once
 
 #include <pthread.h>
 #include <stdio.h>
@@ -94,5 +93,3 @@ static inline int64_t stored(void)
 {
     return mysql_fixture_number(&fx, "SELECT COUNT(*) FROM deferred_results");
 }
-
-#endif

@@ -2,8 +2,7 @@
  * All that has reached anybody: messages that consumers may read, callbacks that were put on the wire, attempts that were
  * handed to who popped them. One list for the oracles that ask the same of all three.
  */
-#ifndef DT_SIMULATOR_ARRIVALS_H
-#define DT_SIMULATOR_ARRIVALS_H
+#pragma once
 
 #include "simulator/broker.h"
 
@@ -16,5 +15,3 @@ const struct broker_record *arrival(size_t n);
 /* A callback for which there was no connection, so that nothing was put on the wire. */
 void arrivals_refuse(int64_t job, int64_t attempt);
 bool arrivals_refused(int64_t job, int64_t attempt);
-
-#endif

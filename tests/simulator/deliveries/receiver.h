@@ -2,8 +2,7 @@
  * The receivers of callbacks, behind scheduler/base/http/http_client.h: a client with a fiber of its own, requests
  * that take their time, and receivers that answer well, badly, late or never, as the world's seed says.
  */
-#ifndef DT_SIMULATOR_RECEIVER_H
-#define DT_SIMULATOR_RECEIVER_H
+#pragma once
 
 #include "simulator/broker.h"
 
@@ -13,5 +12,3 @@ void receiver_slow(int64_t until_us); /* it answers after the time-out, or not a
 void receiver_busy(int64_t until_us); /* it answers 429 and 503 */
 /* From now on it answers well and at once. */
 void receiver_heal(void);
-
-#endif

@@ -6,8 +6,7 @@
  *   workload_topics.c      settings of topics, and their changes
  *   workload_schedules.c   schedules, whose fires the dispatchers make
  */
-#ifndef DT_SIMULATOR_WORKLOAD_PARTS_H
-#define DT_SIMULATOR_WORKLOAD_PARTS_H
+#pragma once
 
 #include "dispatch/pop.h"
 #include "index/index.h"
@@ -56,5 +55,3 @@ void workload_consumers_begin(void);
 void *workload_consume_by_kafka(void *arg); /* a fiber */
 void *workload_consume_by_pop(void *arg);   /* a fiber of the API */
 bool workload_anything_pops(void);
-
-#endif

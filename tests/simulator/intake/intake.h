@@ -6,8 +6,7 @@
  *   sets.c      jobs that operations change: each once
  *   intake.c    which worlds have what
  */
-#ifndef DT_SIMULATOR_INTAKE_H
-#define DT_SIMULATOR_INTAKE_H
+#pragma once
 
 #include "simulator/deliveries/workload_parts.h"
 #include "simulator/sql/sql.h"
@@ -52,5 +51,3 @@ bool sets_done(void);
 const char *sets_unrest(void);
 void sets_judge(void);
 void sets_committed(void);
-
-#endif

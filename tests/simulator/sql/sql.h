@@ -11,8 +11,7 @@
  * do not match; locks last until the transaction ends; an UPDATE passes by a locked row whose committed values do not
  * match.
  */
-#ifndef DT_SIMULATOR_SQL_H
-#define DT_SIMULATOR_SQL_H
+#pragma once
 
 #include "base/status.h"
 #include "base/text/strbuf.h"
@@ -229,5 +228,3 @@ struct dt_str cell_text(const struct row *row, const char *column); /* of texts 
 
 /* ---- mysql.c: who waits for whom ---- */
 dt_status session_wait(struct session *session, struct row *row, struct dt_error *err);
-
-#endif

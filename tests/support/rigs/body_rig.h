@@ -1,6 +1,5 @@
 /* What a suite about JSON bodies works with: rules, a parser, an arena with faults, and a text for answers. */
-#ifndef DT_SUPPORT_BODY_RIG_H
-#define DT_SUPPORT_BODY_RIG_H
+#pragma once
 
 #include "support/suite.h"
 
@@ -28,5 +27,3 @@ static inline void close_body_rig(struct body_rig *rig)
     dt_strbuf_clear(&rig->out);
     dt_arena_clear(&rig->arena);
 }
-
-#endif

@@ -1,6 +1,5 @@
 /* An elector whose thread does not run, for unit suites: its clock stands, its events are counted, and its steps are asked for. */
-#ifndef DT_SUPPORT_ELECTOR_RIG_H
-#define DT_SUPPORT_ELECTOR_RIG_H
+#pragma once
 
 #include <string.h>
 
@@ -61,5 +60,3 @@ static inline void step(dt_elector *e)
 {
     dt_elector_step(e, 0);
 }
-
-#endif

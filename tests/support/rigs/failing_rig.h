@@ -2,8 +2,7 @@
  * Calls of the database, and for memory, that fail where a suite says: of one thread, the n-th from now on, once. The
  * linker wraps them (tests/CMakeLists.txt). A server that refuses a statement so goes on.
  */
-#ifndef DT_SUPPORT_RIGS_FAILING_RIG_H
-#define DT_SUPPORT_RIGS_FAILING_RIG_H
+#pragma once
 
 #include "support/failing_calls.h"
 
@@ -59,5 +58,3 @@ struct dt_str __wrap_dt_arena_copy(struct dt_arena *arena_of, struct dt_str text
 {
     return text.p && fails(ROOM, "dt_arena_copy") ? DT_STR_NONE : __real_dt_arena_copy(arena_of, text);
 }
-
-#endif

@@ -5,8 +5,7 @@
  *     AWAIT(hand_paused_for() == RETRY_US);   // it sleeps for this long
  *     pass(RETRY_US);
  */
-#ifndef DT_TESTS_SUPPORT_HAND_CLOCK_H
-#define DT_TESTS_SUPPORT_HAND_CLOCK_H
+#pragma once
 
 #include "base/thread.h"
 #include "support/wait.h"
@@ -72,5 +71,3 @@ uint32_t __wrap_dt_mailbox_wait(dt_mailbox *box, int64_t until_us)
     hand_waits_until_us = 0;
     return came;
 }
-
-#endif

@@ -2,8 +2,7 @@
  * An index of a suite's own, on the shared Redis servers or on a private one that may be killed, stopped, filled up
  * and flushed.
  */
-#ifndef DT_SUPPORT_INDEX_RIG_H
-#define DT_SUPPORT_INDEX_RIG_H
+#pragma once
 
 #include <pthread.h>
 #include <stdio.h>
@@ -200,5 +199,3 @@ static const char SOUND[] =
     "  if n > 64 and (e[2] ~= e[#e] or tonumber(e[2]) ~= 0) then return n .. ' entries in ' .. key end\n"
     "end\n"
     "return ''";
-
-#endif

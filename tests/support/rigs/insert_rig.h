@@ -1,6 +1,5 @@
 /* Jobs that are inserted into a store of the suite's own, and what came of each. */
-#ifndef DT_SUPPORT_INSERT_RIG_H
-#define DT_SUPPORT_INSERT_RIG_H
+#pragma once
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -86,5 +85,3 @@ static inline int64_t job_of_key(struct rig *rig, const char *key)
 {
     return mysql_fixture_number(&rig->fx, "SELECT job_id FROM job_keys WHERE topic = 't' AND job_key = '%s'", key);
 }
-
-#endif

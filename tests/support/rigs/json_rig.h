@@ -1,6 +1,5 @@
 /* A parser of a suite's own, and texts in memory that ends where they end. */
-#ifndef DT_SUPPORT_JSON_RIG_H
-#define DT_SUPPORT_JSON_RIG_H
+#pragma once
 
 #include <stdlib.h>
 
@@ -53,5 +52,3 @@ static inline void free_held(void)
 {
     free(held);
 }
-
-#endif

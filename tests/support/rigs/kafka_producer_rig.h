@@ -1,6 +1,5 @@
 /* A producer of a suite's own, and what its readers see. */
-#ifndef DT_SUPPORT_KAFKA_PRODUCER_RIG_H
-#define DT_SUPPORT_KAFKA_PRODUCER_RIG_H
+#pragma once
 
 #include <glob.h>
 #include <stdlib.h>
@@ -67,5 +66,3 @@ static inline size_t committed(const char *topic, size_t n)
 }
 
 #define RIG_TEST(name) TEST_WITH(name, make, clear)
-
-#endif

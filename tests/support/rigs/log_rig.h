@@ -1,6 +1,5 @@
 /* Catches what is logged: standard error is a file without a name until a test's end. */
-#ifndef DT_SUPPORT_LOG_RIG_H
-#define DT_SUPPORT_LOG_RIG_H
+#pragma once
 
 #include <stdlib.h>
 #include <unistd.h>
@@ -42,5 +41,3 @@ static inline char *written(void)
     assert_int_equal(pread(file, text, (size_t)n, 0), n);
     return text;
 }
-
-#endif

@@ -1,6 +1,5 @@
 /* What messages and callbacks are made of in unit tests: one claimed attempt, a parser, an arena. */
-#ifndef DT_SUPPORT_OUTGOING_RIG_H
-#define DT_SUPPORT_OUTGOING_RIG_H
+#pragma once
 
 #include "support/suite.h"
 
@@ -26,5 +25,3 @@ static inline void outgoing_rig_clear(struct outgoing_rig *rig)
     dt_json_free(rig->json);
     dt_arena_clear(&rig->arena);
 }
-
-#endif

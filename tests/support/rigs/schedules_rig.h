@@ -1,6 +1,5 @@
 /* Schedules on a real server, for the suites about them. Time is moved by hand: a schedule's row says how far it is. */
-#ifndef DT_SUPPORT_SCHEDULES_RIG_H
-#define DT_SUPPORT_SCHEDULES_RIG_H
+#pragma once
 
 #include <string.h>
 
@@ -111,5 +110,3 @@ static inline void wait_for_the_next_fire(void)
                                      "schedule_fires"))
         continue;
 }
-
-#endif

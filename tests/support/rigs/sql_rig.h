@@ -1,6 +1,5 @@
 /* Rows that are edited by hand in a database of the suite's own. */
-#ifndef DT_SUPPORT_SQL_RIG_H
-#define DT_SUPPORT_SQL_RIG_H
+#pragma once
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -56,5 +55,3 @@ static inline void process_leads(const char *name, unsigned shard)
                       "'%s', 1, " SQL_NOW " + 60000, '%u')",
                       name, shard);
 }
-
-#endif

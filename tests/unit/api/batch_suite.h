@@ -2,8 +2,7 @@
  * The set-up of the suites of batches. The committer and the HTTP server are stood in for: units gather until a test gives them
  * back, in any order. Everything is static, or in the place of a function of the product: a suite includes this once.
  */
-#ifndef DT_UNIT_BATCH_SUITE_H
-#define DT_UNIT_BATCH_SUITE_H
+#pragma once
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -248,5 +247,3 @@ static inline unsigned count(const char *text, const char *word)
 }
 
 #define RIG_TEST(name) TEST_WITH(name, make, everything_is_back)
-
-#endif

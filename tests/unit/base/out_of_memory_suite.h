@@ -4,8 +4,7 @@
  * (tests/CMakeLists.txt). A work whose call failed ends with NOMEM, or is done as if nothing had happened; half of it
  * is neither. A suite includes this once.
  */
-#ifndef DT_UNIT_OUT_OF_MEMORY_SUITE_H
-#define DT_UNIT_OUT_OF_MEMORY_SUITE_H
+#pragma once
 
 #include <stdio.h>
 
@@ -77,5 +76,3 @@ static inline void at_each_call(dt_status (*work)(void))
         at_each_call(work_of_##name);                                                                                  \
     }                                                                                                                  \
     static dt_status work_of_##name(void)
-
-#endif

@@ -2,8 +2,7 @@
  * Stand-ins, in the place of functions of the product: no topic has a limit, and all go by Kafka, but for those that a test
  * names, whose jobs are called back at hosts of their own. A suite includes this once.
  */
-#ifndef DT_UNIT_PLAIN_TOPICS_H
-#define DT_UNIT_PLAIN_TOPICS_H
+#pragma once
 
 #include "shard/shard_parts.h"
 #include "support/stub.h"
@@ -50,5 +49,3 @@ size_t dt_hands_claims_room(dt_hands_claims *claims, int64_t owner, struct dt_st
     (void)callback;
     return !is_called_back(topic) ? 0 : host ? plain.places[host] : plain.all_places;
 }
-
-#endif

@@ -3,8 +3,7 @@
  * shard_memory.c are the real ones. A job's id tells its queue: 10,000 times the number of its topic, and from 5,000 on it waits
  * for its acknowledgement. Everything is static, or in the place of a function of the product: a suite includes this once.
  */
-#ifndef DT_UNIT_QUEUES_SUITE_H
-#define DT_UNIT_QUEUES_SUITE_H
+#pragma once
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -239,5 +238,3 @@ static inline const struct dt_held_queue *held(const struct rig *rig, const char
 }
 
 #define RIG_TEST(name) TEST_ON(struct rig, rig, name, make, clear)
-
-#endif
