@@ -32,29 +32,23 @@ static void add_options(struct dt_strbuf *out, const char *title, const struct d
     }
 }
 
-static void add_verb_help(struct dt_strbuf *out, const struct dt_cli_verb *verb)
-{
-    size_t n;
-    const struct dt_cli_option *common = dt_cli_common(&n);
-    dt_strbuf_adds(out, "Usage: ");
-    add_usage(out, verb);
-    dt_strbuf_addf(out, "\n%s\n", verb->help);
-    add_options(out, "Options", verb->options, verb->n_options);
-    add_options(out, "Options of every command", common, n);
-    dt_strbuf_adds(out, "\nFor example:\n");
-    for (const char *p = verb->examples; *p;) {
-        size_t length = strcspn(p, "\n");
-        dt_strbuf_addf(out, "  duetime %.*s\n", (int)length, p);
-        p += length + (p[length] ? 1 : 0);
-    }
-}
-
 void dt_cli_add_help(struct dt_strbuf *out, const char *noun, const struct dt_cli_verb *verb)
 {
     size_t n;
     const struct dt_cli_verb *verbs = dt_cli_verbs(&n);
     if (verb) {
-        add_verb_help(out, verb);
+        const struct dt_cli_option *common = dt_cli_common(&n);
+        dt_strbuf_adds(out, "Usage: ");
+        add_usage(out, verb);
+        dt_strbuf_addf(out, "\n%s\n", verb->help);
+        add_options(out, "Options", verb->options, verb->n_options);
+        add_options(out, "Options of every command", common, n);
+        dt_strbuf_adds(out, "\nFor example:\n");
+        for (const char *p = verb->examples; *p;) {
+            size_t length = strcspn(p, "\n");
+            dt_strbuf_addf(out, "  duetime %.*s\n", (int)length, p);
+            p += length + (p[length] ? 1 : 0);
+        }
         return;
     }
     dt_strbuf_addf(out, "Usage: duetime %s VERB [ARGUMENT]… [OPTION]…\n\n", noun ? noun : "NOUN");

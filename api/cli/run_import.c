@@ -175,23 +175,6 @@ static dt_status read_names(struct lines *lines, struct dt_error *err)
     return DT_OK;
 }
 
-static void add_cell(struct dt_strbuf *out, const char *name, struct dt_str text, bool first)
-{
-    if (!first)
-        dt_strbuf_addc(out, ',');
-    dt_json_add_string(out, dt_str(name));
-    dt_strbuf_addc(out, ':');
-    if (strcmp(name, "payload") == 0 || strcmp(name, "headers") == 0) {
-        /* The job must be on one line, so line breaks in JSON become spaces. */
-        for (size_t i = 0; i < text.n; i++)
-            dt_strbuf_addc(out, text.p[i] == '\n' || text.p[i] == '\r' ? ' ' : text.p[i]);
-    } else if (strcmp(name, "retry") == 0) {
-        dt_cli_add_list(out, text);
-    } else {
-        dt_json_add_string(out, text);
-    }
-}
-
 static dt_status next_csv(struct lines *lines, struct dt_strbuf *out, struct dt_error *err)
 {
     bool first = true;
@@ -216,7 +199,20 @@ static dt_status next_csv(struct lines *lines, struct dt_strbuf *out, struct dt_
             return dt_fail(err, DT_INVALID, "line %lld has more cells than the first line has names",
                            (long long)lines->line);
         if (lines->cell.n > 0) {
-            add_cell(out, name, dt_strbuf_str(&lines->cell), first);
+            const struct dt_str text = dt_strbuf_str(&lines->cell);
+            if (!first)
+                dt_strbuf_addc(out, ',');
+            dt_json_add_string(out, dt_str(name));
+            dt_strbuf_addc(out, ':');
+            if (strcmp(name, "payload") == 0 || strcmp(name, "headers") == 0) {
+                /* The job must be on one line, so line breaks in JSON become spaces. */
+                for (size_t i = 0; i < text.n; i++)
+                    dt_strbuf_addc(out, text.p[i] == '\n' || text.p[i] == '\r' ? ' ' : text.p[i]);
+            } else if (strcmp(name, "retry") == 0) {
+                dt_cli_add_list(out, text);
+            } else {
+                dt_json_add_string(out, text);
+            }
             first = false;
         }
     }

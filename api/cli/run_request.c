@@ -37,8 +37,11 @@ static int send_request(struct dt_cli *cli, struct exchange *x, const char *meth
     return dt_cli_ask(cli, &request, &x->answer, x->json);
 }
 
-static int show_answer(struct dt_cli *cli, struct exchange *x)
+static int send_and_show(struct dt_cli *cli, struct exchange *x, int64_t timeout_ms)
 {
+    int code = send_request(cli, x, cli->call->verb->method, timeout_ms);
+    if (code != DT_CLI_DONE)
+        return code;
     const struct dt_cli_verb *verb = cli->call->verb;
     const struct dt_json_node *root = dt_json_root(x->json);
     const struct dt_json_node *items = NULL;
@@ -60,12 +63,6 @@ static int show_answer(struct dt_cli *cli, struct exchange *x)
     if (!dt_json_first(x->json, items))
         dt_cli_say_nothing(cli);
     return DT_CLI_DONE;
-}
-
-static int send_and_show(struct dt_cli *cli, struct exchange *x, int64_t timeout_ms)
-{
-    int code = send_request(cli, x, cli->call->verb->method, timeout_ms);
-    return code == DT_CLI_DONE ? show_answer(cli, x) : code;
 }
 
 /* Finds the id of the job that the call names by topic and key. */

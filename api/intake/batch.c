@@ -110,17 +110,6 @@ static struct dt_chunk *chunk_new(void *batch, size_t first, size_t most, size_t
     return NULL;
 }
 
-static void chunk_reset(struct dt_chunk *chunk)
-{
-    chunk->n_rows = chunk->n_slots = chunk->bytes = 0;
-    chunk->submitted = false;
-    chunk->done = false;
-    if (chunk->keys)
-        memset(chunk->keys, 0, chunk->keys_room * sizeof(*chunk->keys));
-    dt_strbuf_reset(&chunk->refusals);
-    dt_arena_reset(&chunk->arena);
-}
-
 static void chunk_add_refusal(struct dt_chunk *chunk, const struct dt_problem *problem)
 {
     dt_assert_cmp(chunk->n_slots, <, chunk->room);
@@ -140,20 +129,6 @@ static uint64_t *key_cell(const struct dt_chunk *chunk, uint64_t hash)
     while (chunk->keys[i] != 0 && chunk->keys[i] != hash)
         i = (i + 1) & mask;
     return &chunk->keys[i];
-}
-
-static bool chunk_note_key(struct dt_chunk *chunk, uint64_t hash)
-{
-    if (!chunk->keys) {
-        /* A power of two, at least twice the number of keys, so that a free cell is always found. */
-        for (chunk->keys_room = 16; chunk->keys_room < 2 * chunk->room_max;)
-            chunk->keys_room *= 2;
-        chunk->keys = calloc(chunk->keys_room, sizeof(*chunk->keys));
-    }
-    dt_assert_cmp(chunk->n_rows, <, chunk->keys_room / 2);
-    if (chunk->keys)
-        *key_cell(chunk, hash) = hash;
-    return chunk->keys != NULL;
 }
 
 /* ---- memory ---- */
@@ -353,7 +328,13 @@ static void collect_results(struct dt_batch *batch)
         DL_DELETE(batch->head, chunk);
         write_chunk(batch, chunk);
         clear_chunk(batch, chunk);
-        chunk_reset(chunk);
+        chunk->n_rows = chunk->n_slots = chunk->bytes = 0;
+        chunk->submitted = false;
+        chunk->done = false;
+        if (chunk->keys)
+            memset(chunk->keys, 0, chunk->keys_room * sizeof(*chunk->keys));
+        dt_strbuf_reset(&chunk->refusals);
+        dt_arena_reset(&chunk->arena);
         if (batch->spare) {
             dt_assert_cmp(batch->weight, >=, chunk->weight);
             batch->weight -= chunk->weight;
@@ -579,7 +560,16 @@ static bool note_key(struct dt_batch *batch, struct dt_chunk *chunk)
         return true;
     for (const struct dt_chunk *c = batch->head; c && !batch->entry.in_order; c = c->next)
         batch->entry.in_order = c->keys && *key_cell(c, hash) != 0;
-    return chunk_note_key(chunk, hash);
+    if (!chunk->keys) {
+        /* A power of two, at least twice the number of keys, so that a free cell is always found. */
+        for (chunk->keys_room = 16; chunk->keys_room < 2 * chunk->room_max;)
+            chunk->keys_room *= 2;
+        chunk->keys = calloc(chunk->keys_room, sizeof(*chunk->keys));
+    }
+    dt_assert_cmp(chunk->n_rows, <, chunk->keys_room / 2);
+    if (chunk->keys)
+        *key_cell(chunk, hash) = hash;
+    return chunk->keys != NULL;
 }
 
 void dt_batch_add(dt_batch *batch, struct dt_str text, bool keep)

@@ -275,23 +275,6 @@ static void explain_scheduled(const struct dt_explained *e, struct dt_strbuf *ou
     dt_strbuf_addc(out, '.');
 }
 
-static void explain_dispatched(const struct dt_explained *e, struct dt_strbuf *out)
-{
-    const struct dt_job *job = e->job;
-    bool halted = e->claimed && e->claimed->halted.p;
-    dt_strbuf_addf(out, "Attempt %lld ", (long long)job->attempt);
-    if (waits_for(e, "kafka"))
-        dt_strbuf_adds(out, halted ? "is claimed, and its shard is halted until an operator decides what became of it."
-                                   : "is claimed and on its way to Kafka, which its leader waits for.");
-    else {
-        add_time(out, "was sent at ", job->dispatched_at_ms);
-        add_time(out, ", and its report has not come yet; it counts as failed without one at ", job->next_at_ms);
-        dt_strbuf_addc(out, '.');
-    }
-    if (job->no_retries)
-        dt_strbuf_adds(out, " No attempt follows: it was cancelled meanwhile.");
-}
-
 static void add_reason(const struct dt_explained *e, struct dt_strbuf *out)
 {
     const struct dt_job *job = e->job;
@@ -300,7 +283,19 @@ static void add_reason(const struct dt_explained *e, struct dt_strbuf *out)
         return;
     }
     if (job->state == DT_DISPATCHED) {
-        explain_dispatched(e, out);
+        bool halted = e->claimed && e->claimed->halted.p;
+        dt_strbuf_addf(out, "Attempt %lld ", (long long)job->attempt);
+        if (waits_for(e, "kafka"))
+            dt_strbuf_adds(out, halted
+                                    ? "is claimed, and its shard is halted until an operator decides what became of it."
+                                    : "is claimed and on its way to Kafka, which its leader waits for.");
+        else {
+            add_time(out, "was sent at ", job->dispatched_at_ms);
+            add_time(out, ", and its report has not come yet; it counts as failed without one at ", job->next_at_ms);
+            dt_strbuf_addc(out, '.');
+        }
+        if (job->no_retries)
+            dt_strbuf_adds(out, " No attempt follows: it was cancelled meanwhile.");
         return;
     }
     if (job->state == DT_SUCCEEDED)

@@ -158,30 +158,6 @@ static bool read_time(const struct dt_request *req, const char *name, int64_t *m
     return text.p != NULL;
 }
 
-/* Reads the step and the range. The range begins, by default, with this minute, or with this step if it is shorter. */
-static void read_range(const struct dt_request *req, struct dt_forecast_ask *ask, struct dt_faults *faults)
-{
-    struct dt_str step = dt_request_query(req, "step");
-    int64_t now_ms = dt_refclock_earliest_ms(req->api->ref);
-    int64_t to_ms = 0;
-    ask->step_ms = STEP_DEFAULT;
-    if (step.p &&
-        (dt_duration_parse(step, &ask->step_ms) != DT_OK || ask->step_ms < SECOND_MS || ask->step_ms > DAYS_MAX_MS)) {
-        ask->step_ms = STEP_DEFAULT;
-        dt_faults_add_query(faults, DT_STR_LIT("step"), "must be a duration from PT1S, such as PT1M");
-    }
-    if (!read_time(req, "from", &ask->from_ms, faults))
-        ask->from_ms = now_ms - now_ms % (ask->step_ms < STEP_DEFAULT ? ask->step_ms : STEP_DEFAULT);
-    if (!read_time(req, "to", &to_ms, faults))
-        to_ms = ask->from_ms + (ask->step_ms > HOUR_MS ? ask->step_ms : HOUR_MS);
-    if (to_ms <= ask->from_ms || to_ms - ask->from_ms > DAYS_MAX_MS)
-        dt_faults_add_query(faults, DT_STR_LIT("to"), "must be after from, by ten years at most");
-    else if ((to_ms - ask->from_ms - 1) / ask->step_ms >= DT_FORECAST_STEPS)
-        dt_faults_add_query(faults, DT_STR_LIT("step"), "makes more than 10000 steps");
-    else
-        ask->steps = (size_t)((to_ms - ask->from_ms - 1) / ask->step_ms) + 1;
-}
-
 enum dt_next dt_handle_forecast(struct dt_request *req)
 {
     struct question *q = dt_answer_state(req, sizeof(*q));
@@ -193,7 +169,26 @@ enum dt_next dt_handle_forecast(struct dt_request *req)
     const char *reason = q->ask.topic.p ? dt_topic_check(q->ask.topic, DT_STR_LIT("")) : NULL;
     if (reason)
         dt_faults_add_query(&faults, DT_STR_LIT("topic"), reason);
-    read_range(req, &q->ask, &faults);
+    /* By default the range begins with this minute, or with this step if it is shorter. */
+    struct dt_str step = dt_request_query(req, "step");
+    int64_t now_ms = dt_refclock_earliest_ms(req->api->ref);
+    int64_t to_ms = 0;
+    q->ask.step_ms = STEP_DEFAULT;
+    if (step.p && (dt_duration_parse(step, &q->ask.step_ms) != DT_OK || q->ask.step_ms < SECOND_MS ||
+                   q->ask.step_ms > DAYS_MAX_MS)) {
+        q->ask.step_ms = STEP_DEFAULT;
+        dt_faults_add_query(&faults, DT_STR_LIT("step"), "must be a duration from PT1S, such as PT1M");
+    }
+    if (!read_time(req, "from", &q->ask.from_ms, &faults))
+        q->ask.from_ms = now_ms - now_ms % (q->ask.step_ms < STEP_DEFAULT ? q->ask.step_ms : STEP_DEFAULT);
+    if (!read_time(req, "to", &to_ms, &faults))
+        to_ms = q->ask.from_ms + (q->ask.step_ms > HOUR_MS ? q->ask.step_ms : HOUR_MS);
+    if (to_ms <= q->ask.from_ms || to_ms - q->ask.from_ms > DAYS_MAX_MS)
+        dt_faults_add_query(&faults, DT_STR_LIT("to"), "must be after from, by ten years at most");
+    else if ((to_ms - q->ask.from_ms - 1) / q->ask.step_ms >= DT_FORECAST_STEPS)
+        dt_faults_add_query(&faults, DT_STR_LIT("step"), "makes more than 10000 steps");
+    else
+        q->ask.steps = (size_t)((to_ms - q->ask.from_ms - 1) / q->ask.step_ms) + 1;
     if (faults.n > 0)
         return dt_answer_faults(req, DT_INVALID, &faults);
     return dt_workers_submit(req->api->workers, req, answer_forecast);

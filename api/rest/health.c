@@ -213,18 +213,6 @@ static int64_t check_health(void *arg, void *context)
 
 /* ---- start and end ---- */
 
-/* If two processes draw the same number they look like one for a while; nothing else depends on it. */
-static void name_row(dt_health *h)
-{
-    char host[64] = "localhost";
-    uint64_t id = (uint64_t)getpid();
-    if (getrandom(&id, sizeof(id), 0) != (ssize_t)sizeof(id))
-        DT_LOG(WARN, "health", "no random number for the process's row");
-    h->id = (int64_t)(id >> 1);
-    gethostname(host, sizeof(host) - 1);
-    snprintf(h->name, sizeof(h->name), "%s:%ld", host, (long)getpid());
-}
-
 dt_status dt_health_start(const struct dt_session_env *env, dt_chores *urgent, dt_topic_cache *topics, dt_auth *auth,
                           dt_index_writer *index, dt_health **out, struct dt_error *err)
 {
@@ -236,7 +224,14 @@ dt_status dt_health_start(const struct dt_session_env *env, dt_chores *urgent, d
     h->topics = topics;
     h->auth = auth;
     h->index = index;
-    name_row(h);
+    /* If two processes draw the same number they look like one for a while; nothing else depends on it. */
+    char host[64] = "localhost";
+    uint64_t id = (uint64_t)getpid();
+    if (getrandom(&id, sizeof(id), 0) != (ssize_t)sizeof(id))
+        DT_LOG(WARN, "health", "no random number for the process's row");
+    h->id = (int64_t)(id >> 1);
+    gethostname(host, sizeof(host) - 1);
+    snprintf(h->name, sizeof(h->name), "%s:%ld", host, (long)getpid());
     h->state.mysql_word = "unavailable";
     h->state.mysql = DT_SHUTDOWN; /* not checked yet: the first check is always a change */
     h->mysql_up = dt_gauge("duetime_api_mysql_up", "1 = MySQL answers and has the schema.", "");

@@ -213,23 +213,6 @@ static bool admits(struct dt_json_reader *r, const struct dt_json_field *field, 
 
 static const struct dt_json_table table = DT_TABLE(fields, .admits = admits);
 
-static void check_filter(const struct dt_json_reader *r)
-{
-    const struct dt_operation_filter *f = &((const struct dt_operation_body *)r->out)->ask.filter;
-    if (!dt_json_given(r, FILTER))
-        dt_faults_add(r->faults, "/filter", "is required");
-    else if (r->faults->n == 0 && !f->topic.p && !f->n_ids)
-        dt_faults_add(r->faults, "/filter/topic", "is required, unless there are ids");
-    if (f->key_prefix.p && (!f->topic.p || is_prefix(f->topic)))
-        dt_faults_add(r->faults, "/filter/key_prefix", "needs one topic");
-    if (f->run.from_ms > f->run.to_ms)
-        dt_faults_add(r->faults, "/filter/run_from", "is after run_to");
-    if (f->created.from_ms > f->created.to_ms)
-        dt_faults_add(r->faults, "/filter/created_from", "is after created_to");
-    if (f->failed.from_ms > f->failed.to_ms)
-        dt_faults_add(r->faults, "/filter/failed_from", "is after failed_to");
-}
-
 static void check_time(const struct dt_json_reader *r)
 {
     const struct dt_operation_ask *ask = &((const struct dt_operation_body *)r->out)->ask;
@@ -260,7 +243,19 @@ dt_status dt_operation_decode(const dt_json *json, const struct dt_job_rules *ru
     *out = (struct dt_operation_body){.ask = {.kind = kind, .filter = {.run = any, .created = any, .failed = any}},
                                       .wait_ms = DT_OPERATION_WAIT_MS};
     if (dt_json_read(&r, &table, dt_json_root(json))) {
-        check_filter(&r);
+        const struct dt_operation_filter *f = &((const struct dt_operation_body *)r.out)->ask.filter;
+        if (!dt_json_given(&r, FILTER))
+            dt_faults_add(r.faults, "/filter", "is required");
+        else if (r.faults->n == 0 && !f->topic.p && !f->n_ids)
+            dt_faults_add(r.faults, "/filter/topic", "is required, unless there are ids");
+        if (f->key_prefix.p && (!f->topic.p || is_prefix(f->topic)))
+            dt_faults_add(r.faults, "/filter/key_prefix", "needs one topic");
+        if (f->run.from_ms > f->run.to_ms)
+            dt_faults_add(r.faults, "/filter/run_from", "is after run_to");
+        if (f->created.from_ms > f->created.to_ms)
+            dt_faults_add(r.faults, "/filter/created_from", "is after created_to");
+        if (f->failed.from_ms > f->failed.to_ms)
+            dt_faults_add(r.faults, "/filter/failed_from", "is after failed_to");
         check_time(&r);
     }
     return dt_faults_status(faults);

@@ -168,23 +168,6 @@ static void put_bound(struct dt_strbuf *out, const char *name, bool given, int64
     dt_json_put_word(out, name, given ? text : NULL);
 }
 
-static void put_job(struct dt_strbuf *out, const struct dt_new_job *job, bool payload)
-{
-    if (job->retry.p)
-        dt_retry_put(out, "retry", job->retry);
-    if (job->ack_timeout_ms)
-        dt_json_put_duration(out, "ack_timeout", job->ack_timeout_ms);
-    dt_json_put_given(out, "partition_key", job->partition_key);
-    if (job->headers.p)
-        dt_json_put_raw(out, "headers", job->headers);
-    dt_json_put_given(out, "callback_url", job->callback_url);
-    dt_json_put_given(out, "content_type", job->content_type);
-    if (payload && job->payload_binary)
-        dt_json_put_base64(out, "payload_base64", job->payload);
-    else if (payload)
-        dt_json_put_raw(out, "payload", job->payload);
-}
-
 void dt_schedule_add(struct dt_strbuf *out, const struct dt_schedule *s, int64_t next_ms, bool payload)
 {
     dt_json_begin_object(out, NULL);
@@ -201,7 +184,19 @@ void dt_schedule_add(struct dt_strbuf *out, const struct dt_schedule *s, int64_t
     dt_json_put_int_or_null(out, "catch_up_max", s->catch_up_max, s->catch_up_max);
     dt_json_put_duration(out, "jitter", s->jitter_ms);
     dt_json_put_bool(out, "paused", s->paused);
-    put_job(out, &s->job, payload);
+    if (s->job.retry.p)
+        dt_retry_put(out, "retry", s->job.retry);
+    if (s->job.ack_timeout_ms)
+        dt_json_put_duration(out, "ack_timeout", s->job.ack_timeout_ms);
+    dt_json_put_given(out, "partition_key", s->job.partition_key);
+    if (s->job.headers.p)
+        dt_json_put_raw(out, "headers", s->job.headers);
+    dt_json_put_given(out, "callback_url", s->job.callback_url);
+    dt_json_put_given(out, "content_type", s->job.content_type);
+    if (payload && s->job.payload_binary)
+        dt_json_put_base64(out, "payload_base64", s->job.payload);
+    else if (payload)
+        dt_json_put_raw(out, "payload", s->job.payload);
     dt_json_put_time(out, "next_at", next_ms);
     if (s->last_job_id)
         dt_json_put_id(out, "last_job_id", s->last_job_id);

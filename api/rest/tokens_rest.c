@@ -274,8 +274,21 @@ static void put_usage(struct dt_request *req, const struct usage_view *v, const 
     dt_json_end_object(out);
 }
 
-static enum dt_next answer_usage(struct dt_request *req, const struct usage_view *v)
+static enum dt_next show_usage(struct dt_request *req, dt_store *store)
 {
+    struct usage_view *v = req->state;
+    struct dt_error err = {0};
+    if (!dt_hold_more(&req->hold, USAGE_ROOM))
+        return dt_request_no_room(req);
+    dt_status status = dt_quotas_write_usage(req->api->quotas, store, &err);
+    if (status == DT_OK)
+        status = dt_store_token_list(store, &req->arena, &v->tokens, &v->n_tokens, NULL, &err);
+    if (status == DT_OK)
+        status = dt_store_usage(store, v->from_ms, &req->arena, &v->usage, &v->n_usage, &err);
+    if (status == DT_OK)
+        status = dt_store_pending(store, &req->arena, &v->pending, &v->n_pending, &err);
+    if (status != DT_OK)
+        return dt_answer_status(req, status, NULL, &err);
     req->status = 200;
     dt_json_begin_object(&req->out, NULL);
     dt_json_put_time(&req->out, "from", v->from_ms);
@@ -295,22 +308,6 @@ static enum dt_next answer_usage(struct dt_request *req, const struct usage_view
     dt_json_end_array(&req->out);
     dt_json_end_object(&req->out);
     return DT_REPLY;
-}
-
-static enum dt_next show_usage(struct dt_request *req, dt_store *store)
-{
-    struct usage_view *v = req->state;
-    struct dt_error err = {0};
-    if (!dt_hold_more(&req->hold, USAGE_ROOM))
-        return dt_request_no_room(req);
-    dt_status status = dt_quotas_write_usage(req->api->quotas, store, &err);
-    if (status == DT_OK)
-        status = dt_store_token_list(store, &req->arena, &v->tokens, &v->n_tokens, NULL, &err);
-    if (status == DT_OK)
-        status = dt_store_usage(store, v->from_ms, &req->arena, &v->usage, &v->n_usage, &err);
-    if (status == DT_OK)
-        status = dt_store_pending(store, &req->arena, &v->pending, &v->n_pending, &err);
-    return status == DT_OK ? answer_usage(req, v) : dt_answer_status(req, status, NULL, &err);
 }
 
 enum dt_next dt_handle_usage(struct dt_request *req)

@@ -491,28 +491,6 @@ static void run_loop(void *arg)
     l->env->stopped(l->env->arg, l->shard);
 }
 
-static void make_meters(dt_shard_loop *l)
-{
-    char label[32];
-    snprintf(label, sizeof(label), "shard=\"%u\"", l->shard);
-    l->meters = (struct dt_shard_meters){
-        .dispatched = dt_counter("duetime_dispatched_total", "Attempts committed to Kafka.", label),
-        .lateness = dt_histogram("duetime_dispatch_lateness_seconds", "From due time to Kafka's commit.", ""),
-        .batch = dt_histogram_count("duetime_dispatch_batch_jobs", "Jobs in one dispatch.", ""),
-        .takeovers = dt_counter("duetime_takeovers_total", "Takeovers begun.", label),
-        .offered = dt_counter("duetime_offered_total", "Due jobs offered to pops.", label),
-        .timed_out = dt_counter("duetime_ack_timeouts_total", "Attempts whose result did not come in time.", label),
-        .leader_txn_seconds = dt_histogram("duetime_mysql_turn_seconds",
-                                           "One leader's transaction in MySQL, with handing its batch to Kafka.", ""),
-        .epoch = dt_gauge("duetime_shard_epoch", "Epoch of the leadership in this process.", label),
-        .undeliverable = dt_counter("duetime_undeliverable_total", "Attempts that Kafka refused for good.", label),
-        .lost = dt_counter("duetime_attempts_lost_total",
-                           "Attempts that ended because the process that had them in its hands is gone.", label),
-        .halted = dt_gauge("duetime_shard_halted", "1 while the shard waits for an operator (dt_clear_halt).", label),
-        .leading = dt_gauge("duetime_shard_leading", "1 while this process leads the shard.", label),
-    };
-}
-
 static void sender_done(void *arg)
 {
     dt_shard_loop *l = arg;
@@ -591,7 +569,24 @@ dt_status dt_shard_loop_start(const struct dt_loop_env *env, unsigned shard, dt_
     l->trust.compared = true; /* the reconciler adds entries that the last leader did not write, within its period */
     l->state.losses = env->random(env->arg); /* the numbers of two leaderships differ */
     pthread_mutex_init(&l->state_lock, NULL);
-    make_meters(l);
+    char label[32];
+    snprintf(label, sizeof(label), "shard=\"%u\"", l->shard);
+    l->meters = (struct dt_shard_meters){
+        .dispatched = dt_counter("duetime_dispatched_total", "Attempts committed to Kafka.", label),
+        .lateness = dt_histogram("duetime_dispatch_lateness_seconds", "From due time to Kafka's commit.", ""),
+        .batch = dt_histogram_count("duetime_dispatch_batch_jobs", "Jobs in one dispatch.", ""),
+        .takeovers = dt_counter("duetime_takeovers_total", "Takeovers begun.", label),
+        .offered = dt_counter("duetime_offered_total", "Due jobs offered to pops.", label),
+        .timed_out = dt_counter("duetime_ack_timeouts_total", "Attempts whose result did not come in time.", label),
+        .leader_txn_seconds = dt_histogram("duetime_mysql_turn_seconds",
+                                           "One leader's transaction in MySQL, with handing its batch to Kafka.", ""),
+        .epoch = dt_gauge("duetime_shard_epoch", "Epoch of the leadership in this process.", label),
+        .undeliverable = dt_counter("duetime_undeliverable_total", "Attempts that Kafka refused for good.", label),
+        .lost = dt_counter("duetime_attempts_lost_total",
+                           "Attempts that ended because the process that had them in its hands is gone.", label),
+        .halted = dt_gauge("duetime_shard_halted", "1 while the shard waits for an operator (dt_clear_halt).", label),
+        .leading = dt_gauge("duetime_shard_leading", "1 while this process leads the shard.", label),
+    };
     dt_status status = make_parts(l);
     l->trust.up = l->index != NULL;
     if (status == DT_OK)

@@ -144,26 +144,6 @@ static dt_status make_room(struct dt_fair_queues *fair, size_t n, size_t queues,
     return DT_OK;
 }
 
-static void see_queues(dt_shard_loop *l)
-{
-    for (size_t i = 0; i < l->fair.n_queues; i++) {
-        struct dt_due_queue *queue = &l->fair.queues[i];
-        if (queue->host) {
-            queue->closed = DT_CLOSED_FULL;
-            continue;
-        }
-        char name[DT_HELD_NAME_SIZE];
-        const struct dt_held_queue *held =
-            dt_shard_find_held(&l->fair, dt_held_name(queue->topic, queue->timeouts, name));
-        queue->held = held != NULL;
-        queue->given = held ? held->given : 0;
-        queue->next_ms = queue->given ? held->next_ms : 0;
-        if (!queue->timeouts)
-            queue->closed = dt_shard_why_closed(l, queue->topic);
-        queue->room = queue->timeouts ? SIZE_MAX : dt_shard_room(l, queue->topic);
-    }
-}
-
 /* The topics of ids[n), ascending: from memory, otherwise from MySQL. Jobs that queue as timeouts, or by host, are read
  * from MySQL each time. */
 static dt_status topics_of(dt_shard_loop *l, const int64_t *ids, size_t n, bool by_host, struct dt_topic_of *out,
@@ -223,7 +203,22 @@ dt_status dt_shard_sort_queues(dt_shard_loop *l, size_t n, bool by_host, struct 
         if (slot && *slot)
             fair->queues[i].own = &fair->queues[*slot - 1];
     }
-    see_queues(l);
+    for (size_t i = 0; i < l->fair.n_queues; i++) {
+        struct dt_due_queue *queue = &l->fair.queues[i];
+        if (queue->host) {
+            queue->closed = DT_CLOSED_FULL;
+            continue;
+        }
+        char name[DT_HELD_NAME_SIZE];
+        const struct dt_held_queue *held =
+            dt_shard_find_held(&l->fair, dt_held_name(queue->topic, queue->timeouts, name));
+        queue->held = held != NULL;
+        queue->given = held ? held->given : 0;
+        queue->next_ms = queue->given ? held->next_ms : 0;
+        if (!queue->timeouts)
+            queue->closed = dt_shard_why_closed(l, queue->topic);
+        queue->room = queue->timeouts ? SIZE_MAX : dt_shard_room(l, queue->topic);
+    }
     return DT_OK;
 }
 

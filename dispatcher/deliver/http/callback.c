@@ -49,23 +49,6 @@ static struct dt_str copy(struct head *h, struct dt_str s)
 
 /* ---- ours ---- */
 
-/* Appends a value as the HTTP binding of CloudEvents encodes it: blanks, '"', '%' and all bytes outside of 0x21 to 0x7E
- * as %XX. */
-static void percent_encode(struct dt_strbuf *out, struct dt_str value)
-{
-    static const char digits[] = "0123456789ABCDEF";
-    for (size_t i = 0; i < value.n; i++) {
-        unsigned char c = (unsigned char)value.p[i];
-        if (c > ' ' && c <= '~' && c != '"' && c != '%') {
-            dt_strbuf_addc(out, (char)c);
-            continue;
-        }
-        dt_strbuf_addc(out, '%');
-        dt_strbuf_addc(out, digits[c >> 4]);
-        dt_strbuf_addc(out, digits[c & 15]);
-    }
-}
-
 static void add_attribute(struct head *h, struct dt_str name, struct dt_str value)
 {
     if (!value.p)
@@ -78,7 +61,19 @@ static void add_attribute(struct head *h, struct dt_str name, struct dt_str valu
         return;
     }
     struct dt_strbuf encoded = {0};
-    percent_encode(&encoded, value);
+    /* As the HTTP binding of CloudEvents encodes a value: blanks, '"', '%' and all bytes outside of 0x21 to 0x7E
+     * are %XX. */
+    static const char digits[] = "0123456789ABCDEF";
+    for (size_t i = 0; i < value.n; i++) {
+        unsigned char c = (unsigned char)value.p[i];
+        if (c > ' ' && c <= '~' && c != '"' && c != '%') {
+            dt_strbuf_addc(&encoded, (char)c);
+            continue;
+        }
+        dt_strbuf_addc(&encoded, '%');
+        dt_strbuf_addc(&encoded, digits[c >> 4]);
+        dt_strbuf_addc(&encoded, digits[c & 15]);
+    }
     h->failed = h->failed || encoded.failed;
     if (!encoded.failed)
         push(h, name, copy(h, dt_strbuf_str(&encoded)));

@@ -420,24 +420,6 @@ static void run_recorder(void *arg)
 #define DRAIN_US  INT64_C(10000000) /* at the end: longest wait for running callbacks */
 #define RECORD_US INT64_C(3000000)  /* and then for MySQL to record their outcomes */
 
-static void make_meters(dt_hands *hands)
-{
-    hands->meters = (struct dt_pool_meters){
-        .succeeded =
-            dt_counter("duetime_callbacks_total", "Callbacks that ended, by outcome.", "outcome=\"succeeded\""),
-        .taken = dt_counter("duetime_callbacks_total", "Callbacks that ended, by outcome.", "outcome=\"taken\""),
-        .failed = dt_counter("duetime_callbacks_total", "Callbacks that ended, by outcome.", "outcome=\"failed\""),
-        .unknown = dt_counter("duetime_callbacks_total", "Callbacks that ended, by outcome.", "outcome=\"unknown\""),
-        .seconds = dt_histogram("duetime_callback_seconds", "From handing a callback to the client to its answer.", ""),
-        .lateness = dt_histogram("duetime_callback_lateness_seconds",
-                                 "From when a job was due until its callback was handed to the client.", ""),
-        .in_hands = dt_gauge("duetime_callbacks_in_hands", "Attempts in the hands of this process.", ""),
-        .recorded = dt_histogram_count("duetime_callbacks_recorded", "Outcomes recorded in one transaction.", ""),
-        .given_away = dt_counter("duetime_callbacks_given_away_total",
-                                 "Attempts that this process gave away, to be followed by the next one.", ""),
-    };
-}
-
 static dt_status make_client(dt_hands *hands, struct dt_error *err)
 {
     const struct dt_config *config = hands->env.config;
@@ -513,7 +495,20 @@ dt_status dt_hands_start(const struct dt_hands_env *env, dt_hands **out, struct 
     dt_lease_set_timeout(&hands->lease, (int)env->config->zookeeper_session_timeout);
     pthread_mutex_init(&hands->lock, NULL);
     pthread_cond_init(&hands->emptied, NULL);
-    make_meters(hands);
+    hands->meters = (struct dt_pool_meters){
+        .succeeded =
+            dt_counter("duetime_callbacks_total", "Callbacks that ended, by outcome.", "outcome=\"succeeded\""),
+        .taken = dt_counter("duetime_callbacks_total", "Callbacks that ended, by outcome.", "outcome=\"taken\""),
+        .failed = dt_counter("duetime_callbacks_total", "Callbacks that ended, by outcome.", "outcome=\"failed\""),
+        .unknown = dt_counter("duetime_callbacks_total", "Callbacks that ended, by outcome.", "outcome=\"unknown\""),
+        .seconds = dt_histogram("duetime_callback_seconds", "From handing a callback to the client to its answer.", ""),
+        .lateness = dt_histogram("duetime_callback_lateness_seconds",
+                                 "From when a job was due until its callback was handed to the client.", ""),
+        .in_hands = dt_gauge("duetime_callbacks_in_hands", "Attempts in the hands of this process.", ""),
+        .recorded = dt_histogram_count("duetime_callbacks_recorded", "Outcomes recorded in one transaction.", ""),
+        .given_away = dt_counter("duetime_callbacks_given_away_total",
+                                 "Attempts that this process gave away, to be followed by the next one.", ""),
+    };
     dt_status status = make_parts(hands, err);
     if (status == DT_OK && hands->enabled)
         status = make_client(hands, err);

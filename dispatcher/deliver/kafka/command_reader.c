@@ -465,22 +465,6 @@ static dt_status start_sender(dt_command_reader *r, struct dt_error *err)
 
 /* ---- life ---- */
 
-static void make_meters(dt_command_reader *r)
-{
-    const char *name = "duetime_commands_total";
-    const char *help = "Messages of the commands topic by what became of them.";
-    r->done = dt_counter(name, help, "outcome=\"done\"");
-    r->refused = dt_counter(name, help, "outcome=\"refused\"");
-    r->lag = dt_gauge("duetime_commands_lag", "Messages of the commands topic that this process has yet to do.", "");
-    r->halted =
-        dt_gauge("duetime_commands_halted",
-                 "Partitions of the commands topic that are not read until an operator says where to go on.", "");
-    r->lost = dt_counter("duetime_commands_lost_total",
-                         "Messages that the commands topic no longer had when they were to be read.", "");
-    r->batch_size = dt_histogram_count("duetime_commands_batch", "Messages carried out in one transaction.", "");
-    r->seconds = dt_histogram("duetime_commands_seconds", "Carrying out one batch of messages.", "");
-}
-
 static dt_status make_taker(dt_command_reader *r)
 {
     char actor[DT_ACTOR_MAX + 1];
@@ -502,7 +486,18 @@ dt_status dt_command_reader_start(const struct dt_command_reader_env *env, dt_co
     r->config = *intake->config;
     r->config.mysql_lock_timeout = dt_earlier(r->config.mysql_lock_timeout, LOCK_TIMEOUT_MS);
     pthread_mutex_init(&r->lock, NULL);
-    make_meters(r);
+    const char *name = "duetime_commands_total";
+    const char *help = "Messages of the commands topic by what became of them.";
+    r->done = dt_counter(name, help, "outcome=\"done\"");
+    r->refused = dt_counter(name, help, "outcome=\"refused\"");
+    r->lag = dt_gauge("duetime_commands_lag", "Messages of the commands topic that this process has yet to do.", "");
+    r->halted =
+        dt_gauge("duetime_commands_halted",
+                 "Partitions of the commands topic that are not read until an operator says where to go on.", "");
+    r->lost = dt_counter("duetime_commands_lost_total",
+                         "Messages that the commands topic no longer had when they were to be read.", "");
+    r->batch_size = dt_histogram_count("duetime_commands_batch", "Messages carried out in one transaction.", "");
+    r->seconds = dt_histogram("duetime_commands_seconds", "Carrying out one batch of messages.", "");
     r->messages = calloc((size_t)intake->config->commands_batch, sizeof(*r->messages));
     dt_status status = r->messages ? dt_mailbox_new(&r->mailbox) : DT_NOMEM;
     if (status == DT_OK)

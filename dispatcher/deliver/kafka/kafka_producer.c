@@ -211,9 +211,19 @@ static rd_kafka_resp_err_t produce_notice(struct dt_notice_producer *s, const st
     return code;
 }
 
-static void produce_all(struct dt_notice_producer *s, const struct dt_kafka_message *messages, size_t n,
-                        struct batch *b, int64_t deadline_us)
+static dt_status send_together(struct dt_notice_producer *s, const struct dt_kafka_message *messages, size_t n,
+                               bool *sent, int64_t deadline_us, struct dt_error *err)
 {
+    struct batch *b = calloc(1, sizeof(*b));
+    memset(sent, 0, n * sizeof(*sent));
+    if (!b)
+        return dt_fail(err, DT_NOMEM, "notices");
+    b->sent = sent;
+    dt_status status = dt_kafka_on_demand_hold(s->handle, &s->rk, err);
+    if (status != DT_OK) {
+        free(b);
+        return status;
+    }
     for (size_t i = 0; i < n; i++) {
         struct report *r = malloc(sizeof(*r));
         rd_kafka_resp_err_t code = RD_KAFKA_RESP_ERR__CRIT_SYS_RESOURCE;
@@ -229,22 +239,6 @@ static void produce_all(struct dt_notice_producer *s, const struct dt_kafka_mess
         if (b->error == RD_KAFKA_RESP_ERR_NO_ERROR)
             b->error = code;
     }
-}
-
-static dt_status send_together(struct dt_notice_producer *s, const struct dt_kafka_message *messages, size_t n,
-                               bool *sent, int64_t deadline_us, struct dt_error *err)
-{
-    struct batch *b = calloc(1, sizeof(*b));
-    memset(sent, 0, n * sizeof(*sent));
-    if (!b)
-        return dt_fail(err, DT_NOMEM, "notices");
-    b->sent = sent;
-    dt_status status = dt_kafka_on_demand_hold(s->handle, &s->rk, err);
-    if (status != DT_OK) {
-        free(b);
-        return status;
-    }
-    produce_all(s, messages, n, b, deadline_us);
     int64_t left_us;
     while (b->outstanding > 0 && (left_us = deadline_us - dt_kafka_now_us()) > 0)
         rd_kafka_poll(s->rk, left_us > 100000 ? 100 : (int)(left_us / 1000) + 1);

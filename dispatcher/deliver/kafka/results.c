@@ -520,8 +520,14 @@ static void run_results(void *arg)
     dt_kafka_reader_free(consumer);
 }
 
-static void make_meters(dt_results *r)
+dt_status dt_results_start(const struct dt_results_env *env, dt_results **out, struct dt_error *err)
 {
+    dt_results *r = calloc(1, sizeof(*r));
+    if (!r)
+        return DT_NOMEM;
+    r->env = *env;
+    r->config = *env->config;
+    r->config.mysql_lock_timeout = dt_earlier(r->config.mysql_lock_timeout, LOCK_MS);
     const char *name = "duetime_results_total";
     const char *help = "Results read from Kafka, by outcome.";
     r->applied = dt_counter(name, help, "outcome=\"applied\"");
@@ -535,17 +541,6 @@ static void make_meters(dt_results *r)
                  "Results that wait in MySQL for jobs which another session keeps locked, at the last look.", "");
     r->batch_size = dt_histogram_count("duetime_results_batch", "Results applied in one transaction.", "");
     r->seconds = dt_histogram("duetime_results_apply_seconds", "Applying one batch of results.", "");
-}
-
-dt_status dt_results_start(const struct dt_results_env *env, dt_results **out, struct dt_error *err)
-{
-    dt_results *r = calloc(1, sizeof(*r));
-    if (!r)
-        return DT_NOMEM;
-    r->env = *env;
-    r->config = *env->config;
-    r->config.mysql_lock_timeout = dt_earlier(r->config.mysql_lock_timeout, LOCK_MS);
-    make_meters(r);
     r->batch = calloc((size_t)env->config->results_batch, sizeof(*r->batch));
     r->rejected = calloc((size_t)env->config->results_batch, sizeof(*r->rejected));
     dt_status status = r->batch && r->rejected ? dt_mailbox_new(&r->mailbox) : DT_NOMEM;

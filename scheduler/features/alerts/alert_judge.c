@@ -274,19 +274,6 @@ static bool something_settles(const dt_alerts *a)
     return any;
 }
 
-/* Judges again if a figure has changed, or may have. */
-static dt_status take_news(dt_alerts *a, const struct dt_alert_watched *now, struct dt_error *err)
-{
-    const bool again = !a->knows || now->topics_version != a->was.topics_version;
-    const bool news = again || memcmp(now->figures, a->was.figures, sizeof(now->figures)) != 0;
-    dt_status status = again ? dt_watched_topics_read(&a->topics, a->judge_store, err) : DT_OK;
-    if (status != DT_OK)
-        return status;
-    a->was = *now;
-    a->knows = true;
-    return news || a->topics.n || a->n_standing || something_settles(a) ? judge(a, err) : DT_OK;
-}
-
 static dt_status watch(dt_alerts *a, struct dt_error *err)
 {
     struct dt_alert_watched now = {0};
@@ -313,7 +300,15 @@ static dt_status watch(dt_alerts *a, struct dt_error *err)
         memset(a->since_us, 0, sizeof(a->since_us));
         dt_outbox_wake(a->sender);
     }
-    return take_news(a, &now, err);
+    /* Judges again if a figure has changed, or may have. */
+    const bool again = !a->knows || now.topics_version != a->was.topics_version;
+    const bool news = again || memcmp(now.figures, a->was.figures, sizeof(now.figures)) != 0;
+    status = again ? dt_watched_topics_read(&a->topics, a->judge_store, err) : DT_OK;
+    if (status != DT_OK)
+        return status;
+    a->was = now;
+    a->knows = true;
+    return news || a->topics.n || a->n_standing || something_settles(a) ? judge(a, err) : DT_OK;
 }
 
 int64_t dt_alerts_judge(void *alerts, void *store)

@@ -6,19 +6,6 @@
 #include "base/http/webhook.h"
 #include "features/outbox/outbox.h"
 
-static void make_meters(dt_alerts *a)
-{
-    for (int kind = 1; kind < DT_ALERT_KINDS_END; kind++) {
-        struct dt_strbuf label = {0};
-        dt_strbuf_addf(&label, "kind=\"%s\"", dt_alert_kind_name((enum dt_alert_kind)kind));
-        a->standing[kind] =
-            label.failed
-                ? NULL
-                : dt_gauge("duetime_alerts", "Alerts that stand, where this process judges them; else 0.", label.p);
-        dt_strbuf_clear(&label);
-    }
-}
-
 static dt_status make_parts(dt_alerts *a, struct dt_error *err)
 {
     const struct dt_config *config = a->env.config;
@@ -55,7 +42,15 @@ dt_status dt_alerts_start(const struct dt_alerts_env *env, dt_alerts **out, stru
     if (!a)
         return dt_fail(err, DT_NOMEM, "out of memory");
     a->env = *env;
-    make_meters(a);
+    for (int kind = 1; kind < DT_ALERT_KINDS_END; kind++) {
+        struct dt_strbuf label = {0};
+        dt_strbuf_addf(&label, "kind=\"%s\"", dt_alert_kind_name((enum dt_alert_kind)kind));
+        a->standing[kind] =
+            label.failed
+                ? NULL
+                : dt_gauge("duetime_alerts", "Alerts that stand, where this process judges them; else 0.", label.p);
+        dt_strbuf_clear(&label);
+    }
     const struct dt_outbox_env sender = {.kind = DT_MESSAGE_ALERT,
                                          .chores = env->chores,
                                          .config = env->config,

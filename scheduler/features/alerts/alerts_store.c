@@ -101,33 +101,6 @@ static dt_status find_room(dt_db *db, bool kafka, struct dt_str topic, bool *roo
     return status;
 }
 
-/* Writes one message for each target. If the outbox is full, it writes none; the table of alerts still shows the
- * alert. */
-static dt_status add_messages(dt_db *db, const struct dt_alert_change *change, int64_t now_ms, struct dt_error *err)
-{
-    enum { COLUMNS = 9, TARGETS = 3 };
-    const struct dt_alert *a = &change->alert;
-    struct dt_param params[TARGETS * COLUMNS];
-    const struct dt_str topic = a->topic.p ? a->topic : DT_STR_LIT("");
-    size_t n = 0;
-    bool room[] = {false, false}; /* for webhooks, and for Kafka */
-    dt_status status = DT_OK;
-    if (change->targets & ~(unsigned)DT_ALERT_TO_KAFKA)
-        status = find_room(db, false, topic, &room[0], err);
-    if (status == DT_OK && change->targets & DT_ALERT_TO_KAFKA)
-        status = find_room(db, true, topic, &room[1], err);
-    for (unsigned i = 0; i < TARGETS; i++)
-        if (change->targets & (1u << i) && room[(1u << i) == DT_ALERT_TO_KAFKA]) {
-            const struct dt_param row[COLUMNS] = {DT_P_INT(a->id),    DT_P_INT(change->event),  DT_P_INT(i + 1),
-                                                  DT_P_STR(topic),    DT_P_INT(a->kind),        DT_P_INT(a->value),
-                                                  DT_P_INT(a->limit), DT_P_INT(a->began_at_ms), DT_P_INT(now_ms)};
-            memcpy(&params[n++ * COLUMNS], row, sizeof(row));
-        }
-    if (status != DT_OK || n == 0)
-        return status;
-    return dt_db_run_many(db, dt_sql_insert_alert_message, (struct dt_param_rows){params, COLUMNS, n}, NULL, err);
-}
-
 static dt_status begin(dt_db *db, struct dt_alert_change *change, int64_t now_ms, struct dt_error *err)
 {
     struct dt_alert *a = &change->alert;
@@ -165,7 +138,30 @@ static dt_status change_alert(void *arg, dt_db *db, int64_t now_ms, struct dt_er
             status = dt_fail(err, DT_VERSION, "the alert has ended");
     } else if (status == DT_OK)
         status = change.alert.id ? tell(db, &change, now_ms, err) : begin(db, &change, now_ms, err);
-    return status == DT_OK ? add_messages(db, &change, now_ms, err) : status;
+    if (status != DT_OK)
+        return status;
+    /* Writes one message for each target. If the outbox is full, it writes none; the table of alerts still shows the
+     * alert. */
+    enum { COLUMNS = 9, TARGETS = 3 };
+    const struct dt_alert *a = &change.alert;
+    struct dt_param params[TARGETS * COLUMNS];
+    const struct dt_str topic = a->topic.p ? a->topic : DT_STR_LIT("");
+    size_t n = 0;
+    bool room[] = {false, false}; /* for webhooks, and for Kafka */
+    if (change.targets & ~(unsigned)DT_ALERT_TO_KAFKA)
+        status = find_room(db, false, topic, &room[0], err);
+    if (status == DT_OK && change.targets & DT_ALERT_TO_KAFKA)
+        status = find_room(db, true, topic, &room[1], err);
+    for (unsigned i = 0; i < TARGETS; i++)
+        if (change.targets & (1u << i) && room[(1u << i) == DT_ALERT_TO_KAFKA]) {
+            const struct dt_param row[COLUMNS] = {DT_P_INT(a->id),    DT_P_INT(change.event),   DT_P_INT(i + 1),
+                                                  DT_P_STR(topic),    DT_P_INT(a->kind),        DT_P_INT(a->value),
+                                                  DT_P_INT(a->limit), DT_P_INT(a->began_at_ms), DT_P_INT(now_ms)};
+            memcpy(&params[n++ * COLUMNS], row, sizeof(row));
+        }
+    if (status != DT_OK || n == 0)
+        return status;
+    return dt_db_run_many(db, dt_sql_insert_alert_message, (struct dt_param_rows){params, COLUMNS, n}, NULL, err);
 }
 
 dt_status dt_store_alert_change(dt_store *store, const struct dt_alert_change *change, struct dt_error *err)

@@ -154,31 +154,6 @@ static dt_status parse_body(struct row_reading *r)
     return refuse_text(r, "payload", &why);
 }
 
-/* ---- which job ---- */
-
-static void check_columns(struct row_reading *r, bool creates)
-{
-    const struct dt_inbox_row *row = r->row;
-    const char *reason = row->topic.p ? dt_topic_check(row->topic, r->with->rules->installation) : NULL;
-    if (reason)
-        fault(r, "/topic", reason);
-    reason = row->key.p ? dt_key_check(row->key) : NULL;
-    if (reason)
-        fault(r, "/job_key", reason);
-    if (creates ? row->has_job_id : row->has_job_id && row->key.p)
-        fault(r, "/job_id", creates ? "is not the caller's to say" : "contradicts job_key: give one of the two");
-    if (row->has_job_id && row->job_id < 1)
-        fault(r, "/job_id", "must be the id of a job");
-    if (!creates && row->key.p && !row->topic.p)
-        fault(r, "/topic", "is required with job_key");
-    if (!creates && !row->key.p && !row->has_job_id)
-        fault(r, "/job_key", "is required, or job_id for a job without a key");
-    if (row->has_run_at && row->run_at_ms > DT_TIME_MAX_MS)
-        fault(r, "/run_at", "must be a time in ms before the year 10000");
-    if (row->created_at_ms < 0 || row->created_at_ms > r->with->now_ms + r->with->rules->max_delay_ms)
-        fault(r, "/created_at", "must be a time in ms, no further ahead than limits.max_delay allows");
-}
-
 /* ---- actions ---- */
 
 static dt_status read_body(struct row_reading *r)
@@ -235,7 +210,25 @@ static dt_status read_row(struct row_reading *r)
         return DT_OK;
     }
     enum dt_intent_action action = r->out->action = (enum dt_intent_action)(row->action - 1);
-    check_columns(r, action == DT_INTENT_CREATE || action == DT_INTENT_REPLACE);
+    const bool creates = action == DT_INTENT_CREATE || action == DT_INTENT_REPLACE;
+    const char *reason = row->topic.p ? dt_topic_check(row->topic, r->with->rules->installation) : NULL;
+    if (reason)
+        fault(r, "/topic", reason);
+    reason = row->key.p ? dt_key_check(row->key) : NULL;
+    if (reason)
+        fault(r, "/job_key", reason);
+    if (creates ? row->has_job_id : row->has_job_id && row->key.p)
+        fault(r, "/job_id", creates ? "is not the caller's to say" : "contradicts job_key: give one of the two");
+    if (row->has_job_id && row->job_id < 1)
+        fault(r, "/job_id", "must be the id of a job");
+    if (!creates && row->key.p && !row->topic.p)
+        fault(r, "/topic", "is required with job_key");
+    if (!creates && !row->key.p && !row->has_job_id)
+        fault(r, "/job_key", "is required, or job_id for a job without a key");
+    if (row->has_run_at && row->run_at_ms > DT_TIME_MAX_MS)
+        fault(r, "/run_at", "must be a time in ms before the year 10000");
+    if (row->created_at_ms < 0 || row->created_at_ms > r->with->now_ms + r->with->rules->max_delay_ms)
+        fault(r, "/created_at", "must be a time in ms, no further ahead than limits.max_delay allows");
     if (action == DT_INTENT_REPLACE && !row->key.p)
         fault(r, "/job_key", "is required");
     if (action != DT_INTENT_CANCEL && action != DT_INTENT_RUN_NOW)

@@ -338,14 +338,6 @@ static dt_status list(dt_outbox *o, struct round *r)
 
 /* ---- which are sent ---- */
 
-static void give_back(dt_outbox *o, struct dt_flight **flights, size_t n)
-{
-    for (size_t i = 0; i < n; i++) {
-        leave_places(o, flights[i]);
-        free(flights[i]);
-    }
-}
-
 /* Chooses the messages that are sent together, and makes their flights. */
 static dt_status choose(dt_outbox *o, struct round *r, struct dt_flight **flights, size_t *n)
 {
@@ -410,7 +402,10 @@ static dt_status send_some(dt_outbox *o, struct round *r, dt_status *kafka, stru
         status = dt_outbox_send(o, flights, n, r->now_ms, kafka, why, r->err);
     if (status == DT_OK)
         return record(o, &r->progress, r->err);
-    give_back(o, flights, n);
+    for (size_t i = 0; i < n; i++) {
+        leave_places(o, flights[i]);
+        free(flights[i]);
+    }
     return status;
 }
 

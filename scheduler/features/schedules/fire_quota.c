@@ -147,9 +147,23 @@ static bool is_within_another(struct dt_str prefix, struct dt_str topics)
     return false;
 }
 
-static dt_status count_pending(struct dt_fire_quota *q, dt_db *db, int64_t now_ms, struct dt_arena *arena,
-                               struct dt_error *err)
+/* Fills a token bucket: its capacity is what the share adds in a second, at least one job, and it is full at first. */
+static dt_status open_quota(struct dt_fire_quota *q, const struct dt_quota_claim *claim, dt_db *db, int64_t now_ms,
+                            struct dt_arena *arena, struct dt_error *err)
 {
+    const int64_t past_ms = dt_earlier(dt_later(now_ms - claim->left_at_ms, 0), 3600 * MILLI);
+    q->open = true;
+    q->rate_milli = (int64_t)((double)q->per_second * MILLI * (double)claim->share[DT_QUOTA_JOBS] / DT_QUOTA_WHOLE);
+    const int64_t most = dt_later(q->rate_milli, MILLI);
+    const int64_t first = claim->share[DT_QUOTA_JOBS] ? most : 0;
+    q->left_milli =
+        claim->left_at_ms ? dt_earlier(dt_later(claim->jobs_left, 0) + q->rate_milli * past_ms / MILLI, most) : first;
+    q->pending_left = claim->pending_left;
+    q->count_at_ms = claim->count_at_ms;
+    const bool counts =
+        q->pending && (claim->count_at_ms <= now_ms || claim->left_at_ms > now_ms || !claim->left_at_ms);
+    if (!counts)
+        return DT_OK;
     const int64_t begun_us = dt_clock_mono_us(dt_clock_system());
     struct dt_str topics = q->topics;
     int64_t jobs = 0;
@@ -171,24 +185,6 @@ static dt_status count_pending(struct dt_fire_quota *q, dt_db *db, int64_t now_m
     q->pending_left = dt_later(q->pending - dt_later(jobs, 0), 0);
     q->count_at_ms = now_ms + dt_later(COUNT_MS, COUNT_PART * took_ms);
     return status;
-}
-
-/* Fills a token bucket: its capacity is what the share adds in a second, at least one job, and it is full at first. */
-static dt_status open_quota(struct dt_fire_quota *q, const struct dt_quota_claim *claim, dt_db *db, int64_t now_ms,
-                            struct dt_arena *arena, struct dt_error *err)
-{
-    const int64_t past_ms = dt_earlier(dt_later(now_ms - claim->left_at_ms, 0), 3600 * MILLI);
-    q->open = true;
-    q->rate_milli = (int64_t)((double)q->per_second * MILLI * (double)claim->share[DT_QUOTA_JOBS] / DT_QUOTA_WHOLE);
-    const int64_t most = dt_later(q->rate_milli, MILLI);
-    const int64_t first = claim->share[DT_QUOTA_JOBS] ? most : 0;
-    q->left_milli =
-        claim->left_at_ms ? dt_earlier(dt_later(claim->jobs_left, 0) + q->rate_milli * past_ms / MILLI, most) : first;
-    q->pending_left = claim->pending_left;
-    q->count_at_ms = claim->count_at_ms;
-    const bool counts =
-        q->pending && (claim->count_at_ms <= now_ms || claim->left_at_ms > now_ms || !claim->left_at_ms);
-    return counts ? count_pending(q, db, now_ms, arena, err) : DT_OK;
 }
 
 static int by_token(const void *a, const void *b)
