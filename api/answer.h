@@ -32,12 +32,12 @@ struct dt_job_rules dt_answer_rules(const struct dt_api *api, const struct dt_vi
  */
 dt_json *dt_answer_parse(struct dt_request *req, struct dt_faults *faults);
 
-/* Reads a query parameter that is a duration of at most max_ms; if it is not given *out_ms stays. False: 422. */
+/* Reads a query parameter that is a duration of at most max_ms; if it is absent, *out_ms stays. False: 422. */
 bool dt_answer_duration(struct dt_request *req, const char *name, int64_t max_ms, int64_t *out_ms);
-/* Reads a query parameter that is true or false; false if it is not given. Returns false: 422. */
+/* Reads a query parameter that is true or false; absent = false. Returns false: 422. */
 bool dt_answer_flag(struct dt_request *req, const char *name, bool *out);
 
-/* Reads a time. False: it is not given, and *ms stays; or it is invalid, and a fault was added. */
+/* Reads a time. False: it is absent, and *ms stays; or it is invalid, and a fault was added. */
 bool dt_answer_time(const struct dt_request *req, const char *name, int64_t *ms, struct dt_faults *faults);
 /* Reads a range of time from two query parameters, which may be absent. Adds its faults. */
 struct dt_list_times dt_answer_times(const struct dt_request *req, const char *from, const char *to,
@@ -70,7 +70,7 @@ enum dt_next dt_answer_job(struct dt_request *req, int status, const struct dt_j
                            const struct dt_job_view *view);
 
 /*
- * A page ends when its answer has so many bytes, whatever its limit; it has at least one row. Its memory is held
+ * A page ends when its answer reaches this size, whatever its limit; it has at least one row. Its memory is reserved
  * before it is read: the rows, and the answer, whose buffer may be twice as large as its text.
  */
 #define DT_PAGE_BYTES ((size_t)4 << 20)
@@ -78,18 +78,18 @@ static inline size_t dt_page_room(size_t bytes)
 {
     return 3 * bytes;
 }
-/* Returns the end of a page of so many rows, most of which have at most row_bytes. */
+/* Returns the end of a page of at most this many rows, most of which have at most row_bytes. */
 static inline struct dt_page_end dt_page_end(unsigned rows, size_t row_bytes)
 {
     size_t bytes = rows * row_bytes;
     return (struct dt_page_end){rows, bytes < DT_PAGE_BYTES ? bytes : DT_PAGE_BYTES};
 }
 /*
- * Returns the bytes that reading and answering one job may take: the payload in the client library, in a cell, in the
+ * Returns how many bytes reading and answering one job may take: the payload in the client library, in a cell, in the
  * arena, and in a buffer that grew by doubling, perhaps as base64.
  */
 size_t dt_answer_job_room(const struct dt_api *api);
-/* Holds that many bytes before a job is read; releases what an earlier run held. False: the answer is 503. */
+/* Reserves that many bytes before a job is read; releases what an earlier run reserved. False: the answer is 503. */
 DT_MUST_CHECK bool dt_answer_hold_job(struct dt_request *req);
 
 /*
@@ -106,7 +106,7 @@ bool dt_answer_cursor(struct dt_request *req, const struct dt_cursor_list *list,
                       struct dt_str *position);
 /* Reads the rows of a page into `rows` and writes the answer, or returns a status of the store. */
 typedef dt_status dt_page_fn(struct dt_request *req, dt_store *store, struct dt_arena *rows, struct dt_error *err);
-/* Answers a page, on a worker. room: bytes that are held while `page` runs; if there is no memory the answer is 503.
+/* Answers a page, on a worker. room: bytes reserved while `page` runs; if they are not available, the answer is 503.
  * The rows are freed before the answer is sent. what: as in dt_answer_failed. */
 enum dt_next dt_answer_page(struct dt_request *req, dt_store *store, size_t room, const char *what, dt_page_fn *page);
 /* Begins a page: 200, `{"jobs":[` for name = "jobs". */
@@ -115,7 +115,7 @@ void dt_answer_begin_list(struct dt_request *req, const char *name);
 void dt_answer_next_cursor(struct dt_request *req, const struct dt_cursor_list *list, bool more,
                            struct dt_str position);
 
-/* Ends a page whose last row has the id, or number, `last`. */
+/* Ends a page; last: the id or number of its last row. */
 void dt_answer_next_id(struct dt_request *req, const struct dt_cursor_list *list, bool more, int64_t last);
 
 /* A page of a list by ids: it begins after `id`. */

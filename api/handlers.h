@@ -8,7 +8,7 @@
 #include "store/store.h"
 
 /* intake/create_rest.c */
-enum dt_next dt_handle_job_create(struct dt_request *req); /* both ways: the path may name topic and key */
+enum dt_next dt_handle_job_create(struct dt_request *req); /* the path or the body names topic and key */
 
 /* intake/results_rest.c */
 enum dt_next dt_handle_job_results(struct dt_request *req);
@@ -33,7 +33,7 @@ enum dt_next dt_handle_job_explain(struct dt_request *req);
 enum dt_next dt_handle_job_list(struct dt_request *req);
 
 /* pull/pop_room.c */
-enum dt_next dt_handle_pop(struct dt_request *req); /* both ways: the path names the topic, or the body topics */
+enum dt_next dt_handle_pop(struct dt_request *req); /* the path names the topic, or the body names topics */
 
 /* rest/topics_rest.c */
 enum dt_next dt_handle_topic_list(struct dt_request *req);
@@ -73,7 +73,7 @@ enum dt_next dt_handle_token_revoke(struct dt_request *req, dt_store *store);
 enum dt_next dt_handle_event_list(struct dt_request *req); /* with an id in the path: of that job */
 
 /* rest/forecast_rest.c */
-enum dt_next dt_handle_forecast(struct dt_request *req); /* route->arg: true = the spikes alone */
+enum dt_next dt_handle_forecast(struct dt_request *req); /* route->arg: true = only the spikes */
 
 /* console/handlers_console.c */
 enum dt_next dt_handle_console(struct dt_request *req); /* without a file in the path: index.html */

@@ -77,15 +77,15 @@ enum command { SERVE, CHECK, PRINT, MIGRATE, GRANTS, NEW_TOKEN, LIST_TOKENS, REV
 
 struct options {
     enum command command;
-    unsigned commands; /* how many were given */
-    unsigned lists;    /* how many of --scopes, --topics and --quotas were given */
+    unsigned commands; /* number of commands given */
+    unsigned lists;    /* number of --scopes, --topics and --quotas given */
     const char *config;
     struct dt_command_token token;
 };
 
 /* ---- options ---- */
 
-/* Returns the exit code; -1: the program goes on. */
+/* Returns the exit code; -1: the program continues. */
 static int parse_options(int argc, char **argv, struct options *options)
 {
     static const struct option known[] = {{"config", required_argument, NULL, 'f'},
@@ -153,7 +153,7 @@ struct server {
     dt_http *http;
     struct dt_config brief; /* of the chores' connections */
     struct dt_store_source stores;
-    dt_chores *urgent; /* the thread of health, which nothing else blocks */
+    dt_chores *urgent; /* the thread of health, which no other chore may block */
     dt_chores *chores;
     dt_figures *figures;
     dt_watcher *watcher;
@@ -163,11 +163,11 @@ struct server {
     /* For the service manager. */
     struct dt_service service;
     bool ready;
-    int64_t alive_us; /* when the next sign of life is due */
+    int64_t alive_us; /* when the next keep-alive is due */
 };
 
-/* Ends waits of suspended requests whose deadline has passed. Usually a queue's threads do so; this is for the case
- * that all of them hang. */
+/* Ends waits of suspended requests whose deadline has passed. Usually the threads of the queues do so; this helps if
+ * all of them hang. */
 static void expire_waits(const struct dt_api *api, int64_t now_us)
 {
     dt_workers_expire(api->workers, now_us);
@@ -245,8 +245,8 @@ static dt_status start_parts(struct server *s, struct dt_error *err)
     return START(dt_alerts_start(&alerts, &s->alerts, err));
 }
 
-/* Lets running requests finish; then commits and answers what is queued; batches answer how far they came. The HTTP
- * server ends after that. */
+/* Lets running requests finish; then commits and answers queued elements, and batches answer with the outcomes so far.
+ * The HTTP server ends after that. */
 static void stop_parts(struct server *s)
 {
     struct dt_api *api = &s->api;
@@ -409,7 +409,7 @@ static void report_death(void *arg, const char *where, const char *what, int sha
         dt_store_put_death(&s->config, dt_health_process(s->api.health), where, what, shard);
 }
 
-/* Waits for the signal that ends the process. Meanwhile retries every second what needs MySQL. */
+/* Waits for the signal that ends the process. Meanwhile retries parts that need MySQL every second. */
 static dt_status wait_for_end(struct server *s, const sigset_t *set, bool migrate_later, struct dt_error *err)
 {
     const bool broken = DT_FAIL_FORCED("api.broken"); /* for a test of report_death */

@@ -37,5 +37,5 @@ int dt_command_new_token(const struct dt_config *config, const struct dt_command
 int dt_command_list_tokens(const struct dt_config *config);
 /* Removes a token. Every API follows within seconds. */
 int dt_command_revoke_token(const struct dt_config *config, const char *name);
-/* The APIs ask for no token until one is created. Refused if a token exists. */
+/* The APIs require no token until one is created. Refused if a token exists. */
 int dt_command_waive_tokens(const struct dt_config *config);

@@ -28,11 +28,11 @@ struct dt_cli {
     const struct dt_cli_call *call;
     struct dt_cli_settings settings;
     enum dt_cli_form form;
-    unsigned width, height; /* of the terminal on standard output; 0: it is not a terminal */
+    unsigned width, height; /* of the terminal on standard output; 0: not a terminal */
     bool colours;
     const dt_clock *clock;
     dt_rest *rest;
-    struct dt_strbuf done; /* what the API has changed: shown if its answer cannot be written */
+    struct dt_strbuf done; /* changes that the API has made: shown if its answer cannot be written */
 };
 
 /* ---- the functions of the verbs: each returns the exit code ---- */

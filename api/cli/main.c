@@ -140,7 +140,7 @@ static void end_by(int number)
 }
 
 /*
- * If the output cannot be written, says so, and what the API has done nevertheless. If nothing was changed and the
+ * If the output cannot be written, says so, and lists the changes that the API made. If nothing was changed and the
  * reader of a pipe has closed it, the program ends quietly, as usual.
  */
 static int close_output(struct dt_cli *cli, int code)

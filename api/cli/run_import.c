@@ -314,7 +314,7 @@ static bool take_result(struct import *im, unsigned i, struct dt_str result, boo
     im->existing += status == 200;
     if (status == 200 || status == 201)
         return false;
-    /* If a line is refused because of the lines before it, batches are shorter from now on. */
+    /* If a line is refused because of earlier lines, later batches are shorter. */
     bool named = detail.p && memmem(detail.p, detail.n, limit, sizeof(limit) - 1);
     bool beyond = i > 0 && (rest || named) && dt_str_is(type, "/problems/too-large");
     if (beyond && i < im->most)

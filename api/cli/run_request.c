@@ -290,7 +290,7 @@ static int post_operation(struct many *m, bool dry)
     return code;
 }
 
-/* Previews unless --yes is given, and asks for confirmation on a terminal. *go_on: the operation is to begin. */
+/* Previews unless --yes is given, and asks for confirmation on a terminal. *go_on: the operation may begin. */
 static int preview_operation(struct many *m, bool *go_on)
 {
     bool dry = dt_cli_value(m->cli->call, "dry-run");
@@ -418,7 +418,7 @@ static bool show_change(struct watch *w)
     return dt_str_is(w->state, "succeeded") || dt_str_is(w->state, "dead") || dt_str_is(w->state, "cancelled");
 }
 
-/* Polls once. If the API is down or not ready the watch goes on until the timeout. */
+/* Polls once. If the API is down or not ready, the watch continues until the timeout. */
 static int poll_job(struct watch *w)
 {
     struct dt_error err = {0};

@@ -145,7 +145,7 @@ static unsigned add_rows(struct overview *o, struct dt_cli_list *list, const str
     return n;
 }
 
-/* If there is no room for all rows, those that are not well come first. */
+/* If there is no room for all rows, rows with problems come first. */
 static int show_part(struct overview *o, const struct part *part)
 {
     struct dt_cli_list *list = dt_cli_list_begin(o->cli, part->thing);
@@ -172,7 +172,7 @@ static int show_tables(struct overview *o, unsigned head)
     shards.room = shards.n < SHARDS ? shards.n : SHARDS;
     topics.room = topics.n < TOPICS ? topics.n : TOPICS;
     if (o->cli->height && taken + shards.room + topics.room > o->cli->height) {
-        /* Each table gets half of the lines, and those that the other one does not need. */
+        /* Each table gets half of the lines, and those that the other table does not need. */
         taken += 2; /* two lines of "… and more" */
         unsigned lines = o->cli->height > taken + 2 ? o->cli->height - taken : 2;
         unsigned wanted = topics.room < lines ? topics.room : lines;
@@ -284,7 +284,7 @@ struct doctor {
     struct dt_rest_answer answer;
     dt_json *json;
     unsigned shown, wrong; /* findings; notes are not wrong */
-    char line[64];         /* the kind of consequences whose line is not ended */
+    char line[64];         /* the kind of consequences whose line is unfinished */
 };
 
 /* Findings with a cause are one line for each kind, below the cause. */

@@ -158,7 +158,7 @@ static const char *variable(const char *name)
     return value && *value ? value : NULL;
 }
 
-/* Reads the chosen context of the file. A file or a context that was not asked for may be missing. */
+/* Reads the chosen context of the file. A file or context that was not chosen explicitly may be missing. */
 static dt_status read_contexts(const struct dt_cli_call *call, struct dt_cli_settings *out, struct dt_error *err)
 {
     char path[PATH_BYTES];

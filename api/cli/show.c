@@ -299,7 +299,7 @@ void dt_cli_list_row(struct dt_cli_list *list, const dt_json *json, const struct
 
 /*
  * Chooses the column to narrow if the terminal is too narrow: the one whose title exceeds its cells most, then the
- * widest. The first column names the thing, and keeps up to a third of the line.
+ * widest. The first column identifies the row, and keeps up to a third of the line.
  */
 static size_t yielding_column(const struct dt_cli_list *list, const size_t *content)
 {

@@ -21,7 +21,7 @@ enum dt_cli_kind {
     DT_CLI_LIST     /* strings between commas; none: the empty list; or the word null */
 };
 
-/* Where an option's value goes. */
+/* Where an option's value is sent. */
 enum dt_cli_place {
     DT_CLI_HERE,   /* the program itself reads it */
     DT_CLI_BODY,   /* a member of the request's body */
@@ -64,7 +64,7 @@ enum dt_cli_thing {
 /* How a verb is carried out: main.c has the function of each. */
 enum dt_cli_way {
     DT_CLI_BY_REQUEST, /* one request, and its answer shown */
-    DT_CLI_BY_SET,     /* what is there, with what the options change, put back */
+    DT_CLI_BY_SET,     /* the current document, changed by the options, stored again */
     DT_CLI_BY_LIST,    /* a list, page by page */
     DT_CLI_BY_FOLLOW,  /* an operation, until it has ended */
     DT_CLI_BY_DELETE,  /* one request, or an operation that is previewed and followed */
@@ -82,7 +82,7 @@ enum dt_cli_way {
 
 struct dt_cli_verb {
     const char *noun;
-    const char *verb;  /* "": the noun stands alone */
+    const char *verb;  /* "": the noun alone is a command */
     const char *takes; /* its arguments: "ID | TOPIC KEY"; "": none */
     const char *help;  /* a sentence */
     enum dt_cli_way way;
@@ -95,7 +95,7 @@ struct dt_cli_verb {
     const char *examples; /* one a line, without the program's name */
 };
 
-/* All verbs; those of one noun stand together. */
+/* All verbs; those of one noun are adjacent. */
 const struct dt_cli_verb *dt_cli_verbs(size_t *n);
 /* The options that every verb takes. */
 const struct dt_cli_option *dt_cli_common(size_t *n);

@@ -38,7 +38,7 @@ const char *dt_cli_value(const struct dt_cli_call *call, const char *option);
  * above `most` is not exact. */
 unsigned dt_cli_distance(const char *a, const char *b, unsigned most);
 
-/* Room for the texts of a call's times; it lives as long as the call does. */
+/* Buffers for the texts of a call's times; valid as long as the call. */
 struct dt_cli_times {
     char text[DT_CLI_OPTIONS_MAX][25];
 };

@@ -16,7 +16,7 @@ struct dt_console_file {
     const char *name; /* as the path has it: "index.html" */
     const char *type; /* Content-Type */
     const char *etag; /* with its quotes, of the plain form */
-    bool lasting;     /* Its name has a hash of what is in it: it may be kept for ever. */
+    bool lasting;     /* Its name contains a hash of its contents, so it may be cached for ever. */
     struct dt_console_form plain, gzip, brotli;
 };
 

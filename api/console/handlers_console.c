@@ -1,8 +1,8 @@
 /*
- * Owns how the console is served: which file, in which form, with which headers. Its files are static and public; what
- * it shows, it asks of the REST API with the token of whoever looks. Refuses to know what is in the files.
+ * Owns how the console is served: which file, in which form, with which headers. Its files are static and public; all
+ * data comes from the REST API, with the user's token. Refuses to know what is in the files.
  *
- * The policy lets the page load from and speak to this origin only, and run no code but its own files.
+ * The policy lets the page use only this origin, and run only its own files.
  */
 #include <string.h>
 

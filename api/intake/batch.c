@@ -1,7 +1,7 @@
 /*
  * A chunk is filled (open), passes the gate (batch_gate.h) to its queue, and returns (done). Its answers are written
- * after those of all earlier chunks. Elements with the same key must be done in order, but chunks that are queued at
- * the same time may be committed in any order. So if a chunk has a key of an earlier chunk that may still be queued,
+ * after the answers of all earlier chunks. Elements with the same key must be done in order, but chunks that are queued
+ * at the same time may be committed in any order. So if a chunk has a key of an earlier chunk that may still be queued,
  * it waits until all earlier chunks have returned.
  *
  * Invariants: a chunk that is not done belongs to the queue, except for its refusals; after a batch has ended early
@@ -22,7 +22,7 @@
 #include "request/topic_cache.h"
 #include "request/workers.h"
 
-#define FIRST_ROWS  64                 /* room of a batch's first chunk, which may be the only one */
+#define FIRST_ROWS  64                 /* capacity of a batch's first chunk, which may be the only one */
 #define FREE_WEIGHT ((size_t)64 << 10) /* not charged to the budget (limits.memory) */
 #define STEP        ((size_t)64 << 10) /* a hold grows in steps */
 #define KEEP_HELD   ((size_t)1 << 20)  /* a hold that is larger than needed by this much shrinks */
@@ -34,7 +34,7 @@
 /* Why a batch ends early: the problem of its remaining elements. */
 static const struct ending {
     enum dt_problem_type type;
-    bool answers_each; /* elements that still arrive get an answer each */
+    bool answers_each; /* elements that still arrive get one answer each */
     const char *why;
 } endings[] = {
     [DT_BATCH_LATE] = {DT_PROBLEM_TIMEOUT, true, "the request's time is up"},
@@ -62,7 +62,7 @@ struct dt_batch {
     struct dt_chunk *open, *spare;
     const struct ending *ending; /* NULL: it has not ended early */
     bool remainder;              /* further elements get one answer together */
-    bool failed;                 /* memory was out */
+    bool failed;                 /* memory ran out */
     struct dt_hold hold;
     size_t weight;         /* of chunks and results */
     _Atomic unsigned refs; /* one for the request or the detached answer, and one for each queued chunk */
@@ -70,7 +70,7 @@ struct dt_batch {
 
 /* ---- the memory of a chunk ---- */
 
-/* Grows rows and slots. False: memory is out. */
+/* Grows rows and slots. False: memory ran out. */
 static bool grow_chunk(struct dt_chunk *chunk, size_t room)
 {
     char *rows = reallocarray(chunk->rows, room, chunk->row_bytes);
@@ -222,7 +222,7 @@ static void clear_chunk(struct dt_batch *batch, struct dt_chunk *chunk)
         batch->kind->clear(chunk);
 }
 
-/* Adds refused elements to the token's debt, however the batch ends. Returns until when the batch rests. */
+/* Adds refused elements to the token's debt, even if the batch ended early. Returns the end of the batch's rest. */
 static int64_t add_debt(struct dt_batch *batch, size_t elements)
 {
     batch->owed = true;
@@ -291,7 +291,7 @@ static const char *detail_of(const struct dt_batch *batch, const char *why, bool
     return text;
 }
 
-/* Returns true for a refusal because of a fault in the element: not a timeout, not a quota. */
+/* Whether the element was refused because of a fault in it: not a timeout, not a quota. */
 static bool is_refusal(int status)
 {
     return status >= 400 && status < 500 && status != 408 && status != 429;
@@ -611,7 +611,7 @@ void dt_batch_add(dt_batch *batch, struct dt_str text, bool keep)
 
 /* ---- the answer ---- */
 
-/* The outcome of a chunk that has not returned by now is unknown. */
+/* If a chunk has not returned by now, its outcome is unknown. */
 static void write_all(struct dt_batch *batch)
 {
     dt_gate_leave(&batch->entry);

@@ -7,9 +7,10 @@
  * An element that is refused (400, 413, 422, 404) takes its place in the chunk as text. At most DT_BATCH_UNDER_WAY
  * chunks are queued at a time: the feeder asks dt_batch_room, and waits suspended.
  *
- * A batch may end early: its deadline passes, the server ends, memory is scarce, its answer would be out of proportion,
- * the body breaks off. Then nothing more is done, and the answer has the outcome of each element that arrived before;
- * one last answer covers the elements after that (dt_batch_remainder). So no client must repeat what was done.
+ * A batch may end early: its deadline passes, the server ends, memory is scarce, its answer would be too large for its
+ * body, or the body breaks off. Then no further element is done, and the answer has the outcome of each element that
+ * arrived before; one last answer covers the later elements (dt_batch_remainder). So no client needs to repeat finished
+ * elements.
  *
  * The thread that owns the request owns the batch; other threads only set `done` of a chunk. A batch lives until its
  * request is cleaned up and the last chunk has returned, whichever is later.
@@ -45,7 +46,7 @@ struct dt_chunk {
     struct dt_chunk_slot *slots;
     size_t n_rows, n_slots;
     size_t room, room_max; /* of rows and slots: now, and at most */
-    uint64_t *keys; /* hashes of its rows' keys: a table with keys_room cells, 0 = free; allocated with the first */
+    uint64_t *keys; /* hashes of its rows' keys: a table with keys_room cells, 0 = free; allocated for the first key */
     size_t keys_room;
     size_t bytes;  /* of elements and refusals */
     size_t weight; /* bytes of its memory that the batch has counted */
@@ -114,8 +115,8 @@ void dt_batch_add(dt_batch *batch, struct dt_str text, bool keep);
 /* Refuses an element that was not parsed (a line that is too long); there is room. why: the batch adds that nothing was
  * done; onward: "from here on". */
 void dt_batch_refuse(dt_batch *batch, enum dt_problem_type type, const char *why, bool onward);
-/* Returns true if no more elements are taken: memory is out, the answer is out of proportion, or there were twice
- * limits.batch_lines. */
+/* Returns true if no more elements are accepted: memory ran out, the answer is too large for the body, or there were
+ * twice limits.batch_lines. */
 bool dt_batch_over(dt_batch *batch);
 
 enum dt_batch_end { DT_BATCH_LATE, DT_BATCH_SHUTDOWN, DT_BATCH_MEMORY, DT_BATCH_LONG, DT_BATCH_CUT };
@@ -166,7 +167,7 @@ void dt_batch_detach(dt_batch *batch);
 
 /*
  * Feeds a batch from a request's body: a stream of lines (application/x-ndjson), or an array (batch_feed.c). A route
- * has the stream of its kind, and dt_batch_feed_handle as its handler. request.h says when each function is called.
+ * uses the stream of its kind, and dt_batch_feed_handle as its handler. request.h says when each function is called.
  */
 enum dt_next dt_batch_feed_begin(struct dt_request *req, bool *buffer);
 enum dt_feed dt_batch_feed(struct dt_request *req, const char *p, size_t n, size_t *taken);

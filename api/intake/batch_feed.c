@@ -29,9 +29,9 @@ struct lines {
     size_t at;
     size_t line_max;
     bool skipping;
-    bool begun; /* the first line was taken */
+    bool begun; /* the first line was read */
     bool rests; /* the batch must rest before it begins */
-    bool ended; /* the last line was taken */
+    bool ended; /* the last line was read */
 };
 
 static void drop_lines(struct dt_request *req)
@@ -71,7 +71,7 @@ enum dt_next dt_batch_feed_begin(struct dt_request *req, bool *buffer)
     return DT_PENDING;
 }
 
-/* Takes a line that ends with p[0..n). Its beginning may be in partial. */
+/* Reads a line that ends with p[0..n). Its beginning may be in partial. */
 static void take_line(struct lines *lines, const char *p, size_t n)
 {
     struct dt_str line = {p, n};
@@ -105,7 +105,7 @@ static void keep_beginning(struct dt_request *req, struct lines *lines, const ch
         dt_batch_end(lines->batch, DT_BATCH_MEMORY);
 }
 
-/* Takes no more lines: those that follow get one answer together. */
+/* Reads no more lines: later lines get one answer together. */
 static void leave_remainder(struct lines *lines)
 {
     dt_batch_remainder(lines->batch);
@@ -114,7 +114,7 @@ static void leave_remainder(struct lines *lines)
 
 enum progress { TAKEN, SLICE_OVER, NO_ROOM, OVER };
 
-/* Takes lines of p[*at..n), one slice at most. */
+/* Reads lines of p[*at..n), at most one slice. */
 static enum progress take_lines(struct dt_request *req, const char *p, size_t n, size_t *at)
 {
     struct lines *lines = req->state;
@@ -271,8 +271,8 @@ static void drop_array(struct dt_request *req)
     dt_batch_release(array->batch);
 }
 
-/* A node is many times larger than the shortest element. So if a body has more elements than valid ones would fit in,
- * it is refused as one with too many. */
+/* A node is many times larger than the shortest element. So if a body has more elements than valid ones would fit, it
+ * is refused for their number without parsing all of it. */
 static size_t nodes_max(const struct dt_request *req)
 {
     size_t most = 2 * (size_t)req->api->config->limits_batch_lines + 1;

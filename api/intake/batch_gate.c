@@ -16,8 +16,8 @@
 
 struct dt_gate {
     size_t chunk_rows;
-    size_t unit_rows, rows_max; /* the most that a chunk weighs, and all of them */
-    size_t row_bytes;           /* so many bytes count as a row; 0: bytes do not count */
+    size_t unit_rows, rows_max; /* maximal rows of a chunk, and of all chunks */
+    size_t row_bytes;           /* this many bytes count as a row; 0: bytes do not count */
     _Atomic bool closed;        /* written under the lock */
     _Atomic int entries;
     pthread_mutex_t lock;

@@ -58,14 +58,14 @@ DT_MUST_CHECK dt_status dt_gate_new(const char *of, const struct dt_gate_bounds 
 void dt_gate_free(dt_gate *gate);
 /* Ends every wait for room, and lets none begin: dt_gate_ended returns CLOSED from now on. */
 void dt_gate_close(dt_gate *gate);
-/* Ends waits whose deadline has passed, and rests. The janitor calls it several times a second. */
+/* Ends waits whose deadline has passed, and rests that are over. The janitor calls it several times a second. */
 void dt_gate_expire(dt_gate *gate, int64_t now_us);
 
 void dt_gate_entry_init(struct dt_gate_entry *entry, dt_gate *gate, int64_t deadline_us,
                         void (*call)(struct dt_gate_entry *));
 /* The entry must not wait, and must have no queued chunk. */
 void dt_gate_entry_clear(struct dt_gate_entry *entry);
-/* Returns the most rows that a chunk may have. */
+/* Returns the maximal number of rows of a chunk. */
 size_t dt_gate_chunk_rows(const dt_gate *gate);
 /* Returns the weight of a chunk: its rows, or as many as its bytes count for. */
 size_t dt_gate_weight(const dt_gate *gate, size_t rows, size_t bytes);

@@ -4,12 +4,12 @@
  *   submit -> queue (bounded by jobs and bytes) -> a thread takes all queued units -> topics, ids -> one INSERT, one
  *   COMMIT -> done(unit) for each -> index writer
  *
- * A unit is answered exactly once; OK only after the COMMIT has succeeded; a unit is not touched after its done was
- * called (what the index needs is noted before). Rows are queued while a commit runs, so commits grow with the load.
+ * A unit is answered exactly once; OK only after the COMMIT has succeeded; a unit is not used after its done was called
+ * (entries for the index are copied before). Rows are queued while a commit runs, so commits grow with the load.
  *
  * Single jobs do not wait for batches: units of a few rows have a queue of their own, served first in commits of its
- * own. After PASSES of these a batch is committed in any case. If there are several threads, batches never have all.
- * While single jobs arrive, batches have one thread, commit at most a large unit at a time, and rest after each
+ * own. After PASSES of these a batch is committed in any case. If there are several threads, batches never use all of
+ * them. While single jobs arrive, batches have one thread, commit at most a large unit at a time, and rest after each
  * commit, because large statements slow down all others in MySQL.
  */
 #include "committer.h"
@@ -29,19 +29,19 @@
 #include "job/change/jobs.h"
 #include "request/auth.h"
 
-#define FEW_ROWS          16              /* a unit with at most so many rows is served before batches */
-#define PASSES            8               /* commits of such units in a row while a batch waits */
-#define CALM_US           INT64_C(500000) /* from the last single job until batches may have several threads */
-#define SLOW_US           INT64_C(200000) /* from the begin of a batch's commit until the next: it may hang */
-#define RESTS             3               /* the rest after a commit of batches: so many times as long as it took … */
-#define REST_US           INT64_C(50000)  /* … at most */
+#define FEW_ROWS          16                /* a unit with at most this many rows is served before batches */
+#define PASSES            8                 /* commits of such units in a row while a batch waits */
+#define CALM_US           INT64_C(500000)   /* from the last single job until batches may have several threads */
+#define SLOW_US           INT64_C(200000)   /* from the begin of a batch's commit until the next: it may hang */
+#define RESTS             3                 /* the rest after a commit of batches, as a multiple of its duration … */
+#define REST_US           INT64_C(50000)    /* … at most */
 #define BYTES_AMID_SINGLE ((size_t)1 << 20) /* in a commit of batches while single jobs arrive */
 
 struct queue {
     struct dt_unit *units;          /* utlist */
     size_t rows;                    /* of the units in it */
     struct dt_commit_window window; /* when its next commit begins */
-    size_t most;                    /* commits of its units at once */
+    size_t most;                    /* maximal number of its commits at once */
 };
 
 struct worker {
@@ -49,7 +49,7 @@ struct worker {
     struct dt_thread thread;
     struct dt_session session;
     struct dt_id_block ids;
-    /* Of the running commit; room for api.commit_jobs. */
+    /* Of the running commit; capacity: api.commit_jobs. */
     struct dt_insert **rows;
     struct dt_entry *entries;
     struct dt_topic_wish *wishes; /* topics that the snapshot lacks */
@@ -70,7 +70,7 @@ struct dt_committer {
     pthread_mutex_t lock; /* of all below */
     struct queue few, many;
     unsigned passes;        /* commits of few since many was served or empty */
-    int64_t single_us;      /* when the last commit with a single job began; 0: none has */
+    int64_t single_us;      /* when the last commit with a single job began; 0: none */
     int64_t rests_until_us; /* many rests, while single jobs arrive */
     size_t queued_bytes;
     unsigned sleeping;  /* waiting threads */
@@ -83,7 +83,7 @@ static void run_committer(void *arg);
 
 /* ---- the queue ---- */
 
-/* Ends the unit. Its token is charged for the jobs that were created; the quota gets back the others. */
+/* Ends the unit. Its token is charged for the created jobs; the others are returned to the quota. */
 static void finish(struct dt_unit *unit, dt_status status)
 {
     dt_tenant *tenant = unit->caller ? unit->caller->tenant : NULL;
@@ -130,7 +130,7 @@ static int64_t queue_begins_at(const struct queue *q)
     return q->window.busy < q->most ? dt_commit_window_begin_at(&q->window, q->rows) : DT_COMMIT_WINDOW_NEVER;
 }
 
-/* Returns the time from which single jobs count as not arriving. */
+/* Returns the time from which batches may use several threads again. */
 static int64_t calm_from(const dt_committer *c)
 {
     return c->single_us ? c->single_us + CALM_US : 0;
@@ -154,8 +154,8 @@ static dt_status start_worker_locked(dt_committer *c)
     return status;
 }
 
-/* Wakes a thread, or starts one, if a commit can begin now; for_clock: or if one is needed whose timer expires sooner.
- * */
+/* Wakes a thread, or starts one, if a commit can begin now. for_clock: also if a thread with an earlier timer is
+ * needed. */
 static void wake_one_locked(dt_committer *c, bool for_clock)
 {
     int64_t at_us = dt_earlier(queue_begins_at(&c->few), many_begins_at(c));
@@ -283,7 +283,7 @@ static void wait_locked(dt_committer *c)
         if (at_us <= dt_clock_mono_us(c->env->clock))
             return;
         c->sleeping++;
-        if (at_us < c->watched_us) { /* else the timer of another thread expires in time */
+        if (at_us < c->watched_us) { /* otherwise the timer of another thread expires in time */
             c->watched_us = at_us;
             dt_clock_wait(&c->wake, &c->lock, at_us);
             c->watched_us = DT_COMMIT_WINDOW_NEVER;
@@ -294,7 +294,7 @@ static void wait_locked(dt_committer *c)
     }
 }
 
-/* Takes all queued units, up to the bounds of one commit. NULL: the thread ends. */
+/* Takes all queued units, up to the bounds of one commit. NULL: the thread must end. */
 static struct dt_unit *take_units(struct worker *w)
 {
     dt_committer *c = w->committer;

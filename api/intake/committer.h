@@ -51,7 +51,7 @@ void dt_commit_window_begun(struct dt_commit_window *window, int64_t now_us);
 void dt_commit_window_ended(struct dt_commit_window *window, size_t rows, int64_t begun_us, size_t queued,
                             int64_t now_us);
 
-#define DT_UNIT_ROWS    250 /* most rows of a unit; api.commit_jobs may allow fewer: dt_committer_unit_rows */
+#define DT_UNIT_ROWS    250 /* maximal rows of a unit; api.commit_jobs may allow fewer: dt_committer_unit_rows */
 #define DT_COMMIT_BYTES ((size_t)16 << 20) /* a larger unit is committed alone */
 
 /* A new job, and its outcome. */
@@ -63,8 +63,8 @@ struct dt_create {
      * as that the topic's name clashes with another one in Kafka.
      */
     struct dt_insert row;
-    const char *reason;               /* out, for REFUSED: lives as long as the topic cache */
-    struct dt_callback_misfit misfit; /* out, for REFUSED: why it does not fit the topic; misfit.reason NULL: it does */
+    const char *reason;               /* out, for REFUSED: valid as long as the topic cache */
+    struct dt_callback_misfit misfit; /* out, for REFUSED: why it does not fit the topic; misfit.reason NULL: it fits */
 };
 
 /* Rows that are committed together. The submitter creates and frees it; the committer owns it from submit until done.
@@ -72,7 +72,7 @@ struct dt_create {
 struct dt_unit {
     struct dt_create *rows;
     size_t n;            /* 1 to dt_committer_unit_rows() */
-    bool of_batch;       /* its rows are elements of a batch, which get less of MySQL while single jobs arrive */
+    bool of_batch;       /* its rows are elements of a batch, which are served less while single jobs arrive */
     int64_t deadline_us; /* monotonic: UNAVAILABLE if it was not begun by then; 0 = none */
     /* Whose jobs these are, and which topics they may create. Lives until done. */
     const struct dt_caller *caller;
@@ -92,7 +92,7 @@ struct dt_unit {
     int64_t created_ms;   /* created_at and updated_at of the CREATED rows */
     struct dt_view *view; /* the snapshot of topics that this commit used; NULL: it used none */
 
-    /* How many rows at the end are over a quota of the caller's token: refused, and not inserted. */
+    /* The number of rows at the end that are over a quota of the caller's token: refused, not inserted. */
     size_t n_over;
     struct dt_over over; /* why, unless n_over is 0 */
 
@@ -120,7 +120,7 @@ void dt_committer_stop(dt_committer *committer);
 /* After dt_committer_stop. Accepts NULL. */
 void dt_committer_free(dt_committer *committer);
 
-/* The most rows that a unit may have. */
+/* The maximal number of rows of a unit. */
 size_t dt_committer_unit_rows(const dt_committer *committer);
 /* Queues the unit, or refuses it. In both cases done is called once. Any thread; does not block. */
 void dt_committer_submit(dt_committer *committer, struct dt_unit *unit);

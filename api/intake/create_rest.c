@@ -28,7 +28,7 @@ struct create {
     struct dt_create row;
     struct dt_faults faults;
     struct dt_settle settle;
-    unsigned turns; /* commits that were tried for ?replace=true */
+    unsigned turns; /* number of commits tried for ?replace=true */
 };
 
 #define TURNS_MAX 8
@@ -46,7 +46,7 @@ static enum dt_next answer_create(struct dt_request *req)
     struct dt_job job;
     struct dt_job_view view = {.payload = true, .waiting_for = "time"};
     dt_job_from_new(&job, &c->row.row.job, c->unit.created_ms);
-    /* Most jobs are due later, so topics and leaders do not matter yet. */
+    /* Only for due jobs, because otherwise topics and leaders do not matter yet. */
     if (job.next_at_ms <= dt_refclock_earliest_ms(req->api->ref)) {
         struct dt_waiting waiting;
         dt_waiting_init(&waiting, req->api->topics, req->api->ref, NULL);

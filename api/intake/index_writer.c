@@ -30,12 +30,13 @@
 
 #define RING_ENTRIES 262144u /* power of two; 6 MiB */
 #define PUT_ENTRIES  4096u
-#define URGENT_MS    2000           /* entries that are due sooner are written at once */
-#define LINGER_US    INT64_C(20000) /* others wait so long for more: a pipeline costs as much as fifty entries */
-#define LINGER_MAX   1024u
-#define RETRY_US     INT64_C(100000)
-#define PROBE_US     INT64_C(2000000)
-#define STALE_MS     2000
+#define URGENT_MS    2000 /* entries that are due sooner are written at once */
+#define LINGER_US                                                                                                      \
+    INT64_C(20000) /* other entries wait this long for more, because a pipeline costs as much as fifty entries */
+#define LINGER_MAX 1024u
+#define RETRY_US   INT64_C(100000)
+#define PROBE_US   INT64_C(2000000)
+#define STALE_MS   2000
 
 /* What one round takes from the queue. */
 struct round {
@@ -53,7 +54,7 @@ struct dt_index_writer {
     /* Below: under the lock. */
     struct dt_entry *ring;
     size_t head, n;                             /* the first entry, and how many */
-    uint64_t outbox[(DT_SHARDS_MAX + 63) / 64]; /* shards whose outbox has a new row: a bit each */
+    uint64_t outbox[(DT_SHARDS_MAX + 63) / 64]; /* shards whose outbox has a new row, one bit each */
     bool outbox_news, topic_news, sleeping;
     bool urgent;       /* an entry in the ring must not wait */
     int64_t oldest_us; /* since when the ring is not empty */

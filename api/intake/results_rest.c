@@ -175,7 +175,7 @@ struct dt_results_batcher {
     dt_index_writer *index;
     struct dt_thread thread;
     struct dt_session session;
-    /* Only the batcher's thread; room for a transaction. */
+    /* Only the batcher's thread; capacity: a transaction. */
     struct dt_apply *applies;
     struct dt_entry *entries;
     struct dt_outage_part outage;
@@ -252,7 +252,7 @@ void dt_results_batcher_expire(dt_results_batcher *r, int64_t now_us)
     finish_all(late, DT_UNAVAILABLE);
 }
 
-/* Moves reports to a transaction that has n of `room` reports. Returns how many it has then. */
+/* Moves reports to a transaction that has n of at most `room` reports. Returns its new number. */
 static size_t move_locked(dt_results_batcher *r, struct dt_reports **queue, size_t room, size_t n,
                           struct dt_reports **taken)
 {

@@ -1,4 +1,4 @@
-/* One table of members says which command each member goes with. */
+/* One table of members: which commands each member is allowed for. */
 #include "base/text/json.h"
 #include "base/text/json_write.h"
 #include "command.h"
@@ -7,7 +7,7 @@
 
 #define RETRIES "0s 0s 0s 0s 0s 0s 0s 0s 0s" /* nine, each at once */
 
-/* What the table fills in. The context of its functions is the rules. */
+/* The output of the table. The context of its functions is the rules. */
 struct decoder {
     struct dt_job_fields f;
     unsigned verb;
@@ -35,8 +35,8 @@ static void read_body(struct dt_json_reader *r, const struct dt_json_field *fiel
     dt_json_faultf(r, field, "has %zu bytes, %zu are allowed", node->str.n, most);
 }
 
-#define OF(verb) (DT_FIELD_OWN << 1 << DT_VERB_##verb) /* the member goes with this command */
-#define REQUIRED DT_FIELD_OWN                          /* by each command that it goes with */
+#define OF(verb) (DT_FIELD_OWN << 1 << DT_VERB_##verb) /* the member is allowed for this command */
+#define REQUIRED DT_FIELD_OWN                          /* by each command that it is allowed for */
 
 static const char *const words[] = {
     [DT_VERB_ADD] = "add", [DT_VERB_POP] = "pop", [DT_VERB_FINISH] = "finish", [DT_VERB_DELETE] = "delete", NULL};

@@ -1,7 +1,7 @@
 /*
- * Lines of waiting pops. Each topic has a line, and its pops are served in the order of their arrival, whatever they
- * ask for (number of jobs, ttr, further topics). A pop for several topics is in the line of each. So an offer costs
- * one claim, however different the pops of its topic are. Pure, except for memory; the room (pop_room.c) locks it.
+ * Lines of waiting pops. Each topic has a line, and its pops are served in order of arrival, whatever they request
+ * (number of jobs, ttr, further topics). A pop for several topics is in the line of each. So an offer costs one claim,
+ * however different the pops of its topic are. Pure, except for memory; the waiting room (pop_room.c) locks it.
  */
 #pragma once
 
@@ -26,7 +26,7 @@ struct dt_pop_place {
 /* A waiting pop. */
 struct dt_pop_waiter {
     struct dt_pop_waiter *prev, *next; /* of all */
-    struct dt_pop_waiter *next_over;   /* used by the room while it ends waits */
+    struct dt_pop_waiter *next_over;   /* used by the waiting room while it ends waits */
     dt_detached *detached;
     int fd;         /* the detached answer's */
     size_t dropped; /* bytes that the client sent after its pop */
@@ -57,8 +57,8 @@ struct dt_pop_lines {
     size_t n;                      /* of waiters */
 };
 
-/* Creates a pop that waits in no line yet, with room for a place in the line of each of its topics. NULL: out of
- * memory. Freed with free. */
+/* Creates a pop that is in no line yet, with capacity for a place in the line of each of its topics. NULL: memory ran
+ * out. Free it with free. */
 struct dt_pop_waiter *dt_pop_waiter_new(const struct dt_pop_wish *wish);
 /* Returns true if pops already wait for each of these topics. */
 bool dt_pop_lines_await(const struct dt_pop_lines *lines, const struct dt_pop_wish *wish);
@@ -72,9 +72,9 @@ bool dt_pop_lines_remove(struct dt_pop_lines *lines, struct dt_pop_waiter *waite
 void dt_pop_lines_ready(struct dt_pop_lines *lines, struct dt_str topic, int64_t from_us);
 /* Returns when the first ready line may be served; INT64_MAX: none is ready. */
 int64_t dt_pop_lines_next_us(const struct dt_pop_lines *lines);
-/* Moves one line of each owner to the front, of those that may be served. Returns how many lines to serve: one of each
- * owner, or several if there is one owner. The arena is scratch; if it is out of memory, the line that has been ready
- * for longest is first. */
+/* Moves one line of each owner to the front, of the lines that may be served. Returns how many lines to serve: one of
+ * each owner, or several if there is only one owner. The arena is scratch; if memory runs out, the line that has been
+ * ready longest is first. */
 size_t dt_pop_lines_rotate(struct dt_pop_lines *lines, int64_t now_us, struct dt_arena *arena);
 /* Removes the first line that may be served from the ready ones. NULL: there is none. */
 struct dt_pop_line *dt_pop_lines_next_ready(struct dt_pop_lines *lines, int64_t now_us);

@@ -150,7 +150,7 @@ static void add_jobs(struct dt_strbuf *out, enum dt_pop_form form, const struct 
         dt_command_add_popped(out, form, jobs, n, names);
 }
 
-/* Answers a pop whose wait has ended, or that cannot wait. */
+/* Answers a pop whose wait has ended, or that may not wait. */
 static void answer_none(dt_detached *detached, enum dt_pop_form form)
 {
     struct dt_strbuf body = {0};

@@ -1,9 +1,9 @@
 /*
- * The waiting room: pops that found no jobs, until there are some, their wait ends, or their client disconnects. A
+ * The waiting room: holds pops that found no jobs until there are some, their wait ends, or their client disconnects. A
  * waiting pop holds a socket and some memory; no thread, no MySQL connection, no slot of the HTTP server.
  *
  * One thread serves the room. Redis notifies it of offers. If Redis is down it polls MySQL, with one statement for all
- * waiting pops every LOOK_US; it also polls now and then while Redis works. While no pop waits it does nothing.
+ * waiting pops every LOOK_US; otherwise it polls now and then. While no pop waits it does nothing.
  */
 #pragma once
 
@@ -17,7 +17,7 @@ typedef struct dt_pop_room dt_pop_room;
 /* Starts the thread. Both arguments are borrowed and outlive the room. *out is NULL unless OK. */
 DT_MUST_CHECK dt_status dt_pop_room_start(const struct dt_session_env *env, const struct dt_api *api, dt_pop_room **out,
                                           struct dt_error *err);
-/* Answers all waiting pops with no jobs; from now on no pop waits. Any thread. */
+/* Answers all waiting pops with no jobs, and refuses new ones. Any thread. */
 void dt_pop_room_close(dt_pop_room *room);
 /* Ends the thread, when no pop waits any more. */
 void dt_pop_room_stop(dt_pop_room *room);
@@ -31,7 +31,7 @@ uint64_t dt_pop_room_heard(dt_pop_room *room, const struct dt_pop_wish *wish);
 bool dt_pop_room_awaits(dt_pop_room *room, const struct dt_pop_wish *wish);
 /*
  * Takes over the connection of a pop, on its HTTP thread; the room sends the answer. Copies the wish. True: the caller
- * returns DT_AWAY. False: the room is full or closed, or memory is out; the caller keeps the request.
+ * returns DT_AWAY. False: the room is full or closed, or memory ran out; the caller keeps the request.
  */
 DT_MUST_CHECK bool dt_pop_room_enter(dt_pop_room *room, struct dt_request *req, const struct dt_pop_wish *wish,
                                      uint64_t heard);

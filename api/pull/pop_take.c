@@ -1,6 +1,6 @@
 /*
- * If a pop is for several topics, each topic that has jobs gives an equal part, and the others give what one lacks.
- * Each time another topic comes first.
+ * A pop for several topics takes an equal share from each topic that has jobs; if one has fewer, the others give more.
+ * The topics take turns being first.
  */
 #include "pop_take.h"
 

@@ -41,12 +41,12 @@ struct dt_pop_taker {
 
 /* The outcome of a claim. */
 struct dt_popped {
-    /* In the arena: the jobs of the first taker by due time, then those of the second, and so on. */
+    /* In the arena: the jobs of the first taker by due time, then the jobs of the second, and so on. */
     struct dt_job *jobs;
     size_t n, bytes;
     bool more;                          /* a topic may have more jobs */
     bool passed;                        /* another pop had locked jobs of a topic */
-    bool at_limit;                      /* a topic is at its limits; no message says when it has room again */
+    bool at_limit;                      /* a topic is at its limits, and no notification is sent when it has room */
     struct dt_str refused;              /* present: nothing was claimed because of this topic … */
     enum dt_pop_topic why;              /* … for this reason */
     const struct dt_command_job *names; /* set by the caller: command.h */
@@ -65,7 +65,7 @@ DT_MUST_CHECK dt_status dt_pop_take(const struct dt_api *api, dt_store *store, c
                                     struct dt_pop_taker *takers, size_t n, size_t max_bytes, struct dt_arena *arena,
                                     struct dt_popped *out, struct dt_error *err);
 
-/* Holds memory for up to max jobs. Returns for how many bytes of payloads (at most `most`) there is room; 0: not even
+/* Reserves memory for up to max jobs. Returns how many bytes of payloads (at most `most`) it is enough for; 0: not even
  * for one job. */
 size_t dt_pop_hold(struct dt_request *req, size_t max, size_t most);
 /* Adds the answer of a pop: {"jobs":[…]}. */

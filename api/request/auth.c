@@ -34,7 +34,7 @@ struct entry {
 
 struct dt_token_set {
     _Atomic unsigned refs;
-    bool open; /* no token is asked for */
+    bool open; /* no token is required */
     struct dt_arena arena;
     struct entry *entries;
     size_t n;
@@ -43,8 +43,8 @@ struct dt_token_set {
 struct dt_auth {
     dt_quotas *quotas; /* NULL: there are none */
     bool need_tokens;
-    bool asked;           /* a token is asked for even if none is left; only the loading thread uses it, and failures */
-    unsigned failures;    /* loads in a row that the server answered with an error */
+    bool asked;        /* a token is required even if none is left; used only by the loading thread, and in failures */
+    unsigned failures; /* loads in a row that the server answered with an error */
     pthread_mutex_t lock; /* of `set`; held for a few instructions */
     struct dt_token_set *set;
 };

@@ -2,7 +2,7 @@
  * Callers, and what they may do. Tokens are stored in MySQL as SHA-256 hashes; this process has a copy of the list,
  * which the health chore replaces every two seconds (dt_auth_load). What is doubtful gives less, never more:
  *
- *   no token was ever made, or dt_store_tokens_waive took that back   on the loopback no token is asked for; beyond it
+ *   no token was ever made, or dt_store_tokens_waive took that back   on the loopback no token is required; elsewhere
  *                                                                     every caller is refused
  *   there was one once (the row `installation` says so, or this       every caller without a token is refused, even if
  *   process has seen it)                                              none is left
@@ -29,10 +29,10 @@ enum dt_scope {
     DT_SCOPE_WRITE = 1,
     DT_SCOPE_REPORT = 2,
     DT_SCOPE_READ = 4,
-    DT_SCOPE_ADMIN = 8, /* includes the three others */
+    DT_SCOPE_ADMIN = 8, /* includes the other three */
     /* The next ones are in no token's text. The whole installation: a token that is bound to topics lacks it. */
     DT_SCOPE_ALL_TOPICS = 16,
-    /* A token has it if it has one of the two, for a route whose handler checks further. */
+    /* A token has this bit if it has one of the two scopes; for routes whose handlers check further. */
     DT_SCOPE_WRITE_OR_REPORT = 32,
     /* A token has this scope if it has at least one of WRITE, REPORT, READ and ADMIN. */
     DT_SCOPE_ANY = 64,
@@ -70,7 +70,7 @@ DT_MUST_CHECK dt_status dt_auth_set(dt_auth *auth, const struct dt_token *tokens
 DT_MUST_CHECK dt_status dt_auth_load(dt_auth *auth, dt_store *store, struct dt_error *err);
 /* Returns true if the list is known. Any thread. */
 bool dt_auth_known(dt_auth *auth);
-/* Returns true if no token is asked for, as far as this process knows. Any thread. */
+/* Returns true if no token is required, as far as this process knows. Any thread. */
 bool dt_auth_open(dt_auth *auth);
 /* The number of tokens in the list. Any thread. */
 size_t dt_auth_count(dt_auth *auth);

@@ -35,7 +35,7 @@ struct dt_meter {
     int64_t pending_share; /* the process's share when that count began; 0: none */
     int64_t share_marked;  /* the same for the count in progress */
     bool pending_asked;    /* there was demand since that count */
-    int64_t passed, made;  /* jobs ever admitted, without those given back; and created */
+    int64_t passed, made;  /* jobs ever admitted, minus those given back; and jobs created */
     int64_t made_before;   /* created before the latest count began */
     int64_t made_marked;   /* the same for the count in progress */
 };
@@ -118,7 +118,7 @@ bool dt_meter_set(dt_meter *m, const struct dt_quota_limits *limits, int64_t now
     return uncounted;
 }
 
-/* If the process was alone when pending jobs were counted and is not any more, it needs a count with a share. */
+/* If the process was alone when pending jobs were counted and is not alone now, it needs a new count with a share. */
 void dt_meter_set_apis(dt_meter *m, int64_t apis)
 {
     pthread_mutex_lock(&m->lock);
@@ -191,8 +191,8 @@ bool dt_meter_request(dt_meter *m, int64_t now_us, struct dt_over *over, bool *w
 }
 
 /*
- * Compares with the number of jobs that may be pending beyond those counted. A share that is newer or larger than at
- * the count is not used before the next count: other processes may have created jobs from it that the count lacks.
+ * Compares with how many pending jobs are allowed beyond those that were counted. A share that is newer or larger than
+ * at the count is not used before the next count: other processes may have created jobs from it that the count lacks.
  * Without a share the process may create its part of a tenth of the quota, at least one job.
  */
 static bool pending_over(struct dt_meter *m, struct dt_over *over)
@@ -288,8 +288,8 @@ bool dt_meter_wish(dt_meter *m, struct dt_quota_claim *claim, bool *fresh, int64
     return any;
 }
 
-/* What was admitted without a share is taken from the first share's bucket. If others hold the rest, the level stays.
- * */
+/* Subtracts what was admitted without a share from the first share's bucket. If other processes hold the rest, the
+ * level stays. */
 void dt_meter_settled(dt_meter *m, const struct dt_quota_claim *claim, int64_t until_us, int64_t now_us)
 {
     pthread_mutex_lock(&m->lock);

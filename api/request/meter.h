@@ -36,7 +36,7 @@ struct dt_over {
     int64_t retry_after_ms; /* when a retry may succeed */
 };
 
-/* Jobs that were admitted, and those of them that were created. */
+/* Admitted jobs, and how many of them were created. */
 struct dt_jobs_done {
     int64_t passed, passed_bytes, made, made_bytes;
 };
@@ -56,7 +56,7 @@ bool dt_meter_request(dt_meter *meter, int64_t now_us, struct dt_over *over, boo
 bool dt_meter_limits_jobs(const dt_meter *meter);
 /* Counts a new job that is submitted, in the same way. */
 bool dt_meter_job(dt_meter *meter, int64_t payload_bytes, int64_t now_us, struct dt_over *over, bool *wake);
-/* Counts n more jobs that are refused together with one that is over a quota. */
+/* Counts n more jobs that are refused together with one over a quota. */
 void dt_meter_refuse(dt_meter *meter, int64_t n);
 /* Counts the outcome of admitted jobs. Jobs that were not created are given back. */
 void dt_meter_jobs_done(dt_meter *meter, const struct dt_jobs_done *done);

@@ -1,6 +1,6 @@
 /*
- * A request: what came in, what goes out, and what a handler may do with it. Knows no HTTP library: the server (http/)
- * fills a request in and sends its answer.
+ * A request: its input, its answer, and the functions for handlers. Knows no HTTP library: the server (http/) fills a
+ * request in and sends its answer.
  *
  * A request belongs to exactly one thread at a time, so nothing in it is locked:
  *
@@ -74,7 +74,7 @@ void dt_hold_init(struct dt_hold *hold, struct dt_budget *budget);
 DT_MUST_CHECK bool dt_hold_more(struct dt_hold *hold, size_t n);
 /* Charges n bytes of bulk. */
 DT_MUST_CHECK bool dt_hold_bulk(struct dt_hold *hold, size_t n);
-/* Gives back n bytes, or all that it has, whichever is less. */
+/* Gives back n bytes, or all that it holds if that is less. */
 #define DT_HOLD_ALL SIZE_MAX
 void dt_hold_less(struct dt_hold *hold, size_t n);
 /* Changes the hold to exactly n bytes. False: the budget is used up, and the hold is as it was. */
@@ -123,9 +123,9 @@ struct dt_request {
     struct dt_pair headers[DT_REQUEST_HEADER_MAX]; /* added with dt_request_header */
     unsigned n_headers;
     bool close;   /* the connection is closed after the answer */
-    bool walled;  /* the handler has asked the wall */
+    bool walled;  /* the handler has checked the wall */
     bool foreign; /* the wall refused what the handler found */
-    bool changed; /* something was changed already: a refusal from now on says that the outcome is unknown */
+    bool changed; /* something was changed already: a later refusal answers that the outcome is unknown */
 
     /* Set by the handler. Called on the HTTP thread after a resume; NULL: the answer is sent. */
     enum dt_next (*then)(struct dt_request *req);
@@ -152,11 +152,11 @@ struct dt_str dt_request_query(const struct dt_request *req, const char *name);
 void dt_request_header(struct dt_request *req, const char *name, struct dt_str value);
 
 /*
- * A handler charges bytes before it allocates them, on the thread that owns the request. If the budget is used up, it
- * answers 503, unless something was changed already. The server gives back the hold when the request ends. When it
- * sends the answer, it charges what body, out and arena have beyond the hold.
+ * Charges bytes to the budget; a handler calls it before it allocates, on the thread that owns the request. If the
+ * budget is used up, it answers 503, unless something was changed already. The server gives back the hold when the
+ * request ends. When it sends the answer, it charges what body, out and arena have beyond the hold.
  */
-/* Called when the answer is filled in: gives back what the hold has beyond the request's buffers. */
+/* Call it when the answer is filled in: gives back what is held beyond the request's buffers. */
 void dt_request_trim(struct dt_request *req);
 /* Fills in the 503 of a request that the budget refused. Always DT_REPLY. */
 enum dt_next dt_request_no_room(struct dt_request *req);
@@ -208,8 +208,8 @@ struct dt_stream {
 
 /*
  * Detaches the answer to a request whose body broke off, or that waits for long. The HTTP library would close such a
- * connection without an answer; so the socket is kept, and the answer is written to it past the library. Called inside
- * a stream's cut, or inside handle or then, which then return DT_AWAY. NULL: not possible.
+ * connection without an answer; so the socket is kept, and the answer is written to it without the library. Called
+ * inside a stream's cut, or inside handle or then, which then return DT_AWAY. NULL: not possible.
  */
 typedef struct dt_detached dt_detached;
 dt_detached *dt_request_detach(struct dt_request *req);

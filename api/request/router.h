@@ -14,8 +14,8 @@ struct dt_request;
 struct dt_store;
 struct dt_stream;
 
-/* What a handler returns: the answer is filled in; another thread has the request; the answer is detached (request.h).
- * */
+/* The result of a handler: the answer is filled in; another thread has the request; or the answer is detached
+ * (request.h). */
 enum dt_next { DT_REPLY, DT_PENDING, DT_AWAY };
 
 #define DT_ROUTE_PARAMS 2
@@ -27,13 +27,13 @@ enum dt_body {
     DT_BODY_STREAM /* application/json or application/x-ndjson, at most limits.batch_body; see dt_stream in request.h */
 };
 
-/* What a caller with topic prefixes may see of a route's data: see request.h. No value is 0, so a row of the table
- * cannot lack it. */
+/* What a caller with topic prefixes may see of a route's data: see request.h. There is no value 0, so a row of the
+ * table cannot omit it. */
 enum dt_wall {
     DT_WALL_TOPIC_IN_PATH = 1, /* the first parameter of the path is the topic */
     DT_WALL_TOPIC_IN_QUERY,    /* the query has to name a topic */
     DT_WALL_ROW_IN_PATH,       /* the path names a job, schedule, operation or alert, whose row has the topic */
-    DT_WALL_IN_BODY,           /* the body names topics, or jobs whose rows have them */
+    DT_WALL_IN_BODY,           /* the body names topics, or jobs whose rows have topics */
     DT_WALL_FILTER,            /* a list or a sum: only rows of the caller's topics */
     DT_WALL_OWN_TOKEN,         /* only rows of the caller's own token */
     DT_WALL_ALL_TOPICS,        /* only for callers that see all topics */
@@ -74,7 +74,7 @@ size_t dt_router_count(const dt_router *router);
 /* HEAD takes the route of GET. Thread-safe. */
 void dt_router_match(const dt_router *router, struct dt_str method, struct dt_str path, struct dt_match *out);
 
-/* %XX decoded into out (room for text.n + 1 bytes, terminated; may be the text itself). MALFORMED for a bad escape. */
+/* Decodes %XX into out (capacity text.n + 1 bytes, terminated; may be the text itself). MALFORMED for a bad escape. */
 DT_MUST_CHECK dt_status dt_percent_decode(struct dt_str text, char *out, size_t *n);
 /* OTHER also for a charset that is not UTF-8. */
 enum dt_media dt_media_parse(struct dt_str content_type);

@@ -46,6 +46,6 @@ void dt_session_clear(struct dt_session *session);
 DT_MUST_CHECK dt_status dt_session_begin(struct dt_session *session, struct dt_error *err);
 /* Ends the piece of work. */
 void dt_session_end(struct dt_session *session);
-/* Returns true if the piece of work has taken so long that MySQL must be down. If this holds for all threads that could
- * serve a request, the request is refused instead of queued. Any thread. */
+/* Returns true if the piece of work has taken so long that MySQL must be down. If that is true of all threads that
+ * could serve a request, the request is refused instead of queued. Any thread. */
 bool dt_session_stalled(const struct dt_session *session);

@@ -117,7 +117,7 @@ void dt_view_release(struct dt_view *view)
     free(view);
 }
 
-/* Returns the first row of the table whose name is not below this one. */
+/* Returns the first row of the table whose name is not smaller than this one. */
 static size_t lower_bound(const struct dt_topic_table *table, struct dt_str name)
 {
     size_t low = 0;

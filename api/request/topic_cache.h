@@ -69,7 +69,7 @@ int64_t dt_view_owner(const struct dt_view *view, struct dt_str name);
 struct dt_shards_view *dt_topic_cache_shards(dt_topic_cache *cache);
 /* Releases the reference. Accepts NULL. Any thread. */
 void dt_shards_release(struct dt_shards_view *shards);
-/* Finds what a shard's leader reports. NULL: the shard has no row. */
+/* Finds the last report of a shard's leader. NULL: the shard has no row. */
 const struct dt_shard_info *dt_shards_find(const struct dt_shards_view *shards, unsigned shard);
 
 enum dt_snapshots { DT_SNAPSHOT_TOPICS, DT_SNAPSHOT_TOPICS_AND_SHARDS };
@@ -82,7 +82,7 @@ void dt_topic_cache_invalidate(dt_topic_cache *cache);
 /* A topic that a job names and the snapshot lacks. */
 struct dt_topic_wish {
     struct dt_str name;
-    const struct dt_caller *caller; /* whose job it is */
+    const struct dt_caller *caller; /* the owner of the job */
     enum dt_delivery_id delivery;   /* UNSET = the default */
     int64_t since_us;               /* monotonic: when the caller's work began */
     /* Out. OK: it exists. NOT_FOUND: topics are not created. INVALID: the reason, for the caller. */
@@ -90,9 +90,9 @@ struct dt_topic_wish {
     const char *reason; /* lives as long as the cache */
 };
 /*
- * Creates the topics that do not exist, with defaults, if topics.auto_create allows it; the next refresh has them.
- * Whether there are too many topics is decided by a snapshot that is younger than since_us, so that a flood of new
- * names takes no lock in MySQL and costs one statement. If the status is not OK, some may have been created.
+ * Creates the topics that do not exist, with defaults, if topics.auto_create allows it; the next refresh has them. A
+ * snapshot that is younger than since_us decides whether there are too many topics, so that a flood of new names takes
+ * no lock in MySQL and costs one statement. If the status is not OK, some may have been created.
  */
 DT_MUST_CHECK dt_status dt_topic_cache_ensure(dt_topic_cache *cache, dt_store *store, struct dt_topic_wish *wishes,
                                               size_t n, struct dt_error *err);

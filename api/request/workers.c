@@ -253,8 +253,8 @@ static void serve_request(struct worker *w, struct dt_request *req)
         dt_outage_over(&w->outage);
     else
         dt_outage_failed(&w->outage, DT_OUTAGE_MYSQL, "workers", "requests are not served", status, &err);
-    /* A request that has changed something runs even if MySQL is down: its statements fail, and it answers what it
-     * knows, which is more than that the outcome is unknown. */
+    /* If a request has changed something, it runs even if MySQL is down: its statements fail, and it answers with what
+     * it knows, which is more than an unknown outcome. */
     if (status == DT_OK || req->changed) {
         /* The audit log names the caller of each change. */
         dt_store_act_as(w->session.store, req->caller.name.p ? req->caller.name : DT_STR_LIT("-"));
@@ -338,7 +338,7 @@ enum dt_next dt_workers_submit(dt_workers *pool, struct dt_request *req, dt_work
     if (able && !stopping && !full) {
         append_locked(line_of(pool, req), &pool->n, req);
         if (pool->n + pool->n_later + pool->busy > pool->n_workers && pool->n_workers < workers)
-            (void)!add_worker_locked(pool); /* if it fails, the others serve the queue */
+            (void)!add_worker_locked(pool); /* if it fails, other threads serve the queue */
     }
     if (pool->sleeping)
         pthread_cond_signal(&pool->wake);
@@ -401,7 +401,7 @@ static dt_status add_slicer_locked(dt_workers *pool)
     return status;
 }
 
-/* Starts one more thread if there are more slices than threads. If it fails, the others do the work. */
+/* Starts one more thread if there are more slices than threads. If that fails, the other threads do the work. */
 bool dt_workers_slice(dt_workers *pool, struct dt_slice *slice)
 {
     pthread_mutex_lock(&pool->lock);

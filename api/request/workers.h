@@ -1,6 +1,4 @@
-/*
- * The threads that work for requests, with what each has of its own; and which callers were active lately.
- */
+/* The threads that run requests, with the resources of each; and which callers were active lately. */
 #pragma once
 
 #include <stdatomic.h>
@@ -13,11 +11,11 @@
 #include "store/store.h"
 
 /*
- * Which callers were active lately, so that the long requests of one caller yield only while others are active.
- * Callers are told apart by dt_caller.fair_queue. Thread-safe, without locks: if two threads write at once one note is
- * lost, and the next request writes it again.
+ * Which callers were active lately, so that the long requests of one caller yield only while other callers are active.
+ * dt_caller.fair_queue identifies a caller. Thread-safe, without locks: if two threads write at once one note is lost,
+ * and the next request writes it again.
  */
-#define DT_ACTIVITY_CALM_US INT64_C(500000) /* a caller is active for so long after a request */
+#define DT_ACTIVITY_CALM_US INT64_C(500000) /* a caller counts as active for this time after a request */
 
 struct dt_activity { /* zero = no caller was active */
     /* Time (monotonic, us) << 8 | caller: of the latest request, and of the latest earlier one of another caller. */
@@ -54,8 +52,8 @@ dt_json *dt_scratch_json(void);
  *
  * A worker has a MySQL connection (http.workers). Workers serve every request that is neither a create nor a result:
  * reads, changes, lists, topics. Their queue is bounded: if it is full the answer is 503 with Retry-After. A request
- * whose deadline passes in the queue gets 503 without being run. A request that has to wait for MySQL's state is put
- * off; meanwhile it holds neither a thread nor a connection.
+ * whose deadline passes in the queue gets 503 without being run. A request that has to wait for a state of MySQL is
+ * postponed; meanwhile it uses neither a thread nor a connection.
  *
  * A slicer has no connection (api.batch_threads). It does long work in slices: after each slice, the other queued work
  * gets its turn. So a small array of jobs does not wait for a large one. Slicers have a lower priority (nice).

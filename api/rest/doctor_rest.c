@@ -1,6 +1,6 @@
 /*
- * GET /v1/doctor: reads what the API can see of the installation, and answers what is wrong with it. Nothing is kept
- * between two requests, since the caller has usually mended something: a handful of statements, all of them bounded.
+ * GET /v1/doctor: reads the state of the installation, and answers with the problems that it finds. Nothing is cached
+ * between requests, because the caller has usually just fixed something. It needs a handful of bounded statements.
  */
 #include "doctor_rest.h"
 
@@ -27,7 +27,7 @@
 #define ANSWER_BYTES ((size_t)512 << 10)
 #define SKEW_MS      1000
 #define DETAIL       600
-#define LONG_MS      INT64_C(86400000) /* a primary that waits so long for a replica in effect never commits alone */
+#define LONG_MS      INT64_C(86400000) /* a primary that waits this long for a replica in effect never commits alone */
 #define PACKET_BYTES INT64_C(16777216) /* holds every batch of the default configuration */
 
 /* ---- findings ---- */
@@ -216,7 +216,7 @@ static void judge_shard(struct judging *j, const struct dt_shard_info *shard)
         add_found(j, DT_FINDING_MOVING, subject, "it is not yet as the map of shards wants it");
 }
 
-/* The kind, cause and action of the finding follow from what the topic's oldest due job waits for. */
+/* The topic's oldest due job decides kind, cause and action of the finding, by what it waits for. */
 static void judge_topic(struct judging *j, const struct dt_topic_overdue *topic)
 {
     const struct dt_examined *e = j->examined;

@@ -1,6 +1,6 @@
 /*
- * The findings of GET /v1/doctor, by facts that were read before; MySQL is asked only for the limits of topics
- * (explain_rest.h). The command `duetime doctor` adds findings that it makes outside of an API (cli/run_status.c).
+ * The findings of GET /v1/doctor, computed from facts that were read before. Only limits of topics are read from MySQL
+ * (explain_rest.h). The command `duetime doctor` adds findings of its own (cli/run_status.c).
  */
 #pragma once
 
@@ -13,10 +13,10 @@
 #include "store/processes.h"
 #include "store/store.h"
 
-/* The facts. Those that could not be read are absent. */
+/* The facts. If one could not be read, it is absent. */
 struct dt_examined {
     int64_t now_ms;  /* MySQL's clock */
-    int64_t host_ms; /* of the API's host, when MySQL was asked for its own */
+    int64_t host_ms; /* of the API's host, when MySQL's clock was read */
     int64_t took_ms; /* how long that question took */
     struct dt_server_settings mysql;
     bool replicas; /* mysql.hosts names several servers */
@@ -42,10 +42,10 @@ struct dt_examined {
 
 struct dt_finding {
     enum dt_finding_kind kind, cause; /* cause: DT_FINDING_KINDS = none */
-    const char *subject, *detail;     /* what it is about, and the evidence */
+    const char *subject, *detail;     /* its subject, and the evidence */
     const char *action;               /* with names filled in */
     int64_t at_ms;                    /* when it was found */
 };
 typedef void dt_heard_fn(void *arg, const struct dt_finding *finding);
-/* Reports all findings, the gravest first. After each kind come the findings that it causes. */
+/* Reports all findings, most severe first. After each kind come the findings that it causes. */
 void dt_findings_judge(const struct dt_examined *examined, dt_heard_fn *heard, void *arg);

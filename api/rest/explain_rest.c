@@ -1,6 +1,6 @@
 /*
- * GET /v1/jobs/{id}/explain: why a job is where it is, in sentences for somebody who does not know the product. The
- * handler reads the job, what leaders and topics said, and the job's entry in the index; the rest is pure.
+ * GET /v1/jobs/{id}/explain: why a job is in its state, in sentences for readers who do not know the product. The
+ * handler reads the job, the reports of leaders, the topics, and the job's entry in the index; the rest is pure.
  */
 #include "explain_rest.h"
 #include "answer.h"
@@ -101,7 +101,7 @@ void dt_waiting_clear(struct dt_waiting *waiting)
     *waiting = (struct dt_waiting){0};
 }
 
-/* Asks MySQL once about each topic. */
+/* Reads each topic from MySQL once. */
 static bool at_limit(struct dt_waiting *w, struct dt_str topic)
 {
     for (size_t i = 0; i < w->n_limits; i++)
@@ -492,7 +492,7 @@ static enum entry_state read_entry(const struct dt_api *api, const struct dt_vie
     const bool aside = strcmp(word, "pop") == 0 || strcmp(word, "paused") == 0 || strcmp(word, "limit") == 0;
     if (dt_job_state_terminal(job->state) || aside || job->next_at_ms - e->now_ms >= api->config->index_horizon)
         return ENTRY_NOT_NEEDED;
-    /* People ask this seldom, so a connection for one question is cheap enough. */
+    /* This request is rare, so a connection of its own is cheap enough. */
     dt_index *index = NULL;
     dt_status status = dt_index_new(api->config, view->installation.name, api->clock, &index, NULL);
     if (status == DT_OK)

@@ -37,11 +37,12 @@ void dt_shard_put(struct dt_strbuf *out, const char *name, const struct dt_shard
 void dt_shard_put_drift(struct dt_strbuf *out, const struct dt_shard_info *shard);
 
 /*
- * What a job waits for (job/job_wait.h), by its row and by snapshots that are at most a second old. MySQL is asked only
- * about dispatched jobs of a shard whose leader waits for Kafka, and about topics with limits.
+ * What a job waits for (job/job_wait.h), from its row and from snapshots that are at most a second old. MySQL is read
+ * only for dispatched jobs of a shard whose leader waits for Kafka, and for topics with limits.
  */
 
-#define DT_WAITING_LIMITS 16 /* topics with limits that one answer asks about; others count as below their limit */
+#define DT_WAITING_LIMITS                                                                                              \
+    16 /* number of topics with limits that one answer reads; further ones count as below their limit */
 
 /* References to snapshots; both are NULL before MySQL was first reached. MySQL's clock is between now_ms and
  * latest_ms. */
@@ -49,11 +50,11 @@ struct dt_waiting {
     struct dt_view *view;
     struct dt_shards_view *shards;
     int64_t now_ms, latest_ms;
-    dt_store *store; /* NULL: MySQL is not asked */
+    dt_store *store; /* NULL: MySQL is not read */
     struct dt_waiting_limit {
         struct dt_str topic; /* borrowed from the snapshot */
         bool full;
-    } limits[DT_WAITING_LIMITS]; /* topics that were asked about */
+    } limits[DT_WAITING_LIMITS]; /* topics that were read */
     size_t n_limits;
 };
 /* Takes references to the current snapshots; dt_waiting_clear releases them. store is borrowed until then. */
@@ -68,7 +69,7 @@ struct dt_explained {
     const char *waiting_for;               /* as dt_waiting_for returned it */
     int64_t now_ms;                        /* MySQL's clock */
     const struct dt_topic_settings *topic; /* NULL: there is no such topic */
-    unsigned shard_number;                 /* of the shard whose leader dispatches it */
+    unsigned shard_number;                 /* of the shard that must dispatch it */
     const struct dt_shard_info *shard;     /* NULL: it has no row */
     /* The shard whose leader claimed the latest attempt; NULL: none, or it has no row. */
     const struct dt_shard_info *claimed;

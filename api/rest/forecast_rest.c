@@ -134,7 +134,7 @@ static enum dt_next answer_forecast(struct dt_request *req, dt_store *store)
     dt_strbuf_addf(&key, "forecast %d %lld %lld %zu", q->spikes, (long long)asked->from_ms, (long long)asked->step_ms,
                    asked->steps);
     dt_overview_add_topics(&key, asked->topic, asked->bound);
-    /* Short forecasts are asked for often, so they are kept for a moment. */
+    /* Short forecasts are requested often, so they are cached briefly. */
     dt_status status = asked->steps > KEPT_STEPS
                            ? make_forecast(&m, &req->out, &err)
                            : dt_slow_answer(req->api->overview, &key, make_forecast, &m, &req->out, &err);

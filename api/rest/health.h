@@ -1,6 +1,6 @@
 /*
- * The chore that checks MySQL and keeps the process's snapshots fresh, on a connection of its own. /readyz, /v1/info
- * and /v1/overview show its latest state.
+ * The chore that checks MySQL and refreshes the process's snapshots, on its own connection. /readyz, /v1/info and
+ * /v1/overview show its latest state.
  */
 #pragma once
 
@@ -23,11 +23,11 @@ struct dt_health_state {
     bool draining;
 };
 
-/* Checks once on the calling thread, then adds the chore to `urgent`, whose thread nothing else blocks. All arguments
- * are borrowed and outlive it. *out is NULL unless OK. If MySQL is down, the status is OK. */
+/* Checks once on the calling thread, then adds the chore to `urgent`, whose thread no other chore may block. All
+ * arguments are borrowed and outlive it. *out is NULL unless OK. OK even if MySQL is down. */
 DT_MUST_CHECK dt_status dt_health_start(const struct dt_session_env *env, dt_chores *urgent, dt_topic_cache *topics,
                                         dt_auth *auth, dt_index_writer *index, dt_health **out, struct dt_error *err);
-/* Makes readiness fail from here on. Any thread. */
+/* From this call on, readiness fails. Any thread. */
 void dt_health_drain(dt_health *health);
 /* Ends the chore. */
 void dt_health_stop(dt_health *health);

@@ -88,7 +88,7 @@ static enum dt_next get_by_key(struct dt_request *req, dt_store *store)
     return dt_handle_job_get(req, store);
 }
 
-/* Sets the version to ask for: 0 = any, -1 = one that no row has. */
+/* Sets the required version: 0 = any, -1 = one that no row has. */
 static dt_status choose_version(const struct change *change, dt_store *store, struct dt_arena *arena, int64_t *version,
                                 struct dt_error *err)
 {

@@ -42,7 +42,7 @@ bool dt_job_fits(struct dt_request *req, dt_store *store, struct dt_str topic, c
 /* Zero at first; lives in the request's state. */
 struct dt_settle {
     int64_t id;
-    int shard; /* whose list has an attempt of the job */
+    int shard; /* the shard whose list has an attempt of the job */
     int64_t by_us;
 };
 /* Returns true if the request was put off before and the batch is not settled yet: it is put off again. */

@@ -96,7 +96,7 @@ dt_status dt_kept_answer(dt_kept *kept, struct dt_str key, int64_t max_age_us, d
     if (copy_answer(kept, key, max_age_us, out))
         return DT_OK;
     pthread_mutex_lock(&kept->making);
-    if (!copy_answer(kept, key, max_age_us, out)) { /* no other thread has made one meanwhile */
+    if (!copy_answer(kept, key, max_age_us, out)) { /* no other thread has computed one meanwhile */
         const int64_t begun_us = dt_clock_mono_us(kept->clock);
         status = make(arg, &text, err);
         if (status == DT_OK && text.failed)

@@ -44,7 +44,7 @@
 
 /* ---- JSON ---- */
 
-/* What the functions of the tables need. */
+/* The inputs of the functions in the tables. */
 struct context {
     const struct dt_job_rules *rules;
     int64_t now_ms;

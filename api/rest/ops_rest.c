@@ -45,7 +45,7 @@ static const char *server_word(bool there, bool works)
     return !works ? "degraded" : there ? "ok" : "none";
 }
 
-/* What the dispatchers reported, and how long ago; -1: never. */
+/* The dispatchers' last reports, and their age; -1: none. */
 struct reported {
     bool leaders, kafka, redis;
     int64_t age_ms;
@@ -383,7 +383,7 @@ static enum dt_next change_clock(struct dt_request *req, dt_store *store)
     }
     if (status != DT_OK)
         return dt_answer_status(req, status, NULL, &err);
-    /* This process has the new time at once, the others within moments. */
+    /* This process has the new time at once, other processes within moments. */
     dt_refclock_follow(req->api->ref, clock.time, clock.real_ms, clock.asked_us, clock.heard_us);
     req->status = 200;
     dt_json_begin_object(out, NULL);

@@ -1,6 +1,6 @@
 /*
- * GET /v1/overview and /v1/dead-letters. Owns the answers that are kept, and the parts of the overview that take long
- * to count and are kept for longer.
+ * GET /v1/overview and /v1/dead-letters. Owns the cached answers, and the parts of the overview that are slow to count
+ * and are cached for longer.
  *
  *   every second          topics, shards, processes, the figures of the window      small tables
  *   every two seconds     jobs that are due, by topic                               10,000 rows at most
@@ -63,7 +63,7 @@ struct dt_overview {
     size_t n_loads;
     struct dt_topic_overdue *overdue;
     size_t n_overdue;
-    int64_t next_hour; /* jobs that come due in it; -1 = not known */
+    int64_t next_hour; /* jobs that become due in it; -1 = not known */
     bool next_is_more; /* it is an estimate */
 };
 

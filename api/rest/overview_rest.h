@@ -1,6 +1,6 @@
 /*
- * The answers of /v1/overview, /v1/series, /v1/dead-letters and /v1/forecast, which are kept (kept.h). So what MySQL is
- * asked for them is bounded, however many callers ask.
+ * The answers of /v1/overview, /v1/series, /v1/dead-letters and /v1/forecast, which are cached (kept.h). So the load on
+ * MySQL is bounded, however many callers there are.
  */
 #pragma once
 
@@ -10,7 +10,7 @@
 
 typedef struct dt_overview dt_overview;
 
-/* api is borrowed; its other parts are used when a request asks. */
+/* api is borrowed; its other parts are used when a request arrives. */
 DT_MUST_CHECK dt_status dt_overview_new(struct dt_api *api, dt_overview **out);
 void dt_overview_free(dt_overview *overview); /* accepts NULL */
 
@@ -24,6 +24,6 @@ DT_MUST_CHECK dt_status dt_slow_answer(dt_overview *overview, const struct dt_st
 /* Adds to a key which topics the answer is about. */
 void dt_overview_add_topics(struct dt_strbuf *key, struct dt_str topic, const struct dt_topic_bound *bound);
 
-/* The metrics of series. The first ones are those of enum dt_tallied, which are also the rates of the overview. */
+/* The metrics of series. The first ones are the values of enum dt_tallied, and are also the rates of the overview. */
 enum dt_series_metric { DT_SERIES_P50 = DT_TALLIES, DT_SERIES_P99, DT_SERIES_OVERDUE, DT_SERIES_METRICS };
 extern const char *const dt_series_names[DT_SERIES_METRICS];

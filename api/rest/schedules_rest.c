@@ -215,7 +215,7 @@ void dt_schedule_add(struct dt_strbuf *out, const struct dt_schedule *s, int64_t
 struct ask {
     struct dt_schedule_body body;
     bool cancel;
-    bool has_from; /* fires from this time; else from now on */
+    bool has_from; /* fires from this time; otherwise from now */
     int64_t from_ms;
     unsigned count;
     unsigned limit;
@@ -258,7 +258,7 @@ static bool read_schedule(struct dt_request *req, dt_store *store, struct dt_sch
     return status == DT_OK;
 }
 
-/* Returns the first fire from now on; 0: there is none. */
+/* Returns the first fire from now on; 0: none. */
 static int64_t next_fire_ms(struct dt_request *req, const struct dt_schedule *s)
 {
     struct dt_recurrence r;

@@ -28,7 +28,7 @@
 #define TOPIC_BYTES                                                                                                    \
     ((size_t)28 << 10)  /* a topic in an answer: twice a retry schedule, three names, a URL, hosts, names of headers */
 #define HOSTS_MAX  4000 /* bytes of the column */
-#define KEEP_TRIES 5    /* if others change the topic meanwhile, it is read again */
+#define KEEP_TRIES 5    /* if it changes meanwhile, it is read again at most this often */
 
 /* ---- callback settings ---- */
 
