@@ -101,8 +101,6 @@ bool dt_listen_ok(const char *list)
     return rest.n == 0;
 }
 
-/* ---- networks ---- */
-
 #define ADDRESS_BITS 128
 #define MAPPED_BITS  96
 #define ELEMENT_MAX  253
@@ -178,7 +176,6 @@ bool dt_address_parse(struct dt_str text, unsigned char out[DT_ADDRESS_BYTES])
     return true;
 }
 
-/* Returns NULL, or what is wrong. */
 static const char *read_network(struct dt_str text, struct dt_network *out)
 {
     const char *slash = memchr(text.p, '/', text.n);

@@ -61,7 +61,6 @@ static struct dt_chore *find_next_chore(const dt_chores *c)
     return next;
 }
 
-/* Returns when a woken chore is due. */
 static int64_t earliest_due_us(const dt_chores *c, const struct dt_chore *chore)
 {
     return dt_later(dt_clock_mono_us(c->env.clock), chore->not_before_us);

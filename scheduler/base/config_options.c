@@ -38,8 +38,6 @@ bool dt_option_is_secret(const struct dt_option *option)
     return option->flags & DT_OPT_SECRET;
 }
 
-/* ---- rules for texts ---- */
-
 static bool name_ok(const char *text)
 {
     size_t n = strspn(text, "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789._-");
@@ -142,8 +140,6 @@ bool dt_option_accepts(const struct dt_option *option, const char *text)
         word++;
     return *word;
 }
-
-/* ---- options and values as text ---- */
 
 void dt_option_add_value(struct dt_strbuf *out, const struct dt_option *option, int64_t v)
 {

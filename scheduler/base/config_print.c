@@ -156,8 +156,6 @@ void dt_config_reference(FILE *out)
     }
 }
 
-/* ---- the sample ---- */
-
 #define COMMENT_WIDTH 110
 
 static void print_sample_option(const struct dt_option *option, FILE *out)

@@ -45,8 +45,6 @@ static size_t points_count(void)
     return (size_t)(__stop_dt_fail_points - __start_dt_fail_points);
 }
 
-/* ---- reading ---- */
-
 /* Splits *rest at the first `at`, and returns the part before it. */
 static struct dt_str split_at(struct dt_str *rest, char at)
 {
@@ -153,8 +151,6 @@ dt_status dt_fail_points_set(const char *text, struct dt_error *err)
     return DT_OK;
 }
 
-/* ---- printing ---- */
-
 static int by_name(const void *a, const void *b)
 {
     const struct dt_fail_point *const *x = a;
@@ -191,8 +187,6 @@ int dt_fail_points_main(int argc, char **argv)
     fprintf(stderr, "%s\n", err.text);
     return 2;
 }
-
-/* ---- passing ---- */
 
 /* Applies the rules. Returns the rule with an action for the caller (error, force), or NULL. */
 static const struct rule *apply_rules(const struct dt_fail_point *point)

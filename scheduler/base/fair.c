@@ -128,8 +128,6 @@ void dt_fair_share(struct dt_fair_queue *queues, size_t n, size_t room)
     qsort(queues, n, sizeof(*queues), by_place);
 }
 
-/* ---- turns ---- */
-
 /* Returns the index of a key. If the key has no entry, returns the oldest entry, which may be overwritten. */
 static size_t find_turn(const struct dt_turns_last *table, int64_t key)
 {
@@ -195,8 +193,6 @@ void dt_turns_note(struct dt_turns *turns, int64_t owner, int64_t thing)
     turns->owners[find_turn(turns->owners, owner)] = (struct dt_turns_last){owner, turns->n};
     turns->things[find_turn(turns->things, thing)] = (struct dt_turns_last){thing, turns->n};
 }
-
-/* ---- places ---- */
 
 /* Returns the index of the first entry whose owner is not smaller. Entries are sorted by owner. */
 static size_t lower_bound(const struct dt_shares *s, int64_t owner)

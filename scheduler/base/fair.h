@@ -37,7 +37,6 @@ struct dt_turns {
         int64_t key, turn;
     } owners[DT_TURNS_REMEMBERED], things[DT_TURNS_REMEMBERED];
 };
-/* A thing that waits for a turn. */
 struct dt_turn {
     int64_t owner, thing;           /* thing: its number, always the same */
     size_t at;                      /* set by the caller; the smallest is first among things that waited equally long */
@@ -48,7 +47,6 @@ struct dt_turn {
 /* Sorts so that each owner's first thing comes before any owner's second thing. Owners, and the things of an owner,
  * are sorted by their last turns, the oldest first. turns may be NULL: there was no turn yet. */
 void dt_turns_sort(const struct dt_turns *turns, struct dt_turn *v, size_t n);
-/* Records that a thing has its turn. */
 void dt_turns_note(struct dt_turns *turns, int64_t owner, int64_t thing);
 
 /* ---- places ---- */

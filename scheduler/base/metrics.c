@@ -46,8 +46,6 @@ struct family {
 static pthread_mutex_t mutex = PTHREAD_MUTEX_INITIALIZER;
 static struct family *families, **last_family = &families;
 
-/* ---- doubles in atomics ---- */
-
 static uint64_t bits_of(double v)
 {
     uint64_t bits;
@@ -67,8 +65,6 @@ static double load_double(const _Atomic uint64_t *at)
     return double_of(atomic_load_explicit(at, memory_order_relaxed));
 }
 
-/* ---- buckets ---- */
-
 static const double *bounds_of(enum kind kind)
 {
     return kind == SECONDS ? seconds_bounds : counts_bounds;
@@ -84,8 +80,6 @@ static bool is_histogram(enum kind kind)
 {
     return kind == SECONDS || kind == COUNTS;
 }
-
-/* ---- registering ---- */
 
 static struct family *new_family(enum kind kind, const char *name, const char *help)
 {
@@ -175,8 +169,6 @@ dt_metric *dt_histogram_count(const char *name, const char *help, const char *la
     return find_or_add(COUNTS, name, help, labels);
 }
 
-/* ---- updates ---- */
-
 void dt_metric_add(dt_metric *metric, int64_t n)
 {
     if (!metric || metric->kind != COUNTER || n < 0)
@@ -241,8 +233,6 @@ uint64_t dt_metric_bucket(const dt_metric *metric, size_t i, double *bound)
     *bound = i < bounds_n(metric->kind) ? bounds_of(metric->kind)[i] : INFINITY;
     return atomic_load_explicit(&metric->buckets[i], memory_order_relaxed);
 }
-
-/* ---- text ---- */
 
 static void add_number(struct dt_strbuf *out, double v)
 {

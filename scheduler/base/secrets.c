@@ -46,8 +46,6 @@ void dt_secrets_free(struct dt_secrets *secrets)
     free(secrets);
 }
 
-/* ---- files ---- */
-
 dt_status dt_secret_read_file(const char *path, char text[DT_SECRET_MAX + 1])
 {
     FILE *in = fopen(path, "re");
@@ -68,8 +66,6 @@ dt_status dt_secret_read_file(const char *path, char text[DT_SECRET_MAX + 1])
     text[n] = '\0';
     return DT_OK;
 }
-
-/* ---- one secret ---- */
 
 dt_status dt_secrets_set(struct dt_secrets *secrets, size_t option, const char *text, const char *file)
 {
@@ -135,8 +131,6 @@ dt_status dt_secrets_renew(const struct dt_config *running, const struct dt_conf
     }
     return status;
 }
-
-/* ---- properties ---- */
 
 static void free_property(struct dt_property *property)
 {

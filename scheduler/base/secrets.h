@@ -61,7 +61,6 @@ struct dt_properties {
     pthread_mutex_t lock;
 };
 
-/* Returns NULL if memory is out. */
 struct dt_properties *dt_properties_new(void);
 /* Overwrites the values, and frees all. Accepts NULL. */
 void dt_properties_free(struct dt_properties *list);

@@ -29,7 +29,6 @@ struct dt_service {
 /* Reads NOTIFY_SOCKET, WATCHDOG_USEC and WATCHDOG_PID. A value that is not understood counts as not set. */
 void dt_service_open(struct dt_service *service);
 void dt_service_close(struct dt_service *service);
-/* Returns whether there is a manager. */
 bool dt_service_heard(const struct dt_service *service);
 /* Tells the manager what the start waits for ("waits for MySQL"). The manager shows it, and extends its timeout by
  * half a minute. */

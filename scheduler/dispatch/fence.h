@@ -75,7 +75,6 @@ DT_MUST_CHECK dt_status dt_fence_write(dt_db *db, struct dt_fence *fence, const 
  * for the call.
  */
 
-/* Who takes a shard over. */
 struct dt_leadership {
     unsigned shard;
     int64_t token;        /* random: no other leadership has it */
@@ -102,7 +101,6 @@ struct dt_findings {
     const struct dt_shard_map *map;     /* determines which shard's leader sends a dead letter */
 };
 
-/* The effects of step 5. */
 struct dt_settled {
     struct dt_shrink shrink;    /* of the list */
     bool ended;                 /* an undeliverable attempt ended, and its job's row says so */

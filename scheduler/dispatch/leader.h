@@ -62,7 +62,6 @@ enum dt_writable {
 
 /* ---- in ---- */
 
-/* The in-flight list. */
 struct dt_leader_sent {
     const struct dt_inflight *list; /* the whole list; n = 0: nothing is in flight */
     /* True: it is not known yet what was sent. Nothing is added or settled, and jobs with an attempt in the list are
@@ -149,7 +148,6 @@ struct dt_leader_judged {
     struct dt_str orphan; /* present: a due job's topic has no row in `topics` (a manual edit): its entry is held */
 };
 
-/* Jobs of topics with limits. */
 struct dt_leader_limits {
     size_t held; /* their topics have no room */
     size_t busy; /* left because another transaction claims jobs of their topics: wait a few milliseconds */

@@ -52,7 +52,6 @@ struct dt_candidate {
     struct dt_outgoing *message;      /* NULL: too large to be read before it is chosen */
 };
 
-/* A leader transaction that is open. */
 struct dt_open_txn {
     dt_db *db;
     const struct dt_config *config;

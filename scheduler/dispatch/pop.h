@@ -25,7 +25,6 @@ enum dt_pop_topic {
 DT_MUST_CHECK dt_status dt_store_pop_look(dt_store *store, const struct dt_str *topics, size_t n,
                                           enum dt_pop_topic *out, struct dt_error *err);
 
-/* A pop from one topic. */
 struct dt_pop {
     /* in */
     struct dt_str topic;

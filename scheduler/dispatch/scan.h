@@ -74,7 +74,6 @@ DT_MUST_CHECK dt_status dt_store_due_nth(dt_store *store, int64_t from_ms, int64
 DT_MUST_CHECK dt_status dt_store_count_due(dt_store *store, int64_t from_ms, int64_t to_ms, int64_t *counts,
                                            struct dt_error *err);
 
-/* A job as it is now. */
 struct dt_truth {
     int64_t id, next_ms; /* next_ms 0 = finished */
     enum dt_job_state state;

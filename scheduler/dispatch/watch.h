@@ -42,7 +42,6 @@ struct dt_watch {
     bool clock; /* a new version of the test clock ends the wait */
     int64_t clock_version;
 };
-/* The fence in a shard's row. */
 struct dt_watched_row {
     unsigned shard;
     int64_t epoch, token, version;

@@ -37,8 +37,6 @@ dt_status dt_events_write(dt_db *db, const struct dt_job_event *v, size_t n, str
     return status;
 }
 
-/* ---- differences ---- */
-
 void dt_event_diff_begin(struct dt_event_diff *d)
 {
     *d = (struct dt_event_diff){0};
@@ -224,8 +222,6 @@ dt_status dt_store_events_tend(dt_store *store, int64_t now_ms, int64_t keep_ms,
     }
     return status;
 }
-
-/* ---- reading ---- */
 
 static dt_status read_event(const dt_db *db, struct dt_arena *arena, void *row, void *arg)
 {

@@ -52,7 +52,6 @@ DT_MUST_CHECK dt_status dt_index_check(const struct dt_config *config, struct dt
  * INVALID: the name or the endpoints cannot be used. *out is NULL unless OK, and if there are no endpoints. */
 DT_MUST_CHECK dt_status dt_index_new(const struct dt_config *config, const char *installation, const dt_clock *clock,
                                      dt_index **out, struct dt_error *err);
-/* Returns whether the configuration names endpoints. */
 static inline bool dt_index_configured(const struct dt_config *config)
 {
     return config->redis_endpoints && config->redis_endpoints[0];

@@ -106,8 +106,6 @@ void dt_index_free(dt_index *index)
     free(index);
 }
 
-/* ---- the endpoints ---- */
-
 const char *dt_index_home(const dt_index *index, unsigned shard)
 {
     return index ? index->endpoints[index->link_of[shard]].name : "";
@@ -178,8 +176,6 @@ dt_status dt_index_memory(dt_index *index, unsigned i, struct dt_index_memory *o
     dt_link_arg(index->links[i], DT_STR_LIT("memory"));
     return dt_index_round_trip(index->links[i], on_memory, out, err);
 }
-
-/* ---- messages; wake-ups about a change of entries are published by lua/change.lua ---- */
 
 #define MESSAGE_CAP 32
 

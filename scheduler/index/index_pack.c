@@ -19,8 +19,6 @@
 #define LISTPACK_ENTRY_MAX  11u /* an integer of 64 bits, or a string of 8 bytes, with its framing */
 #define LISTPACK_BYTES_MAX  (LISTPACK_HEADER + 2u * DT_PAGE_MAX * LISTPACK_ENTRY_MAX + 1u)
 
-/* ---- members ---- */
-
 struct dt_member dt_member_of(int64_t id, int64_t due_ms)
 {
     struct dt_member member = {.n = 8};
@@ -44,8 +42,6 @@ bool dt_member_id(const char *p, size_t n, int64_t due_ms, int64_t *id)
     *id = n == 8 ? (int64_t)value : dt_job_id(due_ms, 0) | (int64_t)value;
     return *id > 0;
 }
-
-/* ---- items ---- */
 
 struct dt_item dt_item_of(int64_t id, int64_t due_ms, uint32_t ref)
 {
@@ -76,8 +72,6 @@ void dt_items_sort(struct dt_item *items, size_t n)
         }
     }
 }
-
-/* ---- pages ---- */
 
 size_t dt_page_cut(const struct dt_item *items, size_t n, size_t *tied)
 {

@@ -164,8 +164,6 @@ bool dt_reading_tidy(dt_index *index, unsigned shard, const struct dt_reading *r
     return dt_index_round_trip(link, NULL, NULL, NULL) == DT_OK;
 }
 
-/* ---- round trips ---- */
-
 dt_status dt_index_round_trip(dt_link *link, dt_link_reply_fn *on_reply, void *arg, struct dt_error *err)
 {
     dt_status status = dt_link_flush(link, err);

@@ -46,7 +46,6 @@ struct dt_callback_asked {
     struct dt_header_fault header_fault;
 };
 
-/* The member that does not fit. */
 struct dt_callback_misfit {
     const char *pointer;  /* "/callback_url"; static */
     struct dt_str member; /* the member of that object; absent: `pointer` is not an object */
@@ -56,7 +55,6 @@ struct dt_callback_misfit {
 /* Returns true if all fits, and sets out->reason to NULL. Otherwise *out is the first member that does not fit. */
 bool dt_callback_fits(const struct dt_callback_terms *topic, const struct dt_callback_asked *asked,
                       struct dt_callback_misfit *out);
-/* Returns what a new job requires. */
 struct dt_callback_asked dt_callback_asked_of(const struct dt_new_job *job);
 
 /* ---- the time that a callback may take, from its request to the end of its answer ---- */

@@ -83,8 +83,6 @@ dt_status dt_inflight_parse(struct dt_str text, struct dt_inflight *out)
     return c.p == c.end ? DT_OK : DT_MALFORMED;
 }
 
-/* ---- entries ---- */
-
 void dt_inflight_sort_by_id(struct dt_inflight *list)
 {
     if (list->n)
@@ -152,8 +150,6 @@ bool dt_inflight_equal(const struct dt_claim *a, size_t n_a, const struct dt_cla
             return false;
     return true;
 }
-
-/* ---- how it shrinks ---- */
 
 struct dt_shrink dt_inflight_sent(size_t n, size_t send_n)
 {

@@ -43,7 +43,6 @@ DT_MUST_CHECK dt_status dt_inflight_parse(struct dt_str text, struct dt_inflight
 DT_MUST_CHECK dt_status dt_inflight_reserve(struct dt_inflight *list, size_t n);
 /* Appends the entries of `from` to `to`. NOMEM: nothing changed. */
 DT_MUST_CHECK dt_status dt_inflight_append(struct dt_inflight *to, const struct dt_inflight *from);
-/* Removes the first n entries. */
 void dt_inflight_drop(struct dt_inflight *list, size_t n);
 /* Sorts the entries by id, for dt_inflight_has. The order of sending is lost. */
 void dt_inflight_sort_by_id(struct dt_inflight *list);

@@ -129,8 +129,6 @@ int64_t dt_near_end_ms(int64_t now_ms)
     return then_ms - into_day_ms + DT_DAY_MS;
 }
 
-/* ---- by the table of columns ---- */
-
 #define BYTES(kind, member, column) BYTES_##kind(member)
 #define BYTES_TEXT(member)          n += job->member.n;
 #define BYTES_INT(member)
@@ -186,8 +184,6 @@ void dt_job_from_new(struct dt_job *job, const struct dt_new_job *made, int64_t 
     DT_JOB_COLUMNS(DT_COLUMN_NONE, COPY, COPY)
 }
 
-/* ---- retry schedules ---- */
-
 void dt_retry_format(struct dt_strbuf *out, const int64_t *delays_ms, unsigned n)
 {
     for (unsigned i = 0; i < n; i++) {
@@ -225,8 +221,6 @@ dt_status dt_retry_parse(struct dt_str text, int64_t delays_ms[DT_RETRY_MAX], un
     *n = count;
     return DT_OK;
 }
-
-/* ---- keys of fires ---- */
 
 bool dt_fire_key_split(struct dt_str key, struct dt_str *name)
 {

@@ -56,7 +56,6 @@
 /* For groups that a use of the table leaves out. */
 #define DT_COLUMN_NONE(kind, member, column)
 
-/* A member of a struct. */
 #define DT_COLUMN_MEMBER(kind, member, column) DT_COLUMN_TYPE_##kind member;
 #define DT_COLUMN_TYPE_INT                     int64_t
 #define DT_COLUMN_TYPE_FLAG                    bool
@@ -176,7 +175,6 @@ bool dt_topic_listed(const char *list, struct dt_str name);
  * before it). Only the low 39 bits of the sequence are used: the upper half of a day's numbers is for rows that no
  * API made (tests). */
 int64_t dt_job_id(int64_t run_at_ms, int64_t sequence);
-/* The home day of an id. */
 static inline int32_t dt_job_home_day(int64_t id)
 {
     return (int32_t)(id >> DT_SEQUENCE_BITS);

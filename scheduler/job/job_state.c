@@ -46,8 +46,6 @@ bool dt_job_deadline_passed(int64_t deadline_ms, int64_t now_ms)
     return DT_GUARD(DEADLINE, deadline_ms <= now_ms);
 }
 
-/* ---- results ---- */
-
 /* The status of an attempt after the result. */
 static const enum dt_attempt_status attempt_after[] = {
     [DT_RESULT_SUCCEEDED] = DT_ATTEMPT_SUCCEEDED, [DT_RESULT_FAILED] = DT_ATTEMPT_FAILED,

@@ -160,5 +160,4 @@ DT_MUST_CHECK dt_status dt_db_read_numbers(dt_db *db, const char *sql, struct dt
 DT_MUST_CHECK dt_status dt_db_read_text(dt_db *db, const char *sql, struct dt_params params, struct dt_arena *arena,
                                         struct dt_str *out, struct dt_error *err);
 
-/* The server's time in ms. */
 #define DT_SQL_NOW_MS "CAST(UNIX_TIMESTAMP(NOW(3))*1000 AS SIGNED)"

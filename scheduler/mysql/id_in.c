@@ -7,7 +7,6 @@
 
 static const size_t sizes[DT_ID_IN_SIZES] = {8, 32, 64, 128, 256, 512, DT_ID_IN_MOST};
 
-/* The parameters of one statement. */
 struct list {
     struct dt_param params[DT_ID_IN_HEAD + DT_ID_IN_MOST];
     size_t n_head, n;

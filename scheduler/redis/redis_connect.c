@@ -51,8 +51,6 @@ bool dt_redis_credentials(const struct dt_config *config, struct dt_strbuf *pass
     return *user || password->n;
 }
 
-/* ---- connecting ---- */
-
 #ifdef DT_HIREDIS_SSL
 
 static void set_tls_error(redisContext *c, const char *what, const SSL *ssl)
@@ -154,8 +152,6 @@ static bool log_in(redisContext *c, const char *user, const char *password)
     freeReplyObject(reply);
     return !c->err;
 }
-
-/* ---- Sentinels ---- */
 
 /* Asks one Sentinel for the master. *why: the failure. */
 static bool ask_sentinel(const struct dt_config *config, const struct dt_host *sentinel, const char *master,

@@ -200,7 +200,6 @@ static void forget_commands(dt_link *link)
     link->pending = link->args_owed = 0;
 }
 
-/* Closes the connection, and starts the back-off. */
 static dt_status fail_link(dt_link *link, struct dt_error *err, const char *what)
 {
     char reason[160];

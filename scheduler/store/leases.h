@@ -40,7 +40,6 @@ DT_MUST_CHECK dt_status dt_store_election_join(dt_store *store, int64_t id, cons
 /* Renews the member, and so all of its leases, and stores whether it is leaving. *there: false if it has ended. */
 DT_MUST_CHECK dt_status dt_store_election_renew(dt_store *store, int64_t id, bool leaving, bool *there,
                                                 struct dt_error *err);
-/* Ends the member. */
 DT_MUST_CHECK dt_status dt_store_election_leave(dt_store *store, int64_t id, struct dt_error *err);
 /* Ends a member whose timeout has passed by MySQL's clock, if it has not renewed since (`renewals`). */
 DT_MUST_CHECK dt_status dt_store_election_end(dt_store *store, int64_t id, int64_t renewals, struct dt_error *err);

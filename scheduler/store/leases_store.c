@@ -112,8 +112,6 @@ dt_status dt_store_election_renew_and_look(dt_store *store, int64_t id, bool lea
     return status;
 }
 
-/* ---- work leases ---- */
-
 static dt_status take_or_renew(dt_store *store, struct dt_work_lease *lease, struct dt_error *err)
 {
     const int64_t asked_us = dt_clock_mono_us(dt_clock_system());

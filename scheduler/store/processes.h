@@ -18,7 +18,6 @@ struct dt_process {
     const char *waits; /* what its leaders wait for, separated by commas: "kafka", "redis"; NULL or empty: nothing */
     const char *elected_by; /* "zookeeper" or "mysql" if it is elected for a shard, even before it leads; else NULL */
 };
-/* Writes the row of this process. */
 DT_MUST_CHECK dt_status dt_store_beat(dt_store *store, const struct dt_process *process, struct dt_error *err);
 #define DT_PROCESS_FRESH_MS 4000 /* if its row is older, a process counts as dead */
 /* All live dispatchers together. */
@@ -28,7 +27,6 @@ struct dt_dispatchers {
     int64_t seen_ms_ago;           /* age of the oldest row */
     int64_t now_ms;                /* MySQL's time when this was read */
 };
-/* A live process. */
 struct dt_live_process {
     int64_t id;
     bool dispatcher; /* false: an API */

@@ -54,7 +54,6 @@ struct dt_tally {
     size_t n;
 };
 
-/* Adds the events of one topic. */
 void dt_tally_add(struct dt_str topic, const int64_t n[DT_TALLIES]);
 /* Returns the events since the last call. False: there were none, and *out is empty. */
 bool dt_tally_take(struct dt_tally *out);
@@ -84,7 +83,6 @@ struct dt_counts {
     bool failed;                  /* no memory: reported when the counts are written */
 };
 
-/* Begins with no changes. */
 void dt_counts_init(struct dt_counts *counts);
 /* Frees the memory; dt_counts_commit has done so already. */
 void dt_counts_clear(struct dt_counts *counts);

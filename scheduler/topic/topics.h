@@ -62,7 +62,6 @@ struct dt_topic_terms {
     bool foreign;                  /* the caller has no right to kafka_topic, so it may not be changed to that */
     enum dt_topic_refusal refusal; /* out, with INVALID */
 };
-/* A topic after a change. */
 struct dt_topic_now {
     struct dt_arena *arena; /* in: for its texts */
     struct dt_topic topic;
@@ -73,7 +72,6 @@ struct dt_topic_now {
 DT_MUST_CHECK dt_status dt_store_topic_put(dt_store *store, const struct dt_topic *topic, bool set_paused,
                                            struct dt_topic_terms *terms, struct dt_topic_now *now,
                                            struct dt_error *err);
-/* A topic that its first job makes. */
 struct dt_topic_ensure {
     struct dt_str name;
     struct dt_topic_terms *terms; /* as in dt_store_topic_put */

@@ -379,7 +379,6 @@ static dt_status note_after(struct topic_event *e, dt_db *db, struct dt_str name
     return dt_event_of_topic(db, &event, e->existed ? &e->before : NULL, &now->topic, err);
 }
 
-/* A topic to be made or replaced. */
 struct putting {
     struct topic_event event;
     const struct dt_topic *topic;
@@ -532,7 +531,6 @@ dt_status dt_store_topic_put(dt_store *store, const struct dt_topic *topic, bool
 
 /* ---- topics that are made by their first job ---- */
 
-/* The topics of one transaction. */
 struct ensuring {
     struct dt_topic_ensure *v;
     size_t n;

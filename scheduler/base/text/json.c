@@ -226,7 +226,6 @@ static bool reserve_name(struct dt_json *json)
     return true;
 }
 
-/* Adds a name to the open object. */
 static int add_name(struct dt_json *json, struct dt_str s, size_t at)
 {
     dt_assert_cmp(json->depth, >, 0);
@@ -497,7 +496,6 @@ static void skip_space(struct scan *s)
         s->p++;
 }
 
-/* s->p is at the backslash. */
 static bool scan_escape(struct scan *s)
 {
     const char *at = s->p;
@@ -522,7 +520,6 @@ static bool scan_escape(struct scan *s)
     return true;
 }
 
-/* s->p is at the quote. */
 static bool scan_string(struct scan *s)
 {
     for (s->p++; s->p < s->end && *s->p != '"';) {

@@ -97,8 +97,6 @@ void dt_faults_add_query(struct dt_faults *faults, struct dt_str name, const cha
     add_fault(faults, (struct dt_str){p, p ? name.n + 1 : 0}, dt_str(reason));
 }
 
-/* ---- reading by table ---- */
-
 void dt_json_fault(struct dt_json_reader *reader, const struct dt_json_field *field, const char *reason)
 {
     dt_faults_add_member(reader->faults, reader->parent ? reader->parent : "", field->name, reason);
@@ -113,8 +111,6 @@ void dt_json_faultf(struct dt_json_reader *reader, const struct dt_json_field *f
     va_end(args);
     dt_json_fault(reader, field, text);
 }
-
-/* ---- values ---- */
 
 struct dt_str dt_json_keep(struct dt_faults *faults, struct dt_str text)
 {
@@ -227,8 +223,6 @@ void dt_json_read_value(struct dt_json_reader *reader, const struct dt_json_fiel
         break;
     }
 }
-
-/* ---- objects ---- */
 
 const struct dt_json_field *dt_json_field_of(const struct dt_json_table *table, struct dt_str name)
 {

@@ -106,7 +106,6 @@ struct dt_json_table {
                        : offsetof(type_, member_)),                                                                    \
         __VA_ARGS__                                                                                                    \
     }
-/* A row that a function reads. */
 #define DT_FIELD_BY(name_, read_, ...)                                                                                 \
     {                                                                                                                  \
         .name = DT_STR_LIT(name_), .kind = DT_FIELD_OTHER, .read = (read_), __VA_ARGS__                                \
@@ -148,7 +147,6 @@ void dt_json_faultf(struct dt_json_reader *reader, const struct dt_json_field *f
     DT_PRINTF(3, 4);
 /* Copies a text into the arena of the faults. If memory is out, returns an absent text and sets faults->failed. */
 struct dt_str dt_json_keep(struct dt_faults *faults, struct dt_str text);
-/* Returns the member of the struct. */
 static inline void *dt_json_place(const struct dt_json_reader *reader, const struct dt_json_field *field)
 {
     return (char *)reader->out + field->at;

@@ -133,7 +133,6 @@ static inline void dt_json_put_word(struct dt_strbuf *out, const char *name, con
 void dt_json_put_cut(struct dt_strbuf *out, const char *name, struct dt_str s, size_t most);
 /* Adds bytes as a string of hex digits. */
 void dt_json_put_hex(struct dt_strbuf *out, const char *name, struct dt_str bytes);
-/* Adds bytes as a string of base64. */
 void dt_json_put_base64(struct dt_strbuf *out, const char *name, struct dt_str bytes);
 /* Adds a time like "2026-11-21T10:30:00.000Z"; null for 0. */
 static inline void dt_json_put_time(struct dt_strbuf *out, const char *name, int64_t ms)

@@ -173,8 +173,6 @@ void dt_strbuf_addf(struct dt_strbuf *sb, const char *fmt, ...)
     sb->n += (size_t)n;
 }
 
-/* ---- arena ---- */
-
 #define CHUNK 8192
 #define ALIGN alignof(max_align_t)
 

@@ -76,7 +76,6 @@ void dt_strbuf_reset(struct dt_strbuf *sb); /* empties it and clears `failed`; k
 void dt_strbuf_reserve(struct dt_strbuf *sb, size_t extra);
 /* Returns by how much cap would grow if this many bytes were appended at once. */
 size_t dt_strbuf_growth(const struct dt_strbuf *sb, size_t extra);
-/* Frees memory that is not used. */
 void dt_strbuf_fit(struct dt_strbuf *sb);
 void dt_strbuf_add(struct dt_strbuf *sb, const void *p, size_t n);
 void dt_strbuf_adds(struct dt_strbuf *sb, const char *s);

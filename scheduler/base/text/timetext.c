@@ -161,7 +161,6 @@ static const struct {
 
 #define MILLISECOND (sizeof(units) / sizeof(units[0]) - 1)
 
-/* c is after the "P". */
 static bool parse_iso(struct cursor c, int64_t *out_ms)
 {
     int64_t sum = 0;
@@ -329,7 +328,6 @@ void dt_duration_add_short(struct dt_strbuf *out, int64_t ms)
 
 /* ---- times ---- */
 
-/* Reads exactly n digits. */
 static bool read_digits(struct cursor *c, int n, int *out)
 {
     int v = 0;

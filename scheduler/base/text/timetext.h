@@ -14,7 +14,6 @@ struct dt_civil {
 
 bool dt_civil_leap_year(int year);
 int dt_civil_days_in_month(int year, int month);
-/* Returns the number of a day. */
 int64_t dt_civil_days(int year, int month, int day);
 /* Returns the day with this number, at midnight. */
 struct dt_civil dt_civil_of_days(int64_t days);

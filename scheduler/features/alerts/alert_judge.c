@@ -38,8 +38,6 @@ static int64_t mono_us(const dt_alerts *a)
     return dt_clock_mono_us(a->env.clock);
 }
 
-/* ---- active alerts ---- */
-
 static dt_status read_standing(struct round *r)
 {
     dt_alerts *a = r->a;
@@ -64,8 +62,6 @@ static dt_status read_standing(struct round *r)
     return status == DT_OK && !r->changed ? dt_fail(r->err, DT_NOMEM, "out of memory") : status;
 }
 
-/* ---- changes ---- */
-
 /* If another process changed the alert first, that is not a failure. */
 static dt_status make_change(struct round *r, struct dt_alert_change *change)
 {
@@ -88,7 +84,6 @@ static dt_status make_change(struct round *r, struct dt_alert_change *change)
     return DT_OK;
 }
 
-/* One alert to judge. */
 struct judged {
     struct dt_alert alert; /* with its present figure; id 0: it is not active */
     struct dt_alert *row;  /* the alert as it is in MySQL; NULL: it is not active */
@@ -140,8 +135,6 @@ static dt_status judge_one(struct round *r, struct judged *j, int64_t value, int
     return DT_OK;
 }
 
-/* ---- topics ---- */
-
 static dt_status judge_topics(struct round *r)
 {
     struct dt_watched_topics *topics = &r->a->topics;
@@ -174,8 +167,6 @@ static dt_status judge_topics(struct round *r)
     }
     return status;
 }
-
-/* ---- the installation ---- */
 
 /* Returns whether the installation has the part that the alert is about: Redis, or Kafka. */
 static bool has_part(const dt_alerts *a, enum dt_alert_kind kind)
@@ -231,8 +222,6 @@ static dt_status judge_installation(struct round *r)
     return status;
 }
 
-/* ---- a round ---- */
-
 static dt_status judge(dt_alerts *a, struct dt_error *err)
 {
     struct round r = {.a = a, .now_ms = a->was.now_ms, .err = err};
@@ -263,8 +252,6 @@ static dt_status judge(dt_alerts *a, struct dt_error *err)
     }
     return DT_OK;
 }
-
-/* ---- a tick ---- */
 
 static bool something_settles(const dt_alerts *a)
 {

@@ -16,8 +16,6 @@
 #define NAMES_AT_ONCE 500
 enum { LEG_DUE, LEG_AHEAD };
 
-/* ---- settings ---- */
-
 dt_status dt_watched_topics_init(struct dt_watched_topics *t, const struct dt_config *config, const dt_clock *clock)
 {
     *t = (struct dt_watched_topics){.config = config, .clock = clock};
@@ -91,8 +89,6 @@ struct dt_watched_topic *dt_watched_topics_find(struct dt_watched_topics *t, str
     return found;
 }
 
-/* ---- counters ---- */
-
 static dt_status count(struct dt_watched_topics *t, dt_store *store, struct dt_error *err)
 {
     dt_status status = DT_OK;
@@ -118,8 +114,6 @@ static dt_status count(struct dt_watched_topics *t, dt_store *store, struct dt_e
     }
     return status;
 }
-
-/* ---- the walk ---- */
 
 /* Returns whether a topic with live jobs has a limit that needs a walk. ahead: its second leg. */
 static bool any_wants(const struct dt_watched_topics *t, bool ahead)
@@ -226,8 +220,6 @@ dt_status dt_watched_topics_look(struct dt_watched_topics *t, dt_store *store, i
         t->walking = false;
     return status;
 }
-
-/* ---- figures ---- */
 
 static int64_t age_ms(int64_t since_ms, int64_t now_ms)
 {

@@ -87,7 +87,6 @@ void dt_alert_add_message(struct dt_strbuf *out, const struct dt_alert *alert, e
 
 /* ---- figures (alerts_store.c) ---- */
 
-/* Figures of the installation, by kind. */
 struct dt_alert_watched {
     bool ours;      /* this process judges; if not, nothing below is set */
     bool from_dead; /* this call took the lease of a judge that is dead */
@@ -102,7 +101,6 @@ struct dt_alert_watched {
 DT_MUST_CHECK dt_status dt_store_watch_alerts(dt_store *store, int64_t process, const struct dt_alert_watched *was,
                                               int64_t wait_ms, struct dt_alert_watched *out, struct dt_error *err);
 
-/* A topic, and its column `alerts`. */
 struct dt_alert_topic {
     struct dt_str name, alerts;
     int64_t owner; /* topic/owners.h */
@@ -181,7 +179,6 @@ struct dt_alert_change {
  */
 DT_MUST_CHECK dt_status dt_store_alert_change(dt_store *store, const struct dt_alert_change *change,
                                               struct dt_error *err);
-/* Writes the figures of active alerts. */
 DT_MUST_CHECK dt_status dt_store_alert_values(dt_store *store, const struct dt_alert *alerts, size_t n,
                                               struct dt_error *err);
 

@@ -19,8 +19,6 @@ const char *dt_alert_kind_name(enum dt_alert_kind kind)
     return kind > 0 && kind < DT_ALERT_KINDS_END ? names[kind] : NULL;
 }
 
-/* ---- settings ---- */
-
 #define LIMIT(name, kind) DT_FIELD(name, COUNT, struct dt_alert_setting, limits[(kind)-1], .max = INT64_MAX)
 
 static const struct dt_json_field fields[] = {
@@ -65,8 +63,6 @@ void dt_alert_setting_write(struct dt_strbuf *out, const struct dt_alert_setting
     else if (!out->failed)
         out->p[out->n = begin] = '\0';
 }
-
-/* ---- messages ---- */
 
 static void put_figure(struct dt_strbuf *out, const char *name, enum dt_alert_kind kind, int64_t figure)
 {

@@ -12,8 +12,6 @@
 #include "topic/counts.h"
 #include "topic/owners.h"
 
-/* ---- reading ---- */
-
 static dt_status read_alert(const dt_db *db, struct dt_arena *arena, void *row, void *arg)
 {
     struct dt_alert *a = row;
@@ -39,8 +37,6 @@ dt_status dt_store_alerts(dt_store *store, int64_t after_id, unsigned limit, str
     *out = (struct dt_alert_list){rows.v, rows.n};
     return status;
 }
-
-/* ---- silence ---- */
 
 struct silencing {
     const struct dt_alert_silence *ask;
@@ -73,8 +69,6 @@ dt_status dt_store_alert_silence(dt_store *store, const struct dt_alert_silence 
     struct silencing silencing = {ask, arena, out};
     return dt_store_commit_work(store, NULL, silence, &silencing, err);
 }
-
-/* ---- changes ---- */
 
 static dt_status query_number(dt_db *db, const char *sql, struct dt_params params, int64_t *out, struct dt_error *err)
 {
@@ -193,8 +187,6 @@ dt_status dt_store_alert_values(dt_store *store, const struct dt_alert *alerts, 
 
 #define SLICE_ROWS 10000
 
-/* ---- the installation ---- */
-
 static dt_status ask_watch(dt_store *store, dt_db *db, void *arg, struct dt_error *err)
 {
     (void)store;
@@ -226,8 +218,6 @@ dt_status dt_store_watch_alerts(dt_store *store, int64_t process, const struct d
     }
     return dt_db_end(db, err);
 }
-
-/* ---- topics ---- */
 
 static dt_status copy_texts(const dt_db *db, struct dt_arena *arena, struct dt_str *first, struct dt_str *second)
 {
@@ -274,8 +264,6 @@ dt_status dt_store_alert_counts(dt_store *store, struct dt_str names, struct dt_
     *out = (struct dt_alert_counts){rows.v, rows.n};
     return status;
 }
-
-/* ---- the walk ---- */
 
 static dt_status walk_slice(dt_db *db, struct dt_alert_walk *walk, struct dt_error *err)
 {

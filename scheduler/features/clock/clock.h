@@ -27,7 +27,6 @@ struct dt_test_clock {
     int64_t real_ms;            /* the server's clock when the row was read */
     int64_t asked_us, heard_us; /* mono: the row was read between these two times */
 };
-/* Returns the time of the test clock. */
 static inline int64_t dt_test_clock_now_ms(const struct dt_test_clock *clock)
 {
     return clock->time.frozen_ms ? clock->time.frozen_ms : clock->real_ms + clock->time.ahead_ms;

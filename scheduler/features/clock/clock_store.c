@@ -16,8 +16,6 @@
  * may have another version; then its change fails. */
 #define CLOCK_LEASE ((struct dt_work_lease){.work = "clock", .ms = 20000})
 
-/* ---- reading ---- */
-
 static dt_status read_clock(dt_db *db, struct dt_test_clock *out, struct dt_error *err)
 {
     struct dt_test_clock clock = {.asked_us = dt_clock_mono_us(dt_clock_system())};
@@ -60,8 +58,6 @@ dt_status dt_store_check_test_clock(dt_store *store, struct dt_error *err)
                        : "[installation] test_clock is false, but the installation was made with true: its jobs have "
                          "a time of their own");
 }
-
-/* ---- changing ---- */
 
 /* Takes the lease and reads the clock. The caller releases the lease, also on failure. UNSUPPORTED. BUSY: another
  * request has the lease. */
@@ -149,8 +145,6 @@ struct walk {
     bool moved;        /* the clock was changed, or may have been */
     int64_t under_way; /* attempts without a result at the end of the last instant */
 };
-
-/* ---- at one instant ---- */
 
 /* Returns whether a job that fell due in (from, at] is not dispatched yet. */
 static dt_status is_undone(struct walk *w, int64_t from_ms, bool *some)

@@ -83,8 +83,6 @@ dt_status dt_store_findings(dt_store *store, struct dt_arena *arena, struct dt_p
     return status;
 }
 
-/* ---- deaths ---- */
-
 void dt_store_put_death(const struct dt_config *config, int64_t process, const char *where, const char *what, int shard)
 {
     struct dt_config brief = *config;

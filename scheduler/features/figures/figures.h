@@ -39,7 +39,6 @@ DT_MUST_CHECK dt_status dt_figures_start(const struct dt_figures_env *env, dt_fi
 /* Removes the chore. What was counted in the current step is lost. Accepts NULL. */
 void dt_figures_stop(dt_figures *figures);
 
-/* A bucket of lateness. */
 struct dt_lateness {
     int64_t slot; /* as in struct dt_figures_row */
     int64_t up_to_us;

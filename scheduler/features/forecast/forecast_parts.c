@@ -228,7 +228,6 @@ static void merge_parts(struct dt_forecast *out)
 #define ROOM      (2 * DT_FORECAST_LOOKED_UP) /* room for a sample, which may be larger than expected */
 #define MEASURED  50000                       /* number of entries that the optimizer's estimate is compared with */
 
-/* An entry of the sample. */
 struct seen {
     int64_t id, due_ms;
 };

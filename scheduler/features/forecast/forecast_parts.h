@@ -49,7 +49,6 @@ static inline size_t dt_forecast_topics(const struct dt_forecast_ask *ask)
     return room < DT_FORECAST_TOPICS ? room : DT_FORECAST_TOPICS;
 }
 
-/* Returns whether only some topics are requested. */
 static inline bool dt_forecast_is_bound(const struct dt_forecast_ask *ask)
 {
     return ask->topic.p || ask->bound;
@@ -78,5 +77,4 @@ DT_MUST_CHECK dt_status dt_forecast_share(struct dt_forecasting *f, int64_t day_
 
 /* Merges the parts and copies the largest of each step into the arena. NOMEM: some allocation has failed. */
 DT_MUST_CHECK dt_status dt_forecast_finish(struct dt_forecasting *f);
-/* Adds the near jobs. */
 DT_MUST_CHECK dt_status dt_forecast_near(struct dt_forecasting *f);

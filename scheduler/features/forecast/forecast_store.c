@@ -22,8 +22,6 @@ struct evens {
     size_t n;
 };
 
-/* ---- one by one ---- */
-
 static void add_schedule(struct dt_forecasting *f, const struct dt_schedule *s, const struct dt_recurrence *r,
                          size_t most, struct evens *evens)
 {
@@ -46,8 +44,6 @@ static void add_schedule(struct dt_forecasting *f, const struct dt_schedule *s, 
     if (n > 0 && at_ms < end_ms && each_ms >= 1 && dt_forecast_has_topic(ask, s->job.topic))
         evens->v[evens->n++] = (struct evenly){s->job.topic, last_ms, each_ms};
 }
-
-/* ---- at even intervals ---- */
 
 /*
  * Adds the fires of schedules [first, end). From its first step on, each schedule has the same number of fires in each
@@ -126,8 +122,6 @@ static dt_status go_on_evenly(struct dt_forecasting *f, struct evens *evens)
         f->out->due[step] += fires[step];
     return DT_OK;
 }
-
-/* ---- all ---- */
 
 static dt_status add_schedules(struct dt_forecasting *f, const struct dt_schedule *v, size_t n)
 {
@@ -271,8 +265,6 @@ static dt_status add_far_jobs(struct dt_forecasting *f)
             status = spread_day(f, days.first_ms + (int64_t)i * DT_FORECAST_DAY_MS, days.jobs[i]);
     return status;
 }
-
-/* ---- the forecast ---- */
 
 dt_status dt_store_forecast(dt_store *store, const struct dt_forecast_ask *ask, struct dt_arena *arena,
                             struct dt_forecast *out, struct dt_error *err)

@@ -29,7 +29,6 @@
 
 #define REPLY_MAX 1000000 /* bytes, below Kafka's default limit of a message */
 
-/* One transaction. */
 struct carrying {
     struct dt_command_taker *taker;
     struct dt_command_batch *batch;
@@ -301,7 +300,6 @@ static dt_status run_all(struct carrying *c)
 
 /* ---- answers ---- */
 
-/* Returns NULL if there is no memory. */
 static struct dt_command_answer *new_answer(struct carrying *c)
 {
     const size_t room = 2 * c->batch->n;

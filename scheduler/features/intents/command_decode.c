@@ -19,8 +19,6 @@ static const char *const words[DT_COMMAND_ACTIONS] = {
     [DT_COMMAND_CHANGE] = "change", [DT_COMMAND_RUN_NOW] = "run_now", [DT_COMMAND_PAUSE] = "pause",
     [DT_COMMAND_RESUME] = "resume", [DT_COMMAND_REPORT] = "report"};
 
-/* ---- refusals ---- */
-
 static void fault(struct reading *r, const char *pointer, const char *reason)
 {
     dt_faults_add(&r->out->intent->faults, pointer, reason);
@@ -34,8 +32,6 @@ static dt_status refuse_text(struct reading *r, dt_status status, const char *wh
         (struct dt_problem){.type = dt_problem_of_status(status), .detail = dt_arena_copy(r->with->arena, dt_str(why))};
     return x->problem.detail.p ? DT_OK : DT_NOMEM;
 }
-
-/* ---- members of the object that do not belong to the body ---- */
 
 static bool is_beside_a_job(struct dt_str name)
 {
@@ -111,8 +107,6 @@ static void refuse_others(struct reading *r, bool (*known)(struct dt_str name), 
         if (!known(m->name) && !(but && dt_str_is(m->name, but)))
             dt_faults_add_member(&r->out->intent->faults, "", m->name, "has no place in this action");
 }
-
-/* ---- actions ---- */
 
 /* Ends the decoding of a body with the status of its decoder. The decoder does not report faults that were found
  * before it. */
@@ -206,8 +200,6 @@ static dt_status read_report(struct reading *r)
     r->out->result = (struct dt_result){.job_id = x->job_id};
     return decoded(r, dt_result_decode(r->with->json, r->root, &beside, &x->faults, &r->out->result));
 }
-
-/* ---- the message ---- */
 
 static dt_status read_object(struct reading *r)
 {

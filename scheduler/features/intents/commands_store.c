@@ -96,8 +96,6 @@ dt_status dt_store_halt_commands(dt_store *store, const struct dt_command_place 
 
 #define ROW_BYTES ((size_t)1 << 20) /* or a quarter of MySQL's limit, if that is less */
 
-/* ---- as text ---- */
-
 static void put_bytes(struct dt_strbuf *out, const char *name, struct dt_str bytes)
 {
     if (bytes.p)
@@ -124,8 +122,6 @@ static void put_answer(struct dt_strbuf *out, const struct dt_command_answer *a)
     dt_json_end_array(out);
     dt_json_end_object(out);
 }
-
-/* ---- rows ---- */
 
 /* Sorts by Kafka topic; the answers for one topic keep their order. */
 static int by_topic(const void *a, const void *b)
@@ -186,9 +182,6 @@ dt_status dt_command_answers_insert(dt_db *db, struct dt_arena *arena, int32_t p
     return status;
 }
 
-/* ---- from text ---- */
-
-/* Reads rows of answers. */
 struct reading_answers {
     dt_db *db;
     dt_json *json;

@@ -32,7 +32,6 @@ struct dt_inbox_mover {
     size_t n_patience;
 };
 
-/* The outcome of one move. */
 struct dt_inbox_moved {
     size_t done, refused, waiting;
     const struct dt_job_move *moves; /* for the index; in the mover's arena */

@@ -271,7 +271,6 @@ static dt_status decode_row(const struct dt_intent_decoder *reader, const struct
 /* Time to wait until the batch of an earlier attempt is settled, as long as a request waits. */
 #define PATIENCE_US INT64_C(200000)
 
-/* One transaction. */
 struct moving {
     struct dt_inbox_mover *mover;
     struct dt_inbox_moved *out;

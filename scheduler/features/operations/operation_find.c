@@ -150,7 +150,6 @@ static dt_status match(dt_db *db, const char *sql, struct dt_params params, stru
 
 #define RANGES_AT_ONCE 64 /* ranges of days that one step reads, together at most a window of rows */
 
-/* A range of ids in `jobs`. */
 struct range {
     int64_t after_id, end_id, rows;
 };

@@ -41,7 +41,6 @@ static inline enum dt_job_state dt_operation_acts_on(enum dt_operation_kind kind
 struct dt_operation_row dt_operation_row_of(const struct dt_operation_ask *ask, int64_t now_ms, struct dt_arena *arena);
 /* Reads the current row of an open query. NOMEM. */
 DT_MUST_CHECK dt_status dt_operation_row_read(const dt_db *db, struct dt_arena *arena, void *row, void *arg);
-/* Writes the progress of an operation. */
 DT_MUST_CHECK dt_status dt_operation_row_write(dt_db *db, const struct dt_operation_row *row, struct dt_error *err);
 /* Reads an operation as it is shown, inside a transaction. NOT_FOUND. */
 DT_MUST_CHECK dt_status dt_operation_show(dt_db *db, int64_t id, struct dt_arena *arena, struct dt_operation *out,
@@ -89,7 +88,6 @@ DT_MUST_CHECK dt_status dt_operation_read_found(const dt_db *db, struct dt_arena
 
 /* ---- changing (operation_change.c) ---- */
 
-/* The open transaction that changes a piece. */
 struct dt_operation_txn {
     dt_store *store;
     dt_db *db;

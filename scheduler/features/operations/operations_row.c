@@ -11,8 +11,6 @@
 #include "operation_parts.h"
 #include "topic/owners.h"
 
-/* ---- rows ---- */
-
 #define ANY_TOPIC       "\x7F"           /* above all names, which have no byte above 0x7E */
 #define LOOKS_WITHIN_MS INT64_C(3600000) /* the next piece of a running operation is always due within this time */
 
@@ -185,8 +183,6 @@ dt_status dt_operation_row_write(dt_db *db, const struct dt_operation_row *row, 
                                DT_P_INT(op->id)),
                      NULL, err);
 }
-
-/* ---- events of operations; those of their jobs are written with each piece ---- */
 
 static const char *const kinds[] = {[DT_OPERATION_CANCEL] = "cancel",
                                     [DT_OPERATION_RESCHEDULE] = "reschedule",

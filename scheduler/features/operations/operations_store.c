@@ -14,8 +14,6 @@
 #define CLEAN_ROWS 5000
 #define KEEP_MS    (30 * INT64_C(86400000)) /* how long a finished operation is kept */
 
-/* ---- making ---- */
-
 struct making {
     const struct dt_operation_ask *ask;
     struct dt_str actor;
@@ -53,8 +51,6 @@ dt_status dt_store_operation_make(dt_store *store, const struct dt_operation_ask
     return dt_store_commit_work(store, NULL, make, &m, err);
 }
 
-/* ---- reading ---- */
-
 static dt_status read_shown(const dt_db *db, struct dt_arena *arena, void *out, void *arg)
 {
     struct dt_operation *op = out;
@@ -85,8 +81,6 @@ dt_status dt_store_operation_list(dt_store *store, int64_t below_id, struct dt_p
     *out = (struct dt_operation_list){rows.v, rows.n, rows.more};
     return status;
 }
-
-/* ---- stopping and failing ---- */
 
 struct ending {
     int64_t id;
@@ -140,8 +134,6 @@ dt_status dt_store_operation_hand_over(dt_store *store, int64_t id, int64_t wait
 {
     return dt_store_commit_work(store, NULL, hand_over, &(struct handing){id, dt_later(wait_ms, 0)}, err);
 }
-
-/* ---- a step ---- */
 
 struct step {
     dt_store *store;
@@ -238,8 +230,6 @@ dt_status dt_store_operation_turns(dt_store *store, struct dt_arena *arena, stru
     *n = rows.n;
     return status;
 }
-
-/* ---- preview ---- */
 
 dt_status dt_store_operation_preview(dt_store *store, struct dt_operation_preview *p, struct dt_arena *arena,
                                      struct dt_error *err)

@@ -45,7 +45,6 @@ static dt_status lock_all(dt_db *db, struct dt_str name, struct dt_error *err)
     return status == DT_OK ? lock_topic(db, name, err) : status;
 }
 
-/* Counts the unfinished jobs of a topic. */
 static dt_status count_live_jobs(dt_db *db, struct dt_str name, int64_t *scheduled, int64_t *dispatched,
                                  struct dt_error *err)
 {
@@ -96,8 +95,6 @@ dt_status dt_store_topic_delete(dt_store *store, struct dt_str name, struct dt_a
     dt_status status = dt_store_commit_work(store, NULL, delete_or_leave, &d, err);
     return status == DT_EXISTS && out->keeper ? DT_OK : status;
 }
-
-/* ---- with their jobs ---- */
 
 struct marking {
     struct deleting deleting;
@@ -173,8 +170,6 @@ dt_status dt_operation_keep_topic(dt_db *db, int64_t id, int64_t now_ms, struct 
                            &changed, err);
     return status == DT_OK && changed ? dt_topics_raise_version(db, err) : status;
 }
-
-/* ---- deleted topics that got a job ---- */
 
 static dt_status read_name(const dt_db *db, struct dt_arena *arena, void *row, void *arg)
 {

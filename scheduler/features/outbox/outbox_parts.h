@@ -23,7 +23,6 @@ enum dt_outbox_outcome {
     DT_OUTBOX_FAILED /* it is sent again */
 };
 
-/* A message that is being sent. */
 struct dt_flight {
     dt_outbox *outbox;
     struct dt_message_row row; /* its texts are in the round's arena: during a webhook they are not valid */

@@ -50,8 +50,6 @@ static dt_status text_of(const struct dt_message_row *message, struct dt_arena *
     return out->alert.p && out->id.p ? status : DT_NOMEM;
 }
 
-/* ---- to Kafka ---- */
-
 /* The flights for Kafka, and their messages; all in the arena for texts. */
 struct post {
     dt_outbox *o;
@@ -190,8 +188,6 @@ static dt_status send_post(struct post *p, bool *sent, struct dt_error *why)
     return status;
 }
 
-/* ---- webhooks: Standard Webhooks 1.0 ---- */
-
 /* Makes a request, without its URL; secret: NULL = no signature. */
 static dt_status head_of(const struct alert_text *text, const struct dt_callback_secret *secret, int64_t now_ms,
                          struct dt_arena *arena, struct dt_http_request *out)
@@ -311,8 +307,6 @@ static void send_webhook(dt_outbox *o, struct dt_flight *f, int64_t now_ms)
     }
     dt_callback_secret_wipe(&way.secret);
 }
-
-/* ---- both ---- */
 
 dt_status dt_outbox_send(dt_outbox *o, struct dt_flight **flights, size_t n, int64_t now_ms, dt_status *kafka,
                          struct dt_error *why, struct dt_error *err)

@@ -12,8 +12,6 @@
 
 enum { PAGE = 1024 }; /* the same as in select_due_messages */
 
-/* ---- which are due ---- */
-
 static dt_status read_sender(const dt_db *db, struct dt_arena *arena, void *row, void *arg)
 {
     struct dt_senders *senders = arg;
@@ -89,8 +87,6 @@ dt_status dt_store_messages(dt_store *store, struct dt_message_page *page, struc
     return status;
 }
 
-/* ---- dead letters ---- */
-
 struct reading {
     dt_db *db;
     struct dt_arena *arena;
@@ -116,8 +112,6 @@ dt_status dt_store_notices(dt_store *store, const int64_t *ids, size_t n, struct
                ? dt_id_in_read(r.db, &dt_sql_select_notices, DT_NO_PARAMS, DT_IDS(ids, n), take_notice, &r, err)
                : status;
 }
-
-/* ---- outcomes ---- */
 
 dt_status dt_store_free_alert_messages(dt_store *store, struct dt_error *err)
 {

@@ -57,7 +57,6 @@ struct dt_message_page {
 DT_MUST_CHECK dt_status dt_store_messages(dt_store *store, struct dt_message_page *page, struct dt_arena *arena,
                                           struct dt_error *err);
 
-/* A dead letter. */
 struct dt_notice {
     int64_t id;
     struct dt_job job;

@@ -47,7 +47,6 @@ struct dt_quota_limits dt_quota_all(int64_t limit);
 /* Replaces UNSET values by the defaults. */
 struct dt_quota_limits dt_quota_effective(const struct dt_quota_limits *of_token,
                                           const struct dt_quota_limits *of_installation);
-/* Returns whether anything is limited. */
 bool dt_quota_limits_any(const struct dt_quota_limits *limits);
 /* Returns the share of a process. others_demand, others_share: of all other processes together. */
 int64_t dt_quota_share(int64_t demand, int64_t others_demand, int64_t others_share);
@@ -63,7 +62,6 @@ int64_t dt_quota_share(int64_t demand, int64_t others_demand, int64_t others_sha
 #define DT_QUOTA_BELIEF_US INT64_C(3000000)
 #define DT_QUOTA_CLAIMS    64 /* tokens of one call, at most */
 
-/* One token's shares, of this process. */
 struct dt_quota_claim {
     int64_t token;                  /* dt_quota_token_id */
     int64_t demand[DT_QUOTA_RATES]; /* of this process, in the last second */
@@ -94,7 +92,6 @@ DT_MUST_CHECK dt_status dt_quota_settle_in_txn(struct dt_db *db, int64_t now_ms,
 #define DT_DAY_MS          INT64_C(86400000)
 #define DT_USAGE_KEPT_DAYS 400
 
-/* What a token used. */
 struct dt_usage {
     struct dt_str token;
     int64_t requests, requests_refused, jobs, jobs_refused, payload_bytes;

@@ -33,8 +33,6 @@ int64_t dt_quota_token_id(struct dt_str name)
     return (int64_t)(XXH3_64bits(name.p, name.n) >> 1);
 }
 
-/* ---- reading ---- */
-
 static dt_status read_share(void *arg)
 {
     struct settling *s = arg;
@@ -73,8 +71,6 @@ static dt_status lock_shares(struct settling *s, struct dt_error *err)
         tokens[i] = s->claims[i].token;
     return dt_id_in_read(s->db, &dt_sql_lock_quota_shares, DT_NO_PARAMS, DT_IDS(tokens, s->n), read_share, s, err);
 }
-
-/* ---- writing ---- */
 
 static dt_status put_shares(struct settling *s, struct dt_error *err)
 {
@@ -153,8 +149,6 @@ dt_status dt_store_quota_apis(dt_store *store, int64_t *n, struct dt_error *err)
         *n = count > 1 ? count : 1;
     return status;
 }
-
-/* ---- what tokens used, and how many jobs are pending by topic ---- */
 
 static int64_t day_of(int64_t now_ms)
 {

@@ -16,7 +16,6 @@
 
 /* ---- days ---- */
 
-/* The month that is searched. */
 struct month {
     int year, month, length;
     int64_t first;     /* the number of its first day */
@@ -399,7 +398,6 @@ static bool is_space(char c)
     return c == ' ' || c == '\t';
 }
 
-/* Splits the text at its spaces. */
 static dt_status read_fields(struct dt_str text, struct dt_cron *out, struct dt_error *err)
 {
     struct dt_str words[FIELDS];

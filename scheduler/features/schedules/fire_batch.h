@@ -86,7 +86,6 @@ DT_MUST_CHECK dt_status dt_fire_batch_now(struct dt_fire_batch *b, struct dt_sch
 /* Adds the missing jobs of due fires, before the schedule becomes *then or is deleted. BUSY: the job whose retries
  * must end is locked. */
 DT_MUST_CHECK dt_status dt_fire_batch_add_due(struct dt_fire_batch *b, struct dt_schedule *s, struct dt_schedule *then);
-/* Writes the jobs and the progress. */
 DT_MUST_CHECK dt_status dt_fire_batch_write(struct dt_fire_batch *b);
 /* Withdraws future fires. A fire whose instant has passed, but whose job is not due yet because of jitter, is
  * withdrawn and listed in put_off, at most `most` of them. */

@@ -30,8 +30,6 @@
 #define ALL_TOPICS 0
 #define NO_TOPICS  (-1)
 
-/* ---- reading ---- */
-
 static dt_status read_token(const dt_db *db, struct dt_arena *arena, void *row, void *arg)
 {
     const struct dt_config *config = arg;
@@ -133,8 +131,6 @@ struct dt_fire_quota *dt_fire_quotas_find(const struct dt_fire_quotas *quotas, i
     return q && q->open ? q : NULL;
 }
 
-/* ---- what is left ---- */
-
 /* Returns whether another prefix of the list covers this one. Of two equal ones, the first covers the second. */
 static bool is_within_another(struct dt_str prefix, struct dt_str topics)
 {
@@ -229,8 +225,6 @@ dt_status dt_fire_quotas_open(struct dt_fire_quotas *quotas, dt_db *db, int64_t 
     }
     return status;
 }
-
-/* ---- spending ---- */
 
 size_t dt_fire_quota_room(const struct dt_fire_quota *q)
 {

@@ -17,8 +17,6 @@ const char *dt_overlap_name(enum dt_overlap overlap)
     return dt_overlap_names[overlap];
 }
 
-/* ---- values that a manual edit may have left ---- */
-
 static int64_t within(int64_t value, int64_t least, int64_t most)
 {
     return dt_earlier(dt_later(value, least), most);
@@ -40,8 +38,6 @@ static int64_t duration_at(const dt_db *db, unsigned column)
 {
     return within(dt_db_i64(db, column), 0, DT_DURATION_MAX_MS);
 }
-
-/* ---- reading ---- */
 
 dt_status dt_schedule_take(const dt_db *db, struct dt_arena *arena, void *row, void *arg)
 {

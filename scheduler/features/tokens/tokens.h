@@ -28,7 +28,6 @@ DT_MUST_CHECK dt_status dt_store_token_revoke(dt_store *store, struct dt_str nam
  * *rule may be NULL. *out is NULL and *n is 0 unless OK. */
 DT_MUST_CHECK dt_status dt_store_token_list(dt_store *store, struct dt_arena *arena, struct dt_token **out, size_t *n,
                                             enum dt_token_rule *rule, struct dt_error *err);
-/* Sets the rule to ASKED. */
 DT_MUST_CHECK dt_status dt_store_tokens_ask(dt_store *store, struct dt_error *err);
 /* Sets the rule to WAIVED, until a token is added. EXISTS: there are tokens; nothing was changed. */
 DT_MUST_CHECK dt_status dt_store_tokens_waive(dt_store *store, struct dt_error *err);

@@ -39,7 +39,6 @@ static struct dt_param quota_param(int64_t limit)
     return limit == DT_QUOTA_UNSET ? DT_P_NULL : DT_P_INT(limit);
 }
 
-/* A token that is added or deleted. */
 struct change {
     const struct dt_token *token; /* to delete it, only the name is set */
     struct dt_str actor;
@@ -195,8 +194,6 @@ dt_status dt_store_token_list(dt_store *store, struct dt_arena *arena, struct dt
     *n = ((struct dt_token *)tokens.v)->name.p ? tokens.n : 0;
     return DT_OK;
 }
-
-/* ---- changing quotas ---- */
 
 struct quota_change {
     struct dt_str name, actor;

@@ -40,7 +40,6 @@ void dt_reconciler_lost(dt_reconciler *reconciler, unsigned shard);
  * Redis for a while. Any thread, as above. */
 void dt_reconciler_doubt(dt_reconciler *reconciler);
 
-/* The input of a tick. */
 struct dt_reconcile_in {
     dt_store *store;
     int64_t mono_us;                  /* for pacing */
@@ -50,7 +49,6 @@ struct dt_reconcile_in {
     /* A leader waits for a compare of the near window, so periods begin sooner until it is done. */
     bool awaits_compare;
 };
-/* The output of a tick. */
 struct dt_reconcile_out {
     int64_t next_us;           /* when to call again, by the monotonic clock (now or in the past: at once) */
     struct dt_shard_set wake;  /* an entry that is due within two seconds was added: these leaders must be woken */
@@ -71,5 +69,4 @@ struct dt_reconcile_stats {
     int64_t drift_missing, drift_extra, drift_wrong; /* repaired since the shard was gained (rebuilds not counted) */
     bool rebuilding;
 };
-/* Copies the facts about the shard. */
 void dt_reconciler_stats(const dt_reconciler *reconciler, unsigned shard, struct dt_reconcile_stats *out);

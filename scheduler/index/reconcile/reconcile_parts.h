@@ -142,7 +142,6 @@ DT_MUST_CHECK dt_status dt_reconcile_list_held(dt_reconciler *r);
 
 /* ---- rebuild.c ---- */
 
-/* Requests a rebuild of these shards' sets. */
 void dt_rebuild_request(dt_reconciler *r, const struct dt_shard_set *shards);
 /* Returns true if there is something to rebuild now. After a failure it pauses for a while. */
 bool dt_rebuild_active(const dt_reconciler *r);

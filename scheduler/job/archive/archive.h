@@ -25,7 +25,6 @@ bool dt_partitions_have(const struct dt_partitions *parts, int32_t part); /* 0, 
  * ahead, YYYYMM; if it is more than ten years ahead, 0, the default partition. */
 int32_t dt_partition_of(int64_t purge_at_ms, int64_t now_ms);
 
-/* Partitions that jobs need. */
 #define DT_WANTED_MAX 64
 struct dt_wanted {
     int32_t v[DT_WANTED_MAX];
@@ -102,7 +101,6 @@ struct dt_archive_search {
     bool with_default, again;                  /* the default partition was searched; this is the second search */
 };
 
-/* Begins a search. */
 struct dt_archive_search dt_archive_search_of(int64_t id);
 /* Reads the next partitions into the parameters. NOT_FOUND: there are no more. */
 DT_MUST_CHECK dt_status dt_archive_search_next(dt_db *db, struct dt_archive_search *search, struct dt_error *err);

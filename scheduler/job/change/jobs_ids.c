@@ -177,8 +177,6 @@ dt_status dt_store_command_jobs(dt_store *store, struct dt_command_job *v, size_
     return n ? dt_store_first(store, &db, look_up_jobs, &lookup, err) : DT_OK;
 }
 
-/* ---- by a key ---- */
-
 dt_status dt_key_find(dt_db *db, struct dt_str topic, struct dt_str key, int64_t *id, struct dt_error *err)
 {
     bool found;

@@ -8,14 +8,12 @@
 #include "store/store.h"
 #include "topic/counts.h"
 
-/* A receiver's answer to a callback. */
 struct dt_answer {
     int http_status;     /* 0 = none */
     int64_t duration_ms; /* -1 = none */
 };
 
 #define DT_WAS_MAX 3
-/* A result, and its effect. */
 struct dt_apply {
     struct dt_result result;            /* in */
     const struct dt_answer *answer;     /* in: written if the outcome is APPLIED; borrowed; NULL = none */

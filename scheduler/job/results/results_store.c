@@ -34,7 +34,6 @@
 #include "results.h"
 #include "store/store_internal.h"
 
-/* A job that results are for. */
 struct judged {
     struct dt_job was, job; /* as read, first for dt_by_job_id; as it will be */
     struct dt_str topic;
@@ -117,7 +116,6 @@ static struct dt_str read_job_topic(struct batch *b, const struct judged *before
     return before && dt_str_eq(before->topic, topic) ? before->topic : dt_arena_copy(b->arena, topic);
 }
 
-/* Reads the next of b->jobs. */
 static dt_status read_judged(void *arg)
 {
     struct batch *b = arg;
