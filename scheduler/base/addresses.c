@@ -151,7 +151,7 @@ void dt_address_text(const unsigned char *address, char out[DT_ADDRESS_TEXT])
     (void)inet_ntop(four ? AF_INET : AF_INET6, four ? address + 12 : address, out, DT_ADDRESS_TEXT);
 }
 
-static bool read_address(struct dt_str text, struct dt_network *out, unsigned *most)
+static bool read_network_address(struct dt_str text, struct dt_network *out, unsigned *most)
 {
     char buf[INET6_ADDRSTRLEN];
     if (!text.n || text.n >= sizeof(buf))
@@ -170,7 +170,7 @@ bool dt_address_parse(struct dt_str text, unsigned char out[DT_ADDRESS_BYTES])
 {
     struct dt_network one;
     unsigned most;
-    if (!read_address(text, &one, &most))
+    if (!read_network_address(text, &one, &most))
         return false;
     memcpy(out, one.address, DT_ADDRESS_BYTES);
     return true;
@@ -182,7 +182,7 @@ static const char *read_network(struct dt_str text, struct dt_network *out)
     const char *end = text.p + text.n;
     unsigned most = 0;
     unsigned length = 0;
-    if (!read_address((struct dt_str){text.p, slash ? (size_t)(slash - text.p) : text.n}, out, &most))
+    if (!read_network_address((struct dt_str){text.p, slash ? (size_t)(slash - text.p) : text.n}, out, &most))
         return "is not an IPv4 or IPv6 address with a length, such as 10.0.0.0/8";
     bool good = !slash || (end - slash > 1 && end - slash <= 4);
     for (const char *p = slash ? slash + 1 : end; p < end && good; p++) {

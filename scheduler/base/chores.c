@@ -66,7 +66,7 @@ static int64_t earliest_due_us(const dt_chores *c, const struct dt_chore *chore)
     return dt_later(dt_clock_mono_us(c->env.clock), chore->not_before_us);
 }
 
-static void run_worker(void *arg);
+static void run_chores(void *arg);
 
 /* Starts the thread. If that fails, nothing has changed. */
 static dt_status start_worker(dt_chores *c, struct worker *w, struct dt_error *err)
@@ -77,7 +77,7 @@ static dt_status start_worker(dt_chores *c, struct worker *w, struct dt_error *e
         c->env.cut(w->context);
     w->state = BUSY;
     if (status == DT_OK)
-        status = dt_thread_start(&w->thread, c->env.name, run_worker, w, err);
+        status = dt_thread_start(&w->thread, c->env.name, run_chores, w, err);
     if (status == DT_OK)
         return DT_OK;
     w->state = NOT_THERE;
@@ -141,7 +141,7 @@ static void run_tick(struct worker *w, struct dt_chore *chore, int64_t now_us)
         pthread_cond_broadcast(&c->ended); /* once the lock is released, the chore may be freed */
 }
 
-static void run_worker(void *arg)
+static void run_chores(void *arg)
 {
     struct worker *w = arg;
     dt_chores *c = w->chores;

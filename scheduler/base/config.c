@@ -220,7 +220,7 @@ static bool quote_is_open(const char *text)
 
 /* ---- the file ---- */
 
-static const struct dt_option *find_option(const char *section, const char *key, bool *from_file)
+static const struct dt_option *find_config_option(const char *section, const char *key, bool *from_file)
 {
     for (size_t i = 0; i < DT_OPTIONS_READ; i++) {
         size_t n = strlen(dt_options[i].key);
@@ -354,7 +354,7 @@ static int on_value(void *user, const char *section, const char *key, const char
     bool from_file = false;
     if (loader->status != DT_OK)
         return 1;
-    const struct dt_option *option = find_option(section, key, &from_file);
+    const struct dt_option *option = find_config_option(section, key, &from_file);
     if (loader->pending && loader->indented && option == loader->pending && from_file == loader->pending_file) {
         /* A further line of the value, unless it is only an indented option. */
         bool wanted = text->n && (text->p[text->n - 1] == ',' || quote_is_open(text->p));
@@ -385,7 +385,7 @@ static int on_value(void *user, const char *section, const char *key, const char
 }
 
 /* Passes lines to inih and counts them, because inih does not report line numbers to its handler. */
-static char *next_line(char *line, int size, void *stream)
+static char *next_config_line(char *line, int size, void *stream)
 {
     struct loader *loader = stream;
     size_t n;
@@ -409,7 +409,7 @@ static void load_file(struct loader *loader)
         fail_at(loader, &(struct place){loader->file, 0, NULL, NULL}, DT_UNAVAILABLE, strerror(errno));
         return;
     }
-    bad_line = ini_parse_stream(next_line, loader, on_value, loader);
+    bad_line = ini_parse_stream(next_config_line, loader, on_value, loader);
     finish_pending(loader);
     if (ferror(loader->in))
         fail_at(loader, &(struct place){loader->file, 0, NULL, NULL}, DT_UNAVAILABLE, "cannot be read");
@@ -443,7 +443,7 @@ static void load_credentials(struct loader *loader)
         if (key)
             *key++ = '\0';
         const struct place place = {.source = path, .section = text.p, .key = key};
-        const struct dt_option *option = key ? find_option(text.p, key, &from_file) : NULL;
+        const struct dt_option *option = key ? find_config_option(text.p, key, &from_file) : NULL;
         if (key && is_property(text.p, key))
             set_property(loader, &place, path);
         else if (option && from_file)

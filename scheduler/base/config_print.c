@@ -22,7 +22,7 @@ static bool needs_quotes(const char *text)
 }
 
 /* Quotes escape everything that inih could read as a comment or cut off. Long texts continue on indented lines. */
-static void print_text(const char *text, FILE *out)
+static void print_quoted(const char *text, FILE *out)
 {
     size_t column = 0;
     if (!needs_quotes(text)) {
@@ -60,7 +60,7 @@ static void print_option(const struct dt_config *config, const struct dt_option 
     }
     fprintf(out, "%s = ", option->key);
     if (text) {
-        print_text(text, out);
+        print_quoted(text, out);
     } else {
         dt_option_add_value(&number, option, option->type == DT_OPTION_BOOL ? *(bool *)member : *(int64_t *)member);
         fputs(number.p ? number.p : "", out);
@@ -80,12 +80,12 @@ static void print_properties(const struct dt_properties *list, FILE *out)
         const struct dt_property *property = &list->v[i];
         if (property->file) {
             fprintf(out, "client.%s_file = ", property->name);
-            print_text(property->file, out);
+            print_quoted(property->file, out);
         } else if (dt_property_is_secret(property->name)) {
             fprintf(out, "# client.%s = ***", property->name);
         } else {
             fprintf(out, "client.%s = ", property->name);
-            print_text(property->value, out);
+            print_quoted(property->value, out);
         }
         fputc('\n', out);
     }

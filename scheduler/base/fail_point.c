@@ -55,7 +55,7 @@ static struct dt_str split_at(struct dt_str *rest, char at)
     return before;
 }
 
-static bool read_number(struct dt_str text, uint64_t least, uint64_t most, uint64_t *out)
+static bool read_rule_number(struct dt_str text, uint64_t least, uint64_t most, uint64_t *out)
 {
     uint64_t value = 0;
     if (text.n == 0 || text.n > 18)
@@ -84,7 +84,7 @@ static bool read_action(struct dt_str text, struct rule *rule)
     case FORCE:
         return !argument.p;
     case DELAY:
-        if (!read_number(argument, 0, DELAY_MAX_MS, &delay_ms))
+        if (!read_rule_number(argument, 0, DELAY_MAX_MS, &delay_ms))
             return false;
         rule->delay_ms = (int64_t)delay_ms;
         return true;
@@ -120,8 +120,8 @@ static dt_status read_rule(struct dt_str text, struct rule *rule, struct dt_erro
         why = "this program has no such point; --fail-points prints them";
     else if (!read_action(action, rule))
         why = "the action is crash, stop, delay:MS, error[:STATUS] or force";
-    else if (counted && (!read_number(first, 1, UINT64_MAX, &rule->first) ||
-                         (last.n && !read_number(last, rule->first, UINT64_MAX, &rule->last))))
+    else if (counted && (!read_rule_number(first, 1, UINT64_MAX, &rule->first) ||
+                         (last.n && !read_rule_number(last, rule->first, UINT64_MAX, &rule->last))))
         why = "the passes are N, N- or N-M, from 1";
     else if (rule->point->kind == DT_FAIL_KIND_FORCED
                  ? rule->action != FORCE
@@ -151,7 +151,7 @@ dt_status dt_fail_points_set(const char *text, struct dt_error *err)
     return DT_OK;
 }
 
-static int by_name(const void *a, const void *b)
+static int points_by_name(const void *a, const void *b)
 {
     const struct dt_fail_point *const *x = a;
     const struct dt_fail_point *const *y = b;
@@ -168,7 +168,7 @@ void dt_fail_points_print(FILE *out)
         return;
     for (size_t i = 0; i < n; i++)
         sorted[i] = __start_dt_fail_points[i];
-    qsort(sorted, n, sizeof(*sorted), by_name);
+    qsort(sorted, n, sizeof(*sorted), points_by_name);
     for (size_t i = 0; i < n; i++)
         if (i == 0 || strcmp(sorted[i]->name, sorted[i - 1]->name) != 0)
             fprintf(out, "%s%s\n", sorted[i]->name, beyond[sorted[i]->kind]);

@@ -100,7 +100,7 @@ static int by_timeouts_and_owner(const void *a, const void *b)
     return x->first != y->first ? COMPARE(x->first, y->first) : COMPARE(x->place, y->place);
 }
 
-static int by_place(const void *a, const void *b)
+static int queues_by_place(const void *a, const void *b)
 {
     return COMPARE(((const struct dt_fair_queue *)a)->place, ((const struct dt_fair_queue *)b)->place);
 }
@@ -125,7 +125,7 @@ void dt_fair_share(struct dt_fair_queue *queues, size_t n, size_t room)
     room = room - late + share_among_owners(timeouts, late);
     room = share_among_owners(others, room);
     share_among_owners(timeouts, room);
-    qsort(queues, n, sizeof(*queues), by_place);
+    qsort(queues, n, sizeof(*queues), queues_by_place);
 }
 
 /* Returns the index of a key. If the key has no entry, returns the oldest entry, which may be overwritten. */
@@ -195,7 +195,7 @@ void dt_turns_note(struct dt_turns *turns, int64_t owner, int64_t thing)
 }
 
 /* Returns the index of the first entry whose owner is not smaller. Entries are sorted by owner. */
-static size_t lower_bound(const struct dt_shares *s, int64_t owner)
+static size_t find_share_place(const struct dt_shares *s, int64_t owner)
 {
     size_t low = 0;
     for (size_t high = s->n; low < high;) {
@@ -220,7 +220,7 @@ static struct dt_share *find_share(struct dt_shares *s, int64_t owner, int64_t n
         s->n = kept;
         s->pruned_us = now_us;
     }
-    const size_t at = lower_bound(s, owner);
+    const size_t at = find_share_place(s, owner);
     if (at == s->n || s->v[at].owner != owner) {
         if (s->n == s->cap) {
             size_t cap = s->cap ? 2 * s->cap : 16;
@@ -276,7 +276,7 @@ bool dt_shares_take(struct dt_shares *s, int64_t owner, size_t amount, int64_t n
 
 void dt_shares_give_back(struct dt_shares *s, int64_t owner, size_t amount)
 {
-    const size_t at = lower_bound(s, owner);
+    const size_t at = find_share_place(s, owner);
     if (at == s->n || s->v[at].owner != owner || s->v[at].used < amount)
         return;
     dt_assert_cmp(s->used, >=, s->v[at].used);

@@ -52,7 +52,7 @@ dt_status dt_log_level_parse(const char *word, enum dt_log_level *out)
 
 /* Quotes a value if it has bytes other than visible ASCII, or characters with a meaning in logfmt. UTF-8 is kept.
  * Control characters are escaped, so that a value cannot forge a line or control a terminal. */
-static void add_value(struct dt_strbuf *line, struct dt_str s)
+static void add_field_value(struct dt_strbuf *line, struct dt_str s)
 {
     bool plain = s.n > 0;
     for (size_t i = 0; i < s.n && plain; i++) {
@@ -79,7 +79,7 @@ static void add_value(struct dt_strbuf *line, struct dt_str s)
     dt_strbuf_addc(line, '"');
 }
 
-static void add_name(struct dt_strbuf *line, const char *name)
+static void add_field_name(struct dt_strbuf *line, const char *name)
 {
     if (line->n)
         dt_strbuf_addc(line, ' ');
@@ -87,7 +87,7 @@ static void add_name(struct dt_strbuf *line, const char *name)
     dt_strbuf_addc(line, '=');
 }
 
-static void write_line(const char *line, size_t size)
+static void write_to_stderr(const char *line, size_t size)
 {
     static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
     const int saved = errno;
@@ -132,20 +132,20 @@ void dt_log_write(enum dt_log_level level, const char *component, const char *ms
     dt_assert((unsigned)level < LEVELS);
     dt_strbuf_reserve(&line, 400);
     dt_time_format(dt_clock_real_ms(dt_clock_system()), now);
-    add_name(&line, "time");
+    add_field_name(&line, "time");
     dt_strbuf_adds(&line, now);
-    add_name(&line, "level");
+    add_field_name(&line, "level");
     dt_strbuf_adds(&line, level_names[level]);
-    add_name(&line, "component");
-    add_value(&line, dt_str(component));
-    add_name(&line, "msg");
-    add_value(&line, dt_str(msg));
+    add_field_name(&line, "component");
+    add_field_value(&line, dt_str(component));
+    add_field_name(&line, "msg");
+    add_field_value(&line, dt_str(msg));
     for (; fields->name; fields++) {
-        add_name(&line, fields->name);
+        add_field_name(&line, fields->name);
         if (fields->type == DT_FIELD_INT)
             dt_strbuf_add_i64(&line, fields->i);
         else
-            add_value(&line, fields->s);
+            add_field_value(&line, fields->s);
     }
     dt_strbuf_addc(&line, '\n');
     if (line.n > PIPE_BUF) { /* a pipe accepts no more as one piece */
@@ -153,12 +153,12 @@ void dt_log_write(enum dt_log_level level, const char *component, const char *ms
         line.p[line.n - 1] = '\n';
     }
     if (!line.failed) {
-        write_line(line.p, line.n);
+        write_to_stderr(line.p, line.n);
     } else { /* without memory for the line */
         int n = snprintf(brief, sizeof(brief), "time=%s level=%s component=%.30s msg=\"%.90s\" memory=out\n", now,
                          level_names[level], component, msg);
         if (n > 0 && (size_t)n < sizeof(brief))
-            write_line(brief, (size_t)n);
+            write_to_stderr(brief, (size_t)n);
     }
     dt_strbuf_clear(&line);
 }

@@ -254,7 +254,7 @@ static void add_series_name(struct dt_strbuf *out, const char *name, const char 
     dt_strbuf_addc(out, ' ');
 }
 
-static void add_series(struct dt_strbuf *out, const char *name, const dt_metric *metric)
+static void add_series_text(struct dt_strbuf *out, const char *name, const dt_metric *metric)
 {
     uint64_t sum = 0;
     if (!is_histogram(metric->kind)) {
@@ -293,7 +293,7 @@ void dt_metrics_write(struct dt_strbuf *out)
         }
         dt_strbuf_addf(out, "\n# TYPE %s %s\n", family->name, types[family->kind]);
         for (const dt_metric *metric = family->series; metric; metric = metric->next)
-            add_series(out, family->name, metric);
+            add_series_text(out, family->name, metric);
     }
     pthread_mutex_unlock(&mutex);
 }

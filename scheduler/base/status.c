@@ -16,24 +16,24 @@ static const struct {
 #define ROWS (sizeof(rows) / sizeof(rows[0]))
 
 /* An invalid status can only come from a bug; it becomes INTERNAL. */
-static unsigned row_of(dt_status status)
+static unsigned status_row(dt_status status)
 {
     return (unsigned)status < ROWS ? (unsigned)status : DT_INTERNAL;
 }
 
 const char *dt_status_name(dt_status status)
 {
-    return rows[row_of(status)].name;
+    return rows[status_row(status)].name;
 }
 
 const char *dt_status_text(dt_status status)
 {
-    return rows[row_of(status)].text;
+    return rows[status_row(status)].text;
 }
 
 enum dt_class dt_status_class(dt_status status)
 {
-    return rows[row_of(status)].class;
+    return rows[status_row(status)].class;
 }
 
 dt_status dt_fail(struct dt_error *err, dt_status status, const char *fmt, ...)

@@ -130,7 +130,7 @@ struct recording {
     struct dt_error *err;
 };
 
-static int by_job(const void *a, const void *b)
+static int answers_by_job(const void *a, const void *b)
 {
     const struct dt_hand_answer *x = a;
     const struct dt_hand_answer *y = b;
@@ -142,7 +142,7 @@ static dt_status note_hand(void *arg)
     struct recording *r = arg;
     dt_db *db = r->txn->db;
     const struct dt_hand_answer key = {.apply.result.job_id = dt_db_i64(db, 0)};
-    struct dt_hand_answer *answer = bsearch(&key, r->answers, r->n, sizeof(*r->answers), by_job);
+    struct dt_hand_answer *answer = bsearch(&key, r->answers, r->n, sizeof(*r->answers), answers_by_job);
     if (answer)
         answer->held = DT_GUARD(CALL_OUTCOME,
                                 answer->apply.result.attempt == dt_db_i64(db, 1) && answer->owner == dt_db_i64(db, 2));
@@ -263,7 +263,7 @@ dt_status dt_store_hands_record(dt_store *store, const struct dt_shard_map *map,
     struct recording r = {.answers = answers, .n = n};
     if (n == 0)
         return DT_OK;
-    qsort(answers, n, sizeof(*answers), by_job);
+    qsort(answers, n, sizeof(*answers), answers_by_job);
     dt_status status = dt_results_commit(store, map, DT_LOCK_NONE, record_answers, &r, err);
     dt_strbuf_clear(&r.text);
     return status;

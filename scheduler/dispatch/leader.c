@@ -255,7 +255,7 @@ static dt_status report_seen(struct dt_open_txn *t)
     return DT_OK;
 }
 
-static dt_status write_row(struct dt_open_txn *t, struct dt_fence *next)
+static dt_status write_shard_row(struct dt_open_txn *t, struct dt_fence *next)
 {
     const struct dt_leader_sent *sent = &t->io->sent;
     const struct dt_leader_settled *settled = &t->io->settled;
@@ -306,7 +306,7 @@ static dt_status do_steps(struct dt_open_txn *t, struct dt_fence *next, bool *ch
     *changed = io->settled.n > 0 || io->timed_out.n > 0 || t->n_emptied > 0 || t->n_claims > 0 || t->n_hands > 0 ||
                io->offered.n > 0;
     if (status == DT_OK && *changed)
-        status = write_row(t, next);
+        status = write_shard_row(t, next);
     return status;
 }
 

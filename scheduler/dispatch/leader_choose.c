@@ -150,7 +150,7 @@ static bool is_sent(const struct dt_candidate *c)
     return c->fate == DT_FATE_CLAIM && !c->by_hands && !c->lost;
 }
 
-static int by_topic(const void *a, const void *b)
+static int places_by_topic(const void *a, const void *b)
 {
     const struct place *x = a;
     const struct place *y = b;
@@ -162,12 +162,12 @@ static int by_topic_and_first(const void *a, const void *b)
 {
     const struct place *x = a;
     const struct place *y = b;
-    int topics = by_topic(a, b);
+    int topics = places_by_topic(a, b);
     return topics ? topics : (x->first > y->first) - (x->first < y->first);
 }
 
 /* Lists the topics of all jobs that would be sent: *n places, of *n_topics Kafka topics. NULL: no memory. */
-static struct place *list_topics(const struct dt_open_txn *t, size_t n_jobs, size_t *n, size_t *n_topics)
+static struct place *list_batch_topics(const struct dt_open_txn *t, size_t n_jobs, size_t *n, size_t *n_topics)
 {
     struct place *v = dt_arena_alloc(t->io->arena, n_jobs * sizeof(*v));
     size_t jobs = 0;
@@ -180,7 +180,7 @@ static struct place *list_topics(const struct dt_open_txn *t, size_t n_jobs, siz
     dt_assert_cmp(jobs, ==, n_jobs);
     qsort(v, jobs, sizeof(*v), by_topic_and_first);
     for (size_t i = 0; i < jobs; i++) {
-        if (*n && by_topic(&v[*n - 1], &v[i]) == 0)
+        if (*n && places_by_topic(&v[*n - 1], &v[i]) == 0)
             continue;
         *n_topics += *n == 0 || !dt_str_eq(v[*n - 1].kafka_topic, v[i].kafka_topic);
         v[*n] = v[i];
@@ -200,7 +200,7 @@ static dt_status leave_other_topics(struct dt_open_txn *t)
         jobs += is_sent(&t->v[i]);
     if (jobs <= most)
         return DT_OK;
-    struct place *v = list_topics(t, jobs, &n, &n_topics);
+    struct place *v = list_batch_topics(t, jobs, &n, &n_topics);
     if (!v)
         return DT_NOMEM;
     if (n_topics <= most)
@@ -222,7 +222,7 @@ static dt_status leave_other_topics(struct dt_open_txn *t)
     for (size_t i = 0; i < t->n; i++) {
         struct dt_candidate *c = &t->v[i];
         const struct place own = {.kafka_topic = c->kafka_topic, .owner = c->owner};
-        const struct place *place = is_sent(c) ? bsearch(&own, v, n, sizeof(*v), by_topic) : NULL;
+        const struct place *place = is_sent(c) ? bsearch(&own, v, n, sizeof(*v), places_by_topic) : NULL;
         dt_assert(place || !is_sent(c));
         if (place && !place->chosen)
             leave_candidate(t, c);
@@ -252,7 +252,7 @@ struct parts {
     size_t jobs, bytes; /* of the batch so far */
 };
 
-static int by_due(const void *a, const void *b)
+static int candidates_by_due(const void *a, const void *b)
 {
     const struct dt_candidate *x = a;
     const struct dt_candidate *y = b;
@@ -303,7 +303,7 @@ static dt_status list_parts(const struct dt_open_txn *t, struct parts *parts)
     return DT_OK;
 }
 
-static bool has_room(const struct dt_leader_due *due, const struct parts *parts, const struct dt_candidate *c)
+static bool has_batch_room(const struct dt_leader_due *due, const struct parts *parts, const struct dt_candidate *c)
 {
     return parts->jobs < due->max_jobs && (!parts->jobs || parts->bytes + (size_t)c->bytes <= due->max_bytes);
 }
@@ -330,7 +330,7 @@ static void choose_within(struct dt_open_txn *t, struct parts *parts, size_t own
         if (!part || c->chosen)
             continue;
         const size_t bytes = (size_t)c->bytes;
-        part->full |= c->alone || !has_room(&t->io->due, parts, c) || part->owner->bytes + bytes > owner_bytes ||
+        part->full |= c->alone || !has_batch_room(&t->io->due, parts, c) || part->owner->bytes + bytes > owner_bytes ||
                       (each && part->bytes + bytes > owner_bytes / part->owner->n_topics);
         if (!part->full)
             choose_candidate(parts, part, c);
@@ -346,7 +346,8 @@ static void choose_fairly(struct dt_open_txn *t, struct parts *parts)
     for (size_t i = 0; i < parts->n; i++) {
         struct topic_part *part = &parts->topics[parts->turns[i].at];
         const size_t bytes = part->owner->bytes + (size_t)part->first->bytes;
-        if (!part->first->alone && has_room(&t->io->due, parts, part->first) && (!part->owner->bytes || bytes <= each))
+        if (!part->first->alone && has_batch_room(&t->io->due, parts, part->first) &&
+            (!part->owner->bytes || bytes <= each))
             choose_candidate(parts, part, part->first);
     }
     choose_within(t, parts, each, true);
@@ -430,7 +431,7 @@ static enum dt_hand_place take_hand_place(struct dt_open_txn *t, const struct dt
 dt_status dt_claims_choose(struct dt_open_txn *t)
 {
     struct dt_leader_chosen *chosen = &t->io->chosen;
-    qsort(t->v, t->n, sizeof(*t->v), by_due);
+    qsort(t->v, t->n, sizeof(*t->v), candidates_by_due);
     t->by_due = true;
     chosen->shortest_ack_ms = INT64_MAX;
     chosen->left = dt_arena_alloc(t->io->arena, (t->n ? t->n : 1) * sizeof(*chosen->left));

@@ -146,7 +146,7 @@ static dt_status read_candidate(void *arg)
     return copy_message(t->db, 8, t->io->arena, c->message) ? DT_OK : DT_NOMEM;
 }
 
-static bool not_found(const struct dt_candidate *c)
+static bool candidate_not_found(const struct dt_candidate *c)
 {
     return !c->found;
 }
@@ -232,7 +232,7 @@ dt_status dt_candidates_read(struct dt_open_txn *t)
     if (status != DT_OK)
         return status;
     /* A hint without a locked row: the job does not exist, or another session has it locked. */
-    ids = dt_candidates_ids(t, not_found, &n);
+    ids = dt_candidates_ids(t, candidate_not_found, &n);
     if (!ids)
         return DT_NOMEM;
     for (size_t i = 0; i < t->n; i++)

@@ -72,7 +72,7 @@ struct popping {
     struct dt_strbuf text;
 };
 
-static dt_status read_topic(struct popping *p, bool *open)
+static dt_status read_popped_topic(struct popping *p, bool *open)
 {
     *open = false;
     dt_status status = dt_db_query(p->db, dt_sql_select_pop_topic, DT_PARAMS(DT_P_STR(p->pop->topic)), p->err);
@@ -119,7 +119,7 @@ static int64_t *list_ids(const struct popping *p, const struct offer *v, size_t 
     return ids;
 }
 
-static bool not_found(const struct offer *offer)
+static bool offer_not_found(const struct offer *offer)
 {
     return !offer->found;
 }
@@ -165,7 +165,7 @@ static dt_status lock_jobs(struct popping *p)
     if (status != DT_OK)
         return status;
     /* An offer without a locked row: the job does not exist, or another session has it locked. */
-    ids = list_ids(p, p->page, p->n_page, not_found, &n);
+    ids = list_ids(p, p->page, p->n_page, offer_not_found, &n);
     if (!ids)
         return dt_fail(p->err, DT_NOMEM, "out of memory");
     for (size_t i = 0; i < p->n_page; i++)
@@ -396,7 +396,7 @@ static dt_status pop_once(void *arg, dt_db *db, int64_t now_ms, struct dt_error 
     p->after_ms = p->after_id = 0;
     p->n_claims = p->bytes = p->pop->n = 0;
     p->pop->more = p->pop->passed = p->pop->at_limit = false;
-    dt_status status = read_topic(p, &open);
+    dt_status status = read_popped_topic(p, &open);
     if (status != DT_OK || !open)
         return status;
     p->most = p->pop->max;

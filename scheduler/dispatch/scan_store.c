@@ -257,7 +257,7 @@ struct topics_of {
 };
 
 /* Jobs of one topic in a row share a copy of its name. */
-static dt_status read_topic(void *arg)
+static dt_status read_topic_of_job(void *arg)
 {
     struct topics_of *t = arg;
     int64_t id = dt_db_i64(t->db, 0);
@@ -278,7 +278,7 @@ dt_status dt_store_topics_of(dt_store *store, const int64_t *ids, size_t n, stru
     struct topics_of t = {.arena = arena, .ids = ids, .n = n, .out = out};
     memset(out, 0, n * sizeof(*out));
     dt_status status = dt_store_db(store, &t.db, err);
-    return status != DT_OK
-               ? status
-               : dt_id_in_read(t.db, &dt_sql_select_queues_of_jobs, DT_NO_PARAMS, DT_IDS(ids, n), read_topic, &t, err);
+    return status != DT_OK ? status
+                           : dt_id_in_read(t.db, &dt_sql_select_queues_of_jobs, DT_NO_PARAMS, DT_IDS(ids, n),
+                                           read_topic_of_job, &t, err);
 }

@@ -36,23 +36,24 @@ void dt_topic_snapshot_free(dt_topic_snapshot *snapshot)
 }
 
 /* A NULL column stays absent. False: no memory. */
-static bool copy_text(dt_topic_snapshot *snapshot, const dt_db *db, unsigned column, struct dt_str *out)
+static bool copy_topic_column(dt_topic_snapshot *snapshot, const dt_db *db, unsigned column, struct dt_str *out)
 {
     *out = dt_arena_copy(&snapshot->arena, dt_db_bytes(db, column));
     return out->p || dt_db_is_null(db, column);
 }
 
-static dt_status read_entry(dt_topic_snapshot *snapshot, const dt_db *db)
+static dt_status read_topic_entry(dt_topic_snapshot *snapshot, const dt_db *db)
 {
     struct dt_topic_entry entry = {.paused = dt_db_i64(db, 2) != 0,
                                    .delivery = (enum dt_delivery_id)dt_db_i64(db, 3),
                                    .limited = dt_db_i64(db, 10) != 0,
                                    .callback.timeout_ms = dt_callback_timeout_ms(dt_db_i64(db, 8), dt_db_i64(db, 9))};
-    bool copied = copy_text(snapshot, db, 0, &entry.name) && copy_text(snapshot, db, 1, &entry.kafka_name) &&
-                  copy_text(snapshot, db, 4, &entry.callback.places.url) &&
-                  copy_text(snapshot, db, 5, &entry.callback.places.hosts) &&
-                  copy_text(snapshot, db, 6, &entry.callback.headers) &&
-                  copy_text(snapshot, db, 7, &entry.callback.secret);
+    bool copied = copy_topic_column(snapshot, db, 0, &entry.name) &&
+                  copy_topic_column(snapshot, db, 1, &entry.kafka_name) &&
+                  copy_topic_column(snapshot, db, 4, &entry.callback.places.url) &&
+                  copy_topic_column(snapshot, db, 5, &entry.callback.places.hosts) &&
+                  copy_topic_column(snapshot, db, 6, &entry.callback.headers) &&
+                  copy_topic_column(snapshot, db, 7, &entry.callback.secret);
     if (!copied)
         return DT_NOMEM;
     entry.owner = dt_db_i64(db, 11) > 0 ? dt_db_i64(db, 11) : dt_owner_by_name(entry.name);
@@ -82,7 +83,7 @@ dt_status dt_topic_snapshot_refresh(dt_topic_snapshot *snapshot, dt_db *db, int6
     dt_arena_reset(&snapshot->arena);
     dt_status status = dt_db_query(db, dt_sql_select_topic_snapshot, DT_NO_PARAMS, err);
     while (status == DT_OK && dt_db_next(db))
-        status = read_entry(snapshot, db);
+        status = read_topic_entry(snapshot, db);
     dt_status end = dt_db_end(db, err);
     if (status == DT_OK)
         status = end;

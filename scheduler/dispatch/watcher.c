@@ -23,7 +23,7 @@ struct dt_watcher {
     struct dt_watched seen;
 };
 
-static void tell_all(dt_watcher *w, dt_status status)
+static void tell_listeners(dt_watcher *w, dt_status status)
 {
     for (struct dt_watch_listener *each = w->first; each; each = each->next)
         each->told(each->arg, status, &w->seen, w->store);
@@ -63,11 +63,11 @@ static void run_watcher(void *arg)
         if (status != DT_OK)
             w->clock_us = 0;
         w->failed = status != DT_OK;
-        tell_all(w, status);
+        tell_listeners(w, status);
         dt_mailbox_pause(w->mailbox, dt_clock_mono_us(w->env.clock) + (status == DT_OK ? APART_US : RETRY_US),
                          DT_THREAD_STOP);
     }
-    tell_all(w, DT_SHUTDOWN);
+    tell_listeners(w, DT_SHUTDOWN);
     dt_db_thread_end();
 }
 

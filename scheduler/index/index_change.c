@@ -107,7 +107,7 @@ static void sort_batch(struct dt_index_batch *batch)
     }
 }
 
-static void add_item(struct dt_index_batch *batch, unsigned shard, bool gone, int64_t id, int64_t due_ms)
+static void add_shard_item(struct dt_index_batch *batch, unsigned shard, bool gone, int64_t id, int64_t due_ms)
 {
     dt_assert_cmp(batch->n, <, 2 * BATCH_MAX);
     batch->items[batch->n++] = (struct shard_item){shard, gone, dt_item_of(id, due_ms, 0)};
@@ -134,10 +134,10 @@ static void load_batch(dt_index *index, const struct dt_shard_map *map, const st
         if (!known->id) {
             *known = (struct dt_known_id){e->id, due_ms};
             if (due_ms)
-                add_item(batch, shard, false, e->id, due_ms);
+                add_shard_item(batch, shard, false, e->id, due_ms);
         }
         if (e->was_ms && e->was_ms != known->due_ms && e->was_ms <= last_ms)
-            add_item(batch, shard, true, e->id, e->was_ms);
+            add_shard_item(batch, shard, true, e->id, e->was_ms);
     }
     sort_batch(batch);
 }

@@ -93,7 +93,7 @@ bool dt_reply_number(const dt_reply *reply, double *out)
 }
 
 /* Reads the entry (member, score) of a page that begins at start_ms. Returns false if it is not an entry. */
-static bool read_entry(double start_ms, const dt_reply *member, const dt_reply *score, struct dt_entry *out)
+static bool read_page_entry(double start_ms, const dt_reply *member, const dt_reply *score, struct dt_entry *out)
 {
     struct dt_str text = dt_reply_text(member);
     double after_ms;
@@ -141,7 +141,7 @@ void dt_reading_take(struct dt_reading *reading, const dt_reply *reply, size_t f
         for (size_t k = 0; k + 1 < n; k += 2) {
             const dt_reply *member = dt_reply_element(entries, k);
             struct dt_entry entry;
-            if (!read_entry(start_ms, member, dt_reply_element(entries, k + 1), &entry))
+            if (!read_page_entry(start_ms, member, dt_reply_element(entries, k + 1), &entry))
                 note_junk(reading, page, member);
             else if (entry.due_ms < reading->to_ms && reading->n < reading->cap)
                 reading->out[reading->n++] = entry;

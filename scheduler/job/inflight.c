@@ -45,7 +45,7 @@ static bool read_char(struct cursor *c, char expected)
     return true;
 }
 
-static bool read_number(struct cursor *c, int64_t *out)
+static bool read_list_number(struct cursor *c, int64_t *out)
 {
     int64_t v = 0;
     unsigned digits = 0;
@@ -68,8 +68,8 @@ dt_status dt_inflight_parse(struct dt_str text, struct dt_inflight *out)
         return DT_MALFORMED;
     for (bool more = !read_char(&c, ']'); more;) {
         struct dt_claim claim;
-        if (!read_char(&c, '[') || !read_number(&c, &claim.id) || !read_char(&c, ',') ||
-            !read_number(&c, &claim.attempt) || !read_char(&c, ',') || !read_number(&c, &claim.due_ms) ||
+        if (!read_char(&c, '[') || !read_list_number(&c, &claim.id) || !read_char(&c, ',') ||
+            !read_list_number(&c, &claim.attempt) || !read_char(&c, ',') || !read_list_number(&c, &claim.due_ms) ||
             !read_char(&c, ']'))
             return DT_MALFORMED;
         if (out->n == out->cap && dt_inflight_reserve(out, out->cap ? out->cap * 2 : 64) != DT_OK)

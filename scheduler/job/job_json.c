@@ -137,7 +137,8 @@ static void read_payload_base64(struct dt_json_reader *r, const struct dt_json_f
 }
 
 /* Adds a header to the text and the pairs, unless it is refused or too large. *bytes: of all headers up to this one. */
-static void read_header(struct dt_json_reader *r, const struct dt_json_node *m, struct dt_strbuf *text, size_t *bytes)
+static void read_job_header(struct dt_json_reader *r, const struct dt_json_node *m, struct dt_strbuf *text,
+                            size_t *bytes)
 {
     struct dt_job_fields *f = &((struct decoder *)r->out)->f;
     const struct dt_str name = m->name;
@@ -185,7 +186,7 @@ static void read_headers(struct dt_json_reader *r, const struct dt_json_field *f
     f->pairs = dt_arena_alloc(r->faults->arena, (node->n + 1) * sizeof(*f->pairs));
     for (const struct dt_json_node *m = f->pairs ? dt_json_first(r->json, node) : NULL; m;
          m = dt_json_sibling(r->json, node, m))
-        read_header(r, m, &text, &bytes);
+        read_job_header(r, m, &text, &bytes);
     dt_assert_cmp(f->n_pairs, <=, node->n);
     if (bytes > most)
         dt_json_faultf(r, field, "names and values have %zu bytes, %zu are allowed", bytes, most);
@@ -269,8 +270,8 @@ static int64_t read_due_ms(const struct decoder *d, const struct dt_job_rules *r
     return dt_later(from_ms + delay, now_ms);
 }
 
-static bool read_object(struct decoder *d, const dt_json *json, const struct dt_job_rules *rules,
-                        struct dt_faults *faults)
+static bool read_job_object(struct decoder *d, const dt_json *json, const struct dt_job_rules *rules,
+                            struct dt_faults *faults)
 {
     struct dt_json_reader r = {.json = json, .faults = faults, .out = d, .context = rules};
     const bool by_rules = d->patch || d->own || rules->beside;
@@ -314,7 +315,7 @@ dt_status dt_job_decode(const dt_json *json, const struct dt_job_rules *rules, c
 {
     struct decoder d = {.own = NULL};
     *out = (struct dt_new_job){0};
-    if (!read_object(&d, json, rules, faults))
+    if (!read_job_object(&d, json, rules, faults))
         return DT_INVALID;
     /* Topic and key are in the path, in the body, or in both. If in both, they must be equal. */
     if (path->topic.p) {
@@ -346,7 +347,7 @@ dt_status dt_job_template_decode(const dt_json *json, const struct dt_job_rules 
 {
     struct decoder d = {.own = own};
     *out = (struct dt_new_job){0};
-    if (!read_object(&d, json, rules, faults))
+    if (!read_job_object(&d, json, rules, faults))
         return DT_INVALID;
     dt_status status = decode_status(&d, faults);
     if (status == DT_OK)
@@ -361,7 +362,7 @@ dt_status dt_patch_decode(const dt_json *json, const struct dt_job_rules *rules,
     const struct dt_job_fields *f = &d.f;
     const struct dt_new_job *job = &d.f.job;
     *out = (struct dt_patch){0};
-    if (!read_object(&d, json, rules, faults))
+    if (!read_job_object(&d, json, rules, faults))
         return DT_INVALID;
     const int64_t due = read_due_ms(&d, rules, now_ms, faults);
     const dt_status status = decode_status(&d, faults);
@@ -422,7 +423,7 @@ static void put_i64(struct canon *c, char tag, int64_t v)
     put_u64(c, (uint64_t)v);
 }
 
-static void put_bytes(struct canon *c, char tag, struct dt_str s)
+static void put_digest_bytes(struct canon *c, char tag, struct dt_str s)
 {
     dt_assert_cmp(s.n, <, sizeof(c->p) - c->n - 9); /* members were read within their limits, so they fit */
     put_tag(c, tag);
@@ -439,12 +440,12 @@ static void put_hash(struct canon *c, char tag, XXH128_hash_t hash)
     put_u64(c, hash.high64);
 }
 
-static int by_name(const void *a, const void *b)
+static int headers_by_name(const void *a, const void *b)
 {
     return dt_str_order(((const struct dt_header_pair *)a)->name, ((const struct dt_header_pair *)b)->name);
 }
 
-static void hash_text(XXH3_state_t *state, struct dt_str s)
+static void hash_for_digest(XXH3_state_t *state, struct dt_str s)
 {
     unsigned char n[8];
     for (unsigned i = 0; i < 8; i++)
@@ -459,34 +460,34 @@ void dt_job_digest(struct dt_job_fields *f)
     struct dt_new_job *job = &f->job;
     struct canon c;
     c.n = 0;
-    put_bytes(&c, 't', job->topic);
+    put_digest_bytes(&c, 't', job->topic);
     if (f->has & DT_MEMBER_KEY)
-        put_bytes(&c, 'k', job->key);
+        put_digest_bytes(&c, 'k', job->key);
     if (f->has & DT_MEMBER_RUN_AT)
         put_i64(&c, 'r', job->run_at_ms);
     if (f->has & DT_MEMBER_DELAY)
         put_i64(&c, 'd', f->delay_ms);
     if (f->has & DT_MEMBER_RETRY)
-        put_bytes(&c, 'y', job->retry);
+        put_digest_bytes(&c, 'y', job->retry);
     if (f->has & DT_MEMBER_ACK_TIMEOUT)
         put_i64(&c, 'a', job->ack_timeout_ms);
     if (f->has & DT_MEMBER_PARTITION_KEY)
-        put_bytes(&c, 'p', job->partition_key);
+        put_digest_bytes(&c, 'p', job->partition_key);
     if (f->has & DT_MEMBER_CONTENT_TYPE)
-        put_bytes(&c, 'c', job->content_type);
+        put_digest_bytes(&c, 'c', job->content_type);
     if (f->has & DT_MEMBER_HEADERS) {
         XXH3_state_t state;
         XXH3_128bits_reset(&state);
         if (f->n_pairs > 1)
-            qsort(f->pairs, f->n_pairs, sizeof(*f->pairs), by_name);
+            qsort(f->pairs, f->n_pairs, sizeof(*f->pairs), headers_by_name);
         for (size_t i = 0; i < f->n_pairs; i++) {
-            hash_text(&state, f->pairs[i].name);
-            hash_text(&state, f->pairs[i].value);
+            hash_for_digest(&state, f->pairs[i].name);
+            hash_for_digest(&state, f->pairs[i].value);
         }
         put_hash(&c, 'h', XXH3_128bits_digest(&state));
     }
     if (f->has & DT_MEMBER_CALLBACK_URL)
-        put_bytes(&c, 'u', job->callback_url);
+        put_digest_bytes(&c, 'u', job->callback_url);
     put_hash(&c, f->has & DT_MEMBER_PAYLOAD_BASE64 ? 'b' : 'j', XXH3_128bits(job->payload.p, job->payload.n));
     XXH128_canonical_t canonical;
     XXH128_canonicalFromHash(&canonical, XXH3_128bits(c.p, c.n));
@@ -499,7 +500,7 @@ void dt_job_digest_add(unsigned char digest[16], struct dt_str text)
     XXH128_canonical_t canonical;
     XXH3_128bits_reset(&state);
     XXH3_128bits_update(&state, digest, 16);
-    hash_text(&state, text);
+    hash_for_digest(&state, text);
     XXH128_canonicalFromHash(&canonical, XXH3_128bits_digest(&state));
     memcpy(digest, canonical.digest, 16);
 }

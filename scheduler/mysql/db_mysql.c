@@ -121,7 +121,7 @@ static void lose_connection(dt_db *db)
     db->txn = TXN_NONE;
 }
 
-static dt_status fail(dt_db *db, unsigned number, const char *text, const char *what, struct dt_error *err)
+static dt_status fail_call(dt_db *db, unsigned number, const char *text, const char *what, struct dt_error *err)
 {
     dt_status status = dt_db_error_status(number);
     if (dt_db_error_loses_connection(number))
@@ -136,12 +136,12 @@ static dt_status fail(dt_db *db, unsigned number, const char *text, const char *
 
 static dt_status fail_connection(dt_db *db, const char *what, struct dt_error *err)
 {
-    return fail(db, mysql_errno(db->mysql), mysql_error(db->mysql), what, err);
+    return fail_call(db, mysql_errno(db->mysql), mysql_error(db->mysql), what, err);
 }
 
 static dt_status fail_statement(dt_db *db, MYSQL_STMT *stmt, const char *what, struct dt_error *err)
 {
-    return fail(db, mysql_stmt_errno(stmt), mysql_stmt_error(stmt), what, err);
+    return fail_call(db, mysql_stmt_errno(stmt), mysql_stmt_error(stmt), what, err);
 }
 
 static dt_status set_autocommit_off(dt_db *db, bool keeps, struct dt_error *err);
@@ -267,7 +267,7 @@ static dt_status run_text(dt_db *db, struct dt_str sql, struct dt_error *err)
 }
 
 /* Reads the one number of a query sent as text. */
-static dt_status read_number(dt_db *db, int64_t *out, const char *what, struct dt_error *err)
+static dt_status read_text_number(dt_db *db, int64_t *out, const char *what, struct dt_error *err)
 {
     MYSQL_RES *result = mysql_store_result(db->mysql);
     if (!result)
@@ -302,7 +302,7 @@ static dt_status set_session(dt_db *db, struct dt_error *err)
     static const char ask[] = "SELECT @@max_allowed_packet";
     if (mysql_real_query(db->mysql, ask, sizeof(ask) - 1))
         return fail_connection(db, ask, err);
-    status = read_number(db, &packet, ask, err);
+    status = read_text_number(db, &packet, ask, err);
     if (status == DT_OK && packet < PACKET_LEAST) {
         status = dt_fail(err, DT_UNAVAILABLE, "max_allowed_packet of MySQL is %lld, at least %d is needed",
                          (long long)packet, PACKET_LEAST);
@@ -457,7 +457,7 @@ dt_status dt_db_begin_at(dt_db *db, int64_t *now_ms, struct dt_error *err)
     if (mysql_real_query(db->mysql, sql, sizeof(sql) - 1))
         return fail_connection(db, sql, err);
     db->txn = TXN_OPEN; /* the first statement has succeeded */
-    status = mysql_next_result(db->mysql) ? fail_connection(db, sql, err) : read_number(db, now_ms, sql, err);
+    status = mysql_next_result(db->mysql) ? fail_connection(db, sql, err) : read_text_number(db, now_ms, sql, err);
     if (status != DT_OK)
         dt_db_rollback(db);
     return status;
@@ -744,7 +744,7 @@ static void bind_array(const struct dt_param *params, size_t columns, size_t row
     bind->u.indicator = has_nulls ? indicators : NULL;
 }
 
-static dt_status run_array(dt_db *db, struct statement *s, struct dt_param_rows rows, struct dt_error *err)
+static dt_status run_array_bound(dt_db *db, struct statement *s, struct dt_param_rows rows, struct dt_error *err)
 {
     const size_t a_column = (rows.n * 17 + 15) / 16 * 16;
     const size_t bytes = a_column * rows.columns;
@@ -830,7 +830,7 @@ dt_status dt_db_run_many(dt_db *db, const char *sql, struct dt_param_rows rows, 
         if (db->server == DT_SERVER_MARIADB && n > 1) {
             status = statement_of(db, sql, &s, err);
             if (status == DT_OK)
-                status = run_array(db, s, (struct dt_param_rows){from, rows.columns, n}, err);
+                status = run_array_bound(db, s, (struct dt_param_rows){from, rows.columns, n}, err);
         } else
 #endif
         {
@@ -856,7 +856,7 @@ dt_status dt_db_run_many(dt_db *db, const char *sql, struct dt_param_rows rows, 
 
 /* ---- a statement with the COMMIT ---- */
 
-static void add_value(struct dt_strbuf *out, const struct dt_param *p)
+static void add_sql_value(struct dt_strbuf *out, const struct dt_param *p)
 {
     static const char digits[] = "0123456789ABCDEF";
     if (p->type == DT_PARAM_NULL) {
@@ -914,7 +914,7 @@ dt_status dt_db_commit_with(dt_db *db, const char *sql, struct dt_param_rows row
     for (size_t r = 0; r < rows.n; r++) {
         for (size_t c = 0; c < rows.columns; c++) {
             dt_strbuf_adds(&text, c ? "," : r ? ",(" : "(");
-            add_value(&text, &rows.v[r * rows.columns + c]);
+            add_sql_value(&text, &rows.v[r * rows.columns + c]);
         }
         dt_strbuf_addc(&text, ')');
     }
@@ -1017,7 +1017,7 @@ dt_status dt_db_ask_index(dt_db *db, const char *sql, struct dt_params params, s
         if (*p != '?')
             dt_strbuf_addc(&text, *p);
         else if (used++ < params.n)
-            add_value(&text, &params.v[used - 1]);
+            add_sql_value(&text, &params.v[used - 1]);
     }
     if (used != params.n)
         status = dt_fail(err, DT_INTERNAL, "not %zu parameters (%.80s)", params.n, sql);

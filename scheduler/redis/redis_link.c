@@ -221,8 +221,8 @@ static dt_status fail_link(dt_link *link, struct dt_error *err, const char *what
 }
 
 /* Sends one command and reads its reply, which may be an error reply; the caller frees it. */
-static dt_status run_command(dt_link *link, const char *what, redisReply **reply, struct dt_error *err, int argc,
-                             const char **argv)
+static dt_status run_redis_command(dt_link *link, const char *what, redisReply **reply, struct dt_error *err, int argc,
+                                   const char **argv)
 {
     *reply = redisCommandArgv(link->c, argc, argv, NULL);
     return *reply ? DT_OK : fail_link(link, err, what);
@@ -235,7 +235,8 @@ static dt_status load_scripts(dt_link *link, struct dt_error *err)
     dt_status status = DT_OK;
     for (unsigned i = 0; i < link->n_scripts && status == DT_OK && !link->whole; i++) {
         redisReply *reply;
-        status = run_command(link, "SCRIPT LOAD", &reply, err, 3, (const char *[]){"SCRIPT", "LOAD", link->scripts[i]});
+        status = run_redis_command(link, "SCRIPT LOAD", &reply, err, 3,
+                                   (const char *[]){"SCRIPT", "LOAD", link->scripts[i]});
         if (status != DT_OK)
             return status;
         if (reply->type == REDIS_REPLY_STRING && reply->len == SHA_LEN) {
@@ -269,7 +270,7 @@ static dt_status connect_link(dt_link *link, struct dt_error *err)
     dt_link_keep_alive(link->c->fd);
     if (dt_redis_credentials(link->config, &password, &user)) {
         const char *words[] = {"AUTH", user ? user : password.p, password.p};
-        status = run_command(link, "AUTH", &reply, err, user ? 3 : 2, words);
+        status = run_redis_command(link, "AUTH", &reply, err, user ? 3 : 2, words);
     }
     if (reply && reply->type == REDIS_REPLY_ERROR) {
         snprintf(link->c->errstr, sizeof(link->c->errstr), "%.*s", (int)sizeof(link->c->errstr) - 1, reply->str);
@@ -348,7 +349,7 @@ const dt_reply *dt_reply_element(const dt_reply *reply, size_t i)
 
 /* ---- commands ---- */
 
-static void add_header(dt_link *link, char kind, size_t n)
+static void add_resp_header(dt_link *link, char kind, size_t n)
 {
     dt_strbuf_addc(&link->out, kind);
     dt_strbuf_add_i64(&link->out, (int64_t)n);
@@ -358,7 +359,7 @@ static void add_header(dt_link *link, char kind, size_t n)
 void dt_link_command(dt_link *link, unsigned n_args)
 {
     dt_assert_cmp(link->args_owed, ==, 0);
-    add_header(link, '*', n_args);
+    add_resp_header(link, '*', n_args);
     link->pending++;
     link->args_owed = n_args;
 }
@@ -367,7 +368,7 @@ void dt_link_arg(dt_link *link, struct dt_str arg)
 {
     dt_assert_cmp(link->args_owed, >, 0);
     link->args_owed--;
-    add_header(link, '$', arg.n);
+    add_resp_header(link, '$', arg.n);
     dt_strbuf_add(&link->out, arg.n ? arg.p : "", arg.n);
     dt_strbuf_add(&link->out, "\r\n", 2);
 }
@@ -445,7 +446,7 @@ struct outcome {
     bool no_script;
 };
 
-static void note_error(struct outcome *outcome, const char *text)
+static void note_error_reply(struct outcome *outcome, const char *text)
 {
     if (strncmp(text, "NOSCRIPT", 8) == 0)
         outcome->no_script = true;
@@ -471,7 +472,7 @@ static dt_status read_once(dt_link *link, dt_link_reply_fn *on_reply, void *arg,
         }
         redisReply *reply = raw;
         if (reply->type == REDIS_REPLY_ERROR)
-            note_error(outcome, reply->str);
+            note_error_reply(outcome, reply->str);
         else if (on_reply)
             on_reply(arg, i, reply);
         freeReplyObject(reply);
@@ -493,7 +494,7 @@ dt_status dt_link_read(dt_link *link, dt_link_reply_fn *on_reply, void *arg, str
         if (status == DT_OK)
             status = read_once(link, on_reply, arg, &outcome, err);
         if (status == DT_OK && outcome.no_script)
-            note_error(&outcome, "scripts vanish as fast as they are loaded");
+            note_error_reply(&outcome, "scripts vanish as fast as they are loaded");
     }
     forget_commands(link);
     if (status != DT_OK)

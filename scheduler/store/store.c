@@ -286,7 +286,7 @@ dt_status dt_store_ping(dt_store *store, struct dt_error *err)
 
 /* ---- chores ---- */
 
-static dt_status open_store(void *arg, void **context, struct dt_error *err)
+static dt_status open_chore_store(void *arg, void **context, struct dt_error *err)
 {
     const struct dt_store_source *source = arg;
     dt_store *store = NULL;
@@ -317,7 +317,7 @@ dt_status dt_store_chores_start(const struct dt_store_source *source, const dt_c
     const struct dt_chores_env env = {.name = name,
                                       .threads = threads,
                                       .clock = clock,
-                                      .open = open_store,
+                                      .open = open_chore_store,
                                       .close = close_store,
                                       .cut = cut_store,
                                       .check = check_store,

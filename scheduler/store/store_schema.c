@@ -302,7 +302,7 @@ dt_status dt_store_check_schema(dt_store *store, struct dt_error *err)
     return DT_OK;
 }
 
-static void copy_text(char *to, size_t cap, struct dt_str from)
+static void copy_bounded(char *to, size_t cap, struct dt_str from)
 {
     size_t n = from.n < cap ? from.n : cap - 1;
     if (n)
@@ -321,8 +321,8 @@ dt_status dt_store_installation(dt_store *store, struct dt_installation *out, st
         return status;
     bool found = dt_db_next(db);
     if (found) {
-        copy_text(out->name, sizeof(out->name), dt_db_bytes(db, 0));
-        copy_text(out->uuid, sizeof(out->uuid), dt_db_bytes(db, 1));
+        copy_bounded(out->name, sizeof(out->name), dt_db_bytes(db, 0));
+        copy_bounded(out->uuid, sizeof(out->uuid), dt_db_bytes(db, 1));
         out->shards = (unsigned)dt_db_i64(db, 2);
         out->generation = dt_db_i64(db, 3);
         out->topics_version = dt_db_i64(db, 4);

@@ -27,7 +27,7 @@ void dt_counts_clear(struct dt_counts *counts)
     dt_counts_init(counts);
 }
 
-static int compare_counts(const void *a, const void *b)
+static int by_topic_and_piece(const void *a, const void *b)
 {
     const struct dt_count *x = a;
     const struct dt_count *y = b;
@@ -43,11 +43,11 @@ void dt_counts_merge(struct dt_counts *counts)
     struct dt_count *v = counts->v;
     size_t kept = 0;
     if (counts->n > 1)
-        qsort(v, counts->n, sizeof(*v), compare_counts);
+        qsort(v, counts->n, sizeof(*v), by_topic_and_piece);
     for (size_t i = 0; i < counts->n;) {
         struct dt_count sum = v[i++];
         bool changed = false;
-        for (; i < counts->n && compare_counts(&sum, &v[i]) == 0; i++) {
+        for (; i < counts->n && by_topic_and_piece(&sum, &v[i]) == 0; i++) {
             for (int k = 0; k < DT_COUNT_NUMBERS; k++)
                 sum.n[k] += v[i].n[k];
             for (int k = 0; k < DT_TALLIES; k++)
@@ -64,7 +64,7 @@ void dt_counts_merge(struct dt_counts *counts)
     memset(counts->last, 0, sizeof(counts->last));
 }
 
-static struct dt_count *count_of(struct dt_counts *counts, struct dt_str topic, unsigned piece)
+static struct dt_count *entry_of(struct dt_counts *counts, struct dt_str topic, unsigned piece)
 {
     dt_assert_cmp(piece, <, DT_COUNT_PIECES);
     const size_t last = counts->last[piece];
@@ -94,14 +94,14 @@ static struct dt_count *count_of(struct dt_counts *counts, struct dt_str topic, 
 
 void dt_counts_add(struct dt_counts *counts, struct dt_str topic, unsigned piece, int number, int64_t n)
 {
-    struct dt_count *c = count_of(counts, topic, piece);
+    struct dt_count *c = entry_of(counts, topic, piece);
     if (c)
         c->n[number] += n;
 }
 
 void dt_counts_make(struct dt_counts *counts, struct dt_str topic, int64_t id)
 {
-    struct dt_count *c = count_of(counts, topic, dt_count_piece(id));
+    struct dt_count *c = entry_of(counts, topic, dt_count_piece(id));
     if (!c)
         return;
     c->n[DT_COUNT_CREATED]++;
@@ -121,7 +121,7 @@ void dt_counts_move(struct dt_counts *counts, struct dt_str topic, int64_t id, e
 {
     dt_assert_cmp(was, <, DT_JOB_STATES);
     dt_assert_cmp(is, <, DT_JOB_STATES);
-    struct dt_count *c = was == is ? NULL : count_of(counts, topic, dt_count_piece(id));
+    struct dt_count *c = was == is ? NULL : entry_of(counts, topic, dt_count_piece(id));
     if (!c)
         return;
     c->n[was]--;
@@ -132,7 +132,7 @@ void dt_counts_move(struct dt_counts *counts, struct dt_str topic, int64_t id, e
 
 void dt_counts_fail(struct dt_counts *counts, struct dt_str topic, int64_t id, int64_t n)
 {
-    struct dt_count *c = n ? count_of(counts, topic, dt_count_piece(id)) : NULL;
+    struct dt_count *c = n ? entry_of(counts, topic, dt_count_piece(id)) : NULL;
     if (c)
         c->happened[DT_TALLY_FAILED] += n;
 }
@@ -211,18 +211,18 @@ static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static struct dt_tally tally; /* guarded by the lock, like last_row */
 static size_t last_row;       /* the row that was used last, because the next event is often of the same topic */
 
-static bool is_of(const struct dt_tally_row *row, struct dt_str topic)
+static bool is_tally_of(const struct dt_tally_row *row, struct dt_str topic)
 {
     return row->topic_n == topic.n && memcmp(row->topic, topic.p, topic.n) == 0;
 }
 
 /* Returns NULL if there are too many topics already. */
-static struct dt_tally_row *row_of(struct dt_str topic)
+static struct dt_tally_row *tally_row_of(struct dt_str topic)
 {
-    if (last_row < tally.n && is_of(&tally.rows[last_row], topic))
+    if (last_row < tally.n && is_tally_of(&tally.rows[last_row], topic))
         return &tally.rows[last_row];
     for (size_t i = 0; i < tally.n; i++)
-        if (is_of(&tally.rows[i], topic)) {
+        if (is_tally_of(&tally.rows[i], topic)) {
             last_row = i;
             return &tally.rows[i];
         }
@@ -256,7 +256,7 @@ void dt_tally_add(struct dt_str topic, const int64_t n[DT_TALLIES])
     if (!topic.p || is_nothing(n))
         return;
     pthread_mutex_lock(&lock);
-    struct dt_tally_row *row = row_of(topic);
+    struct dt_tally_row *row = tally_row_of(topic);
     if (row)
         add_all(row->n, n);
     add_all(tally.all, n);

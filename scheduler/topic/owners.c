@@ -18,7 +18,7 @@
 #include "store/store_internal.h"
 #include "topics.h"
 
-static int64_t number_of(uint64_t hash)
+static int64_t owner_number(uint64_t hash)
 {
     return (int64_t)(hash >> 2) + 1;
 }
@@ -26,7 +26,7 @@ static int64_t number_of(uint64_t hash)
 int64_t dt_owner_by_name(struct dt_str topic)
 {
     const char *dot = topic.n ? memchr(topic.p, '.', topic.n) : NULL;
-    return number_of(XXH3_64bits(topic.p, dot ? (size_t)(dot - topic.p) : topic.n));
+    return owner_number(XXH3_64bits(topic.p, dot ? (size_t)(dot - topic.p) : topic.n));
 }
 
 static int by_prefix(const void *a, const void *b)
@@ -78,7 +78,7 @@ dt_status dt_owners_add(struct dt_owners *owners, struct dt_str topics, struct d
     for (size_t i = first; i < owners->n; i++)
         hash = XXH3_64bits_withSeed(owners->v[i].prefix.p, owners->v[i].prefix.n, hash);
     for (size_t i = first; i < owners->n; i++)
-        owners->v[i].owner = number_of(hash), owners->v[i].of = owners->n - first;
+        owners->v[i].owner = owner_number(hash), owners->v[i].of = owners->n - first;
     return DT_OK;
 }
 
@@ -134,7 +134,7 @@ bool dt_scopes_make_jobs(struct dt_str scopes)
     return makes;
 }
 
-static dt_status read_owners(dt_db *db, struct dt_arena *arena, struct dt_owners *out, struct dt_error *err)
+static dt_status read_token_owners(dt_db *db, struct dt_arena *arena, struct dt_owners *out, struct dt_error *err)
 {
     *out = (struct dt_owners){0};
     dt_status status = dt_db_query(db, dt_sql_select_prefixes, DT_NO_PARAMS, err);
@@ -156,7 +156,7 @@ static dt_status read_owners(dt_db *db, struct dt_arena *arena, struct dt_owners
 dt_status dt_topic_owner_of_new(dt_db *db, struct dt_new_owners *new, struct dt_str topic, int64_t *owner,
                                 struct dt_error *err)
 {
-    dt_status status = new->read ? DT_OK : read_owners(db, &new->arena, &new->owners, err);
+    dt_status status = new->read ? DT_OK : read_token_owners(db, &new->arena, &new->owners, err);
     new->forbidden |= status == DT_FORBIDDEN;
     new->read = true;
     *owner = new->forbidden ? 0 : dt_owners_of(&new->owners, topic);
@@ -203,7 +203,7 @@ static dt_status write_piece(void *arg, dt_db *db, int64_t now_ms, struct dt_err
     (void)now_ms;
     dt_status status = dt_db_read_number(db, dt_sql_lock_topics, DT_NO_PARAMS, NULL, NULL, err);
     if (status == DT_OK)
-        status = read_owners(db, &piece->arena, &piece->owners, err);
+        status = read_token_owners(db, &piece->arena, &piece->owners, err);
     if (status == DT_OK)
         status = read_piece(piece, db, err);
     const struct topic_owner *v = piece->topics.v;
@@ -225,7 +225,7 @@ dt_status dt_store_topic_owners_update(dt_store *store, struct dt_error *err)
     dt_db *db;
     dt_status status = dt_store_db(store, &db, err);
     if (status == DT_OK)
-        status = read_owners(db, &piece.arena, &piece.owners, err);
+        status = read_token_owners(db, &piece.arena, &piece.owners, err);
     do {
         if (status == DT_OK)
             status = read_piece(&piece, db, err);

@@ -22,7 +22,7 @@
 
 #define OVERDUE_ROWS 20000
 
-static dt_status read_topic(const dt_db *db, struct dt_arena *arena, struct dt_topic *out)
+static dt_status read_topic_row(const dt_db *db, struct dt_arena *arena, struct dt_topic *out)
 {
     bool ok = true;
     *out = (struct dt_topic){
@@ -61,7 +61,7 @@ dt_status dt_topic_read(dt_db *db, struct dt_str name, struct dt_arena *arena, s
     dt_status status = dt_db_query(db, dt_sql_select_topic, DT_PARAMS(DT_P_STR(name)), err);
     if (status != DT_OK)
         return status;
-    status = dt_db_next(db) ? read_topic(db, arena, out) : DT_NOT_FOUND;
+    status = dt_db_next(db) ? read_topic_row(db, arena, out) : DT_NOT_FOUND;
     return fetch_failed(db, status, err);
 }
 
@@ -105,13 +105,13 @@ struct topic_page {
     struct dt_error *err;
 };
 
-static dt_status read_page(struct topic_page *p, const char *sql, struct dt_params params)
+static dt_status read_topics_page(struct topic_page *p, const char *sql, struct dt_params params)
 {
     dt_status status = dt_db_query(p->db, sql, params, p->err);
     if (status != DT_OK)
         return status;
     while (status == DT_OK && dt_db_next(p->db))
-        status = read_topic(p->db, p->arena, &p->topics[p->n++]);
+        status = read_topic_row(p->db, p->arena, &p->topics[p->n++]);
     return fetch_failed(p->db, status, p->err);
 }
 
@@ -140,9 +140,9 @@ static dt_status read_prefixes(struct topic_page *p, const struct dt_topic_filte
             out->more = true;
             return DT_OK;
         }
-        status =
-            read_page(p, dt_sql_select_topics_between,
-                      DT_PARAMS(DT_P_STR(f->after), DT_P_STR(prefixes[i]), DT_P_STR(below), DT_P_INT(p->limit - p->n)));
+        status = read_topics_page(
+            p, dt_sql_select_topics_between,
+            DT_PARAMS(DT_P_STR(f->after), DT_P_STR(prefixes[i]), DT_P_STR(below), DT_P_INT(p->limit - p->n)));
         out->last = below;
     }
     return status;
@@ -161,7 +161,7 @@ dt_status dt_store_topic_list(dt_store *store, const struct dt_topic_filter *fil
     dt_status status = dt_store_db(store, &p.db, err);
     if (status == DT_OK)
         status = f.bound ? read_prefixes(&p, &f, out)
-                         : read_page(&p, dt_sql_select_topics, DT_PARAMS(DT_P_STR(f.after), DT_P_INT(p.limit)));
+                         : read_topics_page(&p, dt_sql_select_topics, DT_PARAMS(DT_P_STR(f.after), DT_P_INT(p.limit)));
     if (status != DT_OK) {
         *out = (struct dt_topic_list){0};
         return status;
@@ -245,8 +245,8 @@ static char folded(char c)
     return c == '.' ? '_' : c;
 }
 
-static dt_status refuse(struct dt_topic_terms *terms, enum dt_topic_refusal refusal, struct dt_error *err,
-                        const char *why)
+static dt_status refuse_terms(struct dt_topic_terms *terms, enum dt_topic_refusal refusal, struct dt_error *err,
+                              const char *why)
 {
     if (terms)
         terms->refusal = refusal;
@@ -273,7 +273,7 @@ static bool clashes_with_ours(struct dt_str kafka_name, const char *installation
 }
 
 /* Reads the delivery of a topic; UNSET if there is none. */
-static dt_status find_topic(dt_db *db, struct dt_str name, enum dt_delivery_id *delivery, struct dt_error *err)
+static dt_status find_delivery(dt_db *db, struct dt_str name, enum dt_delivery_id *delivery, struct dt_error *err)
 {
     int64_t number;
     dt_status status = dt_db_read_number(db, dt_sql_find_topic, DT_PARAMS(DT_P_STR(name)), NULL, &number, err);
@@ -294,20 +294,22 @@ static dt_status count_topics(dt_db *db, struct dt_str prefix, int64_t *n, struc
     return status;
 }
 
-static dt_status refuse_one_more(dt_db *db, struct dt_str name, struct dt_topic_terms *terms, struct dt_error *err)
+static dt_status refuse_topic_beyond_limit(dt_db *db, struct dt_str name, struct dt_topic_terms *terms,
+                                           struct dt_error *err)
 {
     int64_t there = 0;
     dt_status status = DT_OK;
     if (terms && terms->topics_max)
         status = count_topics(db, DT_STR_LIT(""), &there, err);
     if (status == DT_OK && terms && terms->topics_max && there >= terms->topics_max)
-        return refuse(terms, DT_TOPIC_LIMIT, err, "there are as many topics as there may be");
+        return refuse_terms(terms, DT_TOPIC_LIMIT, err, "there are as many topics as there may be");
     for (size_t i = 0; status == DT_OK && terms && terms->prefix_topics_max && i < terms->n_prefixes; i++) {
         if (terms->prefixes[i].n == 0 || !dt_str_begins(name, terms->prefixes[i]))
             continue;
         status = count_topics(db, terms->prefixes[i], &there, err);
         if (status == DT_OK && there >= terms->prefix_topics_max)
-            return refuse(terms, DT_TOPIC_PREFIX_LIMIT, err, "as many topics as may begin so begin with the prefix");
+            return refuse_terms(terms, DT_TOPIC_PREFIX_LIMIT, err,
+                                "as many topics as may begin so begin with the prefix");
     }
     return status;
 }
@@ -407,26 +409,26 @@ static dt_status check_put(dt_db *db, const struct putting *put, const char *ins
     if (terms && terms->of_version) {
         status = dt_db_read_number(db, dt_sql_select_topic_version, DT_PARAMS(name), NULL, &version, err);
         if (status == DT_OK && version != terms->version)
-            return refuse(terms, DT_TOPIC_CHANGED, err, "it has another version by now");
+            return refuse_terms(terms, DT_TOPIC_CHANGED, err, "it has another version by now");
     }
     /* A topic without a kafka_topic uses its own name in Kafka only if its jobs are sent there. */
     if (status == DT_OK && (t->kafka_topic.p || delivery == DT_DELIVERY_KAFKA) &&
         (dt_kafka_topic_internal(kafka_name) || clashes_with_ours(kafka_name, installation)))
-        return refuse(terms, DT_TOPIC_INTERNAL, err, "its Kafka topic is internal to an installation");
+        return refuse_terms(terms, DT_TOPIC_INTERNAL, err, "its Kafka topic is internal to an installation");
     /* A Kafka topic outside the maker's rights may stay if it is already set. */
     if (status == DT_OK && terms && terms->foreign) {
         status = dt_db_read_number(db, dt_sql_find_topic_as_named, DT_PARAMS(name, DT_P_STR(t->kafka_topic)), &found,
                                    NULL, err);
         if (status == DT_OK && !found)
-            return refuse(terms, DT_TOPIC_FOREIGN, err, "its Kafka topic is not the maker's to name");
+            return refuse_terms(terms, DT_TOPIC_FOREIGN, err, "its Kafka topic is not the maker's to name");
     }
     if (status == DT_OK && !was)
-        status = refuse_one_more(db, t->name, terms, err);
+        status = refuse_topic_beyond_limit(db, t->name, terms, err);
     if (status != DT_OK)
         return status;
     status = dt_db_read_number(db, dt_sql_find_kafka_clash, DT_PARAMS(kafka, kafka, name), &found, NULL, err);
     return status == DT_OK && found
-               ? refuse(terms, DT_TOPIC_CLASH, err, "its Kafka topic clashes with that of another topic")
+               ? refuse_terms(terms, DT_TOPIC_CLASH, err, "its Kafka topic clashes with that of another topic")
                : status;
 }
 
@@ -462,7 +464,7 @@ static dt_status put_one(struct putting *put, dt_db *db, int64_t now_ms, const c
     uint64_t rows = 1;
     int64_t owner = 0;
     put->created = *changed = false;
-    dt_status status = find_topic(db, t->name, &was, err);
+    dt_status status = find_delivery(db, t->name, &was, err);
     const bool exists = was != DT_DELIVERY_UNSET;
     if (status != DT_OK || (exists && put->how == PUT_IF_ABSENT))
         return status;
@@ -576,7 +578,7 @@ dt_status dt_store_topics_ensure(dt_store *store, struct dt_topic_ensure *v, siz
     for (size_t i = 0; status == DT_OK && i < n; i++) {
         enum dt_delivery_id delivery = DT_DELIVERY_UNSET;
         v[i].status = DT_OK;
-        status = find_topic(db, v[i].name, &delivery, err);
+        status = find_delivery(db, v[i].name, &delivery, err);
         v[i].there = delivery != DT_DELIVERY_UNSET;
     }
     for (; status == DT_OK && e.v < v + n; e.v += e.n) {
@@ -608,7 +610,7 @@ dt_status dt_topic_pause_in_txn(dt_db *db, int64_t now_ms, const struct dt_topic
     if (status == DT_OK)
         status = lock_topics(db, installation, err);
     if (status == DT_OK)
-        status = find_topic(db, p->name, &delivery, err);
+        status = find_delivery(db, p->name, &delivery, err);
     if (status == DT_OK && !delivery)
         status = dt_fail(err, DT_NOT_FOUND, "no such topic");
     if (status == DT_OK)

@@ -226,7 +226,7 @@ static bool reserve_name(struct dt_json *json)
     return true;
 }
 
-static int add_name(struct dt_json *json, struct dt_str s, size_t at)
+static int add_member_name(struct dt_json *json, struct dt_str s, size_t at)
 {
     dt_assert_cmp(json->depth, >, 0);
     const uint64_t hash = XXH64(s.p, s.n, json->seed + json->depth);
@@ -399,7 +399,7 @@ static int on_name(void *ctx, const unsigned char *p, size_t n)
     bool lies_in_text =
         (uintptr_t)p >= (uintptr_t)json->text.p && (uintptr_t)p <= (uintptr_t)json->text.p + json->text.n;
     struct dt_str name = lies_in_text ? (struct dt_str){(const char *)p, n} : copy_or_jump(json, p, n);
-    if (!add_name(json, name, offset_of(json, raw)))
+    if (!add_member_name(json, name, offset_of(json, raw)))
         return STOP;
     if (json->quiet)
         return GO_ON;

@@ -163,7 +163,8 @@ static void read_text(struct dt_json_reader *reader, const struct dt_json_field 
         dt_json_fault(reader, field, "must be a string");
 }
 
-static void read_span(struct dt_json_reader *reader, const struct dt_json_field *field, const struct dt_json_node *node)
+static void read_duration_field(struct dt_json_reader *reader, const struct dt_json_field *field,
+                                const struct dt_json_node *node)
 {
     int64_t *ms = dt_json_place(reader, field);
     const bool number = node->type == DT_JSON_INT || node->type == DT_JSON_NUMBER;
@@ -211,7 +212,7 @@ void dt_json_read_value(struct dt_json_reader *reader, const struct dt_json_fiel
         break;
     case DT_FIELD_DURATION:
     case DT_FIELD_SECONDS:
-        read_span(reader, field, node);
+        read_duration_field(reader, field, node);
         break;
     case DT_FIELD_TIME:
         ms = dt_json_place(reader, field);

@@ -111,7 +111,7 @@ static bool read_fraction(struct cursor *c, int64_t *out)
 
 /* Reads at least one digit, and an optional fraction. False: there is no digit, or the number exceeds the longest
  * duration. */
-static bool read_number(struct cursor *c, struct number *n)
+static bool read_decimal(struct cursor *c, struct number *n)
 {
     *n = (struct number){0};
     if (!at_digit(c))
@@ -172,7 +172,7 @@ static bool parse_iso(struct cursor c, int64_t *out_ms)
             after_t = true;
             continue;
         }
-        if (n.has_fraction || !read_number(&c, &n) || c.p == c.end)
+        if (n.has_fraction || !read_decimal(&c, &n) || c.p == c.end)
             return false;
         while (from < PARTS && (parts[from].letter != *c.p || parts[from].after_t != after_t))
             from++;
@@ -263,7 +263,7 @@ dt_status dt_duration_parse(struct dt_str text, int64_t *out_ms)
         return parse_iso(c, out_ms) ? DT_OK : DT_INVALID;
     if (memchr(text.p, 'e', text.n) || memchr(text.p, 'E', text.n))
         return dt_number_parse_ms(text, 0, out_ms);
-    if (memchr(text.p, ',', text.n) || !read_number(&c, &n))
+    if (memchr(text.p, ',', text.n) || !read_decimal(&c, &n))
         return DT_INVALID;
     if (c.p < c.end) {
         for (unit = 0; unit < MILLISECOND && units[unit].word[0] != *c.p; unit++)

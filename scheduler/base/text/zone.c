@@ -54,7 +54,7 @@ static bool skip_name(struct cursor *c)
     return c->p - from >= 3;
 }
 
-static bool read_number(struct cursor *c, int max, int *out)
+static bool read_zone_number(struct cursor *c, int max, int *out)
 {
     int v = 0;
     if (c->p == c->end || *c->p < '0' || *c->p > '9')
@@ -66,7 +66,7 @@ static bool read_number(struct cursor *c, int max, int *out)
 }
 
 /* Reads "[+-]hh[:mm[:ss]]" as seconds. */
-static bool read_clock(struct cursor *c, int hours_max, int64_t *out)
+static bool read_time_of_day(struct cursor *c, int hours_max, int64_t *out)
 {
     int64_t sign = eat(c, '-') ? -1 : 1;
     int hour;
@@ -74,31 +74,32 @@ static bool read_clock(struct cursor *c, int hours_max, int64_t *out)
     int second = 0;
     if (sign > 0)
         (void)eat(c, '+');
-    if (!read_number(c, hours_max, &hour))
+    if (!read_zone_number(c, hours_max, &hour))
         return false;
-    if (eat(c, ':') && !read_number(c, 59, &minute))
+    if (eat(c, ':') && !read_zone_number(c, 59, &minute))
         return false;
-    if (eat(c, ':') && !read_number(c, 59, &second))
+    if (eat(c, ':') && !read_zone_number(c, 59, &second))
         return false;
     *out = sign * (hour * INT64_C(3600) + minute * INT64_C(60) + second);
     return true;
 }
 
 /* Reads ",date[/time]"; a date is Mm.w.d, Jn or n. */
-static bool read_change(struct cursor *c, struct dt_zone_day *day)
+static bool read_rule_change(struct cursor *c, struct dt_zone_day *day)
 {
     bool good = eat(c, ',');
     day->second = 2 * INT64_C(3600);
     if (good && eat(c, 'M')) {
         day->kind = DT_ZONE_DAY_MONTH;
-        good = read_number(c, 12, &day->month) && day->month >= 1 && eat(c, '.') && read_number(c, 5, &day->week) &&
-               day->week >= 1 && eat(c, '.') && read_number(c, 6, &day->weekday);
+        good = read_zone_number(c, 12, &day->month) && day->month >= 1 && eat(c, '.') &&
+               read_zone_number(c, 5, &day->week) && day->week >= 1 && eat(c, '.') &&
+               read_zone_number(c, 6, &day->weekday);
     } else if (good) {
         const bool julian = eat(c, 'J');
         day->kind = julian ? DT_ZONE_DAY_JULIAN : DT_ZONE_DAY_NUMBER;
-        good = read_number(c, 365, &day->n) && (!julian || day->n >= 1);
+        good = read_zone_number(c, 365, &day->n) && (!julian || day->n >= 1);
     }
-    return good && (!eat(c, '/') || read_clock(c, HOURS_MAX, &day->second));
+    return good && (!eat(c, '/') || read_time_of_day(c, HOURS_MAX, &day->second));
 }
 
 dt_status dt_zone_rule_parse(struct dt_str text, struct dt_zone_rule *out)
@@ -109,7 +110,7 @@ dt_status dt_zone_rule_parse(struct dt_str text, struct dt_zone_rule *out)
     if (text.n == 0)
         return DT_OK;
     out->given = true;
-    if (!skip_name(&c) || !read_clock(&c, 24, &west_s))
+    if (!skip_name(&c) || !read_time_of_day(&c, 24, &west_s))
         return DT_INVALID;
     out->offset_s = -west_s;
     if (c.p == c.end)
@@ -119,11 +120,11 @@ dt_status dt_zone_rule_parse(struct dt_str text, struct dt_zone_rule *out)
     if (!skip_name(&c))
         return DT_INVALID;
     if (c.p < c.end && *c.p != ',') {
-        if (!read_clock(&c, 24, &west_s))
+        if (!read_time_of_day(&c, 24, &west_s))
             return DT_INVALID;
         out->summer_s = -west_s;
     }
-    return read_change(&c, &out->starts) && read_change(&c, &out->ends) && c.p == c.end ? DT_OK : DT_INVALID;
+    return read_rule_change(&c, &out->starts) && read_rule_change(&c, &out->ends) && c.p == c.end ? DT_OK : DT_INVALID;
 }
 
 static int64_t day_in_year(const struct dt_zone_day *day, int year)
@@ -207,7 +208,7 @@ static uint64_t big_endian(const char *p, size_t n)
 }
 
 /* Reads a header, and removes it from *bytes. */
-static bool read_header(struct dt_str *bytes, struct counts *out)
+static bool read_tzif_header(struct dt_str *bytes, struct counts *out)
 {
     const char *p = bytes->p;
     if (bytes->n < HEADER_BYTES || memcmp(p, "TZif", 4) != 0 || p[4] < '2')
@@ -263,11 +264,11 @@ dt_status dt_zone_decode(struct dt_str bytes, dt_zone **out, struct dt_error *er
     struct counts counts;
     struct dt_str rest = bytes;
     *out = NULL;
-    bool good = read_header(&rest, &counts) && data_bytes(&counts, 4) <= rest.n;
+    bool good = read_tzif_header(&rest, &counts) && data_bytes(&counts, 4) <= rest.n;
     if (good) {
         const size_t n = data_bytes(&counts, 4);
         rest = (struct dt_str){rest.p + n, rest.n - n};
-        good = read_header(&rest, &counts) && data_bytes(&counts, 8) <= rest.n && !counts.leaps;
+        good = read_tzif_header(&rest, &counts) && data_bytes(&counts, 8) <= rest.n && !counts.leaps;
     }
     if (!good)
         return dt_fail(err, DT_INVALID, "no time zone file of version 2 or later without leap seconds");
@@ -408,7 +409,7 @@ static dt_status fail_unreadable(const char *path, struct dt_error *err)
 }
 
 /* Reads and decodes a file. *seen: its identity. */
-static dt_status read_file(const char *path, struct stat *seen, dt_zone **out, struct dt_error *err)
+static dt_status read_zone_file(const char *path, struct stat *seen, dt_zone **out, struct dt_error *err)
 {
     struct dt_error why = {0};
     dt_status status = DT_OK;
@@ -453,7 +454,7 @@ static dt_status get_zone(dt_zone_files *files, struct dt_str name, dt_zone **ou
     const struct stat *was = e ? &e->seen : NULL;
     if (!was || was->st_dev != now.st_dev || was->st_ino != now.st_ino || was->st_size != now.st_size ||
         was->st_mtim.tv_sec != now.st_mtim.tv_sec || was->st_mtim.tv_nsec != now.st_mtim.tv_nsec)
-        status = read_file(path, &made.seen, &made.zone, err);
+        status = read_zone_file(path, &made.seen, &made.zone, err);
     else
         made = *e;
     if (status != DT_OK)

@@ -261,7 +261,7 @@ static bool something_settles(const dt_alerts *a)
     return any;
 }
 
-static dt_status watch(dt_alerts *a, struct dt_error *err)
+static dt_status watch_figures(dt_alerts *a, struct dt_error *err)
 {
     struct dt_alert_watched now = {0};
     dt_status status = dt_store_watch_alerts(a->judge_store, a->env.process, a->knows ? &a->was : NULL, 0, &now, err);
@@ -303,7 +303,7 @@ int64_t dt_alerts_judge(void *alerts, void *store)
     dt_alerts *a = alerts;
     struct dt_error err = {0};
     a->judge_store = store;
-    const dt_status status = watch(a, &err);
+    const dt_status status = watch_figures(a, &err);
     if (status != DT_OK)
         a->knows = false;
     if (status == DT_DEPOSED) /* the next tick reads which process has the lease */

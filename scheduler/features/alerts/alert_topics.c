@@ -89,7 +89,7 @@ struct dt_watched_topic *dt_watched_topics_find(struct dt_watched_topics *t, str
     return found;
 }
 
-static dt_status count(struct dt_watched_topics *t, dt_store *store, struct dt_error *err)
+static dt_status count_topic_jobs(struct dt_watched_topics *t, dt_store *store, struct dt_error *err)
 {
     dt_status status = DT_OK;
     for (size_t i = 0; i < t->n; i++)
@@ -198,7 +198,7 @@ dt_status dt_watched_topics_look(struct dt_watched_topics *t, dt_store *store, i
     if (t->n == 0)
         return DT_OK;
     dt_arena_reset(&t->rows);
-    dt_status status = count(t, store, err);
+    dt_status status = count_topic_jobs(t, store, err);
     if (status != DT_OK)
         return status;
     const bool wanted = any_wants(t, false);

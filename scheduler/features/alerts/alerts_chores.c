@@ -6,7 +6,7 @@
 #include "base/http/webhook.h"
 #include "features/outbox/outbox.h"
 
-static dt_status make_parts(dt_alerts *a, struct dt_error *err)
+static dt_status make_alert_parts(dt_alerts *a, struct dt_error *err)
 {
     const struct dt_config *config = a->env.config;
     const char *reason = config->alerts_url[0] ? dt_callback_url_check(dt_str(config->alerts_url), NULL) : NULL;
@@ -20,7 +20,7 @@ static dt_status make_parts(dt_alerts *a, struct dt_error *err)
     return dt_watched_topics_init(&a->topics, config, a->env.clock);
 }
 
-static void free_parts(dt_alerts *a)
+static void free_alert_parts(dt_alerts *a)
 {
     dt_watched_topics_clear(&a->topics);
     dt_arena_clear(&a->rows);
@@ -62,11 +62,11 @@ dt_status dt_alerts_start(const struct dt_alerts_env *env, dt_alerts **out, stru
                                          .dropped = dt_counter(name, help, "outcome=\"given_up\""),
                                          .arg = a,
                                          .ours = judges};
-    dt_status status = make_parts(a, err);
+    dt_status status = make_alert_parts(a, err);
     if (status == DT_OK)
         status = dt_outbox_start(&sender, &a->sender);
     if (status != DT_OK) {
-        free_parts(a);
+        free_alert_parts(a);
         return status;
     }
     a->judge = (struct dt_chore){.name = "alerts", .tick = dt_alerts_judge, .arg = a};
@@ -87,5 +87,5 @@ void dt_alerts_stop(dt_alerts *a)
         return;
     dt_chore_remove(&a->judge); /* first, because the judge wakes the sender */
     dt_outbox_stop(a->sender);
-    free_parts(a);
+    free_alert_parts(a);
 }

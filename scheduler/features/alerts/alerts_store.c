@@ -228,7 +228,7 @@ static dt_status copy_texts(const dt_db *db, struct dt_arena *arena, struct dt_s
     return failed ? DT_NOMEM : DT_OK;
 }
 
-static dt_status read_topic(const dt_db *db, struct dt_arena *arena, void *row, void *arg)
+static dt_status read_alert_topic(const dt_db *db, struct dt_arena *arena, void *row, void *arg)
 {
     struct dt_alert_topic *t = row;
     (void)arg;
@@ -239,7 +239,7 @@ static dt_status read_topic(const dt_db *db, struct dt_arena *arena, void *row, 
 dt_status dt_store_alert_topics(dt_store *store, bool all, struct dt_arena *arena, struct dt_alert_topics *out,
                                 struct dt_error *err)
 {
-    struct dt_rows rows = {.row_bytes = sizeof(*out->v), .read = read_topic};
+    struct dt_rows rows = {.row_bytes = sizeof(*out->v), .read = read_alert_topic};
     dt_status status = dt_store_read(store, all ? dt_sql_select_all_alert_topics : dt_sql_select_alert_topics,
                                      DT_NO_PARAMS, arena, &rows, err);
     *out = (struct dt_alert_topics){rows.v, rows.n};

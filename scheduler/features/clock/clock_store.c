@@ -16,7 +16,7 @@
  * may have another version; then its change fails. */
 #define CLOCK_LEASE ((struct dt_work_lease){.work = "clock", .ms = 20000})
 
-static dt_status read_clock(dt_db *db, struct dt_test_clock *out, struct dt_error *err)
+static dt_status read_test_clock(dt_db *db, struct dt_test_clock *out, struct dt_error *err)
 {
     struct dt_test_clock clock = {.asked_us = dt_clock_mono_us(dt_clock_system())};
     dt_status status = dt_db_query_index(db, dt_sql_select_test_clock, DT_NO_PARAMS, err);
@@ -38,7 +38,7 @@ dt_status dt_store_test_clock(dt_store *store, struct dt_test_clock *out, struct
 {
     dt_db *db;
     dt_status status = dt_store_db(store, &db, err);
-    return status == DT_OK ? read_clock(db, out, err) : status;
+    return status == DT_OK ? read_test_clock(db, out, err) : status;
 }
 
 dt_status dt_store_check_test_clock(dt_store *store, struct dt_error *err)
@@ -71,15 +71,15 @@ static dt_status lock_clock(dt_store *store, struct dt_work_lease *lease, dt_db 
     if (status == DT_OK)
         status = dt_store_db(store, db, err);
     if (status == DT_OK)
-        status = read_clock(*db, clock, err);
+        status = read_test_clock(*db, clock, err);
     return status == DT_OK && clock->version == 0 ? dt_fail(err, DT_UNSUPPORTED, "the installation has no test clock")
                                                   : status;
 }
 
 /* Changes the row if it still has the clock's version, and reads it, in one transaction. BUSY: it has another
  * version. *clock is unchanged unless OK. */
-static dt_status change_clock(dt_db *db, const char *sql, struct dt_params params, struct dt_test_clock *clock,
-                              struct dt_error *err)
+static dt_status change_clock_row(dt_db *db, const char *sql, struct dt_params params, struct dt_test_clock *clock,
+                                  struct dt_error *err)
 {
     struct dt_test_clock now = *clock;
     uint64_t changed = 0;
@@ -89,7 +89,7 @@ static dt_status change_clock(dt_db *db, const char *sql, struct dt_params param
     if (status == DT_OK && changed != 1)
         status = dt_fail(err, DT_BUSY, "somebody else has changed the clock");
     if (status == DT_OK)
-        status = read_clock(db, &now, err);
+        status = read_test_clock(db, &now, err);
     status = dt_store_commit(db, status, err);
     if (status == DT_OK)
         *clock = now;
@@ -102,7 +102,7 @@ dt_status dt_store_test_clock_freeze(dt_store *store, struct dt_test_clock *out,
     dt_db *db;
     dt_status status = lock_clock(store, &lease, &db, out, err);
     if (status == DT_OK && !out->time.frozen_ms)
-        status = change_clock(db, dt_sql_freeze_test_clock, DT_PARAMS(DT_P_INT(out->version)), out, err);
+        status = change_clock_row(db, dt_sql_freeze_test_clock, DT_PARAMS(DT_P_INT(out->version)), out, err);
     dt_work_lease_release(store, &lease);
     return status;
 }
@@ -113,8 +113,8 @@ dt_status dt_store_test_clock_release(dt_store *store, struct dt_test_clock *out
     dt_db *db;
     dt_status status = lock_clock(store, &lease, &db, out, err);
     if (status == DT_OK && out->time.frozen_ms)
-        status = change_clock(db, dt_sql_release_test_clock,
-                              DT_PARAMS(DT_P_INT(out->time.frozen_ms), DT_P_INT(out->version)), out, err);
+        status = change_clock_row(db, dt_sql_release_test_clock,
+                                  DT_PARAMS(DT_P_INT(out->time.frozen_ms), DT_P_INT(out->version)), out, err);
     dt_work_lease_release(store, &lease);
     return status;
 }
@@ -184,7 +184,7 @@ static dt_status wait_while(struct walk *w, dt_status (*look)(struct walk *w, in
 }
 
 /* Waits until all is dispatched, then for results. A result may make a job due at once; then it waits again. */
-static dt_status settle(struct walk *w, int64_t from_ms)
+static dt_status settle_instant(struct walk *w, int64_t from_ms)
 {
     bool undone = false, unreported = false;
     dt_status status = wait_while(w, is_undone, from_ms, PATIENCE_US, &undone);
@@ -200,7 +200,7 @@ static dt_status settle(struct walk *w, int64_t from_ms)
 
 static dt_status change(struct walk *w, const char *sql, struct dt_params params)
 {
-    dt_status status = change_clock(w->db, sql, params, w->clock, w->err);
+    dt_status status = change_clock_row(w->db, sql, params, w->clock, w->err);
     w->moved |= status == DT_OK || status == DT_UNKNOWN;
     return status;
 }
@@ -229,7 +229,7 @@ static dt_status step(struct walk *w)
         return status;
     w->at_ms = next_ms;
     w->ask->steps++;
-    return settle(w, from_ms);
+    return settle_instant(w, from_ms);
 }
 
 static dt_status walk_to_end(struct walk *w)
@@ -252,8 +252,8 @@ static dt_status walk_to_end(struct walk *w)
         return status;
     struct dt_error other = {0}; /* the caller gets the first error */
     dt_status going =
-        change_clock(w->db, dt_sql_release_test_clock, DT_PARAMS(DT_P_INT(w->at_ms), DT_P_INT(w->clock->version)),
-                     w->clock, status == DT_OK ? w->err : &other);
+        change_clock_row(w->db, dt_sql_release_test_clock, DT_PARAMS(DT_P_INT(w->at_ms), DT_P_INT(w->clock->version)),
+                         w->clock, status == DT_OK ? w->err : &other);
     return status == DT_OK ? going : status;
 }
 

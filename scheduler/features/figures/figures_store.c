@@ -19,8 +19,8 @@ static int64_t floor_ms(int64_t at_ms, int64_t step_ms)
     return at_ms - at_ms % step_ms;
 }
 
-static struct dt_param *add_row(struct dt_param *p, const struct dt_figures_step *step, int64_t step_ms,
-                                struct dt_str topic, const int64_t n[DT_TALLIES])
+static struct dt_param *add_figures_row(struct dt_param *p, const struct dt_figures_step *step, int64_t step_ms,
+                                        struct dt_str topic, const int64_t n[DT_TALLIES])
 {
     *p++ = DT_P_INT(step_ms);
     *p++ = DT_P_INT(floor_ms(step->at_ms, step_ms));
@@ -42,10 +42,10 @@ static dt_status add_figures(dt_db *db, const struct dt_figures_step *step, stru
     if (!params)
         return dt_fail(err, DT_NOMEM, "out of memory");
     for (size_t s = 0; s < STEPS; s++) {
-        p = add_row(p, step, steps_ms[s], DT_STR_LIT(""), tally->all);
+        p = add_figures_row(p, step, steps_ms[s], DT_STR_LIT(""), tally->all);
         for (size_t i = 0; i < tally->n; i++)
-            p = add_row(p, step, steps_ms[s], (struct dt_str){tally->rows[i].topic, tally->rows[i].topic_n},
-                        tally->rows[i].n);
+            p = add_figures_row(p, step, steps_ms[s], (struct dt_str){tally->rows[i].topic, tally->rows[i].topic_n},
+                                tally->rows[i].n);
     }
     dt_assert_cmp(p - params, ==, rows * COLUMNS);
     dt_status status = dt_db_run_many(db, dt_sql_add_figures, (struct dt_param_rows){params, COLUMNS, rows}, NULL, err);
@@ -101,8 +101,8 @@ dt_status dt_store_figures_expire(dt_store *store, int64_t now_ms, size_t limit,
 
 /* ---- reading ---- */
 
-static dt_status read_rows(dt_store *store, const char *sql, struct dt_params params, struct dt_arena *arena,
-                           struct dt_rows *rows, struct dt_error *err)
+static dt_status read_figures_rows(dt_store *store, const char *sql, struct dt_params params, struct dt_arena *arena,
+                                   struct dt_rows *rows, struct dt_error *err)
 {
     dt_db *db = NULL;
     dt_status status = dt_store_db(store, &db, err);
@@ -127,16 +127,16 @@ dt_status dt_store_figures(dt_store *store, const struct dt_figures_range *range
 {
     struct dt_rows rows = {.row_bytes = sizeof(**out), .read = read_slot};
     struct dt_str topic = range->topic.p ? range->topic : DT_STR_LIT("");
-    dt_status status = read_rows(store, dt_sql_select_figures,
-                                 DT_PARAMS(DT_P_INT(range->slot_ms), DT_P_INT(range->step_ms), DT_P_STR(topic),
-                                           DT_P_INT(range->from_ms), DT_P_INT(range->to_ms)),
-                                 arena, &rows, err);
+    dt_status status = read_figures_rows(store, dt_sql_select_figures,
+                                         DT_PARAMS(DT_P_INT(range->slot_ms), DT_P_INT(range->step_ms), DT_P_STR(topic),
+                                                   DT_P_INT(range->from_ms), DT_P_INT(range->to_ms)),
+                                         arena, &rows, err);
     *out = rows.v;
     *n = rows.n;
     return status;
 }
 
-static dt_status read_topic(const dt_db *db, struct dt_arena *arena, void *row, void *arg)
+static dt_status read_overdue_topic(const dt_db *db, struct dt_arena *arena, void *row, void *arg)
 {
     struct dt_figures_row *r = row;
     (void)arg;
@@ -149,10 +149,10 @@ static dt_status read_topic(const dt_db *db, struct dt_arena *arena, void *row, 
 dt_status dt_store_figures_of_topics(dt_store *store, const struct dt_figures_range *range, struct dt_arena *arena,
                                      struct dt_figures_row **out, size_t *n, struct dt_error *err)
 {
-    struct dt_rows rows = {.row_bytes = sizeof(**out), .read = read_topic};
-    dt_status status = read_rows(store, dt_sql_select_figures_of_topics,
-                                 DT_PARAMS(DT_P_INT(range->step_ms), DT_P_INT(range->from_ms), DT_P_INT(range->to_ms)),
-                                 arena, &rows, err);
+    struct dt_rows rows = {.row_bytes = sizeof(**out), .read = read_overdue_topic};
+    dt_status status = read_figures_rows(
+        store, dt_sql_select_figures_of_topics,
+        DT_PARAMS(DT_P_INT(range->step_ms), DT_P_INT(range->from_ms), DT_P_INT(range->to_ms)), arena, &rows, err);
     *out = rows.v;
     *n = rows.n;
     return status;
@@ -170,7 +170,7 @@ dt_status dt_store_lateness(dt_store *store, const struct dt_figures_range *rang
                             struct dt_lateness **out, size_t *n, struct dt_error *err)
 {
     struct dt_rows rows = {.row_bytes = sizeof(**out), .read = read_bucket};
-    dt_status status = read_rows(
+    dt_status status = read_figures_rows(
         store, dt_sql_select_lateness,
         DT_PARAMS(DT_P_INT(range->slot_ms), DT_P_INT(range->step_ms), DT_P_INT(range->from_ms), DT_P_INT(range->to_ms)),
         arena, &rows, err);
@@ -216,7 +216,7 @@ dt_status dt_store_topic_loads(dt_store *store, struct dt_arena *arena, struct d
                                struct dt_error *err)
 {
     struct dt_rows rows = {.row_bytes = sizeof(**out), .read = read_load};
-    dt_status status = read_rows(store, dt_sql_select_counts_of_topics, DT_NO_PARAMS, arena, &rows, err);
+    dt_status status = read_figures_rows(store, dt_sql_select_counts_of_topics, DT_NO_PARAMS, arena, &rows, err);
     *out = rows.v;
     *n = rows.n;
     return status;
@@ -248,7 +248,7 @@ static dt_status read_overdue(const dt_db *db, struct dt_arena *arena, void *row
     return o->topic.p ? DT_OK : DT_NOMEM;
 }
 
-static int by_topic(const void *a, const void *b)
+static int overdue_by_topic(const void *a, const void *b)
 {
     return dt_str_order(((const struct dt_topic_overdue *)a)->topic, ((const struct dt_topic_overdue *)b)->topic);
 }
@@ -258,12 +258,12 @@ static size_t merge_topics(struct dt_topic_overdue *v, size_t n)
 {
     size_t kept = 0;
     if (n)
-        qsort(v, n, sizeof(*v), by_topic);
+        qsort(v, n, sizeof(*v), overdue_by_topic);
     for (size_t i = 0; i < n; i++) {
         struct dt_topic_overdue *last = kept ? &v[kept - 1] : NULL;
         if (!v[i].jobs)
             continue;
-        if (!last || by_topic(last, &v[i])) {
+        if (!last || overdue_by_topic(last, &v[i])) {
             v[kept++] = v[i];
             continue;
         }
@@ -288,10 +288,11 @@ dt_status dt_store_topics_overdue(dt_store *store, int64_t now_ms, size_t limit,
         struct dt_rows rows = {.row_bytes = sizeof(*all), .read = read_overdue, .arg = &slices};
         const struct due_slices after = slices;
         slices.n = 0;
-        status = read_rows(store, dt_sql_select_overdue_of_topics,
-                           DT_PARAMS(DT_P_INT(after.last_key), DT_P_INT(after.last_id), DT_P_INT(after.last_key),
-                                     DT_P_INT(now_ms), DT_P_INT(limit), DT_P_INT(i ? 0 : limit)),
-                           arena, &rows, err);
+        status =
+            read_figures_rows(store, dt_sql_select_overdue_of_topics,
+                              DT_PARAMS(DT_P_INT(after.last_key), DT_P_INT(after.last_id), DT_P_INT(after.last_key),
+                                        DT_P_INT(now_ms), DT_P_INT(limit), DT_P_INT(i ? 0 : limit)),
+                              arena, &rows, err);
         if (status != DT_OK)
             return status;
         struct dt_topic_overdue *more = dt_arena_alloc(arena, (n_all + rows.n + 1) * sizeof(*more));
@@ -314,7 +315,7 @@ dt_status dt_store_topics_overdue(dt_store *store, int64_t now_ms, size_t limit,
 #define COUNTED 10000 /* due jobs that are not held, and as many that are offered to pops: dt_store_topics_overdue */
 
 /* Returns NULL if there is no room for another gauge. */
-static struct dt_backlog_row *row_of(struct dt_backlog *b, struct dt_str topic)
+static struct dt_backlog_row *gauge_of_topic(struct dt_backlog *b, struct dt_str topic)
 {
     char label[DT_TOPIC_MAX + 16];
     for (size_t i = 0; i < b->n; i++)
@@ -346,7 +347,7 @@ dt_status dt_backlog_tell(struct dt_backlog *b, dt_store *store, int64_t now_ms,
     for (size_t i = 0; i < b->n; i++)
         dt_metric_set(b->rows[i].jobs, 0);
     for (size_t i = 0; i < n; i++) {
-        struct dt_backlog_row *row = topics[i].paused ? NULL : row_of(b, topics[i].topic);
+        struct dt_backlog_row *row = topics[i].paused ? NULL : gauge_of_topic(b, topics[i].topic);
         if (row)
             dt_metric_set(row->jobs, (double)topics[i].jobs);
     }

@@ -98,7 +98,7 @@ dt_status dt_forecast_count(struct dt_forecasting *f, int band, int64_t from_ms,
 
 /* ---- shares of topics ---- */
 
-static dt_status read_share(const dt_db *db, struct dt_arena *arena, void *row, void *arg)
+static dt_status read_topic_share(const dt_db *db, struct dt_arena *arena, void *row, void *arg)
 {
     struct dt_forecast_share *share = row;
     (void)arg;
@@ -119,7 +119,7 @@ static dt_status read_shares(struct dt_forecasting *f, unsigned piece, struct dt
 {
     dt_assert_cmp(piece, <, DT_COUNT_PIECES);
     struct dt_forecast_shares *shares = &f->shares[piece];
-    struct dt_rows rows = {.row_bytes = sizeof(struct dt_forecast_share), .read = read_share};
+    struct dt_rows rows = {.row_bytes = sizeof(struct dt_forecast_share), .read = read_topic_share};
     *out = shares;
     if (shares->read)
         return DT_OK;
@@ -148,7 +148,7 @@ static dt_status read_shares(struct dt_forecasting *f, unsigned piece, struct dt
 
 /* Adds a part to *sum and returns how many whole jobs that adds; the fraction is kept for the next call. If only
  * some topics are requested, it rounds up, so that a topic with jobs shows at least one. */
-static int64_t add_up(const struct dt_forecasting *f, double *sum, double part)
+static int64_t add_with_carry(const struct dt_forecasting *f, double *sum, double part)
 {
     double more = dt_forecast_is_bound(f->ask) ? 0.999999 : 0.5;
     int64_t told = (int64_t)(*sum + more);
@@ -166,10 +166,10 @@ dt_status dt_forecast_share(struct dt_forecasting *f, int64_t day_ms, size_t fir
     for (size_t step = first; step < last; step++) {
         const double each = (double)totals[step - first] / (double)shares->all;
         if (dt_forecast_is_bound(f->ask))
-            f->out->due[step] += add_up(f, &shares->sum, each * (double)shares->asked);
+            f->out->due[step] += add_with_carry(f, &shares->sum, each * (double)shares->asked);
         for (size_t i = 0; i < shares->n; i++)
             dt_forecast_show_part(f, step, shares->v[i].topic,
-                                  add_up(f, &shares->v[i].sum, each * (double)shares->v[i].scheduled));
+                                  add_with_carry(f, &shares->v[i].sum, each * (double)shares->v[i].scheduled));
     }
     return DT_OK;
 }
@@ -244,7 +244,7 @@ static size_t step_of(const struct dt_forecasting *f, int64_t ms)
     return (size_t)((ms - f->ask->from_ms) / f->ask->step_ms);
 }
 
-static int by_id(const void *a, const void *b)
+static int seen_by_id(const void *a, const void *b)
 {
     const struct seen *x = a;
     const struct seen *y = b;
@@ -276,7 +276,7 @@ static dt_status read_sample(struct dt_forecasting *f, struct sample *s)
     s->of = dt_arena_alloc(f->arena, (s->n + 1) * sizeof(*s->of));
     if (!ids || !s->of)
         return dt_fail(f->err, DT_NOMEM, "out of memory");
-    qsort(s->v, s->n, sizeof(*s->v), by_id);
+    qsort(s->v, s->n, sizeof(*s->v), seen_by_id);
     for (size_t i = 0; i < s->n; i++)
         ids[i] = s->v[i].id;
     return dt_store_topics_of(f->store, ids, s->n, f->arena, s->of, f->err);
@@ -318,7 +318,7 @@ static int64_t scheduled_of(const struct total *total)
                             : (int64_t)((double)total->entries * (double)total->scheduled / (double)total->seen + 0.5);
 }
 
-static dt_status count(struct dt_forecasting *f, struct sample *s)
+static dt_status count_near(struct dt_forecasting *f, struct sample *s)
 {
     const size_t steps = f->ask->steps;
     struct total *totals = dt_arena_alloc(f->arena, steps * sizeof(*totals));
@@ -459,5 +459,5 @@ dt_status dt_forecast_near(struct dt_forecasting *f)
         return estimate(f, f->ask->from_ms);
     rows = rows < ROOM ? ROOM : rows;
     struct sample s = {.slots = (int)(SLOTS * (int64_t)DT_FORECAST_LOOKED_UP / rows) + 1};
-    return count(f, &s);
+    return count_near(f, &s);
 }

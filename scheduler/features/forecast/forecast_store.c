@@ -73,7 +73,7 @@ static void sum_evens(const struct dt_forecasting *f, const struct evenly *v, si
     }
 }
 
-static int by_topic(const void *a, const void *b)
+static int evens_by_topic(const void *a, const void *b)
 {
     return dt_str_order(((const struct evenly *)a)->topic, ((const struct evenly *)b)->topic);
 }
@@ -102,7 +102,7 @@ static dt_status go_on_evenly(struct dt_forecasting *f, struct evens *evens)
     size_t n = 0;
     if (!runs || !more || !fires)
         return dt_fail(f->err, DT_NOMEM, "out of memory");
-    qsort(evens->v, evens->n, sizeof(*evens->v), by_topic);
+    qsort(evens->v, evens->n, sizeof(*evens->v), evens_by_topic);
     for (size_t i = 0; i < evens->n; i++) {
         const struct evenly *e = &evens->v[i];
         dt_forecast_estimated_from(f, e->last_ms);

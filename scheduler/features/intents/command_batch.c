@@ -120,7 +120,7 @@ static dt_status raise_places(struct carrying *c)
 
 /* ---- decoding ---- */
 
-static void refuse(struct dt_intent *x, enum dt_problem_type type, struct dt_str detail)
+static void refuse_command(struct dt_intent *x, enum dt_problem_type type, struct dt_str detail)
 {
     x->outcome = DT_INTENT_REFUSED;
     x->problem = (struct dt_problem){.type = type, .detail = detail};
@@ -158,11 +158,11 @@ static dt_status decode_all(struct carrying *c)
         const char *reason = status == DT_OK && m->reply_to.p ? check_reply_to(c, m->reply_to) : NULL;
         if (reason) { /* if it cannot be answered, it is not carried out: its sender would wait for ever */
             const struct dt_str detail = dt_arena_printf(&t->arena, "header reply_to: %s", reason);
-            refuse(x, DT_PROBLEM_INVALID, detail);
+            refuse_command(x, DT_PROBLEM_INVALID, detail);
             status = detail.p ? DT_OK : DT_NOMEM;
         }
         if (c->refuse_all)
-            refuse(x, DT_PROBLEM_INTERNAL, DT_STR_LIT("the message cannot be carried out"));
+            refuse_command(x, DT_PROBLEM_INTERNAL, DT_STR_LIT("the message cannot be carried out"));
         x->patient = m->patient;
         x->stopped = &m->place->stopped;
     }
@@ -195,7 +195,7 @@ static dt_status find_reported(struct carrying *c, struct dt_command *command)
             status = DT_NOT_FOUND;
     }
     if (status == DT_NOT_FOUND)
-        refuse(x, DT_PROBLEM_NOT_FOUND, DT_STR_LIT("no such job"));
+        refuse_command(x, DT_PROBLEM_NOT_FOUND, DT_STR_LIT("no such job"));
     return status == DT_NOT_FOUND ? DT_OK : status;
 }
 
@@ -205,7 +205,7 @@ static void settle_report(struct carrying *c, struct dt_command *command, const 
     command->outcome = a->outcome;
     x->outcome = DT_INTENT_DONE;
     if (a->outcome == DT_OUTCOME_UNKNOWN_JOB)
-        refuse(x, DT_PROBLEM_NOT_FOUND, DT_STR_LIT("no such job"));
+        refuse_command(x, DT_PROBLEM_NOT_FOUND, DT_STR_LIT("no such job"));
     if (a->outcome == DT_OUTCOME_BUSY) {
         x->outcome = DT_INTENT_WAITS;
         *x->stopped = true;
@@ -259,7 +259,7 @@ static dt_status run_reports(struct carrying *c, size_t from, size_t n)
 
 enum kind { CHANGES, TOPIC, REPORTS };
 
-static enum kind kind_of(const struct dt_command *command)
+static enum kind run_kind_of(const struct dt_command *command)
 {
     if (command->intent->outcome == DT_INTENT_REFUSED || command->action <= DT_COMMAND_RUN_NOW)
         return CHANGES;
@@ -270,10 +270,10 @@ static dt_status run_all(struct carrying *c)
 {
     dt_status status = DT_OK;
     for (size_t from = 0, n; from < c->batch->n && status == DT_OK; from += n) {
-        const enum kind kind = kind_of(&c->commands[from]);
+        const enum kind kind = run_kind_of(&c->commands[from]);
         n = 1;
         if (kind == CHANGES || (kind == REPORTS && !c->reports_singly))
-            while (from + n < c->batch->n && kind_of(&c->commands[from + n]) == kind)
+            while (from + n < c->batch->n && run_kind_of(&c->commands[from + n]) == kind)
                 n++;
         struct dt_intent *x = &c->intents[from];
         if (kind == REPORTS)
@@ -290,7 +290,7 @@ static dt_status run_all(struct carrying *c)
             x->outcome = DT_INTENT_DONE;
             c->batch->topics = true;
             if (status == DT_NOT_FOUND) {
-                refuse(x, DT_PROBLEM_NOT_FOUND, DT_STR_LIT("no such topic"));
+                refuse_command(x, DT_PROBLEM_NOT_FOUND, DT_STR_LIT("no such topic"));
                 status = DT_OK;
             }
         }
@@ -309,7 +309,7 @@ static struct dt_command_answer *new_answer(struct carrying *c)
     return c->answers.v ? &c->answers.v[c->answers.n++] : NULL;
 }
 
-static struct dt_str keep_text(struct carrying *c, struct dt_strbuf *text)
+static struct dt_str keep_answer_text(struct carrying *c, struct dt_strbuf *text)
 {
     struct dt_str kept = text->failed ? DT_STR_NONE : dt_arena_copy(&c->taker->arena, dt_strbuf_str(text));
     dt_strbuf_clear(text);
@@ -407,12 +407,12 @@ static dt_status body_of(struct carrying *c, const struct dt_command *command, s
             dt_json_end_object(&text);
         }
     }
-    *out = keep_text(c, &text);
+    *out = keep_answer_text(c, &text);
     return status == DT_OK && !out->p ? DT_NOMEM : status;
 }
 
 /* Returns the topic that a command is about, if it is known; if only the job is given, once the job was read. */
-static struct dt_str topic_of(const struct carrying *c, const struct dt_intent *x)
+static struct dt_str topic_of_intent(const struct carrying *c, const struct dt_intent *x)
 {
     const struct dt_str named = x->topic.p ? x->topic : x->job.topic;
     return dt_topic_check(named, c->taker->rules.installation) ? DT_STR_NONE : named;
@@ -433,14 +433,14 @@ static dt_status answer_command(struct carrying *c, const struct dt_command_mess
         struct dt_message_header *headers = dt_arena_alloc(arena, (m->n_headers + 1) * sizeof(*headers));
         struct dt_strbuf text = {0};
         dt_problem_add(&text, &x->problem, DT_STR_NONE);
-        body = keep_text(c, &text);
+        body = keep_answer_text(c, &text);
         http = dt_problem_http_status(x->problem.type);
         if (!a || !headers || !body.p)
             return dt_fail(c->err, DT_NOMEM, "out of memory");
         if (m->n_headers)
             memcpy(headers, m->headers, m->n_headers * sizeof(*headers));
         headers[m->n_headers] = (struct dt_message_header){DT_STR_LIT("problem"), body};
-        *a = (struct dt_command_answer){.of_topic = topic_of(c, x),
+        *a = (struct dt_command_answer){.of_topic = topic_of_intent(c, x),
                                         .topic = dt_str(c->taker->rejected),
                                         .key = m->key,
                                         .value = m->value,
@@ -455,7 +455,7 @@ static dt_status answer_command(struct carrying *c, const struct dt_command_mess
         if (!a || !header || !number.p)
             return dt_fail(c->err, DT_NOMEM, "out of memory");
         *header = (struct dt_message_header){DT_STR_LIT("status"), number};
-        *a = (struct dt_command_answer){.of_topic = topic_of(c, x),
+        *a = (struct dt_command_answer){.of_topic = topic_of_intent(c, x),
                                         .topic = m->reply_to,
                                         .key = m->key,
                                         .value = body,
@@ -465,7 +465,7 @@ static dt_status answer_command(struct carrying *c, const struct dt_command_mess
     return status == DT_NOMEM ? dt_fail(c->err, status, "out of memory") : status;
 }
 
-static dt_status tell_all(struct carrying *c)
+static dt_status add_all_answers(struct carrying *c)
 {
     struct dt_command_batch *b = c->batch;
     dt_status status = DT_OK;
@@ -473,7 +473,8 @@ static dt_status tell_all(struct carrying *c)
         struct dt_command_message *m = &b->v[i];
         struct dt_intent *x = &c->intents[i];
         if (x->outcome == DT_INTENT_WAITS && m->last_try)
-            refuse(x, DT_PROBLEM_UNAVAILABLE, DT_STR_LIT("another session keeps the job locked; nothing happened"));
+            refuse_command(x, DT_PROBLEM_UNAVAILABLE,
+                           DT_STR_LIT("another session keeps the job locked; nothing happened"));
         m->outcome = x->outcome;
         b->waiting += m->outcome == DT_INTENT_WAITS;
         b->done += m->outcome == DT_INTENT_DONE;
@@ -538,7 +539,7 @@ static dt_status carry_out_once(struct carrying *c)
         status = run_all(c);
     DT_FAIL_POINT_STATUS("commands.carried_out", status, c->err);
     if (status == DT_OK)
-        status = tell_all(c);
+        status = add_all_answers(c);
     if (status == DT_OK)
         status = raise_places(c);
     DT_FAIL_POINT_STATUS("commands.raised", status, c->err);

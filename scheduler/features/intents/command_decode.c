@@ -19,12 +19,12 @@ static const char *const words[DT_COMMAND_ACTIONS] = {
     [DT_COMMAND_CHANGE] = "change", [DT_COMMAND_RUN_NOW] = "run_now", [DT_COMMAND_PAUSE] = "pause",
     [DT_COMMAND_RESUME] = "resume", [DT_COMMAND_REPORT] = "report"};
 
-static void fault(struct reading *r, const char *pointer, const char *reason)
+static void add_message_fault(struct reading *r, const char *pointer, const char *reason)
 {
     dt_faults_add(&r->out->intent->faults, pointer, reason);
 }
 
-static dt_status refuse_text(struct reading *r, dt_status status, const char *why)
+static dt_status refuse_message_text(struct reading *r, dt_status status, const char *why)
 {
     struct dt_intent *x = r->out->intent;
     x->outcome = DT_INTENT_REFUSED;
@@ -48,7 +48,8 @@ static const struct dt_json_node *member(const struct reading *r, const char *na
     return dt_json_member(r->with->json, r->root, name);
 }
 
-static void read_topic(struct dt_json_reader *r, const struct dt_json_field *field, const struct dt_json_node *node)
+static void read_topic_member(struct dt_json_reader *r, const struct dt_json_field *field,
+                              const struct dt_json_node *node)
 {
     const bool text = node->type == DT_JSON_STRING;
     const char *reason = text ? dt_check_topic(r, node->str) : "must be a string";
@@ -66,7 +67,7 @@ static void read_id(struct dt_json_reader *r, const struct dt_json_field *field,
 
 /* The members are read in the order of these rows, whatever their order in the object. */
 static const struct dt_json_field fields[] = {
-    DT_FIELD("topic", TEXT, struct dt_intent, topic, .read = read_topic),
+    DT_FIELD("topic", TEXT, struct dt_intent, topic, .read = read_topic_member),
     DT_FIELD("key", TEXT, struct dt_intent, key, .check = dt_key_check),
     DT_FIELD("id", COUNT, struct dt_intent, job_id, .read = read_id),
 };
@@ -86,17 +87,17 @@ static void read_members(struct reading *r, size_t n)
 }
 
 /* Reads which job a change, or a report, is for. */
-static void read_name(struct reading *r)
+static void read_job_name(struct reading *r)
 {
     const bool id = member(r, "id");
     const bool key = member(r, "key");
     read_members(r, sizeof(fields) / sizeof(*fields));
     if (key && id)
-        fault(r, "/id", "contradicts key: give one of the two");
+        add_message_fault(r, "/id", "contradicts key: give one of the two");
     if (key && !member(r, "topic"))
-        fault(r, "/topic", "is required with key");
+        add_message_fault(r, "/topic", "is required with key");
     if (!key && !id)
-        fault(r, "/key", "is required, or id for a job without a key");
+        add_message_fault(r, "/key", "is required, or id for a job without a key");
 }
 
 /* Refuses members that the action does not use, so that none is ignored silently. */
@@ -125,7 +126,8 @@ static dt_status decoded(struct reading *r, dt_status status)
 static void check_due(struct reading *r, int64_t due_ms)
 {
     if (due_ms > r->with->now_ms + r->rules.max_delay_ms)
-        fault(r, member(r, "run_at") ? "/run_at" : "/delay", "is further ahead than limits.max_delay allows");
+        add_message_fault(r, member(r, "run_at") ? "/run_at" : "/delay",
+                          "is further ahead than limits.max_delay allows");
 }
 
 static dt_status read_create(struct reading *r)
@@ -135,9 +137,9 @@ static dt_status read_create(struct reading *r)
     struct dt_new_job *job = &x->insert.job;
     r->rules.beside = is_beside_a_job;
     if (member(r, "id"))
-        fault(r, "/id", "is not the caller's to say");
+        add_message_fault(r, "/id", "is not the caller's to say");
     if (!member(r, "key"))
-        fault(r, "/key", "is required: a message may come again");
+        add_message_fault(r, "/key", "is required: a message may come again");
     dt_status status = dt_job_decode(r->with->json, &r->rules, &path, r->with->now_ms, &x->faults, job);
     x->topic = job->topic;
     x->key = job->key;
@@ -146,11 +148,11 @@ static dt_status read_create(struct reading *r)
     return decoded(r, status);
 }
 
-static dt_status read_change(struct reading *r)
+static dt_status read_change_body(struct reading *r)
 {
     struct dt_intent *x = r->out->intent;
     r->rules.beside = is_beside_a_change;
-    read_name(r);
+    read_job_name(r);
     dt_status status = dt_patch_decode(r->with->json, &r->rules, r->with->now_ms, &x->faults, &x->patch);
     if (status == DT_OK && x->patch.has_run_at) {
         x->patch.run_at_ms += x->patch.run_at_is_delay ? r->base_ms : 0;
@@ -163,17 +165,17 @@ static dt_status read_change(struct reading *r)
 static dt_status read_cancel(struct reading *r)
 {
     const struct dt_json_node *retries = member(r, "retries");
-    read_name(r);
+    read_job_name(r);
     refuse_others(r, is_beside_a_change, "retries");
     if (retries && retries->type != DT_JSON_BOOL)
-        fault(r, "/retries", "must be true or false");
+        add_message_fault(r, "/retries", "must be true or false");
     r->out->intent->keep_attempt = retries && retries->b;
     return decoded(r, DT_OK);
 }
 
 static dt_status read_run_now(struct reading *r)
 {
-    read_name(r);
+    read_job_name(r);
     refuse_others(r, is_beside_a_change, NULL);
     return decoded(r, DT_OK);
 }
@@ -187,7 +189,7 @@ static dt_status read_pause(struct reading *r)
 {
     read_members(r, 1);
     if (!member(r, "topic"))
-        fault(r, "/topic", "is required");
+        add_message_fault(r, "/topic", "is required");
     refuse_others(r, is_of_a_topic, NULL);
     return decoded(r, DT_OK);
 }
@@ -196,20 +198,20 @@ static dt_status read_report(struct reading *r)
 {
     static const struct dt_result_beside beside = {is_beside_a_change};
     struct dt_intent *x = r->out->intent;
-    read_name(r);
+    read_job_name(r);
     r->out->result = (struct dt_result){.job_id = x->job_id};
     return decoded(r, dt_result_decode(r->with->json, r->root, &beside, &x->faults, &r->out->result));
 }
 
-static dt_status read_object(struct reading *r)
+static dt_status read_message_object(struct reading *r)
 {
     static dt_status (*const read[DT_COMMAND_ACTIONS])(struct reading * r) = {
-        [DT_COMMAND_CREATE] = read_create, [DT_COMMAND_REPLACE] = read_create,  [DT_COMMAND_CANCEL] = read_cancel,
-        [DT_COMMAND_CHANGE] = read_change, [DT_COMMAND_RUN_NOW] = read_run_now, [DT_COMMAND_PAUSE] = read_pause,
-        [DT_COMMAND_RESUME] = read_pause,  [DT_COMMAND_REPORT] = read_report};
+        [DT_COMMAND_CREATE] = read_create,      [DT_COMMAND_REPLACE] = read_create,  [DT_COMMAND_CANCEL] = read_cancel,
+        [DT_COMMAND_CHANGE] = read_change_body, [DT_COMMAND_RUN_NOW] = read_run_now, [DT_COMMAND_PAUSE] = read_pause,
+        [DT_COMMAND_RESUME] = read_pause,       [DT_COMMAND_REPORT] = read_report};
     r->root = dt_json_root(r->with->json);
     if (r->root->type != DT_JSON_OBJECT) {
-        fault(r, "", "must be an object");
+        add_message_fault(r, "", "must be an object");
         return decoded(r, DT_OK);
     }
     const struct dt_json_node *action = member(r, "action");
@@ -221,7 +223,7 @@ static dt_status read_object(struct reading *r)
             r->out->intent->action = (enum dt_intent_action)i;
         return read[i](r);
     }
-    fault(r, "/action", "must be one of create, replace, cancel, change, run_now, pause, resume, report");
+    add_message_fault(r, "/action", "must be one of create, replace, cancel, change, run_now, pause, resume, report");
     return decoded(r, DT_OK);
 }
 
@@ -237,15 +239,16 @@ dt_status dt_command_message_decode(const struct dt_intent_decoder *with, const 
     struct dt_error why = {0};
     dt_status status;
     if (!text->value.p)
-        status = refuse_text(&r, DT_MALFORMED, "the message has no value");
+        status = refuse_message_text(&r, DT_MALFORMED, "the message has no value");
     else if (r.base_ms > with->now_ms + r.rules.max_delay_ms)
-        status = refuse_text(&r, DT_INVALID, "the message's timestamp is further ahead than limits.max_delay allows");
+        status = refuse_message_text(&r, DT_INVALID,
+                                     "the message's timestamp is further ahead than limits.max_delay allows");
     else {
         status = dt_json_parse(with->json, text->value, &limits, &why);
         if (status == DT_OK)
-            status = read_object(&r);
+            status = read_message_object(&r);
         else if (status != DT_NOMEM)
-            status = refuse_text(&r, status, why.text);
+            status = refuse_message_text(&r, status, why.text);
     }
     return out->intent->faults.failed ? DT_NOMEM : status;
 }

@@ -96,7 +96,7 @@ dt_status dt_store_halt_commands(dt_store *store, const struct dt_command_place 
 
 #define ROW_BYTES ((size_t)1 << 20) /* or a quarter of MySQL's limit, if that is less */
 
-static void put_bytes(struct dt_strbuf *out, const char *name, struct dt_str bytes)
+static void put_answer_bytes(struct dt_strbuf *out, const char *name, struct dt_str bytes)
 {
     if (bytes.p)
         dt_json_put_base64(out, name, bytes);
@@ -110,13 +110,13 @@ static void put_answer(struct dt_strbuf *out, const struct dt_command_answer *a)
         dt_json_begin_array(out, NULL);
     dt_json_begin_object(out, NULL);
     dt_json_put_string(out, "topic", a->topic);
-    put_bytes(out, "key", a->key);
-    put_bytes(out, "value", a->value);
+    put_answer_bytes(out, "key", a->key);
+    put_answer_bytes(out, "value", a->value);
     dt_json_begin_array(out, "headers");
     for (size_t i = 0; i < a->n_headers; i++) {
         dt_json_begin_array(out, NULL);
-        put_bytes(out, NULL, a->headers[i].name);
-        put_bytes(out, NULL, a->headers[i].value);
+        put_answer_bytes(out, NULL, a->headers[i].name);
+        put_answer_bytes(out, NULL, a->headers[i].value);
         dt_json_end_array(out);
     }
     dt_json_end_array(out);
@@ -124,7 +124,7 @@ static void put_answer(struct dt_strbuf *out, const struct dt_command_answer *a)
 }
 
 /* Sorts by Kafka topic; the answers for one topic keep their order. */
-static int by_topic(const void *a, const void *b)
+static int answers_by_topic(const void *a, const void *b)
 {
     const struct dt_command_answer *x = *(const struct dt_command_answer *const *)a;
     const struct dt_command_answer *y = *(const struct dt_command_answer *const *)b;
@@ -160,7 +160,7 @@ dt_status dt_command_answers_insert(dt_db *db, struct dt_arena *arena, int32_t p
         return dt_fail(err, DT_NOMEM, "out of memory");
     for (size_t i = 0; i < answers->n; i++)
         v[i] = &answers->v[i];
-    qsort(v, answers->n, sizeof(*v), by_topic);
+    qsort(v, answers->n, sizeof(*v), answers_by_topic);
     for (size_t i = 0; i < answers->n && status == DT_OK; i++) {
         const bool last = i + 1 == answers->n;
         put_answer(&text, v[i]);
@@ -202,7 +202,7 @@ static struct dt_str read_bytes(const struct reading_answers *r, const struct dt
     return bytes && dt_base64_decode(node->str, bytes, &out.n) ? out : DT_STR_NONE;
 }
 
-static dt_status read_answer(struct reading_answers *r, const struct dt_json_node *node)
+static dt_status read_stored_answer(struct reading_answers *r, const struct dt_json_node *node)
 {
     const struct dt_json_node *topic = dt_json_member(r->json, node, "topic");
     if (!topic || topic->type != DT_JSON_STRING)
@@ -240,7 +240,7 @@ static dt_status read_answer(struct reading_answers *r, const struct dt_json_nod
 }
 
 /* If a manual edit broke a row's text, the row counts as sent, because it could never be sent. */
-static dt_status take_row(void *arg)
+static dt_status take_answers_row(void *arg)
 {
     struct reading_answers *r = arg;
     struct dt_json_limits limits = {.depth = 8};
@@ -252,7 +252,7 @@ static dt_status take_row(void *arg)
     const struct dt_json_node *root = dt_json_root(r->json);
     for (const struct dt_json_node *i = dt_json_first(r->json, root); i && status == DT_OK;
          i = dt_json_sibling(r->json, root, i))
-        status = i->type == DT_JSON_OBJECT ? read_answer(r, i) : DT_OK;
+        status = i->type == DT_JSON_OBJECT ? read_stored_answer(r, i) : DT_OK;
     return status == DT_OK ? status : dt_fail(r->err, status, "out of memory");
 }
 
@@ -262,7 +262,7 @@ dt_status dt_store_read_command_answers(dt_store *store, dt_json *json, const in
     struct reading_answers r = {.json = json, .arena = arena, .out = out, .err = err};
     *out = (struct dt_command_answers){0};
     dt_status status = n ? dt_store_db(store, &r.db, err) : DT_OK;
-    return n && status == DT_OK
-               ? dt_id_in_read(r.db, &dt_sql_select_command_answers, DT_NO_PARAMS, DT_IDS(rows, n), take_row, &r, err)
-               : status;
+    return n && status == DT_OK ? dt_id_in_read(r.db, &dt_sql_select_command_answers, DT_NO_PARAMS, DT_IDS(rows, n),
+                                                take_answers_row, &r, err)
+                                : status;
 }

@@ -38,7 +38,7 @@ struct row_reading {
 
 /* ---- refusals ---- */
 
-static dt_status refuse_text(struct row_reading *r, const char *what, const struct dt_error *why)
+static dt_status refuse_column_text(struct row_reading *r, const char *what, const struct dt_error *why)
 {
     struct dt_str detail = dt_arena_printf(r->with->arena, "%s: %s", what, why->text);
     r->out->outcome = DT_INTENT_REFUSED;
@@ -51,7 +51,7 @@ static bool is_refused(const struct row_reading *r)
     return r->out->outcome == DT_INTENT_REFUSED;
 }
 
-static void fault(struct row_reading *r, const char *pointer, const char *reason)
+static void add_row_fault(struct row_reading *r, const char *pointer, const char *reason)
 {
     dt_faults_add(&r->out->faults, pointer, reason);
 }
@@ -63,7 +63,7 @@ static dt_status parse_text(struct row_reading *r, struct dt_str text, const cha
     struct dt_json_limits limits = {.depth = r->with->rules->json_depth};
     struct dt_error why = {0};
     dt_status status = dt_json_parse(r->with->json, text, &limits, &why);
-    return status == DT_OK || status == DT_NOMEM ? status : refuse_text(r, what, &why);
+    return status == DT_OK || status == DT_NOMEM ? status : refuse_column_text(r, what, &why);
 }
 
 static dt_status read_options(struct row_reading *r)
@@ -151,12 +151,12 @@ static dt_status parse_body(struct row_reading *r)
         if (status != DT_OK || is_refused(r))
             return status;
     }
-    return refuse_text(r, "payload", &why);
+    return refuse_column_text(r, "payload", &why);
 }
 
 /* ---- actions ---- */
 
-static dt_status read_body(struct row_reading *r)
+static dt_status read_row_body(struct row_reading *r)
 {
     const size_t most = r->with->rules->payload_max;
     const int64_t now_ms = r->with->now_ms;
@@ -195,17 +195,17 @@ static dt_status read_body(struct row_reading *r)
     patch->run_at_is_delay = false;
     /* If the clock of the row's session was ahead of the server's, the job may not be due later than other jobs may. */
     if ((changes ? patch->run_at_ms : job->run_at_ms) > now_ms + r->with->rules->max_delay_ms) {
-        fault(r, r->row->has_run_at ? "/run_at" : "/delay_ms", "is further ahead than limits.max_delay allows");
+        add_row_fault(r, r->row->has_run_at ? "/run_at" : "/delay_ms", "is further ahead than limits.max_delay allows");
         dt_intent_refuse_faults(r->out, DT_INVALID);
     }
     return DT_OK;
 }
 
-static dt_status read_row(struct row_reading *r)
+static dt_status read_intent_row(struct row_reading *r)
 {
     const struct dt_inbox_row *row = r->row;
     if (row->action < 1 || row->action > DT_INTENT_ACTIONS) {
-        fault(r, "/action", "must be one of create, replace, cancel, change, run_now");
+        add_row_fault(r, "/action", "must be one of create, replace, cancel, change, run_now");
         dt_intent_refuse_faults(r->out, DT_INVALID);
         return DT_OK;
     }
@@ -213,36 +213,37 @@ static dt_status read_row(struct row_reading *r)
     const bool creates = action == DT_INTENT_CREATE || action == DT_INTENT_REPLACE;
     const char *reason = row->topic.p ? dt_topic_check(row->topic, r->with->rules->installation) : NULL;
     if (reason)
-        fault(r, "/topic", reason);
+        add_row_fault(r, "/topic", reason);
     reason = row->key.p ? dt_key_check(row->key) : NULL;
     if (reason)
-        fault(r, "/job_key", reason);
+        add_row_fault(r, "/job_key", reason);
     if (creates ? row->has_job_id : row->has_job_id && row->key.p)
-        fault(r, "/job_id", creates ? "is not the caller's to say" : "contradicts job_key: give one of the two");
+        add_row_fault(r, "/job_id",
+                      creates ? "is not the caller's to say" : "contradicts job_key: give one of the two");
     if (row->has_job_id && row->job_id < 1)
-        fault(r, "/job_id", "must be the id of a job");
+        add_row_fault(r, "/job_id", "must be the id of a job");
     if (!creates && row->key.p && !row->topic.p)
-        fault(r, "/topic", "is required with job_key");
+        add_row_fault(r, "/topic", "is required with job_key");
     if (!creates && !row->key.p && !row->has_job_id)
-        fault(r, "/job_key", "is required, or job_id for a job without a key");
+        add_row_fault(r, "/job_key", "is required, or job_id for a job without a key");
     if (row->has_run_at && row->run_at_ms > DT_TIME_MAX_MS)
-        fault(r, "/run_at", "must be a time in ms before the year 10000");
+        add_row_fault(r, "/run_at", "must be a time in ms before the year 10000");
     if (row->created_at_ms < 0 || row->created_at_ms > r->with->now_ms + r->with->rules->max_delay_ms)
-        fault(r, "/created_at", "must be a time in ms, no further ahead than limits.max_delay allows");
+        add_row_fault(r, "/created_at", "must be a time in ms, no further ahead than limits.max_delay allows");
     if (action == DT_INTENT_REPLACE && !row->key.p)
-        fault(r, "/job_key", "is required");
+        add_row_fault(r, "/job_key", "is required");
     if (action != DT_INTENT_CANCEL && action != DT_INTENT_RUN_NOW)
-        return read_body(r);
+        return read_row_body(r);
     /* Columns that the action does not use are refused, so that none is ignored silently. */
     static const char *const why = "has no place in this action";
     if (row->has_run_at)
-        fault(r, "/run_at", why);
+        add_row_fault(r, "/run_at", why);
     if (row->has_delay)
-        fault(r, "/delay_ms", why);
+        add_row_fault(r, "/delay_ms", why);
     if (row->payload.p)
-        fault(r, "/payload", why);
+        add_row_fault(r, "/payload", why);
     if (row->options.p)
-        fault(r, "/options", why);
+        add_row_fault(r, "/options", why);
     if (r->out->faults.n > 0)
         dt_intent_refuse_faults(r->out, DT_INVALID);
     return DT_OK;
@@ -258,7 +259,7 @@ static dt_status decode_row(const struct dt_intent_decoder *reader, const struct
                               .faults = {.arena = reader->arena}};
     struct row_reading r = {.with = reader, .row = row, .out = out, .rules = *reader->rules};
     r.rules.delays_from_ms = dt_later(row->created_at_ms, 1);
-    dt_status status = read_row(&r);
+    dt_status status = read_intent_row(&r);
     dt_strbuf_clear(&r.body);
     return out->faults.failed ? DT_NOMEM : status;
 }
@@ -322,7 +323,7 @@ static struct dt_inbox_patience *find_patience(struct dt_inbox_mover *m, int64_t
 
 /* ---- reading ---- */
 
-static dt_status take_row(const dt_db *db, struct dt_arena *arena, void *row, void *arg)
+static dt_status take_inbox_row(const dt_db *db, struct dt_arena *arena, void *row, void *arg)
 {
     bool ok = true;
     (void)arg;
@@ -344,9 +345,9 @@ static dt_status take_row(const dt_db *db, struct dt_arena *arena, void *row, vo
     return ok ? DT_OK : DT_NOMEM;
 }
 
-static dt_status lock_rows(struct moving *t)
+static dt_status lock_inbox_rows(struct moving *t)
 {
-    struct dt_rows rows = {.row_bytes = sizeof(struct dt_inbox_row), .read = take_row};
+    struct dt_rows rows = {.row_bytes = sizeof(struct dt_inbox_row), .read = take_inbox_row};
     const struct dt_inbox_mover *m = t->mover;
     dt_status status = dt_db_query(t->db, dt_sql_lock_inbox,
                                    DT_PARAMS(DT_P_INT(m->rules.payload_max + 1), DT_P_INT(DT_INBOX_OPTIONS_MAX + 1),
@@ -451,12 +452,12 @@ static dt_status remove_done(struct moving *t)
 
 /* ---- the transaction ---- */
 
-static dt_status move(struct moving *t, int64_t now_ms)
+static dt_status move_locked_rows(struct moving *t, int64_t now_ms)
 {
     struct dt_inbox_mover *m = t->mover;
     dt_arena_reset(&m->arena);
     *t->out = (struct dt_inbox_moved){0};
-    dt_status status = lock_rows(t);
+    dt_status status = lock_inbox_rows(t);
     DT_FAIL_POINT_STATUS("inbox.locked", status, t->err);
     if (status != DT_OK || t->n == 0)
         return status;
@@ -493,7 +494,7 @@ static dt_status move_once(struct moving *t)
     dt_counts_init(&t->counts);
     dt_status status = dt_store_begin(t->mover->store, &t->db, &now_ms, t->err);
     if (status == DT_OK)
-        status = move(t, now_ms);
+        status = move_locked_rows(t, now_ms);
     status = dt_counts_commit(t->db, &t->counts, status, t->err);
     DT_FAIL_POINT_STATUS("inbox.committed", status, t->err);
     return status;

@@ -29,7 +29,7 @@ static uint64_t name_hash(struct dt_str topic, struct dt_str key, int64_t job_id
     return key.p ? dt_key_hash(topic, key) : (uint64_t)job_id * UINT64_C(0x9e3779b97f4a7c15);
 }
 
-static uint64_t *place_of(const struct dt_name_set *set, uint64_t hash)
+static uint64_t *name_slot(const struct dt_name_set *set, uint64_t hash)
 {
     size_t i = (size_t)hash & set->mask;
     while (set->v[i] && set->v[i] != hash)
@@ -39,12 +39,12 @@ static uint64_t *place_of(const struct dt_name_set *set, uint64_t hash)
 
 static bool has_name(const struct dt_name_set *set, const struct dt_intent *x)
 {
-    return set->n > 0 && *place_of(set, name_hash(x->topic, x->key, x->job_id));
+    return set->n > 0 && *name_slot(set, name_hash(x->topic, x->key, x->job_id));
 }
 
-static void add_name(struct dt_name_set *set, uint64_t hash)
+static void add_job_name(struct dt_name_set *set, uint64_t hash)
 {
-    uint64_t *place = place_of(set, hash);
+    uint64_t *place = name_slot(set, hash);
     set->n += *place == 0 && hash;
     *place = hash;
     dt_assert_cmp(2 * set->n, <=, set->mask + 1); /* there is a free slot, so the search ends */
@@ -95,14 +95,14 @@ static void wait_with(struct dt_intents_txn *t, struct dt_intent *x)
     x->outcome = DT_INTENT_WAITS;
     if (x->stopped)
         *x->stopped = true;
-    add_name(&t->waiting, name_hash(x->topic, x->key, x->job_id));
+    add_job_name(&t->waiting, name_hash(x->topic, x->key, x->job_id));
 }
 
 /* ---- topics ---- */
 
 /* Looks first at the topic that was found last: it is usually the same. */
-static dt_status find_topic(struct dt_intents_txn *t, struct dt_str name, const struct dt_intent_topic **found,
-                            struct dt_error *err)
+static dt_status find_intent_topic(struct dt_intents_txn *t, struct dt_str name, const struct dt_intent_topic **found,
+                                   struct dt_error *err)
 {
     for (size_t i = t->n_known; i > 0; i--) {
         if (!dt_str_eq(t->known[i - 1].name, name))
@@ -171,7 +171,7 @@ static dt_status check_change(struct dt_intents_txn *t, struct dt_intent *x, str
             : dt_db_read_text(t->db, dt_sql_select_topic_of_key, DT_PARAMS(DT_P_STR(x->topic), DT_P_STR(x->key)),
                               t->arena, &name, err);
     if (status == DT_OK && name.p) /* otherwise the job does not exist yet, or the change is too late */
-        status = find_topic(t, name, &topic, err);
+        status = find_intent_topic(t, name, &topic, err);
     if (status == DT_OK && topic)
         refuse_callback_misfit(x, topic, &asked);
     return status;
@@ -221,7 +221,7 @@ static dt_status insert_pending(struct dt_intents_txn *t, struct dt_error *err)
 static dt_status gather_create(struct dt_intents_txn *t, struct dt_intent *x, struct dt_error *err)
 {
     const struct dt_intent_topic *topic = NULL;
-    dt_status status = find_topic(t, x->topic, &topic, err);
+    dt_status status = find_intent_topic(t, x->topic, &topic, err);
     if (status != DT_OK)
         return status;
     if (!topic->there) {
@@ -251,7 +251,7 @@ static dt_status gather_create(struct dt_intents_txn *t, struct dt_intent *x, st
     dt_assert_cmp(t->n_pending, <, t->room);
     t->pending[t->n_pending++] = x;
     if (x->key.p)
-        add_name(&t->created, name_hash(x->topic, x->key, 0));
+        add_job_name(&t->created, name_hash(x->topic, x->key, 0));
     return DT_OK;
 }
 
@@ -306,7 +306,7 @@ static dt_status change_job(struct dt_intents_txn *t, struct dt_intent *x, struc
 
 /* ---- all of them ---- */
 
-static dt_status carry_out(struct dt_intents_txn *t, struct dt_intent *x, struct dt_error *err)
+static dt_status carry_out_intent(struct dt_intents_txn *t, struct dt_intent *x, struct dt_error *err)
 {
     if (x->stopped && *x->stopped && !DT_UNGUARDED(COMMAND_ORDER)) {
         x->outcome = DT_INTENT_WAITS;
@@ -326,7 +326,7 @@ static dt_status carry_out(struct dt_intents_txn *t, struct dt_intent *x, struct
         /* A replace is checked too, because the job will be as its body says. */
         const struct dt_callback_asked asked = dt_callback_asked_of(&x->insert.job);
         const struct dt_intent_topic *topic = NULL;
-        status = find_topic(t, x->topic, &topic, err);
+        status = find_intent_topic(t, x->topic, &topic, err);
         if (status == DT_OK && topic->deleting) {
             x->outcome = DT_INTENT_REFUSED;
             x->problem = dt_topic_deleting();
@@ -343,8 +343,8 @@ dt_status dt_intents_in_txn(struct dt_intents_txn *t, struct dt_error *err)
     dt_status status = DT_OK;
     for (size_t i = 0; i < t->n && status == DT_OK; i++) {
         while (t->n_passed < t->n_foreign && t->foreign[t->n_passed].from <= i) /* foreign intents before this one */
-            add_name(&t->waiting, t->foreign[t->n_passed++].hash);
-        status = carry_out(t, &t->v[i], err);
+            add_job_name(&t->waiting, t->foreign[t->n_passed++].hash);
+        status = carry_out_intent(t, &t->v[i], err);
     }
     return status == DT_OK && t->n_pending ? insert_pending(t, err) : status;
 }

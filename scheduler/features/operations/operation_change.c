@@ -44,7 +44,7 @@ struct work {
 
 /* ---- the next jobs ---- */
 
-static int by_id(const void *a, const void *b)
+static int targets_by_id(const void *a, const void *b)
 {
     const struct target *x = a;
     const struct target *y = b;
@@ -76,7 +76,7 @@ static dt_status read_next(struct work *w, size_t most)
         row->after_at_ms = dt_db_i64(db, 0);
         row->after_id = dt_db_i64(db, 1);
     }
-    qsort(w->v, w->n, sizeof(*w->v), by_id);
+    qsort(w->v, w->n, sizeof(*w->v), targets_by_id);
     return dt_db_end(db, w->err);
 }
 
@@ -85,7 +85,7 @@ static dt_status read_next(struct work *w, size_t most)
 static struct target *find(const struct work *w, int64_t id)
 {
     const struct target key = {.id = id};
-    return w->n ? bsearch(&key, w->v, w->n, sizeof(*w->v), by_id) : NULL;
+    return w->n ? bsearch(&key, w->v, w->n, sizeof(*w->v), targets_by_id) : NULL;
 }
 
 static bool ends(enum dt_operation_kind kind)
@@ -93,7 +93,7 @@ static bool ends(enum dt_operation_kind kind)
     return kind == DT_OPERATION_CANCEL || kind == DT_OPERATION_DELETE_TOPIC;
 }
 
-static dt_status take_row(void *arg)
+static dt_status take_target_row(void *arg)
 {
     struct work *w = arg;
     dt_db *db = w->txn->db;
@@ -112,7 +112,7 @@ static dt_status take_row(void *arg)
     return t->topic.p ? DT_OK : dt_fail(w->err, DT_NOMEM, "out of memory");
 }
 
-static void list(struct work *w, bool (*wanted)(const struct target *t))
+static void list_targets(struct work *w, bool (*wanted)(const struct target *t))
 {
     w->n_ids = 0;
     for (size_t i = 0; i < w->n; i++)
@@ -147,10 +147,10 @@ static dt_status refuse_one(void *arg)
 
 /* An attempt in flight is sent in any case. Only a cancel refuses the job then, because it promises that no attempt
  * follows. */
-static dt_status refuse_in_flight(struct work *w)
+static dt_status refuse_targets_in_flight(struct work *w)
 {
     dt_db *db = w->txn->db;
-    list(w, may_be_in_flight);
+    list_targets(w, may_be_in_flight);
     const struct dt_ids ids = DT_IDS(w->ids, w->n_ids);
     if (w->row->shown.kind != DT_OPERATION_CANCEL || ids.n == 0)
         return DT_OK;
@@ -160,11 +160,11 @@ static dt_status refuse_in_flight(struct work *w)
     return status;
 }
 
-static dt_status lock_rows(struct work *w)
+static dt_status lock_targets(struct work *w)
 {
     const struct dt_operation_txn *txn = w->txn;
     struct dt_strbuf edited = {0}; /* counts what a manual edit ended before it is changed */
-    list(w, is_any);
+    list_targets(w, is_any);
     for (size_t i = 0; i < w->n_ids; i++)
         dt_id_list_add(&edited, w->ids[i]);
     dt_id_list_end(&edited);
@@ -173,9 +173,9 @@ static dt_status lock_rows(struct work *w)
                                                      txn->counts, txn->arena, w->err);
     dt_strbuf_clear(&edited);
     if (status == DT_OK)
-        status = dt_id_in_read(txn->db, &dt_sql_lock_operation_jobs, DT_NO_PARAMS, DT_IDS(w->ids, w->n_ids), take_row,
-                               w, w->err);
-    return status == DT_OK ? refuse_in_flight(w) : status;
+        status = dt_id_in_read(txn->db, &dt_sql_lock_operation_jobs, DT_NO_PARAMS, DT_IDS(w->ids, w->n_ids),
+                               take_target_row, w, w->err);
+    return status == DT_OK ? refuse_targets_in_flight(w) : status;
 }
 
 /* ---- writing ---- */
@@ -211,7 +211,7 @@ static dt_status write_listed(struct work *w, const struct dt_id_in *sql, struct
     return status;
 }
 
-static dt_status write_each(struct work *w)
+static dt_status write_each_target(struct work *w)
 {
     const struct dt_param now = DT_P_INT(w->txn->now_ms);
     struct dt_strbuf rows = {0};
@@ -240,20 +240,20 @@ static bool is_scheduled(const struct target *t)
     return goes(t) && t->state == DT_SCHEDULED;
 }
 
-static dt_status write_rows(struct work *w)
+static dt_status write_targets(struct work *w)
 {
     const struct dt_operation_row *row = w->row;
     const int64_t near_end_ms = dt_near_end_ms(w->txn->now_ms);
     const struct dt_param now = DT_P_INT(w->txn->now_ms);
-    list(w, goes);
+    list_targets(w, goes);
     if (w->n_ids == 0)
         return DT_OK;
     if (ends(row->shown.kind)) {
         const struct dt_param kept = DT_P_INT(DT_RETENTION_DEFAULT_MS);
         const struct dt_param stays = DT_P_INT(dt_store_config(w->txn->store)->history_after);
-        list(w, is_dispatched);
+        list_targets(w, is_dispatched);
         dt_status status = w->n_ids ? write_listed(w, &dt_sql_cancel_retries_of_jobs, DT_PARAMS(now)) : DT_OK;
-        list(w, is_scheduled);
+        list_targets(w, is_scheduled);
         if (status != DT_OK || w->n_ids == 0)
             return status;
         return write_listed(w, &dt_sql_cancel_jobs, DT_PARAMS(now, now, kept, now, kept, stays, now));
@@ -261,7 +261,7 @@ static dt_status write_rows(struct work *w)
     if (row->shown.kind == DT_OPERATION_REDRIVE)
         return write_listed(w, &dt_sql_redrive_jobs, DT_PARAMS(now, now));
     if (row->shown.kind == DT_OPERATION_RESCHEDULE && (!row->at_one_time || row->spread_ms))
-        return write_each(w);
+        return write_each_target(w);
     int64_t at_ms = find(w, w->ids[0])->at_ms;
     return write_listed(w, &dt_sql_move_jobs,
                         DT_PARAMS(DT_P_INT(at_ms), DT_P_INT(at_ms), DT_P_INT(at_ms < near_end_ms), now));
@@ -292,7 +292,7 @@ static struct dt_str when(struct work *w, enum dt_job_state state, int64_t next_
     return dt_arena_printf(w->txn->arena, "{\"state\":\"%s\",\"next_at\":\"%s\"}", dt_job_state_name(state), text);
 }
 
-static struct dt_job_event event_of(struct work *w, const struct target *t)
+static struct dt_job_event event_of_target(struct work *w, const struct target *t)
 {
     enum dt_operation_kind kind = w->row->shown.kind;
     bool stays = ends(kind) && t->state == DT_DISPATCHED;
@@ -325,7 +325,7 @@ static dt_status redrive_archived(struct work *w)
             t->topic = one.job.topic;
             note_move(w, t);
             if (w->row->shown.actor.p) {
-                const struct dt_job_event event = event_of(w, t);
+                const struct dt_job_event event = event_of_target(w, t);
                 status = dt_events_write(txn->db, &event, 1, w->err);
             }
         } else if (status == DT_NOT_FOUND || status == DT_NOT_DEAD || one.locked)
@@ -334,7 +334,7 @@ static dt_status redrive_archived(struct work *w)
     return status;
 }
 
-static dt_status make_room(struct work *w, size_t most)
+static dt_status make_piece_room(struct work *w, size_t most)
 {
     struct dt_arena *arena = w->txn->arena;
     w->v = dt_arena_alloc(arena, most * sizeof(*w->v));
@@ -346,11 +346,11 @@ static dt_status make_room(struct work *w, size_t most)
 static dt_status change_next(struct work *w)
 {
     const enum dt_operation_kind kind = w->row->shown.kind;
-    dt_status status = lock_rows(w);
+    dt_status status = lock_targets(w);
     if (status != DT_OK)
         return status;
     set_times(w);
-    status = write_rows(w);
+    status = write_targets(w);
     if (status != DT_OK)
         return status;
     for (size_t i = 0; i < w->n; i++) {
@@ -374,7 +374,7 @@ static dt_status change_next(struct work *w)
             return dt_fail(w->err, DT_NOMEM, "out of memory");
         for (size_t i = 0; i < w->n; i++)
             if (goes(&w->v[i]))
-                events[n++] = event_of(w, &w->v[i]);
+                events[n++] = event_of_target(w, &w->v[i]);
         status = dt_events_write(w->txn->db, events, n, w->err);
     }
     return status == DT_OK ? redrive_archived(w) : status;
@@ -390,7 +390,7 @@ dt_status dt_operation_change(const struct dt_operation_txn *txn, struct dt_oper
         const int64_t allowed = RATE_PIECE_NS / interval_ns;
         most = allowed < 1 ? 1 : allowed < (int64_t)most ? (size_t)allowed : most;
     }
-    dt_status status = make_room(&w, most);
+    dt_status status = make_piece_room(&w, most);
     if (status == DT_OK)
         status = read_next(&w, most);
     if (status == DT_OK && w.n)
@@ -413,7 +413,7 @@ dt_status dt_operation_change_found(const struct dt_operation_txn *txn, struct d
                                     struct dt_error *err)
 {
     struct work w = {.txn = txn, .row = row, .piece = piece, .err = err};
-    dt_status status = make_room(&w, found->n + 1);
+    dt_status status = make_piece_room(&w, found->n + 1);
     for (size_t i = 0; i < found->n && status == DT_OK; i++)
         w.v[w.n++] = (struct target){.id = found->v[i].id};
     if (status == DT_OK && w.n)

@@ -60,7 +60,7 @@ struct dt_operation_row dt_operation_row_of(const struct dt_operation_ask *ask, 
 }
 
 /* A number of jobs, limited so that sums cannot overflow after a manual edit. */
-static int64_t count_of(const dt_db *db, unsigned column)
+static int64_t jobs_column(const dt_db *db, unsigned column)
 {
     return dt_earlier(dt_later(dt_db_i64(db, column), 0), INT64_MAX / 4);
 }
@@ -91,9 +91,9 @@ dt_status dt_operation_row_read(const dt_db *db, struct dt_arena *arena, void *o
     row->walk = (enum dt_operation_walk)dt_db_i64(db, 16);
     row->after_id = dt_db_i64(db, 17);
     row->after_at_ms = dt_db_i64(db, 19);
-    op->matched = count_of(db, 20);
-    op->changed = count_of(db, 21);
-    op->refused = count_of(db, 22);
+    op->matched = jobs_column(db, 20);
+    op->changed = jobs_column(db, 21);
+    op->refused = jobs_column(db, 22);
     row->look_at_ms = dt_db_i64(db, 25);
     op->started_at_ms = dt_db_i64(db, 26);
     op->finished_at_ms = dt_db_i64(db, 27);

@@ -123,7 +123,7 @@ struct handing {
     int64_t id, wait_ms;
 };
 
-static dt_status hand_over(void *arg, dt_db *db, int64_t now_ms, struct dt_error *err)
+static dt_status hand_over_operation(void *arg, dt_db *db, int64_t now_ms, struct dt_error *err)
 {
     const struct handing *h = arg;
     return dt_db_run(db, dt_sql_hand_over_operation, DT_PARAMS(DT_P_INT(now_ms + h->wait_ms), DT_P_INT(h->id)), NULL,
@@ -132,7 +132,7 @@ static dt_status hand_over(void *arg, dt_db *db, int64_t now_ms, struct dt_error
 
 dt_status dt_store_operation_hand_over(dt_store *store, int64_t id, int64_t wait_ms, struct dt_error *err)
 {
-    return dt_store_commit_work(store, NULL, hand_over, &(struct handing){id, dt_later(wait_ms, 0)}, err);
+    return dt_store_commit_work(store, NULL, hand_over_operation, &(struct handing){id, dt_later(wait_ms, 0)}, err);
 }
 
 struct step {

@@ -120,7 +120,7 @@ static dt_status mark(dt_db *db, const struct marking *m, int64_t now_ms, int64_
     return status == DT_OK ? dt_topics_raise_version(db, err) : status;
 }
 
-static dt_status begin_deletion(void *arg, dt_db *db, int64_t now_ms, struct dt_error *err)
+static dt_status begin_topic_deletion(void *arg, dt_db *db, int64_t now_ms, struct dt_error *err)
 {
     const struct marking *m = arg;
     const struct deleting *d = &m->deleting;
@@ -147,7 +147,7 @@ dt_status dt_store_topic_delete_with_jobs(dt_store *store, const struct dt_opera
     struct marking m = {{name, arena, out, dt_store_actor(store)}, *ask, lease_ms};
     m.ask.kind = DT_OPERATION_DELETE_TOPIC;
     m.ask.request = dt_arena_printf(arena, "{\"topic\":\"%.*s\"}", (int)name.n, name.p);
-    return dt_store_commit_work(store, NULL, begin_deletion, &m, err);
+    return dt_store_commit_work(store, NULL, begin_topic_deletion, &m, err);
 }
 
 dt_status dt_operation_keep_topic(dt_db *db, int64_t id, int64_t now_ms, struct dt_error *err)
@@ -171,7 +171,7 @@ dt_status dt_operation_keep_topic(dt_db *db, int64_t id, int64_t now_ms, struct 
     return status == DT_OK && changed ? dt_topics_raise_version(db, err) : status;
 }
 
-static dt_status read_name(const dt_db *db, struct dt_arena *arena, void *row, void *arg)
+static dt_status read_deleted_name(const dt_db *db, struct dt_arena *arena, void *row, void *arg)
 {
     struct dt_str *name = row;
     (void)arg;
@@ -181,7 +181,7 @@ static dt_status read_name(const dt_db *db, struct dt_arena *arena, void *row, v
 
 dt_status dt_store_topics_revive(dt_store *store, struct dt_arena *arena, size_t *n, struct dt_error *err)
 {
-    struct dt_rows names = {.row_bytes = sizeof(struct dt_str), .read = read_name};
+    struct dt_rows names = {.row_bytes = sizeof(struct dt_str), .read = read_deleted_name};
     dt_db *db;
     *n = 0;
     dt_status status = dt_store_db(store, &db, err);
@@ -209,8 +209,8 @@ dt_status dt_store_topics_revive(dt_store *store, struct dt_arena *arena, size_t
 
 /* Ends some of the unfinished jobs. The cursor moves to the last job that was found, or to the end of the window if
  * all were. */
-static dt_status end_some(const struct dt_operation_txn *txn, struct dt_operation_row *row,
-                          struct dt_operation_piece *piece, struct dt_error *err)
+static dt_status end_some_jobs(const struct dt_operation_txn *txn, struct dt_operation_row *row,
+                               struct dt_operation_piece *piece, struct dt_error *err)
 {
     struct dt_rows rows = {.row_bytes = sizeof(struct dt_operation_found), .read = dt_operation_read_found};
     int64_t end_id = INT64_MAX;
@@ -246,7 +246,7 @@ dt_status dt_operation_delete_topic(const struct dt_operation_txn *txn, struct d
     int64_t scheduled = 0;
     int64_t dispatched = 0;
     if (row->walk == DT_WALK_JOBS)
-        return end_some(txn, row, piece, err);
+        return end_some_jobs(txn, row, piece, err);
     dt_status status = count_live_jobs(txn->db, row->shown.topic_from, &scheduled, &dispatched, err);
     if (status != DT_OK)
         return status;

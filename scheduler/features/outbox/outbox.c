@@ -54,7 +54,7 @@ static int64_t mono_us(const dt_outbox *o)
 }
 
 /* Returns the monotonic time of at_ms, but not later than the next look: a manual edit may have set any time. */
-static int64_t look_at(const dt_outbox *o, int64_t now_ms, int64_t at_ms)
+static int64_t next_look_us(const dt_outbox *o, int64_t now_ms, int64_t at_ms)
 {
     const int64_t look_ms = o->kind->look_us / 1000;
     const int64_t left_ms = at_ms < now_ms ? 0 : dt_earlier(at_ms, now_ms + look_ms) - now_ms;
@@ -96,7 +96,7 @@ static void drop(dt_outbox *o, struct dt_str topic, const char *why, int64_t n)
     dt_metric_add(o->env.dropped, n);
 }
 
-static void count(dt_outbox *o, const struct dt_flight *f)
+static void count_outcome(dt_outbox *o, const struct dt_flight *f)
 {
     const bool failed = f->outcome == DT_OUTBOX_FAILED;
     dt_metric_add(o->env.sent, f->arrived);
@@ -140,7 +140,7 @@ static dt_status record(dt_outbox *o, bool *any, struct dt_error *err)
     struct dt_message_try *failed = dt_arena_alloc(&o->texts, (n + 1) * sizeof(*failed));
     for (struct dt_flight *f = ended; f; f = f->next) {
         leave_places(o, f);
-        count(o, f);
+        count_outcome(o, f);
         if (f->outcome == DT_OUTBOX_GONE && gone)
             gone[n_gone++] = f->row.id;
         if (f->outcome == DT_OUTBOX_GONE || !failed)
@@ -222,7 +222,7 @@ static enum verdict judge_answers(dt_outbox *o, struct round *r, const struct dt
         return DROP;
     }
     r->waits = true;
-    r->next_us = dt_earlier(r->next_us, m->barred_ms ? look_at(o, r->now_ms, m->barred_ms) : mono_us(o) + ASK_US);
+    r->next_us = dt_earlier(r->next_us, m->barred_ms ? next_look_us(o, r->now_ms, m->barred_ms) : mono_us(o) + ASK_US);
     return WAIT;
 }
 
@@ -255,7 +255,7 @@ static dt_status judge_page(dt_outbox *o, struct round *r, struct dt_message_pag
     for (size_t i = 0; i < page->n; i++) {
         const struct dt_message_row *m = &page->v[i];
         if (m->next_ms > r->now_ms) {
-            r->next_us = dt_earlier(r->next_us, look_at(o, r->now_ms, m->next_ms));
+            r->next_us = dt_earlier(r->next_us, next_look_us(o, r->now_ms, m->next_ms));
             page->more = false;
             break;
         }
@@ -271,7 +271,7 @@ static dt_status judge_page(dt_outbox *o, struct round *r, struct dt_message_pag
     return dt_store_delete_messages(o->store, dropped, n_dropped, r->err);
 }
 
-static int by_id(const void *a, const void *b)
+static int messages_by_id(const void *a, const void *b)
 {
     const int64_t x = (*(const struct dt_message_row *const *)a)->id;
     const int64_t y = (*(const struct dt_message_row *const *)b)->id;
@@ -291,7 +291,7 @@ static dt_status put_in_turns(dt_outbox *o, struct round *r)
     if (!turns || !v)
         return dt_fail(r->err, DT_NOMEM, "out of memory");
     if (o->env.kind == DT_MESSAGE_ANSWERS && r->n)
-        qsort(r->v, r->n, sizeof(*r->v), by_id);
+        qsort(r->v, r->n, sizeof(*r->v), messages_by_id);
     for (size_t i = 0; i < r->n; i++)
         turns[i] = (struct dt_turn){.owner = owner_of_turn(o, r->v[i]), .at = i};
     dt_turns_sort(&o->turns, turns, r->n);
@@ -301,7 +301,7 @@ static dt_status put_in_turns(dt_outbox *o, struct round *r)
     return DT_OK;
 }
 
-static dt_status list(dt_outbox *o, struct round *r)
+static dt_status list_messages(dt_outbox *o, struct round *r)
 {
     struct dt_senders senders;
     size_t first = 0;
@@ -323,7 +323,7 @@ static dt_status list(dt_outbox *o, struct round *r)
         if (!o->env.ours(o->env.arg, s->sender))
             continue;
         if (s->next_ms > r->now_ms)
-            r->next_us = dt_earlier(r->next_us, look_at(o, r->now_ms, s->next_ms));
+            r->next_us = dt_earlier(r->next_us, next_look_us(o, r->now_ms, s->next_ms));
         while (s->next_ms <= r->now_ms && page.more && r->n < o->kind->listed && status == DT_OK) {
             status = dt_store_messages(o->store, &page, &o->round, r->err);
             if (o->env.kind == DT_MESSAGE_DEAD)
@@ -425,7 +425,7 @@ static int64_t tick(void *arg, void *store)
     /* Webhooks that ended since the last round: no reason for another round. */
     dt_status status = record(o, NULL, &err);
     if (status == DT_OK)
-        status = list(o, &r);
+        status = list_messages(o, &r);
     HASH_CLEAR(hh, r.owners);
     while (status == DT_OK && (kafka == DT_OK || kafka == DT_REFUSED) && r.at < r.n &&
            mono_us(o) - began_us < ROUND_US && !dt_chore_stopping(&o->chore))

@@ -40,7 +40,7 @@ static dt_status copy_out(struct dt_strbuf *text, struct dt_arena *arena, struct
 }
 
 /* Makes the text of a message about an alert, in the arena. */
-static dt_status text_of(const struct dt_message_row *message, struct dt_arena *arena, struct alert_text *out)
+static dt_status alert_text_of(const struct dt_message_row *message, struct dt_arena *arena, struct alert_text *out)
 {
     struct dt_strbuf body = {0};
     dt_alert_add_message(&body, &message->alert, message->event, message->made_ms);
@@ -61,7 +61,7 @@ struct post {
     struct dt_error *err;
 };
 
-static dt_status add(struct post *p, struct dt_flight *f, const struct dt_kafka_message *m)
+static dt_status add_to_post(struct post *p, struct dt_flight *f, const struct dt_kafka_message *m)
 {
     if (p->n == p->room) {
         p->room = p->room ? 2 * p->room : p->n_flights;
@@ -98,8 +98,8 @@ static dt_status add_letters(struct post *p, const int64_t *ids)
     dt_status status = dt_store_notices(p->o->store, ids, p->n_flights, &p->o->texts, &notices, p->err);
     for (size_t i = 0; i < notices.n && status == DT_OK; i++) {
         status = env->kafka->letter(&notices.v[i], env->installation, &p->o->texts, &m);
-        status =
-            status == DT_OK ? add(p, flight_of(p, &at, notices.v[i].id), &m) : dt_fail(p->err, status, "out of memory");
+        status = status == DT_OK ? add_to_post(p, flight_of(p, &at, notices.v[i].id), &m)
+                                 : dt_fail(p->err, status, "out of memory");
     }
     return status;
 }
@@ -119,7 +119,7 @@ static dt_status add_answers(struct post *p, const int64_t *ids)
         for (size_t k = 0; k < a->n_headers; k++)
             headers[k] = (struct dt_kafka_header){a->headers[k].name, a->headers[k].value};
         const struct dt_kafka_message m = {a->topic, a->key, a->value, headers, a->n_headers};
-        status = add(p, flight_of(p, &at, a->row), &m);
+        status = add_to_post(p, flight_of(p, &at, a->row), &m);
     }
     return status;
 }
@@ -130,13 +130,13 @@ static dt_status add_alerts(struct post *p)
     for (size_t i = 0; i < p->n_flights; i++) {
         struct dt_kafka_header *headers = dt_arena_alloc(&p->o->texts, 2 * sizeof(*headers));
         struct alert_text text;
-        dt_status status = topic.p && headers ? text_of(&p->flights[i]->row, &p->o->texts, &text) : DT_NOMEM;
+        dt_status status = topic.p && headers ? alert_text_of(&p->flights[i]->row, &p->o->texts, &text) : DT_NOMEM;
         if (status != DT_OK)
             return dt_fail(p->err, status, "out of memory");
         headers[0] = (struct dt_kafka_header){DT_STR_LIT("content-type"), DT_STR_LIT("application/json")};
         headers[1] = (struct dt_kafka_header){DT_STR_LIT("webhook-id"), text.id};
         const struct dt_kafka_message m = {topic, text.alert, text.body, headers, 2};
-        status = add(p, p->flights[i], &m);
+        status = add_to_post(p, p->flights[i], &m);
         if (status != DT_OK)
             return status;
     }
@@ -284,7 +284,7 @@ static dt_status request(dt_outbox *o, struct dt_flight *f, const struct way *wa
             status = dt_http_client_new(&settings, &o->client, err);
     }
     if (status == DT_OK)
-        status = text_of(&f->row, &o->texts, &text);
+        status = alert_text_of(&f->row, &o->texts, &text);
     if (status == DT_OK)
         status = head_of(&text, way->has_secret ? &way->secret : NULL, now_ms, &o->texts, &request);
     return status == DT_OK ? dt_http_client_send(o->client, &request) : status;

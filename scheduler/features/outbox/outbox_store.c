@@ -21,7 +21,7 @@ static dt_status read_sender(const dt_db *db, struct dt_arena *arena, void *row,
     return DT_OK;
 }
 
-static struct dt_param kind_of(enum dt_message_kind kind)
+static struct dt_param kind_param(enum dt_message_kind kind)
 {
     static const char *const kinds[DT_MESSAGE_KINDS_END] = {"", "dead", "answers", "alert"};
     return DT_P_STR(dt_str(kinds[kind]));
@@ -32,7 +32,7 @@ dt_status dt_store_senders(dt_store *store, enum dt_message_kind kind, struct dt
 {
     struct dt_rows rows = {.row_bytes = sizeof(*out->v), .read = read_sender, .arg = out};
     *out = (struct dt_senders){0};
-    dt_status status = dt_store_read(store, dt_sql_select_senders, DT_PARAMS(kind_of(kind)), arena, &rows, err);
+    dt_status status = dt_store_read(store, dt_sql_select_senders, DT_PARAMS(kind_param(kind)), arena, &rows, err);
     out->v = rows.v;
     out->n = rows.n;
     return status;
@@ -73,7 +73,7 @@ dt_status dt_store_messages(dt_store *store, struct dt_message_page *page, struc
 {
     struct dt_rows rows = {.row_bytes = sizeof(*page->v), .read = read_message, .arg = page};
     dt_status status = dt_store_read(store, dt_sql_select_due_messages,
-                                     DT_PARAMS(DT_P_INT(page->now_ms), kind_of(page->kind), DT_P_INT(page->sender),
+                                     DT_PARAMS(DT_P_INT(page->now_ms), kind_param(page->kind), DT_P_INT(page->sender),
                                                DT_P_INT(page->next_ms), DT_P_INT(page->next_ms), DT_P_INT(page->id),
                                                DT_P_INT(page->kafka)),
                                      arena, &rows, err);

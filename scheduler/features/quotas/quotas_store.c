@@ -33,7 +33,7 @@ int64_t dt_quota_token_id(struct dt_str name)
     return (int64_t)(XXH3_64bits(name.p, name.n) >> 1);
 }
 
-static dt_status read_share(void *arg)
+static dt_status read_quota_share(void *arg)
 {
     struct settling *s = arg;
     const dt_db *db = s->db;
@@ -69,7 +69,8 @@ static dt_status lock_shares(struct settling *s, struct dt_error *err)
     memset(s->sums, 0, sizeof(s->sums));
     for (size_t i = 0; i < s->n; i++)
         tokens[i] = s->claims[i].token;
-    return dt_id_in_read(s->db, &dt_sql_lock_quota_shares, DT_NO_PARAMS, DT_IDS(tokens, s->n), read_share, s, err);
+    return dt_id_in_read(s->db, &dt_sql_lock_quota_shares, DT_NO_PARAMS, DT_IDS(tokens, s->n), read_quota_share, s,
+                         err);
 }
 
 static dt_status put_shares(struct settling *s, struct dt_error *err)
@@ -94,7 +95,7 @@ static dt_status put_shares(struct settling *s, struct dt_error *err)
     return dt_db_run_many(s->db, dt_sql_put_quota_shares, (struct dt_param_rows){rows, COLUMNS, s->n}, NULL, err);
 }
 
-static dt_status settle(void *arg, dt_db *db, int64_t now_ms, struct dt_error *err)
+static dt_status settle_shares(void *arg, dt_db *db, int64_t now_ms, struct dt_error *err)
 {
     struct settling *s = arg;
     bool complete = true;
@@ -124,14 +125,14 @@ dt_status dt_quota_settle_in_txn(dt_db *db, int64_t now_ms, int64_t process, str
                                  struct dt_error *err)
 {
     struct settling s = {.process = process, .claims = claims, .n = n};
-    return settle(&s, db, now_ms, err);
+    return settle_shares(&s, db, now_ms, err);
 }
 
 dt_status dt_store_quota_settle(dt_store *store, int64_t process, struct dt_quota_claim *claims, size_t n,
                                 struct dt_error *err)
 {
     struct settling s = {.process = process, .claims = claims, .n = n < DT_QUOTA_CLAIMS ? n : DT_QUOTA_CLAIMS};
-    return dt_store_commit_work(store, NULL, settle, &s, err);
+    return dt_store_commit_work(store, NULL, settle_shares, &s, err);
 }
 
 dt_status dt_store_quota_apis(dt_store *store, int64_t *n, struct dt_error *err)

@@ -208,7 +208,7 @@ static dt_status wrong(const struct parser *p, struct dt_str item, const char *w
 
 /* Sets *head to the text before the separator and removes both from *rest. Without a separator, *head is the whole
  * text. Returns whether there was one. */
-static bool cut(struct dt_str *rest, char separator, struct dt_str *head)
+static bool split_off(struct dt_str *rest, char separator, struct dt_str *head)
 {
     const char *at = rest->n ? memchr(rest->p, separator, rest->n) : NULL;
     *head = *rest;
@@ -219,7 +219,7 @@ static bool cut(struct dt_str *rest, char separator, struct dt_str *head)
     return true;
 }
 
-static bool read_number(struct dt_str text, int *out)
+static bool read_field_number(struct dt_str text, int *out)
 {
     int v = 0;
     for (size_t i = 0; i < text.n; i++) {
@@ -240,7 +240,7 @@ static bool read_value(const struct parser *p, struct dt_str text, int *out)
             *out = spec->min + i;
             return true;
         }
-    return read_number(text, out) && *out >= spec->min && *out <= spec->max;
+    return read_field_number(text, out) && *out >= spec->min && *out <= spec->max;
 }
 
 static void set_value(const struct parser *p, int value)
@@ -285,7 +285,7 @@ static dt_status read_base(const struct parser *p, struct dt_str base, bool step
         *r = (struct range){spec->min, spec->end, r->step};
         return DT_OK;
     }
-    if (cut(&to, '-', &from)) {
+    if (split_off(&to, '-', &from)) {
         if (!read_value(p, from, &r->from) || !read_value(p, to, &r->to))
             return wrong(p, base, "is no range of values of this field");
         if (r->to < r->from && p->field == WEEKDAY)
@@ -306,8 +306,8 @@ static dt_status read_plain(const struct parser *p, struct dt_str item)
     struct range r = {.step = 1};
     struct dt_str step = item;
     struct dt_str base;
-    bool stepped = cut(&step, '/', &base);
-    if (stepped && (!read_number(step, &r.step) || r.step < 1 || r.step > spec->end - spec->min + 1))
+    bool stepped = split_off(&step, '/', &base);
+    if (stepped && (!read_field_number(step, &r.step) || r.step < 1 || r.step > spec->end - spec->min + 1))
         return wrong(p, item, "has a step that is no number from 1 to the size of the field");
     dt_status status = read_base(p, base, stepped, &r);
     for (int v = r.from; status == DT_OK && v <= r.to; v += r.step)
@@ -348,7 +348,7 @@ static dt_status read_weekday_special(const struct parser *p, struct dt_str item
     struct dt_str head;
     int weekday;
     int n = 0;
-    bool numbered = cut(&nth, '#', &head);
+    bool numbered = split_off(&nth, '#', &head);
     *taken = numbered || ends_with(item, 'l', &head);
     if (dt_str_is_caseless(item, "l"))
         return wrong(p, item, "is the last of which weekday? Say 5L, or SAT");
@@ -356,7 +356,7 @@ static dt_status read_weekday_special(const struct parser *p, struct dt_str item
         return DT_OK;
     if (!read_value(p, head, &weekday))
         return wrong(p, item, "names no weekday");
-    if (numbered && (!read_number(nth, &n) || n < 1 || n > 5))
+    if (numbered && (!read_field_number(nth, &n) || n < 1 || n > 5))
         return wrong(p, item, "needs a number from 1 to 5 behind its #");
     p->cron->nth[weekday % 7] |= (uint8_t)(1u << n);
     return DT_OK;
@@ -387,7 +387,7 @@ static dt_status read_field(const struct parser *p, struct dt_str text)
     if (p->field == WEEKDAY)
         p->cron->all_weekdays = text.p[0] == '*' || text.p[0] == '?';
     while (more && status == DT_OK) {
-        more = cut(&text, ',', &item);
+        more = split_off(&text, ',', &item);
         status = read_item(p, item);
     }
     return status;

@@ -213,7 +213,7 @@ static dt_status add_move(struct dt_fire_batch *b, struct dt_job_move move)
 
 /* ---- planning ---- */
 
-static dt_status ask_topic(struct dt_fire_batch *b, struct dt_str topic)
+static dt_status ask_topic_defaults(struct dt_fire_batch *b, struct dt_str topic)
 {
     if (b->topic.p && dt_str_eq(b->topic, topic))
         return DT_OK;
@@ -238,7 +238,7 @@ static dt_status ask_topic(struct dt_fire_batch *b, struct dt_str topic)
 static dt_status open_schedule(struct dt_fire_batch *b, struct dt_schedule *s)
 {
     b->quota = NULL;
-    dt_status status = ask_topic(b, s->job.topic);
+    dt_status status = ask_topic_defaults(b, s->job.topic);
     if (status != DT_OK || !b->topic_there)
         return status;
     s->owner = b->owner;
@@ -253,7 +253,7 @@ static dt_status fire_key(struct dt_fire_batch *b, struct dt_str name, int64_t f
     return out->p ? DT_OK : dt_fail(b->err, DT_NOMEM, "out of memory");
 }
 
-static dt_status add_row(struct dt_fire_batch *b, struct dt_schedule *s, const struct dt_fire *fire)
+static dt_status add_fire_row(struct dt_fire_batch *b, struct dt_schedule *s, const struct dt_fire *fire)
 {
     struct dt_fire_row *row = &b->rows[b->n_rows];
     struct dt_fire_maker *m = b->maker;
@@ -300,7 +300,7 @@ static dt_status ask_unfinished(struct dt_fire_batch *b, const struct dt_schedul
     return status;
 }
 
-static void note_progress(struct dt_fire_batch *b, const struct dt_schedule *s, int64_t look_ms)
+static void add_progress(struct dt_fire_batch *b, const struct dt_schedule *s, int64_t look_ms)
 {
     dt_assert_cmp(b->n_progress, <, 2 * DT_FIRES_AT_ONCE);
     b->progress[b->n_progress++] = (struct dt_schedule_progress){s, look_ms};
@@ -341,10 +341,10 @@ static dt_status plan_fires(struct dt_fire_batch *b, struct dt_schedule *s, cons
         b->cancel_first[b->n_cancel_first++] = s->last_job_id;
     }
     for (size_t i = 0; i < plan.n && status == DT_OK; i++)
-        status = add_row(b, s, &fires[i]);
+        status = add_fire_row(b, s, &fires[i]);
     s->error = DT_STR_NONE;
     s->error_at_ms = 0;
-    note_progress(b, s, wait_for_quota(b, s, plan.look_ms));
+    add_progress(b, s, wait_for_quota(b, s, plan.look_ms));
     return status;
 }
 
@@ -352,7 +352,7 @@ dt_status dt_fire_batch_refuse(struct dt_fire_batch *b, struct dt_schedule *s, c
 {
     s->error = dt_arena_copy(b->maker->arena, dt_str(why));
     s->error_at_ms = b->now_ms;
-    note_progress(b, s, b->now_ms + AGAIN_MS);
+    add_progress(b, s, b->now_ms + AGAIN_MS);
     return s->error.p ? DT_OK : dt_fail(b->err, DT_NOMEM, "out of memory");
 }
 
@@ -379,7 +379,7 @@ static dt_status add_due(struct dt_fire_batch *b, struct dt_schedule *s, const s
         dt_fire_plan_make(s, &plan);
     }
     for (size_t i = 0; i < plan.n && status == DT_OK; i++) {
-        status = add_row(b, s, &fires[i]);
+        status = add_fire_row(b, s, &fires[i]);
         b->rows[b->n_rows - 1].schedule = then;
     }
     return status;
@@ -425,7 +425,7 @@ dt_status dt_fire_batch_advance(struct dt_fire_batch *b, struct dt_schedule *s)
     /* Fires that jitter delays, and that the schedule still has, get their jobs again. */
     for (size_t i = 0; i < b->n_put_off && !s->paused && status == DT_OK; i++)
         if (dt_recurrence_next_ms(&r, b->put_off[i] - 1) == b->put_off[i] && dt_fire_batch_room(b, s) > 0)
-            status = add_row(b, s, &(struct dt_fire){b->put_off[i], DT_FIRE_RUNS});
+            status = add_fire_row(b, s, &(struct dt_fire){b->put_off[i], DT_FIRE_RUNS});
     b->n_put_off = 0;
     if (status == DT_OK)
         status = plan_fires(b, s, &r);
@@ -436,16 +436,16 @@ dt_status dt_fire_batch_advance(struct dt_fire_batch *b, struct dt_schedule *s)
 dt_status dt_fire_batch_now(struct dt_fire_batch *b, struct dt_schedule *s)
 {
     struct dt_schedule at_once = *s;
-    dt_status status = ask_topic(b, s->job.topic);
+    dt_status status = ask_topic_defaults(b, s->job.topic);
     if (status != DT_OK)
         return status;
     if (!b->topic_there)
         return dt_fail(b->err, DT_INVALID, "its topic does not exist");
     at_once.jitter_ms = 0;
     b->quota = NULL; /* the caller's token has spent its own quota */
-    status = add_row(b, &at_once, &(struct dt_fire){b->now_ms, DT_FIRE_RUNS});
+    status = add_fire_row(b, &at_once, &(struct dt_fire){b->now_ms, DT_FIRE_RUNS});
     b->rows[b->n_rows - 1].schedule = s;
-    note_progress(b, s, s->look_ms);
+    add_progress(b, s, s->look_ms);
     return status;
 }
 

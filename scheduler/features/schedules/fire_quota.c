@@ -30,7 +30,7 @@
 #define ALL_TOPICS 0
 #define NO_TOPICS  (-1)
 
-static dt_status read_token(const dt_db *db, struct dt_arena *arena, void *row, void *arg)
+static dt_status read_quota_token(const dt_db *db, struct dt_arena *arena, void *row, void *arg)
 {
     const struct dt_config *config = arg;
     struct dt_quota_limits of_token = dt_quota_all(0);
@@ -59,7 +59,7 @@ static dt_status read_token(const dt_db *db, struct dt_arena *arena, void *row, 
     return status;
 }
 
-static int by_owner(const void *a, const void *b)
+static int quotas_by_owner(const void *a, const void *b)
 {
     const struct dt_fire_quota *x = a;
     const struct dt_fire_quota *y = b;
@@ -68,11 +68,11 @@ static int by_owner(const void *a, const void *b)
     return (x->token > y->token) - (x->token < y->token);
 }
 
-static dt_status read_all(struct dt_fire_quotas *quotas, dt_db *db, dt_store *store, struct dt_arena *arena,
-                          struct dt_error *err)
+static dt_status read_all_quotas(struct dt_fire_quotas *quotas, dt_db *db, dt_store *store, struct dt_arena *arena,
+                                 struct dt_error *err)
 {
     struct dt_config config = *dt_store_config(store);
-    struct dt_rows rows = {.row_bytes = sizeof(*quotas->v), .read = read_token, .arg = &config};
+    struct dt_rows rows = {.row_bytes = sizeof(*quotas->v), .read = read_quota_token, .arg = &config};
     dt_status status = dt_db_query(db, dt_sql_select_fire_quotas, DT_NO_PARAMS, err);
     if (status == DT_FORBIDDEN) /* fires spend nothing until the account has its new privileges */
         return DT_OK;
@@ -81,7 +81,7 @@ static dt_status read_all(struct dt_fire_quotas *quotas, dt_db *db, dt_store *st
     struct dt_fire_quota *v = rows.v;
     if (status != DT_OK || rows.n == 0)
         return status;
-    qsort(v, rows.n, sizeof(*v), by_owner);
+    qsort(v, rows.n, sizeof(*v), quotas_by_owner);
     size_t n = 0;
     for (size_t i = 0; i < rows.n; i++) {
         if (n == 0 || v[n - 1].owner != v[i].owner) {
@@ -109,7 +109,7 @@ static struct dt_fire_quota *find_exactly(const struct dt_fire_quotas *quotas, i
     size_t end = quotas->n;
     while (begin < end) {
         size_t middle = begin + (end - begin) / 2;
-        if (by_owner(&quotas->v[middle], &key) < 0)
+        if (quotas_by_owner(&quotas->v[middle], &key) < 0)
             begin = middle + 1;
         else
             end = middle;
@@ -183,7 +183,7 @@ static dt_status open_quota(struct dt_fire_quota *q, const struct dt_quota_claim
     return status;
 }
 
-static int by_token(const void *a, const void *b)
+static int claims_by_token(const void *a, const void *b)
 {
     const struct dt_quota_claim *x = a;
     const struct dt_quota_claim *y = b;
@@ -195,7 +195,7 @@ dt_status dt_fire_quotas_open(struct dt_fire_quotas *quotas, dt_db *db, int64_t 
 {
     struct dt_quota_claim claims[DT_QUOTA_CLAIMS];
     size_t n_claims = 0;
-    dt_status status = quotas->read ? DT_OK : read_all(quotas, db, store, arena, err);
+    dt_status status = quotas->read ? DT_OK : read_all_quotas(quotas, db, store, arena, err);
     quotas->read = true;
     for (size_t i = 0; status == DT_OK && i < n; i++) {
         const struct dt_fire_quota *q = find_quota(quotas, owners[i]);
@@ -214,7 +214,7 @@ dt_status dt_fire_quotas_open(struct dt_fire_quotas *quotas, dt_db *db, int64_t 
     }
     if (status != DT_OK || n_claims == 0)
         return status;
-    qsort(claims, n_claims, sizeof(*claims), by_token);
+    qsort(claims, n_claims, sizeof(*claims), claims_by_token);
     status = dt_quota_settle_in_txn(db, now_ms, DT_QUOTA_FIRES, claims, n_claims, err);
     for (size_t i = 0; status == DT_OK && i < n_claims; i++) {
         struct dt_fire_quota *q = NULL;

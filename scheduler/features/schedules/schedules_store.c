@@ -289,8 +289,8 @@ dt_status dt_store_schedule_zone_is(dt_store *store, struct dt_str zone, int64_t
 
 /* Writes the event of a schedule that was made (before NULL), changed, or deleted (after NULL). If before and after
  * are the same, the event is that the schedule made a job at once. */
-static dt_status note(struct task *t, const char *action, const struct dt_schedule *before,
-                      const struct dt_schedule *after)
+static dt_status note_schedule_event(struct task *t, const char *action, const struct dt_schedule *before,
+                                     const struct dt_schedule *after)
 {
     const struct dt_fire_batch *batch = &t->batch;
     static const struct dt_schedule none;
@@ -418,7 +418,7 @@ static dt_status write_and_advance(struct task *t, struct dt_schedule *s)
 
 /* Refuses a schedule beyond limits.prefix_schedules. It counts under the lock that all creators take, so the limit
  * is exact. */
-static dt_status refuse_one_more(struct task *t)
+static dt_status refuse_schedule_beyond_limit(struct task *t)
 {
     struct dt_fire_batch *b = &t->batch;
     const struct dt_str topic = t->put->schedule->job.topic;
@@ -441,7 +441,7 @@ static dt_status refuse_one_more(struct task *t)
     return status;
 }
 
-static dt_status put_schedule(struct task *t)
+static dt_status put_locked_schedule(struct task *t)
 {
     struct dt_fire_batch *b = &t->batch;
     struct dt_schedule old;
@@ -465,18 +465,19 @@ static dt_status put_schedule(struct task *t)
         return DT_OK;
     }
     t->put->too_many = false;
-    status = b->maker->bound && (!was || !dt_str_eq(was->job.topic, s->job.topic)) ? refuse_one_more(t) : DT_OK;
+    status =
+        b->maker->bound && (!was || !dt_str_eq(was->job.topic, s->job.topic)) ? refuse_schedule_beyond_limit(t) : DT_OK;
     if (status == DT_OK)
         status = begin_anew(t, s, was);
     if (status == DT_OK)
         status = write_and_advance(t, s);
-    return status == DT_OK ? note(t, was ? "schedule_change" : "schedule_create", was, s) : status;
+    return status == DT_OK ? note_schedule_event(t, was ? "schedule_change" : "schedule_create", was, s) : status;
 }
 
 dt_status dt_store_schedule_put(struct dt_fire_maker *maker, struct dt_schedule_put *put, struct dt_schedule *out,
                                 struct dt_error *err)
 {
-    struct task t = {.name = put->schedule->name, .put = put, .out = out, .work = put_schedule};
+    struct task t = {.name = put->schedule->name, .put = put, .out = out, .work = put_locked_schedule};
     return commit_task(maker, &t, err);
 }
 
@@ -506,7 +507,7 @@ static dt_status pause_schedule(struct task *t)
     }
     if (status == DT_OK)
         status = write_and_advance(t, s);
-    return status == DT_OK ? note(t, t->paused ? "schedule_pause" : "schedule_resume", &old, s) : status;
+    return status == DT_OK ? note_schedule_event(t, t->paused ? "schedule_pause" : "schedule_resume", &old, s) : status;
 }
 
 dt_status dt_store_schedule_pause(struct dt_fire_maker *maker, struct dt_str name, bool paused, struct dt_schedule *out,
@@ -516,7 +517,7 @@ dt_status dt_store_schedule_pause(struct dt_fire_maker *maker, struct dt_str nam
     return commit_task(maker, &t, err);
 }
 
-static dt_status delete_schedule(struct task *t)
+static dt_status delete_locked_schedule(struct task *t)
 {
     struct dt_fire_batch *b = &t->batch;
     struct dt_schedule s;
@@ -531,12 +532,12 @@ static dt_status delete_schedule(struct task *t)
         status = dt_fire_batch_write(b);
     if (status == DT_OK)
         status = dt_db_run(b->db, dt_sql_delete_schedule_fires, DT_PARAMS(DT_P_STR(t->name)), NULL, b->err);
-    return status == DT_OK ? note(t, "schedule_delete", &s, NULL) : status;
+    return status == DT_OK ? note_schedule_event(t, "schedule_delete", &s, NULL) : status;
 }
 
 dt_status dt_store_schedule_delete(struct dt_fire_maker *maker, struct dt_str name, bool cancel, struct dt_error *err)
 {
-    struct task t = {.name = name, .cancel = cancel, .work = delete_schedule};
+    struct task t = {.name = name, .cancel = cancel, .work = delete_locked_schedule};
     return commit_task(maker, &t, err);
 }
 
@@ -550,7 +551,7 @@ static dt_status run_now(struct task *t)
     if (status == DT_OK)
         status = dt_fire_batch_write(b);
     if (status == DT_OK)
-        status = note(t, "schedule_run_now", s, s);
+        status = note_schedule_event(t, "schedule_run_now", s, s);
     const struct dt_change_txn txn = {
         .store = b->maker->store, .db = b->db, .now_ms = b->now_ms, .arena = b->maker->arena};
     return status == DT_OK ? dt_job_read_in_txn(&txn, s->last_job_id, t->job, b->err) : status;

@@ -52,7 +52,8 @@ static void note_quotas(struct dt_event_diff *d, const struct dt_quota_limits *w
                                  is->v[i] > 0 ? is->v[i] : 0);
 }
 
-static dt_status note(const struct change *c, dt_db *db, const char *action, int64_t now_ms, struct dt_error *err)
+static dt_status note_token_event(const struct change *c, dt_db *db, const char *action, int64_t now_ms,
+                                  struct dt_error *err)
 {
     struct dt_job_event event = {
         .at_ms = now_ms, .actor = c->actor, .action = dt_str(action), .subject = c->token->name};
@@ -82,7 +83,7 @@ static dt_status add_token(void *arg, dt_db *db, int64_t now_ms, struct dt_error
                                      quota_param(quotas[0]), quota_param(quotas[1]), quota_param(quotas[2]),
                                      quota_param(quotas[3])),
                            NULL, err);
-    return status == DT_OK ? note(c, db, "token_create", now_ms, err) : status;
+    return status == DT_OK ? note_token_event(c, db, "token_create", now_ms, err) : status;
 }
 
 dt_status dt_store_token_add(dt_store *store, const struct dt_token *token, struct dt_error *err)
@@ -99,7 +100,7 @@ static dt_status revoke_token(void *arg, dt_db *db, int64_t now_ms, struct dt_er
     dt_status status = dt_db_run(db, dt_sql_delete_token, DT_PARAMS(DT_P_STR(c->token->name)), &gone, err);
     if (status == DT_OK && gone == 0)
         status = dt_fail(err, DT_NOT_FOUND, "no token of this name");
-    return status == DT_OK ? note(c, db, "token_revoke", now_ms, err) : status;
+    return status == DT_OK ? note_token_event(c, db, "token_revoke", now_ms, err) : status;
 }
 
 dt_status dt_store_token_revoke(dt_store *store, struct dt_str name, struct dt_error *err)
@@ -135,7 +136,7 @@ dt_status dt_store_tokens_waive(dt_store *store, struct dt_error *err)
 }
 
 /* A NULL left by a manual edit reads as empty: no scope, no topic. */
-static struct dt_str copy_text(struct dt_arena *arena, const dt_db *db, unsigned column)
+static struct dt_str copy_token_text(struct dt_arena *arena, const dt_db *db, unsigned column)
 {
     struct dt_str text = dt_db_bytes(db, column);
     return dt_arena_copy(arena, text.p ? text : DT_STR_LIT(""));
@@ -149,7 +150,7 @@ static struct dt_quota_limits read_quotas(const dt_db *db, unsigned column)
     return quotas;
 }
 
-static dt_status read_token(const dt_db *db, struct dt_arena *arena, void *row, void *arg)
+static dt_status read_token_row(const dt_db *db, struct dt_arena *arena, void *row, void *arg)
 {
     struct dt_token *t = row;
     struct dt_str hash = dt_db_bytes(db, 1);
@@ -160,9 +161,9 @@ static dt_status read_token(const dt_db *db, struct dt_arena *arena, void *row, 
         return DT_OK;
     }
     *t = (struct dt_token){
-        .name = copy_text(arena, db, 0),
-        .scopes = fits ? copy_text(arena, db, 2) : DT_STR_LIT(""),
-        .topics = fits ? copy_text(arena, db, 3) : DT_STR_LIT(""),
+        .name = copy_token_text(arena, db, 0),
+        .scopes = fits ? copy_token_text(arena, db, 2) : DT_STR_LIT(""),
+        .topics = fits ? copy_token_text(arena, db, 3) : DT_STR_LIT(""),
         .created_at_ms = dt_db_i64(db, 4),
         .quotas = read_quotas(db, 5),
     };
@@ -176,7 +177,7 @@ dt_status dt_store_token_list(dt_store *store, struct dt_arena *arena, struct dt
 {
     dt_db *db;
     enum dt_token_rule found = DT_TOKENS_ASKED;
-    struct dt_rows tokens = {.row_bytes = sizeof(**out), .read = read_token, .arg = &found};
+    struct dt_rows tokens = {.row_bytes = sizeof(**out), .read = read_token_row, .arg = &found};
     *out = NULL;
     *n = 0;
     dt_status status = dt_store_db(store, &db, err);
@@ -215,8 +216,8 @@ static dt_status change_quotas(void *arg, dt_db *db, int64_t now_ms, struct dt_e
     const bool found = dt_db_next(db);
     if (found)
         *token = (struct dt_token){.name = c->name,
-                                   .scopes = copy_text(c->arena, db, 0),
-                                   .topics = copy_text(c->arena, db, 1),
+                                   .scopes = copy_token_text(c->arena, db, 0),
+                                   .topics = copy_token_text(c->arena, db, 1),
                                    .quotas = read_quotas(db, 2)};
     status = dt_db_end(db, err);
     if (status != DT_OK || !found)

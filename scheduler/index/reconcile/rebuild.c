@@ -103,7 +103,7 @@ static void write_notes(dt_reconciler *r)
 }
 
 /* Records the progress of the pass. Releases the sets that it does not fill any more; if `last`, all of them. */
-static void note_progress(dt_reconciler *r, int64_t done_ms, bool last)
+static void record_progress(dt_reconciler *r, int64_t done_ms, bool last)
 {
     struct dt_rebuild *b = &r->rebuild;
     size_t kept = 0;
@@ -347,10 +347,10 @@ dt_status dt_rebuild_step(dt_reconciler *r, struct dt_error *err)
     }
     if (more && !dt_shard_set_empty(&b->filling)) {
         if (r->now_us - b->told_us >= TELL_US)
-            note_progress(r, b->at_ms, false);
+            record_progress(r, b->at_ms, false);
         return status;
     }
-    note_progress(r, more ? b->at_ms : b->page_end_ms, true);
+    record_progress(r, more ? b->at_ms : b->page_end_ms, true);
     finish_pass(r, b->page_end_ms);
     return status;
 }

@@ -455,7 +455,7 @@ static dt_status do_step(dt_reconciler *r, struct dt_error *err)
     return DT_OK;
 }
 
-static int64_t next_us(const dt_reconciler *r)
+static int64_t next_tick_us(const dt_reconciler *r)
 {
     int64_t next = r->awaits_compare ? dt_earlier(r->next_period_us, r->hurry_us) : r->next_period_us;
     if (!period_is_done(r) || dt_compare_active(&r->edge) || dt_compare_active(&r->exact) || dt_rebuild_active(r))
@@ -498,7 +498,7 @@ void dt_reconcile_tick(dt_reconciler *r, const struct dt_reconcile_in *in, struc
         r->promote_owed = r->held_owed = r->overdue_owed = r->stats_owed = r->edge_owed = r->slower_owed = false;
         r->next_period_us = r->quiet_until_us = r->now_us + FAIL_PAUSE_US;
     }
-    out->next_us = next_us(r);
+    out->next_us = next_tick_us(r);
     if (out->next_us < r->quiet_until_us)
         out->next_us = r->quiet_until_us;
 }

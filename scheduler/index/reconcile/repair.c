@@ -88,7 +88,7 @@ dt_status dt_reconcile_list_held(dt_reconciler *r)
 
 /* ---- (1) scores ---- */
 
-static int by_id(const void *a, const void *b)
+static int suspects_by_id(const void *a, const void *b)
 {
     const struct dt_suspect *x = a;
     const struct dt_suspect *y = b;
@@ -238,7 +238,7 @@ static struct verdict judge_suspect(const dt_reconciler *r, const struct dt_susp
 /* ---- (3) changes ---- */
 
 /* Returns a verdict for each of r->suspects, in the step's arena. */
-static struct verdict *judge_all(dt_reconciler *r, const struct dt_truth *truth, size_t n_truth)
+static struct verdict *judge_suspects(dt_reconciler *r, const struct dt_truth *truth, size_t n_truth)
 {
     struct verdict *verdicts = dt_arena_alloc(&r->arena, r->n_suspects * sizeof(*verdicts));
     size_t at = 0;
@@ -287,7 +287,7 @@ static void change_shard(dt_reconciler *r, unsigned shard, const struct verdict 
 
 /* Holds all entries that belong into the same held set as suspect `first`, and marks them as done. The leader is
  * notified, because it may just have emptied and removed the set. */
-static void hold_topic(dt_reconciler *r, size_t first, struct verdict *verdicts)
+static void hold_same_set(dt_reconciler *r, size_t first, struct verdict *verdicts)
 {
     const unsigned shard = r->suspects[first].shard;
     const struct verdict like = verdicts[first];
@@ -356,14 +356,14 @@ static dt_status repair_suspects(dt_reconciler *r, const struct dt_shard_set *sh
     status = dt_store_truth(r->store, r->ids, r->n_suspects, &r->arena, &truth, err);
     if (status != DT_OK)
         return status;
-    verdicts = judge_all(r, truth.v, truth.n);
+    verdicts = judge_suspects(r, truth.v, truth.n);
     for (size_t i = 0; verdicts && i < r->n_suspects; i++)
         misses_due_ones |= verdicts[i].what == ADD && verdicts[i].to_ms <= r->now_ms;
     if (misses_due_ones) { /* a leader may move entries to held sets at any time, so they are listed again first */
         status = dt_reconcile_list_held(r);
         if (status != DT_OK)
             return dt_fail(err, status, "reconciler");
-        verdicts = judge_all(r, truth.v, truth.n);
+        verdicts = judge_suspects(r, truth.v, truth.n);
     }
     DT_FAIL_POINT("reconcile.judged");
     if (!verdicts)
@@ -377,7 +377,7 @@ static dt_status repair_suspects(dt_reconciler *r, const struct dt_shard_set *sh
     }
     for (size_t i = 0; i < r->n_suspects; i++) {
         if (verdicts[i].what == HOLD)
-            hold_topic(r, i, verdicts);
+            hold_same_set(r, i, verdicts);
     }
     return DT_OK;
 }
@@ -392,7 +392,7 @@ static dt_status repair(dt_reconciler *r, struct dt_error *err)
         return DT_OK;
     /* A job whose score is wrong was found twice, as an entry and as a row, perhaps as entries of two sets. Keeps
      * one suspect for each set. */
-    qsort(r->suspects, r->n_suspects, sizeof(*r->suspects), by_id);
+    qsort(r->suspects, r->n_suspects, sizeof(*r->suspects), suspects_by_id);
     for (size_t i = 0; i < r->n_suspects; i++) {
         struct dt_suspect *last = kept ? &r->suspects[kept - 1] : NULL;
         dt_shard_set_add(&shards, r->suspects[i].shard);
@@ -483,7 +483,7 @@ static dt_status step_rows(dt_reconciler *r, struct dt_compare *c, struct dt_err
     return DT_OK;
 }
 
-static int by_due(const void *a, const void *b)
+static int rows_by_due(const void *a, const void *b)
 {
     const struct dt_due *x = a;
     const struct dt_due *y = b;
@@ -512,7 +512,7 @@ static size_t compare_entries(dt_reconciler *r, struct dt_compare *c, size_t lim
         const struct dt_due key = {entry->id, entry->due_ms};
         const struct dt_due *row = NULL;
         if (dt_shard_of(r->map, entry->id) == c->shard)
-            row = bsearch(&key, c->rows, c->n_rows, sizeof(key), by_due);
+            row = bsearch(&key, c->rows, c->n_rows, sizeof(key), rows_by_due);
         if (row)
             c->matched[row - c->rows] = true;
         else

@@ -53,7 +53,7 @@ int32_t dt_partition_of(int64_t purge_at_ms, int64_t now_ms)
 }
 
 /* Returns the end of the partition's day or month, exclusive. INT64_MAX for `rest` and for other numbers. */
-static int64_t end_of(int32_t part)
+static int64_t partition_end_ms(int32_t part)
 {
     char text[40];
     int64_t ms;
@@ -69,7 +69,7 @@ static int64_t end_of(int32_t part)
     return dt_time_parse(dt_str(text), &ms) ? INT64_MAX : ms;
 }
 
-static int by_number(const void *a, const void *b)
+static int parts_by_number(const void *a, const void *b)
 {
     const int32_t *x = a;
     const int32_t *y = b;
@@ -78,14 +78,14 @@ static int by_number(const void *a, const void *b)
 
 bool dt_partitions_have(const struct dt_partitions *parts, int32_t part)
 {
-    return part == 0 || (parts->n && bsearch(&part, parts->v, parts->n, sizeof(*parts->v), by_number));
+    return part == 0 || (parts->n && bsearch(&part, parts->v, parts->n, sizeof(*parts->v), parts_by_number));
 }
 
 static void add_partition(struct dt_partitions *parts, int32_t part)
 {
     if (parts->n < DT_PARTITIONS_MAX && !dt_partitions_have(parts, part)) {
         parts->v[parts->n++] = part;
-        qsort(parts->v, parts->n, sizeof(*parts->v), by_number);
+        qsort(parts->v, parts->n, sizeof(*parts->v), parts_by_number);
     }
 }
 
@@ -97,7 +97,7 @@ static dt_status read_numbers(dt_db *db, const char *sql, struct dt_partitions *
     out->n = 0;
     while (out->n < DT_PARTITIONS_MAX && dt_db_next(db))
         out->v[out->n++] = (int32_t)dt_db_i64(db, 0);
-    qsort(out->v, out->n, sizeof(*out->v), by_number);
+    qsort(out->v, out->n, sizeof(*out->v), parts_by_number);
     return dt_db_end(db, err);
 }
 
@@ -170,7 +170,7 @@ static dt_status drop_ended(struct tending *t, bool *more)
     for (size_t i = 0; i < t->attempts->n; i++)
         add_partition(all, t->attempts->v[i]);
     for (size_t i = 0; status == DT_OK && !*more && i < all->n; i++) {
-        if (end_of(all->v[i]) >= t->now_ms - MARGIN_MS)
+        if (partition_end_ms(all->v[i]) >= t->now_ms - MARGIN_MS)
             continue;
         *more = t->dropped == DROPS_MAX;
         if (!*more)
@@ -188,7 +188,7 @@ static dt_status tend_leased(struct tending *t, const int32_t *wanted, size_t n,
     if (status == DT_OK)
         status = read_numbers(t->db, dt_sql_select_attempt_partitions, t->attempts, t->err);
     for (size_t i = 0; status == DT_OK && i < n; i++) {
-        if (dt_partitions_have(t->parts, wanted[i]) || end_of(wanted[i]) <= t->now_ms)
+        if (dt_partitions_have(t->parts, wanted[i]) || partition_end_ms(wanted[i]) <= t->now_ms)
             continue;
         if (!dt_partitions_have(t->attempts, wanted[i]))
             status = alter(t, "history_attempts", true, wanted[i]);

@@ -95,7 +95,7 @@ static void note_job(struct lookup *l, struct dt_command_job *job, int64_t job_i
         l->failed = DT_NOMEM;
 }
 
-static dt_status find_ids(struct lookup *l, struct dt_error *err)
+static dt_status find_command_ids(struct lookup *l, struct dt_error *err)
 {
     struct dt_strbuf list = {0};
     dt_json_begin_array(&list, NULL);
@@ -163,7 +163,7 @@ static dt_status look_up_jobs(dt_store *store, dt_db *db, void *arg, struct dt_e
         l->v[i].job_id = l->v[i].attempt = 0;
         l->v[i].topic = DT_STR_NONE;
     }
-    dt_status status = find_ids(l, err);
+    dt_status status = find_command_ids(l, err);
     if (status == DT_OK)
         status = find_numbers(l, err);
     return status == DT_OK ? l->failed : status;

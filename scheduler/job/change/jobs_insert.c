@@ -213,7 +213,7 @@ static void same_or_conflict(struct dt_insert *row, int64_t owner, const unsigne
  * the key: its row is deleted, or its time for the key is over. Our own id is no owner; if a row with that id existed
  * before, INSERT jobs finds it.
  */
-static dt_status read_owners(struct batch *b, struct keyed *keyed, size_t n, size_t *gone, struct dt_error *err)
+static dt_status read_key_owners(struct batch *b, struct keyed *keyed, size_t n, size_t *gone, struct dt_error *err)
 {
     struct dt_strbuf list = {0};
     dt_json_begin_array(&list, NULL);
@@ -267,7 +267,7 @@ static dt_status find_owners(struct batch *b, struct keyed *keyed, size_t n, str
     dt_status status = DT_OK;
     dt_assert_cmp(most, >, 0);
     for (size_t i = 0; i < n && status == DT_OK; i += most)
-        status = read_owners(b, keyed + i, n - i < most ? n - i : most, &gone, err);
+        status = read_key_owners(b, keyed + i, n - i < most ? n - i : most, &gone, err);
     for (size_t i = 0; gone && i < n && status == DT_OK; i++) {
         const struct keyed *k = &keyed[i];
         if (k->head != k || !k->owner || k->row->outcome != DT_INSERT_CREATED)
@@ -557,7 +557,7 @@ static dt_status read_back(struct batch *b, bool *there, struct dt_error *err)
 }
 
 /* Allocates memory for the work on the rows. False: no memory. */
-static bool make_room(struct batch *b)
+static bool make_insert_room(struct batch *b)
 {
     size_t params = b->n * JOB_COLUMNS * sizeof(*b->params);
     char *room = dt_store_scratch(b->store, params + b->n * sizeof(*b->keyed));
@@ -574,7 +574,7 @@ dt_status dt_insert_in_txn(dt_store *store, dt_db *db, int64_t now_ms, const str
     b.counts = counts;
     if (rows->n == 0)
         return DT_OK;
-    if (!make_room(&b))
+    if (!make_insert_room(&b))
         return dt_fail(err, DT_NOMEM, "out of memory");
     set_initial_outcomes(&b);
     dt_status status = rows->no_fires ? refuse_fires(&b, err) : DT_OK;
@@ -592,7 +592,7 @@ dt_status dt_store_insert(dt_store *store, struct dt_insert *const *rows, size_t
     if (n == 0)
         return DT_OK;
     dt_counts_init(&counts);
-    if (!make_room(&b))
+    if (!make_insert_room(&b))
         return dt_fail(err, DT_NOMEM, "out of memory");
     do {
         status = singly ? DT_NOT_FOUND : insert_in_few_trips(&b, err);

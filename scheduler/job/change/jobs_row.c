@@ -11,7 +11,7 @@ struct copier {
     bool failed;
 };
 
-static struct dt_str copy(struct copier *c, unsigned column)
+static struct dt_str copy_column_text(struct copier *c, unsigned column)
 {
     struct dt_str cell = dt_db_bytes(c->db, column);
     if (!cell.p)
@@ -40,7 +40,7 @@ enum dt_attempt_status dt_row_attempt_status(const dt_db *db, unsigned column)
 #define READ_INT(member)           job->member = dt_db_i64(c->db, n++)
 #define READ_FLAG(member)          job->member = dt_db_i64(c->db, n++) != 0
 #define READ_SHARD(member)         job->member = (int)dt_db_i64(c->db, n++)
-#define READ_TEXT(member)          job->member = copy(c, n++)
+#define READ_TEXT(member)          job->member = copy_column_text(c, n++)
 #define READ_STATE(member)         status = dt_row_state(c->db, n++, &job->member)
 #define READ_STATUS(member)        job->member = dt_row_attempt_status(c->db, n++)
 
@@ -65,7 +65,7 @@ dt_status dt_row_full(const dt_db *db, unsigned first, struct dt_arena *arena, s
 {
     struct copier c = {.db = db, .arena = arena};
     dt_status status = read_head(&c, first, job);
-    job->payload = copy(&c, first + DT_ROW_HEAD_COLUMNS);
+    job->payload = copy_column_text(&c, first + DT_ROW_HEAD_COLUMNS);
     return c.failed ? DT_NOMEM : status;
 }
 
@@ -80,7 +80,7 @@ dt_status dt_row_judged(const dt_db *db, unsigned first, struct dt_arena *arena,
     job->attempt_status = dt_row_attempt_status(db, first + 4);
     job->failures = dt_db_i64(db, first + 5);
     job->no_retries = dt_db_i64(db, first + 6) != 0;
-    job->retry = copy(&c, first + 7);
+    job->retry = copy_column_text(&c, first + 7);
     job->ack_timeout_ms = dt_db_i64(db, first + 8);
     job->due_at_ms = dt_db_i64(db, first + 9);
     job->dispatched_at_ms = dt_db_i64(db, first + 10);

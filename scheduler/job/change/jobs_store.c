@@ -52,7 +52,7 @@ struct change {
 };
 
 /* Reads the job with a statement whose first parameter is the id. */
-static dt_status read_row(struct change *c, const char *sql, struct dt_params params)
+static dt_status read_job_row(struct change *c, const char *sql, struct dt_params params)
 {
     dt_status status = dt_db_query(c->db, sql, params, c->err);
     if (status != DT_OK)
@@ -70,16 +70,16 @@ static dt_status read_job_anywhere(struct change *c, const char *sql)
 {
     struct dt_archive_search search = dt_archive_search_of(c->id);
     c->archived = false;
-    dt_status status = read_row(c, sql, DT_PARAMS(DT_P_INT(c->id)));
+    dt_status status = read_job_row(c, sql, DT_PARAMS(DT_P_INT(c->id)));
     if (status != DT_NOT_FOUND)
         return status;
     do {
         status = dt_archive_search_next(c->db, &search, c->err);
         if (status == DT_OK)
-            status = read_row(c, dt_sql_select_archived_job, (struct dt_params){search.params, DT_ARCHIVE_PARAMS});
+            status = read_job_row(c, dt_sql_select_archived_job, (struct dt_params){search.params, DT_ARCHIVE_PARAMS});
     } while (dt_archive_search_more(&search, status));
     c->archived = status == DT_OK;
-    return status == DT_NOT_FOUND ? read_row(c, sql, DT_PARAMS(DT_P_INT(c->id))) : status;
+    return status == DT_NOT_FOUND ? read_job_row(c, sql, DT_PARAMS(DT_P_INT(c->id))) : status;
 }
 
 dt_status dt_store_get(dt_store *store, int64_t id, struct dt_arena *arena, struct dt_job *job, struct dt_error *err)
@@ -182,7 +182,7 @@ static dt_status change_locked(void *arg, dt_db *db, int64_t now_ms, struct dt_e
         return status;
     status = read_job_anywhere(c, c->passes_locked ? dt_sql_lock_free_job : dt_sql_lock_job);
     if (status == DT_NOT_FOUND && c->passes_locked) {
-        status = read_row(c, dt_sql_select_job, DT_PARAMS(DT_P_INT(c->id)));
+        status = read_job_row(c, dt_sql_select_job, DT_PARAMS(DT_P_INT(c->id)));
         c->locked = status == DT_OK; /* the row exists, so another session has it locked */
         if (c->locked)
             status = dt_fail(err, DT_BUSY, "job %lld is locked by another session", (long long)c->id);
@@ -194,7 +194,7 @@ static dt_status change_locked(void *arg, dt_db *db, int64_t now_ms, struct dt_e
     if (status == DT_OK)
         status = c->decide(c);
     if (status == DT_OK && c->written)
-        status = read_row(c, dt_sql_select_job, DT_PARAMS(DT_P_INT(c->id)));
+        status = read_job_row(c, dt_sql_select_job, DT_PARAMS(DT_P_INT(c->id)));
     if (status == DT_OK && c->written && c->actor.p)
         status =
             dt_event_of_job(db, &(struct dt_job_event){.at_ms = now_ms, .actor = c->actor, .action = dt_str(c->action)},

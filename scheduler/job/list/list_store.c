@@ -87,7 +87,7 @@ static struct dt_param *add_times(struct dt_param *at, struct dt_list_times time
     return at;
 }
 
-static struct dt_param *add_text(struct dt_param *at, struct dt_str text, unsigned times)
+static struct dt_param *add_text_params(struct dt_param *at, struct dt_str text, unsigned times)
 {
     while (times-- > 0)
         *at++ = DT_P_STR_OR_NULL(text);
@@ -109,16 +109,16 @@ static dt_status set_filter(struct page *p)
         dt_key_range_add_end(&p->key_end, f->key_prefix);
     if (p->topics.failed || p->key_end.failed)
         return dt_fail(p->err, DT_NOMEM, "out of memory");
-    struct dt_param *at = add_text(p->where, f->topic, 2);
+    struct dt_param *at = add_text_params(p->where, f->topic, 2);
     *at++ = DT_P_INT(f->state + 1);
     *at++ = DT_P_INT(f->state + 1);
     *at++ = DT_P_INT(f->has_run_from ? f->run_from_ms : INT64_MIN);
     *at++ = DT_P_INT(f->has_run_to ? f->run_to_ms : INT64_MAX);
-    at = add_text(at, dt_strbuf_str(&p->topics), 2);
+    at = add_text_params(at, dt_strbuf_str(&p->topics), 2);
     *at++ = DT_P_INT(f->created.given ? f->created.from_ms : INT64_MIN);
     *at++ = DT_P_INT(f->created.given ? f->created.to_ms : INT64_MAX);
-    at = add_text(at, f->error_code, 2);
-    at = add_text(at, f->error_text, 3);
+    at = add_text_params(at, f->error_code, 2);
+    at = add_text_params(at, f->error_text, 3);
     at = add_times(at, f->failed);
     at = add_times(at, f->finished);
     dt_assert_cmp(at - p->where, ==, LIST_ARCHIVED_PARAMS);
@@ -184,7 +184,7 @@ static int64_t first_of(const struct page *p, enum part part)
 }
 
 /* Returns the end of a part, exclusive. Jobs that are due at the epoch, or before, have the value 1. */
-static int64_t end_of(const struct page *p, enum part part)
+static int64_t part_end(const struct page *p, enum part part)
 {
     const struct dt_list_filter *f = p->filter;
     switch (part) {
@@ -207,7 +207,7 @@ static void begin_part(struct page *p, enum part part)
 
 /* Ends the window after w->rows rows of the first band, or of the second one if that end is earlier. w->cut: a band
  * has more rows. */
-static dt_status find_due(struct page *p, struct window *w)
+static dt_status find_due_window(struct page *p, struct window *w)
 {
     const int64_t *bands = bands_of[p->place.part];
     const bool between = p->place.id == DONE;
@@ -216,7 +216,7 @@ static dt_status find_due(struct page *p, struct window *w)
     dt_status status = DT_OK;
     w->cut = false;
     w->range = between ? RANGE_BETWEEN_DUE : RANGE_BEHIND_DUE;
-    w->end_due_ms = between ? end_of(p, (enum part)p->place.part) : 0;
+    w->end_due_ms = between ? part_end(p, (enum part)p->place.part) : 0;
     for (int i = 0; status == DT_OK && i < (bands[1] != bands[0] ? 2 : 1); i++) {
         const struct dt_param band = DT_P_INT(bands[i]);
         int64_t end_id = w->end_id;
@@ -258,7 +258,7 @@ static dt_status find_times(struct page *p, struct window *w)
     if (p->place.part == ARCHIVED_DEAD)
         return find_dead(p, w);
     if (p->place.part != ARCHIVED)
-        return find_due(p, w);
+        return find_due_window(p, w);
     w->range = RANGE_ARCHIVED;
     return dt_walk_ids(p->db, dt_sql_find_archived_window_by_id, p->place.id, w->rows, &w->end_id, &w->cut, p->err);
 }
@@ -351,7 +351,7 @@ static bool with_history(const struct page *p, enum range range)
 }
 
 /* Finds the end of a window of w->rows rows of each table. */
-static dt_status find_ids(struct page *p, struct window *w)
+static dt_status find_id_window(struct page *p, struct window *w)
 {
     bool cut_past = false;
     w->range = RANGE_IDS;
@@ -402,7 +402,7 @@ static bool is_full(const struct page *p)
 }
 
 /* Reads the row as the page's next one. *overflow: it does not fit, and is read again later. */
-static dt_status read_row(struct page *p, bool *overflow)
+static dt_status read_listed_job(struct page *p, bool *overflow)
 {
     struct dt_job *job = &p->jobs[p->n];
     const bool payload = p->filter->payload;
@@ -453,7 +453,7 @@ static dt_status read_part(struct page *p, const struct window *w, bool *overflo
     while (status == DT_OK && !*overflow && dt_db_next(p->db)) {
         *overflow = p->n == end;
         if (!*overflow)
-            status = read_row(p, overflow);
+            status = read_listed_job(p, overflow);
     }
     dt_status ended = dt_db_end(p->db, status != DT_OK ? NULL : p->err);
     p->part = PART_GROWS * p->part < PART_MAX ? PART_GROWS * p->part : PART_MAX;
@@ -474,7 +474,7 @@ static dt_status read_window(struct page *p, int64_t rows, bool *done)
         status = dt_walk_by_key(p->db, &keys, w.rows, p->arena, &w.end_key, p->err);
         w.cut = w.end_key.p != NULL;
     } else {
-        status = way == DT_LIST_BY_TIME ? find_times(p, &w) : find_ids(p, &w);
+        status = way == DT_LIST_BY_TIME ? find_times(p, &w) : find_id_window(p, &w);
     }
     for (bool again = true; status == DT_OK && again;) {
         status = read_part(p, &w, &overflow);

@@ -55,7 +55,7 @@ static dt_status read_groups(struct reading *r)
 }
 
 /* Reads the groups of a range. *cut: it has more rows than were read. */
-static dt_status read_range(struct reading *r, struct range range, bool *cut)
+static dt_status read_dead_range(struct reading *r, struct range range, bool *cut)
 {
     const struct dt_dead_ask *ask = r->ask;
     const struct dt_param from = DT_P_INT(range.from);
@@ -118,7 +118,7 @@ static void set_ranges(const struct dt_dead_ask *ask, const struct dt_config *co
     ranges[LEAVING].most = DT_DEAD_LEAVING;
 }
 
-static int by_name(const void *a, const void *b)
+static int groups_by_name(const void *a, const void *b)
 {
     const struct dt_dead_group *x = a;
     const struct dt_dead_group *y = b;
@@ -130,18 +130,18 @@ static int by_size(const void *a, const void *b)
 {
     const struct dt_dead_group *x = a;
     const struct dt_dead_group *y = b;
-    return x->jobs != y->jobs ? (x->jobs < y->jobs) - (x->jobs > y->jobs) : by_name(a, b);
+    return x->jobs != y->jobs ? (x->jobs < y->jobs) - (x->jobs > y->jobs) : groups_by_name(a, b);
 }
 
 /* Merges groups of the same name. If there are too many, drops the smallest. */
 static void merge_groups(struct dt_dead_groups *out)
 {
     size_t n = 0;
-    qsort(out->v, out->n, sizeof(*out->v), by_name);
+    qsort(out->v, out->n, sizeof(*out->v), groups_by_name);
     for (size_t i = 0; i < out->n; i++) {
         const struct dt_dead_group *group = &out->v[i];
         struct dt_dead_group *sum = n ? &out->v[n - 1] : NULL;
-        if (!sum || by_name(sum, group) != 0) {
+        if (!sum || groups_by_name(sum, group) != 0) {
             out->v[n++] = *group;
             continue;
         }
@@ -169,7 +169,7 @@ dt_status dt_store_dead_groups(dt_store *store, const struct dt_dead_ask *ask, s
     dt_status status = dt_store_db(store, &r.db, err);
     set_ranges(ask, dt_store_config(store), ranges);
     for (size_t i = 0; i < RANGES && status == DT_OK; i++)
-        status = read_range(&r, ranges[i], &cut[i]);
+        status = read_dead_range(&r, ranges[i], &cut[i]);
     out->newest = cut[LATE] || cut[ARCHIVED];
     if (status == DT_OK)
         merge_groups(out);

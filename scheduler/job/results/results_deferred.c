@@ -211,7 +211,7 @@ dt_status dt_store_apply_or_defer(dt_store *store, const struct dt_shard_map *ma
     return n ? dt_results_commit(store, map, locking, apply_or_defer, &d, err) : DT_OK;
 }
 
-static dt_status read_page(struct deferring *d, dt_db *db)
+static dt_status read_deferred_page(struct deferring *d, dt_db *db)
 {
     bool ok = true;
     d->n = 0;
@@ -236,13 +236,13 @@ static dt_status read_page(struct deferring *d, dt_db *db)
     return ok ? ended : DT_NOMEM;
 }
 
-static dt_status apply_deferred(void *arg, const struct dt_results_txn *txn, struct dt_error *err)
+static dt_status apply_deferred_page(void *arg, const struct dt_results_txn *txn, struct dt_error *err)
 {
     struct deferring *d = arg;
     struct dt_strbuf applied = {0};
     d->txn = txn;
     d->err = err;
-    dt_status status = read_page(d, txn->db);
+    dt_status status = read_deferred_page(d, txn->db);
     if (status == DT_OK && d->n)
         status = apply_others(d, d->after_id);
     if (status != DT_OK || d->n == 0)
@@ -263,7 +263,7 @@ dt_status dt_store_apply_deferred(dt_store *store, const struct dt_shard_map *ma
                                   struct dt_deferred_page *page, struct dt_error *err)
 {
     struct deferring d = {.after_id = page->after_id, .limit = page->limit, .out_arena = arena};
-    dt_status status = dt_results_commit(store, map, DT_LOCK_PASSING_BY, apply_deferred, &d, err);
+    dt_status status = dt_results_commit(store, map, DT_LOCK_PASSING_BY, apply_deferred_page, &d, err);
     page->v = status == DT_OK ? d.results : NULL;
     page->n = status == DT_OK ? d.n : 0;
     if (page->n)

@@ -16,7 +16,7 @@ bool dt_job_id_parse(struct dt_str text, int64_t *out)
     return true;
 }
 
-static struct dt_str cut(struct dt_str s, size_t max)
+static struct dt_str cut_member(struct dt_str s, size_t max)
 {
     if (s.n <= max)
         return s;
@@ -75,9 +75,9 @@ static void read_error(struct dt_json_reader *r, const struct dt_json_field *fie
         else if (m->type != DT_JSON_STRING)
             dt_faults_add(r->faults, code ? "/error/code" : "/error/message", "must be a string");
         else if (code)
-            result->error_code = dt_json_keep(r->faults, cut(m->str, DT_ERROR_CODE_MAX));
+            result->error_code = dt_json_keep(r->faults, cut_member(m->str, DT_ERROR_CODE_MAX));
         else
-            result->error_message = dt_json_keep(r->faults, cut(m->str, DT_ERROR_MESSAGE_MAX));
+            result->error_message = dt_json_keep(r->faults, cut_member(m->str, DT_ERROR_MESSAGE_MAX));
     }
 }
 
@@ -107,7 +107,8 @@ static const struct dt_json_field fields[] = {
 };
 
 /* Cuts an unknown name, because reasons are also sent in headers of messages. */
-static bool admits_member(struct dt_json_reader *r, const struct dt_json_field *field, const struct dt_json_node *node)
+static bool admits_result_member(struct dt_json_reader *r, const struct dt_json_field *field,
+                                 const struct dt_json_node *node)
 {
     const struct dt_result_beside *beside = r->context;
     if (beside && beside->is(node->name))
@@ -120,7 +121,7 @@ static bool admits_member(struct dt_json_reader *r, const struct dt_json_field *
     return field != NULL;
 }
 
-static const struct dt_json_table table = DT_TABLE(fields, .admits = admits_member);
+static const struct dt_json_table table = DT_TABLE(fields, .admits = admits_result_member);
 
 dt_status dt_result_decode(const dt_json *json, const struct dt_json_node *body, const struct dt_result_beside *beside,
                            struct dt_faults *faults, struct dt_result *out)

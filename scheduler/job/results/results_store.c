@@ -81,7 +81,7 @@ struct batch {
     struct dt_error *err;
 };
 
-static int by_id(const void *a, const void *b)
+static int judged_by_id(const void *a, const void *b)
 {
     const struct place *x = a;
     const struct place *y = b;
@@ -154,7 +154,7 @@ static dt_status mark_busy(void *arg)
     return DT_OK;
 }
 
-static dt_status read_all(struct batch *b)
+static dt_status read_jobs_of_batch(struct batch *b)
 {
     b->ids = dt_arena_alloc(b->arena, b->n * sizeof(*b->ids));
     b->jobs = dt_arena_alloc(b->arena, b->n * sizeof(*b->jobs));
@@ -554,8 +554,8 @@ static dt_status apply_batch(struct batch *b)
         sorted &= i == 0 || b->places[i - 1].id <= b->places[i].id;
     }
     if (!sorted)
-        qsort(b->places, b->n, sizeof(*b->places), by_id);
-    dt_status status = read_all(b);
+        qsort(b->places, b->n, sizeof(*b->places), judged_by_id);
+    dt_status status = read_jobs_of_batch(b);
     if (status != DT_OK)
         return status;
     for (size_t i = 0; i < b->n_jobs; i++)
