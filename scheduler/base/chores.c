@@ -33,7 +33,7 @@ struct worker {
     dt_mailbox *mailbox;
     enum worker_state state; /* under the lock of chores, like the next two */
     void *context;
-    int64_t until_us; /* for the timer: when it wakes */
+    int64_t until_us; /* when the timer wakes, if this thread is the timer */
 };
 
 struct dt_chores {

@@ -44,7 +44,7 @@ struct dt_chore {
     dt_chores *chores;
     struct dt_chore *next;
     int64_t due_us;     /* if no tick runs */
-    int64_t started_us; /* of the running tick; 0: none */
+    int64_t started_us; /* when the running tick started; 0: none runs */
     bool woken;         /* during the running tick */
     bool removed;       /* no further tick starts; under the lock of chores, like the next member */
     bool ending;        /* except the last one, for dt_chore_remove */
@@ -58,7 +58,7 @@ struct dt_chore {
 
 struct dt_chores_env {
     const char *name; /* name of the threads, at most 15 bytes; borrowed */
-    unsigned threads; /* at most; 1 to DT_CHORES_THREADS_MAX */
+    unsigned threads; /* limit of threads; 1 to DT_CHORES_THREADS_MAX */
     const dt_clock *clock;
     /* Make and free a thread's context when it starts and ends. `open` must not block. NULL: ticks get NULL. */
     dt_status (*open)(void *arg, void **context, struct dt_error *err);
@@ -67,7 +67,7 @@ struct dt_chores_env {
     void (*cut)(void *context);
     /* Called after each tick, on its thread, to assert that the tick left nothing in the context. May be NULL. */
     void (*check)(const void *context);
-    void *arg; /* of `open` */
+    void *arg; /* argument of these functions */
 };
 
 /* Starts the first thread. Whatever env points to must outlive the runtime. Returns the status of `open` if that

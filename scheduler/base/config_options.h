@@ -18,7 +18,7 @@ enum dt_option_type { DT_OPTION_INT, DT_OPTION_DURATION, DT_OPTION_BOOL, DT_OPTI
 struct dt_option {
     const char *section, *key;
     enum dt_option_type type;
-    size_t offset; /* of its member in struct dt_config */
+    size_t offset; /* offset of its member in struct dt_config */
     int64_t def, min, max;
     const char *def_text;
     unsigned flags;

@@ -24,8 +24,8 @@ struct outage {
     unsigned parts;
     uint32_t generation;
     bool told, alarmed;
-    int64_t since_us;  /* the first failure */
-    int64_t failed_us; /* the latest failure */
+    int64_t since_us;  /* time of the first failure */
+    int64_t failed_us; /* time of the latest failure */
     int64_t well_us;   /* the latest success of the part that failed last; 0: none yet */
     int64_t told_us;   /* when the latest line was logged */
     bool ever_told;

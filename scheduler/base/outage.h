@@ -46,8 +46,8 @@ enum dt_outage_of {
 /* All zero at first. Needs no cleanup. */
 struct dt_outage_part {
     enum dt_outage_of of; /* the server of the latest attempt, if it failed; else NONE */
-    uint32_t generation;  /* of that outage */
-    int64_t tries;        /* of that outage, up to that attempt */
+    uint32_t generation;  /* generation of that outage */
+    int64_t tries;        /* attempts in that outage, up to the latest */
 };
 
 /* An attempt failed. what: the effect, for people ("results wait"). err: the reason; NULL or empty: the text of the

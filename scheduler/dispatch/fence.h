@@ -78,7 +78,7 @@ DT_MUST_CHECK dt_status dt_fence_write(dt_db *db, struct dt_fence *fence, const 
 struct dt_leadership {
     unsigned shard;
     int64_t token;        /* random: no other leadership has it */
-    const char *owner;    /* the process */
+    const char *owner;    /* name of the process */
     const char *index_at; /* the endpoint of the shard's set, which decides fence->index_epoch */
 };
 /*
@@ -102,7 +102,7 @@ struct dt_findings {
 };
 
 struct dt_settled {
-    struct dt_shrink shrink;    /* of the list */
+    struct dt_shrink shrink;    /* change of the list */
     bool ended;                 /* an undeliverable attempt ended, and its job's row says so */
     int64_t next_ms;            /* if ended: when the job is due again; 0 = never */
     int64_t was_ms[DT_WAS_MAX]; /* if ended: where its entry may be in the index, as in dt_apply */

@@ -125,7 +125,7 @@ dt_status dt_store_hands_of_shard(dt_store *store, int64_t owner, unsigned shard
 struct recording {
     struct dt_hand_answer *answers; /* sorted by job */
     size_t n;
-    const struct dt_results_txn *txn; /* of the current try */
+    const struct dt_results_txn *txn; /* the current try's transaction */
     struct dt_strbuf text;
     struct dt_error *err;
 };

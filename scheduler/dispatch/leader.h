@@ -83,7 +83,7 @@ struct dt_read_up_to {
 struct dt_leader_due {
     const struct dt_hint *hints; /* each id once */
     size_t n_hints;
-    size_t max_jobs, max_bytes, max_topics; /* of a batch; max_topics counts Kafka topics */
+    size_t max_jobs, max_bytes, max_topics; /* limits of a batch; max_topics counts Kafka topics */
     struct dt_turns *turns;                 /* who is next if a batch left jobs; kept between transactions */
     const struct dt_shard_map *map;
     dt_topic_snapshot *topics; /* refreshed if it is old */
@@ -93,7 +93,7 @@ struct dt_leader_due {
 /* An attempt that is about to be claimed into the hands of this process. Borrowed. */
 struct dt_hand_wanted {
     int64_t job_id, attempt;
-    size_t bytes; /* of its message, about */
+    size_t bytes; /* approximate size of its message */
     struct dt_str topic;
     int64_t topic_owner; /* topic/owners.h */
     struct dt_str url;   /* the job's own, else its topic's; absent: neither has one */
@@ -149,12 +149,12 @@ struct dt_leader_judged {
 };
 
 struct dt_leader_limits {
-    size_t held; /* their topics have no room */
+    size_t held; /* due jobs of topics that have no room */
     size_t busy; /* left because another transaction claims jobs of their topics: wait a few milliseconds */
 };
 
 struct dt_leader_chosen {
-    int64_t shortest_ack_ms; /* the shortest acknowledgement timeout of the claimed */
+    int64_t shortest_ack_ms; /* the shortest acknowledgement timeout of the claimed jobs */
     bool more;               /* hints were left for the next leader transaction: the batch is full */
     int64_t *left;           /* the ids of these hints, ascending; in the arena */
     size_t n_left;
@@ -189,7 +189,7 @@ struct dt_leader_hands {
 struct dt_leader_seen {
     struct dt_seen *v;
     size_t n;
-    size_t held;      /* of them, those that are held */
+    size_t held;      /* how many of them are held */
     int64_t *unknown; /* ids that were left because it is not known yet whether their topic can be written */
     size_t n_unknown;
     bool locked; /* some were left because their rows are locked, they wait for another shard's list or for reports
@@ -202,7 +202,7 @@ struct dt_leader_txn {
     struct dt_leader_due due;
     struct dt_leader_gate gate;
     struct dt_leader_listener listener;
-    struct dt_arena *arena; /* for all outputs */
+    struct dt_arena *arena; /* memory for all outputs */
 
     /* out; all zero after any status but OK */
     int64_t now_ms; /* MySQL's clock in this transaction */

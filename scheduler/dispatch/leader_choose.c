@@ -32,7 +32,7 @@
 
 /* How many jobs of a topic with limits this transaction may claim, and how many it has chosen. */
 struct dt_limited {
-    size_t allowed; /* by the caller's gate */
+    size_t allowed; /* limit of the caller's gate */
     size_t taken;
 };
 
@@ -141,7 +141,7 @@ struct place {
     struct dt_str kafka_topic;
     int64_t owner;
     size_t first;  /* the index of its first job among the candidates */
-    size_t number; /* of the Kafka topic */
+    size_t number; /* number of the Kafka topic */
     bool chosen;
 };
 
@@ -246,10 +246,10 @@ struct topic_part {
 struct parts {
     struct owner_part *owners;
     struct topic_part *topics;
-    struct topic_part **of; /* for each candidate; NULL: it is not claimed */
-    struct dt_turn *turns;  /* of the topics */
+    struct topic_part **of; /* part of each candidate; NULL: it is not claimed */
+    struct dt_turn *turns;  /* turns of the topics */
     size_t n, n_owners;
-    size_t jobs, bytes; /* of the batch so far */
+    size_t jobs, bytes; /* size of the batch so far */
 };
 
 static int candidates_by_due(const void *a, const void *b)

@@ -35,7 +35,7 @@ enum dt_fate {
 struct dt_candidate {
     int64_t id, hint_ms, next_ms, attempt, ack_timeout_ms, bytes;
     int claim_shard;           /* -1: no attempt yet */
-    enum dt_job_state state;   /* as locked */
+    enum dt_job_state state;   /* state as locked */
     enum dt_job_state claimed; /* with DT_FATE_CLAIM: the state after the claim */
     enum dt_fate fate;
     bool found, alone, chosen, unknown;
@@ -44,10 +44,10 @@ struct dt_candidate {
     bool lost;     /* its latest attempt was in the hands of a process that is gone */
     bool limited;  /* its topic has a limit */
     bool at_limit; /* with DT_FATE_HELD: its topic has no room */
-    uint32_t host; /* with DT_FATE_HELD: of struct dt_seen */
+    uint32_t host; /* with DT_FATE_HELD: as in struct dt_seen */
     bool busy;     /* with DT_FATE_LEFT: another transaction claims jobs of its topic, or the list is frozen */
     struct dt_str topic, kafka_topic; /* kafka_topic and owner: unset if the topic has no row, or pops claim its jobs */
-    int64_t owner;                    /* of the topic */
+    int64_t owner;                    /* owner of the topic */
     struct dt_str callback_url;       /* the job's own, or absent */
     struct dt_outgoing *message;      /* NULL: too large to be read before it is chosen */
 };
@@ -56,7 +56,7 @@ struct dt_open_txn {
     dt_db *db;
     const struct dt_config *config;
     const struct dt_fence *fence;
-    struct dt_leader_txn *io; /* the caller's */
+    struct dt_leader_txn *io; /* the caller's transaction */
     struct dt_error *err;
     struct dt_fence_row row;
 
@@ -73,7 +73,7 @@ struct dt_open_txn {
     struct dt_str kafka_topic; /* the last copy of a Kafka topic's name */
 
     /* leader_choose.c: the choice */
-    struct dt_gate *gates;      /* of topics with limits that have candidates */
+    struct dt_gate *gates;      /* gates of topics with limits that have candidates */
     struct dt_limited *limited; /* one for each gate */
     size_t n_gates;
     struct dt_claim *claims;
@@ -85,7 +85,7 @@ struct dt_open_txn {
 
     /* for the COMMIT */
     struct dt_counts counts;
-    struct dt_shrink shrink; /* of the list that was sent */
+    struct dt_shrink shrink; /* change of the list that was sent */
 };
 
 /* The transaction for results of candidates. Their rows are locked, so nothing waits. */

@@ -396,8 +396,8 @@ static dt_status write_group(struct dt_open_txn *t, const struct group *group)
 /* Large messages: one statement reads them once it is known that they are claimed. */
 struct large {
     struct dt_inflight claims;
-    struct dt_outgoing **to;        /* where to put the message of each */
-    const struct dt_candidate **of; /* the job of each */
+    struct dt_outgoing **to;        /* where to put each message */
+    const struct dt_candidate **of; /* the job of each message */
 };
 
 /* Lists the messages in the order of the claims, which is that of the candidates. Large ones are read later. */

@@ -61,10 +61,10 @@ struct popping {
     struct dt_arena *arena;
     struct dt_counts counts;
     struct dt_error *err;
-    bool limited;        /* the topic has limits: */
+    bool limited;        /* whether the topic has limits */
     struct dt_gate gate; /* locked */
     size_t most;         /* jobs: pop->max, or fewer if the topic has less room */
-    struct offer *page;  /* of offers; room for pop->max */
+    struct offer *page;  /* page of offers; room for pop->max */
     size_t n_page;
     int64_t after_ms, after_id; /* where the next page begins */
     struct offer *claims;       /* room for pop->max */

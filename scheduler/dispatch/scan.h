@@ -80,7 +80,7 @@ struct dt_truth {
     struct dt_str topic;
     bool topic_paused;
     int64_t updated_at_ms;
-    int64_t generation; /* of the shard map, at that moment */
+    int64_t generation; /* generation of the shard map when the row was read */
     uint32_t host;      /* the number of the host that its own callback_url names; 0: it has none */
 };
 struct dt_truths {

@@ -49,11 +49,11 @@ struct dt_watched_row {
 struct dt_watched {
     int64_t generation, topics_version;
     int64_t leads;  /* changes when a leadership of the owner begins, ends, or is halted */
-    int64_t now_ms; /* by the clock by which jobs are due */
+    int64_t now_ms; /* by MySQL's clock, or the test clock, which decides what is due */
     size_t n_due;   /* if DT_WATCH_DUE, there may be more */
     size_t n_rows;
-    struct dt_due due[DT_WATCH_DUE];           /* of any shard, in order of time */
-    struct dt_watched_row rows[DT_SHARDS_MAX]; /* of the owner's shards */
+    struct dt_due due[DT_WATCH_DUE];           /* rows of any shard, in order of time */
+    struct dt_watched_row rows[DT_SHARDS_MAX]; /* rows of the owner's shards */
     unsigned intake;                           /* the bits of the request that were found */
     int64_t intake_at_ms;
     int64_t clock_version; /* 0: there is no test clock */

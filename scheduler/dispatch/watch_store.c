@@ -44,7 +44,7 @@ dt_status dt_store_watch(dt_store *store, const struct dt_watch *w, struct dt_wa
             out->intake_at_ms = dt_db_i64(db, 2);
             out->clock_version = dt_db_i64(db, 3);
             break;
-        default: /* a row of a later version */
+        default: /* a row that only a later version writes */
             break;
         }
     return dt_db_end(db, err);

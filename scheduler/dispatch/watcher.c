@@ -14,7 +14,7 @@
 struct dt_watcher {
     struct dt_watcher_env env;
     dt_store *store;
-    dt_mailbox *mailbox; /* to sleep on, interruptibly */
+    dt_mailbox *mailbox; /* the thread sleeps on it between statements */
     struct dt_thread thread;
     struct dt_watch_listener *first;
     int64_t clock_us; /* on the monotonic clock: when to sample MySQL's clock next */

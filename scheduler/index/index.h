@@ -254,7 +254,7 @@ struct dt_filling {
     bool wanted;        /* its leader wants it filled */
     bool ours;          /* no other process fills it: this process may, for DT_FILLING_MS */
     int64_t life;       /* identifies the filling; sent with done_ms */
-    int64_t generation; /* of the slot map it is filled for */
+    int64_t generation; /* generation of the slot map it is filled for */
     int64_t done_ms;    /* all entries that are due before it were added */
     bool keep;          /* in, for DT_FILLING_TELL: this process continues */
 };

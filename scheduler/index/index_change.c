@@ -38,9 +38,9 @@ typedef void build_fn(dt_index *index, unsigned shard, size_t n_gone, size_t n_n
 struct dt_index_batch {
     struct shard_item *items, *dealt; /* halves of `space`: the items, and room to distribute them to their shards */
     struct shard_item space[4 * BATCH_MAX];
-    struct dt_item gone[BATCH_MAX], new[BATCH_MAX]; /* for the shard whose commands are being built */
+    struct dt_item gone[BATCH_MAX], new[BATCH_MAX]; /* items of the shard whose commands are being built */
     size_t n;
-    build_fn *build;     /* of the current round trip */
+    build_fn *build;     /* builds the commands of the current round trip */
     enum change_how how; /* for build_changes */
     bool wake;           /* for build_changes: see dt_index_put */
 };
@@ -81,7 +81,7 @@ static void sort_items(struct shard_item *items, size_t n)
  */
 static void sort_batch(struct dt_index_batch *batch)
 {
-    size_t end[DT_SHARDS_MAX] = {0}; /* of the items of each shard */
+    size_t end[DT_SHARDS_MAX] = {0}; /* end of the items of each shard */
     struct shard_item *loaded = batch->items;
     size_t sum = 0;
     if (batch->n < FEW) {
@@ -90,7 +90,8 @@ static void sort_batch(struct dt_index_batch *batch)
     }
     for (size_t i = 0; i < batch->n; i++)
         end[loaded[i].shard]++;
-    for (unsigned shard = 0; shard < DT_SHARDS_MAX; shard++) { /* the beginning at first; distributing moves it */
+    /* The beginning at first; distributing moves it to the end. */
+    for (unsigned shard = 0; shard < DT_SHARDS_MAX; shard++) {
         size_t n = end[shard];
 
         end[shard] = sum;
@@ -258,9 +259,9 @@ dt_status dt_index_put(dt_index *index, const struct dt_shard_map *map, const st
 
 struct chunks {
     enum { FIX, MISSING, HOLD, SCORES, HELD_SCORES } what;
-    const struct dt_fix *fixes;     /* for FIX */
-    const struct dt_entry *entries; /* for the others */
-    struct dt_str topic;            /* of the held set */
+    const struct dt_fix *fixes;     /* if FIX */
+    const struct dt_entry *entries; /* otherwise */
+    struct dt_str topic;            /* topic of the held set */
 };
 
 /* Adds a command with the removals, then the additions, each with the number of its removal. */

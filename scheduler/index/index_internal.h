@@ -25,7 +25,7 @@ struct dt_known_id;
 struct dt_index {
     char installation[101];
     struct dt_endpoint *endpoints;
-    struct dt_str *names; /* of the endpoints: dt_rendezvous chooses from them */
+    struct dt_str *names; /* names of the endpoints; dt_rendezvous chooses one */
     dt_link **links;      /* one for each endpoint */
     unsigned n_links;
     uint16_t link_of[DT_SHARDS_MAX];
@@ -88,7 +88,7 @@ struct dt_index_batch *dt_index_batch_new(void);
 
 struct dt_known_id {
     int64_t id;     /* 0 = a free slot */
-    int64_t due_ms; /* for the caller */
+    int64_t due_ms; /* for the caller's use */
 };
 
 /* Empties the table and makes room for n ids, at most DT_KNOWN_MAX. */

@@ -23,7 +23,7 @@ bool dt_member_id(const char *p, size_t n, int64_t due_ms, int64_t *id);
 struct dt_item {
     int64_t due_ms, id;
     struct dt_member member;
-    uint32_t ref; /* for the caller */
+    uint32_t ref; /* for the caller's use */
 };
 struct dt_item dt_item_of(int64_t id, int64_t due_ms, uint32_t ref);
 /* Compares as a set orders its entries: by due time, then by the bytes of the member, as Redis orders equal scores.

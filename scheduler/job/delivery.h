@@ -35,7 +35,7 @@ enum dt_dealing dt_delivery_dealing(enum dt_delivery_id delivery);
 struct dt_callback_terms {
     enum dt_delivery_id delivery;
     bool has_url;
-    int64_t timeout_ms; /* from dt_callback_timeout_ms */
+    int64_t timeout_ms; /* effective timeout, from dt_callback_timeout_ms */
 };
 
 /* What a job requires of its topic's delivery. Borrowed. */

@@ -28,7 +28,7 @@ void dt_inflight_clear(struct dt_inflight *list);
 
 /* ---- as text ---- */
 
-#define DT_CLAIM_BYTES 64 /* of an entry's text, at most */
+#define DT_CLAIM_BYTES 64 /* limit of the text of an entry */
 /* Appends the list as [[id,attempt,due],...], the text in shards.inflight and in ledger records. The caller checks
  * out->failed. */
 void dt_inflight_format(const struct dt_claim *v, size_t n, struct dt_strbuf *out);

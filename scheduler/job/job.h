@@ -46,7 +46,7 @@
     EXTRA(TEXT, callback_url, callback_url) /* absent = the topic's, at the time of an attempt */                      \
     CONTENT(TEXT, content_type, content_type)                                                                          \
     CONTENT(FLAG, payload_binary, payload_binary) /* made with payload_base64 */                                       \
-    ROW(TEXT, error_code, error_code)             /* of the last failure, as the next two */                           \
+    ROW(TEXT, error_code, error_code)             /* error of the last failure, like the next two columns */           \
     ROW(TEXT, error_message, error_message)                                                                            \
     ROW(INT, error_at_ms, error_at)                                                                                    \
     ROW(INT, created_at_ms, created_at)                                                                                \
@@ -72,7 +72,7 @@
 #define DT_KEY_MAX                255
 #define DT_PARTITION_KEY_MAX      255
 #define DT_CONTENT_TYPE_MAX       255
-#define DT_HEADERS_TEXT_MAX       65535 /* of a job's headers, stored as JSON */
+#define DT_HEADERS_TEXT_MAX       65535 /* limit of a job's headers, stored as JSON */
 #define DT_ERROR_CODE_MAX         100   /* bytes; longer ones are cut at a character */
 #define DT_ERROR_MESSAGE_MAX      1000
 #define DT_ACK_TIMEOUT_DEFAULT_MS INT64_C(300000)
@@ -129,7 +129,7 @@ struct dt_new_job {
     int64_t ack_timeout_ms; /* 0 = the topic's, copied at insert */
     DT_JOB_COLUMNS(DT_COLUMN_NONE, DT_COLUMN_MEMBER, DT_COLUMN_MEMBER)
     struct dt_str payload;
-    unsigned char digest[16]; /* of the request, see job/job_json.h */
+    unsigned char digest[16]; /* digest of the request, see job/job_json.h */
     struct dt_header_fault header_fault;
 };
 
@@ -211,7 +211,7 @@ struct dt_patch {
     DT_JOB_COLUMNS(DT_COLUMN_NONE, DT_COLUMN_MEMBER, DT_PATCH_MEMBER) /* CONTENT: with has_payload */
     struct dt_str retry;                                              /* absent = the topic's */
     int64_t ack_timeout_ms;                                           /* 0 = the topic's */
-    struct dt_header_fault header_fault;                              /* of headers; not used by the store */
+    struct dt_header_fault header_fault;                              /* fault in the headers; not used by the store */
 };
 
 /*

@@ -7,7 +7,7 @@
 #include "job_json.h"
 
 #include <stdlib.h>
-#define XXH_STATIC_LINKING_ONLY /* for a state on the stack */
+#define XXH_STATIC_LINKING_ONLY /* needed to have its state on the stack */
 #include <xxhash.h>
 
 #include "base/assert.h"
@@ -246,7 +246,8 @@ static bool admits_member(struct dt_json_reader *r, const struct dt_json_field *
     return false;
 }
 
-static const struct dt_json_table plain = DT_TABLE(fields, .unknown = DT_REASON_UNKNOWN); /* for a create by REST */
+/* The table for a create by REST. */
+static const struct dt_json_table plain = DT_TABLE(fields, .unknown = DT_REASON_UNKNOWN);
 static const struct dt_json_table table = DT_TABLE(fields, .admits = admits_member);
 
 static bool has(const struct decoder *d, enum dt_job_member bit)

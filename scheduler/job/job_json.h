@@ -81,7 +81,7 @@ DT_MUST_CHECK dt_status dt_patch_decode(const dt_json *json, const struct dt_job
 struct dt_job_view {
     bool payload;            /* show it */
     const char *waiting_for; /* NULL = null */
-    const char *outcome;     /* of a result; NULL = no such member */
+    const char *outcome;     /* outcome of a result; NULL = no such member */
     int64_t deadline_ms;     /* of a popped job: its deadline; 0 = no such member */
     /* The parser to check stored payload and headers with. A payload that is not JSON is written as base64; headers
      * that are not JSON are left out; if memory is out, the buffer fails. NULL: no check, since a request has them
@@ -121,7 +121,7 @@ struct dt_header_pair {
 struct dt_job_fields {
     unsigned has; /* enum dt_job_member, or-ed */
     int64_t delay_ms;
-    struct dt_header_pair *pairs; /* of the headers */
+    struct dt_header_pair *pairs; /* pairs of the headers */
     size_t n_pairs;
     struct dt_new_job job; /* payload: text or binary; run_at as the client gave it */
 };

@@ -72,7 +72,7 @@ struct dt_decision {
     int64_t failures;
     bool failed;      /* the error becomes the job's last error */
     bool finished;    /* the attempt ended (finished_at = now) */
-    bool dead_letter; /* a dead letter leaves through the outbox */
+    bool dead_letter; /* a dead letter is written to the outbox */
 };
 /* now_ms: MySQL's clock. Uses job: state, attempt, attempt_status, failures, retry, ack_timeout, next_at, no_retries.
  */
@@ -107,8 +107,8 @@ bool dt_result_repeats(enum dt_attempt_status recorded, enum dt_result_status re
 /* Facts about a job's topic and its shard; zero if unknown. */
 struct dt_wait_facts {
     int64_t now_ms;            /* MySQL's clock */
-    bool paused, full;         /* of the topic; full: at its limits */
-    enum dt_dealing dealing;   /* of the topic's jobs */
+    bool paused, full;         /* state of the topic; full: at its limits */
+    enum dt_dealing dealing;   /* how leaders deal with the topic's jobs */
     bool led;                  /* the shard has a leader that reports and is not halted */
     bool no_place;             /* the leader has no place for a callback */
     struct dt_str leader_says; /* what the leader waits for, or dispatchers before they elect one; absent: nothing */

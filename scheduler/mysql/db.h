@@ -141,7 +141,7 @@ DT_MUST_CHECK dt_status dt_db_ask_index(dt_db *db, const char *sql, struct dt_pa
  * operator's query). */
 DT_MUST_CHECK dt_status dt_db_query_text(dt_db *db, struct dt_str text, struct dt_error *err);
 bool dt_db_owes(const dt_db *db);   /* an answer was not read completely */
-size_t dt_db_rows(const dt_db *db); /* of the open result of dt_db_query */
+size_t dt_db_rows(const dt_db *db); /* number of rows of the open result of dt_db_query */
 /* Fetches the next row. False: there is no further row, or fetching failed; dt_db_end returns which. */
 bool dt_db_next(dt_db *db);
 bool dt_db_is_null(const dt_db *db, unsigned column);

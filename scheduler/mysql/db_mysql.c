@@ -56,7 +56,7 @@ struct column {
     size_t cap;
     unsigned long n;
     sql_bool null, error;
-    char digits[24]; /* an integer column read as bytes */
+    char digits[24]; /* digits of an integer column that is read as bytes */
 };
 
 /* A prepared statement. rows > 0: the multi-row form with this number of groups. */
@@ -68,7 +68,7 @@ struct statement {
     bool asked; /* sent as text; the answer was not read yet */
     MYSQL_STMT *stmt;
     MYSQL_RES *text;    /* used instead of stmt: the rows of numbers of a query that was sent as text */
-    unsigned n_columns; /* of the result set */
+    unsigned n_columns; /* columns of the result set */
     struct column *columns;
     MYSQL_BIND *binds;
 };
@@ -94,7 +94,7 @@ struct dt_db {
     bool streaming;         /* the server still has rows of it */
     dt_status fetch_status;
     struct dt_error fetch_error;
-    MYSQL_BIND *binds; /* of parameters */
+    MYSQL_BIND *binds; /* bindings of parameters */
     size_t n_binds;
     char *scratch; /* lengths, and arrays of run_many */
     size_t scratch_cap;

@@ -351,7 +351,7 @@ static dt_status start_subscriber(const struct dt_wake *made, const char *instal
     wake->stop_fd = -1;
     snprintf(wake->channel, sizeof(wake->channel), "%s:%s", installation, channel);
     dt_status status = open_subscribers(wake, err);
-    if (status == DT_OK) { /* the main thread handles signals */
+    if (status == DT_OK) { /* blocks signals, which the main thread handles */
         sigfillset(&all);
         pthread_sigmask(SIG_SETMASK, &all, &before);
         status = dt_thread_start(&wake->thread, "wake", run_subscriber, wake, err);

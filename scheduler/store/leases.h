@@ -62,9 +62,9 @@ DT_MUST_CHECK dt_status dt_store_election_renew_and_look(dt_store *store, int64_
  * The holder renews it while it works; if the holder dies, the lease expires. ---- */
 
 struct dt_work_lease {
-    const char *work;   /* in: its name; borrowed */
+    const char *work;   /* in: name of the work; borrowed */
     int64_t ms;         /* in: how long it lasts after it was taken or renewed */
-    int64_t holder;     /* a random number */
+    int64_t holder;     /* a random number that identifies the holder */
     int64_t renewed_us; /* monotonic: when it was taken or renewed; 0: not held */
 };
 /* Takes the lease. BUSY: another process holds it. */

@@ -69,7 +69,7 @@ void dt_store_print_grants(const char *database, FILE *out);
 
 struct dt_installation {
     char name[101], uuid[37];
-    int64_t generation;     /* of the slot map; rises when `shards` changes */
+    int64_t generation;     /* generation of the slot map; rises when `shards` changes */
     int64_t topics_version; /* rises when a topic changes */
     unsigned shards;
 };

@@ -49,7 +49,7 @@ struct dt_tally_row {
     int64_t n[DT_TALLIES];
 };
 struct dt_tally {
-    int64_t all[DT_TALLIES]; /* of all topics, also those without a row */
+    int64_t all[DT_TALLIES]; /* sums of all topics, also those without a row */
     struct dt_tally_row rows[DT_TALLY_TOPICS];
     size_t n;
 };
@@ -70,9 +70,9 @@ static inline unsigned dt_count_piece(int64_t id)
 /* The change of a topic's numbers in a piece. `n` is indexed by the states and these numbers. */
 enum { DT_COUNT_CREATED = DT_JOB_STATES, DT_COUNT_NUMBERS };
 struct dt_count {
-    struct dt_str topic; /* the caller's, until it is written */
+    struct dt_str topic; /* the caller's text, until it is written */
     unsigned piece;
-    int64_t n[DT_COUNT_NUMBERS];  /* by state, then CREATED */
+    int64_t n[DT_COUNT_NUMBERS];  /* numbers by state, then CREATED */
     int64_t happened[DT_TALLIES]; /* events for the tally, not written to job_counts */
 };
 
@@ -126,7 +126,7 @@ typedef struct dt_audit dt_audit;
 struct dt_audited {
     unsigned piece;
     bool done;         /* the piece was recounted; the next step begins the next piece */
-    int64_t rows;      /* of the piece */
+    int64_t rows;      /* rows of the piece */
     int64_t corrected; /* how many of these the counters had wrong, and how many rows they counted that do not exist */
 };
 

@@ -18,7 +18,7 @@ struct dt_owners {
     struct dt_owner_prefix {
         struct dt_str prefix;
         int64_t owner;
-        size_t of;     /* how many prefixes the owner has */
+        size_t of;     /* number of prefixes of the owner */
         size_t parent; /* 1 + the index of its parent: the longest other prefix that it begins with; 0: none */
     } * v;
     size_t n, cap; /* in the caller's arena */

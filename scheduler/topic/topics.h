@@ -32,7 +32,7 @@ struct dt_topic {
 };
 struct dt_topic_counts {
     int64_t by_state[DT_JOB_STATES]; /* exact, except for manual edits since the last audit */
-    int64_t oldest_overdue_ms;       /* its age; 0 = none */
+    int64_t oldest_overdue_ms;       /* age of the oldest overdue job; 0 = none */
 };
 /* Reads a topic. NOT_FOUND. */
 DT_MUST_CHECK dt_status dt_store_topic_get(dt_store *store, struct dt_str name, struct dt_arena *arena,
@@ -60,10 +60,10 @@ struct dt_topic_terms {
     int64_t version;
     enum dt_delivery_id delivery;  /* for a topic that its first job makes; UNSET = the default */
     bool foreign;                  /* the caller has no right to kafka_topic, so it may not be changed to that */
-    enum dt_topic_refusal refusal; /* out, with INVALID */
+    enum dt_topic_refusal refusal; /* out, with INVALID: the reason */
 };
 struct dt_topic_now {
-    struct dt_arena *arena; /* in: for its texts */
+    struct dt_arena *arena; /* in: memory for its texts */
     struct dt_topic topic;
     bool created; /* it did not exist before */
 };

@@ -35,7 +35,7 @@
 #define KEEP_NAMES 16384
 
 struct frame {
-    uint32_t node;  /* of the container; not set while quiet */
+    uint32_t node;  /* node of the container; not set inside an opaque one */
     uint32_t names; /* the height of the stack of names when it began */
     bool array;
 };
@@ -63,7 +63,7 @@ struct dt_json {
     yajl_handle yajl;
     bool finishing;     /* yajl has the whole text: only a number at its end can still be reported */
     bool yajl_refused;  /* yajl refused the text by its own rules, not because a callback of ours said so */
-    size_t token_end;   /* of the latest token */
+    size_t token_end;   /* end of the latest token */
     unsigned depth;     /* open containers */
     unsigned quiet;     /* the depth of the open opaque container, whose children are not kept; 0: none */
     bool opaque_next;   /* the latest name is that of an opaque member (json.h) */

@@ -83,7 +83,7 @@ struct dt_json_field {
 
 struct dt_json_table {
     const struct dt_json_field *fields;
-    size_t n;            /* at most 64 */
+    size_t n;            /* number of rows, at most 64 */
     const char *object;  /* the reason if the value is not an object; NULL: "must be an object" */
     const char *unknown; /* the reason for a member that is not in the table; NULL: such members are skipped */
     /* Returns whether to read a member; field is NULL if the table does not have it. If it returns false, the member
@@ -124,8 +124,8 @@ struct dt_json_table {
 struct dt_json_reader {
     const dt_json *json;
     struct dt_faults *faults; /* texts are read into their arena */
-    void *out;                /* the struct; it has its defaults */
-    const void *context;      /* for the functions of the table */
+    void *out;                /* the struct to fill in, which has its defaults */
+    const void *context;      /* passed to the functions of the table */
     const char *parent;       /* JSON pointer of the object; NULL: the body itself */
     uint64_t given;           /* a bit for each row whose member is in the object and was admitted */
     uint64_t good;            /* a bit for each of these members that was read without a fault and is not null */

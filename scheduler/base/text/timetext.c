@@ -5,8 +5,8 @@
  */
 #include "timetext.h"
 
-#define CYCLE_DAYS 146097 /* of 400 years */
-#define EPOCH_DAYS 719468 /* from 0000-03-01 to 1970-01-01 */
+#define CYCLE_DAYS 146097 /* days in 400 years */
+#define EPOCH_DAYS 719468 /* days from 0000-03-01 to 1970-01-01 */
 
 bool dt_civil_leap_year(int year)
 {
@@ -345,7 +345,7 @@ dt_status dt_time_parse(struct dt_str text, int64_t *out_ms)
     struct cursor c = {text.p, text.p + text.n};
     struct dt_civil t = {0};
     int64_t fraction = 0;
-    int sign = 0; /* of the offset, like the next two variables */
+    int sign = 0; /* sign of the offset; hours and minutes follow */
     int hours = 0;
     int minutes = 0;
     if (text.n == 0 || !read_digits(&c, 4, &t.year) || !eat(&c, '-') || !read_digits(&c, 2, &t.month) ||

@@ -190,7 +190,7 @@ struct dt_zone {
     _Atomic unsigned holds;
     int64_t stamp;
     struct dt_zone_rule rule; /* for times after the last change */
-    int64_t first_offset_s;   /* before the first change */
+    int64_t first_offset_s;   /* offset before the first change */
     size_t n;
     struct change changes[];
 };

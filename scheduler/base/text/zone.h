@@ -50,8 +50,8 @@ struct dt_zone_day {
 struct dt_zone_rule {
     bool given;                /* false: the footer is empty, and the other members are not valid */
     bool summer;               /* the rule has a summer time */
-    int64_t offset_s;          /* of standard time, east of UTC */
-    int64_t summer_s;          /* of summer time */
+    int64_t offset_s;          /* offset of standard time, east of UTC */
+    int64_t summer_s;          /* offset of summer time */
     struct dt_zone_day starts; /* beginning of summer time, in standard time */
     struct dt_zone_day ends;   /* end of summer time, in summer time */
 };

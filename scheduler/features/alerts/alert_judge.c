@@ -104,7 +104,7 @@ static dt_status judge_one(struct round *r, struct judged *j, int64_t value, int
     j->alert.topic = topic;
     j->alert.value = value;
     j->alert.limit = limit > 0 ? limit : j->alert.limit;
-    if (!stands && (!j->row || (!j->known && limit > 0))) { /* the figure is not known yet: no change */
+    if (!stands && (!j->row || (!j->known && limit > 0))) { /* the figure is not known yet, so nothing changes */
         r->kinds[kind] += j->row != NULL;
         return DT_OK;
     }

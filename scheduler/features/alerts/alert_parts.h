@@ -18,11 +18,11 @@
 /* A topic with a limit, and its figures as far as they are known. */
 struct dt_watched_topic {
     struct dt_str name;
-    struct dt_alert_setting setting;       /* with the configuration's defaults */
+    struct dt_alert_setting setting;       /* setting, completed by the configuration's defaults */
     int64_t jobs, dead;                    /* scheduled and dispatched; dead */
     int64_t due, oldest_ms, unreported_ms; /* as far as they are known */
     bool due_known, unreported_known;      /* the figure is from a complete walk, so an alert may end by it */
-    struct dt_alert_walked pass;           /* of the current walk */
+    struct dt_alert_walked pass;           /* figures of the current walk */
     struct dt_alert *standing[DT_ALERT_TOPIC_KINDS];
     UT_hash_handle hh;
 };
@@ -31,8 +31,8 @@ struct dt_watched_topics {
     const struct dt_config *config;
     const dt_clock *clock;
     dt_json *json;
-    struct dt_arena arena; /* of the topics */
-    struct dt_arena rows;  /* for one call of dt_watched_topics_look */
+    struct dt_arena arena; /* memory of the topics */
+    struct dt_arena rows;  /* memory for one call of dt_watched_topics_look */
     struct dt_watched_topic *v;
     size_t n;
     struct dt_watched_topic *by_name;

@@ -141,7 +141,7 @@ static dt_status change_alert(void *arg, dt_db *db, int64_t now_ms, struct dt_er
     struct dt_param params[TARGETS * COLUMNS];
     const struct dt_str topic = a->topic.p ? a->topic : DT_STR_LIT("");
     size_t n = 0;
-    bool room[] = {false, false}; /* for webhooks, and for Kafka */
+    bool room[] = {false, false}; /* room for webhooks, and for Kafka */
     if (change.targets & ~(unsigned)DT_ALERT_TO_KAFKA)
         status = find_room(db, false, topic, &room[0], err);
     if (status == DT_OK && change.targets & DT_ALERT_TO_KAFKA)

@@ -60,7 +60,7 @@ struct dt_finding_kind_text {
     const char *name; /* "mysql-flush" */
     enum dt_severity severity;
     const char *means, *action; /* names replace TOPIC, SHARD, KAFKA and ZOOKEEPER in the action */
-    const char *page;           /* of the runbook: "deploy/runbook/mysql/mysql-flush.md" */
+    const char *page;           /* page of the runbook: "deploy/runbook/mysql/mysql-flush.md" */
 };
 extern const struct dt_finding_kind_text dt_finding_kinds[DT_FINDING_KINDS];
 extern const char *const dt_severity_names[]; /* "error" */

@@ -98,7 +98,7 @@ DT_MUST_CHECK dt_status dt_store_topic_loads(dt_store *store, struct dt_arena *a
 struct dt_topic_overdue {
     struct dt_str topic;
     int64_t jobs, since_ms; /* since_ms: when the oldest fell due; 0 = unknown */
-    int64_t job;            /* the id of the oldest */
+    int64_t job;            /* id of the oldest job */
     bool paused;            /* the topic is paused, so the jobs are held, not overdue */
 };
 /* Reads which topics have jobs that are due and not dispatched, from `limit` due and `limit` offered jobs. If some

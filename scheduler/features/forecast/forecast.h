@@ -27,7 +27,7 @@ struct dt_forecast_ask {
     size_t steps;             /* 1 to DT_FORECAST_STEPS */
     struct dt_str topic;      /* absent = any */
     const struct dt_topic_bound *bound;
-    dt_zone_files *zones; /* for the fires of schedules */
+    dt_zone_files *zones; /* to compute the fires of schedules */
 };
 
 /* The jobs of one topic in one step. */
@@ -38,7 +38,7 @@ struct dt_forecast_part {
 };
 
 struct dt_forecast {
-    int64_t *due;                   /* by step, in the arena */
+    int64_t *due;                   /* jobs of each step, in the arena */
     struct dt_forecast_part *parts; /* by step, the largest topics of each, in the arena */
     size_t n_parts;
     int64_t counted_until_ms; /* jobs due before this were counted, neither estimated nor spread over a day */

@@ -12,7 +12,7 @@
 
 /* The later fires of a schedule, at even intervals. */
 struct evenly {
-    struct dt_str topic; /* of the schedule's row */
+    struct dt_str topic; /* topic of the schedule's row */
     int64_t last_ms;
     double each_ms;
 };

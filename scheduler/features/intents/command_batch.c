@@ -35,10 +35,10 @@ struct carrying {
     bool refuse_all, singly, reports_singly;
     struct dt_command *commands; /* in the order of the batch's messages */
     struct dt_intent *intents;
-    struct dt_apply *reports;  /* of the command with the same index */
+    struct dt_apply *reports;  /* the report of the command with the same index */
     struct dt_intents_txn txn; /* has all intents; each run uses some of them */
     struct dt_counts counts;
-    struct dt_command_answers answers; /* at most two for each message */
+    struct dt_command_answers answers; /* answers, at most two for each message */
     struct dt_str topic;               /* the topic that was read last for an answer; absent: none was */
     bool paused;                       /* that topic is paused */
     enum dt_dealing dealing;

@@ -24,7 +24,7 @@ struct dt_command_place {
     int32_t partition;
     int64_t next;                           /* offset of the first message that is not done; 0 = never read */
     int64_t last;                           /* offset of the last message that was done; -1 = unknown */
-    unsigned char digest[16];               /* of that message */
+    unsigned char digest[16];               /* digest of that message */
     bool halted;                            /* out: the row says that the partition must not be read */
     const struct dt_command_message *up_to; /* scratch: the last message that is done */
     bool touched, stopped;                  /* scratch */
@@ -45,7 +45,7 @@ struct dt_message_header {
 };
 /* A message. Texts are borrowed for the call. */
 struct dt_command_message {
-    struct dt_command_place *place; /* of its partition */
+    struct dt_command_place *place; /* place of its partition */
     int64_t offset, timestamp_ms;   /* 0 = it has no time */
     struct dt_str key, value;       /* absent = null */
     const struct dt_message_header *headers;

@@ -268,7 +268,7 @@ static dt_status decode_row(const struct dt_intent_decoder *reader, const struct
 
 #define BYTES_AT_ONCE ((size_t)16 << 20) /* limit of the rows of one transaction; the first row is always moved */
 #define NAMES_AT_ONCE (DT_INBOX_AT_ONCE + 1000)
-#define ERROR_BYTES   ((size_t)1500) /* of a text that goes into job_inbox.error */
+#define ERROR_BYTES   ((size_t)1500) /* limit of a text in job_inbox.error */
 /* Time to wait until the batch of an earlier attempt is settled, as long as a request waits. */
 #define PATIENCE_US INT64_C(200000)
 

@@ -34,8 +34,8 @@ struct dt_intent {
     struct dt_str topic, key; /* key absent: job_id names the job; of a create: the new job has no key */
     int64_t job_id;           /* 0 = named by its key */
     struct dt_insert insert;  /* of a create: retry absent and ack_timeout_ms 0 = the topic's */
-    struct dt_patch patch;    /* of a change */
-    bool keep_attempt;        /* of a cancel: the current attempt continues */
+    struct dt_patch patch;    /* for a change */
+    bool keep_attempt;        /* for a cancel: the current attempt continues */
     bool patient;             /* it may wait until the batch of an earlier attempt is settled */
     /* Shared by intents that must be carried out in order: if one waits, all later ones wait; NULL: none. */
     bool *stopped;
@@ -43,7 +43,7 @@ struct dt_intent {
     /* Out; REFUSED may come from decoding. */
     enum dt_intent_outcome outcome;
     bool unsettled;            /* with WAITS: it waits for a batch to be settled */
-    struct dt_problem problem; /* with REFUSED */
+    struct dt_problem problem; /* if REFUSED: the reason */
     struct dt_faults faults;
     struct dt_job job; /* except for creates: the job after the change, or as it was when the intent was refused */
 };

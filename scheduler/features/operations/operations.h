@@ -100,8 +100,8 @@ struct dt_operation_piece {
     int64_t owner;    /* in, with id 0: the owner of the operation */
     int64_t lease_ms; /* in: for this time, other processes leave it to this one */
     struct dt_operation shown; /* out, like the rest: the operation after the piece; valid if OK and id is not 0 */
-    int64_t changed, refused;  /* by this piece */
-    int64_t wait_ms;           /* before the next piece, by the operation's rate */
+    int64_t changed, refused;  /* jobs that this piece changed or refused */
+    int64_t wait_ms;           /* pause before the next piece, by the operation's rate */
     struct dt_job_move *moves; /* in the arena */
     size_t n_moves;
 };
@@ -126,8 +126,8 @@ DT_MUST_CHECK dt_status dt_store_operation_turns(dt_store *store, struct dt_aren
 struct dt_operation_preview {
     const struct dt_operation_ask *ask;
     bool over;                        /* out: all jobs are found */
-    int64_t matched;                  /* out: so far */
-    int64_t ids[DT_OPERATION_SAMPLE]; /* out: the first jobs */
+    int64_t matched;                  /* out: number of jobs found so far */
+    int64_t ids[DT_OPERATION_SAMPLE]; /* out: ids of the first jobs */
     int walk;                         /* private, like the rest */
     int64_t after_id, started_ms;
     struct dt_str after_key; /* in the arena */

@@ -84,10 +84,10 @@ dt_status dt_store_operation_list(dt_store *store, int64_t below_id, struct dt_p
 
 struct ending {
     int64_t id;
-    struct dt_str actor; /* of a stop */
-    struct dt_str why;   /* of a failure; absent = a stop */
+    struct dt_str actor; /* for a stop */
+    struct dt_str why;   /* for a failure; absent = a stop */
     struct dt_arena *arena;
-    struct dt_operation *out; /* of a stop */
+    struct dt_operation *out; /* for a stop */
 };
 
 static dt_status end_operation(void *arg, dt_db *db, int64_t now_ms, struct dt_error *err)
@@ -138,7 +138,7 @@ dt_status dt_store_operation_hand_over(dt_store *store, int64_t id, int64_t wait
 struct step {
     dt_store *store;
     struct dt_operation_piece *piece;
-    int64_t wanted; /* the operation; 0 = any */
+    int64_t wanted; /* id of the operation; 0 = any */
     struct dt_arena *arena;
     struct dt_counts counts;
 };

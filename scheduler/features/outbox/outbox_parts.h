@@ -49,10 +49,10 @@ struct dt_outbox {
     struct dt_outbox_env env;
     const struct dt_outbox_kind *kind;
     struct dt_chore chore;
-    dt_store *store; /* of the running tick */
+    dt_store *store; /* store of the running tick */
     dt_json *json;
     struct dt_arena round; /* rows */
-    struct dt_arena texts; /* for the messages that are sent together */
+    struct dt_arena texts; /* memory for the messages that are sent together */
     struct dt_turns turns; /* for dead letters, turns of shards; otherwise of owners */
     int64_t after;         /* the last sender that has had its turn */
     /* Mono: the last round in which messages waited and Kafka answered about no topic; at first, the start. */

@@ -10,7 +10,7 @@
 
 #define ERROR_BYTES 160 /* an error this short fits into the column in any encoding */
 
-enum { PAGE = 1024 }; /* the same as in select_due_messages */
+enum { PAGE = 1024 }; /* size of a page, the same as in select_due_messages */
 
 static dt_status read_sender(const dt_db *db, struct dt_arena *arena, void *row, void *arg)
 {

@@ -77,7 +77,7 @@ DT_MUST_CHECK dt_status dt_store_free_alert_messages(dt_store *store, struct dt_
 /* A message that is due again after a time. */
 struct dt_message_try {
     int64_t id;
-    int tries;   /* as its row says */
+    int tries;   /* tries that its row counts now */
     bool counts; /* the try counts */
     int64_t after_ms;
     struct dt_str why; /* error of a failed try; absent: a process sends it now, and others must not */

@@ -64,7 +64,7 @@ int64_t dt_quota_share(int64_t demand, int64_t others_demand, int64_t others_sha
 
 struct dt_quota_claim {
     int64_t token;                  /* dt_quota_token_id */
-    int64_t demand[DT_QUOTA_RATES]; /* of this process, in the last second */
+    int64_t demand[DT_QUOTA_RATES]; /* demand of this process in the last second */
     int64_t most[DT_QUOTA_RATES];   /* the largest share that it takes */
     int64_t share[DT_QUOTA_RATES];  /* out; 0 if the demand is 0, or if others hold the whole */
     bool alone[DT_QUOTA_RATES];     /* out: no other process holds a share */

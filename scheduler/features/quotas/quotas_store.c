@@ -11,12 +11,12 @@
 #include "store/store_internal.h"
 #include "topic/counts.h"
 
-#define COLUMNS       9     /* of put_quota_shares */
-#define USAGE_COLUMNS 7     /* of add_usage */
+#define COLUMNS       9     /* columns of put_quota_shares */
+#define USAGE_COLUMNS 7     /* columns of add_usage */
 #define APIS_FRESH_MS 15000 /* so long that a late heartbeat does not make another process believe that it is alone */
 
 struct sums {
-    int64_t demand[DT_QUOTA_RATES], share[DT_QUOTA_RATES]; /* of other processes, if still valid */
+    int64_t demand[DT_QUOTA_RATES], share[DT_QUOTA_RATES]; /* sums of all other processes whose rows are still valid */
     bool locked, mine;                                     /* a row exists; a row of this process exists */
 };
 

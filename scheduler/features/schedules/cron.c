@@ -18,7 +18,7 @@
 
 struct month {
     int year, month, length;
-    int64_t first;     /* the number of its first day */
+    int64_t first;     /* day number of the first of the month */
     int first_weekday; /* 0 = Sunday */
 };
 

@@ -31,7 +31,7 @@
 struct dt_cron {
     uint64_t seconds, minutes;
     uint32_t hours, days, months;
-    uint32_t near_days;   /* the n of each nW */
+    uint32_t near_days;   /* bit n: the expression has nW */
     uint32_t weekdays;    /* 0 to 6 */
     uint8_t nth[7];       /* for each weekday: bit n, its n-th of the month; bit 0, its last */
     bool last_day;        /* L */

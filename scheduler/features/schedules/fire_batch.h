@@ -16,7 +16,7 @@ struct dt_fire_quota {
     int64_t owner;
     int64_t per_second, pending; /* 0 = no limit */
     int64_t token;               /* the token whose share is spent */
-    struct dt_str topics;        /* its prefixes, or DT_TOPICS_ALL */
+    struct dt_str topics;        /* the token's prefixes, or DT_TOPICS_ALL */
     /* Valid if `open`. */
     bool open;
     int64_t rate_milli; /* what the share adds in a second, in thousandths of jobs, like left_milli */
@@ -58,7 +58,7 @@ struct dt_fire_batch {
     struct dt_counts counts;
     struct dt_fire_row *rows; /* room for DT_FIRES_AT_ONCE */
     size_t n_rows;
-    size_t bytes;                          /* of their jobs */
+    size_t bytes;                          /* size of their jobs */
     struct dt_schedule_progress *progress; /* room for twice as many */
     size_t n_progress;
     int64_t *cancel_first; /* jobs whose retries must end before their schedule's next look */
@@ -71,7 +71,7 @@ struct dt_fire_batch {
     int64_t ack_timeout_ms, owner;
     bool topic_there;
     struct dt_fire_quotas quotas;
-    struct dt_fire_quota *quota; /* of the current schedule; NULL = none */
+    struct dt_fire_quota *quota; /* quota of the current schedule; NULL = none */
     struct dt_error *err;
 };
 
@@ -115,7 +115,7 @@ struct dt_fire_plan {
     bool unfinished;                        /* in: the job of the last fire that ran is not finished */
     bool retries_ended;                     /* in: that job has no further attempts */
     bool due_only;                          /* in: plan no future fires */
-    size_t room;                            /* in: for fires */
+    size_t room;                            /* in: limit of `fires` */
     struct dt_fire *fires;                  /* out: in order of time */
     size_t n;                               /* out */
     bool cancel_first;                      /* out: first end the retries of the previous job, then make another plan */

@@ -48,7 +48,7 @@ struct dt_schedule {
     struct dt_new_job job; /* template of its jobs; retry absent or ack_timeout_ms 0 = the topic's */
     /* Progress. */
     int64_t next_fire_ms, last_fire_ms, last_job_id, zone_stamp, look_ms;
-    int64_t owner;          /* of its topic */
+    int64_t owner;          /* owner of its topic */
     int64_t waits_since_ms; /* since when fires wait for a quota; 0 = none waits */
     struct dt_str error;
     int64_t error_at_ms;
@@ -66,7 +66,7 @@ struct dt_fire_maker {
     const struct dt_topic_bound *bound; /* topics of the caller's token; other topics are DENIED; NULL = all topics */
     int64_t number;                     /* random: the column `maker` of its jobs */
     int64_t id, ids;                    /* reserved ids: the next one, and how many are left; 0 at first */
-    struct dt_arena *arena;             /* of all outputs */
+    struct dt_arena *arena;             /* memory for all outputs */
     struct dt_job_move *moves;          /* out, in the arena */
     size_t n_moves;
     struct dt_turns had; /* when owners last had their turn; zero at first */

@@ -42,7 +42,7 @@ void dt_reconciler_doubt(dt_reconciler *reconciler);
 
 struct dt_reconcile_in {
     dt_store *store;
-    int64_t mono_us;                  /* for pacing */
+    int64_t mono_us;                  /* time for pacing */
     int64_t now_ms;                   /* MySQL's clock */
     const struct dt_shard_map *map;   /* borrowed for the call, like store and leads */
     const struct dt_shard_set *leads; /* the shards that this process leads now */
@@ -65,7 +65,7 @@ struct dt_reconcile_stats {
     int64_t overdue; /* rows due for more than a second: at least this many, since counting stops after a slice of
                       * all shards' rows that are not held, or after DT_LATE_SLICES slices */
     int64_t held;    /* the same for rows of paused topics, which are not overdue */
-    int64_t oldest_due_at_ms;                        /* of the overdue rows; 0 = none */
+    int64_t oldest_due_at_ms;                        /* due time of the oldest overdue row; 0 = none */
     int64_t drift_missing, drift_extra, drift_wrong; /* repaired since the shard was gained (rebuilds not counted) */
     bool rebuilding;
 };

@@ -113,8 +113,8 @@ struct dt_reconciler {
     size_t n_suspects;
     struct dt_fix *fixes;
     int64_t *ids, *scores;
-    struct dt_arena arena;      /* of one step */
-    struct dt_arena held_arena; /* of one period */
+    struct dt_arena arena;      /* memory of one step */
+    struct dt_arena held_arena; /* memory of one period */
     struct dt_held {
         unsigned shard;
         struct dt_str topic;

@@ -116,8 +116,8 @@ struct tending {
     dt_store *store;
     dt_db *db;
     struct dt_work_lease lease;
-    struct dt_partitions *parts;    /* of history */
-    struct dt_partitions *attempts; /* of history_attempts */
+    struct dt_partitions *parts;    /* partitions of history */
+    struct dt_partitions *attempts; /* partitions of history_attempts */
     int64_t now_ms;
     unsigned dropped;
     struct dt_error *err;

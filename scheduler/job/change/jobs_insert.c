@@ -39,12 +39,12 @@
 #define READ_BACK_PAUSE 50                /* ms */
 #define ROW_OVERHEAD    1024
 #define OWNERS_AT_ONCE  ((size_t)1000) /* keys in one list: a megabyte at most */
-#define OWNER_BYTES     1024           /* of each */
+#define OWNER_BYTES     1024           /* size of each key */
 
 /* A column that no job of a batch has is not sent: its default costs less than NULLs or zeros. */
 enum { HAS_NEAR = 1, HAS_KEY = 2, HAS_EXTRAS = 4 };
 enum { OWN_COLUMNS = 11, EXTRA_COLUMNS = 0 DT_JOB_COLUMNS(DT_COLUMN_NONE, DT_COLUMN_ONE, DT_COLUMN_ONE) };
-enum { JOB_COLUMNS = OWN_COLUMNS + 2 + EXTRA_COLUMNS }; /* at most */
+enum { JOB_COLUMNS = OWN_COLUMNS + 2 + EXTRA_COLUMNS }; /* limit of columns */
 static const char *const insert_forms[] = {
     [0] = dt_sql_insert_job,
     [HAS_NEAR] = dt_sql_insert_job_near,
@@ -90,7 +90,7 @@ struct batch {
     size_t n_keyed;
     struct dt_param *params;
     unsigned has;             /* HAS_* of any of the jobs */
-    struct dt_counts *counts; /* of the rows that this transaction inserts */
+    struct dt_counts *counts; /* counts of the rows that this transaction inserts */
 };
 
 static const struct name_space *namespace_of(const struct keyed *k)

@@ -31,7 +31,7 @@ struct change {
     int64_t id;
     struct dt_str topic; /* absent: any */
     const struct dt_patch *patch;
-    const struct dt_new_job *body; /* of a replace: the new body */
+    const struct dt_new_job *body; /* for a replace: the new body */
     bool keep_attempt;
     const struct dt_config *config;
     dt_db *db;
@@ -43,7 +43,7 @@ struct change {
     bool written;
     bool unsettled; /* refused only because an earlier attempt is in flight */
     dt_status (*decide)(struct change *);
-    struct dt_counts *counts; /* of the current try */
+    struct dt_counts *counts; /* counts of the current try */
     struct dt_str actor;      /* actor in events; absent: no event */
     const char *action;       /* its name in events */
     bool passes_locked;       /* does not wait if another session has the row locked */

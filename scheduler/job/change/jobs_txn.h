@@ -14,7 +14,7 @@ struct dt_change_txn {
     dt_db *db;
     int64_t now_ms;
     struct dt_counts *counts; /* counts the changes */
-    struct dt_arena *arena;   /* for what is read */
+    struct dt_arena *arena;   /* memory for what is read */
     struct dt_str actor;      /* actor of the event of each change (events/events.h); absent: no event */
 };
 enum dt_change_how { DT_CHANGE_CANCEL, DT_CHANGE_PATCH, DT_CHANGE_RUN_NOW, DT_CHANGE_REDRIVE, DT_CHANGE_REPLACE };
@@ -23,7 +23,7 @@ struct dt_job_change {
     int64_t id;               /* 0: the job that has the key */
     struct dt_str topic, key; /* without a topic, `id` is set */
     const struct dt_patch *patch;
-    bool keep_attempt;             /* of a cancel: only further attempts */
+    bool keep_attempt;             /* for a cancel: only further attempts are cancelled */
     const struct dt_new_job *body; /* of a replace, with the key of the job */
     struct dt_job job;             /* out: see jobs.h */
     bool locked;                   /* out, with BUSY: another session has the row, and the transaction continues */

@@ -49,7 +49,7 @@ struct dt_job_list {
     size_t n;
     bool more; /* there may be more, from this cursor on: */
     int64_t last_id;
-    struct dt_str last_key;                   /* of a list by key */
+    struct dt_str last_key;                   /* cursor of a list by key */
     struct dt_list_place last_place, *places; /* for a list by time; `places`: for each job, the cursor after it */
 };
 /*

@@ -46,9 +46,9 @@ struct page {
     struct dt_strbuf key_end; /* hexadecimal: upper bound of the keys */
     struct dt_arena *arena;
     struct dt_job *jobs;
-    struct dt_list_place *places; /* of each job of a list by time */
+    struct dt_list_place *places; /* place of each job of a list by time */
     size_t n, part;               /* rows to ask for */
-    size_t bytes, largest;        /* of the rows */
+    size_t bytes, largest;        /* sizes of the rows */
     int64_t after_id;             /* the cursor: everything before and at it was read */
     struct dt_str after_key;
     struct dt_list_place place;

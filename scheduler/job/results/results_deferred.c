@@ -87,13 +87,13 @@ struct deferring {
     struct dt_apply *results;
     size_t n;
     bool some_wait;
-    const struct dt_results_txn *txn; /* of the current try */
+    const struct dt_results_txn *txn; /* the current try's transaction */
     struct dt_error *err;
     /* for dt_store_apply_deferred */
     int64_t after_id;
     size_t limit;
     struct dt_arena *out_arena;
-    int64_t *ids; /* of the results, in deferred_results */
+    int64_t *ids; /* ids of the stored results */
 };
 
 struct behind {

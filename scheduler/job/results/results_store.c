@@ -40,7 +40,7 @@ struct judged {
     int64_t retention_ms;
     const struct dt_result *failure; /* whose error becomes the job's last error; NULL = none */
     const struct dt_answer *answer;  /* of the latest result with an answer; NULL = none */
-    bool finished;                   /* an attempt ended */
+    bool finished;                   /* an attempt of the job ended */
     bool dead_letter;
     unsigned changes, failures; /* number of results that changed it; number of attempts among them that failed */
 };
