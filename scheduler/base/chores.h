@@ -47,7 +47,7 @@ struct dt_chore {
     int64_t started_us; /* when the running tick started; 0: none runs */
     bool woken;         /* during the running tick */
     bool removed;       /* no further tick starts; under the lock of chores, like the next member */
-    bool ending;        /* except the last one, for dt_chore_remove */
+    bool ending;        /* no further tick starts, except the last one for dt_chore_remove */
     bool idle;          /* set by a tick that asked no server, and so ends no outage */
     bool failed;        /* the running tick failed; used only by its thread, like the next member */
     struct dt_outage_part outage;

@@ -139,42 +139,42 @@
  * read them as undocumented options. Every other program refuses the keys.
  */
 #define DT_CONFIG_CONSTANTS(X) \
-  /* Quiet time after which the last batch is settled by itself: longer than between two batches under \
-   * load, too short to be seen. */ \
+  /* If no batch follows within this time, the last batch is settled by itself. Longer than the time \
+   * between two batches under load, too short for a user to notice. */ \
   X(DURATION, dispatch, settle_after, 10, 1, DT_SECOND) \
-  /* Scheduling priority (nice) that the dispatcher asks for: its threads are awake for moments and \
-   * should not wait for others. */ \
+  /* Scheduling priority (nice) that the dispatcher requests: its threads run for moments only and \
+   * should not wait for other processes. */ \
   X(INT, dispatch, priority, -10, -20, 19) \
-  /* Most payload bytes in one dispatch: nine payloads of the largest size. */ \
+  /* Limit of payload bytes in one dispatch: nine payloads of the largest size. */ \
   X(INT, dispatch, batch_bytes, 8388608, 1048576, 67108864) \
-  /* Most Kafka topics in one dispatch. Each costs Kafka a request of a millisecond, for which jobs that \
-   * fall due meanwhile wait. */ \
+  /* Limit of Kafka topics in one dispatch. Each costs Kafka a request of a millisecond, and jobs that \
+   * fall due in that time wait. */ \
   X(INT, dispatch, batch_topics, 16, 1, 10000) \
-  /* Most results in one transaction. A larger one saves little for each row, and holds its locks longer. */ \
+  /* Limit of results in one transaction. A larger one saves little per row, and holds its locks longer. */ \
   X(INT, results, batch, 2000, 2, 10000) \
-  /* Most messages of the commands topic in one transaction, as above. */ \
+  /* Limit of messages of the commands topic in one transaction, for the same reason. */ \
   X(INT, commands, batch, 1000, 1, 10000) \
-  /* Most rows compared at once: some milliseconds of MySQL and of Redis. */ \
+  /* Limit of rows compared at once: they cost MySQL and Redis some milliseconds. */ \
   X(INT, reconcile, slice, 10000, 100, 1000000) \
-  /* Time for one full scan of the horizon: a lost index entry is found in this time at the latest. */ \
+  /* Time for one full scan of the horizon: a lost index entry is found within this time. */ \
   X(DURATION, reconcile, walk, DT_MINUTE, DT_SECOND, DT_HOUR) \
-  /* Pause between two of the 32 pieces of the jobs that are recounted: a small table takes eleven \
-   * minutes. Longer after a large piece. */ \
+  /* Pause in the recount of jobs between two of its 32 pieces: a small table takes eleven minutes. It is \
+   * longer after a large piece. */ \
   X(DURATION, reconcile, audit, 20*DT_SECOND, 100, DT_DAY) \
-  /* Connections that commit new jobs: while a commit waits for the disk, the next ones go on. More \
-   * connections commit smaller groups. */ \
+  /* Connections that commit new jobs: while one commit waits for the disk, others continue. With more \
+   * connections, groups are smaller. */ \
   X(INT, api, committers, 4, 1, 64) \
-  /* Threads that take batches apart, in time slices, at a lower priority than single requests. */ \
+  /* Threads that parse batches, in time slices, at a lower priority than single requests. */ \
   X(INT, api, batch_threads, 4, 1, 64) \
-  /* Most jobs in one commit: a larger one is no faster for each job, and the first one waits longer. */ \
+  /* Limit of jobs in one commit: a larger one is no faster per job, and the first job waits longer. */ \
   X(INT, api, commit_jobs, 3000, 1, 10000) \
-  /* Bytes of new jobs that wait for a commit, beside api.queue_jobs; beyond it: 503. A quarter of what \
-   * limits.memory is by default. */ \
+  /* Limit of the bytes of new jobs that wait for a commit; api.queue_jobs limits their number. Beyond \
+   * it, the API answers 503. A quarter of the default of limits.memory. */ \
   X(INT, api, queue_bytes, 134217728, 1048576, INT64_C(17179869184)) \
-  /* Threads that encrypt and decrypt, where anything listens with TLS; 0: one for two of http.threads. */ \
+  /* Threads that encrypt and decrypt, if a listener uses TLS; 0: half of http.threads. */ \
   X(INT, http, tls_threads, 0, 0, 64) \
-  /* Nesting of a JSON body, payload included. Bodies nest a few levels; a parser's memory grows with \
-   * each. */ \
+  /* Limit of the nesting of a JSON body, payload included. Bodies usually nest a few levels, and each \
+   * level costs the parser memory. */ \
   X(INT, limits, json_depth, 16, 4, 128)
 /* clang-format on */
 

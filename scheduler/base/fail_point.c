@@ -127,7 +127,7 @@ static dt_status read_rule(struct dt_str text, struct rule *rule, struct dt_erro
                  ? rule->action != FORCE
                  : rule->action == FORCE || (rule->action == ERROR && rule->point->kind != DT_FAIL_KIND_STATUS))
         why = "this place cannot do that";
-    if (counted && !last.p) /* no dash */
+    if (counted && !last.p) /* without a dash: only this pass */
         rule->last = rule->first;
     return why ? dt_fail(err, DT_INVALID, "DUETIME_FAIL: \"%.*s\": %s", (int)text.n, text.p, why) : DT_OK;
 }

@@ -264,9 +264,9 @@ struct settling {
 };
 
 /*
- * Ends an attempt that Kafka refused alone, as a failure that a consumer reports. If a manual edit or a forged result
- * ended it meanwhile, that state stays, but the attempt is recorded as undeliverable: a caller who was answered "too
- * late" with this attempt must find out what became of it.
+ * Ends an attempt that Kafka refused alone, like a failure that a consumer reports. If a manual edit or a forged result
+ * has ended the job, the job's state is kept, but the attempt is still recorded as undeliverable: a caller whose cancel
+ * was refused as "too late" because of this attempt must be able to find its outcome.
  */
 static dt_status end_undeliverable(struct settling *s)
 {

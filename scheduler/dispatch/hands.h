@@ -35,7 +35,7 @@ struct dt_lost {
     int64_t after; /* ids above it; 0 at first */
     int64_t *v;    /* room for `limit`, the caller's */
     size_t limit, n;
-    bool owners; /* some process has a number: attempts may be lost soon */
+    bool owners; /* some process holds a lease, so attempts may be lost later */
 };
 /* Reads the ids, ascending, moves `after` to the last one, and sets `owners`. A page that is not full is the last.
  * Rows of `hands` whose job is no longer in `jobs` are deleted. */

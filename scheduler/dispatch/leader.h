@@ -56,7 +56,7 @@ struct dt_seen_list {
 enum dt_writable {
     DT_WRITABLE_NO,
     DT_WRITABLE_YES,
-    DT_WRITABLE_UNKNOWN, /* left for a later leader transaction; the caller finds out meanwhile */
+    DT_WRITABLE_UNKNOWN, /* unknown yet: left for a later leader transaction */
     DT_WRITABLE_ALONE /* perhaps too large for its topic: sent in a batch of its own, so that a refusal is about it */
 };
 
@@ -145,7 +145,7 @@ struct dt_leader_judged {
     size_t unread;        /* due jobs whose attempt may not have been sent, or whose report may be unread */
     int64_t unread_ms;    /* the latest of their deadlines */
     bool frozen;          /* jobs that could be claimed were left because the list is frozen */
-    struct dt_str orphan; /* present: a due job's topic has no row in `topics` (a manual edit): its entry is held */
+    struct dt_str orphan; /* present: topic of a due job, held because `topics` has no such row (a manual edit) */
 };
 
 struct dt_leader_limits {

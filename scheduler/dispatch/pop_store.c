@@ -33,7 +33,7 @@
 #include "topic/limits.h"
 
 #define ROUNDS  8  /* pages of offers that one pop reads, at most */
-#define SOON_MS 20 /* clocks differ by less: the offer of a new job may be due a moment later */
+#define SOON_MS 20 /* clocks differ by less, so the offer of a new job may look early by this time */
 
 enum fate {
     FATE_LEFT,  /* another session holds the row, or an earlier attempt is in flight */

@@ -22,7 +22,7 @@
 #define NODES_MAX 16384
 #define NAMES_MAX 4000000
 
-/* The target of the table of members. The context of its functions is the rules. */
+/* Receives the members of a body. The functions of the table get the rules as their context. */
 struct decoder {
     struct dt_job_fields f;
     bool patch;                      /* null means the default */

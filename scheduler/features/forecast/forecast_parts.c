@@ -114,7 +114,7 @@ static int by_share(const void *a, const void *b)
     return (x->scheduled < y->scheduled) - (x->scheduled > y->scheduled);
 }
 
-/* Reads the shares of a piece, once for each forecast. */
+/* Returns the shares of a piece. Reads them once and keeps them for the forecast. */
 static dt_status read_shares(struct dt_forecasting *f, unsigned piece, struct dt_forecast_shares **out)
 {
     dt_assert_cmp(piece, <, DT_COUNT_PIECES);

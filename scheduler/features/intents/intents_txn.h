@@ -15,7 +15,7 @@ struct dt_name_set {
     size_t mask, n;
 };
 
-/* An intent that is not among the transaction's own: own intents after it that are for its job wait. */
+/* An intent that this transaction does not carry out: its own intents after it wait if they are for the same job. */
 struct dt_foreign_name {
     size_t from; /* index of the first own intent after it */
     uint64_t hash;

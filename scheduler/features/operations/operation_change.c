@@ -163,7 +163,7 @@ static dt_status refuse_targets_in_flight(struct work *w)
 static dt_status lock_targets(struct work *w)
 {
     const struct dt_operation_txn *txn = w->txn;
-    struct dt_strbuf edited = {0}; /* counts what a manual edit ended before it is changed */
+    struct dt_strbuf edited = {0}; /* jobs that a manual edit ended, to be counted before they change */
     list_targets(w, is_any);
     for (size_t i = 0; i < w->n_ids; i++)
         dt_id_list_add(&edited, w->ids[i]);

@@ -59,7 +59,7 @@ struct dt_rebuild {
     bool active, passing;
     bool helped;              /* this process helped others since the first shard requested a rebuild */
     struct dt_filling *notes; /* records of what is being filled; room for all shards */
-    int64_t *told;            /* scratch for as many */
+    int64_t *told;            /* scratch, with as much room */
     size_t n_notes;
     int64_t at_ms, at_id; /* the next page begins after it; at_id 0: at it */
     bool has_page;

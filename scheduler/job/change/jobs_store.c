@@ -45,7 +45,7 @@ struct change {
     dt_status (*decide)(struct change *);
     struct dt_counts *counts; /* counts of the current try */
     struct dt_str actor;      /* actor in events; absent: no event */
-    const char *action;       /* its name in events */
+    const char *action;       /* name of the change in events */
     bool passes_locked;       /* does not wait if another session has the row locked */
     bool locked;              /* another session had the row locked */
     struct dt_error *err;
