@@ -62,7 +62,7 @@ class Signatures(unittest.TestCase):
         self.assertIsNone(fault(secret=f"whsec_QUJD {SECRET}"))
         self.assertIsNone(fault(secret=f"{SECRET} whsec_QUJD"))
 
-    def test_whatever_was_changed_is_refused(self):
+    def test_a_changed_request_is_refused(self):
         right = HEADERS["webhook-signature"]
         for headers in ({"webhook-id": "msg_p5jXN8AQM9LWM0D4loKWxJeK"}, {"webhook-timestamp": str(SENT_AT + 1)},
                         {"webhook-signature": "v1,g0hM9SsE+OTPJTGt/tmIKtSyZlE3uFJELVlNIOLJ1OA="}, {"webhook-signature": OTHERS},
@@ -72,12 +72,12 @@ class Signatures(unittest.TestCase):
         self.assertIsNotNone(fault(body=BODY + b" "))
         self.assertIsNotNone(fault(secret="whsec_QUJD"))
 
-    def test_what_is_not_signed_is_refused(self):
+    def test_an_unsigned_request_is_refused(self):
         for name in HEADERS:
             self.assertIsNotNone(fault({name: None}), name)
             self.assertIsNotNone(fault({name: ""}), name)
 
-    def test_old_and_future_ones_are_refused(self):
+    def test_old_and_future_timestamps_are_refused(self):
         self.assertIsNone(fault(now=SENT_AT + 300))
         self.assertIsNone(fault(now=SENT_AT - 300))
         for now in (SENT_AT + 301, SENT_AT - 301):
@@ -85,7 +85,7 @@ class Signatures(unittest.TestCase):
         for sent_at in ("hello", "-1", "1e9", "\u0661"):
             self.assertIsNotNone(fault({"webhook-timestamp": sent_at}))
 
-    def test_a_secret_has_its_form(self):
+    def test_a_malformed_secret_is_refused(self):
         for secret in ("", "MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw", "whsec_%", f"{SECRET} "):
             self.assertRaises(ValueError, receiver.keys_of, secret)
 
@@ -118,13 +118,13 @@ class Served(unittest.TestCase):
         answer.read()
         return answer.status
 
-    def test_an_attempt_is_done_once(self):
+    def test_an_attempt_is_processed_once(self):
         self.assertEqual(self.post(signed("42/1", BODY), BODY), 204)
         self.assertEqual(self.post(signed("42/1", BODY), BODY), 204)
         self.assertEqual(self.post(signed("42/2", BODY), BODY), 204)
         self.assertEqual(self.done, [("42/1", BODY), ("42/2", BODY)])
 
-    def test_what_is_not_genuine_is_not_done(self):
+    def test_a_forged_request_is_not_processed(self):
         self.assertEqual(self.post(signed("42/1", BODY), BODY + b" "), 401)
         self.assertEqual(self.post({}, BODY), 401)
         self.assertEqual(self.done, [])
@@ -132,7 +132,7 @@ class Served(unittest.TestCase):
     def test_work_that_fails_fails_the_attempt(self):
         self.assertEqual(self.post(signed("42/1", b"bad"), b"bad"), 500)
 
-    def test_a_body_has_a_bound(self):
+    def test_a_body_is_bounded(self):
         self.connection.putrequest("POST", "/")
         self.connection.putheader("content-length", str(1 << 30))
         self.connection.endheaders()
@@ -201,7 +201,7 @@ class Worked(unittest.TestCase):
         thread.join()
         return made
 
-    def test_what_was_popped_is_done_and_reported(self):
+    def test_a_popped_job_is_processed_and_reported(self):
         done = []
         self.run_until(10, lambda job: done.append(job["id"]), jobs=10, hands=3, ttr=60)
         self.assertEqual(sorted(done), sorted(str(i) for i in range(10)))
@@ -209,7 +209,7 @@ class Worked(unittest.TestCase):
         self.assertEqual(len(self.api.reports), 10)
         self.assertTrue(all(pop["max"] <= 3 and pop["topics"] == ["t", "u"] and pop["ttr"] == "PT60S" for pop in self.api.pops), self.api.pops)
 
-    def test_each_end_of_the_work_has_its_report(self):
+    def test_each_outcome_has_its_report(self):
         ends = [worker.Snooze(60), worker.GiveUp("never"), RuntimeError("once more")]
 
         def do(job):
@@ -220,12 +220,12 @@ class Worked(unittest.TestCase):
         self.assertEqual((reports["1"]["status"], reports["1"]["error"]["message"]), ("gave_up", "never"))
         self.assertEqual((reports["2"]["status"], reports["2"]["error"]["code"]), ("failed", "RuntimeError"))
 
-    def test_a_report_that_is_refused_is_made_again(self):
+    def test_a_failed_report_is_repeated(self):
         self.api.refuse = 3
         self.run_until(1, lambda job: None)
         self.assertEqual([report["status"] for report in self.api.reports], ["succeeded"])
 
-    def test_long_work_puts_its_deadline_off(self):
+    def test_long_work_extends_its_deadline(self):
         going_on = threading.Event()
 
         def do(job):

@@ -14,7 +14,7 @@ def put(api, topic, alerts, **settings):
 
 
 @pytest.mark.in_turns(3)
-def test_settings_are_shown_as_they_were_set_but_for_the_secret_and_may_be_put_back(api, db, topic):
+def test_alert_settings_are_shown_without_the_secret_and_can_be_put_back(api, db, topic):
     shown = put(api, topic, ALL)
     assert shown.status == 201 and shown.json["alerts"] == {**ALL, "secret": "***", "mute_until": "2029-12-31T23:00:00.000Z"}, shown
     again = api.put(f"/v1/topics/{topic}", {**shown.json, "max_in_flight": 7})
@@ -31,12 +31,12 @@ def test_settings_are_shown_as_they_were_set_but_for_the_secret_and_may_be_put_b
     ({"overdue": "soon"}, "overdue"), ({"overdue": "-PT1S"}, "overdue"), ({"unreported": True}, "unreported"), ({"backlog": -1}, "backlog"), ({"backlog": "PT1S"}, "backlog"),
     ({"backlog": 1.5}, "backlog"), ({"dead": 1000000001}, "dead"), ({"url": "ftp://team.example/"}, "url"), ({"url": "https://user:word@team.example/"}, "url"), ({"url": 1}, "url"),
     ({"secret": "nonsense"}, "secret"), ({"mute_until": "tomorrow"}, "mute_until"), ({"mute_until": "1969-01-01T00:00:00Z"}, "mute_until"), ({"overdu": "PT1S"}, "overdu")])
-def test_what_cannot_be_is_refused_by_its_name(api, topic, alerts, pointer):
+def test_invalid_alert_settings_are_refused_by_name(api, topic, alerts, pointer):
     refused(put(api, topic, alerts), 422, "invalid", f"/alerts/{pointer}")
     assert api.get(f"/v1/topics/{topic}").status == 404
 
 
-def test_alerts_go_nowhere_that_callbacks_may_not(own_apis, topic):
+def test_alerts_are_not_sent_to_hosts_forbidden_for_callbacks(own_apis, topic):
     own = own_apis.beside("alert_hosts", {"callbacks.enabled": "true", "callbacks.allow_hosts": "*.inside.example"})
     refused(put(own.rest, topic, {"url": "https://team.example/"}), 422, "invalid", "/alerts/url")
     assert put(own.rest, topic, {"url": "https://team.inside.example/"}).status == 201
@@ -82,7 +82,7 @@ def test_a_token_sees_the_alerts_of_its_topics_page_by_page(standing):
     refused(standing["boss"].get("/v1/alerts?limit=0"), 422, "invalid", "?limit")
 
 
-def test_an_alert_is_silenced_for_a_time_until_a_time_or_as_long_as_it_stands(standing):
+def test_an_alert_is_silenced_for_a_duration_until_a_time_or_until_its_end(standing):
     clerk = standing["clerk"]
     assert clerk.post("/v1/alerts/2/silence", {"until": "2031-01-01T00:00:00Z"}).json["silenced_until"] == "2031-01-01T00:00:00.000Z"
     assert "2026" <= clerk.post("/v1/alerts/2/silence", {"for": "PT1H"}).json["silenced_until"] < "2031"

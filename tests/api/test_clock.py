@@ -83,7 +83,7 @@ def clocked(request, stack, tmp_path_factory):
         yield made
 
 
-def test_three_days_pass_in_seconds_and_everything_comes_in_the_order_of_its_time(clocked):
+def test_three_days_pass_in_seconds_and_all_jobs_run_in_order(clocked):
     rest, receiver = clocked.rest, clocked.receiver
     receiver.log.clear()
     before = clocked.clock()
@@ -109,7 +109,7 @@ def test_three_days_pass_in_seconds_and_everything_comes_in_the_order_of_its_tim
     assert rest.delete("/v1/schedules/daily?cancel=true").status in (200, 204)
 
 
-def test_attempts_that_nobody_reports_on_pass_each_at_its_time(clocked):
+def test_attempts_without_a_report_time_out_at_their_deadlines(clocked):
     """By Kafka, where there is one: a ladder of deadlines and delays."""
     rest = clocked.rest
     kafka = rest.get("/v1/info").json["configured"]["kafka"]
@@ -125,7 +125,7 @@ def test_attempts_that_nobody_reports_on_pass_each_at_its_time(clocked):
     assert began == [0, 75_000, 75_000 + 60_000 + 7_200_000], attempts
 
 
-def test_deadlines_pass_on_the_way(clocked):
+def test_deadlines_expire_while_the_clock_advances(clocked):
     """A pop that is never reported on: its attempt times out, and the next one waits for a pop again."""
     rest = clocked.rest
     assert rest.put("/v1/topics/pulled", {"delivery": "pull", "retry": ["1h"]}).status == 201
@@ -140,7 +140,7 @@ def test_deadlines_pass_on_the_way(clocked):
     assert rest.post(f"/v1/jobs/{made['id']}/results", {"attempt": 2, "status": "succeeded"}).json["outcome"] == "applied"
 
 
-def test_while_it_is_frozen_nothing_falls_due_and_every_process_keeps_it(clocked):
+def test_while_the_clock_is_frozen_no_job_becomes_due_in_any_process(clocked):
     rest = clocked.rest
     clocked.topic("frozen")
     frozen = clocked.clock(freeze=True)
@@ -171,17 +171,17 @@ def test_while_it_is_frozen_nothing_falls_due_and_every_process_keeps_it(clocked
     ({}, [""]), ({"advance": "P1D", "freeze": True}, [""]), ({"advance": -1}, ["/advance"]), ({"advance": "-P1D"}, ["/advance"]), ({"advance": 0}, ["/advance"]),
     ({"advance": "P1M"}, ["/advance"]), ({"advance": None}, ["/advance"]), ({"freeze": "yes"}, ["/freeze"]), ({"freeze": True, "wait": 1}, ["/wait"]),
     ({"advance": 1, "wait": "PT11S"}, ["/wait"]), ({"advance": 1, "by": 1}, ["/by"]), ([], [""])])
-def test_a_body_that_asks_for_nothing_that_there_is_changes_nothing(clocked, body, pointers):
+def test_an_unknown_clock_request_changes_nothing(clocked, body, pointers):
     before = clocked.clock()
     refused(clocked.rest.post(CLOCK, body), 422, "invalid", *pointers)
     assert ms(clocked.clock()["now"]) - ms(before["now"]) < 600_000
 
 
-def test_it_ends_before_servers_know_no_more_times(clocked):
+def test_the_clock_stops_before_the_last_time_of_the_server(clocked):
     assert "2038" in refused(clocked.rest.post(CLOCK, {"advance": "P10000D"}), 422, "invalid")["detail"]
 
 
-def test_the_command_line_shows_and_sets_it(clocked):
+def test_the_command_line_shows_and_sets_the_clock(clocked):
     def told(*words):
         return run("clock", *words, "--url", clocked.api.url)
     assert [row[0] for row in told("get").rows] == ["now", "real", "frozen"]
@@ -192,7 +192,7 @@ def test_the_command_line_shows_and_sets_it(clocked):
     assert told("set", "--freeze", "false", "--json").json["frozen"] is False
 
 
-def test_any_other_installation_has_real_time_and_refuses(api, stack, tmp_path):
+def test_an_ordinary_installation_refuses_the_test_clock(api, stack, tmp_path):
     for answer in (api.get(CLOCK), api.post(CLOCK, {"advance": "P3D"}), api.post(CLOCK, {"freeze": True})):
         assert "installation.test_clock" in refused(answer, 409, "no-test-clock")["detail"]
     shared = {"mysql.database": stack["DUETIME_MYSQL_DATABASE"], "installation.test_clock": "true"}
@@ -201,7 +201,7 @@ def test_any_other_installation_has_real_time_and_refuses(api, stack, tmp_path):
         assert wrong.process.wait(120) != 0 and "was made without" in wrong.log(), wrong.log()
 
 
-def test_an_installation_for_tests_is_not_taken_for_another(clocked, tmp_path):
+def test_a_test_installation_identifies_itself(clocked, tmp_path):
     for program in (PROGRAM, DISPATCHER):
         wrong = OwnApi(clocked.api.stack, tmp_path, clocked.api.name, {**SETTINGS, "redis.endpoints": "", "installation.test_clock": "false"}, shared=True, program=program)
         wrong.launch()

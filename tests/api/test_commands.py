@@ -32,12 +32,12 @@ def test_help_and_version_go_to_standard_output():
 
 
 @pytest.mark.parametrize("arguments", [["--nonsense"], ["--config"], ["surplus"], ["--new-token"]])
-def test_a_command_line_that_is_not_understood_is_refused(arguments):
+def test_an_invalid_command_line_is_refused(arguments):
     done = run(*arguments)
     assert done.returncode != 0 and done.stderr and not done.stdout
 
 
-def test_a_good_configuration_is_found_good(config):
+def test_a_valid_configuration_passes_the_check(config):
     done = run("--config", config("[http]\nport = 8123\n[mysql]\nio_timeout = PT2S\n"), "--check-config")
     assert done.returncode == 0, done
 
@@ -46,7 +46,7 @@ def test_a_good_configuration_is_found_good(config):
     ("[http]\nport = 70000\n", 2, ["port", "65535"]), ("[http]\nport = many\n", 2, ["port"]), ("[http]\n\nprot = 1\n", 3, ["prot"]), ("[htp]\nport = 1\n", 2, ["htp"]),
     ("[limits]\nmax_delay = P1Y\n", 2, ["max_delay"]), ("[topics]\nauto_create = maybe\n", 2, ["auto_create"]), ("[mysql]\nport = 0\n", 2, ["port", "1"]),
     ("[http]\nport = 1\nport = 2\n", 3, ["port"]), ("port = 1\n", 1, ["port"]), ("[limits]\nheaders = 10001\n", 2, ["headers", "10001", "10000"])])
-def test_a_bad_configuration_is_told_by_file_line_and_key(config, text, line, words):
+def test_an_invalid_configuration_is_reported_by_file_line_and_key(config, text, line, words):
     path = config(text)
     for command in (["--check-config"], ["--print-config"], []):
         done = run("--config", path, *command)
@@ -54,7 +54,7 @@ def test_a_bad_configuration_is_told_by_file_line_and_key(config, text, line, wo
         assert str(path) in done.stderr and str(line) in done.stderr.replace(str(path), "") and all(word in done.stderr for word in words), done.stderr
 
 
-def test_a_file_that_is_not_there_is_told():
+def test_a_missing_file_is_reported():
     done = run("--config", "/nonexistent/duetime.ini", "--check-config")
     assert done.returncode != 0 and "/nonexistent/duetime.ini" in done.stderr
 
@@ -75,12 +75,12 @@ def test_a_printed_configuration_can_be_read_again(config, tmp_path):
 
 
 @pytest.mark.parametrize("name, value", [("DUETIME_HTTP_PORT", "70000"), ("DUETIME_LIMITS_PAYLOAD", "x"), ("DUETIME_TOPICS_AUTO_CREATE", "")])
-def test_a_bad_variable_is_told_by_its_name(config, name, value):
+def test_an_invalid_environment_variable_is_reported_by_name(config, name, value):
     done = run("--config", config(""), "--check-config", **{name: value})
     assert done.returncode != 0 and name in done.stderr, done
 
 
-def test_a_secret_may_stand_in_a_file(stack, own_apis, tmp_path):
+def test_a_secret_may_be_in_a_file(stack, own_apis, tmp_path):
     secret = tmp_path / "password"
     secret.write_text(stack["DUETIME_MYSQL_PASSWORD"] + "\n")
     api = own_apis("filed")
@@ -118,7 +118,7 @@ def test_a_database_that_was_not_migrated_is_not_ready_until_it_is(stack, tmp_pa
         assert api.end() == 0, api.log()[-2000:]
 
 
-def test_an_option_makes_it_migrate_at_its_start(stack, tmp_path):
+def test_an_option_migrates_at_the_start(stack, tmp_path):
     api = OwnApi(stack, tmp_path, "selfmade", {"api.migrate": "true"}, migrate=False)
     try:
         api.start()

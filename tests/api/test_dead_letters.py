@@ -61,5 +61,5 @@ def test_a_redriven_job_is_no_longer_counted(api, dead):
 
 @pytest.mark.parametrize("query, member", [({"failed_from": "yesterday"}, "failed_from"), ({"failed_to": "1"}, "failed_to"), ({"topic": "a b"}, "topic"),
                                            ({"failed_from": "2030-01-02T00:00:00Z", "failed_to": "2030-01-01T00:00:00Z"}, "failed_from")])
-def test_what_cannot_be_is_refused_with_its_name(api, query, member):
+def test_invalid_parameters_are_refused_by_name(api, query, member):
     refused(api.get("/v1/dead-letters?" + urlencode(query)), 422, "invalid", f"?{member}")

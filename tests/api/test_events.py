@@ -24,7 +24,7 @@ def told(found):
     return [event["action"] for event in reversed(found)]
 
 
-def test_the_days_that_come_have_partitions_of_their_own(stack, db):
+def test_coming_days_have_event_partitions(stack, db):
     """A dispatcher looks after them, and drops a day as a whole (contract/test_store_events). What is later still has one together."""
     today = db("SELECT FLOOR(UNIX_TIMESTAMP() / 86400) day")[0]["day"]
 
@@ -35,7 +35,7 @@ def test_the_days_that_come_have_partitions_of_their_own(stack, db):
     assert partitions()[-1] == "later" and all(name.startswith("d") for name in partitions()[:-1])
 
 
-def test_each_change_of_a_job_is_in_its_story_with_before_and_after(api, held):
+def test_each_change_of_a_job_is_an_event_with_before_and_after(api, held):
     job = api.make(topic=held, key="k", delay="PT1H", payload={"secret": 1})
     path = f"/v1/jobs/{job['id']}"
     assert events(api, f"{path}/events") == []
@@ -51,13 +51,13 @@ def test_each_change_of_a_job_is_in_its_story_with_before_and_after(api, held):
     assert change["before"]["payload"] == change["after"]["payload"] == "***" and "secret" not in str(change)
 
 
-def test_making_dispatching_and_reporting_are_no_events(api, topic, dispatched):
+def test_creates_dispatches_and_reports_are_no_events(api, topic, dispatched):
     job = dispatched(topic=topic)
     assert api.post(f"/v1/jobs/{job['id']}/results", {"attempt": 1, "status": "failed"}).status == 200
     assert events(api, topic=topic) == [] == events(api, f"/v1/jobs/{job['id']}/events")
 
 
-def test_a_change_that_changes_nothing_or_is_refused_is_no_event(api, held):
+def test_a_change_without_effect_or_a_refused_one_is_no_event(api, held):
     job = api.make(topic=held, delay="PT1H")
     before = len(events(api, topic=held))
     assert api.patch(f"/v1/jobs/{job['id']}", {"run_at": job["run_at"]}).status == 200
@@ -66,7 +66,7 @@ def test_a_change_that_changes_nothing_or_is_refused_is_no_event(api, held):
     assert len(events(api, topic=held)) == before
 
 
-def test_topics_and_schedules_are_told_with_what_differs_and_without_secrets(api, topic):
+def test_events_of_topics_and_schedules_show_the_difference_without_secrets(api, topic):
     name = f"s-{topic}"
     assert api.put(f"/v1/topics/{topic}", {"max_in_flight": 5}).status == 201
     assert api.put(f"/v1/topics/{topic}", {"max_in_flight": 7, "retry": ["1s"]}).status == 200
@@ -82,7 +82,7 @@ def test_topics_and_schedules_are_told_with_what_differs_and_without_secrets(api
     assert found[0]["before"] == {"paused": False} and {event["subject"] for event in found if event["action"].startswith("schedule")} == {name}
 
 
-def test_an_operation_is_one_event_and_stands_in_the_story_of_each_job(api, held):
+def test_an_operation_is_one_event_and_is_in_the_history_of_each_job(api, held):
     jobs = [api.make(topic=held, delay="PT1H")["id"] for _ in range(3)]
     operation = ended(api, api.post("/v1/jobs:reschedule", {"filter": {"topic": held}, "shift": "P1D", "wait": "PT1M"}))
     assert operation["state"] == "done" and operation["changed"] == 3
@@ -95,7 +95,7 @@ def test_an_operation_is_one_event_and_stands_in_the_story_of_each_job(api, held
         assert story[1]["before"]["next_at"] < story[1]["after"]["next_at"] == story[0]["before"]["next_at"]
 
 
-def test_pages_follow_each_other_and_end(api, held):
+def test_events_are_listed_page_by_page(api, held):
     job = api.make(topic=held, delay="PT1H")["id"]
     for n in range(5):
         assert api.patch(f"/v1/jobs/{job}", {"delay": f"PT{n + 2}H"}).status == 200
@@ -113,7 +113,7 @@ def test_pages_follow_each_other_and_end(api, held):
     refused(api.get("/v1/events?actor="), 422, "invalid", "?actor")
 
 
-def test_the_actor_is_the_token_and_a_bound_one_sees_its_topics_alone(own_apis):
+def test_the_actor_is_the_token_and_a_token_with_prefixes_sees_only_its_topics(own_apis):
     own = own_apis("eventful").start()
     text = [own.command("--new-token", *args).stdout.split()[0] for args in (("boss", "--scopes", "admin"), ("clerk", "--scopes", "write,read", "--topics", "in."))]
     boss, clerk = (Rest(own.url, token=token) for token in text)

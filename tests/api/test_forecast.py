@@ -26,7 +26,7 @@ def due(answer):
     return [step["due"] for step in answer["steps"]]
 
 
-def test_the_next_hour_is_told_by_minutes(api, topic):
+def test_the_next_hour_is_forecast_by_minute(api, topic):
     for seconds in (90, 90, 20 * 60):
         api.make(topic=topic, delay=f"PT{seconds}S")
     answer = forecast(api, topic=topic)
@@ -53,7 +53,7 @@ def test_the_last_step_has_the_instant_that_it_is_asked_up_to(api, topic, now_ms
     assert [len(answer["steps"]), answer["to"]] == [steps, rfc3339(start + steps * 10 * MINUTE)]
 
 
-def test_the_deadline_of_a_dispatched_job_is_nothing_that_comes_due(api, topic, dispatched):
+def test_the_deadline_of_a_dispatched_job_is_not_forecast(api, topic, dispatched):
     dispatched(topic=topic, ack_timeout="PT30M")
     assert sum(due(forecast(api, topic=topic))) == 0
 
@@ -77,7 +77,7 @@ def test_far_jobs_are_spread_over_their_day(api, topic, now_ms):
     assert sum(due(whole)) == sum(due(hours)) and whole["counted_until"] == whole["to"]
 
 
-def test_fires_without_a_job_are_there_and_those_that_have_one_are_not_twice(api, topic, now_ms):
+def test_fires_are_forecast_once_with_or_without_a_job(api, topic, now_ms):
     name = f"s-{topic}"
     assert api.put(f"/v1/schedules/{name}", {"topic": topic, "every": "PT5M", "payload": {}}).status == 201
     start = (now_ms // MINUTE + 1) * MINUTE
@@ -92,7 +92,7 @@ def test_fires_without_a_job_are_there_and_those_that_have_one_are_not_twice(api
     assert api.delete(f"/v1/schedules/{name}?cancel=true").status == 200
 
 
-def test_spikes_are_the_steps_that_are_more_than_is_drained(api, db, topic, swept, now_ms):
+def test_spikes_are_steps_with_more_jobs_than_are_dispatched(api, db, topic, swept, now_ms):
     start = now_ms + 30 * HOUR
     start -= start % HOUR
     stretch = urlencode({"from": rfc3339(start), "to": rfc3339(start + 10 * MINUTE)})
@@ -112,7 +112,7 @@ def test_spikes_are_the_steps_that_are_more_than_is_drained(api, db, topic, swep
             db("UPDATE shard_stats SET drains = %s WHERE shard = %s", row["drains"], row["shard"])
 
 
-def test_schedules_that_fire_often_go_on_evenly_to_the_last_of_ten_thousand_steps(api, topic, now_ms):
+def test_frequent_schedules_are_forecast_up_to_the_last_of_ten_thousand_steps(api, topic, now_ms):
     """Far more fires than are reckoned one by one."""
     start = now_ms - now_ms % DAY + 3 * DAY
     names = [f"s{n}-{topic}" for n in range(4)]
@@ -135,7 +135,7 @@ def test_schedules_that_fire_often_go_on_evenly_to_the_last_of_ten_thousand_step
     ({"step": "soon"}, "step"), ({"step": "PT0.1S"}, "step"), ({"from": "today"}, "from"), ({"from": "1969-01-01T00:00:00Z"}, "from"),
     ({"from": "2030-01-02T00:00:00Z", "to": "2030-01-01T00:00:00Z"}, "to"), ({"from": "2030-01-01T00:00:00Z", "to": "2045-01-01T00:00:00Z"}, "to"),
     ({"from": "2030-01-01T00:00:00Z", "to": "2030-01-01T03:00:00Z", "step": "PT1S"}, "step"), ({"topic": "a b"}, "topic")])
-def test_what_cannot_be_is_refused_with_its_name(api, query, member):
+def test_invalid_parameters_are_refused_by_name(api, query, member):
     refused(api.get("/v1/forecast?" + urlencode(query)), 422, "invalid", f"?{member}")
 
 
@@ -172,7 +172,7 @@ def crowd(db, topic, now_ms):
 
 
 @pytest.mark.parametrize("jobs", [1, 3, 30, 702])
-def test_a_topic_has_all_its_jobs_beside_any_number_of_others(api, topic, crowd, jobs):
+def test_the_forecast_of_a_topic_is_complete_beside_many_other_jobs(api, topic, crowd, jobs):
     start = crowd[0]
     lines = [{"topic": topic, "run_at": rfc3339(start + n * 997), "payload": n} for n in range(jobs)]
     assert {line["status"] for line in api.batch(lines)} == {201}

@@ -24,7 +24,7 @@ def ends(api, topic, key, told):
     until(lambda: api.get(f"/v1/topics/{topic}/jobs/{key}").json.get("state") == "succeeded", lambda: f"{key} succeeds; told: {told.read_text()}", seconds=60)
 
 
-def test_a_job_is_consumed_called_back_and_popped_as_the_readme_says(stack, api, tmp_path):
+def test_the_three_deliveries_of_the_readme_work(stack, api, tmp_path):
     with socket.create_server(("127.0.0.1", 0)) as free:
         create, callback, pop, _ = [text.replace("9000", str(free.getsockname()[1])) for text in blocks("sh")]
     told, script, [consumer] = tmp_path / "told", tmp_path / "consumer.py", blocks("python")

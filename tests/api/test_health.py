@@ -30,7 +30,7 @@ def well(api):
     until(lambda: is_well(api), lambda: api.get("/readyz"))
 
 
-def test_readiness_tells_how_old_each_part_is(api, well):
+def test_readiness_shows_the_age_of_each_check(api, well):
     ages = lambda: ready(api)["age_ms"]  # noqa: E731
     assert set(ages()) == {"mysql", "redis", "leaders", "kafka"}
     until(lambda: all(0 <= age < 8000 for age in ages().values()), ages)
@@ -40,7 +40,7 @@ def test_readiness_tells_how_old_each_part_is(api, well):
     assert health["mysql"]["state"] == "ok" and health["redis"]["state"] == "ok" and health["mysql"]["age_ms"] >= 0
 
 
-def test_leaders_that_are_gone_are_not_named(stack, api, db, well):
+def test_dead_leaders_are_not_named(stack, api, db, well):
     until(lambda: all(shard["leader"] for shard in api.get("/v1/info").json["shards"]), "leaders are named")
     stack.refresh()
     stack.kill("dispatcher1")
@@ -67,7 +67,7 @@ def test_leaders_that_stepped_down_without_zookeeper_are_not_named(stack, api, d
 
 @pytest.mark.parametrize("harm, heal", [("CONFIG SET maxmemory 1", "CONFIG SET maxmemory 0"), ("REPLICAOF 127.0.0.1 1", "REPLICAOF NO ONE"),
                                         ("ACL SETUSER default -evalsha", "ACL SETUSER default +@all")])
-def test_a_redis_that_answers_and_takes_no_changes_is_degraded(stack, api, well, harm, heal):
+def test_a_redis_that_refuses_writes_is_degraded(stack, api, well, harm, heal):
     server = redis_clients(stack)[0]
     server.execute_command(*harm.split())
     try:
@@ -101,7 +101,7 @@ def limited(own_apis, stack):
 
 
 @pytest.mark.in_turns(3)
-def test_a_mysql_that_refuses_new_jobs_is_unready_and_says_so_in_our_words(limited):
+def test_a_mysql_that_refuses_inserts_makes_readiness_fail_with_a_reason(limited):
     one, root, name = limited
     until(lambda: one.rest.get("/readyz").status == 200, one.log)
     with root.cursor() as cursor:
@@ -124,7 +124,7 @@ def test_a_mysql_that_refuses_new_jobs_is_unready_and_says_so_in_our_words(limit
         until(lambda: one.rest.get("/readyz").status == 200, one.log)
 
 
-def test_workers_that_are_all_busy_while_others_wait_are_told(own_apis):
+def test_readiness_reports_that_all_workers_are_busy(own_apis):
     api = own_apis.beside("busy", {"http.workers": 2})
     job = api.rest.make(topic="busy", delay="PT1H")
     until(lambda: ready(api.rest)["workers"] == "ok", lambda: ready(api.rest))

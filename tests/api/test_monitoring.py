@@ -71,7 +71,7 @@ def test_every_query_of_the_dashboard_has_an_answer_and_every_rule_is_evaluated(
     assert (TREE / alerts[0]["annotations"]["runbook"]).is_file() and "{{" not in alerts[0]["annotations"]["summary"]
 
 
-def test_grafana_is_told_of_prometheus_and_the_dashboard(monitored):
+def test_grafana_has_the_data_source_and_the_dashboard(monitored):
     folder = monitored.home / "grafana"
     told = json.loads((folder / "told.json").read_text())
     assert told["GF_SERVER_HTTP_ADDR"] == "127.0.0.1" and told["GF_PATHS_PROVISIONING"] == str(folder / "provisioning")

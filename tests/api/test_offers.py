@@ -29,7 +29,7 @@ def test_an_unknown_path_is_404(api, path):
     ("PUT", "/v1/jobs", "GET HEAD POST"), ("DELETE", "/v1/jobs", "GET HEAD POST"), ("GET", "/v1/jobs:batch", "POST"), ("POST", "/v1/jobs/1", "GET HEAD PATCH DELETE"),
     ("GET", "/v1/jobs/1/cancel", "POST"), ("POST", "/v1/topics/t/jobs/k", "GET HEAD PUT"), ("POST", "/v1/topics", "GET HEAD"), ("POST", "/healthz", "GET HEAD"),
     ("OPTIONS", "/v1/jobs", "GET HEAD POST"), ("TRACE", "/v1/jobs", "GET HEAD POST"), ("BREW", "/v1/jobs", "GET HEAD POST"), ("get", "/healthz", "GET HEAD")])
-def test_another_method_is_405_with_those_that_there_are(api, method, path, allowed):
+def test_another_method_is_405_with_allow(api, method, path, allowed):
     answer = api.ask(method, path, {} if method not in ("GET", "TRACE") else None)
     refused(answer, 405, "method-not-allowed")
     assert set(answer.headers["Allow"].replace(",", " ").split()) == set(allowed.split())
@@ -44,7 +44,7 @@ def test_a_query_that_is_badly_escaped_is_refused(api):
     refused(api.get("/v1/jobs?topic=%zz"), 400, "malformed")
 
 
-def test_a_sane_request_id_is_given_back_and_others_are_replaced(api):
+def test_a_valid_request_id_is_returned_and_an_invalid_one_replaced(api):
     for sane in ("mine-1", "a.B_c-9", "x" * 64):
         assert api.get("/healthz", headers={"X-Request-Id": sane}).headers["X-Request-Id"] == sane
         assert refused(api.get("/v1/jobs/1", headers={"X-Request-Id": sane}), 404, "not-found")["request_id"] == sane
@@ -61,7 +61,7 @@ def test_every_answer_has_a_request_id(api, topic):
         assert answer.headers["X-Request-Id"], answer
 
 
-def test_the_description_is_served_as_it_is_written(api):
+def test_openapi_yaml_is_served_unchanged(api):
     answer = api.get("/openapi.yaml")
     assert answer.status == 200 and answer.body == (TREE / "api" / "openapi.yaml").read_bytes()
     document = openapi.load()
@@ -73,7 +73,7 @@ def test_health_and_readiness(api):
     until(lambda: api.get("/readyz").status == 200, lambda: api.get("/readyz"))
 
 
-def test_info_tells_the_version_and_who_leads_which_shard(api):
+def test_info_shows_the_version_and_the_leader_of_each_shard(api):
     info = until(lambda: (seen := api.get("/v1/info").json) and all(shard["leader"] for shard in seen["shards"]) and seen, lambda: api.get("/v1/info"))
     assert info["version"] and [shard["shard"] for shard in info["shards"]] == [0, 1]
     for shard in info["shards"]:

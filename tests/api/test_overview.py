@@ -71,7 +71,7 @@ def test_events_of_all_processes_are_summed_once(api, lived):
     assert late and all(0 < a <= b for a, b in late)
 
 
-def test_callbacks_are_among_what_lateness_tells(api, db, topic):
+def test_lateness_includes_callbacks(api, db, topic):
     attempts = lambda: int(db("SELECT COALESCE(SUM(attempts), 0) n FROM figures_lateness WHERE step_ms = 5000")[0]["n"])  # noqa: E731
     receiver = Receiver()
     try:
@@ -122,7 +122,7 @@ def test_parts_processes_and_shards_are_told(api):
     until(lambda: is_whole(overview(api)), lambda: overview(api))
 
 
-def test_looking_costs_the_same_however_many_look(api, db):
+def test_the_cost_of_the_overview_does_not_grow_with_its_readers(api, db):
     """300 requests of each kind cost MySQL fewer statements than 60 without caching would, apart from those of all other processes."""
     def asked(what):
         """Returns (statements, seconds) of what()."""
@@ -149,7 +149,7 @@ def test_a_series_begins_and_ends_with_whole_steps(api):
 @pytest.mark.parametrize("query, pointer", [
     ("metric=created,latency", "?metric"), ("metric=", "?metric"), ("from=yesterday", "?from"), ("to=1", "?to"), ("step=0", "?step"), ("step=soon", "?step"),
     ("from=2026-01-02T00:00:00Z&to=2026-01-01T00:00:00Z", "?from"), ("topic=", "?topic"), ("topic=t&metric=overdue", "?metric")])
-def test_a_series_that_cannot_be_is_refused(api, query, pointer):
+def test_an_invalid_series_is_refused(api, query, pointer):
     refused(api.get(f"/v1/series?{query}"), 422, "invalid", pointer)
 
 

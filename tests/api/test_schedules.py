@@ -68,7 +68,7 @@ def test_a_schedule_is_made_shown_and_put_back(api, api2, topic, name):
     assert gone.status == 200 and api.get(f"/v1/schedules/{name}").status == 404
 
 
-def test_a_fire_is_a_job_that_is_there_ahead_of_its_time(api, topic, name, schedule):
+def test_a_fire_has_its_job_before_its_time(api, topic, name, schedule):
     path = schedule()
     [at] = following(api, path, "?count=1")
     job = fire(api, topic, name, at)
@@ -76,7 +76,7 @@ def test_a_fire_is_a_job_that_is_there_ahead_of_its_time(api, topic, name, sched
     assert job.json["run_at"] == at
 
 
-def test_next_and_preview_tell_the_times_of_fires(api, topic, schedule):
+def test_next_and_preview_show_the_times_of_fires(api, topic, schedule):
     path = schedule()
     expected = ["2026-10-24T07:00:00.000Z", "2026-10-25T08:00:00.000Z", "2026-10-26T08:00:00.000Z"]
     assert following(api, path, "?count=3&from=2026-10-24T07:00:00Z") == expected
@@ -130,7 +130,7 @@ def test_a_change_of_times_withdraws_the_old_fire(api, topic, name, schedule):
     assert fire(api, topic, name, old).json["state"] == "cancelled" and fire(api, topic, name, new).json["state"] == "scheduled"
 
 
-def test_a_removed_schedule_leaves_its_next_fire_unless_told(api, topic, name, schedule):
+def test_a_removed_schedule_keeps_its_next_fire_unless_cancelled(api, topic, name, schedule):
     path = schedule()
     [at] = following(api, path, "?count=1")
     assert api.ask("DELETE", path).status == 200
@@ -156,7 +156,7 @@ def test_fires_run_on_time_each_once(api, topic, name, schedule, db):
     assert all(job["dispatched_at"] >= job["due_at"] for job in jobs)
 
 
-def test_keys_of_fires_are_the_schedules_own(api, topic, name, schedule):
+def test_keys_of_fires_are_reserved_for_their_schedule(api, topic, name, schedule):
     key = f"{name}@1900000000000"
     job = {"topic": topic, "key": key, "delay": "PT1H"}
     schedule()
@@ -177,7 +177,7 @@ def test_keys_of_fires_are_the_schedules_own(api, topic, name, schedule):
     ({"run_at": "2031-01-01T00:00:00Z"}, ["/run_at"]), ({"delay": 1}, ["/delay"]), ({"unknown": 1}, ["/unknown"]), ({"topic": None}, ["/topic"]),
     ({"starts_at": "2031-01-01T00:00:00Z", "ends_at": "2031-01-01T00:00:00Z"}, ["/ends_at"]), ({"starts_at": "tomorrow"}, ["/starts_at"]),
     ({"name": "other"}, ["/name"]), ({"retry": "1m"}, ["/retry"]), ({"headers": {"ce_id": "1"}}, ["/headers/ce_id"])], ids=str)
-def test_what_is_wrong_is_refused_and_pointed_at(api, topic, name, change, pointers):
+def test_an_invalid_schedule_is_refused_with_a_pointer(api, topic, name, change, pointers):
     body = {member: value for member, value in {"topic": topic, **DAILY, **change}.items() if value is not None}
     refused(api.put(f"/v1/schedules/{name}", body), 422, "invalid", *pointers)
     if "name" not in change and "topic" not in change:

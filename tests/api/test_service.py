@@ -48,7 +48,7 @@ def migrate(program):
     assert api.command("--migrate").returncode == 0
 
 
-def test_a_service_is_ready_once_it_serves_and_tells_how_it_goes_on(service):
+def test_systemd_is_notified_when_the_service_is_ready_and_while_it_lives(service):
     program, manager = service
     manager.awaits("STATUS=waits for MySQL and its schema", 2)
     assert "READY=1" not in manager.lines and "EXTEND_TIMEOUT_USEC=30000000" in manager.lines

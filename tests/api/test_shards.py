@@ -22,7 +22,7 @@ def through(api, count):
 @pytest.mark.parametrize("body, pointer", [
     ({"count": 0}, "/count"), ({"count": -1}, "/count"), ({"count": 1025}, "/count"), ({"count": 2.5}, "/count"), ({"count": "3"}, "/count"),
     ({"count": None}, "/count"), ({}, "/count"), ({"count": 3, "shards": 3}, "/shards"), ([3], "")])
-def test_a_number_that_cannot_be_is_refused(api, body, pointer):
+def test_an_invalid_number_of_shards_is_refused(api, body, pointer):
     before = shard_map(api)
     answer = api.post(URL, body)
     refused(answer, 422, "invalid", pointer)
@@ -36,7 +36,7 @@ def test_the_same_number_again_changes_nothing(api):
     assert shard_map(api)["generation"] == before["generation"]
 
 
-def test_shards_come_and_go_while_jobs_are_made_and_dispatched(api, api2, topic):
+def test_shards_are_added_and_removed_while_jobs_run(api, api2, topic):
     until(lambda: not shard_map(api)["moving"], lambda: api.get("/v1/info").body)
     made = []
     for count in (5, 1, 2):

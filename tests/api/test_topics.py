@@ -63,7 +63,7 @@ def test_a_due_job_of_a_paused_topic_waits(api, topic):
     assert api.get(f"/v1/jobs/{job['id']}").json["waiting_for"] != "paused"
 
 
-def test_pausing_what_is_not_there_is_404(api, topic):
+def test_pausing_a_missing_topic_is_404(api, topic):
     refused(api.post(f"{url(topic)}/pause"), 404, "not-found")
     refused(api.post(f"{url(topic)}/resume"), 404, "not-found")
 
@@ -79,20 +79,20 @@ def test_wrong_and_unknown_settings_are_named_by_a_pointer(api, topic, body, poi
     assert api.get(url(topic)).status == 404
 
 
-def test_http_is_refused_where_callbacks_are_not_enabled(plain, topic):
+def test_delivery_http_is_refused_if_callbacks_are_disabled(plain, topic):
     """By default; the local stack has them, within the loopback."""
     refused(plain.rest.put(url(topic), {"delivery": "http", "callback_url": "http://127.0.0.1:1/"}), 422, "invalid", "/delivery")
     assert plain.rest.get(url(topic)).status == 404
 
 
 @pytest.mark.parametrize("name", ["duetime.results", "__a", "a%20b", "x" * 201, "%2E", "%2E%2E"])
-def test_a_name_that_cannot_be_is_refused(api, name):
+def test_an_invalid_name_is_refused(api, name):
     if name == "duetime.results":
         name = api.get("/v1/info").json.get("installation", {}).get("name", "duetime") + ".results"
     refused(api.put(url(name), {}), 422, "invalid", "/name")
 
 
-def test_names_that_kafka_cannot_tell_apart_are_refused(api, topic):
+def test_topic_names_that_collide_in_kafka_are_refused(api, topic):
     assert api.put(url(f"{topic}.x"), {}).status == 201
     refused(api.put(url(f"{topic}_x"), {}), 422, "invalid", "/name")
     refused(api.put(url(f"{topic}-y"), {"kafka_topic": f"{topic}_x"}), 422, "invalid", "/kafka_topic")
@@ -113,7 +113,7 @@ def test_topics_are_listed_by_name(api, topic):
     refused(api.get("/v1/topics?limit=x&cursor=y"), 422, "invalid", "?limit", "?cursor")
 
 
-def test_both_apis_know_new_settings_soon(api, api2, topic):
+def test_other_apis_see_new_settings_soon(api, api2, topic):
     api.put(url(topic), {"retry": ["1s"]})
     assert api2.make(topic=topic, delay="PT1H")["retry"]  # now it is in the other API's memory
     api.put(url(topic), {"retry": ["2s"]})
@@ -152,7 +152,7 @@ def test_a_body_that_cannot_be_read_is_refused(api, topic, nothing_made):
     refused(api.put(url(topic), {"retry": ["x"], "ack_timeout": "y", "rate_limit": 5}), 422, "invalid", "/retry/0", "/ack_timeout", "/rate_limit")
 
 
-def test_the_same_topic_at_once_is_made_once(api, api2, topic, db):
+def test_concurrent_creates_make_a_topic_once(api, api2, topic, db):
     with concurrent.futures.ThreadPoolExecutor(16) as pool:
         answers = list(pool.map(lambda n: (api, api2)[n % 2].put(url(topic), {"retry": ["1s"]}).status, range(16)))
         jobs = list(pool.map(lambda n: (api, api2)[n % 2].post("/v1/jobs", {"topic": f"{topic}-auto", "delay": "PT1H"}).status, range(16)))
@@ -160,7 +160,7 @@ def test_the_same_topic_at_once_is_made_once(api, api2, topic, db):
     assert db("SELECT COUNT(*) n FROM topics WHERE name IN (%s, %s)", topic, f"{topic}-auto")[0]["n"] == 2
 
 
-def test_unless_jobs_make_topics_an_unknown_one_is_refused(own_apis, topic):
+def test_without_auto_create_an_unknown_topic_is_refused(own_apis, topic):
     strict = own_apis.beside("strict", {"topics.auto_create": "false"})
     refused(strict.rest.post("/v1/jobs", {"topic": topic, "delay": 0}), 422, "invalid", "/topic")
     refused(strict.rest.put(f"{url(topic)}/jobs/k", {"delay": 0}), 422, "invalid", "/topic")
@@ -176,7 +176,7 @@ INTERNAL = ["other.ledger", "other.results", "other.results.rejected", "other.co
 
 
 @pytest.mark.parametrize("name", INTERNAL)
-def test_no_job_goes_where_an_installation_keeps_its_records(api, topic, name, nothing_made):
+def test_no_topic_may_send_jobs_to_an_installations_own_kafka_topics(api, topic, name, nothing_made):
     refused(api.put(url(topic), {"kafka_topic": name}), 422, "invalid", "/kafka_topic")
     refused(api.put(url(name), {}), 422, "invalid", "/name")
     job = {"topic": name, "delay": "PT1H"}
@@ -205,14 +205,14 @@ def test_a_name_that_installations_keep_in_kafka_is_legal_for_a_topic_whose_jobs
         db("UPDATE topics SET delivery = 'kafka' WHERE name = %s", name)
 
 
-def test_a_name_that_only_looks_internal_is_anybodys(api, topic):
+def test_a_name_that_only_looks_internal_is_allowed(api, topic):
     for name in (f"{topic}_results", f"{topic}.commands.create", f"{topic}.deadline", f"{topic}.results.daily"):
         assert api.post("/v1/jobs", {"topic": name, "delay": "PT1H"}).status == 201, name
     assert api.put(url(f"{topic}.ledger"), {"kafka_topic": f"{topic}.bookings"}).status == 201
     assert api.post("/v1/jobs", {"topic": f"{topic}.ledger", "delay": "PT1H"}).status == 201
 
 
-def test_a_clash_names_nobody_elses_topic(api, topic):
+def test_a_clash_does_not_reveal_another_tenants_topic(api, topic):
     assert api.put(url(f"{topic}.x"), {"kafka_topic": f"{topic}.secret"}).status == 201
     for answer in (api.put(url(f"{topic}_secret"), {}), api.put(url(f"{topic}-y"), {"kafka_topic": f"{topic}_secret"}),
                    api.post("/v1/jobs", {"topic": f"{topic}_secret", "delay": "PT1H"})):
@@ -227,7 +227,7 @@ def few(own_apis):
     return api
 
 
-def test_no_more_topics_are_made_than_there_may_be(few):
+def test_the_maximal_number_of_topics_is_enforced(few):
     rest, before = few.rest, few.rows("SELECT COUNT(*) n FROM topics")
     job = {"topic": "one-more", "delay": "PT1H"}
     for answer, pointer in ((rest.post("/v1/jobs", job), "/topic"), (rest.put("/v1/topics/one-more/jobs/k", {"delay": "PT1H"}), "/topic"), (rest.put(url("one-more"), {}), "/name")):
@@ -240,7 +240,7 @@ def test_no_more_topics_are_made_than_there_may_be(few):
     assert rest.put(url("t0"), {"retry": ["1s"]}).status == 200 and rest.post(f"{url('t1')}/pause").status == 200
 
 
-def test_a_topic_that_another_api_made_a_moment_ago_is_no_new_one(few, own_apis, stack, tmp_path):
+def test_a_topic_just_made_by_another_api_is_not_counted_as_new(few, own_apis, stack, tmp_path):
     """few's own limit is reached; what somebody with a larger one makes is there for it at once."""
     wide = own_apis("few_wide", {"limits.topics": 50, "mysql.database": few.database}, shared=True).start()
     for n in range(10):
@@ -248,14 +248,14 @@ def test_a_topic_that_another_api_made_a_moment_ago_is_no_new_one(few, own_apis,
         assert few.rest.post("/v1/jobs", {"topic": f"later-{n}", "delay": "PT1H"}).status == 201
 
 
-def test_topics_that_were_there_before_the_limit_go_on(few, own_apis):
+def test_topics_older_than_the_limit_keep_working(few, own_apis):
     lowered = own_apis("few_lowered", {"limits.topics": 1, "mysql.database": few.database}, shared=True).start()
     assert lowered.rest.post("/v1/jobs", {"topic": "t3", "delay": "PT1H"}).status == 201
     assert lowered.rest.put(url("t4"), {"ack_timeout": 5000}).status == 200
     refused(lowered.rest.put(url("another"), {}), 422, "invalid", "/name")
 
 
-def test_a_topic_is_deleted_when_nothing_waits_for_it(api, api2, topic):
+def test_a_topic_without_jobs_can_be_deleted(api, api2, topic):
     job = api.make(topic=topic, delay="PT1H")
     problem = refused(api.delete(url(topic)), 409, "topic-in-use")
     assert problem["detail"] == "1 jobs of the topic are not finished", problem
@@ -279,7 +279,7 @@ def test_a_topic_with_a_schedule_is_not_deleted(api, topic):
 
 
 @pytest.mark.in_turns(3)
-def test_a_job_that_a_deleted_topic_got_all_the_same_brings_it_back(api, topic, db):
+def test_a_job_added_to_a_deleted_topic_restores_it(api, topic, db):
     """As an API that was stopped between its look at the topics and its commit would make one."""
     job = api.make(topic=topic, delay="PT1H")
     db("DELETE FROM topics WHERE name = %s", topic)
@@ -307,7 +307,7 @@ def test_a_topic_is_deleted_with_its_jobs(api, topic, db):
     assert ended(api, api.delete(f"{url(topic)}?cancel=true&wait=PT1M"))["state"] == "done"
 
 
-def test_a_topic_that_is_being_deleted_takes_nothing_new_and_goes_with_its_last_attempt(api, api2, topic, db):
+def test_a_topic_being_deleted_refuses_jobs_and_is_gone_after_its_last_attempt(api, api2, topic, db):
     """The attempt that is out ends as it does, and is the last one."""
     assert api.put(url(topic), {"delivery": "pull", "retry": ["1s"] * 3}).status == 201
     job = api.make(topic=topic, delay=0, key="k", ack_timeout="PT1H")
@@ -351,7 +351,7 @@ def test_a_deletion_that_is_stopped_keeps_the_topic(api, topic):
     assert api.post("/v1/jobs", {"topic": topic, "delay": "PT1H"}).status == 201, "jobs are taken again at once"
 
 
-def test_a_schedule_stands_in_the_way_of_a_deletion_with_jobs(api, topic):
+def test_a_topic_with_a_schedule_is_not_deleted_with_its_jobs(api, topic):
     assert api.put(url(topic), {"paused": True}).status == 201  # the first fire is due at once; if its job were sent, the topic would wait for the result
     assert api.put(f"/v1/schedules/{topic}", {"topic": topic, "every": "PT1H"}).status == 201
     assert topic in refused(api.delete(f"{url(topic)}?cancel=true&wait=PT1M"), 409, "topic-in-use")["detail"]
@@ -361,5 +361,5 @@ def test_a_schedule_stands_in_the_way_of_a_deletion_with_jobs(api, topic):
 
 
 @pytest.mark.parametrize("query", ["cancel=yes", "cancel=true&wait=later", "cancel=true&wait=PT61S", "wait=PT1S", "cancel=false&wait=PT1S"])
-def test_how_a_topic_is_deleted_is_checked(api, topic, query):
+def test_the_parameters_of_a_deletion_are_checked(api, topic, query):
     refused(api.delete(f"{url(topic)}?{query}"), 422, "invalid", "?" + query.split("&")[-1].split("=")[0])

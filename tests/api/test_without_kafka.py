@@ -15,7 +15,7 @@ def delivery(api, topic):
     return api.get(f"/v1/topics/{topic}").json["delivery"]
 
 
-def test_a_topic_is_pull_whoever_makes_it(lone):
+def test_without_kafka_every_new_topic_is_pull(lone):
     lone.rest.make(topic="by-job", delay="PT1H")
     assert lone.rest.put("/v1/topics/by-put", {"retention": "P1D"}).status == 201
     assert [delivery(lone.rest, topic) for topic in ("by-job", "by-put")] == ["pull", "pull"]
@@ -23,21 +23,21 @@ def test_a_topic_is_pull_whoever_makes_it(lone):
     assert shown["effective"]["kafka_topic"] is None
 
 
-def test_a_put_that_asks_for_kafka_is_refused_with_the_reason(lone):
+def test_without_kafka_delivery_kafka_is_refused_with_the_reason(lone):
     answer = lone.rest.put("/v1/topics/wants-kafka", {"delivery": "kafka"})
     refused(answer, 422, "invalid", "/delivery")
     assert "no Kafka" in answer.json["errors"][0]["reason"], answer.body
     assert lone.rest.get("/v1/topics/wants-kafka").status == 404
 
 
-def test_a_kafka_topic_is_kept_for_the_day_when_there_is_one(lone):
+def test_without_kafka_kafka_topic_is_stored_for_later(lone):
     """The settings of a topic may be the same in a large installation and in a small one."""
     assert lone.rest.put("/v1/topics/of-both", {"kafka_topic": "shared.of-both"}).status == 201
     shown = lone.rest.get("/v1/topics/of-both").json
     assert (shown["delivery"], shown["kafka_topic"], shown["effective"]["kafka_topic"]) == ("pull", "shared.of-both", None)
 
 
-def test_a_topic_that_is_kafkas_from_before_stays_so_until_it_is_given_another_delivery(lone):
+def test_an_older_topic_keeps_delivery_kafka_until_it_is_changed(lone):
     lone.rest.make(topic="from-before", delay="PT1H")
     lone.rows("UPDATE topics SET delivery = 'kafka' WHERE name = 'from-before'")
     lone.rows("UPDATE installation SET topics_version = topics_version + 1")
@@ -45,6 +45,6 @@ def test_a_topic_that_is_kafkas_from_before_stays_so_until_it_is_given_another_d
     assert delivery(lone.rest, "from-before") == "kafka"
 
 
-def test_no_kafka_is_no_outage(lone):
+def test_an_installation_without_kafka_reports_no_outage(lone):
     assert lone.rest.get("/readyz").json["kafka"] == "none"
     assert lone.rest.get("/v1/info").json["configured"]["kafka"] is False

@@ -15,7 +15,7 @@ def brokers(tmp_path):
         yield address
 
 
-def test_an_empty_kafka_takes_over_and_every_attempt_arrives_once_or_is_known_to_be_lost(stack, seed, person, brokers):
+def test_after_a_change_to_an_empty_kafka_every_attempt_arrives_once_or_is_known_lost(stack, seed, person, brokers):
     operator = person(BROKERS=brokers)
     checker = ClustersChecker(stack)
     with under_load(stack, seed, checker=checker, finish_seconds=60) as run:

@@ -39,7 +39,7 @@ def asked(rest, topic):
         return False
 
 
-def test_a_replica_is_promoted_and_writes_go_on_with_nothing_lost_or_twice(stack, seed, operator, replica):
+def test_after_a_failover_writes_continue_and_no_job_is_lost_or_duplicated(stack, seed, operator, replica):
     with under_load(stack, seed, finish_seconds=60) as run:
         operator.follow(PAGE, "Before it happens")
         run.goes_on(200, seconds=60)

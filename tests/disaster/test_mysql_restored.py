@@ -41,7 +41,7 @@ def at_rest(stack, jobs):
     return all(row["state"] in STATES or (row["state"] == "scheduled" and row["next_at"] > later) for row in states(stack, jobs).values())
 
 
-def test_a_dump_is_restored_nothing_is_sent_twice_and_what_it_has_goes_on(stack, seed, operator):
+def test_after_a_restore_no_job_is_sent_twice_and_work_continues(stack, seed, operator):
     run = Run(stack, seed, name="mysql-restored")
     try:
         run.begin()

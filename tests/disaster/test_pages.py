@@ -25,7 +25,7 @@ def test_each_page_is_listed_and_followed_by_a_test():
 
 
 @pytest.mark.parametrize("name", ALL)
-def test_a_page_uses_no_variable_that_nobody_sets(name):
+def test_a_page_uses_no_undefined_variable(name):
     """Those of the page of pages, those of its own table, and what its commands set themselves."""
     text = (PAGES / f"{name}.md").read_text(encoding="utf-8")
     tables = text + (PAGES / "README.md").read_text(encoding="utf-8")
@@ -69,16 +69,16 @@ def test_a_command_to_be_repeated_runs_until_its_output_is_that_of_the_page(tmp_
     assert following(tmp_path, monkeypatch, text) == ["3\n"]
 
 
-def test_the_same_for_another_server_is_repeated_as_well(tmp_path, monkeypatch):
+def test_commands_for_the_other_server_are_repeated_too(tmp_path, monkeypatch):
     text = "Repeat it:\n\n```sh mysql\nexit 1\n```\n```text mysql\nnothing\n```\n```sh mariadb\necho x >>count; wc -l <count\n```\n```text mariadb\n3\n```\n"
     assert following(tmp_path, monkeypatch, text) == ["3\n"]
 
 
-def test_lines_for_the_configuration_are_those_for_both_and_those_for_the_server(tmp_path):
+def test_configuration_lines_are_selected_by_server(tmp_path):
     (tmp_path / "trial.md").write_text("```ini\n[mysqld]\na = 1  # why\n```\n```ini mariadb\nb = 2\n```\n```ini mysql\nc = 3\nc = 4\n```\n")
     assert page.settings(tmp_path / "trial.md", "mysql") == [("a", "1"), ("c", "3"), ("c", "4")]
 
 
-def test_blocks_for_another_server_are_passed_by(tmp_path, monkeypatch):
+def test_blocks_for_the_other_server_are_skipped(tmp_path, monkeypatch):
     text = "```sh mysql\nexit 1\n```\n```text mysql\nnothing\n```\n```sh mariadb\necho one\n```\n```text mariadb\none\n```\n"
     assert following(tmp_path, monkeypatch, text) == ["one\n"]

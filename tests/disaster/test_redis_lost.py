@@ -18,7 +18,7 @@ def homes(stack):
     return {row["index_at"].decode() for row in rows(connect(stack), "SELECT index_at FROM v_shards WHERE named")}
 
 
-def test_redis_is_replaced_by_an_empty_one_while_jobs_go_on(stack, seed, person, new_redis):
+def test_redis_is_replaced_by_an_empty_one_while_jobs_continue(stack, seed, person, new_redis):
     old = stack["DUETIME_REDIS"]
     operator = person(OLD_REDIS=old, NEW_REDIS=new_redis)
     with under_load(stack, seed, finish_seconds=60) as run:

@@ -44,7 +44,7 @@ def test_row18_a_message_over_its_topics_limit_fails_alone(stack, seed, extra):
         run.goes_on()
 
 
-def test_row18_jobs_of_a_missing_topic_wait_and_hold_up_nobody(stack, seed, extra):
+def test_row18_jobs_of_a_missing_topic_wait_and_do_not_delay_others(stack, seed, extra):
     with under_load(stack, seed, extra=[extra]) as run:
         for part in DISPATCHERS:
             stack.restart(part, settings={"kafka.auto_create_partitions": 0})
@@ -55,7 +55,7 @@ def test_row18_jobs_of_a_missing_topic_wait_and_hold_up_nobody(stack, seed, extr
         until(lambda: len(run.consumer.which([job, *others])) == 20, "they arrive once their topic is there")
 
 
-def test_row18_jobs_of_a_forbidden_topic_wait_and_hold_up_nobody(stack, seed, extra):
+def test_row18_jobs_of_a_forbidden_topic_wait_and_do_not_delay_others(stack, seed, extra):
     broker = Broker(stack)
     broker.make(extra)
     with under_load(stack, seed, extra=[extra]) as run:
@@ -102,7 +102,7 @@ def killed_after_a_commit(stack, seed):
 
 @pytest.mark.one_of
 @pytest.mark.parametrize("how", ["trimmed", "recreated"])
-def test_row19_a_ledger_that_lost_what_the_row_needs_halts_its_shards_until_they_are_cleared(own_stack, seed, how):
+def test_row19_a_ledger_that_lost_needed_records_halts_its_shards_until_cleared(own_stack, seed, how):
     stack = own_stack()
     broker = Broker(stack)
     with under_load(stack, seed, skip=("O4",)) as run:  # the ledger is gone: it proves nothing any more
@@ -129,7 +129,7 @@ def ledger_offsets(stack):
     return {row["shard"]: row["ledger_offset"] for row in found}
 
 
-def test_row19_a_ledger_trimmed_below_what_is_settled_is_no_matter(stack, seed):
+def test_row19_a_ledger_trimmed_below_the_settled_offset_is_accepted(stack, seed):
     with under_load(stack, seed, skip=("O4",)) as run:
         for part in DISPATCHERS:
             stack.stop(part)
@@ -155,7 +155,7 @@ def restored(stack, copy):
     stack.start("mysql")
 
 
-def test_row19_a_mysql_restored_from_an_earlier_copy_doubles_nothing_before_an_operator_decides(own_stack, seed, tmp_path):
+def test_row19_a_restored_mysql_sends_nothing_twice_before_an_operator_decides(own_stack, seed, tmp_path):
     stack = own_stack()
     run = Run(stack, seed, name="row19-restored")
     try:

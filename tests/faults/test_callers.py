@@ -11,7 +11,7 @@ from harness.storm import Storm
 STORM, SPAN = 400, 4000  # jobs, ms
 
 
-def test_row33_a_storm_of_cancels_and_changes_at_the_due_instant_is_answered_truly(stack, seed):
+def test_row33_cancels_and_changes_at_the_due_time_report_the_real_outcome(stack, seed):
     with under_load(stack, seed) as run:
         chance = random.Random(f"{seed}/storm")
         start = int(now_ms()) + 3000

@@ -155,7 +155,7 @@ def test_the_checker_notices_that(what):
     assert [problem for problem in account.problems() if problem.startswith(expected)], account.problems()
 
 
-def test_growth_is_no_fault_when_the_limit_began_to_hold_since_the_count_before():
+def test_growth_is_accepted_if_the_limit_was_set_after_the_last_count():
     """The limit began to hold between two counts."""
     limits = [(0.3, 0.6, 100)]
     assert deliveries.never_over_the_limit("pops", [(0, 399), (1, 445)], limits) == []
@@ -181,7 +181,7 @@ def a_run_whose_jobs(arrive):
     return run
 
 
-def test_the_load_notices_that_work_does_not_go_on():
+def test_the_load_notices_that_work_has_stopped():
     """O7: jobs are made, and none arrives."""
     a_run_whose_jobs(arrive=True).goes_on(100, 5)
     with pytest.raises(AssertionError, match="O7"):

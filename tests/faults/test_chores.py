@@ -25,7 +25,7 @@ def age_ms(watcher):
     return sorted(each["age"] for each in found if each["age"] < 30000)
 
 
-def test_row60_the_heartbeat_and_the_shard_map_go_on_while_every_other_chore_waits_for_a_locked_table(stack, seed):
+def test_row60_heartbeat_and_shard_map_continue_while_other_chores_wait_for_a_lock(stack, seed):
     with under_load(stack, seed, finish_seconds=90) as run:
         run.goes_on(50)
         locker, watcher = connect(stack), connect(stack)
@@ -51,7 +51,7 @@ def test_row60_the_heartbeat_and_the_shard_map_go_on_while_every_other_chore_wai
         run.goes_on(50, seconds=60)
 
 
-def test_row60_a_chore_that_fails_is_told_and_goes_on_by_itself(stack, seed):
+def test_row60_a_failing_chore_is_logged_and_recovers_by_itself(stack, seed):
     with under_load(stack, seed) as run:
         for part in ("dispatcher1", "dispatcher2"):
             stack.restart(part, env={"DUETIME_FAIL": "outbox.read=error@1-4"})

@@ -96,7 +96,7 @@ def test_row44_callbacks_of_a_dispatcher_that_is_killed_are_lost_and_followed_on
     assert lost > 0
 
 
-def test_row45_a_dispatcher_stopped_with_callbacks_in_its_hands_and_continued_after_its_successor_sends_nothing_twice(stack, seed):
+def test_row45_a_dispatcher_resumed_after_its_successor_sends_no_callback_twice(stack, seed):
     with under_load(stack, seed, kinds=ALL) as run:
         for part in DISPATCHERS:
             with_full_hands(stack, run, part)
@@ -115,7 +115,7 @@ def test_row45_a_dispatcher_stopped_with_callbacks_in_its_hands_and_continued_af
 
 @pytest.mark.one_of
 @pytest.mark.parametrize("how", ["stopped", "killed"])
-def test_row59_callbacks_and_pops_go_on_while_kafka_is_away(stack, seed, how):
+def test_row59_callbacks_and_pops_continue_while_kafka_is_down(stack, seed, how):
     with under_load(stack, seed, kinds=ALL) as run:
         run.goes_on(30, by="kafka")
         with stack.stopped("kafka") if how == "stopped" else stack.killed("kafka"):
@@ -154,7 +154,7 @@ def waiting_pops(api):
     return Rest(api).metric("duetime_pops_waiting")
 
 
-def test_row47_an_api_killed_with_pops_in_flight_and_a_thousand_waiting_hands_nothing_out_twice(stack, api, seed):
+def test_row47_an_api_killed_with_pops_waiting_hands_out_no_job_twice(stack, api, seed):
     with under_load(stack, seed, kinds=("http", "pull")) as run:
         idle = f"idle-{seed}-{random.getrandbits(32):08x}"
         assert run.ways.put(idle, "pull") == 201
@@ -190,7 +190,7 @@ def test_row50_an_emptied_redis_under_pops_costs_time_only(stack, seed):
 
 # ---- row 48 ----
 
-def test_row48_a_topic_whose_delivery_changes_under_load_loses_and_doubles_nothing(stack, seed):
+def test_row48_a_change_of_delivery_under_load_loses_and_duplicates_no_job(stack, seed):
     chance = random.Random(f"{seed}/turns")
     with under_load(stack, seed, kinds=(*ALL, "turning"), finish_seconds=60) as run:
         for way in chance.sample(["kafka", "http", "pull", "http", "kafka", "pull"], 6):

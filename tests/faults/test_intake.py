@@ -160,7 +160,7 @@ def each_fire_has_one_job(stack, names, from_ms, until_ms):
 
 @pytest.mark.one_of
 @pytest.mark.parametrize("harm", ["fires.inserted", "fires.written", "fires.committed", "clocks", "mysql"])
-def test_row56_makers_that_die_or_have_a_wrong_clock_make_one_job_a_fire(stack, shim, seed, harm):  # noqa: F811
+def test_row56_schedule_makers_that_die_or_have_a_wrong_clock_make_one_job_per_fire(stack, shim, seed, harm):  # noqa: F811
     """Where none dies of its own both dispatchers make fires, side by side."""
     rest = Rest(stack["DUETIME_URL_API2"])
     with under_load(stack, seed) as run:
@@ -197,7 +197,7 @@ def test_row56_makers_that_die_or_have_a_wrong_clock_make_one_job_a_fire(stack, 
             assert rest.delete(f"/v1/schedules/{name}?cancel=true").status == 200
 
 
-def test_row56_a_mysql_restored_from_an_earlier_copy_has_one_job_a_fire(own_stack, seed, tmp_path):
+def test_row56_a_restored_mysql_has_one_job_per_fire(own_stack, seed, tmp_path):
     """Fires that the copy does not have are made anew, and those that it has are not; whoever makes them believes no memory of his own."""
     stack = own_stack()
     run = Run(stack, seed, name="row56-restored")
@@ -276,7 +276,7 @@ def each_message_had_one_effect(stack, sayers):
 
 @pytest.mark.one_of
 @pytest.mark.parametrize("point", ["commands.read", "commands.carried_out", "commands.raised", "commands.committed"])
-def test_row57_readers_killed_between_the_effects_of_messages_and_their_offset_do_each_once(stack, seed, point):
+def test_row57_a_killed_command_reader_applies_each_message_once(stack, seed, point):
     chance = random.Random(seed)
     with under_load(stack, seed) as run:
         sayers = Sayers(stack, f"commands-{run.topics[0]}", seed)

@@ -102,7 +102,7 @@ def without_descriptors(pid):
     return lambda: resource.prlimit(pid, resource.RLIMIT_NOFILE, before)
 
 
-def test_row37_a_program_that_gets_no_descriptor_loses_nothing_and_goes_on_once_it_gets_some(stack, seed):
+def test_row37_a_program_without_file_descriptors_loses_nothing_and_recovers(stack, seed):
     """While it gets none, a server that it talks to is restarted, so that it needs some. (Memory and threads, and each single
     descriptor: api/http_server/test_limits.py.)"""
     chance = random.Random(seed)

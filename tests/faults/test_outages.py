@@ -140,7 +140,7 @@ def test_row23_a_redis_that_refuses_writes_costs_no_create_and_no_dispatch(stack
 
 # ---- MySQL ----
 
-def test_row24_mysql_killed_and_restarted_is_taken_up_again(stack, seed):
+def test_row24_work_continues_after_mysql_was_killed_and_restarted(stack, seed):
     with under_load(stack, seed) as run:
         for _ in range(2):
             stack.kill("mysql")
@@ -183,7 +183,7 @@ def test_row25_a_leader_stopped_inside_its_transaction_is_replaced_like_a_killed
         run.goes_on()
 
 
-def test_row26_deadlocks_are_repeated_as_a_whole(stack, seed):
+def test_row26_a_transaction_with_a_deadlock_is_repeated_as_a_whole(stack, seed):
     with under_load(stack, seed) as run:
         locker = Locker(stack, seed, run.topics)
         try:

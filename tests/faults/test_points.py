@@ -95,7 +95,7 @@ def answers(url):
         return False
 
 
-def test_row1_an_api_killed_before_its_commit_has_made_nothing_and_asking_again_makes_one_job(stack, seed):
+def test_row1_after_a_kill_before_the_commit_a_repeated_create_makes_one_job(stack, seed):
     with under_load(stack, seed, urls=[stack["DUETIME_URL_API2"]]) as run:
         job = api_dies(stack, run, "create.commit", random.Random(seed).randrange(1, 40))
         assert of_key(stack, job) == []
@@ -106,7 +106,7 @@ def test_row1_an_api_killed_before_its_commit_has_made_nothing_and_asking_again_
         run.goes_on()
 
 
-def test_row2_an_api_killed_after_its_commit_has_made_the_job_and_asking_again_gives_its_id(stack, seed):
+def test_row2_after_a_kill_after_the_commit_a_repeated_create_returns_the_job(stack, seed):
     chance = random.Random(seed)
     with under_load(stack, seed, urls=[stack["DUETIME_URL_API2"]]) as run:
         job = api_dies(stack, run, chance.choice(["create.committed", "create.answer"]), chance.randrange(1, 40))
@@ -136,11 +136,11 @@ def leader_dies(stack, seed, points, most=60):
         dies_and_comes_back(stack, run, f"dispatcher{chance.randrange(1, 3)}", point, chance.randrange(1, most))
 
 
-def test_row5_what_a_leader_claimed_before_it_was_killed_is_sent_once_by_the_next(stack, seed):
+def test_row5_jobs_claimed_by_a_killed_leader_are_sent_once_by_the_next(stack, seed):
     leader_dies(stack, seed, ["claim.committed", "claim.commit"])
 
 
-def test_row6_a_leader_killed_while_producing_has_sent_nothing_and_the_next_sends_it_once(stack, seed):
+def test_row6_a_batch_of_a_leader_killed_while_producing_is_sent_once_by_the_next(stack, seed):
     leader_dies(stack, seed, ["produce.message", "produce.record", "produce.claimed"], most=300)
 
 
@@ -157,7 +157,7 @@ def test_row8_after_a_leader_was_killed_between_kafkas_commit_and_settling_the_l
 STEPS = ["takeover.epoch", "takeover.fenced_one", "takeover.producer", "takeover.checked", "takeover.barrier", "takeover.ledger", "takeover.settled"]
 
 
-def test_row9_a_takeover_killed_at_any_step_is_taken_up_by_the_next(stack, seed):
+def test_row9_a_takeover_killed_at_any_step_is_repeated_by_the_next_leader(stack, seed):
     """dispatcher2, alone, dies with a batch under way; whoever takes over dies in it, at each step in turn (at two of them, in the bounded suite)."""
     chance = random.Random(seed)
     with under_load(stack, seed, finish_seconds=90) as run:
@@ -209,7 +209,7 @@ def epochs(stack):
     return {row["shard"]: row["epoch"] for row in rows(connect(stack), "SELECT shard, epoch FROM shards s JOIN installation i ON s.shard < i.shards")}
 
 
-def test_row12_of_two_leaders_that_are_forced_on_every_shard_one_wins_and_work_goes_on(stack, seed):
+def test_row12_with_two_forced_leaders_per_shard_one_wins_and_work_continues(stack, seed):
     with under_load(stack, seed) as run:
         before = epochs(stack)
         for part in ("dispatcher1", "dispatcher2"):
@@ -257,7 +257,7 @@ def test_row35_results_of_a_dispatcher_killed_around_their_commit_are_applied_on
 
 @pytest.mark.one_of
 @pytest.mark.parametrize("point", [pytest.param("outbox.read", marks=long), "outbox.sent"])
-def test_row8_letters_of_a_dispatcher_killed_around_their_sending_arrive(stack, seed, point):
+def test_row8_dead_letters_of_a_killed_dispatcher_arrive(stack, seed, point):
     """The checker misses letters that did not come, and drops repeats by their id."""
     with under_load(stack, seed) as run:
         dies_and_comes_back(stack, run, "dispatcher1", point, random.Random(seed).randrange(1, 4))

@@ -54,7 +54,7 @@ def lost_commit(run, proxy, rest, key, alone):
     return told
 
 
-def test_row3_a_commit_whose_answer_is_lost_is_resolved_by_asking_again(proxied, seed):
+def test_row3_a_commit_with_a_lost_answer_is_resolved_by_a_repeated_request(proxied, seed):
     """By the API itself when it can ask MySQL anew, which it does first; else by the caller."""
     stack, detours = proxied
     stack.restart("api1", settings={"mysql.io_timeout": "PT1M", "api.database_timeout": "PT1M"})  # the API waits for a slow MySQL and refuses no request
@@ -69,7 +69,7 @@ def test_row3_a_commit_whose_answer_is_lost_is_resolved_by_asking_again(proxied,
 
 # ---- Redis ----
 
-def test_row4_what_the_index_was_not_told_is_mended_within_a_period(proxied, seed):
+def test_row4_lost_index_updates_are_repaired_within_a_period(proxied, seed):
     """reconcile.period is a second here, but a full walk takes an hour: jobs that are only in MySQL do not wait for the walk."""
     stack, detours = proxied
     rest, seen = Rest(stack["DUETIME_URL_API1"]), {}
@@ -91,7 +91,7 @@ def test_row4_what_the_index_was_not_told_is_mended_within_a_period(proxied, see
         run.goes_on()
 
 
-def test_row22_a_redis_that_stops_and_answers_late_is_done_without(proxied, seed):
+def test_row22_jobs_are_dispatched_while_redis_hangs(proxied, seed):
     stack, detours = proxied
     with under_load(stack, seed) as run:
         stack.signal("redis1", signal.SIGSTOP)
@@ -119,7 +119,7 @@ def test_row13_an_endtxn_whose_answer_is_lost_costs_the_producer_and_nothing_els
         until(lambda: sum(doubts(stack, part) for part in DISPATCHERS) >= before + 4, "each lost answer counts as a doubt")
 
 
-def test_row14_an_endtxn_that_comes_late_ends_nobody_elses_transaction(proxied, seed):
+def test_row14_a_late_endtxn_does_not_end_the_next_transaction(proxied, seed):
     """The request stays in the network, its connection breaks, librdkafka sends it again by itself; the first one is delivered when
     the next transaction is open."""
     stack, detours = proxied
@@ -138,7 +138,7 @@ def test_row14_an_endtxn_that_comes_late_ends_nobody_elses_transaction(proxied, 
 
 @pytest.mark.one_of
 @pytest.mark.parametrize("kind", ["Produce", "AddPartitionsToTxn", "InitProducerId"])
-def test_row15_what_comes_late_of_an_earlier_producer_is_refused(proxied, seed, kind):
+def test_row15_late_messages_of_an_earlier_producer_are_refused(proxied, seed, kind):
     """Delivered after its connection broke and a new producer took over; the end of what readers see goes on rising."""
     stack, detours = proxied
     with under_load(stack, seed) as run:
@@ -253,7 +253,7 @@ class Dripper(threading.Thread):
             one.close()
 
 
-def test_row38_clients_that_drip_their_requests_hold_up_nobody_else(proxied, seed):
+def test_row38_slow_clients_do_not_delay_others(proxied, seed):
     stack, _ = proxied
     url = stack["DUETIME_URL_API1"]
     with under_load(stack, seed) as run:

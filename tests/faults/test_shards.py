@@ -15,7 +15,7 @@ DISPATCHERS = ["dispatcher1", "dispatcher2"]
 TAKEOVERS_MS = 10 * (4000 + 100 + 250 + 2000)  # ten times: session timeout, tick, and duration of a takeover with sanitizers
 
 
-def test_row39_the_number_of_shards_changes_under_load_and_nothing_is_lost_or_twice(stack, seed):
+def test_row39_changing_the_number_of_shards_under_load_loses_and_duplicates_no_job(stack, seed):
     """4 → 7 → 3 → 4, somebody killed each time: before the change, at once after it, or while it is under way."""
     chance = random.Random(seed)
     with under_load(stack, seed) as run:
@@ -94,7 +94,7 @@ def test_a_redis_endpoint_joins_and_leaves_under_load_and_only_its_shards_move(s
 
 
 @pytest.mark.in_turns(2)
-def test_shards_to_go_whose_leaders_died_are_given_up_by_those_that_start(stack, seed):
+def test_removed_shards_of_dead_leaders_are_finished_by_new_dispatchers(stack, seed):
     """Nothing of theirs is in flight, nobody steps down any more, and who starts has seen no change of the number."""
     del seed
     through(stack)
@@ -109,7 +109,7 @@ def test_shards_to_go_whose_leaders_died_are_given_up_by_those_that_start(stack,
 
 
 @pytest.mark.in_turns(2)
-def test_a_shard_to_go_whose_leader_died_is_given_up_by_those_that_run(stack, seed):
+def test_a_removed_shard_of_a_dead_leader_is_finished_by_running_dispatchers(stack, seed):
     del seed
     ask_for(stack, 5)
     through(stack)
@@ -145,7 +145,7 @@ def test_the_progress_of_a_resharding_can_be_watched(stack, seed):
 # ---- row 62 ----
 
 @pytest.mark.long  # a shard is left alone for a minute
-def test_row62_dispatchers_that_die_at_an_assertion_of_one_shard_lose_and_double_nothing(own_stack, seed):
+def test_row62_dispatchers_that_die_at_an_assertion_lose_and_duplicate_no_job(own_stack, seed):
     stack = own_stack()
     chance = random.Random(seed)
     with under_load(stack, seed, kinds=("kafka", "http", "pull"), finish_seconds=150) as run:

@@ -25,7 +25,7 @@ def small():
 
 @pytest.mark.one_of
 @pytest.mark.parametrize("way", ["killed", "ended"])
-def test_row51_mysql_restarted_in_the_small_installation_is_taken_up_again(small, seed, way):
+def test_row51_a_small_installation_continues_after_mysql_restarts(small, seed, way):
     with under_load(small, seed, kinds=BESIDE_KAFKA, finish_seconds=90) as run:
         for _ in range(2):
             run.goes_on(40, by="http")
@@ -54,7 +54,7 @@ def without_zookeeper(stack):
     assert rows(connect(stack), "SELECT COUNT(*) n FROM leases")[0]["n"] > 0
 
 
-def test_row52_the_holder_of_leases_stopped_past_them_writes_and_sends_nothing(stack, seed):
+def test_row52_a_dispatcher_stopped_past_its_leases_writes_and_sends_nothing(stack, seed):
     with under_load(stack, seed, kinds=("kafka", *BESIDE_KAFKA), finish_seconds=60) as run:
         without_zookeeper(stack)
         for part, other in (DISPATCHERS, DISPATCHERS[::-1]):
@@ -71,7 +71,7 @@ def test_row52_the_holder_of_leases_stopped_past_them_writes_and_sends_nothing(s
 
 @pytest.mark.one_of
 @pytest.mark.parametrize("server", ["redis", "kafka", "zookeeper"])
-def test_row53_a_server_that_is_taken_away_and_added_under_load_costs_no_job(stack, seed, server):
+def test_row53_removing_and_adding_a_server_under_load_loses_no_job(stack, seed, server):
     """The lines of the configuration go and come, program by program; the server itself runs on. Who dies without a Kafka leaves no letter."""
     kinds = BESIDE_KAFKA if server == "kafka" else ("kafka", *BESIDE_KAFKA)
     with under_load(stack, seed, kinds=kinds, finish_seconds=60, skip=("letters",) if server == "kafka" else ()) as run:
@@ -96,7 +96,7 @@ def row_of_the_inbox_is_a_job(stack, key):
 
 
 @pytest.mark.parametrize("way", ["killed", "forbidden"])
-def test_row61_without_the_connection_that_waits_all_go_on_at_their_own_pace_and_are_woken_again_afterwards(small, seed, way):
+def test_row61_without_the_waiting_connection_all_parts_poll_and_are_woken_again_later(small, seed, way):
     with under_load(small, seed, kinds=BESIDE_KAFKA, finish_seconds=90) as run:
         watcher = connect(small)
         until(lambda: rows(watcher, WAITS), "the dispatcher waits in MySQL")

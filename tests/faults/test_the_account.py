@@ -35,7 +35,7 @@ def a_finished_job_in_redis(stack, run):
 
 @pytest.mark.in_turns(3)
 @pytest.mark.parametrize("harm, found", [(a_message_again, "O2: "), (a_job_gone, "O1: "), (a_finished_job_in_redis, "O5: ")])
-def test_harm_done_by_a_stranger_is_found(stack, seed, harm, found):
+def test_the_account_finds_jobs_changed_from_outside(stack, seed, harm, found):
     try:
         with pytest.raises(AssertionError, match=found):
             with under_load(stack, seed, finish_seconds=20 if found == "O5: " else 45) as run:

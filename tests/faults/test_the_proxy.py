@@ -149,7 +149,7 @@ def test_a_hold_stops_one_direction_and_a_release_delivers(connect, server, prox
     assert whole_reply(client) and len(server.got) == 2
 
 
-def test_a_hold_counts_for_new_connections_too(connect, proxy):
+def test_a_hold_applies_to_new_connections(connect, proxy):
     proxy.hold(REPLY)
     client = connect()
     client.sendall(request(PRODUCE))
@@ -192,7 +192,7 @@ def test_held_bytes_never_arrive_after_a_cut(connect, server, proxy):
     assert [frame[5] for frame in server.got] == [END_TXN]
 
 
-def test_a_delay_makes_late_in_order_and_loses_nothing(connect, server, proxy):
+def test_a_delay_keeps_the_order_and_loses_nothing(connect, server, proxy):
     client = connect()
     proxy.delay(1, REPLY)
     for n in range(20):
@@ -203,7 +203,7 @@ def test_a_delay_makes_late_in_order_and_loses_nothing(connect, server, proxy):
 
 
 @pytest.mark.parametrize("quiet", [False, True])
-def test_a_limit_lets_so_many_bytes_pass_and_no_more(connect, proxy, quiet):
+def test_a_limit_passes_exactly_that_many_bytes(connect, proxy, quiet):
     client = connect()
     proxy.limit(10, REPLY, silent=quiet)
     client.sendall(request(PRODUCE))

@@ -21,7 +21,7 @@ ROW = {"jobs": 100, "sent": 100, "done": 0}
 KAFKA = {"messages": 100, "distinct": 100}
 
 
-def test_an_account_that_adds_up_is_silent():
+def test_a_correct_account_reports_nothing():
     assert account.wrong("t", ENTRY, ROW, KAFKA) == []
     assert account.wrong("t", {**ENTRY, "unanswered": 5}, {**ROW, "jobs": 103}, KAFKA) == []
     assert account.wrong("t", {**ENTRY, "reported": 100}, {**ROW, "done": 100}, KAFKA) == []
@@ -31,7 +31,7 @@ def test_an_account_that_adds_up_is_silent():
     (ENTRY, {**ROW, "jobs": 99}, KAFKA), (ENTRY, {**ROW, "jobs": 101}, KAFKA), ({**ENTRY, "unanswered": 5}, {**ROW, "jobs": 106}, KAFKA),
     (ENTRY, {**ROW, "sent": 99}, KAFKA), (ENTRY, ROW, {"messages": 101, "distinct": 100}), (ENTRY, ROW, {"messages": 99, "distinct": 99}),
     ({**ENTRY, "reported": 99}, {**ROW, "done": 100}, KAFKA), ({**ENTRY, "reported": 100}, {**ROW, "done": 99}, KAFKA)])
-def test_jobs_that_are_missing_or_too_many_are_told(what):
+def test_missing_or_surplus_jobs_are_reported(what):
     assert len(account.wrong("t", *what)) == 1
 
 
@@ -58,7 +58,7 @@ def test_percentiles_come_from_the_rise_of_a_histogram():
     ([0.1, 0, 0.4], [0, 1, 2]),                                      # none was disturbed
     ([9, 0.1, 0.2, 0.3], [1, 2, 3]),                                 # one was: a fourth stands in for it
     ([9, 8, 0.1, 7, 6, 5, 4, 3, 2, 1.5, 1.2, 1.1, 0], [2, 10, 11])])  # there is an end to it: the least disturbed ones, in their order
-def test_a_round_that_the_host_disturbed_is_told_and_taken_again(monkeypatch, stolen, kept):
+def test_a_disturbed_round_is_reported_and_repeated(monkeypatch, stolen, kept):
     said, rounds = [], iter(range(100))
     monkeypatch.setattr(surroundings, "cpu_ticks", lambda: (0, 0))
     monkeypatch.setattr(surroundings, "stolen_percent", lambda _, left=iter(stolen): next(left))

@@ -100,7 +100,7 @@ def test_the_topics_headers_and_signature_go_to_the_servers_that_it_lists(stack,
     assert secrets(strange)[1:] == [(None, False, None)], "the list counts as it is when the job is sent"
 
 
-def test_a_secret_goes_nowhere_when_callback_hosts_is_malformed(stack, api, own, strange):
+def test_a_secret_is_not_sent_if_callback_hosts_is_malformed(stack, api, own, strange):
     put(api, "by-hand", callback_url=own.url, callback_headers={"Authorization": "Bearer hush"}, callback_secret=SECRET)
     connection = connect(stack)
     rows(connection, "UPDATE topics SET callback_hosts = %s WHERE name = 'by-hand'", f"{strange.url}in, *, http://, {strange.url[7:-1]}")
@@ -111,7 +111,7 @@ def test_a_secret_goes_nowhere_when_callback_hosts_is_malformed(stack, api, own,
     assert secrets(strange) == [(None, False, None)]
 
 
-def test_a_put_that_changes_where_secrets_go_has_them_again(api, topic="moved"):
+def test_a_put_with_a_new_destination_must_contain_the_secrets(api, topic="moved"):
     given = {"callback_url": "https://a.example/in", "callback_headers": {"authorization": "Bearer hush", "x-b": "2"}, "callback_secret": SECRET}
     shown = put(api, topic, **given)
     again = api.put(f"/v1/topics/{topic}", {**shown, "callback_url": "https://A.example:443/other"})
@@ -129,7 +129,7 @@ def test_a_put_that_changes_where_secrets_go_has_them_again(api, topic="moved"):
             *(f"/callback_hosts/{i}" for i in range(3)))
 
 
-def test_a_put_that_changes_where_alerts_go_has_their_secret_again(api):
+def test_a_put_with_a_new_alert_url_must_contain_its_secret(api):
     alerts = {"url": "https://a.example/alerts", "secret": SECRET}
     shown = put(api, "told", alerts=alerts, callback_url="https://a.example/in")
     assert api.put("/v1/topics/told", {**shown, "alerts": {**shown["alerts"], "url": "https://a.example/others"}}).status == 200
@@ -183,7 +183,7 @@ class Garrulous:
 
 
 @pytest.mark.parametrize("answer, seconds", [(NO_CONTENT, None), (FINE, None), (NO_CONTENT, 0), (FINE, 0), (NO_CONTENT, 0.02), (FINE, 0.1)])
-def test_a_second_answer_spoils_at_most_one_of_120_jobs(stack, api, answer, seconds):
+def test_a_second_answer_affects_at_most_one_of_120_jobs(stack, api, answer, seconds):
     receiver, topic = Garrulous(answer, seconds), f"garrulous-{len(answer)}-{seconds}"
     counts = lambda: api.get(f"/v1/topics/{topic}").json["counts"]  # noqa: E731
     try:

@@ -85,7 +85,7 @@ def led_again(stack, api, receiver, part):
     until(lambda: all(state_of(api, job)["state"] == "succeeded" for job in jobs), stack.logs)
 
 
-def test_a_process_that_is_stopped_between_the_look_at_its_lease_and_the_write_writes_nothing_later(stack, api, receiver):
+def test_a_process_stopped_between_lease_check_and_write_sends_nothing_later(stack, api, receiver):
     stack.stop("dispatcher1")
     stack.start("dispatcher1", env={"DUETIME_FAIL": "callbacks.let_through=stop@1"})
     try:
@@ -102,7 +102,7 @@ def test_a_process_that_is_stopped_between_the_look_at_its_lease_and_the_write_w
     assert receiver.twice() == []
 
 
-def test_a_process_that_ends_in_order_waits_for_what_is_under_way(stack, api, receiver):
+def test_a_stopping_process_waits_for_running_callbacks(stack, api, receiver):
     receiver.rule = lambda request: time.sleep(2) or (204, {}, b"")
     make_topic(api, "in-order", receiver)
     jobs = [int(api.make(topic="in-order", delay=0)["id"]) for _ in range(20)]
@@ -139,7 +139,7 @@ def test_each_answer_has_its_outcome(stack, api, receiver):
     assert state_of(api, jobs["taken"])["state"] == "succeeded"
 
 
-def test_more_jobs_than_places_all_go(stack, api, receiver):
+def test_more_jobs_than_places_are_all_called_back(stack, api, receiver):
     receiver.rule = lambda request: time.sleep(0.05) or (204, {}, b"")
     make_topic(api, "many", receiver)
     api.batch([{"topic": "many", "delay": 0} for _ in range(3000)])
@@ -200,7 +200,7 @@ def test_members_that_do_not_fit_the_delivery_of_a_topic_are_refused(stack, api,
     assert api.patch(f"/v1/jobs/{plain['id']}", {"headers": {"webhook-id": "2"}, "ack_timeout": 5}).status == 200
 
 
-def test_a_job_that_lost_its_url_fails_and_says_so_and_goes_on_when_there_is_one(stack, api, receiver):
+def test_a_job_without_a_url_fails_with_a_reason_and_is_retried_when_there_is_one(stack, api, receiver):
     make_topic(api, "bare", receiver)
     jobs = [int(api.make(topic="bare", delay="PT1H", retry=["PT1S", "PT1H"])["id"]) for _ in range(3)]
     assert api.put("/v1/topics/bare", {"delivery": "http"}).status == 200
@@ -230,7 +230,7 @@ def test_a_dead_host_does_not_stop_the_other_hosts_of_a_topic_whose_jobs_name_th
         silent.end()
 
 
-def test_a_spoiled_secret_fails_its_attempts_and_sends_nothing(stack, api, receiver):
+def test_a_damaged_secret_fails_attempts_and_sends_nothing(stack, api, receiver):
     make_topic(api, "spoiled", receiver, callback_secret=SECRET)
     connection = connect(stack)
     with connection.cursor() as cursor:
@@ -260,7 +260,7 @@ def test_a_job_without_a_place_says_so(stack, api):
         silent.end()
 
 
-def test_nothing_is_sent_where_callbacks_are_not_enabled_and_jobs_wait_until_they_are(stack, api, receiver):
+def test_jobs_wait_until_callbacks_are_enabled(stack, api, receiver):
     make_topic(api, "disabled", receiver)
     for part in ("dispatcher1", "dispatcher2"):
         stack.restart(part, settings={"callbacks.enabled": "false"})
@@ -343,7 +343,7 @@ def test_a_lost_attempt_beyond_the_limit_waits_for_room(stack, api, receiver):
     assert {tuple(attempts_of(api, job)) for job in lost} == {((1, "lost"), (2, "succeeded"))}
 
 
-def test_a_topic_that_is_deleted_goes_when_its_last_callback_was_answered(api, receiver):
+def test_a_deleted_topic_is_gone_after_its_last_callback_was_answered(api, receiver):
     go = threading.Event()
     receiver.rule = lambda request: (500, {}, b"no") if go.wait(600) else None
     make_topic(api, "leaving", receiver, retry=["1s"] * 3, callback_timeout="PT10M", ack_timeout="PT1H")

@@ -41,7 +41,7 @@ def after_a_second(stack):
         stack.restart(part)
 
 
-def test_a_finished_job_is_answered_for_from_history(stack, api, topic, consume):
+def test_a_finished_job_is_served_from_history(stack, api, topic, consume):
     body = {"delay": 0, "payload": {"a": 1}}
     consumer = consume(topic, rule=lambda arrival: {"status": "succeeded"})
     job = api.put(f"/v1/topics/{topic}/jobs/k", body).json
@@ -67,7 +67,7 @@ def test_a_finished_job_is_answered_for_from_history(stack, api, topic, consume)
     assert api.get(f"/v1/topics/{topic}").json["counts"]["succeeded"] == 1
 
 
-def test_a_dead_job_is_driven_again_out_of_history(stack, api, topic, consume):
+def test_a_dead_job_is_redriven_from_history(stack, api, topic, consume):
     consumer = consume(topic, rule=lambda arrival: {"status": "failed" if arrival.attempt < 3 else "succeeded"})
     job = api.make(topic=topic, delay=0, retry=[1], key="k")
     ended(api, job, "dead")

@@ -78,7 +78,7 @@ def test_failures_follow_the_schedule_and_end_in_a_dead_letter(api, topic, consu
     assert json.loads(letter.value)["payload"] == {"n": 1} and json.loads(letter.value)["state"] == "dead"
 
 
-def test_a_dead_job_is_driven_again_with_a_new_budget_and_rising_attempts(api, topic, consume):
+def test_a_redriven_job_starts_without_failures_and_its_attempts_continue(api, topic, consume):
     consumer = consume(topic, rule=lambda arrival: {"status": "gave_up" if arrival.attempt == 1 else "succeeded"})
     job = api.make(topic=topic, delay=0)
     wait_state(api, job["id"], "dead")
@@ -89,7 +89,7 @@ def test_a_dead_job_is_driven_again_with_a_new_budget_and_rising_attempts(api, t
     assert [a["status"] for a in attempts(api, job["id"])] == ["gave_up", "succeeded"]
 
 
-def test_no_report_in_time_is_a_failure_and_a_late_success_still_counts(api, topic, consume):
+def test_a_missing_report_is_a_failure_and_a_late_success_still_counts(api, topic, consume):
     consumer = consume(topic)
     job = api.make(topic=topic, delay=0, ack_timeout="PT1S", retry=["1h"])
     consumer.wait(job["id"])
@@ -109,7 +109,7 @@ def test_a_timeout_leads_to_the_next_attempt(api, topic, consume):
     assert due_ms(second) - due_ms(first) >= 800 and second.received_ms >= due_ms(second)
 
 
-def test_a_snooze_comes_again_and_spends_nothing(api, topic, consume):
+def test_a_snoozed_job_runs_again_without_a_failure(api, topic, consume):
     consumer = consume(topic, rule=lambda a: {"status": "snoozed", "retry_after": "PT0.4S"} if a.attempt < 3 else {"status": "succeeded"})
     job = api.make(topic=topic, delay=0, retry=[])
     consumer.wait(job["id"], 3)
@@ -160,7 +160,7 @@ def test_a_message_that_cannot_be_parsed_is_written_to_the_rejected_topic_with_t
     wait_state(api, job["id"], "succeeded")
 
 
-def test_a_cancelled_job_never_arrives_and_a_dispatched_one_is_too_late(api, topic, consume):
+def test_a_cancelled_job_never_arrives_and_a_dispatched_job_cannot_be_cancelled(api, topic, consume):
     consumer = consume(topic)
     sent = api.make(topic=topic, delay=0)
     consumer.wait(sent["id"])
@@ -177,7 +177,7 @@ def test_a_cancelled_job_never_arrives_and_a_dispatched_one_is_too_late(api, top
     assert consumer.of(doomed["id"]) == []
 
 
-def test_retries_can_be_cancelled_while_the_attempt_goes_on(api, topic, consume):
+def test_retries_can_be_cancelled_while_the_attempt_runs(api, topic, consume):
     consumer = consume(topic)
     job = api.make(topic=topic, delay=0, retry=[100, 100])
     consumer.wait(job["id"])
@@ -204,7 +204,7 @@ def test_a_job_moved_earlier_wakes_its_leader(api, topic, consume):
     consumer.wait(job["id"])
 
 
-def test_jobs_of_a_shard_leave_in_order_of_their_time(api, topic, consume, stack):
+def test_jobs_of_a_shard_are_sent_in_order_of_their_time(api, topic, consume, stack):
     consumer = consume(topic)
     api.put(f"/v1/topics/{topic}", {})
     assert api.post(f"/v1/topics/{topic}/pause").status == 200

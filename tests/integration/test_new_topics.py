@@ -50,7 +50,7 @@ def rows_read(stack):
     return sum(int(row["Value"]) for row in rows(connect(stack), "SHOW GLOBAL STATUS LIKE 'Handler_read_key'"))
 
 
-def test_many_new_topics_hold_up_nobody_elses_jobs(stack, api, topic, consume):
+def test_many_new_topics_do_not_delay_jobs_of_other_owners(stack, api, topic, consume):
     """Some jobs are due before half of the new topics are served: nearly all of these jobs are sent before the last new topic's."""
     consumer = consume(topic)
     consumer.wait(api.make(topic=topic, delay=0)["id"])
@@ -69,7 +69,7 @@ def test_many_new_topics_hold_up_nobody_elses_jobs(stack, api, topic, consume):
     assert before >= 0.9 * len(mine)
 
 
-def test_new_topics_of_an_owner_that_is_alone_are_made_as_fast_as_kafka_can(stack, api):
+def test_new_topics_of_a_single_owner_are_created_as_fast_as_kafka_can(stack, api):
     """300 of them within ten seconds on a machine at rest. If few were made at a time, as beside other owners, it would be minutes."""
     news, began = many_of("alone", ALONE), time.time() * 1000
     api.batch([{"topic": topic, "delay": 0} for topic in news])

@@ -8,7 +8,7 @@ def live(stack, topics):
     return rows(connect(stack), "SELECT COUNT(*) n FROM jobs WHERE topic IN %s AND state IN ('scheduled', 'dispatched')", topics)[0]["n"]
 
 
-def test_a_topic_goes_from_pull_to_kafka_and_back_with_jobs_waiting(stack, api, topic, consume):
+def test_a_topic_changes_from_pull_to_kafka_and_back_with_jobs_waiting(stack, api, topic, consume):
     assert api.put(f"/v1/topics/{topic}", {"delivery": "pull", "ack_timeout": "PT30S"}).status == 201
     consumer = consume(topic, rule=lambda arrival: {"status": "succeeded"})
     first = {api.make(topic=topic, delay=0)["id"] for _ in range(20)}

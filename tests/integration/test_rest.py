@@ -17,7 +17,7 @@ def late_after_a_rest(api, consumer, topic):
     return [consumer.wait(line["id"]).received_ms - due for line in lines]
 
 
-def test_after_a_rest_jobs_arrive_promptly_and_never_early(stack, api, topic, consume):
+def test_after_an_idle_time_jobs_arrive_promptly_and_never_early(stack, api, topic, consume):
     """If a job of an earlier test is retried meanwhile, its shard does not rest. So the test repeats its rounds until all shards rested."""
     consumer = consume(topic)
     consumer.wait(api.make(topic=topic, delay=0)["id"])

@@ -37,7 +37,7 @@ def test_zero_and_negative_times_mean_now(stack, api, topic, consume):
 LAST = 1999999999  # the CHECK numbers_can_rise
 
 
-def test_numbers_at_their_end_hold_up_no_job(stack, api, topic, consume):
+def test_counters_at_their_maximum_delay_no_job(stack, api, topic, consume):
     """Every statement that adds to them takes them as they are: the claim, results, retries, changes by REST and of many at once, pops."""
     seen = []
     consumer = consume(topic, rule=lambda a: (seen.append(a.job) or {"status": "failed" if seen.count(a.job) == 1 and a.value != b"1" else "succeeded"}))
@@ -72,7 +72,7 @@ def test_a_job_moved_away_by_hand_does_not_arrive_at_its_old_time(stack, api, to
     assert consumer.of(job["id"]) == [] and api.get(f"/v1/jobs/{job['id']}").json["state"] == "scheduled"
 
 
-def test_states_set_by_hand_hold(stack, api, topic, consume):
+def test_states_set_by_hand_take_effect(stack, api, topic, consume):
     consumer = consume(topic, f"{topic}-held", rule=lambda a: {"status": "gave_up"} if a.value == b"1" and a.attempt == 1 else None)
     api.put(f"/v1/topics/{topic}-held", {"paused": True})  # its job stays, even if the edit is slow
     cancelled = api.make(topic=f"{topic}-held", delay=300)
@@ -110,7 +110,7 @@ def test_an_attempt_that_is_ended_by_hand_frees_its_place_within_a_period(stack,
     until(lambda: rows(connect(stack), counted, topic)[0]["n"] == "1 1 1 1 2 0", lambda: rows(connect(stack), counted, topic), 15)
 
 
-def test_the_procedures_do_what_the_api_does(stack, api, topic, consume):
+def test_the_procedures_have_the_same_effects_as_the_api(stack, api, topic, consume):
     consumer = consume(topic)
     doomed, moved = api.make(topic=topic, delay="PT1H"), api.make(topic=topic, delay="PT1H")
     by_hand(stack, "CALL dt_cancel(%s)", doomed["id"])
@@ -120,7 +120,7 @@ def test_the_procedures_do_what_the_api_does(stack, api, topic, consume):
     assert rows(connect(stack), "CALL dt_explain(%s)", moved["id"])
 
 
-def test_a_row_that_somebody_keeps_locked_holds_up_its_own_results_alone(stack, api, topic, consume):
+def test_a_locked_row_delays_only_its_own_results(stack, api, topic, consume):
     """Whichever partition of the results topic they lie in; REST says 503 for the locked one."""
     consumer = consume(topic)
     jobs = [line["id"] for line in api.batch([{"topic": topic, "delay": 0, "retry": ["1h"]}] * 40)]

@@ -45,7 +45,7 @@ def unread(stack, full_pipe):
 
 
 @pytest.mark.in_turns(2)
-def test_programs_work_while_nobody_reads_their_log(stack, unread, topic, consume):
+def test_programs_work_while_their_log_is_not_read(stack, unread, topic, consume):
     def answers():
         try:
             return api.get("/readyz").status == 200

@@ -27,7 +27,7 @@ def arrived(consumer, ids):
     return set(ids) <= {arrival.job for arrival in consumer.all()}
 
 
-def test_jobs_behind_rows_that_somebody_holds_locked_are_sent(stack, api, topic, consume):
+def test_jobs_after_locked_rows_are_sent(stack, api, topic, consume):
     consumer, free_consumer = consume(topic), consume(topic + "-free")
     assert api.put(f"/v1/topics/{topic}", {"paused": True}).status == 201  # paused until the rows are locked
     due = int(time.time() * 1000)
@@ -75,7 +75,7 @@ def test_an_index_can_be_read_with_a_script_in_redis_own_language(stack, api, to
     until(lambda: all(listed().get(job) == ms for job, ms in due.items()), "every job is listed with its time")
 
 
-def test_jobs_are_sent_while_redis_answers_and_takes_no_changes(api, topic, consume, full_redis):
+def test_jobs_are_sent_while_redis_refuses_writes(api, topic, consume, full_redis):
     consumer = consume(topic, rule=lambda arrival: {"status": "succeeded"})
     first = make(api, topic, 20, int(time.time() * 1000))
     until(lambda: arrived(consumer, first), "jobs arrive")
@@ -89,7 +89,7 @@ def test_jobs_are_sent_while_redis_answers_and_takes_no_changes(api, topic, cons
     assert consumer.count == 220
 
 
-def test_a_halt_that_is_cleared_at_the_ledgers_end_lets_the_shard_go_on(stack, api, topic, consume):
+def test_a_shard_continues_after_its_halt_is_cleared_at_the_ledgers_end(stack, api, topic, consume):
     consumer = consume(topic)
     session = connect(stack)
     rows(session, "UPDATE shards SET halted = 'a test'")

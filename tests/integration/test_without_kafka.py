@@ -42,7 +42,7 @@ def led(stack):
           lambda: f"all are led: {shards()}\n{stack.logs()}")
 
 
-def test_it_is_ready_and_says_that_there_is_no_kafka(stack, api):
+def test_without_kafka_readiness_succeeds_and_info_says_so(stack, api):
     led(stack)
     ready = until(lambda: (answer := api.get("/readyz").json)["status"] == "ready" and answer, lambda: api.get("/readyz").body)
     assert ready["kafka"] == "none" and ready["leaders"] == "ok", ready
@@ -50,7 +50,7 @@ def test_it_is_ready_and_says_that_there_is_no_kafka(stack, api):
     assert "DUETIME_PID_KAFKA" not in stack.env and stack["DUETIME_KAFKA"] == ""
 
 
-def test_no_handle_of_librdkafka_is_made(stack):
+def test_without_kafka_no_librdkafka_handle_is_created(stack):
     """Each has threads of its own, whose names begin with rdk."""
     tasks = pathlib.Path(f"/proc/{stack.pid('dispatcher1')}/task").glob("*/comm")
     names = [task.read_text().strip() for task in tasks]
@@ -73,7 +73,7 @@ def popped(api, topic):
     return until(lambda: api.post(f"/v1/topics/{topic}/pop", {}).json["jobs"], f"{topic} has a due job")[0]
 
 
-def test_attempts_time_out_without_a_reader_of_kafka_and_reports_come_by_rest(api, mysql):
+def test_without_kafka_attempts_time_out_and_reports_arrive_by_rest(api, mysql):
     """With a Kafka a timeout waits until the results topic has been read up to the deadline."""
     job = api.post("/v1/jobs", {"topic": "timeouts", "payload": 1, "delay": 0, "ack_timeout": "PT1S", "retry": [0]}).json["id"]
     first, second = popped(api, "timeouts"), popped(api, "timeouts")
@@ -95,7 +95,7 @@ def test_dead_jobs_are_listed_by_rest_and_leave_no_dead_letter(api, mysql):
     assert rows(mysql, "SELECT COUNT(*) n FROM messages")[0]["n"] == 0
 
 
-def test_jobs_of_a_topic_that_was_kafkas_wait_with_a_clear_word_and_an_alarm(stack, api, mysql):
+def test_without_kafka_jobs_of_a_kafka_topic_wait_with_a_reason_and_an_alarm(stack, api, mysql):
     """Kafka was taken away before its topic got another delivery."""
     led(stack)
     api.put("/v1/topics/of.kafka", {"paused": True})
@@ -112,7 +112,7 @@ def test_jobs_of_a_topic_that_was_kafkas_wait_with_a_clear_word_and_an_alarm(sta
     until(lambda: api.get("/readyz").json["kafka"] == "none", lambda: api.get("/readyz").body)
 
 
-def test_a_shard_with_something_in_flight_waits_and_says_why(stack, api, mysql):
+def test_without_kafka_a_shard_with_attempts_in_flight_waits_with_a_reason(stack, api, mysql):
     """Its leader was killed between a claim and the ledger, and Kafka was taken away: whether it was sent nobody can tell."""
     stack.stop("dispatcher1")
     rows(mysql, "UPDATE shards SET inflight = '[[4711,1,1000]]', send_n = 1 WHERE shard = 1")

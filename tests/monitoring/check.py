@@ -84,12 +84,12 @@ def anchors(path):
 
 
 class OfRules(unittest.TestCase):
-    def test_promtool_takes_them_and_each_does_what_its_tests_say(self):
+    def test_promtool_accepts_the_rules_and_their_tests_pass(self):
         for words in (["check", "rules", RULES], ["test", "rules", TESTS]):
             done = subprocess.run(["promtool", *words], capture_output=True, text=True, check=False)
             self.assertEqual(done.returncode, 0, done.stdout + done.stderr)
 
-    def test_each_has_a_test_that_fires_it_and_one_that_leaves_it_quiet(self):
+    def test_each_rule_has_a_test_that_fires_it_and_one_that_does_not(self):
         tests = {}
         for test in yaml.safe_load(TESTS.read_text(encoding="utf-8"))["tests"]:
             series = " ".join(one["series"] for one in test["input_series"])
@@ -103,7 +103,7 @@ class OfRules(unittest.TestCase):
                 self.assertTrue(metrics & set(METRIC.findall(rule["expr"])), rule["alert"])
         self.assertEqual(tests, {})
 
-    def test_each_says_how_grave_it_is_what_is_wrong_and_where_to_read_on(self):
+    def test_each_rule_has_severity_summary_and_runbook_link(self):
         for rule in rules():
             self.assertIn(rule["labels"]["severity"], ("critical", "warning"))
             self.assertEqual(set(rule["annotations"]), {"summary", "description", "runbook"})
@@ -121,11 +121,11 @@ class OfMetrics(unittest.TestCase):
             allowed = OF_EVERY_TARGET.union(*(known[name] for name in names))
             self.assertLessEqual(labels_of(query), allowed, where)
 
-    def test_rules_name_what_is_counted(self):
+    def test_rules_use_existing_metrics(self):
         for rule in rules():
             self.check(rule["alert"], rule["expr"])
 
-    def test_the_dashboard_names_what_is_counted(self):
+    def test_the_dashboard_uses_existing_metrics(self):
         seen = list(queries())
         self.assertGreater(len(seen), 40)
         for title, query in seen:
@@ -136,7 +136,7 @@ class OfTheRunbook(unittest.TestCase):
     def pages(self):
         return sorted(path for path in RUNBOOK.rglob("*.md") if path.name != "README.md")
 
-    def test_each_finding_has_the_page_that_it_names(self):
+    def test_each_finding_has_its_runbook_page(self):
         self.assertGreater(len(findings()), 25)
         for name, pages in findings().items():
             self.assertEqual(len(pages), 1, (name, pages))
@@ -144,7 +144,7 @@ class OfTheRunbook(unittest.TestCase):
             self.assertTrue(page and (RUNBOOK / f"{page}.md").is_file(), (name, page))
             self.assertIn(name, index()[page][0])
 
-    def test_the_list_of_pages_is_whole_and_each_page_says_whose_it_is(self):
+    def test_the_list_of_pages_is_complete(self):
         listed = index()
         self.assertEqual(sorted(listed), [str(path.relative_to(RUNBOOK).with_suffix("")) for path in self.pages()])
         for page, told_by in listed.items():
@@ -155,7 +155,7 @@ class OfTheRunbook(unittest.TestCase):
         by_rule = {name: page for page, row in listed.items() for name in row[2]}
         self.assertEqual(by_rule, {rule["alert"]: rule["annotations"]["runbook"].removeprefix("deploy/runbook/").removesuffix(".md") for rule in rules()})
 
-    def test_each_page_says_what_it_means_how_to_look_what_to_do_and_when_it_is_cured(self):
+    def test_each_page_has_its_four_sections(self):
         for path in self.pages():
             text = path.read_text(encoding="utf-8")
             self.assertEqual(re.findall(r"^## (.*)$", text, re.M), SECTIONS, path.name)
@@ -163,7 +163,7 @@ class OfTheRunbook(unittest.TestCase):
             self.assertIn("```sh", look, path.name)
             self.assertIn("```sql", look, path.name)
 
-    def test_links_lead_somewhere(self):
+    def test_links_have_existing_targets(self):
         for path in [*RUNBOOK.rglob("*.md"), DEPLOY / "monitoring" / "README.md"]:
             for target in re.findall(r"\]\(([^)]+)\)", path.read_text(encoding="utf-8")):
                 name, _, anchor = target.partition("#")
@@ -171,7 +171,7 @@ class OfTheRunbook(unittest.TestCase):
                 self.assertTrue(there.exists(), (path.name, target))
                 self.assertTrue(not anchor or anchor in anchors(there), (path.name, target))
 
-    def test_commands_and_flags_of_duetime_are_there(self):
+    def test_commands_and_flags_in_the_pages_exist(self):
         reference = (DEPLOY / "command-line.md").read_text(encoding="utf-8")
         commands = set(re.findall(r"^### (.*)$", reference, re.M))
         flags = set(re.findall(r"--[a-z-]+", reference))

@@ -138,8 +138,8 @@ SUITES = {
 
 # No world shows these; a test on real servers does, which fails with the rule taken out (its file, its name).
 ON_REAL_SERVERS = {
-    "COMMAND_NEXT": ("tests/integration/intake/test_commands.py", "test_a_cancel_that_is_read_once_more_does_not_hit_the_job_that_has_its_key_now"),
-    "OPERATION_IN_FLIGHT": ("tests/contract/features/test_store_operations.c", "jobs_that_are_not_as_they_were_found_are_refused"),
+    "COMMAND_NEXT": ("tests/integration/intake/test_commands.py", "test_a_cancel_read_twice_does_not_cancel_a_newer_job_with_the_key"),
+    "OPERATION_IN_FLIGHT": ("tests/contract/features/test_store_operations.c", "jobs_that_changed_after_they_were_found_are_refused"),
 }
 
 

@@ -328,7 +328,7 @@ static bool knows_two_others(const struct player *p)
     return dt_elector_rank(p->elector, &rank, &members) && members == 3;
 }
 
-ELECTOR_TEST(joins_move_only_what_the_new_member_will_lead)
+ELECTOR_TEST(a_join_moves_only_the_shards_of_the_new_member)
 {
     unsigned rank, members;
     start(0);
@@ -366,7 +366,7 @@ ELECTOR_TEST(a_leaving_member_hands_over_at_once)
     assert_int_equal(overlaps, 0);
 }
 
-ELECTOR_TEST(a_shard_is_not_taken_before_it_was_released)
+ELECTOR_TEST(a_shard_is_not_taken_before_its_release)
 {
     struct player *first = start(0);
     AWAIT_SPLIT(4);
@@ -430,7 +430,7 @@ ELECTOR_TEST(shards_are_lost_within_two_thirds_of_the_timeout_when_the_server_ha
     assert_int_equal(overlaps, 0);
 }
 
-ELECTOR_TEST(a_server_that_is_killed_and_started_again_gets_its_leaders_back)
+ELECTOR_TEST(after_a_restart_of_the_server_leaders_return)
 {
     impatient();
     start(0);
@@ -445,7 +445,7 @@ ELECTOR_TEST(a_server_that_is_killed_and_started_again_gets_its_leaders_back)
     assert_int_equal(overlaps, 0);
 }
 
-ELECTOR_TEST(a_member_that_starts_before_the_server_leads_when_it_comes)
+ELECTOR_TEST(a_member_that_starts_before_the_server_leads_when_it_is_up)
 {
     world->kill();
     start(0);
@@ -453,7 +453,7 @@ ELECTOR_TEST(a_member_that_starts_before_the_server_leads_when_it_comes)
     AWAIT_SPLIT(4);
 }
 
-ELECTOR_TEST(leaving_does_not_wait_for_a_server_that_is_gone)
+ELECTOR_TEST(leaving_does_not_wait_for_an_unreachable_server)
 {
     struct player *p = start(0);
     AWAIT_SPLIT(4);
@@ -512,7 +512,7 @@ ELECTOR_TEST(a_holder_that_is_stopped_past_its_timeout_has_stepped_down_before_a
 }
 
 /* Members of an odd number come and go; nobody is ever above its share for long, and no two lead one shard. */
-ELECTOR_TEST(members_that_come_and_go_share_the_shards_evenly)
+ELECTOR_TEST(members_that_join_and_leave_share_the_shards_evenly)
 {
     start(0);
     AWAIT_SPLIT(4);
@@ -544,7 +544,7 @@ static int64_t system_mono_us(const dt_clock *clock)
     return now_us();
 }
 
-ELECTOR_TEST(a_clock_of_the_host_that_is_set_back_and_forth_moves_nothing)
+ELECTOR_TEST(setting_the_hosts_clock_moves_no_shard)
 {
     static const dt_clock jumping = {.mono_us = system_mono_us, .real_ms = real_ms_that_jumps};
     players_clock = &jumping;

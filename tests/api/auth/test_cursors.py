@@ -68,12 +68,12 @@ def is_none(answer):
     assert "begin without one" in answer.text
 
 
-def test_the_document_has_the_lists_that_are_known_to_page():
+def test_every_list_with_a_cursor_in_the_api_description_is_tested():
     assert len(LISTS) >= 8 and {"/v1/jobs", "/v1/topics", "/v1/operations", "/v1/alerts", "/v1/schedules", "/v1/events"} <= set(LISTS)
 
 
 @pytest.mark.parametrize("path", LISTS)
-def test_a_cursor_goes_on_with_its_own_list_whatever_the_size_of_the_page(callers, path):
+def test_a_cursor_continues_its_list_with_any_page_size(callers, path):
     url = asked(callers, path)
     first, cursor = rows_of(callers["boss"].get(url)), cursor_of(callers["boss"], url)
     assert cursor != cursor_of(callers["boss"], url), "what is sealed twice looks different each time"
@@ -113,7 +113,7 @@ def test_a_cursor_of_a_token_that_sees_other_topics_is_refused(callers, path):
 
 
 @pytest.mark.parametrize("path", LISTS)
-def test_a_cursor_that_was_spoilt_or_made_by_hand_is_refused(callers, path):
+def test_a_damaged_or_forged_cursor_is_refused(callers, path):
     cursor = cursor_of(callers["boss"], asked(callers, path))
     changed = [cursor[:at] + ("A" if cursor[at] != "A" else "Q") + cursor[at + 1:] for at in (0, len(cursor) // 2, len(cursor) - 2)]
     for spoilt in (*changed, cursor[:-1], cursor[1:], cursor[:20], cursor + "A", cursor * 2, cursor[::-1], "", "1", "0", "in.a", "k0", "MQ", "A" * 38, "%00"):

@@ -30,7 +30,7 @@ def same_origin(url):
 
 
 @pytest.mark.parametrize("host", ATTACKERS)
-def test_a_name_that_is_not_this_machines_reaches_nothing(api, topic, host, nothing_made):
+def test_a_request_with_a_foreign_host_header_is_refused(api, topic, host, nothing_made):
     for method, path, body in [*CHANGES, ("GET", "/v1/jobs", ""), ("GET", "/metrics", ""), ("GET", "/console/", ""), ("GET", "/openapi.yaml", "")]:
         status, problem = asked(api.url, method, path.format(topic), body=body, host=host and f"{host}:80")
         assert (status, problem["type"].rsplit("/", 1)[1]) == (403, "forbidden") and "http.names" in problem["detail"], (path, status, problem)
@@ -42,14 +42,14 @@ def test_a_name_that_is_not_this_machines_reaches_nothing(api, topic, host, noth
 @pytest.mark.parametrize("headers", [["Origin: https://attacker.example"], ["Origin: null"], ["Sec-Fetch-Site: cross-site"], ["Sec-Fetch-Site: same-site"],
                                      ["Sec-Fetch-Site: none"], ["Origin: http://localhost:1"], ["Origin: SAME", "Sec-Fetch-Site: cross-site"],
                                      ["Origin: SAME", "Origin: https://attacker.example"]], ids=" ".join)
-def test_a_page_of_another_origin_changes_nothing(api, topic, headers, nothing_made):
+def test_a_change_from_a_page_of_another_origin_is_refused(api, topic, headers, nothing_made):
     headers = [header.replace("Origin: SAME", same_origin(api.url)) for header in headers]
     for method, path, body in CHANGES:
         status, problem = asked(api.url, method, path.format(topic), *headers, body=body)
         assert (status, problem["type"].rsplit("/", 1)[1]) == (403, "forbidden") and "origin" in problem["detail"], (path, status, problem)
 
 
-def test_the_api_accepts_changes_of_its_own_pages_and_of_programs(api, topic):
+def test_changes_from_the_console_and_from_programs_are_accepted(api, topic):
     for n, headers in enumerate([[], [same_origin(api.url)], [same_origin(api.url), "Sec-Fetch-Site: same-origin"]]):
         assert asked(api.url, "PUT", f"/v1/topics/{topic}-{n}", *headers, body="{}")[0] == 201
     port = api.url.rsplit(":", 1)[1]
@@ -60,7 +60,7 @@ def test_the_api_accepts_changes_of_its_own_pages_and_of_programs(api, topic):
         assert wire.send("GET /v1/jobs?limit=1 HTTP/1.0\r\n\r\n").answer()[0] == 200, "no browser sends this"
 
 
-def test_names_of_the_settings_are_answered(own_apis):
+def test_configured_host_names_are_accepted(own_apis):
     named = own_apis.beside("named", {"http.names": "duetime.example, *.inside.example"})
     for host, status in (("duetime.example", 200), ("Duetime.Example:80", 200), ("a.inside.example", 200), ("localhost", 200), ("inside.example", 403), ("other.example", 403)):
         assert asked(named.url, "GET", "/v1/jobs?limit=1", host=host)[0] == status, host
@@ -68,7 +68,7 @@ def test_names_of_the_settings_are_answered(own_apis):
     assert asked(named.url, "POST", "/v1/jobs", "Origin: https://duetime.example", body='{"topic":"pages","delay":"PT1H"}', host="localhost")[0] == 403
 
 
-def test_where_a_token_is_asked_for_no_host_is_refused(own_apis):
+def test_if_tokens_are_required_any_host_is_accepted(own_apis):
     api = own_apis("guarded_pages").start()
     assert asked(api.url, "GET", "/console/", host="attacker.example")[0] == 403
     [token] = api.command("--new-token", "one", "--scopes", "admin").stdout.split()
@@ -82,6 +82,6 @@ def test_where_a_token_is_asked_for_no_host_is_refused(own_apis):
 
 
 @pytest.mark.parametrize("names", ["duetime.example:8080", "a b", "x,,y", "*", "http://x"])
-def test_names_that_are_none_are_refused_at_the_start(names):
+def test_invalid_host_names_are_refused_at_the_start(names):
     done = subprocess.run([PROGRAM, "--check-config"], env={**environment(), "DUETIME_HTTP_NAMES": names}, capture_output=True, text=True, timeout=60, check=False)
     assert done.returncode == 1 and "names without ports" in done.stderr, done

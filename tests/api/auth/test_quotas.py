@@ -77,14 +77,14 @@ def test_single_jobs_batches_and_commands_are_refused_beyond_the_quota(two):
     assert rest.put("/v1/topics/q/jobs/single", {"delay": "PT24H"}).status in (200, 429)
 
 
-def test_an_equal_request_that_makes_no_job_spends_nothing(two):
+def test_a_repeated_create_does_not_use_the_quota(two):
     rest, _ = new_token(two, "repeater", jobs_per_second=2)
     until(lambda: rest.post("/v1/jobs", job("same")).status == 201, "it is made")
     until(lambda: rest.post("/v1/jobs", job("same")).status == 200, "the quota has refilled")
     assert [rest.post("/v1/jobs", job("same")).status for _ in range(20)] == [200] * 20
 
 
-def test_requests_are_refused_beyond_the_quota_and_none_of_another_token(two):
+def test_requests_beyond_the_quota_are_refused_and_other_tokens_are_not_affected(two):
     rest, _ = new_token(two, "reader", requests_per_second=5)
     answer = until(lambda: next((answer for answer in (rest.get("/v1/jobs?topic=none") for _ in range(50)) if answer.status == 429), None), "over")
     over(refused(answer, 429, "quota-exceeded"), "requests_per_second", 5)
@@ -128,7 +128,7 @@ def test_pending_jobs_of_the_topics_of_a_token_have_a_quota(two):
     until(lambda: fill(other, 1)[-1]["status"] == 201, "there is room again")
 
 
-def test_usage_is_one_s_own_but_for_admins(two):
+def test_a_token_sees_its_own_usage_and_an_admin_sees_all(two):
     first, second, boss = two
     rest, other = new_token(two, "used", topics=["used."], jobs_per_second=1000)
     assert [through.post("/v1/jobs", {"topic": "used.x", "delay": "PT24H", "payload": "12345678"}).status for through in (rest, rest, other)] == [201] * 3
@@ -145,7 +145,7 @@ def test_usage_is_one_s_own_but_for_admins(two):
     assert 'duetime_api_quota_refused_total{quota="jobs_per_second"}' in boss.get("/metrics").text
 
 
-def test_usage_of_days_that_are_over_goes_when_an_api_writes_its_first(two, own_apis):
+def test_old_usage_is_deleted_when_an_api_first_writes_usage(two, own_apis):
     first, _, boss = two
     first.rows("INSERT INTO token_usage (day, token, requests) VALUES (0, 'long_gone', 1)")
     third = own_apis("quotas_three", {"mysql.database": "api_quotas", "installation.name": "quotas"}, shared=True).start()
@@ -168,7 +168,7 @@ def flood(rest, quota, enough):
     return asked - began, made
 
 
-def test_two_apis_let_pass_together_what_one_would_and_one_alone_gets_all(two):
+def test_two_apis_together_admit_the_quota_of_jobs_and_one_alone_admits_all_of_it(two):
     rests, quota = new_token(two, "flooder", jobs_per_second=100), 100
     began = time.monotonic()
     with ThreadPoolExecutor(2) as pool:
@@ -218,12 +218,12 @@ def waits_alone(owes, ask, *others, least=2):
     return waited and time.monotonic() - began > least
 
 
-def test_a_token_whose_batches_are_cut_off_waits_for_its_next_one_and_others_do_not(two):
+def test_after_cut_off_batches_only_their_token_waits_for_its_next_batch(two):
     owing, other = (new_token(two, name)[0] for name in ("leaver", "stayer"))
     until(lambda: waits_alone(lambda: cut_off(owing), lambda: lines_of(owing, "q", 1), *[lambda: lines_of(other, "q", 1)] * 3), "it waits, and the other does not")
 
 
-def test_a_token_that_owes_holds_few_connections(two):
+def test_a_token_with_a_debt_holds_few_connections(two):
     """Sixteen of its batches wait for their beginning, and one more is told to come again."""
     rest, _ = new_token(two, "crowd")
 
@@ -251,12 +251,12 @@ def passed_together(rests, seconds, ask):
     return sum(counts), time.monotonic() - began
 
 
-def test_two_apis_let_pass_together_what_one_would_of_requests(two):
+def test_two_apis_together_admit_the_quota_of_requests(two):
     count, took = passed_together(new_token(two, "asker", requests_per_second=40), 3, lambda rest: rest.get("/v1/jobs?topic=none&limit=1"))
     assert count <= (took + 2) * 40, (count, took)
 
 
-def test_two_apis_let_pass_together_what_one_would_of_bytes(two):
+def test_two_apis_together_admit_the_quota_of_bytes(two):
     payload = "x" * 998
     rests = new_token(two, "sender", payload_bytes_per_second=40000)
     count, took = passed_together(rests, 3, lambda rest: rest.post("/v1/jobs", {"topic": "q", "delay": "PT24H", "payload": payload}))
@@ -279,7 +279,7 @@ def test_the_command_line_makes_tokens_with_quotas_and_changes_them(two, tmp_pat
     assert wrong.returncode != 0 and "jobs_per_second" in wrong.stderr
 
 
-def test_a_token_that_has_very_many_elements_refused_waits_for_its_answers_and_nobody_else_does(two):
+def test_a_token_with_very_many_refused_elements_is_answered_late_and_others_are_not(two):
     flood, honest, owing = (new_token(two, name)[0] for name in ("flood", "honest", "owing"))
 
     def says(status, rest, topic, n):
@@ -293,7 +293,7 @@ def test_a_token_that_has_very_many_elements_refused_waits_for_its_answers_and_n
     until(lambda: waits_alone(lambda: cut_off(owing), lambda: says(201, owing, "q", 1), lambda: says(201, flood, "q", 100)), "the token in debt waits, accepted jobs of another do not")
 
 
-def test_commands_of_arrays_that_fail_are_among_what_is_refused(two):
+def test_failed_commands_of_an_array_count_as_refused_elements(two):
     rest, _ = new_token(two, "commands")
     held = two[2].metric("duetime_api_batches")
 

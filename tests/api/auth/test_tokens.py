@@ -104,7 +104,7 @@ def test_scopes_add_up(callers, jobs):
 
 @pytest.mark.parametrize("prefixes", ["set-mine.", "set-mine.,set-also."])
 @pytest.mark.parametrize("kind, more", [("cancel", {}), ("reschedule", {"delay": "PT5H"}), ("redrive", {})])
-def test_sets_of_jobs_of_a_bound_token_have_jobs_of_its_topics_alone(callers, guarded, kind, more, prefixes):
+def test_an_operation_of_a_token_with_prefixes_changes_only_jobs_of_its_topics(callers, guarded, kind, more, prefixes):
     """Named by their topic, its prefix, or one by one: neither counted nor changed, and the operation of others is not shown."""
     with lent_tokens(guarded, (f"set-{kind}-{len(prefixes)}", "write,read", prefixes)) as [bound]:
         mine, others = (callers["admin"].make(topic=topic, delay=HOUR)["id"] for topic in ("set-mine.a", "set-others.a"))
@@ -134,7 +134,7 @@ def test_an_invalid_authorization_header_is_401(callers, header):
     refused(callers["nobody"].get("/v1/info", headers={"Authorization": header}), 401, "unauthorized")
 
 
-def test_a_token_must_be_whole_and_the_scheme_is_read_in_any_case(callers):
+def test_a_token_must_match_completely_and_the_scheme_ignores_case(callers):
     text = callers["read"].token
     ask_with = lambda value: callers["nobody"].get("/v1/info", headers={"Authorization": value}).status  # noqa: E731
     assert ask_with(f"bearer {text}") == ask_with(f"BEARER {text}") == 200
@@ -148,7 +148,7 @@ def test_two_authorizations_are_refused(callers, guarded):
         assert status == 400 and wire.closed()
 
 
-def test_an_admin_with_prefixes_rules_its_own_topics_only(callers, jobs):
+def test_an_admin_with_prefixes_changes_only_its_own_topics(callers, jobs):
     admin = callers["bound-admin"]
     assert admin.put("/v1/topics/in.new", {"paused": True}).status == 201
     refused(admin.put("/v1/topics/out.new", {}), 404, "not-found")
@@ -177,7 +177,7 @@ def pages(rest, path):
         cursors.append(base64.urlsafe_b64decode(cursor + "=" * (-len(cursor) % 4)))
 
 
-def test_a_schedule_is_seen_by_tokens_that_reach_its_topic(callers):
+def test_a_schedule_is_visible_to_tokens_that_see_its_topic(callers):
     bound, mixed = callers["bound"], callers["mixed"]
     inside, outside = "/v1/schedules/in.daily", "/v1/schedules/in.others"
     daily = {"cron": "@daily", "paused": True}
@@ -194,7 +194,7 @@ def test_a_schedule_is_seen_by_tokens_that_reach_its_topic(callers):
     assert bound.ask("DELETE", inside).status == mixed.ask("DELETE", outside).status == 200
 
 
-def test_a_bound_token_names_schedules_within_its_prefixes(callers):
+def test_a_token_with_prefixes_must_name_schedules_within_them(callers):
     """Whether such a name is taken by somebody else is not told, and a schedule that was made for it is not replaced under another name."""
     bound, mixed, body = callers["bound"], callers["mixed"], {"topic": "in.side", "cron": "@daily", "paused": True}
     assert mixed.put("/v1/schedules/nightly", body).status == 201
@@ -207,7 +207,7 @@ def test_a_bound_token_names_schedules_within_its_prefixes(callers):
         assert bound.ask("DELETE", f"/v1/schedules/{name}?cancel=true").status == 200
 
 
-def test_a_bound_list_of_topics_tells_nothing_of_others(callers, jobs):
+def test_the_topic_list_of_a_token_with_prefixes_has_no_other_topics(callers, jobs):
     for name in ("in.list", "inner", "out-a", "out-b", "zzz"):
         callers["admin"].put(f"/v1/topics/{name}", {})
     found, cursors = pages(callers["bound"], "/v1/topics?")
@@ -218,7 +218,7 @@ def test_a_bound_list_of_topics_tells_nothing_of_others(callers, jobs):
     assert others and not any(name in cursor for name in others for cursor in cursors)
 
 
-def test_a_cursor_is_for_the_token_that_it_was_given_to(callers, jobs, guarded):
+def test_a_cursor_works_only_for_its_own_token(callers, jobs, guarded):
     with lent_tokens(guarded, ("bound-twin", "read", "in.,also-"), ("bound-cousin", "read", "in.")) as [twin, cousin]:
         for path in ("/v1/topics?limit=1", "/v1/jobs?topic=in.side&limit=1"):
             callers["admin"].make(topic="in.side", delay=HOUR)
@@ -230,7 +230,7 @@ def test_a_cursor_is_for_the_token_that_it_was_given_to(callers, jobs, guarded):
                     assert answer.status == (200 if name == own else 422), (path, name, own, answer)
 
 
-def test_cursors_outlive_a_restart_and_a_key_that_was_lost_is_made_anew(own_apis):
+def test_cursors_survive_a_restart_and_a_lost_key_is_created_again(own_apis):
     api = own_apis("sealed").start()
     for n in range(3):
         api.rest.put(f"/v1/topics/t{n}", {})
@@ -244,7 +244,7 @@ def test_cursors_outlive_a_restart_and_a_key_that_was_lost_is_made_anew(own_apis
     assert api.rest.get(f"/v1/topics?limit=1&cursor={cursor}").json["topics"][0]["name"] == "t1"
 
 
-def test_elements_outside_the_prefixes_are_refused_alone(callers, jobs, guarded):
+def test_only_elements_outside_the_prefixes_are_refused(callers, jobs, guarded):
     before = guarded.rows("SELECT COUNT(*) n FROM jobs WHERE topic = 'outside'")
     batch = [{"topic": "outside", "delay": HOUR}, {"topic": "in.side", "delay": HOUR}]
     assert [result["status"] for result in callers["bound"].post("/v1/jobs:batch", batch).json] == [404, 201]
@@ -268,7 +268,7 @@ def test_commands_need_the_scope_of_each(callers, jobs):
         assert callers["admin"].post("/v1/commands", command).status == 200
 
 
-def test_commands_reach_what_is_within_the_prefixes(callers, jobs, guarded):
+def test_commands_change_only_jobs_within_the_prefixes(callers, jobs, guarded):
     out = {"command": "add", "topic": "out.queue", "id": "outside", "delay": 3600}
     made = callers["admin"].post("/v1/commands", out)
     assert made.json["success"], made
@@ -278,7 +278,7 @@ def test_commands_reach_what_is_within_the_prefixes(callers, jobs, guarded):
     assert guarded.rows("SELECT state FROM jobs WHERE job_key = 'outside'")[0]["state"] == "scheduled"
 
 
-def test_results_of_jobs_outside_the_prefixes_are_refused_alone(callers, jobs):
+def test_only_results_of_jobs_outside_the_prefixes_are_refused(callers, jobs):
     reports = [{"job_id": jobs[name]["id"], "attempt": 1, "status": "succeeded"} for name in ("outside", "in.side")]
     body = "\n".join(json.dumps(report) for report in reports)
     assert [result["status"] for result in callers["bound"].post("/v1/results", reports).json] == [404, 200]
@@ -286,7 +286,7 @@ def test_results_of_jobs_outside_the_prefixes_are_refused_alone(callers, jobs):
     assert [result["status"] for result in callers["report"].post("/v1/results", reports).json] == [200, 200]
 
 
-def test_only_a_hash_is_kept(callers, guarded):
+def test_only_the_hash_of_a_token_is_stored(callers, guarded):
     text = callers["admin"].token
     dump = repr(guarded.rows("SELECT * FROM api_tokens"))
     assert text not in dump and text[3:20] not in dump
@@ -337,7 +337,7 @@ def closed(api):
 
 
 @pytest.mark.in_turns(3)
-def test_an_installation_that_had_a_token_asks_for_one_until_that_is_waived(own_apis):
+def test_once_a_token_was_made_tokens_are_required_until_that_is_waived(own_apis):
     api = own_apis("once").start()
     assert not closed(api)
     rest = new_token(api, "only", "admin")
@@ -362,7 +362,7 @@ def test_an_installation_that_had_a_token_asks_for_one_until_that_is_waived(own_
     assert closed(api)
 
 
-def test_tokens_that_hands_made_are_remembered_like_others(own_apis):
+def test_a_token_inserted_by_hand_also_makes_tokens_required(own_apis):
     api = own_apis("byhand").start()
     text = "dt_" + "h" * 43
     api.rows("INSERT INTO api_tokens (name, hash, scopes, topics, created_at) VALUES ('hand', UNHEX(SHA2(%s, 256)), 'read', '*', 1)", text)
@@ -376,7 +376,7 @@ def test_tokens_that_hands_made_are_remembered_like_others(own_apis):
 
 
 @pytest.mark.in_turns(3)
-def test_a_list_of_tokens_that_cannot_be_read_lets_nobody_in(own_apis):
+def test_if_the_tokens_cannot_be_read_all_requests_are_refused(own_apis):
     api = own_apis("unread").start()
     rest = new_token(api, "one", "admin")
     until(lambda: rest.get("/v1/info").status == 200, "the API accepts the token")
@@ -390,7 +390,7 @@ def test_a_list_of_tokens_that_cannot_be_read_lets_nobody_in(own_apis):
 SPOILED = ["", ",", " ", "in. side", "*,", "**"]
 
 
-def test_topics_that_hands_spoiled_show_nothing(callers, jobs, guarded):
+def test_a_token_with_damaged_topics_sees_nothing(callers, jobs, guarded):
     """A token each, so that all are waited for at once."""
     with lent_tokens(guarded, *((f"spoiled-{n}", "admin", "in.") for n in range(len(SPOILED)))) as lent:
         rests = dict(zip(SPOILED, lent))
@@ -404,7 +404,7 @@ def test_topics_that_hands_spoiled_show_nothing(callers, jobs, guarded):
             assert rest.get("/metrics").status == 403, topics
 
 
-def test_a_bound_token_names_kafka_topics_within_its_prefixes_only(callers, guarded):
+def test_a_token_with_prefixes_must_name_kafka_topics_within_them(callers, guarded):
     admin, bound = callers["admin"], callers["bound-admin"]
     for name in ("payments.charge", "in", "IN.x", "other", "in_x"):
         refused(bound.put("/v1/topics/in.kafka", {"kafka_topic": name}), 422, "invalid", "/kafka_topic")
@@ -420,7 +420,7 @@ def test_a_bound_token_names_kafka_topics_within_its_prefixes_only(callers, guar
     refused(bound.put("/v1/topics/in.kafka", {"kafka_topic": "payments.charge"}), 422, "invalid", "/kafka_topic")
 
 
-def test_a_bound_token_may_name_the_kafka_topics_that_are_allowed_to_it(own_apis):
+def test_a_token_with_prefixes_may_name_kafka_topics_allowed_to_it(own_apis):
     api = own_apis("allowing", {"kafka.allow_topics": "shared.audit,public.*,x.*"}).start()
     bound = new_token(api, "bound", "admin", "in.")
     until(lambda: closed(api) and bound.get("/v1/topics").status == 200, "the API accepts the token")
@@ -428,7 +428,7 @@ def test_a_bound_token_may_name_the_kafka_topics_that_are_allowed_to_it(own_apis
         assert bound.put("/v1/topics/in.a", {"kafka_topic": name}).status == status, name
 
 
-def test_a_token_makes_no_more_topics_than_its_prefix_may_have(own_apis):
+def test_a_token_cannot_create_more_topics_than_its_prefix_may_have(own_apis):
     api = own_apis("crowd", {"limits.prefix_topics": 3, "limits.topics": 8}).start()
     a, b, everybody = new_token(api, "a", "admin", "a."), new_token(api, "b", "admin", "b.,c."), new_token(api, "all", "admin")
     until(lambda: closed(api) and a.get("/v1/topics").status == b.get("/v1/topics").status == everybody.get("/v1/topics").status == 200, "the API accepts the tokens")
@@ -445,7 +445,7 @@ def test_a_token_makes_no_more_topics_than_its_prefix_may_have(own_apis):
     assert "limits.topics" in answer.text
 
 
-def test_the_test_clock_is_for_the_scope_admin_over_all_topics(callers):
+def test_the_test_clock_needs_an_admin_token_for_all_topics(callers):
     for method, body in (("GET", None), ("POST", {"freeze": True})):
         for name in ("read", "bound-admin"):
             refused(callers[name].ask(method, "/v1/admin/clock", body), 403, "forbidden")
@@ -453,13 +453,13 @@ def test_the_test_clock_is_for_the_scope_admin_over_all_topics(callers):
 
 
 @pytest.mark.parametrize("listen", ["0.0.0.0", "::"])
-def test_without_a_token_nothing_but_the_loopback_is_listened_on(plain, tmp_path, listen):
+def test_without_tokens_the_api_listens_only_on_the_loopback(plain, tmp_path, listen):
     api = OwnApi(plain.stack, tmp_path, "plain", {"http.listen": listen}, shared=True)
     done = subprocess.run([PROGRAM, "--config", api.config], env=environment(), capture_output=True, text=True, timeout=120, check=False)
     assert done.returncode != 0 and "token" in done.stderr and "msg=listening" not in done.stderr
 
 
-def test_with_a_token_it_listens_everywhere_and_without_it_again_lets_nobody_in(own_apis):
+def test_with_a_token_it_listens_everywhere_and_after_the_last_is_revoked_refuses_all(own_apis):
     api = own_apis("listens_wide", {"http.listen": "0.0.0.0"})
     assert api.command("--new-token", "only", "--scopes", "admin").returncode == 0
     api.start()
@@ -472,7 +472,7 @@ def test_with_a_token_it_listens_everywhere_and_without_it_again_lets_nobody_in(
     refused(api.rest.get("/v1/info"), 401, "unauthorized")
 
 
-def test_a_caller_that_keeps_workers_waiting_leaves_one_to_others(own_apis):
+def test_a_caller_with_slow_requests_leaves_a_worker_to_others(own_apis):
     """Two workers, four requests of one token that wait for a row that somebody has locked: a look of another token is answered meanwhile."""
     # None of the four may be refused for the time that it has waited, however slow the machine is.
     api = own_apis("sharing_workers", {"http.workers": 2, "mysql.lock_timeout": "PT1M"}).start()
@@ -494,7 +494,7 @@ def test_a_caller_that_keeps_workers_waiting_leaves_one_to_others(own_apis):
 
 
 @pytest.mark.in_turns(3)
-def test_a_caller_that_asks_for_much_at_once_delays_only_itself(own_apis):
+def test_a_caller_with_many_requests_delays_only_itself(own_apis):
     """One worker, forty large lists of one token in its queue: a look of another token comes after one or two of them."""
     api = own_apis("taking_turns", {"http.workers": 1}).start()
     many, one = new_token(api, "many", "write,read", "many."), new_token(api, "one", "write,read", "one.")
@@ -524,10 +524,10 @@ ALL_SCOPES = ["write", "report", "read", "admin"]
 @pytest.mark.parametrize("name, scopes, topics", [
     ("write", ["write"], None), ("report", ["report"], None), ("read", ["read"], None), ("admin", ALL_SCOPES, None),
     ("mixed", ["write", "report", "read"], None), ("bound", ["write", "report", "read"], ["in.", "also-"]), ("bound-admin", ALL_SCOPES, ["in."])])
-def test_a_caller_is_told_what_its_token_may(callers, name, scopes, topics):
+def test_a_caller_can_read_the_rights_of_its_token(callers, name, scopes, topics):
     assert callers[name].get("/v1/caller").json == {"scopes": scopes, "topics": topics}
 
 
-def test_a_caller_without_a_token_does_not_learn_its_scopes(callers, api):
+def test_without_a_token_a_caller_is_not_shown_scopes(callers, api):
     refused(callers["nobody"].get("/v1/caller"), 401, "unauthorized")
     assert api.get("/v1/caller").json == {"scopes": ALL_SCOPES, "topics": None}

@@ -236,7 +236,7 @@ def test_every_route_that_names_topics_in_its_body_has_its_own_cases():
 
 
 @pytest.mark.parametrize("route", WITH_WALLS, ids=NAMES)
-def test_a_token_sees_and_changes_nothing_of_topics_that_are_not_its_own(walled, route):
+def test_a_token_neither_sees_nor_changes_topics_outside_its_prefixes(walled, route):
     w, rests = walled
     method = route[0]
     for says, path, body in ways(w, route):
@@ -249,7 +249,7 @@ def test_a_token_sees_and_changes_nothing_of_topics_that_are_not_its_own(walled,
 
 
 @pytest.mark.parametrize("route", [route for route in WITH_WALLS if WALLS[route] == "ROW_IN_PATH"], ids=lambda route: " ".join(route))
-def test_topics_of_other_tenants_are_answered_like_missing_ones(walled, route):
+def test_topics_of_other_tenants_look_like_missing_ones(walled, route):
     w, rests = walled
     method, path = route
     [(_, hidden, body), *_] = ways(w, route)
@@ -259,7 +259,7 @@ def test_topics_of_other_tenants_are_answered_like_missing_ones(walled, route):
 
 
 @pytest.mark.parametrize("route", WITH_WALLS, ids=NAMES)
-def test_a_route_without_its_wall_is_noticed(unwalled, route):
+def test_the_tests_notice_a_route_without_a_tenant_check(unwalled, route):
     w, rests = unwalled
     method = route[0]
     noticed = [not says(asked(rests["theirs"], method, path, body)) for says, path, body in ways(w, route)]

@@ -25,12 +25,12 @@ def test_a_job_is_made_shown_changed_and_cancelled(duetime, topic):
     assert duetime("jobs", "cancel", job["id"]).code == 0
 
 
-def test_a_job_is_shown_to_people_member_by_member(duetime, topic):
+def test_a_job_is_shown_as_a_table_of_its_members(duetime, topic):
     shown = duetime("jobs", "create", "--topic", topic, "--delay", "1h", "--payload", '{"a":\n [1]}')
     assert ["topic", topic] in shown.rows and ["payload", '{"a":[1]}'] in shown.rows and ["waiting_for", "time"] in shown.rows, shown
 
 
-def test_json_keeps_payloads_but_for_line_breaks(duetime, topic):
+def test_json_output_keeps_payloads_except_line_breaks(duetime, topic):
     made = duetime("jobs", "create", "--topic", topic, "--delay", "1h", "--payload", '{"a":  1,\r\n"b":"\\n x"}', "--json")
     assert made.out.count("\n") == 1 and '{"a":  1,  "b":"\\n x"}' in made.out
 
@@ -68,7 +68,7 @@ def test_an_attempt_is_popped_reported_and_listed(duetime, api, topic):
 
 # ---- exit codes and refusals ----
 
-def test_a_change_that_is_too_late_exits_with_5_and_says_how_late(duetime, dispatched, topic):
+def test_a_late_change_exits_with_5_and_shows_the_state_of_the_job(duetime, dispatched, topic):
     job = dispatched(topic=topic)
     told = duetime("jobs", "cancel", job["id"])
     assert told.code == 5 and "dispatched" in told.err and "attempt 1" in told.err and not told.out, told
@@ -89,7 +89,7 @@ def test_a_refusal_names_the_option_that_is_wrong(duetime, topic):
     assert as_json.code == 1 and problem["status"] == 422 and problem["errors"][0]["pointer"] == "/run_at"
 
 
-def test_an_api_that_is_not_there_ends_with_4():
+def test_an_unreachable_api_exits_with_4():
     told = run("topics", "list", variables={"DUETIME_URL": "http://127.0.0.1:9"})
     assert told.code == 4 and "127.0.0.1:9" in told.err and not told.out, told
 
@@ -107,7 +107,7 @@ def test_a_wrong_command_line_exits_with_2_and_says_why(duetime, words, hint):
 
 
 @pytest.mark.in_turns(3)
-def test_help_tells_every_command_and_each_has_an_example():
+def test_help_lists_every_command_and_each_has_an_example():
     told = run("help")
     assert told.code == 0 and not told.err
     commands = re.findall(r"^  (\w+(?: [a-z-]+)?)  +\S", told.out, re.M)
@@ -123,7 +123,7 @@ def test_help_tells_every_command_and_each_has_an_example():
 
 # ---- lists and tables ----
 
-def test_lists_go_on_page_by_page_to_the_end_or_the_limit(duetime, api, topic, swept):
+def test_lists_read_all_pages_up_to_the_limit(duetime, api, topic, swept):
     api.batch({"topic": topic, "key": f"k{n:04}", "delay": "P9D"} for n in range(1203))
     listed = duetime("jobs", "list", "--topic", topic, "--key-prefix", "k", "--json")
     assert [job["key"] for job in listed.lines] == [f"k{n:04}" for n in range(1203)]
@@ -144,7 +144,7 @@ def test_only_late_jobs_are_listed_as_late(duetime, api, topic):
     assert [job["id"] for job in until(lambda: duetime("jobs", "list", "--topic", topic, "--overdue", "--json").lines, "a late job")] == [late["id"]]
 
 
-def test_a_reader_that_leaves_is_no_error(duetime, api, stack, topic, swept):
+def test_a_closed_pipe_is_not_an_error(duetime, api, stack, topic, swept):
     api.batch({"topic": topic, "delay": "P9D"} for _ in range(1000))
     with subprocess.Popen([PROGRAM, "jobs", "list", "--topic", topic, "--output", "wide", "--url", stack["DUETIME_URL_API1"]], stdout=subprocess.PIPE,
                           stderr=subprocess.PIPE) as listing:
@@ -153,7 +153,7 @@ def test_a_reader_that_leaves_is_no_error(duetime, api, stack, topic, swept):
         assert listing.stderr.read() == b""
 
 
-def test_control_characters_of_others_do_not_reach_the_terminal(duetime, api, topic):
+def test_control_characters_in_data_do_not_reach_the_terminal(duetime, api, topic):
     api.make(topic=topic, key="a\x1b[31m\u009bb", delay="PT1H")
     for words in (["jobs", "list", "--topic", topic], ["jobs", "get", topic, "a\x1b[31m\u009bb"]):
         told = duetime(*words)
@@ -174,7 +174,7 @@ def test_setting_one_thing_of_a_topic_leaves_the_others(duetime, api, topic):
     assert topic in [row[0] for row in duetime("topics", "list").rows]
 
 
-def test_a_schedule_is_set_changed_asked_and_removed(duetime, topic):
+def test_a_schedule_is_set_changed_shown_and_removed(duetime, topic):
     made = duetime("schedules", "set", topic, "--topic", topic, "--cron", "0 3 * * *", "--payload", '{"a":1}', "--json")
     assert made.code == 0 and made.json["cron"] == "0 3 * * *", made
     times = duetime("schedules", "next", topic, "--count", "3", "--from", "2030-01-01T00:00:00Z")
@@ -223,7 +223,7 @@ def test_options_win_over_the_environment_and_that_over_the_file(stack, tmp_path
 
 @pytest.mark.parametrize("text, hint", [("[a]\nurl = http://x\n", "[b]"), ("[b]\nurk = x\n", "urk"), ("nonsense\n", "line 1"), ("[b]\ntoken = a b\n", "token"),
                                         ("[b]\ntoken_file = /nonexistent/t\n", "/nonexistent/t"), ("url = http://x\n", "context")])
-def test_a_file_that_is_wrong_is_told(tmp_path, text, hint):
+def test_an_invalid_configuration_file_is_reported(tmp_path, text, hint):
     path = tmp_path / "config"
     path.write_text(text)
     told = run("topics", "list", "--config", path, "--context", "b")

@@ -2,7 +2,7 @@
 from harness.stack import until
 
 
-def test_alerts_are_set_listed_silenced_and_gone(duetime, api, topic):
+def test_alerts_are_set_listed_silenced_and_removed(duetime, api, topic):
     done = duetime("topics", "set", topic, "--delivery", "pull", "--alerts", '{"backlog":1,"overdue":"PT1H"}', "--json")
     assert done.code == 0 and (done.json["alerts"]["backlog"], done.json["alerts"]["overdue"], done.json["alerts"]["dead"]) == (1, "PT1H", None), done
     api.make(topic=topic, delay=0)

@@ -47,14 +47,14 @@ def healthy(stack):
 
 # ---- on the real stack ----
 
-def test_nothing_is_found_where_nothing_is_wrong():
+def test_a_healthy_installation_has_no_findings():
     with saying({"/readyz": READY, "/v1/info": info()}) as url:
         assert doctor(url) == {}
         told = run("doctor", "--url", url)
         assert told.code == 0 and not told.out and "nothing is wrong" in told.err
 
 
-def test_an_api_that_is_not_there_and_something_else_are_found():
+def test_doctor_finds_an_unreachable_api_and_a_server_that_is_no_duetime():
     assert "127.0.0.1:9" in doctor("http://127.0.0.1:9")["api-unreached"]
     with saying({"/readyz": b"<html>"}) as url:
         assert set(doctor(url)) == {"not-an-api"}
@@ -62,7 +62,7 @@ def test_an_api_that_is_not_there_and_something_else_are_found():
         assert set(doctor(url)) == {"not-an-api"}
 
 
-def test_a_stopped_redis_is_found_and_gone_when_it_is_back(stack):
+def test_doctor_finds_a_stopped_redis_until_it_is_back(stack):
     url = stack["DUETIME_URL_API1"]
     healthy(stack)
     stack.stop("redis1")
@@ -73,7 +73,7 @@ def test_a_stopped_redis_is_found_and_gone_when_it_is_back(stack):
     healthy(stack)
 
 
-def test_shards_without_leader_and_jobs_that_are_late_are_found_and_gone_when_the_dispatcher_is_back(stack, api, topic):
+def test_doctor_finds_leaderless_shards_and_late_jobs_until_the_dispatcher_is_back(stack, api, topic):
     url = stack["DUETIME_URL_API1"]
     healthy(stack)
     stack.stop("dispatcher1")
@@ -100,7 +100,7 @@ def test_findings_of_the_server_are_shown_with_their_subject(stack, db):
     healthy(stack)
 
 
-def test_a_paused_topic_with_due_jobs_is_a_note_that_its_advice_ends_and_its_jobs_are_not_late(stack, api, held):
+def test_a_paused_topic_is_a_note_not_late_jobs_and_following_the_advice_ends_it(stack, api, held):
     url = stack["DUETIME_URL_API1"]
     healthy(stack)
     api.make(topic=held, delay=0)
@@ -116,7 +116,7 @@ def test_a_paused_topic_with_due_jobs_is_a_note_that_its_advice_ends_and_its_job
     until(lambda: not told(), told)
 
 
-def test_a_token_that_is_refused_is_found(own_apis, tmp_path):
+def test_doctor_finds_a_refused_token(own_apis, tmp_path):
     owned = own_apis("cli_doctor")
     owned.start()
     token = owned.command("--new-token", "bound", "--scopes", "read", "--topics", "a.").stdout.strip()
@@ -124,7 +124,7 @@ def test_a_token_that_is_refused_is_found(own_apis, tmp_path):
     assert "may not" in doctor(owned.url, DUETIME_TOKEN=token)["token-refused"]
 
 
-def test_a_schema_that_is_missing_is_found_and_its_advice_repairs_it(stack, tmp_path):
+def test_doctor_finds_a_missing_schema_and_its_advice_repairs_it(stack, tmp_path):
     owned = OwnApi(stack, tmp_path, "cli_schema", migrate=False).start(ready=False)
     try:
         until(lambda: "schema-differs" in doctor(owned.url), lambda: doctor(owned.url))
@@ -135,7 +135,7 @@ def test_a_schema_that_is_missing_is_found_and_its_advice_repairs_it(stack, tmp_
         assert owned.end() == 0
 
 
-def test_a_clock_that_is_wrong_is_found(stack, tmp_path):
+def test_doctor_finds_a_wrong_clock(stack, tmp_path):
     library = tmp_path / "clock_shim.so"
     subprocess.run(["cc", "-shared", "-fPIC", "-O1", "-o", library, TREE / "tests/support/clock_shim.c", "-ldl"], check=True)
     for skew, word in ((5000, "ahead of"), (-5000, "behind")):
@@ -143,7 +143,7 @@ def test_a_clock_that_is_wrong_is_found(stack, tmp_path):
         assert word in findings(told)["clock-skew"], told
 
 
-def test_a_certificate_that_ends_soon_is_found(tmp_path):
+def test_doctor_finds_a_certificate_that_expires_soon(tmp_path):
     for days, found in ((10, True), (60, False)):
         files = [tmp_path / f"{days}.key", tmp_path / f"{days}.pem"]
         subprocess.run(["openssl", "req", "-x509", "-newkey", "rsa:2048", "-nodes", "-keyout", files[0], "-out", files[1], "-days", str(days), "-subj", "/CN=127.0.0.1",
@@ -167,18 +167,18 @@ def test_a_failing_readiness_is_a_finding(members, finding, detail):
         assert set(told) == {finding} and detail in told[finding]
 
 
-def test_an_api_of_another_version_is_found():
+def test_doctor_finds_an_api_of_another_version():
     with saying({"/readyz": READY, "/v1/info": info(version="9.9.9")}) as url:
         assert "9.9.9" in doctor(url)["versions-differ"]
 
 
-def test_a_token_that_goes_in_the_clear_is_found():
+def test_doctor_finds_a_token_that_is_sent_unencrypted():
     with saying({"/readyz": READY, "/v1/info": info()}) as url:
         assert doctor(url, DUETIME_TOKEN="t") == {}
         assert set(doctor("http://duetime.invalid", DUETIME_TOKEN="t", http_proxy=url)) == {"token-in-the-clear"}
 
 
-def test_every_finding_was_seen_by_a_test_of_this_file(request):
+def test_every_finding_is_covered_by_this_file(request):
     items = [item for item in request.session.items if item.path == request.path]
     if len(items) < 17 or items[-1] is not request.node:
         return  # only some of them were asked for, or the others come later

@@ -31,7 +31,7 @@ def test_jobs_are_imported_once_however_often_they_are_sent(duetime, api, topic,
     assert api.get(f"/v1/topics/{topic}").json["counts"]["scheduled"] == 6001
 
 
-def test_lines_that_are_refused_are_told_by_number_and_the_others_made(duetime, api, topic, tmp_path):
+def test_refused_lines_are_reported_by_number_and_the_others_are_imported(duetime, api, topic, tmp_path):
     path = tmp_path / "jobs.ndjson"
     path.write_text(ndjson([{"topic": topic, "delay": "P1D"}, {"topic": topic, "delay": "soon"}]) + "\nnonsense\n" + ndjson([{"topic": topic, "delay": "P1D", "key": "last"}]))
     told = duetime("jobs", "import", path)
@@ -40,13 +40,13 @@ def test_lines_that_are_refused_are_told_by_number_and_the_others_made(duetime, 
     assert api.get(f"/v1/topics/{topic}/jobs/last").status == 200
 
 
-def test_of_very_many_refused_lines_some_are_told_and_all_are_counted(duetime, topic):
+def test_if_very_many_lines_are_refused_some_are_shown_and_all_are_counted(duetime, topic):
     told = duetime("jobs", "import", stdin=ndjson([{"topic": topic, "delay": "soon"}] * 30))
     assert told.code == 1 and sums(told)["refused"] == 30, told
     assert told.err.count(": /delay: ") == 20 and told.err.count("further lines are counted alone") == 1, told
 
 
-def test_an_api_that_takes_small_batches_alone_gets_them(small, topic):
+def test_import_sends_small_batches_to_an_api_that_allows_no_larger_ones(small, topic):
     told = run("jobs", "import", "--json", "--url", small.url, stdin=ndjson({"topic": topic, "delay": "P1D"} for _ in range(95)))
     assert told.code == 0 and told.json == {"made": 95, "existing": 0, "refused": 0, "unknown": 0}, told
 
@@ -66,12 +66,12 @@ def test_csv_is_imported_by_the_names_of_its_first_line(duetime, api, topic, tmp
 
 
 @pytest.mark.parametrize("text, hint", [('topic,key\n"a', "line 2 is no CSV"), ("topic,,key\n", "no name"), ("topic\na,b\n", "more cells"), ('topic\na"b\n', "line 2 is no CSV")])
-def test_a_file_that_is_no_csv_is_refused(duetime, text, hint):
+def test_an_invalid_csv_file_is_refused(duetime, text, hint):
     told = duetime("jobs", "import", "--format", "csv", stdin=text)
     assert told.code == 2 and hint in told.err, told
 
 
-def test_a_file_that_is_not_there_is_told(duetime):
+def test_a_missing_file_is_reported(duetime):
     told = duetime("jobs", "import", "/nonexistent/jobs")
     assert told.code == 2 and "/nonexistent/jobs" in told.err
 
@@ -131,7 +131,7 @@ class Cutting:
             pass
 
 
-def test_an_answer_that_is_lost_makes_nothing_twice_and_loses_nothing(api, stack, topic):
+def test_a_lost_answer_neither_duplicates_nor_loses_jobs(api, stack, topic):
     cutting = Cutting(stack["DUETIME_URL_API1"])
     jobs = [{"topic": topic, "key": f"k{n}", "run_at": "2036-01-01T00:00:00Z"} for n in range(50)] + [{"topic": topic, "run_at": "2036-01-01T00:00:00Z"}]
     told = run("jobs", "import", "--url", cutting.url, "--json", stdin=ndjson(jobs))

@@ -28,7 +28,7 @@ def test_a_set_is_cancelled_moved_run_and_listed(duetime, api, topic):
     assert duetime("jobs", "run-now", "--topic", topic, "--yes").code == 0
 
 
-def test_the_dead_are_redriven(duetime, api, topic):
+def test_dead_jobs_are_redriven_by_the_command(duetime, api, topic):
     api.put(f"/v1/topics/{topic}", {"delivery": "pull"})
     [job] = make(api, topic, 1, delay=0)
     assert api.post(f"/v1/topics/{topic}/pop", {"wait": "PT1M"}).json["jobs"]
@@ -39,7 +39,7 @@ def test_the_dead_are_redriven(duetime, api, topic):
     until(lambda: api.get(f"/v1/jobs/{job['id']}").json["state"] == "scheduled", "it is scheduled again")
 
 
-def test_an_operation_that_takes_its_time_is_stopped(duetime, api, topic):
+def test_a_long_operation_can_be_stopped(duetime, api, topic):
     make(api, topic, 3)
     begun = api.post("/v1/jobs:cancel", {"filter": {"topic": topic}, "rate": "1/m", "wait": 0}).json
     stopped = duetime("operations", "stop", begun["id"])

@@ -117,7 +117,7 @@ def slow(stack, topic, *more):
 
 
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGHUP])
-def test_an_interrupt_says_that_the_operation_goes_on_and_how_to_stop_it(api, stack, topic, number):
+def test_after_an_interrupt_the_operation_continues_and_the_user_is_told_how_to_stop_it(api, stack, topic, number):
     for n in range(3):
         api.make(topic=topic, key=f"k{n}", delay="P9D")
     process = slow(stack, topic)
@@ -150,7 +150,7 @@ EMPTY = [["jobs", "list", "--topic", "TOPIC"], ["jobs", "export", "--topic", "TO
 
 
 @pytest.mark.parametrize("words", EMPTY, ids="_".join)
-def test_a_list_of_nothing_says_so(duetime, api, topic, words):
+def test_an_empty_list_says_so(duetime, api, topic, words):
     api.put(f"/v1/topics/{topic}", {"delivery": "pull"})
     words = [word.replace("TOPIC", topic if words[0] != "events" else f"{topic}-none") for word in words]
     told = duetime(*words)

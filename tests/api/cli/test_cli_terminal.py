@@ -44,7 +44,7 @@ def test_a_user_at_a_terminal_is_asked_to_confirm_the_count(stack, api, topic):
     assert "cancel 3 jobs? [y/N]" in done and api.get(f"/v1/topics/{topic}").json["counts"]["cancelled"] == 3
 
 
-def test_an_operation_that_takes_longer_than_a_second_tells_how_far_it_is(stack, api, topic):
+def test_an_operation_longer_than_a_second_shows_its_progress(stack, api, topic):
     for n in range(4):
         api.make(topic=topic, key=f"k{n}", delay="P9D")
     told = at_a_terminal(stack["DUETIME_URL_API1"], "jobs", "cancel", "--topic", topic, "--rate", "1/s", "--yes")
@@ -63,7 +63,7 @@ def escaped(text):
 
 @pytest.mark.parametrize("words", [["jobs", "list"], ["jobs", "list", "--output", "wide"], ["jobs", "list", "--json"], ["jobs", "get"], ["jobs", "get", "--json"],
                                    ["jobs", "export"], ["jobs", "explain", "--json"], ["events", "list"], ["events", "list", "--json"], ["overview", "--json"]], ids=" ".join)
-def test_a_terminal_gets_nothing_of_others_that_it_obeys_or_does_not_show(words):
+def test_data_cannot_send_escape_or_invisible_characters_to_the_terminal(words):
     text = SHOWN + HIDDEN
     job = {"id": "1", "topic": "t", "key": text, "run_at": "2035-01-01T00:00:00.000Z", "state": "dead", "payload": {text: [text]}, "last_error": {"code": text, "message": text}}
 
@@ -85,7 +85,7 @@ def test_a_terminal_gets_nothing_of_others_that_it_obeys_or_does_not_show(words)
         assert json.loads(told.splitlines()[0]) == json.loads(piped.split("\n")[0]) and text in piped
 
 
-def test_a_problem_shows_nothing_that_a_terminal_obeys():
+def test_a_problem_text_cannot_send_escape_characters_to_the_terminal():
     problem = {"title": SHOWN + HIDDEN, "status": 422, "type": HIDDEN, "errors": [{"pointer": HIDDEN, "reason": HIDDEN}]}
     with answering(lambda *_: (422, json.dumps(problem, ensure_ascii=False).encode())) as url:
         for words in (["topics", "list"], ["topics", "list", "--json"]):
@@ -105,7 +105,7 @@ def page(path, query):
     return {"jobs": [{"id": str(n), "topic": "t", "run_at": "2035-01-01T00:00:00.000Z"}], "next_cursor": str(n) if n < PAGES else None}
 
 
-def test_an_export_that_takes_longer_than_a_second_tells_how_far_it_is(tmp_path):
+def test_an_export_longer_than_a_second_shows_its_progress(tmp_path):
     with answering(page) as url, open(tmp_path / "jobs", "wb") as out:
         told = at_a_terminal(url, "jobs", "export", "--topic", "t", out=out)
         assert re.fullmatch(r"(\r\d jobs, \d/s, (25|50|75|100) %, \d+ s left\x1b\[K)+\r\x1b\[K", told), repr(told)
@@ -114,7 +114,7 @@ def test_an_export_that_takes_longer_than_a_second_tells_how_far_it_is(tmp_path)
         assert re.fullmatch(r"(\r\d jobs, \d/s\x1b\[K)+\r\x1b\[K", told), repr(told)
 
 
-def test_a_list_that_finds_nothing_for_a_while_tells_that_it_goes_on():
+def test_a_long_search_without_matches_shows_that_it_continues():
     def none_yet(path, query):
         answer = page(path, query)
         return answer if answer["next_cursor"] is None else {**answer, "jobs": []}
@@ -136,7 +136,7 @@ def large(path, _query):
             "jobs": {"scheduled": 1, "dispatched": 0, "dead": 0}, "shards": shards, "topics": topics, "topics_more": 10}
 
 
-def test_the_overview_is_one_screen_whatever_the_installation_has():
+def test_the_overview_fits_one_screen_for_any_installation():
     with answering(large) as url:
         for columns, lines in ((80, 24), (60, 30), (200, 50)):
             told = plain(at_a_terminal(url, "overview", columns=columns, lines=lines)).splitlines()
@@ -148,7 +148,7 @@ def test_the_overview_is_one_screen_whatever_the_installation_has():
         assert len(at_a_terminal(url, "overview", columns=200, lines=200).splitlines()) > 60
 
 
-def test_watching_the_overview_keeps_a_screen_until_the_next_one_is_there():
+def test_the_watched_overview_is_redrawn_without_flicker():
     looks = []
 
     def then_away(path, query):
@@ -159,7 +159,7 @@ def test_watching_the_overview_keeps_a_screen_until_the_next_one_is_there():
     assert told.count(CLEAR) == 2 and told.count(CLEAR + "degraded") == 2, told
 
 
-def test_an_overview_of_an_api_that_tells_of_no_shards_and_topics_is_shown_all_the_same():
+def test_an_overview_without_shards_and_topics_is_shown():
     def small(path, query):
         return {name: value for name, value in large(path, query).items() if name not in ("shards", "topics", "topics_more")}
     with answering(small) as url:

@@ -10,7 +10,7 @@ from harness.stack import until
 
 
 @pytest.mark.in_turns(3)
-def test_tokens_are_made_listed_and_revoked_and_one_is_asked_for_from_the_first_on(own_apis, tmp_path):
+def test_tokens_are_made_listed_and_revoked_and_required_from_the_first_on(own_apis, tmp_path):
     own = own_apis("token_cli").start()
 
     def cli(*words):

@@ -6,7 +6,7 @@ from harness.stack import until
 pytestmark = pytest.mark.in_turns(2)
 
 
-def test_an_alert_stands_leads_to_its_cause_and_is_silenced(console, api, held):
+def test_an_active_alert_links_to_its_cause_and_can_be_silenced(console, api, held):
     settings = api.get(f"/v1/topics/{held}").json
     assert api.put(f"/v1/topics/{held}", {**settings, "alerts": {"backlog": 1}}).status == 200
     api.make(topic=held, key="waits", delay=0)
@@ -25,7 +25,7 @@ def test_an_alert_stands_leads_to_its_cause_and_is_silenced(console, api, held):
     assert api.put(f"/v1/topics/{held}", {**settings, "alerts": None}).status == 200
 
 
-def test_when_somebody_is_told_of_a_topic_is_set(console, api, topic):
+def test_the_alert_settings_of_a_topic_can_be_changed(console, api, topic):
     assert api.put(f"/v1/topics/{topic}", {"delivery": "pull", "rate_limit": "5/s"}).status == 201
     console.open(f"#/topics/{topic}")
     console.says("As the configuration says.")

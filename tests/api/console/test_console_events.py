@@ -6,7 +6,7 @@ from harness.stack import until
 pytestmark = pytest.mark.in_turns(3)
 
 
-def test_events_tell_who_did_what_and_lead_to_the_job(console, api, held):
+def test_events_show_who_did_what_and_link_to_the_job(console, api, held):
     job = api.make(topic=held, key="moved", delay="PT1H")
     assert api.patch(f"/v1/jobs/{job['id']}", {"ack_timeout": "PT7M"}).status == 200
     assert api.post(f"/v1/jobs/{job['id']}/cancel").status == 200
@@ -25,7 +25,7 @@ def test_events_tell_who_did_what_and_lead_to_the_job(console, api, held):
     assert console.view() == f"#/jobs/{job['id']}"
 
 
-def test_failures_are_listed_by_what_their_error_says(console, api, topic):
+def test_failures_can_be_listed_by_error(console, api, topic):
     assert api.put(f"/v1/topics/{topic}", {"delivery": "pull", "retry": []}).status == 201
     for key, message in (("k1", "the mill stood still"), ("k2", "the river was dry")):
         job = api.make(topic=topic, key=key, delay=0)

@@ -27,7 +27,7 @@ def test_the_console_was_built_and_is_small(api):
 
 
 @pytest.mark.parametrize("which", ["", "js", "css"])
-def test_its_policy_allows_its_own_origin_only(api, which):
+def test_the_content_security_policy_allows_only_the_consoles_own_origin(api, which):
     path = "/console/" + next((name for name in files(api) if which and name.endswith(which)), "")
     headers = api.get(path).headers
     assert {part.strip() for part in headers["Content-Security-Policy"].split(";")} == POLICY
@@ -37,7 +37,7 @@ def test_its_policy_allows_its_own_origin_only(api, which):
 
 @pytest.mark.parametrize("accepted, coding", [("gzip", "gzip"), ("gzip, deflate, br, zstd", "br"), ("br;q=0, gzip;q=0.5", "gzip"), ("BR", "br"),
                                               ("gzip;q=0", None), ("gzip; q=0.000, br; Q=0", None), ("identity", None), ("brx, xgzip", None), (None, None)])
-def test_a_file_comes_in_a_form_that_its_reader_takes(api, accepted, coding):
+def test_a_file_is_served_in_an_encoding_that_the_client_accepts(api, accepted, coding):
     name = next(name for name in files(api) if name.endswith(".js"))
     plain = api.get(f"/console/{name}").body
     answer = api.get(f"/console/{name}", headers={"Accept-Encoding": accepted} if accepted else {})
@@ -58,28 +58,28 @@ def test_files_of_the_console_are_cached_for_a_year_and_its_page_is_revalidated(
     assert api.get("/console/", headers={"If-None-Match": '"other"'}).status == 200
 
 
-def test_head_and_the_path_without_its_slash(api):
+def test_the_console_answers_head_and_redirects_the_path_without_slash(api):
     head = api.ask("HEAD", "/console/")
     assert head.status == 200 and head.body == b"" and int(head.headers["Content-Length"]) > 300
     moved = api.get("/console")
     assert moved.status == 308 and moved.headers["Location"] == "/console/"
 
 
-def test_a_path_that_is_no_file_of_the_console_is_not_found(api):
+def test_an_unknown_path_of_the_console_is_404(api):
     for path in ("/console/nothing.js", "/console/..%2fopenapi.yaml", "/console/index.html%00", "/console/a/b"):
         assert api.get(path).status == 404, path
     refused(api.get("/console/?x=1"), 422, "invalid", "?x")
     assert api.post("/console/", {}).status == 405
 
 
-def test_its_sources_keep_to_the_rules(browser_packages):
+def test_the_console_sources_pass_the_linter(browser_packages):
     """Biome's recommended rules, and nothing unused; biome.json has what is left out."""
     done = subprocess.run([browser_packages / "node_modules" / ".bin" / "biome", "lint", "--error-on-warnings", "."], cwd=TREE / "api" / "console",
                           stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, check=False)
     assert done.returncode == 0 and "Checked" in done.stdout, done.stdout
 
 
-def test_neither_lock_names_the_host_that_packages_came_from():
+def test_the_lock_files_name_no_package_host():
     for folder in ("api/console", "tests/api/console"):
         assert '"resolved"' not in (TREE / folder / "package-lock.json").read_text()
 
@@ -98,19 +98,19 @@ def built(folder, mode, npm=""):
 
 
 @pytest.mark.parametrize("mode, npm", [("AUTO", ""), ("OFF", "npm"), ("AUTO", "false")], ids=["no npm", "left out", "npm fails"])
-def test_where_it_cannot_be_built_the_page_says_so(tmp_path, mode, npm):
+def test_without_the_build_tools_the_console_page_says_so(tmp_path, mode, npm):
     code, told, files = built(tmp_path, mode, npm)
     assert code == 0 and "the console was not built" in told
     assert set(files) == {"plain_0"} and b"The console was not built" in files["plain_0"]
 
 
 @pytest.mark.parametrize("npm", ["", "false"])
-def test_a_build_that_wants_the_console_fails_without_it(tmp_path, npm):
+def test_a_build_with_the_console_required_fails_without_it(tmp_path, npm):
     code, told, files = built(tmp_path, "ON", npm)
     assert code != 0 and "the console was not built" in told and not files
 
 
-def test_files_that_were_built_elsewhere_are_taken(tmp_path):
+def test_console_files_built_elsewhere_are_used(tmp_path):
     (tmp_path / "dist").mkdir()
     (tmp_path / "dist" / "index.html").write_bytes(b"<p>elsewhere")
     (tmp_path / "dist" / "index.html.gz").write_bytes(gzip.compress(b"<p>elsewhere"))

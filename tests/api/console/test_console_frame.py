@@ -10,7 +10,7 @@ pytestmark = pytest.mark.in_turns(6)
 VIEWS = ["#/overview", "#/jobs", "#/topics", "#/schedules", "#/dead", "#/operations", "#/alerts", "#/events"]
 
 
-def test_an_api_that_is_down_is_said_to_be_so_and_comes_back_by_itself(console_of, own_apis, tmp_path):
+def test_the_console_shows_that_the_api_is_down_and_recovers_by_itself(console_of, own_apis, tmp_path):
     own = own_apis.beside("console_down", {"http.port": ports.choose(set(), tmp_path)})
     own.rest.make(topic="down", key="before", delay="PT1H")
     console = console_of(own.url).open("#/jobs?topic=down")
@@ -26,7 +26,7 @@ def test_an_api_that_is_down_is_said_to_be_so_and_comes_back_by_itself(console_o
 
 
 @pytest.mark.parametrize("part, name, tone", [("redis1", "Redis", "warn"), ("zookeeper", "leaders of shards", "warn"), ("mysql", "MySQL", "bad")])
-def test_a_part_that_is_down_is_named(console, stack, api, held, part, name, tone):
+def test_the_console_names_a_server_that_is_down(console, stack, api, held, part, name, tone):
     """Also to whoever opens the page then; what was there stays, and what cannot be had is told of."""
     api.make(topic=held, key="before", delay="PT1H")
     console.open(f"#/jobs?topic={held}")
@@ -63,7 +63,7 @@ def sign_in(console, token):
     console.press_button("Sign in")
 
 
-def test_a_token_is_asked_for_and_kept_in_the_session_alone(console_of, guarded):
+def test_the_console_asks_for_a_token_and_stores_it_only_in_the_session(console_of, guarded):
     own, tokens = guarded
     console = console_of(own.url).open("#/jobs")
     console.browser.sees(label="Token")
@@ -121,7 +121,7 @@ def test_two_clicks_lead_from_the_overview_to_the_reason_of_a_held_job(console_o
     admin.close()
 
 
-def test_the_overview_has_what_happens_what_waits_what_comes_and_how_parts_are(console, api, held):
+def test_the_overview_shows_throughput_backlog_forecast_and_server_states(console, api, held):
     api.batch([{"topic": held, "delay": 0} for _ in range(400)])  # so many that its topic stands among the first
     console.open("#/overview")
     for figure in ("overdue", "lateness, 99 of 100", "created", "dispatched", "succeeded", "failed", "dead", "scheduled"):
@@ -144,7 +144,7 @@ def test_late_jobs_are_listed_as_they_become_late(console, api, held):
     assert console.view().endswith("run_to=now")
 
 
-def test_keys_lead_everywhere(console, api, held):
+def test_every_page_can_be_reached_by_keyboard(console, api, held):
     for n in range(3):
         api.make(topic=held, key=f"k{n}", delay="PT1H")
     console.open(f"#/jobs?topic={held}&key_prefix=k")
@@ -164,7 +164,7 @@ def test_keys_lead_everywhere(console, api, held):
 
 @pytest.mark.parametrize("width", [1280, 360])
 @pytest.mark.parametrize("dark", [False, True], ids=["light", "dark"])
-def test_every_page_is_readable(console, api, held, dark, width):
+def test_every_page_passes_the_accessibility_check(console, api, held, dark, width):
     job = api.make(topic=held, key="k" * 200, delay=0, payload={"long": "x" * 500})
     console.open(VIEWS[0], dark=dark, width=width)
     for view in [*VIEWS, f"#/jobs?topic={held}", f"#/jobs/{job['id']}", f"#/topics/{held}", "#/nothing"]:
@@ -176,7 +176,7 @@ def test_every_page_is_readable(console, api, held, dark, width):
     assert light is not dark
 
 
-def test_the_first_page_asks_for_all_that_it_shows_at_once_and_for_nothing_twice(console):
+def test_the_first_page_sends_its_requests_at_once_and_none_twice(console):
     """Nothing is answered before all of it has been asked for; what waited for an answer before it asks would not come."""
     shown = ["/v1/overview", "/v1/forecast", "/v1/series", "/v1/doctor", "/v1/caller", "/v1/alerts"]
     console.open(together=shown)

@@ -23,7 +23,7 @@ def test_the_list_follows_its_filter_and_leads_to_a_job(console, api, held):
     console.is_sound()
 
 
-def test_a_list_is_paged_and_the_way_back_is_the_browsers(console, api, held):
+def test_a_list_has_pages_and_the_back_button_works(console, api, held):
     api.batch([{"topic": held, "key": f"k{n:03}", "delay": "PT1H"} for n in range(60)])
     console.open(f"#/jobs?topic={held}&key_prefix=k")
     console.browser.sees(role="link", name="k049")
@@ -36,7 +36,7 @@ def test_a_list_is_paged_and_the_way_back_is_the_browsers(console, api, held):
     console.browser.sees(role="link", name="k000")
 
 
-def test_a_list_is_live(console, api, held):
+def test_a_list_updates_itself(console, api, held):
     console.open(f"#/jobs?topic={held}")
     console.says("No job matches.")
     api.make(topic=held, key="fresh", delay="PT1H")
@@ -50,7 +50,7 @@ def test_a_late_job_says_what_it_waits_for(console, api, held):
     console.browser.sees(css=".reason.warn")
 
 
-def test_the_story_has_each_attempt_with_its_lateness_and_error(console, api, topic):
+def test_the_timeline_shows_each_attempt_with_its_lateness_and_error(console, api, topic):
     assert api.put(f"/v1/topics/{topic}", {"delivery": "pull"}).status == 201
     api.make(topic=topic, key="told", delay=0, retry=[0, "PT1H"])
     for attempt, report in enumerate([{"status": "failed", "error": {"code": "E42", "message": "the mill stood still"}}, {"status": "failed"}], 1):
@@ -67,7 +67,7 @@ def state_of(api, job):
     return api.get(f"/v1/jobs/{job['id']}").json["state"]
 
 
-def test_cancel_asks_once(console, api, topic):
+def test_cancel_asks_for_one_confirmation(console, api, topic):
     job = api.make(topic=topic, delay="PT1H")
     console.open(f"#/jobs/{job['id']}")
     console.press_button("Cancel")
@@ -82,7 +82,7 @@ def test_cancel_asks_once(console, api, topic):
     console.browser.misses(role="button", name="Cancel")
 
 
-def test_change_sends_what_was_written_anew_and_tells_what_is_wrong(console, api, topic):
+def test_a_change_sends_only_edited_members_and_shows_faults(console, api, topic):
     job = api.make(topic=topic, delay="PT1H", payload={"big": 1}, retry=["15s"])
     api.patch(f"/v1/jobs/{job['id']}", '{"payload":{"big":12345678901234567890,"small":1.50}}')
     console.open(f"#/jobs/{job['id']}")
@@ -98,7 +98,7 @@ def test_change_sends_what_was_written_anew_and_tells_what_is_wrong(console, api
     assert '"big":12345678901234567890,"small":1.50' in changed.text
 
 
-def test_a_change_of_what_was_changed_meanwhile_is_refused(console, api, topic):
+def test_a_change_of_an_outdated_version_is_refused(console, api, topic):
     job = api.make(topic=topic, delay="PT1H", payload=1)
     console.open(f"#/jobs/{job['id']}")
     console.press_button("Change")
@@ -109,7 +109,7 @@ def test_a_change_of_what_was_changed_meanwhile_is_refused(console, api, topic):
     assert api.get(f"/v1/jobs/{job['id']}").json["payload"] == 2
 
 
-def test_run_now_report_and_redrive(console, api, topic):
+def test_a_job_can_be_run_now_reported_and_redriven(console, api, topic):
     assert api.put(f"/v1/topics/{topic}", {"delivery": "pull"}).status == 201
     job = api.make(topic=topic, delay="PT1H", retry=[])
     console.open(f"#/jobs/{job['id']}")
@@ -140,7 +140,7 @@ def test_a_job_is_found_by_its_id_or_its_topic_and_key(console, api, topic, word
     assert console.view() == f"#/jobs/{job['id']}"
 
 
-def test_a_job_that_is_not_there_is_said_to_be_so(console):
+def test_a_missing_job_is_reported_as_missing(console):
     console.open("#/jobs/999999999999")
     console.says("There is no such thing")
     console.is_sound()

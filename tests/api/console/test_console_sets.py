@@ -58,7 +58,7 @@ def test_dead_letters_are_grouped_by_error_and_redriven_all_some_or_one(console,
     console.says("Nothing is dead here.")
 
 
-def test_all_that_died_yesterday_are_redriven_however_many(console, api, db, held, swept):
+def test_all_jobs_that_died_yesterday_are_redriven(console, api, db, held, swept):
     """More than the page names one by one."""
     api.batch([{"topic": held, "key": f"k{n}", "delay": "P9D"} for n in range(1100)])
     yesterday = (int(time.time()) // 86400 * 86400 - 3600) * 1000

@@ -159,7 +159,7 @@ WAYS = {
 
 @pytest.mark.in_turns(5)
 @pytest.mark.parametrize("question", WAYS)
-def test_it_is_answered_in_two_clicks(console, api, db, topic, question):
+def test_each_question_is_answered_in_two_clicks(console, api, db, topic, question):
     asked = Asked(console, api, db, topic)
     try:
         WAYS[question](asked)
@@ -169,5 +169,5 @@ def test_it_is_answered_in_two_clicks(console, api, db, topic, question):
         api.post("/v1/jobs:cancel", {"filter": {"topic": topic}})
 
 
-def test_every_question_of_the_table_has_its_way():
+def test_every_question_of_the_runbook_has_a_test():
     assert rows_of_the_table() == list(WAYS)

@@ -114,7 +114,7 @@ def test_the_late_jobs_of_a_topic_are_those_that_are_due(console, api, topic):
     assert console.browser.count(css="a.row:has-text('retried')") == 0
 
 
-def test_a_schedule_shows_what_became_of_its_fires(console, api, held, schedule):
+def test_a_schedule_shows_the_outcome_of_its_fires(console, api, held, schedule):
     assert api.put(f"/v1/schedules/{schedule}", {"topic": held, "every": "P300D"}).status == 201
     console.open(f"#/schedules/{schedule}")
     console.press_button("Run now")

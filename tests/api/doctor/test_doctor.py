@@ -18,7 +18,7 @@ def follow_in_mysql(db, advice):
 
 
 @pytest.mark.parametrize("setting, name, severity", [("innodb_flush_log_at_trx_commit", "mysql-flush", "error"), ("sync_binlog", "mysql-binlog", "warning")])
-def test_settings_of_mysql_that_the_promise_rests_on(api, db, setting, name, severity):
+def test_unsafe_mysql_settings_are_findings(api, db, setting, name, severity):
     gone(api, name)
     db(f"SET GLOBAL {setting} = 0")
     try:
@@ -30,7 +30,7 @@ def test_settings_of_mysql_that_the_promise_rests_on(api, db, setting, name, sev
         db(f"SET GLOBAL {setting} = 1")
 
 
-def test_a_server_that_takes_small_statements_only(api, db, packet_limit):
+def test_a_small_max_allowed_packet_is_reported(api, db, packet_limit):
     gone(api, "mysql-packet")
     packet_limit(65536)
     seen = found(api, "mysql-packet")
@@ -39,7 +39,7 @@ def test_a_server_that_takes_small_statements_only(api, db, packet_limit):
     gone(api, "mysql-packet")
 
 
-def test_an_inbox_whose_numbers_end_is_mended_as_the_page_says(api, db, stack, topic):
+def test_an_inbox_whose_ids_run_out_is_repaired_as_its_page_says(api, db, stack, topic):
     """No INSERT comes so far; here an UPDATE does."""
     look, mend = re.findall(r"```sql\n(.*?)```", (TREE / "deploy/runbook/mysql/mysql-numbers.md").read_text(), re.DOTALL)
     insert = "INSERT INTO job_inbox (topic, job_key, delay_ms, payload) VALUES (%s, %s, 60000, '1')"
@@ -63,7 +63,7 @@ def test_an_inbox_whose_numbers_end_is_mended_as_the_page_says(api, db, stack, t
     until(lambda: [api.get(f"/v1/topics/{topic}/jobs/{key}").status for key in ("last", "k", "l")] == [200] * 3, lambda: db("SELECT * FROM job_inbox"))
 
 
-def test_a_redis_that_drops_entries(api, stack):
+def test_a_redis_that_evicts_entries_is_a_finding(api, stack):
     [client, *_] = redis_clients(stack)
     before = client.config_get("maxmemory-policy")["maxmemory-policy"]
     client.config_set("maxmemory-policy", "allkeys-lru")
@@ -76,7 +76,7 @@ def test_a_redis_that_drops_entries(api, stack):
         client.config_set("maxmemory-policy", before)
 
 
-def test_an_index_that_is_not_whole_is_told_until_redis_is_back(api, stack):
+def test_an_incomplete_index_is_reported_until_redis_is_back(api, stack):
     gone(api, "index-incomplete")
     with stack.stopped("redis1"):
         seen = found(api, "index-incomplete")
@@ -109,7 +109,7 @@ def test_without_a_dispatcher_no_shard_has_a_leader_and_jobs_are_late(api, db, s
     gone(api, "overdue", topic)
 
 
-def test_a_halted_shard_with_its_reason(api, db):
+def test_a_halted_shard_is_reported_with_its_reason(api, db):
     db("UPDATE shards SET halted = 'the ledger was recreated' WHERE shard = 1")
     seen = found(api, "shard-halted", "shard 1")
     assert seen["detail"] == "the ledger was recreated" and "CALL dt_clear_halt(1, 'resend', NULL)" in seen["do"]
@@ -118,7 +118,7 @@ def test_a_halted_shard_with_its_reason(api, db):
     until(lambda: api.get("/readyz").json["leaders"] == "ok", lambda: api.get("/v1/info").text)
 
 
-def test_a_pull_topic_that_no_worker_pops(api, db, topic):
+def test_a_pull_topic_without_workers_is_a_finding(api, db, topic):
     api.put(f"/v1/topics/{topic}", {"delivery": "pull"})
     job = api.make(topic=topic, delay=0)["id"]
     until(lambda: api.get(f"/v1/jobs/{job}").json["waiting_for"] == "pop", lambda: api.get(f"/v1/jobs/{job}"))
@@ -130,11 +130,11 @@ def test_a_pull_topic_that_no_worker_pops(api, db, topic):
     until(lambda: not late(), late)
 
 
-def test_a_bound_of_lateness_that_is_none_is_refused(api):
+def test_an_invalid_lateness_bound_is_refused(api):
     refused(api.get("/v1/doctor?late=soon"), 422, "invalid", "?late")
 
 
-def test_rows_of_the_inbox_that_failed(api, db):
+def test_failed_inbox_rows_are_a_finding(api, db):
     db("DELETE FROM job_inbox WHERE error IS NOT NULL")
     db("INSERT INTO job_inbox (action, topic, job_key) VALUES ('cancel', 'nobody-made-this', 'k')")
     try:
@@ -145,7 +145,7 @@ def test_rows_of_the_inbox_that_failed(api, db):
     gone(api, "inbox-errors")
 
 
-def test_processes_of_several_versions(api, db):
+def test_processes_of_several_versions_are_a_finding(api, db):
     db("INSERT INTO processes (id, kind, name, version, started_at, seen_at) VALUES (1, 'api', 'old:1', '0.0.1', 1, UNIX_TIMESTAMP() * 1000 + 600000)")
     try:
         assert "0.0.1" in found(api, "process-versions", "old:1")["detail"]

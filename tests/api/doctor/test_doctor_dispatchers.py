@@ -23,7 +23,7 @@ def restarted(stack, **how):
         stack.restart("dispatcher1")
 
 
-def test_topics_that_lose_messages_that_take_none_and_that_are_missing(api, stack):
+def test_unsafe_unwritable_and_missing_kafka_topics_are_findings(api, stack):
     broker = Broker(stack)
     broker.set("duetime.dead", unclean_leader_election_enable="true")
     broker.set("duetime.commands.rejected", min_insync_replicas=2)
@@ -46,7 +46,7 @@ def test_topics_that_lose_messages_that_take_none_and_that_are_missing(api, stac
         broker.set("duetime.commands.rejected")
 
 
-def test_a_topic_of_jobs_that_is_missing_or_has_too_few_replicas(api, stack, topic):
+def test_a_missing_or_underreplicated_job_topic_is_a_finding(api, stack, topic):
     broker = Broker(stack)
     with restarted(stack, settings={"kafka.replication_factor": "2", "kafka.auto_create_partitions": "0"}):
         found(api, "kafka-replication", "duetime.ledger")  # something to look at again soon
@@ -62,7 +62,7 @@ def test_a_topic_of_jobs_that_is_missing_or_has_too_few_replicas(api, stack, top
 
 
 @pytest.mark.parametrize("part, name", [("kafka", "kafka-away"), ("zookeeper", "zookeeper-away")])
-def test_a_server_that_does_not_answer_a_dispatcher(api, stack, part, name):
+def test_a_server_that_does_not_answer_a_dispatcher_is_a_finding(api, stack, part, name):
     with restarted(stack, settings={"kafka.replication_factor": "2"}):  # something to look at again soon
         found(api, "kafka-replication", "duetime.ledger")
         stack.signal(part, signal.SIGSTOP)
@@ -73,7 +73,7 @@ def test_a_server_that_does_not_answer_a_dispatcher(api, stack, part, name):
         gone(api, name)
 
 
-def test_explain_doctor_and_overview_name_kafka_while_it_is_away_and_not_afterwards(api, db, stack, topic):
+def test_explain_doctor_and_overview_name_kafka_while_it_is_down_and_not_afterwards(api, db, stack, topic):
     api.put(f"/v1/topics/{topic}", {"delivery": "kafka"})
     stack.stop("kafka")
     try:
@@ -118,7 +118,7 @@ def certificate(path, days):
                    check=True, capture_output=True)
 
 
-def test_a_clock_and_certificates_that_are_not_as_they_should_be(api, stack, tmp_path, own_apis):
+def test_a_wrong_clock_and_expiring_certificates_are_findings(api, stack, tmp_path, own_apis):
     library, file = tmp_path / "clock_shim.so", tmp_path / "own.pem"
     subprocess.run(["cc", "-shared", "-fPIC", "-O1", "-o", library, TREE / "tests/support/clock_shim.c", "-ldl"], check=True)
     certificate(file, 10)

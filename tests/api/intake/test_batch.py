@@ -47,24 +47,24 @@ def test_an_empty_batch_makes_nothing(api):
 
 
 @pytest.mark.parametrize("rest", [',{"topic":]', ',{"topic":"t","topic":"t"}]', ",]", "", "] x", ',"\\ud800"]', "],[]"])
-def test_what_cannot_be_read_refuses_an_array_whole(api, topic, rest):
+def test_an_array_with_invalid_json_is_refused_as_a_whole(api, topic, rest):
     refused(api.post("/v1/jobs:batch", "[" + json.dumps(job(topic)) + rest), 400, "malformed")
     assert made(api, topic) == []
 
 
-def test_what_is_no_array_is_refused(api, topic):
+def test_a_body_that_is_not_an_array_is_refused(api, topic):
     refused(api.post("/v1/jobs:batch", job(topic)), 422, "invalid", "")
     refused(api.post("/v1/jobs:batch", ""), 400, "malformed")
     refused(api.post("/v1/jobs:batch", [], content_type="text/csv"), 415, "unsupported-media-type")
 
 
-def test_a_line_refuses_only_itself(api, topic):
+def test_an_invalid_line_does_not_affect_other_lines(api, topic):
     results = send_lines(api, [job(topic), '{"topic":', "", {"topic": "a b", "delay": 0}, '{"a":1,"a":2}', job(topic, key="k"), "[]"])
     assert [result["status"] for result in results] == [201, 400, 400, 422, 400, 201, 422]
     assert len(made(api, topic)) == 2
 
 
-def test_a_line_feed_at_the_end_is_no_line_and_carriage_returns_do_not_matter(api, topic):
+def test_a_final_line_feed_adds_no_line_and_carriage_returns_are_ignored(api, topic):
     answer = api.post("/v1/jobs:batch", json.dumps(job(topic)) + "\r\n" + json.dumps(job(topic)) + "\r\n", content_type="application/x-ndjson")
     assert [result["status"] for result in lines_of(answer)] == [201, 201]
 
@@ -125,12 +125,12 @@ def test_elements_past_the_size_of_the_body_get_413_and_make_no_job(small, topic
     assert small.jobs() == before + 4
 
 
-def test_a_line_longer_than_a_body_may_be_refuses_only_itself(small, topic):
+def test_a_line_longer_than_limits_body_does_not_affect_other_lines(small, topic):
     results = send_lines(small.rest, [job(topic), job(topic, payload="x" * 5000), job(topic)])
     assert [result["status"] for result in results] == [201, 413, 201]
 
 
-def test_a_payload_that_is_too_large_refuses_only_its_element(small, topic):
+def test_a_payload_that_is_too_large_does_not_affect_other_elements(small, topic):
     jobs = [job(topic), job(topic, payload="x" * 2000), job(topic)]
     assert [result["status"] for result in send_lines(small.rest, jobs)] == [201, 413, 201]
     assert [result["status"] for result in small.rest.post("/v1/jobs:batch", jobs).json] == [201, 413, 201]

@@ -256,7 +256,7 @@ def test_arrays_in_line_hold_no_worker(plain, topic):
 
 @pytest.mark.parametrize("path, media", [("/v1/jobs:batch", "application/x-ndjson"), ("/v1/jobs:batch", "application/json"),
                                          ("/v1/results", "application/x-ndjson"), ("/v1/results", "application/json"), ("/v1/commands", "application/json")])
-def test_clients_that_leave_without_a_word_leave_nothing_behind(stack, plain, topic, path, media):
+def test_clients_that_disconnect_silently_leave_no_resources_behind(stack, plain, topic, path, media):
     """Half of them go in the middle of their bodies, half when all is sent and waits for MySQL."""
     element = {"/v1/jobs:batch": {"topic": topic, "delay": FAR}, "/v1/results": {"job_id": "7", "attempt": 1, "status": "succeeded"},
                "/v1/commands": {"command": "finish", "id": "7"}}[path]
@@ -272,7 +272,7 @@ def test_clients_that_leave_without_a_word_leave_nothing_behind(stack, plain, to
     until(lambda: plain.rest.post("/v1/jobs", {"topic": topic, "delay": FAR}).status == 201, plain.log)
 
 
-def test_results_and_commands_give_everything_back_however_they_end(plain, topic):
+def test_results_and_commands_release_all_resources_however_they_end(plain, topic):
     lines, array = (RESULT + b"\n") * 1000, b"[" + b",".join([RESULT] * 1000) + b"]"
     commands = [{"command": "add", "topic": topic, "id": f"{topic}-1", "delay": 3600}, {"command": "delete", "id": f"{topic}-1"}, {"command": "finish", "id": f"{topic}-2"}]
     for path, body in (("/v1/results", array), ("/v1/results", array[:-1]), ("/v1/commands", commands), ("/v1/commands", json.dumps(commands)[:-1])):

@@ -45,7 +45,7 @@ def by_key(api, topic, key):
     return api.get(f"/v1/topics/{topic}/jobs/{key}").json
 
 
-def test_a_row_is_the_job_that_rest_would_have_made(api, db, topic, put, gone):
+def test_a_row_makes_the_same_job_as_a_request(api, db, topic, put, gone):
     before = int(now_ms()) - 1
     gone(put(topic=topic, job_key="k", delay_ms=1800000, payload='{"order": 42}',
              options=json.dumps({"retry": ["1m"], "ack_timeout": "PT2M", "headers": {"x": "y"}, "partition_key": "p"})))
@@ -133,7 +133,7 @@ def test_a_row_that_fails_is_kept_with_its_error(db, topic, put, kept, columns, 
     assert not db("SELECT 1 FROM jobs WHERE topic = %s", topic)
 
 
-def test_bytes_are_kept_as_they_are(db, topic, put, gone):
+def test_payload_bytes_are_kept_unchanged(db, topic, put, gone):
     gone(put(topic=topic, job_key="k", delay_ms=3600000, payload=b"\x00\xff,", options='{"content_type":"application/octet-stream"}'))
     assert db("SELECT payload, content_type FROM jobs WHERE topic = %s", topic) == [{"payload": b"\x00\xff,", "content_type": b"application/octet-stream"}]
 
@@ -149,7 +149,7 @@ def test_an_error_is_tried_again_when_it_is_set_to_null(api, db, topic, put, gon
     assert by_key(api, topic, "k")["state"] == "cancelled"
 
 
-def test_a_cancel_that_comes_too_late_says_at_which_attempt(topic, dispatched, put, kept):
+def test_a_late_cancel_names_the_attempt(topic, dispatched, put, kept):
     job = dispatched(topic=topic, key="k")
     assert job["attempt"] == 1
     assert kept(put(action="cancel", topic=topic, job_key="k")) == "too-late: the job is no longer scheduled, attempt 1"
@@ -160,7 +160,7 @@ def test_an_unequal_row_with_a_key_that_is_taken_is_a_conflict(topic, put, gone,
     assert kept(put(topic=topic, job_key="k", delay_ms=3600001)) == "key-conflict: the key names a job that an unequal request made"
 
 
-def test_a_replace_gives_the_job_another_body_or_makes_one(api, db, topic, put, gone, kept):
+def test_a_replace_changes_the_body_of_the_job_or_creates_one(api, db, topic, put, gone, kept):
     gone(put(action="replace", topic=topic, job_key="k", delay_ms=3600000, payload="1", options='{"headers":{"a":"b"}}'))
     made = by_key(api, topic, "k")
     gone(put(action="replace", topic=topic, job_key="k", delay_ms=7200000, payload="2"))
@@ -172,7 +172,7 @@ def test_a_replace_gives_the_job_another_body_or_makes_one(api, db, topic, put, 
     assert kept(put(action="replace", topic=topic, delay_ms=1)).endswith("/job_key is required")
 
 
-def test_the_printed_right_is_all_that_an_application_needs_and_gives_it_no_column_of_ours(api, db, topic, stack, gone):
+def test_the_printed_grant_is_sufficient_for_applications_and_covers_only_their_columns(api, db, topic, stack, gone):
     name = stack["DUETIME_MYSQL_DATABASE"]
     printed = subprocess.run([PROGRAM, "--print-grants"], env={**environment(), "DUETIME_MYSQL_DATABASE": name}, capture_output=True, text=True, check=True)
     [grant] = re.findall(r"GRANT INSERT .*\.job_inbox TO 'duetime_application'@'%'", printed.stdout)
@@ -195,7 +195,7 @@ def test_the_printed_right_is_all_that_an_application_needs_and_gives_it_no_colu
 
 
 @pytest.mark.parametrize("column, value", [("id", LAST_ID), ("id", 2**62), ("id", -1), ("error", "no"), ("error_at", 1), ("created_at", -1), ("created_at", LAST_ID)])
-def test_an_account_with_all_rights_cannot_end_the_inbox_of_others_by_an_insert(api, db, topic, put, gone, column, value):
+def test_no_insert_can_use_up_the_ids_of_the_inbox(api, db, topic, put, gone, column, value):
     with pytest.raises(pymysql.MySQLError):
         put(topic=topic, job_key="bad", delay_ms=60000, **{column: value})
     gone(put(topic=topic, job_key="k", delay_ms=60000, payload="1"))

@@ -49,7 +49,7 @@ def test_each_element_is_answered_in_order(api, sent):
     assert (failed["state"], failed["last_error"]["code"], failed["last_error"]["message"]) == ("scheduled", "E", "ä")
 
 
-def test_a_line_refuses_only_itself(api, sent):
+def test_an_invalid_line_does_not_affect_other_lines(api, sent):
     [job] = sent(1)
     results = send_lines(api, ['{"job_id":', "", {"job_id": job, "attempt": 1}, '{"job_id":"1","job_id":"1"}', report(job), "[]", json.dumps(report(job))[:-7]])
     assert [result["status"] for result in results] == [400, 400, 422, 400, 200, 422, 400]
@@ -57,13 +57,13 @@ def test_a_line_refuses_only_itself(api, sent):
 
 
 @pytest.mark.parametrize("rest", [',{"job_id":]', ',{"job_id":"1","job_id":"1"}]', ",]", "", "] x"])
-def test_what_cannot_be_read_refuses_an_array_whole(api, sent, rest):
+def test_an_array_with_invalid_json_is_refused_as_a_whole(api, sent, rest):
     [job] = sent(1)
     refused(api.post("/v1/results", "[" + json.dumps(report(job)) + rest), 400, "malformed")
     assert api.get(f"/v1/jobs/{job}").json["state"] == "dispatched"
 
 
-def test_what_is_no_array_is_refused(api):
+def test_a_body_that_is_not_an_array_is_refused(api):
     refused(api.post("/v1/results", report("5")), 422, "invalid", "")
     refused(api.post("/v1/results", [], content_type="text/csv"), 415, "unsupported-media-type")
     assert api.post("/v1/results", []).json == []
@@ -98,7 +98,7 @@ def test_lines_may_arrive_in_any_pieces(api, sent):
     assert status == 200 and headers["content-type"] == "application/x-ndjson" and answer == b'{"status":200,"outcome":"applied"}\n' * 3
 
 
-def test_results_past_a_limit_get_413_and_are_not_applied(small):
+def test_results_beyond_a_limit_get_413_and_are_not_applied(small):
     line = report("7")
     results = send_lines(small.rest, [line] * 13)
     assert [result["status"] for result in results] == [404] * 10 + [413] * 3

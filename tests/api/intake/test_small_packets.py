@@ -22,7 +22,7 @@ def too_large(answer, pointer="/payload"):
     assert re.search(r"has 20\d{4} bytes, \d+ are allowed", answer.json["errors"][0]["reason"]), answer
 
 
-def test_a_payload_that_mysql_would_not_take_is_refused_with_its_limit_by_every_way_in(tight, topic):
+def test_every_way_to_create_a_job_refuses_payloads_too_large_for_mysql(tight, topic):
     rest, job = tight.rest, {"topic": topic, "delay": "PT1H"}
     made = rest.post("/v1/jobs", {**job, "key": "k", "payload": "x" * 30000})
     assert made.status == 201, made
@@ -51,7 +51,7 @@ def test_batches_are_written_in_statements_that_mysql_takes(tight, topic):
     assert {line.get("outcome") for line in rest.post("/v1/results", ended).json} == {"applied"}
 
 
-def test_a_server_that_takes_next_to_nothing_is_unavailable_and_alarms(tight, packet_limit, db, topic):
+def test_a_server_with_a_tiny_max_allowed_packet_is_unavailable_and_alarms(tight, packet_limit, db, topic):
     packet_limit(32768)
     database = tight.database
     for session in db("SELECT id FROM information_schema.processlist WHERE db = %s AND id <> CONNECTION_ID()", database):

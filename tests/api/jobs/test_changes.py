@@ -25,7 +25,7 @@ def dispatched(api, job):
 
 
 @pytest.mark.parametrize("id", ["0", "x", "01", "-1", "1.0", "1e3", "99999999999999999999", "12345", "%20"])
-def test_an_id_of_no_job_is_404_for_every_request(api, id):
+def test_an_unknown_id_is_404_for_every_request(api, id):
     for method, path, body in (("GET", "", None), ("PATCH", "", {}), ("DELETE", "", None), ("POST", "/cancel", None), ("POST", "/run-now", None),
                                ("POST", "/redrive", None), ("GET", "/attempts", None), ("POST", "/results", {"attempt": 1, "status": "succeeded"})):
         refused(api.ask(method, f"/v1/jobs/{id}{path}", body), 404, "not-found")
@@ -45,7 +45,7 @@ def test_a_patch_replaces_whole_members_and_raises_the_version(api, topic):
     assert api.get(url(job)).json == now
 
 
-def test_null_is_the_topics_default_and_missing_is_unchanged(api, topic):
+def test_null_sets_the_topics_default_and_an_omitted_member_stays(api, topic):
     assert api.put(f"/v1/topics/{topic}", {"retry": ["7s"], "ack_timeout": "PT7S"}).status == 201
     job = api.make(topic=topic, delay=HOUR, retry=[], ack_timeout="PT1S", headers={"a": "b"}, partition_key="p", payload=1)
     now = api.patch(url(job), {"retry": None, "ack_timeout": None, "headers": None, "partition_key": None}).json
@@ -57,7 +57,7 @@ def mysql_failures(api):
     return api.metric("duetime_outage_failures_total", missing=0, of="mysql")
 
 
-def test_a_wrong_request_is_no_outage_of_mysql(api, topic):
+def test_an_invalid_request_is_not_reported_as_an_outage(api, topic):
     before = mysql_failures(api)
     job = api.make(topic=topic, delay="P1D")
     refused(api.patch(url(job), {"payload": 1}, headers={"If-Match": '"9"'}), 412, "version-mismatch")
@@ -82,7 +82,7 @@ def test_a_past_time_becomes_now(api, topic, db):
     assert now["run_at"] == now["next_at"] and job["created_at"] <= now["run_at"] <= server_time(db, 50)
 
 
-def test_if_match_decides_only_about_scheduled_jobs(api, topic):
+def test_if_match_applies_only_to_scheduled_jobs(api, topic):
     job = api.make(topic=topic, delay=HOUR)
     for tag in ('"9"', 'W/"1"', '1', '"x"', '', '"7", "8"'):
         body = refused(api.patch(url(job), {"payload": 1}, headers={"If-Match": tag}), 412, "version-mismatch")
@@ -96,7 +96,7 @@ def test_if_match_decides_only_about_scheduled_jobs(api, topic):
 @pytest.mark.parametrize("body, expected", [({"topic": "x"}, ["/topic"]), ({"key": "x", "state": "dead", "y": 1}, ["/key", "/state", "/y"]),
                                             ({"run_at": None}, ["/run_at"]), ({"delay": 1, "run_at": "2027-01-01T00:00:00Z"}, ["/run_at", "/delay"]),
                                             ({"delay": "P3660D"}, ["/delay"]), ({"ack_timeout": 0, "retry": ["?"]}, ["/ack_timeout", "/retry/0"]), ([], [""])])
-def test_a_patch_points_at_what_is_wrong_and_changes_nothing(api, topic, body, expected):
+def test_an_invalid_patch_points_at_the_fault_and_changes_nothing(api, topic, body, expected):
     job = api.make(topic=topic, delay=HOUR)
     refused(api.patch(url(job), body), 422, "invalid", *expected)
     assert api.get(url(job)).json == job
@@ -120,7 +120,7 @@ def test_cancel_gives_the_same_answer_again(api, topic):
         assert answer.status == 200 and answer.json == first.json, answer
 
 
-def test_a_dispatched_job_is_too_late_to_cancel_but_not_its_further_attempts(api, topic):
+def test_a_dispatched_job_cannot_be_cancelled_but_its_further_attempts_can(api, topic):
     job = api.make(topic=topic, delay=0)
     dispatched(api, job)
     body = refused(api.delete(url(job)), 409, "too-late")
@@ -148,7 +148,7 @@ def test_run_now_makes_a_scheduled_job_due(api, topic):
     assert refused(api.post(f"{url(job)}/run-now"), 409, "too-late")["attempt"] == 1
 
 
-def test_only_a_dead_job_is_driven_again(api, topic):
+def test_only_a_dead_job_can_be_redriven(api, topic):
     job = api.make(topic=topic, delay=0, retry=[])
     refused(api.post(f"{url(api.make(topic=topic, delay=HOUR))}/redrive"), 409, "not-dead")
     dispatched(api, job)
@@ -166,7 +166,7 @@ def test_cancel_takes_no_other_query(api, topic, query):
     assert api.get(url(job)).json["state"] == "scheduled"
 
 
-def test_requests_without_a_body_take_none_and_conditions_only_where_they_are_looked_at(api, topic):
+def test_unexpected_bodies_and_conditions_are_refused(api, topic):
     job = api.make(topic=topic, delay=HOUR)
     for path in ("/cancel", "/run-now", "/redrive"):
         refused(api.post(url(job) + path, {"reason": "x"}), 422, "invalid")
@@ -179,7 +179,7 @@ def test_requests_without_a_body_take_none_and_conditions_only_where_they_are_lo
     assert api.get(url(job)).json == job
 
 
-def test_a_binary_payload_replaces_the_payload_and_goes_again(api, topic):
+def test_a_binary_payload_replaces_the_payload_and_back(api, topic):
     job = api.make(topic=topic, delay=HOUR, payload={"a": 1})
     now = api.patch(url(job), {"payload_base64": "AAH/", "content_type": "a/b"}).json
     assert (now["payload_base64"], now["content_type"]) == ("AAH/", "a/b") and "payload" not in now
@@ -237,7 +237,7 @@ def test_run_now_of_a_paused_job_makes_it_due(api, held, db):
 
 
 @pytest.mark.parametrize("verb", ["run-now", "redrive", "patch"])
-def test_of_a_cancelled_job_only_the_cancel_is_answered_again(api, topic, verb):
+def test_after_a_cancel_only_another_cancel_succeeds(api, topic, verb):
     job = api.make(topic=topic, delay=HOUR)
     api.delete(url(job))
     if verb == "patch":
@@ -263,7 +263,7 @@ def test_cancelled_retries_may_still_be_extended_and_a_snooze_ends_the_job(api, 
     assert (ended["outcome"], ended["state"], ended["next_at"]) == ("applied", "cancelled", None)
 
 
-def test_a_redriven_job_has_a_new_budget_and_rising_attempts(api, topic, dispatched):
+def test_a_redriven_job_has_no_failures_and_its_attempt_number_continues(api, topic, dispatched):
     job = dispatched(topic=topic, retry=[])
     assert api.post(f"{url(job)}/results", {"attempt": 1, "status": "failed"}).json["state"] == "dead"
     api.put(f"/v1/topics/{topic}", {"paused": True})
@@ -286,7 +286,7 @@ OF_DISPATCHED = ("a cancel of retries", "a success", "a failure", "a snooze", "a
 
 
 @pytest.mark.parametrize("change", CHANGES)
-def test_a_job_whose_numbers_are_at_their_end_is_changed_like_any_other(api, topic, db, change):
+def test_a_job_whose_counters_are_at_their_maximum_can_be_changed(api, topic, db, change):
     (method, path, body), state = CHANGES[change]
     job = api.make(topic=topic, delay=0 if change in OF_DISPATCHED else HOUR, retry=[])
     if change in OF_DISPATCHED:
@@ -301,7 +301,7 @@ def test_a_job_whose_numbers_are_at_their_end_is_changed_like_any_other(api, top
 
 
 @pytest.mark.parametrize("kind", ["cancel", "redrive", "reschedule", "reschedule each"])
-def test_sets_of_jobs_whose_numbers_are_at_their_end_are_changed_like_any_others(api, topic, db, kind):
+def test_operations_change_jobs_whose_counters_are_at_their_maximum(api, topic, db, kind):
     due = kind == "redrive"
     jobs = [api.make(topic=topic, delay=0 if due else HOUR, retry=[]) for _ in range(3)]
     for job in jobs if due else []:
@@ -313,7 +313,7 @@ def test_sets_of_jobs_whose_numbers_are_at_their_end_are_changed_like_any_others
     assert done["changed"] == 3, done
 
 
-def test_a_topic_whose_version_is_at_its_end_is_changed_like_any_other(api, topic, db):
+def test_a_topic_whose_version_is_at_its_maximum_can_be_changed(api, topic, db):
     assert api.put(f"/v1/topics/{topic}", {}).status == 201
     db("UPDATE topics SET version = 9223372036854775807 WHERE name = %s", topic)
     assert api.put(f"/v1/topics/{topic}", {"ack_timeout": "PT7S"}).json["ack_timeout"] == "PT7S"

@@ -63,7 +63,7 @@ def test_delays_are_read_in_every_form_and_count_from_the_clock_of_mysql(api, he
 
 @pytest.mark.parametrize("text, shown", [("PT60S", "PT1M"), ("90s", "PT1M30S"), (500, "PT0.5S"), (0.2, "PT0.001S"), ("PT0.0001S", "PT0.001S"),
                                          ("PT36H", "P1DT12H"), (61001, "PT1M1.001S")])
-def test_finer_than_a_millisecond_rounds_up_and_durations_are_shown_alike(api, topic, text, shown):
+def test_times_finer_than_a_millisecond_round_up_and_durations_are_normalized(api, topic, text, shown):
     first = api.make(topic=topic, delay="PT1H", ack_timeout=text)["ack_timeout"]
     assert api.make(topic=topic, delay="PT1H", ack_timeout=first)["ack_timeout"] == first
     assert first == shown
@@ -71,7 +71,7 @@ def test_finer_than_a_millisecond_rounds_up_and_durations_are_shown_alike(api, t
 
 @pytest.mark.parametrize("bad", ["P1Y", "P1M", "P1Y2M", "PT", "P", "", "5 s", " PT1S", "PT1S ", "-PT1S", "PT-1S", "1y", "s", "PT1H1H", "1H30", "PT1,,5S",
                                  "PT1.5H2S", -1, -0.5, 1e300, True, None, [], {}, "PT99999999999999999999S", "P9999999999W"])
-def test_a_delay_that_is_none_is_refused(api, topic, nothing_made, bad):
+def test_an_invalid_delay_is_refused(api, topic, nothing_made, bad):
     refused(api.post("/v1/jobs", {"topic": topic, "delay": bad}), 422, "invalid", "/delay")
 
 
@@ -87,23 +87,23 @@ def test_times_are_read_with_any_offset_and_shown_in_utc(api, topic, text, shown
 @pytest.mark.parametrize("bad", ["2031-01-01T00:00:00", "2031-01-01", "2031-02-29T00:00:00Z", "2031-13-01T00:00:00Z", "2031-01-01T24:00:00Z",
                                  "2031-01-01T00:60:00Z", "2031-01-01T00:00:00+25:00", "2031-01-01T00:00:00+0200", "2031-1-1T00:00:00Z", "tomorrow",
                                  "2031-01-01T00:00:00Zx", "2031-01-01T00:00:00.Z", "", 1900000000000, None, True])
-def test_a_time_that_is_none_is_refused(api, topic, nothing_made, bad):
+def test_an_invalid_time_is_refused(api, topic, nothing_made, bad):
     refused(api.post("/v1/jobs", {"topic": topic, "run_at": bad}), 422, "invalid", "/run_at")
 
 
 @pytest.mark.parametrize("past", ["2001-01-01T00:00:00Z", "1969-12-31T23:59:59Z", "0001-01-01T00:00:00Z"])
-def test_a_past_time_is_now(api, held, db, past):
+def test_a_past_time_means_now(api, held, db, past):
     before = server_ms(db)
     job = api.make(topic=held, run_at=past)
     assert before <= ms(job["run_at"]) <= server_ms(db) + 50 and job["next_at"] == job["run_at"]
 
 
 @pytest.mark.parametrize("member, value", [("delay", "P3654D"), ("delay", 3654 * 86400000), ("run_at", "2100-01-01T00:00:00Z"), ("run_at", "9999-12-31T23:59:59Z")])
-def test_further_ahead_than_the_limit_is_refused(api, topic, nothing_made, member, value):
+def test_a_time_beyond_the_limit_is_refused(api, topic, nothing_made, member, value):
     refused(api.post("/v1/jobs", {"topic": topic, member: value}), 422, "invalid", f"/{member}")
 
 
-def test_ten_years_ahead_are_not_too_far(api, topic):
+def test_a_job_can_be_ten_years_ahead(api, topic):
     assert api.make(topic=topic, delay="P3652D")["state"] == "scheduled"
 
 
@@ -120,7 +120,7 @@ def test_members_that_contradict_or_miss_each_other_are_refused(api, topic, noth
 
 
 @pytest.mark.parametrize("name", ["", "a b", "a/b", "ä", ".", "..", "__x", "duetime.results", "duetime.x", "x" * 201, 5, None, ["a"], "a\u0000b", "a\n"])
-def test_a_topic_that_is_none_is_refused(api, nothing_made, name):
+def test_an_invalid_topic_name_is_refused(api, nothing_made, name):
     refused(api.post("/v1/jobs", {"topic": name, "delay": 0}), 422, "invalid", "/topic")
 
 
@@ -128,11 +128,11 @@ def test_a_missing_topic_is_refused(api, nothing_made):
     refused(api.post("/v1/jobs", {"delay": 0}), 422, "invalid", "/topic")
 
 
-def test_a_topic_of_200_characters_is_taken(api, topic):
+def test_a_topic_of_200_characters_is_accepted(api, topic):
     assert api.make(topic=(topic + "._-" + "x" * 200)[:200], delay="PT1H", partition_key="p" * 255)["state"] == "scheduled"
 
 
-def test_names_that_kafka_takes_for_one_are_refused(api, topic, db):
+def test_names_that_collide_in_kafka_are_refused(api, topic, db):
     api.make(topic=f"{topic}.a_b", delay="PT1H")
     refused(api.post("/v1/jobs", {"topic": f"{topic}.a.b", "delay": 0}), 422, "invalid", "/topic")
     assert api.get(f"/v1/topics/{topic}.a.b").status == 404
@@ -148,7 +148,7 @@ def test_a_member_with_a_wrong_value_is_refused(api, topic, nothing_made, member
 
 
 @pytest.mark.parametrize("member", ["http", "callback_url", "cron", "priority", "state", "id", "next_at", "max_attempts", "Delay", "topic ", "replace", ""])
-def test_a_member_that_is_not_known_is_refused(api, topic, nothing_made, member):
+def test_an_unknown_member_is_refused(api, topic, nothing_made, member):
     refused(api.post("/v1/jobs", {"topic": topic, "delay": 0, member: 1}), 422, "invalid", f"/{member}")
 
 
@@ -158,11 +158,11 @@ def test_a_pointer_escapes_what_json_pointers_escape(api, topic, nothing_made):
 
 @pytest.mark.parametrize("headers, pointer", [({"ce_id": "x"}, "/headers/ce_id"), ({"CE_Type": "x"}, "/headers/CE_Type"), ({"": "x"}, "/headers/"),
                                               ({"Content-Type": "x"}, "/headers/Content-Type"), ({"content-type\u0000": "x"}, "/headers/content-type\u0000"), ({"a\u0000b": "x"}, "/headers/a\u0000b"), ({"n": 5}, "/headers/n"), ({"n": None}, "/headers/n")])
-def test_a_header_that_is_ours_or_no_string_is_refused(api, topic, nothing_made, headers, pointer):
+def test_a_reserved_or_non_string_header_is_refused(api, topic, nothing_made, headers, pointer):
     refused(api.post("/v1/jobs", {"topic": topic, "delay": 0, "headers": headers}), 422, "invalid", pointer)
 
 
-def test_headers_have_8_kib_in_all(api, topic):
+def test_headers_may_have_8_kib_in_total(api, topic):
     fits = {"a": "x" * 4095, "b": "x" * 4095}
     assert api.make(topic=topic, delay="PT1H", headers=fits)["headers"] == fits
     refused(api.post("/v1/jobs", {"topic": topic, "delay": "PT1H", "headers": {**fits, "c": ""}}), 413, "too-large", "/headers")
@@ -173,13 +173,13 @@ def test_headers_have_8_kib_in_all(api, topic):
     refused(api.post("/v1/jobs", {"topic": topic, "delay": "PT1H", "headers": escapes}), 413, "too-large", "/headers")
 
 
-def test_all_errors_are_told_at_once(api, nothing_made):
+def test_all_faults_of_a_request_are_reported_at_once(api, nothing_made):
     body = {"topic": "a b", "key": "", "delay": "x", "retry": ["1s", "y", -3], "ack_timeout": 0, "headers": {"ce_id": "1", "ok": 2}, "nope": 1}
     refused(api.post("/v1/jobs", body), 422, "invalid", "/topic", "/key", "/delay", "/retry/1", "/retry/2", "/ack_timeout", "/headers/ce_id", "/headers/ok", "/nope")
 
 
 @pytest.mark.parametrize("body", ["[]", "5", "null", '"x"', "true", "[{}]"])
-def test_a_body_that_is_no_object_is_refused(api, nothing_made, body):
+def test_a_body_that_is_not_an_object_is_refused(api, nothing_made, body):
     refused(api.post("/v1/jobs", body), 422, "invalid", "")
 
 
@@ -204,7 +204,7 @@ def test_malformed_json_is_refused(api, topic, nothing_made, what):
     refused(api.post("/v1/jobs", MALFORMED[what].replace(b"%s", topic.encode())), 400, "malformed")
 
 
-def test_json_may_be_as_deep_as_the_readme_says_and_no_deeper(api, topic):
+def test_json_nesting_is_limited_as_documented(api, topic):
     """The body itself is the first level."""
     limits = (pathlib.Path(__file__).resolve().parents[3] / "api" / "README.md").read_text(encoding="utf-8").split("## Limits")[1]
     [deepest] = map(int, re.findall(r"JSON (\d+) levels deep", limits))

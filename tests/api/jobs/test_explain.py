@@ -18,7 +18,7 @@ def when(api, job, **members):
     return until(lambda: (seen := explain(api, job)) and all(seen[name] == value for name, value in members.items()) and seen, lambda: explain(api, job))
 
 
-def test_a_job_that_lies_ahead_says_when_it_is_due(api, topic):
+def test_a_future_job_says_when_it_is_due(api, topic):
     job = api.make(topic=topic, key="k", delay="PT3H")
     seen = until(lambda: (each := when(api, job["id"], waiting_for="time"))["shard"]["leader"] and each, lambda: explain(api, job["id"]))
     assert seen["reason"].startswith("It is due in 3 h, at ") and seen["action"] is None
@@ -27,7 +27,7 @@ def test_a_job_that_lies_ahead_says_when_it_is_due(api, topic):
     assert facts["why"] == seen["reason"] and "what to do" not in facts and facts["shard"].endswith(seen["shard"]["leader"])
 
 
-def test_a_paused_topic_is_named_with_what_resumes_it(api, held):
+def test_a_paused_topic_is_named_with_the_command_that_resumes_it(api, held):
     seen = when(api, api.make(topic=held, delay=0)["id"], waiting_for="paused")
     assert "its topic is paused" in seen["reason"] and seen["action"] == f"duetime topics resume {held}"
     assert seen["index"] == {"state": "not-needed", "at": None}, "its leader holds it back with the others of the topic"
@@ -36,13 +36,13 @@ def test_a_paused_topic_is_named_with_what_resumes_it(api, held):
     assert seen["reason"].startswith("Attempt 1 was sent at ") and "its report has not come yet" in seen["reason"]
 
 
-def test_a_job_that_nobody_pops_says_so(api, topic):
+def test_an_offered_job_says_that_no_client_pops_it(api, topic):
     api.put(f"/v1/topics/{topic}", {"delivery": "pull"})
     seen = when(api, api.make(topic=topic, delay=0)["id"], waiting_for="pop")
     assert "nobody has popped it yet" in seen["reason"] and f"duetime pop {topic}" in seen["action"] and seen["index"]["state"] == "not-needed"
 
 
-def test_a_topic_at_its_limit_is_told_with_what_raises_it(api, topic):
+def test_a_topic_at_its_limit_is_named_with_the_command_that_raises_it(api, topic):
     api.put(f"/v1/topics/{topic}", {"max_in_flight": 1})
     jobs = [api.make(topic=topic, delay=0)["id"] for _ in range(2)]
     seen = until(lambda: next((each for job in jobs if (each := explain(api, job))["waiting_for"] == "limit"), None), lambda: [explain(api, job) for job in jobs])
@@ -50,7 +50,7 @@ def test_a_topic_at_its_limit_is_told_with_what_raises_it(api, topic):
     assert api.put(f"/v1/topics/{topic}", {}).status == 200
 
 
-def test_a_shard_without_a_leader_is_told_with_what_starts_one(api, stack, topic):
+def test_a_shard_without_a_leader_is_named_with_the_way_to_start_one(api, stack, topic):
     job = api.make(topic=topic, delay="PT1H")["id"]
     stack.stop("dispatcher1")
     try:
@@ -62,7 +62,7 @@ def test_a_shard_without_a_leader_is_told_with_what_starts_one(api, stack, topic
     when(api, job, waiting_for="ack")
 
 
-def test_a_dead_job_tells_its_last_error_and_what_revives_it(api, dispatched, topic):
+def test_a_dead_job_shows_its_last_error_and_the_command_that_redrives_it(api, dispatched, topic):
     job = dispatched(topic=topic, retry=[])["id"]
     api.post(f"/v1/jobs/{job}/results", {"attempt": 1, "status": "failed", "error": {"code": "gone", "message": "no such order"}})
     seen = explain(api, job)
@@ -70,7 +70,7 @@ def test_a_dead_job_tells_its_last_error_and_what_revives_it(api, dispatched, to
     assert f"duetime jobs redrive {job}" in seen["action"] and seen["next_at"] is None and seen["index"] == {"state": "not-needed", "at": None}
 
 
-def test_the_entry_in_the_index_is_looked_at(api, stack, topic):
+def test_explain_reads_the_entry_in_the_index(api, stack, topic):
     job = api.make(topic=topic, delay="PT1H")
     assert when(api, job["id"])["index"]["state"] in ("there", "missing")
     seen = until(lambda: (each := explain(api, job["id"]))["index"]["state"] == "there" and each, lambda: explain(api, job["id"]))
@@ -82,5 +82,5 @@ def test_the_entry_in_the_index_is_looked_at(api, stack, topic):
 
 
 @pytest.mark.parametrize("job", ["1", "x"])
-def test_a_job_that_is_not_there_is_not_found(api, job):
+def test_a_missing_job_is_404(api, job):
     refused(api.get(f"/v1/jobs/{job}/explain"), 404, "not-found")

@@ -30,7 +30,7 @@ def test_post_with_a_key_makes_the_job_once(api, topic):
     assert (first.status, again.status) == (201, 200) and first.json == again.json
 
 
-def test_another_request_with_the_key_is_told_whose_it_is(api, topic, db):
+def test_a_different_request_with_the_same_key_gets_a_conflict_with_the_job(api, topic, db):
     job = api.make(topic=topic, key="k", delay="PT1H", payload=1)
     for answer in (api.put(path(topic, "k"), {"delay": "PT1H", "payload": 2}), api.post("/v1/jobs", {"topic": topic, "key": "k", "delay": "PT1H", "payload": 2})):
         assert refused(answer, 409, "key-conflict")["id"] == job["id"]
@@ -59,7 +59,7 @@ def test_a_body_that_differs_in_one_member_conflicts(api, topic, change):
 
 
 @pytest.mark.parametrize("member, default", [("retry", ["15s", "3m", "10m", "30m", "30m", "1h", "2h", "6h", "15h"]), ("ack_timeout", "PT5M"), ("headers", {})])
-def test_absent_is_not_the_same_as_the_default(api, topic, member, default):
+def test_an_omitted_member_differs_from_its_default_value(api, topic, member, default):
     api.put(path(topic, "k"), {"delay": "PT1H"})
     refused(api.put(path(topic, "k"), {"delay": "PT1H", member: default}), 409, "key-conflict")
 
@@ -81,7 +81,7 @@ def test_a_binary_payload_is_not_the_same_as_the_json_of_its_bytes(api, topic):
     refused(api.put(path(topic, "k"), {**binary, "content_type": "text/plain"}), 409, "key-conflict")
 
 
-def test_later_changes_do_not_matter(api, topic):
+def test_a_repeated_create_matches_even_if_the_job_was_changed(api, topic):
     body = {"delay": "PT1H", "payload": 1}
     job = api.put(path(topic, "k"), body).json
     changed = api.patch(f"/v1/jobs/{job['id']}", {"payload": 2, "delay": "PT2H"}).json
@@ -110,7 +110,7 @@ def test_keys_compare_byte_for_byte_and_within_their_topic(api, topic):
             assert found.status == 200 and (found.json["id"], found.json["key"]) == (ids[key], key), (key, found)
 
 
-def test_a_key_that_nobody_has_is_not_found(api, topic):
+def test_an_unknown_key_is_404(api, topic):
     refused(api.get(path(topic, "k")), 404, "not-found")
     api.make(topic=topic, key="k", delay="PT1H")
     refused(api.get(path(topic, "k2")), 404, "not-found")
@@ -121,7 +121,7 @@ def test_topic_and_key_in_path_and_body_must_agree(api, topic, nothing_made):
         refused(api.put(path(topic, "k"), {"delay": 0, **body}), 422, "invalid", *pointers)
 
 
-def test_topic_and_key_may_stand_in_path_and_body(api, topic):
+def test_topic_and_key_may_be_in_path_and_body(api, topic):
     both = api.put(path(topic, "k"), {"delay": "PT1H", "topic": topic, "key": "k"})
     for other in (api.put(path(topic, "k"), {"delay": "PT1H"}), api.put(path(topic, "k"), {"delay": "PT1H", "key": "k"}),
                   api.post("/v1/jobs", {"delay": "PT1H", "topic": topic, "key": "k"})):
@@ -139,7 +139,7 @@ def test_a_key_in_the_path_has_at_most_255_bytes(api, topic, nothing_made, key):
     refused(api.put(path(topic, key), {"delay": 0}), 422, "invalid", "/key")
 
 
-def test_a_path_that_is_no_utf_8_or_badly_escaped_is_refused(api, topic, nothing_made):
+def test_a_path_with_invalid_utf_8_or_escapes_is_refused(api, topic, nothing_made):
     refused(api.put(f"/v1/topics/{topic}/jobs/%FF", {"delay": 0}), 422, "invalid", "/key")
     for bad in ("%", "%4", "%zz"):
         refused(api.put(f"/v1/topics/{topic}/jobs/{bad}", {"delay": 0}), 400, "malformed")
@@ -180,7 +180,7 @@ def requests(stack, topic, payload):
 
 
 @pytest.mark.parametrize("turn", range(5))
-def test_the_same_request_at_both_apis_at_once_makes_one_job(stack, db, topic, turn):
+def test_the_same_request_to_two_apis_at_once_creates_one_job(stack, db, topic, turn):
     answers = at_once(32, requests(stack, topic, lambda n: 1))
     assert sorted(answer.status for answer in answers) == [200] * 31 + [201], answers
     assert len({answer.json["id"] for answer in answers}) == 1
@@ -188,7 +188,7 @@ def test_the_same_request_at_both_apis_at_once_makes_one_job(stack, db, topic, t
 
 
 @pytest.mark.parametrize("turn", range(5))
-def test_different_requests_for_one_key_at_once_make_one_job(stack, db, topic, turn):
+def test_different_requests_with_one_key_at_once_create_one_job(stack, db, topic, turn):
     answers = at_once(32, requests(stack, topic, lambda n: n))
     assert sorted(answer.status for answer in answers) == [201] + [409] * 31, answers
     [made] = [answer.json["id"] for answer in answers if answer.status == 201]

@@ -19,7 +19,7 @@ def test_a_list_is_in_the_order_of_ids(api, topic, filled):
     assert [job["id"] for job in api.list(topic=topic, limit=7)] == sorted(filled, key=int)
 
 
-def test_payloads_come_only_when_asked_for(api, topic, filled):
+def test_a_list_has_payloads_only_on_request(api, topic, filled):
     assert all("payload" not in job for job in api.list(topic=topic))
     assert {job["payload"] for job in api.list(topic=topic, include="payload", limit=10)} == set(range(25))
 
@@ -29,12 +29,12 @@ def test_a_key_prefix_lists_by_key(api, topic, filled):
     assert len(api.list(topic=topic, key_prefix="")) == 25 and api.list(topic=topic, key_prefix="K") == []
 
 
-def test_times_are_inclusive_and_exclusive(api, topic, filled):
+def test_from_times_are_inclusive_and_to_times_exclusive(api, topic, filled):
     jobs = api.list(topic=topic, run_from="2027-01-02T00:00:00Z", run_to="2027-01-05T01:00:00+01:00")
     assert [job["key"] for job in jobs] == ["k01", "k02", "k03"]
 
 
-def test_a_state_is_a_filter(api, topic, filled):
+def test_a_list_can_be_filtered_by_state(api, topic, filled):
     api.delete(f"/v1/jobs/{filled[3]}")
     assert [job["id"] for job in api.list(topic=topic, state="cancelled")] == [filled[3]]
     assert len(api.list(topic=topic, state="scheduled")) == 24
@@ -45,7 +45,7 @@ def test_a_state_is_a_filter(api, topic, filled):
                                    "id=x", "id=-1", "key=x", "key_prefix=a&topic=t&key=b", "due_from=now", "created_to=1", "finished_from=", "failed_from=2027-13-01T00:00:00Z",
                                    "created_from=2027-01-02T00:00:00Z&created_to=2027-01-01T00:00:00Z", "error_code=", f"error_code={'x' * 201}",
                                    "finished_to=2027-01-01T00:00:00Z&due_from=2027-01-01T00:00:00Z"])
-def test_a_query_that_is_wrong_is_pointed_at(api, query):
+def test_an_invalid_query_is_refused_with_a_pointer(api, query):
     refused(api.get(f"/v1/jobs?{query}"), 422, "invalid", "?" + query.split("=")[0])
 
 
@@ -67,7 +67,7 @@ def test_jobs_are_listed_in_the_order_in_which_they_are_due(api, topic, filled):
     assert [job["key"] for job in api.list(topic=topic, **days)] == ["k01", "k03"]
 
 
-def test_jobs_are_found_by_when_they_were_made_and_when_they_finished(api, topic, filled):
+def test_jobs_are_found_by_creation_and_finish_time(api, topic, filled):
     jobs = {job["key"]: job for job in api.list(topic=topic)}
     first, last = jobs["k00"]["created_at"], jobs["k24"]["created_at"]
     assert {job["key"] for job in api.list(topic=topic, created_from=first, created_to=last)} == {key for key, job in jobs.items() if job["created_at"] < last}
@@ -99,7 +99,7 @@ def day_later(at):
     return (datetime.datetime.fromisoformat(at.replace("Z", "+00:00")) + datetime.timedelta(days=1)).isoformat(timespec="milliseconds").replace("+00:00", "Z")
 
 
-def test_a_text_in_errors_is_looked_for_within_one_topic_and_one_day(api, topic):
+def test_a_search_in_error_texts_needs_one_topic_and_one_day(api, topic):
     day = "failed_from=2027-01-01T00:00:00Z&failed_to=2027-01-02T00:00:00Z"
     assert api.list(topic=topic, error_text="x", failed_from="2027-01-01T00:00:00Z", failed_to="2027-01-02T00:00:00Z") == []
     for pair in ("run", "due", "created", "finished"):
@@ -109,11 +109,11 @@ def test_a_text_in_errors_is_looked_for_within_one_topic_and_one_day(api, topic)
         refused(api.get(f"/v1/jobs?topic={topic}&error_text=x{less}"), 422, "invalid", "?error_text")
 
 
-def test_all_faults_of_a_query_are_told(api):
+def test_all_faults_of_a_query_are_reported(api):
     refused(api.get("/v1/jobs?key_prefix=x&state=no&limit=0&cursor=q"), 422, "invalid", "?key_prefix", "?state", "?limit", "?cursor")
 
 
-def test_cursors_walk_1500_jobs_once_each(api, api2, topic, swept):
+def test_cursors_list_1500_jobs_exactly_once(api, api2, topic, swept):
     ids = [line["id"] for line in api.batch([{"topic": topic, "key": f"k{n:04}", "delay": "P300D"} for n in range(1500)])]
     for query in ({"limit": 1000}, {"limit": 333, "state": "scheduled"}, {}):
         assert [job["id"] for job in api2.list(topic=topic, **query)] == sorted(ids, key=int), query
@@ -127,7 +127,7 @@ def test_jobs_of_all_topics_are_listed_without_a_topic(api, topic):
     assert ids <= {job["id"] for job in api.list(run_from="2029-05-05T05:05:05Z", run_to="2029-05-05T05:05:05.001Z", limit=1000)}
 
 
-def test_a_key_prefix_is_taken_byte_for_byte(api, topic):
+def test_a_key_prefix_matches_bytes(api, topic):
     keys = ["a%b", "a_b", "aXb", "a\\b", "A%b", "a", "é1", "e1", "a b", "a'b"]
     for key in keys:
         api.make(topic=topic, key=key, delay="PT1H")
@@ -144,7 +144,7 @@ def opened(cursor):
     return base64.urlsafe_b64decode(cursor + "=" * (-len(cursor) % 4))
 
 
-def test_nothing_can_be_read_in_a_cursor(api, topic, filled):
+def test_a_cursor_is_not_readable(api, topic, filled):
     for query, secret in ((f"topic={topic}", filled[0]), (f"topic={topic}&key_prefix=k", "k00")):
         cursor = api.get(f"/v1/jobs?{query}&limit=1").json["next_cursor"]
         assert secret.encode() not in opened(cursor) and len(opened(cursor)) > 28
@@ -155,7 +155,7 @@ def test_nothing_can_be_read_in_a_cursor(api, topic, filled):
     assert page["topics"][0]["name"].encode() not in opened(page["next_cursor"])
 
 
-def test_a_cursor_goes_on_at_every_api_of_the_installation(api, api2, topic, filled):
+def test_a_cursor_works_at_every_api_of_the_installation(api, api2, topic, filled):
     seen, cursor, apis = [], "", itertools.cycle((api, api2))
     while cursor is not None:  # a page may end early: it looks at a bounded number of rows, those of other tests among them
         page = next(apis).get(f"/v1/jobs?topic={topic}&limit=3{cursor}").json

@@ -38,7 +38,7 @@ def test_all_jobs_of_a_topic_are_cancelled(api, topic, db):
     assert db("SELECT MIN(version) a, MAX(version) b FROM jobs WHERE topic = %s", topic) == [{"a": 2, "b": 2}]
 
 
-def test_a_dry_run_keeps_nothing(api, topic, db):
+def test_a_dry_run_changes_nothing(api, topic, db):
     ids = make(api, topic, 15)
     before = db("SELECT MAX(id) id FROM operations")
     seen = ask(api, "cancel", topic, dry_run=True)
@@ -47,7 +47,7 @@ def test_a_dry_run_keeps_nothing(api, topic, db):
     assert db("SELECT MAX(id) id FROM operations") == before and counts(api, topic) == {"scheduled": 15}
 
 
-def test_reschedule_shift_and_spread(api, topic, db):
+def test_jobs_are_rescheduled_shifted_and_spread(api, topic, db):
     ids = make(api, topic, 4)
     assert ask(api, "reschedule", topic, run_at="2031-01-01T00:00:00Z", spread="PT8S")["changed"] == 4
     times = [api.get(f"/v1/jobs/{job}").json for job in ids]
@@ -60,7 +60,7 @@ def test_reschedule_shift_and_spread(api, topic, db):
     assert len(db("SELECT DISTINCT run_at FROM jobs WHERE topic = %s", topic)) == 1
 
 
-def test_a_past_time_is_now_and_a_spread_begins_with_it(api, held, db):
+def test_a_past_time_means_now_and_a_spread_starts_there(api, held, db):
     make(api, held, 4)
     ask(api, "reschedule", held, run_at="1970-01-01T00:00:00Z", spread="PT4H")
     times = sorted(row["run_at"] for row in db("SELECT run_at FROM jobs WHERE topic = %s", held))
@@ -118,11 +118,11 @@ WRONG = [({}, "/filter"), ({"filter": {}}, "/filter"), ({"filter": {"state": "sc
 
 
 @pytest.mark.parametrize("body, pointer", WRONG, ids=lambda value: str(value)[:40])
-def test_what_is_wrong_is_told_with_its_member(api, body, pointer):
+def test_an_invalid_filter_is_refused_with_the_member(api, body, pointer):
     refused(api.post("/v1/jobs:cancel", body), 422, "invalid", pointer)
 
 
-def test_a_reschedule_has_one_time(api):
+def test_a_reschedule_takes_exactly_one_time(api):
     for body, pointer in (({}, "/shift"), ({"run_at": "2031-01-01T00:00:00Z", "shift": "P1D"}, "/run_at"), ({"shift": "P1D", "spread": "PT1S"}, "/spread"),
                           ({"delay": "P20000D"}, "/delay"), ({"shift": "later"}, "/shift"), ({"delay": "P3650D", "spread": "P10D"}, "/spread"),
                           ({"run_at": rfc3339(int(now_ms()) + 3650 * 86400000), "spread": "P10D"}, "/spread")):
@@ -131,7 +131,7 @@ def test_a_reschedule_has_one_time(api):
     refused(api.post("/v1/operations/99999999/stop"), 404, "not-found")
 
 
-def test_a_rate_is_kept_to_and_an_operation_is_stopped(api, topic, db):
+def test_an_operation_respects_its_rate_and_can_be_stopped(api, topic, db):
     make(api, topic, 600)
     answer = api.post("/v1/jobs:cancel", {"filter": {"topic": topic}, "rate": "600/m", "wait": 0})
     assert answer.status == 202 and answer.json["state"] == "running", answer
@@ -146,7 +146,7 @@ def test_a_rate_is_kept_to_and_an_operation_is_stopped(api, topic, db):
     until(lambda: db("SELECT COUNT(*) n FROM operation_jobs WHERE operation = %s", int(stopped["id"]))[0]["n"] == 0, "the leftover rows are removed")
 
 
-def test_an_operation_goes_on_at_its_rate_when_its_caller_stops_waiting(api, topic, db):
+def test_an_operation_continues_when_its_caller_stops_waiting(api, topic, db):
     """The dispatchers' first piece comes a minute after the one that was done while the caller waited."""
     make(api, topic, 3)
     answer = api.post("/v1/jobs:cancel", {"filter": {"topic": topic}, "rate": "1/m", "wait": "PT1S"})
@@ -156,7 +156,7 @@ def test_an_operation_goes_on_at_its_rate_when_its_caller_stops_waiting(api, top
     assert api.post(f"/v1/operations/{answer.json['id']}/stop").json["state"] == "stopped"
 
 
-def test_a_dispatcher_that_is_killed_in_the_middle_goes_on_where_it_was(stack, api, topic, swept, db):
+def test_an_operation_continues_after_its_dispatcher_is_killed(stack, api, topic, swept, db):
     """Each job is changed once: its version says so."""
     n = 3000  # three pieces
     make(api, topic, n)

@@ -17,13 +17,13 @@ def path(topic, key="k", query="?replace=true"):
     return f"/v1/topics/{topic}/jobs/{key}{query}"
 
 
-def test_a_key_that_is_free_gets_a_job(api, topic):
+def test_a_replace_with_a_free_key_creates_a_job(api, topic):
     made = api.put(path(topic), {"delay": "PT1H", "payload": 1})
     assert made.status == 201 and made.headers["Location"] == f"/v1/jobs/{made.json['id']}", made
     assert api.get(path(topic, query="")).json == made.json
 
 
-def test_a_scheduled_job_takes_the_new_body_whole(api, topic):
+def test_a_replace_gives_a_scheduled_job_the_whole_new_body(api, topic):
     first = api.put(path(topic), {"delay": "PT1H", "payload": 1, "partition_key": "p", "headers": {"a": "b"}, "retry": ["1m"]}).json
     again = api.put(path(topic), {"run_at": "2031-01-01T00:00:00Z", "payload": 2, "ack_timeout": "PT9M"})
     assert again.status == 200 and again.headers["ETag"] == '"2"', again
@@ -36,7 +36,7 @@ def test_a_scheduled_job_takes_the_new_body_whole(api, topic):
 
 
 @pytest.mark.parametrize("end", ["cancelled", "succeeded", "dead"])
-def test_a_finished_job_hands_its_key_to_a_new_one(api, topic, dispatched, end):
+def test_a_replace_of_a_finished_job_creates_a_new_one_with_its_key(api, topic, dispatched, end):
     body = {"delay": 0, "payload": 1, "retry": []}
     job = dispatched(topic=topic, key="k", **body) if end != "cancelled" else api.make(topic=topic, key="k", delay="PT1H")
     if end == "cancelled":
@@ -59,7 +59,7 @@ def test_a_dispatched_job_is_too_late(api, topic, dispatched):
     assert api.get(path(topic, query="")).json["id"] == job["id"]
 
 
-def test_a_body_that_is_wrong_replaces_nothing(api, topic):
+def test_an_invalid_body_replaces_nothing(api, topic):
     first = api.put(path(topic), {"delay": "PT1H"}).json
     refused(api.put(path(topic), {"delay": "never"}), 422, "invalid", "/delay")
     refused(api.put(path(topic, query="?replace=yes"), {"delay": "PT1H"}), 422, "invalid", "?replace")
@@ -81,7 +81,7 @@ def test_concurrent_replaces_of_a_free_key_make_one_job(stack, topic, db):
     assert int(job["payload"]) == last["payload"] and job["version"] == 24
 
 
-def test_a_replace_at_the_due_instant_is_answered_truly(stack, topic):
+def test_a_replace_at_the_due_time_reports_the_real_outcome(stack, topic):
     """200: the new body alone is sent. Too late: the old one alone. 201: the old one was sent and done, and the new one follows."""
     jobs, chance = 240, random.Random(topic)
     consumer = TestConsumer(stack["DUETIME_KAFKA"], [topic], rule=lambda arrival: {"status": "succeeded"})

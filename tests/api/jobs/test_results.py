@@ -49,7 +49,7 @@ def test_success_ends_the_job_and_the_answer_is_the_job(api, topic, dispatched, 
     assert attempt["status"] == "succeeded" and attempt["finished_at"] >= attempt["dispatched_at"]
 
 
-def test_a_failure_waits_by_the_schedule_then_comes_again(api, topic, dispatched, report):
+def test_a_failed_job_is_retried_after_the_scheduled_delay(api, topic, dispatched, report):
     job = dispatched(topic=topic, retry=[200, "1h"])
     failed = report(job, 1, "failed", error={"code": "E1", "message": "ä"})
     assert (failed["outcome"], failed["state"], failed["failures"], failed["attempt"]) == ("applied", "scheduled", 1, 1)
@@ -62,7 +62,7 @@ def test_a_failure_waits_by_the_schedule_then_comes_again(api, topic, dispatched
     assert attempts(api, job)[0]["error"]["code"] == "E1"
 
 
-def test_the_last_failure_is_death(api, topic, dispatched, report):
+def test_after_the_last_failure_the_job_is_dead(api, topic, dispatched, report):
     job = dispatched(topic=topic, retry=[])
     dead = report(job, 1, "failed", error={"code": "E", "message": "m"})
     assert (dead["state"], dead["next_at"], dead["failures"], dead["waiting_for"]) == ("dead", None, 1, None)
@@ -70,7 +70,7 @@ def test_the_last_failure_is_death(api, topic, dispatched, report):
     refused(api.delete(f"/v1/jobs/{job['id']}"), 409, "too-late")
 
 
-def test_giving_up_is_death_whatever_is_left(api, topic, dispatched, report):
+def test_gave_up_makes_the_job_dead_even_with_retries_left(api, topic, dispatched, report):
     job = dispatched(topic=topic)
     dead = report(job, 1, "gave_up", error={"code": "G"})
     assert (dead["outcome"], dead["state"], dead["last_error"]["code"]) == ("applied", "dead", "G")
@@ -90,7 +90,7 @@ def test_retry_after_is_a_duration_in_every_form(api, topic, dispatched, report,
     assert (snoozed["outcome"], snoozed["state"]) == ("applied", "scheduled") and snoozed["next_at"] > job["next_at"]
 
 
-def test_a_snooze_spends_nothing_and_attempts_may_exceed_the_most(api, topic, dispatched, report):
+def test_a_snooze_is_no_failure_and_attempts_may_exceed_max_attempts(api, topic, dispatched, report):
     job = dispatched(topic=topic, retry=[])
     for attempt in (1, 2):
         assert report(job, attempt, "snoozed", retry_after=0)["outcome"] == "applied"
@@ -100,7 +100,7 @@ def test_a_snooze_spends_nothing_and_attempts_may_exceed_the_most(api, topic, di
     assert all(a["error"] is None for a in attempts(api, job))
 
 
-def test_extended_starts_the_deadline_anew_each_time(api, topic, dispatched, report):
+def test_each_extension_restarts_the_deadline(api, topic, dispatched, report):
     job = dispatched(topic=topic, ack_timeout="PT10M")
     longer = report(job, 1, "extended", retry_after="PT2H")
     assert (longer["outcome"], longer["state"]) == ("applied", "dispatched") and longer["next_at"] > job["next_at"]
@@ -134,14 +134,14 @@ def test_success_counts_while_the_job_waits_for_its_next_attempt(api, topic, dis
     assert (attempt["status"], attempt["error"]) == ("succeeded", None)
 
 
-def test_of_a_cancelled_job_every_report_is_stale(api, topic, report):
+def test_every_report_on_a_cancelled_job_is_stale(api, topic, report):
     job = api.make(topic=topic, delay="PT1H")
     assert report(job, 1, "succeeded")["outcome"] == "stale"
     api.delete(f"/v1/jobs/{job['id']}")
     assert report(job, 1, "succeeded")["outcome"] == "stale" and api.get(f"/v1/jobs/{job['id']}").json["state"] == "cancelled"
 
 
-def test_the_body_may_carry_what_kafka_carries(api, topic, dispatched, report):
+def test_a_report_may_have_the_members_of_a_kafka_report(api, topic, dispatched, report):
     job = dispatched(topic=topic)
     assert report(job, 1, "succeeded", job_id=job["id"], finished_at="2026-11-21T10:30:00+01:00", error=None)["outcome"] == "applied"
 
@@ -172,14 +172,14 @@ def test_the_same_report_many_times_at_once_is_applied_once(stack, api, topic, d
     ({"attempt": 1, "status": "failed", "job_id": "5", "x": 1}, ["/job_id", "/x"]), ({"attempt": 1, "status": "failed", "job_id": 5}, ["/job_id"]),
     ({"attempt": 1, "status": "failed", "error": "boom"}, ["/error"]), ({"attempt": 1, "status": "failed", "error": {"code": 5, "message": []}}, ["/error/code", "/error/message"]),
     ({"attempt": 1, "status": "failed", "finished_at": "now"}, ["/finished_at"]), ({"attempt": 1, "status": "failed", "http": 1}, ["/http"]), ([], [""]), ("x", [""])])
-def test_a_report_that_is_wrong_is_pointed_at(api, topic, body, pointers):
+def test_an_invalid_report_is_refused_with_a_pointer(api, topic, body, pointers):
     job = api.make(topic=topic, delay="PT1H")
     text = f'"{body}"' if isinstance(body, str) else body
     refused(api.post(f"/v1/jobs/{job['id']}/results", text), 422, "invalid", *pointers)
     assert api.get(f"/v1/jobs/{job['id']}").json == job
 
 
-def test_a_report_that_cannot_be_read_is_refused(api, topic):
+def test_a_report_with_invalid_json_is_refused(api, topic):
     job = api.make(topic=topic, delay="PT1H")
     path = f"/v1/jobs/{job['id']}/results"
     for text in ("", "{", '{"attempt":1,"attempt":1,"status":"failed"}', b'{"attempt":1,"status":"failed","error":{"message":"\xff"}}'):

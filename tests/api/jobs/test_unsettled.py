@@ -114,7 +114,7 @@ def test_a_change_that_does_not_touch_the_attempt_does_not_wait_for_it(api, topi
     assert min(seconds for _, seconds in answers) < 0.19, answers
 
 
-def test_a_change_goes_on_when_the_batch_is_settled(api, topic, unsettled):
+def test_a_change_continues_when_the_batch_is_settled(api, topic, unsettled):
     _, answer = when_settled(unsettled, api, topic, CHANGES["delete"][0])
     assert answer.json["state"] == "cancelled", answer
 
@@ -150,7 +150,7 @@ def test_a_change_that_waits_for_a_batch_holds_no_worker_and_no_lock(single, db,
     until(free_meanwhile, "no row is locked while all wait")
 
 
-def test_a_shutdown_answers_those_that_wait_for_a_batch(single, topic, unsettled):
+def test_a_shutdown_answers_requests_that_wait_for_a_batch(single, topic, unsettled):
     [job] = unsettled(topic)
     with concurrent.futures.ThreadPoolExecutor(1) as pool:
         asked = pool.submit(single.rest.delete, url(job))

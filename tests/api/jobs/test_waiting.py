@@ -14,7 +14,7 @@ def sent(api, job):
     return until(lambda: (now := api.get(f"/v1/jobs/{job['id']}").json)["state"] == "dispatched" and now, lambda: api.get(f"/v1/jobs/{job['id']}"))
 
 
-def test_time_then_ack_then_nothing(api, topic):
+def test_waiting_for_is_time_then_ack_then_null(api, topic):
     job = api.make(topic=topic, delay="PT1H")
     assert api.get(f"/v1/jobs/{job['id']}").json["waiting_for"] == job["waiting_for"] == "time"
     assert api.post(f"/v1/jobs/{job['id']}/run-now").status == 200
@@ -23,7 +23,7 @@ def test_time_then_ack_then_nothing(api, topic):
     assert done["waiting_for"] is None
 
 
-def test_paused_in_every_answer(api, held):
+def test_every_answer_says_that_the_topic_is_paused(api, held):
     job = api.make(topic=held, delay=0)
     assert job["waiting_for"] in ("paused", "time")  # its time may lie the clock's error ahead
     assert waiting(api, job, "paused")["state"] == "scheduled"
@@ -33,7 +33,7 @@ def test_paused_in_every_answer(api, held):
     sent(api, job)
 
 
-def test_leader_while_nobody_leads(stack, api, topic):
+def test_a_due_job_waits_for_leader_if_its_shard_has_none(stack, api, topic):
     stack.stop("dispatcher1")
     try:
         job = api.make(topic=topic, delay=0)
@@ -44,7 +44,7 @@ def test_leader_while_nobody_leads(stack, api, topic):
     waiting(api, sent(api, job), "ack")
 
 
-def test_kafka_while_kafka_hangs(stack, api, topic):
+def test_a_claimed_job_waits_for_kafka_while_kafka_hangs(stack, api, topic):
     """Both shards send a job of the topic before Kafka hangs, so both know that it can be written."""
     shards = set()
     while len(shards) < SHARDS:

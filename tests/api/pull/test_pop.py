@@ -64,13 +64,13 @@ def test_a_due_job_is_popped_once_reported_and_succeeds(api, pulled, offered):
     assert report(api, job, "succeeded")["outcome"] == "duplicate"
 
 
-def test_jobs_whose_numbers_are_at_their_end_are_popped_with_the_others(api, pulled, offered, db):
+def test_jobs_whose_counters_are_at_their_maximum_are_popped(api, pulled, offered, db):
     jobs = offered(3)
     db("UPDATE jobs SET attempt = 1999999999, version = 1999999999 WHERE id = %s", jobs[1]["id"])
     assert {job["id"]: job["attempt"] for job in pop(api, pulled, max=10)} == {jobs[0]["id"]: 1, jobs[1]["id"]: 1999999999, jobs[2]["id"]: 1}
 
 
-def test_a_job_that_is_due_as_it_is_made_can_be_popped_though_no_dispatcher_runs(stack, api, pulled):
+def test_a_job_created_due_can_be_popped_without_a_dispatcher(stack, api, pulled):
     with contextlib.ExitStack() as stopped:
         for part in (part for part in stack.parts() if part.startswith("dispatcher")):
             stopped.enter_context(stack.stopped(part))
@@ -81,7 +81,7 @@ def test_a_job_that_is_due_as_it_is_made_can_be_popped_though_no_dispatcher_runs
         assert sorted(got) == sorted(job["id"] for job in made)
 
 
-def test_an_empty_body_is_an_empty_object(api, pulled, offered):
+def test_an_empty_pop_body_means_an_empty_object(api, pulled, offered):
     offered(2)
     for body in (None, b"", "{}"):
         answer = api.ask("POST", f"/v1/topics/{pulled}/pop", body)
@@ -89,7 +89,7 @@ def test_an_empty_body_is_an_empty_object(api, pulled, offered):
     assert pop(api, pulled) == []
 
 
-def test_nothing_comes_early_and_order_is_that_of_next_at(api, pulled, offered):
+def test_jobs_are_popped_in_order_of_next_at_and_never_early(api, pulled, offered):
     later = api.make(topic=pulled, delay="PT1H")
     made = offered(12)
     jobs = pop(api, pulled, max=100)
@@ -98,7 +98,7 @@ def test_nothing_comes_early_and_order_is_that_of_next_at(api, pulled, offered):
     assert api.get(f"/v1/jobs/{later['id']}").json["attempt"] == 0
 
 
-def test_pops_at_once_share_nothing(api, api2, pulled, offered):
+def test_concurrent_pops_get_different_jobs(api, api2, pulled, offered):
     made = offered(60)
     with concurrent.futures.ThreadPoolExecutor(8) as pool:
         answers = list(pool.map(lambda i: [job["id"] for _ in range(12) for job in pop((api, api2)[i % 2], pulled, max=1 + i % 3)], range(8)))
@@ -109,7 +109,7 @@ def test_pops_at_once_share_nothing(api, api2, pulled, offered):
     assert sorted(got) == sorted(job["id"] for job in made)
 
 
-def test_ttr_is_the_time_to_report_and_what_an_extension_starts_anew(api, pulled, offered):
+def test_ttr_is_the_time_to_report_and_an_extension_restarts_it(api, pulled, offered):
     offered()
     [job] = pop(api, pulled, ttr="PT9S")
     assert at(job["deadline"]) - at(job["updated_at"]) == datetime.timedelta(seconds=9)
@@ -118,7 +118,7 @@ def test_ttr_is_the_time_to_report_and_what_an_extension_starts_anew(api, pulled
     assert extended["ack_timeout"] == "PT5M"
 
 
-def test_an_answer_that_is_lost_costs_one_attempt(api, pulled, offered):
+def test_a_lost_pop_answer_costs_one_attempt(api, pulled, offered):
     [made] = offered(retry=[1] * 9)
     [job] = until(lambda: pop(api, pulled, ttr=500), "nothing is offered")
     [again] = until(lambda: pop(api, pulled), "nothing is offered")
@@ -127,7 +127,7 @@ def test_an_answer_that_is_lost_costs_one_attempt(api, pulled, offered):
     assert [attempt["status"] for attempt in attempts] == ["timed_out"] * job["attempt"] + ["dispatched"]
 
 
-def test_a_failure_is_popped_again_by_the_schedule_and_a_snooze_without_a_failure(api, pulled, offered):
+def test_a_failed_job_is_popped_again_after_its_delay_and_a_snoozed_one_without_a_failure(api, pulled, offered):
     offered(retry=[1])
     [first] = pop(api, pulled)
     assert report(api, first, "snoozed", retry_after=0)["state"] == "scheduled"
@@ -137,7 +137,7 @@ def test_a_failure_is_popped_again_by_the_schedule_and_a_snooze_without_a_failur
     assert third["attempt"] == 3 and report(api, third, "failed")["state"] == "dead"
 
 
-def test_a_paused_topic_gives_nothing_until_it_is_resumed(api, pulled, offered):
+def test_no_job_of_a_paused_topic_is_popped(api, pulled, offered):
     [made] = offered()
     assert api.post(f"/v1/topics/{pulled}/pause").status == 200
     assert pop(api, pulled) == []
@@ -146,13 +146,13 @@ def test_a_paused_topic_gives_nothing_until_it_is_resumed(api, pulled, offered):
     assert [job["id"] for job in pop(api, pulled)] == [made["id"]]
 
 
-def test_a_cancelled_job_is_not_popped_and_does_not_stand_in_the_way(api, pulled, offered):
+def test_a_cancelled_job_is_not_popped_and_blocks_no_other(api, pulled, offered):
     first, second = offered(2)
     assert api.delete(f"/v1/jobs/{first['id']}").json["state"] == "cancelled"
     assert [job["id"] for job in pop(api, pulled, max=1)] == [second["id"]]
 
 
-def test_a_change_of_an_offered_job_holds(api, pulled, offered):
+def test_a_change_of_an_offered_job_takes_effect(api, pulled, offered):
     [made] = offered()
     moved = api.ask("PATCH", f"/v1/jobs/{made['id']}", {"delay": "PT1H"})
     assert moved.status == 200
@@ -161,7 +161,7 @@ def test_a_change_of_an_offered_job_holds(api, pulled, offered):
     assert [job["id"] for job in until(lambda: pop(api, pulled), "nothing is offered")] == [made["id"]]
 
 
-def test_several_topics_give_in_turn(api, offered, topic):
+def test_a_pop_of_several_topics_takes_from_each_in_turn(api, offered, topic):
     others = [f"{topic}.{i}" for i in range(3)]
     for other in others:
         assert api.put(f"/v1/topics/{other}", {"delivery": "pull"}).status == 201
@@ -175,7 +175,7 @@ def test_several_topics_give_in_turn(api, offered, topic):
     assert api.post("/v1/pop", {"topics": others}).json == {"jobs": []}
 
 
-def test_a_topic_with_another_delivery_is_refused_and_an_unknown_one(api, topic, pulled):
+def test_a_pop_of_an_unknown_topic_or_another_delivery_is_refused(api, topic, pulled):
     api.put(f"/v1/topics/{topic}.k", {})
     refused(api.post(f"/v1/topics/{topic}.k/pop", {}), 409, "not-pull")
     refused(api.post(f"/v1/topics/{topic}.nobody/pop", {}), 404, "not-found")
@@ -186,7 +186,7 @@ def test_a_topic_with_another_delivery_is_refused_and_an_unknown_one(api, topic,
 @pytest.mark.parametrize("body, pointer", [
     ({"max": 0}, "/max"), ({"max": 1001}, "/max"), ({"max": "1"}, "/max"), ({"wait": "PT61S"}, "/wait"), ({"wait": -1}, "/wait"),
     ({"ttr": 0}, "/ttr"), ({"ttr": True}, "/ttr"), ({"topics": ["a"]}, "/topics"), ({"what": 1}, "/what"), ([], "")])
-def test_what_is_wrong_in_a_body_is_told(api, pulled, body, pointer):
+def test_an_invalid_pop_body_is_refused_with_the_fault(api, pulled, body, pointer):
     problem = refused(api.post(f"/v1/topics/{pulled}/pop", body), 422, "invalid")
     assert [fault["pointer"] for fault in problem["errors"]] == [pointer]
 
@@ -194,16 +194,16 @@ def test_what_is_wrong_in_a_body_is_told(api, pulled, body, pointer):
 @pytest.mark.parametrize("body, pointer", [
     ({}, "/topics"), ({"topics": []}, "/topics"), ({"topics": "a"}, "/topics"), ({"topics": ["a", 1]}, "/topics/1"), ({"topics": ["a", "a"]}, "/topics/1"),
     ({"topics": [f"t{i}" for i in range(101)]}, "/topics")])
-def test_what_is_wrong_in_a_list_of_topics_is_told(api, body, pointer):
+def test_an_invalid_list_of_topics_is_refused_with_the_fault(api, body, pointer):
     problem = refused(api.post("/v1/pop", body), 422, "invalid")
     assert [fault["pointer"] for fault in problem["errors"]] == [pointer]
 
 
-def test_a_body_that_is_no_json_is_refused(api, pulled):
+def test_a_body_that_is_not_json_is_refused(api, pulled):
     refused(api.post(f"/v1/topics/{pulled}/pop", b"{"), 400, "malformed")
 
 
-def test_an_answer_has_a_bound_of_bytes_and_the_rest_stays(api, pulled, offered, db):
+def test_a_pop_answer_is_bounded_in_bytes_and_other_jobs_stay_offered(api, pulled, offered, db):
     made = offered(12, payload="x" * 890_000)
     first = pop(api, pulled, max=100)
     assert len(first) == 9
@@ -211,7 +211,7 @@ def test_an_answer_has_a_bound_of_bytes_and_the_rest_stays(api, pulled, offered,
     assert len(pop(api, pulled, max=100)) == len(made) - 9
 
 
-def test_a_topic_whose_delivery_changes_goes_the_new_way(api, pulled, offered, db):
+def test_after_a_change_of_delivery_jobs_are_delivered_the_new_way(api, pulled, offered, db):
     [made] = offered()
     assert api.put(f"/v1/topics/{pulled}", {"delivery": "kafka"}).status == 200
     sent = until(lambda: (seen := api.get(f"/v1/jobs/{made['id']}").json)["state"] == "dispatched" and seen, lambda: api.get(f"/v1/jobs/{made['id']}"))
@@ -223,7 +223,7 @@ def test_a_topic_whose_delivery_changes_goes_the_new_way(api, pulled, offered, d
     assert [job["id"] for job in until(lambda: pop(api, pulled, max=9), "nothing is offered")] == [second["id"]]
 
 
-def test_offers_that_somebody_deleted_are_made_anew(api, pulled, offered, db):
+def test_offers_deleted_by_hand_are_made_again(api, pulled, offered, db):
     made = offered(3)
     db("DELETE FROM pop_queue WHERE topic = %s", pulled)
     got = []

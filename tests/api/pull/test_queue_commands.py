@@ -62,7 +62,7 @@ def test_a_delay_is_in_seconds(send, topic, name, db):
     assert send("pop", topic=topic) == {"success": True}
 
 
-def test_an_equal_add_is_a_success_and_an_unequal_one_is_none(api, send, popped, topic, name):
+def test_an_equal_add_succeeds_and_a_different_one_fails(api, send, popped, topic, name):
     add = {"topic": topic, "id": name, "delay": 0, "body": "x"}
     assert send("add", **add)["success"] and send("add", **add) == {"success": True, "id": name}
     for other in ({"body": "y"}, {"delay": 1}, {"TTR": 5}, {"topic": f"{topic}.other"}):
@@ -72,7 +72,7 @@ def test_an_equal_add_is_a_success_and_an_unequal_one_is_none(api, send, popped,
     assert send("add", **add)["success"] and send("pop", topic=topic) == {"success": True}
 
 
-def test_an_id_is_one_of_a_kind_in_all_topics_and_no_key(api, send, topic, name, db):
+def test_a_command_id_is_unique_over_all_topics_and_separate_from_keys(api, send, topic, name, db):
     assert api.make(topic=topic, key=name, delay="PT1H")["key"] == name
     assert send("add", topic=topic, id=name, delay=3600)["success"]
     assert db("SELECT COUNT(*) n FROM jobs WHERE topic = %s", topic)[0]["n"] == 2
@@ -80,7 +80,7 @@ def test_an_id_is_one_of_a_kind_in_all_topics_and_no_key(api, send, topic, name,
     assert send("add", topic=topic + ".b", id=name.upper(), delay=3600)["success"]
 
 
-def test_adds_of_one_id_from_all_sides_make_one_job(api, api2, send, topic, name, db):
+def test_concurrent_adds_with_one_id_create_one_job(api, api2, send, topic, name, db):
     def add(n):
         rest = api if n % 2 else api2
         return rest.post("/v1/commands", {"command": "add", "topic": f"{topic}.{n % 4}", "id": name, "delay": 3600}).json["success"]
@@ -89,7 +89,7 @@ def test_adds_of_one_id_from_all_sides_make_one_job(api, api2, send, topic, name
     assert successes == 8 and db("SELECT COUNT(*) n FROM jobs WHERE job_key = %s", name)[0]["n"] == 1
 
 
-def test_an_id_is_free_again_when_its_job_is_no_longer_kept(send, topic, name, db):
+def test_an_id_is_free_again_when_its_job_was_deleted(send, topic, name, db):
     assert send("add", topic=topic, id=name, delay=3600, body="x")["success"]
     db("DELETE FROM jobs WHERE job_key = %s", name)
     assert "no job" in send("finish", id=name)["error"]
@@ -97,7 +97,7 @@ def test_an_id_is_free_again_when_its_job_is_no_longer_kept(send, topic, name, d
     assert job_of(db, name)["payload"] == b"y"
 
 
-def test_a_job_that_is_not_finished_is_ready_again_at_once(send, popped, topic, name, db):
+def test_a_job_with_a_failed_finish_is_ready_again_at_once(send, popped, topic, name, db):
     assert send("add", topic=topic, id=name, delay=0, TTR=0.3)["success"]
     attempts = [popped(topic)["id"] == name and job_of(db, name)["attempt"] for _ in range(3)]
     assert attempts[0] < attempts[1] < attempts[2], attempts
@@ -121,7 +121,7 @@ def test_finish_ends_the_attempt_that_was_popped_last(send, popped, topic, name,
     assert job_of(db, name)["state"] == "succeeded" and send("pop", topic=topic) == {"success": True}
 
 
-def test_delete_cancels_what_waits(send, topic, name, db):
+def test_delete_cancels_a_waiting_job(send, topic, name, db):
     send("add", topic=topic, id=name, delay=3600)
     assert send("delete", id=name) == {"success": True, "id": name} == send("delete", id=name)
     assert job_of(db, name)["state"] == "cancelled"
@@ -144,7 +144,7 @@ def test_a_deleted_job_that_was_popped_may_still_be_finished(send, popped, topic
     assert job_of(db, name)["state"] == "succeeded" and "ended" in send("delete", id=name)["error"]
 
 
-def test_many_are_popped_at_once(send, topic, name, db):
+def test_many_jobs_are_popped_at_once(send, topic, name, db):
     answer = send("pop", topic=topic, max=5)
     assert answer["success"] is False and "topic" in answer["error"]
     for n in range(7):
@@ -162,7 +162,7 @@ def test_many_are_popped_at_once(send, topic, name, db):
 
 
 @pytest.mark.parametrize("most", [1, 5])
-def test_a_pop_waits_for_what_becomes_ready(send, topic, name, most):
+def test_a_pop_waits_for_a_job_to_become_ready(send, topic, name, most):
     send("add", topic=topic, id=name + "-later", delay=3600)
     with concurrent.futures.ThreadPoolExecutor(2) as pool:
         began = time.monotonic()
@@ -176,7 +176,7 @@ def test_a_pop_waits_for_what_becomes_ready(send, topic, name, most):
     assert send("finish", id=name)["success"] and send("finish", id=name + "2")["success"]
 
 
-def test_a_wait_for_nothing_is_a_success(api, send, topic, name):
+def test_a_wait_without_jobs_is_a_success(api, send, topic, name):
     send("add", topic=topic, id=name, delay=3600)
     began = time.monotonic()
     assert send("pop", topic=topic, wait=0.6) == {"success": True} and time.monotonic() - began > 0.5
@@ -185,7 +185,7 @@ def test_a_wait_for_nothing_is_a_success(api, send, topic, name):
     assert answer["success"] is False and "/wait" in answer["error"]
 
 
-def test_jobs_that_were_made_otherwise_are_popped_by_their_number(api, send, popped, topic, db):
+def test_jobs_created_without_a_command_are_popped_by_job_id(api, send, popped, topic, db):
     assert api.put(f"/v1/topics/{topic}", {"delivery": "pull"}).status == 201
     text = api.make(topic=topic, delay=0, key="k", payload={"a": "ü"})
     assert popped(topic) == {"success": True, "id": text["id"], "value": '{"a": "\\u00fc"}'}
@@ -207,7 +207,7 @@ def test_a_topic_of_another_delivery_is_not_popped_from(api, send, topic):
     assert "delivery" in send("pop", topic=topic)["error"]
 
 
-def test_a_bad_element_fails_alone(api, topic, name, db):
+def test_an_invalid_element_does_not_affect_others(api, topic, name, db):
     answer = api.post("/v1/commands", [
         {"command": "add", "topic": topic, "id": name, "delay": 3600}, {"command": "fly", "id": name}, {"command": "add", "topic": "a b", "id": "x", "y": 1},
         {"command": "add", "topic": topic, "id": name + "b", "delay": -1}, 5, {"command": "finish", "id": name, "topic": topic},
@@ -219,7 +219,7 @@ def test_a_bad_element_fails_alone(api, topic, name, db):
     assert api.post("/v1/commands", []).json == []
 
 
-def test_commands_of_an_array_see_what_those_before_them_did(api, send, topic, name, db):
+def test_commands_of_an_array_see_the_effects_of_earlier_ones(api, send, topic, name, db):
     adds = [{"command": "add", "topic": topic, "id": f"{name}-{n}", "body": str(n)} for n in range(600)]
     assert all(one["success"] for one in api.post("/v1/commands", adds).json)
     got = []
@@ -241,7 +241,7 @@ def test_commands_of_an_array_see_what_those_before_them_did(api, send, topic, n
     ({"command": "add", "topic": "t", "id": "x" * 256, "delay": -1, "ttr": 5}, ["/id", "/delay", "/ttr"]), ({"command": "add", "topic": "t", "id": "x", "delay": 1e12}, ["/delay"]),
     ({"command": "pop"}, ["/topic"]), ({"command": "pop", "topic": "t", "max": 0, "wait": 61}, ["/max", "/wait"]), ({"command": "pop", "topic": "t", "id": "x"}, ["/id"]),
     ({"command": "pop", "topic": "t", "max": 1001}, ["/max"]), ({"command": "finish"}, ["/id"]), ({"command": "delete", "id": 5}, ["/id"]), ({"command": "finish", "id": "x", "max": 1}, ["/max"])])
-def test_a_command_that_is_wrong_is_pointed_at(api, nothing_made, body, pointers):
+def test_an_invalid_command_is_refused_with_a_pointer(api, nothing_made, body, pointers):
     refused(api.post("/v1/commands", body), 422, "invalid", *pointers)
 
 

@@ -77,7 +77,7 @@ def test_a_wait_ends_with_no_jobs(api, pulled):
     assert api.post("/v1/pop", {"topics": [pulled], "wait": 50}).json == {"jobs": []}
 
 
-def test_each_job_goes_to_one_of_those_who_wait_and_first_come_first_served(api, api2, pulled):
+def test_each_job_is_given_to_the_pop_that_waited_longest(api, api2, pulled):
     waiters = [Waiter((api, api2)[i % 2], pulled, wait="PT1M") for i in range(12)]
     settle(api, 6)
     settle(api2, 6)
@@ -93,7 +93,7 @@ def test_each_job_goes_to_one_of_those_who_wait_and_first_come_first_served(api,
         assert [one["id"] for one in waiter.jobs()] == [job["id"]]
 
 
-def test_a_client_that_leaves_costs_no_attempt(api, pulled):
+def test_a_client_that_disconnects_costs_no_attempt(api, pulled):
     for _ in range(5):
         Waiter(api, pulled, wait="PT1M").leave()
     stays = Waiter(api, pulled, wait="PT1M")
@@ -104,7 +104,7 @@ def test_a_client_that_leaves_costs_no_attempt(api, pulled):
 
 
 @pytest.mark.parametrize("size", [1, 3_000_000, 12_000_000])
-def test_a_client_that_sends_more_after_its_pop_and_leaves_costs_no_attempt(api, pulled, size):
+def test_a_client_that_pipelines_and_disconnects_costs_no_attempt(api, pulled, size):
     """Its end comes after all of that, and nobody reads requests after a pop that waits."""
     leaves, left = Waiter(api, pulled, wait="PT1M"), api.metric("duetime_pops_left_total")
     settle(api, 1)
@@ -122,7 +122,7 @@ def test_a_client_that_sends_more_after_its_pop_and_leaves_costs_no_attempt(api,
     assert (job["id"], job["attempt"]) == (made["id"], 1)
 
 
-def test_a_client_that_sends_more_after_its_pop_and_stays_gets_its_job(api, pulled):
+def test_a_client_that_pipelines_gets_its_job(api, pulled):
     stays = Waiter(api, pulled, wait="PT1M")
     stays.socket.sendall(b"GET /v1/topics HTTP/1.1\r\nHost: localhost\r\n\r\n" * 10)
     settle(api, 1)
@@ -131,7 +131,7 @@ def test_a_client_that_sends_more_after_its_pop_and_stays_gets_its_job(api, pull
     assert (job["id"], job["attempt"]) == (made["id"], 1)
 
 
-def test_one_answer_has_as_many_as_it_asked_for(api, pulled, db):
+def test_a_waiting_pop_gets_as_many_jobs_as_it_requested(api, pulled, db):
     waiter = Waiter(api, pulled, wait="PT1M", max=5)
     settle(api, 1)
     db("UPDATE topics SET paused = TRUE WHERE name = %s", pulled)
@@ -142,7 +142,7 @@ def test_one_answer_has_as_many_as_it_asked_for(api, pulled, db):
     assert 1 <= len(waiter.jobs()) <= 5
 
 
-def test_a_topic_that_is_resumed_wakes_those_who_wait(api, pulled, db):
+def test_resuming_a_topic_wakes_waiting_pops(api, pulled, db):
     made = api.make(topic=pulled, delay=0)
     until(lambda: db("SELECT 1 FROM pop_queue WHERE topic = %s", pulled), "nothing is offered")
     assert api.post(f"/v1/topics/{pulled}/pause").status == 200
@@ -153,7 +153,7 @@ def test_a_topic_that_is_resumed_wakes_those_who_wait(api, pulled, db):
     assert [job["id"] for job in waiter.jobs()] == [made["id"]]
 
 
-def test_several_topics_are_waited_for_at_once(api, pulled, topic):
+def test_a_pop_waits_for_several_topics_at_once(api, pulled, topic):
     other = f"{topic}.2"
     assert api.put(f"/v1/topics/{other}", {"delivery": "pull"}).status == 201
     with concurrent.futures.ThreadPoolExecutor(1) as pool:
@@ -171,7 +171,7 @@ def test_a_waiting_pop_ends_when_the_delivery_changes(api, pulled):
         refused(answer.result(), 409, "not-pull")
 
 
-def test_an_api_that_ends_answers_those_who_wait(plain, topic):
+def test_a_stopping_api_answers_waiting_pops(plain, topic):
     assert plain.rest.put(f"/v1/topics/{topic}", {"delivery": "pull"}).status == 201
     waiter = Waiter(plain.rest, topic, wait="PT1M")
     settle(plain.rest, 1)
@@ -187,7 +187,7 @@ def offer(rest, db, database, topic):
     return made
 
 
-def test_without_redis_those_who_wait_are_looked_after_by_one_statement_for_all(own_apis, db):
+def test_without_redis_one_statement_polls_for_all_waiting_pops(own_apis, db):
     alone = own_apis.running("alone", {"redis.endpoints": ""})
     for topic in ("t", "u"):
         assert alone.rest.put(f"/v1/topics/{topic}", {"delivery": "pull"}).status == 201
@@ -223,7 +223,7 @@ def many_waiting(api, wanted, begin):
 
 
 @pytest.mark.in_turns(3)
-def test_thousands_wait_beside_ordinary_requests(api, pulled):
+def test_thousands_of_waiting_pops_do_not_block_other_requests(api, pulled):
     """2,000 waiting pops on one API take no connection slots from other requests, and all are answered."""
     wanted = 2000
     with many_waiting(api, wanted, lambda n: Waiter(api, pulled, wait="PT1M")) as waiters:
@@ -256,7 +256,7 @@ def jobs_that_arrive(api, topic):
 
 
 @pytest.mark.parametrize("chosen", ["ttr", "topics"])
-def test_a_pop_of_another_owner_is_answered_promptly_while_1500_pops_that_are_all_different_wait_and_jobs_arrive(api, api2, topic, db, chosen):
+def test_1500_different_waiting_pops_do_not_delay_another_owner(api, api2, topic, db, chosen):
     """The times to report and the lists of topics are the caller's to choose. Owners are told apart by what is before the first dot. An offer
     costs a few statements; it cost one for each of the pops."""
     settle(api, 0)
@@ -285,7 +285,7 @@ def test_a_pop_of_another_owner_is_answered_promptly_while_1500_pops_that_are_al
     assert min(took) < 2, took
 
 
-def test_an_owner_leaves_places_to_wait_to_others_and_who_gets_none_is_answered_at_once(own_apis):
+def test_an_owner_leaves_waiting_places_to_others_and_a_pop_without_one_is_answered_at_once(own_apis):
     few = own_apis.running("few_places", {"http.waiting_pops": 16})
     for topic in ("evil.1", "evil.2", "good.1"):
         assert few.rest.put(f"/v1/topics/{topic}", {"delivery": "pull"}).status == 201

@@ -24,7 +24,7 @@ RIG_TEST(a_unit_is_committed_and_answered_once)
     dt_unit_clear(&call.unit);
 }
 
-RIG_TEST(a_job_copies_what_its_topic_says_at_that_moment)
+RIG_TEST(a_job_copies_the_settings_that_its_topic_has_at_that_moment)
 {
     struct call call;
     start(f);
@@ -53,7 +53,7 @@ RIG_TEST(the_first_job_makes_its_topic)
     dt_unit_clear(&call.unit);
 }
 
-RIG_TEST(unknown_topics_are_refused_where_none_may_be_made)
+RIG_TEST(unknown_topics_are_refused_if_topics_are_not_created_on_demand)
 {
     struct call call;
     f->mysql.config.topics_auto_create = false;
@@ -70,7 +70,7 @@ RIG_TEST(unknown_topics_are_refused_where_none_may_be_made)
     dt_unit_clear(&call.unit);
 }
 
-RIG_TEST(a_job_that_does_not_fit_its_topic_is_refused_alone)
+RIG_TEST(only_the_job_that_does_not_fit_its_topic_is_refused)
 {
     struct call call;
     start(f);
@@ -93,7 +93,7 @@ RIG_TEST(a_job_that_does_not_fit_its_topic_is_refused_alone)
     dt_unit_clear(&call.unit);
 }
 
-RIG_TEST(a_topic_that_clashes_in_kafka_refuses_its_rows_alone)
+RIG_TEST(only_rows_of_a_topic_that_clashes_in_kafka_are_refused)
 {
     struct call call;
     start(f);
@@ -116,7 +116,7 @@ static void set_next_number(struct fixture *f, int64_t number)
     mysql_fixture_run(&f->mysql, "UPDATE id_sequence SET next_id = %lld", (long long)number);
 }
 
-RIG_TEST(ids_of_a_server_that_went_back_in_time_are_replaced)
+RIG_TEST(ids_repeated_by_a_restored_server_are_replaced)
 {
     struct call call;
     start(f);
@@ -149,7 +149,7 @@ static void await_clock(struct fixture *f, int64_t number)
     AWAIT(mysql_fixture_number(&f->mysql, "SELECT " DT_SQL_NOW_MS " * 16") >= number);
 }
 
-RIG_TEST(a_restored_server_gives_no_block_out_that_somebody_has)
+RIG_TEST(a_restored_server_hands_out_no_block_of_ids_twice)
 {
     struct dt_error err = {0};
     dt_committer *other = NULL;
@@ -183,7 +183,7 @@ RIG_TEST(a_restored_server_gives_no_block_out_that_somebody_has)
     dt_committer_free(other);
 }
 
-RIG_TEST(units_without_time_or_sense_are_answered_and_leave_no_row)
+RIG_TEST(expired_or_invalid_units_are_answered_and_insert_nothing)
 {
     struct call late, empty;
     start(f);
@@ -198,7 +198,7 @@ RIG_TEST(units_without_time_or_sense_are_answered_and_leave_no_row)
     dt_unit_clear(&late.unit);
 }
 
-RIG_TEST(nothing_is_taken_before_mysql_has_said_what_time_it_is)
+RIG_TEST(no_unit_is_accepted_before_mysqls_time_is_known)
 {
     struct call call;
     start(f);
@@ -245,7 +245,7 @@ static void bursts(struct fixture *f)
     }
 }
 
-RIG_TEST(a_queue_has_the_room_of_the_jobs_that_have_left_it)
+RIG_TEST(committed_jobs_free_their_room_in_the_queue)
 {
     f->mysql.config.api_queue_jobs = 100;
     f->mysql.config.api_committers = 1;
@@ -253,7 +253,7 @@ RIG_TEST(a_queue_has_the_room_of_the_jobs_that_have_left_it)
     bursts(f);
 }
 
-RIG_TEST(a_queue_has_the_room_of_the_bytes_that_have_left_it)
+RIG_TEST(committed_bytes_free_their_room_in_the_queue)
 {
     f->mysql.config.api_queue_bytes = (int64_t)(100 * (sizeof(struct dt_create) + 8));
     f->mysql.config.api_committers = 1;
@@ -262,7 +262,7 @@ RIG_TEST(a_queue_has_the_room_of_the_bytes_that_have_left_it)
 }
 
 /* Nobody who is queued then would fare better: none of them has a try of its own. */
-RIG_TEST(queued_requests_fail_with_the_running_one_when_mysql_goes_away)
+RIG_TEST(if_mysql_fails_queued_requests_fail_with_the_running_one)
 {
     enum { QUEUED = 3 };
     static struct call first, held, queued[QUEUED];
@@ -314,7 +314,7 @@ RIG_TEST(large_jobs_are_committed_in_a_batch_of_their_own)
     free(payload);
 }
 
-RIG_TEST(stopping_commits_what_is_queued_and_takes_no_more)
+RIG_TEST(stopping_commits_the_queue_and_refuses_new_units)
 {
     enum { CALLS = 200 };
     static struct call calls[CALLS];

@@ -42,7 +42,7 @@ static void hold_committer(struct fixture *f, struct call *held)
 
 #define RIG_TEST(name) TEST_ON(struct fixture, f, name, make, drop)
 
-RIG_TEST(a_single_job_does_not_stand_behind_batches)
+RIG_TEST(a_single_job_does_not_wait_for_batches)
 {
     enum { BATCHES = 40, BATCH = 200 };
     static struct call batches[BATCHES], single, held;
@@ -128,18 +128,18 @@ static void assert_committed_at_once(struct fixture *f, bool row_is_of_batch, in
     free(rows);
 }
 
-RIG_TEST(while_single_jobs_come_batches_are_committed_one_at_a_time)
+RIG_TEST(while_single_jobs_arrive_batches_are_committed_one_at_a_time)
 {
     assert_committed_at_once(f, false, 1);
 }
 
 /* The last part of a batch of 251 rows is one row. */
-RIG_TEST(the_last_rows_of_a_batch_are_no_single_jobs)
+RIG_TEST(the_last_rows_of_a_batch_do_not_count_as_single_jobs)
 {
     assert_committed_at_once(f, true, 2);
 }
 
-RIG_TEST(while_single_jobs_come_a_commit_of_batches_has_no_more_rows_than_a_large_unit)
+RIG_TEST(while_single_jobs_arrive_a_commit_of_batches_is_at_most_a_large_unit)
 {
     enum { BATCHES = 3, BATCH = DT_UNIT_ROWS / 2 + 1 };
     static struct call batches[BATCHES], single;
@@ -161,7 +161,7 @@ RIG_TEST(while_single_jobs_come_a_commit_of_batches_has_no_more_rows_than_a_larg
 }
 
 /* After a slow commit, batches rest as long as they ever do. */
-RIG_TEST(while_single_jobs_come_batches_rest_behind_each_commit)
+RIG_TEST(while_single_jobs_arrive_batches_rest_after_each_commit)
 {
     enum { BATCHES = 2, BATCH = DT_UNIT_ROWS / 2 + 1, TOOK_US = 150000, REST_US = 50000 };
     static struct call batches[BATCHES], single, after;
@@ -189,7 +189,7 @@ RIG_TEST(while_single_jobs_come_batches_rest_behind_each_commit)
     free(rows);
 }
 
-RIG_TEST(a_batch_has_its_turn_however_many_single_jobs_there_are)
+RIG_TEST(a_batch_is_committed_however_many_single_jobs_arrive)
 {
     enum { SINGLES = 1200, BATCH = 20 };
     static struct call singles[SINGLES], batch, held;

@@ -80,7 +80,7 @@ static void drop(struct fixture *f)
 
 #define RIG_TEST(name) TEST_ON(struct fixture, f, name, make, drop)
 
-RIG_TEST(each_report_is_told_what_came_of_it)
+RIG_TEST(each_report_gets_its_outcome)
 {
     struct call calls[5];
     job_row_dispatched(&f->mysql, IDS + 1, 1, 0);
@@ -101,7 +101,7 @@ RIG_TEST(each_report_is_told_what_came_of_it)
     assert_job(&f->mysql, IDS + 2, "state", "dead");
 }
 
-RIG_TEST(a_queue_has_the_room_of_the_reports_that_have_left_it)
+RIG_TEST(applied_reports_free_their_room_in_the_queue)
 {
     enum { ROUNDS = 22, BURST = 1000 }; /* more than the queue takes, a burst at a time */
     struct call *calls = calloc(BURST, sizeof *calls);
@@ -138,7 +138,7 @@ RIG_TEST(a_full_queue_refuses_and_loses_nothing)
     free(calls);
 }
 
-RIG_TEST(stopping_applies_what_is_queued_and_takes_no_more)
+RIG_TEST(stopping_applies_the_queue_and_refuses_new_reports)
 {
     enum { CALLS = 700 };
     static struct call calls[CALLS];
@@ -223,7 +223,7 @@ RIG_TEST(a_caller_reports_on_topics_that_it_sees)
 }
 
 /* Ten thousand reports of batches wait: one that comes alone is in the next transaction but one. */
-RIG_TEST(a_report_that_comes_alone_passes_those_of_batches)
+RIG_TEST(a_single_report_overtakes_reports_of_batches)
 {
     enum { UNITS = 10 };
     struct unit *units[UNITS];
@@ -246,7 +246,7 @@ RIG_TEST(a_report_that_comes_alone_passes_those_of_batches)
     assert_true(before <= 6);
 }
 
-RIG_TEST(more_than_the_queue_takes_is_refused_whole)
+RIG_TEST(a_request_larger_than_the_queue_is_refused_as_a_whole)
 {
     enum { UNITS = DT_RESULTS_QUEUE / UNIT + 4 };
     struct unit *units[UNITS];

@@ -82,7 +82,7 @@ static bool knows(struct rig *rig, const char *name)
 
 #define RIG_TEST(name) TEST_OF(struct rig *rig, name, NULL, NULL)
 
-RIG_TEST(nothing_is_read_again_within_a_second)
+RIG_TEST(a_snapshot_is_not_read_again_within_a_second)
 {
     OK(dt_topic_cache_refresh(rig->cache, DT_SNAPSHOT_TOPICS, rig->store, &err));
     int64_t before = counted(rig->store, "Com_stmt_execute");
@@ -196,7 +196,7 @@ static size_t wish_for(struct dt_topic_wish *wishes, char names[][32], size_t n,
     return n;
 }
 
-RIG_TEST(topics_that_are_wanted_together_are_made_in_a_few_transactions)
+RIG_TEST(topics_wanted_together_are_created_in_a_few_transactions)
 {
     struct dt_topic_wish wishes[50];
     char names[50][32];
@@ -215,7 +215,7 @@ RIG_TEST(topics_that_are_wanted_together_are_made_in_a_few_transactions)
 }
 
 /* One that may not be made takes no other with it, and is told which it was. */
-RIG_TEST(of_topics_that_are_wanted_together_each_has_its_own_answer)
+RIG_TEST(topics_wanted_together_each_get_their_own_answer)
 {
     struct dt_topic_wish wishes[6];
     const char *const names[] = {"a.b", "a_b", "duetime_results", "fresh", "there", "a.c"};
@@ -233,7 +233,7 @@ RIG_TEST(of_topics_that_are_wanted_together_each_has_its_own_answer)
     }
 }
 
-RIG_TEST(no_more_of_them_are_made_than_there_may_be)
+RIG_TEST(no_more_topics_are_created_together_than_the_limit_allows)
 {
     struct dt_topic_wish wishes[40];
     char names[40][32];

@@ -34,7 +34,7 @@ TEST(an_in_flight_list_survives_the_way_through_text)
 
 /* ---- takeover ---- */
 
-RIG_TEST(each_takeover_raises_the_epoch_and_deposes_the_one_before)
+RIG_TEST(each_takeover_raises_the_epoch_and_deposes_the_last_leader)
 {
     struct dt_installation inst;
     take_over(rig, 11);
@@ -118,7 +118,7 @@ RIG_TEST(a_renewed_deadline_is_never_made_earlier)
     assert_int_equal(field(rig, "next_at", id), late);
 }
 
-RIG_TEST(a_deadline_that_somebody_holds_locked_is_left_and_not_waited_for)
+RIG_TEST(a_deadline_in_a_locked_row_is_skipped)
 {
     int64_t ids[] = {job(rig, now_ms(rig) - 2000), job(rig, now_ms(rig) - 1000)};
     take_over(rig, 63);
@@ -134,7 +134,7 @@ RIG_TEST(a_deadline_that_somebody_holds_locked_is_left_and_not_waited_for)
     assert_int_equal(rig->fence.inflight, 0);
 }
 
-RIG_TEST(an_endless_acknowledgement_timeout_written_by_hand_holds_up_nobody)
+RIG_TEST(an_endless_ack_timeout_written_by_hand_delays_no_other_job)
 {
     int64_t ids[] = {job(rig, now_ms(rig) - 2000), job(rig, now_ms(rig) - 1000)};
     mysql_fixture_run(&rig->fx, "UPDATE jobs SET ack_timeout_ms = 9223372036854775807 WHERE id = %lld",
@@ -149,7 +149,7 @@ RIG_TEST(an_endless_acknowledgement_timeout_written_by_hand_holds_up_nobody)
 
 /* ---- claims ---- */
 
-RIG_TEST(due_jobs_are_claimed_in_order_and_others_are_told_where_they_belong)
+RIG_TEST(due_jobs_are_claimed_in_order_and_jobs_of_other_shards_are_reported)
 {
     int64_t now = now_ms(rig), later = now + HOUR;
     int64_t ids[] = {job(rig, now - 1000), job(rig, now - 3000), job(rig, later), rig->next_id + 1000000, 0};
@@ -242,7 +242,7 @@ RIG_TEST(the_leader_is_called_with_a_claim_before_others_can_see_it)
     assert_int_equal(told.next.send_n, rig->fence.send_n);
 }
 
-RIG_TEST(a_batch_with_a_large_message_is_told_of_when_that_was_read)
+RIG_TEST(the_leader_is_called_after_large_messages_of_a_batch_were_read)
 {
     struct told told = {.rig = rig};
     int64_t now = now_ms(rig);
@@ -259,7 +259,7 @@ RIG_TEST(a_batch_with_a_large_message_is_told_of_when_that_was_read)
     assert_int_equal(told.payloads[1].n, 5000);
 }
 
-RIG_TEST(a_batch_has_the_messages_of_its_claims_small_and_large)
+RIG_TEST(a_batch_has_the_small_and_large_messages_of_its_claims)
 {
     struct dt_outgoing *again;
     int64_t now = now_ms(rig), ids[6];
@@ -312,7 +312,7 @@ RIG_TEST(nothing_is_claimed_before_its_time_by_the_servers_clock)
     }
 }
 
-RIG_TEST(a_batch_keeps_to_its_limits_and_to_the_order)
+RIG_TEST(a_batch_respects_its_limits_and_the_order)
 {
     struct dt_hint hints[4];
     int64_t now = now_ms(rig);
@@ -343,7 +343,7 @@ static void hint_at_jobs_of(struct rig *rig, const char *const *topics, int n, s
         hints[i] = (struct dt_hint){job_of(rig, topics[i], now - 1000 + 10 * i), 1};
 }
 
-RIG_TEST(the_topics_of_a_batch_are_a_few_and_their_owners_take_turns)
+RIG_TEST(a_batch_has_few_topics_and_their_owners_take_turns)
 {
     static const char *const topics[] = {"a.1", "a.2", "a.3", "a.1", "b.1", "a.2", "c", "a.4"}; /* as they are due */
     struct dt_hint hints[8];
@@ -392,7 +392,7 @@ RIG_TEST(a_turn_without_work_writes_nothing)
     assert_int_equal(mysql_fixture_number(&rig->fx, "SELECT version FROM shards WHERE shard = 0"), version);
 }
 
-RIG_TEST(a_paused_or_unwritable_topic_is_held_and_its_timeouts_go_on)
+RIG_TEST(jobs_of_a_paused_or_unwritable_topic_are_held_and_still_time_out)
 {
     int64_t ids[] = {job(rig, now_ms(rig) - 1000), job_of(rig, "u", now_ms(rig) - 1000)};
     take_over(rig, 81);
@@ -415,7 +415,7 @@ RIG_TEST(a_paused_or_unwritable_topic_is_held_and_its_timeouts_go_on)
     assert_int_equal(leader_txn(rig, ids, 1).batch.n, 1);
 }
 
-RIG_TEST(a_job_of_a_topic_for_pops_is_offered_and_claimed_once_its_topic_is_kafkas)
+RIG_TEST(an_offered_job_is_claimed_after_its_topic_changes_to_kafka)
 {
     int64_t id = job(rig, now_ms(rig) - 1000);
     take_over(rig, 82);
@@ -467,7 +467,7 @@ RIG_TEST(a_frozen_list_and_its_jobs_are_not_changed)
     assert_int_equal(rig->flight.v[1].id, ids[1]);
 }
 
-RIG_TEST(nothing_is_claimed_into_a_frozen_list)
+RIG_TEST(no_job_is_claimed_into_a_frozen_list)
 {
     int64_t ids[] = {job(rig, now_ms(rig) - 1000), job(rig, now_ms(rig) - 1000), job(rig, now_ms(rig) - 1000)};
     take_over_unsettled(rig, ids);
@@ -483,7 +483,7 @@ RIG_TEST(nothing_is_claimed_into_a_frozen_list)
     assert_int_equal(t.seen.held, 1);
 }
 
-RIG_TEST(a_row_locked_by_another_is_left_and_not_waited_for)
+RIG_TEST(a_row_locked_by_another_session_is_skipped)
 {
     int64_t ids[] = {job(rig, now_ms(rig) - 1000), job(rig, now_ms(rig) - 500)};
     take_over(rig, 91);
@@ -498,7 +498,7 @@ RIG_TEST(a_row_locked_by_another_is_left_and_not_waited_for)
     assert_int_equal(leader_txn(rig, ids, 1).batch.n, 1);
 }
 
-RIG_TEST(a_stale_map_claims_nothing_and_says_so)
+RIG_TEST(with_a_stale_map_no_job_is_claimed_and_that_is_reported)
 {
     int64_t id = job(rig, now_ms(rig) - 1000);
     take_over(rig, 92);
@@ -510,7 +510,7 @@ RIG_TEST(a_stale_map_claims_nothing_and_says_so)
     assert_int_equal(leader_txn(rig, &id, 1).batch.n, 1);
 }
 
-RIG_TEST(an_earlier_attempt_in_another_shards_list_keeps_a_job_back)
+RIG_TEST(a_job_is_not_claimed_while_an_attempt_is_in_another_shards_list)
 {
     int64_t id = job(rig, now_ms(rig) - 1000);
     mysql_fixture_run(&rig->fx, "UPDATE jobs SET attempt = 1, claim_shard = 2 WHERE id = %lld", (long long)id);
@@ -526,7 +526,7 @@ RIG_TEST(an_earlier_attempt_in_another_shards_list_keeps_a_job_back)
                      1);
 }
 
-RIG_TEST(a_deadline_waits_until_all_that_was_reported_before_it_has_been_read)
+RIG_TEST(an_attempt_times_out_only_after_earlier_reports_were_read)
 {
     int64_t ids[] = {job(rig, now_ms(rig) - 1000), job(rig, now_ms(rig) - 1000)};
     take_over(rig, 194);
@@ -569,7 +569,7 @@ RIG_TEST(an_attempt_of_another_delivery_times_out_when_its_own_watermark_has_pas
     assert_false(t.seen.locked);
 }
 
-RIG_TEST(a_deadline_waits_for_a_result_that_is_stored_and_not_applied_yet)
+RIG_TEST(an_attempt_with_a_stored_result_does_not_time_out)
 {
     int64_t ids[] = {job(rig, now_ms(rig) - 1000), job(rig, now_ms(rig) - 1000)};
     take_over(rig, 195);

@@ -139,7 +139,7 @@ static int64_t count(const char *of)
 
 /* ---- where callbacks go ---- */
 
-FRESH_TEST(a_jobs_own_url_goes_before_its_topics_and_is_sent_whatever_the_size)
+FRESH_TEST(a_jobs_own_url_replaces_the_topics_for_small_and_large_jobs)
 {
     int64_t small = job("h");
     int64_t large = job("h");
@@ -174,7 +174,7 @@ FRESH_TEST(a_callback_without_a_place_at_its_host_names_the_host)
     places = 100;
 }
 
-FRESH_TEST(a_job_without_any_url_is_claimed_so_that_it_can_tell)
+FRESH_TEST(a_job_without_a_url_is_claimed_so_that_it_fails_with_a_reason)
 {
     int64_t id = job("h");
     mysql_fixture_run(&fx, "UPDATE topics SET callback_url = NULL WHERE name = 'h'");
@@ -229,7 +229,7 @@ FRESH_TEST(a_callback_without_a_place_is_held_and_claimed_later)
 
 /* ---- outcomes ---- */
 
-FRESH_TEST(an_outcome_ends_the_attempt_with_what_was_answered)
+FRESH_TEST(an_outcome_stores_the_answer_and_ends_the_attempt)
 {
     int64_t good = claimed("h"), bad = claimed("h");
     assert_true(record(answer_of(good, 1, DT_RESULT_SUCCEEDED)).held);
@@ -239,7 +239,7 @@ FRESH_TEST(an_outcome_ends_the_attempt_with_what_was_answered)
     assert_int_equal(count("hands"), 0);
 }
 
-FRESH_TEST(a_taken_callback_leaves_the_hands_and_stays_dispatched)
+FRESH_TEST(a_callback_answered_202_leaves_the_hands_and_stays_dispatched)
 {
     int64_t id = claimed("h");
     struct dt_hand_answer answer = answer_of(id, 1, DT_RESULT_SUCCEEDED);
@@ -250,7 +250,7 @@ FRESH_TEST(a_taken_callback_leaves_the_hands_and_stays_dispatched)
     assert_int_equal(count("hands"), 0);
 }
 
-FRESH_TEST(an_outcome_of_what_is_in_no_hands_or_in_others_writes_nothing)
+FRESH_TEST(an_outcome_of_an_attempt_that_is_not_in_our_hands_changes_nothing)
 {
     int64_t id = claimed("h");
     struct dt_hand_answer other = answer_of(id, 1, DT_RESULT_SUCCEEDED), late = answer_of(id, 1, DT_RESULT_SUCCEEDED);
@@ -296,7 +296,7 @@ FRESH_TEST(a_batch_of_answers_is_recorded_together)
     assert_int_equal(count("hands"), 0);
 }
 
-FRESH_TEST(of_many_answers_each_keeps_its_own)
+FRESH_TEST(each_of_many_answers_is_recorded_for_its_own_job)
 {
     static struct dt_hand_answer answers[MANY];
     int64_t ids[MANY];
@@ -317,7 +317,7 @@ FRESH_TEST(of_many_answers_each_keeps_its_own)
     assert_int_equal(count("hands"), 0);
 }
 
-FRESH_TEST(of_a_batch_only_what_is_in_hands_still_is_recorded)
+FRESH_TEST(only_attempts_still_in_hands_are_recorded_from_a_batch)
 {
     int64_t ids[] = {job("h"), job("h"), job("h")};
     assert_int_equal(lead(ids, 3).hands.claimed.n, 3);
@@ -345,7 +345,7 @@ FRESH_TEST(a_callback_in_progress_does_not_time_out)
     assert_int_equal(lead_one(id).timed_out.n, 1);
 }
 
-FRESH_TEST(no_attempt_is_claimed_while_an_earlier_one_is_in_hands)
+FRESH_TEST(a_job_is_not_claimed_while_an_earlier_attempt_is_in_hands)
 {
     int64_t id = claimed("h");
     size_t done;
@@ -372,7 +372,7 @@ FRESH_TEST(a_cancel_is_too_late_while_an_earlier_attempt_is_in_hands)
 
 /* ---- owners that are gone ---- */
 
-FRESH_TEST(the_attempt_of_an_owner_that_is_gone_is_lost_and_the_next_is_claimed_at_once)
+FRESH_TEST(if_an_owner_expired_its_attempt_is_lost_and_the_next_is_claimed_at_once)
 {
     int64_t id = claimed("h"), found[4];
     struct dt_lost lost = {.v = found, .limit = 4};
@@ -427,7 +427,7 @@ FRESH_TEST(a_lost_attempt_whose_retries_were_cancelled_ends_its_job)
     assert_int_equal(count("hands"), 0);
 }
 
-FRESH_TEST(a_lost_attempt_of_a_topic_that_goes_by_kafka_now_is_followed_by_kafka)
+FRESH_TEST(after_a_lost_attempt_the_next_uses_the_topics_new_delivery)
 {
     int64_t id = claimed("h");
     let_owner_end();
@@ -439,7 +439,7 @@ FRESH_TEST(a_lost_attempt_of_a_topic_that_goes_by_kafka_now_is_followed_by_kafka
     assert_int_equal(count("hands"), 0);
 }
 
-FRESH_TEST(hands_on_a_job_that_has_ended_are_emptied)
+FRESH_TEST(the_hand_of_a_finished_job_is_deleted)
 {
     int64_t id = claimed("h"), found[4];
     struct dt_lost lost = {.v = found, .limit = 4};
@@ -454,7 +454,7 @@ FRESH_TEST(hands_on_a_job_that_has_ended_are_emptied)
     assert_int_equal(count("hands"), 0);
 }
 
-FRESH_TEST(a_lease_that_is_renewed_goes_on_and_one_that_is_given_up_is_over)
+FRESH_TEST(a_renewed_lease_continues_and_a_released_one_ends)
 {
     struct dt_renewals renewals = {0};
     bool there;
@@ -473,7 +473,7 @@ FRESH_TEST(a_lease_that_is_renewed_goes_on_and_one_that_is_given_up_is_over)
     assert_false(there);
 }
 
-FRESH_TEST(a_lease_of_which_mysql_has_forgotten_a_renewal_is_not_renewed)
+FRESH_TEST(a_lease_whose_last_renewal_mysql_lost_is_not_renewed)
 {
     bool there;
     struct dt_renewals renewals = {0};
@@ -505,7 +505,7 @@ FRESH_TEST(lost_attempts_are_found_page_by_page)
     assert_int_equal(lost.n, 0);
 }
 
-FRESH_TEST(callbacks_that_a_process_gives_away_are_lost_and_no_others)
+FRESH_TEST(only_callbacks_that_a_process_gives_away_are_lost)
 {
     int64_t ids[] = {claimed("h"), claimed("h")}, found[4];
     struct dt_hand *of_shard;

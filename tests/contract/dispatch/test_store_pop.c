@@ -129,7 +129,7 @@ static struct dt_pop popped(struct rig *rig, const char *topic, size_t max)
 
 /* ---- what leaders offer ---- */
 
-RIG_TEST(test_a_leader_offers_due_jobs_and_their_entries_go_away)
+RIG_TEST(test_a_leader_offers_due_jobs_and_removes_their_index_entries)
 {
     int64_t now = now_ms(rig);
     int64_t id = job_of(rig, "p", now - 5);
@@ -148,7 +148,7 @@ RIG_TEST(test_a_leader_offers_due_jobs_and_their_entries_go_away)
     assert_int_equal(mysql_fixture_number(&rig->fx, "SELECT due_at FROM pop_queue WHERE topic = 'p'"), now - 5);
 }
 
-RIG_TEST(test_an_offer_that_is_there_stays_and_nothing_is_offered_early_or_of_a_paused_topic)
+RIG_TEST(test_jobs_are_offered_once_not_early_and_not_while_paused)
 {
     int64_t now = now_ms(rig);
     int64_t id = job_of(rig, "p", now - 5);
@@ -168,7 +168,7 @@ RIG_TEST(test_an_offer_that_is_there_stays_and_nothing_is_offered_early_or_of_a_
 
 /* ---- the claim ---- */
 
-RIG_TEST(test_a_pop_claims_in_order_and_says_what_stands_in_the_rows)
+RIG_TEST(test_a_pop_claims_in_order_and_returns_the_rows)
 {
     int64_t now = now_ms(rig);
     int64_t late = job_of(rig, "p", now - 10), early = job_of(rig, "p", now - 30), third = job_of(rig, "p", now - 5);
@@ -261,7 +261,7 @@ RIG_TEST(test_a_leader_times_out_what_was_popped_and_offers_it_again)
     assert_int_equal(popped(rig, "p", 1).jobs[0].attempt, 2);
 }
 
-RIG_TEST(test_two_pops_share_nothing_while_neither_has_committed)
+RIG_TEST(test_two_uncommitted_pops_claim_different_jobs)
 {
     int64_t first = job_of(rig, "p", now_ms(rig) - 5), second = job_of(rig, "p", now_ms(rig) - 4);
     lead(rig);
@@ -278,7 +278,7 @@ RIG_TEST(test_two_pops_share_nothing_while_neither_has_committed)
     assert_int_equal(popped(rig, "p", 5).jobs[0].id, first);
 }
 
-RIG_TEST(test_nothing_is_popped_of_a_paused_topic_nor_of_one_with_another_delivery)
+RIG_TEST(test_jobs_of_a_paused_topic_or_another_delivery_are_not_popped)
 {
     job_of(rig, "p", now_ms(rig) - 5);
     lead(rig);
@@ -292,7 +292,7 @@ RIG_TEST(test_nothing_is_popped_of_a_paused_topic_nor_of_one_with_another_delive
     assert_int_equal(popped(rig, "nobody", 5).n, 0);
 }
 
-RIG_TEST(test_an_offer_is_a_hint_the_row_decides)
+RIG_TEST(test_an_offer_is_a_hint_and_the_row_decides)
 {
     int64_t now = now_ms(rig);
     int64_t later = job_of(rig, "p", now - 9), cancelled = job_of(rig, "p", now - 8), gone = job_of(rig, "p", now - 7);
@@ -311,7 +311,7 @@ RIG_TEST(test_an_offer_is_a_hint_the_row_decides)
     assert_int_equal(field(rig, "state = 'cancelled' AND attempt = 0", cancelled), 1);
 }
 
-RIG_TEST(test_a_job_whose_last_attempt_is_in_a_list_still_is_not_popped)
+RIG_TEST(test_a_job_whose_last_attempt_is_still_in_flight_is_not_popped)
 {
     int64_t id = job_of(rig, "p", now_ms(rig) - 5);
     mysql_fixture_run(&rig->fx, "UPDATE jobs SET attempt = 1, claim_shard = 0 WHERE id = %lld", (long long)id);
@@ -323,7 +323,7 @@ RIG_TEST(test_a_job_whose_last_attempt_is_in_a_list_still_is_not_popped)
     assert_int_equal(popped(rig, "p", 1).jobs[0].attempt, 2);
 }
 
-RIG_TEST(test_a_job_whose_last_attempt_is_in_hands_still_is_not_popped)
+RIG_TEST(test_a_job_whose_last_attempt_is_still_in_hands_is_not_popped)
 {
     int64_t id = job_of(rig, "p", now_ms(rig) - 5);
     mysql_fixture_run(&rig->fx, "UPDATE jobs SET attempt = 1, http_status = 500 WHERE id = %lld", (long long)id);
@@ -336,7 +336,7 @@ RIG_TEST(test_a_job_whose_last_attempt_is_in_hands_still_is_not_popped)
     assert_int_equal(field(rig, "http_status", id), 0);
 }
 
-RIG_TEST(test_an_answer_has_a_bound_of_bytes_and_one_job_at_least)
+RIG_TEST(test_a_pop_is_bounded_in_bytes_but_has_at_least_one_job)
 {
     for (int i = 0; i < 3; i++)
         job_of(rig, "p", now_ms(rig) - 9 + i);
@@ -353,7 +353,7 @@ RIG_TEST(test_an_answer_has_a_bound_of_bytes_and_one_job_at_least)
     assert_int_equal(pop.n, 1);
 }
 
-RIG_TEST(test_a_pop_whose_commit_is_lost_hands_out_nothing)
+RIG_TEST(test_a_pop_whose_commit_is_lost_returns_no_job)
 {
     int64_t id = job_of(rig, "p", now_ms(rig) - 5);
     lead(rig);
@@ -366,7 +366,7 @@ RIG_TEST(test_a_pop_whose_commit_is_lost_hands_out_nothing)
     assert_int_equal(popped(rig, "p", 1).n, 0);
 }
 
-RIG_TEST(test_looking_tells_topics_apart)
+RIG_TEST(test_a_check_for_offers_is_per_topic)
 {
     const struct dt_str topics[] = {dt_str("q"), dt_str("nobody"), dt_str("k"), dt_str("p"), dt_str("a\"b")};
     enum dt_pop_topic seen[5];
@@ -397,7 +397,7 @@ static size_t tidy(struct rig *rig, size_t limit)
     return all;
 }
 
-RIG_TEST(test_a_walk_takes_stale_offers_away_and_has_lost_ones_made_anew)
+RIG_TEST(test_housekeeping_removes_stale_offers_and_restores_lost_ones)
 {
     int64_t now = now_ms(rig);
     int64_t ids[6];
@@ -419,7 +419,7 @@ RIG_TEST(test_a_walk_takes_stale_offers_away_and_has_lost_ones_made_anew)
     assert_int_equal(tidy(rig, 1), 0);
 }
 
-RIG_TEST(test_a_topic_whose_delivery_changes_goes_the_new_way_and_back)
+RIG_TEST(test_offers_follow_a_change_of_delivery_and_back)
 {
     int64_t id = job_of(rig, "p", now_ms(rig) - 5);
     lead(rig);
@@ -456,7 +456,7 @@ static struct dt_insert made(struct rig *rig, const char *topic, int64_t run_at_
     return row;
 }
 
-RIG_TEST(test_a_job_that_is_due_as_it_is_made_can_be_popped_before_a_leader_looks)
+RIG_TEST(test_a_job_created_due_can_be_popped_before_a_leader_offers_it)
 {
     struct dt_insert first = made(rig, "p", 0, true);
     made(rig, "p", now_ms(rig) + MINUTE, true);

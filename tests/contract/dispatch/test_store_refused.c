@@ -47,7 +47,7 @@ RIG_TEST(a_refused_list_is_halved_and_stays_in_flight)
     assert_int_equal(mysql_fixture_number(&rig->fx, "SELECT COUNT(*) FROM jobs WHERE state = 'dispatched'"), 5);
 }
 
-RIG_TEST(an_attempt_refused_alone_ends_as_undeliverable_and_follows_the_retry_policy)
+RIG_TEST(a_single_refused_attempt_is_undeliverable_and_retried)
 {
     int64_t ids[2], now;
     take_over(rig, 104);
@@ -73,7 +73,7 @@ RIG_TEST(an_attempt_refused_alone_ends_as_undeliverable_and_follows_the_retry_po
     assert_int_equal(rig->flight.v[0].id, ids[1]);
 }
 
-RIG_TEST(the_last_attempt_refused_alone_ends_in_a_dead_letter)
+RIG_TEST(if_the_last_attempt_is_refused_the_job_gets_a_dead_letter)
 {
     int64_t id;
     take_over(rig, 107);
@@ -89,7 +89,7 @@ RIG_TEST(the_last_attempt_refused_alone_ends_in_a_dead_letter)
     assert_int_equal(rig->fence.inflight, 0);
 }
 
-RIG_TEST(an_undeliverable_attempt_stands_in_the_history_once_another_follows)
+RIG_TEST(an_undeliverable_attempt_is_archived_when_another_follows)
 {
     int64_t id;
     take_over(rig, 109);
@@ -187,7 +187,7 @@ RIG_TEST(a_deposed_leader_records_no_refusal)
     assert_int_equal(row_send_n(rig), 1);
 }
 
-RIG_TEST(while_a_rest_is_in_flight_nothing_is_claimed_and_nothing_times_out)
+RIG_TEST(while_part_of_a_list_is_unsent_no_job_is_claimed_or_times_out)
 {
     int64_t ids[5], waiting;
     take_over(rig, 124);
@@ -234,7 +234,7 @@ RIG_TEST(only_what_was_sent_gets_a_new_deadline)
     assert_int_equal(t.settled.moved.v[0].next_ms, field(rig, "next_at", ids[0]));
 }
 
-RIG_TEST(a_send_n_that_makes_no_sense_means_the_whole_list)
+RIG_TEST(an_invalid_send_n_means_the_whole_list)
 {
     int64_t ids[3];
     static const int strange[] = {0, -1, 4, 1000000};
@@ -289,7 +289,7 @@ RIG_TEST(the_bytes_of_a_batch_are_shared_by_topics)
     assert_true(t.chosen.more);
 }
 
-RIG_TEST(an_owner_with_three_topics_has_half_of_the_bytes_beside_one_with_one)
+RIG_TEST(an_owner_with_three_topics_gets_half_of_the_bytes_beside_an_owner_with_one)
 {
     static const char *const topics[] = {"a.1", "a.2", "a.3", "u"};
     int64_t ids[16], now = now_ms(rig), others = 0;
@@ -371,7 +371,7 @@ RIG_TEST(another_topic_gets_its_turn_when_a_batch_has_the_bytes_of_one_job)
 }
 
 /* Two large ones, and a small one behind the second: whatever the turn, something goes. */
-RIG_TEST(a_batch_sends_something_when_a_small_job_stands_behind_one_that_goes_alone)
+RIG_TEST(a_batch_is_not_empty_if_a_small_job_follows_one_that_is_sent_alone)
 {
     int64_t ids[3], now = now_ms(rig);
     ids[0] = job(rig, now - 1000);
@@ -463,7 +463,7 @@ RIG_TEST(a_kafka_topic_that_several_owners_use_counts_once)
     assert_int_equal(leader_txn(rig, ids, OWNERS).batch.n, OWNERS);
 }
 
-RIG_TEST(it_keeps_no_job_waiting_that_has_to_go_alone)
+RIG_TEST(a_job_that_must_be_sent_alone_is_not_starved)
 {
     int64_t ids[HOT + 1];
     make_backlog(rig, ids);
@@ -473,7 +473,7 @@ RIG_TEST(it_keeps_no_job_waiting_that_has_to_go_alone)
     assert_in_range(batches_until_the_other_goes(rig, ids), 1, 4);
 }
 
-RIG_TEST(hints_of_topics_that_nobody_knows_yet_are_counted)
+RIG_TEST(hints_of_unknown_topics_are_counted)
 {
     int64_t ids[] = {job(rig, now_ms(rig) - 3000), job(rig, now_ms(rig) - 2000)};
     take_over(rig, 134);
@@ -527,7 +527,7 @@ RIG_TEST(jobs_whose_topic_has_no_row_are_held_and_named)
 
 /* ---- trimming, halting ---- */
 
-RIG_TEST(trimming_moves_up_to_what_is_settled_and_counts_as_a_leaders_transaction)
+RIG_TEST(trimming_advances_to_the_settled_offset_under_the_fence)
 {
     int64_t now = now_ms(rig), version;
     take_over(rig, 141);
@@ -551,7 +551,7 @@ RIG_TEST(trimming_moves_up_to_what_is_settled_and_counts_as_a_leaders_transactio
     assert_int_equal(leader_txn(rig, NULL, 0).batch.n, 0); /* the version was kept up with */
 }
 
-RIG_TEST(a_list_that_cannot_be_read_halts_its_shard)
+RIG_TEST(an_unreadable_list_halts_its_shard)
 {
     mysql_fixture_run(&rig->fx, "UPDATE shards SET inflight = '[[1,2' WHERE shard = 0");
     assert_int_equal(dt_store_takeover(rig->store, &(struct dt_leadership){0, 143, "host:1", "redis:1"}, &rig->fence,

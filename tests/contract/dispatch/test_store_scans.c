@@ -66,7 +66,7 @@ static void scan_in_every_way(struct rig *rig, int64_t now)
 }
 
 /* A prepared statement that is run again after others have used the table reads the rows as well. */
-RIG_TEST(scans_read_the_index_alone_whatever_others_have_asked)
+RIG_TEST(scans_read_only_the_index_whatever_the_statistics)
 {
     int64_t now = now_ms(rig);
     job(rig, now + 10);
@@ -79,7 +79,7 @@ RIG_TEST(scans_read_the_index_alone_whatever_others_have_asked)
     assert_int_equal(entries_with_rows(rig) - before, 0);
 }
 
-RIG_TEST(the_next_job_of_a_shard_is_found_behind_many_of_others)
+RIG_TEST(the_next_job_of_a_shard_is_found_after_many_of_other_shards)
 {
     struct dt_shard_map map;
     bool met[64] = {false};
@@ -144,7 +144,7 @@ RIG_TEST(a_job_leaves_the_due_index_when_a_manual_edit_ends_it)
     assert_true(field(rig, "next_at", ids[2]) > 0);
 }
 
-RIG_TEST(truth_names_the_next_time_and_nothing_for_finished_jobs)
+RIG_TEST(the_true_next_time_of_a_finished_job_is_0)
 {
     struct dt_truths truth;
     int64_t now = now_ms(rig), ids[] = {job(rig, now), job_of(rig, "u", now + 5), 4};
@@ -205,7 +205,7 @@ static int64_t version_of_row(struct rig *rig)
     return mysql_fixture_number(&rig->fx, "SELECT version FROM shards WHERE shard = 0");
 }
 
-RIG_TEST(a_takeover_whose_commit_is_lost_starts_over_above_what_may_have_been_written)
+RIG_TEST(a_takeover_with_a_lost_commit_restarts_with_a_higher_epoch)
 {
     static const enum wire_loss losses[] = {LOSE_BEFORE, LOSE_AFTER};
     for (int i = 0; i < 2; i++) {
@@ -220,7 +220,7 @@ RIG_TEST(a_takeover_whose_commit_is_lost_starts_over_above_what_may_have_been_wr
     }
 }
 
-RIG_TEST(a_takeover_needs_no_connection_from_before)
+RIG_TEST(a_takeover_uses_a_new_connection)
 {
     take_over(rig, 103);
     mysql_fixture_kill_sessions(&rig->fx);
@@ -228,7 +228,7 @@ RIG_TEST(a_takeover_needs_no_connection_from_before)
     assert_int_equal(version_of_row(rig), rig->fence.version);
 }
 
-RIG_TEST(a_claim_whose_commit_is_lost_is_in_the_list_or_never_happened)
+RIG_TEST(a_claim_with_a_lost_commit_is_either_complete_or_absent)
 {
     static const enum wire_loss losses[] = {LOSE_BEFORE, LOSE_AFTER};
     for (int i = 0; i < 2; i++) {
@@ -250,7 +250,7 @@ RIG_TEST(a_claim_whose_commit_is_lost_is_in_the_list_or_never_happened)
 }
 
 /* The row decides, not the connection: epoch, token and version are compared in each transaction. */
-RIG_TEST(a_lease_is_good_as_long_as_its_row_whatever_became_of_the_connection)
+RIG_TEST(a_fence_is_valid_while_its_row_is_even_after_a_reconnect)
 {
     int64_t id = job(rig, now_ms(rig) - 1000);
     take_over(rig, 107);
@@ -291,7 +291,7 @@ RIG_TEST(without_a_server_every_step_is_unavailable)
 
 /* ---- rows that say no ---- */
 
-RIG_TEST(on_a_halted_row_every_transaction_of_its_leader_ends)
+RIG_TEST(on_a_halted_row_every_leader_transaction_fails)
 {
     struct dt_installation inst;
     int64_t id = job(rig, now_ms(rig) - 1000);
@@ -308,7 +308,7 @@ RIG_TEST(on_a_halted_row_every_transaction_of_its_leader_ends)
     mysql_fixture_run(&rig->fx, "UPDATE shards SET halted = NULL");
 }
 
-RIG_TEST(a_shard_without_a_row_is_nobodys)
+RIG_TEST(a_shard_without_a_row_cannot_be_led)
 {
     struct dt_installation inst;
     struct dt_fence fence;
@@ -321,7 +321,7 @@ RIG_TEST(a_shard_without_a_row_is_nobodys)
     assert_int_equal(dt_store_fence_check(rig->store, &fence, &inst, &err), DT_DEPOSED);
 }
 
-RIG_TEST(a_check_of_the_lease_tells_what_the_installation_is_like)
+RIG_TEST(a_fence_check_returns_the_state_of_the_installation)
 {
     struct dt_installation inst = {0};
     take_over(rig, 110);
@@ -334,7 +334,7 @@ RIG_TEST(a_check_of_the_lease_tells_what_the_installation_is_like)
 
 /* ---- the topic snapshot ---- */
 
-RIG_TEST(the_topic_snapshot_tells_of_topics_as_they_were_last_read)
+RIG_TEST(the_topic_snapshot_has_the_topics_as_last_read)
 {
     const struct dt_topic v = {
         .name = DT_STR_LIT("v"), .kafka_topic = DT_STR_LIT("Elsewhere"), .retention_ms = -1, .paused = true};
@@ -351,7 +351,7 @@ RIG_TEST(the_topic_snapshot_tells_of_topics_as_they_were_last_read)
 }
 
 /* A MySQL that went back may say so much later what it says now of other topics. */
-RIG_TEST(a_snapshot_that_was_forgotten_is_read_again_at_the_same_version)
+RIG_TEST(an_invalidated_snapshot_is_read_again_at_the_same_version)
 {
     OK(dt_store_read_topics(rig->store, rig->snapshot, &err));
     mysql_fixture_run(&rig->fx, "UPDATE topics SET paused = TRUE WHERE name = 't'");

@@ -88,7 +88,7 @@ RIG_TEST(no_slot_moves_while_a_shard_is_halted)
     assert_int_equal(rig->range.rows, 4);
 }
 
-RIG_TEST(a_row_keeps_its_epoch_and_its_offsets_when_its_number_comes_back)
+RIG_TEST(a_removed_shard_that_returns_keeps_its_epoch_and_offsets)
 {
     mysql_fixture_run(&rig->fx, "UPDATE shards SET epoch = 9, ledger_offset = 77 WHERE shard = 3");
     ask_for(rig, 2);
@@ -98,7 +98,7 @@ RIG_TEST(a_row_keeps_its_epoch_and_its_offsets_when_its_number_comes_back)
     assert_int_equal(rig->inst.generation, 3);
 }
 
-RIG_TEST(a_shard_that_is_not_named_any_more_is_led_until_its_list_is_empty)
+RIG_TEST(a_removed_shard_is_led_until_its_list_is_empty)
 {
     mysql_fixture_run(&rig->fx, "UPDATE shards SET inflight = '[[5,1,1]]', send_n = 1 WHERE shard = 2");
     ask_for(rig, 1);
@@ -111,7 +111,7 @@ RIG_TEST(a_shard_that_is_not_named_any_more_is_led_until_its_list_is_empty)
     assert_int_equal(rig->range.rows, 4);
 }
 
-RIG_TEST(a_shard_that_is_not_named_any_more_tells_of_a_leadership_until_it_has_stepped_down)
+RIG_TEST(a_removed_shard_reports_its_leadership_until_it_steps_down)
 {
     struct dt_fence named, gone;
     struct dt_inflight flight = {0};
@@ -129,7 +129,7 @@ RIG_TEST(a_shard_that_is_not_named_any_more_tells_of_a_leadership_until_it_has_s
     dt_inflight_clear(&flight);
 }
 
-RIG_TEST(only_shards_that_are_named_or_still_at_work_are_told_of)
+RIG_TEST(only_named_or_still_led_shards_are_listed)
 {
     struct dt_shard_info *shards;
     size_t n = 0;
@@ -161,7 +161,7 @@ RIG_TEST(a_change_waits_for_no_leaders_transaction)
     dt_store_free(other);
 }
 
-RIG_TEST(a_set_that_was_on_another_endpoint_has_an_epoch_from_which_on_it_is_believed)
+RIG_TEST(a_set_that_moved_to_another_endpoint_is_trusted_only_from_a_new_epoch)
 {
     struct dt_fence fence;
     struct dt_inflight flight = {0};

@@ -112,7 +112,7 @@ static int64_t look_while(struct rig *rig, int64_t wait_ms, const char *edit)
 
 /* ---- the tests ---- */
 
-RIG_TEST(where_nothing_happens_it_takes_its_time)
+RIG_TEST(a_wait_without_events_ends_at_its_time)
 {
     job(rig, 5, rig->seen.now_ms + 60000, true);
     job(rig, 6, rig->seen.now_ms, false); /* not near: a far row is nobody's yet */
@@ -143,7 +143,7 @@ RIG_TEST(a_wait_ends_when_jobs_become_due_and_reports_them_in_order)
     assert_int_equal(rig->seen.due[0].id, 7);
 }
 
-RIG_TEST(a_commit_that_comes_meanwhile_ends_it)
+RIG_TEST(a_wait_ends_when_a_due_job_is_committed)
 {
     int64_t took_ms =
         look_while(rig, LONG_MS,
@@ -155,7 +155,7 @@ RIG_TEST(a_commit_that_comes_meanwhile_ends_it)
     assert_int_equal(rig->seen.due[0].id, 8);
 }
 
-RIG_TEST(no_more_rows_are_told_than_there_is_room_for)
+RIG_TEST(a_wait_returns_at_most_the_maximal_number_of_rows)
 {
     mysql_fixture_run(
         &rig->fx,
@@ -170,7 +170,7 @@ RIG_TEST(no_more_rows_are_told_than_there_is_room_for)
     assert_true(rig->seen.due[DT_WATCH_DUE - 1].next_ms < 1600);
 }
 
-RIG_TEST(changes_of_topics_and_of_the_shard_map_end_it)
+RIG_TEST(a_wait_ends_when_topics_or_the_shard_map_change)
 {
     assert_true(look_while(rig, LONG_MS, "UPDATE installation SET topics_version = topics_version + 1") < LONG_MS);
     assert_int_equal(rig->seen.topics_version, rig->watch.topics_version + 1);
@@ -179,7 +179,7 @@ RIG_TEST(changes_of_topics_and_of_the_shard_map_end_it)
     assert_int_equal(rig->seen.generation, rig->watch.generation + 1);
 }
 
-RIG_TEST(a_leadership_that_begins_or_ends_or_is_halted_ends_it)
+RIG_TEST(a_wait_ends_when_a_leadership_begins_ends_or_is_halted)
 {
     assert_int_equal(rig->seen.n_rows, 0);
     assert_true(look_while(rig, LONG_MS,
@@ -204,7 +204,7 @@ RIG_TEST(a_leadership_that_begins_or_ends_or_is_halted_ends_it)
     "INSERT INTO operations (kind, request, topic_from, topic_to, run_from, run_to, created_from, created_to, walk, "  \
     "look_at, started_at) VALUES ('cancel', '', '', '', 0, 0, 0, 0, 'jobs', " look_at ", 1)"
 
-RIG_TEST(rows_operations_and_schedules_end_it_for_those_who_ask_for_them)
+RIG_TEST(a_wait_ends_for_requested_inbox_rows_operations_and_schedules)
 {
     static const struct {
         const char *later, *now; /* nothing to do yet; and now there is */
@@ -241,7 +241,7 @@ static void process(struct rig *rig, unsigned id, const char *kind, int age_ms)
                       id, kind, age_ms);
 }
 
-RIG_TEST(dispatchers_look_in_turns_and_a_dead_one_keeps_none)
+RIG_TEST(dispatchers_poll_in_turns_and_a_dead_one_loses_its_turn)
 {
     rig->watch.owner = NULL;
     rig->watch.intake = DT_WATCH_INTAKE;
@@ -259,7 +259,7 @@ RIG_TEST(dispatchers_look_in_turns_and_a_dead_one_keeps_none)
     }
 }
 
-RIG_TEST(a_change_of_the_test_clock_ends_it)
+RIG_TEST(a_wait_ends_when_the_test_clock_changes)
 {
     mysql_fixture_run(&rig->fx, "INSERT INTO test_clock (one, changed_at) VALUES (1, 0)");
     rig->watch.owner = NULL;
@@ -274,7 +274,7 @@ RIG_TEST(a_change_of_the_test_clock_ends_it)
 
 /* ---- leases of what one process at a time does ---- */
 
-RIG_TEST(a_lease_is_one_holders_until_it_releases_it_or_stops_renewing_it)
+RIG_TEST(a_lease_has_one_holder_until_it_is_released_or_expires)
 {
     struct dt_error err = {0};
     struct dt_work_lease first = {.work = "test", .ms = 60000};

@@ -82,7 +82,7 @@ static void close_session_of(const clientid_t *id)
     zookeeper_close(thief);
 }
 
-ELECTOR_TEST(a_member_whose_session_expires_loses_its_shards_and_joins_anew)
+ELECTOR_TEST(a_member_whose_session_expires_loses_its_shards_and_joins_again)
 {
     struct player *p = start(0);
     AWAIT_SPLIT(4);
@@ -100,7 +100,7 @@ static bool gained_again(const struct player *p)
     return atomic_load(&p->lost) == 1 && led_by(p) == SHARDS;
 }
 
-ELECTOR_TEST(a_leader_node_that_somebody_deletes_is_noticed)
+ELECTOR_TEST(a_leader_node_deleted_by_hand_is_noticed)
 {
     char path[160];
     struct player *p = start(0);

@@ -123,7 +123,7 @@ static int64_t fewest_renewals(void)
     return mysql_fixture_number(&fx, "SELECT MIN(renewals) FROM election_members WHERE NOT ended");
 }
 
-ELECTOR_TEST(connections_that_the_server_ends_cost_nothing)
+ELECTOR_TEST(connections_closed_by_the_server_cost_no_shard)
 {
     start(0);
     start(1);
@@ -146,7 +146,7 @@ static bool lead_all_in_fair_shares(void)
     return a >= 1 && b >= 1 && c >= 1 && a + b + c == SHARDS;
 }
 
-ELECTOR_TEST(answers_that_are_lost_cost_no_shard_and_no_member)
+ELECTOR_TEST(lost_answers_cost_no_shard_and_no_member)
 {
     impatient();
     for (int i = 0; i < 3; i++) {
@@ -171,7 +171,7 @@ static bool gained_again(const struct player *p)
     return atomic_load(&p->lost) == 1 && led_by(p) == SHARDS;
 }
 
-ELECTOR_TEST(a_lease_that_somebody_deletes_is_lost_and_taken_again)
+ELECTOR_TEST(a_lease_deleted_by_hand_is_lost_and_taken_again)
 {
     start(0);
     AWAIT_SPLIT(4);
@@ -185,7 +185,7 @@ static bool leads_all_anew(const struct player *p)
     return atomic_load(&p->gained) == 2 * SHARDS && led_by(p) == SHARDS;
 }
 
-ELECTOR_TEST(a_member_that_was_ended_loses_its_shards_and_joins_anew)
+ELECTOR_TEST(a_member_that_was_ended_loses_its_shards_and_joins_again)
 {
     start(0);
     AWAIT_SPLIT(4);
@@ -197,7 +197,7 @@ ELECTOR_TEST(a_member_that_was_ended_loses_its_shards_and_joins_anew)
 }
 
 /* As if MySQL's clock had been set: renewals of before look too old, or still to come. */
-ELECTOR_TEST(a_clock_of_the_server_that_jumps_takes_no_shard_from_a_leader_that_lives)
+ELECTOR_TEST(a_jump_of_the_servers_clock_takes_no_shard_from_a_live_leader)
 {
     start(0);
     start(1);
@@ -327,7 +327,7 @@ ELECTOR_TEST(no_two_leaderships_of_a_shard_have_the_same_epoch)
 }
 
 /* One dispatcher after the other gets another configuration, and back. */
-ELECTOR_TEST(an_installation_goes_from_zookeeper_to_leases_and_back)
+ELECTOR_TEST(an_installation_changes_from_zookeeper_to_leases_and_back)
 {
     static struct zk_server zk;
     zk_server_prepare(&zk);

@@ -247,7 +247,7 @@ static int scan_until(size_t n)
 
 /* ---- the tests ---- */
 
-FRESH_TEST(many_topics_with_held_sets_come_to_their_end_and_a_small_one_does_not_wait_for_them)
+FRESH_TEST(many_topics_with_held_sets_are_drained_and_a_small_topic_does_not_wait)
 {
     for (int scans = 0; claimed[TOPICS - 1] < FEW; scans++) {
         assert_true(scans < SCANS);
@@ -294,7 +294,7 @@ FRESH_TEST(jobs_that_kafka_does_not_accept_are_parked_and_sent_when_it_does)
     scan_until(JOBS);
 }
 
-FRESH_TEST(the_next_leader_finds_what_this_one_parked)
+FRESH_TEST(the_next_leader_finds_parked_jobs)
 {
     scan_until(JOBS / 4);
     assert_true(held_sets() > 8);
@@ -305,7 +305,7 @@ FRESH_TEST(the_next_leader_finds_what_this_one_parked)
 }
 
 /* Nothing can be parked, nor be taken out: MySQL's rows say what is due. */
-FRESH_TEST(a_redis_that_is_full_loses_none_and_doubles_none)
+FRESH_TEST(with_a_full_redis_no_job_is_lost_or_duplicated)
 {
     scan_until(JOBS / 4);
     redis_fixture_text(redis.endpoint, 0, "CONFIG SET maxmemory 1");

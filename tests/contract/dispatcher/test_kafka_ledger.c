@@ -60,7 +60,7 @@ RIG_TEST(reading_the_ledger_sees_the_batch_and_stops_at_the_barrier)
     dt_producer_free(p);
 }
 
-RIG_TEST(reading_starts_where_it_is_told_to)
+RIG_TEST(reading_starts_at_the_given_offset)
 {
     struct look l = {.barrier = "barrier"};
     int64_t first, offset, next;
@@ -101,7 +101,7 @@ RIG_TEST(an_offset_beyond_the_end_of_the_ledger_is_invalid)
     assert_string_equal(l.seen, "");
 }
 
-RIG_TEST(an_offset_that_was_trimmed_away_is_invalid)
+RIG_TEST(a_trimmed_offset_is_invalid)
 {
     struct look l = {.barrier = "barrier"};
     int64_t offset, next;
@@ -123,7 +123,7 @@ static dt_status ask_whether_there(int64_t offset, int timeout_ms)
     return dt_ledger_read(&fx.env, 0, &reading, &err);
 }
 
-RIG_TEST(without_a_function_it_is_asked_only_whether_the_offset_is_there)
+RIG_TEST(without_a_function_only_the_existence_of_the_offset_is_checked)
 {
     int64_t offset;
     dt_producer *p = producer(0);
@@ -155,7 +155,7 @@ static dt_status trimmed(unsigned shard, int64_t before)
     return status;
 }
 
-RIG_TEST(trimming_deletes_what_is_below_and_nothing_else)
+RIG_TEST(trimming_deletes_only_records_below_the_offset)
 {
     struct look l = {.barrier = "barrier"};
     int64_t first, second, barrier, next;
@@ -186,7 +186,7 @@ RIG_TEST(trimming_beyond_the_end_of_the_ledger_is_an_error_and_deletes_nothing)
     dt_producer_free(p);
 }
 
-RIG_TEST(a_ledger_that_no_topic_can_be_called_by_is_not_trimmed)
+RIG_TEST(a_ledger_with_an_invalid_topic_name_is_not_trimmed)
 {
     char name[DT_KAFKA_TOPIC_MAX + 1];
     struct dt_kafka_env env = fx.env;
@@ -200,7 +200,7 @@ RIG_TEST(a_ledger_that_no_topic_can_be_called_by_is_not_trimmed)
     assert_null(trim);
 }
 
-RIG_TEST(trimming_is_asked_for_without_waiting_and_may_be_forgotten)
+RIG_TEST(trimming_is_requested_without_waiting_and_may_be_abandoned)
 {
     dt_ledger_trim *second = NULL;
     dt_status status;
@@ -223,7 +223,7 @@ RIG_TEST(the_end_of_the_ledger_is_not_the_end_of_reading)
     assert_int_equal(next, 0);
 }
 
-RIG_TEST(reading_ends_when_told_to_stop)
+RIG_TEST(reading_ends_when_stopped)
 {
     _Atomic bool stop = true;
     struct look l = {.barrier = "barrier"};
@@ -241,7 +241,7 @@ RIG_TEST(reading_without_a_broker_is_unavailable_at_its_deadline)
     snprintf(fx.brokers, sizeof(fx.brokers), "%s", getenv("DUETIME_KAFKA"));
 }
 
-RIG_TEST(after_a_failure_a_producer_sends_nothing_more)
+RIG_TEST(after_a_failure_a_producer_sends_no_more_messages)
 {
     const char *const small[] = {"max.message.bytes", "1000", NULL};
     char value[2000];

@@ -190,7 +190,7 @@ static struct niceness look_at_threads(void)
     return seen;
 }
 
-RIG_TEST(of_a_producers_threads_the_one_that_spins_gives_way_and_those_of_brokers_do_not)
+RIG_TEST(only_the_spinning_thread_of_a_producer_gets_a_lower_priority)
 {
     struct niceness before, with;
     int64_t offset;
@@ -206,7 +206,7 @@ RIG_TEST(of_a_producers_threads_the_one_that_spins_gives_way_and_those_of_broker
     dt_producer_free(p);
 }
 
-RIG_TEST(a_producer_has_one_transaction_at_a_time_and_commits_what_was_begun)
+RIG_TEST(a_producer_has_one_transaction_at_a_time)
 {
     int64_t offset = -1;
     dt_producer *p = producer(0);
@@ -241,7 +241,7 @@ static bool is_met(dt_producer *p, const struct dt_kafka_message *messages, cons
     return dt_producer_ready(p, messages, 2);
 }
 
-RIG_TEST(a_producer_that_met_topics_is_ready_for_their_first_messages)
+RIG_TEST(a_producer_that_looked_up_topics_is_ready_for_their_first_messages)
 {
     char other[120];
     int64_t offset = -1;
@@ -265,7 +265,7 @@ RIG_TEST(a_producer_that_met_topics_is_ready_for_their_first_messages)
 }
 
 /* A few at a time would be waited for: that is not for a moment in which rows are locked. */
-RIG_TEST(a_producer_is_not_ready_for_a_topic_that_takes_less_since_it_was_written)
+RIG_TEST(a_producer_is_not_ready_for_a_topic_whose_limit_was_lowered)
 {
     struct dt_kafka_topic_info info;
     int64_t offset = -1;
@@ -393,7 +393,7 @@ RIG_TEST(the_largest_payload_with_the_largest_headers_goes_through)
 
 /* ---- life ---- */
 
-RIG_TEST(starting_gives_up_at_once_when_told_to_stop)
+RIG_TEST(starting_ends_at_once_when_stopped)
 {
     _Atomic bool stop = true;
     dt_producer *p = NULL;

@@ -39,7 +39,7 @@ RIG_TEST(a_message_over_the_topics_own_limit_is_refused_and_nothing_is_committed
     assert_int_equal(count(ledger(), true), 0);
 }
 
-RIG_TEST(a_topic_that_takes_little_at_once_gets_little_at_once)
+RIG_TEST(a_topic_with_a_small_limit_gets_small_batches)
 {
     enum { N = 50 };
     const char *small[] = {"max.message.bytes", "2000", NULL};
@@ -59,7 +59,7 @@ RIG_TEST(a_topic_that_takes_little_at_once_gets_little_at_once)
     assert_int_equal(committed(fx.topic, N), N);
 }
 
-RIG_TEST(a_topic_that_cannot_be_made_is_refused_before_anything_is_sent)
+RIG_TEST(a_topic_that_cannot_be_created_is_refused_before_sending)
 {
     int64_t offset;
     dt_producer *p = producer(0);
@@ -71,7 +71,7 @@ RIG_TEST(a_topic_that_cannot_be_made_is_refused_before_anything_is_sent)
     assert_int_equal(count(ledger(), false), 0);
 }
 
-RIG_TEST(a_topic_that_was_deleted_is_refused_before_anything_is_sent)
+RIG_TEST(a_deleted_topic_is_refused_before_sending)
 {
     int64_t offset;
     dt_producer *p = producer(0);
@@ -128,7 +128,7 @@ RIG_TEST(a_topic_that_may_not_be_written_is_refused_and_named)
 }
 
 /* Nothing of this is about a message: it must never end as undeliverable. */
-RIG_TEST(a_ledger_that_may_not_be_written_is_a_doubt_and_no_refusal)
+RIG_TEST(a_forbidden_ledger_is_a_doubt_and_no_refusal)
 {
     int64_t offset;
     dt_producer *p = producer(0);
@@ -138,7 +138,7 @@ RIG_TEST(a_ledger_that_may_not_be_written_is_a_doubt_and_no_refusal)
     dt_producer_free(p);
 }
 
-RIG_TEST(a_record_that_its_ledger_does_not_take_is_a_doubt_and_no_refusal)
+RIG_TEST(a_record_refused_by_its_ledger_is_a_doubt_and_no_refusal)
 {
     static char record[20000];
     const char *small[] = {"max.message.bytes", "5000", "retention.ms", "-1", NULL};
@@ -180,7 +180,7 @@ static void fence_after(int transactions)
     assert_int_equal(committed(fx.topic, (size_t)transactions + 1), transactions + 1);
 }
 
-RIG_TEST(of_two_producers_of_a_shard_only_the_newer_one_is_seen)
+RIG_TEST(messages_of_a_fenced_producer_are_not_visible)
 {
     fence_after(1);
 }
@@ -252,7 +252,7 @@ static void *fight(void *arg)
 
 /* A doubt may turn out to be committed or not; what was answered OK is there, and message and record are there
  * together. */
-RIG_TEST(two_that_fight_over_a_shard_never_commit_by_halves)
+RIG_TEST(two_producers_that_fence_each_other_never_commit_half_a_transaction)
 {
     struct fighter f[2] = {0};
     size_t messages, records;

@@ -86,7 +86,7 @@ static void collect(dt_kafka_reader *c, int n, bool commit, int *seen)
     }
 }
 
-FRESH_TEST(each_result_comes_once_when_it_is_committed)
+FRESH_TEST(each_committed_result_is_read_once)
 {
     int seen[300] = {0};
     report(0, 200);
@@ -106,7 +106,7 @@ FRESH_TEST(each_result_comes_once_when_it_is_committed)
     dt_kafka_reader_free(c);
 }
 
-FRESH_TEST(a_reader_whose_settings_are_taken_anew_reads_on_from_where_it_was)
+FRESH_TEST(a_reader_with_renewed_settings_continues_at_its_position)
 {
     struct dt_config running = {.kafka_client = dt_properties_new()};
     struct dt_config fresh = {.kafka_client = dt_properties_new()};
@@ -140,7 +140,7 @@ FRESH_TEST(results_whose_offset_was_not_committed_are_read_again_by_the_next_con
     dt_kafka_reader_free(c);
 }
 
-FRESH_TEST(results_that_could_not_be_applied_come_again_after_a_rewind)
+FRESH_TEST(results_that_could_not_be_applied_are_read_again_after_a_rewind)
 {
     const struct dt_kafka_record *records;
     _Atomic bool stop = false;
@@ -158,7 +158,7 @@ FRESH_TEST(results_that_could_not_be_applied_come_again_after_a_rewind)
     dt_kafka_reader_free(c);
 }
 
-FRESH_TEST(a_poll_takes_no_more_than_it_is_told_and_what_is_there)
+FRESH_TEST(a_poll_returns_available_records_up_to_its_limit)
 {
     const struct dt_kafka_record *records;
     _Atomic bool stop = false;
@@ -177,7 +177,7 @@ FRESH_TEST(a_poll_takes_no_more_than_it_is_told_and_what_is_there)
     dt_kafka_reader_free(c);
 }
 
-FRESH_TEST(a_poll_that_finds_nothing_ends_when_told_to_stop)
+FRESH_TEST(an_empty_poll_ends_when_stopped)
 {
     const struct dt_kafka_record *records;
     _Atomic bool stop = true;
@@ -188,7 +188,7 @@ FRESH_TEST(a_poll_that_finds_nothing_ends_when_told_to_stop)
     dt_kafka_reader_free(c);
 }
 
-FRESH_TEST(aborted_and_open_results_are_not_seen)
+FRESH_TEST(results_of_aborted_and_open_transactions_are_not_read)
 {
     struct dt_kafka_message m[1];
     char topic[128];
@@ -211,7 +211,7 @@ FRESH_TEST(aborted_and_open_results_are_not_seen)
     dt_producer_free(new);
 }
 
-FRESH_TEST(nothing_is_read_before_there_is_a_share)
+FRESH_TEST(no_record_is_read_before_a_share_is_known)
 {
     const struct dt_kafka_record *records;
     int seen[10] = {0};
@@ -227,7 +227,7 @@ FRESH_TEST(nothing_is_read_before_there_is_a_share)
 }
 
 /* Two consumers share the partitions; when one is gone the other reads them all, from where they stood. */
-FRESH_TEST(members_read_their_share_and_together_everything_once)
+FRESH_TEST(members_together_read_every_partition_once)
 {
     int seen[400] = {0}, a_seen[400] = {0}, b_seen[400] = {0}, a_n = 0, b_n = 0;
     struct kafka_seen *records;
@@ -312,7 +312,7 @@ static bool passes(dt_result_lag *lag, dt_kafka_reader *c, bool commit, int ms)
     return true;
 }
 
-FRESH_TEST(a_mark_is_passed_when_all_before_it_was_applied_and_committed)
+FRESH_TEST(a_mark_is_passed_when_all_earlier_results_were_applied_and_committed)
 {
     dt_result_lag *lag = lag_of();
     mark(lag); /* nobody has ever read, and there is nothing */
@@ -375,7 +375,7 @@ FRESH_TEST(results_that_are_read_again_count_as_unread_until_they_are_applied)
 }
 
 /* A reader that was stopped for long commits what it knows; the present one says again what is true. */
-FRESH_TEST(an_older_offset_that_comes_between_is_put_right)
+FRESH_TEST(an_older_committed_offset_is_corrected)
 {
     dt_result_lag *lag = lag_of();
     dt_kafka_reader *old = consumer(), *c;
@@ -402,7 +402,7 @@ FRESH_TEST(an_older_offset_that_comes_between_is_put_right)
     dt_result_lag_free(lag);
 }
 
-FRESH_TEST(without_a_broker_nothing_is_known_to_be_read)
+FRESH_TEST(without_a_broker_all_results_count_as_unread)
 {
     bool passed = true;
     snprintf(fx.brokers, sizeof(fx.brokers), "127.0.0.1:1");
@@ -418,7 +418,7 @@ FRESH_TEST(without_a_broker_nothing_is_known_to_be_read)
 
 /* ---- notices ---- */
 
-FRESH_TEST(notices_arrive_and_say_so)
+FRESH_TEST(notices_arrive_and_are_confirmed)
 {
     struct dt_kafka_header header = {DT_STR_LIT("ce_id"), DT_STR_LIT("17/3/dead")};
     struct dt_kafka_message m[2];
@@ -444,7 +444,7 @@ FRESH_TEST(notices_arrive_and_say_so)
     free(seen);
 }
 
-FRESH_TEST(a_notice_that_kafka_refuses_is_told_from_the_others)
+FRESH_TEST(a_refused_notice_is_distinguished_from_the_others)
 {
     const char *small[] = {"max.message.bytes", "1000", NULL};
     struct dt_kafka_message m[3];
@@ -466,7 +466,7 @@ FRESH_TEST(a_notice_that_kafka_refuses_is_told_from_the_others)
 }
 
 /* Each fits into the topic, all together do not. */
-FRESH_TEST(notices_that_are_refused_together_go_one_by_one)
+FRESH_TEST(notices_refused_together_are_sent_one_by_one)
 {
     enum { N = 20 };
     const char *small[] = {"max.message.bytes", "1000", NULL};
@@ -487,7 +487,7 @@ FRESH_TEST(notices_that_are_refused_together_go_one_by_one)
     dt_notice_producer_free(notices);
 }
 
-FRESH_TEST(notices_without_a_broker_are_unavailable_in_time_and_go_out_later)
+FRESH_TEST(without_a_broker_notices_fail_in_time_and_are_sent_later)
 {
     bool sent = true;
     char topic[128];

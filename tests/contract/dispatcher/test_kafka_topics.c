@@ -39,7 +39,7 @@ static const char *own(const char *suffix)
     return kafka_fixture_own(&fx, suffix);
 }
 
-FRESH_TEST(preparing_makes_the_ledger_and_the_topics_for_results_and_the_dead)
+FRESH_TEST(preparing_creates_the_ledger_and_the_other_topics)
 {
     kafka_fixture_await_partitions(&fx, own("ledger"), 3);
     kafka_fixture_await_partitions(&fx, own("results"), 2);
@@ -50,7 +50,7 @@ FRESH_TEST(preparing_makes_the_ledger_and_the_topics_for_results_and_the_dead)
 }
 
 /* A message that is refused has a header more than it came with. */
-FRESH_TEST(what_is_refused_may_be_larger_than_what_came)
+FRESH_TEST(the_rejected_topic_accepts_larger_messages)
 {
     static const struct {
         const char *suffix;

@@ -141,7 +141,7 @@ FRESH_TEST(a_leader_that_lost_its_row_meanwhile_deletes_nothing)
 }
 
 /* Nobody is deposed for it, and the row goes on to hold what was not deleted. */
-FRESH_TEST(a_ledger_that_is_shorter_than_the_row_says_is_left_alone)
+FRESH_TEST(a_ledger_shorter_than_the_row_says_is_not_trimmed)
 {
     lead(YOUNG, 0);
     mysql_fixture_run(&fx, "UPDATE shards SET ledger_offset = 9000, trim_offset = 5000, trim_at = 1");

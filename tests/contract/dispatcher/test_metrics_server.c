@@ -51,7 +51,7 @@ TEST(the_address_may_be_the_loopback_or_any_of_the_machine)
     }
 }
 
-TEST(each_request_gets_the_status_of_what_it_asks_for)
+TEST(each_request_gets_its_status)
 {
     static const char *const asked[][2] = {{"GET /metrics HTTP/1.0\r\n\r\n", "HTTP/1.1 200 OK\r\n"},
                                            {"GET http://x/healthz?a HTTP/1.0\r\n\r\n", "HTTP/1.1 200 OK\r\n"},
@@ -99,7 +99,7 @@ TEST(an_invalid_address_is_named_in_the_error)
     assert_null(server);
 }
 
-TEST(a_port_that_others_have_is_told_of_and_leaves_nothing_to_stop)
+TEST(a_port_in_use_is_reported_and_leaves_nothing_to_stop)
 {
     dt_metrics_server *first = NULL;
     dt_metrics_server *second = NULL;
@@ -115,7 +115,7 @@ TEST(a_port_that_others_have_is_told_of_and_leaves_nothing_to_stop)
     dt_metrics_server_stop(first);
 }
 
-TEST(connections_that_say_nothing_or_half_of_it_keep_nobody_out)
+TEST(silent_or_partial_connections_do_not_block_others)
 {
     static const char *const said[] = {"", "GET /metr", "GET /metrics HTTP/1.1\r\n"};
     dt_metrics_server *server = NULL;

@@ -281,7 +281,7 @@ static size_t letters(int64_t first, int64_t last, int *each)
 
 /* ---- the tests ---- */
 
-FRESH_TEST(notices_leave_when_it_is_woken)
+FRESH_TEST(notices_are_sent_when_the_outbox_is_woken)
 {
     start_and_look();
     int64_t first = bury(3, 2);
@@ -302,7 +302,7 @@ FRESH_TEST(a_notice_without_a_wake_up_is_sent_at_the_next_poll)
     assert_int_equal(letters(first, first + 1, NULL), 2);
 }
 
-FRESH_TEST(notices_of_shards_that_others_send_stay)
+FRESH_TEST(notices_of_other_processes_shards_are_not_sent)
 {
     sends = 1u << 3;
     int64_t theirs = bury(2, 0), ours = bury(2, 3);
@@ -316,7 +316,7 @@ FRESH_TEST(notices_of_shards_that_others_send_stay)
     wait_for_waiting(0);
 }
 
-FRESH_TEST(a_notice_that_kafka_refuses_is_not_deleted_and_goes_when_kafka_takes_it)
+FRESH_TEST(a_refused_notice_is_kept_and_sent_when_kafka_accepts_it)
 {
     int64_t first = bury(10, 0);
     refuse_odd = true;
@@ -334,7 +334,7 @@ FRESH_TEST(a_notice_that_kafka_refuses_is_not_deleted_and_goes_when_kafka_takes_
         assert_int_equal(each[i], 1);
 }
 
-FRESH_TEST(pages_of_refused_notices_do_not_block_those_behind_them)
+FRESH_TEST(refused_notices_do_not_block_later_ones)
 {
     enum { N = 2 * TOGETHER + 20 };
     int64_t first = bury(N, 0), other = bury(5, 1);
@@ -364,7 +364,7 @@ FRESH_TEST(a_notice_without_an_answer_from_kafka_is_sent_again_soon)
         assert_int_equal(each[i], 1);
 }
 
-FRESH_TEST(a_kafka_that_is_away_is_asked_again_and_not_all_the_time)
+FRESH_TEST(while_kafka_is_down_it_is_retried_with_pauses)
 {
     int64_t first = bury(2, 0);
     sends_to_fail = 3;
@@ -383,7 +383,7 @@ FRESH_TEST(a_kafka_that_is_away_is_asked_again_and_not_all_the_time)
 }
 
 /* At least once: it was sent, and MySQL did not hear of it. */
-FRESH_TEST(a_notice_that_was_sent_and_not_deleted_is_sent_again_under_the_same_id)
+FRESH_TEST(a_sent_but_not_deleted_notice_is_sent_again_with_the_same_id)
 {
     int64_t first = bury(2, 0);
     deletes_to_fail = 1;
@@ -398,7 +398,7 @@ FRESH_TEST(a_notice_that_was_sent_and_not_deleted_is_sent_again_under_the_same_i
 }
 
 /* A test clock moves the time of transactions, and so made_at, ahead of the time by which messages are due. */
-FRESH_TEST(a_notice_from_ahead_of_the_clock_is_sent_at_once)
+FRESH_TEST(a_notice_with_a_future_time_is_sent_at_once)
 {
     int64_t first = bury(2, 0);
     mysql_fixture_run(&fx, "UPDATE messages SET made_at = 4000000000000");
@@ -443,7 +443,7 @@ FRESH_TEST(owners_take_turns_with_their_answers)
     assert_string_equal(asked[15], "far.b");
 }
 
-FRESH_TEST(a_topic_that_takes_no_answer_is_left_alone_and_delays_no_other)
+FRESH_TEST(a_topic_that_accepts_no_answer_delays_no_other)
 {
     answer(100, "", "silent.a");
     start_sender(DT_MESSAGE_ANSWERS);
@@ -473,7 +473,7 @@ FRESH_TEST(an_answer_is_tried_again_after_five_to_twenty_seconds)
     }
 }
 
-FRESH_TEST(answers_whose_topics_are_not_there_let_others_pass)
+FRESH_TEST(answers_for_missing_topics_do_not_block_others)
 {
     answer(900, "", "unmade.a");
     answer(900, "", "unmade.a");
@@ -484,7 +484,7 @@ FRESH_TEST(answers_whose_topics_are_not_there_let_others_pass)
 
 /* ---- messages about alerts ---- */
 
-FRESH_TEST(what_waits_for_an_earlier_message_does_not_hide_when_that_is_due)
+FRESH_TEST(a_message_behind_another_does_not_change_the_next_due_time)
 {
     mysql_fixture_run(&fx,
                       "INSERT INTO messages (kind, sender, made_at, alert, target, type, alert_kind, value, bound, "
@@ -497,7 +497,7 @@ FRESH_TEST(what_waits_for_an_earlier_message_does_not_hide_when_that_is_due)
     AWAIT(hand_due_in() > 0 && hand_due_in() <= 1000000);
 }
 
-FRESH_TEST(a_letter_tells_of_its_job)
+FRESH_TEST(a_dead_letter_describes_its_job)
 {
     int64_t first = bury(1, 0);
     struct kafka_seen *seen;

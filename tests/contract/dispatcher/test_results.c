@@ -315,7 +315,7 @@ static void let_go(void)
 
 /* ---- what is reported is done ---- */
 
-FRESH_TEST(a_result_is_applied_and_the_index_and_the_outbox_are_told)
+FRESH_TEST(a_result_is_applied_and_the_index_and_the_outbox_are_updated)
 {
     job_row_dispatched(&fx, 7, 1, 0);
     job_row_dispatched(&fx, 8, 1, 0);
@@ -331,7 +331,7 @@ FRESH_TEST(a_result_is_applied_and_the_index_and_the_outbox_are_told)
     assert_int_equal(untold, 0);
 }
 
-FRESH_TEST(a_result_that_the_index_cannot_be_told_of_is_applied_and_said_to_be_untold)
+FRESH_TEST(a_result_is_applied_and_the_failed_index_update_reported)
 {
     char *right = config.redis_endpoints;
     stop();
@@ -345,7 +345,7 @@ FRESH_TEST(a_result_that_the_index_cannot_be_told_of_is_applied_and_said_to_be_u
     config.redis_endpoints = right;
 }
 
-FRESH_TEST(error_texts_of_one_batch_are_each_their_jobs_own)
+FRESH_TEST(each_error_text_of_a_batch_is_stored_for_its_own_job)
 {
     no_place = true; /* so that all come as one batch */
     for (int64_t id = 1; id <= 3; id++) {
@@ -359,7 +359,7 @@ FRESH_TEST(error_texts_of_one_batch_are_each_their_jobs_own)
              3);
 }
 
-FRESH_TEST(nothing_is_read_before_there_is_a_share)
+FRESH_TEST(no_record_is_read_before_a_share_is_known)
 {
     no_place = true;
     stop(); /* what it asked for before is over */
@@ -377,7 +377,7 @@ FRESH_TEST(nothing_is_read_before_there_is_a_share)
 
 /* ---- nothing is lost ---- */
 
-FRESH_TEST(offsets_are_committed_only_when_all_that_was_read_is_in_mysql)
+FRESH_TEST(offsets_are_committed_only_after_the_results_are_in_mysql)
 {
     job_row_dispatched(&fx, 1, 1, 0);
     job_rows_multiply(&fx, 600, 0);
@@ -394,7 +394,7 @@ FRESH_TEST(offsets_are_committed_only_when_all_that_was_read_is_in_mysql)
     assert_int_equal(committed_too_early, 0);
 }
 
-FRESH_TEST(results_that_mysql_did_not_take_come_again)
+FRESH_TEST(results_that_mysql_refused_are_read_again)
 {
     job_row_dispatched(&fx, 1, 1, 0);
     job_rows_multiply(&fx, 50, 0);
@@ -405,7 +405,7 @@ FRESH_TEST(results_that_mysql_did_not_take_come_again)
     assert_int_equal(mysql_fixture_number(&fx, "SELECT COUNT(*) FROM jobs WHERE version = 2"), 50);
 }
 
-FRESH_TEST(offsets_that_were_not_committed_hold_nothing_up)
+FRESH_TEST(a_failed_commit_of_offsets_delays_nothing)
 {
     job_row_dispatched(&fx, 1, 1, 0);
     job_rows_multiply(&fx, 20, 0);
@@ -475,7 +475,7 @@ FRESH_TEST(a_rejected_result_that_kafka_refuses_does_not_block_others)
 }
 
 /* A record may be as large as Kafka takes it; with its reason it would be larger. */
-FRESH_TEST(a_very_large_record_is_put_aside_cut)
+FRESH_TEST(a_very_large_record_is_rejected_and_truncated)
 {
     const size_t n = 900000;
     char *value = malloc(n + 1);
@@ -491,7 +491,7 @@ FRESH_TEST(a_very_large_record_is_put_aside_cut)
 
 /* ---- jobs that somebody keeps locked ---- */
 
-FRESH_TEST(results_of_very_many_locked_jobs_do_not_hold_up_the_others)
+FRESH_TEST(results_of_very_many_locked_jobs_do_not_delay_others)
 {
     enum { LOCKED = 5000, OTHERS = 200 };
     job_row_dispatched(&fx, 1, 1, 0);
@@ -506,7 +506,7 @@ FRESH_TEST(results_of_very_many_locked_jobs_do_not_hold_up_the_others)
     wait_for("SELECT COUNT(*) FROM deferred_results", 0);
 }
 
-FRESH_TEST(results_of_a_locked_job_are_applied_in_their_order_once_it_is_let_go)
+FRESH_TEST(results_of_a_locked_job_are_applied_in_order_after_it_is_unlocked)
 {
     job_row_dispatched(&fx, 1, 1, 0);
     job_row_dispatched(&fx, 2, 1, 0);
@@ -528,7 +528,7 @@ FRESH_TEST(results_of_a_locked_job_are_applied_in_their_order_once_it_is_let_go)
 }
 
 /* The row is free again, and an earlier result of its job still waits: a later one does not overtake it. */
-FRESH_TEST(a_result_waits_behind_an_earlier_one_of_its_job)
+FRESH_TEST(a_result_does_not_overtake_an_earlier_one_of_its_job)
 {
     stop();
     job_row_dispatched(&fx, 1, 1, 0);
@@ -541,7 +541,7 @@ FRESH_TEST(a_result_waits_behind_an_earlier_one_of_its_job)
     assert_job(&fx, 1, "state", "dead");
 }
 
-FRESH_TEST(a_reader_that_ends_while_results_wait_loses_none)
+FRESH_TEST(a_reader_that_ends_while_results_wait_loses_none_of_them)
 {
     job_row_dispatched(&fx, 1, 1, 0);
     job_rows_multiply(&fx, 40, 0);
@@ -555,7 +555,7 @@ FRESH_TEST(a_reader_that_ends_while_results_wait_loses_none)
     wait_for("SELECT COUNT(*) FROM deferred_results", 0);
 }
 
-FRESH_TEST(a_result_of_a_locked_job_is_applied_soon_after_it_is_let_go)
+FRESH_TEST(a_result_of_a_locked_job_is_applied_soon_after_it_is_unlocked)
 {
     job_row_dispatched(&fx, 1, 1, 0);
     keep_locked("id = 1");

@@ -124,7 +124,7 @@ static bool waits_at_most(unsigned shard, int ms)
 
 /* ---- the tests ---- */
 
-FRESH_TEST(a_deadline_is_read_as_soon_as_kafka_says_so_and_its_leader_is_woken)
+FRESH_TEST(a_leader_is_woken_when_the_watermark_reaches_its_deadline)
 {
     deadline_ms = now_ms();
     assert_true(is_read(3)); /* the clock has not moved */
@@ -133,7 +133,7 @@ FRESH_TEST(a_deadline_is_read_as_soon_as_kafka_says_so_and_its_leader_is_woken)
     assert_true(up_to_ms() <= now_ms());
 }
 
-FRESH_TEST(kafka_is_asked_only_while_somebody_waits)
+FRESH_TEST(kafka_is_asked_only_while_a_leader_waits)
 {
     AWAIT(hand_waits);
     assert_int_equal(marks, 0);
@@ -148,7 +148,7 @@ FRESH_TEST(kafka_is_asked_only_while_somebody_waits)
     assert_int_equal(marks, before);
 }
 
-FRESH_TEST(a_deadline_that_is_still_to_come_is_not_read)
+FRESH_TEST(the_watermark_does_not_reach_a_future_deadline)
 {
     deadline_ms = now_ms() + 400;
     assert_false(waits_at_most(0, 350));
@@ -156,7 +156,7 @@ FRESH_TEST(a_deadline_that_is_still_to_come_is_not_read)
     assert_true(now_ms() >= deadline_ms);
 }
 
-FRESH_TEST(a_reader_that_is_behind_is_waited_for)
+FRESH_TEST(the_watermark_waits_for_a_late_reader)
 {
     unread = true;
     deadline_ms = now_ms();
@@ -166,7 +166,7 @@ FRESH_TEST(a_reader_that_is_behind_is_waited_for)
     assert_true(waits_at_most(1, 1000));
 }
 
-FRESH_TEST(without_an_answer_nothing_is_read)
+FRESH_TEST(without_an_answer_of_kafka_the_watermark_does_not_rise)
 {
     silent = true;
     deadline_ms = now_ms();
@@ -176,7 +176,7 @@ FRESH_TEST(without_an_answer_nothing_is_read)
 }
 
 /* Two deadlines, ten seconds apart, while nobody reads: each is waited for as long. */
-FRESH_TEST(nobody_is_waited_for_longer_than_thirty_seconds)
+FRESH_TEST(the_watermark_waits_for_a_reader_at_most_thirty_seconds)
 {
     unread = true;
     int64_t first_ms = now_ms(), us = hand_us;
@@ -211,7 +211,7 @@ FRESH_TEST(when_kafka_answers_again_the_reader_has_thirty_seconds)
     assert_true(waits_at_most(1, 5000));
 }
 
-FRESH_TEST(when_kafka_answers_again_and_all_is_read_nothing_waits)
+FRESH_TEST(when_kafka_answers_again_and_all_is_read_the_watermark_rises)
 {
     pass_a_minute_without_an_answer();
     silent = false;
@@ -219,7 +219,7 @@ FRESH_TEST(when_kafka_answers_again_and_all_is_read_nothing_waits)
 }
 
 /* A leader that did not ask for a while, say because its MySQL was away, waits for the whole time again. */
-FRESH_TEST(a_leader_that_did_not_ask_waits_for_the_whole_time_again)
+FRESH_TEST(a_leader_that_did_not_renew_its_wait_waits_the_whole_time_again)
 {
     unread = true;
     deadline_ms = now_ms() - 60000;

@@ -61,7 +61,7 @@ FRESH_TEST(the_fence_check_passes_for_the_leader_and_reports_a_new_shard_map)
     assert_int_equal(stale, 1);
 }
 
-FRESH_TEST(a_leader_whose_row_belongs_to_another_steps_down)
+FRESH_TEST(a_leader_whose_row_has_another_owner_steps_down)
 {
     const struct dt_fence mine = l->fence;
     take_over(8);

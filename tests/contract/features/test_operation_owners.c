@@ -37,7 +37,7 @@ static int64_t owner_of_last(void)
     return mysql_fixture_number(&fx, "SELECT owner FROM operations ORDER BY id DESC LIMIT 1");
 }
 
-FRESH_TEST(an_operation_belongs_to_the_owner_of_its_topic_or_to_who_asked)
+FRESH_TEST(an_operation_belongs_to_the_owner_of_its_topic_or_of_its_token)
 {
     const int64_t by_name = dt_owner_by_name(S("orders"));
     struct dt_operation_ask ask = ask_of(DT_OPERATION_CANCEL);
@@ -58,7 +58,7 @@ FRESH_TEST(an_operation_belongs_to_the_owner_of_its_topic_or_to_who_asked)
     assert_int_equal(owner_of_last(), 0);
 }
 
-FRESH_TEST(an_owner_has_a_hundred_operations_at_once_and_others_theirs_beside)
+FRESH_TEST(each_owner_may_have_a_hundred_operations_at_once)
 {
     struct dt_operation_ask ask = ask_of(DT_OPERATION_CANCEL);
     struct dt_topic_deletion deletion;
@@ -79,7 +79,7 @@ FRESH_TEST(an_owner_has_a_hundred_operations_at_once_and_others_theirs_beside)
     assert_int_equal(dt_store_operation_make(store, &ask, 0, &arena, &op, &err), DT_FULL);
 }
 
-FRESH_TEST(each_owner_has_its_turn_however_many_operations_another_has)
+FRESH_TEST(owners_take_turns_however_many_operations_one_has)
 {
     struct dt_operation_turn *turns;
     size_t n;

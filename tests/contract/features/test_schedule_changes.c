@@ -18,7 +18,7 @@ static struct dt_schedule put_off(enum dt_overlap overlap)
 
 #define FRESH_TEST(name) TEST_WITH(name, with_topic, NULL)
 
-FRESH_TEST(a_fire_that_jitter_puts_off_lies_ahead_until_its_job_is_due)
+FRESH_TEST(a_fire_delayed_by_jitter_is_pending_until_its_job_is_due)
 {
     for (int overlap = DT_OVERLAP_ALLOW; overlap <= DT_OVERLAP_SKIP; overlap++) {
         const int64_t n = overlap == DT_OVERLAP_ALLOW ? 2 : 1;
@@ -46,7 +46,7 @@ FRESH_TEST(a_fire_that_jitter_puts_off_lies_ahead_until_its_job_is_due)
     }
 }
 
-FRESH_TEST(a_schedule_that_goes_leaves_what_jitter_put_off_and_its_next_fire)
+FRESH_TEST(a_removed_schedule_keeps_fires_delayed_by_jitter_and_the_next_one)
 {
     struct dt_fire_maker maker = a_maker();
     put_off(DT_OVERLAP_ALLOW);
@@ -55,7 +55,7 @@ FRESH_TEST(a_schedule_that_goes_leaves_what_jitter_put_off_and_its_next_fire)
 }
 
 /* The topic may have been another one when the request was looked at. */
-FRESH_TEST(a_change_by_a_bound_token_sees_the_topic_that_the_schedule_has_in_its_transaction)
+FRESH_TEST(a_token_with_prefixes_is_checked_against_the_current_topic)
 {
     const struct dt_str prefixes[] = {S("mine.")};
     const struct dt_topic_bound bound = {prefixes, 1};
@@ -91,7 +91,7 @@ FRESH_TEST(a_fire_of_another_century_is_withdrawn_as_well)
 }
 
 /* Whichever way a schedule goes on, and whatever else was changed while it was paused. */
-FRESH_TEST(a_put_that_ends_a_pause_catches_up_as_a_resume_does)
+FRESH_TEST(a_put_that_ends_a_pause_catches_up_like_a_resume)
 {
     for (int by_put = 0; by_put < 2; by_put++) {
         struct dt_fire_maker maker = a_maker();
@@ -170,7 +170,7 @@ static int64_t jobs_of(int64_t fire_ms, const char *where)
                                 (long long)fire_ms, where);
 }
 
-FRESH_TEST(a_fire_whose_time_has_come_has_its_job_whatever_becomes_of_its_schedule)
+FRESH_TEST(a_due_fire_keeps_its_job_when_its_schedule_changes)
 {
     static void (*const changes[])(void) = {pause_now, change_times, delete_now};
     for (size_t i = 0; i < sizeof(changes) / sizeof(*changes); i++) {
@@ -184,7 +184,7 @@ FRESH_TEST(a_fire_whose_time_has_come_has_its_job_whatever_becomes_of_its_schedu
     }
 }
 
-FRESH_TEST(a_pause_in_the_moment_of_a_fire_ends_the_retries_of_the_one_before)
+FRESH_TEST(a_pause_at_the_moment_of_a_fire_ends_retries_of_the_last_one)
 {
     int64_t fire_ms = fire_that_nobody_made(DT_OVERLAP_CANCEL);
     set_paused(true);
@@ -195,7 +195,7 @@ FRESH_TEST(a_pause_in_the_moment_of_a_fire_ends_the_retries_of_the_one_before)
     assert_int_equal(jobs_of(fire_ms, SCHEDULED), 1);
 }
 
-FRESH_TEST(a_new_tzdata_in_the_moment_of_a_fire_loses_none)
+FRESH_TEST(a_new_tzdata_at_the_moment_of_a_fire_loses_no_fire)
 {
     int64_t fire_ms = fire_that_nobody_made(DT_OVERLAP_SKIP);
     mysql_fixture_run(&fx, "UPDATE schedule_fires SET zone_stamp = zone_stamp + 1, look_at = 1");

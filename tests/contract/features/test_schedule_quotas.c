@@ -122,7 +122,7 @@ FRESH_TEST(of_several_tokens_of_an_owner_the_largest_quota_counts)
     assert_true(count(SCHEDULED) > 90);
 }
 
-FRESH_TEST(topics_without_an_owner_spend_what_tokens_for_all_topics_have)
+FRESH_TEST(topics_without_an_owner_use_quotas_of_tokens_for_all_topics)
 {
     token("a", DT_TOPICS_ALL, 0, 20);
     token("b", "other.", 0, 0);
@@ -160,7 +160,7 @@ FRESH_TEST(a_fire_that_waits_for_a_quota_is_made_later)
     assert_null(s.error.p);
 }
 
-FRESH_TEST(owners_take_turns_at_the_makers)
+FRESH_TEST(schedule_makers_serve_owners_in_turn)
 {
     token("a", "mine.", 0, 0);
     many(80, 24 * HOUR_MS);
@@ -172,7 +172,7 @@ FRESH_TEST(owners_take_turns_at_the_makers)
     assert_true(count("topic LIKE 'mine.%%'") > 0);
 }
 
-FRESH_TEST(a_bound_token_makes_no_more_schedules_than_its_prefix_may_have)
+FRESH_TEST(a_token_with_prefixes_cannot_exceed_the_number_of_schedules)
 {
     const struct dt_str prefixes[] = {S("mine."), S("mine.a")};
     const struct dt_topic_bound bound = {prefixes, 2};

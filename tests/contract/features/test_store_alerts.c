@@ -51,7 +51,7 @@ static struct dt_alert_watched watched_now(void)
     return now;
 }
 
-FRESH_TEST(parts_that_an_installation_lacks_are_counted)
+FRESH_TEST(missing_parts_of_an_installation_are_counted)
 {
     mysql_fixture_run(&fx, "UPDATE shards SET owner = 'h:7'");
     mysql_fixture_run(&fx, "UPDATE processes SET leads = '0,1' WHERE id = 7");
@@ -89,7 +89,7 @@ static bool judges(int64_t process, int64_t wait_ms)
     return now.ours;
 }
 
-FRESH_TEST(one_process_judges_as_long_as_it_lives)
+FRESH_TEST(one_process_judges_alerts_as_long_as_it_lives)
 {
     assert_false(judges(OTHER, 0));
     assert_false(judges(API1, 0));
@@ -116,7 +116,7 @@ FRESH_TEST(an_api_judges_while_no_dispatcher_lives)
     assert_false(judges(11, 0)); /* nothing says that it lives */
 }
 
-FRESH_TEST(a_judge_learns_at_once_that_another_process_has_its_place)
+FRESH_TEST(a_judge_learns_at_once_that_another_process_took_over)
 {
     const struct dt_alert_watched was = watched_now();
     struct dt_alert_watched now;
@@ -158,7 +158,7 @@ FRESH_TEST(a_topic_that_changes_ends_the_wait)
     assert_true(now.now_ms - was.now_ms < 15000);
 }
 
-FRESH_TEST(topics_that_say_something_are_read)
+FRESH_TEST(topics_with_alert_settings_are_read)
 {
     struct dt_alert_topics topics;
     mysql_fixture_run(&fx, "UPDATE topics SET alerts = '{\"dead\":1}' WHERE name = 'orders'");
@@ -172,7 +172,7 @@ FRESH_TEST(topics_that_say_something_are_read)
 
 /* ---- the figures of topics ---- */
 
-FRESH_TEST(counters_have_what_lives_and_what_is_archived)
+FRESH_TEST(counters_include_live_and_archived_jobs)
 {
     struct dt_alert_counts counts;
     int64_t dead = 0;
@@ -247,7 +247,7 @@ static void *move_jobs(void *db)
     return NULL;
 }
 
-FRESH_TEST(jobs_that_are_offered_meanwhile_are_counted_once)
+FRESH_TEST(jobs_offered_during_the_count_are_counted_once)
 {
     pthread_t thread;
     dt_db *db;
@@ -266,7 +266,7 @@ FRESH_TEST(jobs_that_are_offered_meanwhile_are_counted_once)
 }
 
 /* A manual edit has ended the attempt, and was counted. */
-FRESH_TEST(a_job_that_is_to_go_now_by_any_number_is_counted_like_others)
+FRESH_TEST(a_job_with_next_at_zero_or_less_counts_as_due)
 {
     job_row(&fx, 1,
             "attempt = 1, attempt_status = 'none', dispatched_at = 5, next_at = -9223372036854775808, near = 1");
@@ -329,7 +329,7 @@ static struct dt_alert only_one(void)
     return list.v[0];
 }
 
-FRESH_TEST(an_alert_begins_once_with_a_message_a_target)
+FRESH_TEST(an_alert_begins_once_with_one_message_per_target)
 {
     struct dt_alert_change change = late(DT_ALERT_TO_TOPIC | DT_ALERT_TO_KAFKA);
     OK(dt_store_alert_change(store, &change, &err));
@@ -346,7 +346,7 @@ FRESH_TEST(an_alert_begins_once_with_a_message_a_target)
     assert_int_equal(number("SELECT COUNT(*) FROM messages"), 2);
 }
 
-FRESH_TEST(of_two_that_remind_or_end_one_does)
+FRESH_TEST(only_one_of_two_processes_reminds_of_or_ends_an_alert)
 {
     struct dt_alert_change change = late(0);
     OK(dt_store_alert_change(store, &change, &err));
@@ -379,7 +379,7 @@ FRESH_TEST(a_process_whose_lease_has_ended_changes_no_alert)
     assert_int_equal(number("SELECT COUNT(*) * 10 + (SELECT COUNT(*) FROM messages) FROM alerts"), 11);
 }
 
-FRESH_TEST(figures_of_alerts_that_stand_are_written)
+FRESH_TEST(figures_of_active_alerts_are_updated)
 {
     struct dt_alert_change change = late(0);
     OK(dt_store_alert_change(store, &change, &err));
@@ -389,7 +389,7 @@ FRESH_TEST(figures_of_alerts_that_stand_are_written)
     assert_int_equal(only_one().value, 99000);
 }
 
-FRESH_TEST(an_alert_is_silenced_by_who_may_see_it)
+FRESH_TEST(an_alert_can_be_silenced_by_tokens_that_see_it)
 {
     const struct dt_str prefixes[] = {DT_STR_LIT("shop.")};
     const struct dt_topic_bound others = {prefixes, 1};
@@ -451,7 +451,7 @@ static void begin_and_end(unsigned targets)
     OK(dt_store_alert_change(store, &change, &err));
 }
 
-FRESH_TEST(messages_of_an_alert_go_in_their_order)
+FRESH_TEST(messages_of_an_alert_are_sent_in_order)
 {
     begin_and_end(DT_ALERT_TO_TOPIC);
     mysql_fixture_run(&fx, "UPDATE topics SET alerts = '{\"url\":\"http://a/\"}' WHERE name = 'orders'");
@@ -528,7 +528,7 @@ FRESH_TEST(the_outbox_is_bounded)
     assert_int_equal(number("SELECT COUNT(*) FROM messages"), DT_ALERT_MESSAGES_MAX);
 }
 
-FRESH_TEST(an_owner_that_fills_the_outbox_keeps_no_other_owners_messages_out)
+FRESH_TEST(an_owner_that_fills_the_outbox_does_not_block_other_owners)
 {
     the_outbox_is_bounded();
     mysql_fixture_run(&fx, "UPDATE messages SET topic = 'gone'"); /* another owner's */
@@ -539,7 +539,7 @@ FRESH_TEST(an_owner_that_fills_the_outbox_keeps_no_other_owners_messages_out)
 }
 
 /* They wait while no dispatcher lives. */
-FRESH_TEST(messages_for_kafka_keep_no_webhooks_out)
+FRESH_TEST(messages_for_kafka_do_not_block_webhooks)
 {
     the_outbox_is_bounded();
     mysql_fixture_run(&fx, "UPDATE messages SET target = 'kafka'");

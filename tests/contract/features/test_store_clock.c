@@ -69,7 +69,7 @@ static void advance(struct rig *rig, int64_t by_ms)
     assert_true(walk.whole);
 }
 
-RIG_TEST(an_installation_made_with_it_has_it_for_good)
+RIG_TEST(an_installation_made_with_a_test_clock_keeps_it)
 {
     OK(dt_store_check_test_clock(rig->store, &err));
     OK(dt_store_test_clock(rig->store, &rig->clock, &err));
@@ -80,7 +80,7 @@ RIG_TEST(an_installation_made_with_it_has_it_for_good)
     rig->fx.config.installation_test_clock = true;
 }
 
-RIG_TEST(one_in_which_something_was_made_gets_none)
+RIG_TEST(an_installation_with_jobs_gets_no_test_clock)
 {
     struct mysql_fixture fx;
     struct dt_test_clock clock;
@@ -101,7 +101,7 @@ RIG_TEST(one_in_which_something_was_made_gets_none)
     mysql_fixture_drop(&fx);
 }
 
-RIG_TEST(every_statement_has_its_time_and_sysdate_the_servers)
+RIG_TEST(statements_use_the_test_clock_and_sysdate_the_servers_clock)
 {
     dt_db *db;
     int64_t now_ms, system_ms;
@@ -132,7 +132,7 @@ RIG_TEST(a_session_has_the_new_time_at_its_next_statement_in_a_transaction_too)
     dt_store_free(other);
 }
 
-RIG_TEST(frozen_it_stands_still_until_it_is_advanced_or_released)
+RIG_TEST(a_frozen_clock_stays_until_it_is_advanced_or_released)
 {
     dt_db *db;
     OK(dt_store_test_clock_freeze(rig->store, &rig->clock, &err));
@@ -152,7 +152,7 @@ RIG_TEST(frozen_it_stands_still_until_it_is_advanced_or_released)
     assert_in_range(dt_test_clock_now_ms(&rig->clock), at_ms + 60000, at_ms + 60000 + NEAR_MS);
 }
 
-RIG_TEST(it_is_changed_by_one_at_a_time_and_never_beyond_its_end)
+RIG_TEST(concurrent_changes_of_the_clock_conflict_and_its_range_is_bounded)
 {
     struct dt_clock_walk walk = {.by_ms = 12 * 366 * DAY_MS};
     struct dt_test_clock clock;
@@ -177,7 +177,7 @@ static void count(void *arg)
     ((struct told *)arg)->times++;
 }
 
-RIG_TEST(a_process_hears_of_a_change_and_has_the_new_time)
+RIG_TEST(a_process_notices_a_change_of_the_clock)
 {
     struct told told = {0};
     dt_refclock ref;

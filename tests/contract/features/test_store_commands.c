@@ -118,7 +118,7 @@ static bool has_text(struct dt_str text, const char *part)
     "{\"action\":\"create\",\"topic\":\"t\",\"key\":\"" key "\",\"delay\":" HOUR ",\"payload\":" payload "}"
 #define ON(action, key) "{\"action\":\"" action "\",\"topic\":\"t\",\"key\":\"" key "\"}"
 
-FRESH_TEST(a_message_is_a_job_and_its_offset_is_behind_it)
+FRESH_TEST(a_message_creates_a_job_and_advances_the_offset)
 {
     say(CREATE("k", "{\"a\": 1}"));
     done(1, 0, 0);
@@ -130,7 +130,7 @@ FRESH_TEST(a_message_is_a_job_and_its_offset_is_behind_it)
     assert_int_equal(batch.answers.n, 0);
 }
 
-FRESH_TEST(every_action_does_what_it_does_by_http)
+FRESH_TEST(every_action_has_the_same_effect_as_by_http)
 {
     say(CREATE("a", "1")), say(CREATE("b", "1")), say(CREATE("c", "1")), say(CREATE("d", "1"));
     say(ON("cancel", "a")), say(ON("run_now", "c"));
@@ -170,7 +170,7 @@ static void dispatch(const char *key)
         key);
 }
 
-FRESH_TEST(reports_by_key_and_by_id_are_applied_in_their_place)
+FRESH_TEST(reports_by_key_and_by_id_are_applied_in_order)
 {
     char by_id[160];
     say(CREATE("a", "1")), say(CREATE("b", "1"));
@@ -191,7 +191,7 @@ FRESH_TEST(reports_by_key_and_by_id_are_applied_in_their_place)
     batch.n = 0;
 }
 
-FRESH_TEST(a_cancel_may_be_of_what_follows_an_attempt)
+FRESH_TEST(a_cancel_may_be_of_further_attempts)
 {
     say(CREATE("a", "1"));
     done(1, 0, 0);
@@ -233,7 +233,7 @@ FRESH_TEST(a_message_that_is_read_twice_changes_nothing)
     assert_int_equal(places[0].last, 3);
 }
 
-FRESH_TEST(one_stale_partition_takes_nothing_of_the_others_along)
+FRESH_TEST(a_stale_partition_does_not_affect_others)
 {
     say_in(0, CREATE("a", "1")), say_in(1, CREATE("b", "1"));
     mysql_fixture_run(&fx, "UPDATE command_offsets SET next_offset = 7 WHERE kafka_partition = 1");
@@ -243,7 +243,7 @@ FRESH_TEST(one_stale_partition_takes_nothing_of_the_others_along)
     batch.n = 0;
 }
 
-FRESH_TEST(poison_is_refused_alone_and_told_as_it_came)
+FRESH_TEST(an_invalid_message_is_refused_alone_and_quoted_unchanged)
 {
     const struct dt_message_header headers[] = {{S("trace"), S("x")}, {S("empty"), S("")}};
     say(CREATE("a", "1"));
@@ -269,7 +269,7 @@ FRESH_TEST(poison_is_refused_alone_and_told_as_it_came)
 
 #define OF(topic, key) "{\"action\":\"create\",\"topic\":\"" topic "\",\"key\":\"" key "\",\"delay\":1,\"payload\":1}"
 
-FRESH_TEST(a_topic_that_is_one_too_many_is_refused_alone_and_the_others_go)
+FRESH_TEST(a_message_for_one_topic_too_many_is_refused_alone)
 {
     const int64_t most = fx.config.limits_topics;
     fx.config.limits_topics = 2;
@@ -302,7 +302,7 @@ static struct dt_message_page listed(void)
     return pages[0].n ? pages[0] : pages[1];
 }
 
-FRESH_TEST(answers_are_rows_until_they_have_left)
+FRESH_TEST(answers_are_stored_until_they_are_sent)
 {
     int64_t ids[MOST];
     struct dt_command_answers left;
@@ -351,7 +351,7 @@ FRESH_TEST(a_row_has_answers_for_one_kafka_topic_and_the_owner_of_the_commands_t
     assert_true(dt_str_is(rows.v[1].kafka_topic, "evil.r0.replies"));
 }
 
-FRESH_TEST(nobody_is_answered_where_nobody_may_write)
+FRESH_TEST(no_answer_is_sent_to_a_reserved_topic)
 {
     static const char *const bad[] = {"duetime.results",    "other.commands", "a b",      "",
                                       "__consumer_offsets", "orders",         "x-replies"};
@@ -366,7 +366,7 @@ FRESH_TEST(nobody_is_answered_where_nobody_may_write)
 }
 
 /* The installation's own names are nobody's to be answered in, be they in use or not; the others are. */
-FRESH_TEST(a_refused_message_is_not_answered_where_it_may_not_be)
+FRESH_TEST(a_refused_message_is_not_answered_to_a_reserved_topic)
 {
     say(CREATE("k", "1"))->reply_to = S("duetime.mine");
     say("{")->reply_to = S("duetime.mine");
@@ -379,7 +379,7 @@ FRESH_TEST(a_refused_message_is_not_answered_where_it_may_not_be)
     assert_true(dt_str_is(batch.answers.v[3].topic, "duetime-x.replies"));
 }
 
-FRESH_TEST(an_answer_that_is_too_large_goes_without_the_payload)
+FRESH_TEST(an_answer_that_is_too_large_is_sent_without_the_payload)
 {
     say(CREATE("k", "1"));
     done(1, 0, 0);
@@ -470,7 +470,7 @@ FRESH_TEST(messages_wait_in_their_order)
     assert_int_equal(next_offset(0), 6);
 }
 
-FRESH_TEST(a_job_that_somebody_keeps_is_waited_for_so_long)
+FRESH_TEST(a_locked_job_is_waited_for_up_to_a_limit)
 {
     say(CREATE("a", "1"));
     done(1, 0, 0);
@@ -492,7 +492,7 @@ FRESH_TEST(a_job_that_somebody_keeps_is_waited_for_so_long)
 }
 
 /* Several reports at once, one of them on a job that somebody has: each goes by itself then. */
-FRESH_TEST(reports_behind_one_that_waits_wait)
+FRESH_TEST(reports_wait_for_an_earlier_one_that_waits)
 {
     say(CREATE("a", "1")), say(CREATE("b", "1")), say(CREATE("c", "1"));
     done(3, 0, 0);
@@ -517,7 +517,7 @@ FRESH_TEST(reports_behind_one_that_waits_wait)
 }
 
 /* A transaction that fails at any step leaves nothing behind: neither an effect nor an offset, nor an answer. */
-FRESH_TEST(a_batch_happens_as_a_whole_or_not_at_all)
+FRESH_TEST(a_batch_of_messages_is_applied_as_a_whole_or_not_at_all)
 {
     static const char *const points[] = {"commands.carried_out=error@1", "commands.raised=error@1"};
     for (size_t i = 0; i < sizeof(points) / sizeof(*points); i++) {
@@ -534,7 +534,7 @@ FRESH_TEST(a_batch_happens_as_a_whole_or_not_at_all)
     done(1, 0, 0);
 }
 
-FRESH_TEST(a_message_that_nothing_helps_is_refused_alone)
+FRESH_TEST(a_message_that_always_fails_is_refused_alone)
 {
     say(CREATE("a", "1"));
     OK(dt_store_carry_out(&taker, &batch, true, &err));
@@ -544,7 +544,7 @@ FRESH_TEST(a_message_that_nothing_helps_is_refused_alone)
     batch.n = 0;
 }
 
-FRESH_TEST(a_halted_partition_says_why_until_it_goes_on)
+FRESH_TEST(a_halted_partition_shows_the_reason_until_it_continues)
 {
     struct dt_command_place elsewhere = {.partition = 0, .next = 5};
     OK(dt_store_halt_commands(store, &elsewhere, "not so", &err));

@@ -56,7 +56,7 @@ static bool has_day(int64_t day)
                (long long)day, (long long)((day + 1) * DAY_MS)) == 1;
 }
 
-FRESH_TEST(days_have_partitions_before_they_come)
+FRESH_TEST(days_have_event_partitions_in_advance)
 {
     OK(dt_store_events_tend(store, NOON_MS, DAY_MS, &err));
     assert_int_equal(days(), 3);
@@ -68,7 +68,7 @@ FRESH_TEST(days_have_partitions_before_they_come)
     assert_true(has_day(TODAY + 3));
 }
 
-FRESH_TEST(events_of_days_that_nobody_cut_off_are_sorted_into_them_later)
+FRESH_TEST(events_without_a_partition_are_moved_into_one_later)
 {
     event_at(NOON_MS - 2 * DAY_MS); /* of a day before the first partition */
     event_at(NOON_MS + DAY_MS);
@@ -80,7 +80,7 @@ FRESH_TEST(events_of_days_that_nobody_cut_off_are_sorted_into_them_later)
     assert_int_equal(mysql_fixture_number(&fx, "SELECT COUNT(*) FROM job_events PARTITION (d20005)"), 1);
 }
 
-FRESH_TEST(a_day_goes_when_its_last_event_was_kept_for_long_enough)
+FRESH_TEST(a_days_partition_is_dropped_when_its_last_event_expired)
 {
     const int64_t over_ms = (TODAY + 1) * DAY_MS + 2 * DAY_MS; /* today's last event is two days old */
     OK(dt_store_events_tend(store, NOON_MS, 2 * DAY_MS, &err));

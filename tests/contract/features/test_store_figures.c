@@ -76,7 +76,7 @@ RIG_TEST(steps_of_all_writers_are_added_up)
 }
 
 /* What is overdue is a number of a moment: adding up moments would say nothing. */
-RIG_TEST(a_longer_slot_has_the_highest_number_that_was_overdue)
+RIG_TEST(a_longer_step_shows_the_maximum_of_overdue)
 {
     size_t n;
     write_step(rig, 1, AT_MS, 3);

@@ -77,7 +77,7 @@ static int64_t jobs(const char *where)
     return mysql_fixture_number(&fx, "SELECT COUNT(*) FROM jobs WHERE %s", where);
 }
 
-FRESH_TEST(a_row_is_a_job_and_gone)
+FRESH_TEST(a_row_creates_a_job_and_is_deleted)
 {
     put("'create', 'k', " HOUR ", '{\"a\": 1}'");
     struct dt_inbox_moved moved = move_once(&mover);
@@ -89,7 +89,7 @@ FRESH_TEST(a_row_is_a_job_and_gone)
     assert_int_equal(mysql_fixture_audit(&fx), 0);
 }
 
-FRESH_TEST(rows_of_a_key_go_in_their_order_whatever_stands_between)
+FRESH_TEST(rows_of_a_key_are_processed_in_order_despite_other_rows)
 {
     put("'create', 'a', " HOUR ", '1'"), put("'create', 'b', " HOUR ", '1'"), put("'cancel', 'a', NULL, NULL");
     put("'replace', 'a', " HOUR ", '2'"), put("'change', 'b', NULL, '3'"), put("'change', 'a', NULL, '4'");
@@ -105,7 +105,7 @@ FRESH_TEST(rows_of_a_key_go_in_their_order_whatever_stands_between)
 }
 
 /* Another session has the first row of a key: what comes behind it for that key waits, and nothing else does. */
-FRESH_TEST(a_row_that_somebody_has_keeps_its_key_waiting_alone)
+FRESH_TEST(a_locked_row_delays_only_rows_with_its_key)
 {
     put("'create', 'a', " HOUR ", '1'"), put("'cancel', 'a', NULL, NULL"), put("'create', 'b', " HOUR ", '1'");
     mysql_fixture_run(&fx, "BEGIN; SELECT id FROM job_inbox ORDER BY id LIMIT 1 FOR UPDATE");
@@ -120,7 +120,7 @@ FRESH_TEST(a_row_that_somebody_has_keeps_its_key_waiting_alone)
 }
 
 /* Two movers whose rows of a key alternate would else wait for each other. */
-FRESH_TEST(a_row_goes_whoever_has_those_behind_it)
+FRESH_TEST(a_row_is_processed_although_later_ones_are_locked)
 {
     put("'create', 'a', " HOUR ", '1'"), put("'change', 'a', NULL, '2'"), put("'change', 'a', NULL, '3'");
     mysql_fixture_run(&fx, "BEGIN; SELECT id FROM job_inbox WHERE payload = '2' FOR UPDATE");
@@ -134,7 +134,7 @@ FRESH_TEST(a_row_goes_whoever_has_those_behind_it)
 }
 
 /* The same for a job whose row somebody has. */
-FRESH_TEST(a_job_that_somebody_has_keeps_its_own_rows_waiting_alone)
+FRESH_TEST(a_locked_job_delays_only_its_own_rows)
 {
     put("'create', 'a', " HOUR ", '1'"), move_once(&mover);
     put("'cancel', 'a', NULL, NULL"), put("'replace', 'a', " HOUR ", '2'"), put("'create', 'b', " HOUR ", '1'");
@@ -167,7 +167,7 @@ FRESH_TEST(a_row_that_commits_late_with_a_low_id_is_not_overlooked)
 }
 
 /* Hundreds of rows are removed while the server believes the table to be small. */
-FRESH_TEST(rows_that_are_not_committed_keep_no_mover_waiting)
+FRESH_TEST(uncommitted_rows_do_not_block_a_mover)
 {
     dt_store *other = mysql_fixture_store(&fx);
     struct dt_inbox_mover beside = a_mover(other);
@@ -205,7 +205,7 @@ FRESH_TEST(a_time_is_kept_whatever_created_at_says)
     assert_int_equal(mysql_fixture_number(&fx, "SELECT run_at >= created_at FROM jobs WHERE job_key = 'old'"), 1);
 }
 
-FRESH_TEST(a_topic_that_is_not_there_is_made_by_its_first_row_unless_it_may_not_be)
+FRESH_TEST(a_missing_topic_is_created_by_its_first_row_if_allowed)
 {
     mysql_fixture_run(&fx, "INSERT INTO job_inbox (topic, job_key, delay_ms) VALUES ('new', 'k', " HOUR
                            "), ('a_b', 'k', " HOUR "), ('a.b', 'k', " HOUR ")");
@@ -218,7 +218,7 @@ FRESH_TEST(a_topic_that_is_not_there_is_made_by_its_first_row_unless_it_may_not_
     assert_int_equal(rows("error IS NULL"), 0);
 }
 
-FRESH_TEST(a_topic_that_is_one_too_many_is_refused_and_stays_so_and_the_others_go)
+FRESH_TEST(a_row_for_one_topic_too_many_is_refused_alone)
 {
     const int64_t most = fx.config.limits_topics;
     fx.config.limits_topics = 2;
@@ -238,7 +238,7 @@ FRESH_TEST(a_topic_that_is_one_too_many_is_refused_and_stays_so_and_the_others_g
     fx.config.limits_topics = most;
 }
 
-FRESH_TEST(poison_is_put_aside_and_the_others_go)
+FRESH_TEST(an_invalid_row_keeps_its_error_and_the_others_are_processed)
 {
     for (int i = 0; i < 50; i++)
         put("'create', NULL, " HOUR ", '{'"), put("'create', NULL, " HOUR ", '[1]'"),
@@ -261,7 +261,7 @@ FRESH_TEST(poison_is_put_aside_and_the_others_go)
 }
 
 /* The place is counted from the payload's own first byte, whatever the row's text is put together with. */
-FRESH_TEST(a_payload_that_is_no_json_is_refused_with_the_place_in_it)
+FRESH_TEST(a_payload_with_invalid_json_is_refused_with_the_position)
 {
     static const char *const texts[] = {"{\"a\" 1}", "", "[1,]", "\xEF\xBB\xBF{}"};
     for (size_t i = 0; i < sizeof(texts) / sizeof(*texts); i++) {
@@ -278,7 +278,7 @@ FRESH_TEST(a_payload_that_is_no_json_is_refused_with_the_place_in_it)
     }
 }
 
-FRESH_TEST(the_key_of_a_fire_is_refused_as_what_it_is)
+FRESH_TEST(a_key_reserved_for_fires_is_refused_with_the_reason)
 {
     mysql_fixture_run(&fx,
                       "INSERT INTO schedules (name, topic, every_ms, anchor_at, time_zone, overlap, catch_up_ms, "
@@ -292,7 +292,7 @@ FRESH_TEST(the_key_of_a_fire_is_refused_as_what_it_is)
 }
 
 /* A move that fails at any of its steps leaves all as it was, or has done all. */
-FRESH_TEST(a_move_that_fails_anywhere_has_done_nothing_and_goes_again)
+FRESH_TEST(a_move_that_fails_at_any_statement_is_rolled_back_and_repeated)
 {
     static const char *const points[] = {"inbox.locked", "inbox.carried_out", "inbox.written"};
     for (size_t i = 0; i < sizeof(points) / sizeof(*points); i++) {

@@ -122,7 +122,7 @@ FRESH_TEST(the_event_of_a_job_has_its_state_before_and_after)
     dt_store_act_as(store, DT_STR_NONE);
 }
 
-FRESH_TEST(each_member_of_a_filter_leaves_out_what_does_not_match)
+FRESH_TEST(each_member_of_a_filter_excludes_jobs_that_do_not_match)
 {
     static const struct {
         const char *other;
@@ -156,7 +156,7 @@ FRESH_TEST(each_member_of_a_filter_leaves_out_what_does_not_match)
     }
 }
 
-FRESH_TEST(listed_jobs_are_found_within_the_topics_that_bind)
+FRESH_TEST(a_list_of_ids_is_restricted_to_the_visible_topics)
 {
     int64_t ids[] = {1, 2, 3, 77};
     struct dt_str prefix = S("ord");
@@ -175,7 +175,7 @@ FRESH_TEST(listed_jobs_are_found_within_the_topics_that_bind)
     assert_job(&fx, 2, "version", "1");
 }
 
-FRESH_TEST(a_preview_finds_the_same_and_keeps_nothing)
+FRESH_TEST(a_preview_finds_the_same_jobs_and_stores_nothing)
 {
     jobs(25);
     struct dt_operation_ask ask = ask_of(DT_OPERATION_CANCEL);
@@ -222,7 +222,7 @@ static void fill_days(void)
 }
 
 /* What other days have costs nothing; an edit by hand that is not counted yet hides no job. */
-FRESH_TEST(the_jobs_of_a_topic_are_looked_for_on_its_days_alone)
+FRESH_TEST(only_days_with_jobs_of_the_topic_are_searched)
 {
     fill_days();
     mysql_fixture_run(&fx, "UPDATE job_counts SET dead = scheduled, scheduled = 0");
@@ -241,7 +241,7 @@ FRESH_TEST(the_jobs_of_a_topic_are_looked_for_on_its_days_alone)
 
 /* ---- what becomes of them ---- */
 
-FRESH_TEST(jobs_that_are_not_as_they_were_found_are_refused)
+FRESH_TEST(jobs_that_changed_after_they_were_found_are_refused)
 {
     jobs(5);
     struct dt_operation_ask ask = ask_of(DT_OPERATION_CANCEL);
@@ -265,7 +265,7 @@ FRESH_TEST(jobs_that_are_not_as_they_were_found_are_refused)
     assert_true(piece.moves[0].was_ms > 0);
 }
 
-FRESH_TEST(a_shift_moves_each_job_from_where_it_is_and_never_before_now)
+FRESH_TEST(a_shift_moves_each_job_from_its_current_time_and_never_before_now)
 {
     jobs(3);
     mysql_fixture_run(&fx, "UPDATE jobs SET run_at = run_at + %lld, next_at = run_at, near = FALSE WHERE id = 3",
@@ -298,7 +298,7 @@ FRESH_TEST(a_spread_puts_jobs_at_even_distances_in_the_order_of_their_times)
 }
 
 /* 29/100 has no floating-point number: 28.999… of 100 ms. */
-FRESH_TEST(a_spread_is_reckoned_in_whole_numbers)
+FRESH_TEST(a_spread_is_computed_in_integers)
 {
     jobs(100);
     struct dt_operation_ask ask = ask_of(DT_OPERATION_RESCHEDULE);
@@ -341,7 +341,7 @@ FRESH_TEST(a_spread_from_a_past_time_begins_now)
 }
 
 /* Manual edits and dt_shift_all may bring numbers whose sum is none. */
-FRESH_TEST(a_shift_ends_where_times_do)
+FRESH_TEST(a_shift_ends_at_the_last_representable_time)
 {
     jobs(2);
     mysql_fixture_run(&fx, "UPDATE jobs SET next_at = -9223372036854775808 WHERE id = 1");
@@ -421,7 +421,7 @@ static int windows_of(const struct dt_operation_ask *ask, int64_t matched)
 }
 
 /* One window of `jobs` and one of history, whatever else is there. */
-FRESH_TEST(dead_jobs_are_looked_for_among_what_is_finished)
+FRESH_TEST(dead_jobs_are_searched_only_among_finished_ones)
 {
     jobs(20050);
     mysql_fixture_run(&fx, "UPDATE jobs SET state = 'dead', next_at = NULL, leave_at = 9000 - id, error_at = id "
@@ -442,7 +442,7 @@ FRESH_TEST(dead_jobs_are_looked_for_among_what_is_finished)
 }
 
 /* A place is a time and an id: those of one time are passed one by one, in `jobs` as in history. */
-FRESH_TEST(more_than_a_window_that_died_at_one_time_are_found_each_once)
+FRESH_TEST(more_jobs_that_died_at_one_time_than_a_window_are_found_once_each)
 {
     jobs(10050);
     mysql_fixture_run(&fx, "UPDATE jobs SET state = 'dead', next_at = NULL, leave_at = 70, error_at = 7");
@@ -457,7 +457,7 @@ FRESH_TEST(more_than_a_window_that_died_at_one_time_are_found_each_once)
 }
 
 /* As a program does that looks for dead jobs in the order of their ids. */
-FRESH_TEST(an_operation_that_another_version_began_is_looked_through_anew)
+FRESH_TEST(an_operation_begun_by_another_version_is_searched_again)
 {
     jobs(3);
     mysql_fixture_run(&fx, "UPDATE jobs SET state = 'dead', next_at = NULL, leave_at = 70");
@@ -472,7 +472,7 @@ FRESH_TEST(an_operation_that_another_version_began_is_looked_through_anew)
 
 /* ---- pieces ---- */
 
-FRESH_TEST(each_job_is_changed_once_whoever_does_the_pieces)
+FRESH_TEST(each_job_is_changed_once_by_any_number_of_processes)
 {
     enum { JOBS = 2600 };
     dt_store *other = mysql_fixture_store(&fx);
@@ -540,7 +540,7 @@ FRESH_TEST(a_piece_that_is_rolled_back_leaves_nothing)
     assert_int_equal(number("SUM(state = 'cancelled')"), 3);
 }
 
-FRESH_TEST(an_operation_that_somebody_is_at_is_passed_by)
+FRESH_TEST(a_locked_operation_is_skipped)
 {
     jobs(1);
     struct dt_operation_ask ask = ask_of(DT_OPERATION_CANCEL);
@@ -555,7 +555,7 @@ FRESH_TEST(an_operation_that_somebody_is_at_is_passed_by)
     assert_int_equal(piece.id, id);
 }
 
-FRESH_TEST(a_lease_keeps_dispatchers_away_until_it_is_over_or_given_back)
+FRESH_TEST(a_lease_excludes_dispatchers_until_it_expires_or_is_released)
 {
     jobs(1);
     struct dt_operation_ask ask = ask_of(DT_OPERATION_CANCEL);
@@ -572,7 +572,7 @@ FRESH_TEST(a_lease_keeps_dispatchers_away_until_it_is_over_or_given_back)
     assert_int_equal(piece.id, id);
 }
 
-FRESH_TEST(a_rate_bounds_a_piece_and_tells_when_the_next_may_follow)
+FRESH_TEST(a_rate_limits_a_piece_and_sets_the_time_of_the_next)
 {
     jobs(40);
     struct dt_operation_ask ask = ask_of(DT_OPERATION_CANCEL);
@@ -586,7 +586,7 @@ FRESH_TEST(a_rate_bounds_a_piece_and_tells_when_the_next_may_follow)
     assert_int_equal(piece.id, 0);
 }
 
-FRESH_TEST(a_stopped_operation_changes_nothing_more_and_leaves_nothing)
+FRESH_TEST(a_stopped_operation_changes_no_more_jobs_and_leaves_no_rows)
 {
     jobs(2);
     struct dt_operation_ask ask = ask_of(DT_OPERATION_CANCEL);

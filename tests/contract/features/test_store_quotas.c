@@ -101,7 +101,7 @@ TEST(processes_that_settle_at_the_same_time_hold_no_more_than_the_whole)
     mysql_fixture_drop(&fx);
 }
 
-TEST(a_share_that_is_not_renewed_ends_and_its_row_goes)
+TEST(a_share_that_is_not_renewed_expires_and_its_row_is_deleted)
 {
     struct dt_error err = {0};
     struct mysql_fixture fx;
@@ -129,7 +129,7 @@ static void use(dt_store *store, const char *token, int64_t now_ms)
     OK(dt_store_usage_add(store, &row, 1, now_ms, &err));
 }
 
-TEST(usage_is_summed_by_day_and_goes_when_its_days_are_over)
+TEST(usage_is_summed_by_day_and_deleted_after_its_retention)
 {
     const int64_t today_ms = 1000 * DT_DAY_MS, now_ms = today_ms + 5000;
     const int64_t last_kept_ms = today_ms - DT_USAGE_KEPT_DAYS * DT_DAY_MS;

@@ -13,7 +13,7 @@
 
 #define FRESH_TEST(name) TEST_WITH(name, with_topic, NULL)
 
-FRESH_TEST(there_is_always_a_fire_ahead)
+FRESH_TEST(there_is_always_a_job_for_the_next_fire)
 {
     struct dt_schedule s = put(cron("0 9 * * *"));
     assert_int_equal(s.version, 1);
@@ -26,7 +26,7 @@ FRESH_TEST(there_is_always_a_fire_ahead)
     assert_jobs(1, 0);
 }
 
-FRESH_TEST(all_that_comes_soon_is_made_at_once)
+FRESH_TEST(all_fires_of_the_next_minute_are_made_at_once)
 {
     put(every(2000));
     int64_t n = count(SCHEDULED);
@@ -38,7 +38,7 @@ FRESH_TEST(all_that_comes_soon_is_made_at_once)
     assert_in_range(count(SCHEDULED), n, n + 2);
 }
 
-FRESH_TEST(a_quick_schedule_has_a_hundred_fires_ahead_and_is_looked_at_when_half_are_over)
+FRESH_TEST(a_frequent_schedule_has_a_hundred_fires_ahead_and_is_refilled_at_half)
 {
     put(every(100));
     assert_in_range(count(SCHEDULED), DT_FIRES_AHEAD, DT_FIRES_AHEAD + 1);
@@ -67,7 +67,7 @@ FRESH_TEST(an_equal_request_changes_nothing)
     assert_jobs(1, 0);
 }
 
-FRESH_TEST(a_pause_withdraws_what_lies_ahead_and_a_resume_returns_it)
+FRESH_TEST(a_pause_withdraws_future_fires_and_a_resume_returns_them)
 {
     put(cron("0 9 * * *"));
     int64_t id = mysql_fixture_number(&fx, "SELECT id FROM jobs");
@@ -82,7 +82,7 @@ FRESH_TEST(a_pause_withdraws_what_lies_ahead_and_a_resume_returns_it)
     assert_int_equal(mysql_fixture_number(&fx, "SELECT id FROM jobs WHERE error_code IS NULL AND leave_at = 0"), id);
 }
 
-FRESH_TEST(a_change_reaches_the_fires_that_lie_ahead)
+FRESH_TEST(a_change_applies_to_future_fires)
 {
     put(cron("0 9 * * *"));
     int64_t id = mysql_fixture_number(&fx, "SELECT id FROM jobs");
@@ -112,7 +112,7 @@ FRESH_TEST(a_fire_that_its_caller_cancelled_stays_cancelled)
     assert_jobs(0, 0);
 }
 
-FRESH_TEST(a_fire_that_is_under_way_is_not_withdrawn)
+FRESH_TEST(a_dispatched_fire_is_not_withdrawn)
 {
     put(cron("0 9 * * *"));
     mysql_fixture_run(&fx, "UPDATE jobs SET state = 'dispatched', attempt = 1");
@@ -149,7 +149,7 @@ FRESH_TEST(missed_fires_are_caught_up_within_bounds)
     assert_in_range(count(SCHEDULED), before + 2, before + 4);
 }
 
-FRESH_TEST(a_pause_without_catching_up_makes_nothing_of_its_time)
+FRESH_TEST(without_catch_up_no_fire_of_a_pause_is_made)
 {
     put(every(1000));
     set_paused(true);
@@ -191,7 +191,7 @@ FRESH_TEST(a_fire_that_overlaps_is_a_cancelled_job)
     assert_int_equal(make().made, 1);
 }
 
-FRESH_TEST(a_fire_ends_the_retries_of_the_one_before)
+FRESH_TEST(with_overlap_cancel_a_fire_ends_the_retries_of_the_last_one)
 {
     fire_meets_a_job_that_is_under_way(DT_OVERLAP_CANCEL);
     assert_int_equal(make().made, 0);
@@ -200,7 +200,7 @@ FRESH_TEST(a_fire_ends_the_retries_of_the_one_before)
     assert_int_equal(count(SCHEDULED), 1);
 }
 
-FRESH_TEST(a_schedule_that_goes_leaves_its_next_fire_or_takes_it_with_it)
+FRESH_TEST(a_removed_schedule_keeps_or_cancels_its_next_fire)
 {
     struct dt_fire_maker maker = a_maker();
     put(every(10000));
@@ -234,7 +234,7 @@ static enum dt_insert_outcome insert(const char *topic, const char *key)
     return row.outcome;
 }
 
-FRESH_TEST(keys_of_fires_are_reserved_while_the_schedule_is_there)
+FRESH_TEST(keys_of_fires_are_reserved_while_the_schedule_exists)
 {
     struct dt_fire_maker maker = a_maker();
     assert_int_equal(insert("t", NAME "@1"), DT_INSERT_CREATED);
@@ -248,7 +248,7 @@ FRESH_TEST(keys_of_fires_are_reserved_while_the_schedule_is_there)
     assert_int_equal(insert("t", NAME "@1"), DT_INSERT_CREATED);
 }
 
-FRESH_TEST(a_job_for_this_very_moment_is_made_also_while_paused)
+FRESH_TEST(run_now_makes_a_job_also_while_paused)
 {
     struct dt_fire_maker maker = a_maker();
     struct dt_job job;
@@ -262,7 +262,7 @@ FRESH_TEST(a_job_for_this_very_moment_is_made_also_while_paused)
     assert_int_equal(dt_store_schedule_run_now(&maker, S("other"), &job, &err), DT_NOT_FOUND);
 }
 
-FRESH_TEST(a_schedule_whose_topic_went_says_so)
+FRESH_TEST(a_schedule_whose_topic_was_deleted_shows_an_error)
 {
     struct dt_schedule s;
     put(every(1000));
@@ -278,7 +278,7 @@ FRESH_TEST(a_schedule_whose_topic_went_says_so)
     assert_null(s.error.p);
 }
 
-FRESH_TEST(settings_that_somebody_holds_locked_are_as_they_were_committed_last)
+FRESH_TEST(locked_settings_are_read_as_last_committed)
 {
     put(every(1000));
     mysql_fixture_run(&fx, "UPDATE schedule_fires SET look_at = 1");
@@ -313,7 +313,7 @@ static void two_with(const char *column, const char *number)
                       column, number);
 }
 
-FRESH_TEST(no_number_of_a_manual_edit_keeps_other_schedules_from_their_fires)
+FRESH_TEST(no_manual_edit_delays_fires_of_other_schedules)
 {
     static const char *const columns[] = {"every_ms",     "anchor_at",   "starts_at",      "ends_at",
                                           "catch_up_ms",  "jitter_ms",   "paused",         "s.created_at",
@@ -350,7 +350,7 @@ FRESH_TEST(a_number_of_missed_fires_below_zero_means_all_of_them)
     assert_int_equal(count(SCHEDULED), DT_FIRES_AT_ONCE);
 }
 
-FRESH_TEST(a_schedule_ends_where_times_do)
+FRESH_TEST(a_schedule_ends_at_the_last_representable_time)
 {
     struct dt_schedule s = every(1000);
     s.has_start = true;
@@ -377,7 +377,7 @@ FRESH_TEST(a_schedule_may_begin_with_1970_or_end_with_it)
     assert_int_equal(count(SCHEDULED), 0);
 }
 
-FRESH_TEST(a_large_payload_is_made_a_few_at_a_time)
+FRESH_TEST(fires_with_a_large_payload_are_made_a_few_at_a_time)
 {
     static char payload[900002];
     struct dt_schedule s = every(1000);
@@ -391,7 +391,7 @@ FRESH_TEST(a_large_payload_is_made_a_few_at_a_time)
     assert_int_equal(mysql_fixture_number(&fx, "SELECT COUNT(DISTINCT payload) FROM jobs"), 1);
 }
 
-FRESH_TEST(a_new_tzdata_moves_the_fires_that_lie_ahead)
+FRESH_TEST(a_new_tzdata_moves_future_fires)
 {
     put(cron("0 9 * * *"));
     mysql_fixture_run(&fx, "UPDATE schedule_fires SET look_at = 1, zone_stamp = 5; UPDATE job_keys SET job_key = '" NAME
@@ -454,7 +454,7 @@ static void *make_all(void *arg)
     return NULL;
 }
 
-FRESH_TEST(makers_at_once_make_each_fire_once)
+FRESH_TEST(concurrent_makers_make_each_fire_once)
 {
     pthread_t threads[MAKERS];
     char name[32];

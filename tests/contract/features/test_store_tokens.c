@@ -58,7 +58,7 @@ static enum dt_token_rule rule_now(dt_store *store, size_t *n)
     return rule;
 }
 
-TEST(an_installation_that_ever_had_a_token_asks_for_one_until_that_is_waived)
+TEST(once_a_token_existed_tokens_are_required_until_waived)
 {
     struct mysql_fixture fx;
     const struct dt_token a = {.name = DT_STR_LIT("a"), .scopes = DT_STR_LIT("read"), .topics = DT_STR_LIT("*")};
@@ -86,7 +86,7 @@ TEST(an_installation_that_ever_had_a_token_asks_for_one_until_that_is_waived)
     mysql_fixture_drop(&fx);
 }
 
-TEST(a_rule_that_cannot_be_read_asks_for_a_token)
+TEST(if_the_token_rule_cannot_be_read_a_token_is_required)
 {
     struct mysql_fixture fx;
     const struct dt_token a = {.name = DT_STR_LIT("a"), .scopes = DT_STR_LIT("read"), .topics = DT_STR_LIT("*")};
@@ -107,7 +107,7 @@ TEST(a_rule_that_cannot_be_read_asks_for_a_token)
     mysql_fixture_drop(&fx);
 }
 
-TEST(rows_that_hands_spoiled_are_read_as_giving_nothing)
+TEST(damaged_token_rows_grant_nothing)
 {
     struct mysql_fixture fx;
     struct dt_arena arena = {0};

@@ -121,7 +121,7 @@ FRESH_TEST(the_last_attempt_keeps_the_topic_until_it_has_ended)
 }
 
 /* As an API makes one that had not heard of the deletion yet. */
-FRESH_TEST(a_job_that_came_all_the_same_is_cancelled_as_well)
+FRESH_TEST(a_job_added_during_the_deletion_is_cancelled_too)
 {
     job_row_dispatched(&fx, 5, 1, 0);
     count();
@@ -137,7 +137,7 @@ FRESH_TEST(a_job_that_came_all_the_same_is_cancelled_as_well)
     assert_false(is_there());
 }
 
-FRESH_TEST(more_than_a_piece_is_ended_by_several_in_turn)
+FRESH_TEST(a_large_deletion_is_continued_by_several_processes)
 {
     enum { JOBS = 3000 };
     dt_store *other = mysql_fixture_store(&fx);
@@ -159,7 +159,7 @@ FRESH_TEST(more_than_a_piece_is_ended_by_several_in_turn)
     assert_false(is_there());
 }
 
-FRESH_TEST(stopped_or_failed_it_leaves_the_topic)
+FRESH_TEST(a_stopped_or_failed_deletion_keeps_the_topic)
 {
     for (int failed = 0; failed < 2; failed++) {
         mysql_fixture_run(&fx, "DELETE FROM jobs");
@@ -176,7 +176,7 @@ FRESH_TEST(stopped_or_failed_it_leaves_the_topic)
     }
 }
 
-FRESH_TEST(a_schedule_keeps_the_topic_whenever_it_came)
+FRESH_TEST(a_topic_with_a_schedule_is_kept_even_if_it_was_made_late)
 {
     static const char *const schedule =
         "INSERT INTO schedules (name, topic, every_ms, anchor_at, time_zone, overlap, catch_up_ms, jitter_ms, "
@@ -198,7 +198,7 @@ FRESH_TEST(a_schedule_keeps_the_topic_whenever_it_came)
     assert_int_equal(deletion.operation.id, 0);
 }
 
-FRESH_TEST(a_topic_that_is_not_there_is_not_deleted)
+FRESH_TEST(deleting_a_missing_topic_is_not_found)
 {
     const struct dt_operation_ask nobody = {.filter.topic = S("nobody")};
     struct dt_topic_deletion deletion;
@@ -215,7 +215,7 @@ static struct dt_topic_deletion delete_topic(struct dt_str name, dt_status expec
     return deletion;
 }
 
-FRESH_TEST(a_topic_goes_when_nothing_waits_for_it)
+FRESH_TEST(a_topic_without_live_jobs_is_deleted)
 {
     struct dt_topic t;
     OK(dt_store_topic_ensure(store, S("a"), NULL, &err));
@@ -248,7 +248,7 @@ FRESH_TEST(a_topic_stays_while_a_schedule_makes_jobs_of_it)
     assert_true(dt_str_is(deletion.schedule, "s"));
 }
 
-FRESH_TEST(a_deleted_topic_that_got_a_job_all_the_same_is_made_again)
+FRESH_TEST(a_deleted_topic_that_got_a_job_is_created_again)
 {
     size_t n;
     OK(dt_store_topic_ensure(store, S("a"), NULL, &err));

@@ -219,7 +219,7 @@ static void clear(struct rig *rig)
 /* ---- quiet ---- */
 
 /* Its thread begins with all signals blocked; the mask of whoever starts it is as before. */
-RIG_TEST(starting_the_channel_leaves_its_makers_signals_alone)
+RIG_TEST(starting_the_channel_does_not_change_the_callers_signals)
 {
     struct dt_error err = {0};
     sigset_t before, after;
@@ -270,7 +270,7 @@ static void expect_end_of_silence(int fd)
     expect_end(fd);
 }
 
-RIG_TEST(a_server_that_does_not_answer_is_given_up_and_connected_to_anew)
+RIG_TEST(a_silent_server_is_given_up_and_reconnected)
 {
     start_with(rig, NULL, false, LATE_MS);
     int fd = greet(&rig->servers[0]);
@@ -287,7 +287,7 @@ RIG_TEST(a_server_that_does_not_answer_is_given_up_and_connected_to_anew)
 
 /* ---- coming up ---- */
 
-RIG_TEST(each_step_on_the_way_up_has_its_time)
+RIG_TEST(each_step_of_a_connection_has_a_timeout)
 {
     start_with(rig, NULL, false, LATE_MS);
     int fd = server_accept(&rig->servers[0]);
@@ -306,7 +306,7 @@ RIG_TEST(each_step_on_the_way_up_has_its_time)
     close(fd);
 }
 
-RIG_TEST(a_server_that_knows_no_tracking_is_done_without)
+RIG_TEST(a_server_without_tracking_is_supported)
 {
     start(rig, NULL, false);
     int fd = server_accept(&rig->servers[0]);
@@ -322,7 +322,7 @@ RIG_TEST(a_server_that_knows_no_tracking_is_done_without)
     await_heard(2, 1);
 }
 
-RIG_TEST(a_server_without_client_id_is_subscribed_to_all_the_same)
+RIG_TEST(a_server_without_client_id_is_supported)
 {
     start(rig, NULL, false);
     int fd = server_accept(&rig->servers[0]);
@@ -335,7 +335,7 @@ RIG_TEST(a_server_without_client_id_is_subscribed_to_all_the_same)
     close(fd);
 }
 
-RIG_TEST(a_password_goes_first_and_a_wrong_one_ends_it)
+RIG_TEST(a_password_is_sent_first_and_a_wrong_one_ends_the_connection)
 {
     start(rig, "secret", false);
     int fd = server_accept(&rig->servers[0]);
@@ -367,7 +367,7 @@ RIG_TEST(a_subscription_that_redis_denies_is_tried_again)
     close(fd);
 }
 
-RIG_TEST(a_server_that_hangs_up_is_tried_less_and_less_often_and_at_once_again_after_it_was_up)
+RIG_TEST(reconnects_back_off_and_are_immediate_after_a_working_connection)
 {
     int64_t begin = now_us(), until_us = wait_deadline_us(), pause_us;
     start(rig, NULL, false);
@@ -404,7 +404,7 @@ RIG_TEST(a_message_names_a_shard_or_everything)
     close(fd);
 }
 
-RIG_TEST(a_message_may_come_in_pieces)
+RIG_TEST(a_message_may_arrive_in_pieces)
 {
     static const char text[] = MESSAGE(1, "5") MESSAGE(8, "6 outbox");
     start(rig, NULL, false);
@@ -430,7 +430,7 @@ RIG_TEST(a_server_that_does_not_speak_the_redis_protocol_is_given_up)
 
 /* ---- several servers ---- */
 
-RIG_TEST(one_server_that_is_away_keeps_no_other_from_being_heard)
+RIG_TEST(a_server_that_is_down_does_not_block_others)
 {
     start(rig, NULL, true);
     int fd = greet(&rig->servers[0]);

@@ -38,7 +38,7 @@ static void dead(int64_t id, const char *topic, const char *code, int64_t at_ms)
 
 #define FRESH_TEST(name) TEST_WITH(name, empty_tables, NULL)
 
-FRESH_TEST(dead_jobs_are_counted_by_topic_and_error_the_most_first)
+FRESH_TEST(dead_jobs_are_counted_by_topic_and_error_in_descending_order)
 {
     dead(1, "orders", "'E1', error_message = 'it was'", 100);
     dead(2, "orders", "'E1'", 300);
@@ -90,7 +90,7 @@ FRESH_TEST(a_job_that_leaves_at_an_odd_time_is_found_by_when_it_failed)
     assert_int_equal(found.jobs, 1);
 }
 
-FRESH_TEST(no_more_groups_are_told_than_fit)
+FRESH_TEST(at_most_the_maximal_number_of_groups_is_returned)
 {
     dead(1, "orders", "'E'", 7);
     job_rows_multiply(&fx, 1250, 0);
@@ -102,7 +102,7 @@ FRESH_TEST(no_more_groups_are_told_than_fit)
 }
 
 /* 1,000 that died last are left of many more: rows are read for those that are counted, and for no others. */
-FRESH_TEST(the_newest_are_looked_at_and_no_more)
+FRESH_TEST(only_the_newest_dead_jobs_are_read)
 {
     dead(1, "orders", "'old'", 7);
     job_rows_multiply(&fx, DT_DEAD_LOOKED_AT + 1000, 0);

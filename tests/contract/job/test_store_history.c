@@ -7,7 +7,7 @@
 
 /* ---- numbers of partitions ---- */
 
-FRESH_TEST(a_partition_is_a_day_or_a_month_when_that_is_far)
+FRESH_TEST(a_partition_is_a_day_or_a_month_if_far_ahead)
 {
     int64_t day = INT64_C(1795219200000); /* 2026-11-21 */
     assert_int_equal(dt_partition_of(day, day), 20261121);
@@ -22,7 +22,7 @@ FRESH_TEST(a_partition_is_a_day_or_a_month_when_that_is_far)
 
 /* ---- leaving ---- */
 
-FRESH_TEST(finished_jobs_move_to_history_with_all_that_is_known_of_them)
+FRESH_TEST(finished_jobs_move_to_history_with_all_columns)
 {
     int64_t id = finished(1, "dead", 20 * MINUTE);
     finished(2, "succeeded", MINUTE); /* not yet */
@@ -56,7 +56,7 @@ FRESH_TEST(finished_jobs_move_to_history_with_all_that_is_known_of_them)
     assert_whole();
 }
 
-FRESH_TEST(jobs_that_are_needed_stay_and_do_not_delay_others)
+FRESH_TEST(jobs_still_needed_are_not_archived_and_do_not_delay_others)
 {
     int64_t flying = finished(1, "succeeded", 40 * MINUTE), told = finished(2, "dead", 40 * MINUTE);
     int64_t young = finished(3, "succeeded", 40 * MINUTE);
@@ -87,7 +87,7 @@ FRESH_TEST(jobs_that_are_needed_stay_and_do_not_delay_others)
     assert_whole();
 }
 
-FRESH_TEST(a_job_that_somebody_holds_is_passed_by)
+FRESH_TEST(a_locked_job_is_not_archived_now)
 {
     int64_t held = finished(1, "succeeded", 20 * MINUTE);
     finished(2, "succeeded", 20 * MINUTE);
@@ -100,7 +100,7 @@ FRESH_TEST(a_job_that_somebody_holds_is_passed_by)
     assert_int_equal(archived.moved, 1);
 }
 
-FRESH_TEST(one_that_history_has_already_stays_alone)
+FRESH_TEST(a_job_that_history_already_has_is_not_archived_twice)
 {
     int64_t id = archive_job(1, "succeeded");
     for (int i = 2; i < 8; i++)
@@ -118,7 +118,7 @@ FRESH_TEST(one_that_history_has_already_stays_alone)
     assert_int_equal(rows("history"), 7);
 }
 
-FRESH_TEST(a_job_whose_retention_is_over_goes_nowhere)
+FRESH_TEST(a_job_whose_retention_has_ended_is_deleted)
 {
     int64_t id = finished(1, "succeeded", 20 * MINUTE);
     mysql_fixture_run(&fx, "UPDATE jobs SET purge_at = %lld WHERE id = %lld", (long long)now, (long long)id);
@@ -209,7 +209,7 @@ FRESH_TEST(rows_of_a_removed_job_are_removed_whichever_rows_other_jobs_have)
     }
 }
 
-FRESH_TEST(a_job_finished_by_hand_is_told_when_it_is_archived_and_is)
+FRESH_TEST(a_job_finished_by_hand_gets_an_archive_time_and_is_archived)
 {
     fx.config.history_after = 0;
     size_t done;
@@ -334,7 +334,7 @@ FRESH_TEST(archivers_at_once_archive_each_job_once)
 
 /* ---- what is told ---- */
 
-FRESH_TEST(all_that_is_asked_of_an_archived_job_is_answered)
+FRESH_TEST(every_request_about_an_archived_job_is_answered)
 {
     struct dt_attempt_list attempts;
     int64_t id = archive_job(1, "succeeded"), found;
@@ -360,7 +360,7 @@ FRESH_TEST(all_that_is_asked_of_an_archived_job_is_answered)
     assert_whole();
 }
 
-FRESH_TEST(a_result_that_comes_after_all_is_stale_or_a_duplicate)
+FRESH_TEST(a_result_for_an_archived_job_is_stale_or_a_duplicate)
 {
     int64_t id = archive_job(1, "dead");
     struct dt_str others[] = {DT_STR_LIT("mail.")}, ours[] = {DT_STR_LIT("orders")};
@@ -403,7 +403,7 @@ FRESH_TEST(expired_jobs_are_hidden_while_their_partition_still_exists)
     assert_int_equal(rows("v_jobs") + rows("v_dead") + rows("v_attempts") + rows("v_history"), 0);
 }
 
-FRESH_TEST(views_show_jobs_wherever_they_stand)
+FRESH_TEST(views_show_live_and_archived_jobs)
 {
     char text[200];
     int64_t id = archive_job(1, "dead");
@@ -460,7 +460,7 @@ FRESH_TEST(procedures_answer_for_archived_jobs_as_the_store_does)
 
 /* ---- back ---- */
 
-FRESH_TEST(a_dead_job_is_driven_back_with_its_attempts_and_its_key)
+FRESH_TEST(a_redriven_archived_job_gets_its_attempts_and_key_back)
 {
     int64_t id = archive_job(1, "dead");
     mysql_fixture_run(&fx, "DELETE FROM job_keys"); /* its key was free meanwhile */
@@ -484,7 +484,7 @@ FRESH_TEST(a_dead_job_is_driven_back_with_its_attempts_and_its_key)
     assert_int_equal(a.outcome, DT_OUTCOME_APPLIED);
 }
 
-FRESH_TEST(a_job_driven_back_leaves_a_key_that_moved_on_alone)
+FRESH_TEST(a_redriven_job_does_not_take_a_key_that_another_job_has)
 {
     int64_t id = archive_job(1, "dead");
     mysql_fixture_run(&fx, "UPDATE job_keys SET job_id = 77");

@@ -25,7 +25,7 @@ static struct dt_insert insert(int64_t id, const char *key, unsigned char digest
 
 #define FRESH_TEST(name) TEST_WITH(name, begin, NULL)
 
-FRESH_TEST(the_key_of_an_archived_job_is_taken_until_its_time_is_over)
+FRESH_TEST(the_key_of_an_archived_job_is_taken_until_it_expires)
 {
     size_t done;
     fx.config.history_keys = 2 * DAY;
@@ -88,7 +88,7 @@ FRESH_TEST(an_id_of_a_command_is_taken_as_long_as_its_jobs_key)
     assert_int_equal(rows("command_ids"), 1); /* the later one's */
 }
 
-FRESH_TEST(a_key_ends_with_its_own_time_or_its_jobs_whichever_is_sooner)
+FRESH_TEST(a_key_is_free_after_its_own_time_or_with_its_job)
 {
     static const struct {
         int64_t keys, kept, ends;
@@ -110,7 +110,7 @@ FRESH_TEST(a_key_ends_with_its_own_time_or_its_jobs_whichever_is_sooner)
     }
 }
 
-FRESH_TEST(a_key_whose_time_is_over_is_taken_before_anybody_freed_it)
+FRESH_TEST(an_expired_key_can_be_taken_before_housekeeping_frees_it)
 {
     size_t done;
     fx.config.history_keys = MINUTE;
@@ -130,7 +130,7 @@ FRESH_TEST(a_key_whose_time_is_over_is_taken_before_anybody_freed_it)
 
 /* ---- lists, counts ---- */
 
-FRESH_TEST(lists_merge_what_lives_and_what_is_archived)
+FRESH_TEST(lists_merge_live_and_archived_jobs)
 {
     struct dt_job_list jobs;
     char text[200] = "";
@@ -169,7 +169,7 @@ FRESH_TEST(lists_merge_what_lives_and_what_is_archived)
 }
 
 /* 2,500 archived jobs, far more than a window; every 500th is dead. Nothing lives, or one job behind all of them. */
-FRESH_TEST(a_filter_finds_what_is_archived_however_far_it_lies)
+FRESH_TEST(a_filter_finds_archived_jobs_of_any_day)
 {
     struct dt_job_list jobs;
     multiply(finished(0, "succeeded", 20 * MINUTE), 2500);
@@ -201,7 +201,7 @@ FRESH_TEST(a_filter_finds_what_is_archived_however_far_it_lies)
     }
 }
 
-FRESH_TEST(counts_of_a_topic_have_what_is_archived)
+FRESH_TEST(counts_of_a_topic_include_archived_jobs)
 {
     struct dt_topic_counts counts;
     archive_job(1, "dead");
@@ -230,7 +230,7 @@ static void drop_all(void)
     while (tended.more);
 }
 
-FRESH_TEST(partitions_are_made_as_they_are_wanted_and_dropped_when_their_day_is_over)
+FRESH_TEST(partitions_are_created_when_needed_and_dropped_after_their_day)
 {
     drop_all();
     assert_int_equal(parts_of("history"), 0);
@@ -280,7 +280,7 @@ FRESH_TEST(partitions_are_dropped_in_order_a_few_at_a_time)
     assert_int_equal(archiver.partitions.n, 2);
 }
 
-FRESH_TEST(a_drop_that_was_cut_off_is_ended_and_counted_once)
+FRESH_TEST(an_interrupted_drop_is_finished_and_counted_once)
 {
     drop_all();
     archive_job(1, "dead");
@@ -295,7 +295,7 @@ FRESH_TEST(a_drop_that_was_cut_off_is_ended_and_counted_once)
     assert_int_equal(mysql_fixture_number(&fx, "SELECT removed FROM removed_jobs"), 1);
 }
 
-FRESH_TEST(a_reader_in_the_way_of_a_partition_is_not_waited_for_long)
+FRESH_TEST(a_reader_that_blocks_a_partition_is_not_waited_for_long)
 {
     drop_all();
     finished(1, "dead", 20 * MINUTE);
@@ -343,7 +343,7 @@ FRESH_TEST(rows_of_the_default_partition_are_moved_to_their_partition_or_deleted
     assert_whole();
 }
 
-FRESH_TEST(partitions_ahead_are_those_of_the_topics_retentions)
+FRESH_TEST(partitions_are_created_ahead_for_the_topics_retentions)
 {
     struct dt_wanted wanted;
     mysql_fixture_run(&fx, "INSERT INTO topics (name, retention_ms, created_at, updated_at) VALUES ('a', NULL, 0, 0), "
@@ -379,7 +379,7 @@ static void make_parts(int n)
     assert_int_equal(archived.moved, n);
 }
 
-FRESH_TEST(a_job_is_looked_for_where_jobs_of_its_day_have_gone)
+FRESH_TEST(only_partitions_with_jobs_of_the_home_day_are_searched)
 {
     enum { PARTS = 40 };
     struct dt_apply late[PARTS];
@@ -405,7 +405,7 @@ FRESH_TEST(a_job_is_looked_for_where_jobs_of_its_day_have_gone)
     assert_in_range(keys, 1, 10 * PARTS); /* a look into each partition for each job would be PARTS * PARTS */
 }
 
-FRESH_TEST(a_day_in_many_partitions_is_looked_for_in_all_of_them)
+FRESH_TEST(all_partitions_with_jobs_of_the_home_day_are_searched)
 {
     int64_t id = archive_job(1, "dead");
     for (int i = 1; i < 20; i++)

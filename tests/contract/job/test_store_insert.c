@@ -94,7 +94,7 @@ RIG_TEST(a_block_whose_commit_is_lost_is_not_used)
     assert_int_equal(first, AHEAD_OF_THE_CLOCK + 10);
 }
 
-RIG_TEST(a_restored_server_gives_no_number_out_again)
+RIG_TEST(a_restored_server_hands_out_no_id_twice)
 {
     int64_t before, after;
     OK(dt_store_reserve_ids(rig->store, 1000, &before, &err));
@@ -187,7 +187,7 @@ RIG_TEST(values_of_one_job_of_a_batch_do_not_leak_into_others)
     }
 }
 
-RIG_TEST(each_thing_that_a_job_may_have_is_stored_alone)
+RIG_TEST(each_optional_member_is_stored_without_the_others)
 {
     char text[200];
     static const char *const expected[] = {"0", "p|0", "c|0", "h|0", "1", "0|k"};
@@ -280,7 +280,7 @@ RIG_TEST(jobs_without_keys_are_two_round_trips)
 }
 
 /* So an operation that begins then has in its set what was made before, and nothing else. */
-RIG_TEST(jobs_are_made_no_later_than_the_server_says_afterwards)
+RIG_TEST(created_at_is_not_after_the_servers_next_time)
 {
     for (int i = 0; i < 100; i++) {
         rig->n = 0;
@@ -290,7 +290,7 @@ RIG_TEST(jobs_are_made_no_later_than_the_server_says_afterwards)
     }
 }
 
-RIG_TEST(one_at_fault_among_jobs_without_keys_is_refused_alone)
+RIG_TEST(an_invalid_job_among_jobs_without_keys_is_refused_alone)
 {
     add(rig, 2, NULL, 7);
     OK(insert(rig, &err));
@@ -305,7 +305,7 @@ RIG_TEST(one_at_fault_among_jobs_without_keys_is_refused_alone)
 
 /* ---- keys ---- */
 
-RIG_TEST(a_key_that_is_taken_concerns_its_row_alone)
+RIG_TEST(a_taken_key_affects_only_its_own_row)
 {
     add(rig, 1, "b", 7);
     OK(insert(rig, &err));
@@ -327,7 +327,7 @@ RIG_TEST(a_key_that_is_taken_concerns_its_row_alone)
     assert_int_equal(number(rig, "SELECT COUNT(*) FROM job_keys"), 3);
 }
 
-RIG_TEST(keys_that_are_taken_are_told_however_many_they_are)
+RIG_TEST(all_taken_keys_of_a_batch_are_reported)
 {
     add_keyed(rig, ROWS_MAX);
     OK(insert(rig, &err));
@@ -358,7 +358,7 @@ RIG_TEST(the_same_key_in_another_topic_is_another_key)
     assert_int_equal(number(rig, "SELECT job_id FROM job_keys WHERE topic = 'u'"), 2);
 }
 
-RIG_TEST(of_two_with_one_key_in_a_batch_the_first_wins)
+RIG_TEST(the_first_of_two_rows_with_one_key_in_a_batch_wins)
 {
     struct dt_insert *first = add(rig, 9, "k", 1), *same = add(rig, 5, "k", 1), *other = add(rig, 3, "k", 2);
     OK(insert(rig, &err));
@@ -379,7 +379,7 @@ RIG_TEST(of_two_with_one_key_in_a_batch_the_first_wins)
     assert_int_equal(y->existing_id, 9);
 }
 
-RIG_TEST(taking_over_a_key_leaves_those_of_live_jobs_alone)
+RIG_TEST(only_keys_of_missing_jobs_are_taken_over)
 {
     add(rig, 1, "live", 1);
     OK(insert(rig, &err));
@@ -395,7 +395,7 @@ RIG_TEST(taking_over_a_key_leaves_those_of_live_jobs_alone)
     assert_int_equal(job_of_key(rig, "live"), 1);
 }
 
-RIG_TEST(a_key_whose_job_is_gone_is_taken_over)
+RIG_TEST(a_key_whose_job_was_deleted_is_taken_over)
 {
     mysql_fixture_run(&rig->fx, "INSERT INTO job_keys VALUES ('t', 'k', 1), ('t', 'l', 2)");
     struct dt_insert *k = add(rig, 11, "k", 1), *again = add(rig, 12, "k", 2), *m = add(rig, 13, "m", 1);
@@ -464,7 +464,7 @@ static int write_from_all_sides(struct rig *rig, bool by_command)
     return created;
 }
 
-RIG_TEST(writers_with_the_same_ids_of_commands_make_each_once)
+RIG_TEST(concurrent_writers_with_the_same_command_ids_create_each_once)
 {
     int created = write_from_all_sides(rig, true);
     assert_int_equal(
@@ -472,7 +472,7 @@ RIG_TEST(writers_with_the_same_ids_of_commands_make_each_once)
     assert_int_equal(number(rig, "SELECT COUNT(*) FROM command_ids"), created);
 }
 
-RIG_TEST(writers_with_the_same_keys_make_each_once)
+RIG_TEST(concurrent_writers_with_the_same_keys_create_each_once)
 {
     int created = write_from_all_sides(rig, false);
     assert_int_equal(
@@ -514,7 +514,7 @@ RIG_TEST(an_id_of_a_command_is_unique_in_the_installation)
     assert_int_equal(number(rig, "SELECT COUNT(*) FROM command_ids"), 2);
 }
 
-RIG_TEST(an_id_of_a_command_and_a_key_are_two_things)
+RIG_TEST(a_command_id_and_an_equal_key_do_not_conflict)
 {
     struct dt_insert *key = add(rig, 1, "x", 1);
     struct dt_insert *id = add_by_command(rig, 2, "x", S("t"), 2);
@@ -528,7 +528,7 @@ RIG_TEST(an_id_of_a_command_and_a_key_are_two_things)
     assert_int_equal(number(rig, "SELECT job_id FROM command_ids WHERE id = 'x'"), 2);
 }
 
-RIG_TEST(an_id_of_a_command_whose_job_is_gone_is_taken_over)
+RIG_TEST(a_command_id_whose_job_was_deleted_is_taken_over)
 {
     add_by_command(rig, 1, "x", S("t"), 1);
     OK(insert(rig, &err));
@@ -540,7 +540,7 @@ RIG_TEST(an_id_of_a_command_whose_job_is_gone_is_taken_over)
     assert_int_equal(number(rig, "SELECT job_id FROM command_ids"), 2);
 }
 
-RIG_TEST(an_id_that_is_taken_leaves_no_id_of_a_command)
+RIG_TEST(if_the_job_id_is_taken_no_command_id_is_stored)
 {
     add(rig, 1, NULL, 1);
     OK(dt_store_insert(rig->store, rig->ptr, 1, MAKER + 1, &rig->created_ms, &err)); /* another process's */
@@ -554,7 +554,7 @@ RIG_TEST(an_id_that_is_taken_leaves_no_id_of_a_command)
     assert_int_equal(number(rig, "SELECT job_id FROM job_keys"), 2);
 }
 
-RIG_TEST(jobs_are_found_by_what_commands_call_them)
+RIG_TEST(jobs_are_found_by_command_id)
 {
     ARENA(arena);
     add_by_command(rig, 71, "x", S("t"), 1);

@@ -15,7 +15,7 @@ static struct dt_error err;
 
 /* ---- rows at fault ---- */
 
-RIG_TEST(an_id_that_is_taken_is_told_and_leaves_no_key)
+RIG_TEST(if_the_job_id_is_taken_no_key_is_stored)
 {
     add(rig, 1, NULL, 1);
     OK(dt_store_insert(rig->store, rig->ptr, 1, MAKER + 1, &rig->created_ms, &err)); /* another process's */
@@ -31,7 +31,7 @@ RIG_TEST(an_id_that_is_taken_is_told_and_leaves_no_key)
     assert_int_equal(number(rig, "SELECT maker FROM jobs WHERE id = 1"), MAKER + 1);
 }
 
-RIG_TEST(the_same_batch_again_makes_nothing_twice)
+RIG_TEST(a_repeated_batch_creates_no_job_twice)
 {
     add(rig, 1, "k", 1);
     add(rig, 2, NULL, 2);
@@ -47,7 +47,7 @@ RIG_TEST(the_same_batch_again_makes_nothing_twice)
     assert_int_equal(rig->rows[1].outcome, DT_INSERT_ID_TAKEN);
 }
 
-RIG_TEST(a_row_at_fault_is_refused_alone)
+RIG_TEST(an_invalid_row_is_refused_alone)
 {
     static char longer[300];
     memset(longer, 'x', sizeof longer);
@@ -78,7 +78,7 @@ RIG_TEST(a_row_without_its_topics_settings_has_no_topic)
     assert_int_equal(number(rig, "SELECT COUNT(*) FROM job_keys"), 0);
 }
 
-RIG_TEST(without_a_server_nothing_is_made)
+RIG_TEST(without_a_server_no_job_is_created)
 {
     char nowhere[] = "/nonexistent/mysql.sock";
     struct dt_config config = rig->fx.config;
@@ -111,7 +111,7 @@ RIG_TEST(a_connection_that_broke_while_idle_is_replaced_unnoticed)
 
 /* ---- lost commits ---- */
 
-RIG_TEST(a_commit_lost_before_the_server_saw_it_is_made_again)
+RIG_TEST(a_commit_that_the_server_did_not_receive_is_repeated)
 {
     struct dt_insert *k = add(rig, 1, "k", 1), *p = add(rig, 2, NULL, 2);
     wire_loss = LOSE_BEFORE;
@@ -155,7 +155,7 @@ RIG_TEST(an_insert_lost_before_or_after_the_server_saw_it_makes_the_jobs_once)
     }
 }
 
-RIG_TEST(a_commit_that_never_arrives_is_waited_out_and_made_again)
+RIG_TEST(a_commit_that_hangs_is_waited_for_and_repeated)
 {
     struct dt_insert *k = add(rig, 1, "k", 1);
     wire_loss = HOLD; /* the old session keeps its locks until the server ends it */

@@ -105,14 +105,14 @@ FRESH_TEST(a_large_payload_is_read_whole)
     assert_int_equal(job.payload.p[899999], 'x');
 }
 
-FRESH_TEST(a_finished_job_has_no_next_at_whatever_a_hand_edit_left)
+FRESH_TEST(a_finished_job_has_no_next_at_even_after_a_manual_edit)
 {
     job_row(&fx, 7, "state = 'cancelled'");
     OK(dt_store_get(store, 7, &arena, &job, &err));
     assert_int_equal(job.next_at_ms, 0);
 }
 
-FRESH_TEST(a_job_that_is_not_there_is_not_found_by_any_request)
+FRESH_TEST(a_missing_job_is_not_found_by_any_request)
 {
     assert_int_equal(dt_store_get(store, 9, &arena, &job, &err), DT_NOT_FOUND);
     assert_int_equal(cancel(9), DT_NOT_FOUND);
@@ -217,7 +217,7 @@ FRESH_TEST(a_patch_that_changes_nothing_leaves_the_version_alone)
     assert_job(&fx, 7, "updated_at = created_at", "1");
 }
 
-FRESH_TEST(a_patch_gives_a_url_and_takes_it_away)
+FRESH_TEST(a_patch_sets_and_removes_the_url)
 {
     job_row(&fx, 7, NULL);
     OK(patch(7, (struct dt_patch){.has_callback_url = true, .callback_url = S("http://a/")}));
@@ -278,7 +278,7 @@ FRESH_TEST(a_patch_with_null_takes_the_topics_default_or_ours)
     assert_str(job.retry, "");
 }
 
-FRESH_TEST(only_a_scheduled_job_can_be_patched_and_that_comes_before_its_version)
+FRESH_TEST(the_state_is_checked_before_the_version_of_a_patch)
 {
     struct dt_patch p = {.if_version = 99, .has_ack_timeout = true, .ack_timeout_ms = 5};
     for (int s = DT_DISPATCHED; s < DT_JOB_STATES; s++) {
@@ -305,7 +305,7 @@ FRESH_TEST(a_patch_for_another_version_is_refused_and_shows_the_job)
     assert_int_equal(job.version, 4);
 }
 
-FRESH_TEST(while_an_attempt_is_in_flight_times_may_change_and_messages_not)
+FRESH_TEST(while_an_attempt_is_in_flight_only_times_can_be_changed)
 {
     job_row(&fx, 7, "attempt = 1, attempt_status = 'failed', claim_shard = 2");
     mysql_fixture_run(&fx, "UPDATE shards SET inflight = '[[5,1,9],[7,1,9]]' WHERE shard = 2");
@@ -418,7 +418,7 @@ FRESH_TEST(a_change_that_is_too_late_for_another_reason_is_not_reported_as_unset
     assert_false(job.unsettled);
 }
 
-FRESH_TEST(a_job_that_is_kept_for_ever_is_cancelled_like_any_other)
+FRESH_TEST(a_job_with_endless_retention_can_be_cancelled)
 {
     mysql_fixture_run(&fx, "INSERT INTO topics (name, retention_ms, created_at, updated_at) VALUES ('orders', "
                            "9223372036854775807, 1, 1)");
@@ -449,7 +449,7 @@ FRESH_TEST(a_job_that_was_cancelled_by_hand_while_in_flight_is_not_answered_canc
     assert_job(&fx, 7, "CONCAT(state, version)", "cancelled1");
 }
 
-FRESH_TEST(only_its_own_entry_in_its_claiming_shards_list_holds_a_job)
+FRESH_TEST(a_job_is_in_flight_only_by_its_own_entry_in_its_shards_list)
 {
     job_row(&fx, 7, "attempt = 1, attempt_status = 'failed', claim_shard = 2");
     mysql_fixture_run(&fx, "UPDATE shards SET inflight = '[[77,7,7],[17,1,7],[5,7,7]]' WHERE shard = 2");
@@ -471,7 +471,7 @@ FRESH_TEST(run_now_makes_a_job_due_at_once)
     assert_job(&fx, 7, "CONCAT(near, due_band, due_key = next_at)", "111");
 }
 
-FRESH_TEST(a_redriven_job_has_a_new_budget_and_goes_on_counting_attempts)
+FRESH_TEST(a_redriven_job_has_no_failures_and_keeps_its_attempt_number)
 {
     job_row(&fx, 7,
             "state = 'dead', next_at = NULL, attempt = 3, failures = 3, attempt_status = 'failed', run_at = 5, "
@@ -497,7 +497,7 @@ FRESH_TEST(only_a_dead_job_is_redriven)
     }
 }
 
-FRESH_TEST(a_key_that_moved_on_stays_with_the_newer_job)
+FRESH_TEST(a_key_taken_by_a_newer_job_stays_with_it)
 {
     int64_t id;
     job_row(&fx, 7, "job_key = 'k', state = 'dead', next_at = NULL");
@@ -511,7 +511,7 @@ FRESH_TEST(a_key_that_moved_on_stays_with_the_newer_job)
 
 /* ---- attempts ---- */
 
-FRESH_TEST(attempts_are_the_archived_ones_and_the_rows_own)
+FRESH_TEST(attempts_are_the_archived_ones_and_the_latest)
 {
     job_row(&fx, 7, NULL);
     OK(list_attempts(7, 0, 1000));

@@ -51,7 +51,7 @@ static void claim(int64_t id)
 
 #define FRESH_TEST(name) TEST_WITH(name, empty_tables, NULL)
 
-FRESH_TEST(a_job_that_is_cancelled_and_claimed_at_once_gets_one_definitive_answer)
+FRESH_TEST(a_cancel_that_races_with_a_claim_gets_the_real_outcome)
 {
     enum { JOBS = 400 };
     struct canceller c = {.from = 1, .to = JOBS + 1};
@@ -101,7 +101,7 @@ static void *cancel_in_flight(void *arg)
 }
 
 /* The list must be read after the lock was had: what entered it while the cancel waited counts. */
-FRESH_TEST(a_cancel_sees_the_list_as_it_is_once_the_job_is_locked)
+FRESH_TEST(a_cancel_reads_the_in_flight_list_after_it_locked_the_job)
 {
     struct canceller c = {.from = 7};
     pthread_t thread;
@@ -153,7 +153,7 @@ FRESH_TEST(the_named_in_flight_list_decides_whether_a_job_is_in_flight)
     assert_false(yes);
 }
 
-FRESH_TEST(a_job_that_somebody_keeps_locked_is_busy_after_a_bounded_time)
+FRESH_TEST(a_locked_job_is_busy_after_a_bounded_time)
 {
     int64_t lock_timeout = fx.config.mysql_lock_timeout;
     job_row(&fx, 7, NULL);

@@ -61,7 +61,7 @@ FRESH_TEST(jobs_that_vanish_between_pages_do_no_harm)
 
 /* ---- filters ---- */
 
-FRESH_TEST(filters_hold_together)
+FRESH_TEST(filters_can_be_combined)
 {
     job_row(&fx, 1, "run_at = 100");
     job_row(&fx, 2, "run_at = 200, topic = 'other'");
@@ -123,7 +123,7 @@ FRESH_TEST(a_token_sees_the_topics_of_its_prefixes_only)
     assert_int_equal(last.n, 0);
 }
 
-FRESH_TEST(payloads_come_only_when_asked_for)
+FRESH_TEST(payloads_are_returned_only_on_request)
 {
     job_row(&fx, 1, NULL);
     struct dt_list_filter f = all(1);
@@ -188,7 +188,7 @@ FRESH_TEST(a_prefix_of_keys_is_bytes_not_a_pattern)
     assert_string_equal(page(), "8");
 }
 
-FRESH_TEST(filters_hold_for_keys_too)
+FRESH_TEST(filters_apply_to_lists_by_key)
 {
     keyed(1, "orders", "k1");
     keyed(2, "orders", "k2");
@@ -234,7 +234,7 @@ FRESH_TEST(a_key_lists_its_latest_job_and_no_other)
     assert_int_equal(dt_store_list(store, &f, &arena, &last, &err), DT_INVALID);
 }
 
-FRESH_TEST(an_id_lists_its_job_and_looks_at_no_other)
+FRESH_TEST(an_id_lists_its_job_and_reads_no_other)
 {
     many_jobs();
     struct dt_list_filter f = all(100);
@@ -252,7 +252,7 @@ FRESH_TEST(an_id_lists_its_job_and_looks_at_no_other)
     assert_string_equal(page(), "");
 }
 
-FRESH_TEST(jobs_are_found_by_their_failures_and_by_when_they_were_made)
+FRESH_TEST(jobs_are_found_by_last_failure_and_creation_time)
 {
     job_row(&fx, 1, "error_code = 'http_503', error_message = 'no route to 10.0.0.7', error_at = 100");
     job_row(&fx, 2, "error_code = 'http_500', error_message = '100%% wrong', error_at = 200");
@@ -340,7 +340,7 @@ FRESH_TEST(a_page_ends_by_bytes_as_well_as_by_rows)
     assert_in_range(walk(f, 40, f.bytes), 14, 15);
 }
 
-FRESH_TEST(a_row_that_is_larger_than_a_page_comes_alone)
+FRESH_TEST(a_row_larger_than_a_page_is_a_page_of_its_own)
 {
     fat(1, 2, 10);
     fat(3, 3, 300000);
@@ -353,7 +353,7 @@ FRESH_TEST(a_row_that_is_larger_than_a_page_comes_alone)
 }
 
 /* Small rows first: what is asked for next is more than a page has, and the rest of it is left with the server. */
-FRESH_TEST(large_rows_behind_small_ones_are_not_read_in_vain)
+FRESH_TEST(large_rows_after_small_ones_are_not_read_for_nothing)
 {
     fat(1, 90, 10);
     fat(91, 60, 800000);

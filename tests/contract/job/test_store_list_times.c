@@ -79,7 +79,7 @@ FRESH_TEST(a_list_by_due_time_merges_what_many_windows_have)
 }
 
 /* Rows with payloads are asked for in parts of four at first: one ends within the jobs that are due at 300. */
-FRESH_TEST(no_job_is_left_out_where_a_part_ends_within_one_due_time)
+FRESH_TEST(no_job_is_skipped_if_a_page_ends_within_one_due_time)
 {
     for (int64_t id = 1; id <= 9; id++)
         job_row(&fx, id, "near = 1, next_at = %d", id <= 2 ? 100 : 300);
@@ -155,7 +155,7 @@ FRESH_TEST(dead_jobs_of_history_are_listed_by_when_they_died)
 
 /* ---- bounds ---- */
 
-FRESH_TEST(the_dead_are_found_without_looking_at_the_others_of_history)
+FRESH_TEST(dead_jobs_are_found_without_reading_other_archived_jobs)
 {
     many_jobs();
     mysql_fixture_run(&fx,

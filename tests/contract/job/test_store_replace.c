@@ -60,7 +60,7 @@ static enum dt_insert_outcome insert_with(int64_t id, int n, bool replaces, int6
 
 /* ---- what becomes of the job ---- */
 
-FRESH_TEST(a_scheduled_job_takes_the_body_and_keeps_its_id_and_its_attempts)
+FRESH_TEST(a_replaced_scheduled_job_keeps_its_id_and_attempts)
 {
     keyed_row(
         7, "k",
@@ -83,7 +83,7 @@ FRESH_TEST(a_scheduled_job_takes_the_body_and_keeps_its_id_and_its_attempts)
     assert_job(&fx, 7, "CONCAT(near, due_band)", "00");
 }
 
-FRESH_TEST(an_equal_request_afterwards_finds_the_job_that_took_it)
+FRESH_TEST(a_repeated_create_finds_the_replaced_job)
 {
     int64_t existing;
     keyed_row(7, "k", "");
@@ -148,7 +148,7 @@ FRESH_TEST(a_job_whose_earlier_attempt_is_in_flight_is_unsettled)
     OK(replace(1));
 }
 
-FRESH_TEST(the_fires_of_a_schedule_are_its_own)
+FRESH_TEST(fires_of_a_schedule_cannot_be_replaced)
 {
     keyed_row(7, "s@1000", "");
     mysql_fixture_run(
@@ -163,7 +163,7 @@ FRESH_TEST(the_fires_of_a_schedule_are_its_own)
 
 /* ---- the key of a finished job ---- */
 
-FRESH_TEST(a_finished_job_hands_its_key_to_a_row_that_replaces_and_to_no_other)
+FRESH_TEST(only_a_replacing_row_takes_the_key_of_a_finished_job)
 {
     int64_t existing;
     keyed_row(7, "k", "state = 'dead', next_at = NULL, purge_at = 8000000000000000");
@@ -175,7 +175,7 @@ FRESH_TEST(a_finished_job_hands_its_key_to_a_row_that_replaces_and_to_no_other)
     assert_int_equal(existing, 8);
 }
 
-FRESH_TEST(a_callers_transaction_replaces_or_makes)
+FRESH_TEST(a_replace_works_inside_a_callers_transaction)
 {
     dt_db *db;
     int64_t now_ms;
@@ -246,7 +246,7 @@ static void claim(int64_t id)
         (long long)id, (long long)id);
 }
 
-FRESH_TEST(a_job_that_is_replaced_and_claimed_at_once_goes_out_with_the_body_that_was_answered)
+FRESH_TEST(a_replace_that_races_with_a_claim_reports_the_body_that_was_sent)
 {
     enum { JOBS = 300 };
     struct replacer r = {.first = 1, .n = JOBS};
@@ -285,7 +285,7 @@ FRESH_TEST(a_replace_that_waited_for_a_claim_is_too_late)
     assert_job(&fx, 7, "payload", "{\"n\":1}");
 }
 
-FRESH_TEST(a_replace_that_waited_for_the_key_meets_the_job_that_has_it_by_then)
+FRESH_TEST(a_replace_that_waited_for_the_key_replaces_the_job_that_has_it_now)
 {
     struct replacer r = {.first = 7, .n = 1};
     pthread_t thread;

@@ -117,7 +117,7 @@ FRESH_TEST(a_failure_is_tried_again_after_its_delay)
                "2 180000 1 1");
 }
 
-FRESH_TEST(the_last_failure_buries_the_job_and_leaves_a_dead_letter)
+FRESH_TEST(after_the_last_failure_the_job_is_dead_and_has_a_dead_letter)
 {
     job_row_dispatched(&fx, 7, 5, 0);
     mysql_fixture_run(&fx, "UPDATE jobs SET failures = 2");
@@ -153,7 +153,7 @@ FRESH_TEST(without_kafka_a_job_dies_and_leaves_no_dead_letter)
     assert_int_equal(letters(7), 0);
 }
 
-FRESH_TEST(notices_of_a_kafka_that_was_taken_away_are_given_up_when_they_are_old)
+FRESH_TEST(after_kafka_was_removed_old_dead_letters_are_dropped)
 {
     size_t done = 0;
     mysql_fixture_run(&fx,
@@ -167,7 +167,7 @@ FRESH_TEST(notices_of_a_kafka_that_was_taken_away_are_given_up_when_they_are_old
     assert_int_equal(mysql_fixture_number(&fx, "SELECT COUNT(*) FROM messages"), 1);
 }
 
-FRESH_TEST(an_extension_starts_the_deadline_anew_each_time)
+FRESH_TEST(each_extension_restarts_the_deadline)
 {
     job_row_dispatched(&fx, 7, 1, 0);
     mysql_fixture_run(&fx, "UPDATE jobs SET next_at = 1000");
@@ -203,7 +203,7 @@ FRESH_TEST(repeated_results_are_duplicates_and_others_stale)
     assert_job(&fx, 7, "CONCAT(state, version)", "succeeded2");
 }
 
-FRESH_TEST(a_dead_or_cancelled_job_takes_no_result)
+FRESH_TEST(a_dead_or_cancelled_job_accepts_no_result)
 {
     job_row(&fx, 7, "state = 'dead', next_at = NULL, attempt = 1, attempt_status = 'gave_up'");
     job_row(&fx, 8, "state = 'cancelled', next_at = NULL, attempt = 1, attempt_status = 'failed'");
@@ -418,12 +418,12 @@ FRESH_TEST(jobs_of_fifty_kinds_take_a_handful_of_statements)
     assert_in_range(questions(db) - before - 1, 1, 12); /* each PREPARE counts, too */
 }
 
-FRESH_TEST(nothing_to_apply_is_no_transaction)
+FRESH_TEST(without_results_there_is_no_transaction)
 {
     OK(dt_store_apply(store, &map, NULL, 0, &err));
 }
 
-FRESH_TEST(inside_a_callers_transaction_all_of_it_can_be_taken_back)
+FRESH_TEST(inside_a_callers_transaction_results_can_be_rolled_back)
 {
     dt_db *db;
     int64_t now_ms;

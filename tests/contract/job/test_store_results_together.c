@@ -24,7 +24,7 @@ static void *apply_all(void *arg)
 
 #define FRESH_TEST(name) TEST_WITH(name, empty_tables, NULL)
 
-FRESH_TEST(the_same_results_from_all_sides_at_once_are_applied_once)
+FRESH_TEST(the_same_results_sent_concurrently_are_applied_once)
 {
     enum { JOBS = 200, SIDES = 4 };
     static struct dt_apply results[SIDES][JOBS];
@@ -104,7 +104,7 @@ FRESH_TEST(results_do_not_lock_topics)
 
 /* Somebody edits a job by hand and does not commit: its results are told to be busy, and everybody else's go through.
  */
-FRESH_TEST(a_job_that_somebody_keeps_locked_is_passed_by)
+FRESH_TEST(a_result_for_a_locked_job_is_skipped)
 {
     for (int64_t id = 1; id <= 3; id++)
         job_row_dispatched(&fx, id, 1, 0);
@@ -127,7 +127,7 @@ FRESH_TEST(a_job_that_somebody_keeps_locked_is_passed_by)
 }
 
 /* Who may not see a topic is not told whether its jobs are there … */
-FRESH_TEST(a_job_of_a_topic_beyond_the_bound_is_unknown)
+FRESH_TEST(a_job_outside_the_callers_topics_is_unknown)
 {
     struct dt_str prefixes[] = {S("mail."), S("orders-"), S("")}, wider[] = {S("mail."), S("ord")};
     const struct dt_topic_bound stranger = {prefixes, 3}, owner = {wider, 2};
@@ -147,7 +147,7 @@ FRESH_TEST(a_job_of_a_topic_beyond_the_bound_is_unknown)
 }
 
 /* … nor whether somebody holds them. */
-FRESH_TEST(a_job_beyond_the_bound_is_unknown_while_somebody_keeps_it_locked)
+FRESH_TEST(a_locked_job_outside_the_callers_topics_is_unknown)
 {
     struct dt_str prefixes[] = {S("mail.")};
     const struct dt_topic_bound stranger = {prefixes, 1};
@@ -227,7 +227,7 @@ FRESH_TEST(a_result_does_not_overtake_an_earlier_one_of_its_job_that_is_stored)
 }
 
 /* Its job was let go between two pages of one walk. */
-FRESH_TEST(nor_does_one_of_a_later_page)
+FRESH_TEST(a_result_of_a_later_page_does_not_overtake_either)
 {
     job_row_dispatched(&fx, 1, 1, 0);
     mysql_fixture_run(&fx, "INSERT INTO deferred_results (job_id, attempt, status, retry_after_ms, deferred_at) VALUES "
@@ -262,7 +262,7 @@ FRESH_TEST(stored_results_commit_together_with_applied_ones)
 }
 
 /* More than one statement reads, and any of them may pass somebody by. */
-FRESH_TEST(of_two_thousand_jobs_those_that_somebody_keeps_locked_are_passed_by)
+FRESH_TEST(only_locked_jobs_of_two_thousand_are_skipped)
 {
     enum { N = 2000, MISSING = 3 };
     static struct dt_apply batch[N + MISSING];

@@ -118,17 +118,17 @@ static void expect_honest(enum wire_loss loss)
     }
 }
 
-FRESH_TEST(a_change_whose_commit_the_server_never_saw_is_not_called_undone)
+FRESH_TEST(a_change_with_an_unsent_commit_has_an_unknown_outcome)
 {
     expect_honest(LOSE_BEFORE);
 }
 
-FRESH_TEST(a_change_whose_commit_was_not_answered_is_not_called_undone)
+FRESH_TEST(a_change_with_an_unanswered_commit_has_an_unknown_outcome)
 {
     expect_honest(LOSE_AFTER);
 }
 
-FRESH_TEST(a_change_without_any_fault_is_done)
+FRESH_TEST(a_change_without_a_fault_succeeds)
 {
     for (size_t i = 0; i < sizeof changes / sizeof *changes; i++) {
         empty_tables();

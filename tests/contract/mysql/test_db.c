@@ -95,7 +95,7 @@ RIG_TEST(values_come_back_as_they_were_given)
     free(big);
 }
 
-RIG_TEST(a_column_that_is_not_there_is_null)
+RIG_TEST(a_missing_column_is_null)
 {
     assert_true(dt_db_is_null(rig->db, 0)); /* nothing was asked yet */
     OK(dt_db_query(rig->db, "SELECT 7", DT_NO_PARAMS, &err));
@@ -110,7 +110,7 @@ RIG_TEST(a_column_that_is_not_there_is_null)
     assert_true(dt_db_is_null(rig->db, 0));
 }
 
-RIG_TEST(numbers_come_by_text_as_well)
+RIG_TEST(numbers_can_be_read_as_text)
 {
     static const char sql[] = "SELECT id, IF(id = 2, NULL, -id) FROM t WHERE id >= ? AND id < ? ORDER BY id LIMIT ?";
     for (int id = 1; id < 5; id++)
@@ -137,7 +137,7 @@ RIG_TEST(numbers_come_by_text_as_well)
     OK(dt_db_query_index(rig->db, "SELECT 1", DT_NO_PARAMS, &err)); /* never ended: freed with the connection */
 }
 
-RIG_TEST(trailing_spaces_tell_keys_apart)
+RIG_TEST(keys_differ_by_trailing_spaces)
 {
     OK(dt_db_run(rig->db, insert, DT_PARAMS(DT_P_INT(1), DT_P_STR(DT_STR_LIT("a")), DT_P_NULL), NULL, &err));
     OK(dt_db_query(rig->db, "SELECT id FROM t WHERE k = ?", DT_PARAMS(DT_P_STR(DT_STR_LIT("a "))), &err));
@@ -195,7 +195,7 @@ RIG_TEST(many_rows_are_inserted_as_one_by_one)
     free(params);
 }
 
-RIG_TEST(a_statement_goes_with_the_commit_all_or_nothing)
+RIG_TEST(a_statement_sent_with_the_commit_is_all_or_nothing)
 {
     enum { ROWS = 64 };
     struct dt_param params[ROWS * 3];
@@ -234,7 +234,7 @@ RIG_TEST(a_statement_goes_with_the_commit_all_or_nothing)
     assert_int_equal(dt_db_commit_with(rig->db, insert, (struct dt_param_rows){params, 3, 1}, &err), DT_UNAVAILABLE);
 }
 
-RIG_TEST(a_lock_that_was_waited_for_in_vain_moves_the_number)
+RIG_TEST(a_lock_timeout_is_counted)
 {
     struct dt_param row[] = {DT_P_INT(1), DT_P_NULL, DT_P_NULL};
     mysql_fixture_run(&rig->fx, "INSERT INTO t (id) VALUES (1)");
@@ -248,7 +248,7 @@ RIG_TEST(a_lock_that_was_waited_for_in_vain_moves_the_number)
     dt_db_rollback(rig->fx.db);
 }
 
-RIG_TEST(rows_that_exceed_a_packet_go_in_several)
+RIG_TEST(rows_larger_than_a_packet_are_sent_in_several)
 {
     size_t rows = dt_db_packet_max(rig->db) / 800000 + 3, bytes = 800000;
     if (rows > 200)
@@ -342,7 +342,7 @@ RIG_TEST(a_lost_connection_stays_dead_until_it_is_reconnected)
     assert_int_equal(ask(rig->db, "SELECT COUNT(*) FROM t"), 0);
 }
 
-RIG_TEST(a_connection_with_an_open_answer_is_made_anew)
+RIG_TEST(a_connection_with_an_unread_answer_is_replaced)
 {
     OK(dt_db_query(rig->db, "SELECT 1", DT_NO_PARAMS, &err));
     OK(dt_db_reconnect(rig->db, &err));
@@ -372,7 +372,7 @@ RIG_TEST(a_rolled_back_transaction_leaves_nothing)
     assert_int_equal(dt_db_commit(rig->db, &err), DT_INTERNAL);
 }
 
-RIG_TEST(begin_at_tells_the_servers_time)
+RIG_TEST(begin_at_returns_the_servers_time)
 {
     int64_t before = ask(rig->db, "SELECT " DT_SQL_NOW_MS), now = 0;
     OK(dt_db_begin_at(rig->db, &now, &err));
@@ -437,7 +437,7 @@ static void fill_with(struct rig *rig, int rows, int bytes)
                       rows, bytes);
 }
 
-RIG_TEST(a_stream_gives_each_row_as_it_comes)
+RIG_TEST(a_stream_returns_each_row_as_it_arrives)
 {
     fill_with(rig, 50, 100000);
     for (int twice = 0; twice < 2; twice++) {
@@ -454,7 +454,7 @@ RIG_TEST(a_stream_gives_each_row_as_it_comes)
     assert_true(dt_db_alive(rig->db));
 }
 
-RIG_TEST(a_stream_that_ends_early_leaves_the_rest_with_the_server)
+RIG_TEST(a_stream_that_ends_early_does_not_read_the_remaining_rows)
 {
     static const char select[] = "SELECT id, p FROM t ORDER BY id";
     fill_with(rig, 200, 500000);
@@ -497,7 +497,7 @@ RIG_TEST(a_stream_inside_a_transaction_is_refused)
     assert_true(dt_db_alive(rig->db));
 }
 
-RIG_TEST(a_server_that_is_not_there_is_unavailable)
+RIG_TEST(an_unreachable_server_is_unavailable)
 {
     dt_db *db = NULL;
     struct dt_config config = rig->fx.config;
@@ -515,7 +515,7 @@ RIG_TEST(a_server_that_is_not_there_is_unavailable)
     dt_db_free(NULL);
 }
 
-RIG_TEST(a_server_that_does_not_answer_is_given_up)
+RIG_TEST(a_server_that_does_not_answer_times_out)
 {
     dt_db *db;
     struct dt_config config = rig->fx.config;

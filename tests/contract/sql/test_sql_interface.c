@@ -33,7 +33,7 @@ FRESH_TEST(v_jobs_shows_times_as_dates_in_utc_to_the_millisecond)
                "table_name = 'v_jobs' AND column_name = 'next_at'");
 }
 
-FRESH_TEST(v_jobs_counts_the_attempts_that_there_may_be)
+FRESH_TEST(v_jobs_shows_max_attempts)
 {
     static const char *const retries[] = {"", "1s", "15s 3m", " 15s 3m ", DT_RETRY_DEFAULT};
     static const char *const expected[] = {"1", "2", "3", "3", "10"};
@@ -44,7 +44,7 @@ FRESH_TEST(v_jobs_counts_the_attempts_that_there_may_be)
     }
 }
 
-FRESH_TEST(v_jobs_says_what_a_job_waits_for)
+FRESH_TEST(v_jobs_shows_what_a_job_waits_for)
 {
     mysql_fixture_run(&fx, "INSERT INTO topics (name, paused, created_at, updated_at) VALUES ('orders', TRUE, 1, 1)");
     job_row(&fx, 7, NULL);
@@ -102,7 +102,7 @@ FRESH_TEST(v_backlog_counts_per_topic_and_state)
                "topic = 'orders' AND state = 'scheduled'"); /* held, and not overdue */
 }
 
-FRESH_TEST(v_shards_counts_what_is_in_flight_even_of_a_broken_list)
+FRESH_TEST(v_shards_counts_attempts_in_flight_even_of_an_invalid_list)
 {
     mysql_fixture_run(&fx, "UPDATE shards SET inflight = '[[1,1,1],[2,1,1]]', owner = 'host:1' WHERE shard = 3; "
                            "UPDATE shards SET inflight = 'oops' WHERE shard = 4; "
@@ -121,7 +121,7 @@ FRESH_TEST(v_shards_counts_what_is_in_flight_even_of_a_broken_list)
                "SELECT CONCAT_WS(' ', health, COALESCE(waiting, '-')) FROM v_shards WHERE shard = 3");
 }
 
-FRESH_TEST(v_attempts_and_v_dead_tell_the_story_of_a_failure)
+FRESH_TEST(v_attempts_and_v_dead_show_the_failures_of_a_job)
 {
     job_row(&fx, 7,
             "state = 'dead', next_at = NULL, attempt = 2, failures = 2, attempt_status = 'timed_out', due_at = 10, "
@@ -176,7 +176,7 @@ FRESH_TEST(a_live_job_must_have_a_time)
     assert_job(&fx, 7, "state", "dead");
 }
 
-FRESH_TEST(nonsense_is_refused)
+FRESH_TEST(invalid_values_are_refused_by_checks)
 {
     job_row(&fx, 7, NULL);
     assert_int_not_equal(by_hand("UPDATE jobs SET state = 'done' WHERE id = 7"), DT_OK);
@@ -192,7 +192,7 @@ FRESH_TEST(nonsense_is_refused)
 }
 
 /* Whatever `near` says, a hand edit cannot break the index: its key follows next_at. */
-FRESH_TEST(a_time_that_was_set_by_hand_stands_in_the_due_index)
+FRESH_TEST(a_time_set_by_hand_is_in_the_due_index)
 {
     job_row(&fx, 7, NULL);
     mysql_fixture_run(&fx, "UPDATE jobs SET next_at = 4102444800001 WHERE id = 7");
@@ -203,7 +203,7 @@ FRESH_TEST(a_time_that_was_set_by_hand_stands_in_the_due_index)
     assert_job(&fx, 7, "CONCAT_WS(' ', due_band, due_key)", "2 9");
 }
 
-FRESH_TEST(a_time_of_zero_or_less_stands_at_one_in_the_due_index)
+FRESH_TEST(a_time_of_zero_or_less_is_1_in_the_due_index)
 {
     static const char *const times[] = {"0", "-1", "-86400001", "-9223372036854775808"};
     for (size_t i = 0; i < sizeof times / sizeof *times; i++) {
@@ -218,7 +218,7 @@ FRESH_TEST(a_time_of_zero_or_less_stands_at_one_in_the_due_index)
     assert_int_not_equal(by_hand("UPDATE jobs SET ack_timeout_ms = 0 WHERE id = 7"), DT_OK);
 }
 
-FRESH_TEST(numbers_that_rise_with_each_attempt_leave_room_to)
+FRESH_TEST(counters_must_leave_room_to_rise)
 {
     static const char *const columns[] = {"attempt", "failures", "version"};
     job_row(&fx, 7, NULL);
@@ -247,7 +247,7 @@ FRESH_TEST(texts_of_every_view_are_compared_by_a_client_of_another_collation)
     assert_in_range(n, 20, 1000);
 }
 
-FRESH_TEST(a_job_that_is_kept_for_ever_is_cancelled_like_any_other)
+FRESH_TEST(a_job_with_endless_retention_can_be_cancelled)
 {
     mysql_fixture_run(&fx, "INSERT INTO topics (name, retention_ms, created_at, updated_at) VALUES ('orders', "
                            "9223372036854775807, 1, 1)");
@@ -256,7 +256,7 @@ FRESH_TEST(a_job_that_is_kept_for_ever_is_cancelled_like_any_other)
     assert_sql("1", "SELECT COUNT(*) FROM v_jobs WHERE id = 7 AND purge_at > '9999-01-01'");
 }
 
-FRESH_TEST(dt_reschedule_takes_absurd_dates_for_what_they_can_mean)
+FRESH_TEST(dt_reschedule_handles_extreme_dates)
 {
     job_row(&fx, 7, NULL);
     mysql_fixture_run(&fx, "CALL dt_reschedule(7, '9999-12-31 23:59:59.999999')");
@@ -273,7 +273,7 @@ FRESH_TEST(dt_reschedule_takes_absurd_dates_for_what_they_can_mean)
     assert_non_null(strstr(err.text, "needs a time"));
 }
 
-FRESH_TEST(the_legal_hand_edits_are_what_the_store_goes_on_from)
+FRESH_TEST(the_store_continues_after_documented_manual_edits)
 {
     struct dt_shard_map map;
     dt_shard_map_init(&map, 1, 7);

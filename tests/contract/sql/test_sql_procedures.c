@@ -13,7 +13,7 @@ STORE_SUITE("sql", 7)
 
 #define FRESH_TEST(name) TEST_WITH(name, empty_tables, NULL)
 
-FRESH_TEST(dt_cancel_answers_as_the_store_does)
+FRESH_TEST(dt_cancel_has_the_same_outcomes_as_the_api)
 {
     job_row(&fx, 7, NULL);
     assert_string_equal(answer("CALL dt_cancel(7)"), "7|cancelled\n");
@@ -35,7 +35,7 @@ FRESH_TEST(dt_cancel_answers_as_the_store_does)
     }
 }
 
-FRESH_TEST(dt_cancel_looks_at_the_claiming_shards_list_and_the_topics_retention)
+FRESH_TEST(dt_cancel_checks_the_in_flight_list_and_uses_the_topics_retention)
 {
     mysql_fixture_run(&fx,
                       "INSERT INTO topics (name, retention_ms, created_at, updated_at) VALUES ('orders', 7, 1, 1)");
@@ -54,7 +54,7 @@ static void *cancel_seven(void *arg)
     return NULL;
 }
 
-FRESH_TEST(dt_cancel_waits_for_a_batch_to_be_settled_and_holds_nothing_meanwhile)
+FRESH_TEST(dt_cancel_waits_for_a_settlement_without_locks)
 {
     pthread_t other;
     job_row(&fx, 7, "attempt = 1, attempt_status = 'failed', finished_at = 55, claim_shard = 2");
@@ -146,7 +146,7 @@ FRESH_TEST(a_set_of_jobs_is_changed_by_an_operation_that_one_call_begins)
                LAST_OPERATION);
 }
 
-FRESH_TEST(a_set_without_a_topic_or_with_a_date_that_is_none_is_refused)
+FRESH_TEST(an_operation_without_a_topic_or_with_an_invalid_date_is_refused)
 {
     mysql_fixture_run(&fx, "DELETE FROM operations");
     assert_int_not_equal(by_hand("CALL dt_cancel_all('', NULL, NULL)"), DT_OK);
@@ -158,7 +158,7 @@ FRESH_TEST(a_set_without_a_topic_or_with_a_date_that_is_none_is_refused)
     assert_sql("0", "SELECT COUNT(*) FROM operations");
 }
 
-FRESH_TEST(dt_redrive_gives_a_new_budget_and_no_new_count)
+FRESH_TEST(dt_redrive_resets_failures_but_not_the_attempt_number)
 {
     job_row(&fx, 7, "state = 'dead', next_at = NULL, attempt = 3, failures = 3, purge_at = 99");
     int64_t before = mysql_now_ms(&fx);
@@ -251,7 +251,7 @@ FRESH_TEST(dt_explain_gives_the_reason_for_waiting)
     assert_explained("1970-01-01 00:00:00.005 boom");
 }
 
-FRESH_TEST(dt_explain_tells_what_a_limit_or_a_pop_keeps_waiting)
+FRESH_TEST(dt_explain_names_a_limit_or_a_missing_pop)
 {
     mysql_fixture_run(&fx,
                       "INSERT INTO topics (name, max_in_flight, created_at, updated_at) VALUES ('orders', 2, 1, 1)");
@@ -269,7 +269,7 @@ FRESH_TEST(dt_explain_tells_what_a_limit_or_a_pop_keeps_waiting)
     assert_explained("scheduled: due, and nobody has popped it yet");
 }
 
-FRESH_TEST(dt_explain_tells_of_rows_of_the_inbox)
+FRESH_TEST(dt_explain_shows_rows_of_the_inbox)
 {
     job_row(&fx, 7, "job_key = 'k'");
     mysql_fixture_run(&fx, "INSERT INTO job_inbox (id, action, topic, job_key, job_id) VALUES "
@@ -308,7 +308,7 @@ FRESH_TEST(dt_clear_halt_lets_the_operator_choose)
     assert_sql("0 [[7,1,1]] 1 40 3 9", "%s", row);
 }
 
-FRESH_TEST(a_cleared_halt_waits_anew_for_the_results_of_what_was_dropped_and_deletes_nothing_soon)
+FRESH_TEST(after_a_cleared_halt_deadlines_restart_and_trimming_waits)
 {
     job_row_dispatched(&fx, 7, 2, 2);
     job_row_dispatched(&fx, 8, 2, 2);
@@ -337,7 +337,7 @@ FRESH_TEST(v_in_flight_shows_each_attempt_that_is_claimed_and_not_settled)
     assert_sql("2", "SELECT COUNT(*) FROM v_in_flight");
 }
 
-FRESH_TEST(a_procedure_leaves_no_transaction_and_no_isolation_behind)
+FRESH_TEST(a_procedure_leaves_no_transaction_or_isolation_level_behind)
 {
     job_row(&fx, 7, NULL);
     mysql_fixture_run(&fx, "SET SESSION TRANSACTION ISOLATION LEVEL SERIALIZABLE; CALL dt_cancel(7)");
@@ -352,7 +352,7 @@ FRESH_TEST(a_procedure_leaves_no_transaction_and_no_isolation_behind)
     "CONCAT_WS(' ', state, attempt, attempt_status, near, next_at - dispatched_at = ack_timeout_ms, finished_at, "     \
     "claim_shard)"
 
-FRESH_TEST(dt_mark_sent_dispatches_what_a_restored_row_does_not_know)
+FRESH_TEST(dt_mark_sent_records_an_attempt_that_a_restored_row_lacks)
 {
     job_row(&fx, 7, NULL);
     assert_string_equal(answer("CALL dt_mark_sent(7, 1)"), "7|marked\n");
@@ -369,7 +369,7 @@ FRESH_TEST(dt_mark_sent_dispatches_what_a_restored_row_does_not_know)
     assert_int_not_equal(by_hand("CALL dt_mark_sent(7, NULL)"), DT_OK);
 }
 
-FRESH_TEST(dt_mark_sent_keeps_what_an_earlier_attempt_ended_with_and_ended_jobs)
+FRESH_TEST(dt_mark_sent_changes_neither_earlier_attempts_nor_finished_jobs)
 {
     job_row(&fx, 7, "attempt = 1, attempt_status = 'failed', due_at = 3, dispatched_at = 4, finished_at = 5");
     assert_string_equal(answer("CALL dt_mark_sent(7, 2)"), "7|marked\n");
@@ -397,7 +397,7 @@ FRESH_TEST(views_and_procedures_need_no_definer)
     assert_sql("13", "SELECT COUNT(*) FROM information_schema.routines WHERE routine_schema = DATABASE()");
 }
 
-FRESH_TEST(every_table_and_the_telling_columns_have_comments)
+FRESH_TEST(every_table_has_a_comment_and_so_have_its_important_columns)
 {
     assert_sql("", "SELECT GROUP_CONCAT(table_name) FROM information_schema.tables WHERE table_schema = DATABASE() "
                    "AND table_type = 'BASE TABLE' AND table_comment = '' AND table_name <> 'schema_migrations'");

@@ -95,7 +95,7 @@ static void make_silent(struct rig *rig, int64_t id, int64_t ms)
                       (long long)ms, (long long)id);
 }
 
-RIG_TEST(members_come_in_the_order_of_joining)
+RIG_TEST(members_are_listed_in_the_order_of_joining)
 {
     join(rig, TWO, "host:2");
     mysql_fixture_run(&rig->fx, "UPDATE election_members SET joined_at = joined_at - 5");
@@ -108,7 +108,7 @@ RIG_TEST(members_come_in_the_order_of_joining)
     assert_false(rig->view.members[0].leaving);
 }
 
-RIG_TEST(a_number_that_is_taken_is_told)
+RIG_TEST(joining_with_a_taken_number_is_reported)
 {
     join(rig, ONE, "host:1");
     assert_int_equal(dt_store_election_join(rig->store, ONE, "host:1", TIMEOUT_MS, &err), DT_EXISTS);
@@ -134,7 +134,7 @@ RIG_TEST(a_member_without_a_row_or_that_has_ended_is_not_renewed)
     assert_int_equal(look(rig)->n, 0);
 }
 
-RIG_TEST(only_what_nobody_holds_is_taken)
+RIG_TEST(only_free_leases_are_taken)
 {
     join(rig, ONE, "host:1");
     join(rig, TWO, "host:2");
@@ -148,7 +148,7 @@ RIG_TEST(only_what_nobody_holds_is_taken)
     assert_int_equal(rig->view.n, 2); /* a member is one, whatever it holds */
 }
 
-RIG_TEST(only_the_holder_gives_back)
+RIG_TEST(only_the_holder_releases_a_lease)
 {
     join(rig, ONE, "host:1");
     join(rig, TWO, "host:2");
@@ -174,7 +174,7 @@ RIG_TEST(a_member_is_ended_after_its_timeout_and_not_before)
     assert_false(renew(rig, ONE, false));
 }
 
-RIG_TEST(a_renewal_tells_the_election_in_the_same_statement)
+RIG_TEST(a_renewal_returns_the_election_in_the_same_statement)
 {
     bool there = false;
     join(rig, ONE, "host:1");
@@ -198,7 +198,7 @@ RIG_TEST(a_renewal_tells_the_election_in_the_same_statement)
     assert_int_equal(mysql_fixture_number(&rig->fx, "SELECT renewals FROM election_members WHERE id = %d", ONE), 1);
 }
 
-RIG_TEST(a_clock_that_was_set_back_keeps_nobody)
+RIG_TEST(a_clock_set_back_does_not_keep_a_silent_member)
 {
     join(rig, ONE, "host:1");
     make_silent(rig, ONE, -3600000);
@@ -207,7 +207,7 @@ RIG_TEST(a_clock_that_was_set_back_keeps_nobody)
     assert_int_equal(look(rig)->n, 0);
 }
 
-RIG_TEST(leases_of_the_ended_count_no_more_and_can_be_taken_once_they_are_free)
+RIG_TEST(leases_of_ended_members_are_ignored_and_can_be_taken_when_freed)
 {
     join(rig, ONE, "host:1");
     join(rig, TWO, "host:2");
@@ -223,7 +223,7 @@ RIG_TEST(leases_of_the_ended_count_no_more_and_can_be_taken_once_they_are_free)
     assert_int_equal(look(rig)->holder[0], TWO);
 }
 
-RIG_TEST(leases_of_nobody_are_freed)
+RIG_TEST(leases_of_unknown_members_are_freed)
 {
     mysql_fixture_run(&rig->fx, "INSERT INTO leases (shard, member) VALUES (1, 999)");
     join(rig, ONE, "host:1");

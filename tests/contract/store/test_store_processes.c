@@ -46,7 +46,7 @@ static struct dt_index_debts debts(struct rig *rig)
     return out;
 }
 
-RIG_TEST(a_process_has_one_row_that_says_when_it_was_seen_last)
+RIG_TEST(a_process_has_one_row_with_the_time_it_was_last_seen)
 {
     struct dt_process p = {.id = 7, .dispatcher = true, .name = "host:2", .leads = "0,3", .elected_by = "mysql"};
     OK(dt_store_beat(rig->store, &p, &err));
@@ -63,7 +63,7 @@ RIG_TEST(a_process_has_one_row_that_says_when_it_was_seen_last)
     assert_int_equal(mysql_fixture_number(&rig->fx, "SELECT COUNT(*) FROM processes"), 1);
 }
 
-RIG_TEST(every_loss_of_every_process_that_lives_makes_another_number)
+RIG_TEST(every_loss_of_a_live_process_changes_the_table_hash)
 {
     uint64_t seen[6];
     beat(rig, 1, NULL, 0);
@@ -87,7 +87,7 @@ RIG_TEST(every_loss_of_every_process_that_lives_makes_another_number)
     assert_true(seen[5] == seen[1]);
 }
 
-RIG_TEST(endpoints_are_down_while_a_process_that_lives_says_so)
+RIG_TEST(endpoints_are_down_while_a_live_process_reports_them)
 {
     char long_list[900];
     assert_string_equal(debts(rig).down, "");
@@ -206,7 +206,7 @@ RIG_TEST(a_shard_is_left_alone_after_three_deaths_at_one_line_within_a_minute)
     assert_int_equal(wait_ms(rig, 3), 0);
 }
 
-RIG_TEST(a_death_is_found_for_an_hour_although_its_process_is_gone)
+RIG_TEST(a_death_is_reported_for_an_hour_after_its_process_died)
 {
     beat(rig, 7, NULL, 0);
     dt_store_put_death(&rig->fx.config, 7, "fence_store.c:120", "held == sum (3, 4)", 3);

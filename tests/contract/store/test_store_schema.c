@@ -35,7 +35,7 @@ static void set_text(char **option, const char *value)
     assert_non_null(*option);
 }
 
-RIG_TEST(the_first_run_makes_the_installation)
+RIG_TEST(the_first_migration_creates_the_installation)
 {
     struct dt_installation inst;
     dt_store *store = mysql_fixture_store(fx);
@@ -56,7 +56,7 @@ RIG_TEST(the_first_run_makes_the_installation)
     dt_store_free(store);
 }
 
-RIG_TEST(a_second_run_changes_nothing)
+RIG_TEST(a_second_migration_run_changes_nothing)
 {
     struct dt_installation before, after;
     dt_store *store = mysql_fixture_store(fx);
@@ -91,7 +91,7 @@ static void *migrate(void *arg)
     return NULL;
 }
 
-RIG_TEST(many_that_start_at_once_migrate_once)
+RIG_TEST(concurrent_migrations_run_once)
 {
     enum { N = 5 };
     struct migrator m[N];
@@ -106,7 +106,7 @@ RIG_TEST(many_that_start_at_once_migrate_once)
     assert_int_equal(logged, dt_migrations_n);
 }
 
-RIG_TEST(an_interrupted_migration_goes_on_where_it_stopped)
+RIG_TEST(an_interrupted_migration_continues_where_it_stopped)
 {
     dt_store *store = mysql_fixture_store(fx);
     OK(dt_store_migrate(store, count_log, &err));
@@ -159,7 +159,7 @@ RIG_TEST(messages_of_three_tables_move_into_one_each_once)
     dt_store_free(store);
 }
 
-RIG_TEST(a_statement_that_was_done_before_its_step_was_counted_is_done)
+RIG_TEST(a_migration_tolerates_a_statement_done_before_its_step_was_stored)
 {
     dt_store *store = mysql_fixture_store(fx);
     OK(dt_store_migrate(store, NULL, &err));
@@ -180,7 +180,7 @@ RIG_TEST(a_statement_that_was_done_before_its_step_was_counted_is_done)
     dt_store_free(store);
 }
 
-RIG_TEST(files_that_were_run_by_hand_before_do_no_harm)
+RIG_TEST(migrations_that_were_run_by_hand_before_do_no_harm)
 {
     dt_store *store = mysql_fixture_store(fx);
     OK(dt_store_migrate(store, NULL, &err));
@@ -192,7 +192,7 @@ RIG_TEST(files_that_were_run_by_hand_before_do_no_harm)
     dt_store_free(store);
 }
 
-RIG_TEST(another_schema_than_this_programs_is_refused)
+RIG_TEST(a_schema_of_another_program_is_refused)
 {
     dt_store *store = mysql_fixture_store(fx);
     struct dt_installation inst;
@@ -221,7 +221,7 @@ static void assert_newer(struct mysql_fixture *fx, dt_store *store, int64_t need
         assert_non_null(strstr(err.text, "which needs programs of"));
 }
 
-RIG_TEST(a_newer_schema_is_worked_on_where_its_migrations_permit_it)
+RIG_TEST(a_newer_schema_is_accepted_if_its_migrations_permit_it)
 {
     dt_store *store = mysql_fixture_store(fx);
     OK(dt_store_migrate(store, NULL, &err));
@@ -240,7 +240,7 @@ RIG_TEST(a_newer_schema_is_worked_on_where_its_migrations_permit_it)
 }
 
 /* Later ones that permit it do not make up for one of its own that is missing. */
-RIG_TEST(a_missing_migration_is_seen_beside_later_ones)
+RIG_TEST(a_missing_migration_is_noticed_among_later_ones)
 {
     dt_store *store = mysql_fixture_store(fx);
     OK(dt_store_migrate(store, NULL, &err));
@@ -360,7 +360,7 @@ static dt_status sample(dt_store *store, dt_refclock *ref, struct dt_error *why)
     return status;
 }
 
-RIG_TEST(a_ping_feeds_the_clock_and_reconnects)
+RIG_TEST(a_ping_samples_the_clock_and_reconnects)
 {
     dt_refclock ref;
     dt_store *store;

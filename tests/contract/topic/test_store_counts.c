@@ -181,7 +181,7 @@ static void assert_counted(void)
 
 /* ---- one by one ---- */
 
-FRESH_TEST(each_step_of_a_life_is_counted)
+FRESH_TEST(each_state_change_of_a_job_is_counted)
 {
     const int64_t ids[] = {1, 2, 3, 4 + DAY, 5 + 40 * DAY, 6};
     OK(make(store, ids, 5, "a", false, 1));
@@ -303,7 +303,7 @@ FRESH_TEST(counters_are_corrected_once_after_a_manual_edit_and_reported)
     assert_int_equal(counts.by_state[DT_CANCELLED], 2);
 }
 
-FRESH_TEST(of_two_audits_of_a_piece_only_one_corrects)
+FRESH_TEST(concurrent_audits_of_a_piece_correct_it_once)
 {
     dt_audit *audits[2];
     dt_store *stores[2];
@@ -446,7 +446,7 @@ static void *cancel_one(void *arg)
 }
 
 /* The server has taken all back by then: the COMMIT that was sent along must not pass for one of anything. */
-FRESH_TEST(a_deadlock_over_a_counter_takes_all_back_and_it_is_done_anew)
+FRESH_TEST(a_deadlock_over_a_counter_rolls_back_and_repeats_everything)
 {
     const int64_t ids[] = {1, 2};
     pthread_t thread;
@@ -580,7 +580,7 @@ static void *audit_all_along(void *arg)
     return NULL;
 }
 
-FRESH_TEST(counters_and_rows_agree_at_every_moment_whatever_is_killed)
+FRESH_TEST(counters_match_the_rows_after_any_kill)
 {
     enum { OTHERS = SHARDS + 2 + 1 + 1 };
     pthread_t makers[MAKERS], others[OTHERS];

@@ -165,7 +165,7 @@ static int64_t in_flight(struct rig *rig, const char *topic)
 
 /* ---- max_in_flight ---- */
 
-RIG_TEST(the_longest_due_go_and_the_others_are_held_as_at_their_limit)
+RIG_TEST(the_longest_due_jobs_are_claimed_and_the_others_held_at_the_limit)
 {
     int64_t ids[5];
     jobs(rig, 0, "t", 5, ids);
@@ -198,7 +198,7 @@ RIG_TEST(places_are_shared_by_all_shards_and_free_when_attempts_end)
     assert_int_equal(in_flight(rig, "t"), 3);
 }
 
-RIG_TEST(of_a_limit_that_was_lowered_nothing_goes_until_there_is_room)
+RIG_TEST(after_a_limit_was_lowered_no_job_is_claimed_until_there_is_room)
 {
     int64_t ids[10];
     jobs(rig, 0, "t", 10, ids);
@@ -275,7 +275,7 @@ RIG_TEST(test_an_attempt_that_a_manual_edit_ends_frees_its_place_at_once)
     assert_int_equal(leader_txn(rig, 0, ids + 5, 1).batch.n, 1); /* scheduled by hand, and due */
 }
 
-RIG_TEST(no_more_than_the_caller_lets_go_are_claimed)
+RIG_TEST(at_most_the_allowed_number_of_jobs_is_claimed)
 {
     int64_t ids[4];
     jobs(rig, 0, "t", 4, ids);
@@ -290,7 +290,7 @@ RIG_TEST(no_more_than_the_caller_lets_go_are_claimed)
     assert_int_equal(t.limits.held, 1);
 }
 
-RIG_TEST(many_topics_with_limits_are_asked_about_together)
+RIG_TEST(the_limits_of_many_topics_are_read_together)
 {
     int64_t ids[40];
     char name[8];
@@ -305,7 +305,7 @@ RIG_TEST(many_topics_with_limits_are_asked_about_together)
     assert_int_equal(t.limits.held, 20);
 }
 
-RIG_TEST(a_limit_that_was_made_by_hand_gets_its_gate)
+RIG_TEST(a_limit_set_by_hand_gets_its_gate)
 {
     int64_t ids[3];
     jobs(rig, 0, "t", 3, ids);
@@ -316,7 +316,7 @@ RIG_TEST(a_limit_that_was_made_by_hand_gets_its_gate)
     assert_int_equal(mysql_fixture_number(&rig->fx, "SELECT COUNT(*) FROM topic_gates WHERE topic = 't'"), 1);
 }
 
-RIG_TEST(claims_wait_half_a_second_for_those_that_do_not_know_a_first_limit)
+RIG_TEST(after_a_first_limit_claims_wait_half_a_second)
 {
     struct dt_gate gate = {.topic = DT_STR_LIT("t")};
     const struct dt_topic put = {.name = gate.topic, .retention_ms = -1, .max_in_flight = 5};
@@ -344,7 +344,7 @@ static struct dt_pop pop(struct rig *rig, size_t max)
     return popped;
 }
 
-RIG_TEST(pops_keep_to_the_limits_that_leaders_keep_to)
+RIG_TEST(pops_respect_the_same_limits_as_leaders)
 {
     int64_t ids[12];
     jobs(rig, 0, "t", 12, ids);
@@ -382,7 +382,7 @@ RIG_TEST(pops_keep_to_the_limits_that_leaders_keep_to)
 
 /* ---- rate_limit ---- */
 
-RIG_TEST(a_rate_lets_begin_what_a_burst_has_and_then_one_by_one)
+RIG_TEST(a_rate_allows_a_burst_and_then_one_attempt_at_a_time)
 {
     int64_t ids[20];
     jobs(rig, 0, "t", 20, ids);
@@ -401,7 +401,7 @@ RIG_TEST(a_rate_lets_begin_what_a_burst_has_and_then_one_by_one)
     assert_true(gate.room > 0 || gate.opens_ms > first_ms);
 }
 
-RIG_TEST(another_rate_holds_at_once)
+RIG_TEST(a_changed_rate_applies_at_once)
 {
     int64_t ids[20];
     jobs(rig, 0, "t", 20, ids);
@@ -418,7 +418,7 @@ RIG_TEST(another_rate_holds_at_once)
 
 /* ---- what is looked at, and what it costs ---- */
 
-RIG_TEST(topics_without_limits_ask_nothing)
+RIG_TEST(topics_without_limits_need_no_statement)
 {
     int64_t ids[3];
     jobs(rig, 0, "t", 3, ids);
@@ -435,7 +435,7 @@ RIG_TEST(topics_without_limits_ask_nothing)
     assert_in_range(wire_statements, without - 1, without + 1); /* the topics were read again */
 }
 
-RIG_TEST(a_topic_without_a_limit_has_any_room)
+RIG_TEST(a_topic_without_a_limit_always_has_room)
 {
     struct dt_gate gates[] = {{.topic = DT_STR_LIT("t")}, {.topic = DT_STR_LIT("nobody")}, {.topic = DT_STR_LIT("u")}};
     limit(rig, "u", 4, NULL);
@@ -445,7 +445,7 @@ RIG_TEST(a_topic_without_a_limit_has_any_room)
     assert_false(gates[2].full);
 }
 
-RIG_TEST(limits_that_are_none_are_refused_by_the_table)
+RIG_TEST(the_table_refuses_invalid_limits)
 {
     static const char *const bad[] = {"max_in_flight = 0", "max_in_flight = -1", "rate_limit = '5/h'",
                                       "rate_limit = ''", "rate_limit = '0/s'"};

@@ -59,7 +59,7 @@ static bool put(struct rig *rig, struct dt_topic topic, bool set_paused)
     return now.created;
 }
 
-RIG_TEST(settings_come_back_as_they_were_put)
+RIG_TEST(settings_are_read_back_as_stored)
 {
     struct dt_topic t;
     assert_int_equal(dt_store_topic_get(rig->store, S("a"), &rig->arena, &t, &err), DT_NOT_FOUND);
@@ -106,7 +106,7 @@ RIG_TEST(a_put_without_a_delivery_keeps_the_topics)
 }
 
 /* Written into the topic when it is made, whoever makes it; a Kafka that comes later changes nothing that is there. */
-RIG_TEST(without_kafka_a_topic_is_made_for_pops)
+RIG_TEST(without_kafka_a_new_topic_has_delivery_pull)
 {
     char *brokers = rig->fx.config.kafka_brokers;
     rig->fx.config.kafka_brokers = (char[]){""};
@@ -121,7 +121,7 @@ RIG_TEST(without_kafka_a_topic_is_made_for_pops)
     assert_int_equal(get(rig, S("b")).delivery, DT_DELIVERY_PULL);
 }
 
-RIG_TEST(a_put_leaves_paused_alone_unless_told)
+RIG_TEST(a_put_keeps_paused_unless_given)
 {
     put(rig, (struct dt_topic){.name = S("a"), .retention_ms = -1, .paused = true}, true);
     put(rig, (struct dt_topic){.name = S("a"), .retention_ms = 9}, false);
@@ -139,7 +139,7 @@ static bool rose(struct rig *rig, int64_t *version)
 }
 
 /* A process that has read the version keeps what it read of topics. */
-RIG_TEST(a_mysql_that_went_back_reaches_no_version_that_it_had)
+RIG_TEST(a_restored_mysql_repeats_no_topics_version)
 {
     OK(dt_store_topic_ensure(rig->store, S("a"), NULL, &err));
     int64_t copied = topics_version(rig);
@@ -176,7 +176,7 @@ RIG_TEST(changes_raise_the_topics_version_and_nothing_else_does)
     assert_null(get(rig, S("a")).kafka_topic.p);
 }
 
-RIG_TEST(pause_and_resume)
+RIG_TEST(a_topic_can_be_paused_and_resumed)
 {
     assert_int_equal(dt_store_topic_pause(rig->store, S("a"), true, NULL, &err), DT_NOT_FOUND);
     OK(dt_store_topic_ensure(rig->store, S("a"), NULL, &err));
@@ -230,7 +230,7 @@ static void *ensure(void *arg)
     return NULL;
 }
 
-RIG_TEST(of_two_that_clash_made_at_once_one_gets_in)
+RIG_TEST(one_of_two_clashing_topics_created_at_once_is_refused)
 {
     for (int round = 0; round < 5; round++) {
         char names[8][20];
@@ -264,7 +264,7 @@ static dt_status try_put(struct rig *rig, const char *name, const char *kafka_to
 }
 
 /* Whoever has read a topic changes what was read, and not what another has made of it meanwhile. */
-RIG_TEST(a_topic_is_put_onto_the_version_that_was_read_alone)
+RIG_TEST(a_topic_is_stored_only_onto_the_version_that_was_read)
 {
     struct dt_topic_terms absent = {.of_version = true};
     struct dt_topic_terms read = {.of_version = true, .version = 1};
@@ -283,7 +283,7 @@ static const char *const internal[] = {
     "other.ledger", "other.results", "other.results.rejected", "other.commands", "other.commands.rejected",
     "other.dead",   "a.b.c.ledger",  "__consumer_offsets",     ".results",       "other.alerts"};
 
-RIG_TEST(jobs_never_go_where_an_installation_keeps_its_records)
+RIG_TEST(no_topic_may_use_an_installations_own_kafka_topics)
 {
     static const char *const fine[] = {
         "ledger",         "results",        "exam_results", "other.results.daily", "orders.commands.create",
@@ -303,7 +303,7 @@ RIG_TEST(jobs_never_go_where_an_installation_keeps_its_records)
     assert_int_equal(try_put(rig, "other.ledger", NULL, NULL), DT_INVALID);
 }
 
-RIG_TEST(not_even_hands_send_jobs_to_an_internal_topic)
+RIG_TEST(a_check_refuses_internal_kafka_topics_in_manual_edits)
 {
     dt_db *db;
     OK(dt_store_db(rig->store, &db, &err));
@@ -321,7 +321,7 @@ RIG_TEST(not_even_hands_send_jobs_to_an_internal_topic)
                       "INSERT INTO topics (name, kafka_topic, created_at, updated_at) VALUES ('t', 'x.y', 1, 1)");
 }
 
-RIG_TEST(a_clash_names_nobody_elses_topic)
+RIG_TEST(a_clash_does_not_name_another_tenants_topic)
 {
     struct dt_topic_terms terms = {0};
     OK(dt_store_topic_ensure(rig->store, S("their.secret"), NULL, &err));
@@ -330,7 +330,7 @@ RIG_TEST(a_clash_names_nobody_elses_topic)
     assert_null(strstr(err.text, "their"));
 }
 
-RIG_TEST(a_foreign_kafka_topic_stays_where_it_is_and_is_not_named_anew)
+RIG_TEST(a_kafka_topic_outside_the_prefixes_is_kept_but_cannot_be_set)
 {
     struct dt_topic_terms terms = {.foreign = true};
     assert_int_equal(try_put(rig, "in.a", "out", &terms), DT_INVALID);
@@ -344,7 +344,7 @@ RIG_TEST(a_foreign_kafka_topic_stays_where_it_is_and_is_not_named_anew)
     assert_int_equal(terms.refusal, DT_TOPIC_FOREIGN);
 }
 
-RIG_TEST(no_more_topics_are_made_than_there_may_be)
+RIG_TEST(the_maximal_number_of_topics_is_not_exceeded)
 {
     struct dt_topic_terms terms = {.topics_max = 2};
     assert_int_equal(DT_OK, dt_store_topic_ensure(rig->store, S("a"), &terms, NULL));
@@ -389,7 +389,7 @@ static void *ensure_bounded(void *arg)
     return NULL;
 }
 
-RIG_TEST(of_many_makers_at_once_no_more_get_in_than_there_is_room)
+RIG_TEST(concurrent_creates_do_not_exceed_the_maximal_number_of_topics)
 {
     char names[16][8];
     struct maker m[16];
@@ -424,7 +424,7 @@ static const char *names(struct rig *rig, struct dt_topic_filter filter)
     return text;
 }
 
-RIG_TEST(the_list_goes_on_behind_a_name_in_byte_order)
+RIG_TEST(the_list_of_topics_continues_after_a_name_in_byte_order)
 {
     assert_string_equal(names(rig, (struct dt_topic_filter){.limit = 10}), "");
     OK(dt_store_topic_ensure(rig->store, S("b"), NULL, &err));
@@ -434,7 +434,7 @@ RIG_TEST(the_list_goes_on_behind_a_name_in_byte_order)
     assert_string_equal(names(rig, (struct dt_topic_filter){.after = S("a-"), .limit = 2}), "b");
 }
 
-RIG_TEST(a_bound_list_looks_at_nothing_outside_of_its_prefixes)
+RIG_TEST(a_list_with_prefixes_reads_no_other_topics)
 {
     static const char *const all[] = {"a", "in", "in-x", "in.a", "in.b", "in.b.c", "in0", "mail", "mailing", "z"};
     for (size_t i = 0; i < sizeof all / sizeof *all; i++)
@@ -457,7 +457,7 @@ RIG_TEST(a_bound_list_looks_at_nothing_outside_of_its_prefixes)
     assert_string_equal(names(rig, f), "");
 }
 
-RIG_TEST(a_page_looks_at_a_bounded_number_of_prefixes)
+RIG_TEST(a_page_reads_a_bounded_number_of_prefixes)
 {
     struct dt_str prefixes[250];
     char texts[250][8];
@@ -487,7 +487,7 @@ static void make_job(struct rig *rig, int id, const char *topic, const char *sta
         id, topic, state, next);
 }
 
-RIG_TEST(counts_and_the_oldest_overdue)
+RIG_TEST(counts_and_the_oldest_overdue_job_are_read)
 {
     struct dt_topic_counts c;
     OK(dt_store_topic_counts(rig->store, S("t"), &c, &err));
@@ -528,7 +528,7 @@ RIG_TEST(counts_of_a_large_table_are_exact)
     assert_int_equal(c.by_state[DT_SCHEDULED], 230 * 230);
 }
 
-RIG_TEST(shards_are_listed_with_what_their_leaders_said)
+RIG_TEST(shards_are_listed_with_the_reports_of_their_leaders)
 {
     struct dt_shard_info *shards;
     struct dt_dispatchers dispatchers;

@@ -92,7 +92,7 @@ def put(api, topic, **settings):
     return answer.json
 
 
-def test_a_topic_that_is_late_is_told_of_by_all_ways(alerting, api, provider, team, kafka, connection, topic):
+def test_an_overdue_topic_is_reported_by_all_channels(alerting, api, provider, team, kafka, connection, topic):
     put(api, topic, delivery="pull", paused=True, alerts={"overdue": "PT1S", "url": team.url, "secret": OTHER})  # paused topics count
     job = api.make(topic=topic, delay=0)
     ways = posted(team), posted(provider), kafka
@@ -117,7 +117,7 @@ def test_a_topic_that_is_late_is_told_of_by_all_ways(alerting, api, provider, te
     assert not standing(connection, topic)
 
 
-def test_a_topic_that_says_nothing_has_the_limits_of_the_installation(alerting, api, provider, connection, topic):
+def test_a_topic_without_alert_settings_uses_those_of_the_installation(alerting, api, provider, connection, topic):
     quiet = f"{topic}-quiet"
     put(api, topic, delivery="pull", paused=True)
     put(api, quiet, delivery="pull", paused=True, alerts={"backlog": 0})
@@ -132,7 +132,7 @@ def test_a_topic_that_says_nothing_has_the_limits_of_the_installation(alerting, 
     assert posted(provider).types(quiet, "backlog") == []
 
 
-def test_alerts_tell_of_backlogs_dead_jobs_and_missing_reports(alerting, api, provider, connection, topic):
+def test_alerts_report_backlogs_dead_jobs_and_missing_reports(alerting, api, provider, connection, topic):
     put(api, topic, delivery="pull", alerts={"backlog": 3, "dead": 1, "unreported": "PT1S"})
     jobs = [api.make(topic=topic, delay=0, retry=[])["id"] for _ in range(3)]
     until(lambda: "backlog" in standing(connection, topic), alerting.logs)
@@ -152,7 +152,7 @@ def test_alerts_tell_of_backlogs_dead_jobs_and_missing_reports(alerting, api, pr
         until(lambda: [posted(provider).types(topic, kind)[i] for i in (0, -1)] == ["began", "ended"], alerting.logs)
 
 
-def test_a_dispatcher_that_judged_dies_and_nothing_is_missed(alerting, api, team, connection, topic):
+def test_no_alert_is_missed_when_the_judging_dispatcher_dies(alerting, api, team, connection, topic):
     put(api, topic, delivery="pull", paused=True, alerts={"overdue": "PT0.5S", "url": team.url})
     judge = until(lambda: judge_of(alerting, DISPATCHERS), "one judges")
     api.make(topic=topic, delay=0)
@@ -184,7 +184,7 @@ def test_a_message_is_sent_again_with_the_same_id_if_its_sender_dies_before_reco
     assert len(set(began())) == 1
 
 
-def test_a_receiver_that_is_down_is_told_when_it_is_back_and_delays_nobody(alerting, api, provider, team, connection, topic):
+def test_a_receiver_that_was_down_gets_its_messages_and_delays_no_other(alerting, api, provider, team, connection, topic):
     team.refuse()
     put(api, topic, delivery="pull", paused=True, alerts={"overdue": "PT0.5S", "url": team.url})
     api.make(topic=topic, delay=0)
@@ -306,7 +306,7 @@ def test_an_api_sends_one_no_dispatcher_alert_and_the_alerts_of_topics_while_no_
     assert not new("no_leader", "began"), "without a dispatcher no shard has a leader: that is no second alert"
 
 
-def test_mysql_that_restarts_is_no_end_of_dispatchers(alerting, provider):
+def test_a_mysql_restart_causes_no_dispatcher_alert(alerting, provider):
     before = ids(provider, "no_dispatcher", "began")
     for _ in range(3):
         alerting.kill("mysql")

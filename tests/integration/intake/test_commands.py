@@ -58,7 +58,7 @@ def await_all(connection, commander):
     until(lambda: not rows(connection, "SELECT id FROM messages WHERE kind = 'answers' LIMIT 1"), "all answers", every=0.2)
 
 
-def test_messages_do_what_requests_do(stack, topic, api, commander, messages):
+def test_messages_have_the_same_effect_as_requests(stack, topic, api, commander, messages):
     connection, rejected = connect(stack), messages(commander.rejected_topic)
     name = {"topic": topic, "key": "k"}
     commander.say({"action": "create", **name, "delay": "PT1H", "payload": {"a": 1}, "retry": ["3s"]}, {"action": "create", "topic": topic, "key": "now", "delay": 0},
@@ -82,7 +82,7 @@ def test_messages_do_what_requests_do(stack, topic, api, commander, messages):
     assert sorted(event["action"] for event in story)[:2] == ["cancel", "change"] and {"topic_pause", "topic_resume", "replace", "run_now"} <= {event["action"] for event in story}
 
 
-def test_answers_go_where_the_message_says(stack, topic, commander, messages):
+def test_answers_are_sent_to_the_topic_named_by_the_message(stack, topic, commander, messages):
     connection, rejected = connect(stack), messages(commander.rejected_topic)
     answers = f"{topic}.replies"
     reply = [("reply_to", answers.encode()), ("trace", b"\xff\x00")]
@@ -155,7 +155,7 @@ def answered(answers, keys):
 
 @slow
 @pytest.mark.parametrize("point", ["commands.read", "commands.carried_out", "commands.raised", "commands.committed", "commands.answer", "commands.answered"])
-def test_a_dispatcher_that_dies_between_two_steps_does_nothing_twice(stack, topic, commander, messages, point):
+def test_a_dispatcher_that_dies_between_two_steps_applies_no_command_twice(stack, topic, commander, messages, point):
     connection = connect(stack)
     try:
         commander.send({"action": "create", "topic": topic, "key": "k0", "delay": "PT1H", "payload": 0}, key="k0", headers=[("reply_to", f"{topic}.replies".encode())])
@@ -176,7 +176,7 @@ def test_a_dispatcher_that_dies_between_two_steps_does_nothing_twice(stack, topi
 
 
 @slow
-def test_neither_offsets_in_kafka_nor_the_reader_matter(stack, topic, commander, messages):
+def test_commands_do_not_depend_on_offsets_in_kafka_or_on_the_reader(stack, topic, commander, messages):
     connection = connect(stack)
     answers_topic = f"{topic}.replies"
     Broker(stack).make(answers_topic, 1)
@@ -201,7 +201,7 @@ def test_neither_offsets_in_kafka_nor_the_reader_matter(stack, topic, commander,
 
 
 @slow
-def test_a_cancel_that_is_read_once_more_does_not_hit_the_job_that_has_its_key_now(stack, topic, api, commander):
+def test_a_cancel_read_twice_does_not_cancel_a_newer_job_with_the_key(stack, topic, api, commander):
     """Whoever begins to read a partition reads the last message that was done, too, to see that the topic is the one that it was."""
     connection = connect(stack)
     commander.say({"action": "create", "topic": topic, "key": "k", "delay": "PT1H"}, {"action": "cancel", "topic": topic, "key": "k"})
@@ -226,7 +226,7 @@ def crowd_from(commander, topic, start, keys=10):
 
 
 @slow
-def test_a_flood_of_poison_stops_neither_results_nor_others_commands(stack, topic, api, commander, messages, consume):
+def test_a_flood_of_invalid_messages_does_not_block_results_or_commands(stack, topic, api, commander, messages, consume):
     connection, rejected = connect(stack), messages(commander.rejected_topic)
     consume(topic, rule=lambda arrival: {"status": "succeeded"})
     poison = [b"{" * 300, b"[]", b'{"action":"create","topic":"..","key":"x"}', b"x" * 200000, None]
@@ -268,7 +268,7 @@ def test_answers_that_wait_for_their_topics_delay_no_other_owners_commands_and_a
 
 
 @slow
-def test_a_topic_that_was_made_anew_is_not_taken_for_the_one_before(stack, topic, commander):
+def test_a_commands_topic_that_was_created_again_is_recognized(stack, topic, commander):
     connection, admin = connect(stack), Broker(stack)
     for i in range(60):
         commander.send({"action": "create", "topic": topic, "key": f"old{i}", "delay": "PT1H"}, key=str(i))
@@ -297,7 +297,7 @@ def test_a_topic_that_was_made_anew_is_not_taken_for_the_one_before(stack, topic
 
 
 @slow
-def test_no_dispatcher_ends_when_the_topic_is_made_again_under_it(stack, topic, api, commander, consume):
+def test_no_dispatcher_ends_when_its_topic_is_created_again(stack, topic, api, commander, consume):
     """One dispatcher reads all partitions, and finds each of them to be another one at the same time."""
     connection, admin, consumer = connect(stack), Broker(stack), consume(topic)
     try:

@@ -30,7 +30,7 @@ def made(connection, topic):
     return rows(connection, "SELECT COUNT(*) n, COUNT(DISTINCT job_key) k FROM jobs WHERE topic = %s", topic)[0]
 
 
-def test_commits_that_overlap_are_not_overlooked(stack, topic):
+def test_inbox_rows_of_overlapping_commits_are_found(stack, topic):
     chance = random.Random(topic)
     plans = [[([f"{writer}-{i}-{row}" for row in range(chance.randrange(1, 6))], chance.random() * 0.2) for i in range(25)] for writer in range(20)]
 

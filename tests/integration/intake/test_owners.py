@@ -38,7 +38,7 @@ def token(stack, admin, name, **members):
     return made
 
 
-def test_an_operation_goes_on_beside_hundreds_of_another_owner_that_wait_for_their_rate(stack, admin):
+def test_an_operation_continues_beside_hundreds_of_another_owner(stack, admin):
     crowd = token(stack, admin, "crowd", topics=["crowd."])
     assert admin.put("/v1/topics/crowd.jobs", {"delivery": "pull"}).status == 201
     assert admin.put("/v1/topics/calm.jobs", {"delivery": "pull"}).status == 201
@@ -61,7 +61,7 @@ def test_an_operation_goes_on_beside_hundreds_of_another_owner_that_wait_for_the
     assert crowd.post("/v1/jobs:cancel", {"filter": {"topic": "crowd.jobs", "run_from": "2090-01-01T00:00:00Z"}, "wait": "PT0S"}).status in (200, 202)
 
 
-def test_schedules_make_no_more_pending_jobs_than_their_owner_may_have_and_keep_no_other_waiting(stack, admin):
+def test_schedules_respect_their_owners_pending_quota_and_do_not_delay_others(stack, admin):
     greedy = token(stack, admin, "greedy", topics=["greedy."], jobs_per_second=10, pending_jobs=PENDING)
     other = token(stack, admin, "other", topics=["other."])
     for name in ("greedy", "other"):

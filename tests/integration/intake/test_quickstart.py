@@ -33,7 +33,7 @@ class Served:
         return found
 
 
-def test_each_sample_job_behaves(stack, api, monkeypatch):
+def test_each_sample_job_ends_as_documented(stack, api, monkeypatch):
     for name in ("DUETIME_CA_FILE", "DUETIME_TOKEN"):
         if name in stack.env:
             monkeypatch.setenv(name, stack[name])
@@ -58,7 +58,7 @@ def test_a_late_job_is_a_warning_and_a_wrong_one_an_error(late_ms, state, good, 
     assert ("load average was 9.5 4.0 2.0" in table.render(stage)) == late
 
 
-def test_an_unavailable_server_is_asked_again_and_a_job_that_may_exist_is_looked_up(monkeypatch):
+def test_an_unavailable_server_is_retried_and_a_doubtful_job_is_looked_up(monkeypatch):
     told = iter([(503, {"type": "/problems/unavailable"}), (503, {"type": "/problems/outcome-unknown", "id": "7"}), (200, {"id": "7"})])
     asked = []
     monkeypatch.setattr(run.Rest, "ask", lambda self, method, path, *_: asked.append((method, path)) or next(told))

@@ -32,7 +32,7 @@ def delete(url, topic, answers):
 
 
 @pytest.mark.parametrize("delivery", ["kafka", "pull"])
-def test_all_jobs_end_and_the_topic_goes_whoever_dies(stack, api, topic, consume, delivery):
+def test_a_topic_is_deleted_with_its_jobs_whichever_process_dies(stack, api, topic, consume, delivery):
     connection = connect(stack)
     apis = [stack["DUETIME_URL_API1"], stack["DUETIME_URL_API2"]]
     api.put(f"/v1/topics/{topic}", {"delivery": delivery, "ack_timeout": "PT3S", "retry": ["1s"] * 90})

@@ -11,7 +11,7 @@ PATIENT = 60  # a program that is held up for ever is seen; how long it takes is
 
 @pytest.mark.in_turns(4)
 @pytest.mark.parametrize("server", ["kafka", "mysql", "redis1", "zookeeper"])
-def test_programs_end_while_a_server_is_away(stack, api, topic, consume, server):
+def test_programs_stop_while_a_server_is_down(stack, api, topic, consume, server):
     consumer = consume(topic)
     first = api.make(topic=topic, delay=0)["id"]
     until(lambda: consumer.of(first), stack.logs)

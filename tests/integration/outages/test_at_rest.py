@@ -41,13 +41,13 @@ def rate_at_rest(stack):
     return (last - first - 1) / (time.monotonic() - began)
 
 
-def test_with_kafka(installation):
+def test_an_idle_installation_with_kafka_sends_few_requests(installation):
     rate = rate_at_rest(installation.have("kafka"))
     print(f"{rate:.2f} statements a second at rest, with Kafka")
     assert rate <= A_SECOND
 
 
-def test_on_mysql_alone(installation):
+def test_an_idle_installation_on_mysql_alone_sends_few_requests(installation):
     rate = rate_at_rest(installation.have("kafka", False))
     print(f"{rate:.2f} statements a second at rest, on MySQL alone")
     assert rate <= A_SECOND

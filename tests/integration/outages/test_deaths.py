@@ -21,7 +21,7 @@ def one_dispatcher(stack):
     stack.heal()
 
 
-def test_a_shard_that_kills_three_leaders_is_left_alone_for_a_minute_and_the_others_are_led(stack, one_dispatcher, api, topic, consume):
+def test_a_shard_that_killed_three_leaders_is_not_led_for_a_minute_and_others_are(stack, one_dispatcher, api, topic, consume):
     consumer = consume(topic)
     connection = connect(stack)
     stack.stop("dispatcher1")

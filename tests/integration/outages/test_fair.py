@@ -133,7 +133,7 @@ def assert_in_order(arrivals):
         last[where] = mark
 
 
-def test_a_topic_with_thousands_overdue_lets_the_others_pass(stack, api, topic, consume, stopped):
+def test_a_topic_with_thousands_of_overdue_jobs_does_not_block_others(stack, api, topic, consume, stopped):
     hot, count = topic + "-hot", 20000
     consumer, hot_consumer = consume(topic), consume(hot)
     with stopped:
@@ -170,7 +170,7 @@ def test_two_topics_with_thousands_overdue_share_each_batch(stack, api, topic, c
     assert_in_order(second.all())
 
 
-def test_ten_topics_with_thousands_overdue_each_let_the_others_pass(stack, api, topic, consume, stopped):
+def test_ten_topics_with_thousands_of_overdue_jobs_do_not_block_others(stack, api, topic, consume, stopped):
     each = 1200
     hot = [f"{topic}-{n}" for n in range(10)]
     broker = Broker(stack)
@@ -191,7 +191,7 @@ def test_ten_topics_with_thousands_overdue_each_let_the_others_pass(stack, api, 
         assert_in_order(one.all())
 
 
-def test_a_consumer_that_never_answers_lets_the_others_pass(stack, api, topic, consume, small_batches):
+def test_a_consumer_that_never_reports_does_not_block_others(stack, api, topic, consume, small_batches):
     dead, count = topic + "-dead", 12000
     consumer, dead_consumer = consume(topic), consume(dead)
     assert api.put(f"/v1/topics/{dead}", {"ack_timeout": "PT1H", "retry": []}).status in (200, 201)
@@ -212,7 +212,7 @@ def test_a_consumer_that_never_answers_lets_the_others_pass(stack, api, topic, c
     assert batches_waited(stack, topic, dead, "finished_at")[-1] <= to_see(stack, count)
 
 
-def test_a_paused_topic_with_thousands_overdue_costs_the_others_a_few_looks(stack, api, topic, consume, stopped):
+def test_a_paused_topic_with_thousands_of_overdue_jobs_costs_others_a_few_scans(stack, api, topic, consume, stopped):
     paused, count = topic + "-paused", 20000
     consumer, paused_consumer = consume(topic), consume(paused)
     with stopped:
@@ -233,7 +233,7 @@ def test_a_paused_topic_with_thousands_overdue_costs_the_others_a_few_looks(stac
     assert_in_order(paused_consumer.all())
 
 
-def test_a_topic_that_cannot_be_written_costs_the_others_a_few_looks(stack, api, topic, consume, stopped):
+def test_an_unwritable_topic_costs_others_a_few_scans(stack, api, topic, consume, stopped):
     gone, count = topic + "-gone", 20000
     consumer = consume(topic)
     with stopped:
@@ -248,7 +248,7 @@ def test_a_topic_that_cannot_be_written_costs_the_others_a_few_looks(stack, api,
     rows(connect(stack), "DELETE FROM jobs WHERE topic = %s", gone)
 
 
-def test_without_redis_a_topic_with_thousands_overdue_lets_the_others_pass(stack, api, topic, consume, stopped):
+def test_without_redis_a_topic_with_thousands_of_overdue_jobs_does_not_block_others(stack, api, topic, consume, stopped):
     hot, count = topic + "-hot", 12000
     consumer, hot_consumer = consume(topic), consume(hot)
     with stopped:
@@ -267,7 +267,7 @@ def test_without_redis_a_topic_with_thousands_overdue_lets_the_others_pass(stack
     assert batches_waited(stack, topic, hot)[-1] <= to_see(stack, count)
 
 
-def test_thousands_due_at_one_instant_leave_in_order_and_let_others_pass(stack, api, topic, consume, small_batches):
+def test_thousands_due_at_one_instant_are_sent_in_order_and_do_not_block_others(stack, api, topic, consume, small_batches):
     count = 20000
     for seconds in (8, 30, 120, 600):  # retries until the jobs exist before they are due
         name, hot = f"{topic}-{seconds}", f"{topic}-{seconds}-hot"

@@ -44,7 +44,7 @@ def there_and_back(stack, load):
     until(lambda: of_kafka(stack)["n"] <= 2, "no job for Kafka is in flight")
 
 
-def test_kafka_comes_and_goes_while_jobs_are_made_popped_and_reported(stack):
+def test_kafka_is_added_and_removed_while_jobs_run(stack):
     with EitherWay(stack, "grow") as load:
         load.goes_on("pop")
         assert of_kafka(stack) == {"o": 0, "n": 2}

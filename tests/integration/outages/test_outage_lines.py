@@ -28,7 +28,7 @@ def loud(stack, part, since):
 
 @pytest.mark.in_turns(8)
 @pytest.mark.parametrize("server", ["mysql", "kafka", "zookeeper", "redis1"])
-def test_sixteen_shards_tell_of_an_outage_a_few_times(wide, server):
+def test_an_outage_of_sixteen_shards_is_logged_a_few_times(wide, server):
     rest = Rest(wide["DUETIME_URL"])
     until(lambda: leads_all(wide), wide.logs)
     rest.make(topic="wide", delay=0, retry=[])

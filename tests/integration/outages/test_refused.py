@@ -134,7 +134,7 @@ def test_many_messages_over_the_limit_cost_themselves_only_and_follow_the_retry_
     Checker(stack).check(journal, [topic])
 
 
-def test_a_topic_that_is_gone_keeps_its_jobs_and_nobody_elses(stack, api, kafka, consume):
+def test_a_deleted_kafka_topic_delays_only_its_own_jobs(stack, api, kafka, consume):
     gone, other = kafka.make(), kafka.make()
     consumer, journal = consume(other), Journal()
     warm(api, consumer, other)
@@ -184,7 +184,7 @@ BEFALLS = {
 
 
 @pytest.mark.parametrize("befalls", BEFALLS)
-def test_refusals_lose_and_double_nothing_whatever_befalls_the_leader(stack, api, kafka, consume, befalls):
+def test_refused_messages_lose_and_duplicate_no_job_when_leaders_fail(stack, api, kafka, consume, befalls):
     topic = kafka.make()
     consumer, journal = consume(topic), Journal()
     warm(api, consumer, topic)
@@ -293,7 +293,7 @@ def test_foreign_records_in_the_ledger_halt_nothing_and_are_logged(stack, api, k
     Checker(stack).check(journal, [topic])
 
 
-def test_a_record_of_another_installation_among_them_halts_its_shard(stack, api, kafka, consume):
+def test_a_foreign_installations_record_in_the_ledger_halts_the_shard(stack, api, kafka, consume):
     topic = kafka.make()
     consumer = consume(topic)
     warm(api, consumer, topic)
@@ -313,7 +313,7 @@ def trimming():
     made.reset()
 
 
-def test_the_ledger_is_trimmed_while_jobs_go_out(trimming):
+def test_the_ledger_is_trimmed_while_jobs_are_sent(trimming):
     """Once it has a thousand offsets: a younger one keeps its beginning."""
     stack, api, topic, journal = trimming, Rest(trimming["DUETIME_URL_API1"]), Topics(trimming["DUETIME_KAFKA"]).make(), Journal()
     consumer = TestConsumer(stack["DUETIME_KAFKA"], [topic], rule=lambda _arrival: {"status": "succeeded"})

@@ -50,7 +50,7 @@ def all_led(stack):
     until(lambda: Rest(stack["DUETIME_URL"]).get("/readyz").json["status"] == "ready", stack.logs)
 
 
-def test_an_installation_gives_redis_up_and_takes_it_back_in_rolling_restarts(installation):
+def test_redis_can_be_removed_and_added_in_rolling_restarts(installation):
     stack = installation.have("redis")
     all_led(stack)
     assert homes(stack) == {stack["DUETIME_REDIS"]}
@@ -68,7 +68,7 @@ def test_an_installation_gives_redis_up_and_takes_it_back_in_rolling_restarts(in
         run.goes_on()
 
 
-def test_it_says_what_is_there(stack):
+def test_readiness_and_info_show_that_there_is_no_redis(stack):
     all_led(stack)
     api = Rest(stack["DUETIME_URL"])
     info = api.get("/v1/info").json
@@ -81,7 +81,7 @@ def test_it_says_what_is_there(stack):
     assert "duetime_api_redis_up" not in api.get("/metrics").body.decode()
 
 
-def test_each_way_to_become_due_is_noticed_without_the_reconciler(stack):
+def test_every_kind_of_due_job_is_noticed_without_the_reconciler(stack):
     """On an idle stack: leaders claim jobs that are created, moved, run, retried or edited by hand ten minutes before the reconciler would find them."""
     for part in ("dispatcher1", "dispatcher2"):
         stack.restart(part, settings={"reconcile.period": "PT10M"})
@@ -106,7 +106,7 @@ def test_each_way_to_become_due_is_noticed_without_the_reconciler(stack):
         stack.restart(part)
 
 
-def test_a_manual_edit_to_long_ago_is_met_within_a_period(stack):
+def test_a_job_moved_to_the_distant_past_by_hand_is_sent_within_a_period(stack):
     all_led(stack)
     api, topic = Rest(stack["DUETIME_URL"]), f"t-{uuid.uuid4().hex[:8]}"
     job = api.make(topic=topic, delay="PT1H")
@@ -114,7 +114,7 @@ def test_a_manual_edit_to_long_ago_is_met_within_a_period(stack):
     until(lambda: api.get(f"/v1/jobs/{job['id']}").json["attempt"] == 1, "the job is claimed after a period of a second")
 
 
-def test_everything_is_dispatched_without_an_index(stack):
+def test_all_jobs_are_dispatched_without_an_index(stack):
     all_led(stack)
     with under_load(stack, SEED + 1, edits=True) as run:
         run.goes_on()

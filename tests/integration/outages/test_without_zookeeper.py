@@ -68,7 +68,7 @@ def epochs(stack):
     return {row["shard"]: row["epoch"] for row in rows(connect(stack), "SELECT shard, epoch FROM shards")}
 
 
-def test_an_installation_gives_zookeeper_up_and_takes_it_back_in_rolling_restarts(installation):
+def test_zookeeper_can_be_removed_and_added_in_rolling_restarts(installation):
     stack = installation.have("zookeeper")
     balanced(stack)
     before = epochs(stack)
@@ -91,7 +91,7 @@ def test_an_installation_gives_zookeeper_up_and_takes_it_back_in_rolling_restart
     assert all(after[shard] > before[shard] for shard in before), (before, after)
 
 
-def test_it_says_what_elects(stack):
+def test_readiness_and_info_show_what_elects(stack):
     balanced(stack)
     api = Rest(stack["DUETIME_URL"])
     assert api.get("/v1/info").json["configured"]["election"] == "mysql"
@@ -113,7 +113,7 @@ def long_leases(stack):
         stack.restart(part)
 
 
-def test_one_that_is_cut_off_steps_down_before_another_leads(stack, detours, long_leases):
+def test_a_dispatcher_cut_off_steps_down_before_another_leads(stack, detours, long_leases):
     long_leases(12)
     with under_load(stack, SEED + 5) as run:
         run.goes_on()
@@ -143,7 +143,7 @@ def test_a_dispatcher_that_is_stopped_hands_over_without_waiting_for_its_lease(s
         balanced(stack)
 
 
-def test_at_rest_the_election_asks_little(stack):
+def test_at_rest_the_election_sends_few_statements(stack):
     """Two statements in 0.3 timeouts of each dispatcher: a renewal and a look."""
     balanced(stack)
     connection = connect(stack)

@@ -29,7 +29,7 @@ def secured(request):
     made.reset()
 
 
-def test_a_job_lives_where_every_connection_is_secured(secured):
+def test_a_job_runs_with_every_connection_secured(secured):
     topic, rest = f"t-{uuid.uuid4().hex[:8]}", Rest(secured["DUETIME_URL"])
     consumer = TestConsumer(secured["DUETIME_KAFKA"], [topic], rule=lambda arrival: {"status": "succeeded"})
     try:
@@ -48,7 +48,7 @@ def test_a_job_lives_where_every_connection_is_secured(secured):
     until(lambda: "nothing is wrong" in told(), told)
 
 
-def test_each_server_is_spoken_to_as_it_is_secured(secured):
+def test_each_server_is_used_with_its_security_settings(secured):
     assert Rest(secured["DUETIME_URL"].replace("https:", "http:")).get("/healthz").status == 400
     strange = Rest(secured["DUETIME_URL"])
     strange.token = None

@@ -33,7 +33,7 @@ def errors(program, *words):
     ("isolation.level", "read_uncommitted", "committed"),
     ("bootstrap.servers", "x", "kafka.brokers"), ("no.such.thing", "1", "No such configuration property"), ("ssl.ca.location", "/nowhere", "failed"),
     ("sasl.oauthbearer.jwt", "a.b.c", "sasl.oauthbearer.jwt_file")])
-def test_settings_that_the_guarantees_rest_on_cannot_be_changed(world, kafka, name, value, word):
+def test_kafka_settings_that_guarantees_depend_on_cannot_be_changed(world, kafka, name, value, word):
     done = world.program(settings(world, kafka, **{name: value}), dispatcher=True).command("--check-config")
     assert done.returncode == 2 and word in done.stderr and name in done.stderr, done.stderr
 
@@ -59,7 +59,7 @@ def test_a_wrong_setting_is_logged_once(world, kafka, client, word):
 
 
 @pytest.mark.parametrize("names, days", [("DNS:elsewhere.example", 30), ("IP:127.0.0.1", -1)], ids=["name", "expired"])
-def test_a_broker_whose_certificate_is_not_good_is_told_of_once_until_it_is_good(world, kafka, names, days):
+def test_an_invalid_broker_certificate_is_logged_once_until_it_is_valid(world, kafka, names, days):
     kafka.present(world.trusted.issue("bad-broker", names, days))
     dispatcher = world.program(settings(world, kafka), dispatcher=True).launch()
     try:
@@ -73,7 +73,7 @@ def test_a_broker_whose_certificate_is_not_good_is_told_of_once_until_it_is_good
         assert dispatcher.end() == 0, dispatcher.log()
 
 
-def test_a_dispatcher_needs_no_other_rights_than_are_printed(world, kafka):
+def test_the_printed_rights_are_sufficient_for_a_dispatcher(world, kafka):
     wanted = settings(world, kafka)
     dispatcher = world.program(wanted, dispatcher=True)
     kafka.run_acls(dispatcher.command("--print-acls").stdout, PRINCIPAL="User:duetime", TOPICS="jobs.")
@@ -87,7 +87,7 @@ def test_a_dispatcher_needs_no_other_rights_than_are_printed(world, kafka):
     assert codes == (0, 0), dispatcher.log()
 
 
-def test_a_password_that_is_put_right_in_its_file_is_taken_by_sighup(world, kafka, tmp_path):
+def test_a_corrected_password_file_is_used_after_sighup(world, kafka, tmp_path):
     """By handles that are open, too: the one that looks at topics lives as long as the process."""
     secret = tmp_path / "secret"
     secret.write_text("wrong-word\n")

@@ -90,7 +90,7 @@ def is_told_once(dispatcher, word):
 
 
 @pytest.mark.parametrize("mechanism", [*SCRAMS, "unsigned", "signed"])
-def test_a_dispatcher_does_its_work_by_each_mechanism(client, mechanism):
+def test_a_dispatcher_works_with_each_sasl_mechanism(client, mechanism):
     dispatcher = client.dispatcher(mechanism).launch()
     try:
         client.does_its_work(dispatcher, f"jobs.{mechanism}")
@@ -136,7 +136,7 @@ def test_impossible_settings_are_refused_before_the_start(client, mechanism, cha
     assert done.returncode == 2 and words in done.stderr and WORD not in done.stderr, done.stderr
 
 
-def test_a_configuration_that_cannot_be_leaves_the_one_that_runs(client):
+def test_an_invalid_configuration_does_not_replace_the_running_one(client):
     dispatcher = client.dispatcher(SCRAMS[1]).launch()
     try:
         until(lambda: "took over" in dispatcher.log(), dispatcher.log)

@@ -79,7 +79,7 @@ def sets(rest):
         assert rest.get(path).status == 200, path
 
 
-def test_both_programs_need_no_other_rights(world, programs):
+def test_the_documented_mysql_rights_are_sufficient(world, programs):
     api, dispatcher = programs
     until(lambda: all(shard["leader"] for shard in api.rest.get("/v1/info").json["shards"]), dispatcher.log)
     lives(api.rest)

@@ -14,7 +14,7 @@ def gets_in(api):
     return done.returncode == 0, done.stdout + done.stderr
 
 
-def test_a_certificate_that_is_right_lets_us_in(world):
+def test_a_valid_certificate_is_accepted(world):
     assert gets_in(world.program()) == (True, "")
 
 
@@ -35,14 +35,14 @@ def test_a_wrong_certificate_is_named_and_no_connection_is_made(world, bad, word
         world.server.present(world.good)
 
 
-def test_a_certificate_of_ours_is_shown(world):
+def test_a_client_certificate_is_presented(world):
     certificate, key = world.mine
     assert gets_in(world.program(user="certified", cert_file=certificate, key_file=key))[0]
 
 
 @pytest.mark.parametrize("settings, word", [({"tls": "yes"}, "off, required or verify"), ({"tls": "off"}, "need tls"), ({"cert_file": "/x"}, "go together"),
                                             ({"hosts": "a:b"}, "host:port")])
-def test_settings_that_make_no_sense_are_refused(world, settings, word):
+def test_contradictory_tls_settings_are_refused(world, settings, word):
     done = world.program(**settings).command("--check-config")
     assert done.returncode == 1 and word in done.stderr, done.stderr
 
@@ -51,7 +51,7 @@ def errors(api):
     return [line for line in api.log().splitlines() if "level=error" in line]
 
 
-def test_a_stranger_is_told_of_once_and_the_api_comes_by_itself_when_he_is_gone(world):
+def test_an_impostor_server_is_logged_once_and_the_api_recovers_by_itself(world):
     api = world.program()
     world.server.present(world.stranger.issue("strange"))
     try:

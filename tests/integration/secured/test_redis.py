@@ -13,7 +13,7 @@ def said(api, text):
     return [line for line in api.log().splitlines() if text in line and ("level=warn" in line or "level=error" in line)]
 
 
-def test_a_user_and_a_password_that_changes_in_its_file(world, start, tmp_path):
+def test_a_redis_user_works_and_a_password_can_change_in_its_file(world, start, tmp_path):
     server = start("one", "user default off")
     server.user("jobs", ">first word", *ALL)
     secret = tmp_path / "secret"
@@ -38,7 +38,7 @@ def test_a_wrong_redis_password_is_logged_once_and_the_api_still_creates_jobs(wo
         assert len(said(api, "WRONGPASS")) == 1 and "wrong-one" not in api.log(), api.log()
 
 
-def test_a_user_that_may_load_no_scripts_sends_them_whole(world, start):
+def test_without_the_right_to_load_scripts_they_are_sent_in_full(world, start):
     server = start("three")
     server.user("jobs", ">right", *ALL, "-script", "-restore", "-config")
     with serving(world, {"redis.endpoints": server.address, "redis.user": "jobs", "redis.password": "right"}) as api:
@@ -48,7 +48,7 @@ def test_a_user_that_may_load_no_scripts_sends_them_whole(world, start):
         assert "cmdstat_evalsha" not in server.client.info("commandstats")
 
 
-def test_a_user_that_may_run_no_scripts_is_told_what_is_missing(world, start):
+def test_without_the_right_to_run_scripts_the_missing_right_is_named(world, start):
     server = start("four")
     server.user("jobs", ">right", *ALL, "-script", "-eval", "-evalsha")
     with serving(world, {"redis.endpoints": server.address, "redis.user": "jobs", "redis.password": "right"}) as api:
@@ -61,7 +61,7 @@ def test_a_master_without_sentinels_is_refused(world):
     assert api.process.wait(120) == 1 and "needs redis.sentinels" in api.log(), api.log()
 
 
-def test_tls_is_spoken_or_refused_in_words(world, start):
+def test_redis_tls_works_or_fails_with_a_reason(world, start):
     """As the library can: Debian 12's hiredis has none."""
     server = start("secured", tls=(*world.good, world.trusted.file))
     settings = {"redis.endpoints": server.address, "redis.tls": "verify", "redis.ca_file": world.trusted.file, "redis.user": "root", "redis.password": "root"}

@@ -7,7 +7,7 @@ from harness.stack import until
 pytestmark = pytest.mark.turn(6, 7)
 
 
-def test_sentinels_lead_to_the_new_master(world, start):
+def test_sentinels_name_the_new_master(world, start):
     master = start("master", "user default on nopass ~* &* +@all")
     other = start("other", f"replicaof 127.0.0.1 {master.port}", "user default on nopass ~* &* +@all", "repl-diskless-sync-delay 0")
     until(lambda: other.client.info("replication")["master_link_status"] == "up", "it follows")

@@ -13,7 +13,7 @@ class Item:
         return name in self.marks
 
 
-def test_each_file_has_its_turn_as_a_whole():
+def test_each_test_file_has_its_turn_as_a_whole():
     items = [Item(f"file-{number:02}") for number in range(20) for _ in range(3)]
     turns = [in_slice(items, seed) for seed in range(SLICES)]
     assert sorted(item.path for turn in turns for item in turn) == sorted(item.path for item in items)

@@ -40,7 +40,7 @@ def everything_below(client, path):
     return [path, *(found for child in client.get_children(path) for found in everything_below(client, f"{path}/{child}"))]
 
 
-def test_nodes_are_ours_alone(world, zookeeper, tmp_path):
+def test_zookeeper_nodes_are_accessible_only_to_us(world, zookeeper, tmp_path):
     server, stranger = zookeeper
     secret = tmp_path / "secret"
     secret.write_text("duetime:zk word\n")
@@ -72,7 +72,7 @@ def test_nodes_are_ours_alone(world, zookeeper, tmp_path):
     assert "zk word" not in dispatcher.log()
 
 
-def test_a_chroot_that_is_not_there_is_told_of_and_taken_once_it_is(world, zookeeper):
+def test_a_missing_chroot_is_logged_and_used_once_it_exists(world, zookeeper):
     server, client = zookeeper
     dispatcher = world.program({**settings(server), "zookeeper.servers": f"{server.address}/later"}, dispatcher=True).launch()
     try:

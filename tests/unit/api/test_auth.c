@@ -47,7 +47,7 @@ static dt_status check(struct fixture *f, const char *scheme, const char *token,
     return dt_auth_check(f->auth, dt_str(f->header), caller);
 }
 
-RIG_TEST(before_the_list_is_known_nobody_is_judged)
+RIG_TEST(before_the_tokens_are_known_requests_get_503)
 {
     struct dt_caller caller;
     assert_false(dt_auth_known(f->auth));
@@ -55,7 +55,7 @@ RIG_TEST(before_the_list_is_known_nobody_is_judged)
     assert_int_equal(check(f, "Bearer ", f->texts[0], &caller), DT_UNAVAILABLE);
 }
 
-RIG_TEST(without_tokens_everybody_may_do_everything)
+RIG_TEST(without_tokens_every_caller_may_do_everything)
 {
     struct dt_caller caller;
     assert_int_equal(dt_auth_set(f->auth, NULL, 0, DT_TOKENS_NEVER_MADE), DT_OK);
@@ -67,7 +67,7 @@ RIG_TEST(without_tokens_everybody_may_do_everything)
     dt_caller_clear(&caller);
 }
 
-RIG_TEST(without_tokens_nobody_gets_in_from_beyond_the_loopback)
+RIG_TEST(without_tokens_only_the_loopback_is_served)
 {
     struct dt_caller caller;
     dt_auth *strict;
@@ -82,7 +82,7 @@ RIG_TEST(without_tokens_nobody_gets_in_from_beyond_the_loopback)
     dt_auth_free(strict);
 }
 
-RIG_TEST(prefixes_decide_which_topics_are_seen)
+RIG_TEST(prefixes_decide_which_topics_a_caller_sees)
 {
     struct dt_caller caller;
     assert_int_equal(dt_auth_set(f->auth, f->tokens, TOKENS, DT_TOKENS_ASKED), DT_OK);
@@ -121,7 +121,7 @@ RIG_TEST(scopes_edited_into_nonsense_give_nothing)
     dt_caller_clear(&caller);
 }
 
-TEST(a_caller_that_nothing_was_said_of_sees_nothing)
+TEST(a_zeroed_caller_sees_nothing)
 {
     struct dt_caller caller = {0};
     assert_false(sees(&caller, dt_str("any")));
@@ -137,7 +137,7 @@ static bool lets_in_without_a_token(struct fixture *f)
     return status == DT_OK;
 }
 
-RIG_TEST(an_api_that_once_asked_for_tokens_asks_until_that_is_waived)
+RIG_TEST(once_tokens_are_required_they_stay_so_until_waived)
 {
     assert_int_equal(dt_auth_set(f->auth, NULL, 0, DT_TOKENS_NEVER_MADE), DT_OK);
     assert_true(lets_in_without_a_token(f));

@@ -74,7 +74,7 @@ RIG_TEST(chunks_of_many_bytes_weigh_as_more_rows)
     request_clear(&req);
 }
 
-RIG_TEST(at_most_so_many_chunks_of_a_batch_are_under_way)
+RIG_TEST(the_number_of_queued_chunks_of_a_batch_is_bounded)
 {
     struct dt_request req;
     request_init(&req);
@@ -136,7 +136,7 @@ RIG_TEST(batches_share_half_of_the_queue_and_wait_in_line)
     }
 }
 
-RIG_TEST(a_batch_outlives_a_client_that_left_until_its_chunks_are_back)
+RIG_TEST(a_batch_exists_until_its_chunks_return_even_without_its_client)
 {
     struct dt_request req;
     request_init(&req);

@@ -44,7 +44,7 @@ static void answer_all(struct dt_request *req, dt_batch **batch, int n)
     }
 }
 
-RIG_TEST(a_batch_that_was_called_and_leaves_hands_its_place_on)
+RIG_TEST(a_batch_that_leaves_the_gate_passes_its_place_on)
 {
     struct dt_request req[4];
     dt_batch *batch[4];
@@ -63,7 +63,7 @@ RIG_TEST(a_batch_that_was_called_and_leaves_hands_its_place_on)
     assert_int_equal(resumed, 4);
 }
 
-RIG_TEST(a_batch_whose_time_is_up_leaves_the_line_and_answers_for_what_it_made)
+RIG_TEST(an_expired_batch_leaves_the_line_and_reports_its_results)
 {
     struct dt_request req[3];
     dt_batch *batch[3];
@@ -99,7 +99,7 @@ RIG_TEST(a_batch_whose_time_is_up_leaves_the_line_and_answers_for_what_it_made)
     request_clear(&req[2]);
 }
 
-RIG_TEST(the_end_of_the_server_calls_everybody_in_line)
+RIG_TEST(stopping_the_server_ends_every_wait_at_the_gate)
 {
     struct dt_request req[3];
     dt_batch *batch[3];
@@ -122,7 +122,7 @@ RIG_TEST(the_end_of_the_server_calls_everybody_in_line)
     assert_int_equal(n_units, 4);
 }
 
-RIG_TEST(chunks_that_never_come_back_are_told_as_unknown)
+RIG_TEST(chunks_that_never_return_have_an_unknown_outcome)
 {
     struct dt_request req;
     request_init(&req);
@@ -149,7 +149,7 @@ RIG_TEST(chunks_that_never_come_back_are_told_as_unknown)
     give_all_back();
 }
 
-RIG_TEST(a_body_that_breaks_off_is_answered_when_all_chunks_are_back)
+RIG_TEST(an_incomplete_body_is_answered_when_all_chunks_returned)
 {
     struct dt_request req;
     request_init(&req);
@@ -299,7 +299,7 @@ RIG_TEST(elements_that_failed_through_no_fault_of_the_caller_do_not_count_as_ref
     assert_int_equal(refused_elements, 0);
 }
 
-RIG_TEST(a_batch_that_its_client_cut_off_has_all_its_elements_told_as_refused)
+RIG_TEST(all_elements_of_a_batch_cut_off_by_its_client_count_as_refused)
 {
     struct dt_request req;
     dt_batch *batch = batch_of_token(&req, NEVER, (const char *const[]){fine, "no", fine}, 3);
@@ -316,7 +316,7 @@ RIG_TEST(a_batch_that_its_client_cut_off_has_all_its_elements_told_as_refused)
 }
 
 /* Its body dripped until its time was up; or it was too long, and its client left before an answer. */
-RIG_TEST(a_batch_that_ends_without_a_rest_has_what_was_refused_told_once)
+RIG_TEST(refused_elements_of_a_batch_without_a_rest_are_counted_once)
 {
     struct dt_request req;
     dt_batch *batch = batch_of_token(&req, NEVER, (const char *const[]){fine, "no", no_topic}, 3);
@@ -338,7 +338,7 @@ RIG_TEST(a_batch_that_ends_without_a_rest_has_what_was_refused_told_once)
     assert_int_equal(refused_elements, 5);
 }
 
-RIG_TEST(a_batch_whose_token_owes_rests_before_it_begins)
+RIG_TEST(a_batch_rests_first_if_its_token_has_a_debt)
 {
     struct dt_request req;
     dt_batch *batch = batch_of_token(&req, NEVER, NULL, 0);

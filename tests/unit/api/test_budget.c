@@ -9,7 +9,7 @@
 #define THREADS 4
 #define ROUNDS  20000
 
-TEST(held_bytes_never_exceed_the_budget)
+TEST(reserved_bytes_never_exceed_the_budget)
 {
     struct dt_budget budget;
     struct dt_hold a, b;
@@ -28,7 +28,7 @@ TEST(held_bytes_never_exceed_the_budget)
     assert_int_equal(dt_budget_held(&budget), 0);
 }
 
-TEST(bulk_leaves_an_eighth_to_others)
+TEST(bulk_requests_leave_an_eighth_of_the_budget_to_others)
 {
     struct dt_budget budget;
     struct dt_hold bulk, small;
@@ -64,7 +64,7 @@ TEST(a_refusal_is_counted_and_charges_nothing)
     assert_int_equal(dt_budget_held(&budget), 0);
 }
 
-TEST(a_hold_gives_back_no_more_than_it_has)
+TEST(a_hold_releases_no_more_than_it_has)
 {
     struct dt_budget budget;
     struct dt_hold a, b;
@@ -80,7 +80,7 @@ TEST(a_hold_gives_back_no_more_than_it_has)
     assert_int_equal(dt_budget_held(&budget), 0);
 }
 
-TEST(a_hold_follows_what_it_is_set_to)
+TEST(a_hold_can_be_set_up_and_down)
 {
     struct dt_budget budget;
     struct dt_hold hold;
@@ -116,7 +116,7 @@ static void *take_and_give(void *arg)
     return NULL;
 }
 
-TEST(bytes_that_one_hold_hands_to_another_stay_charged)
+TEST(bytes_moved_between_holds_stay_charged)
 {
     struct dt_budget budget;
     struct dt_hold from, to;
@@ -135,7 +135,7 @@ TEST(bytes_that_one_hold_hands_to_another_stay_charged)
     assert_int_equal(dt_budget_held(&budget), 0);
 }
 
-TEST(threads_share_it_without_losing_a_byte)
+TEST(threads_share_a_budget_without_losing_a_byte)
 {
     struct dt_budget budget;
     pthread_t threads[THREADS];

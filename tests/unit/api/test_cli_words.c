@@ -20,7 +20,7 @@ TEST(distances_count_letters_and_swaps)
     assert_int_equal(dt_cli_distance("12345678901234567890123456789012345678901", "x", 3), 4);
 }
 
-TEST(words_become_a_call)
+TEST(command_line_words_become_a_call)
 {
     struct dt_cli_call call;
     assert_int_equal(READ(&call, NULL, "jobs", "get", "orders", "--", "--key"), DT_OK);
@@ -58,7 +58,7 @@ TEST(times_may_be_words)
     assert_string_equal(time_of("noon"), "noon");
 }
 
-TEST(wrong_words_name_what_is_nearest)
+TEST(unknown_words_suggest_the_nearest_one)
 {
     struct dt_cli_call call;
     struct dt_error err = {0};
@@ -117,7 +117,7 @@ TEST(settings_stay_unless_an_option_changes_or_contradicts_them)
 }
 
 /* Each row has what help, man page and completion need, and no option twice. */
-TEST(every_row_is_whole)
+TEST(every_row_of_the_command_table_is_complete)
 {
     size_t n;
     size_t n_common;

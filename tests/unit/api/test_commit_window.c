@@ -5,13 +5,13 @@
 
 #include "intake/committer.h"
 
-TEST(a_row_that_finds_nothing_under_way_waits_for_nobody)
+TEST(a_row_is_committed_at_once_if_no_commit_runs)
 {
     struct dt_commit_window g = {0};
     assert_int_equal(dt_commit_window_begin_at(&g, 1), 0);
 }
 
-TEST(nothing_queued_is_no_reason_to_wake_up)
+TEST(with_an_empty_queue_no_commit_is_due)
 {
     struct dt_commit_window g = {0};
     assert_true(dt_commit_window_begin_at(&g, 0) == DT_COMMIT_WINDOW_NEVER);
@@ -19,7 +19,7 @@ TEST(nothing_queued_is_no_reason_to_wake_up)
     assert_true(dt_commit_window_begin_at(&g, 0) == DT_COMMIT_WINDOW_NEVER);
 }
 
-TEST(a_small_commit_waits_for_one_under_way_until_that_is_slow)
+TEST(a_small_commit_waits_for_a_running_one_unless_that_is_slow)
 {
     struct dt_commit_window g = {0};
     dt_commit_window_begun(&g, 1000);
@@ -29,14 +29,14 @@ TEST(a_small_commit_waits_for_one_under_way_until_that_is_slow)
     assert_int_equal(dt_commit_window_begin_at(&g, 1), 3000 + DT_COMMIT_WINDOW_HUNG_US);
 }
 
-TEST(a_large_one_overlaps)
+TEST(a_large_commit_overlaps_a_running_one)
 {
     struct dt_commit_window g = {0};
     dt_commit_window_begun(&g, 1000);
     assert_int_equal(dt_commit_window_begin_at(&g, DT_COMMIT_WINDOW_ROWS), 0);
 }
 
-TEST(beside_two_only_what_is_large_or_has_waited_begins)
+TEST(beside_two_commits_only_a_large_or_late_one_begins)
 {
     struct dt_commit_window g = {0};
     dt_commit_window_begun(&g, 1000);
@@ -47,7 +47,7 @@ TEST(beside_two_only_what_is_large_or_has_waited_begins)
     assert_int_equal(dt_commit_window_begin_at(&g, DT_COMMIT_WINDOW_ROWS), 0);
 }
 
-TEST(after_a_commit_the_clients_that_were_seen_are_waited_for)
+TEST(after_a_commit_the_window_waits_for_known_clients)
 {
     struct dt_commit_window g = {0};
     dt_commit_window_begun(&g, 1000);
@@ -57,7 +57,7 @@ TEST(after_a_commit_the_clients_that_were_seen_are_waited_for)
     assert_int_equal(dt_commit_window_begin_at(&g, 12), 0);
 }
 
-TEST(one_client_alone_is_never_held_up)
+TEST(a_single_client_is_never_delayed)
 {
     struct dt_commit_window g = {0};
     dt_commit_window_begun(&g, 1000);
@@ -73,7 +73,7 @@ TEST(the_wait_after_a_slow_commit_is_bounded)
     assert_int_equal(dt_commit_window_begin_at(&g, 1), 10001000 + DT_COMMIT_WINDOW_SLOW_US);
 }
 
-TEST(the_end_of_one_of_two_leaves_the_other_under_way)
+TEST(the_end_of_one_commit_does_not_end_the_other)
 {
     struct dt_commit_window g = {0};
     dt_commit_window_begun(&g, 1000);

@@ -46,7 +46,7 @@ static int asked(dt_kept *kept, const char *key, int64_t max_age_us)
     return n;
 }
 
-TEST(an_answer_is_given_until_it_is_too_old)
+TEST(a_cached_answer_is_used_until_it_is_too_old)
 {
     dt_kept *kept = kept_for(0);
     assert_int_equal(asked(kept, "a", 1000), 1);
@@ -58,7 +58,7 @@ TEST(an_answer_is_given_until_it_is_too_old)
     dt_kept_free(kept);
 }
 
-TEST(one_that_took_long_may_be_older)
+TEST(an_answer_that_took_long_may_be_older)
 {
     dt_kept *kept = kept_for(SHARE);
     takes_us = 300;
@@ -83,7 +83,7 @@ TEST(a_failed_answer_is_not_kept)
     dt_kept_free(kept);
 }
 
-TEST(the_oldest_makes_room)
+TEST(the_oldest_answer_is_replaced)
 {
     char key[] = "a";
     dt_kept *kept = kept_for(0);

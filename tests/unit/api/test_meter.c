@@ -115,7 +115,7 @@ TEST(without_limits_everything_passes_and_is_counted)
     dt_meter_free(meter);
 }
 
-TEST(a_process_alone_has_the_whole_quota_and_no_more)
+TEST(a_single_process_has_exactly_the_whole_quota)
 {
     struct world w;
     int64_t passed[METERS];
@@ -144,7 +144,7 @@ TEST(a_refusal_names_the_quota_and_when_to_retry)
     drop_world(&w);
 }
 
-TEST(jobs_that_were_not_made_are_given_back)
+TEST(jobs_that_were_not_created_are_returned_to_the_quota)
 {
     struct world w;
     make_world(&w, 1, 10);
@@ -154,7 +154,7 @@ TEST(jobs_that_were_not_made_are_given_back)
     drop_world(&w);
 }
 
-TEST(a_payload_that_is_larger_than_the_rest_goes_and_is_paid_for)
+TEST(a_payload_larger_than_the_remaining_quota_is_admitted_as_a_debt)
 {
     struct dt_quota_limits limits = {{0}};
     struct dt_over over;
@@ -169,7 +169,7 @@ TEST(a_payload_that_is_larger_than_the_rest_goes_and_is_paid_for)
     dt_meter_free(meter);
 }
 
-TEST(processes_together_let_pass_the_quota_however_unequal_their_callers)
+TEST(processes_together_admit_the_quota_however_unequal_their_load)
 {
     static const int64_t rates[][METERS] = {{500, 500, 500}, {1000, 10, 10}, {1000, 0, 0}, {70, 70, 10}, {0, 900, 300}};
     for (size_t k = 0; k < sizeof(rates) / sizeof(rates[0]); k++) {
@@ -182,7 +182,7 @@ TEST(processes_together_let_pass_the_quota_however_unequal_their_callers)
     }
 }
 
-TEST(a_share_that_one_process_no_longer_uses_is_the_others_within_seconds)
+TEST(an_unused_share_moves_to_other_processes_within_seconds)
 {
     struct world w;
     int64_t passed[METERS];
@@ -198,7 +198,7 @@ TEST(a_share_that_one_process_no_longer_uses_is_the_others_within_seconds)
     drop_world(&w);
 }
 
-TEST(a_process_that_begins_beside_another_refuses_nobody_below_the_quota)
+TEST(a_process_that_starts_beside_another_refuses_no_request_below_the_quota)
 {
     struct world w;
     int64_t passed[METERS];
@@ -249,7 +249,7 @@ static int64_t ask_meter(dt_meter *meter, int n)
     return passed;
 }
 
-TEST(pending_jobs_are_those_counted_and_those_let_pass_since)
+TEST(pending_jobs_are_the_last_count_plus_admitted_jobs)
 {
     dt_meter *meter = pending_meter(100, 1);
     assert_int_equal(ask_meter(meter, 50), 10); /* not counted yet: a tenth */
@@ -306,7 +306,7 @@ TEST(a_process_that_is_not_alone_takes_no_more_than_a_tenth_of_what_may_be_pendi
     dt_meter_free(meter);
 }
 
-TEST(a_token_without_that_quota_has_nothing_counted)
+TEST(a_token_without_a_pending_quota_is_not_counted)
 {
     dt_meter *meter = dt_meter_new();
     set_jobs(meter, 10, SECOND);

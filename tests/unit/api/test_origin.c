@@ -22,7 +22,7 @@ TEST(loopback_names_and_addresses_are_local_with_any_port)
         assert_local(local[i], "", true);
 }
 
-TEST(names_of_others_are_not_local)
+TEST(foreign_host_names_are_not_local)
 {
     static const char *const foreign[] = {"",
                                           ":80",
@@ -60,7 +60,7 @@ TEST(names_of_others_are_not_local)
     assert_local(longest, "", false);
 }
 
-TEST(names_of_the_settings_are_local)
+TEST(configured_host_names_are_local)
 {
     assert_local("duetime.example", NAMES, true);
     assert_local("DUETIME.example.:8080", NAMES, true);
@@ -73,7 +73,7 @@ TEST(names_of_the_settings_are_local)
     assert_local("attacker.example", " ", false);
 }
 
-TEST(an_origin_is_a_page_of_its_host_alone)
+TEST(an_origin_matches_only_its_own_host)
 {
     static const struct {
         const char *origin, *host;

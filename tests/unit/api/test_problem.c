@@ -93,7 +93,7 @@ RIG_TEST(faults_beyond_the_limit_are_counted_however_they_are_added)
         assert_true(dt_str_is(f->faults.v[i].pointer, "/a"));
 }
 
-TEST(statuses_map_to_what_they_are_to_a_caller)
+TEST(statuses_map_to_problems)
 {
     assert_int_equal(dt_problem_of_status(DT_UNAVAILABLE), DT_PROBLEM_UNAVAILABLE);
     assert_int_equal(dt_problem_of_status(DT_FULL), DT_PROBLEM_UNAVAILABLE);
@@ -109,7 +109,7 @@ TEST(statuses_map_to_what_they_are_to_a_caller)
     assert_int_equal(dt_problem_of_status(DT_OK), DT_PROBLEM_INTERNAL);
 }
 
-TEST(only_503_asks_to_come_back)
+TEST(only_503_has_retry_after)
 {
     for (int t = 0; t < DT_PROBLEM_TYPES; t++) {
         enum dt_problem_type type = (enum dt_problem_type)t;

@@ -7,7 +7,7 @@
 #define ELEMENT (SECOND / DT_REFUSED_RATE)
 #define START   (1000 * SECOND)
 
-TEST(a_burst_is_free_and_what_is_beyond_rests_by_the_rate)
+TEST(a_burst_of_refusals_is_free_and_more_cause_a_rest)
 {
     struct dt_refusals refusals = {0};
     assert_int_equal(dt_refusals_add(&refusals, DT_REFUSED_BURST - 1, START), 0);
@@ -16,7 +16,7 @@ TEST(a_burst_is_free_and_what_is_beyond_rests_by_the_rate)
     assert_int_equal(dt_refusals_add(&refusals, 300, START), 301 * ELEMENT);
 }
 
-TEST(a_client_that_waits_for_answers_has_no_more_refused_than_the_rate)
+TEST(refusals_of_a_waiting_client_are_limited_to_the_rate)
 {
     struct dt_refusals refusals = {0};
     int64_t now_us = START;
@@ -28,7 +28,7 @@ TEST(a_client_that_waits_for_answers_has_no_more_refused_than_the_rate)
     assert_in_range(refused, 60 * DT_REFUSED_RATE, DT_REFUSED_BURST + 61 * DT_REFUSED_RATE);
 }
 
-TEST(a_rest_is_bounded_and_a_debt_forgotten_within_seconds)
+TEST(a_rest_is_bounded_and_a_debt_expires_within_seconds)
 {
     struct dt_refusals refusals = {0};
     for (int i = 0; i < 100; i++)

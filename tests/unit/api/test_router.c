@@ -70,7 +70,7 @@ FRESH_TEST(parameters_are_the_raw_segments)
     assert_true(dt_str_is(m.params[0], ":batch"));
 }
 
-FRESH_TEST(paths_that_nobody_serves_find_nothing)
+FRESH_TEST(an_unknown_path_finds_no_route)
 {
     const char *paths[] = {"",
                            "/",

@@ -5,7 +5,7 @@
 
 #include "rest/schedules_rest.h"
 
-TEST(a_name_has_letters_digits_and_three_signs)
+TEST(a_schedule_name_has_letters_digits_and_three_other_characters)
 {
     char longest[DT_SCHEDULE_NAME_MAX + 1];
     memset(longest, 'a', sizeof(longest));

@@ -111,7 +111,7 @@ static void work(int64_t us)
 
 /* ---- the tests ---- */
 
-FRESH_TEST(waits_are_as_short_as_somebody_waits)
+FRESH_TEST(mysql_waits_are_as_short_as_the_requests_deadline)
 {
     assert_ptr_equal(fake.config, &session.config);
     assert_ptr_equal(fake.ref, &ref);
@@ -120,7 +120,7 @@ FRESH_TEST(waits_are_as_short_as_somebody_waits)
     assert_int_equal(session.config.mysql_lock_timeout, 1000);
 }
 
-FRESH_TEST(shorter_waits_of_the_process_stay)
+FRESH_TEST(shorter_configured_waits_are_kept)
 {
     const struct dt_config config = {.api_database_timeout = 1500,
                                      .mysql_io_timeout = 1200,
@@ -136,7 +136,7 @@ FRESH_TEST(shorter_waits_of_the_process_stay)
     fake.made = true;
 }
 
-FRESH_TEST(a_connection_is_asked_when_it_was_idle_for_a_second)
+FRESH_TEST(a_connection_is_pinged_after_a_second_of_idleness)
 {
     work(10 * MS);
     assert_int_equal(fake.n_pings, 1); /* it was never used */
@@ -148,7 +148,7 @@ FRESH_TEST(a_connection_is_asked_when_it_was_idle_for_a_second)
     assert_int_equal(fake.n_pings, 2);
 }
 
-FRESH_TEST(a_connection_that_the_server_ended_is_made_anew_at_once)
+FRESH_TEST(a_connection_closed_by_the_server_is_replaced_at_once)
 {
     fake.pings[0] = DT_UNAVAILABLE;
     fake.ping_takes_us = SECOND - 1;
@@ -165,7 +165,7 @@ FRESH_TEST(a_server_that_was_waited_for_is_not_waited_for_twice)
     dt_session_end(&session);
 }
 
-FRESH_TEST(a_refusal_is_not_asked_for_again)
+FRESH_TEST(a_refused_connection_is_not_retried_at_once)
 {
     fake.pings[0] = DT_SCHEMA;
     fake.lost = true;
@@ -200,7 +200,7 @@ FRESH_TEST(after_a_failure_of_mysql_sessions_do_not_connect_for_half_a_second)
     assert_int_equal(fake.n_pings, 5);
 }
 
-FRESH_TEST(after_a_failure_anybody_tries_once_another_session_was_answered)
+FRESH_TEST(after_a_failure_sessions_retry_when_another_one_got_an_answer)
 {
     fake.pings[0] = fake.pings[1] = DT_UNAVAILABLE;
     fake.lost = true;

@@ -78,7 +78,7 @@ TEST(as_many_slices_run_at_once_as_threads_are_allowed)
     pthread_barrier_destroy(&begin);
 }
 
-TEST(the_end_does_what_is_queued_and_takes_no_more)
+TEST(stopping_runs_queued_slices_and_refuses_new_ones)
 {
     enum { MANY = 50 };
     struct work work[MANY], late = {.slice.run = one_piece, .pieces = 1};

@@ -50,7 +50,7 @@ static void assert_str(struct dt_str s, const char *text)
     assert_memory_equal(s.p, text, s.n);
 }
 
-RIG_TEST(callback_settings_are_decoded_and_shown_without_what_is_secret)
+RIG_TEST(callback_settings_are_shown_without_secrets)
 {
     struct dt_topic_setting t;
     f->rules.callbacks = true;
@@ -102,7 +102,7 @@ static dt_status keep(struct body_rig *f, const char *text, struct dt_topic *out
     return dt_topic_callback_keep(f->json, &there, &t, &f->faults, out);
 }
 
-RIG_TEST(stars_keep_what_a_topic_has)
+RIG_TEST(stars_keep_the_stored_value)
 {
     struct dt_topic t;
     assert_ok(f, keep(f, "{" URL "\"callback_headers\":{\"b\":\"***\",\"c\":\"3\"},\"callback_secret\":\"***\"}", &t),
@@ -117,7 +117,7 @@ RIG_TEST(stars_keep_what_a_topic_has)
     assert_string_equal(pointers(f), "/callback_secret");
 }
 
-RIG_TEST(stars_keep_nothing_that_would_go_to_another_place)
+RIG_TEST(stars_do_not_keep_a_secret_for_another_destination)
 {
     static const char *const others[] = {
         "\"callback_url\":\"http://a.test/x\"", "\"callback_url\":\"https://a.test:8443/x\"",
@@ -136,7 +136,7 @@ RIG_TEST(stars_keep_nothing_that_would_go_to_another_place)
     assert_ok(f, keep(f, "{\"callback_hosts\":[\"https://A.test:443\"],\"callback_secret\":\"***\"}", &t), "same");
 }
 
-RIG_TEST(secrets_need_a_place_to_go_to)
+RIG_TEST(secrets_need_a_destination)
 {
     struct dt_topic_setting t;
     assert_int_equal(topic(f, "{\"callback_headers\":{\"a\":\"1\"},\"callback_secret\":\"whsec_YQ==\"}", &t),
@@ -171,7 +171,7 @@ RIG_TEST(hosts_are_a_list_of_origins)
     f->rules.allow_hosts = DT_STR_NONE;
 }
 
-RIG_TEST(want_of_memory_is_told_though_there_is_some_for_the_secret)
+RIG_TEST(out_of_memory_is_reported_even_if_the_secret_fits)
 {
     struct dt_topic_setting t;
     struct dt_topic out;

@@ -99,7 +99,7 @@ static struct dt_job dispatched(void)
                            .claim_shard = 1};
 }
 
-FRESH_TEST(a_job_ahead_waits_for_its_time_whatever_else_is_wrong)
+FRESH_TEST(a_future_job_waits_for_its_time_whatever_else_is_wrong)
 {
     struct dt_job job = scheduled(NOW + 1);
     topic.paused = true;
@@ -148,7 +148,7 @@ FRESH_TEST(a_due_job_of_a_topic_at_its_limit_waits_for_room)
     assert_string_equal(word_of(&job), "paused");
 }
 
-FRESH_TEST(of_many_jobs_of_a_topic_the_limit_is_asked_once)
+FRESH_TEST(the_limit_of_a_topic_is_read_once_for_many_jobs)
 {
     static int store;
     struct dt_waiting w = {.view = &view, .shards = &shards, .now_ms = NOW, .store = (dt_store *)&store};
@@ -161,7 +161,7 @@ FRESH_TEST(of_many_jobs_of_a_topic_the_limit_is_asked_once)
     assert_string_equal(dt_waiting_for(&w, &job), "leader"); /* nobody can be asked */
 }
 
-FRESH_TEST(a_due_job_waits_for_a_leader_that_is_not_there)
+FRESH_TEST(a_due_job_waits_for_a_missing_leader)
 {
     struct dt_job job = scheduled(NOW);
     infos[0].waiting = DT_STR_LIT("kafka");

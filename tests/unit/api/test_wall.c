@@ -27,7 +27,7 @@ static struct dt_request request_of(enum dt_wall wall, struct dt_str topic, bool
                                           .name = DT_STR_LIT("token")}};
 }
 
-TEST(a_token_is_shown_to_itself_and_to_who_rules_all)
+TEST(a_token_is_visible_to_itself_and_to_admins_of_all_topics)
 {
     const struct dt_request bound = request_of(DT_WALL_OWN_TOKEN, DT_STR_NONE, true);
     const struct dt_request all = request_of(DT_WALL_OWN_TOKEN, DT_STR_NONE, false);

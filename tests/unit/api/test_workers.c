@@ -312,7 +312,7 @@ FRESH_TEST(waiting_and_running_requests_are_counted)
     assert_shown(0, 0);
 }
 
-FRESH_TEST(the_caller_whom_none_has_served_for_the_longest_time_is_next)
+FRESH_TEST(the_caller_served_longest_ago_is_next)
 {
     struct call *calls = rig->calls;
     static const uint8_t callers[] = {1, 1, 1, 2, 3, 2};
@@ -328,7 +328,7 @@ FRESH_TEST(the_caller_whom_none_has_served_for_the_longest_time_is_next)
     }
 }
 
-FRESH_TEST(no_caller_has_all_workers_but_one_that_is_alone)
+FRESH_TEST(only_a_single_caller_gets_all_workers)
 {
     struct call *calls = rig->calls;
     start(4);
@@ -348,7 +348,7 @@ FRESH_TEST(no_caller_has_all_workers_but_one_that_is_alone)
     assert_shown(0, 0);
 }
 
-FRESH_TEST(a_quarter_of_the_workers_is_left_to_others_and_one_serves_everybody)
+FRESH_TEST(a_caller_leaves_a_quarter_of_the_workers_to_others)
 {
     static const struct {
         int workers, most;
@@ -368,7 +368,7 @@ FRESH_TEST(a_quarter_of_the_workers_is_left_to_others_and_one_serves_everybody)
     }
 }
 
-FRESH_TEST(long_requests_of_a_caller_are_run_together_when_nobody_else_asks)
+FRESH_TEST(long_requests_of_a_single_caller_run_together)
 {
     struct call *calls = rig->calls;
     start(4);
@@ -385,7 +385,7 @@ FRESH_TEST(long_requests_of_a_caller_are_run_together_when_nobody_else_asks)
     }
 }
 
-FRESH_TEST(while_others_ask_long_requests_of_a_caller_are_run_one_at_a_time_with_rests)
+FRESH_TEST(beside_other_callers_long_requests_run_one_at_a_time_with_rests)
 {
     struct call *calls = rig->calls;
     enum { TOOK_US = 30000 };
@@ -430,7 +430,7 @@ FRESH_TEST(when_every_connection_hangs_a_request_is_refused_at_once)
     rig->n_stalled = 0;
 }
 
-FRESH_TEST(a_pool_grows_while_requests_wait_and_does_without_what_cannot_be_started)
+FRESH_TEST(a_pool_grows_while_requests_wait_and_tolerates_failed_starts)
 {
     start(3);
     hold(rig->calls, 2, 0);
@@ -462,7 +462,7 @@ FRESH_TEST(a_full_queue_refuses_and_says_so)
     assert_shown(0, 0);
 }
 
-FRESH_TEST(a_request_whose_time_is_up_leaves_the_queue_and_the_others_keep_their_order)
+FRESH_TEST(an_expired_request_leaves_the_queue_and_the_others_keep_their_order)
 {
     struct call *calls = rig->calls;
     int64_t us = now_us();
@@ -592,7 +592,7 @@ static int submit_until_the_end(struct call *calls)
     return n;
 }
 
-FRESH_TEST(the_end_refuses_what_waits_and_lets_what_runs_end)
+FRESH_TEST(stopping_refuses_waiting_requests_and_lets_running_ones_end)
 {
     struct call *calls = rig->calls;
     pthread_t stopper;
@@ -628,7 +628,7 @@ FRESH_TEST(requests_after_the_end_are_refused)
     rig->pool = NULL;
 }
 
-FRESH_TEST(a_pool_that_cannot_start_gives_everything_back)
+FRESH_TEST(a_pool_that_cannot_start_releases_everything)
 {
     rig->fail_session = 0;
     rig->config.http_workers = 3;

@@ -87,7 +87,7 @@ static void break_with_hook(void)
     break_comparison();
 }
 
-FRESH_TEST(the_hook_hears_where_and_of_what_the_process_dies)
+FRESH_TEST(the_hook_gets_the_place_and_text_of_the_assertion)
 {
     assert_int_equal(signal_of(break_with_hook), SIGABRT);
     expect("component=test msg=died file=test_assert.c what=\"n >= 2 + 2 (-3, 4)\" shard=7\n");
@@ -126,7 +126,7 @@ static void break_and_hang(void)
     break_condition();
 }
 
-FRESH_TEST(a_hook_that_hangs_does_not_keep_the_process_alive)
+FRESH_TEST(a_hanging_hook_does_not_keep_the_process_alive)
 {
     assert_int_equal(signal_of(break_and_hang), SIGABRT);
 }
@@ -157,7 +157,7 @@ static void break_in_two_threads(void)
     break_condition();
 }
 
-FRESH_TEST(of_two_threads_that_fail_the_hook_hears_one)
+FRESH_TEST(if_two_threads_fail_the_hook_is_called_once)
 {
     assert_int_equal(signal_of(break_in_two_threads), SIGABRT);
 }

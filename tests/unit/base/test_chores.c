@@ -118,7 +118,7 @@ TEST(a_wake_during_a_tick_is_followed_by_one_tick_and_never_by_two_at_once)
     dt_chores_stop(chores);
 }
 
-TEST(other_chores_go_on_while_some_ticks_do_not_return)
+TEST(other_chores_continue_while_some_ticks_hang)
 {
     dt_chores *chores = start(3);
     struct work stuck[2] = {work("stuck"), work("stuck-too")};
@@ -140,7 +140,7 @@ TEST(other_chores_go_on_while_some_ticks_do_not_return)
     dt_chores_stop(chores);
 }
 
-TEST(a_chore_that_is_always_due_leaves_turns_to_the_others)
+TEST(a_chore_that_is_always_due_does_not_starve_others)
 {
     dt_chores *chores = start(1);
     struct work greedy = work("greedy");
@@ -160,7 +160,7 @@ TEST(a_chore_that_is_always_due_leaves_turns_to_the_others)
     dt_chores_stop(chores);
 }
 
-TEST(a_removed_chore_is_ticked_no_more_once_it_was_removed)
+TEST(a_removed_chore_is_not_ticked_again)
 {
     dt_chores *chores = start(2);
     for (int i = 0; i < 300; i++) {
@@ -194,7 +194,7 @@ TEST(a_wake_does_not_shorten_the_pause_that_a_tick_asked_for)
     dt_chores_stop(chores);
 }
 
-TEST(a_tick_that_failed_is_repeated_after_its_pause_whatever_wakes_it)
+TEST(a_failed_tick_is_repeated_after_its_pause_despite_wakes)
 {
     dt_chores *chores = start(2);
     struct work w = work("a");
@@ -211,7 +211,7 @@ TEST(a_tick_that_failed_is_repeated_after_its_pause_whatever_wakes_it)
     dt_chores_stop(chores);
 }
 
-TEST(a_tick_that_asks_no_server_ends_no_outage)
+TEST(a_tick_without_a_request_ends_no_outage)
 {
     dt_chores *chores = start(1);
     struct work w = work("a");
@@ -235,7 +235,7 @@ TEST(a_tick_that_asks_no_server_ends_no_outage)
     dt_outage_forget();
 }
 
-TEST(chores_that_wait_for_other_servers_leave_two_threads_to_the_others)
+TEST(chores_that_wait_for_servers_leave_two_threads_free)
 {
     dt_chores *chores = start(4);
     struct work waiting[3] = {work("a"), work("b"), work("c")};
@@ -334,7 +334,7 @@ TEST(each_thread_has_a_context_which_is_checked_after_each_tick)
     assert_int_equal(closed, 0);
 }
 
-TEST(chores_go_on_when_no_further_thread_can_be_had)
+TEST(chores_continue_if_no_further_thread_can_be_started)
 {
     int most = 1;
     struct dt_chores_env env = {.name = "chores",

@@ -40,7 +40,7 @@ static int64_t beat(void *arg, void *context)
     return hand_us + 1000000;
 }
 
-TEST(threads_are_started_for_ticks_and_end_without_any)
+TEST(threads_are_started_for_ticks_and_end_when_idle)
 {
     const struct dt_chores_env env = {.name = "chores",
                                       .threads = 4,

@@ -89,7 +89,7 @@ TEST(a_wrong_clock_of_the_host_changes_nothing_once_there_is_a_sample)
     assert_int_equal(dt_refclock_earliest_ms(&ref), before);
 }
 
-TEST(a_clock_that_knows_no_suspension_goes_by_the_monotonic_one)
+TEST(without_a_boottime_clock_the_monotonic_clock_is_used)
 {
     struct hand_clock hand;
     dt_refclock ref;
@@ -124,7 +124,7 @@ TEST(the_tighter_of_two_samples_wins)
     assert_int_equal(dt_refclock_latest_ms(&ref), SERVER_MS + 22);
 }
 
-TEST(an_old_sample_is_given_up_for_a_wider_new_one)
+TEST(an_old_sample_is_replaced_by_a_wider_new_one)
 {
     struct hand_clock hand;
     dt_refclock ref;
@@ -148,7 +148,7 @@ TEST(the_bounds_widen_as_a_sample_ages)
     assert_in_range(dt_refclock_latest_ms(&ref) - dt_refclock_earliest_ms(&ref), 40, 45); /* 200 ppm each way */
 }
 
-TEST(a_server_whose_clock_was_stepped_is_believed_at_once)
+TEST(a_step_of_the_servers_clock_is_adopted_at_once)
 {
     struct hand_clock hand;
     dt_refclock ref;
@@ -171,7 +171,7 @@ TEST(a_sample_whose_readings_are_in_the_wrong_order_is_ignored)
 }
 
 /* A loop that sleeps until mono_us_at(due) finds it due when it wakes up, and not a microsecond before. */
-TEST(one_who_sleeps_until_a_due_time_wakes_up_exactly_then)
+TEST(a_sleep_until_a_due_time_ends_exactly_then)
 {
     struct hand_clock hand;
     dt_refclock ref;
@@ -252,7 +252,7 @@ TEST(a_test_clock_is_ahead_of_the_servers_and_moves_with_it)
     assert_int_equal(dt_refclock_earliest_ms(&ref), SERVER_MS + AHEAD + 1000);
 }
 
-TEST(a_frozen_clock_stands_still_and_who_waits_for_it_looks_again)
+TEST(a_frozen_clock_does_not_advance_and_waits_poll_it)
 {
     const struct dt_test_time frozen = {.ahead_ms = 5, .frozen_ms = SERVER_MS + 777};
     struct hand_clock hand;
@@ -268,7 +268,7 @@ TEST(a_frozen_clock_stands_still_and_who_waits_for_it_looks_again)
 }
 
 /* A session that asked before the clock was advanced says the old time after it. */
-TEST(times_of_sessions_do_not_move_a_test_clock)
+TEST(samples_of_sessions_do_not_move_a_test_clock)
 {
     struct hand_clock hand;
     dt_refclock ref;

@@ -95,7 +95,7 @@ static void assert_refused(const char *ini, dt_status want, const char *const wo
 
 /* ---- values and their order ---- */
 
-FRESH_TEST(without_a_file_everything_is_as_in_the_table)
+FRESH_TEST(without_a_file_all_options_have_their_defaults)
 {
     struct dt_config config;
     assert_int_equal(dt_config_load(&config, NULL, NULL), DT_OK);
@@ -118,7 +118,7 @@ FRESH_TEST(every_default_lies_in_its_own_bounds)
 #undef NONE
 }
 
-FRESH_TEST(the_file_wins_over_defaults_and_the_environment_over_the_file)
+FRESH_TEST(the_file_overrides_defaults_and_the_environment_overrides_the_file)
 {
     setenv("DUETIME_HTTP_PORT", "9999", 1);
     setenv("DUETIME_MYSQL_PASSWORD", "from env ; \" kept", 1);
@@ -179,7 +179,7 @@ FRESH_TEST(comments_blank_lines_spaces_and_line_ends_do_not_matter)
     dt_config_clear(&config);
 }
 
-FRESH_TEST(quoted_texts_keep_what_the_file_format_would_take)
+FRESH_TEST(quoted_texts_keep_characters_of_the_file_format)
 {
     struct dt_config config =
         loaded("[mysql]\npassword = \" a \\\"b\\\" \\\\ \\x3b # \\x0a\"\nuser = \"\"\nhost = a\"b\n");
@@ -189,7 +189,7 @@ FRESH_TEST(quoted_texts_keep_what_the_file_format_would_take)
     dt_config_clear(&config);
 }
 
-FRESH_TEST(a_list_goes_on_in_indented_lines_after_a_comma)
+FRESH_TEST(a_list_continues_in_indented_lines_after_a_comma)
 {
     struct dt_config config = loaded("[redis]\nendpoints = a:1,\n  b:2,\n\tc:3\ntimeout = 2s\n");
     assert_string_equal(config.redis_endpoints, "a:1,b:2,c:3");
@@ -354,7 +354,7 @@ FRESH_TEST(a_line_that_is_too_long_is_an_error_and_not_cut)
     REFUSED(ini, "x.ini:2", "longer than");
 }
 
-FRESH_TEST(a_secret_never_stands_in_an_error)
+FRESH_TEST(a_secret_is_never_part_of_an_error)
 {
     struct dt_config config;
     write_ini("[mysql]\npassword = \"hunter2\n");
@@ -370,7 +370,7 @@ FRESH_TEST(a_file_that_cannot_be_read_is_unavailable)
     assert_int_equal(dt_config_load(&config, folder, &err), DT_UNAVAILABLE);
 }
 
-FRESH_TEST(the_error_of_a_file_with_a_very_long_name_still_tells_the_key)
+FRESH_TEST(an_error_with_a_very_long_file_name_still_names_the_key)
 {
     char name[900];
     struct dt_config config;
@@ -426,7 +426,7 @@ FRESH_TEST(a_printed_configuration_is_read_back_as_the_same)
     dt_config_clear(&config);
 }
 
-FRESH_TEST(texts_that_an_ini_file_would_garble_are_read_back_as_the_same)
+FRESH_TEST(printed_special_characters_are_read_back_unchanged)
 {
     static const char *const texts[] = {
         " leads",      "trails ",   "a ; b",     ";",         "# x", "\"quoted\"",
@@ -506,7 +506,7 @@ FRESH_TEST(the_reference_has_a_row_for_every_option)
     free(text);
 }
 
-FRESH_TEST(the_sample_has_every_option_and_is_an_installation_on_one_server)
+FRESH_TEST(the_sample_has_every_option_and_configures_one_server)
 {
     char *text = NULL;
     size_t n = 0;
@@ -530,7 +530,7 @@ FRESH_TEST(the_sample_has_every_option_and_is_an_installation_on_one_server)
     free(text);
 }
 
-FRESH_TEST(constants_are_for_tests_alone_and_on_no_page)
+FRESH_TEST(constants_can_be_set_only_in_tests_and_are_undocumented)
 {
     char *text = NULL;
     size_t n = 0;

@@ -89,7 +89,7 @@ FRESH_TEST(a_secret_is_read_from_its_file_as_it_is_now)
     dt_config_clear(&config);
 }
 
-FRESH_TEST(secrets_that_are_loaded_again_hold_for_the_running_configuration)
+FRESH_TEST(reloaded_secrets_apply_to_the_running_configuration)
 {
     struct dt_strbuf now = {0};
     write_secret("from the file\n");
@@ -110,7 +110,7 @@ FRESH_TEST(secrets_that_are_loaded_again_hold_for_the_running_configuration)
     dt_config_clear(&config);
 }
 
-FRESH_TEST(the_environments_password_wins_over_a_file)
+FRESH_TEST(the_environments_password_overrides_a_file)
 {
     struct dt_strbuf now = {0};
     char ini[200];
@@ -188,7 +188,7 @@ FRESH_TEST(listen_is_a_list_of_addresses_and_unix_sockets)
     refused("[http]\ntls_client_cert = perhaps\n", "optional");
 }
 
-FRESH_TEST(settings_of_librdkafka_go_by_under_their_own_names)
+FRESH_TEST(settings_of_librdkafka_are_passed_by_their_own_names)
 {
     char ini[400];
     struct dt_strbuf now = {0};

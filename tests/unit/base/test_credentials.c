@@ -56,7 +56,7 @@ static void assert_password(const char *file, const char *want)
     dt_config_clear(&config);
 }
 
-FOLDER_TEST(a_credential_wins_over_the_file_and_the_environment_over_it)
+FOLDER_TEST(a_credential_overrides_the_file_and_the_environment_overrides_it)
 {
     const char *ini = put(folder, "x.ini", "[mysql]\npassword = of the file\n");
     put(folder, "duetime_mysql.password", "of the manager\n");
@@ -89,20 +89,20 @@ static void assert_refused(struct folder *folder, const char *name, const char *
     unlink(path);
 }
 
-FOLDER_TEST(a_credential_that_is_no_secret_of_the_table_is_named)
+FOLDER_TEST(an_unknown_credential_is_reported_by_name)
 {
     assert_refused(folder, "duetime_mysql.host", "there is no such secret");
     assert_refused(folder, "duetime_mysql.pasword", "there is no such secret");
     assert_refused(folder, "duetime_mysql", "there is no such secret");
 }
 
-FOLDER_TEST(a_folder_that_is_not_there_has_no_credentials)
+FOLDER_TEST(a_missing_folder_has_no_credentials)
 {
     setenv("CREDENTIALS_DIRECTORY", "/nowhere/at/all", 1);
     assert_password(NULL, "");
 }
 
-FOLDER_TEST(the_sample_is_read_back_and_leaves_other_servers_than_mysql_out)
+FOLDER_TEST(the_sample_can_be_read_back_and_configures_only_mysql)
 {
     struct dt_config config;
     struct dt_error err = {0};

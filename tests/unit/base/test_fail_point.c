@@ -97,7 +97,7 @@ FRESH_TEST(a_point_that_the_program_does_not_have_is_refused)
     assert_refused("test.plain =crash", "no such point");
 }
 
-FRESH_TEST(an_action_that_the_place_cannot_carry_out_is_refused)
+FRESH_TEST(an_action_that_the_fail_point_does_not_support_is_refused)
 {
     assert_refused("test.plain=error", "cannot do that");
     assert_refused("test.plain=force", "cannot do that");
@@ -125,7 +125,7 @@ static void assert_fails_at(const char *rule, const char *pattern)
         fail_msg("%s: %s instead of %s", rule, seen, pattern);
 }
 
-FRESH_TEST(a_rule_acts_at_its_passes_and_at_no_other)
+FRESH_TEST(a_rule_acts_only_at_the_chosen_passes)
 {
     assert_fails_at(NULL, "......");
     assert_fails_at("", "......");
@@ -138,7 +138,7 @@ FRESH_TEST(a_rule_acts_at_its_passes_and_at_no_other)
     assert_fails_at("test.status=error@2,test.plain=delay:0,test.status=error@5-5", ".x..x.");
 }
 
-FRESH_TEST(an_error_is_the_status_that_was_asked_for_and_names_its_place)
+FRESH_TEST(a_forced_error_has_the_requested_status_and_names_its_place)
 {
     struct dt_error err = {0};
     choose("test.status=error");
@@ -148,7 +148,7 @@ FRESH_TEST(an_error_is_the_status_that_was_asked_for_and_names_its_place)
     assert_int_equal(pass_status(DT_OK, &err), DT_DEPOSED);
 }
 
-FRESH_TEST(a_place_that_has_failed_already_is_not_passed)
+FRESH_TEST(a_fail_point_is_not_counted_after_an_earlier_failure)
 {
     choose("test.status=error@1");
     assert_int_equal(pass_status(DT_BUSY, NULL), DT_BUSY);
@@ -293,7 +293,7 @@ static int main_with(const char *environment, const char *option)
     return DT_FAIL_POINTS_MAIN(option ? 2 : 1, argv);
 }
 
-FRESH_TEST(a_program_goes_on_with_good_text_and_ends_with_bad_text)
+FRESH_TEST(a_program_starts_with_valid_rules_and_exits_with_invalid_ones)
 {
     assert_int_equal(main_with(NULL, NULL), -1);
     assert_int_equal(main_with("", NULL), -1);
@@ -316,7 +316,7 @@ FRESH_TEST(the_list_has_every_point_once_in_order_with_what_it_can_do)
 
 #else
 
-TEST(a_build_without_fail_points_passes_them_as_if_they_were_not_there)
+TEST(fail_points_do_nothing_in_a_build_without_them)
 {
     dt_status status = DT_OK;
     setenv("DUETIME_FAIL", "nonsense", 1);

@@ -25,7 +25,7 @@ TEST(queues_that_fit_into_a_batch_are_taken_whole)
     assert_int_equal(queues[2].quota, 7);
 }
 
-TEST(a_queue_with_a_million_leaves_the_others_theirs)
+TEST(a_queue_with_a_million_jobs_does_not_reduce_the_share_of_others)
 {
     struct dt_fair_queue queues[] = {{.waiting = 1000000}, {.waiting = 5}, {.waiting = 40}};
     dt_fair_share(queues, N(queues), 2000);
@@ -43,7 +43,7 @@ TEST(queues_that_want_more_get_equal_parts_of_the_rest)
     assert_int_equal(queues[2].quota, 495);
 }
 
-TEST(of_more_queues_than_room_the_longest_due_go)
+TEST(with_more_queues_than_room_the_longest_due_get_a_place)
 {
     struct dt_fair_queue queues[] = {{.waiting = 9}, {.waiting = 9}, {.waiting = 9}, {.waiting = 9}};
     dt_fair_share(queues, N(queues), 2);
@@ -68,7 +68,7 @@ TEST(owners_get_equal_parts_however_many_queues_they_have)
     assert_int_equal(sum(queues, N(queues)), 240);
 }
 
-TEST(of_more_queues_than_room_each_owner_gets_one_first)
+TEST(with_more_queues_than_room_each_owner_gets_a_place_first)
 {
     struct dt_fair_queue queues[] = {{1, .waiting = 9}, {1, .waiting = 9}, {1, .waiting = 9}, {2, .waiting = 9}};
     dt_fair_share(queues, N(queues), 2);
@@ -76,7 +76,7 @@ TEST(of_more_queues_than_room_each_owner_gets_one_first)
     assert_int_equal(queues[3].quota, 1);
 }
 
-TEST(timeouts_take_a_quarter_beside_others_and_all_without)
+TEST(timeouts_get_a_quarter_beside_other_queues_and_everything_alone)
 {
     struct dt_fair_queue queues[] = {{.waiting = 5000, .timeouts = true}, {.waiting = 5000}};
     dt_fair_share(queues, N(queues), 2000);
@@ -96,7 +96,7 @@ TEST(timeouts_take_a_quarter_beside_others_and_all_without)
 }
 
 /* Whatever waits: nothing is lost, nobody gets more than waits, no two differ by more than one while both want more. */
-TEST(any_mixture_is_shared_out_whole_and_evenly)
+TEST(any_mixture_is_shared_completely_and_evenly)
 {
     uint32_t x = 12345;
     for (int round = 0; round < 2000; round++) {
@@ -120,7 +120,7 @@ TEST(any_mixture_is_shared_out_whole_and_evenly)
 
 /* ---- turns ---- */
 
-TEST(each_owner_has_a_turn_before_a_second_of_any)
+TEST(every_owner_has_a_turn_before_any_has_a_second)
 {
     static struct dt_turns turns;
     struct dt_turn v[] = {{1, 10, .at = 0}, {1, 11, .at = 1}, {1, 12, .at = 2}, {2, 20, .at = 3}};
@@ -169,7 +169,7 @@ static size_t longest_wait(size_t owners, size_t things, size_t most)
     return longest;
 }
 
-TEST(nothing_waits_longer_than_a_cycle_of_all_things_of_all_owners)
+TEST(no_queue_waits_longer_than_one_cycle_of_all_queues)
 {
     static const size_t cases[][3] = {{1, 9, 1},   {2, 2, 1},    {3, 5, 2}, {6, 4, 1},
                                       {8, 20, 16}, {12, 25, 16}, {32, 1, 1}};
@@ -189,7 +189,7 @@ static size_t take_all(struct dt_shares *shares, int64_t owner, int64_t now_us)
     return n;
 }
 
-TEST(an_owner_that_is_alone_leaves_an_eighth)
+TEST(a_single_owner_leaves_an_eighth_free)
 {
     struct dt_shares shares = {.total = 80, .part = 2};
     assert_int_equal(take_all(&shares, 1, 0), 70);
@@ -202,7 +202,7 @@ TEST(an_owner_that_is_alone_leaves_an_eighth)
     dt_shares_clear(&shares);
 }
 
-TEST(a_share_holds_for_a_while_after_another_owner_asked)
+TEST(a_share_stays_reduced_for_a_while_after_another_owner_asked)
 {
     struct dt_shares shares = {.total = 8, .part = 2};
     assert_true(dt_shares_take(&shares, 2, 1, 0));
@@ -244,7 +244,7 @@ TEST(amounts_are_shared_as_places_are)
     dt_shares_clear(&bytes);
 }
 
-TEST(an_amount_above_the_total_goes_when_all_is_free)
+TEST(an_amount_above_the_total_is_admitted_when_everything_is_free)
 {
     struct dt_shares bytes = {.total = 10, .part = 2};
     size_t most = 1;

@@ -97,7 +97,7 @@ JSON_TEST(malformed_texts_are_refused)
 }
 
 /* The first fault of each, at the '^' that is taken out; at the end without one. */
-JSON_TEST(a_fault_is_told_at_its_own_byte)
+JSON_TEST(a_fault_is_reported_at_its_own_byte)
 {
     static const char *const cases[] = {
         "{\"a\":1,\"b\":^tru,\"c\":[1,2,3,4,5,6,7,8,9,10],\"d\":\"a long text behind it\"}",
@@ -157,7 +157,7 @@ JSON_TEST(a_fault_is_told_at_its_own_byte)
 }
 
 /* Whatever byte of a text is changed, its fault, if any, is not told before the token that the byte is part of. */
-JSON_TEST(a_fault_is_never_told_before_it_can_be)
+JSON_TEST(a_fault_is_not_reported_before_its_byte_was_read)
 {
     static const char whole[] = "{\"a\":[1,-2.5e3,true,null],\"b\\n\":{\"c\":\"\\ud83d\\ude00 \xc3\xa4\"},\"d\":false}";
     static const unsigned char others[] = {0,   '"', '\\', '{', '}', '[',  ']',  ',',
@@ -248,7 +248,7 @@ JSON_TEST(escaped_surrogates_without_their_partner_are_refused)
     }
 }
 
-JSON_TEST(members_that_are_there_twice_are_refused)
+JSON_TEST(duplicate_members_are_refused)
 {
     static const char *const cases[] = {
         "{\"a\":1,\"a\":1}",

@@ -97,7 +97,7 @@ JSON_TEST(absent_members_leave_their_fields_unchanged)
     assert_true(t.count == 5 && t.wait_ms == 7 && !t.has_count && !dt_json_given(&r, COUNT));
 }
 
-JSON_TEST(each_fault_is_told_with_its_pointer_and_reason)
+JSON_TEST(each_fault_is_reported_with_its_pointer_and_reason)
 {
     static const char *const rows[][2] = {
         {"[]", "/x must be an object"},

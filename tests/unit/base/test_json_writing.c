@@ -46,7 +46,7 @@ JSON_TEST(every_string_of_bytes_is_written_as_json_that_reads_back)
         }
 }
 
-TEST(utf8_is_judged_at_every_length)
+TEST(utf8_is_checked_at_every_length)
 {
     assert_true(dt_utf8_valid(DT_STR_NONE));
     assert_true(dt_utf8_valid(dt_str("0123456789abcdef\xc3\xa9")));
@@ -62,7 +62,7 @@ TEST(utf8_is_judged_at_every_length)
     assert_true(dt_utf8_valid(dt_str("\xed\x9f\xbf\xee\x80\x80\xf4\x8f\xbf\xbf\xf0\x90\x80\x80\xe0\xa0\x80\xc2\x80")));
 }
 
-JSON_TEST(commas_stand_between_values_and_nowhere_else)
+JSON_TEST(commas_are_written_only_between_values)
 {
     const int64_t ints[] = {1, INT64_MIN};
     STRBUF(sb);
@@ -122,7 +122,7 @@ TEST(texts_are_cut_between_characters)
     assert_string_equal(sb.p, "\"\",\"a\",\"a\",\"a\",\"a\xe2\x82\xac\",\"a\xe2\x82\xac\",null");
 }
 
-TEST(a_buffer_that_failed_stays_as_it_was)
+TEST(a_failed_buffer_stays_unchanged)
 {
     STRBUF(sb);
     dt_json_begin_object(&sb, NULL);

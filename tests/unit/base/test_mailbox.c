@@ -27,7 +27,7 @@ static int64_t now_us(void)
     return dt_clock_mono_us(dt_clock_system());
 }
 
-BOX_TEST(signals_before_a_look_are_one)
+BOX_TEST(signals_before_a_wait_are_merged)
 {
     dt_mailbox_signal(box, 1);
     dt_mailbox_signal(box, 4);
@@ -70,7 +70,7 @@ static void *post(void *arg)
     return NULL;
 }
 
-BOX_TEST(a_signal_wakes_one_who_sleeps_for_ever)
+BOX_TEST(a_signal_wakes_an_endless_wait)
 {
     pthread_t thread;
     assert_int_equal(pthread_create(&thread, NULL, post, box), 0);
@@ -133,7 +133,7 @@ BOX_TEST(a_pause_is_not_cut_short_by_signals_that_do_not_end_it)
     assert_int_equal(dt_mailbox_wait(box, 0), 0);
 }
 
-BOX_TEST(a_pause_ends_with_its_end_and_tells_of_all_that_came)
+BOX_TEST(a_pause_returns_all_signals_that_arrived)
 {
     dt_mailbox_signal(box, 1);
     dt_mailbox_signal(box, 2);
@@ -172,7 +172,7 @@ static void *pause_until_two(void *arg)
 }
 
 /* Each signal comes when the sleeper has had time to sleep again. */
-BOX_TEST(a_signal_that_does_not_end_a_pause_wakes_nobody)
+BOX_TEST(a_signal_outside_the_mask_does_not_wake_a_pause)
 {
     struct sleeper sleeper = {.box = box};
     const struct timespec moment = {.tv_nsec = 200000};

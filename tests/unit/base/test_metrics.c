@@ -69,7 +69,7 @@ TEST(a_gauge_holds_any_number)
     assert_has("\nt_gauge NaN\n");
 }
 
-TEST(series_of_one_family_stand_together_under_one_heading)
+TEST(series_of_one_family_are_written_under_one_heading)
 {
     dt_metric *a = dt_gauge("t_epoch", "Epoch.", "shard=\"0\"");
     dt_gauge("t_other", "h", "");

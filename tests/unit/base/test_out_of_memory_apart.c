@@ -103,7 +103,7 @@ static dt_status judge_a_failure(void)
     return status;
 }
 
-TEST(an_answer_is_judged_by_what_it_says_or_not_at_all)
+TEST(out_of_memory_an_answer_has_its_outcome_or_none)
 {
     at_each_call(judge_a_report);
     at_each_call(judge_a_failure);
@@ -161,7 +161,7 @@ static dt_status read_a_record_that_was_settled(void)
     return read_a_record(1);
 }
 
-TEST(a_record_of_the_ledger_is_understood_or_nothing_is_known)
+TEST(out_of_memory_a_ledger_record_is_read_or_the_view_fails)
 {
     at_each_call(read_a_new_record);
     at_each_call(read_a_record_that_was_settled);
@@ -216,7 +216,7 @@ static dt_status set_tokens(void)
     return status;
 }
 
-TEST(a_list_of_tokens_is_taken_whole_or_not)
+TEST(out_of_memory_a_token_list_is_replaced_as_a_whole_or_not)
 {
     char text[DT_TOKEN_TEXT_MAX];
     assert_int_equal(dt_auth_make_token(text, tokens[1].hash, NULL), DT_OK);

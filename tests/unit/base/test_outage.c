@@ -42,7 +42,7 @@ static void meets(int64_t at_us, struct dt_outage_part *part, enum dt_outage_of 
     dt_outage_failed_at(at_us, part, of, "outbox", "notices wait", DT_UNAVAILABLE, &gone);
 }
 
-CAUGHT_TEST(many_parts_that_fail_for_long_are_told_of_once_and_then_once_a_minute)
+CAUGHT_TEST(a_long_outage_of_many_parts_is_logged_once_and_then_once_a_minute)
 {
     struct dt_outage_part parts[16] = {0};
     int64_t us = 0;
@@ -140,7 +140,7 @@ CAUGHT_TEST(an_outage_lasts_when_another_part_failed_last)
     assert_true(dt_outage_lasts(DT_OUTAGE_MYSQL));
 }
 
-CAUGHT_TEST(a_refusal_is_an_error_once_an_outage_also_when_it_began_otherwise)
+CAUGHT_TEST(a_refusal_is_logged_as_an_error_once_per_outage)
 {
     struct dt_outage_part part = {0};
     meets(0, &part, DT_OUTAGE_MYSQL);
@@ -162,7 +162,7 @@ CAUGHT_TEST(a_refusal_is_an_error_once_an_outage_also_when_it_began_otherwise)
     assert_int_equal(lines_with(dt_status_text(DT_SCHEMA)), 1);
 }
 
-CAUGHT_TEST(an_outage_that_nobody_meets_any_more_ends_by_itself)
+CAUGHT_TEST(an_outage_that_no_part_reports_any_more_ends_by_itself)
 {
     struct dt_outage_part idle = {0}, other = {0};
     meets(0, &idle, DT_OUTAGE_MYSQL);

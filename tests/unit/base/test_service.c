@@ -90,7 +90,7 @@ RIG_TEST(a_socket_may_have_a_path)
     rmdir(folder);
 }
 
-RIG_TEST(signs_of_life_are_due_twice_in_the_watchdogs_time)
+RIG_TEST(keep_alives_are_due_twice_per_watchdog_interval)
 {
     struct dt_service service;
     char pid[24];
@@ -115,7 +115,7 @@ RIG_TEST(the_watchdog_of_another_process_is_not_ours)
     dt_service_close(&service);
 }
 
-RIG_TEST(numbers_that_are_none_start_no_watchdog)
+RIG_TEST(invalid_numbers_start_no_watchdog)
 {
     static const char *const texts[] = {"", "0", "-5", "12x", "x", "99999999999999999999999"};
     for (size_t i = 0; i < sizeof(texts) / sizeof(texts[0]); i++) {
@@ -146,7 +146,7 @@ RIG_TEST(without_a_manager_nothing_happens)
 }
 
 /* However its threads hang. */
-TEST(a_program_that_does_not_end_by_itself_is_ended_in_order)
+TEST(a_program_that_does_not_exit_by_itself_is_stopped_in_order)
 {
     int status = 0;
     pid_t child = fork();

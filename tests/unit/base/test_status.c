@@ -23,7 +23,7 @@ TEST(only_ok_is_zero_and_only_ok_has_no_class)
 #undef X
 }
 
-TEST(a_number_that_is_no_status_reads_as_internal)
+TEST(an_unknown_status_number_reads_as_internal)
 {
     assert_string_equal(dt_status_name((dt_status)9999), "INTERNAL");
     assert_string_equal(dt_status_text((dt_status)-1), "internal error");

@@ -39,7 +39,7 @@ TEST(a_buffer_grows_over_any_length)
     assert_int_equal(sb.p[100000], '\0');
 }
 
-TEST(reserved_room_is_not_asked_for_again)
+TEST(reserved_memory_is_not_allocated_again)
 {
     STRBUF(sb);
     dt_strbuf_reserve(&sb, 1000);
@@ -201,7 +201,7 @@ TEST(a_reset_arena_serves_the_same_work_from_the_chunk_it_kept)
     assert_ptr_equal(dt_arena_alloc(&arena, 100), first);
 }
 
-TEST(a_size_that_nobody_has_gives_null)
+TEST(an_impossible_size_returns_null)
 {
     ARENA(arena);
     assert_null(dt_arena_alloc(&arena, SIZE_MAX));

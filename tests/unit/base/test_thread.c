@@ -17,7 +17,7 @@ static void note_name(void *arg)
     pthread_getname_np(pthread_self(), arg, 16);
 }
 
-TEST(a_thread_bears_its_name)
+TEST(a_thread_has_its_name)
 {
     struct dt_thread thread = {0};
     char name[16] = "";
@@ -100,7 +100,7 @@ static void take_items(void *arg)
     pthread_mutex_unlock(&q->lock);
 }
 
-TEST(a_thread_with_a_queue_takes_what_lies_there_before_it_ends)
+TEST(a_thread_with_a_queue_drains_it_before_it_ends)
 {
     struct queue q = {.lock = PTHREAD_MUTEX_INITIALIZER, .wake = PTHREAD_COND_INITIALIZER};
     assert_int_equal(dt_thread_start(&q.thread, "queue", take_items, &q, NULL), DT_OK);
@@ -128,7 +128,7 @@ static void start_another(void *status)
     dt_thread_join(&other);
 }
 
-TEST(a_thread_of_lower_priority_starts_no_other_which_would_keep_it)
+TEST(a_thread_of_lower_priority_starts_no_other_thread)
 {
     struct dt_thread thread = {0};
     dt_status status = DT_OK;

@@ -82,7 +82,7 @@ TEST(rules_are_read_with_their_extensions)
     assert_false(rule.given);
 }
 
-TEST(rules_that_are_none_are_refused)
+TEST(invalid_rules_are_refused)
 {
     static const char *const texts[] = {"C1",
                                         "CET",
@@ -101,7 +101,7 @@ TEST(rules_that_are_none_are_refused)
             fail_msg("'%s' is taken", texts[i]);
 }
 
-TEST(names_that_lead_elsewhere_are_no_zones)
+TEST(zone_names_with_paths_are_refused)
 {
     static const char *const names[] = {
         "",         "../zoneinfo/Europe/Berlin", "/etc/localtime",     "Europe", "Mars/Olympus", "Europe/",
@@ -121,7 +121,7 @@ TEST(names_that_lead_elsewhere_are_no_zones)
 }
 
 /* Each is there, and most read like a zone: it would mean another one on another host, or none at all. */
-TEST(files_of_tzdata_that_are_no_zones_are_refused_by_name)
+TEST(other_files_of_tzdata_are_refused_by_name)
 {
     static const char *const names[] = {"localtime",           "posixrules",  "Factory",  "posix/Europe/Berlin",
                                         "right/Europe/Berlin", "leapseconds", "zone1970", "posix"};
@@ -144,7 +144,7 @@ TEST(files_of_tzdata_that_are_no_zones_are_refused_by_name)
     dt_zone_files_free(files);
 }
 
-TEST(a_new_file_is_noticed_and_the_old_zone_stays_with_who_holds_it)
+TEST(a_new_file_is_noticed_and_holders_keep_the_old_zone)
 {
     char dir[] = "/tmp/duetime-zones-XXXXXX", path[64], other[64];
     size_t n_berlin, n_tokyo;

@@ -70,7 +70,7 @@ FRESH_TEST(the_trouble_ends_when_no_due_job_asks_any_more)
     assert_string_equal(dt_delivery_trouble(delivery), "");
 }
 
-FRESH_TEST(nothing_costs_anything_at_rest)
+FRESH_TEST(an_idle_delivery_without_kafka_has_nothing_to_close)
 {
     struct dt_fence fence = {.shard = 3, .trim_offset = -1};
     char text[80] = "old";

@@ -219,7 +219,7 @@ FRESH_TEST(a_due_job_wakes_its_leader_once)
     assert_int_equal(all_of(fake.again), 0);
 }
 
-FRESH_TEST(it_waits_behind_what_was_told_and_shortly_as_long_as_jobs_come)
+FRESH_TEST(the_watch_waits_after_known_jobs_and_briefly_while_jobs_arrive)
 {
     pthread_mutex_lock(&fake.lock);
     assert_int_equal(fake.asked.wait_ms, 2500);
@@ -237,7 +237,7 @@ FRESH_TEST(it_waits_behind_what_was_told_and_shortly_as_long_as_jobs_come)
     pthread_mutex_unlock(&fake.lock);
 }
 
-FRESH_TEST(a_full_answer_wakes_everybody)
+FRESH_TEST(a_full_answer_wakes_all_loops)
 {
     static struct dt_due many[DT_WATCH_DUE];
     for (size_t i = 0; i < DT_WATCH_DUE; i++)
@@ -289,7 +289,7 @@ FRESH_TEST(a_row_is_known_and_a_change_of_its_leadership_wakes_its_leader)
     assert_false(dt_due_watch_row(watch, 2, &row));
 }
 
-FRESH_TEST(topics_and_the_map_are_told)
+FRESH_TEST(changes_of_topics_and_the_map_are_reported)
 {
     pthread_mutex_lock(&fake.lock);
     fake.answer.topics_version = 2;
@@ -329,7 +329,7 @@ FRESH_TEST(loops_look_by_themselves_when_mysql_does_not_answer)
     assert_false(dt_due_watch_row(watch, 2, &row));
 }
 
-FRESH_TEST(where_there_is_an_index_there_is_no_watch)
+FRESH_TEST(with_an_index_there_is_no_watch)
 {
     stop();
     config.redis_endpoints = somewhere;

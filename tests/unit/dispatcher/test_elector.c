@@ -237,7 +237,7 @@ static void lead_both(dt_elector *e)
     assert_int_equal(gained[0] + gained[1], 2);
 }
 
-STARTED_TEST(one_who_is_alone_leads_every_shard)
+STARTED_TEST(a_single_member_leads_all_shards)
 {
     unsigned rank;
     unsigned members;
@@ -248,7 +248,7 @@ STARTED_TEST(one_who_is_alone_leads_every_shard)
     assert_int_equal(members, 1);
 }
 
-STARTED_TEST(a_shard_that_somebody_has_is_not_led)
+STARTED_TEST(a_shard_with_a_leader_is_not_taken)
 {
     ask_for_shards(e);
     answer(take(DT_ASK_TAKE), DT_ZK_EXISTS);
@@ -257,7 +257,7 @@ STARTED_TEST(a_shard_that_somebody_has_is_not_led)
     assert_int_equal(gained[0] + gained[1], 1);
 }
 
-STARTED_TEST(when_nobody_answers_shards_are_lost_at_the_end_of_the_lease_and_not_before)
+STARTED_TEST(without_answers_shards_are_lost_exactly_at_the_end_of_the_lease)
 {
     int64_t begun_us = now_us;
     lead_both(e);
@@ -284,7 +284,7 @@ STARTED_TEST(an_answered_ping_extends_the_lease_from_its_sending)
     assert_int_equal(atomic_load(&e->lease.until_us), sent_us + TIMEOUT_MS * INT64_C(1000) * 2 / 3);
 }
 
-STARTED_TEST(a_node_whose_creation_was_not_answered_is_led_only_after_a_look)
+STARTED_TEST(a_node_with_an_unanswered_creation_is_led_only_after_a_check)
 {
     ask_for_shards(e);
     answer_all(DT_ASK_TAKE, DT_ZK_LOST);
@@ -383,7 +383,7 @@ STARTED_TEST(a_refused_member_joins_by_another_session_after_the_password_change
     assert_string_not_equal(guid, guid_of(e));
 }
 
-STARTED_TEST(a_handle_that_nobody_answers_is_replaced_and_lists_are_asked_for_anew)
+STARTED_TEST(a_handle_without_answers_is_replaced_and_lists_are_read_again)
 {
     char guid[DT_ELECTOR_GUID];
     lead_both(e);

@@ -147,7 +147,7 @@ static void lead_both(dt_elector *e)
 
 /* ---- tests ---- */
 
-STARTED_TEST(one_who_is_alone_leads_every_shard)
+STARTED_TEST(a_single_member_leads_all_shards)
 {
     unsigned rank, members;
     lead_both(e);
@@ -157,7 +157,7 @@ STARTED_TEST(one_who_is_alone_leads_every_shard)
     assert_int_equal(members, 1);
 }
 
-STARTED_TEST(a_shard_that_somebody_holds_is_not_led)
+STARTED_TEST(a_shard_held_by_another_member_is_not_led)
 {
     world.holder[1] = SOMEBODY;
     add_member(SOMEBODY, 5, 0);
@@ -173,7 +173,7 @@ STARTED_TEST(a_shard_that_somebody_holds_is_not_led)
     assert_int_equal(gained[1], 0);
 }
 
-STARTED_TEST(nothing_is_led_because_it_was_ordered)
+STARTED_TEST(an_order_alone_does_not_make_a_leader)
 {
     step(e);
     answer();
@@ -187,7 +187,7 @@ STARTED_TEST(nothing_is_led_because_it_was_ordered)
     assert_int_equal(gained[1], 1);
 }
 
-STARTED_TEST(when_nobody_answers_shards_are_lost_at_the_end_of_the_lease_and_not_before)
+STARTED_TEST(without_answers_shards_are_lost_exactly_at_the_end_of_the_lease)
 {
     int64_t begun_us = now_us;
     lead_both(e);
@@ -367,7 +367,7 @@ STARTED_TEST(a_member_that_is_silent_is_ended_after_its_timeout_and_not_before)
     assert_true(now_us <= begun_us + TIMEOUT_US + 1000);
 }
 
-STARTED_TEST(a_server_whose_clock_jumps_ends_nobody_who_was_seen_to_renew_itself)
+STARTED_TEST(a_jump_of_the_servers_clock_ends_no_member_seen_to_renew)
 {
     int64_t begun_us = now_us;
     see_somebody_with_both(e);
@@ -381,7 +381,7 @@ STARTED_TEST(a_server_whose_clock_jumps_ends_nobody_who_was_seen_to_renew_itself
     assert_int_equal(gained[0] + gained[1], 0);
 }
 
-STARTED_TEST(while_zookeeper_elects_others_nothing_is_taken_and_all_is_given_back)
+STARTED_TEST(while_zookeeper_elects_other_dispatchers_all_shards_are_released)
 {
     lead_both(e);
     world.elsewhere = true;
@@ -409,7 +409,7 @@ static void on_moved(void *arg)
     moved++;
 }
 
-STARTED_TEST(a_released_shard_is_announced_and_other_members_look_at_once)
+STARTED_TEST(a_released_shard_is_announced_and_other_members_poll_at_once)
 {
     lead_both(e);
     e->events.moved = on_moved;
@@ -434,7 +434,7 @@ STARTED_TEST(a_released_shard_is_announced_and_other_members_look_at_once)
 }
 
 /* Two statements a period: a renewal and a look. */
-STARTED_TEST(at_rest_there_is_one_order_a_period)
+STARTED_TEST(at_rest_there_is_one_order_per_period)
 {
     lead_both(e);
     add_member(SOMEBODY, 0, 0);

@@ -27,7 +27,7 @@ TEST(shares_sum_up_and_differ_by_one_at_most)
     }
 }
 
-TEST(nobody_else_shrinks_when_a_member_leaves)
+TEST(no_share_shrinks_when_another_member_leaves)
 {
     for (unsigned shards = 0; shards <= 40; shards++) {
         for (unsigned members = 2; members <= 45; members++) {
@@ -211,7 +211,7 @@ static bool is_member(const struct game *g, unsigned player)
     return false;
 }
 
-TEST(joins_and_leaves_keep_the_balance_and_move_only_what_they_must)
+TEST(joins_and_leaves_keep_the_balance_and_move_as_few_shards_as_possible)
 {
     const unsigned seed = 20261121;
     print_message("seed %u\n", seed);

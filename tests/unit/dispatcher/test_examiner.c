@@ -102,7 +102,7 @@ TEST(findings_are_written_again_once_a_minute)
     assert_int_equal(fake.findings, 1);
 }
 
-TEST(where_all_is_well_next_to_nothing_is_written)
+TEST(without_findings_almost_nothing_is_written)
 {
     assert_in_range(puts_in(3700, 0), 5, 8);
     assert_int_equal(fake.findings, 0);

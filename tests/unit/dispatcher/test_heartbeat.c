@@ -240,7 +240,7 @@ static void set_debts(const char *down, uint64_t losses)
 
 /* ---- the tests ---- */
 
-FRESH_TEST(a_process_says_what_it_leads_and_what_its_leaders_wait_for)
+FRESH_TEST(a_process_reports_what_it_leads_and_what_its_leaders_wait_for)
 {
     start();
     await_row("7 dispatcher host:1 down= losses=0 leads= waits=");
@@ -262,7 +262,7 @@ FRESH_TEST(a_process_says_what_it_leads_and_what_its_leaders_wait_for)
 }
 
 /* One that cannot take over, as somebody else takes over in turn, is elected nevertheless. */
-FRESH_TEST(a_process_says_that_it_is_elected_from_the_first_shard_to_the_last)
+FRESH_TEST(a_process_reports_that_it_is_elected_from_its_first_shard_to_its_last)
 {
     start();
     await_row("7 dispatcher host:1 down= losses=0 leads= waits=");
@@ -279,7 +279,7 @@ FRESH_TEST(a_process_says_that_it_is_elected_from_the_first_shard_to_the_last)
     await_row("7 dispatcher host:1 down= losses=0 leads= waits=");
 }
 
-FRESH_TEST(the_last_word_of_a_process_is_that_nothing_elects_it)
+FRESH_TEST(a_stopping_process_reports_that_it_is_not_elected)
 {
     start();
     set_state(3, true, NULL);
@@ -290,7 +290,7 @@ FRESH_TEST(the_last_word_of_a_process_is_that_nothing_elects_it)
     assert_string_equal(fake.row, "7 dispatcher host:1 down= losses=0 leads= waits=");
 }
 
-FRESH_TEST(news_are_written_at_once_and_the_rest_once_a_second)
+FRESH_TEST(news_is_written_at_once_and_otherwise_once_a_second)
 {
     start();
     await(&fake.beats, 1);
@@ -328,7 +328,7 @@ FRESH_TEST(a_loss_is_doubted_before_it_is_written_and_announced_after_it)
     assert_int_equal(value_of(&fake.announced), 1);
 }
 
-FRESH_TEST(where_something_was_lost_is_said_until_nothing_is_lost_for_a_while)
+FRESH_TEST(endpoints_with_losses_are_reported_until_losses_stop)
 {
     start();
     dt_heartbeat_lost(heartbeat, "a:1");
@@ -345,7 +345,7 @@ FRESH_TEST(where_something_was_lost_is_said_until_nothing_is_lost_for_a_while)
     await_row("7 dispatcher host:1 down=* losses=5 leads= waits=");
 }
 
-FRESH_TEST(a_process_without_an_index_can_tell_no_endpoint_and_asks_nobody)
+FRESH_TEST(a_process_without_an_index_reports_all_endpoints_down)
 {
     config.redis_endpoints = none;
     set_debts("*", 5);
@@ -357,7 +357,7 @@ FRESH_TEST(a_process_without_an_index_can_tell_no_endpoint_and_asks_nobody)
     assert_int_equal(value_of(&fake.doubts), 0);
 }
 
-FRESH_TEST(debts_match_endpoints_by_their_whole_name)
+FRESH_TEST(down_endpoints_match_by_their_whole_name)
 {
     start();
     let_it_look();
@@ -378,7 +378,7 @@ FRESH_TEST(debts_match_endpoints_by_their_whole_name)
     assert_false(dt_heartbeat_owed(heartbeat, "a:1"));
 }
 
-FRESH_TEST(leaders_doubt_whenever_what_others_say_changes_and_only_then)
+FRESH_TEST(leaders_doubt_the_index_exactly_when_other_rows_change)
 {
     static const struct {
         const char *down;
@@ -398,7 +398,7 @@ FRESH_TEST(leaders_doubt_whenever_what_others_say_changes_and_only_then)
     }
 }
 
-FRESH_TEST(a_table_that_cannot_be_had_changes_nothing_and_is_asked_again)
+FRESH_TEST(an_unreadable_table_changes_nothing_and_is_read_again)
 {
     start();
     set_debts("a:1", 3);
@@ -436,7 +436,7 @@ static int64_t stuck_tick(void *arg, void *context)
     return INT64_MAX;
 }
 
-FRESH_TEST(a_tick_that_does_not_return_is_told_after_a_minute_and_no_more_when_it_has)
+FRESH_TEST(a_hanging_tick_is_reported_after_a_minute_until_it_returns)
 {
     const struct dt_chores_env runtime = {.name = "chores", .threads = 1, .clock = &hand_clock};
     struct dt_chore chore = {.name = "stuck", .tick = stuck_tick};
@@ -469,7 +469,7 @@ FRESH_TEST(a_tick_that_does_not_return_is_told_after_a_minute_and_no_more_when_i
     dt_chores_stop(chores);
 }
 
-FRESH_TEST(without_a_heartbeat_nothing_is_told)
+FRESH_TEST(without_a_heartbeat_calls_do_nothing)
 {
     dt_heartbeat_lost(NULL, "a:1");
     dt_heartbeat_news(NULL);

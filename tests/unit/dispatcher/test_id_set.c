@@ -21,7 +21,7 @@ TEST(a_set_has_the_ids_that_were_added_and_no_others)
     dt_id_set_clear(&set);
 }
 
-TEST(one_that_was_emptied_is_as_new)
+TEST(an_emptied_set_is_like_a_new_one)
 {
     struct dt_id_set set = {0};
     dt_id_set_empty(&set);
@@ -37,7 +37,7 @@ TEST(one_that_was_emptied_is_as_new)
     dt_id_set_clear(&set);
 }
 
-TEST(a_full_one_says_so_and_keeps_what_it_has)
+TEST(a_full_set_says_so_and_keeps_its_ids)
 {
     struct dt_id_set set = {0};
     for (int64_t i = 0; i < DT_ID_SET_MAX; i++)

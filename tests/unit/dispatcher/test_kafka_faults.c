@@ -158,7 +158,7 @@ static bool is_disconnected(void *arg)
 
 /* ---- fine ---- */
 
-PATIENT_TEST(a_clean_transaction_is_fine)
+PATIENT_TEST(a_clean_transaction_is_ok)
 {
     for (int i = 0; i < 5; i++)
         ASSERT_SEND(DT_OK);
@@ -363,7 +363,7 @@ static dt_status notify(const char *topic, size_t n, bool sent[NOTICES], int tim
     return dt_notice_producer_send(fx.notices, messages, n, sent, timeout_ms, &err);
 }
 
-NOTICES_TEST(notices_arrive_and_each_is_said_to)
+NOTICES_TEST(notices_arrive_and_each_is_confirmed)
 {
     bool sent[NOTICES];
     assert_int_equal(notify("orders", NOTICES, sent, LONG_TIMEOUT_MS), DT_OK);
@@ -391,7 +391,7 @@ NOTICES_TEST(a_notice_that_kafka_refuses_is_refused_and_the_next_one_arrives)
     assert_int_equal(records_in("orders"), 1);
 }
 
-NOTICES_TEST(notices_that_are_refused_together_go_one_by_one)
+NOTICES_TEST(notices_refused_together_are_sent_one_by_one)
 {
     bool sent[NOTICES];
     fail_next(PRODUCE, 1, RD_KAFKA_RESP_ERR_MSG_SIZE_TOO_LARGE);
@@ -401,7 +401,7 @@ NOTICES_TEST(notices_that_are_refused_together_go_one_by_one)
     assert_int_equal(records_in("orders"), NOTICES);
 }
 
-NOTICES_TEST(a_broker_that_hangs_is_unavailable_in_time_and_asked_anew)
+NOTICES_TEST(a_hanging_broker_is_unavailable_in_time_and_tried_again)
 {
     bool sent[NOTICES];
     assert_int_equal(notify("orders", 1, sent, LONG_TIMEOUT_MS), DT_OK);
@@ -470,7 +470,7 @@ static dt_kafka_reader *new_reader_of_one_record(int partitions)
     return reader;
 }
 
-NOTICES_TEST(a_reader_whose_offset_the_group_refuses_once_reads_all_the_same)
+NOTICES_TEST(a_reader_recovers_when_the_group_refuses_its_offset_once)
 {
     dt_kafka_reader *reader = new_reader_of_one_record(1);
     fail_next(OFFSET_FETCH, 1, RD_KAFKA_RESP_ERR_NOT_COORDINATOR);
@@ -507,7 +507,7 @@ static int64_t fails_after_us(dt_kafka_reader *reader, dt_status *status)
 }
 
 /* It asks every 5 s, and waits 0.5 s for the answer. */
-NOTICES_TEST(a_reader_says_that_kafka_is_away_when_two_requests_in_a_row_have_no_answer)
+NOTICES_TEST(a_reader_reports_kafka_down_after_two_unanswered_requests)
 {
     dt_kafka_reader *reader = new_reader_of_one_record(1);
     dt_status status;

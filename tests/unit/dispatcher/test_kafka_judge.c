@@ -46,7 +46,7 @@ TEST(a_sound_cluster_has_no_findings)
     assert_string_equal(told, "");
 }
 
-TEST(fewer_replicas_than_brokers_allow_or_the_configuration_says_are_told)
+TEST(too_few_replicas_are_reported)
 {
     struct dt_kafka_state cluster = sound(3, 3, 2);
     cluster.topics[1].replicas = 2;
@@ -57,7 +57,7 @@ TEST(fewer_replicas_than_brokers_allow_or_the_configuration_says_are_told)
     assert_non_null(strstr(told, "kafka-replication t0: it has partitions with 1 replicas, and should have 2\n"));
 }
 
-TEST(replicas_in_sync_that_do_not_fit_are_told_either_way)
+TEST(min_insync_replicas_too_low_or_too_high_are_reported)
 {
     struct dt_kafka_state cluster = sound(3, 3, 2);
     cluster.topics[0].min_in_sync = 1;
@@ -67,7 +67,7 @@ TEST(replicas_in_sync_that_do_not_fit_are_told_either_way)
                               "kafka-min-isr t2: min.insync.replicas is 4, of 3 replicas: nothing can be written\n");
 }
 
-TEST(settings_that_kafka_does_not_report_are_not_judged)
+TEST(settings_that_kafka_does_not_report_are_not_checked)
 {
     struct dt_kafka_state cluster = sound(3, 0, 0);
     judge(&cluster, 3);
@@ -85,7 +85,7 @@ static bool judge_asked(struct dt_kafka_asked_topic topic, int64_t replicas)
     return dt_kafka_judge_asked(&topic, replicas, hear, NULL);
 }
 
-TEST(topics_of_jobs_are_judged_alike_and_missing_only_where_nobody_may_make_them)
+TEST(topics_of_jobs_are_checked_alike_and_missing_only_if_not_creatable)
 {
     struct dt_kafka_asked_topic sound = {"t", DT_OK, "", {.replicas = 3, .brokers = 3, .min_in_sync = 2}};
     assert_false(judge_asked(sound, 1));

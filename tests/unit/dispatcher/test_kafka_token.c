@@ -32,7 +32,7 @@ static dt_status parse(const char *claims, struct dt_kafka_token *out, struct dt
     return status;
 }
 
-TEST(a_token_says_whose_it_is_and_until_when_it_holds)
+TEST(a_token_has_a_subject_and_an_expiry)
 {
     struct dt_kafka_token token;
     assert_int_equal(parse("{\"sub\":\"jobs\",\"aud\":[\"kafka\"],\"exp\":1795273967}", &token, NULL), DT_OK);
@@ -116,7 +116,7 @@ FRESH_TEST(tokens_that_librdkafka_makes_are_tried_before_anything_starts)
         fail_msg("%s", err.text);
 }
 
-FRESH_TEST(settings_that_cannot_be_leave_those_that_run)
+FRESH_TEST(invalid_settings_leave_the_running_ones_unchanged)
 {
     struct dt_config fresh = {.kafka_client = dt_properties_new()};
     struct dt_error err = {0};

@@ -39,7 +39,7 @@ static const char *refused(const char *topic, const char *why)
     return text;
 }
 
-FRESH_TEST(the_first_topic_that_was_not_let_in_is_known)
+FRESH_TEST(the_first_topic_refused_by_a_transaction_is_known)
 {
     assert_string_equal(after("ADDPARTS", refused("orders.x", "Broker: Topic authorization failed")), "orders.x");
     assert_string_equal(after("ADDPARTS", refused("later", "Broker: Topic authorization failed")), "orders.x");
@@ -47,7 +47,7 @@ FRESH_TEST(the_first_topic_that_was_not_let_in_is_known)
     assert_string_equal(after("ADDPARTS", refused("later", "Broker: Topic authorization failed")), "later");
 }
 
-FRESH_TEST(an_error_without_a_topic_says_nothing_about_topics)
+FRESH_TEST(an_error_without_a_topic_names_no_topic)
 {
     char name[DT_KAFKA_TOPIC_MAX + 2];
     assert_string_equal(after("ADDPARTS", "Adding partitions to transaction"), "");
@@ -62,7 +62,7 @@ FRESH_TEST(an_error_without_a_topic_says_nothing_about_topics)
     assert_string_equal(after("ADDPARTS", refused(name, "as long")), name);
 }
 
-FRESH_TEST(without_a_transaction_nothing_is_noted)
+FRESH_TEST(without_a_transaction_nothing_is_recorded)
 {
     assert_true(dt_kafka_watch_close(&watch).clean == false); /* no EndTxn went out */
     assert_string_equal(after("ADDPARTS", refused("orders.x", "why")), "");
@@ -84,7 +84,7 @@ FRESH_TEST(a_closed_connection_counts_when_it_carried_something_of_the_transacti
     assert_false(dt_kafka_watch_close(&watch).clean);
 }
 
-FRESH_TEST(where_more_connections_were_used_than_are_noted_any_counts)
+FRESH_TEST(with_too_many_connections_any_closed_one_counts)
 {
     watch.n_fds = DT_KAFKA_WATCHED_MAX;
     memset(watch.fds, -1, sizeof watch.fds);

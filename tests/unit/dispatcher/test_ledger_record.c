@@ -77,7 +77,7 @@ RIG_TEST(the_batch_in_flight_was_committed_when_its_record_is_there)
     assert_string_equal(rig->view.problem, "");
 }
 
-RIG_TEST(barriers_of_earlier_takeovers_are_passed_by)
+RIG_TEST(barriers_of_earlier_takeovers_are_skipped)
 {
     assert_true(feed_barrier(rig, 16, 5));
     assert_true(feed_barrier(rig, 17, 77));
@@ -117,7 +117,7 @@ RIG_TEST(a_batch_that_is_not_the_one_in_flight_halts)
     assert_halts(rig, feed_batch(rig, UUID, 17, rig->list, 1), "not the batch in flight");
 }
 
-RIG_TEST(the_batch_is_the_head_of_a_list_that_goes_in_parts)
+RIG_TEST(a_batch_may_be_the_head_of_a_list_sent_in_parts)
 {
     rig->fence.send_n = 1;
     assert_true(feed_batch(rig, UUID, 17, rig->list, 1));
@@ -126,7 +126,7 @@ RIG_TEST(the_batch_is_the_head_of_a_list_that_goes_in_parts)
     assert_string_equal(rig->view.problem, "");
 }
 
-RIG_TEST(more_than_the_head_of_a_list_that_goes_in_parts_halts)
+RIG_TEST(a_batch_longer_than_the_head_of_a_list_halts)
 {
     rig->fence.send_n = 1;
     assert_halts(rig, feed_batch(rig, UUID, 17, rig->list, 2), "not the batch in flight");
@@ -219,7 +219,7 @@ RIG_TEST(a_record_that_names_no_installation_is_ignored)
     assert_int_equal(rig->view.stranger_at, 30);
 }
 
-RIG_TEST(our_records_count_among_those_of_strangers)
+RIG_TEST(our_records_are_found_among_foreign_ones)
 {
     feed_strangers(rig, 10);
     assert_true(feed_batch(rig, UUID, 17, rig->list, 2));
@@ -235,7 +235,7 @@ RIG_TEST(a_second_batch_among_strangers_halts)
     assert_halts(rig, feed_batch(rig, UUID, 17, rig->list, 2), "second batch");
 }
 
-RIG_TEST(strangers_below_what_was_settled_were_told_of_before)
+RIG_TEST(foreign_records_below_the_settled_offset_are_not_reported_again)
 {
     rig->view.settled_below = 100;
     feed_strangers(rig, 10);
@@ -267,7 +267,7 @@ RIG_TEST(a_record_with_a_foreign_or_incomplete_body_halts_the_shard)
 
 /* ---- the record before ---- */
 
-RIG_TEST(a_record_of_ours_right_below_what_was_settled_says_that_the_ledger_is_the_same)
+RIG_TEST(our_record_just_below_the_settled_offset_proves_the_same_ledger)
 {
     const struct dt_claim done[] = {{90, 1, 4000}};
     rig->view.settled_below = 41;
@@ -280,7 +280,7 @@ RIG_TEST(a_record_of_ours_right_below_what_was_settled_says_that_the_ledger_is_t
     assert_true(rig->view.anchored);
 }
 
-RIG_TEST(another_record_there_or_one_of_ours_elsewhere_does_not)
+RIG_TEST(a_record_elsewhere_does_not_prove_the_same_ledger)
 {
     const struct dt_claim done[] = {{90, 1, 4000}};
     rig->view.settled_below = 42;
@@ -295,7 +295,7 @@ RIG_TEST(another_record_there_or_one_of_ours_elsewhere_does_not)
     assert_false(rig->view.anchored);
 }
 
-RIG_TEST(a_reading_that_begins_again_has_seen_nothing)
+RIG_TEST(a_restarted_reading_starts_from_a_clean_view)
 {
     feed_strangers(rig, 10);
     assert_true(feed_batch(rig, UUID, 16, rig->list, 2));

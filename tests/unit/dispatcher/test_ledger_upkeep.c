@@ -151,7 +151,7 @@ static void end(dt_status status)
 
 /* ---- when ---- */
 
-RIG_TEST(nothing_is_deleted_before_the_row_has_held_it_for_a_day)
+RIG_TEST(records_are_deleted_only_after_the_row_held_the_offset_for_a_day)
 {
     static const int64_t early[] = {0, 1, DAY / 1000, DAY / 24, DAY / 2, DAY - 2};
     for (size_t i = 0; i < sizeof early / sizeof *early; i++) {
@@ -164,7 +164,7 @@ RIG_TEST(nothing_is_deleted_before_the_row_has_held_it_for_a_day)
     assert_int_equal(fake.started, 1);
 }
 
-RIG_TEST(the_day_is_the_one_that_is_configured)
+RIG_TEST(the_delay_before_trimming_is_configurable)
 {
     rig->config.ledger_trim_after = 3000;
     pass(2990);
@@ -175,7 +175,7 @@ RIG_TEST(the_day_is_the_one_that_is_configured)
     assert_int_equal(fake.started, 1);
 }
 
-RIG_TEST(a_row_that_holds_nothing_yet_begins_to)
+RIG_TEST(a_row_without_a_trim_offset_gets_one)
 {
     rig->fence.trim_offset = -1;
     rig->fence.trim_at_ms = 0;
@@ -202,7 +202,7 @@ RIG_TEST(records_below_the_offset_are_deleted_except_the_last)
     assert_int_equal(fake.moved, 0); /* not before it is done */
 }
 
-RIG_TEST(a_young_ledger_keeps_its_beginning_and_its_row_goes_on)
+RIG_TEST(a_young_ledger_keeps_its_records_and_its_row_advances)
 {
     rig->fence.trim_offset = DT_LEDGER_YOUNG - 1;
     pass(DAY + 1);
@@ -271,7 +271,7 @@ RIG_TEST(a_shard_that_sent_nothing_since_writes_nothing_and_asks_once)
     assert_int_equal(fake.started, 1);
 }
 
-RIG_TEST(a_row_that_is_anothers_by_then_ends_the_leadership)
+RIG_TEST(if_the_row_has_another_owner_the_leadership_ends)
 {
     begin(rig);
     end(DT_OK);
@@ -326,7 +326,7 @@ RIG_TEST(while_another_shards_ledger_is_trimmed_it_is_tried_again_after_a_second
     assert_int_equal(fake.started, 1);
 }
 
-RIG_TEST(the_next_leadership_knows_nothing_of_what_was_under_way)
+RIG_TEST(the_next_leadership_has_no_running_trim_request)
 {
     begin(rig);
     dt_ledger_upkeep_forget(&rig->delivery.upkeep);

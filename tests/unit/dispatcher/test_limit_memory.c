@@ -17,7 +17,7 @@ static void clear(void)
 
 #define FRESH_TEST(name) TEST_WITH(name, NULL, clear)
 
-FRESH_TEST(an_unknown_topic_may_try_all_it_has)
+FRESH_TEST(all_jobs_of_an_unknown_topic_may_be_tried)
 {
     assert_true(dt_limit_memory_allowed(&memory, T, 1) == SIZE_MAX);
     assert_false(dt_limit_memory_spend(&memory, T));
@@ -56,7 +56,7 @@ FRESH_TEST(an_old_grant_is_not_used)
     assert_int_equal(memory.n, 0);
 }
 
-FRESH_TEST(more_than_so_many_topics_are_not_remembered)
+FRESH_TEST(the_number_of_cached_topics_is_bounded)
 {
     char name[16];
     for (int i = 0; i < DT_LIMIT_MEMORY_TOPICS + 10; i++) {

@@ -88,7 +88,7 @@ RIG_TEST(headers_that_a_job_lacks_are_left_out_or_take_its_id)
     assert_header(rig, "ce_jobkey", NULL);
 }
 
-RIG_TEST(a_callers_headers_come_along)
+RIG_TEST(a_callers_headers_are_sent)
 {
     rig->from.job.headers = dt_str("{\"traceparent\":\"00-\\u00e4\",\"x\":\"\"}");
     make(rig);

@@ -195,7 +195,7 @@ static int64_t id_of(unsigned shard, int64_t above)
 
 /* ---- the tests ---- */
 
-FRESH_TEST(an_entry_moves_to_its_next_time_or_goes_away)
+FRESH_TEST(an_index_entry_moves_to_its_next_time_or_is_removed)
 {
     struct dt_seen seen[] = {{.id = 1, .hint_ms = 10, .next_ms = NOW + 5},
                              {.id = 2, .hint_ms = 20},
@@ -207,7 +207,7 @@ FRESH_TEST(an_entry_moves_to_its_next_time_or_goes_away)
     assert_int_equal(l->trust.marked_us, 7);
 }
 
-FRESH_TEST(a_single_entry_is_told_too)
+FRESH_TEST(a_single_index_entry_is_updated_too)
 {
     struct dt_seen seen[] = {{.id = 1, .hint_ms = 10, .next_ms = NOW}};
     tell(seen, 1, NULL, 0);
@@ -217,7 +217,7 @@ FRESH_TEST(a_single_entry_is_told_too)
     assert_told("fix 1@10>1000000\n");
 }
 
-FRESH_TEST(deadlines_that_were_put_off_move_behind_the_others)
+FRESH_TEST(extended_deadlines_move_after_the_others)
 {
     struct dt_seen seen[] = {{.id = 1, .hint_ms = 10, .next_ms = NOW}};
     struct dt_seen moved[] = {{.id = 8, .hint_ms = 80, .next_ms = NOW + 1},
@@ -226,7 +226,7 @@ FRESH_TEST(deadlines_that_were_put_off_move_behind_the_others)
     assert_told("fix 1@10>1000000 8@80>1000001 9@90>0\n");
 }
 
-FRESH_TEST(nothing_is_told_where_there_is_nothing_or_nobody_listens)
+FRESH_TEST(without_changes_or_an_index_nothing_is_updated)
 {
     struct dt_seen seen[] = {{.id = 1, .hint_ms = 10, .next_ms = NOW}};
     tell(seen, 0, seen, 0);
@@ -288,7 +288,7 @@ FRESH_TEST(an_entry_of_another_shard_is_added_there_before_it_is_removed_here_an
     assert_told(wanted);
 }
 
-FRESH_TEST(an_index_that_cannot_be_told_is_not_believed_and_others_hear_of_it)
+FRESH_TEST(after_a_failed_update_the_index_is_doubted_everywhere)
 {
     int64_t elsewhere = id_of(5, 0);
     static const char *const last[] = {"fill", "wake", "hold", "fix"};

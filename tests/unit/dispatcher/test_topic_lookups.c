@@ -195,7 +195,7 @@ RIG_TEST(a_topic_that_is_forgotten_during_its_lookup_is_looked_up_once_more)
     await_requests(2);
 }
 
-RIG_TEST(a_caller_that_waits_gets_all_topics_and_each_is_looked_up_once)
+RIG_TEST(a_waiting_caller_gets_all_topics_and_each_is_looked_up_once)
 {
     struct dt_str topics[MANY];
     struct dt_kafka_topic_info info;
@@ -215,7 +215,7 @@ RIG_TEST(a_caller_that_waits_gets_all_topics_and_each_is_looked_up_once)
     assert_int_equal(requests_so_far(), 2);
 }
 
-RIG_TEST(one_that_is_refused_is_told_with_its_place_and_its_reason)
+RIG_TEST(a_refused_topic_is_reported_with_its_index_and_reason)
 {
     const struct dt_str topics[] = {S("a"), S("no.b"), S("c")};
     struct dt_kafka_topic_info info;
@@ -232,7 +232,7 @@ RIG_TEST(one_that_is_refused_is_told_with_its_place_and_its_reason)
     assert_string_equal(err.text, "nobody can say");
 }
 
-RIG_TEST(names_that_kafka_cannot_have_are_refused_and_not_asked_for)
+RIG_TEST(invalid_kafka_names_are_refused_without_a_request)
 {
     struct dt_kafka_topic_info info;
     char name[DT_KAFKA_TOPIC_MAX + 2];
@@ -247,7 +247,7 @@ RIG_TEST(names_that_kafka_cannot_have_are_refused_and_not_asked_for)
     assert_int_equal(ask(r, (struct dt_str){name, DT_KAFKA_TOPIC_MAX}, &info, &err), DT_OK);
 }
 
-RIG_TEST(a_silence_of_kafkas_is_remembered_for_all_and_what_was_known_stays)
+RIG_TEST(if_kafka_is_silent_known_topics_stay_and_others_are_not_retried)
 {
     struct dt_kafka_topic_info info;
     assert_int_equal(ask(r, S("a"), &info, &err), DT_OK);
@@ -298,13 +298,13 @@ static void make_new(struct rig *r, bool other_sends)
     }
 }
 
-RIG_TEST(an_owner_that_is_alone_has_its_topics_made_in_full_requests_one_after_the_other)
+RIG_TEST(topics_of_a_single_owner_are_created_in_full_requests)
 {
     make_new(r, false);
     assert_int_equal(most_made, DT_KAFKA_FIND_MAX);
 }
 
-RIG_TEST(beside_another_owner_that_sends_few_topics_are_made_at_a_time)
+RIG_TEST(beside_a_sending_owner_few_topics_are_created_at_a_time)
 {
     make_new(r, true);
     assert_in_range(most_made, 1, 8);

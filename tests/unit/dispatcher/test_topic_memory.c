@@ -25,7 +25,7 @@ TEST(a_topic_is_remembered_until_it_is_forgotten)
 }
 
 /* Ids as they are given out: a day's, one after the other. */
-TEST(more_jobs_than_it_has_room_for_are_forgotten_never_mistaken)
+TEST(surplus_jobs_are_forgotten_and_never_confused)
 {
     struct dt_topic_memory memory = {0};
     struct dt_str topic;
@@ -46,7 +46,7 @@ TEST(more_jobs_than_it_has_room_for_are_forgotten_never_mistaken)
     dt_topic_memory_clear(&memory);
 }
 
-TEST(a_backlog_of_one_shard_of_a_spike_is_known_nearly_whole)
+TEST(nearly_all_topics_of_a_large_backlog_are_cached)
 {
     struct dt_topic_memory memory = {0};
     struct dt_str topic;
@@ -60,7 +60,7 @@ TEST(a_backlog_of_one_shard_of_a_spike_is_known_nearly_whole)
     dt_topic_memory_clear(&memory);
 }
 
-TEST(topics_beyond_its_room_are_not_remembered)
+TEST(topics_beyond_the_capacity_are_not_cached)
 {
     struct dt_topic_memory memory = {0};
     struct dt_str topic;

@@ -61,7 +61,7 @@ static void assert_empty(void)
     assert_int_equal(dt_topic_queue_length(queue), 0);
 }
 
-FRESH_TEST(names_of_one_group_come_in_their_order_and_each_once)
+FRESH_TEST(names_of_one_group_are_taken_in_order_and_once)
 {
     assert_int_equal(add("orders.b"), DT_OK);
     assert_int_equal(add("orders.a"), DT_OK);
@@ -94,7 +94,7 @@ FRESH_TEST(owners_with_many_topics_wait_for_owners_with_few)
     assert_empty();
 }
 
-FRESH_TEST(a_group_that_is_full_leaves_room_for_the_others)
+FRESH_TEST(a_full_group_leaves_room_for_others)
 {
     for (int i = 0; i < DT_TOPIC_QUEUE_GROUP; i++)
         assert_int_equal(add_numbered("flood.", i), DT_OK);
@@ -105,7 +105,7 @@ FRESH_TEST(a_group_that_is_full_leaves_room_for_the_others)
     assert_int_equal(add("flood.more"), DT_OK);
 }
 
-FRESH_TEST(the_queue_has_an_end)
+FRESH_TEST(the_queue_is_bounded)
 {
     for (int i = 0; i < DT_TOPIC_QUEUE_MAX; i++)
         assert_int_equal(add_numbered("t", i), DT_OK);
@@ -153,7 +153,7 @@ FRESH_TEST(the_debt_of_a_group_is_remembered_while_it_has_no_topics)
     assert_next_at(1, "flood.2");
 }
 
-FRESH_TEST(an_owner_that_was_alone_owes_nothing)
+FRESH_TEST(a_single_owner_has_no_debt)
 {
     const int64_t t = 1000 * SECOND;
     const int64_t flood = dt_owner_by_name(DT_STR_LIT("flood"));

@@ -89,7 +89,7 @@ static void refuse(bool whole)
 
 /* ---- knowing ---- */
 
-FRESH_TEST(a_topic_is_not_known_until_kafka_was_asked_and_the_asker_is_told)
+FRESH_TEST(an_unknown_topic_is_looked_up_and_the_caller_notified)
 {
     assert_int_equal(ask(10), DT_WRITABLE_UNKNOWN);
     assert_int_equal(kafka.asked, 0); /* a row is locked meanwhile */
@@ -155,7 +155,7 @@ FRESH_TEST(a_known_topic_is_used_while_it_is_looked_up_again)
     assert_int_equal(ask(10), DT_WRITABLE_ALONE);
 }
 
-FRESH_TEST(a_message_that_may_be_too_large_goes_alone)
+FRESH_TEST(a_message_that_may_be_too_large_is_sent_alone)
 {
     learn();
     assert_int_equal(ask(1000), DT_WRITABLE_YES);
@@ -163,7 +163,7 @@ FRESH_TEST(a_message_that_may_be_too_large_goes_alone)
     assert_string_equal(dt_writable_topics_trouble(known), "");
 }
 
-FRESH_TEST(a_topic_that_cannot_be_written_is_asked_for_again_and_told_of_while_somebody_waits)
+FRESH_TEST(an_unwritable_topic_is_looked_up_again_and_reported_while_jobs_wait)
 {
     kafka.status = DT_REFUSED;
     learn();
@@ -180,7 +180,7 @@ FRESH_TEST(a_topic_that_cannot_be_written_is_asked_for_again_and_told_of_while_s
     assert_int_equal(dt_writable_topics_unwritable(known), 0);
 }
 
-FRESH_TEST(a_closed_topic_that_nobody_waits_for_is_no_trouble)
+FRESH_TEST(a_closed_topic_without_waiting_jobs_is_not_reported)
 {
     kafka.status = DT_REFUSED;
     learn();
@@ -190,7 +190,7 @@ FRESH_TEST(a_closed_topic_that_nobody_waits_for_is_no_trouble)
     assert_int_equal(dt_writable_topics_unwritable(known), 0);
 }
 
-FRESH_TEST(a_kafka_that_does_not_answer_is_trouble_and_changes_nothing)
+FRESH_TEST(a_silent_kafka_is_reported_and_changes_nothing)
 {
     kafka.status = DT_UNAVAILABLE;
     learn();
@@ -217,7 +217,7 @@ FRESH_TEST(a_refused_message_makes_its_topic_be_looked_up_anew)
     assert_false(dt_writable_topics_doubts(known));
 }
 
-FRESH_TEST(a_topic_that_refuses_as_a_whole_is_left_alone_and_then_tried_with_one_message)
+FRESH_TEST(a_topic_that_refuses_everything_is_barred_and_then_tried_with_one_message)
 {
     learn();
     refuse(true);
@@ -238,7 +238,7 @@ FRESH_TEST(a_topic_that_refuses_as_a_whole_is_left_alone_and_then_tried_with_one
     assert_int_equal(dt_writable_topics_unwritable(known), 0);
 }
 
-FRESH_TEST(each_try_in_vain_doubles_the_wait_up_to_five_minutes)
+FRESH_TEST(each_failed_try_doubles_the_wait_up_to_five_minutes)
 {
     int64_t wait = 5 * SECOND;
     learn();
@@ -253,7 +253,7 @@ FRESH_TEST(each_try_in_vain_doubles_the_wait_up_to_five_minutes)
     }
 }
 
-FRESH_TEST(refusals_of_what_was_claimed_before_count_once)
+FRESH_TEST(refusals_of_earlier_claims_count_once)
 {
     learn();
     for (int i = 0; i < 50; i++)
@@ -263,7 +263,7 @@ FRESH_TEST(refusals_of_what_was_claimed_before_count_once)
     assert_int_equal(ask(10), DT_WRITABLE_ALONE);
 }
 
-FRESH_TEST(topics_do_not_stand_in_for_each_other)
+FRESH_TEST(the_states_of_topics_are_independent)
 {
     learn();
     (void)dt_writable_topics_ask(known, DT_STR_LIT("other"), 1, 1);

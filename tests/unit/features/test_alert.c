@@ -46,7 +46,7 @@ FRESH_TEST(a_setting_is_read_as_it_was_written)
     assert_true(dt_str_eq(dt_strbuf_str(&out), text));
 }
 
-FRESH_TEST(a_setting_without_anything_is_written_as_nothing)
+FRESH_TEST(an_empty_setting_is_written_as_nothing)
 {
     struct dt_alert_setting setting = setting_of(DT_STR_NONE);
     dt_alert_setting_write(&out, &setting);
@@ -72,7 +72,7 @@ static void message(enum dt_alert_event event, const struct dt_alert *alert, con
     assert_string_equal(out.p, expected);
 }
 
-FRESH_TEST(a_message_says_how_bad_it_is)
+FRESH_TEST(an_alert_message_has_the_figure_and_the_threshold)
 {
     const struct dt_alert late = {.id = 7,
                                   .topic = S("orders"),

@@ -127,7 +127,7 @@ TEST(last_and_nearest_days_are_found)
     CHECK(rows);
 }
 
-TEST(words_stand_for_expressions)
+TEST(words_like_daily_are_expressions)
 {
     static const struct row rows[] = {
         {"@hourly", "2026-11-25", {"2026-11-25T01:00:00Z"}}, {"@daily", "2026-11-25", {"2026-11-26"}},
@@ -166,7 +166,7 @@ TEST(refusals_name_the_field)
     assert_refused("@every 5m", "@yearly");
 }
 
-TEST(expressions_that_never_come_are_refused)
+TEST(expressions_that_never_match_are_refused)
 {
     assert_refused("0 0 31 2 *", "never comes");
     assert_refused("0 0 30,31 2 *", "never comes");

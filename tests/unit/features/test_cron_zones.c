@@ -75,7 +75,7 @@ TEST(berlin_jumps_an_hour_and_repeats_one)
     CHECK(rows);
 }
 
-TEST(a_rule_goes_on_behind_the_table)
+TEST(the_rule_of_a_zone_continues_after_its_table)
 {
     static const struct row rows[] = {
         {"30 2 * * *", "Europe/Berlin", "2090-03-25T12:00:00Z", "2090-03-26T01:00:00Z 2090-03-27T00:30:00Z"},
@@ -120,7 +120,7 @@ TEST(kathmandu_is_a_quarter_of_an_hour_off)
     CHECK(rows);
 }
 
-TEST(apia_left_out_a_friday)
+TEST(apia_skipped_a_friday)
 {
     static const struct row rows[] = {
         {"0 9,15 * * *", "Pacific/Apia", "2011-12-29T19:00:00Z",

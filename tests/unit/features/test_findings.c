@@ -64,7 +64,7 @@ TEST(a_sound_installation_has_no_finding)
     expect(&e, "");
 }
 
-TEST(settings_of_mysql_that_may_lose_commits_are_told)
+TEST(mysql_settings_that_may_lose_commits_are_reported)
 {
     struct dt_examined e = fine();
     e.mysql.flush = 2;
@@ -90,7 +90,7 @@ TEST(a_table_is_a_finding_when_its_numbers_end)
                "9223372036854775807");
 }
 
-TEST(replicas_that_commits_do_not_wait_for_are_told_where_there_are_any)
+TEST(asynchronous_replicas_are_reported)
 {
     struct dt_examined e = fine();
     e.semi_sync.alone_ms = DAY_MS - 1;
@@ -108,7 +108,7 @@ TEST(replicas_that_commits_do_not_wait_for_are_told_where_there_are_any)
     expect(&e, "");
 }
 
-TEST(clocks_may_differ_by_a_second_and_by_what_the_question_took)
+TEST(clocks_may_differ_by_a_second_plus_the_round_trip)
 {
     struct dt_examined e = fine();
     e.took_ms = 7;
@@ -122,7 +122,7 @@ TEST(clocks_may_differ_by_a_second_and_by_what_the_question_took)
     expect(&e, "api-clock|mysql|the API's clock is 1008 ms behind MySQL's");
 }
 
-TEST(a_redis_that_is_away_or_drops_entries_is_told)
+TEST(a_redis_that_is_down_or_evicts_entries_is_reported)
 {
     struct dt_examined e = fine();
     const struct dt_index_memory redis[] = {{"a:1", "noeviction"}, {"b:2", "allkeys-lru"}, {"c:3", ""}};
@@ -133,7 +133,7 @@ TEST(a_redis_that_is_away_or_drops_entries_is_told)
     expect(&e, "redis-away|redis|b:2 does not answer\nredis-policy|b:2|maxmemory-policy is allkeys-lru");
 }
 
-TEST(processes_of_other_versions_without_redis_or_none_that_dispatches_are_told)
+TEST(mixed_versions_processes_without_redis_and_missing_dispatchers_are_reported)
 {
     struct dt_examined e = fine();
     const struct dt_live_process processes[] = {
@@ -149,7 +149,7 @@ TEST(processes_of_other_versions_without_redis_or_none_that_dispatches_are_told)
     expect(&e, "no-dispatcher|dispatchers|none was seen for four seconds");
 }
 
-TEST(findings_of_dispatchers_are_passed_on)
+TEST(findings_of_dispatchers_are_reported)
 {
     struct dt_examined e = fine();
     const struct dt_process_finding told[] = {
@@ -162,7 +162,7 @@ TEST(findings_of_dispatchers_are_passed_on)
                "inbox-errors|job_inbox|3 rows are kept with an error");
 }
 
-TEST(a_certificate_is_told_of_from_thirty_days_before_its_end)
+TEST(a_certificate_is_reported_thirty_days_before_it_expires)
 {
     struct dt_examined e = fine();
     e.shown_ends_ms = NOW + 30 * DAY_MS;
@@ -260,7 +260,7 @@ TEST(kafka_away_is_a_finding_when_dispatchers_wait_for_kafka_before_they_elect_l
                "> shard-waits|shard 0|it waits for kafka");
 }
 
-TEST(an_action_names_what_it_is_about)
+TEST(the_action_of_a_finding_names_its_subject)
 {
     struct dt_examined e = fine();
     struct dt_process_finding told = {S("kafka-min-isr"), S("orders"), S("2"), S("d:1"), NOW};

@@ -26,7 +26,7 @@ static struct dt_fire_plan plan(struct dt_schedule *s, const struct dt_recurrenc
     return p;
 }
 
-TEST(one_fire_lies_ahead_however_far_it_is)
+TEST(the_next_fire_is_planned_however_far_it_is)
 {
     struct dt_recurrence r = every(24 * HOUR);
     struct dt_schedule s = from(NOW + 20 * HOUR);
@@ -47,7 +47,7 @@ TEST(fires_that_come_soon_are_made_together_and_the_next_look_is_in_time)
     assert_int_equal(p.look_ms, NOW + 62000);
 }
 
-TEST(no_more_than_a_hundred_fires_lie_ahead)
+TEST(at_most_a_hundred_fires_are_planned_ahead)
 {
     struct dt_recurrence r = every(100);
     struct dt_schedule s = from(NOW);
@@ -72,7 +72,7 @@ TEST(fires_that_wait_for_a_quota_are_not_missed_up_to_a_hundred)
     assert_int_equal(plan(&s, &r, false).n, DT_FIRES_AHEAD + 1);
 }
 
-TEST(a_schedule_whose_fires_do_not_fit_is_looked_at_again_at_once)
+TEST(a_schedule_whose_fires_do_not_fit_is_processed_again_at_once)
 {
     struct dt_recurrence r = every(100);
     struct dt_schedule s = from(NOW - HOUR);
@@ -82,7 +82,7 @@ TEST(a_schedule_whose_fires_do_not_fit_is_looked_at_again_at_once)
     assert_int_equal(p.look_ms, NOW);
 }
 
-TEST(nothing_follows_where_a_schedule_ends_or_is_paused)
+TEST(an_ended_or_paused_schedule_has_no_next_fire)
 {
     struct dt_recurrence r = every(HOUR);
     struct dt_schedule s = from(NOW);
@@ -117,7 +117,7 @@ TEST(a_fire_waits_for_the_job_before_it_until_its_own_time)
     assert_true(p.look_ms > NOW);
 }
 
-TEST(a_fire_whose_time_has_come_is_skipped_or_ends_the_others_retries)
+TEST(a_due_fire_is_skipped_or_ends_the_retries_of_the_last)
 {
     struct dt_recurrence r = every(HOUR);
     struct dt_schedule s = from(NOW);
@@ -138,7 +138,7 @@ TEST(a_fire_whose_time_has_come_is_skipped_or_ends_the_others_retries)
     assert_int_equal(fires[0].how, DT_FIRE_RUNS);
 }
 
-TEST(a_fire_that_jitter_puts_off_was_not_missed)
+TEST(a_fire_delayed_by_jitter_is_not_missed)
 {
     struct dt_recurrence r = every(10 * HOUR);
     struct dt_schedule s = from(NOW - HOUR);
@@ -149,7 +149,7 @@ TEST(a_fire_that_jitter_puts_off_was_not_missed)
     assert_int_equal(fires[0].at_ms, NOW - HOUR);
 }
 
-TEST(missed_fires_are_made_as_far_back_as_is_wanted)
+TEST(missed_fires_are_made_up_within_catch_up)
 {
     struct dt_recurrence r = every(60000);
     struct dt_schedule s = from(NOW / 60000 * 60000 - HOUR);
@@ -168,7 +168,7 @@ TEST(missed_fires_are_made_as_far_back_as_is_wanted)
     assert_int_equal(fires[1].at_ms, minute);
 }
 
-TEST(a_schedule_that_ended_while_nobody_looked_makes_nothing_that_is_too_old)
+TEST(a_schedule_that_ended_meanwhile_makes_no_fire_that_is_too_old)
 {
     struct dt_recurrence r = every(60000);
     struct dt_schedule s = from(NOW / 60000 * 60000 - HOUR);

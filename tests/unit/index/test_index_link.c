@@ -43,7 +43,7 @@ TEST(a_master_that_sentinels_know_is_an_endpoint)
     dt_endpoints_free(endpoints, n);
 }
 
-TEST(an_endpoint_that_is_none_is_named_and_nothing_is_given)
+TEST(an_invalid_endpoint_is_named_and_none_is_returned)
 {
     static const char *const rows[][2] = {
         {"a:1,b", "\"b\" is not host:port"},
@@ -91,7 +91,7 @@ TEST(the_wait_doubles_up_to_its_bound_and_half_of_it_is_chance)
     }
 }
 
-TEST(a_link_that_is_well_again_begins_anew)
+TEST(a_recovered_link_starts_with_the_shortest_wait)
 {
     struct dt_backoff backoff = {0};
     for (int i = 0; i < 20; i++)
@@ -100,7 +100,7 @@ TEST(a_link_that_is_well_again_begins_anew)
     assert_in_range(dt_backoff_us(&backoff, 7), FIRST_US / 2, FIRST_US);
 }
 
-TEST(a_server_that_is_not_there_is_told_with_the_reason)
+TEST(an_unreachable_server_is_reported_with_the_reason)
 {
     struct dt_config config = {.redis_timeout = 1000};
     struct dt_endpoint *endpoints;

@@ -10,7 +10,7 @@
 
 #define NOON INT64_C(1820966400000)
 
-TEST(a_member_is_short_on_the_ids_home_day_and_gives_the_id_back)
+TEST(a_member_is_short_on_the_home_day_and_decodes_to_the_id)
 {
     static const int64_t sequences[] = {
         1, 255, 0x31323334, INT64_C(0xffffffff), INT64_C(0x100000000), (INT64_C(1) << 40) - 1};
@@ -251,7 +251,7 @@ TEST(pages_of_every_length_are_packed_whole)
     }
 }
 
-TEST(items_that_are_sorted_but_for_the_last_are_sorted)
+TEST(items_sorted_except_the_last_are_sorted)
 {
     for (size_t n = 2; n < 6; n++) {
         struct dt_item items[6];

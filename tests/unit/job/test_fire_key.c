@@ -32,7 +32,7 @@ TEST(a_key_that_no_schedule_writes_is_not_a_fire)
             fail_msg("'%s' is taken for a fire", keys[i]);
 }
 
-TEST(the_name_is_what_stands_before_the_last_at)
+TEST(the_schedule_name_ends_at_the_last_at_sign)
 {
     struct dt_str name;
     assert_true(dt_fire_key_split(DT_STR_LIT("a@b@7"), &name));

@@ -45,7 +45,7 @@ TEST(a_refused_list_is_halved_down_to_one)
     assert_shrink(dt_inflight_taken_over(&list, 2, false, &two), 0, false, 1);
 }
 
-TEST(an_attempt_that_was_refused_alone_is_undeliverable_and_the_next_goes_alone)
+TEST(an_attempt_refused_alone_is_undeliverable_and_the_next_is_sent_alone)
 {
     struct dt_inflight one = head(1);
     assert_shrink(dt_inflight_taken_over(&list, 1, false, &one), 1, true, 1);
@@ -59,7 +59,7 @@ TEST(an_attempt_in_the_ledger_was_sent_whatever_the_hint_says)
     assert_shrink(dt_inflight_taken_over(&list, 2, true, &two), 2, false, 3);
 }
 
-TEST(a_hint_about_another_list_is_not_heard)
+TEST(a_hint_about_another_list_is_ignored)
 {
     for (int i = 0; i < 5; i++) {
         struct dt_claim other[2] = {five[0], five[1]};
@@ -78,7 +78,7 @@ TEST(a_hint_about_another_list_is_not_heard)
 }
 
 /* Whatever is refused, in any list: halving and doubling end, everything else is sent once and in order. */
-TEST(poison_anywhere_is_singled_out_and_all_others_are_sent_once)
+TEST(a_poison_message_at_any_place_is_isolated_and_the_others_sent_once)
 {
     for (unsigned n = 1; n <= 9; n++) {
         for (unsigned poison = 0; poison < 1u << n; poison++) {

@@ -24,7 +24,7 @@ TEST(states_have_the_words_of_the_schema)
     }
 }
 
-TEST(other_words_are_no_states)
+TEST(unknown_words_are_no_states)
 {
     static const char *const words[] = {"", "Scheduled", "schedule", "scheduledx", "done"};
     enum dt_job_state parsed = DT_DEAD;
@@ -89,7 +89,7 @@ TEST(ids_are_positive_for_every_time)
     assert_int_equal(dt_job_id(0, (INT64_C(1) << 39) - 1), (INT64_C(1) << 39) - 1);
 }
 
-TEST(a_slow_batch_may_eat_a_twentieth_of_the_time_for_a_result)
+TEST(a_slow_batch_may_use_a_twentieth_of_the_time_to_report)
 {
     assert_int_equal(dt_ack_may_lose_ms(0), 100);
     assert_int_equal(dt_ack_may_lose_ms(INT64_MIN), 100);

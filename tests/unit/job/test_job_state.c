@@ -8,7 +8,7 @@
 
 /* ---- the table ---- */
 
-TEST(every_pair_of_state_and_event_is_as_drawn)
+TEST(every_pair_of_state_and_event_matches_the_diagram)
 {
     static const struct {
         enum dt_job_state from;
@@ -138,7 +138,7 @@ TEST(counters_saturate_at_their_maximum)
     assert_int_equal(dt_job_decide(&job, &result, NOW).failures, DT_NUMBER_MAX);
 }
 
-TEST(a_snooze_waits_and_spends_nothing)
+TEST(a_snooze_waits_and_is_no_failure)
 {
     struct dt_job job = dispatched_job();
     struct dt_result result = result_of(DT_RESULT_SNOOZED);
@@ -171,7 +171,7 @@ TEST(an_extension_restarts_the_deadline)
     assert_int_equal(dt_job_decide(&job, &result, NOW).next_at_ms, NOW);
 }
 
-TEST(a_timeout_counts_as_a_failure_once_its_deadline_is_there)
+TEST(a_timeout_counts_as_a_failure_at_its_deadline)
 {
     struct dt_job job = dispatched_job();
     struct dt_result result = result_of(DT_RESULT_TIMED_OUT);
@@ -196,7 +196,7 @@ TEST(a_deadline_stays_valid_after_a_manual_edit_of_the_ack_timeout)
     assert_true(d.next_at_ms > NOW);
 }
 
-TEST(a_job_that_was_never_dispatched_takes_no_result)
+TEST(a_job_that_was_never_dispatched_accepts_no_result)
 {
     struct dt_job job = dispatched_job();
     struct dt_result result = result_of(DT_RESULT_SUCCEEDED);
@@ -307,7 +307,7 @@ static void judge(const struct combination *c)
                                                   : same_word((int)d.attempt_status, c->reported));
 }
 
-TEST(every_combination_is_judged_by_the_rules)
+TEST(every_combination_follows_the_rules)
 {
     struct combination c;
     int judged = 0;

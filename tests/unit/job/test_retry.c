@@ -53,7 +53,7 @@ TEST(hand_edited_texts_are_read_in_every_duration_form)
     assert_reads("0s", 1, (const int64_t[]){0});
 }
 
-TEST(texts_that_nobody_can_read_are_refused)
+TEST(invalid_retry_texts_are_refused)
 {
     static const char *const cases[] = {"15",  "15 s", "soon", "15s 3m oops", "[\"15s\"]", "15s;3m",
                                         "-5s", "ms",   "5sms", "36526d",      "1.5s"};
@@ -65,7 +65,7 @@ TEST(texts_that_nobody_can_read_are_refused)
     assert_reads(cases[0], 1, (const int64_t[]){15});
 }
 
-TEST(a_hundred_delays_are_the_most)
+TEST(at_most_a_hundred_delays_are_accepted)
 {
     int64_t delays[DT_RETRY_MAX];
     unsigned n;
@@ -96,7 +96,7 @@ TEST(a_written_schedule_is_read_as_the_same)
     assert_reads(sb.p, sizeof delays / sizeof delays[0], delays);
 }
 
-TEST(a_schedule_is_shown_in_short_forms_and_what_hands_wrote_in_forms_that_are_read_again)
+TEST(a_schedule_is_shown_in_short_forms_that_can_be_read_back)
 {
     static const struct {
         const char *stored, *shown;

@@ -60,7 +60,7 @@ TEST(jump_hash_gives_the_published_values)
         assert_int_equal(dt_jump_hash(cases[i].key, cases[i].buckets), cases[i].bucket);
 }
 
-TEST(whole_maps_are_as_they_always_were)
+TEST(maps_are_the_same_in_all_versions)
 {
     static const struct {
         unsigned shards;
@@ -127,7 +127,7 @@ TEST(the_order_of_endpoints_does_not_matter)
         assert_true(dt_str_eq(turned[dt_rendezvous(shard, turned, NAMES)], names[dt_rendezvous(shard, names, NAMES)]));
 }
 
-TEST(an_endpoint_that_goes_moves_only_its_own_shards)
+TEST(removing_an_endpoint_moves_only_its_own_shards)
 {
     for (unsigned shard = 0; shard < 1024; shard++) {
         unsigned before = dt_rendezvous(shard, names, NAMES);
@@ -136,7 +136,7 @@ TEST(an_endpoint_that_goes_moves_only_its_own_shards)
     }
 }
 
-TEST(one_endpoint_takes_all_and_an_equal_name_is_the_first)
+TEST(a_single_endpoint_gets_all_shards_and_duplicates_are_ignored)
 {
     const struct dt_str twins[2] = {DT_STR_LIT("a:1"), DT_STR_LIT("a:1")};
     for (unsigned shard = 0; shard < 100; shard++) {

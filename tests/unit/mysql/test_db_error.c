@@ -33,7 +33,7 @@ TEST(an_error_that_needs_an_operator_is_never_the_callers_fault)
     }
 }
 
-TEST(only_rows_that_are_refused_for_what_they_hold_are_the_callers)
+TEST(only_errors_about_row_contents_are_the_callers_fault)
 {
     /* 1060, 1061, 1091, 1304, 1826, 3822 and 3940 are of DDL, which no request asks for. */
     static const unsigned rows[] = {1048, 1060, 1061, 1062, 1091, 1264, 1265, 1292, 1304,

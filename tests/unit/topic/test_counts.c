@@ -69,7 +69,7 @@ TEST(days_in_turn_are_counted_by_their_piece)
     dt_counts_clear(&counts);
 }
 
-TEST(after_a_merge_counting_goes_on)
+TEST(counting_continues_after_a_merge)
 {
     struct dt_counts counts;
     dt_counts_init(&counts);
@@ -114,7 +114,7 @@ TEST(a_change_of_any_one_number_is_written)
         }
 }
 
-TEST(a_topic_that_another_one_begins_with_is_another_one)
+TEST(topics_with_a_common_prefix_are_distinct)
 {
     struct dt_counts counts;
     dt_counts_init(&counts);

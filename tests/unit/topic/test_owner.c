@@ -82,7 +82,7 @@ FRESH_TEST(a_token_for_all_topics_owns_none)
     assert_int_equal(owner_of(&owners, "shop.x"), dt_owner_by_name(DT_STR_LIT("shop")));
 }
 
-FRESH_TEST(many_prefixes_have_room)
+FRESH_TEST(many_prefixes_are_supported)
 {
     struct dt_owners owners = {0};
     char text[2000] = "";

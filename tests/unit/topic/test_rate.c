@@ -91,7 +91,7 @@ TEST(no_ten_seconds_have_more_than_the_rate_allows_and_most_of_it_is_used)
     }
 }
 
-TEST(another_rate_takes_over_a_burst_that_is_used_up_but_for_one)
+TEST(a_changed_rate_keeps_the_used_part_of_the_burst)
 {
     struct dt_rate rate = {.interval_ns = interval_of("1/m")};
     dt_rate_take(&rate, NOW, 1);
@@ -122,7 +122,7 @@ static size_t begun_while_changing(const char *one, const char *other, int secon
     return begun;
 }
 
-TEST(changes_of_a_rate_give_no_attempts_away)
+TEST(changes_of_a_rate_allow_no_extra_attempts)
 {
     struct dt_rate rate = {.interval_ns = interval_of("2/m")};
     dt_rate_take(&rate, NOW, 1);
@@ -140,7 +140,7 @@ TEST(changes_of_a_rate_give_no_attempts_away)
     assert_true(begun_while_changing("5/s", "1/m", 60) <= 60 * 5);
 }
 
-TEST(a_clock_that_went_back_closes_no_rate_for_long)
+TEST(a_clock_set_back_does_not_block_a_rate_for_long)
 {
     struct dt_rate rate = {.interval_ns = interval_of("10/s")};
     dt_rate_take(&rate, NOW, 9);

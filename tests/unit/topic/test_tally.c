@@ -23,7 +23,7 @@ static int64_t number_of(const char *topic, enum dt_tallied what)
     return -1;
 }
 
-TEST(a_tally_is_taken_once)
+TEST(a_tally_is_collected_once)
 {
     dt_tally_take(&taken);
     add("a", DT_TALLY_CREATED, 2);
@@ -85,7 +85,7 @@ TEST(an_uncommitted_change_is_not_tallied)
     assert_false(dt_tally_take(&taken));
 }
 
-TEST(percentiles_lie_within_the_bucket_that_has_them)
+TEST(percentiles_are_within_their_bucket)
 {
     const struct dt_lateness buckets[] = {{0, 10000, 50}, {0, 20000, 49}, {0, 600000000, 1}};
     assert_true(dt_lateness_ms(buckets, 0, 0.5) < 0);

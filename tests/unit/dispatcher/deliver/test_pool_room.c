@@ -28,7 +28,7 @@ static void clear(void)
 
 #define FRESH_TEST(name) TEST_WITH(name, make, clear)
 
-FRESH_TEST(leaders_are_told_in_turn_and_as_many_as_are_asked_for)
+FRESH_TEST(leaders_are_woken_in_turn_up_to_the_requested_number)
 {
     hands.refused[0] = hands.refused[3] = hands.refused[5] = true;
     assert_true(dt_pool_tell_some(&hands, 1));
@@ -42,7 +42,7 @@ FRESH_TEST(leaders_are_told_in_turn_and_as_many_as_are_asked_for)
     assert_int_equal(n_told, 4);
 }
 
-FRESH_TEST(nobody_is_told_who_did_not_ask)
+FRESH_TEST(leaders_that_did_not_ask_are_not_woken)
 {
     assert_false(dt_pool_tell_some(&hands, 3));
     dt_pool_tell_room(&hands);
@@ -59,7 +59,7 @@ FRESH_TEST(shards_that_were_not_woken_yet_are_woken_together)
     assert_int_equal(n_told, 3);
 }
 
-FRESH_TEST(places_that_are_worth_a_claim_are_told_of_once)
+FRESH_TEST(enough_places_for_a_claim_wake_a_leader_once)
 {
     hands.refused[2] = true;
     for (unsigned i = 1; i < 2 * DT_POOL_PLACES_EACH; i++)
@@ -74,7 +74,7 @@ FRESH_TEST(places_that_are_worth_a_claim_are_told_of_once)
 }
 
 /* A host with few places has all of them back before that many are together. */
-FRESH_TEST(half_of_a_hosts_places_are_worth_a_claim)
+FRESH_TEST(half_of_a_hosts_places_wake_a_leader)
 {
     hands.refused[2] = true;
     for (unsigned i = 1; i <= 10; i++)

@@ -32,7 +32,7 @@ static void drop(void)
 #define FRESH_TEST(name) TEST_WITH(name, make, drop)
 
 /* Jobs that came in behind it are met all the same, some seconds later; to begin anew each time would cost a walk. */
-FRESH_TEST(it_goes_back_a_little_and_every_few_seconds_to_the_start)
+FRESH_TEST(the_reader_ahead_moves_back_a_little_and_regularly_to_the_start)
 {
     const struct dt_entry place = {.id = 7, .due_ms = 900000};
     dt_shard_place_ahead(l, &place);
@@ -49,7 +49,7 @@ FRESH_TEST(it_goes_back_a_little_and_every_few_seconds_to_the_start)
     assert_int_equal(l->cursor.ahead_ms, 0);
 }
 
-FRESH_TEST(it_is_never_put_back_by_a_place_that_it_has_passed)
+FRESH_TEST(the_reader_ahead_is_never_moved_back_by_the_cursor)
 {
     dt_shard_place_ahead(l, &(struct dt_entry){.id = 7, .due_ms = 900000});
     dt_shard_place_ahead(l, &(struct dt_entry){.id = 7, .due_ms = 800000});
@@ -59,7 +59,7 @@ FRESH_TEST(it_is_never_put_back_by_a_place_that_it_has_passed)
 }
 
 /* Otherwise what is due later in its topic would go first. */
-FRESH_TEST(the_cursor_goes_back_when_jobs_did_not_fit_into_the_batch)
+FRESH_TEST(the_cursor_moves_back_when_jobs_did_not_fit_into_the_batch)
 {
     const struct dt_leader_txn left = {.chosen.more = true};
     const struct dt_leader_txn all = {.chosen.more = false};
@@ -79,7 +79,7 @@ FRESH_TEST(the_cursor_goes_back_when_jobs_did_not_fit_into_the_batch)
 }
 
 /* Two jobs further on: the queue of the one that was left is passed by from then on. */
-FRESH_TEST(further_on_only_the_queues_of_what_was_left_wait_for_the_cursor)
+FRESH_TEST(after_the_head_only_queues_with_left_jobs_wait_for_the_cursor)
 {
     struct dt_entry entries[] = {{.id = 1, .due_ms = 10}, {.id = 7, .due_ms = 20}, {.id = 8, .due_ms = 30}};
     struct dt_due_queue queues[] = {{.hash = 11}, {.hash = 22}};

@@ -362,7 +362,7 @@ FRESH_TEST(the_marker_is_put_there_and_again_every_five_seconds)
     assert_false(l->trust.says_whole);
 }
 
-FRESH_TEST(a_marking_whose_answer_was_lost_is_looked_for)
+FRESH_TEST(a_marker_whose_answer_was_lost_is_searched)
 {
     scan();
     fake.asked = fake.marks = 0;
@@ -426,7 +426,7 @@ FRESH_TEST(overdue_jobs_are_read_in_order_and_then_from_the_start_again)
     assert_int_equal(l->fair.hints[0].due_ms, 50);
 }
 
-FRESH_TEST(without_an_index_nothing_but_rows_is_asked_for)
+FRESH_TEST(without_an_index_only_rows_are_read)
 {
     l->index = NULL;
     l->trust.up = false;
@@ -451,7 +451,7 @@ static void sweep(size_t each[TOPICS])
     } while (l->cursor.ms);
 }
 
-FRESH_TEST(without_an_index_what_may_not_go_is_passed_by_once_a_period)
+FRESH_TEST(without_an_index_closed_jobs_are_read_once_a_period)
 {
     size_t each[TOPICS] = {0};
     l->index = NULL;
@@ -503,7 +503,7 @@ FRESH_TEST(a_failed_read_is_reported)
     assert_int_equal(try_scan(&next_ms), DT_UNAVAILABLE);
 }
 
-FRESH_TEST(a_topic_with_very_many_lets_the_others_pass_and_each_keeps_its_order)
+FRESH_TEST(a_topic_with_very_many_jobs_does_not_block_others_and_order_is_kept)
 {
     size_t each[TOPICS] = {0};
     int scans = 0;
@@ -534,7 +534,7 @@ FRESH_TEST(a_topic_with_very_many_lets_the_others_pass_and_each_keeps_its_order)
     assert_false(l->cursor.reads_through);
 }
 
-FRESH_TEST(the_cursor_passes_jobs_that_must_not_be_sent)
+FRESH_TEST(the_cursor_skips_jobs_that_must_not_be_sent)
 {
     size_t each[TOPICS] = {0};
     int scans = 0;
@@ -590,7 +590,7 @@ FRESH_TEST(hosts_that_a_topics_jobs_name_do_not_wait_behind_one_without_places)
 }
 
 /* All of them would be locked and looked at for the few that can go. */
-FRESH_TEST(where_room_is_scarce_no_more_are_hinted_at_than_there_is_room_for)
+FRESH_TEST(no_more_jobs_are_hinted_than_there_is_room_for)
 {
     size_t each[TOPICS] = {0};
     l->index = NULL;
@@ -613,7 +613,7 @@ FRESH_TEST(where_room_is_scarce_no_more_are_hinted_at_than_there_is_room_for)
 }
 
 /* A change of its URL needs no other word. */
-FRESH_TEST(the_host_of_a_job_that_waits_for_a_place_is_asked_for_each_time)
+FRESH_TEST(the_host_of_a_job_that_waits_for_a_place_is_read_each_time)
 {
     size_t each[TOPICS] = {0};
     fake.believed = false;

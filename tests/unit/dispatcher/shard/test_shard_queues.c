@@ -23,7 +23,7 @@ RIG_TEST(places_that_a_topic_does_not_need_are_given_to_others)
     assert_int_equal(rig->loop.fair.others, BATCH);
 }
 
-RIG_TEST(timeouts_queue_up_by_themselves_and_get_a_quarter)
+RIG_TEST(timeouts_have_their_own_queue_and_get_a_quarter)
 {
     due(rig, 1, TIMEOUTS, 200, 1000);
     due(rig, 1, 0, 200, 3000);
@@ -33,7 +33,7 @@ RIG_TEST(timeouts_queue_up_by_themselves_and_get_a_quarter)
 }
 
 /* However many there are, and however long they are due. */
-RIG_TEST(topics_that_are_being_looked_up_take_no_room_from_the_others)
+RIG_TEST(topics_being_looked_up_use_no_room_of_others)
 {
     size_t tried = 0;
     for (size_t topic = 2; topic < 60; topic++) {
@@ -62,7 +62,7 @@ static size_t not_passed_by(struct rig *rig)
     return dt_shard_pass_by_unknown(&rig->loop, n);
 }
 
-RIG_TEST(jobs_whose_topic_is_being_looked_up_are_passed_until_the_lookup_ends)
+RIG_TEST(jobs_are_skipped_while_their_topic_is_looked_up)
 {
     due(rig, 1, 0, 3, 1000);
     assert_int_equal(not_passed_by(rig), 3);
@@ -80,7 +80,7 @@ RIG_TEST(jobs_whose_topic_is_being_looked_up_are_passed_until_the_lookup_ends)
 }
 
 /* Its row may have changed in another way than by what the leader is told. */
-RIG_TEST(jobs_that_were_passed_are_looked_at_again_after_a_second)
+RIG_TEST(skipped_jobs_are_read_again_after_a_second)
 {
     dt_shard_note_unknown(&rig->loop, 10000);
     fake.mono_us += SECOND / 2;
@@ -93,7 +93,7 @@ RIG_TEST(jobs_that_were_passed_are_looked_at_again_after_a_second)
     assert_int_equal(not_passed_by(rig), 2);
 }
 
-RIG_TEST(queued_jobs_whose_topic_is_being_looked_up_are_passed_without_a_try)
+RIG_TEST(queued_jobs_of_a_topic_being_looked_up_are_not_tried)
 {
     fake.unknown[2] = true;
     due(rig, 1, 0, 300, 5000);
@@ -108,7 +108,7 @@ RIG_TEST(queued_jobs_whose_topic_is_being_looked_up_are_passed_without_a_try)
 
 /* ---- parking ---- */
 
-RIG_TEST(more_than_a_batch_of_a_topic_is_parked_in_order_and_less_is_not)
+RIG_TEST(only_a_surplus_beyond_a_batch_is_parked_in_order)
 {
     due(rig, 1, 0, 300, 1000);
     due(rig, 2, 0, 150, 1000);
@@ -123,7 +123,7 @@ RIG_TEST(more_than_a_batch_of_a_topic_is_parked_in_order_and_less_is_not)
     assert_true(dt_shard_parked_may_go(&rig->loop));
 }
 
-RIG_TEST(one_more_than_a_batch_is_too_much)
+RIG_TEST(one_job_more_than_a_batch_is_a_surplus)
 {
     due(rig, 1, 0, BATCH / 2 + BATCH, 1000);
     due(rig, 2, 0, BATCH / 2 + BATCH + 1, 1000);
@@ -132,7 +132,7 @@ RIG_TEST(one_more_than_a_batch_is_too_much)
     assert_int_equal(n_parked("t02"), BATCH + 1);
 }
 
-RIG_TEST(when_all_the_rest_is_parked_nothing_that_may_go_is_left_where_it_is)
+RIG_TEST(if_the_whole_surplus_is_parked_there_is_no_backlog)
 {
     due(rig, 1, 0, 300, 1000);
     due_scan(rig);
@@ -140,7 +140,7 @@ RIG_TEST(when_all_the_rest_is_parked_nothing_that_may_go_is_left_where_it_is)
     assert_false(rig->remainder);
 }
 
-RIG_TEST(a_due_scan_that_came_to_its_limit_parks_what_is_more_than_a_queues_part)
+RIG_TEST(a_due_scan_at_its_limit_parks_what_exceeds_a_queues_share)
 {
     for (size_t topic = 0; topic < 10; topic++)
         due(rig, topic, 0, SCAN / 10 - (topic == 0), 1000); /* one less than the limit */
@@ -153,7 +153,7 @@ RIG_TEST(a_due_scan_that_came_to_its_limit_parks_what_is_more_than_a_queues_part
     assert_int_equal(n_parked("t09"), SCAN / 10 - BATCH / 10);
 }
 
-RIG_TEST(at_most_so_many_queues_are_parked_at_one_due_scan)
+RIG_TEST(one_due_scan_parks_a_bounded_number_of_queues)
 {
     for (size_t topic = 0; topic < TOPICS; topic++)
         due(rig, topic, 0, SCAN / TOPICS, 1000);
@@ -173,7 +173,7 @@ RIG_TEST(jobs_without_a_topic_are_never_parked)
     assert_int_equal(rig->loop.fair.n_hints, BATCH);
 }
 
-RIG_TEST(where_nothing_can_be_parked_the_index_is_passed_by)
+RIG_TEST(if_parking_fails_mysql_is_read_instead_of_the_index)
 {
     fake.refuse_hold = true;
     rig->loop.trust.marked_us = fake.mono_us;
@@ -188,7 +188,7 @@ RIG_TEST(where_nothing_can_be_parked_the_index_is_passed_by)
 
 /* ---- closed queues ---- */
 
-RIG_TEST(of_a_topic_that_cannot_be_written_one_goes_and_the_others_are_parked)
+RIG_TEST(one_job_of_an_unwritable_topic_is_tried_and_the_others_are_parked)
 {
     fake.closed[1] = true;
     due(rig, 1, 0, 50, 1000);
@@ -201,7 +201,7 @@ RIG_TEST(of_a_topic_that_cannot_be_written_one_goes_and_the_others_are_parked)
 }
 
 /* Counted in due scans: as many of it go with the first one as if it were alone. */
-RIG_TEST(beside_a_topic_that_takes_nothing_another_goes_as_it_goes_alone)
+RIG_TEST(an_unwritable_topic_does_not_slow_another)
 {
     fake.closed[1] = true;
     for (int beside = 0; beside < 2; beside++) {

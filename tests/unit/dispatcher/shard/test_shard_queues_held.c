@@ -3,7 +3,7 @@
 
 /* ---- queues with a held set ---- */
 
-RIG_TEST(of_a_queue_with_a_held_set_only_what_was_given_back_goes)
+RIG_TEST(a_queue_with_a_held_set_sends_only_returned_jobs)
 {
     dt_shard_note_held(&rig->loop, dt_str("t01"), DT_CLOSED_NOT);
     fake.next_ms = 2000;
@@ -20,7 +20,7 @@ RIG_TEST(of_a_queue_with_a_held_set_only_what_was_given_back_goes)
     assert_int_equal(rig->loop.fair.others, 10); /* so much room the held ones did not have */
 }
 
-RIG_TEST(at_the_millisecond_where_what_is_held_begins_as_many_go_as_came_back)
+RIG_TEST(at_the_first_held_millisecond_only_returned_jobs_are_sent)
 {
     dt_shard_note_held(&rig->loop, dt_str("t01"), DT_CLOSED_NOT);
     rig->loop.fair.others = BATCH - 20; /* half a batch is the least that it gets */
@@ -35,7 +35,7 @@ RIG_TEST(at_the_millisecond_where_what_is_held_begins_as_many_go_as_came_back)
 }
 
 /* Twenty topics of one owner, and one of another. */
-RIG_TEST(a_held_set_of_each_owner_gives_something_back_before_a_second_of_any)
+RIG_TEST(every_owner_gets_a_held_set_returned_before_any_gets_a_second)
 {
     char name[8];
     size_t others = 0;
@@ -58,7 +58,7 @@ RIG_TEST(a_held_set_of_each_owner_gives_something_back_before_a_second_of_any)
 }
 
 /* Forty topics of one owner, and twenty other owners with one each, which are more than give something back at once. */
-RIG_TEST(each_of_many_owners_gives_something_back_in_its_turn)
+RIG_TEST(held_sets_of_many_owners_are_returned_in_turn)
 {
     size_t got[20] = {0};
     char name[8];
@@ -80,7 +80,7 @@ RIG_TEST(each_of_many_owners_gives_something_back_in_its_turn)
         assert_int_equal(got[i], 8);
 }
 
-RIG_TEST(of_held_timeouts_as_many_go_as_came_back)
+RIG_TEST(only_returned_timeouts_are_sent)
 {
     dt_shard_note_held(&rig->loop, dt_str("t01~"), DT_CLOSED_NOT);
     rig->loop.fair.others = BATCH;
@@ -94,7 +94,7 @@ RIG_TEST(of_held_timeouts_as_many_go_as_came_back)
 }
 
 /* They stand in its due set, and came from elsewhere. */
-RIG_TEST(timeouts_of_a_topic_are_none_of_the_jobs_that_it_got_back)
+RIG_TEST(timeouts_of_a_topic_do_not_count_as_its_returned_jobs)
 {
     dt_shard_note_held(&rig->loop, dt_str("t01"), DT_CLOSED_NOT);
     rig->loop.fair.others = BATCH;
@@ -108,7 +108,7 @@ RIG_TEST(timeouts_of_a_topic_are_none_of_the_jobs_that_it_got_back)
     assert_int_equal(n_parked("t01"), 40);
 }
 
-RIG_TEST(an_empty_held_set_is_none)
+RIG_TEST(an_empty_held_set_is_ignored)
 {
     dt_shard_note_held(&rig->loop, dt_str("t01"), DT_CLOSED_NOT);
     dt_shard_note_held(&rig->loop, dt_str("t02"), DT_CLOSED_UNWRITABLE);
@@ -122,7 +122,7 @@ RIG_TEST(an_empty_held_set_is_none)
     assert_false(dt_shard_parked_may_go(&rig->loop));
 }
 
-RIG_TEST(held_jobs_get_the_places_that_others_leave_and_at_least_half_a_batch)
+RIG_TEST(held_jobs_get_the_free_places_and_at_least_half_a_batch)
 {
     static const size_t others[] = {0, 10, 49, 50, 51, 99, 100};
     fake.next_ms = 7;
@@ -161,7 +161,7 @@ RIG_TEST(many_held_queues_take_turns_and_none_is_forgotten)
             assert_in_range(got[i], 15, 25); /* 480 among 24 */
 }
 
-RIG_TEST(where_nothing_is_given_back_nothing_is_counted_on)
+RIG_TEST(if_returning_jobs_fails_none_are_expected)
 {
     dt_shard_note_held(&rig->loop, dt_str("t01"), DT_CLOSED_NOT);
     fake.refuse_unhold = true;
@@ -174,7 +174,7 @@ RIG_TEST(where_nothing_is_given_back_nothing_is_counted_on)
 }
 
 /* What it has nothing to do with, it does not look at again and again. */
-RIG_TEST(one_without_room_is_closed_until_there_is_some)
+RIG_TEST(a_held_queue_without_room_is_closed_until_there_is_room)
 {
     plain.called_back = 't';
     plain.all_places = 0;
@@ -192,7 +192,7 @@ RIG_TEST(one_without_room_is_closed_until_there_is_some)
 }
 
 /* ... or has no room at present. */
-RIG_TEST(topics_are_remembered_while_what_is_parked_may_go)
+RIG_TEST(topics_of_jobs_are_cached_while_parked_jobs_may_be_sent)
 {
     static const enum dt_closed words[] = {DT_CLOSED_NOT, DT_CLOSED_LIMIT, DT_CLOSED_PAUSED};
     for (size_t i = 0; i < sizeof words / sizeof *words; i++) {
@@ -209,7 +209,7 @@ RIG_TEST(topics_are_remembered_while_what_is_parked_may_go)
     }
 }
 
-RIG_TEST(a_queue_is_noted_once_and_as_it_is_now)
+RIG_TEST(a_held_queue_is_recorded_once_with_its_current_state)
 {
     char longest[DT_HELD_NAME_SIZE + 1];
     memset(longest, 'x', sizeof longest);
@@ -242,7 +242,7 @@ RIG_TEST(held_sets_are_listed_when_topics_changed_and_every_five_seconds)
     assert_int_equal(fake.held_asked, 3);
 }
 
-RIG_TEST(without_redis_nothing_is_listed_and_what_failed_is_tried_at_the_next_due_scan)
+RIG_TEST(a_failed_listing_of_held_sets_is_retried_at_the_next_due_scan)
 {
     rig->loop.fair.topics_changed = true;
     rig->loop.trust.up = false;
@@ -282,7 +282,7 @@ RIG_TEST(held_jobs_may_be_sent_unless_their_topic_is_paused_or_closed_and_timeou
 }
 
 /* Memory says when there is one. */
-RIG_TEST(of_topics_without_a_place_for_their_callbacks_no_job_is_tried)
+RIG_TEST(no_job_of_a_topic_without_callback_places_is_tried)
 {
     static const char *const listed[] = {"t01", "t02"};
     memcpy(fake.listed, listed, sizeof listed);
@@ -323,7 +323,7 @@ RIG_TEST(a_topic_and_its_timeouts_are_two_queues_whatever_their_hashes)
     }
 }
 
-RIG_TEST(mysql_is_asked_once_for_a_jobs_topic_while_it_waits_and_again_for_its_timeout)
+RIG_TEST(the_topic_of_a_waiting_job_is_read_once_and_again_for_its_timeout)
 {
     due(rig, 1, 0, 150, 1000);
     due(rig, 1, TIMEOUTS, 100, 1000);

@@ -48,7 +48,7 @@ static int64_t looked_at(void)
     return digits;
 }
 
-FRESH_TEST(a_job_whose_topic_is_unknown_is_passed_for_a_second)
+FRESH_TEST(a_job_whose_topic_is_unknown_is_skipped_for_a_second)
 {
     assert_int_equal(looked_at(), 1234);
     dt_shard_note_unknown(l, 2);
@@ -64,7 +64,7 @@ FRESH_TEST(a_job_whose_topic_is_unknown_is_passed_for_a_second)
     assert_int_equal(looked_at(), 234);
 }
 
-FRESH_TEST(a_job_is_no_longer_passed_once_its_topic_is_known)
+FRESH_TEST(a_job_is_no_longer_skipped_when_its_topic_is_known)
 {
     dt_shard_note_unknown(l, 3);
     assert_int_equal(looked_at(), 124);
