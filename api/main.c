@@ -323,7 +323,7 @@ static void log_migration(const char *name)
 }
 
 /* UNAVAILABLE: try again later. Other statuses are permanent. */
-static dt_status migrate(const struct dt_config *config, void (*applied)(const char *name), struct dt_error *err)
+static dt_status migrate_schema(const struct dt_config *config, void (*applied)(const char *name), struct dt_error *err)
 {
     dt_store *store = NULL;
     dt_status status = dt_store_new(config, NULL, &store);
@@ -343,7 +343,7 @@ static dt_status check_door(struct server *s, struct dt_error *err)
                    "--new-token, or set [http] listen to 127.0.0.1");
 }
 
-static void reload(struct server *s)
+static void reload_config(struct server *s)
 {
     struct dt_config config;
     struct dt_error err = {0};
@@ -424,14 +424,14 @@ static dt_status wait_for_end(struct server *s, const sigset_t *set, bool migrat
         const struct timespec pause = {left_us / 1000000, left_us % 1000000 * 1000};
         int sig = until_us == INT64_MAX ? sigwaitinfo(set, NULL) : sigtimedwait(set, NULL, &pause); /* -1: no signal */
         if (sig == SIGHUP)
-            reload(s);
+            reload_config(s);
         if (sig == SIGTERM || sig == SIGINT) {
             DT_LOG(INFO, "main", "finishing what is under way");
             dt_stop_bound(DT_STOP_SECONDS);
             dt_service_tell(&s->service, DT_SERVICE_STOPPING);
             return DT_OK;
         }
-        dt_status status = migrate_later ? migrate(&s->config, log_migration, err) : DT_OK;
+        dt_status status = migrate_later ? migrate_schema(&s->config, log_migration, err) : DT_OK;
         migrate_later = migrate_later && status == DT_UNAVAILABLE;
         if (status != DT_OK && status != DT_UNAVAILABLE)
             return status;
@@ -463,7 +463,7 @@ static dt_status start_serving(struct server *s, bool *migrate_later, struct dt_
     if (status == DT_OK)
         status = dt_db_library_init();
     if (status == DT_OK && s->config.api_migrate) {
-        status = migrate(&s->config, log_migration, err);
+        status = migrate_schema(&s->config, log_migration, err);
         *migrate_later = status == DT_UNAVAILABLE;
         status = *migrate_later ? DT_OK : status;
     }
@@ -485,7 +485,7 @@ static dt_status start_serving(struct server *s, bool *migrate_later, struct dt_
     return status;
 }
 
-static int serve(struct server *s)
+static int run_server(struct server *s)
 {
     struct dt_error err = {0};
     sigset_t set;
@@ -560,7 +560,7 @@ static int run_command(struct server *s, const struct options *options)
         if (status != DT_OK)
             status = dt_fail(&err, status, "the MySQL library cannot start");
         else
-            status = migrate(&s->config, print_migration, &err);
+            status = migrate_schema(&s->config, print_migration, &err);
         if (status == DT_OK)
             fputs("the schema is up to date\n", stderr);
         else
@@ -585,7 +585,7 @@ static int run_command(struct server *s, const struct options *options)
     case SERVE:
         break;
     }
-    return serve(s);
+    return run_server(s);
 }
 
 int main(int argc, char **argv)

@@ -124,13 +124,13 @@ static void on_released(void *arg, unsigned shard)
 
 /* ---- what loops and threads ask ---- */
 
-static bool leads(void *arg, unsigned shard)
+static bool leads_shard(void *arg, unsigned shard)
 {
     return dt_elector_leads(((dt_dispatcher *)arg)->elector, shard) || DT_FAIL_FORCED("lead.forced");
 }
 
 /* The results' thread may ask before the election has started. */
-static bool place(void *arg, unsigned *rank, unsigned *members)
+static bool election_rank(void *arg, unsigned *rank, unsigned *members)
 {
     dt_dispatcher *d = arg;
     const dt_elector *elector = __atomic_load_n(&d->elector, __ATOMIC_ACQUIRE);
@@ -138,14 +138,14 @@ static bool place(void *arg, unsigned *rank, unsigned *members)
 }
 
 /* At least 1. If shards do not divide evenly, the first members have one more. */
-static unsigned share(void *arg)
+static unsigned share_of_shards(void *arg)
 {
     dt_dispatcher *d = arg;
     struct dt_shard_map map;
     unsigned rank = 0;
     unsigned members = 1;
     dt_shard_map_source_get(d->watch, &map);
-    if (!place(d, &rank, &members) || !members)
+    if (!election_rank(d, &rank, &members) || !members)
         members = 1;
     return map.shards > members ? (map.shards + members - 1) / members : 1;
 }
@@ -180,7 +180,7 @@ static unsigned shards_here(void *arg)
 static bool sends_notices(void *arg, int64_t shard)
 {
     dt_dispatcher *d = arg;
-    return leads(d, (unsigned)shard % dt_shard_map_source_named(d->watch));
+    return leads_shard(d, (unsigned)shard % dt_shard_map_source_named(d->watch));
 }
 
 static void index_lost(void *arg, unsigned shard)
@@ -207,7 +207,7 @@ static bool index_told(void *arg, const char *endpoint)
     return !dt_heartbeat_owed(heartbeat_of(arg), endpoint);
 }
 
-static bool hears(void *arg)
+static bool hears_wake_ups(void *arg)
 {
     dt_dispatcher *d = arg;
     const dt_wake *wake = __atomic_load_n(&d->wake, __ATOMIC_ACQUIRE);
@@ -336,7 +336,7 @@ static void tell_all(void *arg)
 
 /* ---- carrying orders out ---- */
 
-static void supervise(dt_dispatcher *d)
+static void carry_out_orders(dt_dispatcher *d)
 {
     bool leaving = false;
     while (!leaving || !dt_elector_idle(d->elector)) {
@@ -514,15 +514,15 @@ static dt_status start_electing(dt_dispatcher *d, struct dt_error *err)
                                        .owner = d->owner,
                                        .election = dt_elector_server(&d->brief),
                                        .arg = d,
-                                       .leads = leads,
-                                       .share = share,
+                                       .leads = leads_shard,
+                                       .share = share_of_shards,
                                        .map = get_map,
                                        .stale_map = stale_map,
                                        .index_lost = index_lost,
                                        .index_doubted = index_doubted,
                                        .index_untold = index_untold,
                                        .index_told = index_told,
-                                       .hears = hears,
+                                       .hears = hears_wake_ups,
                                        .watched_row = watched_row,
                                        .led = led_news,
                                        .read_up_to = read_up_to,
@@ -596,7 +596,7 @@ dt_status dt_dispatcher_run(dt_dispatcher *d, struct dt_error *err)
         DT_LOG(INFO, "dispatcher", "ready", DT_S("installation", d->inst.name), DT_I("shards", d->inst.shards),
                DT_S("owner", d->owner));
         dt_service_ready(d->service);
-        supervise(d);
+        carry_out_orders(d);
     }
     dt_loop_table_end(d->loops);
     end_parts(d);
@@ -634,8 +634,8 @@ dt_status dt_dispatcher_new(const struct dt_config *config, const dt_clock *cloc
         .kafka = &d->kafka,
         .outbox = {DT_MESSAGE_DEAD, d->chores, config, d->clock, d->inst.name, NULL, NULL, NULL, NULL, d,
                    sends_notices},
-        .results = {&d->brief, &d->kafka, d->clock, &d->ref, NULL, d, get_map, place, outbox_anywhere, index_untold,
-                    &d->room},
+        .results = {&d->brief, &d->kafka, d->clock, &d->ref, NULL, d, get_map, election_rank, outbox_anywhere,
+                    index_untold, &d->room},
         .reads =
             {.chores = d->chores, .kafka = &d->kafka, .clock = d->clock, .ref = &d->ref, .arg = d, .wake = wake_shard},
         .topics_changed = tell_all};

@@ -220,7 +220,7 @@ void dt_heartbeat_stop(dt_heartbeat *h)
     free(h);
 }
 
-static void ask(dt_heartbeat *h)
+static void request_tick(dt_heartbeat *h)
 {
     h->asked = true;
     dt_chore_wake(&h->chore);
@@ -239,13 +239,13 @@ void dt_heartbeat_lost(dt_heartbeat *h, const char *down)
     else if (strcmp(h->down, down) != 0 && !names_endpoint(h->down, down))
         snprintf(h->down, sizeof(h->down), "*"); /* several */
     pthread_mutex_unlock(&h->lock);
-    ask(h);
+    request_tick(h);
 }
 
 void dt_heartbeat_news(dt_heartbeat *h)
 {
     if (h)
-        ask(h);
+        request_tick(h);
 }
 
 void dt_heartbeat_announce(dt_heartbeat *h)
@@ -253,7 +253,7 @@ void dt_heartbeat_announce(dt_heartbeat *h)
     if (!h)
         return;
     h->news = true;
-    ask(h);
+    request_tick(h);
 }
 
 bool dt_heartbeat_owed(dt_heartbeat *h, const char *endpoint)

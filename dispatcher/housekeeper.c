@@ -73,21 +73,21 @@ struct dt_housekeeper {
     dt_metric *overdue, *held, *promoted, *moved, *purged, *freed, *dropped, *audited, *corrected, *offers_repaired;
 };
 
-static unsigned shards(const dt_housekeeper *h)
+static unsigned number_of_shards(const dt_housekeeper *h)
 {
     return h->env.shards(h->env.arg);
 }
 
 /* True for the process that the election names for shard 0, even if it cannot lead now: jobs must be promoted and
  * archived also while Kafka is down or the shard is halted. */
-static bool keeps_house(const dt_housekeeper *h)
+static bool runs_archive(const dt_housekeeper *h)
 {
     struct dt_loop_state state;
     return dt_loop_table_state(h->env.loops, 0, &state);
 }
 
 /* A failure does not change when the archive's next tick is. */
-static void tell_wait(dt_housekeeper *h, const char *what, dt_status status, const struct dt_error *err)
+static void log_wait(dt_housekeeper *h, const char *what, dt_status status, const struct dt_error *err)
 {
     if (status == DT_OK)
         return;
@@ -100,7 +100,7 @@ static void tend_partitions(dt_housekeeper *h, dt_store *store, int64_t now_ms, 
     struct dt_error err = {0};
     struct dt_tended done;
     dt_status status = dt_store_partitions_tend(store, now_ms, wanted, &h->archiver.partitions, &done, &err);
-    tell_wait(h, "partitions of history wait", status, &err);
+    log_wait(h, "partitions of history wait", status, &err);
     h->archiver.make_do = status != DT_OK;
     h->parts_us = dt_clock_mono_us(h->env.clock) + (status != DT_OK || done.more ? PARTS_SOON_US : PARTS_US);
     dt_metric_add(h->dropped, done.dropped);
@@ -108,14 +108,14 @@ static void tend_partitions(dt_housekeeper *h, dt_store *store, int64_t now_ms, 
 
 /* One step each of the archiver, of freeing keys, and of emptying the default partition (`rest` in SQL). True: there is
  * more. */
-static bool archive(dt_housekeeper *h, dt_store *store, int64_t now_ms)
+static bool archive_step(dt_housekeeper *h, dt_store *store, int64_t now_ms)
 {
     struct dt_error err = {0};
     struct dt_archived archived;
     size_t freed = 0;
     size_t sorted = 0;
     dt_status status = dt_store_archive(store, &h->archiver, now_ms, STEP_ROWS, &archived, &err);
-    tell_wait(h, "finished jobs wait to leave", status, &err);
+    log_wait(h, "finished jobs wait to leave", status, &err);
     bool misses = status == DT_OK && archived.wanted.n;
     if (misses)
         tend_partitions(h, store, now_ms, &archived.wanted);
@@ -124,7 +124,7 @@ static bool archive(dt_housekeeper *h, dt_store *store, int64_t now_ms)
     status = dt_store_free_keys(store, now_ms, KEY_ROWS, &freed, &err);
     if (status == DT_OK && h->archiver.partitions.read)
         status = dt_store_sort_default(store, &h->archiver, now_ms, DEFAULT_ROWS, &sorted, &err);
-    tell_wait(h, "history waits", status, &err);
+    log_wait(h, "history waits", status, &err);
     dt_metric_add(h->freed, (int64_t)freed);
     return archived.more || misses || (status == DT_OK && (freed == KEY_ROWS || sorted > 0));
 }
@@ -137,7 +137,7 @@ static bool give_up_notices(dt_housekeeper *h, dt_store *store, int64_t now_ms)
     if (dt_config_has_kafka(h->env.config) || dt_clock_mono_us(h->env.clock) < h->notices_us)
         return false;
     dt_status status = dt_store_give_up_notices(store, now_ms - NOTICES_MS, STEP_ROWS, &done, &err);
-    tell_wait(h, "notices that nobody sends wait to be removed", status, &err);
+    log_wait(h, "notices that nobody sends wait to be removed", status, &err);
     if (done)
         DT_LOG(WARN, "housekeeper", "dead letters were given up: there is no Kafka any more", DT_I("notices", done));
     bool more = status == DT_OK && done == STEP_ROWS;
@@ -146,7 +146,7 @@ static bool give_up_notices(dt_housekeeper *h, dt_store *store, int64_t now_ms)
 }
 
 /* One step of each; true: there is more. */
-static bool archive_all(dt_housekeeper *h, dt_store *store)
+static bool archive_steps(dt_housekeeper *h, dt_store *store)
 {
     struct dt_error err = {0};
     struct dt_wanted wanted;
@@ -154,7 +154,7 @@ static bool archive_all(dt_housekeeper *h, dt_store *store)
     int64_t now_ms = dt_refclock_earliest_ms(h->env.ref);
     h->failed = false;
     dt_status status = dt_store_promote(store, now_ms, STEP_ROWS, &promoted, &err);
-    tell_wait(h, "promotion waits", status, &err);
+    log_wait(h, "promotion waits", status, &err);
     dt_metric_add(h->promoted, (int64_t)promoted);
     if (status != DT_OK)
         return promoted == STEP_ROWS;
@@ -165,13 +165,13 @@ static bool archive_all(dt_housekeeper *h, dt_store *store)
     if (dt_clock_mono_us(h->env.clock) >= h->parts_us) {
         h->parts_us = dt_clock_mono_us(h->env.clock) + PARTS_SOON_US;
         status = dt_store_events_tend(store, now_ms, h->env.config->events_keep, &err);
-        tell_wait(h, "partitions of events wait", status, &err);
+        log_wait(h, "partitions of events wait", status, &err);
         status = dt_store_partitions_ahead(store, now_ms, DAYS_AHEAD, &wanted, &err);
-        tell_wait(h, "partitions of history wait", status, &err);
+        log_wait(h, "partitions of history wait", status, &err);
         if (status == DT_OK)
             tend_partitions(h, store, now_ms, &wanted);
     }
-    bool gives_up = give_up_notices(h, store, now_ms), archives = archive(h, store, now_ms);
+    bool gives_up = give_up_notices(h, store, now_ms), archives = archive_step(h, store, now_ms);
     h->idle = !h->failed && !archives && !gives_up;
     return promoted == STEP_ROWS || archives || gives_up;
 }
@@ -179,7 +179,7 @@ static bool archive_all(dt_housekeeper *h, dt_store *store)
 static int64_t archive_tick(void *arg, void *store)
 {
     dt_housekeeper *h = arg;
-    const bool more = keeps_house(h) && archive_all(h, store);
+    const bool more = runs_archive(h) && archive_steps(h, store);
     const int64_t idle_us = dt_earlier(IDLE_US, h->env.config->reconcile_period * 1000);
     return dt_clock_mono_us(h->env.clock) + (more ? STEP_PAUSE_US : idle_us);
 }
@@ -193,7 +193,7 @@ static int64_t tidy_tick(void *arg, void *store)
     bool more = false;
     const int64_t now_ms = dt_refclock_earliest_ms(h->env.ref);
     const dt_status status =
-        keeps_house(h) ? dt_store_tidy_offers(store, &h->offers, now_ms, OFFER_ROWS, &repaired, &more, &err) : DT_OK;
+        runs_archive(h) ? dt_store_tidy_offers(store, &h->offers, now_ms, OFFER_ROWS, &repaired, &more, &err) : DT_OK;
     if (status != DT_OK)
         (void)dt_chore_failed(&h->tidies, DT_OUTAGE_MYSQL, "offers to pops wait to be looked at", status, &err, 0);
     dt_metric_add(h->offers_repaired, (int64_t)repaired);
@@ -211,7 +211,7 @@ static int64_t audit_tick(void *arg, void *store)
     dt_status status = DT_OK;
     const int64_t begun_us = dt_clock_mono_us(h->env.clock);
     const int64_t pause_us = h->env.config->reconcile_audit * 1000;
-    while (status == DT_OK && !audited.done && keeps_house(h) && !dt_chore_stopping(&h->audits))
+    while (status == DT_OK && !audited.done && runs_archive(h) && !dt_chore_stopping(&h->audits))
         status = dt_audit_step(h->audit, store, AUDIT_ROWS, &audited, &err);
     if (!audited.done)
         dt_audit_end(h->audit);
@@ -257,7 +257,7 @@ static dt_status write_stats(dt_housekeeper *h, dt_store *store, struct dt_error
     struct dt_loop_state states[STATS_AT_ONCE];
     size_t n = 0;
     dt_status status = DT_OK;
-    for (unsigned shard = 0, all = shards(h); shard < all && status == DT_OK; shard++) {
+    for (unsigned shard = 0, all = number_of_shards(h); shard < all && status == DT_OK; shard++) {
         if (!dt_loop_table_state(h->env.loops, shard, &states[n]) || !worth_telling(&states[n]))
             continue;
         stats[n] = stats_of(h, shard, &states[n]);
@@ -275,7 +275,7 @@ static uint64_t news_of_shards(dt_housekeeper *h, bool *live)
     struct dt_loop_state state;
     uint64_t number = 1;
     *live = false;
-    for (unsigned shard = 0, all = shards(h); shard < all; shard++) {
+    for (unsigned shard = 0, all = number_of_shards(h); shard < all; shard++) {
         if (!dt_loop_table_state(h->env.loops, shard, &state) || !worth_telling(&state))
             continue;
         struct dt_shard_stats stats = stats_of(h, shard, &state);
@@ -299,7 +299,7 @@ static void report_stats(dt_housekeeper *h, dt_store *store)
     if (dt_clock_mono_us(h->env.clock) < h->stats_us)
         return;
     /* For shards that are led here: the figures of the reconciler's last run. */
-    for (unsigned shard = 0, all = shards(h); shard < all; shard++)
+    for (unsigned shard = 0, all = number_of_shards(h); shard < all; shard++)
         if (dt_loop_table_state(h->env.loops, shard, &state) && state.leading) {
             struct dt_reconcile_stats seen;
             dt_reconciler_stats(h->reconciler, shard, &seen);
@@ -322,7 +322,7 @@ static void report_stats(dt_housekeeper *h, dt_store *store)
     }
 }
 
-static void reconcile(dt_housekeeper *h, dt_store *store)
+static void reconcile_shards(dt_housekeeper *h, dt_store *store)
 {
     struct dt_shard_map map;
     struct dt_shard_set led = {0};
@@ -333,7 +333,7 @@ static void reconcile(dt_housekeeper *h, dt_store *store)
         return;
     h->env.map(h->env.arg, &map);
     /* For each shard: losses and doubts of its set before this tick. */
-    for (unsigned shard = 0, all = shards(h); shard < all; shard++)
+    for (unsigned shard = 0, all = number_of_shards(h); shard < all; shard++)
         if (dt_loop_table_state(h->env.loops, shard, &state) && state.leading) {
             dt_shard_set_add(&led, shard);
             h->losses[shard] = state.losses;
@@ -346,7 +346,7 @@ static void reconcile(dt_housekeeper *h, dt_store *store)
     h->reconcile_us = out.next_us;
     if (out.near_begun)
         memcpy(h->compared, h->doubts, sizeof(h->compared));
-    for (unsigned shard = 0, all = shards(h); shard < all; shard++) {
+    for (unsigned shard = 0, all = number_of_shards(h); shard < all; shard++) {
         if (dt_shard_set_has(&out.near, shard))
             dt_loop_table_tell_number(h->env.loops, shard, dt_shard_loop_index_compared, h->compared[shard]);
         if (dt_shard_set_has(&out.whole, shard))
@@ -361,7 +361,7 @@ static void reconcile(dt_housekeeper *h, dt_store *store)
 static int64_t reconcile_tick(void *arg, void *store)
 {
     dt_housekeeper *h = arg;
-    reconcile(h, store);
+    reconcile_shards(h, store);
     report_stats(h, store);
     return dt_earlier(h->reconcile_us, h->stats_us);
 }
@@ -409,7 +409,7 @@ dt_status dt_housekeeper_start(const struct dt_housekeeper_env *env, dt_housekee
     return DT_OK;
 }
 
-static void hurry(dt_housekeeper *h)
+static void reconcile_soon(dt_housekeeper *h)
 {
     h->hurry = true;
     dt_chore_wake(&h->reconciles);
@@ -420,7 +420,7 @@ void dt_housekeeper_rebuild(dt_housekeeper *h, unsigned shard)
     if (!h)
         return;
     dt_reconciler_lost(h->reconciler, shard);
-    hurry(h);
+    reconcile_soon(h);
 }
 
 void dt_housekeeper_doubt(dt_housekeeper *h)
@@ -428,7 +428,7 @@ void dt_housekeeper_doubt(dt_housekeeper *h)
     if (!h)
         return;
     dt_reconciler_doubt(h->reconciler);
-    hurry(h);
+    reconcile_soon(h);
 }
 
 void dt_housekeeper_stop(dt_housekeeper *h)

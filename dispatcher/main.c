@@ -31,7 +31,7 @@ struct options {
     int check, print, reference, sample, acls;
 };
 
-static void usage(FILE *out)
+static void print_usage(FILE *out)
 {
     fputs("usage: duetime-dispatcher [--config FILE]\n"
           "Leads shards: forwards due jobs to Kafka, applies results, keeps the Redis index in step with MySQL.\n\n"
@@ -70,11 +70,11 @@ static bool parse_options(int argc, char **argv, struct options *o, int *code)
             *code = EXIT_SUCCESS;
             return false;
         case 'h':
-            usage(stdout);
+            print_usage(stdout);
             *code = EXIT_SUCCESS;
             return false;
         default:
-            usage(stderr);
+            print_usage(stderr);
             *code = 2;
             return false;
         }

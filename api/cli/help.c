@@ -318,7 +318,7 @@ static void each_option(struct dt_strbuf *out,
         fn(out, NULL, &common[j]);
 }
 
-static bool chooses(const struct dt_cli_option *option)
+static bool has_choices(const struct dt_cli_option *option)
 {
     return option->takes && strchr(option->takes, '|');
 }
@@ -382,7 +382,7 @@ static void bash_verbs(struct dt_strbuf *out, const char *noun)
 
 static void bash_value(struct dt_strbuf *out, const struct dt_cli_verb *verb, const struct dt_cli_option *option)
 {
-    if (!chooses(option) && !is_file(option))
+    if (!has_choices(option) && !is_file(option))
         return;
     add_place(out, verb, option);
     if (is_file(option)) {
@@ -462,7 +462,7 @@ static void zsh_options(struct dt_strbuf *out, const struct dt_cli_option *optio
 
 static void zsh_value(struct dt_strbuf *out, const struct dt_cli_verb *verb, const struct dt_cli_option *option)
 {
-    if (!chooses(option) && !is_file(option))
+    if (!has_choices(option) && !is_file(option))
         return;
     add_place(out, verb, option);
     if (is_file(option)) {
@@ -520,7 +520,7 @@ static void fish_option(struct dt_strbuf *out, const struct dt_cli_verb *verb, c
     if (verb)
         dt_strbuf_addf(out, " -n '__duetime_at %s %s'", verb->noun, verb->verb);
     dt_strbuf_addf(out, " -l %s%s", option->name, !option->takes ? "" : is_file(option) ? " -r -F" : " -x");
-    if (chooses(option)) {
+    if (has_choices(option)) {
         dt_strbuf_adds(out, " -a '");
         add_choices(out, option);
         dt_strbuf_addc(out, '\'');

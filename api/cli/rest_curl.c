@@ -147,7 +147,7 @@ static bool add_header(struct curl_slist **headers, const char *name, const char
 }
 
 /* Carries out the request, and takes its answer. */
-static dt_status perform(dt_rest *rest, struct dt_error *err)
+static dt_status perform_request(dt_rest *rest, struct dt_error *err)
 {
     /* With these errors the request was not sent. */
     static const CURLcode early[] = {CURLE_COULDNT_CONNECT,          CURLE_COULDNT_RESOLVE_HOST,
@@ -208,7 +208,7 @@ dt_status dt_rest_ask(dt_rest *rest, const struct dt_rest_request *request, stru
         curl_easy_setopt(rest->easy, CURLOPT_POSTFIELDS, request->body.p ? request->body.p : "");
     }
     curl_easy_setopt(rest->easy, CURLOPT_CUSTOMREQUEST, request->method);
-    dt_status status = good ? perform(rest, err) : dt_fail(err, DT_NOMEM, "out of memory");
+    dt_status status = good ? perform_request(rest, err) : dt_fail(err, DT_NOMEM, "out of memory");
     curl_slist_free_all(headers);
     dt_strbuf_clear(&bearer);
     dt_strbuf_clear(&url);

@@ -152,7 +152,7 @@ static int take_line(void *arg, const char *section, const char *key, const char
     return file->status == DT_OK;
 }
 
-static const char *variable(const char *name)
+static const char *environment_value(const char *name)
 {
     const char *value = getenv(name);
     return value && *value ? value : NULL;
@@ -166,7 +166,7 @@ static dt_status read_contexts(const struct dt_cli_call *call, struct dt_cli_set
     const char *base = getenv("XDG_CONFIG_HOME");
     const char *wanted = dt_cli_value(call, "context");
     struct stat there;
-    wanted = wanted ? wanted : variable("DUETIME_CONTEXT");
+    wanted = wanted ? wanted : environment_value("DUETIME_CONTEXT");
     if (given)
         expand_path(given, path);
     else if (base && *base)
@@ -195,10 +195,10 @@ static dt_status read_contexts(const struct dt_cli_call *call, struct dt_cli_set
 static dt_status read_above(const struct dt_cli_call *call, struct dt_cli_settings *out, struct dt_error *err)
 {
     const char *url = dt_cli_value(call, "url");
-    const char *token = variable("DUETIME_TOKEN");
+    const char *token = environment_value("DUETIME_TOKEN");
     const char *token_file = dt_cli_value(call, "token-file");
     const char *timeout = dt_cli_value(call, "timeout");
-    url = url ? url : variable("DUETIME_URL");
+    url = url ? url : environment_value("DUETIME_URL");
     dt_status status = url ? keep_text(&out->url, url, err) : DT_OK;
     if (status == DT_OK && token)
         status = keep_token(out, token, "DUETIME_TOKEN", err);
@@ -206,7 +206,7 @@ static dt_status read_above(const struct dt_cli_call *call, struct dt_cli_settin
         status = read_token(out, token_file, err);
     for (size_t i = 0; status == DT_OK && i < TLS_FILES; i++) {
         const char *file = dt_cli_value(call, tls_files[i].option);
-        file = file ? file : variable(tls_files[i].variable);
+        file = file ? file : environment_value(tls_files[i].variable);
         status = file ? keep_text(tls_file(out, i), file, err) : DT_OK;
     }
     if (status == DT_OK && timeout)

@@ -435,7 +435,7 @@ dt_status dt_cli_request_build(const struct dt_cli_call *call, const char *path,
 }
 
 /* Returns true if the body has this member, or one that contradicts it. */
-static bool replaces(const dt_json *json, const struct dt_json_node *body, struct dt_str name)
+static bool is_replaced(const dt_json *json, const struct dt_json_node *body, struct dt_str name)
 {
     /* A request has at most one of each group. */
     static const char *const exclusive[][4] = {
@@ -477,7 +477,7 @@ dt_status dt_cli_request_merge(struct dt_cli_request *request, struct dt_str pre
     const struct dt_json_node *wanted = dt_json_root(new);
     dt_json_begin_object(&merged, NULL);
     for (const struct dt_json_node *m = dt_json_first(old, there); m; m = dt_json_sibling(old, there, m)) {
-        if (replaces(new, wanted, m->name))
+        if (is_replaced(new, wanted, m->name))
             continue;
         dt_json_put_key(&merged, m->name);
         dt_json_put_raw(&merged, NULL, m->raw);

@@ -27,7 +27,7 @@ static struct dt_str next_element(struct dt_str *list, char separator)
 }
 
 /* Says whether Accept-Encoding names this coding, and does not refuse it by a weight of zero: "q=0", "q=0.000". */
-static bool takes(struct dt_str accepted, const char *coding)
+static bool accepts_coding(struct dt_str accepted, const char *coding)
 {
     while (accepted.n) {
         struct dt_str element = next_element(&accepted, ',');
@@ -65,10 +65,10 @@ static enum dt_next answer_file(struct dt_request *req, const struct dt_console_
     dt_request_header(req, "Cross-Origin-Opener-Policy", DT_STR_LIT("same-origin"));
     if (known)
         return DT_REPLY;
-    if (file->brotli.bytes && takes(req->accept_encoding, "br")) {
+    if (file->brotli.bytes && accepts_coding(req->accept_encoding, "br")) {
         form = &file->brotli;
         coding = "br";
-    } else if (file->gzip.bytes && takes(req->accept_encoding, "gzip")) {
+    } else if (file->gzip.bytes && accepts_coding(req->accept_encoding, "gzip")) {
         form = &file->gzip;
         coding = "gzip";
     }

@@ -84,7 +84,7 @@ static void run_committer(void *arg);
 /* ---- the queue ---- */
 
 /* Ends the unit. Its token is charged for the created jobs; the others are returned to the quota. */
-static void finish(struct dt_unit *unit, dt_status status)
+static void finish_unit(struct dt_unit *unit, dt_status status)
 {
     dt_tenant *tenant = unit->caller ? unit->caller->tenant : NULL;
     struct dt_jobs_done done = {0};
@@ -168,7 +168,7 @@ static void wake_one_locked(dt_committer *c, bool for_clock)
 }
 
 /* Queues the unit if there is room. An empty queue takes any unit. */
-static dt_status enqueue(dt_committer *c, struct dt_unit *unit)
+static dt_status enqueue_unit(dt_committer *c, struct dt_unit *unit)
 {
     const struct dt_config *config = c->env->config;
     dt_status status = DT_OK;
@@ -194,7 +194,7 @@ static void finish_all(struct dt_unit *units, dt_status status)
 {
     for (struct dt_unit *unit = units, *next; unit; unit = next) {
         next = unit->next; /* the unit may be freed by its done */
-        finish(unit, status);
+        finish_unit(unit, status);
     }
 }
 
@@ -221,7 +221,7 @@ void dt_committer_submit(dt_committer *c, struct dt_unit *unit)
     }
     ask_quota(unit, dt_clock_mono_us(c->env->clock));
     if (unit->n > 0 && unit->n_over == unit->n) {
-        finish(unit, DT_OK);
+        finish_unit(unit, DT_OK);
         return;
     }
     bool able = c->n_workers < (size_t)c->env->config->api_committers; /* a thread is not stuck in MySQL */
@@ -233,14 +233,14 @@ void dt_committer_submit(dt_committer *c, struct dt_unit *unit)
     else if (atomic_load_explicit(&c->env->ref->taken_us, memory_order_relaxed) == 0)
         status = DT_UNAVAILABLE; /* MySQL's time is not known yet */
     else
-        status = able ? enqueue(c, unit) : DT_UNAVAILABLE;
+        status = able ? enqueue_unit(c, unit) : DT_UNAVAILABLE;
     if (status == DT_OK)
         return;
     if (status == DT_FULL)
         dt_metric_add(c->refused_full, 1);
     if (status == DT_UNAVAILABLE)
         give_up_queue(c);
-    finish(unit, status);
+    finish_unit(unit, status);
 }
 
 static void remove_locked(dt_committer *c, struct queue *q, struct dt_unit *unit)
@@ -569,7 +569,7 @@ static void run_committer(void *arg)
             if (unit->deadline_us == 0 || unit->deadline_us > now_us)
                 continue;
             DL_DELETE(units, unit);
-            finish(unit, DT_UNAVAILABLE);
+            finish_unit(unit, DT_UNAVAILABLE);
         }
         if (units)
             commit_units(w, units);

@@ -193,7 +193,7 @@ size_t dt_results_batcher_unit(const dt_results_batcher *r)
     return (size_t)r->env->config->results_batch / 2;
 }
 
-static void finish(struct dt_reports *reports, dt_status status)
+static void finish_reports(struct dt_reports *reports, dt_status status)
 {
     reports->status = status;
     reports->done(reports);
@@ -203,7 +203,7 @@ static void finish_all(struct dt_reports *list, dt_status status)
 {
     for (struct dt_reports *reports = list, *next; reports; reports = next) {
         next = reports->next; /* they may be freed by their done */
-        finish(reports, status);
+        finish_reports(reports, status);
     }
 }
 
@@ -226,7 +226,7 @@ void dt_results_batcher_submit(dt_results_batcher *r, struct dt_reports *reports
     }
     pthread_mutex_unlock(&r->lock);
     if (status != DT_OK)
-        finish(reports, status);
+        finish_reports(reports, status);
 }
 
 static void move_late_locked(dt_results_batcher *r, struct dt_reports **queue, int64_t now_us, struct dt_reports **late)

@@ -61,7 +61,8 @@ static const struct dt_json_field fields[] = {
     DT_FIELD("max", COUNT, struct decoder, max, .flags = OF(POP), .min = 1, .max = DT_POP_MAX),
 };
 
-static bool admits(struct dt_json_reader *r, const struct dt_json_field *field, const struct dt_json_node *node)
+static bool member_is_allowed(struct dt_json_reader *r, const struct dt_json_field *field,
+                              const struct dt_json_node *node)
 {
     (void)node;
     if (!field || field->flags & OF(ADD) << ((const struct decoder *)r->out)->verb)
@@ -70,8 +71,8 @@ static bool admits(struct dt_json_reader *r, const struct dt_json_field *field, 
     return false;
 }
 
-static const struct dt_json_table table =
-    DT_TABLE(fields, .object = "must be a command, an object", .unknown = DT_REASON_UNKNOWN, .admits = admits);
+static const struct dt_json_table table = DT_TABLE(fields, .object = "must be a command, an object",
+                                                   .unknown = DT_REASON_UNKNOWN, .admits = member_is_allowed);
 
 static void read_command(struct dt_json_reader *r, const struct dt_json_node *root)
 {

@@ -50,7 +50,7 @@ static struct dt_pop_line *ensure_line(struct dt_pop_lines *lines, struct dt_str
     return NULL;
 }
 
-static void unready(struct dt_pop_lines *lines, struct dt_pop_line *line)
+static void take_off_ready(struct dt_pop_lines *lines, struct dt_pop_line *line)
 {
     dt_assert(line->ready);
     DL_DELETE(lines->ready, line);
@@ -69,7 +69,7 @@ static bool leave_lines(struct dt_pop_lines *lines, struct dt_pop_waiter *waiter
             continue;
         ready |= line->ready;
         if (line->ready)
-            unready(lines, line);
+            take_off_ready(lines, line);
         HASH_DEL(lines->lines, line);
         free(line);
     }
@@ -172,7 +172,7 @@ struct dt_pop_line *dt_pop_lines_next_ready(struct dt_pop_lines *lines, int64_t 
     DL_FOREACH(lines->ready, line)
     if (line->ready_us <= now_us) {
         dt_assert(line->first);
-        unready(lines, line);
+        take_off_ready(lines, line);
         return line;
     }
     return NULL;

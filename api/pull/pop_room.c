@@ -126,7 +126,7 @@ static void listen_for_offers(dt_pop_room *room)
         DT_LOG(WARN, "pops", "offers are not heard of", DT_S("reason", err.text));
 }
 
-static bool hears(const dt_pop_room *room)
+static bool hears_offers(const dt_pop_room *room)
 {
     return room->wake && dt_wake_hears(room->wake);
 }
@@ -239,7 +239,7 @@ static dt_detached *remove_pop(dt_pop_room *room, struct dt_pop_waiter *waiter)
  * else reads them, and while they fill the socket the client's FIN does not arrive. True: the client has disconnected,
  * or sends more than DROPPED_MAX.
  */
-static bool has_left(struct dt_pop_waiter *waiter, size_t most)
+static bool has_disconnected(struct dt_pop_waiter *waiter, size_t most)
 {
     char waste[16384];
     const size_t until = waiter->dropped + most;
@@ -342,7 +342,7 @@ static void drop_absent_pops(dt_pop_room *room, struct served *served)
         struct dt_pop_waiter *waiter = served->v[i];
         dt_assert_cmp(served->max, <=, DT_POP_MAX);
         const size_t room_left = DT_POP_MAX - served->max;
-        if (has_left(waiter, DROPPED_MAX)) {
+        if (has_disconnected(waiter, DROPPED_MAX)) {
             drop_pop(room, waiter);
             continue;
         }
@@ -472,9 +472,9 @@ static void poll_offers(dt_pop_room *room)
             dt_pop_lines_ready(&room->lines, topics[i], 0);
     pthread_mutex_unlock(&room->lock);
     dt_arena_reset(&room->arena);
-    room->look_us = dt_clock_mono_us(room->env->clock) + (status != DT_OK ? DT_POP_AGAIN_US
-                                                          : hears(room)   ? LOOK_HEARD_US
-                                                                          : LOOK_US);
+    room->look_us = dt_clock_mono_us(room->env->clock) + (status != DT_OK      ? DT_POP_AGAIN_US
+                                                          : hears_offers(room) ? LOOK_HEARD_US
+                                                                               : LOOK_US);
 }
 
 /* ---- the thread ---- */
@@ -490,7 +490,7 @@ static int timeout_ms(dt_pop_room *room)
     if (next_us == INT64_MAX)
         return -1;
     const int64_t now_us = dt_clock_mono_us(room->env->clock);
-    if (!hears(room))
+    if (!hears_offers(room))
         next_us = dt_earlier(next_us, now_us + LOOK_US);
     return next_us <= now_us ? 0 : (int)((next_us - now_us) / 1000) + 1;
 }
@@ -506,7 +506,7 @@ static void sleep_and_drop_pops(dt_pop_room *room)
     for (int i = 0; i < n; i++) {
         uint64_t count;
         struct dt_pop_waiter *waiter = events[i].data.ptr;
-        if (waiter && ((events[i].events & ~(uint32_t)EPOLLIN) || has_left(waiter, DROPPED_EACH)))
+        if (waiter && ((events[i].events & ~(uint32_t)EPOLLIN) || has_disconnected(waiter, DROPPED_EACH)))
             drop_pop(room, waiter);
         else if (!waiter && read(room->wake_fd, &count, sizeof(count)) < 0)
             continue;

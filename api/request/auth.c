@@ -290,7 +290,7 @@ static dt_status hash_text(struct dt_str text, unsigned char hash[HASH_BYTES])
 }
 
 /* Returns the token of "Bearer <token>"; the word in any case. */
-static struct dt_str bearer(struct dt_str authorization)
+static struct dt_str bearer_token(struct dt_str authorization)
 {
     static const char word[] = "bearer";
     size_t n = sizeof(word) - 1;
@@ -319,7 +319,7 @@ dt_status dt_auth_check(dt_auth *auth, struct dt_str authorization, struct dt_ca
         return DT_OK;
     }
     unsigned char hash[HASH_BYTES];
-    struct dt_str token = bearer(authorization);
+    struct dt_str token = bearer_token(authorization);
     const struct entry *entry = NULL;
     /* Compares with every entry, so that the time does not depend on which one matches. */
     const bool hashed = token.n && token.n < 512 && hash_text(token, hash) == DT_OK;

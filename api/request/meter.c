@@ -60,12 +60,12 @@ void dt_meter_free(dt_meter *m)
     free(m);
 }
 
-static int64_t smaller(int64_t a, int64_t b)
+static int64_t min_of(int64_t a, int64_t b)
 {
     return a < b ? a : b;
 }
 
-static int64_t larger(int64_t a, int64_t b)
+static int64_t max_of(int64_t a, int64_t b)
 {
     return a > b ? a : b;
 }
@@ -198,7 +198,7 @@ bool dt_meter_request(dt_meter *m, int64_t now_us, struct dt_over *over, bool *w
 static bool pending_over(struct dt_meter *m, struct dt_over *over)
 {
     const int64_t limit = m->limits.v[DT_QUOTA_PENDING];
-    const int64_t left = limit - larger(m->pending, 0);
+    const int64_t left = limit - max_of(m->pending, 0);
     const struct bucket *jobs = &m->rates[DT_QUOTA_JOBS];
     const bool has_share = jobs->until_us > 0 || m->apis == 1;
     int64_t room = 0;
@@ -206,9 +206,9 @@ static bool pending_over(struct dt_meter *m, struct dt_over *over)
         return false;
     m->pending_asked = true;
     if (left > 0 && m->pending >= 0 && m->pending_share > 0 && has_share)
-        room = (int64_t)ceil((double)left * (double)smaller(m->pending_share, jobs->share) / (double)DT_QUOTA_WHOLE);
+        room = (int64_t)ceil((double)left * (double)min_of(m->pending_share, jobs->share) / (double)DT_QUOTA_WHOLE);
     else if (left > 0)
-        room = larger(1, smaller(left, limit / 10) / m->apis);
+        room = max_of(1, min_of(left, limit / 10) / m->apis);
     if (m->passed - m->made_before < room)
         return false;
     *over = (struct dt_over){true, DT_QUOTA_PENDING, limit, RETRY_MS};
@@ -274,10 +274,10 @@ bool dt_meter_wish(dt_meter *m, struct dt_quota_claim *claim, bool *fresh, int64
         struct bucket *b = &m->rates[i];
         catch_up(m, i, now_us);
         const bool has_share = b->until_us > 0;
-        int64_t demand = larger(b->demand, b->before / 2);
+        int64_t demand = max_of(b->demand, b->before / 2);
         if (demand > 0 && !has_share)
-            demand = larger(demand, m->limits.v[i] / m->apis);
-        b->before = m->limits.v[i] > 0 ? smaller(demand, m->limits.v[i]) : demand;
+            demand = max_of(demand, m->limits.v[i] / m->apis);
+        b->before = m->limits.v[i] > 0 ? min_of(demand, m->limits.v[i]) : demand;
         b->demand = 0;
         claim->demand[i] = b->before;
         claim->most[i] = has_share ? DT_QUOTA_WHOLE : DT_QUOTA_WHOLE / m->apis;

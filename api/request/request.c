@@ -216,7 +216,7 @@ void dt_hold_init(struct dt_hold *hold, struct dt_budget *budget)
     *hold = (struct dt_hold){.budget = budget};
 }
 
-static bool charge(struct dt_hold *hold, size_t n, size_t left_free)
+static bool charge_hold(struct dt_hold *hold, size_t n, size_t left_free)
 {
     struct dt_budget *budget = hold->budget;
     size_t held = dt_budget_held(budget);
@@ -234,12 +234,12 @@ static bool charge(struct dt_hold *hold, size_t n, size_t left_free)
 
 bool dt_hold_more(struct dt_hold *hold, size_t n)
 {
-    return n == 0 || (hold->budget && charge(hold, n, 0));
+    return n == 0 || (hold->budget && charge_hold(hold, n, 0));
 }
 
 bool dt_hold_bulk(struct dt_hold *hold, size_t n)
 {
-    return n == 0 || (hold->budget && charge(hold, n, hold->budget->max / BULK_LEAVES));
+    return n == 0 || (hold->budget && charge_hold(hold, n, hold->budget->max / BULK_LEAVES));
 }
 
 void dt_hold_less(struct dt_hold *hold, size_t n)

@@ -32,7 +32,7 @@ struct dt_router {
 };
 
 /* Splits "/a/b" into its segments. -1: there are too many, or it does not begin with a slash. */
-static int split(struct dt_str path, struct dt_str out[SEGMENTS_MAX])
+static int split_path(struct dt_str path, struct dt_str out[SEGMENTS_MAX])
 {
     if (path.n == 0 || path.p[0] != '/')
         return -1;
@@ -75,7 +75,7 @@ dt_status dt_router_new(const struct dt_route *routes, size_t n, dt_router **out
     for (size_t i = 0; status == DT_OK && i < n; i++) {
         struct compiled *c = &router->routes[i];
         struct dt_str parts[SEGMENTS_MAX];
-        const int k = split(dt_str(routes[i].path), parts);
+        const int k = split_path(dt_str(routes[i].path), parts);
         unsigned params = 0;
         c->route = &routes[i];
         c->n = k > 0 ? (unsigned)k : 0;
@@ -173,7 +173,7 @@ void dt_router_match(const dt_router *router, struct dt_str method, struct dt_st
     out->route = NULL;
     out->index = 0;
     out->allow[0] = '\0';
-    int n = split(path, parts);
+    int n = split_path(path, parts);
     if (n < 0)
         return;
     for (size_t i = 0; i < router->n; i++) {

@@ -187,8 +187,8 @@ static bool is_fresh(struct freshness *at, int64_t since_us, int64_t asked_us)
 typedef dt_status (*load_fn)(dt_topic_cache *cache, dt_store *store, struct dt_error *err);
 
 /* Loads again if the snapshot is older than since_us. Threads that an older snapshot satisfies do not wait. */
-static dt_status refresh(dt_topic_cache *cache, struct freshness *at, int64_t since_us, load_fn load, dt_store *store,
-                         struct dt_error *err)
+static dt_status refresh_snapshot(dt_topic_cache *cache, struct freshness *at, int64_t since_us, load_fn load,
+                                  dt_store *store, struct dt_error *err)
 {
     int64_t asked_us = dt_clock_mono_us(cache->clock);
     if (is_fresh(at, since_us, asked_us))
@@ -377,7 +377,7 @@ static dt_status ensure_together(dt_topic_cache *cache, dt_store *store, struct 
         }
         /* The topic may have been created since the snapshot: one that is younger than since_us decides, for all names
          * of one commit. */
-        status = refresh(cache, &cache->topics_at, wish->since_us, load_topics, store, err);
+        status = refresh_snapshot(cache, &cache->topics_at, wish->since_us, load_topics, store, err);
         struct dt_view *view = status == DT_OK ? dt_topic_cache_view(cache) : NULL;
         if (view)
             wish->status = dt_view_topic(view, wish->name) ? DT_OK : DT_INVALID;
@@ -439,9 +439,9 @@ static dt_status load_shards(dt_topic_cache *cache, dt_store *store, struct dt_e
 dt_status dt_topic_cache_refresh(dt_topic_cache *cache, enum dt_snapshots what, dt_store *store, struct dt_error *err)
 {
     int64_t since_us = dt_clock_mono_us(cache->clock) - MAX_AGE_US;
-    dt_status status = refresh(cache, &cache->topics_at, since_us, load_topics, store, err);
+    dt_status status = refresh_snapshot(cache, &cache->topics_at, since_us, load_topics, store, err);
     if (status != DT_OK || what == DT_SNAPSHOT_TOPICS)
         return status;
     since_us = dt_clock_mono_us(cache->clock) - MAX_AGE_US; /* reading the topics may have taken long */
-    return refresh(cache, &cache->shards_at, since_us, load_shards, store, err);
+    return refresh_snapshot(cache, &cache->shards_at, since_us, load_shards, store, err);
 }

@@ -121,7 +121,7 @@ static void because_of_shard(struct judging *j, const struct dt_shard_cause *cau
         BECAUSE(j, DT_FINDING_NO_DISPATCHER, DT_FINDING_ZOOKEEPER_AWAY, DT_FINDING_ASSERTION, DT_FINDING_NO_LEADER);
 }
 
-static int shown(struct dt_str s)
+static int shown_length(struct dt_str s)
 {
     return (int)(s.n < 400 ? s.n : 400);
 }
@@ -140,7 +140,7 @@ static void judge_servers(struct judging *j)
                   (long long)e->mysql.packet, e->payload_max);
     for (size_t i = 0; i < e->n_ending; i++)
         add_found(j, DT_FINDING_NUMBERS, e->ending[i].table.p,
-                  "its next AUTO_INCREMENT is %.*s, the last is 9223372036854775807", shown(e->ending[i].next),
+                  "its next AUTO_INCREMENT is %.*s, the last is 9223372036854775807", shown_length(e->ending[i].next),
                   e->ending[i].next.p);
     int64_t apart_ms = e->host_ms - e->mysql.now_ms;
     if ((apart_ms > SKEW_MS + e->took_ms || apart_ms < -SKEW_MS - e->took_ms))
@@ -171,11 +171,11 @@ static void judge_processes(struct judging *j)
         struct dt_str down = dt_str_is(p->index_down, "*") ? DT_STR_LIT("any Redis") : p->index_down;
         if (down.n) {
             because_of_server(j, DT_STR_LIT("redis"));
-            add_found(j, DT_FINDING_INDEX, p->name.p, "it cannot write to %.*s", shown(down), down.p);
+            add_found(j, DT_FINDING_INDEX, p->name.p, "it cannot write to %.*s", shown_length(down), down.p);
         }
         if (!dt_str_is(p->version, DUETIME_VERSION))
             add_found(j, DT_FINDING_VERSIONS, p->name.p,
-                      "it is of version %.*s, the API that answers of " DUETIME_VERSION, shown(p->version),
+                      "it is of version %.*s, the API that answers of " DUETIME_VERSION, shown_length(p->version),
                       p->version.p ? p->version.p : "");
     }
     if (shards->dispatchers.n == 0)
@@ -196,7 +196,7 @@ static void judge_shard(struct judging *j, const struct dt_shard_info *shard)
     bool leaderless = cause.why == DT_SHARD_NO_LEADER || cause.why == DT_SHARD_NO_DISPATCHER;
     snprintf(subject, sizeof(subject), "shard %u", shard->shard);
     if (cause.why == DT_SHARD_HALTED)
-        add_found(j, DT_FINDING_HALTED, subject, "%.*s", shown(cause.detail), cause.detail.p);
+        add_found(j, DT_FINDING_HALTED, subject, "%.*s", shown_length(cause.detail), cause.detail.p);
     if (named && (leaderless || cause.why == DT_SHARD_SILENT)) {
         because_of_shard(j, &cause);
         add_found(j, DT_FINDING_NO_LEADER, subject,
@@ -208,8 +208,8 @@ static void judge_shard(struct judging *j, const struct dt_shard_info *shard)
     }
     if (cause.why == DT_SHARD_WAITS) {
         because_of_server(j, cause.waits);
-        add_found(j, DT_FINDING_WAITS, subject, "it waits for %.*s%s%.*s", shown(cause.waits), cause.waits.p,
-                  cause.detail.n ? ": " : "", shown(cause.detail), cause.detail.p ? cause.detail.p : "");
+        add_found(j, DT_FINDING_WAITS, subject, "it waits for %.*s%s%.*s", shown_length(cause.waits), cause.waits.p,
+                  cause.detail.n ? ": " : "", shown_length(cause.detail), cause.detail.p ? cause.detail.p : "");
     }
     bool moves = shard->generation && shard->generation != w->view->installation.generation;
     if ((moves || !named))
@@ -277,8 +277,8 @@ static void judge_all(struct judging *j)
         j->at_ms = told->found_at_ms;
         const enum dt_finding_kind kind = dt_finding_named(told->finding);
         if (kind < DT_FINDING_KINDS)
-            add_found(j, kind, told->subject.p, "%.*s (seen by %.*s)", shown(told->detail), told->detail.p,
-                      shown(told->process), told->process.p);
+            add_found(j, kind, told->subject.p, "%.*s (seen by %.*s)", shown_length(told->detail), told->detail.p,
+                      shown_length(told->process), told->process.p);
     }
     j->at_ms = 0;
     if (e->config)
@@ -417,7 +417,7 @@ static void add_finding(void *arg, const struct dt_finding *finding)
     dt_json_end_object(x->out);
 }
 
-static enum dt_next diagnose(struct dt_request *req, dt_store *store)
+static enum dt_next find_problems(struct dt_request *req, dt_store *store)
 {
     static const char *const always[] = {"mysql", "processes", "shards", "jobs"};
     struct dt_strbuf *out = &req->out;
@@ -462,5 +462,5 @@ enum dt_next dt_handle_doctor(struct dt_request *req)
     *late_ms = LATE_MS;
     if (!dt_answer_duration(req, "late", INT64_MAX, late_ms))
         return DT_REPLY;
-    return dt_workers_submit(req->api->workers, req, diagnose);
+    return dt_workers_submit(req->api->workers, req, find_problems);
 }

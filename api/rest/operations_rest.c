@@ -202,7 +202,8 @@ static const struct dt_json_field fields[] = {
 };
 
 /* Only a reschedule has the rows before FILTER. */
-static bool admits(struct dt_json_reader *r, const struct dt_json_field *field, const struct dt_json_node *node)
+static bool member_is_allowed(struct dt_json_reader *r, const struct dt_json_field *field,
+                              const struct dt_json_node *node)
 {
     const bool reschedules = ((const struct dt_operation_body *)r->out)->ask.kind == DT_OPERATION_RESCHEDULE;
     if (field && (reschedules || field >= &fields[FILTER]))
@@ -211,7 +212,7 @@ static bool admits(struct dt_json_reader *r, const struct dt_json_field *field, 
     return false;
 }
 
-static const struct dt_json_table table = DT_TABLE(fields, .admits = admits);
+static const struct dt_json_table table = DT_TABLE(fields, .admits = member_is_allowed);
 
 static void check_time(const struct dt_json_reader *r)
 {

@@ -248,7 +248,7 @@ static int64_t events_of(const struct topic_line *line)
     return sum;
 }
 
-static int compare(int64_t a, int64_t b)
+static int compare_numbers(int64_t a, int64_t b)
 {
     return (a < b) - (a > b);
 }
@@ -257,11 +257,12 @@ static int by_weight(const void *a, const void *b)
 {
     const struct topic_line *x = a;
     const struct topic_line *y = b;
-    int order = compare(x->overdue, y->overdue);
+    int order = compare_numbers(x->overdue, y->overdue);
     if (!order)
-        order = compare(events_of(x), events_of(y));
+        order = compare_numbers(events_of(x), events_of(y));
     if (!order)
-        order = compare(x->jobs[DT_SCHEDULED] + x->jobs[DT_DISPATCHED], y->jobs[DT_SCHEDULED] + y->jobs[DT_DISPATCHED]);
+        order = compare_numbers(x->jobs[DT_SCHEDULED] + x->jobs[DT_DISPATCHED],
+                                y->jobs[DT_SCHEDULED] + y->jobs[DT_DISPATCHED]);
     return order ? order : by_topic(a, b);
 }
 

@@ -22,7 +22,7 @@ struct list {
     bool failed;
 };
 
-static void add(struct list *list, const char *name, struct dt_str value)
+static void add_attribute(struct list *list, const char *name, struct dt_str value)
 {
     dt_assert_cmp(list->n, <, DT_CLOUD_EVENT_ATTRIBUTES);
     list->failed |= !value.p;
@@ -64,18 +64,18 @@ dt_status dt_cloud_event_attributes(const struct dt_cloud_event *event, struct d
     struct list list = {.v = out};
     struct dt_str job;
     struct dt_str attempt;
-    add(&list, "ce_specversion", DT_STR_LIT("1.0"));
-    add(&list, "ce_id", id_text(arena, event, &job, &attempt));
-    add(&list, "ce_source", dt_arena_join(arena, DT_STR_LIT("/duetime/"), dt_str(event->installation)));
-    add(&list, "ce_type", event->type);
-    add(&list, "ce_subject", event->key.p ? event->key : job);
-    add(&list, "ce_time", time_text(arena, event->time_ms));
-    add(&list, "ce_jobid", job);
+    add_attribute(&list, "ce_specversion", DT_STR_LIT("1.0"));
+    add_attribute(&list, "ce_id", id_text(arena, event, &job, &attempt));
+    add_attribute(&list, "ce_source", dt_arena_join(arena, DT_STR_LIT("/duetime/"), dt_str(event->installation)));
+    add_attribute(&list, "ce_type", event->type);
+    add_attribute(&list, "ce_subject", event->key.p ? event->key : job);
+    add_attribute(&list, "ce_time", time_text(arena, event->time_ms));
+    add_attribute(&list, "ce_jobid", job);
     if (event->key.p)
-        add(&list, "ce_jobkey", event->key);
-    add(&list, "ce_attempt", attempt);
+        add_attribute(&list, "ce_jobkey", event->key);
+    add_attribute(&list, "ce_attempt", attempt);
     if (event->scheduled_ms)
-        add(&list, "ce_scheduledtime", time_text(arena, event->scheduled_ms));
+        add_attribute(&list, "ce_scheduledtime", time_text(arena, event->scheduled_ms));
     *n = list.n;
     return list.failed ? DT_NOMEM : DT_OK;
 }

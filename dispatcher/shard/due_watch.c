@@ -63,7 +63,7 @@ static int by_due(const void *a, const void *b)
     return (x->id > y->id) - (x->id < y->id);
 }
 
-static void remember(struct told *told, const struct dt_due *due, size_t n)
+static void remember_due(struct told *told, const struct dt_due *due, size_t n)
 {
     dt_assert_cmp(n, <=, DT_WATCH_DUE);
     memcpy(told->v, due, n * sizeof(*due));
@@ -97,11 +97,11 @@ static void take_due(dt_due_watch *w, const struct dt_watched *seen)
         wake_all(w, w->env.wake);
     else if (w->asks_all) {
         (void)wake_due(w, &w->old, seen->due, n_old, w->env.again);
-        remember(&w->old, seen->due, n_old);
+        remember_due(&w->old, seen->due, n_old);
     }
     if (wake_due(w, &w->recent, recent, n, w->env.wake))
         w->busy_us = dt_clock_mono_us(w->env.clock) + BUSY_US;
-    remember(&w->recent, recent, n);
+    remember_due(&w->recent, recent, n);
     w->look_from_ms = seen->now_ms - WINDOW_MS;
     w->due_from_ms = n ? recent[n - 1].next_ms + 1 : w->look_from_ms;
 }

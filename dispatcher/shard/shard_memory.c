@@ -25,7 +25,7 @@ static struct dt_remembered *places_of_id(const struct dt_topic_memory *memory, 
     return &memory->jobs[mixed >> 48 & ~(uint64_t)(WAYS - 1)];
 }
 
-static struct dt_remembered *place_of(const struct dt_topic_memory *memory, int64_t id)
+static struct dt_remembered *find_job(const struct dt_topic_memory *memory, int64_t id)
 {
     struct dt_remembered *at = memory->jobs && id ? places_of_id(memory, id) : NULL;
     for (size_t i = 0; at && i < WAYS; i++)
@@ -60,7 +60,7 @@ void dt_topic_memory_note(struct dt_topic_memory *memory, int64_t id, struct dt_
     if (number == DT_TOPIC_MEMORY_TOPICS)
         return;
     struct dt_remembered *at = places_of_id(memory, id);
-    struct dt_remembered *place = place_of(memory, id);
+    struct dt_remembered *place = find_job(memory, id);
     for (size_t i = 0; !place && i < WAYS; i++)
         if (at[i].id == 0)
             place = &at[i];
@@ -70,14 +70,14 @@ void dt_topic_memory_note(struct dt_topic_memory *memory, int64_t id, struct dt_
 
 void dt_topic_memory_forget(struct dt_topic_memory *memory, int64_t id)
 {
-    struct dt_remembered *known = place_of(memory, id);
+    struct dt_remembered *known = find_job(memory, id);
     if (known)
         known->id = 0;
 }
 
 bool dt_topic_memory_find(const struct dt_topic_memory *memory, int64_t id, struct dt_str *topic, bool *names_host)
 {
-    const struct dt_remembered *known = place_of(memory, id);
+    const struct dt_remembered *known = find_job(memory, id);
     if (!known)
         return false;
     dt_assert_cmp(known->topic, <, memory->n_topics);

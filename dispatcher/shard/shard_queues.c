@@ -98,7 +98,7 @@ static uint32_t *slot_of(const struct dt_fair_queues *fair, const struct slots *
 }
 
 /* The index of a queue in this due scan; a new queue is added at the end. */
-static uint32_t place_of(struct dt_fair_queues *fair, const struct slots *slots, const struct dt_topic_of *of)
+static uint32_t queue_index(struct dt_fair_queues *fair, const struct slots *slots, const struct dt_topic_of *of)
 {
     uint32_t *slot = slot_of(fair, slots, of);
     if (!*slot) {
@@ -111,23 +111,23 @@ static uint32_t place_of(struct dt_fair_queues *fair, const struct slots *slots,
 }
 
 /* The index of a topic's queue. If a job names its host, and the host has no more places, that of the host's queue. */
-static uint32_t place_by_host(dt_shard_loop *l, const struct slots *slots, const struct dt_topic_of *of)
+static uint32_t queue_index_by_host(dt_shard_loop *l, const struct slots *slots, const struct dt_topic_of *of)
 {
     const struct dt_topic_of all = {.topic = of->topic, .dispatched = of->dispatched};
     if (!of->host || of->dispatched)
-        return place_of(&l->fair, slots, &all);
+        return queue_index(&l->fair, slots, &all);
     const bool known = *slot_of(&l->fair, slots, of);
-    const uint32_t at = place_of(&l->fair, slots, of);
+    const uint32_t at = queue_index(&l->fair, slots, of);
     struct dt_due_queue *queue = &l->fair.queues[at];
     if (!known)
         queue->room = dt_shard_room_at(l, of->topic, of->host);
     if (queue->room == 0)
         return at;
     queue->room--;
-    return place_of(&l->fair, slots, &all);
+    return queue_index(&l->fair, slots, &all);
 }
 
-static dt_status make_room(struct dt_fair_queues *fair, size_t n, size_t queues, struct slots *slots)
+static dt_status reserve_queues(struct dt_fair_queues *fair, size_t n, size_t queues, struct slots *slots)
 {
     slots->n = 16;
     while (slots->n < 2 * queues)
@@ -179,7 +179,7 @@ dt_status dt_shard_sort_queues(dt_shard_loop *l, size_t n, bool by_host, struct 
 {
     struct dt_fair_queues *fair = &l->fair;
     struct slots slots;
-    dt_status status = make_room(fair, n, by_host ? 2 * n : n, &slots); /* each may add a topic and a host */
+    dt_status status = reserve_queues(fair, n, by_host ? 2 * n : n, &slots); /* each may add a topic and a host */
     int64_t *ids = dt_arena_alloc(&fair->arena, n * sizeof(*ids));
     struct dt_topic_of *topics = dt_arena_alloc(&fair->arena, n * sizeof(*topics));
     if (status != DT_OK || !ids || !topics)
@@ -194,7 +194,7 @@ dt_status dt_shard_sort_queues(dt_shard_loop *l, size_t n, bool by_host, struct 
         const int64_t *at = bsearch(&l->due.entries[i].id, ids, n, sizeof(*ids), dt_by_job_id);
         struct dt_topic_of of = topics[at - ids];
         of.host = by_host ? of.host : 0;
-        fair->of[i] = place_by_host(l, &slots, &of);
+        fair->of[i] = queue_index_by_host(l, &slots, &of);
         fair->queues[fair->of[i]].waiting++;
     }
     for (size_t i = 0; i < fair->n_queues; i++) {

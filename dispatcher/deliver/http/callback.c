@@ -23,7 +23,7 @@ struct head {
     bool failed; /* memory ran out */
 };
 
-static void push(struct head *h, struct dt_str name, struct dt_str value)
+static void add_header(struct head *h, struct dt_str name, struct dt_str value)
 {
     if (h->n == h->cap) {
         size_t cap = h->cap ? h->cap * 2 : OWN_HEADERS_MAX;
@@ -40,7 +40,7 @@ static void push(struct head *h, struct dt_str name, struct dt_str value)
     h->v[h->n++] = (struct dt_http_header){name, value};
 }
 
-static struct dt_str copy(struct head *h, struct dt_str s)
+static struct dt_str copy_text(struct head *h, struct dt_str s)
 {
     struct dt_str copied = dt_arena_copy(h->arena, s);
     h->failed = h->failed || (s.p && !copied.p);
@@ -57,7 +57,7 @@ static void add_attribute(struct head *h, struct dt_str name, struct dt_str valu
     for (size_t i = 0; plain && i < value.n; i++)
         plain = value.p[i] > ' ' && value.p[i] <= '~' && value.p[i] != '"' && value.p[i] != '%';
     if (plain) {
-        push(h, name, value);
+        add_header(h, name, value);
         return;
     }
     struct dt_strbuf encoded = {0};
@@ -76,11 +76,11 @@ static void add_attribute(struct head *h, struct dt_str name, struct dt_str valu
     }
     h->failed = h->failed || encoded.failed;
     if (!encoded.failed)
-        push(h, name, copy(h, dt_strbuf_str(&encoded)));
+        add_header(h, name, copy_text(h, dt_strbuf_str(&encoded)));
     dt_strbuf_clear(&encoded);
 }
 
-static struct dt_str made(struct head *h, struct dt_str text)
+static struct dt_str check_text(struct head *h, struct dt_str text)
 {
     h->failed = h->failed || !text.p;
     return text;
@@ -97,7 +97,7 @@ static struct dt_str add_attributes(struct head *h, const struct dt_outgoing *fr
     struct dt_str type = from->content_type.p ? from->content_type : DT_STR_LIT("application/json");
     if (type.n == 0 || dt_callback_header_value_check(type))
         type = DT_STR_LIT("application/octet-stream");
-    push(h, DT_STR_LIT("content-type"), type);
+    add_header(h, DT_STR_LIT("content-type"), type);
     if (dt_cloud_event_attributes(&event, h->arena, attributes, &n) != DT_OK) {
         h->failed = true;
         return id;
@@ -105,9 +105,9 @@ static struct dt_str add_attributes(struct head *h, const struct dt_outgoing *fr
     for (size_t i = 0; i < n; i++) {
         if (strcmp(attributes[i].name, "ce_id") == 0)
             id = attributes[i].value;
-        add_attribute(h,
-                      made(h, dt_arena_join(h->arena, DT_STR_LIT("ce-"), dt_str(attributes[i].name + strlen("ce_")))),
-                      attributes[i].value);
+        add_attribute(
+            h, check_text(h, dt_arena_join(h->arena, DT_STR_LIT("ce-"), dt_str(attributes[i].name + strlen("ce_")))),
+            attributes[i].value);
     }
     dt_assert(id.p);
     return id;
@@ -117,18 +117,18 @@ static dt_status add_webhook(struct head *h, struct dt_str id, const struct dt_o
                              const struct dt_callback_setting *setting, int64_t now_ms)
 {
     struct dt_webhook webhook = {.id = id, .timestamp_s = (now_ms - setting->ahead_ms) / 1000, .body = from->payload};
-    push(h, DT_STR_LIT("idempotency-key"), webhook.id);
-    push(h, DT_STR_LIT("webhook-id"), webhook.id);
-    push(h, DT_STR_LIT("webhook-timestamp"),
-         made(h, dt_arena_printf(h->arena, "%lld", (long long)webhook.timestamp_s)));
-    push(h, DT_STR_LIT("user-agent"), DT_STR_LIT("duetime/" DUETIME_VERSION));
+    add_header(h, DT_STR_LIT("idempotency-key"), webhook.id);
+    add_header(h, DT_STR_LIT("webhook-id"), webhook.id);
+    add_header(h, DT_STR_LIT("webhook-timestamp"),
+               check_text(h, dt_arena_printf(h->arena, "%lld", (long long)webhook.timestamp_s)));
+    add_header(h, DT_STR_LIT("user-agent"), DT_STR_LIT("duetime/" DUETIME_VERSION));
     if (!setting->secret)
         return DT_OK;
     struct dt_strbuf value = {0};
     dt_status status = dt_webhook_sign(&webhook, setting->secret, &value);
     h->failed = h->failed || value.failed;
     if (status == DT_OK && !value.failed)
-        push(h, DT_STR_LIT("webhook-signature"), copy(h, dt_strbuf_str(&value)));
+        add_header(h, DT_STR_LIT("webhook-signature"), copy_text(h, dt_strbuf_str(&value)));
     dt_strbuf_clear(&value);
     return status;
 }
@@ -145,14 +145,14 @@ static void add_callers(struct head *h, struct dt_str text, dt_json *json)
     while (dt_caller_headers_next(&callers, &name, &value)) {
         if (dt_callback_header_name_check(name) || dt_callback_header_value_check(value))
             continue;
-        struct dt_str copied = copy(h, value);
+        struct dt_str copied = copy_text(h, value);
         size_t at = 0;
         while (at < h->n && !(h->v[at].name.n == name.n && strncasecmp(h->v[at].name.p, name.p, name.n) == 0))
             at++;
         if (at < h->n)
             h->v[at].value = copied;
         else
-            push(h, copy(h, name), copied);
+            add_header(h, copy_text(h, name), copied);
     }
 }
 

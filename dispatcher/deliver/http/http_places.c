@@ -153,7 +153,7 @@ static void clear_shared(struct shared *shared)
     dt_shares_clear(&shared->shares);
 }
 
-static bool slowed(const struct shared *shared, const struct dt_place_owner *owner)
+static bool is_slowed(const struct shared *shared, const struct dt_place_owner *owner)
 {
     return owner->most < shared->shares.total;
 }
@@ -200,7 +200,7 @@ static struct dt_place_topic *topic_of(struct shared *shared, const struct dt_pl
             return topic;
     }
     free(topic);
-    if (!owner->topics && !slowed(shared, owner))
+    if (!owner->topics && !is_slowed(shared, owner))
         drop_owner(shared, owner);
     return NULL;
 }
@@ -215,7 +215,7 @@ static void drop_idle_topic(struct shared *shared, struct dt_place_topic *topic,
         owner->waiter = NULL;
     HASH_DEL(owner->topics, topic);
     free(topic);
-    if (!owner->topics && !slowed(shared, owner))
+    if (!owner->topics && !is_slowed(shared, owner))
         drop_owner(shared, owner);
 }
 
@@ -309,7 +309,7 @@ static bool bytes_fit(const struct dt_place_topic *topic, size_t bytes)
     return topic->held == 0 || topic->earned > 0 || topic->bytes + bytes <= left;
 }
 
-static unsigned least(unsigned a, unsigned b)
+static unsigned min_of(unsigned a, unsigned b)
 {
     return a < b ? a : b;
 }
@@ -343,7 +343,7 @@ unsigned dt_places_room(dt_places *places, struct dt_str host, const struct dt_p
     if (!find_entries(places, host, who, now_us, &place))
         return 0;
     unsigned room =
-        bytes_fit(place.in_process, 0) ? least(room_of(place.at_host, now_us), room_of(place.in_process, now_us)) : 0;
+        bytes_fit(place.in_process, 0) ? min_of(room_of(place.at_host, now_us), room_of(place.in_process, now_us)) : 0;
     if (room == 0) {
         note_waiter(place.at_host, now_us);
         note_waiter(place.in_process, now_us);
@@ -360,7 +360,7 @@ unsigned dt_places_room_at(dt_places *places, uint32_t host, const struct dt_pla
     if (found)
         return dt_places_room(places, dt_str(found->key), who, now_us);
     unsigned room = dt_places_room_anywhere(places, who, now_us);
-    return least(room, (places->limits.per_host + 1) / 2);
+    return min_of(room, (places->limits.per_host + 1) / 2);
 }
 
 unsigned dt_places_room_anywhere(dt_places *places, const struct dt_place_for *who, int64_t now_us)

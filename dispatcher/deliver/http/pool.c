@@ -88,7 +88,7 @@ static dt_status renew_number(dt_hands *hands, dt_store *store, struct dt_error 
 
 /* If a callback that was claimed meanwhile may be about to be sent, the number ends with its lease instead. After that,
  * at the end of the process, nothing is written. */
-static dt_status give_up(dt_hands *hands, dt_store *store, struct dt_error *err)
+static dt_status give_up_number(dt_hands *hands, dt_store *store, struct dt_error *err)
 {
     int64_t number = hands->owner;
     drop_number(hands);
@@ -115,7 +115,7 @@ static dt_status keep_number(dt_hands *hands, dt_store *store, struct dt_error *
         return status;
     if (used && !hands->owner)
         return take_number(hands, store, err);
-    return !used && hands->owner && !hands->leaving ? give_up(hands, store, err) : DT_OK;
+    return !used && hands->owner && !hands->leaving ? give_up_number(hands, store, err) : DT_OK;
 }
 
 /* ---- attempts that are given away ---- */
@@ -257,7 +257,7 @@ static int64_t tick_renewer(void *arg, void *store)
     dt_hands *hands = arg;
     struct dt_error err = {0};
     if (dt_chore_stopping(&hands->renewer)) { /* attempts that are still in hands are lost at once */
-        if (hands->owner && give_up(hands, store, &err) != DT_OK)
+        if (hands->owner && give_up_number(hands, store, &err) != DT_OK)
             DT_LOG(INFO, "callbacks", "attempts in hands are lost when the lease ends", DT_S("reason", err.text));
         return INT64_MAX;
     }
@@ -338,7 +338,7 @@ static void tell_index(dt_hands *hands, const struct batch *batch)
 
 /* Recorded attempts leave our hands; the others return to the queue. True: all were recorded. Sorts the answers by
  * job. */
-static bool let_go(dt_hands *hands, const struct batch *batch, bool recorded)
+static bool release_recorded(dt_hands *hands, const struct batch *batch, bool recorded)
 {
     bool all = recorded;
     pthread_mutex_lock(&hands->lock);
@@ -371,13 +371,13 @@ static bool record_batch(dt_hands *hands, struct batch *batch)
     DT_FAIL_POINT_STATUS("callbacks.recorded", status, &err);
     if (status != DT_OK) {
         dt_outage_failed(&hands->recorder_outage, DT_OUTAGE_MYSQL, "callbacks", "outcomes wait", status, &err);
-        return let_go(hands, batch, false);
+        return release_recorded(hands, batch, false);
     }
     dt_outage_over(&hands->recorder_outage);
     dt_metric_observe(hands->meters.recorded, (double)batch->n);
     tell_index(hands, batch);
     hands->env.ended(hands->env.arg);
-    return let_go(hands, batch, true);
+    return release_recorded(hands, batch, true);
 }
 
 static void run_recorder(void *arg)

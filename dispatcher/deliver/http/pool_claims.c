@@ -394,8 +394,8 @@ static bool is_ours_already(dt_hands_claims *claims, const struct dt_outgoing *j
     return callback != NULL;
 }
 
-static bool hand_over(dt_hands_claims *claims, const struct dt_outgoing *job, const struct dt_place *place,
-                      const struct dt_topic_callback *topic)
+static bool send_callback(dt_hands_claims *claims, const struct dt_outgoing *job, const struct dt_place *place,
+                          const struct dt_topic_callback *topic)
 {
     static const struct dt_topic_callback none = {0}; /* its row was just deleted */
     struct sending sending = {.claims = claims, .job = job, .topic = topic ? topic : &none};
@@ -432,8 +432,8 @@ void dt_hands_claims_committed(dt_hands_claims *claims, const struct dt_leader_b
 {
     size_t n = 0;
     while (n < claimed->n && n < claims->n &&
-           hand_over(claims, &claimed->jobs[n], &claims->places[n],
-                     dt_topic_snapshot_callback(topics, claimed->jobs[n].topic)))
+           send_callback(claims, &claimed->jobs[n], &claims->places[n],
+                         dt_topic_snapshot_callback(topics, claimed->jobs[n].topic)))
         n++;
     if (n == claims->n) {
         claims->n = 0;

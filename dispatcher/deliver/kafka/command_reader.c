@@ -402,7 +402,7 @@ static void run_reader(void *arg)
 
 /* ---- the sender of answers ---- */
 
-static bool answers(void *arg, int64_t partition)
+static bool sends_answers_of(void *arg, int64_t partition)
 {
     dt_command_reader *r = arg;
     bool any = false;
@@ -450,7 +450,7 @@ static dt_status start_sender(dt_command_reader *r, struct dt_error *err)
                                       .sent = dt_counter(sent, about, "outcome=\"sent\""),
                                       .dropped = dt_counter(sent, about, "outcome=\"dropped\""),
                                       .arg = r,
-                                      .ours = answers};
+                                      .ours = sends_answers_of};
     dt_status status = dt_notice_producer_new(r->env.kafka, &r->notices, err);
     if (status == DT_OK)
         status = dt_kafka_asker_new(r->env.kafka->admin, on_topic_known, r, &r->asker);

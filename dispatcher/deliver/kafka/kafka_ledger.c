@@ -146,7 +146,7 @@ struct dt_ledger_trim {
     int32_t partition;
 };
 
-static void let_go(struct dt_ledger_trim *t)
+static void release_trim(struct dt_ledger_trim *t)
 {
     pthread_mutex_lock(&t->lock);
     dt_assert_cmp(t->users, >, 0);
@@ -192,7 +192,7 @@ static void await_trim(void *arg)
 static void trim_done(void *arg)
 {
     atomic_flag_clear(&under_way);
-    let_go(arg);
+    release_trim(arg);
 }
 
 /* ---- the request ---- */
@@ -220,7 +220,7 @@ dt_status dt_ledger_trim_start(const struct dt_kafka_env *env, unsigned shard, i
     if (status == DT_OK)
         status = dt_kafka_handle_new(RD_KAFKA_PRODUCER, conf, &t->rk, err);
     if (status != DT_OK) {
-        let_go(t);
+        release_trim(t);
         atomic_flag_clear(&under_way);
         return status;
     }
@@ -256,5 +256,5 @@ bool dt_ledger_trim_done(dt_ledger_trim *t, dt_status *status, struct dt_error *
 void dt_ledger_trim_free(dt_ledger_trim *t)
 {
     if (t)
-        let_go(t);
+        release_trim(t);
 }

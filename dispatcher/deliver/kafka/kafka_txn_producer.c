@@ -460,8 +460,8 @@ static dt_status produce_message(dt_txn_producer *p, rd_kafka_topic_t *rkt, int3
 }
 
 /* Opens the transaction and passes all messages to librdkafka, which sends them by itself. */
-static dt_status hand_over(dt_txn_producer *p, const struct dt_kafka_message *messages, size_t n,
-                           const struct dt_kafka_message *record, struct dt_error *err)
+static dt_status produce_batch(dt_txn_producer *p, const struct dt_kafka_message *messages, size_t n,
+                               const struct dt_kafka_message *record, struct dt_error *err)
 {
     rd_kafka_error_t *error = rd_kafka_begin_transaction(p->rk);
     dt_status status = DT_OK;
@@ -568,7 +568,7 @@ dt_status dt_txn_producer_begin(dt_txn_producer *p, uint32_t nth, const struct d
     p->ledger_offset = -1;
     p->deadline_us = dt_kafka_now_us() + p->transaction_timeout_us;
     dt_kafka_watch_open(&p->watch);
-    return end_with(p, hand_over(p, messages, n, record, err), err);
+    return end_with(p, produce_batch(p, messages, n, record, err), err);
 }
 
 dt_status dt_txn_producer_commit(dt_txn_producer *p, int64_t *ledger_offset, struct dt_error *err)

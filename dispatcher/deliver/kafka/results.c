@@ -116,7 +116,7 @@ static dt_status compare_mark(dt_results_watermark *w, struct dt_error *err)
 }
 
 /* Stops waiting for deadlines that leaders have waited for long enough. */
-static void give_up(dt_results_watermark *w)
+static void give_up_waiting(dt_results_watermark *w)
 {
     const int64_t missed_us = dt_clock_missed_us(&w->looked_us, dt_clock_mono_us(w->env.clock), SILENCE_US);
     w->since_us += missed_us;
@@ -154,7 +154,7 @@ static int64_t tick_watermark(void *arg, void *store)
     const dt_status status = compare_mark(w, &err);
     if (status != DT_OK)
         DT_LOG(DEBUG, "results", "Kafka does not say how far results have been read", DT_S("reason", err.text));
-    give_up(w);
+    give_up_waiting(w);
     if (w->other_up_to_ms + w->kafka_up_to_ms > was_ms) {
         for (unsigned i = 0; i < SHARD_WORDS; i++) {
             uint32_t bits = atomic_exchange(&w->waiting[i], 0);
