@@ -47,7 +47,7 @@ struct dt_chores {
     struct worker workers[DT_CHORES_THREADS_MAX];
 };
 
-/* ---- under the lock ---- */
+/* ---- functions that need the lock ---- */
 
 /* Returns the chore that is due first, among those that may run. NULL: there is none. */
 static struct dt_chore *find_next_chore(const dt_chores *c)
@@ -241,7 +241,7 @@ void dt_chores_stop(dt_chores *c)
     free(c);
 }
 
-/* ---- any thread ---- */
+/* ---- functions for any thread ---- */
 
 void dt_chores_add(dt_chores *c, struct dt_chore *chore)
 {

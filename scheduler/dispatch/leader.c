@@ -31,7 +31,7 @@
 #include "store/store_internal.h"
 #include "topic_snapshot.h"
 
-/* ---- the fate of each candidate ---- */
+/* ---- deciding the fate of each candidate ---- */
 
 /* Decides whether the topic takes the candidate's message now. */
 static dt_status judge_writable(struct dt_open_txn *t, struct dt_candidate *c, const struct dt_topic_entry *topic)

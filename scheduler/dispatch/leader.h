@@ -60,7 +60,7 @@ enum dt_writable {
     DT_WRITABLE_ALONE /* perhaps too large for its topic: sent in a batch of its own, so that a refusal is about it */
 };
 
-/* ---- in ---- */
+/* ---- inputs ---- */
 
 struct dt_leader_sent {
     const struct dt_inflight *list; /* the whole list; n = 0: nothing is in flight */
@@ -131,7 +131,7 @@ struct dt_leader_listener {
     void *arg;
 };
 
-/* ---- out ---- */
+/* ---- outputs ---- */
 
 /* The list that was sent. */
 struct dt_leader_settled {

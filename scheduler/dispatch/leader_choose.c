@@ -28,7 +28,7 @@
 #include "mysql/statements.h"
 #include "topic_snapshot.h"
 
-/* ---- limits ---- */
+/* ---- limits of topics ---- */
 
 /* How many jobs of a topic with limits this transaction may claim, and how many it has chosen. */
 struct dt_limited {
@@ -230,7 +230,7 @@ static dt_status leave_other_topics(struct dt_open_txn *t)
     return DT_OK;
 }
 
-/* ---- the batch ---- */
+/* ---- choosing the batch ---- */
 
 /* The parts of an owner and of its topics in a batch that cannot have all jobs. */
 struct owner_part {

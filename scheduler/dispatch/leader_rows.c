@@ -242,7 +242,7 @@ dt_status dt_candidates_read(struct dt_open_txn *t)
     return status == DT_OK ? read_foreign_lists(t) : status;
 }
 
-/* ---- hands ---- */
+/* ---- attempts in hands ---- */
 
 /* True if the latest attempt is in no list: it was popped, or it is in the hands of a process. */
 static bool may_be_in_hands(const struct dt_candidate *c)

@@ -221,7 +221,7 @@ static void change_command(dt_index *index, unsigned shard, const struct change 
     }
 }
 
-/* ---- batches ---- */
+/* ---- batches of all shards ---- */
 
 /* Adds the shard's changes to its link, at most DT_CHUNK removals and additions in each command. */
 static void build_changes(dt_index *index, unsigned shard, size_t n_gone, size_t n_new)

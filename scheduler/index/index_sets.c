@@ -214,7 +214,7 @@ dt_status dt_index_drop(dt_index *index, unsigned shard, struct dt_error *err)
     return status;
 }
 
-/* ---- ranges ---- */
+/* ---- ranges of entries ---- */
 
 static void on_range(void *arg, size_t i, const dt_reply *reply)
 {

@@ -26,7 +26,7 @@ struct dt_inflight {
 /* Frees the entries; the list is empty afterwards. */
 void dt_inflight_clear(struct dt_inflight *list);
 
-/* ---- as text ---- */
+/* ---- lists as text ---- */
 
 #define DT_CLAIM_BYTES 64 /* limit of the text of an entry */
 /* Appends the list as [[id,attempt,due],...], the text in shards.inflight and in ledger records. The caller checks
@@ -51,7 +51,7 @@ bool dt_inflight_has(const struct dt_inflight *list, int64_t id);
 /* True if two lists have the same entries (id, attempt and due time) in the same order. */
 bool dt_inflight_equal(const struct dt_claim *a, size_t n_a, const struct dt_claim *b, size_t n_b);
 
-/* ---- how it shrinks ---- */
+/* ---- how a list shrinks ---- */
 
 /*
  * How a list of n entries shrinks; the first send_n of them are the batch. Only the two functions below halve and

@@ -512,7 +512,7 @@ uint64_t dt_key_hash(struct dt_str topic, struct dt_str key)
     return hash != 0 ? hash : 1;
 }
 
-/* ---- writing ---- */
+/* ---- writing a job ---- */
 
 #define STORED_DEPTH_MAX 128 /* limits.json_depth may have been larger when the job was made */
 

@@ -699,7 +699,7 @@ dt_status dt_db_script(dt_db *db, struct dt_str sql, struct dt_error *err)
     return status != DT_OK ? status : run_text(db, sql, err);
 }
 
-/* ---- many rows ---- */
+/* ---- statements for many rows ---- */
 
 /* Returns how many rows from `first` on fit into `max` bytes; at least one. */
 static size_t rows_that_fit(const struct dt_param_rows *rows, size_t first, size_t max)

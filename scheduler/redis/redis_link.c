@@ -153,7 +153,7 @@ void dt_link_keep_alive(int fd)
     (void)setsockopt(fd, IPPROTO_TCP, TCP_KEEPCNT, &probes, sizeof(probes));
 }
 
-/* ---- a link ---- */
+/* ---- connecting a link ---- */
 
 dt_status dt_link_new(const struct dt_config *config, const struct dt_endpoint *endpoint, const dt_clock *clock,
                       const char *const *scripts, unsigned n_scripts, dt_link **out)

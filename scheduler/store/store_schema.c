@@ -19,7 +19,7 @@
 #include "store.h"
 #include "store_internal.h"
 
-/* ---- splitting a file ---- */
+/* ---- splitting a file into statements ---- */
 
 void dt_sql_split_init(struct dt_sql_split *s, const char *text)
 {

@@ -314,7 +314,7 @@ static dt_status refuse_topic_beyond_limit(dt_db *db, struct dt_str name, struct
     return status;
 }
 
-/* ---- writing ---- */
+/* ---- writing a topic ---- */
 
 struct settings {
     struct dt_param delivery, kafka_topic, retry, ack_timeout, retention, paused, url, hosts, headers, secret, timeout;

@@ -172,8 +172,6 @@ static void yajl_free_nothing(void *ctx, void *p)
     (void)p;
 }
 
-/* ---- failing inside a callback ---- */
-
 #define GO_ON 1
 #define STOP  0
 
@@ -464,7 +462,7 @@ static const yajl_callbacks callbacks = {
     .yajl_end_array = on_end,
 };
 
-/* ---- where a text stops being JSON ---- */
+/* ---- the first fault of a text ---- */
 
 /*
  * Reads a refused text again to find the first fault. yajl only reports how far it had read, which is often the end of
@@ -852,7 +850,7 @@ dt_status dt_json_parse(dt_json *json, struct dt_str text, const struct dt_json_
     return dt_fail(err, json->status, "%s at byte %zu", json->reason, json->reason_at);
 }
 
-/* ---- reading ---- */
+/* ---- access to nodes ---- */
 
 const struct dt_json_node *dt_json_root(const dt_json *json)
 {

@@ -81,7 +81,7 @@ void dt_strbuf_add(struct dt_strbuf *sb, const void *p, size_t n);
 void dt_strbuf_adds(struct dt_strbuf *sb, const char *s);
 static inline void dt_strbuf_addc(struct dt_strbuf *sb, char c)
 {
-    if (sb->failed || sb->cap - sb->n < 2) { /* also if p is NULL */
+    if (sb->failed || sb->cap - sb->n < 2) { /* true also if p is NULL */
         dt_strbuf_add(sb, &c, 1);
         return;
     }

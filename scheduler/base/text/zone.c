@@ -179,7 +179,7 @@ struct dt_zone_span dt_zone_rule_span(const struct dt_zone_rule *rule, int64_t a
     return span;
 }
 
-/* ---- a file ---- */
+/* ---- the file of a zone ---- */
 
 #define HEADER_BYTES ((size_t)44)
 #define TYPE_BYTES   ((size_t)6)

@@ -200,7 +200,7 @@ struct dt_alerts_env {
     dt_refclock *ref;
     const char *installation;            /* not used without Kafka */
     const struct dt_outbox_kafka *kafka; /* NULL: this process does not write to Kafka */
-    /* Processes.id; its row shows that the process lives, and whether it is a dispatcher. */
+    /* The row processes.id: its row shows that the process lives, and whether it is a dispatcher. */
     int64_t process;
 };
 

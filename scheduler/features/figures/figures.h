@@ -86,7 +86,7 @@ DT_MUST_CHECK dt_status dt_store_lateness(dt_store *store, const struct dt_figur
  * attempts. All buckets must be of one slot. */
 double dt_lateness_ms(const struct dt_lateness *buckets, size_t n, double part);
 
-/* ---- how many jobs there are ---- */
+/* ---- numbers of jobs ---- */
 
 struct dt_topic_load {
     struct dt_str topic;

@@ -200,7 +200,7 @@ double dt_lateness_ms(const struct dt_lateness *buckets, size_t n, double part)
     return -1;
 }
 
-/* ---- how many jobs there are ---- */
+/* ---- numbers of jobs ---- */
 
 static dt_status read_load(const dt_db *db, struct dt_arena *arena, void *row, void *arg)
 {

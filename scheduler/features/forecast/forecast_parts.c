@@ -10,7 +10,7 @@
 #include "topic/counts.h"
 
 /* Parts (step, topic, jobs) are collected in any order. Then they are merged, and the largest of each step are kept. */
-/* ---- adding ---- */
+/* ---- adding to the sums ---- */
 
 void dt_forecast_add(struct dt_forecasting *f, size_t step, int64_t due)
 {
@@ -174,7 +174,7 @@ dt_status dt_forecast_share(struct dt_forecasting *f, int64_t day_ms, size_t fir
     return DT_OK;
 }
 
-/* ---- parts in order ---- */
+/* ---- sorting and merging parts ---- */
 
 static int by_step_and_topic(const void *a, const void *b)
 {
@@ -355,7 +355,7 @@ static dt_status count_near(struct dt_forecasting *f, struct sample *s)
     return DT_OK;
 }
 
-/* ---- estimates ---- */
+/* ---- estimates by the optimizer ---- */
 
 static dt_status estimate_stretch(struct dt_forecasting *f, size_t first, size_t last, int64_t reached_ms,
                                   double factor)
@@ -396,7 +396,7 @@ static dt_status estimate(struct dt_forecasting *f, int64_t reached_ms)
     return status;
 }
 
-/* ---- only some topics ---- */
+/* ---- if only some topics are requested ---- */
 
 static dt_status count_bound(struct dt_forecasting *f)
 {

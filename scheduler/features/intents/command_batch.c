@@ -255,7 +255,7 @@ static dt_status run_reports(struct carrying *c, size_t from, size_t n)
     return status;
 }
 
-/* ---- runs ---- */
+/* ---- runs of messages ---- */
 
 enum kind { CHANGES, TOPIC, REPORTS };
 
@@ -492,7 +492,7 @@ static dt_status add_all_answers(struct carrying *c)
     return status;
 }
 
-/* ---- the transaction ---- */
+/* ---- the transaction of a batch ---- */
 
 static dt_status make_lists(struct carrying *c)
 {

@@ -36,8 +36,6 @@ struct row_reading {
     struct dt_job_rules rules; /* the reader's, but delays count from the row's INSERT */
 };
 
-/* ---- refusals ---- */
-
 static dt_status refuse_column_text(struct row_reading *r, const char *what, const struct dt_error *why)
 {
     struct dt_str detail = dt_arena_printf(r->with->arena, "%s: %s", what, why->text);
@@ -55,8 +53,6 @@ static void add_row_fault(struct row_reading *r, const char *pointer, const char
 {
     dt_faults_add(&r->out->faults, pointer, reason);
 }
-
-/* ---- options ---- */
 
 static dt_status parse_text(struct row_reading *r, struct dt_str text, const char *what)
 {
@@ -92,7 +88,7 @@ static dt_status read_options(struct row_reading *r)
     return DT_OK;
 }
 
-/* ---- the body ---- */
+/* ---- a row as a body ---- */
 
 static struct dt_str trimmed(struct dt_str s)
 {
@@ -154,7 +150,7 @@ static dt_status parse_body(struct row_reading *r)
     return refuse_column_text(r, "payload", &why);
 }
 
-/* ---- actions ---- */
+/* ---- decoding the actions ---- */
 
 static dt_status read_row_body(struct row_reading *r)
 {
@@ -264,8 +260,6 @@ static dt_status decode_row(const struct dt_intent_decoder *reader, const struct
     return out->faults.failed ? DT_NOMEM : status;
 }
 
-/* ---- moving rows ---- */
-
 #define BYTES_AT_ONCE ((size_t)16 << 20) /* limit of the rows of one transaction; the first row is always moved */
 #define NAMES_AT_ONCE (DT_INBOX_AT_ONCE + 1000)
 #define ERROR_BYTES   ((size_t)1500) /* limit of a text in job_inbox.error */
@@ -284,7 +278,7 @@ struct moving {
     struct dt_error *err;
 };
 
-/* ---- looking ---- */
+/* ---- moving rows ---- */
 
 dt_status dt_store_look_at_inbox(struct dt_inbox_mover *m, bool *some, struct dt_error *err)
 {
@@ -311,8 +305,6 @@ dt_status dt_store_look_at_inbox(struct dt_inbox_mover *m, bool *some, struct dt
     return dt_db_end(db, err);
 }
 
-/* ---- patience ---- */
-
 static struct dt_inbox_patience *find_patience(struct dt_inbox_mover *m, int64_t id)
 {
     for (size_t i = 0; i < m->n_patience; i++)
@@ -320,8 +312,6 @@ static struct dt_inbox_patience *find_patience(struct dt_inbox_mover *m, int64_t
             return &m->patience[i];
     return NULL;
 }
-
-/* ---- reading ---- */
 
 static dt_status take_inbox_row(const dt_db *db, struct dt_arena *arena, void *row, void *arg)
 {
@@ -402,8 +392,6 @@ static dt_status decode_rows(struct moving *t, int64_t now_ms)
     return status == DT_OK ? status : dt_fail(t->err, status, "%s", dt_status_text(status));
 }
 
-/* ---- writing ---- */
-
 static dt_status write_errors(struct moving *t, int64_t now_ms)
 {
     struct dt_strbuf list = {0};
@@ -449,8 +437,6 @@ static dt_status remove_done(struct moving *t)
                ? dt_fail(t->err, DT_INTERNAL, "rows of the inbox left under their lock")
                : status;
 }
-
-/* ---- the transaction ---- */
 
 static dt_status move_locked_rows(struct moving *t, int64_t now_ms)
 {
@@ -543,7 +529,7 @@ dt_status dt_store_move_inbox(struct dt_inbox_mover *m, struct dt_inbox_moved *o
     return dt_intent_topics_make(&m->topics, m->store, dt_clock_mono_us(m->clock), err);
 }
 
-/* ---- errors ---- */
+/* ---- old errors ---- */
 
 dt_status dt_store_purge_inbox(dt_store *store, int64_t before_ms, uint64_t *purged, struct dt_error *err)
 {

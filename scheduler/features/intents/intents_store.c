@@ -21,7 +21,7 @@ struct dt_intent_topic {
     bool there, deleting;
 };
 
-/* ---- names ---- */
+/* ---- sets of names ---- */
 
 /* Returns 0 if no job is named. */
 static uint64_t name_hash(struct dt_str topic, struct dt_str key, int64_t job_id)
@@ -98,7 +98,7 @@ static void wait_with(struct dt_intents_txn *t, struct dt_intent *x)
     add_job_name(&t->waiting, name_hash(x->topic, x->key, x->job_id));
 }
 
-/* ---- topics ---- */
+/* ---- topics of intents ---- */
 
 /* Looks first at the topic that was found last: it is usually the same. */
 static dt_status find_intent_topic(struct dt_intents_txn *t, struct dt_str name, const struct dt_intent_topic **found,
@@ -255,8 +255,6 @@ static dt_status gather_create(struct dt_intents_txn *t, struct dt_intent *x, st
     return DT_OK;
 }
 
-/* ---- changes ---- */
-
 static dt_status change_job(struct dt_intents_txn *t, struct dt_intent *x, struct dt_error *err)
 {
     static const enum dt_change_how how[DT_INTENT_ACTIONS] = {[DT_INTENT_CANCEL] = DT_CHANGE_CANCEL,
@@ -304,7 +302,7 @@ static dt_status change_job(struct dt_intents_txn *t, struct dt_intent *x, struc
     return DT_OK;
 }
 
-/* ---- all of them ---- */
+/* ---- carrying out ---- */
 
 static dt_status carry_out_intent(struct dt_intents_txn *t, struct dt_intent *x, struct dt_error *err)
 {
@@ -349,7 +347,7 @@ dt_status dt_intents_in_txn(struct dt_intents_txn *t, struct dt_error *err)
     return status == DT_OK && t->n_pending ? insert_pending(t, err) : status;
 }
 
-/* ---- between transactions ---- */
+/* ---- between two transactions ---- */
 
 #define REFUSED_US INT64_C(5000000) /* a refused topic is not requested again within this time */
 

@@ -80,7 +80,7 @@ static dt_status read_next(struct work *w, size_t most)
     return dt_db_end(db, w->err);
 }
 
-/* ---- their rows ---- */
+/* ---- the rows of the jobs ---- */
 
 static struct target *find(const struct work *w, int64_t id)
 {
@@ -178,7 +178,7 @@ static dt_status lock_targets(struct work *w)
     return status == DT_OK ? refuse_targets_in_flight(w) : status;
 }
 
-/* ---- writing ---- */
+/* ---- writing the changes ---- */
 
 static void set_times(struct work *w)
 {
@@ -191,7 +191,7 @@ static void set_times(struct work *w)
         if (kind == DT_OPERATION_RUN_NOW || kind == DT_OPERATION_REDRIVE)
             t->at_ms = now_ms;
         else if (!row->at_one_time) {
-            /* Manual edits and dt_shift_all may have any numbers, so a sum that overflows is limited. */
+            /* Manual edits and dt_shift_all may have any numbers: a sum that overflows becomes the lowest or highest. */
             if (__builtin_add_overflow(t->next_at_ms, row->shift_ms, &t->at_ms))
                 t->at_ms = row->shift_ms < 0 ? INT64_MIN : INT64_MAX;
             /* If a job would be due later than a request for it could make it, it is refused. */

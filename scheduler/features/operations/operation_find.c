@@ -101,7 +101,7 @@ static dt_status next_day_from(dt_db *db, const struct dt_operation_days *days, 
     return DT_OK;
 }
 
-/* ---- finding ---- */
+/* ---- the statements that find jobs ---- */
 
 enum { FILTER_PARAMS = 15, MATCH_PARAMS = FILTER_PARAMS + 7 };
 
@@ -146,7 +146,7 @@ static dt_status match(dt_db *db, const char *sql, struct dt_params params, stru
     return status;
 }
 
-/* ---- by id ---- */
+/* ---- in the order of ids ---- */
 
 #define RANGES_AT_ONCE 64 /* ranges of days that one step reads, together at most a window of rows */
 
@@ -257,7 +257,7 @@ static dt_status find_by_time(dt_db *db, struct dt_operation_row *row, struct dt
     return last || row->after_key.p ? DT_OK : dt_fail(err, DT_NOMEM, "out of memory");
 }
 
-/* ---- by key ---- */
+/* ---- in the order of keys ---- */
 
 static dt_status find_by_key(dt_db *db, struct dt_operation_row *row, struct dt_arena *arena,
                              struct dt_operation_finds *out, struct dt_error *err)
@@ -292,7 +292,7 @@ dt_status dt_operation_find(dt_db *db, struct dt_operation_row *row, struct dt_a
     return row->walk == DT_WALK_KEYS ? find_by_key(db, row, arena, out, err) : find_by_id(db, row, arena, out, err);
 }
 
-/* ---- listed ---- */
+/* ---- jobs that a caller lists ---- */
 
 struct listing {
     dt_db *db;
@@ -325,7 +325,7 @@ dt_status dt_operation_find_listed(dt_db *db, struct dt_operation_row *row, cons
     return status;
 }
 
-/* ---- noting ---- */
+/* ---- storing the jobs that were found ---- */
 
 /* The sample is a text "[…]". */
 dt_status dt_operation_add_to_sample(struct dt_operation_row *row, const struct dt_operation_finds *found,

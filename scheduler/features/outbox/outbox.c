@@ -61,7 +61,7 @@ static int64_t next_look_us(const dt_outbox *o, int64_t now_ms, int64_t at_ms)
     return mono_us(o) + 1000 * left_ms;
 }
 
-/* ---- places ---- */
+/* ---- places of webhooks ---- */
 
 static void leave_places(dt_outbox *o, const struct dt_flight *f)
 {
@@ -336,7 +336,7 @@ static dt_status list_messages(dt_outbox *o, struct round *r)
     return status == DT_OK ? put_in_turns(o, r) : status;
 }
 
-/* ---- which are sent ---- */
+/* ---- sending messages ---- */
 
 /* Chooses the messages that are sent together, and makes their flights. */
 static dt_status choose(dt_outbox *o, struct round *r, struct dt_flight **flights, size_t *n)
@@ -409,8 +409,6 @@ static dt_status send_some(dt_outbox *o, struct round *r, dt_status *kafka, stru
     return status;
 }
 
-/* ---- rounds ---- */
-
 static int64_t tick(void *arg, void *store)
 {
     dt_outbox *o = arg;
@@ -446,8 +444,6 @@ static int64_t tick(void *arg, void *store)
                                kafka == DT_REFUSED ? 0 : o->kind->failed_us);
     return r.at < r.n || r.progress ? mono_us(o) : r.next_us;
 }
-
-/* ---- life ---- */
 
 void dt_outbox_wake(dt_outbox *o)
 {

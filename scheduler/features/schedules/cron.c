@@ -14,7 +14,7 @@
 #define MONTHS   (400 * 12) /* the calendar repeats after this number of months */
 #define SATURDAY 6
 
-/* ---- days ---- */
+/* ---- the days of a month ---- */
 
 struct month {
     int year, month, length;
@@ -126,7 +126,7 @@ int64_t dt_cron_next_local_s(const struct dt_cron *cron, int64_t local_s)
     return found_s;
 }
 
-/* ---- instants ---- */
+/* ---- from local times to instants ---- */
 
 /* A later local time never has an earlier instant. All local times of a gap have the same instant, the end of the
  * gap, which fires once. A repeated local time has its first instant: if after_s is in the repetition, the search

@@ -211,7 +211,7 @@ static dt_status add_move(struct dt_fire_batch *b, struct dt_job_move move)
     return DT_OK;
 }
 
-/* ---- planning ---- */
+/* ---- planning the jobs ---- */
 
 static dt_status ask_topic_defaults(struct dt_fire_batch *b, struct dt_str topic)
 {
@@ -449,7 +449,7 @@ dt_status dt_fire_batch_now(struct dt_fire_batch *b, struct dt_schedule *s)
     return status;
 }
 
-/* ---- writing ---- */
+/* ---- writing the jobs ---- */
 
 static dt_status end_fire(struct dt_fire_batch *b, int64_t id, const char *code, const char *message, int64_t until_ms,
                           bool *ended)
@@ -541,7 +541,7 @@ dt_status dt_fire_batch_write(struct dt_fire_batch *b)
     return status;
 }
 
-/* ---- withdrawing ---- */
+/* ---- withdrawing fires ---- */
 
 struct pending {
     int64_t id, next_at_ms, fire_ms; /* fire_ms: the fire's instant */

@@ -17,7 +17,7 @@
 #define SCHEDULES_AT_ONCE 64
 #define IDS_AT_ONCE       (2 * DT_FIRES_AT_ONCE)
 
-/* ---- a transaction ---- */
+/* ---- running a transaction ---- */
 
 struct task {
     struct dt_fire_batch batch;
@@ -254,7 +254,7 @@ dt_status dt_store_make_fires(struct dt_fire_maker *maker, struct dt_fires_made 
     return status;
 }
 
-/* ---- a new tzdata ---- */
+/* ---- after a new tzdata ---- */
 
 static dt_status take_name(const dt_db *db, struct dt_arena *arena, void *row, void *arg)
 {
@@ -326,7 +326,7 @@ static dt_status note_schedule_event(struct task *t, const char *action, const s
     return dt_event_diff_write(&d, batch->db, &e, batch->err);
 }
 
-/* ---- changes ---- */
+/* ---- changes of a schedule ---- */
 
 /* Plans fires from a missed fire on, without fires older than within_ms. If jitter makes the job of an older fire
  * due later than now, it keeps that job. */
@@ -564,8 +564,6 @@ dt_status dt_store_schedule_run_now(struct dt_fire_maker *maker, struct dt_str n
     struct task t = {.name = name, .out = &s, .job = job, .work = run_now};
     return commit_task(maker, &t, err);
 }
-
-/* ---- reading ---- */
 
 dt_status dt_store_schedule_get(dt_store *store, struct dt_str name, struct dt_arena *arena, struct dt_schedule *out,
                                 struct dt_error *err)

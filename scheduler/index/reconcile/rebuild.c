@@ -194,7 +194,7 @@ bool dt_rebuild_active(const dt_reconciler *r)
     return r->rebuild.active && r->now_us >= r->rebuild.not_before_us;
 }
 
-/* ---- pages ---- */
+/* ---- reading and adding pages ---- */
 
 /* Collects the page's entries that belong to the sets being filled into r->entries. */
 static size_t pick_entries(dt_reconciler *r)
@@ -282,7 +282,7 @@ static dt_status add_and_read(dt_reconciler *r, struct dt_error *err)
     return status;
 }
 
-/* ---- ends ---- */
+/* ---- the end of a pass ---- */
 
 /* Tells the leaders of this process that the sets that the pass filled are complete. */
 static void finish_pass(dt_reconciler *r, int64_t to_ms)

@@ -225,7 +225,7 @@ static bool period_is_done(const dt_reconciler *r)
            !r->edge_owed && !r->slower_owed;
 }
 
-/* ---- steps ---- */
+/* ---- the steps of a period ---- */
 
 /* Below the end of the near window, the index is complete once overdue rows were compared too. */
 static void note_loaded(struct dt_shard_view *view)

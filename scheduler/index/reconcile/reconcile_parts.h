@@ -55,7 +55,7 @@ struct dt_shard_view {
 
 struct dt_rebuild {
     struct dt_shard_set shards, again; /* our lost sets; again: if Redis failed, rebuild from the start */
-    struct dt_shard_set filling;       /* by the current pass, our own sets and those of others */
+    struct dt_shard_set filling;       /* sets that the current pass fills: our own and others' */
     bool active, passing;
     bool helped;              /* this process helped others since the first shard requested a rebuild */
     struct dt_filling *notes; /* records of what is being filled; room for all shards */
@@ -150,7 +150,7 @@ void dt_rebuild_keep(dt_reconciler *r, const struct dt_shard_set *leads);
 /* Does one bounded step: a page. If it fails, MySQL failed. */
 DT_MUST_CHECK dt_status dt_rebuild_step(dt_reconciler *r, struct dt_error *err);
 
-/* ---- for all of them ---- */
+/* ---- used by all files of the reconciler ---- */
 
 #define DT_NEAR_MAX_MS (48 * DT_HOUR) /* rows beyond it may be in the far part of the due index */
 #define DT_WAKE_MS     2000           /* a leader checks by itself once a second */

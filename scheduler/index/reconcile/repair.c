@@ -86,7 +86,7 @@ dt_status dt_reconcile_list_held(dt_reconciler *r)
     return DT_OK;
 }
 
-/* ---- (1) scores ---- */
+/* ---- step (1): scores of suspects ---- */
 
 static int suspects_by_id(const void *a, const void *b)
 {
@@ -129,7 +129,7 @@ static void ask_scores(dt_reconciler *r, unsigned shard)
     }
 }
 
-/* ---- held entries ---- */
+/* ---- entries in held sets ---- */
 
 /* Returns true for an overdue row without an entry in its due set. */
 static bool may_be_held(const dt_reconciler *r, const struct dt_suspect *s, unsigned shard)
@@ -167,7 +167,7 @@ static void skip_held(dt_reconciler *r, unsigned shard)
     }
 }
 
-/* ---- what the index should have ---- */
+/* ---- step (2): what the index should have ---- */
 
 enum remedy { LEAVE, FIX, ADD, HOLD };
 
@@ -235,7 +235,7 @@ static struct verdict judge_suspect(const dt_reconciler *r, const struct dt_susp
     return verdict;
 }
 
-/* ---- (3) changes ---- */
+/* ---- step (3): changes of entries ---- */
 
 /* Returns a verdict for each of r->suspects, in the step's arena. */
 static struct verdict *judge_suspects(dt_reconciler *r, const struct dt_truth *truth, size_t n_truth)
@@ -422,7 +422,7 @@ static dt_status repair(dt_reconciler *r, struct dt_error *err)
     return status;
 }
 
-/* ---- the compare ---- */
+/* ---- comparing a window ---- */
 
 void dt_compare_start(struct dt_compare *compare, const struct dt_shard_set *shards, int64_t from_ms, int64_t to_ms)
 {

@@ -388,7 +388,7 @@ static dt_status insert_listed(struct batch *b, size_t n, struct dt_error *err)
     return status;
 }
 
-/* ---- row by row, to find the one at fault ---- */
+/* ---- row by row, to find a row that the server refuses ---- */
 
 static dt_status insert_job_alone(struct batch *b, struct dt_insert *row, struct dt_error *err)
 {

@@ -96,7 +96,7 @@ dt_status dt_store_get(dt_store *store, int64_t id, struct dt_arena *arena, stru
     return status;
 }
 
-/* ---- changing ---- */
+/* ---- changing a job ---- */
 
 static dt_status in_list(dt_db *db, int64_t id, int shard, bool *yes, struct dt_error *err)
 {
@@ -426,7 +426,7 @@ static dt_status decide_replace(struct change *c)
     return status;
 }
 
-/* ---- the changes ---- */
+/* ---- the public changes ---- */
 
 static const struct way {
     dt_status (*decide)(struct change *);

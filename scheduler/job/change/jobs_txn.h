@@ -68,7 +68,7 @@ struct dt_insert_rows {
     size_t n;
     int64_t maker;
     bool singly;   /* row by row: if the server refuses a row, only that row is REFUSED */
-    bool no_fires; /* keys of fires are RESERVED */
+    bool no_fires; /* rows with the key of a fire get RESERVED */
 };
 /*
  * Inserts the rows in the open transaction, which began at now_ms; adds the CREATED ones to *counts. EXISTS: an id is

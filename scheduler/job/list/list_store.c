@@ -302,7 +302,7 @@ static bool pass_times(struct page *p, const struct window *w)
     return p->place.part != OVER;
 }
 
-/* ---- a page ---- */
+/* ---- reading a page ---- */
 
 #define SCAN_ROWS    10000 /* are read before a page that is not full is returned */
 #define WINDOW_FIRST 250
