@@ -34,7 +34,7 @@
     ROW(INT, attempt, attempt)                                                                                         \
     ROW(INT, failures, failures)                                                                                       \
     ROW(STATUS, attempt_status, attempt_status)                                                                        \
-    ROW(INT, due_at_ms, due_at)               /* next_at that the latest attempt was claimed at */                     \
+    ROW(INT, due_at_ms, due_at)               /* next_at when the latest attempt was claimed */                        \
     ROW(INT, dispatched_at_ms, dispatched_at) /* when the latest attempt was claimed */                                \
     ROW(INT, finished_at_ms, finished_at)     /* when the latest attempt, or the job, ended */                         \
     ROW(SHARD, claim_shard, claim_shard)      /* the shard that claimed the latest attempt */                          \

@@ -32,9 +32,9 @@ enum dt_event {
 int dt_job_state_after(enum dt_job_state state, enum dt_event event);
 
 /*
- * Returns a job's attempt, failures or version raised by `more`, at most DT_NUMBER_MAX, as the statements do. A manual
- * edit may set that much (the CHECK numbers_can_rise), and a row whose number left its range would fail the statement
- * for all jobs of its batch.
+ * Adds `more` to a job's attempt, failures or version. The result is at most DT_NUMBER_MAX, as in SQL: a manual edit
+ * may set such a number (the CHECK numbers_can_rise), and a number beyond its range would fail the statement for all
+ * jobs of the batch.
  */
 #define DT_NUMBER_MAX INT64_C(1999999999)
 int64_t dt_job_number_after(int64_t number, int64_t more);

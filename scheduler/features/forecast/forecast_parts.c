@@ -62,7 +62,7 @@ void dt_forecast_estimated_from(struct dt_forecasting *f, int64_t ms)
         f->out->counted_until_ms = ms > f->ask->from_ms ? ms : f->ask->from_ms;
 }
 
-/* ---- queries that several parts use ---- */
+/* ---- queries for near and far jobs ---- */
 
 dt_status dt_forecast_estimate(struct dt_forecasting *f, int band, int64_t from_ms, int64_t to_ms, int64_t *rows)
 {

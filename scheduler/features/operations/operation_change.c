@@ -191,7 +191,7 @@ static void set_times(struct work *w)
         if (kind == DT_OPERATION_RUN_NOW || kind == DT_OPERATION_REDRIVE)
             t->at_ms = now_ms;
         else if (!row->at_one_time) {
-            /* Manual edits and dt_shift_all may have any numbers: a sum that overflows becomes the lowest or highest. */
+            /* Manual edits and dt_shift_all may have any numbers: a sum that overflows becomes the limit. */
             if (__builtin_add_overflow(t->next_at_ms, row->shift_ms, &t->at_ms))
                 t->at_ms = row->shift_ms < 0 ? INT64_MIN : INT64_MAX;
             /* If a job would be due later than a request for it could make it, it is refused. */

@@ -314,7 +314,7 @@ static int64_t wait_for_quota(struct dt_fire_batch *b, struct dt_schedule *s, in
         s->waits_since_ms = 0;
         return look_ms;
     }
-    if (!b->quota || dt_fire_quota_room(b->quota) > 0) /* there is room, so the batch is full: waits_since_ms is kept */
+    if (!b->quota || dt_fire_quota_room(b->quota) > 0) /* not the quota but the batch is full: waits_since_ms is kept */
         return look_ms;
     look_ms = b->now_ms + dt_fire_quota_wait_ms(b->quota, &why);
     if (!s->waits_since_ms)

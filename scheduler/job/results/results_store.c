@@ -39,7 +39,7 @@ struct judged {
     struct dt_str topic;
     int64_t retention_ms;
     const struct dt_result *failure; /* whose error becomes the job's last error; NULL = none */
-    const struct dt_answer *answer;  /* of the latest result with an answer; NULL = none */
+    const struct dt_answer *answer;  /* answer of the latest result that has one; NULL = none */
     bool finished;                   /* an attempt of the job ended */
     bool dead_letter;
     unsigned changes, failures; /* number of results that changed it; number of attempts among them that failed */
@@ -66,7 +66,7 @@ struct batch {
     struct dt_apply *results;
     size_t n;
     struct place *places; /* n of them */
-    int64_t *ids;         /* of the jobs that they are for: ascending, each once */
+    int64_t *ids;         /* ids of their jobs: ascending, each once */
     size_t n_ids;
     struct judged *jobs; /* rows found in `jobs`, in the same order */
     size_t n_jobs;
