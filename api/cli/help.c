@@ -34,15 +34,12 @@ static void add_options(struct dt_strbuf *out, const char *title, const struct d
 
 void dt_cli_add_help(struct dt_strbuf *out, const char *noun, const struct dt_cli_verb *verb)
 {
-    size_t n;
-    const struct dt_cli_verb *verbs = dt_cli_verbs(&n);
     if (verb) {
-        const struct dt_cli_option *common = dt_cli_common(&n);
         dt_strbuf_adds(out, "Usage: ");
         add_usage(out, verb);
         dt_strbuf_addf(out, "\n%s\n", verb->help);
         add_options(out, "Options", verb->options, verb->n_options);
-        add_options(out, "Options of every command", common, n);
+        add_options(out, "Options of every command", dt_cli_common, dt_cli_n_common);
         dt_strbuf_adds(out, "\nFor example:\n");
         for (const char *p = verb->examples; *p;) {
             size_t length = strcspn(p, "\n");
@@ -55,7 +52,7 @@ void dt_cli_add_help(struct dt_strbuf *out, const char *noun, const struct dt_cl
     dt_strbuf_addf(out, "%s\n\n",
                    noun ? dt_cli_noun_help(noun)
                         : "Asks an API of duetime: jobs that are delivered when they are due.");
-    for (const struct dt_cli_verb *v = verbs; v < verbs + n; v++) {
+    for (const struct dt_cli_verb *v = dt_cli_verbs; v < dt_cli_verbs + dt_cli_n_verbs; v++) {
         size_t begin = out->n;
         if (noun && strcmp(noun, v->noun) != 0)
             continue;
@@ -171,8 +168,6 @@ static void add_man_pairs(struct dt_strbuf *out, const char *title, const char *
 
 void dt_cli_add_man(struct dt_strbuf *out)
 {
-    size_t n;
-    const struct dt_cli_verb *verbs = dt_cli_verbs(&n);
     dt_strbuf_adds(
         out,
         ".TH DUETIME 1 \"\" \"duetime " DUETIME_VERSION "\" \"User Commands\"\n"
@@ -180,11 +175,10 @@ void dt_cli_add_man(struct dt_strbuf *out)
         ".SH SYNOPSIS\n.B duetime\n.I NOUN VERB\n[\\fIARGUMENT\\fR]... [\\fIOPTION\\fR]...\n"
         ".SH DESCRIPTION\nA client of the REST API. Data go to standard output, as tables, or as JSON with a thing a "
         "line; everything else goes to standard error.\n.SH COMMANDS\n");
-    for (size_t i = 0; i < n; i++)
-        add_man_verb(out, &verbs[i]);
+    for (size_t i = 0; i < dt_cli_n_verbs; i++)
+        add_man_verb(out, &dt_cli_verbs[i]);
     dt_strbuf_adds(out, ".SH OPTIONS\nThose of every command:\n");
-    const struct dt_cli_option *common = dt_cli_common(&n);
-    add_man_options(out, common, n);
+    add_man_options(out, dt_cli_common, dt_cli_n_common);
     add_man_pairs(out, "EXIT STATUS", exit_codes, COUNT(exit_codes));
     add_man_pairs(out, "ENVIRONMENT", variables, COUNT(variables));
     dt_strbuf_adds(out, ".SH FILES\n");
@@ -242,27 +236,23 @@ static void add_table(struct dt_strbuf *out, const char *head, const char *const
 
 void dt_cli_add_reference(struct dt_strbuf *out)
 {
-    size_t n;
-    size_t n_common;
-    const struct dt_cli_verb *verbs = dt_cli_verbs(&n);
-    const struct dt_cli_option *common = dt_cli_common(&n_common);
     dt_strbuf_adds(
         out, "# duetime, the command line\n\nThis page is made from the program's own table: `duetime --reference`. "
              "[What it is](../api/cli/README.md).\n\n## Every command\n");
-    add_rows(out, common, n_common, false);
+    add_rows(out, dt_cli_common, dt_cli_n_common, false);
     dt_strbuf_adds(out, "\n" SETTINGS "\n");
     add_table(out, "variable", variables, COUNT(variables));
     add_table(out, "exit code", exit_codes, COUNT(exit_codes));
     dt_strbuf_adds(out,
                    "\n## Sets of jobs\n\nWithout an id, `jobs change`, `run-now`, `cancel` and `redrive` are for all "
                    "jobs that these options find.\n");
-    const struct dt_cli_verb *of_sets = verbs;
+    const struct dt_cli_verb *of_sets = dt_cli_verbs;
     while (!of_sets->set)
         of_sets++;
     add_rows(out, of_sets->options, of_sets->n_options, true);
     dt_strbuf_adds(out, "\n## Commands\n");
-    for (size_t i = 0; i < n; i++)
-        add_section(out, &verbs[i]);
+    for (size_t i = 0; i < dt_cli_n_verbs; i++)
+        add_section(out, &dt_cli_verbs[i]);
 }
 
 /* ---- requests ---- */
@@ -271,9 +261,7 @@ void dt_cli_add_requests(struct dt_strbuf *out)
 {
     static const char *const places[] = {
         [DT_CLI_BODY] = "body", [DT_CLI_SET] = "body", [DT_CLI_FILTER] = "filter", [DT_CLI_QUERY] = "query"};
-    size_t n;
-    const struct dt_cli_verb *verbs = dt_cli_verbs(&n);
-    for (const struct dt_cli_verb *verb = verbs; verb < verbs + n; verb++)
+    for (const struct dt_cli_verb *verb = dt_cli_verbs; verb < dt_cli_verbs + dt_cli_n_verbs; verb++)
         for (size_t i = 0; i < verb->n_options; i++) {
             const struct dt_cli_option *option = &verb->options[i];
             bool of_set = option->place == DT_CLI_FILTER || option->place == DT_CLI_SET;
@@ -296,26 +284,20 @@ void dt_cli_add_requests(struct dt_strbuf *out)
 /* Calls fn once for each noun. */
 static void each_noun(struct dt_strbuf *out, void (*fn)(struct dt_strbuf *, const char *))
 {
-    size_t n;
-    const struct dt_cli_verb *verbs = dt_cli_verbs(&n);
-    for (size_t i = 0; i < n; i++)
-        if (i == 0 || strcmp(verbs[i].noun, verbs[i - 1].noun) != 0)
-            fn(out, verbs[i].noun);
+    for (size_t i = 0; i < dt_cli_n_verbs; i++)
+        if (i == 0 || strcmp(dt_cli_verbs[i].noun, dt_cli_verbs[i - 1].noun) != 0)
+            fn(out, dt_cli_verbs[i].noun);
 }
 
 /* Calls fn for each option of each verb, and once for each common option. */
 static void each_option(struct dt_strbuf *out,
                         void (*fn)(struct dt_strbuf *, const struct dt_cli_verb *, const struct dt_cli_option *))
 {
-    size_t n;
-    size_t n_common;
-    const struct dt_cli_verb *verbs = dt_cli_verbs(&n);
-    const struct dt_cli_option *common = dt_cli_common(&n_common);
-    for (size_t i = 0; i < n; i++)
-        for (size_t j = 0; j < verbs[i].n_options; j++)
-            fn(out, &verbs[i], &verbs[i].options[j]);
-    for (size_t j = 0; j < n_common; j++)
-        fn(out, NULL, &common[j]);
+    for (size_t i = 0; i < dt_cli_n_verbs; i++)
+        for (size_t j = 0; j < dt_cli_verbs[i].n_options; j++)
+            fn(out, &dt_cli_verbs[i], &dt_cli_verbs[i].options[j]);
+    for (size_t j = 0; j < dt_cli_n_common; j++)
+        fn(out, NULL, &dt_cli_common[j]);
 }
 
 static bool has_choices(const struct dt_cli_option *option)
@@ -371,12 +353,10 @@ static void bash_noun(struct dt_strbuf *out, const char *noun)
 
 static void bash_verbs(struct dt_strbuf *out, const char *noun)
 {
-    size_t n;
-    const struct dt_cli_verb *verbs = dt_cli_verbs(&n);
     dt_strbuf_addf(out, "    %s) verbs='", noun);
-    for (size_t i = 0; i < n; i++)
-        if (strcmp(verbs[i].noun, noun) == 0 && verbs[i].verb[0])
-            dt_strbuf_addf(out, " %s", verbs[i].verb);
+    for (size_t i = 0; i < dt_cli_n_verbs; i++)
+        if (strcmp(dt_cli_verbs[i].noun, noun) == 0 && dt_cli_verbs[i].verb[0])
+            dt_strbuf_addf(out, " %s", dt_cli_verbs[i].verb);
     dt_strbuf_adds(out, "' ;;\n");
 }
 
@@ -396,10 +376,6 @@ static void bash_value(struct dt_strbuf *out, const struct dt_cli_verb *verb, co
 
 static void add_bash(struct dt_strbuf *out)
 {
-    size_t n;
-    size_t n_common;
-    const struct dt_cli_verb *verbs = dt_cli_verbs(&n);
-    const struct dt_cli_option *common = dt_cli_common(&n_common);
     dt_strbuf_adds(out, "# Completion of duetime for bash: eval \"$(duetime completion bash)\"\n"
                         "_duetime() {\n"
                         "    local cur=${COMP_WORDS[COMP_CWORD]} prev=${COMP_WORDS[COMP_CWORD-1]} "
@@ -416,13 +392,14 @@ static void add_bash(struct dt_strbuf *out)
                         "    case \"$noun${verb:+ $verb} $prev\" in\n");
     each_option(out, bash_value);
     dt_strbuf_adds(out, "    esac\n    case \"$noun${verb:+ $verb}\" in\n");
-    for (size_t i = 0; i < n; i++) {
-        dt_strbuf_addf(out, "    '%s%s%s') options='", verbs[i].noun, verbs[i].verb[0] ? " " : "", verbs[i].verb);
-        add_completed_options(out, verbs[i].options, verbs[i].n_options);
+    for (size_t i = 0; i < dt_cli_n_verbs; i++) {
+        dt_strbuf_addf(out, "    '%s%s%s') options='", dt_cli_verbs[i].noun, dt_cli_verbs[i].verb[0] ? " " : "",
+                       dt_cli_verbs[i].verb);
+        add_completed_options(out, dt_cli_verbs[i].options, dt_cli_verbs[i].n_options);
         dt_strbuf_adds(out, "' ;;\n");
     }
     dt_strbuf_adds(out, "    esac\n    COMPREPLY=($(compgen -W \"$options");
-    add_completed_options(out, common, n_common);
+    add_completed_options(out, dt_cli_common, dt_cli_n_common);
     dt_strbuf_adds(out, "\" -- \"$cur\"))\n}\ncomplete -o bashdefault -F _duetime duetime\n");
 }
 
@@ -442,12 +419,10 @@ static void zsh_noun(struct dt_strbuf *out, const char *noun)
 
 static void zsh_verbs(struct dt_strbuf *out, const char *noun)
 {
-    size_t n;
-    const struct dt_cli_verb *verbs = dt_cli_verbs(&n);
     dt_strbuf_addf(out, "    %s) items=(", noun);
-    for (size_t i = 0; i < n; i++)
-        if (strcmp(verbs[i].noun, noun) == 0 && verbs[i].verb[0])
-            zsh_item(out, verbs[i].verb, verbs[i].help);
+    for (size_t i = 0; i < dt_cli_n_verbs; i++)
+        if (strcmp(dt_cli_verbs[i].noun, noun) == 0 && dt_cli_verbs[i].verb[0])
+            zsh_item(out, dt_cli_verbs[i].verb, dt_cli_verbs[i].help);
     dt_strbuf_adds(out, ") ;;\n");
 }
 
@@ -476,10 +451,6 @@ static void zsh_value(struct dt_strbuf *out, const struct dt_cli_verb *verb, con
 
 static void add_zsh(struct dt_strbuf *out)
 {
-    size_t n;
-    size_t n_common;
-    const struct dt_cli_verb *verbs = dt_cli_verbs(&n);
-    const struct dt_cli_option *common = dt_cli_common(&n_common);
     dt_strbuf_adds(out, "#compdef duetime\n"
                         "# Completion of duetime for zsh: source <(duetime completion zsh)\n"
                         "_duetime() {\n"
@@ -495,13 +466,14 @@ static void add_zsh(struct dt_strbuf *out)
                         "  case \"$noun${verb:+ $verb} $words[CURRENT-1]\" in\n");
     each_option(out, zsh_value);
     dt_strbuf_adds(out, "  esac\n  items=()\n  case \"$noun${verb:+ $verb}\" in\n");
-    for (size_t i = 0; i < n; i++) {
-        dt_strbuf_addf(out, "    '%s%s%s') items=(", verbs[i].noun, verbs[i].verb[0] ? " " : "", verbs[i].verb);
-        zsh_options(out, verbs[i].options, verbs[i].n_options);
+    for (size_t i = 0; i < dt_cli_n_verbs; i++) {
+        dt_strbuf_addf(out, "    '%s%s%s') items=(", dt_cli_verbs[i].noun, dt_cli_verbs[i].verb[0] ? " " : "",
+                       dt_cli_verbs[i].verb);
+        zsh_options(out, dt_cli_verbs[i].options, dt_cli_verbs[i].n_options);
         dt_strbuf_adds(out, ") ;;\n");
     }
     dt_strbuf_adds(out, "  esac\n  items+=(");
-    zsh_options(out, common, n_common);
+    zsh_options(out, dt_cli_common, dt_cli_n_common);
     dt_strbuf_adds(out, ")\n  _describe option items\n}\ncompdef _duetime duetime\n");
 }
 
@@ -532,8 +504,6 @@ static void fish_option(struct dt_strbuf *out, const struct dt_cli_verb *verb, c
 
 static void add_fish(struct dt_strbuf *out)
 {
-    size_t n;
-    const struct dt_cli_verb *verbs = dt_cli_verbs(&n);
     dt_strbuf_adds(out, "# Completion of duetime for fish: duetime completion fish | source\n"
                         "function __duetime_at\n"
                         "    set -l words (commandline -opc)\n"
@@ -545,11 +515,11 @@ static void add_fish(struct dt_strbuf *out)
                         "    test (count $words) -eq 2; and test \"$words[2]\" = \"$argv[1]\"\n"
                         "end\n");
     each_noun(out, fish_noun);
-    for (size_t i = 0; i < n; i++)
-        if (verbs[i].verb[0]) {
-            dt_strbuf_addf(out, "complete -c duetime -f -n '__duetime_verb %s' -a %s -d '", verbs[i].noun,
-                           verbs[i].verb);
-            add_sentence(out, verbs[i].help, "\\'");
+    for (size_t i = 0; i < dt_cli_n_verbs; i++)
+        if (dt_cli_verbs[i].verb[0]) {
+            dt_strbuf_addf(out, "complete -c duetime -f -n '__duetime_verb %s' -a %s -d '", dt_cli_verbs[i].noun,
+                           dt_cli_verbs[i].verb);
+            add_sentence(out, dt_cli_verbs[i].help, "\\'");
             dt_strbuf_adds(out, "'\n");
         }
     each_option(out, fish_option);

@@ -8,7 +8,7 @@
 
 /* clang-format off */
 
-static const struct dt_cli_option common[] = {
+const struct dt_cli_option dt_cli_common[] = {
     {"url", "URL", DT_CLI_TEXT, DT_CLI_HERE, "Where the API is: http://, https:// or unix:/path; default DUETIME_URL, the context's, or http://127.0.0.1:8080."},
     {"context", "NAME", DT_CLI_TEXT, DT_CLI_HERE, "The section of the configuration file that holds; default DUETIME_CONTEXT, or what the file says."},
     {"config", "FILE", DT_CLI_TEXT, DT_CLI_HERE, "The configuration file; default ~/.config/duetime/config."},
@@ -221,7 +221,7 @@ static const struct dt_cli_option spikes[] = {
 #define OPTIONS(options) options, sizeof(options) / sizeof((options)[0])
 #define NO_OPTIONS       NULL, 0
 
-static const struct dt_cli_verb verbs[] = {
+const struct dt_cli_verb dt_cli_verbs[] = {
     {"jobs", "create", "", "Makes a job, and shows it.",
      DT_CLI_BY_REQUEST, "POST", "/v1/jobs", NULL, NULL, DT_CLI_JOB, OPTIONS(job_new),
      "jobs create --topic orders.close --key order-42 --delay PT30M --payload '{\"order\":42}'\n"
@@ -400,28 +400,17 @@ static const struct {
 
 /* clang-format on */
 
-const struct dt_cli_verb *dt_cli_verbs(size_t *n)
-{
-    *n = sizeof(verbs) / sizeof(verbs[0]);
-    return verbs;
-}
-
-const struct dt_cli_option *dt_cli_common(size_t *n)
-{
-    *n = sizeof(common) / sizeof(common[0]);
-    return common;
-}
+const size_t dt_cli_n_verbs = sizeof(dt_cli_verbs) / sizeof(dt_cli_verbs[0]);
+const size_t dt_cli_n_common = sizeof(dt_cli_common) / sizeof(dt_cli_common[0]);
 
 const char *dt_cli_noun_help(const char *noun)
 {
-    size_t n;
-    const struct dt_cli_verb *all = dt_cli_verbs(&n);
     for (size_t i = 0; i < sizeof(nouns) / sizeof(nouns[0]); i++)
         if (strcmp(nouns[i].noun, noun) == 0)
             return nouns[i].help;
-    for (size_t i = 0; i < n; i++)
-        if (strcmp(all[i].noun, noun) == 0)
-            return all[i].help;
+    for (size_t i = 0; i < dt_cli_n_verbs; i++)
+        if (strcmp(dt_cli_verbs[i].noun, noun) == 0)
+            return dt_cli_verbs[i].help;
     return "";
 }
 

@@ -96,9 +96,11 @@ struct dt_cli_verb {
 };
 
 /* All verbs; those of one noun are adjacent. */
-const struct dt_cli_verb *dt_cli_verbs(size_t *n);
+extern const struct dt_cli_verb dt_cli_verbs[];
+extern const size_t dt_cli_n_verbs;
 /* The options that every verb takes. */
-const struct dt_cli_option *dt_cli_common(size_t *n);
+extern const struct dt_cli_option dt_cli_common[];
+extern const size_t dt_cli_n_common;
 /* A sentence about a noun, never NULL. */
 const char *dt_cli_noun_help(const char *noun);
 /* How many arguments a verb takes; an ID may be given as TOPIC KEY. */

@@ -73,22 +73,18 @@ static const struct nearest no_word = {NULL, NEAR + 1};
 /* Returns the verb of the noun; "": of a noun without verbs. NULL: there is none. */
 static const struct dt_cli_verb *verb_of(const char *noun, const char *verb)
 {
-    size_t n;
-    const struct dt_cli_verb *verbs = dt_cli_verbs(&n);
-    for (size_t i = 0; i < n; i++)
-        if (strcmp(verbs[i].noun, noun) == 0 && strcmp(verbs[i].verb, verb) == 0)
-            return &verbs[i];
+    for (size_t i = 0; i < dt_cli_n_verbs; i++)
+        if (strcmp(dt_cli_verbs[i].noun, noun) == 0 && strcmp(dt_cli_verbs[i].verb, verb) == 0)
+            return &dt_cli_verbs[i];
     return NULL;
 }
 
 /* Finds a noun, "jobs", or its singular, "job". */
 static dt_status find_noun(const char *given, struct dt_cli_call *out, struct dt_error *err)
 {
-    size_t n;
-    const struct dt_cli_verb *verbs = dt_cli_verbs(&n);
     struct nearest best = no_word;
-    for (size_t i = 0; i < n; i++) {
-        const char *noun = verbs[i].noun;
+    for (size_t i = 0; i < dt_cli_n_verbs; i++) {
+        const char *noun = dt_cli_verbs[i].noun;
         size_t length = strlen(noun);
         bool singular = length > 1 && noun[length - 1] == 's' && strlen(given) == length - 1;
         if (strcmp(given, noun) == 0 || (singular && strncmp(given, noun, length - 1) == 0)) {
@@ -144,14 +140,12 @@ static dt_status read_option(int n, char *const *words, int *at, struct dt_cli_c
     const char *name = words[*at] + 2;
     const char *value = strchr(name, '=');
     size_t length = value ? (size_t)(value - name) : strlen(name);
-    size_t n_common;
-    const struct dt_cli_option *common = dt_cli_common(&n_common);
     const struct dt_cli_option *option = NULL;
     struct nearest best = no_word;
     if (out->verb)
         option = find_option(out->verb->options, out->verb->n_options, name, length, &best);
     if (!option)
-        option = find_option(common, n_common, name, length, &best);
+        option = find_option(dt_cli_common, dt_cli_n_common, name, length, &best);
     if (!option) {
         char given[96];
         char near[96];
@@ -185,13 +179,11 @@ static dt_status read_plain(const char *word, struct dt_cli_call *out, struct dt
     out->verb = verb_of(out->noun, word);
     if (out->verb)
         return DT_OK;
-    size_t n;
-    const struct dt_cli_verb *verbs = dt_cli_verbs(&n);
     struct nearest best = no_word;
     char what[64];
-    for (size_t i = 0; i < n; i++)
-        if (strcmp(verbs[i].noun, out->noun) == 0)
-            compare_word(&best, word, verbs[i].verb);
+    for (size_t i = 0; i < dt_cli_n_verbs; i++)
+        if (strcmp(dt_cli_verbs[i].noun, out->noun) == 0)
+            compare_word(&best, word, dt_cli_verbs[i].verb);
     snprintf(what, sizeof(what), "%.40s command", out->noun);
     return fail_unknown(err, what, word, &best);
 }

@@ -3,7 +3,6 @@
 
 #include "support/suite.h"
 
-#include "cli/help.h"
 #include "cli/words.h"
 
 #define WORDS(...) ((char *[]){__VA_ARGS__})
@@ -119,12 +118,8 @@ TEST(settings_stay_unless_an_option_changes_or_contradicts_them)
 /* Each row has what help, man page and completion need, and no option twice. */
 TEST(every_row_of_the_command_table_is_complete)
 {
-    size_t n;
-    size_t n_common;
-    const struct dt_cli_verb *verbs = dt_cli_verbs(&n);
-    const struct dt_cli_option *common = dt_cli_common(&n_common);
-    for (size_t i = 0; i < n; i++) {
-        const struct dt_cli_verb *verb = &verbs[i];
+    for (size_t i = 0; i < dt_cli_n_verbs; i++) {
+        const struct dt_cli_verb *verb = &dt_cli_verbs[i];
         assert_true(verb->help[strlen(verb->help) - 1] == '.' && strlen(dt_cli_noun_help(verb->noun)) > 0);
         assert_int_equal(strncmp(verb->examples, verb->noun, strlen(verb->noun)), 0);
         assert_true(!verb->method == !verb->path);
@@ -132,8 +127,8 @@ TEST(every_row_of_the_command_table_is_complete)
             assert_true(verb->options[j].help[strlen(verb->options[j].help) - 1] == '.');
             for (size_t k = 0; k < j; k++)
                 assert_string_not_equal(verb->options[j].name, verb->options[k].name);
-            for (size_t k = 0; k < n_common; k++)
-                assert_string_not_equal(verb->options[j].name, common[k].name);
+            for (size_t k = 0; k < dt_cli_n_common; k++)
+                assert_string_not_equal(verb->options[j].name, dt_cli_common[k].name);
         }
     }
 }
