@@ -38,6 +38,12 @@ static inline const char *page(void)
     return text;
 }
 
+static inline void assert_page(struct dt_list_filter f, const char *ids)
+{
+    list(f);
+    assert_string_equal(page(), ids);
+}
+
 /* Ids 1 to MANY, all alike. */
 static inline void many_jobs(void)
 {

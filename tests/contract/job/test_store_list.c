@@ -18,8 +18,7 @@ static void keyed(int64_t id, const char *topic, const char *key)
 
 FRESH_TEST(an_empty_table_is_one_empty_page)
 {
-    list(all(100));
-    assert_string_equal(page(), "");
+    assert_page(all(100), "");
 }
 
 FRESH_TEST(pages_follow_each_other_by_id_without_gap_or_overlap)
@@ -27,24 +26,19 @@ FRESH_TEST(pages_follow_each_other_by_id_without_gap_or_overlap)
     for (int64_t id = 7; id >= 1; id--)
         job_row(&fx, id * 10, NULL);
     struct dt_list_filter f = all(3);
-    list(f);
-    assert_string_equal(page(), "10 20 30+");
+    assert_page(f, "10 20 30+");
     f.after_id = last.last_id;
-    list(f);
-    assert_string_equal(page(), "40 50 60+");
+    assert_page(f, "40 50 60+");
     f.after_id = last.last_id;
-    list(f);
-    assert_string_equal(page(), "70");
+    assert_page(f, "70");
 }
 
 FRESH_TEST(a_page_that_is_just_full_at_the_end_says_so)
 {
     for (int64_t id = 1; id <= 3; id++)
         job_row(&fx, id, NULL);
-    list(all(3));
-    assert_string_equal(page(), "1 2 3");
-    list(all(1000));
-    assert_string_equal(page(), "1 2 3");
+    assert_page(all(3), "1 2 3");
+    assert_page(all(1000), "1 2 3");
 }
 
 FRESH_TEST(jobs_that_vanish_between_pages_do_no_harm)
@@ -55,8 +49,7 @@ FRESH_TEST(jobs_that_vanish_between_pages_do_no_harm)
     list(f);
     mysql_fixture_run(&fx, "DELETE FROM jobs WHERE id IN (2, 3)");
     f.after_id = last.last_id;
-    list(f);
-    assert_string_equal(page(), "4 5+");
+    assert_page(f, "4 5+");
 }
 
 /* ---- filters ---- */
@@ -69,27 +62,21 @@ FRESH_TEST(filters_can_be_combined)
     job_row(&fx, 4, "run_at = 400, state = 'dispatched'");
     struct dt_list_filter f = all(100);
     f.topic = S("orders");
-    list(f);
-    assert_string_equal(page(), "1 3 4");
+    assert_page(f, "1 3 4");
     f.state = DT_DEAD;
-    list(f);
-    assert_string_equal(page(), "3");
+    assert_page(f, "3");
     f = all(100);
     f.state = DT_SCHEDULED;
-    list(f);
-    assert_string_equal(page(), "1 2");
+    assert_page(f, "1 2");
     f = all(100);
     f.has_run_from = true;
     f.run_from_ms = 200;
-    list(f);
-    assert_string_equal(page(), "2 3 4");
+    assert_page(f, "2 3 4");
     f.has_run_to = true;
     f.run_to_ms = 400;
-    list(f);
-    assert_string_equal(page(), "2 3");
+    assert_page(f, "2 3");
     f.topic = S("ORDERS");
-    list(f);
-    assert_string_equal(page(), "");
+    assert_page(f, "");
 }
 
 FRESH_TEST(a_token_sees_the_topics_of_its_prefixes_only)
@@ -101,19 +88,15 @@ FRESH_TEST(a_token_sees_the_topics_of_its_prefixes_only)
     f.bound = true;
     f.prefixes = (struct dt_str[]){S("a."), S("b")};
     f.n_prefixes = 2;
-    list(f);
-    assert_string_equal(page(), "2 4");
+    assert_page(f, "2 4");
     f.prefixes = (struct dt_str[]){S("a")};
     f.n_prefixes = 1;
-    list(f);
-    assert_string_equal(page(), "1 2 3 6 7 8");
+    assert_page(f, "1 2 3 6 7 8");
     f.prefixes = (struct dt_str[]){S("a-"), S("a_b"), S("a.b")};
     f.n_prefixes = 3;
-    list(f);
-    assert_string_equal(page(), "2 7 8");
+    assert_page(f, "2 7 8");
     f.prefixes = (struct dt_str[]){S(".*"), S("a|b"), S("(")}; /* never parts of an expression */
-    list(f);
-    assert_string_equal(page(), "");
+    assert_page(f, "");
     f.prefixes = (struct dt_str[]){S("")}; /* nothing, not everything */
     f.n_prefixes = 1;
     list(f);
@@ -149,17 +132,14 @@ FRESH_TEST(a_prefix_of_keys_lists_each_keys_latest_job_by_key)
     struct dt_list_filter f = all(2);
     f.topic = S("orders");
     f.key_prefix = S("order-");
-    list(f);
-    assert_string_equal(page(), "9 2+");
+    assert_page(f, "9 2+");
     assert_string_equal(last.last_key.p, "order-2");
     f.after_key = last.last_key;
-    list(f);
-    assert_string_equal(page(), "1");
+    assert_page(f, "1");
     f = all(100);
     f.topic = S("orders");
     f.key_prefix = S("");
-    list(f);
-    assert_string_equal(page(), "4 9 2 1 3");
+    assert_page(f, "4 9 2 1 3");
 }
 
 FRESH_TEST(a_prefix_of_keys_is_bytes_not_a_pattern)
@@ -175,17 +155,13 @@ FRESH_TEST(a_prefix_of_keys_is_bytes_not_a_pattern)
     struct dt_list_filter f = all(100);
     f.topic = S("orders");
     f.key_prefix = S("%");
-    list(f);
-    assert_string_equal(page(), "1");
+    assert_page(f, "1");
     f.key_prefix = S("a_");
-    list(f);
-    assert_string_equal(page(), "2");
+    assert_page(f, "2");
     f.key_prefix = S("\xC3\xBF");
-    list(f);
-    assert_string_equal(page(), "5 6");
+    assert_page(f, "5 6");
     f.key_prefix = S("\xF4\x8F\xBF\xBF");
-    list(f);
-    assert_string_equal(page(), "8");
+    assert_page(f, "8");
 }
 
 FRESH_TEST(filters_apply_to_lists_by_key)
@@ -197,13 +173,11 @@ FRESH_TEST(filters_apply_to_lists_by_key)
     f.topic = S("orders");
     f.key_prefix = S("k");
     f.state = DT_DEAD;
-    list(f);
-    assert_string_equal(page(), "2");
+    assert_page(f, "2");
     f.bound = true;
     f.prefixes = (struct dt_str[]){S("other")};
     f.n_prefixes = 1;
-    list(f);
-    assert_string_equal(page(), "");
+    assert_page(f, "");
 }
 
 FRESH_TEST(a_prefix_of_keys_needs_a_topic)
@@ -225,11 +199,9 @@ FRESH_TEST(a_key_lists_its_latest_job_and_no_other)
     struct dt_list_filter f = all(1);
     f.topic = S("orders");
     f.key = S("order-1");
-    list(f);
-    assert_string_equal(page(), "9");
+    assert_page(f, "9");
     f.key = S("order");
-    list(f);
-    assert_string_equal(page(), "");
+    assert_page(f, "");
     f.topic = DT_STR_NONE;
     assert_int_equal(dt_store_list(store, &f, &arena, &last, &err), DT_INVALID);
 }
@@ -240,16 +212,13 @@ FRESH_TEST(an_id_lists_its_job_and_reads_no_other)
     struct dt_list_filter f = all(100);
     f.id = 20000;
     int64_t before = rows_read();
-    list(f);
-    assert_string_equal(page(), "20000");
+    assert_page(f, "20000");
     assert_in_range(rows_read() - before, 1, 100);
     f.state = DT_DEAD;
-    list(f);
-    assert_string_equal(page(), "");
+    assert_page(f, "");
     f = all(100);
     f.id = MANY + 5;
-    list(f);
-    assert_string_equal(page(), "");
+    assert_page(f, "");
 }
 
 FRESH_TEST(jobs_are_found_by_last_failure_and_creation_time)
@@ -260,32 +229,24 @@ FRESH_TEST(jobs_are_found_by_last_failure_and_creation_time)
     job_row(&fx, 4, "created_at = 400");
     struct dt_list_filter f = all(100);
     f.created = between(400, 401);
-    list(f);
-    assert_string_equal(page(), "4");
+    assert_page(f, "4");
     f = all(100);
     f.error_code = S("http_500");
-    list(f);
-    assert_string_equal(page(), "2");
+    assert_page(f, "2");
     f = all(100);
     f.error_text = S("0% w");
-    list(f);
-    assert_string_equal(page(), "2");
+    assert_page(f, "2");
     f.error_text = S("%");
-    list(f);
-    assert_string_equal(page(), "2");
+    assert_page(f, "2");
     f.error_text = S("http_50");
-    list(f);
-    assert_string_equal(page(), "1 2");
+    assert_page(f, "1 2");
     f.error_text = S("NO ROUTE");
-    list(f);
-    assert_string_equal(page(), "");
+    assert_page(f, "");
     f = all(100);
     f.failed = between(INT64_MIN, 300);
-    list(f);
-    assert_string_equal(page(), "1 2");
+    assert_page(f, "1 2");
     f.failed = between(200, INT64_MAX);
-    list(f);
-    assert_string_equal(page(), "2 3");
+    assert_page(f, "2 3");
 }
 
 /* ---- bounds ---- */
@@ -411,14 +372,12 @@ FRESH_TEST(a_search_by_key_is_bounded_too)
     f.topic = S("orders");
     f.key_prefix = S("a");
     int64_t before = rows_read();
-    list(f);
-    assert_string_equal(page(), "1 2 3");
+    assert_page(f, "1 2 3");
     assert_in_range(rows_read() - before, 3, 300);
     f.key_prefix = S("");
     f.state = DT_DEAD;
     before = rows_read();
-    list(f);
-    assert_string_equal(page(), "2+");
+    assert_page(f, "2+");
     assert_in_range(rows_read() - before, 10000, 60000); /* six looks a key: it may be in either table */
     size_t found = 0;
     while (last.more) {
@@ -431,7 +390,4 @@ FRESH_TEST(a_search_by_key_is_bounded_too)
     assert_int_equal(found, 1);
 }
 
-int main(void)
-{
-    return suite_run(open_store, close_store);
-}
+SUITE(open_store, close_store)

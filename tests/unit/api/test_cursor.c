@@ -1,11 +1,7 @@
 /* Sealed cursors: what they open with, and that nothing can be read in them. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
 #include <string.h>
 
-#include <cmocka.h>
+#include "support/suite.h"
 
 #include "base/text/encoding.h"
 #include "request/cursor.h"
@@ -30,23 +26,20 @@ static struct dt_cursor_list list_of(const unsigned char *with, char kind, const
     return list;
 }
 
-static int make(void **state)
+static void make(struct fixture *f)
 {
-    static struct fixture f;
-    f.list = list_of(key, 'i', &everybody, S("orders"), DT_STR_NONE);
-    dt_cursor_add(&f.text, &f.list, S(SECRET));
-    assert_false(f.text.failed);
-    *state = &f;
-    return 0;
+    f->list = list_of(key, 'i', &everybody, S("orders"), DT_STR_NONE);
+    dt_cursor_add(&f->text, &f->list, S(SECRET));
+    assert_false(f->text.failed);
 }
 
-static int drop(void **state)
+static void drop(struct fixture *f)
 {
-    struct fixture *f = *state;
     dt_strbuf_clear(&f->text);
     dt_arena_clear(&f->arena);
-    return 0;
 }
+
+#define CURSOR_TEST(name) TEST_ON(struct fixture, f, name, make, drop)
 
 static bool opens(struct fixture *f, const struct dt_cursor_list *list, struct dt_str text)
 {
@@ -56,17 +49,15 @@ static bool opens(struct fixture *f, const struct dt_cursor_list *list, struct d
     return fine;
 }
 
-static void a_cursor_opens_with_its_own_list(void **state)
+CURSOR_TEST(a_cursor_opens_with_its_own_list)
 {
-    struct fixture *f = *state;
     assert_true(opens(f, &f->list, dt_strbuf_str(&f->text)));
     struct dt_cursor_list same = list_of(key, 'i', &everybody, S("orders"), DT_STR_NONE); /* in another process */
     assert_true(opens(f, &same, dt_strbuf_str(&f->text)));
 }
 
-static void a_cursor_opens_with_no_other_list_filter_caller_or_key(void **state)
+CURSOR_TEST(a_cursor_opens_with_no_other_list_filter_caller_or_key)
 {
-    struct fixture *f = *state;
     const struct dt_str prefixes[] = {S("orders."), S("mail")};
     const struct dt_caller bound = {.scopes = DT_SCOPE_READ, .topics = {prefixes, 2}};
     const struct dt_caller nobody = {.scopes = DT_SCOPE_READ};
@@ -83,9 +74,8 @@ static void a_cursor_opens_with_no_other_list_filter_caller_or_key(void **state)
         assert_false(opens(f, &others[i], dt_strbuf_str(&f->text)));
 }
 
-static void a_cursor_of_one_bound_token_is_not_for_another(void **state)
+CURSOR_TEST(a_cursor_of_one_bound_token_is_not_for_another)
 {
-    struct fixture *f = *state;
     const struct dt_str a[] = {S("a."), S("b.")}, b[] = {S("a.b.")}, c[] = {S("a.")};
     const struct dt_caller callers[] = {{.topics = {a, 2}}, {.topics = {b, 1}}, {.topics = {c, 1}}};
     for (size_t i = 0; i < 3; i++) {
@@ -99,9 +89,8 @@ static void a_cursor_of_one_bound_token_is_not_for_another(void **state)
     }
 }
 
-static void whoever_changes_one_character_has_no_cursor(void **state)
+CURSOR_TEST(whoever_changes_one_character_has_no_cursor)
 {
-    struct fixture *f = *state;
     for (size_t i = 0; i < f->text.n; i++) {
         char was = f->text.p[i];
         f->text.p[i] = was == 'A' ? 'B' : 'A';
@@ -114,9 +103,8 @@ static void whoever_changes_one_character_has_no_cursor(void **state)
     assert_false(opens(f, &f->list, DT_STR_NONE));
 }
 
-static void nothing_can_be_read_in_a_cursor(void **state)
+CURSOR_TEST(nothing_can_be_read_in_a_cursor)
 {
-    struct fixture *f = *state;
     char quads[256], raw[256];
     size_t n = 0, padded = (f->text.n + 3) / 4 * 4;
     assert_true(padded < sizeof(quads));
@@ -135,9 +123,8 @@ static void nothing_can_be_read_in_a_cursor(void **state)
     dt_strbuf_clear(&again);
 }
 
-static void a_place_may_be_empty_or_long(void **state)
+CURSOR_TEST(a_place_may_be_empty_or_long)
 {
-    struct fixture *f = *state;
     char longest[300];
     struct dt_str position;
     memset(longest, '\xff', sizeof(longest));
@@ -150,15 +137,4 @@ static void a_place_may_be_empty_or_long(void **state)
     }
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test_setup_teardown(a_cursor_opens_with_its_own_list, make, drop),
-        cmocka_unit_test_setup_teardown(a_cursor_opens_with_no_other_list_filter_caller_or_key, make, drop),
-        cmocka_unit_test_setup_teardown(a_cursor_of_one_bound_token_is_not_for_another, make, drop),
-        cmocka_unit_test_setup_teardown(whoever_changes_one_character_has_no_cursor, make, drop),
-        cmocka_unit_test_setup_teardown(nothing_can_be_read_in_a_cursor, make, drop),
-        cmocka_unit_test_setup_teardown(a_place_may_be_empty_or_long, make, drop),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
-}
+SUITE(NULL, NULL)

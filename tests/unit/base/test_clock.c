@@ -29,6 +29,18 @@ static void start(struct hand_clock *hand, dt_refclock *ref)
     dt_refclock_init(ref, &hand->clock);
 }
 
+struct clocks {
+    struct hand_clock hand;
+    dt_refclock ref;
+};
+
+static void make(struct clocks *c)
+{
+    start(&c->hand, &c->ref);
+}
+
+#define CLOCK_TEST(name) TEST_ON(struct clocks, c, name, make, NO_TEARDOWN)
+
 TEST(the_monotonic_clock_never_steps_back)
 {
     const dt_clock *clock = dt_clock_system();
@@ -41,14 +53,11 @@ TEST(the_monotonic_clock_never_steps_back)
     assert_true(dt_clock_real_ms(clock) > INT64_C(1700000000000));
 }
 
-TEST(before_any_sample_the_hosts_clock_is_used)
+CLOCK_TEST(before_any_sample_the_hosts_clock_is_used)
 {
-    struct hand_clock hand;
-    dt_refclock ref;
-    start(&hand, &ref);
-    assert_int_equal(dt_refclock_earliest_ms(&ref), hand.real_ms);
-    assert_true(dt_refclock_latest_ms(&ref) > hand.real_ms); /* the reading was cut to a millisecond */
-    assert_int_equal(dt_refclock_mono_us_at(&ref, hand.real_ms + 5), hand.mono_us + 5000);
+    assert_int_equal(dt_refclock_earliest_ms(&c->ref), c->hand.real_ms);
+    assert_true(dt_refclock_latest_ms(&c->ref) > c->hand.real_ms); /* the reading was cut to a millisecond */
+    assert_int_equal(dt_refclock_mono_us_at(&c->ref, c->hand.real_ms + 5), c->hand.mono_us + 5000);
 }
 
 /* For every moment at which the server may have been read, the truth lies between earliest and latest. */
@@ -68,84 +77,63 @@ TEST(the_servers_time_lies_between_earliest_and_latest)
         }
 }
 
-TEST(a_sample_is_never_wider_than_its_round_trip_and_a_millisecond)
+CLOCK_TEST(a_sample_is_never_wider_than_its_round_trip_and_a_millisecond)
 {
-    struct hand_clock hand;
-    dt_refclock ref;
-    start(&hand, &ref);
-    dt_refclock_sample(&ref, SERVER_MS, hand.mono_us - 300, hand.mono_us);
-    assert_int_equal(dt_refclock_earliest_ms(&ref), SERVER_MS);
-    assert_int_equal(dt_refclock_latest_ms(&ref), SERVER_MS + 2); /* 1.299 ms, rounded up */
+    dt_refclock_sample(&c->ref, SERVER_MS, c->hand.mono_us - 300, c->hand.mono_us);
+    assert_int_equal(dt_refclock_earliest_ms(&c->ref), SERVER_MS);
+    assert_int_equal(dt_refclock_latest_ms(&c->ref), SERVER_MS + 2); /* 1.299 ms, rounded up */
 }
 
-TEST(a_wrong_clock_of_the_host_changes_nothing_once_there_is_a_sample)
+CLOCK_TEST(a_wrong_clock_of_the_host_changes_nothing_once_there_is_a_sample)
 {
-    struct hand_clock hand;
-    dt_refclock ref;
-    start(&hand, &ref);
-    dt_refclock_sample(&ref, SERVER_MS, hand.mono_us - 300, hand.mono_us);
-    int64_t before = dt_refclock_earliest_ms(&ref);
-    hand.real_ms += 3600000;
-    assert_int_equal(dt_refclock_earliest_ms(&ref), before);
+    dt_refclock_sample(&c->ref, SERVER_MS, c->hand.mono_us - 300, c->hand.mono_us);
+    int64_t before = dt_refclock_earliest_ms(&c->ref);
+    c->hand.real_ms += 3600000;
+    assert_int_equal(dt_refclock_earliest_ms(&c->ref), before);
 }
 
-TEST(without_a_boottime_clock_the_monotonic_clock_is_used)
+CLOCK_TEST(without_a_boottime_clock_the_monotonic_clock_is_used)
 {
-    struct hand_clock hand;
-    dt_refclock ref;
-    start(&hand, &ref);
-    assert_int_equal(dt_clock_boot_us(ref.clock), hand.mono_us);
+    assert_int_equal(dt_clock_boot_us(c->ref.clock), c->hand.mono_us);
     assert_true(dt_clock_boot_us(dt_clock_system()) >= dt_clock_mono_us(dt_clock_system()) - 1);
 }
 
-TEST(a_sample_counts_also_when_the_monotonic_clock_has_just_begun)
+CLOCK_TEST(a_sample_counts_also_when_the_monotonic_clock_has_just_begun)
 {
-    struct hand_clock hand;
-    dt_refclock ref;
-    start(&hand, &ref);
-    hand.mono_us = 0;
-    dt_refclock_sample(&ref, SERVER_MS, 0, 0);
-    assert_int_equal(dt_refclock_earliest_ms(&ref), SERVER_MS);
-    assert_int_equal(dt_refclock_latest_ms(&ref), SERVER_MS + 1);
+    c->hand.mono_us = 0;
+    dt_refclock_sample(&c->ref, SERVER_MS, 0, 0);
+    assert_int_equal(dt_refclock_earliest_ms(&c->ref), SERVER_MS);
+    assert_int_equal(dt_refclock_latest_ms(&c->ref), SERVER_MS + 1);
 }
 
-TEST(the_tighter_of_two_samples_wins)
+CLOCK_TEST(the_tighter_of_two_samples_wins)
 {
-    struct hand_clock hand;
-    dt_refclock ref;
-    start(&hand, &ref);
-    dt_refclock_sample(&ref, SERVER_MS, hand.mono_us - 500, hand.mono_us);
-    hand.mono_us += 10000;
-    dt_refclock_sample(&ref, SERVER_MS + 10, hand.mono_us - 9000, hand.mono_us); /* wider: not taken */
-    assert_true(dt_refclock_latest_ms(&ref) - dt_refclock_earliest_ms(&ref) <= 3);
-    hand.mono_us += 10000;
-    dt_refclock_sample(&ref, SERVER_MS + 20, hand.mono_us - 100, hand.mono_us);
-    assert_int_equal(dt_refclock_earliest_ms(&ref), SERVER_MS + 20);
-    assert_int_equal(dt_refclock_latest_ms(&ref), SERVER_MS + 22);
+    dt_refclock_sample(&c->ref, SERVER_MS, c->hand.mono_us - 500, c->hand.mono_us);
+    c->hand.mono_us += 10000;
+    dt_refclock_sample(&c->ref, SERVER_MS + 10, c->hand.mono_us - 9000, c->hand.mono_us); /* wider: not taken */
+    assert_true(dt_refclock_latest_ms(&c->ref) - dt_refclock_earliest_ms(&c->ref) <= 3);
+    c->hand.mono_us += 10000;
+    dt_refclock_sample(&c->ref, SERVER_MS + 20, c->hand.mono_us - 100, c->hand.mono_us);
+    assert_int_equal(dt_refclock_earliest_ms(&c->ref), SERVER_MS + 20);
+    assert_int_equal(dt_refclock_latest_ms(&c->ref), SERVER_MS + 22);
 }
 
-TEST(an_old_sample_is_replaced_by_a_wider_new_one)
+CLOCK_TEST(an_old_sample_is_replaced_by_a_wider_new_one)
 {
-    struct hand_clock hand;
-    dt_refclock ref;
-    start(&hand, &ref);
-    dt_refclock_sample(&ref, SERVER_MS, hand.mono_us - 100, hand.mono_us);
-    hand.mono_us += 60 * SECOND_US;
-    dt_refclock_sample(&ref, SERVER_MS + 60000, hand.mono_us - 5000, hand.mono_us);
-    assert_int_equal(dt_refclock_earliest_ms(&ref), SERVER_MS + 60000);
-    assert_int_equal(dt_refclock_latest_ms(&ref), SERVER_MS + 60000 + 6);
+    dt_refclock_sample(&c->ref, SERVER_MS, c->hand.mono_us - 100, c->hand.mono_us);
+    c->hand.mono_us += 60 * SECOND_US;
+    dt_refclock_sample(&c->ref, SERVER_MS + 60000, c->hand.mono_us - 5000, c->hand.mono_us);
+    assert_int_equal(dt_refclock_earliest_ms(&c->ref), SERVER_MS + 60000);
+    assert_int_equal(dt_refclock_latest_ms(&c->ref), SERVER_MS + 60000 + 6);
 }
 
-TEST(the_bounds_widen_as_a_sample_ages)
+CLOCK_TEST(the_bounds_widen_as_a_sample_ages)
 {
-    struct hand_clock hand;
-    dt_refclock ref;
-    start(&hand, &ref);
-    dt_refclock_sample(&ref, SERVER_MS, hand.mono_us - 100, hand.mono_us);
-    hand.mono_us += 100 * SECOND_US;
-    assert_true(dt_refclock_earliest_ms(&ref) < SERVER_MS + 100000);
-    assert_true(dt_refclock_latest_ms(&ref) > SERVER_MS + 100000 + 2);
-    assert_in_range(dt_refclock_latest_ms(&ref) - dt_refclock_earliest_ms(&ref), 40, 45); /* 200 ppm each way */
+    dt_refclock_sample(&c->ref, SERVER_MS, c->hand.mono_us - 100, c->hand.mono_us);
+    c->hand.mono_us += 100 * SECOND_US;
+    assert_true(dt_refclock_earliest_ms(&c->ref) < SERVER_MS + 100000);
+    assert_true(dt_refclock_latest_ms(&c->ref) > SERVER_MS + 100000 + 2);
+    assert_in_range(dt_refclock_latest_ms(&c->ref) - dt_refclock_earliest_ms(&c->ref), 40, 45); /* 200 ppm each way */
 }
 
 TEST(a_step_of_the_servers_clock_is_adopted_at_once)
@@ -161,13 +149,10 @@ TEST(a_step_of_the_servers_clock_is_adopted_at_once)
     }
 }
 
-TEST(a_sample_whose_readings_are_in_the_wrong_order_is_ignored)
+CLOCK_TEST(a_sample_whose_readings_are_in_the_wrong_order_is_ignored)
 {
-    struct hand_clock hand;
-    dt_refclock ref;
-    start(&hand, &ref);
-    dt_refclock_sample(&ref, SERVER_MS, hand.mono_us, hand.mono_us - 1);
-    assert_int_equal(dt_refclock_earliest_ms(&ref), hand.real_ms);
+    dt_refclock_sample(&c->ref, SERVER_MS, c->hand.mono_us, c->hand.mono_us - 1);
+    assert_int_equal(dt_refclock_earliest_ms(&c->ref), c->hand.real_ms);
 }
 
 /* A loop that sleeps until mono_us_at(due) finds it due when it wakes up, and not a microsecond before. */
@@ -187,13 +172,10 @@ TEST(a_sleep_until_a_due_time_ends_exactly_then)
     }
 }
 
-TEST(a_due_time_in_the_past_is_a_monotonic_time_in_the_past)
+CLOCK_TEST(a_due_time_in_the_past_is_a_monotonic_time_in_the_past)
 {
-    struct hand_clock hand;
-    dt_refclock ref;
-    start(&hand, &ref);
-    dt_refclock_sample(&ref, SERVER_MS, hand.mono_us - 700, hand.mono_us);
-    assert_true(dt_refclock_mono_us_at(&ref, SERVER_MS - 5) < hand.mono_us);
+    dt_refclock_sample(&c->ref, SERVER_MS, c->hand.mono_us - 700, c->hand.mono_us);
+    assert_true(dt_refclock_mono_us_at(&c->ref, SERVER_MS - 5) < c->hand.mono_us);
 }
 
 /* Two servers an hour apart are sampled in turns: a reader must see one or the other, never a mixture. */
@@ -268,16 +250,13 @@ TEST(a_frozen_clock_does_not_advance_and_waits_poll_it)
 }
 
 /* A session that asked before the clock was advanced says the old time after it. */
-TEST(samples_of_sessions_do_not_move_a_test_clock)
+CLOCK_TEST(samples_of_sessions_do_not_move_a_test_clock)
 {
-    struct hand_clock hand;
-    dt_refclock ref;
-    start(&hand, &ref);
-    dt_refclock_follow(&ref, (struct dt_test_time){1000, 0}, SERVER_MS, hand.mono_us - 300, hand.mono_us);
-    dt_refclock_sample(&ref, SERVER_MS, hand.mono_us - 100, hand.mono_us);
-    assert_int_equal(dt_refclock_earliest_ms(&ref), SERVER_MS + 1000);
-    dt_refclock_follow(&ref, (struct dt_test_time){3000, 0}, SERVER_MS, hand.mono_us - 9000, hand.mono_us);
-    assert_int_equal(dt_refclock_earliest_ms(&ref), SERVER_MS + 3000);
+    dt_refclock_follow(&c->ref, (struct dt_test_time){1000, 0}, SERVER_MS, c->hand.mono_us - 300, c->hand.mono_us);
+    dt_refclock_sample(&c->ref, SERVER_MS, c->hand.mono_us - 100, c->hand.mono_us);
+    assert_int_equal(dt_refclock_earliest_ms(&c->ref), SERVER_MS + 1000);
+    dt_refclock_follow(&c->ref, (struct dt_test_time){3000, 0}, SERVER_MS, c->hand.mono_us - 9000, c->hand.mono_us);
+    assert_int_equal(dt_refclock_earliest_ms(&c->ref), SERVER_MS + 3000);
 }
 
 TEST(a_wait_on_a_condition_ends_at_its_time_and_not_before)
