@@ -303,7 +303,4 @@ RIG_TEST(a_lease_has_one_holder_until_it_is_released_or_expires)
     assert_int_equal(mysql_fixture_number(&rig->fx, "SELECT COUNT(*) FROM work_leases"), 0);
 }
 
-int main(void)
-{
-    return suite_run(setup, teardown);
-}
+SUITE(setup, teardown)

@@ -513,7 +513,4 @@ FRESH_TEST(a_dead_letter_describes_its_job)
     assert_true(found);
 }
 
-int main(void)
-{
-    return suite_run(open_all, close_all);
-}
+SUITE(open_all, close_all)

@@ -583,7 +583,4 @@ FRESH_TEST(without_kafka_stored_results_are_applied)
     config.kafka_brokers = brokers;
 }
 
-int main(void)
-{
-    return suite_run(open_all, close_all);
-}
+SUITE(open_all, close_all)

@@ -242,7 +242,4 @@ FRESH_TEST(a_reader_is_not_late_when_the_process_was_stopped)
     assert_true(waits_at_most(4, 30000));
 }
 
-int main(void)
-{
-    return suite_run(NULL, NULL);
-}
+SUITE(NULL, NULL)

@@ -97,7 +97,4 @@ FRESH_TEST(owners_take_turns_however_many_operations_one_has)
     assert_int_equal(piece.id, id);
 }
 
-int main(void)
-{
-    return suite_run(open_store, close_store);
-}
+SUITE(open_store, close_store)

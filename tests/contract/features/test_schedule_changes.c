@@ -227,7 +227,4 @@ FRESH_TEST(jobs_whose_keys_resemble_those_of_fires_are_not_withdrawn)
     assert_int_equal(count(WITHDRAWN), 1);
 }
 
-int main(void)
-{
-    return suite_run(begin, end);
-}
+SUITE(begin, end)

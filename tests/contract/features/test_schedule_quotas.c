@@ -198,7 +198,4 @@ FRESH_TEST(a_token_with_prefixes_cannot_exceed_the_number_of_schedules)
     fx.config.limits_prefix_schedules = was;
 }
 
-int main(void)
-{
-    return suite_run(begin, end);
-}
+SUITE(begin, end)

@@ -206,7 +206,4 @@ RIG_TEST(a_process_notices_a_change_of_the_clock)
     rig->fx.config.installation_test_clock = true;
 }
 
-int main(void)
-{
-    return suite_run(NULL, NULL);
-}
+SUITE(NULL, NULL)

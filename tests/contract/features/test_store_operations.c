@@ -628,7 +628,4 @@ FRESH_TEST(operations_are_listed_latest_first_and_a_failed_one_says_why)
     assert_int_equal(list.v[0].id, first);
 }
 
-int main(void)
-{
-    return suite_run(open_store, close_store);
-}
+SUITE(open_store, close_store)

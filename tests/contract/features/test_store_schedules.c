@@ -479,7 +479,4 @@ FRESH_TEST(concurrent_makers_make_each_fire_once)
     assert_jobs(count("TRUE"), 0);
 }
 
-int main(void)
-{
-    return suite_run(begin, end);
-}
+SUITE(begin, end)

@@ -267,7 +267,4 @@ FRESH_TEST(a_deleted_topic_that_got_a_job_is_created_again)
     assert_int_equal(mysql_fixture_number(&fx, "SELECT COUNT(*) FROM deleted_topics"), 1);
 }
 
-int main(void)
-{
-    return suite_run(open_store, close_store);
-}
+SUITE(open_store, close_store)

@@ -565,7 +565,4 @@ RIG_TEST(a_row_moved_beyond_the_horizon_leaves_the_index, shared)
     expect_drift(fx, 0, 0, 1);
 }
 
-int main(void)
-{
-    return suite_run(NULL, NULL);
-}
+SUITE(NULL, NULL)

@@ -313,7 +313,4 @@ RIG_TEST(a_pass_that_is_left_with_others_sets_only_starts_over_with_its_own, pri
     redis_server_kill(&second);
 }
 
-int main(void)
-{
-    return suite_run(NULL, NULL);
-}
+SUITE(NULL, NULL)

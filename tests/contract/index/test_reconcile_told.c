@@ -277,7 +277,4 @@ RIG_TEST(jobs_that_live_meanwhile_lose_no_entry_and_are_no_drift, shared)
     expect_drift(fx, 0, 0, 0);
 }
 
-int main(void)
-{
-    return suite_run(NULL, NULL);
-}
+SUITE(NULL, NULL)

@@ -119,7 +119,4 @@ FRESH_TEST(only_the_newest_dead_jobs_are_read)
     assert_in_range(found.v[0].job_id, DT_DEAD_LOOKED_AT, DT_DEAD_LOOKED_AT + 1000);
 }
 
-int main(void)
-{
-    return suite_run(open_store, close_store);
-}
+SUITE(open_store, close_store)

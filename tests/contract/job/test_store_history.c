@@ -492,7 +492,4 @@ FRESH_TEST(a_redriven_job_does_not_take_a_key_that_another_job_has)
     assert_int_equal(mysql_fixture_number(&fx, "SELECT job_id FROM job_keys"), 77);
 }
 
-int main(void)
-{
-    return suite_run(open_store, close_store);
-}
+SUITE(open_store, close_store)

@@ -457,7 +457,4 @@ FRESH_TEST(history_is_never_scanned_for_one_job)
     }
 }
 
-int main(void)
-{
-    return suite_run(open_store, close_store);
-}
+SUITE(open_store, close_store)

@@ -571,7 +571,4 @@ FRESH_TEST(very_many_attempts_come_in_pages)
     assert_true(attempts.n == 10 && attempts.more);
 }
 
-int main(void)
-{
-    return suite_run(open_store, close_store);
-}
+SUITE(open_store, close_store)

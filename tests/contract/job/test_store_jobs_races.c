@@ -168,7 +168,4 @@ FRESH_TEST(a_locked_job_is_busy_after_a_bounded_time)
     dt_store_free(impatient);
 }
 
-int main(void)
-{
-    return suite_run(open_store, close_store);
-}
+SUITE(open_store, close_store)

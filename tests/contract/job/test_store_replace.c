@@ -301,7 +301,4 @@ FRESH_TEST(a_replace_that_waited_for_the_key_replaces_the_job_that_has_it_now)
     assert_job(&fx, 8, "payload", "9");
 }
 
-int main(void)
-{
-    return suite_run(open_store, close_store);
-}
+SUITE(open_store, close_store)

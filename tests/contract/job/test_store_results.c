@@ -438,7 +438,4 @@ FRESH_TEST(inside_a_callers_transaction_results_can_be_rolled_back)
     assert_int_equal(letters(7), 0);
 }
 
-int main(void)
-{
-    return suite_run(open_store, close_store);
-}
+SUITE(open_store, close_store)

@@ -307,7 +307,4 @@ FRESH_TEST(each_job_of_a_large_batch_is_kept_as_long_as_its_own_topic_says)
                          N / TOPICS);
 }
 
-int main(void)
-{
-    return suite_run(open_store, close_store);
-}
+SUITE(open_store, close_store)

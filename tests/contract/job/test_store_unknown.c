@@ -150,7 +150,4 @@ FRESH_TEST(a_change_whose_statements_are_lost_is_unavailable_and_undone_or_done)
     }
 }
 
-int main(void)
-{
-    return suite_run(open_store, close_store);
-}
+SUITE(open_store, close_store)

@@ -331,7 +331,4 @@ FRESH_TEST(the_store_continues_after_documented_manual_edits)
     assert_sql("0 0", "SELECT CONCAT_WS(' ', miscounted, live_without_next_at) FROM v_recount WHERE topic = 'orders'");
 }
 
-int main(void)
-{
-    return suite_run(open_store, close_store);
-}
+SUITE(open_store, close_store)

@@ -403,7 +403,4 @@ FRESH_TEST(every_table_has_a_comment_and_so_have_its_important_columns)
                    "AND table_type = 'BASE TABLE' AND table_comment = '' AND table_name <> 'schema_migrations'");
 }
 
-int main(void)
-{
-    return suite_run(open_store, close_store);
-}
+SUITE(open_store, close_store)

@@ -616,7 +616,4 @@ FRESH_TEST(counters_match_the_rows_after_any_kill)
     assert_in_range(mysql_fixture_number(&fx, "SELECT COUNT(DISTINCT writer) FROM job_counts"), 2, DT_COUNT_WRITERS);
 }
 
-int main(void)
-{
-    return suite_run(open_store, close_store);
-}
+SUITE(open_store, close_store)

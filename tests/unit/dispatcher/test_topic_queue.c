@@ -189,7 +189,4 @@ FRESH_TEST(an_invalid_name_is_not_queued)
     assert_int_equal(dt_topic_queue_length(queue), 3);
 }
 
-int main(void)
-{
-    return suite_run(NULL, NULL);
-}
+SUITE(NULL, NULL)
