@@ -5,7 +5,6 @@
  */
 #include "dispatcher.h"
 
-#include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <unistd.h>

@@ -13,7 +13,6 @@
 #include <stdatomic.h>
 #include <stdlib.h>
 
-#include "base/log.h"
 #include "base/metrics.h"
 #include "base/outage.h"
 #include "base/text/json.h"

@@ -2,7 +2,6 @@
  * The adapter to libcurl. Redirects are not followed, so that a token is sent to no other server.
  */
 #include <curl/curl.h>
-#include <limits.h>
 #include <signal.h>
 #include <stdlib.h>
 #include <strings.h>

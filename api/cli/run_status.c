@@ -5,7 +5,6 @@
  * topics, or as many as the terminal has lines for. With --watch it is drawn again every two seconds.
  */
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 #include <time.h>
 

@@ -9,7 +9,6 @@
 #include "base/service.h"
 #include "base/text/encoding.h"
 #include "base/text/json_write.h"
-#include "words.h"
 
 #define COLUMNS_MAX 16
 #define NARROWEST   4

@@ -32,7 +32,6 @@
 #include "command.h"
 #include "handlers.h"
 #include "http/http_detached.h"
-#include "index/index.h"
 #include "pop_lines.h"
 #include "redis/redis_subscriber.h"
 #include "request/topic_cache.h"

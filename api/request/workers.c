@@ -14,11 +14,9 @@
 
 #include <pthread.h>
 #include <stdlib.h>
-#include <time.h>
 #include <utlist.h>
 
 #include "base/assert.h"
-#include "base/log.h"
 #include "base/metrics.h"
 #include "base/outage.h"
 #include "base/thread.h"

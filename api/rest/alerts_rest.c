@@ -6,7 +6,6 @@
 #include "answer.h"
 #include "api.h"
 #include "base/http/callback_rules.h"
-#include "base/http/webhook.h"
 #include "base/text/json_table.h"
 #include "base/text/json_write.h"
 #include "base/text/timetext.h"

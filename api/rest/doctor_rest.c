@@ -16,7 +16,6 @@
 #include "explain_rest.h"
 #include "features/intents/inbox.h"
 #include "handlers.h"
-#include "job/job_json.h"
 #include "request/topic_cache.h"
 #include "request/workers.h"
 #include "store/processes.h"

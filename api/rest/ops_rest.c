@@ -13,7 +13,6 @@
 #include "base/text/json.h"
 #include "base/text/json_table.h"
 #include "base/text/json_write.h"
-#include "base/text/timetext.h"
 #include "dispatch/shards.h"
 #include "explain_rest.h"
 #include "features/clock/clock.h"

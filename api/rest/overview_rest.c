@@ -22,7 +22,6 @@
 #include "handlers.h"
 #include "health.h"
 #include "job/delivery.h"
-#include "job/job_json.h"
 #include "job/results/dead.h"
 #include "request/topic_cache.h"
 #include "request/workers.h"

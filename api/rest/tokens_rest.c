@@ -9,7 +9,6 @@
 #include "base/text/json_table.h"
 #include "features/tokens/tokens.h"
 #include "handlers.h"
-#include "job/results/results.h"
 #include "request/quotas.h"
 #include "request/request.h"
 #include "request/workers.h"

@@ -14,7 +14,6 @@
 #include "shard_loop.h"
 
 #include <pthread.h>
-#include <stdatomic.h>
 #include <stdlib.h>
 #include <string.h>
 

@@ -11,7 +11,6 @@
 #include "base/fair.h"
 #include "shard_loop.h"
 #include "shard_parts.h"
-#include "topic/topics.h"
 
 enum dt_writable dt_shard_writable(void *loop, struct dt_str topic, int64_t owner, int64_t bytes)
 {

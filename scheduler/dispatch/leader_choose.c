@@ -24,8 +24,6 @@
 #include "job/job_state.h"
 #include "leader.h"
 #include "leader_parts.h"
-#include "mysql/id_in.h"
-#include "mysql/statements.h"
 #include "topic_snapshot.h"
 
 /* ---- limits of topics ---- */

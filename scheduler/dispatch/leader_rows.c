@@ -24,7 +24,6 @@
 #include "mysql/db.h"
 #include "mysql/id_in.h"
 #include "mysql/statements.h"
-#include "topic/topics.h"
 
 /* ---- messages ---- */
 

@@ -22,7 +22,6 @@
 #include "job/change/jobs_row.h"
 #include "job/change/jobs_txn.h"
 #include "job/delivery.h"
-#include "job/inflight.h"
 #include "job/job.h"
 #include "job/job_state.h"
 #include "mysql/id_in.h"

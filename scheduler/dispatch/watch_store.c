@@ -1,7 +1,6 @@
 /* The wait in MySQL: see watch.h. The answer says what ended the wait. */
 #include "mysql/db.h"
 #include "mysql/statements.h"
-#include "store/store_internal.h"
 #include "watch.h"
 
 /* The first column of a row, as dt_wait has it. */

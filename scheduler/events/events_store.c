@@ -5,7 +5,6 @@
 #include "base/assert.h"
 #include "base/text/json_write.h"
 #include "events.h"
-#include "job/job_state.h"
 #include "mysql/statements.h"
 #include "store/store_internal.h"
 

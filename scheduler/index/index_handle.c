@@ -8,7 +8,6 @@
 #include <string.h>
 #include <sys/random.h>
 
-#include "base/assert.h"
 #include "index_internal.h"
 #include "redis/redis_connect.h"
 

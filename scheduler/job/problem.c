@@ -3,7 +3,6 @@
 
 #include "base/assert.h"
 #include "base/text/json_write.h"
-#include "base/text/timetext.h"
 
 struct kind {
     int status;

@@ -14,7 +14,6 @@
  */
 #include "db.h"
 
-#include <errno.h>
 #include <pthread.h>
 #include <stdatomic.h>
 #include <stdio.h>

@@ -9,7 +9,6 @@
 
 #include <stdatomic.h>
 #include <stdio.h>
-#include <stdlib.h>
 
 #include <mysql.h>
 

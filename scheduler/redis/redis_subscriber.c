@@ -20,9 +20,7 @@
 #include <fcntl.h>
 #include <hiredis/hiredis.h>
 #include <poll.h>
-#include <pthread.h>
 #include <signal.h>
-#include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <sys/eventfd.h>
@@ -30,7 +28,6 @@
 #include <unistd.h>
 
 #include "base/assert.h"
-#include "base/log.h"
 #include "base/metrics.h"
 #include "base/outage.h"
 #include "base/secrets.h"

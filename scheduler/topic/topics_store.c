@@ -16,7 +16,6 @@
 #include "limits.h"
 #include "mysql/statements.h"
 #include "owners.h"
-#include "store/processes.h"
 #include "store/store_internal.h"
 #include "topics.h"
 

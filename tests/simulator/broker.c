@@ -18,9 +18,7 @@
 #include <string.h>
 
 #include "base/guard.h"
-#include "base/thread.h"
 #include "deliver/kafka/kafka.h"
-#include "deliver/kafka/ledger_record.h"
 #include "simulator/faults.h"
 #include "simulator/intake/intake.h"
 #include "simulator/nemesis.h"

@@ -11,7 +11,6 @@
 #include "index/index.h"
 #include "redis/redis_subscriber.h"
 #include "simulator/faults.h"
-#include "simulator/processes.h"
 
 #define HELD_MAX  16
 #define WAKES_MAX 64

@@ -12,7 +12,6 @@
 #include "simulator/faults.h"
 #include "simulator/intake/intake.h"
 #include "simulator/mysql.h"
-#include "simulator/processes.h"
 #include "topic/topics.h"
 
 #define OPS_MAX      1024

@@ -10,12 +10,9 @@
 #include <sys/prctl.h>
 #include <sys/socket.h>
 #include <sys/wait.h>
-#include <time.h>
 #include <unistd.h>
 
 #include "support/suite.h"
-
-#include "base/clock.h"
 
 static char text[65536];
 

@@ -15,7 +15,6 @@
 #include "delivery_kafka.h"
 
 #include <stdlib.h>
-#include <string.h>
 
 #include "base/assert.h"
 #include "base/fail_point.h"

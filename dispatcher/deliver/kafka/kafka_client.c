@@ -9,10 +9,8 @@
 #include <pthread.h>
 #include <stdatomic.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 
-#include "base/log.h"
 #include "base/secrets.h"
 #include "base/text/encoding.h"
 #include "base/text/json.h"

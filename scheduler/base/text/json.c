@@ -19,9 +19,7 @@
 #include "base/assert.h"
 #include "encoding.h"
 
-#include <errno.h>
 #include <setjmp.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <unistd.h>
 #include <xxhash.h>

@@ -8,7 +8,6 @@
 #include "mysql/id_in.h"
 #include "mysql/statements.h"
 #include "store/store_internal.h"
-#include "topic/owners.h"
 
 /* Reads rows into places; both are ascending. */
 struct reading {

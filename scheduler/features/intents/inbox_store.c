@@ -8,7 +8,6 @@
 #include "base/assert.h"
 #include "base/fail_point.h"
 #include "base/guard.h"
-#include "base/text/encoding.h"
 #include "base/text/json_write.h"
 #include "base/text/timetext.h"
 #include "inbox.h"

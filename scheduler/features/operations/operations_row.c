@@ -3,10 +3,8 @@
  */
 #include <stdio.h>
 
-#include "base/fail_point.h"
 #include "base/text/json_write.h"
 #include "events/events.h"
-#include "job/list/list.h"
 #include "mysql/statements.h"
 #include "operation_parts.h"
 #include "topic/owners.h"

@@ -4,12 +4,8 @@
 #include <stdio.h>
 
 #include "base/fail_point.h"
-#include "base/text/json_write.h"
-#include "events/events.h"
-#include "job/list/list.h"
 #include "mysql/statements.h"
 #include "operation_parts.h"
-#include "topic/owners.h"
 
 #define CLEAN_ROWS 5000
 #define KEEP_MS    (30 * INT64_C(86400000)) /* how long a finished operation is kept */

@@ -25,7 +25,6 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-#include "base/assert.h"
 #include "base/fail_point.h"
 #include "base/http/callback_rules.h"
 #include "base/log.h"

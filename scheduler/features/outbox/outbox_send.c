@@ -1,6 +1,5 @@
 /* Sending the messages that were chosen: those for Kafka together, and webhooks by the callbacks' client. */
 #include <stdio.h>
-#include <stdlib.h>
 
 #include "base/assert.h"
 #include "base/fail_point.h"

@@ -16,7 +16,6 @@
 #include "base/fail_point.h"
 #include "base/text/timetext.h"
 #include "job/change/jobs.h"
-#include "job/change/jobs_row.h"
 #include "job/change/jobs_txn.h"
 #include "mysql/statements.h"
 

@@ -13,7 +13,6 @@
 #include "base/clock.h"
 #include "features/tokens/tokens.h"
 #include "fire_batch.h"
-#include "job/change/jobs_row.h"
 #include "job/change/jobs_txn.h"
 #include "mysql/statements.h"
 #include "topic/owners.h"

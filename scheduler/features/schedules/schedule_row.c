@@ -4,7 +4,6 @@
 #include "schedule_row.h"
 
 #include "base/text/timetext.h"
-#include "job/change/jobs_row.h"
 #include "mysql/statements.h"
 #include "store/store_internal.h"
 

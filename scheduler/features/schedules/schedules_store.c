@@ -11,7 +11,6 @@
 #include "fire_batch.h"
 #include "job/change/jobs.h"
 #include "job/change/jobs_txn.h"
-#include "job/list/list.h"
 #include "mysql/statements.h"
 
 #define SCHEDULES_AT_ONCE 64

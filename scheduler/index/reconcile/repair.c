@@ -52,7 +52,6 @@
 #include "base/assert.h"
 #include "base/fail_point.h"
 #include "base/guard.h"
-#include "base/log.h"
 #include "job/job.h"
 #include "reconcile_parts.h"
 

@@ -22,7 +22,6 @@
 #include "list.h"
 #include "mysql/statements.h"
 #include "mysql/walk.h"
-#include "store/store_internal.h"
 
 /* The index in which a window is a range. */
 enum range { RANGE_IDS, RANGE_KEYS, RANGE_BEHIND_DUE, RANGE_BETWEEN_DUE, RANGE_ARCHIVED, RANGE_DEAD };

@@ -4,7 +4,6 @@
 #include <stdlib.h>
 
 #include "base/assert.h"
-#include "job/list/list.h"
 #include "mysql/statements.h"
 #include "store/store_internal.h"
 

@@ -10,7 +10,6 @@
 
 #include "base/assert.h"
 #include "base/fail_point.h"
-#include "base/guard.h"
 #include "job/job.h"
 #include "mysql/id_in.h"
 #include "mysql/statements.h"

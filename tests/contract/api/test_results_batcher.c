@@ -1,10 +1,8 @@
 /* Results that come by REST, on a real MySQL: each report is answered once, in order, and what has left the queue
  * leaves room. */
-#include <pthread.h>
 #include <stdatomic.h>
 #include <stdlib.h>
 #include <string.h>
-#include <unistd.h>
 
 #include "support/suite.h"
 

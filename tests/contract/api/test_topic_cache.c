@@ -12,7 +12,6 @@
 #include "support/suite.h"
 
 #include "request/topic_cache.h"
-#include "store/store_internal.h"
 #include "support/mysql_fixture.h"
 #include "support/wait.h"
 #include "topic/topics.h"

@@ -1,6 +1,5 @@
 /* store/hands/ on a real server: claims into hands, outcomes, owners that are gone, and what may not come between. */
 #include <stdio.h>
-#include <stdlib.h>
 
 #include "support/suite.h"
 

@@ -1,6 +1,5 @@
 /* store/pop/ and what leaders offer, on a real server. */
 #include <stdio.h>
-#include <stdlib.h>
 
 #include "support/suite.h"
 

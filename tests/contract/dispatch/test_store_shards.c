@@ -1,6 +1,5 @@
 /* Another number of shards, in MySQL: shards_store.c. */
 #include <stdio.h>
-#include <stdlib.h>
 
 #include "support/suite.h"
 

@@ -5,9 +5,7 @@
 #include "support/elector_suite.h"
 
 #include <dlfcn.h>
-#include <signal.h>
 #include <stdio.h>
-#include <string.h>
 #define THREADED /* the multi-threaded client: declares the synchronous calls too */
 #include <zookeeper/zookeeper.h>
 

@@ -4,9 +4,7 @@
  */
 #include "support/elector_suite.h"
 
-#include <signal.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 
 #include "dispatch/fence.h"

@@ -1,5 +1,4 @@
 /* The ledger of a shard on a real broker: how it is read, and how it is trimmed. */
-#include <glob.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -8,7 +7,6 @@
 
 #include "deliver/kafka/kafka.h"
 #include "support/kafka_fixture.h"
-#include "support/redis_fixture.h"
 #include "support/rigs/kafka_producer_rig.h"
 
 static struct dt_error err;

@@ -10,7 +10,6 @@
 
 #include "deliver/kafka/kafka.h"
 #include "support/kafka_fixture.h"
-#include "support/redis_fixture.h"
 #include "support/rigs/kafka_producer_rig.h"
 
 static struct dt_error err;

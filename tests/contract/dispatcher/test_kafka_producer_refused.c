@@ -1,5 +1,4 @@
 /* What a shard's producer is refused, and by whom it is fenced, on a real broker. */
-#include <glob.h>
 #include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>

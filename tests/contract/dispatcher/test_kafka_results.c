@@ -10,7 +10,6 @@
 #include "base/secrets.h"
 #include "deliver/kafka/kafka.h"
 #include "support/kafka_fixture.h"
-#include "support/redis_fixture.h"
 #include "support/wait.h"
 
 static struct dt_error err;

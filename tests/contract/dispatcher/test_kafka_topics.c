@@ -2,14 +2,12 @@
  * Topics on a real broker: made with the right settings, checked, looked up.
  */
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 
 #include "support/suite.h"
 
 #include "deliver/kafka/kafka_common.h"
 #include "support/kafka_fixture.h"
-#include "support/redis_fixture.h"
 #include "support/wait.h"
 
 static struct dt_error err;

@@ -1,7 +1,6 @@
 /* The upkeep of a shard's ledger (delivery_kafka.c) on a real MySQL and Kafka: what is deleted, when, and what the row says then. */
 #include <stdio.h>
 #include <stdlib.h>
-#include <string.h>
 
 #include "support/suite.h"
 
@@ -10,7 +9,6 @@
 #include "support/job_rows.h"
 #include "support/kafka_fixture.h"
 #include "support/mysql_fixture.h"
-#include "support/redis_fixture.h"
 #include "support/wait.h"
 
 #define DAY     INT64_C(86400000)

@@ -2,13 +2,10 @@
 #include <pthread.h>
 #include <stdatomic.h>
 #include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 
 #include "support/suite.h"
 
 #include "features/outbox/outbox_store.h"
-#include "store/store_internal.h"
 #include "support/store_suite.h"
 #include "topic/topics.h"
 

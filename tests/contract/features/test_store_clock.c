@@ -1,11 +1,9 @@
 /* The test clock: its row, what time sessions have by it, how it is advanced; on a server. Nobody leads here. */
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
 
 #include "support/suite.h"
 
-#include "base/thread.h"
 #include "features/clock/clock.h"
 #include "job/change/jobs.h"
 #include "store/leases.h"

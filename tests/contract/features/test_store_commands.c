@@ -1,6 +1,5 @@
 /* Messages of the commands topic on a real server: each has one effect, in its order, whoever reads it again. */
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 
 #include "support/suite.h"

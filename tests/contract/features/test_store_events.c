@@ -5,7 +5,6 @@
 #include "support/suite.h"
 
 #include "events/events.h"
-#include "job/list/list.h"
 #include "support/mysql_fixture.h"
 
 #define OK(status) MYSQL_FIXTURE_OK(status, &err)

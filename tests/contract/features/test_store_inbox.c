@@ -1,8 +1,6 @@
 /* job_inbox on a real server: what becomes of rows, in which order, and that several movers share them. */
 #include <pthread.h>
 #include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 
 #include "support/suite.h"
 

@@ -1,13 +1,10 @@
 /* Operations on a real server: which jobs they find, what becomes of them, and how a piece goes on where another
  * process has left off. */
 #include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 
 #include "support/suite.h"
 
 #include "features/operations/operations.h"
-#include "job/list/list.h"
 #include "support/store_suite.h"
 #include "topic/owners.h"
 

@@ -1,9 +1,7 @@
 /* Schedules and their fires on a real server. Time is moved by hand: a schedule's row says how far it is. */
 #include <pthread.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
-#include <time.h>
 
 #include "support/suite.h"
 

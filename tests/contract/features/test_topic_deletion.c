@@ -3,8 +3,6 @@
  * somebody dies in the middle.
  */
 #include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 
 #include "support/suite.h"
 

@@ -7,7 +7,6 @@
 
 #include "support/suite.h"
 
-#include "job/job.h"
 #include "support/redis_fixture.h"
 #include "support/rigs/index_rig.h"
 

@@ -15,7 +15,6 @@
 #include "support/suite.h"
 
 #include "base/clock.h"
-#include "index/index.h"
 #include "redis/redis_subscriber.h"
 #include "support/redis_fixture.h"
 #include "support/wait.h"

@@ -4,8 +4,6 @@
  */
 #include <pthread.h>
 #include <stdio.h>
-#include <stdlib.h>
-#include <time.h>
 
 #include "support/suite.h"
 

@@ -2,11 +2,9 @@
 #include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
-#include <time.h>
 
 #include "support/suite.h"
 
-#include "base/clock.h"
 #include "support/mysql_fixture.h"
 #include "support/wait.h"
 

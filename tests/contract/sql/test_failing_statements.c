@@ -4,7 +4,6 @@
  * both (tests/CMakeLists.txt).
  */
 #include <stdio.h>
-#include <stdlib.h>
 
 #include "support/suite.h"
 

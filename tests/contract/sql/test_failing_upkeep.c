@@ -19,7 +19,6 @@
 #include "features/tokens/tokens.h"
 #include "job/archive/archive.h"
 #include "job/change/jobs.h"
-#include "job/list/list.h"
 #include "store/leases.h"
 #include "store/processes.h"
 #include "store/store.h"

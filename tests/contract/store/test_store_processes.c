@@ -1,6 +1,5 @@
 /* Rows of processes: what leaders learn from them without Redis. */
 #include <stdio.h>
-#include <stdlib.h>
 
 #include "support/suite.h"
 

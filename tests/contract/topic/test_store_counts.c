@@ -3,10 +3,8 @@
  * what hands change is found by the audit or by the housekeeper, and counted once.
  */
 #include <pthread.h>
-#include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
-#include <time.h>
 
 #include "support/suite.h"
 

@@ -10,7 +10,6 @@
 #include "job/archive/archive.h"
 #include "job/results/results.h"
 #include "mysql/db.h"
-#include "support/job_rows.h"
 #include "support/mysql_fixture.h"
 #include "support/mysql_wire.h"
 #include "topic/limits.h"

@@ -1,7 +1,6 @@
 /* Topics and shard information on a real server. */
 #include <pthread.h>
 #include <stdio.h>
-#include <stdlib.h>
 
 #include "support/suite.h"
 

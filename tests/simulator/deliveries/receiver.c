@@ -3,7 +3,6 @@
 
 #include <stdlib.h>
 #include <string.h>
-#include <strings.h>
 
 #include "base/http/http_client.h"
 #include "simulator/deliveries/arrivals.h"

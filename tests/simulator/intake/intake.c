@@ -6,7 +6,6 @@
 #include "deliver/kafka/command_reader.h"
 #include "intake.h"
 #include "simulator/faults.h"
-#include "simulator/mysql.h"
 
 struct proc *intake_proc;
 const struct dt_config *intake_config;

@@ -11,11 +11,8 @@
 #include "features/operations/operations.h"
 #include "job/change/jobs.h"
 #include "job/job.h"
-#include "job/list/list.h"
 #include "simulator/deliveries/arrivals.h"
-#include "simulator/faults.h"
 #include "simulator/intake/intake.h"
-#include "simulator/mysql.h"
 #include "simulator/oracles.h"
 
 #define SETS_MAX 2

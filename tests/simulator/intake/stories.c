@@ -11,7 +11,6 @@
 #include "simulator/broker.h"
 #include "simulator/faults.h"
 #include "simulator/intake/intake.h"
-#include "simulator/mysql.h"
 #include "simulator/oracles.h"
 
 #define STORIES_MAX 10

@@ -4,7 +4,6 @@
 #include <string.h>
 #include <zlib.h>
 
-#include "base/text/json_write.h"
 #include "simulator/sql/sql.h"
 
 static struct table *tables;

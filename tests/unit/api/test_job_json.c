@@ -1,6 +1,5 @@
 /* Digests of bodies, payloads that a manual edit has spoiled, and base64. Which bodies are refused: api/jobs/. */
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 
 #include "support/suite.h"
@@ -8,8 +7,6 @@
 #include "base/text/encoding.h"
 #include "job/job.h"
 #include "job/job_json.h"
-#include "rest/topics_rest.h"
-#include "topic/topics.h"
 
 #define NOW INT64_C(1795257000000) /* 2026-11-21T10:30:00Z */
 

@@ -1,6 +1,5 @@
 /* Problem documents: the table of types, the statuses behind them, faults and their pointers. */
 #include <stdio.h>
-#include <string.h>
 
 #include "support/suite.h"
 

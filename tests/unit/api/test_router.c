@@ -1,6 +1,5 @@
 /* Which route a path takes, and the small decodings around it. */
 #include <stdio.h>
-#include <string.h>
 
 #include "support/suite.h"
 

@@ -3,7 +3,6 @@
 
 #include "support/suite.h"
 #include <pthread.h>
-#include <stdatomic.h>
 
 #include "request/workers.h"
 

@@ -1,6 +1,4 @@
 /* Chores on real threads and the real monotonic clock. */
-#include <pthread.h>
-#include <stdatomic.h>
 #include <unistd.h>
 
 #include "support/suite.h"

@@ -1,5 +1,4 @@
 /* Threads of chores that come and go, by a clock that the test moves. */
-#include <stdatomic.h>
 
 #include "support/suite.h"
 

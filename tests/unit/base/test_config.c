@@ -1,8 +1,6 @@
 /* Configuration: order of sources, bad input of every kind with the text of its error, printing and reading back. */
-#include <errno.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/stat.h>
 #include <unistd.h>
 
 #include "support/suite.h"

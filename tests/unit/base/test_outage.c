@@ -1,13 +1,9 @@
 /* What is told of an outage: read back from a file that stands in for stderr. */
-#include <fcntl.h>
 #include <pthread.h>
 #include <stdio.h>
-#include <stdlib.h>
-#include <unistd.h>
 
 #include "support/suite.h"
 
-#include "base/log.h"
 #include "base/metrics.h"
 #include "base/outage.h"
 #include "support/rigs/log_rig.h"

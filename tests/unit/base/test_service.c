@@ -1,7 +1,6 @@
 /* What a service manager hears: the test is the manager, and listens on a socket of its own. */
 #include <stdio.h>
 #include <stdlib.h>
-#include <string.h>
 #include <sys/socket.h>
 #include <sys/un.h>
 #include <sys/wait.h>

@@ -1,6 +1,5 @@
 /* The life of a thread, with real threads and the real monotonic clock. */
 #include <pthread.h>
-#include <stdatomic.h>
 
 #include "support/suite.h"
 

@@ -3,7 +3,6 @@
  * watcher is the real one; MySQL is a fake that answers what the test has put there.
  */
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 
 #include "support/suite.h"

@@ -3,8 +3,6 @@
  * stands in for lease_link.c. Orders are answered when a test says so, with the view that the test has prepared.
  */
 #include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 
 #include "support/suite.h"
 

@@ -3,7 +3,6 @@
  * mailbox. What the heartbeat does is written down in its order.
  */
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 
 #include "support/suite.h"

@@ -1,7 +1,6 @@
 /* What a token says of itself, and settings that cannot be; brokers that verify tokens are in integration/secured. */
 #include <stdlib.h>
 #include <string.h>
-#include <unistd.h>
 
 #include "support/suite.h"
 

@@ -1,6 +1,5 @@
 /* What a takeover makes of the ledger: every story that may stand there, and every one that must halt the shard. */
 #include <stdio.h>
-#include <stdlib.h>
 
 #include "support/suite.h"
 

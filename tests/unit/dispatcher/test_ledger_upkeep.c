@@ -3,7 +3,6 @@
  * Kafka are fakes that note what they are asked; each can refuse.
  */
 #include <stdio.h>
-#include <stdlib.h>
 
 #include "support/suite.h"
 

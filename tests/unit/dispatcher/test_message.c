@@ -1,6 +1,5 @@
 /* What consumers get: CloudEvents in binary mode. Dead letters of unusual size are in test_dead_letter.c. */
 #include <stdio.h>
-#include <stdlib.h>
 
 #include "support/suite.h"
 

@@ -1,6 +1,5 @@
 /* Bodies of results, as they come over REST and from Kafka. */
 #include <stdio.h>
-#include <stdlib.h>
 
 #include "support/suite.h"
 

@@ -1,6 +1,5 @@
 /* The head of a callback: CloudEvents over HTTP, Standard Webhooks, and the headers of topic and job. */
 #include <stdio.h>
-#include <stdlib.h>
 
 #include "support/suite.h"
 
