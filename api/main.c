@@ -22,10 +22,9 @@
 #include "base/secrets.h"
 #include "base/service.h"
 #include "base/text/zone.h"
-#include "features/alerts/alerts.h"
 #include "features/clock/clock.h"
 #include "features/doctor/process_findings.h"
-#include "features/figures/figures.h"
+#include "features/features.h"
 #include "http/http_listen.h"
 #include "http/http_server.h"
 #include "index/index.h"
@@ -155,10 +154,9 @@ struct server {
     struct dt_store_source stores;
     dt_chores *urgent; /* the thread of health, which no other chore may block */
     dt_chores *chores;
-    dt_figures *figures;
+    dt_features *features;
     dt_watcher *watcher;
     dt_clock_follower *follower;
-    dt_alerts *alerts;
     bool loopback; /* the API listens only on the loopback and Unix sockets */
     /* For the service manager. */
     struct dt_service service;
@@ -231,18 +229,15 @@ static dt_status start_parts(struct server *s, struct dt_error *err)
                                         .bytes = (size_t)api->config->api_queue_bytes / 2};
     const struct dt_gate_bounds results = {.chunk_rows = dt_results_batcher_unit(api->results),
                                            .rows = DT_RESULTS_QUEUE / 2};
-    struct dt_figures_env figures = {
-        .chores = s->chores, .clock = clock, .ref = &s->ref, .lateness = {"duetime_pop_lateness_seconds"}};
-    struct dt_alerts_env alerts = {.chores = s->chores, .config = &s->config, .clock = clock, .ref = &s->ref};
+    struct dt_features_env features = {.chores = s->chores, .config = &s->config, .clock = clock, .ref = &s->ref};
     START(dt_gate_new("jobs", &jobs, &api->job_gate));
     START(dt_gate_new("results", &results, &api->result_gate));
     START(dt_workers_start(&s->env, api->activity, &api->workers, err));
     START(dt_pop_room_start(&s->env, api, &api->pops, err));
     START(dt_health_start(&s->env, s->urgent, api->topics, api->auth, api->index, &api->health, err));
-    START(dt_figures_start(&figures, &s->figures));
     if (status == DT_OK)
-        alerts.process = dt_health_process(api->health);
-    return START(dt_alerts_start(&alerts, &s->alerts, err));
+        features.process = dt_health_process(api->health);
+    return START(dt_features_start(&features, &s->features, err));
 }
 
 /* Lets running requests finish; then commits and answers queued elements, and batches answer with the outcomes so far.
@@ -250,7 +245,7 @@ static dt_status start_parts(struct server *s, struct dt_error *err)
 static void stop_parts(struct server *s)
 {
     struct dt_api *api = &s->api;
-    dt_alerts_leave(s->alerts);
+    dt_features_leave(s->features);
     if (api->health)
         dt_health_drain(api->health);
     if (api->pops)
@@ -281,8 +276,7 @@ static void stop_parts(struct server *s)
     if (api->health)
         dt_health_stop(api->health);
     dt_chores_cut(s->chores); /* ends waits of ticks in MySQL */
-    dt_alerts_stop(s->alerts);
-    dt_figures_stop(s->figures);
+    dt_features_stop(s->features);
     dt_watcher_stop(s->watcher);
     dt_chores_stop(s->chores);
     dt_chores_stop(s->urgent);

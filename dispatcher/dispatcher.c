@@ -20,10 +20,9 @@
 #include "election/elector.h"
 #include "election/elector_kind.h"
 #include "election/shard_map.h"
-#include "features/alerts/alerts.h"
 #include "features/clock/clock.h"
 #include "features/doctor/process_findings.h"
-#include "features/figures/figures.h"
+#include "features/features.h"
 #include "heartbeat.h"
 #include "housekeeper.h"
 #include "intake.h"
@@ -61,7 +60,6 @@ struct dt_dispatcher {
     dt_room *room;
     dt_housekeeper *housekeeper;
     dt_intake *intake;
-    dt_alerts *alerts;
     dt_examiner *examiner;
     int64_t process;         /* the id of its row in `processes` */
     _Atomic bool kafka_away; /* as the last check found it */
@@ -71,7 +69,7 @@ struct dt_dispatcher {
     dt_watcher *watcher;     /* listens to MySQL for the due watch, the intake and the follower */
     dt_announcer *announcer;
     dt_clock_follower *follower;
-    dt_figures *figures;
+    dt_features *features;
     struct dt_error wrong_clock; /* why the configuration's clock is refused; its status is not OK */
     dt_shard_map_source *watch;
     struct dt_shard_range range; /* as read at the start; later the source of the map has it */
@@ -345,7 +343,7 @@ static void carry_out_orders(dt_dispatcher *d)
             dt_elector_leave(d->elector);
             dt_watcher_leave(d->watcher);
             dt_intake_leave(d->intake);
-            dt_alerts_leave(d->alerts);
+            dt_features_leave(d->features);
         }
         /* A test forces a process to lead shards that the election gave to another one. No event announces such
          * shards. */
@@ -411,6 +409,9 @@ static dt_status reach_kafka(dt_dispatcher *d, struct dt_error *err)
     return dt_kafka_parts_reach(d->kafka_parts, err);
 }
 
+/* Starts the next part, unless an earlier one has failed. */
+#define START(part) (status = status == DT_OK ? (part) : status)
+
 /* Other threads read these pointers while the parts are started. */
 static dt_status start_listening(dt_dispatcher *d, const struct dt_heartbeat_env *env, struct dt_error *err)
 {
@@ -427,11 +428,9 @@ static dt_status start_listening(dt_dispatcher *d, const struct dt_heartbeat_env
     dt_wake *wake = NULL;
     dt_status status = dt_heartbeat_start(env, &heartbeat);
     __atomic_store_n(&d->heartbeat, heartbeat, __ATOMIC_RELEASE);
-    if (status == DT_OK)
-        status = dt_wake_start(d->config, d->inst.name, on_wake, d, &wake, err);
+    START(dt_wake_start(d->config, d->inst.name, on_wake, d, &wake, err));
     __atomic_store_n(&d->wake, wake, __ATOMIC_RELEASE);
-    if (status == DT_OK)
-        status = dt_due_watch_new(&due, d->watcher, &due_watch, err);
+    START(dt_due_watch_new(&due, d->watcher, &due_watch, err));
     __atomic_store_n(&d->due_watch, due_watch, __ATOMIC_RELEASE);
     return status;
 }
@@ -447,50 +446,32 @@ static dt_status start_helpers(dt_dispatcher *d, struct dt_error *err)
     const struct dt_watcher_env watcher = {d->config, d->clock, &d->ref, d->process};
     const struct dt_examiner_env examiner = {d->chores,      d->config,  d->clock,      &d->ref,
                                              d->kafka.admin, d->process, &d->kafka_away};
-    const struct dt_figures_env figures = {
-        .chores = d->chores,
-        .clock = d->clock,
-        .ref = &d->ref,
-        .lateness = {"duetime_dispatch_lateness_seconds", "duetime_callback_lateness_seconds"},
-        .overdue = "duetime_overdue_jobs"};
     const struct dt_hands_env hands = {
         d->chores,     d->urgent, &d->brief,       d->inst.name, d->owner,      d->clock,       &d->ref, d,
         random_number, get_map,   outbox_anywhere, index_untold, lost_in_hands, ended_in_hands, room_for};
-    const struct dt_alerts_env alerts = {.chores = d->chores,
-                                         .config = d->config,
-                                         .clock = d->clock,
-                                         .ref = &d->ref,
-                                         .installation = d->inst.name,
-                                         .kafka = dt_kafka_parts_alerts(d->kafka_parts),
-                                         .process = d->process};
+    const struct dt_features_env features = {.chores = d->chores,
+                                             .config = d->config,
+                                             .clock = d->clock,
+                                             .ref = &d->ref,
+                                             .installation = d->inst.name,
+                                             .kafka = dt_kafka_parts_producer(d->kafka_parts),
+                                             .process = d->process};
     dt_status status = dt_shard_map_source_start(&watch, &d->inst, &d->range, &d->watch);
-    if (status == DT_OK)
-        status = dt_announcer_new(d->config, d->inst.name, d->clock, &d->announcer, err);
-    if (status == DT_OK)
-        status = dt_kafka_parts_start(d->kafka_parts, err);
-    if (status == DT_OK)
-        status = dt_hands_start(&hands, &d->hands, err);
+    START(dt_announcer_new(d->config, d->inst.name, d->clock, &d->announcer, err));
+    START(dt_kafka_parts_start(d->kafka_parts, err));
+    START(dt_hands_start(&hands, &d->hands, err));
     d->servers.hands = d->hands;
-    if (status == DT_OK)
-        status = dt_housekeeper_start(&house, &d->housekeeper, err);
-    if (status == DT_OK)
-        status = dt_watcher_new(&watcher, &d->watcher, err);
+    START(dt_housekeeper_start(&house, &d->housekeeper, err));
+    START(dt_watcher_new(&watcher, &d->watcher, err));
     const struct dt_intake_env intake = {d->chores, d->config, d->inst.name, d->clock,  &d->ref,
                                          d,         get_map,   index_untold, d->watcher};
     const struct dt_clock_follower_env follower = {d->config, &d->ref, d->watcher, d, clock_changed};
-    if (status == DT_OK)
-        status = dt_intake_start(&intake, &d->intake, err);
-    if (status == DT_OK)
-        status = dt_alerts_start(&alerts, &d->alerts, err);
-    if (status == DT_OK)
-        status = dt_examiner_start(&examiner, &d->examiner);
-    if (status == DT_OK)
-        status = dt_figures_start(&figures, &d->figures);
-    if (status == DT_OK)
-        status = start_listening(d, &heartbeat, err);
-    if (status == DT_OK)
-        status = dt_clock_follower_new(&follower, &d->follower, err);
-    return status == DT_OK ? dt_watcher_start(d->watcher, err) : status;
+    START(dt_intake_start(&intake, &d->intake, err));
+    START(dt_features_start(&features, &d->features, err));
+    START(dt_examiner_start(&examiner, &d->examiner));
+    START(start_listening(d, &heartbeat, err));
+    START(dt_clock_follower_new(&follower, &d->follower, err));
+    return START(dt_watcher_start(d->watcher, err));
 }
 
 static dt_status start_electing(dt_dispatcher *d, struct dt_error *err)
@@ -530,7 +511,7 @@ static dt_status start_electing(dt_dispatcher *d, struct dt_error *err)
                                        .outbox = outbox_here,
                                        .stopped = on_stopped,
                                        .random = random_number};
-    return status == DT_OK ? dt_elector_start(&elector, &d->elector, err) : status;
+    return START(dt_elector_start(&elector, &d->elector, err));
 }
 
 /*
@@ -543,9 +524,8 @@ static void end_parts(dt_dispatcher *d)
     dt_clock_follower_free(d->follower);
     dt_hands_stop(d->hands);
     dt_chores_cut(d->chores); /* ends statements that ticks still wait for */
-    dt_figures_stop(d->figures);
+    dt_features_stop(d->features);
     dt_wake_stop(d->wake);
-    dt_alerts_stop(d->alerts);
     dt_examiner_stop(d->examiner);
     dt_kafka_parts_stop(d->kafka_parts);
     d->kafka_parts = NULL;
@@ -583,14 +563,11 @@ dt_status dt_dispatcher_run(dt_dispatcher *d, struct dt_error *err)
     d->kafka_away = status == DT_OK && dt_config_has_kafka(d->config);
     if (d->kafka_away)
         status = dt_heartbeat_start(&beats, &heartbeat);
-    if (status == DT_OK)
-        status = until_ready(d, DT_OUTAGE_KAFKA, reach_kafka);
+    START(until_ready(d, DT_OUTAGE_KAFKA, reach_kafka));
     d->kafka_away = false;
     dt_heartbeat_stop(heartbeat);
-    if (status == DT_OK)
-        status = start_electing(d, err);
-    if (status == DT_OK)
-        status = start_helpers(d, err);
+    START(start_electing(d, err));
+    START(start_helpers(d, err));
     if (status == DT_OK) {
         DT_LOG(INFO, "dispatcher", "ready", DT_S("installation", d->inst.name), DT_I("shards", d->inst.shards),
                DT_S("owner", d->owner));
@@ -626,12 +603,11 @@ dt_status dt_dispatcher_new(const struct dt_config *config, const dt_clock *cloc
     snprintf(d->owner, sizeof(d->owner), "%s:%ld", host, (long)getpid());
     const struct dt_loop_table_env loops = {&d->loop_env, d, on_news, on_released};
     dt_status status = dt_store_chores_start(&d->urgent_stores, clock, "urgent", URGENT_THREADS, &d->urgent, err);
-    if (status == DT_OK)
-        status = dt_store_chores_start(&d->stores, clock, "chores", CHORE_THREADS, &d->chores, err);
+    START(dt_store_chores_start(&d->stores, clock, "chores", CHORE_THREADS, &d->chores, err));
     /* Borrows members that are set later, but before the parts start. */
     const struct dt_kafka_parts_env kafka = {
         .kafka = &d->kafka,
-        .outbox = {DT_MESSAGE_DEAD, d->chores, config, d->clock, d->inst.name, NULL, NULL, NULL, NULL, d,
+        .outbox = {&dt_outbox_letters, d->chores, config, d->clock, d->inst.name, NULL, NULL, NULL, NULL, d,
                    sends_notices},
         .results = {&d->brief, &d->kafka, d->clock, &d->ref, NULL, d, get_map, election_rank, outbox_anywhere,
                     index_untold, &d->room},
@@ -639,14 +615,10 @@ dt_status dt_dispatcher_new(const struct dt_config *config, const dt_clock *cloc
             {.chores = d->chores, .kafka = &d->kafka, .clock = d->clock, .ref = &d->ref, .arg = d, .wake = wake_shard},
         .topics_changed = tell_all};
     d->kafka.config = config;
-    if (status == DT_OK)
-        status = dt_mailbox_new(&d->mailbox);
-    if (status == DT_OK)
-        status = dt_loop_table_new(&loops, &d->loops);
-    if (status == DT_OK)
-        status = dt_store_new(config, &d->ref, &d->store);
-    if (status == DT_OK)
-        status = dt_kafka_parts_new(&kafka, &d->kafka_parts);
+    START(dt_mailbox_new(&d->mailbox));
+    START(dt_loop_table_new(&loops, &d->loops));
+    START(dt_store_new(config, &d->ref, &d->store));
+    START(dt_kafka_parts_new(&kafka, &d->kafka_parts));
     if (status != DT_OK) {
         dt_dispatcher_free(d);
         return dt_fail(err, status, "cannot start");

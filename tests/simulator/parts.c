@@ -6,8 +6,7 @@
 #include "base/metrics.h"
 #include "base/thread.h"
 #include "deliver/kafka/kafka_parts.h"
-#include "features/alerts/alerts.h"
-#include "features/figures/figures.h"
+#include "features/features.h"
 #include "mysql/db.h"
 #include "simulator/world.h"
 
@@ -114,17 +113,17 @@ dt_status dt_db_commit_with(dt_db *db, const char *sql, struct dt_param_rows row
     return status == DT_OK ? dt_db_commit(db, err) : status;
 }
 
-/* ---- features/alerts/alerts.h: no world has alerts ---- */
+/* ---- features/features.h: no world has alerts or figures ---- */
 
-dt_status dt_alerts_start(const struct dt_alerts_env *env, dt_alerts **out, struct dt_error *err)
+dt_status dt_features_start(const struct dt_features_env *env, dt_features **out, struct dt_error *err)
 {
     (void)env;
     (void)err;
     *out = NULL;
     return DT_OK;
 }
-STUB(void, dt_alerts_leave, (dt_alerts * alerts), )
-STUB(void, dt_alerts_stop, (dt_alerts * alerts), )
+STUB(void, dt_features_leave, (dt_features * features), )
+STUB(void, dt_features_stop, (dt_features * features), )
 
 /* ---- deliver/kafka/kafka_parts.h: nobody asks a doctor ---- */
 
@@ -135,13 +134,3 @@ dt_status dt_examiner_start(const struct dt_examiner_env *env, dt_examiner **out
     return DT_OK;
 }
 STUB(void, dt_examiner_stop, (dt_examiner * examiner), )
-
-/* ---- features/figures/figures.h: nobody looks at them ---- */
-
-dt_status dt_figures_start(const struct dt_figures_env *env, dt_figures **out)
-{
-    (void)env;
-    *out = NULL;
-    return DT_OK;
-}
-STUB(void, dt_figures_stop, (dt_figures * figures), )

@@ -441,7 +441,7 @@ static dt_status start_sender(dt_command_reader *r, struct dt_error *err)
     const char *sent = "duetime_command_answers_total";
     const char *about = "Answers to commands, and commands that were refused, by whether Kafka took them.";
     r->to_kafka = (struct dt_outbox_kafka){.arg = r, .send = send_to_kafka, .ask = ask_topic};
-    const struct dt_outbox_env env = {.kind = DT_MESSAGE_ANSWERS,
+    const struct dt_outbox_env env = {.kind = &dt_outbox_answers,
                                       .chores = intake->chores,
                                       .config = intake->config,
                                       .clock = intake->clock,

@@ -11,9 +11,9 @@ struct dt_kafka_parts {
     struct dt_kafka_parts_env env;
     bool has_kafka;
     dt_kafka_admin *admin;
-    dt_notice_producer *notices, *alerts;
-    struct dt_outbox_kafka letters_port, alerts_port; /* `arg` is one of these producers */
-    dt_outbox *outbox;                                /* NULL without Kafka, like the producers and the two below */
+    dt_notice_producer *notices, *features;
+    struct dt_outbox_kafka letters_port, features_port; /* `arg` is one of these producers */
+    dt_outbox *outbox;                                  /* NULL without Kafka, like the producers and the two below */
     dt_results_watermark *reads;
     dt_command_reader *commands;
     dt_results *results;
@@ -64,10 +64,10 @@ dt_status dt_kafka_parts_start(dt_kafka_parts *p, struct dt_error *err)
         dt_status status = dt_notice_producer_new(p->env.kafka, &p->notices, err);
         p->env.results.notices = p->notices;
         if (status == DT_OK)
-            status = dt_notice_producer_new(p->env.kafka, &p->alerts, err);
+            status = dt_notice_producer_new(p->env.kafka, &p->features, err);
         p->letters_port =
             (struct dt_outbox_kafka){.arg = p->notices, .send = send_to_kafka, .letter = dt_message_of_notice};
-        p->alerts_port = (struct dt_outbox_kafka){.arg = p->alerts, .send = send_to_kafka};
+        p->features_port = (struct dt_outbox_kafka){.arg = p->features, .send = send_to_kafka};
         p->env.outbox.kafka = &p->letters_port;
         p->env.outbox.sent = dt_counter("duetime_notices_sent_total", "Dead letters sent to Kafka.", "");
         if (status == DT_OK)
@@ -87,9 +87,9 @@ void dt_kafka_parts_outbox(dt_kafka_parts *p)
     dt_outbox_wake(p->outbox);
 }
 
-const struct dt_outbox_kafka *dt_kafka_parts_alerts(const dt_kafka_parts *p)
+const struct dt_outbox_kafka *dt_kafka_parts_producer(const dt_kafka_parts *p)
 {
-    return p->has_kafka ? &p->alerts_port : NULL;
+    return p->has_kafka ? &p->features_port : NULL;
 }
 
 struct dt_read_up_to dt_kafka_parts_read_up_to(const dt_kafka_parts *p)
@@ -112,7 +112,7 @@ void dt_kafka_parts_stop(dt_kafka_parts *p)
     dt_results_watermark_stop(p->reads);
     dt_outbox_stop(p->outbox);
     dt_notice_producer_free(p->notices);
-    dt_notice_producer_free(p->alerts);
+    dt_notice_producer_free(p->features);
     dt_kafka_admin_free(p->admin);
     free(p);
 }

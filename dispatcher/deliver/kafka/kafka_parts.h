@@ -142,8 +142,8 @@ void dt_kafka_parts_outbox(dt_kafka_parts *parts);
  * read. */
 struct dt_read_up_to dt_kafka_parts_read_up_to(const dt_kafka_parts *parts);
 void dt_kafka_parts_want_read(dt_kafka_parts *parts, unsigned shard, int64_t deadline_ms);
-/* For messages about alerts, which have their own producer, so that dead letters that Kafka does not answer do not
+/* For the messages of features, which have their own producer, so that dead letters that Kafka does not answer do not
  * delay them. Valid between the start and the stop of the parts. NULL without Kafka. */
-const struct dt_outbox_kafka *dt_kafka_parts_alerts(const dt_kafka_parts *parts);
+const struct dt_outbox_kafka *dt_kafka_parts_producer(const dt_kafka_parts *parts);
 /* Joins, frees. The admin must not be in use. Accepts NULL. */
 void dt_kafka_parts_stop(dt_kafka_parts *parts);

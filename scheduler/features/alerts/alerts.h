@@ -6,9 +6,9 @@
  */
 #pragma once
 
-#include "base/chores.h"
-#include "base/config.h"
 #include "base/text/json_table.h"
+#include "features/features.h"
+#include "features/outbox/outbox.h"
 #include "job/job.h"
 #include "store/store.h"
 
@@ -182,31 +182,22 @@ DT_MUST_CHECK dt_status dt_store_alert_change(dt_store *store, const struct dt_a
 DT_MUST_CHECK dt_status dt_store_alert_values(dt_store *store, const struct dt_alert *alerts, size_t n,
                                               struct dt_error *err);
 
-/* ---- messages (features/outbox/outbox.h) ---- */
+/* ---- messages ---- */
+
+extern const struct dt_outbox_kind dt_alert_messages;
+/* The process that judged before is dead: what it had taken for the first time is due now, rather than at the end of
+ * its lease. A process that lives records the outcome itself, and they would arrive twice. */
+DT_MUST_CHECK dt_status dt_store_free_alert_messages(dt_store *store, struct dt_error *err);
 
 #define DT_ALERT_MESSAGES_MAX      INT64_C(10000) /* limit of webhooks, and of messages for Kafka */
 #define DT_ALERT_MESSAGES_OF_OWNER INT64_C(100)   /* if the limit is reached, an owner may still have this many */
 
-/* ---- the chores of APIs and dispatchers: one judges, and a sender of the outbox sends; neither waits for the other
+/* ---- a line in features/features.c: the chore that judges, and a sender of the outbox; neither waits for the other
  * ---- */
-struct dt_outbox_kafka; /* features/outbox/outbox.h */
-typedef struct dt_alerts dt_alerts;
-
-/* Shared parts; must outlive the alerts. */
-struct dt_alerts_env {
-    dt_chores *chores;
-    const struct dt_config *config;
-    const dt_clock *clock;
-    dt_refclock *ref;
-    const char *installation;            /* not used without Kafka */
-    const struct dt_outbox_kafka *kafka; /* NULL: this process does not write to Kafka */
-    /* The row processes.id: its row shows that the process lives, and whether it is a dispatcher. */
-    int64_t process;
-};
 
 /* Starts the chores. INVALID: alerts.url or alerts.secret cannot be used; err says why. */
-DT_MUST_CHECK dt_status dt_alerts_start(const struct dt_alerts_env *env, dt_alerts **out, struct dt_error *err);
-/* Stops judging. Accepts NULL. */
-void dt_alerts_leave(dt_alerts *alerts);
-/* Stops the chores. Accepts NULL. */
-void dt_alerts_stop(dt_alerts *alerts);
+DT_MUST_CHECK dt_status dt_alerts_start(const struct dt_features_env *env, void **out, struct dt_error *err);
+/* Stops judging. */
+void dt_alerts_leave(void *alerts);
+/* Stops the chores. */
+void dt_alerts_stop(void *alerts);

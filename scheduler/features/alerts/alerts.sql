@@ -135,3 +135,11 @@ SELECT 1
 -- name: insert_alert_message
 INSERT INTO messages (kind, sender, alert, type, target, topic, alert_kind, value, bound, began_at, made_at)
 VALUES ('alert',0,?,?,?,?,?,?,?,?,?);
+
+-- If the process that had taken these for the first time is dead, nobody is sending them.
+-- name: free_alert_messages
+UPDATE messages FORCE INDEX (due)
+   SET next_at = 0
+ WHERE kind = 'alert'
+   AND tries > 0
+   AND error IS NULL;

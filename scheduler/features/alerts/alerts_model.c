@@ -1,5 +1,7 @@
-/* Alerts as text: see alerts.h. */
+/* Alerts as text, and their messages: see alerts.h. */
 #include "alerts.h"
+#include "base/http/callback_rules.h"
+#include "base/secrets.h"
 #include "base/text/json_write.h"
 
 static const char *const names[DT_ALERT_KINDS_END] = {[DT_ALERT_OVERDUE] = "overdue",
@@ -94,3 +96,65 @@ void dt_alert_add_message(struct dt_strbuf *out, const struct dt_alert *alert, e
     dt_json_end_object(out);
     dt_json_end_object(out);
 }
+
+static dt_status write_text(const struct dt_message_row *m, struct dt_arena *arena, struct dt_outbox_text *out)
+{
+    const struct dt_alert alert = {.id = m->alert,
+                                   .topic = m->topic,
+                                   .kind = (enum dt_alert_kind)m->alert_kind,
+                                   .value = m->value,
+                                   .limit = m->bound,
+                                   .began_at_ms = m->began_ms};
+    struct dt_strbuf body = {0};
+    dt_alert_add_message(&body, &alert, (enum dt_alert_event)m->type, m->made_ms);
+    out->key = dt_arena_printf(arena, "%lld", (long long)m->alert);
+    out->id = dt_arena_printf(arena, "%lld/%lld", (long long)m->alert, (long long)m->made_ms);
+    out->body = body.failed ? DT_STR_NONE : dt_arena_copy(arena, dt_strbuf_str(&body));
+    dt_strbuf_clear(&body);
+    return out->key.p && out->id.p && out->body.p ? DT_OK : DT_NOMEM;
+}
+
+static dt_status find_way(const struct dt_config *config, dt_json *json, const struct dt_message_row *m,
+                          struct dt_arena *arena, struct dt_outbox_way *way)
+{
+    struct dt_alert_setting setting;
+    *way = (struct dt_outbox_way){.url = dt_str(config->alerts_url)};
+    if (m->target == DT_TO_OUR_URL) { /* reads the secret again, because its file may have changed */
+        struct dt_strbuf secret = {0};
+        dt_status known = dt_secret_now(config, &config->alerts_secret, &secret);
+        way->has_secret = known == DT_OK && secret.n > 0;
+        if (way->has_secret && dt_callback_secret_read(dt_strbuf_str(&secret), &way->secret))
+            way->why = "alerts.secret is none";
+        dt_secret_forget(&secret);
+        return known;
+    }
+    dt_status status = dt_alert_setting_read(json, m->setting, arena, &setting);
+    way->url = setting.url;
+    way->has_secret = setting.secret.p != NULL;
+    if (!config->callbacks_enabled)
+        way->why = "callbacks are not enabled (callbacks.enabled)";
+    if (status == DT_OK && setting.url.p && dt_callback_url_check(setting.url, NULL))
+        way->why = "alerts.url of the topic is no URL";
+    if (status == DT_OK && setting.secret.p && dt_callback_secret_read(setting.secret, &way->secret))
+        way->why = "alerts.secret of the topic is none";
+    return status;
+}
+
+/* Listed: room for 10,000 webhooks and as many messages to Kafka. Looks are rare, because the judge wakes the
+ * sender. */
+const struct dt_outbox_kind dt_alert_messages = {.kind = DT_MESSAGE_ALERT,
+                                                 .chore = "alert-sender",
+                                                 .waits = "messages about alerts wait",
+                                                 .listed = 20480,
+                                                 .together = 256,
+                                                 .timeout_ms = 5000,
+                                                 .look_us = 600000000,
+                                                 .again_ms = 1000,
+                                                 .again_most_ms = 60000,
+                                                 .kept_ms = INT64_C(24) * 3600000,
+                                                 .topic = "alerts",
+                                                 .area = "alerts",
+                                                 .failed = "a message about an alert did not arrive: it is sent again",
+                                                 .given_up = "a message about an alert is given up",
+                                                 .text = write_text,
+                                                 .way = find_way};

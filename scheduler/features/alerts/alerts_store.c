@@ -180,6 +180,11 @@ dt_status dt_store_alert_values(dt_store *store, const struct dt_alert *alerts, 
     return status;
 }
 
+dt_status dt_store_free_alert_messages(dt_store *store, struct dt_error *err)
+{
+    return dt_store_run(store, dt_sql_free_alert_messages, DT_NO_PARAMS, NULL, err);
+}
+
 /*
  * Where figures come from: the installation's small tables, watched in the server; topics and their counters; the due
  * index, a slice at a time.

@@ -22,9 +22,14 @@
 #define EXPIRED    5000                 /* rows of one deletion */
 #define LATEST_US  INT64_C(86400000000) /* the bound of the last bucket */
 #define BACKLOG_US INT64_C(10000000)    /* pause between two counts of due jobs by topic, if there are any */
+#define LATENESSES 3
 
-struct dt_figures {
-    struct dt_figures_env env;
+/* Histograms of lateness; a process has some of them. */
+static const char *const lateness[LATENESSES] = {"duetime_dispatch_lateness_seconds",
+                                                 "duetime_callback_lateness_seconds", "duetime_pop_lateness_seconds"};
+
+typedef struct {
+    struct dt_features_env env;
     int64_t writer;
     struct dt_chore chore;
     int64_t begins_ms; /* beginning of the current step; 0: none yet */
@@ -32,10 +37,10 @@ struct dt_figures {
     struct dt_backlog backlog;
     int64_t backlog_us; /* mono: no count of due jobs before this time */
     dt_metric *happened[DT_TALLIES];
-    uint64_t seen[DT_LATENESSES][BUCKETS]; /* the histograms at their last write */
-    int64_t expired_ms;                    /* time of the last deletion of old rows */
-    bool failed;                           /* the last write failed */
-};
+    uint64_t seen[LATENESSES][BUCKETS]; /* the histograms at their last write */
+    int64_t expired_ms;                 /* time of the last deletion of old rows */
+    bool failed;                        /* the last write failed */
+} dt_figures;
 
 /* Returns the growth of the buckets since the last call, summed over all histograms, which have the same bounds. */
 static size_t take_lateness(dt_figures *f, struct dt_lateness out[static BUCKETS])
@@ -44,8 +49,8 @@ static size_t take_lateness(dt_figures *f, struct dt_lateness out[static BUCKETS
     for (size_t i = 0; i < BUCKETS; i++) {
         double bound = 0;
         uint64_t grown = 0;
-        for (size_t k = 0; k < DT_LATENESSES; k++) {
-            const dt_metric *metric = f->env.lateness[k] ? dt_metric_find(f->env.lateness[k]) : NULL;
+        for (size_t k = 0; k < LATENESSES; k++) {
+            const dt_metric *metric = dt_metric_find(lateness[k]);
             if (!metric || i >= dt_metric_buckets(metric))
                 continue;
             const uint64_t now = dt_metric_bucket(metric, i, &bound);
@@ -63,13 +68,13 @@ static size_t take_lateness(dt_figures *f, struct dt_lateness out[static BUCKETS
 /* Writes what happened since the last write as figures of the step that contains at_ms. */
 static void write_step(dt_figures *f, dt_store *store, int64_t at_ms)
 {
-    struct dt_lateness lateness[BUCKETS];
+    struct dt_lateness late[BUCKETS];
     struct dt_error err = {0};
     const int64_t now_us = dt_clock_mono_us(f->env.clock);
     bool moved = dt_tally_take(&f->tally);
-    struct dt_figures_step step = {.at_ms = at_ms, .writer = f->writer, .tally = &f->tally, .lateness = lateness};
-    step.n_lateness = take_lateness(f, lateness);
-    step.overdue = f->env.overdue ? (int64_t)dt_metric_value(dt_metric_find(f->env.overdue)) : 0;
+    struct dt_figures_step step = {.at_ms = at_ms, .writer = f->writer, .tally = &f->tally, .lateness = late};
+    step.n_lateness = take_lateness(f, late);
+    step.overdue = (int64_t)dt_metric_value(dt_metric_find("duetime_overdue_jobs")); /* 0 where no shard is led */
     for (int i = 0; i < DT_TALLIES; i++)
         dt_metric_add(f->happened[i], f->tally.all[i]);
     if (now_us >= f->backlog_us) {
@@ -102,12 +107,12 @@ static int64_t tick(void *arg, void *store)
     return dt_refclock_mono_us_at(f->env.ref, begins_ms + DT_FINE_MS);
 }
 
-dt_status dt_figures_start(const struct dt_figures_env *env, dt_figures **out)
+dt_status dt_figures_start(const struct dt_features_env *env, void **out, struct dt_error *err)
 {
     static const char *const words[DT_TALLIES] = {"created", "dispatched", "succeeded", "failed", "dead", "cancelled"};
     dt_figures *f = *out = calloc(1, sizeof(*f));
     if (!f)
-        return DT_NOMEM;
+        return dt_fail(err, DT_NOMEM, "out of memory");
     f->env = *env;
     if (getrandom(&f->writer, sizeof(f->writer), 0) != (ssize_t)sizeof(f->writer))
         f->writer = (int64_t)(uintptr_t)f;
@@ -125,10 +130,9 @@ dt_status dt_figures_start(const struct dt_figures_env *env, dt_figures **out)
     return DT_OK;
 }
 
-void dt_figures_stop(dt_figures *f)
+void dt_figures_stop(void *figures)
 {
-    if (!f)
-        return;
+    dt_figures *f = figures;
     dt_chore_remove(&f->chore);
     dt_arena_clear(&f->backlog.arena);
     free(f);

@@ -12,8 +12,8 @@
  */
 #pragma once
 
-#include "base/chores.h"
 #include "base/metrics.h"
+#include "features/features.h"
 #include "job/job.h"
 #include "store/store.h"
 #include "topic/counts.h"
@@ -25,19 +25,10 @@
 
 /* ---- writing ---- */
 
-typedef struct dt_figures dt_figures;
-#define DT_LATENESSES 2
-struct dt_figures_env {
-    dt_chores *chores;
-    const dt_clock *clock;
-    const dt_refclock *ref;              /* steps follow MySQL's clock */
-    const char *lateness[DT_LATENESSES]; /* names of the process's histograms of lateness; NULL: none */
-    const char *overdue; /* name of its gauge of due jobs that are not dispatched; NULL = it leads no shards */
-};
-/* Adds the chore that writes the tally of this process. env's members are borrowed. NOMEM. */
-DT_MUST_CHECK dt_status dt_figures_start(const struct dt_figures_env *env, dt_figures **out);
-/* Removes the chore. What was counted in the current step is lost. Accepts NULL. */
-void dt_figures_stop(dt_figures *figures);
+/* A line in features/features.c: adds the chore that writes the tally of this process. NOMEM. */
+DT_MUST_CHECK dt_status dt_figures_start(const struct dt_features_env *env, void **out, struct dt_error *err);
+/* Removes the chore. What was counted in the current step is lost. */
+void dt_figures_stop(void *figures);
 
 struct dt_lateness {
     int64_t slot; /* as in struct dt_figures_row */

@@ -19,8 +19,8 @@
  *   separate places, owners leave some to each other, and an owner's hosts share its places in the same way. If there
  *   is no place for a message, it waits in MySQL.
  *
- * Messages about alerts are taken by a lease in MySQL before they are sent, because another process may become the
- * judge of alerts while webhooks are under way.
+ * Messages that may go to webhooks are taken by a lease in MySQL before they are sent, because another process may
+ * become their sender while webhooks are under way.
  */
 #include <stdio.h>
 #include <stdlib.h>
@@ -30,22 +30,35 @@
 #include "base/log.h"
 #include "outbox_parts.h"
 
-#define ROUND_US      INT64_C(1000000) /* length of a round; the remaining messages wait for the next one */
-#define FAILED_US     INT64_C(1000000) /* pause after a failure of MySQL, and while messages wait for others' places */
-#define GATHER_US     INT64_C(250000)  /* pause while messages wait for places: each round reads all that are due */
-#define ASK_US        INT64_C(200000)  /* pause while topics are being made */
-#define LEASE_MS      INT64_C(15000)   /* longer than a webhook, or a wait for Kafka, may take */
-#define ALERT_KEPT_MS (INT64_C(24) * 3600000)
+#define ROUND_US      INT64_C(1000000)  /* length of a round; the remaining messages wait for the next one */
+#define FAILED_US     INT64_C(1000000)  /* pause after a failure of MySQL, and while messages wait for others' places */
+#define GATHER_US     INT64_C(250000)   /* pause while messages wait for places: each round reads all that are due */
+#define ASK_US        INT64_C(200000)   /* pause while topics are being made */
+#define LEASE_MS      INT64_C(15000)    /* longer than a webhook, or a wait for Kafka, may take */
 #define TOPIC_KEPT_MS INT64_C(3600000)  /* an answer is dropped if its topic cannot be written for this time */
 #define WAITING       2048              /* if an owner has more answers that wait for topics, the others are dropped */
 #define CROWDED_US    INT64_C(60000000) /* but only after Kafka has answered about topics for this time */
 
-static const struct dt_outbox_kind kinds[DT_MESSAGE_KINDS_END] = {
-    [DT_MESSAGE_DEAD] = {"outbox", "notices wait", 2000, 500, 10000, 10000000, 500000, 500, 10000},
-    [DT_MESSAGE_ANSWERS] = {"command-answers", "answers to commands wait", 16384, 16, 10000, 60000000, 1000000, 5000,
-                            20000},
-    /* room for 10,000 webhooks and as many messages for Kafka; looks are rare, because the judge wakes the sender */
-    [DT_MESSAGE_ALERT] = {"alert-sender", "messages about alerts wait", 20480, 256, 5000, 600000000, 0, 1000, 60000}};
+const struct dt_outbox_kind dt_outbox_letters = {.kind = DT_MESSAGE_DEAD,
+                                                 .chore = "outbox",
+                                                 .waits = "notices wait",
+                                                 .listed = 2000,
+                                                 .together = 500,
+                                                 .timeout_ms = 10000,
+                                                 .look_us = 10000000,
+                                                 .failed_us = 500000,
+                                                 .again_ms = 500,
+                                                 .again_most_ms = 10000};
+const struct dt_outbox_kind dt_outbox_answers = {.kind = DT_MESSAGE_ANSWERS,
+                                                 .chore = "command-answers",
+                                                 .waits = "answers to commands wait",
+                                                 .listed = 16384,
+                                                 .together = 16,
+                                                 .timeout_ms = 10000,
+                                                 .look_us = 60000000,
+                                                 .failed_us = 1000000,
+                                                 .again_ms = 5000,
+                                                 .again_most_ms = 20000};
 
 static int64_t mono_us(const dt_outbox *o)
 {
@@ -64,26 +77,28 @@ static int64_t next_look_us(const dt_outbox *o, int64_t now_ms, int64_t at_ms)
 
 static void leave_places(dt_outbox *o, const struct dt_flight *f)
 {
-    if (f->way == DT_OUTBOX_BY_KAFKA)
+    if (!dt_outbox_is_webhook(&f->row))
         return;
-    dt_shares_give_back(&o->places[f->way], f->row.owner, 1);
-    if (f->way == DT_OUTBOX_BY_TOPICS_URL)
+    dt_shares_give_back(&o->places[f->row.target], f->row.owner, 1);
+    if (f->row.target == DT_TO_TOPICS_URL)
         dt_shares_give_back(&o->at_host, f->host, 1);
 }
 
 /* Returns whether there are places for a webhook. */
 static bool take_places(dt_outbox *o, struct dt_flight *f)
 {
-    struct dt_alert_setting setting = {.url = DT_STR_NONE};
-    if (!dt_shares_take(&o->places[f->way], f->row.owner, 1, mono_us(o)))
+    struct dt_outbox_way way = {.url = DT_STR_NONE};
+    struct dt_shares *places = &o->places[f->row.target];
+    if (!dt_shares_take(places, f->row.owner, 1, mono_us(o)))
         return false;
-    if (f->way == DT_OUTBOX_BY_OUR_URL)
+    if (f->row.target == DT_TO_OUR_URL)
         return true;
-    const bool read = dt_alert_setting_read(o->json, f->row.setting, &o->round, &setting) == DT_OK;
-    f->host = f->row.owner ^ ((int64_t)dt_callback_host_of(read ? setting.url : DT_STR_NONE) << 31);
+    const bool read = o->kind->way(o->env.config, o->json, &f->row, &o->round, &way) == DT_OK;
+    dt_callback_secret_wipe(&way.secret);
+    f->host = f->row.owner ^ ((int64_t)dt_callback_host_of(read ? way.url : DT_STR_NONE) << 31);
     if (dt_shares_take(&o->at_host, f->host, 1, mono_us(o)))
         return true;
-    dt_shares_give_back(&o->places[f->way], f->row.owner, 1);
+    dt_shares_give_back(places, f->row.owner, 1);
     return false;
 }
 
@@ -99,25 +114,25 @@ static void count_outcome(dt_outbox *o, const struct dt_flight *f)
 {
     const bool failed = f->outcome == DT_OUTBOX_FAILED;
     dt_metric_add(o->env.sent, f->arrived);
-    if (o->env.kind == DT_MESSAGE_ANSWERS && f->refused)
+    if (o->kind->kind == DT_MESSAGE_ANSWERS && f->refused)
         drop(o, dt_str(f->topic), f->why, f->refused);
-    if (o->env.kind != DT_MESSAGE_ALERT || !failed)
+    if (!o->kind->text || !failed)
         return;
     dt_metric_add(o->env.failed, 1);
     if (f->row.tries == 0)
-        DT_LOG_PER_TOPIC(WARN, "alerts", "a message about an alert did not arrive: it is sent again", dt_str(f->topic),
-                         DT_I("message", f->row.id), DT_S("reason", f->why));
+        DT_LOG_PER_TOPIC(WARN, o->kind->area, o->kind->failed, dt_str(f->topic), DT_I("message", f->row.id),
+                         DT_S("reason", f->why));
 }
 
 static void pass_fail_points(const dt_outbox *o, dt_status *status, struct dt_error *err)
 {
     (void)status, (void)err;
-    if (o->env.kind == DT_MESSAGE_DEAD)
+    if (o->kind->kind == DT_MESSAGE_DEAD)
         DT_FAIL_POINT("outbox.sent");
-    else if (o->env.kind == DT_MESSAGE_ANSWERS)
+    else if (o->kind->kind == DT_MESSAGE_ANSWERS)
         DT_FAIL_POINT_STATUS("commands.answered", *status, err);
     else
-        DT_FAIL_POINT("alerts.sent");
+        DT_FAIL_POINT("messages.sent");
 }
 
 /* Records outcomes. *any: there were some; any may be NULL. Messages whose outcome cannot be recorded are sent
@@ -146,10 +161,10 @@ static dt_status record(dt_outbox *o, bool *any, struct dt_error *err)
             continue;
         const int64_t longer_ms = o->kind->again_ms << (f->row.tries < 0 ? 0 : f->row.tries < 16 ? f->row.tries : 16);
         const int64_t pause_ms = dt_earlier(longer_ms, o->kind->again_most_ms);
-        /* a message about an alert was taken before it was sent, which counts as a try */
+        const bool taken = o->kind->text; /* by a lease, which counts as a try */
         failed[n_failed++] = (struct dt_message_try){.id = f->row.id,
-                                                     .tries = f->row.tries + (o->env.kind == DT_MESSAGE_ALERT),
-                                                     .counts = o->env.kind != DT_MESSAGE_ALERT,
+                                                     .tries = f->row.tries + taken,
+                                                     .counts = !taken,
                                                      .after_ms = pause_ms,
                                                      .why = dt_str(f->why)};
     }
@@ -225,14 +240,15 @@ static enum verdict judge_answers(dt_outbox *o, struct round *r, const struct dt
     return WAIT;
 }
 
-static enum verdict judge_alert(const dt_outbox *o, const struct round *r, const struct dt_message_row *m)
+static enum verdict judge(dt_outbox *o, struct round *r, const struct dt_message_row *m)
 {
-    const bool to_kafka = m->target != DT_ALERT_TO_TOPIC && m->target != DT_ALERT_TO_INSTALLATION;
-    if (r->now_ms - m->made_ms <= ALERT_KEPT_MS)
-        return to_kafka && !o->env.kafka ? DROP : SEND;
+    if (o->kind->kind == DT_MESSAGE_ANSWERS)
+        return judge_answers(o, r, m);
+    if (!o->kind->text || r->now_ms - m->made_ms <= o->kind->kept_ms)
+        return dt_outbox_is_webhook(m) || o->env.kafka ? SEND : DROP;
     dt_metric_add(o->env.dropped, 1);
-    DT_LOG_PER_TOPIC(WARN, "alerts", "a message about an alert is given up", m->alert.topic, DT_I("message", m->id),
-                     DT_I("alert", m->alert.id), DT_I("tries", m->tries));
+    DT_LOG_PER_TOPIC(WARN, o->kind->area, o->kind->given_up, m->topic, DT_I("message", m->id), DT_I("alert", m->alert),
+                     DT_I("tries", m->tries));
     return DROP;
 }
 
@@ -258,9 +274,7 @@ static dt_status judge_page(dt_outbox *o, struct round *r, struct dt_message_pag
             page->more = false;
             break;
         }
-        const enum verdict verdict = o->env.kind == DT_MESSAGE_ANSWERS ? judge_answers(o, r, m)
-                                     : o->env.kind == DT_MESSAGE_ALERT ? judge_alert(o, r, m)
-                                                                       : SEND;
+        const enum verdict verdict = judge(o, r, m);
         if (verdict == SEND)
             r->v[r->n++] = m;
         else if (verdict == DROP)
@@ -279,7 +293,7 @@ static int messages_by_id(const void *a, const void *b)
 
 static int64_t owner_of_turn(const dt_outbox *o, const struct dt_message_row *m)
 {
-    return o->env.kind == DT_MESSAGE_DEAD ? m->sender : m->owner;
+    return o->kind->kind == DT_MESSAGE_DEAD ? m->sender : m->owner;
 }
 
 /* An owner's answers are sent in the order of its commands, even if one was put off. */
@@ -289,7 +303,7 @@ static dt_status put_in_turns(dt_outbox *o, struct round *r)
     const struct dt_message_row **v = dt_arena_alloc(&o->round, (r->n + 1) * sizeof(*v));
     if (!turns || !v)
         return dt_fail(r->err, DT_NOMEM, "out of memory");
-    if (o->env.kind == DT_MESSAGE_ANSWERS && r->n)
+    if (o->kind->kind == DT_MESSAGE_ANSWERS && r->n)
         qsort(r->v, r->n, sizeof(*r->v), messages_by_id);
     for (size_t i = 0; i < r->n; i++)
         turns[i] = (struct dt_turn){.owner = owner_of_turn(o, r->v[i]), .at = i};
@@ -304,7 +318,7 @@ static dt_status list_messages(dt_outbox *o, struct round *r)
 {
     struct dt_senders senders;
     size_t first = 0;
-    dt_status status = dt_store_senders(o->store, o->env.kind, &o->round, &senders, r->err);
+    dt_status status = dt_store_senders(o->store, o->kind->kind, &o->round, &senders, r->err);
     if (status != DT_OK)
         return status;
     r->now_ms = senders.now_ms;
@@ -312,9 +326,9 @@ static dt_status list_messages(dt_outbox *o, struct round *r)
         first++;
     for (size_t i = 0; i < senders.n && status == DT_OK && !dt_chore_stopping(&o->chore); i++) {
         const struct dt_sender *s = &senders.v[(first + i) % senders.n];
-        /* Messages about alerts for Kafka wait for a process that writes to Kafka. If the installation has no Kafka,
+        /* Messages for Kafka wait for a process that writes to Kafka. If the installation has no Kafka,
          * they are read here and dropped. */
-        struct dt_message_page page = {.kind = o->env.kind,
+        struct dt_message_page page = {.kind = o->kind->kind,
                                        .sender = s->sender,
                                        .now_ms = r->now_ms,
                                        .kafka = o->env.kafka || !dt_config_has_kafka(o->env.config),
@@ -325,7 +339,7 @@ static dt_status list_messages(dt_outbox *o, struct round *r)
             r->next_us = dt_earlier(r->next_us, next_look_us(o, r->now_ms, s->next_ms));
         while (s->next_ms <= r->now_ms && page.more && r->n < o->kind->listed && status == DT_OK) {
             status = dt_store_messages(o->store, &page, &o->round, r->err);
-            if (o->env.kind == DT_MESSAGE_DEAD)
+            if (o->kind->kind == DT_MESSAGE_DEAD)
                 DT_FAIL_POINT_STATUS("outbox.read", status, r->err);
             if (status == DT_OK)
                 status = judge_page(o, r, &page);
@@ -343,13 +357,12 @@ static dt_status choose(dt_outbox *o, struct round *r, struct dt_flight **flight
     size_t for_kafka = 0;
     for (; r->at < r->n; r->at++) {
         const struct dt_message_row *m = r->v[r->at];
-        struct dt_flight f = {.outbox = o, .row = *m, .way = DT_OUTBOX_BY_KAFKA};
-        const struct dt_str topic = o->env.kind == DT_MESSAGE_ANSWERS ? m->kafka_topic : m->alert.topic;
-        if (m->target == DT_ALERT_TO_TOPIC || m->target == DT_ALERT_TO_INSTALLATION)
-            f.way = m->target == DT_ALERT_TO_TOPIC ? DT_OUTBOX_BY_TOPICS_URL : DT_OUTBOX_BY_OUR_URL;
-        if (f.way == DT_OUTBOX_BY_KAFKA && for_kafka == o->kind->together)
+        struct dt_flight f = {.outbox = o, .row = *m};
+        const struct dt_str topic = o->kind->kind == DT_MESSAGE_ANSWERS ? m->kafka_topic : m->topic;
+        const bool webhook = dt_outbox_is_webhook(m);
+        if (!webhook && for_kafka == o->kind->together)
             break;
-        if (f.way != DT_OUTBOX_BY_KAFKA && !take_places(o, &f)) {
+        if (webhook && !take_places(o, &f)) {
             r->crowded = true;
             continue;
         }
@@ -359,7 +372,7 @@ static dt_status choose(dt_outbox *o, struct round *r, struct dt_flight **flight
             return dt_fail(r->err, DT_NOMEM, "out of memory");
         }
         *flights[(*n)++] = f;
-        for_kafka += f.way == DT_OUTBOX_BY_KAFKA;
+        for_kafka += !webhook;
         dt_turns_note(&o->turns, owner_of_turn(o, m), 0);
         o->after = m->sender;
     }
@@ -395,7 +408,7 @@ static dt_status send_some(dt_outbox *o, struct round *r, dt_status *kafka, stru
     dt_status status = flights ? choose(o, r, flights, &n) : dt_fail(r->err, DT_NOMEM, "out of memory");
     if (n)
         qsort(flights, n, sizeof(struct dt_flight *), flights_by_id);
-    if (status == DT_OK && o->env.kind == DT_MESSAGE_ALERT)
+    if (status == DT_OK && o->kind->text)
         status = take(o, flights, n, r->err);
     if (status == DT_OK)
         status = dt_outbox_send(o, flights, n, r->now_ms, kafka, why, r->err);
@@ -456,11 +469,11 @@ dt_status dt_outbox_start(const struct dt_outbox_env *env, dt_outbox **out)
     if (!o)
         return DT_NOMEM;
     o->env = *env;
-    o->kind = &kinds[env->kind];
+    o->kind = env->kind;
     o->after = INT64_MIN;
     o->silent_us = mono_us(o);
     pthread_mutex_init(&o->lock, NULL);
-    o->places[DT_OUTBOX_BY_TOPICS_URL] = o->places[DT_OUTBOX_BY_OUR_URL] = o->at_host =
+    o->places[DT_TO_TOPICS_URL] = o->places[DT_TO_OUR_URL] = o->at_host =
         (struct dt_shares){.total = DT_OUTBOX_PLACES, .part = 2};
     o->chore = (struct dt_chore){.name = o->kind->chore, .tick = tick, .arg = o, .waits = true};
     dt_status status = dt_json_new(&o->json);
@@ -483,8 +496,8 @@ void dt_outbox_stop(dt_outbox *o)
         next = o->ended->next;
         free(o->ended);
     }
-    dt_shares_clear(&o->places[DT_OUTBOX_BY_TOPICS_URL]);
-    dt_shares_clear(&o->places[DT_OUTBOX_BY_OUR_URL]);
+    dt_shares_clear(&o->places[DT_TO_TOPICS_URL]);
+    dt_shares_clear(&o->places[DT_TO_OUR_URL]);
     dt_shares_clear(&o->at_host);
     dt_json_free(o->json);
     dt_arena_clear(&o->round);

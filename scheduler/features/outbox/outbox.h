@@ -6,6 +6,8 @@
 
 #include "base/chores.h"
 #include "base/config.h"
+#include "base/http/webhook.h"
+#include "base/text/json.h"
 #include "kafka_message.h"
 #include "outbox_store.h"
 
@@ -26,9 +28,42 @@ struct dt_outbox_kafka {
                         struct dt_kafka_message *message);
 };
 
+/* What a message says that goes to Kafka or to a webhook; in an arena. */
+struct dt_outbox_text {
+    struct dt_str key;  /* Kafka's: messages with the same key keep their order */
+    struct dt_str id;   /* webhook-id */
+    struct dt_str body; /* JSON */
+};
+/* Where a webhook goes. */
+struct dt_outbox_way {
+    struct dt_str url; /* absent: nowhere any more */
+    bool has_secret;
+    struct dt_callback_secret secret; /* the outbox wipes it */
+    const char *why;                  /* it cannot go there; NULL: it can */
+};
+
+/* A kind of messages. */
+struct dt_outbox_kind {
+    enum dt_message_kind kind;
+    const char *chore, *waits;
+    size_t listed;                   /* messages that may be sent, in one round; … */
+    size_t together;                 /* … of these, to Kafka: a row of answers has up to a million bytes */
+    int timeout_ms;                  /* of Kafka: a retry needs a new connection, which a busy broker must finish */
+    int64_t look_us, failed_us;      /* pauses between rounds: if nothing happens, and after Kafka failed */
+    int64_t again_ms, again_most_ms; /* pauses of a message that did not arrive: the first, and the longest */
+    /* Of messages that go to webhooks, too: given by the feature that writes them; all NULL for the kinds below. */
+    int64_t kept_ms;                      /* a message is given up after this time */
+    const char *topic;                    /* Kafka's, after the name of the installation and a dot */
+    const char *area, *failed, *given_up; /* component and texts of log lines */
+    dt_status (*text)(const struct dt_message_row *row, struct dt_arena *arena, struct dt_outbox_text *out);
+    dt_status (*way)(const struct dt_config *config, dt_json *json, const struct dt_message_row *row,
+                     struct dt_arena *arena, struct dt_outbox_way *out);
+};
+extern const struct dt_outbox_kind dt_outbox_letters, dt_outbox_answers;
+
 /* Shared parts; must outlive the sender. */
 struct dt_outbox_env {
-    enum dt_message_kind kind;
+    const struct dt_outbox_kind *kind;
     dt_chores *chores;
     const struct dt_config *config;
     const dt_clock *clock;

@@ -23,14 +23,6 @@ SELECT m.id, m.next_at, m.tries, m.made_at, m.topic, t.owner, m.kafka_topic, m.a
    AND NOT EXISTS (SELECT 1 FROM messages e FORCE INDEX (of_alert) WHERE e.alert = m.alert AND e.target = m.target AND e.id < m.id)
  ORDER BY m.next_at, m.id LIMIT 1024;
 
--- If the process that took these messages first is dead, no other process is sending them.
--- name: free_alert_messages
-UPDATE messages FORCE INDEX (due)
-   SET next_at = 0
- WHERE kind = 'alert'
-   AND tries > 0
-   AND error IS NULL;
-
 -- Postpones messages so that no other process sends them. An untried message has no error to store.
 -- name: put_off_messages
 UPDATE JSON_TABLE(?, '$[*]' COLUMNS (id BIGINT PATH '$[0]', tries INT PATH '$[1]', pause BIGINT PATH '$[2]', more INT PATH '$[3]',

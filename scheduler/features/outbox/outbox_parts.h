@@ -12,12 +12,10 @@
 #include "base/hash.h"
 #include "base/http/http_client.h"
 #include "base/metrics.h"
-#include "base/text/json.h"
 #include "outbox.h"
 
 #define DT_OUTBOX_PLACES 256 /* limit of webhooks under way: as many for topics as for the installation */
 
-enum dt_outbox_way { DT_OUTBOX_BY_TOPICS_URL, DT_OUTBOX_BY_OUR_URL, DT_OUTBOX_BY_KAFKA };
 enum dt_outbox_outcome {
     DT_OUTBOX_GONE,  /* it arrived, or nothing wants it any more: it is deleted */
     DT_OUTBOX_FAILED /* it is sent again */
@@ -26,23 +24,11 @@ enum dt_outbox_outcome {
 struct dt_flight {
     dt_outbox *outbox;
     struct dt_message_row row; /* its texts are in the round's arena: during a webhook they are not valid */
-    enum dt_outbox_way way;
-    int64_t host; /* of a topic's webhook: the host that shares its owner's places */
+    int64_t host;              /* of a topic's webhook: the host that shares its owner's places */
     enum dt_outbox_outcome outcome;
     int64_t arrived, refused; /* number of messages that arrived, and that Kafka refuses: a row may have several */
     char topic[250], why[200];
     struct dt_flight *next;
-};
-
-struct dt_outbox_kind {
-    const char *chore, *waits;
-    size_t listed; /* limit of messages that one round reads */
-    /* Limit of messages sent to Kafka together: a row of answers has up to a million bytes. */
-    size_t together;
-    /* For Kafka: a retry needs a new connection, which a busy broker must accept first. */
-    int timeout_ms;
-    int64_t look_us, failed_us;      /* pauses between rounds: if nothing happens; after a failure of Kafka */
-    int64_t again_ms, again_most_ms; /* pauses after a message did not arrive: the first, and the longest */
 };
 
 struct dt_outbox {
@@ -58,12 +44,17 @@ struct dt_outbox {
     /* Mono: the last round in which messages waited and Kafka answered about no topic; at first, the start. */
     int64_t silent_us;
     bool kafka_failed;
-    dt_http_client *client;                            /* made for the first webhook */
-    struct dt_shares places[DT_OUTBOX_BY_OUR_URL + 1]; /* places of webhooks, by owner */
-    struct dt_shares at_host;                          /* places of topics' webhooks, by owner and host */
+    dt_http_client *client;                     /* made for the first webhook */
+    struct dt_shares places[DT_TO_OUR_URL + 1]; /* places of webhooks, by target and owner */
+    struct dt_shares at_host;                   /* places of topics' webhooks, by owner and host */
     pthread_mutex_t lock;
     struct dt_flight *ended; /* under the lock: flights whose outcomes are not recorded yet */
 };
+
+static inline bool dt_outbox_is_webhook(const struct dt_message_row *row)
+{
+    return row->target == DT_TO_TOPICS_URL || row->target == DT_TO_OUR_URL;
+}
 
 /* ---- outbox_send.c ---- */
 

@@ -5,8 +5,6 @@
 #include "base/fail_point.h"
 #include "base/guard.h"
 #include "base/http/callback_rules.h"
-#include "base/http/webhook.h"
-#include "base/secrets.h"
 #include "features/intents/commands.h"
 #include "outbox_parts.h"
 
@@ -22,31 +20,6 @@ static void end_flight(struct dt_flight *f, enum dt_outbox_outcome outcome, cons
     f->next = o->ended;
     o->ended = f;
     pthread_mutex_unlock(&o->lock);
-}
-
-/* A message about an alert: a JSON body and an id. */
-struct alert_text {
-    struct dt_str alert; /* the alert's id, as a key, so that messages of an alert keep their order */
-    struct dt_str id;    /* webhook-id */
-    struct dt_str body;
-};
-
-static dt_status copy_out(struct dt_strbuf *text, struct dt_arena *arena, struct dt_str *out)
-{
-    *out = text->failed ? DT_STR_NONE : dt_arena_copy(arena, dt_strbuf_str(text));
-    dt_strbuf_clear(text);
-    return out->p ? DT_OK : DT_NOMEM;
-}
-
-/* Makes the text of a message about an alert, in the arena. */
-static dt_status alert_text_of(const struct dt_message_row *message, struct dt_arena *arena, struct alert_text *out)
-{
-    struct dt_strbuf body = {0};
-    dt_alert_add_message(&body, &message->alert, message->event, message->made_ms);
-    out->alert = dt_arena_printf(arena, "%lld", (long long)message->alert.id);
-    out->id = dt_arena_printf(arena, "%lld/%lld", (long long)message->alert.id, (long long)message->made_ms);
-    dt_status status = copy_out(&body, arena, &out->body);
-    return out->alert.p && out->id.p ? status : DT_NOMEM;
 }
 
 /* The flights for Kafka, and their messages; all in the arena for texts. */
@@ -123,18 +96,18 @@ static dt_status add_answers(struct post *p, const int64_t *ids)
     return status;
 }
 
-static dt_status add_alerts(struct post *p)
+static dt_status add_texts(struct post *p)
 {
-    const struct dt_str topic = dt_arena_printf(&p->o->texts, "%s.alerts", p->o->env.installation);
+    const struct dt_str topic = dt_arena_printf(&p->o->texts, "%s.%s", p->o->env.installation, p->o->kind->topic);
     for (size_t i = 0; i < p->n_flights; i++) {
         struct dt_kafka_header *headers = dt_arena_alloc(&p->o->texts, 2 * sizeof(*headers));
-        struct alert_text text;
-        dt_status status = topic.p && headers ? alert_text_of(&p->flights[i]->row, &p->o->texts, &text) : DT_NOMEM;
+        struct dt_outbox_text text;
+        dt_status status = topic.p && headers ? p->o->kind->text(&p->flights[i]->row, &p->o->texts, &text) : DT_NOMEM;
         if (status != DT_OK)
             return dt_fail(p->err, status, "out of memory");
         headers[0] = (struct dt_kafka_header){DT_STR_LIT("content-type"), DT_STR_LIT("application/json")};
         headers[1] = (struct dt_kafka_header){DT_STR_LIT("webhook-id"), text.id};
-        const struct dt_kafka_message m = {topic, text.alert, text.body, headers, 2};
+        const struct dt_kafka_message m = {topic, text.key, text.body, headers, 2};
         status = add_to_post(p, p->flights[i], &m);
         if (status != DT_OK)
             return status;
@@ -150,24 +123,24 @@ static dt_status make_post(struct post *p, struct dt_flight **flights, size_t n)
     if (!p->flights || !ids)
         return dt_fail(p->err, DT_NOMEM, "out of memory");
     for (size_t i = 0; i < n; i++)
-        if (flights[i]->way == DT_OUTBOX_BY_KAFKA) {
+        if (!dt_outbox_is_webhook(&flights[i]->row)) {
             ids[p->n_flights] = flights[i]->row.id;
             p->flights[p->n_flights++] = flights[i];
         }
-    return p->n_flights == 0                      ? DT_OK
-           : p->o->env.kind == DT_MESSAGE_DEAD    ? add_letters(p, ids)
-           : p->o->env.kind == DT_MESSAGE_ANSWERS ? add_answers(p, ids)
-                                                  : add_alerts(p);
+    return p->n_flights == 0                        ? DT_OK
+           : p->o->kind->kind == DT_MESSAGE_DEAD    ? add_letters(p, ids)
+           : p->o->kind->kind == DT_MESSAGE_ANSWERS ? add_answers(p, ids)
+                                                    : add_texts(p);
 }
 
 /* Sends the messages to Kafka and ends their flights. A flight without messages is deleted: its job does not exist
  * any more, or a manual edit broke its row. Returns the failure of Kafka: for dead letters, if one did not arrive;
- * for answers, if none did, because single topics may refuse; for messages about alerts never, because each has its
+ * for answers, if none did, because single topics may refuse; for a kind with texts never, because each message has its
  * own outcome. */
 static dt_status send_post(struct post *p, bool *sent, struct dt_error *why)
 {
     const dt_outbox *o = p->o;
-    const enum dt_message_kind kind = o->env.kind;
+    const enum dt_message_kind kind = o->kind->kind;
     int64_t arrived = 0;
     const dt_status status =
         p->n ? o->env.kafka->send(o->env.kafka->arg, p->v, p->n, sent, o->kind->timeout_ms, why) : DT_OK;
@@ -182,13 +155,13 @@ static dt_status send_post(struct post *p, bool *sent, struct dt_error *why)
     }
     for (size_t i = 0; i < p->n_flights; i++)
         end_flight(p->flights[i], p->flights[i]->outcome, why->text);
-    if (kind == DT_MESSAGE_ALERT || (kind == DT_MESSAGE_ANSWERS && (arrived || status == DT_REFUSED)))
+    if (o->kind->text || (kind == DT_MESSAGE_ANSWERS && (arrived || status == DT_REFUSED)))
         return DT_OK;
     return status;
 }
 
 /* Makes a request, without its URL; secret: NULL = no signature. */
-static dt_status head_of(const struct alert_text *text, const struct dt_callback_secret *secret, int64_t now_ms,
+static dt_status head_of(const struct dt_outbox_text *text, const struct dt_callback_secret *secret, int64_t now_ms,
                          struct dt_arena *arena, struct dt_http_request *out)
 {
     const struct dt_webhook webhook = {.id = text->id, .timestamp_s = now_ms / 1000, .body = text->body};
@@ -202,13 +175,13 @@ static dt_status head_of(const struct alert_text *text, const struct dt_callback
     const size_t n = sizeof(headers) / sizeof(*headers);
     struct dt_strbuf signature = {0};
     dt_status status = secret ? dt_webhook_sign(&webhook, secret, &signature) : DT_OK;
-    if (status == DT_OK && secret)
-        status = copy_out(&signature, arena, &headers[n - 1].value);
+    if (status == DT_OK && secret && !signature.failed)
+        headers[n - 1].value = dt_arena_copy(arena, dt_strbuf_str(&signature));
     dt_strbuf_clear(&signature);
     struct dt_http_header *copy = dt_arena_alloc(arena, sizeof(headers));
     if (status != DT_OK)
         return status;
-    if (!copy || !headers[2].value.p)
+    if (!copy || !headers[2].value.p || (secret && !headers[n - 1].value.p))
         return DT_NOMEM;
     memcpy(copy, headers, sizeof(headers));
     out->headers = copy;
@@ -230,41 +203,8 @@ static void on_answer(void *arg, void *tag, const struct dt_http_answer *http)
     dt_chore_wake(&o->chore);
 }
 
-/* The destination of a message. url absent: it has none any more. why: why it cannot be sent there. */
-struct way {
-    struct dt_str url;
-    bool has_secret;
-    struct dt_callback_secret secret;
-    const char *why;
-};
-
-static dt_status find_way(dt_outbox *o, const struct dt_message_row *m, struct way *way)
-{
-    const struct dt_config *config = o->env.config;
-    struct dt_alert_setting setting;
-    *way = (struct way){.url = dt_str(config->alerts_url)};
-    if (m->target == DT_ALERT_TO_INSTALLATION) { /* reads the secret again, because its file may have changed */
-        struct dt_strbuf secret = {0};
-        dt_status known = dt_secret_now(config, &config->alerts_secret, &secret);
-        way->has_secret = known == DT_OK && secret.n > 0;
-        if (way->has_secret && dt_callback_secret_read(dt_strbuf_str(&secret), &way->secret))
-            way->why = "alerts.secret is none";
-        dt_secret_forget(&secret);
-        return known;
-    }
-    dt_status status = dt_alert_setting_read(o->json, m->setting, &o->texts, &setting);
-    way->url = setting.url;
-    way->has_secret = setting.secret.p != NULL;
-    if (!config->callbacks_enabled)
-        way->why = "callbacks are not enabled (callbacks.enabled)";
-    if (status == DT_OK && setting.url.p && dt_callback_url_check(setting.url, NULL))
-        way->why = "alerts.url of the topic is no URL";
-    if (status == DT_OK && setting.secret.p && dt_callback_secret_read(setting.secret, &way->secret))
-        way->why = "alerts.secret of the topic is none";
-    return status;
-}
-
-static dt_status request(dt_outbox *o, struct dt_flight *f, const struct way *way, int64_t now_ms, struct dt_error *err)
+static dt_status request(dt_outbox *o, struct dt_flight *f, const struct dt_outbox_way *way, int64_t now_ms,
+                         struct dt_error *err)
 {
     const struct dt_config *config = o->env.config;
     struct dt_http_settings settings = {.max_in_flight = 2 * DT_OUTBOX_PLACES,
@@ -274,7 +214,7 @@ static dt_status request(dt_outbox *o, struct dt_flight *f, const struct way *wa
                                         .clock = o->env.clock,
                                         .answered = on_answer,
                                         .arg = o};
-    struct alert_text text;
+    struct dt_outbox_text text;
     struct dt_http_request request = {.owner = f->row.owner, .url = way->url, .timeout_ms = WEBHOOK_MS, .tag = f};
     dt_status status = DT_OK;
     if (!o->client) { /* this is the first webhook */
@@ -283,7 +223,7 @@ static dt_status request(dt_outbox *o, struct dt_flight *f, const struct way *wa
             status = dt_http_client_new(&settings, &o->client, err);
     }
     if (status == DT_OK)
-        status = alert_text_of(&f->row, &o->texts, &text);
+        status = o->kind->text(&f->row, &o->texts, &text);
     if (status == DT_OK)
         status = head_of(&text, way->has_secret ? &way->secret : NULL, now_ms, &o->texts, &request);
     return status == DT_OK ? dt_http_client_send(o->client, &request) : status;
@@ -292,8 +232,8 @@ static dt_status request(dt_outbox *o, struct dt_flight *f, const struct way *wa
 static void send_webhook(dt_outbox *o, struct dt_flight *f, int64_t now_ms)
 {
     struct dt_error err = {0};
-    struct way way;
-    dt_status status = find_way(o, &f->row, &way);
+    struct dt_outbox_way way = {.url = DT_STR_NONE};
+    dt_status status = o->kind->way(o->env.config, o->json, &f->row, &o->texts, &way);
     if (status == DT_OK && !(way.url.p && way.url.n))
         end_flight(f, DT_OUTBOX_GONE, "");
     else if (status == DT_OK && way.why)
@@ -317,7 +257,7 @@ dt_status dt_outbox_send(dt_outbox *o, struct dt_flight **flights, size_t n, int
         return status != DT_OK ? status : dt_fail(err, DT_NOMEM, "out of memory");
     memset(sent, 0, post.n + 1);
     for (size_t i = 0; i < n; i++) /* first, because they do not block; Kafka may */
-        if (flights[i]->way != DT_OUTBOX_BY_KAFKA)
+        if (dt_outbox_is_webhook(&flights[i]->row))
             send_webhook(o, flights[i], now_ms);
     status = send_post(&post, sent, why);
     *kafka = status == DT_OK ? *kafka : status;

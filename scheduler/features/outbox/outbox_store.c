@@ -51,21 +51,21 @@ static dt_status read_message(const dt_db *db, struct dt_arena *arena, void *row
                                  .made_ms = dt_db_i64(db, 3),
                                  .owner = dt_db_i64(db, 5),
                                  .kafka_topic = dt_store_text(db, 6, arena, &ok),
-                                 .target = (enum dt_alert_target)(dt_db_i64(db, 8) ? 1u << (dt_db_i64(db, 8) - 1) : 0),
-                                 .event = (enum dt_alert_event)dt_db_i64(db, 9),
+                                 .topic = topic.n ? dt_store_text(db, 4, arena, &ok) : DT_STR_NONE,
+                                 .target = (enum dt_message_target)dt_db_i64(db, 8),
                                  .setting = dt_store_text(db, 14, arena, &ok),
+                                 .alert = dt_db_i64(db, 7),
+                                 .type = dt_db_i64(db, 9),
+                                 .alert_kind = dt_db_i64(db, 10),
+                                 .value = dt_db_i64(db, 11),
+                                 .bound = dt_db_i64(db, 12),
+                                 .began_ms = dt_db_i64(db, 13),
                                  .barred_ms = dt_db_i64(db, 15)};
     if (m->owner <= 0 && page->kind == DT_MESSAGE_ALERT)
         m->owner = topic.n ? dt_owner_by_name(topic) : 0;
     else if (m->owner <= 0 && page->kind == DT_MESSAGE_ANSWERS) /* answers about topics that do not exist count for
                                                                  * one owner */
         m->owner = dt_owner_by_name(dt_db_is_null(db, 5) ? DT_STR_NONE : topic);
-    m->alert = (struct dt_alert){.id = dt_db_i64(db, 7),
-                                 .topic = topic.n ? dt_store_text(db, 4, arena, &ok) : DT_STR_NONE,
-                                 .kind = (enum dt_alert_kind)dt_db_i64(db, 10),
-                                 .value = dt_db_i64(db, 11),
-                                 .limit = dt_db_i64(db, 12),
-                                 .began_at_ms = dt_db_i64(db, 13)};
     return ok ? DT_OK : DT_NOMEM;
 }
 
@@ -111,11 +111,6 @@ dt_status dt_store_notices(dt_store *store, const int64_t *ids, size_t n, struct
     return n && status == DT_OK
                ? dt_id_in_read(r.db, &dt_sql_select_notices, DT_NO_PARAMS, DT_IDS(ids, n), take_notice, &r, err)
                : status;
-}
-
-dt_status dt_store_free_alert_messages(dt_store *store, struct dt_error *err)
-{
-    return dt_store_run(store, dt_sql_free_alert_messages, DT_NO_PARAMS, NULL, err);
 }
 
 dt_status dt_store_put_off_messages(dt_store *store, const struct dt_message_try *v, size_t n, struct dt_error *err)

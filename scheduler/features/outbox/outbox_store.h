@@ -7,7 +7,8 @@
  */
 #pragma once
 
-#include "features/alerts/alerts.h"
+#include "job/job.h"
+#include "store/store.h"
 
 /* The numbers are those of the ENUM in MySQL. */
 enum dt_message_kind {
@@ -28,6 +29,9 @@ struct dt_senders {
 DT_MUST_CHECK dt_status dt_store_senders(dt_store *store, enum dt_message_kind kind, struct dt_arena *arena,
                                          struct dt_senders *out, struct dt_error *err);
 
+/* Where a message goes. The numbers are those of the ENUM in MySQL; 0: to Kafka. */
+enum dt_message_target { DT_TO_TOPICS_URL = 1, DT_TO_OUR_URL, DT_TO_KAFKA };
+
 /* A message without its text. */
 struct dt_message_row {
     int64_t id, sender, next_ms, made_ms;
@@ -36,11 +40,11 @@ struct dt_message_row {
     int64_t owner;
     struct dt_str kafka_topic; /* of answers; empty: each answer names its own topic, which exists */
     int64_t barred_ms;         /* of answers: others for their topic were put off until this time; 0 = none was */
-    /* of an alert */
-    enum dt_alert_event event;
-    enum dt_alert_target target;
-    struct dt_alert alert;
+    struct dt_str topic;       /* absent: none */
+    /* of an alert: columns of its row */
+    enum dt_message_target target;
     struct dt_str setting; /* topics.alerts of its topic as it is now; absent: none */
+    int64_t alert, type, alert_kind, value, bound, began_ms;
 };
 /* A page of messages; next_ms and id: those of the last message before it, or 0. */
 struct dt_message_page {
@@ -70,10 +74,6 @@ struct dt_notices {
 DT_MUST_CHECK dt_status dt_store_notices(dt_store *store, const int64_t *ids, size_t n, struct dt_arena *arena,
                                          struct dt_notices *out, struct dt_error *err);
 
-/* Called if the process that sent messages about alerts before is dead: messages that it had taken for their first
- * try are due now, instead of at the end of its lease. (A live process records the outcome itself; its messages
- * would arrive twice.) */
-DT_MUST_CHECK dt_status dt_store_free_alert_messages(dt_store *store, struct dt_error *err);
 /* A message that is due again after a time. */
 struct dt_message_try {
     int64_t id;

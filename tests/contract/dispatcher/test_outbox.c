@@ -10,7 +10,7 @@
 #include "support/suite.h"
 
 #include "deliver/kafka/message.h"
-#include "features/outbox/outbox.h"
+#include "features/alerts/alerts.h"
 #include "store/store.h"
 #include "support/job_rows.h"
 #include "support/kafka_fixture.h"
@@ -139,7 +139,7 @@ static dt_status ask(void *arg, struct dt_str topic, int64_t owner, struct dt_er
     return strncmp(topic.p, "unmade.", 7) == 0 ? DT_BUSY : DT_OK;
 }
 
-static void start_sender(enum dt_message_kind kind)
+static void start_sender(const struct dt_outbox_kind *kind)
 {
     static const struct dt_outbox_kafka to_kafka = {.send = send_to_kafka, .ask = ask, .letter = dt_message_of_notice};
     MYSQL_FIXTURE_OK(dt_store_chores_start(&stores, &hand_clock, "chores", 1, &chores, &err), &err);
@@ -155,7 +155,7 @@ static void start_sender(enum dt_message_kind kind)
 
 static void start(void)
 {
-    start_sender(DT_MESSAGE_DEAD);
+    start_sender(&dt_outbox_letters);
 }
 
 static void stop(void)
@@ -436,7 +436,7 @@ FRESH_TEST(owners_take_turns_with_their_answers)
     answer(900, "a", "far.a");
     answer(900, "a", "far.a"); /* more than are read at once */
     answer(2, "b", "far.b");
-    start_sender(DT_MESSAGE_ANSWERS);
+    start_sender(&dt_outbox_answers);
     wait_for_waiting(0);
     assert_string_equal(asked[0], "far.a"); /* both of b's are among the first sixteen, which go in the order of ids */
     assert_string_equal(asked[14], "far.b");
@@ -446,7 +446,7 @@ FRESH_TEST(owners_take_turns_with_their_answers)
 FRESH_TEST(a_topic_that_accepts_no_answer_delays_no_other)
 {
     answer(100, "", "silent.a");
-    start_sender(DT_MESSAGE_ANSWERS);
+    start_sender(&dt_outbox_answers);
     AWAIT(put_off() == 16 && hand_due_in() == 2 * RETRY_US);
     calls = 0;
     answer(3, "", "silent.a");
@@ -462,7 +462,7 @@ FRESH_TEST(an_answer_is_tried_again_after_five_to_twenty_seconds)
 {
     static const int seconds[] = {5, 10, 20, 20};
     answer(1, "", "silent.a");
-    start_sender(DT_MESSAGE_ANSWERS);
+    start_sender(&dt_outbox_answers);
     for (int tries = 1; tries <= 4; tries++) {
         AWAIT(mysql_fixture_number(&fx, "SELECT COUNT(*) FROM messages WHERE tries = %d", tries) == 1);
         const int64_t after_ms =
@@ -478,7 +478,7 @@ FRESH_TEST(answers_for_missing_topics_do_not_block_others)
     answer(900, "", "unmade.a");
     answer(900, "", "unmade.a");
     answer(2, "", "far.b");
-    start_sender(DT_MESSAGE_ANSWERS);
+    start_sender(&dt_outbox_answers);
     wait_for_waiting(1800);
 }
 
@@ -492,7 +492,7 @@ FRESH_TEST(a_message_behind_another_does_not_change_the_next_due_time)
                       "1, 1, 1 UNION ALL SELECT 'alert', 0, UNIX_TIMESTAMP(SYSDATE(3))*1000, 1, 'kafka', 'ended', "
                       "'dead', 1, 1, 1");
     sends_to_fail = 1;
-    start_sender(DT_MESSAGE_ALERT);
+    start_sender(&dt_alert_messages);
     AWAIT(put_off() == 1);
     AWAIT(hand_due_in() > 0 && hand_due_in() <= 1000000);
 }

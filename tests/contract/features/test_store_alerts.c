@@ -5,7 +5,7 @@
 
 #include "support/suite.h"
 
-#include "features/outbox/outbox_store.h"
+#include "features/alerts/alerts.h"
 #include "support/store_suite.h"
 #include "topic/topics.h"
 
@@ -455,10 +455,10 @@ FRESH_TEST(messages_of_an_alert_are_sent_in_order)
     struct dt_message_page messages = due();
     assert_int_equal(messages.n, 1);
     const struct dt_message_row first = messages.v[0];
-    assert_int_equal(first.event, DT_ALERT_BEGAN);
-    assert_int_equal(first.target, DT_ALERT_TO_TOPIC);
+    assert_int_equal(first.type, DT_ALERT_BEGAN);
+    assert_int_equal(first.target, DT_TO_TOPICS_URL);
     assert_true(dt_str_is(first.setting, "{\"url\":\"http://a/\"}"));
-    assert_true(first.alert.kind == DT_ALERT_OVERDUE && first.alert.value == 1500 && first.alert.limit == 1000);
+    assert_true(first.alert_kind == DT_ALERT_OVERDUE && first.value == 1500 && first.bound == 1000);
     OK(take(&first, 5000));
     assert_int_equal(take(&first, 5000), DT_VERSION); /* somebody has taken it */
     messages = due();
@@ -469,7 +469,7 @@ FRESH_TEST(messages_of_an_alert_are_sent_in_order)
     assert_int_equal(number("SELECT error = 'answered 500' FROM messages ORDER BY id LIMIT 1"), 1);
     OK(dt_store_delete_messages(store, &first.id, 1, &err));
     messages = due();
-    assert_true(messages.n == 1 && messages.v[0].event == DT_ALERT_ENDED);
+    assert_true(messages.n == 1 && messages.v[0].type == DT_ALERT_ENDED);
 }
 
 FRESH_TEST(a_message_that_a_dead_sender_had_taken_for_the_first_time_is_due_at_once)
@@ -491,10 +491,10 @@ FRESH_TEST(messages_for_kafka_wait_for_a_process_that_writes_to_it)
     struct dt_alert_change change = late(DT_ALERT_TO_KAFKA | DT_ALERT_TO_INSTALLATION);
     OK(dt_store_alert_change(store, &change, &err));
     struct dt_message_page messages = due_by(false);
-    assert_true(messages.n == 1 && messages.v[0].target == DT_ALERT_TO_INSTALLATION);
+    assert_true(messages.n == 1 && messages.v[0].target == DT_TO_OUR_URL);
     OK(dt_store_delete_messages(store, &messages.v[0].id, 1, &err));
     assert_int_equal(due_by(false).n, 0);
-    assert_true(due().n == 1 && due().v[0].target == DT_ALERT_TO_KAFKA);
+    assert_true(due().n == 1 && due().v[0].target == DT_TO_KAFKA);
 }
 
 FRESH_TEST(messages_that_were_never_tried_are_sent_first)
@@ -506,7 +506,7 @@ FRESH_TEST(messages_that_were_never_tried_are_sent_first)
     OK(dt_store_alert_change(store, &change, &err));
     struct dt_message_page messages = due();
     assert_int_equal(messages.n, 2);
-    assert_int_equal(messages.v[0].alert.kind, DT_ALERT_DEAD);
+    assert_int_equal(messages.v[0].alert_kind, DT_ALERT_DEAD);
 }
 
 FRESH_TEST(the_outbox_is_bounded)

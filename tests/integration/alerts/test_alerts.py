@@ -174,7 +174,7 @@ def test_a_message_is_sent_again_with_the_same_id_if_its_sender_dies_before_reco
         rows(connection, "DELETE FROM messages WHERE kind = 'alert'")
         return not rows(connection, "SELECT 1 FROM alerts UNION ALL SELECT 1 FROM messages WHERE kind = 'alert'")
     until(nothing_is_left, alerting.logs, seconds=60)
-    alerting.restart("dispatcher1", env={**alone, "DUETIME_FAIL": "alerts.sent=crash@1"})
+    alerting.restart("dispatcher1", env={**alone, "DUETIME_FAIL": "messages.sent=crash@1"})
     put(api, topic, delivery="pull", paused=True, alerts={"overdue": "PT0.5S", "url": team.url})
     api.make(topic=topic, delay=0)
     until(lambda: not alerting.running("dispatcher1"), alerting.logs)

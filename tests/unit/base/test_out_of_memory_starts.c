@@ -13,9 +13,8 @@
 #include "dispatch/shards.h"
 #include "dispatcher.h"
 #include "election/shard_map.h"
-#include "features/alerts/alerts.h"
 #include "features/clock/clock.h"
-#include "features/figures/figures.h"
+#include "features/features.h"
 #include "heartbeat.h"
 #include "housekeeper.h"
 #include "intake.h"
@@ -193,8 +192,18 @@ TEST(the_health_check_is_started_or_leaves_nothing)
 
 PART(start_chores, dt_chores, (void), dt_chores_stop,
      dt_store_chores_start(&stores, dt_clock_system(), "chores", 3, &out, &err))
-PART(start_figures, dt_figures, dt_figures_stop, (void),
-     dt_figures_start(&(struct dt_figures_env){.chores = chores, .clock = dt_clock_system(), .ref = &ref}, &out))
+
+static dt_status start_features(void)
+{
+    const struct dt_features_env parts = {.chores = chores, .config = &config, .clock = dt_clock_system(), .ref = &ref};
+    dt_features *out = NULL;
+    dt_status status = dt_features_start(&parts, &out, &err);
+    if (status == DT_OK) {
+        dt_features_leave(out);
+        dt_features_stop(out);
+    }
+    return status;
+}
 
 static dt_status start_clock_follower(void)
 {
@@ -215,7 +224,7 @@ static dt_status start_clock_follower(void)
 TEST(parts_of_both_programs_are_started_or_leave_nothing)
 {
     at_each_call(start_chores);
-    at_each_call(start_figures);
+    at_each_call(start_features);
     at_each(start_clock_follower);
 }
 
@@ -324,18 +333,6 @@ static dt_status start_intake(void)
     return status;
 }
 
-static dt_status start_alerts(void)
-{
-    const struct dt_alerts_env alerts = {.chores = chores, .config = &config, .clock = dt_clock_system(), .ref = &ref};
-    dt_alerts *out = NULL;
-    dt_status status = dt_alerts_start(&alerts, &out, &err);
-    if (status == DT_OK) {
-        dt_alerts_leave(out);
-        dt_alerts_stop(out);
-    }
-    return status;
-}
-
 PART(start_examiner, dt_examiner, dt_examiner_stop, (void),
      dt_examiner_start(
          &(struct dt_examiner_env){
@@ -379,11 +376,10 @@ TEST(the_sender_of_callbacks_is_started_or_leaves_nothing)
     config.callbacks_enabled = !config.callbacks_enabled;
 }
 
-TEST(the_dispatcher_intake_alerts_and_examiner_are_started_or_leave_nothing)
+TEST(the_dispatcher_intake_and_examiner_are_started_or_leave_nothing)
 {
     at_each_call(make_dispatcher);
     at_each(start_intake);
-    at_each_call(start_alerts);
     at_each_call(start_examiner);
 }
 

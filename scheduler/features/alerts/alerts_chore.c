@@ -1,0 +1,661 @@
+/*
+ * The chore of alerts, of APIs and dispatchers, and the sender of their messages (features/outbox/outbox.h):
+ *
+ *   read figures ─▶ compare with active alerts ─▶ begin, remind, end ─▶ wake the sender
+ *
+ * One process judges, under a lease in MySQL: a dispatcher, or an API while no dispatcher lives. If its lease ends,
+ * another process continues with the alerts in MySQL. If no alert is active and no topic is watched, this costs one
+ * statement in five seconds.
+ *
+ * The figures of topics are counters, and what a walk over the due index finds:
+ *
+ *   leg 1   jobs that are due, offered or not    due: the oldest comes first
+ *   leg 2   jobs that are due within two days    attempts that wait for their report
+ *
+ * A call counts the jobs of one instant. A walk that does not end within a call continues in the next. Until it ends,
+ * a figure can only get worse; it improves by a whole walk.
+ */
+#include "alerts.h"
+
+#include <limits.h>
+#include <stdatomic.h>
+#include <stdlib.h>
+
+#include "base/assert.h"
+#include "base/fail_point.h"
+#include "base/fair.h"
+#include "base/hash.h"
+#include "base/http/callback_rules.h"
+#include "base/http/webhook.h"
+#include "base/log.h"
+#include "base/metrics.h"
+#include "base/text/json_write.h"
+
+#define REST_US      INT64_C(5000000) /* pause between two rounds */
+#define WATCH_US     INT64_C(2000000) /* the pause if topics are watched, or an alert is active */
+#define SETTLE_US    INT64_C(1000000) /* the pause if a figure has been above 0 for less than HOLDS_US */
+#define RETRY_US     INT64_C(1000000)
+#define FORBIDDEN_US INT64_C(30000000)
+#define VALUES_US    INT64_C(5000000) /* pause between two writes of the figures of active alerts */
+/* A figure must be above 0 for this time, because a takeover raises it for a moment. */
+#define HOLDS_US      INT64_C(3000000)
+#define LOOK_US       INT64_C(500000)
+#define NAMES_AT_ONCE 500
+enum { LEG_DUE, LEG_AHEAD };
+
+/* A topic with a limit, and its figures as far as they are known. */
+struct watched_topic {
+    struct dt_str name;
+    struct dt_alert_setting setting;       /* setting, completed by the configuration's defaults */
+    int64_t jobs, dead;                    /* scheduled and dispatched; dead */
+    int64_t due, oldest_ms, unreported_ms; /* as far as they are known */
+    bool due_known, unreported_known;      /* the figure is from a complete walk, so an alert may end by it */
+    struct dt_alert_walked pass;           /* figures of the current walk */
+    struct dt_alert *standing[DT_ALERT_TOPIC_KINDS];
+    UT_hash_handle hh;
+};
+
+struct watched_topics {
+    const struct dt_config *config;
+    const dt_clock *clock;
+    dt_json *json;
+    struct dt_arena arena; /* memory of the topics */
+    struct dt_arena rows;  /* memory for one call of read_figures */
+    struct watched_topic *v;
+    size_t n;
+    struct watched_topic *by_name;
+    int leg; /* leg of the walk (alert_topics.c) */
+    bool walking;
+    struct dt_alert_walk walk;
+};
+
+typedef struct {
+    struct dt_features_env env;
+    _Atomic bool ours; /* this process judges, and sends */
+
+    /* used by the judge */
+    struct dt_chore judge;
+    dt_store *judge_store; /* the store of the running tick */
+    struct watched_topics topics;
+    struct dt_arena rows;
+    struct dt_alert_watched was;
+    bool knows;                                    /* `was` is set */
+    bool frees;                                    /* the previous judge is dead, so its messages must be freed */
+    int64_t since_us[DT_ALERT_INSTALLATION_KINDS]; /* when the figure rose above 0 */
+    int64_t values_us;                             /* when the figures of active alerts were last written */
+    size_t n_standing;
+    dt_metric *standing[DT_ALERT_KINDS_END];
+
+    dt_outbox *sender;
+} dt_alerts;
+
+/* ---- watched topics ---- */
+
+/* Adds a topic if it has a limit after the configuration's defaults are applied. */
+static dt_status add_topic(struct watched_topics *t, const struct dt_alert_topic *row)
+{
+    const struct dt_config *c = t->config;
+    const int64_t defaults[DT_ALERT_TOPIC_KINDS] = {c->alerts_overdue, c->alerts_backlog, c->alerts_dead,
+                                                    c->alerts_unreported};
+    struct watched_topic *topic = &t->v[t->n];
+    bool any = false;
+    *topic = (struct watched_topic){0};
+    dt_status status = dt_alert_setting_read(t->json, row->alerts, &t->arena, &topic->setting);
+    if (status != DT_OK)
+        return status;
+    for (int i = 0; i < DT_ALERT_TOPIC_KINDS; i++) {
+        int64_t *limit = &topic->setting.limits[i];
+        *limit = *limit == DT_ALERT_DEFAULT ? defaults[i] : *limit;
+        any = any || *limit > 0;
+    }
+    if (!any)
+        return DT_OK;
+    topic->name = dt_arena_copy(&t->arena, row->name);
+    if (!topic->name.p)
+        return DT_NOMEM;
+    HASH_ADD_KEYPTR(hh, t->by_name, topic->name.p, topic->name.n, topic);
+    t->n += topic->hh.tbl != NULL;
+    return topic->hh.tbl ? DT_OK : DT_NOMEM;
+}
+
+/* Reads the topics again and forgets their figures. The order takes one topic of each owner before a second of any:
+ * topics are judged in this order, and each alert that begins is a transaction. */
+static dt_status read_topics(struct watched_topics *t, dt_store *store, struct dt_error *err)
+{
+    const struct dt_config *c = t->config;
+    bool all = c->alerts_overdue || c->alerts_backlog || c->alerts_dead || c->alerts_unreported;
+    struct dt_alert_topics topics;
+    dt_arena_reset(&t->rows);
+    dt_status status = dt_store_alert_topics(store, all, &t->rows, &topics, err);
+    if (status != DT_OK)
+        return status;
+    HASH_CLEAR(hh, t->by_name);
+    dt_arena_reset(&t->arena);
+    t->n = 0;
+    t->walking = false;
+    t->v = dt_arena_alloc(&t->arena, (topics.n + 1) * sizeof(*t->v));
+    struct dt_turn *turns = dt_arena_alloc(&t->rows, (topics.n + 1) * sizeof(*turns));
+    status = t->v && turns ? DT_OK : DT_NOMEM;
+    for (size_t i = 0; i < topics.n && status == DT_OK; i++)
+        turns[i] = (struct dt_turn){.owner = topics.v[i].owner, .at = i};
+    if (status == DT_OK)
+        dt_turns_sort(NULL, turns, topics.n);
+    for (size_t i = 0; i < topics.n && status == DT_OK; i++)
+        status = add_topic(t, &topics.v[turns[i].at]);
+    return status == DT_OK ? status : dt_fail(err, status, "out of memory");
+}
+
+/* Returns NULL if the topic is not watched. */
+static struct watched_topic *find_topic(struct watched_topics *t, struct dt_str name)
+{
+    struct watched_topic *found = NULL;
+    HASH_FIND(hh, t->by_name, name.p, name.n, found);
+    return found;
+}
+
+static dt_status count_topic_jobs(struct watched_topics *t, dt_store *store, struct dt_error *err)
+{
+    dt_status status = DT_OK;
+    for (size_t i = 0; i < t->n; i++)
+        t->v[i].jobs = t->v[i].dead = 0;
+    for (size_t from = 0; from < t->n && status == DT_OK; from += NAMES_AT_ONCE) {
+        struct dt_strbuf names = {0};
+        struct dt_alert_counts counts = {.n = 0};
+        dt_json_begin_array(&names, NULL);
+        for (size_t i = from; i < t->n && i < from + NAMES_AT_ONCE; i++)
+            dt_json_put_string(&names, NULL, t->v[i].name);
+        dt_json_end_array(&names);
+        status = names.failed ? dt_fail(err, DT_NOMEM, "out of memory")
+                              : dt_store_alert_counts(store, dt_strbuf_str(&names), &t->rows, &counts, err);
+        dt_strbuf_clear(&names);
+        for (size_t i = 0; status == DT_OK && i < counts.n; i++) {
+            struct watched_topic *topic = find_topic(t, counts.v[i].topic);
+            if (topic) {
+                topic->jobs += counts.v[i].scheduled + counts.v[i].dispatched;
+                topic->dead += counts.v[i].dead;
+            }
+        }
+    }
+    return status;
+}
+
+/* Returns whether a topic with live jobs has a limit that needs a walk. ahead: its second leg. */
+static bool any_wants(const struct watched_topics *t, bool ahead)
+{
+    for (size_t i = 0; i < t->n; i++) {
+        const int64_t *limits = t->v[i].setting.limits;
+        if (t->v[i].jobs > 0 && (limits[DT_ALERT_UNREPORTED - 1] > 0 ||
+                                 (!ahead && (limits[DT_ALERT_OVERDUE - 1] > 0 || limits[DT_ALERT_BACKLOG - 1] > 0))))
+            return true;
+    }
+    return false;
+}
+
+static void take_found(void *arg, const struct dt_alert_walked *w)
+{
+    struct watched_topic *topic = find_topic(arg, w->topic);
+    if (!topic)
+        return;
+    struct dt_alert_walked *p = &topic->pass;
+    p->due += w->due;
+    p->oldest_ms = dt_older(p->oldest_ms, w->oldest_ms);
+    p->unreported_ms = dt_older(p->unreported_ms, w->unreported_ms);
+    topic->due = dt_later(topic->due, p->due);
+    topic->oldest_ms = dt_older(topic->oldest_ms, p->oldest_ms);
+    topic->unreported_ms = dt_older(topic->unreported_ms, p->unreported_ms);
+}
+
+/* A leg has ended: what it found is the figures. */
+static void end_leg(struct watched_topics *t, int leg)
+{
+    for (size_t i = 0; i < t->n; i++) {
+        struct watched_topic *topic = &t->v[i];
+        if (leg == LEG_DUE) {
+            topic->due = topic->pass.due;
+            topic->oldest_ms = topic->pass.oldest_ms;
+            topic->due_known = true;
+        } else {
+            topic->unreported_ms = topic->pass.unreported_ms;
+            topic->unreported_known = true;
+            topic->pass = (struct dt_alert_walked){0};
+        }
+    }
+    t->walking = t->walking && leg == LEG_DUE;
+}
+
+static void begin_leg(struct watched_topics *t, int leg)
+{
+    struct dt_alert_walk *w = &t->walk;
+    dt_assert(t->walking && t->n > 0);
+    t->leg = leg;
+    *w = (struct dt_alert_walk){.from_key = leg == LEG_AHEAD ? w->now_ms : INT64_MIN,
+                                .behind_id = leg == LEG_AHEAD ? INT64_MAX : 0,
+                                .to_key = leg == LEG_DUE ? w->now_ms : INT64_MAX,
+                                .now_ms = w->now_ms,
+                                .found = take_found,
+                                .arg = t};
+}
+
+/* Reads the figures, for at most half a second; a longer walk continues at the next call. */
+static dt_status read_figures(struct watched_topics *t, dt_store *store, int64_t now_ms, struct dt_error *err)
+{
+    if (t->n == 0)
+        return DT_OK;
+    dt_arena_reset(&t->rows);
+    dt_status status = count_topic_jobs(t, store, err);
+    if (status != DT_OK)
+        return status;
+    const bool wanted = any_wants(t, false);
+    if (!wanted || !t->walking)
+        for (size_t i = 0; i < t->n; i++)
+            t->v[i].pass = (struct dt_alert_walked){0};
+    if (!wanted) { /* nothing is due */
+        end_leg(t, LEG_DUE);
+        end_leg(t, LEG_AHEAD);
+        return DT_OK;
+    }
+    if (!t->walking) {
+        t->walking = true;
+        t->walk.now_ms = now_ms;
+        begin_leg(t, LEG_DUE);
+    }
+    const int64_t until_us = dt_clock_mono_us(t->clock) + LOOK_US;
+    while (status == DT_OK && t->walking && dt_clock_mono_us(t->clock) < until_us) {
+        status = dt_store_alert_walk(store, &t->walk, t->clock, until_us, err);
+        if (status != DT_OK || !t->walk.over)
+            continue;
+        const int ended = t->leg;
+        end_leg(t, ended);
+        if (ended == LEG_DUE && any_wants(t, true))
+            begin_leg(t, LEG_AHEAD);
+        else if (ended == LEG_DUE)
+            end_leg(t, LEG_AHEAD);
+    }
+    if (status != DT_OK)
+        t->walking = false;
+    return status;
+}
+
+static int64_t age_ms(int64_t since_ms, int64_t now_ms)
+{
+    return since_ms > 0 && since_ms < now_ms ? now_ms - since_ms : 0;
+}
+
+static int64_t figure_of_topic(const struct watched_topic *topic, enum dt_alert_kind kind, int64_t now_ms)
+{
+    switch (kind) {
+    case DT_ALERT_OVERDUE:
+        return age_ms(topic->oldest_ms, now_ms);
+    case DT_ALERT_BACKLOG:
+        return topic->due;
+    case DT_ALERT_DEAD:
+        return topic->dead;
+    case DT_ALERT_UNREPORTED:
+        return age_ms(topic->unreported_ms, now_ms);
+    default:
+        return 0;
+    }
+}
+
+struct round {
+    dt_alerts *a;
+    int64_t now_ms;
+    struct dt_alert *standing; /* in the arena, as the next */
+    size_t n;
+    struct dt_alert **changed; /* alerts whose figures have changed */
+    size_t n_changed;
+    unsigned kinds[DT_ALERT_KINDS_END]; /* number of active alerts by kind */
+    struct dt_error *err;
+};
+
+static int64_t mono_us(const dt_alerts *a)
+{
+    return dt_clock_mono_us(a->env.clock);
+}
+
+/* If another process changed the alert first, that is not a failure. */
+static dt_status make_change(struct round *r, struct dt_alert_change *change)
+{
+    const struct dt_alert *alert = &change->alert;
+    change->judge = r->a->env.process;
+    dt_status status = dt_store_alert_change(r->a->judge_store, change, r->err);
+    DT_FAIL_POINT("alerts.changed");
+    if (status == DT_EXISTS || status == DT_VERSION)
+        return DT_OK;
+    if (status != DT_OK)
+        return status;
+    if (change->event == DT_ALERT_ENDED)
+        DT_LOG(INFO, "alerts", "alert ended", DT_S("kind", dt_alert_kind_name(alert->kind)),
+               DT_B("topic", alert->topic), DT_I("value", alert->value));
+    else if (!alert->id)
+        DT_LOG(WARN, "alerts", "alert began", DT_S("kind", dt_alert_kind_name(alert->kind)),
+               DT_B("topic", alert->topic), DT_I("value", alert->value), DT_I("limit", alert->limit));
+    if (change->targets)
+        dt_outbox_wake(r->a->sender);
+    return DT_OK;
+}
+
+struct judged {
+    struct dt_alert alert; /* with its present figure; id 0: it is not active */
+    struct dt_alert *row;  /* the alert as it is in MySQL; NULL: it is not active */
+    const struct watched_topic *topic;
+    bool known; /* the figure is from a whole walk, so the alert may end by it */
+};
+
+static dt_status judge_one(struct round *r, struct judged *j, int64_t value, int64_t limit)
+{
+    const dt_alerts *a = r->a;
+    const enum dt_alert_kind kind = j->alert.kind;
+    const struct dt_str topic = j->alert.topic;
+    const bool stands = limit > 0 && value >= limit;
+    dt_assert(kind > 0 && kind < DT_ALERT_KINDS_END);
+    if (j->row)
+        j->alert = *j->row;
+    j->alert.kind = kind;
+    j->alert.topic = topic;
+    j->alert.value = value;
+    j->alert.limit = limit > 0 ? limit : j->alert.limit;
+    if (!stands && (!j->row || (!j->known && limit > 0))) { /* the figure is not known yet, so nothing changes */
+        r->kinds[kind] += j->row != NULL;
+        return DT_OK;
+    }
+    const int64_t told_ms = j->alert.told_at_ms;
+    unsigned targets = j->topic && j->topic->setting.url.p ? DT_ALERT_TO_TOPIC : 0;
+    targets |= a->env.config->alerts_url[0] ? DT_ALERT_TO_INSTALLATION : 0;
+    targets |= dt_config_has_kafka(a->env.config) ? DT_ALERT_TO_KAFKA : 0;
+    if (!stands) { /* a topic that is no longer watched may still have a URL, which the sender reads */
+        targets |= topic.p && !j->topic ? DT_ALERT_TO_TOPIC : 0;
+        struct dt_alert_change end = {.event = DT_ALERT_ENDED, .alert = j->alert, .targets = told_ms ? targets : 0};
+        return make_change(r, &end);
+    }
+    r->kinds[kind]++;
+    if ((j->topic && j->topic->setting.mute_until_ms > r->now_ms) || j->alert.silenced_until_ms > r->now_ms)
+        targets = 0;
+    if (told_ms && !a->env.kafka) /* an API cannot send them: they would accumulate until a dispatcher lives */
+        targets &= ~(unsigned)DT_ALERT_TO_KAFKA;
+    if (!j->row || (targets && (!told_ms || told_ms + a->env.config->alerts_remind <= r->now_ms))) {
+        struct dt_alert_change change = {
+            .event = told_ms ? DT_ALERT_REMINDED : DT_ALERT_BEGAN, .alert = j->alert, .targets = targets};
+        return make_change(r, &change);
+    }
+    if (j->row->value != value || j->row->limit != j->alert.limit) {
+        dt_assert_cmp(r->n_changed, <, r->n); /* each row is judged once */
+        *j->row = j->alert;
+        r->changed[r->n_changed++] = j->row;
+    }
+    return DT_OK;
+}
+
+static dt_status judge_topics(struct round *r)
+{
+    struct watched_topics *topics = &r->a->topics;
+    dt_status status = DT_OK;
+    for (size_t i = 0; i < topics->n; i++)
+        memset(topics->v[i].standing, 0, sizeof(topics->v[i].standing));
+    for (size_t i = 0; i < r->n && status == DT_OK; i++) { /* ends alerts about what is not watched any more */
+        struct dt_alert *row = &r->standing[i];
+        if (!row->topic.p || row->kind < 1 || row->kind >= DT_ALERT_KINDS_END) /* the kind is of a later version */
+            continue;
+        struct watched_topic *topic = find_topic(topics, row->topic);
+        if (topic && row->kind <= DT_ALERT_TOPIC_KINDS) {
+            topic->standing[row->kind - 1] = row;
+        } else {
+            struct judged j = {.alert = {.kind = row->kind, .topic = row->topic}, .row = row};
+            status = judge_one(r, &j, 0, 0);
+        }
+    }
+    for (size_t i = 0; i < topics->n; i++) {
+        struct watched_topic *topic = &topics->v[i];
+        for (int k = 0; k < DT_ALERT_TOPIC_KINDS && status == DT_OK; k++) {
+            const enum dt_alert_kind kind = (enum dt_alert_kind)(k + 1);
+            struct judged j = {.alert = {.kind = kind, .topic = topic->name},
+                               .row = topic->standing[k],
+                               .topic = topic,
+                               .known = kind == DT_ALERT_DEAD         ? true
+                                        : kind == DT_ALERT_UNREPORTED ? topic->unreported_known
+                                                                      : topic->due_known};
+            topic->standing[k] = NULL;
+            status = judge_one(r, &j, figure_of_topic(topic, kind, r->now_ms), topic->setting.limits[k]);
+        }
+    }
+    return status;
+}
+
+/* Returns whether the installation has the part that the alert is about: Redis, or Kafka. */
+static bool has_part(const dt_alerts *a, enum dt_alert_kind kind)
+{
+    return kind == DT_ALERT_INDEX_INCOMPLETE   ? a->env.config->redis_endpoints[0] != '\0'
+           : kind == DT_ALERT_KAFKA_UNWRITABLE ? dt_config_has_kafka(a->env.config)
+                                               : true;
+}
+
+static enum dt_alert_kind kind_of_figure(unsigned i)
+{
+    return (enum dt_alert_kind)(i + 1 + DT_ALERT_TOPIC_KINDS);
+}
+
+static int64_t figure_of(const dt_alerts *a, unsigned i)
+{
+    return has_part(a, kind_of_figure(i)) ? a->was.figures[i] : 0;
+}
+
+/* Returns the figure, or 0 until it has been above 0 for HOLDS_US. */
+static int64_t settled_figure(dt_alerts *a, unsigned i)
+{
+    const enum dt_alert_kind kind = kind_of_figure(i);
+    /* without a dispatcher no shard has a leader, which is not a second alert */
+    const bool follows =
+        kind == DT_ALERT_NO_LEADER && a->was.figures[DT_ALERT_NO_DISPATCHER - 1 - DT_ALERT_TOPIC_KINDS] > 0;
+    const int64_t figure = follows ? 0 : figure_of(a, i);
+    if (figure == 0)
+        a->since_us[i] = 0;
+    else if (!a->since_us[i])
+        a->since_us[i] = mono_us(a);
+    const bool comes_and_goes = kind == DT_ALERT_NO_LEADER || kind == DT_ALERT_KAFKA_UNWRITABLE ||
+                                kind == DT_ALERT_INDEX_INCOMPLETE || kind == DT_ALERT_NO_DISPATCHER;
+    bool stays = figure && (!comes_and_goes || mono_us(a) - a->since_us[i] >= HOLDS_US);
+    return stays ? figure : 0;
+}
+
+static dt_status judge_installation(struct round *r)
+{
+    dt_status status = DT_OK;
+    for (unsigned i = 0; i < DT_ALERT_INSTALLATION_KINDS && status == DT_OK; i++) {
+        const enum dt_alert_kind kind = kind_of_figure(i);
+        struct judged j = {.alert = {.kind = kind}, .known = true};
+        for (size_t row = 0; row < r->n && !j.row; row++)
+            if (!r->standing[row].topic.p && r->standing[row].kind == kind)
+                j.row = &r->standing[row];
+        /* an active alert lasts until the figure is 0; only its beginning waits for HOLDS_US */
+        int64_t figure = settled_figure(r->a, i);
+        if (j.row && has_part(r->a, kind))
+            figure = r->a->was.figures[i];
+        status = judge_one(r, &j, figure, 1);
+    }
+    return status;
+}
+
+static dt_status judge(dt_alerts *a, struct dt_error *err)
+{
+    struct round r = {.a = a, .now_ms = a->was.now_ms, .err = err};
+    struct dt_alert_list active = {.n = 0};
+    dt_assert(a->knows && atomic_load(&a->ours));
+    dt_arena_reset(&a->rows);
+    dt_status status = read_figures(&a->topics, a->judge_store, a->was.now_ms, err);
+    if (status == DT_OK)
+        status = dt_store_alerts(a->judge_store, 0, UINT_MAX, &a->rows, &active, err);
+    r.standing = active.v;
+    r.n = active.n;
+    r.changed = dt_arena_alloc(&a->rows, (r.n + 1) * sizeof(struct dt_alert *));
+    if (status == DT_OK && !r.changed)
+        status = dt_fail(err, DT_NOMEM, "out of memory");
+    if (status == DT_OK)
+        status = judge_topics(&r);
+    if (status == DT_OK)
+        status = judge_installation(&r);
+    if (status == DT_OK && r.n_changed > 0 && mono_us(a) >= a->values_us) {
+        struct dt_alert *rows = dt_arena_alloc(&a->rows, r.n_changed * sizeof(*rows));
+        if (!rows)
+            return dt_fail(err, DT_NOMEM, "out of memory");
+        for (size_t i = 0; i < r.n_changed; i++)
+            rows[i] = *r.changed[i];
+        a->values_us = mono_us(a) + VALUES_US;
+        status = dt_store_alert_values(a->judge_store, rows, r.n_changed, err);
+    }
+    if (status != DT_OK)
+        return status;
+    a->n_standing = 0;
+    for (int kind = 1; kind < DT_ALERT_KINDS_END; kind++) {
+        dt_metric_set(a->standing[kind], r.kinds[kind]);
+        a->n_standing += r.kinds[kind];
+    }
+    return DT_OK;
+}
+
+static bool something_settles(const dt_alerts *a)
+{
+    bool any = false;
+    for (unsigned i = 0; i < DT_ALERT_INSTALLATION_KINDS; i++)
+        any = any || figure_of(a, i);
+    return any;
+}
+
+static dt_status watch_figures(dt_alerts *a, struct dt_error *err)
+{
+    struct dt_alert_watched now = {0};
+    dt_status status = dt_store_watch_alerts(a->judge_store, a->env.process, a->knows ? &a->was : NULL, 0, &now, err);
+    if (status != DT_OK)
+        return status;
+    if (!now.ours) {
+        if (atomic_exchange(&a->ours, false))
+            DT_LOG(INFO, "alerts", "another process judges alerts");
+        a->knows = a->frees = false;
+        a->n_standing = 0;
+        for (int kind = 1; kind < DT_ALERT_KINDS_END; kind++)
+            dt_metric_set(a->standing[kind], 0);
+        return DT_OK;
+    }
+    a->frees = a->frees || now.from_dead;
+    if (!atomic_load(&a->ours)) { /* becomes the judge */
+        status = a->frees ? dt_store_free_alert_messages(a->judge_store, err) : DT_OK;
+        if (status != DT_OK)
+            return status;
+        a->frees = false;
+        atomic_store(&a->ours, true);
+        DT_LOG(INFO, "alerts", "this process judges alerts");
+        memset(a->since_us, 0, sizeof(a->since_us));
+        dt_outbox_wake(a->sender);
+    }
+    /* Judges again if a figure has changed, or may have. */
+    const bool again = !a->knows || now.topics_version != a->was.topics_version;
+    const bool news = again || memcmp(now.figures, a->was.figures, sizeof(now.figures)) != 0;
+    status = again ? read_topics(&a->topics, a->judge_store, err) : DT_OK;
+    if (status != DT_OK)
+        return status;
+    a->was = now;
+    a->knows = true;
+    return news || a->topics.n || a->n_standing || something_settles(a) ? judge(a, err) : DT_OK;
+}
+
+static int64_t judge_alerts(void *alerts, void *store)
+{
+    dt_alerts *a = alerts;
+    struct dt_error err = {0};
+    a->judge_store = store;
+    const dt_status status = watch_figures(a, &err);
+    if (status != DT_OK)
+        a->knows = false;
+    if (status == DT_DEPOSED) /* the next tick reads which process has the lease */
+        return 0;
+    if (status != DT_OK)
+        return dt_chore_failed(&a->judge, DT_OUTAGE_MYSQL, "alerts are not judged", status, &err,
+                               status == DT_FORBIDDEN ? FORBIDDEN_US : RETRY_US);
+    if (!atomic_load(&a->ours))
+        return mono_us(a) + WATCH_US;
+    return mono_us(a) + (something_settles(a) ? SETTLE_US : a->topics.n || a->n_standing ? WATCH_US : REST_US);
+}
+
+/* ---- life ---- */
+
+/* The installation's URL and secret. */
+static dt_status check_alert_settings(const struct dt_config *config, struct dt_error *err)
+{
+    const char *reason = config->alerts_url[0] ? dt_callback_url_check(dt_str(config->alerts_url), NULL) : NULL;
+    if (reason)
+        return dt_fail(err, DT_INVALID, "[alerts] url: it %s", reason);
+    struct dt_callback_secret secret;
+    reason = config->alerts_secret[0] ? dt_callback_secret_read(dt_str(config->alerts_secret), &secret) : NULL;
+    dt_callback_secret_wipe(&secret);
+    if (reason)
+        return dt_fail(err, DT_INVALID, "[alerts] secret: it %s", reason);
+    return DT_OK;
+}
+
+static bool judges(void *arg, int64_t sender)
+{
+    dt_alerts *a = arg;
+    (void)sender;
+    return atomic_load(&a->ours);
+}
+
+dt_status dt_alerts_start(const struct dt_features_env *env, void **out, struct dt_error *err)
+{
+    const char *name = "duetime_alert_messages_total";
+    const char *help = "Messages about alerts by what became of them; a failed one is sent again.";
+    dt_alerts *a = calloc(1, sizeof(*a));
+    if (!a)
+        return dt_fail(err, DT_NOMEM, "out of memory");
+    a->env = *env;
+    a->topics = (struct watched_topics){.config = env->config, .clock = env->clock};
+    for (int kind = 1; kind < DT_ALERT_KINDS_END; kind++) {
+        struct dt_strbuf label = {0};
+        dt_strbuf_addf(&label, "kind=\"%s\"", dt_alert_kind_name((enum dt_alert_kind)kind));
+        a->standing[kind] =
+            label.failed
+                ? NULL
+                : dt_gauge("duetime_alerts", "Alerts that stand, where this process judges them; else 0.", label.p);
+        dt_strbuf_clear(&label);
+    }
+    const struct dt_outbox_env sender = {.kind = &dt_alert_messages,
+                                         .chores = env->chores,
+                                         .config = env->config,
+                                         .clock = env->clock,
+                                         .installation = env->installation,
+                                         .kafka = env->kafka,
+                                         .sent = dt_counter(name, help, "outcome=\"sent\""),
+                                         .failed = dt_counter(name, help, "outcome=\"failed\""),
+                                         .dropped = dt_counter(name, help, "outcome=\"given_up\""),
+                                         .arg = a,
+                                         .ours = judges};
+    dt_status status = check_alert_settings(env->config, err);
+    if (status == DT_OK)
+        status = dt_json_new(&a->topics.json);
+    if (status == DT_OK)
+        status = dt_outbox_start(&sender, &a->sender);
+    if (status != DT_OK) {
+        dt_alerts_stop(a);
+        return status;
+    }
+    a->judge = (struct dt_chore){.name = "alerts", .tick = judge_alerts, .arg = a};
+    dt_chores_add(env->chores, &a->judge);
+    *out = a;
+    return DT_OK;
+}
+
+void dt_alerts_leave(void *alerts)
+{
+    dt_chore_stop(&((dt_alerts *)alerts)->judge);
+}
+
+void dt_alerts_stop(void *alerts)
+{
+    dt_alerts *a = alerts;
+    dt_chore_remove(&a->judge); /* first, because the judge wakes the sender */
+    dt_outbox_stop(a->sender);
+    HASH_CLEAR(hh, a->topics.by_name);
+    dt_arena_clear(&a->topics.arena);
+    dt_arena_clear(&a->topics.rows);
+    dt_json_free(a->topics.json);
+    dt_arena_clear(&a->rows);
+    free(a);
+}
