@@ -24,84 +24,79 @@ struct column {
 /* clang-format off */
 #define COLUMN(title, member) {title, member, false}
 #define WIDE(title, member)   {title, member, true}
-#define END                   {NULL, NULL, false}
 
-static const struct column jobs[] = {
-    COLUMN("ID", "id"), COLUMN("TOPIC", "topic"), COLUMN("KEY", "key"), COLUMN("STATE", "state"),
-    COLUMN("NEXT AT", "next_at"), COLUMN("ATTEMPT", "attempt"), COLUMN("OF", "max_attempts"),
-    COLUMN("WAITING FOR", "waiting_for"), COLUMN("ERROR", "last_error.code"), WIDE("RUN AT", "run_at"),
-    WIDE("FAILURES", "failures"), WIDE("CREATED AT", "created_at"), WIDE("FINISHED AT", "finished_at"),
-    WIDE("MESSAGE", "last_error.message"), END};
-static const struct column attempts[] = {
-    COLUMN("ATTEMPT", "attempt"), COLUMN("STATUS", "status"), COLUMN("DISPATCHED AT", "dispatched_at"),
-    COLUMN("LATE MS", "lateness_ms"), COLUMN("FINISHED AT", "finished_at"), COLUMN("ERROR", "error.code"),
-    COLUMN("MESSAGE", "error.message"), WIDE("DUE AT", "due_at"), WIDE("HTTP", "http_status"),
-    WIDE("TOOK MS", "duration_ms"), END};
-static const struct column topics[] = {
-    COLUMN("NAME", "name"), COLUMN("DELIVERY", "delivery"), COLUMN("PAUSED", "paused"),
-    COLUMN("IN FLIGHT", "max_in_flight"), COLUMN("RATE", "rate_limit"),
-    COLUMN("ACK TIMEOUT", "effective.ack_timeout"), COLUMN("RETENTION", "effective.retention"),
-    WIDE("KAFKA TOPIC", "effective.kafka_topic"), WIDE("CALLBACK URL", "callback_url"),
-    WIDE("RETRY", "effective.retry"), WIDE("UPDATED AT", "updated_at"), END};
-static const struct column traffic[] = {
-    COLUMN("TOPIC", "topic"), COLUMN("PAUSED", "paused"), COLUMN("OVERDUE", "overdue"),
-    COLUMN("OLDEST MS", "oldest_overdue_ms"), COLUMN("SCHEDULED", "scheduled"), COLUMN("DISPATCHED", "dispatched"),
-    COLUMN("DEAD", "dead"), COLUMN("CREATED/S", "rates.created"), COLUMN("SENT/S", "rates.dispatched"),
-    COLUMN("FAILED/S", "rates.failed"), END};
-static const struct column schedules[] = {
-    COLUMN("NAME", "name"), COLUMN("TOPIC", "topic"), COLUMN("FIRES", "cron|every"), COLUMN("ZONE", "time_zone"),
-    COLUMN("NEXT AT", "next_at"), COLUMN("PAUSED", "paused"), COLUMN("ERROR", "last_error.message"),
-    WIDE("LAST JOB", "last_job_id"), WIDE("OVERLAP", "overlap"), WIDE("CATCH UP", "catch_up"),
-    WIDE("JITTER", "jitter"), END};
-static const struct column fires[] = {
-    COLUMN("NEXT", ""), END};
-static const struct column shards[] = {
-    COLUMN("SHARD", "shard"), COLUMN("LEADER", "leader"), COLUMN("EPOCH", "epoch"), COLUMN("IN FLIGHT", "in_flight"),
-    COLUMN("OVERDUE", "overdue"), COLUMN("OLDEST MS", "oldest_overdue_ms"), COLUMN("WAITING FOR", "waiting_for"),
-    COLUMN("HALTED", "halted"), WIDE("DETAIL", "detail"), WIDE("INDEX WHOLE", "index_whole"),
-    WIDE("MISSING", "drift.missing"), WIDE("EXTRA", "drift.extra"), WIDE("WRONG", "drift.wrong"),
-    WIDE("SEEN AT", "seen_at"), END};
-static const struct column operations[] = {
-    COLUMN("ID", "id"), COLUMN("KIND", "kind"), COLUMN("STATE", "state"), COLUMN("TOPIC", "filter.topic"),
-    COLUMN("MATCHED", "matched"), COLUMN("CHANGED", "changed"), COLUMN("REFUSED", "refused"),
-    COLUMN("STARTED AT", "started_at"), COLUMN("FINISHED AT", "finished_at"), WIDE("FILTER", "filter"),
-    WIDE("ERROR", "error"), END};
-static const struct column spikes[] = {
-    COLUMN("FROM", "from"), COLUMN("DUE", "due"), COLUMN("DRAINS", "drains"), COLUMN("TAKES", "takes"), END};
-static const struct column alerts[] = {
-    COLUMN("ID", "id"), COLUMN("TOPIC", "topic"), COLUMN("KIND", "kind"), COLUMN("VALUE", "value"),
-    COLUMN("LIMIT", "limit"), COLUMN("BEGAN AT", "began_at"), COLUMN("SILENCED UNTIL", "silenced_until"),
-    WIDE("TOLD AT", "told_at"), END};
-static const struct column events[] = {
-    COLUMN("AT", "at"), COLUMN("ACTOR", "actor"), COLUMN("ACTION", "action"), COLUMN("TOPIC", "topic"),
-    COLUMN("JOB", "job_id"), COLUMN("SUBJECT", "subject"), COLUMN("AFTER", "after"), WIDE("BEFORE", "before"),
-    WIDE("OPERATION", "operation_id"), END};
-static const struct column tokens[] = {
-    COLUMN("NAME", "name"), COLUMN("SCOPES", "scopes"), COLUMN("TOPICS", "topics"),
-    COLUMN("CREATED AT", "created_at"), WIDE("REQUESTS/S", "requests_per_second"), WIDE("JOBS/S", "jobs_per_second"),
-    WIDE("BYTES/S", "payload_bytes_per_second"), WIDE("PENDING", "pending_jobs"), END};
-static const struct column usage[] = {
-    COLUMN("TOKEN", "token"), COLUMN("REQUESTS", "requests"), COLUMN("REFUSED", "requests_refused"),
-    COLUMN("JOBS", "jobs"), COLUMN("REFUSED", "jobs_refused"), COLUMN("BYTES", "payload_bytes"),
-    COLUMN("PENDING", "pending_jobs"), WIDE("MAX REQUESTS/S", "limits.requests_per_second"),
-    WIDE("MAX JOBS/S", "limits.jobs_per_second"), WIDE("MAX BYTES/S", "limits.payload_bytes_per_second"),
-    WIDE("MAX PENDING", "limits.pending_jobs"), END};
-static const struct column dead[] = {
-    COLUMN("JOBS", "jobs"), COLUMN("ERROR", "error_code"), COLUMN("TOPIC", "topic"), COLUMN("SUCH AS", "message"),
-    WIDE("LAST AT", "last_at"), WIDE("ONE OF THEM", "job_id"), END};
-static const struct column facts[] = {
-    COLUMN("WHAT", "what"), COLUMN("VALUE", "value"), END};
-static const struct column clock_columns[] = {
-    COLUMN("NOW", "now"), COLUMN("REAL", "real"), COLUMN("FROZEN", "frozen"), COLUMN("LEFT", "left"),
-    WIDE("STEPS", "steps"), WIDE("DISPATCHED", "dispatched"), END};
+/* Ends with a column without a title. */
+static const struct column columns_of[DT_CLI_THINGS][COLUMNS_MAX + 1] = {
+    [DT_CLI_JOB] = {
+        COLUMN("ID", "id"), COLUMN("TOPIC", "topic"), COLUMN("KEY", "key"), COLUMN("STATE", "state"),
+        COLUMN("NEXT AT", "next_at"), COLUMN("ATTEMPT", "attempt"), COLUMN("OF", "max_attempts"),
+        COLUMN("WAITING FOR", "waiting_for"), COLUMN("ERROR", "last_error.code"), WIDE("RUN AT", "run_at"),
+        WIDE("FAILURES", "failures"), WIDE("CREATED AT", "created_at"), WIDE("FINISHED AT", "finished_at"),
+        WIDE("MESSAGE", "last_error.message")},
+    [DT_CLI_ATTEMPT] = {
+        COLUMN("ATTEMPT", "attempt"), COLUMN("STATUS", "status"), COLUMN("DISPATCHED AT", "dispatched_at"),
+        COLUMN("LATE MS", "lateness_ms"), COLUMN("FINISHED AT", "finished_at"), COLUMN("ERROR", "error.code"),
+        COLUMN("MESSAGE", "error.message"), WIDE("DUE AT", "due_at"), WIDE("HTTP", "http_status"),
+        WIDE("TOOK MS", "duration_ms")},
+    [DT_CLI_TOPIC] = {
+        COLUMN("NAME", "name"), COLUMN("DELIVERY", "delivery"), COLUMN("PAUSED", "paused"),
+        COLUMN("IN FLIGHT", "max_in_flight"), COLUMN("RATE", "rate_limit"),
+        COLUMN("ACK TIMEOUT", "effective.ack_timeout"), COLUMN("RETENTION", "effective.retention"),
+        WIDE("KAFKA TOPIC", "effective.kafka_topic"), WIDE("CALLBACK URL", "callback_url"),
+        WIDE("RETRY", "effective.retry"), WIDE("UPDATED AT", "updated_at")},
+    [DT_CLI_TRAFFIC] = {
+        COLUMN("TOPIC", "topic"), COLUMN("PAUSED", "paused"), COLUMN("OVERDUE", "overdue"),
+        COLUMN("OLDEST MS", "oldest_overdue_ms"), COLUMN("SCHEDULED", "scheduled"), COLUMN("DISPATCHED", "dispatched"),
+        COLUMN("DEAD", "dead"), COLUMN("CREATED/S", "rates.created"), COLUMN("SENT/S", "rates.dispatched"),
+        COLUMN("FAILED/S", "rates.failed")},
+    [DT_CLI_SCHEDULE] = {
+        COLUMN("NAME", "name"), COLUMN("TOPIC", "topic"), COLUMN("FIRES", "cron|every"), COLUMN("ZONE", "time_zone"),
+        COLUMN("NEXT AT", "next_at"), COLUMN("PAUSED", "paused"), COLUMN("ERROR", "last_error.message"),
+        WIDE("LAST JOB", "last_job_id"), WIDE("OVERLAP", "overlap"), WIDE("CATCH UP", "catch_up"),
+        WIDE("JITTER", "jitter")},
+    [DT_CLI_FIRE] = {
+        COLUMN("NEXT", "")},
+    [DT_CLI_SHARD] = {
+        COLUMN("SHARD", "shard"), COLUMN("LEADER", "leader"), COLUMN("EPOCH", "epoch"), COLUMN("IN FLIGHT", "in_flight"),
+        COLUMN("OVERDUE", "overdue"), COLUMN("OLDEST MS", "oldest_overdue_ms"), COLUMN("WAITING FOR", "waiting_for"),
+        COLUMN("HALTED", "halted"), WIDE("DETAIL", "detail"), WIDE("INDEX WHOLE", "index_whole"),
+        WIDE("MISSING", "drift.missing"), WIDE("EXTRA", "drift.extra"), WIDE("WRONG", "drift.wrong"),
+        WIDE("SEEN AT", "seen_at")},
+    [DT_CLI_OPERATION] = {
+        COLUMN("ID", "id"), COLUMN("KIND", "kind"), COLUMN("STATE", "state"), COLUMN("TOPIC", "filter.topic"),
+        COLUMN("MATCHED", "matched"), COLUMN("CHANGED", "changed"), COLUMN("REFUSED", "refused"),
+        COLUMN("STARTED AT", "started_at"), COLUMN("FINISHED AT", "finished_at"), WIDE("FILTER", "filter"),
+        WIDE("ERROR", "error")},
+    [DT_CLI_SPIKE] = {
+        COLUMN("FROM", "from"), COLUMN("DUE", "due"), COLUMN("DRAINS", "drains"), COLUMN("TAKES", "takes")},
+    [DT_CLI_ALERT] = {
+        COLUMN("ID", "id"), COLUMN("TOPIC", "topic"), COLUMN("KIND", "kind"), COLUMN("VALUE", "value"),
+        COLUMN("LIMIT", "limit"), COLUMN("BEGAN AT", "began_at"), COLUMN("SILENCED UNTIL", "silenced_until"),
+        WIDE("TOLD AT", "told_at")},
+    [DT_CLI_EVENT] = {
+        COLUMN("AT", "at"), COLUMN("ACTOR", "actor"), COLUMN("ACTION", "action"), COLUMN("TOPIC", "topic"),
+        COLUMN("JOB", "job_id"), COLUMN("SUBJECT", "subject"), COLUMN("AFTER", "after"), WIDE("BEFORE", "before"),
+        WIDE("OPERATION", "operation_id")},
+    [DT_CLI_TOKEN] = {
+        COLUMN("NAME", "name"), COLUMN("SCOPES", "scopes"), COLUMN("TOPICS", "topics"),
+        COLUMN("CREATED AT", "created_at"), WIDE("REQUESTS/S", "requests_per_second"), WIDE("JOBS/S", "jobs_per_second"),
+        WIDE("BYTES/S", "payload_bytes_per_second"), WIDE("PENDING", "pending_jobs")},
+    [DT_CLI_USED] = {
+        COLUMN("TOKEN", "token"), COLUMN("REQUESTS", "requests"), COLUMN("REFUSED", "requests_refused"),
+        COLUMN("JOBS", "jobs"), COLUMN("REFUSED", "jobs_refused"), COLUMN("BYTES", "payload_bytes"),
+        COLUMN("PENDING", "pending_jobs"), WIDE("MAX REQUESTS/S", "limits.requests_per_second"),
+        WIDE("MAX JOBS/S", "limits.jobs_per_second"), WIDE("MAX BYTES/S", "limits.payload_bytes_per_second"),
+        WIDE("MAX PENDING", "limits.pending_jobs")},
+    [DT_CLI_DEAD] = {
+        COLUMN("JOBS", "jobs"), COLUMN("ERROR", "error_code"), COLUMN("TOPIC", "topic"), COLUMN("SUCH AS", "message"),
+        WIDE("LAST AT", "last_at"), WIDE("ONE OF THEM", "job_id")},
+    [DT_CLI_FACT] = {
+        COLUMN("WHAT", "what"), COLUMN("VALUE", "value")},
+    [DT_CLI_CLOCK] = {
+        COLUMN("NOW", "now"), COLUMN("REAL", "real"), COLUMN("FROZEN", "frozen"), COLUMN("LEFT", "left"),
+        WIDE("STEPS", "steps"), WIDE("DISPATCHED", "dispatched")},
+};
 /* clang-format on */
-static const struct column *const columns_of[DT_CLI_THINGS] = {
-    [DT_CLI_JOB] = jobs,           [DT_CLI_ATTEMPT] = attempts,     [DT_CLI_TOPIC] = topics,
-    [DT_CLI_TRAFFIC] = traffic,    [DT_CLI_SCHEDULE] = schedules,   [DT_CLI_FIRE] = fires,
-    [DT_CLI_SHARD] = shards,       [DT_CLI_OPERATION] = operations, [DT_CLI_ALERT] = alerts,
-    [DT_CLI_SPIKE] = spikes,       [DT_CLI_EVENT] = events,         [DT_CLI_FACT] = facts,
-    [DT_CLI_DEAD] = dead,          [DT_CLI_TOKEN] = tokens,         [DT_CLI_USED] = usage,
-    [DT_CLI_CLOCK] = clock_columns};
 
 struct dt_cli_list {
     const struct dt_cli *cli;
@@ -266,7 +261,7 @@ struct dt_cli_list *dt_cli_list_begin(const struct dt_cli *cli, enum dt_cli_thin
     if (!list)
         return NULL;
     list->cli = cli;
-    for (const struct column *column = columns_of[thing]; column && column->title; column++)
+    for (const struct column *column = columns_of[thing]; column->title; column++)
         if (!column->wide || cli->form == DT_CLI_WIDE) {
             dt_assert_cmp(list->n, <, COLUMNS_MAX);
             list->columns[list->n++] = column;

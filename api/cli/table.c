@@ -183,7 +183,7 @@ static const struct dt_cli_option fires[] = {
     {"count", "COUNT", DT_CLI_TEXT, DT_CLI_QUERY, "So many times, 100 at most; default 10."},
     {"from", "TIME", DT_CLI_TEXT, DT_CLI_QUERY, "The first of them may be at it; default now."},
 };
-static const struct dt_cli_option silence[] = {
+static const struct dt_cli_option alert_silence[] = {
     {"for", "DURATION", DT_CLI_TEXT, DT_CLI_BODY, "So long from now."},
     {"until", "TIME", DT_CLI_TEXT, DT_CLI_BODY, "Or until then: RFC 3339 with an offset."},
 };
@@ -331,7 +331,7 @@ const struct dt_cli_verb dt_cli_verbs[] = {
      DT_CLI_BY_LIST, "GET", "/v1/alerts", NULL, "alerts", DT_CLI_ALERT, OPTIONS(page),
      "alerts list"},
     {"alerts", "silence", "ID", "Has nobody told of an alert for a while, or for as long as it stands.",
-     DT_CLI_BY_REQUEST, "POST", "/v1/alerts/{id}/silence", NULL, NULL, DT_CLI_ALERT, OPTIONS(silence),
+     DT_CLI_BY_REQUEST, "POST", "/v1/alerts/{id}/silence", NULL, NULL, DT_CLI_ALERT, OPTIONS(alert_silence),
      "alerts silence 1 --for PT1H"},
     {"events", "list", "", "Lists who changed what, the latest change first.",
      DT_CLI_BY_LIST, "GET", "/v1/events", NULL, "events", DT_CLI_EVENT, OPTIONS(event_list),

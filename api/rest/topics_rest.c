@@ -402,8 +402,7 @@ static dt_status put_setting(struct dt_request *req, dt_store *store, struct dt_
         terms->of_version = true;
         terms->version = found ? there.version : 0;
         status = dt_topic_callback_keep(json, found, setting, faults, &topic);
-        if (status == DT_OK)
-            status = dt_topic_alerts_keep(json, found, faults, &topic);
+        status = status == DT_OK ? dt_topic_alerts_keep(json, found, faults, &topic) : status;
         if (status == DT_OK)
             status = dt_store_topic_put(store, &topic, setting->set_paused, terms, now, err);
         if (status != DT_INVALID || terms->refusal != DT_TOPIC_CHANGED || faults->n)

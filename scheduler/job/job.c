@@ -82,14 +82,16 @@ const char *dt_topic_check(struct dt_str topic, struct dt_str installation)
     return NULL;
 }
 
+const char *const dt_kafka_own_topics[DT_KAFKA_OWN_TOPICS] = {
+    "ledger", "results", "results.rejected", "commands", "commands.rejected", "dead", "alerts"};
+
 bool dt_kafka_topic_internal(struct dt_str kafka_topic)
 {
-    /* The CHECKs of the table topics have the same list. */
-    static const char *const endings[] = {".ledger", ".results", ".results.rejected", ".commands", ".commands.rejected",
-                                          ".dead",   ".alerts"};
-    for (size_t i = 0; i < sizeof(endings) / sizeof(*endings); i++)
-        if (dt_str_ends(kafka_topic, dt_str(endings[i])))
+    for (size_t i = 0; i < DT_KAFKA_OWN_TOPICS; i++) {
+        const struct dt_str own = dt_str(dt_kafka_own_topics[i]);
+        if (dt_str_ends(kafka_topic, own) && kafka_topic.n > own.n && kafka_topic.p[kafka_topic.n - own.n - 1] == '.')
             return true;
+    }
     return dt_str_begins(kafka_topic, DT_STR_LIT("__"));
 }
 

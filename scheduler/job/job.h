@@ -158,11 +158,14 @@ bool dt_topic_within(const struct dt_topic_bound *bound, struct dt_str topic);
 /* Checks the name of a topic: 1-200 of [A-Za-z0-9._-], not "." or "..", not starting with "__" or "<installation>.".
  * Returns NULL, or the reason. */
 const char *dt_topic_check(struct dt_str topic, struct dt_str installation);
+/* The topics of an installation in Kafka, after its name and a dot; the ledger is the first. The CHECKs of the table
+ * topics have the same list. */
+#define DT_KAFKA_OWN_TOPICS 7
+extern const char *const dt_kafka_own_topics[DT_KAFKA_OWN_TOPICS];
 /*
  * Returns true if a Kafka topic of this name may be internal to an installation, ours or another one on the same Kafka.
- * Such names start with "__", or end in .ledger .results .results.rejected .commands .commands.rejected .dead or
- * .alerts. The part before the ending is the name of an installation, which may be any text. Other names are free:
- * "orders.commands.create", "results", "exam_results".
+ * Such names start with "__", or end in a dot and one of dt_kafka_own_topics. The part before the ending is the name of
+ * an installation, which may be any text. Other names are free: "orders.commands.create", "results", "exam_results".
  */
 bool dt_kafka_topic_internal(struct dt_str kafka_topic);
 /* Returns true if the name of a topic can begin with this prefix. Empty: false. */

@@ -254,15 +254,13 @@ static dt_status refuse_terms(struct dt_topic_terms *terms, enum dt_topic_refusa
 
 static bool clashes_with_ours(struct dt_str kafka_name, const char *installation)
 {
-    static const char *const ours[] = {"ledger", "results", "results.rejected", "commands", "commands.rejected",
-                                       "dead",   "alerts"};
     char name[140];
     size_t n = strlen(installation);
     if (kafka_name.n > n && memcmp(kafka_name.p, installation, n) == 0 && kafka_name.p[n] == '.')
         return true;
-    for (size_t i = 0; i < sizeof(ours) / sizeof(*ours); i++) {
+    for (size_t i = 0; i < DT_KAFKA_OWN_TOPICS; i++) {
         size_t same = 0;
-        snprintf(name, sizeof(name), "%s.%s", installation, ours[i]);
+        snprintf(name, sizeof(name), "%s.%s", installation, dt_kafka_own_topics[i]);
         while (same < kafka_name.n && name[same] && folded(kafka_name.p[same]) == folded(name[same]))
             same++;
         if (same == kafka_name.n && !name[same])

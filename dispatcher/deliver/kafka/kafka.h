@@ -10,6 +10,7 @@
 #include "base/clock.h"
 #include "base/config.h"
 #include "features/outbox/kafka_message.h"
+#include "job/job.h"
 
 typedef struct dt_kafka_admin dt_kafka_admin;
 
@@ -65,7 +66,6 @@ struct dt_kafka_topic_state {
     int64_t min_in_sync; /* min.insync.replicas; 0 = Kafka does not report it */
     bool elects_unclean; /* unclean.leader.election.enable */
 };
-#define DT_KAFKA_OWN_TOPICS 7
 struct dt_kafka_state {
     int brokers;
     struct dt_kafka_topic_state topics[DT_KAFKA_OWN_TOPICS];

@@ -410,10 +410,6 @@ dt_status dt_kafka_admin_find(struct dt_kafka_admin *a, struct dt_kafka_finding 
 
 /* ---- our own topics ---- */
 
-/* All but the ledger. */
-static const char *const own_suffixes[DT_KAFKA_OWN_TOPICS - 1] = {
-    "results", "results.rejected", "commands", "commands.rejected", "dead", "alerts"};
-
 /* Reads a topic of the installation, and creates it if needed. */
 static dt_status look_at_own(struct dt_kafka_admin *a, struct look *look, int partitions, bool ledger,
                              struct dt_error *err)
@@ -467,10 +463,10 @@ dt_status dt_kafka_admin_prepare(dt_kafka_admin *a, struct dt_error *err)
     if (status != DT_OK)
         return status;
     status = check_ledger(a, a->env->shards, true, err);
-    for (size_t i = 0; status == DT_OK && i < sizeof(own_suffixes) / sizeof(*own_suffixes); i++) {
+    for (size_t i = 1; status == DT_OK && i < DT_KAFKA_OWN_TOPICS; i++) {
         char topic[DT_KAFKA_TOPIC_MAX + 1];
         struct look look = {.topic = topic};
-        status = dt_kafka_topic_name(a->env, own_suffixes[i], topic, err);
+        status = dt_kafka_topic_name(a->env, dt_kafka_own_topics[i], topic, err);
         if (status == DT_OK)
             status = look_at_own(a, &look, partitions > 0 ? (int)partitions : 4, false, err);
     }
@@ -509,7 +505,7 @@ dt_status dt_kafka_admin_examine(dt_kafka_admin *a, struct dt_kafka_state *out, 
     *out = (struct dt_kafka_state){0};
     for (size_t i = 0; status == DT_OK && i < DT_KAFKA_OWN_TOPICS; i++) {
         looks[i].topic = out->topics[i].name;
-        status = dt_kafka_topic_name(a->env, i ? own_suffixes[i - 1] : "ledger", out->topics[i].name, err);
+        status = dt_kafka_topic_name(a->env, dt_kafka_own_topics[i], out->topics[i].name, err);
     }
     if (status == DT_OK)
         status = begin_requests(a, err);
