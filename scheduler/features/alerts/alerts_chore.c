@@ -297,6 +297,8 @@ static int64_t figure_of_topic(const struct watched_topic *topic, enum dt_alert_
     }
 }
 
+/* ---- the judge ---- */
+
 struct round {
     dt_alerts *a;
     int64_t now_ms;
