@@ -17,6 +17,7 @@ from pathlib import Path
 
 import house_functions
 import house_pages
+import house_words
 from house_rooms import ADAPTERS, CLOCK_FILES, LAYERS, SQL_IN_C, VENDORS
 from house_trees import BAD, GOOD
 
@@ -343,6 +344,13 @@ def check_voice(tree, names, found):
                 breach(found, name, match.string.count("\n", 0, match.start()) + 1, f'a comment begins with "{begins[1]}"')
 
 
+def check_words(tree, names, found):
+    """Comments use the words of the field as often as four other code bases do."""
+    texts = ((tree / name).read_text() for name in names if name.startswith(PRODUCT) and name.endswith((".c", ".h")))
+    for fault in house_words.faults(texts):
+        breach(found, "tests/house_words.py", 1, fault)
+
+
 COMMENT_COLUMNS = 120
 
 
@@ -586,7 +594,7 @@ def check_headers(tree, names, found):
 
 
 RULES = [check_top, check_includes, check_strings, check_statements, check_clock, check_dialect, check_sizes, check_circles,
-         check_header_circles, check_parameters, check_functions, check_story, check_voice, check_comment_width, check_machine, check_pages, check_signposts, check_rooms,
+         check_header_circles, check_parameters, check_functions, check_story, check_voice, check_words, check_comment_width, check_machine, check_pages, check_signposts, check_rooms,
          check_recipes, check_needs, check_reasons, check_definitions, check_own_apis, check_wraps, check_headers]
 
 

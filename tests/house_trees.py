@@ -76,6 +76,8 @@ BAD = [
     ("api/v.h", "/* b */\nint f(void); /* Until then. */\n", 'api/v.h:2: a comment begins with "Until"'),
     ("api/v.c", "/* b */\n\n/*\n * " + "so " * 40 + "\n * wide. */\nint f(void);\n", "api/v.c:4: a comment reaches column 123"),
     ("api/v.h", "/* b */\nint f(void); /* " + "so " * 35 + "*/\n", "api/v.h:2: a comment reaches column 123"),
+    ("api/v.c", "/* b */\n/*\n" + " * If nobody waits, the job runs at once.\n" * 700 + " */\n", "comments have 'nobody' 1"),
+    ("api/v.c", "/* b */\n/*\n" + " * The job that is due runs at once.\n" * 700 + " */\n", "comments have 'if' 0.0 times"),
     ("api/q.c", "/* b */\nvoid f(char *p) { g(p, sizeof *p); }\n", "api/q.c:2: sizeof takes"),
     ("api/r.c", "/* b */\nvoid f(char *p) { if (p == NULL) g(); }\n", "api/r.c:2: a pointer is tested"),
     ("api/s.c", "/* b */\nvoid f(int status) { if (!status) g(); }\n", "api/s.c:2: a status is compared"),
