@@ -213,14 +213,6 @@ void dt_arena_reset(struct dt_arena *arena)
     arena->size = arena->head->size;
 }
 
-static size_t next_size(const struct dt_arena *arena, size_t n)
-{
-    size_t size = arena->head ? arena->head->size * 2 : CHUNK;
-    if (size > 64 * CHUNK)
-        size = 64 * CHUNK;
-    return size < n ? n : size;
-}
-
 void *dt_arena_alloc(struct dt_arena *arena, size_t n)
 {
     if (n > SIZE_MAX / 4)
@@ -228,7 +220,9 @@ void *dt_arena_alloc(struct dt_arena *arena, size_t n)
     n = (n + ALIGN - 1) / ALIGN * ALIGN;
     dt_assert(!arena->head || arena->used <= arena->head->size);
     if (!arena->head || n > arena->head->size - arena->used) {
-        const size_t size = next_size(arena, n);
+        size_t size = arena->head ? arena->head->size * 2 : CHUNK;
+        size = size > 64 * CHUNK ? 64 * CHUNK : size;
+        size = size < n ? n : size;
         struct dt_arena_chunk *chunk = malloc(sizeof(*chunk) + size);
         if (!chunk)
             return NULL;

@@ -548,18 +548,6 @@ static dt_status carry_out_once(struct carrying *c)
     return status;
 }
 
-static dt_status commit(struct carrying *c)
-{
-    struct dt_again again = {0};
-    dt_status status;
-    do {
-        status = dt_id_block_reserve(&c->taker->ids, c->taker->store, c->batch->n, c->err);
-        if (status == DT_OK)
-            status = dt_intents_ended(carry_out_once(c), &c->taker->ids, &c->singly);
-    } while (dt_store_again(&again, status));
-    return status;
-}
-
 dt_status dt_store_carry_out(struct dt_command_taker *t, struct dt_command_batch *b, bool refuse_all,
                              struct dt_error *err)
 {
@@ -567,7 +555,13 @@ dt_status dt_store_carry_out(struct dt_command_taker *t, struct dt_command_batch
     b->moves = NULL;
     b->n_moves = b->n_dead = 0;
     b->answers = (struct dt_command_answers){0};
-    dt_status status = commit(&c);
+    struct dt_again again = {0};
+    dt_status status;
+    do {
+        status = dt_id_block_reserve(&t->ids, t->store, b->n, err);
+        if (status == DT_OK)
+            status = dt_intents_ended(carry_out_once(&c), &t->ids, &c.singly);
+    } while (dt_store_again(&again, status));
     if (status != DT_OK) {
         b->done = b->refused = b->waiting = 0;
         return status;

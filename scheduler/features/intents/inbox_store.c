@@ -244,21 +244,6 @@ static dt_status read_intent_row(struct row_reading *r)
     return DT_OK;
 }
 
-/* Decodes a row. If it cannot be carried out, *out is REFUSED, with its problem. NOMEM. */
-static dt_status decode_row(const struct dt_intent_decoder *reader, const struct dt_inbox_row *row,
-                            struct dt_intent *out)
-{
-    *out = (struct dt_intent){.topic = row->topic,
-                              .key = row->key,
-                              .job_id = row->has_job_id ? row->job_id : 0,
-                              .faults = {.arena = reader->arena}};
-    struct row_reading r = {.with = reader, .row = row, .out = out, .rules = *reader->rules};
-    r.rules.delays_from_ms = dt_later(row->created_at_ms, 1);
-    dt_status status = read_intent_row(&r);
-    dt_strbuf_clear(&r.body);
-    return out->faults.failed ? DT_NOMEM : status;
-}
-
 #define BYTES_AT_ONCE ((size_t)16 << 20) /* limit of the rows of one transaction; the first row is always moved */
 #define NAMES_AT_ONCE (DT_INBOX_AT_ONCE + 1000)
 #define ERROR_BYTES   ((size_t)1500) /* limit of a text in job_inbox.error */
@@ -382,11 +367,23 @@ static dt_status decode_rows(struct moving *t, int64_t now_ms)
     const bool test_clock = dt_store_config(m->store)->installation_test_clock;
     dt_status status = DT_OK;
     for (size_t i = 0; i < t->n && status == DT_OK; i++) {
+        struct dt_inbox_row *row = &t->rows[i];
+        struct dt_intent *out = &t->txn.v[i];
         if (test_clock) /* the session that wrote the row had the server's time */
-            t->rows[i].created_at_ms = now_ms;
-        status = decode_row(&reader, &t->rows[i], &t->txn.v[i]);
-        const struct dt_inbox_patience *p = find_patience(m, t->rows[i].id);
-        t->txn.v[i].patient = !p || dt_clock_mono_us(m->clock) < p->since_us + PATIENCE_US;
+            row->created_at_ms = now_ms;
+        /* If the row cannot be carried out, *out is REFUSED, with its problem. */
+        *out = (struct dt_intent){.topic = row->topic,
+                                  .key = row->key,
+                                  .job_id = row->has_job_id ? row->job_id : 0,
+                                  .faults = {.arena = reader.arena}};
+        struct row_reading r = {.with = &reader, .row = row, .out = out, .rules = *reader.rules};
+        r.rules.delays_from_ms = dt_later(row->created_at_ms, 1);
+        status = read_intent_row(&r);
+        dt_strbuf_clear(&r.body);
+        if (out->faults.failed)
+            status = DT_NOMEM;
+        const struct dt_inbox_patience *p = find_patience(m, row->id);
+        out->patient = !p || dt_clock_mono_us(m->clock) < p->since_us + PATIENCE_US;
     }
     return status == DT_OK ? status : dt_fail(t->err, status, "%s", dt_status_text(status));
 }
@@ -485,22 +482,16 @@ static dt_status move_once(struct moving *t)
     return status;
 }
 
-static dt_status commit_move(struct moving *t)
-{
-    struct dt_again again = {0};
-    dt_status status;
-    do {
-        status = dt_id_block_reserve(&t->mover->ids, t->mover->store, DT_INBOX_AT_ONCE, t->err);
-        if (status == DT_OK)
-            status = dt_intents_ended(move_once(t), &t->mover->ids, &t->singly);
-    } while (dt_store_again(&again, status));
-    return status;
-}
-
 dt_status dt_store_move_inbox(struct dt_inbox_mover *m, struct dt_inbox_moved *out, struct dt_error *err)
 {
     struct moving t = {.mover = m, .out = out, .err = err};
-    dt_status status = commit_move(&t);
+    struct dt_again again = {0};
+    dt_status status;
+    do {
+        status = dt_id_block_reserve(&m->ids, m->store, DT_INBOX_AT_ONCE, err);
+        if (status == DT_OK)
+            status = dt_intents_ended(move_once(&t), &m->ids, &t.singly);
+    } while (dt_store_again(&again, status));
     if (status != DT_OK) {
         *out = (struct dt_inbox_moved){0};
         return status;
