@@ -30,7 +30,6 @@ static char *print(const struct dt_config *config, size_t *n)
 static bool is_of_a_secret(const char *line)
 {
     static const char *const keys[] = {"password = \n", "sentinel_password = \n", "auth = \n", "secret = \n"};
-
     for (size_t i = 0; i < sizeof keys / sizeof keys[0]; i++)
         if (strncmp(line, keys[i], strlen(keys[i])) == 0)
             return true;

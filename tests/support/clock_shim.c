@@ -31,7 +31,6 @@ int clock_gettime(clockid_t id, struct timespec *t)
 {
     static int (*real)(clockid_t, struct timespec *);
     int code;
-
     if (!real)
         *(void **)&real = dlsym(RTLD_NEXT, "clock_gettime");
     code = real(id, t);
@@ -65,7 +64,6 @@ int pthread_cond_timedwait(pthread_cond_t *restrict cond, pthread_mutex_t *restr
 {
     static int (*real)(pthread_cond_t *, pthread_mutex_t *, const struct timespec *);
     struct timespec true_time = at->tv_sec > SURELY_WALL_CLOCK ? moved(*at, -skew_ns()) : *at;
-
     if (!real)
         *(void **)&real = dlsym(RTLD_NEXT, "pthread_cond_timedwait");
     return real(cond, mutex, &true_time);

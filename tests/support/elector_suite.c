@@ -551,7 +551,6 @@ ELECTOR_TEST(setting_the_hosts_clock_moves_no_shard)
     start(1);
     AWAIT_SPLIT(2, 2);
     const int before = gains();
-
     for (const int64_t until_us = now_us() + 1000000; now_us() < until_us; wait_a_moment())
         look(); /* nothing may happen meanwhile */
     assert_int_equal(gains(), before);

@@ -17,7 +17,6 @@ static inline void fail_rule(const char *rule)
 {
 #ifdef DT_FAIL_POINTS
     struct dt_error err = {0};
-
     if (dt_fail_points_set(rule, &err) != DT_OK)
         fail_msg("%s: %s", rule ? rule : "no rule", err.text);
 #else

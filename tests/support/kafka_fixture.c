@@ -276,7 +276,6 @@ size_t kafka_fixture_read(struct kafka_fixture *fx, const char *topic, bool comm
     assert_int_equal(rd_kafka_assign(rk, list), RD_KAFKA_RESP_ERR_NO_ERROR);
     while (ends < partitions) {
         rd_kafka_message_t *m = rd_kafka_consumer_poll(rk, 100);
-
         if (wait_is_over(until_us))
             fail_msg("%s cannot be read to its end", topic);
         if (!m)

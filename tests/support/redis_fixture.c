@@ -218,7 +218,6 @@ int64_t redis_fixture_score(dt_index *index, const struct dt_shard_map *map, int
     size_t n;
     do {
         const struct dt_range range = {0, INT64_MAX, after.id ? &after : NULL, 1000};
-
         assert_int_equal(dt_index_range(index, dt_shard_of(map, id), &range, page, &n, &err), DT_OK);
         for (size_t i = 0; i < n; i++) {
             if (page[i].id == id)

@@ -95,7 +95,6 @@ static bool pass_on(int from, int to)
     ssize_t n = recv(from, piece, sizeof(piece), MSG_DONTWAIT);
     for (ssize_t sent = 0; sent < n;) {
         ssize_t k = send(to, piece + sent, (size_t)(n - sent), MSG_NOSIGNAL);
-
         if (k <= 0)
             return false;
         sent += k;

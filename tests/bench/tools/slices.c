@@ -66,7 +66,6 @@ static void zadd(int64_t from, int64_t n, int64_t count, size_t bytes)
     size_t lengths[2002] = {4, 5};
     for (int64_t i = 0; i < n; i++) {
         int64_t id = dt_job_id(noon_ms, from + i + 1);
-
         if (bytes == 8)
             memcpy(members[i], &id, 8);
         else
@@ -188,7 +187,6 @@ static void stream(char **words)
     MYSQL *db = mysql_init(NULL);
     char sql[300];
     long long n = 0;
-
     if (!db || !mysql_real_connect(db, NULL, words[1], words[2], words[3], 0, words[0], 0))
         die("mysql", db ? mysql_error(db) : "no memory");
     snprintf(sql, sizeof(sql),
@@ -219,7 +217,6 @@ int main(int argc, char **argv)
     int64_t count = strtoll(argv[3], NULL, 10), now_ms = (int64_t)time(NULL) * 1000;
     char host[100];
     int port = 0;
-
     noon_ms = now_ms - now_ms % DT_DAY_MS + DT_DAY_MS / 2;
     if (sscanf(argv[1], "%99[^:]:%d", host, &port) != 2 || !(server = redisConnect(host, port)) || server->err)
         die("redis", "cannot connect");

@@ -244,7 +244,6 @@ RIG_TEST(after_a_failure_a_producer_sends_no_more_messages)
     const char *const small[] = {"max.message.bytes", "1000", NULL};
     char value[2000];
     int64_t offset = -7;
-
     kafka_fixture_topic(&fx, fx.topic, 1, small);
     memset(value, 'x', sizeof(value) - 1);
     value[sizeof(value) - 1] = '\0';

@@ -84,7 +84,6 @@ RIG_TEST(a_small_batch_without_keys_takes_one_partition_after_the_other)
     kafka_fixture_topic(&fx, fx.topic, 4, NULL);
     for (size_t batch = 0; batch < 4; batch++) {
         size_t filled = 0;
-
         send_loose(p, 10, got);
         for (size_t i = 0; i < 4; i++) {
             filled += got[i] > 0;
@@ -177,7 +176,6 @@ static struct niceness look_at_threads(void)
         bool nicer = f != NULL && getpriority(PRIO_PROCESS, (id_t)id) > usual;
         bool main = f != NULL && fscanf(f, "%31s", name) == 1 && strcmp(name, "rdk:main") == 0;
         bool broker = strncmp(name, "rdk:broker", 10) == 0;
-
         if (f != NULL)
             fclose(f);
         seen.mains += main;
@@ -313,7 +311,6 @@ RIG_TEST(a_large_batch_over_many_topics_arrives_whole)
     int64_t offset;
     size_t seen = 0;
     dt_producer *p = producer(2);
-
     for (int t = 0; t < TOPICS; t++)
         snprintf(topics[t], sizeof(topics[t]), "%s%d", fx.topic, t);
     for (int i = 0; i < N; i++) {
@@ -340,7 +337,6 @@ RIG_TEST(a_transaction_that_begins_too_soon_is_counted)
     dt_metric *met = dt_counter("duetime_kafka_too_soon_total", "", "");
     dt_producer *p = producer(0);
     double before = dt_metric_value(met);
-
     kafka_fixture_topic(&fx, fx.topic, N, NULL);
     for (int i = 0; i < N; i++) {
         snprintf(keys[i], sizeof(keys[i]), "%d", i);
@@ -362,7 +358,6 @@ RIG_TEST(small_transactions_follow_each_other_at_once)
     dt_metric *met = dt_counter("duetime_kafka_too_soon_total", "", "");
     dt_producer *p = producer(0);
     double before = dt_metric_value(met);
-
     for (int i = 0; i < N; i++)
         KAFKA_FIXTURE_OK(send_one(p, "k", "v", &offset, &err), &err);
     assert_true(dt_metric_value(met) - before < N / 2); /* under one id all of them but the first */
@@ -377,7 +372,6 @@ RIG_TEST(the_largest_payload_with_the_largest_headers_goes_through)
     struct dt_kafka_message m = message("1", "");
     int64_t offset;
     dt_producer *p = producer(0);
-
     memset(payload, 'p', PAYLOAD);
     memset(text, 'h', HEADERS);
     m.value = (struct dt_str){payload, PAYLOAD};

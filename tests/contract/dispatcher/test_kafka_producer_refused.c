@@ -46,7 +46,6 @@ RIG_TEST(a_topic_with_a_small_limit_gets_small_batches)
     char payload[1000];
     int64_t offset;
     dt_producer *p = producer(0);
-
     memset(payload, 'p', sizeof(payload));
     kafka_fixture_topic(&fx, fx.topic, 1, small);
     for (int i = 0; i < N; i++) {
@@ -239,7 +238,6 @@ static void *fight(void *arg)
         struct dt_error why = {0};
         dt_producer *p = NULL;
         int64_t offset;
-
         if (dt_producer_new(&fx.env, 0, NULL, &p, &why) == DT_OK) {
             for (int k = 0; k < 5 && send_one(p, "k", "v", &offset, &why) == DT_OK; k++)
                 f->committed++;

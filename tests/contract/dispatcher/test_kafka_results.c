@@ -48,7 +48,6 @@ static void report(int from, int n)
     char(*values)[16] = calloc((size_t)n, sizeof(*values)), topic[128];
     bool *sent = calloc((size_t)n, sizeof(*sent));
     dt_notice_producer *notices = NULL;
-
     snprintf(topic, sizeof(topic), "%s", own("results"));
     for (int i = 0; i < n; i++) {
         snprintf(values[i], sizeof(values[i]), "r%d", from + i);
@@ -473,7 +472,6 @@ FRESH_TEST(notices_refused_together_are_sent_one_by_one)
     char payload[700];
     bool sent[N];
     dt_notice_producer *notices = NULL;
-
     memset(payload, 'p', sizeof(payload));
     kafka_fixture_topic(&fx, fx.topic, 1, small);
     for (int i = 0; i < N; i++)

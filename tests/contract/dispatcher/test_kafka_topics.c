@@ -58,7 +58,6 @@ FRESH_TEST(the_rejected_topic_accepts_larger_messages)
                   {"commands", 1048588},
                   {"commands.rejected", DT_KAFKA_MESSAGE_MAX}};
     struct dt_kafka_topic_info info;
-
     for (size_t i = 0; i < sizeof(topics) / sizeof(*topics); i++) {
         struct dt_str topic = dt_str(own(topics[i].suffix));
         KAFKA_FIXTURE_OK(dt_kafka_admin_topic(fx.env.admin, topic, &info, &err), &err);
@@ -146,7 +145,6 @@ TEST_WITH(a_name_that_kafka_does_not_take_is_refused, init, clear)
     const char *const names[] = {"", ".", "..", "a b", "a/b"};
     struct dt_kafka_topic_info info;
     char longest[300];
-
     for (size_t i = 0; i < sizeof(names) / sizeof(*names); i++)
         assert_int_equal(dt_kafka_admin_topic(fx.env.admin, dt_str(names[i]), &info, &err), DT_REFUSED);
     memset(longest, 'x', sizeof(longest) - 1);
@@ -217,7 +215,6 @@ static dt_status await_answer(dt_kafka_asker *asker, const char *topic, struct d
     for (;;) {
         int before = told;
         dt_status status = dt_kafka_asker_ask(asker, dt_str(topic), 1, info, &err);
-
         if (status != DT_BUSY)
             return status;
         AWAIT(told_since(asker, before));

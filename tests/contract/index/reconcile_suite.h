@@ -122,7 +122,6 @@ static inline void pass(struct fixture *fx, int64_t ms)
     fx->ticks = 0;
     for (;;) {
         int64_t want_ms = START + fx->next_us / 1000 + (fx->next_us % 1000 > 1);
-
         if (want_ms > end_ms)
             break;
         if (want_ms > fx->now_ms)

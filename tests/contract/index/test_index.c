@@ -24,7 +24,6 @@ static int64_t raw_score(struct fixture *fx, int64_t id, int64_t begin_ms, int d
 {
     for (unsigned i = 0; i < (strchr(fx->endpoints, ',') ? 2 : 1); i++) {
         char member[17];
-
         snprintf(member, sizeof(member), "%0*llx", digits, (long long)(id & (digits < 16 ? 0xffffffffff : -1)));
         const char *text = redis_fixture_text(fx->endpoints, i, "EVAL %s 1 %s:{%u}:due:%lld ZSCORE %s", WITH_BYTES,
                                               fx->installation, dt_shard_of(&fx->map, id), (long long)begin_ms, member);
@@ -116,7 +115,6 @@ RIG_TEST(put_takes_any_number_of_entries_of_any_shards_on_all_endpoints, shared)
     assert_int_equal(count_all(fx), (int64_t)n);
     for (unsigned i = 0; strchr(fx->endpoints, ',') && i < 2; i++) {
         int64_t keys = 0;
-
         for (unsigned shard = 0; shard < fx->map.shards; shard++)
             keys += redis_fixture_number(fx->endpoints, i, "EXISTS %s:{%u}:due", fx->installation, shard);
         assert_in_range(keys, 1, fx->map.shards - 1);
@@ -517,7 +515,6 @@ RIG_TEST(filling_adds_to_all_shards_and_never_overwrites, shared)
 {
     enum { N = 20000 };
     static struct dt_entry entries[N];
-
     for (int i = 0; i < N; i++)
         entries[i] = (struct dt_entry){i + 1, 1000, 0};
     put_one(fx, 77, 5);
@@ -532,7 +529,6 @@ RIG_TEST(scores_come_in_the_order_of_the_ids_asked_for, shared)
     enum { N = 3500 };
     static int64_t scores[N];
     static struct dt_entry entries[N], asked[N];
-
     dt_shard_map_init(&fx->map, 1, 1);
     for (int i = 0; i < N; i++) {
         entries[i] = (struct dt_entry){N - i, i % 3 ? 1000 + i : 0, 0};
@@ -550,7 +546,6 @@ RIG_TEST(entries_of_a_held_set_are_found_at_their_times, shared)
     static int64_t scores[N];
     static struct dt_entry held[N], asked[N];
     size_t n = 0;
-
     for (int i = 0; i < N; i++) {
         asked[i] = (struct dt_entry){N - i, 1000 + i, 0};
         if (i % 3)
@@ -593,7 +588,6 @@ RIG_TEST(members_that_are_nobodys_are_removed_where_they_are_met, shared)
     assert_int_equal(got[0].id, id);
     for (int i = 0; i < n_endpoints(fx); i++) {
         const char *left = redis_fixture_text(fx->endpoints, (unsigned)i, "ZRANGE %s:{0}:due 0 -1", fx->installation);
-
         clean += strcmp(left, "0") == 0 &&
                  redis_fixture_number(fx->endpoints, (unsigned)i, "ZCARD %s:{0}:due:0", fx->installation) == 1;
     }

@@ -129,7 +129,6 @@ static unsigned connections_to(int port, int fds[8])
     for (int fd = 0; fd < 256 && n < 8; fd++) {
         struct sockaddr_in peer = {0};
         socklen_t size = sizeof(peer);
-
         if (getpeername(fd, (struct sockaddr *)&peer, &size) == 0 && peer.sin_family == AF_INET &&
             ntohs(peer.sin_port) == port)
             fds[n++] = fd;
@@ -432,7 +431,6 @@ RIG_TEST(entries_of_the_other_endpoints_arrive_when_one_is_down, private)
     assert_string_equal(failing, other.endpoint);
     for (unsigned shard = 0; shard < fx->map.shards; shard++) {
         int64_t n;
-
         here += dt_index_count(both, shard, 0, FAR, &n, NULL) == DT_OK && n > 0;
     }
     assert_in_range(here, 1, fx->map.shards - 1);
@@ -445,7 +443,6 @@ RIG_TEST(a_silent_endpoint_keeps_no_others_entries_waiting, private)
     struct redis_server other;
     int64_t ids[2] = {0, 0}, before_us;
     dt_index *both;
-
     spread_over_endpoints(fx);
     redis_server_start(&other, "");
     snprintf(fx->endpoints, sizeof(fx->endpoints), "%s,%s", fx->server.endpoint, other.endpoint);
@@ -454,7 +451,6 @@ RIG_TEST(a_silent_endpoint_keeps_no_others_entries_waiting, private)
     stop_child(other.pid);
     for (int64_t id = 1; id < 200 && !(ids[0] && ids[1]); id++) { /* which endpoint holds which? */
         dt_status status = dt_index_put(both, &fx->map, &(struct dt_entry){id, 100, 0}, 1, FAR, true, &fx->err);
-
         ids[status != DT_OK] = id;
     }
     assert_true(ids[0] && ids[1]);
@@ -520,10 +516,8 @@ TEST(a_bad_list_of_endpoints_is_refused_with_the_element)
     static const char *const bad[] = {" , ", "localhost", "h:0", "h:65536", "h:1x", ":6379", "h:"};
     struct dt_error err;
     dt_index *index;
-
     for (size_t i = 0; i < sizeof(bad) / sizeof(bad[0]); i++) {
         struct dt_config config = redis_fixture_config(bad[i], "", 100);
-
         assert_int_equal(dt_index_new(&config, "x", dt_clock_system(), &index, &err), DT_INVALID);
         assert_null(index);
         assert_non_null(strstr(err.text, "redis.endpoints"));

@@ -62,7 +62,6 @@ static int pick_present(struct model *m, bool present)
 {
     for (;;) {
         int i = 1 + (int)chance(m, MODEL_IDS);
-
         if ((m->dues[i] != 0) == present)
             return i;
     }
@@ -83,7 +82,6 @@ static void model_puts(struct model *m)
     for (size_t k = 0; k < n; k++) { /* several of one job in a call, too */
         int i = 1 + (int)chance(m, MODEL_IDS);
         int64_t due_ms = chance(m, 4) ? model_time(m) : 0;
-
         entries[k] = (struct dt_entry){model_id(i), due_ms, m->dues[i]};
         m->dues[i] = due_ms;
     }
@@ -101,7 +99,6 @@ static void model_fixes(struct model *m)
         int i = pick_present(m, true);
         int64_t due_ms = chance(m, 3) ? model_time(m) : 0;
         bool wrong = chance(m, 10) == 0;
-
         if (taken[i])
             continue;
         taken[i] = true;
@@ -121,7 +118,6 @@ static void model_fills(struct model *m)
     size_t n = 0;
     for (size_t k = 0; k < 900; k++) {
         int i = 1 + (int)chance(m, MODEL_IDS);
-
         if (taken[i])
             continue;
         taken[i] = true;
@@ -169,7 +165,6 @@ static void model_compares(struct model *m)
                           &fx->err));
         for (size_t k = 0; k < n; k++) {
             int i = (int)(page[k].id & 0xffff);
-
             assert_int_equal(page[k].id, model_id(i));
             assert_int_equal(page[k].due_ms, m->dues[i]);
             assert_true(k == 0 || page[k - 1].due_ms <= page[k].due_ms);
@@ -216,7 +211,6 @@ RIG_TEST(many_entries_take_less_than_a_seventh_of_the_memory_of_a_plain_set, pri
     enum { N = 100000 };
     struct dt_entry *entries = calloc(N, sizeof(*entries));
     int64_t before, ours, plain;
-
     dt_shard_map_init(&fx->map, 1, 1);
     for (int i = 0; i < N; i++)
         entries[i] = (struct dt_entry){dt_job_id(NOON_2027, i + 1), NOON_2027 + (i * INT64_C(7919)) % 3600000, 0};
@@ -241,12 +235,10 @@ RIG_TEST(a_lost_set_comes_back_in_packed_pages_that_a_distrustful_server_takes, 
     struct dt_entry *entries = calloc(N, sizeof(*entries));
     /* bytes that look like digits to Redis: kept as integers there */
     const int64_t digits = INT64_C(0x31303030), digits5 = INT64_C(0x3939393930), minus = INT64_C(0x2d313233);
-
     dt_shard_map_init(&fx->map, 1, 2);
     redis_fixture_text(fx->endpoints, 0, "CONFIG SET sanitize-dump-payload yes");
     for (int i = 0; i < N; i++) {
         int64_t sequence = i % 4 == 0 ? digits + i / 4 : i % 4 == 1 ? digits5 + i : i % 4 == 2 ? minus + i / 4 : i + 1;
-
         entries[i] = (struct dt_entry){dt_job_id(NOON_2027, sequence), NOON_2027 + (int64_t)i * i / 2, 0};
     }
     OK(dt_index_fill(fx->index, &fx->map, entries, N, &fx->err));
@@ -267,7 +259,6 @@ RIG_TEST(entries_put_after_a_loss_stay_beside_those_that_are_filled_in, shared)
 {
     enum { N = 5000 };
     struct dt_entry *entries = calloc(N, sizeof(*entries));
-
     dt_shard_map_init(&fx->map, 1, 1);
     for (int i = 0; i < N; i++)
         entries[i] = (struct dt_entry){dt_job_id(NOON_2027, i + 1), NOON_2027 + i * 10, 0};
@@ -341,7 +332,6 @@ RIG_TEST(a_server_that_cannot_take_packed_pages_is_filled_entry_by_entry, privat
 {
     enum { N = 3000 };
     struct dt_entry *entries = calloc(N, sizeof(*entries));
-
     redis_fixture_text(fx->endpoints, 0, "ACL SETUSER default -restore");
     for (int i = 0; i < N; i++)
         entries[i] = (struct dt_entry){dt_job_id(NOON_2027, i + 1), NOON_2027 + i, 0};

@@ -38,7 +38,6 @@ RIG_TEST(a_put_announces_its_shard_exactly_when_the_earliest_became_earlier, sha
     bool intact;
     for (unsigned shard = 0; shard < 4; shard++) { /* some on each endpoint */
         int64_t a = id_of(fx, shard, 0), b = id_of(fx, shard, a), c = id_of(fx, shard, b);
-
         OK(dt_index_mark(fx->index, shard, MARKER, NULL, &intact, &fx->gone, &fx->err)); /* a marker is no entry */
         assert_int_equal(announced(fx, &heard, shard, a, hence + 1000), 1);              /* the first */
         assert_int_equal(announced(fx, &heard, shard, b, hence + 2000), 0);              /* later */
@@ -61,7 +60,6 @@ RIG_TEST(while_something_overdue_stays_in_front_what_is_due_soon_is_announced, s
     dt_wake *wake = listen_to(fx, &heard, n_endpoints(fx));
     for (unsigned shard = 0; shard < 4; shard++) {
         int64_t a = id_of(fx, shard, 0), b = id_of(fx, shard, a), c = id_of(fx, shard, b), now = real_now_ms();
-
         assert_int_equal(announced(fx, &heard, shard, a, now - 5000), 1);
         assert_int_equal(announced(fx, &heard, shard, b, now + 300), 1);
         assert_int_equal(announced(fx, &heard, shard, c, now + 60000), 0); /* he looks before that */
@@ -200,7 +198,6 @@ RIG_TEST(a_server_that_may_not_say_that_is_listened_to_all_the_same, private)
 
     for (unsigned i = 0; i < 3; i++) {
         struct heard heard;
-
         redis_fixture_text(fx->endpoints, 0, "ACL SETUSER default %s %s", forbidden[i][0], forbidden[i][1]);
         dt_wake *wake = listen_to(fx, &heard, 1);
         redis_fixture_number(fx->endpoints, 0, "PUBLISH %s:wake 6", fx->installation);

@@ -469,7 +469,6 @@ RIG_TEST(jobs_that_enter_the_horizon_are_loaded_and_not_counted_as_drift, shared
     for (int minute = 0; minute < 5; minute++) {
         int64_t n = entries_below(fx, FAR), until_ms = fx->now_ms + 120000;
         int64_t rows = (until_ms - START) / 1000;
-
         assert_in_range(n, rows - 8, rows); /* at most a period behind */
         pass(fx, 60000);
     }
@@ -523,7 +522,6 @@ RIG_TEST(every_part_of_many_rows_is_compared_in_its_turn, shared)
 {
     enum { ROWS = 18000, APART = 1000, APART_MS = 120 };
     int64_t strangers[ROWS / APART], next = 90001;
-
     fx->mysql.config.reconcile_walk = 1000;
     many_rows(fx, ROWS, START + 60000, APART_MS);
     settle(fx);

@@ -127,7 +127,6 @@ static void process_loses(struct process *p, int64_t count, int64_t generation)
     bool intact, gone;
     for (unsigned shard = 0; shard < SHARDS; shard++) {
         const struct dt_marker marker = {1, shard, count, 1, 0, true, generation};
-
         if (!dt_shard_set_has(&p->leads, shard))
             continue;
         OK(dt_index_mark(p->index, shard, marker, NULL, &intact, &gone, &fx->err));

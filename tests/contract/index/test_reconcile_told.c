@@ -224,7 +224,6 @@ static void *live(void *arg)
     for (int64_t id = 1; id <= LIVES; id++) {
         int64_t now_ms = START + id, due_ms = now_ms + 1000, deadline_ms = now_ms + 5000;
         unsigned shard = dt_shard_of(&fx->map, id);
-
         if (dt_db_run(db,
                       "INSERT INTO " COLUMNS " VALUES (?, 't', 'scheduled', ?, ?, 1, '15s', 60000, ?, ?, 1, "
                       "REPEAT('d', 16), 'x')",
@@ -259,7 +258,6 @@ RIG_TEST(jobs_that_live_meanwhile_lose_no_entry_and_are_no_drift, shared)
     while (!worker.over) { /* a period each tick: always comparing */
         struct dt_reconcile_out out;
         struct dt_reconcile_in in = {fx->store, (int64_t)fx->ticks * 6000000, START + 300, &fx->map, &fx->leads, false};
-
         for (int i = 0; i < 4; i++)
             dt_reconcile_tick(fx->r, &in, &out);
         fx->ticks++;
@@ -267,7 +265,6 @@ RIG_TEST(jobs_that_live_meanwhile_lose_no_entry_and_are_no_drift, shared)
     pthread_join(worker.thread, NULL);
     for (int64_t id = 1; id <= LIVES; id++) {
         int64_t at = score(fx, id);
-
         if (id % 3 == 0)
             assert_int_equal(at, START + id + 1000);
         else if (id % 3 == 1)

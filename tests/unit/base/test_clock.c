@@ -221,7 +221,6 @@ TEST(a_test_clock_is_ahead_of_the_servers_and_moves_with_it)
     enum { AHEAD = 3 * 86400000 };
     struct hand_clock hand;
     dt_refclock ref;
-
     start(&hand, &ref);
     dt_refclock_follow(&ref, (struct dt_test_time){AHEAD, 0}, SERVER_MS, hand.mono_us - 300, hand.mono_us);
     assert_int_equal(dt_refclock_earliest_ms(&ref), SERVER_MS + AHEAD);

@@ -203,7 +203,6 @@ FRESH_TEST(a_secret_can_come_from_a_file_without_its_line_end)
         const char *text, *want;
     } cases[] = {{"hush\n", "hush"}, {"hush\r\n", "hush"}, {"hush", "hush"}, {"hush\n\n", "hush\n"}, {"", ""}};
     char ini[256];
-
     snprintf(ini, sizeof ini, "[mysql]\npassword_file = %s\n", secret_path);
     for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
         struct dt_config config;

@@ -243,7 +243,6 @@ JSON_TEST(an_opaque_member_is_one_node_with_its_raw_text)
         "{ \"order\" : [1, 2.50, {\"x\":null}] }", "[ 1 ]", "\"a\\u00e9\"", "12", "null", "true", "{}", "[]"};
     struct dt_json_limits limits = {.opaque = "payload"};
     char text[256];
-
     for (size_t i = 0; i < sizeof payloads / sizeof payloads[0]; i++) {
         const struct dt_json_node *payload;
         snprintf(text, sizeof text, "{\"topic\":\"t\",\"payload\": %s , \"key\":{\"payload\":[7]}}", payloads[i]);
@@ -281,7 +280,6 @@ JSON_TEST(an_opaque_member_is_checked_all_the_same)
         "{\"payload\":{\"b\":[tru]}}",
     };
     struct dt_json_limits limits = {.opaque = "payload"};
-
     for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++)
         assert_int_equal(parse(json, cases[i], &limits), DT_MALFORMED);
 }

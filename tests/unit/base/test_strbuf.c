@@ -112,7 +112,6 @@ TEST(integers_are_written_at_both_ends_of_their_range)
         {INT64_MIN, "-9223372036854775808"},
     };
     struct dt_strbuf sb = {0};
-
     for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
         dt_strbuf_add_i64(&sb, cases[i].v);
         assert_string_equal(sb.p, cases[i].text);

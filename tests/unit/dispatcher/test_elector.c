@@ -151,7 +151,6 @@ static struct dt_zk_reply *take(enum dt_zk_request request)
 {
     for (size_t i = 0; i < fake.n_asked; i++) {
         struct dt_zk_reply *reply = fake.asked[i];
-
         if (reply->request != (int)request)
             continue;
         memmove(&fake.asked[i], &fake.asked[i + 1], (--fake.n_asked - i) * sizeof(*fake.asked));

@@ -15,10 +15,8 @@ TEST(shares_sum_up_and_differ_by_one_at_most)
     for (unsigned shards = 0; shards <= 40; shards++) {
         for (unsigned members = 1; members <= 45; members++) {
             unsigned sum = 0, low = shards / members;
-
             for (unsigned rank = 0; rank < members; rank++) {
                 unsigned share = dt_share_of(shards, members, rank);
-
                 assert_in_range(share, low, low + 1);
                 sum += share;
             }
@@ -112,7 +110,6 @@ TEST(members_start_taking_at_different_places)
     struct dt_share_plan plan;
     for (unsigned rank = 0; rank < 3; rank++) {
         const struct dt_share_view view = {.shards = 6, .members = 3, .rank = rank, .mine = none, .taken = none};
-
         dt_share_plan(&view, &plan);
         assert_int_equal(plan.n_take, 2);
         assert_int_equal(plan.take[0], rank * 2);
@@ -218,11 +215,9 @@ TEST(joins_and_leaves_keep_the_balance_and_move_as_few_shards_as_possible)
     srandom(seed);
     for (unsigned shards = 1; shards <= 32; shards++) {
         struct game g = {.shards = shards};
-
         memset(g.leader, -1, sizeof g.leader);
         for (unsigned step = 0; step < 300; step++) {
             unsigned player = (unsigned)random() % PLAYERS;
-
             if (!is_member(&g, player))
                 join(&g, player);
             else

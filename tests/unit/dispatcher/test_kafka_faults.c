@@ -149,7 +149,6 @@ static bool is_disconnected(void *arg)
     for (int fd = 0; fd < 1024; fd++) {
         struct sockaddr_in peer = {0};
         socklen_t size = sizeof(peer);
-
         if (getpeername(fd, (struct sockaddr *)&peer, &size) == 0 && ntohs(peer.sin_port) == port)
             return false;
     }
@@ -428,7 +427,6 @@ NOTICES_TEST(waiting_for_another_caller_is_part_of_the_timeout)
 {
     bool sent[NOTICES];
     pthread_t other;
-
     rd_kafka_mock_broker_set_rtt(fx.cluster, 1, 8000); /* longer than the other caller waits */
     assert_int_equal(pthread_create(&other, NULL, notify_for_long, NULL), 0);
     usleep(200000);

@@ -48,7 +48,6 @@ TEST(an_invalid_token_file_is_reported_as_such)
         "{}", "[]", "7", "{\"exp\":\"soon\"}", "{\"exp\":-1}", "{\"exp\":9223372036854775807}", "{\"exp\":1"};
     struct dt_kafka_token token;
     struct dt_error err = {0};
-
     for (size_t i = 0; i < sizeof(texts) / sizeof(*texts); i++)
         assert_int_equal(dt_kafka_token_parse(dt_str(texts[i]), &token, &err), DT_MALFORMED);
     assert_string_equal(err.text, "it is no JWT");

@@ -16,11 +16,9 @@ TEST(a_member_is_short_on_the_home_day_and_decodes_to_the_id)
         1, 255, 0x31323334, INT64_C(0xffffffff), INT64_C(0x100000000), (INT64_C(1) << 40) - 1};
     for (size_t i = 0; i < sizeof(sequences) / sizeof(sequences[0]); i++) {
         int64_t id = dt_job_id(NOON, sequences[i]), days[] = {NOON, NOON + DT_DAY_MS, NOON - DT_DAY_MS, 5};
-
         for (int k = 0; k < 4; k++) {
             struct dt_member member = dt_member_of(id, days[k]);
             int64_t back = 0;
-
             assert_int_equal(member.n, k ? 8 : sequences[i] >> 32 ? 5 : 4);
             assert_true(dt_member_id((const char *)member.bytes, member.n, days[k], &back));
             assert_int_equal(back, id);
@@ -71,7 +69,6 @@ TEST(a_page_ends_between_two_milliseconds_and_is_never_too_large)
     for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
         struct dt_item *items = entries(cases[i].n, cases[i].each);
         size_t tied;
-
         assert_int_equal(dt_page_cut(items, cases[i].n, &tied), cases[i].cut);
         assert_int_equal(tied, cases[i].tied);
         free(items);
@@ -153,7 +150,6 @@ static void assert_packed(const struct dt_item *items, size_t n)
     dt_page_pack(&out, items, n);
     const unsigned char *p = (const unsigned char *)out.p, *pack = p + 3;
     size_t bytes = (size_t)((p[1] & 0x3F) << 8 | p[2]), at = 6;
-
     assert_int_equal(p[0], 17);
     assert_int_equal(p[1] >> 6, 1);
     assert_int_equal(out.n, 3 + bytes + 2 + 8);
@@ -162,7 +158,6 @@ static void assert_packed(const struct dt_item *items, size_t n)
     for (size_t i = 0; i < n; i++) {
         struct read member = read_entry(pack + at), score = read_entry(pack + at + member.took);
         char text[24];
-
         at += member.took + score.took;
         assert_false(score.is_text);
         assert_int_equal(score.value, items[i].due_ms - items[0].due_ms);
@@ -235,7 +230,6 @@ TEST(members_that_look_like_numbers_are_packed_as_numbers)
 
     for (size_t i = 0; i < sizeof(sequences) / sizeof(*sequences); i++) {
         struct dt_item item = dt_item_of(dt_job_id(NOON, sequences[i]), NOON, 0);
-
         assert_packed(&item, 1);
     }
 }
@@ -244,7 +238,6 @@ TEST(pages_of_every_length_are_packed_whole)
 {
     for (size_t n = 1; n <= DT_PAGE_MAX; n++) {
         struct dt_item items[DT_PAGE_MAX];
-
         for (size_t i = 0; i < n; i++) /* of another day: eight bytes a member, and large scores */
             items[i] = dt_item_of(dt_job_id(NOON, (int64_t)i + 1), NOON + DT_DAY_MS * (int64_t)(2 + i * i), 0);
         assert_packed(items, n);
@@ -255,7 +248,6 @@ TEST(items_sorted_except_the_last_are_sorted)
 {
     for (size_t n = 2; n < 6; n++) {
         struct dt_item items[6];
-
         for (size_t i = 0; i < n; i++)
             items[i] =
                 dt_item_of(dt_job_id(NOON, (int64_t)i + 1), NOON + (i + 1 < n ? 10 + (int64_t)i : 5), (uint32_t)i);

@@ -29,7 +29,6 @@ TEST(every_pair_of_state_and_event_matches_the_diagram)
         {DT_DEAD, DT_EVENT_REDRIVE, DT_SCHEDULED},
     };
     unsigned met = 0;
-
     for (int from = 0; from < DT_JOB_STATES; from++)
         for (int event = 0; event < DT_EVENTS; event++) {
             int want = DT_STATE_ILLEGAL;
