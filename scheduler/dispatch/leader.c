@@ -147,15 +147,6 @@ static bool times_out(const struct dt_candidate *c)
     return c->fate == DT_FATE_TIMEOUT;
 }
 
-static dt_status leave_to_result(void *arg)
-{
-    struct dt_open_txn *t = arg;
-    struct dt_candidate *c = dt_candidates_find(t, dt_db_i64(t->db, 0));
-    if (c)
-        c->fate = DT_FATE_LEFT;
-    return DT_OK;
-}
-
 /* Leaves attempts whose results were read and wait in deferred_results for a locked row: they are applied soon. */
 static dt_status leave_deferred(struct dt_open_txn *t)
 {
@@ -163,7 +154,7 @@ static dt_status leave_deferred(struct dt_open_txn *t)
     const int64_t *ids = dt_candidates_ids(t, times_out, &n);
     if (!ids)
         return DT_NOMEM;
-    return dt_id_in_read(t->db, &dt_sql_find_deferred, DT_NO_PARAMS, DT_IDS(ids, n), leave_to_result, t, t->err);
+    return dt_id_in_read(t->db, &dt_sql_find_deferred, DT_NO_PARAMS, DT_IDS(ids, n), dt_candidate_leave, t, t->err);
 }
 
 /* Ends the attempts that timed out, as a reported failure ends one. Their fate is MOVED or GONE afterwards, or LEFT if

@@ -115,6 +115,8 @@ DT_MUST_CHECK dt_status dt_limits_write(struct dt_open_txn *t);
 DT_MUST_CHECK dt_status dt_candidates_read(struct dt_open_txn *t);
 /* Returns the candidate of an id, NULL if there is none. Only while they are sorted by id. */
 struct dt_candidate *dt_candidates_find(struct dt_open_txn *t, int64_t id);
+/* The fate of the candidate that the row names is DT_FATE_LEFT. arg: the struct dt_open_txn. */
+DT_MUST_CHECK dt_status dt_candidate_leave(void *arg);
 /* Lists the ids of the candidates that `wanted` accepts (NULL: all), in their order; *n of them. NULL: no memory. */
 const int64_t *dt_candidates_ids(const struct dt_open_txn *t, bool (*wanted)(const struct dt_candidate *c), size_t *n);
 /* True if another shard claimed the candidate's latest attempt and still has it in flight. */

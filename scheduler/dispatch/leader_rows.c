@@ -150,7 +150,7 @@ static bool candidate_not_found(const struct dt_candidate *c)
     return !c->found;
 }
 
-static dt_status leave_locked(void *arg)
+dt_status dt_candidate_leave(void *arg)
 {
     struct dt_open_txn *t = arg;
     struct dt_candidate *c = dt_candidates_find(t, dt_db_i64(t->db, 0));
@@ -237,7 +237,7 @@ dt_status dt_candidates_read(struct dt_open_txn *t)
     for (size_t i = 0; i < t->n; i++)
         if (!t->v[i].found)
             t->v[i].fate = DT_FATE_GONE;
-    status = dt_id_in_read(t->db, &dt_sql_find_jobs, DT_NO_PARAMS, DT_IDS(ids, n), leave_locked, t, t->err);
+    status = dt_id_in_read(t->db, &dt_sql_find_jobs, DT_NO_PARAMS, DT_IDS(ids, n), dt_candidate_leave, t, t->err);
     return status == DT_OK ? read_foreign_lists(t) : status;
 }
 

@@ -38,13 +38,6 @@ static int n_clients = CLIENTS;
 static long put, executed;
 static double *late;
 
-static double wall_ms(void)
-{
-    struct timespec t;
-    clock_gettime(CLOCK_REALTIME, &t);
-    return (double)t.tv_sec * 1000 + (double)t.tv_nsec / 1e6;
-}
-
 static void connect_all(int port)
 {
     struct sockaddr_in to = {
@@ -166,12 +159,6 @@ static void after_work(struct client *c, const char *answer)
         die("answer", answer);
 }
 
-static int compare(const void *a, const void *b)
-{
-    double x = *(const double *)a, y = *(const double *)b;
-    return (x > y) - (x < y);
-}
-
 /* What is allowed by now, by whoever has nothing to do. */
 static void put_paced(double began_ms)
 {
@@ -217,7 +204,7 @@ static void work(long jobs, double from_ms, double seconds)
     long early = 0;
     for (long i = 0; i < executed; i++)
         early += late[i] < 0;
-    qsort(late, (size_t)executed, sizeof *late, compare);
+    qsort(late, (size_t)executed, sizeof *late, by_number);
     printf("{\"jobs\":%ld,\"executed\":%ld,\"early\":%ld,\"p50\":%.1f,\"p99\":%.1f,\"rate\":%.1f}\n", jobs, executed,
            early, executed ? late[executed / 2] : 0, executed ? late[executed * 99 / 100] : 0,
            (double)executed / (last - from_ms) * 1000);

@@ -39,13 +39,6 @@ struct options {
     int gather;
 };
 
-static double wall_ms(void)
-{
-    struct timespec t;
-    clock_gettime(CLOCK_REALTIME, &t);
-    return (double)t.tv_sec * 1000 + (double)t.tv_nsec / 1e6;
-}
-
 static rd_kafka_t *make(rd_kafka_type_t type, const char *brokers)
 {
     char error[300];
@@ -192,22 +185,10 @@ static void report_all(const struct options *o, rd_kafka_t *producer, const stru
     }
 }
 
-static int compare(const void *a, const void *b)
-{
-    double x = *(const double *)a, y = *(const double *)b;
-    return (x > y) - (x < y);
-}
-
-static int compare_jobs(const void *a, const void *b)
-{
-    uint64_t x = *(const uint64_t *)a, y = *(const uint64_t *)b;
-    return (x > y) - (x < y);
-}
-
 static long distinct(struct seen *seen)
 {
     long n = 0;
-    qsort(seen->jobs, (size_t)seen->n, sizeof *seen->jobs, compare_jobs);
+    qsort(seen->jobs, (size_t)seen->n, sizeof *seen->jobs, by_id);
     for (long i = 0; i < seen->n; i++)
         n += i == 0 || seen->jobs[i] != seen->jobs[i - 1];
     return n;
@@ -249,7 +230,7 @@ int main(int argc, char **argv)
         report_all(&o, producer, &seen);
     if (producer && rd_kafka_flush(producer, 60000))
         die("flush", "results are left");
-    qsort(seen.late, (size_t)seen.n_late, sizeof *seen.late, compare);
+    qsort(seen.late, (size_t)seen.n_late, sizeof *seen.late, by_number);
     printf("{\"messages\":%ld,\"distinct\":%ld,\"early\":%ld,\"seconds\":%.3f,\"last_ms\":%.0f,\"p50\":%.1f,\"p90\":%."
            "1f,\"p99\":%.1f,\"max\":%.1f}\n",
            seen.n, distinct(&seen), early(&seen), (seen.last - seen.first) / 1000, seen.last, late(&seen, .5),

@@ -25,13 +25,6 @@ static inline size_t whole(const char *in, size_t n)
 
 /* ---- times ---- */
 
-static inline double wall_ms(void)
-{
-    struct timespec t;
-    clock_gettime(CLOCK_REALTIME, &t);
-    return (double)t.tv_sec * 1000 + (double)t.tv_nsec / 1e6;
-}
-
 /* 2026-11-26T01:02:03.004Z */
 static inline double ms_of(const char *text)
 {
@@ -71,22 +64,10 @@ static inline void see(struct seen *s, uint64_t job, uint64_t attempt, double du
         s->late[s->n_late++] = at - due;
 }
 
-static inline int by_number(const void *a, const void *b)
-{
-    double x = *(const double *)a, y = *(const double *)b;
-    return (x > y) - (x < y);
-}
-
-static inline int by_attempt(const void *a, const void *b)
-{
-    uint64_t x = *(const uint64_t *)a, y = *(const uint64_t *)b;
-    return (x > y) - (x < y);
-}
-
 static inline long distinct(struct seen *s)
 {
     long found = 0;
-    qsort(s->attempts, (size_t)s->n, sizeof *s->attempts, by_attempt);
+    qsort(s->attempts, (size_t)s->n, sizeof *s->attempts, by_id);
     for (long i = 0; i < s->n; i++)
         found += !i || s->attempts[i] != s->attempts[i - 1];
     return found;
