@@ -10,7 +10,6 @@ import pytest
 from harness.checker import connect, rows
 from harness.problems import refused
 from harness.receiver import SECRET, Receiver
-from harness.rest import Rest
 from harness.stack import Stack, until
 
 pytestmark = pytest.mark.turn(0, 3)
@@ -27,13 +26,6 @@ def stack():
                  "--set", "callbacks.allow_networks=127.0.0.0/8", "--set", "alerts.remind=PT1H")
     yield made.up()
     made.reset()
-
-
-@pytest.fixture
-def api(stack):
-    rest = Rest(stack["DUETIME_URL_API1"])
-    yield rest
-    rest.close()
 
 
 @pytest.fixture
