@@ -199,7 +199,7 @@ static void index_untold(void *arg, const dt_index *index)
     dt_heartbeat_lost(heartbeat_of(arg), down);
 }
 
-static bool index_told(void *arg, const char *endpoint)
+static bool index_is_written(void *arg, const char *endpoint)
 {
     return !dt_heartbeat_owed(heartbeat_of(arg), endpoint);
 }
@@ -326,7 +326,7 @@ static void clock_changed(void *arg)
     dt_intake_clock_changed(d->intake);
 }
 
-static void tell_all(void *arg)
+static void notify_all(void *arg)
 {
     dt_announcer_all(((dt_dispatcher *)arg)->announcer);
 }
@@ -441,7 +441,7 @@ static dt_status start_helpers(dt_dispatcher *d, struct dt_error *err)
                                        d->loops,  d,         shards_here,  get_map};
     struct dt_heartbeat_env heartbeat = {
         d->urgent,      d->chores, d->config,   d->clock,   d->owner,  d->process, dt_elector_name(d->config),
-        &d->kafka_away, d,         shards_here, loop_state, doubt_all, tell_all};
+        &d->kafka_away, d,         shards_here, loop_state, doubt_all, notify_all};
     struct dt_shard_map_source_env watch = {d->urgent, d->config, d->clock, d, on_map, on_led};
     const struct dt_watcher_env watcher = {d->config, d->clock, &d->ref, d->process};
     const struct dt_examiner_env examiner = {d->chores,      d->config,  d->clock,      &d->ref,
@@ -501,7 +501,7 @@ static dt_status start_electing(dt_dispatcher *d, struct dt_error *err)
                                        .index_lost = index_lost,
                                        .index_doubted = index_doubted,
                                        .index_untold = index_untold,
-                                       .index_told = index_told,
+                                       .index_told = index_is_written,
                                        .hears = hears_wake_ups,
                                        .watched_row = watched_row,
                                        .led = led_news,
@@ -613,7 +613,7 @@ dt_status dt_dispatcher_new(const struct dt_config *config, const dt_clock *cloc
                     index_untold, &d->room},
         .reads =
             {.chores = d->chores, .kafka = &d->kafka, .clock = d->clock, .ref = &d->ref, .arg = d, .wake = wake_shard},
-        .topics_changed = tell_all};
+        .topics_changed = notify_all};
     d->kafka.config = config;
     START(dt_mailbox_new(&d->mailbox));
     START(dt_loop_table_new(&loops, &d->loops));

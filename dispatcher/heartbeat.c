@@ -112,7 +112,7 @@ static dt_status write_row(dt_heartbeat *h, dt_store *store, struct dt_error *er
     return status;
 }
 
-static dt_status look_at_processes(dt_heartbeat *h, dt_store *store, bool beats, struct dt_error *err)
+static dt_status read_processes(dt_heartbeat *h, dt_store *store, bool beats, struct dt_error *err)
 {
     struct dt_index_debts debts;
     char down[sizeof(h->down)];
@@ -147,7 +147,7 @@ static dt_status look_at_processes(dt_heartbeat *h, dt_store *store, bool beats,
 }
 
 /* Reports a tick of another chore that does not return, and later that it has returned. */
-static dt_status look_at_chores(dt_heartbeat *h, dt_store *store, struct dt_error *err)
+static dt_status check_chores(dt_heartbeat *h, dt_store *store, struct dt_error *err)
 {
     const char *name = NULL;
     const int64_t us = h->env.chores ? dt_chores_longest_us(h->env.chores, &name) : 0;
@@ -176,9 +176,9 @@ static int64_t tick_heartbeat(void *arg, void *store)
     }
     const int64_t every_us = h->has_index ? EVERY_US : PLAIN_US;
     const bool beats = atomic_exchange(&h->asked, false) || dt_clock_mono_us(h->env.clock) - h->beat_us >= every_us;
-    dt_status status = look_at_processes(h, store, beats, &err);
+    dt_status status = read_processes(h, store, beats, &err);
     if (status == DT_OK)
-        status = look_at_chores(h, store, &err);
+        status = check_chores(h, store, &err);
     if (beats)
         h->beat_us = dt_clock_mono_us(h->env.clock);
     dt_outage_look(dt_clock_mono_us(dt_clock_system()));

@@ -95,7 +95,7 @@ static void log_wait(dt_housekeeper *h, const char *what, dt_status status, cons
     (void)dt_chore_failed(&h->archives, DT_OUTAGE_MYSQL, what, status, err, 0);
 }
 
-static void tend_partitions(dt_housekeeper *h, dt_store *store, int64_t now_ms, const struct dt_wanted *wanted)
+static void maintain_partitions(dt_housekeeper *h, dt_store *store, int64_t now_ms, const struct dt_wanted *wanted)
 {
     struct dt_error err = {0};
     struct dt_tended done;
@@ -118,7 +118,7 @@ static bool archive_step(dt_housekeeper *h, dt_store *store, int64_t now_ms)
     log_wait(h, "finished jobs wait to leave", status, &err);
     bool misses = status == DT_OK && archived.wanted.n;
     if (misses)
-        tend_partitions(h, store, now_ms, &archived.wanted);
+        maintain_partitions(h, store, now_ms, &archived.wanted);
     dt_metric_add(h->moved, (int64_t)archived.moved);
     dt_metric_add(h->purged, (int64_t)archived.removed);
     status = dt_store_free_keys(store, now_ms, KEY_ROWS, &freed, &err);
@@ -130,7 +130,7 @@ static bool archive_step(dt_housekeeper *h, dt_store *store, int64_t now_ms)
 }
 
 /* Without Kafka, notices that a process with Kafka left are never sent, and their jobs could not be archived. */
-static bool give_up_notices(dt_housekeeper *h, dt_store *store, int64_t now_ms)
+static bool drop_old_notices(dt_housekeeper *h, dt_store *store, int64_t now_ms)
 {
     struct dt_error err = {0};
     size_t done = 0;
@@ -169,9 +169,9 @@ static bool archive_steps(dt_housekeeper *h, dt_store *store)
         status = dt_store_partitions_ahead(store, now_ms, DAYS_AHEAD, &wanted, &err);
         log_wait(h, "partitions of history wait", status, &err);
         if (status == DT_OK)
-            tend_partitions(h, store, now_ms, &wanted);
+            maintain_partitions(h, store, now_ms, &wanted);
     }
-    bool gives_up = give_up_notices(h, store, now_ms), archives = archive_step(h, store, now_ms);
+    bool gives_up = drop_old_notices(h, store, now_ms), archives = archive_step(h, store, now_ms);
     h->idle = !h->failed && !archives && !gives_up;
     return promoted == STEP_ROWS || archives || gives_up;
 }

@@ -46,7 +46,7 @@ struct dt_inbox_chore {
 
 /* ---- chores ---- */
 
-static dt_status tend_errors(dt_inbox_chore *c, struct dt_error *err)
+static dt_status maintain_errors(dt_inbox_chore *c, struct dt_error *err)
 {
     int64_t now_us = dt_clock_mono_us(c->env.clock);
     int64_t before_ms = dt_refclock_earliest_ms(c->env.ref) - c->env.config->inbox_keep_errors;
@@ -118,7 +118,7 @@ static void run_mover(void *arg)
     while (!dt_thread_stopping(&c->thread)) {
         struct dt_error err = {0};
         int64_t pause_us = 0;
-        dt_status status = tend_errors(c, &err);
+        dt_status status = maintain_errors(c, &err);
         bool some = false;
         if (status == DT_OK)
             status = dt_store_look_at_inbox(&c->mover, &some, &err);

@@ -68,7 +68,7 @@ static struct dt_str member_text(const dt_json *json, const struct dt_json_node 
 }
 
 /* Says the title, the detail, the thing that it is about, and each member with a fault. */
-static void say_problem(const struct dt_cli *cli, const dt_json *json, const struct dt_json_node *root)
+static void print_problem(const struct dt_cli *cli, const dt_json *json, const struct dt_json_node *root)
 {
     static const char *const names[] = {"id", "state", "attempt", "version", "request_id"};
     struct dt_strbuf out = {0};
@@ -106,7 +106,7 @@ static void say_problem(const struct dt_cli *cli, const dt_json *json, const str
     dt_strbuf_clear(&out);
 }
 
-static void say_as_json(const struct dt_json_node *root)
+static void print_json(const struct dt_json_node *root)
 {
     struct dt_strbuf compact = {0};
     struct dt_strbuf out = {0};
@@ -133,15 +133,15 @@ int dt_cli_judge(const struct dt_cli *cli, const struct dt_rest_answer *answer)
     if (!root)
         dt_cli_say("%s answers with status %d, and not as an API of duetime does", cli->settings.url, answer->status);
     else if (cli->form == DT_CLI_AS_JSON)
-        say_as_json(root);
+        print_json(root);
     else
-        say_problem(cli, json, root);
+        print_problem(cli, json, root);
     dt_json_free(json);
     return answer->status == 404 ? DT_CLI_NOT_FOUND : late ? DT_CLI_TOO_LATE : DT_CLI_REFUSED;
 }
 
 /* Notes the command, with ids or the name in the answer: "jobs create: id 7". */
-static void note_done(struct dt_cli *cli, const dt_json *json)
+static void record_done(struct dt_cli *cli, const dt_json *json)
 {
     static const char *const names[] = {"id", "name", "attempt"}; /* a popped job has an attempt */
     const struct dt_cli_verb *verb = cli->call->verb;
@@ -183,7 +183,7 @@ int dt_cli_ask(struct dt_cli *cli, const struct dt_rest_request *request, struct
     if (read)
         status = dt_json_parse(json, dt_strbuf_str(&answer->body), &(struct dt_json_limits){.depth = 64}, &err);
     if (changes)
-        note_done(cli, read && status == DT_OK ? json : NULL);
+        record_done(cli, read && status == DT_OK ? json : NULL);
     if (status == DT_OK)
         return DT_CLI_DONE;
     dt_cli_say("%s answers with something that is no JSON: %.200s", cli->settings.url, err.text);

@@ -553,7 +553,7 @@ static void refuse_decoded(struct dt_batch *batch, dt_status status, const struc
 
 /* Notes the key of the next row. If an earlier chunk may have the key, this chunk waits for it. False: memory is out.
  * */
-static bool note_key(struct dt_batch *batch, struct dt_chunk *chunk)
+static bool record_key(struct dt_batch *batch, struct dt_chunk *chunk)
 {
     uint64_t hash = batch->kind->key_of ? batch->kind->key_of(dt_chunk_row(chunk, chunk->n_rows)) : 0;
     if (hash == 0)
@@ -596,7 +596,7 @@ void dt_batch_add(dt_batch *batch, struct dt_str text, bool keep)
     dt_status status = json ? dt_json_parse(json, text, &limits, &err) : DT_NOMEM;
     if (status == DT_OK)
         status = batch->kind->decode(&batch->terms, json, keep, chunk, &faults, &err);
-    if (status == DT_OK && !note_key(batch, chunk))
+    if (status == DT_OK && !record_key(batch, chunk))
         status = DT_NOMEM;
     if (status == DT_OK) {
         dt_assert_cmp(chunk->n_slots, <, chunk->room);

@@ -140,7 +140,7 @@ static bool need_not_wait(const struct dt_gate_entry *entry, enum dt_gate_for wh
 }
 
 /* Ends every wait that can end. Batches that wait for their own chunks do not hold up those after them. */
-static void serve_queue(dt_gate *gate)
+static void end_possible_waits(dt_gate *gate)
 {
     for (struct dt_gate_entry *entry = gate->first, *next; entry; entry = next) {
         next = entry->next;
@@ -156,7 +156,7 @@ static void serve_queue(dt_gate *gate)
     set_metrics(gate);
 }
 
-static void give_back_grant(struct dt_gate_entry *entry)
+static void release_grant(struct dt_gate_entry *entry)
 {
     dt_assert_cmp(entry->gate->rows, >=, entry->granted);
     entry->gate->rows -= entry->granted;
@@ -172,11 +172,11 @@ bool dt_gate_pass(struct dt_gate_entry *entry, size_t weight)
     bool room = has_room(entry);
     if (room) {
         bool more = entry->granted > weight;
-        give_back_grant(entry);
+        release_grant(entry);
         gate->rows += weight;
         entry->under_way++;
         if (more)
-            serve_queue(gate);
+            end_possible_waits(gate);
         else
             set_metrics(gate);
     }
@@ -194,7 +194,7 @@ void dt_gate_back(struct dt_gate_entry *entry, size_t weight, void (*under_lock)
     gate->rows -= weight;
     entry->under_way--;
     under_lock(arg, entry->under_way);
-    serve_queue(gate);
+    end_possible_waits(gate);
     pthread_mutex_unlock(&gate->lock);
 }
 
@@ -210,8 +210,8 @@ bool dt_gate_wait(struct dt_gate_entry *entry, enum dt_gate_for what, void (*sus
         entry->waits_for = what;
         DL_APPEND(gate->first, entry);
         gate->n_waiting++;
-        give_back_grant(entry);
-        serve_queue(gate);
+        release_grant(entry);
+        end_possible_waits(gate);
     }
     pthread_mutex_unlock(&gate->lock);
     return wait;
@@ -229,8 +229,8 @@ void dt_gate_leave(struct dt_gate_entry *entry)
     dt_gate *gate = entry->gate;
     pthread_mutex_lock(&gate->lock);
     if (entry->granted > 0) {
-        give_back_grant(entry);
-        serve_queue(gate);
+        release_grant(entry);
+        end_possible_waits(gate);
     }
     pthread_mutex_unlock(&gate->lock);
 }
@@ -256,7 +256,7 @@ void dt_gate_close(dt_gate *gate)
 {
     pthread_mutex_lock(&gate->lock);
     atomic_store_explicit(&gate->closed, true, memory_order_relaxed);
-    serve_queue(gate);
+    end_possible_waits(gate);
     pthread_mutex_unlock(&gate->lock);
 }
 

@@ -199,7 +199,7 @@ static void finish_all(struct dt_unit *units, dt_status status)
 }
 
 /* MySQL is down: queued units would wait for one timeout after another, so all of them are answered at once. */
-static void give_up_queue(dt_committer *c)
+static void fail_queue(dt_committer *c)
 {
     pthread_mutex_lock(&c->lock);
     struct dt_unit *units = c->few.units;
@@ -239,7 +239,7 @@ void dt_committer_submit(dt_committer *c, struct dt_unit *unit)
     if (status == DT_FULL)
         dt_metric_add(c->refused_full, 1);
     if (status == DT_UNAVAILABLE)
-        give_up_queue(c);
+        fail_queue(c);
     finish_unit(unit, status);
 }
 
@@ -348,7 +348,7 @@ static struct dt_topic_wish *find_wish(struct dt_topic_wish *v, size_t n, struct
 /* Adds the unit's topics that the view lacks to the wishes, after the `before` wishes of earlier units. Returns how
  * many. A topic that was refused to an earlier caller is added again, because this caller may be allowed to create it.
  * */
-static size_t wish_for(struct worker *w, const struct dt_unit *unit, const struct dt_view *view, size_t before)
+static size_t add_wishes(struct worker *w, const struct dt_unit *unit, const struct dt_view *view, size_t before)
 {
     struct dt_topic_wish *wishes = w->wishes + before;
     struct dt_str last = DT_STR_NONE; /* batches repeat topics */
@@ -380,7 +380,7 @@ static dt_status make_topics(struct worker *w, struct dt_unit *units, const stru
     size_t before = 0;
     for (struct dt_unit *unit = units; unit; unit = unit->next) {
         struct dt_topic_wish *wishes = w->wishes + before;
-        const size_t n = wish_for(w, unit, view, before);
+        const size_t n = add_wishes(w, unit, view, before);
         dt_status status = dt_topic_cache_ensure(w->committer->topics, w->session.store, wishes, n, err);
         if (status != DT_OK)
             return status;
@@ -493,7 +493,7 @@ static dt_status insert_rows(struct worker *w, size_t n, int64_t *created_ms, st
 }
 
 /* Notes the entries for the index, before the units are answered and may be freed. */
-static size_t note_entries(struct worker *w, struct dt_unit *units)
+static size_t record_entries(struct worker *w, struct dt_unit *units)
 {
     dt_committer *c = w->committer;
     int64_t horizon_end_ms = dt_refclock_latest_ms(c->env->ref) + c->env->config->index_horizon;
@@ -543,11 +543,11 @@ static void commit_units(struct worker *w, struct dt_unit *units)
         dt_outage_failed(&w->outage, DT_OUTAGE_MYSQL, "committer", "a commit failed", status, &err);
         finish_all(units, status);
         if (status == DT_UNAVAILABLE || status == DT_UNKNOWN)
-            give_up_queue(c);
+            fail_queue(c);
         return;
     }
     dt_outage_over(&w->outage);
-    const size_t n = note_entries(w, units);
+    const size_t n = record_entries(w, units);
     for (struct dt_unit *unit = units; unit; unit = unit->next)
         unit->created_ms = created_ms;
     DT_FAIL_POINT("create.answer");

@@ -89,7 +89,7 @@ static bool any_due_by(const struct dt_entry *entries, size_t n, int64_t until_m
     return false;
 }
 
-static void note_loss(dt_index_writer *w)
+static void record_loss(dt_index_writer *w)
 {
     w->losses++;
     void (*tell)(void *) = __atomic_load_n(&w->on_loss, __ATOMIC_ACQUIRE);
@@ -123,7 +123,7 @@ void dt_index_writer_post(dt_index_writer *w, const struct dt_entry *entries, si
     dt_metric_add(w->dropped_full, (int64_t)(n - taken));
     /* The reconciler adds entries that are due later in time, so leaders need not read MySQL for them. */
     if (any_due_by(entries + taken, n - taken, now_ms + 2 * w->env->config->reconcile_period + STALE_MS))
-        note_loss(w);
+        record_loss(w);
 }
 
 void dt_index_writer_outbox(dt_index_writer *w, int64_t job_id)
@@ -233,8 +233,8 @@ static dt_status write_entries(dt_index_writer *w, const struct round *round, st
     return status;
 }
 
-static void note_result(dt_index_writer *w, const struct round *round, dt_status written, dt_status status,
-                        const struct dt_error *err)
+static void record_result(dt_index_writer *w, const struct round *round, dt_status written, dt_status status,
+                          const struct dt_error *err)
 {
     dt_metric_add(written == DT_OK ? w->written : w->dropped_redis, (int64_t)round->n);
     char down[sizeof(w->verdict.down)] = "";
@@ -256,7 +256,7 @@ static void note_result(dt_index_writer *w, const struct round *round, dt_status
     else
         dt_outage_over(&w->outage);
     if (news && status != DT_OK)
-        note_loss(w);
+        record_loss(w);
     if (was_up || status != DT_OK)
         return;
     pthread_mutex_lock(&w->lock);
@@ -286,7 +286,7 @@ static void write_round(dt_index_writer *w, const struct round *round, bool idle
         w->kept.outbox[i] |= round->outbox[i];
     w->kept.outbox_news |= written != DT_OK && round->outbox_news;
     w->kept.topic_news |= written != DT_OK && round->topic_news;
-    note_result(w, round, written, status, &err);
+    record_result(w, round, written, status, &err);
 }
 
 static void run_writer(void *arg)

@@ -392,7 +392,7 @@ static void refuse_pops(dt_pop_room *room, const struct served *served, const st
     }
 }
 
-static void note_outage(dt_pop_room *room, dt_status status, const struct dt_error *err)
+static void record_outage(dt_pop_room *room, dt_status status, const struct dt_error *err)
 {
     if (status == DT_OK)
         dt_outage_over(&room->outage);
@@ -425,7 +425,7 @@ static void serve_line(dt_pop_room *room)
         } else {
             status = dt_fail(&err, DT_UNAVAILABLE, "no memory is left");
         }
-        note_outage(room, status, &err);
+        record_outage(room, status, &err);
     }
     if (popped.refused.p)
         refuse_pops(room, &served, &popped);
@@ -464,7 +464,7 @@ static void poll_offers(dt_pop_room *room)
     if (status == DT_OK)
         status = dt_store_pop_look(room->session.store, topics, n, seen, &err);
     dt_session_end(&room->session);
-    note_outage(room, status, &err);
+    record_outage(room, status, &err);
     pthread_mutex_lock(&room->lock);
     for (size_t i = 0; status == DT_OK && i < n; i++)
         if (seen[i] != DT_POP_TOPIC_EMPTY)

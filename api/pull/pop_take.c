@@ -163,7 +163,7 @@ static dt_status claim_parts(const struct dt_api *api, dt_store *store, struct r
     return status;
 }
 
-static dt_status look_and_claim(const struct dt_api *api, dt_store *store, struct round *r, struct dt_popped *out,
+static dt_status find_and_claim(const struct dt_api *api, dt_store *store, struct round *r, struct dt_popped *out,
                                 struct dt_error *err)
 {
     out->passed = false;
@@ -206,7 +206,7 @@ dt_status dt_pop_take(const struct dt_api *api, dt_store *store, const struct dt
     for (int i = 0; status == DT_OK && i < looks && (i == 0 || (out->passed && r.claimed < r.max)); i++) {
         if (i)
             nanosleep(&pause_between_looks, NULL);
-        status = look_and_claim(api, store, &r, out, err);
+        status = find_and_claim(api, store, &r, out, err);
     }
     for (size_t i = 0, from = 0; i < n; from += takers[i++].n)
         qsort(out->jobs + from, takers[i].n, sizeof(*out->jobs), dt_pop_by_due);

@@ -161,7 +161,7 @@ static bool is_shared(const struct dt_meter *m, int i)
     return m->limits.v[i] > 0 || (i == DT_QUOTA_JOBS && m->limits.v[DT_QUOTA_PENDING] > 0);
 }
 
-static void note_demand(struct dt_meter *m, int i, int64_t n)
+static void record_demand(struct dt_meter *m, int i, int64_t n)
 {
     if (is_shared(m, i))
         m->rates[i].demand += n;
@@ -179,7 +179,7 @@ bool dt_meter_request(dt_meter *m, int64_t now_us, struct dt_over *over, bool *w
     if (atomic_load_explicit(&m->limited, memory_order_relaxed)) {
         pthread_mutex_lock(&m->lock);
         catch_up(m, DT_QUOTA_REQUESTS, now_us);
-        note_demand(m, DT_QUOTA_REQUESTS, 1);
+        record_demand(m, DT_QUOTA_REQUESTS, 1);
         passed = !is_over(m, DT_QUOTA_REQUESTS, over);
         if (passed)
             take_out(m, DT_QUOTA_REQUESTS, 1);
@@ -220,8 +220,8 @@ bool dt_meter_job(dt_meter *m, int64_t bytes, int64_t now_us, struct dt_over *ov
     pthread_mutex_lock(&m->lock);
     catch_up(m, DT_QUOTA_JOBS, now_us);
     catch_up(m, DT_QUOTA_BYTES, now_us);
-    note_demand(m, DT_QUOTA_JOBS, 1);
-    note_demand(m, DT_QUOTA_BYTES, bytes);
+    record_demand(m, DT_QUOTA_JOBS, 1);
+    record_demand(m, DT_QUOTA_BYTES, bytes);
     const bool passed = !is_over(m, DT_QUOTA_JOBS, over) && !is_over(m, DT_QUOTA_BYTES, over) && !pending_over(m, over);
     if (passed) {
         m->passed++;
@@ -238,7 +238,7 @@ bool dt_meter_job(dt_meter *m, int64_t bytes, int64_t now_us, struct dt_over *ov
 void dt_meter_refuse(dt_meter *m, int64_t n)
 {
     pthread_mutex_lock(&m->lock);
-    note_demand(m, DT_QUOTA_JOBS, n);
+    record_demand(m, DT_QUOTA_JOBS, n);
     pthread_mutex_unlock(&m->lock);
     atomic_fetch_add_explicit(&m->jobs_refused, n, memory_order_relaxed);
 }

@@ -135,7 +135,7 @@ void dt_tenant_release(dt_tenant *tenant)
         tenant_free(tenant);
 }
 
-static void note_use(dt_quotas *q)
+static void record_use(dt_quotas *q)
 {
     if (!atomic_load_explicit(&q->used, memory_order_relaxed) && !atomic_exchange(&q->used, true))
         dt_chore_wake(&q->keeper);
@@ -145,7 +145,7 @@ bool dt_tenant_request(dt_tenant *tenant, int64_t now_us, struct dt_over *over)
 {
     bool wake;
     bool passed = dt_meter_request(tenant->meter, now_us, over, &wake);
-    note_use(tenant->quotas);
+    record_use(tenant->quotas);
     if (!passed)
         dt_metric_add(tenant->quotas->refused[over->quota], 1);
     if (wake)
@@ -172,7 +172,7 @@ bool dt_tenant_job(dt_tenant *tenant, int64_t payload_bytes, int64_t now_us, str
 void dt_tenant_jobs_done(dt_tenant *tenant, const struct dt_jobs_done *done)
 {
     dt_meter_jobs_done(tenant->meter, done);
-    note_use(tenant->quotas);
+    record_use(tenant->quotas);
 }
 
 void dt_tenant_refuse(dt_tenant *tenant, const struct dt_over *over, int64_t jobs)
@@ -390,7 +390,7 @@ static void save_usage(dt_quotas *q, dt_store *store, dt_tenant **all, size_t n)
     if (status == DT_OK)
         return;
     DT_LOG(DEBUG, "quotas", "usage was not written", DT_S("error", err.text));
-    note_use(q);
+    record_use(q);
 }
 
 /* ---- the keeper ---- */

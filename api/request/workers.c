@@ -239,7 +239,7 @@ void dt_workers_expire(dt_workers *pool, int64_t now_us)
 
 /* ---- the threads ---- */
 
-static void serve_request(struct worker *w, struct dt_request *req)
+static void run_request(struct worker *w, struct dt_request *req)
 {
     if (req->deadline_us <= dt_clock_mono_us(w->pool->env->clock)) {
         refuse_request(req, too_late);
@@ -280,7 +280,7 @@ static void run_worker(void *arg)
         if (stopping)
             refuse_request(req, "the server is shutting down");
         else
-            serve_request(w, req);
+            run_request(w, req);
         const int64_t now_us = dt_clock_mono_us(pool->env->clock);
         pthread_mutex_lock(&pool->lock);
         dt_assert(pool->busy > 0 && pool->running[caller] > 0);

@@ -125,7 +125,7 @@ static int shown_length(struct dt_str s)
     return (int)(s.n < 400 ? s.n : 400);
 }
 
-static void judge_servers(struct judging *j)
+static void check_servers(struct judging *j)
 {
     const struct dt_examined *e = j->examined;
     const struct dt_semi_sync *s = &e->semi_sync;
@@ -160,7 +160,7 @@ static void judge_servers(struct judging *j)
                   (long long)s->alone_ms);
 }
 
-static void judge_processes(struct judging *j)
+static void check_processes(struct judging *j)
 {
     const struct dt_examined *e = j->examined;
     const struct dt_shards_view *shards = e->waiting->shards;
@@ -186,7 +186,7 @@ static void judge_processes(struct judging *j)
         add_found(j, DT_FINDING_KAFKA_AWAY, "kafka", "dispatchers wait for it before they elect leaders");
 }
 
-static void judge_shard(struct judging *j, const struct dt_shard_info *shard)
+static void check_shard(struct judging *j, const struct dt_shard_info *shard)
 {
     char subject[32];
     const struct dt_waiting *w = j->examined->waiting;
@@ -216,7 +216,7 @@ static void judge_shard(struct judging *j, const struct dt_shard_info *shard)
 }
 
 /* The topic's oldest due job decides kind, cause and action of the finding, by what it waits for. */
-static void judge_topic(struct judging *j, const struct dt_topic_overdue *topic)
+static void check_topic(struct judging *j, const struct dt_topic_overdue *topic)
 {
     const struct dt_examined *e = j->examined;
     const struct dt_job job = {.id = topic->job,
@@ -252,7 +252,7 @@ static void judge_topic(struct judging *j, const struct dt_topic_overdue *topic)
     dt_strbuf_clear(&text);
 }
 
-static void judge_certificate(void *arg, const char *key, const char *file, int64_t ends_s)
+static void check_certificate(void *arg, const char *key, const char *file, int64_t ends_s)
 {
     struct judging *j = arg;
     char what[160];
@@ -262,15 +262,15 @@ static void judge_certificate(void *arg, const char *key, const char *file, int6
         add_found(j, DT_FINDING_CERTIFICATE, file, "%s", detail);
 }
 
-static void judge_all(struct judging *j)
+static void check_facts(struct judging *j)
 {
     const struct dt_examined *e = j->examined;
-    judge_servers(j);
-    judge_processes(j);
+    check_servers(j);
+    check_processes(j);
     for (size_t i = 0; i < e->waiting->shards->n; i++)
-        judge_shard(j, &e->waiting->shards->shards[i]);
+        check_shard(j, &e->waiting->shards->shards[i]);
     for (size_t i = 0; i < e->n_overdue; i++)
-        judge_topic(j, &e->overdue[i]);
+        check_topic(j, &e->overdue[i]);
     for (size_t i = 0; i < e->n_told; i++) { /* by dispatchers */
         const struct dt_process_finding *told = &e->told[i];
         j->at_ms = told->found_at_ms;
@@ -281,9 +281,9 @@ static void judge_all(struct judging *j)
     }
     j->at_ms = 0;
     if (e->config)
-        dt_certificates_look(e->config, judge_certificate, j);
+        dt_certificates_look(e->config, check_certificate, j);
     if (e->shown_ends_ms)
-        judge_certificate(j, "the certificate that is shown to callers", "http.tls_cert", e->shown_ends_ms / 1000);
+        check_certificate(j, "the certificate that is shown to callers", "http.tls_cert", e->shown_ends_ms / 1000);
     if (e->inbox_errors)
         add_found(j, DT_FINDING_INBOX, "job_inbox", "%lld rows are kept with an error", (long long)e->inbox_errors);
 }
@@ -298,7 +298,7 @@ static void report_kind(const struct judging *j, int kind, int cause, dt_heard_f
 void dt_findings_judge(const struct dt_examined *examined, dt_heard_fn *heard, void *arg)
 {
     struct judging j = {.examined = examined, .end = &j.first, .causes = {DT_FINDING_KINDS}};
-    judge_all(&j);
+    check_facts(&j);
     for (struct found *found = j.first; found; found = found->next) {
         /* The cause is the first possible one that was found; KINDS: none was. */
         const enum dt_finding_kind *cause = found->causes;

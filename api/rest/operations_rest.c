@@ -376,7 +376,7 @@ static void do_piece(struct dt_request *req, dt_store *store, struct operate *o)
  * Hands the operation over to the dispatchers and reads it again. If the handover fails, they take the operation when
  * its lease expires. If the read fails, what was read before stays.
  */
-static void read_again(struct dt_request *req, dt_store *store, struct operate *o)
+static void reread_operation(struct dt_request *req, dt_store *store, struct operate *o)
 {
     int64_t now_us = dt_clock_mono_us(req->api->clock);
     struct dt_operation op;
@@ -398,11 +398,11 @@ static enum dt_next continue_operation(struct dt_request *req, dt_store *store)
     if (now_us >= o->next_us && now_us < o->until_us && o->pieces < OWN_PIECES)
         do_piece(req, store, o);
     else if (now_us >= o->next_us && now_us < o->until_us)
-        read_again(req, store, o);
+        reread_operation(req, store, o);
     if (!is_over(o) && now_us < o->until_us && dt_workers_later(req->api->workers, req, continue_operation))
         return DT_PENDING;
     if (!is_over(o))
-        read_again(req, store, o);
+        reread_operation(req, store, o);
     if (o->body.ask.kind == DT_OPERATION_DELETE_TOPIC)
         dt_topics_announce(req);
     return answer_operation(req, is_over(o) ? 200 : 202, &o->op);

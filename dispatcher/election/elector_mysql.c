@@ -301,7 +301,7 @@ static int by_number(const void *a, const void *b)
     return (x > y) - (x < y);
 }
 
-static void give_order(struct mysql_elector *e, int64_t now_us)
+static void submit_order(struct mysql_elector *e, int64_t now_us)
 {
     struct dt_lease_order *order = dt_lease_link_order(e->link);
     const bool leaving = is_leaving(e);
@@ -366,7 +366,7 @@ static void step_elector(dt_elector *base, uint32_t signals)
         e->drops = e->drops || e->holds[s] == HOLD_DROPPING;
     }
     if (!dt_lease_link_busy(e->link) && now_us >= e->not_before_us && now_us >= order_due_us(e))
-        give_order(e, now_us);
+        submit_order(e, now_us);
 }
 
 static int64_t next_us(const dt_elector *base)

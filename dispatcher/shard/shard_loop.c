@@ -63,7 +63,7 @@ static void set_waiting(dt_shard_loop *l, const char *waiting, const char *detai
     pthread_mutex_unlock(&l->state_lock);
 }
 
-static void say_leading(dt_shard_loop *l, bool leading, bool halted)
+static void set_leading(dt_shard_loop *l, bool leading, bool halted)
 {
     pthread_mutex_lock(&l->state_lock);
     l->state.leading = leading;
@@ -185,7 +185,7 @@ static void go_idle(dt_shard_loop *l, int64_t now_ms, int64_t next_ms)
 }
 
 /* True: topics that were unknown are known now. */
-static bool learn_topics(dt_shard_loop *l)
+static bool look_up_topics(dt_shard_loop *l)
 {
     if (l->sender.state != DT_SENDER_OPEN || !dt_delivery_resolve(l->delivery))
         return false;
@@ -195,7 +195,7 @@ static bool learn_topics(dt_shard_loop *l)
 }
 
 /* Records how fast the shard drains a backlog, measured over runs of RUN_US. */
-static void note_run(dt_shard_loop *l, const struct dt_leader_txn *txn, int64_t began_us)
+static void record_run(dt_shard_loop *l, const struct dt_leader_txn *txn, int64_t began_us)
 {
     size_t claimed = txn->batch.n + txn->hands.claimed.n;
     int64_t now_us = dt_shard_mono_us(l);
@@ -220,10 +220,10 @@ static dt_status work_batch(dt_shard_loop *l, struct dt_leader_txn *txn, int64_t
     dt_status status = dt_shard_batch(l, txn, err);
     if (status != DT_OK)
         return status;
-    note_run(l, txn, began_us);
+    record_run(l, txn, began_us);
     for (size_t i = 0; i < txn->seen.n_unknown; i++)
         dt_shard_note_unknown(l, txn->seen.unknown[i]);
-    *news = learn_topics(l);
+    *news = look_up_topics(l);
     dt_shard_note_left(l, txn);
     dt_shard_leave_to_cursor(l, txn->chosen.left, txn->chosen.n_left);
     /* Most jobs of a full due scan were left: their rows are locked, they wait for another shard's list, or the
@@ -254,7 +254,7 @@ static dt_status work_batch(dt_shard_loop *l, struct dt_leader_txn *txn, int64_t
     return DT_OK;
 }
 
-static void say_what_it_waits_for(dt_shard_loop *l)
+static void report_waiting(dt_shard_loop *l)
 {
     const char *trouble = dt_delivery_trouble(l->delivery);
     const char *orphan = dt_shard_orphan(l);
@@ -278,7 +278,7 @@ static void say_what_it_waits_for(dt_shard_loop *l)
 }
 
 /* Reports why callbacks wait, and which map this shard works with. */
-static void say_callbacks_and_map(dt_shard_loop *l)
+static void report_callbacks_and_map(dt_shard_loop *l)
 {
     /* Jobs that wait for a place are seen again every few seconds. Without an index they are among the closed overdue
      * jobs. */
@@ -304,19 +304,19 @@ static dt_status tend_delivery(dt_shard_loop *l, struct dt_error *err)
     const int64_t epoch = l->fence.epoch;
     dt_status status = dt_shard_tend_sender(l, err);
     if (status == DT_OK && l->fence.epoch != epoch)
-        say_leading(l, true, false);
+        set_leading(l, true, false);
     if (status == DT_OK && l->sender.state == DT_SENDER_OPEN)
         status = dt_delivery_tend(l->delivery, l->store, &l->fence, err);
     if (status != DT_OK)
         return status;
     dt_assert(l->flight.list.n == l->fence.inflight || DT_UNGUARDED(REST));
     dt_assert_cmp(l->fence.send_n, <=, l->fence.inflight);
-    (void)learn_topics(l);
+    (void)look_up_topics(l);
     return DT_OK;
 }
 
 /* Makes hints of jobs that may be due, and requests what they wait for. */
-static dt_status look_for_due(dt_shard_loop *l, int64_t now_ms, int64_t *next_ms, struct dt_error *err)
+static dt_status find_due(dt_shard_loop *l, int64_t now_ms, int64_t *next_ms, struct dt_error *err)
 {
     /* While timeouts wait for unread reports: repeats the request to read them, and retries the timeouts when the
      * reading advances. */
@@ -358,12 +358,12 @@ static dt_status step_loop(dt_shard_loop *l, int64_t *wake_us, struct dt_error *
         return DT_OK;
     }
     if (was_sending && l->sender.state == DT_SENDER_OPEN) {
-        say_what_it_waits_for(l);
+        report_waiting(l);
         pace_batches(l, l->pace.took_all, l->pace.began_us);
         *wake_us = has_remainder_to_send(l) ? began_us : dt_earlier(l->pace.next_us, settle_at_us(l));
         return DT_OK;
     }
-    status = look_for_due(l, now_ms, &next_ms, err);
+    status = find_due(l, now_ms, &next_ms, err);
     if (status != DT_OK)
         return status;
     /* Whether a leader transaction has work: hints, a batch to settle, an unsent remainder. */
@@ -379,8 +379,8 @@ static dt_status step_loop(dt_shard_loop *l, int64_t *wake_us, struct dt_error *
     if ((worked && txn.judged.frozen) || (next_ms && next_ms - now_ms <= IDLE_EARLY_MS))
         l->sender.idle = false;
     go_idle(l, now_ms, next_ms);
-    say_what_it_waits_for(l);
-    say_callbacks_and_map(l);
+    report_waiting(l);
+    report_callbacks_and_map(l);
     const struct dt_leader_txn *seen = worked ? &txn : NULL;
     *wake_us = end_step(l, seen, began_us, next_step_us(l, seen, next_ms, news));
     return DT_OK;
@@ -469,10 +469,10 @@ static void run_loop(void *arg)
             dt_outage_over(&l->told.outage);
             start_us = dt_shard_mono_us(l);
             set_waiting(l, NULL, "");
-            say_leading(l, true, false);
+            set_leading(l, true, false);
             status = lead_shard(l, &err);
         }
-        say_leading(l, false, status == DT_HALTED);
+        set_leading(l, false, status == DT_HALTED);
         if (status == DT_OK || is_ending(l))
             break;
         report_failure(l, status, &err);

@@ -40,8 +40,8 @@ static dt_status hold_topic(dt_shard_loop *l, struct dt_seen *seen, size_t n, st
  * added to that shard's set, its leader is woken, and only then they are removed from this set. If that set has an
  * entry already, it is newer than the one read here.
  */
-static dt_status hand_on(dt_shard_loop *l, const struct dt_leader_txn *txn, int64_t horizon_ms,
-                         struct dt_entry *entries, struct dt_error *err)
+static dt_status move_to_own_shard(dt_shard_loop *l, const struct dt_leader_txn *txn, int64_t horizon_ms,
+                                   struct dt_entry *entries, struct dt_error *err)
 {
     struct dt_shard_set soon = {0};
     size_t n = 0;
@@ -75,7 +75,7 @@ void dt_shard_tell_index(dt_shard_loop *l, const struct dt_leader_txn *txn)
     dt_status status = fixes && held ? DT_OK : DT_NOMEM;
     size_t n = 0;
     if (status == DT_OK)
-        status = hand_on(l, txn, horizon_ms, held, &err);
+        status = move_to_own_shard(l, txn, horizon_ms, held, &err);
     for (size_t i = 0; status == DT_OK && i < txn->seen.n; i++) {
         struct dt_seen *seen = &txn->seen.v[i];
         bool stays = !seen->elsewhere && seen->next_ms < horizon_ms;

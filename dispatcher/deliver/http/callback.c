@@ -270,8 +270,8 @@ static void take_retry_after(const struct dt_http_answer *answer, const struct d
                                    &out->result.retry_after_ms);
 }
 
-static dt_status judge_report(const struct dt_http_answer *answer, const struct dt_callback_attempt *attempt,
-                              dt_json *json, struct dt_arena *arena, struct dt_callback_outcome *out)
+static dt_status decode_report(const struct dt_http_answer *answer, const struct dt_callback_attempt *attempt,
+                               dt_json *json, struct dt_arena *arena, struct dt_callback_outcome *out)
 {
     struct dt_json_limits limits = {.depth = 16};
     struct dt_faults faults = {.arena = arena};
@@ -315,7 +315,7 @@ dt_status dt_callback_outcome(const struct dt_http_answer *answer, const struct 
         return add_error(out, code, answer->body, arena);
     }
     if (is_report(answer))
-        return judge_report(answer, attempt, json, arena, out);
+        return decode_report(answer, attempt, json, arena, out);
     if (answer->status == 202)
         out->kind = DT_CALLBACK_TAKEN;
     return DT_OK;

@@ -86,7 +86,7 @@ static unsigned room_of(const struct dt_place_topic *topic, int64_t now_us)
     return free_part + earned < left ? free_part + earned : left;
 }
 
-static void note_waiter(const struct dt_place_topic *topic, int64_t now_us)
+static void record_waiter(const struct dt_place_topic *topic, int64_t now_us)
 {
     struct dt_place_owner *owner = topic->owner;
     if (owner->used < owner->limit || (another_waits(topic, now_us) && owner->waiter->held <= topic->held))
@@ -323,8 +323,8 @@ dt_status dt_places_take(dt_places *places, struct dt_str host, const struct dt_
                bytes_fit(out->in_process, bytes) &&
                dt_shares_take(&places->bytes, out->in_process->owner->id, bytes, now_us);
     if (!may) {
-        note_waiter(out->at_host, now_us);
-        note_waiter(out->in_process, now_us);
+        record_waiter(out->at_host, now_us);
+        record_waiter(out->in_process, now_us);
         drop_idle(places, out, now_us);
         return DT_FULL;
     }
@@ -345,8 +345,8 @@ unsigned dt_places_room(dt_places *places, struct dt_str host, const struct dt_p
     unsigned room =
         bytes_fit(place.in_process, 0) ? min_of(room_of(place.at_host, now_us), room_of(place.in_process, now_us)) : 0;
     if (room == 0) {
-        note_waiter(place.at_host, now_us);
-        note_waiter(place.in_process, now_us);
+        record_waiter(place.at_host, now_us);
+        record_waiter(place.in_process, now_us);
     }
     drop_idle(places, &place, now_us);
     return room;
@@ -370,7 +370,7 @@ unsigned dt_places_room_anywhere(dt_places *places, const struct dt_place_for *w
         return 0;
     unsigned room = bytes_fit(topic, 0) ? room_of(topic, now_us) : 0;
     if (room == 0)
-        note_waiter(topic, now_us);
+        record_waiter(topic, now_us);
     drop_idle_topic(&places->shared, topic, now_us);
     return room;
 }

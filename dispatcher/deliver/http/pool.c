@@ -232,7 +232,7 @@ static dt_status find_all_out(dt_hands *hands, struct dt_error *err)
 /* ---- attempts that other processes have lost ---- */
 
 /* Reads all pages, because the shards of some lost attempts may be halted and not end them. */
-static dt_status look_for_lost(dt_hands *hands, struct dt_error *err)
+static dt_status find_lost(dt_hands *hands, struct dt_error *err)
 {
     struct dt_lost lost = {.v = hands->lost, .limit = (size_t)hands->env.config->dispatch_batch_jobs};
     if (dt_pool_now_us(hands) < hands->look_us)
@@ -278,7 +278,7 @@ static int64_t tick_keeper(void *arg, void *store)
     if (status == DT_OK)
         status = give_away(hands, &err);
     if (status == DT_OK)
-        status = look_for_lost(hands, &err);
+        status = find_lost(hands, &err);
     if (status != DT_OK)
         return dt_chore_failed(&hands->keeper, DT_OUTAGE_MYSQL, "lost callbacks are not found", status, &err, PAUSE_US);
     return hands->look_us;
@@ -316,7 +316,7 @@ struct batch {
     int64_t others_us; /* mono: when leaders that still wait are woken; INT64_MAX: none waits */
 };
 
-static void tell_index(dt_hands *hands, const struct batch *batch)
+static void update_index(dt_hands *hands, const struct batch *batch)
 {
     struct dt_error err = {0};
     struct dt_entry entries[DT_WAS_MAX * BATCH];
@@ -375,7 +375,7 @@ static bool record_batch(dt_hands *hands, struct batch *batch)
     }
     dt_outage_over(&hands->recorder_outage);
     dt_metric_observe(hands->meters.recorded, (double)batch->n);
-    tell_index(hands, batch);
+    update_index(hands, batch);
     hands->env.ended(hands->env.arg);
     return release_recorded(hands, batch, true);
 }

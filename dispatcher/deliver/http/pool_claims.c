@@ -351,8 +351,8 @@ static void send_signed(const struct sending *s, const struct dt_callback_secret
 }
 
 /* NULL: memory ran out, so this process does not know the attempt. */
-static struct dt_callback *note_callback(dt_hands_claims *claims, const struct dt_outgoing *job,
-                                         const struct dt_place *place)
+static struct dt_callback *record_callback(dt_hands_claims *claims, const struct dt_outgoing *job,
+                                           const struct dt_place *place)
 {
     dt_hands *hands = claims->hands;
     struct dt_callback *callback = calloc(1, sizeof(*callback));
@@ -401,7 +401,7 @@ static bool send_callback(dt_hands_claims *claims, const struct dt_outgoing *job
     struct sending sending = {.claims = claims, .job = job, .topic = topic ? topic : &none};
     if (!DT_UNGUARDED(CALL_ALREADY) && is_ours_already(claims, job, place))
         return true;
-    sending.callback = note_callback(claims, job, place);
+    sending.callback = record_callback(claims, job, place);
     if (!sending.callback)
         return false;
     const struct dt_callback_places *places = &sending.topic->places;

@@ -96,7 +96,7 @@ static void halt_partition(dt_command_reader *r, size_t i, const char *reason)
     write_halt(r, &r->places[i], reason);
 }
 
-static void judge_position(dt_command_reader *r, size_t i, struct dt_kafka_start *start)
+static void check_position(dt_command_reader *r, size_t i, struct dt_kafka_start *start)
 {
     struct dt_command_place *place = &r->places[i];
     start->next = -1;
@@ -152,7 +152,7 @@ static dt_status begin_partitions(void *arg, struct dt_kafka_start *v, size_t n,
         return status;
     r->n_places = n;
     for (size_t i = 0; i < n; i++)
-        judge_position(r, i, &v[i]);
+        check_position(r, i, &v[i]);
     dt_metric_set(r->halted, (double)r->n_halted);
     return answer_here(r, err);
 }

@@ -156,8 +156,8 @@ static dt_status send_barrier(dt_delivery *d, const struct dt_fence *fence, int6
     return status;
 }
 
-static dt_status judge_ledger(dt_delivery *d, const struct dt_fence *fence, const struct dt_inflight *inflight,
-                              int64_t barrier_at, struct dt_delivery_findings *findings, struct dt_error *err)
+static dt_status check_ledger_view(dt_delivery *d, const struct dt_fence *fence, const struct dt_inflight *inflight,
+                                   int64_t barrier_at, struct dt_delivery_findings *findings, struct dt_error *err)
 {
     struct dt_ledger_view view;
     dt_status status = dt_ledger_view_init(&view, d->kafka->uuid, fence, inflight);
@@ -204,7 +204,7 @@ dt_status dt_delivery_read(dt_delivery *d, const struct dt_fence *fence, const s
         return status;
     status = send_barrier(d, fence, &barrier_at, err);
     DT_FAIL_POINT_STATUS("takeover.barrier", status, err);
-    return status == DT_OK ? judge_ledger(d, fence, inflight, barrier_at, findings, err) : status;
+    return status == DT_OK ? check_ledger_view(d, fence, inflight, barrier_at, findings, err) : status;
 }
 
 /*
@@ -447,7 +447,7 @@ dt_status dt_delivery_commit(dt_delivery *d, struct dt_error *err)
     return status;
 }
 
-static void tell_strangers(dt_delivery *d, int64_t n, int64_t offset)
+static void log_strangers(dt_delivery *d, int64_t n, int64_t offset)
 {
     struct dt_ledger_strangers *s = &d->strangers;
     int64_t now_us = dt_clock_mono_us(d->env.clock);
@@ -485,7 +485,7 @@ dt_status dt_delivery_finish(dt_delivery *d, dt_status status, const struct dt_f
     d->strangers.batches++;
     int64_t strangers = offset - (d->strangers.barrier_at + 2 * d->strangers.batches);
     if (strangers > d->strangers.counted) {
-        tell_strangers(d, strangers - d->strangers.counted, offset);
+        log_strangers(d, strangers - d->strangers.counted, offset);
         d->strangers.counted = strangers;
     }
     dt_metric_observe(d->send_seconds, (double)(dt_clock_mono_us(d->env.clock) - s->start_us) / 1e6);
@@ -582,7 +582,7 @@ void dt_delivery_settled(dt_delivery *d, const struct dt_delivery_findings *find
     dt_delivery_forget_refusal(d);
     d->strangers.barrier_at = findings->next_offset - 1;
     if (d->strangers.found)
-        tell_strangers(d, d->strangers.found, d->strangers.found_at);
+        log_strangers(d, d->strangers.found, d->strangers.found_at);
 }
 
 void dt_delivery_free(dt_delivery *d)

@@ -43,7 +43,7 @@ static int64_t wanted_replicas(int64_t replicas, int brokers)
     return replicas > possible ? replicas : possible;
 }
 
-static void judge_topic(struct judging *j, const struct dt_kafka_topic_state *topic)
+static void check_topic(struct judging *j, const struct dt_kafka_topic_state *topic)
 {
     const bool many = topic->replicas && topic->min_in_sync > topic->replicas;
     const bool few = topic->replicas > 1 && topic->min_in_sync == 1;
@@ -70,7 +70,7 @@ void dt_kafka_judge(const struct dt_kafka_state *state, int64_t replicas, dt_fou
 {
     struct judging j = {.wanted = wanted_replicas(replicas, state->brokers), .found = found, .arg = arg};
     for (size_t i = 0; i < DT_KAFKA_OWN_TOPICS; i++)
-        judge_topic(&j, &state->topics[i]);
+        check_topic(&j, &state->topics[i]);
 }
 
 /* A topic that is created on demand counts as missing only if a caller was refused because it could not be created. */
@@ -86,7 +86,7 @@ bool dt_kafka_judge_asked(const struct dt_kafka_asked_topic *topic, int64_t repl
     if (topic->status == DT_REFUSED)
         report_finding(&j, DT_FINDING_KAFKA_JOB_TOPIC, topic->name, topic->reason);
     else if (topic->status == DT_OK)
-        judge_topic(&j, &state);
+        check_topic(&j, &state);
     return j.found_some;
 }
 
@@ -152,7 +152,7 @@ static void add_finding(void *arg, enum dt_finding_kind finding, const char *sub
 /* ---- looking ---- */
 
 /* Returns true if the topic has a fault and the list of findings has room: only then is the topic looked up again. */
-static bool hear_topic(void *arg, const struct dt_kafka_asked_topic *topic)
+static bool receive_topic(void *arg, const struct dt_kafka_asked_topic *topic)
 {
     dt_examiner *e = arg;
     bool wrong = dt_kafka_judge_asked(topic, e->env.config->kafka_replication_factor, add_finding, &e->kafka);
@@ -166,7 +166,7 @@ static bool is_suspect(const dt_examiner *e)
     return e->env.admin && dt_outage_lasts(DT_OUTAGE_KAFKA) && dt_clock_mono_us(e->env.clock) - e->asked_us >= SOON_US;
 }
 
-static void look_at_kafka(dt_examiner *e)
+static void check_kafka(dt_examiner *e)
 {
     struct dt_kafka_state state;
     struct dt_error err = {0};
@@ -178,7 +178,7 @@ static void look_at_kafka(dt_examiner *e)
     *e->env.kafka_away = status != DT_OK;
     if (status == DT_OK) {
         dt_kafka_judge(&state, e->env.config->kafka_replication_factor, add_finding, &e->kafka);
-        dt_kafka_admin_tell_asked(e->env.admin, hear_topic, e);
+        dt_kafka_admin_tell_asked(e->env.admin, receive_topic, e);
     } else {
         (void)dt_chore_failed(&e->chore, DT_OUTAGE_KAFKA, "Kafka cannot be asked", status, &err, 0);
         add_finding(&e->kafka, DT_FINDING_KAFKA_AWAY, "kafka", err.text[0] ? err.text : dt_status_text(status));
@@ -188,7 +188,7 @@ static void look_at_kafka(dt_examiner *e)
 }
 
 /* The figure is rounded, so that a drifting clock does not cause a write each time. */
-static void look_at_clock(dt_examiner *e)
+static void check_clock(dt_examiner *e)
 {
     char detail[100];
     int64_t host_ms = dt_clock_real_ms(e->env.clock);
@@ -202,7 +202,7 @@ static void look_at_clock(dt_examiner *e)
     add_finding(&e->now, DT_FINDING_DISPATCHER_CLOCK, "mysql", detail);
 }
 
-static void hear_certificate(void *arg, const char *key, const char *file, int64_t ends_s)
+static void receive_certificate(void *arg, const char *key, const char *file, int64_t ends_s)
 {
     dt_examiner *e = arg;
     char detail[160];
@@ -243,9 +243,9 @@ static int64_t tick_examiner(void *arg, void *store)
         if (e->env.config->zookeeper_servers[0] && dt_outage_lasts(DT_OUTAGE_ZOOKEEPER))
             add_finding(&e->now, DT_FINDING_ZOOKEEPER_AWAY, e->env.config->zookeeper_servers,
                         "this dispatcher has no session there");
-        look_at_clock(e);
-        dt_certificates_look(e->env.config, hear_certificate, e);
-        look_at_kafka(e);
+        check_clock(e);
+        dt_certificates_look(e->env.config, receive_certificate, e);
+        check_kafka(e);
         for (size_t i = 0; i < e->kafka.n; i++)
             add_finding(&e->now, e->kafka.v[i].finding, e->kafka.v[i].subject, e->kafka.v[i].detail);
         write_changes(e, store);

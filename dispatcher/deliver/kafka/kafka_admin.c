@@ -275,7 +275,7 @@ static size_t gather_by_code(struct look *v, size_t n, rd_kafka_resp_err_t code)
 }
 
 /* Asks Kafka about topics. Creates missing ones if partitions > 0. Changes their order. */
-static void look_or_make(struct dt_kafka_admin *a, struct look *v, size_t n, int partitions, bool ledger)
+static void find_or_create(struct dt_kafka_admin *a, struct look *v, size_t n, int partitions, bool ledger)
 {
     const struct timespec pause = {.tv_nsec = 5000000};
     describe_topics(a, v, n);
@@ -396,7 +396,7 @@ dt_status dt_kafka_admin_find(struct dt_kafka_admin *a, struct dt_kafka_finding 
         return status;
     for (size_t i = 0; i < n; i++)
         looks[i] = (struct look){.topic = v[i].name};
-    look_or_make(a, looks, n, partitions, false);
+    find_or_create(a, looks, n, partitions, false);
     const int64_t deadline_us =
         dt_kafka_now_us() + LEADERS_WITHIN_US; /* for all together, because other requests wait */
     for (size_t i = 0; i < n; i++)
@@ -411,10 +411,10 @@ dt_status dt_kafka_admin_find(struct dt_kafka_admin *a, struct dt_kafka_finding 
 /* ---- our own topics ---- */
 
 /* Reads a topic of the installation, and creates it if needed. */
-static dt_status look_at_own(struct dt_kafka_admin *a, struct look *look, int partitions, bool ledger,
-                             struct dt_error *err)
+static dt_status read_own_topic(struct dt_kafka_admin *a, struct look *look, int partitions, bool ledger,
+                                struct dt_error *err)
 {
-    look_or_make(a, look, 1, partitions, ledger);
+    find_or_create(a, look, 1, partitions, ledger);
     return judge_look(look, partitions > 0, ledger, err);
 }
 
@@ -426,7 +426,7 @@ static dt_status check_ledger(struct dt_kafka_admin *a, unsigned shards, bool re
     struct dt_kafka_shape shape = {0};
     dt_status status = dt_kafka_topic_name(a->env, "ledger", topic, err);
     if (status == DT_OK)
-        status = look_at_own(a, &look, repair ? (int)shards : 0, true, err);
+        status = read_own_topic(a, &look, repair ? (int)shards : 0, true, err);
     if (status == DT_OK && strcmp(look.retention_ms, "-1") != 0)
         status = dt_fail(err, DT_REFUSED, "topic %s has retention.ms=%s: it must be -1, or sent jobs are forgotten",
                          topic, look.retention_ms);
@@ -468,7 +468,7 @@ dt_status dt_kafka_admin_prepare(dt_kafka_admin *a, struct dt_error *err)
         struct look look = {.topic = topic};
         status = dt_kafka_topic_name(a->env, dt_kafka_own_topics[i], topic, err);
         if (status == DT_OK)
-            status = look_at_own(a, &look, partitions > 0 ? (int)partitions : 4, false, err);
+            status = read_own_topic(a, &look, partitions > 0 ? (int)partitions : 4, false, err);
     }
     end_requests(a);
     return status;

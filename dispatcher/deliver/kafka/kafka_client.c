@@ -65,7 +65,7 @@ dt_status dt_kafka_token_parse(struct dt_str jwt, struct dt_kafka_token *out, st
 /* ---- from a file to a handle ---- */
 
 /* Passes the token in the file to the handle, or the reason why there is none, which is logged. */
-static void give_token(rd_kafka_t *rk, const char *file)
+static void set_token(rd_kafka_t *rk, const char *file)
 {
     char text[DT_SECRET_MAX + 1] = "";
     char reason[256] = "";
@@ -91,7 +91,7 @@ static void give_token(rd_kafka_t *rk, const char *file)
 static void on_refresh(rd_kafka_t *rk, const char *file, void *opaque)
 {
     (void)opaque;
-    give_token(rk, file);
+    set_token(rk, file);
 }
 
 void dt_kafka_token_background(rd_kafka_t *rk)
@@ -304,7 +304,7 @@ dt_status dt_kafka_renew(const struct dt_config *running, const struct dt_config
     }
     const struct dt_property *token = dt_properties_find(running->kafka_client, DT_KAFKA_TOKEN);
     for (size_t i = 0; token && i < n_handles; i++)
-        give_token(handles[i], token->file);
+        set_token(handles[i], token->file);
     pthread_mutex_unlock(&handles_lock);
     dt_properties_let_go(running->kafka_client);
     dt_secret_forget(&user);

@@ -150,7 +150,7 @@ static rd_kafka_topic_partition_t *list_at(rd_kafka_topic_partition_list_t *list
     return at;
 }
 
-static void note_applied(struct dt_kafka_reader *c, int32_t partition, int64_t offset)
+static void record_applied(struct dt_kafka_reader *c, int32_t partition, int64_t offset)
 {
     if (partition < c->partitions && c->next[partition] == offset)
         return;
@@ -178,7 +178,7 @@ static dt_status commit_ends(struct dt_kafka_reader *c, struct dt_error *err)
 {
     for (int i = 0; i < c->partitions; i++) {
         if (c->ends[i] > c->next[i] && !c->owed)
-            note_applied(c, i, c->ends[i]);
+            record_applied(c, i, c->ends[i]);
         c->ends[i] = -1;
     }
     return dt_kafka_now_us() - c->committed_us < COMMIT_EVERY_US ? DT_OK : commit_applied(c, err);
@@ -255,7 +255,7 @@ dt_status dt_kafka_reader_commit(dt_kafka_reader *c, struct dt_error *err)
         return DT_OK;
     c->owed = false;
     for (size_t i = 0; i < c->n; i++) /* ascending within a partition: the last one stays */
-        note_applied(c, c->messages[i]->partition, c->messages[i]->offset + 1);
+        record_applied(c, c->messages[i]->partition, c->messages[i]->offset + 1);
     return commit_ends(c, err);
 }
 
@@ -528,7 +528,7 @@ dt_status dt_kafka_reader_share(dt_kafka_reader *c, unsigned rank, unsigned memb
         if (offset < 0)
             continue;
         c->next[i] = -1;
-        note_applied(c, i, offset);
+        record_applied(c, i, offset);
     }
     return DT_OK;
 }

@@ -146,7 +146,7 @@ static bool answer_known(struct dt_kafka_lookups *l, struct dt_str name, struct 
 }
 
 /* If Kafka does not answer, that is remembered once for all topics. */
-static void take_findings(struct dt_kafka_lookups *l, const struct dt_kafka_finding *v, size_t n, dt_status status)
+static void store_findings(struct dt_kafka_lookups *l, const struct dt_kafka_finding *v, size_t n, dt_status status)
 {
     struct dt_kafka_asker *asker;
     bool settled = status != DT_OK;
@@ -299,7 +299,7 @@ static void lookups_main(void *arg)
     size_t n;
     while ((n = next_wanted(l, &pace)) > 0) {
         const int64_t began_us = dt_kafka_now_us();
-        take_findings(l, v, n, dt_kafka_admin_find(l->admin, v, n, pace.make, NULL));
+        store_findings(l, v, n, dt_kafka_admin_find(l->admin, v, n, pace.make, NULL));
         set_pace(l, &pace, began_us, v, n);
     }
 }
@@ -393,7 +393,7 @@ static dt_status find_some(dt_kafka_admin *a, const struct dt_str *topics, size_
     if (n_found == 0)
         return DT_OK;
     status = dt_kafka_admin_find(a, v, n_found, true, err);
-    take_findings(a->lookups, v, n_found, status);
+    store_findings(a->lookups, v, n_found, status);
     return status;
 }
 

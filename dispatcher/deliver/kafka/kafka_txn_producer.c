@@ -100,7 +100,7 @@ static void on_log(const rd_kafka_t *rk, int level, const char *facility, const 
 
 /* ---- delivery reports, served by rd_kafka_poll on the owner's thread ---- */
 
-static void note_refusal(dt_txn_producer *p, rd_kafka_resp_err_t code, const char *topic)
+static void record_refusal(dt_txn_producer *p, rd_kafka_resp_err_t code, const char *topic)
 {
     if (p->refusal != RD_KAFKA_RESP_ERR_NO_ERROR)
         return;
@@ -131,7 +131,7 @@ static void on_report(rd_kafka_t *rk, const rd_kafka_message_t *m, void *opaque)
         snprintf(p->first_topic, sizeof(p->first_topic), "%s", m->rkt ? rd_kafka_topic_name(m->rkt) : "?");
     }
     if (r->topic && dt_kafka_refuses_message(m->err))
-        note_refusal(p, m->err, r->topic->name);
+        record_refusal(p, m->err, r->topic->name);
 }
 
 static void on_error(rd_kafka_t *rk, int code, const char *reason, void *opaque)
@@ -260,7 +260,7 @@ static void fetch_metadata(dt_txn_producer *p, struct strangers *s, unsigned max
 }
 
 /* Metadata before first use: without it the first transaction to a topic stalls for a second. */
-static dt_status meet_strangers(dt_txn_producer *p, struct strangers *s, struct dt_error *err)
+static dt_status look_up_new_topics(dt_txn_producer *p, struct strangers *s, struct dt_error *err)
 {
     dt_status status = DT_OK;
     size_t at_fault;
@@ -301,7 +301,7 @@ dt_status dt_txn_producer_learn(dt_txn_producer *p, const struct dt_kafka_messag
     }
     s.n_unsure = s.n;
     if (status == DT_OK && s.n > 0)
-        status = meet_strangers(p, &s, err);
+        status = look_up_new_topics(p, &s, err);
     free(s.names);
     for (size_t i = 0; status == DT_OK && i < n; i++) {
         if (!same_topic_again(messages, i))
@@ -349,7 +349,7 @@ static dt_status check_reports(dt_txn_producer *p, struct dt_error *err)
 }
 
 /* If a topic was deleted, librdkafka tries to add it until the transaction times out. This check finds out earlier. */
-static void look_for_deleted(dt_txn_producer *p)
+static void check_for_deleted_topics(dt_txn_producer *p)
 {
     unsigned looks = 0;
     p->look_us = INT64_MAX;
@@ -382,7 +382,7 @@ static dt_status await_reports(dt_txn_producer *p, const size_t *count, size_t m
         if (dt_kafka_now_us() >= deadline_us)
             return dt_fail(err, DT_DOUBT, "transaction: delivery reports are missing at its timeout");
         if (dt_kafka_now_us() >= p->look_us)
-            look_for_deleted(p);
+            check_for_deleted_topics(p);
         else
             rd_kafka_poll(p->rk, 100);
     }
@@ -409,7 +409,7 @@ static dt_status find_cause(dt_txn_producer *p, dt_status status, struct dt_erro
         dt_kafka_watch_unjoined(&p->watch, topic, sizeof(topic));
         if (topic[0] != '\0' && code != RD_KAFKA_RESP_ERR__STATE && dt_kafka_refuses_message(code) &&
             strcmp(topic, rd_kafka_topic_name(p->ledger)) != 0)
-            note_refusal(p, code, topic);
+            record_refusal(p, code, topic);
     }
     return p->refusal != RD_KAFKA_RESP_ERR_NO_ERROR ? check_reports(p, err) : status;
 }
@@ -449,7 +449,7 @@ static dt_status produce_message(dt_txn_producer *p, rd_kafka_topic_t *rkt, int3
          * other. */
         const bool refused = rkt != p->ledger && dt_kafka_refuses_message(code);
         if (refused)
-            note_refusal(p, code, rd_kafka_topic_name(rkt));
+            record_refusal(p, code, rd_kafka_topic_name(rkt));
         status = dt_fail(err, refused ? DT_REFUSED : DT_DOUBT, "%s: %s", rd_kafka_topic_name(rkt),
                          rd_kafka_error_string(error));
         rd_kafka_error_destroy(error);

@@ -68,7 +68,7 @@ void dt_ledger_view_clear(struct dt_ledger_view *view)
     view->json = NULL;
 }
 
-static bool note_problem(struct dt_ledger_view *view, int64_t offset, const char *text)
+static bool record_problem(struct dt_ledger_view *view, int64_t offset, const char *text)
 {
     snprintf(view->problem, sizeof(view->problem), "ledger offset %lld: %s", (long long)offset, text);
     return false;
@@ -89,15 +89,15 @@ static bool read_list(struct dt_ledger_view *view)
     return status == DT_OK;
 }
 
-static bool judge_batch(struct dt_ledger_view *view, int64_t offset)
+static bool check_batch(struct dt_ledger_view *view, int64_t offset)
 {
     if (!read_list(view))
-        return view->status == DT_OK && note_problem(view, offset, "a batch record without a list");
+        return view->status == DT_OK && record_problem(view, offset, "a batch record without a list");
     if (!DT_GUARD(LEDGER_ONE, view->batches++ == 0))
-        return note_problem(view, offset, "a second batch record after the settled ones");
+        return record_problem(view, offset, "a second batch record after the settled ones");
     if (!DT_GUARD(LEDGER_LIST,
                   dt_inflight_equal(view->scratch.v, view->scratch.n, view->inflight->v, view->fence->send_n)))
-        return note_problem(view, offset, "a batch record that is not the batch in flight");
+        return record_problem(view, offset, "a batch record that is not the batch in flight");
     return true;
 }
 
@@ -108,30 +108,30 @@ static bool is_own(const struct dt_ledger_view *view)
            DT_GUARD(BARRIER_TOKEN, number_member(view, "token") == view->fence->token);
 }
 
-static bool judge_settled(struct dt_ledger_view *view, int64_t offset, bool ours)
+static bool check_settled(struct dt_ledger_view *view, int64_t offset, bool ours)
 {
     bool recreated = is_own(view) || (read_list(view) && view->scratch.n && view->inflight->n &&
                                       view->scratch.v[0].id == view->inflight->v[0].id &&
                                       view->scratch.v[0].attempt == view->inflight->v[0].attempt);
     if (recreated)
-        return note_problem(view, offset, "a new record below what was settled: the ledger was recreated");
+        return record_problem(view, offset, "a new record below what was settled: the ledger was recreated");
     if (view->status != DT_OK)
         return false;
     view->anchored |= ours && offset == view->settled_below - 1;
     return true;
 }
 
-static bool judge_new(struct dt_ledger_view *view, int64_t offset, struct dt_str key, bool ours)
+static bool check_new(struct dt_ledger_view *view, int64_t offset, struct dt_str key, bool ours)
 {
     bool batch = dt_str_eq(key, DT_LEDGER_BATCH), barrier = dt_str_eq(key, DT_LEDGER_BARRIER);
     if (!ours)
-        return note_problem(view, offset, "a record of another installation");
+        return record_problem(view, offset, "a record of another installation");
     if (!batch && !barrier)
-        return note_problem(view, offset, "a record of a kind that this version does not know");
+        return record_problem(view, offset, "a record of a kind that this version does not know");
     if (number_member(view, "epoch") >= view->fence->epoch && !(barrier && is_own(view)))
-        return note_problem(view, offset, "a record of an epoch that is not below this one");
+        return record_problem(view, offset, "a record of an epoch that is not below this one");
     if (batch)
-        return judge_batch(view, offset);
+        return check_batch(view, offset);
     if (!is_own(view)) /* an earlier takeover's */
         return true;
     view->barrier = true;
@@ -153,14 +153,14 @@ bool dt_ledger_view_record(void *arg, int64_t offset, struct dt_str key, struct 
         uuid = dt_json_text_of(view->json, dt_json_root(view->json), "installation");
     if (uuid.p) {
         bool ours = dt_str_is(uuid, view->uuid);
-        return offset < view->settled_below ? judge_settled(view, offset, ours) : judge_new(view, offset, key, ours);
+        return offset < view->settled_below ? check_settled(view, offset, ours) : check_new(view, offset, key, ours);
     }
     /* A stranger's record neither halts the shard nor proves anything. Those below settled_below were reported
      * before. */
     if (offset < view->settled_below)
         return true;
     if (DT_UNGUARDED(STRANGERS))
-        return note_problem(view, offset, "a record that is not ours");
+        return record_problem(view, offset, "a record that is not ours");
     if (view->strangers++ == 0)
         view->stranger_at = offset;
     return true;

@@ -311,7 +311,7 @@ static size_t count_outcomes(dt_results *r, const struct dt_apply *v, size_t n)
     return busy;
 }
 
-static void tell_index(dt_results *r, const struct dt_shard_map *map, const struct dt_apply *v, size_t n_results)
+static void update_index(dt_results *r, const struct dt_shard_map *map, const struct dt_apply *v, size_t n_results)
 {
     struct dt_error err = {0};
     size_t n = 0;
@@ -384,7 +384,7 @@ static dt_status apply_deferred(dt_results *r, struct dt_error *err)
         return status;
     size_t busy = count_outcomes(r, page.v, page.n);
     d->after_id = page.after_id;
-    tell_index(r, &map, page.v, page.n);
+    update_index(r, &map, page.v, page.n);
     d->met += busy;
     if (page.n < page.limit) { /* the walk ends here, and begins again if it met locked results */
         d->some = d->met > 0;
@@ -421,7 +421,7 @@ static dt_status apply_records(dt_results *r, const struct dt_kafka_record *reco
     if (r->env.room)
         dt_room_news(*r->env.room);
     dt_metric_observe(r->batch_size, (double)r->n);
-    tell_index(r, &map, r->batch, r->n);
+    update_index(r, &map, r->batch, r->n);
     dt_metric_observe(r->seconds, (double)(dt_clock_mono_us(r->env.clock) - start_us) / 1e6);
     if (busy == 0)
         return DT_OK;
