@@ -122,7 +122,7 @@ static void exit_later(void *arg)
     struct timespec left = {.tv_sec = (time_t)(uintptr_t)arg};
     while (nanosleep(&left, &left) != 0 && errno == EINTR)
         ;
-    DT_LOG(WARN, "main", "ends now, although a server that is away holds something up",
+    DT_LOG(WARN, "main", "exits now: a server that does not answer holds up the shutdown",
            DT_I("seconds", (int64_t)(uintptr_t)arg));
     _exit(EXIT_SUCCESS);
 }
@@ -130,7 +130,7 @@ static void exit_later(void *arg)
 void dt_stop_bound(unsigned seconds)
 {
     if (!dt_thread_start_detached(exit_later, (void *)(uintptr_t)seconds))
-        DT_LOG(WARN, "main", "no thread that bounds the end of the program");
+        DT_LOG(WARN, "main", "no thread to limit the time of the shutdown");
 }
 
 void dt_streams_occupy(void)

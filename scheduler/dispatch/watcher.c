@@ -58,7 +58,7 @@ static void run_watcher(void *arg)
         if (dt_thread_stopping(&w->thread)) /* dt_store_cut ended the wait */
             break;
         if (status != DT_OK && !w->failed)
-            DT_LOG(WARN, "watch", "this process looks by itself for what is due",
+            DT_LOG(WARN, "watch", "cannot wait in MySQL: this process polls for due jobs",
                    DT_S("status", dt_status_name(status)), DT_S("reason", err.text));
         if (status != DT_OK)
             w->clock_us = 0;

@@ -267,6 +267,6 @@ enum dt_filling_ask {
      * is written, and `ours` is false afterwards; wanted and life say why. */
     DT_FILLING_TELL
 };
-/* Asks with one round trip for each endpoint. */
+/* Takes fillings, or reports their progress, in one round trip for each endpoint. */
 DT_MUST_CHECK dt_status dt_index_fillings(dt_index *index, enum dt_filling_ask ask, struct dt_filling *fillings,
                                           size_t n, struct dt_error *err);

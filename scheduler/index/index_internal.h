@@ -139,7 +139,7 @@ bool dt_reply_number(const dt_reply *reply, double *out);
 /* A dt_link_reply_fn that writes an integer reply to *(int64_t *)arg, and ignores any other reply. */
 void dt_on_integer(void *arg, size_t i, const dt_reply *reply);
 
-#define DT_JUNK_MAX    64  /* pieces of junk that are removed after one reading */
+#define DT_JUNK_MAX    64  /* limit of junk entries that are removed after one reading */
 #define DT_PAGE_NAME   64  /* bytes of a page's name, its NUL included */
 #define DT_JUNK_MEMBER 256 /* bytes of a member */
 

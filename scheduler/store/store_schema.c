@@ -139,7 +139,8 @@ static dt_status adopt_chain(dt_db *db, struct dt_error *err)
         status = dt_db_run(db, dt_sql_end_migration, (struct dt_params){baseline, 1}, NULL, err);
     status = dt_store_commit(db, status, err);
     if (status == DT_OK)
-        DT_LOG(INFO, "schema", "the schema of the migrations before the baseline was adopted", DT_I("was", applied));
+        DT_LOG(INFO, "schema", "the schema of earlier migrations equals the baseline and was adopted",
+               DT_I("was", applied));
     return status;
 }
 

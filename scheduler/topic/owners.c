@@ -242,5 +242,6 @@ void dt_topic_owners_follow(dt_store *store)
 {
     struct dt_error err;
     if (dt_store_topic_owners_update(store, &err) != DT_OK)
-        DT_LOG(INFO, "store", "the owners of topics are decided later", DT_S("reason", err.text));
+        DT_LOG(INFO, "store", "could not update the owners of topics; a dispatcher tries again",
+               DT_S("reason", err.text));
 }

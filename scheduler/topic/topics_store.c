@@ -191,7 +191,7 @@ dt_status dt_store_topic_counts(dt_store *store, struct dt_str name, struct dt_t
         for (unsigned s = 0; state < 0 && s < DT_JOB_STATES; s++)
             out->by_state[s] += dt_db_i64(db, s + 1);
     }
-    for (int s = 0; s < DT_JOB_STATES; s++) /* the audit has not counted a manual edit yet */
+    for (int s = 0; s < DT_JOB_STATES; s++) /* a number may be negative until the audit has counted a manual edit */
         out->by_state[s] = out->by_state[s] > 0 ? out->by_state[s] : 0;
     status = dt_db_end(db, err);
     if (status == DT_OK)

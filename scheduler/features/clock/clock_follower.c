@@ -33,7 +33,7 @@ static void told(void *arg, dt_status status, const struct dt_watched *seen, dt_
     if (status == DT_OK && clock.version == 0)
         status = dt_fail(&err, DT_NOT_FOUND, "the installation has no test clock");
     if (status != DT_OK && !f->failed)
-        DT_LOG(WARN, "clock", "the test clock is not followed", DT_S("status", dt_status_name(status)),
+        DT_LOG(WARN, "clock", "could not read the test clock", DT_S("status", dt_status_name(status)),
                DT_S("reason", err.text));
     f->failed = status != DT_OK;
     if (status != DT_OK)

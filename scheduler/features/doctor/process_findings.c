@@ -100,7 +100,7 @@ void dt_store_put_death(const struct dt_config *config, int64_t process, const c
             dt_db_run(db, dt_sql_put_death,
                       DT_PARAMS(DT_P_INT(-process), DT_P_STR(dt_str(subject)), DT_P_STR(dt_str(what))), NULL, &err);
     if (status != DT_OK)
-        DT_LOG(WARN, "assert", "no finding is left in MySQL", DT_S("reason", err.text));
+        DT_LOG(WARN, "assert", "could not write the finding to MySQL", DT_S("reason", err.text));
     dt_db_free(db);
 }
 

@@ -80,13 +80,13 @@ static void write_step(dt_figures *f, dt_store *store, int64_t at_ms)
     if (now_us >= f->backlog_us) {
         f->backlog_us = now_us + BACKLOG_US;
         if (dt_backlog_tell(&f->backlog, store, at_ms + DT_FINE_MS, step.overdue) != DT_OK)
-            DT_LOG(DEBUG, "figures", "what is due is not counted by topic");
+            DT_LOG(DEBUG, "figures", "due jobs could not be counted by topic");
     }
     if (!moved && step.n_lateness == 0 && step.overdue == 0)
         return;
     dt_status status = dt_store_figures_add(store, &step, &err);
     if (status != DT_OK && !f->failed && !dt_chore_stopping(&f->chore))
-        DT_LOG(WARN, "figures", "what happened is not written", DT_S("reason", err.text));
+        DT_LOG(WARN, "figures", "figures could not be written", DT_S("reason", err.text));
     f->failed = status != DT_OK;
     if (status != DT_OK || at_ms - f->expired_ms < EXPIRE_MS)
         return;

@@ -106,7 +106,7 @@ static const struct dt_json_field fields[] = {
     DT_FIELD_BY("finished_at", read_finished_at, .flags = DT_FIELD_NULLABLE),
 };
 
-/* Cuts an unknown name, because reasons are also sent in headers of messages. */
+/* Cuts a long unknown name, because the reason of its fault is also sent in headers of messages. */
 static bool admits_result_member(struct dt_json_reader *r, const struct dt_json_field *field,
                                  const struct dt_json_node *node)
 {
