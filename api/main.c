@@ -144,7 +144,7 @@ struct server {
     const char *config_file;
     dt_refclock ref;
     struct dt_session_env env;
-    _Atomic int64_t answered_us; /* env's */
+    _Atomic int64_t answered_us; /* time of MySQL's last answer, written through env */
     struct dt_budget memory;
     struct dt_activity activity;
     struct dt_api api;

@@ -37,7 +37,7 @@ struct dt_heartbeat {
     _Atomic bool owes;    /* owes: owed is not empty */
     _Atomic bool news;    /* the other processes should be notified */
     pthread_mutex_t lock; /* of the next four */
-    int64_t losses;       /* of this process */
+    int64_t losses;       /* losses of this process */
     int64_t lost_us;      /* mono */
     char down[256];       /* endpoints that failed since all of them last worked */
     char owed[1024];      /* endpoints that some process cannot write to */
@@ -237,7 +237,7 @@ void dt_heartbeat_lost(dt_heartbeat *h, const char *down)
     if (!h->down[0])
         snprintf(h->down, sizeof(h->down), "%s", down);
     else if (strcmp(h->down, down) != 0 && !names_endpoint(h->down, down))
-        snprintf(h->down, sizeof(h->down), "*"); /* several */
+        snprintf(h->down, sizeof(h->down), "*"); /* several endpoints failed */
     pthread_mutex_unlock(&h->lock);
     request_tick(h);
 }

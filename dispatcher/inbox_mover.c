@@ -22,7 +22,7 @@
 #define WOKEN     (UINT32_C(1) << 0)
 #define LOOK_US   INT64_C(500000)    /* between two polls if the watcher gets no answer … */
 #define REST_US   INT64_C(10000000)  /* … and if it does */
-#define RETRY_US  INT64_C(500000)    /* after a failure */
+#define RETRY_US  INT64_C(500000)    /* pause after a failure */
 #define SOON_US   INT64_C(10000)     /* if all rows wait for others */
 #define CHORES_US INT64_C(300000000) /* errors are counted, and old ones deleted, this often */
 

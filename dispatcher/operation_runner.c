@@ -34,7 +34,7 @@ struct dt_operation_runner {
     struct dt_arena arena, turns; /* reset for each piece; for each round */
     struct dt_turns had;          /* the last pieces of owners */
     dt_index *index;
-    dt_store *store;              /* of the tick */
+    dt_store *store;              /* the store of the tick */
     int64_t wanted_us, owners_us; /* mono: the next times */
     int64_t busy_us;              /* mono: when an operation was last seen; 0 = never */
     _Atomic bool rests;

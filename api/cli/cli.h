@@ -82,7 +82,7 @@ int dt_cli_ask(struct dt_cli *cli, const struct dt_rest_request *request, struct
 
 struct dt_cli_progress {
     const dt_clock *clock;
-    const char *what; /* "jobs" */
+    const char *what; /* name of the list in the answer: "jobs" */
     bool terminal;
     int64_t begun_us, told_us;
 };

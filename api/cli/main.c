@@ -185,7 +185,7 @@ int main(int argc, char **argv)
     struct dt_error err = {0};
     struct dt_cli cli = {.call = &call, .clock = dt_clock_system()};
     dt_streams_occupy();
-    signal(SIGPIPE, SIG_IGN); /* close_output decides */
+    signal(SIGPIPE, SIG_IGN); /* a closed pipe becomes a write error, which close_output reports */
     read_terminal(&cli);
     if (prints_page(argc, argv))
         return close_output(&cli, DT_CLI_DONE);

@@ -25,8 +25,8 @@
 
 struct dt_cli_settings {
     char *url;       /* without a slash at its end, or unix:/path */
-    char *token;     /* NULL: none */
-    char *ca_file;   /* NULL: the system's */
+    char *token;     /* NULL: no token */
+    char *ca_file;   /* NULL: the system's certificates */
     char *cert_file; /* a client certificate; NULL: none */
     char *key_file;  /* its key; NULL: in cert_file */
     int64_t timeout_ms;
@@ -46,7 +46,7 @@ typedef struct dt_rest dt_rest;
 
 struct dt_rest_request {
     const char *method, *path; /* the path with its query, percent-encoded */
-    struct dt_str body;        /* absent: none */
+    struct dt_str body;        /* absent: no body */
     const char *type;          /* of the body; NULL: application/json */
     int64_t timeout_ms;        /* added to that of the settings, for requests that wait */
 };
@@ -56,7 +56,7 @@ struct dt_rest_answer {
     bool reached; /* the server may have received the request, even if there was no answer */
     struct dt_strbuf body;
     int64_t date_s;         /* the server's clock; 0: unknown */
-    int64_t retry_after_s;  /* 0: not given */
+    int64_t retry_after_s;  /* from Retry-After; 0: not given */
     int64_t cert_ends_at_s; /* the end of the server's certificate; 0: there is none */
 };
 

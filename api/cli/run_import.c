@@ -45,13 +45,13 @@ struct lines {
 
 struct line {
     size_t begin, n; /* in the batch's text, without the line feed */
-    int64_t number;  /* in the file */
+    int64_t number;  /* line number in the file */
 };
 
 struct import {
     struct dt_cli *cli;
     struct lines lines;
-    struct dt_strbuf text; /* the batch */
+    struct dt_strbuf text; /* text of the batch */
     struct line *batch;
     unsigned n, most; /* its lines, and how many the API takes */
     struct dt_rest_answer answer;
@@ -59,7 +59,7 @@ struct import {
     struct dt_cli_progress progress;
     int64_t size; /* of the file; 0: not known */
     int64_t made, existing, refused, unknown;
-    unsigned idle; /* pauses without progress */
+    unsigned idle; /* number of pauses without progress */
     int code;
 };
 
@@ -183,7 +183,7 @@ static dt_status next_csv(struct lines *lines, struct dt_strbuf *out, struct dt_
     if (status != DT_OK)
         return status;
     while ((c = next_byte(lines)) == '\n' || c == '\r')
-        ; /* an empty line */
+        ; /* skips an empty line */
     if (c == EOF)
         return DT_NOT_FOUND;
     ungetc(c, lines->in);

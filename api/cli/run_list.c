@@ -19,7 +19,7 @@ struct listing {
     struct dt_rest_answer answer;
     dt_json *json;
     struct dt_cli_list *list;
-    uint64_t left;           /* rows to show */
+    uint64_t left;           /* number of rows still to show */
     bool exports;            /* jobs are written as import takes them */
     int64_t overdue_ms;      /* only jobs that were due before this time; 0: all */
     unsigned long long held; /* with overdue_ms: jobs of paused topics, which are not listed */

@@ -180,7 +180,7 @@ int dt_cli_run_pop(struct dt_cli *cli)
 struct many {
     struct dt_cli *cli;
     struct dt_rest_answer answer;
-    dt_json *json; /* the operation */
+    dt_json *json; /* the operation in the last answer */
 };
 
 static struct dt_str many_text(const struct many *m, const char *name)

@@ -81,7 +81,7 @@ static void add_line(const struct overview *o, struct dt_strbuf *out, const char
 {
     const struct dt_json_node *node = dt_json_member(o->json, dt_json_root(o->json), name);
     bool there = node && node->type == DT_JSON_OBJECT;
-    size_t begin = out->n; /* of the line */
+    size_t begin = out->n; /* start of the line */
     struct dt_strbuf pair = {0};
     dt_strbuf_addf(out, "%-*s", TITLE, title);
     if (!there)

@@ -88,7 +88,7 @@ struct file {
     const char *path, *wanted; /* the context; NULL: the file chooses it */
     char chosen[128];
     bool found;
-    unsigned line; /* of the breach */
+    unsigned line; /* line of the first fault */
     struct dt_error *err;
     dt_status status;
 };

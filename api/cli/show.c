@@ -352,7 +352,7 @@ static void write_line(struct dt_cli_list *list)
 void dt_cli_list_page(struct dt_cli_list *list)
 {
     const bool colours = list->cli->colours;
-    dt_assert(list->n_cells == 0 || list->n_cells % list->n == 0); /* whole rows */
+    dt_assert(list->n_cells == 0 || list->n_cells % list->n == 0); /* the cells form complete rows */
     if (list->n_cells > 0 && !list->headed) {
         set_widths(list);
         dt_strbuf_reset(&list->line);

@@ -13,7 +13,7 @@
 /* How an option's value is read. */
 enum dt_cli_kind {
     DT_CLI_SWITCH,  /* takes no value: true */
-    DT_CLI_TEXT,    /* a string */
+    DT_CLI_TEXT,    /* any string */
     DT_CLI_SETTING, /* a string, or the word null: the default */
     DT_CLI_NUMBER,  /* a whole number, or the word null */
     DT_CLI_JSON,    /* JSON, or @FILE that holds it (@-: standard input) */
@@ -36,7 +36,7 @@ struct dt_cli_option {
     const char *takes; /* "TIME", or words to choose from: "kafka|http|pull"; NULL: a switch */
     enum dt_cli_kind kind;
     enum dt_cli_place place;
-    const char *help; /* a sentence */
+    const char *help; /* help text, a sentence */
 };
 
 /* The kind of an answer, which decides how it is shown. */
@@ -53,7 +53,7 @@ enum dt_cli_thing {
     DT_CLI_OPERATION,
     DT_CLI_ALERT,
     DT_CLI_SPIKE,
-    DT_CLI_FACT, /* of an explanation */
+    DT_CLI_FACT, /* part of an explanation */
     DT_CLI_EVENT,
     DT_CLI_TOKEN,
     DT_CLI_USED,
@@ -84,10 +84,10 @@ struct dt_cli_verb {
     const char *noun;
     const char *verb;  /* "": the noun alone is a command */
     const char *takes; /* its arguments: "ID | TOPIC KEY"; "": none */
-    const char *help;  /* a sentence */
+    const char *help;  /* help text, a sentence */
     enum dt_cli_way way;
     const char *method, *path; /* of its request; NULL: the verb makes its own */
-    const char *set;           /* the path of the request for a set, where no job is named; NULL: it needs one */
+    const char *set;           /* path of the request for a set, used if no job is named; NULL: a job must be named */
     const char *list;          /* the member of the answer that holds a list; NULL: the answer is one thing */
     enum dt_cli_thing thing;
     const struct dt_cli_option *options;

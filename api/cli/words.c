@@ -378,7 +378,7 @@ void dt_cli_request_add_query(struct dt_cli_request *request, const char *name, 
 static void begin_member(struct dt_strbuf *body, const char *name)
 {
     if (body->n > 0)
-        body->n--; /* the brace */
+        body->n--; /* drops the closing brace */
     else
         dt_json_begin_object(body, NULL);
     dt_json_name(body, name);

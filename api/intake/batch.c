@@ -53,7 +53,7 @@ struct dt_batch {
     struct dt_batch_terms terms;
     struct dt_detached *detached; /* the answer is sent here after all chunks have returned */
     bool array;
-    bool has_place; /* dt_tenant_take_place */
+    bool has_place; /* the token's place from dt_tenant_take_place is held */
     size_t unit_rows, elements, elements_max, bytes;
     size_t refused; /* elements that were refused because of a fault in them */
     bool owed;      /* they were added to its token's debt */
@@ -62,7 +62,7 @@ struct dt_batch {
     struct dt_chunk *open, *spare;
     const struct ending *ending; /* NULL: it has not ended early */
     bool remainder;              /* further elements get one answer together */
-    bool failed;                 /* memory ran out */
+    bool failed;                 /* memory ran out: the answer is 503 */
     struct dt_hold hold;
     size_t weight;         /* of chunks and results */
     _Atomic unsigned refs; /* one for the request or the detached answer, and one for each queued chunk */

@@ -35,7 +35,7 @@ struct dt_chunk_slot {
 /* Elements of a batch that are queued together: the rows of one unit, and the texts of refused elements. It owns their
  * memory. While its unit is queued, the queue owns rows and unit. */
 struct dt_chunk {
-    struct dt_chunk *prev, *next; /* the batch's */
+    struct dt_chunk *prev, *next; /* list of the batch */
     void *batch;
     union { /* by the kind of the batch */
         struct dt_unit jobs;
@@ -51,7 +51,7 @@ struct dt_chunk {
     size_t bytes;  /* of elements and refusals */
     size_t weight; /* bytes of its memory that the batch has counted */
     struct dt_strbuf refusals;
-    struct dt_arena arena; /* texts of rows */
+    struct dt_arena arena; /* memory of the rows' texts */
     bool submitted;
     _Atomic bool done; /* set under the gate's lock, read without it */
 };

@@ -67,13 +67,13 @@ struct dt_committer {
     struct worker *workers;
     _Atomic size_t n_workers; /* with a thread; rises under the lock */
     pthread_cond_t wake;
-    pthread_mutex_t lock; /* of all below */
+    pthread_mutex_t lock; /* protects all members below */
     struct queue few, many;
     unsigned passes;        /* commits of few since many was served or empty */
     int64_t single_us;      /* when the last commit with a single job began; 0: none */
     int64_t rests_until_us; /* many rests, while single jobs arrive */
     size_t queued_bytes;
-    unsigned sleeping;  /* waiting threads */
+    unsigned sleeping;  /* number of waiting threads */
     int64_t watched_us; /* when the timer of one of them expires; DT_COMMIT_WINDOW_NEVER: none has a timer */
     bool stopping;
     dt_metric *created, *refused_full, *queue, *sizes, *seconds, *failed;
@@ -351,7 +351,7 @@ static struct dt_topic_wish *find_wish(struct dt_topic_wish *v, size_t n, struct
 static size_t add_wishes(struct worker *w, const struct dt_unit *unit, const struct dt_view *view, size_t before)
 {
     struct dt_topic_wish *wishes = w->wishes + before;
-    struct dt_str last = DT_STR_NONE; /* batches repeat topics */
+    struct dt_str last = DT_STR_NONE; /* skips equal neighbours, because batches repeat topics */
     size_t n = 0;
     for (size_t i = 0; i < unit->n - unit->n_over; i++) {
         const struct dt_new_job *job = &unit->rows[i].row.job;

@@ -37,7 +37,7 @@
 #define DT_COMMIT_WINDOW_NEVER   INT64_MAX
 
 struct dt_commit_window { /* zero = idle */
-    unsigned busy;        /* running commits */
+    unsigned busy;        /* number of running commits */
     int64_t begun_us;     /* of the latest one */
     size_t expected;      /* rows that the clients of the last commit may send, and those queued at its end */
     int64_t until_us;     /* the end of the wait for them */

@@ -94,7 +94,7 @@ static void create_done(struct dt_unit *unit)
         unit->status = DT_BUSY;
     }
     if (unit->status == DT_OK && outcome == DT_INSERT_SAME) {
-        req->then = NULL; /* as above */
+        req->then = NULL; /* if the workers refuse, that is the answer */
         dt_workers_submit(req->api->workers, req, answer_existing);
         return;
     }

@@ -183,7 +183,7 @@ struct dt_results_batcher {
     pthread_cond_t wake;
     /* Below: under the lock. */
     struct dt_reports *alone, *batches; /* utlist */
-    size_t queued;                      /* reports in both */
+    size_t queued;                      /* number of reports in both queues */
     bool sleeping;
     dt_metric *seconds, *sizes, *outcomes[DT_OUTCOME_BUSY + 1];
 };

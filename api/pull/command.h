@@ -17,7 +17,7 @@
 #include "pop_take.h"
 #include "request/auth.h"
 
-#define DT_COMMANDS_MAX 1000 /* in one request */
+#define DT_COMMANDS_MAX 1000 /* maximal number of commands in one request */
 
 enum dt_verb { DT_VERB_ADD, DT_VERB_POP, DT_VERB_FINISH, DT_VERB_DELETE };
 
@@ -25,7 +25,7 @@ struct dt_command {
     enum dt_verb verb;
     struct dt_str id;       /* of add, finish and delete */
     struct dt_new_job *job; /* in: filled in for an add */
-    struct dt_str topic;    /* of pop */
+    struct dt_str topic;    /* topic of a pop */
     int64_t max, wait_ms;
     bool many; /* the answer is a list */
 };

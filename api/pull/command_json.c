@@ -42,7 +42,7 @@ static const char *const words[] = {
     [DT_VERB_ADD] = "add", [DT_VERB_POP] = "pop", [DT_VERB_FINISH] = "finish", [DT_VERB_DELETE] = "delete", NULL};
 #define N_VERBS (DT_VERB_DELETE + 1u)
 
-enum { COMMAND, TTR }; /* rows */
+enum { COMMAND, TTR }; /* indexes of rows */
 
 static const struct dt_json_field fields[] = {
     [COMMAND] = DT_FIELD("command", WORD, struct decoder, verb, .words = words,

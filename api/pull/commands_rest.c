@@ -35,14 +35,14 @@ struct run_command {
 
 struct run {
     struct dt_request *req;
-    const struct dt_topic_bound *bound; /* of the caller */
+    const struct dt_topic_bound *bound; /* topics that the caller sees */
     struct run_command *v;
     size_t n;
     bool array;                /* the body and the answer are arrays */
     size_t next, end;          /* the running group; equal: there is none */
     size_t refused;            /* answered commands that failed because of a fault in them */
     struct dt_gate_entry rest; /* before the answer; zero until it begins */
-    struct dt_strbuf out;      /* answers */
+    struct dt_strbuf out;      /* answers so far */
     size_t popped_bytes;       /* payloads in the answers */
     uint64_t heard;            /* dt_pop_room_heard, before the claim */
     bool waits;                /* the one command is a pop that found nothing and may wait */
@@ -163,7 +163,7 @@ static enum dt_next run_finish(struct dt_request *req, dt_store *store)
 static void delete_one(struct run *run, dt_store *store, struct run_command *command, int64_t job_id)
 {
     struct dt_request *req = run->req;
-    struct dt_arena row = {0}; /* with its payload */
+    struct dt_arena row = {0}; /* memory of the job with its payload */
     struct dt_job job = {0};
     dt_status status = dt_store_cancel(store, job_id, true, &row, &job, NULL);
     if (status == DT_OK) {

@@ -20,15 +20,15 @@ struct dt_pop_line;
 struct dt_pop_place {
     struct dt_pop_waiter *waiter;
     struct dt_pop_line *line;
-    struct dt_pop_place *prev, *next; /* in the line */
+    struct dt_pop_place *prev, *next; /* neighbours in the line */
 };
 
 /* A waiting pop. */
 struct dt_pop_waiter {
-    struct dt_pop_waiter *prev, *next; /* of all */
+    struct dt_pop_waiter *prev, *next; /* list of all waiters */
     struct dt_pop_waiter *next_over;   /* used by the waiting room while it ends waits */
     dt_detached *detached;
-    int fd;         /* the detached answer's */
+    int fd;         /* socket of the detached answer */
     size_t dropped; /* bytes that the client sent after its pop */
     size_t max;
     int64_t ttr_ms;
@@ -42,10 +42,10 @@ struct dt_pop_waiter {
 struct dt_pop_line {
     UT_hash_handle hh;
     struct dt_str topic;
-    int64_t owner; /* of the topic */
+    int64_t owner; /* owner of the topic */
     struct dt_pop_place *first;
     bool ready;                      /* jobs may be offered */
-    int64_t ready_us;                /* no claim before */
+    int64_t ready_us;                /* no claim before this time */
     int64_t pause_us;                /* the last pause after a claim that found only locked rows; it doubles */
     struct dt_pop_line *prev, *next; /* of the ready ones */
 };
@@ -54,7 +54,7 @@ struct dt_pop_lines {
     struct dt_pop_line *lines;     /* a table, by topic */
     struct dt_pop_line *ready;     /* utlist */
     struct dt_pop_waiter *waiters; /* utlist */
-    size_t n;                      /* of waiters */
+    size_t n;                      /* number of waiters */
 };
 
 /* Creates a pop that is in no line yet, with capacity for a place in the line of each of its topics. NULL: memory ran

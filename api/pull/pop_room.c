@@ -292,7 +292,7 @@ static void end_waits(dt_pop_room *room)
 struct served {
     struct dt_str topic; /* in the arena */
     struct dt_pop_waiter *v[SERVED_AT_ONCE];
-    struct dt_pop_taker takers[SERVED_AT_ONCE]; /* one for each */
+    struct dt_pop_taker takers[SERVED_AT_ONCE]; /* one for each served pop */
     size_t n, max;                              /* pops, and jobs that they want */
     int64_t ttrs_ms[TTRS_AT_ONCE];
     size_t n_ttrs;

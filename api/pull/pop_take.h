@@ -34,7 +34,7 @@ DT_MUST_CHECK dt_status dt_pop_wish_decode(const dt_json *json, struct dt_str to
 
 /* One client that gets a part of a claim. */
 struct dt_pop_taker {
-    size_t max;     /* jobs */
+    size_t max;     /* maximal number of jobs */
     int64_t ttr_ms; /* 0: the jobs' own ack_timeout */
     size_t n;       /* out: jobs that it gets */
 };

@@ -31,7 +31,7 @@ struct dt_tenant {
     dt_quotas *quotas;
     dt_meter *meter;
     struct dt_refusals refusals;
-    _Atomic int places; /* taken */
+    _Atomic int places; /* number of taken places */
     int64_t token;
     char *name;
     char *topics;  /* under the lock of quotas */
@@ -46,10 +46,10 @@ struct dt_quotas {
     _Atomic bool wanted; /* a tenant without a share has demand */
     /* Only the keeper uses these, up to expired_day. */
     int64_t process;     /* a random number: the key of this process's shares in MySQL */
-    int64_t apis;        /* live API processes */
+    int64_t apis;        /* number of live API processes */
     int64_t settle_us;   /* the next renewal of shares */
     int64_t usage_us;    /* the next writing of usage */
-    int64_t again_us;    /* no transaction before */
+    int64_t again_us;    /* the next transaction is not before this time */
     int64_t count_us;    /* no count of pending jobs before */
     int64_t expired_day; /* when old usage was last removed */
     _Atomic bool used;   /* since usage was written */
@@ -227,7 +227,7 @@ bool dt_quotas_limits(dt_quotas *q, struct dt_str name, struct dt_quota_limits *
 
 struct round {
     struct dt_quota_claim claims[DT_QUOTA_CLAIMS];
-    dt_tenant *tenants[DT_QUOTA_CLAIMS]; /* counted */
+    dt_tenant *tenants[DT_QUOTA_CLAIMS]; /* tenants that are counted */
     size_t n;
     bool fresh; /* a tenant has no share yet */
 };

@@ -74,9 +74,9 @@ int64_t dt_pending_within(struct dt_str topics, const struct dt_topic_pending *p
  * Any thread; a zero struct has no debt.
  */
 
-#define DT_REFUSED_RATE    1000             /* elements a second */
+#define DT_REFUSED_RATE    1000             /* refused elements per second */
 #define DT_REFUSED_BURST   10000            /* free elements, after a rest */
-#define DT_REFUSED_REST_US INT64_C(5000000) /* the longest rest */
+#define DT_REFUSED_REST_US INT64_C(5000000) /* longest rest of a batch */
 
 struct dt_refusals {
     _Atomic int64_t paid_us; /* monotonic: when the debt is paid, including the burst */

@@ -4,7 +4,7 @@
 #include "mysql/db.h"
 
 #define IDLE_US    INT64_C(1000000)
-#define DOWN_US    INT64_C(500000)  /* after connecting failed */
+#define DOWN_US    INT64_C(500000)  /* pause after a failed connect */
 #define AT_ONCE_US INT64_C(1000000) /* below any timeout: a ping that fails sooner found a closed connection */
 #define CONNECT_MS INT64_C(2000)
 

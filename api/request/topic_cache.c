@@ -33,8 +33,8 @@ struct dt_topic_table {
 /* When something was last found up to date. */
 struct freshness {
     pthread_mutex_t loading;
-    _Atomic int64_t checked_us; /* 0 = never */
-    _Atomic int64_t changed_us; /* the last invalidation */
+    _Atomic int64_t checked_us; /* when the snapshot was last found up to date; 0 = never */
+    _Atomic int64_t changed_us; /* time of the last invalidation */
     int64_t failed_us;          /* under the lock: when loading last failed */
     dt_status failure;
 };

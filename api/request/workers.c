@@ -25,7 +25,7 @@
 
 #define QUEUE_MAX 4096 /* more than all connections can have under way */
 
-#define CALLERS 256 /* dt_caller.fair_queue */
+#define CALLERS 256 /* capacity of the table by dt_caller.fair_queue */
 
 #define SLICE_NICE 10 /* if processors are scarce, requests with a waiting client come first */
 
@@ -42,7 +42,7 @@ struct dt_workers {
     const struct dt_session_env *env;
     const struct dt_activity *activity;
     struct worker *workers;
-    size_t n_workers; /* started */
+    size_t n_workers; /* number of started workers */
     struct dt_thread *slicers;
     pthread_mutex_t lock;
     pthread_cond_t wake, slice_queued;
@@ -60,7 +60,7 @@ struct dt_workers {
     unsigned sleeping, busy;
     int64_t free_us; /* mono: when a worker last had nothing to run */
     bool stopping;
-    size_t n_slicers;        /* started */
+    size_t n_slicers;        /* number of started slicers */
     struct dt_slice *slices; /* the queue (utlist) */
     size_t n_slices;         /* queued or being run */
     bool slices_end;

@@ -100,7 +100,7 @@ DT_MUST_CHECK bool dt_workers_later(dt_workers *pool, struct dt_request *req, dt
 struct dt_slice {
     /* Does one slice. True: there is more to do now. False: the pool does not touch it until it is queued again. */
     bool (*run)(struct dt_slice *slice);
-    struct dt_slice *prev, *next; /* of the queue */
+    struct dt_slice *prev, *next; /* neighbours in the queue */
 };
 /* Queues the work, at most once until `run` returns false. Any thread, also inside `run`; does not block. False:
  * dt_workers_stop was called, and nothing was queued. */

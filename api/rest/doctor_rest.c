@@ -38,7 +38,7 @@ struct found {
 };
 struct judging {
     const struct dt_examined *examined;
-    struct dt_arena arena; /* of the findings */
+    struct dt_arena arena; /* memory of the findings */
     struct found *first, **end;
     bool present[DT_FINDING_KINDS];
     enum dt_finding_kind causes[5]; /* of the next finding */
@@ -271,7 +271,7 @@ static void check_facts(struct judging *j)
         check_shard(j, &e->waiting->shards->shards[i]);
     for (size_t i = 0; i < e->n_overdue; i++)
         check_topic(j, &e->overdue[i]);
-    for (size_t i = 0; i < e->n_told; i++) { /* by dispatchers */
+    for (size_t i = 0; i < e->n_told; i++) { /* findings that dispatchers reported */
         const struct dt_process_finding *told = &e->told[i];
         j->at_ms = told->found_at_ms;
         const enum dt_finding_kind kind = dt_finding_named(told->finding);

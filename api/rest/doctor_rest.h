@@ -31,13 +31,13 @@ struct dt_examined {
     const struct dt_topic_overdue *overdue;
     size_t n_overdue;
     int64_t inbox_errors;
-    const struct dt_process_finding *told; /* what dispatchers found */
+    const struct dt_process_finding *told; /* findings that dispatchers reported */
     size_t n_told;
     const struct dt_config *config; /* names the certificates to check */
     int64_t shown_ends_ms;          /* the end of the certificate that the API presents now; 0 = none */
     const struct dt_index_memory *redis;
     size_t n_redis;
-    const char *redis_trouble; /* NULL: none */
+    const char *redis_trouble; /* NULL: no trouble */
 };
 
 struct dt_finding {

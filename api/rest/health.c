@@ -38,7 +38,7 @@ struct dt_health {
     struct dt_chore chore;
     struct dt_session session;
     dt_index_writer *index;
-    int64_t id; /* of the row */
+    int64_t id; /* id of the process's row */
     char name[100];
     unsigned ticks;
     bool schema_fits, inserts; /* by the last check */

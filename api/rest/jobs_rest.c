@@ -18,14 +18,14 @@
 #include "request/workers.h"
 
 #define BY_ATTEMPT   'a'
-#define ATTEMPTS_MAX 1000 /* in a page */
+#define ATTEMPTS_MAX 1000 /* maximal attempts in a page */
 #define IF_MATCH_MAX 16   /* versions in one If-Match; further ones never match */
 #define WAIT_US      INT64_C(200000)
 
 struct change {
     int64_t id;
     struct dt_patch patch;
-    struct dt_str key; /* GET by key */
+    struct dt_str key; /* for GET by key */
     bool retries;      /* cancel the further attempts of a dispatched job */
     struct dt_settle settle;
     /* If-Match: n_versions < 0 = any (absent or "*"). */

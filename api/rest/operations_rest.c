@@ -185,7 +185,7 @@ static void read_shift(struct dt_json_reader *r, const struct dt_json_field *fie
         *ms = -*ms;
 }
 
-enum { RUN_AT, DELAY, SHIFT, SPREAD, FILTER }; /* rows */
+enum { RUN_AT, DELAY, SHIFT, SPREAD, FILTER }; /* indexes of rows */
 
 static const struct dt_json_field fields[] = {
     [RUN_AT] = DT_FIELD("run_at", TIME, BODY, ask.at_ms, .read = read_run_at),
@@ -287,7 +287,7 @@ struct operate {
     int64_t until_us;       /* the latest time of the answer */
     int64_t next_us;        /* the earliest time of the next piece or read */
     unsigned pieces;        /* that the API has done */
-    bool handed_over;       /* to the dispatchers */
+    bool handed_over;       /* handed over to the dispatchers */
     struct dt_operation_preview preview;
     struct dt_arena rows; /* texts of the preview, or of the operation */
 };

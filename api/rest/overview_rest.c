@@ -48,7 +48,7 @@ const char *const dt_series_names[DT_SERIES_METRICS] = {"created",   "dispatched
 /* A part that is read less often. The arena holds its rows. */
 struct part {
     struct dt_arena arena;
-    int64_t again_us; /* mono: not before */
+    int64_t again_us; /* mono: earliest time of the next computation */
     int64_t every_us;
 };
 

@@ -36,7 +36,7 @@ struct reading {
 
 struct series {
     const struct series_ask *ask;
-    int64_t first; /* slot */
+    int64_t first; /* number of the first slot */
     size_t slots;
     struct dt_figures_row *rows;
     size_t n_rows;
@@ -183,7 +183,7 @@ static void decode_range(struct dt_request *req, struct dt_faults *faults, struc
     int64_t now_ms = dt_refclock_earliest_ms(req->api->ref) - BEHIND_MS;
     struct dt_str step = dt_request_query(req, "step");
     bool given = dt_request_query(req, "to").p;
-    int64_t asked_ms = 0; /* not given */
+    int64_t asked_ms = 0; /* 0 = not given */
     if (step.p && (dt_duration_parse(step, &asked_ms) != DT_OK || asked_ms < 1))
         dt_faults_add_query(faults, DT_STR_LIT("step"), "must be a duration above zero");
     range->to_ms = now_ms;

@@ -91,7 +91,7 @@ DT_MUST_CHECK dt_status dt_delivery_start(dt_delivery *delivery, dt_store *store
 struct dt_delivery_batch {
     const struct dt_fence
         *fence; /* as in the row; if ahead of the claim: as the row will be when the claim is committed */
-    const struct dt_claim *claims; /* the in-flight list */
+    const struct dt_claim *claims; /* entries of the in-flight list */
     const struct dt_outgoing
         *jobs;              /* the message of each entry; without a topic: its row was deleted, and it is skipped */
     struct dt_arena *arena; /* for the messages; lives until the commit */

@@ -141,7 +141,7 @@ struct dt_elector {
     /* shared with every thread */
     _Atomic unsigned shards;
     _Atomic bool leaving;
-    _Atomic bool news; /* dt_elector_news */
+    _Atomic bool news; /* dt_elector_news was called */
     _Atomic bool released[DT_SHARDS_MAX];
     _Atomic bool leads[DT_SHARDS_MAX]; /* gained, and since then neither lost nor given away */
     _Atomic unsigned n_leads;

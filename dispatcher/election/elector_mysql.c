@@ -41,7 +41,7 @@
 #define LOOK_MIN_US    INT64_C(10000)
 #define NEWS_APART_US  INT64_C(50000) /* shortest time between polls, however much is announced */
 #define CLOSE_WAIT_US  INT64_C(300000)
-#define OWNER_MAX      100 /* election_members.name */
+#define OWNER_MAX      100 /* length of election_members.name */
 
 enum hold { HOLD_NONE, HOLD_LED, HOLD_RELEASING, HOLD_DROPPING };
 
@@ -77,7 +77,7 @@ struct mysql_elector {
     bool took;          /* the latest order took shards; those that it did not get are not requested again at once */
     bool drops;         /* a shard is to be given back */
     bool tells;         /* the latest order gives back shards, or leaves: when it is done, other members are notified */
-    int64_t not_before_us; /* after a failure */
+    int64_t not_before_us; /* after a failure: no order before this time */
     int64_t backoff_us;
     struct dt_outage_part outage;
 };

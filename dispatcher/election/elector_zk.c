@@ -108,7 +108,7 @@ static bool serve_open(dt_zk_elector *e, bool connected, int timeout_ms)
     e->connected = connected;
     e->away_us = connected ? 0 : e->away_us ? e->away_us : dt_clock_mono_us(e->base.clock);
     if (connected && !was) {
-        e->timeout_ms = timeout_ms; /* as negotiated */
+        e->timeout_ms = timeout_ms; /* the negotiated timeout */
         dt_lease_set_timeout(&e->base.lease, timeout_ms);
         e->asked_us = 0; /* sends a request at once, because the lease may be short */
         DT_LOG(INFO, "elector", "connected to ZooKeeper", DT_I("session_timeout_ms", timeout_ms));

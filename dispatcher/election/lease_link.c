@@ -15,9 +15,9 @@
 struct dt_lease_link {
     struct dt_lease_link_env env;
     struct dt_chore chore;
-    dt_store *store;       /* of the tick */
+    dt_store *store;       /* the store of the tick */
     bool apart;            /* of the tick: renewal and read are two statements */
-    bool busy;             /* the elector's */
+    bool busy;             /* set by the elector: an order runs */
     _Atomic bool ordered;  /* handed over to the tick … */
     _Atomic bool answered; /* … and back by it */
     struct dt_lease_order order;

@@ -25,12 +25,12 @@ typedef struct dt_lease_link dt_lease_link;
 struct dt_lease_order {
     int64_t member; /* the member that gives the order */
     bool join;      /* it joins, or joined and the answer was lost */
-    bool renew;     /* renews it */
+    bool renew;     /* renews the member */
     bool leaving;   /* the renewal stores that it is leaving */
     bool leave;     /* instead of all other actions: ends the member, and frees what it holds */
     struct dt_election_member over[DT_ELECTION_MEMBERS]; /* ended if MySQL's clock agrees: id, count of renewals */
     bool free;                   /* frees leases of members that have ended; with `over` that is done anyway */
-    int64_t drop[DT_SHARDS_MAX]; /* given back; ascending */
+    int64_t drop[DT_SHARDS_MAX]; /* shards to give back; ascending */
     int64_t take[DT_SHARDS_MAX]; /* taken, if no member holds them; ascending */
     size_t n_over, n_drop, n_take;
 };

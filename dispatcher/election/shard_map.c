@@ -41,7 +41,7 @@ struct leaving {
 struct dt_shard_map_source {
     struct dt_shard_map_source_env env;
     struct dt_chore chore;
-    pthread_mutex_t lock; /* of map */
+    pthread_mutex_t lock; /* protects map */
     struct dt_shard_map map;
     _Atomic unsigned named, rows;
     unsigned led;

@@ -19,7 +19,7 @@ struct dt_zk {
     bool secured; /* only this user may change the nodes */
     char *digest; /* user and password */
     dt_mailbox *mailbox;
-    pthread_mutex_t lock; /* of the list */
+    pthread_mutex_t lock; /* protects the list */
     struct dt_zk_reply *inbox, **inbox_end;
 };
 

@@ -40,9 +40,9 @@ struct dt_zk_reply {
     struct dt_zk_reply *next; /* in the list of dt_zk_take */
     enum dt_zk_outcome outcome;
     const char *reason;    /* of any outcome but OK, in ZooKeeper's words; static */
-    int64_t owner_session; /* dt_zk_owner */
+    int64_t owner_session; /* answer to dt_zk_owner */
     char *name;            /* dt_zk_create: the node that was created, without its path; NULL also if memory ran out */
-    char **children;       /* dt_zk_list */
+    char **children;       /* answer to dt_zk_list */
     size_t n_children;
 };
 
@@ -54,7 +54,7 @@ enum dt_zk_state { DT_ZK_CLOSED, DT_ZK_CONNECTING, DT_ZK_CONNECTED, DT_ZK_EXPIRE
 
 /* No session yet. The mailbox is borrowed. */
 DT_MUST_CHECK dt_status dt_zk_new(dt_mailbox *mailbox, dt_zk **out);
-void dt_zk_free(dt_zk *zk); /* closed; accepts NULL */
+void dt_zk_free(dt_zk *zk); /* a closed session; accepts NULL */
 struct dt_zk_server {
     /* The servers as host:port, separated by commas; after the last one a chroot ("/apps/jobs"), which must exist. */
     const char *hosts;

@@ -40,7 +40,7 @@ struct dt_due_watch {
     /* The next question: watch.h. */
     int64_t due_from_ms, look_from_ms, generation, topics_version, leads;
     struct told recent, old; /* due in the window; due before it, at the last full read */
-    pthread_mutex_t lock;    /* of rows */
+    pthread_mutex_t lock;    /* protects rows */
     struct dt_watched_row rows[DT_SHARDS_MAX];
     bool known[DT_SHARDS_MAX];
 };

@@ -39,7 +39,7 @@ struct dt_room {
     struct dt_room_env env;
     struct dt_chore chore;
     dt_metric *at_limit;
-    _Atomic bool anybody; /* a shard waits */
+    _Atomic bool anybody; /* some shard waits */
     pthread_mutex_t lock; /* of the next two */
     struct wanted *topics[TOPICS];
     size_t n;

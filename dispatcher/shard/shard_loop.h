@@ -34,7 +34,7 @@ struct dt_loop_env {
     bool (*leads)(void *arg, unsigned shard);         /* whether the election still names this process */
     unsigned (*share)(void *arg);                     /* the number of shards that the election gives to this process */
     void (*map)(void *arg, struct dt_shard_map *out); /* the current map */
-    void (*stale_map)(void *arg);                     /* reload it */
+    void (*stale_map)(void *arg);                     /* requests a reload of the map */
     void (*index_lost)(
         void *arg,
         unsigned shard); /* requests a rebuild of the shard's set; dt_shard_loop_index_whole reports its end */

@@ -14,7 +14,7 @@
 #define WAYS 4 /* enough to forget hardly any job of a backlog: a forgotten one costs a statement */
 
 struct dt_remembered {
-    int64_t id; /* 0: free */
+    int64_t id; /* 0: the slot is free */
     uint32_t topic;
     bool names_host;
 };

@@ -158,7 +158,7 @@ struct dt_sender {
     int64_t wanted_us;    /* mono: since when an open sender is wanted; 0 = it is open, or not wanted */
     int64_t retry_us;     /* mono: the earliest next opening */
     int64_t requested_us; /* mono: when the request was made */
-    unsigned failures;    /* in a row */
+    unsigned failures;    /* consecutive failures */
     struct dt_outage_part outage;
 };
 
@@ -192,9 +192,9 @@ struct dt_shard_trust {
     uint64_t doubts;      /* number of doubts up to which MySQL was read through once, or is being read */
     bool rebuild_unasked; /* the set must not be trusted, and its rebuild was not requested yet */
     /* The marker of this leadership in the set. */
-    bool marked;                /* it was written */
+    bool marked;                /* the marker was written */
     bool says_whole;            /* the marker says that the set is complete */
-    int64_t mark_count;         /* its counter */
+    int64_t mark_count;         /* the marker's counter */
     int64_t marked_us;          /* mono: when the index last accepted it */
     bool mark_unanswered;       /* the last marking failed, so a marker with the next counter may exist */
     bool unanswered_says_whole; /* if it exists, it says that the set is complete */
@@ -210,7 +210,7 @@ struct dt_shard_trust {
  * reason; fair queues use its consequences. A new reason is a value and a row of the table.
  */
 enum dt_closed {
-    DT_CLOSED_NOT,         /* open */
+    DT_CLOSED_NOT,         /* the queue is open */
     DT_CLOSED_FINDING_OUT, /* it is being looked up whether the topic can be written */
     DT_CLOSED_NO_ROW,      /* jobs have the topic, but `topics` has no row */
     DT_CLOSED_PAUSED,
@@ -313,7 +313,7 @@ struct dt_fair_queues {
     struct dt_turns turns;         /* turns in returning entries */
     size_t others;                 /* hints of the last due scan whose queues have no held set */
     int64_t held_us;               /* mono: when held sets were last listed */
-    bool topics_changed;           /* since then */
+    bool topics_changed;           /* topics changed since held_us */
     struct dt_topic_memory memory; /* during a backlog; otherwise empty */
     struct dt_arena arena;         /* of one due scan, with all members below */
     struct dt_due_queue *queues;
@@ -344,7 +344,7 @@ struct dt_shard_pace {
 
 /* Jobs whose attempts may belong to an expired owner; duplicates are possible. */
 struct dt_shard_lost {
-    int64_t *v; /* capacity: a batch */
+    int64_t *v; /* capacity of a batch */
     size_t n;
 };
 

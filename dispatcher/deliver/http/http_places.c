@@ -32,7 +32,7 @@ struct dt_place_owner {
     int64_t waiter_us;
     unsigned most;             /* fewer than all after the host pushed back */
     int64_t slowed_us;         /* when `most` was last halved */
-    size_t bytes_limit, bytes; /* of the process */
+    size_t bytes_limit, bytes; /* of the process: its maximum, and what it holds */
     struct dt_place_topic *topics;
     UT_hash_handle hh;
 };

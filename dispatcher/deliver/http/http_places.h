@@ -25,7 +25,7 @@
 #define DT_PLACES_HOSTS_MAX 10000 /* maximal number of idle hosts that are remembered */
 
 struct dt_places_limits {
-    unsigned max_in_flight, per_host; /* from 1 */
+    unsigned max_in_flight, per_host; /* at least 1 */
     size_t max_bytes;
 };
 
@@ -73,7 +73,7 @@ struct dt_last_url {
     bool known;
     size_t n;
     char text[DT_CALLBACK_URL_MAX];
-    const char *refusal;        /* of dt_callback_url_check */
+    const char *refusal;        /* refusal by dt_callback_url_check */
     struct dt_callback_url url; /* undefined if it was refused */
 };
 /* Returns what dt_callback_url_check returns. NULL: last->url is valid until another text is read. */

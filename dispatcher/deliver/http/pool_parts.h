@@ -43,7 +43,7 @@ struct dt_pool_meters {
 struct dt_hands {
     struct dt_hands_env env;
     bool enabled;
-    dt_http_client *client; /* NULL unless enabled */
+    dt_http_client *client; /* NULL unless callbacks are enabled */
     struct dt_pool_meters meters;
 
     /* The lease, by dt_clock_boot_us, so that it also ends while the machine is suspended. The renewer writes both. To
@@ -77,11 +77,11 @@ struct dt_hands {
     struct dt_chore renewer, keeper;
 
     /* the renewer's */
-    struct dt_renewals renewals; /* of our number */
+    struct dt_renewals renewals; /* renewals of our number */
     int64_t renewed_us, used_us;
 
     /* the keeper's */
-    dt_store *keeper_store; /* of the tick */
+    dt_store *keeper_store; /* the store of the tick */
     int64_t look_us;
     int64_t *lost; /* room for a look */
     struct dt_arena arena;

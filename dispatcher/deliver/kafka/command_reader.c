@@ -52,14 +52,14 @@ struct dt_command_reader {
     dt_index *index;
     dt_store *store;
     struct dt_command_taker taker;
-    dt_outbox *sender; /* of answers */
+    dt_outbox *sender; /* sends answers */
     struct dt_outbox_kafka to_kafka;
     dt_notice_producer *notices;
     dt_kafka_asker *asker;
     pthread_mutex_t lock; /* for the next two, and for `sender`, which the asker's thread wakes */
     int64_t *answered;    /* partitions whose answers this process sends */
     size_t n_answered;
-    struct dt_arena arena; /* of a poll */
+    struct dt_arena arena; /* memory of a poll */
     char rejected[150];
     struct dt_command_place *places; /* of the partitions that are read, ascending … */
     struct partition *partitions;    /* … parallel to them */

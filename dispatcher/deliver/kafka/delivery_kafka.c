@@ -240,7 +240,7 @@ dt_status dt_delivery_read(dt_delivery *d, const struct dt_fence *fence, const s
  *   - A young ledger keeps its beginning.
  */
 
-#define AGAIN_US INT64_C(60000000) /* after a failure */
+#define AGAIN_US INT64_C(60000000) /* pause after a failure */
 #define BUSY_US  INT64_C(1000000)  /* while another shard's ledger is trimmed */
 
 static const char not_trimmed[] = "the ledger was not trimmed";

@@ -48,7 +48,7 @@ struct dt_ledger_strangers {
 struct dt_kafka_missed {
     int64_t asked_us;    /* mono: when a topic with due jobs was last asked for; 0 = never */
     int64_t told_us;     /* mono: when the outage was last logged */
-    struct dt_error why; /* jobs wait */
+    struct dt_error why; /* why jobs wait */
     struct dt_outage_part outage;
 };
 

@@ -111,7 +111,7 @@ bool dt_kafka_judge_asked(const struct dt_kafka_asked_topic *topic, int64_t repl
 #define ANEW_US    INT64_C(60000000)  /* between two writes of unchanged findings */
 #define WELL_US    INT64_C(600000000) /* the same without findings */
 #define SKEW_MS    1000
-#define MAX        32 /* findings */
+#define MAX        32 /* maximal number of findings */
 
 struct seen {
     size_t n;

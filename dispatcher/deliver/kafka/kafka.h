@@ -49,7 +49,7 @@ void dt_kafka_admin_free(dt_kafka_admin *admin);
  * partitions to the ledger if there are more shards, and checks its settings: REFUSED if they are wrong. */
 DT_MUST_CHECK dt_status dt_kafka_admin_prepare(dt_kafka_admin *admin, struct dt_error *err);
 enum dt_ledger_care {
-    DT_LEDGER_CHECK, /* at each takeover */
+    DT_LEDGER_CHECK, /* the check at each takeover */
     /*
      * Creates the partition of a shard that was never led, and those below it, if they are missing. (Not if the shard
      * was led: the check must notice a ledger that lost a partition.)
@@ -215,7 +215,7 @@ struct dt_ledger_reading {
     int64_t deadline_us;      /* of that clock's mono */
     const _Atomic bool *stop; /* ends it with SHUTDOWN; may be NULL */
     dt_ledger_fn *fn;         /* NULL: only checks whether `from` exists */
-    void *arg;                /* fn's */
+    void *arg;                /* passed to fn */
     int64_t next;             /* out, in any case: the offset after the last record seen */
 };
 /*

@@ -31,8 +31,8 @@ struct dt_kafka_finding {
     int64_t owner;                     /* in: the owner that is charged if it is created */
     dt_status status;                  /* OK, REFUSED, UNAVAILABLE: not known now, or BUSY: must be created */
     bool made;                         /* it was missing, and was created */
-    struct dt_kafka_topic_info info;   /* with OK */
-    struct dt_error error;             /* otherwise */
+    struct dt_kafka_topic_info info;   /* valid with OK */
+    struct dt_error error;             /* valid with other statuses */
 };
 
 /* ---- kafka_admin.c ---- */

@@ -22,7 +22,7 @@ enum {
 };
 
 struct dt_kafka_setting {
-    const char *name, *value; /* of librdkafka */
+    const char *name, *value; /* a setting of librdkafka */
 };
 /* A configuration with the settings of every handle, then those of [kafka] client.*, then `own` (ends with a row
  * without a name; may be NULL). Every callback gets opaque. *out is NULL unless OK. */
@@ -133,7 +133,7 @@ void dt_kafka_client_leave(rd_kafka_t *rk);
 #define DT_KAFKA_TOKEN "sasl.oauthbearer.jwt"
 
 struct dt_kafka_token {
-    int64_t expires_ms;  /* since the epoch */
+    int64_t expires_ms;  /* ms since 1970 */
     char principal[256]; /* the subject; the broker relies on the token itself */
 };
 
@@ -159,7 +159,7 @@ struct dt_kafka_watch {
     pthread_mutex_t lock;
     bool open;
     bool broken;       /* a connection that carried a request of the transaction was closed */
-    unsigned end_txns; /* EndTxn requests sent */
+    unsigned end_txns; /* number of EndTxn requests sent */
     int fds[DT_KAFKA_WATCHED_MAX];
     unsigned n_fds;
     int64_t asked_us;                      /* when partitions were first added; 0 = not yet */

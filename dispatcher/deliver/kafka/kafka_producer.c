@@ -146,7 +146,7 @@ struct dt_notice_producer {
     pthread_cond_t freed;
     bool busy; /* a caller is sending a batch; the members below are that caller's */
     dt_kafka_on_demand *handle;
-    rd_kafka_t *rk; /* of the batch */
+    rd_kafka_t *rk; /* handle that sends the batch */
 };
 
 /* State of one batch; if reports are late it outlives the call, and the last one frees it. */

@@ -67,7 +67,7 @@ struct dt_kafka_lookups {
     struct dt_thread thread;
     pthread_mutex_t
         find_lock;        /* held around requests of callers that wait: the next one uses the results of the last one */
-    pthread_mutex_t lock; /* for all below */
+    pthread_mutex_t lock; /* protects all members below */
     pthread_cond_t changed;
     int64_t down_until_us;
     struct known *known;
@@ -77,7 +77,7 @@ struct dt_kafka_lookups {
         int64_t owner, at_us;
     } sent[2];                                        /* the two owners that sent last, and when; they differ */
     struct dt_kafka_finding asked[DT_KAFKA_FIND_MAX]; /* written only by the thread: */
-    size_t asked_n;                                   /* running lookups */
+    size_t asked_n;                                   /* number of running lookups */
     struct dt_kafka_asker *askers;
 };
 

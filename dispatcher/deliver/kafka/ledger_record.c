@@ -132,7 +132,7 @@ static bool check_new(struct dt_ledger_view *view, int64_t offset, struct dt_str
         return record_problem(view, offset, "a record of an epoch that is not below this one");
     if (batch)
         return check_batch(view, offset);
-    if (!is_own(view)) /* an earlier takeover's */
+    if (!is_own(view)) /* the barrier of an earlier takeover */
         return true;
     view->barrier = true;
     view->next_offset = offset + 1;

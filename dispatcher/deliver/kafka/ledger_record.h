@@ -24,7 +24,7 @@ void dt_ledger_format_barrier(struct dt_strbuf *out, const char *uuid, const str
 /* Fed with the records in order; see dt_ledger_view_record. */
 struct dt_ledger_view {
     const char *uuid;
-    const struct dt_fence *fence; /* of this takeover */
+    const struct dt_fence *fence; /* the fence of this takeover */
     const struct dt_inflight
         *inflight;         /* of the shard's row; the last leader was about to send the first fence->send_n */
     int64_t settled_below; /* records before this offset were checked earlier */
@@ -32,7 +32,7 @@ struct dt_ledger_view {
     struct dt_inflight scratch;
     size_t batches;      /* 0 or 1: the batch in flight was committed; more is a contradiction */
     bool barrier;        /* our own barrier was read; its token identifies it */
-    int64_t next_offset; /* after the barrier */
+    int64_t next_offset; /* offset after the barrier */
     bool anchored;       /* the record just below settled_below was read, and is ours */
     size_t strangers;    /* number of strangers' records that were skipped, from settled_below on */
     int64_t stranger_at; /* offset of the first */

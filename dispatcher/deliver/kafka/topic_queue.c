@@ -16,14 +16,14 @@
 
 struct entry {
     UT_hash_handle hh;
-    struct entry *prev, *next; /* of its group */
+    struct entry *prev, *next; /* neighbours in its group */
     size_t n;
     char name[];
 };
 
 struct group {
     UT_hash_handle hh;
-    struct group *prev, *next; /* in the ring */
+    struct group *prev, *next; /* neighbours in the ring */
     struct entry *entries;
     size_t n_entries;
     int64_t paid_until_us; /* total cost of its names so far, in the group's own time */
