@@ -102,6 +102,11 @@ def cron():
     return _script("cron/compare.py", "--triples", "1000", "--program", tree.BUILD / "tests" / "cron_next")
 
 
+def feature():
+    """The recipe "A feature" of CONTRIBUTING removes alerts: the product builds without them, and with them again."""
+    return _script("feature.py")
+
+
 def tidy():
     """clang-tidy with the checks of .clang-tidy, over the product's sources."""
     names = [path for path in _sources() if path.suffix == ".c" and path.relative_to(tree.TREE).parts[0] in ("scheduler", "dispatcher", "api")]
@@ -152,4 +157,5 @@ def run(report, named, chosen=None):
 
 OF_SOURCES = {"clang-format": formatted, "house rules": house, "metrics.md is what the programs count": metrics, "scripts parse": scripts, "examples do what they say": examples, "rules, dashboard and runbook fit the programs": monitoring, "tests/mutants tells faults apart": mutants}
 OF_PROGRAMS = {"clang-tidy": tidy, "openapi.yaml is what the server does": openapi, "configuration.md is what the programs read": configuration, "command-line.md is what duetime does": command_line, "cron agrees with an enumeration": cron, "containers say what the programs do": containers}
+OF_COMPILERS = {"a feature can be removed": feature}
 OF_RELEASE = {"a release has no fail points": no_fail_points, "packages have what they should": packages}

@@ -61,6 +61,7 @@ def contract(report, chosen):
 
 def compilers(report, chosen):
     builds.clang(report)
+    checks.run(report, checks.OF_COMPILERS, chosen)
     of_fuzz(report, chosen)
 
 
@@ -119,7 +120,7 @@ SUITES = {
     "api": Suite(295, _pytest("api", "api", without=(*HTTP, *CONSOLE), DUETIME_TEST_STACK="api"), "REST"),
     "http": Suite(260, _pytest("http", *HTTP, DUETIME_TEST_STACK="http"), "the HTTP server; tokens and quotas"),
     "console": Suite(155, _pytest("console", *CONSOLE, DUETIME_TEST_STACK="console"), "the console in Chromium; the command line and the doctor"),
-    "compilers": Suite(195, compilers, "all code compiled by clang; the fuzz targets, built and run", nothing),
+    "compilers": Suite(195, compilers, "all code compiled by clang; the product without a feature; the fuzz targets, built and run", nothing),
     "fuzz": Suite(130, of_fuzz, "the fuzz targets alone", nothing),
     "release": Suite(60, release, "a release and its packages"),
     "model": Suite(90, of_model, "the model of the dispatch, by Spin", nothing),
