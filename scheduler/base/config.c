@@ -414,7 +414,7 @@ static void load_file(struct loader *loader)
     if (ferror(loader->in))
         fail_at(loader, &(struct place){loader->file, 0, NULL, NULL}, DT_UNAVAILABLE, "cannot be read");
     if (bad_line > 0 && bad_line < loader->failed_line)
-        loader->status = DT_OK; /* inih continues after such a line; this fault comes first */
+        loader->status = DT_OK; /* inih continued after this line, so its fault is the first one */
     if (bad_line)
         fail_at(loader, &(struct place){loader->file, bad_line > 0 ? bad_line : 0, NULL, NULL}, DT_INVALID,
                 "neither [section] nor key = value");

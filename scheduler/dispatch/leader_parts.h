@@ -60,7 +60,7 @@ struct dt_open_txn {
     struct dt_error *err;
     struct dt_fence_row row;
 
-    /* leader_rows.c */
+    /* members of leader_rows.c: the candidates */
     struct dt_candidate *v; /* sorted by id; after dt_claims_choose by (next_ms, id) */
     size_t n;
     bool by_due;                /* they are sorted by (next_ms, id) */
@@ -69,10 +69,10 @@ struct dt_open_txn {
     bool foreign_unknown;       /* a manual edit broke such a list: any job may be in it */
     struct dt_str topic;        /* the last copy of a topic's name */
 
-    /* leader.c */
+    /* members of leader.c */
     struct dt_str kafka_topic; /* the last copy of a Kafka topic's name */
 
-    /* leader_choose.c: the choice */
+    /* members of leader_choose.c: the choice */
     struct dt_gate *gates;      /* gates of topics with limits that have candidates */
     struct dt_limited *limited; /* one for each gate */
     size_t n_gates;

@@ -502,7 +502,7 @@ struct tidying {
     int64_t now_ms;
     size_t limit, seen; /* rows */
     struct dt_strbuf stale;
-    int64_t *ids; /* of jobs that scans should find again; room for `limit` */
+    int64_t *ids; /* ids of jobs that scans should find again; room for `limit` */
     size_t n_stale, n_ids;
     struct dt_error *err;
 };

@@ -23,7 +23,7 @@ enum dt_alert_kind {
     DT_ALERT_KAFKA_UNWRITABLE, /* dispatchers whose leaders wait for Kafka */
     DT_ALERT_INDEX_INCOMPLETE, /* processes that cannot write to Redis, and shards whose set is incomplete */
     DT_ALERT_INBOX_ERRORS,     /* rows of job_inbox */
-    DT_ALERT_AUDIT_CORRECTED,  /* jobs by which the last recounts corrected the counters */
+    DT_ALERT_AUDIT_CORRECTED,  /* jobs that the last recounts found missing or superfluous in counters */
     DT_ALERT_NO_DISPATCHER,    /* 1 if no dispatcher lives */
     DT_ALERT_KINDS_END
 };
@@ -185,8 +185,8 @@ DT_MUST_CHECK dt_status dt_store_alert_values(dt_store *store, const struct dt_a
 /* ---- messages ---- */
 
 extern const struct dt_outbox_kind dt_alert_messages;
-/* The process that judged before is dead: what it had taken for the first time is due now, rather than at the end of
- * its lease. A process that lives records the outcome itself, and they would arrive twice. */
+/* Called if the process that judged before is dead: messages that it took for a first try are due now, not at the end
+ * of its lease. A live process records the outcome itself, and they would arrive twice. */
 DT_MUST_CHECK dt_status dt_store_free_alert_messages(dt_store *store, struct dt_error *err);
 
 #define DT_ALERT_MESSAGES_MAX      INT64_C(10000) /* limit of webhooks, and of messages for Kafka */

@@ -54,7 +54,7 @@ struct dt_shard_view {
 };
 
 struct dt_rebuild {
-    struct dt_shard_set shards, again; /* our lost sets; again: if Redis failed, rebuild from the start */
+    struct dt_shard_set shards, again; /* our lost sets; again: those to rebuild from the start */
     struct dt_shard_set filling;       /* sets that the current pass fills: our own and others' */
     bool active, passing;
     bool helped;              /* this process helped others since the first shard requested a rebuild */
