@@ -132,6 +132,7 @@ dt_status dt_metrics_server_start(const char *listen, uint16_t port, uint16_t *b
                                   struct dt_error *err)
 {
     static const struct dt_conn_rules rules = {.most = CONNECTIONS,
+                                               .crowd = CONNECTIONS,
                                                .head_us = PATIENCE_US,
                                                .idle_us = PATIENCE_US,
                                                .body_us = PATIENCE_US,

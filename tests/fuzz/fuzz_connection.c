@@ -110,9 +110,9 @@ static void run(struct dt_str text, size_t step, struct dt_strbuf *out)
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
     static const dt_clock still = {zero, zero, NULL};
-    static const struct dt_conn_rules rules = {9, 1000000, 1000000, 1000000, 1000000};
+    static const struct dt_conn_rules rules = {9, 9, 1000000, 1000000, 1000000, 1000000, NULL, NULL};
     static const struct dt_conn_events events = {
-        sizeof(struct own), on_begun, on_body, on_whole, on_refused, NULL, NULL, on_ended, NULL};
+        sizeof(struct own), on_begun, on_body, on_whole, on_refused, NULL, NULL, NULL, on_ended, NULL};
     struct dt_str text = {(const char *)data, size};
     struct dt_strbuf at_once = {0}, in_pieces = {0};
     if (!conns)

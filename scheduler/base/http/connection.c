@@ -22,27 +22,43 @@
 #define OUT_KEPT     ((size_t)64 * 1024) /* answers beyond this leave before further requests are looked at */
 #define DIRECT       ((size_t)16 * 1024) /* a larger body is not copied */
 #define DROPPED_BODY ((uint64_t)64 * 1024)
-#define TURN_READS   8 /* then others have their turns */
+#define TURN_READS   8                     /* then others have their turns */
+#define QUICK_BYTES  4096                  /* of a body, a second: it is quick enough … */
+#define QUICK_MOST   INT64_C(1000000)      /* … for so long at most, whatever has come */
+#define UNREAD_US    INT64_C(250000)       /* that a late body has more, if the socket has not been emptied */
+#define DROPPED_MOST ((size_t)4096 * 1024) /* dt_conn_listen */
 
 static void run_turn(struct dt_conn *conn);
 
 /* ---- queues, and the end of a connection ---- */
 
-static void leave_queue(struct dt_conn *conn)
+void dt_conn_leave_queue(struct dt_conn *conn)
 {
     struct dt_conn_queue *queue = &conn->conns->queues[conn->wait];
     dt_assert_cmp(queue->n, >, 0);
     DL_DELETE(queue->first, conn);
     queue->n--;
+    conn->conns->n--;
+    if (conn->wait == DT_WAIT_FIRST)
+        DT_CONN_GAUGE(conn->conns, waiting, -1);
 }
 
 void dt_conn_join(struct dt_conn *conn, enum dt_wait wait)
 {
     struct dt_conn_queue *queue = &conn->conns->queues[wait];
     conn->wait = wait;
-    conn->since_us = conn->conns->loop.now_us;
-    DL_APPEND(queue->first, conn);
+    conn->since_us = wait == DT_WAIT_BODY ? conn->begun_us : conn->conns->loop.now_us;
+    struct dt_conn *before = queue->first ? queue->first->prev : NULL;
+    while (before && before->since_us > conn->since_us)
+        before = before == queue->first ? NULL : before->prev;
+    if (before)
+        DL_APPEND_ELEM(queue->first, before, conn);
+    else
+        DL_PREPEND(queue->first, conn);
     queue->n++;
+    conn->conns->n++;
+    if (wait == DT_WAIT_FIRST)
+        DT_CONN_GAUGE(conn->conns, waiting, 1);
 }
 
 static void close_conn(struct dt_conn *conn)
@@ -51,13 +67,19 @@ static void close_conn(struct dt_conn *conn)
     dt_assert(!conn->request);
     if (conns->events.closed)
         conns->events.closed(conn);
-    leave_queue(conn);
+    if (conn->secure) {
+        DT_CONN_GAUGE(conns, secure, -1);
+        if (!conn->sock.greeted)
+            DT_CONN_COUNT(conns, deserted);
+    }
+    dt_conn_leave_queue(conn);
     dt_evloop_forget(&conns->loop, &conn->source);
     dt_sock_close(&conn->sock);
     free(conn->held);
     dt_strbuf_clear(&conn->out);
     LL_PREPEND2(conns->dead, conn, next);
-    dt_assert_cmp(atomic_fetch_sub(&conns->n, 1), >, 0);
+    DT_CONN_GAUGE(conns, open, -1);
+    dt_assert_cmp(atomic_fetch_sub(&conns->count, 1), >, 0);
 }
 
 static bool is_owners(const struct dt_conn *conn)
@@ -76,7 +98,7 @@ static void end_request(struct dt_conn *conn, bool sent)
 {
     dt_assert(conn->request);
     conn->request = conn->whole = conn->answered = conn->streaming = conn->waiting = conn->left = false;
-    conn->bare = conn->old = conn->keep = conn->ends = conn->expects = conn->chunked = false;
+    conn->bare = conn->old = conn->keep = conn->ends = conn->expects = conn->chunked = conn->listens = false;
     conn->served = conn->moved = true;
     if (conn->conns->events.ended)
         conn->conns->events.ended(conn, sent);
@@ -241,7 +263,26 @@ void dt_conn_go_on(dt_conn *conn)
     const bool entered = enter_turn(conn);
     dt_assert(conn->waiting);
     conn->waiting = false;
+    conn->quick_us = conn->conns->loop.now_us;
     leave_turn(conn, entered);
+}
+
+void dt_conn_listen(dt_conn *conn)
+{
+    dt_assert(conn->request && conn->whole && !conn->answered);
+    conn->listens = true;
+    dt_evloop_again(&conn->conns->loop, &conn->source);
+}
+
+/* Whether what came after the request that its owner has is dropped: it is too much to be kept. */
+static bool drops(struct dt_conn *conn, size_t n)
+{
+    if (!conn->listens || !is_owners(conn) || (n < IN_SMALL && !conn->closing))
+        return false;
+    conn->closing = true;
+    conn->dropped += n;
+    conn->sock.broken |= conn->dropped > DROPPED_MOST;
+    return true;
 }
 
 /* What came is no request, or what was to come has not. The owner says so to the client, if an answer is still due. */
@@ -254,15 +295,16 @@ static void refuse(struct dt_conn *conn, int status, const char *detail)
         conn->sock.broken |= conn->streaming;
         return;
     }
-    conn->request = true;
+    conn->request = conn->moved = true;
     conn->conns->events.refused(conn, status, detail);
-    dt_assert(conn->answered);
 }
 
 static void begin_request(struct dt_conn *conn, const struct dt_head *head)
 {
     dt_assert(!conn->request && dt_conn_unsent(conn) == 0);
     conn->request = conn->moved = true;
+    conn->begun_us = conn->quick_us = conn->conns->loop.now_us;
+    conn->dropped = 0;
     conn->bare = dt_str_is(head->method, "HEAD");
     conn->old = head->old;
     conn->keep = head->keep;
@@ -276,7 +318,10 @@ static size_t offer_body(struct dt_conn *conn, struct dt_str text)
 {
     const struct dt_conn_events *events = &conn->conns->events;
     const size_t n = text.n < conn->frames.left ? text.n : (size_t)conn->frames.left;
+    const int64_t now_us = conn->conns->loop.now_us;
     conn->expects = false; /* the client did not wait */
+    conn->quick_us =
+        dt_earlier(dt_later(conn->quick_us, now_us) + (int64_t)n * 1000000 / QUICK_BYTES, now_us + QUICK_MOST);
     if (conn->answered || !events->body)
         return n;
     const size_t taken = events->body(conn, text.p, n);
@@ -311,9 +356,11 @@ static bool consume(struct dt_conn *conn, struct dt_str *text)
             piece.n = offer_body(conn, *text);
         const size_t n = piece.n ? dt_frames_step(frames, piece) : 0;
         *text = (struct dt_str){text->p + n, text->n - n};
-        if (frames->next == DT_FRAME_REFUSED)
+        if (frames->next == DT_FRAME_REFUSED) {
+            if (!conn->served)
+                DT_CONN_COUNT(conn->conns, refused);
             refuse(conn, frames->status, frames->detail);
-        else if (frames->heads != heads)
+        } else if (frames->heads != heads)
             begin_request(conn, &frames->head);
         else if (n == 0 && !conn->waiting)
             return false;
@@ -347,7 +394,8 @@ static void settle(struct dt_conn *conn, struct dt_str text)
     free(conn->held);
     conn->held = held;
     conn->held_n = held ? text.n : 0;
-    const bool stuck = conn->sock.ended && conn->request && !conn->whole; /* its body will not come */
+    const bool stuck =
+        conn->sock.ended && conn->request && !conn->whole; /* the body of an answered request will not come */
     enum dt_wait wait = DT_WAIT_OWNER;
     if (has_left(conn))
         dt_evloop_again(&conn->conns->loop, &conn->source); /* its next turn begins with that */
@@ -376,7 +424,9 @@ static void settle(struct dt_conn *conn, struct dt_str text)
     if (wait == conn->wait && !conn->moved)
         return;
     conn->moved = false; /* what it waits for is another request's */
-    leave_queue(conn);
+    if (conn->wait == DT_WAIT_OWNER && wait == DT_WAIT_BODY)
+        conn->begun_us += conn->conns->loop.now_us - conn->since_us;
+    dt_conn_leave_queue(conn);
     dt_conn_join(conn, wait);
 }
 
@@ -389,11 +439,14 @@ static bool greet(struct dt_conn *conn)
     }
     switch (dt_sock_greet(&conn->sock)) {
     case DT_SOCK_GREETED:
+        DT_CONN_COUNT(conn->conns, greeted);
         return true;
     case DT_SOCK_NOT_TLS:
+        DT_CONN_COUNT(conn->conns, no_tls);
         refuse(conn, DT_HEAD_MALFORMED, "TLS is spoken here: ask by https");
         return true;
     case DT_SOCK_FAILED:
+        DT_CONN_COUNT(conn->conns, not_greeted);
         conn->closing = true;
         return false;
     case DT_SOCK_GREETING:
@@ -424,15 +477,17 @@ static void run_turn(struct dt_conn *conn)
             goes_on = false;
         } else if (conn->request && conn->answered && (conn->whole || conn->closing)) {
             end_request(conn, true);
-        } else if (stopped && !conn->parted) {
+        } else if (stopped && !conn->parted && !(conn->listens && is_owners(conn))) {
             goes_on = !conn->request && !conn->closing; /* it stopped for answers, which have left now */
+        } else if (sock->ended && conn->request && !conn->whole && !conn->answered && !conn->streaming) {
+            refuse(conn, DT_HEAD_MALFORMED, "the connection ended before the body");
         } else if (sock->ended || !sock->may_read) {
             goes_on = false;
         } else if (++reads > TURN_READS) {
             dt_evloop_again(&conns->loop, &conn->source);
             goes_on = false;
         } else {
-            text.n = conn->parted ? 0 : text.n; /* what still comes is dropped */
+            text.n = conn->parted || drops(conn, text.n) ? 0 : text.n; /* what still comes is dropped */
             fill(conn, &text);
         }
     }
@@ -465,7 +520,14 @@ bool dt_conn_look_again(struct dt_conn *conn)
     const int64_t since_us = conn->since_us;
     conn->sock.may_read = true;
     dt_conn_serve(conn, 0);
-    return conn->sock.fd >= 0 && conn->wait == wait && conn->since_us == since_us;
+    if (conn->sock.fd < 0 || conn->wait != wait || conn->since_us != since_us)
+        return false;
+    if (wait != DT_WAIT_BODY || !conn->sock.may_read)
+        return true;
+    conn->begun_us = dt_later(conn->begun_us, conn->conns->loop.now_us - conn->conns->rules.body_us + UNREAD_US);
+    dt_conn_leave_queue(conn);
+    dt_conn_join(conn, wait);
+    return false;
 }
 
 void dt_conn_give_up(struct dt_conn *conn, int status, const char *detail)

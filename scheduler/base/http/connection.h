@@ -24,6 +24,7 @@
 
 #include "base/addresses.h"
 #include "base/clock.h"
+#include "base/metrics.h"
 #include "base/status.h"
 #include "head.h"
 #include "loop.h"
@@ -33,13 +34,24 @@
 typedef struct dt_conns dt_conns;
 typedef struct dt_conn dt_conn;
 
-/* What a client may take its time for. */
+/* The limits of a thread, and the time that a client may take. */
 struct dt_conn_rules {
     size_t most;     /* connections; a further one takes the place of the least useful, if one waits for its client */
+    size_t crowd;    /* connections that wait for a handshake, a head or a body: as above; one address: half of them */
     int64_t head_us; /* for a handshake and the first head; for a later head, from its first byte: refused with 408 */
     int64_t idle_us; /* between two requests: the connection ends */
-    int64_t body_us; /* for a body, each time that it is waited for: refused with 408 */
+    int64_t body_us; /* for a body, from its head on, without the owner's time: refused with 408 */
     int64_t send_us; /* to take an answer: the connection ends */
+    const struct dt_networks *proxies; /* addresses that may have more than half of a crowd; NULL: none */
+    struct dt_conn_meters *meters;     /* NULL: nothing is counted */
+};
+
+/* What all threads of a server count together. */
+struct dt_conn_meters {
+    _Atomic int64_t open, waiting, secure;
+    dt_metric *open_gauge, *waiting_gauge, *secure_gauge;
+    dt_metric *late, *crowded, *refused;                  /* first requests that were not served */
+    dt_metric *greeted, *no_tls, *not_greeted, *deserted; /* handshakes */
 };
 
 /* The owner's side. */
@@ -51,10 +63,13 @@ struct dt_conn_events {
     size_t (*body)(dt_conn *conn, const char *p, size_t n);
     /* The body has come, if there is one. The owner has the request, and answers now or later. */
     void (*whole)(dt_conn *conn);
-    /* What came is no request, or not in time. The owner answers before it returns; the connection then ends. */
+    /* What came is no request, or not in time (408), or the server ends (503). The owner answers, now or later; the
+     * connection then ends. */
     void (*refused)(dt_conn *conn, int status, const char *detail);
     /* The client has ended its side, and may be gone, while the owner has its request. May be NULL. */
     void (*left)(dt_conn *conn);
+    /* Four times a second while owners have requests, with dt_conn_arg. May be NULL. */
+    void (*tick)(void *arg);
     /* The client has taken what dt_conn_stream has sent so far. May be NULL. */
     void (*drained)(dt_conn *conn);
     /* The request is over: its answer has left, or (not sent) it was not answered, or not whole. May be NULL. */
@@ -82,6 +97,9 @@ void dt_conns_free(dt_conns *conns);
  * files: it speaks TLS. Before dt_conns_run. SYSTEM.
  */
 DT_MUST_CHECK dt_status dt_conns_listen(dt_conns *conns, int fd, dt_tls_files *files, struct dt_error *err);
+/* Has n threads share newcomers: whoever accepts one gives it to the thread with the fewest. Before dt_conns_run; all
+ * end before one is freed, and `all` lives until then. */
+void dt_conns_share(dt_conns *const *all, size_t n);
 /* Serves a connected, non-blocking socket, and owns it from here on. files: as above. False: memory is out. */
 bool dt_conns_adopt(dt_conns *conns, int fd, const struct sockaddr *address, socklen_t n, dt_tls_files *files);
 /* One round: sleeps until something is to be done, and does it. */
@@ -93,13 +111,27 @@ void dt_conns_enter(dt_conns *conns, enum dt_conns_stage stage);
 /* How many connections there are, those included that are about to end. Any thread. */
 size_t dt_conns_count(const dt_conns *conns);
 struct dt_evloop *dt_conns_loop(dt_conns *conns);
+/* Registers the metrics of an API. */
+void dt_conn_meters_init(struct dt_conn_meters *meters);
 
 /* ---- one connection ---- */
 
 void *dt_conn_own(dt_conn *conn);
 void *dt_conn_arg(const dt_conn *conn); /* what dt_conns_new was given */
+dt_conns *dt_conn_conns(const dt_conn *conn);
 /* False: it is a Unix socket's. */
 bool dt_conn_address(const dt_conn *conn, unsigned char out[DT_ADDRESS_BYTES]);
+/* The socket, to be polled only, while the owner has the request. */
+int dt_conn_fd(const dt_conn *conn);
+/* The caller is known: strangers lose their places before it does. */
+void dt_conn_known(dt_conn *conn);
+/* How long ago the head of the request came, without the time that the process missed or the owner took. */
+int64_t dt_conn_age_us(const dt_conn *conn);
+/*
+ * While the owner has the whole request, what the client sends is read, so that its leaving is noticed. 16 KiB are kept
+ * for later; if more comes it is dropped, and the connection ends after the answer. After 4 MiB the client has left.
+ */
+void dt_conn_listen(dt_conn *conn);
 
 /* In begun and body: the owner has the request, and nothing of its body comes until it goes on. */
 void dt_conn_wait(dt_conn *conn);

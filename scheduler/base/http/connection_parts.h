@@ -25,7 +25,7 @@ enum dt_wait {
 };
 
 struct dt_conn_queue {
-    struct dt_conn *first; /* utlist; the one that has waited longest */
+    struct dt_conn *first; /* utlist; in the order of since_us */
     size_t n;
     int64_t length_us; /* of the wait; 0: for ever */
 };
@@ -44,8 +44,12 @@ struct dt_conns {
     struct dt_conn_events events;
     void *arg;
     struct dt_conn_queue queues[DT_WAITS];
-    _Atomic size_t n;
+    size_t n;             /* in the queues */
+    _Atomic size_t count; /* those included that are on their way from another thread */
     _Atomic int stage;
+    dt_conns *const *peers; /* this one among them; NULL: there are none */
+    size_t n_peers;
+    int64_t ticked_us;
     struct dt_conn *current; /* the connection that has its turn; NULL: none has */
     struct dt_conn *dead;    /* closed in this round */
     unsigned greetings;      /* handshakes of this round */
@@ -61,10 +65,15 @@ struct dt_conn {
     struct dt_conns *conns;
     struct dt_evsource source;
     struct dt_conn *prev, *next; /* in its queue, or (next) among the dead */
+    struct dt_evtask adoption;
     struct dt_sock sock;
     enum dt_wait wait;
-    int64_t since_us; /* it waits */
-    bool local;       /* a Unix socket's */
+    int64_t since_us; /* it waits; for a body: begun_us */
+    int64_t begun_us; /* of the request; later by the time that the owner took */
+    int64_t quick_us; /* until when the body that has come is enough */
+    size_t dropped;   /* while its owner listens */
+    bool known, secure;
+    bool local; /* a Unix socket's */
     unsigned char address[DT_ADDRESS_BYTES];
     bool served;  /* a request was answered */
     bool moved;   /* a request began or ended in this turn */
@@ -78,6 +87,7 @@ struct dt_conn {
     bool streaming; /* the answer has begun, and has not ended */
     bool waiting;   /* its body waits for the owner */
     bool left;      /* the owner knows that the client has left */
+    bool listens;   /* dt_conn_listen */
     bool bare, old, keep, ends, expects, chunked;
     /* Between turns. */
     char *held; /* bytes that were read and not judged */
@@ -87,11 +97,26 @@ struct dt_conn {
     _Alignas(max_align_t) char own[];
 };
 
+/* Adds to a gauge of the server, if it has meters. */
+#define DT_CONN_GAUGE(conns, what, by)                                                                                 \
+    do {                                                                                                               \
+        struct dt_conn_meters *m = (conns)->rules.meters;                                                              \
+        if (m)                                                                                                         \
+            dt_metric_set(m->what##_gauge, (double)(atomic_fetch_add(&m->what, (by)) + (by)));                         \
+    } while (0)
+#define DT_CONN_COUNT(conns, what)                                                                                     \
+    do {                                                                                                               \
+        if ((conns)->rules.meters)                                                                                     \
+            dt_metric_add((conns)->rules.meters->what, 1);                                                             \
+    } while (0)
+
 /* Joins the queue of what it waits for; it is in none. */
 void dt_conn_join(struct dt_conn *conn, enum dt_wait wait);
+void dt_conn_leave_queue(struct dt_conn *conn);
 /* The call of the loop, whose source the connection (owner) is: a turn, because of events of its socket, or 0. */
 void dt_conn_serve(void *owner, uint32_t events);
-/* Reads before a deadline is judged, or a place taken away. False: it does not wait as it did before any more. */
+/* Reads before a deadline is judged, or a place taken away. False: it does not wait as it did before any more, or more
+ * has come than was read. */
 bool dt_conn_look_again(struct dt_conn *conn);
 /* Ends a connection whose deadline has passed: answers an incomplete request with `status` (0: closes without an
  * answer), and closes the connection of a client that does not read. */

@@ -3,11 +3,14 @@
  * connection.h; single connections are connection.c's.
  *
  * Listeners are served at the end of a round, so that the other connections are read before a newcomer takes a place.
+ * Threads that share listeners give a newcomer to the one that has the fewest connections; it comes there as a task.
  */
 #include <errno.h>
 #include <netinet/in.h>
 #include <netinet/tcp.h>
+#include <stddef.h>
 #include <stdlib.h>
+#include <string.h>
 #include <sys/epoll.h>
 #include <sys/socket.h>
 #include <time.h>
@@ -19,6 +22,7 @@
 
 #define ACCEPTS   64 /* a round, of each listener */
 #define LINGER_US INT64_C(2000000)
+#define SLOW_US   INT64_C(500000) /* a body that has been slow for so long may lose its place */
 #define LOOK_US   INT64_C(250000) /* at most between rounds while a client is waited for, so that a stop is noticed */
 
 /* ---- beginning and end ---- */
@@ -63,6 +67,7 @@ void dt_conns_free(dt_conns *conns)
 {
     if (!conns)
         return;
+    dt_evloop_run_posted(&conns->loop); /* newcomers */
     dt_assert_cmp(conns->queues[DT_WAIT_OWNER].n, ==, 0);
     for (int wait = 0; wait < DT_WAITS; wait++)
         while (conns->queues[wait].first) {
@@ -71,7 +76,7 @@ void dt_conns_free(dt_conns *conns)
             dt_conn_serve(conn, 0);
             dt_assert(conn->sock.fd < 0);
         }
-    dt_assert_cmp(dt_conns_count(conns), ==, 0);
+    dt_assert_cmp(conns->n, ==, 0);
     free_dead(conns);
     dt_evloop_clear(&conns->loop);
     dt_strbuf_clear(&conns->out);
@@ -81,30 +86,89 @@ void dt_conns_free(dt_conns *conns)
 
 /* ---- accepting ---- */
 
+static bool may_give_way(const struct dt_conn *conn, bool known)
+{
+    const int64_t now_us = conn->conns->loop.now_us;
+    return conn->known == known && (conn->wait != DT_WAIT_BODY || now_us - conn->quick_us > SLOW_US);
+}
+
+/* Ends one connection that waits for this: a stranger's rather than a known caller's, and the one that has waited
+ * longest. */
+static bool end_one(dt_conns *conns, enum dt_wait wait)
+{
+    struct dt_conn *conn;
+    struct dt_conn *next;
+    for (int known = 0; known < 2; known++)
+        DL_FOREACH_SAFE(conns->queues[wait].first, conn, next)
+    if (may_give_way(conn, known) && dt_conn_look_again(conn) && may_give_way(conn, known)) {
+        if (wait == DT_WAIT_FIRST)
+            DT_CONN_COUNT(conns, crowded);
+        dt_conn_give_up(conn, wait == DT_WAIT_BODY ? 408 : 0,
+                        "the body came too slowly while others waited; nothing was done");
+        return true;
+    }
+    return false;
+}
+
 /* Ends the connection that is the least useful, if one waits for its client. */
 static bool make_room(dt_conns *conns)
 {
     for (int wait = 0; wait < DT_WAIT_OWNER; wait++)
-        for (size_t left = conns->queues[wait].n; left && conns->queues[wait].first; left--) {
-            struct dt_conn *conn = conns->queues[wait].first;
-            if (!dt_conn_look_again(conn))
-                continue;
-            dt_conn_give_up(conn, 0, NULL);
-            if (conn->sock.fd >= 0 && conn->wait == DT_WAIT_LINGER) /* it was idle, and has parted */
-                dt_conn_give_up(conn, 0, NULL);
-            if (conn->sock.fd < 0)
-                return true;
-        }
+        if (end_one(conns, wait))
+            return true;
     return false;
 }
 
-bool dt_conns_adopt(dt_conns *conns, int fd, const struct sockaddr *address, socklen_t n, dt_tls_files *files)
+static bool is_crowded(const dt_conns *conns)
+{
+    return conns->queues[DT_WAIT_FIRST].n + conns->queues[DT_WAIT_HEAD].n + conns->queues[DT_WAIT_BODY].n >=
+           conns->rules.crowd;
+}
+
+/* Ends connections so that the crowd has a place for the newcomer. A single address has half of the places. */
+static void thin_crowd(dt_conns *conns, const struct dt_conn *newcomer)
+{
+    struct dt_conn *conn;
+    struct dt_conn *oldest = NULL;
+    size_t same = 0;
+    if (conns->queues[DT_WAIT_FIRST].n >= conns->rules.crowd / 2 &&
+        !(conns->rules.proxies && dt_networks_contain(conns->rules.proxies, newcomer->address)))
+        DL_FOREACH(conns->queues[DT_WAIT_FIRST].first, conn)
+    if (conn->local == newcomer->local && memcmp(conn->address, newcomer->address, DT_ADDRESS_BYTES) == 0) {
+        same++;
+        oldest = oldest ? oldest : conn;
+    }
+    if (oldest && same >= conns->rules.crowd / 2 && dt_conn_look_again(oldest)) {
+        DT_CONN_COUNT(conns, crowded);
+        dt_conn_give_up(oldest, 0, NULL);
+    }
+    static const enum dt_wait waits[] = {DT_WAIT_FIRST, DT_WAIT_HEAD, DT_WAIT_BODY};
+    for (size_t i = 0; i < sizeof(waits) / sizeof(waits[0]) && is_crowded(conns);)
+        i += !end_one(conns, waits[i]);
+}
+
+static void adopt(struct dt_evtask *task)
+{
+    struct dt_conn *conn = (struct dt_conn *)((char *)task - offsetof(struct dt_conn, adoption));
+    dt_conns *conns = conn->conns;
+    if (conns->n >= conns->rules.most)
+        (void)make_room(conns);
+    thin_crowd(conns, conn);
+    dt_conn_join(conn, DT_WAIT_FIRST);
+    conn->sock.broken |=
+        !dt_evloop_watch(&conns->loop, conn->sock.fd, &conn->source, EPOLLIN | EPOLLOUT | EPOLLRDHUP | EPOLLET);
+    dt_conn_serve(conn, 0); /* what came with it is served before others can take its place */
+}
+
+/* A connection that is not in a queue yet. NULL: memory is out, and the socket is closed. */
+static struct dt_conn *new_conn(dt_conns *conns, int fd, const struct sockaddr *address, socklen_t n,
+                                dt_tls_files *files)
 {
     const int one = 1;
     struct dt_conn *conn = calloc(1, sizeof(*conn) + conns->events.own);
     if (!conn) {
         close(fd);
-        return false;
+        return NULL;
     }
     conn->conns = conns;
     conn->source = (struct dt_evsource){.ready = dt_conn_serve, .owner = conn};
@@ -113,11 +177,38 @@ bool dt_conns_adopt(dt_conns *conns, int fd, const struct sockaddr *address, soc
     dt_frames_init(&conn->frames);
     if (!conn->local)
         (void)setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &one, sizeof(one));
-    dt_conn_join(conn, DT_WAIT_FIRST);
-    atomic_fetch_add(&conns->n, 1);
-    conn->sock.broken = !dt_evloop_watch(&conns->loop, fd, &conn->source, EPOLLIN | EPOLLOUT | EPOLLRDHUP | EPOLLET);
-    dt_conn_serve(conn, 0); /* what came with it is served before others can take its place */
-    return true;
+    conn->adoption.run = adopt;
+    conn->secure = files != NULL;
+    DT_CONN_GAUGE(conns, open, 1);
+    if (files)
+        DT_CONN_GAUGE(conns, secure, 1);
+    atomic_fetch_add(&conns->count, 1);
+    return conn;
+}
+
+bool dt_conns_adopt(dt_conns *conns, int fd, const struct sockaddr *address, socklen_t n, dt_tls_files *files)
+{
+    struct dt_conn *conn = new_conn(conns, fd, address, n, files);
+    if (conn)
+        adopt(&conn->adoption);
+    return conn != NULL;
+}
+
+void dt_conns_share(dt_conns *const *all, size_t n)
+{
+    for (size_t i = 0; i < n; i++) {
+        all[i]->peers = all;
+        all[i]->n_peers = n;
+    }
+}
+
+static dt_conns *emptiest(dt_conns *conns)
+{
+    dt_conns *found = conns;
+    for (size_t i = 0; i < conns->n_peers; i++)
+        if (dt_conns_count(conns->peers[i]) < dt_conns_count(found))
+            found = conns->peers[i];
+    return found;
 }
 
 static void accept_some(dt_conns *conns, const struct dt_conn_listener *listener)
@@ -131,10 +222,16 @@ static void accept_some(dt_conns *conns, const struct dt_conn_listener *listener
             nanosleep(&moment, NULL);
         if (fd < 0)
             return;
-        if (dt_conns_count(conns) >= conns->rules.most && !make_room(conns))
-            close(fd); /* all have requests that are being answered */
-        else
-            (void)dt_conns_adopt(conns, fd, (const struct sockaddr *)&address, n, listener->files);
+        dt_conns *chosen = emptiest(conns);
+        if (dt_conns_count(chosen) >= 2 * conns->rules.most) { /* all have requests that are being answered */
+            close(fd);
+            continue;
+        }
+        struct dt_conn *conn = new_conn(chosen, fd, (const struct sockaddr *)&address, n, listener->files);
+        if (conn && chosen == conns)
+            adopt(&conn->adoption);
+        else if (conn)
+            dt_evloop_post(&chosen->loop, &conn->adoption);
     }
 }
 
@@ -170,8 +267,11 @@ static int64_t sweep(dt_conns *conns)
             struct dt_conn *conn = queue->first;
             if (!dt_conn_look_again(conn))
                 continue;
+            if (wait == DT_WAIT_FIRST)
+                DT_CONN_COUNT(conns, late);
             dt_conn_give_up(conn, wait == DT_WAIT_IDLE ? 0 : 408,
-                            wait == DT_WAIT_BODY ? "the body did not come in time" : "no whole request in time");
+                            wait == DT_WAIT_BODY ? "the body did not come in the request's time; nothing was done"
+                                                 : "no complete request came in time");
             dt_assert(conn->sock.fd < 0 || (int)conn->wait != wait || conn->since_us == now_us);
         }
         if (queue->first)
@@ -179,6 +279,8 @@ static int64_t sweep(dt_conns *conns)
         if (queue->first && wait != DT_WAIT_IDLE)
             next_us = dt_earlier(next_us, now_us + LOOK_US);
     }
+    if (conns->queues[DT_WAIT_OWNER].n && conns->events.tick)
+        next_us = dt_earlier(next_us, conns->ticked_us + LOOK_US);
     return next_us;
 }
 
@@ -212,10 +314,15 @@ void dt_conns_round(dt_conns *conns)
     const int stage = atomic_load(&conns->stage);
     if (stage != DT_CONNS_OPEN)
         end_some(conns, stage);
+    if (conns->queues[DT_WAIT_OWNER].n && conns->events.tick && conns->loop.now_us - conns->ticked_us >= LOOK_US) {
+        conns->ticked_us = conns->loop.now_us;
+        conns->events.tick(conns->arg);
+    }
     size_t waiting = 0;
     for (int wait = 0; wait < DT_WAITS; wait++)
         waiting += conns->queues[wait].n;
-    dt_assert_cmp(waiting, ==, dt_conns_count(conns));
+    dt_assert_cmp(waiting, ==, conns->n);
+    dt_assert_cmp(waiting, <=, dt_conns_count(conns));
     free_dead(conns);
     conns->greetings = 0;
 }
@@ -234,12 +341,31 @@ void dt_conns_enter(dt_conns *conns, enum dt_conns_stage stage)
 
 size_t dt_conns_count(const dt_conns *conns)
 {
-    return atomic_load_explicit(&conns->n, memory_order_relaxed);
+    return atomic_load_explicit(&conns->count, memory_order_relaxed);
 }
 
 struct dt_evloop *dt_conns_loop(dt_conns *conns)
 {
     return &conns->loop;
+}
+
+void dt_conn_meters_init(struct dt_conn_meters *meters)
+{
+    const char *away = "Connections that were sent away before their first request was served.";
+    const char *shaken = "TLS handshakes by outcome.";
+    *meters = (struct dt_conn_meters){
+        .open_gauge = dt_gauge("duetime_http_connections", "Open HTTP connections.", ""),
+        .waiting_gauge = dt_gauge("duetime_http_waiting", "Connections whose first request has not come yet.", ""),
+        .secure_gauge =
+            dt_gauge("duetime_tls_connections", "Connections of clients with TLS, handshakes included.", ""),
+        .late = dt_counter("duetime_http_sent_away_total", away, "reason=\"no_request\""),
+        .crowded = dt_counter("duetime_http_sent_away_total", away, "reason=\"crowded\""),
+        .refused = dt_counter("duetime_http_sent_away_total", away, "reason=\"refused\""),
+        .greeted = dt_counter("duetime_tls_handshakes_total", shaken, "outcome=\"ok\""),
+        .no_tls = dt_counter("duetime_tls_handshakes_total", shaken, "outcome=\"not_tls\""),
+        .not_greeted = dt_counter("duetime_tls_handshakes_total", shaken, "outcome=\"failed\""),
+        .deserted = dt_counter("duetime_tls_handshakes_total", shaken, "outcome=\"left\""),
+    };
 }
 
 /* ---- of one connection ---- */
@@ -252,6 +378,26 @@ void *dt_conn_own(dt_conn *conn)
 void *dt_conn_arg(const dt_conn *conn)
 {
     return conn->conns->arg;
+}
+
+dt_conns *dt_conn_conns(const dt_conn *conn)
+{
+    return conn->conns;
+}
+
+int dt_conn_fd(const dt_conn *conn)
+{
+    return conn->sock.fd;
+}
+
+void dt_conn_known(dt_conn *conn)
+{
+    conn->known = true;
+}
+
+int64_t dt_conn_age_us(const dt_conn *conn)
+{
+    return conn->conns->loop.now_us - conn->begun_us;
 }
 
 bool dt_conn_address(const dt_conn *conn, unsigned char out[DT_ADDRESS_BYTES])

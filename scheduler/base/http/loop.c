@@ -103,6 +103,7 @@ void dt_evloop_round(struct dt_evloop *loop, int64_t until_us)
     const int64_t sleep_us = loop->n_again ? 0 : left_us;
     const int sleep_ms = sleep_us == INT64_MAX ? -1 : (int)dt_earlier((sleep_us + 999) / 1000, 3600 * 1000);
     const int n = epoll_wait(loop->epoll, events, EVENTS_MAX, sleep_ms);
+    atomic_fetch_add_explicit(&loop->turns, 1, memory_order_relaxed);
     read_clock(loop, loop->looked_us, sleep_us);
     for (int i = 0; i < n; i++) {
         struct dt_evsource *source = events[i].data.ptr;
@@ -114,6 +115,20 @@ void dt_evloop_round(struct dt_evloop *loop, int64_t until_us)
         dt_evloop_forget(loop, source);
         source->ready(source->owner, 0);
     }
+    dt_evloop_run_posted(loop);
+    atomic_fetch_add_explicit(&loop->turns, 1, memory_order_relaxed);
+}
+
+bool dt_evloop_moves(struct dt_evloop *loop)
+{
+    const uint64_t turns = atomic_load_explicit(&loop->turns, memory_order_relaxed);
+    const bool hangs = turns % 2 && turns == loop->looked;
+    loop->looked = turns;
+    return !hangs;
+}
+
+void dt_evloop_run_posted(struct dt_evloop *loop)
+{
     struct dt_evtask *latest = atomic_exchange(&loop->posted, NULL);
     struct dt_evtask *first = NULL;
     while (latest) { /* turns the list round */

@@ -46,6 +46,8 @@ struct dt_evloop {
     struct dt_evsource *again;
     unsigned n_again;
     _Atomic(struct dt_evtask *) posted; /* the latest first */
+    _Atomic uint64_t turns;             /* odd: the thread is at work */
+    uint64_t looked;                    /* as dt_evloop_moves found it */
 };
 
 /* SYSTEM: there is no descriptor left. */
@@ -66,5 +68,10 @@ void dt_evloop_wake(struct dt_evloop *loop);
 
 /* Sleeps until something is to be done or the loop's time is until_us (INT64_MAX: for ever); does it, and returns. */
 void dt_evloop_round(struct dt_evloop *loop, int64_t until_us);
+/* Runs what was posted. For the end, when no round follows. */
+void dt_evloop_run_posted(struct dt_evloop *loop);
+/* False: the thread is in the same round as at the last question. Asked by one thread, at distances that no round
+ * takes. */
+bool dt_evloop_moves(struct dt_evloop *loop);
 
 #endif

@@ -140,9 +140,9 @@ static void on_closed(dt_conn *conn)
 /* ---- clients ---- */
 
 static const struct dt_conn_rules rules = {
-    .most = 3, .head_us = 2000000, .idle_us = 9000000, .body_us = 4000000, .send_us = 3000000};
-static const struct dt_conn_events events = {sizeof(struct own), on_begun, on_body,  on_whole, on_refused, on_left,
-                                             on_drained,         on_ended, on_closed};
+    .most = 3, .crowd = 9, .head_us = 2000000, .idle_us = 9000000, .body_us = 4000000, .send_us = 3000000};
+static const struct dt_conn_events events = {
+    sizeof(struct own), on_begun, on_body, on_whole, on_refused, on_left, NULL, on_drained, on_ended, on_closed};
 
 static int begin(void **state)
 {
