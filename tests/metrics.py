@@ -15,7 +15,7 @@ CALL = re.compile(rf'dt_(counter|gauge|histogram_count|histogram)\(\s*({TEXT}|\w
 VARIABLE = r"(?<![.\w]){}\s*=\s*(" + TEXT + ")"
 KINDS = {"counter": "counter", "gauge": "gauge", "histogram": "histogram, seconds", "histogram_count": "histogram, numbers"}
 PROGRAMS = {"api": {"API"}, "dispatcher": {"dispatcher"}, "scheduler": {"API", "dispatcher"}}
-ONE_PROGRAM = {"reconcile": {"dispatcher"}, "tls_files.c": {"API"}}  # of scheduler/
+ONE_PROGRAM = {"reconcile": {"dispatcher"}, "tls_files.c": {"API"}, "conns.c": {"API"}}  # of scheduler/
 LABEL = re.compile(r'(\w+)=\\"')
 NAME = re.compile(r'"(duetime_\w+)"')
 

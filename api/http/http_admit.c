@@ -1,6 +1,6 @@
 /*
  * Owns the checks of a request's head: what route it takes, who calls, how large and of what kind its body is, what its
- * query says. Refuses to know how an answer is sent. Heads come in sound framing (http/http_receiver.h).
+ * query says. Refuses to know how an answer is sent. The framing of heads was judged before (base/http/head.h).
  */
 #include <stdatomic.h>
 #include <stdlib.h>
@@ -9,7 +9,6 @@
 #include "api.h"
 #include "base/log.h"
 #include "http_exchange.h"
-#include "http_mhd.h"
 #include "request/auth.h"
 #include "request/quotas.h"
 #include "request/request.h"
@@ -41,34 +40,32 @@ static void take_id(struct dt_exchange *e, struct dt_str value)
 }
 
 /* One header, whose framing was judged before; the names that matter here differ in length or in their first letter. */
-static bool take_header(void *arg, struct dt_str name, struct dt_str v)
+static void take_header(struct dt_exchange *e, struct dt_str name, struct dt_str v)
 {
-    struct dt_exchange *e = arg;
+    struct dt_request *req = &e->req;
+    const bool forwarded = e->thread->http->forwarded;
     switch (name.n) {
     case 4:
         if (!e->host.p && dt_str_is_caseless(name, "host"))
-            e->host = dt_str_trimmed(v);
+            e->host = v;
         break;
     case 6:
-        if (dt_str_is_caseless(name, "expect"))
-            e->expects = true;
-        else if (dt_str_is_caseless(name, "origin")) {
-            v = dt_str_trimmed(v);
+        if (dt_str_is_caseless(name, "origin")) {
             e->cross_site |= e->origin.p && !dt_str_eq(e->origin, v);
             e->origin = v;
         }
         break;
     case 8:
         if (dt_str_is_caseless(name, "if-match"))
-            e->req.if_match = v;
+            req->if_match = v;
         break;
     case 9:
-        if (e->http->forwarded && dt_str_is_caseless(name, "forwarded"))
+        if (forwarded && dt_str_is_caseless(name, "forwarded"))
             e->forwarded = v;
         break;
     case 12:
         if (dt_str_is_caseless(name, "content-type"))
-            e->req.content_type = v;
+            req->content_type = v;
         else if (dt_str_is_caseless(name, "x-request-id"))
             take_id(e, v);
         break;
@@ -76,54 +73,65 @@ static bool take_header(void *arg, struct dt_str name, struct dt_str v)
         if (dt_str_is_caseless(name, "authorization"))
             e->authorization = v;
         else if (dt_str_is_caseless(name, "if-none-match"))
-            e->req.if_none_match = v;
+            req->if_none_match = v;
         break;
     case 14:
-        if (dt_str_is_caseless(name, "content-length"))
-            e->length = strtoull(v.p, NULL, 10);
-        else if (dt_str_is_caseless(name, "sec-fetch-site"))
-            e->cross_site |= !dt_str_is_caseless(dt_str_trimmed(v), "same-origin");
+        if (dt_str_is_caseless(name, "sec-fetch-site"))
+            e->cross_site |= !dt_str_is_caseless(v, "same-origin");
         break;
     case 15:
         if (dt_str_is_caseless(name, "accept-encoding"))
-            e->req.accept_encoding = v;
-        else if (!e->http->forwarded && dt_str_is_caseless(name, "x-forwarded-for"))
+            req->accept_encoding = v;
+        else if (!forwarded && dt_str_is_caseless(name, "x-forwarded-for"))
             e->forwarded = v;
         break;
     case 16:
         if (dt_str_is_caseless(name, "content-encoding"))
             e->encoding = v;
         break;
-    case 17:
-        if (dt_str_is_caseless(name, "transfer-encoding"))
-            e->chunked = true;
-        break;
     default:
         break;
     }
+}
+
+/*
+ * Copies the head into the arena, and takes it apart there. Each slice is terminated: by a byte of the head that was
+ * read already. False: memory is out.
+ */
+static bool read_head(struct dt_exchange *e, const struct dt_head *head)
+{
+    struct dt_request *req = &e->req;
+    const char *begin = head->method.p;
+    char *copy =
+        (char *)dt_arena_copy(&req->arena, (struct dt_str){begin, (size_t)(head->fields.p + head->fields.n - begin)}).p;
+    if (!copy)
+        return false;
+    req->method = (struct dt_str){copy, head->method.n};
+    copy[head->method.n] = '\0';
+    char *target = copy + (head->target.p - begin);
+    target[head->target.n] = '\0';
+    char *query = memchr(target, '?', head->target.n);
+    if (query) {
+        e->query = (struct dt_str){query + 1, (size_t)(target + head->target.n - query - 1)};
+        *query = '\0';
+    }
+    struct dt_str whole = {target, strlen(target)};
+    req->path = dt_target_path(whole);
+    const char *scheme = target[0] == '/' ? NULL : strstr(target, "://");
+    if (scheme) /* the target's own host comes before the header (RFC 9112, 3.2.2) */
+        e->host = (struct dt_str){scheme + 3, strcspn(scheme + 3, "/")};
+    struct dt_str fields = {copy + (head->fields.p - begin), head->fields.n};
+    struct dt_str name;
+    struct dt_str value;
+    while (dt_head_next(&fields, &name, &value)) {
+        *(char *)(value.p + value.n) = '\0'; /* the byte is of this line, or its end */
+        take_header(e, name, value);
+    }
+    e->has_body = head->chunked || head->length > 0;
     return true;
 }
 
-void dt_exchange_read_headers(struct dt_exchange *e)
-{
-    dt_mhd_headers(e->mhd, take_header, e);
-    if (!e->req.request_id.p)
-        e->req.request_id = dt_http_make_id(e->http, e->id);
-}
-
 /* ---- the checks: each of them fills in a problem, or says true ---- */
-
-/* A connection that the receiver does not see would be open to all that it keeps out. */
-static bool check_received(struct dt_exchange *e)
-{
-    if (++e->begun <= dt_receiver_heads(e->connection.receiver))
-        return true;
-    DT_LOG(ERROR, "http",
-           "a request has come past the receiver: this program's recv is not the one that the HTTP library calls");
-    dt_request_refuse(&e->req, DT_PROBLEM_INTERNAL, "the request was not looked at");
-    e->req.close = true;
-    return false;
-}
 
 static dt_status decode_text(struct dt_arena *arena, struct dt_str text, struct dt_str *out)
 {
@@ -157,9 +165,9 @@ static bool decode_params(struct dt_exchange *e, const struct dt_match *match)
 static bool find_route(struct dt_exchange *e)
 {
     struct dt_match match = {.params = {DT_STR_NONE}};
-    dt_router_match(e->http->router, e->req.method, e->req.path, &match);
+    dt_router_match(e->thread->http->router, e->req.method, e->req.path, &match);
     e->req.route = match.route;
-    e->route_index = match.route ? match.index : dt_router_count(e->http->router);
+    e->route_index = match.route ? match.index : dt_router_count(e->thread->http->router);
     if (match.route)
         return decode_params(e, &match);
     if (!match.allow[0]) {
@@ -188,7 +196,7 @@ static bool check_caller(struct dt_exchange *e)
     struct dt_request *req = &e->req;
     if (req->route->scope == DT_SCOPE_NONE)
         return true;
-    dt_status status = dt_auth_check(e->http->api->auth, e->authorization, &req->caller);
+    dt_status status = dt_auth_check(e->thread->http->api->auth, e->authorization, &req->caller);
     if (status == DT_DENIED) {
         dt_request_refuse(req, DT_PROBLEM_UNAUTHORIZED, e->authorization.p ? "the token is not known" : "no token");
         dt_request_header(req, "WWW-Authenticate", DT_STR_LIT("Bearer realm=\"duetime\""));
@@ -198,10 +206,10 @@ static bool check_caller(struct dt_exchange *e)
         dt_request_refuse(req, DT_PROBLEM_UNAVAILABLE, "the tokens are not known: MySQL could not be asked for them");
         return false;
     }
-    atomic_store_explicit(&e->connection.known, true, memory_order_relaxed);
+    dt_conn_known(e->conn);
     if (!check_quota(e))
         return false;
-    dt_activity_note(e->http->api->activity, req->caller.fair_queue, dt_clock_mono_us(req->api->clock));
+    dt_activity_note(e->thread->http->api->activity, req->caller.fair_queue, dt_clock_mono_us(req->api->clock));
     if (dt_caller_may(&req->caller, req->route->scope))
         return dt_wall_enter(req);
     dt_request_refuse(req, DT_PROBLEM_FORBIDDEN, "the token lacks the scope that this request needs");
@@ -218,10 +226,10 @@ static bool check_page(struct dt_exchange *e)
     const bool tokenless = req->route->scope == DT_SCOPE_NONE;
     bool probe = tokenless && (dt_str_is(req->path, "/healthz") || dt_str_is(req->path, "/readyz"));
     bool reads = dt_str_is(req->method, "GET") || dt_str_is(req->method, "HEAD");
-    const bool open = tokenless ? dt_auth_open(e->http->api->auth) : !req->caller.set;
+    const bool open = tokenless ? dt_auth_open(e->thread->http->api->auth) : !req->caller.set;
     if (probe || !open)
         return true;
-    if (e->host.p && !dt_host_is_local(e->host, dt_str(e->http->api->config->http_names))) {
+    if (e->host.p && !dt_host_is_local(e->host, dt_str(e->thread->http->api->config->http_names))) {
         dt_request_refuse(
             req, DT_PROBLEM_FORBIDDEN,
             "no token is asked for here, so Host must be localhost, a loopback address or one of http.names");
@@ -234,14 +242,14 @@ static bool check_page(struct dt_exchange *e)
     return false;
 }
 
-static bool check_size(struct dt_exchange *e)
+static bool check_size(struct dt_exchange *e, uint64_t length)
 {
-    const struct dt_config *config = e->http->api->config;
+    const struct dt_config *config = e->thread->http->api->config;
     e->limit = (size_t)(e->req.route->body == DT_BODY_STREAM ? config->limits_batch_body : config->limits_body);
-    if (e->length <= e->limit)
+    if (length <= e->limit)
         return true;
-    dt_request_refuse(&e->req, DT_PROBLEM_TOO_LARGE, "the body has %zu bytes, at most %zu are taken here", e->length,
-                      e->limit);
+    dt_request_refuse(&e->req, DT_PROBLEM_TOO_LARGE, "the body has %llu bytes, at most %zu are taken here",
+                      (unsigned long long)length, e->limit);
     return false;
 }
 
@@ -251,7 +259,7 @@ static bool check_media(struct dt_exchange *e)
     req->media = dt_media_parse(req->content_type);
     bool fine = req->media == DT_MEDIA_JSON || (req->media == DT_MEDIA_NDJSON && req->route->body == DT_BODY_STREAM);
     bool plain = !e->encoding.p || dt_str_is_caseless(e->encoding, "identity");
-    if (!dt_exchange_has_body(e) || req->route->body == DT_BODY_NONE || (fine && plain))
+    if (!e->has_body || req->route->body == DT_BODY_NONE || (fine && plain))
         return true;
     dt_request_refuse(req, DT_PROBLEM_UNSUPPORTED_MEDIA_TYPE, "%s",
                       !plain                               ? "encoded bodies are not taken"
@@ -262,13 +270,7 @@ static bool check_media(struct dt_exchange *e)
 
 /* ---- the query ---- */
 
-struct query {
-    struct dt_request *req;
-    struct dt_faults faults;
-    dt_status status; /* of decoding */
-};
-
-static bool listed(const char *names, struct dt_str name)
+static bool is_listed(const char *names, struct dt_str name)
 {
     for (const char *p = names; p && *p;) {
         size_t n = strcspn(p, " ");
@@ -280,40 +282,52 @@ static bool listed(const char *names, struct dt_str name)
     return false;
 }
 
-/* The first parameter that cannot be decoded ends it. */
-static bool take_query(void *arg, struct dt_str name, struct dt_str value)
+/* A parameter's name or value: + is a space. */
+static dt_status decode_parameter(struct dt_arena *arena, char *p, size_t n, struct dt_str *out)
 {
-    struct query *q = arg;
-    struct dt_request *req = q->req;
-    struct dt_pair pair;
-    q->status = decode_text(&req->arena, name, &pair.name);
-    if (q->status == DT_OK)
-        q->status = decode_text(&req->arena, value, &pair.value);
-    if (q->status != DT_OK)
-        return false;
-    if (!listed(req->route->query, pair.name))
-        dt_faults_add_query(&q->faults, pair.name, "this request has no such parameter");
-    else if (dt_request_query(req, pair.name.p).p)
-        dt_faults_add_query(&q->faults, pair.name, "given more than once");
-    else if (req->n_query < DT_REQUEST_QUERY_MAX)
-        req->query[req->n_query++] = pair;
-    return true;
+    for (char *plus = p; (plus = memchr(plus, '+', n - (size_t)(plus - p))) != NULL;)
+        *plus = ' ';
+    return decode_text(arena, (struct dt_str){p, n}, out);
 }
 
+/* Takes the query apart; the first parameter that cannot be decoded ends it. */
 static bool check_query(struct dt_exchange *e)
 {
-    struct query q = {.req = &e->req};
-    dt_faults_init(&q.faults, &e->req.arena);
-    dt_mhd_query(e->mhd, take_query, &q);
-    if (q.status != DT_OK) {
-        refuse_text(e, q.status, "query");
+    struct dt_request *req = &e->req;
+    struct dt_faults faults;
+    dt_status status = DT_OK;
+    dt_faults_init(&faults, &req->arena);
+    char *end = (char *)e->query.p + e->query.n;
+    for (char *p = (char *)e->query.p, *next; p && p < end && status == DT_OK; p = next) {
+        struct dt_pair pair;
+        char *stop = memchr(p, '&', (size_t)(end - p));
+        stop = stop ? stop : end;
+        next = stop + 1;
+        char *equals = memchr(p, '=', (size_t)(stop - p));
+        char *value = equals ? equals + 1 : stop;
+        if (stop == p)
+            continue;
+        status = decode_parameter(&req->arena, p, (size_t)((equals ? equals : stop) - p), &pair.name);
+        if (status == DT_OK)
+            status = decode_parameter(&req->arena, value, (size_t)(stop - value), &pair.value);
+        if (status != DT_OK)
+            break;
+        if (!is_listed(req->route->query, pair.name))
+            dt_faults_add_query(&faults, pair.name, "this request has no such parameter");
+        else if (dt_request_query(req, pair.name.p).p)
+            dt_faults_add_query(&faults, pair.name, "given more than once");
+        else if (req->n_query < DT_REQUEST_QUERY_MAX)
+            req->query[req->n_query++] = pair;
+    }
+    if (status != DT_OK) {
+        refuse_text(e, status, "query");
         return false;
     }
-    if (q.faults.n == 0)
+    if (faults.n == 0)
         return true;
-    dt_request_problem(&e->req, &(struct dt_problem){.type = DT_PROBLEM_INVALID,
-                                                     .detail = DT_STR_LIT("the query is not understood"),
-                                                     .faults = &q.faults});
+    dt_request_problem(req, &(struct dt_problem){.type = DT_PROBLEM_INVALID,
+                                                 .detail = DT_STR_LIT("the query is not understood"),
+                                                 .faults = &faults});
     return false;
 }
 
@@ -329,10 +343,14 @@ static bool check_condition(struct dt_exchange *e)
 
 /* ---- all together ---- */
 
-bool dt_exchange_admit(struct dt_exchange *e)
+bool dt_exchange_admit(struct dt_exchange *e, const struct dt_head *head)
 {
-    if (!check_received(e) || !find_route(e) || !check_caller(e) || !check_page(e) || !check_size(e) ||
-        !check_media(e) || !check_query(e) || !check_condition(e))
+    if (!read_head(e, head)) {
+        dt_request_refuse(&e->req, DT_PROBLEM_UNAVAILABLE, "no memory for the request");
+        return false;
+    }
+    if (!find_route(e) || !check_caller(e) || !check_page(e) || !check_size(e, head->length) || !check_media(e) ||
+        !check_query(e) || !check_condition(e))
         return false;
     const struct dt_stream *stream = e->req.route->stream;
     if (!stream)
@@ -340,6 +358,6 @@ bool dt_exchange_admit(struct dt_exchange *e)
     bool buffer = false;
     if (stream->begin(&e->req, &buffer) == DT_REPLY)
         return false;
-    e->streaming = !buffer;
+    e->streams = !buffer;
     return true;
 }

@@ -1,120 +1,393 @@
 /*
- * Owns the phases of an exchange: it is idle, reads, is busy with its handler, sends, and is idle again
- * (http_connections.h draws them). Also its memory, and how its request is suspended and resumed. Refuses to know what
- * is checked, how a body is read and how an answer is sent.
+ * Owns exchanges, from the head of a request to the end of its answer: see http_exchange.h. Refuses to know what is
+ * checked in a head, and how bytes come and go.
  *
- * Invariant: a request is suspended inside a call of the library only.
+ *   begun ── admitted ──▶ body ──▶ whole ──▶ handler ──▶ answer ──▶ ended
+ *     │                    │                  │  ▲ │
+ *     └─ refused ─▶ answer └─ cut ─▶ answer   │  │ └─ detached: the exchange ends, the answer follows later
+ *                                             ▼  │
+ *                                   suspended: another thread has it
+ *
+ * Invariants: a connection has an exchange from `begun` until `ended`, or until its answer is detached; a suspended
+ * request is never ended.
  */
-#include <stdatomic.h>
-#include <stdlib.h>
-#include <string.h>
-#include <sys/socket.h>
-#include <unistd.h>
-
-#include "api.h"
-#include "base/http/client_address.h"
-#include "base/http/head.h"
-#include "base/log.h"
 #include "http_exchange.h"
-#include "http_mhd.h"
-#include "http_receiver.h"
-#include "request/auth.h"
-#include "request/request.h"
 
-static void enter(struct dt_exchange *e, enum dt_phase phase)
+#include <stdio.h>
+#include <stdlib.h>
+#include <sys/random.h>
+
+#include "base/assert.h"
+#include "base/http/client_address.h"
+#include "base/log.h"
+
+#define EXCHANGES 1024u /* a thread: requests under way at a time */
+#define SPARE     64u   /* a thread */
+#define ID_DIGITS 10
+#define CLASSES   6
+
+struct dt_route_stats {
+    dt_metric *seconds;
+    dt_metric *codes[CLASSES];
+};
+
+struct dt_detached {
+    struct dt_evtask sent;
+    struct dt_http *http;
+    dt_conn *conn;
+    int status;
+    const char *type;
+    struct dt_strbuf body;
+    struct dt_hold hold;
+    char id[DT_REQUEST_ID_MAX + 1];
+};
+
+/* What a connection has of ours. */
+struct own {
+    struct dt_exchange *exchange;
+    struct dt_detached *detached;
+};
+
+/* ---- ids and metrics ---- */
+
+static void register_route(struct dt_route_stats *stats, const char *method, const char *path)
 {
-    dt_connection_enter(&e->http->connections, &e->connection, phase);
+    static const char *const classes[CLASSES] = {"none", NULL, "2xx", NULL, "4xx", "5xx"};
+    char labels[160];
+    snprintf(labels, sizeof(labels), "method=\"%s\",route=\"%s\"", method, path);
+    stats->seconds =
+        dt_histogram("duetime_http_request_seconds", "From a request's headers to the end of its answer.", labels);
+    for (int i = 0; i < CLASSES; i++) {
+        if (!classes[i])
+            continue;
+        snprintf(labels, sizeof(labels), "method=\"%s\",route=\"%s\",code=\"%s\"", method, path, classes[i]);
+        stats->codes[i] = dt_counter("duetime_http_requests_total", "Requests by route and answer.", labels);
+    }
 }
 
-/* ---- suspending ---- */
-
-void dt_request_suspend(struct dt_request *req)
+dt_status dt_exchanges_init(struct dt_http *http)
 {
-    struct dt_exchange *e = dt_exchange_of(req);
-    atomic_store_explicit(&e->connection.suspended, true, memory_order_relaxed);
-    dt_mhd_suspend(e->mhd);
+    const size_t n = dt_router_count(http->router);
+    uint32_t random;
+    pthread_mutex_init(&http->lock, NULL);
+    pthread_cond_init(&http->quiet, NULL);
+    http->stats = calloc(n + 1, sizeof(*http->stats));
+    if (!http->stats)
+        return DT_NOMEM;
+    for (size_t i = 0; i < n; i++) {
+        const struct dt_route *route = dt_router_route(http->router, i);
+        register_route(&http->stats[i], route->method, route->path);
+    }
+    register_route(&http->stats[n], "", "none");
+    if (getrandom(&random, sizeof(random), 0) != (ssize_t)sizeof(random))
+        return DT_SYSTEM;
+    snprintf(http->id_prefix, sizeof(http->id_prefix), "%08x-", random);
+    return DT_OK;
 }
 
-void dt_request_resume(struct dt_request *req)
+/* A request id that this process has not used before. */
+static struct dt_str make_id(struct dt_http *http, char id[DT_REQUEST_ID_MAX + 1])
 {
-    struct dt_exchange *e = dt_exchange_of(req);
-    atomic_store_explicit(&e->connection.suspended, false, memory_order_relaxed);
-    dt_wakeup_resume(&e->wakeup, e->handled);
+    static const char digits[] = "0123456789abcdef";
+    const uint64_t n = atomic_fetch_add_explicit(&http->ids, 1, memory_order_relaxed);
+    const size_t prefix = strlen(http->id_prefix);
+    memcpy(id, http->id_prefix, prefix);
+    for (unsigned i = 0; i < ID_DIGITS; i++)
+        id[prefix + i] = digits[n >> 4 * (ID_DIGITS - 1 - i) & 15];
+    id[prefix + ID_DIGITS] = '\0';
+    return (struct dt_str){id, prefix + ID_DIGITS};
 }
 
-bool dt_request_suspended(const struct dt_request *req)
+static void count_request(const struct dt_http *http, size_t route_index, int status)
 {
-    return atomic_load_explicit(&((const struct dt_exchange *)req)->connection.suspended, memory_order_relaxed);
+    const int class = status / 100;
+    dt_metric_add(http->stats[route_index].codes[class > 0 && class < CLASSES ? class : 0], 1);
 }
 
-/* ---- its begin ---- */
+static void begin_request(struct dt_http *http)
+{
+    atomic_fetch_add(&http->under_way, 1);
+}
 
-static void reset_request(struct dt_exchange *e)
+static void end_request(struct dt_http *http)
+{
+    if (atomic_fetch_sub(&http->under_way, 1) != 1 || !atomic_load(&http->draining))
+        return;
+    pthread_mutex_lock(&http->lock);
+    pthread_cond_broadcast(&http->quiet);
+    pthread_mutex_unlock(&http->lock);
+}
+
+/* ---- memory ---- */
+
+static size_t beyond_free(size_t cap)
+{
+    return cap > DT_REQUEST_FREE ? cap - DT_REQUEST_FREE : 0;
+}
+
+/* The bytes of all buffers of the request. */
+static size_t weight_of(const struct dt_exchange *e)
+{
+    return beyond_free(e->body.cap) + beyond_free(e->req.arena.size) + beyond_free(e->req.out.cap);
+}
+
+void dt_request_trim(struct dt_request *req)
+{
+    const size_t weight = weight_of((struct dt_exchange *)req);
+    if (weight < req->hold.n)
+        dt_hold_less(&req->hold, req->hold.n - weight);
+}
+
+static void free_exchange(struct dt_exchange *e)
+{
+    e->thread->n_exchanges--;
+    dt_arena_clear(&e->req.arena);
+    dt_strbuf_clear(&e->req.out);
+    dt_strbuf_clear(&e->body);
+    dt_strbuf_clear(&e->headers);
+    free(e);
+}
+
+void dt_exchanges_clear(struct dt_http *http)
+{
+    for (size_t i = 0; i < http->n_threads; i++)
+        while (http->threads[i].spare) {
+            struct dt_exchange *e = http->threads[i].spare;
+            http->threads[i].spare = e->next;
+            free_exchange(e);
+        }
+    free(http->stats);
+    pthread_mutex_destroy(&http->lock);
+    pthread_cond_destroy(&http->quiet);
+}
+
+static void go_on(struct dt_evtask *task);
+
+/* NULL: memory is out, or there are too many. */
+static struct dt_exchange *take_exchange(struct dt_http_thread *thread, dt_conn *conn)
+{
+    struct dt_exchange *e = thread->spare;
+    struct dt_api *api = thread->http->api;
+    if (!e && (thread->n_exchanges >= EXCHANGES || !(e = calloc(1, sizeof(*e)))))
+        return NULL;
+    thread->n_exchanges += !thread->spare;
+    thread->spare = e->next;
+    struct dt_strbuf out = e->req.out;
+    struct dt_strbuf body = e->body;
+    struct dt_strbuf headers = e->headers;
+    struct dt_arena arena = e->req.arena;
+    memset(e, 0, offsetof(struct dt_exchange, id));
+    e->req.out = out;
+    e->body = body;
+    e->headers = headers;
+    e->req.arena = arena;
+    dt_hold_init(&e->req.hold, api->memory);
+    e->thread = thread;
+    e->conn = conn;
+    e->resumed.run = go_on;
+    e->req.api = api;
+    e->req.reply_type = "application/json";
+    e->req.started_us = dt_clock_mono_us(api->clock);
+    e->req.deadline_us = e->req.started_us + api->config->http_request_timeout * 1000;
+    e->route_index = dt_router_count(thread->http->router);
+    begin_request(thread->http);
+    return e;
+}
+
+/* Who has asked what, for whoever looks for a caller. */
+static void log_request(const struct dt_exchange *e, int64_t us)
+{
+    unsigned char peer[DT_ADDRESS_BYTES];
+    char client[DT_ADDRESS_TEXT];
+    const struct dt_forwarded said = {e->forwarded, e->thread->http->forwarded};
+    if (!dt_log_enabled(DT_LOG_DEBUG))
+        return;
+    dt_client_address(&e->thread->http->proxies, dt_conn_address(e->conn, peer) ? peer : NULL, said, client);
+    DT_LOG(DEBUG, "http", "request", DT_S("client", client), DT_S("id", e->id), DT_I("status", e->req.status),
+           DT_I("ms", us / 1000));
+}
+
+/* The request has ended, or its answer is detached. Its buffers serve the next request, unless they are large. */
+static void release_exchange(struct dt_exchange *e)
+{
+    struct dt_http *http = e->thread->http;
+    const int64_t us = dt_clock_mono_us(http->api->clock) - e->req.started_us;
+    dt_assert(!atomic_load_explicit(&e->suspended, memory_order_relaxed));
+    if (e->req.cleanup)
+        e->req.cleanup(&e->req);
+    log_request(e, us);
+    dt_caller_clear(&e->req.caller);
+    count_request(http, e->route_index, e->req.status);
+    dt_metric_observe(http->stats[e->route_index].seconds, (double)us / 1e6);
+    dt_hold_less(&e->req.hold, DT_HOLD_ALL);
+    ((struct own *)dt_conn_own(e->conn))->exchange = NULL;
+    dt_arena_reset(&e->req.arena);
+    dt_strbuf_reset(&e->body);
+    dt_strbuf_reset(&e->req.out);
+    end_request(http);
+    if (e->thread->n_exchanges > SPARE || weight_of(e)) {
+        free_exchange(e);
+        return;
+    }
+    e->next = e->thread->spare;
+    e->thread->spare = e;
+}
+
+/* ---- the answer ---- */
+
+static void add_header(struct dt_strbuf *out, const char *name, struct dt_str value)
+{
+    dt_strbuf_adds(out, name);
+    dt_strbuf_adds(out, ": ");
+    dt_strbuf_add(out, value.p, value.n);
+    dt_strbuf_adds(out, "\r\n");
+}
+
+static void add_usual_headers(struct dt_strbuf *out, const char *id, bool caches)
+{
+    add_header(out, "X-Request-Id", dt_str(id));
+    add_header(out, "X-Content-Type-Options", DT_STR_LIT("nosniff"));
+    if (!caches)
+        add_header(out, "Cache-Control", DT_STR_LIT("no-store"));
+}
+
+/* An answer that no exchange has. Takes the body's memory. */
+static void answer_alone(dt_conn *conn, int status, const char *type, const char *id, struct dt_strbuf *body,
+                         bool close)
+{
+    struct dt_strbuf headers;
+    dt_strbuf_init(&headers);
+    add_usual_headers(&headers, id, false);
+    if (status == 503)
+        add_header(&headers, "Retry-After", DT_STR_LIT("1"));
+    dt_conn_answer(conn, &(struct dt_reply){.status = status,
+                                            .type = type,
+                                            .headers = headers.failed ? DT_STR_NONE : dt_strbuf_str(&headers),
+                                            .body = body->failed ? NULL : body,
+                                            .close = close});
+    dt_strbuf_clear(&headers);
+    dt_strbuf_clear(body);
+}
+
+static void refuse_alone(dt_conn *conn, enum dt_problem_type type, const char *detail)
+{
+    const struct dt_http_thread *thread = dt_conn_arg(conn);
+    const int status = dt_problem_http_status(type);
+    char id[DT_REQUEST_ID_MAX + 1];
+    struct dt_strbuf body;
+    dt_strbuf_init(&body);
+    dt_problem_add(&body, &(struct dt_problem){.type = type, .detail = dt_str(detail)}, make_id(thread->http, id));
+    count_request(thread->http, dt_router_count(thread->http->router), status);
+    answer_alone(conn, status, "application/problem+json", id, &body, true);
+}
+
+/* There is no memory for the answer: a request that may have changed something is not told that nothing happened. */
+static void give_answer_up(struct dt_request *req, bool may_have_changed)
+{
+    const bool reads = dt_str_is(req->method, "GET") || dt_str_is(req->method, "HEAD");
+    dt_strbuf_clear(&req->out);
+    if (may_have_changed && !reads)
+        dt_request_refuse(req, DT_PROBLEM_OUTCOME_UNKNOWN, "there is no memory left to tell what became of it");
+    else
+        dt_request_no_room(req);
+}
+
+/*
+ * Sends what is filled in. From here until the client has read its answer, the request holds exactly what its buffers
+ * have. A 503 that there is no room for goes out all the same: nothing smaller says more. The exchange may end in it.
+ */
+static void answer(struct dt_exchange *e)
 {
     struct dt_request *req = &e->req;
-    req->route = NULL;
-    memset(req->params, 0, sizeof(req->params));
-    req->n_query = req->n_headers = 0;
-    req->truncated = req->close = req->changed = req->reads_much = req->walled = req->foreign = false;
-    req->body = req->content_type = req->if_match = DT_STR_NONE;
-    req->if_none_match = req->accept_encoding = DT_STR_NONE;
-    req->request_id = DT_STR_NONE;
-    req->media = DT_MEDIA_JSON;
-    req->caller = (struct dt_caller){0};
-    req->status = 0;
-    req->reply_type = "application/json";
-    req->then = NULL;
-    req->cleanup = NULL;
-    req->state = NULL;
-    e->handled = e->streaming = e->dropping = e->drop_handle = e->detached = false;
-    atomic_store_explicit(&e->connection.cut, DT_CUT_NOT, memory_order_relaxed);
-    e->chunked = e->expects = e->cross_site = false;
-    e->length = e->received = e->limit = 0;
-    e->authorization = e->encoding = e->forwarded = e->host = e->origin = DT_STR_NONE;
+    bool caches = false;
+    if (req->status == 0)
+        dt_request_refuse(req, DT_PROBLEM_INTERNAL, "no answer was made");
+    else if (req->out.failed)
+        give_answer_up(req, req->status < 400 || req->status >= 500);
+    if (!dt_hold_exactly(&req->hold, weight_of(e)) && req->status != 503)
+        give_answer_up(req, req->status < 400);
+    dt_strbuf_reset(&e->headers);
+    for (unsigned i = 0; i < req->n_headers; i++) {
+        caches |= dt_str_is(req->headers[i].name, "Cache-Control");
+        add_header(&e->headers, req->headers[i].name.p, req->headers[i].value);
+    }
+    add_usual_headers(&e->headers, e->id, caches);
+    dt_conn_answer(e->conn, &(struct dt_reply){.status = req->status,
+                                               .type = req->out.n ? req->reply_type : NULL,
+                                               .headers = e->headers.failed ? DT_STR_NONE : dt_strbuf_str(&e->headers),
+                                               .body = &req->out,
+                                               .close = req->close});
 }
 
-bool dt_exchange_begun(struct dt_exchange *e, const char *path, const char *method)
+/* ---- detached answers ---- */
+
+dt_detached *dt_request_detach(struct dt_request *req)
 {
-    struct dt_http_shared *http = e->http;
-    struct dt_request *req = &e->req;
-    reset_request(e);
-    dt_http_begin(http);
-    req->method = dt_str(method);
-    req->path = dt_target_path(dt_str(path));
-    const char *scheme = path[0] == '/' ? NULL : strstr(path, "://");
-    if (scheme) /* the target's own host comes before the header (RFC 9112, 3.2.2) */
-        e->host = (struct dt_str){scheme + 3, strcspn(scheme + 3, "/")};
-    req->started_us = dt_http_now_us(http);
-    req->deadline_us = req->started_us + http->api->config->http_request_timeout * 1000;
-    e->route_index = dt_router_count(http->router);
-    enter(e, DT_PHASE_READING);
-    dt_exchange_read_headers(e);
-    if (!dt_exchange_admit(e))
-        return dt_exchange_answer_early(e);
-    if (!e->streaming && e->length)
-        dt_strbuf_reserve(&e->body, e->length < DT_REQUEST_FREE ? e->length : DT_REQUEST_FREE - 1);
-    return true;
+    struct dt_exchange *e = (struct dt_exchange *)req;
+    struct own *own = dt_conn_own(e->conn);
+    struct dt_detached *detached = own->detached || e->gone ? NULL : calloc(1, sizeof(*detached));
+    if (!detached)
+        return NULL;
+    detached->http = e->thread->http;
+    detached->conn = e->conn;
+    memcpy(detached->id, e->id, sizeof(detached->id));
+    dt_strbuf_init(&detached->body);
+    begin_request(detached->http);
+    own->detached = detached;
+    e->detached = true;
+    return detached;
 }
 
-bool dt_exchange_is_late(struct dt_exchange *e)
+int dt_detached_fd(const dt_detached *detached)
 {
-    struct dt_request *req = &e->req;
-    if (dt_http_now_us(e->http) < req->deadline_us)
-        return false;
-    dt_connections_forgive(&e->http->connections);
-    req->deadline_us = atomic_load(&e->connection.since_us) + e->http->api->config->http_request_timeout * 1000;
-    return dt_http_now_us(e->http) >= req->deadline_us;
+    return dt_conn_fd(detached->conn);
 }
 
-/* ---- the body is complete ---- */
+static void send_detached(struct dt_evtask *task)
+{
+    struct dt_detached *detached = (struct dt_detached *)((char *)task - offsetof(struct dt_detached, sent));
+    struct dt_strbuf body = detached->body; /* the answer may have left when the call returns, and detached with it */
+    dt_strbuf_init(&detached->body);
+    answer_alone(detached->conn, detached->status, detached->type, detached->id, &body, false);
+}
+
+void dt_detached_problem(dt_detached *detached, enum dt_problem_type type, const char *detail)
+{
+    struct dt_strbuf body;
+    struct dt_hold none = {0};
+    dt_strbuf_init(&body);
+    dt_problem_add(&body, &(struct dt_problem){.type = type, .detail = dt_str(detail)}, dt_str(detached->id));
+    dt_detached_answer(detached, dt_problem_http_status(type), "application/problem+json", &body, &none);
+}
+
+void dt_detached_answer(dt_detached *detached, int status, const char *type, struct dt_strbuf *body,
+                        struct dt_hold *hold)
+{
+    if ((status == 0 || body->failed) && status < 400) {
+        dt_strbuf_clear(body);
+        dt_hold_less(hold, DT_HOLD_ALL);
+        dt_detached_problem(detached, DT_PROBLEM_OUTCOME_UNKNOWN, "memory was out in the middle");
+        return;
+    }
+    detached->status = status;
+    detached->type = type;
+    detached->body = *body;
+    detached->hold = *hold;
+    dt_strbuf_init(body);
+    hold->n = 0;
+    detached->sent.run = send_detached;
+    dt_evloop_post(dt_conns_loop(dt_conn_conns(detached->conn)), &detached->sent);
+}
+
+/* ---- the handler ---- */
 
 static bool is_blank(char ch)
 {
     return ch == ' ' || ch == '\t' || ch == '\r' || ch == '\n';
 }
 
-/* Says whether the body is nothing, or an empty object, which clients send that cannot send a POST without a body. */
-static bool nothing_said(struct dt_str body)
+/* Whether the body is nothing, or an empty object, which clients send that cannot send a POST without a body. */
+static bool is_empty(struct dt_str body)
 {
     static const char empty[] = "{}";
     size_t k = 0;
@@ -142,158 +415,210 @@ static enum dt_next handle(struct dt_exchange *e)
 {
     struct dt_request *req = &e->req;
     e->handled = true;
-    if (e->dropping && !e->drop_handle)
+    if (e->drops && !e->streams)
         return DT_REPLY;
     if (e->body.failed) {
         dt_request_refuse(req, DT_PROBLEM_UNAVAILABLE, "no memory for the body");
         return DT_REPLY;
     }
-    if (dt_exchange_is_late(e) && !e->streaming && !e->drop_handle) {
-        dt_request_refuse(req, DT_PROBLEM_TIMEOUT, "the body did not come in the request's time; nothing was done");
-        return DT_REPLY;
-    }
+    /* Its time is counted without that in which the process was stopped. */
+    req->deadline_us =
+        dt_clock_mono_us(req->api->clock) - dt_conn_age_us(e->conn) + req->api->config->http_request_timeout * 1000;
     req->body = e->body.n ? dt_str_without_bom(dt_strbuf_str(&e->body)) : (struct dt_str){"", 0};
     if (req->route->body == DT_BODY_JSON && !dt_hold_bulk(&req->hold, made_of(req->body)))
         return dt_request_no_room(req);
-    if (req->route->body == DT_BODY_NONE && !nothing_said(req->body)) {
+    if (req->route->body == DT_BODY_NONE && !is_empty(req->body)) {
         dt_request_refuse(req, DT_PROBLEM_INVALID, "this request takes no body");
         return DT_REPLY;
     }
     return req->route->handle(req);
 }
 
-/* The request is back from another thread. */
-static enum dt_next carry_on(struct dt_exchange *e)
+/* What follows from what a handler said. The exchange may end in it. */
+static void follow(struct dt_exchange *e, enum dt_next next)
 {
-    enum dt_next (*then)(struct dt_request *) = e->req.then;
-    e->req.then = NULL;
-    return then ? then(&e->req) : DT_REPLY;
-}
-
-bool dt_exchange_ready(struct dt_exchange *e)
-{
-    enum dt_next next = DT_REPLY;
-    if (!e->handled) {
-        atomic_store_explicit(&e->connection.phase, DT_PHASE_BUSY, memory_order_release);
-        next = handle(e);
-    } else {
-        dt_wakeup_noticed(e->wakeup.wakeup);
-        next = carry_on(e);
-    }
-    if (next == DT_AWAY) {
+    dt_conn *conn = e->conn;
+    if (next == DT_PENDING)
+        return;
+    if (next == DT_AWAY)
         e->req.status = 200; /* as far as can be told here */
-        dt_wall_check(&e->req);
-        return false;
-    }
-    if (next != DT_REPLY)
-        return true;
     dt_wall_check(&e->req);
-    return dt_exchange_answer(e);
+    if (next == DT_REPLY) {
+        answer(e);
+        return;
+    }
+    release_exchange(e);
+    dt_conn_listen(conn);
 }
 
-/* ---- its end ---- */
-
-/* The buffers for the next request on this connection; what grew is freed. */
-static void keep_small(struct dt_exchange *e)
+void dt_request_suspend(struct dt_request *req)
 {
-    dt_arena_reset(&e->req.arena);
-    if (e->req.arena.size > DT_REQUEST_FREE)
-        dt_arena_clear(&e->req.arena);
-    if (e->body.cap > DT_REQUEST_FREE)
+    atomic_store_explicit(&((struct dt_exchange *)req)->suspended, true, memory_order_relaxed);
+}
+
+void dt_request_resume(struct dt_request *req)
+{
+    struct dt_exchange *e = (struct dt_exchange *)req;
+    atomic_store_explicit(&e->suspended, false, memory_order_relaxed);
+    dt_evloop_post(dt_conns_loop(e->thread->conns), &e->resumed);
+}
+
+bool dt_request_suspended(const struct dt_request *req)
+{
+    return atomic_load_explicit(&((const struct dt_exchange *)req)->suspended, memory_order_relaxed);
+}
+
+/* The request is back from another thread. */
+static void go_on(struct dt_evtask *task)
+{
+    struct dt_exchange *e = (struct dt_exchange *)((char *)task - offsetof(struct dt_exchange, resumed));
+    enum dt_next (*then)(struct dt_request *) = e->req.then;
+    if (!e->handled) {
+        dt_conn_go_on(e->conn); /* a stream has room for more of the body */
+        return;
+    }
+    e->req.then = NULL;
+    follow(e, then ? then(&e->req) : DT_REPLY);
+}
+
+/* ---- what a connection reports ---- */
+
+static void on_begun(dt_conn *conn, const struct dt_head *head)
+{
+    struct own *own = dt_conn_own(conn);
+    struct dt_exchange *e = take_exchange(dt_conn_arg(conn), conn);
+    if (!e) {
+        refuse_alone(conn, DT_PROBLEM_UNAVAILABLE, "too many requests at a time");
+        return;
+    }
+    own->exchange = e;
+    e->req.request_id = make_id(e->thread->http, e->id);
+    if (!dt_exchange_admit(e, head)) {
+        answer(e);
+        return;
+    }
+    if (!e->streams && head->length)
+        dt_strbuf_reserve(&e->body, head->length < DT_REQUEST_FREE ? head->length : DT_REQUEST_FREE - 1);
+}
+
+/* Charges what the buffer grows by for n more bytes of the body. False: the budget is used up. */
+static bool charge_growth(struct dt_exchange *e, size_t n)
+{
+    const size_t cap = e->body.cap + dt_strbuf_growth(&e->body, n);
+    return dt_hold_bulk(&e->req.hold, beyond_free(cap) - beyond_free(e->body.cap));
+}
+
+/* A body of unannounced length went beyond its limit: a stream is told, others are refused. */
+static void overflow(struct dt_exchange *e)
+{
+    e->drops = true;
+    e->req.truncated = e->streams;
+    if (!e->streams)
+        dt_request_refuse(&e->req, DT_PROBLEM_TOO_LARGE, "the body has more than %zu bytes", e->limit);
+}
+
+/* Gives the stream what it may have of *n bytes, which becomes what it took. True: it waits. */
+static bool feed_stream(struct dt_exchange *e, const char *p, size_t *n)
+{
+    const size_t offered = *n < e->limit - e->received ? *n : e->limit - e->received;
+    *n = offered;
+    const enum dt_feed next = e->req.route->stream->feed(&e->req, p, offered, n);
+    if (next != DT_FEED_WAIT)
+        *n = offered;
+    else
+        dt_conn_wait(e->conn);
+    e->drops |= next == DT_FEED_DROP;
+    e->received += *n;
+    return next == DT_FEED_WAIT;
+}
+
+static size_t on_body(dt_conn *conn, const char *p, size_t n)
+{
+    struct dt_exchange *e = ((struct own *)dt_conn_own(conn))->exchange;
+    if (e->streams && !e->drops && e->received < e->limit) {
+        size_t taken = n;
+        if (feed_stream(e, p, &taken) || taken == n)
+            return taken;
+        e->received -= taken; /* n is added below */
+    }
+    if (!e->drops && e->received + n > e->limit)
+        overflow(e);
+    if (!e->drops && !charge_growth(e, n)) {
+        e->drops = true;
         dt_strbuf_clear(&e->body);
-    if (e->req.out.cap > DT_REQUEST_FREE)
-        dt_strbuf_clear(&e->req.out);
-    dt_strbuf_reset(&e->body);
-    dt_strbuf_reset(&e->req.out);
+        dt_hold_less(&e->req.hold, DT_HOLD_ALL);
+        dt_request_no_room(&e->req);
+    }
+    e->received += n;
+    if (!e->drops)
+        dt_strbuf_add(&e->body, p, n);
+    return n;
 }
 
-/* Who has asked what, for whoever looks for a caller. */
-static void log_request(const struct dt_exchange *e)
+static void on_whole(dt_conn *conn)
 {
-    char client[DT_ADDRESS_TEXT];
-    const struct dt_forwarded said = {e->forwarded, e->http->forwarded};
-    if (!dt_log_enabled(DT_LOG_DEBUG))
-        return;
-    dt_client_address(&e->http->proxies, dt_mhd_peer(e->mhd), said, client);
-    DT_LOG(DEBUG, "http", "request", DT_S("client", client), DT_S("id", e->id), DT_I("status", e->req.status),
-           DT_I("ms", (dt_http_now_us(e->http) - e->req.started_us) / 1000));
+    struct dt_exchange *e = ((struct own *)dt_conn_own(conn))->exchange;
+    follow(e, handle(e));
 }
 
-void dt_exchange_ended(struct dt_exchange *e, bool sent)
+/* The stream of the request learns that its body breaks off. */
+static void cut_stream(struct dt_exchange *e, enum dt_cut why)
 {
-    struct dt_http_shared *http = e->http;
-    dt_wakeup_noticed(
-        e->wakeup.wakeup); /* a resumed request may end here, its client gone, without being ready again */
-    if (atomic_load(&e->connection.phase) == DT_PHASE_READING && !sent)
-        dt_exchange_break_off(e);
-    if (e->req.cleanup)
-        e->req.cleanup(&e->req);
-    e->req.cleanup = NULL;
-    log_request(e);
-    dt_caller_clear(&e->req.caller);
-    dt_http_count(http, e->route_index, e->req.status, (double)(dt_http_now_us(http) - e->req.started_us) / 1e6);
-    keep_small(e);
-    dt_hold_less(&e->req.hold, DT_HOLD_ALL);
-    enter(e, DT_PHASE_IDLE);
-    dt_http_end(http);
+    if (e->streams && !e->handled && e->req.route->stream->cut)
+        e->req.route->stream->cut(&e->req, why);
+    e->handled = true;
 }
 
-/* ---- connections ---- */
-
-/*
- * The receiver found something malformed, or a head late. A malformed body is cut off here and answered when its
- * request ends. Where no request is under way the refusal is sent at once.
- */
-static void refuse_received(void *arg, enum dt_problem_type type, const char *detail)
+static void on_refused(dt_conn *conn, int status, const char *detail)
 {
-    struct dt_exchange *e = arg;
-    if (atomic_load(&e->connection.phase) == DT_PHASE_READING) {
-        e->malformed = type;
-        e->malformed_why = detail;
-        atomic_store(&e->connection.cut, DT_CUT_MALFORMED);
+    struct dt_exchange *e = ((struct own *)dt_conn_own(conn))->exchange;
+    if (!e) {
+        refuse_alone(conn, dt_problem_for_http(status), detail);
         return;
     }
-    int fd = atomic_load(&e->connection.phase) == DT_PHASE_IDLE ? dup(e->connection.fd) : -1;
-    if (fd >= 0)
-        dt_http_refuse(e->http, fd, type, detail);
-}
-
-struct dt_exchange *dt_exchange_new(struct dt_http_shared *http, struct MHD_Connection *mhd, int fd)
-{
-    struct dt_wakeup *wakeup = dt_wakeup_of_thread(&http->wakeups);
-    struct dt_exchange *e = wakeup ? calloc(1, sizeof(*e)) : NULL;
-    dt_receiver *receiver = e ? dt_receiver_new(fd, http->api->clock, refuse_received, e) : NULL;
-    if (!receiver) {
-        free(e);
-        return NULL;
-    }
-    e->http = http;
-    e->mhd = mhd;
-    e->wakeup = (struct dt_wakeup_entry){.mhd = mhd, .wakeup = wakeup};
-    e->connection.fd = fd;
-    e->connection.receiver = receiver;
-    e->req.api = http->api;
-    dt_hold_init(&e->req.hold, http->api->memory);
-    dt_arena_init(&e->req.arena);
-    dt_strbuf_init(&e->req.out);
-    dt_strbuf_init(&e->body);
-    enter(e, DT_PHASE_IDLE);
-    if (dt_connections_add(&http->connections, &e->connection))
-        dt_linger_wake(http->linger); /* the janitor sleeps while there are no connections */
-    return e;
-}
-
-void dt_exchange_free(struct dt_exchange *e)
-{
-    if (!e)
+    cut_stream(e, status == 408 ? DT_CUT_LATE : status == 503 ? DT_CUT_SHUTDOWN : DT_CUT_CLIENT);
+    if (e->detached) {
+        e->req.status = 200;
+        release_exchange(e);
         return;
-    dt_connections_remove(&e->http->connections, &e->connection);
-    dt_receiver_free(e->connection.receiver);
-    /* The linger's duplicate keeps the socket open, but the client shall see the end of the answer. */
-    if (e->lingers)
-        shutdown(e->connection.fd, SHUT_WR);
-    dt_arena_clear(&e->req.arena);
-    dt_strbuf_clear(&e->req.out);
-    dt_strbuf_clear(&e->body);
-    free(e);
+    }
+    if (e->req.status == 0)
+        dt_request_refuse(&e->req, dt_problem_for_http(status), "%s", detail);
+    e->req.close = true;
+    answer(e);
 }
+
+static void on_ended(dt_conn *conn, bool sent)
+{
+    struct own *own = dt_conn_own(conn);
+    struct dt_detached *detached = own->detached;
+    if (own->exchange) {
+        if (!sent) {
+            own->exchange->gone = true;
+            cut_stream(own->exchange, DT_CUT_CLIENT);
+        }
+        release_exchange(own->exchange);
+    }
+    if (!detached)
+        return;
+    own->detached = NULL;
+    dt_hold_less(&detached->hold, DT_HOLD_ALL);
+    end_request(detached->http);
+    free(detached);
+}
+
+static void on_tick(void *arg)
+{
+    const struct dt_http *http = ((struct dt_http_thread *)arg)->http;
+    http->expire(http->api, dt_clock_mono_us(http->api->clock));
+}
+
+const struct dt_conn_events dt_exchange_events = {
+    .own = sizeof(struct own),
+    .begun = on_begun,
+    .body = on_body,
+    .whole = on_whole,
+    .refused = on_refused,
+    .tick = on_tick,
+    .ended = on_ended,
+};

@@ -1,114 +1,93 @@
 /*
- * The way of one request on one connection, from its head to its answer. There is one exchange a connection, used
- * again for each request on it.
+ * The way of one request from its head to its answer, between the connections of base/http/connection.h and the
+ * handlers of request/request.h.
  *
- *   http_exchange.c  the calls of the HTTP library, and the phases of the exchange
- *   http_admit.c     the head: who is let through
- *   http_body.c      the body: into a buffer, to a stream, or dropped
- *   http_answer.c    the answer: through the library, or past it when the body broke off
+ *   http_exchange.c  what a connection reports: head, body, end; and what becomes of the answer
+ *   http_admit.c     who is let through, by the head alone
  *
- * Everything of an exchange but its atomics belongs to the HTTP thread of its connection or, while the request is
- * suspended, to whoever it was handed to.
+ * An exchange exists while a request is under way; its thread keeps a few for the next ones. It belongs to the thread
+ * of its connection or, while the request is suspended, to the thread that it was handed to.
  */
 #ifndef DT_API_HTTP_EXCHANGE_H
 #define DT_API_HTTP_EXCHANGE_H
 
-#include <stdbool.h>
-#include <stddef.h>
+#include <pthread.h>
+#include <stdatomic.h>
 
-#include "http_connections.h"
-#include "http_shared.h"
-#include "http_wakeup.h"
+#include "api.h"
+#include "base/addresses.h"
+#include "base/http/connection.h"
+#include "base/thread.h"
+#include "http_listen.h"
+#include "http_server.h"
 #include "request/request.h"
 
-struct MHD_Connection;
+struct dt_exchange;
+
+/* One HTTP thread. What follows conns belongs to it. */
+struct dt_http_thread {
+    struct dt_http *http;
+    dt_conns *conns;
+    struct dt_thread thread;
+    struct dt_exchange *spare; /* by next */
+    size_t n_exchanges;        /* spare ones included */
+};
+
+struct dt_http {
+    struct dt_api *api;
+    const struct dt_router *router;
+    dt_http_expire *expire;
+    struct dt_http_thread *threads;
+    size_t n_threads;
+    dt_conns **conns; /* of the threads */
+    struct dt_listeners listeners;
+    struct dt_conn_meters meters;
+    struct dt_route_stats *stats; /* one a route, and one more for requests without a route */
+    struct dt_networks proxies;   /* that are believed … */
+    bool forwarded;               /* … in the header Forwarded; otherwise in X-Forwarded-For */
+    char id_prefix[17];
+    _Atomic uint64_t ids;
+    _Atomic bool draining;
+    _Atomic size_t under_way; /* requests whose head has come and whose answer is not sent */
+    pthread_mutex_t lock;
+    pthread_cond_t quiet; /* none is under way */
+};
 
 struct dt_exchange {
     struct dt_request req; /* first: a dt_request is its exchange */
-    struct dt_http_shared *http;
-    struct MHD_Connection *mhd;
-    struct dt_wakeup_entry wakeup;
-    struct dt_connection connection;
-    uint64_t begun; /* requests on this connection */
-    /* Below: of the request under way. */
+    struct dt_http_thread *thread;
+    dt_conn *conn;
+    struct dt_evtask resumed;
+    struct dt_exchange *next; /* spare */
+    _Atomic bool suspended;
+    /* Of the request under way. */
     size_t route_index;
-    bool handled;     /* the route's handle was called */
-    bool streaming;   /* the body goes to the stream */
-    bool dropping;    /* the body is read and dropped */
-    bool drop_handle; /* … and handle is called nevertheless (DT_FEED_DROP) */
-    bool detached;    /* the answer is written to the socket directly, not by the HTTP library */
-    bool chunked, expects;
-    bool cross_site; /* a browser says that another site's page asks */
-    bool lingers;    /* it was refused before its body was read */
-    size_t length, received, limit;
+    bool handled;  /* the route's handle was called */
+    bool streams;  /* the body goes to the stream */
+    bool drops;    /* the remainder of the body is dropped */
+    bool detached; /* the answer was detached */
+    bool gone;     /* the client; no answer can be detached */
+    bool has_body, cross_site;
+    size_t received, limit;
     struct dt_str authorization, encoding;
-    struct dt_str host;             /* of an absolute target, or the header */
-    struct dt_str origin;           /* of the page that asks */
-    struct dt_str forwarded;        /* the last line of http.forwarded_header */
-    enum dt_problem_type malformed; /* what is wrong with the body, when that is why it was cut off */
-    const char *malformed_why;
+    struct dt_str host;      /* of an absolute target, or the header */
+    struct dt_str origin;    /* of the page that asks */
+    struct dt_str forwarded; /* the last line of http.forwarded_header */
+    struct dt_str query;     /* as it was sent */
     char id[DT_REQUEST_ID_MAX + 1];
     struct dt_strbuf body;
+    struct dt_strbuf headers; /* of the answer */
 };
 
-static inline struct dt_exchange *dt_exchange_of(struct dt_request *req)
-{
-    return (struct dt_exchange *)req;
-}
+/* Reads the headers into the request, whose path and method are set, and checks all that a head says, in the order in
+ * which a caller learns of what is wrong. False: the answer is filled in. */
+DT_MUST_CHECK bool dt_exchange_admit(struct dt_exchange *e, const struct dt_head *head);
 
-static inline bool dt_exchange_has_body(const struct dt_exchange *e)
-{
-    return e->chunked || e->length > 0;
-}
-
-/* The stream's handler is still to be called. */
-static inline bool dt_exchange_stream_open(const struct dt_exchange *e)
-{
-    return !e->handled && (e->streaming || e->drop_handle);
-}
-
-/* How many bytes of a buffer are beyond what every connection has anyway. */
-static inline size_t dt_exchange_beyond_free(size_t cap)
-{
-    return cap > DT_REQUEST_FREE ? cap - DT_REQUEST_FREE : 0;
-}
-
-/* ---- the library's calls (http_exchange.c); all on the HTTP thread ---- */
-
-/* Makes the exchange of a connection on this socket, which stays the library's. NULL: memory is out. */
-struct dt_exchange *dt_exchange_new(struct dt_http_shared *http, struct MHD_Connection *mhd, int fd);
-/* The socket is still open. Accepts NULL. */
-void dt_exchange_free(struct dt_exchange *e);
-/* As dt_mhd_events (http_mhd.h) says. */
-bool dt_exchange_begun(struct dt_exchange *e, const char *path, const char *method);
-bool dt_exchange_ready(struct dt_exchange *e);
-void dt_exchange_ended(struct dt_exchange *e, bool sent);
-
-/* Says whether the time of a request is up that was read until now; it moves by what the process missed. */
-bool dt_exchange_is_late(struct dt_exchange *e);
-
-/* ---- the head (http_admit.c) ---- */
-
-/* Reads the headers into the request, and gives it an id. */
-void dt_exchange_read_headers(struct dt_exchange *e);
-/*
- * Checks the head, in the order in which a caller learns of what is wrong, and begins the stream of a route that has
- * one. False: the answer is filled in.
- */
-bool dt_exchange_admit(struct dt_exchange *e);
-
-/* ---- the body (http_body.c) ---- */
-
-/* As dt_mhd_events (http_mhd.h) says. */
-bool dt_exchange_body(struct dt_exchange *e, const char *p, size_t *n);
-
-/* ---- the answer (http_answer.c) ---- */
-
-/* Sends what is filled in. False: the connection is to be closed. */
-bool dt_exchange_answer(struct dt_exchange *e);
-/* Answers a request that was refused for its head, now or when its body was dropped. False: as above. */
-bool dt_exchange_answer_early(struct dt_exchange *e);
-/* The request ends without an answer, its body incomplete: answers past the library where an answer is due. */
-void dt_exchange_break_off(struct dt_exchange *e);
+/* The owner of connections whose dt_conn_arg is a dt_http_thread. */
+extern const struct dt_conn_events dt_exchange_events;
+/* Registers the metrics of routes, and prepares ids of requests. NOMEM, SYSTEM; dt_exchanges_clear is called all the
+ * same. */
+DT_MUST_CHECK dt_status dt_exchanges_init(struct dt_http *http);
+void dt_exchanges_clear(struct dt_http *http);
 
 #endif

@@ -245,9 +245,9 @@ static enum dt_next finish_lines(struct dt_request *req)
 void dt_batch_feed_cut(struct dt_request *req, enum dt_cut why)
 {
     struct lines *lines = req->state;
-    dt_batch_end(lines->batch, why == DT_CUT_LATE || why == DT_CUT_SLOW ? DT_BATCH_LATE
-                               : why == DT_CUT_SHUTDOWN                 ? DT_BATCH_SHUTDOWN
-                                                                        : DT_BATCH_CUT);
+    dt_batch_end(lines->batch, why == DT_CUT_LATE       ? DT_BATCH_LATE
+                               : why == DT_CUT_SHUTDOWN ? DT_BATCH_SHUTDOWN
+                                                        : DT_BATCH_CUT);
     dt_batch_detach(lines->batch);
 }
 

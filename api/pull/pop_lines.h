@@ -28,8 +28,7 @@ struct dt_pop_waiter {
     struct dt_pop_waiter *prev, *next; /* list of all waiters */
     struct dt_pop_waiter *next_over;   /* used by the waiting room while it ends waits */
     dt_detached *detached;
-    int fd;         /* socket of the detached answer */
-    size_t dropped; /* bytes that the client sent after its pop */
+    int fd; /* socket of the detached answer */
     size_t max;
     int64_t ttr_ms;
     enum dt_pop_form form;

@@ -13,6 +13,7 @@
 #include "pop_room.h"
 
 #include <errno.h>
+#include <poll.h>
 #include <pthread.h>
 #include <stdatomic.h>
 #include <stdlib.h>
@@ -31,7 +32,6 @@
 #include "base/thread.h"
 #include "command.h"
 #include "handlers.h"
-#include "http/http_detached.h"
 #include "pop_lines.h"
 #include "redis/redis_subscriber.h"
 #include "request/topic_cache.h"
@@ -44,9 +44,7 @@
 #define TTRS_AT_ONCE   8
 #define OWNERS_PART    2 /* an owner leaves this part of the places free (base/fair.h) */
 #define EVENTS         256
-#define DROPPED_EACH   ((size_t)256 * 1024)  /* bytes to drop of one client before others have their turn */
-#define DROPPED_MAX    ((size_t)4096 * 1024) /* if a client sends more, its pop ends */
-#define EARS           256                   /* power of two */
+#define EARS           256 /* power of two */
 
 struct dt_pop_room {
     const struct dt_session_env *env;
@@ -164,7 +162,7 @@ static bool line_up(dt_pop_room *room, const struct dt_pop_wish *wish, const int
 {
     pthread_mutex_lock(&room->lock);
     bool added = !room->closed && dt_pop_lines_add(&room->lines, wish, owners, waiter);
-    struct epoll_event event = {.events = EPOLLIN | EPOLLRDHUP, .data.ptr = waiter};
+    struct epoll_event event = {.events = EPOLLRDHUP, .data.ptr = waiter};
     if (added && epoll_ctl(room->epoll_fd, EPOLL_CTL_ADD, waiter->fd, &event) != 0) {
         (void)dt_pop_lines_remove(&room->lines, waiter);
         added = false;
@@ -204,7 +202,6 @@ bool dt_pop_room_enter(dt_pop_room *room, struct dt_request *req, const struct d
         free(waiter);
         return false;
     }
-    dt_detached_owned(waiter->detached, owners[0]);
     waiter->fd = dt_detached_fd(waiter->detached);
     waiter->until_us = req->started_us + wish->wait_ms * 1000;
     if (line_up(room, wish, owners, waiter, heard)) {
@@ -233,25 +230,7 @@ static dt_detached *remove_pop(dt_pop_room *room, struct dt_pop_waiter *waiter)
     return detached;
 }
 
-/*
- * Drops up to `most` bytes that the client sent after the pop. The connection ends with the pop's answer, so nothing
- * else reads them, and while they fill the socket the client's FIN does not arrive. True: the client has disconnected,
- * or sends more than DROPPED_MAX.
- */
-static bool has_disconnected(struct dt_pop_waiter *waiter, size_t most)
-{
-    char waste[16384];
-    const size_t until = waiter->dropped + most;
-    while (waiter->dropped < until && waiter->dropped < DROPPED_MAX) {
-        ssize_t n = recv(waiter->fd, waste, sizeof(waste), MSG_DONTWAIT);
-        if (n <= 0)
-            return n == 0 || (errno != EAGAIN && errno != EWOULDBLOCK && errno != EINTR);
-        waiter->dropped += (size_t)n;
-    }
-    return waiter->dropped >= DROPPED_MAX;
-}
-
-/* Removes a pop whose client has disconnected. The answer, which is not read, closes the socket. */
+/* Removes a pop whose client has disconnected. The answer, which is not read, ends the connection. */
 static void drop_pop(dt_pop_room *room, struct dt_pop_waiter *waiter)
 {
     const enum dt_pop_form form = waiter->form;
@@ -336,12 +315,16 @@ static bool choose_pops(dt_pop_room *room, struct served *served)
 /* Drops pops whose client has disconnected, before the claim. */
 static void drop_absent_pops(dt_pop_room *room, struct served *served)
 {
+    struct pollfd polled[SERVED_AT_ONCE];
     size_t kept = 0;
+    for (size_t i = 0; i < served->n; i++)
+        polled[i] = (struct pollfd){.fd = served->v[i]->fd, .events = POLLRDHUP};
+    (void)poll(polled, served->n, 0);
     for (size_t i = 0; i < served->n; i++) {
         struct dt_pop_waiter *waiter = served->v[i];
         dt_assert_cmp(served->max, <=, DT_POP_MAX);
         const size_t room_left = DT_POP_MAX - served->max;
-        if (has_disconnected(waiter, DROPPED_MAX)) {
+        if (polled[i].revents) {
             drop_pop(room, waiter);
             continue;
         }
@@ -505,9 +488,9 @@ static void sleep_and_drop_pops(dt_pop_room *room)
     for (int i = 0; i < n; i++) {
         uint64_t count;
         struct dt_pop_waiter *waiter = events[i].data.ptr;
-        if (waiter && ((events[i].events & ~(uint32_t)EPOLLIN) || has_disconnected(waiter, DROPPED_EACH)))
+        if (waiter)
             drop_pop(room, waiter);
-        else if (!waiter && read(room->wake_fd, &count, sizeof(count)) < 0)
+        else if (read(room->wake_fd, &count, sizeof(count)) < 0)
             continue;
     }
 }

@@ -1,6 +1,6 @@
 /*
- * A request: its input, its answer, and the functions for handlers. Knows no HTTP library: the server (http/) fills a
- * request in and sends its answer.
+ * A request: its input, its answer, and the functions for handlers. The server (http/) fills a request in and sends its
+ * answer.
  *
  * A request belongs to exactly one thread at a time, so nothing in it is locked:
  *
@@ -12,7 +12,7 @@
  *                 until it calls dt_request_resume. Then the HTTP thread calls req->then(req) if it is set, which may
  *                 return DT_PENDING again; otherwise it sends the answer.
  *
- * Handlers, feeds of streams and `then` run on an HTTP thread that serves more than a hundred connections. They never
+ * Handlers, feeds of streams and `then` run on an HTTP thread that serves thousands of connections. They never
  * block, and never use MySQL or Redis: work with the store goes to dt_workers_submit, new jobs to dt_committer_submit,
  * results to dt_results_batcher_submit. Each of these resumes every request that it gets. A suspended request waits
  * until its deadline at most, or a few seconds longer if MySQL is already working on it.
@@ -51,7 +51,7 @@
  * Bulk is what a caller may want any amount of: large bodies, batches, pages. It leaves an eighth of the budget to
  * requests about a single job.
  *
- * Not in the budget: what each connection has anyway (DT_REQUEST_FREE); the number of connections bounds it.
+ * Not in the budget: what each request has anyway (DT_REQUEST_FREE); the number of requests under way bounds it.
  */
 struct dt_budget {
     size_t max;
@@ -89,8 +89,8 @@ struct dt_api;
 #define DT_REQUEST_QUERY_MAX  32
 #define DT_REQUEST_HEADER_MAX 8
 #define DT_REQUEST_ID_MAX     128
-/* Bytes of body, of answer and of arena that each connection has outside of the budget, and keeps between requests. */
-#define DT_REQUEST_FREE ((size_t)32 * 1024)
+/* Bytes of body, of answer and of arena that each request has outside of the budget. */
+#define DT_REQUEST_FREE ((size_t)16 * 1024)
 
 struct dt_pair {
     struct dt_str name, value;
@@ -178,7 +178,8 @@ bool dt_request_suspended(const struct dt_request *req);
 /* ---- streams: routes that take a body as it arrives (router.h, DT_BODY_STREAM) ---- */
 
 enum dt_feed { DT_FEED_MORE, DT_FEED_WAIT, DT_FEED_DROP };
-enum dt_cut { DT_CUT_CLIENT, DT_CUT_LATE, DT_CUT_SHUTDOWN, DT_CUT_MALFORMED, DT_CUT_SLOW };
+/* Why a body broke off: it is malformed or its client left; it is late, or too slow; the server ends. */
+enum dt_cut { DT_CUT_CLIENT, DT_CUT_LATE, DT_CUT_SHUTDOWN };
 
 /*
  * All functions run on the HTTP thread, in this order: begin; feed for each piece of the body; the route's handle if
@@ -207,13 +208,13 @@ struct dt_stream {
 };
 
 /*
- * Detaches the answer to a request whose body broke off, or that waits for long. The HTTP library would close such a
- * connection without an answer; so the socket is kept, and the answer is written to it without the library. Called
- * inside a stream's cut, or inside handle or then, which then return DT_AWAY. NULL: not possible.
+ * Detaches the answer to a request that waits for long, or whose body broke off: the request ends, with its memory, and
+ * its connection waits for the answer. Called inside a stream's cut, or inside handle or then, which then return
+ * DT_AWAY. NULL: the client has left, or memory is out.
  */
 typedef struct dt_detached dt_detached;
 dt_detached *dt_request_detach(struct dt_request *req);
-/* Its socket, only to peek (MSG_PEEK, poll). */
+/* Its socket, only to poll for the client's end (POLLRDHUP): what the client sends is read elsewhere. */
 int dt_detached_fd(const dt_detached *detached);
 /*
  * Sends the answer and frees the detached answer. Any thread, exactly once. Takes over the body and its hold. status 0:
@@ -221,6 +222,8 @@ int dt_detached_fd(const dt_detached *detached);
  */
 void dt_detached_answer(dt_detached *detached, int status, const char *type, struct dt_strbuf *body,
                         struct dt_hold *hold);
+/* Sends a problem instead. detail is static text. */
+void dt_detached_problem(dt_detached *detached, enum dt_problem_type type, const char *detail);
 
 /*
  * ---- the wall between tenants ----

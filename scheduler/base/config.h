@@ -69,10 +69,10 @@
   DURATION(zookeeper, session_timeout, 4*DT_SECOND, 500, 10*DT_MINUTE, DT_OPT_NONE, "Session timeout asked for, and without ZooKeeper the length of a lease in MySQL; leaders step down after two thirds of it without an answer.") \
   TEXT(http, listen, "127.0.0.1", DT_OPT_NONE, "Comma-separated list of what to listen on: address, address:port or [address]:port, TLS where there is a tls_cert, or always (tls:address) or never (plain:address); unix:/path is a Unix socket. Anything but the loopback and Unix sockets needs at least one token.") \
   INT(http, port, 8080, 0, 65535, DT_OPT_NONE, "TCP port of the addresses that have none; 0 = any free one (it is logged).") \
-  INT(http, threads, 4, 1, 64, DT_OPT_NONE, "HTTP threads; each serves 112 connections, eight of them kept for whole requests for /healthz, /readyz and with a token. When others wait, silent connections and slow bodies lose their places.") \
+  INT(http, threads, 4, 1, 64, DT_OPT_NONE, "HTTP threads, which also encrypt and decrypt TLS. Each has up to 1,024 requests under way at a time.") \
   INT(http, workers, 8, 1, 256, DT_OPT_NONE, "Threads, each with a MySQL connection, for requests other than creates.") \
-  INT(http, waiting, 1000, 16, 100000, DT_OPT_NONE, "Most connections whose first request has not arrived completely. One address has at most half of them; if there are more, the longest waiting are closed.") \
-  INT(http, waiting_pops, 10000, 0, 1000000, DT_OPT_NONE, "Pops that may wait for jobs at a time; each holds a socket, and no place among the connections that are served. An owner of topics has at most half of what others leave while another one waits or asked within ten seconds, and seven eighths if it is alone. Pops that find no place are answered at once, with no jobs.") \
+  INT(http, waiting, 1000, 16, 100000, DT_OPT_NONE, "Most connections that wait for their client in the middle of something: a TLS handshake, a head or a body. One address may have half of those whose first head is incomplete. If a further one comes, the one that has waited longest is closed: without a head first, then with a slow body (408).") \
+  INT(http, waiting_pops, 10000, 0, 1000000, DT_OPT_NONE, "Pops that may wait for jobs at a time; each holds a connection. An owner of topics has at most half of what others leave while another one waits or asked within ten seconds, and seven eighths if it is alone. Pops that find no place are answered at once, with no jobs.") \
   DURATION(http, head_timeout, 10*DT_SECOND, 100, DT_MINUTE, DT_OPT_NONE, "In this time the first line and the headers of a request must arrive: the first one's from when its connection begins, others' from their first byte.") \
   DURATION(http, idle_timeout, 75*DT_SECOND, DT_SECOND, DT_HOUR, DT_OPT_NONE, "A connection that is silent for this long is closed.") \
   DURATION(http, request_timeout, 60*DT_SECOND, DT_SECOND, DT_HOUR, DT_OPT_NONE, "Total deadline of a request, body included.") \
@@ -94,7 +94,7 @@
   INT(limits, body, 1400000, 1024, 16777216, DT_OPT_NONE, "Bytes of a request body other than a batch.") \
   INT(limits, batch_body, 134217728, 1024, INT64_C(4294967296), DT_OPT_NONE, "Bytes of a batch's body.") \
   INT(limits, batch_lines, 100000, 1, 10000000, DT_OPT_NONE, "Elements of a batch.") \
-  INT(limits, memory, 536870912, 16777216, INT64_C(1099511627776), DT_OPT_NONE, "Bytes that all requests of one API process may hold together: bodies, what is made of them, answers not yet read. An eighth is kept for requests about a single job. At least 16 MiB + 1.75 times limits.batch_body, and 16 MiB + 6 times limits.body. Beside it each connection (120 for each of http.threads) has up to 128 KiB, and as much again with TLS.") \
+  INT(limits, memory, 536870912, 16777216, INT64_C(1099511627776), DT_OPT_NONE, "Bytes that all requests of one API process may hold together: bodies, what is made of them, answers not yet read. An eighth is kept for requests about a single job. At least 16 MiB + 1.75 times limits.batch_body, and 16 MiB + 6 times limits.body. Beside it each request under way has up to 48 KiB (1,024 for each of http.threads).") \
   INT(limits, topics, 10000, 1, 1000000, DT_OPT_NONE, "Topics of the installation; beyond it no more are made, by jobs or by PUT (422). Those that are there go on.") \
   INT(limits, prefix_topics, 1000, 1, 1000000, DT_OPT_NONE, "Topics that may begin with one prefix of a token, before a token bound to it makes another (422).") \
   INT(limits, prefix_schedules, 1000, 1, 1000000, DT_OPT_NONE, "Schedules that may make jobs of topics with one prefix of a token, before a token bound to it makes another (422).") \
@@ -171,8 +171,6 @@
   /* Limit of the bytes of new jobs that wait for a commit; api.queue_jobs limits their number. Beyond \
    * it, the API answers 503. A quarter of the default of limits.memory. */ \
   X(INT, api, queue_bytes, 134217728, 1048576, INT64_C(17179869184)) \
-  /* Threads that encrypt and decrypt, if a listener uses TLS; 0: half of http.threads. */ \
-  X(INT, http, tls_threads, 0, 0, 64) \
   /* Limit of the nesting of a JSON body, payload included. Bodies usually nest a few levels, and each \
    * level costs the parser memory. */ \
   X(INT, limits, json_depth, 16, 4, 128)

@@ -187,9 +187,9 @@ def hasty(own_apis):
 
 @pytest.fixture
 def unhurried(own_apis):
-    """One HTTP thread that serves 112 connections; 600 may wait, half of them from one address. Timeouts are minutes long: if a caller is
+    """One HTTP thread; 300 connections may wait for their client, half of them from one address. Timeouts are minutes long: if a caller is
     answered, it did not wait for the timeout of others."""
-    api = own_apis.beside("unhurried", {"http.threads": 1, "http.waiting": 600, "http.head_timeout": "PT1M", "http.request_timeout": "PT10M",
+    api = own_apis.beside("unhurried", {"http.threads": 1, "http.waiting": 300, "http.head_timeout": "PT1M", "http.request_timeout": "PT10M",
                                         "http.idle_timeout": "PT10M"})
     yield api
     api.rest.close()

@@ -83,7 +83,7 @@ BY_HAND = [
     (r"^scheduler/features/doctor/\w+\.c|^api/rest/doctor_rest\.c|^dispatcher/deliver/kafka/examiner\.c", "api/test_doctor api/test_doctor_dispatchers api/test_cli_doctor"),
     (r"^scheduler/events/\w+\.c|^api/rest/events_rest\.c", "contract/test_store_events api/test_events"),
     (r"^scheduler/features/forecast/\w+\.c|^api/rest/forecast_rest\.c", "api/test_forecast"),
-    (r"^api/http/(terminator|tls_stream)\.c|^scheduler/base/http/(tls_files|tls_session)\.c", "api/test_tls"),
+    (r"^scheduler/base/http/(tls_files|sock)\.c", "api/test_tls"),
     (r"^api/intake/\w+\.c", "api/test_batch api/test_batch_ends api/test_result_batch api/test_create"),
     (r"^api/rest/explain_rest\.c", "api/test_explain"),
     (r"^api/rest/jobs_rest\.c", "api/test_topics api/test_create api/test_replace api/test_offers api/test_unsettled api/test_results api/test_schedules"),

@@ -4,7 +4,6 @@
  */
 #include "client_address.h"
 
-#include <netinet/in.h>
 #include <stdio.h>
 #include <string.h>
 #include <strings.h>
@@ -47,14 +46,15 @@ static struct dt_str bare(struct dt_str text)
     return text;
 }
 
-void dt_client_address(const struct dt_networks *trusted, const struct sockaddr *peer, struct dt_forwarded said,
+void dt_client_address(const struct dt_networks *trusted, const unsigned char *peer, struct dt_forwarded said,
                        char out[DT_ADDRESS_TEXT])
 {
     unsigned char address[DT_ADDRESS_BYTES];
-    if (!peer || !dt_address_bytes(peer, sizeof(struct sockaddr_in6), address)) {
+    if (!peer) {
         snprintf(out, DT_ADDRESS_TEXT, DT_CLIENT_NOWHERE);
         return;
     }
+    memcpy(address, peer, sizeof(address));
     while (said.value.n && dt_networks_contain(trusted, address)) {
         struct dt_str element = take_last(&said.value, ',');
         if (!dt_address_parse(bare(said.forwarded ? for_of(element) : element), address))

@@ -18,8 +18,8 @@ struct dt_forwarded {
     bool forwarded;
 };
 
-/* Writes the client's address as text. peer: the address of the connection's other end, or NULL. */
-void dt_client_address(const struct dt_networks *trusted, const struct sockaddr *peer, struct dt_forwarded said,
+/* Writes the client's address as text. peer: DT_ADDRESS_BYTES of the connection's other end, or NULL. */
+void dt_client_address(const struct dt_networks *trusted, const unsigned char *peer, struct dt_forwarded said,
                        char out[DT_ADDRESS_TEXT]);
 
 #endif

@@ -13,6 +13,7 @@
  */
 #include <stdlib.h>
 #include <sys/epoll.h>
+#include <sys/socket.h>
 #include <utlist.h>
 
 #include "base/assert.h"
@@ -281,7 +282,10 @@ static bool drops(struct dt_conn *conn, size_t n)
         return false;
     conn->closing = true;
     conn->dropped += n;
-    conn->sock.broken |= conn->dropped > DROPPED_MOST;
+    if (conn->dropped > DROPPED_MOST) {
+        conn->sock.broken = true;
+        shutdown(conn->sock.fd, SHUT_RDWR); /* for whoever polls the socket */
+    }
     return true;
 }
 
@@ -522,9 +526,10 @@ bool dt_conn_look_again(struct dt_conn *conn)
     dt_conn_serve(conn, 0);
     if (conn->sock.fd < 0 || conn->wait != wait || conn->since_us != since_us)
         return false;
-    if (wait != DT_WAIT_BODY || !conn->sock.may_read)
+    const int64_t body_us = conn->conns->rules.body_us;
+    if (wait != DT_WAIT_BODY || !conn->sock.may_read || conn->conns->loop.now_us - conn->begun_us > 2 * body_us)
         return true;
-    conn->begun_us = dt_later(conn->begun_us, conn->conns->loop.now_us - conn->conns->rules.body_us + UNREAD_US);
+    conn->begun_us = dt_later(conn->begun_us, conn->conns->loop.now_us - body_us + UNREAD_US);
     dt_conn_leave_queue(conn);
     dt_conn_join(conn, wait);
     return false;

@@ -22,7 +22,8 @@
 
 #define ACCEPTS   64 /* a round, of each listener */
 #define LINGER_US INT64_C(2000000)
-#define SLOW_US   INT64_C(500000) /* a body that has been slow for so long may lose its place */
+#define SLOW_US   INT64_C(500000) /* who has been silent, or slow, for so long may lose its place */
+#define RUSH      4               /* times the crowd */
 #define LOOK_US   INT64_C(250000) /* at most between rounds while a client is waited for, so that a stop is noticed */
 
 /* ---- beginning and end ---- */
@@ -88,8 +89,9 @@ void dt_conns_free(dt_conns *conns)
 
 static bool may_give_way(const struct dt_conn *conn, bool known)
 {
-    const int64_t now_us = conn->conns->loop.now_us;
-    return conn->known == known && (conn->wait != DT_WAIT_BODY || now_us - conn->quick_us > SLOW_US);
+    const bool crowd = conn->wait == DT_WAIT_FIRST || conn->wait == DT_WAIT_HEAD || conn->wait == DT_WAIT_BODY;
+    const int64_t since_us = conn->wait == DT_WAIT_BODY ? conn->quick_us : conn->since_us;
+    return conn->known == known && (!crowd || conn->conns->loop.now_us - since_us > SLOW_US);
 }
 
 /* Ends one connection that waits for this: a stranger's rather than a known caller's, and the one that has waited
@@ -113,38 +115,50 @@ static bool end_one(dt_conns *conns, enum dt_wait wait)
 /* Ends the connection that is the least useful, if one waits for its client. */
 static bool make_room(dt_conns *conns)
 {
-    for (int wait = 0; wait < DT_WAIT_OWNER; wait++)
+    for (enum dt_wait wait = 0; wait < DT_WAIT_OWNER; wait++)
         if (end_one(conns, wait))
             return true;
     return false;
 }
 
-static bool is_crowded(const dt_conns *conns)
+static size_t crowd_of(const dt_conns *conns)
 {
-    return conns->queues[DT_WAIT_FIRST].n + conns->queues[DT_WAIT_HEAD].n + conns->queues[DT_WAIT_BODY].n >=
-           conns->rules.crowd;
+    return conns->queues[DT_WAIT_FIRST].n + conns->queues[DT_WAIT_HEAD].n + conns->queues[DT_WAIT_BODY].n;
 }
 
-/* Ends connections so that the crowd has a place for the newcomer. A single address has half of the places. */
-static void thin_crowd(dt_conns *conns, const struct dt_conn *newcomer)
+/* Ends connections of a crowd that is larger than this, if they have had their time; in a rush of silent ones, also
+ * those that have not. */
+static void thin_crowd(dt_conns *conns, size_t most)
 {
+    static const enum dt_wait waits[] = {DT_WAIT_FIRST, DT_WAIT_HEAD, DT_WAIT_BODY};
+    for (size_t i = 0; i < sizeof(waits) / sizeof(waits[0]) && crowd_of(conns) > most;)
+        i += !end_one(conns, waits[i]);
+    struct dt_conn *first = conns->queues[DT_WAIT_FIRST].first;
+    if (first && crowd_of(conns) > RUSH * most && dt_conn_look_again(first)) {
+        DT_CONN_COUNT(conns, crowded);
+        dt_conn_give_up(first, 0, NULL);
+    }
+}
+
+/* A single address has half of a crowd's places for connections without a first request. */
+static void bound_address(dt_conns *conns, const struct dt_conn *newcomer)
+{
+    const size_t most = conns->rules.crowd / 2;
     struct dt_conn *conn;
     struct dt_conn *oldest = NULL;
     size_t same = 0;
-    if (conns->queues[DT_WAIT_FIRST].n >= conns->rules.crowd / 2 &&
-        !(conns->rules.proxies && dt_networks_contain(conns->rules.proxies, newcomer->address)))
-        DL_FOREACH(conns->queues[DT_WAIT_FIRST].first, conn)
+    if (conns->queues[DT_WAIT_FIRST].n < most ||
+        (conns->rules.proxies && dt_networks_contain(conns->rules.proxies, newcomer->address)))
+        return;
+    DL_FOREACH(conns->queues[DT_WAIT_FIRST].first, conn)
     if (conn->local == newcomer->local && memcmp(conn->address, newcomer->address, DT_ADDRESS_BYTES) == 0) {
         same++;
         oldest = oldest ? oldest : conn;
     }
-    if (oldest && same >= conns->rules.crowd / 2 && dt_conn_look_again(oldest)) {
+    if (same && same >= most && dt_conn_look_again(oldest)) {
         DT_CONN_COUNT(conns, crowded);
         dt_conn_give_up(oldest, 0, NULL);
     }
-    static const enum dt_wait waits[] = {DT_WAIT_FIRST, DT_WAIT_HEAD, DT_WAIT_BODY};
-    for (size_t i = 0; i < sizeof(waits) / sizeof(waits[0]) && is_crowded(conns);)
-        i += !end_one(conns, waits[i]);
 }
 
 static void adopt(struct dt_evtask *task)
@@ -153,7 +167,8 @@ static void adopt(struct dt_evtask *task)
     dt_conns *conns = conn->conns;
     if (conns->n >= conns->rules.most)
         (void)make_room(conns);
-    thin_crowd(conns, conn);
+    bound_address(conns, conn);
+    thin_crowd(conns, conns->rules.crowd - 1);
     dt_conn_join(conn, DT_WAIT_FIRST);
     conn->sock.broken |=
         !dt_evloop_watch(&conns->loop, conn->sock.fd, &conn->source, EPOLLIN | EPOLLOUT | EPOLLRDHUP | EPOLLET);
@@ -218,7 +233,8 @@ static void accept_some(dt_conns *conns, const struct dt_conn_listener *listener
         struct sockaddr_storage address;
         socklen_t n = sizeof(address);
         int fd = accept4(listener->fd, (struct sockaddr *)&address, &n, SOCK_NONBLOCK | SOCK_CLOEXEC);
-        if (fd < 0 && (errno == EMFILE || errno == ENFILE) && !make_room(conns))
+        /* The kernel says so even if nobody waits, as after those that were accepted in this round. */
+        if (fd < 0 && i == 0 && (errno == EMFILE || errno == ENFILE) && !make_room(conns))
             nanosleep(&moment, NULL);
         if (fd < 0)
             return;
@@ -314,6 +330,7 @@ void dt_conns_round(dt_conns *conns)
     const int stage = atomic_load(&conns->stage);
     if (stage != DT_CONNS_OPEN)
         end_some(conns, stage);
+    thin_crowd(conns, conns->rules.crowd);
     if (conns->queues[DT_WAIT_OWNER].n && conns->events.tick && conns->loop.now_us - conns->ticked_us >= LOOK_US) {
         conns->ticked_us = conns->loop.now_us;
         conns->events.tick(conns->arg);

@@ -1,5 +1,6 @@
 /*
- * Owns the calls of the system for one client's socket: see sock.h. Refuses to know what is said on it.
+ * Owns the calls of the system, and of OpenSSL, for one client's socket: see sock.h. Refuses to know what is said on
+ * it.
  *
  * A read that returns less than it has room for has emptied the socket: more is another edge. But an end that came
  * together with the last bytes is no further edge, so a socket that hung up is read until it says so.
@@ -7,6 +8,8 @@
 #include "sock.h"
 
 #include <errno.h>
+#include <openssl/err.h>
+#include <openssl/ssl.h>
 #include <sys/epoll.h>
 #include <sys/socket.h>
 #include <unistd.h>
@@ -15,6 +18,77 @@
 #include "base/log.h"
 
 #define HANDSHAKE 0x16 /* the first byte of every TLS connection */
+
+/* What a call of OpenSSL did. */
+enum tls_outcome {
+    TLS_DONE,  /* what it was asked to do */
+    TLS_WAIT,  /* nothing: again, with the same bytes, when something has happened on the socket */
+    TLS_END,   /* the client sends nothing any more */
+    TLS_BROKEN /* for good */
+};
+
+/* ---- OpenSSL's calls; each leaves its queue of errors empty ---- */
+
+/* NULL: no memory. */
+static SSL *new_session(dt_tls_files *files, int fd)
+{
+    SSL_CTX *ctx = dt_tls_files_take(files);
+    SSL *ssl = SSL_new(ctx);
+    SSL_CTX_free(ctx);
+    if (ssl && SSL_set_fd(ssl, fd) == 1) {
+        SSL_set_accept_state(ssl);
+        return ssl;
+    }
+    SSL_free(ssl);
+    ERR_clear_error();
+    return NULL;
+}
+
+static enum tls_outcome outcome_of(SSL *ssl, int result)
+{
+    switch (SSL_get_error(ssl, result)) {
+    case SSL_ERROR_NONE:
+        return TLS_DONE;
+    case SSL_ERROR_WANT_READ:
+    case SSL_ERROR_WANT_WRITE:
+        return TLS_WAIT;
+    case SSL_ERROR_ZERO_RETURN:
+        return TLS_END;
+    default:
+        return TLS_BROKEN;
+    }
+}
+
+static enum tls_outcome greet_session(SSL *session, const char **why)
+{
+    ERR_clear_error();
+    enum tls_outcome found = outcome_of(session, SSL_do_handshake(session));
+    if (found == TLS_BROKEN || found == TLS_END) {
+        const char *reason = ERR_reason_error_string(ERR_peek_error());
+        *why = reason ? reason : "the client has left";
+        found = TLS_BROKEN;
+    }
+    ERR_clear_error();
+    return found;
+}
+
+static enum tls_outcome read_session(SSL *session, char *p, size_t room, size_t *n)
+{
+    ERR_clear_error();
+    enum tls_outcome found = outcome_of(session, SSL_read_ex(session, p, room, n));
+    ERR_clear_error();
+    return found;
+}
+
+static enum tls_outcome write_session(SSL *session, const char *p, size_t room, size_t *n)
+{
+    ERR_clear_error();
+    enum tls_outcome found = outcome_of(session, SSL_write_ex(session, p, room, n));
+    ERR_clear_error();
+    return found;
+}
+
+/* ---- a socket ---- */
 
 void dt_sock_init(struct dt_sock *sock, int fd, dt_tls_files *files)
 {
@@ -56,19 +130,19 @@ enum dt_sock_greeting dt_sock_greet(struct dt_sock *sock)
             sock->greeted = true;
             return DT_SOCK_NOT_TLS;
         }
-        sock->tls = dt_tls_session_new(sock->files, sock->fd);
+        sock->tls = new_session(sock->files, sock->fd);
         sock->broken = !sock->tls;
     }
-    switch (sock->tls ? dt_tls_session_greet(sock->tls, &why) : DT_TLS_BROKEN) {
-    case DT_TLS_DONE:
+    switch (sock->tls ? greet_session(sock->tls, &why) : TLS_BROKEN) {
+    case TLS_DONE:
         sock->greeted = true;
         return DT_SOCK_GREETED;
-    case DT_TLS_WAIT:
+    case TLS_WAIT:
         sock->may_read = sock->may_write = false;
         return DT_SOCK_GREETING;
     default:
         DT_LOG(DEBUG, "tls", "no handshake", DT_S("why", why ? why : "no memory"));
-        dt_tls_session_free(sock->tls);
+        SSL_free(sock->tls);
         sock->tls = NULL;
         sock->files = NULL;
         sock->greeted = true;
@@ -81,16 +155,16 @@ size_t dt_sock_read(struct dt_sock *sock, char *p, size_t room)
     size_t n = 0;
     dt_assert(sock->greeted && sock->fd >= 0 && room > 0);
     if (sock->tls) {
-        switch (dt_tls_session_read(sock->tls, p, room, &n)) {
-        case DT_TLS_DONE:
+        switch (read_session(sock->tls, p, room, &n)) {
+        case TLS_DONE:
             return n;
-        case DT_TLS_WAIT:
+        case TLS_WAIT:
             sock->may_read = false;
             return 0;
-        case DT_TLS_END:
+        case TLS_END:
             sock->ended = true;
             return 0;
-        case DT_TLS_BROKEN:
+        case TLS_BROKEN:
             sock->broken = true;
             return 0;
         }
@@ -118,10 +192,10 @@ size_t dt_sock_write(struct dt_sock *sock, const char *p, size_t n, bool more)
                 note_error(sock, &sock->may_write);
             some = put > 0 ? (size_t)put : 0;
         } else {
-            enum dt_tls_outcome outcome = dt_tls_session_write(sock->tls, p + sent, n - sent, &some);
-            some = outcome == DT_TLS_DONE ? some : 0;
-            sock->may_write = outcome == DT_TLS_DONE;
-            sock->broken |= outcome == DT_TLS_BROKEN || outcome == DT_TLS_END;
+            enum tls_outcome outcome = write_session(sock->tls, p + sent, n - sent, &some);
+            some = outcome == TLS_DONE ? some : 0;
+            sock->may_write = outcome == TLS_DONE;
+            sock->broken |= outcome == TLS_BROKEN || outcome == TLS_END;
         }
         sent += some;
     }
@@ -130,15 +204,18 @@ size_t dt_sock_write(struct dt_sock *sock, const char *p, size_t n, bool more)
 
 void dt_sock_part(struct dt_sock *sock)
 {
-    if (sock->tls)
-        dt_tls_session_part(sock->tls);
+    if (sock->tls) {
+        ERR_clear_error();
+        (void)SSL_shutdown(sock->tls);
+        ERR_clear_error();
+    }
     shutdown(sock->fd, SHUT_WR);
 }
 
 void dt_sock_close(struct dt_sock *sock)
 {
     dt_assert(sock->fd >= 0);
-    dt_tls_session_free(sock->tls);
+    SSL_free(sock->tls);
     close(sock->fd);
     sock->tls = NULL;
     sock->fd = -1;

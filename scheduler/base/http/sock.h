@@ -10,12 +10,14 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "tls_session.h"
+#include "tls_files.h"
+
+struct ssl_st; /* OpenSSL's SSL */
 
 struct dt_sock {
     int fd;              /* -1: closed */
     dt_tls_files *files; /* borrowed; NULL: plain */
-    dt_tls_session *tls; /* made when the first byte is there, because it costs memory */
+    struct ssl_st *tls;  /* made when the first byte is there, because it costs memory */
     bool greeted;        /* always of a plain one */
     bool may_read, may_write;
     bool hung_up; /* the kernel said that the client has ended its side, or all */

@@ -42,7 +42,7 @@ class Secured:
         self.good = authority.issue(folder.name)
         self.show(self.good)
         self.api = OwnApi(stack, folder, "secured", {"http.listen": "plain:127.0.0.1, tls:127.0.0.1", "http.tls_cert": self.cert, "http.tls_key": self.key,
-                                                     "http.tls_threads": 1, **PATIENT, **settings}, shared=shared, variables=variables).start()
+                                                     **PATIENT, **settings}, shared=shared, variables=variables).start()
         self.port = self.api.listener("tls")
         self.url = f"https://127.0.0.1:{self.port}"
 
@@ -102,7 +102,7 @@ def secured(stack, authority, tmp_path_factory):
 
 @pytest.fixture(scope="module")
 def narrow(stack, secured, authority, tmp_path_factory):
-    """One HTTP thread (112 places), 40 connections that may wait, and five seconds for a handshake with the head after it."""
+    """One HTTP thread, 40 connections that may wait, and five seconds for a handshake with the head after it."""
     settings = {"http.threads": 1, "http.waiting": 40, "http.head_timeout": "PT5S", "http.trusted_proxies": "127.0.0.2/32", "log.level": "debug"}
     with serving(stack, tmp_path_factory.mktemp("narrow"), authority, settings) as server:
         yield server

@@ -2,7 +2,6 @@
 #include <arpa/inet.h>
 #include <netinet/in.h>
 #include <string.h>
-#include <sys/un.h>
 
 #include "support/suite.h"
 
@@ -18,8 +17,9 @@ static void judge(const char *peer, const char *said, bool forwarded, const char
     char found[DT_ADDRESS_TEXT];
     void *at = address.ss_family == AF_INET ? (void *)&in->sin_addr : (void *)&in6->sin6_addr;
     assert_int_equal(inet_pton(address.ss_family, peer, at), 1);
-    dt_client_address(&proxies, (const struct sockaddr *)&address, (struct dt_forwarded){dt_str(said), forwarded},
-                      found);
+    unsigned char bytes[DT_ADDRESS_BYTES];
+    assert_true(dt_address_bytes((const struct sockaddr *)&address, sizeof(address), bytes));
+    dt_client_address(&proxies, bytes, (struct dt_forwarded){dt_str(said), forwarded}, found);
     assert_string_equal(found, wanted);
 }
 
@@ -71,11 +71,7 @@ TEST(both_headers_are_read_as_they_are_written)
 
 TEST(a_unix_socket_has_no_address)
 {
-    struct sockaddr_un address = {.sun_family = AF_UNIX};
     char found[DT_ADDRESS_TEXT];
-    dt_client_address(&proxies, (const struct sockaddr *)&address, (struct dt_forwarded){dt_str("1.1.1.1"), false},
-                      found);
-    assert_string_equal(found, DT_CLIENT_NOWHERE);
     dt_client_address(&proxies, NULL, (struct dt_forwarded){DT_STR_NONE, false}, found);
     assert_string_equal(found, DT_CLIENT_NOWHERE);
 }

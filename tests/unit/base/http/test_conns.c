@@ -68,6 +68,8 @@ static void on_begun(dt_conn *conn, const struct dt_head *head)
     own->n = 0;
     if (strcmp(own->path, "/no") == 0)
         answer(conn, 403, "no\n", false);
+    if (strcmp(own->path, "/known") == 0)
+        dt_conn_known(conn);
     if (strcmp(own->path, "/place") == 0) {
         kept = conn;
         dt_conn_wait(conn);
@@ -90,8 +92,10 @@ static void on_whole(dt_conn *conn)
 {
     struct own *own = dt_conn_own(conn);
     own->body[own->n] = '\0';
-    if (strcmp(own->path, "/later") == 0) {
+    if (strcmp(own->path, "/later") == 0 || strcmp(own->path, "/listen") == 0) {
         kept = conn;
+        if (own->path[2] == 'i')
+            dt_conn_listen(conn);
     } else if (strcmp(own->path, "/stream") == 0) {
         kept = conn;
         dt_conn_stream(conn, &(struct dt_reply){.status = 200, .type = "text/plain"});
@@ -139,6 +143,7 @@ static void on_closed(dt_conn *conn)
 
 /* ---- clients ---- */
 
+static struct dt_conn_rules limits;
 static const struct dt_conn_rules rules = {
     .most = 3, .crowd = 9, .head_us = 2000000, .idle_us = 9000000, .body_us = 4000000, .send_us = 3000000};
 static const struct dt_conn_events events = {
@@ -147,10 +152,20 @@ static const struct dt_conn_events events = {
 static int begin(void **state)
 {
     (void)state;
+    limits = rules;
     mono_us = 1000000;
     kept = NULL;
     ended_sent = ended_unsent = closed = left = drained = 0;
-    return dt_conns_new(&rules, &events, NULL, &fake, &conns, NULL) == DT_OK ? 0 : -1;
+    return dt_conns_new(&limits, &events, NULL, &fake, &conns, NULL) == DT_OK ? 0 : -1;
+}
+
+/* Begins again, with a smaller crowd. */
+static void begin_with_crowd(size_t crowd)
+{
+    dt_conns_free(conns);
+    limits.most = 99;
+    limits.crowd = crowd;
+    assert_int_equal(dt_conns_new(&limits, &events, NULL, &fake, &conns, NULL), DT_OK);
 }
 
 static int end(void **state)
@@ -468,6 +483,7 @@ static void a_full_server_ends_the_connection_that_has_been_silent_longest(void 
         fd[i] = connected(SOCK_STREAM);
     say(fd[1], GET("/a"), 999);
     assert_hears(fd[1], OK(2, "/a"), false);
+    pass_ms(600);
     assert_int_equal(socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, pair), 0);
     close(pair[0]), close(pair[1]);
     int listener = socket(AF_UNIX, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
@@ -516,6 +532,103 @@ static void requests_under_way_when_the_server_ends_are_answered(void **state)
     assert_int_equal(dt_conns_count(conns), 0);
 }
 
+static void an_address_has_half_of_a_crowd(void **state)
+{
+    int fd[4];
+    (void)state;
+    begin_with_crowd(6);
+    for (int i = 0; i < 4; i++)
+        fd[i] = connected(SOCK_STREAM);
+    assert_int_equal(closed, 1);
+    assert_hears(fd[0], "", true); /* the one that has waited longest */
+    say(fd[1], GET("/a"), 999);
+    assert_hears(fd[1], OK(2, "/a"), false);
+    for (int i = 0; i < 4; i++)
+        close(fd[i]);
+    rounds(2);
+}
+
+static void a_slow_body_loses_its_place_in_a_crowd_and_a_quick_one_keeps_it(void **state)
+{
+    static char part[8192];
+    int quick, slow, known, newcomer;
+    (void)state;
+    begin_with_crowd(3);
+    memset(part, 'x', sizeof(part) - 1);
+    quick = connected(SOCK_STREAM);
+    say(quick, POST("/") "Content-Length: 99999\r\n\r\n", 999);
+    known = connected(SOCK_STREAM);
+    say(known, POST("/known") "Content-Length: 9\r\n\r\nx", 999);
+    slow = connected(SOCK_STREAM);
+    say(slow, POST("/") "Content-Length: 9\r\n\r\nx", 999);
+    pass_ms(400);
+    newcomer = connected(SOCK_STREAM);
+    assert_hears(slow, "", false); /* it is not slow for long enough */
+    say(quick, part, sizeof(part));
+    pass_ms(200);
+    assert_hears(slow, CLOSES("408 Request Timeout", 2, "!\n"), true);
+    assert_hears(quick, "", false);
+    assert_hears(known, "", false);
+    close(quick), close(slow), close(known), close(newcomer);
+    rounds(2);
+}
+
+static void a_client_is_seen_to_leave_behind_much_that_it_sent(void **state)
+{
+    static char waste[100000];
+    int fd = connected(SOCK_STREAM);
+    (void)state;
+    say(fd, GET("/listen") GET("/a"), 999);
+    answer(kept, 200, "heard", false);
+    assert_hears(fd, OK(5, "heard") OK(2, "/a"), false); /* a little is kept for later */
+    say(fd, GET("/listen"), 999);
+    memset(waste, 'x', sizeof(waste));
+    for (size_t sent = 0; sent < sizeof(waste);) {
+        ssize_t n = send(fd, waste, sizeof(waste) - sent, MSG_NOSIGNAL);
+        sent += n > 0 ? (size_t)n : 0;
+        rounds(1);
+    }
+    assert_int_equal(left, 0);
+    close(fd);
+    rounds(3);
+    assert_int_equal(left, 1);
+    answer(kept, 200, "late", false);
+    assert_int_equal(dt_conns_count(conns), 0);
+}
+
+static void a_newcomer_goes_to_the_thread_with_the_fewest_connections(void **state)
+{
+    struct sockaddr address = {.sa_family = AF_UNIX};
+    char name[128];
+    socklen_t n = sizeof(name);
+    dt_conns *all[2];
+    int fd[4];
+    (void)state;
+    limits.most = limits.crowd = 99;
+    dt_conns_free(conns);
+    for (int i = 0; i < 2; i++)
+        assert_int_equal(dt_conns_new(&limits, &events, NULL, &fake, &all[i], NULL), DT_OK);
+    conns = all[0];
+    int listener = socket(AF_UNIX, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
+    assert_int_equal(bind(listener, &address, sizeof(sa_family_t)), 0);
+    assert_int_equal(listen(listener, 5), 0);
+    assert_int_equal(getsockname(listener, (struct sockaddr *)name, &n), 0);
+    assert_int_equal(dt_conns_listen(all[0], listener, NULL, NULL), DT_OK);
+    dt_conns_share(all, 2);
+    for (int i = 0; i < 4; i++) {
+        fd[i] = socket(AF_UNIX, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
+        assert_int_equal(connect(fd[i], (struct sockaddr *)name, n), 0);
+    }
+    rounds(2);
+    dt_conns_round(all[1]);
+    assert_int_equal(dt_conns_count(all[0]), 2);
+    assert_int_equal(dt_conns_count(all[1]), 2);
+    for (int i = 0; i < 4; i++)
+        close(fd[i]);
+    dt_conns_free(all[1]);
+    close(listener);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -531,6 +644,10 @@ int main(void)
         TEST(every_wait_for_a_client_ends),
         TEST(a_stop_of_the_process_makes_no_client_late),
         TEST(a_full_server_ends_the_connection_that_has_been_silent_longest),
+        TEST(an_address_has_half_of_a_crowd),
+        TEST(a_slow_body_loses_its_place_in_a_crowd_and_a_quick_one_keeps_it),
+        TEST(a_client_is_seen_to_leave_behind_much_that_it_sent),
+        TEST(a_newcomer_goes_to_the_thread_with_the_fewest_connections),
         TEST(requests_under_way_when_the_server_ends_are_answered),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
