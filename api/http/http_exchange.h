@@ -8,8 +8,7 @@
  * An exchange exists while a request is under way; its thread keeps a few for the next ones. It belongs to the thread
  * of its connection or, while the request is suspended, to the thread that it was handed to.
  */
-#ifndef DT_API_HTTP_EXCHANGE_H
-#define DT_API_HTTP_EXCHANGE_H
+#pragma once
 
 #include <pthread.h>
 #include <stdatomic.h>
@@ -89,5 +88,3 @@ extern const struct dt_conn_events dt_exchange_events;
  * same. */
 DT_MUST_CHECK dt_status dt_exchanges_init(struct dt_http *http);
 void dt_exchanges_clear(struct dt_http *http);
-
-#endif

@@ -2,8 +2,7 @@
  * The way from the text of http.listen to the sockets that the server listens on. A Unix socket's file is made with
  * http.unix_mode, in place of one that nobody listens on any more, and is removed when its listener is closed.
  */
-#ifndef DT_API_HTTP_LISTEN_H
-#define DT_API_HTTP_LISTEN_H
+#pragma once
 
 #include <stdbool.h>
 #include <sys/types.h>
@@ -37,5 +36,3 @@ bool dt_http_wants_tls(const struct dt_config *config);
 DT_MUST_CHECK dt_status dt_http_listen(const struct dt_config *config, struct dt_listeners *out, struct dt_error *err);
 /* Closes them; there are none afterwards. */
 void dt_listeners_close(struct dt_listeners *listeners);
-
-#endif

@@ -4,8 +4,7 @@
  * Calling sequence: dt_http_start, dt_http_drain, dt_http_cut (more than once, if need be), dt_http_stop; all on one
  * thread. The handlers run on threads of the server.
  */
-#ifndef DT_API_HTTP_SERVER_H
-#define DT_API_HTTP_SERVER_H
+#pragma once
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -44,5 +43,3 @@ void dt_http_cut(dt_http *http, int64_t until_us);
  * committers and workers are stopped before.
  */
 void dt_http_stop(dt_http *http);
-
-#endif

@@ -3,8 +3,7 @@
  * and opens nothing. The API applies the rules when it stores a job, and the dispatcher applies them again when it
  * sends the callback, because the configuration may have changed.
  */
-#ifndef DT_BASE_CALLBACK_RULES_H
-#define DT_BASE_CALLBACK_RULES_H
+#pragma once
 
 #include "base/addresses.h"
 #include "base/text/strbuf.h"
@@ -86,5 +85,3 @@ const char *dt_callback_header_value_check(struct dt_str value);
 struct sockaddr;
 /* Whether a socket may connect to this address. `allowed` holds the exceptions. */
 bool dt_address_allowed(const struct dt_networks *allowed, const struct sockaddr *address, size_t n);
-
-#endif

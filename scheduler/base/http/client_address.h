@@ -4,8 +4,7 @@
  * the address that was reached is of a proxy in http.trusted_proxies, the entry before it is believed; the first
  * address that is not trusted is the client's, and nothing before it is looked at. Pure.
  */
-#ifndef DT_BASE_HTTP_CLIENT_ADDRESS_H
-#define DT_BASE_HTTP_CLIENT_ADDRESS_H
+#pragma once
 
 #include "base/addresses.h"
 
@@ -21,5 +20,3 @@ struct dt_forwarded {
 /* Writes the client's address as text. peer: DT_ADDRESS_BYTES of the connection's other end, or NULL. */
 void dt_client_address(const struct dt_networks *trusted, const unsigned char *peer, struct dt_forwarded said,
                        char out[DT_ADDRESS_TEXT]);
-
-#endif

@@ -17,8 +17,7 @@
  * Everything runs on the thread of dt_conns_run, the owner's calls too, except where something else is said. Another
  * thread has its work run there by dt_evloop_post.
  */
-#ifndef DT_BASE_HTTP_CONNECTION_H
-#define DT_BASE_HTTP_CONNECTION_H
+#pragma once
 
 #include <sys/socket.h>
 
@@ -146,5 +145,3 @@ void dt_conn_stream_add(dt_conn *conn, struct dt_str part);
 void dt_conn_stream_end(dt_conn *conn);
 /* Bytes of answers that wait for the client. */
 size_t dt_conn_unsent(const dt_conn *conn);
-
-#endif

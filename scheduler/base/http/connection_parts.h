@@ -1,8 +1,7 @@
 /*
  * What connection.c, which has the turns of single connections, and conns.c, which has all of them, know together.
  */
-#ifndef DT_BASE_HTTP_CONNECTION_PARTS_H
-#define DT_BASE_HTTP_CONNECTION_PARTS_H
+#pragma once
 
 #include "connection.h"
 #include "frames.h"
@@ -121,5 +120,3 @@ bool dt_conn_look_again(struct dt_conn *conn);
 /* Ends a connection whose deadline has passed: answers an incomplete request with `status` (0: closes without an
  * answer), and closes the connection of a client that does not read. */
 void dt_conn_give_up(struct dt_conn *conn, int status, const char *detail);
-
-#endif

@@ -4,8 +4,7 @@
  * here, and never reach the library. Used by the receiver, one for each connection. Pure: it is shown bytes, and says
  * how many of them may be passed on.
  */
-#ifndef DT_BASE_HTTP_FRAMES_H
-#define DT_BASE_HTTP_FRAMES_H
+#pragma once
 
 #include <stdint.h>
 
@@ -45,5 +44,3 @@ size_t dt_frames_step(struct dt_frames *frames, struct dt_str text);
  * beginning of something that is not whole (call again with them and what follows), or were refused (frames->next).
  */
 size_t dt_frames_pass(struct dt_frames *frames, struct dt_str text);
-
-#endif

@@ -3,8 +3,7 @@
  * the library would refuse it (which it does with a page of HTML and without a request id) or others could understand
  * it differently, what body follows, and whether it may go first. Pure: bytes go in, a verdict comes out.
  */
-#ifndef DT_BASE_HTTP_HEAD_H
-#define DT_BASE_HTTP_HEAD_H
+#pragma once
 
 #include <stdbool.h>
 
@@ -53,5 +52,3 @@ enum dt_head_verdict dt_head_judge(struct dt_str text, struct dt_head *head);
 bool dt_head_next(struct dt_str *fields, struct dt_str *name, struct dt_str *value);
 /* The path of a request's target: itself, or what follows scheme and host of an absolute one (RFC 9112, 3.2.2). */
 struct dt_str dt_target_path(struct dt_str target);
-
-#endif

@@ -16,8 +16,7 @@
  *
  * One thread calls all functions.
  */
-#ifndef DT_BASE_HOST_NAMES_H
-#define DT_BASE_HOST_NAMES_H
+#pragma once
 
 #include "base/hash.h"
 #include "base/text/strbuf.h"
@@ -61,5 +60,3 @@ struct dt_host_name *dt_host_names_ended(dt_host_names *names, int64_t now_us);
 /* Called if a request reached the host at none of the known addresses. Looks the name up again, at once if the owner
  * may have a lookup. */
 void dt_host_names_doubt(dt_host_names *names, const char *host, int64_t owner, int64_t now_us);
-
-#endif

@@ -13,8 +13,7 @@
  *  - Redirects are not followed; no proxy and no setting is taken from the environment; certificates are verified.
  *  - Sockets connect only to addresses that callback_rules.h allows. They are judged after the name is resolved.
  */
-#ifndef DT_BASE_HTTP_CLIENT_H
-#define DT_BASE_HTTP_CLIENT_H
+#pragma once
 
 #include "base/clock.h"
 #include "base/text/strbuf.h"
@@ -107,5 +106,3 @@ void dt_http_client_stop(dt_http_client *client);
 void dt_http_client_free(dt_http_client *client);
 /* Requests that are accepted and not answered. Any thread. */
 unsigned dt_http_client_in_flight(const dt_http_client *client);
-
-#endif

@@ -5,8 +5,7 @@
  *
  * An accepted exchange belongs to the client's thread, and is in one list at a time.
  */
-#ifndef DT_BASE_HTTP_CURL_H
-#define DT_BASE_HTTP_CURL_H
+#pragma once
 
 #include "callback_rules.h"
 #include "host_names.h"
@@ -132,5 +131,3 @@ bool dt_receivers_use(dt_receivers *receivers, int fd, struct dt_client_exchange
 bool dt_receivers_rest(dt_receivers *receivers, int fd, struct dt_client_exchange *exchange);
 /* Called when a connection is readable. Returns whether it was watched without a request and need not be any more. */
 bool dt_receivers_hear(dt_receivers *receivers, int fd, int64_t now_us);
-
-#endif

@@ -10,8 +10,7 @@
  *
  * init, watch, forget, again, round, clear: the loop's thread. post, wake: any thread.
  */
-#ifndef DT_BASE_HTTP_LOOP_H
-#define DT_BASE_HTTP_LOOP_H
+#pragma once
 
 #include <stdatomic.h>
 #include <stdbool.h>
@@ -73,5 +72,3 @@ void dt_evloop_run_posted(struct dt_evloop *loop);
 /* False: the thread is in the same round as at the last question. Asked by one thread, at distances that no round
  * takes. */
 bool dt_evloop_moves(struct dt_evloop *loop);
-
-#endif

@@ -1,8 +1,7 @@
 /*
  * The head of an answer as text. Pure.
  */
-#ifndef DT_BASE_HTTP_REPLY_H
-#define DT_BASE_HTTP_REPLY_H
+#pragma once
 
 #include "base/text/strbuf.h"
 
@@ -34,5 +33,3 @@ static inline bool dt_reply_is_bare(int status)
 /* Adds the head, with its empty line. connection: the value of that header, or NULL. length: of the body. */
 void dt_reply_add_head(struct dt_strbuf *out, const struct dt_reply *reply, enum dt_reply_body bounded, size_t length,
                        const char *connection, const char *date);
-
-#endif

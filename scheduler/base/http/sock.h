@@ -3,8 +3,7 @@
  * here waits; `may_read` and `may_write` say whether a call could do something. They begin true, become false when the
  * kernel has or takes no more, and are made true by the socket's events, which come edge-triggered. One thread.
  */
-#ifndef DT_BASE_HTTP_SOCK_H
-#define DT_BASE_HTTP_SOCK_H
+#pragma once
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -45,5 +44,3 @@ size_t dt_sock_write(struct dt_sock *sock, const char *p, size_t n, bool more);
 /* Tells the client that nothing more comes. */
 void dt_sock_part(struct dt_sock *sock);
 void dt_sock_close(struct dt_sock *sock);
-
-#endif

@@ -6,8 +6,7 @@
  *
  * tls_files_renew: one thread; the other functions: any thread.
  */
-#ifndef DT_BASE_HTTP_TLS_FILES_H
-#define DT_BASE_HTTP_TLS_FILES_H
+#pragma once
 
 #include <stdint.h>
 
@@ -35,5 +34,3 @@ struct ssl_ctx_st *dt_tls_files_take(dt_tls_files *files);
 int64_t dt_tls_files_end_at_ms(dt_tls_files *files);
 /* Sets the gauge of the seconds that are left, for who reads the metrics now. Accepts NULL. */
 void dt_tls_files_report(dt_tls_files *files);
-
-#endif

@@ -3,8 +3,7 @@
  * "<id>.<timestamp>.<body>". A topic has two secrets while one replaces the other. Pure, except for libcrypto; logs
  * nothing. Any thread.
  */
-#ifndef DT_BASE_WEBHOOK_H
-#define DT_BASE_WEBHOOK_H
+#pragma once
 
 #include "base/text/strbuf.h"
 
@@ -40,5 +39,3 @@ struct dt_webhook {
  * libcrypto failed, and what was appended is undefined. A failed allocation sets out->failed. */
 DT_MUST_CHECK dt_status dt_webhook_sign(const struct dt_webhook *webhook, const struct dt_callback_secret *secret,
                                         struct dt_strbuf *out);
-
-#endif

@@ -14,8 +14,7 @@
  * The timer also counts the time for which the machine is suspended. It fires at the end of the lease, two thirds of
  * the timeout. Other processes wait for the whole timeout, so the signal may be late by the last third.
  */
-#ifndef DT_BASE_WIRE_GUARD_H
-#define DT_BASE_WIRE_GUARD_H
+#pragma once
 
 #include <signal.h>
 #include <stdbool.h>
@@ -52,5 +51,3 @@ void dt_wire_guard_owes(dt_wire_guard *guard, int fd, bool owes);
 void dt_wire_guard_enter(dt_wire_guard *guard);
 /* Returns whether sockets were shut meanwhile; false if the thread had not entered. */
 bool dt_wire_guard_leave(dt_wire_guard *guard);
-
-#endif
