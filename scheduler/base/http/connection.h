@@ -67,7 +67,7 @@ struct dt_conn_events {
     void (*refused)(dt_conn *conn, int status, const char *detail);
     /* The client has ended its side, and may be gone, while the owner has its request. May be NULL. */
     void (*left)(dt_conn *conn);
-    /* Four times a second while owners have requests, with dt_conn_arg. May be NULL. */
+    /* Four times a second while there are connections, with dt_conn_arg. May be NULL. */
     void (*tick)(void *arg);
     /* The client has taken what dt_conn_stream has sent so far. May be NULL. */
     void (*drained)(dt_conn *conn);

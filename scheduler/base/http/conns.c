@@ -295,7 +295,7 @@ static int64_t sweep(dt_conns *conns)
         if (queue->first && wait != DT_WAIT_IDLE)
             next_us = dt_earlier(next_us, now_us + LOOK_US);
     }
-    if (conns->queues[DT_WAIT_OWNER].n && conns->events.tick)
+    if (conns->n && conns->events.tick)
         next_us = dt_earlier(next_us, conns->ticked_us + LOOK_US);
     return next_us;
 }
@@ -331,7 +331,7 @@ void dt_conns_round(dt_conns *conns)
     if (stage != DT_CONNS_OPEN)
         end_some(conns, stage);
     thin_crowd(conns, conns->rules.crowd);
-    if (conns->queues[DT_WAIT_OWNER].n && conns->events.tick && conns->loop.now_us - conns->ticked_us >= LOOK_US) {
+    if (conns->n && conns->events.tick && conns->loop.now_us - conns->ticked_us >= LOOK_US) {
         conns->ticked_us = conns->loop.now_us;
         conns->events.tick(conns->arg);
     }
