@@ -178,8 +178,8 @@ enum dt_feed dt_batch_feed(struct dt_request *req, const char *p, size_t n, size
         leave_remainder(lines);
         return DT_FEED_DROP;
     }
-    /* There are more lines than a slice, or there is no room, or the batch rests first. The HTTP library's buffer does
-     * not outlive feed, so the remainder is copied. */
+    /* There are more lines than a slice, or there is no room, or the batch rests first. The bytes are
+     * the connection's, which reads others there, so the remainder is copied. */
     const size_t left = n - at;
     lines->at = 0;
     if (dt_hold_bulk(&req->hold, dt_strbuf_growth(&lines->piece, left)))

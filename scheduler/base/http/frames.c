@@ -1,6 +1,6 @@
 /*
- * The framing of HTTP/1.1: see frames.h. Follows RFC 9112: each line ends with CRLF. A line feed alone is refused: the
- * library ends a line there, and other programs do not.
+ * The framing of HTTP/1.1: see frames.h. Follows RFC 9112: each line ends with CRLF. A line feed alone is refused,
+ * because some programs end a line there, and others do not.
  *
  * Invariants: a line is passed when it is whole; what is held is at most DT_FRAMES_HELD_MAX, since heads, lines with
  * sizes and trailers that go beyond their limits are refused.

@@ -1,8 +1,6 @@
 /*
  * Finds where requests begin and end among the bytes of a connection: heads (head.h), bodies of a known length, chunks
- * and their trailers. Bytes that the HTTP library would refuse, or read differently from other programs, are refused
- * here, and never reach the library. Used by the receiver, one for each connection. Pure: it is shown bytes, and says
- * how many of them may be passed on.
+ * and their trailers. Bytes that two programs could read differently are refused. One for each connection. Pure.
  */
 #pragma once
 

@@ -1,13 +1,13 @@
 /*
- * The head of a request: see head.h. Follows RFC 9112 where the library is stricter or laxer than we want: a line ends
- * with CRLF, and empty lines before the request line are skipped. A line feed alone also ends a line, so that its
- * sender gets an answer at once, but the head is then refused.
+ * The head of a request: see head.h. Follows RFC 9112: a line ends with CRLF, and empty lines before the request line
+ * are skipped. A line feed alone also ends a line, so that its sender gets an answer at once, but the head is then
+ * refused.
  */
 #include "head.h"
 
 #define TLS_HANDSHAKE 0x16 /* the first byte of every connection with TLS */
 #define LINES_MAX     200
-#define FIELD_BYTES   64 /* that the library has for each header, query parameter and cookie */
+#define FIELD_BYTES   64 /* DT_WEIGHT_MAX */
 
 struct line_reader {
     struct dt_str remainder;
@@ -133,11 +133,6 @@ static enum dt_head_verdict judge_request_line(struct dt_str line, struct readin
     if (head->target.n > DT_TARGET_MAX)
         return refuse(head, DT_HEAD_LONG_TARGET, "the target has more than 8192 bytes");
     r->weight += FIELD_BYTES * (1 + count_of(head->target, '&'));
-    struct dt_str query = head->target;
-    struct dt_str path = head->target;
-    (void)cut_at(&query, '?', &path);
-    path = dt_target_path(path);
-    head->health = dt_str_is(path, "/healthz") || dt_str_is(path, "/readyz");
     return DT_HEAD_WHOLE;
 }
 
@@ -157,7 +152,7 @@ bool dt_head_field(struct dt_str line, struct dt_str *name, struct dt_str *value
     return false;
 }
 
-/* The library takes spaces before a value away, those behind it are part of it. */
+/* Spaces before a length or an encoding are skipped. With spaces after it, it is refused. */
 static struct dt_str without_lead(struct dt_str value)
 {
     size_t n = 0;
@@ -195,7 +190,7 @@ static enum dt_head_verdict judge_field(struct dt_str line, struct reading *r)
         r->hosts += dt_str_is_caseless(name, "host");
         break;
     case 6:
-        if (dt_str_is_caseless(name, "cookie")) /* the library takes a copy of them apart */
+        if (dt_str_is_caseless(name, "cookie"))
             r->weight += value.n + FIELD_BYTES * (1 + count_of(value, ';') + count_of(value, ','));
         head->expects |= dt_str_is_caseless(name, "expect");
         break;
@@ -237,7 +232,6 @@ static enum dt_head_verdict judge_lines(struct line_reader *reader, struct dt_st
         verdict = i < LINES_MAX ? judge_field(line, &r) : refuse(head, DT_HEAD_TOO_LARGE, "more than 200 headers");
     if (verdict != DT_HEAD_WHOLE)
         return verdict;
-    head->token = r.tokens > 0;
     if (r.hosts > 1 || (r.hosts == 0 && !head->old))
         return malformed(head, "exactly one Host is needed");
     if (r.lengths > 1)

@@ -1,7 +1,6 @@
 /*
- * The head of a request, as far as it must be understood before the HTTP library sees it: whether it is whole, whether
- * the library would refuse it (which it does with a page of HTML and without a request id) or others could understand
- * it differently, what body follows, and whether it may go first. Pure: bytes go in, a verdict comes out.
+ * The head of a request: whether it is complete, whether two programs could read it differently (then it is refused),
+ * what it asks for, and what body follows. Pure.
  */
 #pragma once
 
@@ -11,12 +10,11 @@
 
 #define DT_HEAD_MAX   ((size_t)12 * 1024) /* bytes of a head, its empty line included */
 #define DT_TARGET_MAX ((size_t)8 * 1024)  /* bytes of a request's target */
-#define DT_WEIGHT_MAX                                                                                                  \
-    ((size_t)16 * 1024) /* bytes that the library needs for what it makes of a head, the head included */
+#define DT_WEIGHT_MAX ((size_t)16 * 1024) /* bytes of a head, and 64 for each header, query parameter and cookie */
 
 enum dt_head_verdict {
     DT_HEAD_MORE,   /* it goes on: wait for more */
-    DT_HEAD_WHOLE,  /* the library can have it */
+    DT_HEAD_WHOLE,  /* it is complete */
     DT_HEAD_REFUSED /* status and detail say why */
 };
 
@@ -30,8 +28,6 @@ enum dt_head_fault {
 
 struct dt_head {
     size_t n;        /* bytes, from the first of the text; of a whole one, as all below */
-    bool health;     /* of /healthz or /readyz */
-    bool token;      /* it shows a token, which may be a wrong one */
     bool old;        /* HTTP/1.0 */
     bool close;      /* the client ends the connection after this request … */
     bool keep;       /* … or asks for it to go on, where HTTP/1.0 would end it */

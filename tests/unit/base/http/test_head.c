@@ -166,20 +166,6 @@ TEST(each_part_of_a_head_that_is_too_long_has_its_own_problem)
     assert_int_equal(judge_long(GET "A: ", 'a', rest - 1, "\r\n"), DT_HEAD_MORE);
 }
 
-TEST(health_and_who_shows_a_token_may_go_first)
-{
-    assert_int_equal(judge("GET /healthz HTTP/1.1\r\nHost: x\r\n\r\n"), DT_HEAD_WHOLE);
-    assert_true(head.health && !head.token);
-    assert_int_equal(judge("GET http://x:1/readyz?a=1 HTTP/1.1\r\nHost: x\r\n\r\n"), DT_HEAD_WHOLE);
-    assert_true(head.health);
-    assert_int_equal(judge("GET /healthzz HTTP/1.1\r\nHost: x\r\n\r\n"), DT_HEAD_WHOLE);
-    assert_false(head.health || head.token);
-    assert_int_equal(judge(GET "AUTHORIZATION: Bearer x\r\n" DONE), DT_HEAD_WHOLE);
-    assert_true(head.token && !head.health);
-    assert_int_equal(judge(GET DONE "Authorization: in the body\r\n\r\n"), DT_HEAD_WHOLE);
-    assert_false(head.token);
-}
-
 TEST(a_whole_head_says_what_is_asked_and_how_the_connection_goes_on)
 {
     static const char text[] =
