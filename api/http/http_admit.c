@@ -294,9 +294,8 @@ static dt_status decode_parameter(struct dt_arena *arena, char *p, size_t n, str
 static bool check_query(struct dt_exchange *e)
 {
     struct dt_request *req = &e->req;
-    struct dt_faults faults;
+    struct dt_faults faults = {.arena = &req->arena};
     dt_status status = DT_OK;
-    dt_faults_init(&faults, &req->arena);
     char *end = (char *)e->query.p + e->query.n;
     for (char *p = (char *)e->query.p, *next; p && p < end && status == DT_OK; p = next) {
         struct dt_pair pair;

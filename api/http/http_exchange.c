@@ -255,8 +255,7 @@ static void add_usual_headers(struct dt_strbuf *out, const char *id, bool caches
 static void answer_alone(dt_conn *conn, int status, const char *type, const char *id, struct dt_strbuf *body,
                          bool close)
 {
-    struct dt_strbuf headers;
-    dt_strbuf_init(&headers);
+    struct dt_strbuf headers = {0};
     add_usual_headers(&headers, id, false);
     if (status == 503)
         add_header(&headers, "Retry-After", DT_STR_LIT("1"));
@@ -274,8 +273,7 @@ static void refuse_alone(dt_conn *conn, enum dt_problem_type type, const char *d
     const struct dt_http_thread *thread = dt_conn_arg(conn);
     const int status = dt_problem_http_status(type);
     char id[DT_REQUEST_ID_MAX + 1];
-    struct dt_strbuf body;
-    dt_strbuf_init(&body);
+    struct dt_strbuf body = {0};
     dt_problem_add(&body, &(struct dt_problem){.type = type, .detail = dt_str(detail)}, make_id(thread->http, id));
     count_request(thread->http, dt_router_count(thread->http->router), status);
     answer_alone(conn, status, "application/problem+json", id, &body, true);
@@ -331,7 +329,6 @@ dt_detached *dt_request_detach(struct dt_request *req)
     detached->http = e->thread->http;
     detached->conn = e->conn;
     memcpy(detached->id, e->id, sizeof(detached->id));
-    dt_strbuf_init(&detached->body);
     begin_request(detached->http);
     own->detached = detached;
     e->detached = true;
@@ -347,15 +344,13 @@ static void send_detached(struct dt_evtask *task)
 {
     struct dt_detached *detached = (struct dt_detached *)((char *)task - offsetof(struct dt_detached, sent));
     struct dt_strbuf body = detached->body; /* the answer may have left when the call returns, and detached with it */
-    dt_strbuf_init(&detached->body);
     answer_alone(detached->conn, detached->status, detached->type, detached->id, &body, false);
 }
 
 void dt_detached_problem(dt_detached *detached, enum dt_problem_type type, const char *detail)
 {
-    struct dt_strbuf body;
+    struct dt_strbuf body = {0};
     struct dt_hold none = {0};
-    dt_strbuf_init(&body);
     dt_problem_add(&body, &(struct dt_problem){.type = type, .detail = dt_str(detail)}, dt_str(detached->id));
     dt_detached_answer(detached, dt_problem_http_status(type), "application/problem+json", &body, &none);
 }
@@ -373,7 +368,7 @@ void dt_detached_answer(dt_detached *detached, int status, const char *type, str
     detached->type = type;
     detached->body = *body;
     detached->hold = *hold;
-    dt_strbuf_init(body);
+    *body = (struct dt_strbuf){0};
     hold->n = 0;
     detached->sent.run = send_detached;
     dt_evloop_post(dt_conns_loop(dt_conn_conns(detached->conn)), &detached->sent);

@@ -206,7 +206,7 @@ void dt_conn_answer(dt_conn *conn, struct dt_reply *reply)
                 dt_strbuf_clear(&conn->out);
                 conn->out = *body;
                 conn->out_at = sent;
-                dt_strbuf_init(body);
+                *body = (struct dt_strbuf){0};
             }
         }
     }

@@ -117,7 +117,6 @@ static void start_lookup(dt_host_names *names, struct dt_host_name *name, int64_
         lookup->point = names->point;
         lookup->name = name;
         lookup->owner = owner;
-        dt_strbuf_init(&lookup->addresses);
         memcpy(lookup->host, name->host, n);
         pthread_mutex_lock(&names->point->lock);
         names->point->users++;
@@ -214,7 +213,7 @@ struct dt_host_name *dt_host_names_ended(dt_host_names *names, int64_t now_us)
         name->found_us = now_us;
         name->asks_us = now_us + DT_HOST_NAME_KEPT_US;
         if (!lookup->reason)
-            dt_strbuf_init(&lookup->addresses);
+            lookup->addresses = (struct dt_strbuf){0};
     }
     name->state = name->addresses ? DT_HOST_NAME_KNOWN : DT_HOST_NAME_FAILED;
     lookup_free(lookup);

@@ -115,8 +115,6 @@ dt_status dt_client_exchange_new(const struct dt_http_request *request, struct d
     exchange->tag = request->tag;
     exchange->owner = request->owner;
     exchange->timeout_us = request->timeout_ms * 1000;
-    dt_strbuf_init(&exchange->answer_body);
-    dt_strbuf_init(&exchange->resolved_text);
     *out = exchange;
     return DT_OK;
 }

@@ -7,11 +7,6 @@
 #include "base/assert.h"
 #include "timetext.h"
 
-void dt_faults_init(struct dt_faults *faults, struct dt_arena *arena)
-{
-    *faults = (struct dt_faults){.arena = arena};
-}
-
 static void add_fault(struct dt_faults *faults, struct dt_str pointer, struct dt_str reason)
 {
     if (faults->n >= DT_FAULTS_MAX) {

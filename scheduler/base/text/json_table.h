@@ -30,7 +30,6 @@ struct dt_faults {
     size_t n, room;
     bool failed; /* memory was out, so faults are missing */
 };
-void dt_faults_init(struct dt_faults *faults, struct dt_arena *arena);
 /* Adds a fault. Texts are copied. */
 void dt_faults_add(struct dt_faults *faults, const char *pointer, const char *reason);
 /* The pointer is parent + "/" + name, escaped as in RFC 6901. */

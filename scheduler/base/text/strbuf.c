@@ -52,15 +52,10 @@ struct dt_str dt_str_next_element(struct dt_str *list)
     return element;
 }
 
-void dt_strbuf_init(struct dt_strbuf *sb)
-{
-    *sb = (struct dt_strbuf){0};
-}
-
 void dt_strbuf_clear(struct dt_strbuf *sb)
 {
     free(sb->p);
-    dt_strbuf_init(sb);
+    *sb = (struct dt_strbuf){0};
 }
 
 void dt_strbuf_reset(struct dt_strbuf *sb)
@@ -182,11 +177,6 @@ struct dt_arena_chunk {
     alignas(max_align_t) char bytes[];
 };
 
-void dt_arena_init(struct dt_arena *arena)
-{
-    *arena = (struct dt_arena){0};
-}
-
 static void free_chunks(struct dt_arena_chunk *chunk)
 {
     while (chunk) {
@@ -199,7 +189,7 @@ static void free_chunks(struct dt_arena_chunk *chunk)
 void dt_arena_clear(struct dt_arena *arena)
 {
     free_chunks(arena->head);
-    dt_arena_init(arena);
+    *arena = (struct dt_arena){0};
 }
 
 /* Keeps only the newest chunk. It is the largest one, unless a single huge allocation got a chunk of its own. */

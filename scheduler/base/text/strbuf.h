@@ -70,7 +70,6 @@ struct dt_strbuf {
     bool failed;
 };
 
-void dt_strbuf_init(struct dt_strbuf *sb);
 void dt_strbuf_clear(struct dt_strbuf *sb); /* frees the memory; the buffer can be used again */
 void dt_strbuf_reset(struct dt_strbuf *sb); /* empties it and clears `failed`; keeps the memory */
 void dt_strbuf_reserve(struct dt_strbuf *sb, size_t extra);
@@ -103,7 +102,6 @@ struct dt_arena {
     size_t used;
     size_t size; /* bytes of all chunks */
 };
-void dt_arena_init(struct dt_arena *arena);
 void dt_arena_clear(struct dt_arena *arena);
 void dt_arena_reset(struct dt_arena *arena); /* keeps one chunk */
 void *dt_arena_alloc(struct dt_arena *arena, size_t n);
