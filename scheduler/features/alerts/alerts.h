@@ -88,18 +88,16 @@ void dt_alert_add_message(struct dt_strbuf *out, const struct dt_alert *alert, e
 /* ---- figures (alerts_store.c) ---- */
 
 struct dt_alert_watched {
-    bool ours;      /* this process judges; if not, nothing below is set */
-    bool from_dead; /* this call took the lease of a judge that is dead */
+    bool ours;        /* this process judges; if not, only lease_ms is set */
+    int64_t lease_ms; /* for how long the lease of the judge holds unless it is renewed; 0: this process is not live */
+    bool from_dead;   /* this call took the lease of a judge that is dead */
     int64_t now_ms, topics_version;
     int64_t figures[DT_ALERT_INSTALLATION_KINDS]; /* [kind - DT_ALERT_TOPIC_KINDS - 1] */
 };
-/*
- * Waits for at most wait_ms. The judge waits until the figures differ from *was (NULL: none are known) or it loses the
- * lease; any other process until it becomes the judge. process: its processes.id, whose row it renews. FORBIDDEN: the
- * account may not call the procedure.
- */
-DT_MUST_CHECK dt_status dt_store_watch_alerts(dt_store *store, int64_t process, const struct dt_alert_watched *was,
-                                              int64_t wait_ms, struct dt_alert_watched *out, struct dt_error *err);
+/* Takes the lease if no live process holds it. process: processes.id. FORBIDDEN: the account may not call the
+ * procedure. */
+DT_MUST_CHECK dt_status dt_store_watch_alerts(dt_store *store, int64_t process, struct dt_alert_watched *out,
+                                              struct dt_error *err);
 
 struct dt_alert_topic {
     struct dt_str name, alerts;

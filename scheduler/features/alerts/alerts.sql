@@ -1,7 +1,7 @@
 -- Alerts: the figures that they watch, active alerts, and messages about them (features/alerts/alerts.h).
 
 -- name: watch_alerts
-CALL dt_watch_alerts(?, ?, ?, ?);
+CALL dt_watch_alerts(?);
 
 -- name: select_alert_topics
 SELECT name, alerts, owner FROM topics WHERE alerts IS NOT NULL;

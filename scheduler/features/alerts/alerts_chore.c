@@ -4,8 +4,8 @@
  *   read figures ─▶ compare with active alerts ─▶ begin, remind, end ─▶ wake the sender
  *
  * One process judges, under a lease in MySQL: a dispatcher, or an API while no dispatcher lives. If its lease ends,
- * another process continues with the alerts in MySQL. If no alert is active and no topic is watched, this costs one
- * statement in five seconds.
+ * another process continues with the alerts in MySQL. If no alert is active and no topic is watched, the judge sends one
+ * statement in five seconds. Each other process sends one in four seconds, when the lease would end.
  *
  * The figures of topics are counters, and what a walk over the due index finds:
  *
@@ -34,6 +34,7 @@
 #define REST_US      INT64_C(5000000) /* pause between two rounds */
 #define WATCH_US     INT64_C(2000000) /* the pause if topics are watched, or an alert is active */
 #define SETTLE_US    INT64_C(1000000) /* the pause if a figure has been above 0 for less than HOLDS_US */
+#define RENEWED_US   INT64_C(250000)  /* from the time when another process's lease would end; it is renewed by then */
 #define RETRY_US     INT64_C(1000000)
 #define FORBIDDEN_US INT64_C(30000000)
 #define VALUES_US    INT64_C(5000000) /* pause between two writes of the figures of active alerts */
@@ -522,13 +523,12 @@ static bool something_settles(const dt_alerts *a)
     return any;
 }
 
-static dt_status watch_figures(dt_alerts *a, struct dt_error *err)
+static dt_status watch_figures(dt_alerts *a, struct dt_alert_watched *now, struct dt_error *err)
 {
-    struct dt_alert_watched now = {0};
-    dt_status status = dt_store_watch_alerts(a->judge_store, a->env.process, a->knows ? &a->was : NULL, 0, &now, err);
+    dt_status status = dt_store_watch_alerts(a->judge_store, a->env.process, now, err);
     if (status != DT_OK)
         return status;
-    if (!now.ours) {
+    if (!now->ours) {
         if (atomic_exchange(&a->ours, false))
             DT_LOG(INFO, "alerts", "another process judges alerts");
         a->knows = a->frees = false;
@@ -537,7 +537,7 @@ static dt_status watch_figures(dt_alerts *a, struct dt_error *err)
             dt_metric_set(a->standing[kind], 0);
         return DT_OK;
     }
-    a->frees = a->frees || now.from_dead;
+    a->frees = a->frees || now->from_dead;
     if (!atomic_load(&a->ours)) { /* becomes the judge */
         status = a->frees ? dt_store_free_alert_messages(a->judge_store, err) : DT_OK;
         if (status != DT_OK)
@@ -549,12 +549,12 @@ static dt_status watch_figures(dt_alerts *a, struct dt_error *err)
         dt_outbox_wake(a->sender);
     }
     /* Judges again if a figure has changed, or may have. */
-    const bool again = !a->knows || now.topics_version != a->was.topics_version;
-    const bool news = again || memcmp(now.figures, a->was.figures, sizeof(now.figures)) != 0;
+    const bool again = !a->knows || now->topics_version != a->was.topics_version;
+    const bool news = again || memcmp(now->figures, a->was.figures, sizeof(now->figures)) != 0;
     status = again ? read_topics(&a->topics, a->judge_store, err) : DT_OK;
     if (status != DT_OK)
         return status;
-    a->was = now;
+    a->was = *now;
     a->knows = true;
     return news || a->topics.n || a->n_standing || something_settles(a) ? judge(a, err) : DT_OK;
 }
@@ -563,8 +563,9 @@ static int64_t judge_alerts(void *alerts, void *store)
 {
     dt_alerts *a = alerts;
     struct dt_error err = {0};
+    struct dt_alert_watched now;
     a->judge_store = store;
-    const dt_status status = watch_figures(a, &err);
+    const dt_status status = watch_figures(a, &now, &err);
     if (status != DT_OK)
         a->knows = false;
     if (status == DT_DEPOSED) /* the next tick reads which process has the lease */
@@ -572,8 +573,8 @@ static int64_t judge_alerts(void *alerts, void *store)
     if (status != DT_OK)
         return dt_chore_failed(&a->judge, DT_OUTAGE_MYSQL, "alerts are not judged", status, &err,
                                status == DT_FORBIDDEN ? FORBIDDEN_US : RETRY_US);
-    if (!atomic_load(&a->ours))
-        return mono_us(a) + WATCH_US;
+    if (!now.ours)
+        return mono_us(a) + (now.lease_ms > 0 ? 1000 * now.lease_ms + RENEWED_US : WATCH_US);
     return mono_us(a) + (something_settles(a) ? SETTLE_US : a->topics.n || a->n_standing ? WATCH_US : REST_US);
 }
 

@@ -186,8 +186,7 @@ dt_status dt_store_free_alert_messages(dt_store *store, struct dt_error *err)
 }
 
 /*
- * Where figures come from: the installation's small tables, watched in the server; topics and their counters; the due
- * index, a slice at a time.
+ * Where figures come from: the installation's small tables; topics and their counters; the due index, a slice at a time.
  */
 
 #define SLICE_ROWS 10000
@@ -195,22 +194,14 @@ dt_status dt_store_free_alert_messages(dt_store *store, struct dt_error *err)
 static dt_status ask_watch(dt_store *store, dt_db *db, void *arg, struct dt_error *err)
 {
     (void)store;
-    return dt_db_query_index(db, dt_sql_watch_alerts, *(const struct dt_params *)arg, err);
+    return dt_db_query_index(db, dt_sql_watch_alerts, DT_PARAMS(DT_P_INT(*(const int64_t *)arg)), err);
 }
 
-dt_status dt_store_watch_alerts(dt_store *store, int64_t process, const struct dt_alert_watched *was, int64_t wait_ms,
-                                struct dt_alert_watched *out, struct dt_error *err)
+dt_status dt_store_watch_alerts(dt_store *store, int64_t process, struct dt_alert_watched *out, struct dt_error *err)
 {
-    char known[DT_ALERT_INSTALLATION_KINDS * 21 + 1] = ""; /* in the form in which the procedure writes figures */
-    size_t n = 0;
-    for (int i = 0; was && i < DT_ALERT_INSTALLATION_KINDS; i++)
-        n += (size_t)snprintf(known + n, sizeof(known) - n, "%s%lld", i ? "," : "", (long long)was->figures[i]);
-    dt_assert_cmp(n, <, sizeof(known));
-    const struct dt_params params = DT_PARAMS(DT_P_INT(process), DT_P_INT(was ? was->topics_version : 0),
-                                              DT_P_STR(((struct dt_str){known, n})), DT_P_INT(wait_ms));
     dt_db *db;
     *out = (struct dt_alert_watched){0};
-    dt_status status = dt_store_first(store, &db, ask_watch, (void *)(uintptr_t)&params, err);
+    dt_status status = dt_store_first(store, &db, ask_watch, &process, err);
     if (status != DT_OK)
         return status;
     if (dt_db_next(db)) {
@@ -220,6 +211,7 @@ dt_status dt_store_watch_alerts(dt_store *store, int64_t process, const struct d
         for (unsigned i = 0; i < DT_ALERT_INSTALLATION_KINDS; i++)
             out->figures[i] = dt_db_i64(db, 3 + i);
         out->from_dead = dt_db_i64(db, 3 + DT_ALERT_INSTALLATION_KINDS) != 0;
+        out->lease_ms = dt_db_i64(db, 4 + DT_ALERT_INSTALLATION_KINDS);
     }
     return dt_db_end(db, err);
 }

@@ -254,7 +254,7 @@ static const char *const calls[] = {"CALL dt_explain(8); CALL dt_explain(10); CA
                                     "CALL dt_clear_halt(0, 'drop', NULL)",
                                     "CALL dt_renew_member(FALSE, 0, 4000)",
                                     "CALL dt_wait(1, 0, 'x', 0, 0, -1, -1, -1, 7, 0, -1)",
-                                    "CALL dt_watch_alerts(1, -1, '', 0)"};
+                                    "CALL dt_watch_alerts(1)"};
 
 static bool is_called(const char *name)
 {

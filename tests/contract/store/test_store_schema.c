@@ -114,14 +114,14 @@ RIG_TEST(an_interrupted_migration_continues_where_it_stopped)
     assert_true(steps > 5);
     /* As if it had been killed before the last statement: what came before must not run again. */
     mysql_fixture_run(fx, "UPDATE schema_migrations SET applied_at = 0, step = step - 1 WHERE version = 1");
-    mysql_fixture_run(fx, "DROP PROCEDURE dt_watch_alerts");
+    mysql_fixture_run(fx, "DROP PROCEDURE dt_renew_member");
     mysql_fixture_run(fx, "DROP TABLE deferred_results");
     assert_int_equal(dt_store_check_schema(store, &err), DT_SCHEMA);
     logged = 0;
     OK(dt_store_migrate(store, count_log, &err));
     assert_int_equal(logged, 1);
     assert_int_equal(mysql_fixture_number(fx, "SELECT COUNT(*) FROM information_schema.routines WHERE routine_schema = "
-                                              "DATABASE() AND routine_name = 'dt_watch_alerts'"),
+                                              "DATABASE() AND routine_name = 'dt_renew_member'"),
                      1);
     assert_int_equal(mysql_fixture_number(fx, "SELECT COUNT(*) FROM information_schema.tables WHERE table_schema = "
                                               "DATABASE() AND table_name = 'deferred_results'"),
