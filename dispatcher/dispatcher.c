@@ -211,6 +211,11 @@ static bool hears_wake_ups(void *arg)
     return wake ? dt_wake_hears(wake) : dt_due_watch_hears(__atomic_load_n(&d->due_watch, __ATOMIC_ACQUIRE));
 }
 
+static bool none_due(void *arg)
+{
+    return dt_due_watch_none_due(__atomic_load_n(&((dt_dispatcher *)arg)->due_watch, __ATOMIC_ACQUIRE));
+}
+
 static bool watched_row(void *arg, unsigned shard, struct dt_watched_row *out)
 {
     return dt_due_watch_row(__atomic_load_n(&((dt_dispatcher *)arg)->due_watch, __ATOMIC_ACQUIRE), shard, out);
@@ -438,7 +443,7 @@ static dt_status start_listening(dt_dispatcher *d, const struct dt_heartbeat_env
 static dt_status start_helpers(dt_dispatcher *d, struct dt_error *err)
 {
     struct dt_housekeeper_env house = {d->chores, d->config, d->inst.name, d->clock, &d->ref,
-                                       d->loops,  d,         shards_here,  get_map};
+                                       d->loops,  d,         shards_here,  get_map,  none_due};
     struct dt_heartbeat_env heartbeat = {
         d->urgent,      d->chores, d->config,   d->clock,   d->owner,  d->process, dt_elector_name(d->config),
         &d->kafka_away, d,         shards_here, loop_state, doubt_all, notify_all};

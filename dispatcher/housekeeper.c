@@ -341,7 +341,8 @@ static void reconcile_shards(dt_housekeeper *h, dt_store *store)
             awaits_compare |= state.awaits_compare;
         }
     struct dt_reconcile_in in = {
-        store, dt_clock_mono_us(h->env.clock), dt_refclock_earliest_ms(h->env.ref), &map, &led, awaits_compare};
+        store,          dt_clock_mono_us(h->env.clock), dt_refclock_earliest_ms(h->env.ref), &map, &led,
+        awaits_compare, h->env.none_due(h->env.arg)};
     dt_reconcile_tick(h->reconciler, &in, &out);
     h->reconcile_us = out.next_us;
     if (out.near_begun)

@@ -22,6 +22,7 @@ struct dt_housekeeper_env {
     void *arg;
     unsigned (*shards)(void *arg); /* only shards with lower numbers may be led here */
     void (*map)(void *arg, struct dt_shard_map *out);
+    bool (*none_due)(void *arg); /* no job of any shard is due; false: not known */
 };
 
 DT_MUST_CHECK dt_status dt_housekeeper_start(const struct dt_housekeeper_env *env, dt_housekeeper **out,

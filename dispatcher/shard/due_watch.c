@@ -35,6 +35,7 @@ struct dt_due_watch {
     struct dt_due_watch_env env;
     struct dt_watch_listener listener;
     _Atomic int64_t heard_us; /* mono: the last answer; 0: none, or the last wait failed */
+    _Atomic bool none_due;    /* no answer had a row, since and with the last full read */
     int64_t busy_us, all_us;
     bool asks_all; /* the running statement returns all due jobs */
     /* The next question: watch.h. */
@@ -92,6 +93,7 @@ static void take_due(dt_due_watch *w, const struct dt_watched *seen)
         n_old++;
     const struct dt_due *recent = seen->due + n_old;
     size_t n = seen->n_due - n_old;
+    w->none_due = seen->n_due == 0 && (w->asks_all || w->none_due);
     if (seen->n_due == DT_WATCH_DUE) /* loops read a long backlog by themselves */
         wake_all(w, w->env.wake);
     else if (w->asks_all) {
@@ -156,6 +158,7 @@ static void watcher_answered(void *arg, dt_status status, const struct dt_watche
     (void)store;
     if (status != DT_OK) { /* loops that sleep long because they rely on the watch must poll from now on */
         w->heard_us = 0;
+        w->none_due = false;
         w->due_from_ms = w->look_from_ms = 0;
         if (status != DT_SHUTDOWN)
             wake_all(w, w->env.wake);
@@ -185,6 +188,11 @@ bool dt_due_watch_hears(dt_due_watch *w)
         return false;
     int64_t heard_us = w->heard_us;
     return heard_us && dt_clock_mono_us(w->env.clock) - heard_us < HEARS_US;
+}
+
+bool dt_due_watch_none_due(dt_due_watch *w)
+{
+    return dt_due_watch_hears(w) && w->none_due;
 }
 
 bool dt_due_watch_row(dt_due_watch *w, unsigned shard, struct dt_watched_row *out)

@@ -211,5 +211,7 @@ void dt_due_watch_free(dt_due_watch *watch); /* NULL is accepted */
 
 /* MySQL has answered lately, so that a sleeping leader is woken in time. */
 bool dt_due_watch_hears(dt_due_watch *watch);
+/* No job was due at the last full read, and none has become due since. */
+bool dt_due_watch_none_due(dt_due_watch *watch);
 /* Copies the shard's row as of the last answer; a later change wakes the shard's loop. False: not known. */
 bool dt_due_watch_row(dt_due_watch *watch, unsigned shard, struct dt_watched_row *out);

@@ -29,8 +29,10 @@ SELECT d.id, d.due_key, IF(d.state = 'scheduled', COALESCE(t.paused, FALSE), FAL
          ORDER BY due_key, id LIMIT ?) d
   LEFT JOIN topics t ON t.name = d.topic;
 
--- name: is_any_topic_paused
-SELECT EXISTS (SELECT 1 FROM topics WHERE paused);
+-- 0: nothing is due before a time; 1: something is; 2: something is, and a topic is paused.
+-- name: is_anything_late
+SELECT IF(EXISTS (SELECT 1 FROM jobs FORCE INDEX (due) WHERE due_band = 1 AND due_key >= 0 AND due_key < ?),
+          1 + EXISTS (SELECT 1 FROM topics WHERE paused), 0);
 
 -- name: select_nth_due
 SELECT due_key

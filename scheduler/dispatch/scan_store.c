@@ -76,14 +76,15 @@ dt_status dt_store_visit_late(dt_store *store, int64_t to_ms, size_t limit,
                               void (*visit)(void *arg, const struct dt_late *late), void *arg, struct dt_error *err)
 {
     dt_db *db;
-    int64_t paused = 0;
+    int64_t found = 0;
     struct dt_late last = {0};
     size_t n = limit;
     size_t n_free = 0; /* rows that are not held */
     dt_status status = dt_store_db(store, &db, err);
     if (status == DT_OK)
-        status = dt_db_read_number(db, dt_sql_is_any_topic_paused, DT_NO_PARAMS, NULL, &paused, err);
-    for (int i = 0; i < DT_LATE_SLICES && status == DT_OK && n == limit && n_free < limit; i++) {
+        status = dt_db_read_number(db, dt_sql_is_anything_late, DT_PARAMS(DT_P_INT(to_ms)), NULL, &found, err);
+    const bool paused = found > 1;
+    for (int i = 0; found && i < DT_LATE_SLICES && status == DT_OK && n == limit && n_free < limit; i++) {
         status = paused ? dt_db_query_index(db, dt_sql_select_late_slice,
                                             DT_PARAMS(DT_P_INT(last.next_ms), DT_P_INT(last.id), DT_P_INT(last.next_ms),
                                                       DT_P_INT(to_ms), DT_P_INT(limit)),

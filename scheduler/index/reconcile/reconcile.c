@@ -297,7 +297,8 @@ static void count_late(void *arg, const struct dt_late *late)
 static dt_status step_stats(dt_reconciler *r, struct dt_error *err)
 {
     struct late_count count = {.r = r};
-    dt_status status = dt_store_visit_late(r->store, r->now_ms - OVERDUE_MS, r->slice, count_late, &count, err);
+    dt_status status =
+        r->none_due ? DT_OK : dt_store_visit_late(r->store, r->now_ms - OVERDUE_MS, r->slice, count_late, &count, err);
     if (status != DT_OK)
         return status;
     for (unsigned shard = 0; shard < DT_SHARDS_MAX; shard++) {
@@ -483,6 +484,7 @@ void dt_reconcile_tick(dt_reconciler *r, const struct dt_reconcile_in *in, struc
     out->next_us = r->quiet_until_us;
     if (r->now_us < r->quiet_until_us)
         return;
+    r->none_due = in->none_due;
     r->awaits_compare = in->awaits_compare;
     if (r->awaits_compare)
         r->next_period_us = dt_earlier(r->next_period_us, r->hurry_us);

@@ -48,6 +48,7 @@ struct dt_reconcile_in {
     const struct dt_shard_set *leads; /* the shards that this process leads now */
     /* A leader waits for a compare of the near window, so periods begin sooner until it is done. */
     bool awaits_compare;
+    bool none_due; /* no job of any shard is due, so that none is overdue */
 };
 struct dt_reconcile_out {
     int64_t next_us;           /* when to call again, by the monotonic clock (now or in the past: at once) */

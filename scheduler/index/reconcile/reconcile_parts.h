@@ -94,7 +94,7 @@ struct dt_reconciler {
     bool promote_owed, held_owed, overdue_owed, stats_owed, edge_owed; /* work of this period that is still to do */
     /* A step that belongs to no period is still to do. */
     bool slower_owed;
-    bool awaits_compare;            /* from this tick's input */
+    bool awaits_compare, none_due;  /* from this tick's input */
     int64_t hurry_us;               /* if a leader waits for a compare, the next period begins at this time */
     struct dt_shard_set unrepaired; /* shards whose Redis failed in this step of a compare */
     int64_t next_period_us, next_overdue_us, next_scan_us, quiet_until_us;

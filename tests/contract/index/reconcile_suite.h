@@ -38,7 +38,7 @@ struct fixture {
     int64_t now_ms; /* virtual; mono_us = (now_ms - START) * 1000 */
     int64_t next_us;
     int ticks;
-    bool awaits_compare, begun;
+    bool awaits_compare, none_due, begun;
     struct dt_shard_set wake, whole, held, near; /* since forget_output */
 };
 
@@ -100,8 +100,8 @@ static inline void done(struct fixture *fx)
 
 static inline void tick(struct fixture *fx)
 {
-    struct dt_reconcile_in in = {fx->store,         (fx->now_ms - START) * 1000 + 1, fx->now_ms, &fx->map, &fx->leads,
-                                 fx->awaits_compare};
+    struct dt_reconcile_in in = {
+        fx->store, (fx->now_ms - START) * 1000 + 1, fx->now_ms, &fx->map, &fx->leads, fx->awaits_compare, fx->none_due};
     struct dt_reconcile_out out;
     dt_reconcile_tick(fx->r, &in, &out);
     fx->next_us = out.next_us;

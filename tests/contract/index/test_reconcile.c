@@ -413,6 +413,13 @@ RIG_TEST(overdue_jobs_are_counted_and_the_oldest_is_known, shared)
     a_period(fx);
     assert_int_equal(totals(fx).overdue, 0);
     assert_int_equal(totals(fx).oldest_due_at_ms, 0);
+    mysql_fixture_run(&fx->mysql, "UPDATE jobs SET next_at = %lld", (long long)START - 5000);
+    fx->none_due = true; /* the watch says so: they are not counted */
+    a_period(fx);
+    assert_int_equal(totals(fx).overdue, 0);
+    fx->none_due = false;
+    a_period(fx);
+    assert_int_equal(totals(fx).overdue, 41);
 }
 
 RIG_TEST(a_long_overdue_queue_is_compared_in_slices_to_its_end, shared)

@@ -112,7 +112,7 @@ static void process_end(struct process *p)
 static void process_tick(struct process *p)
 {
     struct dt_reconcile_in in = {
-        p->fx->store, (p->fx->now_ms - START) * 1000 + 1, p->fx->now_ms, &p->fx->map, &p->leads, false};
+        p->fx->store, (p->fx->now_ms - START) * 1000 + 1, p->fx->now_ms, &p->fx->map, &p->leads, false, false};
     struct dt_reconcile_out out;
     dt_reconcile_tick(p->r, &in, &out);
     for (unsigned i = 0; i < DT_SHARDS_MAX / 64; i++)

@@ -257,7 +257,8 @@ RIG_TEST(jobs_that_live_meanwhile_lose_no_entry_and_are_no_drift, shared)
     assert_int_equal(pthread_create(&worker.thread, NULL, live, &worker), 0);
     while (!worker.over) { /* a period each tick: always comparing */
         struct dt_reconcile_out out;
-        struct dt_reconcile_in in = {fx->store, (int64_t)fx->ticks * 6000000, START + 300, &fx->map, &fx->leads, false};
+        struct dt_reconcile_in in = {fx->store, (int64_t)fx->ticks * 6000000, START + 300, &fx->map, &fx->leads, false,
+                                     false};
         for (int i = 0; i < 4; i++)
             dt_reconcile_tick(fx->r, &in, &out);
         fx->ticks++;

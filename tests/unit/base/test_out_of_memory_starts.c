@@ -232,6 +232,7 @@ TEST(parts_of_both_programs_are_started_or_leave_nothing)
 
 STUB(static unsigned, no_shards, (void *arg), 0)
 STUB(static bool, no_loop, (void *arg, unsigned shard, struct dt_loop_state *out), false)
+STUB(static bool, not_known, (void *arg), false)
 STUB(static void, nobody, (void *arg), )
 STUB(static void, no_shard, (void *arg, unsigned shard), )
 
@@ -293,7 +294,8 @@ PART(start_housekeeper, dt_housekeeper, dt_housekeeper_stop, (void),
                                                        .ref = &ref,
                                                        .loops = loops,
                                                        .shards = no_shards,
-                                                       .map = one_shard},
+                                                       .map = one_shard,
+                                                       .none_due = not_known},
                           &out, &err))
 
 static dt_status start_shard_map(void)

@@ -328,6 +328,19 @@ FRESH_TEST(loops_look_by_themselves_when_mysql_does_not_answer)
     assert_false(dt_due_watch_row(watch, 2, &row));
 }
 
+FRESH_TEST(nothing_is_due_from_a_look_at_everything_until_a_row_is_found)
+{
+    let_it_look();
+    assert_true(dt_due_watch_none_due(watch)); /* the first look was at everything */
+    set_due(1, (struct dt_due[]){{17, NOW - 100}});
+    let_it_look();
+    assert_false(dt_due_watch_none_due(watch));
+    set_due(0, NULL);
+    let_it_look();
+    assert_false(dt_due_watch_none_due(watch)); /* it may have been left outside of the window */
+    assert_false(dt_due_watch_none_due(NULL));
+}
+
 FRESH_TEST(with_an_index_there_is_no_watch)
 {
     stop();
