@@ -433,7 +433,6 @@ static dt_status commit_correction(dt_audit *a, struct dt_error *err)
 
 static dt_status correct_piece(dt_audit *a, struct dt_audited *out, struct dt_error *err)
 {
-    int64_t now_ms = 0;
     int64_t net;
     uint64_t changed = 0;
     dt_counts_merge(&a->difference);
@@ -443,18 +442,16 @@ static dt_status correct_piece(dt_audit *a, struct dt_audited *out, struct dt_er
         out->corrected += count_wrong(&a->difference.v[i], &net);
     a->corrected += out->corrected;
     a->found = out->corrected;
-    dt_status status = dt_db_begin_at(a->db, &now_ms, err);
+    dt_status status = a->difference.n ? dt_db_begin(a->db, err) : DT_OK;
     if (status != DT_OK)
         return status;
     status = dt_db_run(a->db, a->version ? dt_sql_raise_audit : dt_sql_insert_audit,
-                       DT_PARAMS(DT_P_INT(now_ms), DT_P_INT(a->rows), DT_P_INT(a->corrected), DT_P_INT(a->found),
-                                 DT_P_INT(a->piece), DT_P_INT(a->version)),
+                       DT_PARAMS(DT_P_INT(a->rows), DT_P_INT(a->corrected), DT_P_INT(a->found), DT_P_INT(a->piece),
+                                 DT_P_INT(a->version)),
                        &changed, err);
     if (status == DT_EXISTS || (status == DT_OK && changed != 1))
         status = dt_fail(err, DT_BUSY, "piece %u was audited by another one", a->piece);
-    if (status == DT_OK)
-        status = a->difference.n ? commit_correction(a, err) : dt_db_commit(a->db, err);
-    return status;
+    return status == DT_OK && a->difference.n ? commit_correction(a, err) : status;
 }
 
 void dt_audit_end(dt_audit *a)

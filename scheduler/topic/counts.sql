@@ -37,13 +37,13 @@ SELECT s.topic, s.state, COUNT(*), MAX(s.id)
 
 -- name: raise_audit
 UPDATE count_audits
-   SET version = version + 1, audited_at = ?, jobs = ?, corrected = ?, found = ?
+   SET version = version + 1, audited_at = CAST(UNIX_TIMESTAMP(SYSDATE(3))*1000 AS SIGNED), jobs = ?, corrected = ?, found = ?
  WHERE piece = ?
    AND version = ?;
 
 -- name: insert_audit
 INSERT INTO count_audits (audited_at, jobs, corrected, found, piece, version)
-VALUES (?,?,?,?,?,? + 1);
+VALUES (CAST(UNIX_TIMESTAMP(SYSDATE(3))*1000 AS SIGNED),?,?,?,?,? + 1);
 
 -- name: correct_counts
 INSERT INTO job_counts (topic, piece, writer, scheduled, dispatched, succeeded, dead, cancelled, edited,

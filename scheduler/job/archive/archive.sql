@@ -82,6 +82,9 @@ INSERT INTO history_days (home_day, part)
 VALUES (?,?)
 ON DUPLICATE KEY UPDATE part = VALUES(part);
 
+-- name: is_any_key_ended
+SELECT EXISTS (SELECT 1 FROM key_ends FORCE INDEX (PRIMARY) WHERE free_at <= ?);
+
 -- name: lock_ended_keys
 SELECT free_at, job_id
   FROM key_ends FORCE INDEX (PRIMARY)

@@ -115,6 +115,9 @@ SELECT d.job_id FROM deferred_results d FORCE INDEX (by_job) WHERE d.id <= ? AND
 INSERT INTO deferred_results (job_id, attempt, status, retry_after_ms, error_code, error_message, deferred_at)
 VALUES (?, ?, ?, ?, ?, ?, ?);
 
+-- name: is_any_deferred
+SELECT EXISTS (SELECT 1 FROM deferred_results FORCE INDEX (PRIMARY) WHERE id > ?);
+
 -- name: select_deferred
 SELECT d.id, d.job_id, d.attempt, d.status+0, d.retry_after_ms, d.error_code, d.error_message
   FROM deferred_results d FORCE INDEX (PRIMARY)
