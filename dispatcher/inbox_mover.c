@@ -21,7 +21,7 @@
 
 #define WOKEN     (UINT32_C(1) << 0)
 #define LOOK_US   INT64_C(500000)    /* between two polls if the watcher gets no answer … */
-#define REST_US   INT64_C(10000000)  /* … and if it does */
+#define REST_US   INT64_C(60000000)  /* … and if it does */
 #define RETRY_US  INT64_C(500000)    /* pause after a failure */
 #define SOON_US   INT64_C(10000)     /* if all rows wait for others */
 #define CHORES_US INT64_C(300000000) /* errors are counted, and old ones deleted, this often */
@@ -137,7 +137,8 @@ static void run_mover(void *arg)
             pause_us = RETRY_US;
         }
         if (pause_us > 0)
-            dt_mailbox_pause(c->mailbox, dt_clock_mono_us(c->env.clock) + pause_us, DT_THREAD_STOP | WOKEN);
+            dt_mailbox_pause(c->mailbox, dt_earlier(dt_clock_mono_us(c->env.clock) + pause_us, c->chores_us),
+                             DT_THREAD_STOP | WOKEN);
         atomic_store(&c->rests, false);
     }
 }
