@@ -184,6 +184,7 @@ static struct dt_exchange *take_exchange(struct dt_http_thread *thread, dt_conn 
     dt_hold_init(&e->req.hold, api->memory);
     e->thread = thread;
     e->conn = conn;
+    e->lost_us = dt_conns_loop(thread->conns)->lost_us;
     e->resumed.run = go_on;
     e->req.api = api;
     e->req.reply_type = "application/json";
@@ -405,6 +406,14 @@ static size_t made_of(struct dt_str body)
     return body.n > DT_REQUEST_FREE / 4 ? 3 * body.n : 0;
 }
 
+/* The request's time is counted without that in which the process was stopped. */
+static void forgive_lost(struct dt_exchange *e)
+{
+    const int64_t lost_us = dt_conns_loop(e->thread->conns)->lost_us;
+    e->req.deadline_us += lost_us - e->lost_us;
+    e->lost_us = lost_us;
+}
+
 /* The body is complete: the request goes to its handler. */
 static enum dt_next handle(struct dt_exchange *e)
 {
@@ -416,9 +425,7 @@ static enum dt_next handle(struct dt_exchange *e)
         dt_request_refuse(req, DT_PROBLEM_UNAVAILABLE, "no memory for the body");
         return DT_REPLY;
     }
-    /* Its time is counted without that in which the process was stopped. */
-    req->deadline_us =
-        dt_clock_mono_us(req->api->clock) - dt_conn_age_us(e->conn) + req->api->config->http_request_timeout * 1000;
+    forgive_lost(e);
     req->body = e->body.n ? dt_str_without_bom(dt_strbuf_str(&e->body)) : (struct dt_str){"", 0};
     if (req->route->body == DT_BODY_JSON && !dt_hold_bulk(&req->hold, made_of(req->body)))
         return dt_request_no_room(req);
@@ -530,6 +537,7 @@ static bool feed_stream(struct dt_exchange *e, const char *p, size_t *n)
 static size_t on_body(dt_conn *conn, const char *p, size_t n)
 {
     struct dt_exchange *e = ((struct own *)dt_conn_own(conn))->exchange;
+    forgive_lost(e);
     if (e->streams && !e->drops && e->received < e->limit) {
         size_t taken = n;
         if (feed_stream(e, p, &taken) || taken == n)

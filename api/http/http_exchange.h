@@ -68,6 +68,7 @@ struct dt_exchange {
     bool gone;     /* the client; no answer can be detached */
     bool has_body, cross_site;
     size_t received, limit;
+    int64_t lost_us; /* of the loop, as far as the deadline allows for it */
     struct dt_str authorization, encoding;
     struct dt_str host;      /* of an absolute target, or the header */
     struct dt_str origin;    /* of the page that asks */

@@ -413,7 +413,7 @@ void dt_batch_end(dt_batch *batch, enum dt_batch_end why)
 
 bool dt_batch_look(dt_batch *batch)
 {
-    batch->entry.deadline_us = batch->req->deadline_us; /* the server may have moved it (http_exchange.h) */
+    batch->entry.deadline_us = batch->req->deadline_us; /* the process may have been stopped */
     switch (dt_gate_ended(&batch->entry, dt_clock_mono_us(batch->terms.api->clock))) {
     case DT_GATE_CLOSED:
         dt_batch_end(batch, DT_BATCH_SHUTDOWN);

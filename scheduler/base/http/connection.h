@@ -124,8 +124,6 @@ bool dt_conn_address(const dt_conn *conn, unsigned char out[DT_ADDRESS_BYTES]);
 int dt_conn_fd(const dt_conn *conn);
 /* The caller is known: strangers lose their places before it does. */
 void dt_conn_known(dt_conn *conn);
-/* How long ago the head of the request came, without the time that the process missed or the owner took. */
-int64_t dt_conn_age_us(const dt_conn *conn);
 /*
  * While the owner has the whole request, what the client sends is read, so that its leaving is noticed. 16 KiB are kept
  * for later; if more comes it is dropped, and the connection ends after the answer. After 4 MiB the client has left.

@@ -412,11 +412,6 @@ void dt_conn_known(dt_conn *conn)
     conn->known = true;
 }
 
-int64_t dt_conn_age_us(const dt_conn *conn)
-{
-    return conn->conns->loop.now_us - conn->begun_us;
-}
-
 bool dt_conn_address(const dt_conn *conn, unsigned char out[DT_ADDRESS_BYTES])
 {
     memcpy(out, conn->address, DT_ADDRESS_BYTES);

@@ -4,8 +4,8 @@
  *   read figures ─▶ compare with active alerts ─▶ begin, remind, end ─▶ wake the sender
  *
  * One process judges, under a lease in MySQL: a dispatcher, or an API while no dispatcher lives. If its lease ends,
- * another process continues with the alerts in MySQL. If no alert is active and no topic is watched, the judge sends one
- * statement in five seconds. Each other process sends one in four seconds, when the lease would end.
+ * another process continues with the alerts in MySQL. If no alert is active and no topic is watched, the judge sends
+ * one statement in five seconds. Each other process sends one in four seconds, when the lease would end.
  *
  * The figures of topics are counters, and what a walk over the due index finds:
  *

@@ -186,7 +186,7 @@ dt_status dt_store_free_alert_messages(dt_store *store, struct dt_error *err)
 }
 
 /*
- * Where figures come from: the installation's small tables; topics and their counters; the due index, a slice at a time.
+ * Where figures come from: the installation's small tables; topics and their counters; slices of the due index.
  */
 
 #define SLICE_ROWS 10000
