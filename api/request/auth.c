@@ -332,7 +332,7 @@ dt_status dt_auth_check(dt_auth *auth, struct dt_str authorization, struct dt_ca
     }
     *caller = (struct dt_caller){.scopes = entry->scopes,
                                  .topics = {entry->prefixes, entry->n_prefixes},
-                                 .fair_queue = entry->hash[0] ? entry->hash[0] : 1, /* 0 is for no token */
+                                 .fair_queue = (uint8_t)(1 + (size_t)(entry - set->entries) % UINT8_MAX),
                                  .name = entry->name,
                                  .tenant = entry->tenant,
                                  .set = set};

@@ -46,7 +46,7 @@ struct dt_token_set;
 struct dt_caller {
     unsigned scopes;              /* enum dt_scope, or-ed; DT_SCOPE_ALL_TOPICS: it sees all topics */
     struct dt_topic_bound topics; /* otherwise, the topics that it sees */
-    /* Callers with the same number share one queue of the workers. By the token; 0 without one. */
+    /* Callers with the same number share one queue of the workers; of the first 255 tokens none do. 0: no token. */
     uint8_t fair_queue;
     struct dt_str name;       /* of its token; absent without one */
     struct dt_tenant *tenant; /* its quotas; NULL without a token, or without dt_auth_use_quotas */

@@ -67,6 +67,23 @@ RIG_TEST(without_tokens_every_caller_may_do_everything)
     dt_caller_clear(&caller);
 }
 
+RIG_TEST(callers_whose_tokens_have_similar_hashes_do_not_share_a_queue)
+{
+    struct dt_caller first;
+    struct dt_caller second;
+    do
+        assert_int_equal(dt_auth_make_token(f->texts[1], f->tokens[1].hash, NULL), DT_OK);
+    while (f->tokens[1].hash[0] != f->tokens[0].hash[0]);
+    assert_int_equal(dt_auth_set(f->auth, f->tokens, TOKENS, DT_TOKENS_ASKED), DT_OK);
+    assert_int_equal(check(f, "Bearer ", f->texts[0], &first), DT_OK);
+    assert_int_equal(check(f, "Bearer ", f->texts[1], &second), DT_OK);
+    assert_int_not_equal(first.fair_queue, 0);
+    assert_int_not_equal(second.fair_queue, 0);
+    assert_int_not_equal(first.fair_queue, second.fair_queue);
+    dt_caller_clear(&first);
+    dt_caller_clear(&second);
+}
+
 RIG_TEST(without_tokens_only_the_loopback_is_served)
 {
     struct dt_caller caller;
