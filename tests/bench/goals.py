@@ -23,6 +23,7 @@ class Goal:
 
 GOALS = {
     "G1": Goal("single POSTs ÷ bare bulk loader", "", 0.15, 0.35),
+    "G1b": Goal("single POSTs ÷ a bare HTTP server and the loader, costs added", "", 0.6, 0.8),
     "G2": Goal("NDJSON ÷ bare bulk loader", "", 0.5, 0.8),
     "G3": Goal("due → Kafka's commit, p99, 1,000 due/s beside intake at half speed", "ms", 50, 15),
     "G4": Goal("Redis bytes a pending job ÷ plain zset, all within the horizon", "", 0.35, 0.15),

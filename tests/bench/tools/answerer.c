@@ -4,6 +4,7 @@
  *   answerer COUNT SECONDS [SINCE_MS | silent]    prints its port, and in the end a JSON line: how many requests came, how many of
  *                                                 them are different attempts, and how late they were that were due from SINCE on.
  *                                                 Ends after COUNT requests, or after SECONDS without one; silent: after SECONDS
+ *   answerer 0 SECONDS bare                       a bare HTTP server: answers 201, counts nothing, ends after SECONDS
  */
 #include <arpa/inet.h>
 #include <fcntl.h>
@@ -23,9 +24,12 @@ struct connection {
     char in[ROOM + 1];
 };
 
-static const char ANSWER[] = "HTTP/1.1 204 No Content\r\n\r\n";
+static const char NO_CONTENT[] = "HTTP/1.1 204 No Content\r\n\r\n";
+static const char CREATED[] = "HTTP/1.1 201 Created\r\nContent-Length: 0\r\n\r\n";
+static const char *answer = NO_CONTENT;
+static size_t answer_n = sizeof NO_CONTENT - 1;
 static int epoll;
-static bool silent;
+static bool silent, bare;
 static struct seen seen;
 
 static int listen_anywhere(void)
@@ -79,8 +83,9 @@ static bool serve(struct connection *c)
     c->n += (size_t)got;
     c->in[c->n] = '\0';
     for (size_t size; (size = whole(c->in, c->n)); c->n -= size) {
-        note(c->in);
-        if (!silent && write(c->fd, ANSWER, sizeof ANSWER - 1) < 0)
+        if (!bare)
+            note(c->in);
+        if (!silent && write(c->fd, answer, answer_n) < 0)
             return false;
         memmove(c->in, c->in + size, c->n - size + 1);
     }
@@ -90,14 +95,19 @@ static bool serve(struct connection *c)
 int main(int argc, char **argv)
 {
     if (argc < 3)
-        die("usage", "answerer COUNT SECONDS [SINCE_MS | silent]");
+        die("usage", "answerer COUNT SECONDS [SINCE_MS | silent | bare]");
     silent = argc > 3 && !strcmp(argv[3], "silent");
-    seen = seen_of(atol(argv[1]), argc > 3 && !silent ? atof(argv[3]) : 0);
+    bare = argc > 3 && !strcmp(argv[3], "bare");
+    if (bare) {
+        answer = CREATED;
+        answer_n = sizeof CREATED - 1;
+    }
+    seen = seen_of(atol(argv[1]), argc > 3 && !silent && !bare ? atof(argv[3]) : 0);
     int listening = listen_anywhere();
     epoll = epoll_create1(0);
     epoll_ctl(epoll, EPOLL_CTL_ADD, listening, &(struct epoll_event){.events = EPOLLIN});
     double silence = atof(argv[2]), until = now() + silence;
-    while (now() < until && (silent || seen.n < seen.wanted)) {
+    while (now() < until && (silent || bare || seen.n < seen.wanted)) {
         struct epoll_event events[EVENTS];
         long before = seen.n;
         int n = epoll_wait(epoll, events, EVENTS, 100);
