@@ -32,10 +32,14 @@ class Table:
 
     def __init__(self, build):
         reference = self._output(build / "dispatcher/duetime-dispatcher", "--config-reference")
-        rows = re.findall(r"^\| `([\w.<>]+)` \| `(DUETIME_\w+)` \| .*$", reference, re.M)
-        lines = {variable: line for line in reference.splitlines() for variable in re.findall(r"^\| `\w+` \| `(DUETIME_\w+)`", line)}
-        self.variables = {variable for _, variable in rows}
-        self.secrets = {variable for variable in self.variables if " Secret." in lines[variable]}
+        self.variables, self.secrets, section = set(), set(), ""
+        for line in reference.splitlines():
+            section = line[4:-1] if line.startswith("## [") else section
+            row = re.match(r"\| `(\w+)` \|", line)
+            if row:
+                self.variables.add(variable_of(f"{section}.{row[1]}"))
+            if row and " Secret." in line:
+                self.secrets.add(variable_of(f"{section}.{row[1]}"))
         routes = self._output(build / "api/duetime-api", "--print-routes").splitlines()
         self.open_paths = {line.split()[1] for line in routes if line.split()[0] == "GET" and line.split()[2] == "-"}
         self.paths = {line.split()[1] for line in routes}

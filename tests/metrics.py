@@ -13,7 +13,6 @@ PAGE = TREE / "deploy" / "metrics.md"
 TEXT = r'(?:"(?:\\.|[^"\\])*"\s*)+'
 CALL = re.compile(rf'dt_(counter|gauge|histogram_count|histogram)\(\s*({TEXT}|\w+),\s*({TEXT}|\w+),\s*({TEXT}|\w+)', re.S)
 VARIABLE = r"(?<![.\w]){}\s*=\s*(" + TEXT + ")"
-KINDS = {"counter": "counter", "gauge": "gauge", "histogram": "histogram, seconds", "histogram_count": "histogram, numbers"}
 PROGRAMS = {"api": {"API"}, "dispatcher": {"dispatcher"}, "scheduler": {"API", "dispatcher"}}
 ONE_PROGRAM = {"reconcile": {"dispatcher"}, "tls_files.c": {"API"}, "conns.c": {"API"}}  # of scheduler/
 LABEL = re.compile(r'(\w+)=\\"')
@@ -62,11 +61,13 @@ def metrics():
 def page(made):
     lines = ["# Metrics", "",
              "`GET /metrics` of each API (with an `admin` token for all topics, once there are tokens) and of each dispatcher (`dispatch.metrics_port`), in",
-             "Prometheus's text format. This page is made from the sources by `tests/metrics.py`.", "",
-             "| name | of | kind | labels | meaning |", "|---|---|---|---|---|"]
-    for name, (kind, programs, meaning, labels) in sorted(made.items()):
-        where = "both" if len(programs) > 1 else next(iter(programs))
-        lines.append(f"| `{name}` | {where} | {KINDS[kind]} | {', '.join(f'`{label}`' for label in sorted(labels))} | {meaning} |")
+             "Prometheus's text format. A name that ends with `_total` is a counter, one without a mark a gauge. Made from the sources by `tests/metrics.py`."]
+    for title, programs in (("API and dispatcher", {"API", "dispatcher"}), ("API", {"API"}), ("Dispatcher", {"dispatcher"})):
+        lines += ["", f"## {title}", "", "| name | meaning |", "|---|---|"]
+        for name, (kind, of, meaning, labels) in sorted(made.items()):
+            if of == programs:
+                of_labels = f"{{{','.join(sorted(labels))}}}" if labels else ""
+                lines.append(f"| `{name}{of_labels}`{' (histogram)' if kind.startswith('histogram') else ''} | {meaning} |")
     return "\n".join(lines) + "\n"
 
 

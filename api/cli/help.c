@@ -62,7 +62,7 @@ void dt_cli_add_help(struct dt_strbuf *out, const char *noun, const struct dt_cl
     dt_strbuf_adds(
         out, "\nExit codes: 0 done, 1 refused or failed, 2 not understood, 3 not found, 4 the API cannot be reached, "
              "5 too late.\nTimes: RFC 3339 with an offset, or now, today, yesterday, tomorrow (UTC), -1h, +P1D.\n"
-             "`duetime help NOUN VERB` tells the options of a command.\n");
+             "`duetime help NOUN VERB` shows the options of a command.\n");
 }
 
 /* ---- what both pages have ---- */
@@ -79,20 +79,18 @@ static const char *const exit_codes[][2] = {
 static const char *const variables[][2] = {
     {"DUETIME_URL", "Where the API is."},
     {"DUETIME_TOKEN", "The bearer token."},
-    {"DUETIME_CA_FILE", "Certificates that the API's is checked with."},
-    {"DUETIME_CERT_FILE", "A certificate of one's own."},
+    {"DUETIME_CA_FILE", "Certificates to check the API's with."},
+    {"DUETIME_CERT_FILE", "Your certificate."},
     {"DUETIME_KEY_FILE", "Its key."},
-    {"DUETIME_CONTEXT", "The section of the configuration file that holds."},
-    {"NO_COLOR", "Where it is set, there are no colours; there are none but at a terminal in any case."},
+    {"DUETIME_CONTEXT", "Section of the configuration file."},
+    {"NO_COLOR", "If set, no colours; elsewhere than at a terminal there are none."},
 };
 
 #define SETTINGS                                                                                                       \
     "Options win over the environment, the environment over the file. The file has sections, called contexts, with "   \
-    "url, "                                                                                                            \
-    "token_file (or token), ca_file, cert_file, key_file and timeout; context before the first section chooses one. "  \
-    "A context's token is "                                                                                            \
-    "sent "                                                                                                            \
-    "to that context's URL alone. A token is never an argument: arguments can be seen by everybody on the machine."
+    "url, token_file (or token), ca_file, cert_file, key_file and timeout; context before the first section chooses "  \
+    "one. A context's token is sent to that context's URL alone. A token is never an argument, because every user of " \
+    "the machine can read arguments."
 
 #define COUNT(table) (sizeof(table) / sizeof((table)[0]))
 
@@ -173,7 +171,7 @@ void dt_cli_add_man(struct dt_strbuf *out)
         ".TH DUETIME 1 \"\" \"duetime " DUETIME_VERSION "\" \"User Commands\"\n"
         ".SH NAME\nduetime \\- asks an API of duetime: jobs that are delivered when they are due\n"
         ".SH SYNOPSIS\n.B duetime\n.I NOUN VERB\n[\\fIARGUMENT\\fR]... [\\fIOPTION\\fR]...\n"
-        ".SH DESCRIPTION\nA client of the REST API. Data go to standard output, as tables, or as JSON with a thing a "
+        ".SH DESCRIPTION\nA client of the REST API. Data go to standard output, as tables, or as JSON with an object a "
         "line; everything else goes to standard error.\n.SH COMMANDS\n");
     for (size_t i = 0; i < dt_cli_n_verbs; i++)
         add_man_verb(out, &dt_cli_verbs[i]);
@@ -193,63 +191,98 @@ static void add_cell(struct dt_strbuf *out, const char *text)
         dt_strbuf_addf(out, *text == '|' || *text == '*' ? "\\%c" : "%c", *text);
 }
 
-/* Options that every command for a set of jobs has, or the others: the page lists the former once. */
-static void add_rows(struct dt_strbuf *out, const struct dt_cli_option *options, size_t n, bool of_each_set)
+static bool is_of_each_set(const struct dt_cli_option *option)
 {
+    return option->place == DT_CLI_FILTER || option->place == DT_CLI_SETS ||
+           (option->place == DT_CLI_SET && strcmp(option->name, "rate") == 0);
+}
+
+/* The first verb of the table whose section describes this option. */
+static const struct dt_cli_verb *described_by(const struct dt_cli_option *option)
+{
+    for (const struct dt_cli_verb *verb = dt_cli_verbs; verb < dt_cli_verbs + dt_cli_n_verbs; verb++)
+        for (size_t i = 0; i < verb->n_options; i++) {
+            const struct dt_cli_option *here = &verb->options[i];
+            if (strcmp(here->name, option->name) == 0 && strcmp(here->help, option->help) == 0 &&
+                !here->takes == !option->takes && (!here->takes || strcmp(here->takes, option->takes) == 0))
+                return verb;
+        }
+    return NULL;
+}
+
+static void add_row(struct dt_strbuf *out, const struct dt_cli_option *option, bool *begun)
+{
+    if (!*begun)
+        dt_strbuf_adds(out, "\n| option | meaning |\n|---|---|\n");
+    *begun = true;
+    dt_strbuf_addf(out, "| `--%s%s", option->name, option->takes ? " " : "");
+    add_cell(out, option->takes ? option->takes : "");
+    dt_strbuf_adds(out, "` | ");
+    add_cell(out, option->help);
+    dt_strbuf_adds(out, " |\n");
+}
+
+/* Options that every command for a set of jobs has are in a section of their own. An option that an earlier section
+ * describes is only named. */
+static void add_verb_options(struct dt_strbuf *out, const struct dt_cli_verb *verb)
+{
+    const struct dt_cli_verb *as = NULL;
     bool begun = false;
-    for (size_t i = 0; i < n; i++) {
-        bool is_of_each_set = options[i].place == DT_CLI_FILTER || options[i].place == DT_CLI_SETS ||
-                              (options[i].place == DT_CLI_SET && strcmp(options[i].name, "rate") == 0);
-        if (is_of_each_set != of_each_set)
+    for (size_t i = 0; i < verb->n_options; i++)
+        if (!is_of_each_set(&verb->options[i]) && described_by(&verb->options[i]) == verb)
+            add_row(out, &verb->options[i], &begun);
+    for (size_t i = 0; i < verb->n_options; i++) {
+        const struct dt_cli_verb *first = described_by(&verb->options[i]);
+        if (is_of_each_set(&verb->options[i]) || first == verb)
             continue;
-        if (!begun)
-            dt_strbuf_adds(out, "\n| option | meaning |\n|---|---|\n");
-        begun = true;
-        dt_strbuf_addf(out, "| `--%s%s", options[i].name, options[i].takes ? " " : "");
-        add_cell(out, options[i].takes ? options[i].takes : "");
-        dt_strbuf_adds(out, "` | ");
-        add_cell(out, options[i].help);
-        dt_strbuf_adds(out, " |\n");
+        if (first == as)
+            dt_strbuf_adds(out, ", ");
+        else
+            dt_strbuf_addf(out, "%sAs in `%s%s%s`: ", as ? ".\n" : "\n", first->noun, first->verb[0] ? " " : "",
+                           first->verb);
+        dt_strbuf_addf(out, "`--%s`", verb->options[i].name);
+        as = first;
     }
+    if (as)
+        dt_strbuf_adds(out, ".\n");
 }
 
 static void add_section(struct dt_strbuf *out, const struct dt_cli_verb *verb)
 {
-    dt_strbuf_addf(out, "\n### %s%s%s\n\n%s\n\n```sh\n", verb->noun, verb->verb[0] ? " " : "", verb->verb, verb->help);
+    dt_strbuf_addf(out, "\n### %s%s%s\n\n%s", verb->noun, verb->verb[0] ? " " : "", verb->verb, verb->help);
+    if (verb->takes[0])
+        dt_strbuf_addf(out, " Takes `%s`%s.", verb->takes, verb->set ? ", or [a set of jobs](#sets-of-jobs)" : "");
+    dt_strbuf_adds(out, "\n\n```sh\n");
     for (const char *p = verb->examples; *p;) {
         size_t n = strcspn(p, "\n");
         dt_strbuf_addf(out, "duetime %.*s\n", (int)n, p);
         p += n + (p[n] ? 1 : 0);
     }
     dt_strbuf_adds(out, "```\n");
-    if (verb->takes[0])
-        dt_strbuf_addf(out, "\nTakes `%s`%s.\n", verb->takes, verb->set ? ", or [a set of jobs](#sets-of-jobs)" : "");
-    add_rows(out, verb->options, verb->n_options, false);
-}
-
-static void add_table(struct dt_strbuf *out, const char *head, const char *const pairs[][2], size_t n)
-{
-    dt_strbuf_addf(out, "\n| %s | meaning |\n|---|---|\n", head);
-    for (size_t i = 0; i < n; i++)
-        dt_strbuf_addf(out, "| `%s` | %s |\n", pairs[i][0], pairs[i][1]);
+    add_verb_options(out, verb);
 }
 
 void dt_cli_add_reference(struct dt_strbuf *out)
 {
+    bool begun = false;
     dt_strbuf_adds(
-        out, "# duetime, the command line\n\nThis page is made from the program's own table: `duetime --reference`. "
-             "[What it is](../api/cli/README.md).\n\n## Every command\n");
-    add_rows(out, dt_cli_common, dt_cli_n_common, false);
+        out, "# duetime, the command line\n\nMade by `duetime --reference`. [How it behaves](../api/cli/README.md).\n"
+             "\n## Every command\n");
+    for (size_t i = 0; i < dt_cli_n_common; i++)
+        add_row(out, &dt_cli_common[i], &begun);
     dt_strbuf_adds(out, "\n" SETTINGS "\n");
-    add_table(out, "variable", variables, COUNT(variables));
-    add_table(out, "exit code", exit_codes, COUNT(exit_codes));
-    dt_strbuf_adds(out,
-                   "\n## Sets of jobs\n\nWithout an id, `jobs change`, `run-now`, `cancel` and `redrive` are for all "
-                   "jobs that these options find.\n");
+    dt_strbuf_adds(out, "\n| exit code | meaning |\n|---|---|\n");
+    for (size_t i = 0; i < COUNT(exit_codes); i++)
+        dt_strbuf_addf(out, "| `%s` | %s |\n", exit_codes[i][0], exit_codes[i][1]);
+    dt_strbuf_adds(out, "\n## Sets of jobs\n\nWithout an id, `jobs change`, `run-now`, `cancel` and `redrive` take "
+                        "all jobs that these options find.\n");
     const struct dt_cli_verb *of_sets = dt_cli_verbs;
     while (!of_sets->set)
         of_sets++;
-    add_rows(out, of_sets->options, of_sets->n_options, true);
+    begun = false;
+    for (size_t i = 0; i < of_sets->n_options; i++)
+        if (is_of_each_set(&of_sets->options[i]))
+            add_row(out, &of_sets->options[i], &begun);
     dt_strbuf_adds(out, "\n## Commands\n");
     for (size_t i = 0; i < dt_cli_n_verbs; i++)
         add_section(out, &dt_cli_verbs[i]);

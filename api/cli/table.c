@@ -9,220 +9,220 @@
 /* clang-format off */
 
 const struct dt_cli_option dt_cli_common[] = {
-    {"url", "URL", DT_CLI_TEXT, DT_CLI_HERE, "Where the API is: http://, https:// or unix:/path; default DUETIME_URL, the context's, or http://127.0.0.1:8080."},
-    {"context", "NAME", DT_CLI_TEXT, DT_CLI_HERE, "The section of the configuration file that holds; default DUETIME_CONTEXT, or what the file says."},
-    {"config", "FILE", DT_CLI_TEXT, DT_CLI_HERE, "The configuration file; default ~/.config/duetime/config."},
-    {"token-file", "FILE", DT_CLI_TEXT, DT_CLI_HERE, "A file with the bearer token; default DUETIME_TOKEN, or the context's."},
-    {"ca-file", "FILE", DT_CLI_TEXT, DT_CLI_HERE, "Certificates that the API's is checked with; default DUETIME_CA_FILE, the context's, or the system's."},
-    {"cert-file", "FILE", DT_CLI_TEXT, DT_CLI_HERE, "A certificate of one's own, for an API that asks for one; default DUETIME_CERT_FILE, or the context's."},
-    {"key-file", "FILE", DT_CLI_TEXT, DT_CLI_HERE, "Its key, where it is in another file; default DUETIME_KEY_FILE, or the context's."},
-    {"timeout", "DURATION", DT_CLI_TEXT, DT_CLI_HERE, "The longest wait for an answer; default 30s."},
-    {"output", "table|wide|json", DT_CLI_TEXT, DT_CLI_HERE, "A table for people, one with all columns, or JSON, a thing a line."},
-    {"json", NULL, DT_CLI_SWITCH, DT_CLI_HERE, "The same as --output json."},
-    {"help", NULL, DT_CLI_SWITCH, DT_CLI_HERE, "Says what the command does."},
+    {"url", "URL", DT_CLI_TEXT, DT_CLI_HERE, "Address of the API: http://, https:// or unix:/path; default DUETIME_URL, the context's, or http://127.0.0.1:8080."},
+    {"context", "NAME", DT_CLI_TEXT, DT_CLI_HERE, "Section of the configuration file; default DUETIME_CONTEXT, or what the file says."},
+    {"config", "FILE", DT_CLI_TEXT, DT_CLI_HERE, "Configuration file; default ~/.config/duetime/config."},
+    {"token-file", "FILE", DT_CLI_TEXT, DT_CLI_HERE, "File with the bearer token; default DUETIME_TOKEN, or the context's."},
+    {"ca-file", "FILE", DT_CLI_TEXT, DT_CLI_HERE, "Certificates to check the API's with; default DUETIME_CA_FILE, the context's, or the system's."},
+    {"cert-file", "FILE", DT_CLI_TEXT, DT_CLI_HERE, "Your certificate, if the API asks for one; default DUETIME_CERT_FILE, or the context's."},
+    {"key-file", "FILE", DT_CLI_TEXT, DT_CLI_HERE, "Its key, if it is in another file; default DUETIME_KEY_FILE, or the context's."},
+    {"timeout", "DURATION", DT_CLI_TEXT, DT_CLI_HERE, "Longest wait for an answer; default 30s."},
+    {"output", "table|wide|json", DT_CLI_TEXT, DT_CLI_HERE, "Table, table with all columns, or JSON with one object a line."},
+    {"json", NULL, DT_CLI_SWITCH, DT_CLI_HERE, "Same as --output json."},
+    {"help", NULL, DT_CLI_SWITCH, DT_CLI_HERE, "Shows the help of the command."},
 };
 
 #define STATES "scheduled|dispatched|succeeded|dead|cancelled"
 
 #define PAYLOAD_OPTIONS \
-    {"payload", "JSON", DT_CLI_JSON, DT_CLI_BODY, "What is delivered, byte for byte: JSON, @FILE, or @- for standard input."}, \
-    {"payload-base64", "BASE64", DT_CLI_TEXT, DT_CLI_BODY, "What is delivered where it is no JSON; with --content-type."}, \
-    {"content-type", "TYPE", DT_CLI_TEXT, DT_CLI_BODY, "The type of --payload-base64."}, \
-    {"partition-key", "TEXT", DT_CLI_SETTING, DT_CLI_BODY, "The key of the Kafka message."}, \
-    {"retry", "DURATIONS", DT_CLI_LIST, DT_CLI_BODY, "The delays between attempts, between commas (15s,3m,10m); empty: no retry; null: the topic's."}, \
-    {"ack-timeout", "DURATION", DT_CLI_SETTING, DT_CLI_BODY, "The time for a report; null: the topic's."}, \
-    {"headers", "JSON", DT_CLI_JSON, DT_CLI_BODY, "Headers of what is delivered, an object of strings."}, \
-    {"callback-url", "URL", DT_CLI_SETTING, DT_CLI_BODY, "Where its callbacks go, in place of the topic's URL."}
+    {"payload", "JSON", DT_CLI_JSON, DT_CLI_BODY, "Payload, delivered byte for byte: JSON, @FILE, or @- for standard input."}, \
+    {"payload-base64", "BASE64", DT_CLI_TEXT, DT_CLI_BODY, "Payload that is not JSON; with --content-type."}, \
+    {"content-type", "TYPE", DT_CLI_TEXT, DT_CLI_BODY, "Type of --payload-base64."}, \
+    {"partition-key", "TEXT", DT_CLI_SETTING, DT_CLI_BODY, "Key of the Kafka message."}, \
+    {"retry", "DURATIONS", DT_CLI_LIST, DT_CLI_BODY, "Delays between attempts (15s,3m,10m); empty: no retry; null: the topic's."}, \
+    {"ack-timeout", "DURATION", DT_CLI_SETTING, DT_CLI_BODY, "Time for a report; null: the topic's."}, \
+    {"headers", "JSON", DT_CLI_JSON, DT_CLI_BODY, "Headers of the message or callback, an object of strings."}, \
+    {"callback-url", "URL", DT_CLI_SETTING, DT_CLI_BODY, "URL for callbacks, in place of the topic's."}
 
 /* Which jobs, and how, where none is named. */
 #define SET_OPTIONS \
-    {"topic", "TOPIC", DT_CLI_TEXT, DT_CLI_FILTER, "Of a set: jobs of this topic, or of those that begin so (orders.*)."}, \
-    {"key-prefix", "TEXT", DT_CLI_TEXT, DT_CLI_FILTER, "Of a set: whose key begins so."}, \
-    {"run-from", "TIME", DT_CLI_TEXT, DT_CLI_FILTER, "Of a set: the earliest run_at, inclusive."}, \
-    {"run-to", "TIME", DT_CLI_TEXT, DT_CLI_FILTER, "Of a set: the latest run_at, exclusive."}, \
-    {"created-from", "TIME", DT_CLI_TEXT, DT_CLI_FILTER, "Of a set: made no earlier."}, \
-    {"created-to", "TIME", DT_CLI_TEXT, DT_CLI_FILTER, "Of a set: made earlier."}, \
-    {"failed-from", "TIME", DT_CLI_TEXT, DT_CLI_FILTER, "Of a set: whose last failure was no earlier."}, \
-    {"failed-to", "TIME", DT_CLI_TEXT, DT_CLI_FILTER, "Of a set: whose last failure was earlier."}, \
-    {"error-code", "CODE", DT_CLI_TEXT, DT_CLI_FILTER, "Of a set: whose last failure had this code."}, \
-    {"ids", "IDS", DT_CLI_LIST, DT_CLI_FILTER, "Of a set: these jobs, between commas."}, \
-    {"rate", "RATE", DT_CLI_TEXT, DT_CLI_SET, "Of a set: so many jobs in a second or a minute (1000/s)."}, \
-    {"yes", NULL, DT_CLI_SWITCH, DT_CLI_SETS, "Of a set: does it without asking."}, \
-    {"dry-run", NULL, DT_CLI_SWITCH, DT_CLI_SETS, "Of a set: says how many jobs it would be."}
+    {"topic", "TOPIC", DT_CLI_TEXT, DT_CLI_FILTER, "Of a set: jobs of this topic, or of topics with this prefix (orders.*)."}, \
+    {"key-prefix", "TEXT", DT_CLI_TEXT, DT_CLI_FILTER, "Of a set: keys with this prefix."}, \
+    {"run-from", "TIME", DT_CLI_TEXT, DT_CLI_FILTER, "Of a set: earliest run_at, inclusive."}, \
+    {"run-to", "TIME", DT_CLI_TEXT, DT_CLI_FILTER, "Of a set: latest run_at, exclusive."}, \
+    {"created-from", "TIME", DT_CLI_TEXT, DT_CLI_FILTER, "Of a set: created at or after."}, \
+    {"created-to", "TIME", DT_CLI_TEXT, DT_CLI_FILTER, "Of a set: created before."}, \
+    {"failed-from", "TIME", DT_CLI_TEXT, DT_CLI_FILTER, "Of a set: last failed at or after."}, \
+    {"failed-to", "TIME", DT_CLI_TEXT, DT_CLI_FILTER, "Of a set: last failed before."}, \
+    {"error-code", "CODE", DT_CLI_TEXT, DT_CLI_FILTER, "Of a set: last failure with this code."}, \
+    {"ids", "IDS", DT_CLI_LIST, DT_CLI_FILTER, "Of a set: these jobs, comma-separated."}, \
+    {"rate", "RATE", DT_CLI_TEXT, DT_CLI_SET, "Of a set: jobs a second or a minute (1000/s)."}, \
+    {"yes", NULL, DT_CLI_SWITCH, DT_CLI_SETS, "Of a set: without asking."}, \
+    {"dry-run", NULL, DT_CLI_SWITCH, DT_CLI_SETS, "Of a set: only counts the jobs."}
 
 static const struct dt_cli_option job_new[] = {
-    {"topic", "TOPIC", DT_CLI_TEXT, DT_CLI_BODY, "The topic of the job."},
-    {"key", "KEY", DT_CLI_TEXT, DT_CLI_BODY, "The caller's name for the job: an equal request makes no second one."},
-    {"run-at", "TIME", DT_CLI_TEXT, DT_CLI_BODY, "When it is due: RFC 3339 with an offset."},
-    {"delay", "DURATION", DT_CLI_TEXT, DT_CLI_BODY, "Or how long from now: PT30M, 30m, 1500 (milliseconds)."},
+    {"topic", "TOPIC", DT_CLI_TEXT, DT_CLI_BODY, "Topic of the job."},
+    {"key", "KEY", DT_CLI_TEXT, DT_CLI_BODY, "Your name for the job: an equal request creates no second one."},
+    {"run-at", "TIME", DT_CLI_TEXT, DT_CLI_BODY, "Due time: RFC 3339 with an offset."},
+    {"delay", "DURATION", DT_CLI_TEXT, DT_CLI_BODY, "Or the time from now: PT30M, 30m, 1500 (milliseconds)."},
     PAYLOAD_OPTIONS,
 };
 static const struct dt_cli_option job_change[] = {
-    {"run-at", "TIME", DT_CLI_TEXT, DT_CLI_BODY, "When it is due: RFC 3339 with an offset."},
-    {"delay", "DURATION", DT_CLI_TEXT, DT_CLI_BODY, "Or how long from now."},
+    {"run-at", "TIME", DT_CLI_TEXT, DT_CLI_BODY, "Due time: RFC 3339 with an offset."},
+    {"delay", "DURATION", DT_CLI_TEXT, DT_CLI_BODY, "Or the time from now: PT30M, 30m, 1500 (milliseconds)."},
     PAYLOAD_OPTIONS,
-    {"shift", "DURATION", DT_CLI_TEXT, DT_CLI_SET, "Of a set: each so much later, or earlier (-P1D)."},
-    {"spread", "DURATION", DT_CLI_TEXT, DT_CLI_SET, "Of a set: divided evenly over so much time, from --run-at or --delay on."},
+    {"shift", "DURATION", DT_CLI_TEXT, DT_CLI_SET, "Of a set: moves each by this much (-P1D: earlier)."},
+    {"spread", "DURATION", DT_CLI_TEXT, DT_CLI_SET, "Of a set: divides them evenly over this time, from --run-at or --delay on."},
     SET_OPTIONS,
 };
 static const struct dt_cli_option job_set[] = {SET_OPTIONS};
 static const struct dt_cli_option job_cancel[] = {
     SET_OPTIONS,
-    {"retries", NULL, DT_CLI_SWITCH, DT_CLI_QUERY, "Cancels what follows the attempt of a dispatched job."},
+    {"retries", NULL, DT_CLI_SWITCH, DT_CLI_QUERY, "Cancels the retries of a dispatched job."},
 };
 #define EXPORT_OPTIONS \
     {"topic", "TOPIC", DT_CLI_TEXT, DT_CLI_QUERY, "Jobs of this topic."}, \
     {"state", STATES, DT_CLI_TEXT, DT_CLI_QUERY, "Jobs in this state."}, \
-    {"key-prefix", "TEXT", DT_CLI_TEXT, DT_CLI_QUERY, "Jobs whose key begins so; needs --topic."}, \
-    {"run-from", "TIME", DT_CLI_TEXT, DT_CLI_QUERY, "The earliest run_at, inclusive."}, \
-    {"run-to", "TIME", DT_CLI_TEXT, DT_CLI_QUERY, "The latest run_at, exclusive."}, \
-    {"due-from", "TIME", DT_CLI_TEXT, DT_CLI_QUERY, "The earliest next_at, inclusive: when a job runs, is tried again, or times out."}, \
-    {"due-to", "TIME", DT_CLI_TEXT, DT_CLI_QUERY, "The latest next_at, exclusive."}, \
-    {"created-from", "TIME", DT_CLI_TEXT, DT_CLI_QUERY, "Made no earlier."}, \
-    {"created-to", "TIME", DT_CLI_TEXT, DT_CLI_QUERY, "Made earlier."}, \
-    {"finished-from", "TIME", DT_CLI_TEXT, DT_CLI_QUERY, "Finished no earlier."}, \
-    {"finished-to", "TIME", DT_CLI_TEXT, DT_CLI_QUERY, "Finished earlier."}, \
-    {"failed-from", "TIME", DT_CLI_TEXT, DT_CLI_QUERY, "Whose last failure was no earlier, whatever became of them."}, \
-    {"failed-to", "TIME", DT_CLI_TEXT, DT_CLI_QUERY, "Whose last failure was earlier."}, \
-    {"error-code", "CODE", DT_CLI_TEXT, DT_CLI_QUERY, "Whose last failure had this code."}, \
-    {"error-text", "TEXT", DT_CLI_TEXT, DT_CLI_QUERY, "Whose last failure contains this; needs --topic, and a range of a day."}, \
-    {"limit", "COUNT", DT_CLI_NUMBER, DT_CLI_HERE, "At most so many; default all."}
+    {"key-prefix", "TEXT", DT_CLI_TEXT, DT_CLI_QUERY, "Keys with this prefix; needs --topic."}, \
+    {"run-from", "TIME", DT_CLI_TEXT, DT_CLI_QUERY, "Earliest run_at, inclusive."}, \
+    {"run-to", "TIME", DT_CLI_TEXT, DT_CLI_QUERY, "Latest run_at, exclusive."}, \
+    {"due-from", "TIME", DT_CLI_TEXT, DT_CLI_QUERY, "Earliest next_at, inclusive: when a job runs, is retried, or times out."}, \
+    {"due-to", "TIME", DT_CLI_TEXT, DT_CLI_QUERY, "Latest next_at, exclusive."}, \
+    {"created-from", "TIME", DT_CLI_TEXT, DT_CLI_QUERY, "Created at or after."}, \
+    {"created-to", "TIME", DT_CLI_TEXT, DT_CLI_QUERY, "Created before."}, \
+    {"finished-from", "TIME", DT_CLI_TEXT, DT_CLI_QUERY, "Finished at or after."}, \
+    {"finished-to", "TIME", DT_CLI_TEXT, DT_CLI_QUERY, "Finished before."}, \
+    {"failed-from", "TIME", DT_CLI_TEXT, DT_CLI_QUERY, "Last failed at or after, whatever followed."}, \
+    {"failed-to", "TIME", DT_CLI_TEXT, DT_CLI_QUERY, "Last failed before."}, \
+    {"error-code", "CODE", DT_CLI_TEXT, DT_CLI_QUERY, "Last failure with this code."}, \
+    {"error-text", "TEXT", DT_CLI_TEXT, DT_CLI_QUERY, "Last failure contains this; needs --topic, and a range of a day."}, \
+    {"limit", "COUNT", DT_CLI_NUMBER, DT_CLI_HERE, "At most this many; default all."}
 
 static const struct dt_cli_option job_export[] = {EXPORT_OPTIONS};
 static const struct dt_cli_option job_list[] = {
     {"id", "ID", DT_CLI_TEXT, DT_CLI_QUERY, "This job."},
-    {"key", "TEXT", DT_CLI_TEXT, DT_CLI_QUERY, "The latest job of this key; needs --topic."},
+    {"key", "TEXT", DT_CLI_TEXT, DT_CLI_QUERY, "Latest job of this key; needs --topic."},
     EXPORT_OPTIONS,
     {"include", "payload", DT_CLI_TEXT, DT_CLI_QUERY, "Payloads, too."},
-    {"overdue", NULL, DT_CLI_SWITCH, DT_CLI_HERE, "Jobs that are due and not dispatched, the most overdue first; those of paused topics are held, and counted alone."},
+    {"overdue", NULL, DT_CLI_SWITCH, DT_CLI_HERE, "Due jobs that are not dispatched, the most overdue first; those of paused topics are held, and only counted."},
 };
 static const struct dt_cli_option job_dead[] = {
     {"topic", "TOPIC", DT_CLI_TEXT, DT_CLI_QUERY, "Jobs of this topic."},
-    {"failed-from", "TIME", DT_CLI_TEXT, DT_CLI_QUERY, "Which died no earlier."},
-    {"failed-to", "TIME", DT_CLI_TEXT, DT_CLI_QUERY, "Which died earlier."},
+    {"failed-from", "TIME", DT_CLI_TEXT, DT_CLI_QUERY, "Died at or after."},
+    {"failed-to", "TIME", DT_CLI_TEXT, DT_CLI_QUERY, "Died before."},
 };
 static const struct dt_cli_option job_import[] = {
-    {"format", "ndjson|csv", DT_CLI_TEXT, DT_CLI_HERE, "What the file holds; default csv for a name that ends in .csv, else ndjson."},
+    {"format", "ndjson|csv", DT_CLI_TEXT, DT_CLI_HERE, "Format of the file; default csv if its name ends in .csv, else ndjson."},
 };
 static const struct dt_cli_option watch[] = {
-    {"interval", "DURATION", DT_CLI_TEXT, DT_CLI_HERE, "How often to look; default 1s."},
+    {"interval", "DURATION", DT_CLI_TEXT, DT_CLI_HERE, "Polling interval; default 1s."},
 };
 static const struct dt_cli_option page[] = {
-    {"limit", "COUNT", DT_CLI_NUMBER, DT_CLI_HERE, "At most so many; default all."},
+    {"limit", "COUNT", DT_CLI_NUMBER, DT_CLI_HERE, "At most this many; default all."},
 };
 static const struct dt_cli_option event_list[] = {
     {"topic", "TOPIC", DT_CLI_TEXT, DT_CLI_QUERY, "Changes that concern this topic."},
-    {"actor", "NAME", DT_CLI_TEXT, DT_CLI_QUERY, "Changes by the token of this name; - where none is asked for."},
-    {"from", "TIME", DT_CLI_TEXT, DT_CLI_QUERY, "The earliest, inclusive."},
-    {"to", "TIME", DT_CLI_TEXT, DT_CLI_QUERY, "The latest, exclusive."},
-    {"limit", "COUNT", DT_CLI_NUMBER, DT_CLI_HERE, "At most so many; default all."},
+    {"actor", "NAME", DT_CLI_TEXT, DT_CLI_QUERY, "Changes by the token of this name; -: without a token."},
+    {"from", "TIME", DT_CLI_TEXT, DT_CLI_QUERY, "Earliest, inclusive."},
+    {"to", "TIME", DT_CLI_TEXT, DT_CLI_QUERY, "Latest, exclusive."},
+    {"limit", "COUNT", DT_CLI_NUMBER, DT_CLI_HERE, "At most this many; default all."},
 };
 static const struct dt_cli_option usage[] = {
-    {"days", "COUNT", DT_CLI_NUMBER, DT_CLI_QUERY, "Of so many days, today included; default 1, at most 400."},
+    {"days", "COUNT", DT_CLI_NUMBER, DT_CLI_QUERY, "Number of days, today included; default 1, at most 400."},
 };
 #define QUOTAS                                                                                                           \
-    {"requests-per-second", "COUNT", DT_CLI_NUMBER, DT_CLI_BODY, "Quota: requests in a second; 0: none; null: the default."}, \
-    {"jobs-per-second", "COUNT", DT_CLI_NUMBER, DT_CLI_BODY, "Quota: new jobs in a second."}, \
-    {"payload-bytes-per-second", "COUNT", DT_CLI_NUMBER, DT_CLI_BODY, "Quota: bytes of payloads of new jobs in a second."}, \
-    {"pending-jobs", "COUNT", DT_CLI_NUMBER, DT_CLI_BODY, "Quota: jobs of its topics that are not finished."}
+    {"requests-per-second", "COUNT", DT_CLI_NUMBER, DT_CLI_BODY, "Quota: requests a second; 0: none; null: the default."}, \
+    {"jobs-per-second", "COUNT", DT_CLI_NUMBER, DT_CLI_BODY, "Quota: new jobs a second."}, \
+    {"payload-bytes-per-second", "COUNT", DT_CLI_NUMBER, DT_CLI_BODY, "Quota: payload bytes of new jobs a second."}, \
+    {"pending-jobs", "COUNT", DT_CLI_NUMBER, DT_CLI_BODY, "Quota: unfinished jobs of its topics."}
 static const struct dt_cli_option token_set[] = {QUOTAS};
 static const struct dt_cli_option token_new[] = {
-    {"name", "NAME", DT_CLI_TEXT, DT_CLI_BODY, "How it is called."},
-    {"scopes", "SCOPES", DT_CLI_LIST, DT_CLI_BODY, "What it may, between commas: write, report, read, admin."},
-    {"topics", "PREFIXES", DT_CLI_LIST, DT_CLI_BODY, "Beginnings of the topics that it sees, between commas; left out: all."},
+    {"name", "NAME", DT_CLI_TEXT, DT_CLI_BODY, "Name of the token."},
+    {"scopes", "SCOPES", DT_CLI_LIST, DT_CLI_BODY, "Comma-separated: write, report, read, admin."},
+    {"topics", "PREFIXES", DT_CLI_LIST, DT_CLI_BODY, "Prefixes of the topics that it sees, comma-separated; default all."},
     QUOTAS,
 };
 static const struct dt_cli_option report[] = {
-    {"attempt", "COUNT", DT_CLI_NUMBER, DT_CLI_BODY, "The number of the attempt."},
-    {"status", "succeeded|failed|snoozed|gave_up|extended", DT_CLI_TEXT, DT_CLI_BODY, "What became of it."},
+    {"attempt", "COUNT", DT_CLI_NUMBER, DT_CLI_BODY, "Number of the attempt."},
+    {"status", "succeeded|failed|snoozed|gave_up|extended", DT_CLI_TEXT, DT_CLI_BODY, "Outcome of the attempt."},
     {"error", "JSON", DT_CLI_JSON, DT_CLI_BODY, "Why it failed: {\"code\":…,\"message\":…}."},
-    {"retry-after", "DURATION", DT_CLI_SETTING, DT_CLI_BODY, "When the job comes again."},
-    {"finished-at", "TIME", DT_CLI_SETTING, DT_CLI_BODY, "When it was finished."},
+    {"retry-after", "DURATION", DT_CLI_SETTING, DT_CLI_BODY, "Delay until the next attempt."},
+    {"finished-at", "TIME", DT_CLI_SETTING, DT_CLI_BODY, "When it finished."},
 };
 static const struct dt_cli_option pop[] = {
-    {"max", "COUNT", DT_CLI_NUMBER, DT_CLI_BODY, "At most so many jobs; default 1."},
-    {"wait", "DURATION", DT_CLI_TEXT, DT_CLI_BODY, "How long to wait where nothing is due; default not at all."},
-    {"ttr", "DURATION", DT_CLI_SETTING, DT_CLI_BODY, "The time for the report, in place of the job's ack_timeout."},
+    {"max", "COUNT", DT_CLI_NUMBER, DT_CLI_BODY, "At most this many jobs; default 1."},
+    {"wait", "DURATION", DT_CLI_TEXT, DT_CLI_BODY, "Longest wait if nothing is due; default none."},
+    {"ttr", "DURATION", DT_CLI_SETTING, DT_CLI_BODY, "Time for the report, in place of the job's ack_timeout."},
 };
 static const struct dt_cli_option topic_set[] = {
-    {"delivery", "kafka|http|pull", DT_CLI_SETTING, DT_CLI_BODY, "How due jobs leave."},
-    {"kafka-topic", "NAME", DT_CLI_SETTING, DT_CLI_BODY, "Where they go in Kafka; null: a topic of the same name."},
-    {"retry", "DURATIONS", DT_CLI_LIST, DT_CLI_BODY, "The delays between attempts of new jobs, between commas; null: the default."},
-    {"ack-timeout", "DURATION", DT_CLI_SETTING, DT_CLI_BODY, "The time for a report, for new jobs."},
+    {"delivery", "kafka|http|pull", DT_CLI_SETTING, DT_CLI_BODY, "How due jobs are delivered."},
+    {"kafka-topic", "NAME", DT_CLI_SETTING, DT_CLI_BODY, "Kafka topic; null: one of the same name."},
+    {"retry", "DURATIONS", DT_CLI_LIST, DT_CLI_BODY, "Delays between attempts of new jobs; null: the default."},
+    {"ack-timeout", "DURATION", DT_CLI_SETTING, DT_CLI_BODY, "Time for a report, for new jobs."},
     {"retention", "DURATION", DT_CLI_SETTING, DT_CLI_BODY, "How long finished jobs are kept."},
-    {"max-in-flight", "COUNT", DT_CLI_NUMBER, DT_CLI_BODY, "Attempts that may be under way together; null: any number."},
-    {"rate-limit", "RATE", DT_CLI_SETTING, DT_CLI_BODY, "Attempts that may begin: 100/s, 600/m; null: any number."},
-    {"callback-url", "URL", DT_CLI_SETTING, DT_CLI_BODY, "Where callbacks go."},
-    {"callback-hosts", "ORIGINS", DT_CLI_LIST, DT_CLI_BODY, "Further places for its headers and signature, between commas: https://hooks.example.com; null: none."},
-    {"callback-timeout", "DURATION", DT_CLI_SETTING, DT_CLI_BODY, "The time for a callback's answer."},
+    {"max-in-flight", "COUNT", DT_CLI_NUMBER, DT_CLI_BODY, "Attempts in flight at a time; null: no limit."},
+    {"rate-limit", "RATE", DT_CLI_SETTING, DT_CLI_BODY, "Attempts a second or a minute: 100/s, 600/m; null: no limit."},
+    {"callback-url", "URL", DT_CLI_SETTING, DT_CLI_BODY, "URL for callbacks."},
+    {"callback-hosts", "ORIGINS", DT_CLI_LIST, DT_CLI_BODY, "Other origins that get its headers and signature (https://hooks.example.com); null: none."},
+    {"callback-timeout", "DURATION", DT_CLI_SETTING, DT_CLI_BODY, "Time for a callback's answer."},
     {"callback-headers", "JSON", DT_CLI_JSON, DT_CLI_BODY, "Headers of each callback, an object of strings; *** keeps a value."},
-    {"alerts", "JSON", DT_CLI_JSON, DT_CLI_BODY, "When somebody is told, and where: {\"overdue\":\"PT1M\",\"dead\":1,\"url\":…}; null: the defaults."},
-    {"callback-secret", "FILE", DT_CLI_SECRET, DT_CLI_BODY, "A file with what callbacks are signed with (whsec_…; - for standard input)."},
+    {"alerts", "JSON", DT_CLI_JSON, DT_CLI_BODY, "Thresholds of alerts and their target: {\"overdue\":\"PT1M\",\"dead\":1,\"url\":…}; null: the defaults."},
+    {"callback-secret", "FILE", DT_CLI_SECRET, DT_CLI_BODY, "File with the secret that signs callbacks (whsec_…; - for standard input)."},
 };
 static const struct dt_cli_option schedule_set[] = {
-    {"topic", "TOPIC", DT_CLI_TEXT, DT_CLI_BODY, "The topic of its jobs."},
-    {"cron", "EXPRESSION", DT_CLI_TEXT, DT_CLI_BODY, "When it fires: five or six fields, or @hourly."},
-    {"every", "DURATION", DT_CLI_TEXT, DT_CLI_BODY, "Or at even distances."},
-    {"time-zone", "ZONE", DT_CLI_SETTING, DT_CLI_BODY, "The zone of the expression; default UTC."},
-    {"starts-at", "TIME", DT_CLI_SETTING, DT_CLI_BODY, "The first moment at which it may fire."},
-    {"ends-at", "TIME", DT_CLI_SETTING, DT_CLI_BODY, "From here on it fires no more."},
-    {"overlap", "allow|skip|cancel", DT_CLI_SETTING, DT_CLI_BODY, "What is done while the job before is not finished."},
-    {"catch-up", "DURATION", DT_CLI_SETTING, DT_CLI_BODY, "Missed fires that are no older are made; default none."},
-    {"catch-up-max", "COUNT", DT_CLI_NUMBER, DT_CLI_BODY, "So many of them, the newest."},
-    {"jitter", "DURATION", DT_CLI_SETTING, DT_CLI_BODY, "Jobs run up to so much later than their fire."},
+    {"topic", "TOPIC", DT_CLI_TEXT, DT_CLI_BODY, "Topic of its jobs."},
+    {"cron", "EXPRESSION", DT_CLI_TEXT, DT_CLI_BODY, "Cron expression: five or six fields, or @hourly."},
+    {"every", "DURATION", DT_CLI_TEXT, DT_CLI_BODY, "Or a fixed interval."},
+    {"time-zone", "ZONE", DT_CLI_SETTING, DT_CLI_BODY, "Time zone of the expression; default UTC."},
+    {"starts-at", "TIME", DT_CLI_SETTING, DT_CLI_BODY, "No fire before this time."},
+    {"ends-at", "TIME", DT_CLI_SETTING, DT_CLI_BODY, "No fire from this time on."},
+    {"overlap", "allow|skip|cancel", DT_CLI_SETTING, DT_CLI_BODY, "What to do if the job before is unfinished."},
+    {"catch-up", "DURATION", DT_CLI_SETTING, DT_CLI_BODY, "Missed fires up to this age get jobs; default none."},
+    {"catch-up-max", "COUNT", DT_CLI_NUMBER, DT_CLI_BODY, "At most this many of them, the newest."},
+    {"jitter", "DURATION", DT_CLI_SETTING, DT_CLI_BODY, "Jobs run up to this much later than their fire."},
     PAYLOAD_OPTIONS,
 };
 static const struct dt_cli_option topic_delete[] = {
-    {"cancel", NULL, DT_CLI_SWITCH, DT_CLI_QUERY, "Cancels its jobs; the topic is gone when the last attempt has ended."},
-    {"yes", NULL, DT_CLI_SWITCH, DT_CLI_HERE, "With --cancel: does it without a preview."},
+    {"cancel", NULL, DT_CLI_SWITCH, DT_CLI_QUERY, "Cancels its jobs; the topic is deleted after the last attempt."},
+    {"yes", NULL, DT_CLI_SWITCH, DT_CLI_HERE, "With --cancel: without a preview."},
 };
 static const struct dt_cli_option schedule_delete[] = {
-    {"cancel", NULL, DT_CLI_SWITCH, DT_CLI_QUERY, "Takes the pending fire with it."},
+    {"cancel", NULL, DT_CLI_SWITCH, DT_CLI_QUERY, "Cancels the pending fire, too."},
 };
 static const struct dt_cli_option fires[] = {
-    {"count", "COUNT", DT_CLI_TEXT, DT_CLI_QUERY, "So many times, 100 at most; default 10."},
-    {"from", "TIME", DT_CLI_TEXT, DT_CLI_QUERY, "The first of them may be at it; default now."},
+    {"count", "COUNT", DT_CLI_TEXT, DT_CLI_QUERY, "Number of fires, 100 at most; default 10."},
+    {"from", "TIME", DT_CLI_TEXT, DT_CLI_QUERY, "Earliest, inclusive; default now."},
 };
 static const struct dt_cli_option alert_silence[] = {
-    {"for", "DURATION", DT_CLI_TEXT, DT_CLI_BODY, "So long from now."},
+    {"for", "DURATION", DT_CLI_TEXT, DT_CLI_BODY, "How long from now."},
     {"until", "TIME", DT_CLI_TEXT, DT_CLI_BODY, "Or until then: RFC 3339 with an offset."},
 };
 static const struct dt_cli_option resize[] = {
-    {"count", "COUNT", DT_CLI_NUMBER, DT_CLI_BODY, "So many shards, 1024 at most."},
+    {"count", "COUNT", DT_CLI_NUMBER, DT_CLI_BODY, "Number of shards, 1024 at most."},
 };
 
 static const struct dt_cli_option clock_set[] = {
-    {"advance", "DURATION", DT_CLI_TEXT, DT_CLI_BODY, "So much later: what falls due on the way is dispatched on the way, in order; what is left after some fifteen seconds is told."},
-    {"wait", "DURATION", DT_CLI_TEXT, DT_CLI_BODY, "With --advance, the longest wait for reports at each instant, in real time; default 500ms, at most 10s."},
-    {"freeze", "true|false", DT_CLI_JSON, DT_CLI_BODY, "Stops it, so that nothing falls due; or lets it go on."},
+    {"advance", "DURATION", DT_CLI_TEXT, DT_CLI_BODY, "Moves it ahead; jobs that fall due on the way are dispatched in order. Shows what is left after fifteen seconds."},
+    {"wait", "DURATION", DT_CLI_TEXT, DT_CLI_BODY, "With --advance: longest wait for reports at each instant, in real time; default 500ms, at most 10s."},
+    {"freeze", "true|false", DT_CLI_JSON, DT_CLI_BODY, "Stops it, or lets it run."},
 };
 
 static const struct dt_cli_option overview[] = {
-    {"watch", NULL, DT_CLI_SWITCH, DT_CLI_HERE, "Draws it anew until it is interrupted."},
-    {"interval", "DURATION", DT_CLI_TEXT, DT_CLI_HERE, "How often; default 2s."},
+    {"watch", NULL, DT_CLI_SWITCH, DT_CLI_HERE, "Repeats until it is interrupted."},
+    {"interval", "DURATION", DT_CLI_TEXT, DT_CLI_HERE, "Refresh interval; default 2s."},
 };
 static const struct dt_cli_option doctor[] = {
-    {"late", "DURATION", DT_CLI_TEXT, DT_CLI_HERE, "Jobs that are due for longer are a finding; default 1m."},
+    {"late", "DURATION", DT_CLI_TEXT, DT_CLI_HERE, "Jobs overdue for longer are a finding; default 1m."},
 };
 
 static const struct dt_cli_option forecast[] = {
-    {"topic", "TOPIC", DT_CLI_TEXT, DT_CLI_QUERY, "Jobs of this topic alone."},
-    {"from", "TIME", DT_CLI_TEXT, DT_CLI_QUERY, "Where the first step begins; default this minute."},
-    {"to", "TIME", DT_CLI_TEXT, DT_CLI_QUERY, "Where the last one ends; default an hour later."},
-    {"step", "DURATION", DT_CLI_TEXT, DT_CLI_QUERY, "How long a step is; default 1m."},
+    {"topic", "TOPIC", DT_CLI_TEXT, DT_CLI_QUERY, "Jobs of this topic."},
+    {"from", "TIME", DT_CLI_TEXT, DT_CLI_QUERY, "Start of the first step; default this minute."},
+    {"to", "TIME", DT_CLI_TEXT, DT_CLI_QUERY, "End of the last one; default an hour later."},
+    {"step", "DURATION", DT_CLI_TEXT, DT_CLI_QUERY, "Length of a step; default 1m."},
 };
 
 static const struct dt_cli_option spikes[] = {
-    {"from", "TIME", DT_CLI_TEXT, DT_CLI_QUERY, "Where the first step begins; default this minute."},
-    {"to", "TIME", DT_CLI_TEXT, DT_CLI_QUERY, "Where the last one ends; default an hour later."},
-    {"step", "DURATION", DT_CLI_TEXT, DT_CLI_QUERY, "How long a step is; default 1m."},
+    {"from", "TIME", DT_CLI_TEXT, DT_CLI_QUERY, "Start of the first step; default this minute."},
+    {"to", "TIME", DT_CLI_TEXT, DT_CLI_QUERY, "End of the last one; default an hour later."},
+    {"step", "DURATION", DT_CLI_TEXT, DT_CLI_QUERY, "Length of a step; default 1m."},
 };
 
 #define OPTIONS(options) options, sizeof(options) / sizeof((options)[0])
 #define NO_OPTIONS       NULL, 0
 
 const struct dt_cli_verb dt_cli_verbs[] = {
-    {"jobs", "create", "", "Makes a job, and shows it.",
+    {"jobs", "create", "", "Creates a job and shows it.",
      DT_CLI_BY_REQUEST, "POST", "/v1/jobs", NULL, NULL, DT_CLI_JOB, OPTIONS(job_new),
      "jobs create --topic orders.close --key order-42 --delay PT30M --payload '{\"order\":42}'\n"
      "jobs create --topic orders.close --run-at 2030-01-01T09:00:00+01:00 --retry 15s,3m,10m"},
@@ -233,44 +233,44 @@ const struct dt_cli_verb dt_cli_verbs[] = {
      DT_CLI_BY_LIST, "GET", "/v1/jobs", NULL, "jobs", DT_CLI_JOB, OPTIONS(job_list),
      "jobs list --overdue\njobs list --topic orders.close --state dead --json\n"
      "jobs list --state dead --finished-from 2030-01-01T00:00:00Z --output wide"},
-    {"jobs", "dead", "", "Counts dead jobs by topic and error, the most first, of the 100,000 that died last.",
+    {"jobs", "dead", "", "Counts dead jobs by topic and error, of the 100,000 that died last.",
      DT_CLI_BY_REQUEST, "GET", "/v1/dead-letters", NULL, "groups", DT_CLI_DEAD, OPTIONS(job_dead),
      "jobs dead --failed-from today\njobs dead --topic orders.close --output wide"},
-    {"jobs", "watch", DT_CLI_ID_OR_KEY, "Shows a job whenever it has changed, until it is finished; exit code 0 when it succeeded.",
+    {"jobs", "watch", DT_CLI_ID_OR_KEY, "Shows a job at each change until it has finished; exit code 0 if it succeeded.",
      DT_CLI_BY_WATCH, "GET", "/v1/jobs/{id}", NULL, NULL, DT_CLI_JOB, OPTIONS(watch),
      "jobs watch orders.close order-42"},
-    {"jobs", "attempts", DT_CLI_ID_OR_KEY, "Lists the attempts of a job, with how late each was.",
+    {"jobs", "attempts", DT_CLI_ID_OR_KEY, "Lists the attempts of a job and how late each was.",
      DT_CLI_BY_REQUEST, "GET", "/v1/jobs/{id}/attempts", NULL, "attempts", DT_CLI_ATTEMPT, NO_OPTIONS,
      "jobs attempts orders.close order-42"},
-    {"jobs", "explain", DT_CLI_ID_OR_KEY, "Says why a job is where it is, what it waits for, and what can be done.",
+    {"jobs", "explain", DT_CLI_ID_OR_KEY, "Explains why a job waits or failed, and what can be done.",
      DT_CLI_BY_REQUEST, "GET", "/v1/jobs/{id}/explain", NULL, "facts", DT_CLI_FACT, NO_OPTIONS,
      "jobs explain orders.close order-42"},
-    {"jobs", "events", DT_CLI_ID_OR_KEY, "Lists who changed a job, the latest change first.",
+    {"jobs", "events", DT_CLI_ID_OR_KEY, "Lists changes of a job and who made them, the latest first.",
      DT_CLI_BY_REQUEST, "GET", "/v1/jobs/{id}/events", NULL, "events", DT_CLI_EVENT, NO_OPTIONS,
      "jobs events orders.close order-42"},
-    {"jobs", "change", DT_CLI_ID_OR_KEY, "Changes a scheduled job: what is given, and nothing else. A set of jobs is moved in time.",
+    {"jobs", "change", DT_CLI_ID_OR_KEY, "Changes what is given of a scheduled job, or moves a set of jobs in time.",
      DT_CLI_BY_REQUEST, "PATCH", "/v1/jobs/{id}", "/v1/jobs:reschedule", NULL, DT_CLI_JOB, OPTIONS(job_change),
      "jobs change orders.close order-42 --delay PT5M\n"
      "jobs change --topic orders.close --shift P1D --yes"},
-    {"jobs", "run-now", DT_CLI_ID_OR_KEY, "Makes a scheduled job, or a set of them, due now.",
+    {"jobs", "run-now", DT_CLI_ID_OR_KEY, "Makes a scheduled job, or a set, due now.",
      DT_CLI_BY_REQUEST, "POST", "/v1/jobs/{id}/run-now", "/v1/jobs:run-now", NULL, DT_CLI_JOB, OPTIONS(job_set),
      "jobs run-now orders.close order-42\njobs run-now --topic orders.close --rate 100/s --yes"},
-    {"jobs", "cancel", DT_CLI_ID_OR_KEY, "Cancels a job, or a set of them: it will never be dispatched, or it is too late (exit code 5).",
+    {"jobs", "cancel", DT_CLI_ID_OR_KEY, "Cancels a job, or a set: it will never be dispatched, or it is too late (exit code 5).",
      DT_CLI_BY_REQUEST, "POST", "/v1/jobs/{id}/cancel", "/v1/jobs:cancel", NULL, DT_CLI_JOB, OPTIONS(job_cancel),
      "jobs cancel orders.close order-42\njobs cancel --topic orders.close --run-to 2030-01-01T00:00:00Z --yes"},
-    {"jobs", "redrive", DT_CLI_ID_OR_KEY, "Gives a dead job, or a set of them, a new budget of attempts.",
+    {"jobs", "redrive", DT_CLI_ID_OR_KEY, "Gives a dead job, or a set, a new budget of attempts.",
      DT_CLI_BY_REQUEST, "POST", "/v1/jobs/{id}/redrive", "/v1/jobs:redrive", NULL, DT_CLI_JOB, OPTIONS(job_set),
      "jobs redrive orders.close order-42\njobs redrive --topic orders.close --error-code http_503 --dry-run"},
-    {"jobs", "export", "", "Writes jobs as NDJSON that `jobs import` takes: scheduled ones, unless --state says others.",
+    {"jobs", "export", "", "Writes jobs as NDJSON for `jobs import`; scheduled ones, unless --state is given.",
      DT_CLI_BY_EXPORT, "GET", "/v1/jobs", NULL, "jobs", DT_CLI_JOB, OPTIONS(job_export),
      "jobs export --topic orders.close"},
-    {"jobs", "import", "[FILE]", "Makes many jobs from NDJSON or CSV; interrupted and begun again, it makes no job with a key twice.",
+    {"jobs", "import", "[FILE]", "Creates jobs from NDJSON or CSV; if it is interrupted and run again, it creates no job with a key twice.",
      DT_CLI_BY_IMPORT, "POST", "/v1/jobs:batch", NULL, NULL, DT_CLI_NOTHING, OPTIONS(job_import),
      "jobs import jobs.ndjson\njobs import --format csv"},
-    {"results", "report", DT_CLI_ID_OR_KEY, "Reports what became of an attempt.",
+    {"results", "report", DT_CLI_ID_OR_KEY, "Reports the outcome of an attempt.",
      DT_CLI_BY_REQUEST, "POST", "/v1/jobs/{id}/results", NULL, NULL, DT_CLI_JOB, OPTIONS(report),
      "results report orders.close order-42 --attempt 1 --status succeeded"},
-    {"pop", "", "TOPIC…", "Claims due jobs of topics whose delivery is pull.",
+    {"pop", "", "TOPIC…", "Claims due jobs of pull topics.",
      DT_CLI_BY_POP, "POST", "/v1/pop", NULL, "jobs", DT_CLI_JOB, OPTIONS(pop),
      "pop mails.send --max 10 --wait 1s --json"},
     {"topics", "list", "", "Lists topics by name.",
@@ -279,16 +279,16 @@ const struct dt_cli_verb dt_cli_verbs[] = {
     {"topics", "get", "TOPIC", "Shows a topic's settings, and its jobs by state.",
      DT_CLI_BY_REQUEST, "GET", "/v1/topics/{topic}", NULL, NULL, DT_CLI_TOPIC, NO_OPTIONS,
      "topics get orders.close"},
-    {"topics", "set", "TOPIC", "Sets what is given and leaves the other settings; makes the topic where there is none.",
+    {"topics", "set", "TOPIC", "Creates a topic, or changes the given settings.",
      DT_CLI_BY_SET, "PUT", "/v1/topics/{topic}", NULL, NULL, DT_CLI_TOPIC, OPTIONS(topic_set),
      "topics set orders.close --max-in-flight 100 --retry 15s,3m,10m"},
-    {"topics", "delete", "TOPIC", "Deletes a topic that nothing waits for, or with --cancel its jobs, too.",
+    {"topics", "delete", "TOPIC", "Deletes a topic without unfinished jobs, or with --cancel its jobs, too.",
      DT_CLI_BY_DELETE, "DELETE", "/v1/topics/{topic}", NULL, NULL, DT_CLI_TOPIC, OPTIONS(topic_delete),
      "topics delete orders.close\ntopics delete orders.close --cancel --yes"},
-    {"topics", "pause", "TOPIC", "Stops the dispatch of a topic.",
+    {"topics", "pause", "TOPIC", "Pauses the dispatch of a topic.",
      DT_CLI_BY_REQUEST, "POST", "/v1/topics/{topic}/pause", NULL, NULL, DT_CLI_TOPIC, NO_OPTIONS,
      "topics pause orders.close"},
-    {"topics", "resume", "TOPIC", "Goes on with it.",
+    {"topics", "resume", "TOPIC", "Resumes the dispatch of a topic.",
      DT_CLI_BY_REQUEST, "POST", "/v1/topics/{topic}/resume", NULL, NULL, DT_CLI_TOPIC, NO_OPTIONS,
      "topics resume orders.close"},
     {"schedules", "list", "", "Lists schedules by name.",
@@ -297,22 +297,22 @@ const struct dt_cli_verb dt_cli_verbs[] = {
     {"schedules", "get", "NAME", "Shows a schedule.",
      DT_CLI_BY_REQUEST, "GET", "/v1/schedules/{name}", NULL, NULL, DT_CLI_SCHEDULE, NO_OPTIONS,
      "schedules get nightly"},
-    {"schedules", "set", "NAME", "Sets what is given and leaves the other settings; makes the schedule where there is none.",
+    {"schedules", "set", "NAME", "Creates a schedule, or changes the given settings.",
      DT_CLI_BY_SET, "PUT", "/v1/schedules/{name}", NULL, NULL, DT_CLI_SCHEDULE, OPTIONS(schedule_set),
      "schedules set nightly --topic reports --cron '0 3 * * *' --time-zone Europe/Berlin"},
-    {"schedules", "delete", "NAME", "Removes a schedule.",
+    {"schedules", "delete", "NAME", "Deletes a schedule.",
      DT_CLI_BY_REQUEST, "DELETE", "/v1/schedules/{name}", NULL, NULL, DT_CLI_SCHEDULE, OPTIONS(schedule_delete),
      "schedules delete nightly --cancel"},
-    {"schedules", "next", "NAME", "Lists when a schedule fires next.",
+    {"schedules", "next", "NAME", "Lists the next fires of a schedule.",
      DT_CLI_BY_REQUEST, "GET", "/v1/schedules/{name}/next", NULL, "next", DT_CLI_FIRE, OPTIONS(fires),
      "schedules next nightly --count 3"},
-    {"schedules", "pause", "NAME", "Makes no more fires, and withdraws those that lie ahead.",
+    {"schedules", "pause", "NAME", "Pauses a schedule and withdraws its future fires.",
      DT_CLI_BY_REQUEST, "POST", "/v1/schedules/{name}/pause", NULL, NULL, DT_CLI_SCHEDULE, NO_OPTIONS,
      "schedules pause nightly"},
-    {"schedules", "resume", "NAME", "Fires again.",
+    {"schedules", "resume", "NAME", "Resumes a schedule.",
      DT_CLI_BY_REQUEST, "POST", "/v1/schedules/{name}/resume", NULL, NULL, DT_CLI_SCHEDULE, NO_OPTIONS,
      "schedules resume nightly"},
-    {"schedules", "run-now", "NAME", "Makes a job of the schedule for this very moment.",
+    {"schedules", "run-now", "NAME", "Creates a job of the schedule that is due now.",
      DT_CLI_BY_REQUEST, "POST", "/v1/schedules/{name}/run-now", NULL, NULL, DT_CLI_JOB, NO_OPTIONS,
      "schedules run-now nightly"},
     {"operations", "list", "", "Lists operations, the latest first.",
@@ -321,65 +321,65 @@ const struct dt_cli_verb dt_cli_verbs[] = {
     {"operations", "get", "ID", "Shows an operation.",
      DT_CLI_BY_REQUEST, "GET", "/v1/operations/{id}", NULL, NULL, DT_CLI_OPERATION, NO_OPTIONS,
      "operations get 1"},
-    {"operations", "watch", "ID", "Follows an operation until it has ended; exit code 0 when it is done.",
+    {"operations", "watch", "ID", "Follows an operation to its end; exit code 0 if it is done.",
      DT_CLI_BY_FOLLOW, "GET", "/v1/operations/{id}", NULL, NULL, DT_CLI_OPERATION, NO_OPTIONS,
      "operations watch 1"},
-    {"operations", "stop", "ID", "Stops an operation: what it has changed stays so.",
+    {"operations", "stop", "ID", "Stops an operation; its changes remain.",
      DT_CLI_BY_REQUEST, "POST", "/v1/operations/{id}/stop", NULL, NULL, DT_CLI_OPERATION, NO_OPTIONS,
      "operations stop 1"},
-    {"alerts", "list", "", "Lists the alerts that stand.",
+    {"alerts", "list", "", "Lists current alerts.",
      DT_CLI_BY_LIST, "GET", "/v1/alerts", NULL, "alerts", DT_CLI_ALERT, OPTIONS(page),
      "alerts list"},
-    {"alerts", "silence", "ID", "Has nobody told of an alert for a while, or for as long as it stands.",
+    {"alerts", "silence", "ID", "Silences an alert for a time, or while it holds.",
      DT_CLI_BY_REQUEST, "POST", "/v1/alerts/{id}/silence", NULL, NULL, DT_CLI_ALERT, OPTIONS(alert_silence),
      "alerts silence 1 --for PT1H"},
-    {"events", "list", "", "Lists who changed what, the latest change first.",
+    {"events", "list", "", "Lists changes and who made them, the latest first.",
      DT_CLI_BY_LIST, "GET", "/v1/events", NULL, "events", DT_CLI_EVENT, OPTIONS(event_list),
      "events list --limit 20\nevents list --topic orders.close --from 2030-01-01T00:00:00Z"},
-    {"tokens", "new", "", "Makes a token, and shows it this once.",
+    {"tokens", "new", "", "Creates a token and shows it once.",
      DT_CLI_BY_REQUEST, "POST", "/v1/tokens", NULL, NULL, DT_CLI_TOKEN, OPTIONS(token_new),
      "tokens new --name worker-7 --scopes report,read --topics orders."},
-    {"tokens", "set", "NAME", "Changes a token's quotas, all but those that are not given.",
+    {"tokens", "set", "NAME", "Changes the given quotas of a token.",
      DT_CLI_BY_REQUEST, "PATCH", "/v1/tokens/{name}", NULL, NULL, DT_CLI_TOKEN, OPTIONS(token_set),
      "tokens set worker-7 --jobs-per-second 100 --pending-jobs 50000"},
-    {"tokens", "list", "", "Lists tokens, without what is secret.",
+    {"tokens", "list", "", "Lists tokens without their secrets.",
      DT_CLI_BY_REQUEST, "GET", "/v1/tokens", NULL, "tokens", DT_CLI_TOKEN, NO_OPTIONS,
      "tokens list"},
-    {"tokens", "revoke", "NAME", "Revokes a token: within seconds it is refused everywhere.",
+    {"tokens", "revoke", "NAME", "Revokes a token; within seconds it is refused everywhere.",
      DT_CLI_BY_REQUEST, "DELETE", "/v1/tokens/{name}", NULL, NULL, DT_CLI_TOKEN, NO_OPTIONS,
      "tokens revoke worker-7"},
-    {"shards", "list", "", "Lists shards with their leaders, and what waits for them.",
+    {"shards", "list", "", "Lists shards, their leaders, and what waits.",
      DT_CLI_BY_REQUEST, "GET", "/v1/info", NULL, "shards", DT_CLI_SHARD, NO_OPTIONS,
      "shards list"},
-    {"shards", "resize", "", "Changes the number of shards, under load.",
+    {"shards", "resize", "", "Changes the number of shards under load.",
      DT_CLI_BY_REQUEST, "POST", "/v1/admin/shards", NULL, NULL, DT_CLI_NOTHING, OPTIONS(resize),
      "shards resize --count 2"},
-    {"clock", "get", "", "Shows the time in which jobs are due, of an installation for tests.",
+    {"clock", "get", "", "Shows the test clock.",
      DT_CLI_BY_REQUEST, "GET", "/v1/admin/clock", NULL, NULL, DT_CLI_CLOCK, NO_OPTIONS,
      "clock get"},
-    {"clock", "set", "", "Advances that time, or freezes it.",
+    {"clock", "set", "", "Advances or freezes the test clock.",
      DT_CLI_BY_REQUEST, "POST", "/v1/admin/clock", NULL, NULL, DT_CLI_CLOCK, OPTIONS(clock_set),
      "clock set --advance P3D\nclock set --freeze true"},
-    {"overview", "", "", "Shows how the installation is: readiness, what happens a second, lateness, what is overdue, shards, and the twenty busiest topics.",
+    {"overview", "", "", "Shows readiness, rates, lateness, overdue jobs, shards, and the twenty busiest topics.",
      DT_CLI_BY_OVERVIEW, "GET", "/v1/overview", NULL, NULL, DT_CLI_NOTHING, OPTIONS(overview),
      "overview"},
-    {"forecast", "", "", "Draws how many jobs come due in each step of the next hour, and the topic that has most of them.",
+    {"forecast", "", "", "Draws how many jobs fall due in each step of the next hour, and the topic with most of them.",
      DT_CLI_BY_FORECAST, "GET", "/v1/forecast", NULL, "steps", DT_CLI_NOTHING, OPTIONS(forecast),
      "forecast\nforecast --topic orders.close --step 10m --json"},
-    {"spikes", "", "", "Lists the steps in which more jobs come due than the installation drains, with how long they will take.",
+    {"spikes", "", "", "Lists steps in which more jobs fall due than the installation drains, and how long they take.",
      DT_CLI_BY_REQUEST, "GET", "/v1/forecast/spikes", NULL, "spikes", DT_CLI_SPIKE, OPTIONS(spikes),
      "spikes\nspikes --step 10m"},
-    {"usage", "", "", "Lists what tokens were used for today, how many jobs of their topics are pending, and their quotas; without the scope admin, one's own.",
+    {"usage", "", "", "Lists today's usage of tokens, their pending jobs and their quotas; without the scope admin, your own.",
      DT_CLI_BY_REQUEST, "GET", "/v1/usage", NULL, "usage", DT_CLI_USED, OPTIONS(usage),
      "usage\nusage --days 30 --json"},
-    {"doctor", "", "", "Looks for what is wrong, and says what it means and what to do; exit code 1 when it finds something other than notes.",
+    {"doctor", "", "", "Finds what is wrong, what it means and what to do; exit code 1 if it finds more than notes.",
      DT_CLI_BY_DOCTOR, "GET", "/readyz", NULL, NULL, DT_CLI_NOTHING, OPTIONS(doctor),
      "doctor"},
-    {"help", "", "[NOUN [VERB]]", "Says what a command does.",
+    {"help", "", "[NOUN [VERB]]", "Shows the help of a command.",
      DT_CLI_BY_HELP, NULL, NULL, NULL, NULL, DT_CLI_NOTHING, NO_OPTIONS, "help jobs create"},
-    {"completion", "", "bash|zsh|fish", "Prints what completes its words in a shell.",
+    {"completion", "", "bash|zsh|fish", "Prints a completion script for a shell.",
      DT_CLI_BY_COMPLETION, NULL, NULL, NULL, NULL, DT_CLI_NOTHING, NO_OPTIONS, "completion bash"},
-    {"version", "", "", "Says which version this is.",
+    {"version", "", "", "Shows the version.",
      DT_CLI_BY_VERSION, NULL, NULL, NULL, NULL, DT_CLI_NOTHING, NO_OPTIONS, "version"},
 };
 
@@ -390,12 +390,12 @@ static const struct {
     {"results", "Reports on attempts."},
     {"topics", "Topics: what jobs of one kind have in common."},
     {"schedules", "Schedules: jobs that recur."},
-    {"operations", "Operations: what is done to a whole set of jobs."},
-    {"alerts", "Alerts: what somebody is to know of."},
-    {"events", "Events: who changed what."},
+    {"operations", "Operations: changes of whole sets of jobs."},
+    {"alerts", "Alerts: conditions that need attention."},
+    {"events", "Events: changes and who made them."},
     {"tokens", "Tokens: who may do what."},
     {"shards", "Shards: the parts that the work is divided into."},
-    {"clock", "The clock of an installation for tests: the time in which jobs are due."},
+    {"clock", "The test clock: the time in which jobs are due."},
 };
 
 /* clang-format on */

@@ -36,102 +36,102 @@
 #define DT_CONFIG_MAP(INT, DURATION, BOOL, TEXT) \
   TEXT(mysql, host, "127.0.0.1", DT_OPT_NONE, "Host of the MySQL or MariaDB server.") \
   INT(mysql, port, 3306, 1, 65535, DT_OPT_NONE, "Its TCP port.") \
-  TEXT(mysql, socket, "", DT_OPT_NONE, "Unix socket; when set it is used instead of host and port.") \
-  TEXT(mysql, hosts, "", DT_OPT_NONE, "Comma-separated list of host or host:port of one primary and its replicas, in place of host, port and socket. The one that is not read-only is used; a replica that is promoted is found within seconds.") \
-  TEXT(mysql, tls, "off", DT_OPT_NONE, "off; required: TLS, or no connection; verify: TLS with a certificate for the host's name, signed by an authority of ca_file. Over a Unix socket there is no name to verify.") \
-  TEXT(mysql, ca_file, "", DT_OPT_NONE, "File of certificates (PEM) to trust; empty: those of the system. Read anew for each connection, as the next two.") \
-  TEXT(mysql, cert_file, "", DT_OPT_NONE, "File with a certificate of our own, for accounts that REQUIRE X509.") \
-  TEXT(mysql, key_file, "", DT_OPT_NONE, "File with its key.") \
+  TEXT(mysql, socket, "", DT_OPT_NONE, "Unix socket, used instead of host and port.") \
+  TEXT(mysql, hosts, "", DT_OPT_NONE, "One primary and its replicas, in place of host, port and socket. Programs use the one that is not read-only, and find a promoted replica within seconds.") \
+  TEXT(mysql, tls, "off", DT_OPT_NONE, "required: TLS or no connection. verify: also a certificate for the host's name, signed by an authority of ca_file; over a Unix socket there is no name to verify.") \
+  TEXT(mysql, ca_file, "", DT_OPT_NONE, "Certificates (PEM) to trust; empty: the system's. Each new connection reads this file and the next two.") \
+  TEXT(mysql, cert_file, "", DT_OPT_NONE, "Our certificate, for accounts that REQUIRE X509.") \
+  TEXT(mysql, key_file, "", DT_OPT_NONE, "Its key.") \
   TEXT(mysql, user, "duetime", DT_OPT_NONE, "User name.") \
   TEXT(mysql, password, "", DT_OPT_SECRET, "Password.") \
-  TEXT(mysql, database, "duetime", DT_OPT_NONE, "Database (schema) of this installation.") \
+  TEXT(mysql, database, "duetime", DT_OPT_NONE, "Database of this installation.") \
   DURATION(mysql, connect_timeout, 3*DT_SECOND, 100, DT_MINUTE, DT_OPT_NONE, "Longest wait for a connection.") \
   DURATION(mysql, io_timeout, 10*DT_SECOND, DT_SECOND, 10*DT_MINUTE, DT_OPT_NONE, "Longest wait for an answer, rounded up to seconds.") \
   DURATION(mysql, lock_timeout, 5*DT_SECOND, DT_SECOND, DT_MINUTE, DT_OPT_NONE, "innodb_lock_wait_timeout of every session.") \
-  DURATION(mysql, idle_transaction_timeout, 8*DT_SECOND, DT_SECOND, DT_MINUTE, DT_OPT_NONE, "After this long without a statement the server ends a session that stopped inside a transaction or a statement. Sessions of leaders and of the reader of results end after two thirds of zookeeper.session_timeout, if that is sooner.") \
-  TEXT(redis, endpoints, "127.0.0.1:6379", DT_OPT_NONE, "Comma-separated host:port list of the Redis servers that hold the index; master:NAME in place of one is whichever server redis.sentinels call the master of that name. Empty: there is no Redis, and leaders read due jobs from MySQL.") \
-  TEXT(redis, sentinels, "", DT_OPT_NONE, "Comma-separated list of host or host:port of the Sentinels that know the masters among redis.endpoints; port 26379 unless given.") \
-  TEXT(redis, sentinel_password, "", DT_OPT_SECRET, "Password of the Sentinels themselves; empty = none.") \
-  TEXT(redis, user, "", DT_OPT_NONE, "User for AUTH, of Redis 6 or newer; empty: the password alone.") \
-  TEXT(redis, password, "", DT_OPT_SECRET, "Password for AUTH; empty = none.") \
-  TEXT(redis, tls, "off", DT_OPT_NONE, "off; required: TLS, or no connection; verify: TLS with a certificate for the host's name, signed by an authority of ca_file. Sentinels too. Needs a program that was built with hiredis 1.0 or newer.") \
-  TEXT(redis, ca_file, "", DT_OPT_NONE, "File of certificates (PEM) to trust; empty: those of the system. Read anew for each connection, as the next two.") \
-  TEXT(redis, cert_file, "", DT_OPT_NONE, "File with a certificate of our own, for servers that ask for one (tls-auth-clients).") \
-  TEXT(redis, key_file, "", DT_OPT_NONE, "File with its key.") \
-  DURATION(redis, timeout, DT_SECOND, 50, DT_MINUTE, DT_OPT_NONE, "Connect and command timeout.") \
-  TEXT(kafka, brokers, "127.0.0.1:9092", DT_OPT_NONE, "bootstrap.servers. Empty: there is no Kafka. Results come by REST, no topic is delivered by Kafka, and dead letters are found by REST and SQL.") \
-  INT(kafka, auto_create_partitions, 4, 0, 10000, DT_OPT_NONE, "Partitions of a topic that is created on demand; 0 = never create topics.") \
-  INT(kafka, replication_factor, 1, 1, 32, DT_OPT_NONE, "Replication factor of topics that are created. Use 3 in production.") \
-  TEXT(kafka, allow_topics, "", DT_OPT_NONE, "More Kafka topics that a token bound to prefixes may name as kafka_topic (its own begin with one of its prefixes), and a command as reply_to (its own end with .replies): comma-separated names, or prefixes that end in *. Internal topics of an installation (<any name>.ledger, .results, .commands, .dead, ...) are refused to everybody.") \
-  DURATION(kafka, transaction_timeout, 10*DT_SECOND, DT_SECOND, 15*DT_MINUTE, DT_OPT_NONE, "transaction.timeout.ms of the dispatching producers: so long, and until Kafka looks (every ten seconds), a killed leader's last batch may hold up consumers of its partitions, if nobody takes its shard over.") \
-  TEXT(zookeeper, servers, "127.0.0.1:2181", DT_OPT_NONE, "ZooKeeper connect string, host:port separated by commas, behind the last one possibly a chroot (/apps/jobs) that is there already. Empty: there is no ZooKeeper, and leaders are elected by leases in MySQL.") \
-  TEXT(zookeeper, auth, "", DT_OPT_SECRET, "user:password for ZooKeeper's digest authentication; the nodes of ours are then for this user alone. Empty: for everybody.") \
-  DURATION(zookeeper, session_timeout, 4*DT_SECOND, 500, 10*DT_MINUTE, DT_OPT_NONE, "Session timeout asked for, and without ZooKeeper the length of a lease in MySQL; leaders step down after two thirds of it without an answer.") \
-  TEXT(http, listen, "127.0.0.1", DT_OPT_NONE, "Comma-separated list of what to listen on: address, address:port or [address]:port, TLS where there is a tls_cert, or always (tls:address) or never (plain:address); unix:/path is a Unix socket. Anything but the loopback and Unix sockets needs at least one token.") \
-  INT(http, port, 8080, 0, 65535, DT_OPT_NONE, "TCP port of the addresses that have none; 0 = any free one (it is logged).") \
-  INT(http, threads, 4, 1, 64, DT_OPT_NONE, "HTTP threads, which also encrypt and decrypt TLS. Each has up to 1,024 requests under way at a time.") \
-  INT(http, workers, 8, 1, 256, DT_OPT_NONE, "Threads, each with a MySQL connection, for requests other than creates.") \
-  INT(http, waiting, 1000, 16, 100000, DT_OPT_NONE, "Most connections that wait for their client in the middle of something: a TLS handshake, a head or a body. One address may have half of those whose first head is incomplete. If a further one comes, the one that has waited longest is closed: without a head first, then with a slow body (408).") \
-  INT(http, waiting_pops, 10000, 0, 1000000, DT_OPT_NONE, "Pops that may wait for jobs at a time; each holds a connection. An owner of topics has at most half of what others leave while another one waits or asked within ten seconds, and seven eighths if it is alone. Pops that find no place are answered at once, with no jobs.") \
-  DURATION(http, head_timeout, 10*DT_SECOND, 100, DT_MINUTE, DT_OPT_NONE, "In this time the first line and the headers of a request must arrive: the first one's from when its connection begins, others' from their first byte.") \
+  DURATION(mysql, idle_transaction_timeout, 8*DT_SECOND, DT_SECOND, DT_MINUTE, DT_OPT_NONE, "MySQL ends a session that sends nothing for this long inside a transaction or a statement. Sessions of leaders and of the reader of results end after two thirds of zookeeper.session_timeout, if that is sooner.") \
+  TEXT(redis, endpoints, "127.0.0.1:6379", DT_OPT_NONE, "Redis servers of the index; master:NAME is the master that redis.sentinels know by this name. Empty: no Redis, and leaders read due jobs from MySQL.") \
+  TEXT(redis, sentinels, "", DT_OPT_NONE, "Sentinels that know the masters among redis.endpoints; default port 26379.") \
+  TEXT(redis, sentinel_password, "", DT_OPT_SECRET, "Password of the Sentinels; empty: none.") \
+  TEXT(redis, user, "", DT_OPT_NONE, "User for AUTH (Redis 6 or newer); empty: the password alone.") \
+  TEXT(redis, password, "", DT_OPT_SECRET, "Password for AUTH; empty: none.") \
+  TEXT(redis, tls, "off", DT_OPT_NONE, "As mysql.tls, for Sentinels, too. Needs hiredis 1.0 or newer.") \
+  TEXT(redis, ca_file, "", DT_OPT_NONE, "As mysql.ca_file.") \
+  TEXT(redis, cert_file, "", DT_OPT_NONE, "Our certificate, for servers that ask for one (tls-auth-clients).") \
+  TEXT(redis, key_file, "", DT_OPT_NONE, "Its key.") \
+  DURATION(redis, timeout, DT_SECOND, 50, DT_MINUTE, DT_OPT_NONE, "Timeout of connections and commands.") \
+  TEXT(kafka, brokers, "127.0.0.1:9092", DT_OPT_NONE, "bootstrap.servers. Empty: no Kafka. Results come by REST, no topic is delivered by Kafka, and dead letters are found by REST and SQL.") \
+  INT(kafka, auto_create_partitions, 4, 0, 10000, DT_OPT_NONE, "Partitions of topics that are created on demand; 0: none is created.") \
+  INT(kafka, replication_factor, 1, 1, 32, DT_OPT_NONE, "Replication factor of created topics; use 3 in production.") \
+  TEXT(kafka, allow_topics, "", DT_OPT_NONE, "More Kafka topics that a token with prefixes may name as kafka_topic (besides those below its prefixes), and a command as reply_to (besides those that end with .replies). Topics internal to an installation (<any name>.ledger, .results, .commands, .dead, ...) are always refused.") \
+  DURATION(kafka, transaction_timeout, 10*DT_SECOND, DT_SECOND, 15*DT_MINUTE, DT_OPT_NONE, "transaction.timeout.ms of dispatching producers. If no leader follows a killed one, its last batch blocks consumers of its partitions for this long and up to ten seconds more.") \
+  TEXT(zookeeper, servers, "127.0.0.1:2181", DT_OPT_NONE, "host:port, comma-separated, perhaps with a chroot (/apps/jobs) that exists. Empty: no ZooKeeper, and leaders are elected by leases in MySQL.") \
+  TEXT(zookeeper, auth, "", DT_OPT_SECRET, "user:password for digest authentication; our nodes are then for this user alone. Empty: for everybody.") \
+  DURATION(zookeeper, session_timeout, 4*DT_SECOND, 500, 10*DT_MINUTE, DT_OPT_NONE, "Session timeout, and without ZooKeeper the length of a lease in MySQL. Leaders step down after two thirds of it without an answer.") \
+  TEXT(http, listen, "127.0.0.1", DT_OPT_NONE, "Addresses to listen on. With tls_cert they speak TLS; tls: means always, plain: never; unix:/path is a Unix socket. All except the loopback and Unix sockets need at least one token.") \
+  INT(http, port, 8080, 0, 65535, DT_OPT_NONE, "TCP port of addresses without one; 0: any free one (logged).") \
+  INT(http, threads, 4, 1, 64, DT_OPT_NONE, "HTTP threads, which also do TLS. Each has up to 1,024 requests under way.") \
+  INT(http, workers, 8, 1, 256, DT_OPT_NONE, "Threads for requests other than creates, each with a MySQL connection.") \
+  INT(http, waiting, 1000, 16, 100000, DT_OPT_NONE, "Connections that wait for their client inside a TLS handshake, a head or a body. One address may have half of those whose first head is incomplete. Beyond that the longest waiting one is closed: without a head first, then with a slow body (408).") \
+  INT(http, waiting_pops, 10000, 0, 1000000, DT_OPT_NONE, "Pops that may wait for jobs; each holds a connection. An owner of topics has at most half of what others leave while another one waits or asked within ten seconds, and seven eighths if it is alone. A pop without a place is answered at once, with no jobs.") \
+  DURATION(http, head_timeout, 10*DT_SECOND, 100, DT_MINUTE, DT_OPT_NONE, "Time for the first line and the headers: of the first request from the start of the connection, of others from their first byte.") \
   DURATION(http, idle_timeout, 75*DT_SECOND, DT_SECOND, DT_HOUR, DT_OPT_NONE, "A connection that is silent for this long is closed.") \
-  DURATION(http, request_timeout, 60*DT_SECOND, DT_SECOND, DT_HOUR, DT_OPT_NONE, "Total deadline of a request, body included.") \
-  TEXT(http, names, "", DT_OPT_NONE, "Comma-separated names by which clients reach the API, each perhaps beginning with *. for every name below it. While no token is asked for, the header Host must be one of them, localhost or a loopback address, with any port. So a web page in a browser on this machine cannot reach the API by another name.") \
-  TEXT(http, unix_mode, "0660", DT_OPT_NONE, "Who may connect to a Unix socket: the mode of its file.") \
-  TEXT(http, tls_cert, "", DT_OPT_RELOAD, "File (PEM) with the certificate that clients are shown, and those between it and its authority. New connections get what is in it now; a file that cannot be used leaves the certificate before it.") \
-  TEXT(http, tls_key, "", DT_OPT_RELOAD, "File (PEM) with its key; empty: it is in tls_cert, too.") \
-  TEXT(http, tls_client_ca, "", DT_OPT_RELOAD, "File of certificates (PEM) of authorities: clients show a certificate that one of them signed. Empty: none is asked for.") \
-  TEXT(http, tls_client_cert, "required", DT_OPT_RELOAD, "Where there is a tls_client_ca. required: no certificate, no connection; optional: one that is shown must be good.") \
-  TEXT(http, trusted_proxies, "", DT_OPT_NONE, "Networks of proxies before the API, as comma-separated CIDRs (10.0.0.0/8, fd00::/8): their forwarded_header is believed, and the share of one address (waiting) does not apply to them.") \
-  TEXT(http, forwarded_header, "x-forwarded-for", DT_OPT_NONE, "x-forwarded-for or forwarded: the header in which the trusted proxies say so. The other one is never looked at, because a proxy lets it by as its client has sent it.") \
-  BOOL(api, migrate, false, DT_OPT_NONE, "Bring the schema up to date at start.") \
-  DURATION(api, database_timeout, 8*DT_SECOND, 2*DT_SECOND, DT_MINUTE, DT_OPT_NONE, "Longest wait of a request for one answer of MySQL. A busy disk can delay a commit for seconds; this is not an outage. If MySQL does not answer, the API refuses the request after this time plus at most two seconds for a new connection. Not longer than mysql.io_timeout.") \
-  INT(api, queue_jobs, 20000, 100, 10000000, DT_OPT_NONE, "New jobs waiting for a commit; beyond it: 503.") \
-  BOOL(topics, auto_create, true, DT_OPT_NONE, "The first job of an unknown topic makes the topic.") \
+  DURATION(http, request_timeout, 60*DT_SECOND, DT_SECOND, DT_HOUR, DT_OPT_NONE, "Deadline of a whole request, body included.") \
+  TEXT(http, names, "", DT_OPT_NONE, "Names by which clients reach the API; *. at the beginning means every name below. While no token is asked for, Host must be one of them, localhost or a loopback address, so that web pages in a browser on this machine cannot reach the API by another name.") \
+  TEXT(http, unix_mode, "0660", DT_OPT_NONE, "Mode of the file of a Unix socket: who may connect.") \
+  TEXT(http, tls_cert, "", DT_OPT_RELOAD, "Certificate (PEM) with its chain. New connections get what is in the file now; an unusable file leaves the certificate before it.") \
+  TEXT(http, tls_key, "", DT_OPT_RELOAD, "Its key (PEM); empty: it is in tls_cert.") \
+  TEXT(http, tls_client_ca, "", DT_OPT_RELOAD, "Authorities (PEM): clients show a certificate that one of them signed. Empty: none is asked for.") \
+  TEXT(http, tls_client_cert, "required", DT_OPT_RELOAD, "With tls_client_ca. required: no connection without a certificate; optional: one that is shown must be good.") \
+  TEXT(http, trusted_proxies, "", DT_OPT_NONE, "Networks of proxies before the API (10.0.0.0/8, fd00::/8): their forwarded_header is believed, and the share of one address (waiting) does not apply to them.") \
+  TEXT(http, forwarded_header, "x-forwarded-for", DT_OPT_NONE, "The header of the trusted proxies. The other one is ignored, because a proxy passes it on as its client sent it.") \
+  BOOL(api, migrate, false, DT_OPT_NONE, "Apply migrations at start.") \
+  DURATION(api, database_timeout, 8*DT_SECOND, 2*DT_SECOND, DT_MINUTE, DT_OPT_NONE, "Longest wait of a request for one answer of MySQL, because a busy disk can delay a commit for seconds. Afterwards the API refuses the request, within two seconds more for a new connection. At most mysql.io_timeout.") \
+  INT(api, queue_jobs, 20000, 100, 10000000, DT_OPT_NONE, "New jobs that wait for a commit; beyond it: 503.") \
+  BOOL(topics, auto_create, true, DT_OPT_NONE, "The first job of an unknown topic creates the topic.") \
   DURATION(limits, max_delay, 3653*DT_DAY, DT_MINUTE, 36525*DT_DAY, DT_OPT_NONE, "How far ahead a job may be due.") \
-  INT(limits, payload, 900000, 1, 900000, DT_OPT_NONE, "Bytes of a payload. Less are taken if max_allowed_packet of MySQL is below 1 MiB.") \
-  INT(limits, headers, 8192, 0, 10000, DT_OPT_NONE, "Bytes of all header names and values of a job. Written as JSON they may be up to six times as long, and have 65535 bytes at most.") \
+  INT(limits, payload, 900000, 1, 900000, DT_OPT_NONE, "Bytes of a payload; fewer if max_allowed_packet of MySQL is below 1 MiB.") \
+  INT(limits, headers, 8192, 0, 10000, DT_OPT_NONE, "Bytes of a job's header names and values; as JSON 65535 at most.") \
   INT(limits, body, 1400000, 1024, 16777216, DT_OPT_NONE, "Bytes of a request body other than a batch.") \
   INT(limits, batch_body, 134217728, 1024, INT64_C(4294967296), DT_OPT_NONE, "Bytes of a batch's body.") \
   INT(limits, batch_lines, 100000, 1, 10000000, DT_OPT_NONE, "Elements of a batch.") \
-  INT(limits, memory, 536870912, 16777216, INT64_C(1099511627776), DT_OPT_NONE, "Bytes that all requests of one API process may hold together: bodies, what is made of them, answers not yet read. An eighth is kept for requests about a single job. At least 16 MiB + 1.75 times limits.batch_body, and 16 MiB + 6 times limits.body. Beside it each request under way has up to 48 KiB (1,024 for each of http.threads).") \
-  INT(limits, topics, 10000, 1, 1000000, DT_OPT_NONE, "Topics of the installation; beyond it no more are made, by jobs or by PUT (422). Those that are there go on.") \
-  INT(limits, prefix_topics, 1000, 1, 1000000, DT_OPT_NONE, "Topics that may begin with one prefix of a token, before a token bound to it makes another (422).") \
-  INT(limits, prefix_schedules, 1000, 1, 1000000, DT_OPT_NONE, "Schedules that may make jobs of topics with one prefix of a token, before a token bound to it makes another (422).") \
-  INT(quotas, requests_per_second, 0, 0, INT64_C(1000000000000), DT_OPT_NONE, "Requests in a second of each token that has no such quota of its own; beyond it: 429. 0 = no quota. All APIs together, so give all the same.") \
-  INT(quotas, jobs_per_second, 0, 0, INT64_C(1000000000000), DT_OPT_NONE, "Likewise, new jobs in a second.") \
-  INT(quotas, payload_bytes_per_second, 0, 0, INT64_C(1000000000000), DT_OPT_NONE, "Likewise, bytes of payloads of new jobs in a second. A job that is larger than what is left goes when anything is left.") \
-  INT(quotas, pending_jobs, 0, 0, INT64_C(1000000000000), DT_OPT_NONE, "Likewise, jobs that are scheduled or dispatched in the topics of the token, whoever made them: new ones are refused from there on.") \
+  INT(limits, memory, 536870912, 16777216, INT64_C(1099511627776), DT_OPT_NONE, "Bytes that all requests of one API process may hold together. An eighth is kept for requests about a single job. At least 16 MiB + 1.75 times limits.batch_body, and 16 MiB + 6 times limits.body.") \
+  INT(limits, topics, 10000, 1, 1000000, DT_OPT_NONE, "Topics of the installation; more are refused (422).") \
+  INT(limits, prefix_topics, 1000, 1, 1000000, DT_OPT_NONE, "Topics below one prefix of a token, before a token bound to it creates another (422).") \
+  INT(limits, prefix_schedules, 1000, 1, 1000000, DT_OPT_NONE, "Schedules for topics below one prefix of a token, likewise (422).") \
+  INT(quotas, requests_per_second, 0, 0, INT64_C(1000000000000), DT_OPT_NONE, "Requests a second of each token without a quota of its own; beyond it: 429. 0: no quota. It holds for all APIs together, so give all the same.") \
+  INT(quotas, jobs_per_second, 0, 0, INT64_C(1000000000000), DT_OPT_NONE, "The same for new jobs.") \
+  INT(quotas, payload_bytes_per_second, 0, 0, INT64_C(1000000000000), DT_OPT_NONE, "The same for bytes of payloads of new jobs. A job larger than the rest passes if anything is left.") \
+  INT(quotas, pending_jobs, 0, 0, INT64_C(1000000000000), DT_OPT_NONE, "The same for scheduled and dispatched jobs of the token's topics, whoever created them.") \
   DURATION(index, horizon, DT_HOUR, 10*DT_SECOND, 7*DT_DAY, DT_OPT_NONE, "How far ahead jobs are kept in Redis.") \
   INT(dispatch, batch_jobs, 2000, 1, 10000, DT_OPT_NONE, "Most jobs in one dispatch.") \
-  DURATION(dispatch, rest_after, 30*DT_SECOND, 500, DT_DAY, DT_OPT_NONE, "A shard with nothing due for so long closes its Kafka producer, and takes over anew shortly before the next job is due.") \
-  TEXT(dispatch, metrics_listen, "127.0.0.1", DT_OPT_NONE, "Address where the dispatcher serves /metrics and /healthz, which ask for no token: the loopback, or one that only the machines reach that scrape and probe.") \
-  INT(dispatch, metrics_port, 0, 0, 65535, DT_OPT_NONE, "Port where the dispatcher serves /metrics and /healthz; 0 = any free one (it is logged).") \
-  BOOL(callbacks, enabled, false, DT_OPT_NONE, "Topics may have the delivery http: dispatchers send their jobs as HTTP requests to the topic's callback_url. Give the API and the dispatchers the same setting.") \
-  TEXT(callbacks, allow_networks, "", DT_OPT_NONE, "Networks that callbacks may reach although they are private, local or reserved: comma-separated CIDRs, such as 10.0.0.0/8, fd00::/8.") \
-  TEXT(callbacks, allow_hosts, "", DT_OPT_NONE, "The only hosts that callbacks may go to: comma-separated names, each of which may begin with *. for every name below it. Empty: any. The API refuses URLs with other hosts.") \
-  INT(callbacks, max_in_flight, 1000, 1, 100000, DT_OPT_NONE, "Most callbacks that one dispatcher has under way; what is over waits in MySQL (waiting_for: limit). While others have work, an owner of topics uses at most half of what they leave; alone, it leaves an eighth.") \
-  INT(callbacks, per_host, 100, 1, 100000, DT_OPT_NONE, "Most of them to one host (scheme, name and port); owners share them in the same way.") \
-  INT(callbacks, max_bytes, 67108864, 1048576, INT64_C(17179869184), DT_OPT_NONE, "Most bytes of jobs that one dispatcher has under way as callbacks, which owners share in the same way; one that is larger goes alone. Above 8 MiB the eighth that an owner leaves has room for the largest payload.") \
-  TEXT(callbacks, ca_file, "", DT_OPT_NONE, "File of certificates (PEM) to trust for https; empty: those of the system. Read again some seconds after it has changed.") \
-  DURATION(ledger, trim_after, DT_DAY, DT_SECOND, 365*DT_DAY, DT_OPT_NONE, "Ledger records that were settled for so long are deleted. A copy of MySQL that is put back must be younger than this, or its shards halt.") \
-  DURATION(reconcile, period, 5*DT_SECOND, 200, 10*DT_MINUTE, DT_OPT_NONE, "Pause between two looks at what is overdue or due soon.") \
-  DURATION(history, after, 10*DT_MINUTE, 0, 30*DT_DAY, DT_OPT_NONE, "How long a job that succeeded or was cancelled stays among the live ones (table jobs) before it moves to the table history.") \
-  DURATION(history, dead_after, 3*DT_DAY, 0, 30*DT_DAY, DT_OPT_NONE, "The same for dead jobs, which operators repair in the table jobs.") \
-  DURATION(history, keys, 36525*DT_DAY, 0, 36525*DT_DAY, DT_OPT_NONE, "How long the key of a finished job stays taken. It ends with the job's retention in any case, so by default a key is taken as long as its job is kept.") \
-  INT(shards, count, 4, 1, 1024, DT_OPT_NONE, "Number of shards, used by the first migration only; afterwards it lives in MySQL.") \
-  TEXT(installation, name, "duetime", DT_OPT_NONE, "Name of the installation, used by the first migration only; prefix of Kafka topics, Redis keys and ZooKeeper paths.") \
-  BOOL(installation, test_clock, false, DT_OPT_NONE, "For tests of one's own software: the time in which jobs are due can be advanced and frozen (POST /v1/admin/clock). It is fixed when the installation is made, and must be off if its jobs are real. Programs with another setting do not start.") \
-  DURATION(inbox, keep_errors, 30*DT_DAY, DT_MINUTE, 3653*DT_DAY, DT_OPT_NONE, "How long a row of job_inbox that could not be carried out is kept with its error.") \
-  TEXT(alerts, url, "", DT_OPT_NONE, "Where messages about all alerts are sent, of topics and of the installation (POST, as Standard Webhooks say); empty: nowhere. The rules of callbacks hold: callbacks.allow_networks, allow_hosts, ca_file.") \
-  TEXT(alerts, secret, "", DT_OPT_SECRET, "Signs them: whsec_ and a key in base64, or two of them with a space between while one replaces the other.") \
-  DURATION(alerts, remind, DT_HOUR, DT_SECOND, 30*DT_DAY, DT_OPT_NONE, "Pause between two messages about an alert that stands.") \
-  DURATION(alerts, overdue, 0, 0, 365*DT_DAY, DT_OPT_NONE, "Default of topics: the oldest job that is due and not dispatched has been so for this long; 0 = no alert.") \
-  INT(alerts, backlog, 0, 0, INT64_C(1000000000), DT_OPT_NONE, "Default of topics: so many jobs are due and not dispatched; 0 = no alert.") \
-  INT(alerts, dead, 0, 0, INT64_C(1000000000), DT_OPT_NONE, "Default of topics: so many jobs are dead; 0 = no alert.") \
-  DURATION(alerts, unreported, 0, 0, 365*DT_DAY, DT_OPT_NONE, "Default of topics: nothing has been reported of a job for so long since it was dispatched; 0 = no alert.") \
-  DURATION(events, keep, 30*DT_DAY, DT_DAY, 3653*DT_DAY, DT_OPT_NONE, "How long it is kept who changed what (table job_events), in whole days.") \
-  TEXT(log, level, "info", DT_OPT_RELOAD, "debug, info, warn or error.")
+  DURATION(dispatch, rest_after, 30*DT_SECOND, 500, DT_DAY, DT_OPT_NONE, "A shard with nothing due for this long closes its Kafka producer, and takes over again shortly before the next job is due.") \
+  TEXT(dispatch, metrics_listen, "127.0.0.1", DT_OPT_NONE, "Address of the dispatcher's /metrics and /healthz, which ask for no token: the loopback, or one for your monitoring alone.") \
+  INT(dispatch, metrics_port, 0, 0, 65535, DT_OPT_NONE, "Their port; 0: any free one (logged).") \
+  BOOL(callbacks, enabled, false, DT_OPT_NONE, "Topics may have the delivery http: dispatchers send their jobs to callback_url. Give APIs and dispatchers the same setting.") \
+  TEXT(callbacks, allow_networks, "", DT_OPT_NONE, "Networks (10.0.0.0/8, fd00::/8) that callbacks may reach although they are private, local or reserved.") \
+  TEXT(callbacks, allow_hosts, "", DT_OPT_NONE, "The only hosts that callbacks may reach; *. at the beginning means every name below. Empty: any. The API refuses URLs with other hosts.") \
+  INT(callbacks, max_in_flight, 1000, 1, 100000, DT_OPT_NONE, "Callbacks under way in one dispatcher; the rest waits in MySQL (waiting_for: limit). While others have work, an owner of topics uses at most half of what they leave; alone, it leaves an eighth.") \
+  INT(callbacks, per_host, 100, 1, 100000, DT_OPT_NONE, "Of these, callbacks to one host (scheme, name and port); owners share them in the same way.") \
+  INT(callbacks, max_bytes, 67108864, 1048576, INT64_C(17179869184), DT_OPT_NONE, "Bytes of jobs under way as callbacks in one dispatcher, shared in the same way; a larger job is sent alone. Above 8 MiB the eighth that an owner leaves has room for the largest payload.") \
+  TEXT(callbacks, ca_file, "", DT_OPT_NONE, "Certificates (PEM) to trust for https; empty: the system's. Read again some seconds after a change.") \
+  DURATION(ledger, trim_after, DT_DAY, DT_SECOND, 365*DT_DAY, DT_OPT_NONE, "Ledger records are deleted this long after they were settled. If a restored copy of MySQL is older, its shards halt.") \
+  DURATION(reconcile, period, 5*DT_SECOND, 200, 10*DT_MINUTE, DT_OPT_NONE, "Pause between two checks of what is overdue or due soon.") \
+  DURATION(history, after, 10*DT_MINUTE, 0, 30*DT_DAY, DT_OPT_NONE, "How long succeeded and cancelled jobs stay in the table jobs before they move to history.") \
+  DURATION(history, dead_after, 3*DT_DAY, 0, 30*DT_DAY, DT_OPT_NONE, "The same for dead jobs, which operators repair in jobs.") \
+  DURATION(history, keys, 36525*DT_DAY, 0, 36525*DT_DAY, DT_OPT_NONE, "How long the key of a finished job stays taken; at most as long as the job is kept.") \
+  INT(shards, count, 4, 1, 1024, DT_OPT_NONE, "Number of shards, for the first migration only; afterwards MySQL has it.") \
+  TEXT(installation, name, "duetime", DT_OPT_NONE, "Name of the installation, for the first migration only; prefix of Kafka topics, Redis keys and ZooKeeper paths.") \
+  BOOL(installation, test_clock, false, DT_OPT_NONE, "For tests of your own software: the clock of due times can be advanced and frozen (POST /v1/admin/clock). Fixed when the installation is made, and off if its jobs are real. Programs with another setting do not start.") \
+  DURATION(inbox, keep_errors, 30*DT_DAY, DT_MINUTE, 3653*DT_DAY, DT_OPT_NONE, "How long a failed row of job_inbox is kept with its error.") \
+  TEXT(alerts, url, "", DT_OPT_NONE, "Where messages about all alerts, of topics and of the installation, are POSTed (Standard Webhooks); empty: nowhere. callbacks.allow_networks, allow_hosts and ca_file apply.") \
+  TEXT(alerts, secret, "", DT_OPT_SECRET, "Signs them: whsec_ and a key in base64, or two with a space between while one replaces the other.") \
+  DURATION(alerts, remind, DT_HOUR, DT_SECOND, 30*DT_DAY, DT_OPT_NONE, "Pause between two messages about an alert that still holds.") \
+  DURATION(alerts, overdue, 0, 0, 365*DT_DAY, DT_OPT_NONE, "Default of topics: the oldest due job has not been dispatched for this long; 0: no alert.") \
+  INT(alerts, backlog, 0, 0, INT64_C(1000000000), DT_OPT_NONE, "Default of topics: this many jobs are due and not dispatched; 0: no alert.") \
+  INT(alerts, dead, 0, 0, INT64_C(1000000000), DT_OPT_NONE, "Default of topics: this many jobs are dead; 0: no alert.") \
+  DURATION(alerts, unreported, 0, 0, 365*DT_DAY, DT_OPT_NONE, "Default of topics: nothing was reported for this long after the dispatch of a job; 0: no alert.") \
+  DURATION(events, keep, 30*DT_DAY, DT_DAY, 3653*DT_DAY, DT_OPT_NONE, "How long events (table job_events: who changed what) are kept, in whole days.") \
+  TEXT(log, level, "info", DT_OPT_RELOAD, "The least severe lines that are logged.")
 
 /*
  * Constants, as X(type, section, key, value, min, max): tuning that no operator can judge. They are members of struct

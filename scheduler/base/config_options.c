@@ -102,23 +102,22 @@ static const struct rule {
     const char *const *words;
     const char *accepted; /* for people: "an address" */
 } rules[] = {
-    {"redis", "sentinels", dt_hosts_ok, NULL, "a comma-separated list of host or host:port, or nothing"},
+    {"redis", "sentinels", dt_hosts_ok, NULL, "host or host:port, comma-separated, or nothing"},
     {"redis", "tls", WORDS("off", "required", "verify"), "off, required or verify"},
-    {"mysql", "hosts", dt_hosts_ok, NULL, "a comma-separated list of host or host:port, or nothing"},
+    {"mysql", "hosts", dt_hosts_ok, NULL, "host or host:port, comma-separated, or nothing"},
     {"mysql", "tls", WORDS("off", "required", "verify"), "off, required or verify"},
     {"log", "level", WORDS("debug", "info", "warn", "error"), "debug, info, warn or error"},
     {"installation", "name", name_ok, NULL, "1 to 100 of A-Z a-z 0-9 . _ -, not starting with '.' or '__'"},
-    {"redis", "endpoints", NULL, NULL, "a comma-separated list of host:port or master:NAME, or nothing"},
-    {"kafka", "brokers", NULL, NULL, "a comma-separated list of host:port, or nothing"},
-    {"kafka", "allow_topics", topics_ok, NULL, "names of Kafka topics, or prefixes that end in *, separated by commas"},
+    {"redis", "endpoints", NULL, NULL, "host:port or master:NAME, comma-separated, or nothing"},
+    {"kafka", "brokers", NULL, NULL, "host:port, comma-separated, or nothing"},
+    {"kafka", "allow_topics", topics_ok, NULL, "names, or prefixes that end in *, comma-separated"},
     {"zookeeper", "servers", NULL, NULL, "a ZooKeeper connect string, or nothing"},
     {"http", "listen", dt_listen_ok, NULL,
-     "1 to 16 of address, address:port (each perhaps behind tls: or plain:) and unix:/path, separated by commas"},
-    {"http", "names", names_ok, NULL,
-     "a comma-separated list of names without ports, each perhaps behind *. for all below it, or nothing"},
-    {"http", "trusted_proxies", networks_ok, NULL, "a comma-separated list of networks, or nothing"},
+     "1 to 16 of address, address:port (perhaps with tls: or plain: before it) and unix:/path, comma-separated"},
+    {"http", "names", names_ok, NULL, "names without ports, perhaps with *. before them, comma-separated, or nothing"},
+    {"http", "trusted_proxies", networks_ok, NULL, "networks, comma-separated, or nothing"},
     {"http", "forwarded_header", WORDS("x-forwarded-for", "forwarded"), "x-forwarded-for or forwarded"},
-    {"http", "unix_mode", mode_ok, NULL, "an octal number from 0600 to 0777"},
+    {"http", "unix_mode", mode_ok, NULL, "0600 to 0777, octal"},
     {"http", "tls_client_cert", WORDS("required", "optional"), "required or optional"},
 };
 
@@ -159,7 +158,7 @@ void dt_option_add_accepted(struct dt_strbuf *out, const struct dt_option *optio
     if (option->type == DT_OPTION_BOOL) {
         dt_strbuf_adds(out, "true or false");
     } else if (option->type == DT_OPTION_TEXT) {
-        dt_strbuf_adds(out, rule ? rule->accepted : "any text");
+        dt_strbuf_adds(out, rule ? rule->accepted : "text");
     } else {
         dt_strbuf_adds(out, option->type == DT_OPTION_INT ? "a whole number from " : "a duration from ");
         dt_option_add_value(out, option, option->min);

@@ -111,10 +111,14 @@ void dt_config_print(const struct dt_config *config, FILE *out)
 static void print_reference_row(const struct dt_option *option, FILE *out)
 {
     struct dt_strbuf row = {0};
-    dt_strbuf_addf(&row, "| `%s` | `", option->key);
-    dt_option_add_env_name(&row, option, "");
-    dt_strbuf_adds(&row, "` | ");
-    dt_option_add_accepted(&row, option);
+    dt_strbuf_addf(&row, "| `%s` | ", option->key);
+    if (option->type == DT_OPTION_INT || option->type == DT_OPTION_DURATION) {
+        dt_option_add_value(&row, option, option->min);
+        dt_strbuf_adds(&row, " to ");
+        dt_option_add_value(&row, option, option->max);
+    } else {
+        dt_option_add_accepted(&row, option);
+    }
     dt_strbuf_adds(&row, " | ");
     if (option->type != DT_OPTION_TEXT || option->def_text[0]) {
         dt_strbuf_addc(&row, '`');
@@ -132,26 +136,21 @@ static void print_reference_row(const struct dt_option *option, FILE *out)
 
 void dt_config_reference(FILE *out)
 {
-    fputs("# Configuration\n\nMade from the table in `scheduler/base/config.h`. The environment wins over "
-          "systemd's credentials (files `duetime_<section>.<key>` for secrets), these over the\nfile, the file over "
-          "the default. Durations: `15s`, `3m`, `1h`, `2d`, ISO 8601 (`PT0.5S`), or a number of "
-          "milliseconds.\nA secret may also be given as `<key>_file`, the name of a file that is read for each "
-          "connection; "
-          "secrets are read again on SIGHUP.\n",
+    fputs("# Configuration\n\nMade from the table in `scheduler/base/config.h`. `[mysql] host` in the file is "
+          "`DUETIME_MYSQL_HOST` in the environment, with `_` for each\ndot. The environment wins over systemd's "
+          "credentials (files `duetime_<section>.<key>` for secrets), these over the file, the file over the\n"
+          "default. Durations: `15s`, `3m`, `1h`, `2d`, ISO 8601 (`PT0.5S`), or milliseconds. `<key>_file` names a "
+          "file with a secret, which each\nnew connection reads; SIGHUP reads secrets again.\n",
           out);
     for (size_t i = 0; i < DT_OPTIONS; i++) {
         if (starts_section(i))
-            fprintf(out,
-                    "\n## [%s]\n\n| key | environment | accepted | default | what it is |\n|---|---|---|---|---|\n",
+            fprintf(out, "\n## [%s]\n\n| key | accepted | default | meaning |\n|---|---|---|---|\n",
                     dt_options[i].section);
         print_reference_row(&dt_options[i], out);
         if (ends_section(i, "kafka"))
-            fputs("| `client.<name>` | `DUETIME_KAFKA_CLIENT_<NAME>`, with `_` for each dot | any text |  | A setting "
-                  "of librdkafka "
-                  "under its own name, such as `client.security.protocol`, `client.ssl.ca.location`, "
-                  "`client.sasl.mechanism`; "
-                  "each also as `client.<name>_file`, read anew for each handle. Those that the promise rests on are "
-                  "refused. |\n",
+            fputs("| `client.<name>` | text |  | A setting of librdkafka, such as `client.security.protocol`, "
+                  "`client.ssl.ca.location`, `client.sasl.mechanism`; also `client.<name>_file`, which each new "
+                  "handle reads. Settings that the promise depends on are refused. |\n",
                   out);
     }
 }

@@ -40,10 +40,10 @@ def known_metrics():
     """{name: its labels}, with the three series of a histogram."""
     known = {"up": set()}
     for line in (DEPLOY / "metrics.md").read_text(encoding="utf-8").splitlines():
-        row = re.match(r"\| `(\w+)` \| \w+ \| ([a-z, ]+) \| ([^|]*)\|", line)
+        row = re.match(r"\| `(\w+)(?:{([a-z,]+)})?`( \(histogram\))? \|", line)
         if row:
-            names = [row[1] + end for end in ("_bucket", "_sum", "_count")] if row[2].startswith("histogram") else [row[1]]
-            known.update({name: set(re.findall(r"`(\w+)`", row[3])) for name in names})
+            names = [row[1] + end for end in ("_bucket", "_sum", "_count")] if row[3] else [row[1]]
+            known.update({name: set(row[2].split(",") if row[2] else ()) for name in names})
     return known
 
 
