@@ -42,6 +42,7 @@ dt_status dt_conns_new(const struct dt_conn_rules *rules, const struct dt_conn_e
         dt_conns_free(conns);
         return status;
     }
+    dt_assert(rules->most > 0 && rules->crowd > 0);
     conns->date_s = -1;
     conns->rules = *rules;
     conns->events = *events;

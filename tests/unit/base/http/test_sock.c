@@ -91,7 +91,7 @@ static void write_pair(const char *name)
 static int begin(void **state)
 {
     static const struct dt_conn_rules rules = {
-        .most = 9, .head_us = 2000000, .idle_us = 9000000, .body_us = 4000000, .send_us = 3000000};
+        .most = 9, .crowd = 9, .head_us = 2000000, .idle_us = 9000000, .body_us = 4000000, .send_us = 3000000};
     static const struct dt_conn_events events = {.begun = on_begun, .whole = on_whole, .refused = on_refused};
     (void)state;
     mono_us = 1000000;
