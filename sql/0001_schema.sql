@@ -1,4 +1,4 @@
--- duetime: the schema. Plain types, times as BIGINT milliseconds since 1970-01-01 UTC. README.md explains each table, column and CHECK.
+-- duetime: the schema. Plain types, times as BIGINT milliseconds since 1970-01-01 UTC. README.md explains the CHECKs and what may be changed by hand.
 
 -- ---- The installation ----
 
