@@ -395,8 +395,7 @@ static void serve_line(dt_pop_room *room)
     dt_status status = DT_OK;
     if (served.n) {
         const struct dt_pop_wish wish = {.topics = &served.topic, .n_topics = 1, .wait_ms = 1};
-        const size_t one = (size_t)room->env->config->limits_payload;
-        const size_t bytes = served.max < DT_POP_BYTES / one ? served.max * one : DT_POP_BYTES;
+        const size_t bytes = dt_pop_bytes(room->api, served.max, DT_POP_BYTES);
         if (dt_hold_exactly(&room->hold, DT_POP_ROOM_EACH * bytes)) {
             status = dt_session_begin(&room->session, &err);
             if (status == DT_OK)

@@ -152,6 +152,7 @@ static dt_status claim_parts(const struct dt_api *api, dt_store *store, struct r
         struct dt_pop pop = {.topic = r->wish->topics[at],
                              .max = (room + left - 1) / left,
                              .max_bytes = r->max_bytes > out->bytes ? r->max_bytes - out->bytes : 0,
+                             .must_fit = out->n > 0,
                              .ttrs_ms = r->ttrs_ms + r->claimed,
                              .arena = r->arena};
         if (out->n && pop.max_bytes == 0)
@@ -215,10 +216,16 @@ dt_status dt_pop_take(const struct dt_api *api, dt_store *store, const struct dt
 
 /* ---- the answer ---- */
 
+size_t dt_pop_bytes(const struct dt_api *api, size_t max, size_t most)
+{
+    const size_t one = (size_t)api->config->limits_payload;
+    return max < most / one ? max * one : most;
+}
+
 size_t dt_pop_hold(struct dt_request *req, size_t max, size_t most)
 {
     const size_t one = (size_t)req->api->config->limits_payload;
-    size_t bytes = max < most / one ? max * one : most;
+    size_t bytes = dt_pop_bytes(req->api, max, most);
     for (; bytes >= one; bytes /= 2)
         if (dt_hold_more(&req->hold, DT_POP_ROOM_EACH * bytes))
             return bytes;

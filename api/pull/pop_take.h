@@ -53,10 +53,10 @@ struct dt_popped {
 };
 
 /*
- * Claims jobs for the topics of a wish, with at most max_bytes of payloads. n takers (at least one) get them in order;
- * they say how many jobs they take, and their ttr. If a job's ack_timeout has passed before MySQL answered the claim,
- * the job is not among them: its attempt is lost, as if the answer were lost. Runs on the store's thread. Statuses as
- * of dt_store_pop; jobs that were claimed before a failure are in *out, and must be delivered.
+ * Claims jobs for the topics of a wish, with at most max_bytes of payloads, or one larger job. n takers (at least one)
+ * get them in order; they say how many jobs they take, and their ttr. If a job's ack_timeout has passed before MySQL
+ * answered the claim, the job is not among them: its attempt is lost, as if the answer were lost. Runs on the store's
+ * thread. Statuses as of dt_store_pop; jobs that were claimed before a failure are in *out, and must be delivered.
  *
  * If the wish does not wait, the claim is repeated a few times within some milliseconds, for jobs that a leader offers
  * just now, or that another pop has locked and leaves.
@@ -65,8 +65,10 @@ DT_MUST_CHECK dt_status dt_pop_take(const struct dt_api *api, dt_store *store, c
                                     struct dt_pop_taker *takers, size_t n, size_t max_bytes, struct dt_arena *arena,
                                     struct dt_popped *out, struct dt_error *err);
 
+/* How many bytes of payloads max jobs may have, at most `most`. */
+size_t dt_pop_bytes(const struct dt_api *api, size_t max, size_t most);
 /* Reserves memory for up to max jobs. Returns how many bytes of payloads (at most `most`) it is enough for; 0: not even
- * for one job. */
+ * for one job. The answer keeps what it needs of that until it is sent (http_exchange.c). */
 size_t dt_pop_hold(struct dt_request *req, size_t max, size_t most);
 /* Adds the answer of a pop: {"jobs":[…]}. */
 void dt_pop_add(struct dt_strbuf *out, const struct dt_job *jobs, size_t n);

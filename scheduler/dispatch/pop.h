@@ -29,7 +29,8 @@ struct dt_pop {
     /* in */
     struct dt_str topic;
     size_t max;       /* jobs, 1 at least */
-    size_t max_bytes; /* of their payloads; the first job is always claimed */
+    size_t max_bytes; /* of their payloads … */
+    bool must_fit;    /* … the first job's, too; otherwise that is claimed whatever its size */
     const int64_t
         *ttrs_ms; /* times to report of the first job that is claimed, of the second …; 0 = the job's own. NULL: all
                    * have their own */

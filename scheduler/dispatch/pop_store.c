@@ -231,7 +231,8 @@ static bool choose_from_page(struct popping *p)
         const struct offer *offer = &p->page[i];
         if (offer->fate != FATE_CLAIM)
             continue;
-        p->pop->more = p->n_claims == p->most || (p->n_claims && p->bytes + (size_t)offer->bytes > p->pop->max_bytes);
+        const bool fits = p->bytes + (size_t)offer->bytes <= p->pop->max_bytes;
+        p->pop->more = p->n_claims == p->most || (!fits && (p->n_claims || p->pop->must_fit));
         if (p->pop->more)
             return false;
         dt_assert(offer->found); /* it was judged by its locked row */

@@ -347,6 +347,12 @@ RIG_TEST(test_a_pop_is_bounded_in_bytes_but_has_at_least_one_job)
     assert_int_equal(pop.n, 2);
     assert_true(pop.more);
     pop = pop_of(rig, "p", 10);
+    pop.max_bytes = 699;
+    pop.must_fit = true;
+    OK(dt_store_pop(rig->store, &pop, &err));
+    assert_int_equal(pop.n, 0);
+    assert_true(pop.more);
+    pop = pop_of(rig, "p", 10);
     pop.max_bytes = 10;
     OK(dt_store_pop(rig->store, &pop, &err));
     assert_int_equal(pop.n, 1);
