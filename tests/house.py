@@ -344,6 +344,23 @@ def check_voice(tree, names, found):
                 breach(found, name, match.string.count("\n", 0, match.start()) + 1, f'a comment begins with "{begins[1]}"')
 
 
+FILE_IN_TEXT = re.compile(r"(?<![\w<.])((?:\w+/)*\w+\.(?:c|h|sql|lua))\b")
+
+
+def check_named_files(tree, names, found):
+    """A file that a comment names is there."""
+    theirs = re.compile(r"zookeeper\.h|(?:linux|netinet)/tcp\.h|sql/NNNN_name\.sql")
+    for name in names:
+        if not name.startswith((*PRODUCT, "tests/")) or not name.endswith((".c", ".h", ".sql", ".lua")):
+            continue
+        text = (tree / name).read_text()
+        comments = _TOKEN.finditer(text) if name.endswith((".c", ".h")) else re.finditer(r"--[^\n]*", text)
+        for comment in comments:
+            for file in FILE_IN_TEXT.finditer(comment[0]) if comment[0][0] in "/-" else ():
+                if not theirs.fullmatch(file[1]) and not any(f"/{there}".endswith(f"/{file[1]}") for there in names):
+                    breach(found, name, text.count("\n", 0, comment.start() + file.start()) + 1, f"names {file[1]}, which is not there")
+
+
 def check_words(tree, names, found):
     """Comments use the words of the field as often as four other code bases do."""
     texts = ((tree / name).read_text() for name in names if name.startswith(PRODUCT) and name.endswith((".c", ".h")))
@@ -594,7 +611,7 @@ def check_headers(tree, names, found):
 
 
 RULES = [check_top, check_includes, check_strings, check_statements, check_clock, check_dialect, check_sizes, check_circles,
-         check_header_circles, check_parameters, check_functions, check_story, check_voice, check_words, check_comment_width, check_machine, check_pages, check_signposts, check_rooms,
+         check_header_circles, check_parameters, check_functions, check_story, check_voice, check_named_files, check_words, check_comment_width, check_machine, check_pages, check_signposts, check_rooms,
          check_recipes, check_needs, check_reasons, check_definitions, check_own_apis, check_wraps, check_headers]
 
 

@@ -74,6 +74,8 @@ BAD = [
     ("api/n.c", "int f(void);\n", "api/n.c:1: does not open with a comment"),
     ("api/v.c", "/* b */\n\n/*\n * The same for names.\n */\nint f(void);\n", 'api/v.c:3: a comment begins with "The same"'),
     ("api/v.h", "/* b */\nint f(void); /* Until then. */\n", 'api/v.h:2: a comment begins with "Until"'),
+    ("api/v.c", "/* b */\n\n/*\n * See job/gone.c, and api/x.c. */\nint f(void);\n", "api/v.c:4: names job/gone.c, which is not there"),
+    ("scheduler/v.sql", "-- Jobs (gone.h).\n", "scheduler/v.sql:1: names gone.h, which is not there"),
     ("api/v.c", "/* b */\n\n/*\n * " + "so " * 40 + "\n * wide. */\nint f(void);\n", "api/v.c:4: a comment reaches column 123"),
     ("api/v.h", "/* b */\nint f(void); /* " + "so " * 35 + "*/\n", "api/v.h:2: a comment reaches column 123"),
     ("api/v.c", "/* b */\n/*\n" + " * If nobody waits, the job runs at once.\n" * 700 + " */\n", "comments have 'nobody' 1"),

@@ -37,7 +37,7 @@ void dt_shard_put(struct dt_strbuf *out, const char *name, const struct dt_shard
 void dt_shard_put_drift(struct dt_strbuf *out, const struct dt_shard_info *shard);
 
 /*
- * What a job waits for (job/job_wait.h), from its row and from snapshots that are at most a second old. MySQL is read
+ * What a job waits for (job/job_state.h), from its row and from snapshots that are at most a second old. MySQL is read
  * only for dispatched jobs of a shard whose leader waits for Kafka, and for topics with limits.
  */
 

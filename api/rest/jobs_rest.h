@@ -20,7 +20,7 @@ enum dt_next dt_answer_read(struct dt_request *req, dt_store *store, const struc
 enum dt_next dt_answer_changed(struct dt_request *req, dt_store *store, dt_status status, const struct dt_job *job,
                                const struct dt_error *err);
 
-/* Checks that a change of a job fits the delivery of its topic (job/callback_fit.h), by a snapshot that is at most a
+/* Checks that a change of a job fits the delivery of its topic (job/delivery.h), by a snapshot that is at most a
  * second old. The committer checks new jobs. False: the answer, 422, is filled in. An unknown topic fits everything.
  * */
 bool dt_job_fits(struct dt_request *req, dt_store *store, struct dt_str topic, const struct dt_callback_asked *asked);

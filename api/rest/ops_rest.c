@@ -343,7 +343,7 @@ enum dt_next dt_handle_caller(struct dt_request *req)
 }
 
 /*
- * ---- the test clock (scheduler/features/clock/test_clock.h) ----
+ * ---- the test clock (scheduler/features/clock/clock.h) ----
  *
  * An installation without a test clock refuses. An advance keeps a worker for some fifteen seconds at most; another
  * request continues it.

@@ -94,7 +94,7 @@ static const struct dt_json_field fields[] = {
     DT_FIELD_FOR_SHOW("updated_at", TIME),
     DT_FIELD_FOR_SHOW("version", COUNT),
 };
-/* job_decode.c reads the members of the schedule's jobs. */
+/* job_json.c reads the members of the schedule's jobs. */
 static const struct dt_json_table table = DT_TABLE(fields, .unknown = NULL);
 
 static bool is_own(struct dt_str name)

@@ -5,8 +5,8 @@
  *            ▼                                                                                        │
  *   CLOSED ─open─▶ OPENING (fence, ledger) ─▶ settled by the loop ─▶ OPEN ─send─▶ SENDING ─▶ OPEN ────┘
  *
- * Owns: the thread, and the request that it runs. Knows neither when to open or send, nor what follows
- * (shard_takeover.c, shard_batch.c).
+ * Owns: the thread, and the request that it runs. Knows neither when to open (shard_takeover.c),
+ * nor when to send and what follows (below).
  *
  * Invariants:
  *   - One request at a time. While it runs, the loop calls only those functions of the delivery that answer from

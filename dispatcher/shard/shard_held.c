@@ -319,7 +319,7 @@ void dt_shard_give_back(dt_shard_loop *l)
 /*
  * Owns what a leader knows of topics at their limits: which of its jobs found no room, and how many may try again. The
  * process asks for room on behalf of all its shards (shard/shard_loop.h), shares it out, and wakes the leaders that get
- * some. Knows neither limits nor what is in flight: the leader transaction decides (topic/topic_gate.h).
+ * some. Knows neither limits nor what is in flight: the leader transaction decides (topic/limits.h).
  *
  *   open ── no room in the leader transaction ──▶ closed, parked ── granted n ──▶ open for n jobs ─┬─ used up: closed
  *     ▲                                                                                            │

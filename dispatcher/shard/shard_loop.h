@@ -173,7 +173,7 @@ size_t dt_room_take(dt_room *room, unsigned shard, struct dt_str topic);
 void dt_room_news(dt_room *room);
 
 /*
- * The watch of a dispatcher without an index: a listener of the watcher (dispatch/watcher.h), which waits in MySQL
+ * The watch of a dispatcher without an index: a listener of the watcher (dispatch/watch.h), which waits in MySQL
  * until a job is due. So leaders need neither polling nor Redis. It wakes only the shard loops of this process.
  *
  *   a job became due           its shard's loop is woken: within 40 ms, or 100 ms if another job was due a moment ago

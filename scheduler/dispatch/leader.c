@@ -14,7 +14,8 @@
  *   - An attempt enters the list in the transaction that writes it into its job's row. So an attempt that is not in a
  *     list cannot come into it.
  *   - A job with an earlier attempt in another shard's list (its slot has moved), or in the hands of a process, waits.
- *   - An attempt does not time out before the results watermark has passed its deadline (results_watermark.h).
+ *   - An attempt does not time out before the results watermark has passed its deadline
+ *     (dispatcher/deliver/kafka/kafka_parts.h).
  *   - A deadline never becomes earlier. Only a row that still says dispatched, with that attempt, gets a later one.
  *   - Locks are taken in one order: the own shard row, job rows by id, gates. Rows that others hold locked are skipped,
  *     so that a session that was left open cannot hold up the shard; rows that are locked already are written without a

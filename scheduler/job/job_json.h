@@ -21,7 +21,7 @@ struct dt_job_rules {
     unsigned json_depth;
     struct dt_str installation;
     bool callbacks;            /* topics may have the delivery http */
-    struct dt_str allow_hosts; /* where callbacks may go (base/http/host_name.h) */
+    struct dt_str allow_hosts; /* where callbacks may go (base/http/callback_rules.h) */
     int64_t delays_from_ms;    /* the time from which delays count; 0 = now_ms of the decoder */
     /* Returns true for members that are not the job's but belong to the object around it; they are skipped. NULL:
      * none. */

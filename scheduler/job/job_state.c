@@ -106,6 +106,7 @@ static enum dt_event event_of(const struct dt_job *job, const struct dt_result *
                           dt_retry_parse(DT_STR_LIT(DT_RETRY_DEFAULT), delays_ms, &n) == DT_OK;
     if (!readable || job->failures < 0 || job->failures >= (int64_t)n)
         return DT_EVENT_BURY; /* no attempts are left */
+    /* Bounded where it was read: both by DT_DURATION_MAX_MS, a header Retry-After by limits.max_delay. */
     *delay_ms = result->retry_after_ms >= 0 ? result->retry_after_ms : delays_ms[job->failures];
     return DT_EVENT_RETRY;
 }

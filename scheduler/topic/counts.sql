@@ -1,4 +1,4 @@
--- job_counts, and the audit that compares it with `jobs` (jobs/counts.h, jobs/store_audit.c).
+-- job_counts, and the audit that compares it with `jobs` (counts.h).
 
 -- Jobs and history are counted as they change. One statement, so that a job that moves between them is counted once.
 -- name: select_topic_counts

@@ -103,7 +103,7 @@ SELECT name, kafka_name, paused, delivery + 0, callback_url, callback_hosts, cal
   FROM topics
  ORDER BY name;
 
--- Topics that are being deleted (operations/topic_deletion.h).
+-- Topics that are being deleted (features/operations/topic_deletion.c).
 -- name: count_live_jobs
 SELECT CAST(SUM(scheduled) AS SIGNED), CAST(SUM(dispatched) AS SIGNED) FROM job_counts FORCE INDEX (PRIMARY) WHERE topic = ?;
 

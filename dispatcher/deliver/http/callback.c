@@ -172,7 +172,7 @@ dt_status dt_request_head(const struct dt_outgoing *from, const struct dt_callba
     return h.failed ? DT_NOMEM : DT_OK;
 }
 
-/* Turns answers into outcomes. job/result_json interprets a report; this file only decides whether there is one. */
+/* Turns answers into outcomes. results_json.c interprets a report; this file only decides whether there is one. */
 
 #define DATE_BYTES  64                     /* the longest date of HTTP has 33 */
 #define SECONDS_MAX INT64_C(1000000000000) /* longer delays and later dates are cut to this */

@@ -22,7 +22,7 @@ struct dt_callback_setting {
 
 /*
  * Fills *headers and *n_headers in this order: content-type, ce-*, idempotency-key, webhook-*, user-agent, the topic's
- * headers, the job's headers. A header of the job replaces the topic's of the same name, whatever the case. If header.h
+ * headers, the job's headers. A header of the job replaces the topic's of the same name, whatever the case. If job.h
  * refuses a header (the job was made for another delivery, or edited by hand), it is left out.
  *
  * now_ms is the time of this attempt. The results live in the arena or are borrowed from `from` and `setting`. json is

@@ -65,7 +65,7 @@ struct watched_topics {
     struct watched_topic *v;
     size_t n;
     struct watched_topic *by_name;
-    int leg; /* leg of the walk (alert_topics.c) */
+    int leg; /* leg of the walk (alerts_store.c) */
     bool walking;
     struct dt_alert_walk walk;
 };

@@ -1,4 +1,4 @@
--- The test clock (clock_store.c). All other statements of a session get its time by follow_test_clock, which is in mysql/db_mysql.c.
+-- The test clock (clock_store.c). All other statements of a session get its time by follow_clock, which is in mysql/db_mysql.c.
 
 -- Zeroes if the installation has no test clock.
 -- name: select_test_clock

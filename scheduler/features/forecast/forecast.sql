@@ -1,4 +1,4 @@
--- Forecasts of due jobs (forecast/store_forecast.c). In the due index, band 1 has exact times and band 0 only days. All statements but one read the
+-- Forecasts of due jobs (forecast_store.c). In the due index, band 1 has exact times and band 0 only days. All statements but one read the
 -- index alone; that one runs only if an estimate says that there are few rows.
 
 -- The optimizer samples a few pages of the index, however large the range is. Without ORDER BY, MySQL skips the sampling.

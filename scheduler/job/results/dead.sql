@@ -1,4 +1,4 @@
--- Dead jobs by topic and error (dead/store_dead.c). The index alone gives the newest ids, up to a maximum; then their rows are read.
+-- Dead jobs by topic and error (dead.c). The index alone gives the newest ids, up to a maximum; then their rows are read.
 
 -- name: count_finished
 SELECT COUNT(*)

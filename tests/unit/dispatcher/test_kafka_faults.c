@@ -1,7 +1,7 @@
 /*
  * What producers and readers make of requests that fail, hang or lose their connection: on librdkafka's mock cluster,
  * which can be told to fail the n-th request. It knows nothing of isolation or fencing; that is tested on a real broker
- * (contract/test_kafka_producer.c).
+ * (contract/dispatcher/test_kafka_producer.c).
  */
 #include <arpa/inet.h>
 #include <librdkafka/rdkafka.h>
