@@ -199,11 +199,12 @@ TEST(a_failed_tick_is_repeated_after_its_pause_despite_wakes)
     w.fails = true;
     const int64_t began_us = now_us();
     add(chores, &w);
-    for (int i = 2; i <= 4; i++) {
-        AWAIT(w.ticks == i - 1);
+    for (int i = 2; i <= 4; i++) { /* it fails again and again: a slow machine may miss some of its ticks */
+        AWAIT(w.ticks >= i - 1);
         dt_chore_wake(&w.chore);
-        AWAIT(w.ticks == i);
-        assert_true(now_us() - began_us >= (i - 1) * 50000);
+        AWAIT(w.ticks >= i);
+        const int ticks = w.ticks;
+        assert_true(now_us() - began_us >= (ticks - 1) * 50000);
     }
     dt_chore_remove(&w.chore);
     dt_chores_stop(chores);
