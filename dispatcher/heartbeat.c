@@ -203,8 +203,8 @@ dt_status dt_heartbeat_start(const struct dt_heartbeat_env *env, dt_heartbeat **
     h->asked = true;
     strcpy(h->down, h->has_index ? "" : "*");
     pthread_mutex_init(&h->lock, NULL);
-    h->longest = dt_gauge("duetime_chore_longest_seconds",
-                          "How long the longest tick of periodic work has been running; 0: none runs.", "");
+    h->longest =
+        dt_gauge("duetime_chore_longest_seconds", "Age of the oldest running tick of a chore; 0: none runs.", "");
     h->chore = (struct dt_chore){.name = "heartbeat", .tick = tick_heartbeat, .arg = h, .last = true};
     dt_chores_add(env->urgent, &h->chore);
     return DT_OK;

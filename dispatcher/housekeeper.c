@@ -373,22 +373,21 @@ dt_status dt_housekeeper_start(const struct dt_housekeeper_env *env, dt_housekee
     if (!h)
         return DT_NOMEM;
     h->env = *env;
-    h->overdue =
-        dt_gauge("duetime_overdue_jobs",
-                 "Jobs of shards led here that are due for more than a second, as counted last, up to a page.", "");
-    h->held = dt_gauge("duetime_held_jobs", "Likewise, of paused topics: they are held, not overdue.", "");
-    h->promoted = dt_counter("duetime_promoted_total", "Jobs whose day came near.", "");
+    h->overdue = dt_gauge("duetime_overdue_jobs",
+                          "Jobs of this process's shards that are overdue by more than a second, up to a page.", "");
+    h->held = dt_gauge("duetime_held_jobs", "Due jobs of paused topics: held, not overdue.", "");
+    h->promoted = dt_counter("duetime_promoted_total", "Jobs promoted to exact times because their day is near.", "");
     h->moved = dt_counter("duetime_moved_total", "Finished jobs that moved to history.", "");
     h->purged = dt_counter("duetime_purged_total",
-                           "Finished jobs removed from the live table because their retention was over.", "");
-    h->freed = dt_counter("duetime_keys_freed_total", "Keys of finished jobs that became free.", "");
+                           "Finished jobs removed from the live table at the end of their retention.", "");
+    h->freed = dt_counter("duetime_keys_freed_total", "Keys of finished jobs that were freed.", "");
     h->dropped = dt_counter("duetime_history_partitions_dropped_total",
-                            "Partitions of history dropped because the retention of their jobs was over.", "");
+                            "Partitions of history dropped at the end of their retention.", "");
     h->audited = dt_counter("duetime_count_audited_jobs_total", "Jobs recounted by the audit of counters.", "");
     h->corrected = dt_counter("duetime_count_corrected_jobs_total",
                               "Jobs that the audit found in another state than counted: manual edits, or faults.", "");
-    h->offers_repaired = dt_counter("duetime_offers_repaired_total",
-                                    "Offers that no pop could take any more, and jobs whose offer was not there.", "");
+    h->offers_repaired =
+        dt_counter("duetime_offers_repaired_total", "Offers that no pop could take, and jobs without their offer.", "");
     h->reconciles = (struct dt_chore){.name = "reconciler", .tick = reconcile_tick, .arg = h};
     h->archives = (struct dt_chore){.name = "housekeeper", .tick = archive_tick, .arg = h};
     h->tidies = (struct dt_chore){.name = "offers", .tick = tidy_tick, .arg = h};

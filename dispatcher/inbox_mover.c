@@ -147,7 +147,7 @@ dt_status dt_inbox_chore_start(const struct dt_intake_env *env, dt_operation_run
                                dt_schedule_maker *schedules, dt_inbox_chore **out, struct dt_error *err)
 {
     const char *name = "duetime_inbox_rows_total";
-    const char *help = "Rows of job_inbox by what became of them.";
+    const char *help = "Rows of job_inbox, by outcome.";
     dt_inbox_chore *c = calloc(1, sizeof(*c));
     if (!c)
         return DT_NOMEM;
@@ -156,7 +156,7 @@ dt_status dt_inbox_chore_start(const struct dt_intake_env *env, dt_operation_run
     c->schedules = schedules;
     c->done = dt_counter(name, help, "outcome=\"done\"");
     c->refused = dt_counter(name, help, "outcome=\"refused\"");
-    c->errors = dt_gauge("duetime_inbox_errors", "Rows of job_inbox that are kept with an error, up to 100,000.", "");
+    c->errors = dt_gauge("duetime_inbox_errors", "Rows of job_inbox with an error, up to 100,000.", "");
     dt_status status = dt_mailbox_new(&c->mailbox);
     if (status == DT_OK)
         status = dt_store_new(env->config, env->ref, &c->store);

@@ -171,15 +171,14 @@ static int64_t tick_operations(void *arg, void *store)
 dt_status dt_operation_runner_start(const struct dt_intake_env *env, dt_operation_runner **out, struct dt_error *err)
 {
     const char *name = "duetime_operation_jobs_total";
-    const char *help = "Jobs of operations by what became of them, in pieces that this process did.";
+    const char *help = "Jobs of operations that this process changed, by outcome.";
     dt_operation_runner *r = calloc(1, sizeof(*r));
     if (!r)
         return DT_NOMEM;
     r->env = *env;
     r->changed = dt_counter(name, help, "outcome=\"changed\"");
     r->refused = dt_counter(name, help, "outcome=\"refused\"");
-    r->due = dt_gauge("duetime_operations_due",
-                      "1 while an operation is due for its next piece, as this process saw last.", "");
+    r->due = dt_gauge("duetime_operations_due", "1 while the next piece of an operation is due.", "");
     r->chore = (struct dt_chore){.name = "operations", .tick = tick_operations, .arg = r};
     const dt_status status = dt_index_new(env->config, env->installation, env->clock, &r->index, err);
     if (status != DT_OK) {

@@ -114,7 +114,7 @@ static int64_t tick_schedules(void *arg, void *store)
 dt_status dt_schedule_maker_start(const struct dt_intake_env *env, dt_schedule_maker **out, struct dt_error *err)
 {
     const char *name = "duetime_fires_total";
-    const char *help = "Fires of schedules by what became of them when a dispatcher made them.";
+    const char *help = "Fires of schedules, by outcome.";
     dt_schedule_maker *m = calloc(1, sizeof(*m));
     if (!m)
         return DT_NOMEM;

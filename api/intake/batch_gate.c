@@ -60,13 +60,13 @@ dt_status dt_gate_new(const char *of, const struct dt_gate_bounds *bounds, dt_ga
     snprintf(labels, sizeof(labels), "of=\"%s\"", of);
     gate->rows_out =
         dt_gauge("duetime_api_batch_rows",
-                 "Elements of batches at their queue, or granted room there; large ones count for several.", labels);
+                 "Elements of batches in their queue, or admitted to it; large ones count for several.", labels);
     gate->waiting =
         dt_gauge("duetime_api_batches_waiting", "Batches that wait for the queue of their elements.", labels);
-    gate->open = dt_gauge("duetime_api_batches", "Batches whose request or whose elements are under way.", labels);
+    gate->open = dt_gauge("duetime_api_batches", "Batches in progress.", labels);
     gate->rests =
         dt_counter("duetime_api_batch_rests_total",
-                   "Batches that were answered later, since their token has very many elements refused.", labels);
+                   "Batches whose answer was delayed because their token has too many refused elements.", labels);
     return DT_OK;
 }
 

@@ -602,7 +602,7 @@ dt_status dt_committer_start(const struct dt_session_env *env, dt_topic_cache *t
     c->unit_rows = config->api_commit_jobs < DT_UNIT_ROWS ? (size_t)config->api_commit_jobs : DT_UNIT_ROWS;
     pthread_mutex_init(&c->lock, NULL);
     pthread_cond_init(&c->wake, NULL);
-    c->created = dt_counter("duetime_jobs_created_total", "Jobs made by this process.", "");
+    c->created = dt_counter("duetime_jobs_created_total", "Jobs created by this process.", "");
     c->refused_full = dt_counter("duetime_api_queue_full_total", "Requests refused because the queue was full.", "");
     c->failed = dt_counter("duetime_api_commits_failed_total", "Commits that failed as a whole.", "");
     c->queue = dt_gauge("duetime_api_queue_jobs", "New jobs waiting for a commit.", "");

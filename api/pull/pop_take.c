@@ -101,10 +101,9 @@ static dt_status claim_topic(const struct dt_api *api, dt_store *store, struct r
         entries[i] = (struct dt_entry){pop->jobs[i].id, pop->jobs[i].next_at_ms, pop->jobs[i].due_at_ms};
     if (entries) /* if not, the reconciler adds them */
         dt_index_writer_post(api->index, entries, pop->n);
-    dt_metric *in_time = dt_counter("duetime_popped_total", "Attempts handed to clients that popped them.", "");
-    dt_metric *late =
-        dt_counter("duetime_pops_late_total",
-                   "Attempts that were not handed out because their time to report was over by then.", "");
+    dt_metric *in_time = dt_counter("duetime_popped_total", "Attempts handed to pops.", "");
+    dt_metric *late = dt_counter("duetime_pops_late_total",
+                                 "Attempts that were not handed out because their deadline had passed.", "");
     dt_metric *lateness =
         dt_histogram("duetime_pop_lateness_seconds", "From when a job was due until a pop claimed it.", "");
     const int64_t passed_us = dt_clock_mono_us(api->clock) - begun_us;

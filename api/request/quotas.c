@@ -449,8 +449,8 @@ dt_status dt_quotas_start(const struct dt_session_env *env, dt_chores *chores, d
     for (int i = 0; i < DT_QUOTAS; i++) {
         char labels[60];
         snprintf(labels, sizeof(labels), "quota=\"%s\"", dt_quota_name((enum dt_quota)i));
-        q->refused[i] = dt_counter("duetime_api_quota_refused_total",
-                                   "Requests and new jobs that were over a quota of their token.", labels);
+        q->refused[i] =
+            dt_counter("duetime_api_quota_refused_total", "Requests and new jobs over a quota of their token.", labels);
     }
     pthread_mutex_init(&q->lock, NULL);
     if (getrandom(&number, sizeof(number), 0) != (ssize_t)sizeof(number))

@@ -201,9 +201,9 @@ void dt_budget_init(struct dt_budget *budget, size_t max)
 {
     budget->max = max;
     atomic_store(&budget->held, 0);
-    budget->gauge = dt_gauge("duetime_api_held_bytes", "Bytes that all requests hold together, of limits.memory.", "");
-    budget->refused = dt_counter("duetime_api_memory_refused_total",
-                                 "Times that a request wanted more bytes than limits.memory leaves.", "");
+    budget->gauge = dt_gauge("duetime_api_held_bytes", "Bytes of limits.memory that requests hold.", "");
+    budget->refused =
+        dt_counter("duetime_api_memory_refused_total", "Requests for more bytes than limits.memory leaves.", "");
 }
 
 size_t dt_budget_held(const struct dt_budget *budget)

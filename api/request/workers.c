@@ -433,7 +433,7 @@ dt_status dt_workers_start(const struct dt_session_env *env, const struct dt_act
     pool->full = dt_counter("duetime_api_workers_full_total", "Requests refused because all workers were busy.", "");
     pool->queued = dt_gauge("duetime_api_workers_queued", "Requests that wait for a worker.", "");
     pool->at_work = dt_gauge("duetime_api_workers_busy", "Workers that serve a request.", "");
-    pool->turns = dt_gauge("duetime_api_turns", "Batches that are being taken apart, or wait for that.", "");
+    pool->turns = dt_gauge("duetime_api_turns", "Batches that are being parsed, or wait for it.", "");
     pool->workers = calloc((size_t)config->http_workers, sizeof(*pool->workers));
     pool->slicers = calloc((size_t)config->api_batch_threads, sizeof(*pool->slicers));
     dt_status status = pool->workers && pool->slicers ? DT_OK : DT_NOMEM;

@@ -114,7 +114,7 @@ static void print_reference_row(const struct dt_option *option, FILE *out)
     dt_strbuf_addf(&row, "| `%s` | ", option->key);
     if (option->type == DT_OPTION_INT || option->type == DT_OPTION_DURATION) {
         dt_option_add_value(&row, option, option->min);
-        dt_strbuf_adds(&row, " to ");
+        dt_strbuf_adds(&row, "–");
         dt_option_add_value(&row, option, option->max);
     } else {
         dt_option_add_accepted(&row, option);

@@ -85,9 +85,8 @@ void dt_outage_failed_at(int64_t now_us, struct dt_outage_part *part, enum dt_ou
     pthread_mutex_lock(&lock);
     if (!o->lasts) {
         snprintf(label, sizeof(label), "of=\"%s\"", names[of]);
-        o->lasts = dt_gauge("duetime_outage", "1 while the server does not do what this process asks of it.", label);
-        o->alarm =
-            dt_gauge("duetime_outage_alarm", "1 while no further attempt repairs that: an operator must.", label);
+        o->lasts = dt_gauge("duetime_outage", "1 while requests to the server fail.", label);
+        o->alarm = dt_gauge("duetime_outage_alarm", "1 while retries cannot repair that: an operator must.", label);
         o->failures = dt_counter("duetime_outage_failures_total", "Attempts that failed on a server.", label);
     }
     if (!belongs_to(part, of)) {

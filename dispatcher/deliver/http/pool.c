@@ -507,7 +507,7 @@ dt_status dt_hands_start(const struct dt_hands_env *env, dt_hands **out, struct 
         .in_hands = dt_gauge("duetime_callbacks_in_hands", "Attempts in the hands of this process.", ""),
         .recorded = dt_histogram_count("duetime_callbacks_recorded", "Outcomes recorded in one transaction.", ""),
         .given_away = dt_counter("duetime_callbacks_given_away_total",
-                                 "Attempts that this process gave away, to be followed by the next one.", ""),
+                                 "Attempts that this process gave up, so that the next one follows.", ""),
     };
     dt_status status = make_parts(hands, err);
     if (status == DT_OK && hands->enabled)

@@ -439,7 +439,7 @@ static dt_status start_sender(dt_command_reader *r, struct dt_error *err)
 {
     const struct dt_intake_env *intake = &r->env.intake;
     const char *sent = "duetime_command_answers_total";
-    const char *about = "Answers to commands, and commands that were refused, by whether Kafka took them.";
+    const char *about = "Answers to commands and refused commands, by whether Kafka accepted them.";
     r->to_kafka = (struct dt_outbox_kafka){.arg = r, .send = send_to_kafka, .ask = ask_topic};
     const struct dt_outbox_env env = {.kind = &dt_outbox_answers,
                                       .chores = intake->chores,
@@ -487,15 +487,12 @@ dt_status dt_command_reader_start(const struct dt_command_reader_env *env, dt_co
     r->config.mysql_lock_timeout = dt_earlier(r->config.mysql_lock_timeout, LOCK_TIMEOUT_MS);
     pthread_mutex_init(&r->lock, NULL);
     const char *name = "duetime_commands_total";
-    const char *help = "Messages of the commands topic by what became of them.";
+    const char *help = "Messages of the commands topic, by outcome.";
     r->done = dt_counter(name, help, "outcome=\"done\"");
     r->refused = dt_counter(name, help, "outcome=\"refused\"");
-    r->lag = dt_gauge("duetime_commands_lag", "Messages of the commands topic that this process has yet to do.", "");
-    r->halted =
-        dt_gauge("duetime_commands_halted",
-                 "Partitions of the commands topic that are not read until an operator says where to go on.", "");
-    r->lost = dt_counter("duetime_commands_lost_total",
-                         "Messages that the commands topic no longer had when they were to be read.", "");
+    r->lag = dt_gauge("duetime_commands_lag", "Messages of the commands topic that this process has not done yet.", "");
+    r->halted = dt_gauge("duetime_commands_halted", "Partitions of the commands topic that wait for an operator.", "");
+    r->lost = dt_counter("duetime_commands_lost_total", "Commands that Kafka removed before they were read.", "");
     r->batch_size = dt_histogram_count("duetime_commands_batch", "Messages carried out in one transaction.", "");
     r->seconds = dt_histogram("duetime_commands_seconds", "Carrying out one batch of messages.", "");
     r->messages = calloc((size_t)intake->config->commands_batch, sizeof(*r->messages));

@@ -607,7 +607,7 @@ dt_status dt_delivery_new(const struct dt_delivery_env *env, dt_delivery **out)
     *d = (struct dt_delivery){.env = *env, .kafka = dt_config_has_kafka(env->config) ? env->servers->kafka : NULL};
     snprintf(label, sizeof(label), "shard=\"%u\"", env->shard);
     d->unwritable = dt_gauge("duetime_topics_unwritable",
-                             "Kafka topics that due jobs wait for because they cannot be written.", label);
+                             "Kafka topics that cannot be written while due jobs wait for them.", label);
     if (!d->kafka)
         return DT_OK;
     d->send_seconds = dt_histogram("duetime_kafka_transaction_seconds",
@@ -616,7 +616,7 @@ dt_status dt_delivery_new(const struct dt_delivery_env *env, dt_delivery **out)
         dt_counter("duetime_kafka_refusals_total", "Batches with a message that Kafka refused for good.", label);
     d->upkeep.trims = dt_counter("duetime_ledger_trims_total", "Times that old ledger records were deleted.", label);
     d->strangers.meter = dt_counter("duetime_ledger_strangers_total",
-                                    "Records in the ledger that no dispatcher wrote: they are passed by.", label);
+                                    "Ledger records that no dispatcher wrote; they are skipped.", label);
     dt_status status = dt_writable_topics_new(d->kafka->admin, env->clock, env->told, env->arg, &d->writable_topics);
     if (status == DT_OK)
         status = dt_json_new(&d->json);

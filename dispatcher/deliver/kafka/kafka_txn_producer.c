@@ -746,9 +746,8 @@ dt_status dt_txn_producer_new(const struct dt_kafka_env *env, unsigned shard, co
     p->env = env;
     p->shard = shard;
     dt_kafka_watch_init(&p->watch);
-    p->too_soon = dt_counter(
-        "duetime_kafka_too_soon_total",
-        "Transactions that waited for 20 ms because Kafka was not through with the one before under their id.", "");
+    p->too_soon = dt_counter("duetime_kafka_too_soon_total",
+                             "Transactions that waited 20 ms for Kafka to end the previous one under their id.", "");
     p->transaction_timeout_us = env->config->kafka_transaction_timeout * 1000;
     dt_status status = producer_conf(p, suffix, &conf, err);
     if (status == DT_OK)

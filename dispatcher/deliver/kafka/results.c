@@ -536,9 +536,7 @@ dt_status dt_results_start(const struct dt_results_env *env, dt_results **out, s
     r->unknown = dt_counter(name, help, "outcome=\"unknown_job\"");
     r->busy = dt_counter(name, help, "outcome=\"busy\"");
     r->refused = dt_counter(name, help, "outcome=\"rejected\"");
-    r->waiting =
-        dt_gauge("duetime_results_deferred",
-                 "Results that wait in MySQL for jobs which another session keeps locked, at the last look.", "");
+    r->waiting = dt_gauge("duetime_results_deferred", "Results that wait in MySQL for locked jobs.", "");
     r->batch_size = dt_histogram_count("duetime_results_batch", "Results applied in one transaction.", "");
     r->seconds = dt_histogram("duetime_results_apply_seconds", "Applying one batch of results.", "");
     r->batch = calloc((size_t)env->config->results_batch, sizeof(*r->batch));

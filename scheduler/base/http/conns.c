@@ -369,11 +369,11 @@ struct dt_evloop *dt_conns_loop(dt_conns *conns)
 
 void dt_conn_meters_init(struct dt_conn_meters *meters)
 {
-    const char *away = "Connections that were sent away before their first request was served.";
+    const char *away = "Connections closed before their first request was served.";
     const char *shaken = "TLS handshakes by outcome.";
     *meters = (struct dt_conn_meters){
         .open_gauge = dt_gauge("duetime_http_connections", "Open HTTP connections.", ""),
-        .waiting_gauge = dt_gauge("duetime_http_waiting", "Connections whose first request has not come yet.", ""),
+        .waiting_gauge = dt_gauge("duetime_http_waiting", "Connections without a first request.", ""),
         .secure_gauge =
             dt_gauge("duetime_tls_connections", "Connections of clients with TLS, handshakes included.", ""),
         .late = dt_counter("duetime_http_sent_away_total", away, "reason=\"no_request\""),

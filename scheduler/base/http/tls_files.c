@@ -280,7 +280,7 @@ void dt_tls_files_report(dt_tls_files *files)
 dt_status dt_tls_files_new(const struct dt_config *config, const dt_clock *clock, dt_tls_files **out,
                            struct dt_error *err)
 {
-    const char *read = "Times that the files of http.tls_cert and its kin were read.";
+    const char *read = "Reads of http.tls_cert and the files beside it.";
     *out = NULL;
     bool wanted = config->http_tls_cert && config->http_tls_cert[0];
     if (!wanted && config->http_tls_client_ca && config->http_tls_client_ca[0])
@@ -293,9 +293,8 @@ dt_status dt_tls_files_new(const struct dt_config *config, const dt_clock *clock
         return dt_fail(err, DT_NOMEM, "no memory for TLS");
     files->clock = clock;
     pthread_mutex_init(&files->lock, NULL);
-    files->left_gauge =
-        dt_gauge("duetime_tls_certificate_expires_seconds",
-                 "Seconds until the certificate that HTTP clients are shown ends; negative when it has ended.", "");
+    files->left_gauge = dt_gauge("duetime_tls_certificate_expires_seconds",
+                                 "Seconds until the HTTP certificate expires; negative afterwards.", "");
     files->good = dt_counter("duetime_tls_certificate_reads_total", read, "outcome=\"ok\"");
     files->bad = dt_counter("duetime_tls_certificate_reads_total", read, "outcome=\"refused\"");
     dt_status status = take_paths(files, config) ? read_files(files, err) : dt_fail(err, DT_NOMEM, "no memory for TLS");

@@ -604,7 +604,7 @@ static bool judges(void *arg, int64_t sender)
 dt_status dt_alerts_start(const struct dt_features_env *env, void **out, struct dt_error *err)
 {
     const char *name = "duetime_alert_messages_total";
-    const char *help = "Messages about alerts by what became of them; a failed one is sent again.";
+    const char *help = "Messages about alerts, by outcome; failed ones are retried.";
     dt_alerts *a = calloc(1, sizeof(*a));
     if (!a)
         return dt_fail(err, DT_NOMEM, "out of memory");
@@ -614,9 +614,8 @@ dt_status dt_alerts_start(const struct dt_features_env *env, void **out, struct 
         struct dt_strbuf label = {0};
         dt_strbuf_addf(&label, "kind=\"%s\"", dt_alert_kind_name((enum dt_alert_kind)kind));
         a->standing[kind] =
-            label.failed
-                ? NULL
-                : dt_gauge("duetime_alerts", "Alerts that stand, where this process judges them; else 0.", label.p);
+            label.failed ? NULL
+                         : dt_gauge("duetime_alerts", "Current alerts, if this process judges them; else 0.", label.p);
         dt_strbuf_clear(&label);
     }
     const struct dt_outbox_env sender = {.kind = &dt_alert_messages,

@@ -327,10 +327,11 @@ static struct dt_backlog_row *gauge_of_topic(struct dt_backlog *b, struct dt_str
     memcpy(row->topic, topic.p, topic.n);
     row->topic_n = topic.n;
     snprintf(label, sizeof(label), "topic=\"%s\"", row->topic);
-    row->jobs = dt_gauge("duetime_backlog_jobs",
-                         "Jobs of the topic that are due and not dispatched, in all of the installation, up to 30,000, "
-                         "as a dispatcher counted last whose shards have some; 0 while the topic is paused.",
-                         label);
+    row->jobs =
+        dt_gauge("duetime_backlog_jobs",
+                 "Due jobs of the topic that are not dispatched, in the whole installation, up to 30,000; 0 while "
+                 "the topic is paused.",
+                 label);
     return row;
 }
 

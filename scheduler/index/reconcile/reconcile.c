@@ -74,11 +74,10 @@ dt_status dt_reconciler_new(const struct dt_config *config, dt_index *index, dt_
         dt_reconciler_free(r);
         return dt_fail(err, DT_NOMEM, "reconciler");
     }
-    r->loaded =
-        dt_counter("duetime_index_loaded_total", "Entries added because their jobs came within the horizon.", "");
+    r->loaded = dt_counter("duetime_index_loaded_total", "Entries added when their jobs came within the horizon.", "");
     r->rebuilt = dt_counter("duetime_index_rebuilt_total", "Entries added to sets that were lost.", "");
     r->failures =
-        dt_counter("duetime_reconcile_failures_total", "Looks that ended because a server did not answer.", "");
+        dt_counter("duetime_reconcile_failures_total", "Comparisons that failed because a server did not answer.", "");
     *out = r;
     return DT_OK;
 }
@@ -152,7 +151,7 @@ static void update_shards(dt_reconciler *r, const struct dt_shard_set *leads)
             char labels[64];
             snprintf(labels, sizeof(labels), "shard=\"%u\",kind=\"%s\"", shard, kinds[kind]);
             r->views[shard].meter[kind] = dt_counter(
-                "duetime_index_drift_total", "Index entries that were not as MySQL says, and were repaired.", labels);
+                "duetime_index_drift_total", "Index entries that differed from MySQL and were repaired.", labels);
         }
     }
     r->leads = *leads;

@@ -492,7 +492,7 @@ FRESH_TEST(the_reference_has_a_row_for_every_option)
 #undef INT
 #undef BOOL
 #undef ROW
-    assert_non_null(strstr(text, "| `idle_transaction_timeout` | 1s to 1m | `8s` |"));
+    assert_non_null(strstr(text, "| `idle_transaction_timeout` | 1s–1m | `8s` |"));
     for (char *line = strtok(text, "\n"); line; line = strtok(NULL, "\n"))
         if (line[0] == '|') {
             int bars = 0;
