@@ -22,7 +22,7 @@
  * cost or double an attempt. Only "settles in the end" is asked of an election: FOREIGN takeovers are finite.
  *
  * What is promised is asserted where it would break: "P1" … "P9" below, explained in README.md. OUT_… takes one guard
- * out; README.md has the list, and `check --guards` shows that each is needed.
+ * out; `check` has the list, and `check --guards` shows that each is needed.
  */
 #ifndef JOBS
 #define JOBS 1
