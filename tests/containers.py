@@ -32,14 +32,9 @@ class Table:
 
     def __init__(self, build):
         reference = self._output(build / "dispatcher/duetime-dispatcher", "--config-reference")
-        self.variables, self.secrets, section = set(), set(), ""
-        for line in reference.splitlines():
-            section = line[4:-1] if line.startswith("## [") else section
-            row = re.match(r"\| `(\w+)` \|", line)
-            if row:
-                self.variables.add(variable_of(f"{section}.{row[1]}"))
-            if row and " Secret." in line:
-                self.secrets.add(variable_of(f"{section}.{row[1]}"))
+        rows = re.findall(r"^\| `(\w+\.\w+)` \|(.*)$", reference, re.M)
+        self.variables = {variable_of(name) for name, _ in rows}
+        self.secrets = {variable_of(name) for name, row in rows if " Secret." in row}
         routes = self._output(build / "api/duetime-api", "--print-routes").splitlines()
         self.open_paths = {line.split()[1] for line in routes if line.split()[0] == "GET" and line.split()[2] == "-"}
         self.paths = {line.split()[1] for line in routes}

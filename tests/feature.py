@@ -109,7 +109,7 @@ def offers(feature):
     """Returns which of the programs' tables name the feature: routes, settings, commands."""
     for program in PROGRAMS:
         assert "duetime" in output(program, "--version")
-    tables = {"routes": (output(PROGRAMS[0], "--print-routes"), f"/v1/{feature}"), "settings": (output(PROGRAMS[1], "--config-reference"), f"[{feature}]"),
+    tables = {"routes": (output(PROGRAMS[0], "--print-routes"), f"/v1/{feature}"), "settings": (output(PROGRAMS[1], "--config-reference"), f"`{feature}."),
               "commands": (output(PROGRAMS[2], "--reference"), f"duetime {feature} ")}
     return [name for name, (text, mark) in tables.items() if mark in text]
 

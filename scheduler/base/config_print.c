@@ -111,7 +111,7 @@ void dt_config_print(const struct dt_config *config, FILE *out)
 static void print_reference_row(const struct dt_option *option, FILE *out)
 {
     struct dt_strbuf row = {0};
-    dt_strbuf_addf(&row, "| `%s` | ", option->key);
+    dt_strbuf_addf(&row, "| `%s.%s` | ", option->section, option->key);
     if (option->type == DT_OPTION_INT || option->type == DT_OPTION_DURATION) {
         dt_option_add_value(&row, option, option->min);
         dt_strbuf_adds(&row, "–");
@@ -136,19 +136,19 @@ static void print_reference_row(const struct dt_option *option, FILE *out)
 
 void dt_config_reference(FILE *out)
 {
-    fputs("# Configuration\n\nMade from the table in `scheduler/base/config.h`. `[mysql] host` in the file is "
-          "`DUETIME_MYSQL_HOST` in the environment, with `_` for each\ndot. The environment wins over systemd's "
-          "credentials (files `duetime_<section>.<key>` for secrets), these over the file, the file over the\n"
-          "default. Durations: `15s`, `3m`, `1h`, `2d`, ISO 8601 (`PT0.5S`), or milliseconds. `<key>_file` names a "
-          "file with a secret, which each\nnew connection reads; SIGHUP reads secrets again.\n",
-          out);
+    fputs(
+        "# Configuration\n\nMade from the table in `scheduler/base/config.h`. `mysql.host` is `host` below `[mysql]` "
+        "in the file, and "
+        "`DUETIME_MYSQL_HOST` in the environment,\nwith `_` for each dot. The environment wins over systemd's "
+        "credentials (files `duetime_<section>.<key>` for secrets), these over the file, the\nfile over the default. "
+        "Durations: `15s`, `3m`, `1h`, `2d`, ISO 8601 (`PT0.5S`), or milliseconds. `<key>_file` names a file with a "
+        "secret,\nwhich each new connection reads; SIGHUP reads secrets again.\n\n| key | accepted | default | meaning "
+        "|\n|---|---|---|---|\n",
+        out);
     for (size_t i = 0; i < DT_OPTIONS; i++) {
-        if (starts_section(i))
-            fprintf(out, "\n## [%s]\n\n| key | accepted | default | meaning |\n|---|---|---|---|\n",
-                    dt_options[i].section);
         print_reference_row(&dt_options[i], out);
         if (ends_section(i, "kafka"))
-            fputs("| `client.<name>` | text |  | A setting of librdkafka, such as `client.security.protocol`, "
+            fputs("| `kafka.client.<name>` | text |  | A setting of librdkafka, such as `client.security.protocol`, "
                   "`client.ssl.ca.location`, `client.sasl.mechanism`; also `client.<name>_file`, which each new "
                   "handle reads. Settings that the promise depends on are refused. |\n",
                   out);

@@ -105,7 +105,7 @@ def check_settings(_, build):
     program = build / "dispatcher/duetime-dispatcher"
     sample = output(program, "--config-sample")
     named = re.findall(r"^#(\w+) =", sample, re.M)
-    table = re.findall(r"^\| `(\w+)` \|", output(program, "--config-reference"), re.M)
+    table = re.findall(r"^\| `\w+\.(\w+)` \|", output(program, "--config-reference"), re.M)
     if named != table:
         yield f"the sample has other keys than the table: {set(named) ^ set(table) or 'in another order'}"
     left_out = re.findall(r"^(\w+) =\n", sample, re.M)
