@@ -1,4 +1,4 @@
-/* A pop without a wait: its body, the claim, and the answer. */
+/* A pop: its body, one claim, and the answer. Pops that wait are in pop_room.h, and claim by this, too. */
 #pragma once
 
 #include "api.h"

@@ -204,18 +204,20 @@ static dt_status leave_other_topics(struct dt_open_txn *t)
     if (n_topics <= most)
         return DT_OK;
     struct dt_turn *turns = dt_arena_alloc(t->io->arena, n * sizeof(*turns));
-    bool *there = dt_arena_alloc(t->io->arena, (n_topics + 1) * sizeof(*there));
-    if (!turns || !there)
+    bool *counted = dt_arena_alloc(t->io->arena, (n_topics + 1) * sizeof(*counted));
+    if (!turns || !counted)
         return DT_NOMEM;
-    memset(there, 0, (n_topics + 1) * sizeof(*there));
+    memset(counted, 0, (n_topics + 1) * sizeof(*counted));
     for (size_t i = 0; i < n; i++)
         turns[i] = (struct dt_turn){v[i].owner, (int64_t)dt_str_hash(v[i].kafka_topic), .at = i};
     dt_turns_sort(t->io->due.turns, turns, n);
     for (size_t i = 0; i < n; i++) {
         struct place *place = &v[turns[i].at];
-        place->chosen = there[place->number] || most;
-        most -= place->chosen && !there[place->number];
-        there[place->number] |= place->chosen;
+        if (!counted[place->number] && most > 0) {
+            counted[place->number] = true;
+            most--;
+        }
+        place->chosen = counted[place->number];
     }
     for (size_t i = 0; i < t->n; i++) {
         struct dt_candidate *c = &t->v[i];

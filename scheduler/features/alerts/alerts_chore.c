@@ -52,7 +52,7 @@ struct watched_topic {
     int64_t due, oldest_ms, unreported_ms; /* as far as they are known */
     bool due_known, unreported_known;      /* the figure is from a complete walk, so an alert may end by it */
     struct dt_alert_walked pass;           /* figures of the current walk */
-    struct dt_alert *standing[DT_ALERT_TOPIC_KINDS];
+    struct dt_alert *active[DT_ALERT_TOPIC_KINDS];
     UT_hash_handle hh;
 };
 
@@ -79,13 +79,13 @@ typedef struct {
     dt_store *judge_store; /* the store of the running tick */
     struct watched_topics topics;
     struct dt_arena rows;
-    struct dt_alert_watched was;
-    bool knows;                                    /* `was` is set */
+    struct dt_alert_watched read;                  /* the figures as they were read last */
+    bool has_read;                                 /* `read` is set */
     bool frees;                                    /* the previous judge is dead, so its messages must be freed */
     int64_t since_us[DT_ALERT_INSTALLATION_KINDS]; /* when the figure rose above 0 */
     int64_t values_us;                             /* when the figures of active alerts were last written */
-    size_t n_standing;
-    dt_metric *standing[DT_ALERT_KINDS_END];
+    size_t n_active;
+    dt_metric *active[DT_ALERT_KINDS_END];
 
     dt_outbox *sender;
 } dt_alerts;
@@ -303,7 +303,7 @@ static int64_t figure_of_topic(const struct watched_topic *topic, enum dt_alert_
 struct round {
     dt_alerts *a;
     int64_t now_ms;
-    struct dt_alert *standing; /* in the arena, as the next */
+    struct dt_alert *active; /* in the arena, as the next */
     size_t n;
     struct dt_alert **changed; /* alerts whose figures have changed */
     size_t n_changed;
@@ -350,7 +350,7 @@ static dt_status judge_one(struct round *r, struct judged *j, int64_t value, int
     const dt_alerts *a = r->a;
     const enum dt_alert_kind kind = j->alert.kind;
     const struct dt_str topic = j->alert.topic;
-    const bool stands = limit > 0 && value >= limit;
+    const bool reached = limit > 0 && value >= limit;
     dt_assert(kind > 0 && kind < DT_ALERT_KINDS_END);
     if (j->row)
         j->alert = *j->row;
@@ -358,7 +358,7 @@ static dt_status judge_one(struct round *r, struct judged *j, int64_t value, int
     j->alert.topic = topic;
     j->alert.value = value;
     j->alert.limit = limit > 0 ? limit : j->alert.limit;
-    if (!stands && (!j->row || (!j->known && limit > 0))) { /* the figure is not known yet, so nothing changes */
+    if (!reached && (!j->row || (!j->known && limit > 0))) { /* the figure is not known yet, so nothing changes */
         r->kinds[kind] += j->row != NULL;
         return DT_OK;
     }
@@ -366,7 +366,7 @@ static dt_status judge_one(struct round *r, struct judged *j, int64_t value, int
     unsigned targets = j->topic && j->topic->setting.url.p ? DT_ALERT_TO_TOPIC : 0;
     targets |= a->env.config->alerts_url[0] ? DT_ALERT_TO_INSTALLATION : 0;
     targets |= dt_config_has_kafka(a->env.config) ? DT_ALERT_TO_KAFKA : 0;
-    if (!stands) { /* a topic that is no longer watched may still have a URL, which the sender reads */
+    if (!reached) { /* a topic that is no longer watched may still have a URL, which the sender reads */
         targets |= topic.p && !j->topic ? DT_ALERT_TO_TOPIC : 0;
         struct dt_alert_change end = {.event = DT_ALERT_ENDED, .alert = j->alert, .targets = told_ms ? targets : 0};
         return make_change(r, &end);
@@ -394,14 +394,14 @@ static dt_status judge_topics(struct round *r)
     struct watched_topics *topics = &r->a->topics;
     dt_status status = DT_OK;
     for (size_t i = 0; i < topics->n; i++)
-        memset(topics->v[i].standing, 0, sizeof(topics->v[i].standing));
+        memset(topics->v[i].active, 0, sizeof(topics->v[i].active));
     for (size_t i = 0; i < r->n && status == DT_OK; i++) { /* ends alerts about what is not watched any more */
-        struct dt_alert *row = &r->standing[i];
+        struct dt_alert *row = &r->active[i];
         if (!row->topic.p || row->kind < 1 || row->kind >= DT_ALERT_KINDS_END) /* the kind is of a later version */
             continue;
         struct watched_topic *topic = find_topic(topics, row->topic);
         if (topic && row->kind <= DT_ALERT_TOPIC_KINDS) {
-            topic->standing[row->kind - 1] = row;
+            topic->active[row->kind - 1] = row;
         } else {
             struct judged j = {.alert = {.kind = row->kind, .topic = row->topic}, .row = row};
             status = judge_one(r, &j, 0, 0);
@@ -412,12 +412,12 @@ static dt_status judge_topics(struct round *r)
         for (int k = 0; k < DT_ALERT_TOPIC_KINDS && status == DT_OK; k++) {
             const enum dt_alert_kind kind = (enum dt_alert_kind)(k + 1);
             struct judged j = {.alert = {.kind = kind, .topic = topic->name},
-                               .row = topic->standing[k],
+                               .row = topic->active[k],
                                .topic = topic,
                                .known = kind == DT_ALERT_DEAD         ? true
                                         : kind == DT_ALERT_UNREPORTED ? topic->unreported_known
                                                                       : topic->due_known};
-            topic->standing[k] = NULL;
+            topic->active[k] = NULL;
             status = judge_one(r, &j, figure_of_topic(topic, kind, r->now_ms), topic->setting.limits[k]);
         }
     }
@@ -439,16 +439,16 @@ static enum dt_alert_kind kind_of_figure(unsigned i)
 
 static int64_t figure_of(const dt_alerts *a, unsigned i)
 {
-    return has_part(a, kind_of_figure(i)) ? a->was.figures[i] : 0;
+    return has_part(a, kind_of_figure(i)) ? a->read.figures[i] : 0;
 }
 
 /* Returns the figure, or 0 until it has been above 0 for HOLDS_US. */
-static int64_t settled_figure(dt_alerts *a, unsigned i)
+static int64_t confirmed_figure(dt_alerts *a, unsigned i)
 {
     const enum dt_alert_kind kind = kind_of_figure(i);
     /* without a dispatcher no shard has a leader, which is not a second alert */
     const bool follows =
-        kind == DT_ALERT_NO_LEADER && a->was.figures[DT_ALERT_NO_DISPATCHER - 1 - DT_ALERT_TOPIC_KINDS] > 0;
+        kind == DT_ALERT_NO_LEADER && a->read.figures[DT_ALERT_NO_DISPATCHER - 1 - DT_ALERT_TOPIC_KINDS] > 0;
     const int64_t figure = follows ? 0 : figure_of(a, i);
     if (figure == 0)
         a->since_us[i] = 0;
@@ -467,12 +467,12 @@ static dt_status judge_installation(struct round *r)
         const enum dt_alert_kind kind = kind_of_figure(i);
         struct judged j = {.alert = {.kind = kind}, .known = true};
         for (size_t row = 0; row < r->n && !j.row; row++)
-            if (!r->standing[row].topic.p && r->standing[row].kind == kind)
-                j.row = &r->standing[row];
+            if (!r->active[row].topic.p && r->active[row].kind == kind)
+                j.row = &r->active[row];
         /* an active alert lasts until the figure is 0; only its beginning waits for HOLDS_US */
-        int64_t figure = settled_figure(r->a, i);
+        int64_t figure = confirmed_figure(r->a, i);
         if (j.row && has_part(r->a, kind))
-            figure = r->a->was.figures[i];
+            figure = r->a->read.figures[i];
         status = judge_one(r, &j, figure, 1);
     }
     return status;
@@ -480,15 +480,15 @@ static dt_status judge_installation(struct round *r)
 
 static dt_status judge(dt_alerts *a, struct dt_error *err)
 {
-    struct round r = {.a = a, .now_ms = a->was.now_ms, .err = err};
-    struct dt_alert_list active = {.n = 0};
-    dt_assert(a->knows && atomic_load(&a->ours));
+    struct round r = {.a = a, .now_ms = a->read.now_ms, .err = err};
+    struct dt_alert_list found = {.n = 0};
+    dt_assert(a->has_read && atomic_load(&a->ours));
     dt_arena_reset(&a->rows);
-    dt_status status = read_figures(&a->topics, a->judge_store, a->was.now_ms, err);
+    dt_status status = read_figures(&a->topics, a->judge_store, a->read.now_ms, err);
     if (status == DT_OK)
-        status = dt_store_alerts(a->judge_store, 0, UINT_MAX, &a->rows, &active, err);
-    r.standing = active.v;
-    r.n = active.n;
+        status = dt_store_alerts(a->judge_store, 0, UINT_MAX, &a->rows, &found, err);
+    r.active = found.v;
+    r.n = found.n;
     r.changed = dt_arena_alloc(&a->rows, (r.n + 1) * sizeof(struct dt_alert *));
     if (status == DT_OK && !r.changed)
         status = dt_fail(err, DT_NOMEM, "out of memory");
@@ -507,10 +507,10 @@ static dt_status judge(dt_alerts *a, struct dt_error *err)
     }
     if (status != DT_OK)
         return status;
-    a->n_standing = 0;
+    a->n_active = 0;
     for (int kind = 1; kind < DT_ALERT_KINDS_END; kind++) {
-        dt_metric_set(a->standing[kind], r.kinds[kind]);
-        a->n_standing += r.kinds[kind];
+        dt_metric_set(a->active[kind], r.kinds[kind]);
+        a->n_active += r.kinds[kind];
     }
     return DT_OK;
 }
@@ -531,10 +531,10 @@ static dt_status watch_figures(dt_alerts *a, struct dt_alert_watched *now, struc
     if (!now->ours) {
         if (atomic_exchange(&a->ours, false))
             DT_LOG(INFO, "alerts", "another process judges alerts");
-        a->knows = a->frees = false;
-        a->n_standing = 0;
+        a->has_read = a->frees = false;
+        a->n_active = 0;
         for (int kind = 1; kind < DT_ALERT_KINDS_END; kind++)
-            dt_metric_set(a->standing[kind], 0);
+            dt_metric_set(a->active[kind], 0);
         return DT_OK;
     }
     a->frees = a->frees || now->from_dead;
@@ -549,14 +549,14 @@ static dt_status watch_figures(dt_alerts *a, struct dt_alert_watched *now, struc
         dt_outbox_wake(a->sender);
     }
     /* Judges again if a figure has changed, or may have. */
-    const bool again = !a->knows || now->topics_version != a->was.topics_version;
-    const bool news = again || memcmp(now->figures, a->was.figures, sizeof(now->figures)) != 0;
+    const bool again = !a->has_read || now->topics_version != a->read.topics_version;
+    const bool news = again || memcmp(now->figures, a->read.figures, sizeof(now->figures)) != 0;
     status = again ? read_topics(&a->topics, a->judge_store, err) : DT_OK;
     if (status != DT_OK)
         return status;
-    a->was = *now;
-    a->knows = true;
-    return news || a->topics.n || a->n_standing || something_settles(a) ? judge(a, err) : DT_OK;
+    a->read = *now;
+    a->has_read = true;
+    return news || a->topics.n || a->n_active || something_settles(a) ? judge(a, err) : DT_OK;
 }
 
 static int64_t judge_alerts(void *alerts, void *store)
@@ -567,7 +567,7 @@ static int64_t judge_alerts(void *alerts, void *store)
     a->judge_store = store;
     const dt_status status = watch_figures(a, &now, &err);
     if (status != DT_OK)
-        a->knows = false;
+        a->has_read = false;
     if (status == DT_DEPOSED) /* the next tick reads which process has the lease */
         return 0;
     if (status != DT_OK)
@@ -575,7 +575,7 @@ static int64_t judge_alerts(void *alerts, void *store)
                                status == DT_FORBIDDEN ? FORBIDDEN_US : RETRY_US);
     if (!now.ours)
         return mono_us(a) + (now.lease_ms > 0 ? 1000 * now.lease_ms + RENEWED_US : WATCH_US);
-    return mono_us(a) + (something_settles(a) ? SETTLE_US : a->topics.n || a->n_standing ? WATCH_US : REST_US);
+    return mono_us(a) + (something_settles(a) ? SETTLE_US : a->topics.n || a->n_active ? WATCH_US : REST_US);
 }
 
 /* ---- life ---- */
@@ -613,7 +613,7 @@ dt_status dt_alerts_start(const struct dt_features_env *env, void **out, struct 
     for (int kind = 1; kind < DT_ALERT_KINDS_END; kind++) {
         struct dt_strbuf label = {0};
         dt_strbuf_addf(&label, "kind=\"%s\"", dt_alert_kind_name((enum dt_alert_kind)kind));
-        a->standing[kind] =
+        a->active[kind] =
             label.failed ? NULL
                          : dt_gauge("duetime_alerts", "Current alerts, if this process judges them; else 0.", label.p);
         dt_strbuf_clear(&label);

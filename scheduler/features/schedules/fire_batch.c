@@ -143,11 +143,13 @@ static void plan_one(struct dt_schedule *s, struct dt_fire_plan *plan)
     if (!s->next_fire_ms)
         return;
     /* The earliest future time of three: some time after the last fire, shortly before the next one, the next one. */
-    const int64_t chances[] = {s->last_fire_ms ? rested_ms(s) : 0, s->next_fire_ms - DT_FIRES_AHEAD_MS};
+    const int64_t rested_at_ms = s->last_fire_ms ? rested_ms(s) : 0;
+    const int64_t ahead_ms = s->next_fire_ms - DT_FIRES_AHEAD_MS;
     plan->look_ms = dt_later(dt_fire_runs_at_ms(s, s->next_fire_ms), plan->now_ms);
-    for (size_t i = 0; i < sizeof(chances) / sizeof(chances[0]); i++)
-        if (chances[i] > plan->now_ms)
-            plan->look_ms = dt_earlier(plan->look_ms, chances[i]);
+    if (rested_at_ms > plan->now_ms)
+        plan->look_ms = dt_earlier(plan->look_ms, rested_at_ms);
+    if (ahead_ms > plan->now_ms)
+        plan->look_ms = dt_earlier(plan->look_ms, ahead_ms);
 }
 
 void dt_fire_plan_make(struct dt_schedule *s, struct dt_fire_plan *plan)
