@@ -15,7 +15,7 @@
     "form-action 'none'; frame-ancestors 'none'; require-trusted-types-for 'script'; trusted-types 'none'"
 #define FOR_EVER "public, max-age=31536000, immutable"
 
-/* Cuts the next element of a header's list off, trimmed. */
+/* Cuts the next element off a header's list, and trims it. */
 static struct dt_str next_element(struct dt_str *list, char separator)
 {
     const char *at = list->n ? memchr(list->p, separator, list->n) : NULL;
@@ -49,7 +49,7 @@ static enum dt_next answer_file(struct dt_request *req, const struct dt_console_
     const char *coding = NULL;
     struct dt_str tags = req->if_none_match;
     bool known = false;
-    while (tags.n && !known) { /* weak ones match, too (RFC 9110, 13.1.2) */
+    while (tags.n && !known) { /* weak tags match, too (RFC 9110, 13.1.2) */
         struct dt_str tag = next_element(&tags, ',');
         if (tag.n > 2 && tag.p[0] == 'W' && tag.p[1] == '/')
             tag = (struct dt_str){tag.p + 2, tag.n - 2};

@@ -1,9 +1,9 @@
-// Speaks to the REST API of its own origin, and to nothing else. Owns the token (session storage: it ends with the tab) and the
-// knowledge whether the API can be reached.
+// Requests to the REST API of this origin, and to no other server. Owns the token (in session storage, until the tab is closed), and
+// whether the API can be reached.
 import {read, write} from './json.js';
 
 const KEY = 'duetime.token';
-const PATIENCE_MS = 15000; // of reading; what changes something is waited for
+const PATIENCE_MS = 15000; // for reads; changes have no time limit
 
 // A refusal by the API: its problem document.
 export class Problem extends Error {
@@ -13,14 +13,14 @@ export class Problem extends Error {
     this.body = body;
   }
 
-  // Lines for a person: the detail, and each member that is wrong.
+  // Human-readable lines: the detail, and each member that is wrong.
   get lines() {
     const faults = this.body.errors || [];
     return faults.length ? faults.map((fault) => `${fault.pointer || 'body'}: ${fault.reason}`) : [this.message];
   }
 }
 
-// No answer at all: the API is down, or the network is.
+// No answer: the API or the network is down.
 export class Unreachable extends Error {
   get lines() {
     return [this.message];
@@ -52,7 +52,7 @@ export const session = {
   },
 };
 
-// Ends with the caller's signal, and when a read has taken too long.
+// Aborts when the caller's signal does, or when a read takes too long.
 function signalOf(method, signal) {
   const late = method === 'GET' ? [AbortSignal.timeout(PATIENCE_MS)] : [];
   return AbortSignal.any([...late, ...(signal ? [signal] : [])]);
@@ -79,8 +79,8 @@ async function readAnswer(answer, exact) {
   }
 }
 
-// The answer's JSON. Throws a Problem, or Unreachable; `accept` names statuses that are no problem. ifMatch: the version that is meant.
-// exact: numbers are kept as they are written (json.js), for what has a payload.
+// The answer's JSON. Throws a Problem, or Unreachable; `accept`: statuses that are not problems. ifMatch: the version to change.
+// exact: keeps numbers as they are written (json.js), for answers with a payload.
 export async function ask(method, path, body, {signal, accept = [], ifMatch, exact = false} = {}) {
   const asked = state.token;
   const answer = await send(method, path, body, {signal, ifMatch});
@@ -94,7 +94,7 @@ export async function ask(method, path, body, {signal, accept = [], ifMatch, exa
 export const get = (path, options) => ask('GET', path, undefined, options);
 export const post = (path, body) => ask('POST', path, body);
 
-// A path with its query; members that are empty are left out.
+// A path with its query; empty members are left out.
 export function withQuery(path, query) {
   const given = Object.entries(query).filter(([, value]) => value !== undefined && value !== null && value !== '');
   return given.length ? `${path}?${new URLSearchParams(given)}` : path;

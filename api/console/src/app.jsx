@@ -1,4 +1,4 @@
-// The frame around every page: where one can go, what is down, who one is; and which page a URL is.
+// The frame around every page: navigation, servers that are down, signing in; and which page a URL opens.
 import {useEffect, useState} from 'preact/hooks';
 import {get, session} from './api.js';
 import {Caller} from './caller.js';
@@ -42,7 +42,7 @@ function Nav({at, pages, alerts}) {
   );
 }
 
-// "17" opens the job with this id, "orders.close order-42" the job of a key, and a word alone lists the topic's jobs.
+// "17" opens the job with this id, "orders.close order-42" the job with this key; a single word lists the jobs of that topic.
 async function find(text) {
   const [first, ...rest] = text.trim().split(/\s+/);
   if (!first) return null;
@@ -81,11 +81,11 @@ const WORDS = {
 
 const READINESS = {accept: [503]};
 
-// The parts that are not as they should be, each by its name.
+// The names of the parts that have problems.
 function Parts({downSince}) {
   const {data} = useLive('/readyz', 3000, READINESS);
   const now = useNow();
-  if (downSince) return <p class="parts bad" role="alert"><strong>The API does not answer</strong> (since {relative(downSince, now)}). What is shown is from before.</p>;
+  if (downSince) return <p class="parts bad" role="alert"><strong>The API does not answer</strong> (since {relative(downSince, now)}). This page shows older data.</p>;
   if (!data) return null;
   const bad = Object.entries(WORDS).filter(([part]) => !['ok', 'none', undefined].includes(data[part]));
   if (!bad.length) return null;
@@ -107,16 +107,16 @@ function SignIn({refused}) {
       <form onSubmit={signIn}>
         <label for="token">Token</label>
         <input id="token" name="token" type="password" required autofocus autocomplete="off" spellcheck={false} />
-        {refused && <p class="note bad" role="alert">This token is not known.</p>}
+        {refused && <p class="note bad" role="alert">This token is unknown.</p>}
         <button type="submit" class="primary">Sign in</button>
-        <p class="quiet">It is kept until this tab is closed. <code>duetime-api --new-token</code> makes one.</p>
+        <p class="quiet">This tab keeps the token until you close it. <code>duetime-api --new-token</code> creates a token.</p>
       </form>
     </main>
   );
 }
 
 function NotFound() {
-  return <><Title>Nothing here</Title><p>There is no such page. <a href={href([])}>To the first page</a></p></>;
+  return <><Title>Page not found</Title><p>There is no such page. <a href={href([])}>Go to the first page</a></p></>;
 }
 
 function Page({route}) {
@@ -131,14 +131,14 @@ function Page({route}) {
   return Shown ? <Shown key={route.path.join('/')} id={rest.join('/')} query={route.query} /> : <NotFound />;
 }
 
-// How many alerts stand, a hundred at most; null where the API has none.
+// The number of active alerts, a hundred at most; null: this API has no alerts.
 function useAlerts() {
   const offered = useOffered('/v1/alerts');
   const {data} = useLive(offered === false ? null : '/v1/alerts', 5000);
   return offered ? (data?.alerts.length ?? 0) : null;
 }
 
-const FIRST = {path: ['overview'], query: {}}; // as long as nobody knows whether it is offered
+const FIRST = {path: ['overview'], query: {}}; // until it is known whether the API has an overview
 
 function Frame() {
   const route = useRoute();
@@ -154,7 +154,7 @@ function Frame() {
   }, [route.path.length, overview]);
   return (
     <Caller.Provider value={caller || {scopes: [], topics: []}}>
-      <button type="button" class="skip" onClick={() => document.querySelector('h1')?.focus()}>To the content</button>
+      <button type="button" class="skip" onClick={() => document.querySelector('h1')?.focus()}>Skip to the content</button>
       <header class="top">
         <a class="brand" href={href([])}>duetime</a>
         <Nav at={shown?.path[0]} pages={pages} alerts={alerts} />

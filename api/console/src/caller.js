@@ -1,4 +1,4 @@
-// What the caller's token may. Until that is known, nothing that changes anything is offered.
+// What the caller's token may do. Until that is known, the console offers no changes.
 import {createContext} from 'preact';
 import {useContext} from 'preact/hooks';
 

@@ -1,4 +1,4 @@
-// Times, durations and numbers as a person reads them. All times are UTC, as in logs, SQL and the command line.
+// Human-readable times, durations and numbers. All times are UTC, as in logs, SQL and the command line.
 const numbers = new Intl.NumberFormat('en');
 
 export const count = (n) => (n === null || n === undefined ? '–' : numbers.format(n));
@@ -30,7 +30,7 @@ export function relative(at, now = Date.now()) {
   return ms > 0 ? `in ${rough}` : `${rough} ago`;
 }
 
-// "2026-11-26 09:00:00.123"; of today without its date when it is short.
+// "2026-11-26 09:00:00.123"; short: without the date if it is today, otherwise without seconds.
 export function moment(at, {short = false, now = Date.now()} = {}) {
   const text = new Date(at).toISOString().replace('T', ' ').replace('Z', '');
   if (!short) return text;
@@ -38,19 +38,19 @@ export function moment(at, {short = false, now = Date.now()} = {}) {
   return text.startsWith(today) ? text.slice(11, 19) : text.slice(0, 16);
 }
 
-// A duration in one word and number, for an axis.
+// A duration as one number with its unit, for an axis.
 export function roughly(ms) {
   const [unit, size] = ms < 1000 ? ['ms', 1] : UNITS.toReversed().find((_, i, all) => i === all.length - 1 || ms < 2 * all[i + 1][1]);
   return `${Math.round(ms / size)} ${unit}`;
 }
 
-// "PT1M30S" in milliseconds; null: it is no such text.
+// "PT1M30S" in milliseconds; null: not a duration.
 export function readDuration(text) {
   const parts = /^P(?:(\d+)W)?(?:(\d+)D)?(?:T(?:(\d+)H)?(?:(\d+)M)?(?:([\d.]+)S)?)?$/.exec(text);
   return parts && [604800000, 86400000, 3600000, 60000, 1000].reduce((sum, size, i) => sum + size * (parts[i + 1] || 0), 0);
 }
 
-// "PT5M" as "5 min"; what is no such text stays as it is.
+// "PT5M" as "5 min"; any other text is returned unchanged.
 export function spoken(text) {
   const ms = text === null || text === undefined ? null : readDuration(text);
   return ms === null ? text : duration(ms);
@@ -61,7 +61,7 @@ const SIZES = {s: 1000, m: 60000, min: 60000, h: 3600000, d: 86400000};
 
 const DAYS = {yesterday: -1, today: 0, tomorrow: 1};
 
-// What a person writes for a time: "now", "today" (its midnight), "-1h", "+2d", "2026-11-26 09:00" (UTC) or RFC 3339. null: nothing that is understood.
+// Reads a time as users write it: "now", "today" (its midnight), "-1h", "+2d", "2026-11-26 09:00" (UTC) or RFC 3339. null: not a time.
 export function readTime(text, now = Date.now()) {
   const written = text.trim();
   if (written === 'now') return new Date(now).toISOString();

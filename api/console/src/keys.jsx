@@ -1,4 +1,4 @@
-// The keyboard: "/" to the search, "j" and "k" along a list (Enter opens), "g" and a letter to a page, "?" tells all that.
+// Keyboard shortcuts: "/" focuses the search, "j" and "k" move in a list (Enter opens), "g" and a letter opens a page, "?" lists them.
 import {useEffect} from 'preact/hooks';
 import {go} from './router.js';
 import {question} from './ui/dialog.jsx';
@@ -7,14 +7,14 @@ const LETTERS = {overview: 'o', jobs: 'j', topics: 't', schedules: 's', dead: 'd
 
 function help(pages) {
   question({
-    title: 'Keys',
+    title: 'Keyboard shortcuts',
     body: (
       <dl class="facts keys">
         <div><dt>/</dt><dd>find a job</dd></div>
         <div><dt>j k</dt><dd>next and previous row; Enter opens it</dd></div>
         <div><dt>n</dt><dd>next page of a list</dd></div>
         {pages.filter((page) => LETTERS[page]).map((page) => <div key={page}><dt>g {LETTERS[page]}</dt><dd>{page}</dd></div>)}
-        <div><dt>Esc</dt><dd>leaves a question</dd></div>
+        <div><dt>Esc</dt><dd>cancels a dialog</dd></div>
       </dl>
     ),
     yes: 'Close', no: 'Close', act: async () => null,

@@ -1,10 +1,10 @@
-// What a page shows, asked for again and again: one request at a time, none while the tab is hidden, slower while the API is away.
-// What was read stays on the page when it cannot be read anew.
+// Polls the data of a page: one request at a time, none while the tab is hidden, fewer while the API is down. If a request fails, the page
+// keeps the older data.
 import {useEffect, useState} from 'preact/hooks';
 import {get, session} from './api.js';
 
 const AWAY_MS = 5000;
-const FINAL = [401, 403, 404]; // asking again would tell the same
+const FINAL = [401, 403, 404]; // a retry would get the same answer
 const HOPS = 100;
 
 export function useSession() {
@@ -13,8 +13,8 @@ export function useSession() {
   return now;
 }
 
-// A page of a list has looked at a bounded number of rows, and may be empty while the list goes on: goes on, too, until there is
-// something to show, for as many pages as take a second or two.
+// The API reads a bounded number of rows for each page of a list, so a page may be empty although more follow. Reads further pages until
+// one has rows, for a second or two at most.
 export async function readPage(path, member, options) {
   let page = await get(path, options);
   for (let hop = 1; !page[member].length && page.next_cursor && hop < HOPS; hop++) {
@@ -25,7 +25,7 @@ export async function readPage(path, member, options) {
 
 const flying = new Map();
 
-// One request for all who ask for a path at the same time.
+// Components that request a path at the same time share one request.
 async function share(path, {signal}) {
   const key = `${session.get().token} ${path}`;
   if (!flying.has(key)) flying.set(key, get(path).finally(() => flying.delete(key)));
@@ -71,8 +71,9 @@ function keepAsking(read, every, tell) {
   };
 }
 
-// {data, problem, at, refresh} of `path`. path null: nothing is asked. every 0: once. key: what is shown, where the path says it in
-// another way each time (a time that goes on); what was read stays until it is read anew. list: the member of a page of a list. accept, exact: as in api.js.
+// {data, problem, at, refresh} of `path`. path null: no request. every 0: one request. key: identifies the data if the path changes each
+// time (it contains the current time); older data with the same key stay until the next answer. list: the member of a list's page. accept,
+// exact: as in api.js.
 export function useLive(path, every = 3000, {key = path, list, accept, exact} = {}) {
   const [shown, set] = useState({});
   const [refresh, setRefresh] = useState(() => () => {});

@@ -1,4 +1,4 @@
-// What this API offers beyond what every API does: a page whose request it does not know is not shown.
+// Whether this API has an optional feature: a page is not shown if the API does not know its request.
 import {useLive} from './live.js';
 
 const UNKNOWN = 'there is nothing at this path';

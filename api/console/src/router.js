@@ -1,4 +1,4 @@
-// Every view has a URL: what stands behind "#". "#/jobs/17" has the path ["jobs", "17"], "#/jobs?state=dead" the query {state: "dead"}.
+// Every view has a URL, the part after "#". "#/jobs/17" has the path ["jobs", "17"], "#/jobs?state=dead" the query {state: "dead"}.
 import {useEffect, useState} from 'preact/hooks';
 import {withQuery} from './api.js';
 
@@ -30,7 +30,7 @@ export function useRoute() {
   useEffect(() => {
     const changed = () => set(readable(location.hash));
     addEventListener('hashchange', changed);
-    changed(); // where one went before this was listened to
+    changed(); // the URL may have changed before the listener was added
     return () => removeEventListener('hashchange', changed);
   }, []);
   return route;

@@ -1,20 +1,20 @@
-// What words of the API mean for whoever is on call.
+// The API's words, explained for operators.
 import {duration} from './format.js';
 
 export const WAITING = {
   time: 'its time',
   paused: 'its topic, which is paused',
-  limit: 'room within a limit: its topic’s max_in_flight or rate_limit, or a place among callbacks',
-  leader: 'the leader of its shard: there is none, or it has yet to pick the job up',
+  limit: 'room within a limit: its topic’s max_in_flight or rate_limit, or the limit of callbacks',
+  leader: 'the leader of its shard: there is none, or it has not claimed the job yet',
   kafka: 'Kafka',
   redis: 'Redis',
-  pop: 'a worker: it is due, and nobody has popped it',
+  pop: 'a worker: it is due, and no worker has popped it',
   ack: 'a report on its attempt',
 };
 
-const TOLERATED_MS = 2000; // the clock of whoever looks may be off, and a page is some seconds old
+const TOLERATED_MS = 2000; // the browser's clock may be wrong, and a page is some seconds old
 
-// How long a scheduled job is late, in whole seconds as milliseconds; 0: it is not.
+// How late a scheduled job is, in milliseconds, rounded down to seconds; 0: it is not late.
 export function lateBy(job, now) {
   if (job.state !== 'scheduled' || !job.next_at) return 0;
   const late = now - new Date(job.next_at);
@@ -27,10 +27,10 @@ export function reason(job, now) {
   return late ? `late ${duration(late)}, waits for ${WAITING[job.waiting_for] || job.waiting_for}` : `waits for ${WAITING[job.waiting_for] || job.waiting_for}`;
 }
 
-// What can be done, as a sentence; a command stays as it is typed.
+// Advice as a sentence; a command is not capitalized.
 export const advice = (text) => (/^(duetime|systemctl|redis-cli|kafka|CALL|SET)/.test(text) ? text : text[0].toUpperCase() + text.slice(1));
 
-const DID = {cancel: 'cancelled', change: 'changed', run_now: 'made due now', redrive: 'redriven', replace: 'replaced', pause: 'paused', resume: 'resumed',
+const DID = {cancel: 'cancelled', change: 'changed', run_now: 'run now', redrive: 'redriven', replace: 'replaced', pause: 'paused', resume: 'resumed',
   delete: 'deleted', stop: 'stopped', silence: 'silenced', reschedule: 'moved'};
 
 export const didOf = (event) => DID[event.action] || event.action.replaceAll('_', ' ');

@@ -1,4 +1,4 @@
-"""Alerts in the console: those that stand, and when somebody is told of a topic."""
+"""Alerts in the console: those that are active, and the alert settings of a topic."""
 import pytest
 
 from harness.stack import until
@@ -28,7 +28,7 @@ def test_an_active_alert_links_to_its_cause_and_can_be_silenced(console, api, he
 def test_the_alert_settings_of_a_topic_can_be_changed(console, api, topic):
     assert api.put(f"/v1/topics/{topic}", {"delivery": "pull", "rate_limit": "5/s"}).status == 201
     console.open(f"#/topics/{topic}")
-    console.says("As the configuration says.")
+    console.says("Defaults of the configuration.")
     console.browser.click(css="[aria-label=Alerts] button")
     console.browser.fill(label="Late for", value="soon")
     console.press_button("Save", within="dialog")

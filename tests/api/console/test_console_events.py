@@ -18,10 +18,10 @@ def test_events_show_who_did_what_and_link_to_the_job(console, api, held):
     console.is_sound()
     console.browser.fill(label="From", value="+1h")
     console.press_button("Filter")
-    console.says("Nobody has changed anything here.")
+    console.says("No events.")
     console.browser.back()
     console.browser.click(css=f"tr:has-text('cancelled') a:has-text('{job['id']}')")
-    console.browser.sees(css=".story li:has-text('cancelled')")
+    console.browser.sees(css=".timeline li:has-text('cancelled')")
     assert console.view() == f"#/jobs/{job['id']}"
 
 

@@ -69,7 +69,7 @@ def test_the_console_asks_for_a_token_and_stores_it_only_in_the_session(console_
     console.browser.sees(label="Token")
     console.is_sound()
     sign_in(console, "dt_nonsense")
-    console.says("This token is not known.")
+    console.says("This token is unknown.")
     sign_in(console, tokens["reader"])
     console.browser.sees(role="link", name="k", exact=False)
     kept = console.browser.storage()
@@ -92,7 +92,7 @@ def test_the_console_hides_actions_that_the_token_does_not_allow(console_of, gua
     console.browser.sees(css=".figures")
     assert console.browser.count(css="main button") == 0  # pausing is for admins
     console.goto(f"#/jobs/{own.jobs_made['outside']['id']}")
-    console.says("There is no such thing")
+    console.says("Not found")
     console.press_button("Sign out")
     sign_in(console, tokens["admin"])
     console.goto("#/topics/in.side")
@@ -112,21 +112,21 @@ def test_two_clicks_lead_from_the_overview_to_the_reason_of_a_held_job(console_o
     console.browser.click(css="tr:has-text('in.late') a:has-text('1 held')")
     console.browser.click(css="a.row:has-text('tardy')")
     console.browser.sees(css=".reason.warn:has-text('paused') .to-do")
-    console.browser.sees(css="[aria-label='What bears on it'] dt:has-text('Shard')")
+    console.browser.sees(css="[aria-label='What affects this job'] dt:has-text('Shard')")
     console.is_sound()
     console.press_button("Sign out")
     sign_in(console, tokens["bound"])
     console.goto("#/overview")
-    console.says("The token may not see the installation as a whole")
+    console.says("The token may not read the whole installation")
     admin.close()
 
 
 def test_the_overview_shows_throughput_backlog_forecast_and_server_states(console, api, held):
     api.batch([{"topic": held, "delay": 0} for _ in range(400)])  # so many that its topic stands among the first
     console.open("#/overview")
-    for figure in ("overdue", "lateness, 99 of 100", "created", "dispatched", "succeeded", "failed", "dead", "scheduled"):
+    for figure in ("overdue", "lateness p99", "created", "dispatched", "succeeded", "failed", "dead", "scheduled"):
         console.browser.sees(css=f".figure .name:text-is('{figure}')")
-    for panel in ("A second, in the last hour", "Lateness in the last hour", "What comes in the next hour"):
+    for panel in ("Throughput in the last hour (jobs/s)", "Lateness in the last hour", "Due in the next hour"):
         console.browser.sees(css=f"[aria-label='{panel}'] .chart canvas")
     console.browser.sees(css=f"table[aria-label=Topics] tr:has-text('{held}') td[data-label=Overdue]:has-text('400 held')")
     for part in ("MySQL", "Redis", "Kafka", "ZooKeeper"):
@@ -181,7 +181,7 @@ def test_the_first_page_sends_its_requests_at_once_and_none_twice(console):
     shown = ["/v1/overview", "/v1/forecast", "/v1/series", "/v1/doctor", "/v1/caller", "/v1/alerts"]
     console.open(together=shown)
     console.browser.sees(css="a.figure:has-text('overdue')")
-    console.browser.sees(css="[aria-label='What comes in the next hour']")
+    console.browser.sees(css="[aria-label='Due in the next hour']")
     asked = [(path, start, end) for path, start, end in console.browser.asked() if path in shown]
     answered = min(end for _, _, end in asked)
     at_once = [path for path, start, _ in asked if start < answered]

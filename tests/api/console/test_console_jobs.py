@@ -30,7 +30,7 @@ def test_a_list_has_pages_and_the_back_button_works(console, api, held):
     assert console.browser.count(css="main a.row") == 50
     console.browser.press(keys=["n"])
     console.browser.sees(role="link", name="k059")
-    console.says("The end of the list.")
+    console.says("End of the list.")
     assert "cursor=" in console.view()
     console.browser.back()
     console.browser.sees(role="link", name="k000")
@@ -57,9 +57,9 @@ def test_the_timeline_shows_each_attempt_with_its_lateness_and_error(console, ap
         job = api.post(f"/v1/topics/{topic}/pop", {"wait": "PT1M"}).json["jobs"][0]
         assert api.post(f"/v1/jobs/{job['id']}/results", {"attempt": attempt, **report}).status == 200
     console.open(f"#/jobs/{job['id']}")
-    console.browser.sees(css=".story li:has-text('Attempt 1'):has-text('failed'):has-text('late'):has-text('the mill stood still')")
-    console.browser.sees(css=".story li:has-text('Attempt 2'):has-text('failed')")
-    console.browser.sees(css=".story li.ahead:has-text('Attempt 3')")
+    console.browser.sees(css=".timeline li:has-text('Attempt 1'):has-text('failed'):has-text('late'):has-text('the mill stood still')")
+    console.browser.sees(css=".timeline li:has-text('Attempt 2'):has-text('failed')")
+    console.browser.sees(css=".timeline li.ahead:has-text('Attempt 3')")
     console.is_sound()
 
 
@@ -142,5 +142,5 @@ def test_a_job_is_found_by_its_id_or_its_topic_and_key(console, api, topic, word
 
 def test_a_missing_job_is_reported_as_missing(console):
     console.open("#/jobs/999999999999")
-    console.says("There is no such thing")
+    console.says("Not found")
     console.is_sound()

@@ -55,7 +55,7 @@ def test_dead_letters_are_grouped_by_error_and_redriven_all_some_or_one(console,
     console.browser.misses(css="a.row:has-text('k1')")
     console.press_button("Redrive all")
     console.answer("Redrive 3 jobs")
-    console.says("Nothing is dead here.")
+    console.says("No dead jobs.")
 
 
 def test_all_jobs_that_died_yesterday_are_redriven(console, api, db, held, swept):
@@ -89,14 +89,14 @@ def test_all_jobs_of_a_filter_are_moved_run_and_cancelled(console, api, held):
     console.says("3 jobs cancelled.")
     assert {(job["key"][0], job["state"]) for job in api.list(topic=held)} == {("a", "cancelled"), ("b", "scheduled")}
     console.press_button("Run now…")
-    console.says("No job matches that could be changed so.")
+    console.says("No job matches that this action applies to.")
 
 
 def test_an_operation_is_followed_and_stopped(console, api, held):
     api.batch([{"topic": held, "key": f"k{n}", "run_at": "2035-01-01T00:00:00Z"} for n in range(40)])
     console.open(f"#/jobs?topic={held}&state=scheduled")
     console.press_button("Cancel…")
-    console.browser.fill(label="At most", value="1/m")
+    console.browser.fill(label="Max rate", value="1/m")
     console.answer("Cancel 40 jobs")
     console.browser.sees(css="h1:has-text('cancel')")
     console.browser.sees(css=".facts .state.running")

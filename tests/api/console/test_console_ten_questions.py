@@ -34,7 +34,7 @@ class Asked:
         assert self.api.put(f"/v1/topics/{self.topic}", {"delivery": "pull", **settings}).status in (200, 201)
 
     def late(self, jobs=1, **settings):
-        """Jobs that nobody pops, later than those of other tests; their topic stands first in the overview when they are many."""
+        """Jobs that no worker pops, later than the jobs of other tests; with many of them, their topic is first in the overview."""
         self.settle(**settings)
         self.api.batch([{"topic": self.topic, "key": f"late-{n}", "delay": 0} for n in range(jobs)])
         self.db("UPDATE jobs SET next_at = 1000 WHERE topic = %s AND job_key = 'late-0'", self.topic)
@@ -103,14 +103,14 @@ def who_leads(asked):
 
 def is_redis_complete(asked):
     asked.open()
-    asked.see("table[aria-label=Shards] tbody tr:nth-child(2) td[data-label=Index] span:has-text('whole'):not(:has-text('not whole'))")
+    asked.see("table[aria-label=Shards] tbody tr:nth-child(2) td[data-label=Index] span:has-text('complete'):not(:has-text('incomplete'))")
     assert asked.browser.count(css="table[aria-label=Shards] td[data-label=Index]") == 2
 
 
 def what_comes(asked):
     asked.api.batch([{"topic": asked.topic, "delay": "PT30M"} for _ in range(400)])
     asked.open()
-    asked.see("[aria-label='What comes in the next hour'] [aria-label^='Jobs that come due in the next hour, by minute; the most ']")
+    asked.see("[aria-label='Due in the next hour'] [aria-label^='Jobs due in the next hour, by minute; at most ']")
     told = lambda: int(asked.browser.text(css="a.figure:has-text('in the next hour') .note-line").split()[0].rstrip("+").replace(",", ""))  # noqa: E731
     until(lambda: told() >= 400, told)
 

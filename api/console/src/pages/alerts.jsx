@@ -1,4 +1,4 @@
-// Alerts that stand: what is wrong, since when, who was told; each can be silenced.
+// Active alerts: what is wrong, since when, when it was last notified. Each can be silenced.
 import {post, withQuery} from '../api.js';
 import {useMay} from '../caller.js';
 import {count, spoken} from '../format.js';
@@ -9,14 +9,14 @@ import {Empty, Loading, Time, Title, Trouble} from '../ui/parts.jsx';
 import {Pages, Table} from '../ui/table.jsx';
 
 const KINDS = {
-  overdue: 'jobs are late', backlog: 'a backlog of jobs that are due', dead: 'dead jobs', unreported: 'no reports come',
-  shard_halted: 'a shard is halted: an operator must decide', no_leader: 'a shard has no leader', kafka_unwritable: 'Kafka cannot be written to',
+  overdue: 'jobs are late', backlog: 'a backlog of due jobs', dead: 'dead jobs', unreported: 'reports are missing',
+  shard_halted: 'a shard is halted: an operator must decide', no_leader: 'a shard has no leader', kafka_unwritable: 'Kafka does not accept messages',
   index_incomplete: 'the index in Redis is incomplete', inbox_errors: 'rows of the inbox cannot become jobs', audit_corrected: 'counters were corrected',
-  no_dispatcher: 'no dispatcher lives',
+  no_dispatcher: 'no dispatcher is running',
 };
 const shown = (figure) => (typeof figure === 'number' ? count(figure) : spoken(figure));
 
-// Where one sees what an alert is about.
+// The page that shows the cause of an alert.
 export function causeOf({kind, topic}) {
   if (!topic) return href('overview');
   if (kind === 'dead') return href('dead', {topic});
@@ -27,8 +27,8 @@ export function causeOf({kind, topic}) {
 function silence(alert, done) {
   question({
     title: `Silence ${alert.kind}${alert.topic ? ` of ${alert.topic}` : ''}?`, yes: 'Silence',
-    body: 'It goes on standing here; nobody is reminded of it.',
-    fields: [{name: 'how', label: 'For', value: 'PT1H', placeholder: 'PT1H', hint: 'Empty: as long as it stands.', autofocus: true}],
+    body: 'The alert stays in this list, but sends no reminders.',
+    fields: [{name: 'how', label: 'For', value: 'PT1H', placeholder: 'PT1H', hint: 'Empty: as long as it is active.', autofocus: true}],
     act: async ({how}) => {
       await post(`/v1/alerts/${alert.id}/silence`, how.trim() ? {for: how.trim()} : {});
       done();
@@ -46,7 +46,7 @@ export function Alerts({query}) {
       <Title>Alerts</Title>
       <Trouble problem={list.problem} shown={list.data} what="alerts" />
       <Loading of={list} />
-      {list.data && !alerts.length && <Empty>{list.data.next_cursor ? 'None on this page; the list goes on.' : 'No alert stands.'}</Empty>}
+      {list.data && !alerts.length && <Empty>{list.data.next_cursor ? 'None on this page; see the next page.' : 'No active alerts.'}</Empty>}
       {alerts.length > 0 && (
         <Table label="Alerts" rows={alerts} keyOf={(alert) => alert.id} linkOf={causeOf} columns={[
           {name: 'Alert', of: (alert) => KINDS[alert.kind] || alert.kind},
@@ -54,7 +54,7 @@ export function Alerts({query}) {
           {name: 'Value', kind: 'number', of: (alert) => <strong class="bad">{shown(alert.value)}</strong>},
           {name: 'Limit', kind: 'number', of: (alert) => shown(alert.limit)},
           {name: 'Since', of: (alert) => <Time at={alert.began_at} />},
-          {name: 'Told', of: (alert) => (alert.told_at ? <Time at={alert.told_at} /> : <span class="quiet">nobody</span>)},
+          {name: 'Last notified', of: (alert) => (alert.told_at ? <Time at={alert.told_at} /> : <span class="quiet">never</span>)},
           {name: 'Silenced until', of: (alert) => (alert.silenced_until ? <Time at={alert.silenced_until} /> : <span class="quiet">–</span>)},
           may && {name: 'Silence', kind: 'actions', of: (alert) => <button type="button" onClick={() => silence(alert, list.refresh)} aria-label={`Silence ${alert.kind} ${alert.topic || ''}`}>Silence</button>},
         ]} />

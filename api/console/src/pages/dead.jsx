@@ -1,4 +1,4 @@
-// Dead letters: counted by topic and error, redriven one, some, all of an error, or all of a day.
+// Dead letters, counted by topic and error. They can be redriven one by one, or all of an error, or all of a day.
 import {useState} from 'preact/hooks';
 import {withQuery} from '../api.js';
 import {useMay} from '../caller.js';
@@ -13,18 +13,18 @@ import {Pages, Table} from '../ui/table.jsx';
 import {withTimes} from './jobs.jsx';
 
 const PAGE = 100;
-const MOST_IDS = 1000; // that an operation takes
+const MOST_IDS = 1000; // limit of ids in one operation
 const EVER = '1970-01-01T00:00:00Z';
 const FIELDS = [
   {name: 'topic', label: 'Topic', placeholder: 'orders.close'},
   {name: 'since', label: 'Died since', kind: 'time', placeholder: 'today'},
   {name: 'until', label: 'Died before', kind: 'time', placeholder: 'now'},
 ];
-const PERIODS = [['Today', {since: 'today'}], ['Yesterday', {since: 'yesterday', until: 'today'}], ['Seven days', {since: '-7d'}], ['Ever', {}]];
+const PERIODS = [['Today', {since: 'today'}], ['Yesterday', {since: 'yesterday', until: 'today'}], ['Seven days', {since: '-7d'}], ['All time', {}]];
 const NONE = '(none)';
 const codeOf = (group) => group.error_code ?? NONE;
 
-// The last failure of a dead job is when it died.
+// A dead job died at its last failure.
 function diedWithin({since, until}, now = Date.now()) {
   const {from, to} = withTimes({from: since, to: until}, now);
   return {...(from && {failed_from: from}), ...(to && {failed_to: to})};
@@ -32,7 +32,7 @@ function diedWithin({since, until}, now = Date.now()) {
 
 const groupsPath = (query, now) => withQuery('/v1/dead-letters', {topic: query.topic, ...diedWithin(query, now)});
 
-// The list of those of one error, or of any; no list can be asked for jobs without an error code.
+// The path of the list of dead jobs with one error code, or with any. The API cannot filter for jobs without an error code.
 function listPath({topic, code, since, until, cursor}, now, limit = PAGE) {
   const died = since || until ? diedWithin({since, until}, now) : {finished_from: EVER};
   return withQuery('/v1/jobs', {state: 'dead', topic, error_code: code === NONE ? '' : code, ...died, cursor, limit});
@@ -50,19 +50,19 @@ function Periods({query}) {
   );
 }
 
-// As many as an operation takes by their ids, where nothing else names them.
+// Redrives jobs by their ids, up to the limit of an operation: for sets that no filter selects.
 async function redriveListed(query, done) {
   try {
     const {jobs} = await readPage(listPath(query, Date.now(), MOST_IDS), 'jobs');
     const ids = ofCode(jobs, query.code).map((job) => job.id);
     if (ids.length) await operate('redrive', {ids}, done);
-    else say('Nothing is dead there.');
+    else say('There are no dead jobs in this list.');
   } catch (problem) {
-    say(`They cannot be listed: ${problem.lines.join(' · ')}`);
+    say(`The jobs cannot be listed: ${problem.lines.join(' · ')}`);
   }
 }
 
-// All that died in the time of the query, of its topic and error. A set of all topics is for tokens that may reach all of them.
+// Redrives all jobs that died in the time of the query, with its topic and error. Only tokens for all topics may change jobs of all topics.
 function redrive({topic, code, since, until}, all, done) {
   if (code === NONE || !(topic || all)) return redriveListed({topic, code, since, until}, done);
   return operate('redrive', {topic: topic || '*', ...(code && {error_code: code}), ...diedWithin({since, until})}, done);
@@ -74,10 +74,10 @@ function Groups({groups, query, done}) {
   return (
     <Table label="Dead letters by error" rows={groups} keyOf={(group) => `${group.topic} ${codeOf(group)}`} linkOf={(group) => href('dead', {topic: group.topic, code: codeOf(group), since, until})} columns={[
       {name: 'Error', of: (group) => <code>{codeOf(group)}</code>},
-      {name: 'Such as', of: (group) => group.message || <span class="quiet">–</span>},
+      {name: 'Example', of: (group) => group.message || <span class="quiet">–</span>},
       {name: 'Topic', of: (group) => group.topic},
       {name: 'Jobs', kind: 'number', of: (group) => count(group.jobs)},
-      {name: 'Last', of: (group) => <Time at={group.last_at} />},
+      {name: 'Latest', of: (group) => <Time at={group.last_at} />},
       may && {name: 'Redrive', kind: 'actions', of: (group) => <button type="button" onClick={() => redrive({topic: group.topic, code: codeOf(group), since, until}, false, done)} aria-label={`Redrive all of ${group.topic} with ${codeOf(group)}`}>Redrive all</button>},
     ]} />
   );
@@ -95,10 +95,10 @@ function AllErrors({query}) {
       <Filters path="dead" query={query} fields={FIELDS} />
       <Trouble problem={read.problem} shown={told} what="dead jobs" />
       <Loading of={read} />
-      {told?.newest && <p class="quiet">There are more than these {plural(told.jobs, 'job')}: the 100,000 that died last were looked at. “Redrive all” is counted over all of them before it asks.</p>}
+      {told?.newest && <p class="quiet">These counts cover only the 100,000 jobs that died last ({plural(told.jobs, 'job')} here). “Redrive all” counts all jobs before it asks.</p>}
       {told?.groups.length > 0 && <Groups groups={told.groups} query={query} done={read.refresh} />}
-      {told?.groups_more > 0 && <p class="quiet">And {plural(told.groups_more, 'smaller group')} more.</p>}
-      {told && !told.groups.length && <Empty>{told.newest ? 'None of those that died last; there are more.' : 'Nothing is dead here.'}</Empty>}
+      {told?.groups_more > 0 && <p class="quiet">{plural(told.groups_more, 'smaller group')} not shown.</p>}
+      {told && !told.groups.length && <Empty>{told.newest ? 'None among the latest dead jobs; there may be older ones.' : 'No dead jobs.'}</Empty>}
     </>
   );
 }
@@ -141,7 +141,7 @@ function OneError({query}) {
       <Trouble problem={list.problem} shown={list.data} what="jobs" />
       <Loading of={list} />
       {jobs?.length > 0 && <Listed jobs={jobs} done={list.refresh} />}
-      {jobs && !jobs.length && <Empty>{more ? 'None so far; the list goes on.' : 'Nothing is dead here.'}</Empty>}
+      {jobs && !jobs.length && <Empty>{more ? 'None on this page; see the next page.' : 'No dead jobs.'}</Empty>}
       {list.data && <Pages path="dead" query={query} next={more} />}
     </>
   );

@@ -1,4 +1,4 @@
-// Who did what: each change that somebody asked for, the latest first.
+// The audit log: each change that a caller requested, the latest first.
 import {withQuery} from '../api.js';
 import {useLive} from '../live.js';
 import {href} from '../router.js';
@@ -10,7 +10,7 @@ import {withTimes} from './jobs.jsx';
 
 const FIELDS = [
   {name: 'topic', label: 'Topic', placeholder: 'orders.close'},
-  {name: 'actor', label: 'Who', placeholder: 'name of a token'},
+  {name: 'actor', label: 'Actor', placeholder: 'name of a token'},
   {name: 'from', label: 'From', kind: 'time', placeholder: '-1d'},
   {name: 'to', label: 'Before', kind: 'time', placeholder: 'now'},
 ];
@@ -31,21 +31,21 @@ export function Events({query}) {
   const events = list.data?.events || [];
   return (
     <>
-      <Title>Events</Title>
+      <Title>Events (audit log)</Title>
       <Filters path="events" query={query} fields={FIELDS} />
       <Trouble problem={list.problem} shown={list.data} what="events" />
       <Loading of={list} />
       {events.length > 0 && (
         <Table label="Events" rows={events} keyOf={(event) => event.id} columns={[
           {name: 'When', kind: 'short', of: (event) => <Time at={event.at} full />},
-          {name: 'Who', of: (event) => (event.actor === '-' ? <span class="quiet">nobody in particular</span> : event.actor)},
-          {name: 'Did', kind: 'short', of: (event) => didOf(event)},
+          {name: 'Actor', of: (event) => (event.actor === '-' ? <span class="quiet">no token</span> : event.actor)},
+          {name: 'Action', kind: 'short', of: (event) => didOf(event)},
           {name: 'Topic', kind: 'name', of: (event) => event.topic || <span class="quiet">–</span>},
-          {name: 'With', kind: 'name', of: (event) => <Subject event={event} />},
+          {name: 'Object', kind: 'name', of: (event) => <Subject event={event} />},
           {name: 'Change', of: (event) => <Changes event={event} />},
         ]} />
       )}
-      {list.data && !events.length && <Empty>{list.data.next_cursor ? 'None so far; the list goes on.' : 'Nobody has changed anything here.'}</Empty>}
+      {list.data && !events.length && <Empty>{list.data.next_cursor ? 'None on this page; see the next page.' : 'No events.'}</Empty>}
       {list.data && <Pages path="events" query={fixed} next={list.data.next_cursor} />}
     </>
   );

@@ -1,13 +1,13 @@
-// What is wrong, what it means and what to do, as the API's doctor finds it; nothing where it is not offered to this token.
+// The findings of the API's doctor: what is wrong, what it means, what to do. Shows nothing if the token may not read them.
 import {useLive} from '../live.js';
 import {Panel} from '../ui/parts.jsx';
 
 const TONES = {error: 'bad', warning: 'warn', note: ''};
 
-// What a cause explains follows it, by kind.
+// The findings that a cause explains, by kind.
 function Consequences({of}) {
   const kinds = [...new Set(of.map(({finding}) => finding))];
-  return kinds.map((kind) => <div key={kind} class="quiet">so {kind}: {of.filter(({finding}) => finding === kind).map(({subject}) => subject).join(', ')}</div>);
+  return kinds.map((kind) => <div key={kind} class="quiet">therefore {kind}: {of.filter(({finding}) => finding === kind).map(({subject}) => subject).join(', ')}</div>);
 }
 
 export function Findings() {

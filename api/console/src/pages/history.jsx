@@ -1,4 +1,4 @@
-// What happened in the last hour, as a chart; nothing where the API keeps no figures.
+// The throughput of the last hour as a chart. Shows nothing if the API has no figures.
 import {withQuery} from '../api.js';
 import {useLive} from '../live.js';
 import {Chart} from '../ui/chart.jsx';
@@ -18,9 +18,9 @@ export function History({topic}) {
   if (!data) return null;
   const last = (name) => rate(data.metrics[name]?.at(-1) ?? 0);
   return (
-    <Panel title="A second, in the last hour">
+    <Panel title="Throughput in the last hour (jobs/s)">
       <Chart times={secondsOf(data)} format={rate} lines={LINES.map(([name, colour]) => ({name, colour, values: data.metrics[name] || []}))}
-        label={`Jobs a second in the last hour; last: ${LINES.map(([name]) => `${last(name)} ${name}`).join(', ')}`} />
+        label={`Jobs per second in the last hour; latest: ${LINES.map(([name]) => `${last(name)} ${name}`).join(', ')}`} />
     </Panel>
   );
 }

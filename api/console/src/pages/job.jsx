@@ -1,4 +1,4 @@
-// One job: its state and why it waits, its story, its payload, and what can be done with it.
+// One job: its state, what it waits for, its timeline, its payload, and actions.
 import {useMay} from '../caller.js';
 import {spoken} from '../format.js';
 import {pretty} from '../json.js';
@@ -8,7 +8,7 @@ import {Facts, Loading, Panel, State, Time, Title, Trouble, useNow} from '../ui/
 import {advice, lateBy, reason} from '../words.js';
 import {Explanation, useExplanation} from './explain.jsx';
 import {actionsOf} from './job_actions.jsx';
-import {Story} from './story.jsx';
+import {Timeline} from './timeline.jsx';
 
 function Reason({job, told}) {
   const now = useNow();
@@ -18,7 +18,7 @@ function Reason({job, told}) {
     return <p class={`reason ${tone}`}>{told.reason}{told.action && <strong class="to-do">{advice(told.action)}</strong>}</p>;
   }
   if (text) return <p class={`reason ${text.startsWith('late') ? 'warn' : ''}`}>This job {text.startsWith('late') ? 'is ' : ''}{text}.</p>;
-  if (job.state === 'dead') return <p class="reason bad">This job is dead: its attempts are used up, or its consumer gave up.</p>;
+  if (job.state === 'dead') return <p class="reason bad">This job is dead: no attempts are left, or its consumer gave up.</p>;
   return null;
 }
 
@@ -51,9 +51,9 @@ function About({job}) {
       ['Runs at', <Time at={job.run_at} full />],
       ['Next', job.next_at && job.next_at !== job.run_at && <Time at={job.next_at} full />],
       ['Finished', job.finished_at && <Time at={job.finished_at} full />],
-      ['Attempts', `${job.attempt} of ${job.max_attempts}${job.failures ? `, ${job.failures} failed` : ''}${job.retries_cancelled ? ', no more are made' : ''}`],
+      ['Attempts', `${job.attempt} of ${job.max_attempts}${job.failures ? `, ${job.failures} failed` : ''}${job.retries_cancelled ? ', no further retries' : ''}`],
       ['Retries after', job.retry.length ? job.retry.map(spoken).join(', ') : 'none'],
-      ['Reports within', spoken(job.ack_timeout)],
+      ['Report timeout', spoken(job.ack_timeout)],
       ['Callback', job.callback_url],
       ['Partition key', job.partition_key],
       ['Version', job.version],
@@ -87,7 +87,7 @@ export function Job({id}) {
           <Reason job={job} told={told} />
           <div class="columns">
             <Panel title="Job"><About job={job} /></Panel>
-            <Panel title="Story"><Story job={job} attempts={attempts.data?.attempts || []} events={events} more={attempts.data?.next_cursor} /><Trouble problem={attempts.problem} shown={attempts.data} what="its attempts" /></Panel>
+            <Panel title="Timeline"><Timeline job={job} attempts={attempts.data?.attempts || []} events={events} more={attempts.data?.next_cursor} /><Trouble problem={attempts.problem} shown={attempts.data} what="its attempts" /></Panel>
           </div>
           {told ? <div class="columns"><Payload job={job} /><Explanation of={told} /></div> : <Payload job={job} />}
         </>

@@ -1,4 +1,4 @@
-// What can be done with one job: cancel, change, run now, redrive, report. Each asks once.
+// The actions on one job: cancel, change, run now, redrive, report. Each asks for confirmation once.
 import {ask, post} from '../api.js';
 import {moment, readTime} from '../format.js';
 import {pretty, read} from '../json.js';
@@ -10,7 +10,7 @@ function cancel(job, done) {
   const sent = job.state === 'dispatched';
   question({
     title: sent ? 'Cancel its retries?' : 'Cancel 1 job?',
-    body: sent ? `Attempt ${job.attempt} of ${named(job)} is under way and stays so; no other one follows.` : `${named(job)} of ${job.topic} is never dispatched.`,
+    body: sent ? `Attempt ${job.attempt} of ${named(job)} continues, but no retry follows.` : `${named(job)} of ${job.topic} is never dispatched.`,
     yes: sent ? 'Cancel retries' : 'Cancel the job', danger: true,
     act: async () => {
       await post(`/v1/jobs/${job.id}/cancel${sent ? '?retries=true' : ''}`);
@@ -28,7 +28,7 @@ function simple(job, done, {verb, title, body, told}) {
   }});
 }
 
-// Members that were written anew, and no others.
+// The members that the user changed.
 export function patchOf(job, values) {
   const patch = {};
   if (values.run_at.trim() !== moment(job.run_at)) {
@@ -45,11 +45,11 @@ export function patchOf(job, values) {
 function change(job, done) {
   const binary = job.payload_base64 !== undefined;
   question({
-    title: `Change ${named(job)}`, yes: 'Change', no: 'Leave it',
+    title: `Change ${named(job)}`, yes: 'Change', no: 'Back',
     fields: [
       {name: 'run_at', label: 'Runs at (UTC)', value: moment(job.run_at), hint: 'Or now, +10m, +1d.', autofocus: true},
       {name: 'retry', label: 'Retries after', value: job.retry.join(', '), hint: 'Delays between attempts, such as 15s, 3m, 1h. Empty: none.'},
-      {name: 'ack_timeout', label: 'Reports within', value: job.ack_timeout},
+      {name: 'ack_timeout', label: 'Report timeout', value: job.ack_timeout},
       ...(binary ? [] : [{name: 'payload', label: 'Payload (JSON)', type: 'text-lines', value: pretty(job.payload ?? null)}]),
     ],
     act: async (values) => {
@@ -65,9 +65,9 @@ function report(job, done) {
     title: `Report on attempt ${job.attempt}`, yes: 'Report',
     fields: [
       {name: 'status', label: 'Status', value: 'succeeded', choices: ['succeeded', 'failed', 'gave_up', 'snoozed', 'extended']},
-      {name: 'code', label: 'Error code', hint: 'Of a failure.'},
+      {name: 'code', label: 'Error code', hint: 'For failed and gave_up.'},
       {name: 'message', label: 'Error message'},
-      {name: 'retry_after', label: 'Retry after', placeholder: 'PT5M', hint: 'Of snoozed, failed and extended.'},
+      {name: 'retry_after', label: 'Retry after', placeholder: 'PT5M', hint: 'For snoozed, failed and extended.'},
     ],
     act: async ({status, code, message, retry_after}) => {
       const error = code || message ? {error: {code: code || null, message: message || null}} : {};
@@ -78,15 +78,15 @@ function report(job, done) {
   });
 }
 
-// The actions that make sense for the job as it is, and that the token may.
+// The actions that the job's state and the token allow.
 export function actionsOf(job, may, done) {
   const scheduled = job.state === 'scheduled';
   const sent = job.state === 'dispatched';
   return [
-    may('write') && scheduled && {name: 'Run now', act: () => simple(job, done, {verb: 'run-now', title: 'Run it now?', body: `${named(job)} becomes due at once.`, told: 'The job is due now.'})},
+    may('write') && scheduled && {name: 'Run now', act: () => simple(job, done, {verb: 'run-now', title: 'Run it now?', body: `${named(job)} becomes due now.`, told: 'The job is due now.'})},
     may('write') && scheduled && {name: 'Change', act: () => change(job, done)},
     may('report') && sent && {name: 'Report', act: () => report(job, done)},
-    may('write') && job.state === 'dead' && {name: 'Redrive', act: () => simple(job, done, {verb: 'redrive', title: 'Redrive 1 job?', body: `${named(job)} is due now, with all its attempts anew.`, told: 'The job is scheduled again.'})},
+    may('write') && job.state === 'dead' && {name: 'Redrive', act: () => simple(job, done, {verb: 'redrive', title: 'Redrive 1 job?', body: `${named(job)} becomes due now, and its retries start again.`, told: 'The job is scheduled again.'})},
     may('write') && (scheduled || (sent && !job.retries_cancelled)) && {name: sent ? 'Cancel retries' : 'Cancel', danger: true, act: () => cancel(job, done)},
   ].filter(Boolean);
 }

@@ -20,8 +20,8 @@ const FIELDS = [
   {name: 'key', label: 'Key', placeholder: 'order-42', more: true},
   {name: 'run_from', label: 'Runs from', kind: 'time', placeholder: '-1h', more: true},
   {name: 'run_to', label: 'Runs before', kind: 'time', placeholder: 'now', more: true},
-  {name: 'created_from', label: 'Made from', kind: 'time', placeholder: '-1h', more: true},
-  {name: 'created_to', label: 'Made before', kind: 'time', placeholder: 'now', more: true},
+  {name: 'created_from', label: 'Created from', kind: 'time', placeholder: '-1h', more: true},
+  {name: 'created_to', label: 'Created before', kind: 'time', placeholder: 'now', more: true},
   {name: 'finished_from', label: 'Finished from', kind: 'time', placeholder: '-1h', more: true},
   {name: 'finished_to', label: 'Finished before', kind: 'time', placeholder: 'now', more: true},
   {name: 'failed_from', label: 'Failed from', kind: 'time', placeholder: '-1d', more: true},
@@ -32,7 +32,7 @@ const FIELDS = [
 
 const TIMES = ['from', 'to', ...FIELDS.filter((field) => field.kind === 'time').map((field) => field.name)];
 
-// The query with its times as the API wants them. "now" and "-1h" go on with the time; the next page of a list has them as they were.
+// The query with absolute times. "now" and "-1h" move with the clock, but the next page of a list keeps the times of its first page.
 export function withTimes(query, now) {
   const times = TIMES.filter((name) => query[name]).map((name) => [name, readTime(query[name], now) ?? query[name]]);
   return {...query, ...Object.fromEntries(times)};
@@ -62,10 +62,10 @@ export function JobTable({jobs, label}) {
   );
 }
 
-// What an operation can be asked for. A list by anything else shows fewer jobs than it would change.
+// The filters that an operation accepts. With any other filter the list would show fewer jobs than the operation changes.
 const OF_SETS = ['topic', 'key_prefix', 'run_from', 'run_to', 'created_from', 'created_to', 'failed_from', 'failed_to', 'error_code'];
 
-// What can be done with all jobs of the filter. It needs a topic, and a state that the verb can act on.
+// The actions on all jobs of the filter. They need a topic, and a state that the action applies to.
 function Sets({query, done}) {
   const given = FIELDS.map(({name}) => [name, query[name]]).filter(([name, value]) => value && name !== 'state');
   if (!useMay()('write') || !query.topic || given.some(([name]) => !OF_SETS.includes(name))) return null;
@@ -86,7 +86,7 @@ export function Jobs({query}) {
       <Trouble problem={list.problem} shown={list.data} what="jobs" />
       <Loading of={list} />
       {jobs.length > 0 && <JobTable jobs={jobs} label="Jobs" />}
-      {list.data && !jobs.length && <Empty>{list.data.next_cursor ? 'None so far; the list goes on.' : 'No job matches.'}</Empty>}
+      {list.data && !jobs.length && <Empty>{list.data.next_cursor ? 'None on this page; see the next page.' : 'No job matches.'}</Empty>}
       {list.data && <Pages path="jobs" query={fixed} next={list.data.next_cursor} />}
     </>
   );

@@ -1,4 +1,4 @@
-// Operations: whole sets of jobs that are changed, how far each is, and how to stop it.
+// Operations: changes of whole sets of jobs, their progress, and how to stop them.
 import {post, withQuery} from '../api.js';
 import {useMay} from '../caller.js';
 import {count, duration, plural} from '../format.js';
@@ -23,10 +23,10 @@ function Progress({operation}) {
 
 function stop(operation, done) {
   const left = plural(operation.matched - operation.changed - operation.refused, 'job');
-  question({title: 'Stop this operation?', yes: 'Stop it', danger: true, body: `${left} stay as they are. What was changed stays changed.`, act: async () => {
+  question({title: 'Stop this operation?', yes: 'Stop it', danger: true, body: `${left} will not be changed. Changes that were made are kept.`, act: async () => {
     const now = await post(`/v1/operations/${operation.id}/stop`);
     done();
-    return now.state === 'stopped' ? 'It is stopped.' : `It is ${now.state}.`;
+    return now.state === 'stopped' ? 'The operation is stopped.' : `The operation is ${now.state}.`;
   }});
 }
 
@@ -38,12 +38,12 @@ export function Operations({query}) {
       <Title>Operations</Title>
       <Trouble problem={list.problem} shown={list.data} what="operations" />
       <Loading of={list} />
-      {list.data && !operations.length && <Empty>There is none. A list of jobs by filter offers to cancel, move or run all of them.</Empty>}
+      {list.data && !operations.length && <Empty>No operations yet. Filter the jobs by topic to cancel, move or run all that match.</Empty>}
       {operations.length > 0 && (
         <Table label="Operations" rows={operations} keyOf={(operation) => operation.id} linkOf={(operation) => href(['operations', operation.id])} columns={[
           {name: 'Operation', of: (operation) => <>{operation.kind} <span class="quiet mono">{operation.id}</span></>},
           {name: 'State', of: (operation) => <State state={operation.state} />},
-          {name: 'Of', of: (operation) => told(operation.filter)},
+          {name: 'Jobs', of: (operation) => told(operation.filter)},
           {name: 'Progress', of: (operation) => <Progress operation={operation} />},
           {name: 'Started', of: (operation) => <Time at={operation.started_at} />},
         ]} />
@@ -53,14 +53,14 @@ export function Operations({query}) {
   );
 }
 
-// How fast it goes, and how long that takes from here.
+// The speed of an operation, and the estimated time left.
 function pace(operation, now) {
   const took = (operation.finished_at ? new Date(operation.finished_at) : now) - new Date(operation.started_at);
   const done = operation.changed + operation.refused;
   if (took < 1000 || !done) return null;
   const perSecond = (done * 1000) / took;
   const left = operation.state === 'running' ? `, about ${duration(((operation.matched - done) * 1000) / perSecond)} left` : '';
-  return `${count(Math.round(perSecond))} a second${left}`;
+  return `${count(Math.round(perSecond))}/s${left}`;
 }
 
 export function Operation({id}) {
@@ -79,13 +79,13 @@ export function Operation({id}) {
           <Facts of={[
             ['State', <State state={operation.state} />],
             ['Progress', <Progress operation={operation} />],
-            ['Pace', pace(operation, now)],
-            ['Of', told(operation.filter)],
+            ['Speed', pace(operation, now)],
+            ['Jobs', told(operation.filter)],
             ['Rate', operation.rate],
             ['Error', operation.error],
             ['Started', <Time at={operation.started_at} full />],
             ['Finished', operation.finished_at && <Time at={operation.finished_at} full />],
-            ['The first of them', operation.sample.length > 0 && operation.sample.map((job) => <><a key={job} class="mono" href={href(['jobs', job])}>{job}</a> </>)],
+            ['First jobs', operation.sample.length > 0 && operation.sample.map((job) => <><a key={job} class="mono" href={href(['jobs', job])}>{job}</a> </>)],
           ]} />
         </Panel>
       )}

@@ -1,4 +1,4 @@
-// How the installation is, on one screen: what is late, what happens, what comes, and which part is not as it should be.
+// The state of the installation on one screen: late jobs, throughput, forecast, and parts with problems.
 import {useMay} from '../caller.js';
 import {useOffered} from '../offers.js';
 import {count, duration, plural, roughly} from '../format.js';
@@ -23,12 +23,12 @@ function Figures({of}) {
       <Figure name="overdue" value={atLeast(overdue.count, overdue.at_least)} tone={overdue.oldest_ms > LATE_MS ? 'late' : ''} href={dueJobs()}
         note={overdue.oldest_ms ? `oldest ${duration(overdue.oldest_ms)}` : 'nothing is late'} />
       {held.count > 0 && <Figure name="held" value={atLeast(held.count, held.at_least)} href={href('topics')} note="due, of paused topics" />}
-      <Figure name="lateness, 99 of 100" value={lateness ? duration(lateness.p99) : '–'} note={lateness ? `half within ${duration(lateness.p50)}` : 'nothing was sent'} />
-      <Figure name="created" value={rate(rates.created)} unit="a second" />
-      <Figure name="dispatched" value={rate(rates.dispatched)} unit="a second" note={`${count(jobs.dispatched)} under way`} />
-      <Figure name="succeeded" value={rate(rates.succeeded)} unit="a second" />
-      <Figure name="failed" value={rate(rates.failed)} unit="a second" tone={rates.failed ? 'late' : ''} />
-      <Figure name="dead" value={count(jobs.dead)} tone={jobs.dead ? 'bad' : ''} href={href('dead')} note={`${rate(rates.dead)} a second`} />
+      <Figure name="lateness p99" value={lateness ? duration(lateness.p99) : '–'} note={lateness ? `median ${duration(lateness.p50)}` : 'nothing was sent'} />
+      <Figure name="created" value={rate(rates.created)} unit="/s" />
+      <Figure name="dispatched" value={rate(rates.dispatched)} unit="/s" note={`${count(jobs.dispatched)} without a report`} />
+      <Figure name="succeeded" value={rate(rates.succeeded)} unit="/s" />
+      <Figure name="failed" value={rate(rates.failed)} unit="/s" tone={rates.failed ? 'late' : ''} />
+      <Figure name="dead" value={count(jobs.dead)} tone={jobs.dead ? 'bad' : ''} href={href('dead')} note={`${rate(rates.dead)}/s`} />
       <Figure name="scheduled" value={count(jobs.scheduled)} href={href('jobs', {state: 'scheduled'})} note={next && `${atLeast(next.due, next.at_least)} in the next hour`} />
     </div>
   );
@@ -40,8 +40,8 @@ function Lateness() {
   const of = (name) => data.metrics[name] || [];
   return (
     <Panel title="Lateness in the last hour">
-      <Chart times={secondsOf(data)} format={duration} tick={roughly} label="Lateness in the last hour, median and 99 of 100"
-        lines={[{name: 'half within', colour: '--chart', values: of('lateness_p50')}, {name: '99 of 100', colour: '--chart-4', values: of('lateness_p99')}]} />
+      <Chart times={secondsOf(data)} format={duration} tick={roughly} label="Lateness in the last hour, median and 99th percentile"
+        lines={[{name: 'median', colour: '--chart', values: of('lateness_p50')}, {name: 'p99', colour: '--chart-4', values: of('lateness_p99')}]} />
     </Panel>
   );
 }
@@ -53,21 +53,21 @@ function Forecast() {
   const due = data.steps.map((step) => step.due);
   const peak = data.steps[due.indexOf(Math.max(...due))];
   return (
-    <Panel title="What comes in the next hour">
+    <Panel title="Due in the next hour">
       <Chart bars times={data.steps.map((step) => new Date(step.from) / 1000)} lines={[{name: 'due', colour: '--chart', values: due}]} format={(n) => count(Math.round(n))}
-        label={`Jobs that come due in the next hour, by minute; the most ${peak?.due ?? 0}`} />
-      {data.counted_until !== data.to && <p class="quiet">Estimates from {new Date(data.counted_until).toLocaleTimeString()} on.</p>}
+        label={`Jobs due in the next hour, by minute; at most ${peak?.due ?? 0}`} />
+      {data.counted_until !== data.to && <p class="quiet">Estimated from {new Date(data.counted_until).toLocaleTimeString()} on.</p>}
     </Panel>
   );
 }
 
-// Stops or opens a topic from its row, so that it takes no more than a click and the answer.
+// Pauses or resumes a topic from its row: one click and one confirmation.
 function Pause({topic, done}) {
   const {topic: name, paused, scheduled} = topic;
   return <button type="button" onClick={() => pause({name, paused, counts: {scheduled}}, done)} aria-label={`${paused ? 'Resume' : 'Pause'} ${name}`}>{paused ? 'Resume' : 'Pause'}</button>;
 }
 
-// Due jobs of a topic: late ones first, else those that a pause holds.
+// The due jobs of a topic: the overdue ones, or, if there are none, the ones that a pause holds.
 function Waiting({topic: {topic: name, overdue, oldest_overdue_ms: oldest, held}}) {
   if (overdue) return <a class="late" href={dueJobs(name)}>{count(overdue)}, {duration(oldest)}</a>;
   return held ? <a class="quiet" href={dueJobs(name)}>{count(held)} held</a> : <span class="quiet">0</span>;
@@ -86,9 +86,9 @@ function Topics({of, done}) {
         {name: 'Created/s', kind: 'number', of: (topic) => rate(topic.rates.created)},
         {name: 'Dispatched/s', kind: 'number', of: (topic) => rate(topic.rates.dispatched)},
         {name: 'Failed/s', kind: 'number', of: (topic) => <span class={topic.rates.failed ? 'late' : ''}>{rate(topic.rates.failed)}</span>},
-        may && {name: 'Stop', kind: 'actions', of: (topic) => <Pause topic={topic} done={done} />},
+        may && {name: 'Pause', kind: 'actions', of: (topic) => <Pause topic={topic} done={done} />},
       ]} />
-      {of.topics_more > 0 && <p class="quiet">And {plural(of.topics_more, 'topic')} more: <a href={href('topics')}>all topics</a>.</p>}
+      {of.topics_more > 0 && <p class="quiet">{plural(of.topics_more, 'topic')} not shown: <a href={href('topics')}>all topics</a>.</p>}
     </Panel>
   );
 }
@@ -110,13 +110,13 @@ function Parts({of}) {
   );
 }
 
-// Whether a shard's part of the index is whole, and what of it was not as MySQL says since its leader took over.
+// Whether a shard's part of the index is complete, and how many entries were repaired since its leader took over.
 function Index({shard}) {
   const {missing, extra, wrong} = shard.drift;
   if (!shard.leader) return <span class="quiet">–</span>;
   return (
     <>
-      {shard.index_whole ? 'whole' : <span class="late">not whole</span>}
+      {shard.index_whole ? 'complete' : <span class="late">incomplete</span>}
       {missing + extra + wrong > 0 && <span class="quiet">, repaired {count(missing + extra + wrong)}</span>}
     </>
   );
@@ -129,7 +129,7 @@ function Shards({of}) {
       <Table label="Shards" rows={of.shards} keyOf={(shard) => shard.shard} columns={[
         {name: 'Shard', of: (shard) => shard.shard},
         {name: 'Health', of: (shard) => <><Word state={shard.health} />{(shard.halted || shard.waiting_for || shard.detail) && <span class="quiet"> {shard.halted || [shard.waiting_for, shard.detail].filter(Boolean).join(': ')}</span>}</>},
-        {name: 'Leader', of: (shard) => shard.leader || <span class="bad">nobody</span>},
+        {name: 'Leader', of: (shard) => shard.leader || <span class="bad">none</span>},
         {name: 'In flight', kind: 'number', of: (shard) => count(shard.in_flight)},
         {name: 'Overdue', kind: 'number', of: (shard) => <>{count(shard.overdue)}{shard.held > 0 && <span class="quiet"> and {count(shard.held)} held</span>}</>},
         redis && {name: 'Index', of: (shard) => <Index shard={shard} />},
@@ -144,7 +144,7 @@ export function Overview() {
   return (
     <>
       <Title>{of ? of.installation.name : 'Overview'}</Title>
-      <Trouble problem={read.problem} shown={of} what="the installation as a whole; its topics and jobs are in the pages above" />
+      <Trouble problem={read.problem} shown={of} what="the whole installation; use the pages above for its topics and jobs" />
       <Loading of={read} />
       {of && <Figures of={of} />}
       <Findings />

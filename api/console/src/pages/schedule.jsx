@@ -1,4 +1,4 @@
-// One schedule: when it fires next, what became of its fires, what can be done with it.
+// One schedule: its next fires, the jobs of its past fires, and actions.
 import {ask, post, withQuery} from '../api.js';
 import {useMay} from '../caller.js';
 import {count, spoken} from '../format.js';
@@ -17,20 +17,20 @@ function pause(schedule, done) {
   const verb = schedule.paused ? 'resume' : 'pause';
   question({
     title: schedule.paused ? `Resume ${schedule.name}?` : `Pause ${schedule.name}?`, yes: schedule.paused ? 'Resume' : 'Pause', danger: !schedule.paused,
-    body: schedule.paused ? `It fires again, and catches up with what it missed within ${spoken(schedule.catch_up)}.` : 'It makes no jobs, and those that lie ahead are withdrawn.',
+    body: schedule.paused ? `It fires again, and makes up for fires that it missed in the last ${spoken(schedule.catch_up)}.` : 'It creates no jobs, and its future jobs are withdrawn.',
     act: async () => {
       await post(`${pathOf(schedule.name)}/${verb}`);
       done();
-      return schedule.paused ? 'The schedule is on again.' : 'The schedule is paused.';
+      return schedule.paused ? 'The schedule is resumed.' : 'The schedule is paused.';
     },
   });
 }
 
 function runNow(schedule) {
-  question({title: `Run ${schedule.name} now?`, yes: 'Make 1 job', body: 'One job is made for this very moment.', act: async () => {
+  question({title: `Run ${schedule.name} now?`, yes: 'Create 1 job', body: 'This creates one job that is due now.', act: async () => {
     const job = await post(`${pathOf(schedule.name)}/run-now`);
     go(['jobs', job.id]);
-    return 'The job is made.';
+    return 'The job is created.';
   }});
 }
 
@@ -50,7 +50,7 @@ function Next({of: {data, problem}}) {
   return (
     <Panel title="Next fires">
       <Trouble problem={problem} shown={data} />
-      {data && (data.next.length ? <ol class="plain">{data.next.map((at) => <li key={at}><Time at={at} full /></li>)}</ol> : <Empty>None follows.</Empty>)}
+      {data && (data.next.length ? <ol class="plain">{data.next.map((at) => <li key={at}><Time at={at} full /></li>)}</ol> : <Empty>No further fires.</Empty>)}
     </Panel>
   );
 }
@@ -60,7 +60,7 @@ const PAGE = 1000;
 const SHOWN = 200;
 const DAY_MS = 86400000;
 
-// A day of fires, or an hour where a day has more than a page: its end, which matters most, would not be read.
+// A day of fires, or an hour if a day has more fires than a page: the latest fires, which matter most, would be missing.
 function usualSpan(next) {
   const apart = next.length > 1 ? (new Date(next.at(-1)) - new Date(next[0])) / (next.length - 1) : DAY_MS;
   return apart * PAGE < DAY_MS ? '-1h' : '-1d';
@@ -78,9 +78,9 @@ function Fires({schedule, query, next}) {
   return (
     <Panel title="Fires" actions={spans}>
       <Trouble problem={list.problem} shown={list.data} what="its jobs" />
-      {list.data?.next_cursor ? <p class="quiet">More than are read here, from the earliest on: choose a shorter time, or see {all}.</p> : found.length > SHOWN && <p class="quiet">The last {SHOWN} of {count(found.length)}; {all}.</p>}
+      {list.data?.next_cursor ? <p class="quiet">Only the earliest fires are shown: choose a shorter time, or see {all}.</p> : found.length > SHOWN && <p class="quiet">The last {SHOWN} of {count(found.length)}; {all}.</p>}
       {jobs.length > 0 && <JobTable jobs={jobs} label="Fires" />}
-      {list.data && !jobs.length && <Empty>None in this time.</Empty>}
+      {list.data && !jobs.length && <Empty>No fires in this time.</Empty>}
     </Panel>
   );
 }
@@ -93,7 +93,7 @@ function About({schedule}) {
       ['Topic', <a href={href(['topics', schedule.topic])}>{schedule.topic}</a>],
       ['Next', <Time at={schedule.next_at} full />],
       ['Overlap', schedule.overlap],
-      ['Catches up', spoken(schedule.catch_up)],
+      ['Catches up with', spoken(schedule.catch_up)],
       ['Jitter', spoken(schedule.jitter)],
       ['Starts', schedule.starts_at && <Time at={schedule.starts_at} full />],
       ['Ends', schedule.ends_at && <Time at={schedule.ends_at} full />],
@@ -123,7 +123,7 @@ export function Schedule({id, query}) {
       <Loading of={read} />
       {schedule && (
         <>
-          {schedule.last_error && <p class="reason bad">It cannot have jobs: {schedule.last_error.message}</p>}
+          {schedule.last_error && <p class="reason bad">It cannot create jobs: {schedule.last_error.message}</p>}
           <div class="columns"><Panel title="Schedule"><About schedule={schedule} /></Panel><Next of={next} /></div>
           {(next.data || next.problem) && <Fires schedule={schedule} query={query} next={next.data?.next || []} />}
         </>

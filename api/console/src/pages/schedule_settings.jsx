@@ -1,4 +1,4 @@
-// A schedule as a form, with the fires that it would have.
+// A schedule as a form, with a preview of its next fires.
 import {useEffect, useState} from 'preact/hooks';
 import {ask, post} from '../api.js';
 import {moment} from '../format.js';
@@ -13,10 +13,10 @@ function fieldsOf(schedule) {
   return [
     ...(schedule ? [] : [{name: 'name', label: 'Name', required: true, autofocus: true}]),
     {name: 'topic', label: 'Topic', value: of.topic, required: true},
-    {name: 'cron', label: 'Cron', value: of.cron, placeholder: '0 9 * * MON-FRI', hint: 'Or every, below.'},
+    {name: 'cron', label: 'Cron', value: of.cron, placeholder: '0 9 * * MON-FRI', hint: 'Or use Every, below.'},
     {name: 'every', label: 'Every', value: of.every, placeholder: 'PT15M'},
     {name: 'time_zone', label: 'Time zone', value: of.time_zone},
-    {name: 'overlap', label: 'While the one before runs', value: of.overlap, choices: ['allow', 'skip', 'cancel']},
+    {name: 'overlap', label: 'If the previous job is unfinished', value: of.overlap, choices: ['allow', 'skip', 'cancel']},
     {name: 'catch_up', label: 'Catch up with', value: of.catch_up},
     {name: 'jitter', label: 'Jitter', value: of.jitter},
     ...(of.payload_base64 === undefined ? [{name: 'payload', label: 'Payload (JSON)', type: 'text-lines', rows: 4, value: pretty(of.payload ?? null)}] : []),
@@ -29,7 +29,7 @@ function bodyOf(schedule, values) {
   return {...schedule, ...given, ...(payload === undefined ? {} : {payload: read(payload)})};
 }
 
-// The next fires of what the form says, a moment after it was written.
+// The next fires of the settings in the form, a moment after the last key press.
 function Fires({schedule, values}) {
   const [told, tell] = useState({});
   const {payload, name, ...rhythm} = values;
@@ -45,20 +45,20 @@ function Fires({schedule, values}) {
     return () => clearTimeout(timer);
   }, [JSON.stringify(rhythm)]);
   if (told.lines) return <div class="note bad">{told.lines.map((line) => <div key={line}>{line}</div>)}</div>;
-  return <p class="quiet">{told.next?.length ? `Fires at ${told.next.map((at) => moment(at).slice(0, 19)).join(', ')} (UTC)` : 'Its next fires are shown here.'}</p>;
+  return <p class="quiet">{told.next?.length ? `Fires at ${told.next.map((at) => moment(at).slice(0, 19)).join(', ')} (UTC)` : 'The next fires will be shown here.'}</p>;
 }
 
-// schedule null: a new one.
+// schedule null: a new schedule.
 export function editSchedule(schedule, done) {
   question({
-    title: schedule ? `Change ${schedule.name}` : 'New schedule', yes: schedule ? 'Save' : 'Make it', fields: fieldsOf(schedule),
+    title: schedule ? `Change ${schedule.name}` : 'New schedule', yes: schedule ? 'Save' : 'Create', fields: fieldsOf(schedule),
     body: ({values}) => <Fires schedule={schedule} values={values} />,
     act: async (values) => {
       const name = schedule?.name ?? values.name.trim();
       await ask('PUT', `/v1/schedules/${encodeURIComponent(name)}`, bodyOf(schedule, values));
       done();
       if (!schedule) go(['schedules', name]);
-      return schedule ? 'The schedule is saved.' : 'The schedule is made.';
+      return schedule ? 'The schedule is saved.' : 'The schedule is created.';
     },
   });
 }

@@ -10,7 +10,7 @@ import {editSchedule} from './schedule_settings.jsx';
 
 export function stateOf(schedule) {
   if (schedule.last_error) return <span class="state failed">failing</span>;
-  return schedule.paused ? <span class="state paused">paused</span> : schedule.next_at ? <span class="state done">on</span> : <span class="state">over</span>;
+  return schedule.paused ? <span class="state paused">paused</span> : schedule.next_at ? <span class="state done">active</span> : <span class="state">ended</span>;
 }
 
 export const rhythm = (schedule) => <><span class="mono">{schedule.cron ?? `every ${spoken(schedule.every)}`}</span>{schedule.cron && <span class="quiet"> {schedule.time_zone}</span>}</>;
@@ -23,7 +23,7 @@ export function Schedules({query}) {
       <Title actions={may('write') && <button type="button" onClick={() => editSchedule(null, list.refresh)}>New schedule</button>}>Schedules</Title>
       <Trouble problem={list.problem} shown={list.data} what="schedules" />
       <Loading of={list} />
-      {list.data && !list.data.schedules.length && <Empty>There is no schedule. One makes jobs again and again, by cron or at even distances.</Empty>}
+      {list.data && !list.data.schedules.length && <Empty>No schedules yet. A schedule creates jobs repeatedly, by cron or at a fixed interval.</Empty>}
       {list.data?.schedules.length > 0 && (
         <Table label="Schedules" rows={list.data.schedules} keyOf={(schedule) => schedule.name} linkOf={(schedule) => href(['schedules', schedule.name])} columns={[
           {name: 'Schedule', of: (schedule) => schedule.name},

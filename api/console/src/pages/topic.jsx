@@ -1,4 +1,4 @@
-// One topic: what waits in it, its settings and limits, what can be done with it.
+// One topic: its jobs by state, its settings and limits, and actions.
 import {ask, post} from '../api.js';
 import {useMay} from '../caller.js';
 import {count, duration, plural, spoken} from '../format.js';
@@ -12,17 +12,17 @@ import {editTopic} from './topic_settings.jsx';
 
 const STATES = ['scheduled', 'dispatched', 'succeeded', 'dead', 'cancelled'];
 
-// Asks whether the topic is to be paused, or resumed: its name, whether it is paused, and its counts are enough.
+// Asks whether to pause or resume the topic. `topic` needs only name, paused and counts.
 export function pause(topic, done) {
   const verb = topic.paused ? 'resume' : 'pause';
   const waiting = plural(topic.counts?.scheduled ?? 0, 'scheduled job');
   question({
     title: topic.paused ? `Resume ${topic.name}?` : `Pause ${topic.name}?`, yes: topic.paused ? 'Resume' : 'Pause', danger: !topic.paused,
-    body: topic.paused ? `${waiting} can be dispatched again, at once where they are due.` : `${waiting} stay where they are until it is resumed. What is dispatched goes on.`,
+    body: topic.paused ? `${waiting} can be dispatched again; due jobs at once.` : `${waiting} will wait until the topic is resumed. Attempts that were dispatched continue.`,
     act: async () => {
       await post(`/v1/topics/${encodeURIComponent(topic.name)}/${verb}`);
       done();
-      return topic.paused ? 'The topic is open again.' : 'Nothing of it is dispatched any more.';
+      return topic.paused ? 'The topic is resumed.' : 'The topic is paused.';
     },
   });
 }
@@ -30,7 +30,7 @@ export function pause(topic, done) {
 function remove(topic) {
   question({
     title: `Delete ${topic.name}?`, yes: 'Delete the topic', danger: true,
-    body: 'Its settings go. Refused while jobs of it are not finished, or a schedule makes some.',
+    body: 'This deletes its settings. It is refused if the topic has unfinished jobs, or a schedule that creates jobs in it.',
     act: async () => {
       await ask('DELETE', `/v1/topics/${encodeURIComponent(topic.name)}`);
       go('topics');
@@ -60,14 +60,14 @@ function Settings({topic}) {
       ['Delivery', topic.delivery],
       ['Kafka topic', topic.delivery === 'kafka' && effective.kafka_topic],
       ['Callback URL', topic.callback_url],
-      ['Secrets also to', topic.callback_hosts?.join(', ')],
-      ['Callback within', topic.delivery === 'http' && spoken(effective.callback_timeout)],
+      ['Secrets also sent to', topic.callback_hosts?.join(', ')],
+      ['Callback timeout', topic.delivery === 'http' && spoken(effective.callback_timeout)],
       ['Signed', topic.callback_secret && 'yes'],
       ['Retries after', effective.retry.length ? effective.retry.map(spoken).join(', ') : 'none'],
-      ['Reports within', spoken(effective.ack_timeout)],
-      ['Kept for', spoken(effective.retention)],
-      ['In flight', topic.max_in_flight ? `at most ${count(topic.max_in_flight)}` : 'any number'],
-      ['Rate', topic.rate_limit ? `at most ${topic.rate_limit}` : 'any'],
+      ['Report timeout', spoken(effective.ack_timeout)],
+      ['Finished jobs kept for', spoken(effective.retention)],
+      ['In flight', topic.max_in_flight ? `at most ${count(topic.max_in_flight)}` : 'no limit'],
+      ['Rate', topic.rate_limit ? `at most ${topic.rate_limit}` : 'no limit'],
       ['Version', topic.version],
     ]} />
   );
@@ -91,7 +91,7 @@ export function Topic({id}) {
       <Loading of={read} />
       {topic && (
         <>
-          {topic.paused && <p class="reason warn">This topic is paused: nothing of it is dispatched.</p>}
+          {topic.paused && <p class="reason warn">This topic is paused: its jobs are not dispatched.</p>}
           <Counts topic={topic} />
           <History topic={id} />
           <div class="columns">

@@ -1,4 +1,4 @@
-// The settings of a topic as a form. PUT sets all of them, so what the form does not show is put back as it was.
+// The settings of a topic as a form. PUT replaces all settings, so the form sends back the ones that it does not show.
 import {ask} from '../api.js';
 import {go} from '../router.js';
 import {question} from '../ui/dialog.jsx';
@@ -11,14 +11,14 @@ function fieldsOf(topic) {
     ...(topic ? [] : [{name: 'name', label: 'Name', required: true, autofocus: true}]),
     {name: 'delivery', label: 'Delivery', value: topic?.delivery ?? '(default)', choices: [...(topic ? [] : ['(default)']), 'kafka', 'http', 'pull']},
     {name: 'retry', label: 'Retries after', value: topic?.retry?.join(', ') ?? '', placeholder: topic?.effective.retry.join(', '), hint: 'Delays such as 15s, 3m, 1h. Empty: the default. none: no retries.'},
-    {name: 'ack_timeout', label: 'Reports within', value: value('ack_timeout'), placeholder: topic?.effective.ack_timeout ?? 'PT5M'},
-    {name: 'retention', label: 'Kept for', value: value('retention'), placeholder: topic?.effective.retention ?? 'P30D'},
-    {name: 'max_in_flight', label: 'In flight at most', type: 'number', value: value('max_in_flight'), placeholder: 'any number'},
-    {name: 'rate_limit', label: 'Rate at most', value: value('rate_limit'), placeholder: '100/s'},
+    {name: 'ack_timeout', label: 'Report timeout', value: value('ack_timeout'), placeholder: topic?.effective.ack_timeout ?? 'PT5M'},
+    {name: 'retention', label: 'Finished jobs kept for', value: value('retention'), placeholder: topic?.effective.retention ?? 'P30D'},
+    {name: 'max_in_flight', label: 'Max in flight', type: 'number', value: value('max_in_flight'), placeholder: 'no limit'},
+    {name: 'rate_limit', label: 'Max rate', value: value('rate_limit'), placeholder: '100/s'},
     {name: 'kafka_topic', label: 'Kafka topic', value: value('kafka_topic'), placeholder: topic?.effective.kafka_topic ?? 'its name'},
     {name: 'callback_url', label: 'Callback URL', value: value('callback_url'), placeholder: 'https://…'},
-    {name: 'callback_hosts', label: 'Secrets also to', value: topic?.callback_hosts?.join(', ') ?? '', hint: 'Further places for the headers and the signature of callbacks: https://hooks.example.com, …'},
-    {name: 'callback_timeout', label: 'Callbacks answer within', value: value('callback_timeout'), placeholder: topic?.effective.callback_timeout ?? 'PT10S'},
+    {name: 'callback_hosts', label: 'Secrets also sent to', value: topic?.callback_hosts?.join(', ') ?? '', hint: 'Other places that may get the headers and the signature of callbacks: https://hooks.example.com, …'},
+    {name: 'callback_timeout', label: 'Callback timeout', value: value('callback_timeout'), placeholder: topic?.effective.callback_timeout ?? 'PT10S'},
   ];
 }
 
@@ -41,16 +41,16 @@ function bodyOf(topic, values) {
   };
 }
 
-// topic null: a new one.
+// topic null: a new topic.
 export function editTopic(topic, done) {
   question({
-    title: topic ? `Settings of ${topic.name}` : 'New topic', yes: topic ? 'Save' : 'Make it', fields: fieldsOf(topic),
+    title: topic ? `Settings of ${topic.name}` : 'New topic', yes: topic ? 'Save' : 'Create', fields: fieldsOf(topic),
     act: async (values) => {
       const name = topic?.name ?? values.name.trim();
       await ask('PUT', `/v1/topics/${encodeURIComponent(name)}`, bodyOf(topic, values));
       done();
       if (!topic) go(['topics', name]);
-      return topic ? 'The settings are saved.' : 'The topic is made.';
+      return topic ? 'The settings are saved.' : 'The topic is created.';
     },
   });
 }

@@ -1,4 +1,4 @@
-// Topics by name, with what waits in them where the overview knows it.
+// Topics by name, with counts of their jobs if the overview has them.
 import {useMay} from '../caller.js';
 import {withQuery} from '../api.js';
 import {count, duration} from '../format.js';
@@ -10,7 +10,7 @@ import {editTopic} from './topic_settings.jsx';
 
 const limits = (topic) => [topic.max_in_flight && `${count(topic.max_in_flight)} in flight`, topic.rate_limit].filter(Boolean).join(', ');
 
-// Figures of the overview by topic; none where there is no overview for this token.
+// The overview's figures by topic; null if the token may not read the overview.
 function useFigures() {
   const {data} = useLive('/v1/overview', 5000);
   return data ? Object.fromEntries(data.topics.map((topic) => [topic.topic, topic])) : null;
@@ -26,11 +26,11 @@ export function Topics({query}) {
       <Title actions={may('admin') && <button type="button" onClick={() => editTopic(null, list.refresh)}>New topic</button>}>Topics</Title>
       <Trouble problem={list.problem} shown={list.data} what="topics" />
       <Loading of={list} />
-      {list.data && !list.data.topics.length && <Empty>There is no topic yet. The first job of a topic makes it.</Empty>}
+      {list.data && !list.data.topics.length && <Empty>No topics yet. The first job of a topic creates it.</Empty>}
       {list.data?.topics.length > 0 && (
         <Table label="Topics" rows={list.data.topics} keyOf={(topic) => topic.name} linkOf={(topic) => href(['topics', topic.name])} columns={[
           {name: 'Topic', of: (topic) => topic.name},
-          {name: 'State', of: (topic) => (topic.paused ? <span class="state paused">paused</span> : <span class="state done">open</span>)},
+          {name: 'State', of: (topic) => (topic.paused ? <span class="state paused">paused</span> : <span class="state done">active</span>)},
           {name: 'Delivery', of: (topic) => topic.delivery},
           figures && {name: 'Overdue', kind: 'number', of: (topic) => <span class={of(topic)?.overdue ? 'late' : 'quiet'}>{of(topic) ? count(of(topic).overdue) : '–'}{of(topic)?.oldest_overdue_ms > 0 && ` (${duration(of(topic).oldest_overdue_ms)})`}{of(topic)?.held > 0 && `, ${count(of(topic).held)} held`}</span>},
           figures && {name: 'Scheduled', kind: 'number', of: (topic) => count(of(topic)?.scheduled)},

@@ -1,4 +1,4 @@
-// A chart over time by uPlot, in the colours of the page, light and dark. What it shows stands in words for those who do not see it.
+// A chart over time by uPlot, in the colours of the page, light and dark. Its label describes it for screen readers.
 import {useEffect, useRef} from 'preact/hooks';
 import uPlot from 'uplot';
 import {moment} from '../format.js';
@@ -33,7 +33,7 @@ export function Chart({times, lines, label, height = 150, bars = false, format =
   const data = [times, ...lines.map((line) => line.values)];
   const plot = useRef();
   useEffect(() => {
-    const host = box.current; // it may be told of a new size when it has left the page
+    const host = box.current; // a new size may be reported after the chart has left the page
     const make = () => {
       plot.current?.destroy();
       plot.current = new uPlot(options(host.clientWidth, height, lines, {bars, format, tick}), data, host);

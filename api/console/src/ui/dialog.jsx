@@ -1,17 +1,17 @@
-// Questions that are asked once, and what came of them. One question at a time; Escape says no.
+// Confirmation dialogs, and messages about their outcome. One dialog at a time; Escape cancels.
 import {useEffect, useRef, useState} from 'preact/hooks';
 
 let show = () => {};
 let tell = () => {};
 
-// ask({title, body, fields, yes, danger, act}): act(values) is carried out on "yes", and what it throws is shown in the dialog, which
-// stays. It may give a text that is told when it is done. `body` may be a component: it gets {values}. Enter says yes where a field has
-// the focus, and where nothing is lost and there is no field.
+// question({title, body, fields, yes, danger, act}): "yes" calls act(values). If act throws, the dialog stays open and shows the error. If
+// act returns a text, a message shows it afterwards. `body` may be a component, which gets {values}. Enter means yes if a field has the
+// focus, or if there are no fields and `danger` is not set.
 export function question(of) {
   show(of);
 }
 
-// A line at the foot of the page, read out to those who do not see it.
+// A message at the foot of the page, which screen readers read out.
 export function say(text) {
   tell({text, at: Date.now()});
 }
@@ -61,7 +61,7 @@ function Question({of, close}) {
         {(of.fields || []).map((field) => <Field key={field.name} field={field} values={values} set={set} />)}
         {problem && <div class="note bad" role="alert">{problem.map((line) => <div key={line}>{line}</div>)}</div>}
         <div class="buttons">
-          <button type="button" onClick={close}>{of.no || 'Leave it'}</button>
+          <button type="button" onClick={close}>{of.no || 'Back'}</button>
           <button type="submit" class={of.danger ? 'danger' : 'primary'} autofocus={!of.danger && !of.fields?.length} disabled={busy || of.blocked?.(values)}>{busy ? 'Working…' : of.yes}</button>
         </div>
       </form>

@@ -1,4 +1,4 @@
-// The filter of a list, as fields whose values stand in the URL.
+// The filter of a list: fields whose values are in the URL.
 import {useState} from 'preact/hooks';
 import {readTime} from '../format.js';
 import {go} from '../router.js';
@@ -22,7 +22,7 @@ function Field({field, value}) {
   );
 }
 
-// Fields that are seldom wanted: open where one of them is in use.
+// Fields that are seldom used; shown if one of them has a value.
 function More({fields, query}) {
   if (!fields.length) return null;
   return (
@@ -33,7 +33,7 @@ function More({fields, query}) {
   );
 }
 
-// fields: [{name, label, choices?, kind?: 'time', placeholder?, more?: true}]. A time may be written as "-1h" or "now"; it stands so in the URL.
+// fields: [{name, label, choices?, kind?: 'time', placeholder?, more?: true}]. A time may be written as "-1h" or "now", and the URL keeps that text.
 export function Filters({path, query, fields, children}) {
   const [wrong, setWrong] = useState(null);
   function apply(event) {

@@ -1,8 +1,8 @@
-// Small parts that every page is made of.
+// Small components that all pages use.
 import {useEffect, useState} from 'preact/hooks';
 import {count, moment, relative} from '../format.js';
 
-// One clock of each pace for all who look at it.
+// One timer for each interval, shared by all components that use it.
 const clocks = new Map();
 
 function clock(every) {
@@ -18,7 +18,7 @@ function clock(every) {
   };
 }
 
-// The time now, anew each second, so that "in 4 s" counts down.
+// The current time, updated each second, so that "in 4 s" counts down.
 export function useNow(every = 1000) {
   const [now, set] = useState(Date.now());
   useEffect(() => clock(every)(set), [every]);
@@ -40,11 +40,11 @@ export function State({state}) {
   return <span class={`state ${state}`}>{state}</span>;
 }
 
-// Why nothing is to be seen: the problem in words, never a blank page. `shown`: what was read before stands on the page.
+// Shows a problem in words, so that the page is never blank. `shown`: the page still shows older data.
 export function Trouble({problem, shown, what = 'this page'}) {
   if (!problem || problem.status === 401) return null;
   const missing = problem.status === 404;
-  const words = problem.status === 403 ? `The token may not see ${what}.` : missing ? `There is no such thing: ${problem.message}.` : null;
+  const words = problem.status === 403 ? `The token may not read ${what}.` : missing ? `Not found: ${problem.message}.` : null;
   return (
     <div class={`note ${missing || problem.status === 403 ? '' : 'bad'}`} role="alert">
       {words || <><strong>{shown ? 'This may be old: ' : 'This cannot be shown: '}</strong>{problem.lines.join(' · ')}</>}

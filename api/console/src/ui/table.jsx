@@ -1,4 +1,4 @@
-// A list: a table where there is room, a card for each row where there is none. Rows are links; j and k go from one to the next.
+// A list: a table on a wide screen, a card for each row on a narrow one. Rows are links; j and k move between them.
 import {href as hrefOf} from '../router.js';
 
 export function Table({columns, rows, keyOf, linkOf, label, toneOf = () => ''}) {
@@ -21,14 +21,14 @@ export function Table({columns, rows, keyOf, linkOf, label, toneOf = () => ''}) 
   );
 }
 
-// A list goes on behind a cursor, which stands in the URL: the browser's way back is the way back.
+// Links to the first and the next page. The cursor is in the URL, so the browser's back button returns to the previous page.
 export function Pages({path, query, next}) {
   if (!query.cursor && !next) return null;
   return (
     <nav class="pages" aria-label="Pages">
       {query.cursor && <a class="button" href={hrefOf(path, {...query, cursor: ''})}>First page</a>}
       {next && <a class="button" rel="next" href={hrefOf(path, {...query, cursor: next})}>Next page</a>}
-      {!next && <span class="quiet">The end of the list.</span>}
+      {!next && <span class="quiet">End of the list.</span>}
     </nav>
   );
 }

@@ -1,4 +1,4 @@
-// The story of a job as a timeline: made, each attempt with its lateness and its error, and how it goes on.
+// The timeline of a job: its creation, each attempt with its lateness and error, changes, and what follows.
 import {duration, plural} from '../format.js';
 import {href} from '../router.js';
 import {Time} from '../ui/parts.jsx';
@@ -6,7 +6,7 @@ import {changesOf, didOf} from '../words.js';
 
 const TONES = {succeeded: 'ok', failed: 'bad', timed_out: 'bad', gave_up: 'bad', undeliverable: 'bad', lost: 'warn', snoozed: '', dispatched: 'now'};
 const WORDS = {timed_out: 'no report came in time', gave_up: 'the consumer gave up', undeliverable: 'could not be delivered',
-  lost: 'lost with the process that had it', dispatched: 'under way', snoozed: 'snoozed'};
+  lost: 'lost, because its process died', dispatched: 'in progress', snoozed: 'snoozed'};
 
 function Attempt({attempt}) {
   const took = attempt.duration_ms ?? (attempt.finished_at && attempt.dispatched_at ? new Date(attempt.finished_at) - new Date(attempt.dispatched_at) : null);
@@ -25,7 +25,7 @@ function Attempt({attempt}) {
 
 function next(job) {
   if (job.state === 'scheduled') return <li class="ahead"><div><strong>Attempt {job.attempt + 1}</strong> is due</div><div class="quiet"><Time at={job.next_at} full /></div></li>;
-  if (job.state === 'dispatched') return <li class="ahead"><div>A report is waited for until</div><div class="quiet"><Time at={job.next_at} full /></div></li>;
+  if (job.state === 'dispatched') return <li class="ahead"><div>Waits for a report until</div><div class="quiet"><Time at={job.next_at} full /></div></li>;
   return <li class={{succeeded: 'ok', dead: 'bad'}[job.state] || ''}><div><strong>{job.state}</strong></div><div class="quiet"><Time at={job.finished_at || job.updated_at} full /></div></li>;
 }
 
@@ -40,7 +40,7 @@ function Change({event}) {
   );
 }
 
-// Attempts and changes in their order.
+// Attempts and changes, in order of time.
 function inOrder(attempts, events) {
   const entries = [
     ...attempts.map((attempt) => ({at: attempt.dispatched_at || attempt.due_at || '', shown: <Attempt key={`a${attempt.attempt}`} attempt={attempt} />})),
@@ -49,12 +49,12 @@ function inOrder(attempts, events) {
   return entries.sort((a, b) => (a.at < b.at ? -1 : 1)).map(({shown}) => shown);
 }
 
-export function Story({job, attempts, events, more}) {
+export function Timeline({job, attempts, events, more}) {
   return (
-    <ol class="story">
-      <li><div><strong>Made</strong></div><div class="quiet"><Time at={job.created_at} full /></div></li>
+    <ol class="timeline">
+      <li><div><strong>Created</strong></div><div class="quiet"><Time at={job.created_at} full /></div></li>
       {inOrder(attempts, events)}
-      {more && <li><div class="quiet">{plural(attempts.length, 'attempt')} are shown; there are more: <code>duetime jobs attempts {job.id}</code></div></li>}
+      {more && <li><div class="quiet">Only {plural(attempts.length, 'attempt')} shown; for all: <code>duetime jobs attempts {job.id}</code></div></li>}
       {job.last_error && !attempts.some((attempt) => attempt.error) && <li class="bad"><div class="error"><code>{job.last_error.code}</code> {job.last_error.message}</div></li>}
       {next(job)}
     </ol>
