@@ -17,12 +17,12 @@
 
 struct dt_view;
 
-/* Allocates req->state, filled with zeros. NULL: memory is out; the answer, 503, is filled in. */
+/* Allocates req->state, filled with zeros. NULL: out of memory; the answer 503 is filled in. */
 void *dt_answer_state(struct dt_request *req, size_t n);
 
 /*
- * Returns the limits of the configuration for decoders. The installation's name is borrowed from the snapshot; view
- * NULL: it is that of the configuration.
+ * Returns the configured limits for decoders. The installation's name is borrowed from the snapshot `view`, or from the
+ * configuration if view is NULL.
  */
 struct dt_job_rules dt_answer_rules(const struct dt_api *api, const struct dt_view *view);
 
@@ -32,12 +32,12 @@ struct dt_job_rules dt_answer_rules(const struct dt_api *api, const struct dt_vi
  */
 dt_json *dt_answer_parse(struct dt_request *req, struct dt_faults *faults);
 
-/* Reads a query parameter that is a duration of at most max_ms; if it is absent, *out_ms stays. False: 422. */
+/* Reads a query parameter that is a duration of at most max_ms; if it is absent, *out_ms is unchanged. False: 422. */
 bool dt_answer_duration(struct dt_request *req, const char *name, int64_t max_ms, int64_t *out_ms);
 /* Reads a query parameter that is true or false; absent = false. Returns false: 422. */
 bool dt_answer_flag(struct dt_request *req, const char *name, bool *out);
 
-/* Reads a time. False: it is absent, and *ms stays; or it is invalid, and a fault was added. */
+/* Reads a time. False: it is absent, and *ms is unchanged; or it is invalid, and a fault was added. */
 bool dt_answer_time(const struct dt_request *req, const char *name, int64_t *ms, struct dt_faults *faults);
 /* Reads a range of time from two query parameters, which may be absent. Adds its faults. */
 struct dt_list_times dt_answer_times(const struct dt_request *req, const char *from, const char *to,
@@ -49,7 +49,7 @@ bool dt_answer_id(struct dt_request *req, int64_t *id);
 /* Checks that MySQL's clock is known, so that delays can be added to it. False: 503, MySQL was never reached. */
 bool dt_answer_clock(struct dt_request *req);
 
-/* 422 with one fault. pointer: of a member, or "?name" of a query parameter. */
+/* Answers 422 with one fault. pointer: of a member, or "?name" for a query parameter. */
 enum dt_next dt_answer_fault(struct dt_request *req, const char *pointer, const char *reason);
 /* Answers a decoder's refusal: 413, 422 with all faults, or the problem of another status. */
 enum dt_next dt_answer_faults(struct dt_request *req, dt_status status, const struct dt_faults *faults);
@@ -62,7 +62,7 @@ enum dt_next dt_answer_status(struct dt_request *req, dt_status status, const st
                               const struct dt_error *err);
 /* 404: "no such job", for what = "job". */
 enum dt_next dt_answer_not_found(struct dt_request *req, const char *what);
-/* dt_answer_not_found for NOT_FOUND, dt_answer_status for other statuses of the store. */
+/* As dt_answer_not_found for NOT_FOUND, as dt_answer_status for other statuses. */
 enum dt_next dt_answer_failed(struct dt_request *req, dt_status status, const char *what, const struct dt_error *err);
 
 /* Answers the job as JSON with its ETag. status: 200, or 201, which adds Location. */
@@ -70,8 +70,8 @@ enum dt_next dt_answer_job(struct dt_request *req, int status, const struct dt_j
                            const struct dt_job_view *view);
 
 /*
- * A page ends when its answer reaches this size, whatever its limit; it has at least one row. Its memory is reserved
- * before it is read: the rows, and the answer, whose buffer may be twice as large as its text.
+ * A page ends when its answer reaches this size, whatever its limit, but has at least one row. Memory is reserved
+ * before the page is read: for the rows, and for the answer, whose buffer may be twice as large as its text.
  */
 #define DT_PAGE_BYTES ((size_t)4 << 20)
 static inline size_t dt_page_room(size_t bytes)
@@ -128,7 +128,8 @@ struct dt_id_page {
  * filled in. */
 struct dt_id_page *dt_answer_id_page(struct dt_request *req, char kind, int64_t first);
 
-/* Reads a parameter that is a whole number from 1 to `most`; if it is absent *count stays. False: it is invalid. */
+/* Reads a parameter that is a whole number from 1 to `most`; if it is absent, *count is unchanged. False: it is
+ * invalid. */
 bool dt_answer_count(const struct dt_request *req, const char *name, unsigned most, unsigned *count);
 
 /* Reads the parameter "limit": 1 to 1,000, default 100. False: a fault was added; the answer is not filled in. */
@@ -145,7 +146,8 @@ bool dt_answer_limit(const struct dt_request *req, struct dt_faults *faults, uns
 #define DT_TOPIC_SECRET_WIDENED                                                                                        \
     "must be written in full: it would go to another scheme, host or port, so \"***\" does not keep it"
 
-/* Checks the text of a member. NULL: it is valid; else the reason, static text. *keeps is set if it has "***". */
+/* Checks the text of a member. Returns NULL if it is valid, otherwise the reason, static text. Sets *keeps if the text
+ * has "***". */
 const char *dt_topic_secret_check(struct dt_str text, bool *keeps);
 /* Returns the secret to store, in the faults' arena: "***" is replaced by `had`, which may be absent. widen: the secret
  * would be sent to another place. If it cannot be kept, adds a fault at `pointer`. */
@@ -154,7 +156,7 @@ struct dt_str dt_topic_secret_keep(struct dt_str wanted, struct dt_str had, bool
 
 /* ---- topics ---- */
 
-/* Refuses the request because jobs of the topic are not finished, or a schedule makes some. */
+/* Refuses the request: the topic has unfinished jobs, or a schedule creates jobs in it. */
 enum dt_next dt_answer_topic_in_use(struct dt_request *req, const struct dt_topic_deletion *deletion);
 /* Called after topics or shards were changed: this process reads them again, and notifies the dispatchers. */
 void dt_topics_announce(struct dt_request *req);

@@ -328,7 +328,7 @@ static dt_status migrate_schema(const struct dt_config *config, void (*applied)(
 }
 
 /* Refuses to listen beyond the loopback without a token. */
-static dt_status check_door(struct server *s, struct dt_error *err)
+static dt_status require_token_beyond_loopback(struct server *s, struct dt_error *err)
 {
     if (s->loopback || !dt_auth_known(s->api.auth) || dt_auth_count(s->api.auth) > 0)
         return DT_OK;
@@ -429,7 +429,7 @@ static dt_status wait_for_end(struct server *s, const sigset_t *set, bool migrat
         migrate_later = migrate_later && status == DT_UNAVAILABLE;
         if (status != DT_OK && status != DT_UNAVAILABLE)
             return status;
-        status = check_door(s, err);
+        status = require_token_beyond_loopback(s, err);
         if (status != DT_OK)
             return status;
     }
@@ -473,7 +473,7 @@ static dt_status start_serving(struct server *s, bool *migrate_later, struct dt_
     if (status == DT_OK)
         status = start_parts(s, err);
     if (status == DT_OK)
-        status = check_door(s, err);
+        status = require_token_beyond_loopback(s, err);
     if (status == DT_OK)
         status = dt_http_start(&s->api, s->router, expire_waits, &s->http, err);
     return status;

@@ -221,7 +221,7 @@ static bool watched_row(void *arg, unsigned shard, struct dt_watched_row *out)
     return dt_due_watch_row(__atomic_load_n(&((dt_dispatcher *)arg)->due_watch, __ATOMIC_ACQUIRE), shard, out);
 }
 
-static void led_news(void *arg)
+static void on_leads_changed(void *arg)
 {
     dt_heartbeat_news(heartbeat_of(arg));
 }
@@ -262,7 +262,7 @@ static struct dt_read_up_to read_up_to(void *arg)
     return dt_kafka_parts_read_up_to(((dt_dispatcher *)arg)->kafka_parts);
 }
 
-static void want_read(void *arg, unsigned shard, int64_t deadline_ms)
+static void request_read(void *arg, unsigned shard, int64_t deadline_ms)
 {
     dt_kafka_parts_want_read(((dt_dispatcher *)arg)->kafka_parts, shard, deadline_ms);
 }
@@ -277,13 +277,13 @@ static void room_for(void *arg, unsigned shard)
     dt_loop_table_tell(((dt_dispatcher *)arg)->loops, shard, dt_shard_loop_room);
 }
 
-static void ended_in_hands(void *arg)
+static void on_attempts_ended(void *arg)
 {
     dt_room_news(((dt_dispatcher *)arg)->room);
 }
 
 /* Leaders in other processes poll by themselves. */
-static void lost_in_hands(void *arg, const int64_t *ids, size_t n)
+static void on_attempts_lost(void *arg, const int64_t *ids, size_t n)
 {
     dt_dispatcher *d = arg;
     struct dt_shard_map map;
@@ -452,8 +452,8 @@ static dt_status start_helpers(dt_dispatcher *d, struct dt_error *err)
     const struct dt_examiner_env examiner = {d->chores,      d->config,  d->clock,      &d->ref,
                                              d->kafka.admin, d->process, &d->kafka_away};
     const struct dt_hands_env hands = {
-        d->chores,     d->urgent, &d->brief,       d->inst.name, d->owner,      d->clock,       &d->ref, d,
-        random_number, get_map,   outbox_anywhere, index_untold, lost_in_hands, ended_in_hands, room_for};
+        d->chores,     d->urgent, &d->brief,       d->inst.name, d->owner,         d->clock,          &d->ref, d,
+        random_number, get_map,   outbox_anywhere, index_untold, on_attempts_lost, on_attempts_ended, room_for};
     const struct dt_features_env features = {.chores = d->chores,
                                              .config = d->config,
                                              .clock = d->clock,
@@ -509,9 +509,9 @@ static dt_status start_electing(dt_dispatcher *d, struct dt_error *err)
                                        .index_told = index_is_written,
                                        .hears = hears_wake_ups,
                                        .watched_row = watched_row,
-                                       .led = led_news,
+                                       .led = on_leads_changed,
                                        .read_up_to = read_up_to,
-                                       .want_read = want_read,
+                                       .want_read = request_read,
                                        .room = d->room,
                                        .outbox = outbox_here,
                                        .stopped = on_stopped,

@@ -36,7 +36,7 @@ struct dt_heartbeat {
     _Atomic bool asked;   /* something changed: the next tick writes the row */
     _Atomic bool owes;    /* owes: owed is not empty */
     _Atomic bool news;    /* the other processes should be notified */
-    pthread_mutex_t lock; /* of the next four */
+    pthread_mutex_t lock; /* protects the next four */
     int64_t losses;       /* losses of this process */
     int64_t lost_us;      /* mono */
     char down[256];       /* endpoints that failed since all of them last worked */
@@ -45,7 +45,7 @@ struct dt_heartbeat {
     uint64_t seen;        /* hash of the table as last read */
     struct dt_strbuf leads;
     bool elected;      /* for a shard: it has a loop */
-    bool said_elected; /* the row may say so */
+    bool said_elected; /* the row may say that the process is elected */
     bool waits_kafka, waits_redis;
     int64_t beat_us;   /* mono: when the row was written last; 0 = never */
     bool failed;       /* the last tick failed */
@@ -169,7 +169,8 @@ static int64_t tick_heartbeat(void *arg, void *store)
 {
     dt_heartbeat *h = arg;
     struct dt_error err = {0};
-    if (dt_chore_stopping(&h->chore)) { /* others wait for a process that ZooKeeper elects while its row says so */
+    if (dt_chore_stopping(&h->chore)) { /* other processes wait for this one while its row says that ZooKeeper elects
+                                         * it */
         if (h->said_elected && !h->failed)
             (void)write_row(h, store, &err); /* if it fails, the row stays valid for DT_PROCESS_FRESH_MS */
         return INT64_MAX;

@@ -51,7 +51,7 @@ struct dt_housekeeper {
     struct dt_chore reconciles, archives, tidies, audits;
     dt_index *index;
 
-    /* of the reconciler's ticks */
+    /* State of the reconciler's ticks. */
     dt_reconciler *reconciler;
     _Atomic bool hurry;               /* a shard's set was lost: the next tick is due now */
     uint64_t doubts[DT_SHARDS_MAX];   /* per shard: doubts of its set when the tick began */
@@ -61,7 +61,7 @@ struct dt_housekeeper {
     uint64_t told;                    /* hash of the states last written, … */
     int64_t told_us;                  /* … and when they were written */
 
-    /* of the archive's */
+    /* State of the archive's ticks. */
     int64_t parts_us;   /* mono: the next check of partitions */
     int64_t notices_us; /* mono: the next search */
     struct dt_archiver archiver;
@@ -145,7 +145,7 @@ static bool drop_old_notices(dt_housekeeper *h, dt_store *store, int64_t now_ms)
     return more;
 }
 
-/* One step of each; true: there is more. */
+/* One step of each part. True: there is more to do. */
 static bool archive_steps(dt_housekeeper *h, dt_store *store)
 {
     struct dt_error err = {0};
@@ -202,7 +202,7 @@ static int64_t tidy_tick(void *arg, void *store)
            (more ? pause_us : dt_earlier(WALK_US, 2 * h->env.config->reconcile_period * 1000));
 }
 
-/* A piece is one snapshot. */
+/* Audits one piece of the counters, in one snapshot. */
 static int64_t audit_tick(void *arg, void *store)
 {
     dt_housekeeper *h = arg;
@@ -226,7 +226,7 @@ static int64_t audit_tick(void *arg, void *store)
     return now_us + dt_later(AUDIT_SHARE * (now_us - begun_us), pause_us);
 }
 
-static bool worth_telling(const struct dt_loop_state *state)
+static bool is_worth_reporting(const struct dt_loop_state *state)
 {
     return state->leading || state->halted || state->waiting;
 }
@@ -258,7 +258,7 @@ static dt_status write_stats(dt_housekeeper *h, dt_store *store, struct dt_error
     size_t n = 0;
     dt_status status = DT_OK;
     for (unsigned shard = 0, all = number_of_shards(h); shard < all && status == DT_OK; shard++) {
-        if (!dt_loop_table_state(h->env.loops, shard, &states[n]) || !worth_telling(&states[n]))
+        if (!dt_loop_table_state(h->env.loops, shard, &states[n]) || !is_worth_reporting(&states[n]))
             continue;
         stats[n] = stats_of(h, shard, &states[n]);
         if (++n == STATS_AT_ONCE) {
@@ -276,7 +276,7 @@ static uint64_t news_of_shards(dt_housekeeper *h, bool *live)
     uint64_t number = 1;
     *live = false;
     for (unsigned shard = 0, all = number_of_shards(h); shard < all; shard++) {
-        if (!dt_loop_table_state(h->env.loops, shard, &state) || !worth_telling(&state))
+        if (!dt_loop_table_state(h->env.loops, shard, &state) || !is_worth_reporting(&state))
             continue;
         struct dt_shard_stats stats = stats_of(h, shard, &state);
         const char *const words[] = {stats.waiting, stats.callbacks, stats.detail};

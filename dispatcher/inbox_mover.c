@@ -23,7 +23,7 @@
 #define LOOK_US   INT64_C(500000)    /* between two polls if the watcher gets no answer … */
 #define REST_US   INT64_C(60000000)  /* … and if it does */
 #define RETRY_US  INT64_C(500000)    /* pause after a failure */
-#define SOON_US   INT64_C(10000)     /* if all rows wait for others */
+#define SOON_US   INT64_C(10000)     /* if all rows wait for other rows */
 #define CHORES_US INT64_C(300000000) /* errors are counted, and old ones deleted, this often */
 
 struct dt_inbox_chore {

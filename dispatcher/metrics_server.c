@@ -2,8 +2,8 @@
  * Owns the socket and the thread that answer two paths, read only: GET /metrics and GET /healthz. The thread sleeps
  * until a client asks.
  *
- * Whoever connects is let in. If there are CONNECTIONS, the one that waits longest for its client gives way, so that
- * clients that say nothing, or speak slowly, keep no other out.
+ * Every client may connect. If there are CONNECTIONS, the connection that has waited longest for its client is closed,
+ * so that silent or slow clients do not keep other clients out.
  */
 #include "metrics_server.h"
 
@@ -20,7 +20,7 @@
 
 #define CONNECTIONS 32
 #define BACKLOG     128
-#define PATIENCE_US INT64_C(30000000) /* with a client: for a head, a body, an answer, and between requests */
+#define PATIENCE_US INT64_C(30000000) /* limit of each wait for a client: head, body, answer, next request */
 
 struct dt_metrics_server {
     int listener;

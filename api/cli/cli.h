@@ -51,7 +51,7 @@ int dt_cli_run_follow(struct dt_cli *cli);
 int dt_cli_run_delete(struct dt_cli *cli);
 /* Shows a job until it is finished. */
 int dt_cli_run_watch(struct dt_cli *cli);
-/* run_list.c: a list, page by page; for DT_CLI_BY_EXPORT, jobs as import takes them. */
+/* run_list.c: a list, page by page. DT_CLI_BY_EXPORT writes jobs in the form that import reads. */
 int dt_cli_run_list(struct dt_cli *cli);
 /* run_import.c: many jobs, from a file or standard input. */
 int dt_cli_run_import(struct dt_cli *cli);

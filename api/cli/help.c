@@ -315,7 +315,7 @@ void dt_cli_add_requests(struct dt_strbuf *out)
  */
 
 /* Calls fn once for each noun. */
-static void each_noun(struct dt_strbuf *out, void (*fn)(struct dt_strbuf *, const char *))
+static void for_each_noun(struct dt_strbuf *out, void (*fn)(struct dt_strbuf *, const char *))
 {
     for (size_t i = 0; i < dt_cli_n_verbs; i++)
         if (i == 0 || strcmp(dt_cli_verbs[i].noun, dt_cli_verbs[i - 1].noun) != 0)
@@ -323,7 +323,7 @@ static void each_noun(struct dt_strbuf *out, void (*fn)(struct dt_strbuf *, cons
 }
 
 /* Calls fn for each option of each verb, and once for each common option. */
-static void each_option(struct dt_strbuf *out,
+static void for_each_option(struct dt_strbuf *out,
                         void (*fn)(struct dt_strbuf *, const struct dt_cli_verb *, const struct dt_cli_option *))
 {
     for (size_t i = 0; i < dt_cli_n_verbs; i++)
@@ -415,15 +415,15 @@ static void add_bash(struct dt_strbuf *out)
                         "noun=${COMP_WORDS[1]} verb=${COMP_WORDS[2]} verbs= options=\n"
                         "    COMPREPLY=()\n"
                         "    if ((COMP_CWORD == 1)); then COMPREPLY=($(compgen -W '");
-    each_noun(out, bash_noun);
+    for_each_noun(out, bash_noun);
     dt_strbuf_adds(out, "' -- \"$cur\")); return; fi\n    case $noun in\n");
-    each_noun(out, bash_verbs);
+    for_each_noun(out, bash_verbs);
     dt_strbuf_adds(out, "    esac\n"
                         "    [ -n \"$verbs\" ] || verb=\n"
                         "    if ((COMP_CWORD == 2)) && [ -n \"$verbs\" ]; then COMPREPLY=($(compgen -W \"$verbs\" -- "
                         "\"$cur\")); return; fi\n"
                         "    case \"$noun${verb:+ $verb} $prev\" in\n");
-    each_option(out, bash_value);
+    for_each_option(out, bash_value);
     dt_strbuf_adds(out, "    esac\n    case \"$noun${verb:+ $verb}\" in\n");
     for (size_t i = 0; i < dt_cli_n_verbs; i++) {
         dt_strbuf_addf(out, "    '%s%s%s') options='", dt_cli_verbs[i].noun, dt_cli_verbs[i].verb[0] ? " " : "",
@@ -490,14 +490,14 @@ static void add_zsh(struct dt_strbuf *out)
                         "  local -a items\n"
                         "  local noun=$words[2] verb=$words[3]\n"
                         "  if ((CURRENT == 2)); then items=(");
-    each_noun(out, zsh_noun);
+    for_each_noun(out, zsh_noun);
     dt_strbuf_adds(out, "); _describe command items; return; fi\n  case $noun in\n");
-    each_noun(out, zsh_verbs);
+    for_each_noun(out, zsh_verbs);
     dt_strbuf_adds(out, "  esac\n"
                         "  (($#items)) || verb=\n"
                         "  if ((CURRENT == 3 && $#items)); then _describe command items; return; fi\n"
                         "  case \"$noun${verb:+ $verb} $words[CURRENT-1]\" in\n");
-    each_option(out, zsh_value);
+    for_each_option(out, zsh_value);
     dt_strbuf_adds(out, "  esac\n  items=()\n  case \"$noun${verb:+ $verb}\" in\n");
     for (size_t i = 0; i < dt_cli_n_verbs; i++) {
         dt_strbuf_addf(out, "    '%s%s%s') items=(", dt_cli_verbs[i].noun, dt_cli_verbs[i].verb[0] ? " " : "",
@@ -547,7 +547,7 @@ static void add_fish(struct dt_strbuf *out)
                         "    set -l words (commandline -opc)\n"
                         "    test (count $words) -eq 2; and test \"$words[2]\" = \"$argv[1]\"\n"
                         "end\n");
-    each_noun(out, fish_noun);
+    for_each_noun(out, fish_noun);
     for (size_t i = 0; i < dt_cli_n_verbs; i++)
         if (dt_cli_verbs[i].verb[0]) {
             dt_strbuf_addf(out, "complete -c duetime -f -n '__duetime_verb %s' -a %s -d '", dt_cli_verbs[i].noun,
@@ -555,7 +555,7 @@ static void add_fish(struct dt_strbuf *out)
             add_sentence(out, dt_cli_verbs[i].help, "\\'");
             dt_strbuf_adds(out, "'\n");
         }
-    each_option(out, fish_option);
+    for_each_option(out, fish_option);
 }
 
 bool dt_cli_add_completion(struct dt_strbuf *out, const char *shell)

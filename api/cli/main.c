@@ -92,7 +92,7 @@ static int run_completion(struct dt_cli *cli)
 /* ---- the program ---- */
 
 /* Returns the function that carries out a call. */
-static dt_cli_run *run_of(const struct dt_cli_call *call)
+static dt_cli_run *runner_of(const struct dt_cli_call *call)
 {
     static dt_cli_run *const runs[] = {
         [DT_CLI_BY_REQUEST] = dt_cli_run_request,   [DT_CLI_BY_SET] = dt_cli_run_set,
@@ -107,7 +107,7 @@ static dt_cli_run *run_of(const struct dt_cli_call *call)
 }
 
 /* Carries out a call that needs the API. */
-static int ask_api(struct dt_cli *cli)
+static int run_with_api(struct dt_cli *cli)
 {
     struct dt_error err = {0};
     const char *output = dt_cli_value(cli->call, "output");
@@ -126,14 +126,14 @@ static int ask_api(struct dt_cli *cli)
         status = dt_cli_settings_read(cli->call, &cli->settings, &err);
     if (status == DT_OK)
         status = dt_rest_new(&cli->settings, &cli->rest, &err);
-    int code = status == DT_OK ? run_of(cli->call)(cli) : dt_cli_failed(status, &err);
+    int code = status == DT_OK ? runner_of(cli->call)(cli) : dt_cli_failed(status, &err);
     dt_rest_free(cli->rest);
     dt_cli_settings_clear(&cli->settings);
     return code;
 }
 
 /* Ends by a signal, so that a shell sees the usual exit code. */
-static void end_by(int number)
+static void end_by_signal(int number)
 {
     signal(number, SIG_DFL);
     raise(number);
@@ -147,7 +147,7 @@ static int close_output(struct dt_cli *cli, int code)
 {
     int error = dt_streams_flush();
     if (error == EPIPE && cli->done.n == 0)
-        end_by(SIGPIPE);
+        end_by_signal(SIGPIPE);
     if (error) {
         dt_cli_say("standard output cannot be written: %s", strerror(error));
         code = code == DT_CLI_DONE ? DT_CLI_REFUSED : code;
@@ -156,12 +156,12 @@ static int close_output(struct dt_cli *cli, int code)
         fprintf(stderr, "duetime: the API has carried out %.*s\n", (int)cli->done.n, cli->done.p);
     dt_strbuf_clear(&cli->done);
     if (dt_rest_signal())
-        end_by(dt_rest_signal());
+        end_by_signal(dt_rest_signal());
     return code;
 }
 
 /* Prints a page that is made from the table. Only packages and checks use these words. */
-static bool prints_page(int argc, char **argv)
+static bool try_print_page(int argc, char **argv)
 {
     static const struct {
         const char *word;
@@ -187,7 +187,7 @@ int main(int argc, char **argv)
     dt_streams_occupy();
     signal(SIGPIPE, SIG_IGN); /* a closed pipe becomes a write error, which close_output reports */
     read_terminal(&cli);
-    if (prints_page(argc, argv))
+    if (try_print_page(argc, argv))
         return close_output(&cli, DT_CLI_DONE);
     if (argc == 2 && strcmp(argv[1], "--version") == 0)
         return close_output(&cli, run_version(&cli));
@@ -199,5 +199,5 @@ int main(int argc, char **argv)
     dt_cli_fix_times(&call, dt_clock_real_ms(cli.clock), &times);
     if (call.help)
         return close_output(&cli, run_help(&cli));
-    return close_output(&cli, call.verb->method ? ask_api(&cli) : run_of(&call)(&cli));
+    return close_output(&cli, call.verb->method ? run_with_api(&cli) : runner_of(&call)(&cli));
 }

@@ -73,7 +73,7 @@ static int next_byte(struct lines *lines)
     return c;
 }
 
-static dt_status too_long(const struct lines *lines, struct dt_error *err)
+static dt_status fail_too_long(const struct lines *lines, struct dt_error *err)
 {
     return dt_fail(err, DT_INVALID, "line %lld is longer than %zu MiB", (long long)lines->line, LINE_BYTES >> 20);
 }
@@ -100,7 +100,7 @@ static dt_status next_json(struct lines *lines, struct dt_strbuf *out, struct dt
             blank = true;
         }
         if (out->n - begin > LINE_BYTES)
-            return too_long(lines, err);
+            return fail_too_long(lines, err);
     }
     if (blank) {
         out->n = begin;
@@ -139,10 +139,10 @@ static int next_cell(struct lines *lines)
     return c == ',' || c == '\n' || c == EOF ? c : -2;
 }
 
-static dt_status bad_cell(const struct lines *lines, struct dt_error *err)
+static dt_status fail_cell(const struct lines *lines, struct dt_error *err)
 {
     return lines->cell.n > LINE_BYTES
-               ? too_long(lines, err)
+               ? fail_too_long(lines, err)
                : dt_fail(err, DT_INVALID, "line %lld is no CSV: a quote stands where none may, or is missing",
                          (long long)lines->line);
 }
@@ -164,7 +164,7 @@ static dt_status read_names(struct lines *lines, struct dt_error *err)
     for (c = ','; c == ',';) {
         c = next_cell(lines);
         if (c == -2)
-            return bad_cell(lines, err);
+            return fail_cell(lines, err);
         struct dt_str name = dt_str_trimmed(dt_strbuf_str(&lines->cell));
         if (name.n == 0)
             return dt_fail(err, DT_INVALID, "the first line names the columns: one has no name");
@@ -194,7 +194,7 @@ static dt_status next_csv(struct lines *lines, struct dt_strbuf *out, struct dt_
     for (c = ','; c == ','; name += strlen(name) + 1) {
         c = next_cell(lines);
         if (c == -2)
-            return bad_cell(lines, err);
+            return fail_cell(lines, err);
         if (name == lines->names.p + lines->names.n)
             return dt_fail(err, DT_INVALID, "line %lld has more cells than the first line has names",
                            (long long)lines->line);
@@ -287,7 +287,7 @@ static void report_refusal(struct import *im, int64_t number, const struct dt_js
 }
 
 /* The outcome of a line is unknown. True: the line stays, because its key makes a repeat harmless. */
-static bool stays_unknown(struct import *im, unsigned i)
+static bool may_repeat_unknown(struct import *im, unsigned i)
 {
     struct dt_str text = {im->text.p + im->batch[i].begin, im->batch[i].n};
     struct dt_json_limits limits = {.depth = 64, .opaque = "payload"};
@@ -301,7 +301,7 @@ static bool stays_unknown(struct import *im, unsigned i)
 
 /* Counts one result. True: the line must be sent again. rest: the result is for all lines that follow, of which none
  * was created. */
-static bool take_result(struct import *im, unsigned i, struct dt_str result, bool rest)
+static bool count_result(struct import *im, unsigned i, struct dt_str result, bool rest)
 {
     static const char limit[] = "limits.batch_";
     const struct dt_json_node *root = NULL;
@@ -322,7 +322,7 @@ static bool take_result(struct import *im, unsigned i, struct dt_str result, boo
     if (beyond || rest)
         return true;
     if (dt_str_is(type, "/problems/outcome-unknown"))
-        return stays_unknown(im, i);
+        return may_repeat_unknown(im, i);
     if (status == 503 || status == 408)
         return true;
     report_refusal(im, im->batch[i].number, root);
@@ -336,10 +336,10 @@ static void pause_a_while(struct import *im)
 }
 
 /*
- * Takes the answer: lines that are done leave the batch. Results have the order of the lines. If they end early, the
- * last one is for all lines that follow, of which none was created.
+ * Reads the answer, and removes finished lines from the batch. Results have the order of the lines. If they end early,
+ * the last one is for all lines that follow, of which none was created.
  */
-static int take_answer(struct import *im, unsigned sent, bool *again)
+static int read_answer(struct import *im, unsigned sent, bool *again)
 {
     const char *p = im->answer.body.p;
     const char *end = p + im->answer.body.n;
@@ -353,7 +353,7 @@ static int take_answer(struct import *im, unsigned sent, bool *again)
     for (unsigned i = 0; i < sent && p < end; i++) {
         const char *feed = memchr(p, '\n', (size_t)(end - p));
         size_t length = (size_t)((feed ? feed : end) - p);
-        again[i] = take_result(im, i, (struct dt_str){p, length}, again[i]);
+        again[i] = count_result(im, i, (struct dt_str){p, length}, again[i]);
         p += length + 1;
     }
     for (unsigned i = 0; i < sent; i++)
@@ -378,7 +378,7 @@ static int send_batch(struct import *im, bool *again)
                                       .type = "application/x-ndjson"};
     dt_status status = dt_rest_ask(im->cli->rest, &request, &im->answer, &err);
     if (status == DT_OK && im->answer.status == 200)
-        return take_answer(im, sent, again);
+        return read_answer(im, sent, again);
     if (status == DT_OK && im->answer.status == 503 && im->idle < PATIENCE) {
         pause_a_while(im);
         return DT_CLI_DONE;
@@ -391,7 +391,7 @@ static int send_batch(struct import *im, bool *again)
     }
     /* There was no answer to the batch: lines that may be sent again stay in it. */
     for (unsigned i = 0; i < im->n; i++)
-        again[i] = i >= sent || !im->answer.reached || stays_unknown(im, i);
+        again[i] = i >= sent || !im->answer.reached || may_repeat_unknown(im, i);
     keep_lines(im, again);
     pause_a_while(im);
     return DT_CLI_DONE;

@@ -20,7 +20,7 @@ struct listing {
     dt_json *json;
     struct dt_cli_list *list;
     uint64_t left;           /* number of rows still to show */
-    bool exports;            /* jobs are written as import takes them */
+    bool exports;            /* writes jobs in the form that import reads */
     int64_t overdue_ms;      /* only jobs that were due before this time; 0: all */
     unsigned long long held; /* with overdue_ms: jobs of paused topics, which are not listed */
     char *cursor;
@@ -82,7 +82,7 @@ static int show_page(struct listing *l)
     return DT_CLI_DONE;
 }
 
-static int ask_page(struct listing *l)
+static int request_page(struct listing *l)
 {
     const struct dt_cli_call *call = l->cli->call;
     const bool any_state = !dt_cli_value(call, "state");
@@ -147,7 +147,7 @@ static int list_all(struct listing *l)
     if (l->whole > 0 && (uint64_t)l->whole > l->left)
         l->whole = (int64_t)l->left;
     do {
-        code = ask_page(l);
+        code = request_page(l);
         if (l->exports || l->cli->width)
             dt_cli_progress_tell(&l->progress, l->done, l->done, l->whole);
     } while (code == DT_CLI_DONE && l->cursor && l->left > 0 && !ferror(stdout));

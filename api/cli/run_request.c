@@ -183,12 +183,12 @@ struct many {
     dt_json *json; /* the operation in the last answer */
 };
 
-static struct dt_str many_text(const struct many *m, const char *name)
+static struct dt_str answer_text(const struct many *m, const char *name)
 {
     return dt_json_text_of(m->json, dt_json_root(m->json), name);
 }
 
-static int64_t many_number(const struct many *m, const char *name)
+static int64_t answer_number(const struct many *m, const char *name)
 {
     return dt_json_int_of(m->json, dt_json_root(m->json), name);
 }
@@ -228,18 +228,18 @@ static int follow_operation(struct many *m)
 {
     char id[64];
     struct dt_cli_progress progress;
-    struct dt_str given = many_text(m, "id");
+    struct dt_str given = answer_text(m, "id");
     int code = DT_CLI_DONE;
     snprintf(id, sizeof(id), "%.*s", (int)(given.n < 60 ? given.n : 60), given.p ? given.p : "");
     dt_cli_progress_begin(&progress, m->cli->clock, "jobs");
-    while (code == DT_CLI_DONE && dt_str_is(many_text(m, "state"), "running") && !dt_rest_signal()) {
-        int64_t done = many_number(m, "changed") + many_number(m, "refused");
-        dt_cli_progress_tell(&progress, done, done, many_number(m, "matched"));
+    while (code == DT_CLI_DONE && dt_str_is(answer_text(m, "state"), "running") && !dt_rest_signal()) {
+        int64_t done = answer_number(m, "changed") + answer_number(m, "refused");
+        dt_cli_progress_tell(&progress, done, done, answer_number(m, "matched"));
         nanosleep(&(struct timespec){0, LOOK_NS}, NULL);
         code = read_operation(m, id);
     }
     dt_cli_progress_end(&progress);
-    if (code != DT_CLI_DONE || dt_str_is(many_text(m, "state"), "running")) {
+    if (code != DT_CLI_DONE || dt_str_is(answer_text(m, "state"), "running")) {
         struct dt_strbuf out = {0};
         dt_strbuf_addf(&out, "duetime: operation %s goes on at the API. To follow it, or to stop it:", id);
         add_command(&out, m->cli->call, "watch", id);
@@ -249,7 +249,7 @@ static int follow_operation(struct many *m)
         return code;
     }
     dt_cli_show(m->cli, m->json, dt_json_root(m->json));
-    return dt_str_is(many_text(m, "state"), "done") ? DT_CLI_DONE : DT_CLI_REFUSED;
+    return dt_str_is(answer_text(m, "state"), "done") ? DT_CLI_DONE : DT_CLI_REFUSED;
 }
 
 int dt_cli_run_follow(struct dt_cli *cli)
@@ -302,10 +302,10 @@ static int preview_operation(struct many *m, bool *go_on)
     if (code != DT_CLI_DONE)
         return code;
     if (!dry && isatty(STDIN_FILENO) && isatty(STDERR_FILENO)) {
-        struct dt_str kind = many_text(m, "kind");
+        struct dt_str kind = answer_text(m, "kind");
         struct dt_strbuf plain = {0};
         dt_cli_add_plain(&plain, kind.p ? kind : DT_STR_LIT("change"));
-        fprintf(stderr, "%s %lld jobs? [y/N] ", plain.p ? plain.p : "", (long long)many_number(m, "matched"));
+        fprintf(stderr, "%s %lld jobs? [y/N] ", plain.p ? plain.p : "", (long long)answer_number(m, "matched"));
         dt_strbuf_clear(&plain);
         *go_on = fgets(line, sizeof(line), stdin) && (line[0] == 'y' || line[0] == 'Y');
         return *go_on ? DT_CLI_DONE : DT_CLI_REFUSED;
@@ -330,7 +330,7 @@ int dt_cli_run_many(struct dt_cli *cli)
     return code;
 }
 
-static int ask_topic(struct many *m, const struct dt_cli_call *call, const char *method)
+static int request_topic(struct many *m, const struct dt_cli_call *call, const char *method)
 {
     struct dt_cli_request request = {0};
     struct dt_error err = {0};
@@ -345,7 +345,7 @@ static int ask_topic(struct many *m, const struct dt_cli_call *call, const char 
     return code;
 }
 
-static int64_t live_jobs(const struct many *m)
+static int64_t count_live_jobs(const struct many *m)
 {
     const struct dt_json_node *counts = dt_json_member(m->json, dt_json_root(m->json), "counts");
     return dt_json_int_of(m->json, counts, "scheduled") + dt_json_int_of(m->json, counts, "dispatched");
@@ -358,16 +358,17 @@ static int preview_topic(struct many *m)
     char line[16];
     if (dt_cli_value(m->cli->call, "yes"))
         return DT_CLI_DONE;
-    int code = ask_topic(m, &plain, "GET");
+    int code = request_topic(m, &plain, "GET");
     if (code != DT_CLI_DONE)
         return code;
     if (!isatty(STDIN_FILENO) || !isatty(STDERR_FILENO)) {
         dt_cli_show(m->cli, m->json, dt_json_root(m->json));
-        dt_cli_say("nothing is done: --yes would delete the topic and end its %lld jobs", (long long)live_jobs(m));
+        dt_cli_say("nothing is done: --yes would delete the topic and end its %lld jobs",
+                   (long long)count_live_jobs(m));
         return DT_CLI_REFUSED;
     }
     fprintf(stderr, "delete the topic %s and end its %lld jobs? [y/N] ", m->cli->call->args[0],
-            (long long)live_jobs(m));
+            (long long)count_live_jobs(m));
     bool wanted = fgets(line, sizeof(line), stdin) && (line[0] == 'y' || line[0] == 'Y');
     return wanted ? DT_CLI_DONE : DT_CLI_REFUSED;
 }
@@ -379,7 +380,7 @@ int dt_cli_run_delete(struct dt_cli *cli)
         return dt_cli_run_request(cli);
     int code = dt_json_new(&m.json) == DT_OK ? preview_topic(&m) : DT_CLI_REFUSED;
     if (code == DT_CLI_DONE)
-        code = ask_topic(&m, cli->call, "DELETE");
+        code = request_topic(&m, cli->call, "DELETE");
     if (code == DT_CLI_DONE)
         code = follow_operation(&m);
     dt_json_free(m.json);

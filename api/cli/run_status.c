@@ -28,7 +28,7 @@ struct overview {
 };
 
 /* Gets a document. /readyz may have any status: an API that is not ready says so in the body. */
-static int ask_screen(struct overview *o, const char *path)
+static int request_screen(struct overview *o, const char *path)
 {
     struct dt_error err = {0};
     dt_status status =
@@ -59,7 +59,7 @@ static void add_word(struct dt_strbuf *out, const dt_json *json, const struct dt
 static int show_readiness(struct overview *o, struct dt_strbuf *out)
 {
     static const char *const parts[] = {"mysql", "redis", "leaders", "kafka"};
-    int code = ask_screen(o, "/readyz");
+    int code = request_screen(o, "/readyz");
     if (code != DT_CLI_DONE)
         return code;
     const struct dt_json_node *root = dt_json_root(o->json);
@@ -130,7 +130,7 @@ static struct part part_of(const struct overview *o, enum dt_cli_thing thing, co
     return part;
 }
 
-/* Adds at most `most` rows that are well, or that are not. Returns how many. */
+/* Adds at most `most` rows: healthy ones, or ones with problems. Returns how many. */
 static unsigned add_rows(struct overview *o, struct dt_cli_list *list, const struct part *part, bool well,
                          unsigned most)
 {
@@ -171,7 +171,7 @@ static int show_tables(struct overview *o, unsigned head)
     shards.room = shards.n < SHARDS ? shards.n : SHARDS;
     topics.room = topics.n < TOPICS ? topics.n : TOPICS;
     if (o->cli->height && taken + shards.room + topics.room > o->cli->height) {
-        /* Each table gets half of the lines, and those that the other table does not need. */
+        /* Each table gets half of the lines, plus the lines that the other table does not need. */
         taken += 2; /* two lines of "… and more" */
         unsigned lines = o->cli->height > taken + 2 ? o->cli->height - taken : 2;
         unsigned wanted = topics.room < lines ? topics.room : lines;
@@ -187,14 +187,14 @@ static int show_tables(struct overview *o, unsigned head)
 
 /* ---- the screen ---- */
 
-/* The old screen stays until the new one is complete, or if it cannot be read. */
+/* Keeps the old screen until the new one is complete, or if the new one cannot be read. */
 static int draw_screen(struct overview *o, bool clear)
 {
     struct dt_strbuf head = {0};
     unsigned lines = 0;
     int code = show_readiness(o, &head);
     if (code == DT_CLI_DONE)
-        code = ask_screen(o, "/v1/overview");
+        code = request_screen(o, "/v1/overview");
     bool whole = code == DT_CLI_DONE && dt_json_root(o->json)->type == DT_JSON_OBJECT;
     if (whole) {
         const struct dt_json_node *root = dt_json_root(o->json);
@@ -227,7 +227,7 @@ static int draw_json(struct overview *o)
     int code = DT_CLI_DONE;
     dt_json_begin_object(&out, NULL);
     for (size_t i = 0; code == DT_CLI_DONE && i < 2; i++) {
-        code = ask_screen(o, parts[i][1]);
+        code = request_screen(o, parts[i][1]);
         dt_json_name(&out, parts[i][0]);
         dt_json_add_compact(&out, dt_strbuf_str(&o->answer.body));
     }
@@ -282,7 +282,7 @@ struct doctor {
     struct dt_cli *cli;
     struct dt_rest_answer answer;
     dt_json *json;
-    unsigned shown, wrong; /* findings; notes are not wrong */
+    unsigned shown, wrong; /* number of findings; `wrong` does not count notes */
     char line[64];         /* the kind of consequences whose line is unfinished */
 };
 
@@ -353,7 +353,7 @@ static void show_found(struct doctor *d, enum dt_finding_kind kind, const char *
 }
 
 /* Gets a document. True: it is an object. */
-static bool ask_doctor(struct doctor *d, const char *path)
+static bool request_findings(struct doctor *d, const char *path)
 {
     struct dt_error err = {0};
     dt_status status =
@@ -379,7 +379,7 @@ static bool check_readiness(struct doctor *d)
 {
     char detail[128];
     const struct dt_cli_settings *settings = &d->cli->settings;
-    if (!ask_doctor(d, "/readyz"))
+    if (!request_findings(d, "/readyz"))
         return false;
     if (settings->token && strncmp(settings->url, "http://", 7) == 0) {
         const char *host = settings->url + 7;
@@ -416,7 +416,7 @@ static bool check_installation(struct doctor *d)
     char detail[128];
     int64_t now_ms = 0;
     int64_t before_ms = dt_clock_real_ms(d->cli->clock);
-    if (!ask_doctor(d, "/v1/info"))
+    if (!request_findings(d, "/v1/info"))
         return false;
     int64_t after_ms = dt_clock_real_ms(d->cli->clock);
     if (d->answer.status != 200)
@@ -456,7 +456,7 @@ static void show_api_findings(struct doctor *d)
     dt_strbuf_adds(&request.path, "/v1/doctor");
     if (late)
         dt_cli_request_add_query(&request, "late", late);
-    bool told = !request.path.failed && ask_doctor(d, request.path.p) && d->answer.status == 200;
+    bool told = !request.path.failed && request_findings(d, request.path.p) && d->answer.status == 200;
     dt_cli_request_clear(&request);
     const struct dt_json_node *findings = told ? dt_json_member(d->json, dt_json_root(d->json), "findings") : NULL;
     bool listed = findings && findings->type == DT_JSON_ARRAY;

@@ -192,7 +192,7 @@ static dt_status read_contexts(const struct dt_cli_call *call, struct dt_cli_set
 /* ---- all of it ---- */
 
 /* Reads what wins over the file: options; without an option, the environment. */
-static dt_status read_above(const struct dt_cli_call *call, struct dt_cli_settings *out, struct dt_error *err)
+static dt_status read_overrides(const struct dt_cli_call *call, struct dt_cli_settings *out, struct dt_error *err)
 {
     const char *url = dt_cli_value(call, "url");
     const char *token = environment_value("DUETIME_TOKEN");
@@ -222,7 +222,7 @@ dt_status dt_cli_settings_read(const struct dt_cli_call *call, struct dt_cli_set
     if (status == DT_OK)
         status = read_contexts(call, out, err);
     if (status == DT_OK)
-        status = read_above(call, &above, err);
+        status = read_overrides(call, &above, err);
     if (status == DT_OK && above.url && strcmp(above.url, out->url) != 0) {
         free(out->token); /* a context's token is only for its own URL */
         out->token = NULL;

@@ -295,7 +295,7 @@ void dt_cli_list_row(struct dt_cli_list *list, const dt_json *json, const struct
  * Chooses the column to narrow if the terminal is too narrow: the one whose title exceeds its cells most, then the
  * widest. The first column identifies the row, and keeps up to a third of the line.
  */
-static size_t yielding_column(const struct dt_cli_list *list, const size_t *content)
+static size_t column_to_narrow(const struct dt_cli_list *list, const size_t *content)
 {
     size_t title = 0;
     size_t widest = list->n == 1 || list->width[0] > list->cli->width / 3 ? 0 : 1;
@@ -323,7 +323,7 @@ static void set_widths(struct dt_cli_list *list)
         all += list->width[i];
     }
     while (list->cli->width && all > list->cli->width) {
-        size_t column = yielding_column(list, content);
+        size_t column = column_to_narrow(list, content);
         if (list->width[column] <= NARROWEST)
             break;
         list->width[column]--;

@@ -45,7 +45,7 @@ static const struct ending {
 };
 
 struct dt_batch {
-    struct dt_gate_entry entry; /* first: a dt_gate_entry is its batch */
+    struct dt_gate_entry entry; /* must be first: a pointer to it is one to its batch */
     struct dt_slice slice;
     bool (*step)(struct dt_request *req); /* if it is fed in slices */
     struct dt_request *req;               /* until the request's end */
@@ -56,7 +56,7 @@ struct dt_batch {
     bool has_place; /* the token's place from dt_tenant_take_place is held */
     size_t unit_rows, elements, elements_max, bytes;
     size_t refused; /* elements that were refused because of a fault in them */
-    bool owed;      /* they were added to its token's debt */
+    bool owed;      /* refused elements were added to the token's debt */
     struct dt_strbuf results;
     struct dt_chunk *head; /* submitted, in order (utlist) */
     struct dt_chunk *open, *spare;
@@ -222,7 +222,7 @@ static void clear_chunk(struct dt_batch *batch, struct dt_chunk *chunk)
         batch->kind->clear(chunk);
 }
 
-/* Adds refused elements to the token's debt, even if the batch ended early. Returns the end of the batch's rest. */
+/* Adds refused elements to the token's debt, even if the batch ended early. Returns until when the batch pauses. */
 static int64_t add_debt(struct dt_batch *batch, size_t elements)
 {
     batch->owed = true;
@@ -551,7 +551,7 @@ static void refuse_decoded(struct dt_batch *batch, dt_status status, const struc
     chunk_add_refusal(batch->open, &problem);
 }
 
-/* Notes the key of the next row. If an earlier chunk may have the key, this chunk waits for it. False: memory is out.
+/* Notes the key of the next row. If an earlier chunk may have the key, this chunk waits for it. False: out of memory.
  * */
 static bool record_key(struct dt_batch *batch, struct dt_chunk *chunk)
 {
@@ -639,7 +639,7 @@ void dt_batch_answer(dt_batch *batch)
     write_all(batch);
     if (batch->failed || batch->results.failed) {
         dt_request_refuse(req, DT_PROBLEM_OUTCOME_UNKNOWN,
-                          "memory was out in the middle: something may have been done");
+                          "memory ran out in the middle: something may have been done");
         return;
     }
     dt_strbuf_fit(&batch->results);
@@ -665,7 +665,7 @@ static bool send_answer(struct dt_slice *slice)
 void dt_batch_detach(dt_batch *batch)
 {
     if (batch->elements == 0)
-        return; /* nothing was done, so the request ends as others do */
+        return; /* nothing was done, so the request ends as usual */
     dt_batch_remainder(batch);
     dt_gate_leave(&batch->entry);
     batch->detached = dt_request_detach(batch->req);

@@ -41,7 +41,7 @@ struct dt_chunk {
         struct dt_unit jobs;
         struct dt_reports results;
     } unit;
-    char *rows; /* the decoder fills in its members, the queue the others */
+    char *rows; /* the decoder fills in its members, the queue fills in the others */
     size_t row_bytes;
     struct dt_chunk_slot *slots;
     size_t n_rows, n_slots;
@@ -79,8 +79,8 @@ struct dt_batch_terms {
 /* A kind of element. The thread that owns the batch calls the functions; any thread may call the unit's done. */
 struct dt_batch_kind {
     struct dt_stream stream; /* first: the stream of a route is its kind */
-    const char *nothing;     /* text: nothing was done with a refused element */
-    const char *elements;    /* text: what an array contains */
+    const char *nothing;     /* for problems: nothing was done with a refused element */
+    const char *elements;    /* for problems: what an array contains */
     size_t row_bytes;
     struct dt_gate *(*gate)(const struct dt_api *api);
     /* Decodes an element into the chunk's next row. keep: copies texts that would otherwise be borrowed from the
@@ -112,8 +112,8 @@ bool dt_batch_room(dt_batch *batch);
 /* Parses and decodes one element, and adds it to the open chunk, which has room. keep: the text does not outlive the
  * call, so it is copied. If the batch has ended, or is beyond limits.batch_lines, the element is refused. */
 void dt_batch_add(dt_batch *batch, struct dt_str text, bool keep);
-/* Refuses an element that was not parsed (a line that is too long); there is room. why: the batch adds that nothing was
- * done; onward: "from here on". */
+/* Refuses an element that was not parsed (a line that is too long); there is room. The batch adds to `why` that nothing
+ * was done, and if onward is set, "from here on". */
 void dt_batch_refuse(dt_batch *batch, enum dt_problem_type type, const char *why, bool onward);
 /* Returns true if no more elements are accepted: memory ran out, the answer is too large for the body, or there were
  * twice limits.batch_lines. */
@@ -147,19 +147,19 @@ void dt_batch_leave_slices(dt_batch *batch);
 
 /*
  * Called once, before the first element. If the batch's token has a debt (request/quotas.h), the batch takes one of the
- * token's places and rests before it begins (dt_batch_rest). NO_PLACE: all places are taken. The place is given back by
- * dt_batch_rest_over, or with the batch.
+ * token's places and pauses before it begins (dt_batch_rest). NO_PLACE: all places are taken. dt_batch_rest_over, or
+ * freeing the batch, gives the place back.
  */
 enum dt_batch_beginning { DT_BATCH_AT_ONCE, DT_BATCH_RESTS, DT_BATCH_NO_PLACE };
 enum dt_batch_beginning dt_batch_begin(dt_batch *batch);
 void dt_batch_rest_over(dt_batch *batch);
 /*
- * Rests until the token's debt is paid. FIRST: after dt_batch_begin. LAST: after all chunks have returned, before the
+ * Pauses until the token's debt is paid. FIRST: after dt_batch_begin. LAST: after all chunks have returned, before the
  * answer. Waits as dt_batch_wait does. Each once.
  */
 enum dt_batch_rest { DT_BATCH_REST_FIRST, DT_BATCH_REST_LAST };
 bool dt_batch_rest(dt_batch *batch, enum dt_batch_rest when);
-/* Fills in the answer (200; 503 if memory was out), after the last chunk has returned. */
+/* Fills in the answer (200; 503 if memory ran out), after the last chunk has returned. */
 void dt_batch_answer(dt_batch *batch);
 /* Detaches the answer (dt_request_detach) of a batch that has ended early, because its body is incomplete. It is sent
  * when all chunks have returned. */
@@ -172,5 +172,5 @@ void dt_batch_detach(dt_batch *batch);
 enum dt_next dt_batch_feed_begin(struct dt_request *req, bool *buffer);
 enum dt_feed dt_batch_feed(struct dt_request *req, const char *p, size_t n, size_t *taken);
 void dt_batch_feed_cut(struct dt_request *req, enum dt_cut why);
-/* The handler: ends the lines, or begins the array. */
+/* The handler of such a route: ends the lines, or begins the array. */
 enum dt_next dt_batch_feed_handle(struct dt_request *req);

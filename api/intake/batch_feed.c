@@ -30,7 +30,7 @@ struct lines {
     size_t line_max;
     bool skipping;
     bool begun; /* the first line was read */
-    bool rests; /* the batch must rest before it begins */
+    bool rests; /* the batch must pause before it begins */
     bool ended; /* the last line was read */
 };
 
@@ -84,7 +84,7 @@ static void take_line(struct lines *lines, const char *p, size_t n)
     if (too_long)
         dt_batch_refuse(lines->batch, DT_PROBLEM_TOO_LARGE, "the line is longer than limits.body", false);
     else if (joined && lines->partial.failed)
-        dt_batch_refuse(lines->batch, DT_PROBLEM_UNAVAILABLE, "memory is out", false);
+        dt_batch_refuse(lines->batch, DT_PROBLEM_UNAVAILABLE, "out of memory", false);
     else
         dt_batch_add(lines->batch, lines->begun ? line : dt_str_without_bom(line), true);
     lines->begun = true;
@@ -178,8 +178,8 @@ enum dt_feed dt_batch_feed(struct dt_request *req, const char *p, size_t n, size
         leave_remainder(lines);
         return DT_FEED_DROP;
     }
-    /* There are more lines than a slice, or there is no room, or the batch rests first. The bytes are
-     * the connection's, which reads others there, so the remainder is copied. */
+    /* Called if there are more lines than a slice, or no room, or the batch must pause first. Copies the remaining
+     * bytes, because the connection reads others into this buffer. */
     const size_t left = n - at;
     lines->at = 0;
     if (dt_hold_bulk(&req->hold, dt_strbuf_growth(&lines->piece, left)))
@@ -205,7 +205,7 @@ static enum dt_next answer_lines(struct dt_request *req)
     return DT_REPLY;
 }
 
-static enum dt_next rest_lines(struct dt_request *req)
+static enum dt_next pause_lines(struct dt_request *req)
 {
     struct lines *lines = req->state;
     req->then = answer_lines;
@@ -237,8 +237,8 @@ static enum dt_next finish_lines(struct dt_request *req)
     while (!dt_batch_flush(lines->batch))
         if (dt_batch_wait(lines->batch, false))
             return DT_PENDING;
-    req->then = rest_lines;
-    return dt_batch_wait(lines->batch, true) ? DT_PENDING : rest_lines(req);
+    req->then = pause_lines;
+    return dt_batch_wait(lines->batch, true) ? DT_PENDING : pause_lines(req);
 }
 
 /* The incomplete last line is dropped. */

@@ -21,7 +21,7 @@ struct dt_gate {
     _Atomic bool closed;        /* written under the lock */
     _Atomic int entries;
     pthread_mutex_t lock;
-    /* Below: under the lock. */
+    /* All members below: under the lock. */
     size_t rows;
     size_t n_waiting;
     struct dt_gate_entry *first; /* the queue, first come first served (utlist) */
@@ -100,7 +100,7 @@ void dt_gate_entry_clear(struct dt_gate_entry *entry)
 
 /* ---- the queue ---- */
 
-/* After call its owner has the entry. */
+/* After `call`, the entry belongs to its owner. */
 static void end_wait(struct dt_gate_entry *entry)
 {
     dt_gate *gate = entry->gate;
@@ -130,7 +130,7 @@ static bool has_room(const struct dt_gate_entry *entry)
     return entry->granted > 0 || gate->rows == 0 || gate->rows + gate->unit_rows <= gate->rows_max;
 }
 
-static bool need_not_wait(const struct dt_gate_entry *entry, enum dt_gate_for what)
+static bool nothing_to_wait_for(const struct dt_gate_entry *entry, enum dt_gate_for what)
 {
     if (what == DT_GATE_ALL)
         return entry->under_way == 0;
@@ -139,12 +139,12 @@ static bool need_not_wait(const struct dt_gate_entry *entry, enum dt_gate_for wh
     return what == DT_GATE_ROOM && has_room(entry);
 }
 
-/* Ends every wait that can end. Batches that wait for their own chunks do not hold up those after them. */
+/* Ends every wait that can end. Batches that wait for their own chunks do not block the batches after them. */
 static void end_possible_waits(dt_gate *gate)
 {
     for (struct dt_gate_entry *entry = gate->first, *next; entry; entry = next) {
         next = entry->next;
-        if (!need_not_wait(entry, entry->waits_for))
+        if (!nothing_to_wait_for(entry, entry->waits_for))
             continue;
         if (entry->waits_for == DT_GATE_ROOM && has_room(entry)) {
             dt_assert_cmp(entry->granted, ==, 0); /* it was released when the wait began */
@@ -202,7 +202,7 @@ bool dt_gate_wait(struct dt_gate_entry *entry, enum dt_gate_for what, void (*sus
 {
     dt_gate *gate = entry->gate;
     pthread_mutex_lock(&gate->lock);
-    bool wait = !need_not_wait(entry, what);
+    bool wait = !nothing_to_wait_for(entry, what);
     if (wait) {
         if (suspend)
             suspend(entry);

@@ -27,7 +27,7 @@
 
 typedef struct dt_gate dt_gate;
 
-/* What a batch waits for: room for another chunk, the return of all its chunks, or the end of its rest. */
+/* What a batch waits for: room for another chunk, the return of all its chunks, or the end of its pause. */
 enum dt_gate_for { DT_GATE_ROOM = 1, DT_GATE_ALL, DT_GATE_REST };
 enum dt_gate_end { DT_GATE_OPEN, DT_GATE_LATE, DT_GATE_CLOSED };
 
@@ -58,7 +58,7 @@ DT_MUST_CHECK dt_status dt_gate_new(const char *of, const struct dt_gate_bounds 
 void dt_gate_free(dt_gate *gate);
 /* Ends every wait for room, and lets none begin: dt_gate_ended returns CLOSED from now on. */
 void dt_gate_close(dt_gate *gate);
-/* Ends waits whose deadline has passed, and rests that are over. The janitor calls it several times a second. */
+/* Ends waits whose deadline has passed, and pauses whose time is up. The janitor calls it several times a second. */
 void dt_gate_expire(dt_gate *gate, int64_t now_us);
 
 void dt_gate_entry_init(struct dt_gate_entry *entry, dt_gate *gate, int64_t deadline_us,
@@ -78,12 +78,12 @@ bool dt_gate_pass(struct dt_gate_entry *entry, size_t weight);
 void dt_gate_back(struct dt_gate_entry *entry, size_t weight, void (*under_lock)(void *arg, unsigned under_way),
                   void *arg);
 /*
- * Queues the entry. True: the entry waits. suspend (or NULL) was called before call could be; the caller does not
+ * Queues the entry. True: the entry waits. `suspend` (unless NULL) was called before `call`, and the caller does not
  * touch the batch until call is called. False: there is nothing to wait for, and suspend was not called.
  */
 bool dt_gate_wait(struct dt_gate_entry *entry, enum dt_gate_for what, void (*suspend)(struct dt_gate_entry *));
 /* Queues the entry until this time (monotonic, to some tenths of a second), at most until its deadline: the batch
- * rests and holds no room. Otherwise as dt_gate_wait. False: the gate is closed. */
+ * pauses and holds no room. Otherwise as dt_gate_wait. False: the gate is closed. */
 bool dt_gate_rest(struct dt_gate_entry *entry, int64_t until_us, void (*suspend)(struct dt_gate_entry *));
 /* LATE: the batch's deadline has passed; CLOSED: the server ends. In both cases no new chunk may be queued. */
 enum dt_gate_end dt_gate_ended(const struct dt_gate_entry *entry, int64_t now_us);

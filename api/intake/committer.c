@@ -9,7 +9,7 @@
  *
  * Single jobs do not wait for batches: units of a few rows have a queue of their own, served first in commits of its
  * own. After PASSES of these a batch is committed in any case. If there are several threads, batches never use all of
- * them. While single jobs arrive, batches have one thread, commit at most a large unit at a time, and rest after each
+ * them. While single jobs arrive, batches have one thread, commit at most a large unit at a time, and pause after each
  * commit, because large statements slow down all others in MySQL.
  */
 #include "committer.h"
@@ -32,10 +32,10 @@
 #define FEW_ROWS          16                /* a unit with at most this many rows is served before batches */
 #define PASSES            8                 /* commits of such units in a row while a batch waits */
 #define CALM_US           INT64_C(500000)   /* from the last single job until batches may have several threads */
-#define SLOW_US           INT64_C(200000)   /* from the begin of a batch's commit until the next: it may hang */
-#define RESTS             3                 /* the rest after a commit of batches, as a multiple of its duration … */
+#define SLOW_US           INT64_C(200000)   /* a batch's commit may hang if it takes longer: the next one begins */
+#define RESTS             3                 /* the pause after a commit of batches, as a multiple of its duration … */
 #define REST_US           INT64_C(50000)    /* … at most */
-#define BYTES_AMID_SINGLE ((size_t)1 << 20) /* in a commit of batches while single jobs arrive */
+#define BYTES_AMID_SINGLE ((size_t)1 << 20) /* limit of a commit of batches while single jobs arrive */
 
 struct queue {
     struct dt_unit *units;          /* utlist */
@@ -69,9 +69,9 @@ struct dt_committer {
     pthread_cond_t wake;
     pthread_mutex_t lock; /* protects all members below */
     struct queue few, many;
-    unsigned passes;        /* commits of few since many was served or empty */
+    unsigned passes;        /* commits of `few` since `many` was last served or empty */
     int64_t single_us;      /* when the last commit with a single job began; 0: none */
-    int64_t rests_until_us; /* many rests, while single jobs arrive */
+    int64_t rests_until_us; /* `many` pauses until then if single jobs arrive */
     size_t queued_bytes;
     unsigned sleeping;  /* number of waiting threads */
     int64_t watched_us; /* when the timer of one of them expires; DT_COMMIT_WINDOW_NEVER: none has a timer */
@@ -131,7 +131,7 @@ static int64_t queue_begins_at(const struct queue *q)
 }
 
 /* Returns the time from which batches may use several threads again. */
-static int64_t calm_from(const dt_committer *c)
+static int64_t singles_calm_from_us(const dt_committer *c)
 {
     return c->single_us ? c->single_us + CALM_US : 0;
 }
@@ -140,7 +140,7 @@ static int64_t many_begins_at(const dt_committer *c)
 {
     int64_t at_us = queue_begins_at(&c->many);
     int64_t over_us = c->many.window.busy ? c->many.window.begun_us + SLOW_US : c->rests_until_us;
-    int64_t yields_until_us = dt_earlier(calm_from(c), over_us);
+    int64_t yields_until_us = dt_earlier(singles_calm_from_us(c), over_us);
     bool yields = yields_until_us > at_us && yields_until_us > dt_clock_mono_us(c->env->clock);
     return yields ? yields_until_us : at_us;
 }
@@ -312,7 +312,7 @@ static struct dt_unit *take_units(struct worker *w)
     c->passes = passes && many ? c->passes + 1 : 0;
     struct queue *q = passes ? &c->few : &c->many;
     w->from = q;
-    const bool amid_single = q == &c->many && calm_from(c) > w->begun_us;
+    const bool amid_single = q == &c->many && singles_calm_from_us(c) > w->begun_us;
     const size_t rows_max = amid_single ? c->unit_rows : room;
     const size_t bytes_max = amid_single ? BYTES_AMID_SINGLE : DT_COMMIT_BYTES;
     /* The first unit may have any size. */
@@ -400,7 +400,7 @@ static dt_status make_topics(struct worker *w, struct dt_unit *units, const stru
 
 /* ---- one commit ---- */
 
-/* Returns a snapshot, counted, that has every topic of these units, except those of refused rows. */
+/* Returns a reference to a snapshot that has every topic of these units, except topics of refused rows. */
 static dt_status topics_for(struct worker *w, struct dt_unit *units, struct dt_view **out, struct dt_error *err)
 {
     dt_committer *c = w->committer;

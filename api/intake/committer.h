@@ -39,7 +39,7 @@
 struct dt_commit_window { /* zero = idle */
     unsigned busy;        /* number of running commits */
     int64_t begun_us;     /* of the latest one */
-    size_t expected;      /* rows that the clients of the last commit may send, and those queued at its end */
+    size_t expected;      /* rows that clients of the last commit may send, plus rows queued at its end */
     int64_t until_us;     /* the end of the wait for them */
 };
 
@@ -74,7 +74,7 @@ struct dt_unit {
     size_t n;            /* 1 to dt_committer_unit_rows() */
     bool of_batch;       /* its rows are elements of a batch, which are served less while single jobs arrive */
     int64_t deadline_us; /* monotonic: UNAVAILABLE if it was not begun by then; 0 = none */
-    /* Whose jobs these are, and which topics they may create. Lives until done. */
+    /* The caller that owns these jobs, and which topics it may create. Lives until done. */
     const struct dt_caller *caller;
     /*
      * Called exactly once: on a committer thread, or inside dt_committer_submit if the unit is refused. Must not block;

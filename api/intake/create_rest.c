@@ -46,7 +46,7 @@ static enum dt_next answer_create(struct dt_request *req)
     struct dt_job job;
     struct dt_job_view view = {.payload = true, .waiting_for = "time"};
     dt_job_from_new(&job, &c->row.row.job, c->unit.created_ms);
-    /* Only for due jobs, because otherwise topics and leaders do not matter yet. */
+    /* What a job that is not due waits for is its time, whatever its topic and leader. */
     if (job.next_at_ms <= dt_refclock_earliest_ms(req->api->ref)) {
         struct dt_waiting waiting;
         dt_waiting_init(&waiting, req->api->topics, req->api->ref, NULL);
@@ -235,7 +235,7 @@ static dt_status decode_element(const struct dt_batch_terms *terms, const dt_jso
     }
     if (!dt_topic_within(terms->bound, job->topic))
         return dt_fail(err, DT_NOT_FOUND, "no such topic");
-    /* Usually it is the topic of the previous element. With one text for both, later comparisons need not read it. */
+    /* Shares the text of the previous element if the topic is the same: comparing it later is then faster. */
     const struct dt_create *before = chunk->n_rows > 0 ? dt_chunk_row(chunk, chunk->n_rows - 1) : NULL;
     if (before && dt_str_eq(before->row.job.topic, job->topic))
         job->topic = before->row.job.topic;

@@ -51,7 +51,7 @@ struct dt_index_writer {
     struct dt_thread thread;
     pthread_mutex_t lock;
     pthread_cond_t wake;
-    /* Below: under the lock. */
+    /* All members below: under the lock. */
     struct dt_entry *ring;
     size_t head, n;                             /* the first entry, and how many */
     uint64_t outbox[(DT_SHARDS_MAX + 63) / 64]; /* shards whose outbox has a new row, one bit each */
@@ -80,7 +80,7 @@ static void wake_locked(dt_index_writer *w)
         pthread_cond_signal(&w->wake);
 }
 
-/* A removal is never due: the claim refuses a stale entry. */
+/* A removal is never urgent, because the claim refuses a stale entry. */
 static bool any_due_by(const struct dt_entry *entries, size_t n, int64_t until_ms)
 {
     for (size_t i = 0; i < n; i++)

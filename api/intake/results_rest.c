@@ -181,7 +181,7 @@ struct dt_results_batcher {
     struct dt_outage_part outage;
     pthread_mutex_t lock;
     pthread_cond_t wake;
-    /* Below: under the lock. */
+    /* All members below: under the lock. */
     struct dt_reports *alone, *batches; /* utlist */
     size_t queued;                      /* number of reports in both queues */
     bool sleeping;

@@ -1,6 +1,7 @@
 /*
- * The commands of POST /v1/commands, as the delay-queue literature has them, between JSON and the domain. Pure, except
- * for dt_command_name_jobs.
+ * The commands of POST /v1/commands, in the form that articles on delay queues use, between JSON and the domain. Pure,
+ * except for dt_command_name_jobs.
+ *
  *
  *   {"command":"add","topic":"orderclose","id":"orderclose-1","delay":1800,"TTR":60,"body":"…"}
  *   {"command":"pop","topic":"orderclose","wait":20,"max":10}

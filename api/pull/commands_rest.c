@@ -128,7 +128,7 @@ static void results_done(struct dt_reports *reports)
     dt_request_resume(run->req);
 }
 
-static enum dt_next run_finish(struct dt_request *req, dt_store *store)
+static enum dt_next work_finishes(struct dt_request *req, dt_store *store)
 {
     struct run *run = req->state;
     struct dt_error err = {0};
@@ -182,7 +182,7 @@ static void delete_one(struct run *run, dt_store *store, struct run_command *com
     dt_arena_clear(&row);
 }
 
-static enum dt_next run_delete(struct dt_request *req, dt_store *store)
+static enum dt_next work_deletes(struct dt_request *req, dt_store *store)
 {
     struct run *run = req->state;
     struct dt_error err = {0};
@@ -200,7 +200,7 @@ static enum dt_next run_delete(struct dt_request *req, dt_store *store)
 
 /* ---- pop ---- */
 
-static enum dt_next run_pop(struct dt_request *req, dt_store *store)
+static enum dt_next work_pop(struct dt_request *req, dt_store *store)
 {
     struct run *run = req->state;
     struct run_command *command = &run->v[run->next];
@@ -298,7 +298,7 @@ static void adds_done(struct dt_unit *unit)
 static enum dt_next begin_group(struct run *run)
 {
     static const dt_worker_fn fns[] = {
-        [DT_VERB_POP] = run_pop, [DT_VERB_FINISH] = run_finish, [DT_VERB_DELETE] = run_delete};
+        [DT_VERB_POP] = work_pop, [DT_VERB_FINISH] = work_finishes, [DT_VERB_DELETE] = work_deletes};
     struct dt_request *req = run->req;
     const struct run_command *first = &run->v[run->next];
     const enum dt_verb verb = first->command.verb;
@@ -322,24 +322,24 @@ static enum dt_next begin_group(struct run *run)
     return DT_PENDING;
 }
 
-/* ---- the rest before the answer if very many commands were refused (request/quotas.h) ---- */
+/* ---- the pause before the answer if very many commands were refused (request/quotas.h) ---- */
 
 static struct dt_request *request_of(struct dt_gate_entry *entry)
 {
     return ((struct run *)((char *)entry - offsetof(struct run, rest)))->req;
 }
 
-static void end_rest(struct dt_gate_entry *entry)
+static void end_pause(struct dt_gate_entry *entry)
 {
     dt_request_resume(request_of(entry));
 }
 
-static void begin_rest(struct dt_gate_entry *entry)
+static void begin_pause(struct dt_gate_entry *entry)
 {
     dt_request_suspend(request_of(entry));
 }
 
-static bool rests(struct run *run)
+static bool must_pause(struct run *run)
 {
     struct dt_request *req = run->req;
     if (run->rest.gate || !run->array)
@@ -347,8 +347,8 @@ static bool rests(struct run *run)
     int64_t until_us = dt_tenant_refused_elements(req->caller.tenant, run->refused);
     if (until_us == 0)
         return false;
-    dt_gate_entry_init(&run->rest, req->api->job_gate, req->deadline_us, end_rest);
-    return dt_gate_rest(&run->rest, until_us, begin_rest);
+    dt_gate_entry_init(&run->rest, req->api->job_gate, req->deadline_us, end_pause);
+    return dt_gate_rest(&run->rest, until_us, begin_pause);
 }
 
 static enum dt_next continue_run(struct dt_request *req)
@@ -377,7 +377,7 @@ static enum dt_next continue_run(struct dt_request *req)
     do {
         end_group(run);
         if (run->next == run->n)
-            return rests(run) ? DT_PENDING : answer_all(run);
+            return must_pause(run) ? DT_PENDING : answer_all(run);
     } while (begin_group(run) == DT_REPLY);
     return DT_PENDING;
 }
@@ -394,7 +394,7 @@ static void drop_run(struct dt_request *req)
     dt_strbuf_clear(&run->out);
 }
 
-static struct run *run_new(struct dt_request *req, size_t n, bool array)
+static struct run *new_run(struct dt_request *req, size_t n, bool array)
 {
     struct run *run = dt_arena_alloc(&req->arena, sizeof(*run));
     if (!run)
@@ -453,7 +453,7 @@ static enum dt_next run_single(struct dt_request *req, const struct dt_job_rules
         return DT_REPLY;
     if (!hold_room(req, 1))
         return dt_request_no_room(req);
-    struct run *run = run_new(req, 1, false);
+    struct run *run = new_run(req, 1, false);
     dt_status status = run ? decode_command(run, 0, json, rules, &faults) : DT_NOMEM;
     if (status != DT_OK)
         return dt_answer_faults(req, status, &faults);
@@ -479,7 +479,7 @@ static const char *faults_text(const struct dt_faults *faults, struct dt_arena *
     }
     struct dt_str copy = dt_arena_copy(arena, dt_strbuf_str(&text));
     dt_strbuf_clear(&text);
-    return copy.p ? copy.p : "memory is out";
+    return copy.p ? copy.p : "out of memory";
 }
 
 static void decode_element(struct run *run, size_t i, struct dt_str text, const struct dt_job_rules *rules)
@@ -524,7 +524,7 @@ static enum dt_next run_array(struct dt_request *req, const struct dt_job_rules 
         next = dt_request_no_room(req);
         goto out;
     }
-    struct run *run = run_new(req, root->n, true);
+    struct run *run = new_run(req, root->n, true);
     if (!run) {
         next = dt_answer_status(req, DT_NOMEM, NULL, NULL);
         goto out;

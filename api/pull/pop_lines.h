@@ -61,7 +61,7 @@ struct dt_pop_lines {
 struct dt_pop_waiter *dt_pop_waiter_new(const struct dt_pop_wish *wish);
 /* Returns true if pops already wait for each of these topics. */
 bool dt_pop_lines_await(const struct dt_pop_lines *lines, const struct dt_pop_wish *wish);
-/* Appends a pop to the lines of its topics, which are created if needed. owners: of the topics. False: memory is out.
+/* Appends a pop to the lines of its topics, which are created if needed. owners: of the topics. False: out of memory.
  * */
 bool dt_pop_lines_add(struct dt_pop_lines *lines, const struct dt_pop_wish *wish, const int64_t *owners,
                       struct dt_pop_waiter *waiter);

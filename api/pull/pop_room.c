@@ -53,13 +53,13 @@ struct dt_pop_room {
     int epoll_fd, wake_fd;
     _Atomic uint64_t heard[EARS], heard_all; /* notifications, by the hash of the topic */
     pthread_mutex_t lock;
-    /* Below: under the lock. */
+    /* All members below: under the lock. */
     struct dt_pop_lines lines;
     struct dt_shares places; /* one for each pop */
     bool closed;
     bool look_now;          /* notifications may have been missed */
     int64_t first_until_us; /* no wait ends before */
-    /* Only the room's thread. */
+    /* Members of the room's thread only. */
     struct dt_session session;
     dt_wake *wake;            /* NULL: not started yet, or there is no Redis */
     bool listens;             /* it was started, or there is no Redis */
@@ -79,7 +79,7 @@ static void wake_room(dt_pop_room *room)
         return; /* the counter is full: the room is awake */
 }
 
-static _Atomic uint64_t *ear_of(dt_pop_room *room, struct dt_str topic)
+static _Atomic uint64_t *notifications_of(dt_pop_room *room, struct dt_str topic)
 {
     return &room->heard[dt_str_hash(topic) & (EARS - 1)];
 }
@@ -88,7 +88,7 @@ uint64_t dt_pop_room_heard(dt_pop_room *room, const struct dt_pop_wish *wish)
 {
     uint64_t heard = atomic_load(&room->heard_all);
     for (size_t i = 0; i < wish->n_topics; i++)
-        heard += atomic_load(ear_of(room, wish->topics[i]));
+        heard += atomic_load(notifications_of(room, wish->topics[i]));
     return heard;
 }
 
@@ -96,7 +96,7 @@ uint64_t dt_pop_room_heard(dt_pop_room *room, const struct dt_pop_wish *wish)
 static void on_offers(void *arg, struct dt_str topic)
 {
     dt_pop_room *room = arg;
-    atomic_fetch_add(topic.p ? ear_of(room, topic) : &room->heard_all, 1);
+    atomic_fetch_add(topic.p ? notifications_of(room, topic) : &room->heard_all, 1);
     pthread_mutex_lock(&room->lock);
     if (topic.p)
         dt_pop_lines_ready(&room->lines, topic, 0);
@@ -157,8 +157,8 @@ static void answer_none(dt_detached *detached, enum dt_pop_form form)
 }
 
 /* True: the pop is in its lines. False: its place was given back. */
-static bool line_up(dt_pop_room *room, const struct dt_pop_wish *wish, const int64_t *owners,
-                    struct dt_pop_waiter *waiter, uint64_t heard)
+static bool join_lines(dt_pop_room *room, const struct dt_pop_wish *wish, const int64_t *owners,
+                       struct dt_pop_waiter *waiter, uint64_t heard)
 {
     pthread_mutex_lock(&room->lock);
     bool added = !room->closed && dt_pop_lines_add(&room->lines, wish, owners, waiter);
@@ -204,7 +204,7 @@ bool dt_pop_room_enter(dt_pop_room *room, struct dt_request *req, const struct d
     }
     waiter->fd = dt_detached_fd(waiter->detached);
     waiter->until_us = req->started_us + wish->wait_ms * 1000;
-    if (line_up(room, wish, owners, waiter, heard)) {
+    if (join_lines(room, wish, owners, waiter, heard)) {
         wake_room(room);
         return true;
     }
@@ -337,7 +337,7 @@ static void drop_absent_pops(dt_pop_room *room, struct served *served)
     served->n = kept;
 }
 
-static void share_out(dt_pop_room *room, const struct served *served, const struct dt_popped *popped)
+static void answer_takers(dt_pop_room *room, const struct served *served, const struct dt_popped *popped)
 {
     size_t from = 0;
     for (size_t i = 0; i < served->n && from < popped->n; from += served->takers[i++].n) {
@@ -411,14 +411,14 @@ static void serve_line(dt_pop_room *room)
     }
     if (popped.refused.p)
         refuse_pops(room, &served, &popped);
-    share_out(room, &served, &popped);
+    answer_takers(room, &served, &popped);
     pthread_mutex_lock(&room->lock);
     if (served.n == 0)
         dt_pop_lines_ready(&room->lines, served.topic, 0);
     /* If a pop has seen the line, but enters after it was removed, its `heard` differs, so its new line is ready. */
     if (served.n == 0 ||
         dt_pop_lines_claimed(&room->lines, served.topic, status, &popped, dt_clock_mono_us(room->env->clock)))
-        atomic_fetch_add(ear_of(room, served.topic), 1);
+        atomic_fetch_add(notifications_of(room, served.topic), 1);
     pthread_mutex_unlock(&room->lock);
     dt_hold_less(&room->hold, DT_HOLD_ALL);
 }
@@ -509,7 +509,7 @@ static void run_room(void *arg)
         listen_for_offers(room);
         if (look_now)
             poll_offers(room);
-        /* A line of each owner has a turn. Then the thread looks at the clock, its sockets and other lines. */
+        /* Serves one line of each owner, then looks at the clock, the sockets and other lines. */
         pthread_mutex_lock(&room->lock);
         size_t turns = dt_pop_lines_rotate(&room->lines, dt_clock_mono_us(room->env->clock), &room->arena);
         pthread_mutex_unlock(&room->lock);

@@ -71,7 +71,7 @@ dt_status dt_pop_wish_decode(const dt_json *json, struct dt_str topic, struct dt
 
 /* ---- the claim ---- */
 
-#define LOOKS 8 /* of a pop that does not wait, while other pops have locked the offered jobs */
+#define LOOKS 8 /* tries of a pop that does not wait, while other pops have locked the offered jobs */
 
 static const struct timespec pause_between_looks = {.tv_nsec = 4000000};
 

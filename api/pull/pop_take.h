@@ -36,7 +36,7 @@ DT_MUST_CHECK dt_status dt_pop_wish_decode(const dt_json *json, struct dt_str to
 struct dt_pop_taker {
     size_t max;     /* maximal number of jobs */
     int64_t ttr_ms; /* 0: the jobs' own ack_timeout */
-    size_t n;       /* out: jobs that it gets */
+    size_t n;       /* out: number of its jobs */
 };
 
 /* The outcome of a claim. */

@@ -49,7 +49,7 @@ struct dt_auth {
     struct dt_token_set *set;
 };
 
-static void set_release(struct dt_token_set *set)
+static void release_set(struct dt_token_set *set)
 {
     if (!set)
         return;
@@ -63,7 +63,7 @@ static void set_release(struct dt_token_set *set)
     free(set);
 }
 
-static struct dt_token_set *set_acquire(dt_auth *auth)
+static struct dt_token_set *acquire_set(dt_auth *auth)
 {
     pthread_mutex_lock(&auth->lock);
     struct dt_token_set *set = auth->set;
@@ -94,7 +94,7 @@ void dt_auth_free(dt_auth *auth)
 {
     if (!auth)
         return;
-    set_release(auth->set);
+    release_set(auth->set);
     pthread_mutex_destroy(&auth->lock);
     free(auth);
 }
@@ -162,7 +162,7 @@ dt_status dt_token_name_check(struct dt_str text, struct dt_error *err)
     return fine ? DT_OK : dt_fail(err, DT_INVALID, "a token's name has 1 to %d of A-Z a-z 0-9 . _ - @ :", NAME_BYTES);
 }
 
-static dt_status entry_fill(struct dt_arena *arena, const struct dt_token *token, struct entry *entry)
+static dt_status fill_entry(struct dt_arena *arena, const struct dt_token *token, struct entry *entry)
 {
     *entry = (struct entry){0};
     memcpy(entry->hash, token->hash, HASH_BYTES);
@@ -206,7 +206,7 @@ static void publish_set(dt_auth *auth, struct dt_token_set *set)
     struct dt_token_set *old = auth->set;
     auth->set = set;
     pthread_mutex_unlock(&auth->lock);
-    set_release(old);
+    release_set(old);
 }
 
 dt_status dt_auth_set(dt_auth *auth, const struct dt_token *tokens, size_t n, enum dt_token_rule rule)
@@ -219,13 +219,13 @@ dt_status dt_auth_set(dt_auth *auth, const struct dt_token *tokens, size_t n, en
     dt_status status = set->entries ? DT_OK : DT_NOMEM;
     while (status == DT_OK && set->n < n) {
         struct entry *entry = &set->entries[set->n];
-        status = entry_fill(&set->arena, &tokens[set->n], entry);
+        status = fill_entry(&set->arena, &tokens[set->n], entry);
         if (status == DT_OK && auth->quotas && !(entry->tenant = dt_quotas_tenant(auth->quotas, &tokens[set->n])))
             status = DT_NOMEM;
         set->n += status == DT_OK;
     }
     if (status != DT_OK) {
-        set_release(set);
+        release_set(set);
         return status;
     }
     if (n > 0 || (rule != DT_TOKENS_NEVER_MADE && rule != DT_TOKENS_WAIVED))
@@ -259,25 +259,25 @@ dt_status dt_auth_load(dt_auth *auth, dt_store *store, struct dt_error *err)
 
 bool dt_auth_known(dt_auth *auth)
 {
-    struct dt_token_set *set = set_acquire(auth);
+    struct dt_token_set *set = acquire_set(auth);
     bool known = set != NULL;
-    set_release(set);
+    release_set(set);
     return known;
 }
 
 bool dt_auth_open(dt_auth *auth)
 {
-    struct dt_token_set *set = set_acquire(auth);
+    struct dt_token_set *set = acquire_set(auth);
     bool open = set && set->open;
-    set_release(set);
+    release_set(set);
     return open;
 }
 
 size_t dt_auth_count(dt_auth *auth)
 {
-    struct dt_token_set *set = set_acquire(auth);
+    struct dt_token_set *set = acquire_set(auth);
     size_t n = set ? set->n : 0;
-    set_release(set);
+    release_set(set);
     return n;
 }
 
@@ -310,11 +310,11 @@ static struct dt_str bearer_token(struct dt_str authorization)
 dt_status dt_auth_check(dt_auth *auth, struct dt_str authorization, struct dt_caller *caller)
 {
     *caller = (struct dt_caller){0};
-    struct dt_token_set *set = set_acquire(auth);
+    struct dt_token_set *set = acquire_set(auth);
     if (!set)
         return DT_UNAVAILABLE;
     if (set->open) {
-        set_release(set);
+        release_set(set);
         caller->scopes = ALL_SCOPES | DT_SCOPE_WRITE_OR_REPORT | DT_SCOPE_ANY | DT_SCOPE_ALL_TOPICS;
         return DT_OK;
     }
@@ -327,7 +327,7 @@ dt_status dt_auth_check(dt_auth *auth, struct dt_str authorization, struct dt_ca
         if (CRYPTO_memcmp(set->entries[i].hash, hash, HASH_BYTES) == 0)
             entry = &set->entries[i];
     if (!entry) {
-        set_release(set);
+        release_set(set);
         return DT_DENIED;
     }
     *caller = (struct dt_caller){.scopes = entry->scopes,
@@ -348,7 +348,7 @@ void dt_caller_copy(const struct dt_caller *caller, struct dt_caller *out)
 
 void dt_caller_clear(struct dt_caller *caller)
 {
-    set_release(caller->set);
+    release_set(caller->set);
     *caller = (struct dt_caller){0};
 }
 

@@ -56,7 +56,7 @@ struct dt_caller {
 /* The list is unknown at first. need_tokens: the API listens beyond the loopback, so an empty list refuses every
  * caller. NOMEM: *out is NULL. */
 DT_MUST_CHECK dt_status dt_auth_new(bool need_tokens, dt_auth **out);
-/* Called before the first list: callers carry their quotas, which outlive lists and callers. */
+/* Called before the first load. Callers refer to their quotas, which outlive lists and callers. */
 void dt_auth_use_quotas(dt_auth *auth, dt_quotas *quotas);
 /* Accepts NULL. Callers may outlive it. */
 void dt_auth_free(dt_auth *auth);

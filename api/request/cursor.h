@@ -22,7 +22,7 @@ struct dt_cursor_list {
 DT_MUST_CHECK dt_status dt_cursor_list_init(struct dt_cursor_list *list, const unsigned char key[DT_CURSOR_KEY],
                                             char kind, const struct dt_caller *caller, const struct dt_str *fields,
                                             size_t n);
-/* Adds the sealed cursor in the alphabet of URLs. out->failed: memory is out. */
+/* Adds the sealed cursor in the alphabet of URLs. out->failed: out of memory. */
 void dt_cursor_add(struct dt_strbuf *out, const struct dt_cursor_list *list, struct dt_str position);
 /* Opens a cursor. False: it is for another list or caller, or memory ran out. *position lives in the arena. */
 bool dt_cursor_parse(struct dt_arena *arena, const struct dt_cursor_list *list, struct dt_str text,

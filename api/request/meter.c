@@ -27,7 +27,7 @@ struct dt_meter {
     _Atomic bool limited, limits_jobs;
     _Atomic int64_t requests, refused, jobs, jobs_refused, payload_bytes;
     pthread_mutex_t lock;
-    /* Below: under the lock. */
+    /* All members below: under the lock. */
     struct dt_quota_limits limits;
     int64_t apis;
     struct bucket rates[DT_QUOTA_RATES];
@@ -60,12 +60,12 @@ void dt_meter_free(dt_meter *m)
     free(m);
 }
 
-static int64_t min_of(int64_t a, int64_t b)
+static int64_t min_i64(int64_t a, int64_t b)
 {
     return a < b ? a : b;
 }
 
-static int64_t max_of(int64_t a, int64_t b)
+static int64_t max_i64(int64_t a, int64_t b)
 {
     return a > b ? a : b;
 }
@@ -78,7 +78,7 @@ static double rate_of(const struct dt_meter *m, int i)
 }
 
 /* A bucket of less than one unit would never admit anything. */
-static double most_of(const struct dt_meter *m, int i)
+static double bucket_size(const struct dt_meter *m, int i)
 {
     return fmax(rate_of(m, i), m->rates[i].share > 0 ? 1 : 0);
 }
@@ -90,8 +90,8 @@ static void catch_up(struct dt_meter *m, int i, int64_t now_us)
     if (now_us > b->at_us)
         b->level += rate_of(m, i) * (double)(now_us - b->at_us) / (double)SECOND_US;
     b->at_us = now_us;
-    if (b->share > 0) /* else other processes hold the whole quota now, and the level stays */
-        b->level = fmin(b->level, most_of(m, i));
+    if (b->share > 0) /* 0: other processes hold the whole quota now, and the level does not rise */
+        b->level = fmin(b->level, bucket_size(m, i));
     if (b->until_us > now_us)
         return;
     b->until_us = 0;
@@ -107,7 +107,7 @@ bool dt_meter_set(dt_meter *m, const struct dt_quota_limits *limits, int64_t now
         /* A changed quota starts with a full bucket. */
         m->limits.v[i] = limits->v[i];
         catch_up(m, i, now_us);
-        m->rates[i].level = most_of(m, i);
+        m->rates[i].level = bucket_size(m, i);
     }
     m->limits = *limits;
     atomic_store(&m->limited, dt_quota_limits_any(limits));
@@ -149,7 +149,7 @@ static bool is_over(const struct dt_meter *m, int i, struct dt_over *over)
     return true;
 }
 
-static void take_out(struct dt_meter *m, int i, int64_t n)
+static void drain_bucket(struct dt_meter *m, int i, int64_t n)
 {
     if (m->limits.v[i] > 0)
         m->rates[i].level -= (double)n;
@@ -182,7 +182,7 @@ bool dt_meter_request(dt_meter *m, int64_t now_us, struct dt_over *over, bool *w
         record_demand(m, DT_QUOTA_REQUESTS, 1);
         passed = !is_over(m, DT_QUOTA_REQUESTS, over);
         if (passed)
-            take_out(m, DT_QUOTA_REQUESTS, 1);
+            drain_bucket(m, DT_QUOTA_REQUESTS, 1);
         *wake = wants_share(m, DT_QUOTA_REQUESTS);
         pthread_mutex_unlock(&m->lock);
     }
@@ -195,10 +195,10 @@ bool dt_meter_request(dt_meter *m, int64_t now_us, struct dt_over *over, bool *w
  * at the count is not used before the next count: other processes may have created jobs from it that the count lacks.
  * Without a share the process may create its part of a tenth of the quota, at least one job.
  */
-static bool pending_over(struct dt_meter *m, struct dt_over *over)
+static bool is_over_pending(struct dt_meter *m, struct dt_over *over)
 {
     const int64_t limit = m->limits.v[DT_QUOTA_PENDING];
-    const int64_t left = limit - max_of(m->pending, 0);
+    const int64_t left = limit - max_i64(m->pending, 0);
     const struct bucket *jobs = &m->rates[DT_QUOTA_JOBS];
     const bool has_share = jobs->until_us > 0 || m->apis == 1;
     int64_t room = 0;
@@ -206,9 +206,9 @@ static bool pending_over(struct dt_meter *m, struct dt_over *over)
         return false;
     m->pending_asked = true;
     if (left > 0 && m->pending >= 0 && m->pending_share > 0 && has_share)
-        room = (int64_t)ceil((double)left * (double)min_of(m->pending_share, jobs->share) / (double)DT_QUOTA_WHOLE);
+        room = (int64_t)ceil((double)left * (double)min_i64(m->pending_share, jobs->share) / (double)DT_QUOTA_WHOLE);
     else if (left > 0)
-        room = max_of(1, min_of(left, limit / 10) / m->apis);
+        room = max_i64(1, min_i64(left, limit / 10) / m->apis);
     if (m->passed - m->made_before < room)
         return false;
     *over = (struct dt_over){true, DT_QUOTA_PENDING, limit, RETRY_MS};
@@ -222,11 +222,12 @@ bool dt_meter_job(dt_meter *m, int64_t bytes, int64_t now_us, struct dt_over *ov
     catch_up(m, DT_QUOTA_BYTES, now_us);
     record_demand(m, DT_QUOTA_JOBS, 1);
     record_demand(m, DT_QUOTA_BYTES, bytes);
-    const bool passed = !is_over(m, DT_QUOTA_JOBS, over) && !is_over(m, DT_QUOTA_BYTES, over) && !pending_over(m, over);
+    const bool passed =
+        !is_over(m, DT_QUOTA_JOBS, over) && !is_over(m, DT_QUOTA_BYTES, over) && !is_over_pending(m, over);
     if (passed) {
         m->passed++;
-        take_out(m, DT_QUOTA_JOBS, 1);
-        take_out(m, DT_QUOTA_BYTES, bytes);
+        drain_bucket(m, DT_QUOTA_JOBS, 1);
+        drain_bucket(m, DT_QUOTA_BYTES, bytes);
     }
     *wake = wants_share(m, DT_QUOTA_JOBS) || wants_share(m, DT_QUOTA_BYTES);
     pthread_mutex_unlock(&m->lock);
@@ -254,8 +255,8 @@ void dt_meter_jobs_done(dt_meter *m, const struct dt_jobs_done *done)
     pthread_mutex_lock(&m->lock);
     m->made += done->made;
     m->passed -= done->passed - done->made;
-    take_out(m, DT_QUOTA_JOBS, done->made - done->passed);
-    take_out(m, DT_QUOTA_BYTES, done->made_bytes - done->passed_bytes);
+    drain_bucket(m, DT_QUOTA_JOBS, done->made - done->passed);
+    drain_bucket(m, DT_QUOTA_BYTES, done->made_bytes - done->passed_bytes);
     pthread_mutex_unlock(&m->lock);
 }
 
@@ -274,10 +275,10 @@ bool dt_meter_wish(dt_meter *m, struct dt_quota_claim *claim, bool *fresh, int64
         struct bucket *b = &m->rates[i];
         catch_up(m, i, now_us);
         const bool has_share = b->until_us > 0;
-        int64_t demand = max_of(b->demand, b->before / 2);
+        int64_t demand = max_i64(b->demand, b->before / 2);
         if (demand > 0 && !has_share)
-            demand = max_of(demand, m->limits.v[i] / m->apis);
-        b->before = m->limits.v[i] > 0 ? min_of(demand, m->limits.v[i]) : demand;
+            demand = max_i64(demand, m->limits.v[i] / m->apis);
+        b->before = m->limits.v[i] > 0 ? min_i64(demand, m->limits.v[i]) : demand;
         b->demand = 0;
         claim->demand[i] = b->before;
         claim->most[i] = has_share ? DT_QUOTA_WHOLE : DT_QUOTA_WHOLE / m->apis;
@@ -289,7 +290,7 @@ bool dt_meter_wish(dt_meter *m, struct dt_quota_claim *claim, bool *fresh, int64
 }
 
 /* Subtracts what was admitted without a share from the first share's bucket. If other processes hold the rest, the
- * level stays. */
+ * level is unchanged. */
 void dt_meter_settled(dt_meter *m, const struct dt_quota_claim *claim, int64_t until_us, int64_t now_us)
 {
     pthread_mutex_lock(&m->lock);
@@ -300,12 +301,12 @@ void dt_meter_settled(dt_meter *m, const struct dt_quota_claim *claim, int64_t u
             b->until_us = 0;
             continue;
         }
-        const double missing = most_of(m, i) - b->level;
+        const double missing = bucket_size(m, i) - b->level;
         const bool begins = b->until_us == 0;
         b->share = claim->share[i];
         b->until_us = until_us;
         if (begins && claim->alone[i])
-            b->level = most_of(m, i) - missing;
+            b->level = bucket_size(m, i) - missing;
     }
     pthread_mutex_unlock(&m->lock);
 }

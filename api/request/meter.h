@@ -41,7 +41,7 @@ struct dt_jobs_done {
     int64_t passed, passed_bytes, made, made_bytes;
 };
 
-/* Creates a meter without limits. NULL: memory is out. */
+/* Creates a meter without limits. NULL: out of memory. */
 dt_meter *dt_meter_new(void);
 /* Accepts NULL. */
 void dt_meter_free(dt_meter *meter);
@@ -54,9 +54,9 @@ void dt_meter_set_apis(dt_meter *meter, int64_t apis);
 bool dt_meter_request(dt_meter *meter, int64_t now_us, struct dt_over *over, bool *wake);
 /* Returns true if new jobs are limited at all. */
 bool dt_meter_limits_jobs(const dt_meter *meter);
-/* Counts a new job that is submitted, in the same way. */
+/* As dt_meter_request, for a new job that is submitted. */
 bool dt_meter_job(dt_meter *meter, int64_t payload_bytes, int64_t now_us, struct dt_over *over, bool *wake);
-/* Counts n more jobs that are refused together with one over a quota. */
+/* Counts n more jobs, refused together with one that is over a quota. */
 void dt_meter_refuse(dt_meter *meter, int64_t n);
 /* Counts the outcome of admitted jobs. Jobs that were not created are given back. */
 void dt_meter_jobs_done(dt_meter *meter, const struct dt_jobs_done *done);

@@ -20,7 +20,7 @@
 #include "features/tokens/tokens.h"
 #include "session.h"
 
-#define USAGE_US   INT64_C(5000000) /* from use until it is written */
+#define USAGE_US   INT64_C(5000000) /* from the use of a token until its usage is written */
 #define COUNT_PART 20               /* counting pending jobs takes at most this part of the time */
 #define PERIOD_US  INT64_C(1000000) /* between renewals of shares */
 #define APART_US   INT64_C(20000)   /* between two transactions, at least */
@@ -76,7 +76,7 @@ static void tenant_free(dt_tenant *tenant)
     free(tenant);
 }
 
-/* Returns the tenant of this name, and creates it if needed. NULL: memory is out. */
+/* Returns the tenant of this name, and creates it if needed. NULL: out of memory. */
 static dt_tenant *find_tenant_locked(dt_quotas *q, struct dt_str name)
 {
     dt_tenant *tenant = NULL;
@@ -108,7 +108,7 @@ dt_tenant *dt_quotas_tenant(dt_quotas *q, const struct dt_token *token)
         tenant->token = dt_quota_token_id(token->name);
         if (!tenant->topics || !dt_str_is(token->topics, tenant->topics)) {
             char *copy = strndup(token->topics.p ? token->topics.p : "", token->topics.n);
-            if (copy) { /* else the old topics stay */
+            if (copy) { /* if not, the old topics are kept */
                 free(tenant->topics);
                 tenant->topics = copy;
             }
@@ -232,15 +232,15 @@ struct round {
     bool fresh; /* a tenant has no share yet */
 };
 
-static int by_token(const void *a, const void *b)
+static int compare_token(const void *a, const void *b)
 {
     const dt_tenant *x = *(dt_tenant *const *)a;
     const dt_tenant *y = *(dt_tenant *const *)b;
     return (x->token > y->token) - (x->token < y->token);
 }
 
-/* Returns all tenants, counted. NULL: memory is out. */
-static dt_tenant **all_tenants(dt_quotas *q, size_t *n)
+/* Returns all tenants, counted. NULL: out of memory. */
+static dt_tenant **acquire_all_tenants(dt_quotas *q, size_t *n)
 {
     *n = 0;
     pthread_mutex_lock(&q->lock);
@@ -251,7 +251,7 @@ static dt_tenant **all_tenants(dt_quotas *q, size_t *n)
     }
     pthread_mutex_unlock(&q->lock);
     if (all)
-        qsort(all, *n, sizeof(dt_tenant *), by_token);
+        qsort(all, *n, sizeof(dt_tenant *), compare_token);
     return all;
 }
 
@@ -372,7 +372,7 @@ static void release_all(dt_tenant **all, size_t n)
 dt_status dt_quotas_write_usage(dt_quotas *q, dt_store *store, struct dt_error *err)
 {
     size_t n;
-    dt_tenant **all = all_tenants(q, &n);
+    dt_tenant **all = acquire_all_tenants(q, &n);
     dt_status status = write_usage(q, all, n, store, err);
     release_all(all, n);
     return status;
@@ -409,7 +409,7 @@ static int64_t keep_quotas(void *arg, void *context)
         q->usage_us = now_us + USAGE_US;
     const bool settles = atomic_exchange(&q->wanted, false) || now_us >= q->settle_us;
     if (settles || now_us >= q->usage_us) {
-        dt_tenant **all = all_tenants(q, &n);
+        dt_tenant **all = acquire_all_tenants(q, &n);
         /* The server may have ended the idle connection: the second ping reconnects. */
         dt_status status = dt_store_ping(store, &err);
         if (status != DT_OK)

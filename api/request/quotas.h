@@ -29,7 +29,7 @@ void dt_quotas_stop(dt_quotas *quotas);
 /* After dt_quotas_stop, when there are no tenants. Accepts NULL. */
 void dt_quotas_free(dt_quotas *quotas);
 
-/* Returns the tenant of this token, counted, and sets its limits. NULL: memory is out. Any thread. */
+/* Returns the tenant of this token, counted, and sets its limits. NULL: out of memory. Any thread. */
 dt_tenant *dt_quotas_tenant(dt_quotas *quotas, const struct dt_token *token);
 /* Releases the reference. Accepts NULL. */
 void dt_tenant_release(dt_tenant *tenant);
@@ -42,13 +42,13 @@ bool dt_tenant_limits_jobs(const dt_tenant *tenant);
 bool dt_tenant_job(dt_tenant *tenant, int64_t payload_bytes, int64_t now_us, struct dt_over *over);
 /* As dt_meter_refuse; over: why the job before them was refused. */
 void dt_tenant_refuse(dt_tenant *tenant, const struct dt_over *over, int64_t jobs);
-/* Counts refused elements of a batch. Returns until when (monotonic, us) the batch rests before it is answered; 0: it
- * does not rest, or the tenant is NULL. Any thread. */
+/* Counts refused elements of a batch. Returns until when (monotonic, us) the batch must pause before it is answered; 0:
+ * no pause, or the tenant is NULL. Any thread. */
 int64_t dt_tenant_refused_elements(dt_tenant *tenant, size_t elements);
-/* Returns until when a new batch of the tenant rests before it begins, in the same way. */
+/* Returns until when a new batch of the tenant must pause before it begins, in the same way. */
 int64_t dt_tenant_rests_until(dt_tenant *tenant);
-/* Takes a place among the tenant's batches that rest before they begin; each holds a connection. False: none is free.
- * */
+/* Takes a place among the tenant's batches that pause before they begin; each holds a connection. False: none is
+ * free. */
 #define DT_TENANT_PLACES 16
 bool dt_tenant_take_place(dt_tenant *tenant);
 void dt_tenant_give_place(dt_tenant *tenant);
@@ -75,14 +75,14 @@ int64_t dt_pending_within(struct dt_str topics, const struct dt_topic_pending *p
  */
 
 #define DT_REFUSED_RATE    1000             /* refused elements per second */
-#define DT_REFUSED_BURST   10000            /* free elements, after a rest */
-#define DT_REFUSED_REST_US INT64_C(5000000) /* longest rest of a batch */
+#define DT_REFUSED_BURST   10000            /* free elements, after a pause */
+#define DT_REFUSED_REST_US INT64_C(5000000) /* longest pause of a batch */
 
 struct dt_refusals {
     _Atomic int64_t paid_us; /* monotonic: when the debt is paid, including the burst */
 };
 
-/* Adds refused elements. Returns how long their batch rests before it is answered, in us. */
+/* Adds refused elements. Returns how long their batch pauses before it is answered, in us. */
 int64_t dt_refusals_add(struct dt_refusals *refusals, int64_t elements, int64_t now_us);
 
 /* Fills in the problem (429) of a request or job that is over a quota. */

@@ -17,7 +17,7 @@
 #include "base/http/callback_rules.h"
 
 #define NAME_MAX_BYTES 253 /* of a name in DNS */
-#define BULK_LEAVES    8   /* bulk leaves this part of the budget free */
+#define BULK_LEAVES    8   /* bulk charges leave this part of the budget free */
 
 struct dt_str dt_request_query(const struct dt_request *req, const char *name)
 {
@@ -69,7 +69,7 @@ void dt_request_refuse(struct dt_request *req, enum dt_problem_type type, const 
 
 /* ---- the wall ---- */
 
-/* With the fail point every wall is NOTHING, so that a test sees what notices that. */
+/* With the fail point every wall is NOTHING, so that a test shows which checks notice it. */
 static enum dt_wall wall_of(const struct dt_request *req)
 {
     return DT_FAIL_FORCED("wall.emptied") ? DT_WALL_NOTHING : req->route->wall;

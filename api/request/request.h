@@ -134,7 +134,7 @@ struct dt_request {
     void *state;
     bool reads_much;       /* set before it is submitted to a worker, if MySQL may read very many rows: see workers.h */
     struct dt_arena arena; /* reset when the answer was sent */
-    struct dt_hold hold;   /* of the budget; ended with the request */
+    struct dt_hold hold;   /* memory that it holds of the budget until its end */
 
     /* Used by workers.c while the request is queued. */
     struct {
@@ -148,7 +148,7 @@ struct dt_request {
 /* Returns the value of a query parameter; absent (.p NULL) if it was not given. */
 struct dt_str dt_request_query(const struct dt_request *req, const char *name);
 /* Adds a response header, except X-Request-Id and Content-Type, which the server adds. name is static text; the value
- * is copied. The header is left out beyond DT_REQUEST_HEADER_MAX, or if memory is out. */
+ * is copied. The header is left out beyond DT_REQUEST_HEADER_MAX, or if memory runs out. */
 void dt_request_header(struct dt_request *req, const char *name, struct dt_str value);
 
 /*
@@ -210,7 +210,7 @@ struct dt_stream {
 /*
  * Detaches the answer to a request that waits for long, or whose body broke off: the request ends, with its memory, and
  * its connection waits for the answer. Called inside a stream's cut, or inside handle or then, which then return
- * DT_AWAY. NULL: the client has left, or memory is out.
+ * DT_AWAY. NULL: the client has left, or memory runs out.
  */
 typedef struct dt_detached dt_detached;
 dt_detached *dt_request_detach(struct dt_request *req);

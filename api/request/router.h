@@ -76,5 +76,5 @@ void dt_router_match(const dt_router *router, struct dt_str method, struct dt_st
 
 /* Decodes %XX into out (capacity text.n + 1 bytes, terminated; may be the text itself). MALFORMED for a bad escape. */
 DT_MUST_CHECK dt_status dt_percent_decode(struct dt_str text, char *out, size_t *n);
-/* OTHER also for a charset that is not UTF-8. */
+/* Returns OTHER also for a charset other than UTF-8. */
 enum dt_media dt_media_parse(struct dt_str content_type);

@@ -16,7 +16,7 @@ struct dt_session_env {
     const struct dt_config *config;
     const dt_clock *clock;
     dt_refclock *ref; /* MySQL's clock, which each session samples */
-    /* Mono: when MySQL last answered a session of the process; NULL: sessions do not share that. */
+    /* Mono: when MySQL last answered a session of the process; NULL: sessions do not share this time. */
     _Atomic int64_t *answered_us;
 };
 
@@ -39,9 +39,9 @@ DT_MUST_CHECK dt_status dt_session_init(struct dt_session *session, const struct
 void dt_session_clear(struct dt_session *session);
 /*
  * Begins a piece of work. Pings a connection that was idle for a second, and reconnects if it is dead. Unless the
- * status is OK the work must not be done; dt_session_end is called in any case. For a while after connecting failed
- * the status is UNAVAILABLE at once, so that queued requests do not each wait for a timeout; not so if MySQL has
- * answered another session of the process since.
+ * status is OK the work must not be done; dt_session_end is called in any case. For a while after connecting failed the
+ * status is UNAVAILABLE at once, so that queued requests do not each wait for a timeout; except if MySQL has answered
+ * another session of the process since.
  */
 DT_MUST_CHECK dt_status dt_session_begin(struct dt_session *session, struct dt_error *err);
 /* Ends the piece of work. */

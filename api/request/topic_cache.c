@@ -43,7 +43,7 @@ struct dt_topic_cache {
     const struct dt_config *config;
     const dt_clock *clock;
     struct freshness topics_at, shards_at;
-    pthread_mutex_t publish; /* of the next three; held for a few instructions */
+    pthread_mutex_t publish; /* protects the next three members; held for a few instructions */
     bool asked;              /* a snapshot was read since dt_topic_cache_was_asked */
     struct dt_view *view;
     struct dt_shards_view *shards;

@@ -98,6 +98,6 @@ DT_MUST_CHECK dt_status dt_topic_cache_ensure(dt_topic_cache *cache, dt_store *s
                                               size_t n, struct dt_error *err);
 /* Returns the text of a refusal for the caller, with limits and their settings. It lives as long as the cache. */
 const char *dt_topic_cache_refusal(const dt_topic_cache *cache, enum dt_topic_refusal refusal);
-/* Returns what this caller may create. kafka_topic: the one that it wants to name; absent = none. */
+/* Returns what this caller may create. kafka_topic: the Kafka topic that it names; absent = none. */
 struct dt_topic_terms dt_topic_terms_of(const struct dt_config *config, const struct dt_caller *caller,
                                         struct dt_str kafka_topic);

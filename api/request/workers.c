@@ -6,9 +6,9 @@
  * off for the same time, so they are run again in the order in which they were put off. A slice is queued at most
  * parser_once, and one thread at a time runs it.
  *
- * Fair queueing by caller: a worker takes the oldest request of the caller that was served least recently. If there
- * are several workers, no caller has all of them at once. Long requests also yield in MySQL: while other callers are
- * active, a caller's long requests run one at a time, with rests between them.
+ * Fair queueing by caller: a worker takes the oldest request of the caller that was served least recently. If there are
+ * several workers, no caller has all of them at once. Long requests also yield in MySQL: while other callers are
+ * active, a caller's long requests run one at a time, with pauses between them.
  */
 #include "workers.h"
 
@@ -46,16 +46,16 @@ struct dt_workers {
     struct dt_thread *slicers;
     pthread_mutex_t lock;
     pthread_cond_t wake, slice_queued;
-    /* Below: under the lock. */
+    /* All members below: under the lock. */
     struct dt_request *queue[CALLERS][2]; /* utlist, the oldest first; [1]: long ones */
     size_t n;
-    uint64_t served[CALLERS], takes; /* the number of each caller's last take */
+    uint64_t served[CALLERS], takes; /* number of takes; served: the number of each caller's last one */
     size_t running[CALLERS];         /* workers that each caller has now */
     size_t most;                     /* workers that a caller may have */
     size_t running_long[CALLERS];    /* workers with a long request */
-    int64_t rests_until_us[CALLERS]; /* of each caller's long requests */
-    int64_t rest_ends_us;            /* the earliest end of a rest that a queued request waits for; INT64_MAX: none */
-    struct dt_request *later;        /* put off: utlist, the first to run again first */
+    int64_t rests_until_us[CALLERS]; /* until then no long request of the caller runs */
+    int64_t rest_ends_us;            /* the earliest end of a pause that a queued request waits for; INT64_MAX: none */
+    struct dt_request *later;        /* postponed requests (utlist), in the order in which they run again */
     size_t n_later;
     unsigned sleeping, busy;
     int64_t free_us; /* mono: when a worker last had nothing to run */
@@ -82,18 +82,18 @@ static void delete_locked(struct dt_request **line, size_t *n, struct dt_request
     --*n;
 }
 
-static struct dt_request **line_of(dt_workers *pool, const struct dt_request *req)
+static struct dt_request **queue_of(dt_workers *pool, const struct dt_request *req)
 {
     return &pool->queue[req->caller.fair_queue][req->work.is_long];
 }
 
-static void show_locked(const dt_workers *pool)
+static void set_gauges_locked(const dt_workers *pool)
 {
     dt_metric_set(pool->queued, (double)(pool->n + pool->n_later));
     dt_metric_set(pool->at_work, pool->busy);
 }
 
-/* If a worker is idle, a request that waits does so for other requests of its caller. */
+/* If a worker is idle, a request waits only because of other requests of its caller. */
 bool dt_workers_busy(dt_workers *pool)
 {
     int64_t oldest_us = INT64_MAX;
@@ -123,7 +123,7 @@ bool dt_workers_later(dt_workers *pool, struct dt_request *req, dt_worker_fn run
 }
 
 /* Called under the lock, as are the functions up to take_request. NULL: none may run now. */
-static struct dt_request *take_put_off(dt_workers *pool)
+static struct dt_request *take_postponed(dt_workers *pool)
 {
     struct dt_request *first = pool->later;
     if (!first || (!pool->stopping && dt_clock_mono_us(pool->env->clock) < first->work.at_us))
@@ -132,8 +132,8 @@ static struct dt_request *take_put_off(dt_workers *pool)
     return first;
 }
 
-/* Returns true if the caller's long requests must yield to other callers. Notes when the rest ends. */
-static bool gives_way(dt_workers *pool, uint8_t caller, int64_t now_us)
+/* Returns true if the caller's long requests must yield to other callers. Notes when the pause ends. */
+static bool must_yield_locked(dt_workers *pool, uint8_t caller, int64_t now_us)
 {
     int64_t until_us = pool->rests_until_us[caller];
     bool waits = pool->running_long[caller] > 0 || until_us > now_us;
@@ -154,7 +154,7 @@ static struct dt_request *take_queued(dt_workers *pool)
         struct dt_request *first = pool->queue[caller][i % 2];
         /* Without tokens all callers are 0, which may have all workers. */
         if (!first || (caller != 0 && !pool->stopping &&
-                       (pool->running[caller] >= pool->most || (i % 2 && gives_way(pool, caller, now_us)))))
+                       (pool->running[caller] >= pool->most || (i % 2 && must_yield_locked(pool, caller, now_us)))))
             continue;
         const uint64_t served = next ? pool->served[next->caller.fair_queue] : 0;
         if (!next || pool->served[caller] < served ||
@@ -163,7 +163,7 @@ static struct dt_request *take_queued(dt_workers *pool)
     }
     if (next) {
         pool->served[next->caller.fair_queue] = ++pool->takes;
-        delete_locked(line_of(pool, next), &pool->n, next);
+        delete_locked(queue_of(pool, next), &pool->n, next);
     }
     return next;
 }
@@ -173,7 +173,7 @@ static struct dt_request *take_request(dt_workers *pool, bool *stopping)
 {
     struct dt_request *req;
     pthread_mutex_lock(&pool->lock);
-    while (!(req = take_put_off(pool)) && !(req = take_queued(pool)) && !pool->stopping) {
+    while (!(req = take_postponed(pool)) && !(req = take_queued(pool)) && !pool->stopping) {
         int64_t put_off_us = pool->later ? pool->later->work.at_us : INT64_MAX;
         int64_t until_us = dt_earlier(put_off_us, pool->rest_ends_us);
         pool->sleeping++;
@@ -193,7 +193,7 @@ static struct dt_request *take_request(dt_workers *pool, bool *stopping)
             (pool->n || pool->n_later)) /* as time passes, a sleeper may be able to run one of these */
             pthread_cond_signal(&pool->wake);
     }
-    show_locked(pool);
+    set_gauges_locked(pool);
     pthread_mutex_unlock(&pool->lock);
     return req;
 }
@@ -228,7 +228,7 @@ void dt_workers_expire(dt_workers *pool, int64_t now_us)
     for (size_t i = 0; pool->n > 0 && i < 2 * CALLERS; i++)
         move_late(&pool->queue[i / 2][i % 2], &pool->n, now_us, &late);
     move_late(&pool->later, &pool->n_later, now_us, &late);
-    show_locked(pool);
+    set_gauges_locked(pool);
     pthread_mutex_unlock(&pool->lock);
     while (late) {
         struct dt_request *req = late;
@@ -292,7 +292,7 @@ static void run_worker(void *arg)
             pool->rests_until_us[caller] =
                 now_us + dt_earlier(DT_WORKERS_RESTS * (now_us - begun_us), DT_WORKERS_REST_US);
         }
-        show_locked(pool);
+        set_gauges_locked(pool);
         pthread_mutex_unlock(&pool->lock);
         /* This worker takes from the queue next, so requests that waited for this one need no signal. */
     }
@@ -334,13 +334,13 @@ enum dt_next dt_workers_submit(dt_workers *pool, struct dt_request *req, dt_work
     req->work.is_long = req->reads_much;
     req->work.at_us = dt_clock_mono_us(pool->env->clock);
     if (able && !stopping && !full) {
-        append_locked(line_of(pool, req), &pool->n, req);
+        append_locked(queue_of(pool, req), &pool->n, req);
         if (pool->n + pool->n_later + pool->busy > pool->n_workers && pool->n_workers < workers)
             (void)!add_worker_locked(pool); /* if it fails, other threads serve the queue */
     }
     if (pool->sleeping)
         pthread_cond_signal(&pool->wake);
-    show_locked(pool);
+    set_gauges_locked(pool);
     pthread_mutex_unlock(&pool->lock);
     /* A queued request may have been run by now, so it must not be touched. */
     if (!able) {

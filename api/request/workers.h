@@ -43,7 +43,7 @@ static inline bool dt_activity_of_others(const struct dt_activity *activity, uin
 }
 
 /* Returns the JSON parser of the calling thread, which is freed when the thread ends. It is borrowed for the length of
- * a function, because a request changes threads. NULL: memory is out. */
+ * a function, because a request changes threads. NULL: out of memory. */
 dt_json *dt_scratch_json(void);
 
 /*
@@ -81,9 +81,9 @@ void dt_workers_free(dt_workers *pool);
  * Queues a request, and suspends it if it is not suspended. Called by the thread that owns the request. If the queue is
  * full, fills in 503 and resumes the request. Always returns DT_PENDING.
  *
- * If the request may make MySQL read very many rows (reads_much) and other callers are active, only one such request
- * of its caller runs at a time. After it the caller's long requests rest: DT_WORKERS_RESTS times as long as it took,
- * at most DT_WORKERS_REST_US.
+ * If the request may make MySQL read very many rows (reads_much) and other callers are active, only one such request of
+ * its caller runs at a time. After it the caller's long requests pause: DT_WORKERS_RESTS times as long as it took, at
+ * most DT_WORKERS_REST_US.
  */
 #define DT_WORKERS_RESTS   4
 #define DT_WORKERS_REST_US INT64_C(300000)

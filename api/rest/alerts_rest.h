@@ -4,7 +4,7 @@
 #include "job/job_json.h"
 #include "topic/topics.h"
 
-/* Reads the member, for the table of a topic's body. A secret "***" stays, and sets `keeps`. */
+/* Reads the member, for the table of a topic's body. A secret "***" is read as it is, and sets `keeps`. */
 void dt_topic_alerts_decode(struct dt_json_reader *r, const struct dt_json_field *field,
                             const struct dt_json_node *node);
 /* Replaces "***" by the secret that the topic has. `there`: the topic as stored; NULL: there is none. INVALID: the

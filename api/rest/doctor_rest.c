@@ -26,7 +26,7 @@
 #define ANSWER_BYTES ((size_t)512 << 10)
 #define SKEW_MS      1000
 #define DETAIL       600
-#define LONG_MS      INT64_C(86400000) /* a primary that waits this long for a replica in effect never commits alone */
+#define LONG_MS      INT64_C(86400000) /* a primary that waits for a replica this long hardly ever commits alone */
 #define PACKET_BYTES INT64_C(16777216) /* holds every batch of the default configuration */
 
 /* ---- findings ---- */
@@ -62,7 +62,7 @@ static const char *action_of(struct judging *j, enum dt_finding_kind kind, const
             dt_strbuf_addc(&action, *p++);
             continue;
         }
-        const bool one = i == 3; /* nc takes one server, its host and port apart */
+        const bool one = i == 3; /* nc takes one server, as host and port */
         for (const char *v = values[i]; *v && !(one && strchr(",/", *v)); v++)
             dt_strbuf_addc(&action, one && *v == ':' ? ' ' : *v);
         p += strlen(names[i]);

@@ -17,7 +17,7 @@
 struct dt_examined {
     int64_t now_ms;  /* MySQL's clock */
     int64_t host_ms; /* of the API's host, when MySQL's clock was read */
-    int64_t took_ms; /* how long that question took */
+    int64_t took_ms; /* how long reading it took */
     struct dt_server_settings mysql;
     bool replicas; /* mysql.hosts names several servers */
     struct dt_semi_sync semi_sync;

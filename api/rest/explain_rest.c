@@ -160,7 +160,7 @@ struct dt_explained dt_explained_of(const struct dt_waiting *w, const struct dt_
     return e;
 }
 
-static bool waits_for(const struct dt_explained *e, const char *word)
+static bool is_waiting_for(const struct dt_explained *e, const char *word)
 {
     return e->waiting_for && strcmp(e->waiting_for, word) == 0;
 }
@@ -243,7 +243,7 @@ static void add_server(const struct dt_explained *e, const char *server, struct 
 static void explain_scheduled(const struct dt_explained *e, struct dt_strbuf *out)
 {
     const struct dt_job *job = e->job;
-    if (waits_for(e, "time")) {
+    if (is_waiting_for(e, "time")) {
         dt_strbuf_addf(out, "%s is due in ", job->attempt ? "The next attempt" : "It");
         add_length(out, job->next_at_ms - e->now_ms);
         add_time(out, ", at ", job->next_at_ms);
@@ -253,22 +253,22 @@ static void explain_scheduled(const struct dt_explained *e, struct dt_strbuf *ou
     dt_strbuf_adds(out, "It has been due for ");
     add_length(out, job->next_at_ms > 0 ? e->now_ms - job->next_at_ms : 0);
     dt_strbuf_adds(out, ", and ");
-    if (waits_for(e, "paused"))
+    if (is_waiting_for(e, "paused"))
         dt_strbuf_adds(out, "its topic is paused");
-    else if (waits_for(e, "limit") && !waits_for_places(e))
+    else if (is_waiting_for(e, "limit") && !waits_for_places(e))
         dt_strbuf_adds(out,
                        "its topic is at its limit (max_in_flight or rate_limit): it goes when an attempt ends, or the "
                        "rate has room again");
-    else if (waits_for(e, "limit"))
+    else if (is_waiting_for(e, "limit"))
         dt_strbuf_adds(out, dt_str_is(e->shard->callbacks, "off")
                                 ? "its topic is called back, and callbacks are not enabled in its shard's dispatcher"
                                 : "all places for callbacks that its owner may have in its shard's dispatcher are "
                                   "taken (callbacks.max_in_flight, per_host or max_bytes)");
-    else if (waits_for(e, "pop"))
+    else if (is_waiting_for(e, "pop"))
         dt_strbuf_adds(out, "it is offered to workers that pop its topic, and nobody has popped it yet");
-    else if (waits_for(e, "kafka"))
+    else if (is_waiting_for(e, "kafka"))
         add_server(e, "Kafka", out);
-    else if (waits_for(e, "redis"))
+    else if (is_waiting_for(e, "redis"))
         add_server(e, "Redis", out);
     else
         add_leader(e, out);
@@ -285,7 +285,7 @@ static void add_reason(const struct dt_explained *e, struct dt_strbuf *out)
     if (job->state == DT_DISPATCHED) {
         bool halted = e->claimed && e->claimed->halted.p;
         dt_strbuf_addf(out, "Attempt %lld ", (long long)job->attempt);
-        if (waits_for(e, "kafka"))
+        if (is_waiting_for(e, "kafka"))
             dt_strbuf_adds(out, halted
                                     ? "is claimed, and its shard is halted until an operator decides what became of it."
                                     : "is claimed and on its way to Kafka, which its leader waits for.");
@@ -328,25 +328,26 @@ void dt_explain_action(const struct dt_explained *e, struct dt_strbuf *out)
     const struct dt_job *job = e->job;
     char id[24];
     snprintf(id, sizeof(id), "%lld", (long long)job->id);
-    if (waits_for(e, "paused"))
+    if (is_waiting_for(e, "paused"))
         add_command(out, "duetime topics resume ", job->topic, "");
-    else if (waits_for(e, "limit") && !waits_for_places(e))
+    else if (is_waiting_for(e, "limit") && !waits_for_places(e))
         add_command(out, "wait, or raise the limit: duetime topics set ", job->topic,
                     " --max-in-flight N --rate-limit N/s");
-    else if (waits_for(e, "limit"))
+    else if (is_waiting_for(e, "limit"))
         dt_strbuf_adds(out, dt_str_is(e->shard->callbacks, "off")
                                 ? "set callbacks.enabled for the dispatchers, and start them again"
                                 : "see which receivers are slow; or raise callbacks.max_in_flight of the dispatchers");
-    else if (waits_for(e, "pop"))
+    else if (is_waiting_for(e, "pop"))
         add_command(out, "start a worker that pops the topic; by hand: duetime pop ", job->topic, "");
-    else if (waits_for(e, "leader") && e->cause.why == DT_SHARD_HALTED)
+    else if (is_waiting_for(e, "leader") && e->cause.why == DT_SHARD_HALTED)
         dt_strbuf_addf(out, "decide as sql/README.md says of a halted shard, then CALL dt_clear_halt(%u, …)",
                        e->shard_number);
-    else if (waits_for(e, "leader") && e->cause.why == DT_SHARD_NO_DISPATCHER)
+    else if (is_waiting_for(e, "leader") && e->cause.why == DT_SHARD_NO_DISPATCHER)
         dt_strbuf_adds(out, "start a dispatcher: systemctl start duetime-dispatcher; then duetime doctor");
-    else if (waits_for(e, "kafka") || waits_for(e, "redis") || (waits_for(e, "leader") && e->cause.why != DT_SHARD_OK))
+    else if (is_waiting_for(e, "kafka") || is_waiting_for(e, "redis") ||
+             (is_waiting_for(e, "leader") && e->cause.why != DT_SHARD_OK))
         dt_strbuf_adds(out, "duetime doctor");
-    else if (!waits_for(e, "leader") && job->state == DT_DEAD)
+    else if (!is_waiting_for(e, "leader") && job->state == DT_DEAD)
         add_command(out, "mend what its attempts met, then duetime jobs redrive ", dt_str(id), "");
 }
 

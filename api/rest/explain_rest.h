@@ -63,7 +63,7 @@ void dt_waiting_clear(struct dt_waiting *waiting);
 /* Returns the word: static text; NULL: the job is finished. */
 const char *dt_waiting_for(struct dt_waiting *waiting, const struct dt_job *job);
 
-/* What explains where a job is. */
+/* The data that explain a job's state. */
 struct dt_explained {
     const struct dt_job *job;
     const char *waiting_for;               /* as dt_waiting_for returned it */

@@ -28,7 +28,7 @@
 #include "store/processes.h"
 
 #define TICK_US  INT64_C(1000000)
-#define REST_US  INT64_C(2000000) /* while the chore rests */
+#define REST_US  INT64_C(2000000) /* between two checks while the chore rests */
 #define APART_US INT64_C(50000)   /* between two rows that report losses, at least */
 
 struct dt_health {
@@ -111,7 +111,7 @@ static dt_status check_mysql(dt_health *h, struct dt_error *err)
     return status;
 }
 
-/* Returns a word that every caller may see. The server's own text is not one: it may name users and hosts. */
+/* Returns a word that every caller may see. The server's own text may name users and hosts. */
 static const char *mysql_word(dt_status status, const struct dt_error *err)
 {
     static const char prefix[] = "MySQL "; /* of errors that the server sent, with their number */

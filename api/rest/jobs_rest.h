@@ -15,8 +15,8 @@
 enum dt_next dt_answer_stored(struct dt_request *req, dt_store *store, const struct dt_job *job, const char *outcome);
 /* Does the same after it has refreshed the snapshots of topics and shards. */
 enum dt_next dt_answer_read(struct dt_request *req, dt_store *store, const struct dt_job *job);
-/* Answers a change of a job, by the store's status: 200, or a problem with the job as it is. Posts the new due time to
- * the index. */
+/* Answers a change of a job by the store's status: 200, or a problem that shows the job. Posts the new due time to the
+ * index. */
 enum dt_next dt_answer_changed(struct dt_request *req, dt_store *store, dt_status status, const struct dt_job *job,
                                const struct dt_error *err);
 
@@ -52,5 +52,5 @@ DT_MUST_CHECK bool dt_settle_goes_on(struct dt_request *req, dt_store *store, co
 DT_MUST_CHECK bool dt_settle_wait(struct dt_request *req, struct dt_settle *settle, const struct dt_job *job,
                                   dt_worker_fn run);
 
-/* Adds an element of GET /v1/jobs/{id}/attempts. out->failed: memory is out. */
+/* Adds an element of GET /v1/jobs/{id}/attempts. out->failed: out of memory. */
 void dt_attempt_add(struct dt_strbuf *out, const struct dt_attempt *attempt);

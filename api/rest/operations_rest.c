@@ -374,7 +374,7 @@ static void do_piece(struct dt_request *req, dt_store *store, struct operate *o)
 
 /*
  * Hands the operation over to the dispatchers and reads it again. If the handover fails, they take the operation when
- * its lease expires. If the read fails, what was read before stays.
+ * its lease expires. If the read fails, the answer shows what was read before.
  */
 static void reread_operation(struct dt_request *req, dt_store *store, struct operate *o)
 {

@@ -12,8 +12,8 @@ struct dt_operation_body {
     bool dry_run;
     int64_t wait_ms; /* the longest wait for the operation's end */
 };
-/* Decodes a body of POST /v1/jobs:cancel and its like. now_ms: MySQL's clock. INVALID: faults has at least one.
- * NOMEM. */
+/* Decodes a body of POST /v1/jobs:cancel, :reschedule, :redrive or :run-now. now_ms: MySQL's clock. INVALID: faults has
+ * at least one. NOMEM. */
 DT_MUST_CHECK dt_status dt_operation_decode(const dt_json *json, const struct dt_job_rules *rules,
                                             enum dt_operation_kind kind, int64_t now_ms, struct dt_faults *faults,
                                             struct dt_operation_body *out);

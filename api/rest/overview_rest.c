@@ -56,7 +56,7 @@ struct dt_overview {
     struct dt_api *api;
     dt_kept *kept;
     dt_kept *slow; /* apart from `kept`: one of these may take as long as all others together */
-    /* Below: only the thread that makes the answer. */
+    /* All members below: used only by the thread that makes the answer. */
     struct part loads_part, overdue_part, next_part;
     struct dt_topic_load *loads;
     size_t n_loads;
@@ -74,14 +74,14 @@ struct topic_line {
     int64_t held, held_since_ms; /* due jobs of a paused topic, which are not overdue */
 };
 
-/* What one answer is made of. Rows are in the arena, or in the snapshots. */
+/* The data of one answer. Rows are in the arena, or in the snapshots. */
 struct overview_view {
     struct dt_arena arena;
     struct dt_view *view;
     struct dt_shards_view *shards;
     struct dt_health_state health;
     int64_t now_ms;
-    struct topic_line all;    /* the window and now, of all topics */
+    struct topic_line all;    /* figures of the window and of now, for all topics */
     struct topic_line *lines; /* the most important first */
     size_t n_lines;
     bool more_due; /* more jobs may be due than were counted */
@@ -227,7 +227,7 @@ static int by_topic(const void *a, const void *b)
     return dt_str_order(((const struct topic_line *)a)->topic, ((const struct topic_line *)b)->topic);
 }
 
-static void add_up(struct topic_line *sum, const struct topic_line *line)
+static void add_to_sum(struct topic_line *sum, const struct topic_line *line)
 {
     for (int i = 0; i < DT_JOB_STATES; i++)
         sum->jobs[i] += line->jobs[i];
@@ -283,7 +283,7 @@ static dt_status make_lines(const dt_overview *o, struct overview_view *view, co
         *(due->paused ? &line->held_since_ms : &line->since_ms) = due->since_ms;
     }
     for (size_t i = 0; i < lines.n; i++)
-        add_up(&view->all, &lines.v[i]);
+        add_to_sum(&view->all, &lines.v[i]);
     for (size_t i = 0; i < n_figures; i++)
         memcpy(figures[i].topic.n ? add_line(&lines, figures[i].topic)->n : view->all.n, figures[i].n,
                sizeof(view->all.n));
@@ -291,7 +291,7 @@ static dt_status make_lines(const dt_overview *o, struct overview_view *view, co
     qsort(lines.v, lines.n, sizeof(*lines.v), by_topic);
     for (size_t i = 0; i < lines.n; i++) {
         if (kept && dt_str_eq(lines.v[kept - 1].topic, lines.v[i].topic))
-            add_up(&lines.v[kept - 1], &lines.v[i]);
+            add_to_sum(&lines.v[kept - 1], &lines.v[i]);
         else
             lines.v[kept++] = lines.v[i];
     }
@@ -378,7 +378,7 @@ static unsigned count_shards(const struct overview_view *view, enum dt_shard_why
 }
 
 /* Returns the reason why shards or dispatchers wait for a server. NULL: none does. */
-static const char *wait_for(const struct overview_view *view, const char *server, bool any, const char *otherwise)
+static const char *wait_reason(const struct overview_view *view, const char *server, bool any, const char *otherwise)
 {
     for (size_t i = 0; any && i < view->shards->n; i++) {
         const struct dt_shard_info *shard = &view->shards->shards[i];
@@ -410,10 +410,10 @@ static void put_part_states(struct dt_strbuf *out, const struct dt_api *api, con
     put_part(out, "mysql", true, health->mysql == DT_OK ? NULL : mysql,
              view->now_ms - (now_us - health->mysql_us) / 1000);
     put_part(out, "redis", dt_index_configured(api->config),
-             health->redis ? wait_for(view, "redis", dispatchers->waits_redis, "a leader waits for Redis") : redis,
+             health->redis ? wait_reason(view, "redis", dispatchers->waits_redis, "a leader waits for Redis") : redis,
              at_ms);
     put_part(out, "kafka", dt_config_has_kafka(api->config),
-             wait_for(view, "kafka", dispatchers->waits_kafka, "a dispatcher waits for Kafka"), at_ms);
+             wait_reason(view, "kafka", dispatchers->waits_kafka, "a dispatcher waits for Kafka"), at_ms);
     put_part(out, "zookeeper", api->config->zookeeper_servers[0],
              count_shards(view, DT_SHARD_NO_LEADER) ? "dispatchers run, and shards are without a leader" : NULL, at_ms);
     put_part(out, "dispatchers", true, dispatchers->n ? NULL : "none was seen for four seconds", at_ms);
@@ -553,7 +553,7 @@ enum dt_next dt_handle_overview(struct dt_request *req, dt_store *store)
 
 /* ---- dead letters ---- */
 
-static dt_status make_dead(void *arg, struct dt_strbuf *out, struct dt_error *err)
+static dt_status make_dead_letters(void *arg, struct dt_strbuf *out, struct dt_error *err)
 {
     const struct reading *r = arg;
     struct dt_dead_groups groups;
@@ -596,7 +596,7 @@ static enum dt_next answer_dead(struct dt_request *req, dt_store *store)
                    (long long)ask->failed.to_ms);
     dt_overview_add_topics(&key, ask->topic, ask->bound);
     dt_strbuf_reset(&req->out);
-    dt_status status = dt_slow_answer(r.overview, &key, make_dead, &r, &req->out, &err);
+    dt_status status = dt_slow_answer(r.overview, &key, make_dead_letters, &r, &req->out, &err);
     dt_strbuf_clear(&key);
     if (status != DT_OK)
         return dt_answer_status(req, status, NULL, &err);

@@ -18,7 +18,7 @@ void dt_overview_free(dt_overview *overview); /* accepts NULL */
  * the answer. */
 DT_MUST_CHECK dt_status dt_quick_answer(dt_overview *overview, struct dt_str key, dt_make_answer *make, void *arg,
                                         struct dt_strbuf *out, struct dt_error *err);
-/* Does the same for an answer that may take long to make. It may be twenty times as old as it took. */
+/* As dt_overview_answer, for an answer that may take long to make: its age may be twenty times that duration. */
 DT_MUST_CHECK dt_status dt_slow_answer(dt_overview *overview, const struct dt_strbuf *key, dt_make_answer *make,
                                        void *arg, struct dt_strbuf *out, struct dt_error *err);
 /* Adds to a key which topics the answer is about. */

@@ -58,7 +58,7 @@ static void read_every(struct dt_json_reader *r, const struct dt_json_field *fie
         *every_ms = EVERY_MIN_MS; /* 0 would mean that it was not given */
 }
 
-/* A duration with a fault may also be beyond its bound. */
+/* Reads the duration without its bound first, so that a duration with another fault is checked against it, too. */
 static void read_bounded(struct dt_json_reader *r, const struct dt_json_field *field, const struct dt_json_node *node)
 {
     const struct dt_json_field unbounded = {.name = field->name, .kind = DT_FIELD_DURATION, .at = field->at};

@@ -19,5 +19,5 @@ DT_MUST_CHECK dt_status dt_schedule_decode(const dt_json *json, const struct dt_
 /* Checks a name: 1 to 200 of [A-Za-z0-9._-]. NULL: it is valid; else the reason, static text. */
 const char *dt_schedule_name_check(struct dt_str name);
 
-/* Adds a schedule; next_ms: its next fire, 0 = none. payload: with it. out->failed: memory is out. */
+/* Adds a schedule; next_ms: its next fire, 0 = none. payload: with it. out->failed: out of memory. */
 void dt_schedule_add(struct dt_strbuf *out, const struct dt_schedule *s, int64_t next_ms, bool payload);

@@ -173,7 +173,7 @@ static void decode_time(const struct dt_request *req, const char *name, struct d
         dt_faults_add_query(faults, dt_str(name), "must be an RFC 3339 time with an offset");
 }
 
-static int64_t up_to(int64_t ms, int64_t unit_ms)
+static int64_t round_up(int64_t ms, int64_t unit_ms)
 {
     return (ms + unit_ms - 1) / unit_ms * unit_ms;
 }
@@ -201,9 +201,9 @@ static void decode_range(struct dt_request *req, struct dt_faults *faults, struc
     int64_t length_ms = range->to_ms - range->from_ms;
     int64_t wanted_ms = asked_ms ? asked_ms : (length_ms + STEPS_DEFAULT - 1) / STEPS_DEFAULT;
     int64_t least_ms = (length_ms + STEPS_MAX - 3) / (STEPS_MAX - 2);
-    range->slot_ms = up_to(dt_later(wanted_ms, least_ms), range->step_ms);
+    range->slot_ms = round_up(dt_later(wanted_ms, least_ms), range->step_ms);
     range->from_ms -= range->from_ms % range->slot_ms;
-    range->to_ms = given ? up_to(range->to_ms, range->slot_ms) : range->to_ms - range->to_ms % range->slot_ms;
+    range->to_ms = given ? round_up(range->to_ms, range->slot_ms) : range->to_ms - range->to_ms % range->slot_ms;
     if (range->to_ms <= range->from_ms)
         range->to_ms = range->from_ms + range->slot_ms;
 }

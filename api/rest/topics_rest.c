@@ -32,7 +32,7 @@
 static const char headers_at[] = "/callback_headers";
 static const char secret_at[] = "/callback_secret";
 
-/* Stores the list as the column has it: one text, with commas. */
+/* Converts the list to the column's form: one text, with commas. */
 static void read_callback_hosts(struct dt_json_reader *r, const struct dt_json_field *field,
                                 const struct dt_json_node *node)
 {
@@ -234,7 +234,7 @@ static void read_name(struct dt_json_reader *r, const struct dt_json_field *fiel
         dt_json_fault(r, field, "differs from the topic in the path");
 }
 
-/* Kafka's own rule for names; and topics that installations use internally are refused. */
+/* Applies Kafka's rule for names, and refuses topics that installations use internally. */
 static const char *check_kafka_topic(struct dt_json_reader *r, struct dt_str name)
 {
     static const char *const length = "must have 1 to 249 of A-Z a-z 0-9 . _ -";

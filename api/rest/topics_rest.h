@@ -20,7 +20,7 @@ struct dt_topic_setting {
 DT_MUST_CHECK dt_status dt_topic_decode(const dt_json *json, struct dt_str name, const struct dt_job_rules *rules,
                                         struct dt_faults *faults, struct dt_topic_setting *out);
 
-/* Adds a topic. counts may be NULL (lists). out->failed: memory is out. */
+/* Adds a topic. counts may be NULL (lists). out->failed: out of memory. */
 void dt_topic_add(struct dt_strbuf *out, const struct dt_topic *topic, const struct dt_topic_counts *counts);
 
 /*

@@ -138,9 +138,9 @@ DT_MUST_CHECK dt_status dt_delivery_tend(dt_delivery *delivery, dt_store *store,
 /* Why due jobs wait for the delivery; empty: they do not wait. Updates the delivery's gauges. Valid until the next
  * call. */
 const char *dt_delivery_trouble(dt_delivery *delivery);
-/* Text for an operator although no job waits; empty: none. */
+/* A message for operators if no job waits; empty: none. */
 void dt_delivery_notice(const dt_delivery *delivery, char *text, size_t size);
-/* Whether it is open and has a cost at rest: an idle shard closes it. */
+/* Whether it is open and costs something while idle; then an idle shard closes it. */
 bool dt_delivery_worth_closing(const dt_delivery *delivery);
 /* Closes connections and aborts what was begun. It can be fenced again. */
 void dt_delivery_close(dt_delivery *delivery);

@@ -44,7 +44,7 @@ struct dt_elector_env {
     const struct dt_config *config;
     const char *installation;
     unsigned shards;   /* shards with lower numbers must be led */
-    const char *owner; /* host:pid, for people */
+    const char *owner; /* host:pid, for operators */
     const dt_clock *clock;
     struct dt_elector_events events;
 };
@@ -70,7 +70,7 @@ void dt_elector_released(dt_elector *elector, unsigned shard);
 /* Whether this process leads the shard, as far as it knows: the server answered within two thirds of the timeout. */
 bool dt_elector_leads(const dt_elector *elector, unsigned shard);
 /* This process's rank (0 = joined first) among the members, as last seen; false: never seen yet. Other work is divided
- * by it, in the last known order while the server is down. */
+ * by rank; while the server is down, by the last known one. */
 bool dt_elector_rank(const dt_elector *elector, unsigned *rank, unsigned *members);
 /* From now on, shards with lower numbers must be led. */
 void dt_elector_set_shards(dt_elector *elector, unsigned shards);

@@ -131,14 +131,14 @@ struct dt_elector_kind {
 extern const struct dt_elector_kind dt_elector_zk, dt_elector_mysql;
 
 struct dt_elector {
-    /* set once */
+    /* Set once. */
     const struct dt_elector_kind *kind;
     const dt_clock *clock;
     struct dt_elector_events events;
     struct dt_thread thread;
     dt_mailbox *box;
 
-    /* shared with every thread */
+    /* Shared with every thread. */
     _Atomic unsigned shards;
     _Atomic bool leaving;
     _Atomic bool news; /* dt_elector_news was called */

@@ -54,12 +54,12 @@ struct lease_watch {
 struct mysql_elector {
     struct dt_elector base;
 
-    /* set once */
+    /* Set once. */
     dt_lease_link *link;
     char *owner;
     int64_t timeout_us;
 
-    /* this membership */
+    /* State of this membership. */
     int64_t member; /* its id; 0: not drawn yet */
     bool joined;
     bool told_leaving; /* the other members know that it leaves */
@@ -70,7 +70,7 @@ struct mysql_elector {
     struct lease_watch watches[DT_ELECTION_MEMBERS];
     size_t n_watches;
 
-    /* when to send the next order */
+    /* When to send the next order. */
     int64_t renewed_us; /* mono: the latest renewal was ordered */
     int64_t asked_us;   /* mono: the latest order */
     int64_t pause_us;   /* between polls while this member leads less than its share; 0: it does not */
@@ -122,14 +122,14 @@ static void update_watches(struct mysql_elector *e, int64_t read_us)
 }
 
 /* Mono: when the member may be ended, unless it renews itself. */
-static int64_t end_us(const struct lease_watch *w)
+static int64_t may_end_at_us(const struct lease_watch *w)
 {
     return dt_later(w->seen_us + w->member.timeout_ms * 2000 / 3, w->over_us);
 }
 
 /* ---- the shards ---- */
 
-static bool leads_in(enum hold hold)
+static bool is_leading(enum hold hold)
 {
     return hold == HOLD_LED || hold == HOLD_RELEASING;
 }
@@ -142,7 +142,7 @@ static void hold_to(struct mysql_elector *e, unsigned shard, enum hold hold)
     e->holds[shard] = hold;
     if (hold == HOLD_LED)
         atomic_store(&e->base.released[shard], false);
-    dt_elector_set_leads(&e->base, shard, leads_in(hold));
+    dt_elector_set_leads(&e->base, shard, is_leading(hold));
 }
 
 static void lose_hold(struct mysql_elector *e, unsigned shard, enum hold hold)
@@ -157,7 +157,7 @@ static void update_holds(struct mysql_elector *e)
     for (unsigned s = 0; s < DT_SHARDS_MAX; s++) {
         const bool ours = e->view.holder[s] == e->member;
         const enum hold hold = e->holds[s];
-        if (!ours && leads_in(hold)) {
+        if (!ours && is_leading(hold)) {
             lose_hold(e, s, HOLD_NONE);
         } else if (!ours && hold == HOLD_DROPPING) {
             hold_to(e, s, HOLD_NONE);
@@ -180,7 +180,7 @@ static void lose_all_holds(struct mysql_elector *e, const char *why)
         return;
     DT_LOG(WARN, "elector", "stepping down", DT_S("reason", why), DT_I("shards", n));
     for (unsigned s = 0; s < DT_SHARDS_MAX; s++)
-        if (leads_in(e->holds[s]))
+        if (is_leading(e->holds[s]))
             lose_hold(e, s, e->holds[s] == HOLD_RELEASING ? HOLD_DROPPING : HOLD_NONE);
 }
 
@@ -316,7 +316,7 @@ static void submit_order(struct mysql_elector *e, int64_t now_us)
         e->renewed_us = now_us;
     order->n_over = order->n_drop = 0;
     for (size_t i = 0; i < e->n_watches; i++)
-        if (now_us >= end_us(&e->watches[i]))
+        if (now_us >= may_end_at_us(&e->watches[i]))
             order->over[order->n_over++] = e->watches[i].member;
     for (unsigned s = 0; s < DT_SHARDS_MAX; s++)
         if (e->holds[s] == HOLD_DROPPING)
@@ -325,7 +325,8 @@ static void submit_order(struct mysql_elector *e, int64_t now_us)
     for (size_t i = 0; i < order->n_take; i++)
         order->take[i] = e->base.plan.take[i];
     qsort(order->take, order->n_take, sizeof(*order->take), by_number);
-    order->free = order->n_take && e->took; /* the holder of a shard that could not be taken may have ended */
+    order->free = order->n_take && e->took; /* the holder of a shard that could not be taken may have ended: frees its
+                                             * leases */
     e->tells = order->n_drop > 0 || (order->renew && leaving && !e->told_leaving);
     e->told_leaving = e->told_leaving || (order->renew && leaving);
     e->took = order->n_take > 0;
@@ -344,7 +345,7 @@ static int64_t order_due_us(const struct mysql_elector *e)
         return 0;
     int64_t at_us = e->renewed_us + period_us(e);
     for (size_t i = 0; i < e->n_watches; i++)
-        at_us = dt_earlier(at_us, end_us(&e->watches[i]));
+        at_us = dt_earlier(at_us, may_end_at_us(&e->watches[i]));
     if (atomic_load(&e->base.news))
         at_us = dt_earlier(at_us, e->asked_us + NEWS_APART_US);
     return e->pause_us > 0 ? dt_earlier(at_us, e->asked_us + e->pause_us) : at_us;

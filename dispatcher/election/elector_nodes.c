@@ -89,13 +89,13 @@ static void list_failed(dt_zk_elector *e, struct dt_listing *list, const struct 
 
 /* ---- leader nodes: states ---- */
 
-static bool leads_in(enum dt_node_state state)
+static bool is_leading(enum dt_node_state state)
 {
     return state == DT_NODE_HELD || state == DT_NODE_RELEASING;
 }
 
 /* Only this function changes the state of a node. */
-static void node_to(dt_zk_elector *e, unsigned shard, enum dt_node_state state)
+static void set_node_state(dt_zk_elector *e, unsigned shard, enum dt_node_state state)
 {
     struct dt_node *node = &e->nodes[shard];
     dt_assert(state != DT_NODE_HELD || node->state == DT_NODE_TAKING || node->state == DT_NODE_UNSURE);
@@ -105,7 +105,7 @@ static void node_to(dt_zk_elector *e, unsigned shard, enum dt_node_state state)
         node->unwanted = false;
     if (state == DT_NODE_HELD)
         atomic_store(&e->base.released[shard], false);
-    dt_elector_set_leads(&e->base, shard, leads_in(state));
+    dt_elector_set_leads(&e->base, shard, is_leading(state));
 }
 
 /* Ends the leadership now. Later a request finds out whether the node is still ours. */
@@ -113,7 +113,7 @@ static void lose_node(dt_zk_elector *e, unsigned shard)
 {
     struct dt_node *node = &e->nodes[shard];
     node->unwanted = node->unwanted || node->state == DT_NODE_RELEASING;
-    node_to(e, shard, DT_NODE_UNSURE);
+    set_node_state(e, shard, DT_NODE_UNSURE);
     e->base.events.lost(e->base.events.arg, shard);
 }
 
@@ -124,7 +124,7 @@ void dt_nodes_lose_all(dt_zk_elector *e, const char *why)
         return;
     DT_LOG(WARN, "elector", "stepping down", DT_S("reason", why), DT_I("shards", n));
     for (unsigned s = 0; s < DT_SHARDS_MAX; s++) {
-        if (leads_in(e->nodes[s].state))
+        if (is_leading(e->nodes[s].state))
             lose_node(e, s);
     }
 }
@@ -132,7 +132,7 @@ void dt_nodes_lose_all(dt_zk_elector *e, const char *why)
 void dt_nodes_forget(dt_zk_elector *e)
 {
     for (unsigned s = 0; s < DT_SHARDS_MAX; s++) {
-        node_to(e, s, DT_NODE_NONE);
+        set_node_state(e, s, DT_NODE_NONE);
         e->nodes[s] = (struct dt_node){0};
     }
 }
@@ -161,7 +161,7 @@ void dt_nodes_take(dt_zk_elector *e, unsigned shard)
     struct dt_zk_reply *r = dt_zk_elector_request(e, DT_ASK_TAKE, shard);
     if (!r)
         return;
-    node_to(e, shard, DT_NODE_TAKING);
+    set_node_state(e, shard, DT_NODE_TAKING);
     leader_path(e, shard, path);
     snprintf(data, sizeof(data), "%s %s", e->guid, e->owner);
     dt_zk_create(e->zk, r, path, data, DT_ZK_EPHEMERAL);
@@ -174,10 +174,10 @@ static void ask_drop(dt_zk_elector *e, unsigned shard)
     struct dt_zk_reply *r = dt_zk_elector_request(e, DT_ASK_DROP, shard);
     if (!r) {
         e->nodes[shard].unwanted = true;
-        node_to(e, shard, DT_NODE_UNSURE);
+        set_node_state(e, shard, DT_NODE_UNSURE);
         return;
     }
-    node_to(e, shard, DT_NODE_DROPPING);
+    set_node_state(e, shard, DT_NODE_DROPPING);
     leader_path(e, shard, path);
     dt_zk_delete(e->zk, r, path);
 }
@@ -200,7 +200,7 @@ void dt_nodes_release(dt_zk_elector *e, unsigned shard)
         node->unwanted = true; /* dropped as soon as it is known to be ours */
         return;
     }
-    node_to(e, shard, DT_NODE_RELEASING);
+    set_node_state(e, shard, DT_NODE_RELEASING);
     e->base.events.release(e->base.events.arg, shard);
 }
 
@@ -220,7 +220,7 @@ void dt_nodes_serve_disconnected(dt_zk_elector *e)
     for (unsigned s = 0; s < DT_SHARDS_MAX; s++) {
         if (e->nodes[s].state == DT_NODE_RELEASING && atomic_load(&e->base.released[s])) {
             e->nodes[s].unwanted = true;
-            node_to(e, s, DT_NODE_UNSURE);
+            set_node_state(e, s, DT_NODE_UNSURE);
         }
     }
 }
@@ -237,10 +237,10 @@ static void own_node(dt_zk_elector *e, unsigned shard)
         return;
     }
     if (!dt_lease_runs(&e->base.lease, dt_clock_mono_us(e->base.clock))) {
-        node_to(e, shard, DT_NODE_UNSURE);
+        set_node_state(e, shard, DT_NODE_UNSURE);
         return;
     }
-    node_to(e, shard, DT_NODE_HELD);
+    set_node_state(e, shard, DT_NODE_HELD);
     e->base.events.gained(e->base.events.arg, shard);
 }
 
@@ -252,7 +252,7 @@ void dt_nodes_taken(dt_zk_elector *e, struct dt_zk_reply *r)
         own_node(e, r->index);
         return;
     }
-    node_to(e, r->index, r->outcome != DT_ZK_LOST ? DT_NODE_NONE : DT_NODE_UNSURE);
+    set_node_state(e, r->index, r->outcome != DT_ZK_LOST ? DT_NODE_NONE : DT_NODE_UNSURE);
     e->taken[r->index] = e->taken[r->index] || r->outcome == DT_ZK_EXISTS;
     if (r->outcome == DT_ZK_MISSING)
         dt_zk_elector_paths_gone(e);
@@ -265,11 +265,11 @@ void dt_nodes_dropped(dt_zk_elector *e, struct dt_zk_reply *r)
     if (e->nodes[r->index].state != DT_NODE_DROPPING)
         return;
     if (r->outcome == DT_ZK_OK || r->outcome == DT_ZK_MISSING) {
-        node_to(e, r->index, DT_NODE_NONE);
+        set_node_state(e, r->index, DT_NODE_NONE);
         return;
     }
     e->nodes[r->index].unwanted = true;
-    node_to(e, r->index, DT_NODE_UNSURE);
+    set_node_state(e, r->index, DT_NODE_UNSURE);
     if (r->outcome != DT_ZK_LOST)
         dt_zk_elector_trouble(e, "drop", r);
 }
@@ -279,14 +279,14 @@ void dt_nodes_looked(dt_zk_elector *e, struct dt_zk_reply *r)
     struct dt_node *node = &e->nodes[r->index];
     const bool ours = r->outcome == DT_ZK_OK && r->owner_session == dt_zk_session(e->zk);
     node->looking = false;
-    if (r->outcome == DT_ZK_LOST || (node->state != DT_NODE_UNSURE && !leads_in(node->state)))
+    if (r->outcome == DT_ZK_LOST || (node->state != DT_NODE_UNSURE && !is_leading(node->state)))
         return;
     if (ours && node->state == DT_NODE_UNSURE) {
         own_node(e, r->index);
     } else if (!ours) {
-        if (leads_in(node->state))
+        if (is_leading(node->state))
             lose_node(e, r->index);
-        node_to(e, r->index, DT_NODE_NONE);
+        set_node_state(e, r->index, DT_NODE_NONE);
     }
 }
 

@@ -38,14 +38,14 @@ struct dt_listing {
 typedef struct dt_zk_elector {
     struct dt_elector base;
 
-    /* set once */
+    /* Set once. */
     const struct dt_config *config; /* borrowed: for the digest, which may change */
     char *servers, *owner;
     char members_path[DT_ELECTOR_PATH], leaders_path[DT_ELECTOR_PATH];
     char paths[4][DT_ELECTOR_PATH]; /* to be created, in this order; the two above are the last */
     struct dt_zk_watch members_watch, leaders_watch;
 
-    /* the elector's thread only: this session */
+    /* State of this session, used only by the elector's thread. */
     dt_zk *zk;
     int timeout_ms;
     char guid[DT_ELECTOR_GUID];
@@ -64,7 +64,7 @@ typedef struct dt_zk_elector {
     int64_t asked_us; /* when the last request was sent */
     bool refused;     /* a request was refused since the password was last compared with the session's */
 
-    /* the elector's thread only: every session */
+    /* State beyond a session, used only by the elector's thread. */
     int64_t not_before_us; /* after a failure: no requests, or no new session, until then */
     int64_t backoff_us;
     struct dt_outage_part outage;
@@ -84,7 +84,7 @@ enum dt_zk_request {
     DT_ASK_PING
 };
 
-/* No request, and no new session, for a pause that doubles each time and has jitter. */
+/* Backs off: no request, and no new session, for a pause that doubles each time and has jitter. */
 void dt_zk_elector_back_off(dt_zk_elector *e);
 /* Makes a request for zk.h; index: the shard, or the path. NULL: no memory, and the elector backs off. */
 struct dt_zk_reply *dt_zk_elector_request(dt_zk_elector *e, enum dt_zk_request request, unsigned index);

@@ -86,7 +86,7 @@ static void close_session(dt_zk_elector *e)
 
 /* ---- away ---- */
 
-static int64_t replaced_us(const dt_zk_elector *e)
+static int64_t replace_handle_at_us(const dt_zk_elector *e)
 {
     return e->away_us ? e->away_us + AWAY_TIMEOUTS * e->timeout_ms * INT64_C(1000) : INT64_MAX;
 }
@@ -115,7 +115,7 @@ static bool serve_open(dt_zk_elector *e, bool connected, int timeout_ms)
     } else if (was && !connected) {
         dt_zk_elector_note(e, "connection to ZooKeeper lost", "session", "connection loss");
     }
-    if (connected || dt_clock_mono_us(e->base.clock) < replaced_us(e))
+    if (connected || dt_clock_mono_us(e->base.clock) < replace_handle_at_us(e))
         return connected;
     e->away_us = dt_clock_mono_us(e->base.clock);
     e->members.stale = e->leaders.stale = true; /* the watches ended with the handle */
@@ -170,7 +170,7 @@ static bool make_paths(dt_zk_elector *e)
     return e->paths_made;
 }
 
-static void path_made(dt_zk_elector *e, struct dt_zk_reply *r)
+static void on_path_made(dt_zk_elector *e, struct dt_zk_reply *r)
 {
     dt_assert_cmp(r->index, <, PATHS);
     if (r->outcome == DT_ZK_OK || r->outcome == DT_ZK_EXISTS) {
@@ -206,7 +206,7 @@ static void ping_answered(dt_zk_elector *e, struct dt_zk_reply *r)
 static void on_reply(dt_zk_elector *e, struct dt_zk_reply *r)
 {
     static void (*const handlers[])(dt_zk_elector *, struct dt_zk_reply *) = {
-        [DT_ASK_PATH] = path_made,           [DT_ASK_JOIN] = dt_member_joined,   [DT_ASK_QUIT] = dt_member_quit,
+        [DT_ASK_PATH] = on_path_made,        [DT_ASK_JOIN] = dt_member_joined,   [DT_ASK_QUIT] = dt_member_quit,
         [DT_ASK_MEMBERS] = dt_member_listed, [DT_ASK_LEADERS] = dt_nodes_listed, [DT_ASK_TAKE] = dt_nodes_taken,
         [DT_ASK_DROP] = dt_nodes_dropped,    [DT_ASK_LOOK] = dt_nodes_looked,    [DT_ASK_PING] = ping_answered};
     if (r->outcome == DT_ZK_OK) {
@@ -286,7 +286,7 @@ static int64_t next_us(const dt_elector *base)
     const dt_zk_elector *e = (const dt_zk_elector *)base;
     const int64_t now_us = dt_clock_mono_us(base->clock);
     const int64_t ping_us = e->asked_us + ping_every_us(e);
-    int64_t at_us = replaced_us(e);
+    int64_t at_us = replace_handle_at_us(e);
     if (atomic_load(&base->n_leads) > 0) {
         at_us = dt_earlier(atomic_load(&base->lease.until_us), at_us);
         if (e->connected && ping_us > now_us)

@@ -16,7 +16,7 @@ struct dt_lease_link {
     struct dt_lease_link_env env;
     struct dt_chore chore;
     dt_store *store;       /* the store of the tick */
-    bool apart;            /* of the tick: renewal and read are two statements */
+    bool apart;            /* used by the tick: renewal and read are two statements */
     bool busy;             /* set by the elector: an order runs */
     _Atomic bool ordered;  /* handed over to the tick … */
     _Atomic bool answered; /* … and back by it */

@@ -244,7 +244,7 @@ int64_t dt_zk_session(dt_zk *zk)
 /* ---- requests ---- */
 
 /* rc: whether the client accepted the request; if not, it calls no callback. */
-static void handed_over(dt_zk *zk, struct dt_zk_reply *reply, int rc)
+static void post_if_rejected(dt_zk *zk, struct dt_zk_reply *reply, int rc)
 {
     if (rc != ZOK)
         post_reply(zk, reply, ZCONNECTIONLOSS);
@@ -255,30 +255,30 @@ void dt_zk_create(dt_zk *zk, struct dt_zk_reply *reply, const char *path, const 
     const struct ACL_vector *acl = zk->secured ? &ZOO_CREATOR_ALL_ACL : &ZOO_OPEN_ACL_UNSAFE;
     int flags = node == DT_ZK_PERSISTENT ? 0 : ZOO_EPHEMERAL | (node == DT_ZK_SEQUENTIAL ? ZOO_SEQUENCE : 0);
     reply->zk = zk;
-    handed_over(zk, reply, zoo_acreate(zk->zh, path, data, (int)strlen(data), acl, flags, on_string, reply));
+    post_if_rejected(zk, reply, zoo_acreate(zk->zh, path, data, (int)strlen(data), acl, flags, on_string, reply));
 }
 
 void dt_zk_delete(dt_zk *zk, struct dt_zk_reply *reply, const char *path)
 {
     reply->zk = zk;
-    handed_over(zk, reply, zoo_adelete(zk->zh, path, -1, on_void, reply));
+    post_if_rejected(zk, reply, zoo_adelete(zk->zh, path, -1, on_void, reply));
 }
 
 void dt_zk_list(dt_zk *zk, struct dt_zk_reply *reply, const char *path, struct dt_zk_watch *watch)
 {
     reply->zk = zk;
-    handed_over(zk, reply, zoo_awget_children(zk->zh, path, on_watch, watch, on_strings, reply));
+    post_if_rejected(zk, reply, zoo_awget_children(zk->zh, path, on_watch, watch, on_strings, reply));
 }
 
 void dt_zk_owner(dt_zk *zk, struct dt_zk_reply *reply, const char *path)
 {
     reply->zk = zk;
-    handed_over(zk, reply, zoo_aget(zk->zh, path, 0, on_data, reply));
+    post_if_rejected(zk, reply, zoo_aget(zk->zh, path, 0, on_data, reply));
 }
 
 void dt_zk_ping(dt_zk *zk, struct dt_zk_reply *reply, const char *path, struct dt_lease *lease)
 {
     reply->zk = zk;
     reply->lease = lease;
-    handed_over(zk, reply, zoo_aexists(zk->zh, path, 0, on_ping, reply));
+    post_if_rejected(zk, reply, zoo_aexists(zk->zh, path, 0, on_ping, reply));
 }

@@ -30,11 +30,11 @@ enum dt_zk_outcome { DT_ZK_OK, DT_ZK_EXISTS, DT_ZK_MISSING, DT_ZK_REFUSED, DT_ZK
 
 /* A running request, then its answer. Freed by dt_zk_reply_free. */
 struct dt_zk_reply {
-    /* the caller's */
+    /* Members of the caller. */
     int request;
     unsigned index;
     int64_t sent_us; /* mono */
-    /* the adapter's, while the request runs */
+    /* Members of the adapter, while the request runs. */
     dt_zk *zk;
     struct dt_lease *lease;
     struct dt_zk_reply *next; /* in the list of dt_zk_take */

@@ -16,7 +16,7 @@ struct slot {
     dt_shard_loop *loop; /* under the lock; changed by the supervisor alone */
     _Atomic int want;    /* only the elector's thread sets it: the last order counts; RELEASE ends as NOTHING */
     _Atomic bool ended;  /* the loop's thread has ended */
-    bool told;           /* the loop was told to release or stop */
+    bool told;           /* the order to release or stop was passed on */
 };
 
 struct dt_loop_table {

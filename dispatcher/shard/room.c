@@ -40,7 +40,7 @@ struct dt_room {
     struct dt_chore chore;
     dt_metric *at_limit;
     _Atomic bool anybody; /* some shard waits */
-    pthread_mutex_t lock; /* of the next two */
+    pthread_mutex_t lock; /* protects the next two */
     struct wanted *topics[TOPICS];
     size_t n;
     char names[TOPICS][DT_TOPIC_MAX + 1]; /* copies for one read, like the next one */
@@ -57,7 +57,7 @@ static struct wanted *find_topic(const struct dt_room *r, struct dt_str topic)
     return NULL;
 }
 
-static void end_wish(struct wanted *w, unsigned shard)
+static void forget_request(struct wanted *w, unsigned shard)
 {
     dt_assert_cmp(w->waiting, >=, w->wishes[shard].wanted_us != 0);
     w->waiting -= w->wishes[shard].wanted_us != 0;
@@ -79,7 +79,7 @@ static size_t list_wanted(struct dt_room *r)
         unsigned waiting = 0;
         for (unsigned shard = 0; shard < DT_SHARDS_MAX; shard++) {
             if (w->wishes[shard].wanted_us && now_us - w->wishes[shard].wanted_us > WANTED_US)
-                end_wish(w, shard);
+                forget_request(w, shard);
             any |= w->wishes[shard].granted != 0;
             waiting += w->wishes[shard].wanted_us != 0;
         }
@@ -121,7 +121,7 @@ static void grant_room(struct dt_room *r, size_t n)
                 continue;
             more -= more > 0;
             w->wishes[shard].granted = share;
-            end_wish(w, shard);
+            forget_request(w, shard);
             w->next = (shard + 1) % DT_SHARDS_MAX;
             served[shard] = true;
         }

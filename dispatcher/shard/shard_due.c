@@ -31,8 +31,8 @@ static dt_status ask_index(dt_shard_loop *l, struct dt_due_scan *scan, struct dt
     return dt_index_due(l->index, l->shard, scan, err);
 }
 
-/* Reads up to *n of l->due.entries from Redis. The marker shows whether this is the set that was filled. If the answer
- * to a marking was lost, the new marker may be there. */
+/* Reads up to *n entries from Redis into l->due.entries. The marker in the set shows whether it is the set that was
+ * filled. If the answer to the last write of a marker was lost, either marker may be in the set. */
 static dt_status scan_index(dt_shard_loop *l, int64_t now_ms, size_t *n, int64_t *next_ms)
 {
     struct dt_due_scan scan = {.now_ms = now_ms, .limit = DT_SCAN_BATCHES * batch_jobs(l), .entries = l->due.entries};

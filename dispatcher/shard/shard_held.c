@@ -173,21 +173,21 @@ void dt_shard_note_held(dt_shard_loop *l, struct dt_str name, enum dt_closed clo
 }
 
 /* Whether it is the held set of the topic, or of its jobs that name one host. */
-static bool is_of(const struct dt_held_queue *held, struct dt_str topic)
+static bool is_held_set_of(const struct dt_held_queue *held, struct dt_str topic)
 {
     uint32_t host;
     return dt_str_eq(dt_held_topic(dt_str(held->name), &host), topic);
 }
 
 /* Decides again whether jobs in the topic's held sets may be sent. */
-static void reclose_held(dt_shard_loop *l, struct dt_str topic)
+static void update_closed(dt_shard_loop *l, struct dt_str topic)
 {
     for (size_t i = 0; i < l->fair.n; i++)
-        if (is_of(&l->fair.v[i], topic))
+        if (is_held_set_of(&l->fair.v[i], topic))
             l->fair.v[i].closed = why_held(l, dt_str(l->fair.v[i].name));
 }
 
-static bool may_go(const struct dt_held_queue *held)
+static bool may_send(const struct dt_held_queue *held)
 {
     return !dt_closed_rule(held->closed).holds;
 }
@@ -217,7 +217,7 @@ void dt_shard_forget_topics_unless_held(dt_shard_loop *l)
 {
     /* If some parked jobs may be sent, or wait for room, there is still a backlog. */
     for (size_t i = 0; i < l->fair.n; i++)
-        if (may_go(&l->fair.v[i]) || has_no_room(&l->fair.v[i]))
+        if (may_send(&l->fair.v[i]) || has_no_room(&l->fair.v[i]))
             return;
     dt_topic_memory_clear(&l->fair.memory);
 }
@@ -225,7 +225,7 @@ void dt_shard_forget_topics_unless_held(dt_shard_loop *l)
 bool dt_shard_parked_may_go(const dt_shard_loop *l)
 {
     for (size_t i = 0; i < l->fair.n; i++)
-        if (may_go(&l->fair.v[i]))
+        if (may_send(&l->fair.v[i]))
             return true;
     return false;
 }
@@ -268,7 +268,7 @@ static size_t choose_held(dt_shard_loop *l, struct dt_fair_queue *parts, size_t 
     size_t n = 0;
     for (size_t i = 0; i < fair->n; i++) {
         fair->v[i].given = 0;
-        if (may_go(&fair->v[i]))
+        if (may_send(&fair->v[i]))
             fair->open[open++] = (struct dt_turn){fair->v[i].owner, fair->v[i].number, .at = i};
     }
     dt_turns_sort(&fair->turns, fair->open, open);
@@ -331,7 +331,7 @@ void dt_shard_give_back(dt_shard_loop *l)
 static void close_topic(dt_shard_loop *l, struct dt_str topic)
 {
     dt_limit_memory_set(&l->limits, topic, 0, dt_shard_mono_us(l));
-    reclose_held(l, topic);
+    update_closed(l, topic);
 }
 
 size_t dt_shard_limit_allowed(void *loop, struct dt_str topic)
@@ -349,7 +349,7 @@ static void spend_grants(dt_shard_loop *l, const struct dt_leader_batch *claimed
         /* The grant is used up. */
         bool held = false;
         for (size_t k = 0; k < l->fair.n && !held; k++)
-            held = is_of(&l->fair.v[k], topic);
+            held = is_held_set_of(&l->fair.v[k], topic);
         if (dt_shard_believes_index(l) && !held)
             dt_limit_memory_forget(&l->limits, topic);
         else
@@ -382,7 +382,7 @@ void dt_shard_limits_tend(dt_shard_loop *l)
         size_t granted = topic->allowed == 0 ? dt_room_take(l->env->room, l->shard, name) : 0;
         if (granted) {
             dt_limit_memory_set(&l->limits, name, granted, now_us);
-            reclose_held(l, name);
+            update_closed(l, name);
             if (!dt_shard_believes_index(l))
                 dt_shard_due_from_start(l);
         } else if (topic->allowed == 0 && !(topic->asked_us && now_us - topic->asked_us < ASK_AGAIN_US)) {

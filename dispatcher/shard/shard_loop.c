@@ -7,8 +7,8 @@
  *            ▼                                                                                    │
  *   LEADING, for ever: handle what the sender has finished (shard_takeover.c). Opened: settle what the ledger has.
  *            Sent: note it. Failed: open it again in a new epoch; the leadership continues.
- *            ─▶ due scan (shard_due.c: Redis, or MySQL without it) ─▶ leader transaction ─▶ tell the index ─▶ send
- *            (shard_batch.c: the delivery has the messages while MySQL writes the claim and the index is told, and
+ *            ─▶ due scan (shard_due.c: Redis, or MySQL without it) ─▶ leader transaction ─▶ update the index ─▶ send
+ *            (shard_batch.c: the delivery has the messages while MySQL writes the claim and the index is updated, and
  *            commits them after it, on the sender's thread)
  *            ─▶ sleep until the next due time, a wake-up, the settling of the last batch, or a second
  *

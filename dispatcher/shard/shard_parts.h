@@ -367,7 +367,7 @@ struct dt_shard_loop {
     struct dt_shard_orders orders;
     struct dt_shard_meters meters;
 
-    /* They exist as long as the loop. */
+    /* These exist as long as the loop. */
     dt_store *store;
     dt_index *index; /* NULL: the installation has no index, so MySQL is read */
     dt_topic_snapshot *snapshot;
@@ -420,7 +420,7 @@ static inline bool dt_shard_has_remainder(const dt_shard_loop *l)
 
 /* ---- shard_takeover.c ---- */
 
-/* If processes died of this shard, waits until the pause for that has passed. */
+/* If processes died because of this shard, waits until the pause for that has passed. */
 void dt_shard_wait_after_deaths(dt_shard_loop *l);
 /* Writes a new epoch and token. OK: the row is ours, and flight is its list; whether that was sent is still unknown. */
 DT_MUST_CHECK dt_status dt_shard_begin_epoch(dt_shard_loop *l, struct dt_error *err);
@@ -605,5 +605,5 @@ void dt_shard_skip(dt_shard_loop *l, size_t hash);
 
 /* The topic of this due job is being looked up. */
 void dt_shard_note_unknown(dt_shard_loop *l, int64_t id);
-/* Removes them from due.entries[0..n). Returns how many entries remain. */
+/* Removes such jobs from due.entries[0..n). Returns how many entries remain. */
 size_t dt_shard_pass_by_unknown(dt_shard_loop *l, size_t n);

@@ -266,7 +266,7 @@ void dt_shard_trust_renew(dt_shard_loop *l, const struct dt_marker *was)
 }
 
 /* Writes our first marker, or the first one after the set was lost. */
-static dt_status mark_anew(dt_shard_loop *l, struct dt_error *err)
+static dt_status write_first_marker(dt_shard_loop *l, struct dt_error *err)
 {
     bool intact, gone;
     /* The first time, another leader's marker is as good as ours. Later it means that Redis was restored from an old
@@ -289,12 +289,12 @@ static dt_status mark_anew(dt_shard_loop *l, struct dt_error *err)
 }
 
 /* Writes our next marker. If our last one, which was just seen, is missing now, the set was lost. */
-static dt_status mark_again(dt_shard_loop *l, bool says_whole, struct dt_error *err)
+static dt_status write_next_marker(dt_shard_loop *l, bool says_whole, struct dt_error *err)
 {
     const struct dt_marker present = dt_shard_marker(l);
     bool intact, gone;
     dt_status status = put_marker(l, &present, says_whole, &intact, &gone, err);
-    return status == DT_OK && gone ? mark_anew(l, err) : status;
+    return status == DT_OK && gone ? write_first_marker(l, err) : status;
 }
 
 bool dt_shard_assume_marked(dt_shard_loop *l)
@@ -317,13 +317,13 @@ dt_status dt_shard_keep_marked(dt_shard_loop *l, bool there, struct dt_error *er
     /* Also checks that the index accepts changes. If it answers but refuses changes (read-only, out of memory), it
      * lacks new jobs and keeps old entries, so it must not be trusted. */
     if (there && l->trust.marked && dt_shard_mono_us(l) - l->trust.marked_us >= MARK_US) {
-        status = mark_again(l, l->trust.says_whole, err);
+        status = write_next_marker(l, l->trust.says_whole, err);
     } else if (!there || !l->trust.marked) {
         l->trust.rebuild_unasked |= there; /* the answer to the last marking was lost */
-        status = mark_anew(l, err);
+        status = write_first_marker(l, err);
     }
     if (status == DT_OK && l->trust.whole && !l->trust.says_whole)
-        status = mark_again(l, true, err);
+        status = write_next_marker(l, true, err);
     return status;
 }
 

@@ -85,7 +85,7 @@ void dt_chores_add(dt_chores *chores, struct dt_chore *chore);
 void dt_chore_wake(struct dt_chore *chore);
 /* Asks the chore to end, without waiting: dt_chore_stopping becomes true, and no further tick begins. */
 void dt_chore_stop(struct dt_chore *chore);
-/* Called by a tick that failed. `what` is the effect, for people. Returns the time of the next try: pause_us from
+/* Called by a tick that failed. `what` is the effect, for operators. Returns the time of the next try: pause_us from
  * now, and a wake does not shorten the pause. If the chore was asked to end, logs nothing. */
 int64_t dt_chore_failed(struct dt_chore *chore, enum dt_outage_of of, const char *what, dt_status status,
                         const struct dt_error *err, int64_t pause_us);

@@ -101,7 +101,7 @@ int64_t dt_refclock_mono_us_at(const dt_refclock *ref, int64_t server_ms);
  */
 void dt_refclock_follow(dt_refclock *ref, struct dt_test_time test, int64_t real_ms, int64_t before_us,
                         int64_t after_us);
-/* The server's own clock, without the test clock: not later, or not earlier, than it. For times that other machines
- * compare with their own clocks. */
+/* Bounds of the server's own clock, without the test clock: one not later than it, one not earlier. For times that
+ * other machines compare with their own clocks. */
 int64_t dt_refclock_real_earliest_ms(const dt_refclock *ref);
 int64_t dt_refclock_real_latest_ms(const dt_refclock *ref);

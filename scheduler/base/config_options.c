@@ -100,7 +100,7 @@ static const struct rule {
     const char *section, *key;
     bool (*ok)(const char *text);
     const char *const *words;
-    const char *accepted; /* for people: "an address" */
+    const char *accepted; /* for error texts: "an address" */
 } rules[] = {
     {"redis", "sentinels", dt_hosts_ok, NULL, "host or host:port, comma-separated, or nothing"},
     {"redis", "tls", WORDS("off", "required", "verify"), "off, required or verify"},

@@ -18,12 +18,12 @@ struct run {
     struct dt_fair_queue *v, *end;
 };
 
-static size_t smaller(size_t a, size_t b)
+static size_t min_size(size_t a, size_t b)
 {
     return a < b ? a : b;
 }
 
-static size_t wanted(struct run run)
+static size_t sum_wanted(struct run run)
 {
     size_t want = 0;
     for (const struct dt_fair_queue *queue = run.v; queue < run.end; queue++) {
@@ -52,14 +52,14 @@ static void share_among_queues(struct run own, size_t room)
         dt_assert_cmp(want, >, 0); /* so that the loop ends */
         size_t each = room > want ? room / want : 1;
         for (struct dt_fair_queue *queue = own.v; queue < own.end && room; queue++) {
-            size_t more = smaller(smaller(each, room), queue->waiting - queue->quota);
+            size_t more = min_size(min_size(each, room), queue->waiting - queue->quota);
             queue->quota += more;
             room -= more;
         }
     }
 }
 
-/* Shares the room among the owners. Returns the rest. */
+/* Shares the room among the owners. Returns what remains. */
 static size_t share_among_owners(struct run all, size_t room)
 {
     size_t want = 1;
@@ -68,12 +68,12 @@ static size_t share_among_owners(struct run all, size_t room)
         want = 0;
         for (struct run rest = all; rest.v < rest.end; rest.v = own.end) {
             own = first_owner(rest);
-            want += wanted(own) > 0;
+            want += sum_wanted(own) > 0;
         }
         size_t each = want && room > want ? room / want : 1;
         for (struct run rest = all; rest.v < rest.end && room; rest.v = own.end) {
             own = first_owner(rest);
-            size_t more = smaller(smaller(each, room), wanted(own));
+            size_t more = min_size(min_size(each, room), sum_wanted(own));
             share_among_queues(own, more);
             room -= more;
         }
@@ -119,8 +119,8 @@ void dt_fair_share(struct dt_fair_queue *queues, size_t n, size_t room)
     while (timeouts.end < queues + n && timeouts.end->timeouts)
         timeouts.end++;
     const struct run others = {timeouts.end, queues + n};
-    size_t late = room / TIMEOUTS_PART ? room / TIMEOUTS_PART : smaller(room, 1);
-    if (!wanted(others))
+    size_t late = room / TIMEOUTS_PART ? room / TIMEOUTS_PART : min_size(room, 1);
+    if (!sum_wanted(others))
         late = room;
     room = room - late + share_among_owners(timeouts, late);
     room = share_among_owners(others, room);
@@ -178,7 +178,7 @@ void dt_turns_sort(const struct dt_turns *turns, struct dt_turn *v, size_t n)
     for (size_t i = 0, end; i < n; i = end) {
         size_t first = v[i].at;
         for (end = i; end < n && v[end].owner == v[i].owner; end++)
-            first = smaller(first, v[end].at);
+            first = min_size(first, v[end].at);
         for (size_t k = i; k < end; k++) {
             v[k].nth = k - i;
             v[k].first = first;
@@ -238,26 +238,26 @@ static struct dt_share *find_share(struct dt_shares *s, int64_t owner, int64_t n
     return &s->v[at];
 }
 
-static size_t left_for(const struct dt_shares *s, const struct dt_share *own)
+static size_t free_for(const struct dt_shares *s, const struct dt_share *own)
 {
     dt_assert_cmp(own->used, <=, s->used);
     const size_t taken = s->used - own->used;
     return s->total > taken ? s->total - taken : 0;
 }
 
-static size_t most_for(const struct dt_shares *s, const struct dt_share *own)
+static size_t limit_for(const struct dt_shares *s, const struct dt_share *own)
 {
-    const size_t left = left_for(s, own);
+    const size_t left = free_for(s, own);
     const size_t spare = s->spares_none ? 0 : (left + 4) / 8; /* rounded */
     const size_t share = s->n > 1 ? left / s->part : left - spare;
-    return share ? share : smaller(left, 1);
+    return share ? share : min_size(left, 1);
 }
 
 bool dt_shares_most(struct dt_shares *s, int64_t owner, int64_t now_us, size_t *most)
 {
     const struct dt_share *own = find_share(s, owner, now_us);
     if (own)
-        *most = most_for(s, own);
+        *most = limit_for(s, own);
     return own != NULL;
 }
 
@@ -266,8 +266,8 @@ bool dt_shares_take(struct dt_shares *s, int64_t owner, size_t amount, int64_t n
     struct dt_share *own = find_share(s, owner, now_us);
     if (!own)
         return false;
-    const bool first = own->used == 0 && (s->used == 0 ? s->total > 0 : amount <= left_for(s, own));
-    if (!first && own->used + amount > most_for(s, own))
+    const bool first = own->used == 0 && (s->used == 0 ? s->total > 0 : amount <= free_for(s, own));
+    if (!first && own->used + amount > limit_for(s, own))
         return false;
     own->used += amount;
     s->used += amount;

@@ -70,7 +70,7 @@ struct dt_shares {
     int64_t pruned_us;
 };
 /* Puts into *most how much an owner may hold, including what it holds. This counts as asking. now_us: monotonic.
- * Returns false if memory is out. */
+ * Returns false if memory runs out. */
 bool dt_shares_most(struct dt_shares *shares, int64_t owner, int64_t now_us, size_t *most);
 /* Takes an amount for an owner, until dt_shares_give_back. Returns false if the owner has its share, or memory is
  * out. */

@@ -244,7 +244,7 @@ static void add_number(struct dt_strbuf *out, double v)
         dt_strbuf_addf(out, "%.15g", v);
 }
 
-/* name suffix {labels, le} */
+/* Writes name suffix {labels, le}. */
 static void add_series_name(struct dt_strbuf *out, const char *name, const char *suffix, const char *labels)
 {
     dt_strbuf_adds(out, name);

@@ -36,7 +36,7 @@ struct outage {
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static struct outage outages[DT_OUTAGES];
 
-static int64_t seconds(const struct outage *o, int64_t until_us)
+static int64_t duration_s(const struct outage *o, int64_t until_us)
 {
     return (until_us - o->since_us) / 1000000;
 }
@@ -49,7 +49,7 @@ static void end_outage(enum dt_outage_of of, int64_t until_us, int64_t now_us)
     dt_metric_set(o->alarm, 0);
     if (o->told) {
         DT_LOG(INFO, "outage", "outage ended", DT_S("outage", names[of]), DT_I("tries", o->tries),
-               DT_I("seconds", seconds(o, until_us)));
+               DT_I("seconds", duration_s(o, until_us)));
         o->told_us = now_us;
     }
     o->told = o->alarmed = false;
@@ -108,7 +108,7 @@ void dt_outage_failed_at(int64_t now_us, struct dt_outage_part *part, enum dt_ou
         o->told_us = now_us;
         dt_metric_set(o->alarm, o->alarmed);
         const struct dt_field fields[] = {DT_S("outage", names[of]), DT_S("begins", begins),
-                                          DT_I("tries", o->tries),   DT_I("seconds", seconds(o, now_us)),
+                                          DT_I("tries", o->tries),   DT_I("seconds", duration_s(o, now_us)),
                                           DT_I("parts", o->parts),   DT_S("status", dt_status_name(status)),
                                           DT_S("reason", reason),    {0}};
         if (dt_log_enabled(level))

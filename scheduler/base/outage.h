@@ -50,7 +50,7 @@ struct dt_outage_part {
     int64_t tries;        /* attempts in that outage, up to the latest */
 };
 
-/* An attempt failed. what: the effect, for people ("results wait"). err: the reason; NULL or empty: the text of the
+/* An attempt failed. what: the effect, for operators ("results wait"). err: the reason; NULL or empty: the text of the
  * status. */
 void dt_outage_failed(struct dt_outage_part *part, enum dt_outage_of of, const char *component, const char *what,
                       dt_status status, const struct dt_error *err);

@@ -53,7 +53,7 @@ static dt_status begin_with_lock(dt_store *store, dt_db *db, void *arg, struct d
         *l->row = (struct dt_fence_row){dt_db_i64(db, 4), dt_db_i64(db, 5), dt_db_i64(db, 6)};
         status = check_row(db, l->fence, err);
     }
-    /* The row decides the status. A later error of the connection counts only if the row did not. */
+    /* The row decides the status. A later error of the connection counts only if the row did not decide it. */
     const bool unread = status == DT_OK || status == DT_NOT_FOUND;
     dt_status end = dt_db_end(db, unread ? err : NULL);
     if (l->row->now_ms)

@@ -40,7 +40,7 @@ struct dt_lost {
 /* Reads the ids, ascending, moves `after` to the last one, and sets `owners`. A page that is not full is the last.
  * Rows of `hands` whose job is no longer in `jobs` are deleted. */
 DT_MUST_CHECK dt_status dt_store_hands_lost(dt_store *store, struct dt_lost *lost, struct dt_error *err);
-/* Removes the owner from those of its attempts that belong to these jobs (ids ascending). */
+/* Removes the owner from its attempts of these jobs (ids ascending). */
 DT_MUST_CHECK dt_status dt_store_hands_give_away(dt_store *store, int64_t owner, const int64_t *ids, size_t n,
                                                  struct dt_error *err);
 /* An attempt in hands. No padding: it may be compared byte by byte. */

@@ -265,7 +265,7 @@ static bool is_lost(const struct dt_candidate *c)
     return c->lost;
 }
 
-static dt_status keep_for_result(void *arg)
+static dt_status spare_for_result(void *arg)
 {
     struct dt_open_txn *t = arg;
     struct dt_candidate *c = dt_candidates_find(t, dt_db_i64(t->db, 0));
@@ -324,7 +324,7 @@ dt_status dt_hands_look(struct dt_open_txn *t)
     if (status == DT_OK && !ids)
         status = DT_NOMEM;
     if (status == DT_OK && n)
-        status = dt_id_in_read(t->db, &dt_sql_find_deferred, DT_NO_PARAMS, DT_IDS(ids, n), keep_for_result, t, t->err);
+        status = dt_id_in_read(t->db, &dt_sql_find_deferred, DT_NO_PARAMS, DT_IDS(ids, n), spare_for_result, t, t->err);
     return status == DT_OK ? end_lost(t) : status;
 }
 

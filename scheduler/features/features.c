@@ -8,7 +8,7 @@
 
 static const struct feature {
     dt_status (*start)(const struct dt_features_env *env, void **out, struct dt_error *err);
-    void (*leave)(void *feature); /* NULL: every process does it */
+    void (*leave)(void *feature); /* NULL: nothing to hand over, because every process does the same */
     void (*stop)(void *feature);
 } table[] = {
     {dt_figures_start, NULL, dt_figures_stop},

@@ -40,5 +40,5 @@ void dt_items_sort(struct dt_item *items, size_t n);
 #define DT_PAGE_MAX  64 /* zset-max-listpack-entries of an ordinary Redis is 128 */
 size_t dt_page_cut(const struct dt_item *items, size_t n, size_t *tied);
 /* Appends the argument of RESTORE: a sorted set of items[n] (sorted, each member once, at most DT_PAGE_MAX), with
- * scores relative to the first one's. If memory is out, out->failed is set. */
+ * scores relative to the first one's. If memory runs out, out->failed is set. */
 void dt_page_pack(struct dt_strbuf *out, const struct dt_item *items, size_t n);

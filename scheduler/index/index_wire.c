@@ -111,7 +111,7 @@ void dt_on_integer(void *arg, size_t i, const dt_reply *reply)
 }
 
 /* Records junk to be removed. member NULL: the page itself is junk. */
-static void note_junk(struct dt_reading *reading, const dt_reply *page, const dt_reply *member)
+static void record_junk(struct dt_reading *reading, const dt_reply *page, const dt_reply *member)
 {
     struct dt_junk *junk = &reading->junk[reading->n_junk];
     struct dt_str name = dt_reply_text(page);
@@ -134,7 +134,7 @@ void dt_reading_take(struct dt_reading *reading, const dt_reply *reply, size_t f
         size_t n = dt_reply_count(entries);
         double start_ms;
         if (dt_reply_is_nil(entries))
-            note_junk(reading, page, NULL);
+            record_junk(reading, page, NULL);
         if (dt_reply_is_nil(entries) || !dt_reply_number(dt_reply_element(reply, i + 1), &start_ms))
             continue;
         reading->seen += n / 2;
@@ -142,7 +142,7 @@ void dt_reading_take(struct dt_reading *reading, const dt_reply *reply, size_t f
             const dt_reply *member = dt_reply_element(entries, k);
             struct dt_entry entry;
             if (!read_page_entry(start_ms, member, dt_reply_element(entries, k + 1), &entry))
-                note_junk(reading, page, member);
+                record_junk(reading, page, member);
             else if (entry.due_ms < reading->to_ms && reading->n < reading->cap)
                 reading->out[reading->n++] = entry;
         }

@@ -43,7 +43,7 @@ bool dt_job_state_parse(struct dt_str word, enum dt_job_state *out)
     return false;
 }
 
-static bool topic_char(char c)
+static bool is_topic_char(char c)
 {
     return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '.' || c == '_' ||
            c == '-';
@@ -52,7 +52,7 @@ static bool topic_char(char c)
 bool dt_topic_prefix_valid(struct dt_str prefix)
 {
     for (size_t i = 0; i < prefix.n; i++)
-        if (!topic_char(prefix.p[i]))
+        if (!is_topic_char(prefix.p[i]))
             return false;
     return prefix.n > 0 && prefix.n <= DT_TOPIC_MAX;
 }
@@ -70,7 +70,7 @@ const char *dt_topic_check(struct dt_str topic, struct dt_str installation)
     if (topic.n == 0 || topic.n > DT_TOPIC_MAX)
         return "must have 1 to 200 characters";
     for (size_t i = 0; i < topic.n; i++)
-        if (!topic_char(topic.p[i]))
+        if (!is_topic_char(topic.p[i]))
             return "may have letters, digits, '.', '_' and '-' only";
     if (dt_str_is(topic, ".") || dt_str_is(topic, ".."))
         return "must not be '.' or '..'";
@@ -195,7 +195,7 @@ void dt_retry_format(struct dt_strbuf *out, const int64_t *delays_ms, unsigned n
     }
 }
 
-static bool separator(char c)
+static bool is_separator(char c)
 {
     return c == ' ' || c == ',' || c == '\t' || c == '\n' || c == '\r';
 }
@@ -205,12 +205,12 @@ dt_status dt_retry_parse(struct dt_str text, int64_t delays_ms[DT_RETRY_MAX], un
     unsigned count = 0;
     *n = 0;
     for (size_t i = 0; i < text.n;) {
-        if (separator(text.p[i])) {
+        if (is_separator(text.p[i])) {
             i++;
             continue;
         }
         struct dt_str word = {text.p + i, 0};
-        while (i < text.n && !separator(text.p[i]))
+        while (i < text.n && !is_separator(text.p[i]))
             i++, word.n++;
         /* "1500ms": dt_duration_parse does not know this unit, but reads a number without a unit as ms. */
         if (word.n > 2 && memcmp(word.p + word.n - 2, "ms", 2) == 0 && word.p[word.n - 3] >= '0' &&

@@ -250,7 +250,7 @@ static bool admits_member(struct dt_json_reader *r, const struct dt_json_field *
 static const struct dt_json_table plain = DT_TABLE(fields, .unknown = DT_REASON_UNKNOWN);
 static const struct dt_json_table table = DT_TABLE(fields, .admits = admits_member);
 
-static bool has(const struct decoder *d, enum dt_job_member bit)
+static bool has_member(const struct decoder *d, enum dt_job_member bit)
 {
     return (d->f.has & bit) != 0;
 }
@@ -261,7 +261,7 @@ static int64_t read_due_ms(const struct decoder *d, const struct dt_job_rules *r
 {
     if (!d->time_read)
         return now_ms;
-    const bool at_a_time = has(d, DT_MEMBER_RUN_AT);
+    const bool at_a_time = has_member(d, DT_MEMBER_RUN_AT);
     int64_t from_ms = !at_a_time && rules->delays_from_ms ? rules->delays_from_ms : now_ms;
     int64_t delay = at_a_time ? dt_later(d->f.job.run_at_ms, now_ms) - now_ms : d->f.delay_ms;
     if (delay > rules->max_delay_ms)
@@ -280,17 +280,17 @@ static bool read_job_object(struct decoder *d, const dt_json *json, const struct
         return false;
     d->f.has = (unsigned)r.given;
     d->time_read = (r.good & (DT_MEMBER_RUN_AT | DT_MEMBER_DELAY)) != 0;
-    if (has(d, DT_MEMBER_RUN_AT) && has(d, DT_MEMBER_DELAY)) {
+    if (has_member(d, DT_MEMBER_RUN_AT) && has_member(d, DT_MEMBER_DELAY)) {
         dt_faults_add(faults, "/run_at", "contradicts delay: give one of the two");
         dt_faults_add(faults, "/delay", "contradicts run_at: give one of the two");
     }
-    if (has(d, DT_MEMBER_PAYLOAD) && has(d, DT_MEMBER_PAYLOAD_BASE64)) {
+    if (has_member(d, DT_MEMBER_PAYLOAD) && has_member(d, DT_MEMBER_PAYLOAD_BASE64)) {
         dt_faults_add(faults, "/payload", "contradicts payload_base64: give one of the two");
         dt_faults_add(faults, "/payload_base64", "contradicts payload: give one of the two");
     }
-    if (has(d, DT_MEMBER_CONTENT_TYPE) && !has(d, DT_MEMBER_PAYLOAD_BASE64))
+    if (has_member(d, DT_MEMBER_CONTENT_TYPE) && !has_member(d, DT_MEMBER_PAYLOAD_BASE64))
         dt_faults_add(faults, "/content_type", "goes with payload_base64 only; other payloads are application/json");
-    if (has(d, DT_MEMBER_PAYLOAD_BASE64) && !has(d, DT_MEMBER_CONTENT_TYPE))
+    if (has_member(d, DT_MEMBER_PAYLOAD_BASE64) && !has_member(d, DT_MEMBER_CONTENT_TYPE))
         dt_faults_add(faults, "/content_type", "is required with payload_base64");
     return true;
 }
@@ -306,7 +306,7 @@ static void fill_new(struct decoder *d, struct dt_new_job *out)
     struct dt_new_job *job = &d->f.job;
     if (!job->payload.p)
         job->payload = DT_STR_LIT("null");
-    job->payload_binary = has(d, DT_MEMBER_PAYLOAD_BASE64);
+    job->payload_binary = has_member(d, DT_MEMBER_PAYLOAD_BASE64);
     dt_job_digest(&d->f);
     *out = *job;
 }
@@ -323,7 +323,7 @@ dt_status dt_job_decode(const dt_json *json, const struct dt_job_rules *rules, c
         if (d.f.job.topic.p && !dt_str_eq(d.f.job.topic, path->topic))
             dt_faults_add(faults, "/topic", "differs from the topic in the path");
         d.f.job.topic = path->topic;
-    } else if (!has(&d, DT_MEMBER_TOPIC)) {
+    } else if (!has_member(&d, DT_MEMBER_TOPIC)) {
         dt_faults_add(faults, "/topic", "is required");
     }
     if (path->key.p) {
@@ -332,7 +332,7 @@ dt_status dt_job_decode(const dt_json *json, const struct dt_job_rules *rules, c
         d.f.job.key = path->key;
         d.f.has |= DT_MEMBER_KEY;
     }
-    if (!has(&d, DT_MEMBER_RUN_AT) && !has(&d, DT_MEMBER_DELAY))
+    if (!has_member(&d, DT_MEMBER_RUN_AT) && !has_member(&d, DT_MEMBER_DELAY))
         dt_faults_add(faults, "/run_at", "is required: give exactly one of run_at and delay");
     const int64_t due = read_due_ms(&d, rules, now_ms, faults);
     dt_status status = decode_status(&d, faults);
@@ -370,22 +370,22 @@ dt_status dt_patch_decode(const dt_json *json, const struct dt_job_rules *rules,
     if (status != DT_OK)
         return status;
     out->has_run_at = (f->has & (DT_MEMBER_RUN_AT | DT_MEMBER_DELAY)) != 0;
-    out->run_at_is_delay = has(&d, DT_MEMBER_DELAY);
+    out->run_at_is_delay = has_member(&d, DT_MEMBER_DELAY);
     out->run_at_ms = out->run_at_is_delay ? f->delay_ms : due;
     out->has_payload = (f->has & (DT_MEMBER_PAYLOAD | DT_MEMBER_PAYLOAD_BASE64)) != 0;
     out->payload = job->payload;
-    out->payload_binary = has(&d, DT_MEMBER_PAYLOAD_BASE64);
+    out->payload_binary = has_member(&d, DT_MEMBER_PAYLOAD_BASE64);
     out->content_type = job->content_type;
-    out->has_retry = has(&d, DT_MEMBER_RETRY);
+    out->has_retry = has_member(&d, DT_MEMBER_RETRY);
     out->retry = job->retry;
-    out->has_ack_timeout = has(&d, DT_MEMBER_ACK_TIMEOUT);
+    out->has_ack_timeout = has_member(&d, DT_MEMBER_ACK_TIMEOUT);
     out->ack_timeout_ms = job->ack_timeout_ms;
-    out->has_partition_key = has(&d, DT_MEMBER_PARTITION_KEY);
+    out->has_partition_key = has_member(&d, DT_MEMBER_PARTITION_KEY);
     out->partition_key = job->partition_key;
-    out->has_headers = has(&d, DT_MEMBER_HEADERS);
+    out->has_headers = has_member(&d, DT_MEMBER_HEADERS);
     out->headers = job->headers;
     out->header_fault = job->header_fault;
-    out->has_callback_url = has(&d, DT_MEMBER_CALLBACK_URL);
+    out->has_callback_url = has_member(&d, DT_MEMBER_CALLBACK_URL);
     out->callback_url = job->callback_url;
     return DT_OK;
 }
@@ -558,7 +558,7 @@ void dt_retry_put(struct dt_strbuf *out, const char *name, struct dt_str retry)
     dt_json_end_array(out);
 }
 
-/* If memory is out, this cannot be found out, and out fails as a whole. */
+/* If memory runs out, this cannot be found out, and out fails as a whole. */
 static bool is_json(struct dt_strbuf *out, dt_json *check, struct dt_str text)
 {
     const struct dt_json_limits limits = {.depth = STORED_DEPTH_MAX, .check_only = true};

@@ -84,7 +84,7 @@ struct dt_job_view {
     const char *outcome;     /* outcome of a result; NULL = no such member */
     int64_t deadline_ms;     /* of a popped job: its deadline; 0 = no such member */
     /* The parser to check stored payload and headers with. A payload that is not JSON is written as base64; headers
-     * that are not JSON are left out; if memory is out, the buffer fails. NULL: no check, since a request has them
+     * that are not JSON are left out; if memory runs out, the buffer fails. NULL: no check, since a request has them
      * that was checked. */
     dt_json *check;
 };

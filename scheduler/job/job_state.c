@@ -60,7 +60,7 @@ bool dt_result_repeats(enum dt_attempt_status recorded, enum dt_result_status re
 }
 
 /* True if this result may change this job. */
-static bool applies(const struct dt_job *job, const struct dt_result *result, int64_t now_ms)
+static bool result_applies(const struct dt_job *job, const struct dt_result *result, int64_t now_ms)
 {
     if (!DT_GUARD(RESULT_ATTEMPT, result->attempt == job->attempt) || job->attempt < 1)
         return false;
@@ -115,7 +115,7 @@ struct dt_decision dt_job_decide(const struct dt_job *job, const struct dt_resul
 {
     struct dt_decision d = {.outcome = DT_OUTCOME_STALE};
     int64_t delay_ms;
-    if (!applies(job, result, now_ms)) {
+    if (!result_applies(job, result, now_ms)) {
         if (result->attempt == job->attempt && dt_result_repeats(job->attempt_status, result->status))
             d.outcome = DT_OUTCOME_DUPLICATE;
         return d;

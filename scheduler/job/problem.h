@@ -67,11 +67,11 @@ const char *dt_problem_slug(enum dt_problem_type type);
 int dt_problem_http_status(enum dt_problem_type type);
 /* The first type of the table with this HTTP status, which must be there. */
 enum dt_problem_type dt_problem_for_http(int http_status);
-/* Returns the problem that the caller is told for a status. DT_OK is a bug: INTERNAL. */
+/* Returns the problem that a caller gets for a status. DT_OK is a bug: INTERNAL. */
 enum dt_problem_type dt_problem_of_status(dt_status status);
 /* Returns the seconds for Retry-After; 0 = no such header. */
 int64_t dt_problem_retry_after_s(const struct dt_problem *problem);
 /* Appends the document. request_id may be absent (lines of a batch). */
 void dt_problem_add(struct dt_strbuf *out, const struct dt_problem *problem, struct dt_str request_id);
-/* Appends the problem as a line for people: "<slug>: <detail>", the job's attempt, and the faults of members. */
+/* Appends the problem as a human-readable line: "<slug>: <detail>", the job's attempt, and the faults of members. */
 void dt_problem_add_text(struct dt_strbuf *out, const struct dt_problem *problem);

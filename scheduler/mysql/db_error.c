@@ -55,7 +55,7 @@ static const struct numbers lose_connection = {
 static const struct numbers read_only = {{1290, 1792, 1836}};
 static const struct numbers temporary = {{1047, 1135, 1203, 1223, 1226}};
 
-static bool contains(const struct numbers *list, unsigned number)
+static bool has_number(const struct numbers *list, unsigned number)
 {
     size_t i = 0;
     while (list->v[i] && list->v[i] != number)
@@ -65,15 +65,15 @@ static bool contains(const struct numbers *list, unsigned number)
 
 bool dt_db_error_loses_connection(unsigned number)
 {
-    if (contains(&keep_connection, number))
+    if (has_number(&keep_connection, number))
         return false;
-    return contains(&lose_connection, number) || contains(&read_only, number) || (number >= 2000 && number < 3000);
+    return has_number(&lose_connection, number) || has_number(&read_only, number) || (number >= 2000 && number < 3000);
 }
 
 dt_status dt_db_error_status(unsigned number)
 {
     for (size_t i = 0; i < sizeof(statuses) / sizeof(statuses[0]); i++)
-        if (contains(&statuses[i].numbers, number))
+        if (has_number(&statuses[i].numbers, number))
             return statuses[i].status;
     return dt_db_error_loses_connection(number) ? DT_UNAVAILABLE : DT_INTERNAL;
 }
@@ -83,9 +83,9 @@ bool dt_db_error_needs_an_operator(unsigned number)
     const dt_status status = dt_db_error_status(number);
     if (status != DT_UNAVAILABLE)
         return status == DT_FORBIDDEN || status == DT_SCHEMA || status == DT_INTERNAL;
-    if (contains(&temporary, number))
+    if (has_number(&temporary, number))
         return false;
     /* After 1153 (a packet that is too large), and on a read-only server, losing the connection is expected and
      * repairs it. */
-    return number == 1153 || contains(&read_only, number) || !dt_db_error_loses_connection(number);
+    return number == 1153 || has_number(&read_only, number) || !dt_db_error_loses_connection(number);
 }

@@ -580,7 +580,7 @@ static dt_status prepare(dt_db *db, const char *sql, size_t rows, struct dt_str 
     return DT_OK;
 }
 
-static struct statement **bucket_of(dt_db *db, const char *sql, size_t rows)
+static struct statement **cache_bucket(dt_db *db, const char *sql, size_t rows)
 {
     uint64_t h = ((uint64_t)(uintptr_t)sql + rows * 977) * UINT64_C(0x9E3779B97F4A7C15);
     return &db->cache[h >> 56];
@@ -588,7 +588,7 @@ static struct statement **bucket_of(dt_db *db, const char *sql, size_t rows)
 
 static struct statement *find_cached(dt_db *db, const char *sql, size_t rows)
 {
-    struct statement *s = *bucket_of(db, sql, rows);
+    struct statement *s = *cache_bucket(db, sql, rows);
     while (s && (s->sql != sql || s->rows != rows))
         s = s->next;
     return s;
@@ -596,12 +596,12 @@ static struct statement *find_cached(dt_db *db, const char *sql, size_t rows)
 
 static void add_to_cache(dt_db *db, struct statement *s)
 {
-    struct statement **bucket = bucket_of(db, s->sql, s->rows);
+    struct statement **bucket = cache_bucket(db, s->sql, s->rows);
     s->next = *bucket;
     *bucket = s;
 }
 
-static dt_status statement_of(dt_db *db, const char *sql, struct statement **out, struct dt_error *err)
+static dt_status find_or_prepare(dt_db *db, const char *sql, struct statement **out, struct dt_error *err)
 {
     *out = find_cached(db, sql, 0);
     if (*out)
@@ -676,7 +676,7 @@ static dt_status execute(dt_db *db, struct statement *s, struct dt_params params
 static dt_status ready_statement(dt_db *db, const char *sql, struct statement **out, struct dt_error *err)
 {
     dt_status status = ready_for_statement(db, err);
-    return status == DT_OK ? statement_of(db, sql, out, err) : status;
+    return status == DT_OK ? find_or_prepare(db, sql, out, err) : status;
 }
 
 dt_status dt_db_run(dt_db *db, const char *sql, struct dt_params params, uint64_t *affected, struct dt_error *err)
@@ -788,11 +788,11 @@ static bool find_group(const char *sql, const char **group, const char **group_e
     return false;
 }
 
-static dt_status statement_of_rows(dt_db *db, const char *sql, size_t rows, struct statement **out,
-                                   struct dt_error *err)
+static dt_status find_or_prepare_rows(dt_db *db, const char *sql, size_t rows, struct statement **out,
+                                      struct dt_error *err)
 {
     if (rows == 1)
-        return statement_of(db, sql, out, err);
+        return find_or_prepare(db, sql, out, err);
     *out = find_cached(db, sql, rows);
     if (*out)
         return DT_OK;
@@ -827,7 +827,7 @@ dt_status dt_db_run_many(dt_db *db, const char *sql, struct dt_param_rows rows, 
         dt_assert_cmp(n, >, 0);
 #ifdef DT_ARRAY_BINDING
         if (db->server == DT_SERVER_MARIADB && n > 1) {
-            status = statement_of(db, sql, &s, err);
+            status = find_or_prepare(db, sql, &s, err);
             if (status == DT_OK)
                 status = run_array_bound(db, s, (struct dt_param_rows){from, rows.columns, n}, err);
         } else
@@ -840,7 +840,7 @@ dt_status dt_db_run_many(dt_db *db, const char *sql, struct dt_param_rows rows, 
             while (n > 1 &&
                    (n > fit || n * rows.columns > PLACEHOLDERS_MAX || n * (2 * rows.columns + 2) > db->packet_max))
                 n /= 2;
-            status = statement_of_rows(db, sql, n, &s, err);
+            status = find_or_prepare_rows(db, sql, n, &s, err);
             if (status == DT_OK)
                 status = execute(db, s, (struct dt_params){from, rows.columns * n}, err);
         }
@@ -947,7 +947,7 @@ static dt_status open_result(dt_db *db, struct statement *s, struct dt_params pa
     /*
      * Reading a row may fail: after it has sent the first packets, the server may wait for the lock of a row. After
      * such an error MariaDB's library expects further rows of the statement, and would wait for them before the next
-     * execution. So the statement is freed, and prepared again when needed. If memory was out, the library has left
+     * execution. So the statement is freed, and prepared again when needed. If memory ran out, the library has left
      * rows unread without noticing, so the connection is closed.
      */
     if (!stream && mysql_stmt_store_result(s->stmt)) {
@@ -955,7 +955,7 @@ static dt_status open_result(dt_db *db, struct statement *s, struct dt_params pa
         if (mysql_stmt_errno(s->stmt) == CR_OUT_OF_MEMORY)
             lose_connection(db);
         if (!s->once) {
-            struct statement **at = bucket_of(db, s->sql, s->rows);
+            struct statement **at = cache_bucket(db, s->sql, s->rows);
             while (*at != s)
                 at = &(*at)->next;
             *at = s->next;
@@ -983,7 +983,7 @@ dt_status dt_db_query_stream(dt_db *db, const char *sql, struct dt_params params
     if (status == DT_OK && db->txn != TXN_NONE)
         status = dt_fail(err, DT_INTERNAL, "a stream inside a transaction (%.80s)", sql);
     if (status == DT_OK)
-        status = statement_of(db, sql, &s, err);
+        status = find_or_prepare(db, sql, &s, err);
     return status != DT_OK ? status : open_result(db, s, params, true, err);
 }
 

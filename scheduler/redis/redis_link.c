@@ -461,7 +461,7 @@ static dt_status read_once(dt_link *link, dt_link_reply_fn *on_reply, void *arg,
     for (size_t i = 0, n = link->pending; i < n; i++) {
         void *raw = NULL;
         if (redisGetReply(link->c, &raw) != REDIS_OK) {
-            /* If the connection is stale, a new connection gets the first reply. */
+            /* Reads the first reply. If the connection is stale, makes a new one and sends the commands again. */
             if (i > 0 || !was_stale(link))
                 return fail_link(link, err, "read");
             dt_status status = send_again(link, err);

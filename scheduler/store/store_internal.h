@@ -60,7 +60,7 @@ DT_MUST_CHECK dt_status dt_store_read_rows(dt_db *db, struct dt_arena *arena, st
 DT_MUST_CHECK dt_status dt_store_read(dt_store *store, const char *sql, struct dt_params params, struct dt_arena *arena,
                                       struct dt_rows *rows, struct dt_error *err);
 
-/* Returns a copy of the column's text, absent if NULL. If memory is out, sets *ok to false. */
+/* Returns a copy of the column's text, absent if NULL. If memory runs out, sets *ok to false. */
 static inline struct dt_str dt_store_text(const dt_db *db, unsigned column, struct dt_arena *arena, bool *ok)
 {
     struct dt_str text = dt_db_bytes(db, column);
@@ -80,7 +80,7 @@ static inline int64_t dt_leave_at_ms(const struct dt_config *config, enum dt_job
     int64_t leave_ms = now_ms + (state == DT_DEAD ? config->history_dead_after : config->history_after);
     return leave_ms < purge_at_ms ? leave_ms : purge_at_ms;
 }
-/* Returns memory of the store, aligned for any type, valid until the next dt_store_scratch. NULL: memory is out. */
+/* Returns memory of the store, aligned for any type, valid until the next dt_store_scratch. NULL: out of memory. */
 void *dt_store_scratch(dt_store *store, size_t n);
 
 /* The tries of a transaction. Zero at first. */

@@ -237,7 +237,7 @@ static struct dt_tally_row *tally_row_of(struct dt_str topic)
     return row;
 }
 
-static bool is_nothing(const int64_t n[DT_TALLIES])
+static bool all_zero(const int64_t n[DT_TALLIES])
 {
     for (int i = 0; i < DT_TALLIES; i++)
         if (n[i])
@@ -253,7 +253,7 @@ static void add_all(int64_t to[DT_TALLIES], const int64_t n[DT_TALLIES])
 
 void dt_tally_add(struct dt_str topic, const int64_t n[DT_TALLIES])
 {
-    if (!topic.p || is_nothing(n))
+    if (!topic.p || all_zero(n))
         return;
     pthread_mutex_lock(&lock);
     struct dt_tally_row *row = tally_row_of(topic);
@@ -272,7 +272,7 @@ bool dt_tally_take(struct dt_tally *out)
     tally.n = 0;
     memset(tally.all, 0, sizeof(tally.all));
     pthread_mutex_unlock(&lock);
-    return !is_nothing(out->all);
+    return !all_zero(out->all);
 }
 
 /*

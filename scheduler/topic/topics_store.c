@@ -239,7 +239,7 @@ static dt_status lock_topics(dt_db *db, char installation[101], struct dt_error 
     return status || fits ? status : dt_fail(err, DT_SCHEMA, "the installation row is missing");
 }
 
-static char folded(char c)
+static char fold_dot(char c)
 {
     return c == '.' ? '_' : c;
 }
@@ -261,7 +261,7 @@ static bool clashes_with_ours(struct dt_str kafka_name, const char *installation
     for (size_t i = 0; i < DT_KAFKA_OWN_TOPICS; i++) {
         size_t same = 0;
         snprintf(name, sizeof(name), "%s.%s", installation, dt_kafka_own_topics[i]);
-        while (same < kafka_name.n && name[same] && folded(kafka_name.p[same]) == folded(name[same]))
+        while (same < kafka_name.n && name[same] && fold_dot(kafka_name.p[same]) == fold_dot(name[same]))
             same++;
         if (same == kafka_name.n && !name[same])
             return true;

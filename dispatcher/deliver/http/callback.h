@@ -62,7 +62,7 @@ struct dt_callback_outcome {
     struct dt_result result; /* when kind is RESULT */
     int http_status;         /* 0 = no answer */
     int64_t duration_ms;     /* to the answer; -1 = no answer */
-    const char *fault; /* http_report: why the report is invalid, for the log, perhaps in the arena; otherwise NULL */
+    const char *fault; /* why the report is invalid (http_report), for the log, perhaps in the arena; otherwise NULL */
 };
 
 /*

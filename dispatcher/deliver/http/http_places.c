@@ -56,7 +56,7 @@ struct dt_places {
     struct shared shared;
     struct dt_shares bytes;
     struct dt_place_host *hosts;   /* the first one is checked next when a host is added */
-    struct dt_place_host *numbers; /* those of them that have a place */
+    struct dt_place_host *numbers; /* hosts that have a taken place, by number */
 };
 
 /* ---- the topics of an owner ---- */
@@ -309,7 +309,7 @@ static bool bytes_fit(const struct dt_place_topic *topic, size_t bytes)
     return topic->held == 0 || topic->earned > 0 || topic->bytes + bytes <= left;
 }
 
-static unsigned min_of(unsigned a, unsigned b)
+static unsigned min_unsigned(unsigned a, unsigned b)
 {
     return a < b ? a : b;
 }
@@ -342,8 +342,9 @@ unsigned dt_places_room(dt_places *places, struct dt_str host, const struct dt_p
     struct dt_place place;
     if (!find_entries(places, host, who, now_us, &place))
         return 0;
-    unsigned room =
-        bytes_fit(place.in_process, 0) ? min_of(room_of(place.at_host, now_us), room_of(place.in_process, now_us)) : 0;
+    unsigned room = bytes_fit(place.in_process, 0)
+                        ? min_unsigned(room_of(place.at_host, now_us), room_of(place.in_process, now_us))
+                        : 0;
     if (room == 0) {
         record_waiter(place.at_host, now_us);
         record_waiter(place.in_process, now_us);
@@ -360,7 +361,7 @@ unsigned dt_places_room_at(dt_places *places, uint32_t host, const struct dt_pla
     if (found)
         return dt_places_room(places, dt_str(found->key), who, now_us);
     unsigned room = dt_places_room_anywhere(places, who, now_us);
-    return min_of(room, (places->limits.per_host + 1) / 2);
+    return min_unsigned(room, (places->limits.per_host + 1) / 2);
 }
 
 unsigned dt_places_room_anywhere(dt_places *places, const struct dt_place_for *who, int64_t now_us)

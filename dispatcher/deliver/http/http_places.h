@@ -76,7 +76,8 @@ struct dt_last_url {
     const char *refusal;        /* refusal by dt_callback_url_check */
     struct dt_callback_url url; /* undefined if it was refused */
 };
-/* Returns what dt_callback_url_check returns. NULL: last->url is valid until another text is read. */
+/* Returns what dt_callback_url_check returns for the text. If that is NULL, last->url is valid until another text is
+ * read. */
 const char *dt_last_url_read(struct dt_last_url *last, struct dt_str text);
 
 /* How many places could be taken at a host now, one after the other; 0 if dt_places_take would return FULL, unless the

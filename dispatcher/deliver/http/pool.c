@@ -172,7 +172,7 @@ static dt_status give_away(dt_hands *hands, struct dt_error *err)
 
 /* ---- claims in doubt ---- */
 
-static dt_status find_out(dt_hands *hands, unsigned shard, int64_t owner, struct dt_error *err)
+static dt_status resolve_doubt(dt_hands *hands, unsigned shard, int64_t owner, struct dt_error *err)
 {
     struct dt_hand *v;
     size_t of_shard = 0;
@@ -205,7 +205,7 @@ static dt_status find_out(dt_hands *hands, unsigned shard, int64_t owner, struct
     return DT_OK;
 }
 
-static dt_status find_all_out(dt_hands *hands, struct dt_error *err)
+static dt_status resolve_doubts(dt_hands *hands, struct dt_error *err)
 {
     pthread_mutex_lock(&hands->lock);
     bool some = hands->some_doubt;
@@ -216,7 +216,7 @@ static dt_status find_all_out(dt_hands *hands, struct dt_error *err)
         pthread_mutex_lock(&hands->lock);
         int64_t owner = hands->doubts[shard];
         pthread_mutex_unlock(&hands->lock);
-        status = owner ? find_out(hands, shard, owner, err) : DT_OK;
+        status = owner ? resolve_doubt(hands, shard, owner, err) : DT_OK;
     }
     if (status == DT_OK) {
         if (some)
@@ -246,7 +246,7 @@ static dt_status find_lost(dt_hands *hands, struct dt_error *err)
     /* If no process has a number, no attempt can be lost before the lease of the next number has expired. */
     int64_t lease_us = lost.owners || lost.n ? 0 : hands->env.config->zookeeper_session_timeout * 1000;
     hands->look_us = dt_pool_now_us(hands) + (hands->client ? lease_us + LOOK_US : LOOK_IDLE_US);
-    dt_pool_tell_room(hands); /* room also appears by time alone */
+    dt_pool_tell_room(hands); /* places may also become free as time passes */
     return status;
 }
 
@@ -274,7 +274,7 @@ static int64_t tick_keeper(void *arg, void *store)
     dt_hands *hands = arg;
     struct dt_error err = {0};
     hands->keeper_store = store;
-    dt_status status = find_all_out(hands, &err);
+    dt_status status = resolve_doubts(hands, &err);
     if (status == DT_OK)
         status = give_away(hands, &err);
     if (status == DT_OK)

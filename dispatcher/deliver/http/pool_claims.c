@@ -53,7 +53,7 @@ void dt_pool_tell_room(dt_hands *hands)
             hands->env.room(hands->env.arg, shard);
 }
 
-/* The next shard that was refused places, after the one that was woken last; DT_SHARDS_MAX: none. */
+/* Returns the next shard that was refused places, after the one that was woken last; DT_SHARDS_MAX: none. */
 static unsigned next_refused(dt_hands *hands)
 {
     for (unsigned i = 1; i <= DT_SHARDS_MAX; i++) {

@@ -67,7 +67,7 @@ struct dt_hands {
     bool told_lately;              /* a leader was woken since the recorder last checked */
     _Atomic bool leaving;
 
-    /* the recorder's */
+    /* used only by the recorder */
     dt_mailbox *recorder_mailbox;
     struct dt_thread recorder;
     dt_store *recorder_store;
@@ -76,14 +76,14 @@ struct dt_hands {
 
     struct dt_chore renewer, keeper;
 
-    /* the renewer's */
+    /* used only by the renewer */
     struct dt_renewals renewals; /* renewals of our number */
     int64_t renewed_us, used_us;
 
-    /* the keeper's */
+    /* used only by the keeper */
     dt_store *keeper_store; /* the store of the tick */
     int64_t look_us;
-    int64_t *lost; /* room for a look */
+    int64_t *lost; /* buffer for one search */
     struct dt_arena arena;
 
     dt_json *json; /* the client's thread: reports */

@@ -56,7 +56,7 @@ struct dt_command_reader {
     struct dt_outbox_kafka to_kafka;
     dt_notice_producer *notices;
     dt_kafka_asker *asker;
-    pthread_mutex_t lock; /* for the next two, and for `sender`, which the asker's thread wakes */
+    pthread_mutex_t lock; /* protects the next two, and `sender`, which the asker's thread wakes */
     int64_t *answered;    /* partitions whose answers this process sends */
     size_t n_answered;
     struct dt_arena arena; /* memory of a poll */
@@ -73,7 +73,7 @@ struct dt_command_reader {
 
 /* ---- the positions of partitions ---- */
 
-/* Only for people who read the row, so a failure does not matter. */
+/* Only for operators who read the row, so a failure does not matter. */
 static void write_halt(dt_command_reader *r, struct dt_command_place *place, const char *reason)
 {
     struct dt_error err = {0};
@@ -104,7 +104,8 @@ static void check_position(dt_command_reader *r, size_t i, struct dt_kafka_start
         halt_partition(r, i, "the topic ends before the offset that is done: it was made anew, or has lost its end");
     } else if (place->next < start->first) {
         start->next = start->first;
-        if (place->last >= 0 || place->next > 0) { /* messages from before the installation are not lost for anyone */
+        if (place->last >= 0 || place->next > 0) { /* messages that are older than the installation do not count as
+                                                    * lost */
             DT_LOG(WARN, "commands", "messages were removed from the topic before they were read",
                    DT_I("partition", place->partition), DT_I("from", place->next), DT_I("to", start->first));
             dt_metric_add(r->lost, start->first - place->next);
@@ -118,7 +119,7 @@ static void check_position(dt_command_reader *r, size_t i, struct dt_kafka_start
 }
 
 /* This process sends the answers for the partitions that it reads. */
-static dt_status answer_here(dt_command_reader *r, struct dt_error *err)
+static dt_status set_answered_partitions(dt_command_reader *r, struct dt_error *err)
 {
     int64_t *partitions = malloc((r->n_places + 1) * sizeof(*partitions));
     if (!partitions)
@@ -154,7 +155,7 @@ static dt_status begin_partitions(void *arg, struct dt_kafka_start *v, size_t n,
     for (size_t i = 0; i < n; i++)
         check_position(r, i, &v[i]);
     dt_metric_set(r->halted, (double)r->n_halted);
-    return answer_here(r, err);
+    return set_answered_partitions(r, err);
 }
 
 /*
@@ -262,7 +263,7 @@ static dt_status carry_out_all(dt_command_reader *r, size_t n, struct dt_error *
 }
 
 /* Whether the message must be processed. *place: of its partition. */
-static bool is_wanted(dt_command_reader *r, const struct dt_kafka_record *record, struct dt_command_place **place)
+static bool must_process(dt_command_reader *r, const struct dt_kafka_record *record, struct dt_command_place **place)
 {
     size_t i = 0;
     while (i < r->n_places && r->places[i].partition != record->partition)
@@ -289,7 +290,7 @@ static dt_status take_records(dt_command_reader *r, const struct dt_kafka_record
     for (size_t i = 0; i < n; i++) {
         const struct dt_kafka_record *record = &records[i];
         struct dt_command_place *place;
-        if (!is_wanted(r, record, &place))
+        if (!must_process(r, record, &place))
             continue;
         dt_assert_cmp(*taken, <, r->env.intake.config->commands_batch);
         struct dt_command_message *m = &r->messages[(*taken)++];

@@ -187,7 +187,7 @@ dt_status dt_delivery_read(dt_delivery *d, const struct dt_fence *fence, const s
     if (!d->kafka) /* the list is empty, or the fence had failed */
         return DT_OK;
     *findings = (struct dt_delivery_findings){.refused = d->refused.list, .refusal = d->refused.why};
-    /* If the ledger deletes records by itself, it lacks records without a sign of it. */
+    /* If Kafka deletes records of the ledger by itself, nothing shows that they are missing. */
     dt_status status = dt_kafka_admin_ledger(d->kafka->admin, d->env.shard, DT_LEDGER_CHECK, err);
     if (status == DT_REFUSED) {
         snprintf(findings->halt, sizeof(findings->halt), "%s", err->text);
@@ -253,7 +253,7 @@ void dt_ledger_upkeep_forget(struct dt_ledger_upkeep *upkeep)
 }
 
 /* If a shard has sent nothing since, it has no new offset to store. */
-static dt_status move_on(dt_store *store, struct dt_fence *fence, struct dt_error *err)
+static dt_status store_next_trim(dt_store *store, struct dt_fence *fence, struct dt_error *err)
 {
     return fence->trim_offset < fence->ledger_offset ? dt_store_trimmed(store, fence, err) : DT_OK;
 }
@@ -272,7 +272,7 @@ static dt_status finish_trim(dt_delivery *d, dt_store *store, struct dt_fence *f
         DT_LOG(INFO, "shard", "ledger trimmed", DT_I("shard", d->env.shard), DT_I("below", fence->trim_offset - 1));
         dt_metric_add(upkeep->trims, 1);
         upkeep->trimmed_below = fence->trim_offset;
-        return move_on(store, fence, err);
+        return store_next_trim(store, fence, err);
     }
     upkeep->again_us = dt_clock_mono_us(d->env.clock) + AGAIN_US;
     dt_outage_failed(&upkeep->outage, DT_OUTAGE_KAFKA, "shard", not_trimmed, status, &why);
@@ -296,7 +296,7 @@ dt_status dt_delivery_tend(dt_delivery *d, dt_store *store, struct dt_fence *fen
         return DT_OK;
     bool young = fence->trim_offset < DT_LEDGER_YOUNG && !DT_UNGUARDED(TRIM_YOUNG);
     if (young || fence->trim_offset <= upkeep->trimmed_below)
-        return move_on(store, fence, err);
+        return store_next_trim(store, fence, err);
     dt_status status = dt_store_fence_check(store, fence, &inst, err); /* checks that the row is still ours */
     if (status != DT_OK)
         return status;
@@ -331,12 +331,12 @@ dt_status dt_delivery_start(dt_delivery *d, dt_store *store, struct dt_fence *fe
  *     wait, and an operator is notified. A list that is not empty is frozen until Kafka is back (dt_delivery_fence).
  */
 
-enum { MET_TOGETHER = 256 }; /* topics; further ones are looked up in their first batch */
+enum { MET_TOGETHER = 256 }; /* topics that are looked up together; further ones are looked up in their first batch */
 
 #define STRANGERS_AGAIN_US  INT64_C(60000000)
 #define STRANGERS_LATELY_US INT64_C(3600000000)
 #define WAITED_US           INT64_C(15000000) /* jobs wait for Kafka if a topic was requested this recently */
-#define ALARM_US            INT64_C(1000000)  /* pause between two reports of it */
+#define ALARM_US            INT64_C(1000000)  /* pause between two log lines about that */
 
 /* ---- a refusal ---- */
 

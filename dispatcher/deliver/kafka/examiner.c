@@ -36,7 +36,7 @@ static void report_finding(struct judging *j, enum dt_finding_kind finding, cons
     j->found(j->arg, finding, subject, detail);
 }
 
-/* As many as configured, or as are enough if there are brokers for them. */
+/* The configured number, or ENOUGH if there are that many brokers. */
 static int64_t wanted_replicas(int64_t replicas, int brokers)
 {
     int64_t possible = brokers < ENOUGH ? brokers : ENOUGH;

@@ -319,8 +319,8 @@ DT_MUST_CHECK dt_status dt_txn_producer_learn(dt_txn_producer *p, const struct d
 void dt_txn_producer_meet(dt_txn_producer *p, const struct dt_str *names, size_t n);
 /* Whether all topics are known, and accept a batch as large as ours. Sends no request. */
 bool dt_txn_producer_ready(dt_txn_producer *p, const struct dt_kafka_message *messages, size_t n);
-/* After either of the two for the same messages, with all topics known. nth: the number of the transaction over both
- * producers. Only key and value of the record are used. */
+/* Called when all topics of the messages are known. nth: the number of the transaction over both producers. Only key
+ * and value of the record are used. */
 DT_MUST_CHECK dt_status dt_txn_producer_begin(dt_txn_producer *p, uint32_t nth, const struct dt_kafka_message *messages,
                                               size_t n, const struct dt_kafka_message *record, struct dt_error *err);
 DT_MUST_CHECK dt_status dt_txn_producer_commit(dt_txn_producer *p, int64_t *ledger_offset, struct dt_error *err);

@@ -108,7 +108,7 @@ static void take_setting(struct look *look, const rd_kafka_ConfigEntry_t *entry)
         look->elects_unclean = strcmp(value, "true") == 0;
 }
 
-static struct look *look_of(struct look *v, size_t n, const char *topic)
+static struct look *find_look(struct look *v, size_t n, const char *topic)
 {
     for (size_t i = 0; topic && i < n; i++) {
         if (strcmp(v[i].topic, topic) == 0)
@@ -117,7 +117,7 @@ static struct look *look_of(struct look *v, size_t n, const char *topic)
     return NULL;
 }
 
-static void all_are(struct look *v, size_t n, rd_kafka_resp_err_t code)
+static void set_codes(struct look *v, size_t n, rd_kafka_resp_err_t code)
 {
     for (size_t i = 0; i < n; i++)
         v[i].code = code;
@@ -141,9 +141,9 @@ static void describe_topics(struct dt_kafka_admin *a, struct look *v, size_t n)
         code = RD_KAFKA_RESP_ERR_UNKNOWN_TOPIC_OR_PART; /* for topics that the answer lacks */
         found = rd_kafka_DescribeConfigs_result_resources(rd_kafka_event_DescribeConfigs_result(event), &n_found);
     }
-    all_are(v, n, code);
+    set_codes(v, n, code);
     for (size_t i = 0; i < n_found; i++) {
-        struct look *look = look_of(v, n, rd_kafka_ConfigResource_name(found[i]));
+        struct look *look = find_look(v, n, rd_kafka_ConfigResource_name(found[i]));
         size_t n_entries = 0;
         const rd_kafka_ConfigEntry_t **entries = rd_kafka_ConfigResource_configs(found[i], &n_entries);
         if (!look)
@@ -165,7 +165,7 @@ static void await_change(struct dt_kafka_admin *a, rd_kafka_event_type_t type, s
     rd_kafka_resp_err_t code = event ? rd_kafka_event_error(event) : RD_KAFKA_RESP_ERR__TIMED_OUT;
     const rd_kafka_topic_result_t **results = NULL;
     size_t n_results = 0;
-    all_are(v, n, code);
+    set_codes(v, n, code);
     for (size_t i = 0; i < n; i++)
         snprintf(v[i].reason, sizeof(v[i].reason), "%s", event ? rd_kafka_err2str(code) : "no answer");
     if (code == RD_KAFKA_RESP_ERR_NO_ERROR && type == RD_KAFKA_EVENT_CREATETOPICS_RESULT)
@@ -173,7 +173,7 @@ static void await_change(struct dt_kafka_admin *a, rd_kafka_event_type_t type, s
     else if (code == RD_KAFKA_RESP_ERR_NO_ERROR)
         results = rd_kafka_CreatePartitions_result_topics(rd_kafka_event_CreatePartitions_result(event), &n_results);
     for (size_t i = 0; i < n_results; i++) {
-        struct look *look = look_of(v, n, rd_kafka_topic_result_name(results[i]));
+        struct look *look = find_look(v, n, rd_kafka_topic_result_name(results[i]));
         const char *text = rd_kafka_topic_result_error_string(results[i]);
         if (!look)
             continue;
@@ -224,7 +224,7 @@ static void create_topics(struct dt_kafka_admin *a, struct look *v, size_t n, in
     for (size_t i = 0; i < n_asked; i++) {
         if (asked[i].code == RD_KAFKA_RESP_ERR_TOPIC_ALREADY_EXISTS)
             asked[i].code = RD_KAFKA_RESP_ERR_NO_ERROR;
-        *look_of(v, n, asked[i].topic) = asked[i];
+        *find_look(v, n, asked[i].topic) = asked[i];
     }
     rd_kafka_AdminOptions_destroy(options);
     rd_kafka_NewTopic_destroy_array(topics, n_asked);
@@ -300,7 +300,7 @@ static void find_or_create(struct dt_kafka_admin *a, struct look *v, size_t n, i
     }
 }
 
-static dt_status judge_look(const struct look *look, bool made, bool ledger, struct dt_error *err)
+static dt_status status_of_look(const struct look *look, bool made, bool ledger, struct dt_error *err)
 {
     switch ((int)look->code) {
     case RD_KAFKA_RESP_ERR_NO_ERROR:
@@ -341,7 +341,7 @@ static void finish_finding(struct dt_kafka_admin *a, const struct look *look, bo
     if (look->code == RD_KAFKA_RESP_ERR_UNKNOWN_TOPIC_OR_PART && on_demand && !make)
         f->status = DT_BUSY;
     else
-        f->status = judge_look(look, on_demand, false, &f->error);
+        f->status = status_of_look(look, on_demand, false, &f->error);
     if (f->status != DT_OK)
         return;
     /* the client has a limit of its own */
@@ -356,17 +356,17 @@ static void finish_finding(struct dt_kafka_admin *a, const struct look *look, bo
 }
 
 /*
- * A broker knows a new topic before it leads the topic's partitions. A producer that writes before that is told to
+ * A broker knows a new topic before it leads the topic's partitions. A producer that writes before that must
  * retry after a tenth of a second, in the middle of a transaction. So this waits until the end of each partition can be
  * read, which only its leader answers. Afterwards the topics are used, whatever the outcome.
  */
-static void await_led(struct dt_kafka_admin *a, struct look *looks, const struct dt_kafka_finding *v, size_t n)
+static void await_leaders(struct dt_kafka_admin *a, struct look *looks, const struct dt_kafka_finding *v, size_t n)
 {
     const int64_t deadline_us = dt_kafka_now_us() + MADE_WITHIN_US;
     const struct timespec pause = {.tv_nsec = 5000000};
     rd_kafka_topic_partition_list_t *list = rd_kafka_topic_partition_list_new((int)n);
     for (size_t i = 0; i < n; i++) {
-        if (v[i].status != DT_OK || !look_of(looks, n, v[i].name)->made)
+        if (v[i].status != DT_OK || !find_look(looks, n, v[i].name)->made)
             continue;
         for (int k = 0; k < v[i].info.partitions; k++)
             rd_kafka_topic_partition_list_add(list, v[i].name, k)->offset = RD_KAFKA_OFFSET_END;
@@ -400,8 +400,8 @@ dt_status dt_kafka_admin_find(struct dt_kafka_admin *a, struct dt_kafka_finding 
     const int64_t deadline_us =
         dt_kafka_now_us() + LEADERS_WITHIN_US; /* for all together, because other requests wait */
     for (size_t i = 0; i < n; i++)
-        finish_finding(a, look_of(looks, n, v[i].name), make, deadline_us, &v[i]);
-    await_led(a, looks, v, n);
+        finish_finding(a, find_look(looks, n, v[i].name), make, deadline_us, &v[i]);
+    await_leaders(a, looks, v, n);
     if (no_answer(looks, n))
         status = dt_fail(err, DT_UNAVAILABLE, "%s", v[0].error.text);
     end_requests(a);
@@ -415,7 +415,7 @@ static dt_status read_own_topic(struct dt_kafka_admin *a, struct look *look, int
                                 struct dt_error *err)
 {
     find_or_create(a, look, 1, partitions, ledger);
-    return judge_look(look, partitions > 0, ledger, err);
+    return status_of_look(look, partitions > 0, ledger, err);
 }
 
 /* repair: creates it if it is missing, and grows it. */
@@ -440,7 +440,7 @@ static dt_status check_ledger(struct dt_kafka_admin *a, unsigned shards, bool re
     if (!repair)
         return dt_fail(err, DT_REFUSED, "topic %s has %d partitions for %u shards", topic, shape.partitions, shards);
     grow_topic(a, &look, shards);
-    /* Two processes may grow it at once: the later one is told that it already has this many. */
+    /* Two processes may grow it at once: the later one gets the error that it already has this many. */
     if (look.code != RD_KAFKA_RESP_ERR_NO_ERROR && look.code != RD_KAFKA_RESP_ERR_INVALID_PARTITIONS)
         return dt_fail(err, dt_kafka_error_status(look.code), "more partitions for %s: %s", topic, look.reason);
     return DT_OK;

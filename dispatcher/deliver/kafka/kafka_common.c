@@ -35,7 +35,7 @@ void dt_kafka_on_log(const rd_kafka_t *rk, int level, const char *facility, cons
     }
 }
 
-static dt_status set_all(rd_kafka_conf_t *conf, const struct dt_kafka_setting *settings, struct dt_error *err)
+static dt_status apply_settings(rd_kafka_conf_t *conf, const struct dt_kafka_setting *settings, struct dt_error *err)
 {
     char reason[200];
     for (; settings && settings->name; settings++)
@@ -64,11 +64,11 @@ dt_status dt_kafka_conf_new(const struct dt_kafka_env *env, void *opaque, const 
         {NULL, NULL},
     };
     rd_kafka_conf_t *conf = rd_kafka_conf_new();
-    dt_status status = set_all(conf, settings, err);
+    dt_status status = apply_settings(conf, settings, err);
     if (status == DT_OK)
         status = dt_kafka_client_set(conf, env->config, err);
     if (status == DT_OK)
-        status = set_all(conf, own, err);
+        status = apply_settings(conf, own, err);
     *out = NULL;
     if (status != DT_OK) {
         rd_kafka_conf_destroy(conf);

@@ -105,7 +105,7 @@ static dt_status compare_offsets(struct dt_result_lag *l, rd_kafka_t *rk, const 
     return status;
 }
 
-static dt_status passed_on(struct dt_result_lag *l, rd_kafka_t *rk, bool *passed, struct dt_error *err)
+static dt_status has_group_passed(struct dt_result_lag *l, rd_kafka_t *rk, bool *passed, struct dt_error *err)
 {
     char reason[128];
     rd_kafka_queue_t *queue = rd_kafka_queue_new(rk);
@@ -143,7 +143,7 @@ dt_status dt_result_lag_passed(dt_result_lag *l, bool *passed, struct dt_error *
     *passed = false;
     if (status != DT_OK)
         return status;
-    status = passed_on(l, rk, passed, err);
+    status = has_group_passed(l, rk, passed, err);
     *passed = *passed && status == DT_OK;
     close_handle(l, status);
     return status;

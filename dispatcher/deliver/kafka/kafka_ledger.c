@@ -48,7 +48,7 @@ static dt_status reader_open(const struct dt_kafka_env *env, struct reader *r, s
     return r->topic ? DT_OK : dt_kafka_fail(err, rd_kafka_last_error(), name);
 }
 
-/* Stopping waits for the broker's thread: both halves run on the reaper's thread. */
+/* Stopping a consumer waits for the broker's thread, so both halves run on the reaper's thread. */
 static void reader_stop(void *arg)
 {
     struct reader *r = arg;
@@ -140,7 +140,7 @@ struct dt_ledger_trim {
     dt_status status;
     struct dt_error error;
 
-    /* the waiting thread's */
+    /* used only by the waiting thread */
     rd_kafka_t *rk;
     rd_kafka_queue_t *queue;
     int32_t partition;

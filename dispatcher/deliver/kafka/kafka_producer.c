@@ -37,7 +37,7 @@ struct dt_producer {
     bool ready;     /* the next messages are known to have topics that both producers know */
 };
 
-static dt_txn_producer *line_at_turn(const dt_producer *p)
+static dt_txn_producer *current_line(const dt_producer *p)
 {
     dt_assert_cmp(p->turn, <, LINES);
     return p->lines[p->turn];
@@ -56,7 +56,7 @@ void dt_producer_meet(dt_producer *p, const struct dt_str *topics, size_t n)
 
 bool dt_producer_ready(dt_producer *p, const struct dt_kafka_message *messages, size_t n)
 {
-    p->ready = dt_txn_producer_ready(line_at_turn(p), messages, n);
+    p->ready = dt_txn_producer_ready(current_line(p), messages, n);
     return p->ready;
 }
 
@@ -68,17 +68,17 @@ dt_status dt_producer_begin(dt_producer *p, const struct dt_kafka_message *messa
     /* Both look up the topics; otherwise the next transaction would have to wait for its topics, too. After a failure
      * the turn stays with the one that failed. */
     for (unsigned i = 0; !p->ready && status == DT_OK && i < LINES; i++) {
-        status = dt_txn_producer_learn(line_at_turn(p), messages, n, err);
+        status = dt_txn_producer_learn(current_line(p), messages, n, err);
         if (status == DT_OK)
             next_turn(p);
     }
     p->ready = false;
-    return status == DT_OK ? dt_txn_producer_begin(line_at_turn(p), p->begun++, messages, n, &record, err) : status;
+    return status == DT_OK ? dt_txn_producer_begin(current_line(p), p->begun++, messages, n, &record, err) : status;
 }
 
 dt_status dt_producer_commit(dt_producer *p, int64_t *ledger_offset, struct dt_error *err)
 {
-    dt_status status = dt_txn_producer_commit(line_at_turn(p), ledger_offset, err);
+    dt_status status = dt_txn_producer_commit(current_line(p), ledger_offset, err);
     if (status == DT_OK)
         next_turn(p);
     return status;
@@ -93,7 +93,7 @@ dt_status dt_producer_send(dt_producer *p, const struct dt_kafka_message *messag
 
 struct dt_kafka_refusal dt_producer_refusal(const dt_producer *p)
 {
-    return dt_txn_producer_refusal(line_at_turn(p));
+    return dt_txn_producer_refusal(current_line(p));
 }
 
 void dt_producer_free(dt_producer *p)
@@ -102,7 +102,7 @@ void dt_producer_free(dt_producer *p)
         return;
     for (unsigned i = 0; i < LINES; i++, next_turn(p))
         dt_txn_producer_free(
-            line_at_turn(p)); /* first the one that may have an open transaction, which blocks readers */
+            current_line(p)); /* first the one that may have an open transaction, which blocks readers */
     free(p);
 }
 
@@ -311,7 +311,7 @@ static dt_status notices_conf(const struct dt_kafka_env *env, rd_kafka_conf_t **
 }
 
 /* Serves late reports of abandoned batches, so that their memory is freed. */
-static void notices_closing(void *rk)
+static void serve_late_reports(void *rk)
 {
     const int64_t until_us = dt_kafka_now_us() + 1000000;
     rd_kafka_purge(rk, RD_KAFKA_PURGE_F_QUEUE | RD_KAFKA_PURGE_F_INFLIGHT);
@@ -319,7 +319,7 @@ static void notices_closing(void *rk)
         rd_kafka_poll(rk, 100);
 }
 
-static const struct dt_kafka_on_demand_ops on_demand_ops = {.conf = notices_conf, .closing = notices_closing};
+static const struct dt_kafka_on_demand_ops on_demand_ops = {.conf = notices_conf, .closing = serve_late_reports};
 
 dt_status dt_notice_producer_new(const struct dt_kafka_env *env, dt_notice_producer **out, struct dt_error *err)
 {

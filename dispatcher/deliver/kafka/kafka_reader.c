@@ -51,7 +51,7 @@ struct dt_kafka_reader {
     struct dt_kafka_record *records;
     size_t n, cap, bytes;
     int64_t *ends; /* by partition: the end that the last poll reached; -1 = none */
-    bool owed;     /* records of a poll were neither applied nor rewound, so no end of a partition counts */
+    bool owed;     /* records of a poll were neither applied nor rewound, so ends of partitions do not count yet */
     bool lost;     /* an offset to continue from does not exist any more: the partition is not read */
     bool failed;   /* Kafka refused a request since the last poll began */
 };
@@ -480,7 +480,7 @@ void dt_kafka_reader_leave(dt_kafka_reader *c, int32_t partition)
     c->owed = c->owed && kept > 0;
     if (partition < c->partitions)
         c->next[partition] = c->ends[partition] = -1;
-    /* Saves fetching; records that still arrive are dropped. */
+    /* Only saves fetching: records that still arrive are dropped. */
     rd_kafka_topic_partition_list_add(list, rd_kafka_topic_name(c->topic), partition);
     (void)!rd_kafka_pause_partitions(c->rk, list);
     rd_kafka_topic_partition_list_destroy(list);

@@ -378,8 +378,9 @@ static bool answer_now(struct dt_kafka_lookups *l, struct dt_str topic, dt_statu
     return known;
 }
 
-/* Looks up the next few unknown ones, from *at on. */
-static dt_status find_some(dt_kafka_admin *a, const struct dt_str *topics, size_t n, size_t *at, struct dt_error *err)
+/* Looks up the next few unknown topics, from *at on. */
+static dt_status find_next_unknown(dt_kafka_admin *a, const struct dt_str *topics, size_t n, size_t *at,
+                                   struct dt_error *err)
 {
     struct dt_kafka_finding v[DT_KAFKA_FIND_MAX];
     size_t n_found = 0;
@@ -410,7 +411,7 @@ dt_status dt_kafka_admin_topics(dt_kafka_admin *a, const struct dt_str *topics, 
     *at_fault = 0;
     pthread_mutex_lock(&a->lookups->find_lock);
     while (status == DT_OK && at < n)
-        status = find_some(a, topics, n, &at, err);
+        status = find_next_unknown(a, topics, n, &at, err);
     pthread_mutex_unlock(&a->lookups->find_lock);
     for (*at_fault = 0; status == DT_OK && *at_fault < n; ++*at_fault) {
         if (!answer_now(a->lookups, topics[*at_fault], &status, err))

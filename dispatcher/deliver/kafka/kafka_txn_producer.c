@@ -114,7 +114,7 @@ static void on_report(rd_kafka_t *rk, const rd_kafka_message_t *m, void *opaque)
     struct report *r = m->_private;
     (void)rk;
     if (p->failed || !r)
-        return; /* of a purge: no thread waits for it */
+        return; /* the report of a purge, for which no thread waits */
     dt_assert_cmp(p->outstanding, >, 0);
     p->outstanding--;
     if (r->topic) {

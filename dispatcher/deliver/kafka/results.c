@@ -48,11 +48,12 @@ struct dt_results_watermark {
     _Atomic int64_t asked_us; /* mono: when a leader last renewed its wait */
     _Atomic uint32_t waiting[SHARD_WORDS];
 
-    /* the tick's */
+    /* used only by the tick */
     bool serves;        /* some leader waits */
     int64_t since_us;   /* mono, from where give_up counts: leaders began to wait, or the last mark was reached, then;
                            moved by the time in which no tick looked */
-    int64_t answers_us; /* mono: since when Kafka has answered every request; INT64_MAX = not the last one */
+    int64_t answers_us; /* mono: since when Kafka has answered every request; INT64_MAX: it did not answer the last
+                         * one */
     int64_t mark_ms;    /* time of the current mark; 0 = none */
     int64_t mark_us;    /* mono */
     int64_t pause_us;

@@ -119,7 +119,7 @@ static void recount_closed(dt_writable_topics *known, const struct topic *topic,
 
 static enum dt_writable answer_topic(const struct topic *topic, int64_t bytes)
 {
-    if (topic->bar_us && bytes == 0) /* while it is tried, one message is sent and held jobs stay */
+    if (topic->bar_us && bytes == 0) /* while the topic is tried with one message, held jobs are not released */
         return DT_WRITABLE_NO;
     if (topic->asked_us == 0)
         return DT_WRITABLE_UNKNOWN;
@@ -167,7 +167,7 @@ static void keep_reason(struct topic *topic, const char *why)
     snprintf(topic->why, sizeof(topic->why), "%.*s", (int)sizeof(topic->why) - 1, why);
 }
 
-/* False: still unknown, so it stays wanted. */
+/* False: the topic is still unknown, and must be looked up. */
 static bool resolve_topic(dt_writable_topics *known, struct topic *topic, bool *any_news)
 {
     struct dt_error err = {0};
@@ -267,7 +267,7 @@ bool dt_writable_topics_sent(dt_writable_topics *known, struct dt_str kafka_topi
     return true;
 }
 
-static bool waited_for(const dt_writable_topics *known, const struct topic *topic)
+static bool is_waited_for(const dt_writable_topics *known, const struct topic *topic)
 {
     return is_closed(topic) && topic->wanted_us && dt_clock_mono_us(known->clock) - topic->wanted_us < WAITED_US;
 }
@@ -275,7 +275,7 @@ static bool waited_for(const dt_writable_topics *known, const struct topic *topi
 const char *dt_writable_topics_trouble(const dt_writable_topics *known)
 {
     for (const struct topic *topic = known->n_closed ? known->topics : NULL; topic; topic = topic->hh.next)
-        if (waited_for(known, topic))
+        if (is_waited_for(known, topic))
             return topic->why;
     return known->trouble;
 }
@@ -284,6 +284,6 @@ size_t dt_writable_topics_unwritable(const dt_writable_topics *known)
 {
     size_t n = 0;
     for (const struct topic *topic = known->n_closed ? known->topics : NULL; topic; topic = topic->hh.next)
-        n += waited_for(known, topic);
+        n += is_waited_for(known, topic);
     return n;
 }

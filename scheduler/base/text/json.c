@@ -11,8 +11,8 @@
  * because those of closed objects were popped. Entries leave the table in the reverse order of their insertion, so
  * probe sequences stay valid without tombstones.
  *
- * yajl gets all memory from the arena. So a parse calls no malloc once the buffers are large enough. If memory is out,
- * a longjmp leaves yajl, which does not check, and loses nothing.
+ * yajl gets all memory from the arena. So a parse calls no malloc once the buffers are large enough. If memory runs
+ * out, a longjmp leaves yajl, which does not check, and loses nothing.
  */
 #include "json.h"
 

@@ -28,7 +28,7 @@ struct dt_faults {
     struct dt_arena *arena;
     struct dt_fault *v;
     size_t n, room;
-    bool failed; /* memory was out, so faults are missing */
+    bool failed; /* memory ran out, so faults are missing */
 };
 /* Adds a fault. Texts are copied. */
 void dt_faults_add(struct dt_faults *faults, const char *pointer, const char *reason);
@@ -144,7 +144,7 @@ void dt_json_read_value(struct dt_json_reader *reader, const struct dt_json_fiel
 void dt_json_fault(struct dt_json_reader *reader, const struct dt_json_field *field, const char *reason);
 void dt_json_faultf(struct dt_json_reader *reader, const struct dt_json_field *field, const char *fmt, ...)
     DT_PRINTF(3, 4);
-/* Copies a text into the arena of the faults. If memory is out, returns an absent text and sets faults->failed. */
+/* Copies a text into the arena of the faults. If memory runs out, returns an absent text and sets faults->failed. */
 struct dt_str dt_json_keep(struct dt_faults *faults, struct dt_str text);
 static inline void *dt_json_place(const struct dt_json_reader *reader, const struct dt_json_field *field)
 {

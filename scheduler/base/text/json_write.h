@@ -11,7 +11,7 @@
  *
  * The buffer is the only state: the writer adds a comma unless the buffer is empty or ends in '{', '[' or ':'. No JSON
  * value ends in one of these, provided that raw text is JSON. If a text follows another one in the buffer, as lines do,
- * it begins with dt_strbuf_addc(out, '{'), because no comma may precede it. If memory is out, the buffer fails
+ * it begins with dt_strbuf_addc(out, '{'), because no comma may precede it. If memory runs out, the buffer fails
  * (strbuf.h).
  *
  * Names are literals that need no escapes, except in dt_json_put_key.

@@ -95,7 +95,7 @@ static inline struct dt_str dt_strbuf_str(const struct dt_strbuf *sb)
 }
 
 /* Many small allocations that are freed or reset together. Not thread-safe. dt_arena_alloc returns memory aligned for
- * any type, or NULL if memory is out. */
+ * any type, or NULL if memory runs out. */
 struct dt_arena_chunk;
 struct dt_arena {
     struct dt_arena_chunk *head;
@@ -105,9 +105,9 @@ struct dt_arena {
 void dt_arena_clear(struct dt_arena *arena);
 void dt_arena_reset(struct dt_arena *arena); /* keeps one chunk */
 void *dt_arena_alloc(struct dt_arena *arena, size_t n);
-/* Returns a terminated copy. It is absent if s is, or if memory is out. */
+/* Returns a terminated copy. It is absent if s is, or if memory runs out. */
 struct dt_str dt_arena_copy(struct dt_arena *arena, struct dt_str s);
-/* Returns a terminated copy of both texts, one after the other; absent if memory is out. Neither text may be absent. */
+/* Returns a terminated copy of both texts, one after the other; absent if memory runs out. Neither may be absent. */
 struct dt_str dt_arena_join(struct dt_arena *arena, struct dt_str first, struct dt_str second);
-/* Returns a terminated text of less than 512 bytes. It is absent if it would be longer, or if memory is out. */
+/* Returns a terminated text of less than 512 bytes. It is absent if it would be longer, or if memory runs out. */
 struct dt_str dt_arena_printf(struct dt_arena *arena, const char *fmt, ...) DT_PRINTF(2, 3);

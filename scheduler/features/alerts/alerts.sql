@@ -136,7 +136,7 @@ SELECT 1
 INSERT INTO messages (kind, sender, alert, type, target, topic, alert_kind, value, bound, began_at, made_at)
 VALUES ('alert',0,?,?,?,?,?,?,?,?,?);
 
--- If the process that had taken these for the first time is dead, nobody is sending them.
+-- If the process that had taken these for the first time is dead, no process is sending them.
 -- name: free_alert_messages
 UPDATE messages FORCE INDEX (due)
    SET next_at = 0

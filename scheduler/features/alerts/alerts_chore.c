@@ -515,7 +515,7 @@ static dt_status judge(dt_alerts *a, struct dt_error *err)
     return DT_OK;
 }
 
-static bool something_settles(const dt_alerts *a)
+static bool is_settling(const dt_alerts *a)
 {
     bool any = false;
     for (unsigned i = 0; i < DT_ALERT_INSTALLATION_KINDS; i++)
@@ -556,7 +556,7 @@ static dt_status watch_figures(dt_alerts *a, struct dt_alert_watched *now, struc
         return status;
     a->read = *now;
     a->has_read = true;
-    return news || a->topics.n || a->n_active || something_settles(a) ? judge(a, err) : DT_OK;
+    return news || a->topics.n || a->n_active || is_settling(a) ? judge(a, err) : DT_OK;
 }
 
 static int64_t judge_alerts(void *alerts, void *store)
@@ -575,7 +575,7 @@ static int64_t judge_alerts(void *alerts, void *store)
                                status == DT_FORBIDDEN ? FORBIDDEN_US : RETRY_US);
     if (!now.ours)
         return mono_us(a) + (now.lease_ms > 0 ? 1000 * now.lease_ms + RENEWED_US : WATCH_US);
-    return mono_us(a) + (something_settles(a) ? SETTLE_US : a->topics.n || a->n_active ? WATCH_US : REST_US);
+    return mono_us(a) + (is_settling(a) ? SETTLE_US : a->topics.n || a->n_active ? WATCH_US : REST_US);
 }
 
 /* ---- life ---- */
@@ -594,7 +594,7 @@ static dt_status check_alert_settings(const struct dt_config *config, struct dt_
     return DT_OK;
 }
 
-static bool judges(void *arg, int64_t sender)
+static bool sends_alerts(void *arg, int64_t sender)
 {
     dt_alerts *a = arg;
     (void)sender;

@@ -44,7 +44,7 @@ struct silencing {
     struct dt_alert *out;
 };
 
-static dt_status silence(void *arg, dt_db *db, int64_t now_ms, struct dt_error *err)
+static dt_status silence_in_txn(void *arg, dt_db *db, int64_t now_ms, struct dt_error *err)
 {
     const struct silencing *s = arg;
     const struct dt_alert_silence *ask = s->ask;
@@ -67,7 +67,7 @@ dt_status dt_store_alert_silence(dt_store *store, const struct dt_alert_silence 
                                  struct dt_alert *out, struct dt_error *err)
 {
     struct silencing silencing = {ask, arena, out};
-    return dt_store_commit_work(store, NULL, silence, &silencing, err);
+    return dt_store_commit_work(store, NULL, silence_in_txn, &silencing, err);
 }
 
 static dt_status query_number(dt_db *db, const char *sql, struct dt_params params, int64_t *out, struct dt_error *err)
@@ -95,7 +95,7 @@ static dt_status find_room(dt_db *db, bool kafka, struct dt_str topic, bool *roo
     return status;
 }
 
-static dt_status begin(dt_db *db, struct dt_alert_change *change, int64_t now_ms, struct dt_error *err)
+static dt_status begin_alert(dt_db *db, struct dt_alert_change *change, int64_t now_ms, struct dt_error *err)
 {
     struct dt_alert *a = &change->alert;
     a->began_at_ms = now_ms;
@@ -107,7 +107,7 @@ static dt_status begin(dt_db *db, struct dt_alert_change *change, int64_t now_ms
     return status == DT_OK ? query_number(db, dt_sql_select_last_alert, DT_NO_PARAMS, &a->id, err) : status;
 }
 
-static dt_status tell(dt_db *db, const struct dt_alert_change *change, int64_t now_ms, struct dt_error *err)
+static dt_status record_reminder(dt_db *db, const struct dt_alert_change *change, int64_t now_ms, struct dt_error *err)
 {
     const struct dt_alert *a = &change->alert;
     uint64_t changed = 0;
@@ -131,7 +131,7 @@ static dt_status change_alert(void *arg, dt_db *db, int64_t now_ms, struct dt_er
         if (status == DT_OK && !changed)
             status = dt_fail(err, DT_VERSION, "the alert has ended");
     } else if (status == DT_OK)
-        status = change.alert.id ? tell(db, &change, now_ms, err) : begin(db, &change, now_ms, err);
+        status = change.alert.id ? record_reminder(db, &change, now_ms, err) : begin_alert(db, &change, now_ms, err);
     if (status != DT_OK)
         return status;
     /* Writes one message for each target. If the outbox is full, it writes none; the table of alerts still shows the

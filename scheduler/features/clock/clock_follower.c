@@ -13,7 +13,7 @@ struct dt_clock_follower {
     bool failed;     /* the last read failed, and that was logged */
 };
 
-static void ask(void *arg, struct dt_watch *watch)
+static void ask_watcher(void *arg, struct dt_watch *watch)
 {
     dt_clock_follower *f = arg;
     watch->clock = true;
@@ -21,7 +21,7 @@ static void ask(void *arg, struct dt_watch *watch)
 }
 
 /* Reads the clock after each answer, even if it has not changed, because the offset from the server's time drifts. */
-static void told(void *arg, dt_status status, const struct dt_watched *seen, dt_store *store)
+static void watcher_answered(void *arg, dt_status status, const struct dt_watched *seen, dt_store *store)
 {
     dt_clock_follower *f = arg;
     struct dt_test_clock clock;
@@ -54,7 +54,7 @@ dt_status dt_clock_follower_new(const struct dt_clock_follower_env *env, dt_cloc
     if (!f)
         return dt_fail(err, DT_NOMEM, "out of memory");
     f->env = *env;
-    f->listener = (struct dt_watch_listener){.ask = ask, .told = told, .arg = f};
+    f->listener = (struct dt_watch_listener){.ask = ask_watcher, .told = watcher_answered, .arg = f};
     dt_watcher_add(env->watcher, &f->listener);
     *out = f;
     return DT_OK;

@@ -198,14 +198,14 @@ static dt_status settle_instant(struct walk *w, int64_t from_ms)
     return status;
 }
 
-static dt_status change(struct walk *w, const char *sql, struct dt_params params)
+static dt_status change_clock(struct walk *w, const char *sql, struct dt_params params)
 {
     dt_status status = change_clock_row(w->db, sql, params, w->clock, w->err);
     w->moved |= status == DT_OK || status == DT_UNKNOWN;
     return status;
 }
 
-static dt_status step(struct walk *w)
+static dt_status walk_one_instant(struct walk *w)
 {
     const int64_t from_ms = w->at_ms;
     const struct dt_param from = DT_P_INT(from_ms);
@@ -224,7 +224,8 @@ static dt_status step(struct walk *w)
     next_ms = next_ms > from_ms ? dt_earlier(next_ms, w->end_ms) : w->end_ms;
     dt_assert_cmp(next_ms, >, from_ms);
     if (status == DT_OK)
-        status = change(w, dt_sql_freeze_test_clock_at, DT_PARAMS(DT_P_INT(next_ms), DT_P_INT(w->clock->version)));
+        status =
+            change_clock(w, dt_sql_freeze_test_clock_at, DT_PARAMS(DT_P_INT(next_ms), DT_P_INT(w->clock->version)));
     if (status != DT_OK)
         return status;
     w->at_ms = next_ms;
@@ -239,14 +240,14 @@ static dt_status walk_to_end(struct walk *w)
     if (dt_test_clock_now_ms(w->clock) + w->ask->by_ms > DT_TEST_CLOCK_END_MS)
         return dt_fail(w->err, DT_INVALID, "the clock ends in January 2038");
     if (goes_on) /* freezes first, so that the clock never returns to an instant that has just passed */
-        status = change(w, dt_sql_freeze_test_clock, DT_PARAMS(DT_P_INT(w->clock->version)));
+        status = change_clock(w, dt_sql_freeze_test_clock, DT_PARAMS(DT_P_INT(w->clock->version)));
     if (status == DT_OK) {
         w->at_ms = w->clock->time.frozen_ms;
         w->end_ms = w->at_ms + w->ask->by_ms;
         status = dt_db_read_number(w->db, dt_sql_count_under_way, DT_NO_PARAMS, NULL, &w->under_way, w->err);
     }
     while (status == DT_OK && w->at_ms < w->end_ms && dt_clock_mono_us(dt_clock_system()) < w->until_us)
-        status = step(w);
+        status = walk_one_instant(w);
     w->ask->left_ms = w->end_ms - w->at_ms;
     if (!goes_on || !w->at_ms)
         return status;

@@ -96,7 +96,7 @@ static void write_step(dt_figures *f, dt_store *store, int64_t at_ms)
         status = dt_store_figures_expire(store, at_ms, EXPIRED, &more, NULL);
 }
 
-static int64_t tick(void *arg, void *store)
+static int64_t tick_figures(void *arg, void *store)
 {
     dt_figures *f = arg;
     const int64_t now_ms = dt_refclock_earliest_ms(f->env.ref);
@@ -125,7 +125,7 @@ dt_status dt_figures_start(const struct dt_features_env *env, void **out, struct
                                     "succeeded, dead and cancelled.",
                                     label);
     }
-    f->chore = (struct dt_chore){.name = "figures", .tick = tick, .arg = f};
+    f->chore = (struct dt_chore){.name = "figures", .tick = tick_figures, .arg = f};
     dt_chores_add(env->chores, &f->chore);
     return DT_OK;
 }

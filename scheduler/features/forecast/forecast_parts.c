@@ -376,7 +376,7 @@ static dt_status estimate_stretch(struct dt_forecasting *f, size_t first, size_t
 
 /* Estimates the jobs due from reached_ms on. The optimizer overestimates large ranges twofold. So its estimate is
  * scaled by comparing its estimate of a first range with the known number of entries there. */
-static dt_status estimate(struct dt_forecasting *f, int64_t reached_ms)
+static dt_status estimate_near(struct dt_forecasting *f, int64_t reached_ms)
 {
     const int64_t from_ms = f->ask->from_ms;
     const size_t steps = f->ask->steps;
@@ -418,7 +418,7 @@ static dt_status count_bound(struct dt_forecasting *f)
         if (status == DT_OK)
             status = dt_db_end(f->db, f->err);
     }
-    return status != DT_OK || reached_ms == end_ms || f->found_all ? status : estimate(f, reached_ms);
+    return status != DT_OK || reached_ms == end_ms || f->found_all ? status : estimate_near(f, reached_ms);
 }
 
 dt_status dt_forecast_finish(struct dt_forecasting *f)
@@ -456,7 +456,7 @@ dt_status dt_forecast_near(struct dt_forecasting *f)
     if (rows <= DT_FORECAST_LOOKED_UP)
         return dt_forecast_count(f, 1, f->ask->from_ms, end_ms);
     if (rows > DT_FORECAST_COUNTED)
-        return estimate(f, f->ask->from_ms);
+        return estimate_near(f, f->ask->from_ms);
     rows = rows < ROOM ? ROOM : rows;
     struct sample s = {.slots = (int)(SLOTS * (int64_t)DT_FORECAST_LOOKED_UP / rows) + 1};
     return count_near(f, &s);

@@ -50,7 +50,8 @@ static void add_schedule(struct dt_forecasting *f, const struct dt_schedule *s, 
  * step, so all of them together take one pass over the steps. The results are whole numbers; fractions are added to the
  * next step.
  */
-static void sum_evens(const struct dt_forecasting *f, const struct evenly *v, size_t n, double *more, int64_t *out)
+static void sum_later_fires(const struct dt_forecasting *f, const struct evenly *v, size_t n, double *more,
+                            int64_t *out)
 {
     const struct dt_forecast_ask *ask = f->ask;
     double sum = 0;
@@ -93,7 +94,7 @@ static int by_rate(const void *a, const void *b)
 }
 
 /* Sums the topics with the most fires one by one, since a step shows only the largest, and then all topics together. */
-static dt_status go_on_evenly(struct dt_forecasting *f, struct evens *evens)
+static dt_status add_later_fires(struct dt_forecasting *f, struct evens *evens)
 {
     const size_t steps = f->ask->steps;
     struct run *runs = dt_arena_alloc(f->arena, (evens->n + 1) * sizeof(*runs));
@@ -113,11 +114,11 @@ static dt_status go_on_evenly(struct dt_forecasting *f, struct evens *evens)
     }
     qsort(runs, n, sizeof(*runs), by_rate);
     for (size_t i = 0; i < n && i < dt_forecast_topics(f->ask); i++) {
-        sum_evens(f, runs[i].v, runs[i].n, more, fires);
+        sum_later_fires(f, runs[i].v, runs[i].n, more, fires);
         for (size_t step = 0; step < steps; step++)
             dt_forecast_show_part(f, step, runs[i].v->topic, fires[step]);
     }
-    sum_evens(f, evens->v, evens->n, more, fires);
+    sum_later_fires(f, evens->v, evens->n, more, fires);
     for (size_t step = 0; step < steps; step++)
         f->out->due[step] += fires[step];
     return DT_OK;
@@ -141,7 +142,7 @@ static dt_status add_schedules(struct dt_forecasting *f, const struct dt_schedul
         add_schedule(f, &v[i], &r, DT_FORECAST_FIRES / n, &evens);
         dt_zone_free(zone);
     }
-    return evens.n ? go_on_evenly(f, &evens) : DT_OK;
+    return evens.n ? add_later_fires(f, &evens) : DT_OK;
 }
 
 static dt_status add_fires(struct dt_forecasting *f)
@@ -208,7 +209,7 @@ static dt_status estimate_alike(struct dt_forecasting *f, struct days *days, siz
 }
 
 /* Returns the part of a day's jobs that is due before a time, if they are spread evenly. */
-static int64_t before(int64_t jobs, int64_t day_ms, int64_t ms)
+static int64_t jobs_before(int64_t jobs, int64_t day_ms, int64_t ms)
 {
     int64_t since_ms = ms <= day_ms ? 0 : ms - day_ms < DT_FORECAST_DAY_MS ? ms - day_ms : DT_FORECAST_DAY_MS;
     return (int64_t)((double)jobs * (double)since_ms / (double)DT_FORECAST_DAY_MS + 0.5);
@@ -226,7 +227,7 @@ static dt_status spread_day(struct dt_forecasting *f, int64_t day_ms, int64_t jo
         return dt_fail(f->err, DT_NOMEM, "out of memory");
     for (size_t step = first; step < last; step++) {
         int64_t at_ms = ask->from_ms + (int64_t)step * ask->step_ms;
-        totals[step - first] = before(jobs, day_ms, at_ms + ask->step_ms) - before(jobs, day_ms, at_ms);
+        totals[step - first] = jobs_before(jobs, day_ms, at_ms + ask->step_ms) - jobs_before(jobs, day_ms, at_ms);
         dt_forecast_add(f, step, totals[step - first]);
     }
     if (ask->from_ms > day_ms || ask->step_ms < DT_FORECAST_DAY_MS || ask->from_ms % DT_FORECAST_DAY_MS)

@@ -173,7 +173,7 @@ static dt_status decode_all(struct carrying *c)
 
 /* Returns whether the message is still to be carried out: it is not refused, and no earlier message of its partition
  * waits. */
-static bool is_open(struct dt_intent *x)
+static bool may_continue(struct dt_intent *x)
 {
     if (*x->stopped)
         x->outcome = DT_INTENT_WAITS;
@@ -235,7 +235,7 @@ static dt_status run_reports(struct carrying *c, size_t from, size_t n)
     size_t k = 0;
     dt_status status = DT_OK;
     for (size_t i = from; i < from + n && status == DT_OK; i++) {
-        if (!is_open(&c->intents[i]))
+        if (!may_continue(&c->intents[i]))
             continue;
         status = find_reported(c, &c->commands[i]);
         if (c->intents[i].outcome != DT_INTENT_REFUSED)
@@ -259,7 +259,7 @@ static dt_status run_reports(struct carrying *c, size_t from, size_t n)
 
 enum kind { CHANGES, TOPIC, REPORTS };
 
-static enum kind run_kind_of(const struct dt_command *command)
+static enum kind kind_of_run(const struct dt_command *command)
 {
     if (command->intent->outcome == DT_INTENT_REFUSED || command->action <= DT_COMMAND_RUN_NOW)
         return CHANGES;
@@ -270,10 +270,10 @@ static dt_status run_all(struct carrying *c)
 {
     dt_status status = DT_OK;
     for (size_t from = 0, n; from < c->batch->n && status == DT_OK; from += n) {
-        const enum kind kind = run_kind_of(&c->commands[from]);
+        const enum kind kind = kind_of_run(&c->commands[from]);
         n = 1;
         if (kind == CHANGES || (kind == REPORTS && !c->reports_singly))
-            while (from + n < c->batch->n && run_kind_of(&c->commands[from + n]) == kind)
+            while (from + n < c->batch->n && kind_of_run(&c->commands[from + n]) == kind)
                 n++;
         struct dt_intent *x = &c->intents[from];
         if (kind == REPORTS)
@@ -282,7 +282,7 @@ static dt_status run_all(struct carrying *c)
             c->txn.v = x;
             c->txn.n = n;
             status = dt_intents_in_txn(&c->txn, c->err);
-        } else if (is_open(x)) {
+        } else if (may_continue(x)) {
             const struct dt_topic_pausing pausing = {.name = x->topic,
                                                      .paused = c->commands[from].action == DT_COMMAND_PAUSE,
                                                      .actor = dt_store_actor(c->taker->store)};
@@ -317,7 +317,7 @@ static struct dt_str keep_answer_text(struct carrying *c, struct dt_strbuf *text
 }
 
 /* Returns whether the command makes a job: a create does, and a replace if the job did not exist. */
-static bool is_made(const struct dt_command *command)
+static bool makes_job(const struct dt_command *command)
 {
     return command->action == DT_COMMAND_CREATE ||
            (command->action == DT_COMMAND_REPLACE && command->intent->insert.replace);
@@ -334,9 +334,9 @@ static dt_status find_job(struct carrying *c, const struct dt_command *command, 
         *job = x->job;
         return status;
     }
-    if (is_made(command) && x->insert.outcome == DT_INSERT_SAME)
+    if (makes_job(command) && x->insert.outcome == DT_INSERT_SAME)
         return dt_job_read_in_txn(&txn, x->insert.existing_id, job, c->err);
-    if (is_made(command))
+    if (makes_job(command))
         dt_job_from_new(job, &x->insert.job, c->now_ms);
     else
         *job = x->job;
@@ -427,7 +427,7 @@ static dt_status answer_command(struct carrying *c, const struct dt_command_mess
     const bool replies = m->reply_to.p && !check_reply_to(c, m->reply_to);
     struct dt_str body = DT_STR_NONE;
     dt_status status = DT_OK;
-    int http = is_made(command) && x->insert.outcome == DT_INSERT_CREATED ? 201 : 200;
+    int http = makes_job(command) && x->insert.outcome == DT_INSERT_CREATED ? 201 : 200;
     if (refused) {
         struct dt_command_answer *a = new_answer(c);
         struct dt_message_header *headers = dt_arena_alloc(arena, (m->n_headers + 1) * sizeof(*headers));

@@ -43,7 +43,7 @@ static bool is_beside_a_change(struct dt_str name)
     return is_beside_a_job(name) || dt_str_is(name, "topic") || dt_str_is(name, "key");
 }
 
-static const struct dt_json_node *member(const struct reading *r, const char *name)
+static const struct dt_json_node *find_member(const struct reading *r, const char *name)
 {
     return dt_json_member(r->with->json, r->root, name);
 }
@@ -89,12 +89,12 @@ static void read_members(struct reading *r, size_t n)
 /* Reads which job a change, or a report, is for. */
 static void read_job_name(struct reading *r)
 {
-    const bool id = member(r, "id");
-    const bool key = member(r, "key");
+    const bool id = find_member(r, "id");
+    const bool key = find_member(r, "key");
     read_members(r, sizeof(fields) / sizeof(*fields));
     if (key && id)
         add_message_fault(r, "/id", "contradicts key: give one of the two");
-    if (key && !member(r, "topic"))
+    if (key && !find_member(r, "topic"))
         add_message_fault(r, "/topic", "is required with key");
     if (!key && !id)
         add_message_fault(r, "/key", "is required, or id for a job without a key");
@@ -111,7 +111,7 @@ static void refuse_others(struct reading *r, bool (*known)(struct dt_str name), 
 
 /* Ends the decoding of a body with the status of its decoder. The decoder does not report faults that were found
  * before it. */
-static dt_status decoded(struct reading *r, dt_status status)
+static dt_status finish_decoding(struct reading *r, dt_status status)
 {
     if (r->out->intent->faults.failed)
         return DT_NOMEM;
@@ -126,7 +126,7 @@ static dt_status decoded(struct reading *r, dt_status status)
 static void check_due(struct reading *r, int64_t due_ms)
 {
     if (due_ms > r->with->now_ms + r->rules.max_delay_ms)
-        add_message_fault(r, member(r, "run_at") ? "/run_at" : "/delay",
+        add_message_fault(r, find_member(r, "run_at") ? "/run_at" : "/delay",
                           "is further ahead than limits.max_delay allows");
 }
 
@@ -136,16 +136,16 @@ static dt_status read_create(struct reading *r)
     struct dt_intent *x = r->out->intent;
     struct dt_new_job *job = &x->insert.job;
     r->rules.beside = is_beside_a_job;
-    if (member(r, "id"))
+    if (find_member(r, "id"))
         add_message_fault(r, "/id", "is not the caller's to say");
-    if (!member(r, "key"))
+    if (!find_member(r, "key"))
         add_message_fault(r, "/key", "is required: a message may come again");
     dt_status status = dt_job_decode(r->with->json, &r->rules, &path, r->with->now_ms, &x->faults, job);
     x->topic = job->topic;
     x->key = job->key;
     if (status == DT_OK)
         check_due(r, job->run_at_ms);
-    return decoded(r, status);
+    return finish_decoding(r, status);
 }
 
 static dt_status read_change_body(struct reading *r)
@@ -159,25 +159,25 @@ static dt_status read_change_body(struct reading *r)
         x->patch.run_at_is_delay = false;
         check_due(r, x->patch.run_at_ms);
     }
-    return decoded(r, status);
+    return finish_decoding(r, status);
 }
 
 static dt_status read_cancel(struct reading *r)
 {
-    const struct dt_json_node *retries = member(r, "retries");
+    const struct dt_json_node *retries = find_member(r, "retries");
     read_job_name(r);
     refuse_others(r, is_beside_a_change, "retries");
     if (retries && retries->type != DT_JSON_BOOL)
         add_message_fault(r, "/retries", "must be true or false");
     r->out->intent->keep_attempt = retries && retries->b;
-    return decoded(r, DT_OK);
+    return finish_decoding(r, DT_OK);
 }
 
 static dt_status read_run_now(struct reading *r)
 {
     read_job_name(r);
     refuse_others(r, is_beside_a_change, NULL);
-    return decoded(r, DT_OK);
+    return finish_decoding(r, DT_OK);
 }
 
 static bool is_of_a_topic(struct dt_str name)
@@ -188,10 +188,10 @@ static bool is_of_a_topic(struct dt_str name)
 static dt_status read_pause(struct reading *r)
 {
     read_members(r, 1);
-    if (!member(r, "topic"))
+    if (!find_member(r, "topic"))
         add_message_fault(r, "/topic", "is required");
     refuse_others(r, is_of_a_topic, NULL);
-    return decoded(r, DT_OK);
+    return finish_decoding(r, DT_OK);
 }
 
 static dt_status read_report(struct reading *r)
@@ -200,7 +200,7 @@ static dt_status read_report(struct reading *r)
     struct dt_intent *x = r->out->intent;
     read_job_name(r);
     r->out->result = (struct dt_result){.job_id = x->job_id};
-    return decoded(r, dt_result_decode(r->with->json, r->root, &beside, &x->faults, &r->out->result));
+    return finish_decoding(r, dt_result_decode(r->with->json, r->root, &beside, &x->faults, &r->out->result));
 }
 
 static dt_status read_message_object(struct reading *r)
@@ -212,9 +212,9 @@ static dt_status read_message_object(struct reading *r)
     r->root = dt_json_root(r->with->json);
     if (r->root->type != DT_JSON_OBJECT) {
         add_message_fault(r, "", "must be an object");
-        return decoded(r, DT_OK);
+        return finish_decoding(r, DT_OK);
     }
-    const struct dt_json_node *action = member(r, "action");
+    const struct dt_json_node *action = find_member(r, "action");
     for (unsigned i = 0; action && action->type == DT_JSON_STRING && i < DT_COMMAND_ACTIONS; i++) {
         if (!dt_str_is(action->str, words[i]))
             continue;
@@ -224,7 +224,7 @@ static dt_status read_message_object(struct reading *r)
         return read[i](r);
     }
     add_message_fault(r, "/action", "must be one of create, replace, cancel, change, run_now, pause, resume, report");
-    return decoded(r, DT_OK);
+    return finish_decoding(r, DT_OK);
 }
 
 dt_status dt_command_message_decode(const struct dt_intent_decoder *with, const struct dt_command_text *text,

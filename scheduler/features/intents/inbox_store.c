@@ -89,7 +89,7 @@ static dt_status read_options(struct row_reading *r)
 
 /* ---- a row as a body ---- */
 
-static struct dt_str trimmed(struct dt_str s)
+static struct dt_str trim_space(struct dt_str s)
 {
     while (s.n > 0 && memchr(" \t\r\n", s.p[0], 4)) {
         s.p++;
@@ -111,13 +111,13 @@ static void make_body(struct row_reading *r)
     if (row->payload.p && r->has_content_type) {
         dt_json_put_base64(&r->body, "payload_base64", row->payload);
     } else if (row->payload.p) {
-        r->payload = trimmed(row->payload);
+        r->payload = trim_space(row->payload);
         dt_json_put_raw(&r->body, "payload", r->payload);
     }
     if (row->options.p) { /* they were parsed, and are an object: its members are between its braces */
-        const struct dt_str object = trimmed(row->options);
+        const struct dt_str object = trim_space(row->options);
         dt_assert_cmp(object.n, >=, 2);
-        const struct dt_str members = trimmed((struct dt_str){object.p + 1, object.n - 2});
+        const struct dt_str members = trim_space((struct dt_str){object.p + 1, object.n - 2});
         if (members.n)
             dt_json_put_raw(&r->body, NULL, members);
     }
@@ -163,7 +163,7 @@ static dt_status read_row_body(struct row_reading *r)
     dt_status status = read_options(r);
     if (status == DT_OK && !is_refused(r) && r->out->faults.n > 0)
         dt_intent_refuse_faults(r->out, DT_INVALID);
-    if (status == DT_OK && r->out->faults.failed) /* a fault could not be stored, because memory was out */
+    if (status == DT_OK && r->out->faults.failed) /* a fault could not be stored, because memory ran out */
         status = DT_NOMEM;
     if (status != DT_OK || is_refused(r))
         return status;
@@ -337,7 +337,7 @@ static dt_status lock_inbox_rows(struct moving *t)
 /* If another session has a row, makes our later rows of its key wait. Earlier ones are carried out: otherwise two
  * movers with alternating rows would wait for each other. If there are more rows than this reads, our rows after the
  * last one are left for the next time. */
-static dt_status pass_others(struct moving *t)
+static dt_status hold_later_rows(struct moving *t)
 {
     size_t ours = 0;
     size_t names = 0;
@@ -455,7 +455,7 @@ static dt_status move_locked_rows(struct moving *t, int64_t now_ms)
                                      .n = t->n};
     status = t->txn.v ? dt_intents_init(&t->txn, NAMES_AT_ONCE, t->err) : dt_fail(t->err, DT_NOMEM, "out of memory");
     if (status == DT_OK)
-        status = pass_others(t);
+        status = hold_later_rows(t);
     if (status == DT_OK)
         status = decode_rows(t, now_ms);
     if (status == DT_OK)

@@ -82,13 +82,13 @@ static dt_status read_next(struct work *w, size_t most)
 
 /* ---- the rows of the jobs ---- */
 
-static struct target *find(const struct work *w, int64_t id)
+static struct target *find_target(const struct work *w, int64_t id)
 {
     const struct target key = {.id = id};
     return w->n ? bsearch(&key, w->v, w->n, sizeof(*w->v), targets_by_id) : NULL;
 }
 
-static bool ends(enum dt_operation_kind kind)
+static bool cancels_jobs(enum dt_operation_kind kind)
 {
     return kind == DT_OPERATION_CANCEL || kind == DT_OPERATION_DELETE_TOPIC;
 }
@@ -98,7 +98,7 @@ static dt_status take_target_row(void *arg)
     struct work *w = arg;
     dt_db *db = w->txn->db;
     const enum dt_operation_kind kind = w->row->shown.kind;
-    struct target *t = find(w, dt_db_i64(db, 0));
+    struct target *t = find_target(w, dt_db_i64(db, 0));
     if (!t)
         return DT_OK;
     t->there = true;
@@ -120,7 +120,7 @@ static void list_targets(struct work *w, bool (*wanted)(const struct target *t))
             w->ids[w->n_ids++] = w->v[i].id;
 }
 
-static bool is_any(const struct target *t)
+static bool accepts_all(const struct target *t)
 {
     (void)t;
     return true;
@@ -131,7 +131,7 @@ static bool may_be_in_flight(const struct target *t)
     return t->there && !t->refused && t->attempt > 0;
 }
 
-static bool goes(const struct target *t)
+static bool is_accepted(const struct target *t)
 {
     return t->there && !t->refused;
 }
@@ -139,7 +139,7 @@ static bool goes(const struct target *t)
 static dt_status refuse_one(void *arg)
 {
     struct work *w = arg;
-    struct target *t = find(w, dt_db_i64(w->txn->db, 0));
+    struct target *t = find_target(w, dt_db_i64(w->txn->db, 0));
     if (t)
         t->refused = !DT_UNGUARDED(OPERATION_IN_FLIGHT);
     return DT_OK;
@@ -164,7 +164,7 @@ static dt_status lock_targets(struct work *w)
 {
     const struct dt_operation_txn *txn = w->txn;
     struct dt_strbuf edited = {0}; /* jobs that a manual edit ended, to be counted before they change */
-    list_targets(w, is_any);
+    list_targets(w, accepts_all);
     for (size_t i = 0; i < w->n_ids; i++)
         dt_id_list_add(&edited, w->ids[i]);
     dt_id_list_end(&edited);
@@ -197,7 +197,7 @@ static void set_times(struct work *w)
             /* If a job would be due later than a request for it could make it, it is refused. */
             t->refused = t->refused || (row->shift_ms > 0 && t->at_ms > last_ms);
         }
-        t->at_ms = ends(kind) ? 0 : dt_earlier(dt_later(t->at_ms, now_ms), DT_TIME_MAX_MS);
+        t->at_ms = cancels_jobs(kind) ? 0 : dt_earlier(dt_later(t->at_ms, now_ms), DT_TIME_MAX_MS);
     }
 }
 
@@ -217,7 +217,7 @@ static dt_status write_each_target(struct work *w)
     struct dt_strbuf rows = {0};
     dt_json_begin_array(&rows, NULL);
     for (size_t i = 0; i < w->n; i++)
-        if (goes(&w->v[i]))
+        if (is_accepted(&w->v[i]))
             DT_JSON_PUT_ROW(&rows, w->v[i].id, w->v[i].at_ms);
     dt_json_end_array(&rows);
     dt_status status =
@@ -232,12 +232,12 @@ static dt_status write_each_target(struct work *w)
 
 static bool is_dispatched(const struct target *t)
 {
-    return goes(t) && t->state == DT_DISPATCHED;
+    return is_accepted(t) && t->state == DT_DISPATCHED;
 }
 
 static bool is_scheduled(const struct target *t)
 {
-    return goes(t) && t->state == DT_SCHEDULED;
+    return is_accepted(t) && t->state == DT_SCHEDULED;
 }
 
 static dt_status write_targets(struct work *w)
@@ -245,10 +245,10 @@ static dt_status write_targets(struct work *w)
     const struct dt_operation_row *row = w->row;
     const int64_t near_end_ms = dt_near_end_ms(w->txn->now_ms);
     const struct dt_param now = DT_P_INT(w->txn->now_ms);
-    list_targets(w, goes);
+    list_targets(w, is_accepted);
     if (w->n_ids == 0)
         return DT_OK;
-    if (ends(row->shown.kind)) {
+    if (cancels_jobs(row->shown.kind)) {
         const struct dt_param kept = DT_P_INT(DT_RETENTION_DEFAULT_MS);
         const struct dt_param stays = DT_P_INT(dt_store_config(w->txn->store)->history_after);
         list_targets(w, is_dispatched);
@@ -262,7 +262,7 @@ static dt_status write_targets(struct work *w)
         return write_listed(w, &dt_sql_redrive_jobs, DT_PARAMS(now, now));
     if (row->shown.kind == DT_OPERATION_RESCHEDULE && (!row->at_one_time || row->spread_ms))
         return write_each_target(w);
-    int64_t at_ms = find(w, w->ids[0])->at_ms;
+    int64_t at_ms = find_target(w, w->ids[0])->at_ms;
     return write_listed(w, &dt_sql_move_jobs,
                         DT_PARAMS(DT_P_INT(at_ms), DT_P_INT(at_ms), DT_P_INT(at_ms < near_end_ms), now));
 }
@@ -283,7 +283,7 @@ static const char *const actions[] = {[DT_OPERATION_CANCEL] = "cancel",
                                       [DT_OPERATION_RUN_NOW] = "run_now",
                                       [DT_OPERATION_DELETE_TOPIC] = "cancel"};
 
-static struct dt_str when(struct work *w, enum dt_job_state state, int64_t next_at_ms)
+static struct dt_str event_state_json(struct work *w, enum dt_job_state state, int64_t next_at_ms)
 {
     char text[25];
     if (!next_at_ms)
@@ -295,9 +295,9 @@ static struct dt_str when(struct work *w, enum dt_job_state state, int64_t next_
 static struct dt_job_event event_of_target(struct work *w, const struct target *t)
 {
     enum dt_operation_kind kind = w->row->shown.kind;
-    bool stays = ends(kind) && t->state == DT_DISPATCHED;
-    enum dt_job_state after = ends(kind) ? DT_CANCELLED : DT_SCHEDULED;
-    struct dt_str before_text = when(w, dt_operation_acts_on(kind), t->next_at_ms);
+    bool stays = cancels_jobs(kind) && t->state == DT_DISPATCHED;
+    enum dt_job_state after = cancels_jobs(kind) ? DT_CANCELLED : DT_SCHEDULED;
+    struct dt_str before_text = event_state_json(w, dt_operation_acts_on(kind), t->next_at_ms);
     return (struct dt_job_event){.at_ms = w->txn->now_ms,
                                  .actor = w->row->shown.actor,
                                  .action = dt_str(actions[kind]),
@@ -305,7 +305,8 @@ static struct dt_job_event event_of_target(struct work *w, const struct target *
                                  .job_id = t->id,
                                  .operation_id = w->row->shown.id,
                                  .before = stays ? DT_STR_LIT("{\"no_retries\":false}") : before_text,
-                                 .after = stays ? DT_STR_LIT("{\"no_retries\":true}") : when(w, after, t->at_ms)};
+                                 .after = stays ? DT_STR_LIT("{\"no_retries\":true}")
+                                                : event_state_json(w, after, t->at_ms)};
 }
 
 /* Redrives dead jobs that were not in `jobs`. If a job is not dead any more, or was removed, it is refused. */
@@ -355,13 +356,13 @@ static dt_status change_next(struct work *w)
         return status;
     for (size_t i = 0; i < w->n; i++) {
         const struct target *t = &w->v[i];
-        if (!goes(t))
+        if (!is_accepted(t))
             continue;
         if (t->state == DT_DISPATCHED) { /* the job keeps its time */
             w->changed++;
             continue;
         }
-        if (ends(kind))
+        if (cancels_jobs(kind))
             dt_counts_move(w->txn->counts, t->topic, t->id, DT_SCHEDULED, DT_CANCELLED);
         else if (kind == DT_OPERATION_REDRIVE)
             dt_counts_move(w->txn->counts, t->topic, t->id, DT_DEAD, DT_SCHEDULED);
@@ -373,7 +374,7 @@ static dt_status change_next(struct work *w)
         if (!events)
             return dt_fail(w->err, DT_NOMEM, "out of memory");
         for (size_t i = 0; i < w->n; i++)
-            if (goes(&w->v[i]))
+            if (is_accepted(&w->v[i]))
                 events[n++] = event_of_target(w, &w->v[i]);
         status = dt_events_write(w->txn->db, events, n, w->err);
     }

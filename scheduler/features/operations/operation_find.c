@@ -135,8 +135,8 @@ dt_status dt_operation_read_found(const dt_db *db, struct dt_arena *arena, void 
     return DT_OK;
 }
 
-static dt_status match(dt_db *db, const char *sql, struct dt_params params, struct dt_arena *arena,
-                       struct dt_operation_finds *out, struct dt_error *err)
+static dt_status read_matches(dt_db *db, const char *sql, struct dt_params params, struct dt_arena *arena,
+                              struct dt_operation_finds *out, struct dt_error *err)
 {
     struct dt_rows rows = {.row_bytes = sizeof(*out->v), .read = dt_operation_read_found};
     dt_status status = dt_db_query(db, sql, params, err);
@@ -176,7 +176,7 @@ static dt_status find_on_days(dt_db *db, struct dt_operation_row *row, const str
         struct dt_param *p = filter_params(row, params);
         *p++ = DT_P_INT(range.after_id);
         *p++ = DT_P_INT(range.end_id);
-        status = match(db, dt_sql_match_jobs, (struct dt_params){params, (size_t)(p - params)}, arena, out, err);
+        status = read_matches(db, dt_sql_match_jobs, (struct dt_params){params, (size_t)(p - params)}, arena, out, err);
     }
     *left -= range.rows;
     const bool over = range.end_id < 0 || range.end_id == INT64_MAX;
@@ -244,7 +244,8 @@ static dt_status find_by_time(dt_db *db, struct dt_operation_row *row, struct dt
     if (status != DT_OK)
         return status;
     const struct dt_param *p = dt_walk_time_params(end, dt_walk_time_params(after, filter_params(row, params)));
-    status = match(db, tables[row->walk].match, (struct dt_params){params, (size_t)(p - params)}, arena, out, err);
+    status =
+        read_matches(db, tables[row->walk].match, (struct dt_params){params, (size_t)(p - params)}, arena, out, err);
     if (status != DT_OK)
         return status;
     /* Does not read jobs of history that died after the filter's time. */
@@ -274,7 +275,8 @@ static dt_status find_by_key(dt_db *db, struct dt_operation_row *row, struct dt_
     *p++ = DT_P_STR_OR_NULL(end_key);
     *p++ = DT_P_STR_OR_NULL(end_key);
     if (status == DT_OK)
-        status = match(db, dt_sql_match_keyed_jobs, (struct dt_params){params, (size_t)(p - params)}, arena, out, err);
+        status = read_matches(db, dt_sql_match_keyed_jobs, (struct dt_params){params, (size_t)(p - params)}, arena, out,
+                              err);
     dt_strbuf_clear(&end);
     if (status != DT_OK)
         return status;

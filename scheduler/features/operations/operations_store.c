@@ -18,7 +18,7 @@ struct making {
     struct dt_operation *out;
 };
 
-static dt_status make(void *arg, dt_db *db, int64_t now_ms, struct dt_error *err)
+static dt_status make_in_txn(void *arg, dt_db *db, int64_t now_ms, struct dt_error *err)
 {
     const struct making *m = arg;
     struct dt_operation_row row = dt_operation_row_of(m->ask, now_ms, m->arena);
@@ -44,7 +44,7 @@ dt_status dt_store_operation_make(dt_store *store, const struct dt_operation_ask
                                   struct dt_arena *arena, struct dt_operation *out, struct dt_error *err)
 {
     struct making m = {.ask = ask, .actor = dt_store_actor(store), .lease_ms = lease_ms, .arena = arena, .out = out};
-    return dt_store_commit_work(store, NULL, make, &m, err);
+    return dt_store_commit_work(store, NULL, make_in_txn, &m, err);
 }
 
 static dt_status read_shown(const dt_db *db, struct dt_arena *arena, void *out, void *arg)
@@ -139,7 +139,8 @@ struct step {
     struct dt_counts counts;
 };
 
-static dt_status go_on(struct step *s, dt_db *db, int64_t now_ms, struct dt_operation_row *row, struct dt_error *err)
+static dt_status do_next_piece(struct step *s, dt_db *db, int64_t now_ms, struct dt_operation_row *row,
+                               struct dt_error *err)
 {
     const struct dt_operation_txn txn = {s->store, db, now_ms, s->arena, &s->counts};
     struct dt_operation_piece *piece = s->piece;
@@ -181,7 +182,7 @@ static dt_status take_step(void *arg, dt_db *db, int64_t now_ms, struct dt_error
     struct dt_operation_row row = *(const struct dt_operation_row *)rows.v;
     s->piece->id = row.shown.id;
     if (row.shown.state == DT_OPERATION_RUNNING)
-        status = go_on(s, db, now_ms, &row, err);
+        status = do_next_piece(s, db, now_ms, &row, err);
     else if (!s->wanted) { /* deletes the found jobs of a finished operation, and finally its row */
         const struct dt_param id = DT_P_INT(row.shown.id);
         const int64_t end_ms = row.shown.finished_at_ms + KEEP_MS;

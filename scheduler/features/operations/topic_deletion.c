@@ -103,7 +103,7 @@ struct marking {
 };
 
 /* Makes the operation, and marks the topic with it. */
-static dt_status mark(dt_db *db, const struct marking *m, int64_t now_ms, int64_t *id, struct dt_error *err)
+static dt_status mark_topic(dt_db *db, const struct marking *m, int64_t now_ms, int64_t *id, struct dt_error *err)
 {
     const struct deleting *d = &m->deleting;
     struct dt_operation_row row = dt_operation_row_of(&m->ask, now_ms, d->arena);
@@ -136,7 +136,7 @@ static dt_status begin_topic_deletion(void *arg, dt_db *db, int64_t now_ms, stru
     if (status == DT_OK)
         status = dt_db_read_number(db, dt_sql_find_deletion, DT_PARAMS(DT_P_STR(d->name)), NULL, &id, err);
     if (status == DT_OK && id == 0)
-        status = mark(db, m, now_ms, &id, err);
+        status = mark_topic(db, m, now_ms, &id, err);
     return status == DT_OK ? dt_operation_show(db, id, d->arena, &d->out->operation, err) : status;
 }
 

@@ -104,7 +104,7 @@ static bool take_places(dt_outbox *o, struct dt_flight *f)
 
 /* ---- outcomes of messages ---- */
 
-static void drop(dt_outbox *o, struct dt_str topic, const char *why, int64_t n)
+static void log_dropped(dt_outbox *o, struct dt_str topic, const char *why, int64_t n)
 {
     DT_LOG_PER_TOPIC(WARN, "commands", "an answer is dropped", topic, DT_S("reason", why));
     dt_metric_add(o->env.dropped, n);
@@ -115,7 +115,7 @@ static void count_outcome(dt_outbox *o, const struct dt_flight *f)
     const bool failed = f->outcome == DT_OUTBOX_FAILED;
     dt_metric_add(o->env.sent, f->arrived);
     if (o->kind->kind == DT_MESSAGE_ANSWERS && f->refused)
-        drop(o, dt_str(f->topic), f->why, f->refused);
+        log_dropped(o, dt_str(f->topic), f->why, f->refused);
     if (!o->kind->text || !failed)
         return;
     dt_metric_add(o->env.failed, 1);
@@ -137,7 +137,7 @@ static void pass_fail_points(const dt_outbox *o, dt_status *status, struct dt_er
 
 /* Records outcomes. *any: there were some; any may be NULL. Messages whose outcome cannot be recorded are sent
  * again. */
-static dt_status record(dt_outbox *o, bool *any, struct dt_error *err)
+static dt_status record_outcomes(dt_outbox *o, bool *any, struct dt_error *err)
 {
     size_t n = 0;
     size_t n_gone = 0;
@@ -232,7 +232,7 @@ static enum verdict judge_answers(dt_outbox *o, struct round *r, const struct dt
     if (w && ++w->n > WAITING && heard_us > CROWDED_US)
         reason = "too many answers of its owner wait for topics";
     if (reason) {
-        drop(o, m->kafka_topic, reason, 1);
+        log_dropped(o, m->kafka_topic, reason, 1);
         return DROP;
     }
     r->waits = true;
@@ -240,7 +240,7 @@ static enum verdict judge_answers(dt_outbox *o, struct round *r, const struct dt
     return WAIT;
 }
 
-static enum verdict judge(dt_outbox *o, struct round *r, const struct dt_message_row *m)
+static enum verdict judge_message(dt_outbox *o, struct round *r, const struct dt_message_row *m)
 {
     if (o->kind->kind == DT_MESSAGE_ANSWERS)
         return judge_answers(o, r, m);
@@ -274,7 +274,7 @@ static dt_status judge_page(dt_outbox *o, struct round *r, struct dt_message_pag
             page->more = false;
             break;
         }
-        const enum verdict verdict = judge(o, r, m);
+        const enum verdict verdict = judge_message(o, r, m);
         if (verdict == SEND)
             r->v[r->n++] = m;
         else if (verdict == DROP)
@@ -352,7 +352,7 @@ static dt_status list_messages(dt_outbox *o, struct round *r)
 /* ---- sending messages ---- */
 
 /* Chooses the messages that are sent together, and makes their flights. */
-static dt_status choose(dt_outbox *o, struct round *r, struct dt_flight **flights, size_t *n)
+static dt_status choose_messages(dt_outbox *o, struct round *r, struct dt_flight **flights, size_t *n)
 {
     size_t for_kafka = 0;
     for (; r->at < r->n; r->at++) {
@@ -388,7 +388,7 @@ static int flights_by_id(const void *a, const void *b)
 }
 
 /* Puts the messages off, so that other processes do not send them too. */
-static dt_status take(dt_outbox *o, struct dt_flight *const *flights, size_t n, struct dt_error *err)
+static dt_status postpone_messages(dt_outbox *o, struct dt_flight *const *flights, size_t n, struct dt_error *err)
 {
     struct dt_message_try *v = dt_arena_alloc(&o->texts, (n + 1) * sizeof(*v));
     if (!v)
@@ -405,15 +405,15 @@ static dt_status send_some(dt_outbox *o, struct round *r, dt_status *kafka, stru
     size_t n = 0;
     dt_arena_reset(&o->texts);
     struct dt_flight **flights = dt_arena_alloc(&o->texts, (r->n - r->at) * sizeof(struct dt_flight *));
-    dt_status status = flights ? choose(o, r, flights, &n) : dt_fail(r->err, DT_NOMEM, "out of memory");
+    dt_status status = flights ? choose_messages(o, r, flights, &n) : dt_fail(r->err, DT_NOMEM, "out of memory");
     if (n)
         qsort(flights, n, sizeof(struct dt_flight *), flights_by_id);
     if (status == DT_OK && o->kind->text)
-        status = take(o, flights, n, r->err);
+        status = postpone_messages(o, flights, n, r->err);
     if (status == DT_OK)
         status = dt_outbox_send(o, flights, n, r->now_ms, kafka, why, r->err);
     if (status == DT_OK)
-        return record(o, &r->progress, r->err);
+        return record_outcomes(o, &r->progress, r->err);
     for (size_t i = 0; i < n; i++) {
         leave_places(o, flights[i]);
         free(flights[i]);
@@ -421,7 +421,7 @@ static dt_status send_some(dt_outbox *o, struct round *r, dt_status *kafka, stru
     return status;
 }
 
-static int64_t tick(void *arg, void *store)
+static int64_t tick_outbox(void *arg, void *store)
 {
     dt_outbox *o = arg;
     const int64_t began_us = mono_us(o);
@@ -433,7 +433,7 @@ static int64_t tick(void *arg, void *store)
     dt_arena_reset(&o->round);
     dt_arena_reset(&o->texts);
     /* Webhooks that ended since the last round: no reason for another round. */
-    dt_status status = record(o, NULL, &err);
+    dt_status status = record_outcomes(o, NULL, &err);
     if (status == DT_OK)
         status = list_messages(o, &r);
     HASH_CLEAR(hh, r.owners);
@@ -475,7 +475,7 @@ dt_status dt_outbox_start(const struct dt_outbox_env *env, dt_outbox **out)
     pthread_mutex_init(&o->lock, NULL);
     o->places[DT_TO_TOPICS_URL] = o->places[DT_TO_OUR_URL] = o->at_host =
         (struct dt_shares){.total = DT_OUTBOX_PLACES, .part = 2};
-    o->chore = (struct dt_chore){.name = o->kind->chore, .tick = tick, .arg = o, .waits = true};
+    o->chore = (struct dt_chore){.name = o->kind->chore, .tick = tick_outbox, .arg = o, .waits = true};
     dt_status status = dt_json_new(&o->json);
     if (status == DT_OK) {
         dt_chores_add(env->chores, &o->chore);

@@ -203,8 +203,8 @@ static void on_answer(void *arg, void *tag, const struct dt_http_answer *http)
     dt_chore_wake(&o->chore);
 }
 
-static dt_status request(dt_outbox *o, struct dt_flight *f, const struct dt_outbox_way *way, int64_t now_ms,
-                         struct dt_error *err)
+static dt_status send_request(dt_outbox *o, struct dt_flight *f, const struct dt_outbox_way *way, int64_t now_ms,
+                              struct dt_error *err)
 {
     const struct dt_config *config = o->env.config;
     struct dt_http_settings settings = {.max_in_flight = 2 * DT_OUTBOX_PLACES,
@@ -240,7 +240,7 @@ static void send_webhook(dt_outbox *o, struct dt_flight *f, int64_t now_ms)
         end_flight(f, DT_OUTBOX_FAILED, way.why);
     else {
         if (status == DT_OK)
-            status = request(o, f, &way, now_ms, &err);
+            status = send_request(o, f, &way, now_ms, &err);
         if (status != DT_OK)
             end_flight(f, DT_OUTBOX_FAILED, err.text[0] ? err.text : dt_status_text(status));
     }

@@ -14,7 +14,7 @@
 #include "job/job.h"
 #include "store/store.h"
 
-/* Kind; member in REST and in the configuration's section [quotas]; words for people. */
+/* Kind; member in REST and in the configuration's section [quotas]; human-readable words. */
 #define DT_QUOTA_MAP(X)                                                                                                \
     X(REQUESTS, requests_per_second, "requests in a second")                                                           \
     X(JOBS, jobs_per_second, "new jobs in a second")                                                                   \

@@ -200,7 +200,7 @@ struct parser {
     struct dt_error *err;
 };
 
-static dt_status wrong(const struct parser *p, struct dt_str item, const char *why)
+static dt_status fail_field(const struct parser *p, struct dt_str item, const char *why)
 {
     return dt_fail(p->err, DT_INVALID, "the field %s: '%.*s' %s", specs[p->field].name,
                    (int)(item.n < 40 ? item.n : 40), item.p, why);
@@ -287,13 +287,13 @@ static dt_status read_base(const struct parser *p, struct dt_str base, bool step
     }
     if (split_off(&to, '-', &from)) {
         if (!read_value(p, from, &r->from) || !read_value(p, to, &r->to))
-            return wrong(p, base, "is no range of values of this field");
+            return fail_field(p, base, "is no range of values of this field");
         if (r->to < r->from && p->field == WEEKDAY)
             r->to += 7;
-        return r->to < r->from ? wrong(p, base, "is a range that ends before it begins") : DT_OK;
+        return r->to < r->from ? fail_field(p, base, "is a range that ends before it begins") : DT_OK;
     }
     if (!read_value(p, base, &r->from))
-        return wrong(p, base, "is no value of this field");
+        return fail_field(p, base, "is no value of this field");
     if (p->field == WEEKDAY)
         r->from %= 7;
     r->to = stepped ? spec->end : r->from;
@@ -308,7 +308,7 @@ static dt_status read_plain(const struct parser *p, struct dt_str item)
     struct dt_str base;
     bool stepped = split_off(&step, '/', &base);
     if (stepped && (!read_field_number(step, &r.step) || r.step < 1 || r.step > spec->end - spec->min + 1))
-        return wrong(p, item, "has a step that is no number from 1 to the size of the field");
+        return fail_field(p, item, "has a step that is no number from 1 to the size of the field");
     dt_status status = read_base(p, base, stepped, &r);
     for (int v = r.from; status == DT_OK && v <= r.to; v += r.step)
         set_value(p, v);
@@ -333,7 +333,7 @@ static dt_status read_day_special(const struct parser *p, struct dt_str item, bo
         p->cron->last_weekday = true;
     } else if (ends_with(item, 'w', &head)) {
         if (!read_value(p, head, &day))
-            return wrong(p, item, "names no day of a month before its W");
+            return fail_field(p, item, "names no day of a month before its W");
         p->cron->near_days |= UINT32_C(1) << day;
     } else {
         *taken = false;
@@ -351,13 +351,13 @@ static dt_status read_weekday_special(const struct parser *p, struct dt_str item
     bool numbered = split_off(&nth, '#', &head);
     *taken = numbered || ends_with(item, 'l', &head);
     if (dt_str_is_caseless(item, "l"))
-        return wrong(p, item, "is the last of which weekday? Say 5L, or SAT");
+        return fail_field(p, item, "is the last of which weekday? Say 5L, or SAT");
     if (!*taken)
         return DT_OK;
     if (!read_value(p, head, &weekday))
-        return wrong(p, item, "names no weekday");
+        return fail_field(p, item, "names no weekday");
     if (numbered && (!read_field_number(nth, &n) || n < 1 || n > 5))
-        return wrong(p, item, "needs a number from 1 to 5 behind its #");
+        return fail_field(p, item, "needs a number from 1 to 5 behind its #");
     p->cron->nth[weekday % 7] |= (uint8_t)(1u << n);
     return DT_OK;
 }
@@ -367,7 +367,7 @@ static dt_status read_item(const struct parser *p, struct dt_str item)
     dt_status status = DT_OK;
     bool taken = false;
     if (item.n == 0)
-        return wrong(p, item, "is an empty place in a list");
+        return fail_field(p, item, "is an empty place in a list");
     if (p->field == DAY)
         status = read_day_special(p, item, &taken);
     if (p->field == WEEKDAY)

@@ -79,7 +79,7 @@ static void take_next(struct dt_schedule *s, struct dt_fire_plan *plan, enum dt_
 
 /* Returns a time shortly after the last fire, which depends on the name: schedules with the same fire are not all
  * due at once. */
-static int64_t rested_ms(const struct dt_schedule *s)
+static int64_t first_look_ms(const struct dt_schedule *s)
 {
     int64_t rest_ms = dt_earlier(REST_MAX_MS, (s->next_fire_ms - s->last_fire_ms) / 4);
     return s->last_fire_ms + 1 + dt_recurrence_jitter_ms(s->name, s->last_fire_ms, rest_ms);
@@ -123,7 +123,7 @@ static void plan_freely(struct dt_schedule *s, struct dt_fire_plan *plan)
     }
     plan->look_ms = !s->next_fire_ms       ? 0
                     : half_ms != INT64_MAX ? half_ms
-                                           : dt_earlier(s->next_fire_ms - DT_FIRES_AHEAD_MS, rested_ms(s));
+                                           : dt_earlier(s->next_fire_ms - DT_FIRES_AHEAD_MS, first_look_ms(s));
     if (plan->look_ms && plan->look_ms <= plan->now_ms)
         plan->look_ms = plan->now_ms + 1;
 }
@@ -143,7 +143,7 @@ static void plan_one(struct dt_schedule *s, struct dt_fire_plan *plan)
     if (!s->next_fire_ms)
         return;
     /* The earliest future time of three: some time after the last fire, shortly before the next one, the next one. */
-    const int64_t rested_at_ms = s->last_fire_ms ? rested_ms(s) : 0;
+    const int64_t rested_at_ms = s->last_fire_ms ? first_look_ms(s) : 0;
     const int64_t ahead_ms = s->next_fire_ms - DT_FIRES_AHEAD_MS;
     plan->look_ms = dt_later(dt_fire_runs_at_ms(s, s->next_fire_ms), plan->now_ms);
     if (rested_at_ms > plan->now_ms)
@@ -276,18 +276,18 @@ static dt_status add_fire_row(struct dt_fire_batch *b, struct dt_schedule *s, co
     return fire_key(b, s->name, fire->at_ms, &job->key);
 }
 
-static size_t smaller(size_t a, size_t b)
+static size_t min_size(size_t a, size_t b)
 {
     return a < b ? a : b;
 }
 
 size_t dt_fire_batch_room(const struct dt_fire_batch *b, const struct dt_schedule *s)
 {
-    size_t rows = smaller(DT_FIRES_AT_ONCE - b->n_rows, (size_t)b->maker->ids);
-    rows = smaller(rows, dt_fire_quota_room(b->quota));
+    size_t rows = min_size(DT_FIRES_AT_ONCE - b->n_rows, (size_t)b->maker->ids);
+    rows = min_size(rows, dt_fire_quota_room(b->quota));
     if (b->bytes >= BYTES_AT_ONCE)
         return 0;
-    return smaller(rows, (BYTES_AT_ONCE - b->bytes) / (dt_new_job_bytes(&s->job) + 1) + 1);
+    return min_size(rows, (BYTES_AT_ONCE - b->bytes) / (dt_new_job_bytes(&s->job) + 1) + 1);
 }
 
 static dt_status ask_unfinished(struct dt_fire_batch *b, const struct dt_schedule *s, struct dt_fire_plan *plan)

@@ -25,7 +25,7 @@
 #define WAIT_LEAST_MS INT64_C(100)
 #define WAIT_MOST_MS  INT64_C(3000) /* less than DT_QUOTA_LEASE_MS, so that the share still exists at the next look */
 
-/* Numbers below those of all owners. */
+/* Numbers below the numbers of all owners. */
 #define ALL_TOPICS 0
 #define NO_TOPICS  (-1)
 
@@ -101,7 +101,7 @@ static dt_status read_all_quotas(struct dt_fire_quotas *quotas, dt_db *db, dt_st
     return DT_OK;
 }
 
-static struct dt_fire_quota *find_exactly(const struct dt_fire_quotas *quotas, int64_t owner)
+static struct dt_fire_quota *find_quota_of_owner(const struct dt_fire_quotas *quotas, int64_t owner)
 {
     const struct dt_fire_quota key = {.owner = owner, .token = -1};
     size_t begin = 0;
@@ -118,9 +118,9 @@ static struct dt_fire_quota *find_exactly(const struct dt_fire_quotas *quotas, i
 
 static struct dt_fire_quota *find_quota(const struct dt_fire_quotas *quotas, int64_t owner)
 {
-    struct dt_fire_quota *q = find_exactly(quotas, owner);
+    struct dt_fire_quota *q = find_quota_of_owner(quotas, owner);
     if (!q)
-        q = find_exactly(quotas, ALL_TOPICS);
+        q = find_quota_of_owner(quotas, ALL_TOPICS);
     return q && (q->per_second || q->pending) ? q : NULL;
 }
 

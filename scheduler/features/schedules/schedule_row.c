@@ -16,26 +16,26 @@ const char *dt_overlap_name(enum dt_overlap overlap)
     return dt_overlap_names[overlap];
 }
 
-static int64_t within(int64_t value, int64_t least, int64_t most)
+static int64_t clamp_i64(int64_t value, int64_t least, int64_t most)
 {
     return dt_earlier(dt_later(value, least), most);
 }
 
 /* Reads a number from 1 on, or NULL as 0. */
-static int64_t above_zero(const dt_db *db, unsigned column, int64_t most)
+static int64_t read_positive(const dt_db *db, unsigned column, int64_t most)
 {
-    return dt_db_is_null(db, column) ? 0 : within(dt_db_i64(db, column), 1, most);
+    return dt_db_is_null(db, column) ? 0 : clamp_i64(dt_db_i64(db, column), 1, most);
 }
 
 /* Reads an instant, limited to what duetime can write, so that adding a duration cannot overflow. */
 static int64_t time_at(const dt_db *db, unsigned column)
 {
-    return within(dt_db_i64(db, column), -DT_TIME_MAX_MS, DT_TIME_MAX_MS + 1);
+    return clamp_i64(dt_db_i64(db, column), -DT_TIME_MAX_MS, DT_TIME_MAX_MS + 1);
 }
 
 static int64_t duration_at(const dt_db *db, unsigned column)
 {
-    return within(dt_db_i64(db, column), 0, DT_DURATION_MAX_MS);
+    return clamp_i64(dt_db_i64(db, column), 0, DT_DURATION_MAX_MS);
 }
 
 dt_status dt_schedule_take(const dt_db *db, struct dt_arena *arena, void *row, void *arg)
@@ -58,12 +58,12 @@ dt_status dt_schedule_take(const dt_db *db, struct dt_arena *arena, void *row, v
         .ends_at_ms = time_at(db, 7),
         .overlap = overlap > 0 && overlap < DT_OVERLAPS ? (enum dt_overlap)overlap : DT_OVERLAP_ALLOW,
         .catch_up_ms = duration_at(db, 9),
-        .catch_up_max = within(dt_db_i64(db, 10), 0, DT_CATCH_UP_MAX),
+        .catch_up_max = clamp_i64(dt_db_i64(db, 10), 0, DT_CATCH_UP_MAX),
         .jitter_ms = duration_at(db, 11),
         .paused = dt_db_i64(db, 12) != 0,
         .created_at_ms = dt_db_i64(db, 13),
         .updated_at_ms = dt_db_i64(db, 14),
-        .version = within(dt_db_i64(db, 15), 0, INT64_MAX - 1),
+        .version = clamp_i64(dt_db_i64(db, 15), 0, INT64_MAX - 1),
     };
     if (digest.n == sizeof(job->digest))
         memcpy(job->digest, digest.p, digest.n);
@@ -76,15 +76,15 @@ dt_status dt_schedule_take(const dt_db *db, struct dt_arena *arena, void *row, v
     job->content_type = dt_store_text(db, 22, arena, &ok);
     job->payload_binary = dt_db_i64(db, 23) != 0;
     job->payload = dt_store_text(db, 24, arena, &ok);
-    s->next_fire_ms = above_zero(db, 25, DT_TIME_MAX_MS);
-    s->last_fire_ms = within(dt_db_i64(db, 26), 0, DT_TIME_MAX_MS);
+    s->next_fire_ms = read_positive(db, 25, DT_TIME_MAX_MS);
+    s->last_fire_ms = clamp_i64(dt_db_i64(db, 26), 0, DT_TIME_MAX_MS);
     s->last_job_id = dt_db_i64(db, 27);
     s->zone_stamp = dt_db_i64(db, 28);
     s->error = dt_store_text(db, 29, arena, &ok);
     s->error_at_ms = dt_db_i64(db, 30);
     s->look_ms = dt_db_i64(db, 31);
     s->owner = dt_db_i64(db, 32);
-    s->waits_since_ms = above_zero(db, 33, DT_TIME_MAX_MS);
+    s->waits_since_ms = read_positive(db, 33, DT_TIME_MAX_MS);
     return ok ? DT_OK : DT_NOMEM;
 }
 

@@ -378,7 +378,7 @@ static dt_status plan_changed(struct dt_fire_batch *b, struct dt_schedule *s, co
 }
 
 /* Plans all fires from now on, after a change; old = NULL for a new schedule. */
-static dt_status begin_anew(struct task *t, struct dt_schedule *s, struct dt_schedule *old)
+static dt_status replan_fires(struct task *t, struct dt_schedule *s, struct dt_schedule *old)
 {
     struct dt_fire_batch *b = &t->batch;
     struct dt_recurrence r;
@@ -467,7 +467,7 @@ static dt_status put_locked_schedule(struct task *t)
     status =
         b->maker->bound && (!was || !dt_str_eq(was->job.topic, s->job.topic)) ? refuse_schedule_beyond_limit(t) : DT_OK;
     if (status == DT_OK)
-        status = begin_anew(t, s, was);
+        status = replan_fires(t, s, was);
     if (status == DT_OK)
         status = write_and_advance(t, s);
     return status == DT_OK ? note_schedule_event(t, was ? "schedule_change" : "schedule_create", was, s) : status;
@@ -492,7 +492,7 @@ static dt_status pause_schedule(struct task *t)
     s->version++;
     s->updated_at_ms = b->now_ms;
     if (t->paused)
-        status = begin_anew(t, s, &old);
+        status = replan_fires(t, s, &old);
     else { /* fires that were missed during the pause are made, unless they are older than catch_up */
         struct dt_recurrence r;
         dt_zone *zone = NULL;

@@ -244,7 +244,7 @@ static void end_adding(dt_reconciler *r, size_t n, dt_status begun)
     }
 }
 
-static void advance(struct dt_rebuild *b)
+static void advance_position(struct dt_rebuild *b)
 {
     if (b->n_page == 0)
         return;
@@ -274,7 +274,7 @@ static dt_status add_and_read(dt_reconciler *r, struct dt_error *err)
     dt_status status = dt_store_ask_due(r->store, b->at_ms, end_ms, pages * r->slice, err);
     status = swap_page(r, status, pages == 1, err);
     for (size_t page = 2; page <= pages && status == DT_OK && b->n_page == r->slice; page++) {
-        advance(b);
+        advance_position(b);
         status = swap_page(r, status, page == pages, err);
     }
     b->has_page = status == DT_OK;
@@ -331,7 +331,7 @@ dt_status dt_rebuild_step(dt_reconciler *r, struct dt_error *err)
     b->has_page = false;
     DT_FAIL_POINT("rebuild.page");
     bool more = b->n_page == r->slice;
-    advance(b);
+    advance_position(b);
     /* The last millisecond of a full page may be incomplete, so it is left to the next page. Then one range of the
      * due index has all of it. */
     if (more && b->page[0].next_ms != b->at_ms) {

@@ -55,8 +55,9 @@ struct dt_reconcile_out {
     struct dt_shard_set wake;  /* an entry that is due within two seconds was added: these leaders must be woken */
     struct dt_shard_set held;  /* an entry was added to a held set: these leaders should read their held sets */
     bool near_begun;           /* a compare of the near window began in this step */
-    struct dt_shard_set near;  /* a compare of the near window, with the repair of the index, was finished for these */
-    struct dt_shard_set whole; /* the rebuild of these was finished in this step */
+    struct dt_shard_set near;  /* for these shards a compare of the near window, with the repair of the index, was
+                                * finished */
+    struct dt_shard_set whole; /* the rebuild of these shards was finished in this step */
 };
 /* Does one bounded step. Failures are logged, and a later tick tries again. */
 void dt_reconcile_tick(dt_reconciler *reconciler, const struct dt_reconcile_in *in, struct dt_reconcile_out *out);

@@ -78,7 +78,7 @@ struct dt_reconciler {
     struct dt_shard_view *views; /* DT_SHARDS_MAX */
     struct dt_shard_set leads;
 
-    /* valid during a tick */
+    /* Valid during a tick. */
     dt_store *store;
     const struct dt_shard_map *map;
     int64_t now_ms, now_us;

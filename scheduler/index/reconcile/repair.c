@@ -381,7 +381,7 @@ static dt_status repair_suspects(dt_reconciler *r, const struct dt_shard_set *sh
     return DT_OK;
 }
 
-static dt_status repair(dt_reconciler *r, struct dt_error *err)
+static dt_status repair_index(dt_reconciler *r, struct dt_error *err)
 {
     struct dt_shard_set shards = {0};
     dt_status status = DT_OK;
@@ -564,7 +564,7 @@ dt_status dt_compare_step(dt_reconciler *r, struct dt_compare *compare, struct d
     DT_FAIL_POINT_STATUS("reconcile.entries", status, err);
     r->work_us += (int64_t)r->n_suspects * SUSPECT_US;
     if (status == DT_OK)
-        status = repair(r, err);
+        status = repair_index(r, err);
     compare->shards = dt_shard_set_without(&compare->shards, &r->unrepaired);
     r->unrepaired = (struct dt_shard_set){0};
     if (status != DT_OK)

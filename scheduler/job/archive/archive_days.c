@@ -33,7 +33,7 @@
 #define DROPS_MAX   4     /* partitions that one call drops, at most */
 #define FIRST_DAY   1000000
 
-static int32_t digits(const char *text, size_t n)
+static int32_t parse_digits(const char *text, size_t n)
 {
     int32_t number = 0;
     for (size_t i = 0; i < n; i++)
@@ -49,7 +49,7 @@ int32_t dt_partition_of(int64_t purge_at_ms, int64_t now_ms)
     if (days > YEARS_AHEAD * 366)
         return 0;
     dt_time_format(purge_at_ms, text);
-    return days > DAYS_AHEAD ? digits(text, 7) : digits(text, 10);
+    return days > DAYS_AHEAD ? parse_digits(text, 7) : parse_digits(text, 10);
 }
 
 /* Returns the end of the partition's day or month, exclusive. INT64_MAX for `rest` and for other numbers. */
@@ -123,7 +123,7 @@ struct tending {
     struct dt_error *err;
 };
 
-static dt_status alter(struct tending *t, const char *table, bool make, int32_t part)
+static dt_status alter_table(struct tending *t, const char *table, bool make, int32_t part)
 {
     char sql[200];
     int n = make ? snprintf(sql, sizeof(sql), "ALTER TABLE %s ADD PARTITION (PARTITION p%d VALUES IN (%d))", table,
@@ -142,7 +142,7 @@ static dt_status drop_part(struct tending *t, int32_t part)
         status = dt_db_begin(t->db, t->err);
     if (status != DT_OK)
         return status;
-    /* Counts its jobs as removed. From here on its rows are not found any more. */
+    /* Counts the partition's jobs as removed. From then on its rows are not found any more. */
     status = dt_db_run(t->db, dt_sql_count_dropped, params, NULL, t->err);
     if (status == DT_OK)
         status = dt_db_run(t->db, dt_sql_delete_dropped_counts, params, NULL, t->err);
@@ -150,9 +150,9 @@ static dt_status drop_part(struct tending *t, int32_t part)
         status = dt_db_run(t->db, dt_sql_delete_dropped_days, params, NULL, t->err);
     status = dt_store_commit(t->db, status, t->err);
     if (status == DT_OK && dt_partitions_have(t->parts, part))
-        status = alter(t, "history", false, part);
+        status = alter_table(t, "history", false, part);
     if (status == DT_OK && dt_partitions_have(t->attempts, part))
-        status = alter(t, "history_attempts", false, part);
+        status = alter_table(t, "history_attempts", false, part);
     t->dropped += status == DT_OK;
     return status;
 }
@@ -191,9 +191,9 @@ static dt_status tend_leased(struct tending *t, const int32_t *wanted, size_t n,
         if (dt_partitions_have(t->parts, wanted[i]) || partition_end_ms(wanted[i]) <= t->now_ms)
             continue;
         if (!dt_partitions_have(t->attempts, wanted[i]))
-            status = alter(t, "history_attempts", true, wanted[i]);
+            status = alter_table(t, "history_attempts", true, wanted[i]);
         if (status == DT_OK)
-            status = alter(t, "history", true, wanted[i]);
+            status = alter_table(t, "history", true, wanted[i]);
         if (status == DT_OK)
             add_partition(t->parts, wanted[i]);
     }

@@ -129,7 +129,7 @@ static void sort_keyed(struct batch *b)
     }
 }
 
-static unsigned has_of(const struct dt_insert *row)
+static unsigned optional_columns(const struct dt_insert *row)
 {
     const struct dt_new_job *job = &row->job;
     return (row->near ? HAS_NEAR : 0u) | (job->key.p ? HAS_KEY : 0u) | (dt_new_job_has_extras(job) ? HAS_EXTRAS : 0u);
@@ -154,7 +154,7 @@ static void set_initial_outcomes(struct batch *b)
         if (job->run_at_ms < b->now_ms)
             job->run_at_ms = b->now_ms;
         row->near = job->run_at_ms < dt_near_end_ms(b->now_ms);
-        b->has |= has_of(row);
+        b->has |= optional_columns(row);
     }
     sort_keyed(b);
 }
@@ -393,7 +393,7 @@ static dt_status insert_listed(struct batch *b, size_t n, struct dt_error *err)
 static dt_status insert_job_alone(struct batch *b, struct dt_insert *row, struct dt_error *err)
 {
     struct dt_param params[JOB_COLUMNS];
-    const unsigned has = has_of(row);
+    const unsigned has = optional_columns(row);
     const struct dt_new_job *job = &row->job;
     const struct dt_param *end = job_params(b, has, row, params);
     dt_assert_cmp(end - params, ==, columns_of(has));

@@ -4,7 +4,7 @@
 _Static_assert(DT_JOB_STATES == 5, "the ENUM jobs.state has five words");
 _Static_assert(DT_ATTEMPT_STATUSES == 9, "the ENUM jobs.attempt_status has eight words, then none");
 
-/* Copies texts; `failed` if memory was out. */
+/* Copies texts; `failed` if memory ran out. */
 struct copier {
     const dt_db *db;
     struct dt_arena *arena;

@@ -46,7 +46,7 @@ struct page {
     struct dt_arena *arena;
     struct dt_job *jobs;
     struct dt_list_place *places; /* place of each job of a list by time */
-    size_t n, part;               /* rows to ask for */
+    size_t n, part;               /* rows of the page; rows to request at once */
     size_t bytes, largest;        /* sizes of the rows */
     int64_t after_id;             /* the cursor: everything before and at it was read */
     struct dt_str after_key;
@@ -165,7 +165,7 @@ static const int64_t bands_of[][2] = {[NEAR] = {BAND_NEAR, BAND_OFFERED},
                                       [LEAVE_SOON] = {BAND_FINISHED, BAND_FINISHED}};
 
 /* Returns the first value of the index in a part. */
-static int64_t first_of(const struct page *p, enum part part)
+static int64_t part_begin(const struct page *p, enum part part)
 {
     const struct dt_list_filter *f = p->filter;
     switch (part) {
@@ -200,7 +200,7 @@ static int64_t part_end(const struct page *p, enum part part)
 static void begin_part(struct page *p, enum part part)
 {
     p->place.part = (int)part;
-    p->place.due_ms = first_of(p, part) - 1;
+    p->place.due_ms = part_begin(p, part) - 1;
     p->place.id = part == ARCHIVED ? 0 : part == ARCHIVED_DEAD ? INT64_MAX : DONE;
 }
 
@@ -333,7 +333,7 @@ enum dt_list_way dt_list_way(const struct dt_list_filter *f)
 }
 
 /* Returns the keys from the prefix, the key, or the cursor on. */
-static struct dt_walk_keys keys_of(const struct page *p)
+static struct dt_walk_keys walk_keys_of(const struct page *p)
 {
     const struct dt_list_filter *f = p->filter;
     return (struct dt_walk_keys){.topic = f->topic,
@@ -375,7 +375,7 @@ static size_t part_params(const struct page *p, const struct window *w, size_t l
 {
     size_t n = 2;
     if (w->range == RANGE_KEYS) {
-        const struct dt_walk_keys keys = keys_of(p);
+        const struct dt_walk_keys keys = walk_keys_of(p);
         struct dt_param *end = dt_walk_key_params(&keys, params);
         end[0] = DT_P_STR_OR_NULL(w->end_key);
         end[1] = DT_P_STR(keys.end);
@@ -468,7 +468,7 @@ static dt_status read_window(struct page *p, int64_t rows, bool *done)
     bool overflow = true; /* the window has another job for the page */
     dt_status status;
     if (way == DT_LIST_BY_KEY) {
-        const struct dt_walk_keys keys = keys_of(p);
+        const struct dt_walk_keys keys = walk_keys_of(p);
         w.range = RANGE_KEYS;
         status = dt_walk_by_key(p->db, &keys, w.rows, p->arena, &w.end_key, p->err);
         w.cut = w.end_key.p != NULL;

@@ -85,7 +85,7 @@ static dt_status read_dead_range(struct reading *r, struct range range, bool *cu
     return status == DT_OK ? read_groups(r) : status;
 }
 
-static int64_t after(int64_t ms, int64_t duration_ms)
+static int64_t add_capped(int64_t ms, int64_t duration_ms)
 {
     return ms < INT64_MAX - duration_ms ? ms + duration_ms : INT64_MAX;
 }
@@ -97,8 +97,8 @@ static void set_ranges(const struct dt_dead_ask *ask, const struct dt_config *co
 {
     const struct dt_list_times *failed = &ask->failed;
     const int64_t from_ms = failed->given ? dt_later(failed->from_ms, 0) : 0;
-    const int64_t to_ms = failed->given ? after(failed->to_ms, config->history_dead_after) : INT64_MAX;
-    const int64_t soon_ms = after(ask->now_ms, config->history_after);
+    const int64_t to_ms = failed->given ? add_capped(failed->to_ms, config->history_dead_after) : INT64_MAX;
+    const int64_t soon_ms = add_capped(ask->now_ms, config->history_after);
     const int64_t late_ms = dt_later(from_ms, soon_ms);
     const struct range of_jobs = {
         dt_sql_count_finished, dt_sql_group_dead_jobs, late_ms, to_ms, DT_DEAD_LOOKED_AT, false};

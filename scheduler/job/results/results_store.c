@@ -175,7 +175,7 @@ static bool of_earlier_attempt(const struct judged *j, const struct dt_result *r
     return result->attempt >= 1 && result->attempt < j->was.attempt;
 }
 
-static bool ended_well(const struct judged *j)
+static bool has_succeeded(const struct judged *j)
 {
     return j->job.state == DT_SUCCEEDED && j->changes == 1;
 }
@@ -218,8 +218,8 @@ static void judge_job(struct batch *b, struct judged *j)
     }
     dt_assert(!j->dead_letter || (j->changes && j->job.state == DT_DEAD));
     b->n_dead += j->dead_letter;
-    b->n_ended_well += j->changes && ended_well(j);
-    b->n_others += j->changes && !ended_well(j);
+    b->n_ended_well += j->changes && has_succeeded(j);
+    b->n_others += j->changes && !has_succeeded(j);
 }
 
 static dt_status judge_earlier(struct batch *b, const char *sql, const struct judged *jobs, size_t n_jobs)
@@ -368,7 +368,7 @@ static int by_likeness(const void *a, const void *b)
     return order ? order : by_job(a, b);
 }
 
-/* Writes a group of jobs that are alike. Each answered callback has its own duration. */
+/* Writes a group of jobs that differ only in their ids and, for answered callbacks, their durations. */
 static dt_status write_alike(struct batch *b, struct judged *const *group, size_t n, int64_t *ids)
 {
     const struct judged *j = group[0];
@@ -452,7 +452,7 @@ static dt_status write_groups(struct batch *b, struct judged **v, size_t n, stru
 
 /* Writes the jobs that succeeded: each large group of jobs that are alike with a statement, all others with one. If
  * an answer lacks status or duration, the column keeps its value. */
-static dt_status write_ended_well(struct batch *b)
+static dt_status write_succeeded(struct batch *b)
 {
     struct judged **v = dt_arena_alloc(b->arena, (b->n_ended_well + 1) * sizeof(*v));
     struct judged **left = dt_arena_alloc(b->arena, (b->n_ended_well + 1) * sizeof(*left));
@@ -463,7 +463,7 @@ static dt_status write_ended_well(struct batch *b)
     for (size_t i = 0; i < b->n_jobs; i++) {
         struct judged *j = &b->jobs[i];
         const bool half_answered = j->answer && (j->answer->http_status == 0 || j->answer->duration_ms < 0);
-        if (ended_well(j))
+        if (has_succeeded(j))
             *(half_answered ? &left[n_left++] : &v[n++]) = j;
     }
     dt_assert_cmp(n + n_left, ==, b->n_ended_well);
@@ -510,7 +510,7 @@ static dt_status write_others(struct batch *b)
         dt_strbuf_reset(&b->text);
         dt_json_begin_array(&b->text, NULL);
         for (; i < b->n_jobs && rows < left && b->text.n < b->text_most; i++)
-            if (b->jobs[i].changes && !ended_well(&b->jobs[i])) {
+            if (b->jobs[i].changes && !has_succeeded(&b->jobs[i])) {
                 add_other(b, &b->jobs[i]);
                 rows++;
             }
@@ -564,7 +564,7 @@ static dt_status apply_batch(struct batch *b)
     if (status == DT_OK)
         status = judge_archived(b);
     if (status == DT_OK)
-        status = write_ended_well(b);
+        status = write_succeeded(b);
     if (status == DT_OK)
         status = write_others(b);
     if (status == DT_OK)

@@ -290,7 +290,7 @@ RIG_TEST(elements_that_failed_through_no_fault_of_the_caller_do_not_count_as_ref
     assert_false(dt_batch_rest(batch, DT_BATCH_REST_LAST));
     answer_and_end(&req, batch);
     batch = batch_of_token(&req, NEVER, (const char *const[]){fine}, 1);
-    dt_batch_refuse(batch, DT_PROBLEM_UNAVAILABLE, "memory is out", false);
+    dt_batch_refuse(batch, DT_PROBLEM_UNAVAILABLE, "out of memory", false);
     dt_batch_end(batch, DT_BATCH_LATE);
     add(batch, fine); /* 408 */
     assert_true(dt_batch_flush(batch));
