@@ -324,7 +324,7 @@ static void for_each_noun(struct dt_strbuf *out, void (*fn)(struct dt_strbuf *, 
 
 /* Calls fn for each option of each verb, and once for each common option. */
 static void for_each_option(struct dt_strbuf *out,
-                        void (*fn)(struct dt_strbuf *, const struct dt_cli_verb *, const struct dt_cli_option *))
+                            void (*fn)(struct dt_strbuf *, const struct dt_cli_verb *, const struct dt_cli_option *))
 {
     for (size_t i = 0; i < dt_cli_n_verbs; i++)
         for (size_t j = 0; j < dt_cli_verbs[i].n_options; j++)
