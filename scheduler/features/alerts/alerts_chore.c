@@ -628,7 +628,7 @@ dt_status dt_alerts_start(const struct dt_features_env *env, void **out, struct 
                                          .failed = dt_counter(name, help, "outcome=\"failed\""),
                                          .dropped = dt_counter(name, help, "outcome=\"given_up\""),
                                          .arg = a,
-                                         .ours = judges};
+                                         .ours = sends_alerts};
     dt_status status = check_alert_settings(env->config, err);
     if (status == DT_OK)
         status = dt_json_new(&a->topics.json);
