@@ -85,7 +85,7 @@ static void close_conn(struct dt_conn *conn)
 
 static bool is_owners(const struct dt_conn *conn)
 {
-    return conn->request && !conn->answered && (conn->whole || conn->waiting || conn->streaming);
+    return conn->request && !conn->answered && (conn->whole || conn->waiting);
 }
 
 /* The owner does not know yet that its request's client sends nothing further. */
@@ -98,8 +98,8 @@ static bool has_left(const struct dt_conn *conn)
 static void end_request(struct dt_conn *conn, bool sent)
 {
     dt_assert(conn->request);
-    conn->request = conn->whole = conn->answered = conn->streaming = conn->waiting = conn->left = false;
-    conn->bare = conn->old = conn->keep = conn->ends = conn->expects = conn->chunked = conn->listens = false;
+    conn->request = conn->whole = conn->answered = conn->waiting = conn->left = false;
+    conn->bare = conn->old = conn->keep = conn->ends = conn->expects = conn->listens = false;
     conn->served = conn->moved = true;
     if (conn->conns->events.ended)
         conn->conns->events.ended(conn, sent);
@@ -107,7 +107,8 @@ static void end_request(struct dt_conn *conn, bool sent)
 
 /* ---- the way out ---- */
 
-size_t dt_conn_unsent(const dt_conn *conn)
+/* Bytes of answers that wait for the client. */
+static size_t unsent(const struct dt_conn *conn)
 {
     return conn->out.n - conn->out_at;
 }
@@ -115,7 +116,7 @@ size_t dt_conn_unsent(const dt_conn *conn)
 /* Where bytes of an answer go: those of a turn are together, unless older ones wait. */
 static struct dt_strbuf *out_of(struct dt_conn *conn)
 {
-    return conn->conns->current == conn && dt_conn_unsent(conn) == 0 ? &conn->conns->out : &conn->out;
+    return conn->conns->current == conn && unsent(conn) == 0 ? &conn->conns->out : &conn->out;
 }
 
 /* Writes what the socket takes, and keeps what it does not. */
@@ -123,9 +124,9 @@ static void flush(struct dt_conn *conn, bool more)
 {
     struct dt_strbuf *turns = &conn->conns->out;
     dt_assert(conn->conns->current == conn);
-    if (dt_conn_unsent(conn)) {
+    if (unsent(conn)) {
         dt_assert_cmp(turns->n, ==, 0);
-        conn->out_at += dt_sock_write(&conn->sock, conn->out.p + conn->out_at, dt_conn_unsent(conn), more);
+        conn->out_at += dt_sock_write(&conn->sock, conn->out.p + conn->out_at, unsent(conn), more);
     }
     if (turns->n || turns->failed) {
         size_t sent = dt_sock_write(&conn->sock, turns->p, turns->n, more);
@@ -137,14 +138,10 @@ static void flush(struct dt_conn *conn, bool more)
             dt_strbuf_clear(turns);
     }
     conn->sock.broken |= conn->out.failed;
-    if (conn->out.n == 0 || (dt_conn_unsent(conn) && !conn->sock.broken))
-        return;
-    dt_strbuf_clear(&conn->out);
-    conn->out_at = 0;
-    if (!conn->streaming || conn->sock.broken || !conn->conns->events.drained)
-        return;
-    conn->conns->events.drained(conn);
-    flush(conn, false); /* it may have added more, and is called again only if the client does not take that at once */
+    if (conn->out.n && (!unsent(conn) || conn->sock.broken)) {
+        dt_strbuf_clear(&conn->out);
+        conn->out_at = 0;
+    }
 }
 
 /* A call of the owner's on a connection begins a turn, unless there is one. True: it did. */
@@ -165,7 +162,7 @@ static void leave_turn(struct dt_conn *conn, bool entered)
 }
 
 /* Decides whether the connection goes on after this answer, and says so in its head. */
-static void add_head(struct dt_conn *conn, const struct dt_reply *reply, enum dt_reply_body bounded, size_t length)
+static void add_head(struct dt_conn *conn, const struct dt_reply *reply, size_t length)
 {
     struct dt_conns *conns = conn->conns;
     const bool dropped = conn->whole || (!conn->expects && !conn->frames.chunked && conn->frames.left <= DROPPED_BODY);
@@ -175,11 +172,9 @@ static void add_head(struct dt_conn *conn, const struct dt_reply *reply, enum dt
         conns->date_s = real_ms / 1000;
         dt_reply_date(real_ms, conns->date);
     }
-    conn->closing |= reply->close || conn->ends || (conn->old && !conn->keep) || bounded == DT_REPLY_UNTIL_END ||
+    conn->closing |= reply->close || conn->ends || (conn->old && !conn->keep) || !dropped ||
                      atomic_load_explicit(&conns->stage, memory_order_relaxed) != DT_CONNS_OPEN;
-    /* A stream may be answered while its body still comes. */
-    conn->closing |= !dropped && !conn->streaming;
-    dt_reply_add_head(out_of(conn), reply, bounded, length, conn->closing ? "close" : connection, conns->date);
+    dt_reply_add_head(out_of(conn), reply, length, conn->closing ? "close" : connection, conns->date);
 }
 
 void dt_conn_answer(dt_conn *conn, struct dt_reply *reply)
@@ -187,18 +182,18 @@ void dt_conn_answer(dt_conn *conn, struct dt_reply *reply)
     const bool entered = enter_turn(conn);
     struct dt_strbuf *body = reply->body;
     size_t length = body ? body->n : 0;
-    dt_assert(conn->request && !conn->answered && !conn->streaming);
+    dt_assert(conn->request && !conn->answered);
     conn->answered = true;
     conn->waiting = false;
     if (conn->sock.broken) {
         leave_turn(conn, entered);
         return;
     }
-    add_head(conn, reply, DT_REPLY_LENGTH, length);
+    add_head(conn, reply, length);
     if (length && !conn->bare && !dt_reply_is_bare(reply->status)) {
         if (length > DIRECT && conn->conns->current == conn)
             flush(conn, true);
-        if (length <= DIRECT || conn->conns->current != conn || dt_conn_unsent(conn)) {
+        if (length <= DIRECT || conn->conns->current != conn || unsent(conn)) {
             dt_strbuf_add(out_of(conn), body->p, length);
         } else {
             size_t sent = dt_sock_write(&conn->sock, body->p, length, false);
@@ -210,44 +205,6 @@ void dt_conn_answer(dt_conn *conn, struct dt_reply *reply)
             }
         }
     }
-    leave_turn(conn, entered);
-}
-
-void dt_conn_stream(dt_conn *conn, struct dt_reply *reply)
-{
-    const bool entered = enter_turn(conn);
-    dt_assert(conn->request && !conn->answered && !conn->streaming && !reply->body);
-    conn->streaming = true;
-    conn->chunked = !conn->old;
-    if (!conn->sock.broken)
-        add_head(conn, reply, conn->old ? DT_REPLY_UNTIL_END : DT_REPLY_CHUNKED, 0);
-    leave_turn(conn, entered);
-}
-
-void dt_conn_stream_add(dt_conn *conn, struct dt_str part)
-{
-    const bool entered = enter_turn(conn);
-    struct dt_strbuf *out = out_of(conn);
-    dt_assert(conn->request && conn->streaming);
-    if (part.n && !conn->bare && !conn->sock.broken) {
-        if (conn->chunked)
-            dt_strbuf_addf(out, "%zx\r\n", part.n);
-        dt_strbuf_add(out, part.p, part.n);
-        if (conn->chunked)
-            dt_strbuf_adds(out, "\r\n");
-    }
-    leave_turn(conn, entered);
-}
-
-void dt_conn_stream_end(dt_conn *conn)
-{
-    const bool entered = enter_turn(conn);
-    dt_assert(conn->request && conn->streaming);
-    if (conn->chunked && !conn->bare && !conn->sock.broken)
-        dt_strbuf_adds(out_of(conn), "0\r\n\r\n");
-    conn->streaming = conn->waiting = false;
-    conn->answered = true;
-    conn->closing |= !conn->whole;
     leave_turn(conn, entered);
 }
 
@@ -295,17 +252,15 @@ static void refuse(struct dt_conn *conn, int status, const char *detail)
     dt_assert(conn->conns->current == conn);
     conn->closing = conn->whole = true;
     conn->waiting = false;
-    if (conn->streaming || conn->answered) { /* the client has been told something else */
-        conn->sock.broken |= conn->streaming;
+    if (conn->answered) /* the client has been told something else */
         return;
-    }
     conn->request = conn->moved = true;
     conn->conns->events.refused(conn, status, detail);
 }
 
 static void begin_request(struct dt_conn *conn, const struct dt_head *head)
 {
-    dt_assert(!conn->request && dt_conn_unsent(conn) == 0);
+    dt_assert(!conn->request && unsent(conn) == 0);
     conn->request = conn->moved = true;
     conn->begun_us = conn->quick_us = conn->conns->loop.now_us;
     conn->dropped = 0;
@@ -346,13 +301,13 @@ static bool consume(struct dt_conn *conn, struct dt_str *text)
             conn->whole = true;
             if (!conn->answered)
                 conn->conns->events.whole(conn);
-            if (conn->answered && !conn->closing && text->n && dt_conn_unsent(conn) == 0)
+            if (conn->answered && !conn->closing && text->n && unsent(conn) == 0)
                 end_request(conn, true); /* its answer leaves together with that of the next one */
             continue;
         }
         if (text->n == 0)
             return false;
-        if (conn->request ? conn->whole : dt_conn_unsent(conn) || conn->conns->out.n > OUT_KEPT)
+        if (conn->request ? conn->whole : unsent(conn) || conn->conns->out.n > OUT_KEPT)
             return true;
         const uint64_t heads = frames->heads;
         struct dt_str piece = *text;
@@ -409,7 +364,7 @@ static void settle(struct dt_conn *conn, struct dt_str text)
         close_conn(conn);
         return;
     }
-    if (!conn->request && dt_conn_unsent(conn) == 0 && (conn->closing || conn->sock.ended)) {
+    if (!conn->request && unsent(conn) == 0 && (conn->closing || conn->sock.ended)) {
         if (!conn->parted)
             dt_sock_part(&conn->sock);
         conn->parted = true; /* the client gets the time to read what was said */
@@ -418,7 +373,7 @@ static void settle(struct dt_conn *conn, struct dt_str text)
             return;
         }
         wait = DT_WAIT_LINGER;
-    } else if (dt_conn_unsent(conn) && !conn->sock.broken) {
+    } else if (unsent(conn) && !conn->sock.broken) {
         wait = DT_WAIT_SEND;
     } else if (!conn->request) {
         wait = !conn->served ? DT_WAIT_FIRST : conn->held_n ? DT_WAIT_HEAD : DT_WAIT_IDLE;
@@ -477,13 +432,13 @@ static void run_turn(struct dt_conn *conn)
             dt_strbuf_adds(out_of(conn), "HTTP/1.1 100 Continue\r\n\r\n");
         }
         flush(conn, false);
-        if (sock->broken || dt_conn_unsent(conn)) {
+        if (sock->broken || unsent(conn)) {
             goes_on = false;
         } else if (conn->request && conn->answered && (conn->whole || conn->closing)) {
             end_request(conn, true);
         } else if (stopped && !conn->parted && !(conn->listens && is_owners(conn))) {
             goes_on = !conn->request && !conn->closing; /* it stopped for answers, which have left now */
-        } else if (sock->ended && conn->request && !conn->whole && !conn->answered && !conn->streaming) {
+        } else if (sock->ended && conn->request && !conn->whole && !conn->answered) {
             refuse(conn, DT_HEAD_MALFORMED, "the connection ended before the body");
         } else if (sock->ended || !sock->may_read) {
             goes_on = false;

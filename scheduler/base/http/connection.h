@@ -69,8 +69,6 @@ struct dt_conn_events {
     void (*left)(dt_conn *conn);
     /* Four times a second while there are connections, with dt_conn_arg. May be NULL. */
     void (*tick)(void *arg);
-    /* The client has taken what dt_conn_stream has sent so far. May be NULL. */
-    void (*drained)(dt_conn *conn);
     /* The request is over: its answer has left, or (not sent) it was not answered, or not whole. May be NULL. */
     void (*ended)(dt_conn *conn, bool sent);
     /* Last. May be NULL. */
@@ -137,9 +135,3 @@ void dt_conn_go_on(dt_conn *conn);
 /* Answers the request that began, once. What has not come of its body is dropped, or, if it is large, the connection
  * ends. */
 void dt_conn_answer(dt_conn *conn, struct dt_reply *reply);
-/* Answers in parts: the head (without a body), any number of parts, the end. The owner has the request till the end. */
-void dt_conn_stream(dt_conn *conn, struct dt_reply *reply);
-void dt_conn_stream_add(dt_conn *conn, struct dt_str part);
-void dt_conn_stream_end(dt_conn *conn);
-/* Bytes of answers that wait for the client. */
-size_t dt_conn_unsent(const dt_conn *conn);

@@ -80,14 +80,13 @@ struct dt_conn {
     bool parted;  /* it has told its client that it ends */
     struct dt_frames frames;
     /* Of the request under way. */
-    bool request;   /* there is one */
-    bool whole;     /* all of it was read, or will not be */
-    bool answered;  /* all of the answer is in `out` or on its way */
-    bool streaming; /* the answer has begun, and has not ended */
-    bool waiting;   /* its body waits for the owner */
-    bool left;      /* the owner knows that the client has left */
-    bool listens;   /* dt_conn_listen */
-    bool bare, old, keep, ends, expects, chunked;
+    bool request;  /* there is one */
+    bool whole;    /* all of it was read, or will not be */
+    bool answered; /* all of the answer is in `out` or on its way */
+    bool waiting;  /* its body waits for the owner */
+    bool left;     /* the owner knows that the client has left */
+    bool listens;  /* dt_conn_listen */
+    bool bare, old, keep, ends, expects;
     /* Between turns. */
     char *held; /* bytes that were read and not judged */
     size_t held_n;

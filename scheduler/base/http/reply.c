@@ -49,8 +49,8 @@ static void add_header(struct dt_strbuf *out, const char *name, const char *valu
     dt_strbuf_adds(out, "\r\n");
 }
 
-void dt_reply_add_head(struct dt_strbuf *out, const struct dt_reply *reply, enum dt_reply_body bounded, size_t length,
-                       const char *connection, const char *date)
+void dt_reply_add_head(struct dt_strbuf *out, const struct dt_reply *reply, size_t length, const char *connection,
+                       const char *date)
 {
     const char *reason = "Status"; /* for people only; the number says it all */
     for (size_t i = 0; i < sizeof(reasons) / sizeof(reasons[0]); i++)
@@ -65,9 +65,7 @@ void dt_reply_add_head(struct dt_strbuf *out, const struct dt_reply *reply, enum
         add_header(out, "Date", date);
     if (connection)
         add_header(out, "Connection", connection);
-    if (bounded == DT_REPLY_CHUNKED) {
-        add_header(out, "Transfer-Encoding", "chunked");
-    } else if (bounded == DT_REPLY_LENGTH && !dt_reply_is_bare(reply->status)) {
+    if (!dt_reply_is_bare(reply->status)) {
         dt_strbuf_adds(out, "Content-Length: ");
         dt_strbuf_add_i64(out, (int64_t)length);
         dt_strbuf_adds(out, "\r\n");

@@ -14,13 +14,6 @@ struct dt_reply {
     bool close;             /* the connection ends after it */
 };
 
-/* How the bytes after a head are bounded. */
-enum dt_reply_body {
-    DT_REPLY_LENGTH,   /* Content-Length */
-    DT_REPLY_CHUNKED,  /* Transfer-Encoding: chunked */
-    DT_REPLY_UNTIL_END /* by the end of the connection, for HTTP/1.0 */
-};
-
 #define DT_REPLY_DATE 30 /* bytes of a date as text, with its zero byte */
 
 /* "Sun, 06 Nov 1994 08:49:37 GMT" */
@@ -31,5 +24,5 @@ static inline bool dt_reply_is_bare(int status)
     return status == 204 || status == 304;
 }
 /* Adds the head, with its empty line. connection: the value of that header, or NULL. length: of the body. */
-void dt_reply_add_head(struct dt_strbuf *out, const struct dt_reply *reply, enum dt_reply_body bounded, size_t length,
-                       const char *connection, const char *date);
+void dt_reply_add_head(struct dt_strbuf *out, const struct dt_reply *reply, size_t length, const char *connection,
+                       const char *date);

@@ -50,7 +50,7 @@ struct own {
 
 static dt_conns *conns;
 static dt_conn *kept; /* of /later, /place and /slowly */
-static int ended_sent, ended_unsent, closed, left, drained;
+static int ended_sent, ended_unsent, closed, left;
 
 static void answer(dt_conn *conn, int status, const char *text, bool close)
 {
@@ -96,10 +96,6 @@ static void on_whole(dt_conn *conn)
         kept = conn;
         if (own->path[2] == 'i')
             dt_conn_listen(conn);
-    } else if (strcmp(own->path, "/stream") == 0) {
-        kept = conn;
-        dt_conn_stream(conn, &(struct dt_reply){.status = 200, .type = "text/plain"});
-        dt_conn_stream_add(conn, DT_STR_LIT("hello "));
     } else if (strcmp(own->path, "/large") == 0) {
         struct dt_strbuf body = {0};
         for (int i = 0; i < 100000; i++)
@@ -123,12 +119,6 @@ static void on_left(dt_conn *conn)
     left++;
 }
 
-static void on_drained(dt_conn *conn)
-{
-    drained++;
-    dt_conn_stream_add(conn, DT_STR_LIT("drained"));
-}
-
 static void on_ended(dt_conn *conn, bool sent)
 {
     (void)conn;
@@ -146,8 +136,8 @@ static void on_closed(dt_conn *conn)
 static struct dt_conn_rules limits;
 static const struct dt_conn_rules rules = {
     .most = 3, .crowd = 9, .head_us = 2000000, .idle_us = 9000000, .body_us = 4000000, .send_us = 3000000};
-static const struct dt_conn_events events = {
-    sizeof(struct own), on_begun, on_body, on_whole, on_refused, on_left, NULL, on_drained, on_ended, on_closed};
+static const struct dt_conn_events events = {sizeof(struct own), on_begun, on_body, on_whole, on_refused, on_left, NULL,
+                                             on_ended,           on_closed};
 
 static int begin(void **state)
 {
@@ -155,7 +145,7 @@ static int begin(void **state)
     limits = rules;
     mono_us = 1000000;
     kept = NULL;
-    ended_sent = ended_unsent = closed = left = drained = 0;
+    ended_sent = ended_unsent = closed = left = 0;
     return dt_conns_new(&limits, &events, NULL, &fake, &conns, NULL) == DT_OK ? 0 : -1;
 }
 
@@ -368,34 +358,6 @@ static void a_client_that_ends_its_side_gets_all_its_answers(void **state)
     answer(kept, 200, "late", false);
     assert_hears(fd, OK(2, "/a") OK(4, "late") OK(2, "/b"), true);
     assert_int_equal(dt_conns_count(conns), 0);
-    close(fd);
-}
-
-static void a_stream_is_sent_in_chunks_and_waits_for_its_client(void **state)
-{
-    static char part[100000];
-    char *all = malloc(400000);
-    size_t n;
-    int fd = connected(SOCK_STREAM);
-    (void)state;
-    say(fd, GET("/stream"), 999);
-    dt_conn_stream_add(kept, DT_STR_LIT("you"));
-    dt_conn_stream_end(kept);
-    assert_hears(
-        fd, "HTTP/1.1 200 OK\r\n" DATE "Transfer-Encoding: chunked\r\n" TYPE "6\r\nhello \r\n3\r\nyou\r\n0\r\n\r\n",
-        false);
-    say(fd, "GET /stream HTTP/1.0\r\n\r\n", 999);
-    memset(part, 'x', sizeof(part));
-    for (int i = 0; i < 3; i++)
-        dt_conn_stream_add(kept, (struct dt_str){part, sizeof(part)});
-    assert_true(dt_conn_unsent(kept) > 0);
-    assert_int_equal(drained, 0);
-    hear(fd, all, 400000, &n);
-    assert_int_equal(drained, 1);
-    dt_conn_stream_end(kept);
-    assert_hears(fd, "", true);
-    assert_int_equal(n, strlen("HTTP/1.1 200 OK\r\n" DATE "Connection: close\r\n" TYPE) + 6 + 3 * sizeof(part) + 7);
-    free(all);
     close(fd);
 }
 
@@ -639,7 +601,6 @@ int main(void)
         TEST(a_body_waits_until_its_owner_goes_on),
         TEST(an_owner_learns_that_its_client_has_left_and_keeps_the_connection_until_it_answers),
         TEST(a_client_that_ends_its_side_gets_all_its_answers),
-        TEST(a_stream_is_sent_in_chunks_and_waits_for_its_client),
         TEST(a_large_answer_comes_whole),
         TEST(every_wait_for_a_client_ends),
         TEST(a_stop_of_the_process_makes_no_client_late),
