@@ -25,6 +25,7 @@ VENDORS = {
     r"zookeeper/.*": ["dispatcher/election/zk.c"],
     r"yajl/.*": ["scheduler/base/text/json.c"],
     r"ini": ["scheduler/base/config.c", "api/cli/settings.c"],
+    r"nghttp2/.*": ["scheduler/base/http/h2.c"],
     r"curl/.*": ["scheduler/base/http/http_curl*.c", "scheduler/base/http/callback_rules.c", "dispatcher/deliver/http/callback.c", "api/cli/rest_curl.c"],
     r"openssl/.*": ["scheduler/base/tls.c", "scheduler/redis/redis_connect.c", "api/request/auth.c", "api/request/cursor.c", "scheduler/base/http/tls_*.c", "scheduler/base/http/sock.c", "scheduler/base/http/webhook.c"],
     r"zlib": ["scheduler/job/shard.c"],

@@ -60,7 +60,7 @@ def check_control(package, _):
     version = re.search(r"project\(duetime VERSION (\S+)", (TREE / "CMakeLists.txt").read_text())[1]
     if not fields["Version"].startswith(f"{version}-"):
         yield f"the version is {fields['Version']}, and CMakeLists.txt says {version}"
-    for library in ("libc6", "libcurl4", "libmariadb3", "librdkafka1", "libssl3", "libhiredis", "libzookeeper-mt2", "tzdata"):
+    for library in ("libc6", "libcurl4", "libmariadb3", "libnghttp2-14", "librdkafka1", "libssl3", "libhiredis", "libzookeeper-mt2", "tzdata"):
         if library not in fields["Depends"]:
             yield f"it does not depend on {library}"
     with tempfile.TemporaryDirectory() as folder:

@@ -50,6 +50,7 @@ struct dt_conn_meters {
     _Atomic int64_t open, waiting, secure;
     dt_metric *open_gauge, *waiting_gauge, *secure_gauge;
     dt_metric *late, *crowded, *refused;                  /* first requests that were not served */
+    dt_metric *flooded;                                   /* connections of HTTP/2 */
     dt_metric *greeted, *no_tls, *not_greeted, *deserted; /* handshakes */
 };
 
@@ -118,8 +119,8 @@ void *dt_conn_arg(const dt_conn *conn); /* what dt_conns_new was given */
 dt_conns *dt_conn_conns(const dt_conn *conn);
 /* False: it is a Unix socket's. */
 bool dt_conn_address(const dt_conn *conn, unsigned char out[DT_ADDRESS_BYTES]);
-/* The socket, to be polled only, while the owner has the request. */
-int dt_conn_fd(const dt_conn *conn);
+/* To be polled only, for the client's end, while the owner has the request. -1: there is no descriptor left. */
+int dt_conn_fd(dt_conn *conn);
 /* The caller is known: strangers lose their places before it does. */
 void dt_conn_known(dt_conn *conn);
 /*

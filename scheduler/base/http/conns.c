@@ -19,6 +19,7 @@
 
 #include "base/assert.h"
 #include "connection_parts.h"
+#include "h2.h"
 
 #define ACCEPTS   64 /* a round, of each listener */
 #define LINGER_US INT64_C(2000000)
@@ -73,10 +74,10 @@ void dt_conns_free(dt_conns *conns)
     dt_assert_cmp(conns->queues[DT_WAIT_OWNER].n, ==, 0);
     for (int wait = 0; wait < DT_WAITS; wait++)
         while (conns->queues[wait].first) {
-            struct dt_conn *conn = conns->queues[wait].first;
-            conn->sock.broken = true;
-            dt_conn_serve(conn, 0);
-            dt_assert(conn->sock.fd < 0);
+            struct dt_conn *base = dt_conn_base(conns->queues[wait].first);
+            base->sock.broken = true;
+            while (base->sock.fd >= 0)
+                dt_conn_serve(base->streams ? base->streams : base, 0);
         }
     dt_assert_cmp(conns->n, ==, 0);
     free_dead(conns);
@@ -88,8 +89,10 @@ void dt_conns_free(dt_conns *conns)
 
 /* ---- accepting ---- */
 
-static bool may_give_way(const struct dt_conn *conn, bool known)
+static bool may_give_way(const struct dt_conn *conn, enum dt_wait wait, bool known)
 {
+    if (conn->sock.fd < 0 || conn->wait != wait)
+        return false; /* the turn of another stream of its connection has ended or moved it */
     const bool crowd = conn->wait == DT_WAIT_FIRST || conn->wait == DT_WAIT_HEAD || conn->wait == DT_WAIT_BODY;
     const int64_t since_us = conn->wait == DT_WAIT_BODY ? conn->quick_us : conn->since_us;
     return conn->known == known && (!crowd || conn->conns->loop.now_us - since_us > SLOW_US);
@@ -103,7 +106,7 @@ static bool end_one(dt_conns *conns, enum dt_wait wait)
     struct dt_conn *next;
     for (int known = 0; known < 2; known++)
         DL_FOREACH_SAFE(conns->queues[wait].first, conn, next)
-    if (may_give_way(conn, known) && dt_conn_look_again(conn) && may_give_way(conn, known)) {
+    if (may_give_way(conn, wait, known) && dt_conn_look_again(conn) && may_give_way(conn, wait, known)) {
         if (wait == DT_WAIT_FIRST)
             DT_CONN_COUNT(conns, crowded);
         dt_conn_give_up(conn, wait == DT_WAIT_BODY ? 408 : 0,
@@ -311,6 +314,10 @@ static void end_some(dt_conns *conns, int stage)
     while (conns->queues[DT_WAIT_IDLE].first)
         if (dt_conn_look_again(conns->queues[DT_WAIT_IDLE].first))
             dt_conn_give_up(conns->queues[DT_WAIT_IDLE].first, 0, NULL);
+    struct dt_conn *conn;
+    struct dt_conn *next;
+    DL_FOREACH_SAFE(conns->queues[DT_WAIT_STREAMS].first, conn, next)
+    dt_conn_serve(conn, 0); /* tells its client that no further stream is served */
     for (size_t i = 0; stage >= DT_CONNS_CUT && i < sizeof(cut) / sizeof(cut[0]); i++)
         while (conns->queues[cut[i]].first)
             if (dt_conn_look_again(conns->queues[cut[i]].first))
@@ -379,6 +386,8 @@ void dt_conn_meters_init(struct dt_conn_meters *meters)
         .late = dt_counter("duetime_http_sent_away_total", away, "reason=\"no_request\""),
         .crowded = dt_counter("duetime_http_sent_away_total", away, "reason=\"crowded\""),
         .refused = dt_counter("duetime_http_sent_away_total", away, "reason=\"refused\""),
+        .flooded = dt_counter("duetime_http_floods_total",
+                              "HTTP/2 connections that were ended for frames that ask for nothing.", ""),
         .greeted = dt_counter("duetime_tls_handshakes_total", shaken, "outcome=\"ok\""),
         .no_tls = dt_counter("duetime_tls_handshakes_total", shaken, "outcome=\"not_tls\""),
         .not_greeted = dt_counter("duetime_tls_handshakes_total", shaken, "outcome=\"failed\""),
@@ -403,14 +412,14 @@ dt_conns *dt_conn_conns(const dt_conn *conn)
     return conn->conns;
 }
 
-int dt_conn_fd(const dt_conn *conn)
+int dt_conn_fd(dt_conn *conn)
 {
-    return conn->sock.fd;
+    return conn->parent ? dt_h2_poll_fd(conn) : conn->sock.fd;
 }
 
 void dt_conn_known(dt_conn *conn)
 {
-    conn->known = true;
+    conn->known = dt_conn_base(conn)->known = true;
 }
 
 bool dt_conn_address(const dt_conn *conn, unsigned char out[DT_ADDRESS_BYTES])

@@ -10,6 +10,7 @@
 #include <errno.h>
 #include <openssl/err.h>
 #include <openssl/ssl.h>
+#include <string.h>
 #include <sys/epoll.h>
 #include <sys/socket.h>
 #include <unistd.h>
@@ -148,6 +149,15 @@ enum dt_sock_greeting dt_sock_greet(struct dt_sock *sock)
         sock->greeted = true;
         return DT_SOCK_FAILED;
     }
+}
+
+bool dt_sock_chose_h2(const struct dt_sock *sock)
+{
+    const unsigned char *name = NULL;
+    unsigned n = 0;
+    if (sock->tls)
+        SSL_get0_alpn_selected(sock->tls, &name, &n);
+    return n == 2 && memcmp(name, "h2", 2) == 0;
 }
 
 size_t dt_sock_read(struct dt_sock *sock, char *p, size_t room)

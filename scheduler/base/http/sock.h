@@ -37,6 +37,8 @@ void dt_sock_init(struct dt_sock *sock, int fd, dt_tls_files *files);
 void dt_sock_event(struct dt_sock *sock, uint32_t events);
 /* The handshake, as far as it goes now. */
 enum dt_sock_greeting dt_sock_greet(struct dt_sock *sock);
+/* The client and we chose HTTP/2 in the handshake. */
+bool dt_sock_chose_h2(const struct dt_sock *sock);
 /* Reads up to `room` bytes, once. 0: none are there, or the client's side has ended, or the socket is broken. */
 size_t dt_sock_read(struct dt_sock *sock, char *p, size_t room);
 /* Writes what the socket takes, and returns how much that is. more: further bytes follow at once. */

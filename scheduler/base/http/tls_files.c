@@ -112,11 +112,11 @@ static dt_status read_pair(const struct dt_tls_files *files, SSL_CTX *ctx, struc
     return SSL_CTX_check_private_key(ctx) == 1 ? DT_OK : fail_file(files, key, err);
 }
 
-/* HTTP/1.1 is what is spoken here; who offers only others may find out by itself. */
+/* HTTP/2 if the client offers it. A client that offers neither gets no answer to that. */
 static int choose_protocol(SSL *ssl, const unsigned char **out, unsigned char *out_n, const unsigned char *in,
                            unsigned in_n, void *arg)
 {
-    static const unsigned char ours[] = "\x08http/1.1";
+    static const unsigned char ours[] = "\x02h2\x08http/1.1";
     unsigned char *chosen = NULL;
     (void)ssl;
     (void)arg;

@@ -1,0 +1,605 @@
+/*
+ * Owns the frames of HTTP/2 connections: see h2.h. Refuses to know what is asked, and how bytes come and go.
+ *
+ *   HEADERS --> text of a head, as HTTP/1 has it --> judged by head.c --> begun --> DATA: body --> END_STREAM: whole
+ *   answer  --> HEADERS, DATA as the client opens its windows --> END_STREAM --> ended
+ *
+ * The library keeps the states of streams, windows and tables of headers. A stream's window is opened as its owner
+ * takes the body, so that at most WINDOW bytes of a stream are held; the connection's window is opened at once, so that
+ * no stream waits for another.
+ *
+ * Frames that carry no request and no data cost their sender: see `note_noise`. If a client sends too many of them, the
+ * connection ends with ENHANCE_YOUR_CALM.
+ *
+ * Invariants: a stream is in the list of its connection until it is closed. `id` is 0 once the library has forgotten
+ * the stream, or is about to. Streams are closed in turns and in calls of the library's, never in an owner's call.
+ */
+#include "h2.h"
+
+#include <nghttp2/nghttp2.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <sys/socket.h>
+#include <utlist.h>
+
+#include "base/assert.h"
+#include "base/log.h"
+
+#define STREAMS     128               /* at a time; a client with more to ask opens another connection */
+#define WINDOW      (1 << 20)         /* of the connection; that of a stream is the standard's, 65,535 bytes */
+#define BLOCK_MOST  (4 * DT_HEAD_MAX) /* bytes of a header block as it is sent … */
+#define BLOCK_FRAME DT_TARGET_MAX     /* … and these for each of its frames */
+#define FIELDS_MOST (8 * DT_HEAD_MAX) /* bytes of its headers, repeated ones included; beyond DT_HEAD_MAX: 431 */
+#define NOISE_US    INT64_C(10000)    /* a frame of noise is forgotten after this time … */
+#define NOISE_MOST  INT64_C(1000)     /* … if no more than so many are remembered */
+#define FRAME_HEAD  9
+#define REPLY_NVS   48
+
+enum pseudo { METHOD, PATH, AUTHORITY, PSEUDOS };
+
+struct dt_h2 {
+    struct dt_conn *conn;
+    nghttp2_session *session;
+    bool leaving; /* GOAWAY was sent, or will be */
+    int64_t noisy_until_us;
+    /* Of the header block that comes. */
+    bool heading;
+    size_t block, fields; /* bytes, for BLOCK_MOST and FIELDS_MOST */
+    nghttp2_rcbuf *pseudo[PSEUDOS];
+    const char *fault; /* static text */
+    struct dt_strbuf text;
+};
+
+/* ---- noise ---- */
+
+static int end_calmly(struct dt_h2 *h2, const char *what)
+{
+    DT_LOG(DEBUG, "http", "a client floods its connection", DT_S("what", what));
+    DT_CONN_COUNT(h2->conn->conns, flooded);
+    (void)nghttp2_session_terminate_session(h2->session, NGHTTP2_ENHANCE_YOUR_CALM);
+    return NGHTTP2_ERR_CALLBACK_FAILURE;
+}
+
+/*
+ * Every frame but DATA with bytes is noise. An answered request takes back that of two frames, a KiB of an answer that
+ * of one: so many windows a client may open. What is left over is resets, pings, settings, windows of a few bytes.
+ */
+static void forgive_noise(struct dt_h2 *h2, size_t frames)
+{
+    h2->noisy_until_us -= (int64_t)frames * NOISE_US;
+}
+
+static int note_noise(nghttp2_session *session, const nghttp2_frame_hd *frame, void *arg)
+{
+    struct dt_h2 *h2 = arg;
+    const int64_t now_us = h2->conn->conns->loop.now_us;
+    const bool block = frame->type == NGHTTP2_HEADERS || frame->type == NGHTTP2_CONTINUATION;
+    (void)session;
+    h2->block = (frame->type == NGHTTP2_CONTINUATION ? h2->block : 0) + (block ? frame->length + BLOCK_FRAME : 0);
+    if (h2->block > BLOCK_MOST)
+        return end_calmly(h2, "a header block");
+    if (frame->type == NGHTTP2_DATA && frame->length && !(frame->flags & NGHTTP2_FLAG_PADDED))
+        return 0;
+    h2->noisy_until_us = dt_later(h2->noisy_until_us, now_us) + NOISE_US;
+    return h2->noisy_until_us - now_us > NOISE_MOST * NOISE_US ? end_calmly(h2, "frames") : 0;
+}
+
+/* ---- the end of a stream ---- */
+
+/* Ends the request and closes the stream; if the client waits for more of it, it is told that nothing comes. */
+static void end_stream(struct dt_conn *stream)
+{
+    struct dt_conn *conn = stream->parent;
+    if (stream->id) {
+        (void)nghttp2_session_set_stream_user_data(conn->h2->session, stream->id, NULL);
+        (void)nghttp2_submit_rst_stream(conn->h2->session, NGHTTP2_FLAG_NONE, stream->id, NGHTTP2_CANCEL);
+    }
+    DL_DELETE2(conn->streams, stream, older, newer);
+    conn->served = conn->moved = true;
+    dt_conn_end_request(stream, stream->parted);
+    dt_conn_close(stream);
+}
+
+/* The client takes nothing further of it. A turn of its own tells its owner, or ends it. */
+static void break_stream(struct dt_conn *stream)
+{
+    if (stream->sock.broken)
+        return;
+    stream->sock.broken = true;
+    if (stream->poll_fd >= 0)
+        shutdown(stream->poll_fd, SHUT_RDWR);
+    dt_evloop_again(&stream->conns->loop, &stream->source);
+}
+
+void dt_h2_break(struct dt_conn *conn)
+{
+    struct dt_conn *stream;
+    DL_FOREACH2(conn->streams, stream, newer)
+    break_stream(stream);
+}
+
+static int on_close(nghttp2_session *session, int32_t id, uint32_t code, void *arg)
+{
+    struct dt_conn *stream = nghttp2_session_get_stream_user_data(session, id);
+    (void)code;
+    if (!stream)
+        return 0;
+    stream->id = 0;
+    if (stream->parted) {
+        forgive_noise(arg, 2);
+        end_stream(stream);
+    } else {
+        break_stream(stream);
+    }
+    return 0;
+}
+
+int dt_h2_poll_fd(struct dt_conn *stream)
+{
+    if (stream->poll_fd < 0) { /* a socket that is connected to nothing, and can be shut down all the same */
+        stream->poll_fd = socket(AF_UNIX, SOCK_DGRAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
+        if (stream->poll_fd >= 0 && stream->sock.broken)
+            shutdown(stream->poll_fd, SHUT_RDWR);
+    }
+    return stream->poll_fd;
+}
+
+/* ---- bodies ---- */
+
+/* Finds what the stream waits for now. */
+static void settle(struct dt_conn *stream)
+{
+    nghttp2_session *session = stream->parent->h2->session;
+    enum dt_wait wait = DT_WAIT_BODY;
+    if (stream->expects && !stream->whole && !stream->answered && !stream->waiting) {
+        static const nghttp2_nv goes_on = {(uint8_t *)":status", (uint8_t *)"100", 7, 3, NGHTTP2_NV_FLAG_NONE};
+        stream->expects = false;
+        (void)nghttp2_submit_headers(session, NGHTTP2_FLAG_NONE, stream->id, NULL, &goes_on, 1, NULL);
+    }
+    if (dt_conn_is_owners(stream))
+        wait = DT_WAIT_OWNER;
+    else if (stream->answered && !stream->parted)
+        wait = DT_WAIT_SEND;
+    dt_conn_requeue(stream, wait);
+}
+
+/* Offers bytes of the body to the owner, and opens the window for those that it takes. */
+static size_t offer(struct dt_conn *stream, struct dt_str text)
+{
+    const size_t taken = stream->whole ? text.n : stream->waiting ? 0 : dt_conn_offer(stream, text);
+    stream->frames.left -= stream->frames.chunked || stream->whole ? 0 : taken;
+    if (stream->id && taken)
+        (void)nghttp2_session_consume_stream(stream->parent->h2->session, stream->id, taken);
+    return taken;
+}
+
+/* Goes on with the body, as far as it has come. */
+static void go_on(struct dt_conn *stream)
+{
+    const size_t taken = stream->held_n ? offer(stream, (struct dt_str){stream->held, stream->held_n}) : 0;
+    stream->held_n -= taken;
+    if (stream->held_n) {
+        memmove(stream->held, stream->held + taken, stream->held_n);
+    } else {
+        free(stream->held);
+        stream->held = NULL;
+    }
+    if (!stream->whole && !stream->waiting && !stream->held_n && stream->frames.next == DT_FRAME_HEAD) {
+        stream->whole = true;
+        if (!stream->answered)
+            stream->conns->events.whole(stream);
+    }
+    settle(stream);
+}
+
+static int on_data(nghttp2_session *session, uint8_t flags, int32_t id, const uint8_t *p, size_t n, void *arg)
+{
+    struct dt_conn *stream = nghttp2_session_get_stream_user_data(session, id);
+    const struct dt_str text = {(const char *)p, n};
+    (void)flags, (void)arg;
+    (void)nghttp2_session_consume_connection(session, n);
+    if (!stream)
+        return 0;
+    const size_t taken = stream->held_n ? 0 : offer(stream, text);
+    if (taken < n) {
+        char *held = realloc(stream->held, stream->held_n + n - taken);
+        if (!held)
+            return NGHTTP2_ERR_CALLBACK_FAILURE;
+        memcpy(held + stream->held_n, text.p + taken, n - taken);
+        stream->held = held;
+        stream->held_n += n - taken;
+    }
+    settle(stream);
+    return 0;
+}
+
+void dt_h2_serve(struct dt_conn *stream)
+{
+    if (!stream->sock.broken)
+        go_on(stream);
+    else if (!dt_conn_is_owners(stream))
+        end_stream(stream);
+}
+
+/* ---- heads ---- */
+
+static void clear_head(struct dt_h2 *h2)
+{
+    for (int i = 0; i < PSEUDOS; i++)
+        if (h2->pseudo[i]) {
+            nghttp2_rcbuf_decref(h2->pseudo[i]);
+            h2->pseudo[i] = NULL;
+        }
+    h2->heading = false;
+    h2->fields = 0;
+    h2->fault = NULL;
+    dt_strbuf_clear(&h2->text);
+}
+
+static struct dt_str text_of(nghttp2_rcbuf *buf)
+{
+    const nghttp2_vec vec = buf ? nghttp2_rcbuf_get_buf(buf) : (nghttp2_vec){0};
+    return (struct dt_str){(const char *)vec.base, vec.len};
+}
+
+static void add_line(struct dt_strbuf *text, struct dt_str name, struct dt_str value)
+{
+    dt_strbuf_add(text, name.p, name.n);
+    dt_strbuf_adds(text, ": ");
+    dt_strbuf_add(text, value.p, value.n);
+    dt_strbuf_adds(text, "\r\n");
+}
+
+/* The first line, and :authority as Host: all pseudo-headers have come. */
+static void add_first_lines(struct dt_h2 *h2)
+{
+    const struct dt_str method = text_of(h2->pseudo[METHOD]);
+    const struct dt_str authority = text_of(h2->pseudo[AUTHORITY]);
+    const struct dt_str path = h2->pseudo[PATH] ? text_of(h2->pseudo[PATH]) : authority; /* CONNECT has none */
+    dt_strbuf_add(&h2->text, method.p, method.n);
+    dt_strbuf_addc(&h2->text, ' ');
+    dt_strbuf_add(&h2->text, path.p, path.n);
+    dt_strbuf_adds(&h2->text, " HTTP/1.1\r\n");
+    if (authority.p)
+        add_line(&h2->text, DT_STR_LIT("host"), authority);
+}
+
+static int on_begin_headers(nghttp2_session *session, const nghttp2_frame *frame, void *arg)
+{
+    struct dt_h2 *h2 = arg;
+    (void)session, (void)frame;
+    clear_head(h2);
+    h2->heading = true;
+    return 0;
+}
+
+static int on_header(nghttp2_session *session, const nghttp2_frame *frame, nghttp2_rcbuf *name_buf,
+                     nghttp2_rcbuf *value_buf, uint8_t flags, void *arg)
+{
+    struct dt_h2 *h2 = arg;
+    const struct dt_str name = text_of(name_buf);
+    const struct dt_str value = text_of(value_buf);
+    (void)session, (void)flags;
+    h2->fields += name.n + value.n;
+    if (h2->fields > FIELDS_MOST)
+        return end_calmly(h2, "headers");
+    if (frame->headers.cat != NGHTTP2_HCAT_REQUEST)
+        return 0; /* trailers are dropped */
+    if (memchr(value.p, '\n', value.n) || memchr(value.p, '\r', value.n))
+        h2->fault = "a header's value has a control character";
+    if (name.n && name.p[0] == ':') {
+        enum pseudo which = dt_str_is(name, ":method")      ? METHOD
+                            : dt_str_is(name, ":path")      ? PATH
+                            : dt_str_is(name, ":authority") ? AUTHORITY
+                                                            : PSEUDOS;
+        if (which == PSEUDOS || h2->pseudo[which])
+            return 0; /* :scheme says nothing here */
+        nghttp2_rcbuf_incref(value_buf);
+        h2->pseudo[which] = value_buf;
+        return 0;
+    }
+    if (h2->text.n == 0)
+        add_first_lines(h2);
+    if (h2->pseudo[AUTHORITY] && dt_str_is(name, "host")) {
+        if (!dt_str_eq(value, text_of(h2->pseudo[AUTHORITY])))
+            h2->fault = "Host differs from :authority";
+    } else if (h2->text.n <= DT_HEAD_MAX) {
+        add_line(&h2->text, name, value);
+    }
+    return 0;
+}
+
+static int on_invalid_header(nghttp2_session *session, const nghttp2_frame *frame, const uint8_t *name, size_t name_n,
+                             const uint8_t *value, size_t value_n, uint8_t flags, void *arg)
+{
+    struct dt_h2 *h2 = arg;
+    (void)session, (void)frame, (void)name, (void)name_n, (void)value, (void)value_n, (void)flags;
+    h2->fault = "a header's name or value has a byte that none has";
+    return 0;
+}
+
+/* The library has answered what is no request. */
+static int on_invalid_frame(nghttp2_session *session, const nghttp2_frame *frame, int code, void *arg)
+{
+    (void)session, (void)frame, (void)code;
+    clear_head(arg);
+    return 0;
+}
+
+/* A stream whose head is whole. NULL: memory is out. */
+static struct dt_conn *new_stream(struct dt_conn *conn, int32_t id)
+{
+    struct dt_conns *conns = conn->conns;
+    struct dt_conn *stream = calloc(1, sizeof(*stream) + conns->events.own);
+    if (!stream)
+        return NULL;
+    stream->conns = conns;
+    stream->source = (struct dt_evsource){.ready = conn->source.ready, .owner = stream};
+    stream->sock = (struct dt_sock){.fd = conn->sock.fd, .greeted = true};
+    stream->parent = conn;
+    stream->id = id;
+    stream->poll_fd = -1;
+    stream->known = conn->known;
+    stream->local = conn->local;
+    memcpy(stream->address, conn->address, DT_ADDRESS_BYTES);
+    atomic_fetch_add(&conns->count, 1);
+    DL_APPEND2(conn->streams, stream, older, newer);
+    dt_conn_join(stream, DT_WAIT_OWNER);
+    return stream;
+}
+
+/* The head of a request is whole: it is judged as one of HTTP/1. */
+static int begin_stream(struct dt_h2 *h2, int32_t id, bool ends)
+{
+    struct dt_head head;
+    struct dt_conn *conn = h2->conn;
+    struct dt_conn *stream = new_stream(conn, id);
+    if (!stream)
+        return NGHTTP2_ERR_CALLBACK_FAILURE;
+    (void)nghttp2_session_set_stream_user_data(h2->session, id, stream);
+    if (h2->text.n == 0)
+        add_first_lines(h2);
+    dt_strbuf_adds(&h2->text, "\r\n");
+    const size_t n = h2->text.n < DT_HEAD_MAX ? h2->text.n : DT_HEAD_MAX;
+    if (h2->text.failed)
+        return NGHTTP2_ERR_CALLBACK_FAILURE;
+    enum dt_head_verdict verdict = dt_head_judge((struct dt_str){h2->text.p, n}, &head);
+    stream->frames.next = ends ? DT_FRAME_HEAD : DT_FRAME_BODY;
+    if (verdict != DT_HEAD_WHOLE || h2->fault) {
+        if (!conn->served)
+            DT_CONN_COUNT(conn->conns, refused);
+        dt_conn_refuse(stream, verdict == DT_HEAD_REFUSED ? head.status : DT_HEAD_MALFORMED,
+                       verdict == DT_HEAD_REFUSED ? head.detail
+                       : h2->fault                ? h2->fault
+                                                  : "the head is not whole");
+        settle(stream);
+        return 0;
+    }
+    head.chunked = !ends && !head.length;
+    stream->frames.chunked = head.chunked;
+    stream->frames.left = head.chunked ? UINT64_MAX : head.length;
+    dt_conn_begin_request(stream, &head);
+    go_on(stream);
+    return 0;
+}
+
+static int on_frame(nghttp2_session *session, const nghttp2_frame *frame, void *arg)
+{
+    struct dt_h2 *h2 = arg;
+    const bool ends = frame->hd.flags & NGHTTP2_FLAG_END_STREAM;
+    struct dt_conn *stream = nghttp2_session_get_stream_user_data(session, frame->hd.stream_id);
+    int result = 0;
+    if (frame->hd.type == NGHTTP2_HEADERS && frame->headers.cat == NGHTTP2_HCAT_REQUEST) {
+        result = begin_stream(h2, frame->hd.stream_id, ends);
+    } else if (stream && ends && (frame->hd.type == NGHTTP2_DATA || frame->hd.type == NGHTTP2_HEADERS)) {
+        stream->frames.next = DT_FRAME_HEAD;
+        go_on(stream);
+    }
+    if (frame->hd.type == NGHTTP2_HEADERS)
+        clear_head(h2);
+    return result;
+}
+
+/* ---- answers ---- */
+
+static ssize_t read_answer(nghttp2_session *session, int32_t id, uint8_t *p, size_t room, uint32_t *flags,
+                           nghttp2_data_source *source, void *arg)
+{
+    const struct dt_conn *stream = nghttp2_session_get_stream_user_data(session, id);
+    (void)p, (void)source, (void)arg;
+    if (!stream)
+        return NGHTTP2_ERR_TEMPORAL_CALLBACK_FAILURE;
+    const size_t unsent = dt_conn_unsent(stream);
+    *flags |= NGHTTP2_DATA_FLAG_NO_COPY | (unsent <= room ? NGHTTP2_DATA_FLAG_EOF : 0u);
+    return (ssize_t)(unsent < room ? unsent : room);
+}
+
+static int add_data(nghttp2_session *session, nghttp2_frame *frame, const uint8_t *head, size_t n,
+                    nghttp2_data_source *source, void *arg)
+{
+    struct dt_h2 *h2 = arg;
+    struct dt_strbuf *out = &h2->conn->conns->out;
+    struct dt_conn *stream = nghttp2_session_get_stream_user_data(session, frame->hd.stream_id);
+    (void)source;
+    if (out->n >= DT_CONN_OUT)
+        return NGHTTP2_ERR_WOULDBLOCK;
+    if (!stream)
+        return NGHTTP2_ERR_TEMPORAL_CALLBACK_FAILURE;
+    dt_strbuf_add(out, (const char *)head, FRAME_HEAD);
+    dt_strbuf_add(out, stream->out.p + stream->out_at, n);
+    stream->out_at += n;
+    forgive_noise(h2, n / 1024);
+    return 0;
+}
+
+static int on_sent(nghttp2_session *session, const nghttp2_frame *frame, void *arg)
+{
+    const bool carries = frame->hd.type == NGHTTP2_HEADERS || frame->hd.type == NGHTTP2_DATA;
+    (void)arg;
+    if (!carries || !(frame->hd.flags & NGHTTP2_FLAG_END_STREAM))
+        return 0;
+    struct dt_conn *stream = nghttp2_session_get_stream_user_data(session, frame->hd.stream_id);
+    if (!stream)
+        return 0;
+    stream->parted = true;
+    dt_strbuf_clear(&stream->out);
+    stream->out_at = 0;
+    if (stream->closing && stream->frames.next != DT_FRAME_HEAD) /* the rest of the body is not wanted */
+        return nghttp2_submit_rst_stream(session, NGHTTP2_FLAG_NONE, stream->id, NGHTTP2_NO_ERROR);
+    settle(stream);
+    return 0;
+}
+
+static void add_nv(nghttp2_nv *nvs, size_t *n, struct dt_str name, struct dt_str value)
+{
+    if (*n < REPLY_NVS)
+        nvs[(*n)++] = (nghttp2_nv){(uint8_t *)(uintptr_t)name.p, (uint8_t *)(uintptr_t)value.p, name.n, value.n,
+                                   NGHTTP2_NV_FLAG_NONE};
+}
+
+void dt_h2_answer(struct dt_conn *stream, struct dt_reply *reply)
+{
+    struct dt_conn *conn = stream->parent;
+    struct dt_strbuf *body = reply->body;
+    const nghttp2_data_provider provider = {.read_callback = read_answer};
+    nghttp2_nv nvs[REPLY_NVS];
+    char status[12];
+    char length[24];
+    struct dt_strbuf headers = {0}; /* names in lower case, as HTTP/2 has them */
+    struct dt_str name;
+    struct dt_str value;
+    size_t n = 0;
+    if (stream->sock.broken) {
+        dt_evloop_again(&stream->conns->loop, &stream->source); /* its turn ends it */
+        return;
+    }
+    snprintf(status, sizeof(status), "%d", reply->status);
+    snprintf(length, sizeof(length), "%zu", body ? body->n : 0);
+    add_nv(nvs, &n, DT_STR_LIT(":status"), dt_str(status));
+    add_nv(nvs, &n, DT_STR_LIT("date"), dt_str(dt_conn_date(stream->conns)));
+    if (!dt_reply_is_bare(reply->status))
+        add_nv(nvs, &n, DT_STR_LIT("content-length"), dt_str(length));
+    if (reply->type)
+        add_nv(nvs, &n, DT_STR_LIT("content-type"), dt_str(reply->type));
+    dt_strbuf_add(&headers, reply->headers.p, reply->headers.n);
+    for (struct dt_str rest = dt_strbuf_str(&headers); !headers.failed && dt_head_next(&rest, &name, &value);) {
+        for (char *p = (char *)(uintptr_t)name.p; p < name.p + name.n; p++)
+            *p = (char)(*p >= 'A' && *p <= 'Z' ? *p | 0x20 : *p);
+        add_nv(nvs, &n, name, value);
+    }
+    const bool has_body = body && body->n && !stream->bare && !dt_reply_is_bare(reply->status);
+    if (has_body) {
+        stream->out = *body;
+        *body = (struct dt_strbuf){0};
+    }
+    stream->closing |= !dt_conn_may_drop(stream);
+    if (nghttp2_submit_response(conn->h2->session, stream->id, nvs, n, has_body ? &provider : NULL) != 0)
+        break_stream(stream);
+    dt_strbuf_clear(&headers);
+    settle(stream);
+    if (stream->conns->current != conn)
+        dt_evloop_again(&stream->conns->loop, &conn->source); /* with other answers of this round */
+}
+
+/* ---- the connection ---- */
+
+bool dt_h2_may_begin(struct dt_str text)
+{
+    static const char preface[] = "PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n";
+    _Static_assert(sizeof(preface) - 1 == DT_H2_PREFACE, "the preface has 24 bytes");
+    return memcmp(text.p, preface, text.n < DT_H2_PREFACE ? text.n : DT_H2_PREFACE) == 0;
+}
+
+static int new_session(struct dt_h2 *h2, nghttp2_session_callbacks *calls, nghttp2_option *option)
+{
+    static const nghttp2_settings_entry settings[] = {
+        {NGHTTP2_SETTINGS_MAX_CONCURRENT_STREAMS, STREAMS},
+        {NGHTTP2_SETTINGS_MAX_HEADER_LIST_SIZE, DT_HEAD_MAX},
+        {NGHTTP2_SETTINGS_NO_RFC7540_PRIORITIES, 1},
+    };
+    nghttp2_session_callbacks_set_on_begin_frame_callback(calls, note_noise);
+    nghttp2_session_callbacks_set_on_begin_headers_callback(calls, on_begin_headers);
+    nghttp2_session_callbacks_set_on_header_callback2(calls, on_header);
+    nghttp2_session_callbacks_set_on_invalid_header_callback(calls, on_invalid_header);
+    nghttp2_session_callbacks_set_on_invalid_frame_recv_callback(calls, on_invalid_frame);
+    nghttp2_session_callbacks_set_on_frame_recv_callback(calls, on_frame);
+    nghttp2_session_callbacks_set_on_data_chunk_recv_callback(calls, on_data);
+    nghttp2_session_callbacks_set_on_stream_close_callback(calls, on_close);
+    nghttp2_session_callbacks_set_send_data_callback(calls, add_data);
+    nghttp2_session_callbacks_set_on_frame_send_callback(calls, on_sent);
+    nghttp2_option_set_no_auto_window_update(option, 1);
+    nghttp2_option_set_no_closed_streams(option, 1);
+    int result = nghttp2_session_server_new2(&h2->session, calls, h2, option);
+    if (result == 0)
+        result =
+            nghttp2_submit_settings(h2->session, NGHTTP2_FLAG_NONE, settings, sizeof(settings) / sizeof(settings[0]));
+    return result == 0 ? nghttp2_session_set_local_window_size(h2->session, NGHTTP2_FLAG_NONE, 0, WINDOW) : result;
+}
+
+void dt_h2_begin(struct dt_conn *conn)
+{
+    nghttp2_session_callbacks *calls = NULL;
+    nghttp2_option *option = NULL;
+    struct dt_h2 *h2 = conn->h2 = calloc(1, sizeof(*h2));
+    dt_assert(!conn->parent && !conn->request);
+    if (h2)
+        h2->conn = conn;
+    conn->sock.broken |= !h2 || nghttp2_session_callbacks_new(&calls) != 0 || nghttp2_option_new(&option) != 0 ||
+                         new_session(h2, calls, option) != 0;
+    nghttp2_option_del(option);
+    nghttp2_session_callbacks_del(calls);
+}
+
+void dt_h2_free(struct dt_h2 *h2)
+{
+    if (!h2)
+        return;
+    clear_head(h2);
+    nghttp2_session_del(h2->session);
+    free(h2);
+}
+
+bool dt_h2_has_head(const struct dt_h2 *h2)
+{
+    return h2 && h2->heading;
+}
+
+void dt_h2_leave(struct dt_conn *conn)
+{
+    struct dt_h2 *h2 = conn->h2;
+    if (!h2->leaving)
+        (void)nghttp2_submit_goaway(h2->session, NGHTTP2_FLAG_NONE,
+                                    nghttp2_session_get_last_proc_stream_id(h2->session), NGHTTP2_NO_ERROR, NULL, 0);
+    h2->leaving = true;
+}
+
+bool dt_h2_pass(struct dt_conn *conn, struct dt_str *text)
+{
+    struct dt_h2 *h2 = conn->h2;
+    struct dt_strbuf *out = &conn->conns->out;
+    const uint8_t *frame = NULL;
+    ssize_t n = 0;
+    if (text->n && !conn->closing)
+        n = nghttp2_session_mem_recv(h2->session, (const uint8_t *)text->p, text->n);
+    if (n < 0) /* unless it is ended for something else by now */
+        (void)nghttp2_session_terminate_session(h2->session, n == NGHTTP2_ERR_CALLBACK_FAILURE || n == NGHTTP2_ERR_NOMEM
+                                                                 ? NGHTTP2_INTERNAL_ERROR
+                                                                 : NGHTTP2_PROTOCOL_ERROR);
+    text->n = 0;
+    if (atomic_load_explicit(&conn->conns->stage, memory_order_relaxed) != DT_CONNS_OPEN)
+        dt_h2_leave(conn);
+    if (dt_conn_unsent(conn))
+        return true;
+    while (out->n < DT_CONN_OUT && (n = nghttp2_session_mem_send(h2->session, &frame)) > 0)
+        dt_strbuf_add(out, (const char *)frame, (size_t)n);
+    conn->sock.broken |= n < 0;
+    conn->moved |= conn->wait == DT_WAIT_SEND && out->n; /* the client has taken what was sent before */
+    if (out->n >= DT_CONN_OUT)
+        return true;
+    if (!nghttp2_session_want_read(h2->session) && !nghttp2_session_want_write(h2->session)) {
+        conn->closing = true;
+        dt_h2_break(conn);
+    }
+    conn->closing |= h2->leaving && !conn->streams;
+    return false;
+}
