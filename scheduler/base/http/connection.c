@@ -253,7 +253,7 @@ static void settle(struct dt_conn *conn, struct dt_str text)
     } else if (conn->streams) {
         wait = DT_WAIT_STREAMS;
     } else if (!conn->request) {
-        wait = !conn->served ? DT_WAIT_FIRST : conn->held_n || dt_h2_has_head(conn->h2) ? DT_WAIT_HEAD : DT_WAIT_IDLE;
+        wait = !conn->served ? DT_WAIT_FIRST : conn->held_n || conn->heading ? DT_WAIT_HEAD : DT_WAIT_IDLE;
     } else if (!conn->whole && !conn->waiting) {
         wait = DT_WAIT_BODY;
     }
@@ -304,7 +304,8 @@ static void run_turn(struct dt_conn *conn)
     if (conn->held_n)
         memcpy(conns->in, conn->held, conn->held_n);
     while (goes_on) {
-        const bool preface = !conn->h2 && !conn->served && !conn->request && text.n && dt_h2_may_begin(text);
+        const bool preface = !conn->h2 && !conn->http1 && text.n && dt_h2_may_begin(text);
+        conn->http1 |= text.n && !preface;
         if (preface && text.n >= DT_H2_PREFACE)
             dt_h2_begin(conn);
         const bool stopped = conn->h2 ? dt_h2_pass(conn, &text) : !preface && consume(conn, &text);

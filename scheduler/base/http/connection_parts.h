@@ -84,8 +84,10 @@ struct dt_conn {
     bool known, secure;
     bool local; /* a Unix socket's */
     unsigned char address[DT_ADDRESS_BYTES];
+    bool http1;   /* its first bytes were not those of HTTP/2 */
     bool served;  /* a request was answered */
     bool moved;   /* a request began or ended in this turn */
+    bool heading; /* a header block of HTTP/2 has begun */
     bool closing; /* it ends after the answer under way */
     bool parted;  /* it has told its client that it ends; of a stream: all of its answer is in its connection's `out` */
     struct dt_frames frames;

@@ -5,7 +5,7 @@
  *   answer  --> HEADERS, DATA as the client opens its windows --> END_STREAM --> ended
  *
  * The library keeps the states of streams, windows and tables of headers. A stream's window is opened as its owner
- * takes the body, so that at most WINDOW bytes of a stream are held; the connection's window is opened at once, so that
+ * takes the body, so that at most 64 KiB of a stream are held; the connection's window is opened at once, so that
  * no stream waits for another.
  *
  * Frames that carry no request and no data cost their sender: see `note_noise`. If a client sends too many of them, the
@@ -32,10 +32,13 @@
 #define FIELDS_MOST (8 * DT_HEAD_MAX) /* bytes of its headers, repeated ones included; beyond DT_HEAD_MAX: 431 */
 #define NOISE_US    INT64_C(10000)    /* a frame of noise is forgotten after this time … */
 #define NOISE_MOST  INT64_C(1000)     /* … if no more than so many are remembered */
+#define KEPT        1024              /* bytes of a buffer for the next head */
 #define FRAME_HEAD  9
 #define REPLY_NVS   48
 
-enum pseudo { METHOD, PATH, AUTHORITY, PSEUDOS };
+/* Texts of the header block that comes: values of pseudo-headers, and all of it as HTTP/1 has it. */
+enum text { METHOD, PATH, AUTHORITY, HEAD, TEXTS };
+static const char *const pseudo_names[] = {":method", ":path", ":authority"};
 
 struct dt_h2 {
     struct dt_conn *conn;
@@ -43,11 +46,9 @@ struct dt_h2 {
     bool leaving; /* GOAWAY was sent, or will be */
     int64_t noisy_until_us;
     /* Of the header block that comes. */
-    bool heading;
     size_t block, fields; /* bytes, for BLOCK_MOST and FIELDS_MOST */
-    nghttp2_rcbuf *pseudo[PSEUDOS];
-    const char *fault; /* static text */
-    struct dt_strbuf text;
+    const char *fault;    /* static text */
+    struct dt_strbuf texts[TEXTS];
 };
 
 /* ---- noise ---- */
@@ -69,6 +70,18 @@ static void forgive_noise(struct dt_h2 *h2, size_t frames)
     h2->noisy_until_us -= (int64_t)frames * NOISE_US;
 }
 
+static void clear_head(struct dt_h2 *h2)
+{
+    for (int i = 0; i < TEXTS; i++)
+        if (h2->texts[i].cap > KEPT)
+            dt_strbuf_clear(&h2->texts[i]);
+        else
+            dt_strbuf_reset(&h2->texts[i]);
+    h2->conn->heading = false;
+    h2->fields = 0;
+    h2->fault = NULL;
+}
+
 static int note_noise(nghttp2_session *session, const nghttp2_frame_hd *frame, void *arg)
 {
     struct dt_h2 *h2 = arg;
@@ -76,6 +89,9 @@ static int note_noise(nghttp2_session *session, const nghttp2_frame_hd *frame, v
     const bool block = frame->type == NGHTTP2_HEADERS || frame->type == NGHTTP2_CONTINUATION;
     (void)session;
     h2->block = (frame->type == NGHTTP2_CONTINUATION ? h2->block : 0) + (block ? frame->length + BLOCK_FRAME : 0);
+    if (frame->type == NGHTTP2_HEADERS)
+        clear_head(h2);
+    h2->conn->heading = block;
     if (h2->block > BLOCK_MOST)
         return end_calmly(h2, "a header block");
     if (frame->type == NGHTTP2_DATA && frame->length && !(frame->flags & NGHTTP2_FLAG_PADDED))
@@ -223,25 +239,6 @@ void dt_h2_serve(struct dt_conn *stream)
 
 /* ---- heads ---- */
 
-static void clear_head(struct dt_h2 *h2)
-{
-    for (int i = 0; i < PSEUDOS; i++)
-        if (h2->pseudo[i]) {
-            nghttp2_rcbuf_decref(h2->pseudo[i]);
-            h2->pseudo[i] = NULL;
-        }
-    h2->heading = false;
-    h2->fields = 0;
-    h2->fault = NULL;
-    dt_strbuf_clear(&h2->text);
-}
-
-static struct dt_str text_of(nghttp2_rcbuf *buf)
-{
-    const nghttp2_vec vec = buf ? nghttp2_rcbuf_get_buf(buf) : (nghttp2_vec){0};
-    return (struct dt_str){(const char *)vec.base, vec.len};
-}
-
 static void add_line(struct dt_strbuf *text, struct dt_str name, struct dt_str value)
 {
     dt_strbuf_add(text, name.p, name.n);
@@ -250,35 +247,28 @@ static void add_line(struct dt_strbuf *text, struct dt_str name, struct dt_str v
     dt_strbuf_adds(text, "\r\n");
 }
 
-/* The first line, and :authority as Host: all pseudo-headers have come. */
-static void add_first_lines(struct dt_h2 *h2)
+/* The first line, and :authority as Host, unless they are there: all pseudo-headers have come. */
+static struct dt_strbuf *begin_head(struct dt_h2 *h2)
 {
-    const struct dt_str method = text_of(h2->pseudo[METHOD]);
-    const struct dt_str authority = text_of(h2->pseudo[AUTHORITY]);
-    const struct dt_str path = h2->pseudo[PATH] ? text_of(h2->pseudo[PATH]) : authority; /* CONNECT has none */
-    dt_strbuf_add(&h2->text, method.p, method.n);
-    dt_strbuf_addc(&h2->text, ' ');
-    dt_strbuf_add(&h2->text, path.p, path.n);
-    dt_strbuf_adds(&h2->text, " HTTP/1.1\r\n");
-    if (authority.p)
-        add_line(&h2->text, DT_STR_LIT("host"), authority);
+    struct dt_strbuf *head = &h2->texts[HEAD];
+    const struct dt_strbuf *path = &h2->texts[h2->texts[PATH].n ? PATH : AUTHORITY]; /* CONNECT has none */
+    if (head->n)
+        return head;
+    dt_strbuf_add(head, h2->texts[METHOD].p, h2->texts[METHOD].n);
+    dt_strbuf_addc(head, ' ');
+    dt_strbuf_add(head, path->p, path->n);
+    dt_strbuf_adds(head, " HTTP/1.1\r\n");
+    if (h2->texts[AUTHORITY].n)
+        add_line(head, DT_STR_LIT("host"), dt_strbuf_str(&h2->texts[AUTHORITY]));
+    return head;
 }
 
-static int on_begin_headers(nghttp2_session *session, const nghttp2_frame *frame, void *arg)
+static int on_header(nghttp2_session *session, const nghttp2_frame *frame, const uint8_t *name_p, size_t name_n,
+                     const uint8_t *value_p, size_t value_n, uint8_t flags, void *arg)
 {
     struct dt_h2 *h2 = arg;
-    (void)session, (void)frame;
-    clear_head(h2);
-    h2->heading = true;
-    return 0;
-}
-
-static int on_header(nghttp2_session *session, const nghttp2_frame *frame, nghttp2_rcbuf *name_buf,
-                     nghttp2_rcbuf *value_buf, uint8_t flags, void *arg)
-{
-    struct dt_h2 *h2 = arg;
-    const struct dt_str name = text_of(name_buf);
-    const struct dt_str value = text_of(value_buf);
+    const struct dt_str name = {(const char *)name_p, name_n};
+    const struct dt_str value = {(const char *)value_p, value_n};
     (void)session, (void)flags;
     h2->fields += name.n + value.n;
     if (h2->fields > FIELDS_MOST)
@@ -287,24 +277,18 @@ static int on_header(nghttp2_session *session, const nghttp2_frame *frame, nghtt
         return 0; /* trailers are dropped */
     if (memchr(value.p, '\n', value.n) || memchr(value.p, '\r', value.n))
         h2->fault = "a header's value has a control character";
-    if (name.n && name.p[0] == ':') {
-        enum pseudo which = dt_str_is(name, ":method")      ? METHOD
-                            : dt_str_is(name, ":path")      ? PATH
-                            : dt_str_is(name, ":authority") ? AUTHORITY
-                                                            : PSEUDOS;
-        if (which == PSEUDOS || h2->pseudo[which])
-            return 0; /* :scheme says nothing here */
-        nghttp2_rcbuf_incref(value_buf);
-        h2->pseudo[which] = value_buf;
+    if (name.n && name.p[0] == ':') { /* :scheme says nothing here */
+        for (int i = 0; i < HEAD; i++)
+            if (dt_str_is(name, pseudo_names[i]))
+                dt_strbuf_add(&h2->texts[i], value.p, value.n);
         return 0;
     }
-    if (h2->text.n == 0)
-        add_first_lines(h2);
-    if (h2->pseudo[AUTHORITY] && dt_str_is(name, "host")) {
-        if (!dt_str_eq(value, text_of(h2->pseudo[AUTHORITY])))
-            h2->fault = "Host differs from :authority";
-    } else if (h2->text.n <= DT_HEAD_MAX) {
-        add_line(&h2->text, name, value);
+    struct dt_strbuf *head = begin_head(h2);
+    if (!h2->texts[AUTHORITY].n || !dt_str_is(name, "host")) {
+        if (head->n <= DT_HEAD_MAX)
+            add_line(head, name, value);
+    } else if (!dt_str_eq(value, dt_strbuf_str(&h2->texts[AUTHORITY]))) {
+        h2->fault = "Host differs from :authority";
     }
     return 0;
 }
@@ -353,25 +337,19 @@ static int begin_stream(struct dt_h2 *h2, int32_t id, bool ends)
 {
     struct dt_head head;
     struct dt_conn *conn = h2->conn;
-    struct dt_conn *stream = new_stream(conn, id);
+    struct dt_strbuf *text = begin_head(h2);
+    dt_strbuf_adds(text, "\r\n");
+    struct dt_conn *stream = text->failed ? NULL : new_stream(conn, id);
     if (!stream)
         return NGHTTP2_ERR_CALLBACK_FAILURE;
     (void)nghttp2_session_set_stream_user_data(h2->session, id, stream);
-    if (h2->text.n == 0)
-        add_first_lines(h2);
-    dt_strbuf_adds(&h2->text, "\r\n");
-    const size_t n = h2->text.n < DT_HEAD_MAX ? h2->text.n : DT_HEAD_MAX;
-    if (h2->text.failed)
-        return NGHTTP2_ERR_CALLBACK_FAILURE;
-    enum dt_head_verdict verdict = dt_head_judge((struct dt_str){h2->text.p, n}, &head);
+    const bool whole =
+        dt_head_judge((struct dt_str){text->p, text->n < DT_HEAD_MAX ? text->n : DT_HEAD_MAX}, &head) == DT_HEAD_WHOLE;
     stream->frames.next = ends ? DT_FRAME_HEAD : DT_FRAME_BODY;
-    if (verdict != DT_HEAD_WHOLE || h2->fault) {
+    if (!whole || h2->fault) {
         if (!conn->served)
             DT_CONN_COUNT(conn->conns, refused);
-        dt_conn_refuse(stream, verdict == DT_HEAD_REFUSED ? head.status : DT_HEAD_MALFORMED,
-                       verdict == DT_HEAD_REFUSED ? head.detail
-                       : h2->fault                ? h2->fault
-                                                  : "the head is not whole");
+        dt_conn_refuse(stream, whole ? DT_HEAD_MALFORMED : head.status, whole ? h2->fault : head.detail);
         settle(stream);
         return 0;
     }
@@ -423,8 +401,6 @@ static int add_data(nghttp2_session *session, nghttp2_frame *frame, const uint8_
     (void)source;
     if (out->n >= DT_CONN_OUT)
         return NGHTTP2_ERR_WOULDBLOCK;
-    if (!stream)
-        return NGHTTP2_ERR_TEMPORAL_CALLBACK_FAILURE;
     dt_strbuf_add(out, (const char *)head, FRAME_HEAD);
     dt_strbuf_add(out, stream->out.p + stream->out_at, n);
     stream->out_at += n;
@@ -434,12 +410,10 @@ static int add_data(nghttp2_session *session, nghttp2_frame *frame, const uint8_
 
 static int on_sent(nghttp2_session *session, const nghttp2_frame *frame, void *arg)
 {
+    struct dt_conn *stream = nghttp2_session_get_stream_user_data(session, frame->hd.stream_id);
     const bool carries = frame->hd.type == NGHTTP2_HEADERS || frame->hd.type == NGHTTP2_DATA;
     (void)arg;
-    if (!carries || !(frame->hd.flags & NGHTTP2_FLAG_END_STREAM))
-        return 0;
-    struct dt_conn *stream = nghttp2_session_get_stream_user_data(session, frame->hd.stream_id);
-    if (!stream)
+    if (!stream || !carries || !(frame->hd.flags & NGHTTP2_FLAG_END_STREAM))
         return 0;
     stream->parted = true;
     dt_strbuf_clear(&stream->out);
@@ -518,8 +492,7 @@ static int new_session(struct dt_h2 *h2, nghttp2_session_callbacks *calls, nghtt
         {NGHTTP2_SETTINGS_NO_RFC7540_PRIORITIES, 1},
     };
     nghttp2_session_callbacks_set_on_begin_frame_callback(calls, note_noise);
-    nghttp2_session_callbacks_set_on_begin_headers_callback(calls, on_begin_headers);
-    nghttp2_session_callbacks_set_on_header_callback2(calls, on_header);
+    nghttp2_session_callbacks_set_on_header_callback(calls, on_header);
     nghttp2_session_callbacks_set_on_invalid_header_callback(calls, on_invalid_header);
     nghttp2_session_callbacks_set_on_invalid_frame_recv_callback(calls, on_invalid_frame);
     nghttp2_session_callbacks_set_on_frame_recv_callback(calls, on_frame);
@@ -536,32 +509,33 @@ static int new_session(struct dt_h2 *h2, nghttp2_session_callbacks *calls, nghtt
     return result == 0 ? nghttp2_session_set_local_window_size(h2->session, NGHTTP2_FLAG_NONE, 0, WINDOW) : result;
 }
 
+void dt_h2_free(struct dt_h2 *h2)
+{
+    if (!h2)
+        return;
+    for (int i = 0; i < TEXTS; i++)
+        dt_strbuf_clear(&h2->texts[i]);
+    nghttp2_session_del(h2->session);
+    free(h2);
+}
+
 void dt_h2_begin(struct dt_conn *conn)
 {
     nghttp2_session_callbacks *calls = NULL;
     nghttp2_option *option = NULL;
-    struct dt_h2 *h2 = conn->h2 = calloc(1, sizeof(*h2));
+    struct dt_h2 *h2 = calloc(1, sizeof(*h2));
     dt_assert(!conn->parent && !conn->request);
+    conn->h2 = h2;
     if (h2)
         h2->conn = conn;
     conn->sock.broken |= !h2 || nghttp2_session_callbacks_new(&calls) != 0 || nghttp2_option_new(&option) != 0 ||
                          new_session(h2, calls, option) != 0;
     nghttp2_option_del(option);
     nghttp2_session_callbacks_del(calls);
-}
-
-void dt_h2_free(struct dt_h2 *h2)
-{
-    if (!h2)
-        return;
-    clear_head(h2);
-    nghttp2_session_del(h2->session);
-    free(h2);
-}
-
-bool dt_h2_has_head(const struct dt_h2 *h2)
-{
-    return h2 && h2->heading;
+    if (conn->sock.broken) {
+        dt_h2_free(h2);
+        conn->h2 = NULL;
+    }
 }
 
 void dt_h2_leave(struct dt_conn *conn)

@@ -19,8 +19,6 @@ void dt_h2_free(struct dt_h2 *h2);
 /* In a turn of the connection: passes what was read, and adds frames to the turn's answers if all earlier ones have
  * left. True: there may be more frames when those have left. */
 bool dt_h2_pass(struct dt_conn *conn, struct dt_str *text);
-/* A header block has begun and is not whole. */
-bool dt_h2_has_head(const struct dt_h2 *h2);
 /* Tells the client that no further stream is served. The connection ends after those that there are. */
 void dt_h2_leave(struct dt_conn *conn);
 /* The client cannot be reached any more: all streams end, each in a turn of its own. */

@@ -87,7 +87,7 @@ static size_t on_body(dt_conn *conn, const char *p, size_t n)
 static void on_whole(dt_conn *conn)
 {
     struct own *own = dt_conn_own(conn);
-    own->body[own->n] = '\0';
+    own->body[own->n < sizeof(own->body) - 1 ? own->n : sizeof(own->body) - 1] = '\0';
     if (strcmp(own->path, "/later") == 0 || strcmp(own->path, "/listen") == 0) {
         kept = conn;
         if (own->path[2] == 'i')
