@@ -513,4 +513,29 @@ FRESH_TEST(a_dead_letter_describes_its_job)
     assert_true(found);
 }
 
+FRESH_TEST(a_locked_row_of_one_kind_delays_no_other_kind)
+{
+    static const char *const names[] = {"dead", "answers", "alert"};
+    static const struct dt_outbox_kind *const kinds[] = {&dt_outbox_letters, &dt_outbox_answers};
+    mysql_fixture_run(&fx, "SET SESSION TRANSACTION ISOLATION LEVEL READ COMMITTED");
+    for (size_t held = 0; held < 3; held++) {
+        bury(1, 0);
+        answer(1, "", "far.a");
+        mysql_fixture_run(&fx,
+                          "INSERT INTO messages (kind, sender, made_at, alert, target, type, alert_kind, value, bound, "
+                          "began_at) VALUES ('alert', 0, UNIX_TIMESTAMP(SYSDATE(3))*1000, 1, 'kafka', 'began', 'dead', "
+                          "1, 1, 1)");
+        mysql_fixture_run(&fx, "START TRANSACTION");
+        mysql_fixture_number(&fx, "SELECT id FROM messages WHERE kind = '%s' FOR UPDATE", names[held]);
+        for (size_t other = 0; other < 2; other++) /* the alert is only locked: no topic of Kafka takes it here */
+            if (other != held) {
+                start_sender(kinds[other]);
+                AWAIT(mysql_fixture_number(&fx, "SELECT COUNT(*) FROM messages WHERE kind = '%s'", names[other]) == 0);
+                stop();
+            }
+        mysql_fixture_run(&fx, "ROLLBACK");
+        mysql_fixture_run(&fx, "DELETE FROM messages");
+    }
+}
+
 SUITE(open_all, close_all)
