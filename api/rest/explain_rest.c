@@ -427,7 +427,8 @@ static void add_facts(struct facts *f, const struct dt_explained *e, enum entry_
     dt_strbuf_addf(&f->value, "%lld so far, %lld failed", (long long)job->attempt, (long long)job->failures);
     end_fact(f, "attempts");
     add_text(&f->value, job->retry.n ? job->retry : DT_STR_LIT("none"));
-    dt_strbuf_addf(&f->value, "; a report is expected within %lld ms", (long long)job->ack_timeout_ms);
+    dt_strbuf_adds(&f->value, "; a report is expected within ");
+    add_length(&f->value, job->ack_timeout_ms);
     end_fact(f, "retry");
     add_latest_attempt(f, job);
     add_last_error(f, job);
