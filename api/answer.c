@@ -344,8 +344,8 @@ struct dt_str dt_topic_secret_keep(struct dt_str wanted, struct dt_str had, bool
     }
     if (!had.p || (added.p && memchr(had.p, ' ', had.n))) {
         dt_faults_add(faults, pointer,
-                      had.p ? "has two secrets already: write the ones that are to stay"
-                            : "there is no secret yet that \"***\" could keep");
+                      had.p ? "has two secrets already: list the ones to keep"
+                            : "there is no secret yet for \"***\" to keep");
         return wanted;
     }
     dt_strbuf_add(&text, had.p, had.n);
@@ -364,7 +364,7 @@ struct dt_str dt_topic_secret_keep(struct dt_str wanted, struct dt_str had, bool
 enum dt_next dt_answer_topic_in_use(struct dt_request *req, const struct dt_topic_deletion *deletion)
 {
     if (deletion->keeper == DT_TOPIC_HAS_SCHEDULE)
-        dt_request_refuse(req, DT_PROBLEM_TOPIC_IN_USE, "the schedule %.*s makes jobs of the topic",
+        dt_request_refuse(req, DT_PROBLEM_TOPIC_IN_USE, "the schedule %.*s creates jobs in the topic",
                           (int)deletion->schedule.n, deletion->schedule.p);
     else
         dt_request_refuse(req, DT_PROBLEM_TOPIC_IN_USE, "%lld jobs of the topic are not finished",

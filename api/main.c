@@ -388,8 +388,7 @@ static int64_t notify_service(struct server *s, int64_t now_us)
         if (dt_http_moves(s->http))
             dt_service_tell(&s->service, DT_SERVICE_ALIVE);
         else
-            DT_LOG(ERROR, "main",
-                   "a thread of the HTTP server hangs: the service manager is not told that all is well");
+            DT_LOG(ERROR, "main", "a thread of the HTTP server hangs: no keep-alive is sent to the service manager");
         s->alive_us = now_us + pause_us;
     }
     return s->alive_us;
@@ -420,7 +419,7 @@ static dt_status wait_for_end(struct server *s, const sigset_t *set, bool migrat
         if (sig == SIGHUP)
             reload_config(s);
         if (sig == SIGTERM || sig == SIGINT) {
-            DT_LOG(INFO, "main", "finishing what is under way");
+            DT_LOG(INFO, "main", "finishing running requests");
             dt_stop_bound(DT_STOP_SECONDS);
             dt_service_tell(&s->service, DT_SERVICE_STOPPING);
             return DT_OK;

@@ -163,7 +163,7 @@ dt_status dt_token_quotas_parse(struct dt_str text, struct dt_quota_limits *out,
         }
         if (!fine)
             return dt_fail(err, DT_INVALID,
-                           "\"%.*s\" is no quota: requests_per_second, jobs_per_second, payload_bytes_per_second or "
+                           "\"%.*s\" is not a quota: requests_per_second, jobs_per_second, payload_bytes_per_second or "
                            "pending_jobs, = and a number",
                            (int)element.n, element.p);
         out->v[quota] = limit;

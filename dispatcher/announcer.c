@@ -16,7 +16,8 @@ void dt_announcer_outbox(dt_announcer *a, unsigned shard)
     struct dt_error err = {0};
     pthread_mutex_lock(&a->lock);
     if (a->index && dt_index_wake(a->index, shard, true, &err) != DT_OK)
-        DT_LOG(DEBUG, "dispatcher", "an outbox was not announced", DT_I("shard", shard), DT_S("reason", err.text));
+        DT_LOG(DEBUG, "dispatcher", "an outbox notification was not sent", DT_I("shard", shard),
+               DT_S("reason", err.text));
     pthread_mutex_unlock(&a->lock);
 }
 
@@ -25,7 +26,7 @@ void dt_announcer_all(dt_announcer *a)
     struct dt_error err = {0};
     pthread_mutex_lock(&a->lock);
     if (a->index && dt_index_wake_all(a->index, &err) != DT_OK)
-        DT_LOG(DEBUG, "dispatcher", "news was not announced", DT_S("reason", err.text));
+        DT_LOG(DEBUG, "dispatcher", "a notification was not sent", DT_S("reason", err.text));
     pthread_mutex_unlock(&a->lock);
 }
 
@@ -68,6 +69,6 @@ void dt_intake_tell_index(const struct dt_intake_env *env, dt_index *index, stru
     env->map(env->arg, &map);
     if (entries && dt_index_put(index, &map, entries, n, horizon_ms, true, &err) == DT_OK)
         return;
-    DT_LOG(DEBUG, "intake", "the index was not told", DT_S("reason", err.text));
+    DT_LOG(DEBUG, "intake", "the index was not updated", DT_S("reason", err.text));
     env->index_untold(env->arg, index);
 }

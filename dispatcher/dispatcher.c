@@ -344,7 +344,7 @@ static void carry_out_orders(dt_dispatcher *d)
     while (!leaving || !dt_elector_idle(d->elector)) {
         if (d->stop && !leaving) {
             leaving = true;
-            DT_LOG(INFO, "dispatcher", "stopping: handing shards over");
+            DT_LOG(INFO, "dispatcher", "stopping: releasing shards");
             dt_elector_leave(d->elector);
             dt_watcher_leave(d->watcher);
             dt_intake_leave(d->intake);

@@ -157,7 +157,7 @@ static dt_status check_chores(dt_heartbeat *h, dt_store *store, struct dt_error 
     if (name == h->stuck)
         return DT_OK;
     if (name)
-        DT_LOG(WARN, "heartbeat", "a tick of a chore does not return", DT_S("chore", name),
+        DT_LOG(WARN, "heartbeat", "a chore's tick has not returned", DT_S("chore", name),
                DT_I("seconds", us / 1000000));
     const dt_status status = dt_store_put_stuck(store, h->env.id, name, us / 1000000, err);
     if (status == DT_OK)
@@ -187,8 +187,7 @@ static int64_t tick_heartbeat(void *arg, void *store)
     if (h->failed && beats)
         atomic_store(&h->asked, true);
     if (h->failed)
-        return dt_chore_failed(&h->chore, DT_OUTAGE_MYSQL, "nobody is told that this process lives", status, &err,
-                               DEBTS_US);
+        return dt_chore_failed(&h->chore, DT_OUTAGE_MYSQL, "the heartbeat is not written", status, &err, DEBTS_US);
     const int64_t now_us = dt_clock_mono_us(h->env.clock);
     h->chore.not_before_us = now_us + APART_US;
     return h->has_index ? now_us + DEBTS_US : h->beat_us + PLAIN_US;

@@ -137,9 +137,10 @@ static bool drop_old_notices(dt_housekeeper *h, dt_store *store, int64_t now_ms)
     if (dt_config_has_kafka(h->env.config) || dt_clock_mono_us(h->env.clock) < h->notices_us)
         return false;
     dt_status status = dt_store_give_up_notices(store, now_ms - NOTICES_MS, STEP_ROWS, &done, &err);
-    log_wait(h, "notices that nobody sends wait to be removed", status, &err);
+    log_wait(h, "old notices are not removed", status, &err);
     if (done)
-        DT_LOG(WARN, "housekeeper", "dead letters were given up: there is no Kafka any more", DT_I("notices", done));
+        DT_LOG(WARN, "housekeeper", "dead letters were given up: this installation no longer has a Kafka",
+               DT_I("notices", done));
     bool more = status == DT_OK && done == STEP_ROWS;
     h->notices_us = more ? 0 : dt_clock_mono_us(h->env.clock) + NOTICES_US;
     return more;
@@ -220,7 +221,7 @@ static int64_t audit_tick(void *arg, void *store)
     dt_metric_add(h->audited, audited.rows);
     dt_metric_add(h->corrected, audited.corrected);
     if (audited.corrected)
-        DT_LOG(WARN, "housekeeper", "counters were corrected: jobs were changed by hand", DT_I("piece", audited.piece),
+        DT_LOG(WARN, "housekeeper", "counters were corrected: jobs were edited manually", DT_I("piece", audited.piece),
                DT_I("jobs", audited.corrected), DT_I("of", audited.rows));
     const int64_t now_us = dt_clock_mono_us(h->env.clock);
     return now_us + dt_later(AUDIT_SHARE * (now_us - begun_us), pause_us);

@@ -110,7 +110,7 @@ static void reload_settings(const char *file, const struct dt_config *running)
     struct dt_error err = {0};
     enum dt_log_level level;
     if (dt_config_load(&config, file, &err) != DT_OK) {
-        DT_LOG(ERROR, "main", "reload failed: the running settings stay", DT_S("reason", err.text));
+        DT_LOG(ERROR, "main", "reload failed: the running settings are kept", DT_S("reason", err.text));
         return;
     }
     if (dt_log_level_parse(config.log_level, &level) == DT_OK)
@@ -118,7 +118,7 @@ static void reload_settings(const char *file, const struct dt_config *running)
     if (dt_secrets_renew(running, &config) != DT_OK)
         DT_LOG(ERROR, "main", "no memory for new secrets: the old ones stay");
     if (dt_kafka_renew(running, &config, &err) != DT_OK)
-        DT_LOG(ERROR, "main", "the settings of Kafka stay as they are", DT_S("reason", err.text));
+        DT_LOG(ERROR, "main", "the settings of Kafka are not changed", DT_S("reason", err.text));
     dt_config_clear(&config);
     DT_LOG(INFO, "main", "reloaded the log level and secrets");
 }
@@ -189,13 +189,13 @@ static int run_dispatcher(const struct dt_config *config, const char *file)
     if (dt_log_level_parse(config->log_level, &level) == DT_OK)
         dt_log_set_level(level);
     if (setpriority(PRIO_PROCESS, 0, (int)config->dispatch_priority) != 0)
-        DT_LOG(INFO, "main", "the scheduling priority stays as it is", DT_I("asked", config->dispatch_priority));
+        DT_LOG(INFO, "main", "the scheduling priority could not be changed", DT_I("asked", config->dispatch_priority));
     /* A batch is many short steps, each after a wake-up. With a short time slice the process gets a core sooner, and no
      * more of it (Linux 6.12 and later; older kernels ignore it). Threads inherit it. A policy that was set from
      * outside is kept. */
     attr.nice = getpriority(PRIO_PROCESS, 0);
     if (sched_getscheduler(0) == SCHED_OTHER && syscall(SYS_sched_setattr, 0, &attr, 0) != 0)
-        DT_LOG(INFO, "main", "slices of processor time stay as they are");
+        DT_LOG(INFO, "main", "the processor time slice could not be changed");
     sigemptyset(&signals.set);
     sigaddset(&signals.set, SIGTERM);
     sigaddset(&signals.set, SIGINT);

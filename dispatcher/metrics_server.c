@@ -143,7 +143,7 @@ dt_status dt_metrics_server_start(const char *listen, uint16_t port, uint16_t *b
     socklen_t n = sizeof(address);
     *out = NULL;
     if (!read_address(listen, port, &address))
-        return dt_fail(err, DT_INVALID, "[dispatch] metrics_listen: \"%.60s\" is no address", listen);
+        return dt_fail(err, DT_INVALID, "[dispatch] metrics_listen: \"%.60s\" is not an address", listen);
     dt_metrics_server *server = calloc(1, sizeof(*server));
     if (!server)
         return dt_fail(err, DT_NOMEM, "no memory for the metrics' server");

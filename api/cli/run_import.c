@@ -143,7 +143,7 @@ static dt_status fail_cell(const struct lines *lines, struct dt_error *err)
 {
     return lines->cell.n > LINE_BYTES
                ? fail_too_long(lines, err)
-               : dt_fail(err, DT_INVALID, "line %lld is no CSV: a quote stands where none may, or is missing",
+               : dt_fail(err, DT_INVALID, "line %lld is not valid CSV: a quote is misplaced or missing",
                          (long long)lines->line);
 }
 
@@ -155,7 +155,7 @@ static dt_status read_names(struct lines *lines, struct dt_error *err)
     int c = next_byte(lines);
     for (size_t i = 1; c == mark[0] && i < sizeof(mark); i++)
         if (next_byte(lines) != mark[i])
-            return dt_fail(err, DT_INVALID, "the first line names the columns: this one is no UTF-8");
+            return dt_fail(err, DT_INVALID, "the first line must name the columns, and is not UTF-8");
     if (c != mark[0]) {
         lines->bytes -= c != EOF;
         lines->at -= c == '\n';
@@ -167,7 +167,7 @@ static dt_status read_names(struct lines *lines, struct dt_error *err)
             return fail_cell(lines, err);
         struct dt_str name = dt_str_trimmed(dt_strbuf_str(&lines->cell));
         if (name.n == 0)
-            return dt_fail(err, DT_INVALID, "the first line names the columns: one has no name");
+            return dt_fail(err, DT_INVALID, "the first line must name the columns: one has no name");
         dt_strbuf_add(&lines->names, name.p, name.n);
         dt_strbuf_addc(&lines->names, '\0');
     }

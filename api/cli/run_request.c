@@ -149,7 +149,7 @@ int dt_cli_run_pop(struct dt_cli *cli)
     const char *wait = dt_cli_value(cli->call, "wait");
     dt_status status = begin_exchange(&x);
     if (status == DT_OK && wait && dt_duration_parse(dt_str(wait), &wait_ms) != DT_OK)
-        status = dt_fail(&err, DT_INVALID, "--wait: \"%.80s\" is no duration", wait);
+        status = dt_fail(&err, DT_INVALID, "--wait: \"%.80s\" is not a duration", wait);
     if (status == DT_OK)
         status = dt_cli_request_build(cli->call, cli->call->verb->path, cli->call->args, &x.request, &err);
     dt_json_begin_array(&topics, NULL);
@@ -450,7 +450,7 @@ int dt_cli_run_watch(struct dt_cli *cli)
     dt_status status = DT_OK;
     w.list = dt_cli_list_begin(cli, DT_CLI_JOB);
     if (interval && (dt_duration_parse(dt_str(interval), &interval_ms) != DT_OK || interval_ms < 1))
-        status = dt_fail(&err, DT_INVALID, "--interval: \"%.80s\" is no duration", interval);
+        status = dt_fail(&err, DT_INVALID, "--interval: \"%.80s\" is not a duration", interval);
     if (status == DT_OK)
         status = dt_cli_request_build(call, path, call->args, &w.request, &err);
     if (status == DT_OK)

@@ -246,7 +246,7 @@ int dt_cli_run_overview(struct dt_cli *cli)
     int64_t interval_ms = 2000;
     int code = DT_CLI_REFUSED;
     if (interval && (dt_duration_parse(dt_str(interval), &interval_ms) != DT_OK || interval_ms < 1)) {
-        dt_cli_say("--interval: \"%.80s\" is no duration", interval);
+        dt_cli_say("--interval: \"%.80s\" is not a duration", interval);
         return DT_CLI_USAGE;
     }
     struct timespec pause = {interval_ms / 1000, (interval_ms % 1000) * 1000000};
@@ -481,7 +481,7 @@ int dt_cli_run_doctor(struct dt_cli *cli)
     int64_t late_ms = 0;
     const char *late = dt_cli_value(cli->call, "late");
     if (late && dt_duration_parse(dt_str(late), &late_ms) != DT_OK) {
-        dt_cli_say("--late: \"%.80s\" is no duration", late);
+        dt_cli_say("--late: \"%.80s\" is not a duration", late);
         return DT_CLI_USAGE;
     }
     if (dt_json_new(&d.json) == DT_OK && check_readiness(&d) && check_installation(&d))

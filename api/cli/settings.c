@@ -51,10 +51,10 @@ static dt_status keep_token(struct dt_cli_settings *out, const char *token, cons
 {
     size_t n = strcspn(token, " \t\r\n");
     if (n == 0 || token[n + strspn(token + n, " \t\r\n")])
-        return dt_fail(err, DT_INVALID, "%s: this is no token", from);
+        return dt_fail(err, DT_INVALID, "%s: this is not a token", from);
     for (size_t i = 0; i < n; i++)
         if ((unsigned char)token[i] <= ' ' || (unsigned char)token[i] > '~')
-            return dt_fail(err, DT_INVALID, "%s: this is no token", from);
+            return dt_fail(err, DT_INVALID, "%s: this is not a token", from);
     char text[TOKEN_BYTES];
     snprintf(text, sizeof(text), "%.*s", (int)(n < sizeof(text) ? n : sizeof(text) - 1), token);
     return keep_text(&out->token, text, err);
@@ -77,7 +77,7 @@ static dt_status read_token(struct dt_cli_settings *out, const char *file, struc
 static dt_status keep_timeout(struct dt_cli_settings *out, const char *text, const char *from, struct dt_error *err)
 {
     if (dt_duration_parse(dt_str(text), &out->timeout_ms) != DT_OK || out->timeout_ms < 1)
-        return dt_fail(err, DT_INVALID, "%s: \"%.80s\" is no duration (30s, PT1M)", from, text);
+        return dt_fail(err, DT_INVALID, "%s: \"%.80s\" is not a duration (30s, PT1M)", from, text);
     return DT_OK;
 }
 
@@ -137,7 +137,7 @@ static int take_line(void *arg, const char *section, const char *key, const char
     if (!*section) {
         if (strcmp(key, "context") != 0) {
             file->status =
-                dt_fail(file->err, DT_INVALID, "%s: only `context` may stand before the first section", file->path);
+                dt_fail(file->err, DT_INVALID, "%s: only `context` may precede the first section", file->path);
             return 0;
         }
         if (!file->wanted)
@@ -240,8 +240,8 @@ dt_status dt_cli_settings_read(const struct dt_cli_call *call, struct dt_cli_set
     if (status != DT_OK || strncmp(out->url, "unix:/", 6) == 0)
         return status;
     if (strncmp(out->url, "http://", 7) != 0 && strncmp(out->url, "https://", 8) != 0)
-        return dt_fail(err, DT_INVALID, "\"%.200s\" is no URL of an API: it begins with http://, https:// or unix:/",
-                       out->url);
+        return dt_fail(err, DT_INVALID,
+                       "\"%.200s\" is not the URL of an API: it must begin with http://, https:// or unix:/", out->url);
     for (size_t n = strlen(out->url); n > 0 && out->url[n - 1] == '/';)
         out->url[--n] = '\0';
     return DT_OK;

@@ -126,7 +126,7 @@ static dt_status keep_option(struct dt_cli_call *out, const struct dt_cli_option
     if (dt_cli_value(out, option->name))
         return dt_fail(err, DT_INVALID, "--%s is given twice", option->name);
     if (out->n_given == DT_CLI_OPTIONS_MAX)
-        return dt_fail(err, DT_INVALID, "these are too many options");
+        return dt_fail(err, DT_INVALID, "too many options");
     dt_assert_cmp(out->n_given, <, DT_CLI_OPTIONS_MAX);
     if (strcmp(option->name, "help") == 0)
         out->help = true;
@@ -171,7 +171,7 @@ static dt_status read_plain(const char *word, struct dt_cli_call *out, struct dt
         return find_noun(word, out, err);
     if (out->verb) {
         if (out->n_args == DT_CLI_ARGS_MAX)
-            return dt_fail(err, DT_INVALID, "these are too many arguments: %d at most", DT_CLI_ARGS_MAX);
+            return dt_fail(err, DT_INVALID, "too many arguments: %d at most", DT_CLI_ARGS_MAX);
         dt_assert_cmp(out->n_args, <, DT_CLI_ARGS_MAX);
         out->args[out->n_args++] = word;
         return DT_OK;
@@ -198,12 +198,13 @@ static dt_status check_call(const struct dt_cli_call *call, struct dt_error *err
     if (!call->noun)
         return dt_fail(err, DT_INVALID, "a command is missing");
     if (!verb)
-        return dt_fail(err, DT_INVALID, "what is to be done with %s is missing", call->noun);
+        return dt_fail(err, DT_INVALID, "a verb for %s is missing", call->noun);
     if (call->n_args < dt_cli_args_min(verb))
         return dt_fail(err, DT_INVALID, "%s %s takes %s", verb->noun, verb->verb, verb->takes);
     if (call->n_args > dt_cli_args_max(verb))
-        return dt_fail(err, DT_INVALID, "%s%s%s takes %s: \"%.80s\" is too much", verb->noun, verb->verb[0] ? " " : "",
-                       verb->verb, verb->takes[0] ? verb->takes : "no arguments", call->args[dt_cli_args_max(verb)]);
+        return dt_fail(err, DT_INVALID, "%s%s%s takes %s: \"%.80s\" is one argument too many", verb->noun,
+                       verb->verb[0] ? " " : "", verb->verb, verb->takes[0] ? verb->takes : "no arguments",
+                       call->args[dt_cli_args_max(verb)]);
     for (unsigned i = 0; verb->set && i < call->n_given; i++) {
         enum dt_cli_place place = call->given[i].option->place;
         bool of_set = place == DT_CLI_FILTER || place == DT_CLI_SET || place == DT_CLI_SETS;
@@ -317,7 +318,7 @@ static dt_status add_json(struct dt_strbuf *out, const char *value, const char *
     if (status == DT_OK)
         status = dt_json_new(&json);
     if (status == DT_OK && dt_json_parse(json, dt_strbuf_str(&text), &limits, &why) != DT_OK)
-        status = dt_fail(err, DT_INVALID, "--%s: this is no JSON: %.200s", name, why.text);
+        status = dt_fail(err, DT_INVALID, "--%s: not valid JSON: %.200s", name, why.text);
     if (status == DT_OK)
         dt_strbuf_add(out, dt_json_root(json)->raw.p, dt_json_root(json)->raw.n);
     dt_json_free(json);
@@ -357,7 +358,7 @@ static dt_status add_value(struct dt_strbuf *out, const struct dt_cli_given *giv
         dt_strbuf_clear(&secret);
     } else if (option->kind == DT_CLI_NUMBER) {
         if (digits == 0 || digits > 18 || value[digits])
-            return dt_fail(err, DT_INVALID, "--%s: \"%.80s\" is no whole number", option->name, value);
+            return dt_fail(err, DT_INVALID, "--%s: \"%.80s\" is not a whole number", option->name, value);
         dt_strbuf_add_i64(out, strtoll(value, NULL, 10));
     } else if (option->kind == DT_CLI_LIST) {
         dt_cli_add_list(out, dt_str(value));

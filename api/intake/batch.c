@@ -39,7 +39,7 @@ static const struct ending {
 } endings[] = {
     [DT_BATCH_LATE] = {DT_PROBLEM_TIMEOUT, true, "the request's time is up"},
     [DT_BATCH_SHUTDOWN] = {DT_PROBLEM_UNAVAILABLE, true, "the server is shutting down"},
-    [DT_BATCH_MEMORY] = {DT_PROBLEM_UNAVAILABLE, false, "requests hold as much memory as limits.memory lets them"},
+    [DT_BATCH_MEMORY] = {DT_PROBLEM_UNAVAILABLE, false, "all memory that limits.memory allows is in use"},
     [DT_BATCH_LONG] = {DT_PROBLEM_TOO_LARGE, false, "the results are many times as long as what was sent"},
     [DT_BATCH_CUT] = {DT_PROBLEM_MALFORMED, true, "the body broke off"},
 };

@@ -61,7 +61,7 @@ enum dt_next dt_batch_feed_begin(struct dt_request *req, bool *buffer)
         dt_batch_release(batch);
         dt_request_refuse(
             req, DT_PROBLEM_UNAVAILABLE,
-            "batches of this token wait already, since very many of its elements were refused or cut off");
+            "too many batches of this token are waiting, because very many of its elements were refused or cut off");
         return DT_REPLY;
     }
     *lines = (struct lines){

@@ -516,8 +516,7 @@ static enum dt_next run_array(struct dt_request *req, const struct dt_job_rules 
     }
     const struct dt_json_node *root = dt_json_root(json);
     if (root->n > DT_COMMANDS_MAX) {
-        dt_request_refuse(req, DT_PROBLEM_TOO_LARGE, "%u commands came, at most %d are taken", root->n,
-                          DT_COMMANDS_MAX);
+        dt_request_refuse(req, DT_PROBLEM_TOO_LARGE, "%u commands, at most %d are allowed", root->n, DT_COMMANDS_MAX);
         goto out;
     }
     if (!hold_room(req, root->n)) {

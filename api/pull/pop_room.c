@@ -120,7 +120,7 @@ static void listen_for_offers(dt_pop_room *room)
     dt_view_release(view);
     room->listens = status == DT_OK;
     if (status != DT_OK)
-        DT_LOG(WARN, "pops", "offers are not heard of", DT_S("reason", err.text));
+        DT_LOG(WARN, "pops", "notifications of offers do not arrive", DT_S("reason", err.text));
 }
 
 static bool hears_offers(const dt_pop_room *room)
@@ -405,7 +405,7 @@ static void serve_line(dt_pop_room *room)
                 popped.names = dt_command_name_jobs(room->session.store, &room->arena, &popped);
             dt_session_end(&room->session);
         } else {
-            status = dt_fail(&err, DT_UNAVAILABLE, "no memory is left");
+            status = dt_fail(&err, DT_UNAVAILABLE, "out of memory");
         }
         record_outage(room, status, &err);
     }
@@ -632,7 +632,7 @@ static enum dt_next pop_now(struct dt_request *req, dt_store *store)
     if (popped.refused.p && popped.why == DT_POP_TOPIC_UNKNOWN)
         return dt_answer_not_found(req, "topic");
     if (popped.refused.p) {
-        dt_request_refuse(req, DT_PROBLEM_NOT_PULL, "the delivery of %.*s is another one: nothing is popped from it",
+        dt_request_refuse(req, DT_PROBLEM_NOT_PULL, "%.*s has another delivery: its jobs cannot be popped",
                           (int)popped.refused.n, popped.refused.p);
         return DT_REPLY;
     }

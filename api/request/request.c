@@ -39,7 +39,7 @@ void dt_request_header(struct dt_request *req, const char *name, struct dt_str v
 
 enum dt_next dt_request_no_room(struct dt_request *req)
 {
-    dt_request_refuse(req, DT_PROBLEM_UNAVAILABLE, "requests hold as much memory as limits.memory lets them");
+    dt_request_refuse(req, DT_PROBLEM_UNAVAILABLE, "all memory that limits.memory allows is in use");
     return DT_REPLY;
 }
 
@@ -84,7 +84,8 @@ bool dt_wall_enter(struct dt_request *req)
 {
     const enum dt_wall wall = wall_of(req);
     if (wall == DT_WALL_ALL_TOPICS && !dt_caller_sees_all(&req->caller))
-        dt_request_refuse(req, DT_PROBLEM_FORBIDDEN, "the token is for some topics, and this concerns all");
+        dt_request_refuse(req, DT_PROBLEM_FORBIDDEN,
+                          "the token is bound to some topics, and this request is about all topics");
     else if (wall == DT_WALL_TOPIC_IN_PATH && !is_within(req, req->params[0]))
         dt_request_refuse(req, DT_PROBLEM_NOT_FOUND, "there is no such topic");
     else

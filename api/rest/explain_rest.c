@@ -265,7 +265,7 @@ static void explain_scheduled(const struct dt_explained *e, struct dt_strbuf *ou
                                 : "all places for callbacks that its owner may have in its shard's dispatcher are "
                                   "taken (callbacks.max_in_flight, per_host or max_bytes)");
     else if (is_waiting_for(e, "pop"))
-        dt_strbuf_adds(out, "it is offered to workers that pop its topic, and nobody has popped it yet");
+        dt_strbuf_adds(out, "it is offered to workers that pop its topic, and no worker has popped it yet");
     else if (is_waiting_for(e, "kafka"))
         add_server(e, "Kafka", out);
     else if (is_waiting_for(e, "redis"))

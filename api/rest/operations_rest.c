@@ -413,13 +413,12 @@ static enum dt_next refuse_operation(struct dt_request *req, dt_status status, c
 {
     if (status != DT_FULL)
         return dt_answer_status(req, status, NULL, err);
-    dt_request_problem(req,
-                       &(struct dt_problem){.type = DT_PROBLEM_QUOTA_EXCEEDED,
-                                            .detail = DT_STR_LIT("as many operations as may run at once are running "
-                                                                 "on these topics: wait for one, or stop one"),
-                                            .quota = "running_operations",
-                                            .limit = DT_OPERATIONS_RUNNING,
-                                            .retry_after_ms = RETRY_MS});
+    dt_request_problem(req, &(struct dt_problem){.type = DT_PROBLEM_QUOTA_EXCEEDED,
+                                                 .detail = DT_STR_LIT("the limit of running operations is reached "
+                                                                      "on these topics: wait for one, or stop one"),
+                                                 .quota = "running_operations",
+                                                 .limit = DT_OPERATIONS_RUNNING,
+                                                 .retry_after_ms = RETRY_MS});
     return DT_REPLY;
 }
 

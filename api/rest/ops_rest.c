@@ -248,7 +248,7 @@ enum dt_next dt_handle_info(struct dt_request *req, dt_store *store)
     struct dt_api *api = req->api;
     dt_status status = dt_topic_cache_refresh(api->topics, DT_SNAPSHOT_TOPICS_AND_SHARDS, store, NULL);
     if (status != DT_OK) {
-        dt_request_refuse(req, dt_problem_of_status(status), "the database cannot be asked just now");
+        dt_request_refuse(req, dt_problem_of_status(status), "the database does not answer");
         return DT_REPLY;
     }
     struct dt_view *view = dt_topic_cache_view(api->topics);
@@ -360,7 +360,7 @@ struct clock_ask {
 static enum dt_next refuse_clock(struct dt_request *req)
 {
     dt_request_refuse(req, DT_PROBLEM_NO_TEST_CLOCK,
-                      "this installation was not made with installation.test_clock: its jobs have real time");
+                      "this installation was created without installation.test_clock: its jobs use real time");
     return DT_REPLY;
 }
 

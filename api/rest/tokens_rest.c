@@ -217,14 +217,14 @@ enum dt_next dt_handle_token_set(struct dt_request *req)
 {
     struct dt_faults faults;
     if (req->if_match.p) {
-        dt_request_refuse(req, DT_PROBLEM_INVALID, "a token has no version that If-Match could be about");
+        dt_request_refuse(req, DT_PROBLEM_INVALID, "tokens have no version, so If-Match is not supported");
         return DT_REPLY;
     }
     struct token_body *ask = read_body(req, DT_QUOTA_KEPT, &faults);
     if (!ask)
         return DT_REPLY;
     if (ask->token.name.p || ask->token.scopes.p || ask->token.topics.p)
-        dt_faults_add(&faults, "", "of a token that is made its quotas alone can be changed");
+        dt_faults_add(&faults, "", "only the quotas of an existing token can be changed");
     return submit_body(req, ask, &faults, set_token);
 }
 

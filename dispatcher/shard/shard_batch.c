@@ -239,7 +239,7 @@ static dt_status commit_leader_txn(dt_shard_loop *l, struct dt_leader_txn *txn, 
         /* A failed sending did not end the leader transaction, but may be why it took so long. */
         dt_status begun = open ? dt_delivery_begin_status(l->delivery, &ahead) : DT_OK;
         if (begun != DT_OK)
-            DT_LOG(WARN, "shard", "the delivery had failed before the claim did", DT_I("shard", l->shard),
+            DT_LOG(WARN, "shard", "the delivery failed before the claim", DT_I("shard", l->shard),
                    DT_S("status", dt_status_name(begun)), DT_S("reason", ahead.text));
         return status;
     }

@@ -51,7 +51,7 @@ static dt_status settle_takeover(dt_shard_loop *l, const struct dt_delivery_find
         if (done.ended)
             dt_shard_tell_moved(l, claim->id, &done);
         dt_metric_add(l->meters.undeliverable, 1);
-        DT_LOG(ERROR, "shard", "undeliverable: this message is refused for good", DT_I("shard", l->shard),
+        DT_LOG(ERROR, "shard", "undeliverable: this message is permanently refused", DT_I("shard", l->shard),
                DT_I("job", claim->id), DT_I("attempt", claim->attempt), DT_S("reason", found->refusal));
     }
     dt_delivery_settled(l->delivery, found);
@@ -101,7 +101,7 @@ void dt_shard_wait_after_deaths(dt_shard_loop *l)
     while (!l->orders.stop && !l->orders.release && dt_store_deaths(l->store, l->shard, &deaths, &err) == DT_OK &&
            deaths.wait_ms > 0) {
         if (!logged)
-            DT_LOG(ERROR, "shard", "is not taken over for now: processes died at one of its assertions",
+            DT_LOG(ERROR, "shard", "no takeover for now: processes died at an assertion of this shard",
                    DT_I("shard", l->shard), DT_S("where", deaths.where), DT_I("ms", deaths.wait_ms));
         logged = true;
         dt_mailbox_pause(l->mailbox, dt_shard_mono_us(l) + deaths.wait_ms * 1000, STOP | RELEASE);

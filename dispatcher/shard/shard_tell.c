@@ -92,7 +92,7 @@ void dt_shard_tell_index(dt_shard_loop *l, const struct dt_leader_txn *txn)
         status = dt_index_fix(l->index, l->shard, fixes, n, &err);
     if (status == DT_OK)
         return;
-    DT_LOG(DEBUG, "shard", "the index was not told", DT_I("shard", l->shard), DT_S("reason", err.text));
+    DT_LOG(DEBUG, "shard", "the index was not updated", DT_I("shard", l->shard), DT_S("reason", err.text));
     dt_shard_mark_soon(l); /* checks whether the index accepts changes */
     dt_shard_doubt_index(l);
     l->env->index_untold(l->env->arg, l->index); /* some entries may be of other shards */
@@ -117,7 +117,7 @@ void dt_shard_tell_moved(dt_shard_loop *l, int64_t id, const struct dt_settled *
     size_t n = dt_entries_of_move(id, done->next_ms, done->was_ms, DT_WAS_MAX, entries);
     if (!l->index || dt_index_put(l->index, &l->trust.map, entries, n, horizon_ms, false, &err) == DT_OK)
         return;
-    DT_LOG(DEBUG, "shard", "the index was not told", DT_I("shard", l->shard), DT_S("reason", err.text));
+    DT_LOG(DEBUG, "shard", "the index was not updated", DT_I("shard", l->shard), DT_S("reason", err.text));
     l->env->index_untold(l->env->arg, l->index);
 }
 

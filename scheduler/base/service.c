@@ -122,7 +122,7 @@ static void exit_later(void *arg)
     struct timespec left = {.tv_sec = (time_t)(uintptr_t)arg};
     while (nanosleep(&left, &left) != 0 && errno == EINTR)
         ;
-    DT_LOG(WARN, "main", "exits now: a server that does not answer holds up the shutdown",
+    DT_LOG(WARN, "main", "exits now: a server that does not answer delays the shutdown",
            DT_I("seconds", (int64_t)(uintptr_t)arg));
     _exit(EXIT_SUCCESS);
 }

@@ -21,7 +21,8 @@ dt_status dt_thread_start(struct dt_thread *thread, const char *name, void (*run
 {
     dt_assert(!thread->started);
     if (lowered)
-        return dt_fail(err, DT_SYSTEM, "a thread of lower priority starts no thread, which would inherit it");
+        return dt_fail(err, DT_SYSTEM,
+                       "a thread with a lowered priority cannot start threads, because they would inherit it");
     thread->name = name;
     thread->run = run;
     thread->arg = arg;

@@ -378,7 +378,7 @@ static dt_status claim_jobs(struct popping *p)
     if (status == DT_OK)
         status = dt_id_in_read(p->db, &dt_sql_select_popped, DT_NO_PARAMS, DT_IDS(ids, n), read_job, p, p->err);
     if (status == DT_OK && p->pop->n != n)
-        status = dt_fail(p->err, DT_INTERNAL, "%zu of %zu popped jobs are there", p->pop->n, n);
+        status = dt_fail(p->err, DT_INTERNAL, "%zu of %zu popped jobs were found", p->pop->n, n);
     if (status != DT_OK)
         return status;
     for (size_t i = 0; i < p->n_claims; i++)
@@ -404,7 +404,7 @@ static dt_status pop_once(void *arg, dt_db *db, int64_t now_ms, struct dt_error 
     if (p->limited && !DT_UNGUARDED(LIMIT_POP)) {
         status = dt_topic_gates_lock(p->db, p->now_ms, &p->gate, 1, p->err);
         if (status == DT_OK && p->gate.busy)
-            return dt_fail(p->err, DT_BUSY, "others claim of the topic");
+            return dt_fail(p->err, DT_BUSY, "another session claims jobs of the topic");
         p->most = p->gate.room < p->most ? p->gate.room : p->most;
     }
     if (status == DT_OK && p->most)

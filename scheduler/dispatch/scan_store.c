@@ -120,7 +120,7 @@ dt_status dt_store_take_due(dt_store *store, size_t page, bool last, struct dt_d
     dt_db *db = dt_store_asked(store);
     *n = 0;
     if (!db)
-        return dt_fail(err, DT_UNAVAILABLE, "no answer is owed");
+        return dt_fail(err, DT_UNAVAILABLE, "no answer is outstanding");
     for (; *n < page && dt_db_next(db); ++*n)
         out[*n] = (struct dt_due){dt_db_i64(db, 0), dt_db_i64(db, 1)};
     return *n < page || last ? dt_db_end(db, err) : DT_OK;

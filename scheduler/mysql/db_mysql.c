@@ -661,7 +661,7 @@ static dt_status execute(dt_db *db, struct statement *s, struct dt_params params
     /* A statement that the server would not accept is not sent, because the server would close the connection. */
     if (bytes > db->packet_max) {
         (void)dt_fail(err, DT_UNAVAILABLE,
-                      "MySQL takes statements of %zu bytes (max_allowed_packet), not of %zu (%.80s)", db->packet_max,
+                      "MySQL accepts statements of %zu bytes (max_allowed_packet), not of %zu (%.80s)", db->packet_max,
                       bytes, s->sql);
         if (err)
             err->alarm = true;

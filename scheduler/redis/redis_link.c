@@ -246,7 +246,7 @@ static dt_status load_scripts(dt_link *link, struct dt_error *err)
                     strncmp(reply->str, "ERR unknown subcommand", 22) == 0)) {
             /* The user may not run SCRIPT, or the server does not have it: from now on scripts are sent as texts,
              * some kilobytes per round trip. */
-            DT_LOG(WARN, "index", "scripts are sent whole each time: SCRIPT LOAD is not permitted",
+            DT_LOG(WARN, "index", "scripts are sent as text each time: SCRIPT LOAD is not permitted",
                    DT_S("endpoint", link->endpoint->name), DT_S("reason", reply->str));
             link->whole = true;
         } else {

@@ -126,7 +126,7 @@ static dt_status take_or_renew(dt_store *store, struct dt_work_lease *lease, str
     if (status == DT_OK)
         status = dt_db_read_number(db, dt_sql_select_work_lease, DT_PARAMS(work, holder), NULL, &ours, err);
     if (status == DT_OK && !ours)
-        return dt_fail(err, DT_BUSY, "another process is at it");
+        return dt_fail(err, DT_BUSY, "another process holds the lease");
     if (status == DT_OK)
         lease->renewed_us = asked_us;
     return status;

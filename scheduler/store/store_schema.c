@@ -167,7 +167,7 @@ static dt_status run_statements(dt_db *db, const struct dt_migration *m, int64_t
         /* A trigger only guards against privileges wider than the printed ones. If the account may not make it, it
          * is left out. */
         if (status == DT_FORBIDDEN && memmem(text.p, text.n, "CREATE TRIGGER", strlen("CREATE TRIGGER"))) {
-            DT_LOG(WARN, "schema", "a trigger could not be made: make it by hand (deploy/README.md)",
+            DT_LOG(WARN, "schema", "a trigger could not be created: create it manually (deploy/README.md)",
                    DT_S("reason", err ? err->text : ""));
             status = DT_OK;
         }

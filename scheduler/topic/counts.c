@@ -450,7 +450,7 @@ static dt_status correct_piece(dt_audit *a, struct dt_audited *out, struct dt_er
                                  DT_P_INT(a->version)),
                        &changed, err);
     if (status == DT_EXISTS || (status == DT_OK && changed != 1))
-        status = dt_fail(err, DT_BUSY, "piece %u was audited by another one", a->piece);
+        status = dt_fail(err, DT_BUSY, "piece %u was audited by another process", a->piece);
     return status == DT_OK && a->difference.n ? commit_correction(a, err) : status;
 }
 

@@ -207,7 +207,7 @@ void dt_topic_refusal_text(enum dt_topic_refusal refusal, const struct dt_config
         [DT_TOPIC_CLASH] = "the name clashes in Kafka with that of another topic (\".\" and \"_\" are the same there)",
         [DT_TOPIC_INTERNAL] = "the Kafka topic is internal to this installation or to another one (see kafka_topic)",
         [DT_TOPIC_FOREIGN] = "is outside of the token's prefixes, and not among the Kafka topics of kafka.allow_topics",
-        [DT_TOPIC_CHANGED] = "was changed by somebody else meanwhile"};
+        [DT_TOPIC_CHANGED] = "was changed by another request in between"};
     dt_assert_cmp(refusal, <, DT_TOPIC_REFUSALS);
     if (refusal == DT_TOPIC_LIMIT)
         snprintf(text, DT_TOPIC_REFUSAL_MAX, "no topic can be made: there are as many as limits.topics allows (%lld)",
@@ -299,14 +299,13 @@ static dt_status refuse_topic_beyond_limit(dt_db *db, struct dt_str name, struct
     if (terms && terms->topics_max)
         status = count_topics(db, DT_STR_LIT(""), &there, err);
     if (status == DT_OK && terms && terms->topics_max && there >= terms->topics_max)
-        return refuse_terms(terms, DT_TOPIC_LIMIT, err, "there are as many topics as there may be");
+        return refuse_terms(terms, DT_TOPIC_LIMIT, err, "the limit of topics is reached");
     for (size_t i = 0; status == DT_OK && terms && terms->prefix_topics_max && i < terms->n_prefixes; i++) {
         if (terms->prefixes[i].n == 0 || !dt_str_begins(name, terms->prefixes[i]))
             continue;
         status = count_topics(db, terms->prefixes[i], &there, err);
         if (status == DT_OK && there >= terms->prefix_topics_max)
-            return refuse_terms(terms, DT_TOPIC_PREFIX_LIMIT, err,
-                                "as many topics as may begin so begin with the prefix");
+            return refuse_terms(terms, DT_TOPIC_PREFIX_LIMIT, err, "the limit of topics with this prefix is reached");
     }
     return status;
 }
@@ -406,7 +405,7 @@ static dt_status check_put(dt_db *db, const struct putting *put, const char *ins
     if (terms && terms->of_version) {
         status = dt_db_read_number(db, dt_sql_select_topic_version, DT_PARAMS(name), NULL, &version, err);
         if (status == DT_OK && version != terms->version)
-            return refuse_terms(terms, DT_TOPIC_CHANGED, err, "it has another version by now");
+            return refuse_terms(terms, DT_TOPIC_CHANGED, err, "its version has changed");
     }
     /* A topic without a kafka_topic uses its own name in Kafka only if its jobs are sent there. */
     if (status == DT_OK && (t->kafka_topic.p || delivery == DT_DELIVERY_KAFKA) &&
@@ -417,7 +416,7 @@ static dt_status check_put(dt_db *db, const struct putting *put, const char *ins
         status = dt_db_read_number(db, dt_sql_find_topic_as_named, DT_PARAMS(name, DT_P_STR(t->kafka_topic)), &found,
                                    NULL, err);
         if (status == DT_OK && !found)
-            return refuse_terms(terms, DT_TOPIC_FOREIGN, err, "its Kafka topic is not the maker's to name");
+            return refuse_terms(terms, DT_TOPIC_FOREIGN, err, "the caller has no right to its Kafka topic");
     }
     if (status == DT_OK && !was)
         status = refuse_topic_beyond_limit(db, t->name, terms, err);

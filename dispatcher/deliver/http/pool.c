@@ -70,7 +70,7 @@ static dt_status renew_number(dt_hands *hands, dt_store *store, struct dt_error 
     int64_t now_us = dt_pool_now_us(hands);
     int64_t sent_us = dt_clock_boot_us(hands->env.clock);
     if (!DT_GUARD(CALL_NEVER_AGAIN, dt_lease_runs(&hands->lease, sent_us))) {
-        DT_LOG(WARN, "callbacks", "the lease has ended: callbacks that were not sent are given away");
+        DT_LOG(WARN, "callbacks", "the lease has ended: callbacks that were not sent are released");
         drop_number(hands);
         return DT_OK;
     }
@@ -258,7 +258,8 @@ static int64_t tick_renewer(void *arg, void *store)
     struct dt_error err = {0};
     if (dt_chore_stopping(&hands->renewer)) { /* attempts that are still in hands are lost at once */
         if (hands->owner && give_up_number(hands, store, &err) != DT_OK)
-            DT_LOG(INFO, "callbacks", "attempts in hands are lost when the lease ends", DT_S("reason", err.text));
+            DT_LOG(INFO, "callbacks", "the attempts of this process will be lost when its lease ends",
+                   DT_S("reason", err.text));
         return INT64_MAX;
     }
     const dt_status status = keep_number(hands, store, &err);
@@ -332,7 +333,7 @@ static void update_index(dt_hands *hands, const struct batch *batch)
     int64_t horizon_ms = dt_refclock_earliest_ms(hands->env.ref) + hands->env.config->index_horizon;
     if (n == 0 || !hands->index || dt_index_put(hands->index, &batch->map, entries, n, horizon_ms, true, &err) == DT_OK)
         return;
-    DT_LOG(DEBUG, "callbacks", "the index was not told", DT_S("reason", err.text));
+    DT_LOG(DEBUG, "callbacks", "the index was not updated", DT_S("reason", err.text));
     hands->env.index_untold(hands->env.arg, hands->index);
 }
 

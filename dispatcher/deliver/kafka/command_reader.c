@@ -172,7 +172,7 @@ static dt_status compare_places(dt_command_reader *r, struct dt_error *err)
     dt_status status = dt_store_command_places(r->store, now, r->n_places, err);
     for (size_t i = 0; i < r->n_places && status == DT_OK; i++)
         if (now[i].next != r->places[i].next)
-            status = dt_fail(err, DT_DEPOSED, "partition %d stands elsewhere", now[i].partition);
+            status = dt_fail(err, DT_DEPOSED, "partition %d has another offset", now[i].partition);
     return status;
 }
 
@@ -391,7 +391,7 @@ static void run_reader(void *arg)
         if (dt_thread_stopping(&r->thread))
             break;
         if (status == DT_DEPOSED)
-            DT_LOG(INFO, "commands", "begins anew", DT_S("reason", err.text));
+            DT_LOG(INFO, "commands", "the reader restarts", DT_S("reason", err.text));
         else
             dt_outage_failed(&r->outage, dt_store_lost(r->store) ? DT_OUTAGE_MYSQL : DT_OUTAGE_KAFKA, "commands",
                              "commands wait", status, &err);

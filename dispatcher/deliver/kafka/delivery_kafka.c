@@ -37,8 +37,8 @@ dt_status dt_delivery_fence(dt_delivery *d, const struct dt_fence *fence, struct
     /* Only the ledger shows whether the attempts in flight were sent, and only an operator can bring Kafka back. */
     if (!d->kafka && fence->inflight) {
         status = dt_fail(err, DT_UNAVAILABLE,
-                         "shard %u has %zu attempts in flight, and without Kafka (kafka.brokers is empty) nobody can "
-                         "tell whether they were sent",
+                         "shard %u has %zu attempts in flight, and without Kafka (kafka.brokers is empty) it is "
+                         "unknown whether they were sent",
                          fence->shard, fence->inflight);
         if (err)
             err->alarm = true;
@@ -135,7 +135,7 @@ static dt_status read_ledger(dt_delivery *d, int64_t barrier_at, struct dt_ledge
         return DT_OK;
     }
     if (status == DT_OK && !view->barrier && !view->problem[0])
-        return dt_fail(err, DT_UNAVAILABLE, "the barrier did not come by");
+        return dt_fail(err, DT_UNAVAILABLE, "the barrier was not read in time");
     return status;
 }
 
@@ -356,7 +356,7 @@ static void remember_refusal(dt_delivery *d, const struct dt_inflight *list, con
     snprintf(d->refused.why, sizeof(d->refused.why), "%s", why);
     if (refusal.topic[0])
         dt_writable_topics_refused(d->writable_topics, dt_str(refusal.topic), refusal.whole_topic, why);
-    DT_LOG_PER_TOPIC(WARN, "shard", "Kafka refuses a message of a batch for good", dt_str(refusal.topic),
+    DT_LOG_PER_TOPIC(WARN, "shard", "Kafka permanently refuses a message of a batch", dt_str(refusal.topic),
                      DT_I("shard", d->env.shard), DT_I("batch", list->n), DT_S("reason", why));
 }
 
@@ -553,7 +553,7 @@ void dt_delivery_notice(const dt_delivery *d, char *text, size_t size)
     const struct dt_ledger_strangers *s = &d->strangers;
     text[0] = '\0';
     if (s->met_us && dt_clock_mono_us(d->env.clock) - s->met_us < STRANGERS_LATELY_US)
-        snprintf(text, size, "%lld records in the ledger are not ours: somebody may write there who should not",
+        snprintf(text, size, "%lld records in the ledger are not ours: a client may write there that should not",
                  (long long)s->n);
 }
 

@@ -312,13 +312,14 @@ static dt_status status_of_look(const struct look *look, bool made, bool ledger,
         return ledger ? dt_kafka_fail(err, look->code, look->topic) : DT_OK; /* writing may still be allowed */
     case RD_KAFKA_RESP_ERR_UNKNOWN_TOPIC_OR_PART:
         if (made)
-            return dt_fail(err, DT_UNAVAILABLE, "topic %s was made, and the brokers do not know it yet", look->topic);
-        return dt_fail(err, DT_REFUSED, "topic %s does not exist and topics are not made on demand", look->topic);
+            return dt_fail(err, DT_UNAVAILABLE, "topic %s was created, but the brokers do not know it yet",
+                           look->topic);
+        return dt_fail(err, DT_REFUSED, "topic %s does not exist, and topics are not created on demand", look->topic);
     default:
         if (look->reason[0] == '\0')
             return dt_kafka_fail(err, look->code, look->topic);
     }
-    return dt_fail(err, dt_kafka_error_status(look->code), "making topic %s: %s", look->topic, look->reason);
+    return dt_fail(err, dt_kafka_error_status(look->code), "creating topic %s: %s", look->topic, look->reason);
 }
 
 /* Whether no topic has an answer, because no broker gave one. */

@@ -34,7 +34,7 @@ static dt_status parse_claims(struct dt_str text, struct dt_kafka_token *out, st
             out->expires_ms = expires_s * 1000;
         snprintf(out->principal, sizeof(out->principal), "%s", subject.n ? subject.p : "duetime");
     } else {
-        status = dt_fail(err, status == DT_NOMEM ? DT_NOMEM : DT_MALFORMED, "its claims are no JSON object");
+        status = dt_fail(err, status == DT_NOMEM ? DT_NOMEM : DT_MALFORMED, "its claims are not a JSON object");
     }
     dt_json_free(json);
     return status;
@@ -50,7 +50,7 @@ dt_status dt_kafka_token_parse(struct dt_str jwt, struct dt_kafka_token *out, st
     size_t length = second ? (size_t)(second - first - 1) : 0;
     *out = (struct dt_kafka_token){0};
     if (length == 0 || length > DT_SECRET_MAX)
-        return dt_fail(err, DT_MALFORMED, "it is no JWT");
+        return dt_fail(err, DT_MALFORMED, "it is not a JWT");
     for (size_t i = 0; i < length; i++) {
         char c = first[1 + i];
         encoded[i] = c == '-' ? '+' : c == '_' ? '/' : c;
@@ -58,7 +58,7 @@ dt_status dt_kafka_token_parse(struct dt_str jwt, struct dt_kafka_token *out, st
     while (length % 4)
         encoded[length++] = '=';
     if (!dt_base64_decode((struct dt_str){encoded, length}, text, &n))
-        return dt_fail(err, DT_MALFORMED, "it is no JWT");
+        return dt_fail(err, DT_MALFORMED, "it is not a JWT");
     return parse_claims((struct dt_str){text, n}, out, err);
 }
 

@@ -139,7 +139,7 @@ dt_status dt_result_lag_passed(dt_result_lag *l, bool *passed, struct dt_error *
 {
     rd_kafka_t *rk;
     dt_status status = l->ends ? dt_kafka_on_demand_hold(l->handle, &rk, err)
-                               : dt_fail(err, DT_UNAVAILABLE, "nothing is noted of %s", l->topic);
+                               : dt_fail(err, DT_UNAVAILABLE, "no end offsets are recorded for %s", l->topic);
     *passed = false;
     if (status != DT_OK)
         return status;

@@ -71,7 +71,7 @@ static dt_status read_on(struct reader *r, struct dt_ledger_reading *reading, in
         if (reading->stop && *reading->stop)
             return dt_fail(err, DT_SHUTDOWN, "ledger: stopped while reading");
         if (dt_clock_mono_us(reading->clock) >= deadline_us)
-            return dt_fail(err, DT_UNAVAILABLE, "ledger: nothing more came in time");
+            return dt_fail(err, DT_UNAVAILABLE, "ledger: no further record arrived in time");
         rd_kafka_message_t *m = rd_kafka_consume_queue(r->queue, 20);
         if (!m)
             continue;
@@ -205,7 +205,7 @@ dt_status dt_ledger_trim_start(const struct dt_kafka_env *env, unsigned shard, i
     rd_kafka_conf_t *conf;
     *out = NULL;
     if (atomic_flag_test_and_set(&under_way))
-        return dt_fail(err, DT_FULL, "trimming the ledger: another shard's is under way");
+        return dt_fail(err, DT_FULL, "trimming the ledger: another shard is being trimmed");
     struct dt_ledger_trim *t = calloc(1, sizeof(*t));
     dt_status status = dt_kafka_topic_name(env, "ledger", topic, err);
     if (!t) {

@@ -271,7 +271,7 @@ dt_status dt_notice_producer_send(dt_notice_producer *s, const struct dt_kafka_m
     s->busy = true;
     pthread_mutex_unlock(&s->lock);
     if (busy)
-        return dt_fail(err, DT_UNAVAILABLE, "notices: others of this process wait for Kafka");
+        return dt_fail(err, DT_UNAVAILABLE, "notices: other messages of this process are waiting for Kafka");
     dt_status status = send_together(s, messages, n, sent, deadline_us, err);
     /* One message, or its size, may make Kafka refuse a whole batch: the remaining messages are sent one by one. */
     bool singly = status == DT_REFUSED && n > 1, refused = false;

@@ -224,7 +224,7 @@ dt_status dt_kafka_reader_poll(dt_kafka_reader *c, size_t max, int wait_ms, int 
         return DT_OK;
     }
     if (c->lost)
-        return dt_fail(err, DT_UNAVAILABLE, "%s: messages are gone, or were never there",
+        return dt_fail(err, DT_UNAVAILABLE, "%s: the next messages were removed, or never existed",
                        rd_kafka_topic_name(c->topic));
     dt_status status = reserve_records(c, max, err);
     if (status == DT_OK && !(stop && *stop)) {
@@ -259,7 +259,7 @@ dt_status dt_kafka_reader_commit(dt_kafka_reader *c, struct dt_error *err)
     return commit_ends(c, err);
 }
 
-/* If it cannot go back, gives up the partitions until the next share, because reading on would lose records. */
+/* If it cannot seek back, gives up the partitions until the next share, because reading on would lose records. */
 void dt_kafka_reader_rewind(dt_kafka_reader *c)
 {
     if (c->n == 0)
@@ -276,7 +276,7 @@ void dt_kafka_reader_rewind(dt_kafka_reader *c)
     for (int i = 0; code == RD_KAFKA_RESP_ERR_NO_ERROR && i < list->cnt; i++) /* each has its own outcome */
         code = list->elems[i].err;
     if (code != RD_KAFKA_RESP_ERR_NO_ERROR) {
-        DT_LOG(WARN, "kafka", "cannot go back", DT_S("topic", list->elems[0].topic),
+        DT_LOG(WARN, "kafka", "cannot seek back to the last committed offset", DT_S("topic", list->elems[0].topic),
                DT_S("error", rd_kafka_err2str(code)));
         dt_kafka_reader_restart(c); /* the next share assigns them at the last applied offsets */
     }
@@ -457,7 +457,7 @@ static dt_status take_partitions(struct dt_kafka_reader *c, int partitions, unsi
     }
     rd_kafka_resp_err_t code = rd_kafka_assign(c->rk, list);
     c->assigned = true;
-    DT_LOG(INFO, "kafka", "partitions shared out", DT_S("topic", rd_kafka_topic_name(c->topic)),
+    DT_LOG(INFO, "kafka", "partitions assigned", DT_S("topic", rd_kafka_topic_name(c->topic)),
            DT_I("partitions", list->cnt), DT_I("of", c->partitions));
     rd_kafka_topic_partition_list_destroy(list);
     if (code == RD_KAFKA_RESP_ERR_NO_ERROR)

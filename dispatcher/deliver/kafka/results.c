@@ -128,7 +128,7 @@ static void give_up_waiting(dt_results_watermark *w)
         return;
     if (!w->told)
         DT_LOG(WARN, "results",
-               "attempts time out though results may be unread: their reader is behind, or Kafka does not answer");
+               "attempts time out although results may be unread: the reader lags, or Kafka does not answer");
     w->told = true;
     rise_to(&w->other_up_to_ms, up_to_ms);
     if (w->answers_us <= enough_us)
@@ -328,7 +328,7 @@ static void update_index(dt_results *r, const struct dt_shard_map *map, const st
     int64_t horizon_ms = dt_refclock_earliest_ms(r->env.ref) + r->env.config->index_horizon;
     if (entries && (n == 0 || !r->index || dt_index_put(r->index, map, entries, n, horizon_ms, true, &err) == DT_OK))
         return;
-    DT_LOG(DEBUG, "results", "the index was not told", DT_S("reason", err.text));
+    DT_LOG(DEBUG, "results", "the index was not updated", DT_S("reason", err.text));
     r->env.index_untold(r->env.arg, r->index);
 }
 
@@ -362,7 +362,7 @@ static dt_status send_rejected(dt_results *r, struct dt_error *err)
         const struct dt_kafka_record *record = r->rejected[i].record;
         if (!sent[i])
             DT_LOG_PER_TOPIC(ERROR, "results",
-                             "a result that cannot be understood, and Kafka refuses to have it put aside",
+                             "an invalid result was dropped, because Kafka refuses to store it in the rejected topic",
                              dt_str(topic), DT_I("partition", record->partition), DT_I("offset", record->offset),
                              DT_S("error", err->text));
     }

@@ -243,7 +243,7 @@ void dt_writable_topics_refused(dt_writable_topics *known, struct dt_str kafka_t
         topic->bar_us = topic->bar_us ? dt_earlier(topic->bar_us * 2, BAR_MAX_US) : BAR_FIRST_US;
         topic->barred_until_us = dt_clock_mono_us(known->clock) + topic->bar_us;
         keep_reason(topic, why);
-        DT_LOG(ERROR, "kafka", "topic takes no messages: its jobs wait", DT_S("topic", topic->name),
+        DT_LOG(ERROR, "kafka", "topic accepts no messages: its jobs wait", DT_S("topic", topic->name),
                DT_I("seconds", topic->bar_us / 1000000), DT_S("reason", why));
     }
     recount_closed(known, topic, was_closed);
@@ -263,7 +263,7 @@ bool dt_writable_topics_sent(dt_writable_topics *known, struct dt_str kafka_topi
     dt_assert_cmp(known->n_barred, >, 0);
     known->n_barred--;
     recount_closed(known, topic, true);
-    DT_LOG(INFO, "kafka", "topic takes messages again", DT_S("topic", topic->name));
+    DT_LOG(INFO, "kafka", "topic accepts messages again", DT_S("topic", topic->name));
     return true;
 }
 

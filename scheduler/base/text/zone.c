@@ -271,7 +271,7 @@ dt_status dt_zone_decode(struct dt_str bytes, dt_zone **out, struct dt_error *er
         good = read_tzif_header(&rest, &counts) && data_bytes(&counts, 8) <= rest.n && !counts.leaps;
     }
     if (!good)
-        return dt_fail(err, DT_INVALID, "no time zone file of version 2 or later without leap seconds");
+        return dt_fail(err, DT_INVALID, "not a time zone file of version 2 or later without leap seconds");
     dt_zone *zone = calloc(1, sizeof(*zone) + counts.times * sizeof(zone->changes[0]));
     if (!zone)
         return dt_fail(err, DT_NOMEM, "out of memory");
@@ -421,7 +421,7 @@ static dt_status read_zone_file(const char *path, struct stat *seen, dt_zone **o
     if (fstat(fd, seen) != 0)
         status = fail_unreadable(path, err);
     else if (!S_ISREG(seen->st_mode) || seen->st_size > FILE_MAX)
-        status = dt_fail(err, DT_INVALID, "%s is no time zone file", path);
+        status = dt_fail(err, DT_INVALID, "%s is not a time zone file", path);
     else if (!(bytes = malloc((size_t)seen->st_size + 1)))
         status = dt_fail(err, DT_NOMEM, "out of memory");
     while (status == DT_OK && n < (size_t)seen->st_size) {
@@ -492,7 +492,7 @@ dt_status dt_zone_files_get(dt_zone_files *files, struct dt_str name, dt_zone **
     if (dt_str_is(name, "localtime") || dt_str_is(name, "posixrules") || dt_str_is(name, "Factory") ||
         dt_str_begins(name, DT_STR_LIT("posix/")) || dt_str_begins(name, DT_STR_LIT("right/")))
         return dt_fail(err, DT_INVALID,
-                       "'%.*s' is a file of the system's tzdata and no time zone: name one, as Europe/Berlin",
+                       "'%.*s' is a file of the system's tzdata but not a time zone: use a name such as Europe/Berlin",
                        (int)name.n, name.p);
     pthread_mutex_lock(&files->lock);
     dt_status status = get_zone(files, name, out, err);

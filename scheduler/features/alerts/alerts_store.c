@@ -57,7 +57,7 @@ static dt_status silence_in_txn(void *arg, dt_db *db, int64_t now_ms, struct dt_
         return status;
     const struct dt_alert *found = rows.v;
     if (rows.n == 0 || (ask->bound && !(found->topic.p && dt_topic_within(ask->bound, found->topic))))
-        return dt_fail(err, DT_NOT_FOUND, "no alert %lld stands", (long long)ask->id);
+        return dt_fail(err, DT_NOT_FOUND, "no active alert %lld", (long long)ask->id);
     *s->out = *found;
     s->out->silenced_until_ms = ask->until_ms;
     return dt_db_run(db, dt_sql_silence_alert, DT_PARAMS(DT_P_INT(ask->until_ms), DT_P_INT(ask->id)), NULL, err);
@@ -115,7 +115,7 @@ static dt_status record_reminder(dt_db *db, const struct dt_alert_change *change
                                  DT_PARAMS(DT_P_INT(a->value), DT_P_INT(a->limit), DT_P_INT(now_ms), DT_P_INT(a->id),
                                            DT_P_INT_OR_NULL(a->told_at_ms)),
                                  &changed, err);
-    return status == DT_OK && !changed ? dt_fail(err, DT_VERSION, "the alert is another") : status;
+    return status == DT_OK && !changed ? dt_fail(err, DT_VERSION, "the alert has changed") : status;
 }
 
 static dt_status change_alert(void *arg, dt_db *db, int64_t now_ms, struct dt_error *err)
@@ -124,7 +124,7 @@ static dt_status change_alert(void *arg, dt_db *db, int64_t now_ms, struct dt_er
     int64_t judges = 0;
     dt_status status = query_number(db, dt_sql_lock_alert_judge, DT_PARAMS(DT_P_INT(change.judge)), &judges, err);
     if (status == DT_OK && !judges)
-        status = dt_fail(err, DT_DEPOSED, "the lease of this process on alerts has ended");
+        status = dt_fail(err, DT_DEPOSED, "this process's lease for judging alerts has ended");
     if (status == DT_OK && change.event == DT_ALERT_ENDED) {
         uint64_t changed = 0;
         status = dt_db_run(db, dt_sql_delete_alert, DT_PARAMS(DT_P_INT(change.alert.id)), &changed, err);

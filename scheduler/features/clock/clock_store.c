@@ -53,7 +53,7 @@ dt_status dt_store_check_test_clock(dt_store *store, struct dt_error *err)
         return status;
     return dt_fail(err, DT_INVALID,
                    wanted
-                       ? "[installation] test_clock is true, but the installation was made without: its jobs have "
+                       ? "[installation] test_clock is true, but the installation was created without it: its jobs use "
                          "real time, and only a database in which nothing was made yet can get a test clock"
                        : "[installation] test_clock is false, but the installation was made with true: its jobs have "
                          "a time of their own");
@@ -87,7 +87,7 @@ static dt_status change_clock_row(dt_db *db, const char *sql, struct dt_params p
     if (status == DT_OK)
         status = dt_db_run(db, sql, params, &changed, err);
     if (status == DT_OK && changed != 1)
-        status = dt_fail(err, DT_BUSY, "somebody else has changed the clock");
+        status = dt_fail(err, DT_BUSY, "another request has changed the clock");
     if (status == DT_OK)
         status = read_test_clock(db, &now, err);
     status = dt_store_commit(db, status, err);

@@ -94,7 +94,7 @@ const struct dt_finding_kind_text dt_finding_kinds[DT_FINDING_KINDS] = {
                                      "timedatectl status, on both machines", PAGE("processes/dispatcher-clock")},
     [DT_FINDING_CERTIFICATE] =
         {"certificate-file-ends", DT_SEVERITY_WARNING, "When it has ended, no new connection is made with it.",
-         "put a renewed one into the file (mv, so that nobody reads half of it): each new connection reads it",
+         "put a renewed one into the file (mv, so that no process reads half of it): each new connection reads it",
          PAGE("processes/certificate-file-ends")},
     [DT_FINDING_MYSQL_BINLOG] = {"mysql-binlog", DT_SEVERITY_WARNING,
                                  "A replica, or a restore from the binary log, may lack commits that were answered.",
@@ -152,7 +152,7 @@ const struct dt_finding_kind_text dt_finding_kinds[DT_FINDING_KINDS] = {
          "duetime-api --new-token NAME --scopes read, and its output into the file of --token-file",
          PAGE("way/token-refused")},
     [DT_FINDING_CLEAR_TOKEN] = {"token-in-the-clear", DT_SEVERITY_WARNING,
-                                "The token goes over the network unencrypted: whoever hears it can use it.",
+                                "The token goes over the network unencrypted: anyone who reads it can use it.",
                                 "give the API a certificate ([http] tls_cert), and DUETIME_URL https://",
                                 PAGE("way/token-in-the-clear")},
     [DT_FINDING_API_CERTIFICATE] = {"certificate-ends", DT_SEVERITY_WARNING,

@@ -81,7 +81,7 @@ static dt_status lock_places(struct carrying *c)
     dt_status status =
         dt_id_in_read(c->db, &dt_sql_lock_command_offsets, DT_NO_PARAMS, DT_IDS(ids, n), compare_place, c, c->err);
     return status == DT_OK && !DT_GUARD(COMMAND_PLACE, c->agreed == n)
-               ? dt_fail(c->err, DT_DEPOSED, "another reader has gone on")
+               ? dt_fail(c->err, DT_DEPOSED, "another reader has advanced the offset")
                : status;
 }
 
@@ -114,7 +114,7 @@ static dt_status raise_places(struct carrying *c)
                            DT_PARAMS(DT_P_STR(dt_strbuf_str(&list)), DT_P_INT(c->now_ms)), &changed, c->err);
     dt_strbuf_clear(&list);
     return status == DT_OK && !DT_GUARD(COMMAND_PLACE, changed == n)
-               ? dt_fail(c->err, DT_DEPOSED, "another reader has gone on")
+               ? dt_fail(c->err, DT_DEPOSED, "another reader has advanced the offset")
                : status;
 }
 

@@ -187,7 +187,7 @@ static dt_status settle_create(struct dt_intents_txn *t, struct dt_intent *x, st
     if (outcome == DT_INSERT_ID_TAKEN)
         return dt_fail(err, DT_EXISTS, "an id is taken");
     if (x->insert.replace && (outcome == DT_INSERT_SAME || outcome == DT_INSERT_CONFLICT))
-        return dt_fail(err, DT_BUSY, "the key was taken meanwhile");
+        return dt_fail(err, DT_BUSY, "another job took the key in between");
     if (!dt_insert_is_job(&x->insert, NULL, &x->faults, &x->problem)) {
         x->outcome = DT_INTENT_REFUSED;
         return DT_OK;

@@ -108,7 +108,7 @@ DT_MUST_CHECK dt_status dt_operation_change_found(const struct dt_operation_txn 
 /* ---- deleting a topic (topic_deletion.c) ---- */
 
 /* Cancels jobs of the topic. When all have ended, deletes the topic, and the operation is done. INVALID: a schedule
- * makes jobs of the topic. */
+ * creates jobs in the topic. */
 DT_MUST_CHECK dt_status dt_operation_delete_topic(const struct dt_operation_txn *txn, struct dt_operation_row *row,
                                                   struct dt_operation_piece *piece, struct dt_error *err);
 /* Removes the mark of a deletion that was stopped or failed. Does nothing for operations of other kinds. */

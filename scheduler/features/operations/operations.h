@@ -149,7 +149,7 @@ enum dt_topic_keeper { DT_TOPIC_GOES, DT_TOPIC_HAS_JOBS, DT_TOPIC_HAS_SCHEDULE }
 struct dt_topic_deletion {
     enum dt_topic_keeper keeper; /* why nothing was deleted */
     int64_t jobs;                /* HAS_JOBS: scheduled and dispatched ones */
-    struct dt_str schedule;      /* HAS_SCHEDULE: one that makes jobs of the topic; in the arena */
+    struct dt_str schedule;      /* HAS_SCHEDULE: one that creates jobs in the topic; in the arena */
     /* Set by dt_store_topic_delete_with_jobs: the operation that deletes the topic. id 0: `keeper` says why there is
      * none. */
     struct dt_operation operation;

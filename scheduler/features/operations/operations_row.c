@@ -152,7 +152,7 @@ dt_status dt_operation_enter(dt_db *db, const struct dt_operation_ask *ask, stru
             db, dt_sql_count_running_operations,
             DT_PARAMS(DT_P_INT(row->owner), DT_P_INT(row->shown.started_at_ms + LOOKS_WITHIN_MS)), NULL, &running, err);
     if (status == DT_OK && running >= DT_OPERATIONS_RUNNING)
-        return dt_fail(err, DT_FULL, "as many operations as may run at once are running");
+        return dt_fail(err, DT_FULL, "the limit of running operations is reached");
     if (status == DT_OK)
         status = dt_db_run(
             db, dt_sql_insert_operation,

@@ -255,7 +255,7 @@ dt_status dt_operation_delete_topic(const struct dt_operation_txn *txn, struct d
         struct dt_str schedule = DT_STR_NONE;
         status = find_schedule(txn->db, name, txn->arena, &schedule, err);
         if (status == DT_OK && schedule.p)
-            return dt_fail(err, DT_INVALID, "the schedule %.*s makes jobs of the topic", (int)schedule.n, schedule.p);
+            return dt_fail(err, DT_INVALID, "the schedule %.*s creates jobs in the topic", (int)schedule.n, schedule.p);
         if (status == DT_OK)
             status = lock_all(txn->db, name, err);
         if (status == DT_OK)

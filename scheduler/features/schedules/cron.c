@@ -287,13 +287,13 @@ static dt_status read_base(const struct parser *p, struct dt_str base, bool step
     }
     if (split_off(&to, '-', &from)) {
         if (!read_value(p, from, &r->from) || !read_value(p, to, &r->to))
-            return fail_field(p, base, "is no range of values of this field");
+            return fail_field(p, base, "is not a range of values of this field");
         if (r->to < r->from && p->field == WEEKDAY)
             r->to += 7;
         return r->to < r->from ? fail_field(p, base, "is a range that ends before it begins") : DT_OK;
     }
     if (!read_value(p, base, &r->from))
-        return fail_field(p, base, "is no value of this field");
+        return fail_field(p, base, "is not a value of this field");
     if (p->field == WEEKDAY)
         r->from %= 7;
     r->to = stepped ? spec->end : r->from;
@@ -308,7 +308,7 @@ static dt_status read_plain(const struct parser *p, struct dt_str item)
     struct dt_str base;
     bool stepped = split_off(&step, '/', &base);
     if (stepped && (!read_field_number(step, &r.step) || r.step < 1 || r.step > spec->end - spec->min + 1))
-        return fail_field(p, item, "has a step that is no number from 1 to the size of the field");
+        return fail_field(p, item, "has a step that is not a number from 1 to the size of the field");
     dt_status status = read_base(p, base, stepped, &r);
     for (int v = r.from; status == DT_OK && v <= r.to; v += r.step)
         set_value(p, v);
@@ -440,7 +440,7 @@ dt_status dt_cron_parse(struct dt_str text, struct dt_cron *out, struct dt_error
     }
     dt_status status = read_fields(text, out, err);
     if (status == DT_OK && dt_cron_next_local_s(out, 0) == DT_NEVER)
-        status = dt_fail(err, DT_INVALID, "never comes: no month has such a day");
+        status = dt_fail(err, DT_INVALID, "never fires: no month has such a day");
     return status;
 }
 

@@ -93,7 +93,7 @@ static dt_status lock_and_read(struct task *t, struct dt_schedule *s)
     if (status == DT_OK)
         status = dt_schedule_read(b->db, t->name, b->maker->arena, s, b->err);
     if (status == DT_OK && !dt_topic_within(b->maker->bound, s->job.topic))
-        return dt_fail(b->err, DT_DENIED, "the schedule is of a topic that the token does not reach");
+        return dt_fail(b->err, DT_DENIED, "the token has no access to the schedule's topic");
     return status;
 }
 
@@ -435,7 +435,7 @@ static dt_status refuse_schedule_beyond_limit(struct task *t)
                          : dt_fail(b->err, DT_NOMEM, "out of memory");
         t->put->too_many = n >= dt_store_config(b->maker->store)->limits_prefix_schedules;
         if (status == DT_OK && t->put->too_many)
-            return dt_fail(b->err, DT_INVALID, "as many schedules as may make jobs of the prefix do");
+            return dt_fail(b->err, DT_INVALID, "the limit of schedules for the prefix is reached");
     }
     return status;
 }

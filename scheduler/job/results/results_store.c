@@ -323,8 +323,8 @@ static int64_t leave_at_ms(const struct batch *b, const struct judged *j)
 static dt_status expect_written(struct batch *b, uint64_t written, size_t rows)
 {
     return written == rows ? DT_OK
-                           : dt_fail(b->err, b->locking ? DT_INTERNAL : DT_BUSY, "%llu of %zu jobs took their results",
-                                     (unsigned long long)written, rows);
+                           : dt_fail(b->err, b->locking ? DT_INTERNAL : DT_BUSY,
+                                     "results were written to %llu of %zu jobs", (unsigned long long)written, rows);
 }
 
 /* Writes the list of rows, which is the first parameter of the statement; all others are the time. */

@@ -309,7 +309,7 @@ def test_tokens_are_listed_without_their_text(callers, guarded):
                                             *((["--new-token", bad, "--scopes", "read"], "name") for bad in ("a b", "a\tb", "a\nb", "\x1b[2J", "x" * 101, "ü")),
                                             *((["--new-token", "n4", "--scopes", "read", "--topics", bad], "--topics: ")
                                               for bad in ("", ",", " ", "a,", ",a", "a,,b", "a, b", "*", "a.*", "*,a", "ä", "x" * 201, ",".join(["x" * 199] * 21))),
-                                            *((["--new-token", "n7", "--scopes", "read", "--quotas", bad], "is no quota")
+                                            *((["--new-token", "n7", "--scopes", "read", "--quotas", bad], "is not a quota")
                                               for bad in ("jobs_per_second", "jobs=5", "jobs_per_second=", "jobs_per_second=-1", "jobs_per_second=5x", "pending_jobs=5,jobs=5", "=5", "jobs_per_second=" + "9" * 30)),
                                             (["--new-token", "n5", "--scopes", "read", "--topics", "a", "--topics", ""], "do not go together"),
                                             (["--new-token", "n6", "--scopes", "read", "--scopes", "admin"], "do not go together"), (["--waive-tokens"], "revoke"), (["--new-token", "", "--scopes", "read"], "name"),

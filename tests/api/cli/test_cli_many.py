@@ -65,7 +65,7 @@ def test_csv_is_imported_by_the_names_of_its_first_line(duetime, api, topic, tmp
     assert second["key"] == "ü" and second["payload"] is None
 
 
-@pytest.mark.parametrize("text, hint", [('topic,key\n"a', "line 2 is no CSV"), ("topic,,key\n", "no name"), ("topic\na,b\n", "more cells"), ('topic\na"b\n', "line 2 is no CSV")])
+@pytest.mark.parametrize("text, hint", [('topic,key\n"a', "line 2 is not valid CSV"), ("topic,,key\n", "no name"), ("topic\na,b\n", "more cells"), ('topic\na"b\n', "line 2 is not valid CSV")])
 def test_an_invalid_csv_file_is_refused(duetime, text, hint):
     told = duetime("jobs", "import", "--format", "csv", stdin=text)
     assert told.code == 2 and hint in told.err, told

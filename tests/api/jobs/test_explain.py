@@ -39,7 +39,7 @@ def test_a_paused_topic_is_named_with_the_command_that_resumes_it(api, held):
 def test_an_offered_job_says_that_no_client_pops_it(api, topic):
     api.put(f"/v1/topics/{topic}", {"delivery": "pull"})
     seen = when(api, api.make(topic=topic, delay=0)["id"], waiting_for="pop")
-    assert "nobody has popped it yet" in seen["reason"] and f"duetime pop {topic}" in seen["action"] and seen["index"]["state"] == "not-needed"
+    assert "no worker has popped it yet" in seen["reason"] and f"duetime pop {topic}" in seen["action"] and seen["index"]["state"] == "not-needed"
 
 
 def test_a_topic_at_its_limit_is_named_with_the_command_that_raises_it(api, topic):

@@ -189,7 +189,7 @@ FRESH_TEST(a_topic_with_a_schedule_is_kept_even_if_it_was_made_late)
     assert_int_equal(piece.id, id);
     OK(dt_store_operation_fail(store, id, dt_str(err.text), &err));
     show(id);
-    assert_true(dt_str_is(op.error, "the schedule s makes jobs of the topic"));
+    assert_true(dt_str_is(op.error, "the schedule s creates jobs in the topic"));
     assert_true(is_there());
     struct dt_topic_deletion deletion = begin();
     assert_int_equal(deletion.keeper, DT_TOPIC_HAS_SCHEDULE);

@@ -50,7 +50,7 @@ TEST(an_invalid_token_file_is_reported_as_such)
     struct dt_error err = {0};
     for (size_t i = 0; i < sizeof(texts) / sizeof(*texts); i++)
         assert_int_equal(dt_kafka_token_parse(dt_str(texts[i]), &token, &err), DT_MALFORMED);
-    assert_string_equal(err.text, "it is no JWT");
+    assert_string_equal(err.text, "it is not a JWT");
     for (size_t i = 0; i < sizeof(claims) / sizeof(*claims); i++)
         assert_int_equal(parse(claims[i], &token, NULL), DT_MALFORMED);
 }

@@ -168,10 +168,10 @@ TEST(refusals_name_the_field)
 
 TEST(expressions_that_never_match_are_refused)
 {
-    assert_refused("0 0 31 2 *", "never comes");
-    assert_refused("0 0 30,31 2 *", "never comes");
-    assert_refused("0 0 31 4,6,9,11 ?", "never comes");
-    assert_refused("0 0 31W 2 *", "never comes");
+    assert_refused("0 0 31 2 *", "never fires");
+    assert_refused("0 0 30,31 2 *", "never fires");
+    assert_refused("0 0 31 4,6,9,11 ?", "never fires");
+    assert_refused("0 0 31W 2 *", "never fires");
 }
 
 TEST(rare_days_are_found_at_once)
