@@ -97,7 +97,7 @@ FRESH_TEST(a_token_without_a_file_or_beside_another_source_is_refused)
     set(config.kafka_client, "sasl.oauthbearer.jwt", "a.b.c", NULL);
     refused("client.sasl.oauthbearer.jwt_file");
     set(config.kafka_client, "sasl.oauthbearer.jwt", "a.b.c", "/nowhere");
-    refused("no JWT");
+    refused("not a JWT");
     set(config.kafka_client, "sasl.oauthbearer.config", "principal=x", NULL);
     refused("exclude each other");
 }
