@@ -41,7 +41,7 @@ enum { NEWS = 1, STOP = 2 }; /* signals */
 
 struct dt_dispatcher {
     const struct dt_config *config;
-    struct dt_config brief; /* the same, for sessions that lock rows for which a successor waits, … */
+    struct dt_config brief; /* configuration for sessions that lock rows for which a successor waits, … */
     struct dt_config hasty; /* … and for the session that renews leases */
     struct dt_store_source stores, urgent_stores;
     dt_chores *chores;

@@ -23,7 +23,7 @@
 #include "store/store.h"
 
 #define EVERY_US INT64_C(1000000) /* between two writes of the row */
-#define PLAIN_US INT64_C(2000000) /* the same without an index; half of DT_PROCESS_FRESH_MS */
+#define PLAIN_US INT64_C(2000000) /* between two writes without an index; half of DT_PROCESS_FRESH_MS */
 #define DEBTS_US INT64_C(150000)  /* between two reads of the other rows: a process without Redis has no other source */
 #define DOWN_US  INT64_C(3000000) /* a writer here that lost an entry this recently may lose more */
 #define STUCK_US INT64_C(60000000) /* a tick that runs for this long is reported */

@@ -89,7 +89,7 @@ static void watcher_answered(void *arg, dt_status status, const struct dt_watche
     if (found & DT_WATCH_SCHEDULES)
         dt_schedule_maker_wake(c->schedules);
     if (found & DT_WATCH_INBOX)
-        atomic_store(&c->rests, false); /* so that it is not woken again before its next read */
+        atomic_store(&c->rests, false); /* the watcher must not wake it again before its next read */
     if ((found & DT_WATCH_INBOX) || (heard && status != DT_OK))
         dt_mailbox_signal(c->mailbox, WOKEN);
 }

@@ -23,7 +23,7 @@
 
 #define LOOK_US   INT64_C(500000)
 #define REST_US   INT64_C(15000000) /* if no operation ran for BUSY_US */
-#define BUSY_US   INT64_C(10000000) /* longer than a wait for rows of the inbox that began while operations ran */
+#define BUSY_US   INT64_C(10000000) /* longer than a wait in MySQL that began while operations ran */
 #define RETRY_US  INT64_C(500000)
 #define WANTED_US INT64_C(20000000) /* between two searches for deleted topics that got a job */
 #define OWNERS_US INT64_C(40000000) /* between two comparisons of topics' owners with the tokens */
@@ -197,7 +197,7 @@ bool dt_operation_runner_rests(dt_operation_runner *r)
 
 void dt_operation_runner_wake(dt_operation_runner *r)
 {
-    atomic_store(&r->rests, false); /* so that it is not woken again before its next read */
+    atomic_store(&r->rests, false); /* the watcher must not wake it again before its next read */
     dt_chore_wake(&r->chore);
 }
 

@@ -143,7 +143,7 @@ bool dt_schedule_maker_rests(dt_schedule_maker *m)
 
 void dt_schedule_maker_wake(dt_schedule_maker *m)
 {
-    atomic_store(&m->rests, false); /* so that it is not woken again before its next read */
+    atomic_store(&m->rests, false); /* the watcher must not wake it again before its next read */
     dt_chore_wake(&m->chore);
 }
 

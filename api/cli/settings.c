@@ -26,7 +26,7 @@ void dt_cli_settings_clear(struct dt_cli_settings *settings)
     *settings = (struct dt_cli_settings){0};
 }
 
-static dt_status keep_text(char **place, const char *value, struct dt_error *err)
+static dt_status set_text(char **place, const char *value, struct dt_error *err)
 {
     char *copy = strdup(value);
     if (!copy)
@@ -47,7 +47,7 @@ static void expand_path(const char *path, char out[PATH_BYTES])
 /* ---- tokens ---- */
 
 /* A token is sent in a header as it is, so it must have only visible characters. */
-static dt_status keep_token(struct dt_cli_settings *out, const char *token, const char *from, struct dt_error *err)
+static dt_status set_token(struct dt_cli_settings *out, const char *token, const char *from, struct dt_error *err)
 {
     size_t n = strcspn(token, " \t\r\n");
     if (n == 0 || token[n + strspn(token + n, " \t\r\n")])
@@ -57,7 +57,7 @@ static dt_status keep_token(struct dt_cli_settings *out, const char *token, cons
             return dt_fail(err, DT_INVALID, "%s: this is not a token", from);
     char text[TOKEN_BYTES];
     snprintf(text, sizeof(text), "%.*s", (int)(n < sizeof(text) ? n : sizeof(text) - 1), token);
-    return keep_text(&out->token, text, err);
+    return set_text(&out->token, text, err);
 }
 
 static dt_status read_token(struct dt_cli_settings *out, const char *file, struct dt_error *err)
@@ -71,10 +71,10 @@ static dt_status read_token(struct dt_cli_settings *out, const char *file, struc
     size_t n = fread(text, 1, sizeof(text) - 1, in);
     fclose(in);
     text[n] = '\0';
-    return keep_token(out, dt_str_without_bom((struct dt_str){text, n}).p, path, err);
+    return set_token(out, dt_str_without_bom((struct dt_str){text, n}).p, path, err);
 }
 
-static dt_status keep_timeout(struct dt_cli_settings *out, const char *text, const char *from, struct dt_error *err)
+static dt_status set_timeout(struct dt_cli_settings *out, const char *text, const char *from, struct dt_error *err)
 {
     if (dt_duration_parse(dt_str(text), &out->timeout_ms) != DT_OK || out->timeout_ms < 1)
         return dt_fail(err, DT_INVALID, "%s: \"%.80s\" is not a duration (30s, PT1M)", from, text);
@@ -113,18 +113,18 @@ static dt_status take_setting(struct file *file, const char *key, const char *va
 {
     char path[PATH_BYTES];
     if (strcmp(key, "url") == 0)
-        return keep_text(&file->out->url, value, file->err);
+        return set_text(&file->out->url, value, file->err);
     if (strcmp(key, "token") == 0)
-        return keep_token(file->out, value, from, file->err);
+        return set_token(file->out, value, from, file->err);
     if (strcmp(key, "token_file") == 0)
         return read_token(file->out, value, file->err);
     for (size_t i = 0; i < TLS_FILES; i++)
         if (strcmp(tls_files[i].key, key) == 0) {
             expand_path(value, path);
-            return keep_text(tls_file(file->out, i), path, file->err);
+            return set_text(tls_file(file->out, i), path, file->err);
         }
     if (strcmp(key, "timeout") == 0)
-        return keep_timeout(file->out, value, from, file->err);
+        return set_timeout(file->out, value, from, file->err);
     return dt_fail(file->err, DT_INVALID,
                    "%s: there is no setting \"%.80s\" (url, token, token_file, ca_file, cert_file, key_file, timeout)",
                    from, key);
@@ -199,18 +199,18 @@ static dt_status read_overrides(const struct dt_cli_call *call, struct dt_cli_se
     const char *token_file = dt_cli_value(call, "token-file");
     const char *timeout = dt_cli_value(call, "timeout");
     url = url ? url : environment_value("DUETIME_URL");
-    dt_status status = url ? keep_text(&out->url, url, err) : DT_OK;
+    dt_status status = url ? set_text(&out->url, url, err) : DT_OK;
     if (status == DT_OK && token)
-        status = keep_token(out, token, "DUETIME_TOKEN", err);
+        status = set_token(out, token, "DUETIME_TOKEN", err);
     if (status == DT_OK && token_file)
         status = read_token(out, token_file, err);
     for (size_t i = 0; status == DT_OK && i < TLS_FILES; i++) {
         const char *file = dt_cli_value(call, tls_files[i].option);
         file = file ? file : environment_value(tls_files[i].variable);
-        status = file ? keep_text(tls_file(out, i), file, err) : DT_OK;
+        status = file ? set_text(tls_file(out, i), file, err) : DT_OK;
     }
     if (status == DT_OK && timeout)
-        status = keep_timeout(out, timeout, "--timeout", err);
+        status = set_timeout(out, timeout, "--timeout", err);
     return status;
 }
 
@@ -218,7 +218,7 @@ dt_status dt_cli_settings_read(const struct dt_cli_call *call, struct dt_cli_set
 {
     struct dt_cli_settings above = {0};
     *out = (struct dt_cli_settings){.timeout_ms = TIMEOUT_MS};
-    dt_status status = keep_text(&out->url, URL_DEFAULT, err);
+    dt_status status = set_text(&out->url, URL_DEFAULT, err);
     if (status == DT_OK)
         status = read_contexts(call, out, err);
     if (status == DT_OK)
@@ -228,12 +228,12 @@ dt_status dt_cli_settings_read(const struct dt_cli_call *call, struct dt_cli_set
         out->token = NULL;
     }
     if (status == DT_OK && above.url)
-        status = keep_text(&out->url, above.url, err);
+        status = set_text(&out->url, above.url, err);
     if (status == DT_OK && above.token)
-        status = keep_text(&out->token, above.token, err);
+        status = set_text(&out->token, above.token, err);
     for (size_t i = 0; status == DT_OK && i < TLS_FILES; i++)
         if (*tls_file(&above, i))
-            status = keep_text(tls_file(out, i), *tls_file(&above, i), err);
+            status = set_text(tls_file(out, i), *tls_file(&above, i), err);
     if (above.timeout_ms)
         out->timeout_ms = above.timeout_ms;
     dt_cli_settings_clear(&above);

@@ -120,8 +120,8 @@ const char *dt_cli_value(const struct dt_cli_call *call, const char *option)
     return NULL;
 }
 
-static dt_status keep_option(struct dt_cli_call *out, const struct dt_cli_option *option, const char *value,
-                             struct dt_error *err)
+static dt_status add_given_option(struct dt_cli_call *out, const struct dt_cli_option *option, const char *value,
+                                  struct dt_error *err)
 {
     if (dt_cli_value(out, option->name))
         return dt_fail(err, DT_INVALID, "--%s is given twice", option->name);
@@ -156,10 +156,10 @@ static dt_status read_option(int n, char *const *words, int *at, struct dt_cli_c
     }
     if (!option->takes)
         return value ? dt_fail(err, DT_INVALID, "--%s takes no value", option->name)
-                     : keep_option(out, option, "", err);
+                     : add_given_option(out, option, "", err);
     if (!value && *at + 1 >= n)
         return dt_fail(err, DT_INVALID, "--%s takes a value: %s", option->name, option->takes);
-    return keep_option(out, option, value ? value + 1 : words[++*at], err);
+    return add_given_option(out, option, value ? value + 1 : words[++*at], err);
 }
 
 /* ---- all words ---- */

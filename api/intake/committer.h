@@ -33,7 +33,7 @@
 #define DT_COMMIT_WINDOW_ROWS    32             /* enough for a commit of their own */
 #define DT_COMMIT_WINDOW_MANY    500            /* enough for a third commit */
 #define DT_COMMIT_WINDOW_SLOW_US INT64_C(2000)  /* if a commit takes longer, the next one begins; the longest wait */
-#define DT_COMMIT_WINDOW_HUNG_US INT64_C(10000) /* the same for a third commit */
+#define DT_COMMIT_WINDOW_HUNG_US INT64_C(10000) /* if two commits take longer, a third one begins */
 #define DT_COMMIT_WINDOW_NEVER   INT64_MAX
 
 struct dt_commit_window { /* zero = idle */

@@ -27,7 +27,7 @@
 
 struct reporting {
     struct dt_apply apply;
-    struct dt_reports reports; /* of this one result */
+    struct dt_reports reports; /* the reports of this one result */
     struct dt_request *req;
 };
 

@@ -160,7 +160,7 @@ static enum dt_next work_finishes(struct dt_request *req, dt_store *store)
 
 /* ---- delete ---- */
 
-static void delete_one(struct run *run, dt_store *store, struct run_command *command, int64_t job_id)
+static void delete_job(struct run *run, dt_store *store, struct run_command *command, int64_t job_id)
 {
     struct dt_request *req = run->req;
     struct dt_arena row = {0}; /* memory of the job with its payload */
@@ -193,7 +193,7 @@ static enum dt_next work_deletes(struct dt_request *req, dt_store *store)
         if (dt_clock_mono_us(req->api->clock) >= req->deadline_us)
             fail_command(&run->v[i], "the request's time is up; nothing was deleted");
         else
-            delete_one(run, store, &run->v[i], jobs[i - run->next].job_id);
+            delete_job(run, store, &run->v[i], jobs[i - run->next].job_id);
     }
     return DT_REPLY;
 }

@@ -33,11 +33,11 @@ struct dt_meter {
     struct bucket rates[DT_QUOTA_RATES];
     int64_t pending;       /* by the latest count; below zero: not counted yet */
     int64_t pending_share; /* the process's share when that count began; 0: none */
-    int64_t share_marked;  /* the same for the count in progress */
+    int64_t share_marked;  /* the share at the start of the count in progress */
     bool pending_asked;    /* there was demand since that count */
     int64_t passed, made;  /* jobs ever admitted, minus those given back; and jobs created */
     int64_t made_before;   /* created before the latest count began */
-    int64_t made_marked;   /* the same for the count in progress */
+    int64_t made_marked;   /* created before the count in progress began */
 };
 
 dt_meter *dt_meter_new(void)

@@ -45,7 +45,7 @@ void dt_tenant_refuse(dt_tenant *tenant, const struct dt_over *over, int64_t job
 /* Counts refused elements of a batch. Returns until when (monotonic, us) the batch must pause before it is answered; 0:
  * no pause, or the tenant is NULL. Any thread. */
 int64_t dt_tenant_refused_elements(dt_tenant *tenant, size_t elements);
-/* Returns until when a new batch of the tenant must pause before it begins, in the same way. */
+/* Returns until when a new batch of the tenant must pause before it begins; 0: no pause. Any thread. */
 int64_t dt_tenant_rests_until(dt_tenant *tenant);
 /* Takes a place among the tenant's batches that pause before they begin; each holds a connection. False: none is
  * free. */

@@ -65,7 +65,7 @@ const struct dt_topic_settings *dt_view_topic(const struct dt_view *view, struct
 /* Returns the owner of a topic (topic/owners.h); by its name, if the snapshot lacks the topic or is NULL. */
 int64_t dt_view_owner(const struct dt_view *view, struct dt_str name);
 
-/* Returns a reference to the latest snapshot of the shards, in the same way. */
+/* Returns a reference to the latest snapshot of the shards, as dt_topic_cache_view does for topics. */
 struct dt_shards_view *dt_topic_cache_shards(dt_topic_cache *cache);
 /* Releases the reference. Accepts NULL. Any thread. */
 void dt_shards_release(struct dt_shards_view *shards);

@@ -116,7 +116,7 @@ static bool at_limit(struct dt_waiting *w, struct dt_str topic)
 
 const char *dt_waiting_for(struct dt_waiting *w, const struct dt_job *job)
 {
-    /* MySQL's clock has reached the job's latest change, even if our sample of the clock is older. */
+    /* The job's latest change proves that MySQL's clock has reached that time, even if our sample of it is older. */
     struct dt_wait_facts facts = {.now_ms = dt_later(w->now_ms, dt_earlier(job->updated_at_ms, w->latest_ms))};
     if (dt_job_is_due(job, facts.now_ms)) {
         const struct dt_topic_settings *topic = w->view ? dt_view_topic(w->view, job->topic) : NULL;

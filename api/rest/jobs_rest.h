@@ -13,7 +13,7 @@
 /* Answers 200 with a job that was just read, its payload, and what it waits for. Called on a worker, with its store.
  * outcome: the word for a result that was applied; NULL = none. Always DT_REPLY. */
 enum dt_next dt_answer_stored(struct dt_request *req, dt_store *store, const struct dt_job *job, const char *outcome);
-/* Does the same after it has refreshed the snapshots of topics and shards. */
+/* As dt_answer_stored, after refreshing the snapshots of topics and shards. */
 enum dt_next dt_answer_read(struct dt_request *req, dt_store *store, const struct dt_job *job);
 /* Answers a change of a job by the store's status: 200, or a problem that shows the job. Posts the new due time to the
  * index. */

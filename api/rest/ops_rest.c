@@ -428,7 +428,7 @@ static const struct dt_json_field clock_fields[] = {
 };
 static const struct dt_json_table clock_table = DT_TABLE(clock_fields, .unknown = DT_REASON_UNKNOWN);
 
-static struct clock_ask *new_clock_ask(struct dt_request *req)
+static struct clock_ask *new_clock_request(struct dt_request *req)
 {
     struct clock_ask *ask = dt_answer_state(req, sizeof(*ask));
     if (ask)
@@ -440,7 +440,7 @@ enum dt_next dt_handle_clock(struct dt_request *req)
 {
     if (!req->api->config->installation_test_clock)
         return refuse_clock(req);
-    if (!new_clock_ask(req))
+    if (!new_clock_request(req))
         return DT_REPLY;
     return dt_workers_submit(req->api->workers, req, change_clock);
 }
@@ -450,7 +450,7 @@ enum dt_next dt_handle_clock_set(struct dt_request *req)
     struct dt_faults faults;
     if (!req->api->config->installation_test_clock)
         return refuse_clock(req);
-    struct clock_ask *ask = new_clock_ask(req);
+    struct clock_ask *ask = new_clock_request(req);
     if (!ask)
         return DT_REPLY;
     dt_json *json = dt_answer_parse(req, &faults);

@@ -166,7 +166,7 @@ static const struct dt_json_table table = DT_TABLE(fields, .unknown = DT_REASON_
 
 /* ---- on an HTTP thread ---- */
 
-/* Reads the body; quotas that it does not name are `quota`. NULL: the answer is filled in. */
+/* Reads the body. A quota that the body does not name gets its value from `quota`. NULL: the answer is filled in. */
 static struct token_body *read_body(struct dt_request *req, int64_t quota, struct dt_faults *faults)
 {
     struct token_body *ask = dt_arena_alloc(&req->arena, sizeof(*ask));

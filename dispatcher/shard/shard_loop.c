@@ -497,7 +497,7 @@ static void sender_done(void *arg)
     dt_mailbox_signal(l->mailbox, SENDER);
 }
 
-static void topics_found_out(void *arg)
+static void on_topics_resolved(void *arg)
 {
     dt_mailbox_signal(((dt_shard_loop *)arg)->mailbox, FOUND_OUT);
 }
@@ -512,7 +512,7 @@ static dt_status make_parts(dt_shard_loop *l)
                                              .ref = l->env->ref,
                                              .shard = l->shard,
                                              .abort = &l->orders.abort,
-                                             .told = topics_found_out,
+                                             .told = on_topics_resolved,
                                              .arg = l};
     l->fair.hints = calloc(batch, sizeof(*l->fair.hints));
     l->due.entries = calloc(batch * DT_SCAN_BATCHES, sizeof(*l->due.entries));

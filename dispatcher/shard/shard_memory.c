@@ -174,7 +174,7 @@ void dt_limit_memory_age(struct dt_limit_memory *memory, int64_t now_us)
 /* The id's slot, or the free slot where it would be stored. */
 static int64_t *id_place(const struct dt_id_set *set, int64_t id)
 {
-    dt_assert_cmp(set->n, <=, DT_ID_SET_MAX); /* so half of the places are free */
+    dt_assert_cmp(set->n, <=, DT_ID_SET_MAX); /* half of the places are free */
     size_t at = (size_t)(((uint64_t)id * 0x9e3779b97f4a7c15u) >> 32) & (PLACES - 1);
     while (set->v[at] && set->v[at] != id)
         at = (at + 1) & (PLACES - 1);

@@ -377,7 +377,7 @@ struct dt_shard_loop {
     int64_t full_us;       /* when a due job without a place was last seen; 0 = never */
     struct dt_arena arena; /* of one leader transaction */
 
-    struct dt_fence fence; /* of this leadership; every transaction of the store updates it */
+    struct dt_fence fence; /* the fence of this leadership; every transaction of the store updates it */
     struct dt_flight flight;
     struct dt_shard_checked checked;
     struct dt_shard_orphan orphan;

@@ -8,7 +8,7 @@ SELECT s.epoch, s.token, s.version, s.halted, CAST(UNIX_TIMESTAMP(NOW(3))*1000 A
  WHERE s.shard = ?
    FOR UPDATE;
 
--- The same columns, without a lock.
+-- The columns of lock_fence, without a lock.
 -- name: check_fence
 SELECT s.epoch, s.token, s.version, s.halted, i.generation, i.topics_version, i.shards
   FROM shards s

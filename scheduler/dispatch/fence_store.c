@@ -215,7 +215,7 @@ static dt_status read_shard_row(dt_db *db, struct dt_fence *fence, const char *i
     return status == DT_OK ? end : status;
 }
 
-/* Called with the row locked, and ours or without a leader. */
+/* Called after the row was locked, and found to be ours or without a leader. */
 static dt_status halt_shard(dt_db *db, unsigned shard, const char *reason, struct dt_error *err)
 {
     return dt_db_run(db, dt_sql_halt_shard, DT_PARAMS(DT_P_STR(dt_str(reason)), DT_P_INT(shard)), NULL, err);

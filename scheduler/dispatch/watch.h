@@ -89,7 +89,7 @@ void dt_watcher_add(dt_watcher *watcher, struct dt_watch_listener *listener);
 DT_MUST_CHECK dt_status dt_watcher_start(dt_watcher *watcher, struct dt_error *err);
 /* Ends the wait soon: listeners get SHUTDOWN, and nothing after that. Does not wait for the thread. */
 void dt_watcher_leave(dt_watcher *watcher);
-/* Does the same, and returns once the thread has ended. */
+/* As dt_watcher_leave, but returns after the thread has ended. */
 void dt_watcher_stop(dt_watcher *watcher);
 /* Called after dt_watcher_stop. */
 void dt_watcher_free(dt_watcher *watcher);

@@ -234,8 +234,8 @@ DT_MUST_CHECK dt_status dt_index_held_scores(dt_index *index, unsigned shard, st
 DT_MUST_CHECK dt_status dt_index_add_missing(dt_index *index, unsigned shard, const struct dt_entry *entries, size_t n,
                                              struct dt_error *err);
 
-/* Does the same for entries of any shards, on all endpoints at once. Empty sets get whole pages, as fast as they can be
- * sent. */
+/* As dt_index_add_missing, for entries of any shards, on all endpoints at once. Empty sets get whole pages, as fast as
+ * they can be sent. */
 DT_MUST_CHECK dt_status dt_index_fill(dt_index *index, const struct dt_shard_map *map, const struct dt_entry *entries,
                                       size_t n, struct dt_error *err);
 /* Does the work of dt_index_fill in two parts, so that the caller can work while the servers do: the first call

@@ -153,10 +153,10 @@ DT_MUST_CHECK dt_status dt_db_end(dt_db *db, struct dt_error *err);
  * is no row, or if it is NULL. Both may be NULL. */
 DT_MUST_CHECK dt_status dt_db_read_number(dt_db *db, const char *sql, struct dt_params params, bool *found, int64_t *n,
                                           struct dt_error *err);
-/* Does the same for the first n columns. If there is no row, the numbers are unchanged. */
+/* As dt_db_read_number, for the first n columns. If there is no row, the numbers are unchanged. */
 DT_MUST_CHECK dt_status dt_db_read_numbers(dt_db *db, const char *sql, struct dt_params params, bool *found, int64_t *v,
                                            unsigned n, struct dt_error *err);
-/* Does the same for a text, which is put into the arena; absent if there is no row, or if it is NULL. */
+/* As dt_db_read_number, for a text, which is put into the arena; absent if there is no row, or if it is NULL. */
 DT_MUST_CHECK dt_status dt_db_read_text(dt_db *db, const char *sql, struct dt_params params, struct dt_arena *arena,
                                         struct dt_str *out, struct dt_error *err);
 

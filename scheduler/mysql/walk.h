@@ -30,7 +30,7 @@ DT_MUST_CHECK dt_status dt_walk_ids(dt_db *db, const char *sql, int64_t after_id
 /* Finds where `rows` rows end. If there are fewer, *cut is false and *end is unchanged. */
 DT_MUST_CHECK dt_status dt_walk_times(dt_db *db, const char *sql, struct dt_walk_place after, int64_t rows,
                                       struct dt_walk_place *end, bool *cut, struct dt_error *err);
-/* Does the same for keys. If there are fewer rows, *end_key is absent. It is in the arena. */
+/* As dt_walk_ids, for keys. If there are fewer rows, *end_key is absent. It is in the arena. */
 DT_MUST_CHECK dt_status dt_walk_by_key(dt_db *db, const struct dt_walk_keys *keys, int64_t rows, struct dt_arena *arena,
                                        struct dt_str *end_key, struct dt_error *err);
 

@@ -11,7 +11,8 @@ typedef struct dt_wake dt_wake;
 DT_MUST_CHECK dt_status dt_wake_start(const struct dt_config *config, const char *installation,
                                       void (*on_wake)(void *arg, int shard, bool outbox), void *arg, dt_wake **out,
                                       struct dt_error *err);
-/* Does the same for a process whose clients wait for pops. topic absent: any topic may have jobs (like shard -1). */
+/* As dt_wake_start, for a process whose clients wait for pops. topic absent: any topic may have jobs (like shard
+ * -1). */
 DT_MUST_CHECK dt_status dt_wake_start_for_pops(const struct dt_config *config, const char *installation,
                                                void (*on_offers)(void *arg, struct dt_str topic), void *arg,
                                                dt_wake **out, struct dt_error *err);

@@ -245,7 +245,7 @@ static bool all_zero(const int64_t n[DT_TALLIES])
     return true;
 }
 
-static void add_all(int64_t to[DT_TALLIES], const int64_t n[DT_TALLIES])
+static void add_tallies(int64_t to[DT_TALLIES], const int64_t n[DT_TALLIES])
 {
     for (int i = 0; i < DT_TALLIES; i++)
         to[i] += n[i];
@@ -258,8 +258,8 @@ void dt_tally_add(struct dt_str topic, const int64_t n[DT_TALLIES])
     pthread_mutex_lock(&lock);
     struct dt_tally_row *row = tally_row_of(topic);
     if (row)
-        add_all(row->n, n);
-    add_all(tally.all, n);
+        add_tallies(row->n, n);
+    add_tallies(tally.all, n);
     pthread_mutex_unlock(&lock);
 }
 

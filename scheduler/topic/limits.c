@@ -153,7 +153,7 @@ static dt_status read_limits(struct some *some, struct dt_error *err)
     return dt_db_end(some->db, err);
 }
 
-static dt_status lock_some(struct some *some, struct dt_error *err)
+static dt_status lock_gates_at_once(struct some *some, struct dt_error *err)
 {
     dt_status status = DT_UNGUARDED(LIMIT_COUNT_AFTER_GATE) ? read_limits(some, err) : lock_gates(some, err);
     if (status == DT_OK)
@@ -191,7 +191,7 @@ dt_status dt_topic_gates_lock(dt_db *db, int64_t now_ms, struct dt_gate *gates, 
     for (size_t i = 0; status == DT_OK && i < n; i += AT_ONCE) {
         struct some some = {
             .db = db, .v = gates + i, .n = n - i < AT_ONCE ? n - i : AT_ONCE, .made = made, .now_ms = now_ms};
-        status = lock_some(&some, err);
+        status = lock_gates_at_once(&some, err);
         made = some.made;
     }
     return status;

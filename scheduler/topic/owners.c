@@ -168,7 +168,7 @@ struct topic_owner {
     int64_t was, is;
 };
 
-/* Topics with consecutive names, after `after`. */
+/* A piece of the topics: those with names after `after`, in order. */
 struct piece {
     struct dt_str after;
     struct dt_arena arena;

@@ -41,7 +41,8 @@ struct dt_db;
  * tokens. */
 DT_MUST_CHECK dt_status dt_store_topic_owners_update(dt_store *store, struct dt_error *err);
 
-/* Does the same after a token was made or revoked. If it fails, a dispatcher repeats it within a minute. */
+/* As dt_store_topic_owners_update, after a token was made or revoked. If it fails, a dispatcher repeats it within a
+ * minute. */
 void dt_topic_owners_follow(dt_store *store);
 
 /* Returns true if a token with these scopes (api_tokens.scopes) can make jobs: only such tokens own topics. */

@@ -184,7 +184,7 @@ static bool is_a_message_at_fault(dt_status status)
     return status == DT_INTERNAL || status == DT_CORRUPT || status == DT_INVALID;
 }
 
-static dt_status carry_out_some(dt_command_reader *r, struct dt_command_batch *b, size_t *most, struct dt_error *err)
+static dt_status carry_out_few(dt_command_reader *r, struct dt_command_batch *b, size_t *most, struct dt_error *err)
 {
     int64_t start_us = dt_clock_mono_us(r->env.intake.clock);
     const struct dt_intake_env *env = &r->env.intake;
@@ -238,7 +238,7 @@ static dt_status carry_out_all(dt_command_reader *r, size_t n, struct dt_error *
             v[i].patient = waited_us < SETTLED_US;
             v[i].last_try = waited_us > LOCKED_US;
         }
-        status = carry_out_some(r, &b, &most, err);
+        status = carry_out_few(r, &b, &most, err);
         if (status != DT_OK || b.n == 0)
             continue;
         dt_assert_cmp(b.n, <=, n);

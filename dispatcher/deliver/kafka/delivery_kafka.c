@@ -403,7 +403,7 @@ void dt_delivery_begin(dt_delivery *d, const struct dt_delivery_batch *batch, bo
 {
     struct dt_kafka_sending *s = &d->sending;
     struct dt_strbuf record = {0};
-    dt_assert(d->producer); /* so Kafka is configured, and the producer was fenced for this leadership */
+    dt_assert(d->producer); /* Kafka is configured, and the producer was fenced for this leadership */
     dt_assert(!s->begun);
     dt_assert_cmp(batch->fence->send_n, <=, batch->fence->inflight);
     *s = (struct dt_kafka_sending){.start_us = dt_clock_mono_us(d->env.clock), .offset = -1};

@@ -109,7 +109,7 @@ bool dt_kafka_judge_asked(const struct dt_kafka_asked_topic *topic, int64_t repl
 #define SUSPECT_US INT64_C(1000000)   /* between checks whether Kafka is suspect, which are cheap */
 #define KAFKA_US   INT64_C(60000000)  /* between requests to Kafka without findings */
 #define ANEW_US    INT64_C(60000000)  /* between two writes of unchanged findings */
-#define WELL_US    INT64_C(600000000) /* the same without findings */
+#define WELL_US    INT64_C(600000000) /* between two writes if there are no findings */
 #define SKEW_MS    1000
 #define MAX        32 /* maximal number of findings */
 

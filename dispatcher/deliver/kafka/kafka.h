@@ -212,7 +212,7 @@ typedef bool dt_ledger_fn(void *arg, int64_t offset, struct dt_str key, struct d
 struct dt_ledger_reading {
     int64_t from; /* offset of the first record */
     const dt_clock *clock;
-    int64_t deadline_us;      /* of that clock's mono */
+    int64_t deadline_us;      /* by the monotonic time of that clock */
     const _Atomic bool *stop; /* ends it with SHUTDOWN; may be NULL */
     dt_ledger_fn *fn;         /* NULL: only checks whether `from` exists */
     void *arg;                /* passed to fn */

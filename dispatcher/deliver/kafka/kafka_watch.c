@@ -15,7 +15,7 @@
 enum { API_PRODUCE = 0, API_ADD_PARTITIONS = 24, API_END_TXN = 26 };
 enum {
     NICER = 15,
-    REFUSED_US = 15000, /* so long between two add-partitions requests of a transaction means that one was refused */
+    REFUSED_US = 15000, /* if two add-partitions requests of a transaction are this far apart, one was refused */
 };
 
 void dt_kafka_watch_init(struct dt_kafka_watch *w)

@@ -107,7 +107,7 @@ static bool is_closed(const struct topic *topic)
     return topic->bar_us || (topic->asked_us && !topic->writable);
 }
 
-static void recount_closed(dt_writable_topics *known, const struct topic *topic, bool was_closed)
+static void count_closed(dt_writable_topics *known, const struct topic *topic, bool was_closed)
 {
     known->n_closed += is_closed(topic);
     dt_assert_cmp(known->n_closed, >=, was_closed);
@@ -185,7 +185,7 @@ static bool resolve_topic(dt_writable_topics *known, struct topic *topic, bool *
     topic->asked_us = dt_clock_mono_us(known->clock);
     topic->writable = status == DT_OK;
     topic->max_bytes = info.max_message_bytes;
-    recount_closed(known, topic, was_closed);
+    count_closed(known, topic, was_closed);
     if (status == DT_REFUSED) {
         keep_reason(topic, err.text);
         if (news)
@@ -246,7 +246,7 @@ void dt_writable_topics_refused(dt_writable_topics *known, struct dt_str kafka_t
         DT_LOG(ERROR, "kafka", "topic accepts no messages: its jobs wait", DT_S("topic", topic->name),
                DT_I("seconds", topic->bar_us / 1000000), DT_S("reason", why));
     }
-    recount_closed(known, topic, was_closed);
+    count_closed(known, topic, was_closed);
 }
 
 bool dt_writable_topics_doubts(const dt_writable_topics *known)
@@ -262,7 +262,7 @@ bool dt_writable_topics_sent(dt_writable_topics *known, struct dt_str kafka_topi
     topic->bar_us = topic->barred_until_us = 0;
     dt_assert_cmp(known->n_barred, >, 0);
     known->n_barred--;
-    recount_closed(known, topic, true);
+    count_closed(known, topic, true);
     DT_LOG(INFO, "kafka", "topic accepts messages again", DT_S("topic", topic->name));
     return true;
 }

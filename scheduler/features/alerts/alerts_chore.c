@@ -181,7 +181,7 @@ static dt_status count_topic_jobs(struct watched_topics *t, dt_store *store, str
 }
 
 /* Returns whether a topic with live jobs has a limit that needs a walk. ahead: its second leg. */
-static bool any_wants(const struct watched_topics *t, bool ahead)
+static bool any_limit_needs_walk(const struct watched_topics *t, bool ahead)
 {
     for (size_t i = 0; i < t->n; i++) {
         const int64_t *limits = t->v[i].setting.limits;
@@ -246,7 +246,7 @@ static dt_status read_figures(struct watched_topics *t, dt_store *store, int64_t
     dt_status status = count_topic_jobs(t, store, err);
     if (status != DT_OK)
         return status;
-    const bool wanted = any_wants(t, false);
+    const bool wanted = any_limit_needs_walk(t, false);
     if (!wanted || !t->walking)
         for (size_t i = 0; i < t->n; i++)
             t->v[i].pass = (struct dt_alert_walked){0};
@@ -267,7 +267,7 @@ static dt_status read_figures(struct watched_topics *t, dt_store *store, int64_t
             continue;
         const int ended = t->leg;
         end_leg(t, ended);
-        if (ended == LEG_DUE && any_wants(t, true))
+        if (ended == LEG_DUE && any_limit_needs_walk(t, true))
             begin_leg(t, LEG_AHEAD);
         else if (ended == LEG_DUE)
             end_leg(t, LEG_AHEAD);

@@ -22,7 +22,7 @@ struct putting {
     size_t n;
 };
 
-static dt_status put_all(void *arg, dt_db *db, int64_t now_ms, struct dt_error *err)
+static dt_status put_findings(void *arg, dt_db *db, int64_t now_ms, struct dt_error *err)
 {
     const struct putting *p = arg;
     const struct dt_param process = DT_P_INT(p->process);
@@ -43,7 +43,7 @@ dt_status dt_store_put_findings(dt_store *store, int64_t process, const struct d
                                 struct dt_error *err)
 {
     struct putting putting = {process, v, n};
-    return dt_store_commit_work(store, NULL, put_all, &putting, err);
+    return dt_store_commit_work(store, NULL, put_findings, &putting, err);
 }
 
 dt_status dt_store_put_stuck(dt_store *store, int64_t process, const char *chore, int64_t seconds, struct dt_error *err)

@@ -18,7 +18,7 @@
 #define DT_FORECAST_PARTS     40000  /* limit of topics shown for all steps together */
 #define DT_FORECAST_COUNTED   200000 /* limit of index entries that are counted */
 #define DT_FORECAST_LOOKED_UP 10000  /* limit of rows that are looked up */
-#define DT_FORECAST_BOUND     100000 /* the same, if only some topics are requested */
+#define DT_FORECAST_BOUND     100000 /* limit of rows that are looked up if only some topics are requested */
 #define DT_FORECAST_SCHEDULES 10000
 #define DT_FORECAST_FIRES     200000 /* limit of fires that are computed one by one */
 

@@ -140,7 +140,7 @@ static const char *check_reply_to(const struct carrying *c, struct dt_str topic)
     return fine ? NULL : "must end with .replies, or be among kafka.allow_topics";
 }
 
-static dt_status decode_all(struct carrying *c)
+static dt_status decode_commands(struct carrying *c)
 {
     struct dt_command_taker *t = c->taker;
     const struct dt_config *config = dt_store_config(t->store);
@@ -266,7 +266,7 @@ static enum kind kind_of_run(const struct dt_command *command)
     return command->action == DT_COMMAND_REPORT ? REPORTS : TOPIC;
 }
 
-static dt_status run_all(struct carrying *c)
+static dt_status carry_out_runs(struct carrying *c)
 {
     dt_status status = DT_OK;
     for (size_t from = 0, n; from < c->batch->n && status == DT_OK; from += n) {
@@ -344,7 +344,7 @@ static dt_status find_job(struct carrying *c, const struct dt_command *command, 
 }
 
 /* Finds what the job waits for, as a request would show it if leaders work and limits have room. */
-static dt_status find_wait(struct carrying *c, const struct dt_job *job, const char **out)
+static dt_status find_waiting_for(struct carrying *c, const struct dt_job *job, const char **out)
 {
     dt_status status = DT_OK;
     /* Most answers need the topic that was read last. */
@@ -379,7 +379,7 @@ static dt_status body_of(struct carrying *c, const struct dt_command *command, s
         struct dt_job_view view = {.payload = true, .outcome = outcome_word(command), .check = c->taker->json};
         status = find_job(c, command, &job);
         if (status == DT_OK)
-            status = find_wait(c, &job, &view.waiting_for);
+            status = find_waiting_for(c, &job, &view.waiting_for);
         if (status == DT_OK)
             dt_job_add(&text, &job, &view);
         if (status == DT_OK && text.n > REPLY_MAX) { /* too large for Kafka, so the payload is left out */
@@ -534,9 +534,9 @@ static dt_status carry_out_once(struct carrying *c)
     if (status == DT_OK)
         status = lock_places(c);
     if (status == DT_OK)
-        status = decode_all(c);
+        status = decode_commands(c);
     if (status == DT_OK)
-        status = run_all(c);
+        status = carry_out_runs(c);
     DT_FAIL_POINT_STATUS("commands.carried_out", status, c->err);
     if (status == DT_OK)
         status = add_all_answers(c);

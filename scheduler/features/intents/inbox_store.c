@@ -124,8 +124,8 @@ static void make_body(struct row_reading *r)
     dt_json_end_object(&r->body);
 }
 
-/* Parses the body. If it cannot be read, or its payload differs from the one that was put in, the payload is
- * refused: a text that is not one value would add other members. */
+/* Parses the body. If it cannot be parsed, or its payload is not exactly the row's payload, refuses the payload: a text
+ * that is not one value would add other members. */
 static dt_status parse_body(struct row_reading *r)
 {
     struct dt_json_limits limits = dt_job_json_limits(r->with->rules->json_depth);

@@ -136,7 +136,7 @@ static bool is_accepted(const struct target *t)
     return t->there && !t->refused;
 }
 
-static dt_status refuse_one(void *arg)
+static dt_status refuse_target(void *arg)
 {
     struct work *w = arg;
     struct target *t = find_target(w, dt_db_i64(w->txn->db, 0));
@@ -154,9 +154,9 @@ static dt_status refuse_targets_in_flight(struct work *w)
     const struct dt_ids ids = DT_IDS(w->ids, w->n_ids);
     if (w->row->shown.kind != DT_OPERATION_CANCEL || ids.n == 0)
         return DT_OK;
-    dt_status status = dt_id_in_read(db, &dt_sql_find_listed_in_flight, DT_NO_PARAMS, ids, refuse_one, w, w->err);
+    dt_status status = dt_id_in_read(db, &dt_sql_find_listed_in_flight, DT_NO_PARAMS, ids, refuse_target, w, w->err);
     if (status == DT_OK)
-        status = dt_id_in_read(db, &dt_sql_find_listed_hands, DT_NO_PARAMS, ids, refuse_one, w, w->err);
+        status = dt_id_in_read(db, &dt_sql_find_listed_hands, DT_NO_PARAMS, ids, refuse_target, w, w->err);
     return status;
 }
 

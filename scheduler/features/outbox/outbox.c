@@ -400,7 +400,7 @@ static dt_status postpone_messages(dt_outbox *o, struct dt_flight *const *flight
 }
 
 /* Sends the next messages. *kafka, why: the failure of Kafka. */
-static dt_status send_some(dt_outbox *o, struct round *r, dt_status *kafka, struct dt_error *why)
+static dt_status send_next_messages(dt_outbox *o, struct round *r, dt_status *kafka, struct dt_error *why)
 {
     size_t n = 0;
     dt_arena_reset(&o->texts);
@@ -439,7 +439,7 @@ static int64_t tick_outbox(void *arg, void *store)
     HASH_CLEAR(hh, r.owners);
     while (status == DT_OK && (kafka == DT_OK || kafka == DT_REFUSED) && r.at < r.n &&
            mono_us(o) - began_us < ROUND_US && !dt_chore_stopping(&o->chore))
-        status = send_some(o, &r, &kafka, &why);
+        status = send_next_messages(o, &r, &kafka, &why);
     if (r.waits && !r.answered)
         o->silent_us = mono_us(o);
     if (status != DT_OK && status != DT_VERSION)

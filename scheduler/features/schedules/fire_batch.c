@@ -129,7 +129,7 @@ static void plan_freely(struct dt_schedule *s, struct dt_fire_plan *plan)
 }
 
 /* Plans at most one fire: whether the next one runs depends on its job. */
-static void plan_one(struct dt_schedule *s, struct dt_fire_plan *plan)
+static void plan_single_fire(struct dt_schedule *s, struct dt_fire_plan *plan)
 {
     bool runs = !plan->unfinished || (s->overlap == DT_OVERLAP_CANCEL && plan->retries_ended);
 
@@ -165,7 +165,7 @@ void dt_fire_plan_make(struct dt_schedule *s, struct dt_fire_plan *plan)
     else if (s->overlap == DT_OVERLAP_ALLOW)
         plan_freely(s, plan);
     else
-        plan_one(s, plan);
+        plan_single_fire(s, plan);
 }
 
 /* ---- jobs of fires ---- */
@@ -588,7 +588,7 @@ static dt_status list_pending(struct dt_fire_batch *b, const struct dt_schedule 
     return status;
 }
 
-static dt_status withdraw_one(struct dt_fire_batch *b, const struct dt_schedule *s, const struct pending *p)
+static dt_status withdraw_fire(struct dt_fire_batch *b, const struct dt_schedule *s, const struct pending *p)
 {
     bool ended;
     dt_status status = end_fire(b, p->id, WITHDRAWN, "its schedule was changed, paused or removed",
@@ -614,7 +614,7 @@ dt_status dt_fire_batch_withdraw(struct dt_fire_batch *b, const struct dt_schedu
     for (size_t i = 0; i < rows.n && status == DT_OK; i++) {
         const bool put_off = v[i].fire_ms <= b->now_ms && v[i].next_at_ms > b->now_ms;
         if (v[i].fire_ms > b->now_ms || (put_off && b->n_put_off < most))
-            status = withdraw_one(b, s, &v[i]);
+            status = withdraw_fire(b, s, &v[i]);
     }
     return status;
 }
@@ -625,6 +625,6 @@ dt_status dt_fire_batch_withdraw_but_next(struct dt_fire_batch *b, const struct 
     dt_status status = list_pending(b, s, b->now_ms, &rows);
     const struct pending *v = rows.v;
     for (size_t i = 1; i < rows.n && status == DT_OK; i++)
-        status = withdraw_one(b, s, &v[i]);
+        status = withdraw_fire(b, s, &v[i]);
     return status;
 }

@@ -66,7 +66,7 @@ void dt_reconcile_tick(dt_reconciler *reconciler, const struct dt_reconcile_in *
 struct dt_reconcile_stats {
     int64_t overdue; /* rows due for more than a second: at least this many, since counting stops after a slice of
                       * all shards' rows that are not held, or after DT_LATE_SLICES slices */
-    int64_t held;    /* the same for rows of paused topics, which are not overdue */
+    int64_t held;    /* overdue rows of paused topics, counted in the same way; they are not overdue */
     int64_t oldest_due_at_ms;                        /* due time of the oldest overdue row; 0 = none */
     int64_t drift_missing, drift_extra, drift_wrong; /* repaired since the shard was gained (rebuilds not counted) */
     bool rebuilding;

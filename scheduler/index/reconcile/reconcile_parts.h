@@ -85,7 +85,7 @@ struct dt_reconciler {
     struct dt_reconcile_out *out;
     int64_t work_us; /* estimated cost of this tick's compare, here and in the servers */
 
-    union { /* the same windows by number, and by name */
+    union { /* all windows, by number and by name */
         struct dt_compare windows[DT_WINDOWS];
         struct {
             struct dt_compare near, overdue, edge, exact;

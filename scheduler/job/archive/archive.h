@@ -57,7 +57,8 @@ struct dt_archiver {
     bool make_do;               /* jobs whose partition is missing go to the default partition */
     int64_t after_ms, after_id; /* the cursor in `jobs` */
     int64_t default_id;         /* the cursor in the default partition */
-    unsigned singly;            /* jobs to archive one at a time because their batch failed: so only one stays */
+    unsigned singly;            /* number of jobs to archive one by one, after their batch failed, to find the job at
+                                 * fault */
 };
 struct dt_archived {
     size_t moved, removed;

@@ -333,7 +333,7 @@ static dt_status archive_batch(struct archiving *a, struct dt_str candidates, si
 }
 
 /* Archives a batch from the cursor on; *n: number of candidates. */
-static dt_status archive_some(struct archiving *a, size_t limit, size_t *n)
+static dt_status archive_piece(struct archiving *a, size_t limit, size_t *n)
 {
     struct dt_strbuf candidates = {0};
     dt_status status = dt_store_db(a->store, &a->db, a->err);
@@ -357,7 +357,7 @@ dt_status dt_store_archive(dt_store *store, struct dt_archiver *archiver, int64_
         archiver->after_ms = 1;
     const int64_t before_ms = archiver->after_ms;
     const int64_t before_id = archiver->after_id;
-    dt_status status = archive_some(&a, archiver->singly ? 1 : limit, &n);
+    dt_status status = archive_piece(&a, archiver->singly ? 1 : limit, &n);
     const bool cut = a.cut && out->moved + out->removed > 0;
     /* If history already has a job (an id was given out twice), that job must not block its batch: it stays, and is
      * reported each time. */

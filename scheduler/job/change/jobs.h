@@ -130,7 +130,8 @@ struct dt_id_block {   /* zero at first */
 /* Takes a new block if the present one has fewer than n numbers left, which are then lost. Statuses as in
  * store/store.h. */
 DT_MUST_CHECK dt_status dt_id_block_reserve(struct dt_id_block *block, dt_store *store, size_t n, struct dt_error *err);
-/* Does the same ahead of time, while no caller waits for an answer. If it fails, the next reserve tries again. */
+/* As dt_id_block_reserve, ahead of time, while no caller waits for an answer. If it fails, the next reserve tries
+ * again. */
 void dt_id_block_refill(struct dt_id_block *block, dt_store *store, size_t n);
 /* Takes a number from a block that is not empty. */
 static inline int64_t dt_id_block_next(struct dt_id_block *block)

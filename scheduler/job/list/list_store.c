@@ -459,8 +459,8 @@ static dt_status read_part(struct page *p, const struct window *w, bool *overflo
     return status != DT_OK ? status : ended;
 }
 
-/* Reads one window. *done: the page is complete. Rows between two values of the due index that do not fit are found
- * again, since the cursor is the last job of the page. */
+/* Reads one window. *done: the page is complete. Rows that do not fit are found again, because the cursor is the last
+ * job of the page. */
 static dt_status read_window(struct page *p, int64_t rows, bool *done)
 {
     const enum dt_list_way way = dt_list_way(p->filter);
