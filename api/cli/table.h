@@ -86,7 +86,7 @@ struct dt_cli_verb {
     const char *takes; /* its arguments: "ID | TOPIC KEY"; "": none */
     const char *help;  /* help text, a sentence */
     enum dt_cli_way way;
-    const char *method, *path; /* of its request; NULL: the verb makes its own */
+    const char *method, *path; /* of the request that the verb makes; NULL: its function makes the requests */
     const char *set;           /* path of the request for a set, used if no job is named; NULL: a job must be named */
     const char *list;          /* the member of the answer that holds a list; NULL: the answer is one thing */
     enum dt_cli_thing thing;

@@ -76,7 +76,7 @@ static enum dt_next answer_existing(struct dt_request *req, dt_store *store)
 
 static enum dt_next replace_job(struct dt_request *req, dt_store *store);
 
-/* Called on a committer's thread, or inside the submit. */
+/* Called on a committer's thread, or inside the submit function. */
 static void create_done(struct dt_unit *unit)
 {
     struct dt_request *req = unit->arg;

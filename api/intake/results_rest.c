@@ -49,7 +49,7 @@ static enum dt_next answer_result(struct dt_request *req, dt_store *store)
     return DT_REPLY;
 }
 
-/* Called on the batcher's thread, or inside the submit. */
+/* Called on the batcher's thread, or inside the submit function. */
 static void result_done(struct dt_reports *reports)
 {
     struct reporting *r = reports->arg;

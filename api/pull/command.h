@@ -1,6 +1,7 @@
 /*
- * The commands of POST /v1/commands, in the form that articles on delay queues use, between JSON and the domain. Pure,
- * except for dt_command_name_jobs.
+ * The commands of POST /v1/commands, in the form that articles on delay queues use, from and to JSON. Pure, except for
+ * dt_command_name_jobs.
+ *
  *
  *
  *   {"command":"add","topic":"orderclose","id":"orderclose-1","delay":1800,"TTR":60,"body":"…"}

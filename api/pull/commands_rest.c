@@ -108,7 +108,7 @@ static struct dt_command_job *find_jobs(struct run *run, dt_store *store, struct
 
 /* ---- finish ---- */
 
-/* Called on the batcher's thread, or inside the submit. */
+/* Called on the batcher's thread, or inside the submit function. */
 static void results_done(struct dt_reports *reports)
 {
     struct run *run = reports->arg;
@@ -288,7 +288,7 @@ static size_t group_max(const struct run *run, enum dt_verb verb)
     return 1;
 }
 
-/* Called on a committer's thread, or inside the submit. */
+/* Called on a committer's thread, or inside the submit function. */
 static void adds_done(struct dt_unit *unit)
 {
     dt_request_resume(unit->arg);

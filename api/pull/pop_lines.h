@@ -71,9 +71,9 @@ bool dt_pop_lines_remove(struct dt_pop_lines *lines, struct dt_pop_waiter *waite
 void dt_pop_lines_ready(struct dt_pop_lines *lines, struct dt_str topic, int64_t from_us);
 /* Returns when the first ready line may be served; INT64_MAX: none is ready. */
 int64_t dt_pop_lines_next_us(const struct dt_pop_lines *lines);
-/* Moves one line of each owner to the front, of the lines that may be served. Returns how many lines to serve: one of
- * each owner, or several if there is only one owner. The arena is scratch; if memory runs out, the line that has been
- * ready longest is first. */
+/* Moves one line of each owner to the front, among the lines that may be served. Returns how many lines to serve: one
+ * of each owner, or several if there is only one owner. The arena is scratch; if memory runs out, the line that has
+ * been ready longest is first. */
 size_t dt_pop_lines_rotate(struct dt_pop_lines *lines, int64_t now_us, struct dt_arena *arena);
 /* Removes the first line that may be served from the ready ones. NULL: there is none. */
 struct dt_pop_line *dt_pop_lines_next_ready(struct dt_pop_lines *lines, int64_t now_us);

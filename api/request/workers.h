@@ -96,7 +96,7 @@ enum dt_next dt_workers_submit(dt_workers *pool, struct dt_request *req, dt_work
 #define DT_WORKERS_LATER_US INT64_C(4000)
 DT_MUST_CHECK bool dt_workers_later(dt_workers *pool, struct dt_request *req, dt_worker_fn run);
 
-/* Work that is done in slices. It is embedded in its subject, and lives until `run` returns false. */
+/* Work that is done in slices. It is a member of the object that it works on, and lives until `run` returns false. */
 struct dt_slice {
     /* Does one slice. True: there is more to do now. False: the pool does not touch it until it is queued again. */
     bool (*run)(struct dt_slice *slice);

@@ -1,4 +1,4 @@
-/* The member "alerts" of a topic between JSON and the domain; its secret is as in answer.h. Pure. */
+/* Converts the member "alerts" of a topic from and to JSON; its secret is as in answer.h. Pure. */
 #pragma once
 
 #include "job/job_json.h"

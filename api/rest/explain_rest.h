@@ -23,7 +23,7 @@ struct dt_shard_cause {
     enum dt_shard_why why;
     struct dt_str waits, detail; /* of WAITS: the server ("kafka"), and the reason */
 };
-/* shard: NULL if it has no row. now_ms: MySQL's clock. Pure, as the next four. */
+/* shard: NULL if it has no row. now_ms: MySQL's clock. Pure, like the next four functions. */
 struct dt_shard_cause dt_shard_judge(const struct dt_shard_info *shard, const struct dt_dispatchers *dispatchers,
                                      int64_t now_ms);
 /* How long the oldest due job has been due; 0: none is due. */

@@ -1,4 +1,4 @@
-/* An operation between JSON and the domain. Pure. */
+/* Converts operations from and to JSON. Pure. */
 #pragma once
 
 #include "features/operations/operations.h"

@@ -1,4 +1,4 @@
-/* A schedule between JSON and the domain. Pure. */
+/* Converts schedules from and to JSON. Pure. */
 #pragma once
 
 #include "features/schedules/schedules.h"

@@ -196,8 +196,8 @@ static void decode_range(struct dt_request *req, struct dt_faults *faults, struc
     }
     bool fine = now_ms - range->from_ms <= DT_FINE_KEPT_MS && (!asked_ms || asked_ms % DT_COARSE_MS);
     range->step_ms = fine ? DT_FINE_MS : DT_COARSE_MS;
-    /* Makes the requested step a multiple of the stored one, and long enough for STEPS_MAX steps, of which the range
-     * cuts the first and the last. */
+    /* Makes the requested step a multiple of the stored one, and so long that the range has at most STEPS_MAX steps,
+     * including its incomplete first and last one. */
     int64_t length_ms = range->to_ms - range->from_ms;
     int64_t wanted_ms = asked_ms ? asked_ms : (length_ms + STEPS_DEFAULT - 1) / STEPS_DEFAULT;
     int64_t least_ms = (length_ms + STEPS_MAX - 3) / (STEPS_MAX - 2);

@@ -1,5 +1,5 @@
 /*
- * A topic between JSON and the domain. Answers show neither secrets nor values of callback headers: they have "***" in
+ * Converts topics from and to JSON. Answers show neither secrets nor values of callback headers: they have "***" in
  * their place, and a body with "***" keeps the value that the topic has. Pure.
  */
 #pragma once

@@ -171,7 +171,7 @@ static void watcher_answered(void *arg, dt_status status, const struct dt_watche
         w->env.stale_map(w->env.arg);
     if (w->topics_version && seen->topics_version != w->topics_version)
         wake_all(w, w->env.again);
-    if (seen->leads != w->leads) /* one may have been halted */
+    if (seen->leads != w->leads) /* a leadership may have been halted */
         wake_all(w, w->env.wake);
     w->generation = seen->generation;
     w->topics_version = seen->topics_version;

@@ -42,7 +42,7 @@ DT_MUST_CHECK dt_status dt_store_scan_due(dt_store *store, const struct dt_due_w
 DT_MUST_CHECK dt_status dt_store_ask_due(dt_store *store, int64_t from_ms, int64_t to_ms, size_t limit,
                                          struct dt_error *err);
 /* Reads the next page of the answer: at most `page` rows, *n are written to out. The answer ends with a page that is
- * not full, with the page that is asked for as the last one, or with a failure. UNAVAILABLE: no answer is
+ * not full, with the page that the caller marks as its last, or with a failure. UNAVAILABLE: no answer is
  * outstanding. */
 DT_MUST_CHECK dt_status dt_store_take_due(dt_store *store, size_t page, bool last, struct dt_due *out, size_t *n,
                                           struct dt_error *err);

@@ -34,7 +34,8 @@ void dt_inflight_clear(struct dt_inflight *list);
 void dt_inflight_format(const struct dt_claim *v, size_t n, struct dt_strbuf *out);
 /* Appends the same text with the entries in order of ids, for statements that lock rows in that order. NOMEM. */
 DT_MUST_CHECK dt_status dt_inflight_format_by_id(const struct dt_claim *v, size_t n, struct dt_strbuf *out);
-/* Reads such a text into *out, replacing its entries. MALFORMED: not such a text; *out has a part of it. NOMEM. */
+/* Reads a list in this form into *out, replacing its entries. MALFORMED: not in this form; *out has a part of it.
+ * NOMEM. */
 DT_MUST_CHECK dt_status dt_inflight_parse(struct dt_str text, struct dt_inflight *out);
 
 /* ---- entries ---- */

@@ -45,7 +45,7 @@ def test_a_dispatcher_that_ends_while_it_renews_the_lease_of_its_callbacks_ends_
         ends_cleanly(dispatcher)
 
 
-def test_a_dispatcher_whose_election_tells_others_of_its_shards_only_after_all_else_has_ended_ends_cleanly(stack, tmp_path):
+def test_a_dispatcher_ends_cleanly_if_its_election_releases_shards_last(stack, tmp_path):
     with programs(stack, tmp_path, "election.moved=delay:1500@1-9") as (_, dispatcher):
         until(lambda: "msg=joined" in dispatcher.log(), dispatcher.log)  # the log reports this next
         ends_cleanly(dispatcher)

@@ -111,7 +111,7 @@ def test_jobs_of_a_paused_topic_are_held_and_not_late(api, held, topic, stack):
     until(lambda: (found := line(api, held)) and found["held"] == found["overdue"] == 0, lambda: line(api, held))
 
 
-def test_parts_processes_and_shards_are_told(api):
+def test_parts_processes_and_shards_are_shown(api):
     def is_whole(seen):
         """The overview shows for some seconds what other tests stopped."""
         leads = {shard for process in seen["processes"] for shard in process["leads"]}

@@ -307,7 +307,7 @@ def test_a_topic_is_deleted_with_its_jobs(api, topic, db):
     assert ended(api, api.delete(f"{url(topic)}?cancel=true&wait=PT1M"))["state"] == "done"
 
 
-def test_a_topic_being_deleted_refuses_jobs_and_is_gone_after_its_last_attempt(api, api2, topic, db):
+def test_a_topic_being_deleted_refuses_jobs_and_is_removed_after_its_last_attempt(api, api2, topic, db):
     """The attempt that is out ends as it does, and is the last one."""
     assert api.put(url(topic), {"delivery": "pull", "retry": ["1s"] * 3}).status == 201
     job = api.make(topic=topic, delay=0, key="k", ack_timeout="PT1H")

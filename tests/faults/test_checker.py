@@ -74,7 +74,7 @@ class Account:
                 checker.index_equals_table(self.sets, self.expected, self.alive))
 
 
-def test_a_sound_account_has_no_problems():
+def test_a_correct_account_has_no_problems():
     assert Account().problems() == []
 
 

@@ -231,7 +231,7 @@ def reported_in_flight(stack):
                 " JOIN jobs j ON j.id = f.id AND j.attempt = f.attempt WHERE j.state = 'succeeded'")
 
 
-def test_row35_a_result_that_comes_before_settling_is_accepted(stack, seed):
+def test_row35_a_result_that_arrives_before_settling_is_accepted(stack, seed):
     with under_load(stack, seed) as run:
         for part in ("dispatcher1", "dispatcher2"):
             begin(stack, part, settle__before="delay:400")

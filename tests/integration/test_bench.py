@@ -47,7 +47,7 @@ def test_a_goal_with_several_figures_is_judged_by_the_best_and_none_is_forgotten
     assert all(goal in told for goal in GOALS)
 
 
-def test_percentiles_come_from_the_rise_of_a_histogram():
+def test_percentiles_are_computed_from_the_growth_of_a_histogram():
     before = {0.01: 100, 0.02: 100, float("inf"): 100}
     after = {0.01: 150, 0.02: 200, float("inf"): 200}
     assert clients.percentile_ms(before, after, .5) == pytest.approx(10)

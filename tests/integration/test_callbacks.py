@@ -343,7 +343,7 @@ def test_a_lost_attempt_beyond_the_limit_waits_for_room(stack, api, receiver):
     assert {tuple(attempts_of(api, job)) for job in lost} == {((1, "lost"), (2, "succeeded"))}
 
 
-def test_a_deleted_topic_is_gone_after_its_last_callback_was_answered(api, receiver):
+def test_a_deleted_topic_is_removed_after_its_last_callback_was_answered(api, receiver):
     go = threading.Event()
     receiver.rule = lambda request: (500, {}, b"no") if go.wait(600) else None
     make_topic(api, "leaving", receiver, retry=["1s"] * 3, callback_timeout="PT10M", ack_timeout="PT1H")

@@ -90,7 +90,7 @@ def test_states_set_by_hand_take_effect(stack, api, topic, consume):
     until(lambda: rows(connect(stack), "SELECT next_at IS NULL tidy FROM jobs WHERE id = %s", cancelled["id"])[0]["tidy"], "tidied")
 
 
-def test_an_attempt_that_is_ended_by_hand_frees_its_place_within_a_period(stack, api, topic):
+def test_an_attempt_that_a_manual_edit_ends_frees_its_place_within_a_period(stack, api, topic):
     edits = ["state = 'succeeded', next_at = NULL", "state = 'dead', next_at = NULL", "state = 'cancelled', next_at = NULL", "state = 'cancelled'",
              "state = 'scheduled', next_at = next_at + 3600000"]
     assert api.put(f"/v1/topics/{topic}", {"delivery": "pull", "max_in_flight": 1, "ack_timeout": "PT1H"}).status == 201

@@ -101,7 +101,7 @@ struct dt_examiner_env {
 };
 
 DT_MUST_CHECK dt_status dt_examiner_start(const struct dt_examiner_env *env, dt_examiner **out);
-/* Waits at most as long as a request to Kafka takes. Accepts NULL. */
+/* Stops the examiner. Waits at most as long as a request to Kafka takes. Accepts NULL. */
 void dt_examiner_stop(dt_examiner *examiner);
 
 /* Pure: checks the settings and the state of our topics in Kafka, for GET /v1/doctor. */

@@ -12,7 +12,7 @@
 #include "base/text/strbuf.h"
 
 #define DT_TOPIC_QUEUE_MAX      16384 /* maximal number of names */
-#define DT_TOPIC_QUEUE_GROUP    2048  /* and of one group */
+#define DT_TOPIC_QUEUE_GROUP    2048  /* maximal number of names of one group */
 #define DT_TOPIC_NAME_MAX       249   /* longer names are not valid in Kafka */
 #define DT_TOPIC_QUEUE_SHARE    20    /* in the long run, a group's names may use this part of the time, … */
 #define DT_TOPIC_QUEUE_AHEAD_US INT64_C(30000000) /* … and this much time in advance */

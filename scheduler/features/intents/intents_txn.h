@@ -15,7 +15,8 @@ struct dt_name_set {
     size_t mask, n;
 };
 
-/* An intent that this transaction does not carry out: its own intents after it wait if they are for the same job. */
+/* An intent that this transaction does not carry out. Intents of this transaction after it wait if they are for the
+ * same job. */
 struct dt_foreign_name {
     size_t from; /* index of the first own intent after it */
     uint64_t hash;

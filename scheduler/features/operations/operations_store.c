@@ -80,10 +80,10 @@ dt_status dt_store_operation_list(dt_store *store, int64_t below_id, struct dt_p
 
 struct ending {
     int64_t id;
-    struct dt_str actor; /* for a stop */
+    struct dt_str actor; /* the actor of a stop */
     struct dt_str why;   /* for a failure; absent = a stop */
     struct dt_arena *arena;
-    struct dt_operation *out; /* for a stop */
+    struct dt_operation *out; /* output of a stop */
 };
 
 static dt_status end_operation(void *arg, dt_db *db, int64_t now_ms, struct dt_error *err)

@@ -184,7 +184,7 @@ void dt_rebuild_keep(dt_reconciler *r, const struct dt_shard_set *leads)
     if (dt_shard_set_empty(&b->again)) {
         end_pass(r);
         b->active = b->helped = false;
-    } else if (!b->passing) { /* sets of others are being filled first; the end of that pass starts over */
+    } else if (!b->passing) { /* sets of other leaders are being filled first; the end of that pass starts over */
         start_over(r);
     }
 }

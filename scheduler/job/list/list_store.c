@@ -312,7 +312,7 @@ static bool pass_times(struct page *p, const struct window *w)
 #define PART_GROWS 4
 #define PART_MAX   64
 
-/* by range, with payloads, with history */
+/* statements by kind of range; with payloads or without; with history or without */
 static const char *const rows_sql[RANGES][2][2] = {
     [RANGE_IDS] = {{dt_sql_list_live_by_id, dt_sql_list_all_by_id},
                    {dt_sql_list_live_payloads_by_id, dt_sql_list_all_payloads_by_id}},

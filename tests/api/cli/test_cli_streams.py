@@ -117,7 +117,7 @@ def slow(stack, topic, *more):
 
 
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGHUP])
-def test_after_an_interrupt_the_operation_continues_and_the_user_is_told_how_to_stop_it(api, stack, topic, number):
+def test_after_an_interrupt_the_operation_continues_and_the_cli_prints_how_to_stop_it(api, stack, topic, number):
     for n in range(3):
         api.make(topic=topic, key=f"k{n}", delay="P9D")
     process = slow(stack, topic)

@@ -44,7 +44,7 @@ def assert_served(url, *paths, times=5):
 
 
 @pytest.mark.parametrize("opening", [HALF, b"", b"G", b"POST /v1/jobs HTTP/1.1\r\nHost: localhost\r\nContent-Length: 5\r\n"], ids=["half", "silent", "letter", "headers"])
-def test_connections_that_say_nothing_keep_nobody_out(unhurried, opening):
+def test_silent_connections_do_not_keep_other_clients_out(unhurried, opening):
     with many(unhurried.url, 520, opening):
         assert_served(unhurried.url, "/healthz", "/v1/topics")
     until(lambda: unhurried.rest.metric("duetime_http_waiting") == 0, "no connection waits any longer")
@@ -124,7 +124,7 @@ def test_callers_who_pause_keep_their_connections_beside_those_who_are_slow(unhu
 
 @pytest.mark.in_turns(2)
 @pytest.mark.parametrize("what", ["body with a token", "second head"])
-def test_a_crowd_that_comes_and_goes_leaves_no_thread_behind(own_apis, what):
+def test_a_crowd_of_clients_leaves_no_thread_behind(own_apis, what):
     """Four HTTP threads, and connections that end by hundreds: whoever is let in is served, and the end comes in its time."""
     api = own_apis.beside("coming_and_going")
     with dripping(api.url, SLOW[what]), dripping(api.url, SLOW[what]):
@@ -132,7 +132,7 @@ def test_a_crowd_that_comes_and_goes_leaves_no_thread_behind(own_apis, what):
         assert api.end() == 0
 
 
-def test_a_slow_body_is_told_that_it_lost_its_place(unhurried):
+def test_a_slow_body_that_loses_its_place_gets_an_answer(unhurried):
     with Raw(unhurried.url) as wire, Raw(unhurried.url) as quiet:
         wire.send(SLOW["body"])
         assert quiet.send(ASKED).answer()[0] == 200
@@ -141,7 +141,7 @@ def test_a_slow_body_is_told_that_it_lost_its_place(unhurried):
             assert status == 408 and json.loads(body)["request_id"] == headers["x-request-id"]
 
 
-def test_a_slow_body_keeps_a_place_that_nobody_waits_for(unhurried, topic):
+def test_a_slow_body_keeps_its_place_if_no_client_waits(unhurried, topic):
     body = json.dumps({"topic": topic, "delay": "PT1H"}).encode()
     with Raw(unhurried.url) as wire:
         wire.request("POST /v1/jobs", "Content-Type: application/json", f"Content-Length: {len(body)}")
@@ -183,7 +183,7 @@ def test_many_honest_connections_of_one_address_are_all_served(unhurried, topic)
             wire.socket.close()
 
 
-def test_places_that_nobody_uses_go_to_others(unhurried):
+def test_unused_places_are_given_to_other_clients(unhurried):
     """Connections that are kept alive and silent keep nobody out."""
     whole = b"GET /healthz HTTP/1.1\r\nHost: localhost\r\n\r\n"
     with many(unhurried.url, 150, whole) as wires:

@@ -375,7 +375,7 @@ def test_a_result_is_answered_by_its_outcome_after_mysql_ended_the_connections(s
 
 @pytest.mark.in_turns(3)
 @pytest.mark.parametrize("name", CHANGES)
-def test_a_change_that_runs_out_of_memory_is_made_and_shown_or_refused_or_told_to_be_unknown(starved, name):
+def test_a_change_that_runs_out_of_memory_answers_success_refusal_or_an_unknown_outcome(starved, name):
     route, ask = CHANGES[name]
     starved.end_operations()
     for n in MEMORY_STEPS:

@@ -125,7 +125,7 @@ def test_a_server_that_ends_says_so_and_answers_what_is_under_way(own_apis, topi
     assert api.process.wait(60) == 0
 
 
-def test_a_slow_body_is_told_so_on_its_stream(hasty, topic):
+def test_a_slow_body_is_refused_on_its_stream(hasty, topic):
     with H2(hasty.url) as h2:
         late = h2.ask("POST", "/v1/jobs", opens=True, content_type="application/json")
         h2.frame(DATA, 0, late, b"{")

@@ -137,7 +137,7 @@ def test_a_body_that_is_too_large_is_refused_before_it_is_sent(api):
     assert status == 413 and headers["connection"] == "close"
 
 
-def test_a_client_that_asks_is_told_to_continue(api, topic):
+def test_a_client_that_expects_100_continue_gets_it(api, topic):
     body = json.dumps({"topic": topic, "delay": "PT1H"})
     with Raw(api.url) as wire:
         assert wire.request("POST /v1/jobs", JSON, f"Content-Length: {len(body)}", "Expect: 100-continue").answer()[0] == 100
@@ -208,7 +208,7 @@ def test_slow_and_silent_clients_do_not_disturb_others(unhurried, topic):
             wire.socket.close()
 
 
-def test_a_body_that_does_not_come_in_time_is_given_up_with_408(hasty):
+def test_a_body_that_does_not_arrive_in_time_is_refused_with_408(hasty):
     before = hasty.jobs()
     with Raw(hasty.url) as wire:
         began = time.monotonic()
@@ -221,7 +221,7 @@ def test_a_body_that_does_not_come_in_time_is_given_up_with_408(hasty):
 
 
 @pytest.mark.parametrize("after", [0.1, 0.3, 0.4, 0.6])
-def test_a_body_that_does_not_come_is_given_up_whenever_its_connection_begins(hasty, after):
+def test_a_missing_body_is_refused_in_time_whenever_its_connection_begins(hasty, after):
     """No other client is connected: the thread that checks deadlines sleeps, or has just found none."""
     hasty.rest.close()
     Raw(hasty.url).socket.close()

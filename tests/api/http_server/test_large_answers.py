@@ -202,7 +202,7 @@ def test_single_large_jobs_at_once_stay_within_the_budget(fat):
     until(lambda: held(fat) == 0, lambda: held(fat))
 
 
-def test_answers_that_nobody_reads_are_in_the_budget(fat):
+def test_unread_answers_count_in_the_budget(fat):
     """One client after the other asks for a page and reads nothing: what is made for them ends at the budget, who comes then is told to come again."""
     port = int(fat.url.rsplit(":", 1)[1])
     silent, refusal = [], None
@@ -227,7 +227,7 @@ def test_answers_that_nobody_reads_are_in_the_budget(fat):
     assert ids == list(range(1, len(ids) + 1))
 
 
-def test_batches_of_nothing_whose_answers_nobody_reads_stay_small(own_apis):
+def test_empty_batches_whose_answers_are_not_read_stay_small(own_apis):
     """200 KB of line feeds are 200,000 lines that cannot be read: what is said of them ends long before that."""
     api = own_apis("feeds", SETTINGS, variables=VARIABLES).start()
     feeds = b"\n" * 200_000

@@ -91,7 +91,7 @@ def ended_or_listening(api):
 
 
 @pytest.mark.parametrize("kind", nth.KINDS)
-def test_a_start_that_runs_out_ends_cleanly_or_serves(api_of, knobs, kind):
+def test_an_api_without_resources_at_its_start_ends_cleanly_or_serves(api_of, knobs, kind):
     api = api_of("limit_start")
     failures = served = 0
     for n in steps(4):
@@ -275,7 +275,7 @@ def leads(dispatcher):
 
 @pytest.mark.in_turns(3)
 @pytest.mark.parametrize("kind", nth.KINDS)
-def test_a_dispatcher_that_runs_out_at_its_start_ends_cleanly_or_goes_on(dispatcher, knobs, kind):
+def test_a_dispatcher_without_resources_at_its_start_ends_cleanly_or_continues(dispatcher, knobs, kind):
     failures = served = 0
     for n in steps(1):
         what = f"{kind} {n}"

@@ -158,7 +158,7 @@ def test_tls_where_none_is_spoken_is_refused(secured):
         plain.get("/healthz")
 
 
-def test_malformed_requests_are_refused_in_words_behind_tls_too(secured):
+def test_malformed_requests_are_also_refused_with_a_text_over_tls(secured):
     with secured.secure_wire() as wire:
         wire.sendall(b"GET / HTTP/1.1\r\nbad header\r\n\r\n")
         answer = http.client.HTTPResponse(wire)
@@ -167,7 +167,7 @@ def test_malformed_requests_are_refused_in_words_behind_tls_too(secured):
         assert wire.recv(1) == b"", "and the connection has ended"
 
 
-def test_the_end_of_the_certificate_is_told(secured, api):
+def test_the_end_of_the_certificate_is_reported(secured, api):
     left = secured.api.rest.metric("duetime_tls_certificate_expires_seconds")
     assert 29 * 86400 < left <= 30 * 86400
     assert secured.rest().get("/v1/info").json["tls"]["certificate_ends_at"].endswith("Z")
@@ -278,7 +278,7 @@ def test_new_connections_get_the_new_certificate_and_nothing_under_way_is_droppe
     assert answers == {"pop": 409}, "the pop waited until the topic changed its delivery"
 
 
-def test_a_changed_file_is_noticed_without_a_signal_and_a_broken_pair_is_told_of_once(secured, authority, stranger):
+def test_a_changed_file_is_noticed_without_a_signal_and_a_broken_pair_is_logged_once(secured, authority, stranger):
     before = secured.shown()
     lines = secured.api.log().count("the certificate before it is kept")
     secured.cert.write_text("this is no certificate\n")
@@ -305,7 +305,7 @@ HELLO = bytes.fromhex("1603010200010001fc0303") + bytes(20)  # the beginning of 
 
 
 @pytest.mark.parametrize("opening", [b"", b"\x16", HELLO], ids=["silent", "letter", "half"])
-def test_handshakes_that_do_not_come_to_their_end_keep_nobody_out(narrow, opening):
+def test_unfinished_handshakes_do_not_keep_other_clients_out(narrow, opening):
     """Four times as many as may wait, all of them from one address, which has half of the places."""
     with contextlib.ExitStack() as ends:
         wires = [ends.enter_context(narrow.wire()) for _ in range(160)]
@@ -337,7 +337,7 @@ def test_a_handshake_or_a_head_that_came_while_the_process_was_stopped_is_not_la
             assert secure.recv(15) == b"HTTP/1.1 200 OK"
 
 
-def test_silence_behind_a_handshake_keeps_nobody_out(narrow):
+def test_silence_after_a_handshake_does_not_keep_other_clients_out(narrow):
     with contextlib.ExitStack() as ends:
         for _ in range(60):
             with contextlib.suppress(OSError):

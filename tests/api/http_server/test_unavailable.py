@@ -64,7 +64,7 @@ def test_a_mysql_that_hangs_makes_503_and_every_answer_is_true_afterwards(stack,
 
 @pytest.mark.in_turns(2)
 @pytest.mark.parametrize("at_once", [1, 40])
-def test_a_mysql_that_hangs_keeps_nobody_waiting_for_long(stack, brisk, topic, at_once):
+def test_a_mysql_that_hangs_delays_no_client_for_long(stack, brisk, topic, at_once):
     """MySQL has two seconds for an answer and half a second for a connection. Queued requests do not wait one after another, which would take minutes."""
     api, job = brisk.rest, kept(brisk.rest, topic)
     path = f"/v1/jobs/{job['id']}"

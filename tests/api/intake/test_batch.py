@@ -155,7 +155,7 @@ def test_a_problem_in_a_batch_is_a_whole_problem(api, topic, nothing_made):
     assert result["type"].endswith("/problems/malformed") and result["detail"]
 
 
-def test_a_client_that_leaves_in_the_middle_disturbs_nobody(plain, topic):
+def test_a_client_that_disconnects_in_the_middle_affects_no_other_client(plain, topic):
     line = json.dumps(job(topic, payload="x" * 500)).encode() + b"\n"
     open_now = lambda: int(re.search(rb"^duetime_http_connections (\d+)", plain.rest.get("/metrics").body, re.M)[1])  # noqa: E731
     before = open_now()
@@ -168,7 +168,7 @@ def test_a_client_that_leaves_in_the_middle_disturbs_nobody(plain, topic):
     assert plain.rows("SELECT COUNT(*) n FROM jobs WHERE topic = %s", topic)[0]["n"] <= 1 + 10 * 200
 
 
-def test_a_fault_in_a_line_is_told_with_the_line_and_the_byte_in_it(api, topic):
+def test_a_fault_in_a_line_is_reported_with_its_line_and_byte(api, topic):
     lines = [json.dumps(job(topic)), '{"topic":"t","delay":tru,"payload":[1,2,3,4,5,6,7,8,9]}', json.dumps(job(topic)), '{"topic":"t","topic":"u"}', "[1,2"]
     answer = api.post("/v1/jobs:batch", "\n".join(lines) + "\n", content_type="application/x-ndjson")
     details = [line.get("detail") for line in answer.lines]

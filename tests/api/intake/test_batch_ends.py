@@ -325,7 +325,7 @@ class Commands:
         return done
 
 
-def test_an_array_of_commands_whose_time_is_up_answers_for_what_it_did(own_apis, topic):
+def test_an_array_of_commands_answers_the_commands_that_it_did_before_its_deadline(own_apis, topic):
     own = own_apis.beside("commanded", {"http.request_timeout": "PT6S"})
     commands = Commands(own, topic, seconds=6)
     assert commands.done(commands.send()) == {"first", "early"}
@@ -333,7 +333,7 @@ def test_an_array_of_commands_whose_time_is_up_answers_for_what_it_did(own_apis,
 
 
 @pytest.mark.in_turns(3)
-def test_an_array_of_commands_answers_for_what_it_did_when_the_server_ends(plain, topic):
+def test_an_array_of_commands_answers_the_commands_that_it_did_before_the_server_ended(plain, topic):
     """The server gives requests ten seconds, then ends its committers, and its workers after them."""
     commands = Commands(plain, topic, seconds=20)
     with concurrent.futures.ThreadPoolExecutor(1) as pool:

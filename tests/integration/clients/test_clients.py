@@ -59,7 +59,7 @@ def test_its_own_tests_pass_and_a_worker_that_is_killed_accounts_for_a_thousand_
 
 
 @half(0)
-def test_it_asks_by_https_with_an_authority_of_its_own_and_by_a_unix_socket(programs, listening, tmp_path, topic):
+def test_clients_use_https_with_their_own_authority_and_unix_sockets(programs, listening, tmp_path, topic):
     made = programs.create(topic, 0, 20, DUETIME_URL=listening.secured, DUETIME_CA_FILE=str(listening.authority.file))
     assert len(set(made)) == 20
     if programs.language.unix:

@@ -133,7 +133,7 @@ def receivers():
         one.end()
 
 
-def test_hosts_that_a_topics_jobs_name_do_not_wait_behind_a_dead_one(stack, receivers):
+def test_a_dead_host_does_not_delay_other_hosts_of_a_topics_jobs(stack, receivers):
     """Its overdue jobs are more than the topic has places, and than a due scan reads at once."""
     all_led(stack)
     api, topic, (silent, alive) = Rest(stack["DUETIME_URL"]), f"t-{uuid.uuid4().hex[:8]}", receivers
