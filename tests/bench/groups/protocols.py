@@ -1,7 +1,11 @@
 """single POSTs over TLS, and over HTTP/2 on one connection, beside plain HTTP/1.1 on 64 connections"""
+import os
 import re
 import socket
 import subprocess
+
+from harness.rest import Rest
+from harness.stack import until
 
 import clients
 import programs
@@ -14,6 +18,11 @@ def free_port():
     with socket.socket() as some:
         some.bind(("127.0.0.1", 0))
         return some.getsockname()[1]
+
+
+def listens(port):
+    with socket.socket() as some:
+        return some.connect_ex(("127.0.0.1", port)) == 0
 
 
 def certificate():
@@ -33,13 +42,23 @@ def multiplexed(url, seconds):
     return accepted / seconds, accepted
 
 
-def measure(bench):
+def start_api(bench, stack):
+    """(URL without TLS, URL with it): one more API, so that both are served by the same process."""
     cert, key = certificate()
-    port = free_port()
-    stack = bench.stack("--set", f"http.listen=plain:127.0.0.1,tls:127.0.0.1:{port}", "--set", f"http.tls_cert={cert}", "--set", f"http.tls_key={key}")
+    plain, secured = free_port(), free_port()
+    settings = {"LISTEN": f"plain:127.0.0.1:{plain},tls:127.0.0.1:{secured}", "TLS_CERT": cert, "TLS_KEY": key}
+    process = subprocess.Popen([programs.RELEASE.parent / "api" / "duetime-api", "--config", stack.home / "api1" / "duetime.ini"],
+                               env={**os.environ, **{f"DUETIME_HTTP_{name}": str(value) for name, value in settings.items()}}, stderr=subprocess.DEVNULL)
+    bench.at_end(lambda: (process.terminate(), process.wait()))
+    until(lambda: listens(plain) and Rest(f"http://127.0.0.1:{plain}").get("/readyz").status == 200, "the API with TLS is ready")
+    return f"http://127.0.0.1:{plain}", f"https://127.0.0.1:{secured}"
+
+
+def measure(bench):
+    stack = bench.stack()
     account, seconds = bench.account(stack), bench.seconds(6, 3)
-    plain, secured = stack["DUETIME_URL"], f"https://127.0.0.1:{port}"
     clients.make_topic(stack, TOPIC)
+    plain, secured = start_api(bench, stack)
 
     def over(url):
         def posts():
