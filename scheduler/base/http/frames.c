@@ -111,12 +111,12 @@ static size_t pass_trailers(struct dt_frames *frames, struct dt_str text)
     size_t at = 0;
     size_t lines = 0;
     for (size_t n; (n = line_length((struct dt_str){text.p + at, text.n - at})) > 0; lines++) {
-        struct dt_str line;
-        if (!cut_end((struct dt_str){text.p + at, text.n - at}, n, &line))
-            return malformed(frames, bare_feed);
+        struct dt_str line = {text.p + at, text.n - at};
         at += n;
         if (at > TRAILERS_MAX || lines > TRAILERS_LINES)
             break;
+        if (!cut_end(line, n, &line))
+            return malformed(frames, bare_feed);
         if (line.n == 0) {
             frames->next = DT_FRAME_HEAD;
             return at;
