@@ -490,6 +490,7 @@ static void on_begun(dt_conn *conn, const struct dt_head *head)
     struct own *own = dt_conn_own(conn);
     struct dt_exchange *e = take_exchange(dt_conn_arg(conn), conn);
     if (!e) {
+        dt_conns_press(dt_conn_conns(conn));
         refuse_alone(conn, DT_PROBLEM_UNAVAILABLE, "too many requests at a time");
         return;
     }

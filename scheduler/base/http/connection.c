@@ -10,7 +10,6 @@
  * At most `in` is held of what was not judged, and nothing is read while
  * an owner has the request.
  */
-#include <stdlib.h>
 #include <sys/epoll.h>
 #include <sys/socket.h>
 #include <utlist.h>
@@ -223,15 +222,12 @@ static void fill(struct dt_conn *conn, struct dt_str *text)
 /* Ends the turn: keeps what was not judged, and finds what the connection waits for now, or closes it. */
 static void settle(struct dt_conn *conn, struct dt_str text)
 {
-    char *held = text.n ? malloc(text.n) : NULL;
     dt_assert_cmp(text.n, <=, DT_CONN_IN);
     dt_assert_cmp(conn->out_at, <=, conn->out.n);
-    if (held)
-        memcpy(held, text.p, text.n);
-    conn->sock.broken |= text.n && !held;
-    free(conn->held);
-    conn->held = held;
-    conn->held_n = held ? text.n : 0;
+    dt_strbuf_clear(&conn->held);
+    if (text.n)
+        dt_strbuf_add(&conn->held, text.p, text.n);
+    conn->sock.broken |= conn->held.failed;
     const bool stuck =
         conn->sock.ended && conn->request && !conn->whole; /* the body of an answered request will not come */
     enum dt_wait wait = DT_WAIT_OWNER;
@@ -253,7 +249,7 @@ static void settle(struct dt_conn *conn, struct dt_str text)
     } else if (conn->streams) {
         wait = DT_WAIT_STREAMS;
     } else if (!conn->request) {
-        wait = !conn->served ? DT_WAIT_FIRST : conn->held_n || conn->heading ? DT_WAIT_HEAD : DT_WAIT_IDLE;
+        wait = !conn->served ? DT_WAIT_FIRST : conn->held.n || conn->heading ? DT_WAIT_HEAD : DT_WAIT_IDLE;
     } else if (!conn->whole && !conn->waiting) {
         wait = DT_WAIT_BODY;
     }
@@ -297,12 +293,12 @@ static void run_turn(struct dt_conn *conn)
 {
     struct dt_conns *conns = conn->conns;
     struct dt_sock *sock = &conn->sock;
-    struct dt_str text = {conns->in, conn->held_n};
+    struct dt_str text = {conns->in, conn->held.n};
     int reads = 0;
     dt_assert(conns->current == conn && sock->fd >= 0);
     bool goes_on = sock->greeted || (sock->may_read && !sock->broken && greet(conn));
-    if (conn->held_n)
-        memcpy(conns->in, conn->held, conn->held_n);
+    if (conn->held.n)
+        memcpy(conns->in, conn->held.p, conn->held.n);
     while (goes_on) {
         const bool preface = !conn->h2 && !conn->http1 && text.n && dt_h2_may_begin(text);
         conn->http1 |= text.n && !preface;

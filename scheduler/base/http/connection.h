@@ -106,6 +106,8 @@ void dt_conns_round(dt_conns *conns);
 void dt_conns_run(dt_conns *conns);
 /* Any thread. A later stage only. */
 void dt_conns_enter(dt_conns *conns, enum dt_conns_stage stage);
+/* The owner has no room for a request: answers that their clients do not take give way in this round. */
+void dt_conns_press(dt_conns *conns);
 /* How many connections there are, those included that are about to end. Any thread. */
 size_t dt_conns_count(const dt_conns *conns);
 struct dt_evloop *dt_conns_loop(dt_conns *conns);

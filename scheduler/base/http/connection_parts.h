@@ -56,6 +56,7 @@ struct dt_conns {
     struct dt_conn *current; /* the connection that has its turn; NULL: none has */
     struct dt_conn *dead;    /* closed in this round */
     unsigned greetings;      /* handshakes of this round */
+    bool pressed;            /* dt_conns_press */
     size_t n_listeners;
     struct dt_conn_listener listeners[DT_CONN_LISTENERS];
     char *in;             /* DT_CONN_IN bytes */
@@ -100,9 +101,8 @@ struct dt_conn {
     bool listens;  /* dt_conn_listen */
     bool bare, old, keep, ends, expects;
     /* Between turns. */
-    char *held; /* bytes that were read and not judged */
-    size_t held_n;
-    struct dt_strbuf out; /* bytes that the client has not taken, from out_at on */
+    struct dt_strbuf held; /* bytes that were read and not judged */
+    struct dt_strbuf out;  /* bytes that the client has not taken, from out_at on */
     size_t out_at;
     _Alignas(max_align_t) char own[];
 };

@@ -76,7 +76,7 @@ void dt_conn_close(struct dt_conn *conn)
         dt_sock_close(&conn->sock);
         DT_CONN_GAUGE(conns, open, -1);
     }
-    free(conn->held);
+    dt_strbuf_clear(&conn->held);
     dt_strbuf_clear(&conn->out);
     LL_PREPEND2(conns->dead, conn, next);
     dt_assert_cmp(atomic_fetch_sub(&conns->count, 1), >, 0);

@@ -25,6 +25,7 @@
 #define LINGER_US INT64_C(2000000)
 #define SLOW_US   INT64_C(500000) /* who has been silent, or slow, for so long may lose its place */
 #define RUSH      4               /* times the crowd */
+#define PRESSED   64              /* answers that give way in a round */
 #define LOOK_US   INT64_C(250000) /* at most between rounds while a client is waited for, so that a stop is noticed */
 
 /* ---- beginning and end ---- */
@@ -93,9 +94,9 @@ static bool may_give_way(const struct dt_conn *conn, enum dt_wait wait, bool kno
 {
     if (conn->sock.fd < 0 || conn->wait != wait)
         return false; /* the turn of another stream of its connection has ended or moved it */
-    const bool crowd = conn->wait == DT_WAIT_FIRST || conn->wait == DT_WAIT_HEAD || conn->wait == DT_WAIT_BODY;
-    const int64_t since_us = conn->wait == DT_WAIT_BODY ? conn->quick_us : conn->since_us;
-    return conn->known == known && (!crowd || conn->conns->loop.now_us - since_us > SLOW_US);
+    const bool at_once = wait == DT_WAIT_LINGER || wait == DT_WAIT_IDLE;
+    const int64_t since_us = wait == DT_WAIT_BODY ? conn->quick_us : conn->since_us;
+    return conn->known == known && (at_once || conn->conns->loop.now_us - since_us > SLOW_US);
 }
 
 /* Ends one connection that waits for this: a stranger's rather than a known caller's, and the one that has waited
@@ -339,6 +340,9 @@ void dt_conns_round(dt_conns *conns)
     if (stage != DT_CONNS_OPEN)
         end_some(conns, stage);
     thin_crowd(conns, conns->rules.crowd);
+    for (int i = 0; conns->pressed && i < PRESSED; i++)
+        conns->pressed = end_one(conns, DT_WAIT_SEND);
+    conns->pressed = false;
     if (conns->n && conns->events.tick && conns->loop.now_us - conns->ticked_us >= LOOK_US) {
         conns->ticked_us = conns->loop.now_us;
         conns->events.tick(conns->arg);
@@ -362,6 +366,11 @@ void dt_conns_enter(dt_conns *conns, enum dt_conns_stage stage)
 {
     dt_assert_cmp(atomic_exchange(&conns->stage, (int)stage), <=, stage);
     dt_evloop_wake(&conns->loop);
+}
+
+void dt_conns_press(dt_conns *conns)
+{
+    conns->pressed = true;
 }
 
 size_t dt_conns_count(const dt_conns *conns)

@@ -62,7 +62,7 @@ static int end_calmly(struct dt_h2 *h2, const char *what)
 }
 
 /*
- * Every frame but DATA with bytes is noise. An answered request takes back that of two frames, a KiB of an answer that
+ * Every frame but DATA with bytes is noise. An answered request takes back that of four frames, a KiB of an answer that
  * of one: so many windows a client may open. What is left over is resets, pings, settings, windows of a few bytes.
  */
 static void forgive_noise(struct dt_h2 *h2, size_t frames)
@@ -142,7 +142,7 @@ static int on_close(nghttp2_session *session, int32_t id, uint32_t code, void *a
         return 0;
     stream->id = 0;
     if (stream->parted) {
-        forgive_noise(arg, 2);
+        forgive_noise(arg, 4);
         end_stream(stream);
     } else {
         break_stream(stream);
@@ -192,15 +192,14 @@ static size_t offer(struct dt_conn *stream, struct dt_str text)
 /* Goes on with the body, as far as it has come. */
 static void go_on(struct dt_conn *stream)
 {
-    const size_t taken = stream->held_n ? offer(stream, (struct dt_str){stream->held, stream->held_n}) : 0;
-    stream->held_n -= taken;
-    if (stream->held_n) {
-        memmove(stream->held, stream->held + taken, stream->held_n);
-    } else {
-        free(stream->held);
-        stream->held = NULL;
-    }
-    if (!stream->whole && !stream->waiting && !stream->held_n && stream->frames.next == DT_FRAME_HEAD) {
+    struct dt_strbuf *held = &stream->held;
+    const size_t taken = held->n ? offer(stream, dt_strbuf_str(held)) : 0;
+    held->n -= taken;
+    if (held->n)
+        memmove(held->p, held->p + taken, held->n);
+    else
+        dt_strbuf_clear(held);
+    if (!stream->whole && !stream->waiting && !held->n && stream->frames.next == DT_FRAME_HEAD) {
         stream->whole = true;
         if (!stream->answered)
             stream->conns->events.whole(stream);
@@ -216,17 +215,11 @@ static int on_data(nghttp2_session *session, uint8_t flags, int32_t id, const ui
     (void)nghttp2_session_consume_connection(session, n);
     if (!stream)
         return 0;
-    const size_t taken = stream->held_n ? 0 : offer(stream, text);
-    if (taken < n) {
-        char *held = realloc(stream->held, stream->held_n + n - taken);
-        if (!held)
-            return NGHTTP2_ERR_CALLBACK_FAILURE;
-        memcpy(held + stream->held_n, text.p + taken, n - taken);
-        stream->held = held;
-        stream->held_n += n - taken;
-    }
+    const size_t taken = stream->held.n ? 0 : offer(stream, text);
+    if (taken < n)
+        dt_strbuf_add(&stream->held, text.p + taken, n - taken);
     settle(stream);
-    return 0;
+    return stream->held.failed ? NGHTTP2_ERR_CALLBACK_FAILURE : 0;
 }
 
 void dt_h2_serve(struct dt_conn *stream)

@@ -8,6 +8,7 @@ import pytest
 
 from harness.h2 import CALM, CANCEL, CONTINUATION, DATA, H2, HEADERS, PING, RST_STREAM, SETTINGS, WINDOW_UPDATE
 from harness.raw import Raw
+from harness.rest import Rest
 from harness.stack import until
 
 pytestmark = pytest.mark.in_turns(2)
@@ -111,6 +112,16 @@ def test_a_flood_ends_its_connection_and_no_other(unhurried, name):
         assert flood(h2, lambda i: FLOODS[name](h2, i)) in (CALM, None)  # the reason is lost if much was on its way
         assert other.get("/healthz")[0] == 200
     until(lambda: unhurried.rest.metric("duetime_http_floods_total") == before + 1, "it was counted")
+
+
+def test_answers_that_no_window_opens_for_give_way_to_requests(unhurried):
+    """A thread has places for 1,024 requests, and these answers would keep them for ten minutes."""
+    with contextlib.ExitStack() as stack:
+        for _ in range(10):
+            h2 = stack.enter_context(H2(unhurried.url, window=0))
+            for _ in range(120):
+                h2.ask("GET", "/healthz")
+        until(lambda: Rest(unhurried.url).get("/healthz").status == 200, "another client is served", seconds=60)
 
 
 def test_a_server_that_ends_says_so_and_answers_what_is_under_way(own_apis, topic):

@@ -14,6 +14,7 @@ import time
 import pytest
 
 from harness.command_line import run
+from harness.h2 import H2
 from harness.program import PATIENT, OwnApi
 from harness.raw import Raw
 from harness.rest import Rest
@@ -220,6 +221,8 @@ def test_a_client_without_a_certificate_or_with_an_unknown_one_is_refused(choosy
         with pytest.raises((ssl.SSLError, ConnectionError)):
             choosy.rest(pair=pair).get("/healthz")
     assert choosy.rest(pair=authority.issue("us")).get("/healthz").status == 200
+    with H2(choosy.url, choosy.context(pair=authority.issue("we"))) as h2:
+        assert h2.get("/healthz")[0] == 200
     until(lambda: choosy.api.rest.metric("duetime_tls_handshakes_total", outcome="failed") >= 3, "they are counted")
 
 
@@ -276,6 +279,16 @@ def test_new_connections_get_the_new_certificate_and_nothing_under_way_is_droppe
     assert plain.put(f"/v1/topics/{topic}", {"delivery": "kafka"}).status == 200
     waiting.join()
     assert answers == {"pop": 409}, "the pop waited until the topic changed its delivery"
+
+
+def test_http2_is_chosen_in_the_handshake_and_goes_on_while_the_certificate_changes(secured, authority, topic):
+    with H2(secured.url, secured.context()) as kept:
+        asked = [kept.post("/v1/jobs", {"topic": topic, "delay": "PT1H", "payload": "x" * 30000}) for _ in range(50)]
+        secured.present(authority.issue("third"))
+        assert {kept.answer(id)[0] for id in asked} == {201}
+        assert kept.get("/openapi.yaml")[1] == secured.api.rest.get("/openapi.yaml").body
+    with H2(secured.url, secured.context()) as h2:
+        assert h2.get("/healthz")[0] == 200
 
 
 def test_a_changed_file_is_noticed_without_a_signal_and_a_broken_pair_is_logged_once(secured, authority, stranger):
@@ -402,6 +415,22 @@ def test_the_memory_of_a_connection_is_bounded_idle_or_busy(lean):
     finally:
         for wire in wires:
             wire.close()
+
+
+def test_an_idle_connection_of_http2_holds_64_kib(lean):
+    """With TLS, and with the sanitizer's own part."""
+    some = []
+    try:
+        sizes = []
+        for most in (50, 250):
+            while len(some) < most:
+                some.append(H2(lean.url, lean.context()))
+                assert some[-1].get("/healthz")[0] == 200
+            sizes.append(lean.api.resident())
+        assert (sizes[1] - sizes[0]) / 200 < 100, f"{(sizes[1] - sizes[0]) / 200:.1f} a connection"
+    finally:
+        for h2 in some:
+            h2.socket.close()
 
 
 def test_a_client_that_does_not_read_holds_a_bounded_part_of_its_answer(secured):

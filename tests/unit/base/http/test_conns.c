@@ -324,6 +324,23 @@ static void requests_under_way_when_the_server_ends_are_answered(void **state)
     assert_int_equal(dt_conns_count(conns), 0);
 }
 
+static void an_answer_that_is_not_taken_gives_way_if_there_is_no_room(void **state)
+{
+    int fd = connected(SOCK_STREAM);
+    (void)state;
+    say(fd, GET("/large"), 999);
+    pass_ms(400);
+    dt_conns_press(conns);
+    rounds(2);
+    assert_int_equal(ended_unsent, 0);
+    pass_ms(200);
+    assert_int_equal(ended_unsent, 0);
+    dt_conns_press(conns);
+    rounds(1);
+    assert_int_equal(ended_unsent, 1);
+    close(fd);
+}
+
 static void an_address_has_half_of_a_crowd(void **state)
 {
     int fd[4];
@@ -435,6 +452,7 @@ int main(void)
         TEST(every_wait_for_a_client_ends),
         TEST(a_stop_of_the_process_makes_no_client_late),
         TEST(a_full_server_ends_the_connection_that_has_been_silent_longest),
+        TEST(an_answer_that_is_not_taken_gives_way_if_there_is_no_room),
         TEST(an_address_has_half_of_a_crowd),
         TEST(a_slow_body_loses_its_place_in_a_crowd_and_a_quick_one_keeps_it),
         TEST(a_client_is_seen_to_leave_behind_much_that_it_sent),
