@@ -38,7 +38,9 @@ final class Transport {
   Transport(URI url, String token, SSLContext tls) {
     this.url = url.toString().replaceAll("/+$", "");
     this.token = token;
-    HttpClient.Builder builder = HttpClient.newBuilder().version(HttpClient.Version.HTTP_1_1).connectTimeout(Duration.ofSeconds(10));
+    boolean negotiates = "https".equalsIgnoreCase(url.getScheme()); // in the clear it would ask for an upgrade, which the API ignores
+    HttpClient.Version version = negotiates ? HttpClient.Version.HTTP_2 : HttpClient.Version.HTTP_1_1;
+    HttpClient.Builder builder = HttpClient.newBuilder().version(version).connectTimeout(Duration.ofSeconds(10));
     this.http = (tls == null ? builder : builder.sslContext(tls)).build();
   }
 
