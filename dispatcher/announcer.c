@@ -70,5 +70,5 @@ void dt_intake_tell_index(const struct dt_intake_env *env, dt_index *index, stru
     if (entries && dt_index_put(index, &map, entries, n, horizon_ms, true, &err) == DT_OK)
         return;
     DT_LOG(DEBUG, "intake", "the index was not updated", DT_S("reason", err.text));
-    env->index_untold(env->arg, index);
+    env->index_entries_lost(env->arg, index);
 }

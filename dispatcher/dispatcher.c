@@ -192,7 +192,7 @@ static void index_doubted(void *arg)
 
 /* Entries could not be written to the index: through the heartbeat, all leaders doubt the sets of the failing
  * endpoints. */
-static void index_untold(void *arg, const dt_index *index)
+static void index_entries_lost(void *arg, const dt_index *index)
 {
     char down[256];
     dt_index_failing(index, down, sizeof(down));
@@ -452,8 +452,8 @@ static dt_status start_helpers(dt_dispatcher *d, struct dt_error *err)
     const struct dt_examiner_env examiner = {d->chores,      d->config,  d->clock,      &d->ref,
                                              d->kafka.admin, d->process, &d->kafka_away};
     const struct dt_hands_env hands = {
-        d->chores,     d->urgent, &d->brief,       d->inst.name, d->owner,         d->clock,          &d->ref, d,
-        random_number, get_map,   outbox_anywhere, index_untold, on_attempts_lost, on_attempts_ended, room_for};
+        d->chores,     d->urgent, &d->brief,       d->inst.name,       d->owner,         d->clock,          &d->ref, d,
+        random_number, get_map,   outbox_anywhere, index_entries_lost, on_attempts_lost, on_attempts_ended, room_for};
     const struct dt_features_env features = {.chores = d->chores,
                                              .config = d->config,
                                              .clock = d->clock,
@@ -468,8 +468,8 @@ static dt_status start_helpers(dt_dispatcher *d, struct dt_error *err)
     d->servers.hands = d->hands;
     START(dt_housekeeper_start(&house, &d->housekeeper, err));
     START(dt_watcher_new(&watcher, &d->watcher, err));
-    const struct dt_intake_env intake = {d->chores, d->config, d->inst.name, d->clock,  &d->ref,
-                                         d,         get_map,   index_untold, d->watcher};
+    const struct dt_intake_env intake = {d->chores, d->config, d->inst.name,       d->clock,  &d->ref,
+                                         d,         get_map,   index_entries_lost, d->watcher};
     const struct dt_clock_follower_env follower = {d->config, &d->ref, d->watcher, d, clock_changed};
     START(dt_intake_start(&intake, &d->intake, err));
     START(dt_features_start(&features, &d->features, err));
@@ -505,7 +505,7 @@ static dt_status start_electing(dt_dispatcher *d, struct dt_error *err)
                                        .stale_map = stale_map,
                                        .index_lost = index_lost,
                                        .index_doubted = index_doubted,
-                                       .index_untold = index_untold,
+                                       .index_entries_lost = index_entries_lost,
                                        .index_told = index_is_written,
                                        .hears = hears_wake_ups,
                                        .watched_row = watched_row,
@@ -615,7 +615,7 @@ dt_status dt_dispatcher_new(const struct dt_config *config, const dt_clock *cloc
         .outbox = {&dt_outbox_letters, d->chores, config, d->clock, d->inst.name, NULL, NULL, NULL, NULL, d,
                    sends_notices},
         .results = {&d->brief, &d->kafka, d->clock, &d->ref, NULL, d, get_map, election_rank, outbox_anywhere,
-                    index_untold, &d->room},
+                    index_entries_lost, &d->room},
         .reads =
             {.chores = d->chores, .kafka = &d->kafka, .clock = d->clock, .ref = &d->ref, .arg = d, .wake = wake_shard},
         .topics_changed = notify_all};

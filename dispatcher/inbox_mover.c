@@ -101,7 +101,7 @@ static dt_status move_rows(dt_inbox_chore *c, int64_t *pause_us, struct dt_error
     c->mover.rules = dt_store_job_rules(c->env.config, c->env.installation);
     dt_status status = dt_store_move_inbox(&c->mover, &moved, err);
     if (status == DT_UNKNOWN && c->index) /* jobs may exist that are not in the index */
-        c->env.index_untold(c->env.arg, c->index);
+        c->env.index_entries_lost(c->env.arg, c->index);
     dt_metric_add(c->done, (int64_t)moved.done);
     dt_metric_add(c->refused, (int64_t)moved.refused);
     if (moved.refused)

@@ -23,8 +23,8 @@ struct dt_intake_env {
     dt_refclock *ref;
     void *arg;
     void (*map)(void *arg, struct dt_shard_map *out);
-    void (*index_untold)(void *arg, const dt_index *index); /* entries were lost: leaders must doubt the index */
-    dt_watcher *watcher;                                    /* not started yet; stopped before the intake */
+    void (*index_entries_lost)(void *arg, const dt_index *index); /* entries were lost: leaders must doubt the index */
+    dt_watcher *watcher;                                          /* not started yet; stopped before the intake */
 };
 
 DT_MUST_CHECK dt_status dt_intake_start(const struct dt_intake_env *env, dt_intake **out, struct dt_error *err);
@@ -95,6 +95,6 @@ void dt_announcer_outbox(dt_announcer *announcer, unsigned shard);
 void dt_announcer_all(dt_announcer *announcer);
 
 /* Writes jobs that the intake has made or moved, and committed, into the index. If that fails, leaders doubt the index
- * (env->index_untold). index may be NULL. */
+ * (env->index_entries_lost). index may be NULL. */
 void dt_intake_tell_index(const struct dt_intake_env *env, dt_index *index, struct dt_arena *arena,
                           const struct dt_job_move *moves, size_t n);

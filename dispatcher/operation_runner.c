@@ -47,7 +47,7 @@ static int64_t piece_failed(dt_operation_runner *r, const struct dt_operation_pi
 {
     enum dt_class class = dt_status_class(status);
     if (status == DT_UNKNOWN && r->index) /* jobs may have moved whose entries in the index are old */
-        r->env.index_untold(r->env.arg, r->index);
+        r->env.index_entries_lost(r->env.arg, r->index);
     if (piece->id && (class == DT_CLASS_PERMANENT || status == DT_INTERNAL || class == DT_CLASS_CONFLICT)) {
         struct dt_error again = {0};
         DT_LOG(ERROR, "operations", "an operation failed", DT_I("operation", piece->id), DT_S("reason", err->text));

@@ -98,7 +98,7 @@ static int64_t tick_schedules(void *arg, void *store)
     dt_status status = dt_store_make_fires(&m->fires, &made, &err);
     int64_t now_us = dt_clock_mono_us(m->env.clock);
     if (status == DT_UNKNOWN && m->index) /* jobs may exist that are not in the index */
-        m->env.index_untold(m->env.arg, m->index);
+        m->env.index_entries_lost(m->env.arg, m->index);
     if (status != DT_OK)
         return dt_chore_failed(&m->chore, DT_OUTAGE_MYSQL, "fires wait to be made", status, &err, RETRY_US);
     dt_metric_add(m->made, (int64_t)made.made);

@@ -36,7 +36,7 @@ struct lines {
     FILE *in; /* borrowed */
     bool csv;
     bool named;             /* the first line of a CSV was read */
-    struct dt_strbuf names; /* of its columns, each terminated */
+    struct dt_strbuf names; /* names of its columns, each terminated by a zero byte */
     struct dt_strbuf cell;
     int64_t line; /* of the file, from 1: where the last job began */
     int64_t at;   /* the line that is read now */

@@ -460,7 +460,7 @@ enum dt_next dt_handle_clock_set(struct dt_request *req)
     if (dt_json_read(&r, &clock_table, dt_json_root(json)) && ask->change == NONE)
         dt_faults_add(&faults, "", "needs advance, or freeze");
     if (ask->waits && ask->change != ADVANCE)
-        dt_faults_add(&faults, "/wait", "goes with advance");
+        dt_faults_add(&faults, "/wait", "is only valid with advance");
     if (dt_faults_status(&faults) != DT_OK)
         return dt_answer_faults(req, dt_faults_status(&faults), &faults);
     return dt_workers_submit(req->api->workers, req, change_clock);

@@ -40,7 +40,7 @@ struct dt_hands_env {
     uint64_t (*random)(void *arg);
     void (*map)(void *arg, struct dt_shard_map *out);
     void (*outbox)(void *arg, unsigned shard); /* the shard's outbox has messages; another process may lead it */
-    void (*index_untold)(void *arg, const dt_index *index); /* entries were lost */
+    void (*index_entries_lost)(void *arg, const dt_index *index); /* entries were lost */
     /* Attempts of these jobs belong to an expired owner: their leaders, in any process, should check. */
     void (*lost)(void *arg, const int64_t *ids, size_t n);
     void (*ended)(void *arg);                /* attempts have ended, so there may be room within their topics' limits */

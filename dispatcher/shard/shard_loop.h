@@ -41,7 +41,7 @@ struct dt_loop_env {
     void (*index_doubted)(
         void *arg); /* entries of the shard may be missing; dt_shard_loop_index_compared reports the compare */
     /* Entries of a shard could not be written to this index, and are lost. */
-    void (*index_untold)(void *arg, const dt_index *index);
+    void (*index_entries_lost)(void *arg, const dt_index *index);
     /* Whether every process that changes jobs can write to that endpoint, as far as is known. */
     bool (*index_told)(void *arg, const char *endpoint);
     bool (*hears)(void *arg); /* whether wake-ups arrive: from Redis, or without an index from the watch of MySQL */

@@ -95,7 +95,7 @@ void dt_shard_tell_index(dt_shard_loop *l, const struct dt_leader_txn *txn)
     DT_LOG(DEBUG, "shard", "the index was not updated", DT_I("shard", l->shard), DT_S("reason", err.text));
     dt_shard_mark_soon(l); /* checks whether the index accepts changes */
     dt_shard_doubt_index(l);
-    l->env->index_untold(l->env->arg, l->index); /* some entries may be of other shards */
+    l->env->index_entries_lost(l->env->arg, l->index); /* some entries may be of other shards */
 }
 
 void dt_shard_tell_offers(dt_shard_loop *l, const struct dt_leader_txn *txn)
@@ -118,7 +118,7 @@ void dt_shard_tell_moved(dt_shard_loop *l, int64_t id, const struct dt_settled *
     if (!l->index || dt_index_put(l->index, &l->trust.map, entries, n, horizon_ms, false, &err) == DT_OK)
         return;
     DT_LOG(DEBUG, "shard", "the index was not updated", DT_I("shard", l->shard), DT_S("reason", err.text));
-    l->env->index_untold(l->env->arg, l->index);
+    l->env->index_entries_lost(l->env->arg, l->index);
 }
 
 void dt_shard_leave_index(dt_shard_loop *l)

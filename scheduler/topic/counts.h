@@ -67,7 +67,7 @@ static inline unsigned dt_count_piece(int64_t id)
     return (unsigned)dt_job_home_day(id) % DT_COUNT_PIECES;
 }
 
-/* The change of a topic's numbers in a piece. `n` is indexed by the states and these numbers. */
+/* The changes of a topic's numbers in a piece. `n` is indexed by state, then DT_COUNT_CREATED. */
 enum { DT_COUNT_CREATED = DT_JOB_STATES, DT_COUNT_NUMBERS };
 struct dt_count {
     struct dt_str topic; /* the caller's text, until it is written */

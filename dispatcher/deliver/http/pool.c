@@ -334,7 +334,7 @@ static void update_index(dt_hands *hands, const struct batch *batch)
     if (n == 0 || !hands->index || dt_index_put(hands->index, &batch->map, entries, n, horizon_ms, true, &err) == DT_OK)
         return;
     DT_LOG(DEBUG, "callbacks", "the index was not updated", DT_S("reason", err.text));
-    hands->env.index_untold(hands->env.arg, hands->index);
+    hands->env.index_entries_lost(hands->env.arg, hands->index);
 }
 
 /* Recorded attempts leave our hands; the others return to the queue. True: all were recorded. Sorts the answers by

@@ -202,7 +202,7 @@ static dt_status carry_out_few(dt_command_reader *r, struct dt_command_batch *b,
         status = dt_store_carry_out(&r->taker, b, true, err);
     }
     if (status == DT_UNKNOWN && r->index) /* jobs may exist that are not in the index */
-        env->index_untold(env->arg, r->index);
+        env->index_entries_lost(env->arg, r->index);
     dt_metric_observe(r->seconds, (double)(dt_clock_mono_us(r->env.intake.clock) - start_us) / 1e6);
     if (status != DT_OK)
         return status;

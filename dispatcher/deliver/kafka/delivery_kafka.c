@@ -96,7 +96,7 @@ static dt_status read_from_before(dt_delivery *d, int64_t from, struct dt_ledger
     bool knows = view->fence->ledger_offset > 0 && view->fence->trim_offset >= 0;
     if (is_young(view->fence))
         status = read_from(d, 0, view, next, err);
-    if (status == DT_INVALID && knows) { /* it is not young, or its beginning was deleted */
+    if (status == DT_INVALID && knows) { /* the ledger is not young, or its beginning was deleted */
         dt_ledger_view_again(view);
         status = read_from(d, from - 1, view, next, err);
     }

@@ -54,7 +54,8 @@ dt_status dt_kafka_parts_start(dt_kafka_parts *p, struct dt_error *err)
 {
     const struct dt_results_env *r = &p->env.results;
     const struct dt_command_reader_env commands = {.intake = {p->env.outbox.chores, r->config, r->kafka->installation,
-                                                              r->clock, r->ref, r->arg, r->map, r->index_untold, NULL},
+                                                              r->clock, r->ref, r->arg, r->map, r->index_entries_lost,
+                                                              NULL},
                                                    .kafka = r->kafka,
                                                    .place = r->place,
                                                    .outbox = r->outbox,

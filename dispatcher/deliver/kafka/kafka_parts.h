@@ -42,7 +42,8 @@ struct dt_results_env {
     /* This process's rank among the dispatchers that share the partitions; false: not known yet. */
     bool (*place)(void *arg, unsigned *rank, unsigned *members);
     void (*outbox)(void *arg, unsigned shard); /* the shard's outbox has messages; another process may lead it */
-    void (*index_untold)(void *arg, const dt_index *index); /* entries were lost: leaders must not trust the index */
+    void (*index_entries_lost)(void *arg,
+                               const dt_index *index); /* entries were lost: leaders must not trust the index */
     struct dt_room **room; /* notified when attempts have ended; may be NULL, or point to NULL */
 };
 

@@ -329,7 +329,7 @@ static void update_index(dt_results *r, const struct dt_shard_map *map, const st
     if (entries && (n == 0 || !r->index || dt_index_put(r->index, map, entries, n, horizon_ms, true, &err) == DT_OK))
         return;
     DT_LOG(DEBUG, "results", "the index was not updated", DT_S("reason", err.text));
-    r->env.index_untold(r->env.arg, r->index);
+    r->env.index_entries_lost(r->env.arg, r->index);
 }
 
 static dt_status send_rejected(dt_results *r, struct dt_error *err)

@@ -59,7 +59,7 @@ struct dt_fire_batch {
     struct dt_fire_row *rows; /* room for DT_FIRES_AT_ONCE */
     size_t n_rows;
     size_t bytes;                          /* size of their jobs */
-    struct dt_schedule_progress *progress; /* room for twice as many */
+    struct dt_schedule_progress *progress; /* room for 2 * DT_FIRES_AT_ONCE entries */
     size_t n_progress;
     int64_t *cancel_first; /* jobs whose retries must end before their schedule's next look */
     size_t n_cancel_first;

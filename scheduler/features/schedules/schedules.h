@@ -26,7 +26,7 @@
 #include "store/store.h"
 
 #define DT_CATCH_UP_MAX   1000           /* limit of catch_up_max */
-#define DT_FIRES_AHEAD_MS INT64_C(60000) /* if no maker works for less than this time, no fire is late */
+#define DT_FIRES_AHEAD_MS INT64_C(60000) /* if no maker runs, but for less than this time, no fire is late */
 #define DT_FIRES_AHEAD    100            /* limit of the fires that one schedule has within DT_FIRES_AHEAD_MS */
 #define DT_FIRES_AT_ONCE  500            /* jobs of one transaction */
 

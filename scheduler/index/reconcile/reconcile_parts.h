@@ -92,7 +92,7 @@ struct dt_reconciler {
         };
     };
     bool promote_owed, held_owed, overdue_owed, stats_owed, edge_owed; /* work of this period that is still to do */
-    /* A step that belongs to no period is still to do. */
+    /* Work that belongs to no period is still to do. */
     bool slower_owed;
     bool awaits_compare, none_due;  /* from this tick's input */
     int64_t hurry_us;               /* if a leader waits for a compare, the next period begins at this time */

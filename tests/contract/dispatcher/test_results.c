@@ -148,7 +148,7 @@ static void outbox(void *arg, unsigned shard)
 }
 
 /* Both come as they were given, and no Redis answered. */
-static void index_untold(void *arg, const dt_index *index)
+static void index_entries_lost(void *arg, const dt_index *index)
 {
     char down[64];
     dt_index_failing(index, down, sizeof(down));
@@ -166,7 +166,7 @@ static void start(void)
                                        .map = get_map,
                                        .place = place,
                                        .outbox = outbox,
-                                       .index_untold = index_untold};
+                                       .index_entries_lost = index_entries_lost};
     MYSQL_FIXTURE_OK(dt_results_start(&env, &results, &err), &err);
 }
 

@@ -325,7 +325,7 @@ static dt_status start_intake(void)
                                          .clock = dt_clock_system(),
                                          .ref = &ref,
                                          .map = one_shard,
-                                         .index_untold = untold};
+                                         .index_entries_lost = untold};
     dt_intake *out = NULL;
     dt_status status = dt_intake_start(&intake, &out, &err);
     if (status == DT_OK) {
@@ -358,7 +358,7 @@ static dt_status start_hands(void)
                                        .random = no_chance,
                                        .map = one_shard,
                                        .outbox = no_shard,
-                                       .index_untold = untold,
+                                       .index_entries_lost = untold,
                                        .lost = no_jobs,
                                        .ended = nobody,
                                        .room = no_shard};

@@ -155,7 +155,7 @@ static void make(void)
     config.index_horizon = HORIZON;
     dt_refclock_init(&ref, &stopped_clock);
     env = (struct dt_loop_env){
-        .config = &config, .clock = &stopped_clock, .ref = &ref, .arg = &fake.untold_arg, .index_untold = untold};
+        .config = &config, .clock = &stopped_clock, .ref = &ref, .arg = &fake.untold_arg, .index_entries_lost = untold};
     l->env = &env;
     l->shard = SHARD;
     l->index = (dt_index *)&fake.index;
