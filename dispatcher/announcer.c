@@ -36,7 +36,7 @@ dt_status dt_announcer_new(const struct dt_config *config, const char *installat
     dt_announcer *a = calloc(1, sizeof(*a));
     *out = NULL;
     if (!a)
-        return dt_fail(err, DT_NOMEM, "announcer");
+        return dt_fail(err, DT_NOMEM, "out of memory");
     pthread_mutex_init(&a->lock, NULL);
     dt_status status = dt_index_new(config, installation, clock, &a->index, err);
     if (status == DT_OK)

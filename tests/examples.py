@@ -62,7 +62,7 @@ class Signatures(unittest.TestCase):
         self.assertIsNone(fault(secret=f"whsec_QUJD {SECRET}"))
         self.assertIsNone(fault(secret=f"{SECRET} whsec_QUJD"))
 
-    def test_a_changed_request_is_refused(self):
+    def test_a_request_whose_body_or_signed_headers_were_altered_is_refused(self):
         right = HEADERS["webhook-signature"]
         for headers in ({"webhook-id": "msg_p5jXN8AQM9LWM0D4loKWxJeK"}, {"webhook-timestamp": str(SENT_AT + 1)},
                         {"webhook-signature": "v1,g0hM9SsE+OTPJTGt/tmIKtSyZlE3uFJELVlNIOLJ1OA="}, {"webhook-signature": OTHERS},

@@ -182,7 +182,7 @@ static void delete_job(struct run *run, dt_store *store, struct run_command *com
     dt_arena_clear(&row);
 }
 
-static enum dt_next work_deletes(struct dt_request *req, dt_store *store)
+static enum dt_next run_delete_commands(struct dt_request *req, dt_store *store)
 {
     struct run *run = req->state;
     struct dt_error err = {0};
@@ -298,7 +298,7 @@ static void adds_done(struct dt_unit *unit)
 static enum dt_next begin_group(struct run *run)
 {
     static const dt_worker_fn fns[] = {
-        [DT_VERB_POP] = work_pop, [DT_VERB_FINISH] = work_finishes, [DT_VERB_DELETE] = work_deletes};
+        [DT_VERB_POP] = work_pop, [DT_VERB_FINISH] = work_finishes, [DT_VERB_DELETE] = run_delete_commands};
     struct dt_request *req = run->req;
     const struct run_command *first = &run->v[run->next];
     const enum dt_verb verb = first->command.verb;

@@ -178,7 +178,7 @@ static void check_all(dt_health *h)
 
 /* ---- the chore ---- */
 
-static void on_loss(void *arg)
+static void on_index_entries_lost(void *arg)
 {
     dt_health *h = arg;
     atomic_store(&h->lost, true);
@@ -245,7 +245,7 @@ dt_status dt_health_start(const struct dt_session_env *env, dt_chores *urgent, d
     h->check_us = dt_clock_mono_us(h->clock) + TICK_US;
     h->chore = (struct dt_chore){.name = "health", .tick = check_health, .arg = h};
     dt_chores_add(urgent, &h->chore);
-    dt_index_writer_on_loss(index, on_loss, h);
+    dt_index_writer_on_loss(index, on_index_entries_lost, h);
     *out = h;
     return DT_OK;
 }

@@ -123,7 +123,8 @@ enum dt_next dt_handle_token_revoke(struct dt_request *req, dt_store *store)
 /* ---- bodies ---- */
 
 /* Joins an array of texts without commas into one text, with commas. */
-static void read_words(struct dt_json_reader *r, const struct dt_json_field *field, const struct dt_json_node *node)
+static void read_string_list(struct dt_json_reader *r, const struct dt_json_field *field,
+                             const struct dt_json_node *node)
 {
     struct dt_strbuf all = {0};
     bool fine = node->type == DT_JSON_ARRAY;
@@ -156,8 +157,8 @@ static void read_quota(struct dt_json_reader *r, const struct dt_json_field *fie
              .reason = "must be a number from 0 (no quota) to 10^12, or null for the default")
 
 static const struct dt_json_field fields[] = {
-    DT_FIELD("name", TEXT, BODY, name), DT_FIELD("scopes", TEXT, BODY, scopes, .read = read_words),
-    DT_FIELD("topics", TEXT, BODY, topics, .read = read_words, .flags = DT_FIELD_NULLABLE),
+    DT_FIELD("name", TEXT, BODY, name), DT_FIELD("scopes", TEXT, BODY, scopes, .read = read_string_list),
+    DT_FIELD("topics", TEXT, BODY, topics, .read = read_string_list, .flags = DT_FIELD_NULLABLE),
 #define X(kind, name, words) QUOTA(#name, DT_QUOTA_##kind),
     DT_QUOTA_MAP(X)
 #undef X

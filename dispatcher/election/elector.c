@@ -136,7 +136,7 @@ dt_status dt_elector_new(const struct dt_elector_env *env, dt_elector **out, str
     dt_elector *e = NULL;
     *out = NULL;
     if (dt_mailbox_new(&box) != DT_OK)
-        return dt_fail(err, DT_NOMEM, "elector");
+        return dt_fail(err, DT_NOMEM, "out of memory");
     const dt_status status = kind->make(env, box, &e, err);
 
     if (status != DT_OK) {

@@ -414,7 +414,7 @@ static dt_status make_mysql(const struct dt_elector_env *env, dt_mailbox *box, d
 {
     struct mysql_elector *e = calloc(1, sizeof(*e));
     if (!e)
-        return dt_fail(err, DT_NOMEM, "elector");
+        return dt_fail(err, DT_NOMEM, "out of memory");
     e->timeout_us = env->config->zookeeper_session_timeout * 1000;
     e->backoff_us = BACKOFF_MIN_US;
     dt_lease_set_timeout(&e->base.lease, (int)env->config->zookeeper_session_timeout);
@@ -425,7 +425,7 @@ static dt_status make_mysql(const struct dt_elector_env *env, dt_mailbox *box, d
                                            .name = e->owner,
                                            .box = box,
                                            .lease = &e->base.lease};
-    const dt_status status = e->owner ? dt_lease_link_new(&link, &e->link) : dt_fail(err, DT_NOMEM, "elector");
+    const dt_status status = e->owner ? dt_lease_link_new(&link, &e->link) : dt_fail(err, DT_NOMEM, "out of memory");
     if (status == DT_OK)
         *out = &e->base;
     else

@@ -316,7 +316,7 @@ static dt_status make_parts(dt_zk_elector *e, const struct dt_elector_env *env, 
     e->servers = strdup(env->config->zookeeper_servers);
     e->owner = strndup(env->owner, OWNER_MAX);
     if (!e->servers || !e->owner || dt_zk_new(box, &e->zk) != DT_OK)
-        return dt_fail(err, DT_NOMEM, "elector");
+        return dt_fail(err, DT_NOMEM, "out of memory");
     e->members_watch = (struct dt_zk_watch){box, DT_ELECTOR_MEMBERS};
     e->leaders_watch = (struct dt_zk_watch){box, DT_ELECTOR_LEADERS};
     if (n < 0 || n >= DT_ELECTOR_PATH)
@@ -333,7 +333,7 @@ static dt_status make_zk(const struct dt_elector_env *env, dt_mailbox *box, dt_e
 {
     dt_zk_elector *e = calloc(1, sizeof(*e));
     if (!e)
-        return dt_fail(err, DT_NOMEM, "elector");
+        return dt_fail(err, DT_NOMEM, "out of memory");
     e->backoff_us = BACKOFF_MIN_US;
     e->timeout_ms = (int)env->config->zookeeper_session_timeout;
     dt_lease_set_timeout(&e->base.lease, e->timeout_ms);

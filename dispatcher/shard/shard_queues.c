@@ -156,7 +156,7 @@ static dt_status topics_of(dt_shard_loop *l, const int64_t *ids, size_t n, bool 
     size_t at = 0;
     bool names_host;
     if (!asked || !found)
-        return dt_fail(err, DT_NOMEM, "queues");
+        return dt_fail(err, DT_NOMEM, "out of memory");
     for (size_t i = 0; i < n; i++) {
         out[i] = (struct dt_topic_of){0};
         if (!dt_topic_memory_find(&fair->memory, ids[i], &out[i].topic, &names_host) || (by_host && names_host))
@@ -183,7 +183,7 @@ dt_status dt_shard_sort_queues(dt_shard_loop *l, size_t n, bool by_host, struct 
     int64_t *ids = dt_arena_alloc(&fair->arena, n * sizeof(*ids));
     struct dt_topic_of *topics = dt_arena_alloc(&fair->arena, n * sizeof(*topics));
     if (status != DT_OK || !ids || !topics)
-        return dt_fail(err, DT_NOMEM, "queues");
+        return dt_fail(err, DT_NOMEM, "out of memory");
     for (size_t i = 0; i < n; i++)
         ids[i] = l->due.entries[i].id;
     qsort(ids, n, sizeof(*ids), dt_by_job_id);
@@ -317,7 +317,7 @@ dt_status dt_shard_hint_fairly(dt_shard_loop *l, size_t n, bool *backlog, struct
     if (status != DT_OK)
         return status;
     if (!left)
-        return dt_fail(err, DT_NOMEM, "queues");
+        return dt_fail(err, DT_NOMEM, "out of memory");
     /*
      * How many entries a queue may send is not simply how many were returned to it: some of them were moved meanwhile,
      * or belong to a claimed job and were not removed. So its share ends where its held entries begin. At exactly that

@@ -207,7 +207,7 @@ static dt_status write_answers(struct recording *r)
     return dt_db_run(r->txn->db, dt_sql_write_answers, DT_PARAMS(DT_P_STR(dt_strbuf_str(&r->text))), NULL, r->err);
 }
 
-static dt_status delete_hands(struct recording *r)
+static dt_status delete_answered_attempts(struct recording *r)
 {
     uint64_t deleted = 0;
     size_t n = 0;
@@ -254,7 +254,7 @@ static dt_status record_answers(void *arg, const struct dt_results_txn *txn, str
         status = apply_results(r);
     if (status == DT_OK)
         status = write_answers(r);
-    return status == DT_OK ? delete_hands(r) : status;
+    return status == DT_OK ? delete_answered_attempts(r) : status;
 }
 
 dt_status dt_store_hands_record(dt_store *store, const struct dt_shard_map *map, struct dt_hand_answer *answers,

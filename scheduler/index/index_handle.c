@@ -69,7 +69,7 @@ dt_status dt_index_new(const struct dt_config *config, const char *installation,
         return dt_fail(err, DT_INVALID, "the installation's name must have 1-100 bytes");
     index = calloc(1, sizeof(*index));
     if (!index)
-        return dt_fail(err, DT_NOMEM, "index");
+        return dt_fail(err, DT_NOMEM, "out of memory");
     index->self = self;
     snprintf(index->installation, sizeof(index->installation), "%s", installation);
     status = dt_endpoints_parse(config->redis_endpoints, &index->endpoints, &index->n_links, err);
@@ -226,7 +226,7 @@ dt_status dt_index_tell_offers(dt_index *index, unsigned shard, const struct dt_
     }
     if (names.failed) {
         dt_strbuf_clear(&names);
-        return dt_fail(err, DT_NOMEM, "offers");
+        return dt_fail(err, DT_NOMEM, "out of memory");
     }
     dt_link_command(link, 3);
     dt_link_arg(link, DT_STR_LIT("PUBLISH"));

@@ -68,7 +68,7 @@ dt_status dt_index_due(dt_index *index, unsigned shard, struct dt_due_scan *scan
         return status;
     due = malloc(sizeof(*due) + (scan->limit + 1) * sizeof(struct dt_entry));
     if (!due)
-        return dt_fail(err, DT_NOMEM, "dt_index_due");
+        return dt_fail(err, DT_NOMEM, "out of memory");
     *due = (struct due_reply){0};
     due->reading.out = (struct dt_entry *)(due + 1);
     due->reading.cap = scan->limit + 1;
@@ -157,7 +157,7 @@ dt_status dt_index_held(dt_index *index, unsigned shard, struct dt_arena *arena,
     dt_arg_registry(index, link, shard);
     status = dt_index_round_trip(link, on_held, &held, err);
     if (status == DT_OK && held.failed)
-        status = dt_fail(err, DT_NOMEM, "dt_index_held");
+        status = dt_fail(err, DT_NOMEM, "out of memory");
     if (status != DT_OK)
         return status;
     *topics = held.topics;
@@ -234,7 +234,7 @@ dt_status dt_index_range(dt_index *index, unsigned shard, const struct dt_range 
     dt_status status;
     *n = 0;
     if (!reading)
-        return dt_fail(err, DT_NOMEM, "dt_index_range");
+        return dt_fail(err, DT_NOMEM, "out of memory");
     if (after && after->due_ms >= from_ms) {
         from_ms = after->due_ms;
         member = dt_member_of(after->id, after->due_ms);

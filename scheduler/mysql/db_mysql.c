@@ -144,7 +144,7 @@ static dt_status fail_statement(dt_db *db, MYSQL_STMT *stmt, const char *what, s
 }
 
 static dt_status set_autocommit_off(dt_db *db, bool keeps, struct dt_error *err);
-static dt_status run_text(dt_db *db, struct dt_str sql, struct dt_error *err);
+static dt_status run_text_query(dt_db *db, struct dt_str sql, struct dt_error *err);
 
 static dt_status check_connected(dt_db *db, struct dt_error *err)
 {
@@ -178,7 +178,7 @@ static dt_status follow_clock(dt_db *db, struct dt_error *err)
         "SET timestamp = @dt_test_clock";
     if (!db->config->installation_test_clock)
         return DT_OK;
-    dt_status status = run_text(db, dt_str(sql), err);
+    dt_status status = run_text_query(db, dt_str(sql), err);
     return status == DT_SCHEMA ? DT_OK : status;
 }
 
@@ -207,7 +207,7 @@ static void free_statement(struct statement *s)
 }
 
 /* Stores the socket for dt_db_cut. False: dt_db_cut was called. */
-static bool set_wire(dt_db *db, int wire)
+static bool store_socket(dt_db *db, int wire)
 {
     pthread_mutex_lock(&db->cut_lock);
     bool whole = !db->cut;
@@ -236,7 +236,7 @@ static void close_connection(dt_db *db)
             free_statement(s);
         }
     }
-    set_wire(db, -1);
+    store_socket(db, -1);
     if (db->mysql)
         mysql_close(db->mysql);
     db->mysql = NULL;
@@ -247,7 +247,7 @@ static void close_connection(dt_db *db)
     db->dead = false;
 }
 
-static dt_status run_text(dt_db *db, struct dt_str sql, struct dt_error *err)
+static dt_status run_text_query(dt_db *db, struct dt_str sql, struct dt_error *err)
 {
     if (mysql_real_query(db->mysql, sql.p, (unsigned long)sql.n))
         return fail_connection(db, sql.p, err);
@@ -293,9 +293,9 @@ static dt_status set_session(dt_db *db, struct dt_error *err)
              "innodb_lock_wait_timeout=%u, net_read_timeout=%u, net_write_timeout=%u, %s=%u",
              dt_seconds_up(config->mysql_lock_timeout), dt_seconds_up(net), dt_seconds_up(net), idle,
              dt_seconds_up(config->mysql_idle_transaction_timeout));
-    dt_status status = run_text(db, dt_str(sql), err);
+    dt_status status = run_text_query(db, dt_str(sql), err);
     if (status == DT_OK)
-        status = run_text(db, DT_STR_LIT("SET SESSION TRANSACTION ISOLATION LEVEL READ COMMITTED"), err);
+        status = run_text_query(db, DT_STR_LIT("SET SESSION TRANSACTION ISOLATION LEVEL READ COMMITTED"), err);
     if (status != DT_OK)
         return status;
     static const char ask[] = "SELECT @@max_allowed_packet";
@@ -322,8 +322,8 @@ dt_status dt_db_reconnect(dt_db *db, struct dt_error *err)
     const char *version = mysql_get_server_info(db->mysql);
     db->server = version && strstr(version, "MariaDB") ? DT_SERVER_MARIADB : DT_SERVER_MYSQL;
     db->used_us = db->looked_us = dt_clock_mono_us(dt_clock_system());
-    status = set_wire(db, socket_of(db->mysql)) ? set_session(db, err)
-                                                : dt_fail(err, DT_UNAVAILABLE, "the connection is cut");
+    status = store_socket(db, socket_of(db->mysql)) ? set_session(db, err)
+                                                    : dt_fail(err, DT_UNAVAILABLE, "the connection is cut");
     if (status != DT_OK)
         close_connection(db);
     return status;
@@ -409,7 +409,7 @@ dt_status dt_db_begin(dt_db *db, struct dt_error *err)
 {
     dt_status status = may_begin(db, err);
     if (status == DT_OK)
-        status = run_text(db, DT_STR_LIT("START TRANSACTION"), err);
+        status = run_text_query(db, DT_STR_LIT("START TRANSACTION"), err);
     if (status == DT_OK)
         db->txn = TXN_OPEN;
     return status;
@@ -419,7 +419,7 @@ static dt_status set_autocommit_off(dt_db *db, bool keeps, struct dt_error *err)
 {
     const char *sql = keeps ? "SET autocommit=0" : "SET autocommit=1";
     dt_assert(db->txn == TXN_NONE); /* otherwise autocommit=1 would commit it */
-    dt_status status = run_text(db, dt_str(sql), err);
+    dt_status status = run_text_query(db, dt_str(sql), err);
     if (status == DT_OK)
         db->keeps = keeps;
     return status;
@@ -441,7 +441,7 @@ dt_status dt_db_begin_snapshot(dt_db *db, struct dt_error *err)
         "SET TRANSACTION ISOLATION LEVEL REPEATABLE READ; START TRANSACTION WITH CONSISTENT SNAPSHOT";
     dt_status status = may_begin(db, err);
     if (status == DT_OK)
-        status = run_text(db, dt_str(sql), err);
+        status = run_text_query(db, dt_str(sql), err);
     if (status == DT_OK)
         db->txn = TXN_OPEN;
     return status;
@@ -478,7 +478,7 @@ dt_status dt_db_commit(dt_db *db, struct dt_error *err)
         status = dt_fail(err, DT_INTERNAL, "commit without a transaction");
     if (status != DT_OK)
         return status;
-    status = run_text(db, DT_STR_LIT("COMMIT"), err);
+    status = run_text_query(db, DT_STR_LIT("COMMIT"), err);
     if (status == DT_BUSY)
         return status;
     db->txn = TXN_NONE;
@@ -494,7 +494,7 @@ void dt_db_rollback(dt_db *db)
         return;
     }
     db->txn = TXN_NONE;
-    if (run_text(db, DT_STR_LIT("ROLLBACK"), NULL) != DT_OK)
+    if (run_text_query(db, DT_STR_LIT("ROLLBACK"), NULL) != DT_OK)
         db->dead = true;
 }
 
@@ -650,8 +650,8 @@ static dt_status execute(dt_db *db, struct statement *s, struct dt_params params
     size_t bytes = 0;
     dt_assert(!db->open && db->txn != TXN_SPOILT);
     if (mysql_stmt_param_count(s->stmt) != params.n)
-        return dt_fail(err, DT_INTERNAL, "%zu parameters for %lu (%.80s)", params.n, mysql_stmt_param_count(s->stmt),
-                       s->sql);
+        return dt_fail(err, DT_INTERNAL, "%zu parameters for a statement with %lu placeholders (%.80s)", params.n,
+                       mysql_stmt_param_count(s->stmt), s->sql);
     if (!reserve_binds(db, params.n))
         return dt_fail(err, DT_NOMEM, "out of memory");
     for (size_t i = 0; i < params.n; i++) {
@@ -695,7 +695,7 @@ dt_status dt_db_run(dt_db *db, const char *sql, struct dt_params params, uint64_
 dt_status dt_db_script(dt_db *db, struct dt_str sql, struct dt_error *err)
 {
     dt_status status = ready_for_statement(db, err);
-    return status != DT_OK ? status : run_text(db, sql, err);
+    return status != DT_OK ? status : run_text_query(db, sql, err);
 }
 
 /* ---- statements for many rows ---- */

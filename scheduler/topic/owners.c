@@ -84,7 +84,7 @@ dt_status dt_owners_add(struct dt_owners *owners, struct dt_str topics, struct d
 
 /* Returns 1 + the index of the longest of the prefixes v[0..at) that the text begins with; 0 if there is none. The
  * last candidate is v[at - 1]. */
-static size_t longest_from(const struct dt_owners *owners, size_t at, struct dt_str text)
+static size_t longest_prefix_of(const struct dt_owners *owners, size_t at, struct dt_str text)
 {
     while (at && !dt_str_begins(text, owners->v[at - 1].prefix)) {
         dt_assert_cmp(owners->v[at - 1].parent, <, at); /* a prefix sorts after its parent */
@@ -97,7 +97,7 @@ void dt_owners_sort(struct dt_owners *owners)
 {
     owners->n = sort_distinct(owners->v, owners->n);
     for (size_t i = 0; i < owners->n; i++)
-        owners->v[i].parent = longest_from(owners, i, owners->v[i].prefix);
+        owners->v[i].parent = longest_prefix_of(owners, i, owners->v[i].prefix);
 }
 
 int64_t dt_owners_of(const struct dt_owners *owners, struct dt_str topic)
@@ -111,7 +111,7 @@ int64_t dt_owners_of(const struct dt_owners *owners, struct dt_str topic)
         else
             end = middle;
     }
-    size_t at = longest_from(owners, begin, topic);
+    size_t at = longest_prefix_of(owners, begin, topic);
     return at ? owners->v[at - 1].owner : dt_owner_by_name(topic);
 }
 

@@ -88,7 +88,7 @@ def test_row11_a_leader_stopped_past_the_transaction_timeout_holds_up_readers_fo
 
 # ---- Kafka ----
 
-def test_row16_a_broker_killed_and_restarted_resumes(stack, seed):
+def test_row16_dispatch_resumes_after_a_broker_was_killed_and_restarted(stack, seed):
     with under_load(stack, seed) as run:
         stack.kill("kafka")
         made = run.counts["creates"] - run.counts["creates without a 2xx"]

@@ -21,7 +21,7 @@ ROW = {"jobs": 100, "sent": 100, "done": 0}
 KAFKA = {"messages": 100, "distinct": 100}
 
 
-def test_a_correct_account_reports_nothing():
+def test_matching_counts_yield_no_complaints():
     assert account.wrong("t", ENTRY, ROW, KAFKA) == []
     assert account.wrong("t", {**ENTRY, "unanswered": 5}, {**ROW, "jobs": 103}, KAFKA) == []
     assert account.wrong("t", {**ENTRY, "reported": 100}, {**ROW, "done": 100}, KAFKA) == []

@@ -77,7 +77,7 @@ static bool may_take(const struct dt_place_topic *topic, int64_t now_us)
 
 /* Returns how many places the topic may take one after another. With each, its owner has one free place less and the
  * topic holds one more. */
-static unsigned room_of(const struct dt_place_topic *topic, int64_t now_us)
+static unsigned places_left(const struct dt_place_topic *topic, int64_t now_us)
 {
     const struct dt_place_owner *owner = topic->owner;
     unsigned left = owner->limit > owner->used ? owner->limit - owner->used : 0;
@@ -343,7 +343,7 @@ unsigned dt_places_room(dt_places *places, struct dt_str host, const struct dt_p
     if (!find_entries(places, host, who, now_us, &place))
         return 0;
     unsigned room = bytes_fit(place.in_process, 0)
-                        ? min_unsigned(room_of(place.at_host, now_us), room_of(place.in_process, now_us))
+                        ? min_unsigned(places_left(place.at_host, now_us), places_left(place.in_process, now_us))
                         : 0;
     if (room == 0) {
         record_waiter(place.at_host, now_us);
@@ -369,7 +369,7 @@ unsigned dt_places_room_anywhere(dt_places *places, const struct dt_place_for *w
     struct dt_place_topic *topic = topic_in_process(places, who, now_us);
     if (!topic)
         return 0;
-    unsigned room = bytes_fit(topic, 0) ? room_of(topic, now_us) : 0;
+    unsigned room = bytes_fit(topic, 0) ? places_left(topic, now_us) : 0;
     if (room == 0)
         record_waiter(topic, now_us);
     drop_idle_topic(&places->shared, topic, now_us);

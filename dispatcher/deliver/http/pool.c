@@ -528,7 +528,7 @@ dt_status dt_hands_start(const struct dt_hands_env *env, dt_hands **out, struct 
     return status;
 }
 
-static void wait_for_hands(dt_hands *hands, int64_t most_us)
+static void wait_until_no_attempts(dt_hands *hands, int64_t most_us)
 {
     int64_t until_us = dt_pool_now_us(hands) + most_us;
     bool time = true;
@@ -543,10 +543,10 @@ void dt_hands_stop(dt_hands *hands)
     if (!hands)
         return;
     hands->leaving = true;
-    wait_for_hands(hands, DRAIN_US);
+    wait_until_no_attempts(hands, DRAIN_US);
     if (hands->client)
         dt_http_client_stop(hands->client);
-    wait_for_hands(hands, RECORD_US);
+    wait_until_no_attempts(hands, RECORD_US);
     end_threads(hands);
     free_parts(hands);
 }

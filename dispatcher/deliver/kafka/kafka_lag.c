@@ -172,7 +172,7 @@ dt_status dt_result_lag_new(const struct dt_kafka_env *env, dt_result_lag **out,
     struct dt_result_lag *l = calloc(1, sizeof(*l));
     *out = NULL;
     if (!l)
-        return dt_fail(err, DT_NOMEM, "results");
+        return dt_fail(err, DT_NOMEM, "out of memory");
     l->env = env;
     dt_status status = dt_kafka_topic_name(env, "results", l->topic, err);
     if (status == DT_OK)

@@ -105,7 +105,7 @@ dt_status dt_ledger_read(const struct dt_kafka_env *env, unsigned shard, struct 
     struct reader *r = calloc(1, sizeof(*r));
     reading->next = reading->from;
     if (!r)
-        return dt_fail(err, DT_NOMEM, "ledger");
+        return dt_fail(err, DT_NOMEM, "out of memory");
     r->partition = (int32_t)shard;
     dt_status status = reader_open(env, r, err);
     if (status == DT_OK)

@@ -217,7 +217,7 @@ static dt_status send_together(struct dt_notice_producer *s, const struct dt_kaf
     struct batch *b = calloc(1, sizeof(*b));
     memset(sent, 0, n * sizeof(*sent));
     if (!b)
-        return dt_fail(err, DT_NOMEM, "notices");
+        return dt_fail(err, DT_NOMEM, "out of memory");
     b->sent = sent;
     dt_status status = dt_kafka_on_demand_hold(s->handle, &s->rk, err);
     if (status != DT_OK) {
@@ -326,7 +326,7 @@ dt_status dt_notice_producer_new(const struct dt_kafka_env *env, dt_notice_produ
     struct dt_notice_producer *s = calloc(1, sizeof(*s));
     *out = NULL;
     if (!s)
-        return dt_fail(err, DT_NOMEM, "notices");
+        return dt_fail(err, DT_NOMEM, "out of memory");
     pthread_mutex_init(&s->lock, NULL);
     pthread_cond_init(&s->freed, NULL);
     dt_status status = dt_kafka_on_demand_new(env, &on_demand_ops, KEEP_HANDLE_MS, &s->handle, err);

@@ -332,7 +332,7 @@ static void update_index(dt_results *r, const struct dt_shard_map *map, const st
     r->env.index_entries_lost(r->env.arg, r->index);
 }
 
-static dt_status send_rejected(dt_results *r, struct dt_error *err)
+static dt_status publish_rejected_results(dt_results *r, struct dt_error *err)
 {
     if (r->n_rejected == 0)
         return DT_OK;
@@ -415,7 +415,7 @@ static dt_status apply_records(dt_results *r, const struct dt_kafka_record *reco
     if (status == DT_OK && r->n)
         status = dt_store_apply_or_defer(r->store, &map, r->batch, r->n, r->deferred.some, err);
     if (status == DT_OK)
-        status = send_rejected(r, err);
+        status = publish_rejected_results(r, err);
     if (status != DT_OK)
         return status;
     size_t busy = count_outcomes(r, r->batch, r->n);

@@ -81,7 +81,7 @@ static size_t count_of(struct dt_str s, char c)
 }
 
 /* Cuts what stands before the first `c` off; false when there is none. */
-static bool cut_at(struct dt_str *remainder, char c, struct dt_str *cut)
+static bool split_at(struct dt_str *remainder, char c, struct dt_str *cut)
 {
     const char *at = remainder->n ? memchr(remainder->p, c, remainder->n) : NULL;
     if (!at)
@@ -117,9 +117,9 @@ struct dt_str dt_target_path(struct dt_str target)
 static enum dt_head_verdict judge_request_line(struct dt_str line, struct reading *r)
 {
     struct dt_head *head = r->head;
-    if (!cut_at(&line, ' ', &head->method) || !is_token(head->method))
+    if (!split_at(&line, ' ', &head->method) || !is_token(head->method))
         return malformed(head, "the first line does not begin with a method");
-    if (!cut_at(&line, ' ', &head->target))
+    if (!split_at(&line, ' ', &head->target))
         return malformed(head, "the first line has no target, or no version");
     head->old = dt_str_is(line, "HTTP/1.0");
     if (!head->old && !dt_str_is(line, "HTTP/1.1")) {
@@ -141,7 +141,7 @@ bool dt_head_field(struct dt_str line, struct dt_str *name, struct dt_str *value
     *value = line;
     if (line.p[0] == ' ' || line.p[0] == '\t')
         malformed(head, "a header line begins with a space: folded lines are not taken");
-    else if (!cut_at(value, ':', name))
+    else if (!split_at(value, ':', name))
         malformed(head, "a header line has no colon");
     else if (!is_token(*name))
         malformed(head, "a header's name is empty, or has a byte that no name has");
@@ -255,7 +255,7 @@ bool dt_head_next(struct dt_str *fields, struct dt_str *name, struct dt_str *val
     if (!next_line(&reader, value) || value->n == 0)
         return false;
     *fields = reader.remainder;
-    (void)cut_at(value, ':', name);
+    (void)split_at(value, ':', name);
     *value = dt_str_trimmed(*value);
     return true;
 }
@@ -284,7 +284,7 @@ enum dt_head_verdict dt_head_judge(struct dt_str text, struct dt_head *head)
     if (text.n < DT_HEAD_MAX)
         return DT_HEAD_MORE;
     line = begins.remainder.n ? begins.remainder : text;
-    return memchr(line.p, '\n', line.n) == NULL && cut_at(&line, ' ', &(struct dt_str){0})
+    return memchr(line.p, '\n', line.n) == NULL && split_at(&line, ' ', &(struct dt_str){0})
                ? refuse(head, DT_HEAD_LONG_TARGET, "the target has more than 8192 bytes")
                : refuse(head, DT_HEAD_TOO_LARGE, "the first line and the headers have more than 12288 bytes");
 }

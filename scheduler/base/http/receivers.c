@@ -87,7 +87,8 @@ static void start_closing(struct dt_receiver *receiver, int64_t now_us)
     static struct dt_log_limit limit;
     int64_t suppressed;
     if (now_us >= receiver->closing_until_us && dt_log_allows(&limit, dt_str(receiver->key), &suppressed))
-        DT_LOG(WARN, "callbacks", "a receiver sends bytes beyond its answers: its connections are not kept for an hour",
+        DT_LOG(WARN, "callbacks",
+               "a receiver sent bytes after its answer: for one hour each request to it uses a new connection",
                DT_S("receiver", receiver->key), DT_I("suppressed", suppressed));
     receiver->closing_until_us = now_us + CLOSING_US;
     receiver->quiet_us = 0;

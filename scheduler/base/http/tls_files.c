@@ -284,8 +284,9 @@ dt_status dt_tls_files_new(const struct dt_config *config, const dt_clock *clock
     *out = NULL;
     bool wanted = config->http_tls_cert && config->http_tls_cert[0];
     if (!wanted && config->http_tls_client_ca && config->http_tls_client_ca[0])
-        return dt_fail(err, DT_INVALID,
-                       "[http] tls_client_ca: there is no tls_cert, so no client is asked for anything");
+        return dt_fail(
+            err, DT_INVALID,
+            "[http] tls_client_ca is set without tls_cert: certificates of clients are requested over TLS only");
     dt_tls_files *files = wanted ? calloc(1, sizeof(*files)) : NULL;
     if (!wanted)
         return DT_OK;

@@ -66,13 +66,13 @@ dt_status dt_reconciler_new(const struct dt_config *config, dt_index *index, dt_
     dt_reconciler *r = calloc(1, sizeof(*r));
     *out = NULL;
     if (!r)
-        return dt_fail(err, DT_NOMEM, "reconciler");
+        return dt_fail(err, DT_NOMEM, "out of memory");
     r->config = config;
     r->index = index;
     r->slice = (size_t)config->reconcile_slice;
     if (scratch_alloc(r) != DT_OK) {
         dt_reconciler_free(r);
-        return dt_fail(err, DT_NOMEM, "reconciler");
+        return dt_fail(err, DT_NOMEM, "out of memory");
     }
     r->loaded = dt_counter("duetime_index_loaded_total", "Entries added when their jobs came within the horizon.", "");
     r->rebuilt = dt_counter("duetime_index_rebuilt_total", "Entries added to sets that were lost.", "");

@@ -366,7 +366,7 @@ static dt_status repair_suspects(dt_reconciler *r, const struct dt_shard_set *sh
     }
     DT_FAIL_POINT("reconcile.judged");
     if (!verdicts)
-        return dt_fail(err, DT_NOMEM, "reconciler");
+        return dt_fail(err, DT_NOMEM, "out of memory");
     give_to_other_shards(r, verdicts);
     for (unsigned shard = 0; shard < DT_SHARDS_MAX; shard++) {
         if (!dt_shard_set_has(shards, shard))

@@ -66,7 +66,7 @@ def test_a_body_that_came_while_the_process_was_stopped_is_taken(brief, path, me
         assert status in (200, 201) and b"problems/timeout" not in answer, answer
 
 
-def test_a_request_that_came_after_its_connection_was_idle_while_the_process_was_stopped_is_answered(brief):
+def test_a_request_sent_on_an_idle_connection_while_the_process_was_stopped_is_answered(brief):
     with Raw(brief.url) as wire:
         assert wire.send(ASKED).answer()[0] == 200
         with stopped(brief.process):

@@ -74,7 +74,7 @@ TEST(each_request_gets_its_status)
     dt_metrics_server_stop(server);
 }
 
-TEST(the_address_may_be_of_the_sixth_version)
+TEST(the_address_may_be_ipv6)
 {
     dt_metrics_server *server = NULL;
     struct dt_error err = {0};

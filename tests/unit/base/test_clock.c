@@ -216,7 +216,7 @@ TEST(readers_never_see_half_of_a_sample)
     assert_int_equal(mixed, 0);
 }
 
-TEST(a_test_clock_is_ahead_of_the_servers_and_moves_with_it)
+TEST(a_test_clock_is_ahead_of_the_servers_clock_and_advances_at_its_rate)
 {
     enum { AHEAD = 3 * 86400000 };
     struct hand_clock hand;

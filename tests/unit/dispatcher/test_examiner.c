@@ -101,7 +101,7 @@ TEST(findings_are_written_again_once_a_minute)
     assert_int_equal(fake.findings, 1);
 }
 
-TEST(without_findings_almost_nothing_is_written)
+TEST(without_findings_an_examiner_writes_eight_rows_an_hour_at_most)
 {
     assert_in_range(puts_in(3700, 0), 5, 8);
     assert_int_equal(fake.findings, 0);

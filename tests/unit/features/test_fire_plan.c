@@ -117,7 +117,7 @@ TEST(a_fire_waits_for_the_job_before_it_until_its_own_time)
     assert_true(p.look_ms > NOW);
 }
 
-TEST(a_due_fire_is_skipped_or_ends_the_retries_of_the_last)
+TEST(overlap_skip_skips_a_due_fire_and_overlap_cancel_ends_the_retries_of_the_previous_job)
 {
     struct dt_recurrence r = every(HOUR);
     struct dt_schedule s = from(NOW);

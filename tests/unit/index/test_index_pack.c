@@ -244,7 +244,7 @@ TEST(pages_of_every_length_are_packed_whole)
     }
 }
 
-TEST(items_sorted_except_the_last_are_sorted)
+TEST(a_list_sorted_except_for_its_last_item_is_sorted_by_one_call)
 {
     for (size_t n = 2; n < 6; n++) {
         struct dt_item items[6];

@@ -30,7 +30,7 @@ TEST(a_sent_part_leaves_the_list_and_the_next_part_is_twice_as_large)
     assert_shrink(dt_inflight_sent(0, 0), 0, false, 0);
 }
 
-TEST(without_a_hint_a_takeover_changes_nothing)
+TEST(a_takeover_without_a_known_refusal_changes_nothing)
 {
     assert_shrink(dt_inflight_taken_over(&list, 5, false, &nothing), 0, false, 5);
     assert_shrink(dt_inflight_taken_over(&list, 2, false, &nothing), 0, false, 2);
