@@ -7,7 +7,6 @@
 #include "base/outage.h"
 #include "base/text/timetext.h"
 #include "intake/index_writer.h"
-#include "job/list/list.h"
 #include "job/results/results.h"
 #include "request/topic_cache.h"
 #include "request/workers.h"

@@ -17,7 +17,6 @@
 #include <pthread.h>
 #include <stdatomic.h>
 #include <stdlib.h>
-#include <string.h>
 #include <utlist.h>
 
 #include "base/assert.h"
@@ -27,7 +26,6 @@
 #include "base/outage.h"
 #include "base/thread.h"
 #include "job/change/jobs.h"
-#include "request/auth.h"
 
 #define FEW_ROWS          16                /* a unit with at most this many rows is served before batches */
 #define PASSES            8                 /* commits of such units in a row while a batch waits */

@@ -19,11 +19,9 @@
 #include <stdatomic.h>
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
 
 #include "base/assert.h"
 #include "base/fail_point.h"
-#include "base/log.h"
 #include "base/metrics.h"
 #include "base/outage.h"
 #include "base/thread.h"

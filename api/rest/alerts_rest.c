@@ -1,6 +1,5 @@
 /* Alerts: list, silence; and the alert settings of a topic. The chore in scheduler/features/alerts raises and ends
  * alerts. */
-#include <stdio.h>
 
 #include "alerts_rest.h"
 #include "answer.h"

@@ -3,7 +3,6 @@
  * the caller's rights; the test clock. Readiness shows what the health chore found at most about two seconds ago, so
  * that a probe never waits for a server that is down.
  */
-#include <stdio.h>
 
 #include "answer.h"
 #include "api.h"

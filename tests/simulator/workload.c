@@ -1,7 +1,6 @@
 /* See workload.h. */
 #include "simulator/workload.h"
 
-#include <stdlib.h>
 #include <string.h>
 
 #include "dispatch/shards.h"

@@ -2,7 +2,6 @@
  * Alerts in MySQL: the beginning, reminders and end of an alert, each one transaction with its messages; and the
  * figures that decide them: the installation's small tables, the counters of topics, and slices of the due index.
  */
-#include <stdio.h>
 
 #include "alerts.h"
 #include "base/assert.h"

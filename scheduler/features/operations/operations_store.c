@@ -1,7 +1,6 @@
 /*
  * The transactions on operations, and which step comes next: see operations.h.
  */
-#include <stdio.h>
 
 #include "base/fail_point.h"
 #include "mysql/statements.h"

@@ -4,7 +4,6 @@
 #include "base/assert.h"
 #include "base/fail_point.h"
 #include "base/guard.h"
-#include "base/http/callback_rules.h"
 #include "features/intents/commands.h"
 #include "outbox_parts.h"
 

@@ -1,5 +1,4 @@
 /* store/pop/ and what leaders offer, on a real server. */
-#include <stdio.h>
 
 #include "support/suite.h"
 

@@ -1,5 +1,4 @@
 /* Another number of shards, in MySQL: shards_store.c. */
-#include <stdio.h>
 
 #include "support/suite.h"
 

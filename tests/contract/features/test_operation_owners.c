@@ -1,5 +1,4 @@
 /* Whose operations are, how many of an owner run at once, and whose turn it is, on a real server. */
-#include <string.h>
 
 #include "support/suite.h"
 

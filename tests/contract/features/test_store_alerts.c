@@ -1,7 +1,6 @@
 /* Alerts on a real server: which figures they are judged by, how they begin and end, and what becomes of their messages. */
 #include <pthread.h>
 #include <stdatomic.h>
-#include <stdio.h>
 
 #include "support/suite.h"
 

@@ -1,6 +1,5 @@
 /* Operations on a real server: which jobs they find, what becomes of them, and how a piece goes on where another
  * process has left off. */
-#include <stdio.h>
 
 #include "support/suite.h"
 

@@ -1,5 +1,4 @@
 /* Tokens on a real server. */
-#include <stdio.h>
 
 #include "support/suite.h"
 

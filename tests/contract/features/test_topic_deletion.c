@@ -2,7 +2,6 @@
  * Topics that are deleted with their jobs, on a real server: what becomes of the jobs, when the topic goes, and who goes on when
  * somebody dies in the middle.
  */
-#include <stdio.h>
 
 #include "support/suite.h"
 

@@ -1,6 +1,5 @@
 /* Inserting jobs when a row is at fault, when there is no server, and when COMMITs are lost. */
 #include <pthread.h>
-#include <time.h>
 
 #include "support/suite.h"
 

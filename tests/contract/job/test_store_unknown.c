@@ -2,7 +2,6 @@
  * What changes jobs and topics on a real server, over a wire that loses COMMITs (support/mysql_wire.h): nobody is told
  * that nothing happened when something may have.
  */
-#include <stdlib.h>
 
 #include "support/suite.h"
 

@@ -3,7 +3,6 @@
  * nothing of it is there. So does each of its calls for memory, after which the work may also be whole. The linker wraps
  * both (tests/CMakeLists.txt).
  */
-#include <stdio.h>
 
 #include "support/suite.h"
 

@@ -2,7 +2,6 @@
  * What a process reads of MySQL, and what it keeps there of itself: each call of the database in it fails once, and each
  * for memory, and the failure is told.
  */
-#include <stdio.h>
 
 #include "support/suite.h"
 

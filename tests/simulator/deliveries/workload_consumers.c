@@ -1,5 +1,4 @@
 /* Who gets attempts, and what is reported on them. See workload_parts.h. */
-#include <string.h>
 
 #include "base/guard.h"
 #include "simulator/deliveries/arrivals.h"

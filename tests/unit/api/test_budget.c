@@ -1,6 +1,5 @@
 /* The bytes that all requests may hold together. */
 #include <pthread.h>
-#include <string.h>
 
 #include "support/suite.h"
 

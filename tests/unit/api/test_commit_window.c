@@ -1,5 +1,4 @@
 /* When a commit begins: what waits for company, and for exactly how long. */
-#include <stdio.h>
 
 #include "support/suite.h"
 

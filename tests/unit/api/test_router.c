@@ -1,5 +1,4 @@
 /* Which route a path takes, and the small decodings around it. */
-#include <stdio.h>
 
 #include "support/suite.h"
 

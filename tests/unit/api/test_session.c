@@ -2,7 +2,6 @@
  * When a connection to MySQL is asked how it is, and when nobody need try it: on a store that answers as the test
  * says, by a clock that the test turns.
  */
-#include <stdio.h>
 
 #include "support/suite.h"
 

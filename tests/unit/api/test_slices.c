@@ -1,5 +1,4 @@
 /* Work in time slices: nobody waits for all of another's work, and the end leaves nothing undone. */
-#include <stdio.h>
 
 #include "support/suite.h"
 #include <pthread.h>

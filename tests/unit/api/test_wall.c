@@ -1,6 +1,5 @@
 /* What the wall says of each kind of route, and that a handler which does not ask it cannot answer. */
 #include <signal.h>
-#include <string.h>
 #include <sys/wait.h>
 #include <unistd.h>
 

@@ -1,5 +1,4 @@
 /* Who goes next when more is due than fits. */
-#include <stdio.h>
 #include <string.h>
 
 #include "support/suite.h"

@@ -1,6 +1,5 @@
 /* What is told of an outage: read back from a file that stands in for stderr. */
 #include <pthread.h>
-#include <stdio.h>
 
 #include "support/suite.h"
 

@@ -1,5 +1,4 @@
 /* The growable buffer and the arena. */
-#include <stdlib.h>
 
 #include "support/suite.h"
 

@@ -2,7 +2,6 @@
  * The decisions of an elector by leases, step by step, on a link in memory and a clock that is moved by hand: this file
  * stands in for lease_link.c. Orders are answered when a test says so, with the view that the test has prepared.
  */
-#include <stdio.h>
 
 #include "support/suite.h"
 

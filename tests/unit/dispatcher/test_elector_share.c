@@ -2,7 +2,6 @@
  * The arithmetic of the election: shares, ranks, plans; and whole elections played through with the pure part alone,
  * from a printed seed.
  */
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 

@@ -2,7 +2,6 @@
  * How often a dispatcher writes what it sees: at a change, and now and then without one. The runtime is the real one; its sleep
  * moves the clock, and MySQL is a fake that counts.
  */
-#include <time.h>
 #include <unistd.h>
 
 #include "support/suite.h"

@@ -1,5 +1,4 @@
 /* What a takeover makes of the ledger: every story that may stand there, and every one that must halt the shard. */
-#include <stdio.h>
 
 #include "support/suite.h"
 

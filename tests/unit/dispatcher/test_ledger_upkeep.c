@@ -2,7 +2,6 @@
  * When a leader has Kafka delete old records of its ledger, which ones, and what its row says afterwards. MySQL and
  * Kafka are fakes that note what they are asked; each can refuse.
  */
-#include <stdio.h>
 
 #include "support/suite.h"
 

@@ -1,5 +1,4 @@
 /* What consumers get: CloudEvents in binary mode. Dead letters of unusual size are in test_dead_letter.c. */
-#include <stdio.h>
 
 #include "support/suite.h"
 

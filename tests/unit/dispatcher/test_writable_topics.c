@@ -1,5 +1,4 @@
 /* Which topics a claim may take: what the memory answers, finds out, and learns from what Kafka refused. */
-#include <stdlib.h>
 
 #include "support/suite.h"
 

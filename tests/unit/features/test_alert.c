@@ -1,5 +1,4 @@
 /* Alerts as text: settings that are stored and read again, what messages say. */
-#include <stdlib.h>
 
 #include "support/suite.h"
 

@@ -1,5 +1,4 @@
 /* What a link to Redis needs no server for: the list of endpoints, and how long a failure is left alone. */
-#include <stdio.h>
 
 #include "support/suite.h"
 

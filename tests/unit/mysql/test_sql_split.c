@@ -1,4 +1,3 @@
-#include <stdio.h>
 
 #include "support/suite.h"
 

@@ -1,7 +1,6 @@
 /* Which addresses and hosts a callback may reach. */
 #include <arpa/inet.h>
 #include <netinet/in.h>
-#include <stdlib.h>
 #include <sys/un.h>
 
 #include "support/suite.h"

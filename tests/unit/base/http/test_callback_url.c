@@ -1,5 +1,4 @@
 /* The URL of a callback: what is taken, what is refused, and which URLs belong to one host. */
-#include <stdio.h>
 
 #include "support/suite.h"
 
