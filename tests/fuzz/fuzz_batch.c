@@ -44,12 +44,6 @@ static void give_back(struct dt_unit *unit)
     unit->done(unit);
 }
 
-static void give_all_back(void)
-{
-    while (n_units > 0)
-        give_back(units[--n_units]); /* the last one first: order is the batch's business */
-}
-
 void dt_committer_submit(dt_committer *committer, struct dt_unit *unit)
 {
     (void)committer;
@@ -126,22 +120,18 @@ static dt_refclock ref;
 static struct dt_budget memory;
 static struct dt_api api;
 
-static void run_slices(void)
-{
-    while (slice_queued) {
-        struct dt_slice *slice = slice_queued;
-        slice_queued = NULL;
-        while (slice->run(slice))
-            ;
-    }
-}
-
 /* Until the request needs not wait any more. */
 static void resume(void)
 {
     do {
-        give_all_back();
-        run_slices();
+        while (n_units > 0)
+            give_back(units[--n_units]); /* the last one first: order is the batch's business */
+        while (slice_queued) {
+            struct dt_slice *slice = slice_queued;
+            slice_queued = NULL;
+            while (slice->run(slice))
+                ;
+        }
     } while (n_units > 0 || slice_queued);
     MUST(!suspended);
 }

@@ -15,13 +15,6 @@ static const struct dt_job_rules rules = {.max_delay_ms = INT64_C(3650) * DT_DAY
                                           .json_depth = 16,
                                           .installation = {"duetime", 7}};
 
-static void check_ids(const struct dt_operation_filter *f)
-{
-    MUST(f->n_ids <= DT_OPERATION_IDS_MAX);
-    for (size_t i = 1; i < f->n_ids; i++)
-        MUST(f->ids[i - 1] < f->ids[i]);
-}
-
 static void check_taken(const struct dt_operation_body *body)
 {
     const struct dt_operation_ask *ask = &body->ask;
@@ -36,21 +29,13 @@ static void check_taken(const struct dt_operation_body *body)
     MUST(ask->spread_ms >= 0 && !(ask->shifts && ask->spread_ms));
     MUST(!ask->rate.p || dt_rate_parse(ask->rate, &interval_ns));
     MUST(body->wait_ms >= 0 && body->wait_ms <= DT_OPERATION_WAIT_MAX_MS);
-    check_ids(&ask->filter);
+    const struct dt_operation_filter *f = &ask->filter;
+    MUST(f->n_ids <= DT_OPERATION_IDS_MAX);
+    for (size_t i = 1; i < f->n_ids; i++)
+        MUST(f->ids[i - 1] < f->ids[i]);
     dt_operation_add(&text, &op);
     MUST(dt_json_parse(other, dt_strbuf_str(&text), &limits, NULL) == DT_OK);
     dt_strbuf_clear(&text);
-}
-
-static void read_body(enum dt_operation_kind kind, struct dt_arena *arena)
-{
-    struct dt_faults faults = {.arena = arena};
-    struct dt_operation_body body;
-    dt_status status = dt_operation_decode(json, &rules, kind, NOW_MS, &faults, &body);
-    MUST(status == DT_OK || status == DT_INVALID);
-    MUST((status == DT_OK) == (faults.n == 0));
-    if (status == DT_OK)
-        check_taken(&body);
 }
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t n)
@@ -62,8 +47,15 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t n)
     if (!json)
         MUST(dt_json_new(&json) == DT_OK && dt_json_new(&other) == DT_OK);
     struct dt_str text = exact_copy(input_rest(&in));
-    if (dt_json_parse(json, text, &limits, NULL) == DT_OK)
-        read_body(kind, &arena);
+    if (dt_json_parse(json, text, &limits, NULL) == DT_OK) {
+        struct dt_faults faults = {.arena = &arena};
+        struct dt_operation_body body;
+        dt_status status = dt_operation_decode(json, &rules, kind, NOW_MS, &faults, &body);
+        MUST(status == DT_OK || status == DT_INVALID);
+        MUST((status == DT_OK) == (faults.n == 0));
+        if (status == DT_OK)
+            check_taken(&body);
+    }
     dt_arena_clear(&arena);
     free_copy(text);
     return 0;

@@ -11,16 +11,6 @@ static void check_text(struct dt_str s, size_t most)
     MUST(!s.p || dt_utf8_valid(s));
 }
 
-static void check_result(const struct dt_result *r)
-{
-    MUST(r->job_id > 0 && r->attempt > 0);
-    MUST(r->status <= DT_RESULT_EXTENDED); /* what only leaders decide cannot be reported */
-    MUST(r->retry_after_ms >= -1 && r->retry_after_ms <= DT_DURATION_MAX_MS);
-    MUST(r->status != DT_RESULT_SNOOZED || r->retry_after_ms >= 0);
-    check_text(r->error_code, DT_ERROR_CODE_MAX);
-    check_text(r->error_message, DT_ERROR_MESSAGE_MAX);
-}
-
 /* Whatever was reported, a decision on it is one of the table's. */
 static void check_decision(const struct dt_result *r, unsigned char state)
 {
@@ -71,7 +61,12 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t n)
         for (size_t i = 0; i < faults.n && i < DT_FAULTS_MAX; i++)
             MUST(faults.v[i].reason.n > 0 && (faults.v[i].pointer.n == 0 || faults.v[i].pointer.p[0] == '/'));
         if (status == DT_OK) {
-            check_result(&result);
+            MUST(result.job_id > 0 && result.attempt > 0);
+            MUST(result.status <= DT_RESULT_EXTENDED); /* what only leaders decide cannot be reported */
+            MUST(result.retry_after_ms >= -1 && result.retry_after_ms <= DT_DURATION_MAX_MS);
+            MUST(result.status != DT_RESULT_SNOOZED || result.retry_after_ms >= 0);
+            check_text(result.error_code, DT_ERROR_CODE_MAX);
+            check_text(result.error_message, DT_ERROR_MESSAGE_MAX);
             check_decision(&result, flags);
         }
         dt_arena_clear(&arena);

@@ -38,14 +38,6 @@ static void check_time(struct dt_str text)
         MUST(again == ms);
 }
 
-static void check_any_time(int64_t ms)
-{
-    char written[25];
-    int64_t again;
-    dt_time_format(ms, written);
-    MUST(dt_time_parse(dt_str(written), &again) == DT_OK);
-}
-
 static void check_retry(struct dt_str text)
 {
     int64_t delays[DT_RETRY_MAX], again[DT_RETRY_MAX];
@@ -71,7 +63,10 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t n)
     check_time(text);
     check_retry(text);
     memcpy(&any, text.p, n < sizeof any ? n : sizeof any);
-    check_any_time(any);
+    char written[25];
+    int64_t again;
+    dt_time_format(any, written);
+    MUST(dt_time_parse(dt_str(written), &again) == DT_OK);
     free_copy(text);
     return 0;
 }

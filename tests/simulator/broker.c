@@ -598,12 +598,6 @@ static dt_status doubt(dt_producer *p, const char *why, struct dt_error *err)
     return dt_fail(err, DT_DOUBT, "%s", why);
 }
 
-static void may_die_producing(void)
-{
-    if (proc_self() && fault(F_PRODUCING, 8))
-        process_crash(proc_self());
-}
-
 static void may_stop_producing(void)
 {
     struct proc *self = proc_self();
@@ -636,7 +630,8 @@ static dt_status produce(dt_producer *p, struct partition *part, struct record *
         status = reach(true, p->deadline_us, NULL, err);
         if (status != DT_OK)
             return doubt(p, "produce: no answer", err);
-        may_die_producing();
+        if (proc_self() && fault(F_PRODUCING, 8))
+            process_crash(proc_self());
         may_stop_producing();
         if (fault(F_PRODUCE_HELD, 8)) {
             if (one_in(2))
@@ -717,27 +712,24 @@ bool broker_poisoned(int64_t job)
     return false;
 }
 
-static dt_status refuse(dt_producer *p, const struct partition *part, const struct record *r, struct dt_error *err)
-{
-    op("produce");
-    p->failed = true;
-    p->refusal = (struct dt_kafka_refusal){part->name, now_us < part->missing_until_us};
-    TRACE("kafka: shard %u: refused job %lld attempt %lld", p->shard, (long long)r->r.job, (long long)r->r.attempt);
-    if (p->n == 1 && broker.n_refused < 256) {
-        broker.refused[broker.n_refused].job = r->r.job;
-        broker.refused[broker.n_refused++].attempt = r->r.attempt;
-    }
-    return dt_fail(err, DT_REFUSED, "the message of job %lld is refused", (long long)r->r.job);
-}
-
 static dt_status send_next(dt_producer *p, struct dt_error *err)
 {
     const struct dt_kafka_message *m = &p->messages[p->sent];
     struct partition *part = topic_named(m->topic);
     struct record described = {0}, *r;
     describe(&described, m);
-    if (now_us < part->missing_until_us || broker_poisoned(described.r.job))
-        return refuse(p, part, &described, err);
+    if (now_us < part->missing_until_us || broker_poisoned(described.r.job)) {
+        op("produce");
+        p->failed = true;
+        p->refusal = (struct dt_kafka_refusal){part->name, now_us < part->missing_until_us};
+        TRACE("kafka: shard %u: refused job %lld attempt %lld", p->shard, (long long)described.r.job,
+              (long long)described.r.attempt);
+        if (p->n == 1 && broker.n_refused < 256) {
+            broker.refused[broker.n_refused].job = described.r.job;
+            broker.refused[broker.n_refused++].attempt = described.r.attempt;
+        }
+        return dt_fail(err, DT_REFUSED, "the message of job %lld is refused", (long long)described.r.job);
+    }
     dt_status status = produce(p, part, &r, err);
     if (status != DT_OK)
         return status;
@@ -1134,26 +1126,22 @@ static bool is_late(const dt_kafka_reader *c)
     return !c->commands && now_us < broker.results_late_until_us;
 }
 
-static void wait_for_records(dt_kafka_reader *c, int wait_ms)
-{
-    int64_t until_us = now_us + wait_ms * MS;
-    if (is_late(c)) /* the reader is slow, or stands still altogether */
-        fiber_sleep((one_in(2) ? until_us : broker.results_late_until_us) - now_us);
-    while (!anything(c) && now_us < until_us) {
-        if (broker.n_pollers == sizeof broker.pollers / sizeof broker.pollers[0])
-            broker.n_pollers = 0;
-        broker.pollers[broker.n_pollers++] = fiber_self();
-        fiber_block(until_us);
-    }
-}
-
 dt_status dt_kafka_reader_poll(dt_kafka_reader *c, size_t max, int wait_ms, int linger_ms, const _Atomic bool *stop,
                                const struct dt_kafka_record **records, size_t *n, struct dt_error *err)
 {
     (void)linger_ms;
     *n = c->n = 0;
-    if (!*stop)
-        wait_for_records(c, wait_ms);
+    if (!*stop) {
+        int64_t until_us = now_us + wait_ms * MS;
+        if (is_late(c)) /* the reader is slow, or stands still altogether */
+            fiber_sleep((one_in(2) ? until_us : broker.results_late_until_us) - now_us);
+        while (!anything(c) && now_us < until_us) {
+            if (broker.n_pollers == sizeof broker.pollers / sizeof broker.pollers[0])
+                broker.n_pollers = 0;
+            broker.pollers[broker.n_pollers++] = fiber_self();
+            fiber_block(until_us);
+        }
+    }
     dt_status status = reach(false, now_us + 1 * SEC, stop, err);
     if (status != DT_OK)
         return status;

@@ -324,16 +324,6 @@ static bool changed_jobs(const struct session *s)
     return false;
 }
 
-/* An API with a pop that is claimed, or about to be. */
-static void end_or_stop(struct proc *self)
-{
-    if (one_in(2))
-        process_crash(self);
-    self->paused_until_us = now_us + rnd_in(200 * MS, 5 * SEC);
-    TRACE("stopped until %.3f", (double)(self->paused_until_us - 100 * SEC) / 1000);
-    fiber_sleep(1);
-}
-
 static void dispatcher_may_die(struct proc *self, bool jobs)
 {
     const struct fiber_notes *notes = fiber_notes();
@@ -354,8 +344,14 @@ static void die_around_commit(bool jobs)
         return;
     else if (jobs && fault(F_API_BEFORE_COMMIT, 16))
         process_crash(self);
-    else if (jobs && fiber_notes()->pops && fault(F_POPS, 6))
-        end_or_stop(self);
+    else if (jobs && fiber_notes()->pops && fault(F_POPS, 6)) {
+        /* An API with a pop that is claimed, or about to be. */
+        if (one_in(2))
+            process_crash(self);
+        self->paused_until_us = now_us + rnd_in(200 * MS, 5 * SEC);
+        TRACE("stopped until %.3f", (double)(self->paused_until_us - 100 * SEC) / 1000);
+        fiber_sleep(1);
+    }
 }
 
 /* The reply of the COMMIT is lost; it was done, was not, or is done later. */
@@ -435,21 +431,16 @@ void dt_db_rollback(dt_db *db)
 
 /* ---- statements ---- */
 
-/* Whose transaction this is, of those that take in what callers ask for. */
-static void note_intake(const struct stmt *st)
+static void note_statement(const struct stmt *st)
 {
+    if (st->kind != S_SELECT || !st->select.lock || !st->select.sources[0].table)
+        return;
+    /* Whose transaction this is, of those that take in what callers ask for. */
     const char *const table = st->select.sources[0].table->name;
     struct fiber_notes *notes = fiber_notes();
     notes->moves = notes->moves || strcmp(table, "job_inbox") == 0;
     notes->commands = notes->commands || strcmp(table, "command_offsets") == 0;
     notes->operates = notes->operates || strcmp(table, "operations") == 0;
-}
-
-static void note_statement(const struct stmt *st)
-{
-    if (st->kind != S_SELECT || !st->select.lock || !st->select.sources[0].table)
-        return;
-    note_intake(st);
     if (strcmp(st->select.sources[0].table->name, "shards") == 0) {
         fiber_notes()->loop = true;
         for (unsigned i = 0; i < st->select.n_items; i++) /* a takeover reads the list, a leader transaction knows it */

@@ -4,7 +4,6 @@
  */
 #include "simulator/processes.h"
 
-#include <stdlib.h>
 #include <string.h>
 
 #include "dispatcher.h"
@@ -61,11 +60,6 @@ static struct dt_elector *least_laden_for(const struct dt_elector *but, unsigned
     return best;
 }
 
-static struct dt_elector *least_laden(const struct dt_elector *but)
-{
-    return least_laden_for(but, 0);
-}
-
 static void give(unsigned shard, struct dt_elector *e)
 {
     it.owner[shard] = e;
@@ -85,7 +79,7 @@ static void elect(void *arg)
         if (e && eligible(e) && i >= e->shards)
             e->events.release(e->events.arg, i);
     }
-    struct dt_elector *idle = least_laden(NULL);
+    struct dt_elector *idle = least_laden_for(NULL, 0);
     for (unsigned i = 0; idle && i < SHARDS_MAX; i++) {
         struct dt_elector *e = it.owner[i];
         if (e && e != idle && eligible(e) && i < idle->shards && owned(e) > owned(idle) + 1) {

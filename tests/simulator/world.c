@@ -178,15 +178,6 @@ void *world_alloc(size_t n)
     return p;
 }
 
-static void forget_memory(void)
-{
-    size_t used = (size_t)(region_at - region);
-    if (used > (64u << 20)) /* a long one: give the pages back */
-        madvise(region + (8u << 20), used - (8u << 20), MADV_DONTNEED);
-    region_at = region;
-    memset(pieces, 0, sizeof pieces);
-}
-
 /* ---- the queue ---- */
 
 static bool before(const struct item *a, const struct item *b)
@@ -462,7 +453,11 @@ void world_end(void)
     fibers_n = 0;
     heap_n = 0;
     (void)region_top;
-    forget_memory();
+    size_t used = (size_t)(region_at - region);
+    if (used > (64u << 20)) /* a long one: give the pages back */
+        madvise(region + (8u << 20), used - (8u << 20), MADV_DONTNEED);
+    region_at = region;
+    memset(pieces, 0, sizeof pieces);
 }
 
 /* ---- what the product asks the system for ---- */

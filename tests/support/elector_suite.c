@@ -212,16 +212,6 @@ static int64_t system_real_ms(const dt_clock *clock)
     return dt_clock_real_ms(dt_clock_system());
 }
 
-/* Uses only this thread's clock, which runs ahead until the elector says no. */
-static int64_t leads_until(const dt_elector *elector)
-{
-    int64_t until_us = 0;
-    for (ahead_us = 0; dt_elector_leads(elector, 0); ahead_us += 1000)
-        until_us = now_us() + ahead_us;
-    ahead_us = 0;
-    return until_us;
-}
-
 /* Reports that it leads, and on each request until when. */
 static void lead_until_killed(int ask, int answer)
 {
@@ -233,7 +223,11 @@ static void lead_until_killed(int ask, int answer)
     while (led_by(p) != SHARDS)
         wait_a_moment();
     do {
-        until_us = leads_until(p->elector);
+        /* Uses only this thread's clock, which runs ahead until the elector says no. */
+        until_us = 0;
+        for (ahead_us = 0; dt_elector_leads(p->elector, 0); ahead_us += 1000)
+            until_us = now_us() + ahead_us;
+        ahead_us = 0;
         (void)!write(answer, &until_us, sizeof(until_us));
     } while (read(ask, &c, 1) == 1);
     _exit(0);

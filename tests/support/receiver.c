@@ -123,12 +123,6 @@ static bool read_head(receiver_connection *c, char *head)
     return false;
 }
 
-static size_t body_length(const char *head)
-{
-    const char *at = strcasestr(head, "\r\ncontent-length:");
-    return at ? strtoul(at + strlen("\r\ncontent-length:"), NULL, 10) : 0;
-}
-
 /* Says what it thinks of a body before that is there, and reads on, so that no reset takes the answer away. */
 static bool answer_early(receiver_connection *c)
 {
@@ -142,7 +136,8 @@ static bool serve_request(receiver_connection *c, char *head)
     char path[4096] = "";
     if (!read_head(c, head))
         return false;
-    size_t n = body_length(head);
+    const char *at = strcasestr(head, "\r\ncontent-length:");
+    size_t n = at ? strtoul(at + strlen("\r\ncontent-length:"), NULL, 10) : 0;
     if (strstr(head, " /early "))
         return answer_early(c);
     char *body = calloc(1, n + 1);
@@ -155,14 +150,6 @@ static bool serve_request(receiver_connection *c, char *head)
     }
     free(body);
     return kept;
-}
-
-static void serve_requests(receiver_connection *c)
-{
-    char *head = malloc(HEAD_MAX);
-    while (head && serve_request(c, head))
-        ;
-    free(head);
 }
 
 /* ---- HTTP/2 ---- */
@@ -205,18 +192,6 @@ static bool read_frame(receiver_connection *c, struct frame *f)
     return f->n <= sizeof(f->payload) && read_whole(c, f->payload, f->n);
 }
 
-static bool answer_stream(receiver_connection *c, uint32_t stream)
-{
-    c->owner->requests++;
-    if (c->owner->options.h2 == RECEIVER_H2_REFUSES && c->requests++ > 0) {
-        struct frame refusal = {.n = 4, .type = RST_STREAM, .stream = stream, .payload = {[3] = REFUSED_STREAM}};
-        return say_frame(c, &refusal);
-    }
-    struct frame answer = {
-        .n = 1, .type = HEADERS, .flags = END_STREAM | END_HEADERS, .stream = stream, .payload = {STATUS_204}};
-    return say_frame(c, &answer);
-}
-
 /* The peer may send n more bytes, on the stream and on the connection. */
 static bool open_windows(receiver_connection *c, uint32_t stream, size_t n)
 {
@@ -241,8 +216,17 @@ static bool serve_frame(receiver_connection *c, struct frame *f)
         f->flags = ACK;
         return say_frame(c, f);
     }
-    if ((f->type == HEADERS || f->type == DATA) && f->flags & END_STREAM)
-        return answer_stream(c, f->stream);
+    if ((f->type == HEADERS || f->type == DATA) && f->flags & END_STREAM) {
+        uint32_t stream = f->stream;
+        c->owner->requests++;
+        if (c->owner->options.h2 == RECEIVER_H2_REFUSES && c->requests++ > 0) {
+            struct frame refusal = {.n = 4, .type = RST_STREAM, .stream = stream, .payload = {[3] = REFUSED_STREAM}};
+            return say_frame(c, &refusal);
+        }
+        struct frame answer = {
+            .n = 1, .type = HEADERS, .flags = END_STREAM | END_HEADERS, .stream = stream, .payload = {STATUS_204}};
+        return say_frame(c, &answer);
+    }
     return f->type != DATA || f->n == 0 || open_windows(c, f->stream, f->n);
 }
 
@@ -283,8 +267,12 @@ static void *serve(void *arg)
     if (shake_hands(c)) {
         if (is_h2(c))
             serve_frames(c);
-        else
-            serve_requests(c);
+        else {
+            char *head = malloc(HEAD_MAX);
+            while (head && serve_request(c, head))
+                ;
+            free(head);
+        }
         if (c->ssl)
             SSL_shutdown(c->ssl);
     }
@@ -349,17 +337,20 @@ static int choose(SSL *ssl, const unsigned char **out, unsigned char *n, const u
     return SSL_TLSEXT_ERR_OK;
 }
 
-static void open_tls(receiver *r)
+receiver *receiver_start(const struct receiver_options *options)
 {
-    r->tls = SSL_CTX_new(TLS_server_method());
-    assert_non_null(r->tls);
-    assert_int_equal(SSL_CTX_use_certificate_chain_file(r->tls, r->options.certificate), 1);
-    assert_int_equal(SSL_CTX_use_PrivateKey_file(r->tls, r->options.key, SSL_FILETYPE_PEM), 1);
-    SSL_CTX_set_alpn_select_cb(r->tls, choose, r);
-}
-
-static void listen_on_loopback(receiver *r)
-{
+    receiver *r = calloc(1, sizeof(*r));
+    assert_non_null(r);
+    r->options = *options;
+    pthread_mutex_init(&r->lock, NULL);
+    pthread_cond_init(&r->ended, NULL);
+    if (options->certificate) {
+        r->tls = SSL_CTX_new(TLS_server_method());
+        assert_non_null(r->tls);
+        assert_int_equal(SSL_CTX_use_certificate_chain_file(r->tls, r->options.certificate), 1);
+        assert_int_equal(SSL_CTX_use_PrivateKey_file(r->tls, r->options.key, SSL_FILETYPE_PEM), 1);
+        SSL_CTX_set_alpn_select_cb(r->tls, choose, r);
+    }
     struct sockaddr_in address = {.sin_family = AF_INET, .sin_addr.s_addr = htonl(INADDR_LOOPBACK)};
     socklen_t n = sizeof(address);
     r->fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
@@ -368,18 +359,6 @@ static void listen_on_loopback(receiver *r)
     assert_int_equal(listen(r->fd, 4096), 0);
     assert_int_equal(getsockname(r->fd, (struct sockaddr *)&address, &n), 0);
     r->port = ntohs(address.sin_port);
-}
-
-receiver *receiver_start(const struct receiver_options *options)
-{
-    receiver *r = calloc(1, sizeof(*r));
-    assert_non_null(r);
-    r->options = *options;
-    pthread_mutex_init(&r->lock, NULL);
-    pthread_cond_init(&r->ended, NULL);
-    if (options->certificate)
-        open_tls(r);
-    listen_on_loopback(r);
     assert_int_equal(pthread_create(&r->thread, NULL, accept_all, r), 0);
     return r;
 }

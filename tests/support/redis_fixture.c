@@ -42,7 +42,7 @@ struct dt_config redis_fixture_config(const char *endpoints, const char *passwor
 
 /* ---- commands by hand ---- */
 
-static redisContext *connect_to(const char *endpoints, unsigned i)
+static redisReply *ask(const char *endpoints, unsigned i, const char *fmt, va_list args)
 {
     char word[256];
     const char *p = endpoints;
@@ -57,12 +57,6 @@ static redisContext *connect_to(const char *endpoints, unsigned i)
     redisContext *c = redisConnect(word, atoi(colon + 1));
     if (!c || c->err)
         fail_msg("redis %s:%s: %s", word, colon + 1, c ? c->errstr : "no memory");
-    return c;
-}
-
-static redisReply *ask(const char *endpoints, unsigned i, const char *fmt, va_list args)
-{
-    redisContext *c = connect_to(endpoints, i);
     redisReply *reply = redisvCommand(c, fmt, args);
     if (!reply)
         fail_msg("redis %s: %s", endpoints, c->errstr);

@@ -102,17 +102,6 @@ static bool pass_on(int from, int to)
     return n > 0;
 }
 
-static void serve(struct tcp_proxy *p)
-{
-    if (is_readable(p->listener))
-        take_connection(p);
-    for (int i = 0; i < TCP_PROXY_PAIRS; i++) {
-        if (p->pairs[i].client >= 0 &&
-            (!pass_on(p->pairs[i].client, p->pairs[i].server) || !pass_on(p->pairs[i].server, p->pairs[i].client)))
-            close_both(p, i);
-    }
-}
-
 /* Sleeps until something comes, or for a moment: sockets come and go. */
 static void await(struct tcp_proxy *p)
 {
@@ -136,8 +125,15 @@ static void *run(void *arg)
     while (!p->ending) {
         await(p);
         pthread_mutex_lock(&p->lock);
-        if (!p->held)
-            serve(p);
+        if (!p->held) {
+            if (is_readable(p->listener))
+                take_connection(p);
+            for (int i = 0; i < TCP_PROXY_PAIRS; i++) {
+                if (p->pairs[i].client >= 0 && (!pass_on(p->pairs[i].client, p->pairs[i].server) ||
+                                                !pass_on(p->pairs[i].server, p->pairs[i].client)))
+                    close_both(p, i);
+            }
+        }
         pthread_mutex_unlock(&p->lock);
     }
     return NULL;

@@ -27,8 +27,13 @@ static int open_port(int *port)
     return fd;
 }
 
-static void write_config(const struct zk_server *server)
+void zk_server_prepare(struct zk_server *server)
 {
+    memset(server, 0, sizeof(*server));
+    close(open_port(&server->port));
+    snprintf(server->endpoint, sizeof(server->endpoint), "127.0.0.1:%d", server->port);
+    snprintf(server->dir, sizeof(server->dir), "/tmp/dt-zk-XXXXXX");
+    assert_non_null(mkdtemp(server->dir));
     char path[128];
     snprintf(path, sizeof(path), "%s/zoo.cfg", server->dir);
     FILE *f = fopen(path, "w");
@@ -38,16 +43,6 @@ static void write_config(const struct zk_server *server)
             "admin.enableServer=false\nmaxClientCnxns=0\n4lw.commands.whitelist=srvr\n",
             ZK_TICK_MS, server->dir, server->port);
     assert_int_equal(fclose(f), 0);
-}
-
-void zk_server_prepare(struct zk_server *server)
-{
-    memset(server, 0, sizeof(*server));
-    close(open_port(&server->port));
-    snprintf(server->endpoint, sizeof(server->endpoint), "127.0.0.1:%d", server->port);
-    snprintf(server->dir, sizeof(server->dir), "/tmp/dt-zk-XXXXXX");
-    assert_non_null(mkdtemp(server->dir));
-    write_config(server);
 }
 
 /* Serving, not merely listening. */

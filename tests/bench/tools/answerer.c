@@ -56,12 +56,6 @@ static void accept_all(int listening)
     }
 }
 
-static void end(struct connection *c)
-{
-    close(c->fd);
-    free(c);
-}
-
 static void note(const char *head)
 {
     const char *id = strcasestr(head, "\nwebhook-id:"), *due = strcasestr(head, "\nce-scheduledtime:");
@@ -115,8 +109,10 @@ int main(int argc, char **argv)
             struct connection *c = events[i].data.ptr;
             if (!c)
                 accept_all(listening);
-            else if (!serve(c))
-                end(c);
+            else if (!serve(c)) {
+                close(c->fd);
+                free(c);
+            }
         }
         if (seen.n > before && !silent)
             until = now() + silence;

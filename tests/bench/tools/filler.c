@@ -43,18 +43,10 @@ static const char insert[] =
     "ack_timeout_ms, "
     "maker, digest) VALUES (?, ?, ?, ?, ?, ?, ?, 'filled', 'scheduled', '15s 3m 10m', 300000, 1, 'dddddddddddddddd')";
 
-static MYSQL *connected(void)
+static void commit(MYSQL *db, MYSQL_STMT *stmt, struct batch *b)
 {
-    MYSQL *db = mysql_init(NULL);
-    if (!mysql_real_connect(db, NULL, words[2], words[3], words[4], 0, words[1], 0))
-        die("connect", mysql_error(db));
-    if (mysql_query(db, "SET SESSION sql_log_bin = 0, unique_checks = 0") || mysql_autocommit(db, 0))
-        die("session", mysql_error(db));
-    return db;
-}
-
-static void bind(MYSQL_STMT *stmt, struct batch *b)
-{
+    if (b->n == 0)
+        return;
     int64_t *const numbers[] = {b->id, b->run_at, b->next_at, b->near, b->at, b->at_too};
     MYSQL_BIND binds[7] = {0};
     for (int i = 0; i < 6; i++) {
@@ -67,13 +59,6 @@ static void bind(MYSQL_STMT *stmt, struct batch *b)
     mysql_stmt_attr_set(stmt, STMT_ATTR_ARRAY_SIZE, &b->n);
     if (mysql_stmt_bind_param(stmt, binds))
         die("bind", mysql_stmt_error(stmt));
-}
-
-static void commit(MYSQL *db, MYSQL_STMT *stmt, struct batch *b)
-{
-    if (b->n == 0)
-        return;
-    bind(stmt, b);
     if (mysql_stmt_execute(stmt))
         die("insert", mysql_stmt_error(stmt));
     if (mysql_commit(db))
@@ -123,7 +108,11 @@ static void *fill(void *arg)
     static struct batch batches[THREADS];
     int64_t number = (int64_t)(intptr_t)arg;
     struct batch *b = &batches[number];
-    MYSQL *db = connected();
+    MYSQL *db = mysql_init(NULL);
+    if (!mysql_real_connect(db, NULL, words[2], words[3], words[4], 0, words[1], 0))
+        die("connect", mysql_error(db));
+    if (mysql_query(db, "SET SESSION sql_log_bin = 0, unique_checks = 0") || mysql_autocommit(db, 0))
+        die("session", mysql_error(db));
     MYSQL_STMT *stmt = mysql_stmt_init(db);
     for (int i = 0; i < ROWS; i++) {
         b->payload[i] = payload;

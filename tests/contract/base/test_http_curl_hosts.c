@@ -25,12 +25,6 @@ static void reopen(const struct dt_http_settings *settings)
     open_client(settings);
 }
 
-static void restart(const struct receiver_options *options)
-{
-    receiver_stop(server);
-    server = receiver_start(options);
-}
-
 /* ---- where requests may go ---- */
 
 RIG_TEST(addresses_that_are_not_allowed_are_refused_by_address_and_by_name)
@@ -326,7 +320,8 @@ static void open_tls(enum receiver_h2 h2, const char *ca_file)
 {
     struct receiver_options options = {.handler = handle, .certificate = certificate, .key = key, .h2 = h2};
     struct dt_http_settings settings = settings_of("127.0.0.0/8", ca_file);
-    restart(&options);
+    receiver_stop(server);
+    server = receiver_start(&options);
     reopen(&settings);
 }
 

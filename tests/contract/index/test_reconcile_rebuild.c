@@ -271,17 +271,6 @@ static bool divided(struct fixture *fx, struct redis_server *second, struct proc
     return !dt_shard_set_empty(&a->leads) && !dt_shard_set_empty(&others->leads);
 }
 
-/* Where a shard has its home is a matter of the ports: one time in eight all are on one of the two. */
-static void divide(struct fixture *fx, struct redis_server *second, struct process *a, struct process *others)
-{
-    for (int tries = 0; !divided(fx, second, a, others); tries++) {
-        assert_true(tries < 30);
-        process_end(a);
-        process_end(others);
-        redis_server_kill(second);
-    }
-}
-
 /* Of two servers the one of our own sets fails in the middle, and what is left of the pass is others'. */
 RIG_TEST(a_pass_that_is_left_with_others_sets_only_starts_over_with_its_own, private)
 {
@@ -289,7 +278,13 @@ RIG_TEST(a_pass_that_is_left_with_others_sets_only_starts_over_with_its_own, pri
     struct process a, others;
     fx->mysql.config.reconcile_slice = 25;
     many_rows(fx, 2000, START + 60000, 1000);
-    divide(fx, &second, &a, &others);
+    /* Where a shard has its home is a matter of the ports: one time in eight all are on one of the two. */
+    for (int tries = 0; !divided(fx, &second, &a, &others); tries++) {
+        assert_true(tries < 30);
+        process_end(&a);
+        process_end(&others);
+        redis_server_kill(&second);
+    }
     for (int i = 0; i < 40; i++)
         process_tick(&a);
     process_loses(&a, 1, 1);

@@ -145,22 +145,6 @@ RIG_TEST(members_that_are_absent_are_null_columns)
     assert_int_equal(number(rig, "SELECT COUNT(*) FROM job_keys"), 1);
 }
 
-/* One job with some of what a job may have, beside one that has nothing of it. */
-static void add_mixed(struct rig *rig, int64_t id, bool near, bool key, bool extras)
-{
-    struct dt_insert *row = add(rig, id, key ? "k" : NULL, 0);
-    if (near)
-        row->job.run_at_ms = 1;
-    if (extras) {
-        row->job.partition_key = S("p");
-        row->job.content_type = S("c");
-        row->job.headers = S("h");
-        row->job.payload_binary = true;
-    }
-    row->job.payload = S("1");
-    add(rig, id + 1, NULL, 0);
-}
-
 RIG_TEST(values_of_one_job_of_a_batch_do_not_leak_into_others)
 {
     char text[200], expected[200];
@@ -168,7 +152,18 @@ RIG_TEST(values_of_one_job_of_a_batch_do_not_leak_into_others)
         bool near = has & 1, key = has & 2, extras = has & 4;
         int64_t id = 10 + 2 * has;
         rig->n = 0;
-        add_mixed(rig, id, near, key, extras);
+        /* One job with some of what a job may have, beside one that has nothing of it. */
+        struct dt_insert *row = add(rig, id, key ? "k" : NULL, 0);
+        if (near)
+            row->job.run_at_ms = 1;
+        if (extras) {
+            row->job.partition_key = S("p");
+            row->job.content_type = S("c");
+            row->job.headers = S("h");
+            row->job.payload_binary = true;
+        }
+        row->job.payload = S("1");
+        add(rig, id + 1, NULL, 0);
         OK(insert(rig, &err));
         snprintf(expected, sizeof expected, "%d%s%s|1|%d%s", near, key ? "|k" : "", extras ? "|p|c" : "", extras,
                  extras ? "|h" : "");

@@ -270,12 +270,6 @@ FRESH_TEST(jobs_that_are_archived_and_jobs_that_return_are_counted)
 
 /* ---- hands ---- */
 
-static void end_edits(void)
-{
-    size_t done;
-    OK(dt_store_promote(store, mysql_fixture_number(&fx, "SELECT " DT_SQL_NOW_MS), 1000, &done, &err));
-}
-
 FRESH_TEST(counters_are_corrected_once_after_a_manual_edit_and_reported)
 {
     const int64_t ids[] = {1, 2, 3 + DAY, 4 + 33 * DAY, 5 + 70 * DAY};
@@ -289,7 +283,8 @@ FRESH_TEST(counters_are_corrected_once_after_a_manual_edit_and_reported)
     assert_int_equal(mysql_fixture_audit(&fx), 3);
     assert_audit("a", "5 4 0 0 0 0 0 -1 1");
     assert_audit("c", "0 2 0 0 0 0 0 2 2");
-    end_edits();
+    size_t done;
+    OK(dt_store_promote(store, mysql_fixture_number(&fx, "SELECT " DT_SQL_NOW_MS), 1000, &done, &err));
     assert_audit("a", "5 2 0 0 0 2 0 -1 1");
     assert_counted();
     assert_int_equal(mysql_fixture_audit(&fx), 0);

@@ -5,7 +5,6 @@
  *
  * Whoever asked for an operation does some of its pieces itself, as an API does, and may leave it in the middle.
  */
-#include <stdlib.h>
 #include <string.h>
 
 #include "features/operations/operations.h"
@@ -128,19 +127,6 @@ static void do_pieces(struct worker *w, int64_t id)
         (void)!dt_store_operation_hand_over(w->store, id, 0, &w->err);
 }
 
-/* Where the outcome of making it is not known, the table says whether it is there. */
-static void operate(struct worker *w, struct set *s)
-{
-    const struct dt_operation_ask ask = ask_of(s);
-    struct dt_operation op = {.id = 0};
-    dt_arena_reset(&w->arena);
-    dt_status status =
-        dt_store_operation_make(w->store, &ask, one_in(2) ? 0 : rnd_in(200, 1500), &w->arena, &op, &w->err);
-    TRACE("operation %lld on %s: %s", (long long)op.id, s->prefix, dt_status_name(status));
-    if (status == DT_OK && one_in(2))
-        do_pieces(w, op.id);
-}
-
 static void *operator_main(void *arg)
 {
     struct worker w = {.maker = (int64_t)(rnd() >> 2)};
@@ -152,7 +138,15 @@ static void *operator_main(void *arg)
         make_set(&w, s);
         for (int64_t n = s->made ? rnd_in(1, s->kind == DT_OPERATION_RESCHEDULE ? 2 : 1) : 0; n; n--) {
             fiber_sleep(s->near ? rnd_in(0, 800 * MS) : rnd_in(0, 300 * MS));
-            operate(&w, s);
+            /* Where the outcome of making it is not known, the table says whether it is there. */
+            const struct dt_operation_ask ask = ask_of(s);
+            struct dt_operation op = {.id = 0};
+            dt_arena_reset(&w.arena);
+            dt_status status =
+                dt_store_operation_make(w.store, &ask, one_in(2) ? 0 : rnd_in(200, 1500), &w.arena, &op, &w.err);
+            TRACE("operation %lld on %s: %s", (long long)op.id, s->prefix, dt_status_name(status));
+            if (status == DT_OK && one_in(2))
+                do_pieces(&w, op.id);
         }
     }
     it.at_work = false;

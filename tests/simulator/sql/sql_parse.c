@@ -691,20 +691,6 @@ static struct select *parse_select(struct parser *p)
     return s;
 }
 
-static void parse_union_tail(struct parser *p, struct select *first)
-{
-    if (take(p, "ORDER")) {
-        need(p, "BY");
-        do {
-            if (first->n_by == 4)
-                cannot(p, "fewer columns to sort by");
-            first->by[first->n_by++] = (unsigned)take_number(p) - 1;
-        } while (take(p, ","));
-    }
-    if (take(p, "LIMIT"))
-        first->all_limit = parse_expr(p);
-}
-
 /* (SELECT …) UNION ALL (SELECT …) ORDER BY 1, 2 LIMIT n: each stands in parentheses. */
 static void parse_union(struct parser *p, struct select *first)
 {
@@ -717,7 +703,16 @@ static void parse_union(struct parser *p, struct select *first)
         last->also = parse_select(p);
         need(p, ")");
     }
-    parse_union_tail(p, first);
+    if (take(p, "ORDER")) {
+        need(p, "BY");
+        do {
+            if (first->n_by == 4)
+                cannot(p, "fewer columns to sort by");
+            first->by[first->n_by++] = (unsigned)take_number(p) - 1;
+        } while (take(p, ","));
+    }
+    if (take(p, "LIMIT"))
+        first->all_limit = parse_expr(p);
 }
 
 /* ---- changes ---- */
@@ -744,13 +739,6 @@ static void parse_assignments(struct parser *p, struct stmt *st)
     } while (take(p, ","));
 }
 
-static void resolve_assignments(const struct parser *p, struct stmt *st)
-{
-    const struct scope scope = {&st->select, NULL};
-    for (unsigned i = 0; i < st->n_set; i++)
-        resolve(p, st->set[i].value, &scope, st->table);
-}
-
 static void parse_update(struct parser *p, struct stmt *st)
 {
     st->kind = S_UPDATE;
@@ -762,7 +750,9 @@ static void parse_update(struct parser *p, struct stmt *st)
     parse_tail(p, &st->select);
     st->select.lock = true;
     resolve_select(p, &st->select, NULL);
-    resolve_assignments(p, st);
+    const struct scope scope = {&st->select, NULL};
+    for (unsigned i = 0; i < st->n_set; i++)
+        resolve(p, st->set[i].value, &scope, st->table);
 }
 
 static void parse_delete(struct parser *p, struct stmt *st)

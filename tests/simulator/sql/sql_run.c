@@ -490,11 +490,6 @@ static void remove_row(struct row *row)
     row->gone = true;
 }
 
-static const struct val *visible(const struct row *row, const struct session *s)
-{
-    return row->owner == s ? row->current : row->committed;
-}
-
 struct row *table_find(struct table *t, int64_t key)
 {
     for (size_t i = 0; i < t->n; i++)
@@ -587,14 +582,6 @@ static void own(struct session *s, struct row *row)
 }
 
 extern void session_wake_waiters(struct row *row);
-
-/* A row that was just locked and does not match: READ COMMITTED lets it go. */
-static void disown(struct session *s, struct row *row)
-{
-    s->n_locked--;
-    row->owner = NULL;
-    session_wake_waiters(row);
-}
 
 /* The row is ours, or skipped (*skipped), or gone (*skipped, too). */
 static dt_status lock(struct session *s, struct row *row, bool skip_locked, bool *fresh, bool *skipped,
@@ -800,7 +787,7 @@ static dt_status walk_row(struct walk *w, unsigned number, struct row *row, bool
         if (status != DT_OK || skipped)
             return status;
     }
-    w->frame->bound[number] = visible(row, w->frame->session);
+    w->frame->bound[number] = row->owner == w->frame->session ? row->current : row->committed;
     w->rows[number] = row;
     size_t held = w->frame->session ? w->frame->session->n_locked : 0;
     bool match = w->frame->bound[number] && (!s->on || truth(eval(s->on, w->frame)));
@@ -808,8 +795,12 @@ static dt_status walk_row(struct walk *w, unsigned number, struct row *row, bool
     if (match && number + 1 == w->select->n_sources && w->select->where)
         match = truth(eval(w->select->where, w->frame));
     if (!match) {
-        if (fresh && w->frame->session->n_locked == held)
-            disown(w->frame->session, row);
+        if (fresh && w->frame->session->n_locked == held) {
+            /* A row that was just locked and does not match: READ COMMITTED lets it go. */
+            w->frame->session->n_locked--;
+            row->owner = NULL;
+            session_wake_waiters(row);
+        }
         return w->frame->status;
     }
     return walk_bound(w, number);
@@ -1328,15 +1319,6 @@ static dt_status run_insert(struct frame *frame, const struct stmt *st, uint64_t
 
 /* ---- a statement ---- */
 
-static void give_result(const struct select *s, const struct selection *from, struct result *out)
-{
-    out->columns = s->n_items;
-    out->n = from->n;
-    out->cells = world_alloc(from->n * s->n_items * sizeof *out->cells);
-    for (size_t i = 0; i < from->n; i++)
-        memcpy(out->cells + i * s->n_items, from->rows[i].items, s->n_items * sizeof *out->cells);
-}
-
 static int compare_places(const void *a, const void *b, void *arg)
 {
     const struct selected *x = a, *y = b;
@@ -1380,8 +1362,14 @@ dt_status sql_run(struct session *session, const struct stmt *st, struct dt_para
     if (st->kind == S_SELECT) {
         status =
             st->select.also ? run_union(&st->select, &frame, &selection) : run_select(&st->select, &frame, &selection);
-        if (status == DT_OK && result)
-            give_result(&st->select, &selection, result);
+        if (status == DT_OK && result) {
+            const struct select *s = &st->select;
+            result->columns = s->n_items;
+            result->n = selection.n;
+            result->cells = world_alloc(selection.n * s->n_items * sizeof *result->cells);
+            for (size_t i = 0; i < selection.n; i++)
+                memcpy(result->cells + i * s->n_items, selection.rows[i].items, s->n_items * sizeof *result->cells);
+        }
     } else if (st->kind == S_INSERT)
         status = run_insert(&frame, st, &changed);
     else

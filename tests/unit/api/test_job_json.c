@@ -40,20 +40,15 @@ static void drop(struct fixture *f)
 
 #define RIG_TEST(name) TEST_ON(struct fixture, f, name, make, drop)
 
-static void parse(struct fixture *f, const char *text)
+static dt_status decode(struct fixture *f, const char *text)
 {
+    const struct dt_job_path path = {0};
     struct dt_json_limits limits = dt_job_json_limits(f->rules.json_depth);
     struct dt_error err = {0};
     dt_status status = dt_json_parse(f->json, dt_str(text), &limits, &err);
     if (status != DT_OK)
         fail_msg("%s: %s", text, err.text);
     f->faults = (struct dt_faults){.arena = &f->arena};
-}
-
-static dt_status decode(struct fixture *f, const char *text)
-{
-    const struct dt_job_path path = {0};
-    parse(f, text);
     return dt_job_decode(f->json, &f->rules, &path, NOW, &f->faults, &f->job);
 }
 

@@ -12,13 +12,6 @@ struct row {
     const char *cron, *zone, *after, *fires; /* fires: times, separated by spaces */
 };
 
-static int64_t ms_of(const char *text)
-{
-    int64_t ms = 0;
-    assert_int_equal(dt_time_parse(dt_str(text), &ms), DT_OK);
-    return ms;
-}
-
 static void check_row(dt_zone_files *files, const struct row *row)
 {
     struct dt_error err = {0};
@@ -27,7 +20,8 @@ static void check_row(dt_zone_files *files, const struct row *row)
     char got[25];
     assert_int_equal(dt_cron_parse(dt_str(row->cron), &cron, &err), DT_OK);
     assert_int_equal(dt_zone_files_get(files, dt_str(row->zone), &zone, &err), DT_OK);
-    int64_t at_ms = ms_of(row->after);
+    int64_t at_ms = 0;
+    assert_int_equal(dt_time_parse(dt_str(row->after), &at_ms), DT_OK);
     for (const char *want = row->fires; *want; want += strcspn(want, " "), want += strspn(want, " ")) {
         const struct dt_str text = {want, strcspn(want, " ")};
         int64_t want_ms;
