@@ -8,7 +8,6 @@
  */
 #include <getopt.h>
 #include <signal.h>
-#include <stdio.h>
 #include <time.h>
 
 #include "api.h"

@@ -1,9 +1,6 @@
 /* Each command has one connection and no threads. */
 #include "token_commands.h"
 
-#include <stdio.h>
-#include <string.h>
-
 #include "base/service.h"
 #include "base/text/timetext.h"
 #include "features/tokens/tokens.h"

@@ -2,7 +2,6 @@
 #include "intake.h"
 
 #include <pthread.h>
-#include <stdlib.h>
 
 #include "base/log.h"
 

@@ -5,8 +5,6 @@
  */
 #include "dispatcher.h"
 
-#include <stdio.h>
-#include <stdlib.h>
 #include <unistd.h>
 
 #include "base/fail_point.h"

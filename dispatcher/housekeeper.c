@@ -15,8 +15,6 @@
 #include "housekeeper.h"
 
 #include <stdatomic.h>
-#include <stdlib.h>
-#include <string.h>
 
 #include "base/log.h"
 #include "base/metrics.h"

@@ -11,7 +11,6 @@
 #include "intake.h"
 
 #include <stdatomic.h>
-#include <stdlib.h>
 
 #include "base/metrics.h"
 #include "base/outage.h"

@@ -1,8 +1,6 @@
 /* Starts and stops the parts of the intake, in order. */
 #include "intake.h"
 
-#include <stdlib.h>
-
 struct dt_intake {
     dt_schedule_maker *schedules;
     dt_inbox_chore *inbox;

@@ -4,8 +4,6 @@
 #include <getopt.h>
 #include <sched.h>
 #include <signal.h>
-#include <stdio.h>
-#include <stdlib.h>
 #include <sys/random.h>
 #include <sys/resource.h>
 #include <sys/syscall.h>

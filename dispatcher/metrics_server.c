@@ -9,8 +9,6 @@
 
 #include <arpa/inet.h>
 #include <errno.h>
-#include <stdlib.h>
-#include <string.h>
 #include <sys/socket.h>
 #include <unistd.h>
 

@@ -1,8 +1,6 @@
 /* The dispatcher's HTTP server: GET /metrics and GET /healthz, from a thread of its own (base/http). */
 #pragma once
 
-#include <stdint.h>
-
 #include "base/status.h"
 
 typedef struct dt_metrics_server dt_metrics_server;

@@ -12,7 +12,6 @@
 #include "intake.h"
 
 #include <stdatomic.h>
-#include <stdlib.h>
 
 #include "base/fail_point.h"
 #include "base/fair.h"

@@ -9,7 +9,6 @@
 #include "intake.h"
 
 #include <stdatomic.h>
-#include <stdlib.h>
 
 #include "base/log.h"
 #include "base/metrics.h"

@@ -2,9 +2,6 @@
  * table. */
 #include "help.h"
 
-#include <stdio.h>
-#include <string.h>
-
 #define COLUMN 30
 
 /* "duetime jobs get (ID | TOPIC KEY) [OPTION]…" */

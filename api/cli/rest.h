@@ -17,8 +17,6 @@
  */
 #pragma once
 
-#include <stdint.h>
-
 #include "base/status.h"
 #include "base/text/strbuf.h"
 #include "words.h"

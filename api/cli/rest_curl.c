@@ -3,7 +3,6 @@
  */
 #include <curl/curl.h>
 #include <signal.h>
-#include <stdlib.h>
 #include <strings.h>
 
 #include "base/clock.h"

@@ -12,9 +12,6 @@
  * Invariants: the text of the batch is its lines in order, each with its line feed. Memory is that of a batch.
  */
 #include <errno.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 #include <sys/stat.h>
 #include <time.h>
 

@@ -2,9 +2,6 @@
  * Lists and exports: page by page, so that memory is that of a page, to the end or to --limit. Exports show their
  * progress; so do lists on a terminal, because pages may be empty.
  */
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 
 #include "base/text/json_write.h"
 #include "base/text/timetext.h"

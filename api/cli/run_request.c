@@ -1,6 +1,4 @@
 /* Verbs that are one request, by the row of the table; sets of jobs; operations; and a job that is watched. */
-#include <stdio.h>
-#include <string.h>
 #include <time.h>
 #include <unistd.h>
 

@@ -4,8 +4,6 @@
  * The overview is one screen: readiness, rates and lateness, shards with their leaders, and the twenty most important
  * topics, or as many as the terminal has lines for. With --watch it is drawn again every two seconds.
  */
-#include <stdio.h>
-#include <string.h>
 #include <time.h>
 
 #include "base/assert.h"

@@ -3,9 +3,6 @@
 
 #include <errno.h>
 #include <ini.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 #include <sys/stat.h>
 
 #include "base/assert.h"

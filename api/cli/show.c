@@ -1,10 +1,6 @@
 /* The columns of each thing, their widths, and the text of a cell. */
 #include "show.h"
 
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
-
 #include "base/assert.h"
 #include "base/service.h"
 #include "base/text/encoding.h"

@@ -1,6 +1,4 @@
 /* A refusal names the option that set a member, instead of the member's pointer. */
-#include <stdio.h>
-#include <string.h>
 #include <unistd.h>
 
 #include "base/service.h"

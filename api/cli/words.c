@@ -5,9 +5,6 @@
 #include "words.h"
 
 #include <errno.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 
 #include "base/assert.h"
 #include "base/text/json_write.h"

@@ -4,8 +4,6 @@
  */
 #pragma once
 
-#include <stdint.h>
-
 #include "base/status.h"
 #include "base/text/json.h"
 #include "table.h"

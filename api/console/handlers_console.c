@@ -4,7 +4,6 @@
  *
  * The policy lets the page use only this origin, and run only its own files.
  */
-#include <string.h>
 
 #include "base/assert.h"
 #include "console_files.h"

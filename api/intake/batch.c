@@ -9,10 +9,6 @@
  */
 #include "batch.h"
 
-#include <stddef.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 #include <utlist.h>
 
 #include "answer.h"

@@ -15,10 +15,6 @@
  */
 #pragma once
 
-#include <stdbool.h>
-#include <stddef.h>
-#include <stdint.h>
-
 #include "base/status.h"
 
 #define DT_BATCH_UNDER_WAY 16 /* chunks of one batch that are queued at a time */

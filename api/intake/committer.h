@@ -9,9 +9,6 @@
  */
 #pragma once
 
-#include <stddef.h>
-#include <stdint.h>
-
 #include "index_writer.h"
 #include "job/change/jobs.h"
 #include "request/quotas.h"

@@ -17,8 +17,6 @@
 
 #include <pthread.h>
 #include <stdatomic.h>
-#include <stdlib.h>
-#include <string.h>
 
 #include "base/assert.h"
 #include "base/fail_point.h"

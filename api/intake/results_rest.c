@@ -5,7 +5,6 @@
 #include "results_rest.h"
 
 #include <pthread.h>
-#include <stdlib.h>
 #include <utlist.h>
 
 #include "answer.h"

@@ -8,7 +8,6 @@
  *
  * Invariants: next <= end <= n; commands before `next` are answered; `unit.n` is 0 unless a group of adds runs.
  */
-#include <stddef.h>
 
 #include "answer.h"
 #include "base/assert.h"

@@ -4,7 +4,6 @@
  */
 #include "pop_lines.h"
 
-#include <stdlib.h>
 #include <utlist.h>
 
 #include "base/assert.h"

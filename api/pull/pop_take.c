@@ -5,7 +5,6 @@
 #include "pop_take.h"
 
 #include <stdatomic.h>
-#include <stdlib.h>
 #include <time.h>
 
 #include "base/assert.h"

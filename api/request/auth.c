@@ -10,8 +10,6 @@
 #include <openssl/evp.h>
 #include <pthread.h>
 #include <stdatomic.h>
-#include <stdlib.h>
-#include <string.h>
 #include <sys/random.h>
 
 #include "base/assert.h"

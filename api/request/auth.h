@@ -12,9 +12,6 @@
  */
 #pragma once
 
-#include <stdbool.h>
-#include <stdint.h>
-
 #include "base/status.h"
 #include "base/text/strbuf.h"
 #include "features/tokens/tokens.h"

@@ -5,7 +5,6 @@
 #include "cursor.h"
 
 #include <openssl/evp.h>
-#include <string.h>
 #include <sys/random.h>
 
 #include "base/text/encoding.h"

@@ -9,8 +9,6 @@
  */
 #pragma once
 
-#include <stdint.h>
-
 #include "base/chores.h"
 #include "features/tokens/tokens.h"
 #include "job/problem.h"

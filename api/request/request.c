@@ -7,8 +7,6 @@
 #include "request.h"
 
 #include <stdarg.h>
-#include <stdio.h>
-#include <string.h>
 #include <strings.h>
 
 #include "base/addresses.h"

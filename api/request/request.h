@@ -27,9 +27,6 @@
 #pragma once
 
 #include <stdatomic.h>
-#include <stdbool.h>
-#include <stddef.h>
-#include <stdint.h>
 
 #include "auth.h"
 #include "base/metrics.h"

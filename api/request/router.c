@@ -7,9 +7,6 @@
  */
 #include "router.h"
 
-#include <stdlib.h>
-#include <string.h>
-
 #include "base/assert.h"
 #include "base/text/encoding.h"
 

@@ -3,8 +3,6 @@
  */
 #pragma once
 
-#include <stddef.h>
-
 #include "auth.h"
 #include "base/metrics.h"
 #include "base/text/strbuf.h"

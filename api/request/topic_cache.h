@@ -6,8 +6,6 @@
  */
 #pragma once
 
-#include <stdbool.h>
-
 #include "auth.h"
 #include "base/clock.h"
 #include "base/config.h"

@@ -13,7 +13,6 @@
 #include "workers.h"
 
 #include <pthread.h>
-#include <stdlib.h>
 #include <utlist.h>
 
 #include "base/assert.h"

@@ -2,8 +2,6 @@
 #pragma once
 
 #include <stdatomic.h>
-#include <stdbool.h>
-#include <stdint.h>
 
 #include "base/text/json.h"
 #include "request.h"

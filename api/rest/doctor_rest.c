@@ -5,8 +5,6 @@
 #include "doctor_rest.h"
 
 #include <stdarg.h>
-#include <stdio.h>
-#include <string.h>
 
 #include "answer.h"
 #include "base/assert.h"

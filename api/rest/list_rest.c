@@ -2,7 +2,6 @@
  * GET /v1/jobs. The HTTP thread reads the filter and reports every fault in it; a worker reads the page. The position
  * of a cursor is an id; in a list by key, a key; in a list by time, the four numbers of struct dt_list_place.
  */
-#include <stdlib.h>
 
 #include "answer.h"
 #include "api.h"

@@ -11,9 +11,6 @@
  */
 #include "operations_rest.h"
 
-#include <stdio.h>
-#include <stdlib.h>
-
 #include "answer.h"
 #include "api.h"
 #include "base/assert.h"

@@ -10,9 +10,6 @@
  */
 #include "overview_rest.h"
 
-#include <stdlib.h>
-#include <string.h>
-
 #include "answer.h"
 #include "base/assert.h"
 #include "base/text/json_write.h"

@@ -3,7 +3,6 @@
  * callers within one step get the same answer. Steps in which nothing happened are filled with 0, or with null where
  * the metric is a lateness.
  */
-#include <stdio.h>
 
 #include "answer.h"
 #include "base/assert.h"

@@ -8,8 +8,6 @@
  */
 #include "elector.h"
 
-#include <stdio.h>
-
 #include "base/log.h"
 #include "base/metrics.h"
 #include "elector_kind.h"

@@ -11,9 +11,6 @@
 #pragma once
 
 #include <stdatomic.h>
-#include <stdbool.h>
-#include <stddef.h>
-#include <stdint.h>
 #include <sys/random.h>
 
 #include "base/assert.h"

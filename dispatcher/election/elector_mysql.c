@@ -27,8 +27,6 @@
  * installation changes from ZooKeeper to leases and back in a rolling restart, each dispatcher by its own
  * configuration.
  */
-#include <stdlib.h>
-#include <string.h>
 
 #include "base/fail_point.h"
 #include "base/log.h"

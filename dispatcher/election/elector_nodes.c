@@ -13,9 +13,6 @@
  *   - A node counts as ours only after the answer to its creation, or after a check that its owner is our session.
  *   - A session has one member node. If a lost answer left a second one, it is deleted.
  */
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 
 #include "base/log.h"
 #include "elector_parts.h"

@@ -8,9 +8,6 @@
  */
 #include "elector_kind.h"
 
-#include <stdlib.h>
-#include <string.h>
-
 #include "base/assert.h"
 
 unsigned dt_share_of(unsigned shards, unsigned members, unsigned rank)

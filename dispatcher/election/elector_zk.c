@@ -15,9 +15,6 @@
  * one begins.
  */
 #include <inttypes.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 
 #include "base/log.h"
 #include "base/secrets.h"

@@ -7,8 +7,6 @@
  */
 #include "lease_link.h"
 
-#include <stdlib.h>
-
 #include "base/assert.h"
 #include "base/log.h"
 

@@ -16,7 +16,6 @@
 #include "shard_map.h"
 
 #include <pthread.h>
-#include <stdlib.h>
 
 #include "base/assert.h"
 #include "base/guard.h"

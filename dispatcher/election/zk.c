@@ -7,8 +7,6 @@
 #include "zk.h"
 
 #include <pthread.h>
-#include <stdlib.h>
-#include <string.h>
 #include <zookeeper/zookeeper.h>
 
 #include "base/assert.h"

@@ -14,8 +14,6 @@
 #include "shard_loop.h"
 
 #include <pthread.h>
-#include <stdlib.h>
-#include <string.h>
 
 #include "base/assert.h"
 #include "job/shard.h"

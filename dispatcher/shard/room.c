@@ -9,8 +9,6 @@
 
 #include <pthread.h>
 #include <stdatomic.h>
-#include <stdlib.h>
-#include <string.h>
 
 #include "base/assert.h"
 #include "base/metrics.h"

@@ -14,7 +14,6 @@
  *   - A request has its own fence, list and arena, because the loop changes its fence with each transaction and reuses
  *     its arena.
  */
-#include <stdlib.h>
 
 #include "base/assert.h"
 #include "base/fail_point.h"

@@ -5,7 +5,6 @@
  *
  * The second half: the shard's held sets, and topics at their limits.
  */
-#include <stdlib.h>
 
 #include "base/assert.h"
 #include "base/fair.h"

@@ -23,8 +23,6 @@
  */
 #include "shard_loop.h"
 
-#include <stdlib.h>
-
 #include "base/assert.h"
 #include "base/fail_point.h"
 #include "base/guard.h"

@@ -4,8 +4,6 @@
  */
 #pragma once
 
-#include <stdbool.h>
-
 #include "base/chores.h"
 #include "base/clock.h"
 #include "base/config.h"

@@ -5,8 +5,6 @@
  * Invariant: a job's id is in at most one of its WAYS slots, which it shares with other ids. A new id uses a free slot,
  * or replaces an older id. If memory runs out, or there are too many topics, nothing more is stored.
  */
-#include <stdlib.h>
-#include <string.h>
 
 #include "base/assert.h"
 #include "shard_parts.h"

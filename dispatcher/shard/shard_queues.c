@@ -24,7 +24,6 @@
  * Invariant: within a queue jobs leave in order of next_at. So due jobs of a queue with a held set are put into it,
  * after the others, except as many as were just returned from it (shard_held.c).
  */
-#include <stdlib.h>
 
 #include "base/assert.h"
 #include "base/fair.h"

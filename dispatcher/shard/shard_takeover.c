@@ -14,7 +14,6 @@
  *     follow.
  *   - Only the settling transaction halts a shard, with the row locked and still ours. So a deposed process halts none.
  */
-#include <stdlib.h>
 
 #include "base/assert.h"
 #include "base/fail_point.h"

@@ -1,8 +1,6 @@
 /* Hosts, listeners and networks, as they are written in the configuration. Pure. */
 #pragma once
 
-#include <stdbool.h>
-
 #include "base/text/strbuf.h"
 #include "status.h"
 

@@ -16,8 +16,6 @@
 #include "chores.h"
 
 #include <pthread.h>
-#include <stdio.h>
-#include <stdlib.h>
 
 #include "assert.h"
 #include "thread.h"

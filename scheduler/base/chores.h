@@ -19,9 +19,6 @@
  */
 #pragma once
 
-#include <stdbool.h>
-#include <stdint.h>
-
 #include "clock.h"
 #include "metrics.h"
 #include "outage.h"

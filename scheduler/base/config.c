@@ -11,9 +11,6 @@
 #include <errno.h>
 #include <glob.h>
 #include <ini.h>
-#include <stddef.h>
-#include <stdlib.h>
-#include <string.h>
 #include <unistd.h>
 
 #include "assert.h"

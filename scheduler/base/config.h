@@ -17,10 +17,6 @@
  */
 #pragma once
 
-#include <stdbool.h>
-#include <stdint.h>
-#include <stdio.h>
-
 #include "status.h"
 
 #define DT_OPT_NONE   0

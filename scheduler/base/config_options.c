@@ -2,7 +2,6 @@
 #include "config_options.h"
 
 #include <ctype.h>
-#include <string.h>
 
 #include "addresses.h"
 #include "base/text/timetext.h"

@@ -8,8 +8,6 @@
  */
 #pragma once
 
-#include <stddef.h>
-
 #include "base/text/strbuf.h"
 #include "config.h"
 

@@ -1,5 +1,4 @@
 /* The effective values as an INI file that can be read back, the reference page, and the sample file. */
-#include <string.h>
 
 #include "config_options.h"
 #include "secrets.h"

@@ -25,8 +25,6 @@
 
 #ifdef DT_FAIL_POINTS
 
-#include <stdio.h>
-
 enum dt_fail_kind { DT_FAIL_KIND_PASS, DT_FAIL_KIND_STATUS, DT_FAIL_KIND_FORCED };
 
 struct dt_fail_point {

@@ -5,7 +5,6 @@
 #include "thread.h"
 
 #include <pthread.h>
-#include <stdlib.h>
 
 #include "assert.h"
 #include "clock.h"

@@ -6,9 +6,6 @@
  */
 #pragma once
 
-#include <stddef.h>
-#include <stdint.h>
-
 #include "base/text/strbuf.h"
 
 typedef struct dt_metric dt_metric;

@@ -10,8 +10,6 @@
 #include "outage.h"
 
 #include <pthread.h>
-#include <stdbool.h>
-#include <stdio.h>
 
 #include "assert.h"
 #include "clock.h"

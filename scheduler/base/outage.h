@@ -24,9 +24,6 @@
  */
 #pragma once
 
-#include <stdbool.h>
-#include <stdint.h>
-
 #include "status.h"
 
 #define DT_OUTAGE_MINUTE_US INT64_C(60000000)

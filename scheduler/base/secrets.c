@@ -2,8 +2,6 @@
 #include "secrets.h"
 
 #include <pthread.h>
-#include <stdlib.h>
-#include <string.h>
 
 #include "assert.h"
 #include "config_options.h"

@@ -11,8 +11,6 @@
 #pragma once
 
 #include <pthread.h>
-#include <stdbool.h>
-#include <stddef.h>
 
 #include "base/text/strbuf.h"
 #include "config.h"

@@ -2,7 +2,6 @@
 #include "status.h"
 
 #include <stdarg.h>
-#include <stdio.h>
 
 static const struct {
     const char *name, *text;

@@ -10,7 +10,13 @@
  */
 #pragma once
 
+/* The headers of the C library that every file may use without including them. */
 #include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
 
 #define DT_STATUS_MAP(X)                                                                                               \
     X(OK, NONE, "ok")                                                                                                  \

@@ -1,7 +1,6 @@
 /* See thread.h. Invariant: a thread that was started is joined exactly once. */
 #include "thread.h"
 
-#include <stdlib.h>
 #include <sys/resource.h>
 
 #include "assert.h"

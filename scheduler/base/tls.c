@@ -3,9 +3,6 @@
 
 #include <openssl/pem.h>
 #include <openssl/x509.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 #include <time.h>
 
 #include "secrets.h"

@@ -11,8 +11,6 @@
  */
 #pragma once
 
-#include <stdint.h>
-
 #include "config.h"
 
 enum dt_tls_mode { DT_TLS_OFF, DT_TLS_REQUIRED, DT_TLS_VERIFY };

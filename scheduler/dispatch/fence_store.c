@@ -8,7 +8,6 @@
  * - A takeover writes one epoch more than the row had, before the ledger is read.
  * - A batch leaves the list only if the ledger has it, or if the delivery refused it alone.
  */
-#include <stdio.h>
 
 #include "base/assert.h"
 #include "base/guard.h"

@@ -14,7 +14,6 @@
  * rows, and the transaction is rolled back and tried again. Rows of jobs are written before rows of `hands`, in the
  * order of a leader.
  */
-#include <stdlib.h>
 
 #include "base/assert.h"
 #include "base/guard.h"

@@ -14,7 +14,6 @@
  *     then what the others left. The owner and topic that waited longest are first (base/fair.h).
  *   - A message that may be too large for its topic is sent alone, so that a refusal concerns only it.
  */
-#include <stdlib.h>
 
 #include "base/assert.h"
 #include "base/fair.h"

@@ -12,7 +12,6 @@
  * - The row of pop_queue and the mark in the job's row are one commit. An offer that exists stays, so a job may be
  *   offered again at any time.
  */
-#include <stdlib.h>
 
 #include "base/assert.h"
 #include "base/guard.h"

@@ -11,8 +11,6 @@
  * - One commit has the claim and deletes its offer.
  * - Locks are only tried, never waited for: offers first, then jobs by id.
  */
-#include <stdlib.h>
-#include <string.h>
 
 #include "base/assert.h"
 #include "base/fail_point.h"

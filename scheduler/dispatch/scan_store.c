@@ -4,8 +4,6 @@
 #include "job/job.h"
 #include "scan.h"
 
-#include <stdlib.h>
-
 #include "mysql/db.h"
 #include "mysql/id_in.h"
 #include "mysql/statements.h"

@@ -16,7 +16,6 @@
  * over to do so (dispatcher/election/shard_map.c). The row is never deleted: if the number rises again, epochs, ledger
  * offsets and the ledger's partition continue.
  */
-#include <stdlib.h>
 
 #include "base/assert.h"
 #include "base/guard.h"

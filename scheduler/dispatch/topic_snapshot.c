@@ -2,8 +2,6 @@
  * pause raises topics_version before it is answered, and each claim compares that version. */
 #include "topic_snapshot.h"
 
-#include <stdlib.h>
-
 #include "job/delivery.h"
 #include "mysql/db.h"
 #include "mysql/statements.h"

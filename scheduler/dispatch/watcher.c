@@ -1,5 +1,4 @@
 /* The watcher: see watch.h. */
-#include <stdlib.h>
 
 #include "base/assert.h"
 #include "base/log.h"

@@ -1,6 +1,4 @@
 /* Events: see events.h. */
-#include <stdio.h>
-#include <stdlib.h>
 
 #include "base/assert.h"
 #include "base/text/json_write.h"

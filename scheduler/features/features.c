@@ -1,8 +1,6 @@
 /* The table of features with chores: a line starts, leaves and stops one of them. */
 #include "features.h"
 
-#include <stdlib.h>
-
 #include "features/alerts/alerts.h"
 #include "features/figures/figures.h"
 

@@ -36,8 +36,6 @@
  */
 #pragma once
 
-#include <stdio.h>
-
 #include "base/clock.h"
 #include "base/config.h"
 #include "job/job.h"

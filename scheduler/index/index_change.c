@@ -4,8 +4,6 @@
  * A batch has entries of many shards, which are sent to all their endpoints in one round trip. Invariants: once loaded,
  * its items are grouped by shard, and within a shard sorted as a set is; a command has at most DT_CHUNK entries.
  */
-#include <stdlib.h>
-#include <string.h>
 
 #include "base/assert.h"
 #include "index_internal.h"

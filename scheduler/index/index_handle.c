@@ -3,9 +3,6 @@
  * without a change of entries.
  */
 #include <errno.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 #include <sys/random.h>
 
 #include "index_internal.h"

@@ -9,8 +9,6 @@
  */
 #pragma once
 
-#include <string.h>
-
 #include "base/assert.h"
 #include "base/text/strbuf.h"
 #include "index.h"

@@ -6,9 +6,6 @@
  */
 #include "index_pack.h"
 
-#include <stdlib.h>
-#include <string.h>
-
 #include "base/assert.h"
 #include "job/job.h"
 

@@ -2,8 +2,6 @@
  * A shard's sets as its leader and the reconciler use them: the due scan, held sets, the marker, ranges, and records of
  * fillings. index_change.c changes entries.
  */
-#include <stdlib.h>
-#include <string.h>
 
 #include "index_internal.h"
 #include "index_pack.h"

@@ -7,9 +7,6 @@
  */
 #include <math.h>
 #include <stdarg.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 
 #include "base/assert.h"
 #include "index_internal.h"

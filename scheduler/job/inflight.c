@@ -4,8 +4,6 @@
  */
 #include "inflight.h"
 
-#include <stdlib.h>
-
 #include "base/assert.h"
 #include "base/guard.h"
 #include "base/text/json_write.h"

@@ -3,9 +3,6 @@
  */
 #pragma once
 
-#include <stdbool.h>
-#include <stdint.h>
-
 #include "base/text/strbuf.h"
 #include "base/text/timetext.h"
 

@@ -6,7 +6,6 @@
  */
 #include "job_json.h"
 
-#include <stdlib.h>
 #define XXH_STATIC_LINKING_ONLY /* needed to have its state on the stack */
 #include <xxhash.h>
 

@@ -5,9 +5,6 @@
  */
 #pragma once
 
-#include <stdbool.h>
-#include <stdint.h>
-
 #include "base/text/strbuf.h"
 
 #define DT_SLOTS 1024

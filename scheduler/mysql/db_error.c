@@ -1,8 +1,6 @@
 /* See db_mysql.h. It has numbers instead of names, because no vendor's header has the numbers of both servers. */
 #include "db_mysql.h"
 
-#include <stddef.h>
-
 #define NUMBERS_MAX 16
 
 struct numbers {

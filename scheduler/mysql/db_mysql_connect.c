@@ -8,7 +8,6 @@
 #include "db_mysql.h"
 
 #include <stdatomic.h>
-#include <stdio.h>
 
 #include <mysql.h>
 

@@ -1,8 +1,6 @@
 /* See id_in.h. */
 #include "id_in.h"
 
-#include <string.h>
-
 #include "base/assert.h"
 
 static const size_t sizes[DT_ID_IN_SIZES] = {8, 32, 64, 128, 256, 512, DT_ID_IN_MOST};

@@ -7,8 +7,6 @@
 #include "redis_connect.h"
 
 #include <hiredis/hiredis.h>
-#include <stdio.h>
-#include <stdlib.h>
 
 #include "base/addresses.h"
 #include "base/secrets.h"

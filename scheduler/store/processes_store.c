@@ -1,7 +1,5 @@
 /* See processes.h. A process that cannot reach Redis reports here that entries are missing, because the leaders may
  * reach Redis and would not notice. */
-#include <stdio.h>
-#include <string.h>
 
 #include "mysql/db.h"
 #include "mysql/statements.h"

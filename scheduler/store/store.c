@@ -1,8 +1,6 @@
 /* See store.h: the connection, made when first needed, and replaced after it broke or if a COMMIT is in doubt. */
 #include "store.h"
 
-#include <stdint.h>
-#include <stdlib.h>
 #include <time.h>
 
 #include "base/assert.h"

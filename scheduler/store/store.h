@@ -16,8 +16,6 @@
  */
 #pragma once
 
-#include <stdio.h>
-
 #include "base/chores.h"
 #include "base/clock.h"
 #include "base/config.h"

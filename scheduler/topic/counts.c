@@ -2,8 +2,6 @@
 #include "counts.h"
 
 #include <pthread.h>
-#include <stdlib.h>
-#include <string.h>
 
 #include "base/assert.h"
 #include "mysql/statements.h"

@@ -7,7 +7,6 @@
  */
 #include "owners.h"
 
-#include <stdlib.h>
 #include <xxhash.h>
 
 #include "base/assert.h"

@@ -6,8 +6,6 @@
  * process with settings in memory compares this number to find out that they are old: a claim that begins after a pause
  * was answered reads the raised number.
  */
-#include <stdio.h>
-#include <stdlib.h>
 
 #include "base/assert.h"
 #include "base/guard.h"

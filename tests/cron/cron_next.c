@@ -3,9 +3,6 @@
  * "refused: why". For compare.py.
  */
 #include <inttypes.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 
 #include "base/text/zone.h"
 #include "features/schedules/cron.h"

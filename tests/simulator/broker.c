@@ -14,9 +14,6 @@
  */
 #include "simulator/broker.h"
 
-#include <stdlib.h>
-#include <string.h>
-
 #include "base/guard.h"
 #include "deliver/kafka/kafka.h"
 #include "simulator/faults.h"

@@ -1,8 +1,6 @@
 /* See json_table.h. */
 #include "simulator/faults.h"
 
-#include <string.h>
-
 #include "simulator/processes.h"
 #include "simulator/world.h"
 

@@ -10,9 +10,6 @@
 #include "job/archive/archive.h"
 #include "topic/counts.h"
 
-#include <stdlib.h>
-#include <string.h>
-
 #include "simulator/broker.h"
 #include "simulator/faults.h"
 #include "simulator/intake/intake.h"

@@ -6,9 +6,6 @@
  */
 #include "simulator/oracles.h"
 
-#include <stdlib.h>
-#include <string.h>
-
 #include "index/index.h"
 #include "simulator/deliveries/arrivals.h"
 #include "simulator/faults.h"

@@ -4,9 +4,6 @@
  */
 #pragma once
 
-#include <stdbool.h>
-#include <stdint.h>
-
 #include "base/config.h"
 
 /* Is there nothing left to do? A reason when not. NULL: quiet. */

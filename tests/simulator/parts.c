@@ -1,6 +1,5 @@
 /* Small parts of base/ as the simulator has them: mailboxes on fibers, logs as lines of the trace, no metrics. And what
  * db.h does in one round trip and may do in two. */
-#include <stdlib.h>
 
 #include "base/log.h"
 #include "base/metrics.h"

@@ -4,8 +4,6 @@
  */
 #include "simulator/processes.h"
 
-#include <string.h>
-
 #include "dispatcher.h"
 #include "election/elector.h"
 #include "simulator/faults.h"

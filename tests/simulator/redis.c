@@ -5,9 +5,6 @@
  */
 #include "simulator/redis.h"
 
-#include <stdlib.h>
-#include <string.h>
-
 #include "index/index.h"
 #include "redis/redis_subscriber.h"
 #include "simulator/faults.h"

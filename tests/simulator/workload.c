@@ -1,8 +1,6 @@
 /* See workload.h. */
 #include "simulator/workload.h"
 
-#include <string.h>
-
 #include "dispatch/shards.h"
 #include "job/change/jobs.h"
 #include "job/results/results.h"

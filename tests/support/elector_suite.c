@@ -2,8 +2,6 @@
 #include "support/redis_fixture.h"
 
 #include <signal.h>
-#include <stdio.h>
-#include <string.h>
 #include <sys/wait.h>
 #include <unistd.h>
 

@@ -4,9 +4,6 @@
  */
 #pragma once
 
-#include <stdlib.h>
-#include <string.h>
-
 #include "mysql/db.h"
 #include "store/store.h"
 

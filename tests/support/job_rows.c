@@ -1,7 +1,5 @@
 #include "support/job_rows.h"
 
-#include <stdio.h>
-
 #include "support/suite.h"
 
 void job_row(struct mysql_fixture *fx, int64_t id, const char *fmt, ...)

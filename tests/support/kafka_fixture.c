@@ -1,9 +1,6 @@
 #include "support/kafka_fixture.h"
 
 #include <librdkafka/rdkafka.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 #include <unistd.h>
 
 #include "support/suite.h"

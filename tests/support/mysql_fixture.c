@@ -1,7 +1,5 @@
 #include "support/mysql_fixture.h"
 
-#include <stdio.h>
-#include <stdlib.h>
 #include <unistd.h>
 
 #include "support/suite.h"

@@ -4,9 +4,6 @@
 #include <arpa/inet.h>
 #include <hiredis/hiredis.h>
 #include <signal.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 #include <sys/prctl.h>
 #include <sys/socket.h>
 #include <sys/wait.h>

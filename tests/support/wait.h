@@ -11,7 +11,6 @@
 #include <pthread.h>
 #include <signal.h>
 #include <stdatomic.h>
-#include <stdbool.h>
 #include <sys/wait.h>
 #include <time.h>
 

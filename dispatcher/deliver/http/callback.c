@@ -3,7 +3,6 @@
  * none may have these names.
  */
 #include <curl/curl.h>
-#include <stdio.h>
 #include <strings.h>
 
 #include "base/assert.h"

@@ -4,8 +4,6 @@
  */
 #include "http_places.h"
 
-#include <stdlib.h>
-
 #include "base/assert.h"
 #include "base/fair.h"
 #include "base/hash.h"

@@ -9,7 +9,6 @@
  * keeper looks for it when no transaction of its leader can run, and gives away the attempts that MySQL has and this
  * process does not know. If an attempt is given away, it stays known here until MySQL has confirmed that.
  */
-#include <stdlib.h>
 
 #include "base/fail_point.h"
 #include "base/guard.h"

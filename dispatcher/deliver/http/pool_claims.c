@@ -8,7 +8,6 @@
  * A place is given back when the receiver has answered. UNRECORDED_MAX bounds the attempts whose outcome is not
  * recorded yet.
  */
-#include <stdlib.h>
 
 #include "base/assert.h"
 #include "base/guard.h"

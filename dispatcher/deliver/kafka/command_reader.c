@@ -12,8 +12,6 @@
  */
 #include "command_reader.h"
 
-#include <stdlib.h>
-
 #include "base/assert.h"
 #include "base/fail_point.h"
 #include "base/guard.h"

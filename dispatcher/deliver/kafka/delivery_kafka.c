@@ -14,8 +14,6 @@
  */
 #include "delivery_kafka.h"
 
-#include <stdlib.h>
-
 #include "base/assert.h"
 #include "base/fail_point.h"
 #include "base/guard.h"

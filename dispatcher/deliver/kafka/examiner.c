@@ -11,10 +11,6 @@
  */
 #include "kafka_parts.h"
 
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
-
 #include "base/assert.h"
 #include "base/log.h"
 #include "base/text/strbuf.h"

@@ -5,8 +5,6 @@
  */
 #pragma once
 
-#include <stdio.h>
-
 #include "base/clock.h"
 #include "base/config.h"
 #include "features/outbox/kafka_message.h"

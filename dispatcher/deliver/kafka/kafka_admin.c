@@ -10,9 +10,6 @@
  */
 #include "kafka_admin_parts.h"
 
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 #include <time.h>
 
 #include "base/assert.h"

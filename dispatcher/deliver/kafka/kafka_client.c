@@ -8,8 +8,6 @@
 #include <errno.h>
 #include <pthread.h>
 #include <stdatomic.h>
-#include <stdio.h>
-#include <string.h>
 
 #include "base/secrets.h"
 #include "base/text/encoding.h"

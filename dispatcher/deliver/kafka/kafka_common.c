@@ -6,9 +6,6 @@
 #include "kafka_common.h"
 
 #include <pthread.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 #include <time.h>
 
 #include "base/assert.h"

@@ -7,8 +7,6 @@
  */
 #include "kafka_common.h"
 
-#include <stdlib.h>
-
 /* ANSWER_MS is enough for a busy broker. If it were shorter, each request could time out, and no lag would be known. */
 enum { KEEP_HANDLE_MS = 60000, ANSWER_MS = 5000 };
 

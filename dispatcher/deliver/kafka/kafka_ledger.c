@@ -7,7 +7,6 @@
  */
 #include <pthread.h>
 #include <stdatomic.h>
-#include <stdlib.h>
 
 #include "base/assert.h"
 #include "kafka.h"

@@ -1,8 +1,6 @@
 /* Starts and stops the parts, in order. */
 #include "kafka_parts.h"
 
-#include <stdlib.h>
-
 #include "base/assert.h"
 #include "base/log.h"
 #include "message.h"

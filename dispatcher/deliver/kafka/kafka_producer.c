@@ -17,9 +17,6 @@
  * choose different partitions for a key.
  */
 #include <pthread.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 
 #include "base/assert.h"
 #include "base/fail_point.h"

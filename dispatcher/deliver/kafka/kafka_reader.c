@@ -14,9 +14,6 @@
  */
 #include "kafka_common.h"
 
-#include <stdio.h>
-#include <stdlib.h>
-
 #include "base/assert.h"
 #include "base/log.h"
 

@@ -13,8 +13,6 @@
  *     only some, they are created together, so that a slow controller is waited for once.
  *   - A lookup of an existing topic never waits for missing ones, which have a queue of their own.
  */
-#include <stdlib.h>
-#include <string.h>
 #include <utlist.h>
 
 #include "base/assert.h"

@@ -17,10 +17,6 @@
 
 #include "kafka_common.h"
 
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
-
 #include "base/assert.h"
 #include "base/fail_point.h"
 #include "base/log.h"

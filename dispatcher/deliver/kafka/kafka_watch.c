@@ -4,8 +4,6 @@
  */
 #include "kafka_common.h"
 
-#include <stdio.h>
-#include <string.h>
 #include <sys/resource.h>
 #include <unistd.h>
 

@@ -18,7 +18,6 @@
 #include "kafka_parts.h"
 
 #include <stdatomic.h>
-#include <stdlib.h>
 
 #include "base/assert.h"
 #include "base/fail_point.h"

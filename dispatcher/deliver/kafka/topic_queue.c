@@ -5,9 +5,6 @@
  */
 #include "topic_queue.h"
 
-#include <stdlib.h>
-#include <string.h>
-
 #include <utlist.h>
 
 #include "base/assert.h"

@@ -7,8 +7,6 @@
  */
 #pragma once
 
-#include <stdint.h>
-
 #include "base/text/strbuf.h"
 
 #define DT_TOPIC_QUEUE_MAX      16384 /* maximal number of names */

@@ -10,8 +10,6 @@
  */
 #include "writable_topics.h"
 
-#include <stdlib.h>
-
 #include "base/assert.h"
 #include "base/hash.h"
 #include "base/log.h"

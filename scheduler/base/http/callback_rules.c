@@ -8,9 +8,6 @@
 #include <arpa/inet.h>
 #include <ctype.h>
 #include <curl/curl.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 #include <strings.h>
 
 #include "base/assert.h"

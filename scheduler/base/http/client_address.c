@@ -4,8 +4,6 @@
  */
 #include "client_address.h"
 
-#include <stdio.h>
-#include <string.h>
 #include <strings.h>
 
 /* Takes the last element of a list off its end. */

@@ -11,7 +11,6 @@
 #include <netdb.h>
 #include <netinet/in.h>
 #include <pthread.h>
-#include <stdlib.h>
 #include <unistd.h>
 #include <utlist.h>
 

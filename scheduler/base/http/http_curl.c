@@ -18,7 +18,6 @@
 #include <curl/curl.h>
 #include <errno.h>
 #include <signal.h>
-#include <stdlib.h>
 #include <sys/epoll.h>
 #include <sys/eventfd.h>
 #include <unistd.h>

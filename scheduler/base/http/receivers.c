@@ -19,7 +19,6 @@
  */
 #include <linux/tcp.h>
 #include <netinet/in.h>
-#include <stdlib.h>
 #include <sys/socket.h>
 #include <utlist.h>
 

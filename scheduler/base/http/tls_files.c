@@ -12,9 +12,6 @@
 #include <openssl/pem.h>
 #include <openssl/ssl.h>
 #include <pthread.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 #include <sys/stat.h>
 
 #include "base/log.h"

@@ -8,8 +8,6 @@
  */
 #pragma once
 
-#include <stdint.h>
-
 #include "base/clock.h"
 #include "base/config.h"
 #include "base/status.h"

@@ -2,7 +2,6 @@
 #include "webhook.h"
 
 #include <openssl/evp.h>
-#include <stdio.h>
 
 #include "base/text/encoding.h"
 

@@ -17,8 +17,6 @@
 #pragma once
 
 #include <signal.h>
-#include <stdbool.h>
-#include <stdint.h>
 
 #include "base/clock.h"
 #include "base/status.h"

@@ -1,9 +1,6 @@
 /* Base64 (RFC 4648, section 4; strict: padded, no white space, no stray bits), hexadecimal digits and UTF-8. Pure. */
 #pragma once
 
-#include <stdbool.h>
-#include <stddef.h>
-
 #include "strbuf.h"
 
 /* Returns the most bytes that n characters can encode. */

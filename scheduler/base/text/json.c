@@ -20,7 +20,6 @@
 #include "encoding.h"
 
 #include <setjmp.h>
-#include <stdlib.h>
 #include <unistd.h>
 #include <xxhash.h>
 #include <yajl/yajl_parse.h>

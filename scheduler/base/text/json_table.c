@@ -2,7 +2,6 @@
 #include "json_table.h"
 
 #include <stdarg.h>
-#include <stdio.h>
 
 #include "base/assert.h"
 #include "timetext.h"

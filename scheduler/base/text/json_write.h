@@ -18,10 +18,6 @@
  */
 #pragma once
 
-#include <stdbool.h>
-#include <stdint.h>
-#include <string.h>
-
 #include "strbuf.h"
 
 /* Adds a comma if a value precedes. */

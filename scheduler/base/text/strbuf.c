@@ -6,8 +6,6 @@
 #include "strbuf.h"
 
 #include <stdalign.h>
-#include <stdio.h>
-#include <stdlib.h>
 
 #include "base/assert.h"
 

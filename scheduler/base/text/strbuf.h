@@ -5,10 +5,6 @@
 #pragma once
 
 #include <stdarg.h>
-#include <stdbool.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <string.h>
 
 #include "base/status.h"
 

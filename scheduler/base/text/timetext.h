@@ -1,9 +1,6 @@
 /* The Gregorian calendar, and durations and times as text. Pure. A day is a number: days since 1970-01-01. */
 #pragma once
 
-#include <stdbool.h>
-#include <stdint.h>
-
 #include "base/status.h"
 #include "strbuf.h"
 

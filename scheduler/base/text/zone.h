@@ -6,8 +6,6 @@
  */
 #pragma once
 
-#include <stdint.h>
-
 #include "strbuf.h"
 
 typedef struct dt_zone dt_zone;

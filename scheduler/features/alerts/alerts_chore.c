@@ -19,7 +19,6 @@
 
 #include <limits.h>
 #include <stdatomic.h>
-#include <stdlib.h>
 
 #include "base/assert.h"
 #include "base/fail_point.h"

@@ -2,8 +2,6 @@
  * the watcher has no connection, the process keeps the clock that it read last. */
 #include "clock.h"
 
-#include <stdlib.h>
-
 #include "base/log.h"
 
 struct dt_clock_follower {

@@ -1,8 +1,6 @@
 /* The table of finding.h. */
 #include "finding.h"
 
-#include <stdio.h>
-
 #define PAGE(name) "deploy/runbook/" name ".md"
 #define DAYS       30
 #define DAY_S      86400

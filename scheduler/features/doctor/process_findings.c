@@ -1,9 +1,6 @@
 /* See process_findings.h. */
 #include "process_findings.h"
 
-#include <stdio.h>
-#include <string.h>
-
 #include "base/log.h"
 #include "mysql/statements.h"
 #include "store/processes.h"

@@ -9,8 +9,6 @@
 #include "figures.h"
 
 #include <math.h>
-#include <stdio.h>
-#include <stdlib.h>
 #include <sys/random.h>
 
 #include "base/assert.h"

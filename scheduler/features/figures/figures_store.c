@@ -1,7 +1,4 @@
 /* See figures.h: its statements. */
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 
 #include "base/assert.h"
 #include "dispatch/scan.h"

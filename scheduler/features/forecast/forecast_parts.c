@@ -1,5 +1,4 @@
 /* The sums of a forecast, and its near part: see forecast_parts.h. */
-#include <stdlib.h>
 
 #include "base/assert.h"
 #include "dispatch/scan.h"

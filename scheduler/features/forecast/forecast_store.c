@@ -4,7 +4,6 @@
  * Fires count at their nominal times. Each schedule has a part of DT_FORECAST_FIRES that are computed one by one. Later
  * fires are assumed at even intervals, so their number does not affect the cost.
  */
-#include <stdlib.h>
 
 #include "features/schedules/schedule_row.h"
 #include "forecast_parts.h"

@@ -1,5 +1,4 @@
 /* Rows of command_offsets outside of the transaction that raises them: see commands.h. */
-#include <stdlib.h>
 
 #include "base/text/encoding.h"
 #include "base/text/json.h"

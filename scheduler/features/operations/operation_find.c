@@ -3,7 +3,6 @@
  * which the topic has jobs; in the order of keys, if the filter has a prefix of keys; or, for dead jobs, in the order
  * of time, in `jobs` and then in history. If a job is archived between the two, it is found twice and stored once.
  */
-#include <stdlib.h>
 
 #include "base/text/json_write.h"
 #include "job/list/list.h"

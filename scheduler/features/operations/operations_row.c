@@ -1,7 +1,6 @@
 /*
  * The rows of operations, and their events: see operation_parts.h.
  */
-#include <stdio.h>
 
 #include "base/text/json_write.h"
 #include "events/events.h"

@@ -1,5 +1,4 @@
 /* Deleting topics: see operations.h. As all changes of topics, it locks the row of the installation. */
-#include <stdio.h>
 
 #include "events/events.h"
 #include "mysql/statements.h"

@@ -22,8 +22,6 @@
  * Messages that may go to webhooks are taken by a lease in MySQL before they are sent, because another process may
  * become their sender while webhooks are under way.
  */
-#include <stdio.h>
-#include <stdlib.h>
 
 #include "base/fail_point.h"
 #include "base/http/callback_rules.h"

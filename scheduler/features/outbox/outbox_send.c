@@ -1,5 +1,4 @@
 /* Sending the messages that were chosen: those for Kafka together, and webhooks by the callbacks' client. */
-#include <stdio.h>
 
 #include "base/assert.h"
 #include "base/fail_point.h"

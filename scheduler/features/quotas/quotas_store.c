@@ -2,7 +2,6 @@
  * See quotas.h. Owns the transaction in which a process changes its shares. It locks the rows of all processes, so the
  * sum that it reads is valid until its commit.
  */
-#include <stdlib.h>
 #include <xxhash.h>
 
 #include "base/assert.h"

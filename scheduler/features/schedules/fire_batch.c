@@ -10,8 +10,6 @@
  */
 #include "fire_batch.h"
 
-#include <stdio.h>
-
 #include "base/assert.h"
 #include "base/fail_point.h"
 #include "base/text/timetext.h"

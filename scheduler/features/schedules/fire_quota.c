@@ -7,7 +7,6 @@
  * The row of the share also has what is left of it. dt_fire_quotas_open locks the row until the commit, so no two
  * transactions spend the same jobs.
  */
-#include <stdlib.h>
 
 #include "base/assert.h"
 #include "base/clock.h"

@@ -2,7 +2,6 @@
  * The transactions on schedules: see schedules.h. Each locks the row of schedule_fires first, so changes and makers of
  * fires never run at once on one schedule.
  */
-#include <stdlib.h>
 #include <sys/random.h>
 
 #include "base/assert.h"

@@ -14,9 +14,6 @@
  */
 #include "reconcile.h"
 
-#include <stdio.h>
-#include <stdlib.h>
-
 #include "base/assert.h"
 #include "base/log.h"
 #include "reconcile_parts.h"

@@ -47,7 +47,6 @@
  * paused or has a held set (it cannot be written, or has too many due jobs). Those belong into the held set, from which
  * the leader moves them back.
  */
-#include <stdlib.h>
 
 #include "base/assert.h"
 #include "base/fail_point.h"

@@ -15,8 +15,6 @@
  * - One session at a time changes partitions, under a lease that lasts longer than the server lets such a transaction
  *   idle (leases.h). If readers block it, it does not wait long (lock_wait_timeout) and tries again later.
  */
-#include <stdio.h>
-#include <stdlib.h>
 
 #include "archive.h"
 #include "base/assert.h"

@@ -21,7 +21,6 @@
  * it must find the id taken. A job that stays is skipped, and found again when the cursor starts over, so it does not
  * delay others. Two archivers lock the same rows in the same order and skip each other's.
  */
-#include <stdlib.h>
 
 #include "archive.h"
 #include "base/assert.h"

@@ -3,7 +3,6 @@
  *
  * Invariant: MySQL gives no number out twice, even if the server was restored from an older copy. Reads lock nothing.
  */
-#include <stdlib.h>
 #include <sys/random.h>
 
 #include "base/text/json_write.h"

@@ -20,7 +20,6 @@
  * After a COMMIT without an answer, our rows are read with a lock on a new connection. If the old session is still in
  * its transaction, it holds them, so the read waits until it has ended; then all of the rows exist, or none.
  */
-#include <stdlib.h>
 #include <time.h>
 
 #include "base/assert.h"

@@ -1,8 +1,6 @@
 /* See dead.h. Reads the groups of each range, the largest first, and merges them. */
 #include "dead.h"
 
-#include <stdlib.h>
-
 #include "base/assert.h"
 #include "mysql/statements.h"
 #include "store/store_internal.h"

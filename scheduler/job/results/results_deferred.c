@@ -6,7 +6,6 @@
  * Invariants: a job's results are applied in the order in which they were read. So if a job has results stored, later
  * ones are stored after them. A stored result is deleted in the transaction that applies it.
  */
-#include <stdlib.h>
 
 #include "base/assert.h"
 #include "base/fail_point.h"

@@ -23,7 +23,6 @@
  * statement locks rows in the order of their ids, so that two batches seldom deadlock, and never if they lock while
  * reading.
  */
-#include <stdlib.h>
 
 #include "base/assert.h"
 #include "base/guard.h"

@@ -1,8 +1,6 @@
 /* Results that come by REST, on a real MySQL: each report is answered once, in order, and what has left the queue
  * leaves room. */
 #include <stdatomic.h>
-#include <stdlib.h>
-#include <string.h>
 
 #include "support/suite.h"
 

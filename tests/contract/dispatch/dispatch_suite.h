@@ -4,9 +4,6 @@
  */
 #pragma once
 
-#include <stdio.h>
-#include <stdlib.h>
-
 #include "support/suite.h"
 
 #include "dispatch/fence.h"

@@ -1,5 +1,4 @@
 /* store/hands/ on a real server: claims into hands, outcomes, owners that are gone, and what may not come between. */
-#include <stdio.h>
 
 #include "support/suite.h"
 

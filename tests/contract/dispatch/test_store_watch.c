@@ -2,7 +2,6 @@
  * The wait of a process in MySQL, and what ends it: watch_store.c and the procedure dt_wait, on a server. A second session
  * changes things meanwhile.
  */
-#include <stdlib.h>
 
 #include "support/suite.h"
 

@@ -5,7 +5,6 @@
 #include "support/elector_suite.h"
 
 #include <dlfcn.h>
-#include <stdio.h>
 #define THREADED /* the multi-threaded client: declares the synchronous calls too */
 #include <zookeeper/zookeeper.h>
 

@@ -4,9 +4,6 @@
  */
 #include "support/elector_suite.h"
 
-#include <stdio.h>
-#include <string.h>
-
 #include "dispatch/fence.h"
 #include "store/processes.h"
 #include "support/mysql_fixture.h"

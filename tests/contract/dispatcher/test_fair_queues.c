@@ -3,8 +3,6 @@
  * batch, and what waits stands in held sets. Whether Kafka takes a topic's messages is a fake. Whoever claims is, too: the
  * row goes, and so does the entry of the index.
  */
-#include <stdlib.h>
-#include <string.h>
 
 #include "support/suite.h"
 

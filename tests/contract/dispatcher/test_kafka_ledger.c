@@ -1,7 +1,4 @@
 /* The ledger of a shard on a real broker: how it is read, and how it is trimmed. */
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 
 #include "support/suite.h"
 

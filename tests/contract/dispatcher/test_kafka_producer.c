@@ -1,8 +1,5 @@
 /* Transactions of a shard on a real broker, read back by a consumer of the test's own. */
 #include <glob.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 #include <sys/resource.h>
 #include <unistd.h>
 

@@ -1,8 +1,5 @@
 /* What a shard's producer is refused, and by whom it is fenced, on a real broker. */
 #include <pthread.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 
 #include "support/suite.h"
 

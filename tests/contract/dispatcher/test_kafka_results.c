@@ -1,9 +1,6 @@
 /*
  * Results in, notices out, on a real broker.
  */
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 
 #include "support/suite.h"
 

@@ -1,8 +1,6 @@
 /*
  * Topics on a real broker: made with the right settings, checked, looked up.
  */
-#include <stdio.h>
-#include <string.h>
 
 #include "support/suite.h"
 

@@ -1,5 +1,4 @@
 /* The upkeep of a shard's ledger (delivery_kafka.c) on a real MySQL and Kafka: what is deleted, when, and what the row says then. */
-#include <stdlib.h>
 
 #include "support/suite.h"
 

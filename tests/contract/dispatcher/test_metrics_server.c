@@ -1,6 +1,5 @@
 /* Where the dispatcher's metrics are served. */
 #include <arpa/inet.h>
-#include <string.h>
 #include <sys/socket.h>
 #include <sys/time.h>
 #include <unistd.h>

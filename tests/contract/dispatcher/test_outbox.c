@@ -3,9 +3,6 @@
  * messages, or fails when the test says so.
  */
 #include <stdatomic.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 
 #include "support/suite.h"
 

@@ -3,9 +3,6 @@
  * single messages, fails when it is told to, and looks at MySQL whenever offsets are about to be committed.
  */
 #include <stdatomic.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 
 #include "support/suite.h"
 

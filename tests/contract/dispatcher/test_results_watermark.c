@@ -2,7 +2,6 @@
  * The instant up to which results were read (results.h). The test controls the answers of a fake Kafka and
  * the clock.
  */
-#include <stdlib.h>
 
 #include "support/suite.h"
 

@@ -1,5 +1,4 @@
 /* What a leader with nothing to do asks its row now and then (shard_batch.c), on a real MySQL. */
-#include <stdlib.h>
 
 #include "support/suite.h"
 

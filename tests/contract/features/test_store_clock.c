@@ -1,5 +1,4 @@
 /* The test clock: its row, what time sessions have by it, how it is advanced; on a server. Nobody leads here. */
-#include <string.h>
 
 #include "support/suite.h"
 

@@ -1,6 +1,4 @@
 /* Messages of the commands topic on a real server: each has one effect, in its order, whoever reads it again. */
-#include <stdio.h>
-#include <string.h>
 
 #include "support/suite.h"
 

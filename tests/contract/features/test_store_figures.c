@@ -1,7 +1,6 @@
 /* Figures in MySQL: what several processes wrote of one step is added up, in both lengths of steps, and goes with its time. */
 #include <pthread.h>
 #include <stdatomic.h>
-#include <stdio.h>
 
 #include "support/suite.h"
 

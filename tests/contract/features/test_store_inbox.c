@@ -1,6 +1,5 @@
 /* job_inbox on a real server: what becomes of rows, in which order, and that several movers share them. */
 #include <pthread.h>
-#include <stdio.h>
 
 #include "support/suite.h"
 

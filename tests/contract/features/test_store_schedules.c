@@ -1,7 +1,5 @@
 /* Schedules and their fires on a real server. Time is moved by hand: a schedule's row says how far it is. */
 #include <pthread.h>
-#include <stdio.h>
-#include <string.h>
 
 #include "support/suite.h"
 

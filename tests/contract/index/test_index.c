@@ -2,8 +2,6 @@
 #include "index/index.h"
 
 #include <signal.h>
-#include <stdio.h>
-#include <stdlib.h>
 
 #include "support/suite.h"
 

@@ -4,7 +4,6 @@
 #include "index/index.h"
 
 #include <signal.h>
-#include <stdlib.h>
 
 #include "support/suite.h"
 

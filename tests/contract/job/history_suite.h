@@ -4,8 +4,6 @@
 #pragma once
 
 #include <pthread.h>
-#include <stdio.h>
-#include <stdlib.h>
 
 #include "support/suite.h"
 

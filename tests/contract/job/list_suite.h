@@ -3,9 +3,6 @@
  */
 #pragma once
 
-#include <stdio.h>
-#include <stdlib.h>
-
 #include "support/suite.h"
 
 #include "job/list/list.h"

@@ -5,8 +5,6 @@
 #pragma once
 
 #include <pthread.h>
-#include <stdio.h>
-#include <stdlib.h>
 #include <time.h>
 
 #include "support/suite.h"

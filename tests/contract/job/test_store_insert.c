@@ -1,7 +1,5 @@
 /* Inserting jobs: ids, rows and keys. */
 #include <pthread.h>
-#include <stdio.h>
-#include <stdlib.h>
 
 #include "support/suite.h"
 

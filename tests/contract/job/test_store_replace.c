@@ -3,7 +3,6 @@
  * finished job live again.
  */
 #include <pthread.h>
-#include <stdio.h>
 
 #include "support/suite.h"
 

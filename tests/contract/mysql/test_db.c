@@ -1,6 +1,5 @@
 /* db.h on a real server. */
 #include <pthread.h>
-#include <stdlib.h>
 
 #include "support/suite.h"
 

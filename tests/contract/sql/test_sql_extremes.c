@@ -1,6 +1,4 @@
 /* Views and procedures on rows that hold the extremes of every column of numbers that its type and CHECKs allow. */
-#include <stdio.h>
-#include <string.h>
 
 #include "support/suite.h"
 

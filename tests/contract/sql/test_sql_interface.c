@@ -1,6 +1,4 @@
 /* The schema as an interface: views, CHECKs and edits by hand. */
-#include <stdio.h>
-#include <string.h>
 
 #include "support/suite.h"
 

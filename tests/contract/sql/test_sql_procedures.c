@@ -1,6 +1,5 @@
 /* The schema as an interface: its procedures. */
 #include <pthread.h>
-#include <stdio.h>
 
 #include "support/suite.h"
 

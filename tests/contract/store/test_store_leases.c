@@ -1,5 +1,4 @@
 /* Members of the election and their leases, as MySQL keeps them: leases_store.c. */
-#include <stdlib.h>
 
 #include "support/suite.h"
 

@@ -1,5 +1,4 @@
 /* Rows of processes: what leaders learn from them without Redis. */
-#include <stdio.h>
 
 #include "support/suite.h"
 

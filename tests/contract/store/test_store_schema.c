@@ -1,8 +1,6 @@
 /* Migrations and the installation row on a real server. */
 #include <pthread.h>
 #include <stdatomic.h>
-#include <stdio.h>
-#include <stdlib.h>
 
 #include "support/suite.h"
 

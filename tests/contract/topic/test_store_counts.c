@@ -3,8 +3,6 @@
  * what hands change is found by the audit or by the housekeeper, and counted once.
  */
 #include <pthread.h>
-#include <stdio.h>
-#include <stdlib.h>
 
 #include "support/suite.h"
 

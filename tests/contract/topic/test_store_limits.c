@@ -1,6 +1,4 @@
 /* Limits of topics on a real server: gates, room, and leader transactions within them (topic/limits.h). */
-#include <stdio.h>
-#include <stdlib.h>
 
 #include "support/suite.h"
 

@@ -1,6 +1,5 @@
 /* Topics and shard information on a real server. */
 #include <pthread.h>
-#include <stdio.h>
 
 #include "support/suite.h"
 

@@ -2,9 +2,6 @@
  * empty. */
 #include "support/mysql_fixture.h"
 
-#include <stdio.h>
-#include <stdlib.h>
-
 #include "support/suite.h"
 
 #include "simulator/mysql.h"

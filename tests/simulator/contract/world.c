@@ -3,7 +3,6 @@
  * by itself. If a statement is unknown to the engine behind db.h, the program ends. Tests that need such a statement
  * are left out (support/running/suite.c); they run on the real server.
  */
-#include <stddef.h>
 
 #include "simulator/world.h"
 

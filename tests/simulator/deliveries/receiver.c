@@ -1,9 +1,6 @@
 /* See receiver.h. */
 #include "simulator/deliveries/receiver.h"
 
-#include <stdlib.h>
-#include <string.h>
-
 #include "base/http/http_client.h"
 #include "simulator/deliveries/arrivals.h"
 #include "simulator/faults.h"

@@ -1,8 +1,6 @@
 /* See intake.h. */
 #include "simulator/intake/intake.h"
 
-#include <string.h>
-
 #include "deliver/kafka/command_reader.h"
 #include "intake.h"
 #include "simulator/faults.h"

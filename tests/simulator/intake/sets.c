@@ -5,7 +5,6 @@
  *
  * Whoever asked for an operation does some of its pieces itself, as an API does, and may leave it in the middle.
  */
-#include <string.h>
 
 #include "features/operations/operations.h"
 #include "job/change/jobs.h"

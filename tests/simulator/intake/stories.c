@@ -5,7 +5,6 @@
  * Rows stand in transactions of their own, which last for a while, are rolled back, or lose the answer to their COMMIT:
  * then all of the transaction is there, or nothing of it.
  */
-#include <string.h>
 
 #include "simulator/broker.h"
 #include "simulator/faults.h"

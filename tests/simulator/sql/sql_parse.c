@@ -1,7 +1,5 @@
 /* Text to trees. See sql.h. Owns the grammar and the resolving of names; knows no rows. */
 #include <ctype.h>
-#include <stdlib.h>
-#include <string.h>
 
 #include "simulator/sql/sql.h"
 #include "store/migrations.h"

@@ -1,7 +1,5 @@
 /* Statements on rows: see sql.h. Owns rows, their versions and who holds them; waiting is mysql.c's. */
 #include <regex.h>
-#include <stdlib.h>
-#include <string.h>
 #include <zlib.h>
 
 #include "simulator/sql/sql.h"

@@ -1,8 +1,6 @@
 /* An elector whose thread does not run, for unit suites: its clock stands, its events are counted, and its steps are asked for. */
 #pragma once
 
-#include <string.h>
-
 #include "support/suite.h"
 
 #include "election/elector.h"

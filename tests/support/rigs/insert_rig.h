@@ -1,9 +1,6 @@
 /* Jobs that are inserted into a store of the suite's own, and what came of each. */
 #pragma once
 
-#include <stdio.h>
-#include <stdlib.h>
-
 #include "support/suite.h"
 
 #include "job/change/jobs.h"

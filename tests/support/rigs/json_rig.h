@@ -1,8 +1,6 @@
 /* A parser of a suite's own, and texts in memory that ends where they end. */
 #pragma once
 
-#include <stdlib.h>
-
 #include "support/suite.h"
 
 #include "base/text/json.h"

@@ -2,7 +2,6 @@
 #pragma once
 
 #include <glob.h>
-#include <stdlib.h>
 
 #include "support/suite.h"
 

@@ -1,7 +1,6 @@
 /* Catches what is logged: standard error is a file without a name until a test's end. */
 #pragma once
 
-#include <stdlib.h>
 #include <unistd.h>
 
 #include "support/suite.h"

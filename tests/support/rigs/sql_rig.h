@@ -1,9 +1,6 @@
 /* Rows that are edited by hand in a database of the suite's own. */
 #pragma once
 
-#include <stdio.h>
-#include <stdlib.h>
-
 #include "support/suite.h"
 
 #include "support/store_suite.h"

@@ -4,10 +4,6 @@
  */
 #pragma once
 
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
-
 #include "support/suite.h"
 
 #include "intake/batch.h"

@@ -1,6 +1,4 @@
 /* Who gets in, with which scopes, and which topics they see; on lists that the test gives. */
-#include <stdio.h>
-#include <string.h>
 
 #include "support/suite.h"
 

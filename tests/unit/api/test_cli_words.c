@@ -1,5 +1,4 @@
 /* Command lines are judged by the table, and requests are made of them. */
-#include <string.h>
 
 #include "support/suite.h"
 

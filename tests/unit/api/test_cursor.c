@@ -1,5 +1,4 @@
 /* Sealed cursors: what they open with, and that nothing can be read in them. */
-#include <string.h>
 
 #include "support/suite.h"
 

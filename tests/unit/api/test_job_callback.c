@@ -1,5 +1,4 @@
 /* What bodies of jobs say of callbacks: a URL of their own, and headers that a callback cannot carry. */
-#include <stdio.h>
 
 #include "support/suite.h"
 

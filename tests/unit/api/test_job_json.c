@@ -1,6 +1,4 @@
 /* Digests of bodies, payloads that a manual edit has spoiled, and base64. Which bodies are refused: api/jobs/. */
-#include <stdio.h>
-#include <string.h>
 
 #include "support/suite.h"
 

@@ -1,5 +1,4 @@
 /* Answers that are kept for a moment: how old one may be, and that the oldest makes room. */
-#include <stdlib.h>
 
 #include "support/suite.h"
 

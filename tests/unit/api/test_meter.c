@@ -1,5 +1,4 @@
 /* What a token's meter lets pass, alone and beside the meters of other processes; the clock is the test's. */
-#include <string.h>
 
 #include "support/suite.h"
 

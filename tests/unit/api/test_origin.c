@@ -1,5 +1,4 @@
 /* Which hosts and origins an installation without tokens answers to. */
-#include <stdio.h>
 
 #include "support/suite.h"
 

@@ -1,6 +1,4 @@
 /* Lines of waiting pops: which pop stands where, and whose line is served next. */
-#include <stdio.h>
-#include <stdlib.h>
 
 #include "support/suite.h"
 

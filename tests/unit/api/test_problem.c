@@ -1,5 +1,4 @@
 /* Problem documents: the table of types, the statuses behind them, faults and their pointers. */
-#include <stdio.h>
 
 #include "support/suite.h"
 

@@ -1,5 +1,4 @@
 /* Names of schedules. Which bodies are taken, shown and refused: api/test_schedules.py. */
-#include <string.h>
 
 #include "support/suite.h"
 

@@ -1,6 +1,4 @@
 /* Callback settings of a topic: decoded, kept and shown, without what is secret in any answer. */
-#include <stdio.h>
-#include <string.h>
 
 #include "support/suite.h"
 

@@ -1,5 +1,4 @@
 /* What a job waits for: every word, from snapshots made by hand (the cache and the store are stood in for here). */
-#include <string.h>
 
 #include "support/suite.h"
 

@@ -3,8 +3,6 @@
  * connections to MySQL and the HTTP server behind a request are fakes; threads and queues are the real ones.
  */
 #include <pthread.h>
-#include <stdlib.h>
-#include <string.h>
 #include <unistd.h>
 
 #include "base/clock.h"

@@ -6,8 +6,6 @@
  */
 #pragma once
 
-#include <stdio.h>
-
 #include "support/suite.h"
 
 #include "base/clock.h"

@@ -1,7 +1,5 @@
 /* How a process dies at an assertion: each death in a child of its own. */
 #include <signal.h>
-#include <stdlib.h>
-#include <string.h>
 #include <sys/wait.h>
 #include <unistd.h>
 

@@ -1,6 +1,4 @@
 /* Configuration: order of sources, bad input of every kind with the text of its error, printing and reading back. */
-#include <stdlib.h>
-#include <string.h>
 #include <unistd.h>
 
 #include "support/suite.h"

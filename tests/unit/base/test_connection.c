@@ -1,7 +1,4 @@
 /* What connections are told by the configuration: secrets that change while the program runs, TLS, hosts. */
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 #include <unistd.h>
 
 #include "support/suite.h"

@@ -1,7 +1,4 @@
 /* Secrets that a service manager puts into a folder, and the sample file, which names them. */
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 #include <unistd.h>
 
 #include "support/suite.h"

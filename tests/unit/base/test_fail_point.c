@@ -1,7 +1,4 @@
 /* Fail points: how they are chosen, when they are hit, and what they do. A child process dies or stops in our place. */
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 
 #include "support/suite.h"
 

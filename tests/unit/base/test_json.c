@@ -1,8 +1,6 @@
 /*
  * The promises of base/text/json.h about texts that are JSON: values, limits, opaque members, a parser that is used again.
  */
-#include <stdio.h>
-#include <stdlib.h>
 
 #include "support/suite.h"
 

@@ -1,5 +1,4 @@
 /* The promises of base/text/json.h about texts that are no JSON: they are refused, at their own byte. */
-#include <stdio.h>
 
 #include "support/suite.h"
 

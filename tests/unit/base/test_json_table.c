@@ -1,6 +1,4 @@
 /* Bodies that are read by a table: values, bounds, and the faults that a caller is told, in the order of the body. */
-#include <stdio.h>
-#include <string.h>
 
 #include "support/suite.h"
 

@@ -1,7 +1,6 @@
 /* The registry and its text. Families live as long as the process, so each test has names of its own. */
 #include <math.h>
 #include <pthread.h>
-#include <stdlib.h>
 
 #include "support/suite.h"
 

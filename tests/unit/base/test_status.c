@@ -1,5 +1,4 @@
 /* The status table and the way errors are filled. */
-#include <string.h>
 
 #include "support/suite.h"
 

@@ -1,6 +1,4 @@
 /* Durations and times as text: every form, bad input, rounding. */
-#include <stdio.h>
-#include <stdlib.h>
 #include <time.h>
 
 #include "support/suite.h"

@@ -1,6 +1,4 @@
 /* Time zone files: what they say, what is refused, and that a new file is noticed. */
-#include <stdio.h>
-#include <stdlib.h>
 #include <unistd.h>
 
 #include "support/suite.h"

@@ -1,5 +1,4 @@
 /* Dead letters: what Kafka would refuse for its size still arrives. */
-#include <stdlib.h>
 
 #include "support/suite.h"
 

@@ -1,5 +1,4 @@
 /* The delivery by Kafka, in an installation that has no Kafka. */
-#include <string.h>
 
 #include "support/suite.h"
 

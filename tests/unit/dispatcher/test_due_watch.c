@@ -2,7 +2,6 @@
  * The watch of a dispatcher without an index: whom it tells of what MySQL answers, and whether it is to be relied upon. The
  * watcher is the real one; MySQL is a fake that answers what the test has put there.
  */
-#include <string.h>
 
 #include "support/suite.h"
 

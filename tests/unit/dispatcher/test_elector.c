@@ -2,9 +2,6 @@
  * The decisions of an elector by ZooKeeper, step by step, on a ZooKeeper in memory and a clock that is moved by hand: this file stands in
  * for zk.c. Requests are answered when a test says so.
  */
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 
 #include "support/suite.h"
 

@@ -2,8 +2,6 @@
  * The arithmetic of the election: shares, ranks, plans; and whole elections played through with the pure part alone,
  * from a printed seed.
  */
-#include <stdlib.h>
-#include <string.h>
 
 #include "support/suite.h"
 

@@ -2,8 +2,6 @@
  * What a process says of itself, and what its leaders hear of the others: on a table in memory, with a real runtime and
  * mailbox. What the heartbeat does is written down in its order.
  */
-#include <stdio.h>
-#include <string.h>
 
 #include "support/suite.h"
 

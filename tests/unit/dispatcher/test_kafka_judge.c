@@ -1,6 +1,4 @@
 /* What is wrong with topics of ours, by what Kafka says of them: clusters of several brokers, which tests on a real one do not have. */
-#include <stdio.h>
-#include <string.h>
 
 #include "support/suite.h"
 

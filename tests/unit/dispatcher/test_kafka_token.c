@@ -1,6 +1,4 @@
 /* What a token says of itself, and settings that cannot be; brokers that verify tokens are in integration/secured. */
-#include <stdlib.h>
-#include <string.h>
 
 #include "support/suite.h"
 

@@ -1,7 +1,5 @@
 /* What the watch of a transaction makes of librdkafka's log, and of connections that are closed. There is no server. */
 #include <fcntl.h>
-#include <stdio.h>
-#include <string.h>
 
 #include "support/suite.h"
 

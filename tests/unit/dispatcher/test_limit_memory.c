@@ -1,5 +1,4 @@
 /* What a leader remembers of topics at their limits. */
-#include <stdio.h>
 
 #include "support/suite.h"
 

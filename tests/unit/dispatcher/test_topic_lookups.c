@@ -1,7 +1,5 @@
 /* What is known of Kafka's topics, and when Kafka is asked: against a Kafka that answers as a topic's name says. */
 #include <pthread.h>
-#include <stdio.h>
-#include <string.h>
 #include <unistd.h>
 
 #include "support/suite.h"

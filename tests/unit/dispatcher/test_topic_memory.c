@@ -1,5 +1,4 @@
 /* Which topic a job has, remembered while there is a backlog. */
-#include <stdio.h>
 
 #include "support/suite.h"
 

@@ -1,5 +1,4 @@
 /* Topics that somebody wants to know of: each once, in turns between those who want them, never more than fit. */
-#include <stdio.h>
 
 #include "support/suite.h"
 

@@ -1,6 +1,4 @@
 /* What is found from what was read: each finding at its bound, with its words, the gravest first. */
-#include <stdio.h>
-#include <string.h>
 
 #include "support/suite.h"
 

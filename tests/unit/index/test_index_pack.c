@@ -1,9 +1,6 @@
 /* Members of the index, and pages as Redis takes them. */
 #include "index/index_pack.h"
 
-#include <stdio.h>
-#include <stdlib.h>
-
 #include "support/suite.h"
 
 #include "job/job.h"

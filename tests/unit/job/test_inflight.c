@@ -1,5 +1,4 @@
 /* How a list of what is in flight shrinks: what leaves it, and why, and how much of it goes next. */
-#include <stdlib.h>
 
 #include "support/suite.h"
 

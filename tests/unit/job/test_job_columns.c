@@ -1,6 +1,4 @@
 /* The statements that name all columns of a job name those of job/job.h, in its order where they are read or given. */
-#include <stdio.h>
-#include <string.h>
 
 #include "support/suite.h"
 

@@ -1,5 +1,4 @@
 /* Bodies of results, as they come over REST and from Kafka. */
-#include <stdio.h>
 
 #include "support/suite.h"
 

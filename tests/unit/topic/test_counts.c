@@ -2,8 +2,6 @@
  */
 #include "topic/counts.h"
 
-#include <stdio.h>
-
 #include "support/suite.h"
 
 #define DAY    (INT64_C(1) << DT_SEQUENCE_BITS)

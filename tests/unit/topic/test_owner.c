@@ -1,6 +1,4 @@
 /* Which owner a topic has. */
-#include <stdio.h>
-#include <string.h>
 
 #include "support/suite.h"
 

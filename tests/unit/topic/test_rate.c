@@ -1,5 +1,4 @@
 /* Rates: their text, and how many attempts they let begin. */
-#include <stdlib.h>
 
 #include "support/suite.h"
 

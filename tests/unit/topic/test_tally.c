@@ -1,5 +1,4 @@
 /* What a process counts in memory of what it committed, and what percentiles say of a histogram. */
-#include <stdio.h>
 
 #include "support/suite.h"
 

@@ -1,5 +1,4 @@
 /* Hosts that callbacks may go to, and URLs with others. */
-#include <string.h>
 
 #include "support/suite.h"
 

@@ -1,7 +1,6 @@
 /* Whose request it is, as trusted proxies say it and as others would like it to be. */
 #include <arpa/inet.h>
 #include <netinet/in.h>
-#include <string.h>
 
 #include "support/suite.h"
 

@@ -1,6 +1,4 @@
 /* Where requests begin and end in the bytes of a connection, however these are cut into pieces, and what is refused. */
-#include <stdio.h>
-#include <string.h>
 
 #include "support/suite.h"
 

@@ -1,6 +1,4 @@
 /* The head of a request before the HTTP library sees it: whole, to be waited for, or refused, and who may go first. */
-#include <stdio.h>
-#include <string.h>
 
 #include "support/suite.h"
 

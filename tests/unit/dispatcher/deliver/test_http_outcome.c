@@ -1,6 +1,4 @@
 /* What an answer to a callback means, row by row; Retry-After; messages of errors. */
-#include <stdio.h>
-#include <stdlib.h>
 
 #include "support/suite.h"
 

@@ -1,5 +1,4 @@
 /* Places for callbacks: bounds, owners and their topics, dead hosts, and hosts that push back. */
-#include <stdio.h>
 
 #include "support/suite.h"
 

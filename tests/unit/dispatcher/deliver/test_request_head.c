@@ -1,5 +1,4 @@
 /* The head of a callback: CloudEvents over HTTP, Standard Webhooks, and the headers of topic and job. */
-#include <stdio.h>
 
 #include "support/suite.h"
 

@@ -5,9 +5,6 @@
  */
 #pragma once
 
-#include <stdio.h>
-#include <stdlib.h>
-
 #include "support/suite.h"
 
 #include "shard/shard_parts.h"

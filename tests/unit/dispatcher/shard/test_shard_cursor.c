@@ -1,5 +1,4 @@
 /* Where the reader ahead goes on when it has come to its end. The clock is a fake. */
-#include <stdlib.h>
 
 #include "support/suite.h"
 

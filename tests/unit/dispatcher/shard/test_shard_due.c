@@ -3,8 +3,6 @@
  * while it is not. The index and MySQL are fakes; whether to believe the index, the queues and the readers' places are
  * the real ones. A job's id tells its topic: 100,000 times the number of it, and the host that it names, 10,000 times.
  */
-#include <stdlib.h>
-#include <string.h>
 
 #include "support/suite.h"
 

@@ -1,5 +1,4 @@
 /* Jobs that are passed by while their topic is being found out: how long, and which. The clock is a fake. */
-#include <stdlib.h>
 
 #include "support/suite.h"
 
