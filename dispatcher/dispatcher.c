@@ -229,9 +229,8 @@ static void on_moved(void *arg)
     dt_heartbeat_announce(heartbeat_of(arg));
 }
 
-static void outbox_here(void *arg, unsigned shard)
+static void outbox_here(void *arg, unsigned)
 {
-    (void)shard;
     dt_kafka_parts_outbox(((dt_dispatcher *)arg)->kafka_parts);
 }
 

@@ -77,10 +77,9 @@ static void ask_watcher(void *arg, struct dt_watch *watch)
         watch->wait_ms = dt_earlier(watch->wait_ms, DT_WATCH_BUSY_MS);
 }
 
-static void watcher_answered(void *arg, dt_status status, const struct dt_watched *seen, dt_store *store)
+static void watcher_answered(void *arg, dt_status status, const struct dt_watched *seen, dt_store *)
 {
     dt_inbox_chore *c = arg;
-    (void)store;
     const unsigned found = status == DT_OK ? seen->intake : 0;
     const bool heard = atomic_exchange(&c->hears, status == DT_OK);
     if (found & DT_WATCH_OPERATIONS)

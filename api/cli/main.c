@@ -70,9 +70,8 @@ static int run_help(struct dt_cli *cli)
     return print_text(&text);
 }
 
-static int run_version(struct dt_cli *cli)
+static int run_version(struct dt_cli *)
 {
-    (void)cli;
     puts("duetime " DUETIME_VERSION);
     return DT_CLI_DONE;
 }

@@ -69,10 +69,9 @@ int dt_rest_signal(void)
 }
 
 /* libcurl calls it at least once a second. If it returns anything but 0 the request ends. */
-static int check_signal(void *arg, curl_off_t down_all, curl_off_t down, curl_off_t up_all, curl_off_t up)
+static int check_signal(void *arg, curl_off_t, curl_off_t, curl_off_t, curl_off_t)
 {
     dt_rest *rest = arg;
-    (void)down_all, (void)down, (void)up_all, (void)up;
     int64_t now_us = dt_clock_mono_us(dt_clock_system());
     if (caught && !rest->signalled_us)
         rest->signalled_us = now_us;

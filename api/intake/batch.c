@@ -344,10 +344,9 @@ static void collect_results(struct dt_batch *batch)
 
 /* ---- to the queue and back ---- */
 
-static void set_done(void *arg, unsigned under_way)
+static void set_done(void *arg, unsigned)
 {
     struct dt_chunk *chunk = arg;
-    (void)under_way;
     dt_assert(chunk->submitted && !chunk->done);
     chunk->done = true; /* from now on the batch may empty it */
 }

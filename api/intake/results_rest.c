@@ -101,13 +101,11 @@ static struct dt_gate *result_gate(const struct dt_api *api)
     return api->result_gate;
 }
 
-static dt_status decode_element(const struct dt_batch_terms *terms, const dt_json *json, bool keep,
-                                struct dt_chunk *chunk, struct dt_faults *faults, struct dt_error *err)
+static dt_status decode_element(const struct dt_batch_terms *, const dt_json *json, bool keep, struct dt_chunk *chunk,
+                                struct dt_faults *faults, struct dt_error *)
 {
     struct dt_apply *row = dt_chunk_row(chunk, chunk->n_rows);
-    (void)terms;
     (void)keep; /* all texts are copied */
-    (void)err;
     *row = (struct dt_apply){.outcome = DT_OUTCOME_UNKNOWN_JOB, .result.job_id = -1};
     return dt_result_decode(json, dt_json_root(json), NULL, faults, &row->result);
 }

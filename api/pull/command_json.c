@@ -61,10 +61,8 @@ static const struct dt_json_field fields[] = {
     DT_FIELD("max", COUNT, struct decoder, max, .flags = OF(POP), .min = 1, .max = DT_POP_MAX),
 };
 
-static bool member_is_allowed(struct dt_json_reader *r, const struct dt_json_field *field,
-                              const struct dt_json_node *node)
+static bool member_is_allowed(struct dt_json_reader *r, const struct dt_json_field *field, const struct dt_json_node *)
 {
-    (void)node;
     if (!field || field->flags & OF(ADD) << ((const struct decoder *)r->out)->verb)
         return true;
     dt_json_fault(r, field, "does not go with this command");

@@ -182,11 +182,10 @@ static void on_index_entries_lost(void *arg)
     dt_chore_wake(&h->chore);
 }
 
-static int64_t check_health(void *arg, void *context)
+static int64_t check_health(void *arg, void *)
 {
     dt_health *h = arg;
     const int64_t now_us = dt_clock_mono_us(h->clock);
-    (void)context;
     if (now_us >= h->losses_us && atomic_exchange(&h->lost, false)) {
         struct dt_error err = {0};
         dt_status status = dt_session_begin(&h->session, &err);

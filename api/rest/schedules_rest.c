@@ -424,11 +424,10 @@ static enum dt_next list_fires(struct dt_request *req, dt_store *store)
     return read_schedule(req, store, &s) ? answer_fires(req, &s) : DT_REPLY;
 }
 
-static enum dt_next preview_schedule(struct dt_request *req, dt_store *store)
+static enum dt_next preview_schedule(struct dt_request *req, dt_store *)
 {
     struct ask *ask = req->state;
     struct dt_schedule *s = &ask->body.schedule;
-    (void)store;
     s->anchor_ms = s->has_start ? s->starts_at_ms : dt_refclock_earliest_ms(req->api->ref);
     return answer_fires(req, s);
 }

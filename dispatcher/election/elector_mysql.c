@@ -349,10 +349,9 @@ static int64_t order_due_us(const struct mysql_elector *e)
     return e->pause_us > 0 ? dt_earlier(at_us, e->asked_us + e->pause_us) : at_us;
 }
 
-static void step_elector(dt_elector *base, uint32_t signals)
+static void step_elector(dt_elector *base, uint32_t)
 {
     struct mysql_elector *e = elector_of(base);
-    (void)signals;
     read_answer(e);
     if (!dt_lease_runs(&base->lease, dt_clock_mono_us(base->clock)))
         lose_all_holds(e, "MySQL has not answered for two thirds of the timeout");

@@ -194,9 +194,8 @@ static dt_zk_elector *elector_of(dt_elector *base)
 
 /* ---- replies ---- */
 
-static void ping_answered(dt_zk_elector *e, struct dt_zk_reply *r)
+static void ping_answered(dt_zk_elector *e, struct dt_zk_reply *)
 {
-    (void)r;
     e->pinging = false;
 }
 

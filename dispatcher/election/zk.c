@@ -102,10 +102,9 @@ static void on_void(int rc, const void *data)
 }
 
 /* An answered ping wakes no thread: it only extends the lease. */
-static void on_ping(int rc, const struct Stat *stat, const void *data)
+static void on_ping(int rc, const struct Stat *, const void *data)
 {
     struct dt_zk_reply *reply = reply_of(data);
-    (void)stat;
     if (outcome_of(rc) == DT_ZK_LOST) {
         post_reply(reply->zk, reply, rc);
         return;
@@ -114,10 +113,9 @@ static void on_ping(int rc, const struct Stat *stat, const void *data)
     put_reply(reply->zk, reply, rc);
 }
 
-static void on_data(int rc, const char *value, int n, const struct Stat *stat, const void *data)
+static void on_data(int rc, const char *, int, const struct Stat *stat, const void *data)
 {
     struct dt_zk_reply *reply = reply_of(data);
-    (void)value, (void)n;
     if (rc == ZOK && stat)
         reply->owner_session = stat->ephemeralOwner;
     post_reply(reply->zk, reply, rc);
@@ -140,18 +138,16 @@ static void on_strings(int rc, const struct String_vector *strings, const void *
     post_reply(reply->zk, reply, rc);
 }
 
-static void on_session(zhandle_t *zh, int type, int state, const char *path, void *context)
+static void on_session(zhandle_t *, int type, int, const char *, void *context)
 {
     dt_zk *zk = context;
-    (void)zh, (void)state, (void)path;
     if (type == ZOO_SESSION_EVENT)
         dt_mailbox_signal(zk->mailbox, DT_ZK_SESSION);
 }
 
-static void on_watch(zhandle_t *zh, int type, int state, const char *path, void *context)
+static void on_watch(zhandle_t *, int type, int, const char *, void *context)
 {
     const struct dt_zk_watch *watch = context;
-    (void)zh, (void)state, (void)path;
     if (type != ZOO_SESSION_EVENT)
         dt_mailbox_signal(watch->mailbox, watch->signal);
 }

@@ -150,10 +150,9 @@ static void ask_watcher(void *arg, struct dt_watch *watch)
     watch->leads = w->leads;
 }
 
-static void watcher_answered(void *arg, dt_status status, const struct dt_watched *seen, dt_store *store)
+static void watcher_answered(void *arg, dt_status status, const struct dt_watched *seen, dt_store *)
 {
     dt_due_watch *w = arg;
-    (void)store;
     if (status != DT_OK) { /* loops that sleep long because they rely on the watch must poll from now on */
         w->heard_us = 0;
         w->none_due = false;

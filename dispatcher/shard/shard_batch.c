@@ -165,11 +165,10 @@ static dt_status send_head(dt_shard_loop *l, const struct dt_outgoing *jobs, str
 
 /* Called while MySQL writes the claim. */
 static void send_ahead(void *arg, const struct dt_fence *next, const struct dt_outgoing *jobs,
-                       const struct dt_claim *claims, size_t n)
+                       const struct dt_claim *claims, size_t)
 {
     dt_shard_loop *l = arg;
     const struct dt_delivery_batch batch = {.fence = next, .claims = claims, .jobs = jobs, .arena = &l->arena};
-    (void)n;
     dt_delivery_begin(l->delivery, &batch, true);
 }
 

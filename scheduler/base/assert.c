@@ -26,9 +26,8 @@ void dt_assert_shard(unsigned shard)
     shard_here = (int)shard;
 }
 
-static void abort_on_alarm(int number)
+static void abort_on_alarm(int)
 {
-    (void)number;
     abort();
 }
 

@@ -35,21 +35,18 @@ static int64_t system_us(clockid_t id)
     return (int64_t)now.tv_sec * MILLION + now.tv_nsec / 1000;
 }
 
-static int64_t system_mono_us(const dt_clock *clock)
+static int64_t system_mono_us(const dt_clock *)
 {
-    (void)clock;
     return system_us(CLOCK_MONOTONIC);
 }
 
-static int64_t system_real_ms(const dt_clock *clock)
+static int64_t system_real_ms(const dt_clock *)
 {
-    (void)clock;
     return system_us(CLOCK_REALTIME) / 1000;
 }
 
-static int64_t system_boot_us(const dt_clock *clock)
+static int64_t system_boot_us(const dt_clock *)
 {
-    (void)clock;
     return system_us(CLOCK_BOOTTIME);
 }
 

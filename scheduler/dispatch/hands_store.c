@@ -93,10 +93,9 @@ struct of_shard {
     size_t *n;
 };
 
-static dt_status read_hands_of_shard(void *arg, dt_db *db, int64_t now_ms, struct dt_error *err)
+static dt_status read_hands_of_shard(void *arg, dt_db *db, int64_t, struct dt_error *err)
 {
     const struct of_shard *of = arg;
-    (void)now_ms;
     /* Waits for the shard's row lock, until a leader transaction that may be open has ended. */
     dt_status status =
         dt_db_read_number(db, dt_sql_lock_shard_of_hands, DT_PARAMS(DT_P_INT(of->shard)), NULL, NULL, err);

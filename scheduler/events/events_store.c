@@ -220,10 +220,9 @@ dt_status dt_store_events_tend(dt_store *store, int64_t now_ms, int64_t keep_ms,
     return status;
 }
 
-static dt_status read_event(const dt_db *db, struct dt_arena *arena, void *row, void *arg)
+static dt_status read_event(const dt_db *db, struct dt_arena *arena, void *row, void *)
 {
     bool ok = true;
-    (void)arg;
     *(struct dt_job_event *)row = (struct dt_job_event){.id = dt_db_i64(db, 0),
                                                         .at_ms = dt_db_i64(db, 1),
                                                         .actor = dt_store_text(db, 2, arena, &ok),

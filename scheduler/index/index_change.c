@@ -427,9 +427,8 @@ static bool pack_command(dt_index *index, unsigned shard, const struct dt_item *
     return true;
 }
 
-static void build_packed(dt_index *index, unsigned shard, size_t n_gone, size_t n_new)
+static void build_packed(dt_index *index, unsigned shard, size_t, size_t n_new)
 {
-    (void)n_gone;
     for (size_t at = 0, done; at < n_new; at += done) {
         const struct dt_item *items = index->batch->new + at;
         if (!pack_command(index, shard, items, n_new - at, &done))
@@ -438,10 +437,9 @@ static void build_packed(dt_index *index, unsigned shard, size_t n_gone, size_t 
 }
 
 /* Both scripts return an integer; 0 means that the server does not accept packed pages. */
-static void on_filled(void *arg, size_t i, const dt_reply *reply)
+static void on_filled(void *arg, size_t, const dt_reply *reply)
 {
     int64_t taken = 1;
-    (void)i;
     if (dt_reply_integer(reply, &taken) && taken == 0)
         *(bool *)arg = true;
 }

@@ -146,13 +146,12 @@ dt_status dt_index_probe(dt_index *index, struct dt_error *err)
     return dt_index_ask_wanted(index, build_probe, err);
 }
 
-static void on_memory(void *arg, size_t i, const dt_reply *reply)
+static void on_memory(void *arg, size_t, const dt_reply *reply)
 {
     static const char name[] = "maxmemory_policy:";
     struct dt_index_memory *memory = arg;
     struct dt_str text = dt_reply_text(reply);
     const char *at = text.p ? strstr(text.p, name) : NULL;
-    (void)i;
     if (at)
         snprintf(memory->policy, sizeof(memory->policy), "%.*s", (int)strcspn(at + strlen(name), "\r\n"),
                  at + strlen(name));

@@ -120,11 +120,10 @@ struct held_reply {
     bool failed; /* no memory */
 };
 
-static void on_held(void *arg, size_t i, const dt_reply *reply)
+static void on_held(void *arg, size_t, const dt_reply *reply)
 {
     struct held_reply *held = arg;
     size_t n = dt_reply_count(reply);
-    (void)i;
     held->n = 0;
     if (n == 0)
         return;
@@ -214,9 +213,8 @@ dt_status dt_index_drop(dt_index *index, unsigned shard, struct dt_error *err)
 
 /* ---- ranges of entries ---- */
 
-static void on_range(void *arg, size_t i, const dt_reply *reply)
+static void on_range(void *arg, size_t, const dt_reply *reply)
 {
-    (void)i;
     dt_reading_take(arg, reply, 0);
 }
 
@@ -261,12 +259,11 @@ struct count_reply {
     double from_ms; /* where to continue; < 0: everything is counted */
 };
 
-static void on_count(void *arg, size_t i, const dt_reply *reply)
+static void on_count(void *arg, size_t, const dt_reply *reply)
 {
     struct count_reply *count = arg;
     const dt_reply *next;
     int64_t n = 0;
-    (void)i;
     count->from_ms = -1;
     if (dt_reply_count(reply) != 2)
         return;

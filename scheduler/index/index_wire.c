@@ -101,9 +101,8 @@ static bool read_page_entry(double start_ms, const dt_reply *member, const dt_re
     return due_ms > 0 && due_ms == floor(due_ms) && dt_member_id(text.p, text.n, out->due_ms, &out->id);
 }
 
-void dt_on_integer(void *arg, size_t i, const dt_reply *reply)
+void dt_on_integer(void *arg, size_t, const dt_reply *reply)
 {
-    (void)i;
     (void)dt_reply_integer(reply, arg);
 }
 

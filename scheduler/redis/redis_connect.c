@@ -113,12 +113,7 @@ out:
 
 #else
 
-static void start_tls(redisContext *c, const struct dt_config *config, const char *host)
-{
-    (void)c;
-    (void)config;
-    (void)host;
-}
+static void start_tls(redisContext *, const struct dt_config *, const char *) {}
 
 #endif
 

@@ -55,11 +55,10 @@ dt_status dt_store_index_debts(dt_store *store, struct dt_index_debts *out, stru
     return dt_db_end(db, err);
 }
 
-static dt_status read_live(const dt_db *db, struct dt_arena *arena, void *row, void *arg)
+static dt_status read_live(const dt_db *db, struct dt_arena *arena, void *row, void *)
 {
     struct dt_live_process *p = row;
     bool ok = true;
-    (void)arg;
     *p = (struct dt_live_process){.id = dt_db_i64(db, 0),
                                   .dispatcher = dt_str_is(dt_db_bytes(db, 1), "dispatcher"),
                                   .name = dt_store_text(db, 2, arena, &ok),

@@ -340,10 +340,9 @@ dt_status dt_store_server_settings(dt_store *store, struct dt_server_settings *o
     return dt_db_end(db, err);
 }
 
-static dt_status read_ending(const dt_db *db, struct dt_arena *arena, void *row, void *arg)
+static dt_status read_ending(const dt_db *db, struct dt_arena *arena, void *row, void *)
 {
     struct dt_ending_numbers *ending = row;
-    (void)arg;
     ending->table = dt_arena_copy(arena, dt_db_bytes(db, 0));
     ending->next = dt_arena_copy(arena, dt_db_bytes(db, 1));
     return ending->table.p && ending->next.p ? DT_OK : DT_NOMEM;

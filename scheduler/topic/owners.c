@@ -196,10 +196,9 @@ static dt_status read_piece(struct piece *piece, dt_db *db, struct dt_error *err
 }
 
 /* Reads the piece again under the lock, because tokens and topics may have changed. */
-static dt_status write_piece(void *arg, dt_db *db, int64_t now_ms, struct dt_error *err)
+static dt_status write_piece(void *arg, dt_db *db, int64_t, struct dt_error *err)
 {
     struct piece *piece = arg;
-    (void)now_ms;
     dt_status status = dt_db_read_number(db, dt_sql_lock_topics, DT_NO_PARAMS, NULL, NULL, err);
     if (status == DT_OK)
         status = read_token_owners(db, &piece->arena, &piece->owners, err);

@@ -44,9 +44,8 @@ static void give_back(struct dt_unit *unit)
     unit->done(unit);
 }
 
-void dt_committer_submit(dt_committer *committer, struct dt_unit *unit)
+void dt_committer_submit(dt_committer *, struct dt_unit *unit)
 {
-    (void)committer;
     MUST(unit->n >= 1 && unit->n <= ROWS);
     if (at_once) {
         give_back(unit);
@@ -81,22 +80,19 @@ void dt_caller_copy(const struct dt_caller *caller, struct dt_caller *out)
     *out = *caller;
 }
 STUB(void, dt_caller_clear, (struct dt_caller * caller), )
-void dt_request_suspend(struct dt_request *req)
+void dt_request_suspend(struct dt_request *)
 {
-    (void)req;
     MUST(!suspended);
     suspended = true;
 }
-void dt_request_resume(struct dt_request *req)
+void dt_request_resume(struct dt_request *)
 {
-    (void)req;
     MUST(suspended);
     suspended = false;
 }
 static struct dt_slice *slice_queued;
-bool dt_workers_slice(dt_workers *pool, struct dt_slice *slice)
+bool dt_workers_slice(dt_workers *, struct dt_slice *slice)
 {
-    (void)pool;
     slice_queued = slice;
     return true;
 }

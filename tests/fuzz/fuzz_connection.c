@@ -20,9 +20,8 @@ struct own {
     bool waits;
 };
 
-static int64_t zero(const dt_clock *clock)
+static int64_t zero(const dt_clock *)
 {
-    (void)clock;
     return 0;
 }
 
@@ -74,9 +73,8 @@ static void on_refused(dt_conn *conn, int status, const char *detail)
     answer(conn, status, strlen(detail));
 }
 
-static void on_ended(dt_conn *conn, bool sent)
+static void on_ended(dt_conn *conn, bool)
 {
-    (void)sent;
     for (size_t i = 0; i < n_held; i++)
         MUST(held[i] != conn); /* it was its owner's */
     ended++;

@@ -335,10 +335,8 @@ struct dt_kafka_admin {
 
 STUB(void, dt_kafka_drain, (int timeout_ms), )
 
-dt_status dt_kafka_admin_new(const struct dt_kafka_env *env, dt_kafka_admin **out, struct dt_error *err)
+dt_status dt_kafka_admin_new(const struct dt_kafka_env *, dt_kafka_admin **out, struct dt_error *)
 {
-    (void)env;
-    (void)err;
     *out = calloc(1, sizeof **out);
     return *out ? DT_OK : DT_NOMEM;
 }
@@ -348,15 +346,13 @@ void dt_kafka_admin_free(dt_kafka_admin *admin)
     free(admin);
 }
 
-dt_status dt_kafka_admin_prepare(dt_kafka_admin *admin, struct dt_error *err)
+dt_status dt_kafka_admin_prepare(dt_kafka_admin *, struct dt_error *err)
 {
-    (void)admin;
     return reach(false, now_us + 1 * SEC, NULL, err);
 }
 
-dt_status dt_kafka_admin_ledger(dt_kafka_admin *admin, unsigned shard, enum dt_ledger_care care, struct dt_error *err)
+dt_status dt_kafka_admin_ledger(dt_kafka_admin *, unsigned shard, enum dt_ledger_care care, struct dt_error *err)
 {
-    (void)admin;
     dt_status status = reach(false, now_us + 1 * SEC, NULL, err);
     if (status == DT_OK && care == DT_LEDGER_CHECK && !broker.ledgers[shard])
         return dt_fail(err, DT_REFUSED, "no partition");
@@ -379,9 +375,8 @@ struct dt_kafka_asker {
     int64_t down_until_us;
 };
 
-dt_status dt_kafka_asker_new(dt_kafka_admin *admin, void (*told)(void *arg), void *arg, dt_kafka_asker **out)
+dt_status dt_kafka_asker_new(dt_kafka_admin *, void (*told)(void *arg), void *arg, dt_kafka_asker **out)
 {
-    (void)admin;
     *out = world_alloc(sizeof **out);
     **out = (struct dt_kafka_asker){.told = told, .arg = arg};
     return DT_OK;
@@ -421,10 +416,9 @@ static unsigned place_of(dt_kafka_asker *asker, const struct partition *topic)
     return asker->n++;
 }
 
-dt_status dt_kafka_asker_ask(dt_kafka_asker *asker, struct dt_str topic, int64_t owner, struct dt_kafka_topic_info *out,
+dt_status dt_kafka_asker_ask(dt_kafka_asker *asker, struct dt_str topic, int64_t, struct dt_kafka_topic_info *out,
                              struct dt_error *err)
 {
-    (void)owner;
     const struct partition *part = topic_named(topic);
     unsigned i = place_of(asker, part);
     *out = (struct dt_kafka_topic_info){.max_message_bytes = 1000000, .partitions = 1};
@@ -753,10 +747,8 @@ static dt_status send_record(dt_producer *p, struct dt_error *err)
 /* A topic is known here when it exists. */
 STUB(void, dt_producer_meet, (dt_producer * p, const struct dt_str *topics, size_t n), )
 
-bool dt_producer_ready(dt_producer *p, const struct dt_kafka_message *messages, size_t n)
+bool dt_producer_ready(dt_producer *p, const struct dt_kafka_message *, size_t)
 {
-    (void)messages;
-    (void)n;
     return !p->failed && !one_in(4);
 }
 
@@ -837,11 +829,9 @@ static void trim_arrives(void *arg)
     }
 }
 
-dt_status dt_ledger_trim_start(const struct dt_kafka_env *env, unsigned shard, int64_t before, dt_ledger_trim **out,
-                               struct dt_error *err)
+dt_status dt_ledger_trim_start(const struct dt_kafka_env *, unsigned shard, int64_t before, dt_ledger_trim **out,
+                               struct dt_error *)
 {
-    (void)env;
-    (void)err;
     dt_ledger_trim *t = world_alloc(sizeof *t);
     *t = (dt_ledger_trim){.shard = shard, .before = before, .when_us = now_us + rnd_in(1 * MS, 3 * SEC)};
     at(t->when_us, trim_arrives, t);
@@ -850,9 +840,8 @@ dt_status dt_ledger_trim_start(const struct dt_kafka_env *env, unsigned shard, i
     return DT_OK;
 }
 
-bool dt_ledger_trim_done(dt_ledger_trim *t, dt_status *status, struct dt_error *err)
+bool dt_ledger_trim_done(dt_ledger_trim *t, dt_status *status, struct dt_error *)
 {
-    (void)err;
     *status = DT_OK;
     return now_us > t->when_us;
 }
@@ -868,12 +857,11 @@ static size_t seen_end(struct partition *p)
     return stable;
 }
 
-dt_status dt_ledger_read(const struct dt_kafka_env *env, unsigned shard, struct dt_ledger_reading *reading,
+dt_status dt_ledger_read(const struct dt_kafka_env *, unsigned shard, struct dt_ledger_reading *reading,
                          struct dt_error *err)
 {
     struct partition *p = broker.ledgers[shard];
     const int64_t from = reading->from;
-    (void)env;
     reading->next = from;
     fiber_notes()->ledger_read = reading->fn != NULL;
     dt_status status = reach(false, reading->deadline_us, reading->stop, err);
@@ -914,10 +902,8 @@ struct dt_notice_producer {
     int unused;
 };
 
-dt_status dt_notice_producer_new(const struct dt_kafka_env *env, dt_notice_producer **out, struct dt_error *err)
+dt_status dt_notice_producer_new(const struct dt_kafka_env *, dt_notice_producer **out, struct dt_error *)
 {
-    (void)env;
-    (void)err;
     *out = calloc(1, sizeof **out);
     return *out ? DT_OK : DT_NOMEM;
 }
@@ -984,11 +970,10 @@ static bool take_notice(const struct dt_kafka_message *m)
 }
 
 /* Of a batch some may have arrived when nothing more is heard of the others. */
-dt_status dt_notice_producer_send(dt_notice_producer *notices, const struct dt_kafka_message *messages, size_t n,
-                                  bool *sent, int timeout_ms, struct dt_error *err)
+dt_status dt_notice_producer_send(dt_notice_producer *, const struct dt_kafka_message *messages, size_t n, bool *sent,
+                                  int timeout_ms, struct dt_error *err)
 {
     bool refused = false;
-    (void)notices;
     memset(sent, 0, n * sizeof *sent);
     dt_status status = reach(false, now_us + (int64_t)timeout_ms * 1000, NULL, err);
     if (status != DT_OK)
@@ -1020,10 +1005,9 @@ struct dt_kafka_reader {
     size_t n;
 };
 
-dt_status dt_kafka_reader_new(const struct dt_kafka_env *env, const struct dt_kafka_reading *reading,
+dt_status dt_kafka_reader_new(const struct dt_kafka_env *, const struct dt_kafka_reading *reading,
                               dt_kafka_reader **out, struct dt_error *err)
 {
-    (void)env;
     dt_status status = reach(false, now_us + 1 * SEC, NULL, err);
     if (status != DT_OK)
         return status;
@@ -1097,13 +1081,9 @@ void dt_kafka_reader_leave(dt_kafka_reader *c, int32_t partition)
 }
 
 /* No message here has headers. */
-dt_status dt_kafka_reader_headers(const dt_kafka_reader *c, size_t i, struct dt_arena *arena,
-                                  const struct dt_kafka_header **headers, size_t *n)
+dt_status dt_kafka_reader_headers(const dt_kafka_reader *, size_t, struct dt_arena *, const struct dt_kafka_header **,
+                                  size_t *n)
 {
-    (void)c;
-    (void)i;
-    (void)arena;
-    (void)headers;
     *n = 0;
     return DT_OK;
 }
@@ -1123,10 +1103,9 @@ static bool is_late(const dt_kafka_reader *c)
     return !c->commands && now_us < broker.results_late_until_us;
 }
 
-dt_status dt_kafka_reader_poll(dt_kafka_reader *c, size_t max, int wait_ms, int linger_ms, const _Atomic bool *stop,
+dt_status dt_kafka_reader_poll(dt_kafka_reader *c, size_t max, int wait_ms, int, const _Atomic bool *stop,
                                const struct dt_kafka_record **records, size_t *n, struct dt_error *err)
 {
-    (void)linger_ms;
     *n = c->n = 0;
     if (!*stop) {
         int64_t until_us = now_us + wait_ms * MS;
@@ -1164,9 +1143,8 @@ dt_status dt_kafka_reader_poll(dt_kafka_reader *c, size_t max, int wait_ms, int 
     return DT_OK;
 }
 
-dt_status dt_kafka_reader_commit(dt_kafka_reader *c, struct dt_error *err)
+dt_status dt_kafka_reader_commit(dt_kafka_reader *c, struct dt_error *)
 {
-    (void)err;
     op("commit offsets");
     c->owed = false;
     for (unsigned i = 0; i < 2; i++)
@@ -1190,10 +1168,8 @@ struct dt_result_lag {
     int64_t ends[2];
 };
 
-dt_status dt_result_lag_new(const struct dt_kafka_env *env, dt_result_lag **out, struct dt_error *err)
+dt_status dt_result_lag_new(const struct dt_kafka_env *, dt_result_lag **out, struct dt_error *)
 {
-    (void)env;
-    (void)err;
     *out = calloc(1, sizeof **out);
     return *out ? DT_OK : DT_NOMEM;
 }

@@ -130,9 +130,8 @@ static void may_stop(void)
     zookeeper_noticed_silence(self);
 }
 
-void op(const char *what)
+void op(const char *)
 {
-    (void)what;
     if (now.on) {
         may_stop();
         may_die();

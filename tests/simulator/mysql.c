@@ -277,10 +277,8 @@ dt_status dt_db_begin_soon(dt_db *db, struct dt_error *err)
     return dt_db_begin(db, err);
 }
 
-dt_status dt_db_begin_snapshot(dt_db *db, struct dt_error *err)
+dt_status dt_db_begin_snapshot(dt_db *, struct dt_error *)
 {
-    (void)db;
-    (void)err;
     broken("snapshots are not simulated");
 }
 
@@ -290,15 +288,13 @@ uint64_t dt_db_number(const dt_db *db)
     return db->session->number % 2;
 }
 
-static void restore_now(void *arg)
+static void restore_now(void *)
 {
-    (void)arg;
     mysql_restore();
 }
 
-static void lead_twice(void *arg)
+static void lead_twice(void *)
 {
-    (void)arg;
     for (unsigned i = 0; i < table_named("shards")->n; i++)
         zookeeper_two_leaders(i, rnd_in(50 * MS, 2 * SEC));
 }
@@ -563,10 +559,8 @@ dt_status dt_db_run_many(dt_db *db, const char *sql, struct dt_param_rows rows, 
     return answer(db, status, err);
 }
 
-dt_status dt_db_script(dt_db *db, struct dt_str sql, struct dt_error *err)
+dt_status dt_db_script(dt_db *, struct dt_str sql, struct dt_error *)
 {
-    (void)db;
-    (void)err;
     broken("scripts are not simulated: %.*s", (int)sql.n, sql.p);
 }
 
@@ -780,9 +774,8 @@ struct dt_str dt_db_bytes(const dt_db *db, unsigned column)
     return (struct dt_str){v->p ? v->p : "", v->n};
 }
 
-dt_status dt_db_end(dt_db *db, struct dt_error *err)
+dt_status dt_db_end(dt_db *db, struct dt_error *)
 {
-    (void)err;
     db->result.n = 0;
     db->at = 0;
     db->owes = false;
@@ -953,21 +946,17 @@ STUB(dt_status, __wrap_dt_store_events_tend,
      (struct dt_store * store, int64_t now_ms, int64_t keep_ms, struct dt_error *err), DT_OK)
 
 __typeof__(dt_store_partitions_read) __wrap_dt_store_partitions_read;
-dt_status __wrap_dt_store_partitions_read(struct dt_store *store, struct dt_partitions *out, struct dt_error *err)
+dt_status __wrap_dt_store_partitions_read(struct dt_store *, struct dt_partitions *out, struct dt_error *)
 {
-    (void)store;
-    (void)err;
     *out = (struct dt_partitions){.read = true};
     return DT_OK;
 }
 
 __typeof__(dt_store_partitions_tend) __wrap_dt_store_partitions_tend;
-dt_status __wrap_dt_store_partitions_tend(struct dt_store *store, int64_t now_ms, const struct dt_wanted *wanted,
+dt_status __wrap_dt_store_partitions_tend(struct dt_store *, int64_t, const struct dt_wanted *wanted,
                                           struct dt_partitions *partitions, struct dt_tended *done,
                                           struct dt_error *err)
 {
-    (void)store;
-    (void)now_ms;
     *done = (struct dt_tended){0};
     *partitions = (struct dt_partitions){.read = true};
     if (faults_on() && one_in(4))
@@ -978,26 +967,17 @@ dt_status __wrap_dt_store_partitions_tend(struct dt_store *store, int64_t now_ms
 }
 
 __typeof__(dt_store_partitions_ahead) __wrap_dt_store_partitions_ahead;
-dt_status __wrap_dt_store_partitions_ahead(struct dt_store *store, int64_t now_ms, unsigned days,
-                                           struct dt_wanted *wanted, struct dt_error *err)
+dt_status __wrap_dt_store_partitions_ahead(struct dt_store *, int64_t, unsigned, struct dt_wanted *wanted,
+                                           struct dt_error *)
 {
-    (void)store;
-    (void)now_ms;
-    (void)days;
-    (void)err;
     wanted->n = 0;
     return DT_OK;
 }
 
 /* No snapshots, and no audit: what is counted must be right by itself. */
 __typeof__(dt_audit_step) __wrap_dt_audit_step;
-dt_status __wrap_dt_audit_step(dt_audit *audit, dt_store *store, size_t limit, struct dt_audited *out,
-                               struct dt_error *err)
+dt_status __wrap_dt_audit_step(dt_audit *, dt_store *, size_t, struct dt_audited *out, struct dt_error *)
 {
-    (void)audit;
-    (void)store;
-    (void)limit;
-    (void)err;
     *out = (struct dt_audited){.done = true};
     return DT_OK;
 }

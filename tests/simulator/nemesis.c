@@ -212,23 +212,20 @@ static void strike(void *arg)
     }
 }
 
-static void copy_mysql(void *arg)
+static void copy_mysql(void *)
 {
-    (void)arg;
     mysql_copy();
     copied_generation = workload_map_rests() ? generation() : 0;
 }
 
-static void copy_redis(void *arg)
+static void copy_redis(void *)
 {
-    (void)arg;
     redis_copy();
 }
 
-static void terminate_one(void *arg)
+static void terminate_one(void *)
 {
     struct proc *proc = some_dispatcher();
-    (void)arg;
     if (proc)
         process_terminate(proc);
 }

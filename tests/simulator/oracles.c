@@ -1091,10 +1091,9 @@ static void watch_hand(const struct row *hand, size_t place)
                  (long long)(now_us - watched.nobodys[place].since_us) / 1000);
 }
 
-static void watch(void *arg)
+static void watch(void *)
 {
     const struct table *hands = table_named("hands");
-    (void)arg;
     if (faults_on())
         watched.healed_us = now_us;
     read_map();

@@ -54,25 +54,22 @@ uint32_t dt_mailbox_wait(dt_mailbox *box, int64_t until_us)
 
 STUB(void, dt_log_set_level, (enum dt_log_level level), )
 STUB(bool, dt_log_enabled, (enum dt_log_level level), tracing)
-dt_status dt_log_level_parse(const char *word, enum dt_log_level *out)
+dt_status dt_log_level_parse(const char *, enum dt_log_level *out)
 {
-    (void)word;
     *out = DT_LOG_INFO;
     return DT_OK;
 }
 
-bool dt_log_allows(struct dt_log_limit *limit, struct dt_str topic, int64_t *suppressed)
+bool dt_log_allows(struct dt_log_limit *, struct dt_str, int64_t *suppressed)
 {
-    (void)limit, (void)topic;
     *suppressed = 0;
     return true;
 }
 
-void dt_log_write(enum dt_log_level level, const char *component, const char *msg, const struct dt_field *fields)
+void dt_log_write(enum dt_log_level, const char *component, const char *msg, const struct dt_field *fields)
 {
     char line[600];
     int n = snprintf(line, sizeof line, "LOG %s: %s", component, msg);
-    (void)level;
     for (; fields->name && n > 0 && (size_t)n < sizeof line - 100; fields++) {
         if (fields->type == DT_FIELD_INT)
             n += snprintf(line + n, sizeof line - (size_t)n, " %s=%lld", fields->name, (long long)fields->i);
@@ -114,10 +111,8 @@ dt_status dt_db_commit_with(dt_db *db, const char *sql, struct dt_param_rows row
 
 /* ---- features/features.h: no world has alerts or figures ---- */
 
-dt_status dt_features_start(const struct dt_features_env *env, dt_features **out, struct dt_error *err)
+dt_status dt_features_start(const struct dt_features_env *, dt_features **out, struct dt_error *)
 {
-    (void)env;
-    (void)err;
     *out = NULL;
     return DT_OK;
 }
@@ -126,9 +121,8 @@ STUB(void, dt_features_stop, (dt_features * features), )
 
 /* ---- deliver/kafka/kafka_parts.h: nobody asks a doctor ---- */
 
-dt_status dt_examiner_start(const struct dt_examiner_env *env, dt_examiner **out)
+dt_status dt_examiner_start(const struct dt_examiner_env *, dt_examiner **out)
 {
-    (void)env;
     *out = NULL;
     return DT_OK;
 }

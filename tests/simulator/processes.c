@@ -66,9 +66,8 @@ static void give(unsigned shard, struct dt_elector *e)
     e->events.gained(e->events.arg, shard);
 }
 
-static void elect(void *arg)
+static void elect(void *)
 {
-    (void)arg;
     for (unsigned i = 0; i < SHARDS_MAX; i++) {
         struct dt_elector *e = it.owner[i] ? NULL : least_laden_for(NULL, i);
         if (e)
@@ -181,9 +180,8 @@ struct dt_config dt_lease_config(const struct dt_config *config)
     return *config;
 }
 
-dt_status dt_elector_start(const struct dt_elector_env *env, dt_elector **out, struct dt_error *err)
+dt_status dt_elector_start(const struct dt_elector_env *env, dt_elector **out, struct dt_error *)
 {
-    (void)err;
     if (it.n_electors == ELECTORS_MAX)
         broken("too many electors");
     struct dt_elector *e = world_alloc(sizeof *e);

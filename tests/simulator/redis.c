@@ -323,12 +323,9 @@ static struct command *command_list(size_t n)
 
 /* ---- index.h ---- */
 
-dt_status dt_index_new(const struct dt_config *config, const char *installation, const dt_clock *clock, dt_index **out,
-                       struct dt_error *err)
+dt_status dt_index_new(const struct dt_config *config, const char *, const dt_clock *, dt_index **out,
+                       struct dt_error *)
 {
-    (void)installation;
-    (void)clock;
-    (void)err;
     *out = NULL;
     if (!dt_index_configured(config))
         return DT_OK;
@@ -341,9 +338,8 @@ void dt_index_free(dt_index *index)
     free(index);
 }
 
-void dt_index_failing(const dt_index *index, char *out, size_t cap)
+void dt_index_failing(const dt_index *, char *out, size_t cap)
 {
-    (void)index;
     snprintf(out, cap, "*");
 }
 
@@ -408,12 +404,8 @@ dt_status dt_index_wake_all(dt_index *index, struct dt_error *err)
 }
 
 /* Nobody in these worlds waits for a pop without looking. */
-dt_status dt_index_tell_offers(dt_index *index, unsigned shard, const struct dt_str *topics, size_t n,
-                               struct dt_error *err)
+dt_status dt_index_tell_offers(dt_index *index, unsigned, const struct dt_str *, size_t, struct dt_error *err)
 {
-    (void)shard;
-    (void)topics;
-    (void)n;
     return reach(index, err);
 }
 
@@ -464,9 +456,8 @@ dt_status dt_index_drop(dt_index *index, unsigned shard, struct dt_error *err)
     return change(index, &c, 1, err);
 }
 
-const char *dt_index_home(const dt_index *index, unsigned shard)
+const char *dt_index_home(const dt_index *index, unsigned)
 {
-    (void)shard;
     return index ? "redis" : "";
 }
 
@@ -640,12 +631,9 @@ dt_status dt_index_fillings(dt_index *index, enum dt_filling_ask ask, struct dt_
 
 /* ---- wake-ups ---- */
 
-dt_status dt_wake_start(const struct dt_config *config, const char *installation,
-                        void (*on_wake)(void *arg, int shard, bool outbox), void *arg, dt_wake **out,
-                        struct dt_error *err)
+dt_status dt_wake_start(const struct dt_config *config, const char *,
+                        void (*on_wake)(void *arg, int shard, bool outbox), void *arg, dt_wake **out, struct dt_error *)
 {
-    (void)installation;
-    (void)err;
     *out = NULL;
     if (!dt_index_configured(config))
         return DT_OK;

@@ -299,9 +299,8 @@ static void *worker_main(void *arg)
     return NULL;
 }
 
-static void api_start(void *arg)
+static void api_start(void *)
 {
-    (void)arg;
     it.api = proc_new("A", ++it.lives);
     for (unsigned i = 0; i < WORKERS; i++)
         it.workers[i] = fiber_start(it.api, worker_main, (void *)(uintptr_t)i);
@@ -309,9 +308,8 @@ static void api_start(void *arg)
         fiber_start(it.api, workload_consume_by_pop, NULL);
 }
 
-void workload_api_died(struct proc *proc)
+void workload_api_died(struct proc *)
 {
-    (void)proc;
     for (unsigned i = 0; i < it.n_ops; i++) {
         struct op *op = &it.ops[i];
         if (!op->taken || op->done || op->ask == ASK_EDIT)
@@ -351,9 +349,8 @@ static void edit(struct op *op)
     workload_answered(a, mysql_by_hand(edits[which], DT_PARAMS(DT_P_INT(when_ms), DT_P_INT(j->id))), NULL);
 }
 
-static void *operator_main(void *arg)
+static void *operator_main(void *)
 {
-    (void)arg;
     for (;;) {
         struct op *op = next_op(true);
         if (!op) {
@@ -406,10 +403,9 @@ bool workload_map_rests(void)
 }
 
 /* The API reads the map about once a second. */
-static void learn_map(void *arg)
+static void learn_map(void *)
 {
     const struct row *row = table_named("installation")->rows[0];
-    (void)arg;
     if (row->committed)
         dt_shard_map_init(&journal->map, cell_int(row, "generation"), (unsigned)cell_int(row, "shards"));
     at(now_us + rnd_in(300 * MS, 1 * SEC), learn_map, NULL);

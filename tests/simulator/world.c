@@ -480,9 +480,8 @@ int __wrap_clock_gettime(clockid_t id, struct timespec *out)
 
 /* Lengths that were taken from addresses would make a seed differ from run to run: only their magnitude counts. */
 __typeof__(nanosleep) __wrap_nanosleep;
-int __wrap_nanosleep(const struct timespec *wanted, struct timespec *left)
+int __wrap_nanosleep(const struct timespec *wanted, struct timespec *)
 {
-    (void)left;
     int64_t us = wanted->tv_sec * SEC + wanted->tv_nsec / 1000;
     fiber_sleep(us / 500 * 500 + rnd_in(0, 499));
     return 0;
@@ -495,9 +494,8 @@ int __wrap_sched_yield(void)
 }
 
 __typeof__(pthread_create) __wrap_pthread_create;
-int __wrap_pthread_create(pthread_t *thread, const pthread_attr_t *attr, fiber_fn *fn, void *arg)
+int __wrap_pthread_create(pthread_t *thread, const pthread_attr_t *, fiber_fn *fn, void *arg)
 {
-    (void)attr;
     *thread = (pthread_t)(uintptr_t)fiber_start(running->proc, fn, arg);
     return 0;
 }
@@ -530,9 +528,8 @@ static bool try_lock(pthread_mutex_t *mutex)
 }
 
 __typeof__(pthread_mutex_init) __wrap_pthread_mutex_init;
-int __wrap_pthread_mutex_init(pthread_mutex_t *mutex, const pthread_mutexattr_t *attr)
+int __wrap_pthread_mutex_init(pthread_mutex_t *mutex, const pthread_mutexattr_t *)
 {
-    (void)attr;
     memset(mutex, 0, sizeof *mutex);
     return 0;
 }
@@ -560,10 +557,9 @@ STUB(int, __wrap_pthread_cond_destroy, (pthread_cond_t * cond), 0)
 __typeof__(pthread_cond_broadcast) __wrap_pthread_cond_broadcast;
 STUB(int, __wrap_pthread_cond_broadcast, (pthread_cond_t * cond), 0)
 __typeof__(pthread_cond_clockwait) __wrap_pthread_cond_clockwait;
-int __wrap_pthread_cond_clockwait(pthread_cond_t *cond, pthread_mutex_t *mutex, clockid_t id,
-                                  const struct timespec *until)
+int __wrap_pthread_cond_clockwait(pthread_cond_t *cond, pthread_mutex_t *mutex, clockid_t, const struct timespec *until)
 {
-    (void)cond, (void)id;
+    (void)cond;
     const int64_t until_us = until->tv_sec * SEC + until->tv_nsec / 1000;
     if (now_us >= until_us)
         return ETIMEDOUT;
@@ -574,9 +570,8 @@ int __wrap_pthread_cond_clockwait(pthread_cond_t *cond, pthread_mutex_t *mutex, 
 }
 
 __typeof__(pthread_cond_wait) __wrap_pthread_cond_wait;
-int __wrap_pthread_cond_wait(pthread_cond_t *cond, pthread_mutex_t *mutex)
+int __wrap_pthread_cond_wait(pthread_cond_t *, pthread_mutex_t *mutex)
 {
-    (void)cond;
     __wrap_pthread_mutex_unlock(mutex);
     fiber_sleep(5 * MS);
     __wrap_pthread_mutex_lock(mutex);

@@ -39,10 +39,9 @@ int clock_gettime(clockid_t id, struct timespec *t)
     return code;
 }
 
-int gettimeofday(struct timeval *restrict tv, void *restrict zone)
+int gettimeofday(struct timeval *restrict tv, void *restrict)
 {
     struct timespec t;
-    (void)zone;
     if (clock_gettime(CLOCK_REALTIME, &t) != 0)
         return -1;
     *tv = (struct timeval){.tv_sec = t.tv_sec, .tv_usec = t.tv_nsec / 1000};

@@ -198,15 +198,13 @@ static bool asked_for_one(const struct player *p)
 
 static _Thread_local int64_t ahead_us;
 
-static int64_t mono_us_ahead(const dt_clock *clock)
+static int64_t mono_us_ahead(const dt_clock *)
 {
-    (void)clock;
     return now_us() + ahead_us;
 }
 
-static int64_t system_real_ms(const dt_clock *clock)
+static int64_t system_real_ms(const dt_clock *)
 {
-    (void)clock;
     return dt_clock_real_ms(dt_clock_system());
 }
 
@@ -522,16 +520,14 @@ ELECTOR_TEST(members_that_join_and_leave_share_the_shards_evenly)
     assert_int_equal(overlaps, 0);
 }
 
-static int64_t real_ms_that_jumps(const dt_clock *clock)
+static int64_t real_ms_that_jumps(const dt_clock *)
 {
     static _Atomic int calls;
-    (void)clock;
     return dt_clock_real_ms(dt_clock_system()) + (atomic_fetch_add(&calls, 1) % 2 ? 3600000 : -3600000);
 }
 
-static int64_t system_mono_us(const dt_clock *clock)
+static int64_t system_mono_us(const dt_clock *)
 {
-    (void)clock;
     return now_us();
 }
 

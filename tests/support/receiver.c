@@ -318,15 +318,13 @@ static void *accept_all(void *arg)
 
 /* ---- lifetime ---- */
 
-static int choose(SSL *ssl, const unsigned char **out, unsigned char *n, const unsigned char *in, unsigned in_n,
-                  void *arg)
+static int choose(SSL *, const unsigned char **out, unsigned char *n, const unsigned char *in, unsigned in_n, void *arg)
 {
     static const unsigned char both[] = "\2h2\10http/1.1";
     static const unsigned char old[] = "\10http/1.1";
     const receiver *r = arg;
     bool h2 = r->options.h2 != RECEIVER_H2_NOT_OFFERED;
     unsigned char *chosen;
-    (void)ssl;
     if (SSL_select_next_proto(&chosen, n, h2 ? both : old, (unsigned)(h2 ? sizeof(both) : sizeof(old)) - 1, in, in_n) !=
         OPENSSL_NPN_NEGOTIATED)
         return SSL_TLSEXT_ERR_NOACK;

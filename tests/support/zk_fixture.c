@@ -101,9 +101,8 @@ void zk_server_resume(struct zk_server *server)
     assert_int_equal(kill(server->pid, SIGCONT), 0);
 }
 
-static int remove_one(const char *path, const struct stat *st, int type, struct FTW *at)
+static int remove_one(const char *path, const struct stat *, int, struct FTW *)
 {
-    (void)st, (void)type, (void)at;
     return remove(path);
 }
 

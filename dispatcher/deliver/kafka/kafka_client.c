@@ -86,9 +86,8 @@ static void set_token(rd_kafka_t *rk, const char *file)
 }
 
 /* librdkafka passes the value of sasl.oauthbearer.config, which is the file here. */
-static void on_refresh(rd_kafka_t *rk, const char *file, void *opaque)
+static void on_refresh(rd_kafka_t *rk, const char *file, void *)
 {
-    (void)opaque;
     set_token(rk, file);
 }
 
@@ -124,9 +123,8 @@ static dt_status check_token(struct dt_properties *list, struct dt_error *err)
 }
 
 /* Stores why a handle cannot get tokens. */
-static void on_error(rd_kafka_t *rk, int code, const char *reason, void *opaque)
+static void on_error(rd_kafka_t *, int code, const char *reason, void *opaque)
 {
-    (void)rk;
     if (code == RD_KAFKA_RESP_ERR__AUTHENTICATION)
         (void)dt_fail(opaque, DT_INVALID, "%s", reason);
 }

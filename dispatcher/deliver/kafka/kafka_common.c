@@ -15,11 +15,10 @@
 
 /* ---- settings ---- */
 
-void dt_kafka_on_log(const rd_kafka_t *rk, int level, const char *facility, const char *text)
+void dt_kafka_on_log(const rd_kafka_t *, int level, const char *facility, const char *text)
 {
     static _Thread_local struct dt_outage_part outage;
     struct dt_error err = {0};
-    (void)rk;
     /* If a broker is unreachable, transactions fail, and the library logs each connection and each client. */
     bool away = strcmp(facility, "FAIL") == 0 || strcmp(facility, "ERROR") == 0 || strcmp(facility, "TXNERR") == 0;
     if (level <= 3 && away) {

@@ -159,11 +159,10 @@ struct report {
     size_t i;
 };
 
-static void on_report(rd_kafka_t *rk, const rd_kafka_message_t *m, void *opaque)
+static void on_report(rd_kafka_t *, const rd_kafka_message_t *m, void *)
 {
     struct report *r = m->_private;
     struct batch *b = r->batch;
-    (void)rk, (void)opaque;
     dt_assert_cmp(b->outstanding, >, 0);
     b->outstanding--;
     if (m->err != RD_KAFKA_RESP_ERR_NO_ERROR && b->error == RD_KAFKA_RESP_ERR_NO_ERROR)

@@ -104,11 +104,10 @@ static void record_refusal(dt_txn_producer *p, rd_kafka_resp_err_t code, const c
     snprintf(p->refused, sizeof(p->refused), "%s", topic);
 }
 
-static void on_report(rd_kafka_t *rk, const rd_kafka_message_t *m, void *opaque)
+static void on_report(rd_kafka_t *, const rd_kafka_message_t *m, void *opaque)
 {
     dt_txn_producer *p = opaque;
     struct report *r = m->_private;
-    (void)rk;
     if (p->failed || !r)
         return; /* the report of a purge, for which no thread waits */
     dt_assert_cmp(p->outstanding, >, 0);
@@ -130,9 +129,8 @@ static void on_report(rd_kafka_t *rk, const rd_kafka_message_t *m, void *opaque)
         record_refusal(p, m->err, r->topic->name);
 }
 
-static void on_error(rd_kafka_t *rk, int code, const char *reason, void *opaque)
+static void on_error(rd_kafka_t *, int code, const char *reason, void *)
 {
-    (void)rk, (void)opaque;
     DT_LOG(DEBUG, "kafka", reason, DT_S("error", rd_kafka_err2name((rd_kafka_resp_err_t)code)));
 }
 

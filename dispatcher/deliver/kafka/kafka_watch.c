@@ -27,12 +27,11 @@ void dt_kafka_watch_clear(struct dt_kafka_watch *w)
     pthread_mutex_destroy(&w->lock);
 }
 
-static rd_kafka_resp_err_t on_request_sent(rd_kafka_t *rk, int fd, const char *broker, int32_t broker_id, int16_t api,
-                                           int16_t version, int32_t correlation, size_t size, void *opaque)
+static rd_kafka_resp_err_t on_request_sent(rd_kafka_t *, int fd, const char *, int32_t, int16_t api, int16_t, int32_t,
+                                           size_t, void *opaque)
 {
     struct dt_kafka_watch *w = opaque;
     unsigned i = 0;
-    (void)rk, (void)broker, (void)broker_id, (void)version, (void)correlation, (void)size;
     if (api != API_PRODUCE && api != API_ADD_PARTITIONS && api != API_END_TXN)
         return RD_KAFKA_RESP_ERR_NO_ERROR;
     pthread_mutex_lock(&w->lock);
@@ -61,10 +60,9 @@ static rd_kafka_resp_err_t on_request_sent(rd_kafka_t *rk, int fd, const char *b
  * which inherit its priority: it is lowered when the known ones have started, and later ones return to the usual
  * priority (as far as the process may).
  */
-static rd_kafka_resp_err_t on_thread_start(rd_kafka_t *rk, rd_kafka_thread_type_t type, const char *name, void *opaque)
+static rd_kafka_resp_err_t on_thread_start(rd_kafka_t *, rd_kafka_thread_type_t type, const char *, void *opaque)
 {
     struct dt_kafka_watch *w = opaque;
-    (void)rk, (void)name;
     if (type == RD_KAFKA_THREAD_MAIN)
         w->spinner = gettid();
     else
@@ -78,9 +76,8 @@ void dt_kafka_watch_nice(struct dt_kafka_watch *w)
         (void)setpriority(PRIO_PROCESS, (id_t)w->spinner, w->usual_nice + NICER);
 }
 
-static rd_kafka_resp_err_t on_new(rd_kafka_t *rk, const rd_kafka_conf_t *conf, void *opaque, char *errstr, size_t size)
+static rd_kafka_resp_err_t on_new(rd_kafka_t *rk, const rd_kafka_conf_t *, void *opaque, char *, size_t)
 {
-    (void)conf, (void)errstr, (void)size;
     rd_kafka_resp_err_t code = rd_kafka_interceptor_add_on_thread_start(rk, "duetime", on_thread_start, opaque);
 
     return code ? code : rd_kafka_interceptor_add_on_request_sent(rk, "duetime", on_request_sent, opaque);

@@ -135,11 +135,10 @@ static void give_up_waiting(dt_results_watermark *w)
     dt_assert_cmp(w->kafka_up_to_ms, <=, w->other_up_to_ms);
 }
 
-static int64_t tick_watermark(void *arg, void *store)
+static int64_t tick_watermark(void *arg, void *)
 {
     dt_results_watermark *w = arg;
     struct dt_error err = {0};
-    (void)store;
     const bool begins = !w->serves;
     w->serves = w->wanted_ms > w->kafka_up_to_ms && dt_clock_mono_us(w->env.clock) - w->asked_us < SILENCE_US;
     if (!w->serves)

@@ -292,10 +292,9 @@ static void end_waits(dt_http_client *client)
 
 /* ---- libcurl's events ---- */
 
-static int on_timer(CURLM *multi, long timeout_ms, void *arg)
+static int on_timer(CURLM *, long timeout_ms, void *arg)
 {
     dt_http_client *client = arg;
-    (void)multi;
     client->timer_us = timeout_ms < 0 ? INT64_MAX : now(client) + (int64_t)timeout_ms * 1000;
     return 0;
 }

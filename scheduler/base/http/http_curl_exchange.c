@@ -130,11 +130,9 @@ void dt_client_exchange_free(struct dt_client_exchange *exchange)
 /* ---- what libcurl calls ---- */
 
 /* libcurl also calls this if the host is an address, which needs no lookup. */
-static int before_resolving(void *resolver, void *reserved, void *arg)
+static int before_resolving(void *, void *, void *arg)
 {
     struct dt_client_exchange *exchange = arg;
-    (void)resolver;
-    (void)reserved;
     exchange->again = exchange->again || exchange->sent;
     return exchange->again || exchange->resolved_text.n > 0;
 }
@@ -172,13 +170,9 @@ static int close_socket(void *arg, curl_socket_t fd)
 
 /* Called last before libcurl writes. The thread is inside the guard from before the lease is checked until libcurl
  * returns (http_curl.c). */
-static int before_request(void *arg, char *remote, char *local, int remote_port, int local_port)
+static int before_request(void *arg, char *, char *, int, int)
 {
     struct dt_client_exchange *exchange = arg;
-    (void)remote;
-    (void)local;
-    (void)remote_port;
-    (void)local_port;
     exchange->again = exchange->sent;
     dt_wire_guard_enter(exchange->guard);
     exchange->withheld = !exchange->sent && exchange->may_send && !exchange->may_send(exchange->arg, exchange->tag);

@@ -67,18 +67,13 @@ static dt_status fail_file(const struct dt_tls_files *files, int which, struct d
 }
 
 /* Nobody is there to be asked for the password of a key. */
-static int no_password(char *buffer, int size, int writing, void *arg)
+static int no_password(char *, int, int, void *)
 {
-    (void)buffer;
-    (void)size;
-    (void)writing;
-    (void)arg;
     return 0;
 }
 
-static int verify_nothing_more(int good, X509_STORE_CTX *store)
+static int verify_nothing_more(int good, X509_STORE_CTX *)
 {
-    (void)store;
     return good;
 }
 
@@ -110,13 +105,11 @@ static dt_status read_pair(const struct dt_tls_files *files, SSL_CTX *ctx, struc
 }
 
 /* HTTP/2 if the client offers it. A client that offers neither gets no answer to that. */
-static int choose_protocol(SSL *ssl, const unsigned char **out, unsigned char *out_n, const unsigned char *in,
-                           unsigned in_n, void *arg)
+static int choose_protocol(SSL *, const unsigned char **out, unsigned char *out_n, const unsigned char *in,
+                           unsigned in_n, void *)
 {
     static const unsigned char ours[] = "\x02h2\x08http/1.1";
     unsigned char *chosen = NULL;
-    (void)ssl;
-    (void)arg;
     if (SSL_select_next_proto(&chosen, out_n, ours, sizeof(ours) - 1, in, in_n) != OPENSSL_NPN_NEGOTIATED)
         return SSL_TLSEXT_ERR_NOACK;
     *out = chosen;

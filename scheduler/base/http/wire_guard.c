@@ -74,12 +74,10 @@ static void shut_late_sockets(dt_wire_guard *guard)
 }
 
 /* Sets the timer before it checks the end: if the thread is stopped in between, it finds the next signal. */
-static void on_end(int number, siginfo_t *info, void *context)
+static void on_end(int, siginfo_t *info, void *)
 {
     dt_wire_guard *guard = info->si_value.sival_ptr;
     int saved = errno;
-    (void)number;
-    (void)context;
     if (info->si_code != SI_TIMER)
         return; /* sent by another program */
     const int64_t now_us = dt_clock_boot_us(guard->clock);

@@ -163,11 +163,7 @@ static void *yajl_realloc(void *ctx, void *old, size_t n)
     return p;
 }
 
-static void yajl_free_nothing(void *ctx, void *p)
-{
-    (void)ctx;
-    (void)p;
-}
+static void yajl_free_nothing(void *, void *) {}
 
 #define GO_ON 1
 #define STOP  0
@@ -344,12 +340,10 @@ static bool read_int(struct dt_str s, int64_t *out)
     return true;
 }
 
-static int on_number(void *ctx, const char *p, size_t n)
+static int on_number(void *ctx, const char *, size_t)
 {
     struct dt_json *json = ctx;
     struct dt_str raw = take_token(json);
-    (void)p;
-    (void)n;
     if (json->quiet)
         return GO_ON;
     take_opaque(json);
@@ -854,9 +848,8 @@ const struct dt_json_node *dt_json_root(const dt_json *json)
     return json->nodes_n ? json->nodes : NULL;
 }
 
-const struct dt_json_node *dt_json_first(const dt_json *json, const struct dt_json_node *parent)
+const struct dt_json_node *dt_json_first(const dt_json *, const struct dt_json_node *parent)
 {
-    (void)json;
     return parent->n ? parent + 1 : NULL;
 }
 

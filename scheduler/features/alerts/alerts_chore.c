@@ -593,10 +593,9 @@ static dt_status check_alert_settings(const struct dt_config *config, struct dt_
     return DT_OK;
 }
 
-static bool sends_alerts(void *arg, int64_t sender)
+static bool sends_alerts(void *arg, int64_t)
 {
     dt_alerts *a = arg;
-    (void)sender;
     return atomic_load(&a->ours);
 }
 

@@ -11,11 +11,10 @@
 #include "topic/counts.h"
 #include "topic/owners.h"
 
-static dt_status read_alert(const dt_db *db, struct dt_arena *arena, void *row, void *arg)
+static dt_status read_alert(const dt_db *db, struct dt_arena *arena, void *row, void *)
 {
     struct dt_alert *a = row;
     struct dt_str topic = dt_db_bytes(db, 1);
-    (void)arg;
     *a = (struct dt_alert){.id = dt_db_i64(db, 0),
                            .topic = topic.n ? dt_arena_copy(arena, topic) : DT_STR_NONE,
                            .kind = (enum dt_alert_kind)dt_db_i64(db, 2),
@@ -43,12 +42,11 @@ struct silencing {
     struct dt_alert *out;
 };
 
-static dt_status silence_in_txn(void *arg, dt_db *db, int64_t now_ms, struct dt_error *err)
+static dt_status silence_in_txn(void *arg, dt_db *db, int64_t, struct dt_error *err)
 {
     const struct silencing *s = arg;
     const struct dt_alert_silence *ask = s->ask;
     struct dt_rows rows = {.row_bytes = sizeof(*s->out), .read = read_alert};
-    (void)now_ms;
     dt_status status = dt_db_query(db, dt_sql_select_alert, DT_PARAMS(DT_P_INT(ask->id)), err);
     if (status == DT_OK)
         status = dt_store_read_rows(db, s->arena, &rows, err);
@@ -190,9 +188,8 @@ dt_status dt_store_free_alert_messages(dt_store *store, struct dt_error *err)
 
 #define SLICE_ROWS 10000
 
-static dt_status ask_watch(dt_store *store, dt_db *db, void *arg, struct dt_error *err)
+static dt_status ask_watch(dt_store *, dt_db *db, void *arg, struct dt_error *err)
 {
-    (void)store;
     return dt_db_query_index(db, dt_sql_watch_alerts, DT_PARAMS(DT_P_INT(*(const int64_t *)arg)), err);
 }
 
@@ -224,10 +221,9 @@ static dt_status copy_texts(const dt_db *db, struct dt_arena *arena, struct dt_s
     return failed ? DT_NOMEM : DT_OK;
 }
 
-static dt_status read_alert_topic(const dt_db *db, struct dt_arena *arena, void *row, void *arg)
+static dt_status read_alert_topic(const dt_db *db, struct dt_arena *arena, void *row, void *)
 {
     struct dt_alert_topic *t = row;
-    (void)arg;
     t->owner = dt_db_i64(db, 2) > 0 ? dt_db_i64(db, 2) : dt_owner_by_name(dt_db_bytes(db, 0));
     return copy_texts(db, arena, &t->name, &t->alerts);
 }
@@ -242,10 +238,9 @@ dt_status dt_store_alert_topics(dt_store *store, bool all, struct dt_arena *aren
     return status;
 }
 
-static dt_status read_count(const dt_db *db, struct dt_arena *arena, void *row, void *arg)
+static dt_status read_count(const dt_db *db, struct dt_arena *arena, void *row, void *)
 {
     struct dt_alert_count *c = row;
-    (void)arg;
     *c = (struct dt_alert_count){
         .scheduled = dt_db_i64(db, 1), .dispatched = dt_db_i64(db, 2), .dead = dt_db_i64(db, 3)};
     return copy_texts(db, arena, &c->topic, NULL);
@@ -296,10 +291,8 @@ static dt_status walk_slice(dt_db *db, struct dt_alert_walk *walk, struct dt_err
 }
 
 /* Begins a transaction that reads one snapshot. dt_db_rollback ends it. */
-static dt_status begin_snapshot(dt_store *store, dt_db *db, void *arg, struct dt_error *err)
+static dt_status begin_snapshot(dt_store *, dt_db *db, void *, struct dt_error *err)
 {
-    (void)store;
-    (void)arg;
     return dt_db_begin_snapshot(db, err);
 }
 

@@ -19,12 +19,11 @@ static void ask_watcher(void *arg, struct dt_watch *watch)
 }
 
 /* Reads the clock after each answer, even if it has not changed, because the offset from the server's time drifts. */
-static void watcher_answered(void *arg, dt_status status, const struct dt_watched *seen, dt_store *store)
+static void watcher_answered(void *arg, dt_status status, const struct dt_watched *, dt_store *store)
 {
     dt_clock_follower *f = arg;
     struct dt_test_clock clock;
     struct dt_error err = {0};
-    (void)seen;
     if (status != DT_OK)
         return;
     status = dt_store_test_clock(store, &clock, &err);

@@ -158,11 +158,10 @@ static dt_status is_undone(struct walk *w, int64_t from_ms, bool *some)
 }
 
 /* Returns whether more attempts lack a result than before the instant. */
-static dt_status is_unreported(struct walk *w, int64_t from_ms, bool *some)
+static dt_status is_unreported(struct walk *w, int64_t, bool *some)
 {
     int64_t found;
     dt_status status = dt_db_read_number(w->db, dt_sql_count_under_way, DT_NO_PARAMS, NULL, &found, w->err);
-    (void)from_ms;
     *some = found > w->under_way;
     return status;
 }

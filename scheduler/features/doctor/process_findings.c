@@ -55,10 +55,9 @@ dt_status dt_store_put_stuck(dt_store *store, int64_t process, const char *chore
     return status;
 }
 
-static dt_status read_finding(const dt_db *db, struct dt_arena *arena, void *row, void *arg)
+static dt_status read_finding(const dt_db *db, struct dt_arena *arena, void *row, void *)
 {
     struct dt_process_finding *f = row;
-    (void)arg;
     *f = (struct dt_process_finding){.finding = dt_arena_copy(arena, dt_db_bytes(db, 0)),
                                      .subject = dt_arena_copy(arena, dt_db_bytes(db, 1)),
                                      .detail = dt_arena_copy(arena, dt_db_bytes(db, 2)),
@@ -106,9 +105,8 @@ struct death {
     int64_t age_ms;
 };
 
-static dt_status read_death(const dt_db *db, struct dt_arena *arena, void *row, void *arg)
+static dt_status read_death(const dt_db *db, struct dt_arena *arena, void *row, void *)
 {
-    (void)arg;
     *(struct death *)row = (struct death){dt_arena_copy(arena, dt_db_bytes(db, 0)), dt_db_i64(db, 1)};
     return ((struct death *)row)->subject.p ? DT_OK : DT_NOMEM;
 }

@@ -108,11 +108,9 @@ static dt_status read_figures_rows(dt_store *store, const char *sql, struct dt_p
     return status == DT_OK ? dt_store_read_rows(db, arena, rows, err) : status;
 }
 
-static dt_status read_slot(const dt_db *db, struct dt_arena *arena, void *row, void *arg)
+static dt_status read_slot(const dt_db *db, struct dt_arena *, void *row, void *)
 {
     struct dt_figures_row *r = row;
-    (void)arena;
-    (void)arg;
     *r = (struct dt_figures_row){.slot = dt_db_i64(db, 0), .overdue = dt_db_i64(db, 1 + DT_TALLIES)};
     for (unsigned i = 0; i < DT_TALLIES; i++)
         r->n[i] = dt_db_i64(db, 1 + i);
@@ -133,10 +131,9 @@ dt_status dt_store_figures(dt_store *store, const struct dt_figures_range *range
     return status;
 }
 
-static dt_status read_overdue_topic(const dt_db *db, struct dt_arena *arena, void *row, void *arg)
+static dt_status read_overdue_topic(const dt_db *db, struct dt_arena *arena, void *row, void *)
 {
     struct dt_figures_row *r = row;
-    (void)arg;
     *r = (struct dt_figures_row){.topic = dt_arena_copy(arena, dt_db_bytes(db, 0))};
     for (unsigned i = 0; i < DT_TALLIES; i++)
         r->n[i] = dt_db_i64(db, 1 + i);
@@ -155,10 +152,8 @@ dt_status dt_store_figures_of_topics(dt_store *store, const struct dt_figures_ra
     return status;
 }
 
-static dt_status read_bucket(const dt_db *db, struct dt_arena *arena, void *row, void *arg)
+static dt_status read_bucket(const dt_db *db, struct dt_arena *, void *row, void *)
 {
-    (void)arena;
-    (void)arg;
     *(struct dt_lateness *)row = (struct dt_lateness){dt_db_i64(db, 0), dt_db_i64(db, 1), dt_db_i64(db, 2)};
     return DT_OK;
 }
@@ -199,10 +194,9 @@ double dt_lateness_ms(const struct dt_lateness *buckets, size_t n, double part)
 
 /* ---- numbers of jobs ---- */
 
-static dt_status read_load(const dt_db *db, struct dt_arena *arena, void *row, void *arg)
+static dt_status read_load(const dt_db *db, struct dt_arena *arena, void *row, void *)
 {
     struct dt_topic_load *load = row;
-    (void)arg;
     *load = (struct dt_topic_load){.topic = dt_arena_copy(arena, dt_db_bytes(db, 0))};
     for (unsigned i = 0; i < DT_JOB_STATES; i++)
         load->jobs[i] = dt_db_i64(db, 1 + i); /* in the order of enum dt_job_state */

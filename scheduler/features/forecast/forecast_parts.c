@@ -1,8 +1,8 @@
 /* The sums of a forecast, and its near part: see forecast_parts.h. */
 
+#include "forecast_parts.h"
 #include "base/assert.h"
 #include "dispatch/scan.h"
-#include "forecast_parts.h"
 #include "job/job.h"
 #include "mysql/statements.h"
 #include "store/store_internal.h"
@@ -97,10 +97,9 @@ dt_status dt_forecast_count(struct dt_forecasting *f, int band, int64_t from_ms,
 
 /* ---- shares of topics ---- */
 
-static dt_status read_topic_share(const dt_db *db, struct dt_arena *arena, void *row, void *arg)
+static dt_status read_topic_share(const dt_db *db, struct dt_arena *arena, void *row, void *)
 {
     struct dt_forecast_share *share = row;
-    (void)arg;
     *share =
         (struct dt_forecast_share){.topic = dt_arena_copy(arena, dt_db_bytes(db, 0)), .scheduled = dt_db_i64(db, 1)};
     return share->topic.p ? DT_OK : DT_NOMEM;

@@ -297,10 +297,9 @@ static struct dt_inbox_patience *find_patience(struct dt_inbox_mover *m, int64_t
     return NULL;
 }
 
-static dt_status take_inbox_row(const dt_db *db, struct dt_arena *arena, void *row, void *arg)
+static dt_status take_inbox_row(const dt_db *db, struct dt_arena *arena, void *row, void *)
 {
     bool ok = true;
-    (void)arg;
     *(struct dt_inbox_row *)row = (struct dt_inbox_row){.id = dt_db_i64(db, 0),
                                                         .action = dt_db_i64(db, 1),
                                                         .topic = dt_store_text(db, 2, arena, &ok),

@@ -119,9 +119,8 @@ static void list_targets(struct work *w, bool (*wanted)(const struct target *t))
             w->ids[w->n_ids++] = w->v[i].id;
 }
 
-static bool accepts_all(const struct target *t)
+static bool accepts_all(const struct target *)
 {
-    (void)t;
     return true;
 }
 

@@ -125,11 +125,9 @@ static struct dt_param *filter_params(const struct dt_operation_row *row, struct
     return p;
 }
 
-dt_status dt_operation_read_found(const dt_db *db, struct dt_arena *arena, void *row, void *arg)
+dt_status dt_operation_read_found(const dt_db *db, struct dt_arena *, void *row, void *)
 {
     struct dt_operation_found *found = row;
-    (void)arena;
-    (void)arg;
     *found = (struct dt_operation_found){dt_db_i64(db, 0), dt_db_i64(db, 1)};
     return DT_OK;
 }

@@ -62,7 +62,7 @@ static int64_t jobs_column(const dt_db *db, unsigned column)
     return dt_earlier(dt_later(dt_db_i64(db, column), 0), INT64_MAX / 4);
 }
 
-dt_status dt_operation_row_read(const dt_db *db, struct dt_arena *arena, void *out, void *arg)
+dt_status dt_operation_row_read(const dt_db *db, struct dt_arena *arena, void *out, void *)
 {
     struct dt_operation_row *row = out;
     struct dt_operation *op = &row->shown;
@@ -72,7 +72,6 @@ dt_status dt_operation_row_read(const dt_db *db, struct dt_arena *arena, void *o
     } texts[] = {{3, &op->request},      {4, &op->topic_from}, {5, &op->topic_to},    {6, &row->key_prefix},
                  {11, &row->error_code}, {15, &op->rate},      {18, &row->after_key}, {23, &op->sample},
                  {24, &op->error},       {28, &op->actor}};
-    (void)arg;
     memset(row, 0, sizeof(*row));
     op->id = dt_db_i64(db, 0);
     op->kind = (enum dt_operation_kind)(dt_db_i64(db, 1) - 1);

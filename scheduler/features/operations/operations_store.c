@@ -209,9 +209,8 @@ dt_status dt_store_operation_step(dt_store *store, struct dt_operation_piece *pi
     return status;
 }
 
-static dt_status read_turn(const dt_db *db, struct dt_arena *arena, void *row, void *arg)
+static dt_status read_turn(const dt_db *db, struct dt_arena *, void *row, void *)
 {
-    (void)arena, (void)arg;
     *(struct dt_operation_turn *)row =
         (struct dt_operation_turn){dt_db_i64(db, 0), dt_db_is_null(db, 1) ? INT64_MAX : dt_db_i64(db, 1)};
     return DT_OK;

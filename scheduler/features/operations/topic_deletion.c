@@ -170,10 +170,9 @@ dt_status dt_operation_keep_topic(dt_db *db, int64_t id, int64_t now_ms, struct 
     return status == DT_OK && changed ? dt_topics_raise_version(db, err) : status;
 }
 
-static dt_status read_deleted_name(const dt_db *db, struct dt_arena *arena, void *row, void *arg)
+static dt_status read_deleted_name(const dt_db *db, struct dt_arena *arena, void *row, void *)
 {
     struct dt_str *name = row;
-    (void)arg;
     *name = dt_arena_copy(arena, dt_db_bytes(db, 0));
     return name->p ? DT_OK : DT_NOMEM;
 }

@@ -12,10 +12,9 @@
 
 enum { PAGE = 1024 }; /* size of a page, the same as in select_due_messages */
 
-static dt_status read_sender(const dt_db *db, struct dt_arena *arena, void *row, void *arg)
+static dt_status read_sender(const dt_db *db, struct dt_arena *, void *row, void *arg)
 {
     struct dt_senders *senders = arg;
-    (void)arena;
     *(struct dt_sender *)row = (struct dt_sender){dt_db_i64(db, 0), dt_db_i64(db, 1)};
     senders->now_ms = dt_db_i64(db, 2);
     return DT_OK;

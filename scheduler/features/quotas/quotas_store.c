@@ -184,10 +184,9 @@ dt_status dt_store_usage_expire(dt_store *store, int64_t now_ms, struct dt_error
     return dt_store_run(store, dt_sql_delete_old_usage, DT_PARAMS(DT_P_INT(before_ms)), NULL, err);
 }
 
-static dt_status read_usage(const dt_db *db, struct dt_arena *arena, void *row, void *arg)
+static dt_status read_usage(const dt_db *db, struct dt_arena *arena, void *row, void *)
 {
     struct dt_usage *u = row;
-    (void)arg;
     *u = (struct dt_usage){dt_arena_copy(arena, dt_db_bytes(db, 0)),
                            dt_db_i64(db, 1),
                            dt_db_i64(db, 2),
@@ -207,10 +206,9 @@ dt_status dt_store_usage(dt_store *store, int64_t from_ms, struct dt_arena *aren
     return status;
 }
 
-static dt_status read_pending(const dt_db *db, struct dt_arena *arena, void *row, void *arg)
+static dt_status read_pending(const dt_db *db, struct dt_arena *arena, void *row, void *)
 {
     struct dt_topic_pending *p = row;
-    (void)arg;
     *p = (struct dt_topic_pending){dt_arena_copy(arena, dt_db_bytes(db, 0)), dt_db_i64(db, 1)};
     return p->topic.p ? DT_OK : DT_NOMEM;
 }

@@ -546,11 +546,10 @@ struct pending {
     int64_t id, next_at_ms, fire_ms; /* fire_ms: the fire's instant */
 };
 
-static dt_status take_pending(const dt_db *db, struct dt_arena *arena, void *row, void *arg)
+static dt_status take_pending(const dt_db *db, struct dt_arena *, void *row, void *arg)
 {
     const struct dt_str *name = arg;
     struct pending *p = row;
-    (void)arena;
     *p = (struct pending){dt_db_i64(db, 0), dt_db_i64(db, 1), dt_fire_key_time_ms(dt_db_bytes(db, 2), *name)};
     return DT_OK;
 }

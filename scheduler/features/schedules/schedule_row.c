@@ -38,14 +38,13 @@ static int64_t duration_at(const dt_db *db, unsigned column)
     return clamp_i64(dt_db_i64(db, column), 0, DT_DURATION_MAX_MS);
 }
 
-dt_status dt_schedule_take(const dt_db *db, struct dt_arena *arena, void *row, void *arg)
+dt_status dt_schedule_take(const dt_db *db, struct dt_arena *arena, void *row, void *)
 {
     struct dt_schedule *s = row;
     struct dt_new_job *job = &s->job;
     const struct dt_str digest = dt_db_bytes(db, 16);
     const int64_t overlap = dt_db_i64(db, 8) - 1;
     bool ok = true;
-    (void)arg;
     *s = (struct dt_schedule){
         .name = dt_store_text(db, 0, arena, &ok),
         .cron = dt_store_text(db, 2, arena, &ok),

@@ -152,11 +152,10 @@ static dt_status lock_due(struct task *t, struct due *due)
     return status;
 }
 
-static dt_status take_turn(const dt_db *db, struct dt_arena *arena, void *row, void *arg)
+static dt_status take_turn(const dt_db *db, struct dt_arena *, void *row, void *arg)
 {
     int64_t *look_ms = arg;
     int64_t at_ms = dt_db_is_null(db, 1) ? INT64_MAX : dt_later(dt_db_i64(db, 1), 1);
-    (void)arena;
     *(struct dt_turn *)row = (struct dt_turn){.owner = dt_db_i64(db, 0), .at = at_ms <= dt_db_i64(db, 2)};
     *look_ms = dt_earlier(*look_ms, at_ms);
     return DT_OK;
@@ -254,10 +253,9 @@ dt_status dt_store_make_fires(struct dt_fire_maker *maker, struct dt_fires_made 
 
 /* ---- after a new tzdata ---- */
 
-static dt_status take_name(const dt_db *db, struct dt_arena *arena, void *row, void *arg)
+static dt_status take_name(const dt_db *db, struct dt_arena *arena, void *row, void *)
 {
     struct dt_str *name = row;
-    (void)arg;
     *name = dt_arena_copy(arena, dt_db_bytes(db, 0));
     return name->p ? DT_OK : DT_NOMEM;
 }

@@ -109,9 +109,8 @@ dt_status dt_store_token_revoke(dt_store *store, struct dt_str name, struct dt_e
     return dt_store_commit_work(store, NULL, revoke_token, &(struct change){&token, dt_store_actor(store)}, err);
 }
 
-static dt_status ask_for_tokens(void *arg, dt_db *db, int64_t now_ms, struct dt_error *err)
+static dt_status ask_for_tokens(void *, dt_db *db, int64_t, struct dt_error *err)
 {
-    (void)arg, (void)now_ms;
     return set_rule(db, DT_TOKENS_ASKED, err);
 }
 
@@ -120,10 +119,9 @@ dt_status dt_store_tokens_ask(dt_store *store, struct dt_error *err)
     return dt_store_commit_work(store, NULL, ask_for_tokens, NULL, err);
 }
 
-static dt_status waive_tokens(void *arg, dt_db *db, int64_t now_ms, struct dt_error *err)
+static dt_status waive_tokens(void *, dt_db *db, int64_t, struct dt_error *err)
 {
     int64_t n = 0;
-    (void)arg, (void)now_ms;
     dt_status status = set_rule(db, DT_TOKENS_WAIVED, err); /* first, so that a request that adds a token must wait */
     if (status == DT_OK)
         status = dt_db_read_number(db, dt_sql_count_tokens, DT_NO_PARAMS, NULL, &n, err);

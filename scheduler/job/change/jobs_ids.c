@@ -152,10 +152,9 @@ static dt_status find_numbers(struct lookup *l, struct dt_error *err)
                          err);
 }
 
-static dt_status look_up_jobs(dt_store *store, dt_db *db, void *arg, struct dt_error *err)
+static dt_status look_up_jobs(dt_store *, dt_db *db, void *arg, struct dt_error *err)
 {
     struct lookup *l = arg;
-    (void)store;
     l->db = db;
     l->failed = DT_OK;
     for (size_t i = 0; i < l->n; i++) {

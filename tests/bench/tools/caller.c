@@ -12,9 +12,8 @@
 static struct curl_slist *headers;
 static char payload[PAYLOAD + 1];
 
-static size_t nothing(char *data, size_t size, size_t n, void *to)
+static size_t nothing(char *, size_t size, size_t n, void *)
 {
-    (void)data, (void)to;
     return size * n;
 }
 

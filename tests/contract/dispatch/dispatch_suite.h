@@ -109,9 +109,8 @@ static inline dt_status settle(struct rig *rig, struct dt_fence *fence, bool sen
     return dt_store_takeover_settle(rig->store, fence, &findings, &rig->done, err);
 }
 
-static inline enum dt_writable writable(void *arg, struct dt_str topic, int64_t owner, int64_t bytes)
+static inline enum dt_writable writable(void *arg, struct dt_str topic, int64_t, int64_t bytes)
 {
-    (void)owner;
     struct rig *rig = arg;
     assert_true(topic.n > 0 && bytes > 0);
     return rig->most_bytes && bytes > rig->most_bytes ? DT_WRITABLE_ALONE : rig->writable;

@@ -64,16 +64,13 @@ static int64_t job(const char *topic)
     return next_id;
 }
 
-static enum dt_writable writable(void *arg, struct dt_str topic, int64_t whose, int64_t bytes)
+static enum dt_writable writable(void *, struct dt_str topic, int64_t, int64_t bytes)
 {
-    (void)whose;
-    (void)arg;
     return topic.n > 0 && bytes > 0 ? DT_WRITABLE_YES : DT_WRITABLE_NO;
 }
 
-static enum dt_hand_place take(void *arg, const struct dt_hand_wanted *wanted, int64_t *number)
+static enum dt_hand_place take(void *, const struct dt_hand_wanted *wanted, int64_t *number)
 {
-    (void)arg;
     assert_true(wanted->bytes > 0 && wanted->attempt > 0);
     snprintf(asked_url, sizeof(asked_url), "%s%.*s", wanted->own_url ? "own " : "", (int)wanted->url.n,
              wanted->url.p ? wanted->url.p : "");

@@ -44,27 +44,21 @@ static size_t number_of(struct dt_str topic)
     return (size_t)((topic.p[1] - '0') * 10 + topic.p[2] - '0');
 }
 
-enum dt_writable dt_delivery_writable(dt_delivery *delivery, struct dt_str topic, int64_t owner, int64_t bytes)
+enum dt_writable dt_delivery_writable(dt_delivery *, struct dt_str topic, int64_t, int64_t)
 {
-    (void)owner;
-    (void)delivery;
-    (void)bytes;
     return closed[number_of(topic)] ? DT_WRITABLE_NO : DT_WRITABLE_YES;
 }
 
 /* The housekeeper has nothing to fill in: the index has had all jobs from the beginning. */
 static bool lost, doubted;
 
-static void index_lost(void *arg, unsigned shard)
+static void index_lost(void *, unsigned)
 {
-    (void)arg;
-    (void)shard;
     lost = true;
 }
 
-static void index_doubted(void *arg)
+static void index_doubted(void *)
 {
-    (void)arg;
     doubted = true;
 }
 

@@ -184,9 +184,8 @@ TEST(an_installations_name_that_is_too_long_for_a_topic_is_invalid)
 
 static _Atomic int told;
 
-static void tell(void *arg)
+static void tell(void *)
 {
-    (void)arg;
     told++;
 }
 

@@ -79,10 +79,9 @@ static void note(const struct dt_kafka_message *m)
 
 /* As the producer does: all but what is refused is sent. Topics named silent.* take nothing, those named far.* take
  * all, and there are none of either. */
-static dt_status send_to_kafka(void *arg, const struct dt_kafka_message *messages, size_t n, bool *sent, int timeout_ms,
+static dt_status send_to_kafka(void *, const struct dt_kafka_message *messages, size_t n, bool *sent, int timeout_ms,
                                struct dt_error *e)
 {
-    (void)arg;
     bool silent = false;
     struct dt_kafka_message *taken = calloc(n, sizeof *taken);
     bool *arrived = calloc(n, sizeof *arrived);
@@ -124,15 +123,13 @@ dt_status __wrap_dt_store_delete_messages(dt_store *store, const int64_t *ids, s
 
 /* ---- its surroundings ---- */
 
-static bool sends_shard(void *arg, int64_t shard)
+static bool sends_shard(void *, int64_t shard)
 {
-    (void)arg;
     return sends >> shard & 1;
 }
 
-static dt_status ask(void *arg, struct dt_str topic, int64_t owner, struct dt_error *e)
+static dt_status ask(void *, struct dt_str topic, int64_t, struct dt_error *)
 {
-    (void)arg, (void)owner, (void)e;
     return strncmp(topic.p, "unmade.", 7) == 0 ? DT_BUSY : DT_OK;
 }
 

@@ -124,23 +124,20 @@ dt_status __wrap_dt_store_apply_or_defer(dt_store *store, const struct dt_shard_
 
 /* ---- the reader's surroundings ---- */
 
-static void get_map(void *arg, struct dt_shard_map *out)
+static void get_map(void *, struct dt_shard_map *out)
 {
-    (void)arg;
     *out = map;
 }
 
-static bool place(void *arg, unsigned *rank, unsigned *members)
+static bool place(void *, unsigned *rank, unsigned *members)
 {
-    (void)arg;
     *rank = 0;
     *members = 1;
     return !no_place;
 }
 
-static void outbox(void *arg, unsigned shard)
+static void outbox(void *, unsigned shard)
 {
-    (void)arg;
     told[shard % SHARDS]++;
 }
 

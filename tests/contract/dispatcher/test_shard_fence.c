@@ -13,9 +13,8 @@ static dt_shard_loop *l;
 static struct dt_error err;
 static int stale; /* times that the map was called so */
 
-static void stale_map(void *arg)
+static void stale_map(void *)
 {
-    (void)arg;
     stale++;
 }
 

@@ -185,9 +185,8 @@ FRESH_TEST(counters_include_live_and_archived_jobs)
 static struct dt_alert_walked sum;
 static unsigned slices;
 
-static void add_walked(void *arg, const struct dt_alert_walked *walked)
+static void add_walked(void *, const struct dt_alert_walked *walked)
 {
-    (void)arg;
     slices++;
     sum.due += walked->due;
     sum.oldest_ms = sum.oldest_ms ? sum.oldest_ms : walked->oldest_ms;

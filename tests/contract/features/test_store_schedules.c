@@ -431,12 +431,11 @@ FRESH_TEST(a_fire_that_is_claimed_while_it_is_withdrawn_stays_claimed)
 
 #define MAKERS 3
 
-static void *make_all(void *arg)
+static void *make_all(void *)
 {
     struct dt_error why = {0};
     struct dt_arena own = {0};
     dt_store *mine = mysql_fixture_store(&fx);
-    (void)arg;
     struct dt_fire_maker maker = {.store = mine, .zones = zones, .arena = &own};
     for (int i = 0; i < 40; i++) {
         struct dt_fires_made made;

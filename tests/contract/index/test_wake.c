@@ -33,9 +33,8 @@ static struct {
     int last;
 } heard = {.lock = PTHREAD_MUTEX_INITIALIZER};
 
-static void on_wake(void *arg, int shard, bool outbox)
+static void on_wake(void *, int shard, bool outbox)
 {
-    (void)arg;
     pthread_mutex_lock(&heard.lock);
     heard.all += shard < 0;
     heard.shards += shard >= 0;

@@ -46,9 +46,8 @@ FRESH_TEST(dt_cancel_checks_the_in_flight_list_and_uses_the_topics_retention)
     assert_job(&fx, 7, "CONCAT_WS(' ', finished_at, purge_at - updated_at)", "55 7");
 }
 
-static void *cancel_seven(void *arg)
+static void *cancel_seven(void *)
 {
-    (void)arg;
     answer("CALL dt_cancel(7)");
     return NULL;
 }
@@ -89,9 +88,8 @@ FRESH_TEST(dt_reschedule_takes_utc_and_follows_the_rule_of_near)
     assert_string_equal(answer("CALL dt_reschedule(8, '2100-01-01')"), "8|not_found\n");
 }
 
-static void *redrive_seven(void *arg)
+static void *redrive_seven(void *)
 {
-    (void)arg;
     answer("CALL dt_redrive(7)");
     return NULL;
 }

@@ -533,13 +533,12 @@ static void *report_and_change(void *arg)
     return NULL;
 }
 
-static void *move_many(void *arg)
+static void *move_many(void *)
 {
     dt_store *own = mysql_fixture_store(&fx);
     struct dt_archiver *archiver = calloc(1, sizeof *archiver);
     struct dt_error why = {0};
     struct dt_archived archived;
-    (void)arg;
     while (!stop) { /* half a minute passes at once */
         archiver->make_do = true;
         (void)!dt_store_archive(own, archiver, dt_clock_real_ms(dt_clock_system()) + MINUTE, 50, &archived, &why);
@@ -550,13 +549,12 @@ static void *move_many(void *arg)
     return NULL;
 }
 
-static void *audit_all_along(void *arg)
+static void *audit_all_along(void *)
 {
     dt_audit *audit = NULL;
     dt_store *own = NULL;
     struct dt_error why = {0};
     struct dt_audited out;
-    (void)arg;
     const bool ready = dt_audit_new(&audit) == DT_OK && dt_store_new(&fx.config, NULL, &own) == DT_OK;
     while (ready && !stop)
         if (dt_audit_step(audit, own, 25, &out, &why) == DT_OK) {

@@ -43,22 +43,19 @@ void mysql_fixture_drop(struct mysql_fixture *fx)
     fx->db = NULL;
 }
 
-void mysql_fixture_kill_sessions(struct mysql_fixture *fx)
+void mysql_fixture_kill_sessions(struct mysql_fixture *)
 {
-    (void)fx;
     mysql_restart(now_us);
 }
 
 /* Only tests with their own threads call this, and they are left out here. */
-void mysql_fixture_await_statement(struct mysql_fixture *fx, const char *like)
+void mysql_fixture_await_statement(struct mysql_fixture *, const char *like)
 {
-    (void)fx;
     fail_msg("no session is at %s", like);
 }
 
-void mysql_fixture_await_lock_waits(struct mysql_fixture *fx, int64_t n)
+void mysql_fixture_await_lock_waits(struct mysql_fixture *, int64_t n)
 {
-    (void)fx;
     fail_msg("%lld transactions do not wait", (long long)n);
 }
 

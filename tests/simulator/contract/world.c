@@ -10,9 +10,8 @@ int suite_main(void); /* the suite's own, renamed by the build */
 
 static int result;
 
-static void *run(void *arg)
+static void *run(void *)
 {
-    (void)arg;
     result = suite_main();
     world_stop();
     return NULL;

@@ -242,9 +242,8 @@ static void *client_main(void *arg)
 
 /* ---- http_client.h ---- */
 
-dt_status dt_http_client_new(const struct dt_http_settings *settings, dt_http_client **out, struct dt_error *err)
+dt_status dt_http_client_new(const struct dt_http_settings *settings, dt_http_client **out, struct dt_error *)
 {
-    (void)err;
     dt_http_client *client = calloc(1, sizeof *client);
     if (!client)
         return DT_NOMEM;

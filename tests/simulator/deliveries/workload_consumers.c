@@ -123,9 +123,8 @@ static void consume(const struct broker_record *m)
     mischief(m);
 }
 
-void *workload_consume_by_kafka(void *arg)
+void *workload_consume_by_kafka(void *)
 {
-    (void)arg;
     broker_subscribe();
     for (;;) {
         for (const struct broker_record *m; (m = broker_message(seen)); seen++)
@@ -169,10 +168,9 @@ static void pop_from(struct worker *w, unsigned topic)
         workload_tell_index(w, pop.jobs[i].id, pop.jobs[i].next_at_ms, pop.jobs[i].due_at_ms);
 }
 
-void *workload_consume_by_pop(void *arg)
+void *workload_consume_by_pop(void *)
 {
     struct worker w = {0};
-    (void)arg;
     workload_connect(&w);
     fiber_notes()->pops = true;
     for (;;) {

@@ -126,10 +126,9 @@ static void do_pieces(struct worker *w, int64_t id)
         (void)!dt_store_operation_hand_over(w->store, id, 0, &w->err);
 }
 
-static void *operator_main(void *arg)
+static void *operator_main(void *)
 {
     struct worker w = {.maker = (int64_t)(rnd() >> 2)};
-    (void)arg;
     workload_connect(&w);
     for (unsigned i = 0; i < it.n; i++) {
         struct set *s = &it.v[i];

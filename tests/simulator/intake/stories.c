@@ -221,9 +221,8 @@ static void tell_story(struct story *s)
     }
 }
 
-static void *sayer_main(void *arg)
+static void *sayer_main(void *)
 {
-    (void)arg;
     for (unsigned i = 0; i < it.n; i++) {
         if (!it.v[i].by_message)
             continue;

@@ -20,9 +20,8 @@ void dt_coverage_flush(void)
     __gcov_reset();
 }
 
-static void *run(void *arg)
+static void *run(void *)
 {
-    (void)arg;
     for (;;) {
         sleep(1);
         dt_coverage_flush();

@@ -9,29 +9,25 @@
 static int64_t now_us;
 static int gained[DT_SHARDS_MAX], released[DT_SHARDS_MAX], lost[DT_SHARDS_MAX];
 
-static inline int64_t mono(const dt_clock *clock)
+static inline int64_t mono(const dt_clock *)
 {
-    (void)clock;
     return now_us;
 }
 
 static const dt_clock by_hand = {.mono_us = mono};
 
-static inline void on_gained(void *arg, unsigned shard)
+static inline void on_gained(void *, unsigned shard)
 {
-    (void)arg;
     gained[shard]++;
 }
 
-static inline void on_release(void *arg, unsigned shard)
+static inline void on_release(void *, unsigned shard)
 {
-    (void)arg;
     released[shard]++;
 }
 
-static inline void on_lost(void *arg, unsigned shard)
+static inline void on_lost(void *, unsigned shard)
 {
-    (void)arg;
     lost[shard]++;
 }
 

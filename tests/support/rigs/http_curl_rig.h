@@ -267,9 +267,8 @@ static inline bool handle_special(receiver_connection *c, const struct receiver_
     return false;
 }
 
-static inline bool handle(void *arg, receiver_connection *c, const struct receiver_request *request)
+static inline bool handle(void *, receiver_connection *c, const struct receiver_request *request)
 {
-    (void)arg;
     note_last(request);
     for (size_t i = 0; i < sizeof(said) / sizeof(*said); i++)
         if (strcmp(request->path, said[i].path) == 0)

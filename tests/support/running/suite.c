@@ -101,9 +101,8 @@ static int set_up_all(void **state)
     return 0;
 }
 
-static int tear_down_all(void **state)
+static int tear_down_all(void **)
 {
-    (void)state;
     if (group.teardown)
         group.teardown();
     return 0;

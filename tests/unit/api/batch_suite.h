@@ -24,9 +24,8 @@ static int64_t next_id;
 static unsigned suspended, resumed;
 static enum dt_insert_outcome outcome;
 
-void dt_committer_submit(dt_committer *committer, struct dt_unit *unit)
+void dt_committer_submit(dt_committer *, struct dt_unit *unit)
 {
-    (void)committer;
     assert_true(n_units < sizeof(units) / sizeof(*units));
     assert_true(unit->n >= 1 && unit->n <= ROWS);
     units[n_units++] = unit;
@@ -53,17 +52,15 @@ void dt_caller_copy(const struct dt_caller *caller, struct dt_caller *out)
 
 STUB(void, dt_caller_clear, (struct dt_caller * caller), )
 
-void dt_request_suspend(struct dt_request *req)
+void dt_request_suspend(struct dt_request *)
 {
-    (void)req;
     suspended++;
 }
 
 STUB(void, dt_request_trim, (struct dt_request * req), )
 
-void dt_request_resume(struct dt_request *req)
+void dt_request_resume(struct dt_request *)
 {
-    (void)req;
     resumed++;
 }
 
@@ -84,15 +81,13 @@ int64_t dt_tenant_rests_until(dt_tenant *tenant)
 
 static int places_left; /* of a token */
 
-bool dt_tenant_take_place(dt_tenant *tenant)
+bool dt_tenant_take_place(dt_tenant *)
 {
-    (void)tenant;
     return places_left > 0 && places_left--;
 }
 
-void dt_tenant_give_place(dt_tenant *tenant)
+void dt_tenant_give_place(dt_tenant *)
 {
-    (void)tenant;
     places_left++;
 }
 
@@ -103,17 +98,14 @@ struct dt_detached {
     int unused;
 };
 
-dt_detached *dt_request_detach(struct dt_request *req)
+dt_detached *dt_request_detach(struct dt_request *)
 {
     static dt_detached detached;
-    (void)req;
     return &detached;
 }
 
-void dt_detached_answer(dt_detached *detached, int status, const char *type, struct dt_strbuf *body,
-                        struct dt_hold *hold)
+void dt_detached_answer(dt_detached *, int status, const char *type, struct dt_strbuf *body, struct dt_hold *hold)
 {
-    (void)detached;
     assert_string_equal(type, "application/x-ndjson");
     detached_status = status;
     detached_text = *body;
@@ -123,9 +115,8 @@ void dt_detached_answer(dt_detached *detached, int status, const char *type, str
 
 static struct dt_slice *queued;
 
-bool dt_workers_slice(dt_workers *pool, struct dt_slice *slice)
+bool dt_workers_slice(dt_workers *, struct dt_slice *slice)
 {
-    (void)pool;
     queued = slice;
     return true;
 }

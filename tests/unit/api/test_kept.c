@@ -15,9 +15,8 @@ STUB(static int64_t, mono, (const dt_clock *clock), now_us)
 
 static const dt_clock clock_of_test = {.mono_us = mono, .real_ms = mono};
 
-static dt_status make(void *arg, struct dt_strbuf *out, struct dt_error *err)
+static dt_status make(void *, struct dt_strbuf *out, struct dt_error *err)
 {
-    (void)arg;
     now_us += takes_us;
     if (fails != DT_OK)
         return dt_fail(err, fails, "it fails");

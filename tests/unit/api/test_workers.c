@@ -59,17 +59,15 @@ dt_status dt_session_init(struct dt_session *session, const struct dt_session_en
     return DT_OK;
 }
 
-void dt_session_clear(struct dt_session *session)
+void dt_session_clear(struct dt_session *)
 {
-    (void)session;
     pthread_mutex_lock(&rig->lock);
     rig->sessions--;
     pthread_mutex_unlock(&rig->lock);
 }
 
-dt_status dt_session_begin(struct dt_session *session, struct dt_error *err)
+dt_status dt_session_begin(struct dt_session *, struct dt_error *err)
 {
-    (void)session;
     return rig->begin == DT_OK ? DT_OK : dt_fail(err, rig->begin, "away");
 }
 
@@ -118,10 +116,9 @@ void dt_request_trim(struct dt_request *req)
 
 static const struct dt_route route = {.wall = DT_WALL_NOTHING};
 
-static enum dt_next serve(struct dt_request *req, dt_store *store)
+static enum dt_next serve(struct dt_request *req, dt_store *)
 {
     struct call *call = (struct call *)req;
-    (void)store;
     pthread_mutex_lock(&rig->lock);
     call->runs++;
     call->order = ++rig->runs;

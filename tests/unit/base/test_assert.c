@@ -91,9 +91,8 @@ FRESH_TEST(the_hook_gets_the_place_and_text_of_the_assertion)
     expect("component=test msg=died file=test_assert.c what=\"n >= 2 + 2 (-3, 4)\" shard=7\n");
 }
 
-static void fail_again(void *arg, const char *where, const char *what, int shard)
+static void fail_again(void *, const char *, const char *, int)
 {
-    (void)arg, (void)where, (void)what, (void)shard;
     break_condition();
 }
 
@@ -108,9 +107,8 @@ FRESH_TEST(an_assertion_that_fails_in_the_hook_ends_the_process)
     assert_int_equal(signal_of(break_twice), SIGABRT);
 }
 
-static void hang(void *arg, const char *where, const char *what, int shard)
+static void hang(void *, const char *, const char *, int)
 {
-    (void)arg, (void)where, (void)what, (void)shard;
     for (;;)
         pause();
 }
@@ -131,18 +129,16 @@ FRESH_TEST(a_hanging_hook_does_not_keep_the_process_alive)
 
 static _Atomic int deaths;
 
-static void count_death(void *arg, const char *where, const char *what, int shard)
+static void count_death(void *, const char *, const char *, int)
 {
-    (void)arg, (void)where, (void)what, (void)shard;
     deaths++;
     usleep(100000); /* the other thread fails meanwhile */
     if (deaths != 1)
         _exit(3);
 }
 
-static void break_in_thread(void *arg)
+static void break_in_thread(void *)
 {
-    (void)arg;
     break_condition();
 }
 

@@ -9,32 +9,28 @@ static _Atomic int opened, closed; /* contexts of threads */
 static _Atomic int inside;         /* ticks that run */
 static _Atomic bool hold;          /* until it is false */
 
-static dt_status open_context(void *arg, void **context, struct dt_error *err)
+static dt_status open_context(void *arg, void **context, struct dt_error *)
 {
-    (void)err;
     opened++;
     *context = arg;
     return DT_OK;
 }
 
-static void close_context(void *context)
+static void close_context(void *)
 {
-    (void)context;
     closed++;
 }
 
-static int64_t tick(void *arg, void *context)
+static int64_t tick(void *, void *)
 {
-    (void)arg, (void)context;
     inside++;
     AWAIT(!hold);
     inside--;
     return INT64_MAX;
 }
 
-static int64_t beat(void *arg, void *context)
+static int64_t beat(void *arg, void *)
 {
-    (void)context;
     ++*(_Atomic int *)arg;
     return hand_us + 1000000;
 }

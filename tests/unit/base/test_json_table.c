@@ -25,10 +25,8 @@ static void read_any(struct dt_json_reader *r, const struct dt_json_field *field
         dt_json_faultf(r, field, "has %u parts", (unsigned)node->n);
 }
 
-static bool admits(struct dt_json_reader *r, const struct dt_json_field *field, const struct dt_json_node *node)
+static bool admits(struct dt_json_reader *, const struct dt_json_field *, const struct dt_json_node *node)
 {
-    (void)r;
-    (void)field;
     return !dt_str_is(node->name, "beside");
 }
 

@@ -141,9 +141,8 @@ TEST(a_histogram_of_counts_has_powers_of_two)
 #define THREADS 4
 #define UPDATES 20000
 
-static void *update_many(void *arg)
+static void *update_many(void *)
 {
-    (void)arg;
     for (int i = 0; i < UPDATES; i++) {
         dt_metric_add(dt_counter("t_race_total", "h", ""), 1);
         dt_metric_observe(dt_histogram("t_race_seconds", "h", ""), 0.5);

@@ -191,10 +191,9 @@ CAUGHT_TEST(metrics_say_which_outage_lasts)
 
 #define THREADS 4
 
-static void *fail_and_recover(void *arg)
+static void *fail_and_recover(void *)
 {
     struct dt_outage_part part = {0};
-    (void)arg;
     for (int i = 0; i < 5000; i++) {
         meets(i, &part, DT_OUTAGE_MYSQL);
         if (i % 3 == 0)

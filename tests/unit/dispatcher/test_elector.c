@@ -33,9 +33,8 @@ void dt_zk_reply_free(struct dt_zk_reply *reply)
     free(reply);
 }
 
-dt_status dt_zk_new(dt_mailbox *mailbox, dt_zk **out)
+dt_status dt_zk_new(dt_mailbox *, dt_zk **out)
 {
-    (void)mailbox;
     fake = (struct dt_zk){.ready_end = &fake.ready};
     *out = &fake;
     return DT_OK;
@@ -62,9 +61,8 @@ static void lose_requests(void)
 
 STUB(void, dt_zk_free, (dt_zk * zk), )
 
-bool dt_zk_open(dt_zk *zk, const struct dt_zk_server *server, int timeout_ms)
+bool dt_zk_open(dt_zk *, const struct dt_zk_server *, int)
 {
-    (void)zk, (void)server, (void)timeout_ms;
     if (fake.state == DT_ZK_CONNECTING) {
         fake.reopened++;
     } else {
@@ -74,21 +72,18 @@ bool dt_zk_open(dt_zk *zk, const struct dt_zk_server *server, int timeout_ms)
     return true;
 }
 
-bool dt_zk_opened_as(const dt_zk *zk, const char *digest)
+bool dt_zk_opened_as(const dt_zk *, const char *)
 {
-    (void)zk, (void)digest;
     return !fake.renamed;
 }
 
-void dt_zk_close(dt_zk *zk)
+void dt_zk_close(dt_zk *)
 {
-    (void)zk;
     fake.state = DT_ZK_CLOSED;
 }
 
-enum dt_zk_state dt_zk_state(dt_zk *zk, int *timeout_ms)
+enum dt_zk_state dt_zk_state(dt_zk *, int *timeout_ms)
 {
-    (void)zk;
     *timeout_ms = TIMEOUT_MS;
     if (fake.loses)
         lose_requests();
@@ -97,10 +92,9 @@ enum dt_zk_state dt_zk_state(dt_zk *zk, int *timeout_ms)
 
 STUB(int64_t, dt_zk_session, (dt_zk * zk), OURS)
 
-struct dt_zk_reply *dt_zk_take(dt_zk *zk)
+struct dt_zk_reply *dt_zk_take(dt_zk *)
 {
     struct dt_zk_reply *list = fake.ready;
-    (void)zk;
     fake.ready = NULL;
     fake.ready_end = &fake.ready;
     return list;
@@ -112,33 +106,28 @@ static void note(struct dt_zk_reply *reply)
     fake.asked[fake.n_asked++] = reply;
 }
 
-void dt_zk_create(dt_zk *zk, struct dt_zk_reply *reply, const char *path, const char *data, enum dt_zk_node node)
+void dt_zk_create(dt_zk *, struct dt_zk_reply *reply, const char *, const char *, enum dt_zk_node)
 {
-    (void)zk, (void)path, (void)data, (void)node;
     note(reply);
 }
 
-void dt_zk_delete(dt_zk *zk, struct dt_zk_reply *reply, const char *path)
+void dt_zk_delete(dt_zk *, struct dt_zk_reply *reply, const char *)
 {
-    (void)zk, (void)path;
     note(reply);
 }
 
-void dt_zk_list(dt_zk *zk, struct dt_zk_reply *reply, const char *path, struct dt_zk_watch *watch)
+void dt_zk_list(dt_zk *, struct dt_zk_reply *reply, const char *, struct dt_zk_watch *)
 {
-    (void)zk, (void)path, (void)watch;
     note(reply);
 }
 
-void dt_zk_owner(dt_zk *zk, struct dt_zk_reply *reply, const char *path)
+void dt_zk_owner(dt_zk *, struct dt_zk_reply *reply, const char *)
 {
-    (void)zk, (void)path;
     note(reply);
 }
 
-void dt_zk_ping(dt_zk *zk, struct dt_zk_reply *reply, const char *path, struct dt_lease *lease)
+void dt_zk_ping(dt_zk *, struct dt_zk_reply *reply, const char *, struct dt_lease *lease)
 {
-    (void)zk, (void)path;
     reply->lease = lease;
     note(reply);
 }

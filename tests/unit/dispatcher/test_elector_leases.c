@@ -400,9 +400,8 @@ STARTED_TEST(while_zookeeper_elects_other_dispatchers_all_shards_are_released)
 
 static int moved;
 
-static void on_moved(void *arg)
+static void on_moved(void *)
 {
-    (void)arg;
     moved++;
 }
 

@@ -24,9 +24,8 @@ static struct {
 
 STUB(static int64_t, mono_us, (const dt_clock *clock), fake.mono_us)
 
-static int64_t real_ms(const dt_clock *clock)
+static int64_t real_ms(const dt_clock *)
 {
-    (void)clock;
     return fake.mono_us / 1000 + fake.ahead_ms;
 }
 
@@ -41,9 +40,8 @@ dt_status dt_mailbox_new(dt_mailbox **out)
 STUB(void, dt_mailbox_free, (dt_mailbox * mailbox), )
 STUB(void, dt_mailbox_signal, (dt_mailbox * mailbox, uint32_t bits), )
 
-uint32_t dt_mailbox_wait(dt_mailbox *mailbox, int64_t until_us)
+uint32_t dt_mailbox_wait(dt_mailbox *, int64_t until_us)
 {
-    (void)mailbox;
     usleep(100);
     if (until_us != INT64_MAX)
         fake.mono_us = until_us;
@@ -56,10 +54,9 @@ STUB(void, dt_certificates_look, (const struct dt_config *config, dt_certificate
 
 /* ---- MySQL ---- */
 
-dt_status dt_store_put_findings(dt_store *store, int64_t process, const struct dt_process_finding *v, size_t n,
-                                struct dt_error *err)
+dt_status dt_store_put_findings(dt_store *, int64_t process, const struct dt_process_finding *, size_t n,
+                                struct dt_error *)
 {
-    (void)store, (void)v, (void)err;
     assert_int_equal(process, 7);
     fake.puts++;
     fake.findings = (unsigned)n;

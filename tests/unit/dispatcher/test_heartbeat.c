@@ -48,9 +48,8 @@ static void write_down(char what)
 
 /* ---- the table ---- */
 
-dt_status dt_store_beat(dt_store *store, const struct dt_process *process, struct dt_error *err)
+dt_status dt_store_beat(dt_store *, const struct dt_process *process, struct dt_error *err)
 {
-    (void)store;
     pthread_mutex_lock(&fake.lock);
     snprintf(fake.row, sizeof(fake.row), "%lld %s %s down=%s losses=%lld leads=%s waits=%s%s%s", (long long)process->id,
              process->dispatcher ? "dispatcher" : "api", process->name, process->index_down ? process->index_down : "",
@@ -63,9 +62,8 @@ dt_status dt_store_beat(dt_store *store, const struct dt_process *process, struc
     return status == DT_OK ? DT_OK : dt_fail(err, status, "away");
 }
 
-dt_status dt_store_index_debts(dt_store *store, struct dt_index_debts *out, struct dt_error *err)
+dt_status dt_store_index_debts(dt_store *, struct dt_index_debts *out, struct dt_error *err)
 {
-    (void)store;
     pthread_mutex_lock(&fake.lock);
     *out = fake.debts;
     fake.asked++;
@@ -75,9 +73,8 @@ dt_status dt_store_index_debts(dt_store *store, struct dt_index_debts *out, stru
     return status == DT_OK ? DT_OK : dt_fail(err, status, "away");
 }
 
-dt_status dt_store_put_stuck(dt_store *store, int64_t process, const char *chore, int64_t seconds, struct dt_error *err)
+dt_status dt_store_put_stuck(dt_store *, int64_t process, const char *chore, int64_t seconds, struct dt_error *)
 {
-    (void)store, (void)err;
     assert_int_equal(process, 7);
     assert_true(!chore || seconds >= 60);
     pthread_mutex_lock(&fake.lock);
@@ -426,9 +423,8 @@ FRESH_TEST(an_unreadable_table_changes_nothing_and_is_read_again)
 
 static _Atomic bool returns;
 
-static int64_t stuck_tick(void *arg, void *context)
+static int64_t stuck_tick(void *, void *)
 {
-    (void)arg, (void)context;
     AWAIT(returns);
     return INT64_MAX;
 }

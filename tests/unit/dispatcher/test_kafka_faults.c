@@ -139,10 +139,9 @@ static void warm(void)
 }
 
 /* No socket of this process is connected to the broker. */
-static bool is_disconnected(void *arg)
+static bool is_disconnected(void *)
 {
     const int port = atoi(strrchr(fx.config.kafka_brokers, ':') + 1);
-    (void)arg;
     for (int fd = 0; fd < 1024; fd++) {
         struct sockaddr_in peer = {0};
         socklen_t size = sizeof(peer);
@@ -412,10 +411,9 @@ NOTICES_TEST(a_hanging_broker_is_unavailable_in_time_and_tried_again)
     assert_true(sent[0]);
 }
 
-static void *notify_for_long(void *arg)
+static void *notify_for_long(void *)
 {
     bool sent[NOTICES];
-    (void)arg;
     (void)!notify("orders", 1, sent, 5000);
     return NULL;
 }

@@ -6,9 +6,8 @@
 
 static char told[2000];
 
-static void hear(void *arg, enum dt_finding_kind finding, const char *subject, const char *detail)
+static void hear(void *, enum dt_finding_kind finding, const char *subject, const char *detail)
 {
-    (void)arg;
     size_t n = strlen(told);
     snprintf(told + n, sizeof(told) - n, "%s %s: %s\n", dt_finding_kinds[finding].name, subject, detail);
 }

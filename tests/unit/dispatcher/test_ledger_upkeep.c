@@ -33,17 +33,15 @@ static dt_refclock ref;
 
 STUB(static int64_t, mono_us, (const dt_clock *clock), fake.mono_us)
 
-static int64_t real_ms(const dt_clock *clock)
+static int64_t real_ms(const dt_clock *)
 {
-    (void)clock;
     return 1; /* the host's own clock is no matter */
 }
 
 static const dt_clock hand_clock = {.mono_us = mono_us, .real_ms = real_ms};
 
-dt_status dt_store_trimmed(dt_store *store, struct dt_fence *fence, struct dt_error *err)
+dt_status dt_store_trimmed(dt_store *, struct dt_fence *fence, struct dt_error *err)
 {
-    (void)store;
     if (fake.move != DT_OK)
         return dt_fail(err, fake.move, "the row is another's");
     fake.moved++;
@@ -52,25 +50,20 @@ dt_status dt_store_trimmed(dt_store *store, struct dt_fence *fence, struct dt_er
     return DT_OK;
 }
 
-dt_status dt_store_fence_check(dt_store *store, const struct dt_fence *fence, struct dt_installation *inst,
-                               struct dt_error *err)
+dt_status dt_store_fence_check(dt_store *, const struct dt_fence *, struct dt_installation *, struct dt_error *err)
 {
-    (void)store, (void)fence, (void)inst;
     fake.checks++;
     return fake.check == DT_OK ? DT_OK : dt_fail(err, fake.check, "the row is another's");
 }
 
-dt_status dt_ledger_read(const struct dt_kafka_env *env, unsigned shard, struct dt_ledger_reading *reading,
-                         struct dt_error *err)
+dt_status dt_ledger_read(const struct dt_kafka_env *, unsigned, struct dt_ledger_reading *, struct dt_error *err)
 {
-    (void)env, (void)shard, (void)reading;
     return dt_fail(err, DT_INTERNAL, "no test reads the ledger");
 }
 
-dt_status dt_ledger_trim_start(const struct dt_kafka_env *env, unsigned shard, int64_t before, dt_ledger_trim **out,
+dt_status dt_ledger_trim_start(const struct dt_kafka_env *, unsigned shard, int64_t before, dt_ledger_trim **out,
                                struct dt_error *err)
 {
-    (void)env;
     *out = NULL;
     if (fake.start != DT_OK)
         return dt_fail(err, fake.start, "not now");

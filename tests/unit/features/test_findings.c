@@ -12,10 +12,9 @@
 
 static char found[2000], action[300];
 
-static void hear(void *arg, const struct dt_finding *f)
+static void hear(void *, const struct dt_finding *f)
 {
     size_t n = strlen(found);
-    (void)arg;
     snprintf(found + n, sizeof(found) - n, "%s%s%s|%s|%s", n ? "\n" : "", f->cause == DT_FINDING_KINDS ? "" : "> ",
              dt_finding_kinds[f->kind].name, f->subject, f->detail);
     snprintf(action, sizeof(action), "%s", f->action);

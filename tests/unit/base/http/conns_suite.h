@@ -22,15 +22,13 @@
 
 static int64_t mono_us;
 
-static int64_t read_mono(const dt_clock *clock)
+static int64_t read_mono(const dt_clock *)
 {
-    (void)clock;
     return mono_us;
 }
 
-static int64_t read_real(const dt_clock *clock)
+static int64_t read_real(const dt_clock *)
 {
-    (void)clock;
     return 500;
 }
 
@@ -103,21 +101,18 @@ static void on_whole(dt_conn *conn)
     }
 }
 
-static void on_refused(dt_conn *conn, int status, const char *detail)
+static void on_refused(dt_conn *conn, int status, const char *)
 {
-    (void)detail;
     answer(conn, status, "!\n", false);
 }
 
-static void on_left(dt_conn *conn)
+static void on_left(dt_conn *)
 {
-    (void)conn;
     left++;
 }
 
-static void on_ended(dt_conn *conn, bool sent)
+static void on_ended(dt_conn *, bool sent)
 {
-    (void)conn;
     *(sent ? &ended_sent : &ended_unsent) += 1;
 }
 
@@ -135,9 +130,8 @@ static const struct dt_conn_rules rules = {
 static const struct dt_conn_events events = {sizeof(struct own), on_begun, on_body, on_whole, on_refused, on_left, NULL,
                                              on_ended,           on_closed};
 
-static int begin(void **state)
+static int begin(void **)
 {
-    (void)state;
     limits = rules;
     mono_us = 1000000;
     kept = NULL;
@@ -152,9 +146,8 @@ static void begin_again(void)
     assert_int_equal(dt_conns_new(&limits, &events, NULL, &fake, &conns, NULL), DT_OK);
 }
 
-static int end(void **state)
+static int end(void **)
 {
-    (void)state;
     dt_conns_free(conns);
     return 0;
 }

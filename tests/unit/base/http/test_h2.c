@@ -16,7 +16,7 @@ static void assert_case(const char *said, const char *heard, size_t piece)
     assert_int_equal(dt_conns_count(conns), 0);
 }
 
-static void requests_are_answered_however_they_are_cut(void **state)
+static void requests_are_answered_however_they_are_cut(void **)
 {
     static const struct {
         const char *said, *heard;
@@ -35,14 +35,13 @@ static void requests_are_answered_however_they_are_cut(void **state)
         {"6.0.0:0102030405060708 GET.5.1:/a", "S SA PA H1=200 D1=2. "},
         {"2.0.3:0000000010 cc.ff.7:010203 GET.5.1:/a", "S SA H1=200 D1=2. "}, /* what is not known is not looked at */
     };
-    (void)state;
     for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++)
         for (size_t piece = 1; piece < 200; piece = piece * 3 + 1)
             assert_case(cases[i].said, cases[i].heard, piece);
 }
 
 /* The sections of RFC 9113 and what a server does, as h2spec asks for it. */
-static void what_is_no_http2_is_refused_with_the_code_of_its_section(void **state)
+static void what_is_no_http2_is_refused_with_the_code_of_its_section(void **)
 {
     static const struct {
         const char *section, *said, *heard;
@@ -133,17 +132,15 @@ static void what_is_no_http2_is_refused_with_the_code_of_its_section(void **stat
         {"8.1", "POST.4.1:/ 1.4.1:0001610162", "S SA R1=1 "},
         {"Auth", "GET.5.1:/a,authorization=a,authorization=b", "S SA H1=400 D1=2. "},
     };
-    (void)state;
     limits.most = 999;
     begin_again();
     for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++)
         assert_case(cases[i].said, cases[i].heard, 99999);
 }
 
-static void requests_of_a_connection_are_answered_side_by_side(void **state)
+static void requests_of_a_connection_are_answered_side_by_side(void **)
 {
     struct peer peer;
-    (void)state;
     limits.most = 99;
     begin_again();
     open_peer(&peer, "GET.5.1:/later", 99999);
@@ -163,13 +160,12 @@ static void requests_of_a_connection_are_answered_side_by_side(void **state)
     assert_int_equal(ended_unsent, 1);
 }
 
-static void answers_of_a_round_leave_in_one_write(void **state)
+static void answers_of_a_round_leave_in_one_write(void **)
 {
     struct dt_strbuf bytes = {0};
     char text[4096];
     int fd = connected(SOCK_SEQPACKET);
     dt_conn *later[3];
-    (void)state;
     limits.most = 99;
     dt_strbuf_adds(&bytes, PREFACE);
     add_frames(&bytes, "4.0.0: 4.1.0:");
@@ -194,10 +190,9 @@ static void answers_of_a_round_leave_in_one_write(void **state)
     close(fd);
 }
 
-static void a_body_waits_in_its_window_until_its_owner_goes_on(void **state)
+static void a_body_waits_in_its_window_until_its_owner_goes_on(void **)
 {
     struct peer peer;
-    (void)state;
     limits.most = 99;
     begin_again();
     open_peer(&peer, "POST.4.1:/place,expect=100-continue", 99999);
@@ -215,10 +210,9 @@ static void a_body_waits_in_its_window_until_its_owner_goes_on(void **state)
     close_peer(&peer);
 }
 
-static void an_answer_comes_as_its_client_opens_windows(void **state)
+static void an_answer_comes_as_its_client_opens_windows(void **)
 {
     struct peer peer;
-    (void)state;
     limits.most = 99;
     begin_again();
     open_peer(&peer, "4.0.0:00040000000a GET.5.1:/large GET.5.3:/large GET.5.5:/a", 99999);
@@ -236,7 +230,7 @@ static void an_answer_comes_as_its_client_opens_windows(void **state)
     close_peer(&peer);
 }
 
-static void every_wait_for_a_client_ends(void **state)
+static void every_wait_for_a_client_ends(void **)
 {
     static const struct {
         const char *said;
@@ -250,7 +244,6 @@ static void every_wait_for_a_client_ends(void **state)
         {"POST.4.1:/ 0.0.1:61", 4000, "S SA H1=408 D1=2. R1=0 "},
         {"POST.4.1:/no,content-length=9 0.0.1:61", 4000, "S SA H1=403 D1=3. R1=8 "},
     };
-    (void)state;
     limits.most = 99;
     begin_again();
     for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
@@ -268,10 +261,9 @@ static void every_wait_for_a_client_ends(void **state)
     }
 }
 
-static void an_owner_learns_that_a_request_was_reset(void **state)
+static void an_owner_learns_that_a_request_was_reset(void **)
 {
     struct peer peer;
-    (void)state;
     limits.most = 99;
     begin_again();
     open_peer(&peer, "GET.5.1:/later", 99999);
@@ -288,10 +280,9 @@ static void an_owner_learns_that_a_request_was_reset(void **state)
     close_peer(&peer);
 }
 
-static void requests_under_way_when_the_server_ends_are_answered(void **state)
+static void requests_under_way_when_the_server_ends_are_answered(void **)
 {
     struct peer idle, later, half;
-    (void)state;
     limits.most = 99;
     begin_again();
     open_peer(&idle, "GET.5.1:/a", 99999);
@@ -314,7 +305,7 @@ static void requests_under_way_when_the_server_ends_are_answered(void **state)
 }
 
 /* A frame is sent again and again, and what comes is read, until the connection ends. */
-static void floods_end_their_connection(void **state)
+static void floods_end_their_connection(void **)
 {
     static const struct {
         const char *name, *before, *once;
@@ -332,7 +323,6 @@ static void floods_end_their_connection(void **state)
         {"padding alone", "POST.4.1:/", "0.8.1:020000", 1001},
         {"windows by the byte, CVE-2019-9511", "4.0.0:000400000000 GET.5.1:/large", "8.0.1:00000001", 1001},
     };
-    (void)state;
     limits.most = 999;
     begin_again();
     for (size_t i = 0; i < sizeof(floods) / sizeof(floods[0]); i++) {
@@ -357,10 +347,9 @@ static void floods_end_their_connection(void **state)
     }
 }
 
-static void a_busy_client_is_no_flood(void **state)
+static void a_busy_client_is_no_flood(void **)
 {
     struct peer peer;
-    (void)state;
     limits.most = 999;
     begin_again();
     open_peer(&peer, "", 99999);
@@ -395,11 +384,10 @@ static void assert_long(size_t target, size_t header, const char *heard)
     free(said);
 }
 
-static void heads_are_as_long_as_those_of_http1(void **state)
+static void heads_are_as_long_as_those_of_http1(void **)
 {
     struct dt_strbuf block = {0};
     struct peer peer;
-    (void)state;
     limits.most = 99;
     begin_again();
     assert_long(8000, 1, "S SA H1=200 D1=31. ");
@@ -423,10 +411,9 @@ static void heads_are_as_long_as_those_of_http1(void **state)
     close_peer(&peer);
 }
 
-static void a_slow_body_loses_its_place_in_a_crowd(void **state)
+static void a_slow_body_loses_its_place_in_a_crowd(void **)
 {
     struct peer slow, quick, newcomer;
-    (void)state;
     limits.most = 99;
     limits.crowd = 3;
     begin_again();
@@ -440,7 +427,7 @@ static void a_slow_body_loses_its_place_in_a_crowd(void **state)
     close_peer(&slow), close_peer(&quick), close_peer(&newcomer);
 }
 
-static void http1_stays_where_http2_does_not_begin(void **state)
+static void http1_stays_where_http2_does_not_begin(void **)
 {
     static const struct {
         const char *said, *heard;
@@ -451,7 +438,6 @@ static void http1_stays_where_http2_does_not_begin(void **state)
         {"PRI * HTTP/2.0\r\n\r\nSX\r\n\r\n", "HTTP/1.1 505 HTTP Version Not Supported\r\n"},
         {"PRI", ""},
     };
-    (void)state;
     for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++)
         for (size_t piece = 1; piece < 200; piece = piece * 3 + 1) {
             char text[1000] = "";

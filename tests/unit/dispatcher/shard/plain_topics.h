@@ -21,31 +21,25 @@ static inline bool is_called_back(struct dt_str topic)
 
 STUB(bool, dt_topic_snapshot_limited, (const dt_topic_snapshot *snapshot, struct dt_str topic), false)
 
-int64_t dt_topic_snapshot_owner(const dt_topic_snapshot *snapshot, struct dt_str topic)
+int64_t dt_topic_snapshot_owner(const dt_topic_snapshot *, struct dt_str topic)
 {
-    (void)snapshot;
     bool one = plain.one_owner && topic.p && topic.p[0] == plain.one_owner;
     return one ? 1 : 2 + (int64_t)dt_str_hash(topic);
 }
 
-enum dt_delivery_id dt_topic_snapshot_delivery(const dt_topic_snapshot *snapshot, struct dt_str topic)
+enum dt_delivery_id dt_topic_snapshot_delivery(const dt_topic_snapshot *, struct dt_str topic)
 {
-    (void)snapshot;
     return is_called_back(topic) ? DT_DELIVERY_HTTP : DT_DELIVERY_KAFKA;
 }
 
-const struct dt_topic_callback *dt_topic_snapshot_callback(const dt_topic_snapshot *snapshot, struct dt_str topic)
+const struct dt_topic_callback *dt_topic_snapshot_callback(const dt_topic_snapshot *, struct dt_str topic)
 {
     static const struct dt_topic_callback without_url;
-    (void)snapshot;
     return is_called_back(topic) ? &without_url : NULL;
 }
 
-size_t dt_hands_claims_room(dt_hands_claims *claims, int64_t owner, struct dt_str topic,
-                            const struct dt_topic_callback *callback, uint32_t host)
+size_t dt_hands_claims_room(dt_hands_claims *, int64_t, struct dt_str topic, const struct dt_topic_callback *,
+                            uint32_t host)
 {
-    (void)claims;
-    (void)owner;
-    (void)callback;
     return !is_called_back(topic) ? 0 : host ? plain.places[host] : plain.all_places;
 }

@@ -49,18 +49,16 @@ static inline size_t number_of(struct dt_str name)
     return (size_t)((name.p[1] - '0') * 10 + name.p[2] - '0');
 }
 
-static inline int64_t mono_us(const dt_clock *clock)
+static inline int64_t mono_us(const dt_clock *)
 {
-    (void)clock;
     return fake.mono_us;
 }
 
 static const dt_clock hand_clock = {.mono_us = mono_us};
 
-dt_status dt_index_hold(dt_index *index, unsigned shard, struct dt_str topic, const struct dt_entry *entries, size_t n,
+dt_status dt_index_hold(dt_index *, unsigned, struct dt_str topic, const struct dt_entry *entries, size_t n,
                         struct dt_error *err)
 {
-    (void)index, (void)shard;
     if (fake.refuse_hold)
         return dt_fail(err, DT_UNAVAILABLE, "read-only");
     struct held_set *set = &fake.sets[fake.n_sets++];
@@ -70,10 +68,9 @@ dt_status dt_index_hold(dt_index *index, unsigned shard, struct dt_str topic, co
     return DT_OK;
 }
 
-dt_status dt_index_unhold(dt_index *index, unsigned shard, struct dt_str topic, size_t limit, int64_t *next_ms,
+dt_status dt_index_unhold(dt_index *, unsigned, struct dt_str topic, size_t limit, int64_t *next_ms,
                           struct dt_error *err)
 {
-    (void)index, (void)shard;
     if (fake.refuse_unhold)
         return dt_fail(err, DT_UNAVAILABLE, "read-only");
     struct held_set *set = &fake.given[fake.n_given++];
@@ -83,10 +80,9 @@ dt_status dt_index_unhold(dt_index *index, unsigned shard, struct dt_str topic, 
     return DT_OK;
 }
 
-dt_status dt_index_held(dt_index *index, unsigned shard, struct dt_arena *arena, struct dt_str **topics, size_t *n,
+dt_status dt_index_held(dt_index *, unsigned, struct dt_arena *arena, struct dt_str **topics, size_t *n,
                         struct dt_error *err)
 {
-    (void)index, (void)shard;
     fake.held_asked++;
     if (fake.refuse_held)
         return dt_fail(err, DT_UNAVAILABLE, "away");
@@ -96,17 +92,15 @@ dt_status dt_index_held(dt_index *index, unsigned shard, struct dt_arena *arena,
     return DT_OK;
 }
 
-dt_status dt_store_read_topics(dt_store *store, dt_topic_snapshot *snapshot, struct dt_error *err)
+dt_status dt_store_read_topics(dt_store *, dt_topic_snapshot *, struct dt_error *)
 {
-    (void)store, (void)snapshot, (void)err;
     fake.topics_read++;
     return DT_OK;
 }
 
-dt_status dt_store_topics_of(dt_store *store, const int64_t *ids, size_t n, struct dt_arena *arena,
-                             struct dt_topic_of *out, struct dt_error *err)
+dt_status dt_store_topics_of(dt_store *, const int64_t *ids, size_t n, struct dt_arena *arena, struct dt_topic_of *out,
+                             struct dt_error *)
 {
-    (void)store, (void)err;
     fake.topics_asked++;
     fake.ids_asked += (unsigned)n;
     for (size_t i = 0; i < n; i++) {
@@ -119,22 +113,18 @@ dt_status dt_store_topics_of(dt_store *store, const int64_t *ids, size_t n, stru
     return DT_OK;
 }
 
-struct dt_str dt_topic_snapshot_kafka_topic(const dt_topic_snapshot *snapshot, struct dt_str topic)
+struct dt_str dt_topic_snapshot_kafka_topic(const dt_topic_snapshot *, struct dt_str topic)
 {
-    (void)snapshot;
     return topic.p ? topic : DT_STR_NONE;
 }
 
-bool dt_topic_snapshot_paused(const dt_topic_snapshot *snapshot, struct dt_str topic)
+bool dt_topic_snapshot_paused(const dt_topic_snapshot *, struct dt_str topic)
 {
-    (void)snapshot;
     return fake.paused[number_of(topic)];
 }
 
-enum dt_writable dt_delivery_writable(dt_delivery *delivery, struct dt_str kafka_topic, int64_t owner, int64_t bytes)
+enum dt_writable dt_delivery_writable(dt_delivery *, struct dt_str kafka_topic, int64_t, int64_t bytes)
 {
-    (void)owner;
-    (void)delivery;
     assert_int_equal(bytes, 0);
     size_t number = number_of(kafka_topic);
     return fake.closed[number] ? DT_WRITABLE_NO : fake.unknown[number] ? DT_WRITABLE_UNKNOWN : DT_WRITABLE_YES;

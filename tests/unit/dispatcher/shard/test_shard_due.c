@@ -47,9 +47,8 @@ static const dt_clock turned = {.mono_us = mono_us};
 
 /* ---- the index ---- */
 
-dt_status dt_index_due(dt_index *index, unsigned shard, struct dt_due_scan *scan, struct dt_error *err)
+dt_status dt_index_due(dt_index *, unsigned, struct dt_due_scan *scan, struct dt_error *err)
 {
-    (void)index, (void)shard;
     assert_int_equal(scan->now_ms, NOW);
     assert_int_equal(scan->limit, SCAN);
     fake.asked++;
@@ -65,10 +64,9 @@ dt_status dt_index_due(dt_index *index, unsigned shard, struct dt_due_scan *scan
     return DT_OK;
 }
 
-dt_status dt_index_mark(dt_index *index, unsigned shard, struct dt_marker marker, const struct dt_marker *was,
-                        bool *intact, bool *gone, struct dt_error *err)
+dt_status dt_index_mark(dt_index *, unsigned, struct dt_marker marker, const struct dt_marker *, bool *intact,
+                        bool *gone, struct dt_error *err)
 {
-    (void)index, (void)shard, (void)was;
     fake.marks++;
     *intact = *gone = false;
     if (fake.mark_status != DT_OK)
@@ -78,27 +76,21 @@ dt_status dt_index_mark(dt_index *index, unsigned shard, struct dt_marker marker
     return DT_OK;
 }
 
-dt_status dt_index_hold(dt_index *index, unsigned shard, struct dt_str topic, const struct dt_entry *entries, size_t n,
-                        struct dt_error *err)
+dt_status dt_index_hold(dt_index *, unsigned, struct dt_str, const struct dt_entry *, size_t, struct dt_error *)
 {
-    (void)index, (void)shard, (void)topic, (void)entries, (void)n, (void)err;
     fake.parked++;
     return DT_OK;
 }
 
-dt_status dt_index_unhold(dt_index *index, unsigned shard, struct dt_str topic, size_t limit, int64_t *next_ms,
-                          struct dt_error *err)
+dt_status dt_index_unhold(dt_index *, unsigned, struct dt_str, size_t, int64_t *next_ms, struct dt_error *)
 {
-    (void)index, (void)shard, (void)topic, (void)limit, (void)err;
     *next_ms = NOW; /* more of it is parked still */
     fake.given_back++;
     return DT_OK;
 }
 
-dt_status dt_index_held(dt_index *index, unsigned shard, struct dt_arena *arena, struct dt_str **topics, size_t *n,
-                        struct dt_error *err)
+dt_status dt_index_held(dt_index *, unsigned, struct dt_arena *, struct dt_str **, size_t *, struct dt_error *err)
 {
-    (void)index, (void)shard, (void)arena, (void)topics, (void)n;
     return dt_fail(err, DT_UNAVAILABLE, "not asked for here");
 }
 
@@ -111,10 +103,9 @@ static bool stands_after(const struct dt_due *row, int64_t ms, int64_t id)
     return row->next_ms > ms || (row->next_ms == ms && row->id > id);
 }
 
-dt_status dt_store_scan_shard(dt_store *store, struct dt_shard_scan *scan, struct dt_error *err)
+dt_status dt_store_scan_shard(dt_store *, struct dt_shard_scan *scan, struct dt_error *err)
 {
     const int64_t after_ms = scan->after_ms, after_id = scan->after_id;
-    (void)store;
     assert_true(scan->now_ms <= NOW);
     if (++fake.reads == fake.fail_read)
         return dt_fail(err, DT_UNAVAILABLE, "away");
@@ -134,9 +125,8 @@ dt_status dt_store_scan_shard(dt_store *store, struct dt_shard_scan *scan, struc
     return DT_OK;
 }
 
-dt_status dt_store_next_due(dt_store *store, const struct dt_shard_scan *scan, int64_t *next_ms, struct dt_error *err)
+dt_status dt_store_next_due(dt_store *, const struct dt_shard_scan *, int64_t *next_ms, struct dt_error *err)
 {
-    (void)store, (void)scan;
     if (fake.next_status != DT_OK)
         return dt_fail(err, fake.next_status, "away");
     *next_ms = fake.next_due_ms;
@@ -145,10 +135,9 @@ dt_status dt_store_next_due(dt_store *store, const struct dt_shard_scan *scan, i
 
 STUB(dt_status, dt_store_read_topics, (dt_store * store, dt_topic_snapshot *snapshot, struct dt_error *err), DT_OK)
 
-dt_status dt_store_topics_of(dt_store *store, const int64_t *ids, size_t n, struct dt_arena *arena,
-                             struct dt_topic_of *out, struct dt_error *err)
+dt_status dt_store_topics_of(dt_store *, const int64_t *ids, size_t n, struct dt_arena *arena, struct dt_topic_of *out,
+                             struct dt_error *err)
 {
-    (void)store;
     fake.topics_asked++;
     if (fake.topics_status != DT_OK)
         return dt_fail(err, fake.topics_status, "away");
@@ -162,9 +151,8 @@ dt_status dt_store_topics_of(dt_store *store, const int64_t *ids, size_t n, stru
 
 STUB(struct dt_str, dt_topic_snapshot_kafka_topic, (const dt_topic_snapshot *snapshot, struct dt_str topic), topic)
 
-bool dt_topic_snapshot_paused(const dt_topic_snapshot *snapshot, struct dt_str topic)
+bool dt_topic_snapshot_paused(const dt_topic_snapshot *, struct dt_str topic)
 {
-    (void)snapshot;
     return fake.closed[topic.p[0] - '0'];
 }
 
@@ -173,15 +161,13 @@ STUB(enum dt_writable, dt_delivery_writable,
 
 /* ---- the process ---- */
 
-static void index_lost(void *arg, unsigned shard)
+static void index_lost(void *, unsigned)
 {
-    (void)arg, (void)shard;
     fake.losses++;
 }
 
-static void index_doubted(void *arg)
+static void index_doubted(void *)
 {
-    (void)arg;
     fake.doubts++;
 }
 
