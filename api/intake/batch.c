@@ -13,9 +13,6 @@
 
 #include "answer.h"
 #include "base/assert.h"
-#include "request/quotas.h"
-#include "request/request.h"
-#include "request/topic_cache.h"
 #include "request/workers.h"
 
 #define FIRST_ROWS  64                 /* capacity of a batch's first chunk, which may be the only one */

@@ -24,7 +24,6 @@
 #include "base/metrics.h"
 #include "base/outage.h"
 #include "base/thread.h"
-#include "job/change/jobs.h"
 
 #define FEW_ROWS          16                /* a unit with at most this many rows is served before batches */
 #define PASSES            8                 /* commits of such units in a row while a batch waits */

@@ -18,9 +18,7 @@
 #include "batch.h"
 #include "handlers.h"
 #include "job/change/jobs.h"
-#include "job/results/results.h"
 #include "request/request.h"
-#include "request/session.h"
 #include "request/workers.h"
 #include "rest/jobs_rest.h"
 

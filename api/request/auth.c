@@ -13,7 +13,6 @@
 #include <sys/random.h>
 
 #include "base/assert.h"
-#include "features/tokens/tokens.h"
 
 #define HASH_BYTES   32
 #define NAME_BYTES   100

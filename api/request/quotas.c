@@ -14,7 +14,6 @@
 #include "base/hash.h"
 #include "base/log.h"
 #include "base/metrics.h"
-#include "features/tokens/tokens.h"
 #include "session.h"
 
 #define USAGE_US   INT64_C(5000000) /* from the use of a token until its usage is written */

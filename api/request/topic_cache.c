@@ -12,10 +12,7 @@
 #include <stdatomic.h>
 
 #include "base/assert.h"
-#include "dispatch/shards.h"
-#include "job/delivery.h"
 #include "topic/owners.h"
-#include "topic/topics.h"
 
 #define MAX_AGE_US INT64_C(1000000)
 #define PAGE       1000u

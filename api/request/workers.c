@@ -16,11 +16,8 @@
 #include <utlist.h>
 
 #include "base/assert.h"
-#include "base/metrics.h"
 #include "base/outage.h"
 #include "base/thread.h"
-#include "request.h"
-#include "session.h"
 
 #define QUEUE_MAX 4096 /* more than all connections can have under way */
 

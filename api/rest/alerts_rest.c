@@ -10,11 +10,9 @@
 #include "base/text/timetext.h"
 #include "features/alerts/alerts.h"
 #include "handlers.h"
-#include "job/job_json.h"
 #include "job/results/results.h"
 #include "request/request.h"
 #include "request/workers.h"
-#include "topic/topics.h"
 #include "topics_rest.h"
 
 #define BY_ALERT    'l'

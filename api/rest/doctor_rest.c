@@ -10,13 +10,9 @@
 #include "base/assert.h"
 #include "base/http/tls_files.h"
 #include "base/tls.h"
-#include "dispatch/shards.h"
-#include "explain_rest.h"
 #include "features/intents/inbox.h"
 #include "handlers.h"
-#include "request/topic_cache.h"
 #include "request/workers.h"
-#include "store/processes.h"
 
 #define DUE_ROWS     10000
 #define LATE_MS      60000

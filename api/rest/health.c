@@ -21,7 +21,6 @@
 #include "base/metrics.h"
 #include "base/outage.h"
 #include "features/clock/clock.h"
-#include "request/session.h"
 #include "store/processes.h"
 
 #define TICK_US  INT64_C(1000000)

@@ -11,11 +11,8 @@
 #include "features/operations/operations.h"
 #include "handlers.h"
 #include "intake/index_writer.h"
-#include "job/change/jobs.h"
 #include "job/results/results.h"
-#include "request/request.h"
 #include "request/topic_cache.h"
-#include "request/workers.h"
 
 #define BY_ATTEMPT   'a'
 #define ATTEMPTS_MAX 1000 /* maximal attempts in a page */

@@ -11,7 +11,6 @@
 #include "base/text/timetext.h"
 #include "handlers.h"
 #include "intake/index_writer.h"
-#include "job/job_json.h"
 #include "jobs_rest.h"
 #include "request/quotas.h"
 #include "request/request.h"

@@ -19,7 +19,6 @@
 #include "request/topic_cache.h"
 #include "request/workers.h"
 #include "topic/limits.h"
-#include "topic/topics.h"
 
 #define BY_NAME 't'
 #define TOPIC_BYTES                                                                                                    \

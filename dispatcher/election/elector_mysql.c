@@ -30,7 +30,6 @@
 
 #include "base/fail_point.h"
 #include "base/log.h"
-#include "base/outage.h"
 #include "elector_kind.h"
 #include "lease_link.h"
 

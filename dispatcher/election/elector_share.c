@@ -8,8 +8,6 @@
  */
 #include "elector_kind.h"
 
-#include "base/assert.h"
-
 unsigned dt_share_of(unsigned shards, unsigned members, unsigned rank)
 {
     dt_assert_cmp(members, >, 0);

@@ -7,7 +7,6 @@
  */
 #include "lease_link.h"
 
-#include "base/assert.h"
 #include "base/log.h"
 
 struct dt_lease_link {

@@ -20,7 +20,6 @@
 #include "base/assert.h"
 #include "base/guard.h"
 #include "base/log.h"
-#include "dispatch/shards.h"
 #include "index/index.h"
 
 #define EVERY_US   INT64_C(3000000)

@@ -9,7 +9,6 @@
 #include <pthread.h>
 #include <zookeeper/zookeeper.h>
 
-#include "base/assert.h"
 #include "base/log.h"
 
 struct dt_zk {

@@ -7,8 +7,6 @@
  */
 
 #include "base/assert.h"
-#include "base/fair.h"
-#include "shard_loop.h"
 #include "shard_parts.h"
 
 enum dt_writable dt_shard_writable(void *loop, struct dt_str topic, int64_t owner, int64_t bytes)

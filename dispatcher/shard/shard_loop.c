@@ -27,7 +27,6 @@
 #include "base/fail_point.h"
 #include "base/guard.h"
 #include "base/log.h"
-#include "base/outage.h"
 #include "shard_parts.h"
 
 #define CHECK_US        INT64_C(1000000)  /* a leader checks its row and its index at least this often */

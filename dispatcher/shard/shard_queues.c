@@ -26,9 +26,7 @@
  */
 
 #include "base/assert.h"
-#include "base/fair.h"
 #include "base/log.h"
-#include "job/job.h"
 #include "shard_parts.h"
 
 #define PARKS_AT_ONCE 64 /* queues that one due scan parks at most */

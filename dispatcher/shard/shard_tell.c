@@ -6,7 +6,6 @@
 #include "base/guard.h"
 #include "base/log.h"
 #include "job/results/results.h"
-#include "job/shard.h"
 #include "shard_parts.h"
 
 #define SOON_MS 2000 /* a leader polls once a second */

@@ -8,7 +8,6 @@
  * until it starts at the cursor again.
  */
 #include "base/guard.h"
-#include "base/outage.h"
 #include "shard_parts.h"
 
 #define AHEAD_US      INT64_C(5000000) /* the reader ahead starts at the cursor again this often */

@@ -15,8 +15,6 @@
  */
 #include "chores.h"
 
-#include <pthread.h>
-
 #include "assert.h"
 #include "thread.h"
 

@@ -1,8 +1,6 @@
 /* See secrets.h. Invariant: `text` of a secret is the latest text that could be read. */
 #include "secrets.h"
 
-#include <pthread.h>
-
 #include "assert.h"
 #include "config_options.h"
 

@@ -9,16 +9,12 @@
  * - A batch leaves the list only if the ledger has it, or if the delivery refused it alone.
  */
 
-#include "base/assert.h"
 #include "base/guard.h"
-#include "fence.h"
 #include "job/archive/archive.h"
-#include "job/results/results.h"
 #include "leader_parts.h"
 #include "mysql/id_in.h"
 #include "mysql/statements.h"
 #include "store/store_internal.h"
-#include "topic/counts.h"
 
 /* Checks that the row is as this leadership wrote it last. Its first columns are epoch, token, version, halted. */
 static dt_status check_row(const dt_db *db, const struct dt_fence *fence, struct dt_error *err)

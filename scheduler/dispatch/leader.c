@@ -21,16 +21,13 @@
  *     so that a session that was left open cannot hold up the shard; rows that are locked already are written without a
  *     wait.
  */
-#include "base/assert.h"
 #include "base/fail_point.h"
 #include "base/guard.h"
 #include "job/job_state.h"
-#include "job/results/results.h"
 #include "leader_parts.h"
 #include "mysql/id_in.h"
 #include "mysql/statements.h"
 #include "store/store_internal.h"
-#include "topic_snapshot.h"
 
 /* ---- deciding the fate of each candidate ---- */
 

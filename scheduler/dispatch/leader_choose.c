@@ -15,15 +15,10 @@
  *   - A message that may be too large for its topic is sent alone, so that a refusal concerns only it.
  */
 
-#include "base/assert.h"
-#include "base/fair.h"
 #include "base/guard.h"
 #include "base/http/callback_rules.h"
-#include "job/job.h"
 #include "job/job_state.h"
-#include "leader.h"
 #include "leader_parts.h"
-#include "topic_snapshot.h"
 
 /* ---- limits of topics ---- */
 

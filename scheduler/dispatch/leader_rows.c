@@ -13,14 +13,9 @@
  *   offered again at any time.
  */
 
-#include "base/assert.h"
 #include "base/guard.h"
-#include "job/job.h"
 #include "job/job_state.h"
-#include "job/results/results.h"
-#include "leader.h"
 #include "leader_parts.h"
-#include "mysql/db.h"
 #include "mysql/id_in.h"
 #include "mysql/statements.h"
 

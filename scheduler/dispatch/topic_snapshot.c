@@ -6,7 +6,6 @@
 #include "mysql/db.h"
 #include "mysql/statements.h"
 #include "topic/owners.h"
-#include "topic/topics.h"
 
 struct dt_topic_snapshot {
     struct dt_arena arena;

@@ -5,7 +5,6 @@
  * its items are grouped by shard, and within a shard sorted as a set is; a command has at most DT_CHUNK entries.
  */
 
-#include "base/assert.h"
 #include "index_internal.h"
 
 #define BATCH_MAX      16384u /* entries of one batch, so that memory is bounded */

@@ -4,7 +4,6 @@
  */
 
 #include "index_internal.h"
-#include "index_pack.h"
 
 /* The replies to the two commands of a due scan. */
 struct due_reply {

@@ -8,7 +8,6 @@
 #include <math.h>
 #include <stdarg.h>
 
-#include "base/assert.h"
 #include "index_internal.h"
 
 #define KEY_CAP 512

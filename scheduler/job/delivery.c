@@ -1,8 +1,6 @@
 /* Deliveries: see delivery.h. */
 #include "delivery.h"
 
-#include "base/clock.h"
-
 const char *const dt_delivery_names[] = {[DT_DELIVERY_UNSET] = "",
                                          [DT_DELIVERY_KAFKA] = "kafka",
                                          [DT_DELIVERY_HTTP] = "http",

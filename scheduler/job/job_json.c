@@ -10,11 +10,8 @@
 #include <xxhash.h>
 
 #include "base/assert.h"
-#include "base/clock.h"
 #include "base/http/callback_rules.h"
 #include "base/text/encoding.h"
-#include "base/text/json_write.h"
-#include "job.h"
 
 /* Limits the nodes of a body without its payload: a value of two bytes takes a node of eighty, and a valid body
  * never has this many. A payload may have as many names as fit into it. */

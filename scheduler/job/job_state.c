@@ -9,9 +9,7 @@
 #include "job_state.h"
 
 #include "base/assert.h"
-#include "base/clock.h"
 #include "base/guard.h"
-#include "job.h"
 
 /* 1 + the state after the event; 0 = illegal. */
 static const signed char after[DT_JOB_STATES][DT_EVENTS] = {

@@ -1,7 +1,6 @@
 /* Reads that use only db.h: one row of numbers, one text, and the bounded walk (walk.h). */
 #include "walk.h"
 
-#include "db.h"
 #include "mysql/statements.h"
 
 dt_status dt_db_read_numbers(dt_db *db, const char *sql, struct dt_params params, bool *found, int64_t *v, unsigned n,

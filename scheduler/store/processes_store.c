@@ -1,10 +1,8 @@
 /* See processes.h. A process that cannot reach Redis reports here that entries are missing, because the leaders may
  * reach Redis and would not notice. */
 
-#include "mysql/db.h"
 #include "mysql/statements.h"
 #include "processes.h"
-#include "store.h"
 #include "store_internal.h"
 
 #define OLD_MS 3600000

@@ -5,7 +5,6 @@
 
 #include "base/assert.h"
 #include "job/job_json.h"
-#include "mysql/db.h"
 #include "mysql/statements.h"
 #include "store_internal.h"
 

@@ -16,7 +16,6 @@
 #include "job/shard.h"
 #include "migrations.h"
 #include "mysql/statements.h"
-#include "store.h"
 #include "store_internal.h"
 
 /* ---- splitting a file into statements ---- */

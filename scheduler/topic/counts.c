@@ -5,7 +5,6 @@
 
 #include "base/assert.h"
 #include "mysql/statements.h"
-#include "store/store_internal.h"
 
 _Static_assert(DT_SCHEDULED == 0 && DT_CANCELLED == 4, "columns stand in the order of states");
 

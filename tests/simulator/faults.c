@@ -2,7 +2,6 @@
 #include "simulator/faults.h"
 
 #include "simulator/processes.h"
-#include "simulator/world.h"
 
 uint64_t fault_counts[FAULT_KINDS];
 

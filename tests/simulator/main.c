@@ -11,8 +11,6 @@
 #include <time.h>
 #include <unistd.h>
 
-#include "base/config.h"
-#include "simulator/broker.h"
 #include "simulator/deliveries/arrivals.h"
 #include "simulator/deliveries/receiver.h"
 #include "simulator/faults.h"
@@ -22,7 +20,6 @@
 #include "simulator/oracles.h"
 #include "simulator/processes.h"
 #include "simulator/redis.h"
-#include "simulator/workload.h"
 
 #define TRACE_LINES 160
 

@@ -10,12 +10,10 @@
 #include "job/archive/archive.h"
 #include "topic/counts.h"
 
-#include "simulator/broker.h"
 #include "simulator/faults.h"
 #include "simulator/intake/intake.h"
 #include "simulator/oracles.h"
 #include "simulator/processes.h"
-#include "simulator/workload.h"
 
 #define SESSIONS_MAX 4096
 

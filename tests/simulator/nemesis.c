@@ -2,7 +2,6 @@
 #include "simulator/nemesis.h"
 
 #include "deliver/kafka/delivery_kafka.h"
-#include "simulator/broker.h"
 #include "simulator/deliveries/receiver.h"
 #include "simulator/faults.h"
 #include "simulator/mysql.h"

@@ -6,13 +6,11 @@
  */
 #include "simulator/oracles.h"
 
-#include "index/index.h"
 #include "simulator/deliveries/arrivals.h"
 #include "simulator/faults.h"
 #include "simulator/intake/intake.h"
 #include "simulator/mysql.h"
 #include "simulator/redis.h"
-#include "simulator/workload.h"
 
 #define ON_TIME_MS 400
 #define CHANGE_MS  2000  /* while the number of shards changes nothing may wait for longer than a takeover takes */

@@ -5,7 +5,6 @@
 #include "job/change/jobs.h"
 #include "job/results/results.h"
 #include "simulator/deliveries/arrivals.h"
-#include "simulator/deliveries/workload_parts.h"
 #include "simulator/faults.h"
 #include "simulator/intake/intake.h"
 #include "simulator/mysql.h"

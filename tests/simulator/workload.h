@@ -8,7 +8,6 @@
 #include "job/job_state.h"
 #include "job/shard.h"
 #include "simulator/broker.h"
-#include "simulator/world.h"
 
 #define JOBS_MAX    64
 #define ANSWERS_MAX 2048

@@ -1,8 +1,6 @@
 #include "support/elector_suite.h"
 #include "support/redis_fixture.h"
 
-#include <signal.h>
-#include <sys/wait.h>
 #include <unistd.h>
 
 struct player players[ELECTORS];

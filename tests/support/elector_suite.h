@@ -7,10 +7,6 @@
  */
 #pragma once
 
-#include <stdatomic.h>
-
-#include "support/suite.h"
-
 #include "election/elector.h"
 #include "store/store.h"
 #include "support/wait.h"

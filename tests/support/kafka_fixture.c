@@ -3,11 +3,6 @@
 #include <librdkafka/rdkafka.h>
 #include <unistd.h>
 
-#include "support/suite.h"
-
-#include "base/clock.h"
-#include "support/wait.h"
-
 enum { ANSWER_MS = WAIT_MS };
 
 void kafka_fixture_ok(dt_status status, const struct dt_error *err, const char *file, int line)

@@ -2,8 +2,6 @@
 
 #include <unistd.h>
 
-#include "support/suite.h"
-
 #include "support/wait.h"
 
 #define SQL_MAX 4000

@@ -3,13 +3,9 @@
 
 #include <arpa/inet.h>
 #include <hiredis/hiredis.h>
-#include <signal.h>
 #include <sys/prctl.h>
 #include <sys/socket.h>
-#include <sys/wait.h>
 #include <unistd.h>
-
-#include "support/suite.h"
 
 static char text[65536];
 

@@ -6,7 +6,6 @@
 #pragma once
 
 #include "support/job_rows.h"
-#include "support/mysql_fixture.h"
 #include "support/wait.h"
 
 #define OK(status) MYSQL_FIXTURE_OK(status, &err)

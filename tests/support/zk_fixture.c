@@ -2,16 +2,12 @@
 
 #include <arpa/inet.h>
 #include <ftw.h>
-#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/prctl.h>
 #include <sys/socket.h>
-#include <sys/wait.h>
 #include <unistd.h>
-
-#include "support/suite.h"
 
 #include "support/wait.h"
 

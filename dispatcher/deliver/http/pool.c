@@ -12,7 +12,6 @@
 
 #include "base/fail_point.h"
 #include "base/guard.h"
-#include "base/http/callback_rules.h"
 #include "base/log.h"
 #include "job/job.h"
 #include "job/results/results.h"

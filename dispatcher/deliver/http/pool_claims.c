@@ -11,7 +11,6 @@
 
 #include "base/assert.h"
 #include "base/guard.h"
-#include "base/http/callback_rules.h"
 #include "base/log.h"
 #include "callback.h"
 #include "pool_parts.h"

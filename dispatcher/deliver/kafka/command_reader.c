@@ -21,7 +21,6 @@
 #include "base/text/json.h"
 #include "base/thread.h"
 #include "features/outbox/outbox.h"
-#include "intake.h"
 
 #define POLL_BYTES      ((size_t)8 << 20)
 #define WAIT_MS         1000 /* longest wait for messages, after which a new share is noticed */

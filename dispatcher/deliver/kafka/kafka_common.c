@@ -5,7 +5,6 @@
  */
 #include "kafka_common.h"
 
-#include <pthread.h>
 #include <time.h>
 
 #include "base/assert.h"

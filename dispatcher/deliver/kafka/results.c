@@ -26,9 +26,7 @@
 #include "base/outage.h"
 #include "base/text/json.h"
 #include "base/thread.h"
-#include "index/index.h"
 #include "job/results/results.h"
-#include "job/shard.h"
 #include "shard/shard_loop.h"
 #include "store/store.h"
 

@@ -26,7 +26,6 @@
 #include "base/assert.h"
 #include "base/log.h"
 #include "base/thread.h"
-#include "callback_rules.h"
 #include "http_curl.h"
 #include "wire_guard.h"
 

@@ -1,8 +1,6 @@
 /* See json_table.h. */
 #include "json_table.h"
 
-#include <stdarg.h>
-
 #include "base/assert.h"
 #include "timetext.h"
 

@@ -13,7 +13,6 @@
 
 #include "base/assert.h"
 #include "base/log.h"
-#include "base/metrics.h"
 
 #define BUCKETS    32
 #define EXPIRE_MS  INT64_C(300000)      /* pause between two deletions of old rows, if anything happened */

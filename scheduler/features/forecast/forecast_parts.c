@@ -3,10 +3,8 @@
 #include "forecast_parts.h"
 #include "base/assert.h"
 #include "dispatch/scan.h"
-#include "job/job.h"
 #include "mysql/statements.h"
 #include "store/store_internal.h"
-#include "topic/counts.h"
 
 /* Parts (step, topic, jobs) are collected in any order. Then they are merged, and the largest of each step are kept. */
 /* ---- adding to the sums ---- */

@@ -11,7 +11,6 @@
 #include "events/events.h"
 #include "job/archive/archive.h"
 #include "job/change/jobs_txn.h"
-#include "job/job.h"
 #include "mysql/id_in.h"
 #include "mysql/statements.h"
 #include "operation_parts.h"

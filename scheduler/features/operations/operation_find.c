@@ -5,12 +5,10 @@
  */
 
 #include "base/text/json_write.h"
-#include "job/list/list.h"
 #include "mysql/id_in.h"
 #include "mysql/statements.h"
 #include "mysql/walk.h"
 #include "operation_parts.h"
-#include "topic/counts.h"
 
 /*
  * Home days on which a topic may have jobs. A walk over `jobs` reads only these days, so its cost depends on their

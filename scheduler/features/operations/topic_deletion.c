@@ -4,7 +4,6 @@
 #include "mysql/statements.h"
 #include "mysql/walk.h"
 #include "operation_parts.h"
-#include "operations.h"
 #include "topic/topics.h"
 
 #define REMEMBERED_MS INT64_C(86400000)

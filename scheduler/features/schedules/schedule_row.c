@@ -5,7 +5,6 @@
 
 #include "base/text/timetext.h"
 #include "mysql/statements.h"
-#include "store/store_internal.h"
 
 #define PROGRESS_COLUMNS 10
 

@@ -1,11 +1,7 @@
 /* The committer on a real MySQL, for the suites of test_committer*.c: units that count their answers. */
 #pragma once
 
-#include <pthread.h>
-#include <stdatomic.h>
 #include <unistd.h>
-
-#include "support/suite.h"
 
 #include "intake/committer.h"
 #include "support/mysql_fixture.h"

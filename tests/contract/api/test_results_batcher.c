@@ -1,8 +1,5 @@
 /* Results that come by REST, on a real MySQL: each report is answered once, in order, and what has left the queue
  * leaves room. */
-#include <stdatomic.h>
-
-#include "support/suite.h"
 
 #include "intake/results_rest.h"
 #include "job/results/results.h"

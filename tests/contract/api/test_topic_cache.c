@@ -3,11 +3,7 @@
  * together are served by one reading, and topics that are wanted together are made in a few transactions. What a
  * session asks for is counted by the server.
  */
-#include <pthread.h>
-#include <stdatomic.h>
 #include <unistd.h>
-
-#include "support/suite.h"
 
 #include "request/topic_cache.h"
 #include "support/mysql_fixture.h"

@@ -3,17 +3,7 @@
  * and that it is on the wire at most once.
  */
 #include <arpa/inet.h>
-#include <glob.h>
-#include <pthread.h>
-#include <signal.h>
-#include <sys/socket.h>
-#include <unistd.h>
 
-#include "support/suite.h"
-
-#include "base/http/http_client.h"
-#include "deliver/http/callback.h"
-#include "support/receiver.h"
 #include "support/rigs/http_curl_rig.h"
 
 /* ---- the table of answers ---- */

@@ -3,16 +3,8 @@
  * and hostile receivers cost.
  */
 #include <arpa/inet.h>
-#include <glob.h>
-#include <signal.h>
-#include <sys/socket.h>
-#include <unistd.h>
 
-#include "support/suite.h"
-
-#include "base/http/http_client.h"
 #include "support/fail_rule.h"
-#include "support/receiver.h"
 #include "support/rigs/http_curl_rig.h"
 
 /* The client of a test that has settings of its own. */

@@ -14,7 +14,6 @@
 #include "job/archive/archive.h"
 #include "job/inflight.h"
 #include "support/job_rows.h"
-#include "support/mysql_fixture.h"
 #include "support/mysql_wire.h"
 
 #define OK(status) MYSQL_FIXTURE_OK(status, &err)

@@ -1,7 +1,5 @@
 /* store/hands/ on a real server: claims into hands, outcomes, owners that are gone, and what may not come between. */
 
-#include "support/suite.h"
-
 #include "base/http/callback_rules.h"
 #include "dispatch/fence.h"
 #include "dispatch/hands.h"

@@ -3,8 +3,6 @@
  * changes things meanwhile.
  */
 
-#include "support/suite.h"
-
 #include "base/thread.h"
 #include "dispatch/watch.h"
 #include "store/leases.h"

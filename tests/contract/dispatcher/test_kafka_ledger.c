@@ -1,9 +1,5 @@
 /* The ledger of a shard on a real broker: how it is read, and how it is trimmed. */
 
-#include "support/suite.h"
-
-#include "deliver/kafka/kafka.h"
-#include "support/kafka_fixture.h"
 #include "support/rigs/kafka_producer_rig.h"
 
 static struct dt_error err;

@@ -1,12 +1,7 @@
 /* Transactions of a shard on a real broker, read back by a consumer of the test's own. */
-#include <glob.h>
 #include <sys/resource.h>
 #include <unistd.h>
 
-#include "support/suite.h"
-
-#include "deliver/kafka/kafka.h"
-#include "support/kafka_fixture.h"
 #include "support/rigs/kafka_producer_rig.h"
 
 static struct dt_error err;

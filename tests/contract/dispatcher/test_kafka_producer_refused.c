@@ -1,10 +1,5 @@
 /* What a shard's producer is refused, and by whom it is fenced, on a real broker. */
-#include <pthread.h>
 
-#include "support/suite.h"
-
-#include "deliver/kafka/kafka.h"
-#include "support/kafka_fixture.h"
 #include "support/rigs/kafka_producer_rig.h"
 
 static struct dt_error err;

@@ -2,12 +2,8 @@
  * Results in, notices out, on a real broker.
  */
 
-#include "support/suite.h"
-
 #include "base/secrets.h"
-#include "deliver/kafka/kafka.h"
 #include "support/kafka_fixture.h"
-#include "support/wait.h"
 
 static struct dt_error err;
 static struct kafka_fixture fx;

@@ -2,11 +2,8 @@
  * Topics on a real broker: made with the right settings, checked, looked up.
  */
 
-#include "support/suite.h"
-
 #include "deliver/kafka/kafka_common.h"
 #include "support/kafka_fixture.h"
-#include "support/wait.h"
 
 static struct dt_error err;
 static struct kafka_fixture fx;

@@ -1,13 +1,9 @@
 /* The upkeep of a shard's ledger (delivery_kafka.c) on a real MySQL and Kafka: what is deleted, when, and what the row says then. */
 
-#include "support/suite.h"
-
 #include "deliver/kafka/delivery_kafka.h"
 #include "dispatch/fence.h"
 #include "support/job_rows.h"
 #include "support/kafka_fixture.h"
-#include "support/mysql_fixture.h"
-#include "support/wait.h"
 
 #define DAY     INT64_C(86400000)
 #define OLD     (DT_LEDGER_YOUNG / 2 + 20) /* records after which a ledger is old: each commit takes an offset as well */

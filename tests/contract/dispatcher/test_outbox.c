@@ -2,13 +2,9 @@
  * Senders of the outbox (outbox.h) on a real MySQL and Kafka. What is between them and Kafka here refuses single
  * messages, or fails when the test says so.
  */
-#include <stdatomic.h>
-
-#include "support/suite.h"
 
 #include "deliver/kafka/message.h"
 #include "features/alerts/alerts.h"
-#include "store/store.h"
 #include "support/job_rows.h"
 #include "support/kafka_fixture.h"
 #include "support/rigs/hand_clock.h"

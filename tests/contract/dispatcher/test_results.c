@@ -2,16 +2,12 @@
  * The reader of results (results.h) on a real MySQL, Kafka and Redis. What stands between it and them here refuses
  * single messages, fails when it is told to, and looks at MySQL whenever offsets are about to be committed.
  */
-#include <stdatomic.h>
-
-#include "support/suite.h"
 
 #include "deliver/kafka/kafka_parts.h"
 #include "job/results/results.h"
 #include "support/job_rows.h"
 #include "support/kafka_fixture.h"
 #include "support/redis_fixture.h"
-#include "support/wait.h"
 
 #define SHARDS    4
 #define TEXT_SIZE 64

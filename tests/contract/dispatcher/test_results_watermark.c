@@ -3,8 +3,6 @@
  * the clock.
  */
 
-#include "support/suite.h"
-
 #include "deliver/kafka/kafka_parts.h"
 #include "support/rigs/hand_clock.h"
 

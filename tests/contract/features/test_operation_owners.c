@@ -1,7 +1,5 @@
 /* Whose operations are, how many of an owner run at once, and whose turn it is, on a real server. */
 
-#include "support/suite.h"
-
 #include "features/operations/operations.h"
 #include "support/store_suite.h"
 #include "topic/owners.h"

@@ -5,7 +5,6 @@
 #include "features/tokens/tokens.h"
 #include "job/change/jobs.h"
 #include "topic/owners.h"
-#include "topic/topics.h"
 
 #define SECOND_MS 1000
 

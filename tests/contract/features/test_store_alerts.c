@@ -1,8 +1,4 @@
 /* Alerts on a real server: which figures they are judged by, how they begin and end, and what becomes of their messages. */
-#include <pthread.h>
-#include <stdatomic.h>
-
-#include "support/suite.h"
 
 #include "features/alerts/alerts.h"
 #include "support/store_suite.h"

@@ -1,7 +1,5 @@
 /* The test clock: its row, what time sessions have by it, how it is advanced; on a server. Nobody leads here. */
 
-#include "support/suite.h"
-
 #include "features/clock/clock.h"
 #include "job/change/jobs.h"
 #include "store/leases.h"

@@ -1,7 +1,5 @@
 /* Messages of the commands topic on a real server: each has one effect, in its order, whoever reads it again. */
 
-#include "support/suite.h"
-
 #include "base/text/timetext.h"
 #include "features/intents/commands.h"
 #include "features/outbox/outbox_store.h"

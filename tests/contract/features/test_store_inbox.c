@@ -1,7 +1,4 @@
 /* job_inbox on a real server: what becomes of rows, in which order, and that several movers share them. */
-#include <pthread.h>
-
-#include "support/suite.h"
 
 #include "features/intents/inbox.h"
 #include "support/fail_rule.h"

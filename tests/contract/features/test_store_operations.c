@@ -1,8 +1,6 @@
 /* Operations on a real server: which jobs they find, what becomes of them, and how a piece goes on where another
  * process has left off. */
 
-#include "support/suite.h"
-
 #include "features/operations/operations.h"
 #include "support/store_suite.h"
 #include "topic/owners.h"

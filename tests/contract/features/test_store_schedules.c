@@ -1,11 +1,7 @@
 /* Schedules and their fires on a real server. Time is moved by hand: a schedule's row says how far it is. */
-#include <pthread.h>
-
-#include "support/suite.h"
 
 #include "job/change/jobs.h"
 #include "support/rigs/schedules_rig.h"
-#include "topic/topics.h"
 
 #define FRESH_TEST(name) TEST_WITH(name, with_topic, NULL)
 

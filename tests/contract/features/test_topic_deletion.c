@@ -3,8 +3,6 @@
  * somebody dies in the middle.
  */
 
-#include "support/suite.h"
-
 #include "features/operations/operations.h"
 #include "support/store_suite.h"
 #include "topic/topics.h"

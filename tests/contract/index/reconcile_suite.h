@@ -4,15 +4,10 @@
  */
 #pragma once
 
-#include <pthread.h>
-#include <stdatomic.h>
 #include <unistd.h>
-
-#include "support/suite.h"
 
 #include "base/metrics.h"
 #include "index/reconcile/reconcile.h"
-#include "store/store.h"
 #include "support/mysql_fixture.h"
 #include "support/redis_fixture.h"
 #include "support/wait.h"

@@ -1,12 +1,5 @@
 /* The promises of index/index.h about entries: what is put, filled in, due, held and read, on real Redis servers. */
-#include "index/index.h"
 
-#include <signal.h>
-
-#include "support/suite.h"
-
-#include "job/job.h"
-#include "support/redis_fixture.h"
 #include "support/rigs/index_rig.h"
 
 /* ---- put ---- */

@@ -2,17 +2,11 @@
  * The promises of index/index.h when things go wrong: servers that are killed, stopped, filled up, flushed, or closed
  * by a password.
  */
-#include "index/index.h"
 
 #include <arpa/inet.h>
 #include <netinet/tcp.h>
-#include <pthread.h>
-#include <signal.h>
 #include <sys/socket.h>
 
-#include "support/suite.h"
-
-#include "support/redis_fixture.h"
 #include "support/rigs/index_rig.h"
 #include "support/tcp_proxy.h"
 

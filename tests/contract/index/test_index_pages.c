@@ -1,14 +1,7 @@
 /*
  * The promises of index/index.h about pages: a set in pages is what a plain one would be, in a fraction of the memory.
  */
-#include "index/index.h"
 
-#include <signal.h>
-
-#include "support/suite.h"
-
-#include "job/job.h"
-#include "support/redis_fixture.h"
 #include "support/rigs/index_rig.h"
 
 #define NOON_2027 INT64_C(1820966400000)

@@ -1,13 +1,5 @@
 /* The promises of index/index.h about wake-ups: what is announced to whom, and a channel that is lost. */
-#include "index/index.h"
 
-#include <pthread.h>
-#include <signal.h>
-#include <stdatomic.h>
-
-#include "support/suite.h"
-
-#include "support/redis_fixture.h"
 #include "support/rigs/index_rig.h"
 
 static int64_t real_now_ms(void)

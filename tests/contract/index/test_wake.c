@@ -4,14 +4,9 @@
  */
 #include <arpa/inet.h>
 #include <poll.h>
-#include <pthread.h>
-#include <signal.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
-#include "support/suite.h"
-
-#include "base/clock.h"
 #include "redis/redis_subscriber.h"
 #include "support/redis_fixture.h"
 #include "support/wait.h"

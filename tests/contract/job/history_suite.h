@@ -3,10 +3,6 @@
  */
 #pragma once
 
-#include <pthread.h>
-
-#include "support/suite.h"
-
 #include "job/archive/archive.h"
 #include "job/job.h"
 #include "job/shard.h"

@@ -3,11 +3,6 @@
  */
 #pragma once
 
-#include <pthread.h>
-#include <time.h>
-
-#include "support/suite.h"
-
 #include "job/change/jobs.h"
 #include "support/store_suite.h"
 

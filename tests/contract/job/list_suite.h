@@ -3,8 +3,6 @@
  */
 #pragma once
 
-#include "support/suite.h"
-
 #include "job/list/list.h"
 #include "support/store_suite.h"
 

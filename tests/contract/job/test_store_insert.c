@@ -1,11 +1,5 @@
 /* Inserting jobs: ids, rows and keys. */
-#include <pthread.h>
 
-#include "support/suite.h"
-
-#include "job/change/jobs.h"
-#include "support/mysql_fixture.h"
-#include "support/mysql_wire.h"
 #include "support/rigs/insert_rig.h"
 
 static struct dt_error err;

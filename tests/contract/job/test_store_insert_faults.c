@@ -1,11 +1,5 @@
 /* Inserting jobs when a row is at fault, when there is no server, and when COMMITs are lost. */
-#include <pthread.h>
 
-#include "support/suite.h"
-
-#include "job/change/jobs.h"
-#include "support/mysql_fixture.h"
-#include "support/mysql_wire.h"
 #include "support/rigs/insert_rig.h"
 
 static struct dt_error err;

@@ -1,6 +1,5 @@
 /* Single jobs on a real server: reading, patching, cancelling, running now, driving back, attempts. */
 #include "contract/job/jobs_suite.h"
-#include "job/change/jobs.h"
 
 STORE_SUITE("jobs", 0)
 

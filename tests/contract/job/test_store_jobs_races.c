@@ -3,7 +3,6 @@
  * which are played by hand on the test's own connection, as a leader would do it.
  */
 #include "contract/job/jobs_suite.h"
-#include "job/change/jobs.h"
 
 STORE_SUITE("jobs", 0)
 

@@ -1,6 +1,5 @@
 /* Pages of jobs on a real server: filters, cursors, and that a page looks at a bounded number of rows. */
 #include "contract/job/list_suite.h"
-#include "job/list/list.h"
 
 STORE_SUITE("list", 0)
 

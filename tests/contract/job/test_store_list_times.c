@@ -1,6 +1,5 @@
 /* Lists by due time and by when jobs finished, on a real server. */
 #include "contract/job/list_suite.h"
-#include "job/list/list.h"
 
 STORE_SUITE("list", 0)
 

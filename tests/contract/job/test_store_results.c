@@ -1,6 +1,5 @@
 /* Results on a real server: what each does to a job's row, batches against one by one, few statements. */
 #include "contract/job/results_suite.h"
-#include "job/results/results.h"
 
 static struct dt_apply apply_one(struct dt_apply a)
 {

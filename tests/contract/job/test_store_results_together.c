@@ -1,6 +1,5 @@
 /* Results on a real server: together with others, without deadlocks, and those that wait for a locked row. */
 #include "contract/job/results_suite.h"
-#include "job/results/results.h"
 
 /* ---- together with others ---- */
 

@@ -1,7 +1,4 @@
 /* db.h on a real server. */
-#include <pthread.h>
-
-#include "support/suite.h"
 
 #include "support/mysql_fixture.h"
 #include "support/wait.h"

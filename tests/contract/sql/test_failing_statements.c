@@ -4,8 +4,6 @@
  * both (tests/CMakeLists.txt).
  */
 
-#include "support/suite.h"
-
 #include "dispatch/pop.h"
 #include "dispatch/shards.h"
 #include "features/alerts/alerts.h"
@@ -14,7 +12,6 @@
 #include "features/tokens/tokens.h"
 #include "job/change/jobs.h"
 #include "job/results/results.h"
-#include "mysql/db.h"
 #include "support/rigs/failing_rig.h"
 #include "support/store_suite.h"
 #include "topic/topics.h"

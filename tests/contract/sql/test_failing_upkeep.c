@@ -3,8 +3,6 @@
  * for memory, and the failure is told.
  */
 
-#include "support/suite.h"
-
 #include "dispatch/scan.h"
 #include "dispatch/shards.h"
 #include "features/alerts/alerts.h"
@@ -20,7 +18,6 @@
 #include "job/change/jobs.h"
 #include "store/leases.h"
 #include "store/processes.h"
-#include "store/store.h"
 #include "support/rigs/failing_rig.h"
 #include "support/store_suite.h"
 #include "topic/owners.h"

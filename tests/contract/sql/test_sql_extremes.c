@@ -1,9 +1,6 @@
 /* Views and procedures on rows that hold the extremes of every column of numbers that its type and CHECKs allow. */
 
-#include "support/suite.h"
-
 #include "support/rigs/sql_rig.h"
-#include "support/store_suite.h"
 
 STORE_SUITE("extremes", 7)
 

@@ -1,12 +1,9 @@
 /* The schema as an interface: views, CHECKs and edits by hand. */
 
-#include "support/suite.h"
-
 #include "job/archive/archive.h"
 #include "job/change/jobs.h"
 #include "job/results/results.h"
 #include "support/rigs/sql_rig.h"
-#include "support/store_suite.h"
 
 static struct dt_job job;
 

@@ -1,12 +1,8 @@
 /* The schema as an interface: its procedures. */
-#include <pthread.h>
-
-#include "support/suite.h"
 
 #include "job/job.h"
 #include "job/shard.h"
 #include "support/rigs/sql_rig.h"
-#include "support/store_suite.h"
 
 STORE_SUITE("sql", 7)
 

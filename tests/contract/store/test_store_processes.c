@@ -4,7 +4,6 @@
 
 #include "features/doctor/process_findings.h"
 #include "store/processes.h"
-#include "store/store.h"
 #include "support/mysql_fixture.h"
 
 static struct dt_error err;

@@ -14,7 +14,6 @@
 #include "job/inflight.h"
 #include "job/results/results.h"
 #include "support/job_rows.h"
-#include "support/mysql_fixture.h"
 #include "topic/counts.h"
 #include "topic/topics.h"
 

@@ -7,7 +7,6 @@
 #include "dispatch/pop.h"
 #include "job/archive/archive.h"
 #include "job/results/results.h"
-#include "mysql/db.h"
 #include "support/mysql_fixture.h"
 #include "support/mysql_wire.h"
 #include "topic/limits.h"

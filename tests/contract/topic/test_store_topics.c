@@ -4,7 +4,6 @@
 #include "support/suite.h"
 
 #include "dispatch/shards.h"
-#include "mysql/db.h"
 #include "store/processes.h"
 #include "support/mysql_fixture.h"
 #include "topic/topics.h"

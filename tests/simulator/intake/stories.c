@@ -6,7 +6,6 @@
  * then all of the transaction is there, or nothing of it.
  */
 
-#include "simulator/broker.h"
 #include "simulator/faults.h"
 #include "simulator/intake/intake.h"
 #include "simulator/oracles.h"

@@ -8,14 +8,9 @@
 
 #include <glob.h>
 #include <netdb.h>
-#include <pthread.h>
-#include <stdatomic.h>
 #include <sys/resource.h>
 #include <sys/socket.h>
-#include <time.h>
 #include <unistd.h>
-
-#include "support/suite.h"
 
 #include "base/http/http_client.h"
 #include "deliver/http/callback.h"

@@ -4,11 +4,6 @@
  */
 #pragma once
 
-#include <pthread.h>
-
-#include "support/suite.h"
-
-#include "index/index.h"
 #include "job/job.h"
 #include "redis/redis_subscriber.h"
 #include "support/redis_fixture.h"

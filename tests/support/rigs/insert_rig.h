@@ -1,8 +1,6 @@
 /* Jobs that are inserted into a store of the suite's own, and what came of each. */
 #pragma once
 
-#include "support/suite.h"
-
 #include "job/change/jobs.h"
 #include "support/mysql_fixture.h"
 #include "support/mysql_wire.h"

@@ -3,13 +3,9 @@
 
 #include <glob.h>
 
-#include "support/suite.h"
-
 #include "base/metrics.h"
-#include "deliver/kafka/kafka.h"
 #include "support/kafka_fixture.h"
 #include "support/redis_fixture.h"
-#include "support/wait.h"
 
 static struct kafka_fixture fx;
 

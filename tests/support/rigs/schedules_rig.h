@@ -1,8 +1,6 @@
 /* Schedules on a real server, for the suites about them. Time is moved by hand: a schedule's row says how far it is. */
 #pragma once
 
-#include "support/suite.h"
-
 #include "features/schedules/schedules.h"
 #include "support/store_suite.h"
 #include "topic/topics.h"

@@ -1,8 +1,6 @@
 /* Rows that are edited by hand in a database of the suite's own. */
 #pragma once
 
-#include "support/suite.h"
-
 #include "support/store_suite.h"
 
 static char cell[4000];

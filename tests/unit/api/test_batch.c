@@ -1,5 +1,4 @@
 /* Batches of creates: their results, refusals, chunks and waits. */
-#include "job/change/jobs.h"
 #include "unit/api/batch_suite.h"
 
 RIG_TEST(a_batch_of_refusals_needs_no_committer)

@@ -1,8 +1,5 @@
 /* Problem documents: the table of types, the statuses behind them, faults and their pointers. */
 
-#include "support/suite.h"
-
-#include "base/text/json.h"
 #include "job/problem.h"
 #include "support/rigs/body_rig.h"
 

@@ -1,7 +1,5 @@
 /* Callback settings of a topic: decoded, kept and shown, without what is secret in any answer. */
 
-#include "support/suite.h"
-
 #include "rest/topics_rest.h"
 #include "support/rigs/body_rig.h"
 #include "topic/topics.h"

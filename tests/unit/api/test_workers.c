@@ -2,10 +2,8 @@
  * Workers: who is served next, who is refused and with what, and that each request leaves the pool exactly once. The
  * connections to MySQL and the HTTP server behind a request are fakes; threads and queues are the real ones.
  */
-#include <pthread.h>
 #include <unistd.h>
 
-#include "base/clock.h"
 #include "base/metrics.h"
 #include "request/session.h"
 #include "request/workers.h"

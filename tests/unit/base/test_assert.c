@@ -1,9 +1,6 @@
 /* How a process dies at an assertion: each death in a child of its own. */
 #include <signal.h>
 #include <sys/wait.h>
-#include <unistd.h>
-
-#include "support/suite.h"
 
 #include "base/assert.h"
 #include "base/thread.h"

@@ -1,8 +1,6 @@
 /* Chores on real threads and the real monotonic clock. */
 #include <unistd.h>
 
-#include "support/suite.h"
-
 #include "base/chores.h"
 #include "support/wait.h"
 

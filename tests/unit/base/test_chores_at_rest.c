@@ -1,7 +1,5 @@
 /* Threads of chores that come and go, by a clock that the test moves. */
 
-#include "support/suite.h"
-
 #include "base/chores.h"
 #include "support/rigs/hand_clock.h"
 

@@ -2,9 +2,6 @@
  * The promises of base/text/json.h about texts that are JSON: values, limits, opaque members, a parser that is used again.
  */
 
-#include "support/suite.h"
-
-#include "base/text/json.h"
 #include "support/rigs/json_rig.h"
 
 /* ---- good input ---- */

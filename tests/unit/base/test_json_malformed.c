@@ -1,8 +1,5 @@
 /* The promises of base/text/json.h about texts that are no JSON: they are refused, at their own byte. */
 
-#include "support/suite.h"
-
-#include "base/text/json.h"
 #include "support/rigs/json_rig.h"
 
 JSON_TEST(malformed_texts_are_refused)

@@ -1,7 +1,5 @@
 /* Bodies that are read by a table: values, bounds, and the faults that a caller is told, in the order of the body. */
 
-#include "support/suite.h"
-
 #include "base/text/json_table.h"
 #include "support/rigs/json_rig.h"
 

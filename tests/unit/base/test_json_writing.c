@@ -1,7 +1,5 @@
 /* The promises of base/text/json_write.h: commas come by themselves, and any bytes become JSON that reads back. */
-#include "support/suite.h"
 
-#include "base/text/json.h"
 #include "base/text/json_write.h"
 #include "support/rigs/json_rig.h"
 

@@ -5,11 +5,7 @@
 #include <pthread.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
-#include <unistd.h>
 
-#include "support/suite.h"
-
-#include "base/log.h"
 #include "base/metrics.h"
 #include "base/text/timetext.h"
 #include "support/rigs/log_rig.h"

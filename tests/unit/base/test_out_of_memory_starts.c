@@ -30,7 +30,6 @@
 #include "rest/health.h"
 #include "rest/overview_rest.h"
 #include "shard/shard_loop.h"
-#include "store/store.h"
 
 /* ---- threads ---- */
 

@@ -1,8 +1,6 @@
 /* What is told of an outage: read back from a file that stands in for stderr. */
 #include <pthread.h>
 
-#include "support/suite.h"
-
 #include "base/metrics.h"
 #include "base/outage.h"
 #include "support/rigs/log_rig.h"

@@ -3,10 +3,6 @@
  * watcher is the real one; MySQL is a fake that answers what the test has put there.
  */
 
-#include "support/suite.h"
-
-#include <pthread.h>
-
 #include "shard/shard_loop.h"
 #include "support/wait.h"
 

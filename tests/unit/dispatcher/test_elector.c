@@ -3,8 +3,6 @@
  * for zk.c. Requests are answered when a test says so.
  */
 
-#include "support/suite.h"
-
 #include "election/elector_parts.h"
 #include "support/rigs/elector_rig.h"
 

@@ -3,9 +3,6 @@
  * stands in for lease_link.c. Orders are answered when a test says so, with the view that the test has prepared.
  */
 
-#include "support/suite.h"
-
-#include "election/elector_kind.h"
 #include "election/lease_link.h"
 #include "support/rigs/elector_rig.h"
 

@@ -4,8 +4,6 @@
  */
 #include <unistd.h>
 
-#include "support/suite.h"
-
 #include "base/thread.h"
 #include "base/tls.h"
 #include "deliver/kafka/kafka_parts.h"

@@ -3,10 +3,6 @@
  * mailbox. What the heartbeat does is written down in its order.
  */
 
-#include "support/suite.h"
-
-#include <pthread.h>
-
 #include "features/doctor/process_findings.h"
 #include "heartbeat.h"
 #include "store/processes.h"

@@ -6,11 +6,8 @@
 #include <arpa/inet.h>
 #include <librdkafka/rdkafka.h>
 #include <librdkafka/rdkafka_mock.h>
-#include <pthread.h>
 #include <sys/socket.h>
 #include <unistd.h>
-
-#include "support/suite.h"
 
 #include "deliver/kafka/kafka.h"
 #include "support/wait.h"

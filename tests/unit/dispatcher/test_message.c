@@ -1,7 +1,5 @@
 /* What consumers get: CloudEvents in binary mode. Dead letters of unusual size are in test_dead_letter.c. */
 
-#include "support/suite.h"
-
 #include "deliver/kafka/message.h"
 #include "support/rigs/outgoing_rig.h"
 

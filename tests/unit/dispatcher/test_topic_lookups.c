@@ -1,8 +1,5 @@
 /* What is known of Kafka's topics, and when Kafka is asked: against a Kafka that answers as a topic's name says. */
-#include <pthread.h>
 #include <unistd.h>
-
-#include "support/suite.h"
 
 #include "deliver/kafka/kafka.h"
 #include "deliver/kafka/kafka_admin_parts.h"

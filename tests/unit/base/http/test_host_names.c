@@ -2,12 +2,8 @@
 #include <arpa/inet.h>
 #include <netdb.h>
 #include <poll.h>
-#include <pthread.h>
 #include <sys/eventfd.h>
-#include <time.h>
 #include <unistd.h>
-
-#include "support/suite.h"
 
 #include "base/http/host_names.h"
 #include "support/wait.h"

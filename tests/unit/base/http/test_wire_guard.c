@@ -1,10 +1,6 @@
 /* The guard of sockets on pairs of them: what the end of a lease shuts, and what it leaves open. */
-#include <pthread.h>
-#include <signal.h>
 #include <sys/socket.h>
 #include <unistd.h>
-
-#include "support/suite.h"
 
 #include "base/http/wire_guard.h"
 #include "support/wait.h"

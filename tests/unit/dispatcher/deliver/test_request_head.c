@@ -1,7 +1,5 @@
 /* The head of a callback: CloudEvents over HTTP, Standard Webhooks, and the headers of topic and job. */
 
-#include "support/suite.h"
-
 #include "deliver/http/callback.h"
 #include "deliver/kafka/message.h"
 #include "support/rigs/outgoing_rig.h"

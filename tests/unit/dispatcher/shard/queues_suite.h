@@ -7,7 +7,6 @@
 
 #include "support/suite.h"
 
-#include "shard/shard_parts.h"
 #include "unit/dispatcher/shard/plain_topics.h"
 
 #define BATCH    100
