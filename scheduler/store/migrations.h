@@ -15,17 +15,11 @@ struct dt_migration {
 extern const struct dt_migration dt_migrations[];
 extern const int dt_migrations_n;
 
-/*
- * Splits a file of SQL into statements as the mysql client does: at the delimiter, outside of quotes and comments. A
- * line "DELIMITER xx" between statements changes the delimiter. Comments between statements are skipped; comments
- * inside a statement are kept.
- */
+/* Splits a migration into statements. A statement ends where a line ends with the delimiter, which a line
+ * "DELIMITER xx" between statements changes. Empty lines and lines of comments between statements are skipped. */
 struct dt_sql_split {
     const char *p;
     char delimiter[16];
 };
-
-/* The text is borrowed. */
-void dt_sql_split_init(struct dt_sql_split *s, const char *text);
 /* Returns the next statement without its delimiter, a slice of the text; absent at the end. */
 struct dt_str dt_sql_split_next(struct dt_sql_split *s);

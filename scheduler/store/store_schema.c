@@ -8,7 +8,6 @@
  * (`step`), and the next run continues after them. A row with applied_at = 0 is an unfinished migration.
  */
 #include <ctype.h>
-#include <strings.h>
 #include <sys/random.h>
 
 #include "base/assert.h"
@@ -20,87 +19,23 @@
 
 /* ---- splitting a file into statements ---- */
 
-void dt_sql_split_init(struct dt_sql_split *s, const char *text)
-{
-    *s = (struct dt_sql_split){.p = text, .delimiter = ";"};
-}
-
-static const char *end_of_line(const char *p)
-{
-    const char *end = strchr(p, '\n');
-    return end ? end + 1 : p + strlen(p);
-}
-
-static const char *end_of_block(const char *p)
-{
-    const char *end = strstr(p + 2, "*/");
-    return end ? end + 2 : p + strlen(p);
-}
-
-static bool is_line_comment(const char *p)
-{
-    return *p == '#' || (p[0] == '-' && p[1] == '-' && (p[2] == '\0' || isspace((unsigned char)p[2])));
-}
-
-/* Skips white space and comments between statements. */
-static const char *skip_blank(const char *p)
-{
-    for (;;) {
-        if (isspace((unsigned char)*p))
-            p++;
-        else if (is_line_comment(p))
-            p = end_of_line(p);
-        else if (p[0] == '/' && p[1] == '*' && p[2] != '!')
-            p = end_of_block(p);
-        else
-            return p;
-    }
-}
-
-static bool read_delimiter(struct dt_sql_split *s)
-{
-    if (strncasecmp(s->p, "DELIMITER", 9) != 0 || (s->p[9] != ' ' && s->p[9] != '\t'))
-        return false;
-    const char *word = s->p + 9;
-    const char *line = end_of_line(s->p);
-    while (*word == ' ' || *word == '\t')
-        word++;
-    size_t n = 0;
-    while (word + n < line && !isspace((unsigned char)word[n]))
-        n++;
-    if (n > 0 && n < sizeof(s->delimiter)) {
-        memcpy(s->delimiter, word, n);
-        s->delimiter[n] = '\0';
-    }
-    s->p = line;
-    return true;
-}
-
 struct dt_str dt_sql_split_next(struct dt_sql_split *s)
 {
-    do
-        s->p = skip_blank(s->p);
-    while (read_delimiter(s));
-    if (!*s->p)
-        return DT_STR_NONE;
-    const char *start = s->p;
-    const char *p = start;
-    size_t n = strlen(s->delimiter);
-    while (*p && strncmp(p, s->delimiter, n) != 0) {
-        if (*p == '\'' || *p == '"' || *p == '`') {
-            const char quote = *p++;
-            while (*p && *p != quote)
-                p += *p == '\\' && quote != '`' && p[1] ? 2 : 1;
-            p += *p != '\0';
-        } else if (is_line_comment(p))
-            p = end_of_line(p);
-        else if (p[0] == '/' && p[1] == '*')
-            p = end_of_block(p);
-        else
-            p++;
+    const char *start = NULL;
+    while (*s->p) {
+        const char *line = s->p;
+        const char *end = strchrnul(line, '\n');
+        const size_t n = strlen(s->delimiter);
+        s->p = *end ? end + 1 : end;
+        if (!start && strncmp(line, "DELIMITER ", 10) == 0) {
+            snprintf(s->delimiter, sizeof(s->delimiter), "%.*s", (int)(end - line) - 10, line + 10);
+        } else if (start || (line < end && strncmp(line, "--", 2) != 0)) {
+            start = start ? start : line;
+            if ((size_t)(end - line) >= n && memcmp(end - n, s->delimiter, n) == 0)
+                return (struct dt_str){start, (size_t)(end - start) - n};
+        }
     }
-    s->p = *p ? p + n : p;
-    return (struct dt_str){start, (size_t)(p - start)};
+    return start ? dt_str(start) : DT_STR_NONE;
 }
 
 /* ---- migrating ---- */
@@ -145,8 +80,7 @@ static dt_status adopt_chain(dt_db *db, struct dt_error *err)
 
 static dt_status run_statements(dt_db *db, const struct dt_migration *m, int64_t done, struct dt_error *err)
 {
-    struct dt_sql_split split;
-    dt_sql_split_init(&split, m->sql);
+    struct dt_sql_split split = {m->sql, ";"};
     int64_t step = 0;
     for (struct dt_str text; (text = dt_sql_split_next(&split)).p;) {
         if (step++ < done)

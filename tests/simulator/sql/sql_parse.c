@@ -1047,8 +1047,7 @@ static void parse_alter_table(struct parser *p)
 static void read_migrations(void)
 {
     for (int i = 0; i < dt_migrations_n; i++) {
-        struct dt_sql_split split;
-        dt_sql_split_init(&split, dt_migrations[i].sql);
+        struct dt_sql_split split = {dt_migrations[i].sql, ";"};
         for (struct dt_str text; (text = dt_sql_split_next(&split)).p;) {
             char *copy = sql_keep(text.n + 1);
             memcpy(copy, text.p, text.n);
