@@ -97,9 +97,7 @@ dt_status dt_store_fence_check(dt_store *store, const struct dt_fence *fence, st
                                struct dt_error *err)
 {
     dt_db *db;
-    dt_status status = dt_store_db(store, &db, err);
-    if (status == DT_OK)
-        status = dt_db_query(db, dt_sql_check_fence, DT_PARAMS(DT_P_INT(fence->shard)), err);
+    dt_status status = dt_store_query(store, &db, dt_sql_check_fence, DT_PARAMS(DT_P_INT(fence->shard)), err);
     if (status != DT_OK)
         return status;
     if (!dt_db_next(db))

@@ -60,9 +60,8 @@ dt_status dt_store_hands_lost(dt_store *store, struct dt_lost *lost, struct dt_e
     dt_db *db;
     lost->n = 0;
     lost->owners = false;
-    dt_status status = dt_store_db(store, &db, err);
-    if (status == DT_OK)
-        status = dt_db_query(db, dt_sql_select_lost, DT_PARAMS(DT_P_INT(lost->after), DT_P_INT(lost->limit)), err);
+    dt_status status =
+        dt_store_query(store, &db, dt_sql_select_lost, DT_PARAMS(DT_P_INT(lost->after), DT_P_INT(lost->limit)), err);
     if (status != DT_OK)
         return status;
     while (dt_db_next(db)) {

@@ -90,9 +90,7 @@ dt_status dt_store_shard_range(dt_store *store, const struct dt_installation *in
 {
     dt_db *db;
     *out = (struct dt_shard_range){.led = inst->shards, .rows = inst->shards};
-    dt_status status = dt_store_db(store, &db, err);
-    if (status == DT_OK)
-        status = dt_db_query(db, dt_sql_select_shards_from, DT_PARAMS(DT_P_INT(inst->shards)), err);
+    dt_status status = dt_store_query(store, &db, dt_sql_select_shards_from, DT_PARAMS(DT_P_INT(inst->shards)), err);
     if (status != DT_OK)
         return status;
     while (dt_db_next(db)) {
@@ -148,9 +146,7 @@ dt_status dt_store_shards(dt_store *store, struct dt_arena *arena, struct dt_sha
     *out = NULL;
     *n = 0;
     *dispatchers = (struct dt_dispatchers){0};
-    dt_status status = dt_store_db(store, &db, err);
-    if (status == DT_OK)
-        status = dt_db_query(db, dt_sql_select_shards, DT_PARAMS(fresh, fresh), err);
+    dt_status status = dt_store_query(store, &db, dt_sql_select_shards, DT_PARAMS(fresh, fresh), err);
     if (status != DT_OK)
         return status;
     struct dt_rows shards = {.row_bytes = sizeof(**out), .read = read_shard, .arg = dispatchers};

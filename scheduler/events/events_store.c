@@ -196,9 +196,7 @@ dt_status dt_store_events_tend(dt_store *store, int64_t now_ms, int64_t keep_ms,
     size_t n = 0;
     char sql[300];
     dt_db *db;
-    dt_status status = dt_store_db(store, &db, err);
-    if (status == DT_OK)
-        status = dt_db_query(db, dt_sql_select_event_days, DT_NO_PARAMS, err);
+    dt_status status = dt_store_query(store, &db, dt_sql_select_event_days, DT_NO_PARAMS, err);
     if (status != DT_OK)
         return status;
     while (n < DAYS_MAX && dt_db_next(db))

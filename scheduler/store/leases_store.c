@@ -89,9 +89,8 @@ dt_status dt_store_election_look(dt_store *store, struct dt_election *out, struc
 {
     dt_db *db;
     *out = (struct dt_election){0};
-    dt_status status = dt_store_db(store, &db, err);
-    if (status == DT_OK)
-        status = dt_db_query(db, dt_sql_select_election, DT_PARAMS(DT_P_INT(DT_PROCESS_FRESH_MS)), err);
+    dt_status status =
+        dt_store_query(store, &db, dt_sql_select_election, DT_PARAMS(DT_P_INT(DT_PROCESS_FRESH_MS)), err);
     return status == DT_OK ? read_election(db, out, err) : status;
 }
 

@@ -31,9 +31,8 @@ dt_status dt_store_index_debts(dt_store *store, struct dt_index_debts *out, stru
 {
     dt_db *db;
     *out = (struct dt_index_debts){0};
-    dt_status status = dt_store_db(store, &db, err);
-    if (status == DT_OK)
-        status = dt_db_query(db, dt_sql_select_index_debts, DT_PARAMS(DT_P_INT(DT_PROCESS_FRESH_MS)), err);
+    dt_status status =
+        dt_store_query(store, &db, dt_sql_select_index_debts, DT_PARAMS(DT_P_INT(DT_PROCESS_FRESH_MS)), err);
     if (status != DT_OK)
         return status;
     while (dt_db_next(db)) {
@@ -72,13 +71,9 @@ static dt_status read_live(const dt_db *db, struct dt_arena *arena, void *row, v
 dt_status dt_store_processes(dt_store *store, struct dt_arena *arena, struct dt_live_process **out, size_t *n,
                              struct dt_error *err)
 {
-    dt_db *db;
     struct dt_rows rows = {.row_bytes = sizeof(**out), .read = read_live};
-    dt_status status = dt_store_db(store, &db, err);
-    if (status == DT_OK)
-        status = dt_db_query(db, dt_sql_select_processes, DT_PARAMS(DT_P_INT(DT_PROCESS_FRESH_MS)), err);
-    if (status == DT_OK)
-        status = dt_store_read_rows(db, arena, &rows, err);
+    dt_status status =
+        dt_store_read(store, dt_sql_select_processes, DT_PARAMS(DT_P_INT(DT_PROCESS_FRESH_MS)), arena, &rows, err);
     *out = rows.v;
     *n = rows.n;
     return status;

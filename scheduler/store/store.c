@@ -234,6 +234,25 @@ dt_status dt_store_run(dt_store *store, const char *sql, struct dt_params params
     return status == DT_OK ? dt_db_run(db, sql, params, changed, err) : status;
 }
 
+dt_status dt_store_query(dt_store *store, dt_db **db, const char *sql, struct dt_params params, struct dt_error *err)
+{
+    dt_status status = dt_store_db(store, db, err);
+    return status == DT_OK ? dt_db_query(*db, sql, params, err) : status;
+}
+
+dt_status dt_store_number(dt_store *store, const char *sql, struct dt_params params, int64_t *n, struct dt_error *err)
+{
+    unsigned tries = 0;
+    dt_db *db;
+    dt_status status;
+    do {
+        status = dt_store_db(store, &db, err);
+        if (status == DT_OK)
+            status = dt_db_read_number(db, sql, params, NULL, n, err);
+    } while (dt_store_read_again(&tries, status));
+    return status;
+}
+
 dt_status dt_store_read(dt_store *store, const char *sql, struct dt_params params, struct dt_arena *arena,
                         struct dt_rows *rows, struct dt_error *err)
 {

@@ -33,6 +33,12 @@ DT_MUST_CHECK dt_status dt_store_commit(dt_db *db, dt_status status, struct dt_e
 /* Runs one statement without a result, as a transaction of its own. changed: see dt_db_run. */
 DT_MUST_CHECK dt_status dt_store_run(dt_store *store, const char *sql, struct dt_params params, uint64_t *changed,
                                      struct dt_error *err);
+/* Runs a query on a connection that is made if needed. */
+DT_MUST_CHECK dt_status dt_store_query(dt_store *store, dt_db **db, const char *sql, struct dt_params params,
+                                       struct dt_error *err);
+/* Runs a query and reads its only number, 0 if there is none. If the connection breaks, repeats it once. */
+DT_MUST_CHECK dt_status dt_store_number(dt_store *store, const char *sql, struct dt_params params, int64_t *n,
+                                        struct dt_error *err);
 /* Returns whether to repeat a read once on a new connection: a read on a broken connection held no locks. */
 static inline bool dt_store_read_again(unsigned *tries, dt_status status)
 {

@@ -236,27 +236,19 @@ dt_status dt_store_check_schema(dt_store *store, struct dt_error *err)
     return DT_OK;
 }
 
-static void copy_bounded(char *to, size_t cap, struct dt_str from)
-{
-    size_t n = from.n < cap ? from.n : cap - 1;
-    if (n)
-        memcpy(to, from.p, n);
-    to[n] = '\0';
-}
-
 dt_status dt_store_installation(dt_store *store, struct dt_installation *out, struct dt_error *err)
 {
     dt_db *db;
     memset(out, 0, sizeof(*out));
-    dt_status status = dt_store_db(store, &db, err);
-    if (status == DT_OK)
-        status = dt_db_query(db, dt_sql_select_installation, DT_NO_PARAMS, err);
+    dt_status status = dt_store_query(store, &db, dt_sql_select_installation, DT_NO_PARAMS, err);
     if (status != DT_OK)
         return status;
     bool found = dt_db_next(db);
     if (found) {
-        copy_bounded(out->name, sizeof(out->name), dt_db_bytes(db, 0));
-        copy_bounded(out->uuid, sizeof(out->uuid), dt_db_bytes(db, 1));
+        const struct dt_str name = dt_db_bytes(db, 0);
+        const struct dt_str uuid = dt_db_bytes(db, 1);
+        snprintf(out->name, sizeof(out->name), "%.*s", (int)name.n, name.p ? name.p : "");
+        snprintf(out->uuid, sizeof(out->uuid), "%.*s", (int)uuid.n, uuid.p ? uuid.p : "");
         out->shards = (unsigned)dt_db_i64(db, 2);
         out->generation = dt_db_i64(db, 3);
         out->topics_version = dt_db_i64(db, 4);

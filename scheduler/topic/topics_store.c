@@ -176,9 +176,8 @@ dt_status dt_store_topic_counts(dt_store *store, struct dt_str name, struct dt_t
 {
     dt_db *db;
     memset(out, 0, sizeof(*out));
-    dt_status status = dt_store_db(store, &db, err);
-    if (status == DT_OK)
-        status = dt_db_query(db, dt_sql_select_topic_counts, DT_PARAMS(DT_P_STR(name), DT_P_STR(name)), err);
+    dt_status status =
+        dt_store_query(store, &db, dt_sql_select_topic_counts, DT_PARAMS(DT_P_STR(name), DT_P_STR(name)), err);
     if (status != DT_OK)
         return status;
     /* A row with a state has the count of that state, a row without one the counts of all states. */

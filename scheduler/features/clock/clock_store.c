@@ -45,10 +45,7 @@ dt_status dt_store_check_test_clock(dt_store *store, struct dt_error *err)
 {
     const bool wanted = dt_store_config(store)->installation_test_clock;
     int64_t clocks = 0;
-    dt_db *db;
-    dt_status status = dt_store_db(store, &db, err);
-    if (status == DT_OK)
-        status = dt_db_read_number(db, dt_sql_count_test_clocks, DT_NO_PARAMS, NULL, &clocks, err);
+    dt_status status = dt_store_number(store, dt_sql_count_test_clocks, DT_NO_PARAMS, &clocks, err);
     if (status != DT_OK || wanted == (clocks > 0))
         return status;
     return dt_fail(err, DT_INVALID,

@@ -98,16 +98,6 @@ dt_status dt_store_figures_expire(dt_store *store, int64_t now_ms, size_t limit,
 
 /* ---- reading ---- */
 
-static dt_status read_figures_rows(dt_store *store, const char *sql, struct dt_params params, struct dt_arena *arena,
-                                   struct dt_rows *rows, struct dt_error *err)
-{
-    dt_db *db = NULL;
-    dt_status status = dt_store_db(store, &db, err);
-    if (status == DT_OK)
-        status = dt_db_query(db, sql, params, err);
-    return status == DT_OK ? dt_store_read_rows(db, arena, rows, err) : status;
-}
-
 static dt_status read_slot(const dt_db *db, struct dt_arena *, void *row, void *)
 {
     struct dt_figures_row *r = row;
@@ -122,7 +112,7 @@ dt_status dt_store_figures(dt_store *store, const struct dt_figures_range *range
 {
     struct dt_rows rows = {.row_bytes = sizeof(**out), .read = read_slot};
     struct dt_str topic = range->topic.p ? range->topic : DT_STR_LIT("");
-    dt_status status = read_figures_rows(store, dt_sql_select_figures,
+    dt_status status = dt_store_read(store, dt_sql_select_figures,
                                          DT_PARAMS(DT_P_INT(range->slot_ms), DT_P_INT(range->step_ms), DT_P_STR(topic),
                                                    DT_P_INT(range->from_ms), DT_P_INT(range->to_ms)),
                                          arena, &rows, err);
@@ -144,7 +134,7 @@ dt_status dt_store_figures_of_topics(dt_store *store, const struct dt_figures_ra
                                      struct dt_figures_row **out, size_t *n, struct dt_error *err)
 {
     struct dt_rows rows = {.row_bytes = sizeof(**out), .read = read_overdue_topic};
-    dt_status status = read_figures_rows(
+    dt_status status = dt_store_read(
         store, dt_sql_select_figures_of_topics,
         DT_PARAMS(DT_P_INT(range->step_ms), DT_P_INT(range->from_ms), DT_P_INT(range->to_ms)), arena, &rows, err);
     *out = rows.v;
@@ -162,7 +152,7 @@ dt_status dt_store_lateness(dt_store *store, const struct dt_figures_range *rang
                             struct dt_lateness **out, size_t *n, struct dt_error *err)
 {
     struct dt_rows rows = {.row_bytes = sizeof(**out), .read = read_bucket};
-    dt_status status = read_figures_rows(
+    dt_status status = dt_store_read(
         store, dt_sql_select_lateness,
         DT_PARAMS(DT_P_INT(range->slot_ms), DT_P_INT(range->step_ms), DT_P_INT(range->from_ms), DT_P_INT(range->to_ms)),
         arena, &rows, err);
@@ -207,7 +197,7 @@ dt_status dt_store_topic_loads(dt_store *store, struct dt_arena *arena, struct d
                                struct dt_error *err)
 {
     struct dt_rows rows = {.row_bytes = sizeof(**out), .read = read_load};
-    dt_status status = read_figures_rows(store, dt_sql_select_counts_of_topics, DT_NO_PARAMS, arena, &rows, err);
+    dt_status status = dt_store_read(store, dt_sql_select_counts_of_topics, DT_NO_PARAMS, arena, &rows, err);
     *out = rows.v;
     *n = rows.n;
     return status;
@@ -280,7 +270,7 @@ dt_status dt_store_topics_overdue(dt_store *store, int64_t now_ms, size_t limit,
         const struct due_slices after = slices;
         slices.n = 0;
         status =
-            read_figures_rows(store, dt_sql_select_overdue_of_topics,
+            dt_store_read(store, dt_sql_select_overdue_of_topics,
                               DT_PARAMS(DT_P_INT(after.last_key), DT_P_INT(after.last_id), DT_P_INT(after.last_key),
                                         DT_P_INT(now_ms), DT_P_INT(limit), DT_P_INT(i ? 0 : limit)),
                               arena, &rows, err);

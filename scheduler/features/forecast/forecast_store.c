@@ -289,8 +289,6 @@ dt_status dt_store_forecast(dt_store *store, const struct dt_forecast_ask *ask, 
 
 dt_status dt_store_drains(dt_store *store, int64_t *per_second, struct dt_error *err)
 {
-    dt_db *db;
     *per_second = 0;
-    dt_status status = dt_store_db(store, &db, err);
-    return status == DT_OK ? dt_db_read_number(db, dt_sql_select_drains, DT_NO_PARAMS, NULL, per_second, err) : status;
+    return dt_store_number(store, dt_sql_select_drains, DT_NO_PARAMS, per_second, err);
 }

@@ -271,9 +271,8 @@ dt_status dt_store_look_at_inbox(struct dt_inbox_mover *m, bool *some, struct dt
     bool full = false;
     dt_db *db;
     *some = false;
-    dt_status status = dt_store_db(m->store, &db, err);
-    if (status == DT_OK)
-        status = dt_db_query(db, dt_sql_look_at_inbox, DT_PARAMS(DT_P_INT(m->after), DT_P_INT(DT_INBOX_AT_ONCE)), err);
+    dt_status status = dt_store_query(m->store, &db, dt_sql_look_at_inbox,
+                                      DT_PARAMS(DT_P_INT(m->after), DT_P_INT(DT_INBOX_AT_ONCE)), err);
     if (status != DT_OK)
         return status;
     while (dt_db_next(db)) {
@@ -528,8 +527,6 @@ dt_status dt_store_purge_inbox(dt_store *store, int64_t before_ms, uint64_t *pur
 
 dt_status dt_store_count_inbox_errors(dt_store *store, int64_t *n, struct dt_error *err)
 {
-    dt_db *db;
     *n = 0;
-    dt_status status = dt_store_db(store, &db, err);
-    return status == DT_OK ? dt_db_read_number(db, dt_sql_count_inbox_errors, DT_NO_PARAMS, NULL, n, err) : status;
+    return dt_store_number(store, dt_sql_count_inbox_errors, DT_NO_PARAMS, n, err);
 }

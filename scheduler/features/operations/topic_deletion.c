@@ -179,13 +179,9 @@ static dt_status read_deleted_name(const dt_db *db, struct dt_arena *arena, void
 dt_status dt_store_topics_revive(dt_store *store, struct dt_arena *arena, size_t *n, struct dt_error *err)
 {
     struct dt_rows names = {.row_bytes = sizeof(struct dt_str), .read = read_deleted_name};
-    dt_db *db;
     *n = 0;
-    dt_status status = dt_store_db(store, &db, err);
-    if (status == DT_OK)
-        status = dt_db_query(db, dt_sql_find_wanted_topics, DT_PARAMS(DT_P_INT(REVIVED_MOST)), err);
-    if (status == DT_OK)
-        status = dt_store_read_rows(db, arena, &names, err);
+    dt_status status =
+        dt_store_read(store, dt_sql_find_wanted_topics, DT_PARAMS(DT_P_INT(REVIVED_MOST)), arena, &names, err);
     for (size_t i = 0; status == DT_OK && i < names.n; i++, ++*n)
         status = dt_store_topic_ensure(store, ((const struct dt_str *)names.v)[i], NULL, err);
     return status;

@@ -137,14 +137,7 @@ dt_status dt_store_quota_settle(dt_store *store, int64_t process, struct dt_quot
 dt_status dt_store_quota_apis(dt_store *store, int64_t *n, struct dt_error *err)
 {
     int64_t count = 0;
-    unsigned tries = 0;
-    dt_db *db;
-    dt_status status;
-    do {
-        status = dt_store_db(store, &db, err);
-        if (status == DT_OK)
-            status = dt_db_read_number(db, dt_sql_count_apis, DT_PARAMS(DT_P_INT(APIS_FRESH_MS)), NULL, &count, err);
-    } while (dt_store_read_again(&tries, status));
+    dt_status status = dt_store_number(store, dt_sql_count_apis, DT_PARAMS(DT_P_INT(APIS_FRESH_MS)), &count, err);
     if (status == DT_OK)
         *n = count > 1 ? count : 1;
     return status;

@@ -264,13 +264,8 @@ dt_status dt_store_schedule_zones(dt_store *store, struct dt_arena *arena, struc
                                   struct dt_error *err)
 {
     struct dt_rows rows = {.row_bytes = sizeof(struct dt_str), .read = take_name};
-    dt_db *db;
     *out = (struct dt_schedule_zones){0};
-    dt_status status = dt_store_db(store, &db, err);
-    if (status == DT_OK)
-        status = dt_db_query(db, dt_sql_select_schedule_zones, DT_NO_PARAMS, err);
-    if (status == DT_OK)
-        status = dt_store_read_rows(db, arena, &rows, err);
+    dt_status status = dt_store_read(store, dt_sql_select_schedule_zones, DT_NO_PARAMS, arena, &rows, err);
     if (status == DT_OK)
         *out = (struct dt_schedule_zones){rows.v, rows.n};
     return status;

@@ -173,16 +173,11 @@ static dt_status read_token_row(const dt_db *db, struct dt_arena *arena, void *r
 dt_status dt_store_token_list(dt_store *store, struct dt_arena *arena, struct dt_token **out, size_t *n,
                               enum dt_token_rule *rule, struct dt_error *err)
 {
-    dt_db *db;
     enum dt_token_rule found = DT_TOKENS_ASKED;
     struct dt_rows tokens = {.row_bytes = sizeof(**out), .read = read_token_row, .arg = &found};
     *out = NULL;
     *n = 0;
-    dt_status status = dt_store_db(store, &db, err);
-    if (status == DT_OK)
-        status = dt_db_query(db, dt_sql_select_tokens, DT_NO_PARAMS, err);
-    if (status == DT_OK)
-        status = dt_store_read_rows(db, arena, &tokens, err);
+    dt_status status = dt_store_read(store, dt_sql_select_tokens, DT_NO_PARAMS, arena, &tokens, err);
     if (status != DT_OK)
         return status;
     if (tokens.n == 0)

@@ -232,10 +232,9 @@ dt_status dt_store_partitions_ahead(dt_store *store, int64_t now_ms, unsigned da
 {
     dt_db *db;
     wanted->n = 0;
-    dt_status status = dt_store_db(store, &db, err);
-    if (status == DT_OK)
-        status = dt_db_query(db, dt_sql_select_retentions,
-                             DT_PARAMS(DT_P_INT(DT_RETENTION_DEFAULT_MS), DT_P_INT(DT_RETENTION_DEFAULT_MS)), err);
+    dt_status status =
+        dt_store_query(store, &db, dt_sql_select_retentions,
+                       DT_PARAMS(DT_P_INT(DT_RETENTION_DEFAULT_MS), DT_P_INT(DT_RETENTION_DEFAULT_MS)), err);
     if (status != DT_OK)
         return status;
     while (dt_db_next(db)) {

@@ -389,18 +389,12 @@ dt_status dt_store_free_keys(dt_store *store, int64_t now_ms, size_t limit, size
                                         dt_sql_delete_key_ends};
     dt_db *db;
     struct dt_strbuf ends = {0};
-    unsigned tries = 0;
     int64_t any = 0;
-    dt_status status;
     *done = 0;
-    do {
-        status = dt_store_db(store, &db, err);
-        if (status == DT_OK)
-            status = dt_db_read_number(db, dt_sql_is_any_key_ended, DT_PARAMS(DT_P_INT(now_ms)), NULL, &any, err);
-    } while (dt_store_read_again(&tries, status));
+    dt_status status = dt_store_number(store, dt_sql_is_any_key_ended, DT_PARAMS(DT_P_INT(now_ms)), &any, err);
     if (status != DT_OK || !any)
         return status;
-    status = dt_db_begin(db, err);
+    status = dt_store_begin(store, &db, NULL, err);
     if (status == DT_OK)
         status = dt_db_query(db, dt_sql_lock_ended_keys, DT_PARAMS(DT_P_INT(now_ms), DT_P_INT(limit)), err);
     if (status == DT_OK) {

@@ -261,15 +261,8 @@ dt_status dt_store_apply_deferred(dt_store *store, const struct dt_shard_map *ma
                                   struct dt_deferred_page *page, struct dt_error *err)
 {
     struct deferring d = {.after_id = page->after_id, .limit = page->limit, .out_arena = arena};
-    dt_db *db;
-    unsigned tries = 0;
     int64_t any = 0;
-    dt_status status;
-    do {
-        status = dt_store_db(store, &db, err);
-        if (status == DT_OK)
-            status = dt_db_read_number(db, dt_sql_is_any_deferred, DT_PARAMS(DT_P_INT(d.after_id)), NULL, &any, err);
-    } while (dt_store_read_again(&tries, status));
+    dt_status status = dt_store_number(store, dt_sql_is_any_deferred, DT_PARAMS(DT_P_INT(d.after_id)), &any, err);
     if (status == DT_OK && any)
         status = dt_results_commit(store, map, DT_LOCK_PASSING_BY, apply_deferred_page, &d, err);
     page->v = status == DT_OK ? d.results : NULL;
