@@ -31,8 +31,7 @@ struct dt_inbox_chore {
     dt_mailbox *mailbox; /* used only for interruptible sleeps */
     dt_index *index;
     dt_store *store;
-    dt_operation_runner *operations;
-    dt_schedule_maker *schedules;
+    struct dt_resting *operations, *schedules;
     struct dt_watch_listener listener;
     struct dt_inbox_mover mover;
     bool waiting;       /* the last polls skipped rows that wait for other rows */
@@ -70,9 +69,8 @@ static dt_status maintain_errors(dt_inbox_chore *c, struct dt_error *err)
 static void ask_watcher(void *arg, struct dt_watch *watch)
 {
     dt_inbox_chore *c = arg;
-    watch->intake = (atomic_load(&c->rests) ? DT_WATCH_INBOX : 0U) |
-                    (dt_operation_runner_rests(c->operations) ? DT_WATCH_OPERATIONS : 0U) |
-                    (dt_schedule_maker_rests(c->schedules) ? DT_WATCH_SCHEDULES : 0U);
+    watch->intake = (atomic_load(&c->rests) ? DT_WATCH_INBOX : 0U) | (c->operations->rests ? DT_WATCH_OPERATIONS : 0U) |
+                    (c->schedules->rests ? DT_WATCH_SCHEDULES : 0U);
     if (watch->intake != DT_WATCH_INTAKE)
         watch->wait_ms = dt_earlier(watch->wait_ms, DT_WATCH_BUSY_MS);
 }
@@ -83,9 +81,9 @@ static void watcher_answered(void *arg, dt_status status, const struct dt_watche
     const unsigned found = status == DT_OK ? seen->intake : 0;
     const bool heard = atomic_exchange(&c->hears, status == DT_OK);
     if (found & DT_WATCH_OPERATIONS)
-        dt_operation_runner_wake(c->operations);
+        dt_resting_wake(c->operations);
     if (found & DT_WATCH_SCHEDULES)
-        dt_schedule_maker_wake(c->schedules);
+        dt_resting_wake(c->schedules);
     if (found & DT_WATCH_INBOX)
         atomic_store(&c->rests, false); /* the watcher must not wake it again before its next read */
     if ((found & DT_WATCH_INBOX) || (heard && status != DT_OK))
@@ -141,8 +139,8 @@ static void run_mover(void *arg)
     }
 }
 
-dt_status dt_inbox_chore_start(const struct dt_intake_env *env, dt_operation_runner *operations,
-                               dt_schedule_maker *schedules, dt_inbox_chore **out, struct dt_error *err)
+dt_status dt_inbox_chore_start(const struct dt_intake_env *env, struct dt_resting *operations,
+                               struct dt_resting *schedules, dt_inbox_chore **out, struct dt_error *err)
 {
     const char *name = "duetime_inbox_rows_total";
     const char *help = "Rows of job_inbox, by outcome.";

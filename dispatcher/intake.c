@@ -2,9 +2,8 @@
 #include "intake.h"
 
 struct dt_intake {
-    dt_schedule_maker *schedules;
+    struct dt_resting *schedules, *operations;
     dt_inbox_chore *inbox;
-    dt_operation_runner *operations;
 };
 
 dt_status dt_intake_start(const struct dt_intake_env *env, dt_intake **out, struct dt_error *err)
@@ -29,8 +28,8 @@ void dt_intake_clock_changed(dt_intake *intake)
 {
     if (!intake)
         return;
-    dt_schedule_maker_wake(intake->schedules);
-    dt_operation_runner_wake(intake->operations);
+    dt_resting_wake(intake->schedules);
+    dt_resting_wake(intake->operations);
 }
 
 void dt_intake_leave(dt_intake *intake)
@@ -39,9 +38,9 @@ void dt_intake_leave(dt_intake *intake)
         return;
     dt_inbox_chore_leave(intake->inbox);
     if (intake->operations)
-        dt_operation_runner_leave(intake->operations);
+        dt_chore_stop(&intake->operations->chore);
     if (intake->schedules)
-        dt_schedule_maker_leave(intake->schedules);
+        dt_chore_stop(&intake->schedules->chore);
 }
 
 void dt_intake_stop(dt_intake *intake)

@@ -35,32 +35,31 @@ void dt_intake_leave(dt_intake *intake);
 /* Joins the threads, frees. NULL is accepted. */
 void dt_intake_stop(dt_intake *intake);
 
+/* A chore that the watcher wakes: the first member of the schedule maker and of the runner of operations. */
+struct dt_resting {
+    struct dt_chore chore;
+    _Atomic bool rests; /* nothing was due, and it sleeps until a known time: the watcher should wake it for a change */
+};
+/* Something is due. Any thread. */
+static inline void dt_resting_wake(struct dt_resting *resting)
+{
+    resting->rests = false; /* the watcher must not wake it again before its next read */
+    dt_chore_wake(&resting->chore);
+}
+
 /* ---- schedule_maker.c: makes jobs of schedules ahead of their times (features/schedules/schedules.h) ---- */
 
 /* The chores of all dispatchers share the work. */
-typedef struct dt_schedule_maker dt_schedule_maker;
-
-DT_MUST_CHECK dt_status dt_schedule_maker_start(const struct dt_intake_env *env, dt_schedule_maker **out,
+DT_MUST_CHECK dt_status dt_schedule_maker_start(const struct dt_intake_env *env, struct dt_resting **out,
                                                 struct dt_error *err);
-/* Whether it sleeps until a known time, so that the watcher should wake it for a change. Any thread. */
-bool dt_schedule_maker_rests(dt_schedule_maker *maker);
-void dt_schedule_maker_wake(dt_schedule_maker *maker);
-void dt_schedule_maker_leave(dt_schedule_maker *maker); /* starts no tick from now on; does not wait */
-void dt_schedule_maker_stop(dt_schedule_maker *maker);  /* NULL is accepted */
+void dt_schedule_maker_stop(struct dt_resting *resting); /* NULL is accepted */
 
 /* ---- operation_runner.c: a chore that carries out operations by pieces (features/operations/operations.h) ---- */
 
 /* The chores of all dispatchers take pieces in turn. */
-typedef struct dt_operation_runner dt_operation_runner;
-
-DT_MUST_CHECK dt_status dt_operation_runner_start(const struct dt_intake_env *env, dt_operation_runner **out,
+DT_MUST_CHECK dt_status dt_operation_runner_start(const struct dt_intake_env *env, struct dt_resting **out,
                                                   struct dt_error *err);
-/* Whether no operation was due, so that the watcher should wake it when one is. Any thread. */
-bool dt_operation_runner_rests(dt_operation_runner *runner);
-/* An operation is due. Any thread. */
-void dt_operation_runner_wake(dt_operation_runner *runner);
-void dt_operation_runner_leave(dt_operation_runner *runner); /* starts no tick from now on; does not wait */
-void dt_operation_runner_stop(dt_operation_runner *runner);  /* NULL is accepted */
+void dt_operation_runner_stop(struct dt_resting *resting); /* NULL is accepted */
 
 /* ---- inbox_mover.c: a thread that carries out the rows of `job_inbox` (features/intents/inbox.h) ---- */
 
@@ -70,8 +69,8 @@ typedef struct dt_inbox_chore dt_inbox_chore;
 
 /* Wakes `operations` if an operation is due, and `schedules` if a schedule changed; both outlive it. Stop the env's
  * watcher before it. */
-DT_MUST_CHECK dt_status dt_inbox_chore_start(const struct dt_intake_env *env, dt_operation_runner *operations,
-                                             dt_schedule_maker *schedules, dt_inbox_chore **out, struct dt_error *err);
+DT_MUST_CHECK dt_status dt_inbox_chore_start(const struct dt_intake_env *env, struct dt_resting *operations,
+                                             struct dt_resting *schedules, dt_inbox_chore **out, struct dt_error *err);
 /* Starts no new work from now on. NULL is accepted. */
 void dt_inbox_chore_leave(dt_inbox_chore *chore);
 /* Joins the thread, frees. NULL is accepted. */

@@ -28,20 +28,19 @@
 #define OWNERS_US INT64_C(40000000) /* between two comparisons of topics' owners with the tokens */
 
 struct dt_operation_runner {
+    struct dt_resting resting;
     struct dt_intake_env env;
-    struct dt_chore chore;
     struct dt_arena arena, turns; /* reset for each piece; for each round */
     struct dt_turns had;          /* the last pieces of owners */
     dt_index *index;
     dt_store *store;              /* the store of the tick */
     int64_t wanted_us, owners_us; /* mono: the next times */
     int64_t busy_us;              /* mono: when an operation was last seen; 0 = never */
-    _Atomic bool rests;
     dt_metric *changed, *refused, *due;
 };
 
 /* Returns the monotonic time of the next piece. 0: at once, because an operation that cannot continue was ended. */
-static int64_t piece_failed(dt_operation_runner *r, const struct dt_operation_piece *piece, dt_status status,
+static int64_t piece_failed(struct dt_operation_runner *r, const struct dt_operation_piece *piece, dt_status status,
                             const struct dt_error *err)
 {
     enum dt_class class = dt_status_class(status);
@@ -52,15 +51,15 @@ static int64_t piece_failed(dt_operation_runner *r, const struct dt_operation_pi
         DT_LOG(ERROR, "operations", "an operation failed", DT_I("operation", piece->id), DT_S("reason", err->text));
         status = dt_store_operation_fail(r->store, piece->id, dt_str(err->text), &again);
         if (status != DT_OK)
-            (void)dt_chore_failed(&r->chore, DT_OUTAGE_MYSQL, "operations wait", status, &again, 0);
+            (void)dt_chore_failed(&r->resting.chore, DT_OUTAGE_MYSQL, "operations wait", status, &again, 0);
         return 0; /* other operations must not wait for this one */
     }
-    return dt_chore_failed(&r->chore, DT_OUTAGE_MYSQL, "operations wait", status, err, RETRY_US);
+    return dt_chore_failed(&r->resting.chore, DT_OUTAGE_MYSQL, "operations wait", status, err, RETRY_US);
 }
 
 /* *due: owners with a due operation, in the order of their turns. Returns the monotonic time of the next poll; 0: an
  * operation is due. *rests: none is. */
-static int64_t find_due(dt_operation_runner *r, struct dt_turn **due, size_t *n, bool *rests)
+static int64_t find_due(struct dt_operation_runner *r, struct dt_turn **due, size_t *n, bool *rests)
 {
     struct dt_operation_piece none = {0};
     struct dt_error err = {0};
@@ -93,10 +92,10 @@ static int64_t find_due(dt_operation_runner *r, struct dt_turn **due, size_t *n,
 }
 
 /* One piece for each owner. Returns the monotonic time of the next round. */
-static int64_t do_round(dt_operation_runner *r, const struct dt_turn *due, size_t n)
+static int64_t do_round(struct dt_operation_runner *r, const struct dt_turn *due, size_t n)
 {
     int64_t next_us = INT64_MAX;
-    for (size_t i = 0; i < n && !dt_chore_stopping(&r->chore); i++) {
+    for (size_t i = 0; i < n && !dt_chore_stopping(&r->resting.chore); i++) {
         struct dt_operation_piece piece = {.owner = due[i].owner};
         struct dt_error err = {0};
         int64_t at_us = 0;
@@ -121,7 +120,7 @@ static int64_t do_round(dt_operation_runner *r, const struct dt_turn *due, size_
     return next_us;
 }
 
-static void revive_topics(dt_operation_runner *r)
+static void revive_topics(struct dt_operation_runner *r)
 {
     struct dt_error err = {0};
     size_t n = 0;
@@ -131,12 +130,13 @@ static void revive_topics(dt_operation_runner *r)
     dt_arena_reset(&r->arena);
     dt_status status = dt_store_topics_revive(r->store, &r->arena, &n, &err);
     if (status != DT_OK)
-        (void)dt_chore_failed(&r->chore, DT_OUTAGE_MYSQL, "deleted topics wait to be looked at", status, &err, 0);
+        (void)dt_chore_failed(&r->resting.chore, DT_OUTAGE_MYSQL, "deleted topics wait to be looked at", status, &err,
+                              0);
     if (n)
         DT_LOG(INFO, "operations", "deleted topics that got jobs were created again", DT_I("topics", n));
 }
 
-static void update_owners(dt_operation_runner *r)
+static void update_owners(struct dt_operation_runner *r)
 {
     struct dt_error err = {0};
     if (dt_clock_mono_us(r->env.clock) < r->owners_us)
@@ -147,69 +147,55 @@ static void update_owners(dt_operation_runner *r)
         DT_LOG(WARN, "operations", "the owners of topics cannot be decided: the account needs new grants",
                DT_S("reason", err.text));
     else if (status != DT_OK)
-        (void)dt_chore_failed(&r->chore, DT_OUTAGE_MYSQL, "the owners of topics wait to be compared", status, &err, 0);
+        (void)dt_chore_failed(&r->resting.chore, DT_OUTAGE_MYSQL, "the owners of topics wait to be compared", status,
+                              &err, 0);
 }
 
 static int64_t tick_operations(void *arg, void *store)
 {
-    dt_operation_runner *r = arg;
+    struct dt_operation_runner *r = arg;
     bool rests = false;
     struct dt_turn *due;
     size_t n;
-    atomic_store(&r->rests, false);
+    atomic_store(&r->resting.rests, false);
     r->store = store;
     revive_topics(r);
     update_owners(r);
     int64_t next_us = find_due(r, &due, &n, &rests);
     if (n)
         next_us = do_round(r, due, n);
-    atomic_store(&r->rests, rests);
+    atomic_store(&r->resting.rests, rests);
     return next_us;
 }
 
-dt_status dt_operation_runner_start(const struct dt_intake_env *env, dt_operation_runner **out, struct dt_error *err)
+dt_status dt_operation_runner_start(const struct dt_intake_env *env, struct dt_resting **out, struct dt_error *err)
 {
     const char *name = "duetime_operation_jobs_total";
     const char *help = "Jobs of operations that this process changed, by outcome.";
-    dt_operation_runner *r = calloc(1, sizeof(*r));
+    struct dt_operation_runner *r = calloc(1, sizeof(*r));
     if (!r)
         return DT_NOMEM;
     r->env = *env;
     r->changed = dt_counter(name, help, "outcome=\"changed\"");
     r->refused = dt_counter(name, help, "outcome=\"refused\"");
     r->due = dt_gauge("duetime_operations_due", "1 while the next piece of an operation is due.", "");
-    r->chore = (struct dt_chore){.name = "operations", .tick = tick_operations, .arg = r};
+    r->resting.chore = (struct dt_chore){.name = "operations", .tick = tick_operations, .arg = r};
     const dt_status status = dt_index_new(env->config, env->installation, env->clock, &r->index, err);
     if (status != DT_OK) {
-        dt_operation_runner_stop(r);
+        dt_operation_runner_stop(&r->resting);
         return status;
     }
-    dt_chores_add(env->chores, &r->chore);
-    *out = r;
+    dt_chores_add(env->chores, &r->resting.chore);
+    *out = &r->resting;
     return DT_OK;
 }
 
-bool dt_operation_runner_rests(dt_operation_runner *r)
+void dt_operation_runner_stop(struct dt_resting *resting)
 {
-    return atomic_load(&r->rests);
-}
-
-void dt_operation_runner_wake(dt_operation_runner *r)
-{
-    atomic_store(&r->rests, false); /* the watcher must not wake it again before its next read */
-    dt_chore_wake(&r->chore);
-}
-
-void dt_operation_runner_leave(dt_operation_runner *r)
-{
-    dt_chore_stop(&r->chore);
-}
-
-void dt_operation_runner_stop(dt_operation_runner *r)
-{
+    struct dt_operation_runner *r = (struct dt_operation_runner *)resting; /* its first member */
     if (!r)
         return;
-    dt_chore_remove(&r->chore);
+    dt_chore_remove(&r->resting.chore);
     dt_index_free(r->index);
     dt_arena_clear(&r->arena);
     dt_arena_clear(&r->turns);

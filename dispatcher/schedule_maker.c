@@ -28,15 +28,14 @@ struct seen_zone {
 };
 
 struct dt_schedule_maker {
+    struct dt_resting resting;
     struct dt_intake_env env;
-    struct dt_chore chore;
     struct dt_arena arena;
     dt_index *index;
     dt_zone_files *zones;
     struct dt_fire_maker fires;
     struct seen_zone *seen;
     int64_t zones_us; /* mono: the next check */
-    _Atomic bool rests;
     dt_metric *made, *skipped, *returned;
 };
 
@@ -44,7 +43,7 @@ struct dt_schedule_maker {
 
 /* If the file of a zone changed, or this process sees the zone for the first time, its schedules become due. If two
  * hosts have different versions of tzdata, each does this once. */
-static void follow_zones(dt_schedule_maker *m)
+static void follow_zones(struct dt_schedule_maker *m)
 {
     struct dt_schedule_zones zones;
     struct dt_error err = {0};
@@ -80,17 +79,17 @@ static void follow_zones(dt_schedule_maker *m)
                    DT_I("schedules", n));
     }
     if (status != DT_OK)
-        (void)dt_chore_failed(&m->chore, DT_OUTAGE_MYSQL, "a new tzdata waits", status, &err, 0);
+        (void)dt_chore_failed(&m->resting.chore, DT_OUTAGE_MYSQL, "a new tzdata waits", status, &err, 0);
 }
 
 /* ---- a tick ---- */
 
 static int64_t tick_schedules(void *arg, void *store)
 {
-    dt_schedule_maker *m = arg;
+    struct dt_schedule_maker *m = arg;
     struct dt_fires_made made = {0};
     struct dt_error err = {0};
-    atomic_store(&m->rests, false);
+    atomic_store(&m->resting.rests, false);
     m->fires.store = store;
     follow_zones(m);
     dt_arena_reset(&m->arena);
@@ -99,63 +98,48 @@ static int64_t tick_schedules(void *arg, void *store)
     if (status == DT_UNKNOWN && m->index) /* jobs may exist that are not in the index */
         m->env.index_entries_lost(m->env.arg, m->index);
     if (status != DT_OK)
-        return dt_chore_failed(&m->chore, DT_OUTAGE_MYSQL, "fires wait to be made", status, &err, RETRY_US);
+        return dt_chore_failed(&m->resting.chore, DT_OUTAGE_MYSQL, "fires wait to be made", status, &err, RETRY_US);
     dt_metric_add(m->made, (int64_t)made.made);
     dt_metric_add(m->skipped, (int64_t)made.skipped);
     dt_metric_add(m->returned, (int64_t)made.returned);
     dt_intake_tell_index(&m->env, m->index, &m->arena, m->fires.moves, m->fires.n_moves);
     int64_t next_us = made.next_look_ms ? dt_refclock_mono_us_at(m->env.ref, made.next_look_ms) : INT64_MAX;
     const bool rests = made.schedules || next_us > now_us;
-    atomic_store(&m->rests, rests);
+    atomic_store(&m->resting.rests, rests);
     return dt_earlier(rests ? next_us : now_us + LOCKED_US, now_us + LOOK_US);
 }
 
-dt_status dt_schedule_maker_start(const struct dt_intake_env *env, dt_schedule_maker **out, struct dt_error *err)
+dt_status dt_schedule_maker_start(const struct dt_intake_env *env, struct dt_resting **out, struct dt_error *err)
 {
     const char *name = "duetime_fires_total";
     const char *help = "Fires of schedules, by outcome.";
-    dt_schedule_maker *m = calloc(1, sizeof(*m));
+    struct dt_schedule_maker *m = calloc(1, sizeof(*m));
     if (!m)
         return DT_NOMEM;
     m->env = *env;
     m->made = dt_counter(name, help, "outcome=\"made\"");
     m->skipped = dt_counter(name, help, "outcome=\"overlap\"");
     m->returned = dt_counter(name, help, "outcome=\"returned\"");
-    m->chore = (struct dt_chore){.name = "schedules", .tick = tick_schedules, .arg = m};
+    m->resting.chore = (struct dt_chore){.name = "schedules", .tick = tick_schedules, .arg = m};
     dt_status status = dt_zone_files_new(NULL, &m->zones);
     if (status == DT_OK)
         status = dt_index_new(env->config, env->installation, env->clock, &m->index, err);
     m->fires = (struct dt_fire_maker){.zones = m->zones, .arena = &m->arena};
     if (status != DT_OK) {
-        dt_schedule_maker_stop(m);
+        dt_schedule_maker_stop(&m->resting);
         return status;
     }
-    dt_chores_add(env->chores, &m->chore);
-    *out = m;
+    dt_chores_add(env->chores, &m->resting.chore);
+    *out = &m->resting;
     return DT_OK;
 }
 
-bool dt_schedule_maker_rests(dt_schedule_maker *m)
+void dt_schedule_maker_stop(struct dt_resting *resting)
 {
-    return atomic_load(&m->rests);
-}
-
-void dt_schedule_maker_wake(dt_schedule_maker *m)
-{
-    atomic_store(&m->rests, false); /* the watcher must not wake it again before its next read */
-    dt_chore_wake(&m->chore);
-}
-
-void dt_schedule_maker_leave(dt_schedule_maker *m)
-{
-    dt_chore_stop(&m->chore);
-}
-
-void dt_schedule_maker_stop(dt_schedule_maker *m)
-{
+    struct dt_schedule_maker *m = (struct dt_schedule_maker *)resting; /* its first member */
     if (!m)
         return;
-    dt_chore_remove(&m->chore);
+    dt_chore_remove(&m->resting.chore);
     for (struct seen_zone *z = m->seen, *next; z; z = next) {
         next = z->next;
         free(z);

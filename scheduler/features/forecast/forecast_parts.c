@@ -240,13 +240,6 @@ static size_t step_of(const struct dt_forecasting *f, int64_t ms)
     return (size_t)((ms - f->ask->from_ms) / f->ask->step_ms);
 }
 
-static int seen_by_id(const void *a, const void *b)
-{
-    const struct seen *x = a;
-    const struct seen *y = b;
-    return (x->id > y->id) - (x->id < y->id);
-}
-
 /* ---- the sample ---- */
 
 static dt_status read_sample(struct dt_forecasting *f, struct sample *s)
@@ -272,7 +265,7 @@ static dt_status read_sample(struct dt_forecasting *f, struct sample *s)
     s->of = dt_arena_alloc(f->arena, (s->n + 1) * sizeof(*s->of));
     if (!ids || !s->of)
         return dt_fail(f->err, DT_NOMEM, "out of memory");
-    qsort(s->v, s->n, sizeof(*s->v), seen_by_id);
+    qsort(s->v, s->n, sizeof(*s->v), dt_by_job_id);
     for (size_t i = 0; i < s->n; i++)
         ids[i] = s->v[i].id;
     return dt_store_topics_of(f->store, ids, s->n, f->arena, s->of, f->err);

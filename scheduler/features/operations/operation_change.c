@@ -42,13 +42,6 @@ struct work {
 
 /* ---- the next jobs ---- */
 
-static int targets_by_id(const void *a, const void *b)
-{
-    const struct target *x = a;
-    const struct target *y = b;
-    return (x->id > y->id) - (x->id < y->id);
-}
-
 /* Reads the next jobs. A reschedule spreads its times over all found jobs, including those that will be refused. */
 static dt_status read_next(struct work *w, size_t most)
 {
@@ -74,7 +67,7 @@ static dt_status read_next(struct work *w, size_t most)
         row->after_at_ms = dt_db_i64(db, 0);
         row->after_id = dt_db_i64(db, 1);
     }
-    qsort(w->v, w->n, sizeof(*w->v), targets_by_id);
+    qsort(w->v, w->n, sizeof(*w->v), dt_by_job_id);
     return dt_db_end(db, w->err);
 }
 
@@ -83,7 +76,7 @@ static dt_status read_next(struct work *w, size_t most)
 static struct target *find_target(const struct work *w, int64_t id)
 {
     const struct target key = {.id = id};
-    return w->n ? bsearch(&key, w->v, w->n, sizeof(*w->v), targets_by_id) : NULL;
+    return w->n ? bsearch(&key, w->v, w->n, sizeof(*w->v), dt_by_job_id) : NULL;
 }
 
 static bool cancels_jobs(enum dt_operation_kind kind)

@@ -60,8 +60,8 @@ void intake_begin(const struct dt_config *config)
 
 __typeof__(dt_inbox_chore_start) __real_dt_inbox_chore_start;
 __typeof__(dt_inbox_chore_start) __wrap_dt_inbox_chore_start;
-dt_status __wrap_dt_inbox_chore_start(const struct dt_intake_env *env, dt_operation_runner *operations,
-                                      dt_schedule_maker *schedules, dt_inbox_chore **out, struct dt_error *err)
+dt_status __wrap_dt_inbox_chore_start(const struct dt_intake_env *env, struct dt_resting *operations,
+                                      struct dt_resting *schedules, dt_inbox_chore **out, struct dt_error *err)
 {
     *out = NULL;
     return intake_is_used() ? __real_dt_inbox_chore_start(env, operations, schedules, out, err) : DT_OK;
@@ -69,7 +69,7 @@ dt_status __wrap_dt_inbox_chore_start(const struct dt_intake_env *env, dt_operat
 
 __typeof__(dt_operation_runner_start) __real_dt_operation_runner_start;
 __typeof__(dt_operation_runner_start) __wrap_dt_operation_runner_start;
-dt_status __wrap_dt_operation_runner_start(const struct dt_intake_env *env, dt_operation_runner **out,
+dt_status __wrap_dt_operation_runner_start(const struct dt_intake_env *env, struct dt_resting **out,
                                            struct dt_error *err)
 {
     *out = NULL;
