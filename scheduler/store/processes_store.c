@@ -71,12 +71,8 @@ static dt_status read_live(const dt_db *db, struct dt_arena *arena, void *row, v
 dt_status dt_store_processes(dt_store *store, struct dt_arena *arena, struct dt_live_process **out, size_t *n,
                              struct dt_error *err)
 {
-    struct dt_rows rows = {.row_bytes = sizeof(**out), .read = read_live};
-    dt_status status =
-        dt_store_read(store, dt_sql_select_processes, DT_PARAMS(DT_P_INT(DT_PROCESS_FRESH_MS)), arena, &rows, err);
-    *out = rows.v;
-    *n = rows.n;
-    return status;
+    return dt_store_read(store, dt_sql_select_processes, DT_PARAMS(DT_P_INT(DT_PROCESS_FRESH_MS)), arena,
+                         DT_ROWS(out, n, read_live), err);
 }
 
 dt_status dt_store_can_insert(dt_store *store, unsigned table, struct dt_error *err)

@@ -266,6 +266,10 @@ dt_status dt_store_read(dt_store *store, const char *sql, struct dt_params param
         if (status == DT_OK)
             status = dt_store_read_rows(db, arena, rows, err);
     } while (dt_store_read_again(&tries, status));
+    if (rows->to) {
+        memcpy(rows->to, &rows->v, sizeof(rows->v));
+        *rows->to_n = rows->n;
+    }
     return status;
 }
 
@@ -369,11 +373,7 @@ static dt_status read_ending(const dt_db *db, struct dt_arena *arena, void *row,
 dt_status dt_store_ending_numbers(dt_store *store, struct dt_arena *arena, struct dt_ending_numbers **v, size_t *n,
                                   struct dt_error *err)
 {
-    struct dt_rows rows = {.row_bytes = sizeof(struct dt_ending_numbers), .read = read_ending};
-    dt_status status = dt_store_read(store, dt_sql_select_ending_numbers, DT_NO_PARAMS, arena, &rows, err);
-    *v = rows.v;
-    *n = rows.n;
-    return status;
+    return dt_store_read(store, dt_sql_select_ending_numbers, DT_NO_PARAMS, arena, DT_ROWS(v, n, read_ending), err);
 }
 
 static dt_status read_semi_sync(dt_db *db, const char *statement, struct dt_semi_sync *out, struct dt_error *err)

@@ -57,7 +57,12 @@ struct dt_rows {
     void *v;                /* out: one array in the arena; NULL unless OK */
     size_t n;               /* out; 0 unless OK */
     bool more;              /* out: the page has ended, and the result may have more rows */
+    void *to;               /* a pointer that dt_store_read also sets to v; NULL: none */
+    size_t *to_n;           /* and where it stores n */
 };
+/* All rows of a query, for dt_store_read, into *array and *length. */
+#define DT_ROWS(array, length, reader)                                                                                 \
+    (&(struct dt_rows){.row_bytes = sizeof(**(array)), .read = (reader), .to = (array), .to_n = (length)})
 /* Reads the rows of the open result (of dt_db_query, or of a stream for a page), and ends it. */
 DT_MUST_CHECK dt_status dt_store_read_rows(dt_db *db, struct dt_arena *arena, struct dt_rows *rows,
                                            struct dt_error *err);

@@ -69,14 +69,9 @@ static dt_status read_finding(const dt_db *db, struct dt_arena *arena, void *row
 dt_status dt_store_findings(dt_store *store, struct dt_arena *arena, struct dt_process_finding **out, size_t *n,
                             struct dt_error *err)
 {
-    struct dt_rows rows = {.row_bytes = sizeof(**out), .read = read_finding};
-    dt_status status =
-        dt_store_read(store, dt_sql_select_process_findings,
-                      DT_PARAMS(DT_P_INT(DT_PROCESS_FRESH_MS), DT_P_INT(OLD_MS), DT_P_INT(DT_PROCESS_FINDINGS_MAX)),
-                      arena, &rows, err);
-    *out = rows.v;
-    *n = rows.n;
-    return status;
+    return dt_store_read(store, dt_sql_select_process_findings,
+                         DT_PARAMS(DT_P_INT(DT_PROCESS_FRESH_MS), DT_P_INT(OLD_MS), DT_P_INT(DT_PROCESS_FINDINGS_MAX)),
+                         arena, DT_ROWS(out, n, read_finding), err);
 }
 
 void dt_store_put_death(const struct dt_config *config, int64_t process, const char *where, const char *what, int shard)

@@ -110,15 +110,11 @@ static dt_status read_slot(const dt_db *db, struct dt_arena *, void *row, void *
 dt_status dt_store_figures(dt_store *store, const struct dt_figures_range *range, struct dt_arena *arena,
                            struct dt_figures_row **out, size_t *n, struct dt_error *err)
 {
-    struct dt_rows rows = {.row_bytes = sizeof(**out), .read = read_slot};
     struct dt_str topic = range->topic.p ? range->topic : DT_STR_LIT("");
-    dt_status status = dt_store_read(store, dt_sql_select_figures,
-                                         DT_PARAMS(DT_P_INT(range->slot_ms), DT_P_INT(range->step_ms), DT_P_STR(topic),
-                                                   DT_P_INT(range->from_ms), DT_P_INT(range->to_ms)),
-                                         arena, &rows, err);
-    *out = rows.v;
-    *n = rows.n;
-    return status;
+    return dt_store_read(store, dt_sql_select_figures,
+                         DT_PARAMS(DT_P_INT(range->slot_ms), DT_P_INT(range->step_ms), DT_P_STR(topic),
+                                   DT_P_INT(range->from_ms), DT_P_INT(range->to_ms)),
+                         arena, DT_ROWS(out, n, read_slot), err);
 }
 
 static dt_status read_overdue_topic(const dt_db *db, struct dt_arena *arena, void *row, void *)
@@ -133,13 +129,9 @@ static dt_status read_overdue_topic(const dt_db *db, struct dt_arena *arena, voi
 dt_status dt_store_figures_of_topics(dt_store *store, const struct dt_figures_range *range, struct dt_arena *arena,
                                      struct dt_figures_row **out, size_t *n, struct dt_error *err)
 {
-    struct dt_rows rows = {.row_bytes = sizeof(**out), .read = read_overdue_topic};
-    dt_status status = dt_store_read(
-        store, dt_sql_select_figures_of_topics,
-        DT_PARAMS(DT_P_INT(range->step_ms), DT_P_INT(range->from_ms), DT_P_INT(range->to_ms)), arena, &rows, err);
-    *out = rows.v;
-    *n = rows.n;
-    return status;
+    return dt_store_read(store, dt_sql_select_figures_of_topics,
+                         DT_PARAMS(DT_P_INT(range->step_ms), DT_P_INT(range->from_ms), DT_P_INT(range->to_ms)), arena,
+                         DT_ROWS(out, n, read_overdue_topic), err);
 }
 
 static dt_status read_bucket(const dt_db *db, struct dt_arena *, void *row, void *)
@@ -151,14 +143,10 @@ static dt_status read_bucket(const dt_db *db, struct dt_arena *, void *row, void
 dt_status dt_store_lateness(dt_store *store, const struct dt_figures_range *range, struct dt_arena *arena,
                             struct dt_lateness **out, size_t *n, struct dt_error *err)
 {
-    struct dt_rows rows = {.row_bytes = sizeof(**out), .read = read_bucket};
-    dt_status status = dt_store_read(
+    return dt_store_read(
         store, dt_sql_select_lateness,
         DT_PARAMS(DT_P_INT(range->slot_ms), DT_P_INT(range->step_ms), DT_P_INT(range->from_ms), DT_P_INT(range->to_ms)),
-        arena, &rows, err);
-    *out = rows.v;
-    *n = rows.n;
-    return status;
+        arena, DT_ROWS(out, n, read_bucket), err);
 }
 
 /* A bucket begins where the previous one ends. Empty buckets are missing, so it may begin later than this computes. */
@@ -196,11 +184,7 @@ static dt_status read_load(const dt_db *db, struct dt_arena *arena, void *row, v
 dt_status dt_store_topic_loads(dt_store *store, struct dt_arena *arena, struct dt_topic_load **out, size_t *n,
                                struct dt_error *err)
 {
-    struct dt_rows rows = {.row_bytes = sizeof(**out), .read = read_load};
-    dt_status status = dt_store_read(store, dt_sql_select_counts_of_topics, DT_NO_PARAMS, arena, &rows, err);
-    *out = rows.v;
-    *n = rows.n;
-    return status;
+    return dt_store_read(store, dt_sql_select_counts_of_topics, DT_NO_PARAMS, arena, DT_ROWS(out, n, read_load), err);
 }
 
 /* The slices of due rows that were read. */
@@ -269,11 +253,10 @@ dt_status dt_store_topics_overdue(dt_store *store, int64_t now_ms, size_t limit,
         struct dt_rows rows = {.row_bytes = sizeof(*all), .read = read_overdue, .arg = &slices};
         const struct due_slices after = slices;
         slices.n = 0;
-        status =
-            dt_store_read(store, dt_sql_select_overdue_of_topics,
-                              DT_PARAMS(DT_P_INT(after.last_key), DT_P_INT(after.last_id), DT_P_INT(after.last_key),
-                                        DT_P_INT(now_ms), DT_P_INT(limit), DT_P_INT(i ? 0 : limit)),
-                              arena, &rows, err);
+        status = dt_store_read(store, dt_sql_select_overdue_of_topics,
+                               DT_PARAMS(DT_P_INT(after.last_key), DT_P_INT(after.last_id), DT_P_INT(after.last_key),
+                                         DT_P_INT(now_ms), DT_P_INT(limit), DT_P_INT(i ? 0 : limit)),
+                               arena, &rows, err);
         if (status != DT_OK)
             return status;
         struct dt_topic_overdue *more = dt_arena_alloc(arena, (n_all + rows.n + 1) * sizeof(*more));

@@ -219,11 +219,7 @@ static dt_status read_turn(const dt_db *db, struct dt_arena *, void *row, void *
 dt_status dt_store_operation_turns(dt_store *store, struct dt_arena *arena, struct dt_operation_turn **out, size_t *n,
                                    struct dt_error *err)
 {
-    struct dt_rows rows = {.row_bytes = sizeof(**out), .read = read_turn};
-    dt_status status = dt_store_read(store, dt_sql_select_operation_turns, DT_NO_PARAMS, arena, &rows, err);
-    *out = rows.v;
-    *n = rows.n;
-    return status;
+    return dt_store_read(store, dt_sql_select_operation_turns, DT_NO_PARAMS, arena, DT_ROWS(out, n, read_turn), err);
 }
 
 dt_status dt_store_operation_preview(dt_store *store, struct dt_operation_preview *p, struct dt_arena *arena,

@@ -192,11 +192,8 @@ static dt_status read_usage(const dt_db *db, struct dt_arena *arena, void *row, 
 dt_status dt_store_usage(dt_store *store, int64_t from_ms, struct dt_arena *arena, struct dt_usage **out, size_t *n,
                          struct dt_error *err)
 {
-    struct dt_rows rows = {.row_bytes = sizeof(**out), .read = read_usage};
-    dt_status status = dt_store_read(store, dt_sql_select_usage, DT_PARAMS(DT_P_INT(from_ms)), arena, &rows, err);
-    *out = rows.v;
-    *n = rows.n;
-    return status;
+    return dt_store_read(store, dt_sql_select_usage, DT_PARAMS(DT_P_INT(from_ms)), arena, DT_ROWS(out, n, read_usage),
+                         err);
 }
 
 static dt_status read_pending(const dt_db *db, struct dt_arena *arena, void *row, void *)
@@ -209,9 +206,6 @@ static dt_status read_pending(const dt_db *db, struct dt_arena *arena, void *row
 dt_status dt_store_pending(dt_store *store, struct dt_arena *arena, struct dt_topic_pending **out, size_t *n,
                            struct dt_error *err)
 {
-    struct dt_rows rows = {.row_bytes = sizeof(**out), .read = read_pending};
-    dt_status status = dt_store_read(store, dt_sql_select_pending_of_topics, DT_NO_PARAMS, arena, &rows, err);
-    *out = rows.v;
-    *n = rows.n;
-    return status;
+    return dt_store_read(store, dt_sql_select_pending_of_topics, DT_NO_PARAMS, arena, DT_ROWS(out, n, read_pending),
+                         err);
 }
