@@ -138,13 +138,12 @@ static int on_close(nghttp2_session *session, int32_t id, uint32_t code, void *a
 {
     struct dt_conn *stream = nghttp2_session_get_stream_user_data(session, id);
     (void)code;
-    if (!stream)
-        return 0;
-    stream->id = 0;
-    if (stream->parted) {
+    if (stream)
+        stream->id = 0;
+    if (stream && stream->parted) {
         forgive_noise(arg, 4);
         end_stream(stream);
-    } else {
+    } else if (stream) {
         break_stream(stream);
     }
     return 0;
@@ -477,9 +476,9 @@ bool dt_h2_may_begin(struct dt_str text)
     return memcmp(text.p, preface, text.n < DT_H2_PREFACE ? text.n : DT_H2_PREFACE) == 0;
 }
 
-static int new_session(struct dt_h2 *h2, nghttp2_session_callbacks *calls, nghttp2_option *option)
+static bool new_session(struct dt_h2 *h2, nghttp2_session_callbacks *calls, nghttp2_option *option)
 {
-    static const nghttp2_settings_entry settings[] = {
+    static const nghttp2_settings_entry settings[3] = {
         {NGHTTP2_SETTINGS_MAX_CONCURRENT_STREAMS, STREAMS},
         {NGHTTP2_SETTINGS_MAX_HEADER_LIST_SIZE, DT_HEAD_MAX},
         {NGHTTP2_SETTINGS_NO_RFC7540_PRIORITIES, 1},
@@ -495,11 +494,9 @@ static int new_session(struct dt_h2 *h2, nghttp2_session_callbacks *calls, nghtt
     nghttp2_session_callbacks_set_on_frame_send_callback(calls, on_sent);
     nghttp2_option_set_no_auto_window_update(option, 1);
     nghttp2_option_set_no_closed_streams(option, 1);
-    int result = nghttp2_session_server_new2(&h2->session, calls, h2, option);
-    if (result == 0)
-        result =
-            nghttp2_submit_settings(h2->session, NGHTTP2_FLAG_NONE, settings, sizeof(settings) / sizeof(settings[0]));
-    return result == 0 ? nghttp2_session_set_local_window_size(h2->session, NGHTTP2_FLAG_NONE, 0, WINDOW) : result;
+    return nghttp2_session_server_new2(&h2->session, calls, h2, option) == 0 &&
+           nghttp2_submit_settings(h2->session, NGHTTP2_FLAG_NONE, settings, 3) == 0 &&
+           nghttp2_session_set_local_window_size(h2->session, NGHTTP2_FLAG_NONE, 0, WINDOW) == 0;
 }
 
 void dt_h2_free(struct dt_h2 *h2)
@@ -522,7 +519,7 @@ void dt_h2_begin(struct dt_conn *conn)
     if (h2)
         h2->conn = conn;
     conn->sock.broken |= !h2 || nghttp2_session_callbacks_new(&calls) != 0 || nghttp2_option_new(&option) != 0 ||
-                         new_session(h2, calls, option) != 0;
+                         !new_session(h2, calls, option);
     nghttp2_option_del(option);
     nghttp2_session_callbacks_del(calls);
     if (conn->sock.broken) {

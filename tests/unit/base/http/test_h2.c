@@ -304,6 +304,21 @@ static void requests_under_way_when_the_server_ends_are_answered(void **)
     assert_int_equal(dt_conns_count(conns), 0);
 }
 
+static void a_server_that_stops_ends_streams_that_wait_for_their_clients(void **state)
+{
+    struct peer peer;
+    (void)state;
+    limits.most = 99;
+    begin_again();
+    open_peer(&peer, "4.0.0:000400000000 GET.5.1:/large POST.4.3:/ 0.0.3:61 POST.4.5:/no,content-length=9 1.1.7:8286",
+              99999);
+    assert_int_equal(dt_conns_count(conns), 4);
+    begin_again();
+    assert_int_equal(ended_sent + ended_unsent, 3);
+    assert_int_equal(closed, 4);
+    close_peer(&peer);
+}
+
 /* A frame is sent again and again, and what comes is read, until the connection ends. */
 static void floods_end_their_connection(void **)
 {
@@ -467,6 +482,7 @@ int main(void)
         TEST(every_wait_for_a_client_ends),
         TEST(an_owner_learns_that_a_request_was_reset),
         TEST(requests_under_way_when_the_server_ends_are_answered),
+        TEST(a_server_that_stops_ends_streams_that_wait_for_their_clients),
         TEST(floods_end_their_connection),
         TEST(a_busy_client_is_no_flood),
         TEST(heads_are_as_long_as_those_of_http1),
