@@ -198,11 +198,11 @@ def test_an_ordinary_installation_refuses_the_test_clock(api, stack, tmp_path):
     shared = {"mysql.database": stack["DUETIME_MYSQL_DATABASE"], "installation.test_clock": "true"}
     for program in (PROGRAM, DISPATCHER):
         wrong = OwnApi(stack, tmp_path, "not_for_tests", shared, shared=True, program=program).launch()
-        assert wrong.process.wait(120) != 0 and "was made without" in wrong.log(), wrong.log()
+        assert wrong.process.wait(120) != 0 and "was created without" in wrong.log(), wrong.log()
 
 
 def test_a_test_installation_identifies_itself(clocked, tmp_path):
     for program in (PROGRAM, DISPATCHER):
         wrong = OwnApi(clocked.api.stack, tmp_path, clocked.api.name, {**SETTINGS, "redis.endpoints": "", "installation.test_clock": "false"}, shared=True, program=program)
         wrong.launch()
-        assert wrong.process.wait(120) != 0 and "was made with true" in wrong.log(), wrong.log()
+        assert wrong.process.wait(120) != 0 and "was created with true" in wrong.log(), wrong.log()

@@ -51,8 +51,8 @@ dt_status dt_store_check_test_clock(dt_store *store, struct dt_error *err)
     return dt_fail(err, DT_INVALID,
                    wanted
                        ? "[installation] test_clock is true, but the installation was created without it: its jobs use "
-                         "real time, and only a database in which nothing was made yet can get a test clock"
-                       : "[installation] test_clock is false, but the installation was made with true: its jobs have "
+                         "real time, and only a database in which nothing was created yet can get a test clock"
+                       : "[installation] test_clock is false, but the installation was created with true: its jobs have "
                          "a time of their own");
 }
 

@@ -70,7 +70,7 @@ RIG_TEST(an_installation_made_with_a_test_clock_keeps_it)
     assert_true(rig->clock.version > 0 && rig->clock.time.frozen_ms == 0 && rig->clock.time.ahead_ms == 0);
     rig->fx.config.installation_test_clock = false;
     assert_int_equal(dt_store_check_test_clock(rig->store, &err), DT_INVALID);
-    assert_non_null(strstr(err.text, "made with true"));
+    assert_non_null(strstr(err.text, "created with true"));
     rig->fx.config.installation_test_clock = true;
 }
 
@@ -87,7 +87,7 @@ RIG_TEST(an_installation_with_jobs_gets_no_test_clock)
     fx.config.installation_test_clock = true;
     OK(dt_store_migrate(store, NULL, &err));
     assert_int_equal(dt_store_check_test_clock(store, &err), DT_INVALID);
-    assert_non_null(strstr(err.text, "made without"));
+    assert_non_null(strstr(err.text, "created without"));
     assert_int_equal(dt_store_test_clock_advance(store, &walk, &clock, &err), DT_UNSUPPORTED);
     assert_int_equal(dt_store_test_clock_freeze(store, &clock, &err), DT_UNSUPPORTED);
     assert_int_equal(dt_store_test_clock_release(store, &clock, &err), DT_UNSUPPORTED);
