@@ -48,12 +48,12 @@ dt_status dt_store_check_test_clock(dt_store *store, struct dt_error *err)
     dt_status status = dt_store_number(store, dt_sql_count_test_clocks, DT_NO_PARAMS, &clocks, err);
     if (status != DT_OK || wanted == (clocks > 0))
         return status;
-    return dt_fail(err, DT_INVALID,
-                   wanted
-                       ? "[installation] test_clock is true, but the installation was created without it: its jobs use "
-                         "real time, and only a database in which nothing was created yet can get a test clock"
-                       : "[installation] test_clock is false, but the installation was created with true: its jobs have "
-                         "a time of their own");
+    return dt_fail(
+        err, DT_INVALID,
+        wanted ? "[installation] test_clock is true, but the installation was created without it: its jobs use "
+                 "real time, and only a database in which nothing was created yet can get a test clock"
+               : "[installation] test_clock is false, but the installation was created with true: its jobs have "
+                 "a time of their own");
 }
 
 /* Takes the lease and reads the clock. The caller releases the lease, also on failure. UNSUPPORTED. BUSY: another
