@@ -90,7 +90,7 @@ static dt_status write_alerts(struct dt_request *req, dt_store *store, struct dt
         return status;
     dt_answer_begin_list(req, "alerts");
     for (size_t i = 0; i < list.n; i++)
-        /* Alerts of the whole installation are only for tokens that see all topics. */
+        /* Only tokens that see all topics may see alerts of the whole installation. */
         if (!bound || (list.v[i].topic.p && dt_topic_within(bound, list.v[i].topic)))
             add_alert(&req->out, &list.v[i]);
     dt_answer_next_id(req, &page->cursor, list.n == page->limit, list.n ? list.v[list.n - 1].id : 0);

@@ -1,6 +1,7 @@
 /*
  * GET /v1/doctor: reads the state of the installation, and answers with the problems that it finds. Nothing is cached
- * between requests, because the caller has usually just fixed something. It needs a handful of bounded statements.
+ * between requests, because the caller has usually just fixed something. A request needs a handful of bounded
+ * statements.
  */
 #include "doctor_rest.h"
 
@@ -20,14 +21,14 @@
 #define ANSWER_BYTES ((size_t)512 << 10)
 #define SKEW_MS      1000
 #define DETAIL       600
-#define LONG_MS      INT64_C(86400000) /* a primary that waits for a replica this long hardly ever commits alone */
-#define PACKET_BYTES INT64_C(16777216) /* holds every batch of the default configuration */
+#define LONG_MS      INT64_C(86400000) /* rpl_semi_sync timeout: so long that commits without a replica are rare */
+#define PACKET_BYTES INT64_C(16777216) /* packet size that every batch of the default configuration fits in */
 
 /* ---- findings ---- */
 
 struct found {
     struct dt_finding finding;
-    enum dt_finding_kind causes[5]; /* its possible causes, the deepest first; ended by KINDS */
+    enum dt_finding_kind causes[5]; /* possible causes of the finding, the deepest first; ended by KINDS */
     struct found *next;
 };
 struct judging {
@@ -35,12 +36,12 @@ struct judging {
     struct dt_arena arena; /* memory of the findings */
     struct found *first, **end;
     bool present[DT_FINDING_KINDS];
-    enum dt_finding_kind causes[5]; /* of the next finding */
-    const char *action;             /* of the next finding; NULL: its kind's */
-    int64_t at_ms;                  /* of the next finding; 0: now */
+    enum dt_finding_kind causes[5]; /* possible causes of the next finding */
+    const char *action;             /* action of the next finding; NULL: that of its kind */
+    int64_t at_ms;                  /* when the next finding was found; 0: now */
 };
 
-/* Returns the action with names filled in, in the arena. */
+/* Returns the action with TOPIC, SHARD, KAFKA and ZOOKEEPER replaced by their values; allocated in the arena. */
 static const char *action_of(struct judging *j, enum dt_finding_kind kind, const char *subject)
 {
     static const char *const names[] = {"TOPIC", "SHARD", "KAFKA", "ZOOKEEPER"};
@@ -56,7 +57,7 @@ static const char *action_of(struct judging *j, enum dt_finding_kind kind, const
             dt_strbuf_addc(&action, *p++);
             continue;
         }
-        const bool one = i == 3; /* nc takes one server, as host and port */
+        const bool one = i == 3; /* the action calls nc, which takes one server, as host and port */
         for (const char *v = values[i]; *v && !(one && strchr(",/", *v)); v++)
             dt_strbuf_addc(&action, one && *v == ':' ? ' ' : *v);
         p += strlen(names[i]);
@@ -103,7 +104,7 @@ static void because_of_server(struct judging *j, struct dt_str server)
         BECAUSE(j, DT_FINDING_REDIS_AWAY);
 }
 
-/* Sets the possible causes of a shard that does not dispatch. */
+/* Sets the possible causes of the next finding, for a shard that does not dispatch. */
 static void because_of_shard(struct judging *j, const struct dt_shard_cause *cause)
 {
     if (cause->why == DT_SHARD_HALTED)
@@ -175,7 +176,7 @@ static void check_processes(struct judging *j)
         add_found(j, DT_FINDING_NO_DISPATCHER, "dispatchers", "none was seen for four seconds");
     for (size_t i = 0; i < shards->n; i++)
         led |= shards->shards[i].owner.p != NULL;
-    /* While a dispatcher starts, all it reports is that it waits for Kafka. */
+    /* A dispatcher that starts reports only that it waits for Kafka. */
     if (!led && shards->dispatchers.n && shards->dispatchers.waits_kafka)
         add_found(j, DT_FINDING_KAFKA_AWAY, "kafka", "dispatchers wait for it before they elect leaders");
 }
@@ -209,7 +210,7 @@ static void check_shard(struct judging *j, const struct dt_shard_info *shard)
         add_found(j, DT_FINDING_MOVING, subject, "it is not yet as the map of shards wants it");
 }
 
-/* The topic's oldest due job decides kind, cause and action of the finding, by what it waits for. */
+/* What the topic's oldest due job waits for decides kind, cause and action of the finding. */
 static void check_topic(struct judging *j, const struct dt_topic_overdue *topic)
 {
     const struct dt_examined *e = j->examined;
@@ -294,7 +295,7 @@ void dt_findings_judge(const struct dt_examined *examined, dt_heard_fn *heard, v
     struct judging j = {.examined = examined, .end = &j.first, .causes = {DT_FINDING_KINDS}};
     check_facts(&j);
     for (struct found *found = j.first; found; found = found->next) {
-        /* The cause is the first possible one that was found; KINDS: none was. */
+        /* The cause is the first possible cause that was found; KINDS if none was found. */
         const enum dt_finding_kind *cause = found->causes;
         while (*cause != DT_FINDING_KINDS && (!j.present[*cause] || *cause == found->finding.kind))
             cause++;

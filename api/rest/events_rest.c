@@ -42,7 +42,7 @@ static void add_events(struct dt_request *req, const struct event_page *page, st
     dt_answer_begin_list(req, "events");
     for (size_t i = 0; i < list->n; i++) {
         const struct dt_job_event *e = &list->v[i];
-        if (out->n >= DT_PAGE_BYTES) { /* the other rows are on the next page */
+        if (out->n >= DT_PAGE_BYTES) { /* the remaining events are on the next page */
             dt_assert_cmp(i, >, 0);    /* a page has at least one row */
             list->more = true;
             list->last_id = list->v[i - 1].id;
@@ -70,7 +70,7 @@ static dt_status write_events(struct dt_request *req, dt_store *store, struct dt
     struct dt_event_list list;
     struct dt_job job;
     dt_status status = dt_store_events(store, &page->filter, rows, &list, err);
-    /* If there are no events the job must exist. A purged job may have some left. */
+    /* If there are no events, checks that the job exists. A purged job may have events left. */
     if (status == DT_OK && list.n == 0 && page->filter.job_id && page->first) {
         status = dt_store_get(store, page->filter.job_id, rows, &job, err);
         if (status == DT_OK)
@@ -90,7 +90,7 @@ static enum dt_next list_events(struct dt_request *req, dt_store *store)
 
 /* ---- on an HTTP thread ---- */
 
-/* Reads limit and cursor. The cursor's list is named by everything that decides which events it holds. False: the
+/* Reads limit and cursor. The cursor is bound to every parameter that decides which events the list has. False: the
  * answer is filled in. */
 static bool read_cursor(struct dt_request *req, struct event_page *page, struct dt_faults *faults)
 {

@@ -1,6 +1,7 @@
 /*
  * GET /v1/jobs/{id}/explain: why a job is in its state, in sentences for readers who do not know the product. The
- * handler reads the job, the reports of leaders, the topics, and the job's entry in the index; the rest is pure.
+ * handler reads the job, the reports of leaders, the topics, and the job's entry in the index; the other functions are
+ * pure.
  */
 #include "explain_rest.h"
 #include "answer.h"
@@ -98,7 +99,7 @@ void dt_waiting_clear(struct dt_waiting *waiting)
     *waiting = (struct dt_waiting){0};
 }
 
-/* Reads each topic from MySQL once. */
+/* Returns whether the topic is at a limit. Reads each topic from MySQL at most once. */
 static bool at_limit(struct dt_waiting *w, struct dt_str topic)
 {
     for (size_t i = 0; i < w->n_limits; i++)
@@ -113,7 +114,8 @@ static bool at_limit(struct dt_waiting *w, struct dt_str topic)
 
 const char *dt_waiting_for(struct dt_waiting *w, const struct dt_job *job)
 {
-    /* The job's latest change proves that MySQL's clock has reached that time, even if our sample of it is older. */
+    /* The job's latest change proves that MySQL's clock has reached that time, even if this process's sample of the
+     * clock is older. */
     struct dt_wait_facts facts = {.now_ms = dt_later(w->now_ms, dt_earlier(job->updated_at_ms, w->latest_ms))};
     if (dt_job_is_due(job, facts.now_ms)) {
         const struct dt_topic_settings *topic = w->view ? dt_view_topic(w->view, job->topic) : NULL;
@@ -162,7 +164,8 @@ static bool is_waiting_for(const struct dt_explained *e, const char *word)
     return e->waiting_for && strcmp(e->waiting_for, word) == 0;
 }
 
-/* Rounds to the nearest unit, so that a job that was just created with a delay of three hours is due in 3 h. */
+/* Rounds to the nearest unit, so that a job that was just created with a delay of three hours is shown as due in 3
+ * h. */
 static void add_length(struct dt_strbuf *out, int64_t ms)
 {
     static const struct {
@@ -350,7 +353,7 @@ void dt_explain_action(const struct dt_explained *e, struct dt_strbuf *out)
 
 /* ---- JSON ---- */
 
-/* The entry of the job in the index. */
+/* State of the job's entry in the index. */
 enum entry_state { ENTRY_THERE, ENTRY_MISSING, ENTRY_DIFFERS, ENTRY_NOT_NEEDED, ENTRY_NONE, ENTRY_UNKNOWN };
 
 static const char *const entry_names[] = {
@@ -359,7 +362,7 @@ static const char *const entry_names[] = {
 
 struct facts {
     struct dt_strbuf *out;
-    struct dt_strbuf value; /* of the next fact */
+    struct dt_strbuf value; /* text of the next fact */
 };
 
 /* Adds the fact, unless its value is empty. */
@@ -460,7 +463,7 @@ static void add_explanation(const struct dt_explained *e, enum entry_state entry
     dt_json_put_time(out, "run_at", job->run_at_ms);
     dt_json_put_time(out, "next_at", job->next_at_ms);
     dt_json_put_int(out, "attempt", job->attempt);
-    /* A shard that never had a leader has no row. */
+    /* A shard that never had a leader has no row in MySQL. */
     const struct dt_shard_info unknown = {.shard = e->shard_number};
     dt_shard_put(out, "shard", e->shard ? e->shard : &unknown, e->dispatchers, e->now_ms);
     dt_json_begin_object(out, "index");
@@ -491,7 +494,7 @@ static enum entry_state read_entry(const struct dt_api *api, const struct dt_vie
     const bool aside = strcmp(word, "pop") == 0 || strcmp(word, "paused") == 0 || strcmp(word, "limit") == 0;
     if (dt_job_state_terminal(job->state) || aside || job->next_at_ms - e->now_ms >= api->config->index_horizon)
         return ENTRY_NOT_NEEDED;
-    /* This request is rare, so a connection of its own is cheap enough. */
+    /* Requests to explain a job are rare, so each may open a connection to Redis. */
     dt_index *index = NULL;
     dt_status status = dt_index_new(api->config, view->installation.name, api->clock, &index, NULL);
     if (status == DT_OK)

@@ -17,15 +17,15 @@
 #define HOUR_MS      INT64_C(3600000)
 #define DAYS_MAX_MS  (INT64_C(3660) * 86400000)
 #define STEP_DEFAULT INT64_C(60000)
-#define ASSUMED      1000 /* jobs per second that the installation dispatches, until a dispatcher has measured it */
-#define ROOM         ((size_t)8 << 20) /* for the rows that are read */
+#define ASSUMED      1000 /* jobs per second that are dispatched, assumed until a dispatcher has measured the rate */
+#define ROOM         ((size_t)8 << 20) /* bytes reserved for the rows that are read */
 #define KEPT_STEPS   240
-#define STEP_BYTES   ((size_t)80) /* of one step in the answer, at most */
+#define STEP_BYTES   ((size_t)80) /* maximal size of one step in the answer */
 #define PART_BYTES   ((size_t)DT_TOPIC_MAX + 60)
 
 struct question {
     struct dt_forecast_ask ask;
-    bool spikes; /* only the spikes */
+    bool spikes; /* answer only with the spikes */
 };
 
 /* ---- the answer ---- */
@@ -33,7 +33,7 @@ struct question {
 /* Appends {"from":…,"to":…,"step":…,"steps":[{"from":…,"due":…,"topics":[…]},…],…}. */
 static void add_forecast(struct dt_strbuf *out, const struct dt_forecast_ask *ask, const struct dt_forecast *forecast)
 {
-    size_t at = 0; /* the parts are in the order of the steps */
+    size_t at = 0; /* the counts by topic are in the order of the steps */
     dt_json_begin_object(out, NULL);
     dt_json_put_time(out, "from", ask->from_ms);
     dt_json_put_time(out, "to", ask->from_ms + (int64_t)ask->steps * ask->step_ms);
@@ -61,7 +61,8 @@ static void add_forecast(struct dt_strbuf *out, const struct dt_forecast_ask *as
 
 /*
  * Appends {"spikes":[{"from":…,"due":…,"drains":…,"takes":…},…],"measured":…}: the steps in which more jobs come due
- * than are dispatched in a step. takes: how long it takes to dispatch them, with those that earlier steps left over.
+ * than one step can dispatch. takes: how long it takes to dispatch the step's jobs and the jobs left over from earlier
+ * steps.
  */
 static void add_spikes(struct dt_strbuf *out, const struct dt_forecast_ask *ask, const struct dt_forecast *forecast,
                        int64_t measured_per_second)
@@ -134,7 +135,7 @@ static enum dt_next answer_forecast(struct dt_request *req, dt_store *store)
     dt_strbuf_addf(&key, "forecast %d %lld %lld %zu", q->spikes, (long long)asked->from_ms, (long long)asked->step_ms,
                    asked->steps);
     dt_overview_add_topics(&key, asked->topic, asked->bound);
-    /* Short forecasts are requested often, so they are cached briefly. */
+    /* Forecasts of few steps are requested often, so their answers are cached. */
     dt_status status = asked->steps > KEPT_STEPS
                            ? make_forecast(&m, &req->out, &err)
                            : dt_slow_answer(req->api->overview, &key, make_forecast, &m, &req->out, &err);
@@ -169,7 +170,8 @@ enum dt_next dt_handle_forecast(struct dt_request *req)
     const char *reason = q->ask.topic.p ? dt_topic_check(q->ask.topic, DT_STR_LIT("")) : NULL;
     if (reason)
         dt_faults_add_query(&faults, DT_STR_LIT("topic"), reason);
-    /* By default the range begins with this minute, or with this step if it is shorter. */
+    /* By default the range begins with the current minute, or with the current step if steps are shorter than a
+     * minute. */
     struct dt_str step = dt_request_query(req, "step");
     int64_t now_ms = dt_refclock_earliest_ms(req->api->ref);
     int64_t to_ms = 0;

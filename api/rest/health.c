@@ -1,14 +1,14 @@
 /*
- * Owns the API's row in `processes`, and the latest state of MySQL. It is the only chore of its thread, because
- * readiness must not wait for a table that is locked.
+ * Owns the API's row in `processes`, and the latest state of MySQL. The chore has a thread of its own, because
+ * readiness must not wait until another chore gets a locked table.
  *
- * A check, once a second: writes the row; samples MySQL's clock; checks the schema until it fits; reads topics and
- * shards. Every other check reads the tokens, and tries whether jobs could be inserted. If no request came since the
- * last check and all is well, the chore rests: it checks half as often, reads shards every other time, and tries one
- * of the three inserts. If MySQL is down, a check costs one failed call, and no other part waits for it.
+ * A check runs once a second. It writes the row; samples MySQL's clock; checks the schema, until the schema fits; reads
+ * topics and shards. Every other check reads the tokens, and tests whether jobs could be inserted. If no request came
+ * since the last check and all is well, the chore rests: it checks half as often, reads shards every other time, and
+ * tests one of the three inserts. If MySQL is down, a check costs one failed call, and no other part waits for it.
  *
- * If the index writer has lost entries, the row alone is written at once. Leaders read the losses there, and the writer
- * notifies them after that, if Redis is reachable.
+ * If the index writer has lost entries, the chore writes the row at once, without a check. Leaders read the losses in
+ * the row. After the row was written, the writer notifies the leaders, if Redis is reachable.
  */
 #include "health.h"
 
@@ -24,8 +24,8 @@
 #include "store/processes.h"
 
 #define TICK_US  INT64_C(1000000)
-#define REST_US  INT64_C(2000000) /* between two checks while the chore rests */
-#define APART_US INT64_C(50000)   /* between two rows that report losses, at least */
+#define REST_US  INT64_C(2000000) /* time between two checks while the chore rests */
+#define APART_US INT64_C(50000)   /* minimal time between two writes of the row to report losses */
 
 struct dt_health {
     const dt_clock *clock;
@@ -34,17 +34,17 @@ struct dt_health {
     struct dt_chore chore;
     struct dt_session session;
     dt_index_writer *index;
-    int64_t id; /* id of the process's row */
+    int64_t id; /* id of this process's row */
     char name[100];
     unsigned ticks;
-    bool schema_fits, inserts; /* by the last check */
+    bool schema_fits, inserts; /* results of the last check */
     bool rests;
-    int64_t check_us;  /* mono: the next check */
-    int64_t losses_us; /* mono: losses are reported from then on */
+    int64_t check_us;  /* mono: when the next check is due */
+    int64_t losses_us; /* mono: earliest time of the next write to report losses */
     struct dt_outage_part outage;
-    _Atomic bool lost; /* the index writer lost entries that were not reported yet */
+    _Atomic bool lost; /* the index writer lost entries, and the row does not report them yet */
     pthread_mutex_t lock;
-    struct dt_health_state state; /* under the lock */
+    struct dt_health_state state; /* protected by the lock */
     dt_metric *mysql_up, *redis_up;
 };
 
@@ -69,7 +69,7 @@ void dt_health_drain(dt_health *h)
 
 /* ---- one check ---- */
 
-/* Writes the row, with the losses of the index writer. Leaders are notified after that, never before. */
+/* Writes the row, with the losses of the index writer. Only after that are leaders notified. */
 static dt_status write_row(dt_health *h, struct dt_error *err)
 {
     struct dt_index_verdict index;
@@ -80,7 +80,7 @@ static dt_status write_row(dt_health *h, struct dt_error *err)
 
 static dt_status check_mysql(dt_health *h, struct dt_error *err)
 {
-    dt_store *store = h->session.store; /* dt_session_begin has sampled its clock */
+    dt_store *store = h->session.store; /* dt_session_begin has sampled MySQL's clock */
     const bool odd = h->ticks % 2;
     dt_status status = DT_OK;
     if (!h->schema_fits) {
@@ -89,7 +89,7 @@ static dt_status check_mysql(dt_health *h, struct dt_error *err)
             status = dt_store_check_test_clock(store, err);
         h->schema_fits = status == DT_OK;
     }
-    /* The tokens are read whatever else is wrong: an old list would let in a token that was revoked. */
+    /* The tokens are read even if another step failed: an old list would accept a token that was revoked. */
     dt_status known = DT_OK;
     if (!odd || !dt_auth_known(h->auth))
         known = dt_auth_load(h->auth, store, status == DT_OK ? err : NULL);
@@ -97,7 +97,7 @@ static dt_status check_mysql(dt_health *h, struct dt_error *err)
         status = known;
     if (status == DT_OK)
         status = write_row(h, err);
-    if (status == DT_OK && !(h->inserts && odd)) /* if the chore rests, one of the inserts */
+    if (status == DT_OK && !(h->inserts && odd)) /* while the chore rests: test only one of the inserts */
         status = dt_store_can_insert(store, h->rests && h->inserts ? h->ticks / 2 % DT_INSERT_TABLES : DT_INSERT_TABLES,
                                      err);
     h->inserts = status == DT_OK;
@@ -107,10 +107,11 @@ static dt_status check_mysql(dt_health *h, struct dt_error *err)
     return status;
 }
 
-/* Returns a word that every caller may see. The server's own text may name users and hosts. */
+/* Returns a word for the state of MySQL that every caller may see. MySQL's own text may contain names of users and
+ * hosts. */
 static const char *mysql_word(dt_status status, const struct dt_error *err)
 {
-    static const char prefix[] = "MySQL "; /* of errors that the server sent, with their number */
+    static const char prefix[] = "MySQL "; /* prefix of errors that the server sent; the number follows */
     unsigned long number = 0;
     if (status == DT_OK)
         return "ok";
@@ -159,13 +160,13 @@ static void check_all(dt_health *h)
     struct dt_index_verdict index;
     h->rests = !dt_topic_cache_was_asked(h->topics) && h->state.mysql == DT_OK;
     if (h->rests &&
-        h->ticks % 5) /* no ping: the clock was sampled a moment ago, and the next statement finds a lost connection */
+        h->ticks % 5) /* no ping: the clock was just sampled, and the next statement finds a lost connection */
         h->session.used_us = dt_clock_mono_us(h->clock);
     dt_status status = dt_session_begin(&h->session, &err);
     if (status == DT_OK)
         status = check_mysql(h, &err);
     if (status != DT_OK)
-        h->schema_fits = h->rests = false; /* it may be another server when it is back */
+        h->schema_fits = h->rests = false; /* after an outage the address may belong to another server */
     dt_session_end(&h->session);
     dt_index_writer_verdict(h->index, &index);
     publish_state(h, status, &err, &index);
@@ -217,7 +218,7 @@ dt_status dt_health_start(const struct dt_session_env *env, dt_chores *urgent, d
     h->topics = topics;
     h->auth = auth;
     h->index = index;
-    /* If two processes draw the same number they look like one for a while; nothing else depends on it. */
+    /* If two processes draw the same number, both write one row for a while; nothing else depends on the number. */
     char host[64] = "localhost";
     uint64_t id = (uint64_t)getpid();
     if (getrandom(&id, sizeof(id), 0) != (ssize_t)sizeof(id))
@@ -226,7 +227,7 @@ dt_status dt_health_start(const struct dt_session_env *env, dt_chores *urgent, d
     gethostname(host, sizeof(host) - 1);
     snprintf(h->name, sizeof(h->name), "%s:%ld", host, (long)getpid());
     h->state.mysql_word = "unavailable";
-    h->state.mysql = DT_SHUTDOWN; /* not checked yet: the first check is always a change */
+    h->state.mysql = DT_SHUTDOWN; /* not checked yet; so the first check always counts as a change of state */
     h->mysql_up = dt_gauge("duetime_api_mysql_up", "1 = MySQL answers and has the schema.", "");
     if (index)
         h->redis_up = dt_gauge("duetime_api_redis_up", "1 = every Redis endpoint takes changes of the index.", "");

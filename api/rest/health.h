@@ -13,27 +13,27 @@
 typedef struct dt_health dt_health;
 
 struct dt_health_state {
-    dt_status mysql;        /* OK, UNAVAILABLE, SCHEMA, … */
-    char mysql_text[320];   /* the reason if it is not OK */
-    const char *mysql_word; /* static: ok, unavailable, read-only, refused, schema, failing */
+    dt_status mysql;        /* result of the last check: OK, UNAVAILABLE, SCHEMA, … */
+    char mysql_text[320];   /* the reason, if mysql is not OK */
+    const char *mysql_word; /* static text: ok, unavailable, read-only, refused, schema, failing */
     int64_t mysql_us;       /* mono: when the last check ended */
-    bool redis;             /* it takes changes of the index; true if there is no Redis */
-    char redis_text[320];   /* the reason if it does not */
-    int64_t redis_us;       /* mono: the last write; 0 = none */
+    bool redis;             /* Redis takes changes of the index; true if there is no Redis */
+    char redis_text[320];   /* the reason, if redis is false */
+    int64_t redis_us;       /* mono: when the index was last written; 0: never */
     bool draining;
 };
 
-/* Checks once on the calling thread, then adds the chore to `urgent`, whose thread no other chore may block. All
- * arguments are borrowed and outlive it. *out is NULL unless OK. OK even if MySQL is down. */
+/* Checks once on the calling thread, then adds the chore to `urgent`, which must have no other chore that may block.
+ * All arguments are borrowed, and must outlive the chore. Returns OK even if MySQL is down. Unless OK, *out is NULL. */
 DT_MUST_CHECK dt_status dt_health_start(const struct dt_session_env *env, dt_chores *urgent, dt_topic_cache *topics,
                                         dt_auth *auth, dt_index_writer *index, dt_health **out, struct dt_error *err);
-/* From this call on, readiness fails. Any thread. */
+/* Makes readiness fail from now on. Any thread. */
 void dt_health_drain(dt_health *health);
 /* Ends the chore. */
 void dt_health_stop(dt_health *health);
-/* processes.id of this process. */
+/* Returns the column processes.id of this process. */
 int64_t dt_health_process(const dt_health *health);
-/* After dt_health_stop. Accepts NULL. */
+/* Frees the chore, after dt_health_stop. Accepts NULL. */
 void dt_health_free(dt_health *health);
 /* Copies the latest state. Any thread. */
 void dt_health_get(dt_health *health, struct dt_health_state *out);

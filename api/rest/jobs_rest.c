@@ -1,7 +1,7 @@
 /*
  * One job: GET, PATCH, cancel, run-now, redrive, attempts. The HTTP thread decodes; a worker calls one function of the
- * store; the answer shows the row after the change; then the new due time is posted to the index. If a token is bound
- * to topics, a change first reads the job to check its topic, which never changes.
+ * store; the new due time is posted to the index; and the answer shows the row after the change. If a token is bound to
+ * topics, a change first reads the job to check its topic, which never changes.
  */
 #include "jobs_rest.h"
 #include "answer.h"
@@ -15,22 +15,22 @@
 #include "request/topic_cache.h"
 
 #define BY_ATTEMPT   'a'
-#define ATTEMPTS_MAX 1000 /* maximal attempts in a page */
-#define IF_MATCH_MAX 16   /* versions in one If-Match; further ones never match */
+#define ATTEMPTS_MAX 1000 /* maximal number of attempts in a page */
+#define IF_MATCH_MAX 16   /* maximal number of versions read from If-Match; further versions never match */
 #define WAIT_US      INT64_C(200000)
 
 struct change {
     int64_t id;
     struct dt_patch patch;
-    struct dt_str key; /* for GET by key */
-    bool retries;      /* cancel the further attempts of a dispatched job */
+    struct dt_str key; /* the job's key, for a GET by topic and key */
+    bool retries;      /* if the job is dispatched, cancel its further attempts */
     struct dt_settle settle;
-    /* If-Match: n_versions < 0 = any (absent or "*"). */
+    /* Versions that If-Match names. n_versions < 0: any version (the header is absent or "*"). */
     int n_versions;
     int64_t versions[IF_MATCH_MAX];
 };
 
-/* A page of a job's attempts. */
+/* The request for a page of a job's attempts. */
 struct attempts {
     int64_t id, after;
     struct dt_cursor_list cursor;
@@ -46,11 +46,11 @@ static struct change *change_new(struct dt_request *req)
 
 /* ---- on a worker ---- */
 
-/* Reads the job if the token is bound to topics. NOT_FOUND: the token does not reach it. */
+/* If the token is bound to topics, reads the job to check its topic. NOT_FOUND: the token does not see the job. */
 static dt_status check_visible(struct dt_request *req, dt_store *store, int64_t id, struct dt_error *err)
 {
     struct dt_job job;
-    struct dt_arena row = {0}; /* with its payload: freed before the job is read again */
+    struct dt_arena row = {0}; /* memory of the job with its payload: freed before the job is read again */
     if (!dt_wall_bound(req))
         return DT_OK;
     dt_status status = dt_store_get(store, id, &row, &job, err);
@@ -85,7 +85,7 @@ static enum dt_next get_by_key(struct dt_request *req, dt_store *store)
     return dt_handle_job_get(req, store);
 }
 
-/* Sets the required version: 0 = any, -1 = one that no row has. */
+/* Sets the version that the job must have; 0: any; -1: none matches. */
 static dt_status choose_version(const struct change *change, dt_store *store, struct dt_arena *arena, int64_t *version,
                                 struct dt_error *err)
 {
@@ -100,7 +100,7 @@ static dt_status choose_version(const struct change *change, dt_store *store, st
     return status;
 }
 
-/* Reads the job for its topic, and checks that the patch fits. False: the answer is filled in. */
+/* Reads the job to find its topic, and checks that the patch fits the topic. False: the answer is filled in. */
 static bool patch_fits(struct dt_request *req, dt_store *store, const struct change *change)
 {
     const struct dt_patch *patch = &change->patch;
@@ -109,11 +109,11 @@ static bool patch_fits(struct dt_request *req, dt_store *store, const struct cha
                                             .ack_timeout_ms = patch->has_ack_timeout ? patch->ack_timeout_ms : 0,
                                             .header_fault = patch->header_fault};
     struct dt_job job;
-    struct dt_arena row = {0}; /* with its payload: freed before the job is read again */
+    struct dt_arena row = {0}; /* memory of the job with its payload: freed before the job is read again */
     if (!asked.asks_url && !asked.ack_timeout_ms && !asked.header_fault.reason)
         return true;
     bool waits = dt_store_get(store, change->id, &row, &job, NULL) == DT_OK && job.state == DT_SCHEDULED;
-    bool fits = !waits || dt_job_fits(req, store, job.topic, &asked); /* other states are too late anyway */
+    bool fits = !waits || dt_job_fits(req, store, job.topic, &asked); /* other states refuse the change anyway */
     dt_arena_clear(&row);
     return fits;
 }
@@ -184,7 +184,7 @@ static enum dt_next list_attempts(struct dt_request *req, dt_store *store)
     if (status == DT_OK)
         status = dt_store_attempts(store, &filter, &rows, &page, &err);
     if (status == DT_OK) {
-        /* Unlike other lists it has next_cursor only if there are more. */
+        /* Unlike other lists, this one has next_cursor only if there are more attempts. */
         size_t i = 0;
         dt_answer_begin_list(req, "attempts");
         for (; i < page.n && (i == 0 || req->out.n < DT_PAGE_BYTES); i++)
@@ -202,7 +202,7 @@ static enum dt_next list_attempts(struct dt_request *req, dt_store *store)
 
 /* ---- on an HTTP thread ---- */
 
-/* A strong entity tag of digits is a version. Weak and other tags never match. */
+/* Reads If-Match. A strong entity tag of digits is a version. Weak and other tags never match. */
 static void read_if_match(struct change *change, struct dt_str header)
 {
     if (!header.p || dt_str_is(dt_str_trimmed(header), "*"))
@@ -341,7 +341,7 @@ bool dt_job_fits(struct dt_request *req, dt_store *store, struct dt_str topic, c
     struct dt_callback_misfit misfit;
     struct dt_faults faults = {.arena = &req->arena};
     (void)(dt_topic_cache_refresh(req->api->topics, DT_SNAPSHOT_TOPICS, store, NULL) ==
-           DT_OK); /* if it fails, the last snapshot is used */
+           DT_OK); /* if the refresh fails, the last snapshot is used */
     struct dt_view *view = dt_topic_cache_view(req->api->topics);
     const struct dt_topic_settings *settings = view ? dt_view_topic(view, topic) : NULL;
     bool deleting = settings && settings->deleting;
@@ -380,11 +380,11 @@ bool dt_settle_wait(struct dt_request *req, struct dt_settle *settle, const stru
         settle->by_us = dt_clock_mono_us(req->api->clock) + WAIT_US;
     settle->id = job->id;
     settle->shard = job->claim_shard;
-    dt_request_trim(req); /* many requests may wait, so none holds memory for a job */
+    dt_request_trim(req); /* many requests may wait, so a waiting request holds no memory for a job */
     return time_left(req, settle) && dt_workers_later(req->api->workers, req, run);
 }
 
-/* The JSON of a job itself is in scheduler/job/job_json.c. */
+/* scheduler/job/job_json.c writes the JSON of jobs. */
 
 void dt_attempt_add(struct dt_strbuf *out, const struct dt_attempt *attempt)
 {

@@ -9,14 +9,14 @@ struct answer {
     char key[DT_KEPT_KEY];
     size_t key_n;
     struct dt_strbuf text;
-    int64_t made_us, took_us; /* made_us: mono; 0 = there is none */
+    int64_t made_us, took_us; /* made_us: mono; 0: the slot is empty. took_us: how long making the answer took */
 };
 
 struct dt_kept {
     const dt_clock *clock;
     int share;
-    pthread_mutex_t making;  /* one thread makes an answer at a time */
-    pthread_mutex_t publish; /* of the answers; held for a copy */
+    pthread_mutex_t making;  /* held by the thread that makes an answer */
+    pthread_mutex_t publish; /* protects the answers; held while one is copied */
     struct answer answers[DT_KEPT];
 };
 
@@ -49,7 +49,7 @@ static bool has_key(const struct answer *answer, struct dt_str key)
     return answer->made_us && answer->key_n == key.n && memcmp(answer->key, key.p, key.n) == 0;
 }
 
-/* Copies the answer for the key. False: none is young enough. */
+/* Copies the answer for the key into out. False: no answer is young enough. */
 static bool copy_answer(dt_kept *kept, struct dt_str key, int64_t max_age_us, struct dt_strbuf *out)
 {
     bool found = false;
@@ -65,7 +65,7 @@ static bool copy_answer(dt_kept *kept, struct dt_str key, int64_t max_age_us, st
     return found;
 }
 
-/* Takes over the text. It replaces the key's last answer, or the oldest one. */
+/* Stores the answer and takes over its text. Replaces the key's last answer, or else the oldest answer. */
 static void keep_answer(dt_kept *kept, struct dt_str key, int64_t begun_us, struct dt_strbuf *text)
 {
     dt_assert_cmp(key.n, <=, DT_KEPT_KEY);
@@ -94,7 +94,7 @@ dt_status dt_kept_answer(dt_kept *kept, struct dt_str key, int64_t max_age_us, d
     if (copy_answer(kept, key, max_age_us, out))
         return DT_OK;
     pthread_mutex_lock(&kept->making);
-    if (!copy_answer(kept, key, max_age_us, out)) { /* no other thread has computed one meanwhile */
+    if (!copy_answer(kept, key, max_age_us, out)) { /* no other thread has made the answer meanwhile */
         const int64_t begun_us = dt_clock_mono_us(kept->clock);
         status = make(arg, &text, err);
         if (status == DT_OK && text.failed)

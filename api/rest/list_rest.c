@@ -1,6 +1,7 @@
 /*
- * GET /v1/jobs. The HTTP thread reads the filter and reports every fault in it; a worker reads the page. The position
- * of a cursor is an id; in a list by key, a key; in a list by time, the four numbers of struct dt_list_place.
+ * GET /v1/jobs. The HTTP thread reads the filter and reports every fault in it; a worker reads the page. A cursor holds
+ * the position of the last job: its id; in a list by key, its key; in a list by time, the four numbers of struct
+ * dt_list_place.
  */
 
 #include "answer.h"
@@ -15,9 +16,9 @@
 
 #define DAY_MS     INT64_C(86400000)
 #define TEXT_MAX   200
-#define HEAD_BYTES ((size_t)16 << 10) /* a row without its payload, but with its headers */
+#define HEAD_BYTES ((size_t)16 << 10) /* bytes reserved for a row without its payload, but with its headers */
 
-/* The letters of the lists in their cursors. */
+/* The letters that cursors use for the kinds of lists. */
 static const char kinds[] = {[DT_LIST_BY_ID] = 'i', [DT_LIST_BY_KEY] = 'k', [DT_LIST_BY_TIME] = 't'};
 
 struct job_page {
@@ -27,7 +28,7 @@ struct job_page {
 
 /* ---- on a worker ---- */
 
-/* Adds the jobs, as many as a page has bytes for. If it ends early, the cursor continues after the last one. */
+/* Adds as many jobs as a page has bytes for. If some are left out, the cursor continues after the last one added. */
 static void add_jobs(struct dt_request *req, const struct job_page *list, struct dt_waiting *waiting,
                      struct dt_job_list *page)
 {
@@ -47,7 +48,7 @@ static void add_jobs(struct dt_request *req, const struct job_page *list, struct
     }
 }
 
-/* Returns the end of the page as the position of a cursor. Numbers are written into text. */
+/* Returns the position of the page's last job, for the cursor. Writes numbers into `text`. */
 static struct dt_str position_of(const struct job_page *list, const struct dt_job_list *page, char *text, size_t room)
 {
     const struct dt_list_place *at = &page->last_place;
@@ -152,7 +153,7 @@ static void read_ranges(const struct dt_request *req, struct dt_list_filter *fil
                             "cannot stand beside due_from and due_to: what is finished is not due");
     if (!filter->error_text.p)
         return;
-    /* MySQL searches for a text in errors row by row, so the list must be of one topic and one day. */
+    /* MySQL searches the errors for a text row by row, so such a list must be limited to one topic and one day. */
     const struct dt_list_times all[] = {run, filter->created, filter->due, filter->finished, filter->failed};
     bool bounded = false;
     for (size_t i = 0; i < sizeof(all) / sizeof(*all); i++)
@@ -171,8 +172,8 @@ static struct dt_str range_of(struct dt_arena *arena, struct dt_list_times times
                        : DT_STR_NONE;
 }
 
-/* Names the list by everything that decides which jobs it holds; not by limit, cursor and include. False: the answer,
- * 503, is filled in. */
+/* Identifies the list for its cursors by every parameter that decides which jobs it holds (not limit, cursor, include).
+ * False: the answer, 503, is filled in. */
 static bool name_list(struct dt_request *req, struct job_page *list)
 {
     const struct dt_list_filter *f = &list->filter;
@@ -208,7 +209,7 @@ static void read_cursor(struct dt_request *req, struct job_page *list, struct dt
         break;
     case DT_LIST_BY_TIME:
         snprintf(text, sizeof(text), "%.*s", (int)position.n, position.p);
-        for (size_t i = 0; fine && i < 4; i++) { /* the four numbers of a place */
+        for (size_t i = 0; fine && i < 4; i++) { /* a position has four numbers */
             char *from = next;
             n[i] = strtoll(from, &next, 10);
             fine = next != from;
@@ -221,7 +222,7 @@ static void read_cursor(struct dt_request *req, struct job_page *list, struct dt
     default:
         fine = dt_job_id_parse(position, &filter->after_id);
     }
-    if (!fine) /* another version of the API has sealed this position */
+    if (!fine) /* another version of the API made this cursor */
         dt_faults_add_query(faults, DT_STR_LIT("cursor"), "is not a next_cursor of this list");
 }
 

@@ -1,13 +1,14 @@
 /*
- * Operations: POST /v1/jobs:cancel, :reschedule, :redrive, :run-now; DELETE of a topic with its jobs; GET and list,
- * stop.
+ * Operations: POST /v1/jobs:cancel, :reschedule, :redrive, :run-now; DELETE of a topic with its jobs; GET, list and
+ * stop of operations.
  *
- * A small operation is done while its caller waits. A worker does one piece each time it takes the request, so that it
- * serves other requests between the pieces. After OWN_PIECES the API hands the operation over to the dispatchers, and
- * only reads it until the wait ends. If the API dies, the dispatchers take the operation when its lease expires.
+ * The API carries out a small operation while its caller waits. A worker does one piece each time it takes the request,
+ * so that it serves other requests between the pieces. After OWN_PIECES the API hands the operation over to the
+ * dispatchers, and only reads it until the wait ends. If the API dies, the dispatchers take the operation when its
+ * lease expires.
  *
- * Invariant: once an operation is created, the answer is 200 or 202, and shows what a transaction read last. If
- * something fails after that, the dispatchers repeat it.
+ * Invariant: once an operation is created, the answer is 200 or 202, and shows what a transaction read last. If a piece
+ * fails after that, the dispatchers repeat it.
  */
 #include "operations_rest.h"
 
@@ -26,19 +27,19 @@
 #include "topic/owners.h"
 
 #define BY_OPERATION    'o'
-#define OWN_PIECES      12 /* pieces that the API does; each takes some tens of ms at most */
+#define OWN_PIECES      12 /* pieces that the API does itself; each takes some tens of ms at most */
 #define LEASE_MS        3000
 #define LOOK_US         INT64_C(100000)
-#define RETRY_MS        5000              /* when too many operations run */
-#define ROOM            ((size_t)2 << 20) /* for a piece: the rows that it finds, and its parameters */
+#define RETRY_MS        5000              /* Retry-After, if too many operations run */
+#define ROOM            ((size_t)2 << 20) /* bytes reserved for a piece: the rows that it finds, and its parameters */
 #define OPERATION_BYTES ((size_t)24 << 10)
 #define ERROR_CODE_MAX  100
-#define FILTER_MAX      65535 /* bytes of the filter as it is stored, without white space */
+#define FILTER_MAX      65535 /* maximal bytes of the filter as it is stored, without white space */
 #define RATE            "must be a number of jobs a second or a minute, such as \"1000/s\" or \"600/m\""
 
 /* ---- JSON ---- */
 
-/* The inputs of the functions in the tables. */
+/* Context of the readers in the field tables. */
 struct context {
     const struct dt_job_rules *rules;
     int64_t now_ms;
@@ -151,7 +152,7 @@ static void read_run_at(struct dt_json_reader *r, const struct dt_json_field *fi
         dt_json_fault(r, field, "is further ahead than limits.max_delay allows");
 }
 
-/* A duration of at most limits.max_delay. */
+/* Reads a duration of at most limits.max_delay. */
 static void read_distance(struct dt_json_reader *r, const struct dt_json_field *field, const struct dt_json_node *node)
 {
     const int64_t max_ms = ((const struct context *)r->context)->rules->max_delay_ms;
@@ -163,7 +164,7 @@ static void read_distance(struct dt_json_reader *r, const struct dt_json_field *
         dt_json_faultf(r, field, "must be at most %lld seconds", (long long)(max_ms / 1000));
 }
 
-/* A duration with an optional minus sign. */
+/* Reads a duration with an optional minus sign. */
 static void read_shift(struct dt_json_reader *r, const struct dt_json_field *field, const struct dt_json_node *node)
 {
     int64_t *ms = dt_json_place(r, field);
@@ -182,7 +183,7 @@ static void read_shift(struct dt_json_reader *r, const struct dt_json_field *fie
         *ms = -*ms;
 }
 
-enum { RUN_AT, DELAY, SHIFT, SPREAD, FILTER }; /* indexes of rows */
+enum { RUN_AT, DELAY, SHIFT, SPREAD, FILTER }; /* indexes of rows of the table below */
 
 static const struct dt_json_field fields[] = {
     [RUN_AT] = DT_FIELD("run_at", TIME, BODY, ask.at_ms, .read = read_run_at),
@@ -195,7 +196,7 @@ static const struct dt_json_field fields[] = {
     DT_FIELD("wait", DURATION, BODY, wait_ms, .max = DT_OPERATION_WAIT_MAX_MS, .reason = "must be at most 60 seconds"),
 };
 
-/* Only a reschedule has the rows before FILTER. */
+/* Only the body of a reschedule may have the members before FILTER. */
 static bool member_is_allowed(struct dt_json_reader *r, const struct dt_json_field *field,
                               const struct dt_json_node *node)
 {
@@ -221,7 +222,7 @@ static void check_time(const struct dt_json_reader *r)
                       : ask->delays ? "/delay"
                                     : "/shift",
                       "give exactly one of run_at, delay and shift");
-    /* The last job of a spread must be due within limits.max_delay, as if it were rescheduled by its own request. */
+    /* A spread must not make its last job due later than limits.max_delay, as for a reschedule of that job alone. */
     int64_t begins_ms = ask->delays ? ask->at_ms : dt_later(ask->at_ms, context->now_ms) - context->now_ms;
     if (ask->shifts && ask->spread_ms)
         dt_faults_add(r->faults, "/spread", "does not go with shift");
@@ -280,13 +281,13 @@ void dt_operation_add(struct dt_strbuf *out, const struct dt_operation *op)
 
 struct operate {
     struct dt_operation_body body;
-    struct dt_operation op; /* as it was read last; its id 0 = not created yet */
-    int64_t until_us;       /* the latest time of the answer */
-    int64_t next_us;        /* the earliest time of the next piece or read */
-    unsigned pieces;        /* that the API has done */
-    bool handed_over;       /* handed over to the dispatchers */
+    struct dt_operation op; /* the operation as last read; its id is 0 until it is created */
+    int64_t until_us;       /* time by which the answer is sent */
+    int64_t next_us;        /* earliest time of the next piece or of the next read */
+    unsigned pieces;        /* number of pieces that the API has done */
+    bool handed_over;       /* the operation was handed over to the dispatchers */
     struct dt_operation_preview preview;
-    struct dt_arena rows; /* texts of the preview, or of the operation */
+    struct dt_arena rows; /* memory of the texts of the preview, or of the operation */
 };
 
 static enum dt_next answer_operation(struct dt_request *req, int status, const struct dt_operation *op)
@@ -341,7 +342,7 @@ static bool is_over(const struct operate *o)
     return o->op.state != DT_OPERATION_RUNNING;
 }
 
-/* Takes over the operation that was just read, with the arena of its texts. */
+/* Stores the operation that was just read, and takes over the arena of its texts. */
 static void keep_operation(struct operate *o, const struct dt_operation *op, const struct dt_arena *rows)
 {
     dt_arena_clear(&o->rows);
@@ -349,7 +350,7 @@ static void keep_operation(struct operate *o, const struct dt_operation *op, con
     o->op = *op;
 }
 
-/* If the piece fails, the API does no more pieces: the dispatchers try again, or end the operation. */
+/* Does one piece. If it fails, the API does no more pieces: the dispatchers try again, or end the operation. */
 static void do_piece(struct dt_request *req, dt_store *store, struct operate *o)
 {
     struct dt_operation_piece piece = {.id = o->op.id, .lease_ms = LEASE_MS};
@@ -371,7 +372,7 @@ static void do_piece(struct dt_request *req, dt_store *store, struct operate *o)
 
 /*
  * Hands the operation over to the dispatchers and reads it again. If the handover fails, they take the operation when
- * its lease expires. If the read fails, the answer shows what was read before.
+ * its lease expires. If the read fails, the answer shows the operation as read before.
  */
 static void reread_operation(struct dt_request *req, dt_store *store, struct operate *o)
 {
@@ -423,7 +424,7 @@ static enum dt_next begin_operation(struct dt_request *req, dt_store *store)
 {
     struct operate *o = req->state;
     struct dt_error err = {0};
-    dt_assert(!req->changed && o->op.id == 0); /* not created yet */
+    dt_assert(!req->changed && o->op.id == 0); /* the operation is not created yet */
     if (!dt_hold_more(&req->hold, ROOM))
         return dt_request_no_room(req);
     if (o->body.dry_run)
@@ -440,7 +441,7 @@ static enum dt_next begin_deletion(struct dt_request *req, dt_store *store)
     struct operate *o = req->state;
     struct dt_topic_deletion deletion;
     struct dt_error err = {0};
-    dt_assert(!req->changed && o->op.id == 0); /* not created yet */
+    dt_assert(!req->changed && o->op.id == 0); /* the operation is not created yet */
     if (!dt_hold_more(&req->hold, ROOM))
         return dt_request_no_room(req);
     dt_status status = dt_store_topic_delete_with_jobs(store, &o->body.ask, LEASE_MS, &o->rows, &deletion, &err);
@@ -462,8 +463,8 @@ static void drop_operation(struct dt_request *req)
     dt_arena_clear(&o->rows);
 }
 
-/* Sets the owner that all tokens with the caller's prefixes share; 0: no prefix binds the caller. False: the answer is
- * filled in. */
+/* Sets the operation's owner. All tokens with the same prefixes share one owner; 0: the caller is not bound to
+ * prefixes. False: the answer is filled in. */
 static bool find_tenant(struct dt_request *req, int64_t *tenant)
 {
     const struct dt_topic_bound *bound = dt_wall_bound(req);
@@ -480,8 +481,8 @@ static bool find_tenant(struct dt_request *req, int64_t *tenant)
 }
 
 /*
- * Limits the filter to the token's topics. If a token with one prefix lists ids, the filter gets that prefix, so that
- * the token can read the operation afterwards. False: the answer is filled in.
+ * Limits the filter to the token's topics. If the filter lists ids and the token has one prefix, adds the prefix to the
+ * filter, so that the token can read the operation later. False: the answer is filled in.
  */
 static bool bind_filter(struct dt_request *req, struct dt_operation_ask *ask)
 {
@@ -503,7 +504,7 @@ static bool bind_filter(struct dt_request *req, struct dt_operation_ask *ask)
     return true;
 }
 
-/* Submits the request to a worker. The wait for the operation's end stops before the request's own deadline. */
+/* Submits the request to a worker. The wait for the operation's end stops before the request's deadline. */
 static enum dt_next submit_operation(struct dt_request *req, struct operate *o, dt_worker_fn run)
 {
     int64_t wanted_us = dt_clock_mono_us(req->api->clock) + o->body.wait_ms * 1000;
@@ -549,7 +550,7 @@ enum dt_next dt_handle_topic_delete_with_jobs(struct dt_request *req)
 
 /* ---- operations that exist ---- */
 
-/* Reads the operation of the path. False: the answer is filled in. */
+/* Reads the operation that the path names. False: the answer is filled in. */
 static bool read_operation(struct dt_request *req, dt_store *store, struct dt_operation *op)
 {
     struct dt_error err = {0};
@@ -596,7 +597,7 @@ static dt_status write_operations(struct dt_request *req, dt_store *store, struc
     for (size_t i = 0; i < list.n; i++) {
         if (!dt_topic_within(bound, list.v[i].topic_from))
             continue;
-        if (req->out.n >= DT_PAGE_BYTES) { /* the other rows are on the next page */
+        if (req->out.n >= DT_PAGE_BYTES) { /* the remaining operations are on the next page */
             list.n = i;
             list.more = true;
             break;

@@ -8,15 +8,15 @@
 #define DT_OPERATION_WAIT_MAX_MS 60000
 
 struct dt_operation_body {
-    struct dt_operation_ask ask; /* its texts are in the arena of the faults; bound is not set yet */
+    struct dt_operation_ask ask; /* the request; its texts are in the arena of the faults, and `bound` is not set yet */
     bool dry_run;
-    int64_t wait_ms; /* the longest wait for the operation's end */
+    int64_t wait_ms; /* how long the answer waits, at most, for the end of the operation */
 };
 /* Decodes a body of POST /v1/jobs:cancel, :reschedule, :redrive or :run-now. now_ms: MySQL's clock. INVALID: faults has
- * at least one. NOMEM. */
+ * at least one fault. NOMEM. */
 DT_MUST_CHECK dt_status dt_operation_decode(const dt_json *json, const struct dt_job_rules *rules,
                                             enum dt_operation_kind kind, int64_t now_ms, struct dt_faults *faults,
                                             struct dt_operation_body *out);
 
-/* Adds an operation; id 0: a dry run, which is not stored. */
+/* Adds an operation as JSON. id 0: a dry run, which is not stored. */
 void dt_operation_add(struct dt_strbuf *out, const struct dt_operation *op);

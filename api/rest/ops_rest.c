@@ -1,7 +1,7 @@
 /*
- * Answers to operators and probes: health, readiness, metrics, openapi.yaml, the installation; the number of shards;
- * the caller's rights; the test clock. Readiness shows what the health chore found at most about two seconds ago, so
- * that a probe never waits for a server that is down.
+ * Answers for operators and probes: health, readiness, metrics, openapi.yaml; the installation and its number of
+ * shards; the caller's rights; the test clock. Readiness shows what the health chore found, at most about two seconds
+ * ago, so that a probe never waits for a server that is down.
  */
 
 #include "answer.h"
@@ -24,7 +24,7 @@
 #include "request/workers.h"
 #include "store/processes.h"
 
-#define SHARD_BYTES  ((size_t)4 << 10) /* of /v1/info: two reasons of 500 bytes, perhaps escaped */
+#define SHARD_BYTES  ((size_t)4 << 10) /* for a shard in /v1/info: two reasons of 500 bytes, perhaps escaped */
 #define WAIT_MS      500
 #define WAIT_MOST_MS 10000
 
@@ -37,13 +37,13 @@ enum dt_next dt_handle_healthz(struct dt_request *req)
 
 /* ---- readiness ---- */
 
-/* A server that is not configured is "none", unless something waits for it. */
+/* Returns the state of a server; "none" if it is not configured, unless a process waits for it. */
 static const char *server_word(bool there, bool works)
 {
     return !works ? "degraded" : there ? "ok" : "none";
 }
 
-/* The dispatchers' last reports, and their age; -1: none. */
+/* What the dispatchers last reported, and how long ago; age_ms -1: there is no report. */
 struct reported {
     bool leaders, kafka, redis;
     int64_t age_ms;
@@ -61,7 +61,7 @@ static struct reported read_reports(struct dt_api *api)
     }
     if (shards)
         work.age_ms = (dt_clock_mono_us(api->clock) - shards->read_us) / 1000 + shards->dispatchers.seen_ms_ago;
-    /* An old report says nothing about now. */
+    /* An old report says nothing about the present. */
     bool known = shards && work.age_ms <= 2 * DT_PROCESS_FRESH_MS && shards->dispatchers.n > 0;
     work.leaders = known && view && led >= view->map.shards;
     work.kafka = !known || !shards->dispatchers.waits_kafka;
@@ -137,8 +137,8 @@ enum dt_next dt_handle_openapi(struct dt_request *req)
 /* ---- the installation ---- */
 
 /*
- * Adds the map, and the shards that are moving: the leader has an older map, is filling the index, or does not exist
- * yet; or the shard is to be removed, and is led until nothing of it is in flight.
+ * Adds the map of shards, and the shards that are moving. A shard moves if its leader has an older map or is filling
+ * the index, if it has no leader yet, or if it is to be removed and is led until none of its attempts is in flight.
  */
 static void put_shard_map(struct dt_strbuf *out, const struct dt_installation *installation,
                           const struct dt_shards_view *shards)
@@ -185,7 +185,8 @@ static void put_server(struct dt_strbuf *out, const char *name, const char *stat
     dt_json_end_object(out);
 }
 
-/* Adds the health of the servers with their error texts, and when this API's certificate expires: null without one. */
+/* Adds the health of the servers with their error texts, and when this API's certificate expires; null if it has
+ * none. */
 static void put_health(struct dt_api *api, struct dt_strbuf *out)
 {
     struct dt_health_state state;
@@ -218,7 +219,8 @@ static void put_info(struct dt_api *api, struct dt_strbuf *out, const struct dt_
     dt_json_put_word(out, "name", installation->name);
     dt_json_put_word(out, "uuid", installation->uuid);
     dt_json_end_object(out);
-    /* By this API's configuration. The dispatchers' is the same, except during a rolling restart. */
+    /* What this API's configuration says. The dispatchers' configuration is the same, except during a rolling
+     * restart. */
     dt_json_begin_object(out, "configured");
     dt_json_put_word(out, "election", api->config->zookeeper_servers[0] ? "zookeeper" : "mysql");
     dt_json_put_word(out, "due", dt_index_configured(api->config) ? "redis" : "mysql");
@@ -252,7 +254,7 @@ enum dt_next dt_handle_info(struct dt_request *req, dt_store *store)
     }
     struct dt_view *view = dt_topic_cache_view(api->topics);
     struct dt_shards_view *shards = dt_topic_cache_shards(api->topics);
-    dt_assert(view && shards); /* the refresh above has published them */
+    dt_assert(view && shards); /* the refresh above has published the snapshots */
     bool room = dt_hold_more(&req->hold, shards->n * SHARD_BYTES);
     req->status = 200;
     if (room)
@@ -344,15 +346,15 @@ enum dt_next dt_handle_caller(struct dt_request *req)
 /*
  * ---- the test clock (scheduler/features/clock/clock.h) ----
  *
- * An installation without a test clock refuses. An advance keeps a worker for some fifteen seconds at most; another
- * request continues it.
+ * If the installation has no test clock, it refuses the request. An advance of the clock occupies a worker for some
+ * fifteen seconds at most; the next request continues an unfinished advance.
  */
 
 enum change { NONE, ADVANCE, FREEZE, RELEASE };
 
 struct clock_ask {
     enum change change;
-    bool waits; /* `wait` was given */
+    bool waits; /* the body has `wait` */
     struct dt_clock_walk walk;
 };
 
@@ -381,7 +383,7 @@ static enum dt_next change_clock(struct dt_request *req, dt_store *store)
     }
     if (status != DT_OK)
         return dt_answer_status(req, status, NULL, &err);
-    /* This process has the new time at once, other processes within moments. */
+    /* This process uses the new time at once, other processes a moment later. */
     dt_refclock_follow(req->api->ref, clock.time, clock.real_ms, clock.asked_us, clock.heard_us);
     req->status = 200;
     dt_json_begin_object(out, NULL);

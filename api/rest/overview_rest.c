@@ -3,10 +3,10 @@
  * and are cached for longer.
  *
  *   every second          topics, shards, processes, the figures of the window      small tables
- *   every two seconds     jobs that are due, by topic                               10,000 rows at most
+ *   every two seconds     due jobs by topic                                         10,000 rows at most
  *   every five seconds    jobs by topic and state                                   counters; less often if slow
- *   every ten seconds     what comes due in the next hour                           a forecast of one step
- *   when it is asked for  dead letters by topic and error; forecasts                bounded; less often if slow
+ *   every ten seconds     jobs that become due in the next hour                     a forecast of one step
+ *   on request            dead letters by topic and error; forecasts                bounded; less often if slow
  */
 #include "overview_rest.h"
 
@@ -24,25 +24,25 @@
 #include "request/workers.h"
 #include "store/processes.h"
 
-#define ANSWER_BYTES ((size_t)512 << 10) /* a hundred topics, and shards and processes with their words */
-#define DEAD_BYTES   ((size_t)1 << 20)   /* groups as they are read, and as they are answered */
+#define ANSWER_BYTES ((size_t)512 << 10) /* for a hundred topics, and shards and processes with their texts */
+#define DEAD_BYTES   ((size_t)1 << 20)   /* bytes reserved for the groups as rows and in the answer */
 #define TOPICS_MAX   100
-#define COUNTED_MAX  10000 /* due jobs that are counted */
+#define COUNTED_MAX  10000 /* maximal number of due jobs that are counted */
 #define WINDOW_MS    INT64_C(10000)
 #define ANSWER_US    INT64_C(1000000)
 #define OVERDUE_US   INT64_C(2000000)
 #define NEXT_US      INT64_C(10000000)
 #define LOADS_US     INT64_C(5000000)
-#define SHARE        50 /* a part that took 1 s to read is read again after 50 s */
+#define SHARE        50 /* a part that took t to read is read again after 50 t */
 #define SLOW_SHARE   20
 #define HOUR_MS      INT64_C(3600000)
-#define BEHIND_MS    1000 /* a step is written at most this long after its end */
+#define BEHIND_MS    1000 /* figures of a step are written at most this long after the step ends */
 #define ALL_SLOTS    INT64_C(1000000000000000)
 
 const char *const dt_series_names[DT_SERIES_METRICS] = {"created",   "dispatched",   "succeeded",    "failed", "dead",
                                                         "cancelled", "lateness_p50", "lateness_p99", "overdue"};
 
-/* A part that is read less often. The arena holds its rows. */
+/* A part of the overview that is cached for longer. The arena holds its rows. */
 struct part {
     struct dt_arena arena;
     int64_t again_us; /* mono: earliest time of the next computation */
@@ -52,15 +52,15 @@ struct part {
 struct dt_overview {
     struct dt_api *api;
     dt_kept *kept;
-    dt_kept *slow; /* apart from `kept`: one of these may take as long as all others together */
+    dt_kept *slow; /* second cache, for slow answers: making one may take as long as all others together */
     /* All members below: used only by the thread that makes the answer. */
     struct part loads_part, overdue_part, next_part;
     struct dt_topic_load *loads;
     size_t n_loads;
     struct dt_topic_overdue *overdue;
     size_t n_overdue;
-    int64_t next_hour; /* jobs that become due in it; -1 = not known */
-    bool next_is_more; /* it is an estimate */
+    int64_t next_hour; /* jobs that become due in the next hour; -1: not known */
+    bool next_is_more; /* next_hour is an estimate */
 };
 
 struct topic_line {
@@ -78,8 +78,8 @@ struct overview_view {
     struct dt_shards_view *shards;
     struct dt_health_state health;
     int64_t now_ms;
-    struct topic_line all;    /* figures of the window and of now, for all topics */
-    struct topic_line *lines; /* the most important first */
+    struct topic_line all;    /* sums over all topics, of the window and of now */
+    struct topic_line *lines; /* topics, the most important first */
     size_t n_lines;
     bool more_due; /* more jobs may be due than were counted */
     struct dt_lateness *lateness;
@@ -88,7 +88,7 @@ struct overview_view {
     size_t n_processes;
 };
 
-/* What an answer is made from. */
+/* Arguments of the functions that make an answer. */
 struct reading {
     dt_overview *overview;
     dt_store *store;
@@ -374,7 +374,7 @@ static unsigned count_shards(const struct overview_view *view, enum dt_shard_why
     return n;
 }
 
-/* Returns the reason why shards or dispatchers wait for a server. NULL: none does. */
+/* Returns why shards or dispatchers wait for this server; NULL if none waits. */
 static const char *wait_reason(const struct overview_view *view, const char *server, bool any, const char *otherwise)
 {
     for (size_t i = 0; any && i < view->shards->n; i++) {
@@ -502,7 +502,7 @@ static dt_status read_all(dt_overview *o, dt_store *store, struct overview_view 
         return status;
     view->view = dt_topic_cache_view(api->topics);
     view->shards = dt_topic_cache_shards(api->topics);
-    dt_assert(view->view && view->shards); /* the refresh above has published them */
+    dt_assert(view->view && view->shards); /* the refresh above has published the snapshots */
     view->now_ms = dt_refclock_earliest_ms(api->ref);
     dt_health_get(api->health, &view->health);
     status = read_topics(o, store, view->now_ms, err);

@@ -10,20 +10,20 @@
 
 typedef struct dt_overview dt_overview;
 
-/* api is borrowed; its other parts are used when a request arrives. */
+/* Creates the caches. Borrows api; uses its other parts only when a request arrives. */
 DT_MUST_CHECK dt_status dt_overview_new(struct dt_api *api, dt_overview **out);
 void dt_overview_free(dt_overview *overview); /* accepts NULL */
 
-/* Appends the answer for the key, which is at most a second old; `make` makes it. The key says everything that decides
- * the answer. */
+/* Appends the answer for the key, made by `make` at most a second ago. The key must contain everything that decides the
+ * answer. */
 DT_MUST_CHECK dt_status dt_quick_answer(dt_overview *overview, struct dt_str key, dt_make_answer *make, void *arg,
                                         struct dt_strbuf *out, struct dt_error *err);
-/* As dt_overview_answer, for an answer that may take long to make: its age may be twenty times that duration. */
+/* As dt_overview_answer, for an answer that may take long to make: it may be as old as twenty times that duration. */
 DT_MUST_CHECK dt_status dt_slow_answer(dt_overview *overview, const struct dt_strbuf *key, dt_make_answer *make,
                                        void *arg, struct dt_strbuf *out, struct dt_error *err);
-/* Adds to a key which topics the answer is about. */
+/* Adds to a key the topics that the answer is about. */
 void dt_overview_add_topics(struct dt_strbuf *key, struct dt_str topic, const struct dt_topic_bound *bound);
 
-/* The metrics of series. The first ones are the values of enum dt_tallied, and are also the rates of the overview. */
+/* Metrics of series. The first ones are the values of enum dt_tallied, and also the rates of the overview. */
 enum dt_series_metric { DT_SERIES_P50 = DT_TALLIES, DT_SERIES_P99, DT_SERIES_OVERDUE, DT_SERIES_METRICS };
 extern const char *const dt_series_names[DT_SERIES_METRICS];

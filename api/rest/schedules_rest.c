@@ -21,7 +21,7 @@
 #define BY_SCHEDULE     's'
 #define NEXT_MAX        100
 #define NEXT_DEFAULT    10
-#define SCHEDULE_BYTES  ((size_t)16 << 10) /* in a list, without its payload */
+#define SCHEDULE_BYTES  ((size_t)16 << 10) /* bytes reserved for a schedule in a list, without its payload */
 #define EVERY_MIN_MS    INT64_C(100)
 #define CATCH_UP_MAX_MS (366 * DT_DAY_MS)
 #define JITTER_MAX_MS   DT_DAY_MS
@@ -54,10 +54,11 @@ static void read_every(struct dt_json_reader *r, const struct dt_json_field *fie
     if (*every_ms < EVERY_MIN_MS)
         dt_json_fault(r, field, "must be at least PT0.1S");
     if (*every_ms == 0)
-        *every_ms = EVERY_MIN_MS; /* 0 would mean that it was not given */
+        *every_ms = EVERY_MIN_MS; /* because 0 would mean that `every` is absent */
 }
 
-/* Reads the duration without its bound first, so that a duration with another fault is checked against it, too. */
+/* Reads the duration without a maximum, and then checks the maximum itself, so that a duration with another fault is
+ * also checked. */
 static void read_bounded(struct dt_json_reader *r, const struct dt_json_field *field, const struct dt_json_node *node)
 {
     const struct dt_json_field unbounded = {.name = field->name, .kind = DT_FIELD_DURATION, .at = field->at};
@@ -93,7 +94,7 @@ static const struct dt_json_field fields[] = {
     DT_FIELD_FOR_SHOW("updated_at", TIME),
     DT_FIELD_FOR_SHOW("version", COUNT),
 };
-/* job_json.c reads the members of the schedule's jobs. */
+/* job_json.c reads the members that describe the schedule's jobs. */
 static const struct dt_json_table table = DT_TABLE(fields, .unknown = NULL);
 
 static bool is_own(struct dt_str name)
@@ -101,7 +102,7 @@ static bool is_own(struct dt_str name)
     return dt_json_field_of(&table, name) != NULL;
 }
 
-/* Adds everything that the body sets to the digest, except `paused`, which is compared apart. */
+/* Adds everything that the body sets to the digest, except `paused`, which is compared separately. */
 static void add_to_digest(struct dt_schedule *s, struct dt_faults *faults)
 {
     struct dt_strbuf text = {0};
@@ -125,7 +126,7 @@ dt_status dt_schedule_decode(const dt_json *json, const struct dt_job_rules *rul
     const bool object = body->type == DT_JSON_OBJECT;
     struct dt_json_reader r = {.json = json, .faults = faults, .out = out};
     *out = (struct dt_schedule_body){.schedule = {.name = name, .time_zone = DT_STR_LIT("UTC")}};
-    if (object) /* if not, dt_job_template_decode adds the fault */
+    if (object) /* if it is no object, dt_job_template_decode adds the fault */
         dt_json_read(&r, &table, body);
     if (object && s->cron.p && s->every_ms) {
         dt_faults_add(faults, "/cron", "contradicts every: give one of the two");
@@ -157,7 +158,7 @@ const char *dt_schedule_name_check(struct dt_str name)
     return NULL;
 }
 
-/* A bound may be 0, the beginning of 1970, which means "none" for other times. */
+/* Adds a bound, or null. A bound may be 0, the beginning of 1970; other times use 0 for "none". */
 static void put_bound(struct dt_strbuf *out, const char *name, bool given, int64_t ms)
 {
     char text[25];
@@ -212,7 +213,7 @@ void dt_schedule_add(struct dt_strbuf *out, const struct dt_schedule *s, int64_t
 struct ask {
     struct dt_schedule_body body;
     bool cancel;
-    bool has_from; /* fires from this time; otherwise from now */
+    bool has_from; /* list fires from a given time; false: from now */
     int64_t from_ms;
     unsigned count;
     unsigned limit;
@@ -241,7 +242,7 @@ static enum dt_next answer_change_failed(struct dt_request *req, dt_status statu
     return dt_answer_failed(req, status == DT_DENIED ? DT_NOT_FOUND : status, "schedule", err);
 }
 
-/* Reads the schedule of the path. False: the answer is filled in. */
+/* Reads the schedule that the path names. False: the answer is filled in. */
 static bool read_schedule(struct dt_request *req, dt_store *store, struct dt_schedule *out)
 {
     struct dt_error err = {0};
@@ -447,7 +448,7 @@ static dt_status write_schedules(struct dt_request *req, dt_store *store, struct
     for (size_t i = 0; i < list.n; i++) {
         if (!dt_topic_within(bound, list.v[i].job.topic))
             continue;
-        if (req->out.n >= DT_PAGE_BYTES) { /* the other rows are on the next page */
+        if (req->out.n >= DT_PAGE_BYTES) { /* the remaining schedules are on the next page */
             list.n = i;
             list.more = true;
             break;
@@ -467,7 +468,7 @@ static enum dt_next list_schedules(struct dt_request *req, dt_store *store)
 
 /* ---- on an HTTP thread ---- */
 
-/* Checks the name in the path. False: the answer is filled in. */
+/* Checks the schedule's name in the path. False: the answer is filled in. */
 static bool name_is_fine(struct dt_request *req)
 {
     const bool fine = !dt_schedule_name_check(req->params[0]);
@@ -515,7 +516,7 @@ enum dt_next dt_handle_schedule_next(struct dt_request *req)
 
 enum dt_next dt_handle_schedule_put(struct dt_request *req)
 {
-    const struct dt_str name = req->params[0]; /* absent: a preview */
+    const struct dt_str name = req->params[0]; /* name in the path; absent for a preview */
     const struct dt_topic_bound *bound = dt_wall_bound(req);
     struct ask *ask = dt_answer_state(req, sizeof(*ask));
     struct dt_faults faults;

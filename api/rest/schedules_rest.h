@@ -6,7 +6,7 @@
 
 struct dt_schedule_body {
     struct dt_schedule schedule;
-    bool set_paused; /* `paused` is given */
+    bool set_paused; /* the body has `paused` */
 };
 /*
  * Decodes a body of PUT /v1/schedules/{name} and POST /v1/schedules:preview (name absent, and perhaps the topic). A
@@ -16,8 +16,9 @@ struct dt_schedule_body {
 DT_MUST_CHECK dt_status dt_schedule_decode(const dt_json *json, const struct dt_job_rules *rules, struct dt_str name,
                                            struct dt_faults *faults, struct dt_schedule_body *out);
 
-/* Checks a name: 1 to 200 of [A-Za-z0-9._-]. NULL: it is valid; else the reason, static text. */
+/* Checks a name: 1 to 200 characters of [A-Za-z0-9._-]. Returns NULL if it is valid; else the reason, static text. */
 const char *dt_schedule_name_check(struct dt_str name);
 
-/* Adds a schedule; next_ms: its next fire, 0 = none. payload: with it. out->failed: out of memory. */
+/* Adds a schedule as JSON. next_ms: time of its next fire; 0: none. payload: include the payload. out->failed: out of
+ * memory. */
 void dt_schedule_add(struct dt_strbuf *out, const struct dt_schedule *s, int64_t next_ms, bool payload);

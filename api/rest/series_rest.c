@@ -16,7 +16,7 @@
 #define STEPS_MAX     2000
 #define STEPS_DEFAULT 720
 #define HOUR_MS       INT64_C(3600000)
-#define BEHIND_MS     1000 /* a step is written at most this long after its end */
+#define BEHIND_MS     1000 /* figures of a step are written at most this long after the step ends */
 #define ANSWER_BYTES  ((size_t)512 << 10)
 #define BY_DEFAULT                                                                                                     \
     (1u << DT_TALLY_CREATED | 1u << DT_TALLY_DISPATCHED | 1u << DT_TALLY_SUCCEEDED | 1u << DT_TALLY_FAILED |           \
@@ -24,7 +24,7 @@
 #define OF_ALL_TOPICS (1u << DT_SERIES_P50 | 1u << DT_SERIES_P99 | 1u << DT_SERIES_OVERDUE)
 
 struct series_ask {
-    unsigned metrics; /* bits of enum dt_series_metric */
+    unsigned metrics; /* requested metrics: bits of enum dt_series_metric */
     struct dt_figures_range range;
 };
 
@@ -35,7 +35,7 @@ struct reading {
 
 struct series {
     const struct series_ask *ask;
-    int64_t first; /* number of the first slot */
+    int64_t first; /* number of the first slot: its time divided by slot_ms */
     size_t slots;
     struct dt_figures_row *rows;
     size_t n_rows;
@@ -102,7 +102,7 @@ static dt_status make_series(void *arg, struct dt_strbuf *out, struct dt_error *
     const struct reading *r = arg;
     const struct series_ask *ask = r->ask;
     const struct dt_figures_range *range = &ask->range;
-    dt_assert(range->slot_ms > 0 && range->slot_ms % range->step_ms == 0); /* whole slots, and at least one */
+    dt_assert(range->slot_ms > 0 && range->slot_ms % range->step_ms == 0); /* a slot is at least one whole step */
     dt_assert(range->from_ms < range->to_ms && (range->to_ms - range->from_ms) % range->slot_ms == 0);
     struct series s = {.ask = ask,
                        .first = range->from_ms / range->slot_ms,
@@ -182,7 +182,7 @@ static void decode_range(struct dt_request *req, struct dt_faults *faults, struc
     int64_t now_ms = dt_refclock_earliest_ms(req->api->ref) - BEHIND_MS;
     struct dt_str step = dt_request_query(req, "step");
     bool given = dt_request_query(req, "to").p;
-    int64_t asked_ms = 0; /* 0 = not given */
+    int64_t asked_ms = 0; /* the requested step; 0: not given */
     if (step.p && (dt_duration_parse(step, &asked_ms) != DT_OK || asked_ms < 1))
         dt_faults_add_query(faults, DT_STR_LIT("step"), "must be a duration above zero");
     range->to_ms = now_ms;
@@ -195,8 +195,8 @@ static void decode_range(struct dt_request *req, struct dt_faults *faults, struc
     }
     bool fine = now_ms - range->from_ms <= DT_FINE_KEPT_MS && (!asked_ms || asked_ms % DT_COARSE_MS);
     range->step_ms = fine ? DT_FINE_MS : DT_COARSE_MS;
-    /* Makes the requested step a multiple of the stored one, and so long that the range has at most STEPS_MAX steps,
-     * including its incomplete first and last one. */
+    /* Makes slots a multiple of the stored step, and so long that the range has at most STEPS_MAX slots, including the
+     * incomplete first and last slot. */
     int64_t length_ms = range->to_ms - range->from_ms;
     int64_t wanted_ms = asked_ms ? asked_ms : (length_ms + STEPS_DEFAULT - 1) / STEPS_DEFAULT;
     int64_t least_ms = (length_ms + STEPS_MAX - 3) / (STEPS_MAX - 2);

@@ -1,7 +1,7 @@
 /*
- * Tokens, for the scope admin over all topics: GET, POST, PATCH and DELETE of /v1/tokens; and GET /v1/usage. The answer
- * that creates a token shows it; no later answer does. Every API follows a change within seconds. An installation that
- * once had a token keeps asking for one, even if all are revoked (tokens_store.c).
+ * Tokens: GET, POST, PATCH and DELETE of /v1/tokens, for the scope admin over all topics; and GET /v1/usage. Only the
+ * answer that creates a token shows its text. Every API applies a change within seconds. An installation that once had
+ * a token continues to require one, even if all are revoked (tokens_store.c).
  */
 #include "answer.h"
 #include "api.h"
@@ -33,7 +33,7 @@ static void put_words(struct dt_strbuf *out, const char *name, struct dt_str wor
     dt_json_end_array(out);
 }
 
-/* Begins an object, which the caller ends. */
+/* Begins the object of a token, which the caller ends. */
 static void begin_token(struct dt_strbuf *out, const struct dt_token *token)
 {
     dt_json_begin_object(out, NULL);
@@ -142,7 +142,7 @@ static void read_string_list(struct dt_json_reader *r, const struct dt_json_fiel
     dt_strbuf_clear(&all);
 }
 
-/* null is the default quota, even if quotas that are not named are kept. */
+/* null resets the quota to the default, although PATCH keeps quotas that the body does not name. */
 static void read_quota(struct dt_json_reader *r, const struct dt_json_field *field, const struct dt_json_node *node)
 {
     if (node->type == DT_JSON_NULL)
@@ -244,7 +244,7 @@ struct usage_view {
     size_t n_tokens, n_usage, n_pending;
 };
 
-/* Begins an object, which the caller ends. */
+/* Begins the object of a token's usage, which the caller ends. */
 static void begin_uses(struct dt_strbuf *out, const struct dt_usage *u)
 {
     dt_json_begin_object(out, NULL);
@@ -266,7 +266,7 @@ static void put_usage(struct dt_request *req, const struct usage_view *v, const 
             used = v->usage[i];
     begin_uses(out, &used);
     dt_json_put_int(out, "pending_jobs", dt_pending_within(token->topics, v->pending, v->n_pending));
-    dt_quotas_limits(req->api->quotas, token->name, &limits); /* with the defaults of the configuration */
+    dt_quotas_limits(req->api->quotas, token->name, &limits); /* the token's quotas, or the configured defaults */
     dt_json_begin_object(out, "limits");
     for (int i = 0; i < DT_QUOTAS; i++)
         dt_json_put_int_or_null(out, dt_quota_name((enum dt_quota)i), limits.v[i] > 0, limits.v[i]);
@@ -296,7 +296,7 @@ static enum dt_next show_usage(struct dt_request *req, dt_store *store)
     for (size_t i = 0; i < v->n_tokens; i++)
         if (dt_wall_shows_token(req, v->tokens[i].name))
             put_usage(req, v, &v->tokens[i]);
-    for (size_t i = 0; i < v->n_usage; i++) { /* of tokens that were revoked */
+    for (size_t i = 0; i < v->n_usage; i++) { /* usage of tokens that were revoked */
         bool there = false;
         for (size_t k = 0; k < v->n_tokens && !there; k++)
             there = dt_str_eq(v->tokens[k].name, v->usage[i].token);

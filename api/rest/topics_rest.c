@@ -1,6 +1,6 @@
 /*
- * Topics: GET, PUT, list, pause, resume, DELETE. Workers do all of it. After a change this process reads its snapshot
- * again and notifies the dispatchers. The router has checked the token's topics before.
+ * Topics: GET, PUT, list, pause, resume, DELETE. Workers carry out all requests. After a change, this process reads its
+ * snapshot again and notifies the dispatchers. The router has already checked the token's topics.
  *
  * Invariant: nothing is read after a change was committed. The answer shows the topic as the transaction read it, with
  * counts of jobs from before the transaction.
@@ -22,16 +22,16 @@
 
 #define BY_NAME 't'
 #define TOPIC_BYTES                                                                                                    \
-    ((size_t)28 << 10)  /* a topic in an answer: twice a retry schedule, three names, a URL, hosts, names of headers */
-#define HOSTS_MAX  4000 /* bytes of the column */
-#define KEEP_TRIES 5    /* if it changes meanwhile, it is read again at most this often */
+    ((size_t)28 << 10)  /* for a topic in an answer: a retry schedule twice, three names, a URL, hosts, header names */
+#define HOSTS_MAX  4000 /* bytes of the column for hosts */
+#define KEEP_TRIES 5    /* how often a topic is read again if it changes meanwhile */
 
 /* ---- callback settings ---- */
 
 static const char headers_at[] = "/callback_headers";
 static const char secret_at[] = "/callback_secret";
 
-/* Converts the list to the column's form: one text, with commas. */
+/* Converts the list of hosts to the form of the column: one text with commas. */
 static void read_callback_hosts(struct dt_json_reader *r, const struct dt_json_field *field,
                                 const struct dt_json_node *node)
 {
@@ -108,7 +108,7 @@ static void compare_callback_settings(const struct dt_job_rules *rules, struct d
         dt_faults_add(faults, "/delivery", "\"http\" is not enabled here (callbacks.enabled)");
     const int64_t ms = topic->callback.timeout_ms;
     if (ms >= DT_CALLBACK_TIMEOUT_MIN_MS && ms <= DT_CALLBACK_TIMEOUT_MAX_MS &&
-        ms >= ack_ms) /* other values have a fault already */
+        ms >= ack_ms) /* a timeout out of bounds was already reported as a fault */
         dt_faults_add(faults, "/callback_timeout", "must be shorter than ack_timeout");
     if (faults->n || topic->callback.places.url.p || topic->callback.places.hosts.p)
         return;
@@ -182,7 +182,7 @@ dt_status dt_topic_callback_keep(dt_json *json, const struct dt_topic *there, co
     return dt_faults_status(faults);
 }
 
-/* Headers that a manual edit made unreadable are shown as null. */
+/* Headers that a manual edit of the row made unreadable are shown as null. */
 static void put_hidden_headers(struct dt_strbuf *out, struct dt_str headers)
 {
     dt_json *json = NULL;
@@ -222,8 +222,9 @@ static void add_callback(struct dt_strbuf *out, const struct dt_topic *topic)
 /*
  * ---- JSON ----
  *
- * An answer shows settings as they were set (null = the default) and, under "effective", what holds. A client may put
- * an answer back, so a body may have members that only the server sets. A setting that this version lacks is refused.
+ * An answer shows settings as they were set (null = the default) and, under "effective", the values that apply. A
+ * client may put an answer back, so a body may have members that only the server sets. A setting that this version does
+ * not know is refused.
  */
 
 static void read_name(struct dt_json_reader *r, const struct dt_json_field *field, const struct dt_json_node *node)
@@ -380,8 +381,8 @@ enum dt_next dt_handle_topic_get(struct dt_request *req, dt_store *store)
 }
 
 /*
- * Stores the setting. If "***" stands for values that the topic has, reads the topic and stores onto the version that
- * was read; tries again if the topic has changed meanwhile. INVALID: the reason is in faults or in the terms.
+ * Stores the setting. If "***" stands for values that the topic has, reads the topic, and stores only if the topic
+ * still has the version that was read; otherwise tries again. INVALID: the reason is in faults or in the terms.
  */
 static dt_status put_setting(struct dt_request *req, dt_store *store, struct dt_topic_terms *terms,
                              struct dt_faults *faults, struct dt_topic_now *now, struct dt_error *err)
@@ -448,7 +449,7 @@ enum dt_next dt_handle_topic_pause(struct dt_request *req, dt_store *store)
     return answer_topic(req, 200, &now.topic, &counts);
 }
 
-/* The answer shows the topic as it was. */
+/* The answer shows the topic as it was before the deletion. */
 static enum dt_next delete_topic(struct dt_request *req, dt_store *store)
 {
     struct dt_topic_deletion deletion;
@@ -506,7 +507,7 @@ enum dt_next dt_handle_topic_delete(struct dt_request *req)
         return DT_REPLY;
     if (with_jobs)
         return dt_handle_topic_delete_with_jobs(req);
-    if (dt_request_query(req, "wait").p) /* without cancelled jobs there is nothing to wait for */
+    if (dt_request_query(req, "wait").p) /* without cancel=true there is no operation to wait for */
         return dt_answer_fault(req, "?wait", "goes with cancel=true alone");
     return dt_workers_submit(req->api->workers, req, delete_topic);
 }
@@ -544,7 +545,7 @@ enum dt_next dt_handle_topic_put(struct dt_request *req)
         if (reason)
             dt_faults_add(&faults, "/name", reason);
         status = dt_topic_decode(json, req->params[0], &rules, &faults, setting);
-        /* A topic that has delivery "kafka" keeps it if the body does not name a delivery. */
+        /* If the body names no delivery, a topic that has delivery "kafka" keeps it. */
         if (setting->topic.delivery == DT_DELIVERY_KAFKA && !dt_config_has_kafka(req->api->config))
             dt_faults_add(&faults, "/delivery",
                           "cannot be \"kafka\": this installation has no Kafka (kafka.brokers is empty)");
