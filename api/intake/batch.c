@@ -1,11 +1,12 @@
 /*
- * A chunk is filled (open), passes the gate (batch_gate.h) to its queue, and returns (done). Its answers are written
- * after the answers of all earlier chunks. Elements with the same key must be done in order, but chunks that are queued
- * at the same time may be committed in any order. So if a chunk has a key of an earlier chunk that may still be queued,
- * it waits until all earlier chunks have returned.
+ * A chunk of a batch is filled (`open`), passes the gate (batch_gate.h) to the queue, and returns when its unit is done
+ * (`done`). Its answers are written after the answers of all earlier chunks. Elements with the same key must be applied
+ * in order, but chunks that are queued at the same time may be committed in any order. So if a chunk has a key that an
+ * earlier, perhaps still queued chunk has, it waits until all earlier chunks have returned.
  *
  * Invariants: a chunk that is not done belongs to the queue, except for its refusals; after a batch has ended early
- * (ending is set) no chunk of it is queued; hold covers weight, in steps, unless the batch has ended early.
+ * (ending is set) no chunk of it is queued; `hold` is at least `weight` and grows in steps of STEP, unless the batch
+ * has ended early.
  */
 #include "batch.h"
 
@@ -15,19 +16,19 @@
 #include "base/assert.h"
 #include "request/workers.h"
 
-#define FIRST_ROWS  64                 /* capacity of a batch's first chunk, which may be the only one */
-#define FREE_WEIGHT ((size_t)64 << 10) /* not charged to the budget (limits.memory) */
-#define STEP        ((size_t)64 << 10) /* a hold grows in steps */
-#define KEEP_HELD   ((size_t)1 << 20)  /* a hold that is larger than needed by this much shrinks */
-/* Answers may be RESULTS_TIMES as long as the elements, and RESULTS_MIN in any case, so that 200 KB of line feeds do
- * not cause an answer of 24 MB. */
+#define FIRST_ROWS  64                 /* capacity of a batch's first chunk, which is often the only one */
+#define FREE_WEIGHT ((size_t)64 << 10) /* bytes of a batch that are not charged to the budget (limits.memory) */
+#define STEP        ((size_t)64 << 10) /* a hold grows by multiples of this many bytes */
+#define KEEP_HELD   ((size_t)1 << 20)  /* if a hold exceeds the weight by this many bytes, it shrinks */
+/* Answers may be RESULTS_TIMES as long as the elements, or RESULTS_MIN bytes if that is more, so that 200 KB of line
+ * feeds do not cause an answer of 24 MB. */
 #define RESULTS_TIMES 4
 #define RESULTS_MIN   ((size_t)256 << 10)
 
-/* Why a batch ends early: the problem of its remaining elements. */
+/* Reasons why a batch ends early: each has the problem that its remaining elements get. */
 static const struct ending {
     enum dt_problem_type type;
-    bool answers_each; /* elements that still arrive get one answer each */
+    bool answers_each; /* elements that still arrive get an answer each */
     const char *why;
 } endings[] = {
     [DT_BATCH_LATE] = {DT_PROBLEM_TIMEOUT, true, "the request's time is up"},
@@ -38,32 +39,32 @@ static const struct ending {
 };
 
 struct dt_batch {
-    struct dt_gate_entry entry; /* must be first: a pointer to it is one to its batch */
+    struct dt_gate_entry entry; /* must be the first member: a pointer to it is cast to the batch */
     struct dt_slice slice;
-    bool (*step)(struct dt_request *req); /* if it is fed in slices */
-    struct dt_request *req;               /* until the request's end */
+    bool (*step)(struct dt_request *req); /* function that feeds the batch, if it is fed in slices */
+    struct dt_request *req;               /* the batch's request; valid until the request ends */
     const struct dt_batch_kind *kind;
     struct dt_batch_terms terms;
-    struct dt_detached *detached; /* the answer is sent here after all chunks have returned */
+    struct dt_detached *detached; /* detached answer, sent after all chunks have returned; NULL: not detached */
     bool array;
-    bool has_place; /* the token's place from dt_tenant_take_place is held */
+    bool has_place; /* the batch holds a place of its token (dt_tenant_take_place) */
     size_t unit_rows, elements, elements_max, bytes;
-    size_t refused; /* elements that were refused because of a fault in them */
+    size_t refused; /* number of elements that were refused because of a fault in them */
     bool owed;      /* refused elements were added to the token's debt */
     struct dt_strbuf results;
-    struct dt_chunk *head; /* submitted, in order (utlist) */
+    struct dt_chunk *head; /* submitted chunks, in order (utlist) */
     struct dt_chunk *open, *spare;
-    const struct ending *ending; /* NULL: it has not ended early */
-    bool remainder;              /* further elements get one answer together */
+    const struct ending *ending; /* why the batch ended early; NULL: it has not */
+    bool remainder;              /* elements after the end of the batch get one answer together */
     bool failed;                 /* memory ran out: the answer is 503 */
     struct dt_hold hold;
-    size_t weight;         /* of chunks and results */
-    _Atomic unsigned refs; /* one for the request or the detached answer, and one for each queued chunk */
+    size_t weight;         /* bytes of chunks and results */
+    _Atomic unsigned refs; /* references: one by the request or the detached answer, and one by each queued chunk */
 };
 
 /* ---- the memory of a chunk ---- */
 
-/* Grows rows and slots. False: memory ran out. */
+/* Grows the chunk's arrays of rows and slots. False: memory ran out. */
 static bool grow_chunk(struct dt_chunk *chunk, size_t room)
 {
     char *rows = reallocarray(chunk->rows, room, chunk->row_bytes);
@@ -114,7 +115,7 @@ static void chunk_add_refusal(struct dt_chunk *chunk, const struct dt_problem *p
     chunk->bytes += slot->n;
 }
 
-/* Returns the cell of a hash, or the free cell for it. */
+/* Returns the cell of a hash in the table of keys, or the free cell for a new hash. */
 static uint64_t *key_cell(const struct dt_chunk *chunk, uint64_t hash)
 {
     size_t mask = chunk->keys_room - 1;
@@ -126,7 +127,7 @@ static uint64_t *key_cell(const struct dt_chunk *chunk, uint64_t hash)
 
 /* ---- memory ---- */
 
-/* Charges the batch's weight. If the budget is used up the batch ends. */
+/* Charges the batch's weight to the budget. If the budget is used up, the batch ends early. */
 static void charge_weight(struct dt_batch *batch)
 {
     const size_t beyond = batch->weight > FREE_WEIGHT ? batch->weight - FREE_WEIGHT : 0;
@@ -152,7 +153,7 @@ static void weigh_chunk(struct dt_batch *batch, struct dt_chunk *chunk)
 
 /* ---- chunks ---- */
 
-/* Makes room for one more element. The first chunk is small, because it may be the only one. */
+/* Makes room for one more element in the open chunk. The first chunk is small, because it is often the only one. */
 static bool open_chunk(struct dt_batch *batch)
 {
     if (!batch->open && batch->spare) {
@@ -196,7 +197,7 @@ dt_batch *dt_batch_new(struct dt_request *req, const struct dt_batch_kind *kind,
     batch->kind = kind;
     batch->terms.api = req->api;
     dt_caller_copy(&req->caller, &batch->terms.caller);
-    batch->terms.bound = dt_wall_bound(req) ? &batch->terms.caller.topics : NULL; /* the copy outlives the request */
+    batch->terms.bound = dt_wall_bound(req) ? &batch->terms.caller.topics : NULL; /* in the copy: it outlives req */
     batch->terms.view = dt_topic_cache_view(req->api->topics);
     batch->terms.rules = dt_answer_rules(req->api, batch->terms.view);
     batch->array = array;
@@ -208,14 +209,14 @@ dt_batch *dt_batch_new(struct dt_request *req, const struct dt_batch_kind *kind,
     return batch;
 }
 
-/* Releases what a returned chunk holds beyond its own memory. */
+/* Releases what the unit of a returned chunk holds. */
 static void clear_chunk(struct dt_batch *batch, struct dt_chunk *chunk)
 {
     if (chunk->submitted && batch->kind->clear)
         batch->kind->clear(chunk);
 }
 
-/* Adds refused elements to the token's debt, even if the batch ended early. Returns until when the batch pauses. */
+/* Adds refused elements to the token's debt, even if the batch ended early. Returns until when the batch must pause. */
 static int64_t add_debt(struct dt_batch *batch, size_t elements)
 {
     batch->owed = true;
@@ -231,7 +232,7 @@ static void release_ref(struct dt_batch *batch)
     while (batch->head) {
         struct dt_chunk *chunk = batch->head;
         DL_DELETE(batch->head, chunk);
-        dt_assert(chunk->done); /* a queued chunk holds a reference */
+        dt_assert(chunk->done); /* a queued chunk would hold a reference */
         clear_chunk(batch, chunk);
         chunk_free(chunk);
     }
@@ -277,14 +278,14 @@ static void write_problem(struct dt_batch *batch, enum dt_problem_type type, con
 
 #define DETAIL_BYTES 200
 
-/* Returns "the request's time is up; no job was made", perhaps with " from here on". */
+/* Formats "the request's time is up; no job was made", with " from here on" if onward is set. Returns text. */
 static const char *detail_of(const struct dt_batch *batch, const char *why, bool onward, char text[DETAIL_BYTES])
 {
     snprintf(text, DETAIL_BYTES, "%s; %s%s", why, batch->kind->nothing, onward ? " from here on" : "");
     return text;
 }
 
-/* Whether the element was refused because of a fault in it: not a timeout, not a quota. */
+/* Returns whether the status refuses an element because of a fault in it, rather than a timeout or a quota. */
 static bool is_refusal(int status)
 {
     return status >= 400 && status < 500 && status != 408 && status != 429;
@@ -345,7 +346,7 @@ static void set_done(void *arg, unsigned)
 {
     struct dt_chunk *chunk = arg;
     dt_assert(chunk->submitted && !chunk->done);
-    chunk->done = true; /* from now on the batch may empty it */
+    chunk->done = true; /* from now on the batch's thread may empty the chunk */
 }
 
 void dt_batch_came_back(struct dt_chunk *chunk)
@@ -362,7 +363,7 @@ static void append_open_chunk(struct dt_batch *batch, struct dt_chunk *chunk)
     DL_APPEND(batch->head, chunk);
 }
 
-/* Ends the open chunk without submitting it: its elements get the batch's problem. */
+/* Ends the open chunk without submitting it: its elements get the problem that ended the batch. */
 static void close_open_chunk(struct dt_batch *batch)
 {
     if (!batch->open || batch->open->n_slots == 0)
@@ -405,7 +406,7 @@ void dt_batch_end(dt_batch *batch, enum dt_batch_end why)
 
 bool dt_batch_look(dt_batch *batch)
 {
-    batch->entry.deadline_us = batch->req->deadline_us; /* the process may have been stopped */
+    batch->entry.deadline_us = batch->req->deadline_us; /* it moves if the process was stopped for a while */
     switch (dt_gate_ended(&batch->entry, dt_clock_mono_us(batch->terms.api->clock))) {
     case DT_GATE_CLOSED:
         dt_batch_end(batch, DT_BATCH_SHUTDOWN);
@@ -444,11 +445,11 @@ bool dt_batch_room(dt_batch *batch)
 
 bool dt_batch_wait(dt_batch *batch, bool finished)
 {
-    /* In slices the request is already suspended. */
+    /* a batch that is fed in slices has suspended its request already */
     bool wait = dt_gate_wait(&batch->entry, finished ? DT_GATE_ALL : DT_GATE_ROOM,
                              batch->entry.call == resume_request ? suspend_request : NULL);
     if (!wait)
-        dt_batch_look(batch); /* a closed gate ends the batch */
+        dt_batch_look(batch); /* if the gate is closed, the batch ends */
     return wait;
 }
 
@@ -463,7 +464,8 @@ static bool run_slice(struct dt_slice *slice)
 static void queue_slice(struct dt_gate_entry *entry)
 {
     struct dt_batch *batch = batch_of(entry);
-    /* Slicers end after the queues; no batch waits after the queues have ended. */
+    /* The workers stop after the queues, so they still take this slice; no batch waits after the queues have
+     * stopped. */
     (void)dt_workers_slice(batch->terms.api->workers, &batch->slice);
 }
 
@@ -543,8 +545,8 @@ static void refuse_decoded(struct dt_batch *batch, dt_status status, const struc
     chunk_add_refusal(batch->open, &problem);
 }
 
-/* Notes the key of the next row. If an earlier chunk may have the key, this chunk waits for it. False: out of memory.
- * */
+/* Adds the key of the next row to the open chunk. If an earlier chunk may have the key, this chunk waits for it. False:
+ * out of memory. */
 static bool record_key(struct dt_batch *batch, struct dt_chunk *chunk)
 {
     uint64_t hash = batch->kind->key_of ? batch->kind->key_of(dt_chunk_row(chunk, chunk->n_rows)) : 0;
@@ -581,7 +583,7 @@ void dt_batch_add(dt_batch *batch, struct dt_str text, bool keep)
     struct dt_chunk *chunk = batch->open;
     const struct dt_json_limits limits = dt_job_json_limits(batch->terms.rules.json_depth);
     struct dt_faults faults = {.arena = &chunk->arena};
-    struct dt_error err; /* it is large, so only its beginning is cleared for each element */
+    struct dt_error err; /* initialized below: it is large, so only its beginning is cleared for each element */
     err.status = DT_OK;
     err.text[0] = '\0';
     dt_json *json = dt_scratch_json();
@@ -603,7 +605,7 @@ void dt_batch_add(dt_batch *batch, struct dt_str text, bool keep)
 
 /* ---- the answer ---- */
 
-/* If a chunk has not returned by now, its outcome is unknown. */
+/* Writes the answers of all chunks. If a chunk has not returned by now, its outcome is unknown. */
 static void write_all(struct dt_batch *batch)
 {
     dt_gate_leave(&batch->entry);
@@ -643,7 +645,7 @@ void dt_batch_answer(dt_batch *batch)
     req->reply_type = type_of(batch);
 }
 
-/* Called when all chunks have returned or their time is up: by a slicer, or by the thread that detached the answer. */
+/* Called by a slicer, or by the thread that detached the answer, when all chunks have returned or their time is up. */
 static bool send_answer(struct dt_slice *slice)
 {
     struct dt_batch *batch = (struct dt_batch *)((char *)slice - offsetof(struct dt_batch, slice));
@@ -657,7 +659,7 @@ static bool send_answer(struct dt_slice *slice)
 void dt_batch_detach(dt_batch *batch)
 {
     if (batch->elements == 0)
-        return; /* nothing was done, so the request ends as usual */
+        return; /* no element was submitted, so the request ends as usual */
     dt_batch_remainder(batch);
     dt_gate_leave(&batch->entry);
     batch->detached = dt_request_detach(batch->req);

@@ -1,14 +1,14 @@
 /*
  * Feeds batches: see batch.h. Lines (NDJSON) are taken from the stream as they arrive, on the HTTP thread. If a piece
  * of the body has more lines than a slice, slicers (workers.h) take the remainder, so that other connections of the
- * thread do not wait. An array is collected, then a slicer parses all of it (if that fails nothing is done), and takes
- * some dozens of elements at a time.
+ * thread do not wait. An array is collected; then a slicer parses all of it, and takes up to SLICE elements at a time.
+ * If the array cannot be parsed, nothing is done.
  */
 #include "batch.h"
 
 #include "answer.h"
 
-#define SLICE 128 /* elements: about half a millisecond */
+#define SLICE 128 /* elements of a slice, which take about half a millisecond */
 
 static const struct dt_batch_kind *kind_of(const struct dt_request *req)
 {
@@ -19,17 +19,17 @@ static const struct dt_batch_kind *kind_of(const struct dt_request *req)
 
 /*
  * `partial` keeps the beginning of a line until the next piece of the body arrives. A line longer than limits.body is
- * refused, and skipped to its end. A line feed ends a line. Text after the last line feed is a line, too. An empty
- * line is refused like any other fault, so that results stay aligned with lines.
+ * refused, and skipped to its end. A line feed ends a line. Text after the last line feed is a line, too. An empty line
+ * is refused as an invalid element, so that results stay aligned with lines.
  */
 struct lines {
     dt_batch *batch;
     struct dt_strbuf partial;
-    struct dt_strbuf piece; /* for the slicers, from `at` on */
+    struct dt_strbuf piece; /* copy of the piece for the slicers, which read it from offset `at` */
     size_t at;
     size_t line_max;
     bool skipping;
-    bool begun; /* the first line was read */
+    bool begun; /* the first line was begun */
     bool rests; /* the batch must pause before it begins */
     bool ended; /* the last line was read */
 };
@@ -71,7 +71,7 @@ enum dt_next dt_batch_feed_begin(struct dt_request *req, bool *buffer)
     return DT_PENDING;
 }
 
-/* Reads a line that ends with p[0..n). Its beginning may be in partial. */
+/* Reads a line whose end is p[0..n). Its beginning may be in `partial`. */
 static void take_line(struct lines *lines, const char *p, size_t n)
 {
     struct dt_str line = {p, n};
@@ -105,7 +105,7 @@ static void keep_beginning(struct dt_request *req, struct lines *lines, const ch
         dt_batch_end(lines->batch, DT_BATCH_MEMORY);
 }
 
-/* Reads no more lines: later lines get one answer together. */
+/* Stops reading lines: later lines get one answer together. */
 static void leave_remainder(struct lines *lines)
 {
     dt_batch_remainder(lines->batch);
@@ -114,7 +114,7 @@ static void leave_remainder(struct lines *lines)
 
 enum progress { TAKEN, SLICE_OVER, NO_ROOM, OVER };
 
-/* Reads lines of p[*at..n), at most one slice. */
+/* Reads lines from p[*at..n), one slice at most. */
 static enum progress take_lines(struct dt_request *req, const char *p, size_t n, size_t *at)
 {
     struct lines *lines = req->state;
@@ -136,11 +136,11 @@ static enum progress take_lines(struct dt_request *req, const char *p, size_t n,
         take_line(lines, start, (size_t)(end - start));
         *at += (size_t)(end - start) + 1;
     }
-    dt_batch_room(lines->batch); /* submits a full chunk at once, not with the next line */
+    dt_batch_room(lines->batch); /* so that a full chunk is submitted now, not with the next line */
     return TAKEN;
 }
 
-/* Takes a slice of the piece. After the last slice the request is resumed on its HTTP thread. */
+/* Reads one slice of the copied piece. After the last slice the request is resumed on its HTTP thread. */
 static bool step_lines(struct dt_request *req)
 {
     struct lines *lines = req->state;
@@ -178,8 +178,8 @@ enum dt_feed dt_batch_feed(struct dt_request *req, const char *p, size_t n, size
         leave_remainder(lines);
         return DT_FEED_DROP;
     }
-    /* Called if there are more lines than a slice, or no room, or the batch must pause first. Copies the remaining
-     * bytes, because the connection reads others into this buffer. */
+    /* Called if a piece has more lines than a slice, the batch has no room, or it must pause first. Copies the
+     * remaining bytes, because the connection reads its next bytes into the same buffer. */
     const size_t left = n - at;
     lines->at = 0;
     if (dt_hold_bulk(&req->hold, dt_strbuf_growth(&lines->piece, left)))
@@ -212,7 +212,7 @@ static enum dt_next pause_lines(struct dt_request *req)
     return dt_batch_rest(lines->batch, DT_BATCH_REST_LAST) ? DT_PENDING : answer_lines(req);
 }
 
-/* Ends the batch after the last piece of the body. Called again after each wait for room. */
+/* Ends the lines after the last piece of the body. Called again after each wait for room. */
 static enum dt_next finish_lines(struct dt_request *req)
 {
     struct lines *lines = req->state;
@@ -222,7 +222,7 @@ static enum dt_next finish_lines(struct dt_request *req)
         if (dt_batch_wait(lines->batch, false))
             return DT_PENDING;
     if (!lines->ended) {
-        /* Text after the last line feed is a line, unless a limit cut it off. */
+        /* Text after the last line feed is a line, unless a limit has cut it off. */
         const bool begun = lines->skipping || lines->partial.n > 0;
         lines->ended = true;
         if (dt_batch_over(lines->batch)) {
@@ -241,7 +241,7 @@ static enum dt_next finish_lines(struct dt_request *req)
     return dt_batch_wait(lines->batch, true) ? DT_PENDING : pause_lines(req);
 }
 
-/* The incomplete last line is dropped. */
+/* The body broke off inside its last line, so this line is dropped. */
 void dt_batch_feed_cut(struct dt_request *req, enum dt_cut why)
 {
     struct lines *lines = req->state;
@@ -254,12 +254,12 @@ void dt_batch_feed_cut(struct dt_request *req, enum dt_cut why)
 /* ---- an array ---- */
 
 #define NODES_AT_LEAST 1024
-#define ELEMENT_BYTES  24 /* the shortest job or result */
+#define ELEMENT_BYTES  24 /* bytes of the shortest job or result */
 #define NAMES_MAX      4000000
 
 struct array {
     dt_batch *batch;
-    dt_json *json; /* not the thread's parser, which the batch uses for each element */
+    dt_json *json; /* parser of the array; the thread's parser is used for each element */
     const struct dt_json_node *element;
     enum { READ, FEED, FLUSH, REST, FINISH } next;
 };
@@ -271,8 +271,8 @@ static void drop_array(struct dt_request *req)
     dt_batch_release(array->batch);
 }
 
-/* A node is many times larger than the shortest element. So if a body has more elements than valid ones would fit, it
- * is refused for their number without parsing all of it. */
+/* A parsed node takes many times more memory than the shortest element. So if a body has more elements than valid ones
+ * would fit in it, parsing stops and the body is refused. */
 static size_t nodes_max(const struct dt_request *req)
 {
     size_t most = 2 * (size_t)req->api->config->limits_batch_lines + 1;
@@ -281,7 +281,7 @@ static size_t nodes_max(const struct dt_request *req)
     return fit < most ? fit : most;
 }
 
-/* Parses the whole body. False: it is not JSON or not an array; the problem is filled in. */
+/* Parses the whole body. False: it is no JSON array; the problem is filled in. */
 static bool begin_array(struct dt_request *req, struct array *array)
 {
     struct dt_error err = {0};
@@ -311,7 +311,7 @@ static bool begin_array(struct dt_request *req, struct array *array)
     return true;
 }
 
-/* Feeds a slice. False: it waits for room. */
+/* Adds a slice of elements to the batch. False: the batch waits for room. */
 static bool feed_array(struct array *array)
 {
     const struct dt_json_node *root = dt_json_root(array->json);
@@ -331,7 +331,7 @@ static bool feed_array(struct array *array)
     return true;
 }
 
-/* Does a slice of the array. False: it waits, or the answer is filled in. */
+/* Does one slice of the array. False: the batch waits, or the answer is filled in. */
 static bool step_array(struct dt_request *req)
 {
     struct array *array = req->state;
@@ -367,7 +367,7 @@ enum dt_next dt_batch_feed_handle(struct dt_request *req)
     if (!array)
         return dt_answer_status(req, DT_NOMEM, NULL, NULL);
     if (!dt_hold_bulk(&req->hold,
-                      2 * nodes_max(req) * sizeof(struct dt_json_node))) /* the table of nodes grows by doubling */
+                      2 * nodes_max(req) * sizeof(struct dt_json_node))) /* a doubling table may be twice as large */
         return dt_request_no_room(req);
     *array = (struct array){.batch = dt_batch_new(req, kind_of(req), true)};
     req->state = array;

@@ -1,7 +1,7 @@
 /*
  * Invariants, under the lock: rows = the rows of all queued chunks + the granted rows; an entry is in the gate's queue
- * exactly while waits_for is set; no entry of the queue could be granted room (serve_queue is called whenever that may
- * have changed). If no chunk is queued, one chunk of any weight passes.
+ * exactly while its waits_for is set; the gate has no room for any entry in the queue (serve_queue grants room as soon
+ * as there is some). If no chunk is queued, one chunk of any weight passes.
  */
 #include "batch_gate.h"
 
@@ -14,7 +14,7 @@
 
 struct dt_gate {
     size_t chunk_rows;
-    size_t unit_rows, rows_max; /* maximal rows of a chunk, and of all chunks */
+    size_t unit_rows, rows_max; /* maximal rows of one chunk, and of all chunks together */
     size_t row_bytes;           /* this many bytes count as a row; 0: bytes do not count */
     _Atomic bool closed;        /* written under the lock */
     _Atomic int entries;
@@ -22,7 +22,7 @@ struct dt_gate {
     /* All members below: under the lock. */
     size_t rows;
     size_t n_waiting;
-    struct dt_gate_entry *first; /* the queue, first come first served (utlist) */
+    struct dt_gate_entry *first; /* entries that wait, in order of arrival (utlist) */
     dt_metric *rows_out, *waiting, *open, *rests;
 };
 
@@ -98,7 +98,7 @@ void dt_gate_entry_clear(struct dt_gate_entry *entry)
 
 /* ---- the queue ---- */
 
-/* After `call`, the entry belongs to its owner. */
+/* Ends the wait of an entry. After `call`, the entry belongs to its owner again. */
 static void end_wait(struct dt_gate_entry *entry)
 {
     dt_gate *gate = entry->gate;
@@ -137,7 +137,7 @@ static bool nothing_to_wait_for(const struct dt_gate_entry *entry, enum dt_gate_
     return what == DT_GATE_ROOM && has_room(entry);
 }
 
-/* Ends every wait that can end. Batches that wait for their own chunks do not block the batches after them. */
+/* Ends every wait that can end now. Batches that wait for their own chunks do not block the batches after them. */
 static void end_possible_waits(dt_gate *gate)
 {
     for (struct dt_gate_entry *entry = gate->first, *next; entry; entry = next) {
@@ -145,7 +145,7 @@ static void end_possible_waits(dt_gate *gate)
         if (!nothing_to_wait_for(entry, entry->waits_for))
             continue;
         if (entry->waits_for == DT_GATE_ROOM && has_room(entry)) {
-            dt_assert_cmp(entry->granted, ==, 0); /* it was released when the wait began */
+            dt_assert_cmp(entry->granted, ==, 0); /* released when the wait began */
             entry->granted = gate->unit_rows;
             gate->rows += entry->granted;
         }

@@ -8,9 +8,9 @@
  * (entries for the index are copied before). Rows are queued while a commit runs, so commits grow with the load.
  *
  * Single jobs do not wait for batches: units of a few rows have a queue of their own, served first in commits of its
- * own. After PASSES of these a batch is committed in any case. If there are several threads, batches never use all of
- * them. While single jobs arrive, batches have one thread, commit at most a large unit at a time, and pause after each
- * commit, because large statements slow down all others in MySQL.
+ * own. After PASSES commits of single jobs, a batch is committed in any case. If there are several threads, batches
+ * never use all of them. While single jobs arrive, batches use one thread, commit at most one large unit at a time, and
+ * pause after each commit, because large statements slow down all others in MySQL.
  */
 #include "committer.h"
 
@@ -25,19 +25,19 @@
 #include "base/outage.h"
 #include "base/thread.h"
 
-#define FEW_ROWS          16                /* a unit with at most this many rows is served before batches */
-#define PASSES            8                 /* commits of such units in a row while a batch waits */
-#define CALM_US           INT64_C(500000)   /* from the last single job until batches may have several threads */
-#define SLOW_US           INT64_C(200000)   /* a batch's commit may hang if it takes longer: the next one begins */
-#define RESTS             3                 /* the pause after a commit of batches, as a multiple of its duration … */
-#define REST_US           INT64_C(50000)    /* … at most */
-#define BYTES_AMID_SINGLE ((size_t)1 << 20) /* limit of a commit of batches while single jobs arrive */
+#define FEW_ROWS          16                /* units with at most this many rows are served before batches */
+#define PASSES            8                 /* maximal number of commits of small units in a row while a batch waits */
+#define CALM_US           INT64_C(500000)   /* time without single jobs after which batches may use several threads */
+#define SLOW_US           INT64_C(200000)   /* a batch's commit that takes longer may hang, so the next one begins */
+#define RESTS             3                 /* batches pause after a commit for this many times its duration, … */
+#define REST_US           INT64_C(50000)    /* … but at most this long */
+#define BYTES_AMID_SINGLE ((size_t)1 << 20) /* maximal size of a commit of batches while single jobs arrive */
 
 struct queue {
-    struct dt_unit *units;          /* utlist */
-    size_t rows;                    /* of the units in it */
-    struct dt_commit_window window; /* when its next commit begins */
-    size_t most;                    /* maximal number of its commits at once */
+    struct dt_unit *units;          /* queued units (utlist) */
+    size_t rows;                    /* number of rows in these units */
+    struct dt_commit_window window; /* decides when the queue's next commit begins */
+    size_t most;                    /* maximal number of the queue's commits at the same time */
 };
 
 struct worker {
@@ -45,12 +45,12 @@ struct worker {
     struct dt_thread thread;
     struct dt_session session;
     struct dt_id_block ids;
-    /* Of the running commit; capacity: api.commit_jobs. */
+    /* Used by the running commit. The arrays have api.commit_jobs elements. */
     struct dt_insert **rows;
     struct dt_entry *entries;
-    struct dt_topic_wish *wishes; /* topics that the snapshot lacks */
-    struct queue *from;           /* the queue of its units */
-    size_t taken;                 /* rows of its units */
+    struct dt_topic_wish *wishes; /* topics that jobs name and the snapshot lacks */
+    struct queue *from;           /* queue that the units were taken from */
+    size_t taken;                 /* number of rows in the units */
     int64_t begun_us;
     struct dt_outage_part outage;
 };
@@ -61,16 +61,16 @@ struct dt_committer {
     dt_index_writer *index;
     size_t unit_rows;
     struct worker *workers;
-    _Atomic size_t n_workers; /* with a thread; rises under the lock */
+    _Atomic size_t n_workers; /* number of workers with a thread; rises, under the lock */
     pthread_cond_t wake;
     pthread_mutex_t lock; /* protects all members below */
     struct queue few, many;
-    unsigned passes;        /* commits of `few` since `many` was last served or empty */
-    int64_t single_us;      /* when the last commit with a single job began; 0: none */
-    int64_t rests_until_us; /* `many` pauses until then if single jobs arrive */
+    unsigned passes;        /* commits of `few` in a row while `many` waited */
+    int64_t single_us;      /* when the last commit with a single job began; 0: never */
+    int64_t rests_until_us; /* while single jobs arrive, `many` pauses until this time */
     size_t queued_bytes;
-    unsigned sleeping;  /* number of waiting threads */
-    int64_t watched_us; /* when the timer of one of them expires; DT_COMMIT_WINDOW_NEVER: none has a timer */
+    unsigned sleeping;  /* number of threads that wait for units */
+    int64_t watched_us; /* when the first timer of a waiting thread expires; DT_COMMIT_WINDOW_NEVER: no timer */
     bool stopping;
     dt_metric *created, *refused_full, *queue, *sizes, *seconds, *failed;
 };
@@ -79,7 +79,7 @@ static void run_committer(void *arg);
 
 /* ---- the queue ---- */
 
-/* Ends the unit. Its token is charged for the created jobs; the others are returned to the quota. */
+/* Ends the unit. Charges the created jobs to its token, and returns the other admitted jobs to the quota. */
 static void finish_unit(struct dt_unit *unit, dt_status status)
 {
     dt_tenant *tenant = unit->caller ? unit->caller->tenant : NULL;
@@ -99,7 +99,7 @@ static void finish_unit(struct dt_unit *unit, dt_status status)
     unit->done(unit);
 }
 
-/* Admits rows in order until one is over a quota of the caller's token. That row and all after it are refused. */
+/* Admits rows in order, until a row is over a quota of the caller's token. This row and all later rows are refused. */
 static void ask_quota(struct dt_unit *unit, int64_t now_us)
 {
     dt_tenant *tenant = unit->caller ? unit->caller->tenant : NULL;
@@ -141,7 +141,7 @@ static int64_t many_begins_at(const dt_committer *c)
     return yields ? yields_until_us : at_us;
 }
 
-/* Threads start when they are first needed, so an idle API has one. */
+/* Starts another thread. Threads start when they are first needed, so an idle API has one. */
 static dt_status start_worker_locked(dt_committer *c)
 {
     struct worker *w = &c->workers[c->n_workers];
@@ -150,8 +150,7 @@ static dt_status start_worker_locked(dt_committer *c)
     return status;
 }
 
-/* Wakes a thread, or starts one, if a commit can begin now. for_clock: also if a thread with an earlier timer is
- * needed. */
+/* Wakes or starts a thread, if a commit can begin now; for_clock: also if it can before a waiting thread's timer. */
 static void wake_one_locked(dt_committer *c, bool for_clock)
 {
     int64_t at_us = dt_earlier(queue_begins_at(&c->few), many_begins_at(c));
@@ -160,10 +159,10 @@ static void wake_one_locked(dt_committer *c, bool for_clock)
     if (c->sleeping)
         pthread_cond_signal(&c->wake);
     else if (c->n_workers < (size_t)c->env->config->api_committers && !c->stopping)
-        (void)!start_worker_locked(c); /* if it fails, the others do the work */
+        (void)!start_worker_locked(c); /* if it cannot start, the other threads do the work */
 }
 
-/* Queues the unit if there is room. An empty queue takes any unit. */
+/* Queues the unit if the queue has room. An empty queue accepts any unit. */
 static dt_status enqueue_unit(dt_committer *c, struct dt_unit *unit)
 {
     const struct dt_config *config = c->env->config;
@@ -194,7 +193,8 @@ static void finish_all(struct dt_unit *units, dt_status status)
     }
 }
 
-/* MySQL is down: queued units would wait for one timeout after another, so all of them are answered at once. */
+/* Called if MySQL is down: queued units would wait for one timeout after another, so all of them are answered at
+ * once. */
 static void fail_queue(dt_committer *c)
 {
     pthread_mutex_lock(&c->lock);
@@ -220,14 +220,14 @@ void dt_committer_submit(dt_committer *c, struct dt_unit *unit)
         finish_unit(unit, DT_OK);
         return;
     }
-    bool able = c->n_workers < (size_t)c->env->config->api_committers; /* a thread is not stuck in MySQL */
+    bool able = c->n_workers < (size_t)c->env->config->api_committers; /* at least one thread does not hang in MySQL */
     for (size_t i = 0; i < c->n_workers && !able; i++)
         able = !dt_session_stalled(&c->workers[i].session);
     dt_status status;
     if (unit->n == 0 || unit->n > c->unit_rows)
         status = DT_INTERNAL;
     else if (atomic_load_explicit(&c->env->ref->taken_us, memory_order_relaxed) == 0)
-        status = DT_UNAVAILABLE; /* MySQL's time is not known yet */
+        status = DT_UNAVAILABLE; /* MySQL's clock is not known yet */
     else
         status = able ? enqueue_unit(c, unit) : DT_UNAVAILABLE;
     if (status == DT_OK)
@@ -271,7 +271,7 @@ void dt_committer_expire(dt_committer *c, int64_t now_us)
     finish_all(late, DT_UNAVAILABLE);
 }
 
-/* Waits until a commit may begin. */
+/* Waits until a commit may begin, or the committer stops. */
 static void wait_locked(dt_committer *c)
 {
     while (!c->stopping) {
@@ -279,7 +279,7 @@ static void wait_locked(dt_committer *c)
         if (at_us <= dt_clock_mono_us(c->env->clock))
             return;
         c->sleeping++;
-        if (at_us < c->watched_us) { /* otherwise the timer of another thread expires in time */
+        if (at_us < c->watched_us) { /* otherwise another thread's timer expires in time */
             c->watched_us = at_us;
             dt_clock_wait(&c->wake, &c->lock, at_us);
             c->watched_us = DT_COMMIT_WINDOW_NEVER;
@@ -301,7 +301,7 @@ static struct dt_unit *take_units(struct worker *w)
     pthread_mutex_lock(&c->lock);
     wait_locked(c);
     w->begun_us = dt_clock_mono_us(c->env->clock);
-    /* Chooses the queue whose commit begins now; when stopping, one that is not empty. */
+    /* Chooses the queue whose commit begins now; when stopping, a queue that is not empty. */
     const bool few = c->stopping ? c->few.units != NULL : queue_begins_at(&c->few) <= w->begun_us;
     const bool many = c->stopping ? c->many.units != NULL : many_begins_at(c) <= w->begun_us;
     const bool passes = few && (!many || c->passes < PASSES);
@@ -311,7 +311,7 @@ static struct dt_unit *take_units(struct worker *w)
     const bool amid_single = q == &c->many && singles_calm_from_us(c) > w->begun_us;
     const size_t rows_max = amid_single ? c->unit_rows : room;
     const size_t bytes_max = amid_single ? BYTES_AMID_SINGLE : DT_COMMIT_BYTES;
-    /* The first unit may have any size. */
+    /* The first unit is taken whatever its size. */
     for (struct dt_unit *unit = q->units;
          unit && (!units || (w->taken + unit->n <= rows_max && bytes + unit->bytes <= bytes_max)); unit = q->units) {
         remove_locked(c, q, unit);
@@ -325,7 +325,7 @@ static struct dt_unit *take_units(struct worker *w)
     dt_assert_cmp(w->taken, <=, room);
     dt_commit_window_begun(&q->window, w->begun_us);
     dt_assert_cmp(c->few.window.busy + c->many.window.busy, <=, c->env->config->api_committers);
-    wake_one_locked(c, true); /* for the units that stay queued */
+    wake_one_locked(c, true); /* another thread may commit the units that stay queued */
     dt_metric_set(c->queue, (double)rows_locked(c));
     pthread_mutex_unlock(&c->lock);
     return units;
@@ -341,13 +341,12 @@ static struct dt_topic_wish *find_wish(struct dt_topic_wish *v, size_t n, struct
     return NULL;
 }
 
-/* Adds the unit's topics that the view lacks to the wishes, after the `before` wishes of earlier units. Returns how
- * many. A topic that was refused to an earlier caller is added again, because this caller may be allowed to create it.
- * */
+/* Adds topics that the unit names and the view lacks to the wishes, after the `before` wishes of earlier units. Returns
+ * their number. A topic refused to an earlier caller is added again: this caller may be allowed to create it. */
 static size_t add_wishes(struct worker *w, const struct dt_unit *unit, const struct dt_view *view, size_t before)
 {
     struct dt_topic_wish *wishes = w->wishes + before;
-    struct dt_str last = DT_STR_NONE; /* skips equal neighbours, because batches repeat topics */
+    struct dt_str last = DT_STR_NONE; /* topic of the previous row; skipped if equal, because batches repeat topics */
     size_t n = 0;
     for (size_t i = 0; i < unit->n - unit->n_over; i++) {
         const struct dt_new_job *job = &unit->rows[i].row.job;
@@ -368,8 +367,8 @@ static size_t add_wishes(struct worker *w, const struct dt_unit *unit, const str
     return n;
 }
 
-/* Creates the topics that the view lacks, all of a unit together, and refuses rows whose topic may not be created.
- * *made: a topic exists now that the view lacks. If the status is not OK, some topics may have been created. */
+/* Creates the topics that the view lacks, with one call for each unit, and refuses rows whose topic may not be created.
+ * *made: a topic that the view lacks exists now. If the status is not OK, some topics may have been created. */
 static dt_status make_topics(struct worker *w, struct dt_unit *units, const struct dt_view *view, bool *made,
                              struct dt_error *err)
 {
@@ -396,7 +395,7 @@ static dt_status make_topics(struct worker *w, struct dt_unit *units, const stru
 
 /* ---- one commit ---- */
 
-/* Returns a reference to a snapshot that has every topic of these units, except topics of refused rows. */
+/* Returns a reference to a snapshot that has the topic of every row of these units, except refused rows. */
 static dt_status topics_for(struct worker *w, struct dt_unit *units, struct dt_view **out, struct dt_error *err)
 {
     dt_committer *c = w->committer;
@@ -419,8 +418,8 @@ static dt_status topics_for(struct worker *w, struct dt_unit *units, struct dt_v
     return status;
 }
 
-/* Collects the rows to insert, with the settings of their topics. Returns how many. Rows borrow from the snapshot, so
- * units keep it. */
+/* Collects the rows to insert, with the settings of their topics. Returns their number. The rows borrow from the
+ * snapshot, so each unit keeps a reference. */
 static size_t collect_rows(struct worker *w, struct dt_unit *units, struct dt_view *view)
 {
     size_t n = 0;
@@ -434,7 +433,7 @@ static size_t collect_rows(struct worker *w, struct dt_unit *units, struct dt_vi
                 continue;
             if (!topic || !dt_str_eq(topic->name, row->row.job.topic))
                 topic = dt_view_topic(view, row->row.job.topic);
-            if (!topic) { /* a manual edit removed it between two reads */
+            if (!topic) { /* a manual edit removed the topic between two reads */
                 row->row.outcome = DT_INSERT_NO_TOPIC;
                 continue;
             }
@@ -461,7 +460,8 @@ static size_t collect_rows(struct worker *w, struct dt_unit *units, struct dt_vi
     return n;
 }
 
-/* Assigns ids and inserts. If an id is taken (a restored server may hand out old ones) the row gets another. */
+/* Assigns ids to the rows and inserts them. If an id is taken (a restored MySQL server may assign old ids again), the
+ * row gets another one. */
 static dt_status insert_rows(struct worker *w, size_t n, int64_t *created_ms, struct dt_error *err)
 {
     dt_committer *c = w->committer;
@@ -488,7 +488,7 @@ static dt_status insert_rows(struct worker *w, size_t n, int64_t *created_ms, st
     return DT_OK;
 }
 
-/* Notes the entries for the index, before the units are answered and may be freed. */
+/* Collects the entries for the index before the units are answered, because they may be freed after that. */
 static size_t record_entries(struct worker *w, struct dt_unit *units)
 {
     dt_committer *c = w->committer;
@@ -558,7 +558,7 @@ static void run_committer(void *arg)
     struct worker *w = arg;
     dt_committer *c = w->committer;
     for (struct dt_unit *units = take_units(w); units; units = take_units(w)) {
-        /* Units whose deadline has passed are not committed. */
+        /* Units whose deadline has passed are answered without a commit. */
         int64_t now_us = dt_clock_mono_us(c->env->clock);
         for (struct dt_unit *unit = units, *next; unit; unit = next) {
             next = unit->next;
@@ -616,7 +616,7 @@ dt_status dt_committer_start(const struct dt_session_env *env, dt_topic_cache *t
         status = w->rows && w->entries && w->wishes ? dt_session_init(&w->session, env) : DT_NOMEM;
     }
     if (status == DT_OK)
-        status = start_worker_locked(c); /* no other thread has it yet */
+        status = start_worker_locked(c); /* holds no lock, because no other thread knows the committer yet */
     if (status != DT_OK) {
         dt_committer_free(c);
         return dt_fail(err, status, "the committers cannot start");
@@ -633,7 +633,7 @@ void dt_committer_stop(dt_committer *c)
     pthread_mutex_unlock(&c->lock);
     for (size_t i = 0; i < c->n_workers; i++)
         dt_thread_join(&c->workers[i].thread);
-    pthread_mutex_lock(&c->lock); /* requests may still be refused on other threads */
+    pthread_mutex_lock(&c->lock); /* other threads may still be submitting requests, which are refused */
     dt_assert(!c->few.units && !c->many.units);
     dt_assert_cmp(rows_locked(c) + c->queued_bytes, ==, 0);
     pthread_mutex_unlock(&c->lock);
@@ -644,7 +644,7 @@ void dt_committer_free(dt_committer *c)
     if (!c)
         return;
     for (int64_t i = 0; c->workers && i < c->env->config->api_committers; i++) {
-        dt_store_free(c->workers[i].session.store); /* threads that ran have cleared theirs */
+        dt_store_free(c->workers[i].session.store); /* the threads that ran have freed their stores */
         free(c->workers[i].rows);
         free(c->workers[i].entries);
         free(c->workers[i].wishes);

@@ -1,8 +1,8 @@
 /*
- * Group commit of new jobs. Units (one POST = one row; a batch = up to DT_UNIT_ROWS rows a unit) are queued. Each
- * committer thread has a MySQL connection; it takes all queued units (at most 3,000 rows and DT_COMMIT_BYTES; units
- * are not split) and inserts them in one transaction. A unit is answered after the durable commit. Then the due
- * entries are posted to the index writer, which delays no answer.
+ * Group commit of new jobs. Units are queued: a POST of one job is a unit with one row; a batch has units of up to
+ * DT_UNIT_ROWS rows. Each committer thread has a MySQL connection; it takes all queued units (at most 3,000 rows and
+ * DT_COMMIT_BYTES; units are not split) and inserts them in one transaction. A unit is answered after the durable
+ * commit. After the answers, the entries of near jobs are posted to the index writer.
  *
  * The committer gives each row its id, creates topics if topics.auto_create is set, and copies retry and ack_timeout of
  * the topic into rows that lack them.
@@ -17,7 +17,7 @@
 #include "store/store.h"
 
 /*
- * The commit window: when to begin a commit with the queued rows. Pure: the time is passed in; the caller locks.
+ * The commit window decides when a commit of the queued rows begins. Pure: the time is passed in; the caller locks.
  *
  * A commit costs the server as much as about thirty rows, so a small one waits for more rows if that saves time:
  *
@@ -27,24 +27,24 @@
  *     clients that were just answered and may send the next row.
  *   - Otherwise a row does not wait.
  */
-#define DT_COMMIT_WINDOW_ROWS    32             /* enough for a commit of their own */
-#define DT_COMMIT_WINDOW_MANY    500            /* enough for a third commit */
-#define DT_COMMIT_WINDOW_SLOW_US INT64_C(2000)  /* if a commit takes longer, the next one begins; the longest wait */
+#define DT_COMMIT_WINDOW_ROWS    32             /* number of queued rows that are worth a commit */
+#define DT_COMMIT_WINDOW_MANY    500            /* number of queued rows that are worth a third commit */
+#define DT_COMMIT_WINDOW_SLOW_US INT64_C(2000)  /* after this time the next commit begins; the longest wait */
 #define DT_COMMIT_WINDOW_HUNG_US INT64_C(10000) /* if two commits take longer, a third one begins */
 #define DT_COMMIT_WINDOW_NEVER   INT64_MAX
 
-struct dt_commit_window { /* zero = idle */
+struct dt_commit_window { /* all zeros: idle */
     unsigned busy;        /* number of running commits */
-    int64_t begun_us;     /* of the latest one */
+    int64_t begun_us;     /* when the latest commit began */
     size_t expected;      /* rows that clients of the last commit may send, plus rows queued at its end */
-    int64_t until_us;     /* the end of the wait for them */
+    int64_t until_us;     /* until when a commit waits for the expected rows */
 };
 
-/* Returns the monotonic time at which to commit `queued` rows: 0 = at once, DT_COMMIT_WINDOW_NEVER = there are none. */
+/* Returns when to commit `queued` rows (monotonic time); 0: at once; DT_COMMIT_WINDOW_NEVER: no rows are queued. */
 int64_t dt_commit_window_begin_at(const struct dt_commit_window *window, size_t queued);
 /* Notes that a commit begins. */
 void dt_commit_window_begun(struct dt_commit_window *window, int64_t now_us);
-/* Notes that a commit of `rows` rows, begun at begun_us, has ended while `queued` rows wait. */
+/* Notes that a commit of `rows` rows, which began at begun_us, has ended while `queued` rows wait. */
 void dt_commit_window_ended(struct dt_commit_window *window, size_t rows, int64_t begun_us, size_t queued,
                             int64_t now_us);
 
@@ -54,46 +54,48 @@ void dt_commit_window_ended(struct dt_commit_window *window, size_t rows, int64_
 /* A new job, and its outcome. */
 struct dt_create {
     /*
-     * In: row.job except its id; retry absent and ack_timeout_ms 0 = the topic's. Borrowed until done. Out:
-     * row.job.id, retry and ack_timeout_ms (final; retry lives until dt_unit_clear), row.outcome, row.existing_id.
-     * Outcome NO_TOPIC: there is no such topic, and topics.auto_create is off. REFUSED: `reason` says why (422), such
-     * as that the topic's name clashes with another one in Kafka.
+     * Input: row.job without its id; if retry is absent or ack_timeout_ms is 0, the topic's value is used. Borrowed
+     * until done. Output: row.job.id, retry and ack_timeout_ms (final; retry lives until dt_unit_clear), row.outcome,
+     * row.existing_id. Outcome NO_TOPIC: the topic does not exist, and topics.auto_create is off. REFUSED: `reason`
+     * says why (422), for example that the topic's name clashes with another topic in Kafka.
      */
     struct dt_insert row;
-    const char *reason;               /* out, for REFUSED: valid as long as the topic cache */
-    struct dt_callback_misfit misfit; /* out, for REFUSED: why it does not fit the topic; misfit.reason NULL: it fits */
+    const char *reason;               /* output, if REFUSED; lives as long as the topic cache */
+    struct dt_callback_misfit misfit; /* output, if REFUSED: why the job does not fit its topic; reason NULL: it fits */
 };
 
-/* Rows that are committed together. The submitter creates and frees it; the committer owns it from submit until done.
- * */
+/* Rows that are committed together. The submitter creates and frees the unit; the committer owns it from submit until
+ * done. */
 struct dt_unit {
     struct dt_create *rows;
-    size_t n;            /* 1 to dt_committer_unit_rows() */
-    bool of_batch;       /* its rows are elements of a batch, which are served less while single jobs arrive */
-    int64_t deadline_us; /* monotonic: UNAVAILABLE if it was not begun by then; 0 = none */
-    /* The caller that owns these jobs, and which topics it may create. Lives until done. */
+    size_t n;            /* number of rows: 1 to dt_committer_unit_rows() */
+    bool of_batch;       /* the rows are elements of a batch, which is served less while single jobs arrive */
+    int64_t deadline_us; /* monotonic: a unit that is not begun by this time is answered UNAVAILABLE; 0: none */
+    /* The caller that owns the jobs. Decides which topics may be created. Lives until done. */
     const struct dt_caller *caller;
     /*
-     * Called exactly once: on a committer thread, or inside dt_committer_submit if the unit is refused. Must not block;
-     * may resume the request, submit it to workers, or submit another unit. The submitter owns the unit again.
+     * Called exactly once: on a committer thread, or inside dt_committer_submit if the unit is refused. From this call
+     * on the submitter owns the unit again. Must not block; may resume the request, submit it to workers, or submit
+     * another unit.
      */
     void (*done)(struct dt_unit *unit);
     void *arg;
 
-    /* Out. */
+    /* Outputs. */
     /*
-     * OK: every row has its outcome, and CREATED is durable. UNAVAILABLE, BUSY, FULL, SHUTDOWN: nothing happened (503
-     * unavailable, Retry-After). UNKNOWN: the jobs may exist: 503 outcome-unknown with row.job.id. Others: 500.
+     * OK: every row has its outcome, and CREATED rows are durable. UNAVAILABLE, BUSY, FULL, SHUTDOWN: nothing was
+     * inserted (503 unavailable, with Retry-After). UNKNOWN: the jobs may exist (503 outcome-unknown, with row.job.id).
+     * Other statuses: 500.
      */
     dt_status status;
     int64_t created_ms;   /* created_at and updated_at of the CREATED rows */
-    struct dt_view *view; /* the snapshot of topics that this commit used; NULL: it used none */
+    struct dt_view *view; /* snapshot of topics that the commit used; NULL: none */
 
-    /* The number of rows at the end that are over a quota of the caller's token: refused, not inserted. */
+    /* Number of rows, at the end, that are over a quota of the caller's token: refused, not inserted. */
     size_t n_over;
-    struct dt_over over; /* why, unless n_over is 0 */
+    struct dt_over over; /* which quota, if n_over is not 0 */
 
-    /* Used by the committer. */
+    /* Members below: used by the committer. */
     struct dt_unit *prev, *next;
     size_t bytes;
 };
@@ -106,20 +108,20 @@ static inline bool dt_unit_is_over(const struct dt_unit *unit, const struct dt_c
 
 typedef struct dt_committer dt_committer;
 
-/* Starts one thread; others start when they are needed. All arguments are borrowed and outlive the committer. *out is
- * NULL unless OK. */
+/* Starts one thread; more threads start when they are needed. All arguments are borrowed, and must outlive the
+ * committer. Unless OK, *out is NULL. */
 DT_MUST_CHECK dt_status dt_committer_start(const struct dt_session_env *env, dt_topic_cache *topics,
                                            dt_index_writer *index, dt_committer **out, struct dt_error *err);
-/* Answers queued units whose deadline has passed with UNAVAILABLE. Any thread. */
+/* Answers queued units whose deadline has passed, with UNAVAILABLE. Any thread. */
 void dt_committer_expire(dt_committer *committer, int64_t now_us);
-/* Takes no more units, commits the queued ones, ends the threads. */
+/* Refuses new units, commits the queued ones, and ends the threads. */
 void dt_committer_stop(dt_committer *committer);
-/* After dt_committer_stop. Accepts NULL. */
+/* Frees the committer, after dt_committer_stop. Accepts NULL. */
 void dt_committer_free(dt_committer *committer);
 
-/* The maximal number of rows of a unit. */
+/* Returns the maximal number of rows of a unit. */
 size_t dt_committer_unit_rows(const dt_committer *committer);
-/* Queues the unit, or refuses it. In both cases done is called once. Any thread; does not block. */
+/* Queues the unit, or refuses it. In both cases unit->done is called once. Any thread; does not block. */
 void dt_committer_submit(dt_committer *committer, struct dt_unit *unit);
-/* Called after done, when the answers of its rows are written: releases the unit's snapshot. */
+/* Releases the unit's snapshot. Called after done, when the answers of all rows are written. */
 void dt_unit_clear(struct dt_unit *unit);

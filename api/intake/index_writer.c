@@ -24,9 +24,9 @@
 #include "base/outage.h"
 #include "base/thread.h"
 
-#define RING_ENTRIES 262144u /* power of two; 6 MiB */
+#define RING_ENTRIES 262144u /* a power of two; 6 MiB in all */
 #define PUT_ENTRIES  4096u
-#define URGENT_MS    2000 /* entries that are due sooner are written at once */
+#define URGENT_MS    2000 /* entries that are due within this time are written at once */
 #define LINGER_US                                                                                                      \
     INT64_C(20000) /* other entries wait this long for more, because a pipeline costs as much as fifty entries */
 #define LINGER_MAX 1024u
@@ -34,7 +34,7 @@
 #define PROBE_US   INT64_C(2000000)
 #define STALE_MS   2000
 
-/* What one round takes from the queue. */
+/* What the writer's thread takes from the queue at once. */
 struct round {
     size_t n;
     uint64_t outbox[(DT_SHARDS_MAX + 63) / 64];
@@ -47,24 +47,24 @@ struct dt_index_writer {
     struct dt_thread thread;
     pthread_mutex_t lock;
     pthread_cond_t wake;
-    /* All members below: under the lock. */
+    /* Members below: protected by the lock. */
     struct dt_entry *ring;
-    size_t head, n;                             /* the first entry, and how many */
+    size_t head, n;                             /* position of the first entry in the ring, and number of entries */
     uint64_t outbox[(DT_SHARDS_MAX + 63) / 64]; /* shards whose outbox has a new row, one bit each */
     bool outbox_news, topic_news, sleeping;
-    bool urgent;       /* an entry in the ring must not wait */
-    int64_t oldest_us; /* since when the ring is not empty */
-    /* Only the writer's thread. */
+    bool urgent;       /* at least one entry in the ring must not wait */
+    int64_t oldest_us; /* when the ring became non-empty */
+    /* Members below: used by the writer's thread only. */
     dt_index *index;
     struct dt_entry *batch;
-    struct round kept; /* wake-ups that could not be sent: they are sent when all endpoints work again */
-    int64_t tried_us;  /* the last write or probe */
+    struct round kept; /* wake-ups that could not be sent; they are sent when all endpoints work again */
+    int64_t tried_us;  /* time of the last write or probe */
     void (*on_loss)(void *arg);
     void *loss_arg;
     struct dt_outage_part outage;
     _Atomic bool up;
     _Atomic int64_t losses;
-    struct dt_index_verdict verdict; /* under the lock */
+    struct dt_index_verdict verdict; /* protected by the lock */
     dt_metric *written, *dropped_full, *dropped_redis, *seconds, *sizes;
 };
 
@@ -76,7 +76,7 @@ static void wake_locked(dt_index_writer *w)
         pthread_cond_signal(&w->wake);
 }
 
-/* A removal is never urgent, because the claim refuses a stale entry. */
+/* Returns whether an entry must be written at once. A removal need not, because a claim refuses a stale entry. */
 static bool any_due_by(const struct dt_entry *entries, size_t n, int64_t until_ms)
 {
     for (size_t i = 0; i < n; i++)
@@ -117,7 +117,7 @@ void dt_index_writer_post(dt_index_writer *w, const struct dt_entry *entries, si
     if (taken == n)
         return;
     dt_metric_add(w->dropped_full, (int64_t)(n - taken));
-    /* The reconciler adds entries that are due later in time, so leaders need not read MySQL for them. */
+    /* The reconciler adds entries that are due later in time, so for such entries no leader needs to read MySQL. */
     if (any_due_by(entries + taken, n - taken, now_ms + 2 * w->env->config->reconcile_period + STALE_MS))
         record_loss(w);
 }
@@ -167,7 +167,7 @@ void dt_index_writer_verdict(dt_index_writer *w, struct dt_index_verdict *out)
 
 /* ---- the thread ---- */
 
-/* Sleeps until there is work, and takes it. */
+/* Sleeps until there is something to write, and takes it. */
 static void take_round(dt_index_writer *w, struct round *round)
 {
     pthread_mutex_lock(&w->lock);
@@ -188,7 +188,7 @@ static void take_round(dt_index_writer *w, struct round *round)
         w->batch[i] = w->ring[(w->head + i) & (RING_ENTRIES - 1)];
     w->head = (w->head + round->n) & (RING_ENTRIES - 1);
     w->n -= round->n;
-    w->urgent = w->urgent && w->n; /* the remaining entries may be urgent, too */
+    w->urgent = w->urgent && w->n; /* the remaining entries may include urgent ones */
     memcpy(round->outbox, w->outbox, sizeof(w->outbox));
     memset(w->outbox, 0, sizeof(w->outbox));
     round->outbox_news = w->outbox_news;
@@ -198,7 +198,7 @@ static void take_round(dt_index_writer *w, struct round *round)
     pthread_mutex_unlock(&w->lock);
 }
 
-/* The name of the installation is known after MySQL was first reached, so connections are made late. */
+/* Connects to Redis. Keys need the installation's name, which is known only after MySQL was first reached. */
 static dt_status connect_index(dt_index_writer *w, const struct dt_view *view, struct dt_error *err)
 {
     if (w->index)
@@ -239,7 +239,7 @@ static void record_result(dt_index_writer *w, const struct round *round, dt_stat
     if (status != DT_OK && !down[0])
         snprintf(down, sizeof(down), "*");
     pthread_mutex_lock(&w->lock);
-    const bool news = strcmp(down, w->verdict.down) != 0; /* other endpoints fail than before */
+    const bool news = strcmp(down, w->verdict.down) != 0; /* the set of failing endpoints has changed */
     w->verdict.status = status;
     w->verdict.at_us = w->tried_us;
     snprintf(w->verdict.text, sizeof(w->verdict.text), "%s", status == DT_OK ? "" : err->text);
@@ -264,13 +264,13 @@ static void record_result(dt_index_writer *w, const struct round *round, dt_stat
     w->kept = (struct round){0};
 }
 
-/* Writes the round. idle: the round is empty, and Redis is only probed. */
+/* Writes the round. idle: the round is empty, so Redis is only probed. */
 static void write_round(dt_index_writer *w, const struct round *round, bool idle)
 {
     struct dt_error err = {0};
     dt_status written = idle ? DT_OK : write_entries(w, round, &err);
     dt_status status = written;
-    /* A successful write says nothing about endpoints that it did not use. */
+    /* A write without error says nothing about endpoints that it did not use. */
     if (written == DT_OK && (idle || !atomic_load(&w->up))) {
         status = w->index ? DT_OK : dt_fail(&err, DT_UNAVAILABLE, "not connected yet");
         DT_FAIL_POINT_STATUS("index.probe", status, &err);
@@ -306,7 +306,7 @@ static void run_writer(void *arg)
         stop = round.stopping;
         if (stop || atomic_load(&w->up))
             continue;
-        /* If Redis is down when the process stops, the reconciler adds the remaining entries. */
+        /* If Redis is down when the process stops, the reconciler adds the remaining entries later. */
         pthread_mutex_lock(&w->lock);
         stop = dt_thread_stopping(&w->thread);
         const size_t left = stop ? w->n : 0;

@@ -1,6 +1,7 @@
 /*
- * POST /v1/jobs/{id}/results, and POST /v1/results for batches. The HTTP thread decodes, the batcher applies. A worker
- * then reads the single job for the answer; if that fails, the answer has only the outcome.
+ * POST /v1/jobs/{id}/results, and POST /v1/results for batches. The HTTP thread decodes results, and the batcher
+ * applies them. For a single result, a worker then reads the job for the answer; if the read fails, the answer has only
+ * the outcome.
  */
 #include "results_rest.h"
 
@@ -24,7 +25,7 @@
 
 struct reporting {
     struct dt_apply apply;
-    struct dt_reports reports; /* the reports of this one result */
+    struct dt_reports reports; /* unit with the one result */
     struct dt_request *req;
 };
 
@@ -36,7 +37,8 @@ static enum dt_next answer_result(struct dt_request *req, dt_store *store)
     const char *outcome = dt_report_outcome(r->apply.outcome);
     if (dt_store_get(store, id, &req->arena, &job, NULL) == DT_OK)
         return dt_answer_stored(req, store, &job, outcome);
-    /* The result is applied, but the job cannot be read: it was deleted (a retention of zero), or the read failed. */
+    /* The result is applied, but the job cannot be read: the job was deleted (a retention of zero), or the read
+     * failed. */
     req->status = 200;
     dt_strbuf_reset(&req->out);
     dt_json_begin_object(&req->out, NULL);
@@ -46,7 +48,7 @@ static enum dt_next answer_result(struct dt_request *req, dt_store *store)
     return DT_REPLY;
 }
 
-/* Called on the batcher's thread, or inside the submit function. */
+/* Called on the batcher's thread, or inside dt_results_batcher_submit. */
 static void result_done(struct dt_reports *reports)
 {
     struct reporting *r = reports->arg;
@@ -103,7 +105,7 @@ static dt_status decode_element(const struct dt_batch_terms *, const dt_json *js
                                 struct dt_faults *faults, struct dt_error *)
 {
     struct dt_apply *row = dt_chunk_row(chunk, chunk->n_rows);
-    (void)keep; /* all texts are copied */
+    (void)keep; /* all texts are copied in any case */
     *row = (struct dt_apply){.outcome = DT_OUTCOME_UNKNOWN_JOB, .result.job_id = -1};
     return dt_result_decode(json, dt_json_root(json), NULL, faults, &row->result);
 }
@@ -138,7 +140,7 @@ static int add_answer(struct dt_chunk *chunk, size_t i, struct dt_strbuf *out)
         dt_problem_add(out, &problem, DT_STR_NONE);
         return dt_problem_http_status(problem.type);
     }
-    dt_strbuf_addc(out, '{'); /* not dt_json_begin_object, which would add a comma after an earlier line */
+    dt_strbuf_addc(out, '{'); /* dt_json_begin_object would add a comma after the previous line */
     dt_json_put_int(out, "status", 200);
     dt_json_put_word(out, "outcome", dt_report_outcome(row->outcome));
     dt_json_end_object(out);
@@ -160,8 +162,9 @@ const struct dt_batch_kind dt_batch_of_results = {.stream = {dt_batch_feed_begin
  * Owns the queue of results and the thread that applies them. What a result means for a job is decided in job_state.h.
  *
  * Invariants: the reports of a request are answered exactly once, after their transaction, and are not touched after
- * their done. Two single reports on one job are applied in the order in which they arrived; so are two reports of
- * batches. Single reports are applied before those of batches, which always get half of a transaction.
+ * their done was called. Single reports on one job are applied in their order of arrival; so are reports of batches on
+ * one job. Single reports are applied before reports of batches, but while batches wait, half of each transaction is
+ * reserved for them.
  */
 
 struct dt_results_batcher {
@@ -170,14 +173,14 @@ struct dt_results_batcher {
     dt_index_writer *index;
     struct dt_thread thread;
     struct dt_session session;
-    /* Only the batcher's thread; capacity: a transaction. */
+    /* Used by the batcher's thread only; arrays for one transaction. */
     struct dt_apply *applies;
     struct dt_entry *entries;
     struct dt_outage_part outage;
     pthread_mutex_t lock;
     pthread_cond_t wake;
-    /* All members below: under the lock. */
-    struct dt_reports *alone, *batches; /* utlist */
+    /* Members below: protected by the lock. */
+    struct dt_reports *alone, *batches; /* the queues (utlist) */
     size_t queued;                      /* number of reports in both queues */
     bool sleeping;
     dt_metric *seconds, *sizes, *outcomes[DT_OUTCOME_BUSY + 1];
@@ -197,7 +200,7 @@ static void finish_reports(struct dt_reports *reports, dt_status status)
 static void finish_all(struct dt_reports *list, dt_status status)
 {
     for (struct dt_reports *reports = list, *next; reports; reports = next) {
-        next = reports->next; /* they may be freed by their done */
+        next = reports->next; /* done may free the reports */
         finish_reports(reports, status);
     }
 }
@@ -247,7 +250,8 @@ void dt_results_batcher_expire(dt_results_batcher *r, int64_t now_us)
     finish_all(late, DT_UNAVAILABLE);
 }
 
-/* Moves reports to a transaction that has n of at most `room` reports. Returns its new number. */
+/* Moves reports from the queue to a transaction that has n reports, until it has at most `room`. Returns the new
+ * number. */
 static size_t move_locked(dt_results_batcher *r, struct dt_reports **queue, size_t room, size_t n,
                           struct dt_reports **taken)
 {
@@ -262,7 +266,7 @@ static size_t move_locked(dt_results_batcher *r, struct dt_reports **queue, size
     return n;
 }
 
-/* Takes all queued reports, up to the bound of one transaction. NULL: the thread ends. */
+/* Takes the queued reports for one transaction. NULL: the thread must end. */
 static struct dt_reports *take_reports(dt_results_batcher *r)
 {
     const size_t room = (size_t)r->env->config->results_batch;

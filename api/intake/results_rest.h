@@ -10,21 +10,22 @@
 #include "request/topic_cache.h"
 #include "store/store.h"
 
-#define DT_RESULTS_QUEUE 20000 /* queued results, at most */
+#define DT_RESULTS_QUEUE 20000 /* maximal number of queued results */
 
 /* Results of one request that are applied together. The submitter creates and frees them; the batcher owns them from
  * submit until done. */
 struct dt_reports {
-    struct dt_apply *v; /* in: result (slices borrowed until done); out: outcome */
-    size_t n;           /* 1 to dt_results_batcher_unit() */
-    /* The topics that the caller sees; a job of another topic is an UNKNOWN_JOB. Borrowed until done; NULL = all. */
+    struct dt_apply *v; /* in: the results (slices borrowed until done); out: their outcomes */
+    size_t n;           /* number of results: 1 to dt_results_batcher_unit() */
+    /* Topics that the caller sees; NULL: all. A result for a job of another topic gets UNKNOWN_JOB. Borrowed until
+     * done. */
     const struct dt_topic_bound *bound;
-    bool of_batch; /* single results are applied first; results of batches in their order */
-    /* Called exactly once, on the batcher's thread, or inside dt_results_batcher_submit if they are refused. Must not
-     * block; usually submits the request to the workers, which read the job for the answer. */
+    bool of_batch; /* false: a single result, applied before results of batches */
+    /* Called exactly once: on the batcher's thread, or inside dt_results_batcher_submit if the results are refused.
+     * Must not block; usually submits the request to the workers, which read the job for the answer. */
     void (*done)(struct dt_reports *reports);
     void *arg;
-    int64_t deadline_us; /* monotonic: UNAVAILABLE if not begun by then; 0 = none */
+    int64_t deadline_us; /* monotonic: results that are not begun by this time get UNAVAILABLE; 0: none */
     dt_status status;    /* out. OK: every result has its outcome. UNAVAILABLE, BUSY, FULL, SHUTDOWN: nothing happened.
                             UNKNOWN: they may have been applied; a repeat is harmless. */
     struct dt_reports *prev, *next; /* used by the batcher */
@@ -32,17 +33,18 @@ struct dt_reports {
 
 typedef struct dt_results_batcher dt_results_batcher;
 
-/* Starts the thread. All arguments are borrowed and outlive the batcher. *out is NULL unless OK. */
+/* Starts the thread. All arguments are borrowed, and must outlive the batcher. Unless OK, *out is NULL. */
 DT_MUST_CHECK dt_status dt_results_batcher_start(const struct dt_session_env *env, dt_topic_cache *topics,
                                                  dt_index_writer *index, dt_results_batcher **out,
                                                  struct dt_error *err);
-/* Returns the most results that may be submitted together. */
+/* Returns the maximal number of results that may be submitted together. */
 size_t dt_results_batcher_unit(const dt_results_batcher *results);
-/* Answers queued results whose deadline has passed with UNAVAILABLE. Any thread. */
+/* Answers queued results whose deadline has passed, with UNAVAILABLE. Any thread. */
 void dt_results_batcher_expire(dt_results_batcher *results, int64_t now_us);
-/* Takes no more results, applies the queued ones, ends the thread. */
+/* Refuses new results, applies the queued ones, and ends the thread. */
 void dt_results_batcher_stop(dt_results_batcher *results);
-/* After dt_results_batcher_stop. Accepts NULL. */
+/* Frees the batcher, after dt_results_batcher_stop. Accepts NULL. */
 void dt_results_batcher_free(dt_results_batcher *results);
-/* Queues the results, or refuses all of them. In both cases done is called once. Any thread; does not block. */
+/* Queues the results, or refuses all of them. In both cases reports->done is called once. Any thread; does not
+ * block. */
 void dt_results_batcher_submit(dt_results_batcher *results, struct dt_reports *reports);
