@@ -1,6 +1,6 @@
 /*
- * The commands of POST /v1/commands, in the form that articles on delay queues use, from and to JSON. Pure, except for
- * dt_command_name_jobs.
+ * Converts the commands of POST /v1/commands from and to JSON. They have the form that articles on delay queues use.
+ * Pure, except for dt_command_name_jobs.
  *
  *
  *
@@ -9,7 +9,7 @@
  *   {"command":"finish","id":"orderclose-1"}
  *   {"command":"delete","id":"orderclose-1"}
  *
- * Times are seconds. An added job has ten attempts: after its TTR it is ready again at once.
+ * Times are seconds. An added job has ten attempts. If its TTR passes without a finish, it is ready again at once.
  */
 #pragma once
 
@@ -25,29 +25,29 @@ enum dt_verb { DT_VERB_ADD, DT_VERB_POP, DT_VERB_FINISH, DT_VERB_DELETE };
 
 struct dt_command {
     enum dt_verb verb;
-    struct dt_str id;       /* of add, finish and delete */
-    struct dt_new_job *job; /* in: filled in for an add */
+    struct dt_str id;       /* id that the client chose; for add, finish and delete */
+    struct dt_new_job *job; /* set by the caller before decoding; filled in for an add */
     struct dt_str topic;    /* topic of a pop */
     int64_t max, wait_ms;
-    bool many; /* the answer is a list */
+    bool many; /* the answer of the pop is a list (max is above 1) */
 };
 
 /*
- * Decodes one command, the root of json; copies texts into the faults' arena. now_ms: MySQL's clock, at the latest.
- * INVALID, TOO_LARGE: faults has at least one. NOMEM.
+ * Decodes one command, the root of json; copies texts into the arena of the faults. now_ms: latest possible time of
+ * MySQL's clock. INVALID, TOO_LARGE: faults has at least one fault. NOMEM.
  */
 DT_MUST_CHECK dt_status dt_command_decode(const dt_json *json, const struct dt_job_rules *rules, int64_t now_ms,
                                           struct dt_faults *faults, struct dt_command *out);
-/* Returns the wish of a pop; borrows the command. */
+/* Returns a pop command as a wish, which borrows from the command. */
 struct dt_pop_wish dt_command_wish(const struct dt_command *pop);
 
 /* ---- answers to a pop that is a command ---- */
 
-/* Finds the ids that commands gave to popped jobs, by job. NULL: none has one, or they cannot be read now; then the
- * answer has the jobs' numbers, with which a client can finish them, too. */
+/* Finds the ids that add commands gave to the popped jobs. NULL: no job has such an id, or the ids cannot be read now;
+ * then the answer shows the jobs' numbers, which clients can use to finish the jobs, too. */
 const struct dt_command_job *dt_command_name_jobs(dt_store *store, struct dt_arena *arena,
                                                   const struct dt_popped *popped);
-/* Adds the answer of a pop that got these jobs, perhaps none. names: one for each job, or NULL. */
+/* Adds the answer of a pop that got these jobs (n may be 0). names: an element for each job, or NULL. */
 void dt_command_add_popped(struct dt_strbuf *out, enum dt_pop_form form, const struct dt_job *jobs, size_t n,
                            const struct dt_command_job *names);
 /* Adds the answer of a refused pop. */

@@ -1,13 +1,13 @@
-/* One table of members: which commands each member is allowed for. */
+/* Reads commands by one table, which says for which commands each member is allowed. */
 #include "base/text/json.h"
 #include "base/text/json_write.h"
 #include "command.h"
 #include "job/change/jobs.h"
 #include "job/job_json.h"
 
-#define RETRIES "0s 0s 0s 0s 0s 0s 0s 0s 0s" /* nine, each at once */
+#define RETRIES "0s 0s 0s 0s 0s 0s 0s 0s 0s" /* retry delays of an added job: nine, all zero */
 
-/* The output of the table. The context of its functions is the rules. */
+/* What the readers of the table fill in. Their context is struct dt_job_rules. */
 struct decoder {
     struct dt_job_fields f;
     unsigned verb;
@@ -35,14 +35,14 @@ static void read_body(struct dt_json_reader *r, const struct dt_json_field *fiel
     dt_json_faultf(r, field, "has %zu bytes, %zu are allowed", node->str.n, most);
 }
 
-#define OF(verb) (DT_FIELD_OWN << 1 << DT_VERB_##verb) /* the member is allowed for this command */
-#define REQUIRED DT_FIELD_OWN                          /* by each command that it is allowed for */
+#define OF(verb) (DT_FIELD_OWN << 1 << DT_VERB_##verb) /* flag of a member that this command may have */
+#define REQUIRED DT_FIELD_OWN                          /* required by each command that may have it */
 
 static const char *const words[] = {
     [DT_VERB_ADD] = "add", [DT_VERB_POP] = "pop", [DT_VERB_FINISH] = "finish", [DT_VERB_DELETE] = "delete", NULL};
 #define N_VERBS (DT_VERB_DELETE + 1u)
 
-enum { COMMAND, TTR }; /* indexes of rows */
+enum { COMMAND, TTR }; /* indexes of rows of the table */
 
 static const struct dt_json_field fields[] = {
     [COMMAND] = DT_FIELD("command", WORD, struct decoder, verb, .words = words,
@@ -76,7 +76,7 @@ static void read_command(struct dt_json_reader *r, const struct dt_json_node *ro
 {
     struct decoder *d = r->out;
     const struct dt_json_node *word =
-        dt_json_member(r->json, root, "command"); /* read first: it decides which members are allowed */
+        dt_json_member(r->json, root, "command"); /* first: it decides which members are allowed */
     if (word)
         dt_json_read_value(r, &fields[COMMAND], word);
     else if (root->type == DT_JSON_OBJECT)

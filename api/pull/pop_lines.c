@@ -31,7 +31,7 @@ static struct dt_pop_line *find_line(const struct dt_pop_lines *lines, struct dt
     return line;
 }
 
-/* Returns the line of a topic, created if needed. NULL: out of memory. */
+/* Returns the line of a topic, and creates it if needed. NULL: out of memory. */
 static struct dt_pop_line *ensure_line(struct dt_pop_lines *lines, struct dt_str topic)
 {
     struct dt_pop_line *line = find_line(lines, topic);
@@ -155,7 +155,7 @@ size_t dt_pop_lines_rotate(struct dt_pop_lines *lines, int64_t now_us, struct dt
         turns[n] = (struct dt_turn){.owner = line->owner, .at = n};
         v[n++] = line;
     }
-    dt_turns_sort(NULL, turns, n); /* every owner has a turn each time, so any one may be the first */
+    dt_turns_sort(NULL, turns, n); /* each call serves every owner once, so any owner may be the first */
     while (n-- > 0) {
         line = v[turns[n].at];
         DL_DELETE(lines->ready, line);

@@ -1,7 +1,8 @@
 /*
  * Lines of waiting pops. Each topic has a line, and its pops are served in order of arrival, whatever they request
  * (number of jobs, ttr, further topics). A pop for several topics is in the line of each. So an offer costs one claim,
- * however different the pops of its topic are. Pure, except for memory; the waiting room (pop_room.c) locks it.
+ * however different the pops of its topic are. Pure, except that lines allocate memory; the waiting room (pop_room.c)
+ * protects them by its lock.
  */
 #pragma once
 
@@ -9,14 +10,14 @@
 #include "pop_take.h"
 #include "request/request.h"
 
-/* When a line is served again after a claim. */
-#define DT_POP_AGAIN_US INT64_C(250000)  /* the claim failed, or there was no memory for it */
-#define DT_POP_LATER_US INT64_C(50000)   /* jobs were left: rows were locked, or the topic is at a limit */
-#define DT_POP_STUCK_US INT64_C(1000000) /* after several claims that found only locked rows: doubled up to this */
+/* Pauses after a claim before its line is served again. */
+#define DT_POP_AGAIN_US INT64_C(250000)  /* the claim failed, or memory for it was not available */
+#define DT_POP_LATER_US INT64_C(50000)   /* the claim left jobs: their rows were locked, or the topic is at a limit */
+#define DT_POP_STUCK_US INT64_C(1000000) /* maximal pause if several claims in a row found only locked rows */
 
 struct dt_pop_line;
 
-/* A pop's place in the line of one of its topics. */
+/* The place of a pop in the line of one of its topics. */
 struct dt_pop_place {
     struct dt_pop_waiter *waiter;
     struct dt_pop_line *line;
@@ -25,15 +26,15 @@ struct dt_pop_place {
 
 /* A waiting pop. */
 struct dt_pop_waiter {
-    struct dt_pop_waiter *prev, *next; /* list of all waiters */
-    struct dt_pop_waiter *next_over;   /* used by the waiting room while it ends waits */
+    struct dt_pop_waiter *prev, *next; /* neighbours in the list of all waiting pops */
+    struct dt_pop_waiter *next_over;   /* link used by the waiting room while it ends waits */
     dt_detached *detached;
     int fd; /* socket of the detached answer */
     size_t max;
     int64_t ttr_ms;
     enum dt_pop_form form;
-    int64_t until_us; /* monotonic */
-    int64_t owner;    /* of its first topic */
+    int64_t until_us; /* monotonic: when the wait ends */
+    int64_t owner;    /* owner of the pop's first topic */
     size_t n_places;
     struct dt_pop_place places[];
 };
@@ -43,41 +44,41 @@ struct dt_pop_line {
     struct dt_str topic;
     int64_t owner; /* owner of the topic */
     struct dt_pop_place *first;
-    bool ready;                      /* jobs may be offered */
-    int64_t ready_us;                /* no claim before this time */
-    int64_t pause_us;                /* the last pause after a claim that found only locked rows; it doubles */
-    struct dt_pop_line *prev, *next; /* of the ready ones */
+    bool ready;                      /* the topic may have jobs on offer */
+    int64_t ready_us;                /* monotonic: no claim before this time */
+    int64_t pause_us;                /* last pause after a claim that found only locked rows; doubled by the next */
+    struct dt_pop_line *prev, *next; /* neighbours in the list of ready lines */
 };
 
 struct dt_pop_lines {
-    struct dt_pop_line *lines;     /* a table, by topic */
-    struct dt_pop_line *ready;     /* utlist */
-    struct dt_pop_waiter *waiters; /* utlist */
-    size_t n;                      /* number of waiters */
+    struct dt_pop_line *lines;     /* hash table of lines, by topic */
+    struct dt_pop_line *ready;     /* ready lines (utlist) */
+    struct dt_pop_waiter *waiters; /* waiting pops (utlist) */
+    size_t n;                      /* number of waiting pops */
 };
 
 /* Creates a pop that is in no line yet, with capacity for a place in the line of each of its topics. NULL: memory ran
- * out. Free it with free. */
+ * out. The caller frees it with free(). */
 struct dt_pop_waiter *dt_pop_waiter_new(const struct dt_pop_wish *wish);
 /* Returns true if pops already wait for each of these topics. */
 bool dt_pop_lines_await(const struct dt_pop_lines *lines, const struct dt_pop_wish *wish);
-/* Appends a pop to the lines of its topics, which are created if needed. owners: of the topics. False: out of memory.
- * */
+/* Appends a pop to the lines of its topics; creates missing lines. owners: the owner of each topic. False: out of
+ * memory. */
 bool dt_pop_lines_add(struct dt_pop_lines *lines, const struct dt_pop_wish *wish, const int64_t *owners,
                       struct dt_pop_waiter *waiter);
-/* Removes a pop from its lines, and lines that are empty then. True: one of these was ready. */
+/* Removes a pop from its lines, and removes lines that are now empty. True: a removed line was ready. */
 bool dt_pop_lines_remove(struct dt_pop_lines *lines, struct dt_pop_waiter *waiter);
-/* Called when jobs of a topic may be offered: its line, if any, may be served from from_us on. 0: at once. */
+/* Called when a topic may have jobs on offer: its line, if there is one, may be served from from_us on; 0: at once. */
 void dt_pop_lines_ready(struct dt_pop_lines *lines, struct dt_str topic, int64_t from_us);
 /* Returns when the first ready line may be served; INT64_MAX: none is ready. */
 int64_t dt_pop_lines_next_us(const struct dt_pop_lines *lines);
-/* Moves one line of each owner to the front, among the lines that may be served. Returns how many lines to serve: one
- * of each owner, or several if there is only one owner. The arena is scratch; if memory runs out, the line that has
- * been ready longest is first. */
+/* Among the lines that may be served, moves one line of each owner to the front. Returns how many lines to serve: one
+ * of each owner, or several if only one owner has lines. The arena is scratch memory; if memory runs out, the line that
+ * has been ready longest is first. */
 size_t dt_pop_lines_rotate(struct dt_pop_lines *lines, int64_t now_us, struct dt_arena *arena);
-/* Removes the first line that may be served from the ready ones. NULL: there is none. */
+/* Removes the first line that may be served from the list of ready lines. NULL: no line may be served. */
 struct dt_pop_line *dt_pop_lines_next_ready(struct dt_pop_lines *lines, int64_t now_us);
 /* Called after a claim for a line that dt_pop_lines_next_ready returned. True: the claim left jobs, so the line, if it
- * still exists, is ready again. An offer that arrived meanwhile has made it ready already. */
+ * still exists, is ready again. (If an offer arrived meanwhile, the line is ready already.) */
 bool dt_pop_lines_claimed(struct dt_pop_lines *lines, struct dt_str topic, dt_status status,
                           const struct dt_popped *popped, int64_t now_us);

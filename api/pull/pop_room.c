@@ -1,14 +1,16 @@
 /*
- * POST /v1/topics/{topic}/pop and POST /v1/pop; and the thread of the waiting room with its sockets. A worker claims
- * for a pop. If it finds nothing and may wait, the pop enters the room with its connection. If other pops already wait
- * for its topics it enters the room at once, because they come first.
+ * POST /v1/topics/{topic}/pop and POST /v1/pop; and the thread of the waiting room, with the sockets of waiting pops. A
+ * worker claims jobs for a pop. If the claim finds none and the pop may wait, the pop enters the room with its
+ * connection. If other pops already wait for its topics, it enters the room without a claim, because they are served
+ * first.
  *
  *   a notification of offers, or a poll ──▶ the lines of these topics are ready ──▶ owners take turns: one claim
  *   for the first pops of a line whose clients are still connected ──▶ answers, in order of arrival
  *
  * Invariants: an answer is sent to a client that was connected when its jobs were claimed; any thread adds pops to
- * lines, but only the room's thread removes them, so it may use them without the lock; a notification between a pop's
- * claim and its entering makes its lines ready; a ready line waits for at most one claim of each other owner.
+ * lines, but only the room's thread removes them, so it may use them without the lock; if a notification arrives
+ * between a pop's claim and its entering, its lines become ready; a ready line waits for at most one claim of each
+ * other owner.
  */
 #include "pop_room.h"
 
@@ -35,33 +37,33 @@
 #include "request/topic_cache.h"
 #include "request/workers.h"
 
-#define LOOK_US        INT64_C(50000)   /* between two polls while Redis is down */
-#define LOOK_HEARD_US  INT64_C(1000000) /* between two polls while Redis works */
-#define ENDS_US        INT64_C(10000)   /* between two walks over all pops to end waits */
-#define SERVED_AT_ONCE 256              /* pops, and jobs, of a line in one claim */
+#define LOOK_US        INT64_C(50000)   /* time between two polls while Redis is down */
+#define LOOK_HEARD_US  INT64_C(1000000) /* time between two polls while Redis works */
+#define ENDS_US        INT64_C(10000)   /* minimal time between two walks over all pops to end waits */
+#define SERVED_AT_ONCE 256              /* maximal number of pops of a line, and of jobs, in one claim */
 #define TTRS_AT_ONCE   8
-#define OWNERS_PART    2 /* an owner leaves this part of the places free (base/fair.h) */
+#define OWNERS_PART    2 /* an owner leaves at least 1/OWNERS_PART of the places free (base/fair.h) */
 #define EVENTS         256
-#define EARS           256 /* power of two */
+#define EARS           256 /* counters of notifications; a power of two */
 
 struct dt_pop_room {
     const struct dt_session_env *env;
     const struct dt_api *api;
     struct dt_thread thread;
     int epoll_fd, wake_fd;
-    _Atomic uint64_t heard[EARS], heard_all; /* notifications, by the hash of the topic */
+    _Atomic uint64_t heard[EARS], heard_all; /* number of notifications, by the hash of the topic, and of all topics */
     pthread_mutex_t lock;
-    /* All members below: under the lock. */
+    /* Members below: protected by the lock. */
     struct dt_pop_lines lines;
-    struct dt_shares places; /* one for each pop */
+    struct dt_shares places; /* places of the room; each pop takes one */
     bool closed;
-    bool look_now;          /* notifications may have been missed */
-    int64_t first_until_us; /* no wait ends before */
-    /* Members of the room's thread only. */
+    bool look_now;          /* poll now, because notifications may have been missed */
+    int64_t first_until_us; /* monotonic: no wait ends before this time */
+    /* Members below: used by the room's thread only. */
     struct dt_session session;
-    dt_wake *wake;            /* NULL: not started yet, or there is no Redis */
-    bool listens;             /* it was started, or there is no Redis */
-    int64_t look_us, ends_us; /* the next poll, and the earliest next walk */
+    dt_wake *wake;            /* subscription to notifications; NULL: not started yet, or there is no Redis */
+    bool listens;             /* the subscription was started, or there is no Redis */
+    int64_t look_us, ends_us; /* time of the next poll, and earliest time of the next walk to end waits */
     struct dt_arena arena;
     struct dt_hold hold;
     struct dt_outage_part outage;
@@ -74,7 +76,7 @@ static void wake_room(dt_pop_room *room)
 {
     uint64_t one = 1;
     if (write(room->wake_fd, &one, sizeof(one)) < 0)
-        return; /* the counter is full: the room is awake */
+        return; /* the counter is full, so the room is already woken */
 }
 
 static _Atomic uint64_t *notifications_of(dt_pop_room *room, struct dt_str topic)
@@ -106,7 +108,8 @@ static void on_offers(void *arg, struct dt_str topic)
         wake_room(room);
 }
 
-/* The name of the installation is known after MySQL was first reached. */
+/* Subscribes to notifications. The channel needs the installation's name, which is known only after MySQL was first
+ * reached. */
 static void listen_for_offers(dt_pop_room *room)
 {
     struct dt_error err = {0};
@@ -145,7 +148,7 @@ static void add_jobs(struct dt_strbuf *out, enum dt_pop_form form, const struct 
         dt_command_add_popped(out, form, jobs, n, names);
 }
 
-/* Answers a pop whose wait has ended, or that may not wait. */
+/* Answers, without jobs, a pop whose wait has ended or that may not wait. */
 static void answer_none(dt_detached *detached, enum dt_pop_form form)
 {
     struct dt_strbuf body = {0};
@@ -154,7 +157,7 @@ static void answer_none(dt_detached *detached, enum dt_pop_form form)
     dt_detached_answer(detached, 200, "application/json", &body, &none);
 }
 
-/* True: the pop is in its lines. False: its place was given back. */
+/* Adds the pop to its lines. False: it was not added, and its place in the room was given back. */
 static bool join_lines(dt_pop_room *room, const struct dt_pop_wish *wish, const int64_t *owners,
                        struct dt_pop_waiter *waiter, uint64_t heard)
 {
@@ -206,7 +209,7 @@ bool dt_pop_room_enter(dt_pop_room *room, struct dt_request *req, const struct d
         wake_room(room);
         return true;
     }
-    answer_none(waiter->detached, wish->form); /* the request does not own the connection any more */
+    answer_none(waiter->detached, wish->form); /* the request no longer owns the connection, so it cannot answer */
     free(waiter);
     return true;
 }
@@ -218,7 +221,7 @@ static dt_detached *remove_pop(dt_pop_room *room, struct dt_pop_waiter *waiter)
     epoll_ctl(room->epoll_fd, EPOLL_CTL_DEL, waiter->fd, NULL);
     pthread_mutex_lock(&room->lock);
     if (dt_pop_lines_remove(&room->lines,
-                            waiter)) /* a pop that has seen the line and enters now makes it ready again */
+                            waiter)) /* if another pop saw the line and enters now, the line becomes ready */
         atomic_fetch_add(&room->heard_all, 1);
     dt_shares_give_back(&room->places, waiter->owner, 1);
     dt_assert_cmp(room->lines.n, <=, room->places.used);
@@ -228,7 +231,7 @@ static dt_detached *remove_pop(dt_pop_room *room, struct dt_pop_waiter *waiter)
     return detached;
 }
 
-/* Removes a pop whose client has disconnected. The answer, which is not read, ends the connection. */
+/* Removes a pop whose client has disconnected. Sending the answer, which nobody reads, closes the connection. */
 static void drop_pop(dt_pop_room *room, struct dt_pop_waiter *waiter)
 {
     const enum dt_pop_form form = waiter->form;
@@ -236,8 +239,8 @@ static void drop_pop(dt_pop_room *room, struct dt_pop_waiter *waiter)
     answer_none(remove_pop(room, waiter), form);
 }
 
-/* Ends waits whose time is up, or all if the room is closed. Walks over all pops are ENDS_US apart, so that many short
- * waits of one client cost the others little. */
+/* Ends waits whose time is up, or all waits if the room is closed. Two walks over all pops are at least ENDS_US apart,
+ * so that many short waits of one client cost the other clients little. */
 static void end_waits(dt_pop_room *room)
 {
     const int64_t now_us = dt_clock_mono_us(room->env->clock);
@@ -267,16 +270,16 @@ static void end_waits(dt_pop_room *room)
 
 /* The first pops of a line, which share one claim. */
 struct served {
-    struct dt_str topic; /* in the arena */
+    struct dt_str topic; /* the line's topic, in the arena */
     struct dt_pop_waiter *v[SERVED_AT_ONCE];
-    struct dt_pop_taker takers[SERVED_AT_ONCE]; /* one for each served pop */
-    size_t n, max;                              /* pops, and jobs that they want */
+    struct dt_pop_taker takers[SERVED_AT_ONCE]; /* taker of each served pop */
+    size_t n, max;                              /* number of served pops, and number of jobs that they want */
     int64_t ttrs_ms[TTRS_AT_ONCE];
     size_t n_ttrs;
-    bool by_command; /* at least one of these pops came as a command */
+    bool by_command; /* at least one served pop came as a command */
 };
 
-/* Returns true if the claim may have this ttr. Each ttr costs a statement, so there are only a few. */
+/* Adds the ttr to those of the claim. False: the claim has TTRS_AT_ONCE others; each costs a statement. */
 static bool has_ttr(struct served *served, int64_t ttr_ms)
 {
     for (size_t i = 0; i < served->n_ttrs; i++)
@@ -288,7 +291,7 @@ static bool has_ttr(struct served *served, int64_t ttr_ms)
     return true;
 }
 
-/* Chooses the pops of a ready line. False: no line is ready. */
+/* Chooses the first ready line and its pops. False: no line is ready. */
 static bool choose_pops(dt_pop_room *room, struct served *served)
 {
     size_t wanted = 0;
@@ -310,7 +313,7 @@ static bool choose_pops(dt_pop_room *room, struct served *served)
     return served->topic.p != NULL;
 }
 
-/* Drops pops whose client has disconnected, before the claim. */
+/* Drops pops whose client has disconnected; called before the claim. */
 static void drop_absent_pops(dt_pop_room *room, struct served *served)
 {
     struct pollfd polled[SERVED_AT_ONCE];
@@ -351,7 +354,7 @@ static void answer_takers(dt_pop_room *room, const struct served *served, const 
         dt_metric_add(room->answered, 1);
         dt_detached_answer(remove_pop(room, served->v[i]), 200, "application/json", &body, &hold);
     }
-    dt_assert_cmp(from, ==, popped->n); /* each claimed job is in an answer */
+    dt_assert_cmp(from, ==, popped->n); /* every claimed job is in an answer */
 }
 
 static void refuse_pops(dt_pop_room *room, const struct served *served, const struct dt_popped *popped)
@@ -413,7 +416,8 @@ static void serve_line(dt_pop_room *room)
     pthread_mutex_lock(&room->lock);
     if (served.n == 0)
         dt_pop_lines_ready(&room->lines, served.topic, 0);
-    /* If a pop has seen the line, but enters after it was removed, its `heard` differs, so its new line is ready. */
+    /* If a pop saw the line, but enters after the line was removed, it notices by this count that its new line is
+     * ready. */
     if (served.n == 0 ||
         dt_pop_lines_claimed(&room->lines, served.topic, status, &popped, dt_clock_mono_us(room->env->clock)))
         atomic_fetch_add(notifications_of(room, served.topic), 1);
@@ -421,7 +425,7 @@ static void serve_line(dt_pop_room *room)
     dt_hold_less(&room->hold, DT_HOLD_ALL);
 }
 
-/* Polls MySQL, with one statement for all waiting pops. */
+/* Polls MySQL for offers, with one statement for all waiting pops. */
 static void poll_offers(dt_pop_room *room)
 {
     struct dt_error err = {0};
@@ -458,7 +462,7 @@ static void poll_offers(dt_pop_room *room)
 
 /* ---- the thread ---- */
 
-/* Returns how long the thread may sleep; -1: until it is woken. */
+/* Returns how long the thread may sleep; -1: until it is woken up. */
 static int timeout_ms(dt_pop_room *room)
 {
     pthread_mutex_lock(&room->lock);
@@ -479,7 +483,7 @@ static void sleep_and_drop_pops(dt_pop_room *room)
 {
     struct epoll_event events[EVENTS];
     int n;
-    do /* after a SIGSTOP the room learns which clients have disconnected before it ends waits */
+    do /* so that after a SIGSTOP the room drops disconnected pops before it ends waits */
         n = epoll_wait(room->epoll_fd, events, EVENTS, timeout_ms(room));
     while (n < 0 && errno == EINTR);
     for (int i = 0; i < n; i++) {
@@ -507,7 +511,7 @@ static void run_room(void *arg)
         listen_for_offers(room);
         if (look_now)
             poll_offers(room);
-        /* Serves one line of each owner, then looks at the clock, the sockets and other lines. */
+        /* Serves one line of each owner; then the loop checks the clock, the sockets and the other lines again. */
         pthread_mutex_lock(&room->lock);
         size_t turns = dt_pop_lines_rotate(&room->lines, dt_clock_mono_us(room->env->clock), &room->arena);
         pthread_mutex_unlock(&room->lock);
@@ -595,7 +599,7 @@ void dt_pop_room_free(dt_pop_room *room)
 
 struct popping {
     struct dt_pop_wish wish;
-    uint64_t heard; /* dt_pop_room_heard, before the claim */
+    uint64_t heard; /* count of notifications before the claim (dt_pop_room_heard) */
 };
 
 static enum dt_next answer_jobs(struct dt_request *req, const struct dt_job *jobs, size_t n)
@@ -606,7 +610,7 @@ static enum dt_next answer_jobs(struct dt_request *req, const struct dt_job *job
     return DT_REPLY;
 }
 
-/* Called on the HTTP thread: enters the room. If the room is full the answer has no jobs. */
+/* Called on the HTTP thread: the pop enters the room. If the room is full, the answer has no jobs. */
 static enum dt_next enter_room(struct dt_request *req)
 {
     const struct popping *p = req->state;

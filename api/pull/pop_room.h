@@ -1,9 +1,11 @@
 /*
- * The waiting room: holds pops that found no jobs until there are some, their wait ends, or their client disconnects. A
- * waiting pop holds a socket and some memory; no thread, no MySQL connection, no slot of the HTTP server.
+ * The waiting room: holds pops that found no jobs, until jobs are offered, their wait ends, or their client
+ * disconnects. A waiting pop holds a socket and some memory, but no thread, no MySQL connection, and no slot of the
+ * HTTP server.
  *
- * One thread serves the room. Redis notifies it of offers. If Redis is down it polls MySQL, with one statement for all
- * waiting pops every LOOK_US; otherwise it polls now and then. While no pop waits it does nothing.
+ * One thread serves the room. Redis notifies it of offers. If Redis is down, the thread polls MySQL every LOOK_US, with
+ * one statement for all waiting pops; otherwise it polls once a second, in case a notification was lost. While no pop
+ * waits, it sleeps.
  */
 #pragma once
 
@@ -14,20 +16,21 @@
 
 typedef struct dt_pop_room dt_pop_room;
 
-/* Starts the thread. Both arguments are borrowed and outlive the room. *out is NULL unless OK. */
+/* Starts the thread. Both arguments are borrowed, and must outlive the room. Unless OK, *out is NULL. */
 DT_MUST_CHECK dt_status dt_pop_room_start(const struct dt_session_env *env, const struct dt_api *api, dt_pop_room **out,
                                           struct dt_error *err);
-/* Answers all waiting pops with no jobs, and refuses new ones. Any thread. */
+/* Answers all waiting pops, without jobs, and refuses new ones. Any thread. */
 void dt_pop_room_close(dt_pop_room *room);
-/* Ends the thread, when no pop waits any more. */
+/* Ends the thread. Called when no pop waits any more. */
 void dt_pop_room_stop(dt_pop_room *room);
-/* After dt_pop_room_stop. Accepts NULL. */
+/* Frees the room, after dt_pop_room_stop. Accepts NULL. */
 void dt_pop_room_free(dt_pop_room *room);
 
-/* Counts the notifications of offers of these topics. A pop reads it before its claim and passes it to
- * dt_pop_room_enter, so that a notification in between is not missed. Any thread. */
+/* Returns the number of notifications of offers of these topics so far. A pop reads it before its claim and passes it
+ * to dt_pop_room_enter, so that a notification between the two calls is not missed. Any thread. */
 uint64_t dt_pop_room_heard(dt_pop_room *room, const struct dt_pop_wish *wish);
-/* Returns true if pops already wait for these topics: then a further pop may wait without a claim. Any thread. */
+/* Returns true if pops already wait for all of these topics: then a further pop may wait without a claim. Any
+ * thread. */
 bool dt_pop_room_awaits(dt_pop_room *room, const struct dt_pop_wish *wish);
 /*
  * Takes over a pop's connection, on its HTTP thread; the waiting room will send the answer. Copies the wish. True: the

@@ -1,6 +1,6 @@
 /*
- * A pop for several topics takes an equal share from each topic that has jobs; if one has fewer, the others give more.
- * The topics take turns being first.
+ * A pop for several topics takes an equal share from each topic that has jobs; if a topic has fewer, the other topics
+ * give more. The topics take turns being first.
  */
 #include "pop_take.h"
 
@@ -70,17 +70,17 @@ dt_status dt_pop_wish_decode(const dt_json *json, struct dt_str topic, struct dt
 
 /* ---- the claim ---- */
 
-#define LOOKS 8 /* tries of a pop that does not wait, while other pops have locked the offered jobs */
+#define LOOKS 8 /* maximal tries of a pop that does not wait, if other pops have locked the offered jobs */
 
 static const struct timespec pause_between_looks = {.tv_nsec = 4000000};
 
-/* A running pop. A topic that was exhausted counts as without offers. */
+/* State of a running pop. Topics without jobs left count as topics without offers. */
 struct round {
     const struct dt_pop_wish *wish;
     enum dt_pop_topic *topics;
-    struct dt_pop_taker *taker; /* of the next job */
-    size_t taken;               /* jobs that were claimed for it, including those that are too late */
-    int64_t *ttrs_ms;           /* of all jobs that may be claimed */
+    struct dt_pop_taker *taker; /* the client that gets the next job */
+    size_t taken;               /* jobs claimed for this taker, including those that were claimed too late */
+    int64_t *ttrs_ms;           /* ttr of each job that may be claimed */
     size_t claimed, max;
     size_t max_bytes;
     struct dt_arena *arena;
@@ -98,7 +98,7 @@ static dt_status claim_topic(const struct dt_api *api, dt_store *store, struct r
     struct dt_entry *entries = dt_arena_alloc(pop->arena, (pop->n + 1) * sizeof(*entries));
     for (size_t i = 0; entries && i < pop->n; i++)
         entries[i] = (struct dt_entry){pop->jobs[i].id, pop->jobs[i].next_at_ms, pop->jobs[i].due_at_ms};
-    if (entries) /* if not, the reconciler adds them */
+    if (entries) /* if memory ran out, the reconciler adds the entries later */
         dt_index_writer_post(api->index, entries, pop->n);
     dt_metric *in_time = dt_counter("duetime_popped_total", "Attempts handed to pops.", "");
     dt_metric *late = dt_counter("duetime_pops_late_total",
@@ -133,11 +133,11 @@ static size_t count_offering(const struct round *r)
     return n;
 }
 
-/* Claims from each topic with offers its part of the jobs that are still wanted. */
+/* Claims from each topic with offers its share of the jobs that are still wanted. */
 static dt_status claim_parts(const struct dt_api *api, dt_store *store, struct round *r, struct dt_popped *out,
                              struct dt_error *err)
 {
-    static _Atomic size_t turn; /* another topic is the first each time */
+    static _Atomic size_t turn; /* makes another topic the first each time */
     const size_t n = r->wish->n_topics;
     const size_t first = n > 1 ? atomic_fetch_add_explicit(&turn, 1, memory_order_relaxed) % n : 0;
     dt_status status = DT_OK;

@@ -1,4 +1,4 @@
-/* A pop: its body, one claim, and the answer. Pops that wait are in pop_room.h, and claim by this, too. */
+/* A pop: its body, one claim, and the answer. Waiting pops (pop_room.h) claim with these functions, too. */
 #pragma once
 
 #include "api.h"
@@ -11,64 +11,65 @@
 #define DT_POP_MAX       1000
 #define DT_POP_TOPICS    100
 #define DT_POP_WAIT_MS   60000
-#define DT_POP_BYTES     ((size_t)8 << 20) /* of payloads in an answer */
-#define DT_POP_ROOM_EACH 4                 /* bytes of memory for a byte of payload, in rows and answer */
+#define DT_POP_BYTES     ((size_t)8 << 20) /* maximal bytes of payloads in an answer */
+#define DT_POP_ROOM_EACH 4                 /* bytes of memory for each byte of payload, in rows and in the answer */
 
-/* The form of the answer: that of REST, or that of a command, with one job or with a list. */
+/* Form of the answer: JOBS for REST; for a command, one job or a list. */
 enum dt_pop_form { DT_POP_FORM_JOBS, DT_POP_FORM_COMMAND, DT_POP_FORM_COMMAND_LIST };
 
 struct dt_pop_wish {
-    const struct dt_str *topics; /* in the arena of the faults */
+    const struct dt_str *topics; /* topics to pop from, in the arena of the faults */
     size_t n_topics;
     int64_t max;
-    int64_t wait_ms, ttr_ms; /* ttr_ms 0: the jobs' own ack_timeout */
+    int64_t wait_ms, ttr_ms; /* ttr_ms 0: each job's own ack_timeout */
     enum dt_pop_form form;
 };
 
 /*
- * Decodes the body of a pop; json NULL: the body is empty. topic: from the path; absent: the body names the topics.
- * INVALID: faults has at least one. NOMEM.
+ * Decodes the body of a pop. json NULL: the body is empty. topic: the topic in the path; if absent, the body names the
+ * topics. INVALID: faults has at least one fault. NOMEM.
  */
 DT_MUST_CHECK dt_status dt_pop_wish_decode(const dt_json *json, struct dt_str topic, struct dt_faults *faults,
                                            struct dt_pop_wish *out);
 
-/* One client that gets a part of a claim. */
+/* One client that gets a part of the claimed jobs. */
 struct dt_pop_taker {
     size_t max;     /* maximal number of jobs */
-    int64_t ttr_ms; /* 0: the jobs' own ack_timeout */
-    size_t n;       /* out: number of its jobs */
+    int64_t ttr_ms; /* 0: each job's own ack_timeout */
+    size_t n;       /* out: number of jobs that it got */
 };
 
 /* The outcome of a claim. */
 struct dt_popped {
-    /* In the arena: the jobs of the first taker by due time, then the jobs of the second, and so on. */
+    /* Jobs in the arena: those of the first taker by due time, then those of the second, and so on. */
     struct dt_job *jobs;
     size_t n, bytes;
     bool more;                          /* a topic may have more jobs */
     bool passed;                        /* another pop had locked jobs of a topic */
-    bool at_limit;                      /* a topic is at its limits, and no notification is sent when it has room */
-    struct dt_str refused;              /* present: nothing was claimed because of this topic … */
-    enum dt_pop_topic why;              /* … for this reason */
-    const struct dt_command_job *names; /* set by the caller: command.h */
+    bool at_limit;                      /* a topic is at its limits; when it has room, nothing notifies */
+    struct dt_str refused;              /* topic that prevents the pop, so that nothing was claimed; absent: none … */
+    enum dt_pop_topic why;              /* … and the reason */
+    const struct dt_command_job *names; /* ids of jobs that were added by command; set by the caller (command.h) */
 };
 
 /*
- * Claims jobs for the topics of a wish, with at most max_bytes of payloads, or one larger job. n takers (at least one)
- * get them in order; they say how many jobs they take, and their ttr. If a job's ack_timeout has passed before MySQL
- * answered the claim, the job is not among them: its attempt is lost, as if the answer were lost. Runs on the store's
- * thread. Statuses as of dt_store_pop; jobs that were claimed before a failure are in *out, and must be delivered.
+ * Claims jobs for the topics of a wish, with at most max_bytes of payloads, or one larger job. The n takers (at least
+ * one) get the jobs in order; each says how many jobs it takes, and their ttr. If a job's ack_timeout has passed before
+ * MySQL answered the claim, the taker does not get the job: its attempt is lost, as if the answer were lost. Runs on
+ * the store's thread. Statuses as of dt_store_pop; jobs that were claimed before a failure are in *out, and must be
+ * delivered.
  *
- * If the wish does not wait, the claim is repeated a few times within some milliseconds, for jobs that a leader offers
- * just now, or that another pop has locked and leaves.
+ * If the wish does not wait, the claim is repeated a few times within some milliseconds, to find jobs that a leader is
+ * just offering, or that another pop has locked but does not take.
  */
 DT_MUST_CHECK dt_status dt_pop_take(const struct dt_api *api, dt_store *store, const struct dt_pop_wish *wish,
                                     struct dt_pop_taker *takers, size_t n, size_t max_bytes, struct dt_arena *arena,
                                     struct dt_popped *out, struct dt_error *err);
 
-/* How many bytes of payloads max jobs may have, at most `most`. */
+/* Returns how many bytes of payloads `max` jobs may have, but not more than `most`. */
 size_t dt_pop_bytes(const struct dt_api *api, size_t max, size_t most);
-/* Reserves memory for up to max jobs. Returns how many bytes of payloads (at most `most`) it is enough for; 0: not even
- * for one job. The answer keeps what it needs of that until it is sent (http_exchange.c). */
+/* Reserves memory for up to `max` jobs. Returns for how many bytes of payloads (at most `most`) the memory is enough;
+ * 0: not even for one job. The answer keeps the part that it uses until it is sent (http_exchange.c). */
 size_t dt_pop_hold(struct dt_request *req, size_t max, size_t most);
 /* Adds the answer of a pop: {"jobs":[…]}. */
 void dt_pop_add(struct dt_strbuf *out, const struct dt_job *jobs, size_t n);
