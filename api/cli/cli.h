@@ -1,6 +1,6 @@
 /*
- * One run of the program: the call, the settings, the connection to the API. main.c makes it and passes it to the
- * function of the verb. Also: messages on standard error, and progress.
+ * One run of the program: the call, the settings, the connection to the API. main.c fills in struct dt_cli and passes
+ * it to the function of the verb. This header also has messages on standard error, and progress.
  */
 #pragma once
 
@@ -12,7 +12,7 @@
 /* The exit codes, which scripts rely on. */
 enum dt_cli_exit {
     DT_CLI_DONE = 0,
-    DT_CLI_REFUSED = 1, /* refused or failed; or the doctor has findings */
+    DT_CLI_REFUSED = 1, /* the API refused, or the request failed; or the doctor has findings */
     DT_CLI_USAGE = 2,
     DT_CLI_NOT_FOUND = 3,
     DT_CLI_UNREACHED = 4,
@@ -25,32 +25,33 @@ struct dt_cli {
     const struct dt_cli_call *call;
     struct dt_cli_settings settings;
     enum dt_cli_form form;
-    unsigned width, height; /* of the terminal on standard output; 0: not a terminal */
+    unsigned width, height; /* size of the terminal on standard output; 0: not a terminal */
     bool colours;
     const dt_clock *clock;
     dt_rest *rest;
-    struct dt_strbuf done; /* changes that the API has made: shown if its answer cannot be written */
+    struct dt_strbuf done; /* changes that the API has made; listed if the output cannot be written */
 };
 
 /* ---- the functions of the verbs: each returns the exit code ---- */
 
 typedef int dt_cli_run(struct dt_cli *cli);
 
-/* run_request.c: one request and its answer, by the verb's row; a job may be named by topic and key. */
+/* run_request.c. Sends one request, described by the verb's row, and shows the answer; a job may be named by topic and
+ * key. */
 int dt_cli_run_request(struct dt_cli *cli);
-/* Reads a resource, changes the members that the options name, and puts it. */
+/* Reads a resource, changes the members that the options name, and stores it (PUT). */
 int dt_cli_run_set(struct dt_cli *cli);
 int dt_cli_run_pop(struct dt_cli *cli);
-/* Changes a set of jobs by filter. */
+/* Changes the set of jobs that a filter chooses. */
 int dt_cli_run_many(struct dt_cli *cli);
 /* Follows an operation until it has ended. */
 int dt_cli_run_follow(struct dt_cli *cli);
 int dt_cli_run_delete(struct dt_cli *cli);
-/* Shows a job until it is finished. */
+/* Shows a job at each change, until it is finished. */
 int dt_cli_run_watch(struct dt_cli *cli);
-/* run_list.c: a list, page by page. DT_CLI_BY_EXPORT writes jobs in the form that import reads. */
+/* run_list.c. Shows a list, page by page. DT_CLI_BY_EXPORT writes jobs in the form that import reads. */
 int dt_cli_run_list(struct dt_cli *cli);
-/* run_import.c: many jobs, from a file or standard input. */
+/* run_import.c. Creates many jobs, from a file or standard input. */
 int dt_cli_run_import(struct dt_cli *cli);
 /* run_status.c */
 int dt_cli_run_doctor(struct dt_cli *cli);
@@ -59,33 +60,34 @@ int dt_cli_run_forecast(struct dt_cli *cli);
 
 /* ---- messages on standard error (talk.c) ---- */
 
-/* Writes "duetime: …", without control characters. */
+/* Prints "duetime: …", without control characters. */
 void dt_cli_say(const char *fmt, ...) DT_PRINTF(1, 2);
-/* Says that a list is empty, unless the output is JSON. */
+/* Prints that a list is empty, unless the output is JSON. */
 void dt_cli_say_nothing(const struct dt_cli *cli);
-/* Says why a request failed without an answer, or with one that cannot be read. Returns the exit code. */
+/* Prints why a request got no answer, or an answer that cannot be read. Returns the exit code. */
 int dt_cli_failed(dt_status status, const struct dt_error *err);
-/* Returns the exit code for an answer. If it is a refusal, says title, detail, and each member with a fault. */
+/* Returns the exit code for an answer. If the API refused, prints title, detail, and each member with a fault. */
 int dt_cli_judge(const struct dt_cli *cli, const struct dt_rest_answer *answer);
 
 /*
- * Sends a request and judges the answer. Returns the exit code. DONE: json (borrowing answer) has the document, unless
- * it is NULL or the answer is empty. What a request other than GET has changed is added to cli->done.
+ * Sends a request and judges the answer. Returns the exit code. If the code is DONE, json is not NULL and the answer is
+ * not empty, json holds the parsed answer (it borrows from answer). For a request other than GET, adds the change to
+ * cli->done.
  */
 int dt_cli_ask(struct dt_cli *cli, const struct dt_rest_request *request, struct dt_rest_answer *answer, dt_json *json);
 
-/* Progress of work that takes longer than a second: count, rate, time left. On a terminal one line that changes;
- * otherwise a line every ten seconds. */
+/* Progress of work that takes longer than a second: count, rate, time left. On a terminal it is one line that changes;
+ * otherwise a new line every ten seconds. */
 
 struct dt_cli_progress {
     const dt_clock *clock;
-    const char *what; /* name of the list in the answer: "jobs" */
+    const char *what; /* what is counted, by the name of the list in the answer: "jobs" */
     bool terminal;
     int64_t begun_us, told_us;
 };
 
 void dt_cli_progress_begin(struct dt_cli_progress *progress, const dt_clock *clock, const char *what);
-/* Shows that `done` are done, which is part/whole of all; whole 0: the total is unknown. */
+/* Shows that `done` items are done, which is part/whole of all; whole 0: the total is unknown. */
 void dt_cli_progress_tell(struct dt_cli_progress *progress, int64_t done, int64_t part, int64_t whole);
-/* Removes the line from the terminal. */
+/* Removes the progress line from the terminal. */
 void dt_cli_progress_end(struct dt_cli_progress *progress);

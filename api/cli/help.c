@@ -4,7 +4,7 @@
 
 #define COLUMN 30
 
-/* "duetime jobs get (ID | TOPIC KEY) [OPTION]…" */
+/* Adds the usage of a verb: "duetime jobs get (ID | TOPIC KEY) [OPTION]…" */
 static void add_usage(struct dt_strbuf *out, const struct dt_cli_verb *verb)
 {
     bool choice = strchr(verb->takes, '|');
@@ -194,7 +194,7 @@ static bool is_of_each_set(const struct dt_cli_option *option)
            (option->place == DT_CLI_SET && strcmp(option->name, "rate") == 0);
 }
 
-/* The first verb of the table whose section describes this option. */
+/* Returns the verb whose section describes this option: the first verb in the table that has the same option. */
 static const struct dt_cli_verb *described_by(const struct dt_cli_option *option)
 {
     for (const struct dt_cli_verb *verb = dt_cli_verbs; verb < dt_cli_verbs + dt_cli_n_verbs; verb++)
@@ -219,8 +219,8 @@ static void add_row(struct dt_strbuf *out, const struct dt_cli_option *option, b
     dt_strbuf_adds(out, " |\n");
 }
 
-/* Options that every command for a set of jobs has are in a section of their own. An option that an earlier section
- * describes is only named. */
+/* Adds the options of a verb. The options that every command for a set of jobs has are in a section of their own. If an
+ * earlier section describes an option, only its name is added. */
 static void add_verb_options(struct dt_strbuf *out, const struct dt_cli_verb *verb)
 {
     const struct dt_cli_verb *as = NULL;
@@ -295,7 +295,7 @@ void dt_cli_add_requests(struct dt_strbuf *out)
         for (size_t i = 0; i < verb->n_options; i++) {
             const struct dt_cli_option *option = &verb->options[i];
             bool of_set = option->place == DT_CLI_FILTER || option->place == DT_CLI_SET;
-            if (option->place == DT_CLI_HERE || option->place == DT_CLI_SETS) /* the program itself reads these */
+            if (option->place == DT_CLI_HERE || option->place == DT_CLI_SETS) /* not for the API */
                 continue;
             dt_strbuf_addf(out, "%s %s %s ", of_set ? "POST" : verb->method, of_set ? verb->set : verb->path,
                            places[option->place]);
@@ -308,7 +308,8 @@ void dt_cli_add_requests(struct dt_strbuf *out)
 /*
  * ---- completion ----
  *
- * The scripts complete noun, verb and options; after an option, its words if it takes one of several, or files.
+ * The scripts complete noun, verb and options. After an option that takes one of several words they complete these
+ * words; after other options, file names.
  */
 
 /* Calls fn once for each noun. */
@@ -340,7 +341,7 @@ static bool is_file(const struct dt_cli_option *option)
     return option->takes && strcmp(option->takes, "FILE") == 0;
 }
 
-/* "a b c" of "a|b|c". */
+/* Adds the words of "a|b|c" as "a b c". */
 static void add_choices(struct dt_strbuf *out, const struct dt_cli_option *option)
 {
     for (const char *p = option->takes; *p; p++)
@@ -365,7 +366,7 @@ static void add_completed_options(struct dt_strbuf *out, const struct dt_cli_opt
         dt_strbuf_addf(out, " --%s", options[i].name);
 }
 
-/* Adds the pattern of a case for the word after an option: of one verb, or of all. */
+/* Adds a case pattern for the word after an option: for the options of one verb, or of all verbs. */
 static void add_place(struct dt_strbuf *out, const struct dt_cli_verb *verb, const struct dt_cli_option *option)
 {
     if (verb)

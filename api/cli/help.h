@@ -7,13 +7,13 @@
 #include "base/text/strbuf.h"
 #include "table.h"
 
-/* verb NULL: all verbs of noun; noun NULL: all verbs. */
+/* Adds the help. verb NULL: help of all verbs of noun; noun NULL: of all verbs. */
 void dt_cli_add_help(struct dt_strbuf *out, const char *noun, const struct dt_cli_verb *verb);
 void dt_cli_add_man(struct dt_strbuf *out);
 void dt_cli_add_reference(struct dt_strbuf *out);
-/* The requests that the program can make, for a test that compares them with openapi.yaml: lines of
- * "METHOD PATH body|query NAME". */
+/* Adds the requests that the program can make, as lines of "METHOD PATH body|query NAME". A test compares them with
+ * openapi.yaml. */
 void dt_cli_add_requests(struct dt_strbuf *out);
 
-/* The script for a shell. False: there is none. */
+/* Adds the completion script for a shell. False: there is none for this shell. */
 bool dt_cli_add_completion(struct dt_strbuf *out, const char *shell);

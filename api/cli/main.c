@@ -16,7 +16,7 @@
 
 #define NARROWEST 40
 
-/* Returns a size of the terminal: by the environment, by the terminal itself, or the usual one. */
+/* Returns a size of the terminal: that of the environment variable, else the terminal's own, else the usual one. */
 static unsigned length_of(const char *variable, unsigned own, unsigned usual)
 {
     const char *text = getenv(variable);
@@ -24,7 +24,7 @@ static unsigned length_of(const char *variable, unsigned own, unsigned usual)
     return given > 0 ? (unsigned)given : own > 0 ? own : usual;
 }
 
-/* Finds the size of the terminal on standard output, and whether colours may be used. */
+/* Reads the size of the terminal on standard output, and whether colours may be used. */
 static void read_terminal(struct dt_cli *cli)
 {
     struct winsize size = {0};
@@ -128,7 +128,7 @@ static int run_with_api(struct dt_cli *cli)
     return code;
 }
 
-/* Ends by a signal, so that a shell sees the usual exit code. */
+/* Ends the program by the signal that it caught, so that a shell sees the usual exit code. */
 static void end_by_signal(int number)
 {
     signal(number, SIG_DFL);
@@ -136,8 +136,8 @@ static void end_by_signal(int number)
 }
 
 /*
- * If the output cannot be written, says so, and lists the changes that the API made. If nothing was changed and the
- * reader of a pipe has closed it, the program ends quietly, as usual.
+ * If the output cannot be written, prints an error, and the changes that the API made. If nothing was changed and the
+ * reader has closed the pipe, the program ends without a message, as is usual.
  */
 static int close_output(struct dt_cli *cli, int code)
 {
@@ -156,7 +156,8 @@ static int close_output(struct dt_cli *cli, int code)
     return code;
 }
 
-/* Prints a page that is made from the table. Only packages and checks use these words. */
+/* Prints a page that is made from the table, if the argument is one of the words below. Only packaging and tests use
+ * these words. */
 static bool try_print_page(int argc, char **argv)
 {
     static const struct {

@@ -1,7 +1,7 @@
 /*
  * The settings of the program, and requests to the API.
  *
- * Options win over the environment, and the environment over the file:
+ * An option overrides the environment, and the environment overrides the file:
  *
  *   --url --token-file --ca-file --cert-file --key-file --timeout
  *     >  DUETIME_URL DUETIME_TOKEN DUETIME_CA_FILE DUETIME_CERT_FILE DUETIME_KEY_FILE  >  ~/.config/duetime/config
@@ -22,16 +22,16 @@
 #include "words.h"
 
 struct dt_cli_settings {
-    char *url;       /* without a slash at its end, or unix:/path */
+    char *url;       /* URL of the API without a slash at its end, or unix:/path */
     char *token;     /* NULL: no token */
     char *ca_file;   /* NULL: the system's certificates */
-    char *cert_file; /* a client certificate; NULL: none */
-    char *key_file;  /* its key; NULL: in cert_file */
+    char *cert_file; /* file of a client certificate; NULL: none */
+    char *key_file;  /* file of its key; NULL: the key is in cert_file */
     int64_t timeout_ms;
 };
 
-/* Fills in *out, which the caller clears in any case. INVALID: err names the option, variable or line with the fault.
- * */
+/* Reads the settings into *out, which the caller must clear in any case. INVALID: err names the option, variable or
+ * line with the fault. */
 DT_MUST_CHECK dt_status dt_cli_settings_read(const struct dt_cli_call *call, struct dt_cli_settings *out,
                                              struct dt_error *err);
 void dt_cli_settings_clear(struct dt_cli_settings *settings);
@@ -43,36 +43,35 @@ void dt_cli_settings_clear(struct dt_cli_settings *settings);
 typedef struct dt_rest dt_rest;
 
 struct dt_rest_request {
-    const char *method, *path; /* the path with its query, percent-encoded */
+    const char *method, *path; /* path: with the query, percent-encoded */
     struct dt_str body;        /* absent: no body */
-    const char *type;          /* of the body; NULL: application/json */
-    int64_t timeout_ms;        /* added to that of the settings, for requests that wait */
+    const char *type;          /* type of the body; NULL: application/json */
+    int64_t timeout_ms;        /* added to the timeout of the settings, for requests that wait */
 };
 
 struct dt_rest_answer {
     int status;
     bool reached; /* the server may have received the request, even if there was no answer */
     struct dt_strbuf body;
-    int64_t date_s;         /* the server's clock; 0: unknown */
+    int64_t date_s;         /* the server's clock, from Date; 0: unknown */
     int64_t retry_after_s;  /* from Retry-After; 0: not given */
-    int64_t cert_ends_at_s; /* the end of the server's certificate; 0: there is none */
+    int64_t cert_ends_at_s; /* when the server's certificate expires; 0: it has none */
 };
 
 DT_MUST_CHECK dt_status dt_rest_new(const struct dt_cli_settings *settings, dt_rest **out, struct dt_error *err);
 void dt_rest_free(dt_rest *rest);
 
 /*
- * Sends the request and waits for the whole answer, of any status; the answer's memory is used again, and the caller
- * clears its body in the end. UNAVAILABLE:
- * there is no complete answer; err has the reason (the server may have carried out the request nevertheless).
- * TOO_LARGE: it is longer than DT_REST_ANSWER_MAX.
+ * Sends the request and waits for the complete answer, whatever its status. The buffer of the answer may be reused for
+ * the next request; the caller clears its body in the end. UNAVAILABLE: no complete answer arrived; err has the reason
+ * (the server may have carried out the request). TOO_LARGE: the answer is longer than DT_REST_ANSWER_MAX.
  */
 DT_MUST_CHECK dt_status dt_rest_ask(dt_rest *rest, const struct dt_rest_request *request, struct dt_rest_answer *answer,
                                     struct dt_error *err);
 
 /*
- * From now on SIGINT, SIGTERM and SIGHUP do not end the program at once: a running request may get its answer, and the
- * caller ends if dt_rest_signal returns a signal. A second signal ends the program.
+ * From now on the first SIGINT, SIGTERM or SIGHUP does not end the program: a running request may still get its answer,
+ * and the caller ends when dt_rest_signal returns a signal. The second signal ends the program.
  */
 void dt_rest_catch_signals(void);
 /* Returns the signal that was caught; 0: none. */

@@ -8,13 +8,13 @@
 #include "base/clock.h"
 #include "rest.h"
 
-#define LAST_WAIT_US 2000000 /* for the answer, after a signal */
+#define LAST_WAIT_US 2000000 /* how long to wait for the answer after a signal */
 
 struct dt_rest {
     CURL *easy;
     const struct dt_cli_settings *settings;
-    struct dt_rest_answer *answer; /* of the running request */
-    int64_t signalled_us;          /* when a request first saw the signal; 0: there was none */
+    struct dt_rest_answer *answer; /* answer of the running request */
+    int64_t signalled_us;          /* when the running request first saw the signal; 0: it saw none */
     char error[CURL_ERROR_SIZE];
 };
 
@@ -59,7 +59,7 @@ void dt_rest_catch_signals(void)
     struct sigaction before;
     for (size_t i = 0; i < sizeof(numbers) / sizeof(numbers[0]); i++)
         if (sigaction(numbers[i], NULL, &before) == 0 &&
-            before.sa_handler == SIG_DFL) /* a signal that nohup ignores stays ignored */
+            before.sa_handler == SIG_DFL) /* if nohup has made the program ignore a signal, it stays ignored */
             sigaction(numbers[i], &action, NULL);
 }
 
@@ -68,7 +68,7 @@ int dt_rest_signal(void)
     return caught;
 }
 
-/* libcurl calls it at least once a second. If it returns anything but 0 the request ends. */
+/* Called by libcurl at least once a second. A result other than 0 ends the request. */
 static int check_signal(void *arg, curl_off_t, curl_off_t, curl_off_t, curl_off_t)
 {
     dt_rest *rest = arg;
@@ -80,7 +80,7 @@ static int check_signal(void *arg, curl_off_t, curl_off_t, curl_off_t, curl_off_
 
 /* ---- handles ---- */
 
-/* Returns the path of a Unix socket; NULL: the URL is not one. */
+/* Returns the path of a Unix socket if the URL is unix:/path, else NULL. */
 static const char *unix_path(const struct dt_cli_settings *settings)
 {
     return strncmp(settings->url, "unix:", 5) == 0 ? settings->url + 5 : NULL;
@@ -143,10 +143,10 @@ static bool add_header(struct curl_slist **headers, const char *name, const char
     return longer;
 }
 
-/* Carries out the request, and takes its answer. */
+/* Sends the request and receives its answer. */
 static dt_status perform_request(dt_rest *rest, struct dt_error *err)
 {
-    /* With these errors the request was not sent. */
+    /* If libcurl returns one of these errors, the request was not sent. */
     static const CURLcode early[] = {CURLE_COULDNT_CONNECT,          CURLE_COULDNT_RESOLVE_HOST,
                                      CURLE_COULDNT_RESOLVE_PROXY,    CURLE_SSL_CONNECT_ERROR,
                                      CURLE_PEER_FAILED_VERIFICATION, CURLE_SSL_CACERT_BADFILE,

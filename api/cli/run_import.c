@@ -1,12 +1,12 @@
 /*
- * Import: jobs from NDJSON or CSV to POST /v1/jobs:batch, batch by batch. If the answer to a batch is lost, jobs with
- * a key are sent again, because a key makes that harmless. The outcome of a job without a key is then unknown.
+ * Import: jobs from NDJSON or CSV to POST /v1/jobs:batch, batch by batch. If the answer to a batch is lost, jobs with a
+ * key are sent again, because a key makes that harmless. The outcome of jobs without a key is unknown in this case.
  *
  *   read lines into the batch ─▶ send ─▶ judge each result ─▶ those that may succeed later stay in the batch
  *
- * CSV is that of RFC 4180: cells between commas, in double quotes if they have commas, quotes or line breaks. The
- * first line names the members of a new job. `payload` and `headers` are JSON, `retry` is a comma-separated list of
- * delays, the others are texts; an empty cell means that the member is absent. A byte order mark before the first line
+ * CSV is that of RFC 4180: cells between commas, in double quotes if they have commas, quotes or line breaks. The first
+ * line names the members of a new job. `payload` and `headers` are JSON, `retry` is a comma-separated list of delays,
+ * the other members are texts; an empty cell means that the member is absent. A byte order mark before the first line
  * is skipped.
  *
  * Invariants: the text of the batch is its lines in order, each with its line feed. Memory is that of a batch.
@@ -24,39 +24,39 @@
 #define LINE_BYTES  ((size_t)8 << 20)
 #define BATCH_LINES 5000
 #define BATCH_BYTES ((size_t)4 << 20)
-#define TELL_MAX    20 /* refused lines that are reported */
+#define TELL_MAX    20 /* maximal number of refused lines that are reported */
 #define PAUSE_NS    500000000L
-#define PATIENCE    120 /* pauses without progress before it gives up */
+#define PATIENCE    120 /* pauses without progress after which the import gives up */
 
-/* The file. */
+/* The file that is read. */
 struct lines {
-    FILE *in; /* borrowed */
+    FILE *in; /* the file; borrowed */
     bool csv;
-    bool named;             /* the first line of a CSV was read */
+    bool named;             /* the first line of a CSV file was read */
     struct dt_strbuf names; /* names of its columns, each terminated by a zero byte */
     struct dt_strbuf cell;
-    int64_t line; /* of the file, from 1: where the last job began */
-    int64_t at;   /* the line that is read now */
+    int64_t line; /* line of the file, from 1, at which the last job began */
+    int64_t at;   /* line of the file that is read now */
     int64_t bytes;
 };
 
 struct line {
-    size_t begin, n; /* in the batch's text, without the line feed */
+    size_t begin, n; /* position in the text of the batch, and length without the line feed */
     int64_t number;  /* line number in the file */
 };
 
 struct import {
     struct dt_cli *cli;
     struct lines lines;
-    struct dt_strbuf text; /* text of the batch */
+    struct dt_strbuf text; /* text of the batch that is sent next */
     struct line *batch;
-    unsigned n, most; /* its lines, and how many the API takes */
+    unsigned n, most; /* number of its lines, and how many the API accepts at once */
     struct dt_rest_answer answer;
     dt_json *json;
     struct dt_cli_progress progress;
-    int64_t size; /* of the file; 0: not known */
+    int64_t size; /* bytes of the file; 0: not known */
     int64_t made, existing, refused, unknown;
-    unsigned idle; /* number of pauses without progress */
+    unsigned idle; /* pauses in a row without progress */
     int code;
 };
 
@@ -107,7 +107,7 @@ static dt_status next_json(struct lines *lines, struct dt_strbuf *out, struct dt
     return DT_OK;
 }
 
-/* Reads a cell in double quotes after the first quote. Returns the byte after it. */
+/* Reads a cell in double quotes, after the opening quote. Returns the byte after the closing quote. */
 static int quoted_cell(struct lines *lines)
 {
     int c;
@@ -116,10 +116,10 @@ static int quoted_cell(struct lines *lines)
             return c;
         dt_strbuf_addc(&lines->cell, (char)c);
     }
-    return -2; /* the last quote is missing */
+    return -2; /* the closing quote is missing */
 }
 
-/* Reads a cell. Returns the byte that ends it: a comma, a line feed or EOF; -2: it is not a cell. */
+/* Reads a cell. Returns the byte that ends it: a comma, a line feed or EOF; -2: the cell is malformed. */
 static int next_cell(struct lines *lines)
 {
     dt_strbuf_reset(&lines->cell);
@@ -144,7 +144,7 @@ static dt_status fail_cell(const struct lines *lines, struct dt_error *err)
                          (long long)lines->line);
 }
 
-/* Reads the first line of a CSV, and skips a byte order mark before it. */
+/* Reads the first line of a CSV file, after skipping a byte order mark. */
 static dt_status read_names(struct lines *lines, struct dt_error *err)
 {
     static const unsigned char mark[] = {0xef, 0xbb, 0xbf};
@@ -202,7 +202,7 @@ static dt_status next_csv(struct lines *lines, struct dt_strbuf *out, struct dt_
             dt_json_add_string(out, dt_str(name));
             dt_strbuf_addc(out, ':');
             if (strcmp(name, "payload") == 0 || strcmp(name, "headers") == 0) {
-                /* The job must be on one line, so line breaks in JSON become spaces. */
+                /* A job must be on one line, so line breaks in JSON become spaces. */
                 for (size_t i = 0; i < text.n; i++)
                     dt_strbuf_addc(out, text.p[i] == '\n' || text.p[i] == '\r' ? ' ' : text.p[i]);
             } else if (strcmp(name, "retry") == 0) {
@@ -217,13 +217,13 @@ static dt_status next_csv(struct lines *lines, struct dt_strbuf *out, struct dt_
     return DT_OK;
 }
 
-/* Appends the next job as a JSON object on one line; skips empty lines. NOT_FOUND: there is none. INVALID: err names
+/* Appends the next job as a JSON object on one line; skips empty lines. NOT_FOUND: no job is left. INVALID: err names
  * the line that cannot be read. */
 static dt_status next_job(struct lines *lines, struct dt_strbuf *out, struct dt_error *err)
 {
     size_t begin = out->n;
     dt_status status = lines->csv ? next_csv(lines, out, err) : next_json(lines, out, err);
-    if (ferror(lines->in)) /* the last job may be incomplete */
+    if (ferror(lines->in)) /* the last job that was read may be incomplete */
         status = dt_fail(err, DT_INVALID, "line %lld cannot be read: %s", (long long)lines->at, strerror(errno));
     if (status == DT_OK && out->failed)
         status = dt_fail(err, DT_NOMEM, "out of memory");
@@ -234,7 +234,7 @@ static dt_status next_job(struct lines *lines, struct dt_strbuf *out, struct dt_
 
 /* ---- the batch ---- */
 
-/* Keeps the chosen lines of the batch, in order. */
+/* Removes all lines of the batch except the chosen ones; keeps their order. */
 static void keep_lines(struct import *im, const bool *chosen)
 {
     size_t at = 0;
@@ -283,7 +283,8 @@ static void report_refusal(struct import *im, int64_t number, const struct dt_js
     dt_strbuf_clear(&why);
 }
 
-/* The outcome of a line is unknown. True: the line stays, because its key makes a repeat harmless. */
+/* Called if the outcome of a line is unknown. True: the line stays in the batch, because its key makes a repeat
+ * harmless. */
 static bool may_repeat_unknown(struct import *im, unsigned i)
 {
     struct dt_str text = {im->text.p + im->batch[i].begin, im->batch[i].n};
@@ -296,8 +297,8 @@ static bool may_repeat_unknown(struct import *im, unsigned i)
     return false;
 }
 
-/* Counts one result. True: the line must be sent again. rest: the result is for all lines that follow, of which none
- * was created. */
+/* Counts the result of a line. True: the line must be sent again. rest: the result is for all remaining lines, none of
+ * which was created. */
 static bool count_result(struct import *im, unsigned i, struct dt_str result, bool rest)
 {
     static const char limit[] = "limits.batch_";
@@ -311,7 +312,7 @@ static bool count_result(struct import *im, unsigned i, struct dt_str result, bo
     im->existing += status == 200;
     if (status == 200 || status == 201)
         return false;
-    /* If a line is refused because of earlier lines, later batches are shorter. */
+    /* If a line was refused because earlier lines used up a limit, later batches are shorter. */
     bool named = detail.p && memmem(detail.p, detail.n, limit, sizeof(limit) - 1);
     bool beyond = i > 0 && (rest || named) && dt_str_is(type, "/problems/too-large");
     if (beyond && i < im->most)
@@ -333,8 +334,8 @@ static void pause_a_while(struct import *im)
 }
 
 /*
- * Reads the answer, and removes finished lines from the batch. Results have the order of the lines. If they end early,
- * the last one is for all lines that follow, of which none was created.
+ * Reads the answer, and removes finished lines from the batch. Results are in the order of the lines. If there are
+ * fewer results than lines, the last result is for all remaining lines, none of which was created.
  */
 static int read_answer(struct import *im, unsigned sent, bool *again)
 {
@@ -342,7 +343,7 @@ static int read_answer(struct import *im, unsigned sent, bool *again)
     const char *end = p + im->answer.body.n;
     unsigned most = im->most;
     unsigned results = 0;
-    unsigned left = 0; /* lines that must be sent again */
+    unsigned left = 0; /* number of lines that must be sent again */
     for (const char *q = p; q < end; q++)
         results += *q == '\n' || q + 1 == end;
     for (unsigned i = 0; i < im->n; i++)
@@ -386,7 +387,7 @@ static int send_batch(struct import *im, bool *again)
         dt_cli_progress_end(&im->progress);
         return dt_cli_failed(status, &err);
     }
-    /* There was no answer to the batch: lines that may be sent again stay in it. */
+    /* Called if a batch got no answer: lines that may be sent again stay in it. */
     for (unsigned i = 0; i < im->n; i++)
         again[i] = i >= sent || !im->answer.reached || may_repeat_unknown(im, i);
     keep_lines(im, again);

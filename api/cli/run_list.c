@@ -1,6 +1,6 @@
 /*
- * Lists and exports: page by page, so that memory is that of a page, to the end or to --limit. Exports show their
- * progress; so do lists on a terminal, because pages may be empty.
+ * Lists and exports: page by page, so that the program holds only one page in memory; to the end, or up to --limit.
+ * Exports show their progress. Lists do so on a terminal, because pages may be empty.
  */
 
 #include "base/text/json_write.h"
@@ -16,16 +16,16 @@ struct listing {
     struct dt_rest_answer answer;
     dt_json *json;
     struct dt_cli_list *list;
-    uint64_t left;           /* number of rows still to show */
-    bool exports;            /* writes jobs in the form that import reads */
-    int64_t overdue_ms;      /* only jobs that were due before this time; 0: all */
-    unsigned long long held; /* with overdue_ms: jobs of paused topics, which are not listed */
+    uint64_t left;           /* number of rows that may still be shown */
+    bool exports;            /* write jobs in the form that import reads */
+    int64_t overdue_ms;      /* show only jobs that were due before this time; 0: all */
+    unsigned long long held; /* if overdue_ms is set: number of due jobs of paused topics, which are not listed */
     char *cursor;
     struct dt_cli_progress progress;
-    int64_t done, whole; /* rows that were shown, and all rows; whole 0: unknown */
+    int64_t done, whole; /* number of rows shown, and of all rows; whole 0: unknown */
 };
 
-/* Writes a job as a request that creates an equal one, due when this one is due next. */
+/* Writes a job as a request that creates an equal job, due when this job is due next. */
 static void export_job(struct listing *l, const struct dt_json_node *job)
 {
     static const char *const members[] = {"topic",          "key",          "run_at",        "payload",
@@ -56,7 +56,7 @@ static int show_page(struct listing *l)
         dt_cli_say("%s answers without %s", l->cli->settings.url, name);
         return DT_CLI_REFUSED;
     }
-    if (dt_json_first(l->json, items) && l->cli->width) /* rows replace the line of progress */
+    if (dt_json_first(l->json, items) && l->cli->width) /* the rows overwrite the progress line */
         dt_cli_progress_end(&l->progress);
     for (const struct dt_json_node *item = dt_json_first(l->json, items); item && l->left > 0;
          item = dt_json_sibling(l->json, items, item)) {
@@ -107,8 +107,8 @@ static int request_page(struct listing *l)
 }
 
 /*
- * Returns how many jobs an export will write; 0: unknown. The topic's counters have it if only a topic and a state
- * choose the jobs.
+ * Returns how many jobs an export will write; 0: unknown. If only a topic and a state choose the jobs, the topic's
+ * counters have the number.
  */
 static int64_t count_jobs(struct listing *l)
 {

@@ -2,7 +2,7 @@
  * The verbs overview, doctor and forecast.
  *
  * The overview is one screen: readiness, rates and lateness, shards with their leaders, and the twenty most important
- * topics, or as many as the terminal has lines for. With --watch it is drawn again every two seconds.
+ * topics, or fewer if the terminal has fewer lines. With --watch the screen is drawn again every two seconds.
  */
 #include <time.h>
 
@@ -17,7 +17,7 @@
 
 #define TOPICS 20
 #define SHARDS 32
-#define TITLE  12 /* characters before the words of a line */
+#define TITLE  12 /* width of the title at the start of a line */
 
 struct overview {
     struct dt_cli *cli;
@@ -25,7 +25,7 @@ struct overview {
     dt_json *json;
 };
 
-/* Gets a document. /readyz may have any status: an API that is not ready says so in the body. */
+/* Requests a document for the screen. /readyz may have any status: if an API is not ready, the body says so. */
 static int request_screen(struct overview *o, const char *path)
 {
     struct dt_error err = {0};
@@ -40,7 +40,7 @@ static int request_screen(struct overview *o, const char *path)
     return code;
 }
 
-/* Returns the member as text: a string, or its JSON. */
+/* Returns the member as text: its string, or its JSON. */
 static struct dt_str screen_text(const dt_json *json, const struct dt_json_node *node, const char *name)
 {
     const struct dt_json_node *m = dt_json_member(json, node, name);
@@ -68,18 +68,18 @@ static int show_readiness(struct overview *o, struct dt_strbuf *out)
     dt_strbuf_addf(out, "%s  ", colour[0] ? "\033[0m" : "");
     for (size_t i = 0; i < sizeof(parts) / sizeof(parts[0]); i++)
         add_word(out, o->json, root, parts[i]);
-    if (dt_str_is(screen_text(o->json, root, "workers"), "busy")) /* rare, and the line is short */
+    if (dt_str_is(screen_text(o->json, root, "workers"), "busy")) /* shown only if busy, so that the line is short */
         add_word(out, o->json, root, "workers");
     dt_strbuf_addc(out, '\n');
     return DT_CLI_DONE;
 }
 
-/* Appends a title and "name value" of each member, in as many lines as needed. */
+/* Appends a title, and "name value" for each member, on as many lines as needed. */
 static void add_line(const struct overview *o, struct dt_strbuf *out, const char *title, const char *name)
 {
     const struct dt_json_node *node = dt_json_member(o->json, dt_json_root(o->json), name);
     bool there = node && node->type == DT_JSON_OBJECT;
-    size_t begin = out->n; /* start of the line */
+    size_t begin = out->n; /* where the current line starts in out */
     struct dt_strbuf pair = {0};
     dt_strbuf_addf(out, "%-*s", TITLE, title);
     if (!there)
@@ -107,11 +107,11 @@ static void add_line(const struct overview *o, struct dt_strbuf *out, const char
 
 /* ---- tables ---- */
 
-/* A table of the screen: its rows, and how many of them are shown. */
+/* A table on the screen: its rows, and how many of them fit. */
 struct part {
     enum dt_cli_thing thing;
     const struct dt_json_node *items;
-    const char *rest; /* the command that lists all */
+    const char *rest; /* command that lists all rows */
     unsigned n, room;
 };
 
@@ -128,7 +128,7 @@ static struct part part_of(const struct overview *o, enum dt_cli_thing thing, co
     return part;
 }
 
-/* Adds at most `most` rows: healthy ones, or ones with problems. Returns how many. */
+/* Adds at most `most` rows: rows with health ok if `well`, else rows with problems. Returns how many. */
 static unsigned add_rows(struct overview *o, struct dt_cli_list *list, const struct part *part, bool well,
                          unsigned most)
 {
@@ -142,7 +142,7 @@ static unsigned add_rows(struct overview *o, struct dt_cli_list *list, const str
     return n;
 }
 
-/* If there is no room for all rows, rows with problems come first. */
+/* Shows a table. If not all rows fit, rows with problems come first. */
 static int show_part(struct overview *o, const struct part *part)
 {
     struct dt_cli_list *list = dt_cli_list_begin(o->cli, part->thing);
@@ -159,18 +159,18 @@ static int show_part(struct overview *o, const struct part *part)
     return DT_CLI_DONE;
 }
 
-/* head: the number of lines above the tables. */
+/* Shows the tables of shards and topics. head: number of lines above the tables. */
 static int show_tables(struct overview *o, unsigned head)
 {
     struct part shards = part_of(o, DT_CLI_SHARD, "shards", "shards list");
     struct part topics = part_of(o, DT_CLI_TRAFFIC, "topics", "topics list");
-    unsigned taken = head + 4; /* two table heads, a line between the tables, and the prompt */
+    unsigned taken = head + 4; /* plus two table heads, a line between the tables, and the prompt */
     topics.n += (unsigned)dt_json_int_of(o->json, dt_json_root(o->json), "topics_more");
     shards.room = shards.n < SHARDS ? shards.n : SHARDS;
     topics.room = topics.n < TOPICS ? topics.n : TOPICS;
     if (o->cli->height && taken + shards.room + topics.room > o->cli->height) {
         /* Each table gets half of the lines, plus the lines that the other table does not need. */
-        taken += 2; /* two lines of "… and more" */
+        taken += 2; /* two lines of "… and N more" */
         unsigned lines = o->cli->height > taken + 2 ? o->cli->height - taken : 2;
         unsigned wanted = topics.room < lines ? topics.room : lines;
         unsigned most = lines - wanted > lines / 2 ? lines - wanted : lines / 2;
@@ -185,7 +185,7 @@ static int show_tables(struct overview *o, unsigned head)
 
 /* ---- the screen ---- */
 
-/* Keeps the old screen until the new one is complete, or if the new one cannot be read. */
+/* The old screen stays until the new one is complete; it also stays if the new one cannot be read. */
 static int draw_screen(struct overview *o, bool clear)
 {
     struct dt_strbuf head = {0};
@@ -248,7 +248,8 @@ int dt_cli_run_overview(struct dt_cli *cli)
         return DT_CLI_USAGE;
     }
     struct timespec pause = {interval_ms / 1000, (interval_ms % 1000) * 1000000};
-    /* Draws once; with --watch until the user or the reader of the output ends it, even while the API is down. */
+    /* Draws the screen once; with --watch, until the user or the reader of the output ends the program, even while the
+     * API is down. */
     for (bool more = dt_json_new(&o.json) == DT_OK; more;) {
         code = cli->form == DT_CLI_AS_JSON ? draw_json(&o) : draw_screen(&o, watch && cli->width);
         more = dt_streams_flush() == 0 && watch && (code == DT_CLI_DONE || code == DT_CLI_UNREACHED);
@@ -263,15 +264,15 @@ int dt_cli_run_overview(struct dt_cli *cli)
 /*
  * ---- doctor ----
  *
- * Shows the findings of GET /v1/doctor, below their causes. Before that it checks what only a client can see: the
- * connection to the API, and an API that cannot answer GET /v1/doctor. features/doctor/finding.h lists all findings.
+ * Shows the findings of GET /v1/doctor, each below its cause. Before that, checks what only a client can see: the
+ * connection to the API, and whether the API can answer GET /v1/doctor. features/doctor/finding.h lists all findings.
  *
  *   /readyz ─▶ /v1/info ─▶ /v1/doctor
  */
 
-#define SKEW_MS 2500 /* the time in an answer may be a second old */
+#define SKEW_MS 2500 /* allowed difference of clocks; the time in an answer may be a second old */
 
-/* A finding; subject and cause may be NULL. */
+/* A finding as it is shown; subject and cause may be NULL. */
 struct shown {
     const char *name, *severity, *means, *action, *page, *subject, *detail, *cause;
 };
@@ -280,11 +281,11 @@ struct doctor {
     struct dt_cli *cli;
     struct dt_rest_answer answer;
     dt_json *json;
-    unsigned shown, wrong; /* number of findings; `wrong` does not count notes */
-    char line[64];         /* the kind of consequences whose line is unfinished */
+    unsigned shown, wrong; /* number of findings shown; `wrong`: without notes */
+    char line[64];         /* kind of the consequences in the line that is not ended yet; empty: none */
 };
 
-/* Findings with a cause are one line for each kind, below the cause. */
+/* Adds a finding. Findings with a cause are added below the cause, one line for each kind. */
 static void add_as_text(struct doctor *d, struct dt_strbuf *out, const struct shown *f)
 {
     const char *const parts[] = {"\n  means: ", f->means, "\n  do:    ", f->action, "\n  more:  ", f->page};
@@ -350,7 +351,7 @@ static void show_found(struct doctor *d, enum dt_finding_kind kind, const char *
         d, &(struct shown){t->name, dt_severity_names[t->severity], t->means, t->action, t->page, NULL, detail, NULL});
 }
 
-/* Gets a document. True: it is an object. */
+/* Requests a document. Returns true if it is a JSON object. */
 static bool request_findings(struct doctor *d, const char *path)
 {
     struct dt_error err = {0};
@@ -372,7 +373,7 @@ static bool request_findings(struct doctor *d, const char *path)
     return false;
 }
 
-/* Checks the connection to the API, and its readiness. False: no further request makes sense. */
+/* Checks the connection to the API, and its readiness. Returns false if further requests make no sense. */
 static bool check_readiness(struct doctor *d)
 {
     char detail[128];
@@ -408,7 +409,7 @@ static bool check_readiness(struct doctor *d)
     return true;
 }
 
-/* Compares the version, and the clock with ours before and after the request. */
+/* Compares the API's version with ours, and its clock with ours before and after the request. */
 static bool check_installation(struct doctor *d)
 {
     char detail[128];
@@ -418,7 +419,7 @@ static bool check_installation(struct doctor *d)
         return false;
     int64_t after_ms = dt_clock_real_ms(d->cli->clock);
     if (d->answer.status != 200)
-        return false; /* MySQL is down, which is a finding already */
+        return false; /* MySQL is down, which is already shown as a finding */
     const struct dt_json_node *root = dt_json_root(d->json);
     struct dt_str version = dt_json_text_of(d->json, root, "version");
     if (!dt_str_is(version, DUETIME_VERSION)) {
@@ -438,7 +439,7 @@ static bool check_installation(struct doctor *d)
     return true;
 }
 
-/* Returns the member's text, terminated, in the arena; never NULL. */
+/* Returns the member's text, terminated, in the arena; "" if absent, never NULL. */
 static const char *copy_of(struct doctor *d, const struct dt_json_node *node, const char *name, struct dt_arena *arena)
 {
     struct dt_str text = dt_json_text_of(d->json, node, name);
@@ -497,22 +498,22 @@ int dt_cli_run_doctor(struct dt_cli *cli)
 /*
  * ---- forecast ----
  *
- * A bar chart of jobs that come due: a line for each step, with the topic that has most of them. With --json each step
- * is as in the API's answer.
+ * A bar chart of the jobs that become due: a line for each step, with the topic that has most of them. With --json each
+ * step is as in the API's answer.
  */
 
-#define BAR_DEFAULT 40 /* characters of the longest bar, if standard output is not a terminal */
+#define BAR_DEFAULT 40 /* length of the longest bar, if standard output is not a terminal */
 #define BAR_MAX     60
 #define BAR_MIN     4
-#define AROUND      50 /* characters of a line without its bar */
-#define BEFORE      32 /* of these: time, number, and spaces around the bar */
+#define AROUND      50 /* characters of a line besides its bar */
+#define BEFORE      32 /* of these, characters before the topic: time, number, spaces */
 
 struct chart {
     struct dt_cli *cli;
     struct dt_cli_request request;
     struct dt_rest_answer answer;
     dt_json *json;
-    int64_t most; /* due in one step */
+    int64_t most; /* maximal number of jobs due in one step */
     int bar;
     struct dt_strbuf line;
 };
@@ -529,19 +530,19 @@ static void show_step(struct chart *c, const struct dt_json_node *step)
     const struct dt_json_node *topics = dt_json_member(c->json, step, "topics");
     const struct dt_json_node *largest = topics ? dt_json_first(c->json, topics) : NULL;
     const struct dt_str time = chart_text(c, step, "from");
-    const size_t second = time.n > 19 ? 19 : time.n; /* a step has at least a second */
+    const size_t second = time.n > 19 ? 19 : time.n; /* shows times in whole seconds; no step is shorter */
     const int64_t due = dt_json_int_of(c->json, step, "due");
     dt_strbuf_reset(&c->line);
     dt_cli_add_plain(&c->line, (struct dt_str){time.p, second});
     dt_strbuf_addf(&c->line, "%s %9lld %s", second == 19 ? "Z" : "", (long long)due, c->cli->colours ? "\033[36m" : "");
     const double length = c->most ? (double)due * c->bar / (double)c->most : 0;
-    int n = (int)(length * 8 + 0.5); /* eighths of a character */
+    int n = (int)(length * 8 + 0.5); /* length in eighths of a character */
     n = n == 0 && due > 0 ? 1 : n;
     for (int i = 0; i < n / 8; i++)
         dt_strbuf_adds(&c->line, "█");
     dt_strbuf_addf(&c->line, "%s%*s%s", eighths[n % 8], c->bar - n / 8 - (n % 8 > 0), "",
                    c->cli->colours ? "\033[0m " : " ");
-    if (largest) { /* as much of its name as fits in the line */
+    if (largest) { /* as much of the topic's name as fits in the line */
         struct dt_strbuf plain = {0};
         int room = (int)c->cli->width - BEFORE - c->bar;
         dt_cli_add_plain(&plain, chart_text(c, largest, "topic"));

@@ -33,7 +33,7 @@ static dt_status set_text(char **place, const char *value, struct dt_error *err)
     return DT_OK;
 }
 
-/* "~/x" is x in the home directory. */
+/* Returns the path, with "~/" replaced by the home directory. */
 static void expand_path(const char *path, char out[PATH_BYTES])
 {
     const char *home = getenv("HOME");
@@ -43,7 +43,7 @@ static void expand_path(const char *path, char out[PATH_BYTES])
 
 /* ---- tokens ---- */
 
-/* A token is sent in a header as it is, so it must have only visible characters. */
+/* Checks a token. It is sent in a header without encoding, so it must have only visible characters. */
 static dt_status set_token(struct dt_cli_settings *out, const char *token, const char *from, struct dt_error *err)
 {
     size_t n = strcspn(token, " \t\r\n");
@@ -82,7 +82,7 @@ static dt_status set_timeout(struct dt_cli_settings *out, const char *text, cons
 
 struct file {
     struct dt_cli_settings *out;
-    const char *path, *wanted; /* the context; NULL: the file chooses it */
+    const char *path, *wanted; /* wanted: the context to use; NULL: the file chooses it */
     char chosen[128];
     bool found;
     unsigned line; /* line of the first fault */
@@ -98,7 +98,7 @@ static const struct {
                           {"cert_file", "DUETIME_CERT_FILE", "cert-file"},
                           {"key_file", "DUETIME_KEY_FILE", "key-file"}};
 
-/* Returns the member for a file of TLS. */
+/* Returns a pointer to the setting for file i of tls_files. */
 static char **tls_file(struct dt_cli_settings *settings, size_t i)
 {
     char **places[TLS_FILES] = {&settings->ca_file, &settings->cert_file, &settings->key_file};
@@ -155,7 +155,7 @@ static const char *environment_value(const char *name)
     return value && *value ? value : NULL;
 }
 
-/* Reads the chosen context of the file. A file or context that was not chosen explicitly may be missing. */
+/* Reads the chosen context of the file. If file or context were not chosen explicitly, they may be missing. */
 static dt_status read_contexts(const struct dt_cli_call *call, struct dt_cli_settings *out, struct dt_error *err)
 {
     char path[PATH_BYTES];
@@ -188,7 +188,7 @@ static dt_status read_contexts(const struct dt_cli_call *call, struct dt_cli_set
 
 /* ---- all of it ---- */
 
-/* Reads what wins over the file: options; without an option, the environment. */
+/* Reads the settings that override the file: from options, or from the environment if the option is not given. */
 static dt_status read_overrides(const struct dt_cli_call *call, struct dt_cli_settings *out, struct dt_error *err)
 {
     const char *url = dt_cli_value(call, "url");
@@ -221,7 +221,7 @@ dt_status dt_cli_settings_read(const struct dt_cli_call *call, struct dt_cli_set
     if (status == DT_OK)
         status = read_overrides(call, &above, err);
     if (status == DT_OK && above.url && strcmp(above.url, out->url) != 0) {
-        free(out->token); /* a context's token is only for its own URL */
+        free(out->token); /* the token of a context is sent only to the URL of this context */
         out->token = NULL;
     }
     if (status == DT_OK && above.url)

@@ -1,4 +1,4 @@
-/* The columns of each thing, their widths, and the text of a cell. */
+/* The columns of each kind of answer, their widths, and the text of a cell. */
 #include "show.h"
 
 #include "base/assert.h"
@@ -13,15 +13,15 @@
 
 struct column {
     const char *title;
-    const char *member; /* "last_error.code"; "cron|every": the first one that is set; "": the thing itself */
-    bool wide;          /* only with --output wide */
+    const char *member; /* "last_error.code"; "cron|every": the first member that is set; "": the whole value */
+    bool wide;          /* show only with --output wide */
 };
 
 /* clang-format off */
 #define COLUMN(title, member) {title, member, false}
 #define WIDE(title, member)   {title, member, true}
 
-/* Ends with a column without a title. */
+/* The columns of each kind of answer; a column without a title ends them. */
 static const struct column columns_of[DT_CLI_THINGS][COLUMNS_MAX + 1] = {
     [DT_CLI_JOB] = {
         COLUMN("ID", "id"), COLUMN("TOPIC", "topic"), COLUMN("KEY", "key"), COLUMN("STATE", "state"),
@@ -98,8 +98,8 @@ struct dt_cli_list {
     const struct dt_cli *cli;
     const struct column *columns[COLUMNS_MAX];
     size_t n;
-    size_t width[COLUMNS_MAX]; /* 0: not known yet */
-    struct dt_arena arena;     /* the cells of this page */
+    size_t width[COLUMNS_MAX]; /* 0: not known before the first page is shown */
+    struct dt_arena arena;     /* memory of the cells of the current page */
     struct dt_str *cells;
     size_t n_cells, cap;
     struct dt_strbuf line;
@@ -110,8 +110,8 @@ struct dt_cli_list {
 
 void dt_cli_add_plain(struct dt_strbuf *out, struct dt_str text)
 {
-    /* Characters that control a terminal or are invisible: controls, line ends, changes of direction, and Unicode's
-     * default-ignorable characters. */
+    /* Returns whether a character controls a terminal or is invisible: controls, line ends, changes of direction, and
+     * Unicode's default-ignorable characters. */
     static const struct {
         uint32_t from, to;
     } hidden[] = {{0x00, 0x1f},     {0x7f, 0x9f},       {0xad, 0xad},       {0x34f, 0x34f},    {0x61c, 0x61c},
@@ -139,7 +139,7 @@ void dt_cli_add_plain(struct dt_strbuf *out, struct dt_str text)
     }
 }
 
-/* Counts the characters of UTF-8 text; each counts as one cell of the terminal. */
+/* Counts the characters of UTF-8 text. The program assumes that each takes one cell of the terminal. */
 static size_t width_of(struct dt_str text)
 {
     size_t n = 0;
@@ -230,7 +230,7 @@ void dt_cli_show(const struct dt_cli *cli, const dt_json *json, const struct dt_
 
 /* ---- cells ---- */
 
-/* Finds the first member that is set: "cron|every"; "a.b" is b of a. */
+/* Finds the value for a column: for "cron|every" the first member that is set; for "a.b" the member b of a. */
 static const struct dt_json_node *cell_node(const dt_json *json, const struct dt_json_node *node, const char *member)
 {
     char name[64];
@@ -288,8 +288,8 @@ void dt_cli_list_row(struct dt_cli_list *list, const dt_json *json, const struct
 }
 
 /*
- * Chooses the column to narrow if the terminal is too narrow: the one whose title exceeds its cells most, then the
- * widest. The first column identifies the row, and keeps up to a third of the line.
+ * Chooses a column to narrow if the table is too wide for the terminal: the column whose title exceeds its cells most,
+ * else the widest. The first column identifies the row, so it keeps up to a third of the line.
  */
 static size_t column_to_narrow(const struct dt_cli_list *list, const size_t *content)
 {
@@ -306,7 +306,7 @@ static size_t column_to_narrow(const struct dt_cli_list *list, const size_t *con
 
 static void set_widths(struct dt_cli_list *list)
 {
-    size_t content[COLUMNS_MAX]; /* the widest cell of each column, without its title */
+    size_t content[COLUMNS_MAX]; /* width of the widest cell of each column, without the title */
     size_t all = list->n ? 2 * (list->n - 1) : 0;
     for (size_t i = 0; i < list->n; i++) {
         size_t title = strlen(list->columns[i]->title);
@@ -348,7 +348,7 @@ static void write_line(struct dt_cli_list *list)
 void dt_cli_list_page(struct dt_cli_list *list)
 {
     const bool colours = list->cli->colours;
-    dt_assert(list->n_cells == 0 || list->n_cells % list->n == 0); /* the cells form complete rows */
+    dt_assert(list->n_cells == 0 || list->n_cells % list->n == 0); /* only whole rows were added */
     if (list->n_cells > 0 && !list->headed) {
         set_widths(list);
         dt_strbuf_reset(&list->line);

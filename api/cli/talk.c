@@ -1,4 +1,4 @@
-/* A refusal names the option that set a member, instead of the member's pointer. */
+/* If the API refuses a member, the message names the option that set the member, instead of a JSON pointer. */
 #include <unistd.h>
 
 #include "base/service.h"
@@ -40,7 +40,7 @@ int dt_cli_failed(dt_status status, const struct dt_error *err)
 
 /* ---- problems ---- */
 
-/* Adds "--run-at" for "/run_at" if the verb has that option; else the pointer. */
+/* Adds "--run-at" for "/run_at" if the verb has this option; else the pointer itself. */
 static void add_place(struct dt_strbuf *out, const struct dt_cli *cli, struct dt_str pointer)
 {
     const struct dt_cli_verb *verb = cli->call->verb;
@@ -65,7 +65,7 @@ static struct dt_str member_text(const dt_json *json, const struct dt_json_node 
                                                 : DT_STR_NONE;
 }
 
-/* Says the title, the detail, the thing that it is about, and each member with a fault. */
+/* Prints title and detail of a refusal, what it is about, and each member with a fault. */
 static void print_problem(const struct dt_cli *cli, const dt_json *json, const struct dt_json_node *root)
 {
     static const char *const names[] = {"id", "state", "attempt", "version", "request_id"};
@@ -138,10 +138,10 @@ int dt_cli_judge(const struct dt_cli *cli, const struct dt_rest_answer *answer)
     return answer->status == 404 ? DT_CLI_NOT_FOUND : late ? DT_CLI_TOO_LATE : DT_CLI_REFUSED;
 }
 
-/* Notes the command, with ids or the name in the answer: "jobs create: id 7". */
+/* Adds the command to cli->done, with the ids or the name in the answer: "jobs create: id 7". */
 static void record_done(struct dt_cli *cli, const dt_json *json)
 {
-    static const char *const names[] = {"id", "name", "attempt"}; /* a popped job has an attempt */
+    static const char *const names[] = {"id", "name", "attempt"}; /* "attempt" is for popped jobs */
     const struct dt_cli_verb *verb = cli->call->verb;
     const struct dt_json_node *root = json ? dt_json_root(json) : NULL;
     const struct dt_json_node *list = verb->list ? dt_json_member(json, root, verb->list) : NULL;

@@ -11,7 +11,7 @@
 #include "base/text/timetext.h"
 #include "rest.h"
 
-#define NEAR     3 /* a word at most this far from a known one is a typing error */
+#define NEAR     3 /* if a word differs from a known word by at most this, it is a typing error */
 #define DAY_MS   INT64_C(86400000)
 #define FILE_MAX ((size_t)8 << 20)
 #define WORD_MAX 40 /* longer words are not compared */
@@ -67,7 +67,7 @@ static const struct nearest no_word = {NULL, NEAR + 1};
 
 /* ---- noun and verb ---- */
 
-/* Returns the verb of the noun; "": of a noun without verbs. NULL: there is none. */
+/* Returns the verb of a noun; verb "" finds a noun without verbs. NULL: not found. */
 static const struct dt_cli_verb *verb_of(const char *noun, const char *verb)
 {
     for (size_t i = 0; i < dt_cli_n_verbs; i++)
@@ -76,7 +76,7 @@ static const struct dt_cli_verb *verb_of(const char *noun, const char *verb)
     return NULL;
 }
 
-/* Finds a noun, "jobs", or its singular, "job". */
+/* Finds a noun by its plural ("jobs") or singular ("job"). */
 static dt_status find_noun(const char *given, struct dt_cli_call *out, struct dt_error *err)
 {
     struct nearest best = no_word;
@@ -131,7 +131,7 @@ static dt_status add_given_option(struct dt_cli_call *out, const struct dt_cli_o
     return DT_OK;
 }
 
-/* Reads the option at words[*at], whose value may be the next word. */
+/* Reads the option at words[*at]. Its value may be the next word. */
 static dt_status read_option(int n, char *const *words, int *at, struct dt_cli_call *out, struct dt_error *err)
 {
     const char *name = words[*at] + 2;
@@ -161,7 +161,7 @@ static dt_status read_option(int n, char *const *words, int *at, struct dt_cli_c
 
 /* ---- all words ---- */
 
-/* Reads a noun, then its verb if it has verbs, then arguments. */
+/* Reads a noun; if it has verbs, its verb; and arguments. */
 static dt_status read_plain(const char *word, struct dt_cli_call *out, struct dt_error *err)
 {
     if (!out->noun)
@@ -185,7 +185,7 @@ static dt_status read_plain(const char *word, struct dt_cli_call *out, struct dt
     return fail_unknown(err, what, word, &best);
 }
 
-/* Checks the call. Jobs are chosen by a filter, or one job by its name, but not by both. */
+/* Checks the call. A command is for one named job or for the jobs of a filter, but not for both. */
 static dt_status check_call(const struct dt_cli_call *call, struct dt_error *err)
 {
     const struct dt_cli_verb *verb = call->verb;
@@ -249,7 +249,7 @@ void dt_cli_fix_times(struct dt_cli_call *call, int64_t now_ms, struct dt_cli_ti
         const char *takes = call->given[i].option->takes;
         const char *text = call->given[i].value;
         int64_t length_ms;
-        int64_t ms = -1; /* not one of these words */
+        int64_t ms = -1; /* no time was recognized yet */
         if (!takes || strcmp(takes, "TIME") != 0)
             continue;
         if (strcmp(text, "now") == 0)
@@ -302,7 +302,7 @@ static dt_status read_file(const char *path, struct dt_strbuf *out, struct dt_er
     return out->n > FILE_MAX ? dt_fail(err, DT_INVALID, "%.200s is longer than %zu MiB", path, FILE_MAX >> 20) : DT_OK;
 }
 
-/* Appends the value as it was written, except for white space around it. */
+/* Appends the value of an option without surrounding white space. */
 static dt_status add_json(struct dt_strbuf *out, const char *value, const char *name, struct dt_error *err)
 {
     struct dt_json_limits limits = {.depth = 64};
@@ -331,7 +331,7 @@ void dt_cli_add_list(struct dt_strbuf *out, struct dt_str text)
     dt_json_end_array(out);
 }
 
-/* Appends an option's value as a JSON value. */
+/* Appends the value of an option as JSON. */
 static dt_status add_value(struct dt_strbuf *out, const struct dt_cli_given *given, struct dt_error *err)
 {
     const struct dt_cli_option *option = given->option;
@@ -372,11 +372,11 @@ void dt_cli_request_add_query(struct dt_cli_request *request, const char *name, 
     dt_rest_add_encoded(&request->path, value);
 }
 
-/* Begins the body, or removes its closing brace for one more member. */
+/* Begins a member of the body. If the body has members, removes its closing brace first. */
 static void begin_member(struct dt_strbuf *body, const char *name)
 {
     if (body->n > 0)
-        body->n--; /* drops the closing brace */
+        body->n--; /* removes the closing brace */
     else
         dt_json_begin_object(body, NULL);
     dt_json_name(body, name);
@@ -393,7 +393,7 @@ dt_status dt_cli_request_build(const struct dt_cli_call *call, const char *path,
                                struct dt_cli_request *out, struct dt_error *err)
 {
     char member[64];
-    struct dt_strbuf filter = {0}; /* the options of the filter are one member of the body */
+    struct dt_strbuf filter = {0}; /* options with place FILTER become one member of the body */
     dt_status status = DT_OK;
     for (const char *p = path; *p; p++) {
         if (*p == '{') {
@@ -424,10 +424,10 @@ dt_status dt_cli_request_build(const struct dt_cli_call *call, const char *path,
     return status;
 }
 
-/* Returns true if the body has this member, or one that contradicts it. */
+/* Returns true if the body has this member, or a member that contradicts it. */
 static bool is_replaced(const dt_json *json, const struct dt_json_node *body, struct dt_str name)
 {
-    /* A request has at most one of each group. */
+    /* Members of a group contradict each other. */
     static const char *const exclusive[][4] = {
         {"cron", "every", NULL}, {"payload", "payload_base64", "content_type", NULL}, {"run_at", "delay", NULL}};
     for (const struct dt_json_node *m = dt_json_first(json, body); m; m = dt_json_sibling(json, body, m))
@@ -472,7 +472,7 @@ dt_status dt_cli_request_merge(struct dt_cli_request *request, struct dt_str pre
         dt_json_put_key(&merged, m->name);
         dt_json_put_raw(&merged, NULL, m->raw);
     }
-    if (wanted->n > 0) /* the members, without their braces */
+    if (wanted->n > 0) /* adds the members of the body, without its braces */
         dt_json_put_raw(&merged, NULL, (struct dt_str){wanted->raw.p + 1, wanted->raw.n - 2});
     dt_json_end_object(&merged);
     struct dt_strbuf body = request->body;

@@ -1,5 +1,5 @@
 /*
- * The words of a command line, read by the table: verb, arguments, options; and the request that they make. Pure,
+ * Reads the words of a command line (verb, arguments, options) by the table, and makes the request from them. Pure,
  * except for the files that options name.
  */
 #pragma once
@@ -13,58 +13,58 @@
 
 struct dt_cli_given {
     const struct dt_cli_option *option;
-    const char *value; /* "" for a switch */
+    const char *value; /* "" if it is a switch */
 };
 
 struct dt_cli_call {
-    const struct dt_cli_verb *verb; /* NULL: help is wanted, of the noun or of all */
-    const char *noun;               /* NULL: none was given */
+    const struct dt_cli_verb *verb; /* NULL: help was asked for, about the noun or about everything */
+    const char *noun;               /* NULL: no noun was given */
     bool help;
     unsigned n_args, n_given;
     const char *args[DT_CLI_ARGS_MAX];
     struct dt_cli_given given[DT_CLI_OPTIONS_MAX];
 };
 
-/* Reads the words after the program's name; the call borrows them. INVALID: err has the reason, and suggests the
- * nearest word for an unknown one. */
+/* Reads the words after the program's name; the call borrows from them. INVALID: err has the reason, and suggests the
+ * nearest known word for an unknown one. */
 DT_MUST_CHECK dt_status dt_cli_read_words(int n, char *const *words, struct dt_cli_call *out, struct dt_error *err);
 
-/* Returns the value of an option; NULL: it was not given. */
+/* Returns the value of an option; NULL if it was not given. */
 const char *dt_cli_value(const struct dt_cli_call *call, const char *option);
 
-/* Returns how many letters must be inserted, deleted, changed or swapped with a neighbour to make b of a. A number
- * above `most` is not exact. */
+/* Returns how many letters must be inserted, deleted, changed or swapped with a neighbour to turn a into b. If the
+ * number is above `most`, it is not exact. */
 unsigned dt_cli_distance(const char *a, const char *b, unsigned most);
 
-/* Buffers for the texts of a call's times; valid as long as the call. */
+/* Buffers for the times of a call as RFC 3339; they must live as long as the call. */
 struct dt_cli_times {
     char text[DT_CLI_OPTIONS_MAX][25];
 };
 
-/* Replaces each time that is written as now, today, yesterday, tomorrow (UTC), -1h or +P1D by RFC 3339, relative to
- * now_ms. */
+/* Replaces times that are written as now, today, yesterday, tomorrow (UTC), -1h or +P1D by times in RFC 3339, relative
+ * to now_ms. */
 void dt_cli_fix_times(struct dt_cli_call *call, int64_t now_ms, struct dt_cli_times *room);
 
-/* A call as a request: its path with the query, and its body, by the verb's row of the table. */
+/* A request that is made from a call and the verb's row in the table: path with query, and body. */
 struct dt_cli_request {
     struct dt_strbuf path;
-    struct dt_strbuf body; /* an object; empty: no option of the body was given */
+    struct dt_strbuf body; /* a JSON object; empty: no option sets a member */
 };
 
 void dt_cli_request_clear(struct dt_cli_request *request);
 
-/* Builds path and body; args fill the {places} of `path` in their order. INVALID: err names the option. */
+/* Builds path and body. The args replace the {places} of `path` in their order. INVALID: err names the option. */
 DT_MUST_CHECK dt_status dt_cli_request_build(const struct dt_cli_call *call, const char *path, const char *const *args,
                                              struct dt_cli_request *out, struct dt_error *err);
 /* Appends name=value to the path's query. */
 void dt_cli_request_add_query(struct dt_cli_request *request, const char *name, const char *value);
-/* Appends a member to the body; json is its text. */
+/* Appends a member to the body. json: JSON text of its value. */
 void dt_cli_request_add_member(struct dt_cli_request *request, const char *name, struct dt_str json);
-/* Adds members of `present` that the body does not set or contradict, before those of the body. */
+/* Adds to the body, before its members, those members of `present` that it neither sets nor contradicts. */
 DT_MUST_CHECK dt_status dt_cli_request_merge(struct dt_cli_request *request, struct dt_str present,
                                              struct dt_error *err);
 
 /* Appends the elements of a comma-separated text as a list of strings. */
 void dt_cli_add_list(struct dt_strbuf *out, struct dt_str text);
-/* Writes "ack_timeout" for "ack-timeout". */
+/* Converts the name of an option into a member's name: "ack-timeout" into "ack_timeout". */
 void dt_cli_member_of(const char *option, char out[64]);
