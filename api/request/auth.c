@@ -17,7 +17,7 @@
 #define HASH_BYTES   32
 #define NAME_BYTES   100
 #define TOPICS_BYTES 4000
-#define FAILURES_MAX 3 /* loads in a row that may fail before the list is unknown */
+#define FAILURES_MAX 3 /* number of failed loads in a row after which the list counts as unknown */
 #define ALL_SCOPES   ((unsigned)(DT_SCOPE_WRITE | DT_SCOPE_REPORT | DT_SCOPE_READ | DT_SCOPE_ADMIN))
 
 struct entry {
@@ -26,23 +26,23 @@ struct entry {
     struct dt_str name;
     struct dt_str *prefixes;
     size_t n_prefixes;
-    dt_tenant *tenant; /* counted; NULL without quotas */
+    dt_tenant *tenant; /* the token's quotas; holds a reference. NULL: no quotas are used */
 };
 
 struct dt_token_set {
     _Atomic unsigned refs;
-    bool open; /* no token is required */
+    bool open; /* callers without a token are accepted */
     struct dt_arena arena;
     struct entry *entries;
     size_t n;
 };
 
 struct dt_auth {
-    dt_quotas *quotas; /* NULL: there are none */
+    dt_quotas *quotas; /* NULL: no quotas are used */
     bool need_tokens;
-    bool asked;        /* a token is required even if none is left; used only by the loading thread, and in failures */
-    unsigned failures; /* loads in a row that the server answered with an error */
-    pthread_mutex_t lock; /* of `set`; held for a few instructions */
+    bool asked;           /* a token is required even if the list is empty; used by the loading thread only */
+    unsigned failures;    /* loads in a row that MySQL answered with an error */
+    pthread_mutex_t lock; /* protects `set`; held for a few instructions */
     struct dt_token_set *set;
 };
 
@@ -98,7 +98,7 @@ void dt_auth_free(dt_auth *auth)
 
 /* ---- scopes and prefixes ---- */
 
-/* Takes the next element, which may be empty, from a list with commas. False: the list has ended. */
+/* Returns the next element of a comma-separated list; it may be empty. False: the list has ended. */
 static bool next_element(struct dt_str *remainder, struct dt_str *element)
 {
     if (!remainder->p)
@@ -167,7 +167,7 @@ static dt_status fill_entry(struct dt_arena *arena, const struct dt_token *token
     if (!entry->name.p)
         return DT_NOMEM;
     if (dt_scopes_parse(token->scopes, &entry->scopes, NULL) != DT_OK)
-        entry->scopes = 0; /* a manual edit made it unreadable: the token may do nothing */
+        entry->scopes = 0; /* a manual edit made the scopes unreadable, so the token may do nothing */
     if (entry->scopes & (DT_SCOPE_WRITE | DT_SCOPE_REPORT))
         entry->scopes |= DT_SCOPE_WRITE_OR_REPORT;
     if (entry->scopes)
@@ -185,7 +185,7 @@ static dt_status fill_entry(struct dt_arena *arena, const struct dt_token *token
     if (!entry->prefixes)
         return DT_NOMEM;
     while (next_element(&topics, &prefix)) {
-        if (!dt_topic_prefix_valid(prefix)) /* a manual edit made it unreadable: it gives no right */
+        if (!dt_topic_prefix_valid(prefix)) /* a manual edit made the prefix unreadable, so it gives no right */
             continue;
         dt_assert_cmp(entry->n_prefixes, <, most);
         entry->prefixes[entry->n_prefixes] = dt_arena_copy(arena, prefix);
@@ -286,7 +286,7 @@ static dt_status hash_text(struct dt_str text, unsigned char hash[HASH_BYTES])
     return EVP_Digest(text.p, text.n, hash, &n, EVP_sha256(), NULL) == 1 && n == HASH_BYTES ? DT_OK : DT_INTERNAL;
 }
 
-/* Returns the token of "Bearer <token>"; the word in any case. */
+/* Returns the token in "Bearer <token>", whatever the case of "Bearer". */
 static struct dt_str bearer_token(struct dt_str authorization)
 {
     static const char word[] = "bearer";
@@ -318,7 +318,7 @@ dt_status dt_auth_check(dt_auth *auth, struct dt_str authorization, struct dt_ca
     unsigned char hash[HASH_BYTES];
     struct dt_str token = bearer_token(authorization);
     const struct entry *entry = NULL;
-    /* Compares with every entry, so that the time does not depend on which one matches. */
+    /* Compares with every entry, so that the time does not depend on the entry that matches. */
     const bool hashed = token.n && token.n < 512 && hash_text(token, hash) == DT_OK;
     for (size_t i = 0; hashed && i < set->n; i++)
         if (CRYPTO_memcmp(set->entries[i].hash, hash, HASH_BYTES) == 0)
@@ -354,7 +354,7 @@ void dt_caller_clear(struct dt_caller *caller)
 dt_status dt_auth_make_token(char text[DT_TOKEN_TEXT_MAX], unsigned char hash[32], struct dt_error *err)
 {
     static const char digits[] = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_";
-    unsigned char random[43]; /* six bits of each are used: 258 bits */
+    unsigned char random[43]; /* random bytes; six bits of each are used: 258 bits */
     if (getrandom(random, sizeof(random), 0) != (ssize_t)sizeof(random))
         return dt_fail(err, DT_SYSTEM, "no random numbers from the system");
     size_t k = 0;

@@ -1,6 +1,7 @@
 /*
  * Callers, and what they may do. Tokens are stored in MySQL as SHA-256 hashes; this process has a copy of the list,
- * which the health chore replaces every two seconds (dt_auth_load). What is doubtful gives less, never more:
+ * which the health chore replaces every two seconds (dt_auth_load). If something is doubtful, callers get fewer rights,
+ * never more:
  *
  *   no token was ever made, or dt_store_tokens_waive took that back   on the loopback no token is required; elsewhere
  *                                                                     every caller is refused
@@ -19,19 +20,19 @@
 #include "quotas.h"
 #include "store/store.h"
 
-/* Sets of bits: the scopes of a token, and those that a route needs (routes.c). A caller may use the route if its
- * token has all bits of the route. */
+/* Bits of two sets: the scopes of a token, and the scopes that a route needs (routes.c). A caller may use a route if
+ * its token has all bits of the route. */
 enum dt_scope {
-    DT_SCOPE_NONE = 0, /* no token needed */
+    DT_SCOPE_NONE = 0, /* the route needs no token */
     DT_SCOPE_WRITE = 1,
     DT_SCOPE_REPORT = 2,
     DT_SCOPE_READ = 4,
-    DT_SCOPE_ADMIN = 8, /* includes the other three */
-    /* The next ones are in no token's text. The whole installation: a token that is bound to topics lacks it. */
+    DT_SCOPE_ADMIN = 8, /* includes WRITE, REPORT and READ */
+    /* The bits below do not appear in the text of a token. ALL_TOPICS: the token is not bound to topics. */
     DT_SCOPE_ALL_TOPICS = 16,
-    /* A token has this bit if it has one of the two scopes; for routes whose handlers check further. */
+    /* The token has WRITE or REPORT. For routes whose handlers check which one. */
     DT_SCOPE_WRITE_OR_REPORT = 32,
-    /* A token has this scope if it has at least one of WRITE, REPORT, READ and ADMIN. */
+    /* The token has at least one of WRITE, REPORT, READ and ADMIN. */
     DT_SCOPE_ANY = 64,
     DT_SCOPE_ADMIN_ALL = DT_SCOPE_ADMIN | DT_SCOPE_ALL_TOPICS
 };
@@ -39,47 +40,50 @@ enum dt_scope {
 typedef struct dt_auth dt_auth;
 struct dt_token_set;
 
-/* A caller: the scopes and topics of its token. Holds a reference to its list of tokens until dt_caller_clear. */
+/* A caller: the scopes and topics of its token. Holds a reference to the list of tokens until dt_caller_clear. */
 struct dt_caller {
-    unsigned scopes;              /* enum dt_scope, or-ed; DT_SCOPE_ALL_TOPICS: it sees all topics */
-    struct dt_topic_bound topics; /* otherwise, the topics that it sees */
-    /* Callers with the same number share one queue of the workers; of the first 255 tokens none do. 0: no token. */
+    unsigned scopes;              /* bits of enum dt_scope; if DT_SCOPE_ALL_TOPICS is set, the caller sees all topics */
+    struct dt_topic_bound topics; /* topics that the caller sees, if that bit is not set */
+    /* Callers with the same number share one queue of the workers. The first 255 tokens have different numbers. 0: no
+     * token. */
     uint8_t fair_queue;
-    struct dt_str name;       /* of its token; absent without one */
-    struct dt_tenant *tenant; /* its quotas; NULL without a token, or without dt_auth_use_quotas */
+    struct dt_str name;       /* name of the token; absent if there is no token */
+    struct dt_tenant *tenant; /* quotas of the token; NULL without a token, or without dt_auth_use_quotas */
     struct dt_token_set *set;
 };
 
-/* The list is unknown at first. need_tokens: the API listens beyond the loopback, so an empty list refuses every
- * caller. NOMEM: *out is NULL. */
+/* Creates the state; the list of tokens is unknown until the first load. need_tokens: the API listens beyond the
+ * loopback, so an empty list refuses every caller. NOMEM: *out is NULL. */
 DT_MUST_CHECK dt_status dt_auth_new(bool need_tokens, dt_auth **out);
-/* Called before the first load. Callers refer to their quotas, which outlive lists and callers. */
+/* Makes callers refer to the quotas of their tokens. Called before the first load. The quotas must outlive all lists
+ * and callers. */
 void dt_auth_use_quotas(dt_auth *auth, dt_quotas *quotas);
-/* Accepts NULL. Callers may outlive it. */
+/* Frees the state. Callers may outlive it. Accepts NULL. */
 void dt_auth_free(dt_auth *auth);
-/* Replaces the list; copies its texts. rule: applies if the list is empty. NOMEM: the list stays as it is. */
+/* Replaces the list of tokens by a copy of these. rule: what applies if the list is empty. NOMEM: the list stays as it
+ * is. */
 DT_MUST_CHECK dt_status dt_auth_set(dt_auth *auth, const struct dt_token *tokens, size_t n, enum dt_token_rule rule);
 /*
- * Reads the list from MySQL and replaces the copy; stores in MySQL that there were tokens. UNAVAILABLE, NOMEM: the
- * list stays as it is. Other statuses: the server answers, but not with the list; after three in a row the list is
- * unknown. One thread at a time.
+ * Reads the list from MySQL and replaces the copy; stores in MySQL that there were tokens. UNAVAILABLE, NOMEM: the list
+ * stays as it is. Other statuses: MySQL answers, but not with the list; after three such loads in a row, the list
+ * counts as unknown. One thread at a time.
  */
 DT_MUST_CHECK dt_status dt_auth_load(dt_auth *auth, dt_store *store, struct dt_error *err);
-/* Returns true if the list is known. Any thread. */
+/* Returns true if the list of tokens is known. Any thread. */
 bool dt_auth_known(dt_auth *auth);
 /* Returns true if no token is required, as far as this process knows. Any thread. */
 bool dt_auth_open(dt_auth *auth);
-/* The number of tokens in the list. Any thread. */
+/* Returns the number of tokens in the list. Any thread. */
 size_t dt_auth_count(dt_auth *auth);
 
 /*
  * Finds the caller by the header Authorization, which may be absent. OK: *caller is filled in, and must be cleared.
- * DENIED: no token, or an unknown one (401). UNAVAILABLE: the list is unknown (503). Any thread; no I/O.
+ * DENIED: no token, or an unknown token (401). UNAVAILABLE: the list is unknown (503). Any thread; no I/O.
  */
 DT_MUST_CHECK dt_status dt_auth_check(dt_auth *auth, struct dt_str authorization, struct dt_caller *caller);
-/* Copies a caller for work that outlives its request. The copy must be cleared, too. */
+/* Copies a caller for work that outlives its request. The copy must be cleared separately. */
 void dt_caller_copy(const struct dt_caller *caller, struct dt_caller *out);
-/* Releases the reference. A zero caller may be cleared. */
+/* Releases the caller's reference. A caller that is all zeros may be cleared. */
 void dt_caller_clear(struct dt_caller *caller);
 /* Returns true if the caller has all bits of the scope. */
 static inline bool dt_caller_may(const struct dt_caller *caller, enum dt_scope scope)
@@ -91,7 +95,7 @@ static inline bool dt_caller_sees_all(const struct dt_caller *caller)
 {
     return dt_caller_may(caller, DT_SCOPE_ALL_TOPICS);
 }
-/* The topics that the caller sees, borrowed; NULL: all. Handlers ask dt_wall_bound instead. */
+/* Returns the topics that the caller sees, borrowed; NULL: all topics. Handlers call dt_wall_bound instead. */
 static inline const struct dt_topic_bound *dt_caller_bound(const struct dt_caller *caller)
 {
     return dt_caller_sees_all(caller) ? NULL : &caller->topics;
@@ -100,11 +104,12 @@ static inline const struct dt_topic_bound *dt_caller_bound(const struct dt_calle
 /* ---- creating tokens ---- */
 
 #define DT_TOKEN_TEXT_MAX 64
-/* Creates a random token: its text ("dt_…", terminated) and its hash. */
+/* Creates a random token; returns its text ("dt_…", terminated) and its hash. */
 DT_MUST_CHECK dt_status dt_auth_make_token(char text[DT_TOKEN_TEXT_MAX], unsigned char hash[32], struct dt_error *err);
-/* Parses "write,report" into bits. INVALID: a word is not a scope, or is empty; err names it. */
+/* Parses "write,report" into bits. INVALID: a word is empty, or is not a scope; err names it. */
 DT_MUST_CHECK dt_status dt_scopes_parse(struct dt_str text, unsigned *scopes, struct dt_error *err);
-/* Checks that the text is a list of prefixes that a topic's name can begin with. INVALID: err has the reason. */
+/* Checks that the text is a comma-separated list of prefixes with which a topic's name can begin. INVALID: err has the
+ * reason. */
 DT_MUST_CHECK dt_status dt_token_topics_check(struct dt_str text, struct dt_error *err);
-/* Checks that a name has 1 to 100 letters, digits and . _ - @ :; INVALID otherwise. */
+/* Checks a name: 1 to 100 letters, digits and . _ - @ :; INVALID otherwise. */
 DT_MUST_CHECK dt_status dt_token_name_check(struct dt_str text, struct dt_error *err);

@@ -1,6 +1,6 @@
 /*
- * A cursor is base64 (alphabet of URLs, no padding) of nonce, ciphertext and tag. The digest of its list is not in it,
- * but authenticated with it.
+ * A cursor is base64 (alphabet of URLs, no padding) of nonce, ciphertext and tag. The digest of the list is not part of
+ * the cursor, but the tag authenticates it, too.
  */
 #include "cursor.h"
 
@@ -14,7 +14,7 @@
 
 /* ---- the digest of a list ---- */
 
-/* Adds a field with its length, so that no two lists have the same text. */
+/* Adds a field with its length before it, so that different lists have different texts. */
 static void add_field(struct dt_strbuf *out, struct dt_str field)
 {
     uint64_t n = field.p ? field.n + 1 : 0;

@@ -1,5 +1,6 @@
 /*
- * See meter.h. The lock is held for a few instructions. A token without limits needs no lock: its counts are atomic.
+ * See meter.h. The lock is held for a few instructions. A token without limits needs no lock, because its counts are
+ * atomic.
  */
 #include "meter.h"
 
@@ -14,29 +15,29 @@
 #define RETRY_MOST INT64_C(60000)
 
 struct bucket {
-    double level; /* below zero if more was admitted than it had */
+    double level; /* units in the bucket; below zero if more was admitted than the bucket had */
     int64_t at_us;
-    int64_t share;    /* of DT_QUOTA_WHOLE; without a share: the equal part */
-    int64_t until_us; /* the end of the share; 0 = there is none */
-    int64_t demand;   /* since the last wish */
-    int64_t before;   /* demand of the last wish */
+    int64_t share;    /* share of the quota, as a part of DT_QUOTA_WHOLE; without a share: the equal part */
+    int64_t until_us; /* when the share expires; 0: the process has no share */
+    int64_t demand;   /* demand since the last wish */
+    int64_t before;   /* demand at the last wish */
 };
 
 struct dt_meter {
     _Atomic bool limited, limits_jobs;
     _Atomic int64_t requests, refused, jobs, jobs_refused, payload_bytes;
     pthread_mutex_t lock;
-    /* All members below: under the lock. */
+    /* Members below: protected by the lock. */
     struct dt_quota_limits limits;
     int64_t apis;
     struct bucket rates[DT_QUOTA_RATES];
-    int64_t pending;       /* by the latest count; below zero: not counted yet */
-    int64_t pending_share; /* the process's share when that count began; 0: none */
-    int64_t share_marked;  /* the share at the start of the count in progress */
-    bool pending_asked;    /* there was demand since that count */
-    int64_t passed, made;  /* jobs ever admitted, minus those given back; and jobs created */
-    int64_t made_before;   /* created before the latest count began */
-    int64_t made_marked;   /* created before the count in progress began */
+    int64_t pending;       /* pending jobs by the latest count; below zero: not counted yet */
+    int64_t pending_share; /* the process's share when the latest count began; 0: it had none */
+    int64_t share_marked;  /* the process's share when the count in progress began */
+    bool pending_asked;    /* there was demand since the latest count */
+    int64_t passed, made;  /* passed: jobs ever admitted, minus those given back; made: jobs ever created */
+    int64_t made_before;   /* jobs created before the latest count began */
+    int64_t made_marked;   /* jobs created before the count in progress began */
 };
 
 dt_meter *dt_meter_new(void)
@@ -76,20 +77,20 @@ static double rate_of(const struct dt_meter *m, int i)
     return (double)m->limits.v[i] * (double)m->rates[i].share / (double)DT_QUOTA_WHOLE;
 }
 
-/* A bucket of less than one unit would never admit anything. */
+/* A bucket holds at least one unit; otherwise it would never admit anything. */
 static double bucket_size(const struct dt_meter *m, int i)
 {
     return fmax(rate_of(m, i), m->rates[i].share > 0 ? 1 : 0);
 }
 
-/* Fills the bucket up to now. A share that was not renewed expires. */
+/* Fills the bucket for the time until now. If its share was not renewed in time, the share expires. */
 static void catch_up(struct dt_meter *m, int i, int64_t now_us)
 {
     struct bucket *b = &m->rates[i];
     if (now_us > b->at_us)
         b->level += rate_of(m, i) * (double)(now_us - b->at_us) / (double)SECOND_US;
     b->at_us = now_us;
-    if (b->share > 0) /* 0: other processes hold the whole quota now, and the level does not rise */
+    if (b->share > 0) /* share 0: other processes hold the whole quota now, and the level does not rise */
         b->level = fmin(b->level, bucket_size(m, i));
     if (b->until_us > now_us)
         return;
@@ -103,7 +104,7 @@ bool dt_meter_set(dt_meter *m, const struct dt_quota_limits *limits, int64_t now
     for (int i = 0; i < DT_QUOTA_RATES; i++) {
         if (m->limits.v[i] == limits->v[i])
             continue;
-        /* A changed quota starts with a full bucket. */
+        /* If a quota changes, its bucket starts full. */
         m->limits.v[i] = limits->v[i];
         catch_up(m, i, now_us);
         m->rates[i].level = bucket_size(m, i);
@@ -117,7 +118,8 @@ bool dt_meter_set(dt_meter *m, const struct dt_quota_limits *limits, int64_t now
     return uncounted;
 }
 
-/* If the process was alone when pending jobs were counted and is not alone now, it needs a new count with a share. */
+/* Sets the number of live API processes. If this process was the only one when pending jobs were counted and no longer
+ * is, it needs a new count, made while it has a share. */
 void dt_meter_set_apis(dt_meter *m, int64_t apis)
 {
     pthread_mutex_lock(&m->lock);
@@ -138,7 +140,7 @@ static bool is_over(const struct dt_meter *m, int i, struct dt_over *over)
 {
     if (m->limits.v[i] == 0 || m->rates[i].level >= (i == DT_QUOTA_BYTES ? 0.001 : 1))
         return false;
-    int64_t wait_ms = RETRY_MS; /* until there is one unit */
+    int64_t wait_ms = RETRY_MS; /* time until the bucket has one unit */
     const double rate = rate_of(m, i);
     if (m->rates[i].until_us != 0 && rate > 0) {
         const double ms = ceil((1 - m->rates[i].level) / rate * 1000);
@@ -154,7 +156,7 @@ static void drain_bucket(struct dt_meter *m, int i, int64_t n)
         m->rates[i].level -= (double)n;
 }
 
-/* Pending jobs are shared in proportion to the demand for new jobs. */
+/* Pending jobs have no share of their own: they are shared in proportion to the demand for new jobs. */
 static bool is_shared(const struct dt_meter *m, int i)
 {
     return m->limits.v[i] > 0 || (i == DT_QUOTA_JOBS && m->limits.v[DT_QUOTA_PENDING] > 0);
@@ -190,9 +192,10 @@ bool dt_meter_request(dt_meter *m, int64_t now_us, struct dt_over *over, bool *w
 }
 
 /*
- * Compares with how many pending jobs are allowed beyond those that were counted. A share that is newer or larger than
- * at the count is not used before the next count: other processes may have created jobs from it that the count lacks.
- * Without a share the process may create its part of a tenth of the quota, at least one job.
+ * Returns whether a new job would exceed the number of pending jobs that this process may add to the counted ones. If
+ * the share is newer or larger than when the count began, the new share is used only after the next count: other
+ * processes may have used it for jobs that the count lacks. Without a share, the process may create its equal part of a
+ * tenth of the quota, at least one job.
  */
 static bool is_over_pending(struct dt_meter *m, struct dt_over *over)
 {
@@ -262,9 +265,9 @@ void dt_meter_jobs_done(dt_meter *m, const struct dt_jobs_done *done)
 /* ---- settling ---- */
 
 /*
- * Demand decays by half, so that a share outlives a short pause. A process without a share has not seen a second of
- * demand yet, so it claims at least an equal part. The demand is at most the quota, so callers who repeat refused
- * requests do not take shares from another process.
+ * Returns the demand. It decays by half, so that a share outlives a short pause. A process without a share has not seen
+ * a second of demand yet, so it claims at least an equal part. The demand is at most the quota, so that callers who
+ * repeat refused requests do not take shares from other processes.
  */
 bool dt_meter_wish(dt_meter *m, struct dt_quota_claim *claim, bool *fresh, int64_t now_us)
 {
@@ -288,8 +291,8 @@ bool dt_meter_wish(dt_meter *m, struct dt_quota_claim *claim, bool *fresh, int64
     return any;
 }
 
-/* Subtracts what was admitted without a share from the first share's bucket. If other processes hold the rest, the
- * level is unchanged. */
+/* Sets the shares. If this is the first share and no other process has one, subtracts what was admitted without a share
+ * from the new bucket; otherwise the bucket's level is unchanged. */
 void dt_meter_settled(dt_meter *m, const struct dt_quota_claim *claim, int64_t until_us, int64_t now_us)
 {
     pthread_mutex_lock(&m->lock);
@@ -323,7 +326,7 @@ bool dt_meter_wants_pending(dt_meter *m)
     return wanted;
 }
 
-/* A process that is alone has the whole quota without a share. */
+/* A process that is the only one has the whole quota, even without a share. */
 void dt_meter_set_pending(dt_meter *m, int64_t jobs, int64_t apis)
 {
     pthread_mutex_lock(&m->lock);

@@ -16,10 +16,10 @@
 #include "base/metrics.h"
 #include "session.h"
 
-#define USAGE_US   INT64_C(5000000) /* from the use of a token until its usage is written */
-#define COUNT_PART 20               /* counting pending jobs takes at most this part of the time */
-#define PERIOD_US  INT64_C(1000000) /* between renewals of shares */
-#define APART_US   INT64_C(20000)   /* between two transactions, at least */
+#define USAGE_US   INT64_C(5000000) /* delay from the use of a token until its usage is written */
+#define COUNT_PART 20               /* counting pending jobs takes at most 1/COUNT_PART of the time */
+#define PERIOD_US  INT64_C(1000000) /* time between two renewals of shares */
+#define APART_US   INT64_C(20000)   /* minimal time between two transactions of the keeper */
 #define ELEMENT_US (INT64_C(1000000) / DT_REFUSED_RATE)
 #define BURST_US   (DT_REFUSED_BURST * ELEMENT_US)
 
@@ -27,11 +27,11 @@ struct dt_tenant {
     dt_quotas *quotas;
     dt_meter *meter;
     struct dt_refusals refusals;
-    _Atomic int places; /* number of taken places */
+    _Atomic int places; /* number of places that are taken (dt_tenant_take_place) */
     int64_t token;
     char *name;
-    char *topics;  /* under the lock of quotas */
-    unsigned refs; /* under the lock of quotas */
+    char *topics;  /* protected by the lock of struct dt_quotas */
+    unsigned refs; /* protected by the lock of struct dt_quotas */
     UT_hash_handle hh;
 };
 
@@ -39,18 +39,18 @@ struct dt_quotas {
     const struct dt_session_env *env;
     struct dt_quota_limits defaults;
     struct dt_chore keeper;
-    _Atomic bool wanted; /* a tenant without a share has demand */
-    /* Only the keeper uses these, up to expired_day. */
+    _Atomic bool wanted; /* a tenant without a share has demand, so the keeper must run */
+    /* Members below up to expired_day: used only by the keeper. */
     int64_t process;     /* a random number: the key of this process's shares in MySQL */
     int64_t apis;        /* number of live API processes */
-    int64_t settle_us;   /* the next renewal of shares */
-    int64_t usage_us;    /* the next writing of usage */
-    int64_t again_us;    /* the next transaction is not before this time */
-    int64_t count_us;    /* no count of pending jobs before */
-    int64_t expired_day; /* when old usage was last removed */
-    _Atomic bool used;   /* since usage was written */
+    int64_t settle_us;   /* when shares are renewed next */
+    int64_t usage_us;    /* when usage is written next */
+    int64_t again_us;    /* earliest time of the next transaction */
+    int64_t count_us;    /* earliest time of the next count of pending jobs */
+    int64_t expired_day; /* day on which old usage was last removed */
+    _Atomic bool used;   /* a token was used since usage was last written */
     pthread_mutex_t lock;
-    dt_tenant *tenants; /* by name; under the lock */
+    dt_tenant *tenants; /* hash table by name; protected by the lock */
     dt_metric *refused[DT_QUOTAS];
 };
 
@@ -72,7 +72,7 @@ static void tenant_free(dt_tenant *tenant)
     free(tenant);
 }
 
-/* Returns the tenant of this name, and creates it if needed. NULL: out of memory. */
+/* Returns the tenant with this name, and creates it if needed. NULL: out of memory. */
 static dt_tenant *find_tenant_locked(dt_quotas *q, struct dt_str name)
 {
     dt_tenant *tenant = NULL;
@@ -104,13 +104,13 @@ dt_tenant *dt_quotas_tenant(dt_quotas *q, const struct dt_token *token)
         tenant->token = dt_quota_token_id(token->name);
         if (!tenant->topics || !dt_str_is(token->topics, tenant->topics)) {
             char *copy = strndup(token->topics.p ? token->topics.p : "", token->topics.n);
-            if (copy) { /* if not, the old topics are kept */
+            if (copy) { /* if memory ran out, the old topics are kept */
                 free(tenant->topics);
                 tenant->topics = copy;
             }
         }
         if (dt_meter_set(tenant->meter, &limits, dt_clock_mono_us(q->env->clock)))
-            wake_keeper(q); /* pending jobs are counted for the first time */
+            wake_keeper(q); /* so that pending jobs are counted for the first time */
     }
     pthread_mutex_unlock(&q->lock);
     return tenant;
@@ -223,7 +223,7 @@ bool dt_quotas_limits(dt_quotas *q, struct dt_str name, struct dt_quota_limits *
 
 struct round {
     struct dt_quota_claim claims[DT_QUOTA_CLAIMS];
-    dt_tenant *tenants[DT_QUOTA_CLAIMS]; /* tenants that are counted */
+    dt_tenant *tenants[DT_QUOTA_CLAIMS]; /* tenants of the claims; the round holds a reference to each */
     size_t n;
     bool fresh; /* a tenant has no share yet */
 };
@@ -235,7 +235,7 @@ static int compare_token(const void *a, const void *b)
     return (x->token > y->token) - (x->token < y->token);
 }
 
-/* Returns all tenants, counted. NULL: out of memory. */
+/* Returns all tenants, with a reference to each. NULL: out of memory. */
 static dt_tenant **acquire_all_tenants(dt_quotas *q, size_t *n)
 {
     *n = 0;
@@ -251,7 +251,7 @@ static dt_tenant **acquire_all_tenants(dt_quotas *q, size_t *n)
     return all;
 }
 
-/* Takes shares for tenants with recent demand. False: none has. */
+/* Takes shares for tenants with recent demand. False: no tenant has any. */
 static bool take_all_shares(dt_quotas *q, dt_store *store, dt_tenant **all, size_t n)
 {
     bool used = false;
@@ -301,7 +301,7 @@ int64_t dt_pending_within(struct dt_str topics, const struct dt_topic_pending *p
     return jobs > 0 ? jobs : 0;
 }
 
-/* Counts pending jobs once for all tenants with demand for new jobs; takes a small part of the time. */
+/* Counts pending jobs, once for all tenants with demand for new jobs. Takes only a small part of the keeper's time. */
 static void count_pending(dt_quotas *q, dt_store *store, dt_tenant **all, size_t n)
 {
     struct dt_error err = {0};
@@ -312,7 +312,7 @@ static void count_pending(dt_quotas *q, dt_store *store, dt_tenant **all, size_t
     for (size_t i = 0; i < n; i++)
         if (dt_meter_wants_pending(all[i]->meter)) {
             dt_tenant *wants = all[i];
-            all[i] = all[k]; /* tenants that want the count come first */
+            all[i] = all[k]; /* moves tenants that need the count to the front */
             all[k++] = wants;
         }
     if (k > 0) {
@@ -324,7 +324,7 @@ static void count_pending(dt_quotas *q, dt_store *store, dt_tenant **all, size_t
             status = dt_store_pending(store, &arena, &pending, &topics, &err);
         if (status != DT_OK)
             DT_LOG(DEBUG, "quotas", "pending jobs were not counted", DT_S("error", err.text));
-        pthread_mutex_lock(&q->lock); /* the topics of a tenant change under this lock */
+        pthread_mutex_lock(&q->lock); /* protects the topics of tenants */
         for (size_t i = 0; status == DT_OK && i < k; i++)
             dt_meter_set_pending(all[i]->meter, dt_pending_within(dt_str(all[i]->topics), pending, topics), q->apis);
         pthread_mutex_unlock(&q->lock);
@@ -335,7 +335,7 @@ static void count_pending(dt_quotas *q, dt_store *store, dt_tenant **all, size_t
 
 /* ---- usage ---- */
 
-/* Writes in parts. Counts that could not be written go back to their meters. */
+/* Writes usage, in several statements if needed. Counts that could not be written are added back to their meters. */
 static dt_status write_usage(dt_quotas *q, dt_tenant **all, size_t n, dt_store *store, struct dt_error *err)
 {
     struct dt_usage rows[DT_QUOTA_CLAIMS];
@@ -379,7 +379,7 @@ static void save_usage(dt_quotas *q, dt_store *store, dt_tenant **all, size_t n)
     struct dt_error err = {0};
     dt_status status = store ? write_usage(q, all, n, store, &err) : DT_UNAVAILABLE;
     const int64_t now_ms = dt_refclock_earliest_ms(q->env->ref);
-    if (status == DT_OK && now_ms / DT_DAY_MS != q->expired_day) { /* once a day */
+    if (status == DT_OK && now_ms / DT_DAY_MS != q->expired_day) { /* removes old usage once a day */
         q->expired_day = now_ms / DT_DAY_MS;
         status = dt_store_usage_expire(store, now_ms, &err);
     }
@@ -391,7 +391,8 @@ static void save_usage(dt_quotas *q, dt_store *store, dt_tenant **all, size_t n)
 
 /* ---- the keeper ---- */
 
-/* If it wakes within APART_US of the last transaction, it waits until then. */
+/* Runs the keeper. Returns when it runs next; if the last transaction was less than APART_US ago, it does nothing until
+ * then. */
 static int64_t keep_quotas(void *arg, void *context)
 {
     dt_quotas *q = arg;
@@ -406,7 +407,7 @@ static int64_t keep_quotas(void *arg, void *context)
     const bool settles = atomic_exchange(&q->wanted, false) || now_us >= q->settle_us;
     if (settles || now_us >= q->usage_us) {
         dt_tenant **all = acquire_all_tenants(q, &n);
-        /* The server may have ended the idle connection: the second ping reconnects. */
+        /* If MySQL has closed the idle connection, the first ping fails and the second one reconnects. */
         dt_status status = dt_store_ping(store, &err);
         if (status != DT_OK)
             status = dt_store_ping(store, &err);
@@ -462,7 +463,7 @@ dt_status dt_quotas_start(const struct dt_session_env *env, dt_chores *chores, d
     return DT_OK;
 }
 
-/* The caller's thread writes the remaining usage. */
+/* Stops the keeper. The calling thread writes the usage that is left. */
 void dt_quotas_stop(dt_quotas *q)
 {
     struct dt_session session;

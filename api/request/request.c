@@ -1,6 +1,6 @@
 /*
- * What handlers do with a request and what needs no HTTP server: query, headers, refusals; the wall between tenants;
- * hosts and origins; the budget of memory.
+ * The functions for handlers that need no HTTP server: query, headers, refusals; the wall between tenants; hosts and
+ * origins; the budget of memory.
  *
  * Invariant of the budget: held = the sum of all holds, and at most max.
  */
@@ -14,8 +14,8 @@
 #include "base/fail_point.h"
 #include "base/http/callback_rules.h"
 
-#define NAME_MAX_BYTES 253 /* of a name in DNS */
-#define BULK_LEAVES    8   /* bulk charges leave this part of the budget free */
+#define NAME_MAX_BYTES 253 /* maximal bytes of a DNS name */
+#define BULK_LEAVES    8   /* bulk charges leave 1/BULK_LEAVES of the budget free */
 
 struct dt_str dt_request_query(const struct dt_request *req, const char *name)
 {
@@ -67,7 +67,8 @@ void dt_request_refuse(struct dt_request *req, enum dt_problem_type type, const 
 
 /* ---- the wall ---- */
 
-/* With the fail point every wall is NOTHING, so that a test shows which checks notice it. */
+/* Returns the request's wall. With the fail point it is always NOTHING, so that a test shows which checks notice a
+ * missing wall. */
 static enum dt_wall wall_of(const struct dt_request *req)
 {
     return DT_FAIL_FORCED("wall.emptied") ? DT_WALL_NOTHING : req->route->wall;
@@ -151,7 +152,7 @@ bool dt_wall_shows_token(const struct dt_request *req, struct dt_str token)
 
 /* ---- hosts and origins ---- */
 
-/* Removes ":port", and the brackets of an IPv6 address. False: it is not a host. */
+/* Removes ":port", and the brackets of an IPv6 address. False: the text is not a host. */
 static bool cut_port(struct dt_str *host)
 {
     const char *bracket = host->n && host->p[0] == '[' ? memchr(host->p, ']', host->n) : NULL;

@@ -1,5 +1,5 @@
 /*
- * A request: its input, its answer, and the functions for handlers. The server (http/) fills a request in and sends its
+ * A request: its input, its answer, and the functions for handlers. The server (http/) fills in the input and sends the
  * answer.
  *
  * A request belongs to exactly one thread at a time, so nothing in it is locked:
@@ -12,13 +12,13 @@
  *                 until it calls dt_request_resume. Then the HTTP thread calls req->then(req) if it is set, which may
  *                 return DT_PENDING again; otherwise it sends the answer.
  *
- * Handlers, feeds of streams and `then` run on an HTTP thread that serves thousands of connections. They never
- * block, and never use MySQL or Redis: work with the store goes to dt_workers_submit, new jobs to dt_committer_submit,
- * results to dt_results_batcher_submit. Each of these resumes every request that it gets. A suspended request waits
- * until its deadline at most, or a few seconds longer if MySQL is already working on it.
+ * Handlers, feeds of streams and `then` run on an HTTP thread that serves thousands of connections. They never block,
+ * and never use MySQL or Redis: work with the store goes to dt_workers_submit, new jobs to dt_committer_submit, results
+ * to dt_results_batcher_submit. Each of these parts resumes every request that it gets. A suspended request waits until
+ * its deadline at most, or a few seconds longer if MySQL is already working on it.
  *
  * Everything of a request (arena, body, query, out) lives until its answer was sent; the next request of the connection
- * uses the memory again.
+ * reuses the memory.
  *
  * The server refuses before a handler runs: 400 (framing, bad escapes), 401, 403, 404, 405 with Allow, 408, 413, 414,
  * 415, 431, 505, 422 (an unknown query parameter, an unexpected body), 503 (the tokens are unknown because MySQL was
@@ -37,27 +37,27 @@
 /*
  * ---- the budget of memory ----
  *
- * How many bytes all requests of the process may hold together (limits.memory): bodies that arrive, what is made of
- * them, and answers that were not sent yet. A request asks before it allocates. If it is refused nothing was charged,
- * and the answer is 503 with Retry-After.
+ * limits.memory is the number of bytes that all requests of the process may hold together: received bodies, data made
+ * from them, and answers that were not sent yet. A request charges bytes before it allocates them. If the budget
+ * refuses, nothing was charged, and the answer is 503 with Retry-After.
  *
  * A hold is the part of one owner (a request, a batch), and belongs to one thread at a time; the budget is shared
  * without a lock. Charge in large steps (a buffer's growth, a chunk), not for each job: every charge touches a cache
  * line that all threads share.
  *
- * Bulk is what a caller may want any amount of: large bodies, batches, pages. It leaves an eighth of the budget to
- * requests about a single job.
+ * Bulk is memory of which a caller may want any amount: for large bodies, batches, pages. Bulk charges leave an eighth
+ * of the budget to requests about a single job.
  *
- * Not in the budget: what each request has anyway (DT_REQUEST_FREE); the number of requests under way bounds it.
+ * The first DT_REQUEST_FREE bytes of each request are not in the budget; the number of requests under way limits them.
  */
 struct dt_budget {
     size_t max;
     _Atomic size_t held;
-    dt_metric *gauge;   /* duetime_api_held_bytes, set when metrics are written */
-    dt_metric *refused; /* duetime_api_memory_refused_total */
+    dt_metric *gauge;   /* metric duetime_api_held_bytes, set when metrics are written */
+    dt_metric *refused; /* metric duetime_api_memory_refused_total */
 };
 
-/* Zero = holds nothing, and every charge is refused. */
+/* The part of the budget that one owner holds. All zeros: holds nothing, and every charge is refused. */
 struct dt_hold {
     struct dt_budget *budget;
     size_t n;
@@ -69,14 +69,14 @@ size_t dt_budget_held(const struct dt_budget *budget);
 void dt_hold_init(struct dt_hold *hold, struct dt_budget *budget);
 /* Charges n bytes. False: the budget is used up, and nothing was charged. */
 DT_MUST_CHECK bool dt_hold_more(struct dt_hold *hold, size_t n);
-/* Charges n bytes of bulk. */
+/* Charges n bytes as bulk. */
 DT_MUST_CHECK bool dt_hold_bulk(struct dt_hold *hold, size_t n);
-/* Gives back n bytes, or all that it holds if that is less. */
+/* Gives back n bytes, or the whole hold if it is smaller. */
 #define DT_HOLD_ALL SIZE_MAX
 void dt_hold_less(struct dt_hold *hold, size_t n);
-/* Changes the hold to exactly n bytes. False: the budget is used up, and the hold is as it was. */
+/* Changes the hold to exactly n bytes. False: the budget is used up, and the hold is unchanged. */
 bool dt_hold_exactly(struct dt_hold *hold, size_t n);
-/* Moves n bytes, or all that `from` has, whichever is less. Both are of one budget. */
+/* Moves n bytes between two holds of one budget; if `from` holds fewer, moves all of them. */
 void dt_hold_move(struct dt_hold *from, struct dt_hold *to, size_t n);
 
 /* ---- the request ---- */
@@ -86,7 +86,7 @@ struct dt_api;
 #define DT_REQUEST_QUERY_MAX  32
 #define DT_REQUEST_HEADER_MAX 8
 #define DT_REQUEST_ID_MAX     128
-/* Bytes of body, of answer and of arena that each request has outside of the budget. */
+/* Bytes of body, answer and arena that each request may have without a charge. */
 #define DT_REQUEST_FREE ((size_t)16 * 1024)
 
 struct dt_pair {
@@ -96,53 +96,53 @@ struct dt_pair {
 struct dt_request {
     struct dt_api *api;
 
-    /* In. Slices are terminated. */
+    /* Inputs. Slices are terminated. */
     const struct dt_route *route;
     struct dt_str method, path;                 /* path as it was sent, without the query */
     struct dt_str params[DT_ROUTE_PARAMS];      /* path parameters in order, percent-decoded; may hold NUL for %00 */
-    struct dt_pair query[DT_REQUEST_QUERY_MAX]; /* decoded; names are among route->query, each at most once */
+    struct dt_pair query[DT_REQUEST_QUERY_MAX]; /* decoded; names are in route->query, each at most once */
     unsigned n_query;
-    bool truncated;                  /* a stream exceeded limits.batch_body: the remainder was dropped */
-    struct dt_str body;              /* whole; absent for streams */
-    struct dt_str content_type;      /* as sent; absent when missing */
-    enum dt_media media;             /* what content_type says; DT_MEDIA_JSON when missing */
-    struct dt_str if_match;          /* absent when missing */
-    struct dt_str if_none_match;     /* absent when missing */
-    struct dt_str accept_encoding;   /* absent when missing */
-    struct dt_str request_id;        /* the caller's, or ours; never absent */
+    bool truncated;                  /* the stream exceeded limits.batch_body, and its remainder was dropped */
+    struct dt_str body;              /* whole body; absent for streams */
+    struct dt_str content_type;      /* as it was sent; absent if the header is missing */
+    enum dt_media media;             /* media type in content_type; DT_MEDIA_JSON if the header is missing */
+    struct dt_str if_match;          /* absent if the header is missing */
+    struct dt_str if_none_match;     /* absent if the header is missing */
+    struct dt_str accept_encoding;   /* absent if the header is missing */
+    struct dt_str request_id;        /* the client's X-Request-Id, or a new id; never absent */
     struct dt_caller caller;         /* scopes and topics of the token; cleared by the server */
     int64_t started_us, deadline_us; /* monotonic */
 
-    /* Out. */
-    int status;                                    /* 0 = not answered yet */
-    const char *reply_type;                        /* Content-Type, static text; default application/json */
+    /* Outputs. */
+    int status;                                    /* HTTP status; 0: not answered yet */
+    const char *reply_type;                        /* Content-Type, static text; NULL: application/json */
     struct dt_strbuf out;                          /* the answer's body */
-    struct dt_pair headers[DT_REQUEST_HEADER_MAX]; /* added with dt_request_header */
+    struct dt_pair headers[DT_REQUEST_HEADER_MAX]; /* headers that dt_request_header added */
     unsigned n_headers;
-    bool close;   /* the connection is closed after the answer */
+    bool close;   /* close the connection after the answer */
     bool walled;  /* the handler has checked the wall */
-    bool foreign; /* the wall refused what the handler found */
-    bool changed; /* something was changed already: a later refusal answers that the outcome is unknown */
+    bool foreign; /* the wall refused a row that the handler found */
+    bool changed; /* the request has changed something: a later refusal says that the outcome is unknown */
 
-    /* Set by the handler. Called on the HTTP thread after a resume; NULL: the answer is sent. */
+    /* Set by the handler. Called on the HTTP thread after a resume. NULL: the answer is sent then. */
     enum dt_next (*then)(struct dt_request *req);
     /* Called when the answer was sent or the client has disconnected; never while the request is suspended. */
     void (*cleanup)(struct dt_request *req);
     void *state;
-    bool reads_much;       /* set before it is submitted to a worker, if MySQL may read very many rows: see workers.h */
-    struct dt_arena arena; /* reset when the answer was sent */
-    struct dt_hold hold;   /* memory that it holds of the budget until its end */
+    bool reads_much;       /* set before submitting to a worker, if MySQL may read very many rows (workers.h) */
+    struct dt_arena arena; /* reset after the answer was sent */
+    struct dt_hold hold;   /* memory that the request holds of the budget until it ends */
 
     /* Used by workers.c while the request is queued. */
     struct {
         struct dt_request *prev, *next;
         enum dt_next (*run)(struct dt_request *req, struct dt_store *store);
-        int64_t at_us; /* mono: when it was queued; or until when it is put off */
+        int64_t at_us; /* mono: when the request was queued; if it is put off: when it runs again */
         bool is_long;
     } work;
 };
 
-/* Returns the value of a query parameter; absent (.p NULL) if it was not given. */
+/* Returns the value of a query parameter; absent (.p NULL) if the query does not have it. */
 struct dt_str dt_request_query(const struct dt_request *req, const char *name);
 /* Adds a response header, except X-Request-Id and Content-Type, which the server adds. name is static text; the value
  * is copied. The header is left out beyond DT_REQUEST_HEADER_MAX, or if memory runs out. */
@@ -151,14 +151,15 @@ void dt_request_header(struct dt_request *req, const char *name, struct dt_str v
 /*
  * Charges bytes to the budget; a handler calls it before it allocates, on the thread that owns the request. If the
  * budget is used up, it answers 503, unless something was changed already. The server gives back the hold when the
- * request ends. When it sends the answer, it charges what body, out and arena have beyond the hold.
+ * request ends. When the server sends the answer, it charges what body, out and arena have beyond the hold.
  */
-/* Call it when the answer is filled in: gives back what is held beyond the request's buffers. */
+/* Gives back what is held beyond the request's buffers. Called when the answer is filled in. */
 void dt_request_trim(struct dt_request *req);
-/* Fills in the 503 of a request that the budget refused. Always DT_REPLY. */
+/* Fills in the 503 of a request that the budget refused. Always returns DT_REPLY. */
 enum dt_next dt_request_no_room(struct dt_request *req);
 
-/* Fills in a problem: status, type, body with the request's id, perhaps Retry-After. Replaces what out held. */
+/* Fills in a problem: status, type, and a body with the request's id; perhaps Retry-After. Replaces the contents of
+ * out. */
 void dt_request_problem(struct dt_request *req, const struct dt_problem *problem);
 /* Fills in a problem that has only a detail. */
 void dt_request_refuse(struct dt_request *req, enum dt_problem_type type, const char *fmt, ...) DT_PRINTF(3, 4);
@@ -166,39 +167,40 @@ void dt_request_refuse(struct dt_request *req, enum dt_problem_type type, const 
 /* Suspends the request before it is passed to another thread. Called on the HTTP thread inside handle, feed or then,
  * which then returns DT_PENDING (feed: DT_FEED_WAIT) and does not touch the request again. */
 void dt_request_suspend(struct dt_request *req);
-/* Gives the request back to its HTTP thread. Any thread, exactly once for each suspend, even before the handler that
- * suspended it has returned. */
+/* Gives the request back to its HTTP thread. Called on any thread, exactly once for each suspend; may be called before
+ * the handler that suspended the request has returned. */
 void dt_request_resume(struct dt_request *req);
-/* Returns true if it is suspended. Called by the thread that owns the request. */
+/* Returns true if the request is suspended. Called by the thread that owns the request. */
 bool dt_request_suspended(const struct dt_request *req);
 
 /* ---- streams: routes that take a body as it arrives (router.h, DT_BODY_STREAM) ---- */
 
 enum dt_feed { DT_FEED_MORE, DT_FEED_WAIT, DT_FEED_DROP };
-/* Why a body broke off: it is malformed or its client left; it is late, or too slow; the server ends. */
+/* Why a body broke off: it is malformed or its client disconnected; it is too late or too slow; or the server ends. */
 enum dt_cut { DT_CUT_CLIENT, DT_CUT_LATE, DT_CUT_SHUTDOWN };
 
 /*
- * All functions run on the HTTP thread, in this order: begin; feed for each piece of the body; the route's handle if
- * the body is complete, or cut if it breaks off; the request's cleanup, if set. Units may still be queued at a
- * committer when cleanup is called, so it must not free what they use: such state is counted memory of its own.
+ * The functions of a stream, for routes that take the body in pieces. All of them run on the HTTP thread, in this
+ * order: begin; feed for each piece of the body; the route's handle if the body is complete, or cut if it breaks off;
+ * the request's cleanup, if set. Units may still be queued at a committer when cleanup is called, so it must not free
+ * what they use: such state is counted memory of its own.
  */
 struct dt_stream {
     /*
      * Called when the head was accepted, whether or not a body follows. DT_PENDING: continue. DT_REPLY: the request is
-     * refused, the answer is filled in, and the body is dropped. *buffer is false before; if the stream sets it (for a
-     * JSON array), the body is collected in req->body (at most limits.batch_body), and only handle is called.
+     * refused, the answer is filled in, and the body is dropped. *buffer is false at first. If the stream sets it (for
+     * a JSON array), the body is collected in req->body (at most limits.batch_body), and only handle is called.
      */
     enum dt_next (*begin)(struct dt_request *req, bool *buffer);
     /*
-     * MORE: all n bytes were taken; *taken need not be set. WAIT: *taken bytes were taken and the request was
-     * suspended; after the resume feed is called with the remainder, and `then` is not. DROP: the answer is decided;
-     * the remainder of the body is read and dropped, then handle is called.
+     * Takes a piece of the body. MORE: all n bytes were taken; *taken need not be set. WAIT: *taken bytes were taken
+     * and the request was suspended; after the resume, feed is called with the remaining bytes, and `then` is not.
+     * DROP: the answer is decided; the remaining body is read and dropped, then handle is called.
      */
     enum dt_feed (*feed)(struct dt_request *req, const char *p, size_t n, size_t *taken);
     /*
-     * Called if the body breaks off: its client has disconnected, its deadline has passed, it is slow while other
-     * clients wait for a connection, the server ends, or its chunks are malformed. handle is not called after it. It
+     * Called if the body breaks off: the client has disconnected, the deadline has passed, the client is slow while
+     * others wait for a connection, the server ends, or the chunks are malformed. handle is not called after that. cut
      * may detach the answer (dt_request_detach); otherwise the server may send a problem.
      */
     void (*cut)(struct dt_request *req, enum dt_cut why);
@@ -207,19 +209,20 @@ struct dt_stream {
 /*
  * Detaches the answer to a request that waits for long, or whose body broke off: the request ends, with its memory, and
  * its connection waits for the answer. Called inside a stream's cut, or inside handle or then, which then return
- * DT_AWAY. NULL: the client has left, or memory runs out.
+ * DT_AWAY. NULL: the client has disconnected, or memory ran out.
  */
 typedef struct dt_detached dt_detached;
 dt_detached *dt_request_detach(struct dt_request *req);
-/* Its socket, only to poll for the client's end (POLLRDHUP): what the client sends is read elsewhere. */
+/* Returns the socket, only to poll it for the client's disconnect (POLLRDHUP). The HTTP thread reads the client's
+ * bytes. */
 int dt_detached_fd(const dt_detached *detached);
 /*
  * Sends the answer and frees the detached answer. Any thread, exactly once. Takes over the body and its hold. status 0:
- * there is no answer, and the client gets the problem that the outcome is unknown.
+ * there is no answer, so the client gets a problem that says that the outcome is unknown.
  */
 void dt_detached_answer(dt_detached *detached, int status, const char *type, struct dt_strbuf *body,
                         struct dt_hold *hold);
-/* Sends a problem instead. detail is static text. */
+/* Sends a problem instead of an answer. detail is static text. */
 void dt_detached_problem(dt_detached *detached, enum dt_problem_type type, const char *detail);
 
 /*
@@ -234,33 +237,34 @@ void dt_detached_problem(dt_detached *detached, enum dt_problem_type type, const
  *   after the handler    dt_wall_check asserts that the handler of a ROW_IN_PATH, IN_BODY or FILTER asked the wall, and
  *                        that it does not answer with a row that the wall refused.
  *
- * Handlers get the caller's prefixes here, except for lists, which pass them to the store. A handler of a route whose
- * wall is NOTHING must not ask. The thread that owns the request calls these functions.
+ * Handlers get the caller's prefixes from dt_wall_bound, and pass them to the store for lists. A handler of a route
+ * whose wall is NOTHING must not call it. The thread that owns the request calls these functions.
  */
 
-/* Called after token and scope were checked. False: the answer is filled in. */
+/* Checks the wall before the handler, after token and scope were checked. False: the answer is filled in. */
 DT_MUST_CHECK bool dt_wall_enter(struct dt_request *req);
-/* Called before the request is queued for a worker; a handler may call it earlier. False: the answer is filled in. */
+/* Checks the wall before the request is queued for a worker; a handler may call it earlier. False: the answer is filled
+ * in. */
 DT_MUST_CHECK bool dt_wall_pass(struct dt_request *req);
-/* Called when the request has its answer, or has detached it. */
+/* Checks the wall after the handler: the request has its answer, or has detached it. */
 void dt_wall_check(const struct dt_request *req);
 
 /* Returns the topics to which the answer is limited, borrowed from the caller; NULL: all topics. */
 const struct dt_topic_bound *dt_wall_bound(struct dt_request *req);
-/* Called with the topic of the row that the request names. NOT_FOUND: the caller does not see it. */
+/* Checks the topic of the row that the request names. NOT_FOUND: the caller does not see this topic. */
 DT_MUST_CHECK dt_status dt_wall_found(struct dt_request *req, struct dt_str topic);
-/* Returns true if the answer of an OWN_TOKEN may show rows of the token with this name. */
+/* Returns true if the answer of a route with wall OWN_TOKEN may show rows of the token with this name. */
 bool dt_wall_shows_token(const struct dt_request *req, struct dt_str token);
 
 /*
  * ---- hosts and origins ----
  *
- * Which web pages may use an installation that asks for no token. A browser on the machine sends requests of any page
- * to the loopback: across sites, and by a host name that the page's owner points at the loopback in DNS. So Host must
- * be a name of the loopback, and the browser must report the same origin. Pure.
+ * Decides which web pages may use an installation that requires no token. A browser on the machine sends requests of
+ * any web page to the loopback: from other sites, and with a host name that the page's owner points at the loopback in
+ * DNS. So Host must be a name of the loopback, and Origin must be of the same host. Pure.
  */
 
-/* Returns true if a Host, with any port, is a loopback name or address, or in names (http.names). */
+/* Returns true if a Host, with any port, is a loopback name or address, or is listed in names (http.names). */
 bool dt_host_is_local(struct dt_str host, struct dt_str names);
-/* Returns true if an Origin is a page of this Host. */
+/* Returns true if an Origin belongs to a page of this Host. */
 bool dt_origin_is_host(struct dt_str origin, struct dt_str host);

@@ -13,7 +13,7 @@
 #define SEGMENTS_MAX 8
 
 struct segment {
-    struct dt_str text; /* without braces for parameters */
+    struct dt_str text; /* text of the segment; for a parameter, its name without braces */
     bool param;
 };
 
@@ -28,7 +28,7 @@ struct dt_router {
     size_t n;
 };
 
-/* Splits "/a/b" into its segments. -1: there are too many, or it does not begin with a slash. */
+/* Splits "/a/b" into its segments. Returns -1 if there are too many, or if the path does not begin with a slash. */
 static int split_path(struct dt_str path, struct dt_str out[SEGMENTS_MAX])
 {
     if (path.n == 0 || path.p[0] != '/')
@@ -48,7 +48,7 @@ static int split_path(struct dt_str path, struct dt_str out[SEGMENTS_MAX])
     }
 }
 
-/* Returns true if the row has a wall that fits its path and its scope. */
+/* Returns true if the wall of the route fits its path and scope. */
 static bool wall_fits(const struct dt_route *route)
 {
     const char *brace = strchr(route->path, '{');
@@ -110,7 +110,7 @@ size_t dt_router_count(const dt_router *router)
     return router->n;
 }
 
-/* Returns true if the segment of a path, decoded, is this literal. */
+/* Returns true if the path's segment, decoded, equals this literal. */
 static bool decodes_to(struct dt_str segment, struct dt_str literal)
 {
     size_t k = 0;
@@ -130,7 +130,7 @@ static bool decodes_to(struct dt_str segment, struct dt_str literal)
     return k == literal.n;
 }
 
-/* Returns true if the path's segments fit this route, and sets its parameters. */
+/* Returns true if the path's segments fit the route; sets the route's parameters. */
 static bool route_fits(const struct compiled *c, const struct dt_str *parts, unsigned n,
                        struct dt_str params[DT_ROUTE_PARAMS])
 {
@@ -144,7 +144,7 @@ static bool route_fits(const struct compiled *c, const struct dt_str *parts, uns
         } else {
             if (parts[i].n == 0)
                 return false;
-            dt_assert_cmp(k, <, DT_ROUTE_PARAMS); /* dt_router_new refuses more */
+            dt_assert_cmp(k, <, DT_ROUTE_PARAMS); /* dt_router_new refuses routes with more parameters */
             params[k++] = parts[i];
         }
     }
@@ -214,7 +214,7 @@ dt_status dt_percent_decode(struct dt_str text, char *out, size_t *n)
     return DT_OK;
 }
 
-/* Removes and returns the part before the first `c`; all of it if there is none. */
+/* Removes and returns the part before the first `c`, or the whole text if it has no `c`. */
 static struct dt_str next_part(struct dt_str *remainder, char c)
 {
     const char *at = remainder->n ? memchr(remainder->p, c, remainder->n) : NULL;
@@ -230,7 +230,7 @@ enum dt_media dt_media_parse(struct dt_str content_type)
         return DT_MEDIA_JSON;
     struct dt_str parameters = content_type;
     const struct dt_str type = dt_str_trimmed(next_part(&parameters, ';'));
-    while (parameters.n) { /* none may name another character set than UTF-8 */
+    while (parameters.n) { /* a parameter must not name a character set other than UTF-8 */
         struct dt_str value = next_part(&parameters, ';');
         const struct dt_str name = dt_str_trimmed(next_part(&value, '='));
         struct dt_str charset = dt_str_trimmed(value);

@@ -11,29 +11,29 @@ struct dt_request;
 struct dt_store;
 struct dt_stream;
 
-/* The result of a handler: the answer is filled in; another thread has the request; or the answer is detached
- * (request.h). */
+/* Result of a handler. REPLY: the answer is filled in. PENDING: another thread has the request. AWAY: the answer is
+ * detached (request.h). */
 enum dt_next { DT_REPLY, DT_PENDING, DT_AWAY };
 
 #define DT_ROUTE_PARAMS 2
 
-/* The way in which a route takes a body. */
+/* How a route takes a body. */
 enum dt_body {
-    DT_BODY_NONE,  /* no body: white space or {} is ignored, anything else is a 422 */
-    DT_BODY_JSON,  /* application/json (or no type), at most limits.body; handle gets it whole, perhaps empty */
+    DT_BODY_NONE,  /* no body: white space or {} is ignored; anything else is a 422 */
+    DT_BODY_JSON,  /* application/json (or no type), at most limits.body; the body may be empty */
     DT_BODY_STREAM /* application/json or application/x-ndjson, at most limits.batch_body; see dt_stream in request.h */
 };
 
-/* What a caller with topic prefixes may see of a route's data: see request.h. There is no value 0, so a row of the
- * table cannot omit it. */
+/* What a caller with topic prefixes may see of a route's data: see request.h. No constant is 0, so that a row of the
+ * table cannot omit its wall. */
 enum dt_wall {
     DT_WALL_TOPIC_IN_PATH = 1, /* the first parameter of the path is the topic */
-    DT_WALL_TOPIC_IN_QUERY,    /* the query has to name a topic */
+    DT_WALL_TOPIC_IN_QUERY,    /* the query must name a topic */
     DT_WALL_ROW_IN_PATH,       /* the path names a job, schedule, operation or alert, whose row has the topic */
     DT_WALL_IN_BODY,           /* the body names topics, or jobs whose rows have topics */
-    DT_WALL_FILTER,            /* a list or a sum: only rows of the caller's topics */
-    DT_WALL_OWN_TOKEN,         /* only rows of the caller's own token */
-    DT_WALL_ALL_TOPICS,        /* only for callers that see all topics */
+    DT_WALL_FILTER,            /* a list or a sum, which includes only rows of the caller's topics */
+    DT_WALL_OWN_TOKEN,         /* the route shows only rows of the caller's own token */
+    DT_WALL_ALL_TOPICS,        /* the route is only for callers that see all topics */
     DT_WALL_NOTHING            /* the route has no data of a tenant */
 };
 
@@ -45,33 +45,34 @@ struct dt_route {
     enum dt_scope scope;
     enum dt_wall wall;
     enum dt_body body;
-    const char *query; /* space-separated names that are allowed; NULL = none */
+    const char *query; /* names of allowed parameters, separated by spaces; NULL: none */
     enum dt_next (*handle)(struct dt_request *req);
-    /* What handle submits to the workers, if several routes share a handler; otherwise NULL. */
+    /* If several routes share a handler: the function that the handler submits to the workers. Otherwise NULL. */
     enum dt_next (*work)(struct dt_request *req, struct dt_store *store);
-    const struct dt_stream *stream; /* DT_BODY_STREAM only */
-    int arg;                        /* the difference between routes that share a handler; otherwise 0 */
+    const struct dt_stream *stream; /* for DT_BODY_STREAM; otherwise NULL */
+    int arg;                        /* if several routes share a handler: tells it which route it is; otherwise 0 */
 };
 
-/* The table of this API (routes.c). */
+/* Returns the table of this API's routes (routes.c). */
 const struct dt_route *dt_routes(size_t *n);
 
 typedef struct dt_router dt_router;
 struct dt_match {
-    const struct dt_route *route;          /* NULL: see allow */
-    size_t index;                          /* of the route in the table */
-    struct dt_str params[DT_ROUTE_PARAMS]; /* still escaped; slices of the path */
-    char allow[64];                        /* not empty: the path has these methods (405); empty: 404 */
+    const struct dt_route *route;          /* NULL: no route matches; see allow */
+    size_t index;                          /* index of the route in the table */
+    struct dt_str params[DT_ROUTE_PARAMS]; /* slices of the path, still percent-encoded */
+    char allow[64];                        /* if no route matches: the path's methods (405); empty: 404 */
 };
-/* INTERNAL: a path is malformed, or a wall contradicts its path or scope. */
+/* Compiles the table. INTERNAL: a path is malformed, or a wall contradicts its path or scope. */
 DT_MUST_CHECK dt_status dt_router_new(const struct dt_route *routes, size_t n, dt_router **out);
 void dt_router_free(dt_router *router);
 const struct dt_route *dt_router_route(const dt_router *router, size_t index);
 size_t dt_router_count(const dt_router *router);
-/* HEAD takes the route of GET. Thread-safe. */
+/* Finds the route of a method and a path. HEAD uses the route of GET. Thread-safe. */
 void dt_router_match(const dt_router *router, struct dt_str method, struct dt_str path, struct dt_match *out);
 
-/* Decodes %XX into out (capacity text.n + 1 bytes, terminated; may be the text itself). MALFORMED for a bad escape. */
+/* Decodes %XX into out, which has text.n + 1 bytes and may be the text itself; out is terminated. MALFORMED: an escape
+ * is invalid. */
 DT_MUST_CHECK dt_status dt_percent_decode(struct dt_str text, char *out, size_t *n);
-/* Returns OTHER also for a charset other than UTF-8. */
+/* Returns the media type. A charset other than UTF-8 gives OTHER. */
 enum dt_media dt_media_parse(struct dt_str content_type);

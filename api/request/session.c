@@ -4,8 +4,8 @@
 #include "mysql/db.h"
 
 #define IDLE_US    INT64_C(1000000)
-#define DOWN_US    INT64_C(500000)  /* pause after a failed connect */
-#define AT_ONCE_US INT64_C(1000000) /* below any timeout: a ping that fails sooner found a closed connection */
+#define DOWN_US    INT64_C(500000)  /* after a failed connect, the session does not try again for this long */
+#define AT_ONCE_US INT64_C(1000000) /* below any timeout: if a ping fails sooner, MySQL had closed the connection */
 #define CONNECT_MS INT64_C(2000)
 
 void dt_session_shorten(struct dt_config *brief, const struct dt_config *config)
@@ -13,7 +13,7 @@ void dt_session_shorten(struct dt_config *brief, const struct dt_config *config)
     *brief = *config;
     brief->mysql_io_timeout = dt_earlier(brief->mysql_io_timeout, config->api_database_timeout);
     brief->mysql_connect_timeout = dt_earlier(brief->mysql_connect_timeout, CONNECT_MS);
-    /* The server's lock timeout expires before ours. */
+    /* The lock timeout in MySQL must expire before the timeout here. */
     brief->mysql_lock_timeout =
         dt_earlier(brief->mysql_lock_timeout, dt_earlier(config->api_database_timeout - 1000, 1000));
 }
@@ -44,14 +44,14 @@ dt_status dt_session_begin(struct dt_session *session, struct dt_error *err)
     if (session->down_us && now_us - session->down_us < DOWN_US) {
         const int64_t answered_us =
             session->answered_us ? atomic_load_explicit(session->answered_us, memory_order_relaxed) : 0;
-        if (answered_us <= session->down_us) /* no other session of the process got an answer */
+        if (answered_us <= session->down_us) /* no other session of the process has got an answer since */
             return dt_fail(err, DT_UNAVAILABLE, "MySQL could not be reached a moment ago");
     }
     session->down_us = 0;
     if (now_us - session->used_us < IDLE_US)
         return DT_OK;
     dt_status status = dt_store_ping(session->store, err);
-    /* The server may have ended the idle connection: the second ping reconnects. */
+    /* If MySQL has closed the idle connection, the first ping fails and the second one reconnects. */
     if (status == DT_UNAVAILABLE && dt_clock_mono_us(session->clock) - now_us < AT_ONCE_US)
         status = dt_store_ping(session->store, err);
     now_us = dt_clock_mono_us(session->clock);
@@ -68,7 +68,7 @@ void dt_session_end(struct dt_session *session)
     if (!dt_store_lost(session->store))
         session->used_us = now_us;
     else if (!session->down_us &&
-             dt_session_stalled(session)) /* it hung: the next request does not try again at once */
+             dt_session_stalled(session)) /* if the work hung, the next request does not try at once */
         session->down_us = now_us;
     atomic_store_explicit(&session->busy_us, 0, memory_order_relaxed);
 }

@@ -2,9 +2,9 @@
  * Owns the snapshots of topics, installation and shards.
  *
  * Invariants: a published snapshot never changes, and lives until its last reference is released. topics_version is
- * read before the topics, so a snapshot's topics are at least as new as its version. One thread loads at a time; the
- * others use the current snapshot, or wait if it is too old. A request that arrives after an invalidation gets a
- * snapshot that was read after it. One load serves all threads that wait, even if further invalidations follow.
+ * read before the topics, so a snapshot's topics are at least as new as its version. One thread loads at a time; other
+ * threads use the current snapshot, or wait if the snapshot is too old. A request that arrives after an invalidation
+ * gets a snapshot that was read after it. One load serves all threads that wait, even if further invalidations follow.
  */
 #include "topic_cache.h"
 
@@ -17,19 +17,19 @@
 #define MAX_AGE_US INT64_C(1000000)
 #define PAGE       1000u
 
-/* Sorted by name. */
+/* The topics of a snapshot, sorted by name. */
 struct dt_topic_table {
     struct dt_arena arena;
     struct dt_topic_settings *v;
     size_t n, cap;
 };
 
-/* When something was last found up to date. */
+/* When a snapshot was last found up to date, invalidated, and not loaded. */
 struct freshness {
     pthread_mutex_t loading;
-    _Atomic int64_t checked_us; /* when the snapshot was last found up to date; 0 = never */
-    _Atomic int64_t changed_us; /* time of the last invalidation */
-    int64_t failed_us;          /* under the lock: when loading last failed */
+    _Atomic int64_t checked_us; /* mono: when the snapshot was last found up to date; 0: never */
+    _Atomic int64_t changed_us; /* mono: time of the last invalidation */
+    int64_t failed_us;          /* mono: when loading last failed; protected by the lock */
     dt_status failure;
 };
 
@@ -38,10 +38,10 @@ struct dt_topic_cache {
     const dt_clock *clock;
     struct freshness topics_at, shards_at;
     pthread_mutex_t publish; /* protects the next three members; held for a few instructions */
-    bool asked;              /* a snapshot was read since dt_topic_cache_was_asked */
+    bool asked;              /* a snapshot was used since the last call of dt_topic_cache_was_asked */
     struct dt_view *view;
     struct dt_shards_view *shards;
-    char refusals[DT_TOPIC_REFUSALS][DT_TOPIC_REFUSAL_MAX]; /* in words, with limits */
+    char refusals[DT_TOPIC_REFUSALS][DT_TOPIC_REFUSAL_MAX]; /* texts of refusals, with the limits in them */
 };
 
 dt_status dt_topic_cache_new(const struct dt_config *config, const dt_clock *clock, dt_topic_cache **out)
@@ -81,7 +81,7 @@ struct dt_view *dt_topic_cache_view(dt_topic_cache *cache)
     struct dt_view *view = cache->view;
     cache->asked = true;
     const unsigned refs = view ? atomic_fetch_add(&view->refs, 1) : 1;
-    dt_assert_cmp(refs, >, 0); /* one of them is the cache's */
+    dt_assert_cmp(refs, >, 0); /* a published snapshot has the cache's reference, too */
     pthread_mutex_unlock(&cache->publish);
     return view;
 }
@@ -111,7 +111,7 @@ void dt_view_release(struct dt_view *view)
     free(view);
 }
 
-/* Returns the first row of the table whose name is not smaller than this one. */
+/* Returns the first row of the table whose name is not less than this name. */
 static size_t lower_bound(const struct dt_topic_table *table, struct dt_str name)
 {
     size_t low = 0;
@@ -171,7 +171,8 @@ const struct dt_shard_info *dt_shards_find(const struct dt_shards_view *shards, 
 
 /* ---- freshness ---- */
 
-/* Returns true if it is fresh enough for a request that arrived at asked_us. Later changes need not be in it. */
+/* Returns true if the snapshot is fresh enough for a request that arrived at asked_us. The snapshot may lack later
+ * changes. */
 static bool is_fresh(struct freshness *at, int64_t since_us, int64_t asked_us)
 {
     int64_t checked_us = atomic_load(&at->checked_us);
@@ -180,7 +181,7 @@ static bool is_fresh(struct freshness *at, int64_t since_us, int64_t asked_us)
 
 typedef dt_status (*load_fn)(dt_topic_cache *cache, dt_store *store, struct dt_error *err);
 
-/* Loads again if the snapshot is older than since_us. Threads that an older snapshot satisfies do not wait. */
+/* Loads the snapshot again if it is older than since_us. Threads that an older snapshot satisfies do not wait. */
 static dt_status refresh_snapshot(dt_topic_cache *cache, struct freshness *at, int64_t since_us, load_fn load,
                                   dt_store *store, struct dt_error *err)
 {
@@ -189,7 +190,7 @@ static dt_status refresh_snapshot(dt_topic_cache *cache, struct freshness *at, i
         return DT_OK;
     pthread_mutex_lock(&at->loading);
     dt_status status = DT_OK;
-    if (at->failed_us > asked_us) { /* the previous load failed while we waited: do not wait as long again */
+    if (at->failed_us > asked_us) { /* another thread's load failed while this thread waited */
         status = dt_fail(err, at->failure, "topics and shards could not be read a moment ago");
     } else if (!is_fresh(at, since_us, asked_us)) {
         int64_t begun_us = dt_clock_mono_us(cache->clock);
@@ -201,7 +202,7 @@ static dt_status refresh_snapshot(dt_topic_cache *cache, struct freshness *at, i
             at->failure = status;
         }
     }
-    dt_assert(at != &cache->topics_at || status != DT_OK || cache->view); /* the load has published it */
+    dt_assert(at != &cache->topics_at || status != DT_OK || cache->view); /* the load has published a snapshot */
     dt_assert(at != &cache->shards_at || status != DT_OK || cache->shards);
     pthread_mutex_unlock(&at->loading);
     return status;
@@ -244,7 +245,7 @@ static dt_status table_add(struct dt_topic_table *table, const struct dt_topic *
     return DT_OK;
 }
 
-/* Reads all topics in byte order, page by page. */
+/* Reads all topics in byte order of their names, page by page. */
 static dt_status read_topics(struct dt_topic_table *table, dt_store *store, struct dt_error *err)
 {
     struct dt_arena page = {0};
@@ -268,7 +269,7 @@ static dt_status read_topics(struct dt_topic_table *table, dt_store *store, stru
 static dt_status load_topics(dt_topic_cache *cache, dt_store *store, struct dt_error *err)
 {
     struct dt_installation now;
-    const struct dt_view *known = cache->view; /* only loaders replace the pointer */
+    const struct dt_view *known = cache->view; /* needs no lock: only loading threads replace the pointer */
     dt_status status = dt_store_installation(store, &now, err);
     if (status != DT_OK)
         return status;
@@ -328,7 +329,7 @@ const char *dt_topic_cache_refusal(const dt_topic_cache *cache, enum dt_topic_re
     return cache->refusals[refusal];
 }
 
-/* Refuses by the snapshot. If the snapshot does not refuse, MySQL decides. */
+/* Refuses the topic if the snapshot shows that a limit is reached. If the snapshot does not refuse, MySQL decides. */
 static enum dt_topic_refusal refusal_of(dt_topic_cache *cache, struct dt_str name, const struct dt_topic_terms *terms)
 {
     char above[DT_TOPIC_MAX + 1];
@@ -341,7 +342,7 @@ static enum dt_topic_refusal refusal_of(dt_topic_cache *cache, struct dt_str nam
         if (prefix.n > name.n || prefix.n >= sizeof(above) || memcmp(prefix.p, name.p, prefix.n) != 0)
             continue;
         memcpy(above, prefix.p, prefix.n);
-        above[prefix.n] = 0x7F; /* above every character of a name */
+        above[prefix.n] = 0x7F; /* greater than every character of a topic's name */
         size_t n = lower_bound(view->topics, (struct dt_str){above, prefix.n + 1}) - lower_bound(view->topics, prefix);
         if (n >= (size_t)terms->prefix_topics_max)
             refusal = DT_TOPIC_PREFIX_LIMIT;
@@ -350,7 +351,7 @@ static enum dt_topic_refusal refusal_of(dt_topic_cache *cache, struct dt_str nam
     return refusal;
 }
 
-#define TOGETHER 16 /* wishes at a time: their terms are on the stack */
+#define TOGETHER 16 /* wishes that are handled together; their terms are on the stack */
 
 static dt_status ensure_together(dt_topic_cache *cache, dt_store *store, struct dt_topic_wish *wishes, size_t n,
                                  struct dt_error *err)
@@ -369,8 +370,8 @@ static dt_status ensure_together(dt_topic_cache *cache, dt_store *store, struct 
             missing[n_missing++] = (struct dt_topic_ensure){.name = wish->name, .terms = &terms[i]};
             continue;
         }
-        /* The topic may have been created since the snapshot: one that is younger than since_us decides, for all names
-         * of one commit. */
+        /* The topic may have been created after the snapshot was read. So a snapshot that is younger than since_us
+         * decides, for all names of one commit. */
         status = refresh_snapshot(cache, &cache->topics_at, wish->since_us, load_topics, store, err);
         struct dt_view *view = status == DT_OK ? dt_topic_cache_view(cache) : NULL;
         if (view)
@@ -436,6 +437,6 @@ dt_status dt_topic_cache_refresh(dt_topic_cache *cache, enum dt_snapshots what, 
     dt_status status = refresh_snapshot(cache, &cache->topics_at, since_us, load_topics, store, err);
     if (status != DT_OK || what == DT_SNAPSHOT_TOPICS)
         return status;
-    since_us = dt_clock_mono_us(cache->clock) - MAX_AGE_US; /* reading the topics may have taken long */
+    since_us = dt_clock_mono_us(cache->clock) - MAX_AGE_US; /* again, because reading topics may take long */
     return refresh_snapshot(cache, &cache->shards_at, since_us, load_shards, store, err);
 }

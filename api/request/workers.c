@@ -2,13 +2,13 @@
  * Owns the threads that work for requests, and their two queues: requests that may block on MySQL, and slices.
  *
  * Invariants: a request that is queued or put off is suspended and owned by the pool. Each request leaves the pool
- * exactly once: it was run, or answered with 503 (queue full, deadline passed, shutting down). All requests are put
- * off for the same time, so they are run again in the order in which they were put off. A slice is queued at most
- * parser_once, and one thread at a time runs it.
+ * exactly once: it was run, or answered with 503 (queue full, deadline passed, shutting down). All requests are put off
+ * for the same time, so they run again in the order in which they were put off. A slice is queued at most once, and run
+ * by one thread at a time.
  *
  * Fair queueing by caller: a worker takes the oldest request of the caller that was served least recently. If there are
- * several workers, no caller has all of them at once. Long requests also yield in MySQL: while other callers are
- * active, a caller's long requests run one at a time, with pauses between them.
+ * several workers, no caller has all of them at once. Long requests (reads_much) also spare MySQL: while other callers
+ * are active, a caller's long requests run one at a time, with pauses between them.
  */
 #include "workers.h"
 
@@ -19,13 +19,13 @@
 #include "base/outage.h"
 #include "base/thread.h"
 
-#define QUEUE_MAX 4096 /* more than all connections can have under way */
+#define QUEUE_MAX 4096 /* more than the number of requests that all connections can have */
 
-#define CALLERS 256 /* capacity of the table by dt_caller.fair_queue */
+#define CALLERS 256 /* number of different values of dt_caller.fair_queue */
 
-#define SLICE_NICE 10 /* if processors are scarce, requests with a waiting client come first */
+#define SLICE_NICE 10 /* niceness of slicers: if processors are scarce, waiting clients come first */
 
-#define BUSY_US INT64_C(1000000) /* if requests wait longer, the pool counts as busy */
+#define BUSY_US INT64_C(1000000) /* if a request waits longer and no worker was free, the pool counts as busy */
 
 struct worker {
     struct dt_workers *pool;
@@ -38,27 +38,27 @@ struct dt_workers {
     const struct dt_session_env *env;
     const struct dt_activity *activity;
     struct worker *workers;
-    size_t n_workers; /* number of started workers */
+    size_t n_workers; /* number of workers that were started */
     struct dt_thread *slicers;
     pthread_mutex_t lock;
     pthread_cond_t wake, slice_queued;
-    /* All members below: under the lock. */
-    struct dt_request *queue[CALLERS][2]; /* utlist, the oldest first; [1]: long ones */
+    /* Members below: protected by the lock. */
+    struct dt_request *queue[CALLERS][2]; /* of each caller (utlist), oldest request first; [1]: long ones */
     size_t n;
-    uint64_t served[CALLERS], takes; /* number of takes; served: the number of each caller's last one */
-    size_t running[CALLERS];         /* workers that each caller has now */
-    size_t most;                     /* workers that a caller may have */
-    size_t running_long[CALLERS];    /* workers with a long request */
-    int64_t rests_until_us[CALLERS]; /* until then no long request of the caller runs */
-    int64_t rest_ends_us;            /* the earliest end of a pause that a queued request waits for; INT64_MAX: none */
-    struct dt_request *later;        /* postponed requests (utlist), in the order in which they run again */
+    uint64_t served[CALLERS], takes; /* takes: requests taken; served: its value at each caller's last */
+    size_t running[CALLERS];         /* number of workers that run requests of the caller */
+    size_t most;                     /* maximal number of workers for one caller */
+    size_t running_long[CALLERS];    /* number of workers that run long requests of the caller */
+    int64_t rests_until_us[CALLERS]; /* mono: until then the caller's long requests pause */
+    int64_t rest_ends_us;            /* mono: the first end of a pause with queued requests; INT64_MAX: none */
+    struct dt_request *later;        /* requests that were put off (utlist), in the order in which they run again */
     size_t n_later;
     unsigned sleeping, busy;
-    int64_t free_us; /* mono: when a worker last had nothing to run */
+    int64_t free_us; /* mono: when a worker last found nothing to run */
     bool stopping;
-    size_t n_slicers;        /* number of started slicers */
-    struct dt_slice *slices; /* the queue (utlist) */
-    size_t n_slices;         /* queued or being run */
+    size_t n_slicers;        /* number of slicers that were started */
+    struct dt_slice *slices; /* queued slices (utlist) */
+    size_t n_slices;         /* number of slices that are queued or running */
     bool slices_end;
     dt_metric *full, *queued, *at_work, *turns;
 };
@@ -89,7 +89,8 @@ static void set_gauges_locked(const dt_workers *pool)
     dt_metric_set(pool->at_work, pool->busy);
 }
 
-/* If a worker is idle, a request waits only because of other requests of its caller. */
+/* While a worker is idle, a request waits only because its caller has too many running requests, so the pool is not
+ * busy. */
 bool dt_workers_busy(dt_workers *pool)
 {
     int64_t oldest_us = INT64_MAX;
@@ -112,13 +113,14 @@ bool dt_workers_later(dt_workers *pool, struct dt_request *req, dt_worker_fn run
     bool room = pool->n_later < QUEUE_MAX;
     if (room)
         append_locked(&pool->later, &pool->n_later, req);
-    if (pool->sleeping) /* a sleeper must set its timer: this thread may take long for its next request */
+    if (pool->sleeping) /* a sleeping worker must set its timer, because this thread's next request may take long */
         pthread_cond_signal(&pool->wake);
     pthread_mutex_unlock(&pool->lock);
     return room;
 }
 
-/* Called under the lock, as are the functions up to take_request. NULL: none may run now. */
+/* Takes a postponed request. NULL: none may run now. Called under the lock, as the functions below up to
+ * take_request. */
 static struct dt_request *take_postponed(dt_workers *pool)
 {
     struct dt_request *first = pool->later;
@@ -128,7 +130,7 @@ static struct dt_request *take_postponed(dt_workers *pool)
     return first;
 }
 
-/* Returns true if the caller's long requests must yield to other callers. Notes when the pause ends. */
+/* Returns true if the caller's long requests must yield to other callers. Sets rest_ends_us to the end of the pause. */
 static bool must_yield_locked(dt_workers *pool, uint8_t caller, int64_t now_us)
 {
     int64_t until_us = pool->rests_until_us[caller];
@@ -148,7 +150,7 @@ static struct dt_request *take_queued(dt_workers *pool)
     for (size_t i = 0; pool->n > 0 && i < 2 * CALLERS; i++) {
         const uint8_t caller = (uint8_t)(i / 2);
         struct dt_request *first = pool->queue[caller][i % 2];
-        /* Without tokens all callers are 0, which may have all workers. */
+        /* Without tokens every caller is 0, and may use all workers. */
         if (!first || (caller != 0 && !pool->stopping &&
                        (pool->running[caller] >= pool->most || (i % 2 && must_yield_locked(pool, caller, now_us)))))
             continue;
@@ -164,7 +166,7 @@ static struct dt_request *take_queued(dt_workers *pool)
     return next;
 }
 
-/* Waits for a request. NULL: the pool ends. *stopping: refuse the request instead of running it. */
+/* Waits for a request. NULL: the worker must end. *stopping: refuse the request instead of running it. */
 static struct dt_request *take_request(dt_workers *pool, bool *stopping)
 {
     struct dt_request *req;
@@ -186,7 +188,7 @@ static struct dt_request *take_request(dt_workers *pool, bool *stopping)
         pool->running[req->caller.fair_queue]++;
         pool->running_long[req->caller.fair_queue] += req->work.is_long;
         if (pool->sleeping &&
-            (pool->n || pool->n_later)) /* as time passes, a sleeper may be able to run one of these */
+            (pool->n || pool->n_later)) /* a sleeping worker may be able to run one of the requests that are left */
             pthread_cond_signal(&pool->wake);
     }
     set_gauges_locked(pool);
@@ -196,7 +198,7 @@ static struct dt_request *take_request(dt_workers *pool, bool *stopping)
 
 static const char too_late[] = "the request waited too long for the database";
 
-/* `then` stays set: it runs next, and accounts for what the request did before. */
+/* Refuses a request. req->then stays set: it runs next, and takes into account what the request has done. */
 static void refuse_request(struct dt_request *req, const char *why)
 {
     dt_request_refuse(req, req->changed ? DT_PROBLEM_OUTCOME_UNKNOWN : DT_PROBLEM_UNAVAILABLE, "%s", why);
@@ -247,14 +249,14 @@ static void run_request(struct worker *w, struct dt_request *req)
         dt_outage_over(&w->outage);
     else
         dt_outage_failed(&w->outage, DT_OUTAGE_MYSQL, "workers", "requests are not served", status, &err);
-    /* If a request has changed something, it runs even if MySQL is down: its statements fail, and it answers with what
-     * it knows, which is more than an unknown outcome. */
+    /* If a request has changed something, it runs even if MySQL is down: its statements fail, and its answer says what
+     * is known, which is better than an unknown outcome. */
     if (status == DT_OK || req->changed) {
         /* The audit log names the caller of each change. */
         dt_store_act_as(w->session.store, req->caller.name.p ? req->caller.name : DT_STR_LIT("-"));
         enum dt_next next = req->work.run(req, w->session.store);
         if (next == DT_REPLY) {
-            dt_request_trim(req); /* many answers may wait for the HTTP thread */
+            dt_request_trim(req); /* because many answers may wait for the HTTP thread */
             dt_request_resume(req);
         }
     } else {
@@ -290,7 +292,7 @@ static void run_worker(void *arg)
         }
         set_gauges_locked(pool);
         pthread_mutex_unlock(&pool->lock);
-        /* This worker takes from the queue next, so requests that waited for this one need no signal. */
+        /* This worker takes the next request itself, so requests that waited for this caller's turn need no signal. */
     }
     dt_session_clear(&w->session);
 }
@@ -320,7 +322,7 @@ enum dt_next dt_workers_submit(dt_workers *pool, struct dt_request *req, dt_work
         return DT_PENDING;
     }
     pthread_mutex_lock(&pool->lock);
-    bool able = pool->n_workers < workers; /* a worker is not stuck in MySQL */
+    bool able = pool->n_workers < workers; /* at least one worker does not hang in MySQL */
     for (size_t i = 0; i < pool->n_workers && !able; i++)
         able = !dt_session_stalled(&pool->workers[i].session);
     dt_assert_cmp(pool->n, <=, QUEUE_MAX);
@@ -332,13 +334,13 @@ enum dt_next dt_workers_submit(dt_workers *pool, struct dt_request *req, dt_work
     if (able && !stopping && !full) {
         append_locked(queue_of(pool, req), &pool->n, req);
         if (pool->n + pool->n_later + pool->busy > pool->n_workers && pool->n_workers < workers)
-            (void)!add_worker_locked(pool); /* if it fails, other threads serve the queue */
+            (void)!add_worker_locked(pool); /* if it cannot start, other workers serve the queue */
     }
     if (pool->sleeping)
         pthread_cond_signal(&pool->wake);
     set_gauges_locked(pool);
     pthread_mutex_unlock(&pool->lock);
-    /* A queued request may have been run by now, so it must not be touched. */
+    /* The request may have run already if it was queued, so it must not be touched. */
     if (!able) {
         refuse_request(req, "the database does not answer");
     } else if (stopping) {
@@ -395,7 +397,7 @@ static dt_status add_slicer_locked(dt_workers *pool)
     return status;
 }
 
-/* Starts one more thread if there are more slices than threads. If that fails, the other threads do the work. */
+/* Starts another slicer if there are more slices than slicers. If it cannot start, the other slicers do the work. */
 bool dt_workers_slice(dt_workers *pool, struct dt_slice *slice)
 {
     pthread_mutex_lock(&pool->lock);

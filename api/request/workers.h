@@ -1,4 +1,4 @@
-/* The threads that run requests, with the resources of each; and which callers were active lately. */
+/* The threads that run requests, with their resources; and the record of callers that were active lately. */
 #pragma once
 
 #include <stdatomic.h>
@@ -10,28 +10,29 @@
 
 /*
  * Which callers were active lately, so that the long requests of one caller yield only while other callers are active.
- * dt_caller.fair_queue identifies a caller. Thread-safe, without locks: if two threads write at once one note is lost,
- * and the next request writes it again.
+ * dt_caller.fair_queue identifies a caller. Thread-safe, without locks: if two threads write at the same time, one
+ * record is lost until the next request writes it again.
  */
-#define DT_ACTIVITY_CALM_US INT64_C(500000) /* a caller counts as active for this time after a request */
+#define DT_ACTIVITY_CALM_US INT64_C(500000) /* how long a caller counts as active after a request */
 
-struct dt_activity { /* zero = no caller was active */
-    /* Time (monotonic, us) << 8 | caller: of the latest request, and of the latest earlier one of another caller. */
+struct dt_activity { /* all zeros: no caller was active */
+    /* Time (monotonic, us) << 8 | caller. latest: of the latest request; before: of the latest request of a different
+     * caller. */
     _Atomic int64_t latest, before;
 };
 
-/* Notes a request. */
+/* Records that the caller made a request. */
 static inline void dt_activity_note(struct dt_activity *activity, uint8_t caller, int64_t now_us)
 {
     int64_t latest = atomic_load_explicit(&activity->latest, memory_order_relaxed);
     if ((uint8_t)latest != caller)
         atomic_store_explicit(&activity->before, latest, memory_order_relaxed);
-    else if (now_us - (latest >> 8) < DT_ACTIVITY_CALM_US / 64) /* a busy caller writes it seldom */
+    else if (now_us - (latest >> 8) < DT_ACTIVITY_CALM_US / 64) /* the record of a busy caller is rarely rewritten */
         return;
     atomic_store_explicit(&activity->latest, (int64_t)((uint64_t)now_us << 8 | caller), memory_order_relaxed);
 }
 
-/* Returns true if another caller is active. */
+/* Returns true if a caller other than this one is active. */
 static inline bool dt_activity_of_others(const struct dt_activity *activity, uint8_t caller, int64_t now_us)
 {
     int64_t last = atomic_load_explicit(&activity->latest, memory_order_relaxed);
@@ -40,18 +41,18 @@ static inline bool dt_activity_of_others(const struct dt_activity *activity, uin
     return last != 0 && (uint8_t)last != caller && now_us - (last >> 8) < DT_ACTIVITY_CALM_US;
 }
 
-/* Returns the JSON parser of the calling thread, which is freed when the thread ends. It is borrowed for the length of
- * a function, because a request changes threads. NULL: out of memory. */
+/* Returns the JSON parser of the calling thread, which is freed when the thread ends. A function must not keep it after
+ * it returns, because a request moves between threads. NULL: out of memory. */
 dt_json *dt_scratch_json(void);
 
 /*
- * Two kinds of threads. One of each starts with the pool, the others when they are first needed, so that an idle API
- * has few threads and connections.
+ * The pool has two kinds of threads. One thread of each kind starts with the pool, the others when they are first
+ * needed, so that an idle API has few threads and connections.
  *
  * A worker has a MySQL connection (http.workers). Workers serve every request that is neither a create nor a result:
- * reads, changes, lists, topics. Their queue is bounded: if it is full the answer is 503 with Retry-After. A request
- * whose deadline passes in the queue gets 503 without being run. A request that has to wait for a state of MySQL is
- * postponed; meanwhile it uses neither a thread nor a connection.
+ * reads, changes, lists, topics. Their queue is bounded: if the queue is full, the answer is 503 with Retry-After. A
+ * request whose deadline passes in the queue gets 503 without being run. A request that must wait until something
+ * changes in MySQL is put off; meanwhile it uses neither a thread nor a connection.
  *
  * A slicer has no connection (api.batch_threads). It does long work in slices: after each slice, the other queued work
  * gets its turn. So a small array of jobs does not wait for a large one. Slicers have a lower priority (nice).
@@ -59,20 +60,21 @@ dt_json *dt_scratch_json(void);
 
 typedef struct dt_workers dt_workers;
 
-/* Runs on a worker, owns the request, may block on the store. DT_REPLY: the answer is filled in, and the pool resumes
- * the request. DT_PENDING: another part (the committer, the results batcher) has the request and will resume it. */
+/* Serves a request on a worker; owns the request, and may block on the store. DT_REPLY: the answer is filled in, and
+ * the pool resumes the request. DT_PENDING: another part (the committer, the results batcher) has the request and will
+ * resume it. */
 typedef enum dt_next (*dt_worker_fn)(struct dt_request *req, dt_store *store);
 
-/* env and activity are borrowed and outlive the threads. *out is NULL unless OK. */
+/* Starts the pool. env and activity are borrowed, and must outlive its threads. Unless OK, *out is NULL. */
 DT_MUST_CHECK dt_status dt_workers_start(const struct dt_session_env *env, const struct dt_activity *activity,
                                          dt_workers **out, struct dt_error *err);
-/* Returns true if a request has waited for more than a second while no worker was free. Any thread. */
+/* Returns true if a request has waited for more than a second and no worker was free meanwhile. Any thread. */
 bool dt_workers_busy(dt_workers *pool);
-/* Answers queued requests whose deadline has passed with 503. Any thread. */
+/* Answers requests whose deadline passed in the queue, with 503. Any thread. */
 void dt_workers_expire(dt_workers *pool, int64_t now_us);
 /* Completes all queued slices, answers queued requests with 503, and ends the threads. */
 void dt_workers_stop(dt_workers *pool);
-/* After dt_workers_stop. Accepts NULL. */
+/* Frees the pool, after dt_workers_stop. Accepts NULL. */
 void dt_workers_free(dt_workers *pool);
 
 /*
@@ -80,23 +82,23 @@ void dt_workers_free(dt_workers *pool);
  * full, fills in 503 and resumes the request. Always returns DT_PENDING.
  *
  * If the request may make MySQL read very many rows (reads_much) and other callers are active, only one such request of
- * its caller runs at a time. After it the caller's long requests pause: DT_WORKERS_RESTS times as long as it took, at
- * most DT_WORKERS_REST_US.
+ * its caller runs at a time. After such a request, the caller's long requests pause: DT_WORKERS_RESTS times as long as
+ * it took, at most DT_WORKERS_REST_US.
  */
 #define DT_WORKERS_RESTS   4
 #define DT_WORKERS_REST_US INT64_C(300000)
 enum dt_next dt_workers_submit(dt_workers *pool, struct dt_request *req, dt_worker_fn run);
 /*
- * Puts a request off: any worker calls `run` after DT_WORKERS_LATER_US, unless the pool ends or the request's deadline
- * passes before (both: 503). Called inside a dt_worker_fn. True: the caller returns DT_PENDING and does not touch the
- * request again. False: too many requests are put off; the caller keeps the request.
+ * Puts a request off: after DT_WORKERS_LATER_US any worker calls `run`. If the pool ends or the request's deadline
+ * passes before that, the answer is 503. Called inside a dt_worker_fn. True: the caller returns DT_PENDING and does not
+ * touch the request again. False: too many requests are put off; the caller keeps the request.
  */
 #define DT_WORKERS_LATER_US INT64_C(4000)
 DT_MUST_CHECK bool dt_workers_later(dt_workers *pool, struct dt_request *req, dt_worker_fn run);
 
-/* Work that is done in slices. It is a member of the object that it works on, and lives until `run` returns false. */
+/* Work that is done in slices. A member of the object that it works on; must live until `run` returns false. */
 struct dt_slice {
-    /* Does one slice. True: there is more to do now. False: the pool does not touch it until it is queued again. */
+    /* Does one slice. True: more is to do now. False: the pool does not touch the slice until it is queued again. */
     bool (*run)(struct dt_slice *slice);
     struct dt_slice *prev, *next; /* neighbours in the queue */
 };
