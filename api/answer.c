@@ -138,7 +138,7 @@ enum dt_next dt_answer_status(struct dt_request *req, dt_status status, const st
                                    strncmp(text, "MySQL ", 6) != 0;
     struct dt_problem problem = {.type = dt_problem_of_status(status),
                                  .detail = dt_str(about_the_request ? text : dt_status_text(status))};
-    /* An error of a server is not a fault of the caller: it is logged for the operator. */
+    /* A server's error is not the caller's fault, so it is logged for the operator. */
     if (text && (status == DT_UNAVAILABLE || status == DT_UNKNOWN || status == DT_FORBIDDEN || status == DT_SCHEMA ||
                  status == DT_CORRUPT || status == DT_INTERNAL))
         dt_outage_failed(&outage, DT_OUTAGE_MYSQL, "api", "a request was not served", status, err);
@@ -307,7 +307,8 @@ void dt_answer_next_id(struct dt_request *req, const struct dt_cursor_list *list
 
 /* ---- secrets in bodies ---- */
 
-/* Sets *out to the secret after "*** "; absent: there is none. False: the text does not begin with "***". */
+/* Reads a secret that may begin with "***". Sets *out to the secret after "*** "; absent if nothing follows. False: the
+ * text does not begin with "***". */
 static bool read_hidden(struct dt_str text, struct dt_str *out)
 {
     size_t n = sizeof(DT_TOPIC_HIDDEN) - 1;

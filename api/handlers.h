@@ -1,6 +1,7 @@
 /*
  * The handlers of routes.c, by file. A handler decodes the request, calls the part that carries it out, and encodes the
- * answer; request.h says on which thread it runs. A handler with a store is a route's work and runs on a worker.
+ * answer; request.h says on which thread it runs. A function that takes a store runs on a worker; it is the `work` of
+ * its route.
  */
 #pragma once
 
@@ -8,7 +9,7 @@
 #include "store/store.h"
 
 /* intake/create_rest.c */
-enum dt_next dt_handle_job_create(struct dt_request *req); /* the path or the body names topic and key */
+enum dt_next dt_handle_job_create(struct dt_request *req); /* topic and key are in the path or in the body */
 
 /* intake/results_rest.c */
 enum dt_next dt_handle_job_results(struct dt_request *req);
@@ -33,13 +34,13 @@ enum dt_next dt_handle_job_explain(struct dt_request *req);
 enum dt_next dt_handle_job_list(struct dt_request *req);
 
 /* pull/pop_room.c */
-enum dt_next dt_handle_pop(struct dt_request *req); /* the path names the topic, or the body names topics */
+enum dt_next dt_handle_pop(struct dt_request *req); /* the topic is in the path, or topics are in the body */
 
 /* rest/topics_rest.c */
 enum dt_next dt_handle_topic_list(struct dt_request *req);
 enum dt_next dt_handle_topic_get(struct dt_request *req, dt_store *store);
 enum dt_next dt_handle_topic_put(struct dt_request *req);
-/* route->arg: true = pause, false = resume */
+/* route->arg: true: pause; false: resume */
 enum dt_next dt_handle_topic_pause(struct dt_request *req, dt_store *store);
 enum dt_next dt_handle_topic_delete(struct dt_request *req);
 
@@ -47,16 +48,16 @@ enum dt_next dt_handle_topic_delete(struct dt_request *req);
 enum dt_next dt_handle_schedule_list(struct dt_request *req);
 enum dt_next dt_handle_schedule_by_name(struct dt_request *req); /* submits route->work, if the name is well-formed */
 enum dt_next dt_handle_schedule_get(struct dt_request *req, dt_store *store);
-enum dt_next dt_handle_schedule_put(struct dt_request *req); /* without a name: a preview */
+enum dt_next dt_handle_schedule_put(struct dt_request *req); /* if the path has no name: a preview */
 enum dt_next dt_handle_schedule_delete(struct dt_request *req);
-/* route->arg: true = pause, false = resume */
+/* route->arg: true: pause; false: resume */
 enum dt_next dt_handle_schedule_pause(struct dt_request *req, dt_store *store);
 enum dt_next dt_handle_schedule_run_now(struct dt_request *req, dt_store *store);
 enum dt_next dt_handle_schedule_next(struct dt_request *req);
 
 /* rest/operations_rest.c */
 enum dt_next dt_handle_jobs_operate(struct dt_request *req); /* route->arg: enum dt_operation_kind */
-/* DELETE /v1/topics/{t}?cancel=true */
+/* for DELETE /v1/topics/{t}?cancel=true */
 enum dt_next dt_handle_topic_delete_with_jobs(struct dt_request *req);
 enum dt_next dt_handle_operation_list(struct dt_request *req);
 enum dt_next dt_handle_operation_get(struct dt_request *req, dt_store *store);
@@ -70,13 +71,13 @@ enum dt_next dt_handle_token_set(struct dt_request *req);
 enum dt_next dt_handle_token_revoke(struct dt_request *req, dt_store *store);
 
 /* rest/events_rest.c */
-enum dt_next dt_handle_event_list(struct dt_request *req); /* with an id in the path: of that job */
+enum dt_next dt_handle_event_list(struct dt_request *req); /* if the path has a job's id: events of this job */
 
 /* rest/forecast_rest.c */
-enum dt_next dt_handle_forecast(struct dt_request *req); /* route->arg: true = only the spikes */
+enum dt_next dt_handle_forecast(struct dt_request *req); /* route->arg: true: only spikes */
 
 /* console/handlers_console.c */
-enum dt_next dt_handle_console(struct dt_request *req); /* without a file in the path: index.html */
+enum dt_next dt_handle_console(struct dt_request *req); /* if the path has no file: index.html */
 enum dt_next dt_handle_console_moved(struct dt_request *req);
 
 /* rest/overview_rest.c, rest/series_rest.c */

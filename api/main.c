@@ -1,10 +1,10 @@
 /*
- * duetime-api: options, signals, and the only place that knows all parts. A part starts after those that it uses, and
- * ends before them:
+ * duetime-api: options, signals, and the only file that knows all parts. A part starts after the parts that it uses,
+ * and ends before them:
  *
  *   chores -> topic cache, auth -> index writer -> committer, results, workers, waiting pops -> health -> http
  *
- * If MySQL is down the parts start nevertheless, answer 503, and connect when it is up.
+ * If MySQL is down, the parts start nevertheless; the API answers 503 until MySQL is up.
  */
 #include <getopt.h>
 #include <signal.h>
@@ -44,7 +44,7 @@
 #include "token_commands.h"
 
 #define DRAIN_US      INT64_C(10000000)
-#define CUT_US        INT64_C(2000000) /* for answers after the last wait has ended */
+#define CUT_US        INT64_C(2000000) /* time for sending answers after the last wait has ended */
 #define AGAIN_US      INT64_C(1000000)
 #define CHORE_THREADS 2
 
@@ -73,15 +73,15 @@ enum command { SERVE, CHECK, PRINT, MIGRATE, GRANTS, NEW_TOKEN, LIST_TOKENS, REV
 
 struct options {
     enum command command;
-    unsigned commands; /* number of commands given */
-    unsigned lists;    /* number of --scopes, --topics and --quotas given */
+    unsigned commands; /* number of commands in the arguments */
+    unsigned lists;    /* number of --scopes, --topics and --quotas in the arguments */
     const char *config;
     struct dt_command_token token;
 };
 
 /* ---- options ---- */
 
-/* Returns the exit code; -1: the program continues. */
+/* Reads the arguments. Returns the exit code; -1: the program continues. */
 static int parse_options(int argc, char **argv, struct options *options)
 {
     static const struct option known[] = {{"config", required_argument, NULL, 'f'},
@@ -141,28 +141,28 @@ struct server {
     const char *config_file;
     dt_refclock ref;
     struct dt_session_env env;
-    _Atomic int64_t answered_us; /* time of MySQL's last answer, written through env */
+    _Atomic int64_t answered_us; /* mono: when MySQL last answered; written through env */
     struct dt_budget memory;
     struct dt_activity activity;
     struct dt_api api;
     dt_router *router;
     dt_http *http;
-    struct dt_config brief; /* of the chores' connections */
+    struct dt_config brief; /* configuration of the chores' connections */
     struct dt_store_source stores;
-    dt_chores *urgent; /* the thread of health, which no other chore may block */
+    dt_chores *urgent; /* runs health alone, because no other chore may block it */
     dt_chores *chores;
     dt_features *features;
     dt_watcher *watcher;
     dt_clock_follower *follower;
     bool loopback; /* the API listens only on the loopback and Unix sockets */
-    /* For the service manager. */
+    /* Members below: for the service manager. */
     struct dt_service service;
     bool ready;
     int64_t alive_us; /* when the next keep-alive is due */
 };
 
-/* Ends waits of suspended requests whose deadline has passed. Usually the threads of the queues do so; this helps if
- * all of them hang. */
+/* Ends waits of suspended requests whose deadline has passed. Usually the threads of the queues end them; this function
+ * is for the case that all these threads hang. */
 static void expire_waits(const struct dt_api *api, int64_t now_us)
 {
     dt_workers_expire(api->workers, now_us);
@@ -237,8 +237,8 @@ static dt_status start_parts(struct server *s, struct dt_error *err)
     return START(dt_features_start(&features, &s->features, err));
 }
 
-/* Lets running requests finish; then commits and answers queued elements, and batches answer with the outcomes so far.
- * The HTTP server ends after that. */
+/* Stops the parts. Running requests may finish; queued elements are committed and answered; batches answer with the
+ * outcomes so far; at last the HTTP server ends. */
 static void stop_parts(struct server *s)
 {
     struct dt_api *api = &s->api;
@@ -272,7 +272,7 @@ static void stop_parts(struct server *s)
         dt_index_writer_stop(api->index);
     if (api->health)
         dt_health_stop(api->health);
-    dt_chores_cut(s->chores); /* ends waits of ticks in MySQL */
+    dt_chores_cut(s->chores); /* ends statements of chores that wait in MySQL */
     dt_features_stop(s->features);
     dt_watcher_stop(s->watcher);
     dt_chores_stop(s->chores);
@@ -313,7 +313,7 @@ static void log_migration(const char *name)
     DT_LOG(INFO, "main", "applied a migration", DT_S("name", name));
 }
 
-/* UNAVAILABLE: try again later. Other statuses are permanent. */
+/* Applies migrations. UNAVAILABLE: try again later. Other statuses are permanent. */
 static dt_status migrate_schema(const struct dt_config *config, void (*applied)(const char *name), struct dt_error *err)
 {
     dt_store *store = NULL;
@@ -359,9 +359,9 @@ static void reload_config(struct server *s)
 }
 
 /*
- * Notifies the service manager (base/service.h) when the API is ready: it takes requests, and MySQL has the schema.
- * After that it notifies regularly, unless a thread of the HTTP server hangs. Returns when the next notification is
- * due (monotonic); INT64_MAX: none is expected.
+ * Notifies the service manager (base/service.h) when the API is ready, which means that it accepts requests and MySQL
+ * has the schema. After that it notifies regularly, unless a thread of the HTTP server hangs. Returns when the next
+ * notification is due (monotonic); INT64_MAX: none is expected.
  */
 static int64_t notify_service(struct server *s, int64_t now_us)
 {
@@ -391,7 +391,7 @@ static int64_t notify_service(struct server *s, int64_t now_us)
     return s->alive_us;
 }
 
-/* Called if an assertion fails: stores the finding for `duetime doctor`. */
+/* Called if an assertion fails: stores a finding for `duetime doctor`. */
 static void report_death(void *arg, const char *where, const char *what, int shard)
 {
     const struct server *s = arg;
@@ -399,10 +399,10 @@ static void report_death(void *arg, const char *where, const char *what, int sha
         dt_store_put_death(&s->config, dt_health_process(s->api.health), where, what, shard);
 }
 
-/* Waits for the signal that ends the process. Meanwhile retries parts that need MySQL every second. */
+/* Waits for the signal that ends the process. Meanwhile, every second, retries what failed because MySQL was down. */
 static dt_status wait_for_end(struct server *s, const sigset_t *set, bool migrate_later, struct dt_error *err)
 {
-    const bool broken = DT_FAIL_FORCED("api.broken"); /* for a test of report_death */
+    const bool broken = DT_FAIL_FORCED("api.broken"); /* lets a test reach report_death */
     dt_assert(!broken);
     for (;;) {
         bool pending = migrate_later || (!s->loopback && !dt_auth_known(s->api.auth));
@@ -534,7 +534,7 @@ static int run_command(struct server *s, const struct options *options)
     struct dt_error err = {0};
     dt_status status;
     switch (options->command) {
-    case CHECK: /* also checks the certificate's files */
+    case CHECK: /* the command also checks the files of the certificate */
         if (read_certificate(&s->config, &s->api.tls, &err) != DT_OK) {
             fprintf(stderr, "%s\n", err.text);
             return 1;
@@ -567,7 +567,7 @@ static int run_command(struct server *s, const struct options *options)
         return dt_command_revoke_token(&s->config, options->token.name);
     case WAIVE_TOKENS:
         return dt_command_waive_tokens(&s->config);
-    case ROUTES: /* tests/openapi.py compares them with openapi.yaml */
+    case ROUTES: /* tests/openapi.py compares the routes with openapi.yaml */
         for (size_t i = 0; i < n_routes; i++)
             printf("%s %s %s %s\n", routes[i].method, routes[i].path, scope_word(routes[i].scope),
                    routes[i].query ? routes[i].query : "");

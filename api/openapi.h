@@ -1,4 +1,4 @@
-/* The text of openapi.yaml, compiled in (embed.cmake). */
+/* The text of openapi.yaml, compiled into the program (embed.cmake). */
 #pragma once
 
 #include <stddef.h>

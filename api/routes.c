@@ -1,6 +1,6 @@
 /*
- * The table of all requests; a test compares it with openapi.yaml. The most frequent ones are first. The columns are
- * method, path, scope, wall (request/request.h), body and query. A row that lacks one does not compile.
+ * The table of all routes; a test compares it with openapi.yaml. The most frequent routes are first. The columns are
+ * method, path, scope, wall (request/request.h), body and query. If a row lacks one of them, it does not compile.
  */
 #include "api.h"
 #include "features/operations/operations.h"
@@ -9,7 +9,7 @@
 #include "request/router.h"
 #include "request/workers.h"
 
-/* For routes whose handler only submits the work. */
+/* The handler of routes that only submit their work to a worker. */
 static enum dt_next submit_work(struct dt_request *req)
 {
     return dt_workers_submit(req->api->workers, req, req->route->work);

@@ -1,4 +1,4 @@
-/* Each command has one connection and no threads. */
+/* Commands about tokens. Each command has one connection and no threads. */
 #include "token_commands.h"
 
 #include "base/service.h"
@@ -88,7 +88,7 @@ int dt_command_revoke_token(const struct dt_config *config, const char *name)
         status = dt_store_token_revoke(store, dt_str(name), &err);
     if (status == DT_OK)
         dt_topic_owners_follow(store);
-    /* An operator who revokes the last token may expect that the API stops asking for one. */
+    /* An operator who revokes the last token may expect that APIs no longer require one. */
     if (status == DT_OK && dt_store_token_list(store, &arena, &tokens, &left, NULL, NULL) == DT_OK && left == 0)
         fprintf(stderr, "no token is left, and a token is still asked for: --new-token makes one, --waive-tokens ends "
                         "the asking\n");
@@ -121,7 +121,7 @@ int dt_command_waive_tokens(const struct dt_config *config)
 
 /* ---- creating a token ---- */
 
-/* Writes the scopes as they are stored: each once, in one order, with commas. */
+/* Writes the scopes in the form that is stored: each scope once, in a fixed order, with commas. */
 static void canonical_scopes(unsigned scopes, char out[DT_SCOPES_TEXT])
 {
     static const struct {
@@ -151,7 +151,7 @@ dt_status dt_token_quotas_parse(struct dt_str text, struct dt_quota_limits *out,
         int quota = 0;
         while (quota < DT_QUOTAS && !dt_str_is((struct dt_str){element.p, n}, dt_quota_name((enum dt_quota)quota)))
             quota++;
-        int64_t limit = 0; /* one digit at least, and nothing else */
+        int64_t limit = 0; /* the text must have at least one digit, and nothing else */
         bool fine = quota < DT_QUOTAS && equals && n + 1 < element.n;
         for (size_t i = n + 1; fine && i < element.n; i++) {
             fine = element.p[i] >= '0' && element.p[i] <= '9';

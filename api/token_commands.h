@@ -1,6 +1,6 @@
 /*
- * How a token is created, by POST /v1/tokens and by a command of duetime-api; and the other commands about tokens. The
- * text of a token is shown once and stored nowhere.
+ * Creates tokens, for POST /v1/tokens and for a command of duetime-api; and the other commands about tokens. The text
+ * of a token is shown once and stored nowhere.
  */
 #pragma once
 
@@ -10,32 +10,33 @@
 
 struct dt_token_ask {
     struct dt_str name;
-    struct dt_str scopes; /* "write,report"; absent is refused */
-    struct dt_str topics; /* prefixes, separated by commas; absent: all topics */
+    struct dt_str scopes; /* "write,report"; refused if absent */
+    struct dt_str topics; /* comma-separated prefixes; absent: all topics */
     struct dt_quota_limits quotas;
 };
 
-/* Reads "jobs_per_second=100,pending_jobs=5000"; quotas that are not named are DT_QUOTA_UNSET. INVALID: err has the
- * reason. */
+/* Reads "jobs_per_second=100,pending_jobs=5000". Quotas that the text does not name are DT_QUOTA_UNSET. INVALID: err
+ * has the reason. */
 DT_MUST_CHECK dt_status dt_token_quotas_parse(struct dt_str text, struct dt_quota_limits *out, struct dt_error *err);
-/* Checks the request. scopes: as they are stored, each once, in one order. INVALID: err has the reason. */
+/* Checks the request for a token. scopes: set to the form that is stored, each scope once, in a fixed order. INVALID:
+ * err has the reason. */
 DT_MUST_CHECK dt_status dt_token_judge(const struct dt_token_ask *ask, char scopes[DT_SCOPES_TEXT],
                                        struct dt_error *err);
-/* Creates the token. INVALID as above; EXISTS: a token has this name. */
+/* Creates a token, and returns its text. INVALID: as above. EXISTS: another token has this name. */
 DT_MUST_CHECK dt_status dt_token_new(dt_store *store, const struct dt_token_ask *ask, char text[DT_TOKEN_TEXT_MAX],
                                      struct dt_error *err);
 
-/* Commands: each returns the exit code of the process, and writes data to stdout and messages to stderr. */
+/* Commands. Each returns the exit code of the process, and writes data to stdout and messages to stderr. */
 struct dt_config;
-/* The options for a new token; all except the name may be NULL. */
+/* Options for a new token; NULL if not given, except name. */
 struct dt_command_token {
     const char *name, *scopes, *topics, *quotas;
 };
-/* Prints the new token, once. */
+/* Creates a token and prints it; it is never shown again. */
 int dt_command_new_token(const struct dt_config *config, const struct dt_command_token *token);
-/* Prints name, scopes, topics and age of every token. */
+/* Prints name, scopes, topics and age of each token. */
 int dt_command_list_tokens(const struct dt_config *config);
-/* Removes a token. Every API follows within seconds. */
+/* Removes a token. Every API refuses it within seconds. */
 int dt_command_revoke_token(const struct dt_config *config, const char *name);
-/* The APIs require no token until one is created. Refused if a token exists. */
+/* Makes the APIs require no token until one is created. Refused if a token exists. */
 int dt_command_waive_tokens(const struct dt_config *config);
