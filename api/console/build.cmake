@@ -1,15 +1,15 @@
 # Builds the console (npm, Vite) and writes OUT, a C file with its files: console_files.h.
 #
 #   SOURCE   this folder
-#   WORK     where it is built; trees of several presets share one, and what is built there is taken as long as SOURCE is as it was
-#   MODE     AUTO: where there is no npm, or it does not succeed, the page says that the console was not built; ON: that is an error;
-#            OFF: the page; a folder: files that were built elsewhere
-#   NPM      the program; empty where there is none
+#   WORK     folder to build in; the trees of several presets share it, and reuse the result while SOURCE is unchanged
+#   MODE     AUTO: if npm is missing or fails, OUT has a page that says that the console was not built; ON: this is an error;
+#            OFF: always the page; a folder: files that were built elsewhere
+#   NPM      path of npm; empty if it is missing
 cmake_policy(VERSION 3.25)
 
 set(BUILT_FROM package.json package-lock.json .npmrc vite.config.js index.html src)
 
-# What the result depends on, as one hash.
+# Returns one hash of all files that the result depends on.
 function(hash_of_sources out)
   file(GLOB_RECURSE files LIST_DIRECTORIES false RELATIVE ${SOURCE} ${SOURCE}/src/*)
   list(APPEND files package.json package-lock.json vite.config.js index.html)
@@ -30,7 +30,7 @@ function(run out)
   endif()
 endfunction()
 
-# Installs what the lock names in WORK/tree, unless that is there already.
+# Installs the packages of package-lock.json in WORK/tree, unless they are installed already.
 function(install out)
   file(SHA256 ${WORK}/tree/package-lock.json lock)
   set(before "")
@@ -48,7 +48,7 @@ function(install out)
   set(${out} "${failed}" PARENT_SCOPE)
 endfunction()
 
-# Builds it in WORK/tree, unless that was done from these sources before. The caller's `wrong` says what went wrong.
+# Builds the console in WORK/tree, unless it was built from these sources before. Sets the caller's `wrong` to the error, if any.
 function(build)
   file(MAKE_DIRECTORY ${WORK})
   file(LOCK ${WORK}/lock GUARD FUNCTION)
@@ -100,7 +100,7 @@ function(type_of out name)
   endif()
 endfunction()
 
-# Names of files that are built have a hash in them, "main-1a2b3c4d.js"; the page itself has none.
+# Writes OUT. Names of built files contain a hash, "main-1a2b3c4d.js"; the name of the page does not.
 function(write_files folder)
   file(GLOB names RELATIVE ${folder} ${folder}/*)
   list(FILTER names EXCLUDE REGEX "\\.(gz|br)$")

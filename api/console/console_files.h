@@ -1,22 +1,22 @@
 /*
- * The files of the console as they were built (build.cmake), compiled in, each with its compressed forms.
+ * The files of the console as built by build.cmake, compiled into the program, each with its compressed forms.
  */
 #pragma once
 
 #include <stdbool.h>
 #include <stddef.h>
 
-/* bytes NULL: the file is not there in this form. */
+/* A form of a file: plain or compressed. bytes NULL: the file has no such form. */
 struct dt_console_form {
     const unsigned char *bytes;
     size_t n;
 };
 
 struct dt_console_file {
-    const char *name; /* as the path has it: "index.html" */
+    const char *name; /* name in the path: "index.html" */
     const char *type; /* Content-Type */
-    const char *etag; /* with its quotes, of the plain form */
-    bool lasting;     /* Its name contains a hash of its contents, so it may be cached for ever. */
+    const char *etag; /* entity tag of the plain form, with its quotes */
+    bool lasting;     /* the name contains a hash of the contents, so the file may be cached for ever */
     struct dt_console_form plain, gzip, brotli;
 };
 

@@ -1,8 +1,8 @@
 /*
- * Owns how the console is served: which file, in which form, with which headers. Its files are static and public; all
- * data comes from the REST API, with the user's token. Refuses to know what is in the files.
+ * Serves the console: chooses the file, its form and the headers. The files are static and public; all data comes from
+ * the REST API, with the user's token. Does not know what the files contain.
  *
- * The policy lets the page use only this origin, and run only its own files.
+ * The content security policy lets the page use only this origin, and run only its own files.
  */
 
 #include "base/assert.h"
@@ -14,7 +14,7 @@
     "form-action 'none'; frame-ancestors 'none'; require-trusted-types-for 'script'; trusted-types 'none'"
 #define FOR_EVER "public, max-age=31536000, immutable"
 
-/* Cuts the next element off a header's list, and trims it. */
+/* Removes the next element of a header's list, and returns it without surrounding white space. */
 static struct dt_str next_element(struct dt_str *list, char separator)
 {
     const char *at = list->n ? memchr(list->p, separator, list->n) : NULL;
@@ -25,7 +25,7 @@ static struct dt_str next_element(struct dt_str *list, char separator)
     return dt_str_trimmed(element);
 }
 
-/* Says whether Accept-Encoding names this coding, and does not refuse it by a weight of zero: "q=0", "q=0.000". */
+/* Returns whether Accept-Encoding names this coding with a weight other than zero ("q=0", "q=0.000"). */
 static bool accepts_coding(struct dt_str accepted, const char *coding)
 {
     while (accepted.n) {
@@ -48,7 +48,7 @@ static enum dt_next answer_file(struct dt_request *req, const struct dt_console_
     const char *coding = NULL;
     struct dt_str tags = req->if_none_match;
     bool known = false;
-    while (tags.n && !known) { /* weak tags match, too (RFC 9110, 13.1.2) */
+    while (tags.n && !known) { /* a weak tag matches, too (RFC 9110, 13.1.2) */
         struct dt_str tag = next_element(&tags, ',');
         if (tag.n > 2 && tag.p[0] == 'W' && tag.p[1] == '/')
             tag = (struct dt_str){tag.p + 2, tag.n - 2};
@@ -73,7 +73,7 @@ static enum dt_next answer_file(struct dt_request *req, const struct dt_console_
     }
     if (coding)
         dt_request_header(req, "Content-Encoding", dt_str(coding));
-    dt_assert(form->bytes); /* the plain form of a file is always there */
+    dt_assert(form->bytes); /* each file has its plain form */
     dt_strbuf_add(&req->out, form->bytes, form->n);
     return DT_REPLY;
 }
