@@ -2,8 +2,8 @@
 #
 #   SOURCE   this folder
 #   WORK     folder to build in; the trees of several presets share it, and reuse the result while SOURCE is unchanged
-#   MODE     AUTO: if npm is missing or fails, OUT has a page that says that the console was not built; ON: this is an error;
-#            OFF: always the page; a folder: files that were built elsewhere
+#   MODE     AUTO: if npm is missing or fails, OUT has a page that says that the console was not built; ON: this is
+#            an error; OFF: always the page; a folder: files that were built elsewhere
 #   NPM      path of npm; empty if it is missing
 cmake_policy(VERSION 3.25)
 
@@ -48,7 +48,8 @@ function(install out)
   set(${out} "${failed}" PARENT_SCOPE)
 endfunction()
 
-# Builds the console in WORK/tree, unless it was built from these sources before. Sets the caller's `wrong` to the error, if any.
+# Builds the console in WORK/tree, unless it was built from these sources before. Sets the caller's `wrong` to the
+# error, if there is one.
 function(build)
   file(MAKE_DIRECTORY ${WORK})
   file(LOCK ${WORK}/lock GUARD FUNCTION)
