@@ -197,7 +197,7 @@ dt_batch *dt_batch_new(struct dt_request *req, const struct dt_batch_kind *kind,
     batch->kind = kind;
     batch->terms.api = req->api;
     dt_caller_copy(&req->caller, &batch->terms.caller);
-    batch->terms.bound = dt_wall_bound(req) ? &batch->terms.caller.topics : NULL; /* in the copy: it outlives req */
+    batch->terms.bound = dt_wall_bound(req) ? &batch->terms.caller.topics : NULL; /* the copy's, which outlives req */
     batch->terms.view = dt_topic_cache_view(req->api->topics);
     batch->terms.rules = dt_answer_rules(req->api, batch->terms.view);
     batch->array = array;
@@ -406,7 +406,7 @@ void dt_batch_end(dt_batch *batch, enum dt_batch_end why)
 
 bool dt_batch_look(dt_batch *batch)
 {
-    batch->entry.deadline_us = batch->req->deadline_us; /* it moves if the process was stopped for a while */
+    batch->entry.deadline_us = batch->req->deadline_us; /* the deadline moves if the process was stopped */
     switch (dt_gate_ended(&batch->entry, dt_clock_mono_us(batch->terms.api->clock))) {
     case DT_GATE_CLOSED:
         dt_batch_end(batch, DT_BATCH_SHUTDOWN);

@@ -46,7 +46,7 @@ struct dt_popped {
     size_t n, bytes;
     bool more;                          /* a topic may have more jobs */
     bool passed;                        /* another pop had locked jobs of a topic */
-    bool at_limit;                      /* a topic is at its limits; when it has room, nothing notifies */
+    bool at_limit;                      /* a topic is at its limits, and no notification is sent when it has room */
     struct dt_str refused;              /* topic that prevents the pop, so that nothing was claimed; absent: none … */
     enum dt_pop_topic why;              /* … and the reason */
     const struct dt_command_job *names; /* ids of jobs that were added by command; set by the caller (command.h) */

@@ -115,7 +115,7 @@ struct dt_request {
 
     /* Outputs. */
     int status;                                    /* HTTP status; 0: not answered yet */
-    const char *reply_type;                        /* Content-Type, static text; NULL: application/json */
+    const char *reply_type;                        /* Content-Type, static text; at first application/json */
     struct dt_strbuf out;                          /* the answer's body */
     struct dt_pair headers[DT_REQUEST_HEADER_MAX]; /* headers that dt_request_header added */
     unsigned n_headers;
