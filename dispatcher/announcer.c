@@ -1,4 +1,5 @@
-/* Owns the dispatcher's own connection to Redis for wake-ups. Knows nothing about what is announced, or why. */
+/* Owns the dispatcher's own connection to Redis, on which it announces wake-ups. Does not know what is announced, or
+ * why. */
 #include "intake.h"
 
 #include <pthread.h>
@@ -7,7 +8,7 @@
 
 struct dt_announcer {
     pthread_mutex_t lock;
-    dt_index *index; /* under the lock; NULL: the installation has none */
+    dt_index *index; /* protected by `lock`; NULL: the installation has no index */
 };
 
 void dt_announcer_outbox(dt_announcer *a, unsigned shard)

@@ -1,11 +1,11 @@
 /*
- * The delivery by Kafka, as a shard's leader uses it: sends claimed attempts, and tells a new leader which of them were
- * sent. If an installation has no Kafka (kafka.brokers is empty), nothing connects: no topic can be written, so jobs
- * wait, and a list that is not empty is frozen (deliver/kafka/delivery_kafka.c).
+ * The delivery by Kafka, as a shard's leader uses it: sends claimed attempts, and tells a new leader which of the
+ * claimed attempts were sent. If an installation has no Kafka (kafka.brokers is empty), nothing connects: no topic can
+ * be written, so jobs wait, and an in-flight list that is not empty is frozen (deliver/kafka/delivery_kafka.c).
  *
- * A dt_delivery belongs to one shard. It is made when the shard's loop starts and freed when it ends. Calls in brackets
- * may wait for Kafka and run on the sender's thread (shard_batch.c); others run on the loop's thread. While a call in
- * brackets runs, the loop calls only writable, finding_out and trouble. The protocol of the calls:
+ * A dt_delivery belongs to one shard. It is made when the shard's loop starts and freed when the loop ends. Calls in
+ * brackets may wait for Kafka and run on the sender's thread (shard_batch.c); others run on the loop's thread. While a
+ * call in brackets runs, the loop calls only writable, finding_out and trouble. The order of the calls:
  *
  *   takeover   (MySQL: epoch + 1) ─▶ [forget ─▶ fence ─▶ read] ─▶ (MySQL: settle, or halt) ─▶ settled ─▶ start
  *   batch      clear ─▶ (MySQL, inside the transaction: writable, begin ahead) ─▶ (MySQL: commit)
@@ -15,8 +15,8 @@
  *
  * Invariants:
  *   - Readers see messages only after dt_delivery_commit; the claim is committed before that.
- *   - After any status except OK the leadership has ended. Nothing is sent again from memory; the next dt_delivery_read
- *     decides what was sent.
+ *   - If a call returns a status other than OK, the leadership has ended. Nothing is sent again from memory; the next
+ *     dt_delivery_read decides what was sent.
  */
 #pragma once
 
@@ -33,114 +33,118 @@ typedef struct dt_delivery dt_delivery;
 
 struct dt_kafka_env; /* deliver/kafka/kafka.h */
 
-/* Clients and pools that the deliveries of a process share. Borrowed: it outlives every delivery. */
+/* Clients and pools that all deliveries of a process share. Borrowed: they outlive every delivery. */
 struct dt_delivery_servers {
     const struct dt_kafka_env *kafka;
-    struct dt_hands *hands; /* hands.h: attempts that leaders claim into the hands of the process */
+    struct dt_hands *hands; /* see hands.h: attempts that leaders claim into the hands of the process */
 };
 
-/* The surroundings that a shard provides. Copied; the objects that its members point at outlive the delivery. */
+/* What a shard provides to its delivery. Copied; the objects that its members point at outlive the delivery. */
 struct dt_delivery_env {
     const struct dt_delivery_servers *servers;
     const struct dt_config *config;
     const dt_clock *clock;
     dt_refclock *ref;
     unsigned shard;
-    const _Atomic bool *abort; /* blocking calls poll it and end with SHUTDOWN */
-    void (*told)(void *arg);   /* called on any thread when dt_delivery_resolve may have news; returns at once */
+    const _Atomic bool *abort; /* blocking calls poll it; if it is set, they return SHUTDOWN */
+    void (*told)(void *arg);   /* called on any thread when dt_delivery_resolve may have news; must return at once */
     void *arg;
 };
 
-/* Nothing is connected yet. *out is freed by the caller. */
+/* Creates a closed delivery, without connecting. The caller frees *out. */
 DT_MUST_CHECK dt_status dt_delivery_new(const struct dt_delivery_env *env, dt_delivery **out);
 void dt_delivery_free(dt_delivery *delivery);
 
 /* ---- takeover ---- */
 
 struct dt_delivery_findings {
-    char halt[320];      /* not empty: the sent batches and the row contradict each other, so the shard must halt */
+    char halt[320];      /* not empty: why the shard must halt: the sent batches and the row contradict each other */
     bool sent;           /* the first fence->send_n entries of the in-flight list were sent and committed */
-    int64_t next_offset; /* where the next read begins: the row's new ledger_offset */
-    /* Borrowed: the exact list that this process had sent when Kafka refused it permanently; n = 0: none. */
+    int64_t next_offset; /* offset at which the next read of the ledger begins: the row's new ledger_offset */
+    /* Borrowed: the exact list that this process had sent when Kafka refused a message of it permanently; n = 0:
+     * none. */
     struct dt_inflight refused;
-    const char *refusal; /* the reason of that refusal; borrowed */
+    const char *refusal; /* why Kafka refused `refused`; borrowed */
 };
 
-/* Begins a takeover: closes the delivery and forgets the earlier leadership, except a refusal. */
+/* Begins a takeover: closes the delivery, and clears the state of the earlier leadership except a remembered
+ * refusal. */
 void dt_delivery_forget(dt_delivery *delivery);
-/* Opens the delivery so that earlier leaders of the shard cannot send or commit any more. UNAVAILABLE: try again;
- * REFUSED; SHUTDOWN. */
+/* Opens the delivery so that earlier leaders of the shard cannot send or commit any more. If it returns UNAVAILABLE,
+ * call it again. REFUSED: Kafka refuses permanently. SHUTDOWN: env.abort was set. */
 DT_MUST_CHECK dt_status dt_delivery_fence(dt_delivery *delivery, const struct dt_fence *fence, struct dt_error *err);
-/* After fence: reads what was sent since fence->ledger_offset and compares it with the in-flight list. *findings is
- * valid only after OK; its borrowed members stay valid until dt_delivery_settled or dt_delivery_forget_refusal. */
+/* Called after dt_delivery_fence: reads what was sent since fence->ledger_offset and compares it with the in-flight
+ * list. *findings is valid only after OK; its borrowed members stay valid until dt_delivery_settled or
+ * dt_delivery_forget_refusal. */
 DT_MUST_CHECK dt_status dt_delivery_read(dt_delivery *delivery, const struct dt_fence *fence,
                                          const struct dt_inflight *inflight, struct dt_delivery_findings *findings,
                                          struct dt_error *err);
-/* The findings are settled and committed in MySQL: forgets the refusal, which was used. */
+/* Called after MySQL has committed the settled findings: forgets the refusal, which was used. */
 void dt_delivery_settled(dt_delivery *delivery, const struct dt_delivery_findings *findings);
-/* A step of the takeover was refused, so the remembered refusal may have been about us, and not about a message. */
+/* Called if Kafka refused a step of the takeover: forgets the remembered refusal, which may have been about this
+ * client, and not about a message. */
 void dt_delivery_forget_refusal(dt_delivery *delivery);
-/* The leadership begins: stores in the shard's row what must be there before a batch is sent. Commits a leader
+/* Begins the leadership: stores in the shard's row what must be stored there before a batch is sent. Commits a leader
  * transaction if needed. Any status except OK: the leadership has ended. */
 DT_MUST_CHECK dt_status dt_delivery_start(dt_delivery *delivery, dt_store *store, struct dt_fence *fence,
                                           struct dt_error *err);
 
 /* ---- a batch ---- */
 
-/* The batch: the head of the in-flight list, the first fence->send_n entries. All borrowed until the commit. */
+/* A batch: the first fence->send_n entries of the in-flight list. All members are borrowed until the commit. */
 struct dt_delivery_batch {
     const struct dt_fence
-        *fence; /* as in the row; if ahead of the claim: as the row will be when the claim is committed */
+        *fence; /* as in the row; if sent ahead of the claim: as the row will be after the claim's commit */
     const struct dt_claim *claims; /* entries of the in-flight list */
     const struct dt_outgoing
-        *jobs;              /* the message of each entry; without a topic: its row was deleted, and it is skipped */
-    struct dt_arena *arena; /* for the messages; lives until the commit */
+        *jobs; /* the message of each entry; without a topic: the job's row was deleted, so nothing is sent */
+    struct dt_arena *arena; /* memory for the messages; lives until the commit */
 };
 struct dt_delivered {
     int64_t settle_offset; /* the first offset after the batch's ledger record */
-    bool reopened;         /* a barred topic accepts messages again */
+    bool reopened;         /* whether a barred topic accepts messages again */
 };
 
-/* A leader transaction begins: forgets what was sent before. */
+/* Called when a leader transaction begins: forgets the last batch. */
 void dt_delivery_clear(dt_delivery *delivery);
-/* Begins sending a batch. ahead: its claim is not committed yet, so it begins only if it need not wait, and
- * dt_delivery_begun returns whether it did. A failure is returned by dt_delivery_commit. */
+/* Begins to send a batch. If `ahead`, the batch's claim is not committed yet, so the delivery begins only if it need
+ * not wait; dt_delivery_begun returns whether it began. dt_delivery_commit returns a failure. */
 void dt_delivery_begin(dt_delivery *delivery, const struct dt_delivery_batch *batch, bool ahead);
-/* Whether sending was begun since the last clear, or failed to begin. */
+/* Whether dt_delivery_begin has begun to send since the last dt_delivery_clear, or has failed. */
 bool dt_delivery_begun(const dt_delivery *delivery);
-/* Whether a begun sending has failed already; the reason is in *err. OK: not begun, or no failure yet. */
+/* Whether a begun batch has failed already; *err has the reason. OK: nothing was begun, or nothing has failed yet. */
 DT_MUST_CHECK dt_status dt_delivery_begin_status(const dt_delivery *delivery, struct dt_error *err);
-/* Commits what was begun. MySQL must have committed the claim. */
+/* Commits the begun batch. MySQL must have committed the claim before. */
 DT_MUST_CHECK dt_status dt_delivery_commit(dt_delivery *delivery, struct dt_error *err);
-/* Handles the outcome of dt_delivery_commit: its status and error, with the row's fence and inflight. If this does not
- * return OK, the caller closes the delivery and opens it in a new epoch. REFUSED: the server will never accept one of
- * the messages; the delivery remembers the list for the next takeover. */
+/* Handles the outcome of dt_delivery_commit: its status and error, with the row's fence and in-flight list. If this
+ * function does not return OK, the caller closes the delivery and opens it in a new epoch. REFUSED: Kafka will never
+ * accept one of the messages; the delivery remembers the list for the next takeover. */
 DT_MUST_CHECK dt_status dt_delivery_finish(dt_delivery *delivery, dt_status status, const struct dt_fence *fence,
                                            const struct dt_inflight *inflight, struct dt_delivered *out,
                                            struct dt_error *err);
 
 /* ---- topics ---- */
 
-/* Whether a message of this size may be sent to the topic now; bytes = 0: the topic as a whole. If the topic must be
- * created, `owner` (topic/owners.h) is charged. Answers from memory. */
+/* Whether a message of this size may be sent to the topic now; bytes = 0: whether the topic accepts messages at all. If
+ * the topic must be created, the creation is charged to `owner` (topic/owners.h). Answers from memory. */
 enum dt_writable dt_delivery_writable(dt_delivery *delivery, struct dt_str topic, int64_t owner, int64_t bytes);
-/* Applies the results of lookups. True: jobs that were left may be sent now. Never waits. */
+/* Applies the results of lookups. True: jobs that a transaction skipped may be sent now. Never waits. */
 bool dt_delivery_resolve(dt_delivery *delivery);
-/* Whether a lookup runs; env.told is called when it ends. */
+/* Whether a lookup of a topic runs; env.told is called when the lookup ends. */
 bool dt_delivery_finding_out(const dt_delivery *delivery);
 
 /* ---- between batches ---- */
 
-/* Maintenance while leading: a bounded step that returns at once. May commit its own leader transaction. Any status
- * except OK: the leadership has ended. */
+/* Does a bounded step of maintenance while the shard is led, and returns at once. May commit its own leader
+ * transaction. Any status except OK: the leadership has ended. */
 DT_MUST_CHECK dt_status dt_delivery_tend(dt_delivery *delivery, dt_store *store, struct dt_fence *fence,
                                          struct dt_error *err);
-/* Why due jobs wait for the delivery; empty: they do not wait. Updates the delivery's gauges. Valid until the next
+/* Returns why due jobs wait for the delivery; empty: no job waits. Updates the delivery's gauges. Valid until the next
  * call. */
 const char *dt_delivery_trouble(dt_delivery *delivery);
-/* A message for operators if no job waits; empty: none. */
+/* Writes a message for operators if no job waits; empty: there is none. */
 void dt_delivery_notice(const dt_delivery *delivery, char *text, size_t size);
-/* Whether it is open and costs something while idle; then an idle shard closes it. */
+/* Whether the delivery is open and costs something while idle; an idle shard then closes it. */
 bool dt_delivery_worth_closing(const dt_delivery *delivery);
-/* Closes connections and aborts what was begun. It can be fenced again. */
+/* Closes connections and aborts a begun batch. dt_delivery_fence can open the delivery again. */
 void dt_delivery_close(dt_delivery *delivery);

@@ -1,18 +1,19 @@
 /*
- * The interface of deliveries by hands: a leader claims attempts into the hands of its process, which ends each of
- * them. The shard loop does not depend on the kind of delivery. http/pool.c implements the interface;
- * scheduler/dispatch/hands.h has its SQL. tests/model/callbacks.pml is the protocol.
+ * The interface of deliveries by hands: a leader claims attempts into the hands of its process, and the process ends
+ * each of them. The shard loop does not depend on the kind of delivery. http/pool.c implements the interface;
+ * scheduler/dispatch/hands.h has its SQL. tests/model/callbacks.pml models the protocol.
  *
  *   dt_hands         one per process: the attempts in its hands, their lease, and their outcomes
- *   dt_hands_claims  one per leader: the places in these hands that a leader transaction takes
+ *   dt_hands_claims  one per leader: the places that a leader transaction takes for attempts
  *
  *   begin ─▶ (MySQL, inside the transaction: take, for each claim) ─▶ (MySQL: commit) ─▶ committed, or failed
  *
  * Invariants:
- *   - Nothing is sent before `committed`. Each attempt is sent once, and only during the lease that its claim was
- *     written under.
- *   - After `failed` no job is claimed for the shard until it is known whether MySQL has committed that transaction.
- *   - Every committed attempt gets an outcome, or is given away: then a leader ends it as lost.
+ *   - Nothing is sent before dt_hands_claims_committed. Each attempt is sent once, and only during the lease under
+ *     which its claim was written.
+ *   - After dt_hands_claims_failed no job is claimed for the shard until it is known whether MySQL has committed the
+ *     transaction.
+ *   - Every committed attempt gets an outcome, or is given away. If it is given away, a leader ends it as lost.
  *   - No call waits for a server.
  */
 #pragma once
@@ -26,49 +27,51 @@
 typedef struct dt_hands dt_hands;
 typedef struct dt_hands_claims dt_hands_claims;
 
-/* The surroundings. Copied; the objects that its members point at outlive the hands. Callbacks run in ticks and on the
- * hands' own thread, and return at once. */
+/* What a process provides to its hands. Copied; the objects that its members point at outlive the hands. Callbacks run
+ * in ticks and on the hands' own thread, and must return at once. */
 struct dt_hands_env {
     dt_chores *chores;
-    dt_chores *urgent; /* the chore that renews leases runs here */
+    dt_chores *urgent; /* the chore that renews the lease runs on these threads */
     const struct dt_config *config;
     const char *installation;
-    const char *name; /* host:pid */
+    const char *name; /* host:pid of this process */
     const dt_clock *clock;
     dt_refclock *ref;
     void *arg;
     uint64_t (*random)(void *arg);
     void (*map)(void *arg, struct dt_shard_map *out);
     void (*outbox)(void *arg, unsigned shard); /* the shard's outbox has messages; another process may lead it */
-    void (*index_entries_lost)(void *arg, const dt_index *index); /* entries were lost */
-    /* Attempts of these jobs belong to an expired owner: their leaders, in any process, should check. */
+    void (*index_entries_lost)(void *arg, const dt_index *index); /* entries were lost: writing them failed */
+    /* Attempts of these jobs belong to an expired owner: the leaders of their shards, in any process, should check
+     * them. */
     void (*lost)(void *arg, const int64_t *ids, size_t n);
     void (*ended)(void *arg);                /* attempts have ended, so there may be room within their topics' limits */
-    void (*room)(void *arg, unsigned shard); /* there may be places for a shard that was refused some */
+    void (*room)(void *arg, unsigned shard); /* the process may have places again for a shard that was refused places */
 };
 
-/* INVALID: a setting is unusable; err says which. */
+/* Starts the hands of a process. INVALID: a setting is unusable; err names the setting. */
 DT_MUST_CHECK dt_status dt_hands_start(const struct dt_hands_env *env, dt_hands **out, struct dt_error *err);
-/* Accepts no more claims, waits a while for running callbacks, gives the others away, joins, frees. Accepts NULL. First
- * free all dt_hands_claims. */
+/* Accepts no more claims, waits a while for running callbacks, gives other attempts away, joins the threads, frees.
+ * Accepts NULL. All dt_hands_claims must be freed before. */
 void dt_hands_stop(dt_hands *hands);
 
 /* ---- the leader's thread ---- */
 
 DT_MUST_CHECK dt_status dt_hands_claims_new(dt_hands *hands, unsigned shard, dt_hands_claims **out);
 void dt_hands_claims_free(dt_hands_claims *claims); /* accepts NULL */
-/* About how many attempts of a topic and its owner (topic/owners.h) may be claimed now. host: not 0 for the jobs of the
- * topic that name a host with this number (dt_callback_host_of). 0: its jobs wait until `room` is called. */
+/* Returns about how many attempts of a topic and its owner (topic/owners.h) may be claimed now. 0: the topic's jobs
+ * wait until env.room is called. If host is not 0, counts only jobs of the topic that name the host with this number
+ * (dt_callback_host_of). */
 size_t dt_hands_claims_room(dt_hands_claims *claims, int64_t owner, struct dt_str topic,
                             const struct dt_topic_callback *callback, uint32_t host);
 /* Whether this process accepts attempts at all. */
 bool dt_hands_claims_open(const dt_hands_claims *claims);
 void dt_hands_claims_begin(dt_hands_claims *claims);
-/* For struct dt_leader_gate. `arg` is a dt_hands_claims. */
+/* Takes a place for an attempt, for struct dt_leader_gate. `arg` is a dt_hands_claims. */
 enum dt_hand_place dt_hands_claims_take(void *arg, const struct dt_hand_wanted *wanted, int64_t *owner);
-/* The transaction is committed with these claims, in the order in which their places were taken: sends them. All
- * arguments are borrowed for the call. */
+/* Called after MySQL has committed the transaction with these claims, in the order in which their places were taken:
+ * sends the attempts. All arguments are borrowed for the call. */
 void dt_hands_claims_committed(dt_hands_claims *claims, const struct dt_leader_batch *claimed,
                                const dt_topic_snapshot *topics);
-/* The transaction failed, or it is unknown whether it committed. */
+/* Called if the transaction failed, or if it is unknown whether MySQL committed it. */
 void dt_hands_claims_failed(dt_hands_claims *claims);

@@ -1,6 +1,6 @@
 /*
- * Builds the head as one list in the arena. Our own headers come first. Callers' headers cannot replace them, because
- * none may have these names.
+ * Builds the head of a callback as one list in the arena. Our own headers are first. Callers' headers cannot replace
+ * our own headers, because no caller's header may have one of their names.
  */
 #include <curl/curl.h>
 #include <strings.h>
@@ -60,8 +60,8 @@ static void add_attribute(struct head *h, struct dt_str name, struct dt_str valu
         return;
     }
     struct dt_strbuf encoded = {0};
-    /* As the HTTP binding of CloudEvents encodes a value: blanks, '"', '%' and all bytes outside of 0x21 to 0x7E
-     * are %XX. */
+    /* Encodes a value as the HTTP binding of CloudEvents does: blanks, '"', '%' and all bytes outside of 0x21 to 0x7E
+     * become %XX. */
     static const char digits[] = "0123456789ABCDEF";
     for (size_t i = 0; i < value.n; i++) {
         unsigned char c = (unsigned char)value.p[i];
@@ -85,7 +85,7 @@ static struct dt_str check_text(struct head *h, struct dt_str text)
     return text;
 }
 
-/* Returns the event's id, "<job>/<attempt>", because other headers use it too. */
+/* Adds the CloudEvents attributes. Returns the event's id, "<job>/<attempt>", because other headers use it too. */
 static struct dt_str add_attributes(struct head *h, const struct dt_outgoing *from, const char *installation,
                                     int64_t now_ms)
 {
@@ -171,9 +171,10 @@ dt_status dt_request_head(const struct dt_outgoing *from, const struct dt_callba
     return h.failed ? DT_NOMEM : DT_OK;
 }
 
-/* Turns answers into outcomes. results_json.c interprets a report; this file only decides whether there is one. */
+/* Turns a receiver's answer into an outcome. results_json.c interprets a report; this file only decides whether the
+ * answer is a report. */
 
-#define DATE_BYTES  64                     /* the longest date of HTTP has 33 */
+#define DATE_BYTES  64                     /* size of the buffer for a date; the longest date of HTTP has 33 bytes */
 #define SECONDS_MAX INT64_C(1000000000000) /* longer delays and later dates are cut to this */
 
 static const char *const end_codes[DT_HTTP_ENDS] = {
@@ -221,7 +222,7 @@ bool dt_retry_after_parse(struct dt_str text, int64_t now_ms, int64_t max_ms, in
         return true;
     }
     if (n > 0 ||
-        text.n >= sizeof(date)) /* all dates of HTTP begin with a weekday; curl_getdate also accepts other formats */
+        text.n >= sizeof(date)) /* dates of HTTP begin with a weekday; curl_getdate also accepts other formats */
         return false;
     memcpy(date, text.n > 0 ? text.p : "", text.n);
     const int64_t at_s = curl_getdate(date, NULL);
@@ -241,7 +242,7 @@ static dt_status add_error(struct dt_callback_outcome *out, const char *code, st
     return out->result.error_code.p && out->result.error_message.p ? DT_OK : DT_NOMEM;
 }
 
-/* Whether the body is a report, by its media type without parameters. */
+/* Whether the answer's body is a report, by its media type without parameters. */
 static bool is_report(const struct dt_http_answer *answer)
 {
     if (!answer->content_type.p)
@@ -259,7 +260,8 @@ static void start_result(struct dt_callback_outcome *out, const struct dt_callba
         .job_id = attempt->job_id, .attempt = attempt->attempt, .status = status, .retry_after_ms = -1};
 }
 
-/* A failure may set the delay of the retry, by a header or in its report; the report wins. */
+/* Sets the delay of the retry after a failure, from the answer's header. If the report also sets a delay, the report's
+ * delay is used. */
 static void take_retry_after(const struct dt_http_answer *answer, const struct dt_callback_attempt *attempt,
                              struct dt_callback_outcome *out)
 {

@@ -1,6 +1,6 @@
 /*
- * Places of one kind are divided in two steps: among owners by dt_shares, and an owner's share among its topics by
- * `may_take`. The process and each host have such places (struct shared).
+ * Shares the places of the process, and those of each host (struct shared), in two steps: among owners by dt_shares,
+ * and each owner's share among its topics by `may_take`.
  */
 #include "http_places.h"
 
@@ -8,16 +8,16 @@
 #include "base/fair.h"
 #include "base/hash.h"
 
-#define OWNERS_PART 2 /* of the places that the other topics leave */
+#define OWNERS_PART 2 /* an owner gets at most 1/OWNERS_PART of the places that other owners leave free */
 #define WAITS_US    INT64_C(1000000)
-#define EARNED      2 /* places beyond the free part that one answer earns */
+#define EARNED      2 /* places that one answer lets its topic take beyond the free part (may_take) */
 #define EARNED_MIN  8
-#define EARNED_PART 4 /* an owner earns at most this part of a pool, or EARNED_MIN */
+#define EARNED_PART 4 /* a topic earns at most 1/EARNED_PART of its owner's limit, or EARNED_MIN if that is more */
 
 struct dt_place_topic {
     struct dt_place_owner *owner;
     unsigned held;
-    unsigned earned; /* places that it may take beyond the free part */
+    unsigned earned; /* number of places that the topic may take beyond the free part (may_take) */
     size_t bytes;
     UT_hash_handle hh;
     char name[];
@@ -25,17 +25,17 @@ struct dt_place_topic {
 
 struct dt_place_owner {
     int64_t id;
-    unsigned limit, used;                /* limit: its current maximum, set by its last request */
-    const struct dt_place_topic *waiter; /* the topic that last found all places taken, or NULL */
+    unsigned limit, used;                /* limit: places that the owner may hold, as computed for its last request */
+    const struct dt_place_topic *waiter; /* the topic that last found all places of its owner taken, or NULL */
     int64_t waiter_us;
-    unsigned most;             /* fewer than all after the host pushed back */
+    unsigned most;             /* maximum of `limit`; lower than per_host after the host pushed back */
     int64_t slowed_us;         /* when `most` was last halved */
-    size_t bytes_limit, bytes; /* of the process: its maximum, and what it holds */
+    size_t bytes_limit, bytes; /* of the process's bytes: the owner's maximum, and what its callbacks hold */
     struct dt_place_topic *topics;
     UT_hash_handle hh;
 };
 
-/* Places that owners share: of the process, or of a host. */
+/* Places that owners share: those of the process, or those of a host. */
 struct shared {
     struct dt_shares shares;
     struct dt_place_owner *owners;
@@ -44,7 +44,7 @@ struct shared {
 struct dt_place_host {
     struct shared shared;
     int64_t used_us;
-    uint32_t number; /* dt_callback_host_of of its key */
+    uint32_t number; /* dt_callback_host_of(key); 0: memory ran out */
     UT_hash_handle hh, by_number;
     char key[];
 };
@@ -53,8 +53,8 @@ struct dt_places {
     struct dt_places_limits limits;
     struct shared shared;
     struct dt_shares bytes;
-    struct dt_place_host *hosts;   /* the first one is checked next when a host is added */
-    struct dt_place_host *numbers; /* hosts that have a taken place, by number */
+    struct dt_place_host *hosts;   /* all known hosts; when a host is added, the first one is dropped if it is idle */
+    struct dt_place_host *numbers; /* the same hosts, by number */
 };
 
 /* ---- the topics of an owner ---- */
@@ -73,8 +73,8 @@ static bool may_take(const struct dt_place_topic *topic, int64_t now_us)
     return topic->held < owner->limit - owner->used || (topic->earned > 0 && !another_waits(topic, now_us));
 }
 
-/* Returns how many places the topic may take one after another. With each, its owner has one free place less and the
- * topic holds one more. */
+/* Returns how many places the topic may take one after another. Each taken place reduces its owner's free places by
+ * one, and raises the topic's held places by one. */
 static unsigned places_left(const struct dt_place_topic *topic, int64_t now_us)
 {
     const struct dt_place_owner *owner = topic->owner;
@@ -93,7 +93,7 @@ static void record_waiter(const struct dt_place_topic *topic, int64_t now_us)
     owner->waiter_us = now_us;
 }
 
-/* The caller has just checked that the owner may take a place. */
+/* Takes a place for the topic. The caller has just checked that the owner may take a place. */
 static void take_shared(struct shared *shared, struct dt_place_topic *topic, int64_t now_us)
 {
     struct dt_place_owner *owner = topic->owner;
@@ -175,7 +175,7 @@ static struct dt_place_owner *owner_of(struct shared *shared, int64_t id)
     return NULL;
 }
 
-/* Also computes the owner's current limit. */
+/* Finds the topic's entry, or creates one. Also computes the owner's current limit. */
 static struct dt_place_topic *topic_of(struct shared *shared, const struct dt_place_for *who, int64_t now_us)
 {
     struct dt_place_topic *topic;
@@ -203,7 +203,8 @@ static struct dt_place_topic *topic_of(struct shared *shared, const struct dt_pl
     return NULL;
 }
 
-/* A waiter is kept until its second has passed, so that it keeps its turn. */
+/* Drops the entry of a topic without places. If the topic waits for a place, its entry is kept for WAITS_US, so that
+ * the topic keeps its turn. */
 static void drop_idle_topic(struct shared *shared, struct dt_place_topic *topic, int64_t now_us)
 {
     struct dt_place_owner *owner = topic->owner;
@@ -235,11 +236,12 @@ static struct dt_place_host *host_of(dt_places *places, struct dt_str key, int64
     HASH_FIND(hh, places->hosts, key.p, key.n, host);
     if (host)
         return host;
-    /* Drops the first host of the list if it is idle, and old or surplus; otherwise moves it to the end. */
+    /* Drops the first host of the list if it is idle, and also old or beyond DT_PLACES_HOSTS_MAX; otherwise moves it to
+     * the end. */
     bool many = HASH_COUNT(places->hosts) >= DT_PLACES_HOSTS_MAX;
     if (first && first->shared.shares.used == 0 && (many || now_us - first->used_us > DT_PLACES_REMEMBERED_US)) {
         drop_host(places, first);
-    } else if (first && first->hh.next) { /* needs no memory, because the table stays */
+    } else if (first && first->hh.next) { /* adding it again needs no memory, because the hash table stays */
         HASH_DEL(places->hosts, first);
         HASH_ADD_KEYPTR(hh, places->hosts, first->key, strlen(first->key), first);
     }
@@ -255,7 +257,7 @@ static struct dt_place_host *host_of(dt_places *places, struct dt_str key, int64
         return NULL;
     }
     host->number = dt_callback_host_of(dt_str(host->key));
-    if (host->number) /* 0 if memory ran out */
+    if (host->number) /* the number is 0 if memory ran out */
         HASH_ADD(by_number, places->numbers, number, sizeof(host->number), host);
     return host;
 }
@@ -272,7 +274,8 @@ static void drop_idle(dt_places *places, const struct dt_place *place, int64_t n
         drop_host(places, place->host);
 }
 
-/* Also computes the owner's current limit of bytes. */
+/* Finds the topic's entry among those of the process, or creates one. Also computes the owner's current limit of
+ * bytes. */
 static struct dt_place_topic *topic_in_process(dt_places *places, const struct dt_place_for *who, int64_t now_us)
 {
     struct dt_place_topic *topic = topic_of(&places->shared, who, now_us);
@@ -282,7 +285,7 @@ static struct dt_place_topic *topic_in_process(dt_places *places, const struct d
     return NULL;
 }
 
-/* False: memory ran out, and *place needs no cleanup. */
+/* Fills *place with the entries of the host and the topic. False: memory ran out, and *place needs no cleanup. */
 static bool find_entries(dt_places *places, struct dt_str host, const struct dt_place_for *who, int64_t now_us,
                          struct dt_place *place)
 {
@@ -297,7 +300,8 @@ static bool find_entries(dt_places *places, struct dt_str host, const struct dt_
     return false;
 }
 
-/* The bytes of an owner are divided by the same rule as its places. */
+/* Whether the topic may hold this many more bytes. Bytes are shared among an owner's topics by the same rule as
+ * places. */
 static bool bytes_fit(const struct dt_place_topic *topic, size_t bytes)
 {
     const struct dt_place_owner *owner = topic->owner;
@@ -351,7 +355,7 @@ unsigned dt_places_room(dt_places *places, struct dt_str host, const struct dt_p
     return room;
 }
 
-/* If the host is unknown, all of its places are free. */
+/* If the host is unknown, all places of the host are free. */
 unsigned dt_places_room_at(dt_places *places, uint32_t host, const struct dt_place_for *who, int64_t now_us)
 {
     struct dt_place_host *found;
@@ -396,8 +400,8 @@ void dt_places_give_back(dt_places *places, const struct dt_place *place, enum d
     gone.in_process->bytes -= gone.bytes;
     gone.in_process->owner->bytes -= gone.bytes;
     dt_shares_give_back(&places->bytes, gone.in_process->owner->id, gone.bytes);
-    /* Only the owner whose requests were pushed back is slowed: requests of other owners may be answered at the same
-     * host. */
+    /* If a host pushes back, only the owner of the refused request is slowed: the host may answer requests of other
+     * owners. */
     if (end == DT_PLACE_ANSWERED && owner->most < places->limits.per_host)
         owner->most++;
     if (end == DT_PLACE_PUSHED_BACK && gone.taken_us > owner->slowed_us) {
@@ -462,7 +466,7 @@ const char *dt_last_url_read(struct dt_last_url *last, struct dt_str text)
     if (last->known && text.n == last->n && memcmp(text.p, last->text, text.n) == 0)
         return last->refusal;
     last->refusal = dt_callback_url_check(text, &last->url);
-    /* A refusal is not cached, because its cause may be lack of memory. */
+    /* A refusal is not cached, because it may be due to a lack of memory. */
     last->known = !last->refusal && text.n <= sizeof(last->text);
     last->n = text.n;
     if (last->known)

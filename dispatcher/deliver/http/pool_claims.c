@@ -1,11 +1,12 @@
 /*
- * The attempts in this process's hands, from the committed claim to the recorded outcome.
+ * The attempts in this process's hands, from the committed claim to the recorded outcome. The names are those of the
+ * lists in pool_parts.h:
  *
  *   committed ─▶ all, client ──answer──▶ answered ─▶ recorder ─▶ gone
  *                   │   └── withheld, unknown ─▶ unwanted ─▶ keeper: given away ─▶ gone
  *                   └── the client does not take it ─▶ unwanted
  *
- * A place is given back when the receiver has answered. UNRECORDED_MAX bounds the attempts whose outcome is not
+ * A place is given back when the receiver has answered. UNRECORDED_MAX limits the attempts whose outcome is not
  * recorded yet.
  */
 
@@ -29,7 +30,7 @@ void dt_pool_forget(dt_hands *hands, struct dt_callback *callback)
     free(callback);
 }
 
-/* Passes a callback to the keeper because it will not be sent, or its outcome is unknown. Any thread. */
+/* Passes a callback to the keeper, because the callback will not be sent, or its outcome is unknown. Any thread. */
 static void queue_unwanted(dt_hands *hands, struct dt_callback *callback)
 {
     pthread_mutex_lock(&hands->lock);
@@ -51,7 +52,7 @@ void dt_pool_tell_room(dt_hands *hands)
             hands->env.room(hands->env.arg, shard);
 }
 
-/* Returns the next shard that was refused places, after the one that was woken last; DT_SHARDS_MAX: none. */
+/* Returns the next shard that was refused places, after the shard that was woken last. DT_SHARDS_MAX: no shard was. */
 static unsigned next_refused(dt_hands *hands)
 {
     for (unsigned i = 1; i <= DT_SHARDS_MAX; i++) {
@@ -103,7 +104,8 @@ bool dt_pool_came_back(dt_hands *hands, unsigned under_way)
 
 /* ---- the client's thread ---- */
 
-/* Reads the lease before the number: if the lease began again meanwhile, the number is another one. */
+/* Whether the callback may be sent now. Reads the lease before the owner number: if a new lease began in between, the
+ * number has changed too, and the comparison fails. */
 bool dt_pool_may_send(void *arg, void *tag)
 {
     const dt_hands *hands = arg;
@@ -121,7 +123,8 @@ static enum dt_place_end place_end_of(const struct dt_http_answer *answer)
     return answer->end == DT_HTTP_ANSWERED ? DT_PLACE_ANSWERED : DT_PLACE_SILENT;
 }
 
-/* hands->json belongs to the client's thread; only receivers' answers use it. */
+/* Receives the answer to a callback. Only answers of receivers use hands->json, and these arrive on the client's
+ * thread. */
 void dt_pool_on_answer(void *arg, void *tag, const struct dt_http_answer *answer)
 {
     dt_hands *hands = arg;
@@ -170,13 +173,15 @@ void dt_pool_on_answer(void *arg, void *tag, const struct dt_http_answer *answer
     dt_mailbox_signal(hands->recorder_mailbox, 1);
 }
 
-/* The leaders' side of the callbacks: places that a leader transaction takes, and the requests for its claims. */
+/* The leaders' side of the callbacks: places that a leader transaction takes, and the requests for the claims of that
+ * transaction. */
 
-#define UNRECORDED_MAX 2 /* attempts in hands, including answered ones, as a multiple of callbacks.max_in_flight */
+#define UNRECORDED_MAX 2 /* limit of attempts in hands, with answered ones, as a multiple of callbacks.max_in_flight */
 
 /* ---- places ---- */
 
-/* Under the lock. False without a number, and while a claim of the shard is in doubt. */
+/* Whether the shard may claim attempts. False without an owner number, or while it is unknown whether MySQL committed a
+ * claim of the shard. Under the lock. */
 static bool may_claim(dt_hands *hands, unsigned shard)
 {
     if (!hands->client || hands->leaving)
@@ -189,13 +194,13 @@ static bool may_claim(dt_hands *hands, unsigned shard)
     return may;
 }
 
-/* The host of the place. Jobs without a valid URL share an empty key; their callbacks fail later. */
+/* Returns the key of the URL's host. Jobs without a valid URL share an empty key; their callbacks fail later. */
 static struct dt_str key_of(dt_hands_claims *claims, struct dt_str text)
 {
     return !text.p || dt_last_url_read(&claims->last, text) ? DT_STR_LIT("") : dt_str(claims->last.url.key);
 }
 
-/* Requests a number: the renewer takes one, and then wakes the leaders. */
+/* Requests an owner number: the renewer takes one, and then wakes the leaders. */
 static void ask_for_number(dt_hands *hands)
 {
     if (hands->client && !hands->owner)
@@ -249,7 +254,7 @@ enum dt_hand_place dt_hands_claims_take(void *arg, const struct dt_hand_wanted *
     }
     pthread_mutex_lock(&hands->lock);
     const int64_t now_us = dt_pool_now_us(hands);
-    /* All claims of a transaction carry one number. */
+    /* All claims of a transaction have the same owner number. */
     if (may_claim(hands, claims->shard) && (!claims->owner || claims->owner == hands->owner)) {
         dt_assert_cmp(claims->n, <, claims->cap);
         struct dt_place *place = &claims->places[claims->n];
@@ -271,7 +276,7 @@ enum dt_hand_place dt_hands_claims_take(void *arg, const struct dt_hand_wanted *
     return taken;
 }
 
-/* MySQL may have committed although it failed here: the keeper checks. */
+/* The transaction failed, but MySQL may have committed it: the keeper checks. */
 void dt_hands_claims_failed(dt_hands_claims *claims)
 {
     dt_hands *hands = claims->hands;
@@ -289,13 +294,13 @@ void dt_hands_claims_failed(dt_hands_claims *claims)
 
 /* ---- sending ---- */
 
-/* The data of one callback. Borrowed. */
+/* What is needed to send one callback. Borrowed. */
 struct sending {
     dt_hands_claims *claims;
     const struct dt_outgoing *job;
     struct dt_callback *callback;
     const struct dt_topic_callback *topic;
-    struct dt_str url; /* absent if there is none */
+    struct dt_str url; /* absent if neither the job nor its topic has a URL */
     bool trusted;      /* the topic's headers and signature may be sent to this URL */
 };
 
@@ -322,7 +327,7 @@ static dt_status send_request(const struct sending *s, const struct dt_callback_
     return status;
 }
 
-/* If a callback can never be sent, it fails and reports why; the job's retries apply. */
+/* Ends a callback that can never be sent as failed, with the reason; the job may be retried. */
 static void fail_callback(const struct sending *s, enum dt_http_end end, const char *why)
 {
     const struct dt_http_answer answer = {.end = end, .detail = why};
@@ -348,7 +353,7 @@ static void send_signed(const struct sending *s, const struct dt_callback_secret
     queue_unwanted(hands, s->callback);
 }
 
-/* NULL: memory ran out, so this process does not know the attempt. */
+/* Adds the attempt to those in our hands. NULL: memory ran out, so this process does not know the attempt. */
 static struct dt_callback *record_callback(dt_hands_claims *claims, const struct dt_outgoing *job,
                                            const struct dt_place *place)
 {
@@ -374,8 +379,8 @@ static struct dt_callback *record_callback(dt_hands_claims *claims, const struct
     return NULL;
 }
 
-/* If MySQL was restored to before the claim of an attempt that is still in our hands, that attempt is claimed again. It
- * is sent once, and its outcome counts for the new claim. */
+/* Whether the claimed attempt is in our hands already. If MySQL was restored to before the claim of such an attempt, a
+ * leader claims the attempt again. It is sent once, and its outcome counts for the new claim. */
 static bool is_ours_already(dt_hands_claims *claims, const struct dt_outgoing *job, const struct dt_place *place)
 {
     dt_hands *hands = claims->hands;
@@ -395,7 +400,7 @@ static bool is_ours_already(dt_hands_claims *claims, const struct dt_outgoing *j
 static bool send_callback(dt_hands_claims *claims, const struct dt_outgoing *job, const struct dt_place *place,
                           const struct dt_topic_callback *topic)
 {
-    static const struct dt_topic_callback none = {0}; /* its row was just deleted */
+    static const struct dt_topic_callback none = {0}; /* for a topic whose row was just deleted */
     struct sending sending = {.claims = claims, .job = job, .topic = topic ? topic : &none};
     if (!DT_UNGUARDED(CALL_ALREADY) && is_ours_already(claims, job, place))
         return true;
@@ -406,7 +411,7 @@ static bool send_callback(dt_hands_claims *claims, const struct dt_outgoing *job
     sending.url = job->callback_url.p ? job->callback_url : places->url;
     const char *why = sending.url.p ? dt_last_url_read(&claims->last, sending.url)
                                     : "neither the job nor its topic has a callback_url";
-    const bool own = sending.url.p && dt_str_eq(sending.url, places->url); /* the topic's own URL */
+    const bool own = sending.url.p && dt_str_eq(sending.url, places->url); /* the URL is the topic's, not the job's */
     sending.trusted = !why && (own || dt_callback_place_is_listed(places, sending.url));
     if (why) {
         fail_callback(&sending, DT_HTTP_NO_URL, why);
@@ -415,7 +420,7 @@ static bool send_callback(dt_hands_claims *claims, const struct dt_outgoing *job
     } else {
         struct dt_callback_secret secret;
         why = dt_callback_secret_read(sending.topic->secret, &secret);
-        if (why) /* with a secret that a manual edit has damaged, nothing is signed or sent */
+        if (why) /* a manual edit has damaged the secret, so the callback is not signed and not sent */
             fail_callback(&sending, DT_HTTP_NO_SECRET, why);
         else
             send_signed(&sending, &secret);
@@ -424,7 +429,7 @@ static bool send_callback(dt_hands_claims *claims, const struct dt_outgoing *job
     return true;
 }
 
-/* The messages of a transaction are in the order of its places. */
+/* Sends the claimed attempts. The i-th message of the transaction belongs to the i-th place. */
 void dt_hands_claims_committed(dt_hands_claims *claims, const struct dt_leader_batch *claimed,
                                const dt_topic_snapshot *topics)
 {
@@ -439,7 +444,7 @@ void dt_hands_claims_committed(dt_hands_claims *claims, const struct dt_leader_b
     }
     memmove(claims->places, claims->places + n, (claims->n - n) * sizeof(*claims->places));
     claims->n -= n;
-    dt_hands_claims_failed(claims); /* the keeper gives away claims that this process does not know */
+    dt_hands_claims_failed(claims); /* the keeper gives away the claims that were not passed to the client */
 }
 
 dt_status dt_hands_claims_new(dt_hands *hands, unsigned shard, dt_hands_claims **out)

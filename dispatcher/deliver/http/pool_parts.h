@@ -1,12 +1,12 @@
 /*
- * The inside of the callbacks of a process (deliver/hands.h), shared by its two files.
+ * Internals of the callbacks of a process (deliver/hands.h), shared by pool.c and pool_claims.c.
  *
  *   pool.c          start and end; two chores: the lease of the owner's number, and lost attempts with claims in doubt;
  *                   the recorder thread, which writes outcomes into MySQL and the index. Calls pool_claims.c
  *   pool_claims.c   attempts in hands: places that leaders take, requests for the client, and its answers
  *
- * One lock protects everything that several threads change. A thread that holds it never waits for a server, and calls
- * neither the client nor a callback of the environment.
+ * One lock protects everything that several threads change. A thread that holds the lock never waits for a server, and
+ * calls neither the client nor a callback of the environment.
  */
 #pragma once
 
@@ -24,16 +24,16 @@
 #include "election/elector_kind.h"
 #include "http_places.h"
 
-/* An attempt in the hands of this process, from the commit of its claim until its outcome is recorded, or it is given
- * away. */
+/* An attempt in the hands of this process, from the commit of its claim until its outcome is recorded, or until the
+ * attempt is given away. */
 struct dt_callback {
-    struct dt_hand hand;   /* the key */
-    _Atomic int64_t owner; /* changed under the lock */
+    struct dt_hand hand;   /* job id and attempt: the key in `all` */
+    _Atomic int64_t owner; /* the owner number under which it was claimed; changed under the lock */
     struct dt_place place;
-    struct dt_arena arena; /* of the answer's texts */
+    struct dt_arena arena; /* memory for texts of the receiver's answer */
     struct dt_hand_answer answer;
-    struct dt_callback *next; /* in one of the lists */
-    UT_hash_handle hh;        /* in `all` */
+    struct dt_callback *next; /* in `answered`, `unwanted` or no list */
+    UT_hash_handle hh;        /* entry in `all` */
 };
 
 struct dt_pool_meters {
@@ -43,27 +43,27 @@ struct dt_pool_meters {
 struct dt_hands {
     struct dt_hands_env env;
     bool enabled;
-    dt_http_client *client; /* NULL unless callbacks are enabled */
+    dt_http_client *client; /* NULL if callbacks are not enabled */
     struct dt_pool_meters meters;
 
-    /* The lease, by dt_clock_boot_us, so that it also ends while the machine is suspended. The renewer writes both. To
-     * read both, read the lease first. */
+    /* The lease of the owner number, by dt_clock_boot_us, so that the lease also ends while the machine is suspended.
+     * The renewer writes lease and number. To read both, read the lease first. */
     struct dt_lease lease;
-    _Atomic int64_t owner; /* our number; 0 = none */
+    _Atomic int64_t owner; /* this process's owner number; 0: none */
 
-    pthread_mutex_t lock;   /* of all below, up to `leaving` */
-    pthread_cond_t emptied; /* signalled when no callback is in progress */
+    pthread_mutex_t lock;   /* protects the members below, up to `leaving` */
+    pthread_cond_t emptied; /* signalled when no attempt is in hands any more */
     dt_places *places;
     struct dt_callback *all;
     unsigned n_all;
-    struct dt_callback *answered; /* a queue, for the recorder */
+    struct dt_callback *answered; /* attempts whose outcome waits for the recorder */
     struct dt_callback **answered_end;
-    struct dt_callback *unwanted;  /* never sent, or of unknown outcome: the keeper gives them away */
-    int64_t doubts[DT_SHARDS_MAX]; /* the number of the claim in doubt; 0 = none */
-    bool some_doubt, wanted;       /* wanted: a leader needs a number */
+    struct dt_callback *unwanted;  /* attempts not sent, or of unknown outcome: the keeper gives them away */
+    int64_t doubts[DT_SHARDS_MAX]; /* by shard: owner number of a claim that MySQL may have committed; 0: none */
+    bool some_doubt, wanted;       /* some_doubt: some of `doubts` is new; wanted: a leader needs an owner number */
     bool refused[DT_SHARDS_MAX];   /* shards that were refused places */
-    unsigned told;                 /* the shard that was last woken in turn */
-    unsigned came_back;            /* number of places since a leader was woken */
+    unsigned told;                 /* the shard whose leader was last woken in turn */
+    unsigned came_back;            /* number of places that were given back since a leader was woken */
     bool told_lately;              /* a leader was woken since the recorder last checked */
     _Atomic bool leaving;
 
@@ -77,24 +77,24 @@ struct dt_hands {
     struct dt_chore renewer, keeper;
 
     /* used only by the renewer */
-    struct dt_renewals renewals; /* renewals of our number */
+    struct dt_renewals renewals; /* renewals of the owner number */
     int64_t renewed_us, used_us;
 
     /* used only by the keeper */
-    dt_store *keeper_store; /* the store of the tick */
+    dt_store *keeper_store; /* the store of the running tick */
     int64_t look_us;
-    int64_t *lost; /* buffer for one search */
+    int64_t *lost; /* buffer for a page of lost attempts */
     struct dt_arena arena;
 
-    dt_json *json; /* the client's thread: reports */
+    dt_json *json; /* scratch of the client's thread, for reports */
 };
 
 struct dt_hands_claims {
     dt_hands *hands;
     unsigned shard;
-    struct dt_place *places; /* taken in this transaction */
+    struct dt_place *places; /* places that were taken in this transaction */
     size_t n, cap;
-    int64_t owner; /* the number that they are claimed under */
+    int64_t owner; /* the owner number under which the attempts are claimed */
     dt_json *json;
     struct dt_arena arena;
     struct dt_last_url last;
@@ -112,21 +112,23 @@ static inline bool dt_pool_lease_runs(const dt_hands *hands)
 
 /* ---- pool_claims.c ---- */
 
-/* Takes a callback out of our hands, and frees it. Under the lock. */
+/* Removes a callback from our hands, and frees it. Under the lock. */
 void dt_pool_forget(dt_hands *hands, struct dt_callback *callback);
-/* Wakes the leaders that were refused places. Without the lock. */
+/* Wakes the leaders that were refused places. The caller does not hold the lock. */
 void dt_pool_tell_room(dt_hands *hands);
-/* Wakes up to `most` of these leaders, in turn. True: some remain. */
+/* Wakes up to `most` of the leaders that were refused places, in turn. True: other leaders still wait. */
 bool dt_pool_tell_some(dt_hands *hands, size_t most);
-#define DT_POOL_PLACES_EACH 48 /* enough places for a claim */
-/* Records that a place is free again, with the number of running callbacks to its host. Under the lock. True: wake a
- * leader, because enough places for a claim are free, or as many as callbacks run. */
+#define DT_POOL_PLACES_EACH 48 /* number of places that is enough for a claim */
+/* Records that a place was given back. under_way: number of other running callbacks to the same host. Under the lock.
+ * True: the caller should wake a leader, because enough places for a claim are free, or as many as callbacks run. */
 bool dt_pool_came_back(dt_hands *hands, unsigned under_way);
-/* Whether enough places became free together since the last call. If not, counting starts again. */
+/* Whether a leader was woken for returned places since the last call. If not, the returned places are counted from 0
+ * again. */
 bool dt_pool_told_lately(dt_hands *hands);
-/* For the client: an answer. On any thread unless a receiver answered. */
+/* The client calls it when a callback has ended: with a receiver's answer on the client's thread, otherwise on any
+ * thread. */
 void dt_pool_on_answer(void *arg, void *tag, const struct dt_http_answer *answer);
-/* For the client: whether this attempt may be sent. */
+/* The client calls it before it sends: whether this attempt may be sent now. */
 bool dt_pool_may_send(void *arg, void *tag);
 
 /* ---- pool.c: its thread and its chores ---- */
