@@ -1,12 +1,12 @@
 /*
- * Where this process starts to read a partition:
+ * Where this process starts to read a partition, by the offset in the partition's row of command_offsets:
  *
- *   the row's offset is within Kafka's      there; if Kafka still has the message before it, that one is read first,
- *                                           and must be the one that was done
- *   it is before the first message          at the first one; the messages between were removed unread, which is
- *                                           logged and counted
- *   it is after the end, or the message     nowhere: the topic was created again, or has lost its end. It is unknown
- *   before it is another one                which messages were done, so an operator says where to continue
+ *   the offset is within Kafka's range      at the offset. If Kafka still has the message before it, that message is
+ *                                           read first, and must be the one that was carried out last
+ *   it is below the first message           at the first message. The messages between were removed before they were
+ *                                           read, which is logged and counted
+ *   it is above the end, or the message     nowhere: the topic was created again, or has lost its end. It is unknown
+ *   before it is a different one            which messages were carried out, so an operator decides where to continue
  *
  * After any other failure the reader gives up its partitions, and reads their offsets from MySQL again.
  */
@@ -23,26 +23,26 @@
 #include "features/outbox/outbox.h"
 
 #define POLL_BYTES      ((size_t)8 << 20)
-#define WAIT_MS         1000 /* longest wait for messages, after which a new share is noticed */
+#define WAIT_MS         1000 /* longest wait for messages; then a change of this process's share is noticed */
 #define LINGER_MS       5
 #define PAUSE_FIRST_US  INT64_C(50000)
 #define PAUSE_MAX_US    INT64_C(2000000)
-#define SOON_US         INT64_C(5000)     /* if all known messages wait */
-#define SETTLED_US      INT64_C(200000)   /* longest time that a batch may stay unsettled, as for a request */
-#define LOCKED_US       INT64_C(2000000)  /* longest wait for a row that another session has locked */
-#define LOOK_US         INT64_C(60000000) /* the offsets of partitions are compared this often */
-#define HALTED_US       INT64_C(10000000) /* a halted partition is checked this often */
+#define SOON_US         INT64_C(5000)     /* pause if all messages that were read wait */
+#define SETTLED_US      INT64_C(200000)   /* longest time that a message waits for a job in an unsettled batch */
+#define LOCKED_US       INT64_C(2000000)  /* longest time that a message waits for a row that another session locked */
+#define LOOK_US         INT64_C(60000000) /* time between comparisons of the partitions' offsets with MySQL */
+#define HALTED_US       INT64_C(10000000) /* time between checks of halted partitions */
 #define LOCK_TIMEOUT_MS 1000
 
 struct partition {
-    bool check; /* the first message that arrives must be the last one that was processed */
+    bool check; /* the first message that arrives must be the message that was carried out last */
     bool halted;
-    int64_t since_us; /* mono: since when its first message waits; 0 = it does not */
+    int64_t since_us; /* mono: since when the partition's first message waits; 0: it does not wait */
 };
 
 struct dt_command_reader {
     struct dt_command_reader_env env;
-    struct dt_config config; /* the process's, with a short wait for locks */
+    struct dt_config config; /* the process's configuration, with a shorter timeout for locks */
     struct dt_thread thread;
     dt_mailbox *mailbox; /* used only for interruptible sleeps */
     dt_kafka_reader *consumer;
@@ -53,13 +53,13 @@ struct dt_command_reader {
     struct dt_outbox_kafka to_kafka;
     dt_notice_producer *notices;
     dt_kafka_asker *asker;
-    pthread_mutex_t lock; /* protects the next two, and `sender`, which the asker's thread wakes */
+    pthread_mutex_t lock; /* protects answered and n_answered, and `sender`, because the asker's thread wakes it */
     int64_t *answered;    /* partitions whose answers this process sends */
     size_t n_answered;
-    struct dt_arena arena; /* memory of a poll */
+    struct dt_arena arena; /* memory for one poll */
     char rejected[150];
-    struct dt_command_place *places; /* of the partitions that are read, ascending … */
-    struct partition *partitions;    /* … parallel to them */
+    struct dt_command_place *places; /* positions of the partitions that are read; ascending */
+    struct partition *partitions;    /* parallel to `places` */
     size_t n_places;
     size_t n_halted;
     int64_t look_us, halted_us;
@@ -70,7 +70,8 @@ struct dt_command_reader {
 
 /* ---- the positions of partitions ---- */
 
-/* Only for operators who read the row, so a failure does not matter. */
+/* Stores in the partition's row why it is halted; NULL: it is not. A failure to store does not matter, because only
+ * operators read the reason. */
 static void write_halt(dt_command_reader *r, struct dt_command_place *place, const char *reason)
 {
     struct dt_error err = {0};
@@ -86,7 +87,7 @@ static void halt_partition(dt_command_reader *r, size_t i, const char *reason)
     r->n_halted++;
     r->halted_us = dt_clock_mono_us(r->env.intake.clock) + HALTED_US;
     dt_metric_set(r->halted, (double)r->n_halted);
-    if (r->places[i].halted) /* an operator set it */
+    if (r->places[i].halted) /* an operator halted it */
         return;
     DT_LOG(ERROR, "commands", "a partition of the commands topic is not read: see command_offsets",
            DT_I("partition", r->places[i].partition), DT_I("next_offset", r->places[i].next), DT_S("reason", reason));
@@ -115,7 +116,7 @@ static void check_position(dt_command_reader *r, size_t i, struct dt_kafka_start
         write_halt(r, place, NULL);
 }
 
-/* This process sends the answers for the partitions that it reads. */
+/* Determines the partitions whose answers this process sends: the partitions that it reads. */
 static dt_status set_answered_partitions(dt_command_reader *r, struct dt_error *err)
 {
     int64_t *partitions = malloc((r->n_places + 1) * sizeof(*partitions));
@@ -156,8 +157,9 @@ static dt_status begin_partitions(void *arg, struct dt_kafka_start *v, size_t n,
 }
 
 /*
- * If MySQL was restored from an older copy, or an operator moved a partition, no new message may arrive that shows it.
- * DEPOSED: reading must start again.
+ * Compares the offsets of the partitions with MySQL. This is needed because no message may arrive after MySQL was
+ * restored from an older copy, or after an operator moved a partition. DEPOSED: an offset differs, so reading must
+ * start again.
  */
 static dt_status compare_places(dt_command_reader *r, struct dt_error *err)
 {
@@ -175,7 +177,8 @@ static dt_status compare_places(dt_command_reader *r, struct dt_error *err)
 
 /* ---- carrying out ---- */
 
-/* One message may cause the failure: tries fewer, until it is alone. */
+/* Whether a message may be the cause of the failure. If so, the caller tries fewer messages at a time, until the one at
+ * fault is alone. */
 static bool is_a_message_at_fault(dt_status status)
 {
     return status == DT_INTERNAL || status == DT_CORRUPT || status == DT_INVALID;
@@ -198,7 +201,7 @@ static dt_status carry_out_few(dt_command_reader *r, struct dt_command_batch *b,
                DT_I("partition", b->v[0].place->partition), DT_S("reason", err->text));
         status = dt_store_carry_out(&r->taker, b, true, err);
     }
-    if (status == DT_UNKNOWN && r->index) /* jobs may exist that are not in the index */
+    if (status == DT_UNKNOWN && r->index) /* MySQL may have committed jobs that are not in the index */
         env->index_entries_lost(env->arg, r->index);
     dt_metric_observe(r->seconds, (double)(dt_clock_mono_us(r->env.intake.clock) - start_us) / 1e6);
     if (status != DT_OK)
@@ -224,7 +227,8 @@ static dt_status carry_out_all(dt_command_reader *r, size_t n, struct dt_error *
     while (n > 0 && status == DT_OK && !dt_thread_stopping(&r->thread)) {
         struct dt_command_batch b = {.v = v, .n = n < most ? n : most, .places = r->places, .n_places = r->n_places};
         int64_t now_us = dt_clock_mono_us(r->env.intake.clock);
-        /* Only the first message of a partition may stop waiting, because the messages after it were not tried. */
+        /* Only the first message of a partition may use up its time to wait, because the messages after it were not
+         * tried. */
         for (size_t i = 0; i < r->n_places; i++)
             r->places[i].touched = false;
         for (size_t i = 0; i < n; i++) {
@@ -246,12 +250,12 @@ static dt_status carry_out_all(dt_command_reader *r, size_t n, struct dt_error *
             if (r->places[i].stopped && !r->partitions[i].since_us)
                 r->partitions[i].since_us = now_us;
         }
-        size_t kept = 0; /* messages that wait, in order */
+        size_t kept = 0; /* number of messages that wait; they keep their order */
         for (size_t i = 0; i < n; i++)
             if (i >= b.n || v[i].outcome == DT_INTENT_WAITS)
                 v[kept++] = v[i];
         n = kept;
-        most = most < n ? 2 * most : most; /* it would grow without bound while one message waits for long */
+        most = most < n ? 2 * most : most; /* `most` must not grow without bound while one message waits for long */
         status = dt_intent_topics_make(&r->taker.topics, r->store, dt_clock_mono_us(r->env.intake.clock), err);
         if (status == DT_OK && b.done + b.refused == 0 && !b.again)
             dt_mailbox_pause(r->mailbox, dt_clock_mono_us(r->env.intake.clock) + SOON_US, DT_THREAD_STOP);
@@ -259,7 +263,7 @@ static dt_status carry_out_all(dt_command_reader *r, size_t n, struct dt_error *
     return status;
 }
 
-/* Whether the message must be processed. *place: of its partition. */
+/* Whether the message must be carried out. *place: the position of its partition. */
 static bool must_process(dt_command_reader *r, const struct dt_kafka_record *record, struct dt_command_place **place)
 {
     size_t i = 0;
@@ -268,7 +272,7 @@ static bool must_process(dt_command_reader *r, const struct dt_kafka_record *rec
     if (i == r->n_places)
         return false;
     struct dt_command_place *p = *place = &r->places[i];
-    if (r->partitions[i].check) { /* compares the first message with the last one that was processed */
+    if (r->partitions[i].check) { /* compares the first message with the one that was carried out last */
         unsigned char digest[16];
         r->partitions[i].check = false;
         dt_command_digest(record->key, record->value, record->timestamp_ms, digest);
@@ -351,7 +355,7 @@ static dt_status serve_partitions(dt_command_reader *r, struct dt_error *err)
                                                  .stop = &r->thread.stopping};
         status = dt_kafka_reader_new(r->env.kafka, &reading, &r->consumer, err);
     }
-    if (status == DT_OK) /* before the election was first seen there is no share, so nothing to read */
+    if (status == DT_OK) /* before the election was first seen, there is no share, so nothing is read */
         some = r->env.place(r->env.intake.arg, &rank, &members);
     if (some && r->n_halted > 0 && dt_clock_mono_us(r->env.intake.clock) >= r->halted_us)
         dt_kafka_reader_restart(r->consumer);
@@ -417,7 +421,7 @@ static dt_status send_to_kafka(void *arg, const struct dt_kafka_message *message
     return dt_notice_producer_send(((dt_command_reader *)arg)->notices, messages, n, sent, timeout_ms, err);
 }
 
-/* A topic with too few in-sync replicas would accept nothing. */
+/* Asks whether an answer can be sent to the topic. A topic with too few in-sync replicas accepts no message. */
 static dt_status ask_topic(void *arg, struct dt_str topic, int64_t owner, struct dt_error *err)
 {
     struct dt_kafka_topic_info info;
@@ -428,7 +432,7 @@ static dt_status ask_topic(void *arg, struct dt_str topic, int64_t owner, struct
 static void on_topic_known(void *arg)
 {
     dt_command_reader *r = arg;
-    pthread_mutex_lock(&r->lock); /* the sender may be stopping */
+    pthread_mutex_lock(&r->lock); /* the sender may be stopping, so its pointer is read under the lock */
     dt_outbox_wake(r->sender);
     pthread_mutex_unlock(&r->lock);
 }
@@ -518,7 +522,7 @@ void dt_command_reader_stop(dt_command_reader *r)
     if (!r)
         return;
     dt_thread_stop(&r->thread, r->mailbox);
-    pthread_mutex_lock(&r->lock); /* the sender still uses the asker, whose own thread wakes it */
+    pthread_mutex_lock(&r->lock); /* the sender still uses the asker, and the asker's thread wakes the sender */
     dt_outbox *sender = r->sender;
     r->sender = NULL;
     pthread_mutex_unlock(&r->lock);

@@ -1,13 +1,13 @@
 /*
- * Carries out the messages of <installation>.commands, in one thread per process, which reads its share of the
+ * Carries out the messages of <installation>.commands, in one thread per process. Each process reads its share of the
  * partitions.
  *
  *   positions of our partitions (MySQL) ─▶ poll ─▶ carry out (MySQL, one transaction) ─▶ tell the index
  *                                          ▲                                                  │
  *                                          └──────────────────────────────────────────────────┘
  *
- * Killed at any point: nothing is done twice, because the offsets are stored in MySQL in the transaction of the
- * effects. Answers are stored there as well, and a sender of the outbox sends them.
+ * If the process is killed, nothing is carried out twice, because one transaction in MySQL stores the offsets with the
+ * effects. The transaction also stores the answers, and a sender of the outbox sends them.
  */
 #pragma once
 
@@ -17,13 +17,13 @@
 
 typedef struct dt_command_reader dt_command_reader;
 
-/* Shared parts; they must outlive the reader. Callbacks run on its thread. */
+/* What a process provides to its reader; it must outlive the reader. Callbacks run on the reader's thread. */
 struct dt_command_reader_env {
     struct dt_intake_env intake;
     const struct dt_kafka_env *kafka;
-    /* This process's rank among the dispatchers that share the partitions; false: not known yet. */
+    /* Returns this process's rank among the dispatchers that share the partitions. False: the rank is not known yet. */
     bool (*place)(void *arg, unsigned *rank, unsigned *members);
-    void (*outbox)(void *arg, unsigned shard); /* the shard's outbox has messages; another process may lead it */
+    void (*outbox)(void *arg, unsigned shard); /* the shard's outbox has messages; another process may lead the shard */
     void (*topics_changed)(void *arg);
 };
 

@@ -1,5 +1,5 @@
 /*
- * The delivery by Kafka: its part in a takeover, then trimming the ledger, then a batch.
+ * The delivery by Kafka. This file has three parts: takeovers, trimming the ledger, batches.
  *
  * The steps of a takeover, in the order of the protocol:
  *
@@ -30,9 +30,10 @@
 dt_status dt_delivery_fence(dt_delivery *d, const struct dt_fence *fence, struct dt_error *err)
 {
     dt_status status = DT_OK;
-    dt_assert(!d->producer); /* dt_delivery_forget closed it */
+    dt_assert(!d->producer); /* dt_delivery_forget closed the producer */
     dt_assert_cmp(fence->shard, ==, d->env.shard);
-    /* Only the ledger shows whether the attempts in flight were sent, and only an operator can bring Kafka back. */
+    /* Without Kafka it is unknown whether the attempts in flight were sent, because only the ledger shows it. Only an
+     * operator can bring Kafka back. */
     if (!d->kafka && fence->inflight) {
         status = dt_fail(err, DT_UNAVAILABLE,
                          "shard %u has %zu attempts in flight, and without Kafka (kafka.brokers is empty) it is "
@@ -43,8 +44,8 @@ dt_status dt_delivery_fence(dt_delivery *d, const struct dt_fence *fence, struct
     }
     if (!d->kafka)
         return status;
-    /* A shard that was never led is new: its first leader creates its partition. If that is REFUSED for the ledger's
-     * settings, dt_delivery_read halts the shard. */
+    /* A shard that was never led is new: its first leader creates the shard's partition of the ledger. If Kafka returns
+     * REFUSED because the ledger has wrong settings, dt_delivery_read halts the shard. */
     if (fence->ledger_offset == 0 && !fence->inflight)
         status = dt_kafka_admin_ledger(d->kafka->admin, d->env.shard, DT_LEDGER_GROW, err);
     if (status == DT_OK || status == DT_REFUSED)
@@ -55,18 +56,19 @@ dt_status dt_delivery_fence(dt_delivery *d, const struct dt_fence *fence, struct
 /* ---- reading the ledger ---- */
 
 /*
- * A ledger that was deleted and created again is recognised by the row's offset, which it does not have. If that offset
- * is small, the new ledger soon reaches it:
+ * Whether a new ledger would soon reach the row's offset. If the ledger was deleted and created again, the new one
+ * usually does not have the row's offset, which shows what happened. But if that offset is small, the new ledger soon
+ * reaches it:
  *   - by the barrier of a takeover that failed. So the ledger's end is read before our barrier is written.
- *   - by the batch of a leader that did not notice, or died before it could. So the ledger is read from its beginning,
- *     which no leader has trimmed.
+ *   - by the batch of a leader that did not notice the new ledger, or died before it could. So the ledger is read from
+ *     its beginning, which no leader has trimmed.
  */
 static bool is_young(const struct dt_fence *fence)
 {
     return fence->ledger_offset > 0 && fence->ledger_offset < DT_LEDGER_YOUNG && !DT_UNGUARDED(LEDGER_END);
 }
 
-/* view: NULL only checks the ledger's range. */
+/* Reads the ledger from an offset. If view is NULL, only checks whether the ledger has the offset. */
 static dt_status read_from(dt_delivery *d, int64_t from, struct dt_ledger_view *view, int64_t *next,
                            struct dt_error *err)
 {
@@ -82,15 +84,15 @@ static dt_status read_from(dt_delivery *d, int64_t from, struct dt_ledger_view *
 }
 
 /*
- * The record before the row's offset is ours, unless it was deleted with all earlier ones. If a ledger was created
- * again, no leader writes that far, because takeovers halt. If other clients filled it, their record or a marker is
- * there instead.
+ * Reads the ledger from the record before the row's offset. That record is ours, unless Kafka deleted it with all
+ * earlier records. If the ledger was created again, no leader has written as far as the row's offset, because takeovers
+ * halt. If other clients have written that far, their record or a transaction marker is in place of our record.
  */
 static dt_status read_from_before(dt_delivery *d, int64_t from, struct dt_ledger_view *view, int64_t *next,
                                   struct dt_error *err)
 {
     dt_status status = DT_INVALID;
-    /* If an operator chose the offset, any record may be before it; also at a shard's beginning. */
+    /* If an operator chose the offset, or if the shard is new, the record before the offset need not be ours. */
     bool knows = view->fence->ledger_offset > 0 && view->fence->trim_offset >= 0;
     if (is_young(view->fence))
         status = read_from(d, 0, view, next, err);
@@ -108,7 +110,8 @@ static dt_status read_from_before(dt_delivery *d, int64_t from, struct dt_ledger
     return read_from(d, from, view, next, err);
 }
 
-/* An operator may have chosen the end of the ledger (dt_clear_halt, -1): then it ends at our barrier. */
+/* Reads the ledger up to our barrier. If an operator chose the end of the ledger (dt_clear_halt, -1), reading begins at
+ * our barrier. */
 static dt_status read_ledger(dt_delivery *d, int64_t barrier_at, struct dt_ledger_view *view, struct dt_error *err)
 {
     int64_t next;
@@ -119,7 +122,7 @@ static dt_status read_ledger(dt_delivery *d, int64_t barrier_at, struct dt_ledge
         return dt_fail(err, view->status, "a record of the ledger was not read");
     if (DT_FAIL_FORCED("takeover.barrier_unseen"))
         view->barrier = false;
-    if (DT_UNGUARDED(LEDGER_RANGE) && status == DT_INVALID) { /* treated as an empty ledger */
+    if (DT_UNGUARDED(LEDGER_RANGE) && status == DT_INVALID) { /* continues as if the ledger was empty */
         view->barrier = true;
         view->next_offset = barrier_at + 1;
         return DT_OK;
@@ -139,8 +142,8 @@ static dt_status read_ledger(dt_delivery *d, int64_t barrier_at, struct dt_ledge
 
 /* ---- the steps of read ---- */
 
-/* If the ledger refuses the barrier, it may have refused the batch for the same reason. Then the remembered refusal is
- * not about a message. */
+/* Writes the barrier. If the ledger refuses the barrier, it may have refused the last batch for the same reason, so the
+ * remembered refusal is dropped: it may not be about a message. */
 static dt_status send_barrier(dt_delivery *d, const struct dt_fence *fence, int64_t *offset, struct dt_error *err)
 {
     struct dt_strbuf value = {0};
@@ -164,7 +167,7 @@ static dt_status check_ledger_view(dt_delivery *d, const struct dt_fence *fence,
     status = read_ledger(d, barrier_at, &view, err);
     DT_FAIL_POINT_STATUS("takeover.ledger", status, err);
     if (status == DT_OK) {
-        dt_assert(view.barrier || view.problem[0]); /* it was read up to our barrier, or the shard halts */
+        dt_assert(view.barrier || view.problem[0]); /* the ledger was read up to our barrier, or the shard halts */
         findings->sent = !DT_UNGUARDED(LEDGER_READ) && view.batches > 0;
         findings->next_offset = view.next_offset;
         d->strangers.found = (int64_t)view.strangers;
@@ -182,10 +185,10 @@ dt_status dt_delivery_read(dt_delivery *d, const struct dt_fence *fence, const s
     int64_t next;
     *findings = (struct dt_delivery_findings){.next_offset = fence->ledger_offset};
     dt_assert_cmp(fence->inflight, ==, inflight->n);
-    if (!d->kafka) /* the list is empty, or the fence had failed */
+    if (!d->kafka) /* dt_delivery_fence has failed unless the list was empty */
         return DT_OK;
     *findings = (struct dt_delivery_findings){.refused = d->refused.list, .refusal = d->refused.why};
-    /* If Kafka deletes records of the ledger by itself, nothing shows that they are missing. */
+    /* If the ledger's settings let Kafka delete records by itself, nothing would show that records are missing. */
     dt_status status = dt_kafka_admin_ledger(d->kafka->admin, d->env.shard, DT_LEDGER_CHECK, err);
     if (status == DT_REFUSED) {
         snprintf(findings->halt, sizeof(findings->halt), "%s", err->text);
@@ -208,38 +211,40 @@ dt_status dt_delivery_read(dt_delivery *d, const struct dt_fence *fence, const s
 /*
  * ---- trimming the ledger, while a shard is led ----
  *
- * Records are needed from the current ledger_offset on, and from that of every older copy of MySQL that may be
- * restored. So only records below trim_offset are deleted, and only after the row has held that value for [ledger]
- * trim_after, a day by default: a copy of the last day still finds all records that it needs. If an older copy is
- * restored, its offset is out of range, and the shard halts.
+ * A takeover needs the records from ledger_offset on. If MySQL is restored from an older copy, the takeover needs them
+ * from the copy's ledger_offset on. So only records below trim_offset are deleted, and only after the row has held that
+ * value for [ledger] trim_after, a day by default: a copy of the last day still finds all records that it needs. If an
+ * older copy is restored, its offset is out of range, and the shard halts.
  *
  * The last record below trim_offset is kept: if a reader does not find it, the ledger was created again
  * (ledger_record.c).
  *
- * Another thread asks Kafka, once in trim_after. Then a leader transaction stores the next trim_offset. If the process
- * is killed in between, the next leader deletes the same records again, which changes nothing.
+ * Once in trim_after, another thread sends the request to Kafka. When Kafka has answered, a leader transaction stores
+ * the next trim_offset. If the process is killed in between, the next leader deletes the same records again, which
+ * changes nothing.
  *
- * Kafka may carry out a request long after it was sent, when the ledger was deleted and created again, and no earlier
- * check prevents that. In the new ledger, only a record below the row's offset shows that a batch was written to it
- * (its leader takes over, or has died). So a request never deletes what a takeover may read again: nothing below
- * DT_LEDGER_YOUNG. Then, whenever the request arrives:
+ * Kafka may carry out a request long after it was sent, even on a new ledger that was created after the old one was
+ * deleted. No check before the request prevents that. In the new ledger, only a record below the row's offset shows
+ * that a batch was written to it (its leader takes over, or has died). So a request never deletes records below
+ * DT_LEDGER_YOUNG, because a takeover may read these again. Whenever the request arrives, one of two cases applies:
  *
- *   - If the row's offset is young, its trim_offset is not above that, so no request was ever sent, and the takeover
- *     finds the new ledger whole. (If the row began again, after dt_clear_halt, an earlier request is about an offset
- *     that the ledger does not have, and Kafka refuses it. If the ledger has grown that far, the request deletes
- *     settled records. If it reaches beyond the row's offset, it deletes more, and the next takeover halts.)
- *   - If the row's offset is not young, the new ledger does not reach it. While it does not reach trim_offset either,
- *     Kafka refuses the request. After that the ledger's end is still below the row's offset, which halts the shard. If
- *     strangers have filled it that far, the request leaves the record right before the row's offset, which is none of
- *     ours.
+ *   - If the row's offset is below DT_LEDGER_YOUNG, its trim_offset is not above the offset, so no request was ever
+ *     sent, and the takeover finds the new ledger whole. (After dt_clear_halt the row may have begun again at a small
+ *     offset. Then an earlier request names an offset that the ledger does not have, and Kafka refuses it. If the
+ *     ledger has grown up to the request's offset, the request deletes settled records. If the request's offset is
+ *     above the row's offset, the request deletes unsettled records too, and the next takeover halts.)
+ *   - If the row's offset is not below DT_LEDGER_YOUNG, the new ledger does not reach it. While the new ledger does not
+ *     reach trim_offset either, Kafka refuses the request. Later, its end is still below the row's offset, which halts
+ *     the shard. If other clients have filled it up to the row's offset, the request leaves the record right before
+ *     that offset, and the takeover sees that this record is not ours.
  *
  * Invariants:
  *   - A step returns at once; dispatching never waits for the trimming.
- *   - A young ledger keeps its beginning.
+ *   - Records below DT_LEDGER_YOUNG are never deleted.
  */
 
-#define AGAIN_US INT64_C(60000000) /* pause after a failure */
-#define BUSY_US  INT64_C(1000000)  /* while another shard's ledger is trimmed */
+#define AGAIN_US INT64_C(60000000) /* pause after a failed request */
+#define BUSY_US  INT64_C(1000000)  /* pause if another shard's ledger is being trimmed */
 
 static const char not_trimmed[] = "the ledger was not trimmed";
 
@@ -250,7 +255,7 @@ void dt_ledger_upkeep_forget(struct dt_ledger_upkeep *upkeep)
     upkeep->trimmed_below = 0;
 }
 
-/* If a shard has sent nothing since, it has no new offset to store. */
+/* Stores the next trim_offset, unless the shard has sent nothing since the last one was stored. */
 static dt_status store_next_trim(dt_store *store, struct dt_fence *fence, struct dt_error *err)
 {
     return fence->trim_offset < fence->ledger_offset ? dt_store_trimmed(store, fence, err) : DT_OK;
@@ -287,7 +292,7 @@ dt_status dt_delivery_tend(dt_delivery *d, dt_store *store, struct dt_fence *fen
         return DT_OK;
     if (upkeep->trim)
         return finish_trim(d, store, fence, err);
-    if (fence->trim_offset < 0) /* the row gets its first trim_offset */
+    if (fence->trim_offset < 0) /* stores the row's first trim_offset */
         return dt_store_trimmed(store, fence, err);
     bool held = dt_refclock_earliest_ms(d->env.ref) - fence->trim_at_ms >= d->env.config->ledger_trim_after;
     if (!held || now_us < upkeep->again_us)
@@ -295,7 +300,7 @@ dt_status dt_delivery_tend(dt_delivery *d, dt_store *store, struct dt_fence *fen
     bool young = fence->trim_offset < DT_LEDGER_YOUNG && !DT_UNGUARDED(TRIM_YOUNG);
     if (young || fence->trim_offset <= upkeep->trimmed_below)
         return store_next_trim(store, fence, err);
-    dt_status status = dt_store_fence_check(store, fence, &inst, err); /* checks that the row is still ours */
+    dt_status status = dt_store_fence_check(store, fence, &inst, err); /* the row must still be ours */
     if (status != DT_OK)
         return status;
     status = dt_ledger_trim_start(d->kafka, d->env.shard, fence->trim_offset - 1, &upkeep->trim, &why);
@@ -307,7 +312,7 @@ dt_status dt_delivery_tend(dt_delivery *d, dt_store *store, struct dt_fence *fen
     return DT_OK;
 }
 
-/* If the row has no trim_offset, stores one before the ledger is used. */
+/* Begins a leadership. If the row has no trim_offset, stores one before the ledger is used. */
 dt_status dt_delivery_start(dt_delivery *d, dt_store *store, struct dt_fence *fence, struct dt_error *err)
 {
     return fence->trim_offset < 0 ? dt_delivery_tend(d, store, fence, err) : DT_OK;
@@ -321,20 +326,22 @@ dt_status dt_delivery_start(dt_delivery *d, dt_store *store, struct dt_fence *fe
  * Invariants:
  *   - A batch is committed as it was begun, or not at all. After any outcome except a clean commit nothing is sent
  *     again from memory: the ledger decides at the next takeover.
- *   - Only a refusal is kept from an earlier leadership: the exact list that this process had sent when Kafka refused
- *     it permanently. Only the settling of a takeover uses it, after the ledger, compares it entry by entry, and drops
- *     it. It is also dropped if Kafka refuses a step of the takeover, because then the refusal may have been about us
- *     and not about a message. If it is dropped, Kafka refuses once more.
- *   - Without Kafka no topic can be written, so no job is claimed for this delivery and no batch is begun. Its due jobs
- *     wait, and an operator is notified. A list that is not empty is frozen until Kafka is back (dt_delivery_fence).
+ *   - Only a refusal is kept from an earlier leadership: the exact list that this process had sent when Kafka refused a
+ *     message of it permanently. Only the settling of a takeover uses this refusal: after the ledger was read, it
+ *     compares the refused list entry by entry, and drops the refusal. The refusal is also dropped if Kafka refuses a
+ *     step of the takeover, because then it may have been about this client and not about a message. If a refusal was
+ *     dropped too early, Kafka refuses the message once more.
+ *   - Without Kafka no topic can be written, so no job is claimed for this delivery and no batch is begun. Due jobs of
+ *     its topics wait, and an operator is notified. An in-flight list that is not empty is frozen until Kafka is
+ *     configured again (dt_delivery_fence).
  */
 
-enum { MET_TOGETHER = 256 }; /* topics that are looked up together; further ones are looked up in their first batch */
+enum { MET_TOGETHER = 256 }; /* topics that are looked up together; further topics are looked up in their first batch */
 
 #define STRANGERS_AGAIN_US  INT64_C(60000000)
 #define STRANGERS_LATELY_US INT64_C(3600000000)
-#define WAITED_US           INT64_C(15000000) /* jobs wait for Kafka if a topic was requested this recently */
-#define ALARM_US            INT64_C(1000000)  /* pause between two log lines about that */
+#define WAITED_US           INT64_C(15000000) /* jobs wait for Kafka if a leader asked for their topic this recently */
+#define ALARM_US            INT64_C(1000000)  /* pause between two log lines about jobs that wait for Kafka */
 
 /* ---- a refusal ---- */
 
@@ -343,14 +350,14 @@ void dt_delivery_forget_refusal(dt_delivery *d)
     d->refused.list.n = 0;
 }
 
-/* Kafka refused the batch that was just sent: stores its list for the next takeover. */
+/* Stores the list of the batch that Kafka just refused, for the next takeover. */
 static void remember_refusal(dt_delivery *d, const struct dt_inflight *list, const char *why)
 {
     struct dt_kafka_refusal refusal = dt_producer_refusal(d->producer);
     dt_metric_add(d->refusals, 1);
     d->refused.list.n = 0;
     if (dt_inflight_append(&d->refused.list, list) != DT_OK)
-        return; /* Kafka will refuse it again */
+        return; /* without memory for the list, nothing is remembered: Kafka refuses the list again */
     snprintf(d->refused.why, sizeof(d->refused.why), "%s", why);
     if (refusal.topic[0])
         dt_writable_topics_refused(d->writable_topics, dt_str(refusal.topic), refusal.whole_topic, why);
@@ -370,7 +377,7 @@ static dt_status make_messages(dt_delivery *d, const struct dt_delivery_batch *b
         return DT_NOMEM;
     for (size_t i = 0; i < n; i++) {
         const struct dt_outgoing *job = &batch->jobs[i];
-        if (!job->topic.p) { /* a manual edit deleted its row, so there is nothing to send */
+        if (!job->topic.p) { /* a manual edit deleted the job's row, so no message is sent */
             DT_LOG(ERROR, "shard", "an attempt in flight has no job any more", DT_I("shard", d->env.shard),
                    DT_I("job", job->claim.id), DT_I("attempt", job->claim.attempt));
             continue;
@@ -393,15 +400,15 @@ void dt_delivery_clear(dt_delivery *d)
 /*
  * One transaction: the messages of the head of the list, and one ledger record with exactly that head.
  *
- * If ahead, Kafka gets the messages while MySQL writes the claim. Readers see them only after their transaction is
- * committed, which is requested after the claim is committed. If the leader transaction fails, the leadership and the
- * producer end.
+ * If `ahead` is true, Kafka gets the messages while MySQL writes the claim. Consumers see the messages only after
+ * Kafka's transaction is committed, and that commit is requested only after MySQL has committed the claim. If the
+ * leader transaction fails, the leadership and the producer end.
  */
 void dt_delivery_begin(dt_delivery *d, const struct dt_delivery_batch *batch, bool ahead)
 {
     struct dt_kafka_sending *s = &d->sending;
     struct dt_strbuf record = {0};
-    dt_assert(d->producer); /* Kafka is configured, and the producer was fenced for this leadership */
+    dt_assert(d->producer); /* Kafka is configured, and dt_delivery_fence created the producer for this leadership */
     dt_assert(!s->begun);
     dt_assert_cmp(batch->fence->send_n, <=, batch->fence->inflight);
     *s = (struct dt_kafka_sending){.start_us = dt_clock_mono_us(d->env.clock), .offset = -1};
@@ -467,7 +474,7 @@ dt_status dt_delivery_finish(dt_delivery *d, dt_status status, const struct dt_f
     int64_t offset = s->offset;
     dt_assert(s->begun);
     dt_assert_cmp(fence->send_n, <=, inflight->n);
-    if (DT_UNGUARDED(DOUBT) && status == DT_DOUBT) { /* treated as done */
+    if (DT_UNGUARDED(DOUBT) && status == DT_DOUBT) { /* continues as if Kafka had committed */
         status = DT_OK;
         offset = fence->ledger_offset;
     }
@@ -478,8 +485,8 @@ dt_status dt_delivery_finish(dt_delivery *d, dt_status status, const struct dt_f
                          (long long)fence->ledger_offset);
     if (status != DT_OK)
         return status;
-    /* At the n-th batch of a leadership after its barrier, the partition has n - 1 of our records and at most n
-     * markers, one per transaction. Any more are of other clients. */
+    /* After the n-th batch of a leadership, the partition has n - 1 of our records since the barrier and at most n
+     * markers, one per transaction. Any further offsets belong to records of other clients. */
     d->strangers.batches++;
     int64_t strangers = offset - (d->strangers.barrier_at + 2 * d->strangers.batches);
     if (strangers > d->strangers.counted) {
@@ -488,7 +495,7 @@ dt_status dt_delivery_finish(dt_delivery *d, dt_status status, const struct dt_f
     }
     dt_metric_observe(d->send_seconds, (double)(dt_clock_mono_us(d->env.clock) - s->start_us) / 1e6);
     *out = (struct dt_delivered){.settle_offset = offset + 1};
-    /* Kafka accepted messages of a doubtful topic: its held jobs may return. */
+    /* If Kafka accepted messages of a topic that was being tried, parked jobs of the topic may be sent. */
     for (size_t i = 0; dt_writable_topics_doubts(d->writable_topics) && i < s->n; i++)
         if (i == 0 || !dt_str_eq(s->messages[i].topic, s->messages[i - 1].topic))
             out->reopened |= dt_writable_topics_sent(d->writable_topics, s->messages[i].topic);
@@ -512,8 +519,8 @@ bool dt_delivery_resolve(dt_delivery *d)
     struct dt_str found[MET_TOGETHER];
     if (!d->kafka || !dt_writable_topics_resolve(d->writable_topics))
         return false;
-    /* If hundreds of topics get their first job at once, each batch would have to look up its own few. A single topic
-     * costs no more in its batch. */
+    /* If hundreds of topics get their first job at once, looking them up together is faster than each batch looking up
+     * its own few. If only one topic was found, its first batch looks it up. */
     size_t n = dt_writable_topics_found(d->writable_topics, found, MET_TOGETHER);
     if (d->producer && n > 1)
         dt_producer_meet(d->producer, found, n);

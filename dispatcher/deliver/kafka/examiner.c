@@ -1,5 +1,6 @@
 /*
- * Checks Kafka's settings, and reports findings with others of this process (kafka_parts.h).
+ * Checks Kafka's settings and this process, and reports findings (kafka_parts.h). What makes a topic in Kafka a
+ * finding:
  *
  *   missing                                    reports, dead letters or commands are lost; without the ledger, shards
  *                                              halt
@@ -17,13 +18,13 @@
 #include "base/tls.h"
 #include "features/doctor/process_findings.h"
 
-#define ENOUGH 3 /* replicas: one may be down while another is lost */
+#define ENOUGH 3 /* number of replicas with which one broker may be down while another is lost */
 
 struct judging {
-    int64_t wanted; /* replicas */
+    int64_t wanted; /* number of replicas that each topic should have */
     dt_found_here_fn *found;
     void *arg;
-    bool found_some; /* out */
+    bool found_some; /* set if a finding was reported */
 };
 
 static void report_finding(struct judging *j, enum dt_finding_kind finding, const char *subject, const char *detail)
@@ -32,7 +33,8 @@ static void report_finding(struct judging *j, enum dt_finding_kind finding, cons
     j->found(j->arg, finding, subject, detail);
 }
 
-/* The configured number, or ENOUGH if there are that many brokers. */
+/* Returns the number of replicas that a topic should have: the configured number, but at least ENOUGH (or the number of
+ * brokers, if that is lower). */
 static int64_t wanted_replicas(int64_t replicas, int brokers)
 {
     int64_t possible = brokers < ENOUGH ? brokers : ENOUGH;
@@ -69,7 +71,8 @@ void dt_kafka_judge(const struct dt_kafka_state *state, int64_t replicas, dt_fou
         check_topic(&j, &state->topics[i]);
 }
 
-/* A topic that is created on demand counts as missing only if a caller was refused because it could not be created. */
+/* Checks a topic that jobs are sent to. A missing topic is a finding only if a caller was refused because the topic
+ * could not be created: other missing topics are created on demand. */
 bool dt_kafka_judge_asked(const struct dt_kafka_asked_topic *topic, int64_t replicas, dt_found_here_fn *found,
                           void *arg)
 {
@@ -89,21 +92,22 @@ bool dt_kafka_judge_asked(const struct dt_kafka_asked_topic *topic, int64_t repl
 /*
  * ---- the chore ----
  *
- * check ─▶ as written, and not long ago: nothing
- *      └▶ else: one transaction that replaces what this process wrote
+ * check ─▶ findings as last written, and written not long ago: nothing to do
+ *      └▶ otherwise: one transaction replaces the findings that this process wrote
  *
- * If MySQL was restored from a copy, the rows differ from those that were written. So unchanged findings are written
- * again now and then.
+ * If MySQL was restored from a copy, its rows differ from the findings that were written. So unchanged findings are
+ * written again now and then.
  *
- * While there are findings it checks every few seconds, to report their end soon. Otherwise it checks twice a minute,
- * and Kafka once a minute. If another part of the process gets no answer from Kafka, Kafka is checked at once.
+ * While there are findings, the chore checks every few seconds, to report their end soon. Otherwise it checks twice a
+ * minute, and Kafka once a minute. If another part of the process gets no answer from Kafka, the chore checks Kafka at
+ * once.
  */
 
-#define FIRST_US   INT64_C(1000000)   /* the first check: by then the clocks are known */
-#define REST_US    INT64_C(30000000)  /* between checks without findings */
-#define SOON_US    INT64_C(3000000)   /* with findings, or if Kafka is suspect */
-#define SUSPECT_US INT64_C(1000000)   /* between checks whether Kafka is suspect, which are cheap */
-#define KAFKA_US   INT64_C(60000000)  /* between requests to Kafka without findings */
+#define FIRST_US   INT64_C(1000000)   /* time of the first check: by then the difference of the clocks is known */
+#define REST_US    INT64_C(30000000)  /* between checks if there are no findings */
+#define SOON_US    INT64_C(3000000)   /* between checks if there are findings, or if Kafka is suspect */
+#define SUSPECT_US INT64_C(1000000)   /* between cheap checks whether Kafka is suspect (is_suspect) */
+#define KAFKA_US   INT64_C(60000000)  /* between requests to Kafka if it had no findings */
 #define ANEW_US    INT64_C(60000000)  /* between two writes of unchanged findings */
 #define WELL_US    INT64_C(600000000) /* between two writes if there are no findings */
 #define SKEW_MS    1000
@@ -120,10 +124,10 @@ struct seen {
 struct dt_examiner {
     struct dt_examiner_env env;
     struct dt_chore chore;
-    struct seen now, kafka, written; /* kafka: as of the last request */
-    int64_t kafka_us;                /* mono: the next request to Kafka, unless it is suspect earlier */
-    int64_t asked_us;                /* mono: the last request */
-    int64_t look_us;                 /* mono: the next check, unless Kafka is suspect earlier */
+    struct seen now, kafka, written; /* findings: of this check; of the last request to Kafka; as last written */
+    int64_t kafka_us;                /* mono: time of the next request to Kafka; earlier if Kafka is suspect */
+    int64_t asked_us;                /* mono: time of the last request to Kafka */
+    int64_t look_us;                 /* mono: time of the next check; earlier if Kafka is suspect */
     int64_t anew_us;                 /* mono: when unchanged findings are written again */
     bool failed;                     /* the last write failed */
 };
@@ -138,7 +142,7 @@ static void add_finding(void *arg, enum dt_finding_kind finding, const char *sub
             return;
     if (seen->n == MAX)
         return;
-    memset(&seen->v[seen->n], 0, sizeof(seen->v[0])); /* zeroed, because they are compared as bytes */
+    memset(&seen->v[seen->n], 0, sizeof(seen->v[0])); /* write_changes compares the entries as bytes */
     seen->v[seen->n].finding = finding;
     snprintf(seen->v[seen->n].subject, sizeof(seen->v[0].subject), "%s", subject);
     snprintf(seen->v[seen->n].detail, sizeof(seen->v[0].detail), "%s", detail);
@@ -155,8 +159,8 @@ static bool receive_topic(void *arg, const struct dt_kafka_asked_topic *topic)
     return wrong && e->kafka.n < MAX;
 }
 
-/* If another part of the process reports an outage of Kafka, only a request shows whether all brokers are down or
- * one. */
+/* Whether another part of the process reports an outage of Kafka. If so, only a request shows whether all brokers are
+ * down or only one. */
 static bool is_suspect(const dt_examiner *e)
 {
     return e->env.admin && dt_outage_lasts(DT_OUTAGE_KAFKA) && dt_clock_mono_us(e->env.clock) - e->asked_us >= SOON_US;
@@ -183,7 +187,8 @@ static void check_kafka(dt_examiner *e)
     e->asked_us = dt_clock_mono_us(e->env.clock);
 }
 
-/* The figure is rounded, so that a drifting clock does not cause a write each time. */
+/* Compares the clocks of this host and MySQL. The difference is rounded in the finding, so that a drifting clock does
+ * not cause a write each time. */
 static void check_clock(dt_examiner *e)
 {
     char detail[100];
@@ -233,7 +238,7 @@ static void write_changes(dt_examiner *e, dt_store *store)
 static int64_t tick_examiner(void *arg, void *store)
 {
     dt_examiner *e = arg;
-    e->chore.idle = true; /* until Kafka is asked */
+    e->chore.idle = true; /* check_kafka clears it if it sends a request */
     if (dt_clock_mono_us(e->env.clock) >= e->look_us || is_suspect(e)) {
         e->now.n = 0;
         if (e->env.config->zookeeper_servers[0] && dt_outage_lasts(DT_OUTAGE_ZOOKEEPER))

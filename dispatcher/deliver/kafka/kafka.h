@@ -1,7 +1,7 @@
 /*
- * The interface to Kafka except sending jobs: topics, notices, readers. Transactional producers and the ledger are
- * deliver/kafka's. Only kafka_*.c include librdkafka. A handle belongs to one thread unless its comment says
- * thread-safe. librdkafka's own threads only post to it.
+ * The interface to Kafka: topics, notices, readers; for deliver/kafka also transactional producers and the ledger. Only
+ * kafka_*.c include librdkafka. A handle belongs to one thread unless its comment says thread-safe. librdkafka's own
+ * threads only post events to a handle.
  */
 #pragma once
 
@@ -12,27 +12,28 @@
 
 typedef struct dt_kafka_admin dt_kafka_admin;
 
-/* Borrowed by every handle; must outlive them all. */
+/* What all handles share. Borrowed by every handle; must outlive all handles. */
 struct dt_kafka_env {
     const struct dt_config *config;
     const char *installation, *uuid;
-    unsigned shards; /* at the start of the process; a new ledger gets as many partitions */
-    /* Where producers look up the size limits of topics; NULL: they assume Kafka's default. */
+    unsigned shards; /* number of shards at the start of the process; a new ledger gets as many partitions */
+    /* Where producers look up the size limits of topics. NULL: producers assume Kafka's default limit. */
     dt_kafka_admin *admin;
-    bool topics_ready; /* the installation's own topics existed when this process started */
+    bool topics_ready; /* whether the installation's own topics existed when this process started */
 };
 
-/* Waits, at most timeout_ms, until all freed handles are destroyed, which happens in the background. Called before a
- * process ends. */
+/* Waits, at most timeout_ms, until the background threads have destroyed all freed handles. Called before a process
+ * ends. */
 void dt_kafka_drain(int timeout_ms);
 
-/* Checks [kafka] client.*. INVALID: a setting that the promise depends on, one unknown to librdkafka, an invalid value,
- * or an invalid token; err names it, never its value. Does not connect. */
+/* Checks [kafka] client.* without connecting. INVALID: duetime's guarantees depend on this setting, librdkafka does not
+ * know it, its value is invalid, or the token is invalid. err names the setting, but never its value. */
 DT_MUST_CHECK dt_status dt_kafka_check(const struct dt_config *config, struct dt_error *err);
 /*
- * Applies [kafka] client.* of a reloaded configuration to the running one, and reads their files again. Open handles
- * get the user and password of SASL, or the token, and are replaced as soon as they are not in use; a leader's
- * producers keep the old settings until they are created again. Not OK: as dt_kafka_check, and nothing changes.
+ * Applies [kafka] client.* of a reloaded configuration to the running one, and reads the files that these settings name
+ * again. Open handles get the user and password of SASL, or the token, and are replaced as soon as they are not in use;
+ * a leader's producers keep the old settings until they are created again. If the status is not OK (as for
+ * dt_kafka_check), nothing changes.
  */
 DT_MUST_CHECK dt_status dt_kafka_renew(const struct dt_config *running, const struct dt_config *fresh,
                                        struct dt_error *err);
@@ -43,14 +44,15 @@ void dt_kafka_print_acls(const struct dt_config *config, FILE *out);
 DT_MUST_CHECK dt_status dt_kafka_admin_new(const struct dt_kafka_env *env, dt_kafka_admin **out, struct dt_error *err);
 void dt_kafka_admin_free(dt_kafka_admin *admin);
 /* Creates the installation's topics if they are missing: <installation>.ledger (one partition per shard,
- * retention.ms=-1, cleanup.policy=delete), .results, .commands, the .rejected of both, .dead and .alerts. Adds
- * partitions to the ledger if there are more shards, and checks its settings: REFUSED if they are wrong. */
+ * retention.ms=-1, cleanup.policy=delete), .results, .results.rejected, .commands, .commands.rejected, .dead and
+ * .alerts. Adds partitions to the ledger if there are more shards than partitions. REFUSED: the ledger's settings are
+ * wrong. */
 DT_MUST_CHECK dt_status dt_kafka_admin_prepare(dt_kafka_admin *admin, struct dt_error *err);
 enum dt_ledger_care {
     DT_LEDGER_CHECK, /* the check at each takeover */
     /*
-     * Creates the partition of a shard that was never led, and those below it, if they are missing. (Not if the shard
-     * was led: the check must notice a ledger that lost a partition.)
+     * Also creates the shard's partition, and those below it, if they are missing: for a shard that was never led. (For
+     * a shard that was led, the check must report a ledger that lost a partition.)
      */
     DT_LEDGER_GROW
 };
@@ -60,60 +62,66 @@ DT_MUST_CHECK dt_status dt_kafka_admin_ledger(dt_kafka_admin *admin, unsigned sh
 struct dt_kafka_topic_state {
     char name[250];
     bool there;
-    int replicas;        /* of the partition with the fewest; 0 = Kafka does not report it */
-    int64_t min_in_sync; /* min.insync.replicas; 0 = Kafka does not report it */
+    int replicas;        /* number of replicas of the partition with the fewest; 0: Kafka does not report it */
+    int64_t min_in_sync; /* min.insync.replicas; 0: Kafka does not report it */
     bool elects_unclean; /* unclean.leader.election.enable */
 };
 struct dt_kafka_state {
     int brokers;
     struct dt_kafka_topic_state topics[DT_KAFKA_OWN_TOPICS];
 };
-/* Reads the settings of all topics of the installation, and creates none. UNAVAILABLE: Kafka does not answer. */
+/* Reads the settings of all topics of the installation; creates no topic. UNAVAILABLE: Kafka does not answer. */
 DT_MUST_CHECK dt_status dt_kafka_admin_examine(dt_kafka_admin *admin, struct dt_kafka_state *out, struct dt_error *err);
 struct dt_kafka_topic_info {
     int64_t max_message_bytes;
     int partitions;
-    int replicas, brokers; /* replicas: of the partition with the fewest; 0 = Kafka does not report it */
-    int64_t min_in_sync;   /* min.insync.replicas; 0 = Kafka does not report it */
+    int replicas, brokers; /* replicas: number in the partition with the fewest; 0: Kafka does not report it */
+    int64_t min_in_sync;   /* min.insync.replicas; 0: Kafka does not report it */
     bool elects_unclean;   /* unclean.leader.election.enable */
 };
 /*
- * Properties of a topic. They are looked up again after 30 s (in the background, if the topic was fine before), and the
- * topic is created if it is missing and auto_create_partitions > 0. REFUSED: it does not exist and cannot be created,
- * or may not be written (cached for 5 s). UNAVAILABLE: Kafka does not answer, or cannot say now.
+ * Returns the properties of a topic. Properties are looked up again after 30 s (in the background, if the topic was
+ * writable before). If the topic is missing and auto_create_partitions > 0, it is created. REFUSED: the topic does not
+ * exist and cannot be created, or may not be written; this answer is cached for 5 s. UNAVAILABLE: Kafka does not
+ * answer, or cannot report the topic now.
  */
 DT_MUST_CHECK dt_status dt_kafka_admin_topic(dt_kafka_admin *admin, struct dt_str topic,
                                              struct dt_kafka_topic_info *out, struct dt_error *err);
-/* Looks up all of them in few requests. Not OK: the status of the first failure, whose index is *at_fault. */
+/* Looks up all of these topics in few requests. If the status is not OK, it is that of the first failure, and *at_fault
+ * is the index of the topic that failed. */
 DT_MUST_CHECK dt_status dt_kafka_admin_topics(dt_kafka_admin *admin, const struct dt_str *topics, size_t n,
                                               size_t *at_fault, struct dt_error *err);
-/* The last lookup of a topic that was requested within the last ten minutes, or the last failed one. */
+/* The last lookup of a topic that a caller has asked for in the last ten minutes (if the lookup failed: in the last
+ * minute). */
 struct dt_kafka_asked_topic {
     const char *name;
-    dt_status status;                /* of the last lookup */
-    const char *reason;              /* if it was not OK */
-    struct dt_kafka_topic_info info; /* if it was OK */
+    dt_status status;                /* outcome of the last lookup */
+    const char *reason;              /* why the lookup failed; undefined if status is OK */
+    struct dt_kafka_topic_info info; /* undefined unless status is OK */
 };
-/* True: if the lookup is old, the topic is looked up again. Must not call the admin. */
+/* Receives a topic. Returns true if the topic should be looked up again when its last lookup is old. Must not call the
+ * admin. */
 typedef bool dt_kafka_hear_topic_fn(void *arg, const struct dt_kafka_asked_topic *topic);
-/* Reports each such topic; sends no request to Kafka before it returns. Thread-safe. */
+/* Calls `heard` for each topic that callers have asked for. Sends no request to Kafka before it returns.
+ * Thread-safe. */
 void dt_kafka_admin_tell_asked(dt_kafka_admin *admin, dt_kafka_hear_topic_fn *heard, void *arg);
-/* An asker never waits. If a lookup was BUSY, `told` is called on a thread of the admin when there may be an answer; it
- * must not call the admin. Freed before the admin; then it is not called any more. */
+/* A user of the admin that never waits. If a lookup was BUSY, `told` is called on a thread of the admin when there may
+ * be an answer; `told` must not call the admin. The asker must be freed before the admin; after that, `told` is not
+ * called any more. */
 typedef struct dt_kafka_asker dt_kafka_asker;
 DT_MUST_CHECK dt_status dt_kafka_asker_new(dt_kafka_admin *admin, void (*told)(void *arg), void *arg,
                                            dt_kafka_asker **out);
 void dt_kafka_asker_free(dt_kafka_asker *asker); /* accepts NULL */
-/* Like dt_kafka_admin_topic, but returns at once. BUSY: not known yet, and being looked up. If an owner requests many
- * topics, that delays only its own. */
+/* Like dt_kafka_admin_topic, but returns at once. BUSY: the topic is not known yet, and is being looked up. If an owner
+ * asks for many topics, only its own topics are delayed. */
 DT_MUST_CHECK dt_status dt_kafka_asker_ask(dt_kafka_asker *asker, struct dt_str topic, int64_t owner,
                                            struct dt_kafka_topic_info *out, struct dt_error *err);
 
-/* Records that jobs of an owner are sent to existing topics, because creating topics for other owners would delay them.
- * Thread-safe, never blocks for long. */
+/* Records that jobs of this owner are sent to existing topics: then topics of other owners are created more slowly,
+ * because each creation delays messages. Thread-safe, never blocks for long. */
 void dt_kafka_asker_sends(dt_kafka_asker *asker, int64_t owner);
 
-/* A message to the topic failed: the next request looks it up again. */
+/* A message to the topic failed: the next caller that asks for the topic causes a lookup. */
 void dt_kafka_admin_forget(dt_kafka_admin *admin, struct dt_str topic);
 
 /* ---- plain idempotent producer for notices (kafka_producer.c) ---- */
@@ -121,9 +129,9 @@ typedef struct dt_notice_producer dt_notice_producer;
 DT_MUST_CHECK dt_status dt_notice_producer_new(const struct dt_kafka_env *env, dt_notice_producer **out,
                                                struct dt_error *err);
 void dt_notice_producer_free(dt_notice_producer *notices);
-/* Sends all and waits for every delivery report; sent[i]: whether it arrived. OK: all arrived. REFUSED: all arrived
- * except those that Kafka will never accept. Waits at most timeout_ms, including the wait for other callers.
- * Thread-safe. */
+/* Sends all messages and waits for every delivery report; sent[i]: whether message i arrived. OK: all arrived. REFUSED:
+ * all arrived except those that Kafka will never accept. Waits at most timeout_ms, including the wait for other
+ * callers. Thread-safe. */
 DT_MUST_CHECK dt_status dt_notice_producer_send(dt_notice_producer *notices, const struct dt_kafka_message *messages,
                                                 size_t n, bool *sent, int timeout_ms, struct dt_error *err);
 
@@ -133,58 +141,62 @@ struct dt_kafka_record {
     struct dt_str key, value;
     int32_t partition;
     int64_t offset;
-    int64_t timestamp_ms; /* 0 = none */
+    int64_t timestamp_ms; /* 0: the record has no timestamp */
 };
 struct dt_kafka_start {
     int32_t partition;
-    int64_t first, end; /* offsets: of the first message that exists, and after the last one that was committed */
-    int64_t next;       /* out: the offset to start at; -1 = the partition is not read until the next share */
+    int64_t first, end; /* offsets: first: of the first message that exists; end: after the last committed message */
+    int64_t next;       /* output: offset to start at; -1: the partition is not read until partitions are taken again */
 };
 struct dt_kafka_reading {
-    const char *suffix; /* the topic is <installation>.<suffix>; the group that keeps offsets has the topic's name */
-    size_t bytes;       /* a poll ends when its records reach this size; 0 = no limit */
+    const char *suffix; /* the topic is <installation>.<suffix>; the consumer group has the same name */
+    size_t bytes;       /* a poll ends when its records reach this size; 0: no limit */
     /*
- * Says where the partitions are read from; NULL: from the group's offset, or the earliest if it has none. If it is set,
- * an offset that no longer exists fails the poll, and the reader begins again with the next share.
- */
+     * Sets the offsets at which reading of the partitions begins. NULL: at the group's committed offset, or at the
+     * earliest if there is none. If begin is set, an offset that no longer exists fails the poll, and the reader begins
+     * again with the next dt_kafka_reader_share.
+     */
     dt_status (*begin)(void *arg, struct dt_kafka_start *v, size_t n, struct dt_error *err);
     void *arg;
-    const _Atomic bool *stop; /* when it is set, a share stops waiting; NULL = it never stops early */
+    const _Atomic bool *stop; /* when it is set, dt_kafka_reader_share stops waiting; NULL: it never stops early */
 };
 #define DT_KAFKA_READS_RESULTS ((struct dt_kafka_reading){.suffix = "results"})
-/* Reads committed messages, without auto commit. Nothing is read before the first dt_kafka_reader_share. */
+/* Creates a reader of committed messages, without auto commit. Nothing is read before the first
+ * dt_kafka_reader_share. */
 DT_MUST_CHECK dt_status dt_kafka_reader_new(const struct dt_kafka_env *env, const struct dt_kafka_reading *reading,
                                             dt_kafka_reader **out, struct dt_error *err);
 void dt_kafka_reader_free(dt_kafka_reader *c);
 /*
- * Reads the partitions whose number modulo `members` is `rank`. Costs nothing when nothing has changed, so it is called
- * before each poll, never between a poll and its commit or rewind. Two processes may read a partition for a while.
- * If Kafka does not report the number of partitions, the reader keeps its current ones. If these return nothing either,
- * the next poll fails.
+ * Reads the partitions whose number modulo `members` is `rank`. If nothing has changed, it costs nothing, so callers
+ * call it before each poll, but never between a poll and its commit or rewind. Two processes may read a partition for a
+ * while. If Kafka does not report the number of partitions, the reader keeps its current partitions. If these return no
+ * record either, the next poll fails.
  */
 DT_MUST_CHECK dt_status dt_kafka_reader_share(dt_kafka_reader *c, unsigned rank, unsigned members,
                                               struct dt_error *err);
-/* Waits for something to arrive, wait_ms at most (not at all when `stop` is set), then takes what is there, at most
- * max, waiting at most linger_ms more for a fuller batch. Records are valid until the next call. n = 0 is common. */
+/* Waits at most wait_ms for a first record (not at all when `stop` is set). Then takes all records that have arrived,
+ * at most max, and waits at most linger_ms for more. Records are valid until the next call. n = 0 is common. */
 DT_MUST_CHECK dt_status dt_kafka_reader_poll(dt_kafka_reader *c, size_t max, int wait_ms, int linger_ms,
                                              const _Atomic bool *stop, const struct dt_kafka_record **records,
                                              size_t *n, struct dt_error *err);
 /* Reads all headers of the i-th record of the last poll, in their order, into the arena. */
 DT_MUST_CHECK dt_status dt_kafka_reader_headers(const dt_kafka_reader *c, size_t i, struct dt_arena *arena,
                                                 const struct dt_kafka_header **headers, size_t *n);
-/* After they were applied: commits the offsets of the last poll, within a quarter of a second if polls go on. The ends
- * of partitions that a poll has come to are committed, too, so that markers of transactions do not count as unread. */
+/* Called when all records of the last poll are applied: commits their offsets, within a quarter of a second if polls go
+ * on. If a poll has reached the end of a partition, commits the end too, so that markers of transactions do not count
+ * as unread. */
 DT_MUST_CHECK dt_status dt_kafka_reader_commit(dt_kafka_reader *c, struct dt_error *err);
-/* The records were not applied: goes back to the offsets before the last poll, so that they are read again. */
+/* Called when the records of the last poll were not applied: goes back to the offsets before that poll, so that they
+ * are read again. */
 void dt_kafka_reader_rewind(dt_kafka_reader *c);
-/* Gives up all partitions. The next share takes them again, after the last applied message, or from where reading.begin
- * says. */
+/* Gives up all partitions. The next dt_kafka_reader_share takes partitions again, and starts after the last applied
+ * record, or where reading.begin says. */
 void dt_kafka_reader_restart(dt_kafka_reader *c);
-/* Stops reading a partition until partitions are taken again, and drops its messages of the last poll. Needs
+/* Stops reading a partition until partitions are taken again, and drops its records of the last poll. Needs
  * reading.begin. */
 void dt_kafka_reader_leave(dt_kafka_reader *c, int32_t partition);
-/* Whether the reader must be restarted: messages of the last poll were not applied, or the offset to read from no
- * longer exists. */
+/* Whether dt_kafka_reader_restart must be called: records of the last poll were not applied, or the offset to read from
+ * no longer exists. */
 bool dt_kafka_reader_must_restart(const dt_kafka_reader *c);
 /* Number of unread messages in the partitions that are read, as far as Kafka has reported. */
 int64_t dt_kafka_reader_lag(const dt_kafka_reader *c);
@@ -193,45 +205,45 @@ int64_t dt_kafka_reader_lag(const dt_kafka_reader *c);
 typedef struct dt_result_lag dt_result_lag;
 DT_MUST_CHECK dt_status dt_result_lag_new(const struct dt_kafka_env *env, dt_result_lag **out, struct dt_error *err);
 void dt_result_lag_free(dt_result_lag *lag);
-/* Records the current end of every partition of <installation>.results; earlier commits are below it. UNAVAILABLE:
- * Kafka does not answer, and nothing is recorded. */
+/* Records the current end of every partition of <installation>.results. UNAVAILABLE: Kafka does not answer, and nothing
+ * is recorded. */
 DT_MUST_CHECK dt_status dt_result_lag_mark(dt_result_lag *lag, struct dt_error *err);
-/* Whether the group's committed offsets have reached the last recorded ends, in every partition, whichever process
- * reads it. UNAVAILABLE: Kafka does not answer, or nothing is recorded. */
+/* Whether the group's committed offsets have reached the last recorded ends in every partition, whichever process reads
+ * the partition. UNAVAILABLE: Kafka does not answer, or nothing is recorded. */
 DT_MUST_CHECK dt_status dt_result_lag_passed(dt_result_lag *lag, bool *passed, struct dt_error *err);
 
-/*
- * A shard's partition of the ledger: reading it (kafka_ledger.c), and deleting its old records (kafka_ledger.c).
- */
+/* A shard's partition of the ledger: reading it, and deleting its old records (both in kafka_ledger.c). */
 
-/* Receives a record. False: this was the wanted record, and reading stops. */
+/* Receives a record. False: the record was the wanted one, and reading stops. */
 typedef bool dt_ledger_fn(void *arg, int64_t offset, struct dt_str key, struct dt_str value);
 
 struct dt_ledger_reading {
     int64_t from; /* offset of the first record */
     const dt_clock *clock;
-    int64_t deadline_us;      /* by the monotonic time of that clock */
-    const _Atomic bool *stop; /* ends it with SHUTDOWN; may be NULL */
+    int64_t deadline_us;      /* end of the wait, by the monotonic time of `clock` */
+    const _Atomic bool *stop; /* if it is set, reading ends with SHUTDOWN; may be NULL */
     dt_ledger_fn *fn;         /* NULL: only checks whether `from` exists */
     void *arg;                /* passed to fn */
-    int64_t next;             /* out, in any case: the offset after the last record seen */
+    int64_t next;             /* output, whatever the status: the offset after the last record that was read */
 };
 /*
- * Reads committed records of the shard's ledger partition until fn returns false. At the end of the partition it reads
- * on until the deadline, then UNAVAILABLE. INVALID: `from` is out of range (auto.offset.reset=error). fetch.wait.max.ms
- * = 5. Without fn: OK as soon as `from` is known to be in range, or to be the offset of the next record.
+ * Reads committed records of the shard's ledger partition until fn returns false. At the end of the partition it waits
+ * for further records until the deadline, then returns UNAVAILABLE. INVALID: `from` is out of range. Without fn,
+ * returns OK as soon as `from` is known to be in range, or to be the offset of the next record.
  */
 DT_MUST_CHECK dt_status dt_ledger_read(const struct dt_kafka_env *env, unsigned shard,
                                        struct dt_ledger_reading *reading, struct dt_error *err);
 
-/* A running request to delete the records of the shard's ledger partition below `before`, on another thread. */
+/* A running request to delete the records of the shard's ledger partition below an offset. It runs on another
+ * thread. */
 typedef struct dt_ledger_trim dt_ledger_trim;
-/* Sends the request and returns at once. FULL: this process runs another one; try again. */
+/* Sends the request and returns at once. FULL: this process is running another such request; try again. */
 DT_MUST_CHECK dt_status dt_ledger_trim_start(const struct dt_kafka_env *env, unsigned shard, int64_t before,
                                              dt_ledger_trim **out, struct dt_error *err);
-/* Whether it has ended. *status: OK, the records are deleted (now or earlier); otherwise the failure, with err. */
+/* Whether the request has ended. *status: OK: the records are deleted (now or earlier); otherwise the failure, with
+ * err. */
 bool dt_ledger_trim_done(dt_ledger_trim *trim, dt_status *status, struct dt_error *err);
-/* At any time; NULL is accepted. A running request continues, and its answer is ignored. */
+/* Frees the request. A running request continues, and its answer is ignored. Accepts NULL. */
 void dt_ledger_trim_free(dt_ledger_trim *trim);
 
 /*
@@ -243,28 +255,28 @@ typedef struct dt_producer dt_producer;
 /*
  * Creates a producer with two transactional ids, used in turn: <installation>-<uuid>-<shard>, and the same with -b.
  * Reads the ledger's metadata, and calls init_transactions for both, so older producers of the shard are fenced and
- * their transactions completed. UNAVAILABLE: not done within a transaction timeout, try again; REFUSED; SHUTDOWN if
- * `stop` (checked at least every 100 ms) became true.
+ * their transactions completed. UNAVAILABLE: this was not done within a transaction timeout; try again. REFUSED: Kafka
+ * refuses permanently. SHUTDOWN: `stop` (checked at least every 100 ms) became true.
  */
 DT_MUST_CHECK dt_status dt_producer_new(const struct dt_kafka_env *env, unsigned shard, const _Atomic bool *stop,
                                         dt_producer **out, struct dt_error *err);
-/* In any state; never blocks longer than about two seconds. If the commit of a transaction was not requested, it is
- * aborted in the background, provided that its connections are intact and Kafka answers within half a second; otherwise
- * the next takeover fences it. */
+/* Frees a pair in any state; never blocks longer than about two seconds. If an open transaction's commit was not
+ * requested, the transaction is aborted in the background, provided that its connections are intact and Kafka answers
+ * within half a second. Otherwise the next takeover fences it. */
 void dt_producer_free(dt_producer *producer);
 /*
- * One transaction: the messages, and one ledger record (key and value given) to partition `shard` of the ledger. After
- * `begin` the client sends copies of everything by itself. `commit` succeeds if every delivery report is in and good,
- * exactly one EndTxn request was sent, and no broker disconnected meanwhile. Readers of committed messages do not see
- * what was begun and not committed, and are blocked by it until it is aborted: then the producer must be freed.
- * dt_producer_send does both.
+ * A transaction consists of messages, and one ledger record (key and value given) in partition `shard` of the ledger.
+ * After dt_producer_begin librdkafka sends copies of all of them by itself. dt_producer_commit succeeds if every
+ * delivery report is in and good, exactly one EndTxn request was sent, and no broker disconnected meanwhile.
+ * dt_producer_send begins and commits. Readers of committed messages do not see an open transaction, and cannot read
+ * past it. So if a begun transaction is not to be committed, free the producer, which aborts it.
  *   OK       begun; committed, and *ledger_offset is the record's valid offset
  *   REFUSED  Kafka refused one of the messages for good; this call commits nothing, but the producer must be freed.
  *            Never for the ledger record, nor for what concerns the whole producer (no right to its transactional id,
  *            say): those are doubts
  *   DOUBT    anything else: free the producer and take over
- * Retriable errors before EndTxn are retried for at most about the transaction timeout, counted from the beginning.
- * Metadata of topics is requested before that, at a topic's first use, for at most as long.
+ * Retriable errors before EndTxn are retried for at most about the transaction timeout, counted from the begin.
+ * Metadata of a topic is requested before the begin, at the topic's first use, for at most as long.
  */
 DT_MUST_CHECK dt_status dt_producer_begin(dt_producer *producer, const struct dt_kafka_message *messages, size_t n,
                                           struct dt_str record_key, struct dt_str record_value, struct dt_error *err);
@@ -272,36 +284,37 @@ DT_MUST_CHECK dt_status dt_producer_commit(dt_producer *producer, int64_t *ledge
 DT_MUST_CHECK dt_status dt_producer_send(dt_producer *producer, const struct dt_kafka_message *messages, size_t n,
                                          struct dt_str record_key, struct dt_str record_value, int64_t *ledger_offset,
                                          struct dt_error *err);
-/* Whether these messages would begin without waiting, because their topics are known and accept a whole batch. The
- * answer is valid for the next dt_producer_begin, which must be with them. */
+/* Whether dt_producer_begin would not wait for these messages: their topics are known and accept a whole batch. Valid
+ * until the next dt_producer_begin, which must be called with the same messages. */
 bool dt_producer_ready(dt_producer *producer, const struct dt_kafka_message *messages, size_t n);
 
-/* Looks up existing topics before a batch needs them, in one request. Waits for at most 0.5 s; failures are left to
- * dt_producer_begin. Not while a transaction is open. */
+/* Looks up existing topics in one request, before a batch needs them. Waits for at most 0.5 s; ignores failures,
+ * because dt_producer_begin looks up unknown topics again. Must not be called while a transaction is open. */
 void dt_producer_meet(dt_producer *producer, const struct dt_str *topics, size_t n);
 
-/* After REFUSED: what was refused. Valid until the producer is freed. */
+/* What Kafka refused, after REFUSED. Valid until the producer is freed. */
 struct dt_kafka_refusal {
-    const char *topic; /* of the refused message; empty if Kafka did not say */
-    bool whole_topic;  /* it accepts no message at all (missing, not authorised), not just this one */
+    const char *topic; /* topic of the refused message; empty: Kafka did not report the topic */
+    bool whole_topic;  /* Kafka accepts no message to the topic at all (it is missing, or not authorised) */
 };
 struct dt_kafka_refusal dt_producer_refusal(const dt_producer *producer);
 
 /*
  * ---- one producer of a pair (kafka_txn_producer.c), for kafka_producer.c alone ----
  *
- * One transactional id, one transaction at a time. Used by the owner's thread. What is not said here is as in kafka.h.
+ * One transactional id, one transaction at a time. Used by the owner's thread. Where a comment says nothing else,
+ * functions behave like those of a pair, above.
  */
 
 typedef struct dt_txn_producer dt_txn_producer;
 
-/* transactional.id = <installation>-<uuid>-<shard><suffix>; connects in the background. Free *out whatever is
- * returned. */
+/* transactional.id = <installation>-<uuid>-<shard><suffix>; connects in the background. The caller must free *out,
+ * whatever the status. */
 DT_MUST_CHECK dt_status dt_txn_producer_new(const struct dt_kafka_env *env, unsigned shard, const char *suffix,
                                             dt_txn_producer **out, struct dt_error *err);
-/* Waits for the ledger's metadata (if it is not connected, the request for the coordinator takes half a second longer).
- * Then begins to fence older producers with its id and to complete their transactions, without waiting for that. After
- * *stop is set, calls wait only for the answer to a commit. */
+/* Waits for the ledger's metadata (without a connection, librdkafka's request for the coordinator takes half a second
+ * longer). Then begins to fence older producers with this transactional id and to complete their transactions, without
+ * waiting for that. After *stop is set, calls wait only for the answer to a commit. */
 DT_MUST_CHECK dt_status dt_txn_producer_start(dt_txn_producer *p, int64_t deadline_us, const _Atomic bool *stop,
                                               struct dt_error *err);
 /* Waits until the fencing that dt_txn_producer_start began is done. */
@@ -309,16 +322,16 @@ DT_MUST_CHECK dt_status dt_txn_producer_await_fenced(dt_txn_producer *p, int64_t
                                                      struct dt_error *err);
 void dt_txn_producer_free(dt_txn_producer *p);
 
-/* Makes sure that the messages' topics and their limits are known: looks up the others. */
+/* Makes sure that the messages' topics and their size limits are known: looks up unknown topics. */
 DT_MUST_CHECK dt_status dt_txn_producer_learn(dt_txn_producer *p, const struct dt_kafka_message *messages, size_t n,
                                               struct dt_error *err);
-/* Looks up existing topics before their first message, in one request; failures are left to dt_txn_producer_learn.
- * Waits for at most 0.2 s. */
+/* Looks up existing topics before their first message, in one request. Waits for at most 0.2 s. Ignores failures,
+ * because dt_txn_producer_learn looks up unknown topics again. */
 void dt_txn_producer_meet(dt_txn_producer *p, const struct dt_str *names, size_t n);
-/* Whether all topics are known, and accept a batch as large as ours. Sends no request. */
+/* Whether all topics of the messages are known, and accept a batch as large as ours. Sends no request. */
 bool dt_txn_producer_ready(dt_txn_producer *p, const struct dt_kafka_message *messages, size_t n);
-/* Called when all topics of the messages are known. nth: the number of the transaction over both producers. Only key
- * and value of the record are used. */
+/* Must be called only when all topics of the messages are known. nth: the number of the transaction, counted over both
+ * producers. Only key and value of the record are used. */
 DT_MUST_CHECK dt_status dt_txn_producer_begin(dt_txn_producer *p, uint32_t nth, const struct dt_kafka_message *messages,
                                               size_t n, const struct dt_kafka_message *record, struct dt_error *err);
 DT_MUST_CHECK dt_status dt_txn_producer_commit(dt_txn_producer *p, int64_t *ledger_offset, struct dt_error *err);

@@ -15,14 +15,14 @@
 #include "base/assert.h"
 #include "base/log.h"
 
-/* A broker on a busy machine answers within seconds; a shorter timeout would only repeat the request. The two waits
- * (_WITHIN_) end as soon as their condition holds. */
+/* Timeouts. A broker on a busy machine answers within seconds; a shorter timeout would only repeat the request. The two
+ * waits (_WITHIN_) end as soon as the awaited condition holds. */
 enum {
-    LOOK_TIMEOUT_MS = 5000, /* half of a transaction's timeout: a transaction may contain this request */
+    LOOK_TIMEOUT_MS = 5000, /* half of a transaction's timeout, because a transaction may contain this request */
     CHANGE_TIMEOUT_MS = 10000,
     MADE_WITHIN_US = 10000000,
-    LEADERS_WITHIN_US = 3000000,   /* short: a partition may lack a leader for long, and other topics wait */
-    DEFAULT_MAX_MESSAGE = 1048588, /* Kafka's default, for topics whose settings we may not read */
+    LEADERS_WITHIN_US = 3000000,   /* short: a partition may lack a leader for long, while other requests wait */
+    DEFAULT_MAX_MESSAGE = 1048588, /* Kafka's default; used for topics whose settings Kafka does not let us read */
 };
 
 struct look {
@@ -30,15 +30,15 @@ struct look {
     rd_kafka_resp_err_t code;
     char retention_ms[32], cleanup_policy[32];
     int64_t max_message_bytes;
-    int64_t min_in_sync; /* 0 = not reported */
+    int64_t min_in_sync; /* min.insync.replicas; 0: not reported */
     bool elects_unclean;
-    char reason[200]; /* Kafka's reason for a failed creation or growth */
+    char reason[200]; /* why Kafka refused to create or grow the topic */
     bool made;
 };
 
 /* ---- requests ---- */
 
-/* Begins requests: takes the lock, and a handle with a queue for the answers. */
+/* Begins requests: takes the request lock, and borrows a handle with a queue for the answers. */
 static dt_status begin_requests(struct dt_kafka_admin *a, struct dt_error *err)
 {
     pthread_mutex_lock(&a->request_lock);
@@ -72,7 +72,7 @@ static rd_kafka_AdminOptions_t *options_new(struct dt_kafka_admin *a, rd_kafka_a
     return options;
 }
 
-/* Waits for the answer to the one running request. NULL: none arrived in time. */
+/* Waits for the answer to the running request. NULL: no answer arrived in time. */
 static rd_kafka_event_t *await_event(struct dt_kafka_admin *a, rd_kafka_event_type_t type)
 {
     const int64_t deadline_us = dt_kafka_now_us() + (CHANGE_TIMEOUT_MS + 1000) * INT64_C(1000);
@@ -135,7 +135,7 @@ static void describe_topics(struct dt_kafka_admin *a, struct look *v, size_t n)
     rd_kafka_event_t *event = await_event(a, RD_KAFKA_EVENT_DESCRIBECONFIGS_RESULT);
     rd_kafka_resp_err_t code = event ? rd_kafka_event_error(event) : RD_KAFKA_RESP_ERR__TIMED_OUT;
     if (code == RD_KAFKA_RESP_ERR_NO_ERROR) {
-        code = RD_KAFKA_RESP_ERR_UNKNOWN_TOPIC_OR_PART; /* for topics that the answer lacks */
+        code = RD_KAFKA_RESP_ERR_UNKNOWN_TOPIC_OR_PART; /* stays if the answer does not contain the topic */
         found = rd_kafka_DescribeConfigs_result_resources(rd_kafka_event_DescribeConfigs_result(event), &n_found);
     }
     set_codes(v, n, code);
@@ -155,7 +155,7 @@ static void describe_topics(struct dt_kafka_admin *a, struct look *v, size_t n)
     rd_kafka_ConfigResource_destroy_array(resources, n);
 }
 
-/* Waits for the answer to a request that creates or grows topics, and stores Kafka's code and reason for each. */
+/* Waits for the answer to a request that creates or grows topics. Stores Kafka's code and reason for each topic. */
 static void await_change(struct dt_kafka_admin *a, rd_kafka_event_type_t type, struct look *v, size_t n)
 {
     rd_kafka_event_t *event = await_event(a, type);
@@ -194,14 +194,15 @@ static rd_kafka_NewTopic_t *new_topic(struct dt_kafka_admin *a, struct look *loo
         (void)!rd_kafka_NewTopic_set_config(made, "retention.bytes", "-1");
         (void)!rd_kafka_NewTopic_set_config(made, "cleanup.policy", "delete");
     } else if (dt_str_ends(dt_str(look->topic), DT_STR_LIT(".rejected"))) {
-        /* A refused message gets one more header, so it may be larger than its first topic allows. */
+        /* A message that is moved to this topic because it was refused gets one more header, so it may be larger than
+         * its first topic allows. */
         snprintf(bytes, sizeof(bytes), "%d", DT_KAFKA_MESSAGE_MAX);
         (void)!rd_kafka_NewTopic_set_config(made, "max.message.bytes", bytes);
     }
     return made;
 }
 
-/* Creates topics in one request; the code of each is its outcome. */
+/* Creates topics in one request. The code of each topic becomes the outcome of its creation. */
 static void create_topics(struct dt_kafka_admin *a, struct look *v, size_t n, int partitions, bool ledger)
 {
     rd_kafka_NewTopic_t *topics[DT_KAFKA_FIND_MAX];
@@ -227,7 +228,7 @@ static void create_topics(struct dt_kafka_admin *a, struct look *v, size_t n, in
     rd_kafka_NewTopic_destroy_array(topics, n_asked);
 }
 
-/* Requests that a topic has this many partitions; its code is the outcome. */
+/* Requests that a topic has this many partitions. The topic's code becomes the outcome. */
 static void grow_topic(struct dt_kafka_admin *a, struct look *look, unsigned partitions)
 {
     rd_kafka_NewPartitions_t *more =
@@ -243,7 +244,7 @@ static void grow_topic(struct dt_kafka_admin *a, struct look *look, unsigned par
     rd_kafka_NewPartitions_destroy(more);
 }
 
-/* Only for existing topics, because a metadata request could create others. */
+/* Reads the number of partitions and replicas. The topic must exist, because a metadata request could create it. */
 static dt_status read_shape(struct dt_kafka_admin *a, const char *topic, int64_t deadline_us,
                             struct dt_kafka_shape *shape, struct dt_error *err)
 {
@@ -257,7 +258,7 @@ static dt_status read_shape(struct dt_kafka_admin *a, const char *topic, int64_t
 
 /* ---- reading and creating topics ---- */
 
-/* Moves the topics with this code to the front; returns their number. */
+/* Moves the topics with this code to the front; returns the number of these topics. */
 static size_t gather_by_code(struct look *v, size_t n, rd_kafka_resp_err_t code)
 {
     size_t n_first = 0;
@@ -271,7 +272,7 @@ static size_t gather_by_code(struct look *v, size_t n, rd_kafka_resp_err_t code)
     return n_first;
 }
 
-/* Asks Kafka about topics. Creates missing ones if partitions > 0. Changes their order. */
+/* Asks Kafka about topics, and creates missing topics if partitions > 0. Changes the order of `v`. */
 static void find_or_create(struct dt_kafka_admin *a, struct look *v, size_t n, int partitions, bool ledger)
 {
     const struct timespec pause = {.tv_nsec = 5000000};
@@ -305,7 +306,7 @@ static dt_status status_of_look(const struct look *look, bool made, bool ledger,
     case RD_KAFKA_RESP_ERR_TOPIC_AUTHORIZATION_FAILED:
     case RD_KAFKA_RESP_ERR_CLUSTER_AUTHORIZATION_FAILED:
         if (look->reason[0] != '\0')
-            break;                                                           /* it cannot be created */
+            break;                                                           /* creating the topic failed */
         return ledger ? dt_kafka_fail(err, look->code, look->topic) : DT_OK; /* writing may still be allowed */
     case RD_KAFKA_RESP_ERR_UNKNOWN_TOPIC_OR_PART:
         if (made)
@@ -319,7 +320,7 @@ static dt_status status_of_look(const struct look *look, bool made, bool ledger,
     return dt_fail(err, dt_kafka_error_status(look->code), "creating topic %s: %s", look->topic, look->reason);
 }
 
-/* Whether no topic has an answer, because no broker gave one. */
+/* Whether no broker has answered for any topic. */
 static bool no_answer(const struct look *v, size_t n)
 {
     for (size_t i = 0; i < n; i++) {
@@ -342,7 +343,7 @@ static void finish_finding(struct dt_kafka_admin *a, const struct look *look, bo
         f->status = status_of_look(look, on_demand, false, &f->error);
     if (f->status != DT_OK)
         return;
-    /* the client has a limit of its own */
+    /* a message is also limited by our own limit */
     f->info.max_message_bytes =
         look->max_message_bytes < DT_KAFKA_MESSAGE_MAX ? look->max_message_bytes : DT_KAFKA_MESSAGE_MAX;
     f->info.min_in_sync = look->code == RD_KAFKA_RESP_ERR_NO_ERROR ? look->min_in_sync : 0;
@@ -354,9 +355,10 @@ static void finish_finding(struct dt_kafka_admin *a, const struct look *look, bo
 }
 
 /*
- * A broker knows a new topic before it leads the topic's partitions. A producer that writes before that must
- * retry after a tenth of a second, in the middle of a transaction. So this waits until the end of each partition can be
- * read, which only its leader answers. Afterwards the topics are used, whatever the outcome.
+ * Waits until the partitions of new topics have leaders. A broker knows a new topic before it leads the topic's
+ * partitions. A producer that writes before that must retry after a tenth of a second, in the middle of a transaction.
+ * So this function waits until Kafka returns the end of each partition, which only the partition's leader can. If the
+ * wait fails, the topics are used all the same.
  */
 static void await_leaders(struct dt_kafka_admin *a, struct look *looks, const struct dt_kafka_finding *v, size_t n)
 {
@@ -371,7 +373,7 @@ static void await_leaders(struct dt_kafka_admin *a, struct look *looks, const st
     }
     while (list->cnt > 0 && dt_kafka_now_us() < deadline_us) {
         (void)rd_kafka_offsets_for_times(a->rk, list, 1000);
-        for (int i = list->cnt - 1; i >= 0; i--) { /* keeps the partitions whose end Kafka did not report */
+        for (int i = list->cnt - 1; i >= 0; i--) { /* keeps the partitions whose end Kafka did not report in the list */
             if (list->elems[i].err == RD_KAFKA_RESP_ERR_NO_ERROR && list->elems[i].offset >= 0)
                 rd_kafka_topic_partition_list_del_by_idx(list, i);
             else
@@ -396,7 +398,7 @@ dt_status dt_kafka_admin_find(struct dt_kafka_admin *a, struct dt_kafka_finding 
         looks[i] = (struct look){.topic = v[i].name};
     find_or_create(a, looks, n, partitions, false);
     const int64_t deadline_us =
-        dt_kafka_now_us() + LEADERS_WITHIN_US; /* for all together, because other requests wait */
+        dt_kafka_now_us() + LEADERS_WITHIN_US; /* limit for all topics together, because other requests wait */
     for (size_t i = 0; i < n; i++)
         finish_finding(a, find_look(looks, n, v[i].name), make, deadline_us, &v[i]);
     await_leaders(a, looks, v, n);
@@ -408,7 +410,7 @@ dt_status dt_kafka_admin_find(struct dt_kafka_admin *a, struct dt_kafka_finding 
 
 /* ---- our own topics ---- */
 
-/* Reads a topic of the installation, and creates it if needed. */
+/* Reads a topic of the installation, and creates the topic if needed. */
 static dt_status read_own_topic(struct dt_kafka_admin *a, struct look *look, int partitions, bool ledger,
                                 struct dt_error *err)
 {
@@ -416,7 +418,7 @@ static dt_status read_own_topic(struct dt_kafka_admin *a, struct look *look, int
     return status_of_look(look, partitions > 0, ledger, err);
 }
 
-/* repair: creates it if it is missing, and grows it. */
+/* Checks the ledger. If `repair`, creates a missing ledger, and adds missing partitions. */
 static dt_status check_ledger(struct dt_kafka_admin *a, unsigned shards, bool repair, struct dt_error *err)
 {
     char topic[DT_KAFKA_TOPIC_MAX + 1];
@@ -438,7 +440,7 @@ static dt_status check_ledger(struct dt_kafka_admin *a, unsigned shards, bool re
     if (!repair)
         return dt_fail(err, DT_REFUSED, "topic %s has %d partitions for %u shards", topic, shape.partitions, shards);
     grow_topic(a, &look, shards);
-    /* Two processes may grow it at once: the later one gets the error that it already has this many. */
+    /* Two processes may add partitions at once. The later one gets the error that the topic already has this many. */
     if (look.code != RD_KAFKA_RESP_ERR_NO_ERROR && look.code != RD_KAFKA_RESP_ERR_INVALID_PARTITIONS)
         return dt_fail(err, dt_kafka_error_status(look.code), "more partitions for %s: %s", topic, look.reason);
     return DT_OK;
@@ -474,7 +476,7 @@ dt_status dt_kafka_admin_prepare(dt_kafka_admin *a, struct dt_error *err)
 
 /* ---- findings for operators ---- */
 
-/* Only for existing topics, because a metadata request could create others. */
+/* Counts the replicas. The topic must exist, because a metadata request could create it. */
 static dt_status count_replicas(struct dt_kafka_admin *a, const char *topic, struct dt_kafka_topic_state *out,
                                 int *brokers, struct dt_error *err)
 {

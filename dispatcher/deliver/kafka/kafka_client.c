@@ -1,7 +1,7 @@
 /*
- * Owns: tokens of SASL/OAUTHBEARER for librdkafka, and below them the settings of [kafka] client.*.
+ * Owns: tokens of SASL/OAUTHBEARER for librdkafka (first part), and the settings of [kafka] client.* (second part).
  *
- * Refuses to know: who signed a token, and whether it is valid, which the broker checks.
+ * Refuses to know: who signed a token, and whether the token is valid, which the broker checks.
  */
 #include "kafka_common.h"
 
@@ -62,7 +62,7 @@ dt_status dt_kafka_token_parse(struct dt_str jwt, struct dt_kafka_token *out, st
 
 /* ---- from a file to a handle ---- */
 
-/* Passes the token in the file to the handle, or the reason why there is none, which is logged. */
+/* Passes the file's token to the handle. If there is no valid token, passes the reason, and logs it. */
 static void set_token(rd_kafka_t *rk, const char *file)
 {
     char text[DT_SECRET_MAX + 1] = "";
@@ -85,7 +85,8 @@ static void set_token(rd_kafka_t *rk, const char *file)
     explicit_bzero(text, sizeof(text));
 }
 
-/* librdkafka passes the value of sasl.oauthbearer.config, which is the file here. */
+/* Called when librdkafka needs a token. `file` is the value of sasl.oauthbearer.config, which is the file's name
+ * here. */
 static void on_refresh(rd_kafka_t *rk, const char *file, void *)
 {
     set_token(rk, file);
@@ -93,12 +94,12 @@ static void on_refresh(rd_kafka_t *rk, const char *file, void *)
 
 void dt_kafka_token_background(rd_kafka_t *rk)
 {
-    rd_kafka_error_destroy(rd_kafka_sasl_background_callbacks_enable(rk)); /* an error means that it needs no tokens */
+    rd_kafka_error_destroy(rd_kafka_sasl_background_callbacks_enable(rk)); /* an error means that rk needs no tokens */
 }
 
 /* ---- checks ---- */
 
-/* INVALID: the file holds no valid token, or another setting is also a source of tokens. */
+/* Checks the token file. INVALID: the file holds no valid token, or another setting also provides tokens. */
 static dt_status check_token(struct dt_properties *list, struct dt_error *err)
 {
     struct dt_strbuf jwt = {0};
@@ -122,7 +123,7 @@ static dt_status check_token(struct dt_properties *list, struct dt_error *err)
     return status;
 }
 
-/* Stores why a handle cannot get tokens. */
+/* Stores the reason if a handle cannot get a token. */
 static void on_error(rd_kafka_t *, int code, const char *reason, void *opaque)
 {
     if (code == RD_KAFKA_RESP_ERR__AUTHENTICATION)
@@ -130,10 +131,9 @@ static void on_error(rd_kafka_t *, int code, const char *reason, void *opaque)
 }
 
 /*
- * Owns: settings of librdkafka that the configuration gives under its own names, how they change while handles are
- * open, and which rights a dispatcher needs. Refuses to know: what a handle is for, and what is in a token
- * (kafka_client.c).
- * Invariant: the list's lock is taken before the handles' lock.
+ * Owns: settings of librdkafka that the configuration gives as client.<librdkafka's name>, how they change while
+ * handles are open, and which rights a dispatcher needs. Refuses to know: what a handle is for, and what is in a token
+ * (kafka_client.c). Invariant: the list's lock is taken before the handles' lock.
  */
 
 /* ---- what may be set ---- */
@@ -141,7 +141,7 @@ static void on_error(rd_kafka_t *, int code, const char *reason, void *opaque)
 #define PROMISE "each attempt is sent once because of it"
 #define OURS    "it is the business of duetime"
 
-/* Including aliases. */
+/* Settings that the configuration may not change, including their aliases. */
 static const struct {
     const char *name, *reason;
 } refused[] = {
@@ -207,7 +207,7 @@ dt_status dt_kafka_client_set(rd_kafka_conf_t *conf, const struct dt_config *con
     return status;
 }
 
-/* Creating a handle checks more than the single settings: missing files, protocols without a mechanism. */
+/* Creates a handle, because that checks more than the single settings: missing files, protocols without a mechanism. */
 dt_status dt_kafka_check(const struct dt_config *config, struct dt_error *err)
 {
     rd_kafka_conf_t *conf = rd_kafka_conf_new();
@@ -231,7 +231,7 @@ dt_status dt_kafka_check(const struct dt_config *config, struct dt_error *err)
         rd_kafka_conf_destroy(conf);
         return status;
     }
-    rd_kafka_queue_t *queue = rd_kafka_queue_get_sasl(rk); /* the handle makes its first token */
+    rd_kafka_queue_t *queue = rd_kafka_queue_get_sasl(rk); /* the handle requests its first token */
     if (queue) {
         rd_kafka_queue_poll_callback(queue, 0);
         rd_kafka_queue_destroy(queue);
@@ -248,7 +248,7 @@ dt_status dt_kafka_check(const struct dt_config *config, struct dt_error *err)
 enum { HANDLES_MAX = 4096 };
 
 static pthread_mutex_t handles_lock = PTHREAD_MUTEX_INITIALIZER;
-static rd_kafka_t *handles[HANDLES_MAX]; /* under the lock; a handle in the list is not being destroyed */
+static rd_kafka_t *handles[HANDLES_MAX]; /* protected by the lock; a handle in the list is not being destroyed */
 static size_t n_handles;
 static _Atomic unsigned generation;
 

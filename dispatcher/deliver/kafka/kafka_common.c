@@ -1,7 +1,7 @@
 /*
- * Owns: the settings that all librdkafka handles share, the classes of its errors, the destruction of handles.
- * Refuses to know: what a handle is for.
- * Invariant: no caller's thread destroys a handle, because that may block for seconds if a broker hangs.
+ * Owns: the settings that all librdkafka handles share, the mapping of librdkafka's errors to statuses, and the
+ * destruction of handles. Refuses to know: what a handle is for. Invariant: no caller's thread destroys a handle,
+ * because that may block for seconds if a broker hangs.
  */
 #include "kafka_common.h"
 
@@ -18,7 +18,8 @@ void dt_kafka_on_log(const rd_kafka_t *, int level, const char *facility, const 
 {
     static _Thread_local struct dt_outage_part outage;
     struct dt_error err = {0};
-    /* If a broker is unreachable, transactions fail, and the library logs each connection and each client. */
+    /* While a broker is unreachable, transactions fail, and librdkafka logs each connection and each handle. All these
+     * lines are reported as one outage. */
     bool away = strcmp(facility, "FAIL") == 0 || strcmp(facility, "ERROR") == 0 || strcmp(facility, "TXNERR") == 0;
     if (level <= 3 && away) {
         (void)dt_fail(&err, DT_UNAVAILABLE, "%s", text);
@@ -48,13 +49,13 @@ dt_status dt_kafka_conf_new(const struct dt_kafka_env *env, void *opaque, const 
         {"socket.nagle.disable", "true"}, /* requests are small, and callers wait for them */
         {"socket.keepalive.enable", "true"},
         {"socket.connection.setup.timeout.ms",
-         "10000"}, /* after a timeout the connection starts again with the first handshake */
+         "10000"}, /* after a timeout the connection begins again with the first handshake */
         {"reconnect.backoff.ms", "50"},
         {"reconnect.backoff.max.ms", "2000"},
         {"retry.backoff.ms", "20"},
         {"topic.metadata.refresh.fast.interval.ms", "50"},
         {"statistics.interval.ms", "0"},
-        {"connections.max.idle.ms", "0"}, /* the connections of a leader stay open between transactions */
+        {"connections.max.idle.ms", "0"}, /* connections of a leader stay open between transactions */
         {"log.connection.close", "false"},
         {NULL, NULL},
     };
@@ -184,9 +185,9 @@ rd_kafka_headers_t *dt_kafka_headers(const struct dt_kafka_message *message, boo
 
 /* ---- metadata ---- */
 
-/* librdkafka drops an answer that arrives after the request's timeout. So each retry waits twice as long as the last
- * request, until a slow broker answers in time. Later requests of this process start with twice the time of that
- * answer. Between requests the caller checks `stop`. */
+/* Timeouts of requests. librdkafka drops an answer that arrives after the request's timeout. So each retry waits twice
+ * as long as the last request, until a slow broker answers in time. Later requests of this process begin with twice the
+ * time that the answer took. Between requests the caller checks `stop`. */
 enum { ASK_FIRST_MS = 100, ASK_MAX_MS = 6400 };
 static _Atomic int ask_ms = ASK_FIRST_MS;
 
@@ -223,7 +224,8 @@ static rd_kafka_resp_err_t ask_for_topic(rd_kafka_t *rk, rd_kafka_topic_t *topic
     return code;
 }
 
-/* A new topic may be unknown to a broker for a moment, so the request is repeated a few times. */
+/* Waits for a topic's metadata. A broker may not know a new topic for a moment, so the request is repeated a few
+ * times. */
 dt_status dt_kafka_await_topic(rd_kafka_t *rk, rd_kafka_topic_t *topic, int64_t deadline_us, const _Atomic bool *stop,
                                struct dt_kafka_shape *shape, struct dt_error *err)
 {
@@ -282,7 +284,7 @@ static void reaper_main(void *arg)
     pthread_mutex_unlock(&reaper_lock);
 }
 
-/* Under the lock: waits until fewer than n handles are being destroyed, or until until_us. */
+/* Waits until fewer than n handles are being destroyed, or until until_us. Under the lock. */
 static void await_fewer_than(unsigned n, int64_t until_us)
 {
     while (reaping >= n && dt_clock_wait(&reaper_changed, &reaper_lock, until_us))
@@ -298,7 +300,7 @@ void dt_kafka_reap(rd_kafka_t *rk, void (*before)(void *arg), void (*done)(void 
         return;
     }
     *r = here;
-    /* Delays a caller that creates and breaks handles faster than they can be destroyed; counts the new one. */
+    /* Counts the handle. Delays a caller that creates and frees handles faster than they can be destroyed. */
     pthread_mutex_lock(&reaper_lock);
     await_fewer_than(REAPING_MAX, dt_kafka_now_us() + 1000000);
     reaping++;
@@ -314,7 +316,7 @@ void dt_kafka_drain(int timeout_ms)
     pthread_mutex_unlock(&reaper_lock);
 }
 
-/* Enough for one answer of a busy broker. After a timeout the request starts from the beginning. */
+/* Enough for one answer of a busy broker: after a timeout the request would only be repeated. */
 enum { OFFSETS_MS = 5000 };
 
 dt_status dt_kafka_ask_offsets(rd_kafka_t *rk, rd_kafka_topic_partition_list_t *list, int64_t which,
@@ -333,11 +335,11 @@ dt_status dt_kafka_ask_offsets(rd_kafka_t *rk, rd_kafka_topic_partition_list_t *
 }
 
 /*
- * Owns: a handle that exists only while it is used.
- * Refuses to know: what it is used for.
- * Invariants: while there is a handle, a thread sleeps until the handle may have been unused for long enough (if no
- * thread could be started, the handle stays). A handle is lent only while its settings are current, and for AGE_MAX_US
- * at most, because certificates and passwords in files may have changed.
+ * Owns: a handle that exists only while it is used, and a while longer.
+ * Refuses to know: what the handle is used for.
+ * Invariants: while there is a handle, a thread sleeps until the handle may have been unused for long enough to be
+ * destroyed (if the thread could not be started, the handle stays). A handle is lent only if its settings are current,
+ * and if it is younger than AGE_MAX_US, because certificates and passwords in files may have changed.
  */
 
 #define AGE_MAX_US INT64_C(600000000)
@@ -350,9 +352,9 @@ struct dt_kafka_on_demand {
     pthread_cond_t changed;
     rd_kafka_t *rk;
     bool held, janitor, closing;
-    int64_t used_us; /* when it was released last */
+    int64_t used_us; /* when the handle was last given back */
     int64_t made_us;
-    unsigned generation; /* of the settings that it was created with */
+    unsigned generation; /* generation of the settings that the handle was created with */
 };
 
 static void reap_handle(const struct dt_kafka_on_demand_ops *ops, rd_kafka_t *rk)

@@ -1,6 +1,6 @@
 /*
- * Shared by the parts of the interface to Kafka: configuration of librdkafka handles, translation of its errors, and
- * destruction of handles, which may block and has its own thread. Included by kafka_*.c only.
+ * Shared by the parts of the interface to Kafka: configuration of librdkafka handles, translation of librdkafka's
+ * errors, and destruction of handles (on a thread of its own, because it may block). Included by kafka_*.c only.
  */
 #pragma once
 
@@ -15,68 +15,70 @@
 
 enum {
     DT_KAFKA_MESSAGE_MAX =
-        1200000, /* the client's limit: 900,000 bytes of payload, 8 KiB of headers, keys and our own headers */
+        1200000, /* our limit: 900,000 bytes of payload, 8 KiB of headers, keys and our own headers */
     DT_KAFKA_BATCH_BYTES = 1000000, /* messages batched for one partition; below Kafka's default limit of 1 MiB */
-    DT_KAFKA_RECORD_OVERHEAD = 96,  /* of a batch of one record: its own header and the record's */
-    DT_KAFKA_HEADER_OVERHEAD = 10,  /* of a record header: two lengths */
+    DT_KAFKA_RECORD_OVERHEAD = 96,  /* bytes of a batch of one record: the batch's header and the record's */
+    DT_KAFKA_HEADER_OVERHEAD = 10,  /* bytes of a record header: two lengths */
 };
 
 struct dt_kafka_setting {
-    const char *name, *value; /* a setting of librdkafka */
+    const char *name, *value; /* name and value of a setting of librdkafka */
 };
-/* A configuration with the settings of every handle, then those of [kafka] client.*, then `own` (ends with a row
- * without a name; may be NULL). Every callback gets opaque. *out is NULL unless OK. */
+/* Creates a configuration with the settings that all handles share, then those of [kafka] client.*, then `own` (ends
+ * with a row without a name; may be NULL). Every callback gets `opaque`. *out is NULL unless OK. */
 DT_MUST_CHECK dt_status dt_kafka_conf_new(const struct dt_kafka_env *env, void *opaque,
                                           const struct dt_kafka_setting *own, rd_kafka_conf_t **out,
                                           struct dt_error *err);
-/* Takes ownership of conf, also if it fails. */
+/* Creates a handle. Takes ownership of conf, even if it fails. */
 DT_MUST_CHECK dt_status dt_kafka_handle_new(rd_kafka_type_t type, rd_kafka_conf_t *conf, rd_kafka_t **out,
                                             struct dt_error *err);
 
-/* <installation>.<suffix> into buf of DT_KAFKA_TOPIC_MAX + 1 bytes. */
+/* Writes <installation>.<suffix> into buf, which has DT_KAFKA_TOPIC_MAX + 1 bytes. */
 DT_MUST_CHECK dt_status dt_kafka_topic_name(const struct dt_kafka_env *env, const char *suffix, char *buf,
                                             struct dt_error *err);
 
-/* REFUSED if Kafka will never accept it, otherwise UNAVAILABLE. */
+/* Returns REFUSED if Kafka would refuse the request again, otherwise UNAVAILABLE. */
 dt_status dt_kafka_error_status(rd_kafka_resp_err_t code);
-/* Whether the code refuses one message, or its topic, and would do so again. Other REFUSED codes are about this
- * client. */
+/* Whether the code means that Kafka refuses one message, or its topic, and would do so again. Other codes that map to
+ * REFUSED are about this client. */
 bool dt_kafka_refuses_message(rd_kafka_resp_err_t code);
-/* Whether the code refuses the whole topic. */
+/* Whether the code means that Kafka refuses all messages to the topic. */
 bool dt_kafka_refuses_topic(rd_kafka_resp_err_t code);
 void dt_kafka_on_log(const rd_kafka_t *rk, int level, const char *facility, const char *text);
-/* dt_fail with the code's class, "<what>: <Kafka's reason>". */
+/* Calls dt_fail with the code's status and the text "<what>: <Kafka's reason>". */
 dt_status dt_kafka_fail(struct dt_error *err, rd_kafka_resp_err_t code, const char *what);
 
 /* Maximal size of a message in a batch of its own. */
 size_t dt_kafka_message_size(const struct dt_kafka_message *message);
-/* Header list for librdkafka (NULL if there are none or memory ran out: *ok tells which). */
+/* Creates a header list for librdkafka. If it returns NULL, *ok tells whether the message has no headers (true) or
+ * memory ran out (false). */
 rd_kafka_headers_t *dt_kafka_headers(const struct dt_kafka_message *message, bool *ok);
 
 struct dt_kafka_shape {
-    int partitions, replicas, brokers; /* replicas: of the partition with the fewest */
+    int partitions, replicas, brokers; /* replicas: number of replicas of the partition with the fewest */
 };
 /*
- * Metadata of one topic; waits until deadline_us or stop (may be NULL; checked every 100 ms). UNAVAILABLE: no answer,
- * or a partition without a leader; REFUSED: no such topic, or no right to it; SHUTDOWN.
+ * Reads the metadata of one topic; waits until deadline_us or until *stop is set (stop may be NULL; checked every 100
+ * ms). UNAVAILABLE: no answer, or a partition has no leader. REFUSED: no such topic, or no right to it. SHUTDOWN: *stop
+ * is set.
  */
 DT_MUST_CHECK dt_status dt_kafka_await_topic(rd_kafka_t *rk, rd_kafka_topic_t *topic, int64_t deadline_us,
                                              const _Atomic bool *stop, struct dt_kafka_shape *shape,
                                              struct dt_error *err);
 
-/* Fills in the offsets at which partitions begin or end (`which`: RD_KAFKA_OFFSET_BEGINNING or _END), in one request.
- * For a reader of committed messages, the end is that of committed messages. */
+/* Fills in the offsets at which the list's partitions begin or end (`which`: RD_KAFKA_OFFSET_BEGINNING or _END), in one
+ * request. If the handle reads only committed messages, the end is that of the committed messages. */
 DT_MUST_CHECK dt_status dt_kafka_ask_offsets(rd_kafka_t *rk, rd_kafka_topic_partition_list_t *list, int64_t which,
                                              struct dt_error *err);
 
-/* The last finding of dt_kafka_admin_topic, however old, without a request. False: nothing is known yet. Thread-safe
- * (kafka_topics.c). */
+/* Returns what the last dt_kafka_admin_topic found, however old, without a request. False: the topic was never looked
+ * up. Thread-safe (kafka_topics.c). */
 bool dt_kafka_admin_known(dt_kafka_admin *admin, struct dt_str topic, struct dt_kafka_topic_info *out);
 
 /*
- * Destroys a handle without blocking the caller: calls before(arg), which may block too, destroys the handle, then
- * calls done(arg), which frees what the handle's callbacks used (both may be NULL). Waits (about a second at most) only
- * if many are still being destroyed.
+ * Destroys a handle without blocking the caller: another thread calls before(arg), which may block too, destroys the
+ * handle, and calls done(arg), which frees what the handle's callbacks used (before and done may be NULL). The caller
+ * waits (about a second at most) only if many handles are still being destroyed.
  */
 void dt_kafka_reap(rd_kafka_t *rk, void (*before)(void *arg), void (*done)(void *arg), void *arg);
 
@@ -86,15 +88,16 @@ static inline int64_t dt_kafka_now_us(void)
 }
 
 /*
- * An on-demand handle: a librdkafka handle that exists only while it is used and for keep_ms after, because each handle
- * wakes four times a second for nothing. The owner's lock ensures one user at a time. Included by kafka_*.c only.
+ * An on-demand handle: a librdkafka handle that exists only while it is used and for keep_ms after that, because an
+ * idle handle wakes up four times a second. The owner's lock ensures that there is one user at a time. Included by
+ * kafka_*.c only.
  *
  *   hold ─▶ use ─▶ let_go, or discard if the handle failed
  */
 
 struct dt_kafka_on_demand_ops {
-    rd_kafka_type_t type; /* a producer, when left out */
-    /* Makes the configuration of the handle. */
+    rd_kafka_type_t type; /* kind of the handle; zero: a producer */
+    /* Creates the configuration of the handle. */
     dt_status (*conf)(const struct dt_kafka_env *env, rd_kafka_conf_t **out, struct dt_error *err);
     /* Called before a handle is destroyed, on another thread; may be NULL. */
     void (*closing)(void *rk);
@@ -107,40 +110,43 @@ DT_MUST_CHECK dt_status dt_kafka_on_demand_new(const struct dt_kafka_env *env, c
 /* Lends the handle, and creates it if there is none. */
 DT_MUST_CHECK dt_status dt_kafka_on_demand_hold(dt_kafka_on_demand *handle, rd_kafka_t **rk, struct dt_error *err);
 void dt_kafka_on_demand_let_go(dt_kafka_on_demand *handle);
-/* Ends the use, and destroys the handle; the next hold creates another one. */
+/* Ends the use, and destroys the handle; the next hold creates a new handle. */
 void dt_kafka_on_demand_discard(dt_kafka_on_demand *handle);
 bool dt_kafka_on_demand_open(dt_kafka_on_demand *handle);
-void dt_kafka_on_demand_free(dt_kafka_on_demand *handle); /* NULL is accepted; it must not be held */
+void dt_kafka_on_demand_free(dt_kafka_on_demand *handle); /* frees a handle that is not held; accepts NULL */
 
 /* Settings of librdkafka from [kafka] client.*, and the handles that use them. Included by kafka_*.c only. */
 
-/* Applies the settings of the configuration, and reads their files again. INVALID: as dt_kafka_check. */
+/* Applies the settings of the configuration, and reads the files that these settings name again. INVALID: as for
+ * dt_kafka_check. */
 DT_MUST_CHECK dt_status dt_kafka_client_set(rd_kafka_conf_t *conf, const struct dt_config *config,
                                             struct dt_error *err);
-/* Incremented by each dt_kafka_renew: handles that were created before have old settings. */
+/* Number that each dt_kafka_renew increments: a handle with a lower number has old settings. */
 unsigned dt_kafka_client_generation(void);
-/* Between enter and leave a handle is given new credentials; it leaves before it is destroyed. */
+/* Between enter and leave, dt_kafka_renew gives new credentials to the handle. Call leave before the handle is
+ * destroyed. */
 void dt_kafka_client_enter(rd_kafka_t *rk);
 void dt_kafka_client_leave(rd_kafka_t *rk);
 
 /*
  * Tokens for SASL/OAUTHBEARER, from a file that another program renews (a sidecar, a projected volume):
- * client.sasl.oauthbearer.jwt_file. librdkafka requests one again after four fifths of its lifetime, and ten seconds
- * after a failure. Included by kafka_*.c only.
+ * client.sasl.oauthbearer.jwt_file. librdkafka requests a new token after four fifths of the token's lifetime, and ten
+ * seconds after a failure. Included by kafka_*.c only.
  */
 
-/* The property's name; librdkafka has no property of this name. */
+/* Name of the property for the token; librdkafka has no property of this name. */
 #define DT_KAFKA_TOKEN "sasl.oauthbearer.jwt"
 
 struct dt_kafka_token {
     int64_t expires_ms;  /* ms since 1970 */
-    char principal[256]; /* the subject; the broker relies on the token itself */
+    char principal[256]; /* subject of the token, for librdkafka; the broker reads the subject from the token itself */
 };
 
-/* Reads the contents of a token (a JWT). MALFORMED: it is not one, or has no expiry. NOMEM. */
+/* Reads the contents of a token (a JWT). MALFORMED: the text is no JWT, or has no expiry. NOMEM: memory ran out. */
 DT_MUST_CHECK dt_status dt_kafka_token_parse(struct dt_str jwt, struct dt_kafka_token *out, struct dt_error *err);
 
-/* Lets librdkafka refresh tokens, if the handle has any, on its own thread, because many handles are seldom polled. */
+/* If the handle uses tokens, makes librdkafka refresh them on a thread of its own, because many handles are seldom
+ * polled. */
 void dt_kafka_token_background(rd_kafka_t *rk);
 
 /*
@@ -149,8 +155,8 @@ void dt_kafka_token_background(rd_kafka_t *rk);
  *
  * Connections are watched because librdkafka sends EndTxn again by itself when its connection breaks. The first EndTxn
  * may still be buffered on the network. If it arrives when the next transaction of the same transactional id is open,
- * it ends that one half-way. So if a request's connection broke, or EndTxn was sent twice, the outcome is in doubt,
- * even if the commit was answered.
+ * it ends the next transaction half-way. So if a request's connection broke, or EndTxn was sent twice, the outcome is
+ * in doubt, even if the commit was answered.
  */
 
 enum { DT_KAFKA_WATCHED_MAX = 32 };
@@ -162,32 +168,32 @@ struct dt_kafka_watch {
     unsigned end_txns; /* number of EndTxn requests sent */
     int fds[DT_KAFKA_WATCHED_MAX];
     unsigned n_fds;
-    int64_t asked_us;                      /* when partitions were first added; 0 = not yet */
-    bool too_soon;                         /* that was refused, because the last transaction of this id had not ended */
-    char unjoined[DT_KAFKA_TOPIC_MAX + 1]; /* a topic that was not allowed into the transaction */
-    _Atomic(pid_t) spinner;                /* librdkafka's main thread, from its start */
+    int64_t asked_us;                      /* mono: when librdkafka first asked to add partitions; 0: not yet */
+    bool too_soon;                         /* Kafka did not add them, because the id's last transaction had not ended */
+    char unjoined[DT_KAFKA_TOPIC_MAX + 1]; /* a topic that Kafka did not admit to the transaction; empty: none */
+    _Atomic(pid_t) spinner;                /* thread id of librdkafka's main thread, from its start on */
     int usual_nice;
 };
 
 void dt_kafka_watch_init(struct dt_kafka_watch *w);
 void dt_kafka_watch_clear(struct dt_kafka_watch *w);
-/* Handles made with this configuration report their requests and threads. */
+/* Adds callbacks to the configuration, through which its handles report their requests and threads. */
 DT_MUST_CHECK dt_status dt_kafka_watch_requests(struct dt_kafka_watch *w, rd_kafka_conf_t *conf, struct dt_error *err);
-/* For closesocket_cb: notes and closes the connection. */
+/* For closesocket_cb: records that the connection is closed, and closes it. */
 int dt_kafka_watch_close_socket(struct dt_kafka_watch *w, int fd);
-/* For log_cb: notes lines about the transaction. */
+/* For log_cb: reads log lines about the transaction. */
 void dt_kafka_watch_log(struct dt_kafka_watch *w, const char *facility, const char *text);
-/* Once the handle is connected: lowers the priority of its main thread. */
+/* Lowers the priority of the handle's main thread. Called once the handle is connected. */
 void dt_kafka_watch_nice(struct dt_kafka_watch *w);
 
 void dt_kafka_watch_open(struct dt_kafka_watch *w);
 /* Whether a connection that carried part of the open transaction was closed. */
 bool dt_kafka_watch_broken(struct dt_kafka_watch *w);
-/* The topic that was not allowed into the transaction; empty if none is known. */
+/* Copies the name of a topic that Kafka did not admit to the transaction; empty: no such topic is known. */
 void dt_kafka_watch_unjoined(struct dt_kafka_watch *w, char *topic, size_t size);
 
 struct dt_kafka_watched {
-    bool clean; /* the transaction's requests used intact connections, and EndTxn was sent once */
+    bool clean; /* all requests of the transaction used intact connections, and EndTxn was sent once */
     unsigned end_txns;
     bool too_soon;
 };

@@ -1,9 +1,10 @@
 /*
- * Owns: how far the results topic has been read, from its ends and the offsets that the group committed.
- * Refuses to know: which process reads, and what the answer is for.
+ * Owns: how far the results topic has been read, by the ends of its partitions and the offsets that the group
+ * committed.
+ * Refuses to know: which process reads, and what the caller does with the answer.
  * Invariants: an end is read before the offset that is compared with it. So messages from before the mark count as read
- * only if their offset was committed, which happens after they were applied. If it is unknown (no answer, or an offset
- * beyond the end because the topic was created again), they count as unread.
+ * only if their offset was committed, which happens after they were applied. If the offset is unknown (no answer, or an
+ * offset beyond the end because the topic was created again), the messages count as unread.
  */
 #include "kafka_common.h"
 
@@ -13,8 +14,8 @@ enum { KEEP_HANDLE_MS = 60000, ANSWER_MS = 5000 };
 struct dt_result_lag {
     const struct dt_kafka_env *env;
     dt_kafka_on_demand *handle;
-    char topic[DT_KAFKA_TOPIC_MAX + 1];    /* the group has its name */
-    rd_kafka_topic_partition_list_t *ends; /* offset: the end of the partition; NULL = nothing is recorded */
+    char topic[DT_KAFKA_TOPIC_MAX + 1];    /* name of the topic, and of the consumer group */
+    rd_kafka_topic_partition_list_t *ends; /* offset after each partition's last message at the mark; NULL: no mark */
 };
 
 static void forget_ends(struct dt_result_lag *l)
@@ -26,7 +27,7 @@ static void forget_ends(struct dt_result_lag *l)
 
 /* ---- where partitions begin and end ---- */
 
-/* If a handle got no answer it is not kept: the next one connects again. */
+/* Gives the handle back. If the handle got no answer, it is destroyed, so that the next request connects again. */
 static void close_handle(struct dt_result_lag *l, dt_status status)
 {
     if (status == DT_OK)
@@ -63,7 +64,7 @@ dt_status dt_result_lag_mark(dt_result_lag *l, struct dt_error *err)
 
 /* ---- what the group has committed ---- */
 
-/* The current begin or end of a partition (`which`, as for dt_kafka_ask_offsets). */
+/* Asks Kafka for the current begin or end of a partition (`which`, as for dt_kafka_ask_offsets). */
 static dt_status ask_offset(struct dt_result_lag *l, rd_kafka_t *rk, int32_t partition, int64_t which, int64_t *offset,
                             struct dt_error *err)
 {
@@ -83,16 +84,16 @@ static dt_status compare_offsets(struct dt_result_lag *l, rd_kafka_t *rk, const 
     for (int i = 0; status == DT_OK && *passed && i < l->ends->cnt; i++) {
         const rd_kafka_topic_partition_t *end = &l->ends->elems[i];
         int64_t bound = 0;
-        int64_t offset = -1; /* committed by the group; -1 = none */
+        int64_t offset = -1; /* offset that the group committed; -1: none */
         for (int k = 0; k < group->cnt && offset < 0; k++)
             if (group->elems[k].partition == end->partition && group->elems[k].err == RD_KAFKA_RESP_ERR_NO_ERROR)
                 offset = group->elems[k].offset;
-        if (offset < 0) { /* without a commit, a partition counts as read if it is empty */
+        if (offset < 0) { /* if the group has committed no offset, the partition counts as read only if it is empty */
             status = ask_offset(l, rk, end->partition, RD_KAFKA_OFFSET_BEGINNING, &bound, err);
             *passed = bound == end->offset;
         } else if (offset > end->offset) {
-            /* If the offset is beyond the recorded end, it belongs to a later mark, or to a topic that was created
-             * again. The current end decides. */
+            /* An offset beyond the recorded end was committed after a later mark, or belongs to a topic that was
+             * created again. The partition's current end decides which. */
             status = ask_offset(l, rk, end->partition, RD_KAFKA_OFFSET_END, &bound, err);
             *passed = offset <= bound;
         } else {
@@ -115,7 +116,7 @@ static dt_status has_group_passed(struct dt_result_lag *l, rd_kafka_t *rk, bool 
     rd_kafka_AdminOptions_destroy(options);
     rd_kafka_event_t *event = rd_kafka_queue_poll(queue, ANSWER_MS + 500);
     rd_kafka_resp_err_t code = event ? rd_kafka_event_error(event) : RD_KAFKA_RESP_ERR__TIMED_OUT;
-    const rd_kafka_topic_partition_list_t *group = NULL; /* the offsets of the one requested group; owned by event */
+    const rd_kafka_topic_partition_list_t *group = NULL; /* committed offsets of the requested group; owned by event */
     if (code == RD_KAFKA_RESP_ERR_NO_ERROR) {
         size_t n = 0;
         const rd_kafka_ListConsumerGroupOffsets_result_t *result =
@@ -147,8 +148,9 @@ dt_status dt_result_lag_passed(dt_result_lag *l, bool *passed, struct dt_error *
     return status;
 }
 
-/* The handle needs a group, although it joins none: when Kafka answers that the group's coordinator has moved,
- * librdkafka (2.0.2: rd_kafka_handle_OffsetFetch) uses the handle's own group without a check. */
+/* Creates the handle's configuration. The handle needs a group id, although it joins no group: when Kafka answers that
+ * the group's coordinator has moved, librdkafka (2.0.2: rd_kafka_handle_OffsetFetch) uses the handle's own group
+ * without a check. */
 static dt_status lag_conf(const struct dt_kafka_env *env, rd_kafka_conf_t **out, struct dt_error *err)
 {
     char group[DT_KAFKA_TOPIC_MAX + 1];

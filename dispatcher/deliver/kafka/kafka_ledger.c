@@ -1,9 +1,10 @@
 /*
- * Owns: reading one shard's ledger partition, committed records only, at a takeover.
- * Refuses to know: what the records mean; the caller looks for its barrier in them.
- * Invariants: the end of the partition proves nothing (a new partition leader, a lagging mark), so only the caller's
- * function ends the reading with success (without one: the offset exists). If the partition does not have the offset,
- * that is an error; reading never jumps to another.
+ * Owns: reading one shard's ledger partition, committed records only, at a takeover; deleting old records (second
+ * part).
+ * Refuses to know: what the records mean; the caller looks for its barrier among them.
+ * Invariants: reaching the end of the partition proves nothing (the partition's leader may be new, or may lag), so
+ * reading succeeds only when the caller's function returns false, or, without a function, when the offset exists. If
+ * the partition does not have the offset, reading fails; it never jumps to another offset.
  */
 #include <pthread.h>
 #include <stdatomic.h>
@@ -46,7 +47,7 @@ static dt_status reader_open(const struct dt_kafka_env *env, struct reader *r, s
     return r->topic ? DT_OK : dt_kafka_fail(err, rd_kafka_last_error(), name);
 }
 
-/* Stopping a consumer waits for the broker's thread, so both halves run on the reaper's thread. */
+/* Stops and destroys a consumer on the reaper's thread, because stopping waits for the thread of a broker. */
 static void reader_stop(void *arg)
 {
     struct reader *r = arg;
@@ -58,13 +59,13 @@ static void reader_stop(void *arg)
         rd_kafka_topic_destroy(r->topic);
 }
 
-/* Each record extends the deadline. Otherwise, if a busy broker sends a long ledger slowly, the reader would start
- * again from the beginning and never reach the end. */
+/* Reads records. Each record extends the deadline. Otherwise, if a busy broker sends a long ledger slowly, the caller
+ * would start again from the beginning and never reach the end. */
 static dt_status read_on(struct reader *r, struct dt_ledger_reading *reading, int64_t patience_us, struct dt_error *err)
 {
     int64_t deadline_us = dt_clock_mono_us(reading->clock) + patience_us;
     dt_status status = DT_OK;
-    bool done = false; /* the caller's function has found its record */
+    bool done = false; /* the caller's function has returned false */
     while (status == DT_OK && !done) {
         if (reading->stop && *reading->stop)
             return dt_fail(err, DT_SHUTDOWN, "ledger: stopped while reading");
@@ -87,7 +88,7 @@ static dt_status read_on(struct reader *r, struct dt_ledger_reading *reading, in
         case RD_KAFKA_RESP_ERR_OFFSET_OUT_OF_RANGE:
             status = dt_fail(err, DT_INVALID, "ledger: %s", rd_kafka_message_errstr(m));
             break;
-        default: /* librdkafka retries other failures; the deadline ends that */
+        default: /* librdkafka retries after other failures, until the deadline */
             if (dt_kafka_error_status(m->err) == DT_REFUSED)
                 status = dt_fail(err, DT_REFUSED, "ledger: %s", rd_kafka_message_errstr(m));
         }
@@ -123,8 +124,8 @@ dt_status dt_ledger_read(const struct dt_kafka_env *env, unsigned shard, struct 
  * ---- deleting old records of a ledger partition: one request; its handle is destroyed when the answer arrives ----
  *
  * Invariants: only the thread that destroys the handle waits for the answer. The caller polls for the result, or
- * abandons the request. A process has at most one such request at a time, because all shards become due on the same
- * day and few threads destroy handles.
+ * abandons the request. A process has at most one such request at a time, because all shards may need trimming on the
+ * same day, and few threads destroy handles.
  */
 
 static atomic_flag under_way = ATOMIC_FLAG_INIT;
@@ -133,12 +134,12 @@ enum { ANSWER_MS = 10000 };
 
 struct dt_ledger_trim {
     pthread_mutex_t lock;
-    unsigned users; /* the caller, and the thread that waits */
+    unsigned users; /* number of users: the caller, and the thread that waits for the answer */
     bool done;
     dt_status status;
     struct dt_error error;
 
-    /* used only by the waiting thread */
+    /* used only by the thread that waits for the answer */
     rd_kafka_t *rk;
     rd_kafka_queue_t *queue;
     int32_t partition;

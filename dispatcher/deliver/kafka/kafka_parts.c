@@ -1,4 +1,4 @@
-/* Starts and stops the parts, in order. */
+/* Starts and stops the parts of a process that use Kafka, in order. */
 #include "kafka_parts.h"
 
 #include "base/assert.h"
@@ -10,8 +10,8 @@ struct dt_kafka_parts {
     bool has_kafka;
     dt_kafka_admin *admin;
     dt_notice_producer *notices, *features;
-    struct dt_outbox_kafka letters_port, features_port; /* `arg` is one of these producers */
-    dt_outbox *outbox;                                  /* NULL without Kafka, like the producers and the two below */
+    struct dt_outbox_kafka letters_port, features_port; /* ports of the outbox; `arg` of each is a producer */
+    dt_outbox *outbox;                                  /* NULL without Kafka, as are producers, reads, commands */
     dt_results_watermark *reads;
     dt_command_reader *commands;
     dt_results *results;

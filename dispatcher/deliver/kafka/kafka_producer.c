@@ -1,20 +1,20 @@
 /*
- * Owns:            the turns of a shard's two transactional producers; below them the producer of notices.
+ * Owns:            which of a shard's two transactional producers is used next; below, the producer of notices.
  * Refuses to know: what a transaction consists of (kafka_txn_producer.c).
  *
  * Kafka answers EndTxn before it has written the transaction's markers. A producer that continues with the same
- * transactional id before that gets CONCURRENT_TRANSACTIONS, and librdkafka then waits for 20 ms. With two ids, Kafka
- * writes the markers of one transaction while the next one is under way.
+ * transactional id before that gets CONCURRENT_TRANSACTIONS, and librdkafka then waits for 20 ms. With two ids used
+ * alternately, Kafka writes the markers of one transaction while the next transaction is open.
  *
  * Invariants:
- *   - One transaction at a time, over both ids. The next begins after a clean commit of the last one, so that ledger
- *     offsets rise. In a partition that both touch (the ledger above all), a reader of committed messages sees nothing
- *     of the second before the marker of the first.
+ *   - One transaction is open at a time, over both ids. It begins only after a clean commit of the transaction before,
+ *     so that ledger offsets rise. In a partition to which both transactions wrote (always the ledger), a reader of
+ *     committed messages sees nothing of the second before the marker of the first.
  *   - A producer exists only when both ids are fenced: then no earlier transaction, under either id, can be committed.
- *   - After any status except OK neither is used again: the turn stays with the one that failed.
+ *   - After a status other than OK neither producer is used again: the turn stays with the producer that failed.
  *
- * Each id has its own metadata, refreshed every five minutes. So for that long after a topic has grown, the two may
- * choose different partitions for a key.
+ * Each producer has its own metadata, refreshed every five minutes. So in the five minutes after a topic got more
+ * partitions, the two producers may choose different partitions for a key.
  */
 #include <pthread.h>
 
@@ -24,14 +24,15 @@
 #include "kafka_common.h"
 
 enum { LINES = 2 };
-/* A takeover fences all of these: an older version that knows fewer of them must not run beside this one. */
+/* Suffixes of the transactional ids. A takeover fences all of them. An older version that knows fewer suffixes must not
+ * run beside this one. */
 static const char *const suffixes[LINES] = {"", "-b"};
 
 struct dt_producer {
     dt_txn_producer *lines[LINES];
-    uint32_t begun; /* number of transactions */
-    unsigned turn;  /* whose turn it is; after a failure, the one that failed */
-    bool ready;     /* the next messages are known to have topics that both producers know */
+    uint32_t begun; /* number of transactions that were begun */
+    unsigned turn;  /* index of the producer to use next; after a failure: the producer that failed */
+    bool ready;     /* both producers know the topics of the next messages */
 };
 
 static dt_txn_producer *current_line(const dt_producer *p)
@@ -62,8 +63,8 @@ dt_status dt_producer_begin(dt_producer *p, const struct dt_kafka_message *messa
 {
     const struct dt_kafka_message record = {.key = record_key, .value = record_value};
     dt_status status = DT_OK;
-    /* Both look up the topics; otherwise the next transaction would have to wait for its topics, too. After a failure
-     * the turn stays with the one that failed. */
+    /* Both producers look up the topics; otherwise the next transaction would have to wait for a lookup, too. After a
+     * failure the turn stays with the producer that failed. */
     for (unsigned i = 0; !p->ready && status == DT_OK && i < LINES; i++) {
         status = dt_txn_producer_learn(current_line(p), messages, n, err);
         if (status == DT_OK)
@@ -99,7 +100,7 @@ void dt_producer_free(dt_producer *p)
         return;
     for (unsigned i = 0; i < LINES; i++, next_turn(p))
         dt_txn_producer_free(
-            current_line(p)); /* first the one that may have an open transaction, which blocks readers */
+            current_line(p)); /* first the producer that may have an open transaction, because that blocks readers */
     free(p);
 }
 
@@ -112,7 +113,7 @@ dt_status dt_producer_new(const struct dt_kafka_env *env, unsigned shard, const 
     *out = p;
     if (!p)
         return dt_fail(err, DT_NOMEM, "kafka producer");
-    /* Both at the same time: connecting, and waiting for open transactions of older producers. */
+    /* Both producers connect, and wait for open transactions of older producers, at the same time. */
     for (unsigned i = 0; status == DT_OK && i < LINES; i++)
         status = dt_txn_producer_new(env, shard, suffixes[i], &p->lines[i], err);
     for (unsigned i = 0; status == DT_OK && i < LINES; i++)
@@ -133,25 +134,25 @@ dt_status dt_producer_new(const struct dt_kafka_env *env, unsigned shard, const 
  * ---- an idempotent producer for notices (dead letters, rejected results): at least once ----
  *
  * Invariants: a batch exists until its last report has arrived or librdkafka has dropped its messages, even if the
- * caller stopped waiting. One of the waiting callers serves the reports, under one lock.
+ * caller stopped waiting. One of the waiting callers serves the reports of all, under one lock.
  */
 
 enum { KEEP_HANDLE_MS = 10000 };
 
 struct dt_notice_producer {
-    pthread_mutex_t lock; /* for the next two */
+    pthread_mutex_t lock; /* protects `busy` and the members that belong to a caller */
     pthread_cond_t freed;
-    bool busy; /* a caller is sending a batch; the members below are that caller's */
+    bool busy; /* a caller is sending a batch; the members below belong to that caller */
     dt_kafka_on_demand *handle;
     rd_kafka_t *rk; /* handle that sends the batch */
 };
 
-/* State of one batch; if reports are late it outlives the call, and the last one frees it. */
+/* State of one batch. If reports are late, it outlives the call, and the last report frees it. */
 struct batch {
     size_t outstanding;
     bool abandoned;
     rd_kafka_resp_err_t error;
-    bool *sent; /* the caller's; not used after abandoned */
+    bool *sent; /* the caller's array; not used after the caller has abandoned the batch */
 };
 
 struct report {
@@ -238,14 +239,14 @@ static dt_status send_together(struct dt_notice_producer *s, const struct dt_kaf
     int64_t left_us;
     while (b->outstanding > 0 && (left_us = deadline_us - dt_kafka_now_us()) > 0)
         rd_kafka_poll(s->rk, left_us > 100000 ? 100 : (int)(left_us / 1000) + 1);
-    b->abandoned = b->outstanding > 0; /* its last report then frees it */
+    b->abandoned = b->outstanding > 0; /* the batch's last report then frees it */
     if (b->abandoned) {
         status = dt_fail(err, DT_UNAVAILABLE, "notices: no answer from Kafka in time");
     } else {
         status = b->error == RD_KAFKA_RESP_ERR_NO_ERROR ? DT_OK : dt_kafka_fail(err, b->error, "notice");
         free(b);
     }
-    /* These messages may still arrive, so the caller may send them twice: at least once. */
+    /* Messages without a report may still arrive, so a caller that sends them again may send them twice. */
     if (status == DT_UNAVAILABLE || rd_kafka_fatal_error(s->rk, NULL, 0) != RD_KAFKA_RESP_ERR_NO_ERROR)
         dt_kafka_on_demand_discard(s->handle);
     else
@@ -269,7 +270,8 @@ dt_status dt_notice_producer_send(dt_notice_producer *s, const struct dt_kafka_m
     if (busy)
         return dt_fail(err, DT_UNAVAILABLE, "notices: other messages of this process are waiting for Kafka");
     dt_status status = send_together(s, messages, n, sent, deadline_us, err);
-    /* One message, or its size, may make Kafka refuse a whole batch: the remaining messages are sent one by one. */
+    /* One message, or its size, may be the reason why Kafka refuses a whole batch, so the remaining messages are sent
+     * one by one. */
     bool singly = status == DT_REFUSED && n > 1, refused = false;
     for (size_t i = 0; singly && i < n && (status == DT_OK || status == DT_REFUSED); i++) {
         status = sent[i] ? DT_OK : send_together(s, &messages[i], 1, &sent[i], deadline_us, err);

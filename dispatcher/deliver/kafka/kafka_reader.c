@@ -1,24 +1,25 @@
 /*
- * Owns: a consumer of one of our own topics, its share of the partitions, and its positions.
- * Refuses to know: what a record means, and what happens with it.
- * Invariants: an offset is committed only for records that the caller has applied (dt_kafka_reader_commit), and not for
- * each batch, since a commit costs the broker as much as a small batch. After a rewind, a rebalance or a crash, records
- * are read again, which the caller must tolerate; a caller that keeps offsets itself says where reading begins. If a
- * partition was read to its end, that end is committed, because markers of transactions may follow the last record, and
- * leaders compare the ends of the partitions of results with it (kafka_lag.c). It is committed again now and then,
- * because a reader that was stopped may have committed an older offset since.
+ * Owns: a consumer of one of the installation's own topics, its share of the partitions, and its positions. Refuses to
+ * know: what a record means, and what happens with it. Invariants: an offset is committed only for records that the
+ * caller has applied (dt_kafka_reader_commit). Not each batch is committed at once, because a commit costs the broker
+ * as much as a small batch. After a rewind, a rebalance or a crash, records are read again, which the caller must
+ * tolerate. A caller that stores offsets itself sets where reading begins. If a partition was read to its end, the
+ * offset of that end is committed, because markers of transactions may follow the last record, and kafka_lag.c compares
+ * the committed offset with the partition's end. The offset is committed again now and then, because a reader that had
+ * been stopped may have committed an older offset since.
  *
  * A handle of librdkafka is assigned partitions once; for other partitions the reader takes a new handle. librdkafka
  * aborts if partitions are taken from a handle that has not yet stopped reading them after an earlier change
- * (rd_kafka_assignment_partition_stopped, issue 5573), and it does not say when it has stopped.
+ * (rd_kafka_assignment_partition_stopped, issue 5573), and it does not report when it has stopped.
  */
 #include "kafka_common.h"
 
 #include "base/assert.h"
 #include "base/log.h"
 
-/* LOOK_TIMEOUT_US is long: if a reader gave up on a busy broker, it would only repeat the request. LOOK_AGAIN_US is
- * short: the reader has its partitions, and should soon read on. */
+/* Timeouts and periods of looking up partitions. LOOK_TIMEOUT_US is long: if a reader gave up on a busy broker, it
+ * would only repeat the request. LOOK_AGAIN_US is short: the reader has its partitions, and should soon continue to
+ * read them. */
 enum {
     LOOK_EVERY_US = 5000000,
     LOOK_TIMEOUT_US = 10000000,
@@ -26,30 +27,30 @@ enum {
     COMMIT_EVERY_US = 100000,
     SILENCE_US = 60000000
 };
-/* librdkafka before 2.1 interprets the milliseconds of this timeout as microseconds. */
+/* Timeout of a seek in ms. librdkafka before 2.1 interprets the number as microseconds. */
 #define SEEK_MS (rd_kafka_version() < 0x02010000 ? 5000000 : 5000)
 
 struct dt_kafka_reader {
     const struct dt_kafka_env *env;
     struct dt_kafka_reading how;
-    unsigned generation;    /* of the settings that the handle was created with */
-    int64_t silent_us;      /* since when Kafka has neither reported the partitions nor sent a record; 0 = it answers */
-    struct dt_error unsaid; /* why the last share did not get partitions; status OK = it got them, or did not ask */
+    unsigned generation;    /* generation of the settings that the handle was created with */
+    int64_t silent_us;      /* mono: since when Kafka has reported no partitions and sent no record; 0: it answers */
+    struct dt_error unsaid; /* why the last dt_kafka_reader_share got no partitions; status OK: it did not fail */
     rd_kafka_t *rk;
     rd_kafka_topic_t *topic;
     bool assigned;          /* partitions were assigned to rk */
-    unsigned rank, members; /* 0 members: nothing is read yet */
+    unsigned rank, members; /* members = 0: no partition is read yet */
     int partitions;
-    int64_t looked_us; /* when the partitions were counted */
-    int64_t *next;     /* by partition: the offset after the last applied record; -1 = the group's, or not read */
-    rd_kafka_topic_partition_list_t *applied; /* offsets to commit; NULL = none */
+    int64_t looked_us; /* mono: when the partitions were last counted */
+    int64_t *next;     /* by partition: offset after the last applied record; -1: the group's offset, or not read */
+    rd_kafka_topic_partition_list_t *applied; /* offsets to commit; NULL: none */
     int64_t committed_us;
-    rd_kafka_message_t **messages; /* of the last poll */
+    rd_kafka_message_t **messages; /* records of the last poll */
     struct dt_kafka_record *records;
     size_t n, cap, bytes;
-    int64_t *ends; /* by partition: the end that the last poll reached; -1 = none */
-    bool owed;     /* records of a poll were neither applied nor rewound, so ends of partitions do not count yet */
-    bool lost;     /* an offset to continue from does not exist any more: the partition is not read */
+    int64_t *ends; /* by partition: the end that the last poll reached; -1: not reached */
+    bool owed;     /* records of the last poll were neither applied nor rewound, so `ends` is not committed yet */
+    bool lost;     /* an offset to continue from does not exist any more: the partition cannot be read */
     bool failed;   /* Kafka refused a request since the last poll began */
 };
 
@@ -88,13 +89,13 @@ static dt_status reserve_records(struct dt_kafka_reader *c, size_t max, struct d
     return DT_OK;
 }
 
-/* Stores a record, or the error that librdkafka returned in its place. Takes ownership of m. */
+/* Stores a record, or returns the error that librdkafka delivered instead of a record. Takes ownership of m. */
 static dt_status take_message(struct dt_kafka_reader *c, rd_kafka_message_t *m, struct dt_error *err)
 {
     dt_status status = DT_OK;
     if (m->err == RD_KAFKA_RESP_ERR_NO_ERROR || m->err == RD_KAFKA_RESP_ERR__PARTITION_EOF)
         c->silent_us = 0;
-    /* The caller has left this partition, or does not want it read. */
+    /* Drops a record of a partition that the caller has left, or that reading.begin excluded. */
     if (c->how.begin && m->partition >= 0 && m->partition < c->partitions && c->next[m->partition] < 0) {
         rd_kafka_message_destroy(m);
         return DT_OK;
@@ -123,7 +124,7 @@ static dt_status take_message(struct dt_kafka_reader *c, rd_kafka_message_t *m, 
     return status;
 }
 
-/* Takes records that have arrived, then the ones that arrive within the remaining time. */
+/* Takes all records that have arrived, and those that arrive within linger_ms. */
 static void take_more(struct dt_kafka_reader *c, size_t max, int linger_ms)
 {
     const int64_t until_us = dt_kafka_now_us() + linger_ms * INT64_C(1000);
@@ -133,7 +134,7 @@ static void take_more(struct dt_kafka_reader *c, size_t max, int linger_ms)
         if (!m && left_us <= 0)
             return;
         if (m && take_message(c, m, NULL) != DT_OK)
-            return; /* the next poll returns it again, or it does not matter */
+            return; /* the next poll returns the error again, or the error does not matter */
     }
 }
 
@@ -158,7 +159,7 @@ static void record_applied(struct dt_kafka_reader *c, int32_t partition, int64_t
         c->next[partition] = offset;
 }
 
-/* Commits the offsets of records applied since the last commit, without waiting for the answer. */
+/* Commits the offsets of records that were applied since the last commit, without waiting for the answer. */
 static dt_status commit_applied(struct dt_kafka_reader *c, struct dt_error *err)
 {
     if (!c->applied)
@@ -170,7 +171,7 @@ static dt_status commit_applied(struct dt_kafka_reader *c, struct dt_error *err)
     return code == RD_KAFKA_RESP_ERR_NO_ERROR ? DT_OK : dt_kafka_fail(err, code, "committing offsets");
 }
 
-/* The end of a partition counts if all records before it are applied. (Later records of the same poll are after it.) */
+/* Commits the ends that the last poll reached, if all records before an end are applied. */
 static dt_status commit_ends(struct dt_kafka_reader *c, struct dt_error *err)
 {
     for (int i = 0; i < c->partitions; i++) {
@@ -209,10 +210,10 @@ dt_status dt_kafka_reader_poll(dt_kafka_reader *c, size_t max, int wait_ms, int 
     *records = NULL;
     *n = 0;
     drop_records(c);
-    /* librdkafka asks the group once for the offset of an assigned partition. If that is refused, for instance because
-     * the coordinator has moved, it reports the error and does not retry; the partition would not be read until it is
-     * assigned again. */
-    bool unheard = false; /* a partition is read from the group's offset, and no record has arrived from it yet */
+    /* librdkafka asks the group once for the offset of an assigned partition. If Kafka refuses, for instance because
+     * the coordinator has moved, librdkafka reports the error and does not retry, so the partition would not be read
+     * until it is assigned again. */
+    bool unheard = false; /* some partition is read from the group's offset, and has delivered no record yet */
     for (int i = 0; i < c->partitions && c->failed && !c->how.begin; i++)
         unheard = unheard || (is_ours((unsigned)i, c->rank, c->members) && c->next[i] < 0);
     c->failed = false;
@@ -225,7 +226,7 @@ dt_status dt_kafka_reader_poll(dt_kafka_reader *c, size_t max, int wait_ms, int 
                        rd_kafka_topic_name(c->topic));
     dt_status status = reserve_records(c, max, err);
     if (status == DT_OK && !(stop && *stop)) {
-        /* Waits for the first record or error. A due commit of offsets does not wait for the next record. */
+        /* Waits for the first record or error, but not beyond the time when offsets are due to be committed. */
         int64_t left_us = c->committed_us + COMMIT_EVERY_US - dt_kafka_now_us();
         if (c->applied && left_us < wait_ms * INT64_C(1000))
             wait_ms = left_us > 0 ? (int)(left_us / 1000) + 1 : 0;
@@ -251,12 +252,13 @@ dt_status dt_kafka_reader_commit(dt_kafka_reader *c, struct dt_error *err)
     if (c->n == 0)
         return DT_OK;
     c->owed = false;
-    for (size_t i = 0; i < c->n; i++) /* ascending within a partition: the last one stays */
+    for (size_t i = 0; i < c->n; i++) /* ascending within a partition, so the last offset stays */
         record_applied(c, c->messages[i]->partition, c->messages[i]->offset + 1);
     return commit_ends(c, err);
 }
 
-/* If it cannot seek back, gives up the partitions until the next share, because reading on would lose records. */
+/* If seeking back fails, gives up the partitions until the next dt_kafka_reader_share, because reading on would lose
+ * records. */
 void dt_kafka_reader_rewind(dt_kafka_reader *c)
 {
     if (c->n == 0)
@@ -270,12 +272,12 @@ void dt_kafka_reader_rewind(dt_kafka_reader *c)
     drop_records(c);
     rd_kafka_error_t *error = rd_kafka_seek_partitions(c->rk, list, SEEK_MS);
     rd_kafka_resp_err_t code = error ? rd_kafka_error_code(error) : RD_KAFKA_RESP_ERR_NO_ERROR;
-    for (int i = 0; code == RD_KAFKA_RESP_ERR_NO_ERROR && i < list->cnt; i++) /* each has its own outcome */
+    for (int i = 0; code == RD_KAFKA_RESP_ERR_NO_ERROR && i < list->cnt; i++) /* each partition has its own outcome */
         code = list->elems[i].err;
     if (code != RD_KAFKA_RESP_ERR_NO_ERROR) {
         DT_LOG(WARN, "kafka", "cannot seek back to the last committed offset", DT_S("topic", list->elems[0].topic),
                DT_S("error", rd_kafka_err2str(code)));
-        dt_kafka_reader_restart(c); /* the next share assigns them at the last applied offsets */
+        dt_kafka_reader_restart(c); /* the next dt_kafka_reader_share assigns partitions at the last applied offsets */
     }
     c->owed = false;
     if (error)
@@ -286,7 +288,7 @@ void dt_kafka_reader_rewind(dt_kafka_reader *c)
 void dt_kafka_reader_restart(dt_kafka_reader *c)
 {
     drop_records(c);
-    c->members = 0; /* the next share takes a new handle */
+    c->members = 0; /* the next dt_kafka_reader_share opens a new handle */
     c->owed = c->lost = false;
 }
 
@@ -310,10 +312,10 @@ int64_t dt_kafka_reader_lag(const dt_kafka_reader *c)
 
 /* ---- the handle ---- */
 
-/* Into *out: a handle with the current settings and files. */
+/* Opens a handle with the current settings and files, into *out. */
 static dt_status open_handle(const struct dt_kafka_reader *c, struct dt_kafka_reader *out, struct dt_error *err)
 {
-    char topic[DT_KAFKA_TOPIC_MAX + 1]; /* the group has the topic's name */
+    char topic[DT_KAFKA_TOPIC_MAX + 1]; /* name of the topic, and of the consumer group */
     rd_kafka_conf_t *conf;
     const struct dt_kafka_setting settings[] = {
         {"group.id", topic},
@@ -322,10 +324,12 @@ static dt_status open_handle(const struct dt_kafka_reader *c, struct dt_kafka_re
         {"enable.auto.offset.store", "false"},
         {"auto.offset.reset", c->how.begin ? "error" : "earliest"},
         {"enable.partition.eof", "true"},
-        /* how often the broker answers an empty fetch; newly assigned partitions wait for that, too */
+        /* longest time that the broker waits before it answers an empty fetch; newly assigned partitions wait for that,
+         * too */
         {"fetch.wait.max.ms", "1000"},
         {"fetch.error.backoff.ms", "50"},
-        /* a partition with this many records here is fetched again after a second; fewer are applied in a second */
+        /* if librdkafka holds this many records of a partition, it fetches more only after a second; fewer records than
+         * these are applied in a second */
         {"queued.min.messages", "100000"},
         {"queued.max.messages.kbytes", "32768"},
         {NULL, NULL},
@@ -348,7 +352,7 @@ static void consumer_leave(void *arg)
     struct dt_error err = {0};
     if (commit_applied(c, &err) != DT_OK)
         DT_LOG(DEBUG, "kafka", "offsets were not committed", DT_S("reason", err.text));
-    rd_kafka_consumer_close(c->rk); /* waits for the offsets that are being committed */
+    rd_kafka_consumer_close(c->rk); /* waits until the offsets that are being committed are committed */
     if (c->topic)
         rd_kafka_topic_destroy(c->topic);
 }
@@ -363,8 +367,8 @@ static void consumer_done(void *arg)
     free(c);
 }
 
-/* Replaces the handle. The new one reads from the first record that was not applied; the old one commits that offset
- * and is destroyed in the background. If no new handle can be created, the old one stays. */
+/* Replaces the handle. The new handle reads from the first record that was not applied. The old handle commits the
+ * offset of that record and is destroyed in the background. If no new handle can be opened, the old handle stays. */
 static dt_status reopen_handle(struct dt_kafka_reader *c, struct dt_error *err)
 {
     struct dt_kafka_reader *other = calloc(1, sizeof(*other));
@@ -418,11 +422,12 @@ static dt_status begin_partitions(struct dt_kafka_reader *c, struct dt_error *er
     return status;
 }
 
-/* Takes our share of this many partitions. Forgets offsets of partitions that another reader has now. */
+/* Takes this process's share of the topic's partitions. Forgets offsets of partitions that another process reads
+ * now. */
 static dt_status take_partitions(struct dt_kafka_reader *c, int partitions, unsigned rank, unsigned members,
                                  struct dt_error *err)
 {
-    /* Never shrinks: if the second allocation fails, c->partitions stays as it was. */
+    /* The arrays never shrink. If the second realloc fails, c->partitions still fits both. */
     const int room = partitions > c->partitions ? partitions : c->partitions;
     const size_t bytes = (size_t)(room > 0 ? room : 1) * sizeof(int64_t);
     int64_t *next = realloc(c->next, bytes);
@@ -477,7 +482,7 @@ void dt_kafka_reader_leave(dt_kafka_reader *c, int32_t partition)
     c->owed = c->owed && kept > 0;
     if (partition < c->partitions)
         c->next[partition] = c->ends[partition] = -1;
-    /* Only saves fetching: records that still arrive are dropped. */
+    /* Pausing only saves fetching: records that still arrive are dropped. */
     rd_kafka_topic_partition_list_add(list, rd_kafka_topic_name(c->topic), partition);
     (void)!rd_kafka_pause_partitions(c->rk, list);
     rd_kafka_topic_partition_list_destroy(list);
@@ -488,7 +493,8 @@ dt_status dt_kafka_reader_share(dt_kafka_reader *c, unsigned rank, unsigned memb
     const int64_t now_us = dt_kafka_now_us();
     struct dt_kafka_shape shape = {0};
     dt_status status;
-    /* A new handle may help if settings changed or, when Kafka does not answer, the files that they name. */
+    /* A new handle may help if settings changed, or (if Kafka does not answer) if files that the settings name
+     * changed. */
     bool outdated =
         c->generation != dt_kafka_client_generation() || (c->silent_us > 0 && now_us > c->silent_us + SILENCE_US);
     if (outdated && reopen_handle(c, &c->unsaid) != DT_OK)
@@ -505,11 +511,11 @@ dt_status dt_kafka_reader_share(dt_kafka_reader *c, unsigned rank, unsigned memb
     status = dt_kafka_await_topic(c->rk, c->topic, now_us + (same ? LOOK_AGAIN_US : LOOK_TIMEOUT_US), c->how.stop,
                                   &shape, &c->unsaid);
     if (status == DT_UNAVAILABLE && shape.partitions > 0 && !c->how.begin)
-        status = c->unsaid.status = DT_OK; /* librdkafka waits for leaders, and reads partitions that have one */
+        status = c->unsaid.status = DT_OK; /* librdkafka waits for leaders, and reads partitions that have a leader */
     c->silent_us = status == DT_OK ? 0 : c->silent_us ? c->silent_us : now_us;
     c->looked_us = dt_kafka_now_us();
     if (status == DT_UNAVAILABLE && same && c->silent_us == now_us)
-        c->unsaid.status = DT_OK; /* a busy broker may leave one request unanswered; the next one counts */
+        c->unsaid.status = DT_OK; /* a busy broker may leave one request unanswered; a second one is reported */
     if (status == DT_UNAVAILABLE && same)
         return DT_OK;
     if (status != DT_OK)
@@ -520,7 +526,7 @@ dt_status dt_kafka_reader_share(dt_kafka_reader *c, unsigned rank, unsigned memb
         dt_kafka_reader_restart(c);
         return DT_OK;
     }
-    for (int i = 0; i < c->partitions; i++) { /* commits once more, up to what this reader has applied */
+    for (int i = 0; i < c->partitions; i++) { /* commits once more what this reader has applied */
         int64_t offset = c->next[i];
         if (offset < 0)
             continue;

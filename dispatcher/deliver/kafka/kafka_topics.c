@@ -1,17 +1,19 @@
 /*
- * Owns:            the cache of Kafka's topics, and lookups: at once on the thread of a caller that waits, or, for
- *                  callers that must not wait, on its own thread, several topics per request.
+ * Owns:            the cache of Kafka's topics, and lookups. Callers that may wait send requests on their own threads.
+ *                  For callers that must not wait, a thread of this file looks up several topics per request.
  * Refuses to know: the requests to Kafka (kafka_admin.c), and who writes to the topics.
  *
  * Invariants:
  *   - One lock guards the cache. It is never held during a request to Kafka.
- *   - The thread sleeps unless a topic is wanted. Between two of its requests, waiting callers send theirs.
- *   - Creating a topic costs the brokers as much as some thousand messages, which are late then. An owner may delay its
- *     own messages: while no other owner sends, or wants topics, its topics are created one full request after the
- *     other, and it is charged nothing. Otherwise, of many topics a few are created at a time, with pauses: the first
- *     ones of an owner as soon as they are wanted, further ones at a pace that follows from their cost. If there are
- *     only some, they are created together, so that a slow controller is waited for once.
- *   - A lookup of an existing topic never waits for missing ones, which have a queue of their own.
+ *   - The thread sleeps unless a topic must be looked up or created. Between two of its requests, callers that wait
+ *     send their requests.
+ *   - Creating a topic costs the brokers as much as some thousand messages, and delays other messages. While no other
+ *     owner sends messages or waits for topics, an owner's topics are created in full requests, one after the other,
+ *     and the owner is charged nothing. Otherwise, up to MAKE_TOGETHER missing topics are created together, so that a
+ *     slow controller is waited for once; if more are missing, a few are created at a time, with pauses. Each owner is
+ *     charged for the time: its first topics are created at once, further topics at a pace that follows from their
+ *     cost.
+ *   - A lookup of an existing topic never waits for missing topics, which have a queue of their own.
  */
 #include <utlist.h>
 
@@ -24,29 +26,29 @@
 
 enum {
     GOOD_FOR_US = 30000000,
-    ASKED_FOR_US = 600000000, /* how long a good answer is used … */
-    WAITS_FOR_US = 60000000,  /* … and another: jobs that wait for the topic ask again and again */
-    STALE_FOR_US = 600000000, /* after that a good answer is still used while the topic is looked up again */
+    ASKED_FOR_US = 600000000, /* the examiner checks a topic for this time after a caller asked for it */
+    WAITS_FOR_US = 60000000,  /* the same for a failed lookup: shorter, because waiting jobs ask again and again */
+    STALE_FOR_US = 600000000, /* how long an expired good answer is still used while the topic is looked up again */
     BAD_FOR_US = 5000000,
     DOWN_FOR_US = 1000000, /* after a broker did not answer, no request is sent for this time */
     LINGER_US = 2000,      /* topics that are wanted within this time share a request */
-    PACING_US = 2000,      /* shortest pause between two requests of the thread … */
-    PACING_SHARE = 4,      /* … and this fraction of the last one's duration */
-    MAKE_TOGETHER = 8,     /* up to this many topics are created by one request, … */
-    MAKE_FEW = 2,          /* … of more, it creates this many, … */
-    MADE_REST = 3,         /* … and then pauses for this many times its duration */
+    PACING_US = 2000,      /* shortest pause between two requests of the thread */
+    PACING_SHARE = 4,      /* a pause lasts at least 1/PACING_SHARE of the last request */
+    MAKE_TOGETHER = 8,     /* up to this many missing topics are created by one request */
+    MAKE_FEW = 2,          /* if more topics are missing, one request creates this many */
+    MADE_REST = 3,         /* after a request that created topics, none is created for this many times its duration */
     ALONE_US = 1000000,    /* an owner is alone if no other owner has sent for this time */
 };
 
 struct known {
     UT_hash_handle hh;
     int64_t until_us;
-    int64_t asked_us; /* when a caller last wanted to write to it */
+    int64_t asked_us; /* when a caller last asked for the topic */
     bool good;        /* info was filled at least once */
     dt_status status;
     struct dt_kafka_topic_info info;
     struct dt_error error;
-    int64_t owner; /* is charged if the topic is created */
+    int64_t owner; /* the owner that is charged if the topic is created */
     size_t name_n;
     char name[];
 };
@@ -56,25 +58,25 @@ struct dt_kafka_asker {
     struct dt_kafka_admin *admin;
     void (*told)(void *arg);
     void *arg;
-    bool waits; /* a request was BUSY */
+    bool waits; /* the last answer to this asker was BUSY */
 };
 
 struct dt_kafka_lookups {
     struct dt_kafka_admin *admin;
     struct dt_thread thread;
     pthread_mutex_t
-        find_lock;        /* held around requests of callers that wait: the next one uses the results of the last one */
+        find_lock;        /* held around requests of callers that wait: the next caller uses the last one's results */
     pthread_mutex_t lock; /* protects all members below */
     pthread_cond_t changed;
     int64_t down_until_us;
     struct known *known;
-    dt_topic_queue *wanted;  /* must be looked up */
-    dt_topic_queue *missing; /* must be created */
+    dt_topic_queue *wanted;  /* names that must be looked up */
+    dt_topic_queue *missing; /* names of topics that must be created */
     struct {
         int64_t owner, at_us;
-    } sent[2];                                        /* the two owners that sent last, and when; they differ */
-    struct dt_kafka_finding asked[DT_KAFKA_FIND_MAX]; /* written only by the thread: */
-    size_t asked_n;                                   /* number of running lookups */
+    } sent[2];                                        /* the last two different owners that sent messages, and when */
+    struct dt_kafka_finding asked[DT_KAFKA_FIND_MAX]; /* topics of the running request; written only by the thread */
+    size_t asked_n;                                   /* number of topics of the running request */
     struct dt_kafka_asker *askers;
 };
 
@@ -119,7 +121,8 @@ static void want_topic(struct dt_kafka_lookups *l, struct dt_str name, int64_t o
         pthread_cond_broadcast(&l->changed);
 }
 
-/* Whether there is an answer. An old one is used now, and looked up again in the background. */
+/* Whether the cache has an answer. If the answer is old, it is used now, and the topic is looked up again in the
+ * background. */
 static bool answer_known(struct dt_kafka_lookups *l, struct dt_str name, struct dt_kafka_topic_info *out,
                          dt_status *status, struct dt_error *err)
 {
@@ -142,7 +145,7 @@ static bool answer_known(struct dt_kafka_lookups *l, struct dt_str name, struct 
     return true;
 }
 
-/* If Kafka does not answer, that is remembered once for all topics. */
+/* Stores answers in the cache. If Kafka does not answer, that is stored once for all topics. */
 static void store_findings(struct dt_kafka_lookups *l, const struct dt_kafka_finding *v, size_t n, dt_status status)
 {
     struct dt_kafka_asker *asker;
@@ -155,7 +158,7 @@ static void store_findings(struct dt_kafka_lookups *l, const struct dt_kafka_fin
     for (size_t i = 0; status == DT_OK && i < n; i++) {
         const struct dt_kafka_finding *f = &v[i];
         if (f->status == DT_BUSY) {
-            /* If the queue is full, the topic is dropped: an asker that is notified asks again. */
+            /* If the queue is full, the topic is dropped; a notified asker asks for it again. */
             (void)!dt_topic_queue_add(l->missing, dt_str(f->name), f->owner);
             continue;
         }
@@ -190,12 +193,12 @@ static void store_findings(struct dt_kafka_lookups *l, const struct dt_kafka_fin
 struct pace {
     int64_t look_us;
     int64_t make_us;
-    bool make;  /* the last request created topics … */
-    bool alone; /* … of an owner that was alone */
+    bool make;  /* the next request creates topics; afterwards: the last request did */
+    bool alone; /* the next request is for an owner that is alone (is_alone) */
 };
 
-/* With the lock. Whether all topics to create are of one owner, and no other owner has sent for a while, or wants a
- * topic. */
+/* Whether all topics to create are of one owner, and no other owner has sent messages for ALONE_US or waits for a
+ * topic. Under the lock. */
 static bool is_alone(const struct dt_kafka_lookups *l, int64_t *owner)
 {
     const int64_t now_us = dt_kafka_now_us();
@@ -211,7 +214,8 @@ static bool is_alone(const struct dt_kafka_lookups *l, int64_t *owner)
     return true;
 }
 
-/* After a request that was sent at began_us. The owners of created topics are charged for it in equal parts. */
+/* Sets the pauses after a request that was sent at began_us. The owners of created topics are charged for the request
+ * in equal parts. */
 static void set_pace(struct dt_kafka_lookups *l, struct pace *pace, int64_t began_us, const struct dt_kafka_finding *v,
                      size_t n)
 {
@@ -241,8 +245,8 @@ static void await_until(struct dt_kafka_lookups *l, int64_t until_us)
         dt_clock_wait(&l->changed, &l->lock, until_us);
 }
 
-/* Waits until a topic must be looked up, or may be created: true. Lookups do not wait for a second request that creates
- * topics. */
+/* Waits until a topic must be looked up (false), or may be created (true). Between two requests that create topics,
+ * lookups that wait are served first. */
 static bool await_work(struct dt_kafka_lookups *l, struct pace *pace)
 {
     for (;;) {
@@ -264,7 +268,7 @@ static bool await_work(struct dt_kafka_lookups *l, struct pace *pace)
     }
 }
 
-/* Takes the next names for a request; pace->make: they are to be created. 0: the end. */
+/* Takes the next names for a request. pace->make: the request creates these topics. 0: the thread stops. */
 static size_t next_wanted(struct dt_kafka_lookups *l, struct pace *pace)
 {
     struct dt_kafka_finding *v = l->asked;
@@ -356,7 +360,7 @@ dt_status dt_kafka_asker_ask(dt_kafka_asker *asker, struct dt_str topic, int64_t
         return status;
     pthread_mutex_lock(&l->lock);
     if (!answer_known(l, topic, out, &status, err)) {
-        want_topic(l, topic, owner); /* if the queue is full, a caller that is notified asks again */
+        want_topic(l, topic, owner); /* if the queue is full, the topic is dropped; a notified asker asks again */
         asker->waits = true;
         status = dt_fail(err, DT_BUSY, "topic %.*s is being looked up", (int)topic.n, topic.p);
     }
@@ -375,7 +379,7 @@ static bool answer_now(struct dt_kafka_lookups *l, struct dt_str topic, dt_statu
     return known;
 }
 
-/* Looks up the next few unknown topics, from *at on. */
+/* Looks up the next few unknown topics, from index *at on. Advances *at. */
 static dt_status find_next_unknown(dt_kafka_admin *a, const struct dt_str *topics, size_t n, size_t *at,
                                    struct dt_error *err)
 {
@@ -464,7 +468,7 @@ void dt_kafka_admin_forget(dt_kafka_admin *a, struct dt_str topic)
     struct known *k = find_known(l, topic);
     if (k)
         k->until_us = INT64_MIN / 2;
-    if (is_among(l->asked, l->asked_n, topic)) /* its answer may be outdated */
+    if (is_among(l->asked, l->asked_n, topic)) /* the answer to the running request may be outdated */
         (void)!dt_topic_queue_add(l->wanted, topic, k ? k->owner : dt_owner_by_name(topic));
     pthread_mutex_unlock(&l->lock);
 }

@@ -1,15 +1,15 @@
 /*
- * Owns:            one transactional id of a shard, its producer, and its one way to send: messages and their ledger
- *                  record in one transaction, which is begun and, on request, committed.
+ * Owns:            one transactional id of a shard, its producer, and its transactions: the messages of a batch and
+ *                  their ledger record. This file begins a transaction and, on request, commits it.
  * Refuses to know: what the messages mean, and the outcome of a transaction in doubt (the ledger shows it).
  *
  * Invariants:
  *   - OK means: every delivery report is in and good, one EndTxn request was sent, no connection that carried a part of
  *     the transaction was closed before the commit was answered, the commit was answered with success, and the record's
  *     offset is known.
- *   - After any other answer the handle sends nothing more: call dt_txn_producer_free, and take over. That aborts the
- *     open transaction, but never if its commit may have been requested.
- *   - librdkafka's threads use `watch`, and the input of the choice of partitions, which does not change while a
+ *   - After any other status the handle sends nothing more: the caller must call dt_txn_producer_free, and take over.
+ *     dt_txn_producer_free aborts the open transaction, unless its commit may have been requested.
+ *   - librdkafka's threads use `watch`, and the members that choose_partition reads, which do not change while a
  *     transaction is open. Everything else belongs to the owner's thread, and after dt_txn_producer_free to the thread
  *     that destroys the handle.
  */
@@ -24,27 +24,27 @@
 
 enum {
     CAUSE_WAIT_US = 500000,
-    SILENCE_US = 1500000, /* after this time without reports, a transaction checks whether its topics still exist */
+    SILENCE_US = 1500000, /* after this time without reports, checks whether the transaction's topics still exist */
     LOOKS_MAX = 16,
-    PARTITION_FILL = 100, /* messages without a key that fill a partition before another one joins the transaction */
+    PARTITION_FILL = 100, /* number of messages without a key after which a transaction uses another partition */
     TOPIC_BUCKETS = 256,
     ABORT_WAIT_MS = 500,
     METADATA_WAIT_MS = 1000,
     METADATA_TRIES = 3,
-    MEET_WAIT_MS = 200, /* short: the loop's thread waits, and no batch needs these topics yet */
+    MEET_WAIT_MS = 200, /* short: the loop's thread waits for it, and no batch needs these topics yet */
 };
 
 struct topic {
     struct topic *next;
     rd_kafka_topic_t *rkt;
     size_t limit;     /* size limit of the topic's batches */
-    size_t in_flight; /* bytes produced whose delivery report is missing */
-    uint32_t loose;   /* messages of the open batch without a key */
+    size_t in_flight; /* bytes passed to librdkafka whose delivery report is missing */
+    uint32_t loose;   /* number of messages without a key in the open batch */
     size_t name_n;
     char name[];
 };
 
-/* The message that a delivery report belongs to. */
+/* The message to which a delivery report belongs. */
 struct report {
     struct topic *topic; /* NULL: the ledger record */
     size_t bytes;
@@ -62,21 +62,21 @@ struct dt_txn_producer {
     bool uncommitted; /* a transaction is open, and its commit was not requested */
     bool fenced;      /* init_transactions is done */
     const _Atomic bool *stop;
-    uint32_t nth; /* number of the owner's transaction: with each, messages without a key begin at another partition */
+    uint32_t nth; /* number of the pair's transaction; each puts messages without a key into another partition */
     struct dt_kafka_watch watch;
 
-    /* the open transaction, written by delivery reports (served on this thread) */
-    size_t outstanding;              /* messages produced whose report is missing */
-    rd_kafka_resp_err_t first_error; /* of a delivery report, including the ledger record's */
+    /* State of the open transaction, written when delivery reports are served, on the owner's thread. */
+    size_t outstanding;              /* messages passed to librdkafka whose report is missing */
+    rd_kafka_resp_err_t first_error; /* the first error of a delivery report, including that of the ledger record */
     char first_topic[DT_KAFKA_TOPIC_MAX + 1];
-    rd_kafka_resp_err_t refusal; /* permanent, of a message; the failure of one message also fails the others */
+    rd_kafka_resp_err_t refusal; /* why Kafka refused a message permanently; it makes other messages fail, too */
     char refused[DT_KAFKA_TOPIC_MAX + 1];
     int64_t ledger_offset;
-    struct topic **open_topics; /* of its messages, one per message */
-    struct report *reports;     /* one per message, and one of the ledger record */
+    struct topic **open_topics; /* topic of each message of the transaction */
+    struct report *reports;     /* one for each message, and one for the ledger record */
     size_t n_open;
     int64_t deadline_us;
-    int64_t look_us; /* when to check the topics */
+    int64_t look_us; /* mono: when to check whether the topics still exist */
 };
 
 /* ---- librdkafka's threads ---- */
@@ -109,7 +109,7 @@ static void on_report(rd_kafka_t *, const rd_kafka_message_t *m, void *opaque)
     dt_txn_producer *p = opaque;
     struct report *r = m->_private;
     if (p->failed || !r)
-        return; /* the report of a purge, for which no thread waits */
+        return; /* the report belongs to a purged message, and no thread waits for it */
     dt_assert_cmp(p->outstanding, >, 0);
     p->outstanding--;
     if (r->topic) {
@@ -137,10 +137,11 @@ static void on_error(rd_kafka_t *, int code, const char *reason, void *)
 /* ---- partitions ---- */
 
 /*
- * Each partition of a transaction costs a request to join it and one to write it, which the broker verifies and serves
- * one after the other: a small batch over four partitions takes twice as long as over one. So messages without a key
- * fill one partition after the other, and the next batch begins with the next partition. (librdkafka would choose by
- * the clock, without a call: sticky.partitioning.linger.ms is 0.)
+ * Chooses the partition of a message without a key. Each partition of a transaction costs a request to join the
+ * transaction and one to write. The broker handles these one after the other, so a small batch over four partitions
+ * takes twice as long as over one. So messages without a key fill one partition after the other, and the next batch
+ * begins with the next partition. (librdkafka would choose by time, without calling this function:
+ * sticky.partitioning.linger.ms is 0.)
  */
 static int32_t choose_partition(const rd_kafka_topic_t *rkt, const void *key, size_t key_n, int32_t partitions,
                                 void *topic_opaque, void *message_opaque)
@@ -156,7 +157,7 @@ static int32_t choose_partition(const rd_kafka_topic_t *rkt, const void *key, si
     return (int32_t)((p->nth + (uint32_t)chosen % spread) % (uint32_t)partitions);
 }
 
-/* A status that is neither OK nor a refusal is a doubt; after either, the producer must not be used again. */
+/* Turns a failure that is not REFUSED into DOUBT. After any failure the producer must not be used again. */
 static dt_status end_with(dt_txn_producer *p, dt_status status, struct dt_error *err)
 {
     if (status == DT_OK)
@@ -165,7 +166,7 @@ static dt_status end_with(dt_txn_producer *p, dt_status status, struct dt_error 
     if (status == DT_REFUSED)
         return status;
     if (err)
-        err->status = DT_DOUBT; /* its text says why */
+        err->status = DT_DOUBT; /* err->text still gives the reason */
     return DT_DOUBT;
 }
 
@@ -198,7 +199,7 @@ static dt_status topic_new(dt_txn_producer *p, struct dt_str name, struct topic 
     return DT_OK;
 }
 
-/* If a topic's limit is below the size of our batches, it gets smaller batches. */
+/* Reads the topic's size limit. If the limit is below the size of our batches, the topic gets smaller batches. */
 static void topic_refresh_limit(dt_txn_producer *p, struct topic *t)
 {
     struct dt_kafka_topic_info info;
@@ -207,7 +208,7 @@ static void topic_refresh_limit(dt_txn_producer *p, struct topic *t)
     t->limit = info.max_message_bytes < DT_KAFKA_BATCH_BYTES ? (size_t)info.max_message_bytes : DT_KAFKA_BATCH_BYTES;
 }
 
-/* It is missing, or we have no right to it, whatever the error code. */
+/* Records that the topic was refused: it is missing, or we have no right to it, whatever the error code. */
 static void refuse_topic(dt_txn_producer *p, struct dt_str topic)
 {
     p->refusal = RD_KAFKA_RESP_ERR_UNKNOWN_TOPIC_OR_PART;
@@ -219,16 +220,16 @@ static bool same_topic_again(const struct dt_kafka_message *messages, size_t i)
     return i > 0 && dt_str_eq(messages[i].topic, messages[i - 1].topic);
 }
 
-/* Topics of messages that this producer has not used yet, possibly with duplicates. */
+/* Topics that this producer has not used yet, possibly with duplicates. */
 struct strangers {
     struct dt_str *names;
-    size_t n, n_unsure; /* n_unsure: the first ones, whose metadata may be missing */
+    size_t n, n_unsure; /* n_unsure: how many names at the front may lack metadata */
 };
 
 /*
- * Makes librdkafka fetch the metadata of all of them at once. Otherwise each new topic costs a request of its own, and
- * so does each check whether it has arrived. A request for offsets does this for a list of topics. If topics were just
- * created, the first try fails but fetches their metadata.
+ * Makes librdkafka fetch the metadata of all new topics in one request, by asking for offsets of a list of topics.
+ * Otherwise each topic costs a request, and so does each check whether its metadata has arrived. For topics just
+ * created, the first try fails but starts the fetch.
  */
 static void fetch_metadata(dt_txn_producer *p, struct strangers *s, unsigned max_tries, int wait_ms)
 {
@@ -240,7 +241,7 @@ static void fetch_metadata(dt_txn_producer *p, struct strangers *s, unsigned max
             rd_kafka_topic_partition_list_add(list, name, 0)->offset = RD_KAFKA_OFFSET_END;
         }
         (void)rd_kafka_offsets_for_times(p->rk, list, wait_ms);
-        /* Moves topics without a reported partition end to the front; the others are known. */
+        /* Moves topics without a reported end to the front; the metadata of the others has arrived. */
         s->n_unsure = 0;
         for (int i = 0; i < list->cnt; i++) {
             const struct dt_str name = s->names[i];
@@ -253,12 +254,12 @@ static void fetch_metadata(dt_txn_producer *p, struct strangers *s, unsigned max
     }
 }
 
-/* Metadata before first use: without it the first transaction to a topic stalls for a second. */
+/* Fetches metadata before the first use of topics: without it, the first transaction to a topic stalls for a second. */
 static dt_status look_up_new_topics(dt_txn_producer *p, struct strangers *s, struct dt_error *err)
 {
     dt_status status = DT_OK;
     size_t at_fault;
-    /* Checks for all of them at once whether they exist, and reads their limits. */
+    /* Checks in one request whether all new topics exist, and reads their limits. */
     if (p->env->admin) {
         status = dt_kafka_admin_topics(p->env->admin, s->names, s->n, &at_fault, err);
         if (status == DT_REFUSED)
@@ -342,7 +343,8 @@ static dt_status check_reports(dt_txn_producer *p, struct dt_error *err)
     return DT_OK;
 }
 
-/* If a topic was deleted, librdkafka tries to add it until the transaction times out. This check finds out earlier. */
+/* Checks whether a topic of the transaction was deleted. librdkafka would try to add it until the transaction times
+ * out; this check finds out earlier. */
 static void check_for_deleted_topics(dt_txn_producer *p)
 {
     unsigned looks = 0;
@@ -383,8 +385,9 @@ static dt_status await_reports(dt_txn_producer *p, const size_t *count, size_t m
 }
 
 /*
- * A failed transaction in librdkafka refuses further messages, and one message's failure fails others: the report with
- * the cause may still be on its way. Waits briefly for it; returns a permanent refusal as such.
+ * Finds the cause of a failed transaction: librdkafka refuses further messages of the transaction, and one message's
+ * failure makes others fail, so the report with the cause may not have arrived yet. Waits briefly for that report;
+ * returns a permanent refusal as REFUSED.
  */
 static dt_status find_cause(dt_txn_producer *p, dt_status status, struct dt_error *err)
 {
@@ -393,8 +396,9 @@ static dt_status find_cause(dt_txn_producer *p, dt_status status, struct dt_erro
            dt_kafka_now_us() < until_us)
         rd_kafka_poll(p->rk, 10);
     if (p->refusal == RD_KAFKA_RESP_ERR_NO_ERROR) {
-        /* Finds out whether a message's topic may not join the transaction. A call that is not allowed in an open
-         * transaction returns the transaction's error, or __STATE if it has not failed, and does nothing else. */
+        /* Finds out whether a message's topic was not admitted to the transaction. In an open transaction
+         * rd_kafka_begin_transaction returns the transaction's error, or __STATE if the transaction has not failed, and
+         * does nothing else. */
         char topic[DT_KAFKA_TOPIC_MAX + 1];
         rd_kafka_error_t *error = rd_kafka_begin_transaction(p->rk);
         rd_kafka_resp_err_t code = error ? rd_kafka_error_code(error) : RD_KAFKA_RESP_ERR__STATE;
@@ -439,8 +443,8 @@ static dt_status produce_message(dt_txn_producer *p, rd_kafka_topic_t *rkt, int3
             status = check_reports(p, err);
             continue;
         }
-        /* Kafka or the client refused the message at once. If it was the ledger record, that is a doubt like any
-         * other. */
+        /* Kafka or librdkafka refused the message at once. If the message is the ledger record, the outcome is
+         * DOUBT. */
         const bool refused = rkt != p->ledger && dt_kafka_refuses_message(code);
         if (refused)
             record_refusal(p, code, rd_kafka_topic_name(rkt));
@@ -467,7 +471,8 @@ static dt_status produce_batch(dt_txn_producer *p, const struct dt_kafka_message
         struct topic *t = p->open_topics[i];
         struct report *r = &p->reports[i];
         *r = (struct report){.topic = t, .bytes = dt_kafka_message_size(&messages[i])};
-        /* If a topic accepts less than one of our batches, it gets its messages a few at a time. */
+        /* If a topic's limit is below the size of our batches, the topic gets only as many messages at a time as its
+         * limit allows. */
         if (t->limit < DT_KAFKA_BATCH_BYTES && t->in_flight + r->bytes > t->limit)
             status =
                 await_reports(p, &t->in_flight, t->limit > r->bytes ? t->limit - r->bytes : 0, p->deadline_us, err);
@@ -487,7 +492,7 @@ static dt_status produce_batch(dt_txn_producer *p, const struct dt_kafka_message
 /* Waits for all reports, then sends EndTxn. */
 static dt_status finish_transaction(dt_txn_producer *p, struct dt_error *err)
 {
-    p->look_us = dt_kafka_now_us() + SILENCE_US; /* reports since the beginning have not been served yet */
+    p->look_us = dt_kafka_now_us() + SILENCE_US; /* reports that arrived since the begin have not been served yet */
     dt_status status = await_reports(p, &p->outstanding, 0, p->deadline_us, err);
     if (status == DT_DOUBT)
         status = find_cause(p, status, err);
@@ -498,7 +503,7 @@ static dt_status finish_transaction(dt_txn_producer *p, struct dt_error *err)
         dt_assert_cmp(p->outstanding, ==, 0);
         dt_assert(p->uncommitted);
         p->uncommitted = false;
-        /* No report is missing, so none must be served while waiting for the commit. */
+        /* All reports are in, so none must be served while waiting for the commit. */
         rd_kafka_error_t *error = rd_kafka_commit_transaction(p->rk, -1);
         while (error && rd_kafka_error_is_retriable(error) && dt_kafka_now_us() < p->deadline_us) {
             rd_kafka_error_destroy(error);
@@ -549,7 +554,7 @@ dt_status dt_txn_producer_begin(dt_txn_producer *p, uint32_t nth, const struct d
     p->nth = nth;
     for (size_t i = 0; i < n; i++) {
         p->open_topics[i] = same_topic_again(messages, i) ? p->open_topics[i - 1] : *topic_slot(p, messages[i].topic);
-        dt_assert(p->open_topics[i]); /* the caller looked them all up */
+        dt_assert(p->open_topics[i]); /* the caller looked up all topics */
         p->open_topics[i]->loose = 0;
     }
     for (size_t i = 0; i < n; i++)
@@ -589,14 +594,15 @@ static void producer_leave(void *arg)
 {
     dt_txn_producer *p = arg;
     /*
-     * An open transaction blocks all readers of committed messages until Kafka's transaction timeout, unless a leader
-     * takes the shard over before. Its commit was never requested, so aborting it is safe, however late the request
-     * arrives: the next producer has another epoch. (At worst librdkafka asks for a new epoch after it and fences that
-     * one: a doubt, and one more takeover.) Also, librdkafka 2.0.2 may fail an assertion (txn_req_cnt) if it is
-     * destroyed while partitions wait to join a transaction; after the abort none joins, answered or not.
+     * Aborts the open transaction. Otherwise it blocks all readers of committed messages until Kafka's transaction
+     * timeout, unless a leader takes the shard over before. Its commit was never requested, so aborting it is safe,
+     * however late the request arrives: the next producer has another epoch. (At worst librdkafka requests a new epoch
+     * after the abort, which fences the next producer: a doubt, and one more takeover.) Also, librdkafka 2.0.2 may fail
+     * an assertion (txn_req_cnt) if a handle is destroyed while partitions wait to join a transaction; after the abort,
+     * answered or not, none waits.
      *
-     * If a connection that carried part of it broke, it is not aborted: a message may still arrive, and must be fenced
-     * by the markers of a newer epoch, which only the next producer's fencing writes.
+     * If a connection that carried part of the transaction broke, the transaction is not aborted: a message may still
+     * arrive, and only the markers that the next producer's fencing writes, with a newer epoch, keep that message out.
      */
     rd_kafka_error_t *error = p->uncommitted ? rd_kafka_abort_transaction(p->rk, ABORT_WAIT_MS) : NULL;
     if (error)
@@ -609,7 +615,7 @@ static void producer_leave(void *arg)
         rd_kafka_topic_destroy(p->ledger);
 }
 
-/* librdkafka's threads, which read reports and topics, have ended. */
+/* Frees the producer. librdkafka's threads, which read `reports` and `topics`, have ended. */
 static void producer_done(void *arg)
 {
     dt_txn_producer *p = arg;
@@ -666,7 +672,7 @@ static dt_status producer_conf(dt_txn_producer *p, const char *suffix, rd_kafka_
     dt_status status = dt_kafka_conf_new(p->env, p, settings, out, err);
     if (status != DT_OK)
         return status;
-    /* Set here, because acks is a topic's setting. */
+    /* acks is a setting of topics, so it is set here. */
     rd_kafka_topic_conf_t *topic_conf = rd_kafka_conf_get_default_topic_conf(*out);
     rd_kafka_topic_conf_set_partitioner_cb(topic_conf, choose_partition);
     rd_kafka_topic_conf_set_opaque(topic_conf, p);
@@ -677,7 +683,8 @@ static dt_status producer_conf(dt_txn_producer *p, const char *suffix, rd_kafka_
     return dt_kafka_watch_requests(&p->watch, *out, err);
 }
 
-/* If timeout_ms is not enough, it continues in the background; *again: call again. */
+/* Requests to fence older producers. If timeout_ms is not enough, the request continues in the background, and *again
+ * tells the caller to call again. */
 static dt_status ask_to_fence(dt_txn_producer *p, int timeout_ms, bool *again, struct dt_error *err)
 {
     rd_kafka_error_t *error = rd_kafka_init_transactions(p->rk, timeout_ms);

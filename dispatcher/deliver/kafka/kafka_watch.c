@@ -1,6 +1,6 @@
 /*
- * Owns: what can be observed of librdkafka's threads while a transaction is open, because librdkafka does not report
- * it: the requests that they send, the connections that they close, what they log. See kafka_common.h.
+ * Owns: observations of librdkafka's threads while a transaction is open (the requests that they send, the connections
+ * that they close, what they log), because librdkafka does not report these. See kafka_common.h.
  */
 #include "kafka_common.h"
 
@@ -13,7 +13,7 @@
 enum { API_PRODUCE = 0, API_ADD_PARTITIONS = 24, API_END_TXN = 26 };
 enum {
     NICER = 15,
-    REFUSED_US = 15000, /* if two add-partitions requests of a transaction are this far apart, one was refused */
+    REFUSED_US = 15000, /* if a transaction sent two add-partitions requests this far apart, Kafka refused the first */
 };
 
 void dt_kafka_watch_init(struct dt_kafka_watch *w)
@@ -35,7 +35,7 @@ static rd_kafka_resp_err_t on_request_sent(rd_kafka_t *, int fd, const char *, i
     if (api != API_PRODUCE && api != API_ADD_PARTITIONS && api != API_END_TXN)
         return RD_KAFKA_RESP_ERR_NO_ERROR;
     pthread_mutex_lock(&w->lock);
-    bool open = w->open; /* the request belongs to a transaction that will be committed */
+    bool open = w->open; /* the request belongs to the open transaction */
     if (open) {
         w->end_txns += api == API_END_TXN;
         if (api == API_ADD_PARTITIONS) {
@@ -55,10 +55,11 @@ static rd_kafka_resp_err_t on_request_sent(rd_kafka_t *, int fd, const char *, i
 }
 
 /*
- * While partitions join a transaction, librdkafka's main thread waits for its timers by looking at the clock, for two
- * milliseconds a transaction (2.0.2; not in 2.4). So it gets a lower priority. It also starts the threads of brokers,
- * which inherit its priority: it is lowered when the known ones have started, and later ones return to the usual
- * priority (as far as the process may).
+ * Records librdkafka's main thread, and resets the priority of others. While partitions join a transaction, the main
+ * thread polls the clock, for two milliseconds a transaction (2.0.2; not in 2.4). So it gets a lower priority
+ * (dt_kafka_watch_nice). It also starts the threads of brokers, which inherit its priority. So its priority is lowered
+ * when the threads of the known brokers have started, and later threads set their priority back to the usual one, if
+ * the process may.
  */
 static rd_kafka_resp_err_t on_thread_start(rd_kafka_t *, rd_kafka_thread_type_t type, const char *, void *opaque)
 {
@@ -83,7 +84,8 @@ static rd_kafka_resp_err_t on_new(rd_kafka_t *rk, const rd_kafka_conf_t *, void 
     return code ? code : rd_kafka_interceptor_add_on_request_sent(rk, "duetime", on_request_sent, opaque);
 }
 
-/* Only connections that carried part of the transaction count: an unreachable broker does no harm. */
+/* Closes a connection. Only connections that carried part of the transaction cause doubt: an unreachable broker does no
+ * harm. */
 int dt_kafka_watch_close_socket(struct dt_kafka_watch *w, int fd)
 {
     pthread_mutex_lock(&w->lock);
@@ -98,15 +100,15 @@ int dt_kafka_watch_close_socket(struct dt_kafka_watch *w, int fd)
 }
 
 /*
- * Only librdkafka's log names the topic that may not join the transaction: the reports of its messages say that they
- * were purged, and the transaction's error says why but not which.
+ * Reads which topic was not admitted to the transaction. Only librdkafka's log names this topic: the reports of its
+ * messages say that they were purged, and the transaction's error names no topic.
  */
 void dt_kafka_watch_log(struct dt_kafka_watch *w, const char *facility, const char *text)
 {
     static const char lead[] = "Failed to add partition \"";
     const char *from = strcmp(facility, "ADDPARTS") == 0 ? strstr(text, lead) : NULL;
     size_t n = from ? strcspn(from + sizeof(lead) - 1, "\"") : 0;
-    /* it failed because of another topic */
+    /* this topic failed only because another topic failed */
     if (n == 0 || n > DT_KAFKA_TOPIC_MAX || strstr(text, rd_kafka_err2str(RD_KAFKA_RESP_ERR_OPERATION_NOT_ATTEMPTED)))
         return;
     pthread_mutex_lock(&w->lock);

@@ -4,23 +4,25 @@
  * Between ledger_offset and our barrier there may be barriers of earlier takeovers, and at most one batch record: the
  * batch that the row says was to be sent, entry for entry (the first send_n of the list in flight). Every record is of
  * this installation and of an epoch below ours. Any other record in the format of the ledger means that MySQL and Kafka
- * contradict each other (a restored copy, a recreated topic, a second installation). The leader must not guess: the
- * shard halts.
+ * contradict each other (MySQL was restored, the ledger was created again, or there is a second installation). The
+ * leader must not guess: the shard halts.
  *
  * A stranger's record is not in the format of the ledger: it is not a JSON object that names an installation, as every
- * record of every version is. No program of ours wrote it, so it proves nothing about a batch. Only the batch's own
- * record shows whether the batch was committed, whatever is beside it; it cannot be removed without a trace in the
- * partition's offsets. So a stranger's record is skipped, and counted: some client may write here that should not. A
- * record that claims to be ours is trusted. Detecting a forged one would not help: a client that may write into the
- * ledger and knows the list in flight can also copy the record of an aborted transaction, with any seal it had. Kafka's
- * rights must prevent that (README.md).
+ * record of every version is. No dispatcher wrote it, so it proves nothing about a batch. Only the batch's own record
+ * shows whether the batch was committed, whatever other records there are; it cannot be removed without a gap in the
+ * partition's offsets. So a stranger's record is skipped, and counted, because an operator should know that another
+ * client writes into the ledger. A record that claims to be ours is trusted. Detecting a forged one would not help: a
+ * client that may write into the ledger and knows the list in flight can also copy the record of an aborted
+ * transaction, with any seal it had. Kafka's rights must prevent that (README.md).
  *
- * ledger_offset is always right after a record of ours, a batch's or a barrier's. So that record is read as well: if
- * another record, or none, is in its place, the ledger was created again, and other records have filled it up to here.
+ * The record right before ledger_offset is always one of ours, a batch's or a barrier's. So that record is read as
+ * well: if another record, or none, is in its place, the ledger was created again, and other records have filled it up
+ * to ledger_offset.
  *
- * Records below ledger_offset are settled and were judged before. If they are read again, the reader looks for a record
- * that cannot be there: our barrier, or the batch in flight. If it is there, offsets have begun again. Epochs and batch
- * numbers prove nothing there: they repeat if an operator cleared a halt after MySQL went back.
+ * Records below ledger_offset were checked and settled before. If they are read again, the reader looks for a record
+ * that cannot be below ledger_offset: our barrier, or the batch in flight. If such a record is found, the ledger was
+ * created again. Epochs and batch numbers below ledger_offset prove nothing: they repeat if MySQL was restored from an
+ * older copy and an operator then cleared a halt.
  */
 #include "ledger_record.h"
 
@@ -79,7 +81,7 @@ static int64_t number_member(const struct dt_ledger_view *view, const char *name
     return dt_json_int_of(view->json, dt_json_root(view->json), name);
 }
 
-/* Reads the record's list into scratch. False: it has none, or it could not be read (view->status). */
+/* Reads the record's list into scratch. False: the record has no list, or its list could not be read (view->status). */
 static bool read_list(struct dt_ledger_view *view)
 {
     const struct dt_json_node *list = dt_json_member(view->json, dt_json_root(view->json), "list");
@@ -101,7 +103,8 @@ static bool check_batch(struct dt_ledger_view *view, int64_t offset)
     return true;
 }
 
-/* The token identifies it, because epochs repeat if MySQL is restored from an older copy. */
+/* Whether the record is the barrier of this takeover, by its token. Epochs would prove nothing, because they repeat if
+ * MySQL is restored from an older copy. */
 static bool is_own(const struct dt_ledger_view *view)
 {
     return number_member(view, "epoch") == view->fence->epoch &&
@@ -132,7 +135,7 @@ static bool check_new(struct dt_ledger_view *view, int64_t offset, struct dt_str
         return record_problem(view, offset, "a record of an epoch that is not below this one");
     if (batch)
         return check_batch(view, offset);
-    if (!is_own(view)) /* the barrier of an earlier takeover */
+    if (!is_own(view)) /* a barrier of an earlier takeover */
         return true;
     view->barrier = true;
     view->next_offset = offset + 1;
@@ -155,8 +158,8 @@ bool dt_ledger_view_record(void *arg, int64_t offset, struct dt_str key, struct 
         bool ours = dt_str_is(uuid, view->uuid);
         return offset < view->settled_below ? check_settled(view, offset, ours) : check_new(view, offset, key, ours);
     }
-    /* A stranger's record neither halts the shard nor proves anything. Those below settled_below were reported
-     * before. */
+    /* A stranger's record neither halts the shard nor proves anything. Strangers' records below settled_below were
+     * reported before. */
     if (offset < view->settled_below)
         return true;
     if (DT_UNGUARDED(STRANGERS))

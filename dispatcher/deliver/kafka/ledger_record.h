@@ -1,6 +1,7 @@
 /*
- * Ledger records: the contents of a committed transaction (batch), and the end of a takeover's reading (barrier). Also
- * interprets the records that a takeover finds between ledger_offset and its own barrier. Pure.
+ * Ledger records of two kinds: a batch lists the attempts of a committed transaction, and a barrier marks where a
+ * takeover ends reading. Also interprets the records that a takeover finds between ledger_offset and its own barrier.
+ * Pure.
  *
  *   key "batch":   {"installation":"<uuid>","shard":3,"epoch":17,"token":…,"batch":42,"list":[[id,attempt,due],…]}
  *   key "barrier": {"installation":"<uuid>","shard":3,"epoch":18,"token":…}
@@ -21,29 +22,30 @@ void dt_ledger_format_batch(struct dt_strbuf *out, const char *uuid, const struc
                             const struct dt_claim *list, size_t n);
 void dt_ledger_format_barrier(struct dt_strbuf *out, const char *uuid, const struct dt_fence *fence);
 
-/* Fed with the records in order; see dt_ledger_view_record. */
+/* What a takeover has learned from the ledger so far. dt_ledger_view_record adds the records in order. */
 struct dt_ledger_view {
     const char *uuid;
     const struct dt_fence *fence; /* the fence of this takeover */
     const struct dt_inflight
-        *inflight;         /* of the shard's row; the last leader was about to send the first fence->send_n */
-    int64_t settled_below; /* records before this offset were checked earlier */
+        *inflight;         /* list of the shard's row; the last leader was about to send the first fence->send_n */
+    int64_t settled_below; /* records below this offset were checked by an earlier takeover */
     dt_json *json;
     struct dt_inflight scratch;
-    size_t batches;      /* 0 or 1: the batch in flight was committed; more is a contradiction */
+    size_t batches;      /* number of records of the batch in flight: 1: it was committed; more: a contradiction */
     bool barrier;        /* our own barrier was read; its token identifies it */
-    int64_t next_offset; /* offset after the barrier */
+    int64_t next_offset; /* offset after our barrier */
     bool anchored;       /* the record just below settled_below was read, and is ours */
-    size_t strangers;    /* number of strangers' records that were skipped, from settled_below on */
-    int64_t stranger_at; /* offset of the first */
-    char problem[300];   /* not empty: a contradiction; the shard must halt */
-    dt_status status;    /* not OK: a record could not be read, for reasons outside of it, so nothing is known */
+    size_t strangers;    /* number of skipped records of strangers, from settled_below on */
+    int64_t stranger_at; /* offset of the first of these */
+    char problem[300];   /* if not empty, a contradiction, for which the shard must halt */
+    dt_status status;    /* if not OK, a record could not be read for lack of memory or the like, so nothing is known */
 };
 
 DT_MUST_CHECK dt_status dt_ledger_view_init(struct dt_ledger_view *view, const char *uuid, const struct dt_fence *fence,
                                             const struct dt_inflight *inflight);
 void dt_ledger_view_clear(struct dt_ledger_view *view);
-/* Starts again, to read the ledger from another offset. */
+/* Starts again with an empty view, to read the ledger from another offset. */
 void dt_ledger_view_again(struct dt_ledger_view *view);
-/* A dt_ledger_fn: false after our barrier, a contradiction or a failure. arg: the view. */
+/* Adds a record to the view `arg`; a dt_ledger_fn. Returns false after our barrier, a contradiction or a failure, so
+ * that reading stops. */
 bool dt_ledger_view_record(void *arg, int64_t offset, struct dt_str key, struct dt_str value);

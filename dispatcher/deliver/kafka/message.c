@@ -1,6 +1,4 @@
-/*
- * Messages for consumers, in CloudEvents' binary mode for Kafka (CloudEvents 1.0, Kafka protocol binding).
- */
+/* Builds messages for consumers, in CloudEvents' binary mode for Kafka (CloudEvents 1.0, Kafka protocol binding). */
 #include "message.h"
 
 #include "base/assert.h"
@@ -8,7 +6,7 @@
 #include "job/job_json.h"
 
 #define OWN_HEADERS_MAX (1 + DT_CLOUD_EVENT_ATTRIBUTES)
-#define NOTICE_MAX      1000000 /* below Kafka's default limit of a message */
+#define NOTICE_MAX      1000000 /* maximal bytes of a dead letter; below Kafka's default limit of a message */
 
 struct headers {
     struct dt_kafka_header *v;
@@ -81,7 +79,7 @@ dt_status dt_message_of_notice(const struct dt_notice *notice, const char *insta
     struct headers h = {.v = dt_arena_alloc(arena, OWN_HEADERS_MAX * sizeof(*h.v))};
     struct dt_strbuf body = {0};
     dt_job_add_json(&body, job, true, NULL);
-    if (body.n > NOTICE_MAX) { /* without its payload then, because as text it is larger than Kafka allows */
+    if (body.n > NOTICE_MAX) { /* sends the dead letter without its payload, which as text exceeds Kafka's limit */
         dt_strbuf_reset(&body);
         dt_job_add_json(&body, job, false, NULL);
     }

@@ -2,8 +2,8 @@
  * The message that a consumer gets from Kafka: CloudEvents in binary mode. The payload is the caller's bytes;
  * everything about the job is in the headers. Pure.
  *
- * The key is the caller's partition_key, for a job as for its dead letter; without one a message has no key. A key that
- * the caller did not choose would be wrong, because compaction, joins and order depend on it.
+ * The key of the message, and of the dead letter of the same job, is the caller's partition_key. If the caller gave
+ * none, the message has no key: compaction, joins and order depend on keys, so duetime chooses none.
  */
 #pragma once
 
@@ -12,10 +12,12 @@
 #include "features/outbox/outbox_store.h"
 #include "kafka.h"
 
-/* Everything in *message lives in the arena, or is borrowed from `from`. json is scratch for the caller's headers. */
+/* Builds the message of an attempt. Everything in *message lives in the arena, or is borrowed from `from`. json is
+ * scratch for the caller's headers. */
 DT_MUST_CHECK dt_status dt_message_of_job(const struct dt_outgoing *from, const char *installation, int64_t now_ms,
                                           dt_json *json, struct dt_arena *arena, struct dt_kafka_message *message);
-/* The dead letter of a notice: the job as JSON, ce_id = <job>/<attempt>/dead, to <installation>.dead. If the payload,
- * as base64 text, exceeds Kafka's default limit, it is left out; MySQL has it as long as the job is kept. */
+/* Builds the dead letter of a notice: the job as JSON, to <installation>.dead, with ce_id = <job>/<attempt>/dead. If
+ * the payload as base64 text exceeds Kafka's default limit, the dead letter has no payload; MySQL has it as long as the
+ * job is kept. */
 DT_MUST_CHECK dt_status dt_message_of_notice(const struct dt_notice *notice, const char *installation,
                                              struct dt_arena *arena, struct dt_kafka_message *message);

@@ -1,17 +1,18 @@
 /*
- * First the watermark: how far results have been read. Then the reader of results.
+ * The watermark (first part: how far results have been read), and the reader of results (second part).
  *
  *   mark (where do the partitions end now, at T?) ─▶ has the group committed its offsets up to there? ─▶ read up to T
  *
- * Offsets are committed after MySQL, and results of locked rows are in MySQL by then. So everything below a committed
- * offset has had its effect, whichever process read it. T is a lower bound of MySQL's clock, taken before the question:
- * messages that were in the topic when MySQL's clock said T are below the ends. Other clocks do not matter.
+ * Offsets are committed after MySQL has committed the results, including results of locked rows, which are stored for
+ * later. So every message below a committed offset has had its effect, whichever process read it. T is a lower bound of
+ * MySQL's clock, taken before Kafka is asked: messages that were in the topic when MySQL's clock said T are below the
+ * ends that Kafka returns. Other clocks do not matter.
  *
- * If the group has not read that far, the mark is kept, and compared again. While a leader waits without a break, no
- * deadline is delayed by more than GIVE_UP_MS: then the reader is late, or Kafka does not answer. For attempts that
- * Kafka delivered, that time starts again when Kafka answers after a failure, because the reader cannot catch up
- * before. If a leader did not renew its wait for a while (its MySQL was down, say, like the reader's), its time starts
- * again.
+ * If the group has not committed that far, the mark is kept, and compared again. While leaders wait without a break, no
+ * deadline is delayed by more than GIVE_UP_MS: after that, the reader is too late, or Kafka does not answer. For
+ * attempts that Kafka delivered, the time counts again from when Kafka answers after a failure, because the reader
+ * cannot read before. If a leader did not renew its request for a while (because MySQL was down for the leader and the
+ * reader, for example), the time counts again.
  *
  * Invariant: kafka_up_to_ms <= other_up_to_ms.
  */
@@ -31,10 +32,10 @@
 #include "store/store.h"
 
 #define GIVE_UP_MS  INT64_C(30000)
-#define SILENCE_US  INT64_C(3000000) /* leaders that wait renew that once a second */
-#define PAUSE_FIRST INT64_C(5000)    /* us between two checks, doubled up to: */
+#define SILENCE_US  INT64_C(3000000) /* no leader waits if none has repeated its request for this time */
+#define PAUSE_FIRST INT64_C(5000)    /* us between two checks of a mark, doubled up to: */
 #define PAUSE_MOST  INT64_C(50000)
-#define RETRY_US    INT64_C(200000) /* after Kafka did not answer */
+#define RETRY_US    INT64_C(200000) /* pause after Kafka did not answer */
 #define SHARD_WORDS (DT_SHARDS_MAX / 32)
 
 struct dt_results_watermark {
@@ -42,19 +43,18 @@ struct dt_results_watermark {
     struct dt_chore chore;
     dt_result_lag *lag;
     _Atomic int64_t kafka_up_to_ms, other_up_to_ms, wanted_ms;
-    _Atomic int64_t asked_us; /* mono: when a leader last renewed its wait */
+    _Atomic int64_t asked_us; /* mono: when a leader last called dt_results_watermark_want */
     _Atomic uint32_t waiting[SHARD_WORDS];
 
     /* used only by the tick */
     bool serves;        /* some leader waits */
-    int64_t since_us;   /* mono, from where give_up counts: leaders began to wait, or the last mark was reached, then;
-                           moved by the time in which no tick looked */
-    int64_t answers_us; /* mono: since when Kafka has answered every request; INT64_MAX: it did not answer the last
-                         * one */
-    int64_t mark_ms;    /* time of the current mark; 0 = none */
-    int64_t mark_us;    /* mono */
+    int64_t since_us;   /* mono: begin of the wait that give_up_waiting limits: when leaders began to wait, or the time
+                         * of the last mark that was reached; moved by times in which the process was stopped */
+    int64_t answers_us; /* mono: since when Kafka has answered every request; INT64_MAX: the last request failed */
+    int64_t mark_ms;    /* T of the current mark, by MySQL's clock; 0: there is no mark */
+    int64_t mark_us;    /* mono: when the mark was taken */
     int64_t pause_us;
-    int64_t looked_us; /* mono */
+    int64_t looked_us; /* mono: when give_up_waiting last ran */
     bool told;         /* the long wait was logged */
 };
 
@@ -83,12 +83,13 @@ void dt_results_watermark_want(dt_results_watermark *w, unsigned shard, int64_t 
 
 /* ---- one look ---- */
 
-/* OK also if the reader has not read that far. */
+/* Takes a mark if there is none, and compares it with the committed offsets. Also returns OK if the group has not
+ * committed that far. */
 static dt_status compare_mark(dt_results_watermark *w, struct dt_error *err)
 {
     bool passed = false;
     dt_status status = DT_OK;
-    if (!w->mark_ms) { /* read the clocks before the request */
+    if (!w->mark_ms) { /* reads the clocks before Kafka is asked */
         int64_t us = dt_clock_mono_us(w->env.clock);
         int64_t ms = dt_refclock_earliest_ms(w->env.ref);
         status = dt_result_lag_mark(w->lag, err);
@@ -113,7 +114,7 @@ static dt_status compare_mark(dt_results_watermark *w, struct dt_error *err)
     return status;
 }
 
-/* Stops waiting for deadlines that leaders have waited for long enough. */
+/* Stops waiting for the reader if leaders have waited for GIVE_UP_MS: raises the watermarks without it. */
 static void give_up_waiting(dt_results_watermark *w)
 {
     const int64_t missed_us = dt_clock_missed_us(&w->looked_us, dt_clock_mono_us(w->env.clock), SILENCE_US);
@@ -179,7 +180,8 @@ dt_status dt_results_watermark_start(const struct dt_results_watermark_env *env,
         dt_results_watermark_stop(w);
         return status;
     }
-    /* Ticks wait for Kafka, and timeouts wait for ticks. So they need a thread even if other chores wait for Kafka. */
+    /* Timeouts wait for this chore's ticks, which wait for Kafka. So it does not count as a chore that may wait for
+     * Kafka (base/chores.h), and gets a thread even if such chores use all of theirs. */
     w->chore = (struct dt_chore){.name = "watermark", .tick = tick_watermark, .arg = w};
     dt_chores_add(env->chores, &w->chore);
     *out = w;
@@ -200,12 +202,13 @@ void dt_results_watermark_stop(dt_results_watermark *w)
  *
  * poll ─▶ decode ─▶ apply (MySQL, one transaction) ─▶ tell the index ─▶ commit offsets
  *
- * Killed at any point: the batch is read again. Applying is idempotent on (job, attempt), so a repeat is a `duplicate`
- * or `stale`. Offsets are committed last. While MySQL is down the batch waits; it is never skipped.
+ * If the process is killed, the batch is read again, because offsets are committed last. Applying is idempotent on
+ * (job, attempt), so a repeated result is a `duplicate` or `stale`. While MySQL is down the batch waits; it is never
+ * skipped.
  *
- * A job whose row another session keeps locked must not delay other jobs of its partition. The transaction stores its
- * results in MySQL, however many they are, and they are retried from there, a page at a time, until the row is
- * unlocked. So no result waits in memory, and offsets are committed only for results in MySQL.
+ * A job whose row another session keeps locked must not delay other jobs of its partition. The transaction stores the
+ * results of such jobs in MySQL, however many they are. The reader retries these results, a page at a time, until their
+ * rows are unlocked. So no result waits in memory, and offsets are committed only for results in MySQL.
  */
 
 #define LINGER_MS      10
@@ -213,13 +216,13 @@ void dt_results_watermark_stop(dt_results_watermark *w)
 #define PAUSE_MAX_US   INT64_C(2000000)
 #define REJECT_MS      10000
 #define REASON_MAX     300
-#define LOCK_MS        1000              /* longest wait for a row before its results are stored for later */
-#define WAIT_MS        1000              /* longest wait for records, after which a new share is noticed */
-#define DEFERRED_US    INT64_C(100000)   /* pause between two tries of stored results that are still blocked */
+#define LOCK_MS        1000              /* longest wait for a job's row; then its results are stored for later */
+#define WAIT_MS        1000              /* longest wait for records; then a change of the process's share is noticed */
+#define DEFERRED_US    INT64_C(100000)   /* pause between two tries of stored results whose rows are still locked */
 #define DEFERRED_COST  10                /* retries get one part in this many of the thread's time */
-#define ASK_US         INT64_C(30000000) /* stored results are checked at least this often */
-#define DEFERRED_MAX   1000000           /* with this many stored results no more are read */
-#define REJECTED_MAX   500000 /* maximal bytes of a key or value that are kept: both fit into Kafka's default limit */
+#define ASK_US         INT64_C(30000000) /* stored results are looked for at least this often */
+#define DEFERRED_MAX   1000000           /* if this many results are stored, no more records are read */
+#define REJECTED_MAX   500000 /* maximal bytes of a rejected key, or value: both fit into Kafka's default limit */
 
 struct rejected {
     const struct dt_kafka_record *record;
@@ -233,18 +236,18 @@ struct dt_results {
     dt_store *store;
     dt_index *index;
     dt_json *json;
-    struct dt_config config; /* the process's, with a short wait for locks */
+    struct dt_config config; /* the process's configuration, with a shorter timeout for locks */
     struct dt_arena arena;
-    struct dt_apply *batch; /* capacity: a whole batch */
+    struct dt_apply *batch; /* capacity: kafka's largest batch of results */
     size_t n;
     struct deferred {
-        bool some;        /* results may be stored: by this process, or by one whose partitions it has now */
-        int64_t after_id; /* the position of the walk over them */
-        size_t met;       /* number of results that were still locked since the walk began */
-        size_t stored;    /* about how many are stored: at the last walk, and since */
-        int64_t next_us;  /* mono: when to continue */
+        bool some;        /* results may be stored in MySQL, perhaps by the process that read the partitions before */
+        int64_t after_id; /* job id up to which the running walk over stored results has come */
+        size_t met;       /* results that this walk skipped because the job's row was still locked */
+        size_t stored;    /* about how many results are stored: those that the last walk left, and those stored since */
+        int64_t next_us;  /* mono: when the walk continues */
     } deferred;
-    unsigned rank, members; /* the share that was taken last */
+    unsigned rank, members; /* the share of partitions that was taken last */
     struct rejected *rejected;
     size_t n_rejected;
     struct dt_outage_part outage;
@@ -276,7 +279,7 @@ static dt_status decode_record(dt_results *r, const struct dt_kafka_record *reco
     if (status != DT_OK)
         return reject_record(r, record, dt_str(err.text));
     status = dt_result_decode(r->json, dt_json_root(r->json), NULL, &faults, &result);
-    if (status == DT_INVALID) { /* the reason is "pointer reason; …" */
+    if (status == DT_INVALID) { /* builds the reason, "pointer reason; …", from the faults */
         struct dt_strbuf text = {0};
         for (size_t i = 0; i < faults.n && i < DT_FAULTS_MAX && text.n < REASON_MAX; i++)
             dt_strbuf_addf(&text, "%s%s %s", i ? "; " : "", faults.v[i].pointer.p, faults.v[i].reason.p);
@@ -292,7 +295,7 @@ static dt_status decode_record(dt_results *r, const struct dt_kafka_record *reco
 
 /* ---- what follows from applied results ---- */
 
-/* Counts the outcomes. Returns how many results wait for a locked row. */
+/* Counts the outcomes for metrics. Returns how many results wait for a locked row. */
 static size_t count_outcomes(dt_results *r, const struct dt_apply *v, size_t n)
 {
     dt_metric *of[] = {[DT_OUTCOME_APPLIED] = r->applied,
@@ -343,7 +346,8 @@ static dt_status publish_rejected_results(dt_results *r, struct dt_error *err)
         headers[i] = (struct dt_kafka_header){DT_STR_LIT("reason"), r->rejected[i].reason};
         struct dt_str value = r->rejected[i].record->value;
         struct dt_str key = r->rejected[i].record->key;
-        /* With its reason added, a very large message would be refused, and block the results after it. */
+        /* If a very large message was moved with its reason added, Kafka would refuse it, and the results after it
+         * would wait. So long keys and values are cut. */
         value.n = value.n < REJECTED_MAX ? value.n : REJECTED_MAX;
         key.n = key.n < REJECTED_MAX ? key.n : REJECTED_MAX;
         messages[i] = (struct dt_kafka_message){
@@ -352,8 +356,8 @@ static dt_status publish_rejected_results(dt_results *r, struct dt_error *err)
     dt_status status = dt_notice_producer_send(r->env.notices, messages, r->n_rejected, sent, REJECT_MS, err);
     if (status != DT_REFUSED)
         return status;
-    /* The messages stay in the topic that they were read from, so this does not wait for Kafka, which would delay all
-     * results. */
+    /* If Kafka will never accept a rejected record, it is only logged: the record also stays in the topic from which it
+     * was read, and waiting would delay all results. */
     for (size_t i = 0; i < r->n_rejected; i++) {
         const struct dt_kafka_record *record = r->rejected[i].record;
         if (!sent[i])
@@ -367,7 +371,7 @@ static dt_status publish_rejected_results(dt_results *r, struct dt_error *err)
 
 /* ---- results of locked jobs ---- */
 
-/* Applies one page of the stored results. If some could be applied, the next page follows at once. */
+/* Applies one page of the stored results. If some of them could be applied, the next page follows at once. */
 static dt_status apply_deferred(dt_results *r, struct dt_error *err)
 {
     struct deferred *d = &r->deferred;
@@ -383,7 +387,7 @@ static dt_status apply_deferred(dt_results *r, struct dt_error *err)
     d->after_id = page.after_id;
     update_index(r, &map, page.v, page.n);
     d->met += busy;
-    if (page.n < page.limit) { /* the walk ends here, and begins again if it met locked results */
+    if (page.n < page.limit) { /* the walk ends; a new walk begins if this one skipped results */
         d->some = d->met > 0;
         d->stored = d->met;
         d->met = 0;
@@ -427,7 +431,7 @@ static dt_status apply_records(dt_results *r, const struct dt_kafka_record *reco
         DT_LOG(WARN, "results", "results wait for jobs that another session keeps locked", DT_I("results", busy));
     d->stored += busy;
     d->some = true;
-    if (d->next_us > soon_us) /* nothing was stored before, so the next check may be far ahead */
+    if (d->next_us > soon_us) /* if nothing was stored before, the next walk may be far ahead */
         d->next_us = soon_us;
     return DT_OK;
 }
@@ -439,7 +443,8 @@ static void pause_after_failure(dt_results *r, unsigned failures)
     dt_mailbox_pause(r->mailbox, until, DT_THREAD_STOP);
 }
 
-/* Retries stored results if they are due, then reads a batch; without a consumer it sleeps until they are due. */
+/* Continues the walk over stored results if it is due, then reads a batch of records. Without a consumer, sleeps until
+ * the walk is due. */
 static dt_status serve_results(dt_results *r, dt_kafka_reader *consumer, struct dt_error *err)
 {
     const struct dt_kafka_record *records;
@@ -447,9 +452,9 @@ static dt_status serve_results(dt_results *r, dt_kafka_reader *consumer, struct 
     dt_status status = DT_OK;
     unsigned rank;
     unsigned members;
-    /* Before the election was first seen there is no share, so nothing to read. */
+    /* Before the election was first seen, there is no share of partitions, so nothing is read. */
     if (r->env.place(r->env.arg, &rank, &members)) {
-        if (rank != r->rank || members != r->members) { /* other partitions may have stored results */
+        if (rank != r->rank || members != r->members) { /* results of the new partitions may be stored */
             r->deferred.some = true;
             r->deferred.next_us = 0;
         }
@@ -467,7 +472,7 @@ static dt_status serve_results(dt_results *r, dt_kafka_reader *consumer, struct 
     }
     if (r->deferred.stored > DEFERRED_MAX)
         return dt_fail(err, DT_BUSY, "too many results wait for jobs that are locked");
-    /* Waits for records at most until stored results are due. */
+    /* Waits for records, but not beyond the time when the walk over stored results is due. */
     int64_t left_us = dt_later(r->deferred.next_us - dt_clock_mono_us(r->env.clock), 0);
     int wait_ms = left_us == 0 ? 0 : (int)dt_earlier(left_us / 1000 + 1, WAIT_MS);
     status = dt_kafka_reader_poll(consumer, (size_t)r->env.config->results_batch, wait_ms, LINGER_MS,
@@ -488,7 +493,7 @@ static void run_results(void *arg)
 {
     dt_results *r = arg;
     struct dt_kafka_reading reading = DT_KAFKA_READS_RESULTS;
-    dt_kafka_reader *consumer = NULL; /* NULL if there is no Kafka */
+    dt_kafka_reader *consumer = NULL; /* NULL: there is no Kafka */
     unsigned failures = 0;
     reading.stop = &r->thread.stopping;
     while (dt_config_has_kafka(r->env.kafka->config) && !dt_thread_stopping(&r->thread)) {

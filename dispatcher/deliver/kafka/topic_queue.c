@@ -1,7 +1,7 @@
 /*
- * Invariants: a name is in the queue once, in its group's list. A group is in the ring while it has names or a debt;
- * after that the next take drops it. The first group in the ring that need not wait is next. Few groups have a debt and
- * no names, because the debt comes from their names.
+ * Invariants: a name is in the queue once, in the list of its group. A group is in the ring while it has names or a
+ * debt; a group without both is dropped by the next dt_topic_queue_take. The next name is that of the first group in
+ * the ring that need not wait. Few groups have a debt and no names, because only handling names makes a debt.
  */
 #include "topic_queue.h"
 
@@ -13,17 +13,17 @@
 
 struct entry {
     UT_hash_handle hh;
-    struct entry *prev, *next; /* neighbours in its group */
+    struct entry *prev, *next; /* neighbours in the group's list */
     size_t n;
     char name[];
 };
 
 struct group {
     UT_hash_handle hh;
-    struct group *prev, *next; /* neighbours in the ring */
+    struct group *prev, *next; /* neighbours in the ring of groups */
     struct entry *entries;
     size_t n_entries;
-    int64_t paid_until_us; /* total cost of its names so far, in the group's own time */
+    int64_t paid_until_us; /* when the group's share has paid for all its names so far; in the future: a debt */
     int64_t owner;
 };
 
@@ -53,7 +53,7 @@ size_t dt_topic_queue_length(const dt_topic_queue *queue)
     return queue->length;
 }
 
-/* An existing group, or a new one that is not in the ring yet. */
+/* Returns the owner's group, or a new group that is not in the ring yet. */
 static struct group *group_of(dt_topic_queue *queue, int64_t owner)
 {
     struct group *group = NULL;
@@ -70,7 +70,7 @@ static struct group *group_of(dt_topic_queue *queue, int64_t owner)
     return group;
 }
 
-/* A group without names is dropped when it has no debt. */
+/* Drops the group if it has neither names nor a debt. */
 static void drop_if_idle(dt_topic_queue *queue, struct group *group, int64_t now_us)
 {
     if (group->n_entries || group->paid_until_us > now_us)
@@ -130,7 +130,7 @@ bool dt_topic_queue_take(dt_topic_queue *queue, int64_t now_us, char name[DT_TOP
     {
         if (group->n_entries && group_ready_us(group) <= now_us)
             break;
-        drop_if_idle(queue, group, now_us); /* it has no debt and no names */
+        drop_if_idle(queue, group, now_us);
     }
     if (!group)
         return false;
@@ -143,7 +143,7 @@ bool dt_topic_queue_take(dt_topic_queue *queue, int64_t now_us, char name[DT_TOP
     dt_assert_cmp(queue->length, >=, group->n_entries);
     group->n_entries--;
     queue->length--;
-    DL_DELETE(queue->ring, group); /* to the end, so that the others are next */
+    DL_DELETE(queue->ring, group); /* moves the group to the end of the ring, so that other groups are next */
     DL_APPEND(queue->ring, group);
     drop_if_idle(queue, group, now_us);
     return true;
@@ -152,7 +152,7 @@ bool dt_topic_queue_take(dt_topic_queue *queue, int64_t now_us, char name[DT_TOP
 void dt_topic_queue_charge(dt_topic_queue *queue, int64_t owner, int64_t cost_us, int64_t now_us)
 {
     struct group *group = group_of(queue, owner);
-    if (group) /* otherwise memory ran out, and it is not charged */
+    if (group) /* if memory ran out, the owner is not charged */
         group->paid_until_us = dt_later(group->paid_until_us, now_us) + cost_us * DT_TOPIC_QUEUE_SHARE;
 }
 

@@ -1,7 +1,7 @@
 /*
- * The state of a topic is valid for FRESH_US, and is used a little longer while it is looked up again. If a topic
- * cannot be written, it is looked up again after RETRY_US. If a message may be larger than its topic allows, it is sent
- * alone: Kafka decides, and a refusal is about that message.
+ * The state of a topic is valid for FRESH_US, and is used a little longer while the topic is looked up again. If a
+ * topic cannot be written, it is looked up again after RETRY_US. If a message may be larger than its topic allows, the
+ * message is sent alone, so that a refusal by Kafka is about that message.
  *
  *            ask            found out: resolve          refused as a whole
  *   unknown ─────▶ wanted ─────────────────▶ writable ─────────────────────▶ barred, for a while
@@ -18,21 +18,21 @@
 #define RETRY_US     INT64_C(5000000)
 #define BAR_FIRST_US INT64_C(5000000)
 #define BAR_MAX_US   INT64_C(300000000)
-#define WAITED_US    INT64_C(15000000) /* a caller waits for a topic that was requested this recently */
-#define SENDS_US     INT64_C(200000)   /* sending of an owner is recorded at most this often */
+#define WAITED_US    INT64_C(15000000) /* a leader waits for a topic if it asked for the topic this recently */
+#define SENDS_US     INT64_C(200000)   /* an owner's sending is reported to the admin at most this often */
 
 struct topic {
     UT_hash_handle hh;
     struct topic *next_wanted;
     struct topic *next_found;
-    int64_t asked_us;  /* mono; 0 = never */
-    int64_t wanted_us; /* mono: when a due job last asked */
-    int64_t sends_us;  /* mono: when sending of its owner was last recorded */
-    int64_t owner;     /* owner of the jobs that requested it last */
+    int64_t asked_us;  /* mono: when the topic was last looked up; 0: never, or it was refused since */
+    int64_t wanted_us; /* mono: when the topic was last asked for because of a due job */
+    int64_t sends_us;  /* mono: when sending of its owner was last reported to the admin */
+    int64_t owner;     /* owner of the jobs for which the topic was last asked for */
     int64_t max_bytes;
     bool writable, wanted;
-    int64_t bar_us, barred_until_us; /* bar_us > 0: it was refused as a whole and has accepted nothing since */
-    char why[200];                   /* why it cannot be written, or is barred */
+    int64_t bar_us, barred_until_us; /* bar_us > 0: Kafka refused the whole topic, and has accepted no message since */
+    char why[200];                   /* why the topic cannot be written, or is barred */
     size_t n;
     char name[DT_KAFKA_TOPIC_MAX + 1];
 };
@@ -43,8 +43,8 @@ struct dt_writable_topics {
     const dt_clock *clock;
     struct topic *topics;
     struct topic *wanted;
-    struct topic *found;       /* newly found by the last dt_writable_topics_resolve */
-    size_t n_barred, n_closed; /* closed: barred topics, and those known as unwritable */
+    struct topic *found;       /* list of topics that the last dt_writable_topics_resolve found */
+    size_t n_barred, n_closed; /* n_closed: number of topics that are barred, or known as unwritable */
     char trouble[320];         /* why lookups fail */
 };
 
@@ -117,7 +117,7 @@ static void count_closed(dt_writable_topics *known, const struct topic *topic, b
 
 static enum dt_writable answer_topic(const struct topic *topic, int64_t bytes)
 {
-    if (topic->bar_us && bytes == 0) /* while the topic is tried with one message, held jobs are not released */
+    if (topic->bar_us && bytes == 0) /* while one message tries the topic, parked jobs stay parked */
         return DT_WRITABLE_NO;
     if (topic->asked_us == 0)
         return DT_WRITABLE_UNKNOWN;
@@ -165,7 +165,7 @@ static void keep_reason(struct topic *topic, const char *why)
     snprintf(topic->why, sizeof(topic->why), "%.*s", (int)sizeof(topic->why) - 1, why);
 }
 
-/* False: the topic is still unknown, and must be looked up. */
+/* Applies the lookup of a topic. False: the topic is still unknown, and must be looked up. */
 static bool resolve_topic(dt_writable_topics *known, struct topic *topic, bool *any_news)
 {
     struct dt_error err = {0};
