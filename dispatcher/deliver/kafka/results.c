@@ -180,8 +180,8 @@ dt_status dt_results_watermark_start(const struct dt_results_watermark_env *env,
         dt_results_watermark_stop(w);
         return status;
     }
-    /* Timeouts wait for this chore's ticks, which wait for Kafka. So it does not set `waits` (base/chores.h), and gets a
-     * thread even if chores that set it use all of theirs. */
+    /* Timeouts wait for this chore's ticks, which wait for Kafka. So it does not set `waits` (base/chores.h), and gets
+     * a thread even if chores that set it use all of theirs. */
     w->chore = (struct dt_chore){.name = "watermark", .tick = tick_watermark, .arg = w};
     dt_chores_add(env->chores, &w->chore);
     *out = w;
