@@ -1,6 +1,6 @@
 /*
- * Owns the checks of a request's head: what route it takes, who calls, how large and of what kind its body is, what its
- * query says. Refuses to know how an answer is sent. The framing of heads was judged before (base/http/head.h).
+ * Owns the checks of a request's head: which route the request takes, who the caller is, the size and type of its body,
+ * its query. Does not know how an answer is sent. The framing of the head was checked before (base/http/head.h).
  */
 #include <stdatomic.h>
 #include <stdlib.h>
@@ -39,7 +39,8 @@ static void take_id(struct dt_exchange *e, struct dt_str value)
     e->req.request_id = (struct dt_str){e->id, value.n};
 }
 
-/* One header, whose framing was judged before; the names that matter here differ in length or in their first letter. */
+/* Stores a header that the API uses. Its framing was checked before. The names compared here differ in length or in
+ * their first letter. */
 static void take_header(struct dt_exchange *e, struct dt_str name, struct dt_str v)
 {
     struct dt_request *req = &e->req;
@@ -95,8 +96,8 @@ static void take_header(struct dt_exchange *e, struct dt_str name, struct dt_str
 }
 
 /*
- * Copies the head into the arena, and takes it apart there. Each slice is terminated: by a byte of the head that was
- * read already. False: memory is out.
+ * Copies the head into the arena and splits it. Each slice is terminated: a zero replaces the byte after it, which was
+ * already read. False: memory ran out.
  */
 static bool read_head(struct dt_exchange *e, const struct dt_head *head)
 {
@@ -118,13 +119,13 @@ static bool read_head(struct dt_exchange *e, const struct dt_head *head)
     struct dt_str whole = {target, strlen(target)};
     req->path = dt_target_path(whole);
     const char *scheme = target[0] == '/' ? NULL : strstr(target, "://");
-    if (scheme) /* the target's own host comes before the header (RFC 9112, 3.2.2) */
+    if (scheme) /* the host of an absolute target overrides the header Host (RFC 9112, 3.2.2) */
         e->host = (struct dt_str){scheme + 3, strcspn(scheme + 3, "/")};
     struct dt_str fields = {copy + (head->fields.p - begin), head->fields.n};
     struct dt_str name;
     struct dt_str value;
     while (dt_head_next(&fields, &name, &value)) {
-        *(char *)(value.p + value.n) = '\0'; /* the byte is of this line, or its end */
+        *(char *)(value.p + value.n) = '\0'; /* the byte after a value belongs to the same line, or to its end */
         take_header(e, name, value);
     }
     e->has_body = head->chunked || head->length > 0;
@@ -143,7 +144,7 @@ static dt_status decode_text(struct dt_arena *arena, struct dt_str text, struct 
     return status;
 }
 
-/* A text that could not be decoded: the caller's mistake, or our want of memory. */
+/* Refuses a text that could not be decoded: the request is malformed, or memory ran out. */
 static void refuse_text(struct dt_exchange *e, dt_status status, const char *what)
 {
     if (status == DT_MALFORMED)
@@ -217,8 +218,9 @@ static bool check_caller(struct dt_exchange *e)
 }
 
 /*
- * While no token is asked for, the browser of this machine could be used by any page (request.h). Probes ask by
- * whatever address reaches them, and learn nothing that matters. A request without Host, of HTTP/1.0, is no browser's.
+ * While no token is required, any web page could use the API through the browser on this machine (request.h). Probes
+ * are let through, because they use whatever address reaches the API, and their answers are not secret. A request
+ * without Host (HTTP/1.0) does not come from a browser.
  */
 static bool check_page(struct dt_exchange *e)
 {
@@ -282,7 +284,7 @@ static bool is_listed(const char *names, struct dt_str name)
     return false;
 }
 
-/* A parameter's name or value: + is a space. */
+/* Decodes the name or value of a parameter; a + is a space. */
 static dt_status decode_parameter(struct dt_arena *arena, char *p, size_t n, struct dt_str *out)
 {
     for (char *plus = p; (plus = memchr(plus, '+', n - (size_t)(plus - p))) != NULL;)
@@ -290,7 +292,7 @@ static dt_status decode_parameter(struct dt_arena *arena, char *p, size_t n, str
     return decode_text(arena, (struct dt_str){p, n}, out);
 }
 
-/* Takes the query apart; the first parameter that cannot be decoded ends it. */
+/* Splits the query into parameters. Stops at the first parameter that cannot be decoded. */
 static bool check_query(struct dt_exchange *e)
 {
     struct dt_request *req = &e->req;
@@ -330,7 +332,7 @@ static bool check_query(struct dt_exchange *e)
     return false;
 }
 
-/* A condition is kept to, or refused: only a PATCH compares versions. */
+/* Refuses If-Match where it would be ignored: only PATCH compares versions. */
 static bool check_condition(struct dt_exchange *e)
 {
     struct dt_request *req = &e->req;

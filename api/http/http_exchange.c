@@ -1,6 +1,6 @@
 /*
- * Owns exchanges, from the head of a request to the end of its answer: see http_exchange.h. Refuses to know what is
- * checked in a head, and how bytes come and go.
+ * Owns exchanges, from the head of a request to the end of its answer: see http_exchange.h. Does not know what is
+ * checked in a head, or how bytes are received and sent.
  *
  *   begun ── admitted ──▶ body ──▶ whole ──▶ handler ──▶ answer ──▶ ended
  *     │                    │                  │  ▲ │
@@ -21,8 +21,8 @@
 #include "base/http/client_address.h"
 #include "base/log.h"
 
-#define EXCHANGES 1024u /* a thread: requests under way at a time */
-#define SPARE     64u   /* a thread */
+#define EXCHANGES 1024u /* maximal number of requests under way, for each thread */
+#define SPARE     64u   /* maximal number of spare exchanges, for each thread */
 #define ID_DIGITS 10
 #define CLASSES   6
 
@@ -42,7 +42,7 @@ struct dt_detached {
     char id[DT_REQUEST_ID_MAX + 1];
 };
 
-/* What a connection has of ours. */
+/* The data of this file for a connection. */
 struct own {
     struct dt_exchange *exchange;
     struct dt_detached *detached;
@@ -85,7 +85,7 @@ dt_status dt_exchanges_init(struct dt_http *http)
     return DT_OK;
 }
 
-/* A request id that this process has not used before. */
+/* Returns a request id that this process has not used before. */
 static struct dt_str make_id(struct dt_http *http, char id[DT_REQUEST_ID_MAX + 1])
 {
     static const char digits[] = "0123456789abcdef";
@@ -125,7 +125,7 @@ static size_t beyond_free(size_t cap)
     return cap > DT_REQUEST_FREE ? cap - DT_REQUEST_FREE : 0;
 }
 
-/* The bytes of all buffers of the request. */
+/* Returns the bytes of all buffers of the request beyond DT_REQUEST_FREE. */
 static size_t weight_of(const struct dt_exchange *e)
 {
     return beyond_free(e->body.cap) + beyond_free(e->req.arena.size) + beyond_free(e->req.out.cap);
@@ -163,7 +163,7 @@ void dt_exchanges_clear(struct dt_http *http)
 
 static void go_on(struct dt_evtask *task);
 
-/* NULL: memory is out, or there are too many. */
+/* Returns a new or a spare exchange. NULL: memory ran out, or the thread has EXCHANGES requests under way. */
 static struct dt_exchange *take_exchange(struct dt_http_thread *thread, dt_conn *conn)
 {
     struct dt_exchange *e = thread->spare;
@@ -195,7 +195,7 @@ static struct dt_exchange *take_exchange(struct dt_http_thread *thread, dt_conn 
     return e;
 }
 
-/* Who has asked what, for whoever looks for a caller. */
+/* Logs each request at DEBUG with its client's address, for an operator who wants to find a client. */
 static void log_request(const struct dt_exchange *e, int64_t us)
 {
     unsigned char peer[DT_ADDRESS_BYTES];
@@ -208,7 +208,8 @@ static void log_request(const struct dt_exchange *e, int64_t us)
            DT_I("ms", us / 1000));
 }
 
-/* The request has ended, or its answer is detached. Its buffers serve the next request, unless they are large. */
+/* Called when the request has ended or its answer is detached. The next request reuses the buffers, unless they are
+ * large. */
 static void release_exchange(struct dt_exchange *e)
 {
     struct dt_http *http = e->thread->http;
@@ -252,7 +253,7 @@ static void add_usual_headers(struct dt_strbuf *out, const char *id, bool caches
         add_header(out, "Cache-Control", DT_STR_LIT("no-store"));
 }
 
-/* An answer that no exchange has. Takes the body's memory. */
+/* Sends an answer that belongs to no exchange. Takes over the memory of the body. */
 static void answer_alone(dt_conn *conn, int status, const char *type, const char *id, struct dt_strbuf *body,
                          bool close)
 {
@@ -280,7 +281,8 @@ static void refuse_alone(dt_conn *conn, enum dt_problem_type type, const char *d
     answer_alone(conn, status, "application/problem+json", id, &body, true);
 }
 
-/* There is no memory for the answer: a request that may have changed something is not told that nothing happened. */
+/* Replaces an answer for which there is no memory. If the request may have changed something, the new answer does not
+ * claim that nothing happened. */
 static void give_answer_up(struct dt_request *req, bool may_have_changed)
 {
     const bool reads = dt_str_is(req->method, "GET") || dt_str_is(req->method, "HEAD");
@@ -292,8 +294,9 @@ static void give_answer_up(struct dt_request *req, bool may_have_changed)
 }
 
 /*
- * Sends what is filled in. From here until the client has read its answer, the request holds exactly what its buffers
- * have. A 503 that there is no room for goes out all the same: nothing smaller says more. The exchange may end in it.
+ * Sends the answer that is filled in. From now until the client has received the answer, the request holds exactly the
+ * bytes of its buffers. If the budget has no room for a 503, the 503 is sent nevertheless, because no answer is
+ * smaller. The exchange may end in this call.
  */
 static void answer(struct dt_exchange *e)
 {
@@ -344,7 +347,7 @@ int dt_detached_fd(const dt_detached *detached)
 static void send_detached(struct dt_evtask *task)
 {
     struct dt_detached *detached = (struct dt_detached *)((char *)task - offsetof(struct dt_detached, sent));
-    struct dt_strbuf body = detached->body; /* the answer may have left when the call returns, and detached with it */
+    struct dt_strbuf body = detached->body; /* copied, because answer_alone may free `detached` */
     answer_alone(detached->conn, detached->status, detached->type, detached->id, &body, false);
 }
 
@@ -382,7 +385,8 @@ static bool is_blank(char ch)
     return ch == ' ' || ch == '\t' || ch == '\r' || ch == '\n';
 }
 
-/* Whether the body is nothing, or an empty object, which clients send that cannot send a POST without a body. */
+/* Returns whether the body is blank or an empty object, which clients send if they cannot send a POST without a
+ * body. */
 static bool is_empty(struct dt_str body)
 {
     static const char empty[] = "{}";
@@ -398,15 +402,16 @@ static bool is_empty(struct dt_str body)
 }
 
 /*
- * The room that decoding a large body and answering with it takes at most: a decoded payload, and its text in a buffer
- * that grows by half. Charged before anything is done, so that what was done can be told.
+ * Returns how many bytes it takes at most to decode a large body and to answer with it: a decoded payload, and its text
+ * in a buffer that grows by half. They are charged before anything is done, so that the answer can report what was
+ * done.
  */
 static size_t made_of(struct dt_str body)
 {
     return body.n > DT_REQUEST_FREE / 4 ? 3 * body.n : 0;
 }
 
-/* The request's time is counted without that in which the process was stopped. */
+/* Extends the deadline by the time in which the process was stopped. */
 static void forgive_lost(struct dt_exchange *e)
 {
     const int64_t lost_us = dt_conns_loop(e->thread->conns)->lost_us;
@@ -414,7 +419,7 @@ static void forgive_lost(struct dt_exchange *e)
     e->lost_us = lost_us;
 }
 
-/* The body is complete: the request goes to its handler. */
+/* Passes the request to its handler, when the body is complete. */
 static enum dt_next handle(struct dt_exchange *e)
 {
     struct dt_request *req = &e->req;
@@ -436,14 +441,14 @@ static enum dt_next handle(struct dt_exchange *e)
     return req->route->handle(req);
 }
 
-/* What follows from what a handler said. The exchange may end in it. */
+/* Acts on the result of a handler. The exchange may end in this call. */
 static void follow(struct dt_exchange *e, enum dt_next next)
 {
     dt_conn *conn = e->conn;
     if (next == DT_PENDING)
         return;
     if (next == DT_AWAY)
-        e->req.status = 200; /* as far as can be told here */
+        e->req.status = 200; /* the status of a detached answer is not known yet */
     dt_wall_check(&e->req);
     if (next == DT_REPLY) {
         answer(e);
@@ -470,13 +475,13 @@ bool dt_request_suspended(const struct dt_request *req)
     return atomic_load_explicit(&((const struct dt_exchange *)req)->suspended, memory_order_relaxed);
 }
 
-/* The request is back from another thread. */
+/* Continues a request that another thread has resumed. */
 static void go_on(struct dt_evtask *task)
 {
     struct dt_exchange *e = (struct dt_exchange *)((char *)task - offsetof(struct dt_exchange, resumed));
     enum dt_next (*then)(struct dt_request *) = e->req.then;
     if (!e->handled) {
-        dt_conn_go_on(e->conn); /* a stream has room for more of the body */
+        dt_conn_go_on(e->conn); /* the stream has room for more of the body */
         return;
     }
     e->req.then = NULL;
@@ -504,14 +509,15 @@ static void on_begun(dt_conn *conn, const struct dt_head *head)
         dt_strbuf_reserve(&e->body, head->length < DT_REQUEST_FREE ? head->length : DT_REQUEST_FREE - 1);
 }
 
-/* Charges what the buffer grows by for n more bytes of the body. False: the budget is used up. */
+/* Charges the growth of the buffer for n more bytes of the body. False: the budget is used up. */
 static bool charge_growth(struct dt_exchange *e, size_t n)
 {
     const size_t cap = e->body.cap + dt_strbuf_growth(&e->body, n);
     return dt_hold_bulk(&e->req.hold, beyond_free(cap) - beyond_free(e->body.cap));
 }
 
-/* A body of unannounced length went beyond its limit: a stream is told, others are refused. */
+/* Called if a body without a declared length exceeds its limit: a stream gets `truncated`, other requests are
+ * refused. */
 static void overflow(struct dt_exchange *e)
 {
     e->drops = true;
@@ -520,7 +526,8 @@ static void overflow(struct dt_exchange *e)
         dt_request_refuse(&e->req, DT_PROBLEM_TOO_LARGE, "the body has more than %zu bytes", e->limit);
 }
 
-/* Gives the stream what it may have of *n bytes, which becomes what it took. True: it waits. */
+/* Passes up to *n bytes to the stream, within its limit; sets *n to the number of bytes taken. True: the stream
+ * waits. */
 static bool feed_stream(struct dt_exchange *e, const char *p, size_t *n)
 {
     const size_t offered = *n < e->limit - e->received ? *n : e->limit - e->received;
@@ -543,7 +550,7 @@ static size_t on_body(dt_conn *conn, const char *p, size_t n)
         size_t taken = n;
         if (feed_stream(e, p, &taken) || taken == n)
             return taken;
-        e->received -= taken; /* n is added below */
+        e->received -= taken; /* because n is added below */
     }
     if (!e->drops && e->received + n > e->limit)
         overflow(e);
@@ -565,7 +572,7 @@ static void on_whole(dt_conn *conn)
     follow(e, handle(e));
 }
 
-/* The stream of the request learns that its body breaks off. */
+/* Tells the request's stream that its body broke off. */
 static void cut_stream(struct dt_exchange *e, enum dt_cut why)
 {
     if (e->streams && !e->handled && e->req.route->stream->cut)

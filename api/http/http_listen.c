@@ -1,4 +1,4 @@
-/* Owns the way from the text of addresses to sockets: see http_listen.h. Refuses to know what is said on them. */
+/* Turns the text of addresses into sockets: see http_listen.h. Does not know what is sent over them. */
 #include "http_listen.h"
 
 #include <arpa/inet.h>
@@ -52,7 +52,7 @@ static dt_status is_local(const struct dt_listen *on, bool *local, struct dt_err
     return DT_OK;
 }
 
-/* The next element of the list; the configuration was checked, so only a test has one that cannot be read. */
+/* Reads the next element of the list. The configuration was checked before, so an element is invalid only in tests. */
 static dt_status next_element(struct dt_str *rest, int port, struct dt_listen *out, struct dt_error *err)
 {
     struct dt_str element = dt_str_next_element(rest);
@@ -141,7 +141,8 @@ static struct sockaddr_un unix_address(const char *path)
     return address;
 }
 
-/* Removes a socket on which nobody listens any more. False: somebody does, or it is no socket. */
+/* Removes the file of a socket on which no process listens any more. False: a process listens on it, or the file is no
+ * socket. */
 static bool remove_stale(const struct sockaddr_un *address)
 {
     struct stat there;
@@ -166,7 +167,8 @@ static bool bind_unix(int fd, const struct sockaddr_un *address)
     return false;
 }
 
-/* Nobody can connect before its mode is right: it does not listen yet. */
+/* Opens a Unix socket. The mode of its file is set before the socket listens, so no client can connect with a wrong
+ * mode. */
 static dt_status open_unix(const struct dt_config *config, struct dt_listener *listener, struct dt_error *err)
 {
     const char *path = listener->on.at.name;
@@ -212,7 +214,7 @@ dt_status dt_http_listen(const struct dt_config *config, struct dt_listeners *ou
     return status;
 }
 
-/* Its file is removed, unless it is another one's by now. */
+/* Closes the listener, and removes the file of its Unix socket, unless the file now belongs to another socket. */
 static void close_listener(const struct dt_listener *listener)
 {
     struct stat there;

@@ -1,6 +1,7 @@
 /*
- * The way from the text of http.listen to the sockets that the server listens on. A Unix socket's file is made with
- * http.unix_mode, in place of one that nobody listens on any more, and is removed when its listener is closed.
+ * Turns the text of http.listen into the sockets that the server listens on. The file of a Unix socket gets
+ * http.unix_mode. It replaces a file of a socket that no process listens on any more, and is removed when the listener
+ * is closed.
  */
 #pragma once
 
@@ -11,12 +12,12 @@
 #include "base/config.h"
 #include "base/status.h"
 
-/* One bound, listening, non-blocking socket. */
+/* A bound, listening, non-blocking socket. */
 struct dt_listener {
     int fd;
     bool tls;
-    struct dt_listen on; /* its port is the one that the kernel chose for 0 */
-    dev_t device;        /* of a Unix socket's file, so that no other one is removed … */
+    struct dt_listen on; /* address; if its port was 0, the port that the kernel chose */
+    dev_t device;        /* device and inode of a Unix socket's file, so that no other file is removed */
     ino_t inode;
 };
 
@@ -26,13 +27,13 @@ struct dt_listeners {
 };
 
 /*
- * Does the list name nothing but addresses of the loopback ("localhost" is one) and Unix sockets? INVALID: it names
- * something that is no address, and *local is untouched.
+ * Returns in *local whether the list names only addresses of the loopback ("localhost" is one) and Unix sockets.
+ * INVALID: an element is no address; *local is unchanged.
  */
 DT_MUST_CHECK dt_status dt_http_is_local(const char *listen, bool *local, struct dt_error *err);
-/* Whether the configuration has anything listen with TLS. */
+/* Returns whether the configuration has a listener with TLS. */
 bool dt_http_wants_tls(const struct dt_config *config);
-/* Opens everything that http.listen names, or nothing: SYSTEM, INVALID. */
+/* Opens all listeners of http.listen. SYSTEM, INVALID: one of them failed, and none is open. */
 DT_MUST_CHECK dt_status dt_http_listen(const struct dt_config *config, struct dt_listeners *out, struct dt_error *err);
-/* Closes them; there are none afterwards. */
+/* Closes all listeners; n is 0 afterwards. */
 void dt_listeners_close(struct dt_listeners *listeners);

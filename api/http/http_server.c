@@ -1,6 +1,6 @@
 /*
- * Owns the HTTP server: its listeners and its threads, each of which has its own connections. Refuses to know what
- * happens on a connection (base/http) and to a request (http_exchange.c).
+ * Owns the HTTP server: its listeners and its threads, each of which has its own connections. Does not know what
+ * happens on a connection (base/http) or to a request (http_exchange.c).
  */
 #include "http_server.h"
 
@@ -10,11 +10,11 @@
 #include "base/log.h"
 #include "http_exchange.h"
 
-#define DESCRIPTORS_KEPT 256u /* for MySQL, Redis, Kafka, files and the threads themselves */
-#define CONNECTIONS_MIN  64u  /* a thread */
+#define DESCRIPTORS_KEPT 256u /* descriptors kept for MySQL, Redis, Kafka, files and the threads themselves */
+#define CONNECTIONS_MIN  64u  /* minimal number of connections of a thread */
 
-/* Every connection needs a descriptor, and most shells give out fewer than connections may come. Returns how many
- * connections there may be. */
+/* Raises the limit of descriptors, because each connection needs one, and most shells allow fewer than the server may
+ * have connections. Returns how many connections the limit allows. */
 static size_t raise_descriptors(void)
 {
     struct rlimit limit;
