@@ -54,7 +54,7 @@ bool dt_answer_clock(struct dt_request *req);
 
 /* Answers 422 with one fault. pointer: JSON pointer of a member, or "?name" for a query parameter. */
 enum dt_next dt_answer_fault(struct dt_request *req, const char *pointer, const char *reason);
-/* Answers a decoder's refusal: 413, 422 with all faults, or the problem of another status. */
+/* Answers that a decoder refused the body: 413, 422 with all faults, or the problem of another status. */
 enum dt_next dt_answer_faults(struct dt_request *req, dt_status status, const struct dt_faults *faults);
 
 /*

@@ -19,7 +19,7 @@ struct dt_gate {
     _Atomic bool closed;        /* written under the lock */
     _Atomic int entries;
     pthread_mutex_t lock;
-    /* All members below: under the lock. */
+    /* Members below: protected by the lock. */
     size_t rows;
     size_t n_waiting;
     struct dt_gate_entry *first; /* entries that wait, in order of arrival (utlist) */
@@ -145,7 +145,7 @@ static void end_possible_waits(dt_gate *gate)
         if (!nothing_to_wait_for(entry, entry->waits_for))
             continue;
         if (entry->waits_for == DT_GATE_ROOM && has_room(entry)) {
-            dt_assert_cmp(entry->granted, ==, 0); /* released when the wait began */
+            dt_assert_cmp(entry->granted, ==, 0); /* the room was released when the wait began */
             entry->granted = gate->unit_rows;
             gate->rows += entry->granted;
         }

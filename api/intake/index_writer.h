@@ -36,5 +36,5 @@ struct dt_index_verdict {
     char down[256];   /* endpoints that refuse changes (dt_index_failing) */
     int64_t losses;   /* how often something could not be written */
 };
-/* Copies the current verdict. writer NULL: OK, never written, no endpoint takes changes. Any thread. */
+/* Copies the current verdict. If writer is NULL, it says: OK, never written, no endpoint takes changes. Any thread. */
 void dt_index_writer_verdict(dt_index_writer *writer, struct dt_index_verdict *out);

@@ -92,7 +92,7 @@ uint64_t dt_pop_room_heard(dt_pop_room *room, const struct dt_pop_wish *wish)
     return heard;
 }
 
-/* Called on the subscriber's thread. */
+/* Called on the subscriber's thread, for each notification. */
 static void on_offers(void *arg, struct dt_str topic)
 {
     dt_pop_room *room = arg;

@@ -54,7 +54,7 @@ void dt_meter_set_apis(dt_meter *meter, int64_t apis);
 bool dt_meter_request(dt_meter *meter, int64_t now_us, struct dt_over *over, bool *wake);
 /* Returns true if a quota limits new jobs. */
 bool dt_meter_limits_jobs(const dt_meter *meter);
-/* As dt_meter_request, for a new job that is submitted. */
+/* Counts a new job that is submitted; otherwise as dt_meter_request. */
 bool dt_meter_job(dt_meter *meter, int64_t payload_bytes, int64_t now_us, struct dt_over *over, bool *wake);
 /* Counts n further jobs as refused, because a job before them was over a quota. */
 void dt_meter_refuse(dt_meter *meter, int64_t n);

@@ -1,6 +1,6 @@
 /*
- * GET /v1/forecast: how many jobs come due; GET /v1/forecast/spikes: the steps in which more come due than the
- * installation dispatches. MySQL's work for an answer is bounded (features/forecast/forecast.h).
+ * GET /v1/forecast: how many jobs become due; GET /v1/forecast/spikes: the steps in which more jobs become due than the
+ * installation can dispatch. MySQL's work for an answer is bounded (features/forecast/forecast.h).
  */
 #include "answer.h"
 #include "api.h"

@@ -53,7 +53,7 @@ struct dt_overview {
     struct dt_api *api;
     dt_kept *kept;
     dt_kept *slow; /* second cache, for slow answers: making one may take as long as all others together */
-    /* All members below: used only by the thread that makes the answer. */
+    /* Members below: used only by the thread that makes the answer. */
     struct part loads_part, overdue_part, next_part;
     struct dt_topic_load *loads;
     size_t n_loads;
