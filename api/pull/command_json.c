@@ -7,7 +7,7 @@
 
 #define RETRIES "0s 0s 0s 0s 0s 0s 0s 0s 0s" /* retry delays of an added job: nine, all zero */
 
-/* What the readers of the table fill in. Their context is struct dt_job_rules. */
+/* Output of the readers of the table. Their context is struct dt_job_rules. */
 struct decoder {
     struct dt_job_fields f;
     unsigned verb;
@@ -76,7 +76,7 @@ static void read_command(struct dt_json_reader *r, const struct dt_json_node *ro
 {
     struct decoder *d = r->out;
     const struct dt_json_node *word =
-        dt_json_member(r->json, root, "command"); /* first: it decides which members are allowed */
+        dt_json_member(r->json, root, "command"); /* the command decides which members are allowed */
     if (word)
         dt_json_read_value(r, &fields[COMMAND], word);
     else if (root->type == DT_JSON_OBJECT)

@@ -43,7 +43,7 @@ struct dt_workers {
     pthread_mutex_t lock;
     pthread_cond_t wake, slice_queued;
     /* Members below: protected by the lock. */
-    struct dt_request *queue[CALLERS][2]; /* of each caller (utlist), oldest request first; [1]: long ones */
+    struct dt_request *queue[CALLERS][2]; /* queues by caller (utlist), oldest request first; [1]: long requests */
     size_t n;
     uint64_t served[CALLERS], takes; /* takes: requests taken; served: its value at each caller's last */
     size_t running[CALLERS];         /* number of workers that run requests of the caller */

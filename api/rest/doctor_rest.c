@@ -210,7 +210,7 @@ static void check_shard(struct judging *j, const struct dt_shard_info *shard)
         add_found(j, DT_FINDING_MOVING, subject, "it is not yet as the map of shards wants it");
 }
 
-/* What the topic's oldest due job waits for decides kind, cause and action of the finding. */
+/* Reports a topic with overdue jobs. What its oldest due job waits for decides kind, cause and action. */
 static void check_topic(struct judging *j, const struct dt_topic_overdue *topic)
 {
     const struct dt_examined *e = j->examined;

@@ -24,7 +24,7 @@
 #include "request/workers.h"
 #include "store/processes.h"
 
-#define SHARD_BYTES  ((size_t)4 << 10) /* for a shard in /v1/info: two reasons of 500 bytes, perhaps escaped */
+#define SHARD_BYTES  ((size_t)4 << 10) /* bytes of a shard in /v1/info: two reasons of 500 bytes, perhaps escaped */
 #define WAIT_MS      500
 #define WAIT_MOST_MS 10000
 

@@ -24,7 +24,7 @@
 #include "request/workers.h"
 #include "store/processes.h"
 
-#define ANSWER_BYTES ((size_t)512 << 10) /* for a hundred topics, and shards and processes with their texts */
+#define ANSWER_BYTES ((size_t)512 << 10) /* bytes of an answer: a hundred topics, and shards and processes with texts */
 #define DEAD_BYTES   ((size_t)1 << 20)   /* bytes reserved for the groups as rows and in the answer */
 #define TOPICS_MAX   100
 #define COUNTED_MAX  10000 /* maximal number of due jobs that are counted */

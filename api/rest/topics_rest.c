@@ -22,7 +22,7 @@
 
 #define BY_NAME 't'
 #define TOPIC_BYTES                                                                                                    \
-    ((size_t)28 << 10)  /* for a topic in an answer: a retry schedule twice, three names, a URL, hosts, header names */
+    ((size_t)28 << 10)  /* bytes of a topic in an answer: retry schedule twice, three names, URL, hosts, header names */
 #define HOSTS_MAX  4000 /* bytes of the column for hosts */
 #define KEEP_TRIES 5    /* how often a topic is read again if it changes meanwhile */
 
