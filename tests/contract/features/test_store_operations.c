@@ -576,7 +576,18 @@ FRESH_TEST(a_rate_limits_a_piece_and_sets_the_time_of_the_next)
     step(id);
     assert_int_equal(piece.changed, 20);
     assert_int_equal(piece.wait_ms, 200);
-    step(0); /* its look is not due */
+}
+
+FRESH_TEST(an_operation_is_not_due_again_until_its_rate_allows_more_jobs)
+{
+    jobs(2);
+    struct dt_operation_ask ask = ask_of(DT_OPERATION_CANCEL);
+    ask.rate = S("1/h");
+    int64_t id = make(&ask);
+    step(id);
+    step(id);
+    assert_int_equal(piece.changed, 2);
+    step(0);
     assert_int_equal(piece.id, 0);
 }
 
