@@ -9,8 +9,8 @@ CREATE TABLE IF NOT EXISTS installation (
   shards INT NOT NULL COMMENT 'number of shards that slots map to; only POST /v1/admin/shards changes it',
   generation BIGINT NOT NULL DEFAULT 1 COMMENT 'of the slot map: incremented when the number of shards changes',
   topics_version BIGINT NOT NULL DEFAULT 1 COMMENT 'incremented by every change of a topic''s settings',
-  token_rule ENUM('asked','never_made','waived') CHARACTER SET ascii NOT NULL DEFAULT 'never_made' COMMENT 'asked: a token was made once, so every request needs one, even if none is left; waived: duetime-api --waive-tokens took that back',
-  cursor_key VARBINARY(32) NOT NULL DEFAULT '' COMMENT 'key that encrypts next_cursor; made by the first API that finds it empty',
+  token_rule ENUM('asked','never_made','waived') CHARACTER SET ascii NOT NULL DEFAULT 'never_made' COMMENT 'asked: a token was created once, so every request needs one, even if none is left; waived: duetime-api --waive-tokens reverted that',
+  cursor_key VARBINARY(32) NOT NULL DEFAULT '' COMMENT 'key that encrypts next_cursor; created by the first API that finds it empty',
   created_at BIGINT NOT NULL
 ) ENGINE=InnoDB COMMENT='one row: the installation';
 
@@ -25,14 +25,14 @@ CREATE TABLE IF NOT EXISTS test_clock (
   frozen_at BIGINT NULL COMMENT 'the instant at which it is frozen; NULL = it runs',
   version BIGINT NOT NULL DEFAULT 1 COMMENT 'incremented by every change',
   changed_at BIGINT NOT NULL COMMENT 'by the server''s clock'
-) ENGINE=InnoDB COMMENT='one row if the installation was made with installation.test_clock, otherwise none';
+) ENGINE=InnoDB COMMENT='one row if the installation was created with installation.test_clock, otherwise none';
 
 -- ---- Topics ----
 
 CREATE TABLE IF NOT EXISTS topics (
   name VARBINARY(200) NOT NULL PRIMARY KEY,
   kafka_topic VARBINARY(249) NULL COMMENT 'NULL = the name of the topic',
-  kafka_name VARBINARY(249) AS (COALESCE(kafka_topic, name)) STORED COMMENT 'the Kafka topic that jobs go to',
+  kafka_name VARBINARY(249) AS (COALESCE(kafka_topic, name)) STORED COMMENT 'the Kafka topic that jobs are sent to',
   kafka_fold VARBINARY(249) AS (REPLACE(COALESCE(kafka_topic, name), '.', '_')) STORED COMMENT 'Kafka refuses a_b if a.b exists: two topics with the same fold must have the same kafka_name',
   retry VARCHAR(1600) CHARACTER SET ascii NULL COMMENT 'delays between attempts, e.g. 15s 3m 10m; NULL = the default schedule',
   ack_timeout_ms BIGINT NULL COMMENT 'time to report a result; NULL = 5 minutes',
@@ -54,7 +54,7 @@ CREATE TABLE IF NOT EXISTS topics (
   -- and by dispatchers each minute, also for rows that were edited by hand.
   owner BIGINT NOT NULL DEFAULT 0 COMMENT 'hash of the prefixes of the token with the longest prefix of the name; without a token, of the name up to the first dot; 0 = not set yet',
   -- A job may name any URL. A topic's headers and signature are sent only to the topic's own scheme, host and port, and to these places.
-  callback_hosts VARBINARY(4000) NULL COMMENT 'scheme://host[:port], separated by commas: further places to which callback_headers and the signature may be sent',
+  callback_hosts VARBINARY(4000) NULL COMMENT 'scheme://host[:port], separated by commas: further origins to which callback_headers and the signature may be sent',
   KEY kafka_fold (kafka_fold),
   CHECK (ack_timeout_ms > 0),
   CHECK (retention_ms >= 0),
@@ -78,7 +78,7 @@ CREATE TABLE IF NOT EXISTS deleted_topics (
   name VARBINARY(200) NOT NULL PRIMARY KEY,
   deleted_at BIGINT NOT NULL,
   KEY deleted_at (deleted_at)
-) ENGINE=InnoDB COMMENT='topics that were deleted within a day: if an API does not know it yet and adds a job, the topic is made again, with defaults';
+) ENGINE=InnoDB COMMENT='topics that were deleted within a day: if an API does not know it yet and adds a job, the topic is created again, with defaults';
 
 CREATE TABLE IF NOT EXISTS topic_gates (
   topic VARBINARY(200) NOT NULL PRIMARY KEY,
@@ -94,7 +94,7 @@ CREATE TABLE IF NOT EXISTS jobs (
   topic VARBINARY(200) NOT NULL,
   job_key VARBINARY(255) NULL COMMENT 'the caller''s key; job_keys maps it to its latest job',
   state ENUM('scheduled','dispatched','succeeded','dead','cancelled') CHARACTER SET ascii NOT NULL DEFAULT 'scheduled',
-  run_at BIGINT NOT NULL COMMENT 'the time that a caller last asked for',
+  run_at BIGINT NOT NULL COMMENT 'the time that a caller last requested',
   next_at BIGINT NULL COMMENT 'when the job next needs attention: run, retry or report deadline; zero or less: now; NULL if finished',
   near BOOLEAN NOT NULL DEFAULT FALSE COMMENT 'TRUE: the index has the exact next_at (within about two days); FALSE: only its day',
   -- If a manual edit ends an attempt or a job, the row sorts before all other finished ones (band 2, key 0), even if the job is scheduled again or
@@ -118,8 +118,8 @@ CREATE TABLE IF NOT EXISTS jobs (
   updated_at BIGINT NOT NULL,
   purge_at BIGINT NULL COMMENT 'when a finished job is deleted: its end + the topic''s retention',
   leave_at BIGINT NOT NULL DEFAULT 0 COMMENT 'when a finished job leaves this table, for history, or for good if purge_at is earlier; 0 = not set',
-  maker BIGINT NOT NULL COMMENT 'random number of the process, and the id block, that made it',
-  digest BINARY(16) NOT NULL COMMENT 'of the request that made it: recognizes repeated creates',
+  maker BIGINT NOT NULL COMMENT 'random number of the process, and the id block, that created it',
+  digest BINARY(16) NOT NULL COMMENT 'of the request that created it: recognizes repeated creates',
   partition_key VARBINARY(255) NULL,
   content_type VARBINARY(255) NULL COMMENT 'NULL = application/json',
   payload_binary BOOLEAN NOT NULL DEFAULT FALSE COMMENT 'TRUE: the payload was given as payload_base64',
@@ -128,7 +128,7 @@ CREATE TABLE IF NOT EXISTS jobs (
   error_message VARBINARY(1000) NULL,
   headers BLOB NULL COMMENT 'JSON object of strings',
   payload MEDIUMBLOB NOT NULL,
-  ttr_ms BIGINT NOT NULL DEFAULT 0 COMMENT 'time to report that a pop asked for, of the latest attempt; replaces ack_timeout_ms; 0 = none',
+  ttr_ms BIGINT NOT NULL DEFAULT 0 COMMENT 'time to report, from the pop of the latest attempt; replaces ack_timeout_ms; 0 = none',
   http_status SMALLINT NULL DEFAULT 0 COMMENT 'answer of the receiver to the latest attempt; 0 (or NULL) = no callback, or no answer',
   duration_ms INT NULL DEFAULT -1 COMMENT 'time from sending that callback to its answer or failure; -1 (or NULL) = no callback',
   callback_url VARBINARY(2000) NULL COMMENT 'where its callbacks go; NULL = the topic''s callback_url at the time of the attempt',
@@ -172,7 +172,7 @@ CREATE TABLE IF NOT EXISTS job_counts (
   succeeded BIGINT NOT NULL DEFAULT 0,
   dead BIGINT NOT NULL DEFAULT 0,
   cancelled BIGINT NOT NULL DEFAULT 0,
-  created BIGINT NOT NULL DEFAULT 0 COMMENT 'jobs ever made; never decreases',
+  created BIGINT NOT NULL DEFAULT 0 COMMENT 'jobs ever created; never decreases',
   edited BIGINT NOT NULL DEFAULT 0 COMMENT 'rows of jobs that manual edits added, minus those that they deleted, as the audit found',
   corrected BIGINT NOT NULL DEFAULT 0 COMMENT 'jobs whose state differed from the count when the audit checked; never decreases',
   PRIMARY KEY (topic, piece, writer),
@@ -460,12 +460,12 @@ CREATE TABLE IF NOT EXISTS schedules (
   topic VARBINARY(200) NOT NULL COMMENT 'topic of its jobs',
   cron VARBINARY(250) NULL COMMENT 'a cron expression; NULL = every every_ms',
   every_ms BIGINT NULL COMMENT 'time between fires, from anchor_at on',
-  anchor_at BIGINT NOT NULL COMMENT 'starts_at, or when the schedule was made',
+  anchor_at BIGINT NOT NULL COMMENT 'starts_at, or when the schedule was created',
   time_zone VARBINARY(64) NOT NULL COMMENT 'a name of tzdata: the time zone of the expression',
   starts_at BIGINT NULL COMMENT 'no fire before it',
   ends_at BIGINT NULL COMMENT 'no fire at it or later',
-  overlap ENUM('allow','skip','cancel') CHARACTER SET ascii NOT NULL COMMENT 'if the job of the last fire is not finished: allow makes the next one, skip makes it as a cancelled job, cancel makes it and stops retries of the other',
-  catch_up_ms BIGINT NOT NULL COMMENT 'missed fires are made up if they are at most this old',
+  overlap ENUM('allow','skip','cancel') CHARACTER SET ascii NOT NULL COMMENT 'if the job of the last fire is not finished: allow creates the next one, skip creates it as cancelled, cancel creates it and stops retries of the other',
+  catch_up_ms BIGINT NOT NULL COMMENT 'missed fires are created if they are at most this old',
   catch_up_max INT NULL COMMENT 'at most this many, the newest; NULL = all',
   jitter_ms BIGINT NOT NULL COMMENT 'jobs run up to this much later than their fire',
   paused BOOLEAN NOT NULL,
@@ -474,8 +474,8 @@ CREATE TABLE IF NOT EXISTS schedules (
   version BIGINT NOT NULL COMMENT 'incremented by every change through the API; the ETag',
   digest BINARY(16) NOT NULL COMMENT 'of the request; its jobs have the same digest',
   -- Columns of its jobs, as in jobs.
-  retry VARCHAR(1600) CHARACTER SET ascii NULL COMMENT 'NULL = the topic''s value when a job is made',
-  ack_timeout_ms BIGINT NULL COMMENT 'NULL = the topic''s value when a job is made',
+  retry VARCHAR(1600) CHARACTER SET ascii NULL COMMENT 'NULL = the topic''s value when a job is created',
+  ack_timeout_ms BIGINT NULL COMMENT 'NULL = the topic''s value when a job is created',
   partition_key VARBINARY(255) NULL,
   headers BLOB NULL,
   content_type VARBINARY(255) NULL,
@@ -489,14 +489,14 @@ CREATE TABLE IF NOT EXISTS schedules (
 CREATE TABLE IF NOT EXISTS schedule_fires (
   name VARBINARY(200) NOT NULL PRIMARY KEY,
   next_fire_at BIGINT NULL COMMENT 'the first fire without a job; NULL = none follows',
-  look_at BIGINT NULL COMMENT 'when a dispatcher next makes jobs for it; NULL = never (paused, or ended)',
+  look_at BIGINT NULL COMMENT 'when a dispatcher next creates jobs for it; NULL = never (paused, or ended)',
   last_fire_at BIGINT NULL COMMENT 'the last fire that has a job, which may still be ahead',
-  last_job_id BIGINT NULL COMMENT 'the job of the last fire, without those made as cancelled',
+  last_job_id BIGINT NULL COMMENT 'the job of the last fire, except jobs created as cancelled',
   zone_stamp BIGINT NULL COMMENT 'of the tzdata file that next_fire_at was computed with',
-  error VARBINARY(500) NULL COMMENT 'why no job could be made',
+  error VARBINARY(500) NULL COMMENT 'why no job could be created',
   error_at BIGINT NULL,
   owner BIGINT NOT NULL DEFAULT 0 COMMENT 'of its topic, when the schedule was last processed',
-  waits_since BIGINT NULL COMMENT 'since when fires wait because a quota of the owner is used up; they are made later; NULL = none waits',
+  waits_since BIGINT NULL COMMENT 'since when fires wait because a quota of the owner is exceeded; they are created later; NULL = none waits',
   KEY look (look_at),
   KEY turns (owner, look_at)
 ) ENGINE=InnoDB COMMENT='the progress of each schedule. A process that makes jobs for a schedule, or changes it, locks this row';
@@ -512,7 +512,7 @@ CREATE TABLE IF NOT EXISTS operations (
   run_from BIGINT NOT NULL,
   run_to BIGINT NOT NULL COMMENT 'exclusive',
   created_from BIGINT NOT NULL,
-  created_to BIGINT NOT NULL COMMENT 'inclusive, and at most started_at: jobs that are made later do not belong to the operation',
+  created_to BIGINT NOT NULL COMMENT 'inclusive, and at most started_at: jobs that are created later do not belong to the operation',
   error_code VARBINARY(100) NULL,
   at_ms BIGINT NULL COMMENT 'the new time of rescheduled jobs; NULL = shift_ms is added to their own',
   shift_ms BIGINT NOT NULL DEFAULT 0,
@@ -530,7 +530,7 @@ CREATE TABLE IF NOT EXISTS operations (
   look_at BIGINT NULL COMMENT 'when a dispatcher does the next piece; of a finished operation: removes its remaining rows',
   started_at BIGINT NOT NULL,
   finished_at BIGINT NULL,
-  actor VARBINARY(100) NULL COMMENT 'who asked for it; NULL = not recorded',
+  actor VARBINARY(100) NULL COMMENT 'the caller; NULL = not recorded',
   failed_from BIGINT NULL COMMENT 'matches jobs whose last failure was at this time or later; NULL = not compared',
   failed_to BIGINT NULL COMMENT 'exclusive; NULL with failed_from',
   owner BIGINT NOT NULL DEFAULT 0 COMMENT 'owners take turns: topics.owner of its topic, or for several topics the owner of the token that asked; if a token for all topics asked: negated, or 0 for several topics',
@@ -554,7 +554,7 @@ CREATE TABLE IF NOT EXISTS alerts (
   value BIGINT NOT NULL COMMENT 'the current figure: ms for overdue and unreported, otherwise a number',
   bound BIGINT NOT NULL COMMENT 'the threshold: the alert is active from this value on',
   began_at BIGINT NOT NULL,
-  told_at BIGINT NULL COMMENT 'when its latest message was made; NULL = none, it is muted or silenced',
+  told_at BIGINT NULL COMMENT 'when its latest message was created; NULL = none, it is muted or silenced',
   silenced_until BIGINT NULL COMMENT 'no messages before this time, except that the end is reported if the beginning was',
   UNIQUE KEY what (topic, kind)
 ) ENGINE=InnoDB COMMENT='active alerts: the row is inserted when the alert begins and deleted when it ends';
@@ -607,7 +607,7 @@ CREATE TABLE IF NOT EXISTS figures (
   topic VARBINARY(200) NOT NULL COMMENT 'empty = all topics together',
   at BIGINT NOT NULL COMMENT 'start of the step',
   writer BIGINT NOT NULL COMMENT 'random number of the process that counted',
-  created INT NOT NULL COMMENT 'jobs made',
+  created INT NOT NULL COMMENT 'jobs created',
   dispatched INT NOT NULL COMMENT 'attempts that were claimed',
   succeeded INT NOT NULL COMMENT 'jobs that succeeded',
   failed INT NOT NULL COMMENT 'attempts that failed, whether or not another followed',
@@ -646,9 +646,9 @@ CREATE TABLE IF NOT EXISTS token_usage (
   token VARBINARY(100) NOT NULL COMMENT 'name of the token',
   requests BIGINT NOT NULL DEFAULT 0 COMMENT 'accepted',
   requests_refused BIGINT NOT NULL DEFAULT 0 COMMENT 'refused because of a quota',
-  jobs BIGINT NOT NULL DEFAULT 0 COMMENT 'made',
+  jobs BIGINT NOT NULL DEFAULT 0 COMMENT 'jobs created',
   jobs_refused BIGINT NOT NULL DEFAULT 0 COMMENT 'refused because of a quota',
-  payload_bytes BIGINT NOT NULL DEFAULT 0 COMMENT 'of the jobs that were made',
+  payload_bytes BIGINT NOT NULL DEFAULT 0 COMMENT 'of the created jobs',
   PRIMARY KEY (day, token)
 ) ENGINE=InnoDB COMMENT='use of each token per day; kept for 400 days';
 
