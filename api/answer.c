@@ -77,7 +77,7 @@ struct dt_list_times dt_answer_times(const struct dt_request *req, const char *f
     bool has_to = dt_answer_time(req, to, &times.to_ms, faults);
     times.given = has_from || has_to;
     if (has_from && has_to && times.from_ms > times.to_ms)
-        dt_faults_add_query(faults, dt_str(from), "lies behind the end of its range");
+        dt_faults_add_query(faults, dt_str(from), "is after the end of its range");
     return times;
 }
 
@@ -123,7 +123,7 @@ enum dt_next dt_answer_faults(struct dt_request *req, dt_status status, const st
 {
     struct dt_problem problem = {.type = dt_problem_of_status(status), .faults = faults};
     if (status == DT_INVALID)
-        problem.detail = DT_STR_LIT("see errors for each member that is wrong");
+        problem.detail = DT_STR_LIT("see errors for each invalid member");
     dt_request_problem(req, &problem);
     return DT_REPLY;
 }
@@ -250,7 +250,7 @@ bool dt_answer_cursor(struct dt_request *req, const struct dt_cursor_list *list,
     if (!text.p || dt_cursor_parse(&req->arena, list, text, position))
         return true;
     dt_faults_add_query(faults, DT_STR_LIT("cursor"),
-                        "is not a next_cursor of this list with this filter and for this token: begin without one");
+                        "is not a next_cursor of this list with this filter and token: start without a cursor");
     return false;
 }
 

@@ -175,7 +175,7 @@ static bool find_route(struct dt_exchange *e)
         dt_request_refuse(&e->req, DT_PROBLEM_NOT_FOUND, "there is nothing at this path");
         return false;
     }
-    dt_request_refuse(&e->req, DT_PROBLEM_METHOD_NOT_ALLOWED, "this path takes %s", match.allow);
+    dt_request_refuse(&e->req, DT_PROBLEM_METHOD_NOT_ALLOWED, "this path supports %s", match.allow);
     dt_request_header(&e->req, "Allow", dt_str(match.allow));
     return false;
 }
@@ -199,12 +199,12 @@ static bool check_caller(struct dt_exchange *e)
         return true;
     dt_status status = dt_auth_check(e->thread->http->api->auth, e->authorization, &req->caller);
     if (status == DT_DENIED) {
-        dt_request_refuse(req, DT_PROBLEM_UNAUTHORIZED, e->authorization.p ? "the token is not known" : "no token");
+        dt_request_refuse(req, DT_PROBLEM_UNAUTHORIZED, e->authorization.p ? "the token is unknown" : "no token");
         dt_request_header(req, "WWW-Authenticate", DT_STR_LIT("Bearer realm=\"duetime\""));
         return false;
     }
     if (status != DT_OK) {
-        dt_request_refuse(req, DT_PROBLEM_UNAVAILABLE, "the tokens are not known: MySQL could not be asked for them");
+        dt_request_refuse(req, DT_PROBLEM_UNAVAILABLE, "the token cannot be checked: MySQL was not reached");
         return false;
     }
     dt_conn_known(e->conn);
@@ -234,13 +234,13 @@ static bool check_page(struct dt_exchange *e)
     if (e->host.p && !dt_host_is_local(e->host, dt_str(e->thread->http->api->config->http_names))) {
         dt_request_refuse(
             req, DT_PROBLEM_FORBIDDEN,
-            "no token is asked for here, so Host must be localhost, a loopback address or one of http.names");
+            "tokens are not required here, so Host must be localhost, a loopback address or one of http.names");
         return false;
     }
     if (reads || !(e->cross_site || (e->origin.p && !dt_origin_is_host(e->origin, e->host))))
         return true;
     dt_request_refuse(req, DT_PROBLEM_FORBIDDEN,
-                      "no token is asked for here, so a page of another origin may change nothing");
+                      "tokens are not required here, so a page of another origin must not change anything");
     return false;
 }
 
@@ -250,7 +250,7 @@ static bool check_size(struct dt_exchange *e, uint64_t length)
     e->limit = (size_t)(e->req.route->body == DT_BODY_STREAM ? config->limits_batch_body : config->limits_body);
     if (length <= e->limit)
         return true;
-    dt_request_refuse(&e->req, DT_PROBLEM_TOO_LARGE, "the body has %llu bytes, at most %zu are taken here",
+    dt_request_refuse(&e->req, DT_PROBLEM_TOO_LARGE, "the body has %llu bytes, at most %zu are allowed",
                       (unsigned long long)length, e->limit);
     return false;
 }
@@ -264,8 +264,8 @@ static bool check_media(struct dt_exchange *e)
     if (!e->has_body || req->route->body == DT_BODY_NONE || (fine && plain))
         return true;
     dt_request_refuse(req, DT_PROBLEM_UNSUPPORTED_MEDIA_TYPE, "%s",
-                      !plain                               ? "encoded bodies are not taken"
-                      : req->route->body == DT_BODY_STREAM ? "a batch is application/json or application/x-ndjson"
+                      !plain                               ? "encoded bodies are not supported"
+                      : req->route->body == DT_BODY_STREAM ? "a batch must be application/json or application/x-ndjson"
                                                            : "the body must be application/json");
     return false;
 }
@@ -327,7 +327,7 @@ static bool check_query(struct dt_exchange *e)
     if (faults.n == 0)
         return true;
     dt_request_problem(req, &(struct dt_problem){.type = DT_PROBLEM_INVALID,
-                                                 .detail = DT_STR_LIT("the query is not understood"),
+                                                 .detail = DT_STR_LIT("the query is invalid"),
                                                  .faults = &faults});
     return false;
 }
@@ -338,7 +338,7 @@ static bool check_condition(struct dt_exchange *e)
     struct dt_request *req = &e->req;
     if (!req->if_match.p || req->route->scope == DT_SCOPE_NONE || strcmp(req->route->method, "PATCH") == 0)
         return true;
-    dt_request_refuse(req, DT_PROBLEM_INVALID, "If-Match goes with PATCH only");
+    dt_request_refuse(req, DT_PROBLEM_INVALID, "If-Match is only supported with PATCH");
     return false;
 }
 

@@ -288,7 +288,7 @@ static void give_answer_up(struct dt_request *req, bool may_have_changed)
     const bool reads = dt_str_is(req->method, "GET") || dt_str_is(req->method, "HEAD");
     dt_strbuf_clear(&req->out);
     if (may_have_changed && !reads)
-        dt_request_refuse(req, DT_PROBLEM_OUTCOME_UNKNOWN, "there is no memory left to tell what became of it");
+        dt_request_refuse(req, DT_PROBLEM_OUTCOME_UNKNOWN, "out of memory for the response");
     else
         dt_request_no_room(req);
 }
@@ -303,7 +303,7 @@ static void answer(struct dt_exchange *e)
     struct dt_request *req = &e->req;
     bool caches = false;
     if (req->status == 0)
-        dt_request_refuse(req, DT_PROBLEM_INTERNAL, "no answer was made");
+        dt_request_refuse(req, DT_PROBLEM_INTERNAL, "the request got no response");
     else if (req->out.failed)
         give_answer_up(req, req->status < 400 || req->status >= 500);
     if (!dt_hold_exactly(&req->hold, weight_of(e)) && req->status != 503)
@@ -365,7 +365,7 @@ void dt_detached_answer(dt_detached *detached, int status, const char *type, str
     if ((status == 0 || body->failed) && status < 400) {
         dt_strbuf_clear(body);
         dt_hold_less(hold, DT_HOLD_ALL);
-        dt_detached_problem(detached, DT_PROBLEM_OUTCOME_UNKNOWN, "memory was out in the middle");
+        dt_detached_problem(detached, DT_PROBLEM_OUTCOME_UNKNOWN, "out of memory during the request");
         return;
     }
     detached->status = status;
@@ -435,7 +435,7 @@ static enum dt_next handle(struct dt_exchange *e)
     if (req->route->body == DT_BODY_JSON && !dt_hold_bulk(&req->hold, made_of(req->body)))
         return dt_request_no_room(req);
     if (req->route->body == DT_BODY_NONE && !is_empty(req->body)) {
-        dt_request_refuse(req, DT_PROBLEM_INVALID, "this request takes no body");
+        dt_request_refuse(req, DT_PROBLEM_INVALID, "this request must not have a body");
         return DT_REPLY;
     }
     return req->route->handle(req);

@@ -34,8 +34,8 @@ static const struct ending {
     [DT_BATCH_LATE] = {DT_PROBLEM_TIMEOUT, true, "the request's time is up"},
     [DT_BATCH_SHUTDOWN] = {DT_PROBLEM_UNAVAILABLE, true, "the server is shutting down"},
     [DT_BATCH_MEMORY] = {DT_PROBLEM_UNAVAILABLE, false, "all memory that limits.memory allows is in use"},
-    [DT_BATCH_LONG] = {DT_PROBLEM_TOO_LARGE, false, "the results are many times as long as what was sent"},
-    [DT_BATCH_CUT] = {DT_PROBLEM_MALFORMED, true, "the body broke off"},
+    [DT_BATCH_LONG] = {DT_PROBLEM_TOO_LARGE, false, "the results are many times as long as the request"},
+    [DT_BATCH_CUT] = {DT_PROBLEM_MALFORMED, true, "the body is incomplete"},
 };
 
 struct dt_batch {
@@ -278,7 +278,7 @@ static void write_problem(struct dt_batch *batch, enum dt_problem_type type, con
 
 #define DETAIL_BYTES 200
 
-/* Formats "the request's time is up; no job was made", with " from here on" if onward is set. Returns text. */
+/* Formats "the request's time is up; no job was created", with " from here on" if onward is set. Returns text. */
 static const char *detail_of(const struct dt_batch *batch, const char *why, bool onward, char text[DETAIL_BYTES])
 {
     snprintf(text, DETAIL_BYTES, "%s; %s%s", why, batch->kind->nothing, onward ? " from here on" : "");
@@ -540,7 +540,7 @@ static void refuse_decoded(struct dt_batch *batch, dt_status status, const struc
     } else if (err->text[0])
         problem.detail = dt_str(err->text);
     else if (faults->n > 0)
-        problem.detail = DT_STR_LIT("see errors for each member that is wrong");
+        problem.detail = DT_STR_LIT("see errors for each invalid member");
     batch->refused += is_refusal(dt_problem_http_status(problem.type));
     chunk_add_refusal(batch->open, &problem);
 }
@@ -572,7 +572,7 @@ void dt_batch_add(dt_batch *batch, struct dt_str text, bool keep)
         if (batch->ending)
             dt_batch_refuse(batch, batch->ending->type, batch->ending->why, false);
         else
-            dt_batch_refuse(batch, DT_PROBLEM_TOO_LARGE, "is beyond limits.batch_lines", false);
+            dt_batch_refuse(batch, DT_PROBLEM_TOO_LARGE, "the element is beyond limits.batch_lines", false);
         batch->bytes += text.n;
         return;
     }
@@ -632,8 +632,7 @@ void dt_batch_answer(dt_batch *batch)
     struct dt_request *req = batch->req;
     write_all(batch);
     if (batch->failed || batch->results.failed) {
-        dt_request_refuse(req, DT_PROBLEM_OUTCOME_UNKNOWN,
-                          "memory ran out in the middle: something may have been done");
+        dt_request_refuse(req, DT_PROBLEM_OUTCOME_UNKNOWN, "out of memory: some elements may have been committed");
         return;
     }
     dt_strbuf_fit(&batch->results);

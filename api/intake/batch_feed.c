@@ -301,7 +301,7 @@ static bool begin_array(struct dt_request *req, struct array *array)
     const struct dt_json_node *root = dt_json_root(array->json);
     if (root->type != DT_JSON_ARRAY) {
         struct dt_faults faults = {.arena = &req->arena};
-        dt_faults_addf(&faults, "", "must be an array of %s, or one a line as application/x-ndjson",
+        dt_faults_addf(&faults, "", "must be an array of %s, or application/x-ndjson with one per line",
                        kind_of(req)->elements);
         dt_answer_faults(req, DT_INVALID, &faults);
         return false;

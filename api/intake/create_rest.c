@@ -285,7 +285,7 @@ static void clear_chunk(struct dt_chunk *chunk)
 }
 
 const struct dt_batch_kind dt_batch_of_jobs = {.stream = {dt_batch_feed_begin, dt_batch_feed, dt_batch_feed_cut},
-                                               .nothing = "no job was made",
+                                               .nothing = "no job was created",
                                                .elements = "jobs",
                                                .row_bytes = sizeof(struct dt_create),
                                                .gate = job_gate,

@@ -65,7 +65,7 @@ static bool member_is_allowed(struct dt_json_reader *r, const struct dt_json_fie
 {
     if (!field || field->flags & OF(ADD) << ((const struct decoder *)r->out)->verb)
         return true;
-    dt_json_fault(r, field, "does not go with this command");
+    dt_json_fault(r, field, "is not allowed with this command");
     return false;
 }
 
@@ -174,8 +174,7 @@ void dt_command_add_popped(struct dt_strbuf *out, enum dt_pop_form form, const s
 
 const char *dt_command_refusal(enum dt_pop_topic why)
 {
-    return why == DT_POP_TOPIC_UNKNOWN ? "there is no such topic"
-                                       : "the topic's delivery is another one: nothing is popped from it";
+    return why == DT_POP_TOPIC_UNKNOWN ? "there is no such topic" : "the topic's delivery is not pull";
 }
 
 void dt_command_add_refusal(struct dt_strbuf *out, enum dt_pop_topic why)

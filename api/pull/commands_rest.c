@@ -117,7 +117,7 @@ static void results_done(struct dt_reports *reports)
         if (reports->status != DT_OK)
             command->status = reports->status;
         else if (outcome == DT_OUTCOME_STALE)
-            fail_command(command, "the job has ended otherwise, or was popped again this very moment");
+            fail_command(command, "the job ended in another way, or was just popped again");
         else if (outcome == DT_OUTCOME_UNKNOWN_JOB)
             fail_command(command, "there is no job with this id");
         else if (outcome == DT_OUTCOME_BUSY)
@@ -248,7 +248,7 @@ static void end_group(struct run *run)
         }
         run->req->changed |= row->row.outcome == DT_INSERT_CREATED;
         if (row->row.outcome == DT_INSERT_CONFLICT)
-            fail_command(command, "an unequal add made a job with this id");
+            fail_command(command, "a different add created a job with this id");
         else if (dt_create_verdict(&run->unit, row, &faults, &problem) == 0)
             fail_command(command, problem.detail.p ? problem.detail.p : "the job cannot be stored");
     }
@@ -438,7 +438,7 @@ static void check_token(const struct run *run, size_t i)
     struct run_command *one = &run->v[i];
     const enum dt_verb verb = one->command.verb;
     if (run->array && one->command.wait_ms)
-        fail_command(one, "/wait goes with a command that comes alone");
+        fail_command(one, "/wait is only allowed with a single command");
     if (!dt_caller_may(caller, verb == DT_VERB_ADD || verb == DT_VERB_DELETE ? DT_SCOPE_WRITE : DT_SCOPE_REPORT))
         fail_command(one, no_scope);
     else if ((verb == DT_VERB_ADD || verb == DT_VERB_POP) && !dt_topic_within(run->bound, one->command.topic))

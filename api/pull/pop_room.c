@@ -367,8 +367,7 @@ static void refuse_pops(dt_pop_room *room, const struct served *served, const st
         struct dt_hold none = {0};
         if (form == DT_POP_FORM_JOBS) {
             dt_detached_problem(detached, unknown ? DT_PROBLEM_NOT_FOUND : DT_PROBLEM_NOT_PULL,
-                                unknown ? "no such topic"
-                                        : "the delivery of a topic is another one: nothing is popped from it");
+                                unknown ? "no such topic" : "the delivery of a topic is not pull");
             continue;
         }
         dt_command_add_refusal(&body, popped->why);

@@ -19,7 +19,8 @@ static void read_topics(struct dt_json_reader *r, const struct dt_json_field *fi
 {
     struct dt_pop_wish *wish = r->out;
     if (wish->topics || node->type != DT_JSON_ARRAY || node->n < 1 || node->n > DT_POP_TOPICS) {
-        dt_json_fault(r, field, wish->topics ? "the path names the topic" : "must be a list of 1 to 100 topics");
+        dt_json_fault(r, field,
+                      wish->topics ? "is not allowed: the path has the topic" : "must be a list of 1 to 100 topics");
         return;
     }
     struct dt_str *topics = dt_arena_alloc(r->faults->arena, node->n * sizeof(*topics));
@@ -34,7 +35,7 @@ static void read_topics(struct dt_json_reader *r, const struct dt_json_field *fi
         if (fine)
             topics[wish->n_topics++] = dt_json_keep(r->faults, t->str);
         else
-            dt_faults_add_item(r->faults, "/topics", i, "must be the name of a topic, each one once");
+            dt_faults_add_item(r->faults, "/topics", i, "must be the name of a topic, without duplicates");
     }
 }
 

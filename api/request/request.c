@@ -99,7 +99,7 @@ bool dt_wall_pass(struct dt_request *req)
     if (wall != DT_WALL_FILTER && wall != DT_WALL_TOPIC_IN_QUERY)
         return true;
     if (wall == DT_WALL_TOPIC_IN_QUERY && !topic.p && !dt_caller_sees_all(&req->caller))
-        dt_request_refuse(req, DT_PROBLEM_FORBIDDEN, "this is for tokens that see all topics: ask for one topic");
+        dt_request_refuse(req, DT_PROBLEM_FORBIDDEN, "the token has topic prefixes: specify a topic");
     else if (topic.p && !is_within(req, topic))
         dt_request_refuse(req, DT_PROBLEM_NOT_FOUND, "no such topic");
     else

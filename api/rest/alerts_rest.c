@@ -72,7 +72,7 @@ enum dt_next dt_handle_alert_silence(struct dt_request *req)
         struct dt_json_reader r = {.json = json, .faults = &faults, .out = &body};
         const struct dt_json_node *root = dt_json_root(json);
         if (root->type == DT_JSON_OBJECT && root->n > 1)
-            dt_faults_add(&faults, "", "has until or for, not both");
+            dt_faults_add(&faults, "", "must have until or for, not both");
         if (!dt_json_read(&r, &silence_table, root) || dt_faults_status(&faults) != DT_OK)
             return dt_answer_faults(req, dt_faults_status(&faults), &faults);
         silence->until_ms = body.has_for ? dt_refclock_real_latest_ms(req->api->ref) + body.for_ms : body.until_ms;
@@ -168,7 +168,7 @@ void dt_topic_alerts_decode(struct dt_json_reader *r, const struct dt_json_field
     if (!dt_json_read(&alerts, &alerts_table, node))
         return;
     if (body.setting.secret.p && !body.setting.url.p && !r->faults->n)
-        dt_faults_add(r->faults, at_secret, "needs a url: it is sent nowhere else");
+        dt_faults_add(r->faults, at_secret, "requires a url");
     *(struct dt_str *)dt_json_place(r, field) = stored_text(r->faults, &body.setting);
     setting->keeps |= body.keeps;
 }

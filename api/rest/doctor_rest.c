@@ -173,7 +173,7 @@ static void check_processes(struct judging *j)
                       p->version.p ? p->version.p : "");
     }
     if (shards->dispatchers.n == 0)
-        add_found(j, DT_FINDING_NO_DISPATCHER, "dispatchers", "none was seen for four seconds");
+        add_found(j, DT_FINDING_NO_DISPATCHER, "dispatchers", "no dispatcher was seen for four seconds");
     for (size_t i = 0; i < shards->n; i++)
         led |= shards->shards[i].owner.p != NULL;
     /* A dispatcher that starts reports only that it waits for Kafka. */
@@ -194,7 +194,7 @@ static void check_shard(struct judging *j, const struct dt_shard_info *shard)
     if (named && (leaderless || cause.why == DT_SHARD_SILENT)) {
         because_of_shard(j, &cause);
         add_found(j, DT_FINDING_NO_LEADER, subject,
-                  leaderless ? "no process that lives leads it" : "its leader has said nothing for 15 s");
+                  leaderless ? "no process that lives leads it" : "its leader has not reported for 15 s");
     }
     if (named && shard->owner.p && !dt_shard_has_index(shard)) {
         because_of_server(j, DT_STR_LIT("redis"));

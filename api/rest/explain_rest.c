@@ -212,7 +212,7 @@ static void add_leader(const struct dt_explained *e, struct dt_strbuf *out)
         dt_strbuf_addf(out, "its shard %u has no leader, though dispatchers run", e->shard_number);
         return;
     case DT_SHARD_SILENT:
-        dt_strbuf_addf(out, "the leader of its shard %u has said nothing for more than 15 s", e->shard_number);
+        dt_strbuf_addf(out, "the leader of its shard %u has not reported for more than 15 s", e->shard_number);
         return;
     case DT_SHARD_WAITS:
     case DT_SHARD_OK:
@@ -256,14 +256,14 @@ static void explain_scheduled(const struct dt_explained *e, struct dt_strbuf *ou
     if (is_waiting_for(e, "paused"))
         dt_strbuf_adds(out, "its topic is paused");
     else if (is_waiting_for(e, "limit") && !waits_for_places(e))
-        dt_strbuf_adds(out,
-                       "its topic is at its limit (max_in_flight or rate_limit): it goes when an attempt ends, or the "
-                       "rate has room again");
+        dt_strbuf_adds(
+            out, "its topic is at its limit (max_in_flight or rate_limit): it is dispatched when an attempt ends, or "
+                 "when the rate allows it");
     else if (is_waiting_for(e, "limit"))
         dt_strbuf_adds(out, dt_str_is(e->shard->callbacks, "off")
-                                ? "its topic is called back, and callbacks are not enabled in its shard's dispatcher"
-                                : "all places for callbacks that its owner may have in its shard's dispatcher are "
-                                  "taken (callbacks.max_in_flight, per_host or max_bytes)");
+                                ? "its topic is delivered by HTTP, and its shard's dispatcher has callbacks disabled"
+                                : "its owner uses all of its places for callbacks in the dispatcher of its shard "
+                                  "(callbacks.max_in_flight, per_host or max_bytes)");
     else if (is_waiting_for(e, "pop"))
         dt_strbuf_adds(out, "it is offered to workers that pop its topic, and no worker has popped it yet");
     else if (is_waiting_for(e, "kafka"))
@@ -286,12 +286,12 @@ static void add_reason(const struct dt_explained *e, struct dt_strbuf *out)
         bool halted = e->claimed && e->claimed->halted.p;
         dt_strbuf_addf(out, "Attempt %lld ", (long long)job->attempt);
         if (is_waiting_for(e, "kafka"))
-            dt_strbuf_adds(out, halted
-                                    ? "is claimed, and its shard is halted until an operator decides what became of it."
-                                    : "is claimed and on its way to Kafka, which its leader waits for.");
+            dt_strbuf_adds(out,
+                           halted ? "is claimed, and its shard is halted until an operator decides whether it was sent."
+                                  : "is claimed and on its way to Kafka, which its leader waits for.");
         else {
             add_time(out, "was sent at ", job->dispatched_at_ms);
-            add_time(out, ", and its report has not come yet; it counts as failed without one at ", job->next_at_ms);
+            add_time(out, ", and was not reported yet; without a report it fails at ", job->next_at_ms);
             dt_strbuf_addc(out, '.');
         }
         if (job->no_retries)
@@ -299,7 +299,7 @@ static void add_reason(const struct dt_explained *e, struct dt_strbuf *out)
         return;
     }
     if (job->state == DT_SUCCEEDED)
-        dt_strbuf_addf(out, "It ended well, with attempt %lld, at ", (long long)job->attempt);
+        dt_strbuf_addf(out, "It succeeded with attempt %lld, at ", (long long)job->attempt);
     else if (job->state == DT_CANCELLED)
         dt_strbuf_adds(out, "It was cancelled, at ");
     else
@@ -340,7 +340,7 @@ void dt_explain_action(const struct dt_explained *e, struct dt_strbuf *out)
     else if (is_waiting_for(e, "pop"))
         add_command(out, "start a worker that pops the topic; by hand: duetime pop ", job->topic, "");
     else if (is_waiting_for(e, "leader") && e->cause.why == DT_SHARD_HALTED)
-        dt_strbuf_addf(out, "decide as sql/README.md says of a halted shard, then CALL dt_clear_halt(%u, …)",
+        dt_strbuf_addf(out, "decide as described in sql/README.md (halted shards), then CALL dt_clear_halt(%u, …)",
                        e->shard_number);
     else if (is_waiting_for(e, "leader") && e->cause.why == DT_SHARD_NO_DISPATCHER)
         dt_strbuf_adds(out, "start a dispatcher: systemctl start duetime-dispatcher; then duetime doctor");
@@ -348,7 +348,7 @@ void dt_explain_action(const struct dt_explained *e, struct dt_strbuf *out)
              (is_waiting_for(e, "leader") && e->cause.why != DT_SHARD_OK))
         dt_strbuf_adds(out, "duetime doctor");
     else if (!is_waiting_for(e, "leader") && job->state == DT_DEAD)
-        add_command(out, "mend what its attempts met, then duetime jobs redrive ", dt_str(id), "");
+        add_command(out, "fix the cause of its failure, then duetime jobs redrive ", dt_str(id), "");
 }
 
 /* ---- JSON ---- */
@@ -421,7 +421,7 @@ static void add_facts(struct facts *f, const struct dt_explained *e, enum entry_
     end_fact(f, "run at");
     if (job->next_at_ms) {
         add_time(&f->value, "", job->next_at_ms);
-        dt_strbuf_adds(&f->value, job->state == DT_DISPATCHED ? " (its report is waited for until then)" : "");
+        dt_strbuf_adds(&f->value, job->state == DT_DISPATCHED ? " (the deadline for its report)" : "");
         end_fact(f, "next at");
     }
     dt_strbuf_addf(&f->value, "%lld so far, %lld failed", (long long)job->attempt, (long long)job->failures);

@@ -97,7 +97,7 @@ static void read_key(const struct dt_request *req, const char *name, struct dt_s
 {
     *out = dt_request_query(req, name);
     if (out->p && !dt_request_query(req, "topic").p)
-        dt_faults_add_query(faults, dt_str(name), "needs topic");
+        dt_faults_add_query(faults, dt_str(name), "requires topic");
     if (out->n > DT_KEY_MAX)
         dt_faults_add_query(faults, dt_str(name), "must have at most 255 bytes");
 }
@@ -121,7 +121,7 @@ static void read_names(const struct dt_request *req, struct dt_list_filter *filt
     read_key(req, "key", &filter->key, faults);
     read_key(req, "key_prefix", &filter->key_prefix, faults);
     if (filter->key.p && filter->key_prefix.p)
-        dt_faults_add_query(faults, DT_STR_LIT("key_prefix"), "cannot stand beside key");
+        dt_faults_add_query(faults, DT_STR_LIT("key_prefix"), "cannot be combined with key");
     read_text(req, "error_code", &filter->error_code, faults);
     read_text(req, "error_text", &filter->error_text, faults);
     const struct dt_str state = dt_request_query(req, "state");
@@ -150,7 +150,7 @@ static void read_ranges(const struct dt_request *req, struct dt_list_filter *fil
     filter->failed = dt_answer_times(req, "failed_from", "failed_to", faults);
     if (filter->due.given && filter->finished.given)
         dt_faults_add_query(faults, dt_str(dt_request_query(req, "finished_from").p ? "finished_from" : "finished_to"),
-                            "cannot stand beside due_from and due_to: what is finished is not due");
+                            "cannot be combined with due_from and due_to");
     if (!filter->error_text.p)
         return;
     /* MySQL searches the errors for a text row by row, so such a list must be limited to one topic and one day. */
@@ -159,10 +159,10 @@ static void read_ranges(const struct dt_request *req, struct dt_list_filter *fil
     for (size_t i = 0; i < sizeof(all) / sizeof(*all); i++)
         bounded |= all[i].given && all[i].from_ms > INT64_MIN && all[i].to_ms <= all[i].from_ms + DAY_MS;
     if (!filter->topic.p)
-        dt_faults_add_query(faults, DT_STR_LIT("error_text"), "needs topic");
+        dt_faults_add_query(faults, DT_STR_LIT("error_text"), "requires topic");
     if (!bounded)
         dt_faults_add_query(faults, DT_STR_LIT("error_text"),
-                            "needs a range of at most one day, such as failed_from and failed_to");
+                            "requires a range of at most one day, such as failed_from and failed_to");
 }
 
 /* Formats a time range as one field of the text that identifies a list for its cursor. */

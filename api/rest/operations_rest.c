@@ -69,8 +69,8 @@ static void read_state(struct dt_json_reader *r, const struct dt_json_field *fie
     const bool dead = ((const struct dt_operation_body *)r->out)->ask.kind == DT_OPERATION_REDRIVE;
     if (node->type != DT_JSON_STRING || !dt_str_is(node->str, dead ? "dead" : "scheduled"))
         dt_json_fault(r, field,
-                      dead ? "must be \"dead\": others cannot be redriven"
-                           : "must be \"scheduled\": jobs in other states stay as they are");
+                      dead ? "must be \"dead\": other jobs cannot be redriven"
+                           : "must be \"scheduled\": jobs in other states are not changed");
 }
 
 static void read_ids(struct dt_json_reader *r, const struct dt_json_field *field, const struct dt_json_node *node)
@@ -225,7 +225,7 @@ static void check_time(const struct dt_json_reader *r)
     /* A spread must not make its last job due later than limits.max_delay, as for a reschedule of that job alone. */
     int64_t begins_ms = ask->delays ? ask->at_ms : dt_later(ask->at_ms, context->now_ms) - context->now_ms;
     if (ask->shifts && ask->spread_ms)
-        dt_faults_add(r->faults, "/spread", "does not go with shift");
+        dt_faults_add(r->faults, "/spread", "cannot be combined with shift");
     else if (r->faults->n == 0 && !ask->shifts && ask->spread_ms > context->rules->max_delay_ms - begins_ms)
         dt_faults_add(r->faults, "/spread", "ends further ahead than limits.max_delay allows");
 }
@@ -245,7 +245,7 @@ dt_status dt_operation_decode(const dt_json *json, const struct dt_job_rules *ru
         else if (r.faults->n == 0 && !f->topic.p && !f->n_ids)
             dt_faults_add(r.faults, "/filter/topic", "is required, unless there are ids");
         if (f->key_prefix.p && (!f->topic.p || is_prefix(f->topic)))
-            dt_faults_add(r.faults, "/filter/key_prefix", "needs one topic");
+            dt_faults_add(r.faults, "/filter/key_prefix", "requires one topic");
         if (f->run.from_ms > f->run.to_ms)
             dt_faults_add(r.faults, "/filter/run_from", "is after run_to");
         if (f->created.from_ms > f->created.to_ms)
@@ -492,7 +492,7 @@ static bool bind_filter(struct dt_request *req, struct dt_operation_ask *ask)
     name.n -= prefix;
     ask->bound = dt_wall_bound(req);
     if (prefix && !dt_caller_may(&req->caller, DT_SCOPE_ADMIN)) {
-        dt_request_refuse(req, DT_PROBLEM_FORBIDDEN, "a prefix of topics is for tokens with the scope admin");
+        dt_request_refuse(req, DT_PROBLEM_FORBIDDEN, "a topic prefix requires the scope admin");
         return false;
     }
     if (f->topic.p && dt_wall_found(req, name) != DT_OK) {

@@ -403,7 +403,7 @@ static void choose_change(struct dt_json_reader *r, enum change change)
 {
     struct clock_ask *ask = r->out;
     if (ask->change != NONE)
-        dt_faults_add(r->faults, "", "has either advance or freeze");
+        dt_faults_add(r->faults, "", "must have either advance or freeze");
     ask->change = change;
 }
 
@@ -459,7 +459,7 @@ enum dt_next dt_handle_clock_set(struct dt_request *req)
         return DT_REPLY;
     struct dt_json_reader r = {.json = json, .faults = &faults, .out = ask};
     if (dt_json_read(&r, &clock_table, dt_json_root(json)) && ask->change == NONE)
-        dt_faults_add(&faults, "", "needs advance, or freeze");
+        dt_faults_add(&faults, "", "must have advance or freeze");
     if (ask->waits && ask->change != ADVANCE)
         dt_faults_add(&faults, "/wait", "is only valid with advance");
     if (dt_faults_status(&faults) != DT_OK)

@@ -399,8 +399,8 @@ static void put_part_states(struct dt_strbuf *out, const struct dt_api *api, con
 {
     const struct dt_health_state *health = &view->health;
     const struct dt_dispatchers *dispatchers = &view->shards->dispatchers;
-    const char *mysql = health->mysql_text[0] ? health->mysql_text : "MySQL is not well";
-    const char *redis = health->redis_text[0] ? health->redis_text : "Redis is not well";
+    const char *mysql = health->mysql_text[0] ? health->mysql_text : "MySQL is not healthy";
+    const char *redis = health->redis_text[0] ? health->redis_text : "Redis is not healthy";
     const int64_t now_us = dt_clock_mono_us(api->clock);
     const int64_t at_ms = dispatchers->now_ms;
     dt_json_begin_array(out, "parts");
@@ -412,8 +412,8 @@ static void put_part_states(struct dt_strbuf *out, const struct dt_api *api, con
     put_part(out, "kafka", dt_config_has_kafka(api->config),
              wait_reason(view, "kafka", dispatchers->waits_kafka, "a dispatcher waits for Kafka"), at_ms);
     put_part(out, "zookeeper", api->config->zookeeper_servers[0],
-             count_shards(view, DT_SHARD_NO_LEADER) ? "dispatchers run, and shards are without a leader" : NULL, at_ms);
-    put_part(out, "dispatchers", true, dispatchers->n ? NULL : "none was seen for four seconds", at_ms);
+             count_shards(view, DT_SHARD_NO_LEADER) ? "dispatchers run, but shards have no leader" : NULL, at_ms);
+    put_part(out, "dispatchers", true, dispatchers->n ? NULL : "no dispatcher was seen for four seconds", at_ms);
     dt_json_end_array(out);
 }
 

@@ -84,7 +84,7 @@ static const struct dt_json_field fields[] = {
              .reason = "must be at most 366 days"),
     DT_FIELD("catch_up_max", COUNT, BODY, schedule.catch_up_max, NULLABLE, .min = 1, .max = DT_CATCH_UP_MAX),
     DT_FIELD("jitter", DURATION, BODY, schedule.jitter_ms, NULLABLE, .read = read_bounded, .max = JITTER_MAX_MS,
-             .reason = "must be at most 1 days"),
+             .reason = "must be at most 1 day"),
     DT_FIELD("paused", FLAG, BODY, schedule.paused, NULLABLE, .has = offsetof(BODY, set_paused)),
     DT_FIELD_FOR_SHOW("next_at", TIME),
     DT_FIELD_FOR_SHOW("last_fire_at", TIME),
@@ -306,16 +306,14 @@ static enum dt_next put_schedule(struct dt_request *req, dt_store *store)
         status = wish.status;
     if (status == DT_NOT_FOUND || status == DT_INVALID)
         return dt_answer_fault(req, "/topic",
-                               wish.reason ? wish.reason
-                                           : "there is no such topic, and topics are not made by their first job");
+                               wish.reason ? wish.reason : "the topic does not exist, and jobs do not create topics");
     if (status == DT_OK && !dt_job_fits(req, store, topic, &asked))
         return DT_REPLY;
     if (status == DT_OK)
         status = dt_store_schedule_put(&maker, &put, &out, &err);
     if (status == DT_INVALID && put.too_many) {
         snprintf(reason, sizeof(reason),
-                 "as many schedules as limits.prefix_schedules allows (%lld) make jobs of topics with the token's "
-                 "prefix",
+                 "limits.prefix_schedules (%lld) is reached for schedules of topics with the token's prefix",
                  (long long)req->api->config->limits_prefix_schedules);
         return dt_answer_fault(req, "/topic", reason);
     }
@@ -529,7 +527,7 @@ enum dt_next dt_handle_schedule_put(struct dt_request *req)
     if (json) {
         const char *reason = name.p ? dt_schedule_name_check(name) : NULL;
         if (name.p && !reason && !dt_topic_within(bound, name))
-            reason = "must begin with one of the token's prefixes, as names of topics do";
+            reason = "must begin with one of the token's topic prefixes";
         if (reason)
             dt_faults_add(&faults, "/name", reason);
         if (!name.p)

@@ -152,7 +152,7 @@ static void decode_metrics(const struct dt_request *req, struct dt_faults *fault
         if (metric == DT_SERIES_METRICS) {
             dt_faults_add_query(faults, DT_STR_LIT("metric"),
                                 "must be among created, dispatched, succeeded, failed, dead, cancelled, lateness_p50, "
-                                "lateness_p99 and overdue, with commas");
+                                "lateness_p99 and overdue, separated by commas");
             return;
         }
         ask->metrics |= 1u << metric;
@@ -162,7 +162,7 @@ static void decode_metrics(const struct dt_request *req, struct dt_faults *fault
     else if (!ask->metrics)
         dt_faults_add_query(faults, DT_STR_LIT("metric"), "must name a metric");
     if (ask->range.topic.p && ask->metrics & OF_ALL_TOPICS)
-        dt_faults_add_query(faults, DT_STR_LIT("metric"), "lateness and overdue are of all topics together");
+        dt_faults_add_query(faults, DT_STR_LIT("metric"), "lateness and overdue exist only for all topics together");
 }
 
 static void decode_time(const struct dt_request *req, const char *name, struct dt_faults *faults, int64_t *ms)
@@ -190,7 +190,7 @@ static void decode_range(struct dt_request *req, struct dt_faults *faults, struc
     range->from_ms = dt_later(range->to_ms - HOUR_MS, 0);
     decode_time(req, "from", faults, &range->from_ms);
     if (range->from_ms >= range->to_ms) {
-        dt_faults_add_query(faults, DT_STR_LIT("from"), "must lie before to");
+        dt_faults_add_query(faults, DT_STR_LIT("from"), "must be before to");
         return;
     }
     bool fine = now_ms - range->from_ms <= DT_FINE_KEPT_MS && (!asked_ms || asked_ms % DT_COARSE_MS);

@@ -77,7 +77,7 @@ static enum dt_next make_token(struct dt_request *req, dt_store *store)
     char scopes[DT_SCOPES_TEXT];
     dt_status status = dt_token_new(store, &ask->token, ask->text, &err);
     if (status == DT_EXISTS)
-        return dt_answer_fault(req, "/name", "a token has this name");
+        return dt_answer_fault(req, "/name", "a token with this name exists");
     if (status == DT_OK)
         status = dt_token_judge(&ask->token, scopes, &err);
     if (status != DT_OK)

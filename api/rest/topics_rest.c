@@ -101,7 +101,7 @@ static void read_callback_headers(struct dt_json_reader *r, const struct dt_json
 static void compare_callback_settings(const struct dt_job_rules *rules, struct dt_faults *faults,
                                       const struct dt_topic_setting *setting)
 {
-    static const char without_place[] = "needs a callback_url, or callback_hosts: it is sent nowhere else";
+    static const char without_place[] = "requires callback_url or callback_hosts";
     const struct dt_topic *topic = &setting->topic;
     int64_t ack_ms = topic->ack_timeout_ms > 0 ? topic->ack_timeout_ms : DT_ACK_TIMEOUT_DEFAULT_MS;
     if (topic->delivery == DT_DELIVERY_HTTP && !rules->callbacks)
@@ -252,7 +252,7 @@ static const char *check_kafka_topic(struct dt_json_reader *r, struct dt_str nam
 }
 
 #define RATE                                                                                                           \
-    "must be a number from 1 to 9999999 a second or a minute, such as \"100/s\" or \"600/m\", or null for any number"
+    "must be a number from 1 to 9999999 a second or a minute, such as \"100/s\" or \"600/m\", or null for no limit"
 
 static const char *check_rate(struct dt_str text)
 {
@@ -267,7 +267,7 @@ static const char *check_secret(struct dt_json_reader *r, struct dt_str text)
 
 #define BODY              struct dt_topic_setting
 #define NULLABLE          .flags = DT_FIELD_NULLABLE
-#define SHOWN(name, kind) DT_FIELD_FOR_SHOW(name, kind, .reason = "is not as an answer shows it; it cannot be set")
+#define SHOWN(name, kind) DT_FIELD_FOR_SHOW(name, kind, .reason = "is read-only and has a wrong type")
 
 static const struct dt_json_field fields[] = {
     DT_FIELD_BY("name", read_name),
@@ -278,7 +278,7 @@ static const struct dt_json_field fields[] = {
     DT_FIELD("ack_timeout", DURATION, BODY, topic.ack_timeout_ms, NULLABLE, .min = 1, .reason = DT_REASON_NOT_ZERO),
     DT_FIELD("retention", DURATION, BODY, topic.retention_ms, NULLABLE, .absent = -1),
     DT_FIELD("max_in_flight", COUNT, BODY, topic.max_in_flight, NULLABLE, .min = 1, .max = INT32_MAX,
-             .reason = "must be a number from 1 to 2147483647, or null for any number"),
+             .reason = "must be a number from 1 to 2147483647, or null for no limit"),
     DT_FIELD("rate_limit", TEXT, BODY, topic.rate_limit, NULLABLE, .check = check_rate, .reason = RATE),
     DT_FIELD("paused", FLAG, BODY, topic.paused, .has = offsetof(BODY, set_paused)),
     SHOWN("effective", OBJECT),
@@ -508,7 +508,7 @@ enum dt_next dt_handle_topic_delete(struct dt_request *req)
     if (with_jobs)
         return dt_handle_topic_delete_with_jobs(req);
     if (dt_request_query(req, "wait").p) /* without cancel=true there is no operation to wait for */
-        return dt_answer_fault(req, "?wait", "goes with cancel=true alone");
+        return dt_answer_fault(req, "?wait", "requires cancel=true");
     return dt_workers_submit(req->api->workers, req, delete_topic);
 }
 

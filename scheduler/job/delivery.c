@@ -26,9 +26,8 @@ bool dt_callback_fits(const struct dt_callback_terms *topic, const struct dt_cal
     const bool http = topic->delivery == DT_DELIVERY_HTTP;
     *out = (struct dt_callback_misfit){0};
     if (asked->asks_url && asked->url.p && !http)
-        *out = (struct dt_callback_misfit){
-            .pointer = "/callback_url",
-            .reason = "is for topics whose delivery is \"http\", and that of this topic is another one"};
+        *out = (struct dt_callback_misfit){.pointer = "/callback_url",
+                                           .reason = "is only for topics whose delivery is \"http\""};
     else if (asked->asks_url && !asked->url.p && http && !topic->has_url)
         *out = (struct dt_callback_misfit){.pointer = "/callback_url",
                                            .reason = "is required: the topic has no callback_url"};

@@ -145,7 +145,7 @@ static void read_job_header(struct dt_json_reader *r, const struct dt_json_node 
         reason = "must have a name without U+0000";
     else if ((name.n >= 3 && strncasecmp(name.p, "ce_", 3) == 0) ||
              (name.n == 12 && strncasecmp(name.p, "content-type", 12) == 0))
-        reason = "is set by duetime: ce_* and content-type are not yours";
+        reason = "is set by duetime: ce_* and content-type are reserved";
     else if (m->type != DT_JSON_STRING)
         reason = "must be a string";
     if (reason) {
@@ -228,7 +228,7 @@ static bool admits_member(struct dt_json_reader *r, const struct dt_json_field *
     if ((rules->beside && rules->beside(node->name)) || (d->own && (d->own(node->name) || is_default)))
         return false;
     if (d->own && flags & ONCE)
-        reason = "is not the caller's to say: each fire has its own";
+        reason = "cannot be set: each fire has its own";
     else if (!field)
         reason = DT_REASON_UNKNOWN;
     else if (d->patch && flags & FIXED)
@@ -285,7 +285,8 @@ static bool read_job_object(struct decoder *d, const dt_json *json, const struct
         dt_faults_add(faults, "/payload_base64", "contradicts payload: give one of the two");
     }
     if (has_member(d, DT_MEMBER_CONTENT_TYPE) && !has_member(d, DT_MEMBER_PAYLOAD_BASE64))
-        dt_faults_add(faults, "/content_type", "goes with payload_base64 only; other payloads are application/json");
+        dt_faults_add(faults, "/content_type",
+                      "is only allowed with payload_base64; other payloads are application/json");
     if (has_member(d, DT_MEMBER_PAYLOAD_BASE64) && !has_member(d, DT_MEMBER_CONTENT_TYPE))
         dt_faults_add(faults, "/content_type", "is required with payload_base64");
     return true;

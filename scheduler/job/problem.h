@@ -15,30 +15,30 @@
 #include "job.h"
 
 #define DT_PROBLEM_MAP(X)                                                                                              \
-    X(MALFORMED, 400, "malformed", "The request cannot be read")                                                       \
-    X(UNAUTHORIZED, 401, "unauthorized", "A bearer token is needed")                                                   \
-    X(FORBIDDEN, 403, "forbidden", "The caller may not do this")                                                       \
-    X(NOT_FOUND, 404, "not-found", "There is no such thing")                                                           \
-    X(METHOD_NOT_ALLOWED, 405, "method-not-allowed", "This resource does not offer that method")                       \
+    X(MALFORMED, 400, "malformed", "The request cannot be parsed")                                                     \
+    X(UNAUTHORIZED, 401, "unauthorized", "A bearer token is required")                                                 \
+    X(FORBIDDEN, 403, "forbidden", "The request is not allowed")                                                       \
+    X(NOT_FOUND, 404, "not-found", "The resource does not exist")                                                      \
+    X(METHOD_NOT_ALLOWED, 405, "method-not-allowed", "This resource does not support the method")                      \
     X(TIMEOUT, 408, "timeout", "The request did not arrive in time")                                                   \
-    X(KEY_CONFLICT, 409, "key-conflict", "Another request made a job with this key")                                   \
+    X(KEY_CONFLICT, 409, "key-conflict", "A different request created a job with this key")                            \
     X(TOO_LATE, 409, "too-late", "The job is no longer scheduled")                                                     \
     X(NOT_DEAD, 409, "not-dead", "Only a dead job can be redriven")                                                    \
-    X(NOT_PULL, 409, "not-pull", "The jobs of this topic are not popped")                                              \
-    X(TOPIC_IN_USE, 409, "topic-in-use", "Jobs or schedules of the topic are not finished")                            \
+    X(NOT_PULL, 409, "not-pull", "The delivery of the topic is not pull")                                              \
+    X(TOPIC_IN_USE, 409, "topic-in-use", "The topic has unfinished jobs or a schedule")                                \
     X(TOPIC_DELETING, 409, "topic-deleting", "The topic is being deleted")                                             \
-    X(NO_TEST_CLOCK, 409, "no-test-clock", "The time of this installation cannot be changed")                          \
-    X(VERSION_MISMATCH, 412, "version-mismatch", "The job has another version")                                        \
+    X(NO_TEST_CLOCK, 409, "no-test-clock", "The installation has no test clock")                                       \
+    X(VERSION_MISMATCH, 412, "version-mismatch", "The job has a different version")                                    \
     X(TOO_LARGE, 413, "too-large", "The request is too large")                                                         \
-    X(TARGET_TOO_LONG, 414, "target-too-long", "The address of the request is too long")                               \
-    X(UNSUPPORTED_MEDIA_TYPE, 415, "unsupported-media-type", "The body has a content type that is not taken here")     \
-    X(INVALID, 422, "invalid", "The request can be read but not carried out")                                          \
-    X(QUOTA_EXCEEDED, 429, "quota-exceeded", "A quota of the token is used up; nothing happened")                      \
+    X(TARGET_TOO_LONG, 414, "target-too-long", "The URL of the request is too long")                                   \
+    X(UNSUPPORTED_MEDIA_TYPE, 415, "unsupported-media-type", "The content type of the body is not supported")          \
+    X(INVALID, 422, "invalid", "The request is invalid")                                                               \
+    X(QUOTA_EXCEEDED, 429, "quota-exceeded", "A quota of the token is exceeded; nothing was changed")                  \
     X(HEADERS_TOO_LARGE, 431, "headers-too-large", "The headers of the request are too large")                         \
-    X(INTERNAL, 500, "internal", "Something went wrong on our side")                                                   \
-    X(UNAVAILABLE, 503, "unavailable", "Not possible just now; nothing happened")                                      \
-    X(OUTCOME_UNKNOWN, 503, "outcome-unknown", "The outcome is unknown; ask before trying again")                      \
-    X(VERSION_NOT_SUPPORTED, 505, "version-not-supported", "This version of HTTP is not spoken here")
+    X(INTERNAL, 500, "internal", "An internal error occurred")                                                         \
+    X(UNAVAILABLE, 503, "unavailable", "Temporarily unavailable; nothing was changed")                                 \
+    X(OUTCOME_UNKNOWN, 503, "outcome-unknown", "The outcome is unknown; check before you retry")                       \
+    X(VERSION_NOT_SUPPORTED, 505, "version-not-supported", "This version of HTTP is not supported")
 
 enum dt_problem_type {
 #define X(name, status, slug, title) DT_PROBLEM_##name,

@@ -207,11 +207,11 @@ void dt_topic_refusal_text(enum dt_topic_refusal refusal, const struct dt_config
         [DT_TOPIC_CHANGED] = "was changed by another request in between"};
     dt_assert_cmp(refusal, <, DT_TOPIC_REFUSALS);
     if (refusal == DT_TOPIC_LIMIT)
-        snprintf(text, DT_TOPIC_REFUSAL_MAX, "no topic can be made: there are as many as limits.topics allows (%lld)",
+        snprintf(text, DT_TOPIC_REFUSAL_MAX, "no topic can be created: limits.topics (%lld) is reached",
                  (long long)config->limits_topics);
     else if (refusal == DT_TOPIC_PREFIX_LIMIT)
         snprintf(text, DT_TOPIC_REFUSAL_MAX,
-                 "no topic can be made: as many as limits.prefix_topics allows (%lld) begin with the token's prefix",
+                 "no topic can be created: limits.prefix_topics (%lld) is reached for the token's prefix",
                  (long long)config->limits_prefix_topics);
     else
         snprintf(text, DT_TOPIC_REFUSAL_MAX, "%s",

@@ -166,7 +166,7 @@ def test_without_auto_create_an_unknown_topic_is_refused(own_apis, topic):
     refused(strict.rest.put(f"{url(topic)}/jobs/k", {"delay": 0}), 422, "invalid", "/topic")
     assert [line["status"] for line in strict.rest.batch([{"topic": topic, "delay": 0}])] == [422]
     told = strict.rest.post("/v1/commands", {"command": "add", "topic": topic, "id": "k", "delay": 0}).json
-    assert told["success"] is False and "no such topic" in told["error"]
+    assert told["success"] is False and "the topic does not exist" in told["error"]
     assert not strict.rows("SELECT id FROM jobs WHERE topic = %s", topic) and strict.rest.get(url(topic)).status == 404
     assert strict.rest.put(url(topic), {}).status == 201
     assert strict.rest.post("/v1/jobs", {"topic": topic, "delay": "PT1H"}).status == 201

@@ -321,7 +321,7 @@ func TestAnAnswerThatIsLateIsAnUnknownOutcome(t *testing.T) {
 
 func TestABatchThatEndedEarlyGoesOn(t *testing.T) {
 	half := func(string) string {
-		return made("\n") + `{"status":413,"type":"/problems/too-large","title":"no job was made from here on"}` + "\n"
+		return made("\n") + `{"status":413,"type":"/problems/too-large","title":"no job was created from here on"}` + "\n"
 	}
 	server := newTeller(t, saying{200, "", half}, saying{200, "", made})
 	c := client(t, server.URL, Options{Linger: 30 * time.Second, BatchLines: 3})

@@ -216,7 +216,7 @@ const char *dt_callback_url_refusal(struct dt_str text, struct dt_str names)
     const char *reason = dt_callback_url_check(text, &url);
     if (reason || dt_host_allowed(names, url.host))
         return reason;
-    return "has a host that callbacks may not go to (callbacks.allow_hosts)";
+    return "has a host that callbacks.allow_hosts does not allow";
 }
 
 bool dt_callback_place_is_listed(const struct dt_callback_places *places, struct dt_str url)
@@ -253,8 +253,8 @@ static const struct taken {
     bool prefix; /* all names with this prefix */
     const char *reason;
 } taken[] = {
-#define OURS       "is a header of every callback"
-#define CONNECTION "rules the connection, not the request"
+#define OURS       "is set by duetime in every callback"
+#define CONNECTION "controls the connection, not the request"
     {DT_STR_LIT("ce-"), true, OURS},
     {DT_STR_LIT("webhook-"), true, OURS},
     {DT_STR_LIT("content-"), true, OURS},
@@ -288,7 +288,7 @@ const char *dt_callback_header_name_check(struct dt_str name)
     if (name.n == 0)
         return "must have a name";
     if (!dt_header_name_is_token(name))
-        return "has a character that no header's name has";
+        return "has a character that is not allowed in a header name";
     for (const struct taken *row = taken; row < taken + sizeof(taken) / sizeof(*taken); row++) {
         const bool fits = row->prefix ? name.n >= row->name.n : name.n == row->name.n;
         if (fits && strncasecmp(name.p, row->name.p, row->name.n) == 0)

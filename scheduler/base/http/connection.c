@@ -276,7 +276,7 @@ static bool greet(struct dt_conn *conn)
         return true;
     case DT_SOCK_NOT_TLS:
         DT_CONN_COUNT(conn->conns, no_tls);
-        dt_conn_refuse(conn, DT_HEAD_MALFORMED, "TLS is spoken here: ask by https");
+        dt_conn_refuse(conn, DT_HEAD_MALFORMED, "this port requires TLS: use https");
         return true;
     case DT_SOCK_FAILED:
         DT_CONN_COUNT(conn->conns, not_greeted);

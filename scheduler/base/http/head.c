@@ -125,7 +125,7 @@ static enum dt_head_verdict judge_request_line(struct dt_str line, struct readin
     if (!head->old && !dt_str_is(line, "HTTP/1.1")) {
         bool another = line.n == 8 && memcmp(line.p, "HTTP/", 5) == 0 && is_digit(line.p[5]) && line.p[6] == '.' &&
                        is_digit(line.p[7]);
-        return another ? refuse(head, DT_HEAD_BAD_VERSION, "HTTP/1.1 and HTTP/1.0 are spoken here")
+        return another ? refuse(head, DT_HEAD_BAD_VERSION, "HTTP/1.1 and HTTP/1.0 are supported")
                        : malformed(head, "the first line does not end with the version of HTTP");
     }
     if (head->target.n == 0 || !is_text(head->target, false))

@@ -16,7 +16,7 @@ static const char *read_secret(struct dt_str text, struct dt_secret_key *key)
     if (dt_base64_decoded_max(encoded.n) > sizeof(key->bytes))
         return "has a key of more than 192 bytes";
     if (!dt_base64_decode(encoded, key->bytes, &key->n))
-        return "must have base64 with its padding behind whsec_";
+        return "must have base64 with its padding after whsec_";
     return key->n > 0 ? NULL : "has an empty key";
 }
 

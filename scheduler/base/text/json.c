@@ -229,7 +229,7 @@ static int add_member_name(struct dt_json *json, struct dt_str s, size_t at)
     uint32_t slot = (uint32_t)hash & (json->table_size - 1);
     for (uint32_t i; (i = json->table[slot]); slot = (slot + 1) & (json->table_size - 1))
         if (i > base && json->names[i - 1].hash == hash && dt_str_eq(json->names[i - 1].s, s))
-            return stop_parse(json, DT_MALFORMED, "a member is there twice", at);
+            return stop_parse(json, DT_MALFORMED, "a duplicate member", at);
     json->names[json->names_n] = (struct name){.s = s, .hash = hash};
     put_name(json, json->names_n++);
     return GO_ON;
@@ -494,13 +494,13 @@ static bool scan_escape(struct scan *s)
         return ends_early(s);
     if (at[1] != 'u') {
         s->p += 2;
-        return strchr("\"\\/bfnrt", at[1]) && at[1] ? true : set_fault(s, at, "an escape that is none");
+        return strchr("\"\\/bfnrt", at[1]) && at[1] ? true : set_fault(s, at, "an invalid escape");
     }
     for (size_t i = 2; i < 6; i++) {
         if (i >= left)
             return ends_early(s);
         if (dt_hex_digit(at[i]) < 0)
-            return set_fault(s, at, "an escape that is none");
+            return set_fault(s, at, "an invalid escape");
     }
     unit = escaped_unit(at, s->end);
     if (is_low(unit) || (is_high(unit) && !is_low(escaped_unit(at + 6, s->end))))
@@ -543,7 +543,7 @@ static bool scan_digits(struct scan *s, const char *begin, const char **p)
 {
     const size_t n = digits_at(*p, s->end);
     *p += n;
-    return n ? true : *p == s->end ? ends_early(s) : set_fault(s, begin, "a number that is none");
+    return n ? true : *p == s->end ? ends_early(s) : set_fault(s, begin, "an invalid number");
 }
 
 static bool scan_number(struct scan *s)
@@ -554,7 +554,7 @@ static bool scan_number(struct scan *s)
     if (!scan_digits(s, begin, &p))
         return false;
     if (p - whole > 1 && *whole == '0')
-        return set_fault(s, begin, "a number that is none");
+        return set_fault(s, begin, "an invalid number");
     if (p < s->end && *p == '.') {
         p++;
         if (!scan_digits(s, begin, &p))
@@ -575,7 +575,7 @@ static bool scan_literal(struct scan *s, const char *word)
     size_t n = strlen(word);
     size_t left = (size_t)(s->end - s->p);
     if (memcmp(s->p, word, left < n ? left : n) != 0)
-        return set_fault(s, s->p, "a literal that is none");
+        return set_fault(s, s->p, "an invalid literal");
     if (left < n)
         return ends_early(s);
     s->p += n;

@@ -124,7 +124,7 @@ static dt_status find_way(const struct dt_config *config, dt_json *json, const s
         dt_status known = dt_secret_now(config, &config->alerts_secret, &secret);
         way->has_secret = known == DT_OK && secret.n > 0;
         if (way->has_secret && dt_callback_secret_read(dt_strbuf_str(&secret), &way->secret))
-            way->why = "alerts.secret is none";
+            way->why = "alerts.secret is not a secret";
         dt_secret_forget(&secret);
         return known;
     }
@@ -134,9 +134,9 @@ static dt_status find_way(const struct dt_config *config, dt_json *json, const s
     if (!config->callbacks_enabled)
         way->why = "callbacks are not enabled (callbacks.enabled)";
     if (status == DT_OK && setting.url.p && dt_callback_url_check(setting.url, NULL))
-        way->why = "alerts.url of the topic is no URL";
+        way->why = "alerts.url of the topic is not a URL";
     if (status == DT_OK && setting.secret.p && dt_callback_secret_read(setting.secret, &way->secret))
-        way->why = "alerts.secret of the topic is none";
+        way->why = "alerts.secret of the topic is not a secret";
     return status;
 }
 

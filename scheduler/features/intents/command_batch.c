@@ -162,7 +162,7 @@ static dt_status decode_commands(struct carrying *c)
             status = detail.p ? DT_OK : DT_NOMEM;
         }
         if (c->refuse_all)
-            refuse_command(x, DT_PROBLEM_INTERNAL, DT_STR_LIT("the message cannot be carried out"));
+            refuse_command(x, DT_PROBLEM_INTERNAL, DT_STR_LIT("the message cannot be processed"));
         x->patient = m->patient;
         x->stopped = &m->place->stopped;
     }
@@ -474,7 +474,7 @@ static dt_status add_all_answers(struct carrying *c)
         struct dt_intent *x = &c->intents[i];
         if (x->outcome == DT_INTENT_WAITS && m->last_try)
             refuse_command(x, DT_PROBLEM_UNAVAILABLE,
-                           DT_STR_LIT("another session keeps the job locked; nothing happened"));
+                           DT_STR_LIT("another session keeps the job locked; nothing was changed"));
         m->outcome = x->outcome;
         b->waiting += m->outcome == DT_INTENT_WAITS;
         b->done += m->outcome == DT_INTENT_DONE;

@@ -106,7 +106,7 @@ static void refuse_others(struct reading *r, bool (*known)(struct dt_str name), 
     const dt_json *json = r->with->json;
     for (const struct dt_json_node *m = dt_json_first(json, r->root); m; m = dt_json_sibling(json, r->root, m))
         if (!known(m->name) && !(but && dt_str_is(m->name, but)))
-            dt_faults_add_member(&r->out->intent->faults, "", m->name, "has no place in this action");
+            dt_faults_add_member(&r->out->intent->faults, "", m->name, "is not allowed in this action");
 }
 
 /* Ends the decoding of a body with the status of its decoder. The decoder does not report faults that were found
@@ -137,9 +137,9 @@ static dt_status read_create(struct reading *r)
     struct dt_new_job *job = &x->insert.job;
     r->rules.beside = is_beside_a_job;
     if (find_member(r, "id"))
-        add_message_fault(r, "/id", "is not the caller's to say");
+        add_message_fault(r, "/id", "cannot be set");
     if (!find_member(r, "key"))
-        add_message_fault(r, "/key", "is required: a message may come again");
+        add_message_fault(r, "/key", "is required, as a message may be delivered again");
     dt_status status = dt_job_decode(r->with->json, &r->rules, &path, r->with->now_ms, &x->faults, job);
     x->topic = job->topic;
     x->key = job->key;

@@ -213,8 +213,7 @@ static dt_status read_intent_row(struct row_reading *r)
     if (reason)
         add_row_fault(r, "/job_key", reason);
     if (creates ? row->has_job_id : row->has_job_id && row->key.p)
-        add_row_fault(r, "/job_id",
-                      creates ? "is not the caller's to say" : "contradicts job_key: give one of the two");
+        add_row_fault(r, "/job_id", creates ? "cannot be set" : "contradicts job_key: give one of the two");
     if (row->has_job_id && row->job_id < 1)
         add_row_fault(r, "/job_id", "must be the id of a job");
     if (!creates && row->key.p && !row->topic.p)
@@ -230,7 +229,7 @@ static dt_status read_intent_row(struct row_reading *r)
     if (action != DT_INTENT_CANCEL && action != DT_INTENT_RUN_NOW)
         return read_row_body(r);
     /* Columns that the action does not use are refused, so that none is ignored silently. */
-    static const char *const why = "has no place in this action";
+    static const char *const why = "is not allowed in this action";
     if (row->has_run_at)
         add_row_fault(r, "/run_at", why);
     if (row->has_delay)

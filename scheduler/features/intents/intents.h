@@ -54,7 +54,7 @@ static inline void dt_intent_refuse_faults(struct dt_intent *x, dt_status status
     x->outcome = DT_INTENT_REFUSED;
     x->problem = (struct dt_problem){.type = dt_problem_of_status(status), .faults = &x->faults};
     if (status == DT_INVALID)
-        x->problem.detail = DT_STR_LIT("see errors for each member that is wrong");
+        x->problem.detail = DT_STR_LIT("see errors for each invalid member");
 }
 
 #define DT_INTENT_TOPICS 64

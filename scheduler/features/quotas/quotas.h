@@ -13,10 +13,10 @@
 
 /* Kind; member in REST and in the configuration's section [quotas]; human-readable words. */
 #define DT_QUOTA_MAP(X)                                                                                                \
-    X(REQUESTS, requests_per_second, "requests in a second")                                                           \
-    X(JOBS, jobs_per_second, "new jobs in a second")                                                                   \
-    X(BYTES, payload_bytes_per_second, "bytes of payloads of new jobs in a second")                                    \
-    X(PENDING, pending_jobs, "jobs of the token's topics that are not finished")
+    X(REQUESTS, requests_per_second, "requests per second")                                                            \
+    X(JOBS, jobs_per_second, "new jobs per second")                                                                    \
+    X(BYTES, payload_bytes_per_second, "payload bytes of new jobs per second")                                         \
+    X(PENDING, pending_jobs, "unfinished jobs of the token's topics")
 
 enum dt_quota {
 #define X(kind, name, words) DT_QUOTA_##kind,
@@ -37,7 +37,7 @@ struct dt_quota_limits {
 
 /* Returns the name, such as "jobs_per_second". */
 const char *dt_quota_name(enum dt_quota quota);
-/* Returns a text like "the token's quota of new jobs in a second is used up". */
+/* Returns a text like "the token's quota of new jobs per second is exceeded". */
 const char *dt_quota_detail(enum dt_quota quota);
 /* Returns limits that all have one value, such as UNSET or KEPT. */
 struct dt_quota_limits dt_quota_all(int64_t limit);

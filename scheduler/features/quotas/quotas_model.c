@@ -14,7 +14,7 @@ const char *dt_quota_name(enum dt_quota quota)
 const char *dt_quota_detail(enum dt_quota quota)
 {
     static const char *const texts[DT_QUOTAS] = {
-#define X(kind, name, words) "the token's quota of " words " is used up",
+#define X(kind, name, words) "the token's quota of " words " is exceeded",
         DT_QUOTA_MAP(X)
 #undef X
     };

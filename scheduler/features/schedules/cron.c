@@ -333,7 +333,7 @@ static dt_status read_day_special(const struct parser *p, struct dt_str item, bo
         p->cron->last_weekday = true;
     } else if (ends_with(item, 'w', &head)) {
         if (!read_value(p, head, &day))
-            return fail_field(p, item, "names no day of a month before its W");
+            return fail_field(p, item, "needs a day of the month before its W");
         p->cron->near_days |= UINT32_C(1) << day;
     } else {
         *taken = false;
@@ -351,13 +351,13 @@ static dt_status read_weekday_special(const struct parser *p, struct dt_str item
     bool numbered = split_off(&nth, '#', &head);
     *taken = numbered || ends_with(item, 'l', &head);
     if (dt_str_is_caseless(item, "l"))
-        return fail_field(p, item, "is the last of which weekday? Say 5L, or SAT");
+        return fail_field(p, item, "needs a weekday before its L, such as 5L");
     if (!*taken)
         return DT_OK;
     if (!read_value(p, head, &weekday))
-        return fail_field(p, item, "names no weekday");
+        return fail_field(p, item, "needs a weekday");
     if (numbered && (!read_field_number(nth, &n) || n < 1 || n > 5))
-        return fail_field(p, item, "needs a number from 1 to 5 behind its #");
+        return fail_field(p, item, "needs a number from 1 to 5 after its #");
     p->cron->nth[weekday % 7] |= (uint8_t)(1u << n);
     return DT_OK;
 }
@@ -367,7 +367,7 @@ static dt_status read_item(const struct parser *p, struct dt_str item)
     dt_status status = DT_OK;
     bool taken = false;
     if (item.n == 0)
-        return fail_field(p, item, "is an empty place in a list");
+        return fail_field(p, item, "is an empty element of a list");
     if (p->field == DAY)
         status = read_day_special(p, item, &taken);
     if (p->field == WEEKDAY)
@@ -435,7 +435,7 @@ dt_status dt_cron_parse(struct dt_str text, struct dt_cron *out, struct dt_error
             i++;
         if (i == MACROS)
             return dt_fail(err, DT_INVALID,
-                           "@yearly, @annually, @monthly, @weekly, @daily, @midnight and @hourly are known");
+                           "@yearly, @annually, @monthly, @weekly, @daily, @midnight and @hourly are supported");
         text = dt_str(macros[i].means);
     }
     dt_status status = read_fields(text, out, err);

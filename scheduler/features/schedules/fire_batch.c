@@ -504,11 +504,11 @@ static dt_status settle_row(struct dt_fire_batch *b, struct dt_fire_row *row)
     case DT_INSERT_TOO_LARGE:
     case DT_INSERT_RESERVED:
     case DT_INSERT_DELETING:
-        return dt_fire_batch_refuse(b, row->schedule, "the server does not take its jobs");
+        return dt_fire_batch_refuse(b, row->schedule, "the server rejects its jobs");
     }
     dt_assert(row->insert.outcome == DT_INSERT_CREATED);
     if (row->how == DT_FIRE_SKIPPED) {
-        static const char why[] = "the job of the fire before is not finished";
+        static const char why[] = "the previous job is not finished";
         bool ended;
         dt_status status = end_fire(b, job->id, "overlap", why, b->now_ms, &ended);
         if (status == DT_OK && ended)
@@ -588,7 +588,7 @@ static dt_status list_pending(struct dt_fire_batch *b, const struct dt_schedule 
 static dt_status withdraw_fire(struct dt_fire_batch *b, const struct dt_schedule *s, const struct pending *p)
 {
     bool ended;
-    dt_status status = end_fire(b, p->id, WITHDRAWN, "its schedule was changed, paused or removed",
+    dt_status status = end_fire(b, p->id, WITHDRAWN, "its schedule was changed, paused or deleted",
                                 dt_later(p->next_at_ms, b->now_ms) + s->catch_up_ms, &ended);
     if (status != DT_OK || !ended)
         return status;

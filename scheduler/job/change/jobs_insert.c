@@ -621,7 +621,7 @@ static bool say_invalid(struct dt_faults *faults, struct dt_problem *problem, co
 struct dt_problem dt_topic_deleting(void)
 {
     return (struct dt_problem){.type = DT_PROBLEM_TOPIC_DELETING,
-                               .detail = DT_STR_LIT("nothing new is taken for a topic that is being deleted")};
+                               .detail = DT_STR_LIT("a topic that is being deleted accepts nothing new")};
 }
 
 bool dt_insert_is_job(const struct dt_insert *row, const char *reason, struct dt_faults *faults,
@@ -633,20 +633,19 @@ bool dt_insert_is_job(const struct dt_insert *row, const char *reason, struct dt
         return true;
     case DT_INSERT_CONFLICT:
         *problem = (struct dt_problem){.type = DT_PROBLEM_KEY_CONFLICT,
-                                       .detail = DT_STR_LIT("the key names a job that an unequal request made"),
+                                       .detail = DT_STR_LIT("a different request created the job of this key"),
                                        .id = row->existing_id};
         return false;
     case DT_INSERT_NO_TOPIC:
-        return say_invalid(faults, problem, "/topic",
-                           "there is no such topic, and topics are not made by their first job");
+        return say_invalid(faults, problem, "/topic", "the topic does not exist, and jobs do not create topics");
     case DT_INSERT_REFUSED:
         return say_invalid(faults, problem, "/topic", reason ? reason : "the job cannot be stored");
     case DT_INSERT_TOO_LARGE:
-        say_invalid(faults, problem, "/payload", "is larger than MySQL takes (max_allowed_packet)");
+        say_invalid(faults, problem, "/payload", "is larger than MySQL accepts (max_allowed_packet)");
         problem->type = DT_PROBLEM_TOO_LARGE;
         return false;
     case DT_INSERT_RESERVED:
-        say_invalid(faults, problem, "/key", "is that of a fire: a schedule makes the jobs with such keys");
+        say_invalid(faults, problem, "/key", "is reserved for the fires of a schedule");
         problem->detail = DT_STR_LIT("the key is that of a schedule's fire");
         return false;
     case DT_INSERT_DELETING:

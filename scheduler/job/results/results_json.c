@@ -44,7 +44,7 @@ static void read_attempt(struct dt_json_reader *r, const struct dt_json_field *f
     if (node->type != DT_JSON_INT || node->i < 1 || node->i > INT32_MAX)
         dt_json_fault(r, field, "must be a whole number from 1");
     else if (result->attempt > 0 && node->i != result->attempt)
-        dt_json_fault(r, field, "differs from the attempt that is answered");
+        dt_json_fault(r, field, "differs from the attempt of the callback");
     else
         result->attempt = node->i;
 }
@@ -143,7 +143,7 @@ dt_status dt_result_decode(const dt_json *json, const struct dt_json_node *body,
         dt_faults_add(faults, "/retry_after", "is required with status snoozed");
     else if (faults->n == before && out->retry_after_ms >= 0 &&
              (out->status == DT_RESULT_SUCCEEDED || out->status == DT_RESULT_GAVE_UP))
-        dt_faults_add(faults, "/retry_after", "does not go with this status");
+        dt_faults_add(faults, "/retry_after", "is not allowed with this status");
     return faults->failed ? DT_NOMEM : faults->n > before ? DT_INVALID : DT_OK;
 }
 

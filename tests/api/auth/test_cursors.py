@@ -65,7 +65,7 @@ def rows_of(answer):
 def is_none(answer):
     """The cursor is refused as such, whatever else is wrong with the request."""
     assert answer.status == 422 and "?cursor" in [error["pointer"] for error in answer.json["errors"]], answer
-    assert "begin without one" in answer.text
+    assert "start without a cursor" in answer.text
 
 
 def test_every_list_with_a_cursor_in_the_api_description_is_tested():

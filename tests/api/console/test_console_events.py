@@ -36,7 +36,7 @@ def test_failures_can_be_listed_by_error(console, api, topic):
     console.browser.click(text="More filters")
     console.browser.fill(label="Error contains", value="mill stood")
     console.press_button("Filter")
-    console.says("needs a range of at most one day")
+    console.says("requires a range of at most one day")
     console.browser.fill(label="Failed from", value="-1h")
     console.browser.fill(label="Failed before", value="+1h")
     console.press_button("Filter")

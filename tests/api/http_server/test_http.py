@@ -85,7 +85,7 @@ def test_a_body_where_none_is_asked_for_says_nothing_or_is_refused(api, topic, m
     for body in ("{", "}", "{}{}", "{ } x", "[]", "null", '{"a":1}', "\n{}{"):
         answer = api.ask(method, path, body)
         refused(answer, 422, "invalid")
-        assert answer.json["detail"] == "this request takes no body", (body, answer)
+        assert answer.json["detail"] == "this request must not have a body", (body, answer)
     assert api.get(f"/v1/topics/{topic}").json["paused"] is False
     for body in ("", " \t\r\n", "{}", " { }\n"):
         assert api.ask(method, path, body).status in (200, 404), body

@@ -66,7 +66,7 @@ def true_of(own, topic, answered, lost=0):
 
 
 def no_job_was_made(result):
-    return result["status"] in (408, 503) and result["type"].startswith("/problems/") and "no job was made" in result["detail"]
+    return result["status"] in (408, 503) and result["type"].startswith("/problems/") and "no job was created" in result["detail"]
 
 
 def stops(own, topic):
@@ -77,7 +77,7 @@ def stops(own, topic):
     assert len(answered) == 1501
     assert all(result["status"] == 201 for result in answered[:1000])
     assert all(result["status"] == 201 or no_job_was_made(result) for result in answered)
-    assert answered[-1]["status"] == 408 and answered[-1]["detail"].endswith("no job was made from here on")
+    assert answered[-1]["status"] == 408 and answered[-1]["detail"].endswith("no job was created from here on")
     assert true_of(own, topic, answered) >= 1000
 
 
@@ -203,7 +203,7 @@ def test_batches_in_every_state_are_answered_when_the_server_shuts_down(plain, t
         ended = pool.submit(plain.end)
         for wire in stalled:
             answered = results(wire.answer())
-            assert answered[-1]["status"] == 503 and answered[-1]["detail"].endswith("no job was made from here on")
+            assert answered[-1]["status"] == 503 and answered[-1]["detail"].endswith("no job was created from here on")
             assert all(result["status"] == 201 for result in answered[:1000])
         assert open_one.answer()[0] == 503
         for answer in (future.result() for future in arrays):

@@ -110,21 +110,21 @@ def test_rows_of_one_transaction_are_carried_out_in_their_order(api, db, topic, 
 
 
 @pytest.mark.parametrize("columns, error", [
-    ({"delay_ms": 1, "topic": "a b"}, "invalid: see errors for each member that is wrong: /topic "),
-    ({"delay_ms": 1, "topic": None}, "invalid: see errors for each member that is wrong: /topic is required"),
-    ({}, "invalid: see errors for each member that is wrong: /run_at is required"),
-    ({"delay_ms": -1}, "invalid: see errors for each member that is wrong: /delay must not be negative"),
+    ({"delay_ms": 1, "topic": "a b"}, "invalid: see errors for each invalid member: /topic "),
+    ({"delay_ms": 1, "topic": None}, "invalid: see errors for each invalid member: /topic is required"),
+    ({}, "invalid: see errors for each invalid member: /run_at is required"),
+    ({"delay_ms": -1}, "invalid: see errors for each invalid member: /delay must not be negative"),
     ({"delay_ms": 1, "payload": "{"}, "malformed: payload: "),
     ({"delay_ms": 1, "payload": '1,"retry":[]'}, "malformed: payload: is more than one JSON value"),
-    ({"delay_ms": 1, "options": '{"delay":3}'}, "invalid: see errors for each member that is wrong: /options/delay is not known"),
-    ({"delay_ms": 1, "options": "[]"}, "invalid: see errors for each member that is wrong: /options must be an object"),
-    ({"delay_ms": 1, "options": '{"retry":"x"}'}, "invalid: see errors for each member that is wrong: /retry must be a list"),
-    ({"delay_ms": 1, "job_key": b"\xff"}, "invalid: see errors for each member that is wrong: /job_key must be UTF-8"),
+    ({"delay_ms": 1, "options": '{"delay":3}'}, "invalid: see errors for each invalid member: /options/delay is not known"),
+    ({"delay_ms": 1, "options": "[]"}, "invalid: see errors for each invalid member: /options must be an object"),
+    ({"delay_ms": 1, "options": '{"retry":"x"}'}, "invalid: see errors for each invalid member: /retry must be a list"),
+    ({"delay_ms": 1, "job_key": b"\xff"}, "invalid: see errors for each invalid member: /job_key must be UTF-8"),
     ({"delay_ms": 1, "payload": b"x" * 900001}, "too-large: "),
-    ({"delay_ms": 4 * 10**15}, "invalid: see errors for each member that is wrong: /delay "),
+    ({"delay_ms": 4 * 10**15}, "invalid: see errors for each invalid member: /delay "),
     ({"action": "cancel", "job_key": "nobody"}, "not-found: no such job"),
-    ({"action": "cancel"}, "invalid: see errors for each member that is wrong: /job_key is required"),
-    ({"action": "cancel", "job_key": "k", "delay_ms": 3}, "invalid: see errors for each member that is wrong: /delay_ms has no place"),
+    ({"action": "cancel"}, "invalid: see errors for each invalid member: /job_key is required"),
+    ({"action": "cancel", "job_key": "k", "delay_ms": 3}, "invalid: see errors for each invalid member: /delay_ms is not allowed"),
     ({"action": "change", "job_key": "nobody", "options": '{"content_type":"a/b"}', "payload": b"\x00\xff"}, "not-found: no such job"),
 ])
 def test_a_row_that_fails_is_kept_with_its_error(db, topic, put, kept, columns, error):
@@ -157,7 +157,7 @@ def test_a_late_cancel_names_the_attempt(topic, dispatched, put, kept):
 
 def test_an_unequal_row_with_a_key_that_is_taken_is_a_conflict(topic, put, gone, kept):
     gone(put(topic=topic, job_key="k", delay_ms=3600000), put(topic=topic, job_key="k", delay_ms=3600000))
-    assert kept(put(topic=topic, job_key="k", delay_ms=3600001)) == "key-conflict: the key names a job that an unequal request made"
+    assert kept(put(topic=topic, job_key="k", delay_ms=3600001)) == "key-conflict: a different request created the job of this key"
 
 
 def test_a_replace_changes_the_body_of_the_job_or_creates_one(api, db, topic, put, gone, kept):

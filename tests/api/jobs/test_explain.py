@@ -33,7 +33,7 @@ def test_a_paused_topic_is_named_with_the_command_that_resumes_it(api, held):
     assert seen["index"] == {"state": "not-needed", "at": None}, "its leader holds it back with the others of the topic"
     api.post(f"/v1/topics/{held}/resume")
     seen = when(api, seen["id"], waiting_for="ack")
-    assert seen["reason"].startswith("Attempt 1 was sent at ") and "its report has not come yet" in seen["reason"]
+    assert seen["reason"].startswith("Attempt 1 was sent at ") and "was not reported yet" in seen["reason"]
 
 
 def test_an_offered_job_says_that_no_client_pops_it(api, topic):

@@ -67,7 +67,7 @@ def test_an_equal_add_succeeds_and_a_different_one_fails(api, send, popped, topi
     assert send("add", **add)["success"] and send("add", **add) == {"success": True, "id": name}
     for other in ({"body": "y"}, {"delay": 1}, {"TTR": 5}, {"topic": f"{topic}.other"}):
         answer = send("add", **{**add, **other})
-        assert answer["success"] is False and answer["id"] == name and "unequal" in answer["error"], other
+        assert answer["success"] is False and answer["id"] == name and "a different add" in answer["error"], other
     assert popped(topic)["id"] == name and send("finish", id=name)["success"]
     assert send("add", **add)["success"] and send("pop", topic=topic) == {"success": True}
 

@@ -149,7 +149,7 @@ FRESH_TEST(a_fire_that_waits_for_a_quota_is_made_later)
     assert_int_equal(count("topic = 'mine.a'"), 0);
     struct dt_schedule s;
     OK(dt_store_schedule_get(store, S("s"), &arena, &s, &err));
-    assert_true(dt_str_is(s.error, "the token's quota of jobs of the token's topics that are not finished is used up"));
+    assert_true(dt_str_is(s.error, "the token's quota of unfinished jobs of the token's topics is exceeded"));
     struct dt_job job;
     OK(dt_store_cancel(store, mysql_fixture_number(&fx, "SELECT id FROM jobs"), false, &arena, &job, &err));
     looks_are_due();

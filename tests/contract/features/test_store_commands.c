@@ -276,7 +276,7 @@ FRESH_TEST(a_message_for_one_topic_too_many_is_refused_alone)
     assert_int_equal(batch.answers.n, 1);
     assert_true(dt_str_is(batch.answers.v[0].topic, "duetime.commands.rejected"));
     assert_true(has_text(batch.answers.v[0].value, "\"third\""));
-    assert_true(has_text(header_of(&batch.answers.v[0], "problem"), "limits.topics allows (2)"));
+    assert_true(has_text(header_of(&batch.answers.v[0], "problem"), "limits.topics (2) is reached"));
     assert_int_equal(jobs("topic IN ('t', 'second')"), 2);
     assert_int_equal(next_offset(1), 2);
     batch.n = 0;

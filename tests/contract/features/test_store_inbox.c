@@ -220,8 +220,8 @@ FRESH_TEST(a_row_for_one_topic_too_many_is_refused_alone)
                            "), ('third', 'k', " HOUR "), ('t', 'k', " HOUR ")");
     for (int i = 0; i < 4; i++)
         move_once(&mover);
-    assert_int_equal(rows("topic = 'third' AND error = 'invalid: no topic can be made: there are as many as "
-                          "limits.topics allows (2)'"),
+    assert_int_equal(rows("topic = 'third' AND error = 'invalid: no topic can be created: "
+                          "limits.topics (2) is reached'"),
                      1);
     assert_int_equal(mysql_fixture_number(&fx, "SELECT COUNT(*) FROM v_inbox_errors WHERE topic = 'third'"), 1);
     assert_int_equal(rows("TRUE"), 1);

@@ -94,7 +94,7 @@ RIG_TEST(an_expired_batch_leaves_the_line_and_reports_its_results)
     assert_int_equal(req[2].status, 200);
     assert_int_equal(count(req[2].out.p, "\n"), ROWS + 1);
     assert_int_equal(count(req[2].out.p, "\"status\":408"), ROWS + 1);
-    assert_int_equal(count(req[2].out.p, "no job was made"), ROWS + 1);
+    assert_int_equal(count(req[2].out.p, "no job was created"), ROWS + 1);
     dt_batch_release(batch[2]);
     request_clear(&req[2]);
 }
@@ -167,7 +167,7 @@ RIG_TEST(an_incomplete_body_is_answered_when_all_chunks_returned)
     assert_int_equal(detached_status, 200);
     assert_int_equal(count(detached_text.p, "\"status\":201"), ROWS);
     assert_int_equal(count(detached_text.p, "\"status\":408"), 3 + 1);
-    assert_int_equal(count(detached_text.p, "no job was made from here on"), 1);
+    assert_int_equal(count(detached_text.p, "no job was created from here on"), 1);
     assert_int_equal(count(detached_text.p, "\n"), ROWS + 4);
     assert_int_equal(resumed, 0);
 }
@@ -192,7 +192,7 @@ RIG_TEST(a_batch_ends_early_when_memory_is_scarce_and_says_so)
     dt_batch_answer(batch);
     assert_int_equal(req.status, 200);
     assert_true(count(req.out.p, "\"status\":201") > 0);
-    assert_int_equal(count(req.out.p, "no job was made from here on"), 1);
+    assert_int_equal(count(req.out.p, "no job was created from here on"), 1);
     assert_true(dt_budget_held(&memory) <= MEMORY);
     dt_batch_release(batch);
     request_clear(&req);

@@ -153,10 +153,10 @@ TEST(refusals_name_the_field)
     assert_refused("* * * NOV-FEB *", "ends before it begins");
     assert_refused("*/0 * * * *", "step");
     assert_refused("*/61 * * * *", "step");
-    assert_refused("1, * * * *", "empty place");
+    assert_refused("1, * * * *", "empty element");
     assert_refused("? * * * *", "the field minute");
     assert_refused("* L * * *", "the field hour");
-    assert_refused("* * * * L", "the last of which weekday");
+    assert_refused("* * * * L", "needs a weekday before its L");
     assert_refused("* * * * 1#6", "from 1 to 5");
     assert_refused("* * 32W * *", "before its W");
     assert_refused("* * * * MONDAY", "the field day of week: 'MONDAY'");

@@ -139,11 +139,11 @@ TEST(mixed_versions_processes_without_redis_and_missing_dispatchers_are_reported
     e.processes = processes;
     e.n_processes = 2;
     shards.dispatchers.n = 0;
-    expect(&e, "no-dispatcher|dispatchers|none was seen for four seconds\n"
+    expect(&e, "no-dispatcher|dispatchers|no dispatcher was seen for four seconds\n"
                "index-incomplete|a:1|it cannot write to any Redis\nindex-incomplete|b:2|it cannot write to r:6\n"
                "process-versions|a:1|it is of version 0.0.9, the API that answers of " DUETIME_VERSION);
     e.n_processes = 0;
-    expect(&e, "no-dispatcher|dispatchers|none was seen for four seconds");
+    expect(&e, "no-dispatcher|dispatchers|no dispatcher was seen for four seconds");
 }
 
 TEST(findings_of_dispatchers_are_reported)
@@ -195,7 +195,7 @@ TEST(a_shard_is_a_finding_when_it_is_halted_leaderless_silent_or_moving)
     v[3].seen_at_ms = NOW - 15001;
     shards.n = 5; /* the last one is of no number any more */
     expect(&e, "shard-halted|shard 2|two batches\nshard-without-leader|shard 1|no process that lives leads it\n"
-               "shard-without-leader|shard 3|its leader has said nothing for 15 s\n"
+               "shard-without-leader|shard 3|its leader has not reported for 15 s\n"
                "shards-moving|shard 4|it is not yet as the map of shards wants it");
 }
 
@@ -207,7 +207,7 @@ TEST(findings_are_listed_under_no_dispatcher_when_it_causes_them)
     shards.n = 2;
     shards.dispatchers.n = 0;
     e.mysql.flush = 2;
-    expect(&e, "no-dispatcher|dispatchers|none was seen for four seconds\n"
+    expect(&e, "no-dispatcher|dispatchers|no dispatcher was seen for four seconds\n"
                "> shard-without-leader|shard 0|no process that lives leads it\n"
                "> shard-without-leader|shard 1|no process that lives leads it\n"
                "mysql-flush|mysql|innodb_flush_log_at_trx_commit is 2");

@@ -223,7 +223,7 @@ final class ClientTest extends TestCase
 
     public function testABatchThatEndedEarlyGoesOn(): void
     {
-        $end = '{"status":413,"type":"/problems/too-large","title":"no job was made from here on"}';
+        $end = '{"status":413,"type":"/problems/too-large","title":"no job was created from here on"}';
         $this->between(tell: [[200, null, "{\"status\":201,\"id\":\"7\"}\n$end\n"], [200, null, null]]);
         $client = $this->client();
         $made = iterator_to_array($client->createMany($this->jobs(3)), false);

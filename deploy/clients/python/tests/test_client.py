@@ -263,7 +263,7 @@ class Failures(Case):
 
     def test_a_batch_that_ended_early_goes_on(self):
         def half(body):
-            return made(body.splitlines()[0]) + b'{"status":413,"type":"/problems/too-large","title":"no job was made from here on"}\n'
+            return made(body.splitlines()[0]) + b'{"status":413,"type":"/problems/too-large","title":"no job was created from here on"}\n'
         server = self.told((200, {}, half), (200, {}, made))
         client = self.client(server.url, linger=30, batch_lines=3)
         self.assertEqual([future.result(30).id for future in [client.create_later("t") for _ in range(3)]], ["0", "0", "1"])

@@ -66,7 +66,7 @@ public class DuetimeException extends RuntimeException {
     }
   }
 
-  /** Another request made a job with this key: {@link #jobId()}. */
+  /** A different request created a job with this key: {@link #jobId()}. */
   public static final class KeyConflict extends DuetimeException {
     private static final long serialVersionUID = 1;
 
