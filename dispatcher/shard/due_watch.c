@@ -1,6 +1,6 @@
 /*
- * Owns the process's question to the watcher about due jobs, and which loops were woken for the answers. Knows nothing
- * about what a loop does then.
+ * Owns what this process asks the watcher about due jobs, and which loops were woken for the answers. Does not know
+ * what a woken loop does.
  *
  *   at rest   a statement waits for DT_WATCH_MS; a job that becomes due ends it
  *   busy      for BUSY_US after something new: waits BUSY_WAIT_MS, then reads the last WINDOW_MS again, since commits
@@ -23,7 +23,7 @@
 #define WINDOW_MS    INT64_C(2000)
 #define HEARS_US     INT64_C(5000000)
 
-/* Jobs that loops were woken for, ordered by time. */
+/* Jobs for which loops were woken, ordered by time. */
 struct told {
     struct dt_due v[DT_WATCH_DUE];
     size_t n;
@@ -32,13 +32,13 @@ struct told {
 struct dt_due_watch {
     struct dt_due_watch_env env;
     struct dt_watch_listener listener;
-    _Atomic int64_t heard_us; /* mono: the last answer; 0: none, or the last wait failed */
-    _Atomic bool none_due;    /* no answer had a row, since and with the last full read */
+    _Atomic int64_t heard_us; /* mono: time of the last answer; 0: there was none, or the last wait failed */
+    _Atomic bool none_due;    /* neither the last full read nor an answer since had a due row */
     int64_t busy_us, all_us;
     bool asks_all; /* the running statement returns all due jobs */
-    /* The next question: watch.h. */
+    /* Parameters of the next wait (watch.h). */
     int64_t due_from_ms, look_from_ms, generation, topics_version, leads;
-    struct told recent, old; /* due in the window; due before it, at the last full read */
+    struct told recent, old; /* recent: jobs due in the window; old: jobs due before it, at the last full read */
     pthread_mutex_t lock;    /* protects rows */
     struct dt_watched_row rows[DT_SHARDS_MAX];
     bool known[DT_SHARDS_MAX];
@@ -68,7 +68,7 @@ static void remember_due(struct told *told, const struct dt_due *due, size_t n)
     told->n = n;
 }
 
-/* Wakes the shards of due jobs unless they were already woken for them. True: one was woken. */
+/* Wakes the loops of due jobs, except loops that were already woken for these jobs. True: a loop was woken. */
 static bool wake_due(dt_due_watch *w, const struct told *told, const struct dt_due *due, size_t n,
                      void (*wake)(void *arg, unsigned shard))
 {
@@ -92,7 +92,7 @@ static void take_due(dt_due_watch *w, const struct dt_watched *seen)
     const struct dt_due *recent = seen->due + n_old;
     size_t n = seen->n_due - n_old;
     w->none_due = seen->n_due == 0 && (w->asks_all || w->none_due);
-    if (seen->n_due == DT_WATCH_DUE) /* loops read a long backlog by themselves */
+    if (seen->n_due == DT_WATCH_DUE) /* a loop reads a long backlog by itself */
         wake_all(w, w->env.wake);
     else if (w->asks_all) {
         (void)wake_due(w, &w->old, seen->due, n_old, w->env.again);
@@ -107,7 +107,8 @@ static void take_due(dt_due_watch *w, const struct dt_watched *seen)
 
 /* ---- what else changed ---- */
 
-/* If this process lost a leadership, even to itself, its loop compares the row itself. */
+/* Compares the shards' rows with those seen before. If this process lost a leadership and won it again, the loop
+ * compares the row itself. */
 static void take_rows(dt_due_watch *w, const struct dt_watched *seen)
 {
     bool there[DT_SHARDS_MAX] = {false};
@@ -141,7 +142,7 @@ static void ask_watcher(void *arg, struct dt_watch *watch)
     if (now_us < w->busy_us)
         watch->wait_ms = dt_earlier(watch->wait_ms, BUSY_WAIT_MS);
     w->asks_all =
-        now_us + watch->wait_ms * 1000 >= w->all_us; /* a later statement would be too late for the full read */
+        now_us + watch->wait_ms * 1000 >= w->all_us; /* the next statement would begin too late for the full read */
     watch->owner = w->env.owner;
     watch->due_from_ms = w->due_from_ms;
     watch->look_from_ms = w->asks_all ? 0 : w->look_from_ms;
@@ -153,7 +154,7 @@ static void ask_watcher(void *arg, struct dt_watch *watch)
 static void watcher_answered(void *arg, dt_status status, const struct dt_watched *seen, dt_store *)
 {
     dt_due_watch *w = arg;
-    if (status != DT_OK) { /* loops that sleep long because they rely on the watch must poll from now on */
+    if (status != DT_OK) { /* loops that sleep long because they rely on the watch must poll again */
         w->heard_us = 0;
         w->none_due = false;
         w->due_from_ms = w->look_from_ms = 0;

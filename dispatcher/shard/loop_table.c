@@ -1,6 +1,6 @@
 /*
- * Invariants: at most one loop a shard. Only the supervisor's thread frees a loop, after it took the loop out of the
- * table under the lock. Every thread that calls a loop holds that lock.
+ * Invariants: a shard has at most one loop. Only the supervisor's thread frees a loop, after it took the loop out of
+ * the table under the lock. Every thread that calls a loop holds that lock.
  */
 #include "shard_loop.h"
 
@@ -12,10 +12,10 @@
 #include "job/shard.h"
 
 struct slot {
-    dt_shard_loop *loop; /* under the lock; changed by the supervisor alone */
-    _Atomic int want;    /* only the elector's thread sets it: the last order counts; RELEASE ends as NOTHING */
+    dt_shard_loop *loop; /* protected by the lock; only the supervisor changes it */
+    _Atomic int want;    /* the last order; only the elector's thread sets it, but a finished RELEASE becomes NOTHING */
     _Atomic bool ended;  /* the loop's thread has ended */
-    bool told;           /* the order to release or stop was passed on */
+    bool told;           /* the order to release or stop was passed to the loop */
 };
 
 struct dt_loop_table {
@@ -92,7 +92,8 @@ static void end_loop(dt_loop_table *table, struct slot *slot)
     slot->ended = slot->told = false;
 }
 
-/* False: it did not start. The election names this process, so no other process starts one. */
+/* Starts a loop. False: it did not start; try again, because the election names this process, so no other process
+ * starts one. */
 static bool start_loop(dt_loop_table *table, unsigned shard)
 {
     dt_shard_loop *loop = NULL;
@@ -103,7 +104,7 @@ static bool start_loop(dt_loop_table *table, unsigned shard)
         return false;
     }
     pthread_mutex_lock(&table->lock);
-    dt_assert(!table->slots[shard].loop); /* at most one a shard */
+    dt_assert(!table->slots[shard].loop); /* a shard has at most one loop */
     table->slots[shard].loop = loop;
     pthread_mutex_unlock(&table->lock);
     return true;
@@ -122,13 +123,13 @@ bool dt_loop_table_carry_out(dt_loop_table *table, unsigned forced)
         if (slot->loop && what != DT_WANT_LEAD) {
             if (!slot->told && what == DT_WANT_RELEASE)
                 dt_shard_loop_release(slot->loop);
-            else if (what == DT_WANT_NOTHING) /* perhaps the shard was lost while the loop finished */
+            else if (what == DT_WANT_NOTHING) /* the shard may have been lost while the loop finished */
                 dt_shard_loop_stop(slot->loop);
             slot->told = true;
         } else if (!slot->loop && what == DT_WANT_LEAD) {
             again |= !start_loop(table, shard);
         } else if (!slot->loop && what == DT_WANT_RELEASE) {
-            /* The shard is given away when no loop works on it here any more. */
+            /* No loop works on the shard here any more, so the shard is given away. */
             int release = DT_WANT_RELEASE;
             if (atomic_compare_exchange_strong(&slot->want, &release, DT_WANT_NOTHING))
                 table->env.released(table->env.arg, shard);

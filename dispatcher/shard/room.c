@@ -1,9 +1,9 @@
 /*
- * Owns the table of topics whose jobs wait for room, and decides when to read their limits. Knows neither what room is
- * (topic/limits.h), nor what a shard does with a grant.
+ * Owns the table of topics whose jobs wait for room, and decides when to read their limits. Does not know how room is
+ * computed (topic/limits.h), nor what a shard does with a grant.
  *
- * Invariants: a shard that was granted room no longer waits, until it asks again; the shard that was served last is
- * served last the next time. The table is copied before MySQL is read, so that no thread waits for MySQL.
+ * Invariants: a shard that was granted room does not wait until it asks again; the shard that was served last is the
+ * last one to be served the next time. The table is copied before MySQL is read, so that no thread waits for MySQL.
  */
 #include "shard_loop.h"
 
@@ -17,19 +17,19 @@
 #include "topic/limits.h"
 
 #define TOPICS    256              /* maximal number of topics at once */
-#define LOOK_US   INT64_C(50000)   /* between reads while a shard waits … */
+#define LOOK_US   INT64_C(50000)   /* between two reads of the limits while a shard waits … */
 #define APART_US  INT64_C(10000)   /* … and at least this long after news */
-#define WANTED_US INT64_C(3000000) /* a request that is not renewed expires */
+#define WANTED_US INT64_C(3000000) /* a request of a shard that is not repeated within this time expires */
 
 struct wish {
-    int64_t wanted_us; /* 0 = the shard does not wait */
+    int64_t wanted_us; /* mono: when the shard last asked for room; 0: the shard does not wait */
     size_t granted;
 };
 
 struct wanted {
     char name[DT_TOPIC_MAX + 1];
-    unsigned waiting; /* number of shards that wait */
-    unsigned next;    /* the shard that is served first */
+    unsigned waiting; /* number of shards that wait for room of the topic */
+    unsigned next;    /* the shard to serve first */
     struct wish wishes[DT_SHARDS_MAX];
 };
 
@@ -37,11 +37,11 @@ struct dt_room {
     struct dt_room_env env;
     struct dt_chore chore;
     dt_metric *at_limit;
-    _Atomic bool anybody; /* some shard waits */
-    pthread_mutex_t lock; /* protects the next two */
+    _Atomic bool anybody; /* at least one shard waits */
+    pthread_mutex_t lock; /* protects the table of topics */
     struct wanted *topics[TOPICS];
     size_t n;
-    char names[TOPICS][DT_TOPIC_MAX + 1]; /* copies for one read, like the next one */
+    char names[TOPICS][DT_TOPIC_MAX + 1]; /* copies of topics' names for one read of the limits, as is `gates` */
     struct dt_gate gates[TOPICS];
 };
 
@@ -64,8 +64,8 @@ static void forget_request(struct wanted *w, unsigned shard)
 
 /* ---- looking ---- */
 
-/* Forgets requests that were not renewed, and topics without requests, together with a grant that no shard took. Copies
- * the names of the remaining topics. */
+/* Removes requests that were not repeated, and topics without requests, with any grant that no shard took. Copies the
+ * names of the remaining topics. */
 static size_t list_wanted(struct dt_room *r)
 {
     const int64_t now_us = dt_clock_mono_us(r->env.clock);
@@ -99,8 +99,8 @@ static size_t list_wanted(struct dt_room *r)
     return n;
 }
 
-/* Divides the room of a topic equally among the waiting shards. If there are more shards than places, shards take
- * turns. */
+/* Divides the room of a topic equally among the waiting shards. If more shards wait than jobs may be claimed, shards
+ * take turns. */
 static void grant_room(struct dt_room *r, size_t n)
 {
     bool served[DT_SHARDS_MAX] = {false};

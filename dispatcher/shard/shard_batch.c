@@ -1,12 +1,13 @@
 /*
- * The sender: the leader's thread that opens the delivery, reads the ledger and commits. Only it waits for the server.
+ * The sender: a leader's second thread, which opens the delivery, reads the ledger and commits. Only this thread waits
+ * for Kafka.
  *
  *            ┌────────────── any failure: closed; the next opening needs a new epoch ─────────────────┐
  *            ▼                                                                                        │
  *   CLOSED ─open─▶ OPENING (fence, ledger) ─▶ settled by the loop ─▶ OPEN ─send─▶ SENDING ─▶ OPEN ────┘
  *
- * Owns: the thread, and the request that it runs. Knows neither when to open (shard_takeover.c),
- * nor when to send and what follows (below).
+ * Owns: the thread, and the request that it runs. Knows neither when to open (shard_takeover.c), nor when to send and
+ * what follows (below).
  *
  * Invariants:
  *   - One request at a time. While it runs, the loop calls only those functions of the delivery that answer from
@@ -21,7 +22,7 @@
 #include "base/log.h"
 #include "shard_parts.h"
 
-enum { REQUEST = 1 }; /* a signal of the thread's mailbox */
+enum { REQUEST = 1 }; /* signal to the thread's mailbox: there is a request */
 
 static void run_sender(void *arg)
 {
@@ -32,7 +33,7 @@ static void run_sender(void *arg)
             continue;
         if (s->state != DT_SENDER_CLOSED)
             dt_assert_shard(s->fence.shard);
-        if (s->state == DT_SENDER_CLOSED) { /* err stays, because the loop may still read why it was closed */
+        if (s->state == DT_SENDER_CLOSED) { /* err is kept, because the loop may still read why the sender was closed */
             dt_delivery_close(s->delivery);
         } else if (s->state == DT_SENDER_OPENING) {
             s->err = (struct dt_error){0};
@@ -115,12 +116,11 @@ void dt_sender_stop(struct dt_sender *s)
  *   - After any outcome except a clean commit nothing is sent again from memory: the caller takes over, and the ledger
  *     decides.
  *   - If the delivery gets messages before their claim is committed, it commits them after the claim, or never.
- *   - If a part of the list was not sent, it is sent first. Its messages are read again, in whatever state the rows
- *     are.
+ *   - If a part of the list was not sent, it is sent before anything is claimed. Its messages are read from the rows
+ *     again, in whatever state the rows are.
  */
 
-#define CLOCK_US                                                                                                       \
-    INT64_C(10000000) /* MySQL's clock is sampled at least this often, so that a leader that idled wakes on time */
+#define CLOCK_US  INT64_C(10000000) /* MySQL's clock is read at least this often, so that an idle leader wakes on time */
 #define ORPHAN_US INT64_C(20000000) /* a topic without a row is reported for this time */
 
 /* ---- what the row holds ---- */
@@ -149,12 +149,12 @@ dt_status dt_shard_check_fence(dt_shard_loop *l, struct dt_error *err)
 
 /* ---- sending ---- */
 
-/* MySQL has committed the list. jobs: the list's head, in l->arena. */
+/* Requests to send the head of the list, which MySQL has committed. jobs: the messages of the head, in l->arena. */
 static dt_status send_head(dt_shard_loop *l, const struct dt_outgoing *jobs, struct dt_error *err)
 {
     struct dt_sender *s = &l->sender;
     const struct dt_arena unused = s->arena;
-    dt_assert(!dt_sender_busy(s)); /* its thread reads the arena */
+    dt_assert(!dt_sender_busy(s)); /* the sender's thread reads the arena */
     s->arena = l->arena;
     l->arena = unused;
     s->jobs = jobs;
@@ -163,7 +163,7 @@ static dt_status send_head(dt_shard_loop *l, const struct dt_outgoing *jobs, str
     return status == DT_OK ? DT_OK : dt_fail(err, status, "out of memory");
 }
 
-/* Called while MySQL writes the claim. */
+/* Called while MySQL writes the claim: passes the messages to the delivery before the claim is committed. */
 static void send_ahead(void *arg, const struct dt_fence *next, const struct dt_outgoing *jobs,
                        const struct dt_claim *claims, size_t)
 {
@@ -190,7 +190,7 @@ static struct dt_leader_txn leader_txn_of(dt_shard_loop *l, int64_t now_us)
 {
     const struct dt_config *config = l->env->config;
     const struct dt_flight *flight = &l->flight;
-    /* Consumers' time to report began with the claim. */
+    /* The time to report of these attempts began with the claim. */
     bool late = now_us - flight->claimed_us > dt_ack_may_lose_ms(flight->shortest_ack_ms) * 1000;
     return (struct dt_leader_txn){.sent = {.list = &flight->list,
                                            .frozen = l->sender.state != DT_SENDER_OPEN,
@@ -234,7 +234,7 @@ static dt_status commit_leader_txn(dt_shard_loop *l, struct dt_leader_txn *txn, 
         dt_hands_claims_committed(l->claims, &txn->hands.claimed, l->snapshot);
     if (status != DT_OK) {
         dt_hands_claims_failed(l->claims);
-        /* A failed sending did not end the leader transaction, but may be why it took so long. */
+        /* A failed begin did not end the leader transaction, but may be the reason why the transaction took so long. */
         dt_status begun = open ? dt_delivery_begin_status(l->delivery, &ahead) : DT_OK;
         if (begun != DT_OK)
             DT_LOG(WARN, "shard", "the delivery failed before the claim", DT_I("shard", l->shard),
@@ -254,7 +254,7 @@ static dt_status commit_leader_txn(dt_shard_loop *l, struct dt_leader_txn *txn, 
         l->flight.claimed_us = start_us;
         l->flight.shortest_ack_ms = txn->chosen.shortest_ack_ms;
     }
-    /* flight.list equals the row's list again: settled entries are removed, claimed ones added. */
+    /* Makes flight.list equal to the row's list: removes settled entries, adds claimed ones. */
     l->flight.sent = false;
     dt_inflight_drop(list, txn->settled.n);
     status = dt_inflight_reserve(list, list->n + txn->batch.n);
@@ -278,7 +278,8 @@ dt_status dt_shard_batch(dt_shard_loop *l, struct dt_leader_txn *txn, struct dt_
     dt_shard_limits_note(l, txn);
     DT_FAIL_POINT("index.before_told");
     dt_shard_tell_offers(l, txn);
-    /* Runs while the delivery takes the messages. Whether they are sent or not, they stay claimed. */
+    /* Updates the index while the delivery takes the messages. The jobs are claimed, whether their messages are sent or
+     * not. */
     dt_shard_tell_index(l, txn);
     if (txn->batch.n)
         status = send_head(l, txn->batch.jobs, err);

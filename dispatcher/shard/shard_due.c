@@ -1,12 +1,12 @@
 /*
  * Owns the due scan: reads jobs that may be due from the shard's set in the index, or from MySQL if the set is not
- * trusted (shard_trust.c). If there are too many, shard_queues.c decides which jobs go first.
+ * trusted (shard_trust.c). If more jobs are due than fit into a batch, shard_queues.c decides which jobs are first.
  */
 #include "base/assert.h"
 #include "shard_parts.h"
 
 #define DEGRADED_SCAN 10000 /* rows of MySQL that one due scan reads at most */
-#define PIECES        8     /* a walk reads this part of them at once, because other jobs wait meanwhile */
+#define PIECES        8     /* a walk reads 1/PIECES of DEGRADED_SCAN rows at a time: other jobs wait meanwhile */
 
 void dt_shard_due_init(dt_shard_loop *l)
 {
@@ -31,8 +31,9 @@ static dt_status ask_index(dt_shard_loop *l, struct dt_due_scan *scan, struct dt
     return dt_index_due(l->index, l->shard, scan, err);
 }
 
-/* Reads up to *n entries from Redis into l->due.entries. The marker in the set shows whether it is the set that was
- * filled. If the answer to the last write of a marker was lost, either marker may be in the set. */
+/* Reads up to *n entries from Redis into l->due.entries. The marker in the set shows whether it is still the set that
+ * this leadership marked. If the answer to the last write of a marker was lost, the set may have the old or the new
+ * marker. */
 static dt_status scan_index(dt_shard_loop *l, int64_t now_ms, size_t *n, int64_t *next_ms)
 {
     struct dt_due_scan scan = {.now_ms = now_ms, .limit = DT_SCAN_BATCHES * batch_jobs(l), .entries = l->due.entries};
@@ -51,9 +52,10 @@ static dt_status scan_index(dt_shard_loop *l, int64_t now_ms, size_t *n, int64_t
     return status;
 }
 
-/* Hints at due jobs in order of time, or at each queue's share if more than two batches are due. While attempts wait
- * for unread reports, more than one batch is enough, because they may fill the head. A due scan that reached its limit
- * must park something: more jobs may be due after it. */
+/* Adds due jobs to the hints in order of time; if more than two batches are due, each queue's share. Up to two batches
+ * are due: while attempts wait for unread reports, more than one batch is read, because these attempts may fill the
+ * head of the set. If a due scan reached its limit, it must park something, because more jobs may be due after the last
+ * one. */
 static dt_status hint_entries(dt_shard_loop *l, size_t n, int64_t now_ms, int64_t *next_ms, struct dt_error *err)
 {
     size_t batch = batch_jobs(l);
@@ -75,7 +77,7 @@ static dt_status hint_entries(dt_shard_loop *l, size_t n, int64_t now_ms, int64_
 
 /* ---- MySQL instead ---- */
 
-/* A part of the shard's due rows, after (ms, id). */
+/* Returns a scan of the shard's due rows after (after_ms, after_id). */
 static struct dt_shard_scan part_of_rows(const dt_shard_loop *l, int64_t now_ms, int64_t after_ms, int64_t after_id)
 {
     return (struct dt_shard_scan){.map = &l->trust.map,
@@ -99,7 +101,7 @@ static dt_status read_rows(dt_shard_loop *l, struct dt_shard_scan *part, size_t 
     return DT_OK;
 }
 
-/* If more than a batch is due, a second reader reads ahead of the cursor, so that topics with few jobs do not wait. */
+/* Reads rows ahead of the cursor if more than a batch is due, so that topics with few jobs do not wait. */
 static dt_status scan_ahead(dt_shard_loop *l, int64_t now_ms, size_t n_head, struct dt_error *err)
 {
     dt_shard_place_ahead(l, &l->due.entries[n_head - 1]);
@@ -117,8 +119,8 @@ static dt_status scan_ahead(dt_shard_loop *l, int64_t now_ms, size_t n_head, str
     return DT_OK;
 }
 
-/* Reads a piece of the jobs that may not be sent. If some of them may be sent now, the next scan starts from the
- * longest overdue. */
+/* Reads a piece of the jobs that an earlier scan left because they may not be sent. If some of them may be sent now,
+ * the next scan begins at the job that is overdue for longest. */
 static dt_status walk_closed(dt_shard_loop *l, struct dt_error *err)
 {
     struct dt_shard_scan part = part_of_rows(l, dt_shard_walk_end_ms(l), l->cursor.walk_ms, l->cursor.walk_id);
@@ -136,7 +138,8 @@ static dt_status walk_closed(dt_shard_loop *l, struct dt_error *err)
     return DT_OK;
 }
 
-/* Reads a bounded part: the cursor passes over all overdue jobs, then starts again. */
+/* Reads a bounded part of the due rows. From scan to scan, the cursor passes over all overdue jobs, then starts
+ * again. */
 static dt_status scan_store(dt_shard_loop *l, int64_t now_ms, int64_t *next_ms, struct dt_error *err)
 {
     bool walks = !l->index && dt_shard_has_closed(l) && dt_shard_mono_us(l) >= l->cursor.walk_us;
@@ -152,13 +155,13 @@ static dt_status scan_store(dt_shard_loop *l, int64_t now_ms, int64_t *next_ms, 
     *next_ms = now_ms;
     if (part.n == batch_jobs(l))
         return scan_ahead(l, now_ms, part.n, err);
-    /* Less than a batch is due, so all of it may be sent. If topics or hosts may have less room than due jobs, sends as
-     * many as there is room for. */
+    /* Less than a batch is due, so all of these jobs may be sent. If a topic or host may have less room than due jobs,
+     * adds as many of its jobs as there is room for. */
     if (part.n && (l->limits.n || l->full_us)) {
         const struct dt_entry *last = &l->due.entries[part.n - 1];
         status = dt_shard_hint_rows(l, part.n, part.n, err);
         l->due.backlog =
-            l->cursor.ms != last->due_ms || l->cursor.id != last->id; /* some of the remaining jobs may be sendable */
+            l->cursor.ms != last->due_ms || l->cursor.id != last->id; /* some of the other jobs may be sendable */
         if (status != DT_OK || l->due.backlog)
             return status;
     } else {

@@ -1,9 +1,9 @@
 /*
  * Decides from memory why a topic's jobs may not be sent, and how many may: the topic is paused, or at its limits, or
- * the delivery cannot write to it, or this process has no place for its callbacks. What follows from that is decided by
- * dt_closed_rule.
+ * the delivery cannot write to it, or this process has no place for its callbacks. dt_closed_rule says what follows
+ * from each reason.
  *
- * The second half: the shard's held sets, and topics at their limits.
+ * The second half of the file owns the shard's held sets, and topics at their limits.
  */
 
 #include "base/assert.h"
@@ -15,7 +15,8 @@ enum dt_writable dt_shard_writable(void *loop, struct dt_str topic, int64_t owne
     return dt_shard_sender_stalled(l) ? DT_WRITABLE_NO : dt_delivery_writable(l->delivery, topic, owner, bytes);
 }
 
-/* host: as in dt_held_topic. */
+/* Returns how many callbacks of the topic may be sent. host: as in struct dt_topic_of: only callbacks to this host; 0:
+ * all. */
 static size_t places_for(dt_shard_loop *l, struct dt_str topic, uint32_t host)
 {
     const struct dt_topic_callback *callback = dt_topic_snapshot_callback(l->snapshot, topic);
@@ -25,7 +26,7 @@ static size_t places_for(dt_shard_loop *l, struct dt_str topic, uint32_t host)
     return dt_hands_claims_room(l->claims, owner, topic, callback, host);
 }
 
-/* As places_for; if there are none, records the time. */
+/* Like places_for; if there is no place, records the time for dt_shard_loop's report. */
 static size_t ask_for_places(dt_shard_loop *l, struct dt_str topic, uint32_t host)
 {
     size_t places = places_for(l, topic, host);
@@ -50,7 +51,7 @@ size_t dt_shard_room_at(dt_shard_loop *l, struct dt_str topic, uint32_t host)
     return dealing_of(l, topic) == DT_DEALING_HANDS ? ask_for_places(l, topic, host) : SIZE_MAX;
 }
 
-/* Why parked jobs may not be sent. name: their held set. */
+/* Why jobs that are parked in the held set `name` may not be sent. */
 static enum dt_closed why_held(dt_shard_loop *l, struct dt_str name)
 {
     uint32_t host;
@@ -66,7 +67,7 @@ static enum dt_closed why_held(dt_shard_loop *l, struct dt_str name)
     case DT_DEALING_HANDS:
         return ask_for_places(l, topic, host) ? DT_CLOSED_NOT : DT_CLOSED_FULL;
     case DT_DEALING_OFFERS:
-        return DT_CLOSED_NOT; /* an offered job is not sent by a leader */
+        return DT_CLOSED_NOT; /* a leader offers such jobs, and sends none */
     default:
         break;
     }
@@ -111,8 +112,8 @@ size_t dt_shard_room(dt_shard_loop *l, struct dt_str name)
  * sets are hints like the due set: each leadership lists them when it begins, and then every few seconds.
  */
 
-#define HELD_US      INT64_C(5000000) /* held sets are listed at least this often */
-#define HELD_AT_ONCE 8                /* held sets that return jobs before a due scan */
+#define HELD_US      INT64_C(5000000) /* longest time between two listings of held sets */
+#define HELD_AT_ONCE 8                /* number of held sets that return jobs before one due scan */
 
 struct dt_held_queue *dt_shard_find_held(struct dt_fair_queues *fair, struct dt_str name)
 {
@@ -138,7 +139,7 @@ void dt_shard_topics_changed(dt_shard_loop *l)
 {
     l->fair.topics_changed = true;
     dt_id_set_empty(&l->unknown.ids);
-    if (!l->index) /* without held sets, jobs of closed queues are still among the overdue ones */
+    if (!l->index) /* without an index there are no held sets: jobs of closed queues are still due in MySQL */
         dt_shard_due_from_start(l);
 }
 
@@ -157,7 +158,7 @@ void dt_shard_note_held(dt_shard_loop *l, struct dt_str name, enum dt_closed clo
         struct dt_turn *open = realloc(fair->open, cap * sizeof(*open));
         fair->open = open ? open : fair->open;
         if (!v || !open)
-            return; /* the next listing finds it */
+            return; /* the next listing of held sets finds the set */
         fair->cap = cap;
     }
     dt_assert_cmp(fair->n, <, fair->cap);
@@ -169,14 +170,14 @@ void dt_shard_note_held(dt_shard_loop *l, struct dt_str name, enum dt_closed clo
     held->owner = dt_topic_snapshot_owner(l->snapshot, dt_held_topic(name, &host));
 }
 
-/* Whether it is the held set of the topic, or of its jobs that name one host. */
+/* Whether `held` is the held set of the topic, or of the topic's jobs that name one host. */
 static bool is_held_set_of(const struct dt_held_queue *held, struct dt_str topic)
 {
     uint32_t host;
     return dt_str_eq(dt_held_topic(dt_str(held->name), &host), topic);
 }
 
-/* Decides again whether jobs in the topic's held sets may be sent. */
+/* Decides again whether the jobs in the topic's held sets may be sent. */
 static void update_closed(dt_shard_loop *l, struct dt_str topic)
 {
     for (size_t i = 0; i < l->fair.n; i++)
@@ -212,7 +213,7 @@ void dt_shard_open_timeouts(dt_shard_loop *l)
 
 void dt_shard_forget_topics_unless_held(dt_shard_loop *l)
 {
-    /* If some parked jobs may be sent, or wait for room, there is still a backlog. */
+    /* While some parked jobs may be sent, or wait for room, there is a backlog. */
     for (size_t i = 0; i < l->fair.n; i++)
         if (may_send(&l->fair.v[i]) || has_no_room(&l->fair.v[i]))
             return;
@@ -240,14 +241,14 @@ void dt_shard_list_held(dt_shard_loop *l)
     if (status == DT_OK && n)
         status = dt_store_read_topics(l->store, l->snapshot, &err);
     if (status != DT_OK)
-        return; /* the next due scan repeats it */
+        return; /* the next due scan tries again */
     l->fair.topics_changed = false;
     l->fair.held_us = dt_shard_mono_us(l);
     l->fair.n = 0;
     for (size_t i = 0; i < n; i++)
         dt_shard_note_held(l, names[i], is_timeouts(names[i]) ? DT_CLOSED_NOT : why_held(l, names[i]));
-    /* Only the first entry of a closed queue returns, so that its topic is checked again. Other entries would be parked
-     * again. */
+    /* If a queue is closed, only the first entry of its held set returns, so that the topic is checked again: other
+     * entries would only be parked again. */
     for (size_t i = 0; i < l->fair.n && status == DT_OK; i++) {
         const struct dt_held_queue *held = &l->fair.v[i];
         if (dt_closed_rule(held->closed).tries)
@@ -257,7 +258,7 @@ void dt_shard_list_held(dt_shard_loop *l)
 
 /* ---- giving back ---- */
 
-/* Chooses up to HELD_AT_ONCE open held sets, whose owners take turns, and the share of `room` of each. */
+/* Chooses up to HELD_AT_ONCE open held sets, by turns of their owners, and how many of `room` entries each returns. */
 static size_t choose_held(dt_shard_loop *l, struct dt_fair_queue *parts, size_t *which, size_t room)
 {
     struct dt_fair_queues *fair = &l->fair;
@@ -273,8 +274,8 @@ static size_t choose_held(dt_shard_loop *l, struct dt_fair_queue *parts, size_t 
         const struct dt_turn *turn = &fair->open[i];
         struct dt_held_queue *held = &fair->v[turn->at];
         const struct dt_str name = dt_str(held->name);
-        /* A timeout claims nothing, so it needs no room. A queue without room is closed until its leader is notified of
-         * room; otherwise each scan would read it again. */
+        /* A timeout claims nothing, so it needs no room. A queue without room is closed until the leader is notified
+         * that there is room; otherwise each scan would read the held set again. */
         size_t waiting = is_timeouts(name) ? SIZE_MAX : dt_shard_room(l, name);
         if (waiting == 0) {
             held->closed = why_held(l, name);
@@ -289,7 +290,8 @@ static size_t choose_held(dt_shard_loop *l, struct dt_fair_queue *parts, size_t 
     return n;
 }
 
-/* Returns as many entries as the last due scan left free in its batch, and at least half a batch. */
+/* Returns parked entries to the due set: as many as the last due scan left free in its batch, and at least half a
+ * batch. */
 void dt_shard_give_back(dt_shard_loop *l)
 {
     struct dt_fair_queues *fair = &l->fair;
@@ -304,7 +306,7 @@ void dt_shard_give_back(dt_shard_loop *l)
         held->given = parts[i].quota;
         if (held->given &&
             dt_index_unhold(l->index, l->shard, dt_str(held->name), held->given, &held->next_ms, &err) != DT_OK) {
-            held->given = 0; /* the due scan reports the failure */
+            held->given = 0; /* the due scan that follows reports the failure */
             break;
         }
     }
@@ -314,16 +316,17 @@ void dt_shard_give_back(dt_shard_loop *l)
 }
 
 /*
- * Owns what a leader knows of topics at their limits: which of its jobs found no room, and how many may try again. The
- * process asks for room on behalf of all its shards (shard/shard_loop.h), shares it out, and wakes the leaders that get
- * some. Knows neither limits nor what is in flight: the leader transaction decides (topic/limits.h).
+ * Owns what a leader knows of topics at their limits: which topics had no room for their jobs, and how many jobs may be
+ * tried again. The chore `room` (shard/shard_loop.h) looks for room for all shards of the process, divides it among
+ * them, and wakes their leaders. This file knows neither the limits nor what is in flight: the leader transaction
+ * decides (topic/limits.h).
  *
  *   open ── no room in the leader transaction ──▶ closed, parked ── granted n ──▶ open for n jobs ─┬─ used up: closed
  *     ▲                                                                                            │
  *     └────────────── nothing of it is parked any more, or the grant was not used within a second ─┘
  */
 
-#define ASK_AGAIN_US INT64_C(1000000) /* the process forgets a shard that does not repeat its request in time */
+#define ASK_AGAIN_US INT64_C(1000000) /* the leader repeats a request for room this often: room.c forgets old ones */
 
 static void close_topic(dt_shard_loop *l, struct dt_str topic)
 {
@@ -343,7 +346,7 @@ static void spend_grants(dt_shard_loop *l, const struct dt_leader_batch *claimed
         struct dt_str topic = claimed->jobs[i].topic;
         if (!dt_limit_memory_spend(&l->limits, topic))
             continue;
-        /* The grant is used up. */
+        /* Closes the topic's held sets, because the grant is used up. */
         bool held = false;
         for (size_t k = 0; k < l->fair.n && !held; k++)
             held = is_held_set_of(&l->fair.v[k], topic);

@@ -1,25 +1,25 @@
 /*
- * The leader of one shard: its thread.
+ * The thread of a shard's leader.
  *
  *            ┌──────────── MySQL or the election failed: a pause with jitter ─────────────────────┐
  *            ▼                                                                                    │
- *   ROW (shard_takeover.c): epoch + 1 in MySQL; from here on the loop leads                       │
+ *   ROW (shard_takeover.c): writes epoch + 1 into MySQL; from here on the loop leads              │
  *            ▼                                                                                    │
- *   LEADING, for ever: handle what the sender has finished (shard_takeover.c). Opened: settle what the ledger has.
- *            Sent: note it. Failed: open it again in a new epoch; the leadership continues.
+ *   LEADING, repeated: handle what the sender has finished (shard_takeover.c): if it has opened the delivery, settle
+ *            what the ledger shows; if it has sent, record that; if it failed, open again in a new epoch.
  *            ─▶ due scan (shard_due.c: Redis, or MySQL without it) ─▶ leader transaction ─▶ update the index ─▶ send
- *            (shard_batch.c: the delivery has the messages while MySQL writes the claim and the index is updated, and
- *            commits them after it, on the sender's thread)
+ *            (shard_batch.c: the delivery gets the messages while MySQL writes the claim and the index is updated; the
+ *            sender's thread commits them after the claim)
  *            ─▶ sleep until the next due time, a wake-up, the settling of the last batch, or a second
  *
- * While the sender is not open, the list is frozen; callbacks and offers continue.
+ * While the sender is not open, the in-flight list is frozen; callbacks and offers continue.
  *
  * Invariants:
  *   - The election only decides which process tries. The shard's row (epoch, token, version) and the delivery's fencing
  *     guard what is written.
  *   - If the delivery does not commit cleanly, its producer is destroyed, and the ledger decides what was sent.
- *   - The last batch is settled by itself after a few quiet milliseconds. While a remainder of a list waits, the next
- *     transaction follows at once.
+ *   - If no batch follows, the last batch is settled after a few milliseconds. While a part of the list is unsent, the
+ *     next transaction follows at once.
  */
 #include "shard_loop.h"
 
@@ -29,21 +29,21 @@
 #include "base/log.h"
 #include "shard_parts.h"
 
-#define CHECK_US        INT64_C(1000000)  /* a leader checks its row and its index at least this often */
-#define POLL_US         INT64_C(150000)   /* and this often if no event would wake it … */
-#define POLL_SHARE_US   INT64_C(10000)    /* … or less often, if many shards do so at once */
-#define TOLD_US         INT64_C(60000000) /* … or rarely, if the watch of MySQL reports all changes */
-#define BEAT_US         INT64_C(20000)  /* batches of a stream start at least this far apart, or one after the other */
-#define RUN_US          INT64_C(500000) /* length of a measurement of claims, over batches without a pause */
+#define CHECK_US        INT64_C(1000000)  /* longest time between two checks of the shard's row and index */
+#define POLL_US         INT64_C(150000)   /* … or this time, if no event would wake the leader */
+#define POLL_SHARE_US   INT64_C(10000)    /* … but at least this time for each shard of the process that polls */
+#define TOLD_US         INT64_C(60000000) /* … or this time, if the watch of MySQL reports all changes */
+#define BEAT_US         INT64_C(20000)  /* batches of a stream begin at least this far apart, unless one takes longer */
+#define RUN_US          INT64_C(500000) /* time over which claims are counted, in batches without a pause */
 #define LOCKED_FIRST_US INT64_C(5000)
-#define LOCKED_STILL_US INT64_C(40000)   /* the pause after three in a row */
-#define BUSY_US         INT64_C(4000)    /* another leader claims jobs of a topic with limits: about a transaction */
+#define LOCKED_STILL_US INT64_C(40000)   /* the pause after three scans in a row met locked rows */
+#define BUSY_US         INT64_C(4000)    /* pause if another leader claims jobs of a topic with limits */
 #define IDLE_EARLY_MS   1500             /* an idle shard takes over this long before a job is due */
-#define FULL_US         INT64_C(6000000) /* callbacks without a place are reported for this long */
-#define SLOW_US         INT64_C(1500000) /* the shard reports a request that is unanswered for this long */
+#define FULL_US         INT64_C(6000000) /* for this time after a due callback found no place, that is reported */
+#define SLOW_US         INT64_C(1500000) /* the shard reports a request to its sender that takes longer than this */
 #define SENDING_US      INT64_C(100000)  /* if a commit takes longer, the loop continues without it */
-#define FROZEN_US       INT64_C(100000)  /* the pause after jobs were left because the list is frozen */
-#define STALE_MAP_US    INT64_C(10000)   /* the new map is being read */
+#define FROZEN_US       INT64_C(100000)  /* pause after jobs were left because the in-flight list is frozen */
+#define STALE_MAP_US    INT64_C(10000)   /* pause while the new shard map is being read */
 
 static bool is_ending(const dt_shard_loop *l)
 {
@@ -99,7 +99,7 @@ static int64_t next_step_us(dt_shard_loop *l, const struct dt_leader_txn *txn, i
 {
     const int64_t now_us = dt_shard_mono_us(l);
     const bool told = l->env->hears(l->env->arg) && (!l->index || dt_shard_believes_index(l));
-    /* The longest sleep is shorter if no event reports an earlier job: the watch gets no answer, or MySQL is read
+    /* Limits the sleep if no event reports an earlier job: because the watch gets no answer, or because MySQL is read
      * although there is an index. */
     int64_t at_us = now_us + (l->index ? CHECK_US : TOLD_US);
     if (!told)
@@ -109,7 +109,7 @@ static int64_t next_step_us(dt_shard_loop *l, const struct dt_leader_txn *txn, i
     if (l->sender.state != DT_SENDER_OPEN && !dt_sender_busy(&l->sender) && !l->sender.idle)
         at_us = dt_earlier(at_us, l->sender.retry_us);
     if (l->due.unread_ms)
-        at_us = dt_earlier(at_us, now_us + CHECK_US); /* the request to wait for reports is renewed this often */
+        at_us = dt_earlier(at_us, now_us + CHECK_US); /* the request for results (read_up_to) is renewed this often */
     bool frozen = txn && txn->judged.frozen;
     if (frozen)
         at_us = dt_earlier(at_us, now_us + FROZEN_US);
@@ -124,7 +124,7 @@ static int64_t next_step_us(dt_shard_loop *l, const struct dt_leader_txn *txn, i
     if (busy)
         at_us = dt_earlier(at_us, now_us + BUSY_US / 2 + (int64_t)(l->env->random(l->env->arg) % BUSY_US));
     bool all_left = (l->pace.locked_pause_us || busy || frozen) && l->due.backlog &&
-                    !txn->seen.n; /* the next due scan would see only the same jobs */
+                    !txn->seen.n; /* the next due scan would only find the same jobs */
     if (next_ms && !all_left)
         at_us = dt_earlier(at_us, dt_refclock_mono_us_at(l->env->ref, next_ms));
     if (l->flight.list.n && l->flight.sent)
@@ -135,10 +135,11 @@ static int64_t next_step_us(dt_shard_loop *l, const struct dt_leader_txn *txn, i
 }
 
 /*
- * Pacing: after a batch that took all due jobs, the shard pauses while other shards of the process work. The pause lets
- * about one batch run at a time in a process, and ends at the next beat at the latest. Without it, a steady stream is
- * cut into the smallest transactions that the delivery can follow, and uses the whole machine. With it, there are fewer
- * transactions, and each ends sooner. If a batch was itself delayed, the next one follows at once.
+ * Pacing: after a batch that took all due jobs, the shard pauses while other shards of the process work. With pauses,
+ * about one batch runs at a time in a process, so there are fewer transactions, and each ends sooner. Without pauses, a
+ * steady stream would be cut into the smallest transactions that the delivery can follow, and would use the whole
+ * machine. A pause ends at the next beat (BEAT_US) at the latest. If a batch was itself delayed, the next one follows
+ * at once.
  */
 static void pace_batches(dt_shard_loop *l, bool took_all, int64_t began_us)
 {
@@ -149,7 +150,7 @@ static void pace_batches(dt_shard_loop *l, bool took_all, int64_t began_us)
         l->pace.pause_end_us += dt_earlier(took_us * (l->env->share(l->env->arg) - 1), BEAT_US - took_us);
 }
 
-/* Returns the time of the next step. If this step requested a send, the next one waits until that is done. */
+/* Returns the time of the next step. If this step requested a send, the next step waits until the send is done. */
 static int64_t end_step(dt_shard_loop *l, const struct dt_leader_txn *txn, int64_t began_us, int64_t next_us)
 {
     bool all = txn && txn->batch.n + txn->hands.claimed.n && !txn->chosen.more && !dt_shard_has_remainder(l) &&
@@ -165,9 +166,9 @@ static int64_t end_step(dt_shard_loop *l, const struct dt_leader_txn *txn, int64
 }
 
 /*
- * Idling: if nothing is in flight and nothing was due for a while, the producer is closed, and with it its threads,
- * which would wake up every second. The sender opens again shortly before a job is due, or when a job is due that only
- * it can send.
+ * Idling: if nothing is in flight and nothing was due for a while, the producer is closed, which ends its threads; they
+ * would wake up every second. The sender opens again shortly before a job is due, or when a job is due that needs
+ * Kafka.
  */
 static void go_idle(dt_shard_loop *l, int64_t now_ms, int64_t next_ms)
 {
@@ -181,7 +182,7 @@ static void go_idle(dt_shard_loop *l, int64_t now_ms, int64_t next_ms)
     l->sender.idle = true;
 }
 
-/* True: topics that were unknown are known now. */
+/* Applies finished lookups of topics. True: topics that were unknown are known now. */
 static bool look_up_topics(dt_shard_loop *l)
 {
     if (l->sender.state != DT_SENDER_OPEN || !dt_delivery_resolve(l->delivery))
@@ -224,9 +225,9 @@ static dt_status work_batch(dt_shard_loop *l, struct dt_leader_txn *txn, int64_t
     dt_shard_note_left(l, txn);
     dt_shard_leave_to_cursor(l, txn->chosen.left, txn->chosen.n_left);
     /* Most jobs of a full due scan were left: their rows are locked, they wait for another shard's list, or the
-     * delivery does not know their topics. The next due scan would see little else, so MySQL is read. Not so for topics
-     * that are being looked up, or were a moment ago, and for rows that our own transaction locks briefly: reading
-     * MySQL costs more than another scan. */
+     * delivery does not know their topics. The next due scan would see little else, so MySQL is read. If topics are
+     * being looked up, or were a moment ago, or if rows were locked briefly by our own transaction, another scan costs
+     * less than reading MySQL. */
     size_t dealt_with = txn->seen.n + (*news || dt_delivery_finding_out(l->delivery) ? txn->seen.n_unknown : 0);
     bool full = l->due.backlog || l->fair.n_hints == (size_t)l->env->config->dispatch_batch_jobs;
     bool again = l->pace.locked_pause_us >= LOCKED_STILL_US;
@@ -244,8 +245,9 @@ static dt_status work_batch(dt_shard_loop *l, struct dt_leader_txn *txn, int64_t
         if (seen->id && seen->next_ms && !seen->hold.p)
             *next_ms = *next_ms ? dt_earlier(*next_ms, seen->next_ms) : seen->next_ms;
     }
-    /* An entry left the head of the index, perhaps for a held set. Jobs that were added after it since the due scan
-     * woke no leader, because they were not the earliest. After a batch, the due scan at its settling finds them. */
+    /* An entry was removed from the head of the index (perhaps it was parked). Jobs that were added after that entry
+     * since the due scan woke no leader, because they were not the earliest, so another due scan follows. After a
+     * batch, the due scan at its settling finds such jobs. */
     if (txn->seen.n && !txn->batch.n && dt_shard_believes_index(l))
         *next_ms = now_ms;
     return DT_OK;
@@ -256,7 +258,7 @@ static void report_waiting(dt_shard_loop *l)
     const char *trouble = dt_delivery_trouble(l->delivery);
     const char *orphan = dt_shard_orphan(l);
     char text[sizeof(l->state.detail)] = "";
-    bool busy = dt_sender_busy(&l->sender); /* err belongs to the sender then */
+    bool busy = dt_sender_busy(&l->sender); /* while the sender runs a request, it owns err */
     if (dt_shard_sender_stalled(l)) {
         if (!busy || (!l->state.waiting && dt_shard_mono_us(l) - l->sender.requested_us >= SLOW_US))
             set_waiting(l, "kafka", busy ? "it has not answered yet" : l->sender.err.text);
@@ -274,16 +276,16 @@ static void report_waiting(dt_shard_loop *l)
     }
 }
 
-/* Reports why callbacks wait, and which map this shard works with. */
+/* Reports why callbacks wait, and which shard map the shard works with. */
 static void report_callbacks_and_map(dt_shard_loop *l)
 {
-    /* Jobs that wait for a place are seen again every few seconds. Without an index they are among the closed overdue
-     * jobs. */
+    /* Jobs without a place are read again every few seconds (or, without an index, belong to the closed overdue
+     * jobs). */
     bool met = l->full_us && dt_shard_mono_us(l) - l->full_us < FULL_US;
     bool full = met || (l->full_us && !l->index && dt_shard_has_closed(l));
     const char *word = !full ? NULL : dt_hands_claims_open(l->claims) ? "full" : "off";
-    /* Whether this shard serves all its slots of the map. MySQL has all jobs at once; the index only when it is
-     * filled. */
+    /* Whether this shard serves all slots that the map gives it. MySQL has the jobs of new slots at once; the index has
+     * them only when the set is filled. */
     bool fast = !l->index || (l->trust.whole && l->trust.marked);
     l->full_us = full ? l->full_us : 0;
     pthread_mutex_lock(&l->state_lock);
@@ -295,7 +297,7 @@ static void report_callbacks_and_map(dt_shard_loop *l)
         DT_LOG(WARN, "shard", "due callbacks wait: callbacks.enabled is false here", DT_I("shard", l->shard));
 }
 
-/* Handles what the sender has finished. If that began a new epoch, publishes it. */
+/* Handles what the sender has finished. If that began a new epoch, publishes the epoch. */
 static dt_status tend_delivery(dt_shard_loop *l, struct dt_error *err)
 {
     const int64_t epoch = l->fence.epoch;
@@ -312,11 +314,11 @@ static dt_status tend_delivery(dt_shard_loop *l, struct dt_error *err)
     return DT_OK;
 }
 
-/* Makes hints of jobs that may be due, and requests what they wait for. */
+/* Finds jobs that may be due, adds them to the hints, and requests what they wait for. */
 static dt_status find_due(dt_shard_loop *l, int64_t now_ms, int64_t *next_ms, struct dt_error *err)
 {
-    /* While timeouts wait for unread reports: repeats the request to read them, and retries the timeouts when the
-     * reading advances. */
+    /* While timeouts wait for unread reports: repeats the request to read reports, and tries the timeouts again when
+     * reading has advanced. */
     if (l->due.unread_ms) {
         int64_t read_ms = l->env->read_up_to(l->env->arg).kafka_ms;
         if (read_ms > l->due.read_ms)
@@ -363,7 +365,7 @@ static dt_status step_loop(dt_shard_loop *l, int64_t *wake_us, struct dt_error *
     status = find_due(l, now_ms, &next_ms, err);
     if (status != DT_OK)
         return status;
-    /* Whether a leader transaction has work: hints, a batch to settle, an unsent remainder. */
+    /* Whether a leader transaction has something to do: hints, a batch to settle, or an unsent part of the list. */
     bool settles = l->sender.state == DT_SENDER_OPEN && l->flight.sent && dt_shard_mono_us(l) >= settle_at_us(l);
     bool worked =
         l->fair.n_hints || (!DT_UNGUARDED(SETTLE_AT_REST) && l->flight.list.n && settles) || has_remainder_to_send(l);
@@ -383,13 +385,13 @@ static dt_status step_loop(dt_shard_loop *l, int64_t *wake_us, struct dt_error *
     return DT_OK;
 }
 
-/* Settles the last batch, and writes into the row that the shard has no leader. The next leader sends what is still in
- * flight. */
+/* Settles the last batch, and stores in the row that the shard has no leader. The next leader sends what is in flight
+ * and was not sent. */
 static dt_status step_down(dt_shard_loop *l, struct dt_error *err)
 {
     dt_status status = DT_OK;
-    /* Waits for a running commit, but at most DT_SENDER_STALLED_US. If it hangs, the list stays in the row, and the
-     * next leader reads in the ledger whether it was sent. */
+    /* Waits for a running commit, but at most DT_SENDER_STALLED_US. If the commit hangs, the list stays in the row, and
+     * the next leader finds in the ledger whether it was sent. */
     if (l->sender.state == DT_SENDER_SENDING && !l->sender.abandoned) {
         int64_t until_us = l->sender.requested_us + DT_SENDER_STALLED_US;
         while (dt_sender_busy(&l->sender) && !l->orders.stop && dt_shard_mono_us(l) < until_us)
@@ -422,7 +424,7 @@ static dt_status lead_shard(dt_shard_loop *l, struct dt_error *err)
         if (status != DT_OK || is_ending(l))
             continue;
         uint32_t signals = dt_mailbox_wait(l->mailbox, wake_us);
-        if (!is_ending(l) && dt_shard_mono_us(l) < l->pace.pause_end_us) /* news does not end a pause early */
+        if (!is_ending(l) && dt_shard_mono_us(l) < l->pace.pause_end_us) /* a wake-up does not end a pause early */
             signals |= dt_mailbox_pause(l->mailbox, l->pace.pause_end_us, STOP | RELEASE);
         if (signals & TOPICS)
             dt_shard_topics_changed(l);
@@ -474,8 +476,8 @@ static void run_loop(void *arg)
             break;
         report_failure(l, status, &err);
         dt_shard_abandon_sender(l);
-        /* Leaderships that end at once must not follow each other without a pause. It has jitter; wake-ups do not end
-         * it early, a stop does. */
+        /* Leaderships that end at once must not follow each other without a pause. The pause has jitter; only a stop
+         * ends it early. */
         bool well = led && dt_shard_mono_us(l) - start_us >= CHECK_US;
         failures = status == DT_HALTED ? 8 : well ? 0 : failures + 1;
         int64_t until_us = dt_shard_mono_us(l) + dt_shard_backoff_us(l, failures, false);
@@ -563,8 +565,8 @@ dt_status dt_shard_loop_start(const struct dt_loop_env *env, unsigned shard, dt_
     l->env = env;
     l->shard = shard;
     l->trust.whole = true;
-    l->trust.compared = true; /* the reconciler adds entries that the last leader did not write, within its period */
-    l->state.losses = env->random(env->arg); /* the numbers of two leaderships differ */
+    l->trust.compared = true; /* within its period the reconciler adds entries that the last leader did not write */
+    l->state.losses = env->random(env->arg); /* random, so that the numbers of two leaderships differ */
     pthread_mutex_init(&l->state_lock, NULL);
     char label[32];
     snprintf(label, sizeof(label), "shard=\"%u\"", l->shard);
@@ -619,7 +621,7 @@ void dt_shard_loop_room(dt_shard_loop *l)
     dt_mailbox_signal(l->mailbox, ROOM);
 }
 
-/* If the list is full, the id is dropped: the hands report it again within a second. */
+/* If the list is full, the id is dropped: the keeper of the callbacks reports it again within a second. */
 void dt_shard_loop_lost(dt_shard_loop *l, int64_t id)
 {
     if (!l)

@@ -1,6 +1,5 @@
 /*
- * The leader of one shard, in a thread of its own, from takeover to stepping down. See shard_loop.c for the
- * protocol.
+ * The leader of one shard, in a thread of its own, from takeover to stepping down. shard_loop.c describes the protocol.
  */
 #pragma once
 
@@ -17,8 +16,8 @@
 
 typedef struct dt_shard_loop dt_shard_loop;
 
-/* The surroundings that all loops of a process share; they must outlive the loops. Callbacks run on the loop's thread
- * and return at once. */
+/* What a process provides to all of its loops; it must outlive the loops. Callbacks run on the loop's thread and must
+ * return at once. */
 struct dt_loop_env {
     const struct dt_config *config;
     const struct dt_delivery_servers *servers;
@@ -26,11 +25,11 @@ struct dt_loop_env {
     const dt_clock *clock;
     dt_refclock *ref;
     const char *owner;          /* host:pid */
-    enum dt_outage_of election; /* the server that elects */
+    enum dt_outage_of election; /* the server that elects, for reports of outages */
     struct dt_room *room;       /* room within the limits of topics: shard/shard_loop.h */
     void *arg;
     bool (*leads)(void *arg, unsigned shard);         /* whether the election still names this process */
-    unsigned (*share)(void *arg);                     /* the number of shards that the election gives to this process */
+    unsigned (*share)(void *arg);                     /* returns how many shards the election gives to this process */
     void (*map)(void *arg, struct dt_shard_map *out); /* the current map */
     void (*stale_map)(void *arg);                     /* requests a reload of the map */
     void (*index_lost)(
@@ -38,57 +37,59 @@ struct dt_loop_env {
         unsigned shard); /* requests a rebuild of the shard's set; dt_shard_loop_index_whole reports its end */
     void (*index_doubted)(
         void *arg); /* entries of the shard may be missing; dt_shard_loop_index_compared reports the compare */
-    /* Entries of a shard could not be written to this index, and are lost. */
+    /* Entries could not be written to this index, and are lost. Leaders of all shards must not trust it. */
     void (*index_entries_lost)(void *arg, const dt_index *index);
-    /* Whether every process that changes jobs can write to that endpoint, as far as is known. */
+    /* Whether every process that changes jobs can write to the index at this endpoint, as far as is known. */
     bool (*index_told)(void *arg, const char *endpoint);
-    bool (*hears)(void *arg); /* whether wake-ups arrive: from Redis, or without an index from the watch of MySQL */
-    /* Without an index: the shard's row as last seen by the watch. A later change wakes the loop. False: not known. */
+    bool (*hears)(void *arg); /* whether wake-ups arrive: through Redis, or without an index from the watch of MySQL */
+    /* Without an index: returns the shard's row as last seen by the watch, which wakes the loop after a later change.
+     * False: the row is not known. */
     bool (*watched_row)(void *arg, unsigned shard, struct dt_watched_row *out);
     void (*led)(void *arg); /* a leadership began or ended */
-    /* The deadline up to which attempts may time out (results.h). Also records that the shard waits for a later one. */
+    /* Returns the deadlines up to which attempts may time out (kafka_parts.h). Also records that the shard waits for
+     * later deadlines. */
     struct dt_read_up_to (*read_up_to)(void *arg);
     void (*want_read)(void *arg, unsigned shard, int64_t deadline_ms);
     void (*outbox)(void *arg, unsigned shard);  /* the shard's outbox has messages */
-    void (*stopped)(void *arg, unsigned shard); /* the loop ended, by itself or as ordered; join it with _free */
+    void (*stopped)(void *arg, unsigned shard); /* the loop has ended, by itself or as ordered; join it with _free */
     uint64_t (*random)(void *arg);
 };
 
 DT_MUST_CHECK dt_status dt_shard_loop_start(const struct dt_loop_env *env, unsigned shard, dt_shard_loop **out);
-/* Joins the thread; call after dt_shard_loop_stop or `stopped`. */
+/* Joins the thread, frees; called after dt_shard_loop_stop or after `stopped` was called. */
 void dt_shard_loop_free(dt_shard_loop *loop);
 
 /* ---- any thread ---- */
 void dt_shard_loop_wake(dt_shard_loop *loop); /* a job may be due */
 void dt_shard_loop_topics(
-    dt_shard_loop *loop); /* topics changed, or what is known of the index: everything is checked again */
-/* The rebuild that index_lost requested is done; losses: from the loop's state before the end of the rebuild. Ignored
- * if the set was lost again since. */
+    dt_shard_loop *loop); /* topics changed, or what is known of the index: the loop checks everything again */
+/* Called when the rebuild that index_lost requested is done. losses: from the loop's state before the rebuild ended; if
+ * the set was lost again since, the call is ignored. */
 void dt_shard_loop_index_whole(dt_shard_loop *loop, uint64_t losses);
-/* A process could not update the index: due jobs are read from MySQL until the index is trusted again. */
+/* A process could not update the index: the loop reads due jobs from MySQL until the index is trusted again. */
 void dt_shard_loop_index_doubted(dt_shard_loop *loop);
-/* The set was compared with MySQL, as far ahead as it is read before the next compare. doubts: from the loop's state
- * before the compare. Ignored if there was another doubt since. */
+/* Called after the set was compared with MySQL, as far ahead as the set is read before the next compare. doubts: from
+ * the loop's state before the compare; if there was another doubt since, the call is ignored. */
 void dt_shard_loop_index_compared(dt_shard_loop *loop, uint64_t doubts);
 void dt_shard_loop_room(dt_shard_loop *loop); /* this process may have places for attempts again */
-/* The job's attempt may belong to an owner that has expired. NULL: the shard has no loop here. */
+/* The job's attempt may belong to an owner that has expired. Accepts NULL: the shard has no loop here. */
 void dt_shard_loop_lost(dt_shard_loop *loop, int64_t id);
-void dt_shard_loop_release(dt_shard_loop *loop); /* finish what is in flight, step down, end */
-void dt_shard_loop_stop(dt_shard_loop *loop);    /* end at once: another process may lead already */
+void dt_shard_loop_release(dt_shard_loop *loop); /* orders the loop to finish what is in flight, step down and end */
+void dt_shard_loop_stop(dt_shard_loop *loop);    /* orders an end at once: another process may lead already */
 
-/* The state that a loop reports; strings are copied. */
+/* What a loop reports about itself; strings are copied. */
 struct dt_loop_state {
     bool leading;
-    struct dt_marker marker; /* of its set in Redis; valid while leading */
-    const char *waiting;     /* "kafka", "redis" or NULL: static text */
-    const char *callbacks;   /* why due callbacks wait: "full", "off" or NULL: static text */
+    struct dt_marker marker; /* marker of the shard's set in Redis; valid while leading */
+    const char *waiting;     /* what due jobs wait for: "kafka", "redis" or NULL; static text */
+    const char *callbacks;   /* why due callbacks wait: "full", "off" or NULL; static text */
     char detail[320];
-    int64_t generation; /* of the map that it works with, if its set is filled for it; 0 = not yet */
+    int64_t generation; /* generation of the map for which the set is filled, if the loop uses that map; else 0 */
     bool halted;
-    bool awaits_compare; /* the index answers, but must be compared with MySQL before it is trusted */
-    uint64_t doubts;     /* incremented by each doubt */
-    int64_t drains;      /* jobs claimed per second in the last backlog; 0 = never measured */
-    uint64_t losses;     /* incremented by each index_lost, at the same time; the first value is random */
+    bool awaits_compare; /* the index answers, but is not trusted until it was compared with MySQL */
+    uint64_t doubts;     /* incremented by each doubt about the set */
+    int64_t drains;      /* jobs per second that the last backlog was claimed at; 0: never measured */
+    uint64_t losses;     /* incremented when index_lost is called; the first value is random */
 };
 void dt_shard_loop_state(dt_shard_loop *loop, struct dt_loop_state *out);
 
@@ -103,16 +104,16 @@ void dt_shard_loop_state(dt_shard_loop *loop, struct dt_loop_state *out);
 
 typedef struct dt_loop_table dt_loop_table;
 
-/* Copied; the objects that its members point at outlive the table. */
+/* What the table gets from its process. Copied; the objects that its members point at outlive the table. */
 struct dt_loop_table_env {
-    const struct dt_loop_env *loops; /* the environment of each loop; complete when the first order is carried out */
+    const struct dt_loop_env *loops; /* environment of each loop; complete before the first order is carried out */
     void *arg;
-    void (*news)(void *arg);                     /* an order waits to be carried out. Any thread */
-    void (*released)(void *arg, unsigned shard); /* on the supervisor's thread */
+    void (*news)(void *arg);                     /* called on any thread when an order waits to be carried out */
+    void (*released)(void *arg, unsigned shard); /* called on the supervisor's thread when the shard is free */
 };
 
 DT_MUST_CHECK dt_status dt_loop_table_new(const struct dt_loop_table_env *env, dt_loop_table **out);
-void dt_loop_table_free(dt_loop_table *table); /* when no loop is left; accepts NULL */
+void dt_loop_table_free(dt_loop_table *table); /* called when no loop is left; accepts NULL */
 
 /* ---- orders: the last one of a shard counts. The elector's thread ---- */
 
@@ -121,35 +122,35 @@ void dt_loop_table_want(dt_loop_table *table, unsigned shard, enum dt_loop_want 
 
 /* ---- any thread ---- */
 
-/* A loop's thread has ended. */
+/* Records that a loop's thread has ended. */
 void dt_loop_table_ended(dt_loop_table *table, unsigned shard);
-/* Calls fn for a shard's loop, if there is one; the loop exists until fn returns. */
+/* Calls what(loop) for the shard's loop, if there is one. The loop is not freed before `what` returns. */
 void dt_loop_table_tell(dt_loop_table *table, unsigned shard, void (*what)(dt_shard_loop *loop));
 void dt_loop_table_tell_all(dt_loop_table *table, void (*what)(dt_shard_loop *loop));
-/* Like dt_loop_table_tell, with a number. */
+/* Like dt_loop_table_tell, but passes a number to `what`. */
 void dt_loop_table_tell_number(dt_loop_table *table, unsigned shard, void (*what)(dt_shard_loop *loop, uint64_t number),
                                uint64_t number);
-/* Notifies the loops of these jobs' shards that attempts were lost. */
+/* Tells the loops of these jobs' shards that attempts were lost. */
 void dt_loop_table_tell_lost(dt_loop_table *table, const struct dt_shard_map *map, const int64_t *ids, size_t n);
 bool dt_loop_table_state(dt_loop_table *table, unsigned shard, struct dt_loop_state *out);
 
 /* ---- the supervisor's thread ---- */
 
-/* Carries out all orders. Also leads shards below `forced` that have no order (a test uses this to have two leaders).
- * True: a loop could not be started; call again later. */
+/* Starts and stops loops as ordered. Also leads shards below `forced` without an order (a test makes two leaders so).
+ * Returns true if a loop could not be started: call again later. */
 bool dt_loop_table_carry_out(dt_loop_table *table, unsigned forced);
 /* Stops all loops, and waits for them. */
 void dt_loop_table_end(dt_loop_table *table);
 
 /*
  * A chore that looks for room within the limits of topics, for all waiting shards of this process; if none waits, it is
- * not due. Waiting shards get room in turn. A grant only lets a shard try; its leader transaction decides. Other
- * processes look for themselves: if two grant the same room, it is claimed once.
+ * not due. Waiting shards get room in turn. A grant only lets a shard try; its leader transaction decides. Each process
+ * looks for room by itself: if two processes grant the same room, only one of them can claim it.
  */
 
 typedef struct dt_room dt_room;
 
-/* Shared parts; they must outlive the room. The callback runs in a tick. */
+/* What the process provides to the chore; it must outlive the chore. The callback runs in a tick. */
 struct dt_room_env {
     dt_chores *chores;
     const dt_clock *clock;
@@ -162,12 +163,12 @@ void dt_room_stop(dt_room *room); /* accepts NULL */
 
 /* ---- any thread, never blocks; room may be NULL, which grants nothing ---- */
 
-/* Jobs of the topic wait in the shard, which repeats the call within three seconds while they do. False: too many
- * topics wait, so this request is ignored. */
+/* Requests room for jobs of the topic in the shard. The shard must repeat the call within three seconds while it waits.
+ * False: too many topics wait, so the request is ignored. */
 bool dt_room_want(dt_room *room, unsigned shard, struct dt_str topic);
-/* The number of jobs of the topic granted to the shard since the last call; SIZE_MAX: no limit. */
+/* Returns how many jobs of the topic were granted to the shard since the last call; SIZE_MAX: no limit. */
 size_t dt_room_take(dt_room *room, unsigned shard, struct dt_str topic);
-/* Attempts have ended, so there may be room. */
+/* Attempts have ended, so topics may have room again. */
 void dt_room_news(dt_room *room);
 
 /*
@@ -186,8 +187,8 @@ void dt_room_news(dt_room *room);
 
 typedef struct dt_due_watch dt_due_watch;
 
-/* Copied; the objects that it names must outlive the watch. Callbacks run on the watcher's thread and return at
- * once. */
+/* What the process provides to the watch. Copied; the objects that its members point at outlive the watch. Callbacks
+ * run on the watcher's thread and must return at once. */
 struct dt_due_watch_env {
     const struct dt_config *config;
     const dt_clock *clock;
@@ -195,21 +196,21 @@ struct dt_due_watch_env {
     void *arg;
     void (*map)(void *arg, struct dt_shard_map *out);
     void (*wake)(void *arg, unsigned shard);  /* a job may be due, or the shard's row changed */
-    void (*again)(void *arg, unsigned shard); /* everything must be checked again */
+    void (*again)(void *arg, unsigned shard); /* the loop of the shard must check everything again */
     void (*stale_map)(void *arg);
 };
 
-/* Adds it to the watcher, which is stopped before dt_due_watch_free. *out is NULL unless OK, and also if the
- * configuration names an index. */
+/* Creates the watch, and adds it to the watcher, which is stopped before dt_due_watch_free. *out is NULL unless OK is
+ * returned, and also if the configuration names an index. */
 DT_MUST_CHECK dt_status dt_due_watch_new(const struct dt_due_watch_env *env, dt_watcher *watcher, dt_due_watch **out,
                                          struct dt_error *err);
 void dt_due_watch_free(dt_due_watch *watch); /* NULL is accepted */
 
 /* ---- any thread; NULL: false ---- */
 
-/* MySQL has answered lately, so that a sleeping leader is woken in time. */
+/* Whether MySQL has answered lately, so that a sleeping leader is woken in time. */
 bool dt_due_watch_hears(dt_due_watch *watch);
-/* No job was due at the last full read, and none has become due since. */
+/* Whether no job was due at the last full read, and none has become due since. */
 bool dt_due_watch_none_due(dt_due_watch *watch);
 /* Copies the shard's row as of the last answer; a later change wakes the shard's loop. False: not known. */
 bool dt_due_watch_row(dt_due_watch *watch, unsigned shard, struct dt_watched_row *out);

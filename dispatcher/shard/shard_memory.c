@@ -2,14 +2,15 @@
  * Owns what a leader remembers between due scans: the topics of jobs, topics at their limits, and due jobs whose topics
  * are not known yet. All of it is bounded; if it is lost, that only costs time.
  *
- * Invariant: a job's id is in at most one of its WAYS slots, which it shares with other ids. A new id uses a free slot,
- * or replaces an older id. If memory runs out, or there are too many topics, nothing more is stored.
+ * Invariant: each id may be stored in WAYS slots, which it shares with other ids, and is in at most one of them. A new
+ * id uses a free slot, or replaces an older id. If memory runs out, or there are too many topics, nothing more is
+ * stored.
  */
 
 #include "base/assert.h"
 #include "shard_parts.h"
 
-#define WAYS 4 /* enough to forget hardly any job of a backlog: a forgotten one costs a statement */
+#define WAYS 4 /* large enough that hardly any job of a backlog is dropped; a dropped job costs a statement */
 
 struct dt_remembered {
     int64_t id; /* 0: the slot is free */
@@ -32,7 +33,7 @@ static struct dt_remembered *find_job(const struct dt_topic_memory *memory, int6
     return NULL;
 }
 
-/* Returns DT_TOPIC_MEMORY_TOPICS if there is no room for another topic. */
+/* Returns the index of the topic; DT_TOPIC_MEMORY_TOPICS if there is no room for another topic. */
 static size_t number_of(struct dt_topic_memory *memory, struct dt_str topic)
 {
     size_t n = memory->n_topics;
@@ -169,10 +170,10 @@ void dt_limit_memory_age(struct dt_limit_memory *memory, int64_t now_us)
 
 #define PLACES (2 * (size_t)DT_ID_SET_MAX) /* a power of two */
 
-/* The id's slot, or the free slot where it would be stored. */
+/* Returns the id's slot, or the free slot where the id would be stored. */
 static int64_t *id_place(const struct dt_id_set *set, int64_t id)
 {
-    dt_assert_cmp(set->n, <=, DT_ID_SET_MAX); /* half of the places are free */
+    dt_assert_cmp(set->n, <=, DT_ID_SET_MAX); /* at least half of the slots are free */
     size_t at = (size_t)(((uint64_t)id * 0x9e3779b97f4a7c15u) >> 32) & (PLACES - 1);
     while (set->v[at] && set->v[at] != id)
         at = (at + 1) & (PLACES - 1);
@@ -216,11 +217,11 @@ void dt_id_set_clear(struct dt_id_set *set)
 /*
  * ---- due jobs whose topics are being looked up or created ----
  *
- * Without this, leader transactions would lock and read the rows of these jobs in vain. If a caller names hundreds of
- * new topics, all other jobs would wait for that.
+ * Due scans skip these jobs. Otherwise leader transactions would lock and read their rows in vain, and if a caller
+ * names hundreds of new topics, all other jobs would wait.
  *
  * Invariant: a job is skipped only while the lookup of its topic runs, as of the last read of its row, and for AGAIN_US
- * at most. Then any other change of the row is seen.
+ * at most. After that, other changes of the row are seen.
  */
 
 #define AGAIN_US INT64_C(1000000)
@@ -230,7 +231,7 @@ void dt_shard_note_unknown(dt_shard_loop *l, int64_t id)
     struct dt_shard_unknown *unknown = &l->unknown;
     if (unknown->ids.n == 0)
         unknown->since_us = dt_shard_mono_us(l);
-    (void)dt_id_set_add(&unknown->ids, id); /* if the set is full, each scan reads the row again */
+    (void)dt_id_set_add(&unknown->ids, id); /* if the set is full, each scan reads the job's row again */
 }
 
 size_t dt_shard_pass_by_unknown(dt_shard_loop *l, size_t n)

@@ -1,7 +1,7 @@
 /*
- * The inside of a shard loop; only its files include it. Unless marked otherwise, everything belongs to the loop's own
- * thread. Each part of the loop is written by the file named above it, and read by the other files. A file calls only
- * files below it in this table:
+ * Internals of a shard loop; only its files include this header. Unless marked otherwise, everything belongs to the
+ * loop's own thread. A comment above each part names the file that writes the part; the other files read it. A file
+ * calls only files below it in this table:
  *
  *   shard_loop.c       the thread: when to do which, idling, stepping down, what it reports about itself
  *   shard_takeover.c   a new epoch in the row; then the ledger, and settling what it has
@@ -35,11 +35,11 @@
 
 /* ---- shard_memory.c ---- */
 
-/* A set of ids of jobs. Ids are removed only all at once. Bounded; pure; for one thread at a time. */
+/* A set of ids of jobs. Ids cannot be removed singly, only all at once. Bounded; pure; for one thread at a time. */
 
 #define DT_ID_SET_MAX 16384
 
-/* Starts as zeroes; allocates a quarter of a megabyte with the first id. */
+/* Starts as zeroes; allocates a quarter of a megabyte when the first id is added. */
 struct dt_id_set {
     int64_t *v; /* a hash table; 0: a free slot */
     size_t n;
@@ -54,20 +54,20 @@ void dt_id_set_clear(struct dt_id_set *set);
 /*
  * The topics of a shard that are at their limits, and how many of their jobs may be tried. Pure.
  *
- * If a topic is not in the list, all of its jobs may be tried: the leader transaction finds out. If it found no room,
- * it is in the list with 0 allowed until a grant. Entries may be outdated and expire after a while, so losing one (a
- * grant, a changed limit) only costs time.
+ * If a topic is not in the list, all of its jobs may be tried. If a leader transaction found no room for the topic's
+ * jobs, the topic is in the list with 0 allowed jobs until it gets a grant. Entries may be outdated and expire after a
+ * while, so a lost entry only costs time.
  */
 
-#define DT_LIMIT_MEMORY_TOPICS 1024             /* further topics find their limit again in each transaction */
+#define DT_LIMIT_MEMORY_TOPICS 1024             /* each transaction finds the limits of further topics again */
 #define DT_LIMIT_WAITS_US      INT64_C(5000000) /* without a grant, a topic is tried again after this time */
 #define DT_LIMIT_GRANTED_US    INT64_C(1000000) /* a grant that is not used within this time ends */
 
 struct dt_limited_topic {
     char name[201];
-    size_t allowed;   /* jobs that may still be tried */
-    int64_t since_us; /* when `allowed` was last set, or room.c promised a grant: then the owner sets it */
-    int64_t asked_us; /* set by the owner: when room was last requested; 0 = not since `allowed` was set */
+    size_t allowed;   /* number of jobs that may still be tried */
+    int64_t since_us; /* mono: when `allowed` was last set; if room.c has promised a grant: the time of the promise */
+    int64_t asked_us; /* mono: when room was last requested; 0: not since `allowed` was set. Set by shard_held.c */
 };
 struct dt_limit_memory {
     struct dt_limited_topic *v;
@@ -75,29 +75,29 @@ struct dt_limit_memory {
 };
 
 void dt_limit_memory_clear(struct dt_limit_memory *memory);
-/* The number of the topic's jobs that may be tried now; SIZE_MAX: any number, the topic is not in the list. */
+/* Returns how many of the topic's jobs may be tried now; SIZE_MAX: any number, because the topic is not in the list. */
 size_t dt_limit_memory_allowed(const struct dt_limit_memory *memory, struct dt_str topic, int64_t now_us);
 void dt_limit_memory_set(struct dt_limit_memory *memory, struct dt_str topic, size_t n, int64_t now_us);
-/* Decrements the allowed jobs. True: it was the last one. */
+/* Decrements the number of allowed jobs. Returns true if that was the last one. */
 bool dt_limit_memory_spend(struct dt_limit_memory *memory, struct dt_str topic);
-/* Removes a topic: any number of its jobs may be tried. */
+/* Removes a topic from the list, so that any number of its jobs may be tried. */
 void dt_limit_memory_forget(struct dt_limit_memory *memory, struct dt_str topic);
 void dt_limit_memory_age(struct dt_limit_memory *memory, int64_t now_us);
 
 /*
- * A leader's cache of the topics of jobs. Without it, each job of a backlog in a held set would be looked up in MySQL
- * when it is parked, and again whenever it is in the due set. Pure.
+ * A leader's cache of the topics of jobs. Without the cache, each job of a backlog would be looked up in MySQL when it
+ * is parked in a held set, and again whenever it is in the due set. Pure.
  *
  * The cache is bounded; a lost entry costs one lookup. A job's topic never changes, but whether the job waits for its
  * report does: so only scheduled jobs are cached, and the leader removes those that it is about to claim. The host of a
  * job's own callback_url may change too, so the cache only says that the job has such a URL.
  */
 
-#define DT_TOPIC_MEMORY_JOBS   65536 /* a megabyte during a backlog */
+#define DT_TOPIC_MEMORY_JOBS   65536 /* number of cached jobs: a megabyte, allocated only during a backlog */
 #define DT_TOPIC_MEMORY_TOPICS 64
 
 struct dt_remembered;
-/* Starts as zeroes; clear frees all of it, and may be called at any time. */
+/* Starts as zeroes. dt_topic_memory_clear frees everything, and may be called at any time. */
 struct dt_topic_memory {
     struct dt_remembered *jobs; /* by a hash of the id; a new id replaces an older one */
     char *topics[DT_TOPIC_MEMORY_TOPICS];
@@ -107,7 +107,7 @@ struct dt_topic_memory {
 void dt_topic_memory_clear(struct dt_topic_memory *memory);
 void dt_topic_memory_note(struct dt_topic_memory *memory, int64_t id, struct dt_str topic, bool names_host);
 void dt_topic_memory_forget(struct dt_topic_memory *memory, int64_t id);
-/* False: not cached. *topic stays valid until the memory is cleared. */
+/* Finds the topic of a job. False: the job is not cached. *topic stays valid until the memory is cleared. */
 bool dt_topic_memory_find(const struct dt_topic_memory *memory, int64_t id, struct dt_str *topic, bool *names_host);
 
 enum { WAKE = 1, TOPICS = 2, STOP = 4, RELEASE = 8, FOUND_OUT = 16, ROOM = 32, SENDER = 64 };
@@ -119,13 +119,13 @@ struct dt_shard_meters {
 
 /* ---- shard_batch.c, shard_takeover.c ---- */
 
-/* The list in the row, and whether its head was sent. A takeover reads the list again. */
+/* The in-flight list, and whether its head was sent. A takeover reads the list from the row again. */
 struct dt_flight {
     struct dt_inflight list;
-    bool sent;                   /* the first fence.send_n were committed; settle_offset is valid */
-    int64_t settle_offset;       /* the first offset after their ledger record */
-    int64_t claimed_us, sent_us; /* mono; 0 = unknown */
-    int64_t shortest_ack_ms;     /* of the jobs that were claimed then; 0 = unknown */
+    bool sent;                   /* the first fence.send_n entries were sent and committed; settle_offset is valid */
+    int64_t settle_offset;       /* the first offset after the ledger record of those entries */
+    int64_t claimed_us, sent_us; /* mono: when the last batch was claimed, and sent; 0: unknown */
+    int64_t shortest_ack_ms;     /* the shortest ack_timeout of the last claimed batch; 0: unknown */
 };
 
 /* ---- shard_batch.c ---- */
@@ -136,47 +136,48 @@ struct dt_sender {
     dt_delivery *delivery;
     struct dt_thread thread;
     dt_mailbox *mailbox;
-    void (*done)(void *arg); /* the request is done; on the sender's thread */
+    void (*done)(void *arg); /* called on the sender's thread when the request is done */
     void *arg;
-    /* The request. The loop writes it before it sets busy; the thread writes it until it clears busy. */
+    /* The request. The loop writes these members before it sets busy; the sender's thread writes them until it clears
+     * busy. */
     _Atomic bool busy;
     struct dt_fence fence;
     struct dt_inflight list;
-    const struct dt_outgoing *jobs; /* to send; they and their messages are in arena */
+    const struct dt_outgoing *jobs; /* jobs to send; they and their messages live in `arena` */
     struct dt_arena arena;
     dt_status status;
     struct dt_error err;
     struct dt_delivery_findings found;
-    /* Only the loop writes these; the thread also reads state. */
+    /* The loop alone writes the members below; the sender's thread also reads `state`. */
     enum dt_sender_state state;
     bool idle;            /* closed because no job was due */
     bool abandoned;       /* the leadership ended during the request: close when it returns */
-    int64_t epoch;        /* of the last opening */
-    int64_t wanted_us;    /* mono: since when an open sender is wanted; 0 = it is open, or not wanted */
-    int64_t retry_us;     /* mono: the earliest next opening */
-    int64_t requested_us; /* mono: when the request was made */
-    unsigned failures;    /* consecutive failures */
+    int64_t epoch;        /* epoch of the last opening */
+    int64_t wanted_us;    /* mono: since when the loop needs an open sender; 0: the sender is open, or is not needed */
+    int64_t retry_us;     /* mono: earliest time of the next opening */
+    int64_t requested_us; /* mono: when the running request was made */
+    unsigned failures;    /* number of consecutive failures */
     struct dt_outage_part outage;
 };
 
 dt_status dt_sender_start(struct dt_sender *sender, dt_delivery *delivery, void (*done)(void *arg), void *arg);
-/* Joins the thread. First the caller makes the delivery's blocking calls return. */
+/* Joins the sender's thread. The caller must first make the delivery's blocking calls return. */
 void dt_sender_stop(struct dt_sender *sender);
-/* Requests the work of `state`, with copies of the fence and the list. Only while no request runs. NOMEM: nothing was
- * requested. */
+/* Requests the work that belongs to `state`, with copies of the fence and the list. Must not be called while a request
+ * runs. NOMEM: nothing was requested. */
 DT_MUST_CHECK dt_status dt_sender_request(struct dt_sender *sender, enum dt_sender_state state,
                                           const struct dt_fence *fence, const struct dt_inflight *list);
 bool dt_sender_busy(const struct dt_sender *sender);
-/* Requests to close. Only while no request runs. */
+/* Requests to close the delivery. Must not be called while a request runs. */
 void dt_sender_close(struct dt_sender *sender);
 
-/* Mono: when the row was last compared with our fence; when MySQL's clock was last sampled. */
+/* Monotonic times: when the row was last compared with our fence; when MySQL's clock was last read. */
 struct dt_shard_checked {
     int64_t fence_us, clock_us;
 };
 
 struct dt_shard_orphan {
-    char topic[200]; /* a topic that jobs have and `topics` lacks; empty = none was seen lately */
+    char topic[200]; /* a topic that jobs have and `topics` lacks; empty: no such topic was seen lately */
     int64_t met_us;
 };
 
@@ -184,19 +185,19 @@ struct dt_shard_orphan {
 
 struct dt_shard_trust {
     struct dt_shard_map map;
-    int64_t filled_for;   /* generation of the map that the set was filled for; the shard got no slots since */
-    bool up;              /* there is an index, and it answered and accepted changes last time */
-    uint64_t doubts;      /* number of doubts up to which MySQL was read through once, or is being read */
+    int64_t filled_for;   /* generation of the map for which the set was filled; the shard got no slots since */
+    bool up;              /* there is an index, and its last answer was no failure */
+    uint64_t doubts;      /* the number of doubts for which MySQL was read through, or is being read */
     bool rebuild_unasked; /* the set must not be trusted, and its rebuild was not requested yet */
     /* The marker of this leadership in the set. */
     bool marked;                /* the marker was written */
     bool says_whole;            /* the marker says that the set is complete */
-    int64_t mark_count;         /* the marker's counter */
-    int64_t marked_us;          /* mono: when the index last accepted it */
-    bool mark_unanswered;       /* the last marking failed, so a marker with the next counter may exist */
-    bool unanswered_says_whole; /* if it exists, it says that the set is complete */
-    _Atomic bool whole;         /* the set is complete. Any thread sets it, the loop clears it, both under state_lock */
-    _Atomic bool compared;      /* compared with MySQL since the last doubt. Any thread, under state_lock */
+    int64_t mark_count;         /* counter in the marker */
+    int64_t marked_us;          /* mono: when the index last accepted the marker */
+    bool mark_unanswered;       /* the last write of a marker failed, so the set may have the next marker */
+    bool unanswered_says_whole; /* if the set has that next marker, the marker says that the set is complete */
+    _Atomic bool whole;         /* the set is complete. Any thread sets it, the loop clears it; under state_lock */
+    _Atomic bool compared;      /* the set was compared with MySQL since the last doubt. Any thread, under state_lock */
     struct dt_outage_part outage;
 };
 
@@ -204,24 +205,24 @@ struct dt_shard_trust {
 
 /*
  * Why the jobs of a queue may not be sent, as one value, and what follows from it. Only shard_held.c decides the
- * reason; fair queues use its consequences. A new reason is a value and a row of the table.
+ * reason; fair queues use its consequences. To add a reason, add a value here and a row to the table below.
  */
 enum dt_closed {
-    DT_CLOSED_NOT,         /* the queue is open */
-    DT_CLOSED_FINDING_OUT, /* it is being looked up whether the topic can be written */
-    DT_CLOSED_NO_ROW,      /* jobs have the topic, but `topics` has no row */
+    DT_CLOSED_NOT,         /* the queue's jobs may be sent */
+    DT_CLOSED_FINDING_OUT, /* a lookup whether the topic can be written is running */
+    DT_CLOSED_NO_ROW,      /* jobs have the topic, but `topics` has no row of it */
     DT_CLOSED_PAUSED,
     DT_CLOSED_LIMIT, /* no room within the topic's limits */
-    DT_CLOSED_FULL,  /* no place for its callbacks: free places are reported, so no job is tried */
+    DT_CLOSED_FULL,  /* no place for the topic's callbacks; no job is tried, because free places are reported */
     DT_CLOSED_UNWRITABLE,
-    DT_CLOSED_UNREAD /* timeouts: some reports of the attempts may be unread */
+    DT_CLOSED_UNREAD /* a queue of timeouts: some reports of these attempts may be unread */
 };
 
 struct dt_closed_rule {
-    bool parks; /* due jobs are parked, except one that is tried */
-    bool few;   /* due jobs stay in the due set; one job each of a few such queues is tried at a time */
+    bool parks; /* due jobs are parked, except one job that is tried */
+    bool few;   /* due jobs stay in the due set; a few such queues may try one job each at a time */
     bool holds; /* parked jobs stay parked */
-    bool tries; /* now and then the first parked job returns, so that the topic is checked again */
+    bool tries; /* now and then the first parked job returns to the due set, so that the topic is checked again */
 };
 
 static inline struct dt_closed_rule dt_closed_rule(enum dt_closed closed)
@@ -244,18 +245,18 @@ static inline struct dt_closed_rule dt_closed_rule(enum dt_closed closed)
 #define DT_SKIPPED_BITS 16
 struct dt_shard_cursor {
     bool reads_through;         /* MySQL is being read once: after a doubt, or if the head of the index is stuck */
-    int64_t ms, id;             /* the cursor: earlier jobs are handled */
-    int64_t began_ms, began_id; /* its position before the last due scan */
-    /* A sweep is a scan from the longest overdue job to the first that is not due yet. */
-    bool closed;                /* up to swept_ms it left only jobs that may not be sent */
-    int64_t swept_ms;           /* the time up to which it has read; 0: it has not reached the end */
-    int64_t walk_ms, walk_id;   /* position of the walk over the jobs that it left */
-    int64_t walk_us;            /* mono: when the walk does its next piece */
+    int64_t ms, id;             /* position of the cursor: all due jobs before it are handled */
+    int64_t began_ms, began_id; /* position of the cursor before the last due scan */
+    /* A sweep reads from the longest overdue job to the first job that is not due yet. */
+    bool closed;                /* the last sweep left jobs that may not be sent, up to swept_ms */
+    int64_t swept_ms;           /* time up to which the last sweep has read; 0: the sweep has not ended */
+    int64_t walk_ms, walk_id;   /* position of the walk over the jobs that the sweep left */
+    int64_t walk_us;            /* mono: when the walk reads its next piece */
     int64_t ahead_ms, ahead_id; /* position of the reader ahead of the cursor */
-    int64_t ahead_us;           /* mono: when that reader last began at the cursor */
-    bool ahead_ended;           /* it has reached its end since then */
-    /* One bit per hash of a queue of which it skipped a job since then. Two queues may share a bit: both then wait for
-     * the cursor, until the reader starts again with another salt. */
+    int64_t ahead_us;           /* mono: when the reader ahead last began at the cursor */
+    bool ahead_ended;           /* the reader ahead has reached the last due row since it last began at the cursor */
+    /* One bit per hash of a queue, set if the reader ahead skipped a job of the queue since it last began at the
+     * cursor. If two queues share a bit, both wait for the cursor, until the reader begins again with another salt. */
     uint64_t skipped[(1 << DT_SKIPPED_BITS) / 64];
     uint64_t salt;
 };
@@ -263,91 +264,91 @@ struct dt_shard_cursor {
 /* ---- shard_memory.c ---- */
 
 struct dt_shard_unknown {
-    struct dt_id_set ids; /* jobs that scans skip; emptied when their topics may have changed … */
-    int64_t since_us;     /* … and after a while: mono, since when */
+    struct dt_id_set ids; /* jobs that scans skip; emptied when topics may have become known, and after a while */
+    int64_t since_us;     /* mono: since when the set has had ids */
 };
 
 /* ---- shard_due.c ---- */
 
 struct dt_shard_due {
-    struct dt_entry *entries; /* room for DT_SCAN_BATCHES, like the next one */
+    struct dt_entry *entries; /* entries of a due scan; capacity: DT_SCAN_BATCHES batches, as that of `rows` */
     struct dt_due *rows;
-    bool backlog;      /* the last due scan left jobs that may be sent */
-    int64_t unread_ms; /* the latest deadline of attempts whose reports may be unread; 0 = none */
-    int64_t read_ms;   /* up to when Kafka's reports were read at the last step */
+    bool backlog;      /* the last due scan left jobs in the due set that may be sent */
+    int64_t unread_ms; /* the latest deadline of attempts whose reports may be unread; 0: there are none */
+    int64_t read_ms;   /* the time up to which Kafka's reports were read, as of the last step */
 };
 
 /* ---- shard_held.c, shard_queues.c ---- */
 
-/* A fair queue that has a held set: a topic, or the timeouts of one. */
+/* A fair queue that has a held set: the jobs of a topic, of one host of a topic, or the timeouts of a topic. */
 struct dt_held_queue {
     char name[DT_HELD_NAME_SIZE];
-    int64_t owner, number; /* owner of its topic; number of the set */
-    enum dt_closed closed; /* whether parked jobs may be sent */
-    size_t given;          /* entries that were returned before this due scan */
-    int64_t next_ms;       /* when its first entry is due; 0: it is empty */
+    int64_t owner, number; /* owner: of the queue's topic; number: of the held set */
+    enum dt_closed closed; /* why parked jobs may not be sent */
+    size_t given;          /* number of entries that were returned to the due set before this due scan */
+    int64_t next_ms;       /* when the first entry of the held set is due; 0: the set is empty */
 };
 struct dt_due_queue {
-    struct dt_str topic; /* absent: jobs without a row */
-    uint32_t host;       /* not 0: jobs of the topic that name this host, beyond its places */
+    struct dt_str topic; /* absent: a queue of jobs without a row */
+    uint32_t host;       /* if not 0: a queue of the topic's jobs that name this host and found no place there */
     size_t waiting, given;
-    int64_t next_ms;          /* due time of the first entry still held; only with `given` */
-    size_t met, may;          /* entries of the topic seen before that one; those of them that the queue may send */
-    struct dt_due_queue *own; /* of timeouts: the topic's own queue; absent: no other job of it is due */
+    int64_t next_ms;          /* due time of the first entry that is still in the held set; only if `given` is not 0 */
+    size_t met, may;          /* met: entries of the topic due before next_ms; may: how many of them may be sent */
+    struct dt_due_queue *own; /* in a queue of timeouts: the topic's own queue; NULL: no other job of it is due */
     bool timeouts, held;
     enum dt_closed closed;
-    size_t room; /* how many jobs may be claimed now; of a host: how many may join their topic's queue */
+    size_t room; /* how many jobs may be claimed now; in a host's queue: how many may join the topic's queue */
     size_t hash;
-    bool left;    /* a job of it stays at the cursor */
-    bool skipped; /* the reader ahead has skipped a job of it */
+    bool left;    /* the cursor stays before a job of this queue */
+    bool skipped; /* the reader ahead has skipped a job of this queue */
 };
 struct dt_fair_queues {
-    struct dt_hint *hints; /* the next jobs; capacity: a batch */
+    struct dt_hint *hints; /* jobs for the next leader transaction; capacity: a batch */
     size_t n_hints;
     struct dt_held_queue *v;
-    struct dt_turn *open; /* scratch: turns of the queues in v that may send; capacity: `cap` */
+    struct dt_turn *open; /* scratch: turns of the held queues that may send; capacity: `cap` */
     size_t n, cap;
-    struct dt_turns turns;         /* turns in returning entries */
-    size_t others;                 /* hints of the last due scan whose queues have no held set */
+    struct dt_turns turns;         /* which owners' held sets returned entries last */
+    size_t others;                 /* number of hints of the last due scan whose queues have no held set */
     int64_t held_us;               /* mono: when held sets were last listed */
     bool topics_changed;           /* topics changed since held_us */
-    struct dt_topic_memory memory; /* during a backlog; otherwise empty */
-    struct dt_arena arena;         /* of one due scan, with all members below */
+    struct dt_topic_memory memory; /* topics of jobs during a backlog; otherwise empty */
+    struct dt_arena arena;         /* memory for one due scan, and for all members below */
     struct dt_due_queue *queues;
     struct dt_fair_queue *parts; /* parallel to queues */
     size_t n_queues;
-    uint32_t *of;      /* parallel to the due scan's entries: indexes of queues */
-    size_t head, rows; /* of a due scan with both readers of MySQL: entries at the cursor, and all entries */
+    uint32_t *of;      /* for each entry of the due scan, the index of its queue */
+    size_t head, rows; /* if both readers of MySQL read: entries read at the cursor, and entries in all */
 };
 
 /* ---- shard_loop.c ---- */
 
-/* Any thread sets these. They are never cleared. */
+/* Orders to the loop. Any thread sets these members; they are never cleared. */
 struct dt_shard_orders {
     _Atomic bool stop, release;
-    _Atomic bool abort; /* makes the delivery's blocking calls return */
+    _Atomic bool abort; /* if set, the delivery's blocking calls return */
 };
 
 /* The thread's schedule, in monotonic time. */
 struct dt_shard_pace {
-    int64_t busy_us;      /* when there was last work */
+    int64_t busy_us;      /* when the loop last had work */
     int64_t pause_end_us; /* the end of the pause after a batch */
-    /* Of the step that requested the running send: when the next step follows, unless the batch must be settled
-     * earlier; when it began; whether its batch took all due jobs. */
+    /* About the step that requested the running send: when the next step follows (earlier if the batch must be
+     * settled); when the step began; whether its batch took all due jobs. */
     int64_t next_us, began_us;
     bool took_all;
-    int64_t locked_pause_us; /* a duration: the pause before rows that other sessions lock are read again */
+    int64_t locked_pause_us; /* length of the pause before rows that other sessions have locked are read again */
 };
 
-/* Jobs whose attempts may belong to an expired owner; duplicates are possible. */
+/* Jobs whose attempts may belong to an expired owner; may contain duplicates. */
 struct dt_shard_lost {
-    int64_t *v; /* capacity of a batch */
+    int64_t *v; /* capacity: a batch */
     size_t n;
 };
 
-/* Consecutive batches that left due jobs: their claims show the shard's full rate. */
+/* A run of consecutive batches that each left due jobs: their claims show the shard's full rate. */
 struct dt_shard_run {
-    int64_t began_us; /* mono; 0 = there is none */
+    int64_t began_us; /* mono: begin of the run; 0: there is no run */
     size_t claimed;
 };
 
@@ -360,19 +361,19 @@ struct dt_shard_loop {
     const struct dt_loop_env *env;
     unsigned shard;
     struct dt_thread thread;
-    dt_mailbox *mailbox; /* any thread posts */
+    dt_mailbox *mailbox; /* any thread signals it */
     struct dt_shard_orders orders;
     struct dt_shard_meters meters;
 
-    /* These exist as long as the loop. */
+    /* These members exist as long as the loop. */
     dt_store *store;
     dt_index *index; /* NULL: the installation has no index, so MySQL is read */
     dt_topic_snapshot *snapshot;
     dt_delivery *delivery;
     struct dt_sender sender;
     dt_hands_claims *claims;
-    int64_t full_us;       /* when a due job without a place was last seen; 0 = never */
-    struct dt_arena arena; /* of one leader transaction */
+    int64_t full_us;       /* mono: when a due callback without a place was last seen; 0: never */
+    struct dt_arena arena; /* memory for one leader transaction */
 
     struct dt_fence fence; /* the fence of this leadership; every transaction of the store updates it */
     struct dt_flight flight;
@@ -386,7 +387,7 @@ struct dt_shard_loop {
     struct dt_limit_memory limits; /* shard_held.c */
     struct dt_shard_pace pace;
     struct dt_shard_run run;
-    struct dt_turns turns; /* turns in batches that could not take all */
+    struct dt_turns turns; /* which owners' topics were in the last batches that could not take all */
     struct dt_shard_told told;
 
     pthread_mutex_t state_lock;
@@ -400,8 +401,8 @@ static inline int64_t dt_shard_mono_us(const dt_shard_loop *l)
 }
 
 #define DT_SENDER_STALLED_US INT64_C(500000)
-/* Whether the sender is wanted but was not open for DT_SENDER_STALLED_US, because opening or a commit takes long. Jobs
- * that wait for it are then parked. */
+/* Whether the sender has been needed but not open for DT_SENDER_STALLED_US, because opening or a commit takes long.
+ * Jobs that need the sender are then parked. */
 static inline bool dt_shard_sender_stalled(const dt_shard_loop *l)
 {
     const struct dt_sender *s = &l->sender;
@@ -409,7 +410,7 @@ static inline bool dt_shard_sender_stalled(const dt_shard_loop *l)
     return s->state != DT_SENDER_OPEN && since_us && dt_shard_mono_us(l) - since_us > DT_SENDER_STALLED_US;
 }
 
-/* Whether a part of the list is unsent: it is sent before new jobs are claimed. */
+/* Whether a part of the in-flight list is unsent. That part is sent before new jobs are claimed. */
 static inline bool dt_shard_has_remainder(const dt_shard_loop *l)
 {
     return l->fence.inflight > l->fence.send_n;
@@ -417,115 +418,118 @@ static inline bool dt_shard_has_remainder(const dt_shard_loop *l)
 
 /* ---- shard_takeover.c ---- */
 
-/* If processes died because of this shard, waits until the pause for that has passed. */
+/* Waits for the end of a pause that the shard needs if processes died because of it. */
 void dt_shard_wait_after_deaths(dt_shard_loop *l);
-/* Writes a new epoch and token. OK: the row is ours, and flight is its list; whether that was sent is still unknown. */
+/* Writes a new epoch and token into the row. OK: the row is ours, and l->flight has its list; it is not known yet
+ * whether the list was sent. */
 DT_MUST_CHECK dt_status dt_shard_begin_epoch(dt_shard_loop *l, struct dt_error *err);
-/* Handles what the sender has finished: settles what the ledger has, or notes what was sent. Opens it if it is wanted.
- * Never waits for the delivery's server, whose failures return OK. Any other status ends the leadership. */
+/* Handles what the sender has finished: settles what the ledger shows, or records what was sent. Opens the sender if it
+ * is needed. Never waits for Kafka; failures of Kafka return OK. Any other status ends the leadership. */
 DT_MUST_CHECK dt_status dt_shard_tend_sender(dt_shard_loop *l, struct dt_error *err);
-/* The pause after this many consecutive failures, with jitter. alarm: only an operator can fix the cause. */
+/* Returns the pause after this many consecutive failures, with jitter. alarm: only an operator can fix the cause. */
 int64_t dt_shard_backoff_us(const dt_shard_loop *l, unsigned failures, bool alarm);
-/* Closes the sender when a leadership ends: at once, or when its request returns. */
+/* Closes the sender because a leadership ends: at once, or when its running request returns. */
 void dt_shard_abandon_sender(dt_shard_loop *l);
 
 /* ---- shard_batch.c ---- */
 
-/* Reads the unsent part of the list again, and requests to send its head. OK also if nothing is in flight. */
+/* Reads the jobs of the list's unsent part again, and requests to send the first of them. Also returns OK if nothing is
+ * in flight. */
 DT_MUST_CHECK dt_status dt_shard_send_remainder(dt_shard_loop *l, struct dt_error *err);
-/* One leader transaction over the hints: settles, claims, sends, updates the index; then sends the remainder.
- * Afterwards only the numbers of *txn are valid. */
+/* Runs one leader transaction for the hinted jobs: settles, claims, sends, updates the index; then sends what is
+ * unsent. Afterwards only the numbers of *txn are valid. */
 DT_MUST_CHECK dt_status dt_shard_batch(dt_shard_loop *l, struct dt_leader_txn *txn, struct dt_error *err);
-/* Only settles what was sent. */
+/* Runs a leader transaction that only settles what was sent. */
 DT_MUST_CHECK dt_status dt_shard_settle(dt_shard_loop *l, struct dt_error *err);
-/* Compares the row with our fence, samples MySQL's clock now and then, and requests a reload of an outdated map. */
+/* Compares the row with our fence, reads MySQL's clock now and then, and requests a reload of an outdated map. */
 DT_MUST_CHECK dt_status dt_shard_check_fence(dt_shard_loop *l, struct dt_error *err);
-/* Whether the watch of MySQL has seen our fence in the row, and would report a change. */
+/* Whether the watch of MySQL has seen our fence in the row, and will report a change of the row. */
 bool dt_shard_is_watched(const dt_shard_loop *l);
-/* A topic without a row that was seen lately; "" if none. Borrowed until the next call. */
+/* Returns a topic without a row that was seen lately; "" if none was. Borrowed until the next call. */
 const char *dt_shard_orphan(dt_shard_loop *l);
 
 /* ---- shard_due.c ---- */
 
-#define DT_SCAN_BATCHES 8 /* the depth of a due scan */
-/* Initializes the due scans of a leadership. */
+#define DT_SCAN_BATCHES 8 /* a due scan reads up to this many batches */
+/* Initializes the state of due scans when a leadership begins. */
 void dt_shard_due_init(dt_shard_loop *l);
-/* Makes hints of jobs that may be due at now_ms. *next_ms: the next due time after that (0 = not known). */
+/* Adds jobs that may be due at now_ms to the hints. *next_ms: the next due time after that; 0: not known. */
 DT_MUST_CHECK dt_status dt_shard_due_scan(dt_shard_loop *l, int64_t now_ms, int64_t *next_ms, struct dt_error *err);
 
 /* ---- shard_tell.c ---- */
 
-/* Updates the index for the hinted jobs. If an update fails, the index is doubted. */
+/* Updates the index for the hinted jobs. If an update fails, the index is not trusted any more. */
 void dt_shard_tell_index(dt_shard_loop *l, const struct dt_leader_txn *txn);
-/* Wakes APIs that wait for jobs of the offered topics. An API that misses this polls later. */
+/* Wakes APIs that wait for jobs of the offered topics. If an API misses this, it finds the jobs when it polls. */
 void dt_shard_tell_offers(dt_shard_loop *l, const struct dt_leader_txn *txn);
-/* Stores in the index when a job is next due (0 = never), whatever entry it has now. */
+/* Stores in the index when a job is next due (0: never), whatever entry the job has there now. */
 void dt_shard_tell_moved(dt_shard_loop *l, int64_t id, const struct dt_settled *done);
 /* Drops the set of a shard that the map no longer names, before stepping down. */
 void dt_shard_leave_index(dt_shard_loop *l);
 
 /* ---- shard_held.c ---- */
 
-/* Before a due scan: takes the granted room, and requests room for topics without. */
+/* Before a due scan: takes granted room, and requests room for topics that have none. */
 void dt_shard_limits_tend(dt_shard_loop *l);
-/* The number of the topic's jobs that may be tried, from memory; for the leader transaction. */
+/* Returns from memory how many of the topic's jobs may be tried; for the leader transaction. */
 size_t dt_shard_limit_allowed(void *loop, struct dt_str topic);
 /* Records what a leader transaction claimed, and which topics had no room. Called before the index is updated. */
 void dt_shard_limits_note(dt_shard_loop *l, const struct dt_leader_txn *txn);
 
 /* ---- shard_held.c ---- */
 
-/* Initializes the queues of a leadership: no held set is known. */
+/* Initializes the queues when a leadership begins: no held set is known. */
 void dt_shard_queues_init(dt_shard_loop *l);
 /* Clears the topic memory, unless parked jobs still form a backlog. */
 void dt_shard_forget_topics_unless_held(dt_shard_loop *l);
-/* Topics changed: held sets are listed before the next due scan. */
+/* Topics changed: held sets are listed again before the next due scan. */
 void dt_shard_topics_changed(dt_shard_loop *l);
-/* Lists the held sets, and which of them may be sent, if topics changed and every few seconds. */
+/* Lists the held sets, and decides which of their jobs may be sent, if topics changed or the last listing is some
+ * seconds old. */
 void dt_shard_list_held(dt_shard_loop *l);
-/* NULL: no held set of that name is known. */
+/* Finds a held set by its name; NULL: no such set is known. */
 struct dt_held_queue *dt_shard_find_held(struct dt_fair_queues *fair, struct dt_str name);
 /* Records that the held set exists, and why its jobs may not be sent. */
 void dt_shard_note_held(dt_shard_loop *l, struct dt_str name, enum dt_closed closed);
-/* There may be room again: checks each queue that is closed for lack of it. */
+/* There may be room again: checks each queue that is closed for lack of room. */
 void dt_shard_look_for_room(dt_shard_loop *l);
-/* More reports were read: opens the queues of timeouts that waited for them. */
+/* More reports were read: opens the queues of timeouts that waited for these reports. */
 void dt_shard_open_timeouts(dt_shard_loop *l);
-/* Whether some parked job may be sent. */
+/* Whether any parked job may be sent. */
 bool dt_shard_parked_may_go(const dt_shard_loop *l);
 /* Before a due scan: moves entries of held sets that may be sent back to the due set, about a batch in all. */
 void dt_shard_give_back(dt_shard_loop *l);
 
 /* ---- shard_queues.c ---- */
 
-/* Fills fair.queues and fair.of: the queue of each of due.entries[0..n), from MySQL. by_host: if a topic's jobs name a
- * host without places for them, they have their own queue. */
+/* Fills fair.queues and fair.of: the queue of each of due.entries[0..n), according to MySQL. by_host: if jobs of a
+ * topic name a host that has no place for them, they form a queue of their own. */
 DT_MUST_CHECK dt_status dt_shard_sort_queues(dt_shard_loop *l, size_t n, bool by_host, struct dt_error *err);
 void dt_shard_hint_none(dt_shard_loop *l);
-/* If attempts may be lost, hints only at their jobs. */
+/* If attempts may be lost, the hints are their jobs only. */
 void dt_shard_hint_lost(dt_shard_loop *l);
-/* Hints at due.entries[0..n), ordered by time; n is at most a batch. */
+/* Adds due.entries[0..n), ordered by time, to the hints; n is at most a batch. */
 void dt_shard_hint_first(dt_shard_loop *l, size_t n);
-/* Hints at due.entries[0..n) of the index, a share for each queue, and parks the surplus. *backlog: jobs that may be
- * sent were left in the due set. */
+/* Adds due.entries[0..n), read from the index, to the hints; each queue gets a share, and the rest is parked. *backlog:
+ * jobs that may be sent were left in the due set. */
 DT_MUST_CHECK dt_status dt_shard_hint_fairly(dt_shard_loop *l, size_t n, bool *backlog, struct dt_error *err);
-/* Leaves these jobs (ascending) of the last due scan to the cursor, with all later jobs of their queues. Only after a
- * scan with both readers of MySQL. */
+/* Leaves these jobs (ascending ids) of the last due scan, and all later jobs of their queues, to the cursor. Only after
+ * a scan in which both readers of MySQL read. */
 void dt_shard_leave_to_cursor(dt_shard_loop *l, const int64_t *ids, size_t n);
-/* Whether a sorted queue has jobs that may be sent or tried. */
+/* Whether any queue of dt_shard_sort_queues has jobs that may be sent or tried. */
 bool dt_shard_some_may_go(const dt_shard_loop *l);
-/* Hints at due.entries[0..n) of MySQL, a share for each queue. The first n_head start at the cursor, which moves; the
- * others are from the reader ahead, and may move past it. */
+/* Adds due.entries[0..n), read from MySQL, to the hints; each queue gets a share. The first n_head were read from the
+ * cursor and advance it; the others were read by the reader ahead, and may lie beyond the cursor. */
 DT_MUST_CHECK dt_status dt_shard_hint_rows(dt_shard_loop *l, size_t n_head, size_t n, struct dt_error *err);
 
 /* ---- shard_trust.c ---- */
 
-/* Initializes the trust of a leadership: its marker is not written yet. */
+/* Initializes the trust when a leadership begins: its marker is not written yet. */
 void dt_shard_trust_init(dt_shard_loop *l);
-/* The leadership has a new epoch: replaces its marker `was`. The knowledge about the set is kept. */
+/* The leadership has a new epoch: replaces its marker `was`. What is known about the set is kept. */
 void dt_shard_trust_renew(dt_shard_loop *l, const struct dt_marker *was);
 void dt_shard_read_map(dt_shard_loop *l);
-/* The marker that this leadership wrote last. */
+/* Returns the marker that this leadership wrote last. */
 struct dt_marker dt_shard_marker(const dt_shard_loop *l);
 /* Whether due jobs are read from the index; otherwise from MySQL. */
 bool dt_shard_believes_index(const dt_shard_loop *l);
@@ -533,66 +537,71 @@ bool dt_shard_believes_index(const dt_shard_loop *l);
 void dt_shard_doubt_index(dt_shard_loop *l);
 /* Takes over the doubts that other threads raised. */
 void dt_shard_take_doubts(dt_shard_loop *l);
-/* Whether the answer to our last marking was lost. If so, dt_shard_marker becomes the marker that it may have
- * written. */
+/* Whether the answer to the last write of our marker was lost. If so, dt_shard_marker from now on returns the marker
+ * that may have been written. */
 bool dt_shard_assume_marked(dt_shard_loop *l);
-/* The next due scan writes our marker again, which shows whether the index takes changes. */
+/* Makes the next due scan write our marker again, which shows whether the index accepts changes. */
 void dt_shard_mark_soon(dt_shard_loop *l);
 /*
  * Writes this leadership's marker if it is missing or old, or if the set is complete now and the marker does not say
- * so. there: our last marker was seen in it. A failure is the index's.
+ * so. there: our last marker was seen in the set. If it fails, the index has failed.
  */
 DT_MUST_CHECK dt_status dt_shard_keep_marked(dt_shard_loop *l, bool there, struct dt_error *err);
-/* Records how the index answered a due scan. If it was unreachable, it is doubted when it answers again. */
+/* Records how the index answered a due scan. If the index was unreachable, it is not trusted when it answers again,
+ * until it was compared with MySQL. */
 void dt_shard_note_index(dt_shard_loop *l, dt_status status, const struct dt_error *err);
 
 /* ---- shard_held.c ---- */
 
-/* Whether a message of this size may be sent to the topic now. Not while the sender is stalled. For dt_leader_gate. */
+/* Whether a message of this size may be sent to the topic now; false while the sender is stalled. For
+ * dt_leader_gate. */
 enum dt_writable dt_shard_writable(void *loop, struct dt_str topic, int64_t owner, int64_t bytes);
-/* Why due jobs of a topic may not be sent. If the topic has no row they may be tried: the leader transaction
- * decides. */
+/* Returns why due jobs of a topic may not be sent. If the topic has no row, its jobs may be tried: the leader
+ * transaction decides. */
 enum dt_closed dt_shard_why_closed(dt_shard_loop *l, struct dt_str topic);
-/* About how many jobs of a topic, or of a held set with this name, may be claimed now; SIZE_MAX: no limit. */
+/* Returns about how many jobs of a topic, or of the held set with this name, may be claimed now; SIZE_MAX: no limit. */
 size_t dt_shard_room(dt_shard_loop *l, struct dt_str name);
-/* How many jobs of the topic that name the host with this number find a place there now; SIZE_MAX: they need none. */
+/* Returns how many jobs of the topic that name the host with this number find a place there now; SIZE_MAX: these jobs
+ * need no place. */
 size_t dt_shard_room_at(dt_shard_loop *l, struct dt_str topic, uint32_t host);
-/* Why the leader transaction left jobs of a topic. */
+/* Returns why the leader transaction left jobs of a topic. */
 enum dt_closed dt_shard_why_left(const dt_shard_loop *l, struct dt_str topic);
 
 /* ---- shard_trust.c ---- */
 
 /* Makes the next due scans read MySQL once completely, from the longest overdue job, instead of the index. */
 void dt_shard_read_through(dt_shard_loop *l);
-/* Moves the readers of MySQL back to the longest overdue job: skipped jobs may be sendable now. */
+/* Moves both readers of MySQL back to the job that is overdue for longest, because jobs that they skipped may be
+ * sendable now. */
 void dt_shard_due_from_start(dt_shard_loop *l);
-/* Without an index: whether all jobs that were due at the last scan, and still are, may not be sent as far as is
+/* Whether there is no index, and all jobs that were due at the last scan, and still are, may not be sent as far as is
  * known. */
 bool dt_shard_has_closed(const dt_shard_loop *l);
-/* A walk over these jobs, in pieces, checks whether that is still so. It ends at this time … */
+/* If the last sweep left jobs that may not be sent, a walk over them checks in pieces whether that is still so. Returns
+ * the due time at which the walk ends. */
 int64_t dt_shard_walk_end_ms(const dt_shard_loop *l);
-/* … and has reached this position; 0, 0: the end. It starts again after a reconcile.period. */
+/* Records the position that the walk has reached; 0, 0: it has ended, and begins again after reconcile.period. */
 void dt_shard_walk_to(dt_shard_loop *l, int64_t ms, int64_t id);
-/* Begins a due scan of MySQL. Without an index a sweep starts at the longest overdue job, or where the last one ended
- * if none before that may be sent. */
+/* Begins a due scan of MySQL. Without an index, a sweep begins at the job that is overdue for longest; if no job before
+ * the end of the last sweep may be sent, it begins at that end. */
 void dt_shard_begin_scan(dt_shard_loop *l);
-/* The scan has reached a job that is not due at now_ms. */
+/* Ends a sweep, because the scan has reached a job that is not due at now_ms. */
 void dt_shard_end_sweep(dt_shard_loop *l, int64_t now_ms);
 /* Records what a leader transaction left. If jobs did not fit into the batch, the next due scan reads them again,
  * because later jobs of their topics would overtake them. */
 void dt_shard_note_left(dt_shard_loop *l, const struct dt_leader_txn *txn);
-/* Moves the cursor back because callbacks freed places, which happens often: a running reader ahead first reads to its
- * end. */
+/* Moves the cursor back because callbacks freed places. Since that happens often, the reader ahead is moved back only
+ * if it has reached the end of the due rows. */
 void dt_shard_due_again(dt_shard_loop *l);
 /* Moves the cursor: all jobs up to this position are handled. */
 void dt_shard_cursor_to(dt_shard_loop *l, int64_t ms, int64_t id);
 /* The cursor reached the end: the index may be read again. */
 void dt_shard_cursor_end(dt_shard_loop *l);
-/* Moves the reader ahead to `last`, the cursor's position, unless it is further. If the cursor has reached it, it
- * starts there and has skipped nothing. */
+/* Moves the reader ahead to `last`, the cursor's position, unless the reader is further. If it is moved, it has skipped
+ * nothing. */
 void dt_shard_place_ahead(dt_shard_loop *l, const struct dt_entry *last);
 void dt_shard_ahead_to(dt_shard_loop *l, int64_t ms, int64_t id);
-/* The reader ahead has reached the end: moves it back by a short time, or to the start. */
+/* The reader ahead has reached the end of the due rows: moves it back by a short time, or to the start. */
 void dt_shard_ahead_end(dt_shard_loop *l);
 /* Whether the reader ahead skipped a job of the queue with this hash. */
 bool dt_shard_was_skipped(const dt_shard_loop *l, size_t hash);
@@ -600,7 +609,7 @@ void dt_shard_skip(dt_shard_loop *l, size_t hash);
 
 /* ---- shard_memory.c ---- */
 
-/* The topic of this due job is being looked up. */
+/* Records that the topic of this due job is being looked up. */
 void dt_shard_note_unknown(dt_shard_loop *l, int64_t id);
-/* Removes such jobs from due.entries[0..n). Returns how many entries remain. */
+/* Removes jobs whose topics are being looked up from due.entries[0..n). Returns how many entries remain. */
 size_t dt_shard_pass_by_unknown(dt_shard_loop *l, size_t n);

@@ -1,6 +1,6 @@
 /*
- * Owns which jobs go first if more are due than fit into a batch, and where the other jobs wait. Does not read what is
- * due (shard_due.c does).
+ * Decides which jobs are first if more are due than fit into a batch, and where the other jobs wait. shard_due.c reads
+ * what is due.
  *
  * Each topic has a fair queue, and another one for its timeouts. While all due jobs fit into two batches, queues are
  * not used: due jobs leave in order of next_at. Beyond that a due scan takes several batches and asks MySQL once for
@@ -11,26 +11,27 @@
  *             too much (below), closed,                               its part of each batch
  *   due set ───── or the queue has a held set ──────▶ held:<queue> ────── while it is open ──────▶ due set
  *
- * If jobs of a topic name their hosts, and a host has no place, its jobs wait in a held set of that host, besides the
- * topic's, so that they block no other host. In scans of MySQL, the jobs beyond their host's places form a closed
- * queue.
+ * If jobs of a topic name their hosts, and a host has no place, the jobs for that host wait in a held set of their own,
+ * besides the topic's, so that they block no other host. In scans of MySQL, the jobs beyond their host's places form a
+ * closed queue.
  *
- * The surplus begins after a batch; if the due scan reached its limit, after the queue's equal share of a batch,
- * because many queues together also delay others.
+ * The surplus of a queue is what exceeds a batch. If the due scan reached its limit, the surplus is what exceeds the
+ * queue's equal share of a batch, because many queues together also delay others.
  *
  * A queue may be closed, for one of the reasons in enum dt_closed. A queue of timeouts is closed only if it was parked
- * because reports may be unread, until it is listed again. Parking costs a job one move out and one back.
+ * because reports may be unread; it opens when held sets are listed again. Parking costs a job one move out and one
+ * back.
  *
- * Invariant: within a queue jobs leave in order of next_at. So due jobs of a queue with a held set are put into it,
- * after the others, except as many as were just returned from it (shard_held.c).
+ * Invariant: within a queue jobs leave in order of next_at. So due jobs of a queue with a held set are put into that
+ * set, except as many as were just returned from it (shard_held.c).
  */
 
 #include "base/assert.h"
 #include "base/log.h"
 #include "shard_parts.h"
 
-#define PARKS_AT_ONCE 64 /* queues that one due scan parks at most */
-#define FEW_AT_ONCE   16 /* of topics that are being looked up: one job each of this many is tried */
+#define PARKS_AT_ONCE 64 /* maximal number of queues that one due scan parks */
+#define FEW_AT_ONCE   16 /* maximal number of topics under lookup of which one job each is tried */
 
 /* ---- hints ---- */
 
@@ -47,7 +48,7 @@ static void add_hint(dt_shard_loop *l, const struct dt_entry *entry)
     fair->hints[fair->n_hints++] = (struct dt_hint){entry->id, entry->due_ms};
 }
 
-/* Each job once. The due time of its entry is only in its row. */
+/* Each job is in the hints once. Their due times are 0, because only the rows have them. */
 void dt_shard_hint_lost(dt_shard_loop *l)
 {
     struct dt_fair_queues *fair = &l->fair;
@@ -75,13 +76,13 @@ static size_t hash_queue(const struct dt_topic_of *of)
     return dt_str_hash(of->topic) ^ (of->dispatched ? 0x9e3779b9u : 0) ^ (size_t)of->host * 0x85ebca6bu;
 }
 
-/* A hash table of queues: n (a power of two) slots with index + 1. */
+/* A hash table of queues: n slots (a power of two), each with the queue's index + 1, or 0. */
 struct slots {
     uint32_t *v;
     size_t n;
 };
 
-/* The slot of a queue, or the free slot where it would be stored. */
+/* Returns the slot of a queue, or the free slot where the queue would be stored. */
 static uint32_t *slot_of(const struct dt_fair_queues *fair, const struct slots *slots, const struct dt_topic_of *of)
 {
     size_t at = hash_queue(of) & (slots->n - 1);
@@ -94,7 +95,7 @@ static uint32_t *slot_of(const struct dt_fair_queues *fair, const struct slots *
     return &slots->v[at];
 }
 
-/* The index of a queue in this due scan; a new queue is added at the end. */
+/* Returns the index of a queue in this due scan; adds a new queue at the end. */
 static uint32_t queue_index(struct dt_fair_queues *fair, const struct slots *slots, const struct dt_topic_of *of)
 {
     uint32_t *slot = slot_of(fair, slots, of);
@@ -107,7 +108,8 @@ static uint32_t queue_index(struct dt_fair_queues *fair, const struct slots *slo
     return *slot - 1;
 }
 
-/* The index of a topic's queue. If a job names its host, and the host has no more places, that of the host's queue. */
+/* Returns the index of a topic's queue. If a job names its host, and the host has no more places, returns the index of
+ * the host's queue. */
 static uint32_t queue_index_by_host(dt_shard_loop *l, const struct slots *slots, const struct dt_topic_of *of)
 {
     const struct dt_topic_of all = {.topic = of->topic, .dispatched = of->dispatched};
@@ -141,8 +143,8 @@ static dt_status reserve_queues(struct dt_fair_queues *fair, size_t n, size_t qu
     return DT_OK;
 }
 
-/* The topics of ids[n), ascending: from memory, otherwise from MySQL. Jobs that queue as timeouts, or by host, are read
- * from MySQL each time. */
+/* Finds the topics of ids[0..n), ascending: in the cache, otherwise in MySQL. Jobs that queue as timeouts, or by host,
+ * are read from MySQL each time. */
 static dt_status topics_of(dt_shard_loop *l, const int64_t *ids, size_t n, bool by_host, struct dt_topic_of *out,
                            struct dt_error *err)
 {
@@ -176,7 +178,7 @@ dt_status dt_shard_sort_queues(dt_shard_loop *l, size_t n, bool by_host, struct 
 {
     struct dt_fair_queues *fair = &l->fair;
     struct slots slots;
-    dt_status status = reserve_queues(fair, n, by_host ? 2 * n : n, &slots); /* each may add a topic and a host */
+    dt_status status = reserve_queues(fair, n, by_host ? 2 * n : n, &slots); /* each job may add a topic and a host */
     int64_t *ids = dt_arena_alloc(&fair->arena, n * sizeof(*ids));
     struct dt_topic_of *topics = dt_arena_alloc(&fair->arena, n * sizeof(*topics));
     if (status != DT_OK || !ids || !topics)
@@ -221,8 +223,8 @@ dt_status dt_shard_sort_queues(dt_shard_loop *l, size_t n, bool by_host, struct 
 
 /* ---- sharing out ---- */
 
-/* Fills fair.parts: how many jobs of each queue go next. held_sets: if a queue has a held set, only its returned jobs
- * count. */
+/* Fills fair.parts: how many jobs of each queue are next. held_sets: if a queue has a held set, only the jobs that were
+ * returned from it count. */
 static void share_batch(dt_shard_loop *l, bool held_sets)
 {
     struct dt_fair_queues *fair = &l->fair;
@@ -232,15 +234,15 @@ static void share_batch(dt_shard_loop *l, bool held_sets)
         const struct dt_closed_rule rule = dt_closed_rule(queue->closed);
         size_t most = queue->waiting;
         if (rule.parks)
-            most = 1; /* one job finds out whether the queue is open again */
+            most = 1; /* one job shows whether the queue is open again */
         else if (held_sets && queue->held)
             most = queue->timeouts ? queue->given : queue->may;
         if (!rule.parks && queue->room < most)
             most = queue->room;
-        if (queue->host) /* places are known from memory, so no job is tried */
+        if (queue->host) /* the places of a host are known from memory, so no job is tried */
             most = 0;
         most = most < queue->waiting ? most : queue->waiting;
-        if (rule.few) /* such queues cannot send yet, and may be more than there is room for */
+        if (rule.few) /* such queues cannot send now, and may be too many for a batch: try few of them */
             most = few++ < FEW_AT_ONCE;
         fair->parts[i] = (struct dt_fair_queue){
             .owner = dt_topic_snapshot_owner(l->snapshot, queue->topic), .waiting = most, .timeouts = queue->timeouts};
@@ -248,8 +250,8 @@ static void share_batch(dt_shard_loop *l, bool held_sets)
     dt_fair_share(fair->parts, fair->n_queues, (size_t)l->env->config->dispatch_batch_jobs);
 }
 
-/* left: entries without a place in the batch, grouped by queue; those of queue i end at fair->parts[i].waiting. True:
- * all of them were parked. */
+/* Parks the surplus of queues. left: entries without a place in the batch, grouped by queue; those of queue i end at
+ * fair->parts[i].waiting. True: the surplus was parked completely. */
 static bool park_surplus(dt_shard_loop *l, const struct dt_entry *left, size_t stay)
 {
     struct dt_fair_queues *fair = &l->fair;
@@ -276,12 +278,12 @@ static bool park_surplus(dt_shard_loop *l, const struct dt_entry *left, size_t s
     if (status == DT_OK)
         return all;
     DT_LOG(DEBUG, "shard", "nothing was parked", DT_I("shard", l->shard), DT_S("reason", err.text));
-    dt_shard_mark_soon(l); /* checks whether the index accepts changes */
+    dt_shard_mark_soon(l); /* the next write of the marker shows whether the index accepts changes */
     dt_shard_read_through(l);
     return false;
 }
 
-/* Takes the entries that got a place; the others are grouped by queue. */
+/* Adds the entries that got a place in the batch to the hints; groups the others by queue in `left`. */
 static size_t take_hint(dt_shard_loop *l, size_t n, struct dt_entry *left)
 {
     struct dt_fair_queues *fair = &l->fair;
@@ -289,7 +291,7 @@ static size_t take_hint(dt_shard_loop *l, size_t n, struct dt_entry *left)
     for (size_t i = 0; i < fair->n_queues; i++) {
         size_t begin = end;
         end += fair->queues[i].waiting - fair->parts[i].quota;
-        fair->parts[i].waiting = begin; /* from now on: where its next job is stored */
+        fair->parts[i].waiting = begin; /* from now on: the index in `left` for the queue's next entry */
     }
     fair->others = 0;
     for (size_t i = 0; i < n; i++) {
@@ -316,9 +318,9 @@ dt_status dt_shard_hint_fairly(dt_shard_loop *l, size_t n, bool *backlog, struct
     if (!left)
         return dt_fail(err, DT_NOMEM, "out of memory");
     /*
-     * How many entries a queue may send is not simply how many were returned to it: some of them were moved meanwhile,
-     * or belong to a claimed job and were not removed. So its share ends where its held entries begin. At exactly that
-     * millisecond, it ends when as many entries of its topic were seen as were returned.
+     * A queue may not simply send as many entries as were returned from its held set: some of these were moved
+     * meanwhile, or belong to a claimed job and were not removed. So the queue's share ends where its held entries
+     * begin. At exactly that millisecond, the share ends when as many entries of the topic were seen as were returned.
      */
     for (size_t i = 0; i < n; i++) {
         struct dt_due_queue *queue = &l->fair.queues[l->fair.of[i]];
@@ -331,7 +333,7 @@ dt_status dt_shard_hint_fairly(dt_shard_loop *l, size_t n, bool *backlog, struct
         own->may += own == queue;
     }
     share_batch(l, true);
-    /* The number of entries of each queue that may stay in the due set. */
+    /* Number of entries of each queue that may stay in the due set. */
     size_t stay = (size_t)l->env->config->dispatch_batch_jobs;
     if (n == DT_SCAN_BATCHES * stay && l->fair.n_queues)
         stay /= l->fair.n_queues < PARKS_AT_ONCE ? l->fair.n_queues : PARKS_AT_ONCE;
@@ -352,7 +354,7 @@ bool dt_shard_some_may_go(const dt_shard_loop *l)
 
 /* ---- sharing out what MySQL's two readers found ---- */
 
-/* Leaves the queue's entries to the cursor. If the queue is a host's, its entries are sent when a scan reads them while
+/* Leaves the queue's entries to the cursor. If it is a host's queue, its entries are sent when a scan reads them while
  * the host has places. */
 static void skip_queue(dt_shard_loop *l, struct dt_due_queue *queue)
 {
@@ -380,8 +382,8 @@ dt_status dt_shard_hint_rows(dt_shard_loop *l, size_t n_head, size_t n, struct d
     if (status != DT_OK)
         return status;
     dt_assert_cmp(n_head, <=, n);
-    /* If jobs of a queue were skipped, only its jobs at the cursor count for the shares. Later jobs must not be taken
-     * in this round, so a share for them would be wasted. */
+    /* If the reader ahead skipped jobs of a queue, only its jobs at the cursor count for the shares, because its later
+     * jobs must not be taken in this round. */
     for (size_t i = 0; i < fair->n_queues; i++) {
         struct dt_due_queue *queue = &fair->queues[i];
         queue->skipped = dt_shard_was_skipped(l, queue->hash);
@@ -390,7 +392,7 @@ dt_status dt_shard_hint_rows(dt_shard_loop *l, size_t n_head, size_t n, struct d
     for (size_t i = 0; i < n_head; i++)
         fair->queues[fair->of[i]].waiting += fair->queues[fair->of[i]].skipped;
     share_batch(l, false);
-    for (size_t i = 0; i < n_head; i++) { /* the cursor moves up to the first job that may be sent but stays */
+    for (size_t i = 0; i < n_head; i++) { /* the cursor advances up to the first job that may be sent but is left */
         struct dt_due_queue *queue = &fair->queues[fair->of[i]];
         bool taken = take_row(l, i, true);
         bool stays = !taken && !dt_closed_rule(queue->closed).parks;
@@ -400,7 +402,8 @@ dt_status dt_shard_hint_rows(dt_shard_loop *l, size_t n_head, size_t n, struct d
         if (passed)
             dt_shard_cursor_to(l, l->due.entries[i].due_ms, l->due.entries[i].id);
     }
-    /* After the head, only queues of which no job was left or skipped: this keeps the order within a queue. */
+    /* Beyond the cursor, takes only jobs of queues of which no job was left or skipped. This keeps the order within a
+     * queue. */
     for (size_t i = n_head; i < n; i++) {
         struct dt_due_queue *queue = &fair->queues[fair->of[i]];
         if (!take_row(l, i, !queue->left && !queue->skipped))

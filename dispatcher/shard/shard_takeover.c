@@ -32,7 +32,8 @@ int64_t dt_shard_backoff_us(const dt_shard_loop *l, unsigned failures, bool alar
     return most_us / 2 + (int64_t)(l->env->random(l->env->arg) % (uint64_t)(most_us / 2 + 1));
 }
 
-/* The refusal is remembered until this transaction is known to be committed. */
+/* Settles what the ledger shows, in one leader transaction. The delivery remembers a refusal until this transaction is
+ * known to be committed. */
 static dt_status settle_takeover(dt_shard_loop *l, const struct dt_delivery_findings *found, struct dt_error *err)
 {
     const struct dt_findings findings = {.inflight = &l->flight.list,
@@ -88,9 +89,9 @@ dt_status dt_shard_begin_epoch(dt_shard_loop *l, struct dt_error *err)
 
 /* ---- deaths ---- */
 
-/* While processes keep dying at an assertion of this shard, no dispatcher takes it over. Otherwise one shard would end
- * one dispatcher after the other, and with each the leaderships of its other shards. If MySQL does not answer, there is
- * no takeover either. */
+/* Waits while processes keep dying at an assertion of this shard. Otherwise the shard would end one dispatcher after
+ * the other, and with each the leaderships of its other shards. If MySQL does not answer, the shard is not taken over
+ * either. */
 void dt_shard_wait_after_deaths(dt_shard_loop *l)
 {
     struct dt_error err = {0};
@@ -111,14 +112,14 @@ void dt_shard_wait_after_deaths(dt_shard_loop *l)
 
 /* ---- the sender ---- */
 
-/* The delivery failed; the leadership continues without it. */
+/* Records that the delivery failed; the leadership continues without it. */
 static void sender_failed(dt_shard_loop *l, dt_status status, const struct dt_error *why)
 {
     struct dt_sender *s = &l->sender;
     int64_t now_us = dt_shard_mono_us(l);
     int64_t pause_us = dt_shard_backoff_us(l, s->failures, why->alarm);
     if (status == DT_REFUSED && s->state == DT_SENDER_SENDING)
-        pause_us = 0; /* the next opening removes the message from the list */
+        pause_us = 0; /* the next opening settles the refused message, so there is no pause */
     else if (status == DT_REFUSED)
         dt_delivery_forget_refusal(l->delivery);
     dt_sender_close(s);
@@ -196,7 +197,7 @@ dt_status dt_shard_tend_sender(dt_shard_loop *l, struct dt_error *err)
     struct dt_sender *s = &l->sender;
     if (dt_sender_busy(s))
         return DT_OK;
-    if (s->abandoned) { /* the next opening is requested when it is closed, because requests run one at a time */
+    if (s->abandoned) { /* the delivery must be closed before it is opened again, because requests run one at a time */
         s->abandoned = false;
         dt_sender_close(s);
         return DT_OK;
@@ -208,7 +209,7 @@ dt_status dt_shard_tend_sender(dt_shard_loop *l, struct dt_error *err)
     if (s->state == DT_SENDER_OPEN || s->idle || dt_shard_mono_us(l) < s->retry_us)
         return DT_OK;
     s->wanted_us = s->wanted_us ? s->wanted_us : dt_shard_mono_us(l);
-    if (s->epoch == l->fence.epoch) { /* this epoch has opened it before: a new one is needed */
+    if (s->epoch == l->fence.epoch) { /* the delivery was opened in this epoch before, so a new epoch is needed */
         const struct dt_marker was = dt_shard_marker(l);
         dt_status status = dt_shard_begin_epoch(l, err);
         if (status != DT_OK)
@@ -225,5 +226,5 @@ void dt_shard_abandon_sender(dt_shard_loop *l)
     struct dt_sender *s = &l->sender;
     s->abandoned = dt_sender_busy(s);
     if (!s->abandoned)
-        dt_sender_close(s); /* at once, because the next takeover may be much later */
+        dt_sender_close(s); /* closes the delivery at once, because the next takeover may be much later */
 }

@@ -10,8 +10,8 @@
 
 #define SOON_MS 2000 /* a leader polls once a second */
 
-/* Parks the entries of one topic that cannot be sent now, seen[0] and those after it: in the held set of the topic, of
- * their host, or of the topic's timeouts. */
+/* Parks the entries of one topic that cannot be sent now, beginning with seen[0]: in the held set of the topic, of a
+ * host, or of the topic's timeouts. */
 static dt_status hold_topic(dt_shard_loop *l, struct dt_seen *seen, size_t n, struct dt_entry *entries,
                             struct dt_error *err)
 {
@@ -36,8 +36,8 @@ static dt_status hold_topic(dt_shard_loop *l, struct dt_seen *seen, size_t n, st
 
 /*
  * Entries of jobs whose slots belong to another shard now (or that a process with an old map wrote here). They are
- * added to that shard's set, its leader is woken, and only then they are removed from this set. If that set has an
- * entry already, it is newer than the one read here.
+ * added to the other shard's set, the other shard's leader is woken, and only then the entries are removed from this
+ * set. If the other set has an entry of the job already, that entry is newer than the one read here.
  */
 static dt_status move_to_own_shard(dt_shard_loop *l, const struct dt_leader_txn *txn, int64_t horizon_ms,
                                    struct dt_entry *entries, struct dt_error *err)
@@ -61,8 +61,8 @@ static dt_status move_to_own_shard(dt_shard_loop *l, const struct dt_leader_txn 
     return status;
 }
 
-/* Updates the index for the hinted jobs. An entry that cannot be updated stays at the head, where every due scan would
- * read it again before all others. */
+/* Updates the index for the hinted jobs. If an entry could not be updated, it would stay at the head of the set, and
+ * every due scan would read it again before all others. */
 void dt_shard_tell_index(dt_shard_loop *l, const struct dt_leader_txn *txn)
 {
     if (!l->trust.up || txn->seen.n + txn->settled.moved.n == 0)
@@ -92,7 +92,7 @@ void dt_shard_tell_index(dt_shard_loop *l, const struct dt_leader_txn *txn)
     if (status == DT_OK)
         return;
     DT_LOG(DEBUG, "shard", "the index was not updated", DT_I("shard", l->shard), DT_S("reason", err.text));
-    dt_shard_mark_soon(l); /* checks whether the index accepts changes */
+    dt_shard_mark_soon(l); /* the next write of the marker shows whether the index accepts changes */
     dt_shard_doubt_index(l);
     l->env->index_entries_lost(l->env->arg, l->index); /* some entries may be of other shards */
 }

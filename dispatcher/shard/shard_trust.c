@@ -1,8 +1,8 @@
 /*
  * Owns the positions of the two readers of MySQL (first part), the trust in the shard's set in the index, and the
- * marker in that set (second part). The cursor reads overdue jobs while the index is not trusted. The reader ahead of
- * it finds topics that have few jobs. What the readers do with a job is in shard_due.c, and which jobs go first in
- * shard_queues.c.
+ * marker in that set (second part). The cursor reads overdue jobs while the index is not trusted. The other reader,
+ * which is ahead of the cursor, finds topics that have few jobs. What the readers do with a job is in shard_due.c, and
+ * which jobs go first in shard_queues.c.
  *
  * Invariant: the cursor skips no job that may be sent. The reader ahead remembers the queues of which it skipped a job,
  * until it starts at the cursor again.
@@ -10,9 +10,9 @@
 #include "base/guard.h"
 #include "shard_parts.h"
 
-#define AHEAD_US      INT64_C(5000000) /* the reader ahead starts at the cursor again this often */
-#define WALK_US       INT64_C(200000)  /* between two pieces of a walk over jobs that may not be sent */
-#define AHEAD_BACK_MS 2000 /* otherwise it moves back by this: commits come out of order, and clocks differ */
+#define AHEAD_US      INT64_C(5000000) /* time after which the reader ahead begins at the cursor again */
+#define WALK_US       INT64_C(200000)  /* pause between two pieces of a walk over jobs that may not be sent */
+#define AHEAD_BACK_MS 2000 /* else the reader moves back by this: commits come out of order, and clocks differ */
 
 static void cursor_from_start(dt_shard_loop *l)
 {
@@ -89,7 +89,7 @@ void dt_shard_note_left(dt_shard_loop *l, const struct dt_leader_txn *txn)
     struct dt_shard_cursor *c = &l->cursor;
     c->closed |= txn->seen.held > 0;
     if (txn->seen.locked || txn->chosen.more || txn->judged.frozen)
-        c->swept_ms = 0; /* if a job was left for another reason than a closed queue, the next scan must read it soon */
+        c->swept_ms = 0; /* a job was left although its queue is open, so the next scan must read it soon */
     if (!txn->chosen.more)
         return;
     if (c->began_ms < c->ms || (c->began_ms == c->ms && c->began_id < c->id))
@@ -120,7 +120,7 @@ void dt_shard_ahead_to(dt_shard_loop *l, int64_t ms, int64_t id)
     l->cursor.ahead_id = id;
 }
 
-/* Jobs that were created or moved meanwhile may be before the position of the reader ahead. */
+/* The reader ahead moves back, because jobs that were created or moved meanwhile may be before its position. */
 void dt_shard_ahead_end(dt_shard_loop *l)
 {
     bool all = dt_shard_mono_us(l) - l->cursor.ahead_us >= AHEAD_US;
@@ -151,17 +151,17 @@ void dt_shard_skip(dt_shard_loop *l, size_t hash)
  *
  * Invariants: the index only gives hints; the claim decides. The set is trusted only while it has this leadership's
  * marker with the current counter, which every marking increments. So the next due scan notices if the set was lost,
- * replaced, or restored from an older copy, and MySQL is read until the set is rebuilt. The same happens if the set was
- * filled for another map, in which the shard had fewer slots: its marker has that map's generation. A marker says that
- * its set is complete only if that is known: from an earlier marker that said so, or since the set was rebuilt. If a
- * leader dies before that, no later leader trusts its set.
+ * replaced, or restored from an older copy, and due jobs are read from MySQL until the set is rebuilt. They are also
+ * read from MySQL if the set was filled for another shard map, in which the shard had fewer slots: the marker has the
+ * generation of that map. A marker says that its set is complete only if an earlier marker said so, or if the set was
+ * rebuilt since. If a leader dies before its set is complete, no later leader trusts the set.
  *
- * A complete set may lose entries later, if some process cannot write them. That raises a doubt, as do an unreachable
- * index and a failed write of our own. After a doubt the set is trusted again when
+ * A complete set may lose entries later, if some process cannot write them. A lost entry raises a doubt, as do an
+ * unreachable index and a failed write of our own. After a doubt the set is trusted again when
  *
- *   (1) every process that changes jobs can write to the set's endpoint, as far as is known (env->index_told),
- *   (2) jobs that are due soon have been compared with MySQL since the doubt (trust.compared), and
- *   (3) MySQL has been read through once for the jobs that were due at the doubt (cursor.reads_through).
+ *   (1) every process that changes jobs can write to the set's endpoint, as far as is known (env->index_told), (2) jobs
+ *   that are due soon have been compared with MySQL since the doubt (trust.compared), and (3) MySQL has been read
+ *   through once for the jobs that were due at the doubt (cursor.reads_through).
  */
 
 #define MARK_US INT64_C(5000000) /* the index must accept a change at least this often */
@@ -170,7 +170,7 @@ void dt_shard_trust_init(dt_shard_loop *l)
 {
     struct dt_shard_trust *trust = &l->trust;
     trust->marked = trust->says_whole = trust->mark_unanswered = false;
-    trust->rebuild_unasked = !trust->whole; /* a rebuild belongs to the leadership that requested it */
+    trust->rebuild_unasked = !trust->whole; /* each leadership requests a rebuild of its own */
     trust->mark_count = 0;
     trust->marked_us = 0;
 }
@@ -181,7 +181,8 @@ struct dt_marker dt_shard_marker(const dt_shard_loop *l)
                               l->fence.index_epoch, !l->trust.says_whole, l->trust.map.generation};
 }
 
-/* Under the lock, so that the thread that ends a rebuild sees all of this change or none. */
+/* Records that the set was lost. Under the lock, so that the thread that ends a rebuild sees all of this change or
+ * none. */
 static void lose_set(dt_shard_loop *l)
 {
     l->trust.says_whole = l->trust.rebuild_unasked = false;
@@ -192,9 +193,9 @@ static void lose_set(dt_shard_loop *l)
     pthread_mutex_unlock(&l->state_lock);
 }
 
-/* If a map only takes slots away, the set stays complete: entries of other shards are handed on when they are due, or
- * the reconciler removes them. That holds only from one map to the next, because in a skipped map the shard may have
- * had fewer slots. */
+/* Reads the shard map. If a map only takes slots from the shard, the set stays complete: entries of other shards are
+ * moved when they are due, or the reconciler removes them. That is known only from one map to the next, because in a
+ * map between them the shard may have had fewer slots. */
 void dt_shard_read_map(dt_shard_loop *l)
 {
     struct dt_shard_map next;
@@ -207,19 +208,19 @@ void dt_shard_read_map(dt_shard_loop *l)
     if (whole || (l->trust.filled_for && DT_UNGUARDED(FILLED_FOR)))
         return;
     l->trust.filled_for = next.generation;
-    if (l->trust.marked && !l->trust.says_whole) /* it is being rebuilt for the old map */
+    if (l->trust.marked && !l->trust.says_whole) /* the set is being rebuilt for the old map */
         lose_set(l);
 }
 
-/* The housekeeper is notified too, so that it compares soon. */
+/* Raises a doubt. Also notifies the housekeeper, so that it compares the set with MySQL soon. */
 void dt_shard_doubt_index(dt_shard_loop *l)
 {
     dt_shard_loop_index_doubted(l);
     l->env->index_doubted(l->env->arg);
 }
 
-/* The lock makes a compare answer exactly the doubts that were raised before it began. After a new doubt MySQL is read
- * through once. */
+/* Takes over the doubts of other threads. Under the lock, so that a compare answers exactly the doubts that were raised
+ * before it began. After a new doubt MySQL is read through once. */
 void dt_shard_take_doubts(dt_shard_loop *l)
 {
     pthread_mutex_lock(&l->state_lock);
@@ -237,7 +238,7 @@ bool dt_shard_believes_index(const dt_shard_loop *l)
            l->env->index_told(l->env->arg, dt_index_home(l->index, l->shard));
 }
 
-/* Replaces the marker `was`, which was seen in the set (NULL: any marker), by the next one. */
+/* Replaces the marker `was`, which was seen in the set (NULL: any marker), by this leadership's next marker. */
 static dt_status put_marker(dt_shard_loop *l, const struct dt_marker *was, bool says_whole, bool *intact, bool *gone,
                             struct dt_error *err)
 {
@@ -264,12 +265,13 @@ void dt_shard_trust_renew(dt_shard_loop *l, const struct dt_marker *was)
         dt_shard_trust_init(l);
 }
 
-/* Writes our first marker, or the first one after the set was lost. */
+/* Writes the first marker of this leadership, or the first marker after the set was lost. */
 static dt_status write_first_marker(dt_shard_loop *l, struct dt_error *err)
 {
     bool intact, gone;
-    /* The first time, another leader's marker is as good as ours. Later it means that Redis was restored from an old
-     * copy. If the answer to the first marking was lost, it is unknown which marker was there before. */
+    /* For the first marker of a leadership, the set may have any leader's marker. Later, another leader's marker means
+     * that Redis was restored from an old copy. If the answer to the first write was lost, it is unknown which marker
+     * the set had before. */
     if (l->trust.marked)
         l->trust.rebuild_unasked = true;
     l->trust.marked = l->trust.says_whole = false;
@@ -287,7 +289,7 @@ static dt_status write_first_marker(dt_shard_loop *l, struct dt_error *err)
     return DT_OK;
 }
 
-/* Writes our next marker. If our last one, which was just seen, is missing now, the set was lost. */
+/* Writes this leadership's next marker. If the last marker, which was just seen, is missing now, the set was lost. */
 static dt_status write_next_marker(dt_shard_loop *l, bool says_whole, struct dt_error *err)
 {
     const struct dt_marker present = dt_shard_marker(l);
@@ -313,12 +315,12 @@ void dt_shard_mark_soon(dt_shard_loop *l)
 dt_status dt_shard_keep_marked(dt_shard_loop *l, bool there, struct dt_error *err)
 {
     dt_status status = DT_OK;
-    /* Also checks that the index accepts changes. If it answers but refuses changes (read-only, out of memory), it
-     * lacks new jobs and keeps old entries, so it must not be trusted. */
+    /* Writes the marker again to check that the index accepts changes. If the index answers but refuses changes
+     * (read-only, out of memory), it lacks new jobs and keeps old entries, so it must not be trusted. */
     if (there && l->trust.marked && dt_shard_mono_us(l) - l->trust.marked_us >= MARK_US) {
         status = write_next_marker(l, l->trust.says_whole, err);
     } else if (!there || !l->trust.marked) {
-        l->trust.rebuild_unasked |= there; /* the answer to the last marking was lost */
+        l->trust.rebuild_unasked |= there; /* the answer to the last write of a marker was lost */
         status = write_first_marker(l, err);
     }
     if (status == DT_OK && l->trust.whole && !l->trust.says_whole)
