@@ -120,7 +120,7 @@ void dt_sender_stop(struct dt_sender *s)
  *     again, in whatever state the rows are.
  */
 
-#define CLOCK_US  INT64_C(10000000) /* MySQL's clock is read at least this often, so that an idle leader wakes on time */
+#define CLOCK_US  INT64_C(10000000) /* MySQL's clock is read at least this often: an idle leader must wake on time */
 #define ORPHAN_US INT64_C(20000000) /* a topic without a row is reported for this time */
 
 /* ---- what the row holds ---- */
