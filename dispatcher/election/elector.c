@@ -3,8 +3,8 @@
  * Refuses to know: how leaders are found (elector_zk.c, elector_mysql.c), and what leading a shard means. The election
  *                  only decides which process tries; MySQL and Kafka ensure safety.
  *
- * Invariant: gained, release and lost are called on this thread only. A shard is lost at the end of the lease at the
- * latest.
+ * Invariant: the events gained, release and lost are called on the elector's thread only. A shard is lost at the end of
+ * the lease at the latest.
  */
 #include "elector.h"
 
@@ -12,7 +12,7 @@
 #include "base/metrics.h"
 #include "elector_kind.h"
 
-#define IO_FLOOR_MS INT64_C(1000) /* the client library counts in seconds */
+#define IO_FLOOR_MS INT64_C(1000) /* minimum, because MySQL's client library counts timeouts in seconds */
 
 static const struct dt_elector_kind *kind_of(const struct dt_config *config)
 {

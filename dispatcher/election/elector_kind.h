@@ -19,19 +19,19 @@
 #include "job/shard.h"
 
 /*
- * How long a server may wait for a session of this process that is silent inside a transaction. If the process is
- * stopped there, its rows stay locked until the server ends the session, and the next leader of its shards waits for
- * that. So the server's wait ends before the next leader is elected: when this process would have stepped down, in
- * whole seconds.
+ * Returns how long a database server may wait for a session of this process that is silent inside a transaction. If the
+ * process is stopped in a transaction, its rows stay locked until the server ends the session, and the next leader of
+ * its shards waits for these rows. So the server's wait ends before the next leader is elected: when this process would
+ * have stepped down, in whole seconds.
  */
 static inline int64_t dt_lease_patience_ms(int64_t timeout_ms)
 {
     return (timeout_ms * 2 / 3 + 999) / 1000 * 1000;
 }
 
-/* All zeroes: expired. */
+/* All members 0: the lease has expired. */
 struct dt_lease {
-    _Atomic int64_t until_us, length_us; /* its end by the monotonic clock; its length */
+    _Atomic int64_t until_us, length_us; /* end of the lease by the monotonic clock; length of the lease */
 };
 
 static inline void dt_lease_set_timeout(struct dt_lease *lease, int timeout_ms)
@@ -39,8 +39,8 @@ static inline void dt_lease_set_timeout(struct dt_lease *lease, int timeout_ms)
     atomic_store(&lease->length_us, timeout_ms * INT64_C(1000) * 2 / 3);
 }
 
-/* A request that was sent at sent_us was answered. The end never moves back: two threads report answers, so they may
- * arrive out of order. */
+/* Extends the lease, because a request that was sent at sent_us was answered. The end never moves back: two threads
+ * report answers, so sent_us may be lower than in the last call. */
 static inline void dt_lease_extend(struct dt_lease *lease, int64_t sent_us)
 {
     const int64_t until_us = sent_us + atomic_load(&lease->length_us);
@@ -61,26 +61,26 @@ static inline void dt_lease_end(struct dt_lease *lease)
 }
 
 /*
- * The election's arithmetic: how many shards each member leads, which ones it gives back, and which it takes. Pure: no
- * I/O, no globals, no time.
+ * The election's arithmetic: how many shards each member leads, which shards it gives back, and which it takes. Pure:
+ * no I/O, no globals, no time.
  */
 
-/* The number of `shards` that the member with this rank (0 = joined first) leads among `members` (> 0). All shares add
- * up to `shards`. */
+/* Returns how many of `shards` the member with this rank (0: joined first) leads among `members` (> 0). The shares of
+ * all members add up to `shards`. */
 unsigned dt_share_of(unsigned shards, unsigned members, unsigned rank);
 
 /*
- * The rank of the member whose node name contains `guid` among `names` (…-<sequence number>, in any order), by sequence
- * number. False: it is not in the list.
+ * Returns the rank of the member whose node name contains `guid` among `names` (…-<sequence number>, in any order), by
+ * sequence number. False: `names` has no such name.
  */
 bool dt_share_rank(const char *const *names, size_t n, const char *guid, unsigned *rank);
 
-/* A member's view. mine and taken are indexed by shard and DT_SHARDS_MAX long. */
+/* What one member knows. mine and taken are indexed by shard and DT_SHARDS_MAX long. */
 struct dt_share_view {
     unsigned shards, members, rank;
-    bool leaving;      /* its share is 0 */
-    const bool *mine;  /* led by this member, and not being given back */
-    const bool *taken; /* has any leader, or its last leader has not lost it yet */
+    bool leaving;      /* the member leaves, so its share is 0 */
+    const bool *mine;  /* shards that this member leads and is not giving back */
+    const bool *taken; /* shards that have a leader, or whose last leader has not lost them yet */
 };
 
 struct dt_share_plan {
@@ -90,8 +90,8 @@ struct dt_share_plan {
 
 /*
  * Plans the next step. A member above its share gives back the surplus (highest numbers first) and takes nothing. A
- * member below it takes free shards; each member starts elsewhere, so that two seldom want the same one. Shards that
- * the map no longer names are given back.
+ * member below its share takes free shards; each member begins at another shard, so that two members seldom want the
+ * same shard. Shards that the map no longer names are given back.
  */
 void dt_share_plan(const struct dt_share_view *view, struct dt_share_plan *out);
 
@@ -106,49 +106,50 @@ void dt_share_plan(const struct dt_share_view *view, struct dt_share_plan *out);
  * An implementation's struct begins with a struct dt_elector. Its functions run on the elector's thread.
  */
 
-/* A signal to the mailbox: another thread has called. Lower bits belong to the implementation. */
+/* Signal to the mailbox: another thread has called a function of the elector. Lower bits belong to the
+ * implementation. */
 #define DT_ELECTOR_CALLER (UINT32_C(1) << 16)
 
 struct dt_elector_kind {
     const char *name; /* zookeeper or mysql: for logs and metrics */
     enum dt_outage_of server;
-    /* Makes an elector with its own parts. dt_elector_new fills in `base` afterwards, except the length of the lease,
-     * which this function sets. Connects to nothing yet. */
+    /* Creates an elector with its implementation's parts. dt_elector_new fills in `base` afterwards, except the length
+     * of the lease, which this function sets. Connects to nothing yet. */
     dt_status (*make)(const struct dt_elector_env *env, dt_mailbox *box, dt_elector **out, struct dt_error *err);
-    /* Reads replies, and does what is due. Never waits for a server. */
+    /* Reads replies, and sends the requests that are due. Never waits for a server. */
     void (*step)(dt_elector *elector, uint32_t signals);
-    /* Mono: the time of the next step unless a signal arrives; INT64_MAX = never. */
+    /* Returns the monotonic time of the next step if no signal arrives; INT64_MAX: never. */
     int64_t (*next_us)(const dt_elector *elector);
-    /* Ends the elector's session with the server, so that other processes need not wait for a timeout; calls `lost` for
+    /* Ends the elector's session with the server, so that other processes need not wait for a timeout. Calls `lost` for
      * shards that are still led. May wait briefly for the server. */
     void (*close)(dt_elector *elector);
-    void (*free)(dt_elector *elector); /* after `close`, or if no step was made: frees what `make` allocated */
+    void (*free)(dt_elector *elector); /* called after `close`, or if no step was made: frees what `make` allocated */
 };
 
 extern const struct dt_elector_kind dt_elector_zk, dt_elector_mysql;
 
 struct dt_elector {
-    /* Set once. */
+    /* Members that are set once. */
     const struct dt_elector_kind *kind;
     const dt_clock *clock;
     struct dt_elector_events events;
     struct dt_thread thread;
     dt_mailbox *box;
 
-    /* Shared with every thread. */
+    /* Members that all threads use. */
     _Atomic unsigned shards;
     _Atomic bool leaving;
-    _Atomic bool news; /* dt_elector_news was called */
+    _Atomic bool news; /* dt_elector_news was called, and the next step has not seen it yet */
     _Atomic bool released[DT_SHARDS_MAX];
-    _Atomic bool leads[DT_SHARDS_MAX]; /* gained, and since then neither lost nor given away */
+    _Atomic bool leads[DT_SHARDS_MAX]; /* gained by this process, and since then neither lost nor given back */
     _Atomic unsigned n_leads;
     struct dt_lease lease;
-    _Atomic uint64_t place; /* members << 32 | rank, as last seen; 0 = never */
+    _Atomic uint64_t place; /* members << 32 | rank, as last seen; 0: never seen */
 
     struct dt_share_plan plan; /* scratch of the elector's thread */
 };
 
-/* Only this function changes the two. A new leadership has released nothing. */
+/* Only this function writes leads[] and n_leads. */
 static inline void dt_elector_set_leads(dt_elector *e, unsigned shard, bool leads)
 {
     if (atomic_exchange(&e->leads[shard], leads) == leads)
@@ -162,7 +163,7 @@ static inline void dt_elector_set_place(dt_elector *e, unsigned rank, unsigned m
     atomic_store(&e->place, (uint64_t)members << 32 | rank);
 }
 
-/* For session and member numbers, and for jitter. */
+/* Random numbers for sessions and members, and for jitter. */
 static inline uint64_t dt_elector_random(const dt_elector *e)
 {
     uint64_t v;

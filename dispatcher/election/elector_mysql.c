@@ -6,7 +6,8 @@
  *   at once               if a shard was released or can be taken, or a member can be ended
  *   below its share       polls after 10 ms, 20 ms, … up to 0.3 timeouts, while other members must give shards back
  *
- * One order runs at a time. Each answer ends with a view of the election, and only a view changes which shards we hold.
+ * One order runs at a time. Each answer ends with a view (the leases and members in MySQL), and only a view changes
+ * which shards this process holds.
  *
  *   NONE ──the view names us──▶ LED ──above share──▶ RELEASING ──released──▶ DROPPING ──not named by the view──▶ NONE
  *                                │                      └──lease over: lost──────▲
@@ -36,7 +37,7 @@
 #define BACKOFF_MIN_US INT64_C(50000)
 #define BACKOFF_MAX_US INT64_C(1000000)
 #define LOOK_MIN_US    INT64_C(10000)
-#define NEWS_APART_US  INT64_C(50000) /* shortest time between polls, however much is announced */
+#define NEWS_APART_US  INT64_C(50000) /* shortest time between polls, however many notifications arrive */
 #define CLOSE_WAIT_US  INT64_C(300000)
 #define OWNER_MAX      100 /* length of election_members.name */
 
@@ -44,37 +45,37 @@ enum hold { HOLD_NONE, HOLD_LED, HOLD_RELEASING, HOLD_DROPPING };
 
 struct lease_watch {
     struct dt_election_member member;
-    int64_t seen_us; /* mono: when the current count of renewals was first seen */
-    int64_t over_us; /* mono: when its timeout ends by MySQL's clock; may be past */
+    int64_t seen_us; /* mono: when this process first saw the member's current count of renewals */
+    int64_t over_us; /* mono: when the member's timeout ends by MySQL's clock; may be past */
 };
 
 struct mysql_elector {
     struct dt_elector base;
 
-    /* Set once. */
+    /* Members that are set once. */
     dt_lease_link *link;
     char *owner;
     int64_t timeout_us;
 
     /* State of this membership. */
-    int64_t member; /* its id; 0: not drawn yet */
+    int64_t member; /* id of this member; 0: not chosen yet */
     bool joined;
-    bool told_leaving; /* the other members know that it leaves */
-    bool known;        /* the view is of this membership */
+    bool told_leaving; /* the row says that the member is leaving, so the other members know it */
+    bool known;        /* the view was read in this membership */
     struct dt_election view;
-    unsigned n_members, rank; /* only members that take shards count */
+    unsigned n_members, rank; /* members that do not take shards do not count */
     enum hold holds[DT_SHARDS_MAX];
     struct lease_watch watches[DT_ELECTION_MEMBERS];
     size_t n_watches;
 
     /* When to send the next order. */
     int64_t renewed_us; /* mono: the latest renewal was ordered */
-    int64_t asked_us;   /* mono: the latest order */
-    int64_t pause_us;   /* between polls while this member leads less than its share; 0: it does not */
-    bool took;          /* the latest order took shards; those that it did not get are not requested again at once */
+    int64_t asked_us;   /* mono: the latest order was submitted */
+    int64_t pause_us;   /* pause between polls while this member leads less than its share; 0: it leads its share */
+    bool took;          /* the latest order took shards; if it did not get them, they are not requested again at once */
     bool drops;         /* a shard is to be given back */
-    bool tells;         /* the latest order gives back shards, or leaves: when it is done, other members are notified */
-    int64_t not_before_us; /* after a failure: no order before this time */
+    bool tells;         /* the latest order gives shards back, or leaves: when done, other members are notified */
+    int64_t not_before_us; /* mono: earliest time of the next order, after a failure */
     int64_t backoff_us;
     struct dt_outage_part outage;
 };
@@ -118,7 +119,7 @@ static void update_watches(struct mysql_elector *e, int64_t read_us)
     e->n_watches = n;
 }
 
-/* Mono: when the member may be ended, unless it renews itself. */
+/* Returns the monotonic time at which the member may be ended, if it does not renew before. */
 static int64_t may_end_at_us(const struct lease_watch *w)
 {
     return dt_later(w->seen_us + w->member.timeout_ms * 2000 / 3, w->over_us);
@@ -242,7 +243,7 @@ static void read_answer(struct mysql_elector *e)
         apply_view(e, answer);
         return;
     }
-    e->renewed_us = 0; /* the renewal may not have arrived, so the next order repeats it */
+    e->renewed_us = 0; /* it is unknown whether the renewal arrived, so the next order repeats it */
     e->told_leaving = false;
     dt_outage_failed(&e->outage, DT_OUTAGE_MYSQL, "elector", "the election waits", answer->status, &answer->err);
     e->not_before_us = dt_clock_mono_us(e->base.clock) + step_us / 2 +
@@ -280,8 +281,8 @@ static void serve_plan(struct mysql_elector *e)
     }
     if (!e->known)
         plan->n_take = 0;
-    /* While this member leads less than its share, other members may have to give shards back first: polls with growing
-     * pauses. */
+    /* While this member leads less than its share, other members may first have to give shards back, so this member
+     * polls, with growing pauses. */
     if (!e->known || view.leaving || e->n_members == 0 ||
         atomic_load(&e->base.n_leads) >= dt_share_of(view.shards, e->n_members, e->rank))
         e->pause_us = 0;
@@ -322,8 +323,8 @@ static void submit_order(struct mysql_elector *e, int64_t now_us)
     for (size_t i = 0; i < order->n_take; i++)
         order->take[i] = e->base.plan.take[i];
     qsort(order->take, order->n_take, sizeof(*order->take), by_number);
-    order->free = order->n_take && e->took; /* the holder of a shard that could not be taken may have ended: frees its
-                                             * leases */
+    order->free = order->n_take && e->took; /* if a shard could not be taken, its holder may have ended: the order frees
+                                             * the holder's leases */
     e->tells = order->n_drop > 0 || (order->renew && leaving && !e->told_leaving);
     e->told_leaving = e->told_leaving || (order->renew && leaving);
     e->took = order->n_take > 0;
@@ -333,7 +334,7 @@ static void submit_order(struct mysql_elector *e, int64_t now_us)
     dt_lease_link_ask(e->link);
 }
 
-/* Mono: when the next order is due; 0: now. */
+/* Returns the monotonic time at which the next order is due; 0: now. */
 static int64_t order_due_us(const struct mysql_elector *e)
 {
     if (!e->joined)
@@ -357,7 +358,7 @@ static void step_elector(dt_elector *base, uint32_t)
     serve_plan(e);
     const int64_t now_us = dt_clock_mono_us(base->clock);
     e->drops = false;
-    for (unsigned s = 0; s < DT_SHARDS_MAX; s++) { /* gives back the shards that loops have released */
+    for (unsigned s = 0; s < DT_SHARDS_MAX; s++) { /* gives back the shards whose loops have ended */
         if (e->holds[s] == HOLD_RELEASING && atomic_load(&base->released[s]))
             hold_to(e, s, HOLD_DROPPING);
         e->drops = e->drops || e->holds[s] == HOLD_DROPPING;
@@ -375,7 +376,7 @@ static int64_t next_us(const dt_elector *base)
     return dt_earlier(lease_us, dt_later(order_due_us(e), e->not_before_us));
 }
 
-/* Waits for the answer to the running order. False: it did not arrive in time. */
+/* Waits for the answer to the running order. False: no answer arrived in time. */
 static bool await_answer(struct mysql_elector *e)
 {
     const int64_t until_us = dt_clock_mono_us(e->base.clock) + CLOSE_WAIT_US;

@@ -20,7 +20,7 @@
 
 enum { BACKOFF_MAX_US = 5000000 };
 
-/* The pause is at random between half of the step and the whole step. */
+/* Pauses after trouble. The pause is random, between half of the step and the whole step. */
 void dt_zk_elector_back_off(dt_zk_elector *e)
 {
     int64_t step = e->backoff_us;
@@ -105,7 +105,7 @@ static void set_node_state(dt_zk_elector *e, unsigned shard, enum dt_node_state 
     dt_elector_set_leads(&e->base, shard, is_leading(state));
 }
 
-/* Ends the leadership now. Later a request finds out whether the node is still ours. */
+/* Ends the leadership of the shard now. Later a request finds out whether the node is still ours. */
 static void lose_node(dt_zk_elector *e, unsigned shard)
 {
     struct dt_node *node = &e->nodes[shard];
@@ -164,7 +164,7 @@ void dt_nodes_take(dt_zk_elector *e, unsigned shard)
     dt_zk_create(e->zk, r, path, data, DT_ZK_EPHEMERAL);
 }
 
-/* Only for a node that is known to be ours: only its owner's session deletes it, so no version is needed. */
+/* Deletes a node that is known to be ours. No version is needed, because only the owner's session deletes a node. */
 static void ask_drop(dt_zk_elector *e, unsigned shard)
 {
     char path[DT_ELECTOR_PATH + 16];
@@ -194,7 +194,7 @@ void dt_nodes_release(dt_zk_elector *e, unsigned shard)
 {
     struct dt_node *node = &e->nodes[shard];
     if (node->state != DT_NODE_HELD) {
-        node->unwanted = true; /* dropped as soon as it is known to be ours */
+        node->unwanted = true; /* the node is deleted as soon as it is known to be ours */
         return;
     }
     set_node_state(e, shard, DT_NODE_RELEASING);
@@ -224,7 +224,8 @@ void dt_nodes_serve_disconnected(dt_zk_elector *e)
 
 /* ---- leader nodes: answers ---- */
 
-/* The node is ours. Leads the shard, unless it is not wanted any more or the lease ended before the answer was read. */
+/* Handles a node that turned out to be ours: leads the shard, unless the shard is not wanted any more, or the lease
+ * ended before the answer was read. */
 static void own_node(dt_zk_elector *e, unsigned shard)
 {
     struct dt_node *node = &e->nodes[shard];
@@ -301,8 +302,8 @@ void dt_nodes_listed(dt_zk_elector *e, struct dt_zk_reply *r)
         if (s < DT_SHARDS_MAX)
             e->taken[s] = true;
     }
-    /* If a leader's node is missing, it was deleted by hand: checks its owner, so that two processes do not lead the
-     * shard for long. */
+    /* If the node of a shard that we lead is missing, an operator may have deleted it. Checks who owns the node, so
+     * that two processes do not lead the shard for long. */
     for (unsigned s = 0; s < DT_SHARDS_MAX; s++) {
         if (e->nodes[s].state == DT_NODE_HELD && !e->taken[s] && !e->nodes[s].looking)
             ask_look(e, s);
@@ -363,7 +364,7 @@ void dt_member_quit(dt_zk_elector *e, struct dt_zk_reply *r)
     e->quit_asked = e->quit_done;
 }
 
-/* Finds our rank among the members, and deletes our nodes except one. */
+/* Reads the list of members: finds our rank, and deletes all of our nodes except one. */
 void dt_member_listed(dt_zk_elector *e, struct dt_zk_reply *r)
 {
     const char *const *names = (const char *const *)r->children;

@@ -1,5 +1,5 @@
 /*
- * The inside of an elector by ZooKeeper, shared by its two files. The elector's thread, or a test that calls
+ * Internals of an elector by ZooKeeper, shared by its two files. The elector's thread, or a test that calls
  * dt_elector_step, runs all of it.
  *
  *   elector_nodes.c   requests, and the pauses after trouble; leader nodes; this process's member node; their lists
@@ -15,7 +15,7 @@
 #include "elector_kind.h"
 #include "zk.h"
 
-/* Signals besides ZooKeeper's (zk.h) and DT_ELECTOR_CALLER. */
+/* Signals, besides those of ZooKeeper (zk.h) and DT_ELECTOR_CALLER. */
 enum { DT_ELECTOR_MEMBERS = 4, DT_ELECTOR_LEADERS = 8 };
 
 enum { DT_ELECTOR_PATH = 256, DT_ELECTOR_GUID = 33 };
@@ -25,8 +25,8 @@ enum dt_node_state { DT_NODE_NONE, DT_NODE_TAKING, DT_NODE_HELD, DT_NODE_RELEASI
 
 struct dt_node {
     enum dt_node_state state;
-    bool unwanted; /* TAKING, UNSURE: delete it as soon as it is known to be ours */
-    bool looking;  /* a request for its owner is running */
+    bool unwanted; /* if TAKING or UNSURE: delete the node as soon as it is known to be ours */
+    bool looking;  /* a request for the node's owner is running */
 };
 
 enum dt_joined { DT_JOIN_NO, DT_JOIN_SENT, DT_JOIN_UNSURE, DT_JOIN_YES };
@@ -38,11 +38,11 @@ struct dt_listing {
 typedef struct dt_zk_elector {
     struct dt_elector base;
 
-    /* Set once. */
-    const struct dt_config *config; /* borrowed: for the digest, which may change */
+    /* Members that are set once. */
+    const struct dt_config *config; /* borrowed; read again for the digest, which may change */
     char *servers, *owner;
     char members_path[DT_ELECTOR_PATH], leaders_path[DT_ELECTOR_PATH];
-    char paths[4][DT_ELECTOR_PATH]; /* to be created, in this order; the two above are the last */
+    char paths[4][DT_ELECTOR_PATH]; /* paths to create, in this order; the last two are the two above */
     struct dt_zk_watch members_watch, leaders_watch;
 
     /* State of this session, used only by the elector's thread. */
@@ -50,7 +50,7 @@ typedef struct dt_zk_elector {
     int timeout_ms;
     char guid[DT_ELECTOR_GUID];
     bool connected;
-    int64_t away_us; /* since when no server has answered this handle; 0: it is connected, or there is no handle */
+    int64_t away_us; /* mono: since when no server has answered this handle; 0: connected, or no handle */
     bool paths_asked, paths_made;
     enum dt_joined joined;
     char *member_name;
@@ -59,13 +59,13 @@ typedef struct dt_zk_elector {
     unsigned n_members, rank;
     bool taken[DT_SHARDS_MAX];
     struct dt_node nodes[DT_SHARDS_MAX];
-    unsigned outstanding; /* requests whose reply was not read */
+    unsigned outstanding; /* number of requests whose reply was not read */
     bool pinging;
-    int64_t asked_us; /* when the last request was sent */
-    bool refused;     /* a request was refused since the password was last compared with the session's */
+    int64_t asked_us; /* mono: when the last request was sent */
+    bool refused;     /* a request was refused since the configured password was last compared with the session's */
 
-    /* State beyond a session, used only by the elector's thread. */
-    int64_t not_before_us; /* after a failure: no requests, or no new session, until then */
+    /* State that outlives a session, used only by the elector's thread. */
+    int64_t not_before_us; /* mono: after a failure, earliest time of the next request and of a new session */
     int64_t backoff_us;
     struct dt_outage_part outage;
 } dt_zk_elector;
@@ -86,13 +86,13 @@ enum dt_zk_request {
 
 /* Backs off: no request, and no new session, for a pause that doubles each time and has jitter. */
 void dt_zk_elector_back_off(dt_zk_elector *e);
-/* Makes a request for zk.h; index: the shard, or the path. NULL: no memory, and the elector backs off. */
+/* Creates a request for zk.h; index: of the shard, or of the path. NULL: memory ran out, and the elector backs off. */
 struct dt_zk_reply *dt_zk_elector_request(dt_zk_elector *e, enum dt_zk_request request, unsigned index);
-/* Requests a list of children, with a watch for its next change. */
+/* Requests a list of children, with a watch that signals the next change of the list. */
 void dt_zk_elector_list(dt_zk_elector *e, enum dt_zk_request request);
-/* The paths must be created again before any other request. */
+/* A path is missing: all paths must be created again before any other request. */
 void dt_zk_elector_paths_gone(dt_zk_elector *e);
-/* Logs a failure as part of the outage. */
+/* Logs a failure as part of the outage of ZooKeeper. */
 void dt_zk_elector_note(dt_zk_elector *e, const char *what, const char *request, const char *reason);
 /* ZooKeeper refused the request: logs it, and backs off. */
 void dt_zk_elector_trouble(dt_zk_elector *e, const char *request, const struct dt_zk_reply *reply);
@@ -100,7 +100,8 @@ void dt_zk_elector_trouble(dt_zk_elector *e, const char *request, const struct d
 /* ---- elector_nodes.c: the leader nodes ---- */
 
 void dt_nodes_take(dt_zk_elector *e, unsigned shard);
-/* If the shard is HELD, calls events.release. Any other node is deleted as soon as it is known to be ours. */
+/* Releases a shard. If its node is HELD, calls events.release. In another state, the node is deleted as soon as it is
+ * known to be ours. */
 void dt_nodes_release(dt_zk_elector *e, unsigned shard);
 /* Calls events.lost for all shards that are led. Their nodes are checked later. */
 void dt_nodes_lose_all(dt_zk_elector *e, const char *why);
@@ -110,10 +111,10 @@ void dt_nodes_forget(dt_zk_elector *e);
 void dt_nodes_serve(dt_zk_elector *e);
 /* Without a connection: remembers the nodes that loops have released, to delete them after it reconnects. */
 void dt_nodes_serve_disconnected(dt_zk_elector *e);
-/* Input for the plan: shards led here or about to be, and shards not free for any member. Both arrays have
- * DT_SHARDS_MAX elements. */
+/* Returns the input for the plan: shards that are led here or about to be, and shards that are not free for any member.
+ * Both arrays have DT_SHARDS_MAX elements. */
 void dt_nodes_view(const dt_zk_elector *e, bool *mine, bool *taken);
-/* Answers to DT_ASK_TAKE, _DROP, _LOOK and _LEADERS. */
+/* Handle answers to DT_ASK_TAKE, _DROP, _LOOK and _LEADERS. */
 void dt_nodes_taken(dt_zk_elector *e, struct dt_zk_reply *reply);
 void dt_nodes_dropped(dt_zk_elector *e, struct dt_zk_reply *reply);
 void dt_nodes_looked(dt_zk_elector *e, struct dt_zk_reply *reply);
@@ -123,7 +124,7 @@ void dt_nodes_listed(dt_zk_elector *e, struct dt_zk_reply *reply);
 
 /* Joins, or leaves if the elector is leaving. */
 void dt_member_serve(dt_zk_elector *e);
-/* Answers to DT_ASK_JOIN, _QUIT and _MEMBERS. The first function takes ownership of the name in the reply. */
+/* Handle answers to DT_ASK_JOIN, _QUIT and _MEMBERS. dt_member_joined takes ownership of the name in the reply. */
 void dt_member_joined(dt_zk_elector *e, struct dt_zk_reply *reply);
 void dt_member_quit(dt_zk_elector *e, struct dt_zk_reply *reply);
 void dt_member_listed(dt_zk_elector *e, struct dt_zk_reply *reply);

@@ -41,7 +41,7 @@ static void throw_replies_away(dt_zk_elector *e)
     }
 }
 
-/* False: there is no handle now. */
+/* Opens a handle. False: it failed, and there is no handle now. */
 static bool open_handle(dt_zk_elector *e)
 {
     struct dt_strbuf digest = {0};
@@ -59,12 +59,11 @@ static void close_session(dt_zk_elector *e)
     int timeout_ms;
     dt_nodes_lose_all(e, "the session has ended");
     if (dt_zk_state(e->zk, &timeout_ms) != DT_ZK_CLOSED) {
-        /* ZooKeeper's client may lose replies while it closes, so this waits a moment for those that are still to
-         * arrive. */
+        /* ZooKeeper's client may lose replies while it closes, so this waits a moment for outstanding replies. */
         throw_replies_away(e);
         while (e->outstanding > 0 && dt_clock_mono_us(e->base.clock) < until_us) {
             dt_mailbox_wait(e->base.box, dt_clock_mono_us(e->base.clock) +
-                                             10000); /* an answered ping sends no signal, so this polls */
+                                             10000); /* an answered ping sends no signal, so this loop polls */
             throw_replies_away(e);
         }
         dt_zk_close(e->zk);
@@ -92,8 +91,8 @@ static bool serve_open(dt_zk_elector *e, bool connected, int timeout_ms)
 {
     struct dt_strbuf digest = {0};
     const bool was = e->connected;
-    /* If a request was refused and the password has changed since, opens a new session, because nodes belong to the
-     * password they were created with. */
+    /* If a request was refused and the password has changed since, opens a new session, because a node can only be
+     * changed with the password with which it was created. */
     bool other = e->refused && dt_secret_now(e->config, &e->config->zookeeper_auth, &digest) == DT_OK &&
                  !dt_zk_opened_as(e->zk, digest.p ? digest.p : "");
     e->refused = false;
@@ -107,7 +106,7 @@ static bool serve_open(dt_zk_elector *e, bool connected, int timeout_ms)
     if (connected && !was) {
         e->timeout_ms = timeout_ms; /* the negotiated timeout */
         dt_lease_set_timeout(&e->base.lease, timeout_ms);
-        e->asked_us = 0; /* sends a request at once, because the lease may be short */
+        e->asked_us = 0; /* sends a request at once, because the rest of the lease may be short */
         DT_LOG(INFO, "elector", "connected to ZooKeeper", DT_I("session_timeout_ms", timeout_ms));
     } else if (was && !connected) {
         dt_zk_elector_note(e, "connection to ZooKeeper lost", "session", "connection loss");
@@ -115,8 +114,9 @@ static bool serve_open(dt_zk_elector *e, bool connected, int timeout_ms)
     if (connected || dt_clock_mono_us(e->base.clock) < replace_handle_at_us(e))
         return connected;
     e->away_us = dt_clock_mono_us(e->base.clock);
-    e->members.stale = e->leaders.stale = true; /* the watches ended with the handle */
-    /* When the connection was lost, every request got a reply (DT_ZK_LOST). If one is missing, the session is ended. */
+    e->members.stale = e->leaders.stale = true; /* watches end with the handle */
+    /* When the connection was lost, every request should have got a reply (DT_ZK_LOST). If a reply is missing, the
+     * session is ended. */
     if (e->outstanding > 0 || !open_handle(e)) {
         close_session(e);
         dt_zk_elector_back_off(e);
@@ -151,7 +151,7 @@ static bool serve_session(dt_zk_elector *e)
 
 /* ---- paths ---- */
 
-/* Creates the paths unless that was requested already. True: they exist. */
+/* Creates the paths unless they were already requested. True: they exist. */
 static bool make_paths(dt_zk_elector *e)
 {
     if (e->paths_asked)
@@ -176,7 +176,8 @@ static void on_path_made(dt_zk_elector *e, struct dt_zk_reply *r)
         return;
     }
     e->paths_asked = false;
-    /* Above the first path there is only a chroot. If a later path is missing, the one above it was not created. */
+    /* If the first path cannot be created, the chroot above it is missing. If a later path cannot be created, the path
+     * above it is missing. */
     if (r->outcome == DT_ZK_LOST || (r->outcome == DT_ZK_MISSING && r->index > 0))
         return;
     if (r->outcome == DT_ZK_MISSING) {

@@ -3,7 +3,7 @@
  *
  * Refuses to know: why an order is given.
  *
- * Invariant:       while an order runs, the tick owns order and answer; otherwise the elector does.
+ * Invariant:       while an order runs, the tick of the chore owns order and answer; otherwise the elector owns both.
  */
 #include "lease_link.h"
 
@@ -12,19 +12,19 @@
 struct dt_lease_link {
     struct dt_lease_link_env env;
     struct dt_chore chore;
-    dt_store *store;       /* the store of the tick */
-    bool apart;            /* used by the tick: renewal and read are two statements */
-    bool busy;             /* set by the elector: an order runs */
-    _Atomic bool ordered;  /* handed over to the tick … */
-    _Atomic bool answered; /* … and back by it */
+    dt_store *store;       /* the store of the running tick */
+    bool apart;            /* used by the tick: renewal and read are sent as two statements */
+    bool busy;             /* used by the elector: an order runs */
+    _Atomic bool ordered;  /* the order was handed over to the tick */
+    _Atomic bool answered; /* the tick has handed over the answer */
     struct dt_lease_order order;
     struct dt_lease_answer answer;
 };
 
 /* ---- the tick ---- */
 
-/* If the order is only a renewal, as nearly always, one statement does it. If the server refuses that statement (a
- * right is missing, or a proxy is between), the ordinary statements are used from then on. */
+/* Carries out an order that is only a renewal (nearly every order) with one statement. If the server refuses that
+ * statement (a right is missing, or a proxy does not allow it), two statements are used from then on. */
 static bool renewed_at_once(dt_lease_link *link, struct dt_lease_answer *answer, dt_status *status)
 {
     const struct dt_lease_order *order = &link->order;
@@ -61,7 +61,7 @@ static dt_status carry_out(dt_lease_link *link, struct dt_lease_answer *answer)
     status = order->join ? dt_store_election_join(link->store, order->member, link->env.name,
                                                   link->env.config->zookeeper_session_timeout, err)
                          : DT_OK;
-    if (status == DT_EXISTS) /* the answer to a join was lost: the row is this process's */
+    if (status == DT_EXISTS) /* the answer to an earlier join was lost: the row is this process's */
         status = DT_OK;
     if (status == DT_OK && order->renew)
         status = dt_store_election_renew(link->store, order->member, order->leaving, &there, err);
@@ -78,10 +78,10 @@ static dt_status carry_out(dt_lease_link *link, struct dt_lease_answer *answer)
         status = dt_store_election_release(link->store, order->member, order->drop, order->n_drop, err);
     if (status == DT_OK && order->n_take) {
         status = dt_store_election_take(link->store, order->member, order->take, order->n_take, err);
-        if (status == DT_EXISTS) /* another member was faster: the view shows it */
+        if (status == DT_EXISTS) /* another member took the shard first, as the view will show */
             status = DT_OK;
     }
-    if (status == DT_BUSY) /* two members at once: the view shows what is left to do */
+    if (status == DT_BUSY) /* two members gave orders at once: the view shows what is left to do */
         status = DT_OK;
     return status == DT_OK ? dt_store_election_look(link->store, &answer->view, err) : status;
 }

@@ -23,7 +23,7 @@
 #include "index/index.h"
 
 #define EVERY_US   INT64_C(3000000)
-#define TOLD_US    INT64_C(15000000) /* if the watch of MySQL reports each change */
+#define TOLD_US    INT64_C(15000000) /* time between reads if the watch of MySQL reports each change */
 #define LEAVING_US INT64_C(500000)
 #define GRACE_US   INT64_C(3000000)
 #define ORPHAN_US                                                                                                      \
@@ -33,7 +33,7 @@
 
 struct leaving {
     int64_t token, since_us; /* the leadership named in its row; since when it was seen without being ours */
-    bool orphan;             /* until the row names another leadership, or none */
+    bool orphan;             /* stays true until the row names another leadership, or none */
 };
 
 struct dt_shard_map_source {
@@ -43,7 +43,7 @@ struct dt_shard_map_source {
     struct dt_shard_map map;
     _Atomic unsigned named, rows;
     unsigned led;
-    int64_t grace_us; /* mono: until then no led shard is given up */
+    int64_t grace_us; /* mono: until then no shard that was led is given up */
     struct leaving leaving[DT_SHARDS_MAX];
 };
 
@@ -55,8 +55,8 @@ static void take_range(dt_shard_map_source *s, const struct dt_shard_range *rang
     for (unsigned shard = 0; shard < DT_SHARDS_MAX; shard++) {
         struct leaving *leaving = &s->leaving[shard];
         int64_t token = shard < kept ? 0 : range->standing[shard];
-        /* A leadership of this process never counts as an orphan, or it would never end: this process neither leads the
-         * shard, nor could it have begun to since the last read. */
+        /* A shard that this process may lead does not become an orphan, or this process's own leadership would count as
+         * an orphan for ever. */
         if (token == 0 || token != leaving->token)
             *leaving = (struct leaving){token, now_us, false};
         else if (shard < s->led && !leaving->orphan)
@@ -132,8 +132,8 @@ dt_status dt_shard_map_source_start(const struct dt_shard_map_source_env *env, c
     s->named = inst->shards;
     s->rows = range->rows;
     s->led = range->led;
-    /* A leadership that began before this process led anything may be an orphan. If its leader lives, that leader steps
-     * down by itself. */
+    /* A leadership may be an orphan only if it began before this process led any shard. If the orphan's leader lives,
+     * it steps down by itself. */
     for (unsigned shard = 0; shard < DT_SHARDS_MAX; shard++)
         s->leaving[shard] = (struct leaving){range->standing[shard], 0, range->standing[shard] != 0};
     s->chore = (struct dt_chore){.name = "shard-map", .tick = tick_map, .arg = s};

@@ -18,23 +18,23 @@ struct dt_shard_map_source_env {
     const struct dt_config *config;
     const dt_clock *clock;
     void *arg;
-    /* Callbacks run in its ticks. The map has changed: loops that sleep should read it. */
+    /* The map has changed: loops that sleep should read it. All callbacks run in ticks of the chore. */
     void (*changed)(void *arg);
     /* From now on, the shards with numbers below `shards` must be led. */
     void (*led)(void *arg, unsigned shards);
 };
 
-/* inst and range: just read, before this process led a shard. */
+/* Starts the chore. inst and range: read just before, when this process led no shard. */
 DT_MUST_CHECK dt_status dt_shard_map_source_start(const struct dt_shard_map_source_env *env,
                                                   const struct dt_installation *inst,
                                                   const struct dt_shard_range *range, dt_shard_map_source **out);
-/* Afterwards no callback is called, and the map stays as it was last read. NULL is accepted. */
+/* Stops the chore. Afterwards no callback is called, and the map stays as it was last read. Accepts NULL. */
 void dt_shard_map_source_stop(dt_shard_map_source *source);
-void dt_shard_map_source_free(dt_shard_map_source *source); /* a stopped source, or NULL */
+void dt_shard_map_source_free(dt_shard_map_source *source); /* frees a source that was stopped; accepts NULL */
 
 /* ---- any thread; none of them waits ---- */
 void dt_shard_map_source_get(dt_shard_map_source *source, struct dt_shard_map *out);
-/* Another generation was seen, or a change was announced: reads the row at once. */
+/* Another part has seen another generation, or a change was announced: the chore reads the row at once. */
 void dt_shard_map_source_stale(dt_shard_map_source *source);
 unsigned dt_shard_map_source_named(const dt_shard_map_source *source);
 unsigned dt_shard_map_source_rows(const dt_shard_map_source *source);

@@ -1,8 +1,8 @@
 /*
  * Owns: the handle of ZooKeeper's client, and the list of replies that were not taken yet. Refuses to know: what nodes
- *       are for.
- * Invariants: a callback takes only the list's lock, and never waits. If a request was not sent, it gets the same reply
- * as if its answer was lost.
+ * are for.
+ * Invariants: a callback takes only the list's lock, and never waits. A request that could not be sent gets the same
+ * reply as a request whose answer was lost.
  */
 #include "zk.h"
 
@@ -13,7 +13,7 @@
 
 struct dt_zk {
     zhandle_t *zh;
-    bool secured; /* only this user may change the nodes */
+    bool secured; /* created nodes may be changed only with `digest` */
     char *digest; /* user and password */
     dt_mailbox *mailbox;
     pthread_mutex_t lock; /* protects the list */
@@ -120,7 +120,7 @@ static void on_data(int rc, const char *, int, const struct Stat *stat, const vo
     post_reply(reply->zk, reply, rc);
 }
 
-/* If memory runs out while the list is copied, the reply fails and the caller requests the list again. */
+/* If memory runs out while the list is copied, the reply fails, and the caller requests the list again. */
 static void on_strings(int rc, const struct String_vector *strings, const void *data)
 {
     struct dt_zk_reply *reply = reply_of(data);
@@ -184,8 +184,8 @@ bool dt_zk_opened_as(const dt_zk *zk, const char *digest)
     return zk->digest && strcmp(zk->digest, digest) == 0;
 }
 
-/* ZooKeeper accepts any digest; a wrong one shows only when a node belongs to another user. The client sends it again
- * after each reconnect. */
+/* Opens a handle. ZooKeeper accepts any digest; a wrong digest shows only when a node belongs to another user.
+ * ZooKeeper's client sends the digest again after each reconnect. */
 bool dt_zk_open(dt_zk *zk, const struct dt_zk_server *server, int timeout_ms)
 {
     const char *digest = server->digest;
@@ -207,7 +207,7 @@ bool dt_zk_open(dt_zk *zk, const struct dt_zk_server *server, int timeout_ms)
 void dt_zk_close(dt_zk *zk)
 {
     if (zk->zh)
-        zookeeper_close(zk->zh); /* after it returns, no callback runs */
+        zookeeper_close(zk->zh); /* after this call no callback runs */
     zk->zh = NULL;
     if (zk->digest)
         explicit_bzero(zk->digest, strlen(zk->digest));
@@ -236,7 +236,7 @@ int64_t dt_zk_session(dt_zk *zk)
 
 /* ---- requests ---- */
 
-/* rc: whether the client accepted the request; if not, it calls no callback. */
+/* Posts a reply if the client did not accept the request (rc), because no callback is called then. */
 static void post_if_rejected(dt_zk *zk, struct dt_zk_reply *reply, int rc)
 {
     if (rc != ZOK)
