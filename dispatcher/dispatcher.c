@@ -1,7 +1,7 @@
 /*
- * The parts of a process, and what they report to each other. Other threads (the elector's, the wake thread) only
- * give orders to the table of loops. The supervisor, which is the thread of dt_dispatcher_run, carries the orders
- * out.
+ * The parts of a process, and what they report to each other. The supervisor is the thread of dt_dispatcher_run: it
+ * starts and stops loops. Other threads (the elector's, the wake thread) only give orders to the table of loops, which
+ * the supervisor carries out.
  */
 #include "dispatcher.h"
 
@@ -28,22 +28,22 @@
 #include "shard/shard_loop.h"
 #include "store/store.h"
 
-enum { NEWS = 1, STOP = 2 }; /* signals */
+enum { NEWS = 1, STOP = 2 }; /* signals to the supervisor */
 
 #define DRAIN_MS       3000
 #define AGAIN_US       INT64_C(2000000)
-#define PAUSE_FIRST_US INT64_C(100000) /* between attempts to reach a server at the start */
+#define PAUSE_FIRST_US INT64_C(100000) /* first pause between attempts to reach a server at the start */
 #define PAUSE_MAX_US   INT64_C(3000000)
-#define URGENT_THREADS 4 /* few wait: a chore that waits for Redis or a lock must not delay the renewal of a lease */
-#define CHORE_THREADS  6 /* four may wait for Kafka at once (base/chores.h) */
+#define URGENT_THREADS 4 /* few chores wait: Redis or a lock must not delay the renewal of a lease */
+#define CHORE_THREADS  6 /* at most four of them wait for Kafka at once (base/chores.h) */
 
 struct dt_dispatcher {
     const struct dt_config *config;
-    struct dt_config brief; /* configuration for sessions that lock rows for which a successor waits, … */
-    struct dt_config hasty; /* … and for the session that renews leases */
+    struct dt_config brief; /* configuration of sessions that lock rows for which a successor may wait */
+    struct dt_config hasty; /* configuration of the session that renews leases */
     struct dt_store_source stores, urgent_stores;
     dt_chores *chores;
-    dt_chores *urgent; /* chores that must not wait for others; they have their own MySQL connection */
+    dt_chores *urgent; /* threads of chores that must not wait for others, with their own connections to MySQL */
     const dt_clock *clock;
     dt_refclock ref;
     uint64_t (*random)(void);
@@ -59,24 +59,24 @@ struct dt_dispatcher {
     dt_housekeeper *housekeeper;
     dt_intake *intake;
     dt_examiner *examiner;
-    int64_t process;         /* the id of its row in `processes` */
-    _Atomic bool kafka_away; /* as the last check found it */
+    int64_t process;         /* id of this process's row in `processes` */
+    _Atomic bool kafka_away; /* Kafka did not answer the examiner's last request */
     dt_heartbeat *heartbeat; /* set before loops and threads start, because they use it */
-    dt_wake *wake;           /* also used by loops and threads; only with an index … */
-    dt_due_watch *due_watch; /* … and this one only without */
-    dt_watcher *watcher;     /* listens to MySQL for the due watch, the intake and the follower */
+    dt_wake *wake;           /* used by loops and threads, too; only with an index */
+    dt_due_watch *due_watch; /* used only without an index */
+    dt_watcher *watcher;     /* waits in MySQL for the due watch, the intake and the follower of the clock */
     dt_announcer *announcer;
     dt_clock_follower *follower;
     dt_features *features;
-    struct dt_error wrong_clock; /* why the configuration's clock is refused; its status is not OK */
+    struct dt_error wrong_clock; /* why the clock in the configuration is refused; its status is not OK */
     dt_shard_map_source *watch;
-    struct dt_shard_range range; /* as read at the start; later the source of the map has it */
+    struct dt_shard_range range; /* read at the start; later the source of the shard map has the current range */
     _Atomic bool stop;
     dt_mailbox *mailbox;
     struct dt_loop_env loop_env;
     dt_loop_table *loops;
     struct dt_service *service, nobody;
-    int64_t life_us; /* interval of the keep-alive that the service manager expects */
+    int64_t life_us; /* pause between keep-alives that the service manager expects */
 };
 
 /* ---- orders, from any thread ---- */
@@ -124,7 +124,7 @@ static bool leads_shard(void *arg, unsigned shard)
     return dt_elector_leads(((dt_dispatcher *)arg)->elector, shard) || DT_FAIL_FORCED("lead.forced");
 }
 
-/* The results' thread may ask before the election has started. */
+/* Returns the rank in the election. The results' thread may call it before the election has started. */
 static bool election_rank(void *arg, unsigned *rank, unsigned *members)
 {
     dt_dispatcher *d = arg;
@@ -132,7 +132,8 @@ static bool election_rank(void *arg, unsigned *rank, unsigned *members)
     return elector && dt_elector_rank(elector, rank, members);
 }
 
-/* At least 1. If shards do not divide evenly, the first members have one more. */
+/* Returns the number of shards that the election gives to this process; at least 1. If the shards do not divide evenly,
+ * the first members have one shard more. */
 static unsigned share_of_shards(void *arg)
 {
     dt_dispatcher *d = arg;
@@ -170,8 +171,8 @@ static unsigned shards_here(void *arg)
     return dt_shard_map_source_rows(((dt_dispatcher *)arg)->watch);
 }
 
-/* A process with an old map may write notices for a shard that the map no longer names; the leader of another shard
- * sends them. */
+/* Whether this process sends the notices of a shard. A process with an old map may write notices for a shard that the
+ * map no longer names; the leader of another shard sends these. */
 static bool sends_notices(void *arg, int64_t shard)
 {
     dt_dispatcher *d = arg;
@@ -188,8 +189,8 @@ static void index_doubted(void *arg)
     dt_housekeeper_doubt(((dt_dispatcher *)arg)->housekeeper);
 }
 
-/* Entries could not be written to the index: through the heartbeat, all leaders doubt the sets of the failing
- * endpoints. */
+/* Entries could not be written to the index. The heartbeat reports this to all processes, and leaders doubt their sets
+ * at the endpoints that failed. */
 static void index_entries_lost(void *arg, const dt_index *index)
 {
     char down[256];
@@ -234,7 +235,8 @@ static void outbox_here(void *arg, unsigned)
     dt_kafka_parts_outbox(((dt_dispatcher *)arg)->kafka_parts);
 }
 
-/* The shard may be led by another process: then announces it on the wake channel. */
+/* Reports that a shard's outbox has messages. Another process may lead the shard, so this is announced on the wake
+ * channel. */
 static void outbox_anywhere(void *arg, unsigned shard)
 {
     dt_dispatcher *d = arg;
@@ -279,7 +281,7 @@ static void on_attempts_ended(void *arg)
     dt_room_news(((dt_dispatcher *)arg)->room);
 }
 
-/* Leaders in other processes poll by themselves. */
+/* Tells the leaders of this process that attempts were lost; leaders in other processes poll. */
 static void on_attempts_lost(void *arg, const int64_t *ids, size_t n)
 {
     dt_dispatcher *d = arg;
@@ -310,7 +312,7 @@ static bool loop_state(void *arg, unsigned shard, struct dt_loop_state *out)
     return dt_loop_table_state(((dt_dispatcher *)arg)->loops, shard, out);
 }
 
-/* Entries of any shard may be missing. */
+/* Makes all loops doubt their sets: entries of any shard may be missing. */
 static void doubt_all(void *arg)
 {
     dt_dispatcher *d = arg;
@@ -318,7 +320,8 @@ static void doubt_all(void *arg)
     dt_housekeeper_doubt(d->housekeeper);
 }
 
-/* Jobs that are due by the new time may be missing in the index, or due earlier than sleeping threads expect. */
+/* The installation's clock has changed. Jobs that are due by the new time may be missing in the index, or due earlier
+ * than sleeping threads expect. */
 static void clock_changed(void *arg)
 {
     dt_dispatcher *d = arg;
@@ -347,8 +350,8 @@ static void carry_out_orders(dt_dispatcher *d)
             dt_intake_leave(d->intake);
             dt_features_leave(d->features);
         }
-        /* A test forces a process to lead shards that the election gave to another one. No event announces such
-         * shards. */
+        /* A test makes a process lead shards that the election gave to another process. No event announces such shards,
+         * so this polls. */
         const bool forced = DT_FAIL_FORCED("lead.forced");
         bool again = dt_loop_table_carry_out(d->loops, forced && !d->stop ? d->range.led : 0) || forced;
         int64_t now_us = dt_clock_mono_us(d->clock);
@@ -364,8 +367,8 @@ static void carry_out_orders(dt_dispatcher *d)
 
 /* ---- starting ---- */
 
-/* Retries an attempt, with growing pauses, until it succeeds. SHUTDOWN: the process stops. Failures are reported as an
- * outage of `what`. */
+/* Tries to reach a server, with growing pauses, until it succeeds. Failures are reported as an outage of `what`.
+ * SHUTDOWN: the process stops. */
 static dt_status until_ready(dt_dispatcher *d, enum dt_outage_of what,
                              dt_status (*attempt)(dt_dispatcher *d, struct dt_error *err))
 {
@@ -392,7 +395,7 @@ static dt_status reach_mysql(dt_dispatcher *d, struct dt_error *err)
         status = dt_store_check_schema(d->store, err);
     if (status == DT_OK)
         status = dt_store_check_test_clock(d->store, err);
-    if (status == DT_INVALID) { /* permanent: dt_dispatcher_run returns it */
+    if (status == DT_INVALID) { /* the failure is permanent: dt_dispatcher_run returns it */
         d->wrong_clock = *err;
         return DT_OK;
     }
@@ -414,7 +417,7 @@ static dt_status reach_kafka(dt_dispatcher *d, struct dt_error *err)
 /* Starts the next part, unless an earlier one has failed. */
 #define START(part) (status = status == DT_OK ? (part) : status)
 
-/* Other threads read these pointers while the parts are started. */
+/* Starts the parts that listen. Other threads read these pointers while the remaining parts are started. */
 static dt_status start_listening(dt_dispatcher *d, const struct dt_heartbeat_env *env, struct dt_error *err)
 {
     const struct dt_due_watch_env due = {.config = d->config,
@@ -517,8 +520,9 @@ static dt_status start_electing(dt_dispatcher *d, struct dt_error *err)
 }
 
 /*
- * A part that calls others ends before them. Three form a ring: the source of the map calls the elector, which calls
- * the heartbeat, which asks for the map. So the source stops calling first, and is freed last.
+ * Ends the parts. A part that calls others ends before them. Three parts form a ring: the source of the shard map calls
+ * the elector, the elector calls the heartbeat, and the heartbeat calls the source. So the source stops calling first,
+ * and is freed last.
  */
 static void end_parts(dt_dispatcher *d)
 {
@@ -559,9 +563,10 @@ dt_status dt_dispatcher_run(dt_dispatcher *d, struct dt_error *err)
         *err = d->wrong_clock;
         status = DT_INVALID;
     }
-    dt_store_free(d->store); /* no part uses it any more */
+    dt_store_free(d->store); /* no part uses the store any more */
     d->store = NULL;
-    /* Before the process reaches Kafka it leads nothing, but its row says that it lives, and what it waits for. */
+    /* Until the process has reached Kafka, it leads nothing, but its row already says that it lives, and what it waits
+     * for. */
     d->kafka_away = status == DT_OK && dt_config_has_kafka(d->config);
     if (d->kafka_away)
         status = dt_heartbeat_start(&beats, &heartbeat);
@@ -606,7 +611,7 @@ dt_status dt_dispatcher_new(const struct dt_config *config, const dt_clock *cloc
     const struct dt_loop_table_env loops = {&d->loop_env, d, on_news, on_released};
     dt_status status = dt_store_chores_start(&d->urgent_stores, clock, "urgent", URGENT_THREADS, &d->urgent, err);
     START(dt_store_chores_start(&d->stores, clock, "chores", CHORE_THREADS, &d->chores, err));
-    /* Borrows members that are set later, but before the parts start. */
+    /* Some borrowed members are set later, but before the parts start. */
     const struct dt_kafka_parts_env kafka = {
         .kafka = &d->kafka,
         .outbox = {&dt_outbox_letters, d->chores, config, d->clock, d->inst.name, NULL, NULL, NULL, NULL, d,

@@ -1,12 +1,12 @@
 /*
- * Ticks are bounded steps. The reconciler decides when its next tick is. Promotion and the archive of finished jobs run
- * in the process that the election names for the lowest shard, one step after the other with pauses. (If two processes
- * do it at once, nothing breaks, because every step is idempotent.) The state of the leaders' shards is written within
- * a second of a change, and once a period while there is something to report. The reconciler's chore does that, because
- * only it may read what the reconciler counted.
+ * Each tick is a bounded step. The reconciler decides when its next tick runs. Promotion and the archive of finished
+ * jobs run in the process that the election names for the lowest shard, one step after the other with pauses. (If two
+ * processes run them at once, nothing breaks, because every step is idempotent.) The state of the leaders' shards is
+ * written within a second of a change, and once a period while there is something to report. The reconciler's chore
+ * writes it, because only this chore may read the reconciler's figures.
  *
- * The same process audits the counters of jobs (counts.c), a piece a tick, in steps of AUDIT_ROWS: when idle a piece in
- * [reconcile] audit, and never more than a hundredth of the time.
+ * The same process audits the counters of jobs (counts.c), one piece a tick, in steps of AUDIT_ROWS: if nothing else is
+ * due, one piece in each [reconcile] audit, and never more than 1/AUDIT_SHARE of the time.
  *
  * Partitions of history are created a day or two ahead. They are checked once in PARTS_US, and at once if the archiver
  * misses one. If a partition cannot be created (a reader blocks it, or there is no right to ALTER), the archiver uses
@@ -30,14 +30,14 @@
 #define STEP_ROWS     1000
 #define STEP_PAUSE_US INT64_C(20000)
 #define IDLE_US       INT64_C(5000000)
-#define NEWS_US       INT64_C(1000000) /* between two checks whether states of shards changed */
+#define NEWS_US       INT64_C(1000000) /* between two checks whether the states of shards have changed */
 #define DEFAULT_ROWS  200
 #define KEY_ROWS      500
 #define PARTS_US      INT64_C(300000000) /* between two checks of partitions */
 #define PARTS_SOON_US INT64_C(10000000)  /* after a check failed, or did not finish */
 #define DAYS_AHEAD    2
 #define NOTICES_US    INT64_C(300000000) /* between two searches for notices that no process sends */
-#define NOTICES_MS    INT64_C(3600000)   /* longer than a rolling restart that removes or adds Kafka */
+#define NOTICES_MS    INT64_C(3600000)   /* age of old notices; longer than a restart that removes or adds Kafka */
 #define OFFER_ROWS    1000
 #define WALK_US       INT64_C(10000000) /* between two walks over all offers */
 #define OFFERS_US     INT64_C(200000) /* between two steps of a walk over all offers; longer if a step found nothing */
@@ -51,20 +51,20 @@ struct dt_housekeeper {
 
     /* State of the reconciler's ticks. */
     dt_reconciler *reconciler;
-    _Atomic bool hurry;               /* a shard's set was lost: the next tick is due now */
+    _Atomic bool hurry;               /* a shard's set was lost, so the next tick runs now */
     uint64_t doubts[DT_SHARDS_MAX];   /* per shard: doubts of its set when the tick began */
-    uint64_t compared[DT_SHARDS_MAX]; /* per shard: the doubts that the running compare answers */
+    uint64_t compared[DT_SHARDS_MAX]; /* per shard: the number of doubts when the running compare began */
     uint64_t losses[DT_SHARDS_MAX];   /* per led shard: losses of its set before this tick */
     int64_t reconcile_us, stats_us;   /* mono: the next times */
-    uint64_t told;                    /* hash of the states last written, … */
-    int64_t told_us;                  /* … and when they were written */
+    uint64_t told;                    /* hash of the states of shards that were written last */
+    int64_t told_us;                  /* mono: when they were written */
 
     /* State of the archive's ticks. */
     int64_t parts_us;   /* mono: the next check of partitions */
-    int64_t notices_us; /* mono: the next search */
+    int64_t notices_us; /* mono: the next search for notices that no process sends */
     struct dt_archiver archiver;
     bool failed;       /* part of this tick failed */
-    bool idle, rested; /* the last tick found nothing to do; this one skipped most work */
+    bool idle, rested; /* idle: the last tick found nothing to do; rested: this tick skipped most work */
 
     struct dt_offers_walk offers;
     dt_audit *audit;
@@ -76,15 +76,15 @@ static unsigned number_of_shards(const dt_housekeeper *h)
     return h->env.shards(h->env.arg);
 }
 
-/* True for the process that the election names for shard 0, even if it cannot lead now: jobs must be promoted and
- * archived also while Kafka is down or the shard is halted. */
+/* Whether this process promotes and archives: the election names it for shard 0. It need not lead the shard, because
+ * jobs must be promoted and archived also while Kafka is down or the shard is halted. */
 static bool runs_archive(const dt_housekeeper *h)
 {
     struct dt_loop_state state;
     return dt_loop_table_state(h->env.loops, 0, &state);
 }
 
-/* A failure does not change when the archive's next tick is. */
+/* Logs a failure. The failure does not change when the archive's next tick runs. */
 static void log_wait(dt_housekeeper *h, const char *what, dt_status status, const struct dt_error *err)
 {
     if (status == DT_OK)
@@ -104,8 +104,8 @@ static void maintain_partitions(dt_housekeeper *h, dt_store *store, int64_t now_
     dt_metric_add(h->dropped, done.dropped);
 }
 
-/* One step each of the archiver, of freeing keys, and of emptying the default partition (`rest` in SQL). True: there is
- * more. */
+/* Does one step of the archive, one of freeing keys, and one of emptying the default partition (`rest` in SQL). True:
+ * there is more to do. */
 static bool archive_step(dt_housekeeper *h, dt_store *store, int64_t now_ms)
 {
     struct dt_error err = {0};
@@ -127,7 +127,8 @@ static bool archive_step(dt_housekeeper *h, dt_store *store, int64_t now_ms)
     return archived.more || misses || (status == DT_OK && (freed == KEY_ROWS || sorted > 0));
 }
 
-/* Without Kafka, notices that a process with Kafka left are never sent, and their jobs could not be archived. */
+/* Drops old notices if there is no Kafka: notices that a process with Kafka wrote are never sent then, and their jobs
+ * could not be archived. */
 static bool drop_old_notices(dt_housekeeper *h, dt_store *store, int64_t now_ms)
 {
     struct dt_error err = {0};
@@ -144,7 +145,7 @@ static bool drop_old_notices(dt_housekeeper *h, dt_store *store, int64_t now_ms)
     return more;
 }
 
-/* One step of each part. True: there is more to do. */
+/* Does one step of each part of the archive. True: there is more to do. */
 static bool archive_steps(dt_housekeeper *h, dt_store *store)
 {
     struct dt_error err = {0};
@@ -157,8 +158,7 @@ static bool archive_steps(dt_housekeeper *h, dt_store *store)
     dt_metric_add(h->promoted, (int64_t)promoted);
     if (status != DT_OK)
         return promoted == STEP_ROWS;
-    h->rested =
-        h->idle && !h->rested; /* if there is nothing to do, everything but promotion runs only every second tick */
+    h->rested = h->idle && !h->rested; /* if nothing is to be done, every second tick runs only the promotion */
     if (h->rested)
         return promoted == STEP_ROWS;
     if (dt_clock_mono_us(h->env.clock) >= h->parts_us) {
@@ -183,7 +183,7 @@ static int64_t archive_tick(void *arg, void *store)
     return dt_clock_mono_us(h->env.clock) + (more ? STEP_PAUSE_US : idle_us);
 }
 
-/* One step of the walk over all offers. */
+/* Does one step of the walk over all offers. */
 static int64_t tidy_tick(void *arg, void *store)
 {
     dt_housekeeper *h = arg;
@@ -249,7 +249,7 @@ static struct dt_shard_stats stats_of(dt_housekeeper *h, unsigned shard, const s
                                    .drift_wrong = seen.drift_wrong};
 }
 
-/* One statement for up to STATS_AT_ONCE shards. */
+/* Writes the states of shards, up to STATS_AT_ONCE in one statement. */
 static dt_status write_stats(dt_housekeeper *h, dt_store *store, struct dt_error *err)
 {
     struct dt_shard_stats stats[STATS_AT_ONCE];
@@ -268,7 +268,7 @@ static dt_status write_stats(dt_housekeeper *h, dt_store *store, struct dt_error
     return status == DT_OK && n ? dt_store_put_stats(store, stats, n, err) : status;
 }
 
-/* A hash of what the shards' rows will say. *live: a shard waits for something, or has due jobs. */
+/* Returns a hash of what the shards' rows should say. *live: some shard waits for something, or has due jobs. */
 static uint64_t news_of_shards(dt_housekeeper *h, bool *live)
 {
     struct dt_loop_state state;
@@ -297,7 +297,7 @@ static void report_stats(dt_housekeeper *h, dt_store *store)
     int64_t held = 0;
     if (dt_clock_mono_us(h->env.clock) < h->stats_us)
         return;
-    /* For shards that are led here: the figures of the reconciler's last run. */
+    /* For each shard that is led here: the figures of the reconciler's last run. */
     for (unsigned shard = 0, all = number_of_shards(h); shard < all; shard++)
         if (dt_loop_table_state(h->env.loops, shard, &state) && state.leading) {
             struct dt_reconcile_stats seen;
@@ -316,7 +316,7 @@ static void report_stats(dt_housekeeper *h, dt_store *store)
     h->told = news;
     h->told_us = dt_clock_mono_us(h->env.clock);
     if (write_stats(h, store, &err) != DT_OK) {
-        h->told = 0; /* writes it again at the next check */
+        h->told = 0; /* the next check writes the states again */
         DT_LOG(DEBUG, "housekeeper", "the state of shards was not written", DT_S("reason", err.text));
     }
 }

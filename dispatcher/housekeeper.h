@@ -11,24 +11,25 @@
 
 typedef struct dt_housekeeper dt_housekeeper;
 
-/* Shared parts; they must outlive the housekeeper. Callbacks run in ticks. */
+/* What the process provides to the housekeeper; it must outlive the housekeeper. Callbacks run in ticks. */
 struct dt_housekeeper_env {
     dt_chores *chores;
     const struct dt_config *config;
     const char *installation;
     const dt_clock *clock;
     dt_refclock *ref;
-    dt_loop_table *loops; /* notified of results that concern them */
+    dt_loop_table *loops; /* loops that are told the results of compares and rebuilds */
     void *arg;
-    unsigned (*shards)(void *arg); /* only shards with lower numbers may be led here */
+    unsigned (*shards)(void *arg); /* returns the number of shards: only shards with lower numbers may be led here */
     void (*map)(void *arg, struct dt_shard_map *out);
-    bool (*none_due)(void *arg); /* no job of any shard is due; false: not known */
+    bool (*none_due)(void *arg); /* returns true if no job of any shard is due; false: some are, or it is not known */
 };
 
 DT_MUST_CHECK dt_status dt_housekeeper_start(const struct dt_housekeeper_env *env, dt_housekeeper **out,
                                              struct dt_error *err);
-/* The shard's set in Redis was lost: rebuild it, nearest first. Any thread; NULL is accepted. */
+/* The shard's set in Redis was lost: the reconciler rebuilds it, the nearest due times first. Any thread; accepts
+ * NULL. */
 void dt_housekeeper_rebuild(dt_housekeeper *housekeeper, unsigned shard);
-/* The index was unreachable: compare all of it with MySQL soon. Any thread; NULL is accepted. */
+/* The index was unreachable: the reconciler soon compares all of it with MySQL. Any thread; accepts NULL. */
 void dt_housekeeper_doubt(dt_housekeeper *housekeeper);
 void dt_housekeeper_stop(dt_housekeeper *housekeeper); /* accepts NULL */

@@ -1,12 +1,12 @@
 /*
  * woken ─▶ read ─▶ move (MySQL, one transaction: inserts jobs, deletes rows) ─▶ update the index ─▶ read … ─▶ rest
  *
- * While it rests, the process's watcher waits for rows, operations and schedules (dispatch/watch.h), and this listener
- * wakes the one that is due. If the watcher gets no answer, the mover polls every LOOK_US. If another session has
- * locked a row, the mover retries it when the watcher finds it again.
+ * While the mover rests, the process's watcher waits for rows, operations and schedules (dispatch/watch.h), and this
+ * file's listener wakes the part that has work. If the watcher gets no answer, the mover polls every LOOK_US. If
+ * another session has locked a row, the mover retries it when the watcher finds it again.
  *
- * Killed at any point: rows that were not moved are still in the inbox, and the reconciler finds committed jobs that
- * are missing in the index.
+ * If the process is killed, rows that were not moved are still in the inbox, and the reconciler finds committed jobs
+ * that are missing in the index.
  */
 #include "intake.h"
 
@@ -22,8 +22,8 @@
 #define LOOK_US   INT64_C(500000)    /* between two polls if the watcher gets no answer … */
 #define REST_US   INT64_C(60000000)  /* … and if it does */
 #define RETRY_US  INT64_C(500000)    /* pause after a failure */
-#define SOON_US   INT64_C(10000)     /* if all rows wait for other rows */
-#define CHORES_US INT64_C(300000000) /* errors are counted, and old ones deleted, this often */
+#define SOON_US   INT64_C(10000)     /* pause if all rows wait for other rows */
+#define CHORES_US INT64_C(300000000) /* time between two countings of errors, in which old errors are deleted */
 
 struct dt_inbox_chore {
     struct dt_intake_env env;
@@ -34,9 +34,9 @@ struct dt_inbox_chore {
     struct dt_resting *operations, *schedules;
     struct dt_watch_listener listener;
     struct dt_inbox_mover mover;
-    bool waiting;       /* the last polls skipped rows that wait for other rows */
-    _Atomic bool rests; /* the watcher should wake it */
-    _Atomic bool hears; /* the watcher's last wait had an answer */
+    bool waiting;       /* the last polls skipped rows because they wait for other rows */
+    _Atomic bool rests; /* the watcher should wake the mover */
+    _Atomic bool hears; /* the watcher's last wait was answered */
     int64_t chores_us;
     struct dt_outage_part outage;
     dt_metric *done, *refused, *errors;
@@ -85,18 +85,18 @@ static void watcher_answered(void *arg, dt_status status, const struct dt_watche
     if (found & DT_WATCH_SCHEDULES)
         dt_resting_wake(c->schedules);
     if (found & DT_WATCH_INBOX)
-        atomic_store(&c->rests, false); /* the watcher must not wake it again before its next read */
+        atomic_store(&c->rests, false); /* the watcher must not wake the mover again before the mover's next read */
     if ((found & DT_WATCH_INBOX) || (heard && status != DT_OK))
         dt_mailbox_signal(c->mailbox, WOKEN);
 }
 
-/* Moves rows. *pause_us: the pause before the next call. */
+/* Moves rows of the inbox. *pause_us: the pause before the next call. */
 static dt_status move_rows(dt_inbox_chore *c, int64_t *pause_us, struct dt_error *err)
 {
     struct dt_inbox_moved moved;
     c->mover.rules = dt_store_job_rules(c->env.config, c->env.installation);
     dt_status status = dt_store_move_inbox(&c->mover, &moved, err);
-    if (status == DT_UNKNOWN && c->index) /* jobs may exist that are not in the index */
+    if (status == DT_UNKNOWN && c->index) /* MySQL may have committed jobs that are not in the index */
         c->env.index_entries_lost(c->env.arg, c->index);
     dt_metric_add(c->done, (int64_t)moved.done);
     dt_metric_add(c->refused, (int64_t)moved.refused);

@@ -14,7 +14,7 @@
 
 typedef struct dt_intake dt_intake;
 
-/* Shared parts, which outlive the intake. Its chores and threads call the callbacks. */
+/* What the process provides to the intake; it must outlive the intake, whose chores and threads call the callbacks. */
 struct dt_intake_env {
     dt_chores *chores;
     const struct dt_config *config;
@@ -28,11 +28,11 @@ struct dt_intake_env {
 };
 
 DT_MUST_CHECK dt_status dt_intake_start(const struct dt_intake_env *env, dt_intake **out, struct dt_error *err);
-/* The clock of fires and operations changed: runs both chores. Any thread. NULL is accepted. */
+/* The clock by which fires and operations are due has changed: both chores run now. Any thread. Accepts NULL. */
 void dt_intake_clock_changed(dt_intake *intake);
 /* Starts no new work from now on. NULL is accepted. */
 void dt_intake_leave(dt_intake *intake);
-/* Joins the threads, frees. NULL is accepted. */
+/* Joins the threads, frees. Accepts NULL. */
 void dt_intake_stop(dt_intake *intake);
 
 /* A chore that the watcher wakes: the first member of the schedule maker and of the runner of operations. */
@@ -49,26 +49,27 @@ static inline void dt_resting_wake(struct dt_resting *resting)
 
 /* ---- schedule_maker.c: makes jobs of schedules ahead of their times (features/schedules/schedules.h) ---- */
 
-/* The chores of all dispatchers share the work. */
+/* Makes the jobs of schedules. The chores of all dispatchers share the schedules. */
 DT_MUST_CHECK dt_status dt_schedule_maker_start(const struct dt_intake_env *env, struct dt_resting **out,
                                                 struct dt_error *err);
 void dt_schedule_maker_stop(struct dt_resting *resting); /* NULL is accepted */
 
 /* ---- operation_runner.c: a chore that carries out operations by pieces (features/operations/operations.h) ---- */
 
-/* The chores of all dispatchers take pieces in turn. */
+/* Does operations, piece by piece. The chores of all dispatchers take pieces in turn. */
 DT_MUST_CHECK dt_status dt_operation_runner_start(const struct dt_intake_env *env, struct dt_resting **out,
                                                   struct dt_error *err);
 void dt_operation_runner_stop(struct dt_resting *resting); /* NULL is accepted */
 
 /* ---- inbox_mover.c: a thread that carries out the rows of `job_inbox` (features/intents/inbox.h) ---- */
 
-/* Every dispatcher has one. The watchers of dispatchers take turns looking at the table (procedure dt_wait in sql/).
- * A mover moves the rows that its watcher found. If two find the same row, one of them moves it. */
+/* Moves rows of job_inbox. Every dispatcher has a mover, which moves the rows that its watcher found. The watchers of
+ * dispatchers take turns looking at the table (procedure dt_wait in sql/). If two watchers find the same row, one mover
+ * moves it. */
 typedef struct dt_inbox_chore dt_inbox_chore;
 
-/* Wakes `operations` if an operation is due, and `schedules` if a schedule changed; both outlive it. Stop the env's
- * watcher before it. */
+/* Starts a mover. It wakes `operations` if an operation is due, and `schedules` if a schedule changed; both outlive the
+ * mover. The env's watcher must be stopped before the mover. */
 DT_MUST_CHECK dt_status dt_inbox_chore_start(const struct dt_intake_env *env, struct dt_resting *operations,
                                              struct dt_resting *schedules, dt_inbox_chore **out, struct dt_error *err);
 /* Starts no new work from now on. NULL is accepted. */
@@ -77,20 +78,20 @@ void dt_inbox_chore_leave(dt_inbox_chore *chore);
 void dt_inbox_chore_stop(dt_inbox_chore *chore);
 
 /*
- * Notifies other processes through Redis (the channel of wake-ups), and the index of jobs that the intake made or
- * moved. Without an index it does nothing. Every process also polls, so none depends on it. Any thread; a call may wait
- * for Redis, and for another call.
+ * Notifies other processes through Redis (on the channel of wake-ups), and writes jobs that the intake made or moved
+ * into the index. Without an index it does nothing. Every process also polls, so no process depends on a notification.
+ * Any thread; a call may wait for Redis, and for another call.
  */
 
 typedef struct dt_announcer dt_announcer;
 
-/* All inputs except the installation's name outlive it. *out is NULL unless OK. */
+/* Creates an announcer. All arguments except the installation's name outlive it. *out is NULL unless OK is returned. */
 DT_MUST_CHECK dt_status dt_announcer_new(const struct dt_config *config, const char *installation,
                                          const dt_clock *clock, dt_announcer **out, struct dt_error *err);
 void dt_announcer_free(dt_announcer *announcer);
 /* Announces that the shard's outbox has messages. */
 void dt_announcer_outbox(dt_announcer *announcer, unsigned shard);
-/* Makes every process do its periodic checks now. */
+/* Announces that every process should do its periodic checks now. */
 void dt_announcer_all(dt_announcer *announcer);
 
 /* Writes jobs that the intake has made or moved, and committed, into the index. If that fails, leaders doubt the index

@@ -42,7 +42,7 @@ static void print_usage(FILE *out)
           out);
 }
 
-/* False: the program ends with *code. */
+/* Reads the options. False: the program should end with *code. */
 static bool parse_options(int argc, char **argv, struct options *o, int *code)
 {
     const struct option table[] = {{"config", required_argument, NULL, 'c'},
@@ -131,7 +131,7 @@ static void wait_for_signals(void *arg)
             dt_service_reloading(&s->service, dt_clock_mono_us(dt_clock_system()));
             reload_settings(s->file, s->config);
             dt_service_reloaded(&s->service);
-        } else if (number == SIGUSR1) { /* sent by our own thread: the dispatcher ended by itself */
+        } else if (number == SIGUSR1) { /* sent by a thread of this process: the dispatcher ended by itself */
             break;
         } else {
             if (!stopping)
@@ -174,7 +174,7 @@ static dt_status serve_until_signal(const struct dt_config *config, struct signa
 
 static int run_dispatcher(const struct dt_config *config, const char *file)
 {
-    struct { /* the kernel's sched_attr, which not every C library declares */
+    struct { /* same as the kernel's sched_attr, which not every C library declares */
         uint32_t size, policy;
         uint64_t flags;
         int32_t nice;

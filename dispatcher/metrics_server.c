@@ -2,7 +2,7 @@
  * Owns the socket and the thread that answer two paths, read only: GET /metrics and GET /healthz. The thread sleeps
  * until a client asks.
  *
- * Every client may connect. If there are CONNECTIONS, the connection that has waited longest for its client is closed,
+ * Every client may connect. If CONNECTIONS are open, the connection that has waited longest for its client is closed,
  * so that silent or slow clients do not keep other clients out.
  */
 #include "metrics_server.h"
@@ -93,7 +93,7 @@ static void serve(void *arg)
     dt_conns_run(server->conns);
 }
 
-/* A listening socket, or -1. */
+/* Opens a listening socket. Returns -1 if that fails. */
 static int open_listener(const struct sockaddr_storage *address)
 {
     const int one = 1;
@@ -110,7 +110,7 @@ static int open_listener(const struct sockaddr_storage *address)
     return -1;
 }
 
-/* False: it is no address in digits. */
+/* Reads an address in digits. False: the text is no such address. */
 static bool read_address(const char *text, uint16_t port, struct sockaddr_storage *out)
 {
     struct sockaddr_in *v4 = (struct sockaddr_in *)out;

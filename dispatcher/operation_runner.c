@@ -4,10 +4,10 @@
  * Owners take turns: in a round each owner with a due operation gets one piece, however many operations it has. An
  * operation that waits for its rate is not due.
  *
- * Killed at any point: another process continues with the piece that was not committed, and the reconciler finds moved
- * jobs that are missing in the index. If an operation becomes due, because it is new or an API has handed it over, the
- * process's watcher (dispatch/watch.h) wakes this chore. Without the watcher, this chore polls every LOOK_US or
- * REST_US.
+ * If the process is killed, another process continues with the piece that was not committed, and the reconciler finds
+ * moved jobs that are missing in the index. If an operation becomes due, because it is new or an API has handed it
+ * over, the process's watcher (dispatch/watch.h) wakes this chore. Without the watcher, this chore polls every LOOK_US
+ * or REST_US.
  */
 #include "intake.h"
 
@@ -21,7 +21,7 @@
 #include "topic/owners.h"
 
 #define LOOK_US   INT64_C(500000)
-#define REST_US   INT64_C(15000000) /* if no operation ran for BUSY_US */
+#define REST_US   INT64_C(15000000) /* between two polls if no operation ran for BUSY_US */
 #define BUSY_US   INT64_C(10000000) /* longer than a wait in MySQL that began while operations ran */
 #define RETRY_US  INT64_C(500000)
 #define WANTED_US INT64_C(20000000) /* between two searches for deleted topics that got a job */
@@ -30,21 +30,22 @@
 struct dt_operation_runner {
     struct dt_resting resting;
     struct dt_intake_env env;
-    struct dt_arena arena, turns; /* reset for each piece; for each round */
-    struct dt_turns had;          /* the last pieces of owners */
+    struct dt_arena arena, turns; /* reset for each piece, and for each round */
+    struct dt_turns had;          /* which owners had the last pieces */
     dt_index *index;
-    dt_store *store;              /* the store of the tick */
-    int64_t wanted_us, owners_us; /* mono: the next times */
+    dt_store *store;              /* the store of the running tick */
+    int64_t wanted_us, owners_us; /* mono: when to search for deleted topics again, and when to compare owners again */
     int64_t busy_us;              /* mono: when an operation was last seen; 0 = never */
     dt_metric *changed, *refused, *due;
 };
 
-/* Returns the monotonic time of the next piece. 0: at once, because an operation that cannot continue was ended. */
+/* Handles a failed piece. Returns the monotonic time of the next piece; 0: now, because the operation cannot continue
+ * and was ended. */
 static int64_t piece_failed(struct dt_operation_runner *r, const struct dt_operation_piece *piece, dt_status status,
                             const struct dt_error *err)
 {
     enum dt_class class = dt_status_class(status);
-    if (status == DT_UNKNOWN && r->index) /* jobs may have moved whose entries in the index are old */
+    if (status == DT_UNKNOWN && r->index) /* jobs may have moved whose index entries are old */
         r->env.index_entries_lost(r->env.arg, r->index);
     if (piece->id && (class == DT_CLASS_PERMANENT || status == DT_INTERNAL || class == DT_CLASS_CONFLICT)) {
         struct dt_error again = {0};
@@ -57,8 +58,8 @@ static int64_t piece_failed(struct dt_operation_runner *r, const struct dt_opera
     return dt_chore_failed(&r->resting.chore, DT_OUTAGE_MYSQL, "operations wait", status, err, RETRY_US);
 }
 
-/* *due: owners with a due operation, in the order of their turns. Returns the monotonic time of the next poll; 0: an
- * operation is due. *rests: none is. */
+/* Finds owners with a due operation. *due: in the order of their turns. *rests: no operation is due. Returns the
+ * monotonic time of the next poll; 0: an operation is due. */
 static int64_t find_due(struct dt_operation_runner *r, struct dt_turn **due, size_t *n, bool *rests)
 {
     struct dt_operation_piece none = {0};
@@ -91,7 +92,7 @@ static int64_t find_due(struct dt_operation_runner *r, struct dt_turn **due, siz
     return dt_earlier(look_us, dt_clock_mono_us(r->env.clock) + (busy ? LOOK_US : REST_US));
 }
 
-/* One piece for each owner. Returns the monotonic time of the next round. */
+/* Does one piece for each owner in `due`. Returns the monotonic time of the next round. */
 static int64_t do_round(struct dt_operation_runner *r, const struct dt_turn *due, size_t n)
 {
     int64_t next_us = INT64_MAX;
@@ -104,9 +105,9 @@ static int64_t do_round(struct dt_operation_runner *r, const struct dt_turn *due
         dt_status status = dt_store_operation_step(r->store, &piece, &r->arena, &err);
         if (status != DT_OK) {
             at_us = piece_failed(r, &piece, status, &err);
-            if (at_us && status != DT_BUSY) /* BUSY: only this owner waits */
+            if (at_us && status != DT_BUSY) /* BUSY: only this owner must wait */
                 return at_us;
-        } else if (!piece.id) { /* another dispatcher has locked it */
+        } else if (!piece.id) { /* another dispatcher has locked the operation */
             at_us = dt_clock_mono_us(r->env.clock) + RETRY_US;
         } else {
             if (piece.changed)

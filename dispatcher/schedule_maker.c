@@ -1,10 +1,10 @@
 /*
  * tick (MySQL, one transaction: jobs, and the progress of their schedules) ─▶ update the index
  *
- * Killed at any point: the next tick makes the jobs that were not committed, and the reconciler finds jobs that are
- * missing in the index, usually long before they are due. The API that creates or changes a schedule makes its next
- * fires. If a schedule is due earlier, the process's watcher (dispatch/watch.h) wakes this chore. Without the watcher,
- * this chore polls every LOOK_US.
+ * If the process is killed, the next tick makes the jobs that were not committed, and the reconciler finds jobs that
+ * are missing in the index, usually long before they are due. When an API creates or changes a schedule, the API makes
+ * the schedule's next fires. If a schedule is due earlier, the process's watcher (dispatch/watch.h) wakes this chore.
+ * Without the watcher, this chore polls every LOOK_US.
  */
 #include "intake.h"
 
@@ -14,11 +14,11 @@
 #include "base/metrics.h"
 #include "features/schedules/schedules.h"
 
-/* The longest time between polls. Fires are made a minute ahead; the API that changes a schedule makes its next
- * fires. */
+/* Longest time between polls. It is long enough, because fires are made a minute ahead, and the API that changes a
+ * schedule makes its next fires. */
 #define LOOK_US   INT64_C(10000000)
 #define RETRY_US  INT64_C(500000)
-#define LOCKED_US INT64_C(50000)    /* if other dispatchers have locked all due schedules */
+#define LOCKED_US INT64_C(50000)    /* pause if other dispatchers have locked all due schedules */
 #define ZONES_US  INT64_C(60000000) /* a new tzdata is noticed within this time */
 
 struct seen_zone {
@@ -35,13 +35,13 @@ struct dt_schedule_maker {
     dt_zone_files *zones;
     struct dt_fire_maker fires;
     struct seen_zone *seen;
-    int64_t zones_us; /* mono: the next check */
+    int64_t zones_us; /* mono: the next check whether tzdata changed */
     dt_metric *made, *skipped, *returned;
 };
 
 /* ---- a new tzdata ---- */
 
-/* If the file of a zone changed, or this process sees the zone for the first time, its schedules become due. If two
+/* Makes schedules due whose time zone's file has changed, or whose zone this process sees for the first time. If two
  * hosts have different versions of tzdata, each does this once. */
 static void follow_zones(struct dt_schedule_maker *m)
 {
@@ -58,7 +58,7 @@ static void follow_zones(struct dt_schedule_maker *m)
         dt_zone *zone;
         uint64_t n = 0;
         if (dt_zone_files_get(m->zones, name, &zone, NULL) != DT_OK)
-            continue; /* its schedules report the problem themselves */
+            continue; /* schedules of this zone report the problem themselves */
         int64_t stamp = dt_zone_stamp(zone);
         dt_zone_free(zone);
         while (z && !dt_str_is(name, z->name))
@@ -95,7 +95,7 @@ static int64_t tick_schedules(void *arg, void *store)
     dt_arena_reset(&m->arena);
     dt_status status = dt_store_make_fires(&m->fires, &made, &err);
     int64_t now_us = dt_clock_mono_us(m->env.clock);
-    if (status == DT_UNKNOWN && m->index) /* jobs may exist that are not in the index */
+    if (status == DT_UNKNOWN && m->index) /* MySQL may have committed jobs that are not in the index */
         m->env.index_entries_lost(m->env.arg, m->index);
     if (status != DT_OK)
         return dt_chore_failed(&m->resting.chore, DT_OUTAGE_MYSQL, "fires wait to be made", status, &err, RETRY_US);
