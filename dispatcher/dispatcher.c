@@ -565,7 +565,7 @@ dt_status dt_dispatcher_run(dt_dispatcher *d, struct dt_error *err)
     }
     dt_store_free(d->store); /* no part uses the store any more */
     d->store = NULL;
-    /* Until the process has reached Kafka, it leads nothing, but its row already says that it lives, and what it waits
+    /* Before the process has reached Kafka, it leads nothing, but its row already says that it lives, and what it waits
      * for. */
     d->kafka_away = status == DT_OK && dt_config_has_kafka(d->config);
     if (d->kafka_away)
