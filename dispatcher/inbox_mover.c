@@ -19,8 +19,8 @@
 #include "features/intents/inbox.h"
 
 #define WOKEN     (UINT32_C(1) << 0)
-#define LOOK_US   INT64_C(500000)    /* between two polls if the watcher gets no answer … */
-#define REST_US   INT64_C(60000000)  /* … and if it does */
+#define LOOK_US   INT64_C(500000)    /* between two polls if the watcher gets no answer */
+#define REST_US   INT64_C(60000000)  /* between two polls if the watcher gets answers */
 #define RETRY_US  INT64_C(500000)    /* pause after a failure */
 #define SOON_US   INT64_C(10000)     /* pause if all rows wait for other rows */
 #define CHORES_US INT64_C(300000000) /* time between two countings of errors, in which old errors are deleted */

@@ -38,12 +38,12 @@ void dt_intake_stop(dt_intake *intake);
 /* A chore that the watcher wakes: the first member of the schedule maker and of the runner of operations. */
 struct dt_resting {
     struct dt_chore chore;
-    _Atomic bool rests; /* nothing was due, and it sleeps until a known time: the watcher should wake it for a change */
+    _Atomic bool rests; /* nothing was due, and the chore sleeps: the watcher should wake it for a change */
 };
 /* Something is due. Any thread. */
 static inline void dt_resting_wake(struct dt_resting *resting)
 {
-    resting->rests = false; /* the watcher must not wake it again before its next read */
+    resting->rests = false; /* the watcher must not wake the chore again before the next read */
     dt_chore_wake(&resting->chore);
 }
 

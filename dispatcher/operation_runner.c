@@ -53,7 +53,7 @@ static int64_t piece_failed(struct dt_operation_runner *r, const struct dt_opera
         status = dt_store_operation_fail(r->store, piece->id, dt_str(err->text), &again);
         if (status != DT_OK)
             (void)dt_chore_failed(&r->resting.chore, DT_OUTAGE_MYSQL, "operations wait", status, &again, 0);
-        return 0; /* other operations must not wait for this one */
+        return 0; /* the next operation need not wait */
     }
     return dt_chore_failed(&r->resting.chore, DT_OUTAGE_MYSQL, "operations wait", status, err, RETRY_US);
 }
@@ -193,7 +193,7 @@ dt_status dt_operation_runner_start(const struct dt_intake_env *env, struct dt_r
 
 void dt_operation_runner_stop(struct dt_resting *resting)
 {
-    struct dt_operation_runner *r = (struct dt_operation_runner *)resting; /* its first member */
+    struct dt_operation_runner *r = (struct dt_operation_runner *)resting; /* the first member */
     if (!r)
         return;
     dt_chore_remove(&r->resting.chore);

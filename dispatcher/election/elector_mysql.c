@@ -82,7 +82,7 @@ struct mysql_elector {
 
 static struct mysql_elector *elector_of(dt_elector *base)
 {
-    return (struct mysql_elector *)base; /* its first member */
+    return (struct mysql_elector *)base; /* base is the first member */
 }
 
 static int64_t period_us(const struct mysql_elector *e)

@@ -349,7 +349,7 @@ void dt_member_joined(dt_zk_elector *e, struct dt_zk_reply *r)
         r->name = NULL;
         DT_LOG(INFO, "elector", "joined", DT_S("member", e->member_name ? e->member_name : ""));
     } else if (r->outcome == DT_ZK_LOST) {
-        e->joined = DT_JOIN_UNSURE; /* the list of members shows whether it joined */
+        e->joined = DT_JOIN_UNSURE; /* the list of members will show whether this process has joined */
     } else {
         e->joined = DT_JOIN_NO;
         e->paths_made = e->paths_asked = e->paths_made && r->outcome != DT_ZK_MISSING;

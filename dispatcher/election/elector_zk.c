@@ -190,7 +190,7 @@ static void on_path_made(dt_zk_elector *e, struct dt_zk_reply *r)
 
 static dt_zk_elector *elector_of(dt_elector *base)
 {
-    return (dt_zk_elector *)base; /* its first member */
+    return (dt_zk_elector *)base; /* base is the first member */
 }
 
 /* ---- replies ---- */

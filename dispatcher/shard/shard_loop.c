@@ -41,9 +41,9 @@
 #define IDLE_EARLY_MS   1500             /* an idle shard takes over this long before a job is due */
 #define FULL_US         INT64_C(6000000) /* for this time after a due callback found no place, that is reported */
 #define SLOW_US         INT64_C(1500000) /* the shard reports a request to its sender that takes longer than this */
-#define SENDING_US      INT64_C(100000)  /* if a commit takes longer, the loop continues without it */
-#define FROZEN_US       INT64_C(100000)  /* pause after jobs were left because the in-flight list is frozen */
-#define STALE_MAP_US    INT64_C(10000)   /* pause while the new shard map is being read */
+#define SENDING_US      INT64_C(100000) /* if a commit takes longer, the loop does not wait for the end of the commit */
+#define FROZEN_US       INT64_C(100000) /* pause after jobs were left because the in-flight list is frozen */
+#define STALE_MAP_US    INT64_C(10000)  /* pause while the new shard map is being read */
 
 static bool is_ending(const dt_shard_loop *l)
 {

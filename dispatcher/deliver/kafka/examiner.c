@@ -107,7 +107,7 @@ bool dt_kafka_judge_asked(const struct dt_kafka_asked_topic *topic, int64_t repl
 #define REST_US    INT64_C(30000000)  /* between checks if there are no findings */
 #define SOON_US    INT64_C(3000000)   /* between checks if there are findings, or if Kafka is suspect */
 #define SUSPECT_US INT64_C(1000000)   /* between cheap checks whether Kafka is suspect (is_suspect) */
-#define KAFKA_US   INT64_C(60000000)  /* between requests to Kafka if it had no findings */
+#define KAFKA_US   INT64_C(60000000)  /* between requests to Kafka if the last one yielded no findings */
 #define ANEW_US    INT64_C(60000000)  /* between two writes of unchanged findings */
 #define WELL_US    INT64_C(600000000) /* between two writes if there are no findings */
 #define SKEW_MS    1000

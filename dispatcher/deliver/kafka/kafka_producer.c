@@ -239,7 +239,7 @@ static dt_status send_together(struct dt_notice_producer *s, const struct dt_kaf
     int64_t left_us;
     while (b->outstanding > 0 && (left_us = deadline_us - dt_kafka_now_us()) > 0)
         rd_kafka_poll(s->rk, left_us > 100000 ? 100 : (int)(left_us / 1000) + 1);
-    b->abandoned = b->outstanding > 0; /* the batch's last report then frees it */
+    b->abandoned = b->outstanding > 0; /* the last report frees an abandoned batch */
     if (b->abandoned) {
         status = dt_fail(err, DT_UNAVAILABLE, "notices: no answer from Kafka in time");
     } else {

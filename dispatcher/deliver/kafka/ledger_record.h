@@ -36,7 +36,7 @@ struct dt_ledger_view {
     int64_t next_offset; /* offset after our barrier */
     bool anchored;       /* the record just below settled_below was read, and is ours */
     size_t strangers;    /* number of skipped records of strangers, from settled_below on */
-    int64_t stranger_at; /* offset of the first of these */
+    int64_t stranger_at; /* offset of the first skipped record */
     char problem[300];   /* if not empty, a contradiction, for which the shard must halt */
     dt_status status;    /* if not OK, a record could not be read for lack of memory or the like, so nothing is known */
 };
