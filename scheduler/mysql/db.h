@@ -32,7 +32,7 @@ struct dt_param {
 #define DT_P_INT(v) ((struct dt_param){.type = DT_PARAM_INT, .i = (int64_t)(v)})
 #define DT_P_STR(v) ((struct dt_param){.type = DT_PARAM_BYTES, .s = (v)})
 #define DT_P_NULL   ((struct dt_param){.type = DT_PARAM_NULL})
-/* NULL if the text is absent; NULL if the number is 0. */
+/* DT_P_STR_OR_NULL is NULL if the text is absent, DT_P_INT_OR_NULL if the number is 0. */
 #define DT_P_STR_OR_NULL(v) ((v).p ? DT_P_STR(v) : DT_P_NULL)
 #define DT_P_INT_OR_NULL(v) ((v) ? DT_P_INT(v) : DT_P_NULL)
 /* The parameters of a statement, in the order of its placeholders. */
@@ -40,7 +40,7 @@ struct dt_params {
     const struct dt_param *v;
     size_t n;
 };
-/* The parameters of a statement for many rows: row-major, n rows of `columns`. */
+/* The parameters of a statement for n rows, each with `columns` parameters, one row after another. */
 struct dt_param_rows {
     const struct dt_param *v;
     size_t columns, n;
@@ -54,53 +54,55 @@ enum dt_server { DT_SERVER_MARIADB, DT_SERVER_MYSQL };
 
 /* Initializes the client library: once per process, before other threads exist. */
 DT_MUST_CHECK dt_status dt_db_library_init(void);
-/* Frees what the client library keeps for the calling thread, at the end of the thread. */
+/* Frees the client library's memory of the calling thread. Each thread calls it before it ends. */
 void dt_db_thread_end(void);
 
-/* Makes a handle and connects it. The configuration must outlive it. *out is NULL unless OK. */
+/* Makes a handle and connects it. The configuration must outlive the handle. *out is NULL unless OK. */
 DT_MUST_CHECK dt_status dt_db_open(const struct dt_config *config, dt_db **out, struct dt_error *err);
-/* Makes a handle without a connection; dt_db_reconnect connects it. NOMEM. */
+/* Makes a handle without a connection; dt_db_reconnect connects it. Returns NOMEM if memory runs out. */
 DT_MUST_CHECK dt_status dt_db_new(const struct dt_config *config, dt_db **out);
 /* Accepts NULL. */
 void dt_db_free(dt_db *db);
-/* Closes the connection, if there is one, and makes a new one. */
+/* Closes the connection, if one is open, and makes a new one. */
 DT_MUST_CHECK dt_status dt_db_reconnect(dt_db *db, struct dt_error *err);
 /* Interrupts a call that waits for the server, and closes the connection permanently: calls then return UNAVAILABLE.
- * Any thread; for the end of a process. */
+ * May be called from any thread. Used when the process ends. */
 void dt_db_cut(dt_db *db);
-bool dt_db_alive(const dt_db *db); /* connected, and no failure since */
-/* The monotonic time of the last call that talked to the server. */
+bool dt_db_alive(const dt_db *db); /* whether the handle is connected and the connection has not failed */
+/* Returns the monotonic time of the last call that used the connection. */
 int64_t dt_db_used_us(const dt_db *db);
 DT_MUST_CHECK dt_status dt_db_ping(dt_db *db, struct dt_error *err);
 enum dt_server dt_db_server(const dt_db *db);
-/* Returns the limit of bytes of all parameters of a statement (of one row in dt_db_run_many). A larger statement is
- * not sent: UNAVAILABLE with an alarm. db NULL: the limit of the latest connection of this process. */
+/* Returns the limit, in bytes, of all parameters of a statement (in dt_db_run_many: of one row). If a statement is
+ * larger, it is not sent, and the call returns UNAVAILABLE with an alarm. If db is NULL, returns the limit of this
+ * process's latest connection. */
 size_t dt_db_packet_max(const dt_db *db);
 
 DT_MUST_CHECK dt_status dt_db_begin(dt_db *db, struct dt_error *err);
 /* Begins a transaction and reads the server's time in ms, in one round trip. */
 DT_MUST_CHECK dt_status dt_db_begin_at(dt_db *db, int64_t *now_ms, struct dt_error *err);
-/* Begins a transaction, usually without a round trip if one transaction follows another: the session keeps
- * autocommit off until something is done outside of a transaction. */
+/* Begins a transaction. If the previous call was a transaction of the same kind, this takes no round trip: the session
+ * keeps autocommit off until a statement runs outside of a transaction. */
 DT_MUST_CHECK dt_status dt_db_begin_soon(dt_db *db, struct dt_error *err);
-/* Begins a read-only transaction that sees all data as committed at its beginning. */
+/* Begins a read-only transaction that sees the data that were committed when it began. */
 DT_MUST_CHECK dt_status dt_db_begin_snapshot(dt_db *db, struct dt_error *err);
 DT_MUST_CHECK dt_status dt_db_commit(dt_db *db, struct dt_error *err);
 /*
- * Runs one more statement (as dt_db_run_many) and commits, in one round trip if it fits. So rows that the statement
- * locks are locked only until the commit, even if this process dies. If the statement fails, its status is returned,
- * nothing was committed, and the caller rolls back. UNKNOWN: as for dt_db_commit. After BUSY, dt_db_number changes.
+ * Runs one more statement (as dt_db_run_many) and commits, in one round trip if the statement fits in a packet. So rows
+ * that the statement locks are locked only until the commit, even if this process dies. If the statement fails, its
+ * status is returned, nothing was committed, and the caller rolls back. UNKNOWN: as for dt_db_commit. After BUSY,
+ * dt_db_number changes.
  */
 DT_MUST_CHECK dt_status dt_db_commit_with(dt_db *db, const char *sql, struct dt_param_rows rows, struct dt_error *err);
-/* Returns the number of the connection, which is unique for the server. After BUSY it changes, and may not be
- * unique. */
+/* Returns the number of the connection, which no other connection of the server has. After dt_db_commit_with returned
+ * BUSY, the number is another one, which is probably but not certainly unique. */
 uint64_t dt_db_number(const dt_db *db);
 /* Returns whether there is no open transaction, and no result that needs dt_db_end. */
 bool dt_db_idle(const dt_db *db);
 void dt_db_rollback(dt_db *db); /* does nothing without a transaction; after a failure the connection is dead */
 
-/* Runs a statement without a result set. *affected (may be NULL): the number of rows that changed; rows that matched
- * but did not change do not count. */
+/* Runs a statement without a result set. *affected: the number of changed rows; a row that matched but kept its values
+ * does not count. affected may be NULL. */
 DT_MUST_CHECK dt_status dt_db_run(dt_db *db, const char *sql, struct dt_params params, uint64_t *affected,
                                   struct dt_error *err);
 /*
@@ -121,9 +123,9 @@ DT_MUST_CHECK dt_status dt_db_script(dt_db *db, struct dt_str sql, struct dt_err
  */
 DT_MUST_CHECK dt_status dt_db_query(dt_db *db, const char *sql, struct dt_params params, struct dt_error *err);
 /*
- * Runs a query for rows that may be large: dt_db_next reads each from the server, and only that one is in memory. The
- * caller may end early with dt_db_end. If more than a few rows remain then, dt_db_end closes the connection instead of
- * reading them, and the next call of the store makes a new one. Outside of transactions only.
+ * Runs a query whose rows may be large: dt_db_next reads one row from the server, and only this row is in memory. The
+ * caller may call dt_db_end before the last row. If more than a few rows remain, dt_db_end then closes the connection
+ * instead of reading them, and the next call of the store makes a new connection. Only outside of transactions.
  */
 DT_MUST_CHECK dt_status dt_db_query_stream(dt_db *db, const char *sql, struct dt_params params, struct dt_error *err);
 /*
@@ -137,26 +139,32 @@ DT_MUST_CHECK dt_status dt_db_query_index(dt_db *db, const char *sql, struct dt_
 /* Sends a query as dt_db_query_index does, without waiting. The first dt_db_next waits for the server, and dt_db_end
  * returns the failure of the statement. */
 DT_MUST_CHECK dt_status dt_db_ask_index(dt_db *db, const char *sql, struct dt_params params, struct dt_error *err);
-/* Runs a query without parameters and does not cache it, so its text need not outlive the query (tests, an
- * operator's query). */
+/* Runs a query without parameters and does not cache it, so its text need not outlive the query. For tests and for an
+ * operator's query. */
 DT_MUST_CHECK dt_status dt_db_query_text(dt_db *db, struct dt_str text, struct dt_error *err);
-bool dt_db_owes(const dt_db *db);   /* an answer was not read completely */
+bool dt_db_owes(const dt_db *db);   /* whether an answer was not read completely */
 size_t dt_db_rows(const dt_db *db); /* number of rows of the open result of dt_db_query */
-/* Fetches the next row. False: there is no further row, or fetching failed; dt_db_end returns which. */
+/*
+ * Fetches the next row. Returns false after the last row, or if fetching fails; then dt_db_end returns OK or the
+ * failure.
+ */
 bool dt_db_next(dt_db *db);
 bool dt_db_is_null(const dt_db *db, unsigned column);
 int64_t dt_db_i64(const dt_db *db, unsigned column);         /* 0 for NULL; ENUM columns must be selected as col+0 */
 struct dt_str dt_db_bytes(const dt_db *db, unsigned column); /* absent for NULL */
 /* Ends the query. Returns OK, or the failure of fetching. */
 DT_MUST_CHECK dt_status dt_db_end(dt_db *db, struct dt_error *err);
-/* Runs a query and reads the first column of its first row (walk.c). *found: whether there is a row; *n: 0 if there
- * is no row, or if it is NULL. Both may be NULL. */
+/* Runs a query and reads the first column of its first row (walk.c). *found: whether the result has a row. *n: the
+ * number; 0 if the column is NULL or no row was found. found and n may be NULL. */
 DT_MUST_CHECK dt_status dt_db_read_number(dt_db *db, const char *sql, struct dt_params params, bool *found, int64_t *n,
                                           struct dt_error *err);
-/* As dt_db_read_number, for the first n columns. If there is no row, the numbers are unchanged. */
+/* As dt_db_read_number, for the first n columns. If no row is found, the numbers in v are unchanged. */
 DT_MUST_CHECK dt_status dt_db_read_numbers(dt_db *db, const char *sql, struct dt_params params, bool *found, int64_t *v,
                                            unsigned n, struct dt_error *err);
-/* As dt_db_read_number, for a text, which is put into the arena; absent if there is no row, or if it is NULL. */
+/*
+ * As dt_db_read_number, for a text, which is copied into the arena. *out is absent if no row is found, or if the column
+ * is NULL.
+ */
 DT_MUST_CHECK dt_status dt_db_read_text(dt_db *db, const char *sql, struct dt_params params, struct dt_arena *arena,
                                         struct dt_str *out, struct dt_error *err);
 

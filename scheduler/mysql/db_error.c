@@ -1,10 +1,11 @@
-/* See db_mysql.h. It has numbers instead of names, because no vendor's header has the numbers of both servers. */
+/* See db_mysql.h. The tables have numbers instead of names, because neither server's headers have the numbers of both
+ * servers. */
 #include "db_mysql.h"
 
 #define NUMBERS_MAX 16
 
 struct numbers {
-    unsigned short v[NUMBERS_MAX]; /* 0 ends the list */
+    unsigned short v[NUMBERS_MAX]; /* error numbers, ended by 0 */
 };
 
 static const struct {
@@ -14,42 +15,43 @@ static const struct {
     {DT_BUSY,
      {{1205, 1213, 1020, 1206}}},    /* lock wait timeout, deadlock, record changed since last read, lock table full */
     {DT_BUSY, {{1317, 1637, 3024}}}, /* query killed, too many transactions, statement timeout */
-    {DT_BUSY, {{3101, 1969, 3572}}}, /* rolled back by group replication; NOWAIT */
-    {DT_EXISTS, {{1060, 1061, 1304}}},  /* in DDL: a column, an index, a procedure */
-    {DT_EXISTS, {{1826, 3822}}},        /* in DDL: a constraint (MariaDB, MySQL) */
-    {DT_EXISTS, {{1062, 1586}}},        /* row of a key */
-    {DT_NOT_FOUND, {{1091, 3940}}},     /* constraint that a DDL drops (MariaDB, MySQL) */
+    {DT_BUSY, {{3101, 1969, 3572}}}, /* rolled back by group replication; NOWAIT met a lock (3572) */
+    {DT_EXISTS, {{1060, 1061, 1304}}},  /* in DDL: the column, index or procedure exists already */
+    {DT_EXISTS, {{1826, 3822}}},        /* in DDL: the constraint exists already (MariaDB, MySQL) */
+    {DT_EXISTS, {{1062, 1586}}},        /* a row with this key exists already */
+    {DT_NOT_FOUND, {{1091, 3940}}},     /* the constraint that a DDL drops does not exist (MariaDB, MySQL) */
     {DT_INVALID, {{1048, 1264, 1265}}}, /* NULL into NOT NULL, out of range, truncated */
     {DT_INVALID, {{1292, 1366, 1406}}}, /* wrong value, too long */
-    {DT_INVALID, {{3819, 4025}}},       /* CHECK */
-    {DT_SCHEMA, {{1049, 1051, 1109}}},  /* database; table, in a statement */
-    {DT_SCHEMA, {{1054, 1136, 1146}}},  /* column, number of columns, table */
-    {DT_SCHEMA, {{1305, 1356, 1364}}},  /* procedure, a view's tables, column without a default */
-    {DT_SCHEMA, {{1932}}},              /* table, in the engine */
+    {DT_INVALID, {{3819, 4025}}},       /* a CHECK constraint is violated */
+    {DT_SCHEMA, {{1049, 1051, 1109}}},  /* unknown: database, table (1051, 1109) */
+    {DT_SCHEMA, {{1054, 1136, 1146}}},  /* unknown or wrong: column, number of columns, table */
+    {DT_SCHEMA, {{1305, 1356, 1364}}},  /* unknown: procedure, a table of a view; a column without a default value */
+    {DT_SCHEMA, {{1932}}},              /* the table is unknown to the engine */
     /* access denied, password expired, account locked: an error of connecting, so it can be repaired without a
      * restart */
     {DT_UNAVAILABLE, {{1044, 1045, 1130, 1251, 1524, 1698, 1820, 1862, 3118, 3159, 4151}}},
-    /* server out of disk, memory or threads */
+    /* the server has no more disk, memory or threads */
     {DT_UNAVAILABLE, {{3, 1016, 1017, 1021, 1023, 1024, 1026, 1030, 1037, 1038, 1041, 1114, 1135}}},
-    {DT_UNAVAILABLE, {{1153, 2020}}},             /* a statement that is larger than max_allowed_packet */
-    {DT_UNAVAILABLE, {{1036, 1874, 1881}}},       /* table or engine is read-only */
-    {DT_UNAVAILABLE, {{1047, 1194, 1195}}},       /* the node is not ready; table has crashed */
-    {DT_UNAVAILABLE, {{1180, 1197, 1598, 3100}}}, /* error during COMMIT, binary log not possible */
-    {DT_UNAVAILABLE, {{1223, 1812, 1814}}},       /* locked for reading; tablespace is missing */
+    {DT_UNAVAILABLE, {{1153, 2020}}},             /* the statement is larger than max_allowed_packet */
+    {DT_UNAVAILABLE, {{1036, 1874, 1881}}},       /* the table or the engine is read-only */
+    {DT_UNAVAILABLE, {{1047, 1194, 1195}}},       /* the node is not ready; the table has crashed */
+    {DT_UNAVAILABLE, {{1180, 1197, 1598, 3100}}}, /* an error during COMMIT; the binary log cannot be written */
+    {DT_UNAVAILABLE, {{1223, 1812, 1814}}},       /* locked for reading (1223); the tablespace is missing */
     {DT_UNAVAILABLE, {{1203, 1226, 1461}}},       /* too many connections or statements of this user */
-    {DT_FORBIDDEN, {{1142, 1143, 1227}}},         /* not permitted */
-    {DT_FORBIDDEN, {{1370, 1419, 1449}}},         /* like the row above; 1419: a trigger, while there is a binary log */
+    {DT_FORBIDDEN, {{1142, 1143, 1227}}},         /* the account lacks a privilege */
+    {DT_FORBIDDEN, {{1370, 1419, 1449}}},         /* the account lacks a privilege; 1419: for a trigger */
     {DT_NOMEM, {{2008}}},
 };
 
-/* The client library: out of memory, packet too large (nothing was sent), parameters not bound, invalid parameter
- * number, unsupported buffer type. */
+/* Errors of the client library after which the connection works: out of memory, packet too large (nothing was sent),
+ * parameters not bound, invalid parameter number, unsupported buffer type. */
 static const struct numbers keep_connection = {{2008, 2020, 2031, 2034, 2036}};
-/* Too many connections, server shutdown, host blocked, aborted connection, packet too large (the server closes),
- * network errors on the server's side, killed (MariaDB, MySQL), idle for too long (MySQL). */
+/* Errors that end the connection: too many connections, server shutdown, host blocked, aborted connection, packet too
+ * large (the server closes the connection), network errors on the server's side, killed (MariaDB, MySQL), idle for too
+ * long (MySQL). */
 static const struct numbers lose_connection = {
     {1040, 1053, 1129, 1152, 1153, 1158, 1159, 1160, 1161, 1927, 3169, 4031}};
-/* A read-only server or transaction: the server is a replica now, so the caller must find the primary again. */
+/* The server or transaction is read-only: the server is a replica now, so the caller must find the primary again. */
 static const struct numbers read_only = {{1290, 1792, 1836}};
 static const struct numbers temporary = {{1047, 1135, 1203, 1223, 1226}};
 
@@ -83,7 +85,7 @@ bool dt_db_error_needs_an_operator(unsigned number)
         return status == DT_FORBIDDEN || status == DT_SCHEMA || status == DT_INTERNAL;
     if (has_number(&temporary, number))
         return false;
-    /* After 1153 (a packet that is too large), and on a read-only server, losing the connection is expected and
-     * repairs it. */
+    /* A new connection cures a lost one, so no operator is needed. Exceptions: 1153 (a packet that is too large), and a
+     * read-only server. */
     return number == 1153 || has_number(&read_only, number) || !dt_db_error_loses_connection(number);
 }

@@ -37,14 +37,14 @@ typedef bool sql_bool;
 #define CACHE_BUCKETS    256u
 #define FIRST_CELL_BYTES 64u
 #define MULTI_ROWS_MAX   1024u      /* rows of one multi-row statement */
-#define PLACEHOLDERS_MAX 65535u     /* the protocol's limit for one statement */
-#define PACKET_LEAST     65536      /* max_allowed_packet must be larger, so that the statements of one job fit */
-#define PACKET_SLACK     8192u      /* bytes of a packet for everything but parameters */
-#define PARAM_BYTES      12u        /* most bytes of a parameter in addition to its value */
-#define CHUNK_BYTES      (8u << 20) /* the client keeps a buffer as large as its largest packet */
-#define KEPT_CELL_BYTES  65536u     /* a larger cell is freed with its result */
+#define PLACEHOLDERS_MAX 65535u     /* most placeholders of a statement in the protocol */
+#define PACKET_LEAST     65536      /* max_allowed_packet must be larger, so that one job's statements fit */
+#define PACKET_SLACK     8192u      /* bytes of a packet reserved for everything except parameters */
+#define PARAM_BYTES      12u        /* most bytes that a packet needs for a parameter, in addition to its value */
+#define CHUNK_BYTES      (8u << 20) /* most bytes of one statement: the client keeps a buffer of its largest */
+#define KEPT_CELL_BYTES  65536u     /* the buffer of a cell that is larger is freed with the result */
 #define LOOK_US          INT64_C(1000000)
-#define REST_ROWS        4 /* if at most so many rows of a stream are left, reads them; else closes the connection */
+#define REST_ROWS        4 /* rows of a stream that are read at its end; if more remain, the connection is closed */
 
 struct column {
     bool is_int;
@@ -53,19 +53,19 @@ struct column {
     size_t cap;
     unsigned long n;
     sql_bool null, error;
-    char digits[24]; /* digits of an integer column that is read as bytes */
+    char digits[24]; /* text of an integer column that the caller reads as bytes */
 };
 
-/* A prepared statement. rows > 0: the multi-row form with this number of groups. */
+/* A prepared statement. If rows > 0, its text has `rows` groups of placeholders instead of one. */
 struct statement {
     struct statement *next;
     const char *sql;
     size_t rows;
     bool once;  /* not in the cache: freed by dt_db_end */
-    bool asked; /* sent as text; the answer was not read yet */
+    bool asked; /* the statement was sent as text, and its answer was not read yet */
     MYSQL_STMT *stmt;
-    MYSQL_RES *text;    /* used instead of stmt: the rows of numbers of a query that was sent as text */
-    unsigned n_columns; /* columns of the result set */
+    MYSQL_RES *text;    /* result of a query that was sent as text, used instead of stmt; its columns are numbers */
+    unsigned n_columns; /* number of columns of the result set */
     struct column *columns;
     MYSQL_BIND *binds;
 };
@@ -80,24 +80,24 @@ struct dt_db {
     MYSQL *mysql; /* NULL: closed */
     bool dead;
     enum txn txn;
-    bool keeps;       /* autocommit is off */
-    uint64_t shifted; /* added to the connection's number (dt_db_number) */
+    bool keeps;       /* the session has autocommit off */
+    uint64_t shifted; /* added to the server's number of the connection (see dt_db_number) */
     enum dt_server server;
     size_t packet_max;
     int64_t used_us;
-    int64_t looked_us; /* with several servers: when this server was last found to be writable */
+    int64_t looked_us; /* monotonic time of the last check that this server is writable; used with several servers */
     struct statement *cache[CACHE_BUCKETS];
-    struct statement *open; /* between dt_db_query and dt_db_end */
-    bool streaming;         /* the server still has rows of it */
+    struct statement *open; /* the statement between dt_db_query and dt_db_end, else NULL */
+    bool streaming;         /* the server has not sent all rows of the open statement yet */
     dt_status fetch_status;
     struct dt_error fetch_error;
-    MYSQL_BIND *binds; /* bindings of parameters */
+    MYSQL_BIND *binds; /* bindings of the parameters of one call */
     size_t n_binds;
-    char *scratch; /* lengths, and arrays of run_many */
+    char *scratch; /* memory for the lengths of parameters and the arrays of dt_db_run_many */
     size_t scratch_cap;
     pthread_mutex_t cut_lock;
-    int wire; /* under the lock: the connection's socket, or -1 */
-    bool cut; /* under the lock: dt_db_cut was called */
+    int wire; /* the connection's socket, or -1; protected by cut_lock */
+    bool cut; /* dt_db_cut was called; protected by cut_lock */
 };
 
 dt_status dt_db_library_init(void)
@@ -154,8 +154,8 @@ static dt_status check_connected(dt_db *db, struct dt_error *err)
     if (db->open)
         return dt_fail(err, DT_INTERNAL, "a result set is still open (%.80s)", db->open->sql);
     db->used_us = dt_clock_mono_us(dt_clock_system());
-    /* With several servers, checks once a second between transactions whether this one is still writable: a server
-     * that became a replica still serves reads, but its data may get older and older. */
+    /* With several servers, checks once a second between transactions whether this server is still writable. A server
+     * that became a replica still serves reads, but its data may be old. */
     if (!dt_mysql_may_move(db->config) || db->txn != TXN_NONE || db->used_us - db->looked_us <= LOOK_US)
         return DT_OK;
     if (dt_mysql_read_only(db->mysql, &read_only))
@@ -165,8 +165,8 @@ static dt_status check_connected(dt_db *db, struct dt_error *err)
     return read_only ? dt_fail(err, DT_UNAVAILABLE, "the MySQL server has become read-only") : DT_OK;
 }
 
-/* Sets NOW() to the time of the test clock. Adds half a millisecond, because servers truncate what they compute from
- * the decimal places. If the table (before its migration) or its row does not exist, NOW() stays the server's. */
+/* Sets NOW() to the time of the test clock. Adds half a millisecond, because the servers truncate the decimal places.
+ * If the table does not exist yet (before its migration) or has no row, NOW() remains the server's time. */
 static dt_status follow_clock(dt_db *db, struct dt_error *err)
 {
     /* A separate query, because inside the SET it would lock the row until the transaction ends. */
@@ -204,7 +204,7 @@ static void free_statement(struct statement *s)
     free(s);
 }
 
-/* Stores the socket for dt_db_cut. False: dt_db_cut was called. */
+/* Stores the socket for dt_db_cut. Returns false if dt_db_cut was called. */
 static bool store_socket(dt_db *db, int wire)
 {
     pthread_mutex_lock(&db->cut_lock);
@@ -263,7 +263,7 @@ static dt_status run_text_query(dt_db *db, struct dt_str sql, struct dt_error *e
     }
 }
 
-/* Reads the one number of a query sent as text. */
+/* Reads the only number in the result of a query sent as text. */
 static dt_status read_text_number(dt_db *db, int64_t *out, const char *what, struct dt_error *err)
 {
     MYSQL_RES *result = mysql_store_result(db->mysql);
@@ -282,8 +282,9 @@ static dt_status set_session(dt_db *db, struct dt_error *err)
     const struct dt_config *config = db->config;
     char sql[400];
     int64_t packet = 0;
-    /* If a session stops inside a transaction, it must not hold its locks for long: between two statements, while it
-     * sends one, or while it does not read an answer. Only MySQL has no limit for the first case. */
+    /* Bounds how long the server keeps a transaction open, with its locks, after this process stopped: between two
+     * statements, while it sends a statement, or while it does not read an answer. MySQL has no limit for the time
+     * between two statements. */
     int64_t net = dt_earlier(config->mysql_io_timeout, config->mysql_idle_transaction_timeout);
     const char *idle = db->server == DT_SERVER_MARIADB ? "idle_transaction_timeout" : "wait_timeout";
     snprintf(sql, sizeof(sql),
@@ -416,7 +417,7 @@ dt_status dt_db_begin(dt_db *db, struct dt_error *err)
 static dt_status set_autocommit_off(dt_db *db, bool keeps, struct dt_error *err)
 {
     const char *sql = keeps ? "SET autocommit=0" : "SET autocommit=1";
-    dt_assert(db->txn == TXN_NONE); /* otherwise autocommit=1 would commit it */
+    dt_assert(db->txn == TXN_NONE); /* inside a transaction, autocommit=1 would commit */
     dt_status status = run_text_query(db, dt_str(sql), err);
     if (status == DT_OK)
         db->keeps = keeps;
@@ -453,14 +454,14 @@ dt_status dt_db_begin_at(dt_db *db, int64_t *now_ms, struct dt_error *err)
         return status;
     if (mysql_real_query(db->mysql, sql, sizeof(sql) - 1))
         return fail_connection(db, sql, err);
-    db->txn = TXN_OPEN; /* the first statement has succeeded */
+    db->txn = TXN_OPEN; /* START TRANSACTION has succeeded */
     status = mysql_next_result(db->mysql) ? fail_connection(db, sql, err) : read_text_number(db, now_ms, sql, err);
     if (status != DT_OK)
         dt_db_rollback(db);
     return status;
 }
 
-/* The commit may have happened: only a new connection can find out. */
+/* Closes the connection after a COMMIT without an answer. Whether it happened must be read on a new connection. */
 static dt_status fail_in_doubt(dt_db *db, struct dt_error *err)
 {
     db->dead = true;
@@ -524,7 +525,7 @@ static void bind_column(struct column *c, MYSQL_BIND *bind)
     bind->buffer_length = c->is_int ? sizeof(c->i) : (unsigned long)c->cap;
 }
 
-/* Makes the buffers for the result set, once per statement. */
+/* Allocates the buffers for the result set, once per statement. */
 static dt_status make_columns(dt_db *db, struct statement *s, struct dt_error *err)
 {
     MYSQL_RES *meta = mysql_stmt_result_metadata(s->stmt);
@@ -622,7 +623,7 @@ static bool reserve_binds(dt_db *db, size_t n)
     return true;
 }
 
-/* The parameter is borrowed until the statement has run. */
+/* Binds a parameter, which must remain valid until the statement has run. */
 static void bind_param(const struct dt_param *p, MYSQL_BIND *bind)
 {
     memset(bind, 0, sizeof(*bind));
@@ -656,7 +657,7 @@ static dt_status execute(dt_db *db, struct statement *s, struct dt_params params
         bind_param(&params.v[i], &db->binds[i]);
         bytes += PARAM_BYTES + (params.v[i].type == DT_PARAM_BYTES ? params.v[i].s.n : 0);
     }
-    /* A statement that the server would not accept is not sent, because the server would close the connection. */
+    /* If the statement is too large for the server, it is not sent, because the server would close the connection. */
     if (bytes > db->packet_max) {
         (void)dt_fail(err, DT_UNAVAILABLE,
                       "MySQL accepts statements of %zu bytes (max_allowed_packet), not of %zu (%.80s)", db->packet_max,
@@ -715,7 +716,7 @@ static size_t rows_that_fit(const struct dt_param_rows *rows, size_t first, size
 #ifdef DT_ARRAY_BINDING
 static void bind_array(const struct dt_param *params, size_t columns, size_t rows, char *room, MYSQL_BIND *bind)
 {
-    /* `room` has three arrays: values and lengths of eight bytes, and indicators. */
+    /* `room` holds three arrays: values of eight bytes, lengths of eight bytes, and indicators of one byte. */
     int64_t *ints = (int64_t *)(void *)room;
     const char **texts = (const char **)(void *)room;
     unsigned long *lengths = (unsigned long *)(void *)(room + rows * 8);
@@ -831,8 +832,8 @@ dt_status dt_db_run_many(dt_db *db, const char *sql, struct dt_param_rows rows, 
         } else
 #endif
         {
-            /* Group sizes are powers of two, so that there are few different statements, each prepared once. Their
-             * text must fit into a packet, too. */
+            /* The number of groups is a power of two, so that few different statements are prepared. Their text must
+             * fit into a packet, too. */
             const size_t fit = n;
             n = MULTI_ROWS_MAX;
             while (n > 1 &&
@@ -870,8 +871,9 @@ static void add_sql_value(struct dt_strbuf *out, const struct dt_param *p)
     }
 }
 
-/* The server stops at the first error. So if it reports an error of the statement, nothing was committed. After an
- * error of the connection or of the client library, the commit may have happened. */
+/* Runs the statement and the COMMIT in one packet. If the server reports an error of the statement, nothing was
+ * committed, because the server stops at the first error. After an error of the connection or the client library, the
+ * commit may have happened. */
 static dt_status run_and_commit(dt_db *db, struct dt_str text, struct dt_error *err)
 {
     dt_status status = DT_OK;
@@ -943,10 +945,10 @@ static dt_status open_result(dt_db *db, struct statement *s, struct dt_params pa
         return status;
     }
     /*
-     * Reading a row may fail: after it has sent the first packets, the server may wait for the lock of a row. After
-     * such an error MariaDB's library expects further rows of the statement, and would wait for them before the next
-     * execution. So the statement is freed, and prepared again when needed. If memory ran out, the library has left
-     * rows unread without noticing, so the connection is closed.
+     * Reading a row may fail: after sending the first packets, the server may wait for the lock of a row, and give up.
+     * After such an error MariaDB's library expects further rows of the statement, and would wait for them before the
+     * next execution. So the statement is freed, and prepared again when needed. If memory ran out, the library has
+     * left rows unread without noticing, so the connection is closed.
      */
     if (!stream && mysql_stmt_store_result(s->stmt)) {
         status = fail_statement(db, s->stmt, s->sql, err);
@@ -1044,7 +1046,7 @@ dt_status dt_db_query_index(dt_db *db, const char *sql, struct dt_params params,
     if (status == DT_OK)
         return DT_OK;
     db->fetch_status = status;
-    return dt_db_end(db, NULL); /* nothing is left unread for the next statement */
+    return dt_db_end(db, NULL); /* reads the rest of the answer, so that the next statement can be sent */
 }
 
 dt_status dt_db_query_text(dt_db *db, struct dt_str text, struct dt_error *err)
@@ -1062,7 +1064,7 @@ dt_status dt_db_query_text(dt_db *db, struct dt_str text, struct dt_error *err)
     return status;
 }
 
-/* Grows the buffers of cells that were too long, and reads these again. */
+/* Fetches the cells that did not fit into their buffers again, into larger buffers. */
 static dt_status fetch_long_cells(dt_db *db, struct statement *s)
 {
     for (unsigned i = 0; i < s->n_columns; i++) {
@@ -1114,7 +1116,7 @@ bool dt_db_next(dt_db *db)
     db->fetch_status = receive_answer(db, s, &db->fetch_error);
     if (db->fetch_status)
         return false;
-    if (s->text) { /* rows as they arrive */
+    if (s->text) { /* a query sent as text: reads the next row from the socket */
         MYSQL_ROW row = mysql_fetch_row(s->text);
         if (!row && mysql_errno(db->mysql))
             db->fetch_status = fail_connection(db, s->sql, &db->fetch_error);
@@ -1182,8 +1184,8 @@ static void free_result(dt_db *db, struct statement *s)
         for (int i = 0; i < REST_ROWS && (row == 0 || row == MYSQL_DATA_TRUNCATED); i++)
             row = mysql_stmt_fetch(s->stmt);
         db->streaming = false;
-        /* Freeing the result would read the rest of it, which may be a gigabyte. So the socket is shut down first,
-         * and the handle is treated as if its connection was lost. */
+        /* Freeing the result would read the remaining rows, which may be a gigabyte. So the socket is shut down first,
+         * and the connection counts as lost. */
         if (row != MYSQL_NO_DATA) {
             shutdown(socket_of(db->mysql), SHUT_RDWR);
             db->dead = true;

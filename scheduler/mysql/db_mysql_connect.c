@@ -1,9 +1,9 @@
 /*
- * Which server to connect to, with or without TLS, and with which account.
+ * Chooses the server to connect to, TLS or not, and the account.
  *
- * Of several servers, the writable one is used. Each is asked for @@read_only, which MySQL also sets with
- * super_read_only. A server counts as read-only even if our account may write there. If two are writable, the first is
- * used: the failover tool that promotes a new primary must make sure that the old one is not.
+ * Of several servers, the writable one is used. Each server is asked for @@read_only, which MySQL also sets with
+ * super_read_only. A server with read_only counts as read-only even if our account may write there. If two servers are
+ * writable, the first is used: the failover tool that promotes a new primary must make the old one read-only.
  */
 #include "db_mysql.h"
 
@@ -21,7 +21,7 @@ typedef my_bool sql_bool;
 typedef bool sql_bool;
 #endif
 
-/* The index of the latest writable server in mysql.hosts, so that new connections need not try dead ones first. */
+/* The index in mysql.hosts of the writable server that was found last. New connections try it first. */
 static _Atomic unsigned favourite;
 
 bool dt_mysql_may_move(const struct dt_config *config)
@@ -70,7 +70,7 @@ static void set_options(MYSQL *mysql, const struct dt_config *config, const stru
 /* ---- one server ---- */
 
 struct target {
-    const char *host, *socket; /* socket NULL: TCP */
+    const char *host, *socket; /* socket: path of a Unix socket; NULL: TCP */
     int port;
 };
 
@@ -118,7 +118,7 @@ static dt_status connect_to(const struct dt_config *config, const struct target 
 
 unsigned dt_mysql_read_only(MYSQL *mysql, bool *read_only)
 {
-    /* MySQL returns a number, newer MariaDBs a word. */
+    /* MySQL returns 0 or 1, newer MariaDB versions return a word. */
     static const char ask[] = "SELECT @@global.read_only NOT IN ('OFF', '0')";
     MYSQL_RES *result = mysql_real_query(mysql, ask, sizeof(ask) - 1) ? NULL : mysql_store_result(mysql);
     if (!result)
@@ -129,7 +129,7 @@ unsigned dt_mysql_read_only(MYSQL *mysql, bool *read_only)
     return 0;
 }
 
-/* Reads the n-th host. Returns false if there are fewer. */
+/* Parses host number n of the list. Returns false if the list is shorter. */
 static bool host_at(const char *hosts, unsigned n, struct dt_host *out)
 {
     struct dt_str rest = dt_str(hosts);
@@ -141,7 +141,10 @@ static bool host_at(const char *hosts, unsigned n, struct dt_host *out)
     return false;
 }
 
-/* Connects to the first writable server. err has the errors of all servers; it is an alarm if one of them is. */
+/*
+ * Connects to the first writable server. err has the errors of all servers, and `alarm` if one of these errors is an
+ * alarm.
+ */
 static dt_status connect_to_any(const struct dt_config *config, MYSQL **out, struct dt_error *err)
 {
     unsigned n = 0;

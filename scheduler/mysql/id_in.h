@@ -2,10 +2,10 @@
  * Statements for many ids. For store/ only.
  *
  * A statement (*.sql) with `IN (?,...)` is a struct dt_id_in: prepared statements with "… id IN (?,…,?)" in seven
- * sizes. The build generates DT_ID_IN(before, after) for it. A list is padded with its last id, so sizes are at most
- * twice as large as needed for the usual batches. The alternative, a join with a JSON_TABLE, is slower: for an UPDATE,
- * the server first collects the rows, then finds and writes them again (a quarter more per row, twice as much for few
- * rows). For a SELECT, it first makes a table of the ids.
+ * sizes. The build generates DT_ID_IN(before, after) for such a statement. A list is padded with its last id, so for
+ * usual numbers of ids a statement is at most twice as large as needed. The alternative, a join with a JSON_TABLE, is
+ * slower. For an UPDATE, the server first collects the rows, then finds and writes them again (a quarter more time per
+ * row, twice as much for few rows). For a SELECT, it first makes a table of the ids.
  */
 #pragma once
 
@@ -13,8 +13,8 @@
 #include "db.h"
 
 #define DT_ID_IN_SIZES 7
-#define DT_ID_IN_MOST  960 /* ids of one statement; from 1,000 on, MariaDB makes a table of them and joins that */
-#define DT_ID_IN_HEAD  15  /* parameters before the list, at most */
+#define DT_ID_IN_MOST  960 /* most ids of one statement; from 1,000 on, MariaDB makes a table of the ids and joins it */
+#define DT_ID_IN_HEAD  15  /* most parameters before the list of ids */
 
 struct dt_id_in {
     const char *sql[DT_ID_IN_SIZES];
@@ -46,19 +46,19 @@ struct dt_ids {
 };
 #define DT_IDS(v, n) ((struct dt_ids){(v), (n)})
 
-/* Runs the statement for all ids, DT_ID_IN_MOST at a time. The ids are ascending, so that rows are locked in that
- * order. *affected counts the changed rows of all. `head`: the parameters before the list. */
+/* Runs the statement for all ids, DT_ID_IN_MOST at a time. `ids` must be ascending, because rows are locked in this
+ * order. *affected: the number of rows that all statements changed. `head`: the parameters before the list. */
 DT_MUST_CHECK dt_status dt_id_in_run(dt_db *db, const struct dt_id_in *update, struct dt_params head, struct dt_ids ids,
                                      uint64_t *affected, struct dt_error *err);
 
-/* Reads the rows of a query, DT_ID_IN_MOST ids at a time. `row` reads each from the db, and must not run anything
- * else on it. If `row` fails, it sets err itself, and its status is returned. Rows have the order of `ids` if these
- * are ascending and the query has ORDER BY. */
+/* Reads the rows of a query, DT_ID_IN_MOST ids at a time. `row` is called for each row, reads its columns from the db,
+ * and must run no other statement on this db. If `row` fails, it sets err, and its status is returned. Rows are read in
+ * the order of `ids` if the ids are ascending and the query has ORDER BY. */
 DT_MUST_CHECK dt_status dt_id_in_read(dt_db *db, const struct dt_id_in *query, struct dt_params head, struct dt_ids ids,
                                       dt_status (*row)(void *arg), void *arg, struct dt_error *err);
 
-/* Builds a list of ids as one JSON parameter, for statements that join JSON_TABLE(?, '$[*]' …). Empty at first; the
- * caller adds ids, then ends the list once. A failed allocation sets list->failed. */
+/* Builds a list of ids as one JSON parameter, for statements that join JSON_TABLE(?, '$[*]' …). The caller begins with
+ * an empty list, adds ids, and ends the list once. If an allocation fails, list->failed is set. */
 
 static inline void dt_id_list_add(struct dt_strbuf *list, int64_t id)
 {
@@ -71,8 +71,8 @@ static inline void dt_id_list_end(struct dt_strbuf *list)
     dt_strbuf_adds(list, list->n ? "]" : "[]");
 }
 
-/* Runs a DELETE of a join with such a list, for any number of ids. DELETE … WHERE id IN (…) cannot be used: if
- * MariaDB estimates that the table is small, it scans the whole table, even if an index is named, and waits for
- * every locked row. */
+/* Deletes the rows of any number of ids; `sql` is a DELETE of a join with such a JSON list. DELETE … WHERE id IN (…)
+ * cannot be used: if MariaDB estimates that the table is small, it scans the whole table, even if the statement names
+ * an index, and waits for every locked row. */
 DT_MUST_CHECK dt_status dt_id_list_delete(dt_db *db, const char *sql, struct dt_ids ids, uint64_t *removed,
                                           struct dt_error *err);

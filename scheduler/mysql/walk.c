@@ -68,7 +68,7 @@ dt_status dt_walk_times(dt_db *db, const char *sql, struct dt_walk_place after, 
     return status;
 }
 
-/* The window begins after the last key of the previous window. */
+/* Sets the bounds of a window: it begins after the last key of the previous window, or with the first key. */
 struct dt_param *dt_walk_key_params(const struct dt_walk_keys *keys, struct dt_param *p)
 {
     *p++ = DT_P_STR(keys->topic);

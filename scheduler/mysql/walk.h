@@ -21,16 +21,19 @@ struct dt_walk_keys {
     struct dt_str topic;
     struct dt_str first; /* a key, or a prefix of keys, where the walk begins */
     struct dt_str after; /* the last key of the previous window; absent: the first window */
-    struct dt_str end;   /* dt_key_range_add_end */
+    struct dt_str end;   /* exclusive end of the range (dt_key_range_add_end) */
 };
 
-/* Sets *end_id to the end of a window of `rows` rows, if that is earlier. *cut: further rows follow. */
+/*
+ * Finds the end of a window of `rows` rows after after_id. If the range has so many rows, sets *cut and *end_id; else
+ * *end_id is unchanged.
+ */
 DT_MUST_CHECK dt_status dt_walk_ids(dt_db *db, const char *sql, int64_t after_id, int64_t rows, int64_t *end_id,
                                     bool *cut, struct dt_error *err);
-/* Finds where `rows` rows end. If there are fewer, *cut is false and *end is unchanged. */
+/* Finds the end of a window of `rows` rows. If the range has fewer rows, *cut is false and *end is unchanged. */
 DT_MUST_CHECK dt_status dt_walk_times(dt_db *db, const char *sql, struct dt_walk_place after, int64_t rows,
                                       struct dt_walk_place *end, bool *cut, struct dt_error *err);
-/* As dt_walk_ids, for keys. If there are fewer rows, *end_key is absent. It is in the arena. */
+/* As dt_walk_ids, for keys. *end_key is in the arena; absent if the range has fewer rows. */
 DT_MUST_CHECK dt_status dt_walk_by_key(dt_db *db, const struct dt_walk_keys *keys, int64_t rows, struct dt_arena *arena,
                                        struct dt_str *end_key, struct dt_error *err);
 
