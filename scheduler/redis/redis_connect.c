@@ -1,8 +1,9 @@
 /*
  * See redis_connect.h. An endpoint `master:NAME` keeps its name, and so its shards, when another server becomes the
- * master. Each connect asks the Sentinels, and the server that they name must itself report that it is the master.
+ * master. Each connect asks the Sentinels, and checks that the server that they name reports itself as the master.
  *
- * TLS is done by hiredis_ssl. It verifies who signed a certificate, but not the host's name, so the name is set here.
+ * hiredis_ssl does TLS. It verifies who signed the certificate, but not the host's name, so this file sets the name to
+ * verify.
  */
 #include "redis_connect.h"
 
@@ -62,7 +63,7 @@ static void set_tls_error(redisContext *c, const char *what, const SSL *ssl)
     ERR_clear_error();
 }
 
-/* Returns the option that could not be applied, or NULL. */
+/* Loads the files that the configuration names. Returns the option that could not be applied, or NULL. */
 static const char *load_files(SSL_CTX *ctx, const struct dt_tls *tls)
 {
     if (tls->ca_file[0] && SSL_CTX_load_verify_locations(ctx, tls->ca_file, NULL) != 1)
@@ -76,7 +77,7 @@ static const char *load_files(SSL_CTX *ctx, const struct dt_tls *tls)
     return NULL;
 }
 
-/* If TLS is configured, starts it on a TCP connection. If it fails, c->err and c->errstr say why. */
+/* Starts TLS on a TCP connection, if TLS is configured. If this fails, c->err and c->errstr have the reason. */
 static void start_tls(redisContext *c, const struct dt_config *config, const char *host)
 {
     struct dt_tls tls = dt_tls_of_redis(config);
@@ -96,14 +97,14 @@ static void start_tls(redisContext *c, const struct dt_config *config, const cha
         goto out;
     }
     ssl = SSL_new(ctx);
-    /* The certificate must be for the host's name or address. */
+    /* The certificate must name the host, or contain its address. */
     if (!ssl || (tls.mode == DT_TLS_VERIFY && X509_VERIFY_PARAM_set1_ip_asc(SSL_get0_param(ssl), host) != 1 &&
                  (SSL_set1_host(ssl, host) != 1 || SSL_set_tlsext_host_name(ssl, host) != 1))) {
         set_tls_error(c, "no memory", NULL);
         goto out;
     }
     if (redisInitiateSSL(c, ssl) == REDIS_OK)
-        ssl = NULL; /* the connection owns it now */
+        ssl = NULL; /* now owned by the connection */
     else
         set_tls_error(c, "handshake", ssl);
 out:
@@ -135,7 +136,7 @@ static void set_error(redisContext *c, const char *why)
     snprintf(c->errstr, sizeof(c->errstr), "%.*s", (int)sizeof(c->errstr) - 1, why);
 }
 
-/* Sends AUTH. Returns false, and sets c->err, if it fails. */
+/* Sends AUTH. If this fails, returns false and sets c->err. */
 static bool log_in(redisContext *c, const char *user, const char *password)
 {
     const char *words[] = {"AUTH", user ? user : password, password};
@@ -146,7 +147,7 @@ static bool log_in(redisContext *c, const char *user, const char *password)
     return !c->err;
 }
 
-/* Asks one Sentinel for the master. *why: the failure. */
+/* Asks one Sentinel for the address of the master. If this fails, adds the reason to *why. */
 static bool ask_sentinel(const struct dt_config *config, const struct dt_host *sentinel, const char *master,
                          struct dt_host *out, struct dt_strbuf *why)
 {
@@ -188,7 +189,7 @@ redisContext *dt_redis_connect(const struct dt_config *config, const struct dt_e
     for (struct dt_str rest = dt_str(config->redis_sentinels); !found && rest.n;)
         if (dt_host_parse(dt_str_next_element(&rest), DT_SENTINEL_PORT, &sentinel))
             found = ask_sentinel(config, &sentinel, endpoint->host, &master, &why);
-    /* If no master was found, an unconnected context carries the reason. */
+    /* If no master was found, returns an unconnected context that has the reason. */
     redisContext *c = found ? open_connection(config, master.name, master.port) : redisConnectFd(-1);
     if (c && !found)
         set_error(c, why.p ? why.p : "there are no sentinels");
@@ -196,7 +197,7 @@ redisContext *dt_redis_connect(const struct dt_config *config, const struct dt_e
     if (!c || c->err)
         return c;
     if (!dt_redis_credentials(config, &password, &user) || log_in(c, user, password.p)) {
-        /* A Sentinel may not know yet that its master was replaced. If our user may not send ROLE, the server is
+        /* A Sentinel may still name a server that is no longer the master. If our user may not send ROLE, the server is
          * accepted without this check. */
         redisReply *reply = redisCommand(c, "ROLE");
         if (reply && reply->type == REDIS_REPLY_ARRAY && reply->elements && reply->element[0]->str &&

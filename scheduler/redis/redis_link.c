@@ -1,11 +1,11 @@
 /*
- * See redis_link.h. Invariants: link->c is NULL or has never failed. Until their replies are read, `out` is exactly the
- * text of the `pending` commands, so that they can be sent again after NOSCRIPT or on a new connection.
+ * See redis_link.h. Invariants: link->c is NULL or has never failed. Until the replies are read, `out` is exactly the
+ * text of the `pending` commands, so that the commands can be sent again after NOSCRIPT or on a new connection.
  *
  * A connection may end while it is idle (the server's `timeout`, CLIENT KILL, a restart). That is no outage:
- * dt_link_ready checks for it before a round trip. If it happens between that check and the first reply, the round trip
- * is sent again. Neither waits for the back-off, which is for servers that cannot be reached. If a server does not
- * reply in time, the round trip fails without another attempt.
+ * dt_link_ready checks for it before a round trip. If the connection ends between that check and the first reply, the
+ * commands are sent again. Neither case waits for the back-off, which is for servers that cannot be reached. If a
+ * server does not reply in time, the round trip fails without another attempt.
  */
 #include "redis_link.h"
 
@@ -35,8 +35,8 @@ struct dt_link {
     unsigned n_scripts;
     char sha[DT_LINK_SCRIPTS][SHA_LEN + 1];
     redisContext *c;
-    bool whole;  /* scripts are sent as texts */
-    bool served; /* this connection has answered a whole round trip */
+    bool whole;  /* each call of a script sends its text, because SCRIPT LOAD is refused */
+    bool served; /* all commands of a round trip were answered on this connection */
     bool failing;
     struct dt_strbuf out;
     size_t pending;
@@ -44,7 +44,7 @@ struct dt_link {
     struct dt_backoff backoff;
     struct dt_outage_part outage;
     int64_t retry_at_us;
-    int64_t began_us; /* beginning of this round trip */
+    int64_t began_us; /* monotonic time at which this round trip began */
     dt_metric *seconds, *errors, *up;
 };
 
@@ -61,7 +61,7 @@ static dt_status endpoint_parse(struct dt_str text, struct dt_endpoint *out, str
     out->host = out->name ? strdup(out->name) : NULL;
     if (!out->host)
         return dt_fail(err, DT_NOMEM, "redis.endpoints");
-    /* "master:NAME". If NAME were a number, it would be the port of a host called master. */
+    /* An endpoint "master:NAME". If NAME is a number, the endpoint is host "master" with this port. */
     if (strncmp(out->name, master, n_master) == 0 && out->name[n_master + strspn(out->name + n_master, "0123456789")]) {
         out->master = true;
         memmove(out->host, out->host + n_master, strlen(out->host + n_master) + 1);
@@ -74,7 +74,7 @@ static dt_status endpoint_parse(struct dt_str text, struct dt_endpoint *out, str
     if (end == colon + 1 || *end || port < 1 || port > 65535)
         return dt_fail(err, DT_INVALID, "redis.endpoints: the port of \"%s\" is not 1-65535", out->name);
     *colon = '\0';
-    if (out->host[0] == '[' && colon[-1] == ']') { /* [::1]:6379 */
+    if (out->host[0] == '[' && colon[-1] == ']') { /* an IPv6 address in brackets: [::1]:6379 */
         colon[-1] = '\0';
         memmove(out->host, out->host + 1, strlen(out->host));
     }
@@ -132,7 +132,7 @@ int64_t dt_backoff_us(struct dt_backoff *backoff, uint64_t salt)
     if (wait > BACKOFF_CAP_US)
         wait = BACKOFF_CAP_US;
     backoff->failures++;
-    /* splitmix64 is random enough for jitter */
+    /* The step of splitmix64, which is random enough for jitter. */
     uint64_t z = (backoff->chance += salt | UINT64_C(0x9e3779b97f4a7c15));
     z = (z ^ (z >> 30)) * UINT64_C(0xbf58476d1ce4e5b9);
     z = (z ^ (z >> 27)) * UINT64_C(0x94d049bb133111eb);
@@ -209,8 +209,8 @@ static dt_status fail_link(dt_link *link, struct dt_error *err, const char *what
     close_link(link);
     forget_commands(link);
     link->failing = true;
-    /* If a server does not reply, waits four times as long before the next attempt. So callers spend at most a fifth
-     * of their time waiting. */
+    /* After a server that did not reply in time, the next attempt waits four times as long as this one took. So callers
+     * spend at most a fifth of their time waiting for replies. */
     link->retry_at_us = now_us + dt_later(wait_us, (now_us - link->began_us) * SILENCE_FACTOR);
     dt_metric_add(link->errors, 1);
     dt_metric_set(link->up, 0);
@@ -219,7 +219,7 @@ static dt_status fail_link(dt_link *link, struct dt_error *err, const char *what
     return dt_fail(err, DT_UNAVAILABLE, "%s", why.text);
 }
 
-/* Sends one command and reads its reply, which may be an error reply; the caller frees it. */
+/* Sends one command and reads its reply, which may be an error reply. The caller frees the reply. */
 static dt_status run_redis_command(dt_link *link, const char *what, redisReply **reply, struct dt_error *err, int argc,
                                    const char **argv)
 {
@@ -227,8 +227,8 @@ static dt_status run_redis_command(dt_link *link, const char *what, redisReply *
     return *reply ? DT_OK : fail_link(link, err, what);
 }
 
-/* Loads all scripts, unless they are sent as texts. An error reply (the server is still loading, or requires a
- * password) ends the attempt to connect. */
+/* Loads all scripts, unless scripts are sent as texts. If the server returns an error (it is still loading its data, or
+ * requires a password), connecting fails. */
 static dt_status load_scripts(dt_link *link, struct dt_error *err)
 {
     dt_status status = DT_OK;
@@ -243,8 +243,8 @@ static dt_status load_scripts(dt_link *link, struct dt_error *err)
         } else if (reply->type == REDIS_REPLY_ERROR &&
                    (strncmp(reply->str, "NOPERM", 6) == 0 || strncmp(reply->str, "ERR unknown command", 19) == 0 ||
                     strncmp(reply->str, "ERR unknown subcommand", 22) == 0)) {
-            /* The user may not run SCRIPT, or the server does not have it: from now on scripts are sent as texts,
-             * some kilobytes per round trip. */
+            /* The user may not run SCRIPT, or the server does not know the command. From now on each call of a script
+             * sends its text: some kilobytes per round trip. */
             DT_LOG(WARN, "index", "scripts are sent as text each time: SCRIPT LOAD is not permitted",
                    DT_S("endpoint", link->endpoint->name), DT_S("reason", reply->str));
             link->whole = true;
@@ -297,8 +297,8 @@ dt_status dt_link_ready(dt_link *link, struct dt_error *err)
     if (link->c) {
         char byte;
         dt_assert_cmp(link->c->err, ==, 0);
-        /* No reply is due between round trips. So readable data means that the connection has ended, or that the
-         * server sent something this program did not ask for. */
+        /* Between round trips the server sends nothing. So if data or the end of the stream can be read, the connection
+         * has ended, or the server sent something that this program did not request. */
         ssize_t n = recv(link->c->fd, &byte, 1, MSG_PEEK | MSG_DONTWAIT);
         if (n < 0 && (errno == EAGAIN || errno == EWOULDBLOCK || errno == EINTR))
             return DT_OK;
@@ -407,8 +407,9 @@ static dt_status write_commands(dt_link *link)
     return DT_OK;
 }
 
-/* Called right after a failure. Returns whether the server closed a connection that had answered before. A
- * connection that ends before its first reply is not stale: a client that is refused again and again must wait. */
+/* Returns whether the server closed a connection that had answered before. Call it right after a failure. A connection
+ * that ends before its first reply is not stale: a client that the server refuses again and again must wait for the
+ * back-off. */
 static bool was_stale(const dt_link *link)
 {
     bool ended = link->c->err == REDIS_ERR_EOF ||
@@ -416,7 +417,10 @@ static bool was_stale(const dt_link *link)
     return ended && link->served;
 }
 
-/* Sends the commands again on a new connection. They are idempotent, so it does not matter where the old one ended. */
+/*
+ * Sends the commands again on a new connection. The commands are idempotent, so it does not matter which of them the
+ * server had already run.
+ */
 static dt_status send_again(dt_link *link, struct dt_error *err)
 {
     dt_status status;
@@ -441,7 +445,7 @@ dt_status dt_link_flush(dt_link *link, struct dt_error *err)
 }
 
 struct outcome {
-    char error[160]; /* the first error reply other than NOSCRIPT */
+    char error[160]; /* text of the first error reply other than NOSCRIPT; empty: none */
     bool no_script;
 };
 
@@ -460,7 +464,7 @@ static dt_status read_once(dt_link *link, dt_link_reply_fn *on_reply, void *arg,
     for (size_t i = 0, n = link->pending; i < n; i++) {
         void *raw = NULL;
         if (redisGetReply(link->c, &raw) != REDIS_OK) {
-            /* Reads the first reply. If the connection is stale, makes a new one and sends the commands again. */
+            /* Reads the first reply. If the connection is stale, connects again and repeats the commands. */
             if (i > 0 || !was_stale(link))
                 return fail_link(link, err, "read");
             dt_status status = send_again(link, err);
@@ -505,7 +509,7 @@ dt_status dt_link_read(dt_link *link, dt_link_reply_fn *on_reply, void *arg, str
     if (!outcome.error[0])
         return DT_OK;
     if (link->endpoint->master && strncmp(outcome.error, "READONLY", 8) == 0)
-        close_link(link); /* the Sentinels may name another master now */
+        close_link(link); /* the server is a replica now; the next connect asks the Sentinels again */
     dt_metric_add(link->errors, 1);
     return dt_fail(err, DT_UNAVAILABLE, "redis %s: %s", link->endpoint->name, outcome.error);
 }

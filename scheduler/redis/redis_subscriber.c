@@ -43,11 +43,11 @@ struct subscriber {
     const struct dt_endpoint *endpoint;
     enum subscriber_state state;
     redisContext *c;
-    bool unsent;         /* commands wait until the socket is writable */
-    unsigned owed;       /* GREETING, SUBSCRIBING: number of replies before the awaited one */
-    bool tracks;         /* the reply to SUBSCRIBE FLUSHED is due; it may be an error */
-    bool pinged;         /* UP: the reply to PING is due */
-    int64_t deadline_us; /* DOWN: next try; UP: next PING, or the deadline of its reply; else the state's deadline */
+    bool unsent;         /* commands are buffered until the socket is writable */
+    unsigned owed;       /* in GREETING and SUBSCRIBING: number of replies that precede the expected one */
+    bool tracks;         /* SUBSCRIBE FLUSHED was sent; an error reply is then not a failure */
+    bool pinged;         /* in UP: PING was sent, and no reply was received yet */
+    int64_t deadline_us; /* DOWN: next try; UP: next PING, or deadline of its reply; else: deadline of the state */
     struct dt_backoff backoff;
     struct dt_outage_part outage;
     dt_metric *up;
@@ -57,14 +57,14 @@ struct dt_wake {
     const struct dt_config *config;
     const dt_clock *clock;
     void (*on_wake)(void *arg, int shard, bool outbox);
-    void (*on_offers)(void *arg, struct dt_str topic); /* NULL: the subscriber calls on_wake */
+    void (*on_offers)(void *arg, struct dt_str topic); /* set for API processes; NULL: on_wake is called */
     void *arg;
     char channel[128];
     struct dt_endpoint *endpoints;
     struct subscriber *subscribers;
     struct pollfd *fds; /* fds[0] is the stop event, fds[i + 1] belongs to subscribers[i] */
     unsigned n;
-    _Atomic unsigned n_up; /* read by any thread */
+    _Atomic unsigned n_up; /* subscribers in UP; read by any thread */
     int stop_fd;
     struct dt_thread thread;
 };
@@ -104,7 +104,7 @@ static void subscriber_fail(struct dt_wake *wake, struct subscriber *sub, const 
 static void subscriber_connect(struct dt_wake *wake, struct subscriber *sub)
 {
     dt_assert(sub->state == SUB_DOWN && !sub->c);
-    /* Sentinels and TLS take some round trips, which block; everything else does not. */
+    /* Sentinels and TLS block for some round trips. Other endpoints use a non-blocking connect(2). */
     if (dt_redis_is_elaborate(wake->config, sub->endpoint)) {
         sub->c = dt_redis_connect(wake->config, sub->endpoint);
         if (sub->c && !sub->c->err) {
@@ -122,7 +122,7 @@ static void subscriber_connect(struct dt_wake *wake, struct subscriber *sub)
     sub->deadline_us = dt_clock_mono_us(wake->clock) + wake->config->redis_timeout * 1000;
 }
 
-/* Writes as much as the socket accepts; the rest waits for POLLOUT. */
+/* Writes as much as the socket accepts. If data remains, poll(2) waits for POLLOUT. */
 static void subscriber_send(struct dt_wake *wake, struct subscriber *sub)
 {
     int done = 0;
@@ -175,7 +175,7 @@ static void announce(struct dt_wake *wake, const char *text)
             wake->on_wake(wake->arg, (int)shard, outbox);
         return;
     }
-    /* The text has topics, separated by spaces. An empty text: any topic. */
+    /* The text is a list of topics, separated by spaces. If it is empty, any topic may have jobs. */
     if (!*text)
         announce_all(wake);
     while (*text) {
@@ -206,7 +206,7 @@ static void subscriber_handle(struct dt_wake *wake, struct subscriber *sub, cons
     } else if (sub->state == SUB_GREETING && reply->type == REDIS_REPLY_ERROR)
         subscriber_fail(wake, sub, reply->str);
     else if (sub->owed)
-        sub->owed--; /* the reply to AUTH, or to CLIENT TRACKING, which may fail */
+        sub->owed--; /* reply to AUTH, or to CLIENT TRACKING; the latter may be an error */
     else if (reply->type == REDIS_REPLY_ERROR && sub->state == SUB_UP && sub->tracks)
         sub->tracks = false;
     else if (reply->type == REDIS_REPLY_ERROR)
@@ -214,7 +214,7 @@ static void subscriber_handle(struct dt_wake *wake, struct subscriber *sub, cons
     else if (reply->type != REDIS_REPLY_ARRAY)
         return;
     else if (strcmp(reply_word(reply, 0), "message") == 0)
-        announce(wake, reply_word(reply, 2)); /* the text of FLUSHED is empty */
+        announce(wake, reply_word(reply, 2)); /* a message of FLUSHED has an empty text */
     else if (strcmp(reply_word(reply, 0), "subscribe") == 0 && sub->state == SUB_SUBSCRIBING) {
         sub->state = SUB_UP;
         wake->n_up++;
@@ -243,7 +243,7 @@ static void subscriber_read(struct dt_wake *wake, struct subscriber *sub)
         subscriber_handle(wake, sub, raw);
         freeReplyObject(raw);
     }
-    if (sub->state == SUB_UP) { /* any message proves that the server works */
+    if (sub->state == SUB_UP) { /* any message proves that the server answers */
         sub->pinged = false;
         sub->deadline_us = dt_clock_mono_us(wake->clock) + PING_US;
     }
@@ -290,12 +290,12 @@ static void run_subscriber(void *arg)
                                                .events = sub->state == SUB_CONNECTING ? POLLOUT : events};
             first_us = dt_earlier(first_us, sub->deadline_us);
         }
-        /* In ms, rounded up, so that the deadline has passed when poll returns. */
+        /* Milliseconds, rounded up, so that poll does not return before the deadline. */
         int64_t wait_us = first_us - dt_clock_mono_us(wake->clock);
         if (poll(wake->fds, wake->n + 1, wait_us <= 0 ? 0 : (int)(wait_us / 1000 + 1)) < 0) {
             if (errno == EINTR)
                 continue;
-            break; /* the kernel is out of memory: the leaders still check by themselves */
+            break; /* the kernel is out of memory: the thread ends, and leaders check by themselves */
         }
         if (wake->fds[0].revents)
             break;
@@ -346,7 +346,7 @@ static dt_status start_subscriber(const struct dt_wake *made, const char *instal
     wake->stop_fd = -1;
     snprintf(wake->channel, sizeof(wake->channel), "%s:%s", installation, channel);
     dt_status status = open_subscribers(wake, err);
-    if (status == DT_OK) { /* blocks signals, which the main thread handles */
+    if (status == DT_OK) { /* the thread blocks signals, because the main thread handles them */
         sigfillset(&all);
         pthread_sigmask(SIG_SETMASK, &all, &before);
         status = dt_thread_start(&wake->thread, "wake", run_subscriber, wake, err);

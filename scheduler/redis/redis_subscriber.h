@@ -1,22 +1,23 @@
-/* The subscriber: one thread that receives the wake-ups of all endpoints, which leaders and API processes publish. */
+/* The subscriber: one thread that receives the wake-ups from all endpoints. Leaders and API processes publish them. */
 #pragma once
 
 #include "base/config.h"
 #include "base/text/strbuf.h"
 
 typedef struct dt_wake dt_wake;
-/* Starts the thread, which calls on_wake; on_wake must not block. shard -1: everything may have changed, because a
- * connection was lost or restored. config and arg must outlive the thread. *out is NULL unless OK, and if there are
- * no endpoints. */
+/* Starts the thread, which calls on_wake; on_wake must not block. If shard is -1, everything may have changed, because
+ * a connection was lost or restored. config and arg must outlive the thread. *out is NULL unless OK; also if no
+ * endpoints are configured. */
 DT_MUST_CHECK dt_status dt_wake_start(const struct dt_config *config, const char *installation,
                                       void (*on_wake)(void *arg, int shard, bool outbox), void *arg, dt_wake **out,
                                       struct dt_error *err);
-/* As dt_wake_start, for a process whose clients wait for pops. topic absent: any topic may have jobs (like shard
- * -1). */
+/* As dt_wake_start, for a process whose clients wait for pops. If topic is absent, any topic may have jobs, because a
+ * connection was lost or restored. */
 DT_MUST_CHECK dt_status dt_wake_start_for_pops(const struct dt_config *config, const char *installation,
                                                void (*on_offers)(void *arg, struct dt_str topic), void *arg,
                                                dt_wake **out, struct dt_error *err);
 /* Ends the thread and frees the subscriber. Accepts NULL. */
 void dt_wake_stop(dt_wake *wake);
-/* Returns whether the channels of all endpoints are up. Wake-ups on channels that are down are lost. Any thread. */
+/* Returns whether the channels of all endpoints are connected. Wake-ups on other channels are lost. May be called from
+ * any thread. */
 bool dt_wake_hears(const dt_wake *wake);
