@@ -1,9 +1,9 @@
 /*
  * Leases in MySQL: elections without ZooKeeper, and work that only one process should do at a time.
  *
- * Neither kind protects what is written: if a holder was stopped for long, it may continue while the next one works.
- * Leaders are fenced by the epoch of the shard's row (dispatch/fence.h), which rises with each takeover, with every
- * kind of election. Work under a work lease is guarded by versions, or is harmless if done twice.
+ * No lease protects what its holder writes: if a holder was stopped for long, it may continue while the next holder
+ * works. Leaders are fenced by the epoch of the shard's row (dispatch/fence.h), which rises with each takeover, whether
+ * ZooKeeper or leases elect. Work under a work lease is guarded by versions, or is harmless if done twice.
  */
 #pragma once
 
@@ -15,46 +15,52 @@
  * member that has ended never becomes live again: its dispatcher joins again under another id. Each function is one
  * statement that commits by itself, except dt_store_election_join, which has two. ---- */
 
-/* There are no more shards, so further members would lead nothing. */
+/* An installation has at most DT_SHARDS_MAX shards, so further members would lead nothing. */
 #define DT_ELECTION_MEMBERS DT_SHARDS_MAX
 
 struct dt_election_member {
     int64_t id;
-    int64_t renewals; /* changes with each renewal */
-    int64_t age_ms;   /* time since its renewal, by MySQL's clock; negative if that clock was set back */
+    int64_t renewals; /* changed by each renewal; compare for equality */
+    int64_t age_ms;   /* time since the last renewal, by MySQL's clock; negative if MySQL's clock was set back */
     int64_t timeout_ms;
     bool leaving;
 };
 
-/* The rows of the election, as committed at one moment. */
+/* The rows of the election, all as committed at the same moment. */
 struct dt_election {
     struct dt_election_member members[DT_ELECTION_MEMBERS]; /* members that have not ended, in order of joining */
     size_t n;
     int64_t holder[DT_SHARDS_MAX]; /* the member that holds the shard; 0: none */
-    bool elsewhere;                /* ZooKeeper elects a live dispatcher; false if n is 0 */
+    bool elsewhere;                /* a live dispatcher is elected by ZooKeeper; false if n is 0 */
 };
 
-/* id: a new random number above 0. EXISTS: choose another one. Also removes members that ended long ago. */
+/*
+ * Adds a member; id is a new random number above 0. EXISTS: another member has this id; choose another. Also removes
+ * members that ended long ago.
+ */
 DT_MUST_CHECK dt_status dt_store_election_join(dt_store *store, int64_t id, const char *name, int64_t timeout_ms,
                                                struct dt_error *err);
-/* Renews the member, and so all of its leases, and stores whether it is leaving. *there: false if it has ended. */
+/*
+ * Renews the member, and so all of its leases, and stores whether it is leaving. *there: whether the member is live;
+ * false if it has ended.
+ */
 DT_MUST_CHECK dt_status dt_store_election_renew(dt_store *store, int64_t id, bool leaving, bool *there,
                                                 struct dt_error *err);
 DT_MUST_CHECK dt_status dt_store_election_leave(dt_store *store, int64_t id, struct dt_error *err);
-/* Ends a member whose timeout has passed by MySQL's clock, if it has not renewed since (`renewals`). */
+/* Ends a member whose timeout has passed by MySQL's clock, unless its `renewals` have changed. */
 DT_MUST_CHECK dt_status dt_store_election_end(dt_store *store, int64_t id, int64_t renewals, struct dt_error *err);
 /* Frees the leases of members that have ended. */
 DT_MUST_CHECK dt_status dt_store_election_free(dt_store *store, struct dt_error *err);
-/* Takes the shards (ascending; each has a row in `shards`) if they are free; dt_store_election_look shows which are.
- * EXISTS: another member has taken one of them in between, and this member has taken none. */
+/* Takes the shards (ascending; each has a row in `shards`), which dt_store_election_look returned as free. If another
+ * member has taken one of them meanwhile, takes none and returns EXISTS. */
 DT_MUST_CHECK dt_status dt_store_election_take(dt_store *store, int64_t id, const int64_t *shards, size_t n,
                                                struct dt_error *err);
 /* Releases the shards (ascending) that the member holds. */
 DT_MUST_CHECK dt_status dt_store_election_release(dt_store *store, int64_t id, const int64_t *shards, size_t n,
                                                   struct dt_error *err);
 DT_MUST_CHECK dt_status dt_store_election_look(dt_store *store, struct dt_election *out, struct dt_error *err);
-/* Does the work of dt_store_election_renew and dt_store_election_look in one statement: a procedure, which needs
- * EXECUTE. */
+/* Does the work of dt_store_election_renew and dt_store_election_look in one statement: a CALL of a procedure, for
+ * which the account needs the privilege EXECUTE. */
 DT_MUST_CHECK dt_status dt_store_election_renew_and_look(dt_store *store, int64_t id, bool leaving, bool *there,
                                                          struct dt_election *out, struct dt_error *err);
 
@@ -63,13 +69,13 @@ DT_MUST_CHECK dt_status dt_store_election_renew_and_look(dt_store *store, int64_
 
 struct dt_work_lease {
     const char *work;   /* in: name of the work; borrowed */
-    int64_t ms;         /* in: how long it lasts after it was taken or renewed */
+    int64_t ms;         /* in: duration of the lease, from when it was taken or renewed */
     int64_t holder;     /* a random number that identifies the holder */
-    int64_t renewed_us; /* monotonic: when it was taken or renewed; 0: not held */
+    int64_t renewed_us; /* monotonic time when the lease was taken or renewed; 0: not held */
 };
 /* Takes the lease. BUSY: another process holds it. */
 DT_MUST_CHECK dt_status dt_work_lease_take(dt_store *store, struct dt_work_lease *lease, struct dt_error *err);
-/* Renews the lease if a third of its time has passed. BUSY: it had expired, and another process holds it. */
+/* Renews the lease if a third of its time has passed. BUSY: the lease had expired, and another process holds it. */
 DT_MUST_CHECK dt_status dt_work_lease_keep(dt_store *store, struct dt_work_lease *lease, struct dt_error *err);
 /* Releases the lease if it is held. If that fails, the lease expires by itself. */
 void dt_work_lease_release(dt_store *store, struct dt_work_lease *lease);

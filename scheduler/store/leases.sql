@@ -9,7 +9,7 @@ DELETE FROM election_members
  WHERE ended AND renewed_at < CAST(UNIX_TIMESTAMP(SYSDATE(3))*1000 AS SIGNED) - 60000;
 
 -- name: renew_member
--- The counter makes the row change even if it is renewed twice in one millisecond.
+-- `renewals` makes the row change even if the member renews twice in one millisecond.
 UPDATE election_members
    SET renewed_at = CAST(UNIX_TIMESTAMP(SYSDATE(3))*1000 AS SIGNED), renewals = renewals + 1, leaving = ?
  WHERE id = ? AND NOT ended;
@@ -24,8 +24,8 @@ UPDATE election_members
  WHERE id = ?;
 
 -- name: end_silent_member
--- The row is locked while it is checked. A renewal before the check prevents the end; a renewal after it finds that the member has ended. If the
--- clock is behind the renewal, it was set back.
+-- The row is locked while it is checked. A renewal before the check prevents the end; a renewal after it finds that the
+-- member has ended. If the clock is earlier than renewed_at, the clock was set back.
 UPDATE election_members
    SET ended = TRUE
  WHERE id = ? AND renewals = ? AND NOT ended
@@ -52,7 +52,8 @@ DELETE FROM leases
  WHERE member = ? AND shard IN (?,...);
 
 -- name: select_election
--- One row for each member and shard that it holds, or one for a member without shards. Last column: live dispatchers that are elected by ZooKeeper.
+-- One row for each shard that a member holds, and one row for a member without shards. The last column is the number of
+-- live dispatchers that ZooKeeper elects.
 SELECT m.id, m.renewals, CAST(UNIX_TIMESTAMP(SYSDATE(3))*1000 AS SIGNED) - m.renewed_at, m.timeout_ms, m.leaving, l.shard,
        (SELECT COUNT(*)
           FROM processes p

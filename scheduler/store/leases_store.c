@@ -1,7 +1,7 @@
 /*
  * See leases.h. Invariants of elections: `ended` never becomes false again. A lease counts only while its member has
- * not ended, so one statement ends a member and all its leases; their rows are removed later. Only a live member itself
- * deletes its leases.
+ * not ended, so one statement ends a member and all its leases; the rows of the leases are deleted later. Among live
+ * members, only the member itself deletes its leases.
  */
 #include <sys/random.h>
 
@@ -63,7 +63,7 @@ dt_status dt_store_election_release(dt_store *store, int64_t id, const int64_t *
     return run_for_shards(store, &dt_sql_release_leases, id, shards, n, err);
 }
 
-/* The rows of a member are consecutive. Members beyond DT_ELECTION_MEMBERS are skipped. */
+/* Reads the rows of the election; the rows of a member are consecutive. Skips members beyond DT_ELECTION_MEMBERS. */
 static dt_status read_election(dt_db *db, struct dt_election *out, struct dt_error *err)
 {
     while (dt_db_next(db)) {
@@ -137,7 +137,7 @@ dt_status dt_work_lease_take(dt_store *store, struct dt_work_lease *lease, struc
         return dt_fail(err, DT_SYSTEM, "no random numbers from the system");
     lease->holder &= INT64_MAX;
     const dt_status status = take_or_renew(store, lease, err);
-    if (status != DT_OK) /* this process may hold it nevertheless */
+    if (status != DT_OK) /* the statement may have succeeded all the same */
         dt_work_lease_release(store, lease);
     return status;
 }
@@ -151,7 +151,7 @@ dt_status dt_work_lease_keep(dt_store *store, struct dt_work_lease *lease, struc
 void dt_work_lease_release(dt_store *store, struct dt_work_lease *lease)
 {
     const struct dt_params row = DT_PARAMS(DT_P_STR(dt_str(lease->work)), DT_P_INT(lease->holder));
-    /* Tries twice, because the connection may have broken. */
+    /* The first try may fail because the connection has broken. */
     if (lease->holder && dt_store_run(store, dt_sql_release_work_lease, row, NULL, NULL) != DT_OK)
         (void)!dt_store_run(store, dt_sql_release_work_lease, row, NULL, NULL);
     lease->holder = 0;

@@ -1,6 +1,7 @@
 /*
- * The migrations, compiled in: the texts of sql/NNNN_name.sql with the views and procedures that each defines. The
- * first one is the baseline; dt_migrations[i].version is i + 1. embed_migrations.cmake generates the array.
+ * The migrations, compiled into the program: the texts of sql/NNNN_name.sql with the views and procedures that each of
+ * these files defines. The first migration is the baseline; dt_migrations[i].version is i + 1. embed_migrations.cmake
+ * generates the array.
  */
 #pragma once
 
@@ -21,5 +22,5 @@ struct dt_sql_split {
     const char *p;
     char delimiter[16];
 };
-/* Returns the next statement without its delimiter, a slice of the text; absent at the end. */
+/* Returns the next statement, a part of the text, without its delimiter; absent at the end. */
 struct dt_str dt_sql_split_next(struct dt_sql_split *s);

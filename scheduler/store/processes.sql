@@ -1,4 +1,4 @@
--- One row per process; whether jobs can be inserted.
+-- Reads and writes the rows of processes, and checks whether jobs can be inserted.
 
 -- name: delete_old_processes
 DELETE FROM processes
@@ -24,7 +24,7 @@ SELECT id, kind, name, version, started_at, CAST(UNIX_TIMESTAMP(SYSDATE(3))*1000
  WHERE seen_at > CAST(UNIX_TIMESTAMP(SYSDATE(3))*1000 AS SIGNED) - ?
  ORDER BY kind, name;
 
--- ---- what processes see that others cannot (process_findings.h) ----
+-- ---- findings that only the process itself can see (process_findings.h) ----
 
 -- name: delete_process_findings
 DELETE FROM process_findings WHERE process = ? AND finding <> 'chore-stuck';

@@ -22,7 +22,7 @@ dt_status dt_store_beat(dt_store *store, const struct dt_process *p, struct dt_e
                                      DT_P_STR_OR_NULL(dt_str(p->leads)), DT_P_STR_OR_NULL(dt_str(waits)),
                                      DT_P_STR_OR_NULL(dt_str(p->elected_by))),
                            &changed, err);
-    if (status == DT_OK && changed == 1) /* inserted, so this is the first row of this process */
+    if (status == DT_OK && changed == 1) /* the row was inserted: it is this process's first */
         status = dt_db_run(db, dt_sql_delete_old_processes, DT_PARAMS(DT_P_INT(OLD_MS)), NULL, err);
     return status;
 }
@@ -41,9 +41,10 @@ dt_status dt_store_index_debts(dt_store *store, struct dt_index_debts *out, stru
         const size_t n = strlen(out->down);
         if (down.n && n + down.n + 2 <= sizeof(out->down))
             snprintf(out->down + n, sizeof(out->down) - n, "%s%.*s", n ? "," : "", (int)down.n, down.p);
-        else if (down.n) /* if the list is too long, it becomes "*" */
+        else if (down.n) /* the list does not fit into `down` */
             strcpy(out->down, "*");
-        /* Sums mixed numbers: the sum changes if the losses of any process change. */
+        /* Adds up hashes (splitmix64) of each process's id and losses. The sum changes if the losses of any process
+         * change. */
         uint64_t z = (uint64_t)dt_db_i64(db, 0) + losses * UINT64_C(0x9e3779b97f4a7c15);
         z = (z ^ (z >> 30)) * UINT64_C(0xbf58476d1ce4e5b9);
         z = (z ^ (z >> 27)) * UINT64_C(0x94d049bb133111eb);

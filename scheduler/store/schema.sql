@@ -1,4 +1,4 @@
--- Migrations, the row of the installation, the server's time.
+-- Statements for the migrations, the installation's row and the server's time.
 
 -- name: lock_migrations
 SELECT GET_LOCK(CONCAT('duetime.', LEFT(SHA2(DATABASE(), 256), 40)), ?);
@@ -51,7 +51,8 @@ CREATE TABLE IF NOT EXISTS schema_migrations (
 ) ENGINE=InnoDB COMMENT='which files of sql/ have been applied';
 
 -- name: count_chain
--- Number of applied migrations from before the baseline. No row if the database has the baseline, or no migration at all.
+-- Number of applied migrations that precede the baseline. No row if the database has the baseline, or no migration at
+-- all.
 SELECT COUNT(NULLIF(applied_at, 0))
   FROM schema_migrations
 HAVING COUNT(*) > 0 AND SUM(version = ? AND name = ?) = 0;
@@ -60,7 +61,7 @@ HAVING COUNT(*) > 0 AND SUM(version = ? AND name = ?) = 0;
 DELETE FROM schema_migrations;
 
 -- name: count_migrations
--- Counts the first migration only if it is the baseline.
+-- Number of applied migrations. The first migration counts only if it is the baseline.
 SELECT COUNT(*) FROM schema_migrations WHERE applied_at > 0 AND version <= ? AND (version > 1 OR name = ?);
 
 -- name: select_newest_migration

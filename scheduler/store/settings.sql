@@ -1,17 +1,19 @@
--- Settings of the server that durability depends on (store.h).
+-- Reads the server's settings that durability depends on (store.h).
 
 -- name: select_server_settings
 SELECT @@GLOBAL.innodb_flush_log_at_trx_commit, @@GLOBAL.log_bin, @@GLOBAL.sync_binlog,
        CAST(UNIX_TIMESTAMP(SYSDATE(3))*1000 AS SIGNED), @@GLOBAL.max_allowed_packet;
 
--- Tables whose AUTO_INCREMENT is near its maximum. MySQL would otherwise answer from statistics that are up to a day old.
+-- Tables whose AUTO_INCREMENT is near its maximum. Without SET_VAR, MySQL answers from statistics that are up to a day
+-- old.
 -- name: select_ending_numbers
 SELECT /*+ SET_VAR(information_schema_stats_expiry = 0) */ TABLE_NAME, CAST(AUTO_INCREMENT AS CHAR)
   FROM information_schema.TABLES
  WHERE TABLE_SCHEMA = DATABASE()
    AND AUTO_INCREMENT > 9000000000000000000;
 
--- Whether commits wait for a replica, and how, with the names of MariaDB and MySQL. No rows if the server does not support it.
+-- Whether commits wait for a replica, and how, under the names of MariaDB and of MySQL. No rows if the server has no
+-- semi-synchronous replication.
 -- name: select_semi_sync_settings
 SHOW GLOBAL VARIABLES WHERE Variable_name IN ('rpl_semi_sync_master_wait_point', 'rpl_semi_sync_source_wait_point',
        'rpl_semi_sync_master_timeout', 'rpl_semi_sync_source_timeout');

@@ -1,4 +1,4 @@
-/* See store.h: the connection, made when first needed, and replaced after it broke or if a COMMIT is in doubt. */
+/* See store.h. The connection is made when first needed, and replaced after it broke or if a COMMIT is in doubt. */
 #include "store.h"
 
 #include <time.h>
@@ -8,22 +8,23 @@
 #include "mysql/statements.h"
 #include "store_internal.h"
 
-/* Bytes of a statement beside the payload: mostly the job's other members; a byte of headers may take two. */
+/* Bytes of a statement in addition to the payload: mostly the job's other members. A byte of headers may take two
+ * bytes. */
 #define PAYLOAD_SLACK  24576u
 #define TRIES_MAX      8u
 #define PAUSE_FIRST_US 500
 #define AGAIN_US       INT64_C(900000) /* shorter than any lock timeout */
-#define NOW_FRESH_US   INT64_C(250000) /* the server's time is known for this time after a sample */
+#define NOW_FRESH_US   INT64_C(250000) /* how long after a sample the server's time counts as known */
 #define PROBE_IDLE_US                                                                                                  \
-    INT64_C(1000000) /* after this idle time, the server may have closed the connection (wait_timeout, restart) */
+    INT64_C(1000000) /* after this idle time, the connection is checked, because the server may have closed it */
 
 struct dt_store {
     const struct dt_config *config;
     dt_refclock *ref;
     dt_db *db;
     bool used;                    /* a connection was requested */
-    int64_t asked_us;             /* monotonic: the last sample for the reference clock; 0: none */
-    char actor[DT_ACTOR_MAX + 1]; /* "": none */
+    int64_t asked_us;             /* monotonic time of the last sample for the reference clock; 0: none */
+    char actor[DT_ACTOR_MAX + 1]; /* name of the actor; "": none */
     void *scratch;
     size_t scratch_cap;
 };
@@ -149,7 +150,7 @@ dt_status dt_store_first(dt_store *store, dt_db **db, dt_first_fn *first, void *
     if (status == DT_OK)
         status = first(store, *db, arg, err);
     if (status == DT_UNAVAILABLE && !fresh &&
-        !dt_db_alive(*db)) { /* nothing was done yet, so it can be repeated on a new connection */
+        !dt_db_alive(*db)) { /* nothing was done yet, so the first call can be repeated on a new connection */
         status = dt_db_reconnect(*db, err);
         if (status == DT_OK)
             status = first(store, *db, arg, err);
@@ -210,7 +211,7 @@ dt_status dt_store_read_rows(dt_db *db, struct dt_arena *arena, struct dt_rows *
     rows->n = 0;
     rows->more = false;
     while (status == DT_OK) {
-        /* The page ends with its last row, or with the row that exceeds its bytes. */
+        /* The page ends with its last row, or with the row that fills its bytes. */
         rows->more = end->rows && (found == end->rows || (end->bytes && found && arena->size - before >= end->bytes));
         if (rows->more || !dt_db_next(db))
             break;
@@ -277,13 +278,13 @@ bool dt_store_again(struct dt_again *again, dt_status status)
 {
     if (status != DT_BUSY || ++again->tries >= TRIES_MAX)
         return false;
-    /* A deadlock is reported at once, so it may be repeated often. A lock timeout is repeated only once: a lock that
-     * is held during two waits may be held during all eight. */
+    /* The server reports a deadlock at once, so the transaction may be repeated often. After a lock timeout it is
+     * repeated only once: a lock that was held during two waits may be held during eight. */
     if (again->tries == 1)
         again->first_us = dt_clock_mono_us(dt_clock_system());
     else if (dt_clock_mono_us(dt_clock_system()) - again->first_us > AGAIN_US)
         return false;
-    /* Addresses of stacks are random enough to separate two processes that collided. */
+    /* The address of `again`, on the stack, is random enough to separate two processes that collided. */
     long us = PAUSE_FIRST_US * (1L << (again->tries / 2)) + (long)((uintptr_t)again / 64 % 500);
     struct timespec pause = {.tv_sec = 0, .tv_nsec = us * 1000};
     nanosleep(&pause, NULL);
@@ -384,7 +385,7 @@ static dt_status read_semi_sync(dt_db *db, const char *statement, struct dt_semi
     while (dt_db_next(db)) {
         const struct dt_str name = dt_db_bytes(db, 0);
         const struct dt_str value = dt_db_bytes(db, 1);
-        if (name.n > 0 && name.p[name.n - 1] == 's') { /* a name that ends in _status */
+        if (name.n > 0 && name.p[name.n - 1] == 's') { /* variables such as rpl_semi_sync_master_status */
             out->waits = dt_str_is(value, "ON");
         } else if (value.n > 0 && value.p[0] >= '0' && value.p[0] <= '9') {
             int64_t n = 0; /* values above INT64_MAX become INT64_MAX */

@@ -1,11 +1,12 @@
 /*
- * The schema: applies the migrations that are compiled in, checks whether the schema fits this program, reads the
- * installation's row, and prints the least privileges of accounts.
+ * Applies the migrations that are compiled in, checks whether the schema fits this program, reads the installation's
+ * row, and prints the least privileges of accounts.
  *
  * If two processes migrate at once, GET_LOCK admits one, and the other then finds nothing to do. A lease (leases.h) is
- * not possible: its table is made here, and during an ALTER that takes hours nothing renews it. DDL commits by itself
- * on both servers, so an interrupted migration is not undone: schema_migrations counts the statements that are done
- * (`step`), and the next run continues after them. A row with applied_at = 0 is an unfinished migration.
+ * not possible: a migration creates the table of leases, and during an ALTER that takes hours nothing renews the lease.
+ * DDL commits by itself on both servers, so an interrupted migration is not undone: schema_migrations counts the
+ * statements that are done (`step`), and the next run continues after them. A row with applied_at = 0 is an unfinished
+ * migration.
  */
 #include <ctype.h>
 #include <sys/random.h>
@@ -42,14 +43,14 @@ struct dt_str dt_sql_split_next(struct dt_sql_split *s)
 
 #define LOCK_WAIT_S    5
 #define LOCK_TRIES     120
-#define DDL_TIMEOUT_MS (INT64_C(6) * 3600 * 1000) /* an ALTER of a large table takes long */
+#define DDL_TIMEOUT_MS (INT64_C(6) * 3600 * 1000) /* long enough for an ALTER of a large table */
 
-/* The migrations before the baseline, and the last commit that has them. */
+/* Number of migrations before the baseline, and the last commit whose programs have these migrations. */
 #define CHAIN_N      51
 #define CHAIN_COMMIT "101109e9"
 
-/* If the complete list of earlier migrations made the database, its schema equals the baseline's, so the baseline's
- * row replaces their rows. If some are missing, the database is refused. */
+/* Replaces the rows of all earlier migrations by the baseline's row, because both lead to the same schema. If some of
+ * the earlier migrations are missing, returns SCHEMA. */
 static dt_status adopt_chain(dt_db *db, struct dt_error *err)
 {
     struct dt_param baseline[] = {DT_P_INT(dt_migrations[0].version), DT_P_STR(dt_str(dt_migrations[0].name))};
@@ -86,10 +87,10 @@ static dt_status run_statements(dt_db *db, const struct dt_migration *m, int64_t
         if (step++ < done)
             continue;
         dt_status status = dt_db_script(db, text, err);
-        /* A statement may add a column, an index, a constraint or a procedure that exists, or drop one that does
-         * not. Then it was run manually, or by a run that ended before it counted the step. So it counts as done,
-         * and must do nothing else. (MySQL has no ADD COLUMN IF NOT EXISTS. A procedure is dropped one statement
-         * earlier.) */
+        /* If a statement adds a column, an index, a constraint or a procedure that exists, or drops a constraint that
+         * does not exist, it was run manually, or by a run that ended before counting the step. So it counts as done,
+         * and a statement must not do anything else besides. (MySQL has no ADD COLUMN IF NOT EXISTS. The statement
+         * before a CREATE PROCEDURE drops the procedure.) */
         bool adds = memmem(text.p, text.n, "ADD COLUMN", strlen("ADD COLUMN")) ||
                     memmem(text.p, text.n, "ADD KEY", strlen("ADD KEY")) ||
                     memmem(text.p, text.n, "ADD CONSTRAINT", strlen("ADD CONSTRAINT")) ||
@@ -97,8 +98,8 @@ static dt_status run_statements(dt_db *db, const struct dt_migration *m, int64_t
         bool drops = memmem(text.p, text.n, "DROP CONSTRAINT", strlen("DROP CONSTRAINT"));
         if ((status == DT_EXISTS && adds) || (status == DT_NOT_FOUND && drops))
             status = DT_OK;
-        /* A trigger only guards against privileges wider than the printed ones. If the account may not make it, it
-         * is left out. */
+        /* A trigger only protects against accounts with more privileges than the printed ones. If the account may not
+         * create the trigger, the migration continues without it. */
         if (status == DT_FORBIDDEN && memmem(text.p, text.n, "CREATE TRIGGER", strlen("CREATE TRIGGER"))) {
             DT_LOG(WARN, "schema", "a trigger could not be created: create it manually (deploy/README.md)",
                    DT_S("reason", err ? err->text : ""));
@@ -116,7 +117,7 @@ static dt_status run_statements(dt_db *db, const struct dt_migration *m, int64_t
     return DT_OK;
 }
 
-/* Makes the rows that every installation has. Existing rows are not changed. */
+/* Inserts the rows that every installation has. Existing rows are not changed. */
 static dt_status make_installation(dt_db *db, const struct dt_config *config, struct dt_error *err)
 {
     struct dt_str name = dt_str(config->installation_name);
@@ -181,8 +182,8 @@ dt_status dt_store_migrate(dt_store *store, void (*log)(const char *name), struc
         status = dt_db_read_number(db, dt_sql_lock_migrations, DT_PARAMS(DT_P_INT(LOCK_WAIT_S)), NULL, &locked, err);
     if (status == DT_OK && !locked)
         status = dt_fail(err, DT_BUSY, "another process has been migrating for %d s", LOCK_WAIT_S * LOCK_TRIES);
-    /* Words in views keep the collation of the session that creates the view. With a binary one, clients of any
-     * collation can compare these words with their own. */
+    /* Literals in views keep the collation of the session that creates the view. With a binary collation, clients of
+     * any collation can compare their own values with these literals. */
     if (status == DT_OK)
         status = dt_db_script(db, dt_str(dt_sql_set_migration_collation), err);
     if (status == DT_OK)
@@ -221,7 +222,7 @@ dt_status dt_store_check_schema(dt_store *store, struct dt_error *err)
     if (applied < dt_migrations_n)
         return dt_fail(err, DT_SCHEMA, "%lld of %d migrations are applied: run duetime-api --migrate",
                        (long long)applied, dt_migrations_n);
-    /* A newer schema says which programs may use it. */
+    /* A schema that is newer than this program says which programs may use it. */
     if (newest > dt_migrations_n)
         status =
             dt_db_read_number(db, dt_sql_select_needed_migration, (struct dt_params){baseline, 1}, NULL, &needed, err);
@@ -280,7 +281,7 @@ dt_status dt_store_cursor_key(dt_store *store, unsigned char key[DT_CURSOR_KEY],
         status = read_cursor_key(db, key, &made, err);
     if (status != DT_OK || made)
         return status;
-    /* If several processes find no key at once, the first one's key is used by all. */
+    /* If several processes find no key at once, all use the key that was stored first. */
     char random[DT_CURSOR_KEY];
     if (getrandom(random, sizeof(random), 0) != (ssize_t)sizeof(random))
         return dt_fail(err, DT_SYSTEM, "no random numbers from the system");
@@ -292,10 +293,10 @@ dt_status dt_store_cursor_key(dt_store *store, unsigned char key[DT_CURSOR_KEY],
     return status || made ? status : dt_fail(err, DT_SCHEMA, "the installation row is missing");
 }
 
-/* ---- grants: which program does what to which table. A new table needs a row here: a check of the sources finds
- * missing ones, and tests/integration/secured runs both programs with exactly these privileges. ---- */
+/* ---- grants: which program may do what with which table. A new table needs a row here: tests/integration/secured
+ * finds missing rows, and runs both programs with exactly these privileges. ---- */
 
-/* Letters: Select, Insert, Update, Delete. */
+/* Privileges by their first letters: Select, Insert, Update, Delete. */
 static const struct {
     const char *table, *api, *dispatcher;
 } grants[] = {
@@ -346,10 +347,10 @@ static const struct {
     {"work_leases", "SIUD", "SIUD"},
 };
 
-/* Procedures that run with the privileges of their caller. */
+/* Procedures that run with the privileges of the caller. */
 static const char *const routines[] = {"dt_renew_member", "dt_wait", "dt_watch_alerts"};
 
-/* Tables with an AUTO_INCREMENT on which the API's account has no other privilege. */
+/* Tables with an AUTO_INCREMENT that the API's account may not use otherwise. */
 static const char *const numbered[] = {"deferred_results"};
 
 #define N(array) (sizeof(array) / sizeof((array)[0]))
@@ -389,7 +390,7 @@ void dt_store_print_grants(const char *database, FILE *out)
             "GRANT EXECUTE ON PROCEDURE `%s`.dt_watch_alerts TO 'duetime_api'@'%%';\n"
             "GRANT EXECUTE ON PROCEDURE `%s`.dt_wait TO 'duetime_api'@'%%';\n",
             database, database);
-    for (size_t i = 0; i < N(numbered); i++) /* for GET /v1/doctor, to read how far the row numbers of a table are */
+    for (size_t i = 0; i < N(numbered); i++) /* for GET /v1/doctor, which reads the last row number */
         fprintf(out, "GRANT SELECT (id) ON `%s`.%s TO 'duetime_api'@'%%';\n", database, numbered[i]);
     fputs("\n-- duetime-dispatcher, which also adds and drops partitions\n", out);
     for (size_t i = 0; i < N(grants); i++)
