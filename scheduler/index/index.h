@@ -1,38 +1,38 @@
 /*
  * The port to Redis: for each shard one set of entries (next_at in ms, id), ascending. Entries are hints: every write
- * is idempotent, the reconciler repairs a lost one, and a failure here never fails a caller's request. A job has one
- * entry; to move it, the caller passes its old time. If that is not known, or two moves arrive in the wrong order, an
- * old entry remains beside the right one; the claim refuses the old entry and removes it.
+ * is idempotent, the reconciler repairs a lost entry, and a failure here never fails a caller's request. A job has one
+ * entry; to move the entry, the caller passes its old time. If the old time is not known, or if two moves arrive in the
+ * wrong order, an old entry remains beside the right one; the claim refuses the old entry and removes it.
  *
  * A set is stored in pages, small enough for Redis to pack them (14 to 17 bytes an entry instead of 110 to 144). So an
  * entry can only be found by its id and its time together. Only this folder knows Redis keys:
  *
  * - `<installation>:{<shard>}:due`: the pages; score = the beginning of the page in ms, member = its name (the same in
- *   decimal). A member "!<epoch>:<token>:<count>:<generation>" with score +inf is the set's
- *   marker
- * - `<installation>:{<shard>}:due:<name>`: a page; score = ms after its beginning, member: see index_pack.h. It ends
- *   where the next one begins
- * - `<installation>:{<shard>}:held:<topic>`: due entries of a topic that cannot be claimed now, or is one of many:
- *   score = ms, the same members. With DT_HELD_TIMEOUTS after the topic: attempts that timed out; with DT_HELD_HOST and
- *   a number after it: jobs that name a host of that number
+ *   decimal). A member "!<epoch>:<token>:<count>:<generation>" with score +inf is the set's marker
+ * - `<installation>:{<shard>}:due:<name>`: a page; score = ms after its beginning, member: see index_pack.h. A page
+ *   ends where the next page begins
+ * - `<installation>:{<shard>}:held:<topic>`: due entries of a topic that cannot be claimed now, or that has too many
+ *   due jobs: score = ms, members as in pages. With DT_HELD_TIMEOUTS after the topic: attempts that timed out. With
+ *   DT_HELD_HOST and a number after the topic: jobs that name the host with that number
  * - `<installation>:{<shard>}:held`: set of the topics that have a held set
- * - `<installation>:probe`: written and emptied again, to test whether the server accepts changes
+ * - `<installation>:probe`: written and deleted again, to test whether the server accepts changes
  * - `<installation>:wake`: pub/sub channel; messages "<shard>" or "<shard> outbox" or "topic"
  * - `<installation>:pops`: pub/sub channel; messages "<topic> <topic> …": jobs of these topics wait for a pop; "": jobs
- *   of any topic may
+ *   of any topic may wait
  *
  * All keys of a shard have its hash tag; the scripts make the names of pages. Entries of one ms are sorted by the bytes
- * of their members: if the ms is on the home day of the ids, that is the order in which the ids were made. Anything
- * else in these keys is removed when it is found.
+ * of their members: if the ms is on the home day of the ids, this is the order in which the ids were made. If a script
+ * finds a member of another form in one of these keys, the member is removed.
  *
  * An installation can run without Redis: if redis.endpoints is empty, there is no dt_index and no dt_wake. The
  * constructors then return OK and NULL; only functions that say so accept NULL.
  *
  * A dt_index has one connection for each endpoint. One thread at a time uses it. For every function that takes an err:
  * inputs are borrowed for the call, outputs are valid only after OK. UNAVAILABLE: an endpoint does not answer or does
- * not accept changes; a part of the request may be done. NOMEM. A connection that failed is closed and opened again
- * after a capped exponential back-off with jitter; until then requests for its shards return UNAVAILABLE at once. If
- * the server closed an idle connection, that is no failure: it is replaced at once and the request is sent again.
+ * not accept changes; a part of the request may be done. NOMEM: memory ran out. A connection that failed is closed and
+ * opened again after a capped exponential back-off with jitter; until then requests for its shards return UNAVAILABLE
+ * at once. If the server closed an idle connection, that is no failure: the connection is replaced at once and the
+ * request is sent again.
  */
 #pragma once
 
@@ -43,48 +43,51 @@
 
 typedef struct dt_index dt_index;
 
-/* Checks the configuration before anything connects. INVALID: an endpoint is malformed, or a master has no
- * Sentinels. UNSUPPORTED: TLS is configured, but the client library was built without it. */
+/* Checks the configuration before anything connects. Returns INVALID if an endpoint is malformed, or is `master:NAME`
+ * although no Sentinels are configured; UNSUPPORTED if TLS is configured but the client library was built without
+ * it. */
 DT_MUST_CHECK dt_status dt_index_check(const struct dt_config *config, struct dt_error *err);
-/* Makes an index without connecting it. The inputs must outlive it, except the installation's name, which is copied.
- * INVALID: the name or the endpoints cannot be used. *out is NULL unless OK, and if there are no endpoints. */
+/* Makes an index without connecting it. The inputs must outlive the index, except the installation's name, which is
+ * copied. INVALID: the name or the endpoints cannot be used. *out is NULL unless OK; also if no endpoints are
+ * configured. */
 DT_MUST_CHECK dt_status dt_index_new(const struct dt_config *config, const char *installation, const dt_clock *clock,
                                      dt_index **out, struct dt_error *err);
 static inline bool dt_index_configured(const struct dt_config *config)
 {
     return config->redis_endpoints && config->redis_endpoints[0];
 }
-/* Ends the connections. Accepts NULL. */
+/* Closes the connections and frees the index. Accepts NULL. */
 void dt_index_free(dt_index *index);
-/* Pings every endpoint. UNAVAILABLE: one does not answer; err names it. */
+/* Pings every endpoint. UNAVAILABLE: an endpoint does not answer; err names it. */
 DT_MUST_CHECK dt_status dt_index_ping(dt_index *index, struct dt_error *err);
 
-/* Writes a key that nothing reads to every endpoint, in the same way as changes of entries. UNAVAILABLE: such
- * changes would fail (no memory, read-only, no right to scripts); err says where and why. */
+/* Writes a key that nothing reads to every endpoint, with the same commands as changes of entries. UNAVAILABLE: changes
+ * of entries would fail (no memory, read-only, scripts not permitted); err says where and why. */
 DT_MUST_CHECK dt_status dt_index_probe(dt_index *index, struct dt_error *err);
 
-/* A server that holds a part of the index. */
+/* The memory settings of a server that holds a part of the index. */
 struct dt_index_memory {
-    const char *endpoint; /* lives as long as the index */
-    char policy[40];      /* maxmemory-policy: what it evicts when its memory is full; empty = unknown */
+    const char *endpoint; /* "host:port"; valid as long as the index */
+    char policy[40];      /* maxmemory-policy: what the server evicts when its memory is full; empty: unknown */
 };
-/* Asks endpoint number i (from 0). NOT_FOUND: there are fewer. UNAVAILABLE: it does not answer; out->endpoint is
- * set. */
+/* Reads the settings of endpoint number i (from 0). NOT_FOUND: the index has fewer endpoints. UNAVAILABLE: the endpoint
+ * does not answer; out->endpoint is set. */
 DT_MUST_CHECK dt_status dt_index_memory(dt_index *index, unsigned i, struct dt_index_memory *out, struct dt_error *err);
 
-/* Lists the endpoints whose last round trip failed: "host:port,host:port"; empty = none. "*" means all: all failed,
- * the names do not fit, or index is NULL. (A single endpoint is "*" too, because other processes may name it
- * differently.) */
+/* Lists the endpoints whose last round trip failed: "host:port,host:port"; empty: none. The list is "*" if all
+ * endpoints failed, if the names do not fit, or if index is NULL. (If the only endpoint failed, the list is "*" too,
+ * because other processes may use another name for this endpoint.) */
 void dt_index_failing(const dt_index *index, char *out, size_t cap);
 
 struct dt_entry {
     int64_t id;
-    int64_t due_ms; /* 0 = remove */
-    int64_t was_ms; /* for dt_index_put: the time of the job's present entry; 0 = it has none, or unknown */
+    int64_t due_ms; /* time of the entry; 0: remove the entry */
+    int64_t was_ms; /* for dt_index_put: time of the job's present entry; 0: no entry, or unknown */
 };
 
-/* Makes the entries for dt_index_put when a job moves to due_ms (0 = it is removed), and its entry may be at any of
- * was_ms[n_was]. A 0 after the first one means no further time. Returns how many; out has room for n_was. */
+/* Makes the entries for dt_index_put when a job moves to due_ms (0: the job's entry is removed) and its present entry
+ * may be at any of the times was_ms[n_was]. Zeros after the first time are skipped. Returns the number of entries;
+ * `out` has room for n_was. */
 static inline size_t dt_entries_of_move(int64_t id, int64_t due_ms, const int64_t *was_ms, size_t n_was,
                                         struct dt_entry *out)
 {
@@ -96,22 +99,23 @@ static inline size_t dt_entries_of_move(int64_t id, int64_t due_ms, const int64_
 }
 
 /*
- * Adds, moves or removes entries of any shards, in one pipeline for each endpoint: removes the entry at was_ms, adds
- * one at due_ms. An entry that is due after horizon_end_ms is not added. A was_ms more than a minute after it is not
- * looked for, so changing a job that is due in the far future costs nothing here. If a call has several entries of one
- * job, the last due_ms counts, and all their was_ms are removed. UNAVAILABLE: some changes may be lost.
+ * Adds, moves or removes entries of any shards, in one pipeline for each endpoint: removes the entry at was_ms, and
+ * adds one at due_ms. An entry that is due after horizon_end_ms is not added. If was_ms is more than a minute after
+ * horizon_end_ms, nothing is removed, so changing a job that is due in the far future costs nothing here. If a call has
+ * several entries of one job, the last due_ms counts, and the entries at all their was_ms are removed. UNAVAILABLE:
+ * some changes may be lost.
  *
- * wake: Redis publishes a wake-up for a shard, in the same step, if the shard's earliest entry became earlier. It also
- * does so if the shard gets an entry that is due within a second while an overdue entry remains the first.
+ * If `wake` is set, Redis publishes a wake-up for a shard, in the same step, if the shard's earliest entry became
+ * earlier, or if an entry that is due within a second was added while an overdue entry remains the first.
  */
 DT_MUST_CHECK dt_status dt_index_put(dt_index *index, const struct dt_shard_map *map, const struct dt_entry *entries,
                                      size_t n, int64_t horizon_end_ms, bool wake, struct dt_error *err);
-/* Publishes a wake-up for the leader of `shard` (outbox: it reads its outbox too). */
+/* Publishes a wake-up for the leader of `shard`. If `outbox` is set, the leader also reads its outbox. */
 DT_MUST_CHECK dt_status dt_index_wake(dt_index *index, unsigned shard, bool outbox, struct dt_error *err);
-/* Publishes two wake-ups on every endpoint: one for all leaders, which get on_wake(-1) (a topic was paused, resumed
- * or changed), and one for all clients that wait for pops. */
+/* Publishes two wake-ups on every endpoint: one for all leaders, whose on_wake is called with -1 (a topic was paused,
+ * resumed or changed), and one for all clients that wait for pops. */
 DT_MUST_CHECK dt_status dt_index_wake_all(dt_index *index, struct dt_error *err);
-/* Publishes, on the shard's endpoint, that jobs of these topics wait for a pop: subscribers get on_offers. */
+/* Publishes, on the shard's endpoint, that jobs of these topics wait for a pop. Subscribers' on_offers is called. */
 DT_MUST_CHECK dt_status dt_index_tell_offers(dt_index *index, unsigned shard, const struct dt_str *topics, size_t n,
                                              struct dt_error *err);
 
@@ -120,67 +124,74 @@ DT_MUST_CHECK dt_status dt_index_tell_offers(dt_index *index, unsigned shard, co
 /*
  * The marker that a leader writes into its set.
  *
- * count rises during a leadership, so that an older copy of the set has another marker. generation: of the slot map
- * that the set was filled for; a set of another generation lacks the slots that the shard got later. filling: the set
- * is being rebuilt; if it was left in this state, a later leader does not trust it. oldest is not part of the marker:
- * markers of earlier epochs do not count, because in that time the shard's entries were on another endpoint.
+ * `count` rises during a leadership, so that an older copy of the set has another marker. `generation` is that of the
+ * slot map that the set was filled for: a set of another generation lacks the slots that the shard got later.
+ * `filling`: the set is being rebuilt; if a leader leaves the set in this state, a later leader does not trust it.
+ * `oldest` is not stored in the marker: markers of earlier epochs do not count, because during these epochs the shard's
+ * entries were on another endpoint.
  */
 struct dt_marker {
     int64_t epoch, token, count, generation, oldest;
     bool filling;
-    int64_t map; /* not part of the marker: generation of the slot map that the set is being filled for */
+    int64_t map; /* generation of the slot map that the set is being filled for; not stored in the marker */
 };
-/* Returns a number that identifies the filling that begins with this marker. In practice it is unique. */
+/* Returns a number, practically unique, that identifies the filling that begins with this marker. */
 static inline int64_t dt_marker_life(const struct dt_marker *m)
 {
     return (int64_t)(((uint64_t)m->token + (uint64_t)m->count * UINT64_C(0x9e3779b97f4a7c15)) >> 5);
 }
-/* A leader's question about its set, and the answer. After a failure n is 0 and marked false. */
+/* A leader's question about its set, and the answer. If it fails, n is 0 and `marked` is false. */
 struct dt_due_scan {
     /* in */
-    struct dt_marker marker; /* our marker */
+    struct dt_marker marker; /* the leader's marker */
     int64_t now_ms;
     size_t limit;
-    struct dt_entry *entries; /* room for `limit`; out: due entries (score <= now_ms), ascending, each id once */
+    struct dt_entry *entries; /* out: due entries (score <= now_ms), ascending, each id once; in: room for `limit` */
     /* out */
     size_t n;
-    int64_t next_ms; /* score of the first entry that is not returned; 0 = there is none */
-    bool marked;     /* the set has our marker */
+    int64_t next_ms; /* score of the first entry that is not returned; 0: no further entry */
+    bool marked;     /* the set has the leader's marker */
 };
-/* Asks which entries are due: one round trip. */
+/* Reads the due entries of a set in one round trip. */
 DT_MUST_CHECK dt_status dt_index_due(dt_index *index, unsigned shard, struct dt_due_scan *scan, struct dt_error *err);
-/* Replaces the set's marker by ours. was: our last marker, if the set was seen with it, and a filling continues;
- * else NULL, and a filling starts again. *intact: the set is complete, because it had a marker (ours or an earlier
- * leader's) of the same generation, not older than marker.oldest, and was not being filled. *gone: the set does not
- * have `was` any more, so it is another set than before; nothing was written. */
+/* Replaces the set's marker by `marker`. If the leader has seen the set with its last marker, it passes this marker as
+ * `was`, and a filling continues; if `was` is NULL, a filling starts again. *intact: the set is complete, because it
+ * had a marker (ours or an earlier leader's) of the same generation, not older than marker.oldest, and was not being
+ * filled. *gone: the set has lost `was`, so it is another set than before; nothing was written. */
 DT_MUST_CHECK dt_status dt_index_mark(dt_index *index, unsigned shard, struct dt_marker marker,
                                       const struct dt_marker *was, bool *intact, bool *gone, struct dt_error *err);
-/* A change of an entry, if it is still at `seen_ms`. */
+/* A change of an entry, made only if the entry is still at `seen_ms`. */
 struct dt_fix {
     int64_t id, seen_ms;
-    int64_t due_ms; /* 0 = remove */
+    int64_t due_ms; /* new time; 0: remove the entry */
 };
-/* Moves or removes the entries that are still where they were seen. */
+/* Moves or removes the entries that are still at their seen_ms. */
 DT_MUST_CHECK dt_status dt_index_fix(dt_index *index, unsigned shard, const struct dt_fix *fixes, size_t n,
                                      struct dt_error *err);
-#define DT_HELD_TIMEOUTS  "~" /* names of topics have neither character */
+#define DT_HELD_TIMEOUTS  "~" /* suffixes in names of held sets; names of topics contain neither character */
 #define DT_HELD_HOST      "@"
 #define DT_HELD_NAME_SIZE (DT_TOPIC_MAX + sizeof(DT_HELD_HOST "ffffffff"))
-/* Writes the name of a topic's held set, or of the held set of its timeouts, into `name`; returns it. */
+/* Writes the name of a topic's held set into `name`, or of the held set of its timeouts. Returns the name. */
 static inline struct dt_str dt_held_name(struct dt_str topic, bool timeouts, char name[DT_HELD_NAME_SIZE])
 {
     int n = snprintf(name, DT_HELD_NAME_SIZE, "%.*s%s", (int)topic.n, topic.p ? topic.p : "",
                      timeouts ? DT_HELD_TIMEOUTS : "");
     return (struct dt_str){name, (size_t)n};
 }
-/* Writes the name of the held set for a topic's jobs that name a host of this number (dt_callback_host_of). */
+/*
+ * Writes the name of the held set for a topic's jobs that name a host with this number (dt_callback_host_of). Returns
+ * the name.
+ */
 static inline struct dt_str dt_held_name_at(struct dt_str topic, uint32_t host, char name[DT_HELD_NAME_SIZE])
 {
     int n = snprintf(name, DT_HELD_NAME_SIZE, "%.*s" DT_HELD_HOST "%08x", (int)topic.n, topic.p ? topic.p : "",
                      (unsigned)host);
     return (struct dt_str){name, (size_t)n};
 }
-/* Returns the topic of a held set that is not for timeouts. *host: the number of its host; 0 = the whole topic. */
+/*
+ * Returns the topic of a held set that is not for timeouts. *host: the number of the held set's host; 0: the set is for
+ * the whole topic.
+ */
 static inline struct dt_str dt_held_topic(struct dt_str name, uint32_t *host)
 {
     const char *at = name.n ? memchr(name.p, DT_HELD_HOST[0], name.n) : NULL;
@@ -191,78 +202,82 @@ static inline struct dt_str dt_held_topic(struct dt_str name, uint32_t *host)
         *host = *host * 16 + (uint32_t)(*p <= '9' ? *p - '0' : *p - 'a' + 10);
     return (struct dt_str){name.p, (size_t)(at - name.p)};
 }
-/* Moves entries to the held set of a topic, unless the due set has them at another time than due_ms. */
+/* Moves entries to the held set of a topic. An entry that the due set has at another time than due_ms is not moved. */
 DT_MUST_CHECK dt_status dt_index_hold(dt_index *index, unsigned shard, struct dt_str topic,
                                       const struct dt_entry *entries, size_t n, struct dt_error *err);
-/* Moves up to `limit` entries of a topic's held set back to the due set, earliest first. *next_ms: when the first
- * one that remains is due; 0 = none remains. */
+/* Moves up to `limit` entries of a topic's held set back to the due set, earliest first. *next_ms: due time of the
+ * first entry that remains; 0: none remains. */
 DT_MUST_CHECK dt_status dt_index_unhold(dt_index *index, unsigned shard, struct dt_str topic, size_t limit,
                                         int64_t *next_ms, struct dt_error *err);
 /* Removes the set of a shard that no longer has a leader, with its marker and held sets. */
 DT_MUST_CHECK dt_status dt_index_drop(dt_index *index, unsigned shard, struct dt_error *err);
-/* Returns the endpoint of the shard's set, "host:port", valid as long as the index. index NULL: "". */
+/* Returns the endpoint of the shard's set, as "host:port"; valid as long as the index. If index is NULL, returns "". */
 const char *dt_index_home(const dt_index *index, unsigned shard);
-/* Lists the names of a shard's held sets, in the arena. */
+/* Lists the names of a shard's held sets. The names and the array are in the arena. */
 DT_MUST_CHECK dt_status dt_index_held(dt_index *index, unsigned shard, struct dt_arena *arena, struct dt_str **topics,
                                       size_t *n, struct dt_error *err);
 
 /* ---- for the reconciler ---- */
 
 struct dt_range {
-    int64_t from_ms, to_ms; /* from_ms <= score < to_ms */
+    int64_t from_ms, to_ms; /* the range: from_ms <= score < to_ms */
     const struct dt_entry
-        *after; /* only entries after its (score, id), even if it does not exist any more; NULL: from the start */
+        *after; /* returns only entries after this (score, id), which need not exist any more; NULL: from the start */
     size_t limit;
 };
-/* Reads the entries of a range in ascending order; entries has room for the limit. *n = 0: there are no more. A call
- * may return fewer than the limit before the end. */
+/* Reads entries of a range in ascending order; `entries` has room for the limit. *n is 0 only after the last entry. A
+ * call may return fewer entries than the limit before the end. */
 DT_MUST_CHECK dt_status dt_index_range(dt_index *index, unsigned shard, const struct dt_range *range,
                                        struct dt_entry *entries, size_t *n, struct dt_error *err);
 /* Counts the entries with from_ms <= score < to_ms. */
 DT_MUST_CHECK dt_status dt_index_count(dt_index *index, unsigned shard, int64_t from_ms, int64_t to_ms, int64_t *n,
                                        struct dt_error *err);
-/* Finds the scores of ids, at due_ms and in the rest of its page: scores[n], 0 = not found. */
+/*
+ * Finds the scores of jobs' entries, at due_ms and in the rest of the page of due_ms. scores[i] is 0 if entry i was not
+ * found.
+ */
 DT_MUST_CHECK dt_status dt_index_scores(dt_index *index, unsigned shard, const struct dt_entry *entries, size_t n,
                                         int64_t *scores, struct dt_error *err);
-/* Finds the scores of ids in a held set: scores[n], 0 = not found. */
+/* Finds the scores of ids in a held set. scores[i] is 0 if entry i was not found. */
 DT_MUST_CHECK dt_status dt_index_held_scores(dt_index *index, unsigned shard, struct dt_str topic,
                                              const struct dt_entry *entries, size_t n, int64_t *scores,
                                              struct dt_error *err);
-/* Adds entries. If the page already has an entry of the job, that one is kept and nothing is added. */
+/* Adds entries. If the page already has an entry of the job, this entry stays and nothing is added. */
 DT_MUST_CHECK dt_status dt_index_add_missing(dt_index *index, unsigned shard, const struct dt_entry *entries, size_t n,
                                              struct dt_error *err);
 
 /* As dt_index_add_missing, for entries of any shards, on all endpoints at once. Empty sets get whole pages, as fast as
- * they can be sent. */
+ * the pages can be sent. */
 DT_MUST_CHECK dt_status dt_index_fill(dt_index *index, const struct dt_shard_map *map, const struct dt_entry *entries,
                                       size_t n, struct dt_error *err);
-/* Does the work of dt_index_fill in two parts, so that the caller can work while the servers do: the first call
- * sends the entries; the second, which must always follow, reads the replies. The index must not be used in between. */
+/* Does the work of dt_index_fill in two calls, so that the caller can work while the servers do: the first call sends
+ * the entries; the second, which must always follow, reads the replies. Between the two calls the index must not be
+ * used otherwise. */
 DT_MUST_CHECK dt_status dt_index_begin_fill(dt_index *index, const struct dt_shard_map *map,
                                             const struct dt_entry *entries, size_t n, struct dt_error *err);
 DT_MUST_CHECK dt_status dt_index_end_fill(dt_index *index, struct dt_error *err);
 
 /*
- * A process that reads MySQL once can fill the sets of all shards. While a set's marker says `filling`, a record beside
- * the set has the process that fills it and its progress. It is removed with the set, and a leader's first marker
- * resets it.
+ * The filling of one set. A process that reads MySQL once can fill the sets of all shards. While a set's marker says
+ * `filling`, a record beside the set names the process that fills it and its progress. The record is deleted with the
+ * set, and a leader's first marker resets it.
  */
 struct dt_filling {
     unsigned shard;
-    bool wanted;        /* its leader wants it filled */
-    bool ours;          /* no other process fills it: this process may, for DT_FILLING_MS */
-    int64_t life;       /* identifies the filling; sent with done_ms */
-    int64_t generation; /* generation of the slot map it is filled for */
-    int64_t done_ms;    /* all entries that are due before it were added */
-    bool keep;          /* in, for DT_FILLING_TELL: this process continues */
+    bool wanted;        /* out: the shard's leader has requested the filling */
+    bool ours;          /* out: this process may fill the set for DT_FILLING_MS, and no other process may */
+    int64_t life;       /* out: number that identifies the filling; sent with done_ms */
+    int64_t generation; /* generation of the slot map that the set is filled for */
+    int64_t done_ms;    /* progress: all entries that are due before done_ms were added */
+    bool keep;          /* in, for DT_FILLING_TELL: this process continues to fill the set */
 };
 #define DT_FILLING_MS 2000
 enum dt_filling_ask {
-    /* Takes the fillings of their generation that no other process has taken. If an endpoint fails, its fillings are
-     * not wanted. */
+    /* Takes the fillings of the caller's generation that no other process has taken. If an endpoint fails, `wanted` of
+     * its fillings is false. */
     DT_FILLING_TAKE,
-    /* Writes done_ms of those that are ours, and keeps or releases them. If another process has taken one, nothing
-     * is written, and `ours` is false afterwards; wanted and life say why. */
+    /* Writes done_ms of the fillings that this process has taken, and keeps or releases them. If another process has
+     * taken one of them, nothing is written for it, and `ours` is false; `wanted` and `life` say why. */
     DT_FILLING_TELL
 };
 /* Takes fillings, or reports their progress, in one round trip for each endpoint. */

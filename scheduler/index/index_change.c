@@ -1,28 +1,29 @@
 /*
- * Changes of entries: dt_index_put, dt_index_fill, and chunks of commands for one shard.
+ * Changes of entries: dt_index_put, dt_index_fill, and calls for one shard, which are sent in chunks.
  *
- * A batch has entries of many shards, which are sent to all their endpoints in one round trip. Invariants: once loaded,
- * its items are grouped by shard, and within a shard sorted as a set is; a command has at most DT_CHUNK entries.
+ * A batch has entries of many shards, which are sent to all their endpoints in one round trip. Invariants: after
+ * load_batch, the items are grouped by shard, and within a shard sorted as a set is; a command has at most DT_CHUNK
+ * entries.
  */
 
 #include "index_internal.h"
 
-#define BATCH_MAX      16384u /* entries of one batch, so that memory is bounded */
+#define BATCH_MAX      16384u /* most entries of one batch, which bounds its memory */
 #define ROUND_TRIP_MAX (BATCH_MAX / DT_CHUNK * DT_CHUNK)
-#define FEW            64u            /* fewer items are sorted directly; more are first distributed to their shards */
-#define FAR_MS         INT64_C(60000) /* beyond the horizon by this much, no set has entries, even if clocks differ */
-#define PACKED_PAGES   64u            /* packed pages of one command */
-#define PACKED_LEAST   16u            /* fewer entries are not packed into a page of their own */
+#define FEW            64u            /* fewer items than this are sorted without distributing them */
+#define FAR_MS         INT64_C(60000) /* no set has entries so long after the horizon, even if clocks differ */
+#define PACKED_PAGES   64u            /* most packed pages of one command */
+#define PACKED_LEAST   16u            /* fewer entries than this are not packed into a page */
 
 _Static_assert(BATCH_MAX <= DT_KNOWN_MAX, "a batch has more ids than the table of known ids has room for");
 
 enum change_how {
     PUT,        /* an added entry replaces an entry of the same job in its page */
     ADD_ABSENT, /* an added entry is dropped if its page has an entry of the same job */
-    MOVE        /* an entry is added only if one was removed: its ref is the number of the removal, from 1 */
+    MOVE        /* an entry is added only if another was removed: item.ref is the number of that removal, from 1 */
 };
 
-/* A change of one shard's set: one entry that is removed, or one that is added. */
+/* A change of one shard's set: an entry to remove (`gone`) or to add. */
 struct shard_item {
     uint32_t shard;
     bool gone;
@@ -33,13 +34,13 @@ struct shard_item {
 typedef void build_fn(dt_index *index, unsigned shard, size_t n_gone, size_t n_new);
 
 struct dt_index_batch {
-    struct shard_item *items, *dealt; /* halves of `space`: the items, and room to distribute them to their shards */
+    struct shard_item *items, *dealt; /* halves of `space`: the items, and scratch to distribute them by shard */
     struct shard_item space[4 * BATCH_MAX];
     struct dt_item gone[BATCH_MAX], new[BATCH_MAX]; /* items of the shard whose commands are being built */
     size_t n;
     build_fn *build;     /* builds the commands of the current round trip */
-    enum change_how how; /* for build_changes */
-    bool wake;           /* for build_changes: see dt_index_put */
+    enum change_how how; /* how build_changes adds entries */
+    bool wake;           /* build_changes publishes wake-ups: see dt_index_put */
 };
 
 struct dt_index_batch *dt_index_batch_new(void)
@@ -72,13 +73,13 @@ static void sort_items(struct shard_item *items, size_t n)
 }
 
 /*
- * Distributes the items to their shards, the last item first, and sorts those of each shard. Entries were loaded from
- * the last to the first. So if the caller passed them in the order of their times, they are in that order again and
- * need no sorting.
+ * Distributes the items to their shards, the last item first, and sorts the items of each shard. load_batch has loaded
+ * the entries from the last to the first. So if the caller passed the entries in the order of their times, the items
+ * are in that order again and need no sorting.
  */
 static void sort_batch(struct dt_index_batch *batch)
 {
-    size_t end[DT_SHARDS_MAX] = {0}; /* end of the items of each shard */
+    size_t end[DT_SHARDS_MAX] = {0}; /* end of each shard's items */
     struct shard_item *loaded = batch->items;
     size_t sum = 0;
     if (batch->n < FEW) {
@@ -87,7 +88,7 @@ static void sort_batch(struct dt_index_batch *batch)
     }
     for (size_t i = 0; i < batch->n; i++)
         end[loaded[i].shard]++;
-    /* The beginning at first; distributing moves it to the end. */
+    /* At first end[shard] is the beginning of the shard's items; distributing the items moves it to their end. */
     for (unsigned shard = 0; shard < DT_SHARDS_MAX; shard++) {
         size_t n = end[shard];
 
@@ -112,9 +113,9 @@ static void add_shard_item(struct dt_index_batch *batch, unsigned shard, bool go
 }
 
 /*
- * Makes the batch of entries[n], n at most BATCH_MAX; dt_index_put explains what an entry requests. It reads the
- * entries from the last to the first, so the last due_ms of a job is read first and counts, and every was_ms is
- * removed. An entry that is due after horizon_end_ms is not added; a was_ms far beyond it is not looked for.
+ * Makes the batch of entries[n], n at most BATCH_MAX; dt_index_put explains what an entry requests. The entries are
+ * read from the last to the first, so the last due_ms of a job is read first and counts, and every was_ms is removed.
+ * An entry that is due after horizon_end_ms is not added. If a was_ms is far after horizon_end_ms, nothing is removed.
  */
 static void load_batch(dt_index *index, const struct dt_shard_map *map, const struct dt_entry *entries, size_t n,
                        int64_t horizon_end_ms)
@@ -140,7 +141,7 @@ static void load_batch(dt_index *index, const struct dt_shard_map *map, const st
     sort_batch(batch);
 }
 
-/* Returns the end of the items of one shard that begin at `from`. */
+/* Returns the index after the last item of the shard whose items begin at `from`. */
 static size_t shard_end(const struct dt_index_batch *batch, size_t from)
 {
     size_t to = from + 1;
@@ -170,7 +171,7 @@ static void build_endpoint(dt_index *index, unsigned endpoint)
     }
 }
 
-/* Marks the endpoints that the batch has items for. */
+/* Selects the endpoints that the batch has items for, and sets the function that builds their commands. */
 static void want_endpoints(dt_index *index, build_fn *build)
 {
     struct dt_index_batch *batch = index->batch;
@@ -182,11 +183,11 @@ static void want_endpoints(dt_index *index, build_fn *build)
 
 /* ---- the command that removes and adds entries of one shard's set (lua/change.lua) ---- */
 
-/* First items to remove, then items to add. Both are borrowed, in the order of dt_items_sort, at most DT_CHUNK of
- * each. */
+/* The items to remove (`gone`) and the items to add (`new`). Both arrays are borrowed, in the order of dt_items_sort,
+ * and have at most DT_CHUNK items. */
 struct change {
     enum change_how how;
-    bool wake; /* whether to publish a wake-up if the leader may have to act sooner (the rule is in lua/change.lua) */
+    bool wake; /* publish a wake-up if the leader may have to act sooner (lua/change.lua says when) */
     const struct dt_item *gone;
     size_t n_gone;
     const struct dt_item *new;
@@ -220,7 +221,7 @@ static void change_command(dt_index *index, unsigned shard, const struct change 
 
 /* ---- batches of all shards ---- */
 
-/* Adds the shard's changes to its link, at most DT_CHUNK removals and additions in each command. */
+/* Adds the shard's changes to its link, with at most DT_CHUNK removals and additions in each command. */
 static void build_changes(dt_index *index, unsigned shard, size_t n_gone, size_t n_new)
 {
     const struct dt_index_batch *batch = index->batch;
@@ -256,12 +257,12 @@ dt_status dt_index_put(dt_index *index, const struct dt_shard_map *map, const st
 
 struct chunks {
     enum { FIX, MISSING, HOLD, SCORES, HELD_SCORES } what;
-    const struct dt_fix *fixes;     /* if FIX */
-    const struct dt_entry *entries; /* otherwise */
+    const struct dt_fix *fixes;     /* changes, if `what` is FIX */
+    const struct dt_entry *entries; /* entries, if `what` is not FIX */
     struct dt_str topic;            /* topic of the held set */
 };
 
-/* Adds a command with the removals, then the additions, each with the number of its removal. */
+/* Adds a command with the removals, then the additions. Each addition has the number of its removal. */
 static void build_fixes(dt_index *index, unsigned shard, const struct dt_fix *fixes, size_t n)
 {
     struct dt_item *gone = index->batch->gone;
@@ -290,7 +291,7 @@ static void build_chunk(dt_index *index, unsigned shard, const struct chunks *ch
     }
     for (size_t i = 0; i < n; i++)
         items[i] = dt_item_of(chunks->entries[from + i].id, chunks->entries[from + i].due_ms, 0);
-    /* Requests for scores are not sorted, because the position of an answer says which entry it belongs to. */
+    /* Requests for scores stay in the caller's order, because an answer belongs to the entry at the same position. */
     if (chunks->what == MISSING || chunks->what == HOLD)
         dt_items_sort(items, n);
     if (chunks->what == MISSING) {
@@ -308,7 +309,7 @@ static void build_chunk(dt_index *index, unsigned shard, const struct chunks *ch
         dt_arg_set(index, link, shard);
         for (size_t i = 0; i < n; i++)
             dt_arg_entry(link, &items[i]);
-    } else { /* the score of a held set is the time itself */
+    } else { /* HELD_SCORES: a held set is one sorted set whose scores are times */
         dt_link_command(link, (unsigned)(2 + n));
         dt_link_arg(link, DT_STR_LIT("ZMSCORE"));
         dt_arg_held(index, link, shard, chunks->topic);
@@ -317,7 +318,7 @@ static void build_chunk(dt_index *index, unsigned shard, const struct chunks *ch
     }
 }
 
-/* Where the scores of one round trip go; there is one reply for each chunk. */
+/* The destination of the scores of one round trip. Each chunk has one reply. */
 struct scores_reply {
     int64_t *scores;
     size_t n;
@@ -335,7 +336,10 @@ static void on_scores(void *arg, size_t i, const dt_reply *reply)
     }
 }
 
-/* scores: room for n if scores are requested, else NULL. A failure ends it; what was sent before stays done. */
+/*
+ * Sends n changes or questions in chunks. `scores` has room for n, or is NULL if no scores are requested. Stops at the
+ * first failure; chunks that were sent before stay applied.
+ */
 static dt_status send_chunks(dt_index *index, unsigned shard, const struct chunks *chunks, size_t n, int64_t *scores,
                              struct dt_error *err)
 {
@@ -390,9 +394,9 @@ dt_status dt_index_held_scores(dt_index *index, unsigned shard, struct dt_str to
 /*
  * ---- filling sets that were lost ----
  *
- * A packed page is made here in Redis's own serialized form, and Redis restores it as a whole (lua/fill.lua), which
- * costs a fraction of adding its entries. If there are too few entries for a page, or too many within one millisecond,
- * they are added one by one.
+ * pack_command makes a packed page in Redis's own serialized form, and Redis restores the whole page (lua/fill.lua),
+ * which costs a fraction of adding its entries. If there are too few entries for a page, or too many within one
+ * millisecond, they are added one by one.
  */
 
 /* Adds a command with the first *done items as packed pages. Returns false if the first items cannot be packed: the
@@ -435,7 +439,7 @@ static void build_packed(dt_index *index, unsigned shard, size_t, size_t n_new)
     }
 }
 
-/* Both scripts return an integer; 0 means that the server does not accept packed pages. */
+/* Reads the integer that both scripts return. 0: the server does not accept packed pages. */
 static void on_filled(void *arg, size_t, const dt_reply *reply)
 {
     int64_t taken = 1;
@@ -460,7 +464,7 @@ dt_status dt_index_end_fill(dt_index *index, struct dt_error *err)
     if (!refused)
         return status;
     index->refuses_packed = true;
-    want_endpoints(index, build_changes); /* sends the same entries one by one */
+    want_endpoints(index, build_changes); /* sends the same entries again, one by one */
     return dt_index_ask_wanted(index, build_endpoint, err);
 }
 

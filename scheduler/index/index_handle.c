@@ -1,5 +1,5 @@
 /*
- * The handle: its connections, its scratch memory, which endpoint has which shard, and messages that are published
+ * The handle: its connections, its scratch memory, the choice of a shard's endpoint, and messages that are published
  * without a change of entries.
  */
 #include <errno.h>

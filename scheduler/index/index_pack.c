@@ -13,14 +13,14 @@
 #define RDB_VERSION         10
 #define CRC_JONES_REFLECTED UINT64_C(0x95ac9329ac4bc9b5)
 #define LISTPACK_HEADER     6u
-#define LISTPACK_ENTRY_MAX  11u /* an integer of 64 bits, or a string of 8 bytes, with its framing */
+#define LISTPACK_ENTRY_MAX  11u /* most bytes of an element: 64 bits or 8 bytes, and its framing */
 #define LISTPACK_BYTES_MAX  (LISTPACK_HEADER + 2u * DT_PAGE_MAX * LISTPACK_ENTRY_MAX + 1u)
 
 struct dt_member dt_member_of(int64_t id, int64_t due_ms)
 {
     struct dt_member member = {.n = 8};
     int64_t sequence = id & ((INT64_C(1) << DT_SEQUENCE_BITS) - 1);
-    if (id - sequence == dt_job_id(due_ms, 0)) /* the entry is due on the home day of the id */
+    if (id - sequence == dt_job_id(due_ms, 0)) /* the home day of the id is the day of due_ms */
         member.n = sequence >> 32 ? 5 : 4;
     for (unsigned i = 0; i < member.n; i++)
         member.bytes[i] = (unsigned char)((uint64_t)id >> (8 * (member.n - 1u - i)));
@@ -89,8 +89,8 @@ size_t dt_page_cut(const struct dt_item *items, size_t n, size_t *tied)
     return whole;
 }
 
-/* CRC-64 as Redis computes it, half a byte at a time. Each call makes the table of 16 entries, so that threads share
- * nothing. */
+/* Returns the CRC-64 that Redis computes, half a byte at a time. Each call builds the table of 16 values, so that
+ * threads share nothing. */
 static uint64_t crc_of(const unsigned char *p, size_t n)
 {
     uint64_t half[16];
@@ -116,7 +116,7 @@ static unsigned char *put_le(unsigned char *p, uint64_t value, unsigned bytes)
     return p;
 }
 
-/* Ends an entry of a listpack with the length of the entry. */
+/* Ends a listpack element with the element's length. */
 static unsigned char *end_entry(unsigned char *begin, unsigned char *end)
 {
     *end = (unsigned char)(end - begin);
@@ -190,7 +190,7 @@ void dt_page_pack(struct dt_strbuf *out, const struct dt_item *items, size_t n)
     put_le(pack, bytes, 4);
     put_le(pack + 4, 2 * n, 2);
     text[0] = RDB_ZSET_LISTPACK;
-    text[1] = (unsigned char)(0x40 | bytes >> 8); /* a length of 14 bits */
+    text[1] = (unsigned char)(0x40 | bytes >> 8); /* string length of 14 bits */
     text[2] = (unsigned char)bytes;
     p = put_le(p, RDB_VERSION, 2);
     p = put_le(p, crc_of(text, (size_t)(p - text)), 8);

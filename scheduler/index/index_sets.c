@@ -1,5 +1,5 @@
 /*
- * A shard's sets as its leader and the reconciler use them: the due scan, held sets, the marker, ranges, and records of
+ * Functions for a shard's leader and the reconciler: the due scan, held sets, the marker, ranges, and records of
  * fillings. index_change.c changes entries.
  */
 
@@ -27,8 +27,8 @@ static void on_due(void *arg, size_t i, const dt_reply *reply)
     dt_reading_take(&due->reading, reply, 1);
 }
 
-/* Finds, in a reply of up to limit + 1 entries, which ones are due, and when the next scan will find something. If a
- * job has several entries, the earliest counts: once that one is removed, a later scan finds the next. */
+/* Finds, in a reply of up to limit + 1 entries, the due entries, and the time of the first entry that is not returned.
+ * If a job has several entries, the earliest counts; after it is removed, a later scan finds the next. */
 static void choose_due(dt_index *index, const struct due_reply *due, struct dt_due_scan *scan)
 {
     const struct dt_reading *reading = &due->reading;
@@ -116,7 +116,7 @@ struct held_reply {
     struct dt_arena *arena;
     struct dt_str *topics;
     size_t n;
-    bool failed; /* no memory */
+    bool failed; /* memory ran out */
 };
 
 static void on_held(void *arg, size_t, const dt_reply *reply)
@@ -129,7 +129,7 @@ static void on_held(void *arg, size_t, const dt_reply *reply)
     held->topics = dt_arena_alloc(held->arena, n * sizeof(*held->topics));
     for (size_t k = 0; held->topics && k < n; k++) {
         const struct dt_str name = dt_reply_text(dt_reply_element(reply, k));
-        if (name.n >= DT_HELD_NAME_SIZE) /* not written by this program */
+        if (name.n >= DT_HELD_NAME_SIZE) /* a name that this program has not written */
             continue;
         held->topics[held->n] = dt_arena_copy(held->arena, name);
         held->failed |= held->topics[held->n].p == NULL;
@@ -217,7 +217,10 @@ static void on_range(void *arg, size_t, const dt_reply *reply)
     dt_reading_take(arg, reply, 0);
 }
 
-/* If a reply has nothing but junk, asks again after the junk is removed, so that n = 0 always means the end. */
+/*
+ * Reads entries of a range. If a reply contains nothing but junk, asks again after the junk is removed, so that *n is 0
+ * only at the end.
+ */
 dt_status dt_index_range(dt_index *index, unsigned shard, const struct dt_range *range, struct dt_entry *entries,
                          size_t *n, struct dt_error *err)
 {
@@ -255,7 +258,7 @@ dt_status dt_index_range(dt_index *index, unsigned shard, const struct dt_range 
 
 struct count_reply {
     int64_t n;
-    double from_ms; /* where to continue; < 0: everything is counted */
+    double from_ms; /* where counting continues; < 0: all entries are counted */
 };
 
 static void on_count(void *arg, size_t, const dt_reply *reply)
@@ -308,7 +311,10 @@ static void on_filling(void *arg, size_t i, const dt_reply *reply)
     f->ours = f->wanted && ours;
 }
 
-/* Asks about the fillings at one endpoint. tell: only about ours, and writes their progress. */
+/*
+ * Takes the fillings at one endpoint or reports their progress. If `tell`, only for fillings that this process has
+ * taken, and writes their progress.
+ */
 static dt_status ask_fillings(dt_index *index, dt_link *link, struct dt_filling *fillings, size_t n, bool tell,
                               struct dt_error *err)
 {

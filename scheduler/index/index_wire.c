@@ -1,9 +1,9 @@
 /*
- * What is sent over the wire: the names of the Redis keys, the text of markers and numbers, entries in the replies of
- * scripts, and round trips.
+ * The arguments of commands and the contents of replies: the names of the Redis keys, the text of markers and numbers,
+ * entries in the replies of scripts, and round trips.
  *
- * Invariants: all keys of one shard have the shard's hash tag, so that one server has them. Replies of an endpoint are
- * read if and only if its commands were written.
+ * Invariants: all keys of one shard have the shard's hash tag, so that one server has them. The replies of an endpoint
+ * are read if and only if commands were written to it.
  */
 #include <math.h>
 #include <stdarg.h>
@@ -74,7 +74,9 @@ bool dt_reply_any_integer(const dt_reply *reply, int64_t *out)
     return dt_reply_integer(reply, out) || parse_i64(dt_reply_text(reply), out);
 }
 
-/* Scores are written in whole ms. Redis prints a large one either in full or as a double. */
+/*
+ * Scores are written in whole milliseconds. Redis prints a large score either in full or in the notation of a double.
+ */
 bool dt_reply_number(const dt_reply *reply, double *out)
 {
     struct dt_str text = dt_reply_text(reply);
@@ -88,7 +90,7 @@ bool dt_reply_number(const dt_reply *reply, double *out)
     return isfinite(*out) && fabs(*out) <= 9e15;
 }
 
-/* Reads the entry (member, score) of a page that begins at start_ms. Returns false if it is not an entry. */
+/* Reads the entry (member, score) of a page that begins at start_ms. Returns false if these are not an entry's. */
 static bool read_page_entry(double start_ms, const dt_reply *member, const dt_reply *score, struct dt_entry *out)
 {
     struct dt_str text = dt_reply_text(member);
@@ -105,7 +107,7 @@ void dt_on_integer(void *arg, size_t, const dt_reply *reply)
     (void)dt_reply_integer(reply, arg);
 }
 
-/* Records junk to be removed. member NULL: the page itself is junk. */
+/* Records junk to be removed. If member is NULL, the page itself is junk. */
 static void record_junk(struct dt_reading *reading, const dt_reply *page, const dt_reply *member)
 {
     struct dt_junk *junk = &reading->junk[reading->n_junk];

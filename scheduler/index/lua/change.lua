@@ -1,8 +1,8 @@
--- KEYS set; ARGV channel ('' = publish nothing), message, how ('put', 'missing', 'fix'), number of removals; for each
--- removal its time and member; then the additions: time, member and, for 'fix', the number of the removal that it
--- depends on. Both lists ascend. Publishes if the earliest time became earlier. If the earliest entry is overdue and
--- stays (its row is locked, say), it also publishes additions that are due within a second: the leader itself polls
--- only once a second.
+-- KEYS set; ARGV channel ('': publish nothing), message, how ('put', 'missing', 'fix'), number of removals; for each
+-- removal its time and member; then for each addition its time, its member and, for 'fix', the number of the removal
+-- that it depends on. Both lists are ascending. Publishes the message if the earliest time became earlier. If the
+-- earliest entry is overdue and stays (for example because its row is locked), also publishes it for an addition that
+-- is due within a second, because the leader itself polls only once a second.
 local base, how, r = KEYS[1], ARGV[3], tonumber(ARGV[4])
 local gone, new, step = {}, {}, how == 'fix' and 3 or 2
 

@@ -1,4 +1,5 @@
--- KEYS set; ARGV from, to. Returns the count, and where to continue ('' = complete).
+-- KEYS set; ARGV from, to. Returns the number of entries counted, and the time at which to continue ('': all are
+-- counted).
 local base, from, to, AT_ONCE = KEYS[1], tonumber(ARGV[1]), tonumber(ARGV[2]), 1000
 local name, start = page_of(base, from)
 local n = name and call('ZCOUNT', base .. ':' .. name, from - start, '(' .. to - start) or 0

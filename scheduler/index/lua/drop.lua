@@ -1,5 +1,5 @@
--- KEYS set, registry; ARGV prefix of the held sets' names. Deletes a set in pieces, its marker first; returns the
--- number of pages that are left.
+-- KEYS set, registry; ARGV prefix of the held sets' names. Deletes up to AT_ONCE pages of a set, the marker first.
+-- Returns the number of pages that remain: call again until it is 0.
 local base, AT_ONCE = KEYS[1], 1000
 call('ZREMRANGEBYSCORE', base, '+inf', '+inf')
 for _, topic in ipairs(call('SMEMBERS', KEYS[2])) do call('UNLINK', ARGV[1] .. topic) end

@@ -1,6 +1,6 @@
--- KEYS set; ARGV now, limit. Returns the time of the first entry after now ('' = none, or not read because the limit
--- was reached), then for each page its name, its start, and its due entries: member, score, … (nil: the page does not
--- exist)
+-- KEYS set; ARGV now, limit. Returns the time of the first entry after now ('': none, or not read because the limit was
+-- reached), then for each page its name, its start, and its due entries: member, score, … (nil instead of entries: the
+-- page does not exist).
 local base, now, want = KEYS[1], tonumber(ARGV[1]), tonumber(ARGV[2])
 local out, got, skip, s = {''}, 0, 0, nil
 repeat

@@ -1,6 +1,6 @@
 -- KEYS set; ARGV for each packed page: the times of its first and last entry, and the argument of RESTORE. If the set
--- has no entries in that range, the packed page is used as it is; otherwise its missing entries are added. Returns 0 if
--- this server cannot restore packed pages.
+-- has no entries between these times, the packed page becomes a page of the set; otherwise the entries that the set
+-- lacks are added. Returns 0 if this server cannot restore packed pages.
 local base = KEYS[1]
 
 local function is_free(first, last)
@@ -16,7 +16,7 @@ local function restore(key, packed)
   return done.err
 end
 
--- Restored pages that are not in the set yet.
+-- Names and scores of restored pages that are not in the set yet.
 local known = {}
 
 local function enter_pages()

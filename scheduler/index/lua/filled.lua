@@ -1,8 +1,8 @@
--- KEYS set; ARGV id of the caller, lease in ms (0 = release), the generation of the map that the caller fills for; to
--- store progress also the id of the filling, and the progress in ms. Returns the id of the filling, its generation, its
--- progress, and 1 if the caller has the lease; nothing if no filling was requested. Progress is stored only if the
--- caller still holds the lease of this very filling. A lease that ends later than a new one would has expired, because
--- the clock was set back.
+-- KEYS set; ARGV id of the caller, lease in ms (0: release the lease), the generation of the map that the caller fills
+-- for; to store progress also the id of the filling, and the progress in ms. Returns the id of the filling, its
+-- generation, its progress, and 1 if the caller has the lease; nothing if no filling was requested. Progress is stored
+-- only if the caller still holds the lease of this filling. A lease that ends later than a new lease would end counts
+-- as expired, because the clock was set back.
 local notes, me = KEYS[1] .. ':filled', ARGV[1]
 local f = call('HMGET', notes, 'life', 'generation', 'done', 'by', 'until')
 if not f[1] then return {} end

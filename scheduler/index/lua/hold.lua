@@ -1,5 +1,5 @@
--- KEYS set, held, registry; ARGV topic, then times and members, ascending. Moves entries to `held`, one sorted set with
--- times as scores.
+-- KEYS set, held, registry; ARGV topic, then times and members, ascending. Moves entries to `held`, a single sorted set
+-- whose scores are times.
 local list, kept = {}, {}
 for i = 2, #ARGV, 2 do
   list[i - 1], list[i] = tonumber(ARGV[i]), ARGV[i + 1]

@@ -1,8 +1,9 @@
 -- Shared by the scripts. A set is `base`: a sorted set of pages, score = start of the page, member = its name. The
--- entries of a page are the sorted set `base:name`, with scores relative to its start. A page ends where the next one
--- starts. It has at most MAX entries, half of what Redis would pack, because a packed set is searched from its
--- beginning. If one millisecond has more, its page starts with that millisecond and has nothing else. Lists of entries
--- are flat: time, member, time, member, …, ascending. The member at +inf in `base` is the leader's marker, no page.
+-- entries of a page are the sorted set `base:name`, with scores relative to the page's start. A page ends where the
+-- next one starts. A page has at most MAX entries, half of what Redis would pack, because a packed set is searched from
+-- its beginning. If one millisecond has more entries, its page starts with that millisecond and has no other entries.
+-- Lists of entries are flat: time, member, time, member, …, ascending. The member at +inf in `base` is not a page but
+-- the leader's marker.
 local call, huge = redis.call, math.huge
 local MAX, FULL, WIDTH, AHEAD = 64, 60, 32768, 32
 
@@ -16,15 +17,15 @@ local function page_after(base, at)
   return s[1], tonumber(s[2])
 end
 
--- Pages that were read ahead for a list, because a call per page is expensive: their names, and their starts with the
--- start of the page after the last. x: the current page; reach: how many are read at once.
+-- Pages that were read ahead for a list of entries, because a call per page is expensive. names: their names; starts:
+-- their starts, and the start of the page after the last; x: the current page; reach: how many pages are read at once.
 local names, starts, x, reach = {}, {}, 0, 1
 
 local function forget_pages()
   names, starts, x = {}, {}, 0
 end
 
--- Reads ahead as many pages as the list may need.
+-- Sets how many pages to read ahead: as many as the list may need.
 local function begin_list(base, list)
   local n = #list / 2
   forget_pages()
@@ -41,15 +42,15 @@ local function read_pages(base, at)
   if #s < 2 * reach then starts[#starts + 1] = huge end
 end
 
--- The page of a time (false: no page starts before it), its start, and the start of the next page. Times must ascend
--- until forget_pages.
+-- Returns the name of the page of a time (false: no page starts before this time), the page's start, and the start of
+-- the next page. The times of successive calls must ascend until forget_pages.
 local function seek(base, at)
   while starts[x + 1] and starts[x + 1] <= at do x = x + 1 end
   if not starts[x + 1] then read_pages(base, at) end
   return names[x], starts[x], starts[x + 1]
 end
 
--- The last entry of the list, from i on, that is before `top`.
+-- Returns the position of the last entry of the list, from i on, that is before `top`.
 local function run_end(top, list, i)
   local j, n = i, #list
   while j + 2 < n and list[j + 2] < top do j = j + 2 end
@@ -72,7 +73,7 @@ local function store(key, start, list, i, j, nx)
   if nx then call('ZADD', key, 'NX', unpack(args)) else call('ZADD', key, unpack(args)) end
 end
 
--- Merges a page's entries with list[i..j]. If a member is in both, nx keeps the old one.
+-- Merges a page's entries with list[i..j]. If a member is in both, the page's entry stays if nx, else the list's.
 local function merged(old, start, list, i, j, nx)
   local known, all, n, o = {}, {}, 0, 1
   if nx then
@@ -100,7 +101,8 @@ local function merged(old, start, list, i, j, nx)
   return all, n
 end
 
--- Where a page that starts with all[first] ends: after `want` entries at most, and never within a millisecond.
+-- Returns the position of the last entry of a page that starts with all[first]: after at most `want` entries, and never
+-- within a millisecond.
 local function piece_end(all, n, first, want)
   local last = first - 2
   while last + 2 < n do
@@ -114,8 +116,8 @@ local function piece_end(all, n, first, want)
   return last
 end
 
--- Adds entries to a full page by splitting it. Ascending entries leave full pages; otherwise all pages get the same
--- size.
+-- Adds entries to a full page by splitting it. If the entries follow those of the page, the new pages are full;
+-- otherwise all pages get the same size.
 local function regroup(base, name, start, list, i, j, nx)
   local key = base .. ':' .. name
   local old = call('ZRANGE', key, 0, -1, 'WITHSCORES')
@@ -168,8 +170,8 @@ local function add(base, list, nx)
   end
 end
 
--- Removes entries. Returns for each place in the list: true = it was removed, false = the member has another time, nil
--- = it is not in the page.
+-- Removes entries. Returns for each position in the list: true: the entry was removed; false: the member has another
+-- time; nil: the page does not have the member.
 local function remove(base, list)
   local found, i, n = {}, 1, #list
   begin_list(base, list)

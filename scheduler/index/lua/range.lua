@@ -1,10 +1,10 @@
--- KEYS set; ARGV from, to, limit, a member. With a member, returns only entries after (from, member) by rank, whether
--- or not that member still exists. Returns for each page its name, its start, and entries: member, score, … (nil: the
--- page does not exist)
+-- KEYS set; ARGV from, to, limit, a member or ''. With a member, returns only entries after (from, member), whether or
+-- not the set still has this entry. Returns for each page its name, its start, and entries: member, score, … (nil
+-- instead of entries: the page does not exist).
 local base, from, to, want, after = KEYS[1], tonumber(ARGV[1]), tonumber(ARGV[2]), tonumber(ARGV[3]), ARGV[4]
 local out, got = {}, 0
 
--- Compares bytes; Lua's string order would depend on the server's locale.
+-- Compares bytes. Lua's order of strings would depend on the server's locale.
 local function beyond(a, b)
   for i = 1, math.min(#a, #b) do
     local x, y = string.byte(a, i), string.byte(b, i)

@@ -1,4 +1,5 @@
--- KEYS set; ARGV times and members. Returns for each member its time in the page of the given time, '' = none.
+-- KEYS set; ARGV times and members. Returns for each member its time in the page that contains the given time; '': the
+-- page does not have the member.
 local out, at, name, start = {}, nil, nil, nil
 for i = 1, #ARGV, 2 do
   if ARGV[i] ~= at then

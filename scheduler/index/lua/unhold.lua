@@ -1,4 +1,5 @@
--- KEYS set, held, registry; ARGV topic, limit. Returns the time of the first held entry that is left, or 0.
+-- KEYS set, held, registry; ARGV topic, limit. Moves up to `limit` held entries back to the set. Returns the time of
+-- the first held entry that remains, or 0.
 local got = call('ZRANGE', KEYS[2], 0, ARGV[2] - 1, 'WITHSCORES')
 local list, ids = {}, {}
 for i = 1, #got, 2 do

@@ -1,25 +1,25 @@
 /*
- * Refills sets that were lost. It adds what is missing, nearest first, and keeps what is there: entries that were added
- * since the loss are right, and the compares remove entries of an old copy.
+ * Refills sets that were lost. It adds missing entries in order of their times, and keeps existing entries: entries
+ * that were added since the loss are right, and the compares remove entries of an old copy.
  *
  * A pass reads MySQL's due index once, from the longest overdue row to the horizon, which moves forward during the
- * pass. The pass ends with a page that is not full. While a page is added, MySQL reads the next ones, AHEAD pages in
- * one statement. The last of these waits for the next step. Changes during the pass are found by the full scan
- * afterwards.
+ * pass. The pass ends with a page that is not full. While a page is added, MySQL reads the next pages, AHEAD pages in
+ * one statement. The last page of a statement is added in the next step. The full scan after the pass finds what
+ * changed during the pass.
  *
  * Reading is most of the work, so a pass also fills lost sets of other leaders. It begins GATHER_US after a shard
  * requested it, so that shards that were lost together are filled together. The first process fills, and records its
- * progress in Redis now and then (lua/filled.lua). The others read the records every POLL_US. They continue where the
- * first one stopped: at the end of its horizon, or earlier if its last record is DT_FILLING_MS old. If there are no
- * records, or only those of another slot map, each process fills its own sets.
+ * progress in Redis every TELL_US (lua/filled.lua). The other processes read the records every POLL_US. They continue
+ * where the first process stopped: at the end of its horizon, or earlier if its last record is DT_FILLING_MS old. If
+ * Redis has no records, or only records of another slot map, each process fills its own sets.
  *
- *   asked ──▶ a pass over the sets that no other process fills ──▶ whole
- *     ▲            │ a shard asks: the pass begins again for all, since nearest first matters most
- *     ├────────────┤ its Redis failed, or it was lost again (RETRY_US later)
- *     └────────────┘ another process fills it (POLL_US later)
+ *   requested ──▶ a pass over the sets that no other process fills ──▶ complete
+ *     ▲            │ another shard requests: the pass begins again for all, so that near jobs come first
+ *     ├────────────┤ the set's Redis failed, or the set was lost again (RETRY_US later)
+ *     └────────────┘ another process fills the set (POLL_US later)
  *
- * Invariant: all rows that were due before at_ms when the pass read them are in the sets that it fills, and the
- * recorded progress never exceeds that.
+ * Invariant: all rows that were due before at_ms when the pass read them are in the sets that the pass fills, and the
+ * recorded progress never exceeds at_ms.
  */
 #include "base/assert.h"
 #include "base/fail_point.h"
@@ -30,14 +30,14 @@
 #define GATHER_US  INT64_C(20000)
 #define POLL_US    INT64_C(20000)
 #define TELL_US    INT64_C(200000)
-#define AHEAD      4u              /* pages: as long as a step takes, so MySQL pauses only for a fraction of its time */
-#define AHEAD_ROWS ((size_t)40000) /* limit of these pages together, unless one page has more rows */
+#define AHEAD      4u              /* pages that one statement reads; MySQL is idle between two statements */
+#define AHEAD_ROWS ((size_t)40000) /* most rows of one statement, unless one page has more */
 
 /* ---- which process fills which set ---- */
 
-/* Asks for our own shards, or for those of others, in addition to the first b->n_notes that were read already. The
- * pass fills the sets that no other process fills. Records of another slot map do not count. Without records, the
- * pass fills only our own shards. */
+/* Takes the fillings of our own shards, or of other leaders' shards, and adds their records after the first b->n_notes.
+ * The pass fills the sets that no other process fills. Records of another slot map do not count. If a shard of ours has
+ * no record, the pass fills it all the same. */
 static void take_fillings(dt_reconciler *r, bool own)
 {
     struct dt_rebuild *b = &r->rebuild;
@@ -64,8 +64,8 @@ static void take_fillings(dt_reconciler *r, bool own)
     }
 }
 
-/* A process helps others only if it reads everything anyway, and only once, because a pass that starts again and
- * again helps no other process. */
+/* Begins a pass. A process fills the sets of other leaders only if it reads everything anyway, and only in one pass,
+ * because a pass that starts again and again does not help them. */
 static void begin_pass(dt_reconciler *r)
 {
     struct dt_rebuild *b = &r->rebuild;
@@ -85,8 +85,8 @@ static void begin_pass(dt_reconciler *r)
     }
 }
 
-/* Called for a set that was lost again since this process took it, or whose Redis does not answer. If the shard is
- * ours, its set is rebuilt from the start. */
+/* Stops filling a set that was lost again since this process took it, or whose Redis does not answer. If this process
+ * leads the shard, its set is rebuilt from the start. */
 static void doubt_shard(struct dt_rebuild *b, unsigned shard)
 {
     dt_shard_set_remove(&b->filling, shard);
@@ -102,7 +102,7 @@ static void write_notes(dt_reconciler *r)
         dt_metric_add(r->failures, 1);
 }
 
-/* Records the progress of the pass. Releases the sets that it does not fill any more; if `last`, all of them. */
+/* Records the progress of the pass. Releases the sets that the pass no longer fills; if `last`, all sets. */
 static void record_progress(dt_reconciler *r, int64_t done_ms, bool last)
 {
     struct dt_rebuild *b = &r->rebuild;
@@ -123,14 +123,14 @@ static void record_progress(dt_reconciler *r, int64_t done_ms, bool last)
         if (note->ours && note->keep)
             b->notes[kept++] = *note;
         else if (!note->ours && !(lapsed && dt_shard_set_has(&b->shards, note->shard)))
-            /* If the claim on one of our sets expired, it is filled here nevertheless: adding an entry twice is
-             * harmless. */
+            /* If our claim on one of our own sets expired, this pass continues to fill the set: adding an entry twice
+             * is harmless. */
             doubt_shard(b, note->shard);
     }
     b->n_notes = kept;
 }
 
-/* Ends the pass. If another process continues, it starts at the recorded progress. */
+/* Ends the pass. If another process continues the filling, it starts at the recorded progress. */
 static void end_pass(dt_reconciler *r)
 {
     struct dt_rebuild *b = &r->rebuild;
@@ -163,7 +163,7 @@ void dt_rebuild_request(dt_reconciler *r, const struct dt_shard_set *shards)
         b->not_before_us = r->now_us + GATHER_US;
 }
 
-/* Restarts the rebuild of the shards whose Redis failed again, a little later. */
+/* Requests another rebuild, after RETRY_US, of the shards whose sets must be rebuilt from the start. */
 static void start_over(dt_reconciler *r)
 {
     struct dt_shard_set again = r->rebuild.again;
@@ -184,7 +184,7 @@ void dt_rebuild_keep(dt_reconciler *r, const struct dt_shard_set *leads)
     if (dt_shard_set_empty(&b->again)) {
         end_pass(r);
         b->active = b->helped = false;
-    } else if (!b->passing) { /* sets of other leaders are being filled first; the end of that pass starts over */
+    } else if (!b->passing) { /* the pass fills only sets of other leaders; start_over is called when it ends */
         start_over(r);
     }
 }
@@ -196,7 +196,7 @@ bool dt_rebuild_active(const dt_reconciler *r)
 
 /* ---- reading and adding pages ---- */
 
-/* Collects the page's entries that belong to the sets being filled into r->entries. */
+/* Writes the entries of the page that belong to sets being filled into r->entries. Returns their number. */
 static size_t pick_entries(dt_reconciler *r)
 {
     const struct dt_rebuild *b = &r->rebuild;
@@ -219,10 +219,13 @@ static void note_added(dt_reconciler *r, const struct dt_entry *entries, size_t 
         dt_shard_set_add(&r->out->wake, dt_shard_of(r->map, entries[i].id));
 }
 
-/* Completes adding the first n of r->entries. If an endpoint failed, adds them shard by shard, to find out which. */
+/*
+ * Reads the replies to adding the first n of r->entries. If an endpoint failed, adds the entries shard by shard, to
+ * find out which shards are affected.
+ */
 static void end_adding(dt_reconciler *r, size_t n, dt_status begun)
 {
-    struct dt_entry *of_shard = r->entries + n; /* room for n more: r->entries has two slices */
+    struct dt_entry *of_shard = r->entries + n; /* room for n more entries: r->entries has two slices */
     struct dt_rebuild *b = &r->rebuild;
     if (dt_index_end_fill(r->index, NULL) == DT_OK && begun == DT_OK) {
         note_added(r, r->entries, n);
@@ -252,7 +255,7 @@ static void advance_position(struct dt_rebuild *b)
     b->at_id = b->page[b->n_page - 1].id;
 }
 
-/* Sends the current page to Redis, and replaces it by MySQL's next page while Redis adds it. */
+/* Sends the current page to Redis, and reads MySQL's next page while Redis adds the current one. */
 static dt_status swap_page(dt_reconciler *r, dt_status asked, bool last, struct dt_error *err)
 {
     struct dt_rebuild *b = &r->rebuild;
@@ -263,11 +266,11 @@ static dt_status swap_page(dt_reconciler *r, dt_status asked, bool last, struct 
     return status;
 }
 
-/* Adds all pages except the last one that was read. b->has_page: there is a page. */
+/* Adds the current page and all pages of one statement except the last, which remains in b->page (b->has_page). */
 static dt_status add_and_read(dt_reconciler *r, struct dt_error *err)
 {
     struct dt_rebuild *b = &r->rebuild;
-    /* Progress is recorded between two statements, so one statement must not read many large pages. */
+    /* Progress is recorded between two statements, so one statement must not read too many rows. */
     size_t pages = AHEAD_ROWS / r->slice;
     int64_t end_ms = dt_reconcile_horizon_end_ms(r);
     pages = pages >= AHEAD ? AHEAD : pages ? pages : 1;
@@ -284,7 +287,7 @@ static dt_status add_and_read(dt_reconciler *r, struct dt_error *err)
 
 /* ---- the end of a pass ---- */
 
-/* Tells the leaders of this process that the sets that the pass filled are complete. */
+/* Reports the sets of this process's leaders that the pass has filled as complete. */
 static void finish_pass(dt_reconciler *r, int64_t to_ms)
 {
     struct dt_rebuild *b = &r->rebuild;
@@ -295,13 +298,13 @@ static void finish_pass(dt_reconciler *r, int64_t to_ms)
         dt_shard_set_remove(&b->shards, shard);
         r->views[shard].loaded_ms = to_ms;
         r->views[shard].scanned = r->views[shard].overdue_seen = true;
-        if (!dt_reconcile_is_lost(r, shard)) /* a set that was lost again since then is rebuilt again */
+        if (!dt_reconcile_is_lost(r, shard)) /* if a set was lost again meanwhile, it is rebuilt again */
             dt_shard_set_add(&r->out->whole, shard);
     }
     b->filling = (struct dt_shard_set){0};
     b->passing = false;
     b->not_before_us = r->now_us;
-    /* If a job ended after its page was read, its entry was added again: the full scan removes it. */
+    /* If a job ended after its page was read, its entry was added nevertheless: the full scan removes it. */
     dt_reconcile_full_scan_soon(r);
     if (dt_shard_set_empty(&b->shards) && dt_shard_set_empty(&b->again)) {
         DT_LOG(INFO, "reconcile", "index rebuilt", DT_I("entries", b->entries),
@@ -332,8 +335,8 @@ dt_status dt_rebuild_step(dt_reconciler *r, struct dt_error *err)
     DT_FAIL_POINT("rebuild.page");
     bool more = b->n_page == r->slice;
     advance_position(b);
-    /* The last millisecond of a full page may be incomplete, so it is left to the next page. Then one range of the
-     * due index has all of it. */
+    /* The last millisecond of a full page may be incomplete, so the page ends before it. The next page begins with this
+     * millisecond and has all of its rows. */
     if (more && b->page[0].next_ms != b->at_ms) {
         while (b->page[b->n_page - 1].next_ms == b->at_ms)
             b->n_page--;

@@ -1,16 +1,16 @@
 /*
- * The order and pace of the reconciler: what this tick does, and when the next one is due. repair.c compares and
+ * The order and pace of the reconciler: which step a tick does, and when the next tick is due. repair.c compares and
  * repairs, rebuild.c rebuilds.
  *
- * A tick does the first of these that is due: promote rows that a manual edit moved near; the near window; this
- * period's slice of overdue rows, and their count; a step at the edge of the horizon; a page of the rebuild; an exact
- * compare that the full scan requested; a step of the full scan; the rest of the edge; one more slice of a long overdue
- * queue. So a rebuild never delays the near jobs of other shards, and a full scan never delays a rebuild. The next
- * period begins after the compares of this one, and after one step of work that belongs to no period. If that takes
- * longer than a period, everything is slower, but nothing is skipped.
+ * A tick does the first of the following steps that is due: promote rows that a manual edit moved near; the near
+ * window; this period's slice of overdue rows; the count of overdue rows; a step at the edge of the horizon; a page of
+ * the rebuild; an exact compare that the full scan requested; a step of the full scan; the rest of the edge; one more
+ * slice of a long overdue queue. So a rebuild never delays the near jobs of other shards, and a full scan never delays
+ * a rebuild. The next period begins after the compares of this period, and after one step of work that belongs to no
+ * period. If these steps take longer than a period, all work is slower, but no step is skipped.
  *
- * Invariants: windows never contain shards that are being rebuilt or not led. A shard's loaded_ms never exceeds what
- * was compared or added for it, so that loading does not count as drift, nor drift as loading.
+ * Invariants: a window contains only shards that this process leads and does not rebuild. A shard's loaded_ms is never
+ * later than what was compared or added for the shard, so that loading does not count as drift, nor drift as loading.
  */
 #include "reconcile.h"
 
@@ -18,17 +18,17 @@
 #include "base/log.h"
 #include "reconcile_parts.h"
 
-#define OVERDUE_MS       1000 /* rows that are due for longer are overdue */
-#define OVERLAP_MS       2000 /* overlap of two compares of the edge, because commits arrive out of order */
+#define OVERDUE_MS       1000 /* rows that are due for longer than this are overdue */
+#define OVERLAP_MS       2000 /* overlap of two compares of the edge, for commits that arrive out of order */
 #define OVERDUE_PAUSE_US INT64_C(200000)
-#define OVERDUE_SHARE    20             /* the rest of a long queue takes at most one part in so many of the time */
-#define SCAN_PAUSE_US    INT64_C(50000) /* the shortest pause between two steps of the full scan */
-#define SCAN_SHARE       3              /* compares for the full scan take at most a quarter of the time */
-#define PROMOTE_ROWS     1000           /* the housekeeper promotes the bulk of a day */
+#define OVERDUE_SHARE    20             /* the rest of a long queue takes at most 1/OVERDUE_SHARE of the time */
+#define SCAN_PAUSE_US    INT64_C(50000) /* shortest pause between two steps of the full scan */
+#define SCAN_SHARE       3              /* pause after a compare for the full scan, in durations of the compare */
+#define PROMOTE_ROWS     1000           /* rows of one step; the housekeeper promotes most rows of a day */
 #define FAIL_PAUSE_US    INT64_C(1000000)
-#define SCAN_STEPS       12   /* steps of a round that has little to count */
-#define EXACT_ROWS       1000 /* a step of the full scan with this few rows is compared exactly, which costs no more */
-#define EXACT_ROUNDS     16   /* one in so many of the other steps is compared exactly, another one in each round */
+#define SCAN_STEPS       12   /* most steps of a round of the full scan, if rows are few */
+#define EXACT_ROWS       1000 /* a step with at most this many rows is compared exactly: counting costs as much */
+#define EXACT_ROUNDS     16   /* one of so many other steps is compared exactly; a different one in each round */
 #define UNSURE_US        INT64_C(250000) /* pause between periods while leaders wait for a compare */
 
 /* ---- the handle ---- */
@@ -130,13 +130,13 @@ void dt_reconciler_stats(const dt_reconciler *r, unsigned shard, struct dt_recon
 
 /* ---- which shards are led ---- */
 
-/* Updates which shards are led now, and reads the requests of other threads. */
+/* Updates the set of shards that this process leads, and reads the requests of other threads. */
 static void update_shards(dt_reconciler *r, const struct dt_shard_set *leads)
 {
     static const char *const kinds[DT_DRIFTS] = {"missing", "extra", "wrong"};
     const struct dt_shard_set gained = dt_shard_set_without(leads, &r->leads);
     struct dt_shard_set asked;
-    /* The last leader of a gained shard may have died between a commit and updating the index. */
+    /* The previous leader of a gained shard may have died between a commit and its update of the index. */
     if (!dt_shard_set_empty(&gained))
         dt_reconcile_full_scan_soon(r);
     for (unsigned shard = 0; shard < DT_SHARDS_MAX; shard++) {
@@ -156,10 +156,10 @@ static void update_shards(dt_reconciler *r, const struct dt_shard_set *leads)
         dt_shard_set_keep(&r->windows[i].shards, leads);
     dt_shard_set_keep(&r->scan_shards, leads);
     dt_rebuild_keep(r, leads);
-    /* A leader may request a rebuild before this thread knows that it leads: then the request waits. */
+    /* If a leader requests a rebuild before this thread knows that it leads, the request waits. */
     for (unsigned i = 0; i < DT_SHARDS_MAX / 64; i++)
         asked.bits[i] = atomic_fetch_and(&r->lost[i], ~r->leads.bits[i]) & r->leads.bits[i];
-    /* Removes the shards that are rebuilt from now on from windows in progress. */
+    /* Removes the shards whose rebuild begins now from windows in progress. */
     for (size_t i = 0; i < DT_WINDOWS; i++)
         r->windows[i].shards = dt_shard_set_without(&r->windows[i].shards, &asked);
     r->scan_shards = dt_shard_set_without(&r->scan_shards, &asked);
@@ -179,7 +179,7 @@ static void begin_period(dt_reconciler *r)
     int64_t end_ms = dt_reconcile_horizon_end_ms(r);
     r->next_period_us = r->now_us + period_ms * 1000;
     r->stats_owed = true;
-    if (!r->index) /* without an index there is nothing to compare; the housekeeper promotes jobs often enough */
+    if (!r->index) /* without Redis there is nothing to compare, and the housekeeper promotes often enough */
         return;
     for (unsigned shard = 0; shard < DT_SHARDS_MAX; shard++) {
         struct dt_shard_view *view = &r->views[shard];
@@ -202,13 +202,13 @@ static void begin_period(dt_reconciler *r)
     r->hurry_us = r->now_us + UNSURE_US;
     r->near_end_ms = r->now_ms + 2 * period_ms < end_ms ? r->now_ms + 2 * period_ms : end_ms;
     dt_compare_start(&r->near, &shards, r->now_ms, r->near_end_ms);
-    if (!dt_compare_active(&r->overdue)) /* a long queue continues at its position */
+    if (!dt_compare_active(&r->overdue)) /* otherwise a long queue continues at its position */
         dt_compare_start(&r->overdue, &shards, 0, r->now_ms);
     if (!dt_compare_active(&r->edge)) {
         int64_t from_ms = r->edge_done_ms ? r->edge_done_ms - OVERLAP_MS : end_ms - 2 * period_ms;
         dt_compare_start(&r->edge, &shards, from_ms < r->near_end_ms ? r->near_end_ms : from_ms, end_ms);
         if (!dt_compare_active(&r->edge))
-            r->edge_done_ms = end_ms; /* the near window covers the edge too */
+            r->edge_done_ms = end_ms; /* the near window includes the edge */
     }
     r->overdue_owed = dt_compare_active(&r->overdue);
     r->edge_owed = dt_compare_active(&r->edge);
@@ -223,7 +223,7 @@ static bool period_is_done(const dt_reconciler *r)
 
 /* ---- the steps of a period ---- */
 
-/* Below the end of the near window, the index is complete once overdue rows were compared too. */
+/* After overdue rows were compared too, the index is complete up to the end of the near window. */
 static void note_loaded(struct dt_shard_view *view)
 {
     if (view->overdue_seen && view->loaded_ms < view->near_ms)
@@ -260,7 +260,7 @@ static dt_status step_edge(dt_reconciler *r, struct dt_error *err)
         if (!dt_shard_set_has(&r->leads, shard))
             continue;
         if (!dt_shard_set_has(&r->edge.shards, shard) && !dt_shard_set_has(&r->rebuild.shards, shard))
-            view->scanned = false; /* Redis did not answer: the next full scan adds what has entered the horizon */
+            view->scanned = false; /* Redis did not answer: the next full scan adds the jobs that entered the horizon */
         else if (view->scanned && view->loaded_ms < end_ms)
             view->loaded_ms = end_ms;
     }
@@ -286,10 +286,10 @@ static void count_late(void *arg, const struct dt_late *late)
         return;
     }
     count->of[shard].overdue++;
-    *oldest_ms = dt_older(*oldest_ms, late->next_ms > 1 ? late->next_ms : 0); /* 1: its time is not known */
+    *oldest_ms = dt_older(*oldest_ms, late->next_ms > 1 ? late->next_ms : 0); /* 1: the row's due time is not known */
 }
 
-/* Counts overdue rows, and those that a paused topic holds. If a count fails, the last one is kept. */
+/* Counts overdue rows, and overdue rows of paused topics. If counting fails, the previous numbers stay. */
 static dt_status step_stats(dt_reconciler *r, struct dt_error *err)
 {
     struct late_count count = {.r = r};
@@ -315,7 +315,7 @@ static dt_status step_overdue(dt_reconciler *r, struct dt_error *err)
         r->views[shard].overdue_seen = true;
         note_loaded(&r->views[shard]);
     }
-    if (r->overdue.phase != DT_COMPARE_ENTRIES) /* a piece is complete */
+    if (r->overdue.phase != DT_COMPARE_ENTRIES) /* a piece was compared completely */
         r->overdue_owed = false;
     r->next_overdue_us = r->now_us + OVERDUE_PAUSE_US + OVERDUE_SHARE * r->work_us;
     return status;
@@ -323,8 +323,8 @@ static dt_status step_overdue(dt_reconciler *r, struct dt_error *err)
 
 /* ---- the full scan ---- */
 
-/* Finds the shards that need an exact compare: at least those whose counts differ. If the Redis of a shard does not
- * answer, the shard leaves the round. Redis is counted first, MySQL second. */
+/* Finds the shards that need an exact compare: at least the shards whose counts differ. If the Redis of a shard does
+ * not answer, the shard is removed from the round. Entries are counted before rows. */
 static dt_status compare_counts(dt_reconciler *r, int64_t to_ms, struct dt_shard_set *mismatched, struct dt_error *err)
 {
     int64_t slots[DT_SLOTS];
@@ -346,8 +346,8 @@ static dt_status compare_counts(dt_reconciler *r, int64_t to_ms, struct dt_shard
         rows[r->map->of_slot[slot]] += slots[slot];
         n_rows += slots[slot];
     }
-    /* Equal counts may hide one lost entry and one superfluous entry. So a cheap step is always compared exactly,
-     * the others in turn. */
+    /* Equal counts may hide one lost entry and one superfluous entry. So a step with few rows is always compared
+     * exactly, and other steps in turn. */
     if (n_rows <= EXACT_ROWS || r->scan_steps++ % EXACT_ROUNDS == r->scan_rounds % EXACT_ROUNDS) {
         *mismatched = r->scan_shards;
         return DT_OK;
@@ -359,8 +359,8 @@ static dt_status compare_counts(dt_reconciler *r, int64_t to_ms, struct dt_shard
     return DT_OK;
 }
 
-/* A step counts a slice of rows, however close together they are. If there are few rows, a round takes SCAN_STEPS
- * steps. */
+/* Does one step of the full scan: a slice of rows, however close together they are. If there are few rows, a round has
+ * SCAN_STEPS steps. */
 static dt_status step_full_scan(dt_reconciler *r, struct dt_error *err)
 {
     const int64_t round_us = r->config->reconcile_walk * 1000;
@@ -369,10 +369,12 @@ static dt_status step_full_scan(dt_reconciler *r, struct dt_error *err)
     int64_t to_ms;
     if (r->scan_at_ms == 0) {
         r->scan_shards = dt_shard_set_without(&r->leads, &r->rebuild.shards);
-        /* A process whose change did not reach the index yet may still send it. */
+        /*
+         * If a process has a change that did not reach the index yet, it may still send it, so another round follows.
+         */
         r->scan_owed = r->now_us < r->doubt_us + DT_RECONCILE_DOUBT_US;
     }
-    if (r->scan_at_ms < r->near_end_ms) /* rows that have become near are skipped */
+    if (r->scan_at_ms < r->near_end_ms) /* skips rows that are in the near window now */
         r->scan_at_ms = r->near_end_ms;
     if (r->scan_at_ms >= r->edge_done_ms) {
         for (unsigned shard = 0; shard < DT_SHARDS_MAX; shard++) {
@@ -396,7 +398,7 @@ static dt_status step_full_scan(dt_reconciler *r, struct dt_error *err)
     dt_status status = dt_store_due_nth(r->store, r->scan_at_ms, end_ms, r->slice, &to_ms, err);
     if (status != DT_OK)
         return status;
-    if (to_ms <= r->scan_at_ms) /* all rows of the slice have the same millisecond */
+    if (to_ms <= r->scan_at_ms) /* all rows of the slice are due in the same millisecond */
         to_ms = r->scan_at_ms + 1;
     int64_t pause_us = (int64_t)((double)round_us * (double)(to_ms - r->scan_at_ms) / (double)span_ms);
     r->next_scan_us = r->now_us + (r->scan_hurries || pause_us < SCAN_PAUSE_US ? SCAN_PAUSE_US : pause_us);
@@ -415,11 +417,11 @@ static dt_status do_step(dt_reconciler *r, struct dt_error *err)
     dt_status status;
     size_t done;
     if (r->promote_owed) {
-        /* If a manual edit moved a far row near, or ended an attempt or a job, the row is still in the far part of
-         * the due index. Usually there is no such row. */
+        /* If a manual edit moved a far row near, or ended an attempt or a job, the row is still in the far part of the
+         * due index. Usually no such row exists. */
         r->promote_owed = false;
         status = dt_store_promote(r->store, r->now_ms, PROMOTE_ROWS, &done, err);
-        return status == DT_BUSY ? DT_OK : status; /* another process promotes */
+        return status == DT_BUSY ? DT_OK : status; /* BUSY: another process is promoting */
     }
     if (r->held_owed) {
         r->held_owed = false;
@@ -436,7 +438,7 @@ static dt_status do_step(dt_reconciler *r, struct dt_error *err)
     r->slower_owed = false;
     if (dt_rebuild_active(r))
         return dt_rebuild_step(r, err);
-    if (dt_compare_active(&r->exact)) { /* for mismatches that the full scan found; after a pause, the scan continues */
+    if (dt_compare_active(&r->exact)) { /* compares where the full scan found mismatches; then the scan pauses */
         status = dt_compare_step(r, &r->exact, err);
         if (r->next_scan_us < r->now_us)
             r->next_scan_us = r->now_us;
@@ -489,7 +491,7 @@ void dt_reconcile_tick(dt_reconciler *r, const struct dt_reconcile_in *in, struc
     dt_status status = do_step(r, &err);
     if (status == DT_OK) {
         dt_outage_over(&r->outage);
-    } else { /* no window can be trusted: all start again a little later, and the rebuild keeps its position */
+    } else { /* the windows cannot be trusted, so all start again after a pause; the rebuild keeps its position */
         dt_metric_add(r->failures, 1);
         dt_outage_failed(&r->outage, DT_OUTAGE_MYSQL, "reconcile", "cannot compare", status, &err);
         r->near.phase = r->overdue.phase = r->edge.phase = r->exact.phase = DT_COMPARE_IDLE;

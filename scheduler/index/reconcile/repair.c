@@ -4,48 +4,48 @@
  * A window is compared in pieces of at most a slice of rows. One step of a piece:
  *
  *   ROWS      Reads a page of MySQL's due index from `from` on. If the page is full, the piece ends before the page's
- *             last millisecond, so that it is complete. If one millisecond has more rows than a slice ("ties"), it is a
- *             piece of its own, read in pages by id; all of its rows are suspects, since Redis orders equal scores by
- *             the bytes of the ids.
- *   ENTRIES   Reads the same piece in Redis, shard by shard. An entry that equals a row is fine. All other entries are
- *             suspects, and in the end all rows without an equal entry.
+ *             last millisecond, so that the piece has all rows of its time. If one millisecond has more rows than a
+ *             slice ("ties"), the millisecond is a piece of its own, read in pages by id; all of its rows are suspects,
+ *             since Redis orders equal scores by the bytes of the ids.
+ *   ENTRIES   Reads the same piece in Redis, shard by shard. An entry that equals a row is right. All other entries are
+ *             suspects, and after the last entry all rows without an equal entry.
  *
- * Here rows are read before entries, which is safe: an entry that equals a row read a moment ago was right then, and
- * the process that has changed the row since updates the index. The repair looks at suspects again, Redis first.
+ * A compare reads rows before entries, which is safe: an entry that equals a row read a moment ago was right then, and
+ * a process that has changed the row since updates the index. The repair reads each suspect again, Redis first.
  *
  * The order of a repair is always the same:
  *
- *   (1) look for the entry in Redis, at its row's time or where a window found it
+ *   (1) read the entry in Redis, at its row's time or where a window found it
  *   (2) read the row in MySQL
- *   (3) change the entry, if it still is where (1) saw it; an entry that was absent in (1) is only added
+ *   (3) change the entry, if it still is where (1) found it; an entry that was absent in (1) is only added
  *
  * A process that changes a row commits first and updates the index afterwards: dt_index_put removes the old entry and
- * adds the new one; dt_index_fix does both only if the claimed hint is still there. The order is right against
- * each:
+ * adds the new entry; dt_index_fix does both only if the claimed hint still exists. The order (1), (2), (3) is right
+ * against each of these changes:
  *
- *   a create             It commits, then adds. An entry that (1) sees has a committed row, so (2) finds it: a fresh
- *                        entry is never extra. (Row first, entry second would miss the row and remove its entry.) If
- *                        (1) sees no entry and (2) sees a row, we add what the API is about to add.
- *   a change, T1 to T2   If it commits after (2), we still write T1. If its put runs after our (3), it removes T1. If
- *                        before: our condition for moving T1 fails, or a T1 that we add remains beside T2 as a hint, as
- *                        after a cancel. If it commits before (2), we write T2 ourselves.
- *   a claim              It moves the row to its deadline D, and then the entry from its hint to D: the same as a
+ *   a create             It commits, then adds. An entry that (1) sees has a committed row, so (2) finds the row: a
+ *                        fresh entry is never extra. (A repair that read the row first would miss the row and remove
+ *                        its entry.) If (1) sees no entry and (2) sees a row, we add the entry before the API does.
+ *   a change, T1 to T2   If it commits after (2), we still write T1. If its put runs after our (3), the put removes T1.
+ *                        If its put runs before (3), our condition for moving T1 fails, or a T1 that we add remains
+ *                        beside T2 as a hint, as after a cancel. If it commits before (2), we write T2 ourselves.
+ *   a claim              It moves the row to its deadline D, and then the entry from the hint's time to D, like a
  *                        change. If the leader has not updated the index yet, we do.
- *   a cancel, a result   It ends the row, then removes the entry. With (2) before its commit and (3) after its removal,
- *                        we may add an entry without a live row. It is a hint: the claim reads the row and removes the
- *                        entry. Nothing is sent.
- *   T1, T2, T1           A row leaves T1 and returns to it between (1) and (3), while we move its entry to T2. Then the
+ *   a cancel, a result   It ends the row, then removes the entry. If (2) precedes its commit and (3) follows its
+ *                        removal, we may add an entry without a live row. The entry is a hint: the claim reads the row
+ *                        and removes the entry. Nothing is sent.
+ *   T1, T2, T1           A row leaves T1 and returns to T1 between (1) and (3), while we move its entry to T2. The
  *                        entry is wrong until the next compare. The job is late at worst, never lost, never early.
  *
- * If the number of shards changes: (2) reads the map's generation with the row. While our map has another generation,
- * no decision is made about that job. An entry in the set of a shard that its slot has left is extra.
+ * If the number of shards changes, (2) also reads the generation of the slot map. While our map has another generation,
+ * nothing is decided about the job. An entry in the set of a shard that its slot has left is extra.
  *
- * Two reconcilers (of an old leader and a new one) do the same, so both may work at once.
+ * The reconcilers of an old and a new leader do the same repairs, so both may work at once.
  *
  * Three things are repaired but do not count as drift: rows that changed within the last GRACE_MS (their process may
  * still be updating the index); jobs that enter the horizon for the first time (loaded_ms); due rows of a topic that is
- * paused or has a held set (it cannot be written, or has too many due jobs). Those belong into the held set, from which
- * the leader moves them back.
+ * paused or has a held set (the topic cannot be written, or has too many due jobs). Their entries belong into the held
+ * set, from which the leader moves them back.
  */
 
 #include "base/assert.h"
@@ -54,15 +54,15 @@
 #include "job/job.h"
 #include "reconcile_parts.h"
 
-#define LOOK_US    2  /* approximate cost of a row or an entry that is fine */
-#define SUSPECT_US 10 /* cost of a row or an entry that is not */
+#define LOOK_US    2  /* approximate cost, in µs, of a row or an entry that is right */
+#define SUSPECT_US 10 /* cost, in µs, of a row or an entry that is a suspect */
 
 #define GRACE_MS 2000
-#define SLACK_MS 2000 /* for loaded_ms: the clocks of two processes differ, and commits arrive out of order */
+#define SLACK_MS 2000 /* tolerance of loaded_ms: the clocks of two processes differ, and commits arrive out of order */
 
 #define HELD_SETS_MAX 4
 
-/* Lists the topics with held sets: if a due row of such a topic is not in the due set, that is no mismatch. */
+/* Lists the topics with held sets. If a due row of such a topic is not in the due set, that is no mismatch. */
 dt_status dt_reconcile_list_held(dt_reconciler *r)
 {
     dt_arena_reset(&r->held_arena);
@@ -94,11 +94,11 @@ static int suspects_by_id(const void *a, const void *b)
         return x->id < y->id ? -1 : 1;
     if (x->shard != y->shard)
         return x->shard < y->shard ? -1 : 1;
-    /* entries seen in Redis are sorted first */
+    /* entries that were seen in Redis come before rows */
     return (x->seen_ms == DT_NOT_SEEN) - (y->seen_ms == DT_NOT_SEEN);
 }
 
-/* Handles a failed call: no decision about the shard is possible now. Returns whether the call failed. */
+/* Records that a call failed, so that nothing is decided about the shard now. Returns whether the call failed. */
 static bool failed_at(dt_reconciler *r, unsigned shard, dt_status status)
 {
     if (status != DT_OK) {
@@ -119,7 +119,7 @@ static void ask_scores(dt_reconciler *r, unsigned shard)
     if (n == 0)
         return;
     if (failed_at(r, shard, dt_index_scores(r->index, shard, r->entries, n, r->scores, &err)))
-        return; /* their scores stay unknown, so no decision is made about them */
+        return; /* the scores stay unknown, so nothing is decided about these suspects */
     n = 0;
     for (size_t i = 0; i < r->n_suspects; i++) {
         if (r->suspects[i].shard == shard && r->suspects[i].seen_ms == DT_NOT_SEEN)
@@ -129,15 +129,15 @@ static void ask_scores(dt_reconciler *r, unsigned shard)
 
 /* ---- entries in held sets ---- */
 
-/* Returns true for an overdue row without an entry in its due set. */
+/* Returns whether the suspect is an overdue row without an entry in its due set. */
 static bool may_be_held(const dt_reconciler *r, const struct dt_suspect *s, unsigned shard)
 {
     return s->shard == shard && s->row && s->seen_ms == 0 && s->row_ms <= r->now_ms;
 }
 
-/* Skips rows whose entry is in a held set at the row's time: the leader moves it back or removes it. So a backlog of
- * ten thousand rows is not read and held again. If there are many held sets, holding the rows again costs less than
- * reading each set. */
+/* Skips rows whose entry is in a held set at the row's time: the leader moves such an entry back or removes it. So a
+ * backlog of ten thousand rows is not read and held again. If there are many held sets, holding the rows again costs
+ * less than reading each set. */
 static void skip_held(dt_reconciler *r, unsigned shard)
 {
     struct dt_error err;
@@ -171,12 +171,12 @@ enum remedy { LEAVE, FIX, ADD, HOLD };
 
 struct verdict {
     enum remedy what;
-    int64_t to_ms; /* FIX: 0 = remove */
+    int64_t to_ms; /* FIX: the entry's new time; 0: remove the entry */
     bool counts, timeout;
-    int64_t elsewhere_ms; /* FIX: its slot is another shard's, whose set gets the entry at this time; 0 = not so */
+    int64_t elsewhere_ms; /* FIX: time of the entry in another shard's set, to which its slot belongs; 0: none */
     enum dt_drift kind;
     struct dt_str topic;
-    uint32_t host; /* HOLD: in the set of the topic's jobs that name this host; 0 = in the topic's set */
+    uint32_t host; /* HOLD: number of the host whose held set gets the entry; 0: the topic's held set */
 };
 
 static bool has_held_set(const dt_reconciler *r, unsigned shard, struct dt_str name)
@@ -210,7 +210,7 @@ static struct verdict judge_missing(const dt_reconciler *r, const struct dt_susp
                             .counts = settled && t->next_ms < view->loaded_ms - SLACK_MS && !on_its_way};
 }
 
-/* Decides by step (2). t = NULL: there is no such row. */
+/* Decides what to do about a suspect, from the row of step (2). t is NULL if the row does not exist. */
 static struct verdict judge_suspect(const dt_reconciler *r, const struct dt_suspect *s, const struct dt_truth *t)
 {
     bool settled = !t || llabs(r->now_ms - t->updated_at_ms) > GRACE_MS;
@@ -219,23 +219,23 @@ static struct verdict judge_suspect(const dt_reconciler *r, const struct dt_susp
     struct verdict leave = {.what = LEAVE};
     if (s->seen_ms == should_ms)
         return leave;
-    if (t && t->generation != r->map->generation) /* a process that knows the new map may have added it here */
+    if (t && t->generation != r->map->generation) /* a process that has the new map may have added this entry */
         return leave;
     if (s->seen_ms == 0)
         return judge_missing(r, s, t, settled);
-    /* The entry exists, and its score differs from should_ms (0 = it should not exist). */
+    /* The entry exists, and its score differs from should_ms (0: no entry should exist). */
     struct verdict verdict = {
         .what = FIX, .to_ms = should_ms, .counts = settled, .kind = should_ms ? DT_DRIFT_WRONG : DT_DRIFT_EXTRA};
     if (t && !here && t->next_ms < dt_reconcile_horizon_end_ms(r))
         verdict.elsewhere_ms = t->next_ms;
     if (here && should_ms == 0)
-        verdict.kind = DT_DRIFT_WRONG; /* the job moved beyond the horizon */
+        verdict.kind = DT_DRIFT_WRONG; /* the job moved beyond the end of the horizon */
     return verdict;
 }
 
 /* ---- step (3): changes of entries ---- */
 
-/* Returns a verdict for each of r->suspects, in the step's arena. */
+/* Returns an array with a verdict for each of r->suspects, in the step's arena. */
 static struct verdict *judge_suspects(dt_reconciler *r, const struct dt_truth *truth, size_t n_truth)
 {
     struct verdict *verdicts = dt_arena_alloc(&r->arena, r->n_suspects * sizeof(*verdicts));
@@ -249,7 +249,7 @@ static struct verdict *judge_suspects(dt_reconciler *r, const struct dt_truth *t
     return verdicts;
 }
 
-/* Changes the shard's entries that are to be fixed, or adds those that are missing. */
+/* Does what the shard's verdicts say: changes entries (FIX) or adds missing entries (ADD). */
 static void change_shard(dt_reconciler *r, unsigned shard, const struct verdict *verdicts, enum remedy what)
 {
     struct dt_shard_view *view = &r->views[shard];
@@ -283,8 +283,8 @@ static void change_shard(dt_reconciler *r, unsigned shard, const struct verdict 
     }
 }
 
-/* Holds all entries that belong into the same held set as suspect `first`, and marks them as done. The leader is
- * notified, because it may just have emptied and removed the set. */
+/* Holds all entries that belong into the same held set as suspect `first`, and sets their verdicts to LEAVE. The leader
+ * is notified, because it may just have emptied and removed the held set. */
 static void hold_same_set(dt_reconciler *r, size_t first, struct verdict *verdicts)
 {
     const unsigned shard = r->suspects[first].shard;
@@ -304,7 +304,7 @@ static void hold_same_set(dt_reconciler *r, size_t first, struct verdict *verdic
         v->what = LEAVE;
     }
     dt_assert_cmp(n, >, 0);
-    /* If the leader has moved an entry back to the due set in between, it stays there. */
+    /* If the leader has moved an entry back to the due set meanwhile, the entry stays there. */
     if (failed_at(r, shard, dt_index_scores(r->index, shard, r->entries, n, r->scores, &err)))
         return;
     for (size_t i = 0; i < n; i++) {
@@ -315,9 +315,9 @@ static void hold_same_set(dt_reconciler *r, size_t first, struct verdict *verdic
         dt_shard_set_add(&r->out->held, shard);
 }
 
-/* If the slot of an entry is another shard's, adds the entry to that shard's set before it is removed from this one:
- * the process that added it here (with an old map) assumes that the index is up to date. The leader of that shard
- * may be another process. */
+/* Adds entries whose slot belongs to another shard now to that shard's set, before they are removed from this set. The
+ * process that added such an entry here (with an old map) assumes that the index is up to date. The leader of the other
+ * shard may be in another process. */
 static void give_to_other_shards(dt_reconciler *r, const struct verdict *verdicts)
 {
     struct dt_error err;
@@ -357,7 +357,7 @@ static dt_status repair_suspects(dt_reconciler *r, const struct dt_shard_set *sh
     verdicts = judge_suspects(r, truth.v, truth.n);
     for (size_t i = 0; verdicts && i < r->n_suspects; i++)
         misses_due_ones |= verdicts[i].what == ADD && verdicts[i].to_ms <= r->now_ms;
-    if (misses_due_ones) { /* a leader may move entries to held sets at any time, so they are listed again first */
+    if (misses_due_ones) { /* leaders may move entries to held sets at any time: lists the sets again */
         status = dt_reconcile_list_held(r);
         if (status != DT_OK)
             return dt_fail(err, status, "reconciler");
@@ -388,8 +388,8 @@ static dt_status repair_index(dt_reconciler *r, struct dt_error *err)
     dt_assert_cmp(r->n_suspects, <=, 2 * r->slice);
     if (r->n_suspects == 0)
         return DT_OK;
-    /* A job whose score is wrong was found twice, as an entry and as a row, perhaps as entries of two sets. Keeps
-     * one suspect for each set. */
+    /* A job whose score is wrong was found twice, as an entry and as a row, or as entries of two sets. Keeps one
+     * suspect for each set. */
     qsort(r->suspects, r->n_suspects, sizeof(*r->suspects), suspects_by_id);
     for (size_t i = 0; i < r->n_suspects; i++) {
         struct dt_suspect *last = kept ? &r->suspects[kept - 1] : NULL;
@@ -452,7 +452,7 @@ static dt_status step_rows(dt_reconciler *r, struct dt_compare *c, struct dt_err
     if (status != DT_OK)
         return status;
     r->work_us += (int64_t)n * LOOK_US;
-    if (!c->ties) { /* the end of the piece */
+    if (!c->ties) { /* sets the end of the piece */
         bool full = n == r->slice;
 
         c->ties = full && r->page[n - 1].next_ms == c->from_ms;
@@ -474,7 +474,7 @@ static dt_status step_rows(dt_reconciler *r, struct dt_compare *c, struct dt_err
     if (c->ties && n)
         c->tie_id = r->page[n - 1].id;
     if (c->ties && n == r->slice)
-        return DT_OK; /* the next step reads more rows of this millisecond */
+        return DT_OK; /* the next step reads further rows of this millisecond */
     c->phase = DT_COMPARE_ENTRIES;
     c->shard = 0;
     c->has_after = false;
@@ -490,7 +490,10 @@ static int rows_by_due(const void *a, const void *b)
     return (x->id > y->id) - (x->id < y->id);
 }
 
-/* Compares a page of one shard's entries with the rows. Returns the number of entries; 0: there are no more. */
+/*
+ * Compares a page of one shard's entries with the rows. Returns the number of entries in the page; 0: the last page was
+ * read.
+ */
 static size_t compare_entries(dt_reconciler *r, struct dt_compare *c, size_t limit)
 {
     const struct dt_range range = {
@@ -500,7 +503,7 @@ static size_t compare_entries(dt_reconciler *r, struct dt_compare *c, size_t lim
 
     if (dt_index_range(r->index, c->shard, &range, r->entries, &n, &err) != DT_OK) {
         dt_metric_add(r->failures, 1);
-        dt_shard_set_remove(&c->shards, c->shard); /* without its entries, this shard cannot be compared now */
+        dt_shard_set_remove(&c->shards, c->shard); /* the entries cannot be read, so the shard leaves the compare */
         return 0;
     }
     dt_assert_cmp(n, <=, limit);
@@ -552,7 +555,7 @@ dt_status dt_compare_step(dt_reconciler *r, struct dt_compare *compare, struct d
     const struct dt_shard_set foreign = dt_shard_set_without(&compare->shards, &r->leads);
     dt_status status = DT_OK;
     dt_assert(dt_compare_active(compare));
-    dt_assert(dt_shard_set_empty(&foreign)); /* a window has only shards that are led */
+    dt_assert(dt_shard_set_empty(&foreign)); /* a window contains only shards that this process leads */
     r->n_suspects = 0;
     r->work_us = 0;
     if (compare->phase == DT_COMPARE_ROWS)
