@@ -46,7 +46,7 @@ bool dt_hosts_ok(const char *list)
     return true;
 }
 
-#define UNIX_PATH_MAX 107 /* size of sun_path, without the terminating zero */
+#define UNIX_PATH_MAX 107 /* bytes of sun_path, without the terminating zero */
 
 static bool take_prefix(struct dt_str *text, const char *prefix)
 {
@@ -79,7 +79,7 @@ bool dt_listen_parse(struct dt_str text, int default_port, struct dt_listen *out
         return text.p[0] == '/' && text.n <= UNIX_PATH_MAX && keep_name(text, 0, &out->at);
     const char *colon = memchr(text.p, ':', text.n);
     if (text.p[0] != '[' && colon && memchr(colon + 1, ':', text.n - (size_t)(colon + 1 - text.p)))
-        return keep_name(text, default_port, &out->at); /* "::1" has no port. With a port the address needs brackets. */
+        return keep_name(text, default_port, &out->at); /* "::1" has no port: with one, an IPv6 address has brackets */
     if (!dt_host_parse(text, default_port ? default_port : 1, &out->at))
         return false;
     bool told = text.p[text.n - 1] != ']' && colon;

@@ -1,5 +1,5 @@
-/* See assert.h. Invariant: whatever the hook does, and whichever locks the failing thread holds, the process ends
- * within HOOK_SECONDS. */
+/* See assert.h. Invariant: the process ends within HOOK_SECONDS, even if the hook hangs or the failing thread holds
+ * locks. */
 #include "assert.h"
 
 #include <inttypes.h>
@@ -37,10 +37,10 @@ void dt_assert_failed(const char *file, int line, const char *condition)
     static _Thread_local bool failed_here;
     char where[80];
     sigset_t set;
-    if (failed_here) /* the hook or the log failed an assertion itself */
+    if (failed_here) /* an assertion failed inside the hook or the log */
         abort();
     failed_here = true;
-    while (atomic_flag_test_and_set(&failed_once)) /* only the thread that failed first ends the process */
+    while (atomic_flag_test_and_set(&failed_once)) /* waits for ever, except in the thread that failed first */
         pause();
     sigemptyset(&set);
     sigaddset(&set, SIGALRM);

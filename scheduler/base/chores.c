@@ -1,16 +1,16 @@
 /*
- * See chores.h. An idle thread sleeps on its own mailbox. At most one of them, the timer, sleeps until the next chore
- * is due; the others sleep until they are signalled, so that a due chore wakes one thread. A thread that takes a chore
- * makes an idle thread the timer, or starts a thread for that. So a runtime at rest has two threads.
+ * See chores.h. An idle thread sleeps on its own mailbox. At most one idle thread, the timer, sleeps until the next
+ * chore is due; the others sleep until they are signalled, so that a due chore wakes one thread. A thread that takes a
+ * chore makes an idle thread the timer, or starts a thread as the timer. So a runtime at rest has two threads.
  *
  *   not there ─▶ busy ◀─▶ idle ─▶ ending ─▶ not there      the first thread never ends
  *
  * Invariants, under the lock:
  * - Exactly one thread ticks a chore whose started_us is not 0.
- * - `timer` is an idle thread or NULL. If a chore is neither running nor removed, there is a timer, which wakes no
- *   later than the chore is due. Exceptions: all possible threads are busy, or the chore has to wait for its turn.
- * - `waiting` counts the running ticks of chores that wait for other servers. It is at most two less than the threads,
- *   but one is always allowed.
+ * - `timer` is an idle thread or NULL. If a chore is neither running nor removed, a timer exists and wakes no later
+ *   than the chore is due. Exceptions: all possible threads are busy, or `waiting` is at its limit.
+ * - `waiting` counts the running ticks of chores that wait for other servers. It is at most the number of threads minus
+ *   two, but may always be one.
  * - A worker's context exists while its thread is busy or idle.
  */
 #include "chores.h"
@@ -19,7 +19,7 @@
 #include "thread.h"
 
 #define LOOK    (UINT32_C(1) << 0)
-#define REST_US INT64_C(20000000) /* a thread ends after this time without a tick */
+#define REST_US INT64_C(20000000) /* time without a tick after which a thread ends */
 
 enum worker_state { NOT_THERE, BUSY, IDLE, ENDING };
 
@@ -27,15 +27,15 @@ struct worker {
     dt_chores *chores;
     struct dt_thread thread;
     dt_mailbox *mailbox;
-    enum worker_state state; /* under the lock of chores, like the next two */
+    enum worker_state state; /* protected by the lock of chores, as are the next two members */
     void *context;
-    int64_t until_us; /* when the timer wakes, if this thread is the timer */
+    int64_t until_us; /* time at which this thread wakes, if it is the timer */
 };
 
 struct dt_chores {
     struct dt_chores_env env;
     pthread_mutex_t lock;
-    pthread_cond_t ended; /* signalled when a tick has ended, for dt_chore_remove */
+    pthread_cond_t ended; /* signalled when a tick has ended; dt_chore_remove waits for it */
     struct dt_chore *first;
     unsigned waiting;
     bool cut;
@@ -45,7 +45,7 @@ struct dt_chores {
 
 /* ---- functions that need the lock ---- */
 
-/* Returns the chore that is due first, among those that may run. NULL: there is none. */
+/* Returns the chore that is due first, among the chores that may run, or NULL. */
 static struct dt_chore *find_next_chore(const dt_chores *c)
 {
     const bool full = c->waiting >= (c->env.threads > 3 ? c->env.threads - 2 : 1);
@@ -64,10 +64,10 @@ static int64_t earliest_due_us(const dt_chores *c, const struct dt_chore *chore)
 
 static void run_chores(void *arg);
 
-/* Starts the thread. If that fails, nothing has changed. */
+/* Starts the thread. If this fails, nothing has changed. */
 static dt_status start_worker(dt_chores *c, struct worker *w, struct dt_error *err)
 {
-    dt_thread_join(&w->thread); /* the previous thread, which is ending */
+    dt_thread_join(&w->thread); /* a previous thread of this worker, which is ending */
     dt_status status = c->env.open ? c->env.open(c->env.arg, &w->context, err) : DT_OK;
     if (status == DT_OK && c->cut)
         c->env.cut(w->context);
@@ -83,7 +83,7 @@ static dt_status start_worker(dt_chores *c, struct worker *w, struct dt_error *e
     return status;
 }
 
-/* Wakes an idle thread, or starts one, if a chore is due before the timer wakes. */
+/* If a chore is due before the timer wakes, wakes an idle thread or starts a thread. */
 static void look_for_work(dt_chores *c)
 {
     const struct dt_chore *next = find_next_chore(c);
@@ -99,7 +99,7 @@ static void look_for_work(dt_chores *c)
         dt_mailbox_signal(w->mailbox, LOOK);
         return;
     }
-    /* If all are busy, or no thread can be started, each busy thread looks for work when its tick ends. */
+    /* If all threads are busy, or if no thread can be started, each busy thread looks for work when its tick ends. */
     for (unsigned i = 0; i < c->env.threads; i++)
         if (c->workers[i].state == NOT_THERE) {
             (void)!start_worker(c, &c->workers[i], NULL);
@@ -129,12 +129,12 @@ static void run_tick(struct worker *w, struct dt_chore *chore, int64_t now_us)
     dt_metric_add(chore->ticks, 1);
     dt_metric_add(chore->busy_us, now_us - chore->started_us);
     chore->started_us = 0;
-    /* Due times in the past count as now, because other chores have been due for longer. */
+    /* A due time in the past becomes now, because other chores have been due for longer. */
     chore->due_us = chore->ending
                         ? now_us
                         : dt_later(chore->woken ? dt_earlier(due_us, earliest_due_us(c, chore)) : due_us, now_us);
     if (chore->removed)
-        pthread_cond_broadcast(&c->ended); /* once the lock is released, the chore may be freed */
+        pthread_cond_broadcast(&c->ended); /* after the lock is released, the chore may be freed */
 }
 
 static void run_chores(void *arg)
@@ -176,7 +176,10 @@ static void run_chores(void *arg)
         if (context)
             c->env.close(context);
         pthread_mutex_lock(&c->lock);
-        /* No other thread could wake this one so far. It continues if all others are busy and a chore will be due. */
+        /*
+         * While this thread was about to sleep, no other thread could wake it. If all others are busy and a chore will
+         * be due, it continues as the timer.
+         */
     } while (!dt_thread_stopping(&w->thread) && !c->timer && find_next_chore(c) &&
              (!c->env.open || c->env.open(c->env.arg, &w->context, NULL) == DT_OK));
     w->state = NOT_THERE;

@@ -3,9 +3,9 @@
  *
  * The estimate is an interval: at monotonic time m the server's clock shows a time in
  *     [m + offset - skew(age), m + offset + error + skew(age)]
- * where age is the time since the sample, and skew() allows for clocks that run at different rates. A sample replaces
- * the previous one if it is at least as tight as that one has become by ageing, or if the two contradict each other
- * (the server's clock was stepped, or it is another server).
+ * where age is the time since the sample, and skew() allows for clocks that run at different rates. A new sample
+ * replaces the old one if the new interval is not wider than the old interval, which grows with age, or if the two
+ * samples contradict each other (the server's clock was stepped, or it is another server).
  *
  * A sequence lock makes reading and writing a sample atomic: the sequence is odd while a writer is inside.
  */
@@ -17,11 +17,11 @@
 
 #include "assert.h"
 
-/* The most by which two disciplined clocks drift apart, in microseconds per second. */
+/* Most microseconds per second by which two disciplined clocks drift apart. */
 #define SKEW_PPM INT64_C(200)
 #define MILLION  INT64_C(1000000)
 
-#define LOOK_US INT64_C(1000000) /* how often a caller looks at a frozen test clock */
+#define LOOK_US INT64_C(1000000) /* time after which a caller checks a frozen test clock again */
 
 struct sample {
     int64_t offset_us, error_us, taken_us;
@@ -126,13 +126,15 @@ void dt_refclock_init(dt_refclock *ref, const dt_clock *clock)
     atomic_init(&ref->follows, false);
 }
 
-/* The server's time was truncated to a millisecond, so its clock was up to 999 us ahead. */
+/*
+ * Makes a sample. The server's time was truncated to a millisecond, so its clock was up to 999 us ahead of server_ms.
+ */
 static struct sample make_sample(int64_t server_ms, int64_t before_us, int64_t after_us)
 {
     return (struct sample){
         .offset_us = server_ms * 1000 - after_us,
         .error_us = after_us - before_us + 999,
-        .taken_us = after_us > 0 ? after_us : 1, /* 0 means none */
+        .taken_us = after_us > 0 ? after_us : 1, /* 0 would mean that there is no sample */
     };
 }
 
@@ -219,8 +221,8 @@ int64_t dt_refclock_mono_us_at(const dt_refclock *ref, int64_t server_ms)
     server_ms -= s.ahead_ms;
     if (s.taken_us == 0)
         return dt_clock_mono_us(ref->clock) + (server_ms - dt_clock_real_ms(ref->clock)) * 1000;
-    /* The first moment at which dt_refclock_earliest_ms() returns server_ms. It includes the skew until then, so
-     * that a loop that sleeps until this time need not sleep again. */
+    /* The first moment at which dt_refclock_earliest_ms() returns server_ms. It includes the skew that will have
+     * accumulated by then, so that a loop that sleeps until this moment need not sleep again. */
     int64_t mono_us = server_ms * 1000 - s.offset_us;
     const int64_t left_us = mono_us - s.taken_us;
     if (left_us > 0)

@@ -24,15 +24,15 @@
 struct loader {
     struct dt_config *config;
     struct dt_error *err;
-    dt_status status; /* the first failure; after it everything is skipped */
+    dt_status status; /* status of the first failure; everything after it is skipped */
     int failed_line;
     const char *file;
     FILE *in;
     int line;
-    bool indented;                   /* the latest line for inih begins with white space */
-    const struct dt_option *pending; /* the option whose text is being collected */
-    bool pending_file;               /* the value comes from <key>_file */
-    char *property;                  /* the key of the property whose text is being collected, instead of an option */
+    bool indented;                   /* the latest line that inih got begins with white space */
+    const struct dt_option *pending; /* option whose text is being collected */
+    bool pending_file;               /* the value comes from an option <key>_file */
+    char *property;                  /* key of the property whose text is being collected; NULL: an option's text is */
     int pending_line;
     struct dt_strbuf text;
     bool seen[DT_OPTIONS_READ]; /* options that this source has set */
@@ -41,7 +41,7 @@ struct loader {
 /* The place of a value, for errors: "FILE:3: [http] port" or "DUETIME_HTTP_PORT: [http] port". */
 struct place {
     const char *source;
-    int line; /* 0: not a file */
+    int line; /* line number; 0: the source is not a file */
     const char *section, *key;
 };
 
@@ -52,7 +52,10 @@ static dt_status fail_at(struct loader *loader, const struct place *place, dt_st
     const char *source = place->source ? place->source : "the environment";
     size_t n = strlen(source);
     struct dt_strbuf text = {0};
-    /* All of this must fit into a dt_error, and the end of a path says more than its beginning. */
+    /*
+     * The message must fit into a dt_error, so only the end of a long path is shown, which says more than its
+     * beginning.
+     */
     dt_strbuf_addf(&text, "%s%s", n > 100 ? "..." : "", source + (n > 100 ? n - 100 : 0));
     if (place->line)
         dt_strbuf_addf(&text, ":%d", place->line);
@@ -177,7 +180,10 @@ static dt_status set_option_from_file(struct loader *loader, const struct place 
 
 /* ---- quotes ---- */
 
-/* Removes the quotes in place. False: they are not closed, or closed before the end, or contain an unknown escape. */
+/*
+ * Removes the quotes in place. Returns false if the quotes are not closed, are closed before the end, or contain an
+ * unknown escape.
+ */
 static bool unquote(char *text)
 {
     char *out = text;
@@ -188,7 +194,7 @@ static bool unquote(char *text)
             *out = '\0';
             return p[1] == '\0';
         }
-        if (*p == '\\' && *++p != '\\' && *p != '"') { /* \xHH */
+        if (*p == '\\' && *++p != '\\' && *p != '"') { /* the escape \xHH */
             const int high = *p == 'x' ? dt_hex_digit(p[1]) : -1;
             const int low = high >= 0 ? dt_hex_digit(p[2]) : -1;
             if (low < 0 || high + low == 0)
@@ -255,8 +261,8 @@ static dt_status fail_unknown(struct loader *loader, const struct place *place)
 #define CLIENT_ENV    "DUETIME_KAFKA_CLIENT_"
 #define FILE_SUFFIX   "_file"
 #define CREDENTIAL    "duetime_"
-#define KEY_AGAIN_MAX 49 /* bytes of a key that inih keeps */
-#define PROPERTY_MAX  64 /* bytes of a property's name, so that its value fits into the line */
+#define KEY_AGAIN_MAX 49 /* bytes of a repeated key that inih keeps */
+#define PROPERTY_MAX  64 /* most bytes of a property's name, which leave room for its value in the line */
 
 static bool is_property(const char *section, const char *key)
 {
@@ -265,7 +271,7 @@ static bool is_property(const char *section, const char *key)
            strlen(name) <= PROPERTY_MAX && strspn(name, "abcdefghijklmnopqrstuvwxyz0123456789._") == strlen(name);
 }
 
-/* Sets a property of librdkafka. Errors do not show its value, because only the library knows whether it is a
+/* Sets a property of librdkafka. Its errors do not show the value, because only the library knows whether it is a
  * secret. */
 static void set_property(struct loader *loader, const struct place *place, const char *value)
 {
@@ -292,7 +298,7 @@ static void set_property(struct loader *loader, const struct place *place, const
     free(copy);
 }
 
-/* Parses and stores the collected text, which is complete. */
+/* Parses and stores the collected text of an option or a property, whose last line was read. */
 static void finish_pending(struct loader *loader)
 {
     const struct dt_option *option = loader->pending;
@@ -321,10 +327,10 @@ static void finish_pending(struct loader *loader)
     free(property);
 }
 
-/* Handles a line with a property, whose value may continue on further lines like that of an option. */
+/* Handles a line with a property. Like an option's, its value may continue on further lines. */
 static void add_property_line(struct loader *loader, const struct place *place, const char *value)
 {
-    /* inih repeats the key for further lines, but truncates it. */
+    /* For a further line, inih repeats the key but truncates it. */
     const size_t n = strlen(place->key);
     const char *key = loader->property;
     const bool goes_on =
@@ -353,7 +359,7 @@ static int on_value(void *user, const char *section, const char *key, const char
         return 1;
     const struct dt_option *option = find_config_option(section, key, &from_file);
     if (loader->pending && loader->indented && option == loader->pending && from_file == loader->pending_file) {
-        /* A further line of the value, unless it is only an indented option. */
+        /* An indented line continues the previous value, which must end in a comma or have an open quote. */
         bool wanted = text->n && (text->p[text->n - 1] == ',' || quote_is_open(text->p));
         if (!wanted || option->type != DT_OPTION_TEXT)
             fail_at(loader, &place, DT_INVALID,
@@ -411,17 +417,17 @@ static void load_file(struct loader *loader)
     if (ferror(loader->in))
         fail_at(loader, &(struct place){loader->file, 0, NULL, NULL}, DT_UNAVAILABLE, "cannot be read");
     if (bad_line > 0 && bad_line < loader->failed_line)
-        loader->status = DT_OK; /* inih continued after this line, so its fault is the first one */
+        loader->status = DT_OK; /* inih's bad line precedes our failed line, so its fault is reported instead */
     if (bad_line)
         fail_at(loader, &(struct place){loader->file, bad_line > 0 ? bad_line : 0, NULL, NULL}, DT_INVALID,
                 "neither [section] nor key = value");
     fclose(loader->in);
 }
 
-/* ---- credentials: secrets that the service manager puts into files which only the program can read ---- */
+/* ---- credentials: secrets in files that the service manager writes and only the program can read ---- */
 
-/* Their names are duetime_<section>.<key>, in the folder CREDENTIALS_DIRECTORY; systemd makes these names for the
- * files of a folder (LoadCredential=duetime:FOLDER). Each is read like a <key>_file. */
+/* Loads credentials: files named duetime_<section>.<key> in the folder CREDENTIALS_DIRECTORY; systemd makes these names
+ * for the files of a folder (LoadCredential=duetime:FOLDER). Each file is read as if <key>_file named it. */
 static void load_credentials(struct loader *loader)
 {
     const char *folder = getenv("CREDENTIALS_DIRECTORY");
@@ -475,7 +481,10 @@ out:
     dt_strbuf_clear(&name);
 }
 
-/* The variable DUETIME_KAFKA_CLIENT_SASL_PASSWORD_FILE sets client.sasl.password_file. */
+/*
+ * Loads properties from the environment. The variable DUETIME_KAFKA_CLIENT_SASL_PASSWORD_FILE, for example, sets
+ * client.sasl.password_file.
+ */
 static void load_properties(struct loader *loader)
 {
     const size_t n = strlen(FILE_SUFFIX);
@@ -499,8 +508,8 @@ static void load_properties(struct loader *loader)
     dt_strbuf_clear(&key);
 }
 
-/* Bulk requests may use seven eighths of limits.memory. The largest request must fit into that: it needs 1.5 times a
- * batch, or five times a body. */
+/* Checks that the largest request fits into seven eighths of limits.memory, which is the limit for bulk requests. A
+ * request needs 1.5 times the size of a batch, or five times the size of a body. */
 static void check_together(struct loader *loader)
 {
     const struct dt_config *c = loader->config;
@@ -516,7 +525,7 @@ static void check_together(struct loader *loader)
                              (long long)least);
 }
 
-/* A certificate needs its key, and both need TLS to be on. */
+/* Checks that a certificate comes with its key, and that TLS is on if certificates are set. */
 static void check_tls(struct loader *loader, const char *section, struct dt_tls tls)
 {
     const char *what = NULL;

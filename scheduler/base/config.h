@@ -8,8 +8,8 @@
  * "PT0.5S", or a number of milliseconds.
  *
  * A secret can also be given as <key>_file, or as the file duetime_<section>.<key> in CREDENTIALS_DIRECTORY
- * (LoadCredential= of systemd); if set, it is printed as the comment "# key = ***". struct dt_config holds the secret
- * as it was when the program started; code that connects calls dt_secret_now (secrets.h). Settings of librdkafka are
+ * (LoadCredential= of systemd). A secret is printed as the comment "# key = ***". struct dt_config has the secret as it
+ * was when the program started; code that connects calls dt_secret_now (secrets.h). Settings of librdkafka are
  * [kafka] client.<name>, or DUETIME_KAFKA_CLIENT_<NAME> with _ for each dot; each may be given as client.<name>_file.
  *
  * Texts that an INI file would garble are put in "quotes", with the escapes \\ \" \xHH. A line has at most 198 bytes; a
@@ -138,34 +138,36 @@
   /* If no batch follows within this time, the last batch is settled by itself. Longer than the time \
    * between two batches under load, too short for a user to notice. */ \
   X(DURATION, dispatch, settle_after, 10, 1, DT_SECOND) \
-  /* Scheduling priority (nice) that the dispatcher requests: its threads run for moments only and \
-   * should not wait for other processes. */ \
+  /* Scheduling priority (nice) that the dispatcher requests: its threads run for moments only, \
+   * and should not wait for other processes. */ \
   X(INT, dispatch, priority, -10, -20, 19) \
   /* Limit of payload bytes in one dispatch: nine payloads of the largest size. */ \
   X(INT, dispatch, batch_bytes, 8388608, 1048576, 67108864) \
-  /* Limit of Kafka topics in one dispatch. Each costs Kafka a request of a millisecond, and jobs that \
-   * fall due in that time wait. */ \
+  /* Limit of Kafka topics in one dispatch. Each topic costs Kafka a request of a millisecond, during \
+   * which due jobs wait. */ \
   X(INT, dispatch, batch_topics, 16, 1, 10000) \
-  /* Limit of results in one transaction. A larger one saves little per row, and holds its locks longer. */ \
+  /* Limit of results in one transaction. With more results, a transaction saves little for each row, and \
+   * holds its locks longer. */ \
   X(INT, results, batch, 2000, 2, 10000) \
-  /* Limit of messages of the commands topic in one transaction, for the same reason. */ \
+  /* Limit of messages of the commands topic in one transaction. With more messages, a transaction saves \
+   * little for each message, and holds its locks longer. */ \
   X(INT, commands, batch, 1000, 1, 10000) \
-  /* Limit of rows compared at once: they cost MySQL and Redis some milliseconds. */ \
+  /* Limit of rows compared at once: comparing so many costs MySQL and Redis some milliseconds. */ \
   X(INT, reconcile, slice, 10000, 100, 1000000) \
   /* Time for one full scan of the horizon: a lost index entry is found within this time. */ \
   X(DURATION, reconcile, walk, DT_MINUTE, DT_SECOND, DT_HOUR) \
-  /* Pause in the recount of jobs between two of its 32 pieces: a small table takes eleven minutes. It is \
-   * longer after a large piece. */ \
+  /* Pause between two of the 32 pieces of a recount of jobs: a small table takes eleven minutes. After a \
+   * large piece the pause is longer. */ \
   X(DURATION, reconcile, audit, 20*DT_SECOND, 100, DT_DAY) \
   /* Connections that commit new jobs: while one commit waits for the disk, others continue. With more \
    * connections, groups are smaller. */ \
   X(INT, api, committers, 4, 1, 64) \
   /* Threads that parse batches, in time slices, at a lower priority than single requests. */ \
   X(INT, api, batch_threads, 4, 1, 64) \
-  /* Limit of jobs in one commit: a larger one is no faster per job, and the first job waits longer. */ \
+  /* Limit of jobs in one commit: a larger commit is not faster per job, and its first job waits longer. */ \
   X(INT, api, commit_jobs, 3000, 1, 10000) \
   /* Limit of the bytes of new jobs that wait for a commit; api.queue_jobs limits their number. Beyond \
-   * it, the API answers 503. A quarter of the default of limits.memory. */ \
+   * either limit, the API answers 503. A quarter of the default of limits.memory. */ \
   X(INT, api, queue_bytes, 134217728, 1048576, INT64_C(17179869184)) \
   /* Limit of the nesting of a JSON body, payload included. Bodies usually nest a few levels, and each \
    * level costs the parser memory. */ \
@@ -175,11 +177,13 @@
 struct dt_secrets;
 struct dt_properties;
 
-/* One member per option, named <section>_<key>: int64_t for INT and DURATION (ms), bool for BOOL, char * for TEXT. */
+/*
+ * One member for each option, named <section>_<key>: int64_t for INT and DURATION (ms), bool for BOOL, char * for TEXT.
+ */
 struct dt_config {
-    /* secrets.h. Shared by copies; NULL if the configuration was not loaded. */
+    /* Current texts of secrets (secrets.h). Shared by copies; NULL if the configuration was not loaded. */
     struct dt_secrets *secrets;
-    struct dt_properties *kafka_client; /* [kafka] client.<name> */
+    struct dt_properties *kafka_client; /* settings of librdkafka: [kafka] client.<name> */
 #define INT(section, key, def, min, max, flags, help)      int64_t section##_##key;
 #define DURATION(section, key, def, min, max, flags, help) int64_t section##_##key;
 #define BOOL(section, key, def, flags, help)               bool section##_##key;
@@ -194,18 +198,22 @@ struct dt_config {
 #undef TEXT
 };
 
-/* Reads defaults, the file (NULL: none), credentials and the environment. INVALID; UNAVAILABLE: a file cannot be read.
- * err then names file, line, section, key and the accepted range, and config is cleared. */
+/* Reads defaults, the file (NULL: none), credentials and the environment. Returns INVALID if a value is wrong,
+ * UNAVAILABLE if a file cannot be read; err then names file, line, section, key and the accepted range, and config is
+ * cleared. */
 DT_MUST_CHECK dt_status dt_config_load(struct dt_config *config, const char *file, struct dt_error *err);
 void dt_config_clear(struct dt_config *config);
-/* The effective values as an INI file that can be read back (secrets hidden). */
+/* Prints the effective values as an INI file that can be read back (secrets hidden). */
 void dt_config_print(const struct dt_config *config, FILE *out);
-/* The reference page (Markdown), made from the table. */
+/* Prints the reference page (Markdown), made from the table. */
 void dt_config_reference(FILE *out);
-/* A file to start from: every option with its help and its default as comments, without servers other than MySQL. */
+/* Prints a file to start from: every option with its help and its default as comments, and no servers except MySQL. */
 void dt_config_sample(FILE *out);
 
-/* An installation can work without Kafka. Then nothing waits for it, and that is no outage. */
+/*
+ * Returns whether Kafka is configured. An installation can work without Kafka; then nothing waits for Kafka, and no
+ * outage is reported.
+ */
 static inline bool dt_config_has_kafka(const struct dt_config *config)
 {
     return config->kafka_brokers && config->kafka_brokers[0];

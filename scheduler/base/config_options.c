@@ -43,7 +43,7 @@ static bool name_ok(const char *text)
     return n >= 1 && n <= 100 && text[n] == '\0' && text[0] != '.' && strncmp(text, "__", 2) != 0;
 }
 
-/* The program's own user may always connect. */
+/* Valid modes include reading and writing by the owner, because the program's own user may always connect. */
 static bool mode_ok(const char *text)
 {
     size_t n = strlen(text);
@@ -71,7 +71,7 @@ static bool names_ok(const char *text)
     return true;
 }
 
-/* Names and prefixes of Kafka topics: "shared.audit,public.*". Valid if empty. */
+/* Accepts names and prefixes of Kafka topics: "shared.audit,public.*". An empty list is valid. */
 static bool topics_ok(const char *text)
 {
     static const char letters[] = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789._-";
@@ -94,12 +94,12 @@ static bool topics_ok(const char *text)
         __VA_ARGS__, NULL                                                                                              \
     }
 
-/* Which texts are valid for an option: those that `ok` accepts, or one of `words`; if both are NULL, any text. */
+/* The valid texts of an option: those that `ok` accepts, or those in `words`; if both are NULL, any text. */
 static const struct rule {
     const char *section, *key;
     bool (*ok)(const char *text);
     const char *const *words;
-    const char *accepted; /* for error texts: "an address" */
+    const char *accepted; /* description of valid texts for errors, such as "an address" */
 } rules[] = {
     {"redis", "sentinels", dt_hosts_ok, NULL, "host or host:port, comma-separated, or nothing"},
     {"redis", "tls", WORDS("off", "required", "verify"), "off, required or verify"},

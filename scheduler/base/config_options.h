@@ -16,7 +16,7 @@ enum dt_option_type { DT_OPTION_INT, DT_OPTION_DURATION, DT_OPTION_BOOL, DT_OPTI
 struct dt_option {
     const char *section, *key;
     enum dt_option_type type;
-    size_t offset; /* offset of its member in struct dt_config */
+    size_t offset; /* offset of the option's member in struct dt_config */
     int64_t def, min, max;
     const char *def_text;
     unsigned flags;
@@ -50,11 +50,11 @@ extern const struct dt_option dt_options[DT_OPTIONS_AND_CONSTANTS];
 /* Returns the option's member of config: int64_t, bool or char *, by its type. */
 void *dt_option_member(const struct dt_config *config, const struct dt_option *option);
 bool dt_option_is_secret(const struct dt_option *option);
-/* Whether a text is valid for a text option. */
+/* Returns whether a text is valid for a text option. */
 bool dt_option_accepts(const struct dt_option *option, const char *text);
 
-/* Appends the accepted values ("a whole number from 1 to 65535"), a value as the file has it, or the environment's
- * name of an option (DUETIME_<SECTION>_<KEY>) with the suffix. */
+/* Append the accepted values ("a whole number from 1 to 65535"), the text of a value in an INI file, or the name of an
+ * option in the environment (DUETIME_<SECTION>_<KEY>) with the suffix. */
 void dt_option_add_accepted(struct dt_strbuf *out, const struct dt_option *option);
 void dt_option_add_value(struct dt_strbuf *out, const struct dt_option *option, int64_t v);
 void dt_option_add_env_name(struct dt_strbuf *out, const struct dt_option *option, const char *suffix);

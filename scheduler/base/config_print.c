@@ -1,12 +1,12 @@
-/* The effective values as an INI file that can be read back, the reference page, and the sample file. */
+/* Prints the effective values as an INI file that can be read back, the reference page, and the sample file. */
 
 #include "config_options.h"
 #include "secrets.h"
 
-/* Bytes of a value per line, so that no line reaches inih's 200, even with the longest name. */
+/* Most bytes of a value in a line, so that even with the longest name no line reaches inih's limit of 200 bytes. */
 #define FOLD 100
 
-/* Whether inih would change the text. */
+/* Returns whether inih would change the text if it had no quotes. */
 static bool needs_quotes(const char *text)
 {
     size_t n = strlen(text);
@@ -20,7 +20,8 @@ static bool needs_quotes(const char *text)
     return false;
 }
 
-/* Quotes escape everything that inih could read as a comment or cut off. Long texts continue on indented lines. */
+/* Prints a text in quotes, with escapes for everything that inih would read as a comment or cut off. Long texts
+ * continue on indented lines. */
 static void print_quoted(const char *text, FILE *out)
 {
     size_t column = 0;
@@ -31,7 +32,7 @@ static void print_quoted(const char *text, FILE *out)
     fputc('"', out);
     for (; *text; text++) {
         unsigned char c = (unsigned char)*text;
-        /* Splits between characters. If the text is not UTF-8, it splits anywhere. */
+        /* Splits the text between characters; if the text is not UTF-8, anywhere. */
         if (column >= FOLD && ((c & 0xc0) != 0x80 || column >= FOLD + 4)) {
             fputs("\n  ", out);
             column = 0;
@@ -47,7 +48,8 @@ static void print_quoted(const char *text, FILE *out)
     fputc('"', out);
 }
 
-/* A secret is printed as a comment, so that the stars do not become a password if the text is read back. */
+/* Prints an option with its value. A secret is printed as a comment, so that the stars do not become a password if the
+ * text is read back. */
 static void print_option(const struct dt_config *config, const struct dt_option *option, FILE *out)
 {
     void *member = dt_option_member(config, option);
@@ -158,7 +160,7 @@ void dt_config_reference(FILE *out)
 
 static void print_sample_option(const struct dt_option *option, FILE *out)
 {
-    /* Without these servers, the sample makes a small installation. */
+    /* Servers that the sample omits; without them an installation is small. */
     static const char *const left_out[] = {"redis.endpoints", "kafka.brokers", "zookeeper.servers"};
     char name[80];
     struct dt_strbuf text = {0};
@@ -169,7 +171,8 @@ static void print_sample_option(const struct dt_option *option, FILE *out)
         dt_strbuf_addf(&text, "%s_file, or /etc/duetime/credentials/%s.%s of the packaged services.", option->key,
                        option->section, option->key);
     size_t column = 0;
-    for (const char *p = text.p ? text.p : ""; *p;) { /* lines of at most COMMENT_WIDTH bytes, if words allow */
+    for (const char *p = text.p ? text.p : ""; *p;) { /* prints lines of at most COMMENT_WIDTH bytes, words
+                                                       * permitting */
         size_t word = strcspn(p, " ");
         bool fits = column > 0 && column + 1 + word <= COMMENT_WIDTH;
         fprintf(out, "%s%.*s", fits ? " " : "\n# ", (int)word, p);

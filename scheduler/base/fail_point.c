@@ -25,7 +25,7 @@ struct rule {
     enum action action;
     int64_t delay_ms;
     dt_status status;
-    uint64_t first, last; /* the passes at which the rule acts */
+    uint64_t first, last; /* first and last pass at which the rule acts */
     _Atomic uint64_t passes;
 };
 
@@ -34,7 +34,7 @@ static const char *const action_names[] = {"crash", "stop", "delay", "error", "f
 static struct rule rules[RULES_MAX];
 static _Atomic size_t n_rules;
 
-/* The two ends of the section, from the linker. */
+/* Both ends of the section with the points, set by the linker. */
 extern const struct dt_fail_point *const __start_dt_fail_points[] __attribute__((weak));
 extern const struct dt_fail_point *const __stop_dt_fail_points[] __attribute__((weak));
 
@@ -108,7 +108,7 @@ static dt_status read_rule(struct dt_str text, struct rule *rule, struct dt_erro
     struct dt_str first = split_at(&last, '-');
     const bool counted = passes.p;
     *rule = (struct rule){.first = 1, .last = UINT64_MAX};
-    /* If several places share the name, chooses the one that allows the most actions. */
+    /* Several places may share the name: chooses the place that allows the most actions. */
     for (size_t i = 0; i < points_count(); i++) {
         const struct dt_fail_point *point = __start_dt_fail_points[i];
         if (dt_str_eq(dt_str(point->name), name) && (!rule->point || point->kind > rule->point->kind))
@@ -125,7 +125,7 @@ static dt_status read_rule(struct dt_str text, struct rule *rule, struct dt_erro
                  ? rule->action != FORCE
                  : rule->action == FORCE || (rule->action == ERROR && rule->point->kind != DT_FAIL_KIND_STATUS))
         why = "this place cannot do that";
-    if (counted && !last.p) /* without a dash: only this pass */
+    if (counted && !last.p) /* a number without a dash is a single pass */
         rule->last = rule->first;
     return why ? dt_fail(err, DT_INVALID, "DUETIME_FAIL: \"%.*s\": %s", (int)text.n, text.p, why) : DT_OK;
 }
@@ -186,7 +186,7 @@ int dt_fail_points_main(int argc, char **argv)
     return 2;
 }
 
-/* Applies the rules. Returns the rule with an action for the caller (error, force), or NULL. */
+/* Applies the rules of a point. If a rule has an action for the caller (error, force), returns the rule, else NULL. */
 static const struct rule *apply_rules(const struct dt_fail_point *point)
 {
     const struct rule *hit = NULL;
@@ -198,7 +198,7 @@ static const struct rule *apply_rules(const struct dt_fail_point *point)
         uint64_t number = atomic_fetch_add(&rule->passes, 1) + 1;
         if (number < rule->first || number > rule->last)
             continue;
-        /* A forced condition is evaluated all the time, so only its first hit is logged. */
+        /* A forced condition is evaluated all the time, so only the first pass that is forced is logged. */
         if (rule->action != FORCE || number == rule->first)
             DT_LOG(WARN, "fail", "a fail point was hit", DT_S("point", point->name),
                    DT_S("action", action_names[rule->action]), DT_I("pass", number));
@@ -207,7 +207,7 @@ static const struct rule *apply_rules(const struct dt_fail_point *point)
             kill(getpid(), SIGKILL);
             break;
         case STOP:
-            raise(SIGSTOP); /* kill() could stop another thread first while this one continues */
+            raise(SIGSTOP); /* kill() might stop another thread first, while this thread continues */
             break;
         case DELAY:
             while (nanosleep(&left, &left) != 0 && errno == EINTR)
@@ -240,6 +240,6 @@ bool dt_fail_point_forced(const struct dt_fail_point *point)
 
 #else
 
-typedef int dt_fail_point_none; /* a translation unit must not be empty */
+typedef int dt_fail_point_none; /* ISO C requires a declaration in each translation unit */
 
 #endif

@@ -1,8 +1,8 @@
 /*
- * Named places where a test makes the program die, stop, wait or fail: between two effects that a crash can separate.
+ * Named places where a test makes the program die, stop, wait or fail, between two effects that a crash can separate.
  *
  *   DT_FAIL_POINT("claim.committed");                      at the n-th pass: crash, stop, delay:MS
- *   DT_FAIL_POINT_STATUS("index.write", status, err);      also error[:STATUS]; asked only if status is DT_OK
+ *   DT_FAIL_POINT_STATUS("index.write", status, err);      also error[:STATUS]; evaluated only if status is DT_OK
  *   if (… || DT_FAIL_FORCED("lead.forced"))                force: true at the chosen passes
  *
  * Compiled in with the CMake option DT_FAIL_POINTS (presets sanitize, faults, tsan, coverage). In all other builds the
@@ -15,7 +15,7 @@
  *           STATUS is a name of base/status.h; without it, UNAVAILABLE
  *   PASSES  N the N-th alone | N- from the N-th on | N-M; without it, all. Counted in this process, from 1
  *
- * A name is area.place, of lower-case letters, digits and `_`. Several places may share a name and its count. If a rule
+ * A name is area.place, of lower-case letters, digits and `_`. Places with the same name share its count. If a rule
  * cannot be read, names an unknown point, or has an action that its place cannot carry out, the program ends at its
  * start. Every hit is logged before it acts. Thread-safe after dt_fail_points_set.
  */
@@ -32,7 +32,7 @@ struct dt_fail_point {
     enum dt_fail_kind kind;
 };
 
-/* Each place has an entry in a section of its own: the linker makes the list of the program's points. */
+/* Declares an entry in a section of its own for each place: so the linker makes the list of the program's points. */
 #define DT_FAIL_POINT_DECLARE(name_, kind_)                                                                            \
     static const struct dt_fail_point dt_fail_here = {name_, kind_};                                                   \
     static const struct dt_fail_point *const dt_fail_listed __attribute__((used, section("dt_fail_points"))) =         \
@@ -57,15 +57,14 @@ struct dt_fail_point {
         dt_fail_point_forced(&dt_fail_here);                                                                           \
     }))
 
-/* For main: handles `--fail-points` (prints the list), and reads DUETIME_FAIL. Returns -1 to continue, or an exit
- * code. */
+/* Handles `--fail-points` (prints the list), and reads DUETIME_FAIL. Returns -1 if main continues, or an exit code. */
 #define DT_FAIL_POINTS_MAIN(argc, argv) dt_fail_points_main(argc, argv)
 
 int dt_fail_points_main(int argc, char **argv);
-/* Replaces the rules, and resets the counts. NULL or "": no rules. INVALID: err names the rule and the fault, and there
- * are no rules. No other thread may be in a fail point. */
+/* Replaces the rules, and resets the counts. NULL or "": no rules. If the text is wrong, returns INVALID, err names the
+ * rule and the fault, and no rules are set. No other thread may be in a fail point. */
 DT_MUST_CHECK dt_status dt_fail_points_set(const char *text, struct dt_error *err);
-/* Prints the points of this program, one name per line, sorted, with actions other than crash, stop and delay. */
+/* Prints the points of this program, one name per line, sorted, with their actions other than crash, stop and delay. */
 void dt_fail_points_print(FILE *out);
 
 void dt_fail_point_pass(const struct dt_fail_point *point);

@@ -1,6 +1,6 @@
 /*
- * See fair.h. A batch is shared in rounds. Each round divides what is left evenly among the queues that are not full,
- * until nothing is left or all are full. Owners share in the same way, and so do the queues of each owner.
+ * See fair.h. A batch is shared in rounds. Each round divides the remaining room evenly among the queues that are not
+ * full, until no room remains or all queues are full. Owners share in the same way, and so do the queues of each owner.
  */
 #include "fair.h"
 
@@ -13,7 +13,7 @@
 #define TURNS_PROBED  8
 #define PRUNE_US      INT64_C(1000000)
 
-/* Consecutive queues: of one owner, or all. */
+/* Consecutive queues: those of one owner, or all queues. */
 struct run {
     struct dt_fair_queue *v, *end;
 };
@@ -42,14 +42,14 @@ static struct run first_owner(struct run run)
     return own;
 }
 
-/* Shares the room among the queues of one owner, which together need all of it. */
+/* Divides the room among the queues of one owner, which together need at least this much. */
 static void share_among_queues(struct run own, size_t room)
 {
     while (room) {
         size_t want = 0;
         for (const struct dt_fair_queue *queue = own.v; queue < own.end; queue++)
             want += queue->quota < queue->waiting;
-        dt_assert_cmp(want, >, 0); /* so that the loop ends */
+        dt_assert_cmp(want, >, 0); /* some queue is not full, so the loop ends */
         size_t each = room > want ? room / want : 1;
         for (struct dt_fair_queue *queue = own.v; queue < own.end && room; queue++) {
             size_t more = min_size(min_size(each, room), queue->waiting - queue->quota);
@@ -59,7 +59,7 @@ static void share_among_queues(struct run own, size_t room)
     }
 }
 
-/* Shares the room among the owners. Returns what remains. */
+/* Divides the room among the owners. Returns the room that remains. */
 static size_t share_among_owners(struct run all, size_t room)
 {
     size_t want = 1;
@@ -90,7 +90,7 @@ static int by_owner(const void *a, const void *b)
     return x->owner != y->owner ? COMPARE(x->owner, y->owner) : COMPARE(x->place, y->place);
 }
 
-/* Timeouts first, then the others; owners in the order of their first queues. */
+/* Orders queues: timeouts before due jobs, and owners in the order of their first queues. */
 static int by_timeouts_and_owner(const void *a, const void *b)
 {
     const struct dt_fair_queue *x = a;
@@ -128,7 +128,10 @@ void dt_fair_share(struct dt_fair_queue *queues, size_t n, size_t room)
     qsort(queues, n, sizeof(*queues), queues_by_place);
 }
 
-/* Returns the index of a key. If the key has no entry, returns the oldest entry, which may be overwritten. */
+/*
+ * Returns the index of the key's entry. If the key has none, returns the index of the oldest entry, which may be
+ * overwritten.
+ */
 static size_t find_turn(const struct dt_turns_last *table, int64_t key)
 {
     size_t oldest = (uint64_t)key % DT_TURNS_REMEMBERED;
@@ -194,7 +197,7 @@ void dt_turns_note(struct dt_turns *turns, int64_t owner, int64_t thing)
     turns->things[find_turn(turns->things, thing)] = (struct dt_turns_last){thing, turns->n};
 }
 
-/* Returns the index of the first entry whose owner is not smaller. Entries are sorted by owner. */
+/* Returns the index of the first entry whose owner is not smaller than `owner`. Entries are sorted by owner. */
 static size_t find_share_place(const struct dt_shares *s, int64_t owner)
 {
     size_t low = 0;
@@ -208,8 +211,8 @@ static size_t find_share_place(const struct dt_shares *s, int64_t owner)
     return low;
 }
 
-/* Returns the entry of an owner that asks now. NULL: no memory. Every PRUNE_US, removes entries that hold nothing
- * and did not ask recently. */
+/* Returns the entry of an owner and marks that the owner asks now. NULL: memory ran out. Every PRUNE_US, removes
+ * entries of owners that hold nothing and did not ask recently. */
 static struct dt_share *find_share(struct dt_shares *s, int64_t owner, int64_t now_us)
 {
     if (now_us - s->pruned_us >= PRUNE_US) {
@@ -248,7 +251,7 @@ static size_t free_for(const struct dt_shares *s, const struct dt_share *own)
 static size_t limit_for(const struct dt_shares *s, const struct dt_share *own)
 {
     const size_t left = free_for(s, own);
-    const size_t spare = s->spares_none ? 0 : (left + 4) / 8; /* rounded */
+    const size_t spare = s->spares_none ? 0 : (left + 4) / 8; /* an eighth of what is left, rounded */
     const size_t share = s->n > 1 ? left / s->part : left - spare;
     return share ? share : min_size(left, 1);
 }

@@ -1,6 +1,6 @@
 /*
- * uthash, set up not to end the process if memory runs out. If an element cannot be added, its hh.tbl is NULL and it
- * still belongs to the caller. All files include uthash through this header.
+ * uthash, configured so that the process does not end if memory runs out. If an element cannot be added, its hh.tbl is
+ * NULL and the caller still owns the element. All files include uthash through this header.
  */
 #pragma once
 

@@ -1,8 +1,8 @@
 /*
- * See log.h. A line is built in one buffer. If there is no memory, it is written without its fields.
+ * See log.h. A line is built in one buffer. If memory runs out, the line is written without its fields.
  *
  * Invariant: no thread waits for the reader of stderr. If a pipe, a socket or a terminal does not accept a line at
- * once, the line is dropped and counted; after the next line that is written, another one has the number of dropped
+ * once, the line is dropped and counted; the next line that is written is followed by a line with the number of dropped
  * lines. O_NONBLOCK on stderr itself would affect every process that shares it.
  */
 #include "log.h"
@@ -26,7 +26,7 @@ static const char *const level_names[] = {"debug", "info", "warn", "error"};
 #define LEVELS (sizeof(level_names) / sizeof(level_names[0]))
 
 static _Atomic int least = DT_LOG_INFO;
-static _Atomic bool gap; /* lines were dropped since the last one that was written */
+static _Atomic bool gap; /* lines were dropped since the last written line */
 
 void dt_log_set_level(enum dt_log_level level)
 {
@@ -102,7 +102,7 @@ static void write_to_stderr(const char *line, size_t size)
             close(fd);
         } else if (errno != ENXIO) {
             /* stderr cannot be opened again, so poll asks whether it is writable. Only another process can fill it
-             * in between. */
+             * between the poll and the write. */
             struct pollfd room = {.fd = STDERR_FILENO, .events = POLLOUT};
             pthread_mutex_lock(&lock);
             if (poll(&room, 1, 0) == 1 && (room.revents & POLLOUT))
@@ -146,13 +146,13 @@ void dt_log_write(enum dt_log_level level, const char *component, const char *ms
             add_field_value(&line, fields->s);
     }
     dt_strbuf_addc(&line, '\n');
-    if (line.n > PIPE_BUF) { /* a pipe accepts no more as one piece */
+    if (line.n > PIPE_BUF) { /* a pipe does not accept more than PIPE_BUF bytes atomically */
         line.n = PIPE_BUF;
         line.p[line.n - 1] = '\n';
     }
     if (!line.failed) {
         write_to_stderr(line.p, line.n);
-    } else { /* without memory for the line */
+    } else { /* memory ran out while the line was built */
         int n = snprintf(brief, sizeof(brief), "time=%s level=%s component=%.30s msg=\"%.90s\" memory=out\n", now,
                          level_names[level], component, msg);
         if (n > 0 && (size_t)n < sizeof(brief))

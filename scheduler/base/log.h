@@ -17,13 +17,13 @@
 enum dt_log_level { DT_LOG_DEBUG, DT_LOG_INFO, DT_LOG_WARN, DT_LOG_ERROR };
 
 struct dt_field {
-    const char *name; /* NULL ends the list */
+    const char *name; /* name of the field; NULL ends the list */
     enum { DT_FIELD_INT, DT_FIELD_STR } type;
     int64_t i;
     struct dt_str s;
 };
 
-/* A field: a whole number, a terminated text (NULL: ""), bytes (struct dt_str). */
+/* A field: a whole number, a terminated text (NULL counts as ""), bytes (struct dt_str). */
 #define DT_I(name_, value)                                                                                             \
     {                                                                                                                  \
         .name = (name_), .type = DT_FIELD_INT, .i = (int64_t)(value)                                                   \
@@ -43,8 +43,9 @@ struct dt_field {
             dt_log_write(DT_LOG_##level, component, msg, (const struct dt_field[]){__VA_ARGS__ __VA_OPT__(, ){0}});    \
     } while (0)
 
-/* DT_LOG for lines that a caller or a receiver can cause at will: at most one per minute and topic, and 64 per minute
- * in all. Topics with the same hash share a line; `suppressed` counts the lines left out for all of them. */
+/* DT_LOG for lines that a caller or a receiver can cause at will: at most one line per minute and topic, and 64 lines
+ * per minute in all. Topics with the same hash share one allowance; `suppressed` counts the lines that were omitted for
+ * all of them. */
 #define DT_LOG_PER_TOPIC(level, component, msg, topic_, ...)                                                           \
     do {                                                                                                               \
         static struct dt_log_limit limit_;                                                                             \
@@ -54,20 +55,20 @@ struct dt_field {
                    DT_I("suppressed", suppressed_) __VA_OPT__(, ) __VA_ARGS__);                                        \
     } while (0)
 
-/* All zero at first. */
+/* State of DT_LOG_PER_TOPIC. Initialize with zeros. */
 struct dt_log_limit {
     struct {
-        _Atomic int64_t next_us; /* when the next line may be written */
+        _Atomic int64_t next_us; /* time when the next line may be written */
         _Atomic int64_t suppressed;
     } topics[64];
 };
-/* For DT_LOG_PER_TOPIC: whether a line may be written now. If not, it is counted. */
+/* For DT_LOG_PER_TOPIC: returns whether a line may be written now. If not, counts the line. */
 bool dt_log_allows(struct dt_log_limit *limit, struct dt_str topic, int64_t *suppressed);
 
-/* Lines below this level are not written; INFO at first. */
+/* Sets the least severe level that is written; INFO at first. */
 void dt_log_set_level(enum dt_log_level level);
 bool dt_log_enabled(enum dt_log_level level);
-/* "debug", "info", "warn" or "error"; INVALID for any other word; *out is unchanged. */
+/* Reads "debug", "info", "warn" or "error". For any other word returns INVALID, and *out is unchanged. */
 DT_MUST_CHECK dt_status dt_log_level_parse(const char *word, enum dt_log_level *out);
 /* For DT_LOG: writes one line. The last field has the name NULL. */
 void dt_log_write(enum dt_log_level level, const char *component, const char *msg, const struct dt_field *fields);

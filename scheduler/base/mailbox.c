@@ -1,6 +1,7 @@
 /*
- * A word of bits under a mutex, and a condition. Invariants: exactly one wait returns a signalled bit. A sleep is woken
- * at most once, because a thread that is woken for each of ten thousand signals a second does little else.
+ * A mailbox is a word of bits under a mutex, and a condition. Invariants: exactly one wait returns a signalled bit. A
+ * sleep is woken at most once, because a thread that is woken for each of ten thousand signals a second does little
+ * else.
  */
 #include "thread.h"
 
@@ -13,7 +14,7 @@ struct dt_mailbox {
     pthread_mutex_t mutex;
     pthread_cond_t posted;
     uint32_t bits;
-    uint32_t awaited; /* bits that end the owner's sleep; 0: it is awake, or was signalled */
+    uint32_t awaited; /* bits that end the owner's sleep; 0: the owner is awake, or was signalled */
 };
 
 dt_status dt_mailbox_new(dt_mailbox **out)
@@ -59,7 +60,7 @@ uint32_t dt_mailbox_pause(dt_mailbox *box, int64_t until_us, uint32_t ends)
 {
     bool in_time = until_us > 0;
     pthread_mutex_lock(&box->mutex);
-    dt_assert_cmp(box->awaited, ==, 0); /* only the owner waits */
+    dt_assert_cmp(box->awaited, ==, 0); /* only the owner waits, so no other wait is under way */
     while (!(box->bits & ends) && in_time) {
         box->awaited = ends;
         in_time = dt_clock_wait(&box->posted, &box->mutex, until_us);

@@ -15,7 +15,7 @@ enum kind { COUNTER, GAUGE, SECONDS, COUNTS };
 
 #define BUCKETS_MAX 32
 
-/* Bounds are closest in the range of lateness and round trips. */
+/* Upper bounds of the buckets, closest in the usual range of lateness and of round trips. */
 static const double seconds_bounds[] = {0.0005, 0.001, 0.0025, 0.005, 0.0075, 0.01, 0.015, 0.02,
                                         0.03,   0.04,  0.05,   0.075, 0.1,    0.25, 0.5,   1,
                                         2.5,    5,     10,     30,    60,     120,  300,   600};
@@ -27,12 +27,12 @@ static const double counts_bounds[] = {1,   2,    4,    8,    16,   32,    64,  
 _Static_assert(SECONDS_N < BUCKETS_MAX && COUNTS_N < BUCKETS_MAX, "one more bucket takes what is above all bounds");
 
 struct dt_metric {
-    struct dt_metric *next; /* series of the same family */
+    struct dt_metric *next; /* next series of the same family */
     enum kind kind;
     char *labels;
-    _Atomic int64_t count;      /* counter */
-    _Atomic uint64_t value;     /* bits of a double: gauge; sum of a histogram */
-    _Atomic uint64_t buckets[]; /* histograms only */
+    _Atomic int64_t count;      /* value of a counter */
+    _Atomic uint64_t value;     /* a double's bits: value of a gauge, or sum of a histogram */
+    _Atomic uint64_t buckets[]; /* observations of a histogram, by bucket; other kinds have none */
 };
 
 struct family {
@@ -69,7 +69,7 @@ static const double *bounds_of(enum kind kind)
     return kind == SECONDS ? seconds_bounds : counts_bounds;
 }
 
-/* The number of bounds; there is one bucket more. */
+/* Returns the number of bounds. A histogram has one more bucket than bounds. */
 static unsigned bounds_n(enum kind kind)
 {
     return kind == SECONDS ? SECONDS_N : kind == COUNTS ? COUNTS_N : 0;
@@ -116,7 +116,7 @@ static dt_metric *find_series(const struct family *family, const char *labels)
     return metric;
 }
 
-/* If the name is used by another kind, returns NULL. */
+/* Finds or adds a series. Returns NULL if a family of another kind has the name. */
 static dt_metric *find_or_add(enum kind kind, const char *name, const char *help, const char *labels)
 {
     dt_metric *metric = NULL;
@@ -243,7 +243,7 @@ static void add_number(struct dt_strbuf *out, double v)
         dt_strbuf_addf(out, "%.15g", v);
 }
 
-/* Writes name suffix {labels, le}. */
+/* Writes the series' name: "name suffix {labels, le}". */
 static void add_series_name(struct dt_strbuf *out, const char *name, const char *suffix, const char *labels)
 {
     dt_strbuf_adds(out, name);

@@ -1,11 +1,11 @@
 /*
- * See outage.h. All outages are under one lock.
+ * See outage.h. One lock protects all outages.
  *
  *   NONE --a part fails--> LASTS (logged, or not yet within the pause after an end) --no part fails any more--> NONE
  *
  * Invariants: `parts` counts the parts whose `of` and `generation` name this outage. Ending an outage for all parts at
  * once raises its generation, so that parts with the old one do not count any more. The end is logged only if the
- * beginning was.
+ * beginning was logged.
  */
 #include "outage.h"
 
@@ -22,10 +22,10 @@ struct outage {
     unsigned parts;
     uint32_t generation;
     bool told, alarmed;
-    int64_t since_us;  /* time of the first failure */
-    int64_t failed_us; /* time of the latest failure */
-    int64_t well_us;   /* the latest success of the part that failed last; 0: none yet */
-    int64_t told_us;   /* when the latest line was logged */
+    int64_t since_us;  /* time of the outage's first failure */
+    int64_t failed_us; /* time of its latest failure */
+    int64_t well_us;   /* latest success of the part that failed last; 0: it has had none */
+    int64_t told_us;   /* time when the latest line was logged */
     bool ever_told;
     int64_t tries;
     dt_metric *lasts, *alarm, *failures;
@@ -39,7 +39,7 @@ static int64_t duration_s(const struct outage *o, int64_t until_us)
     return (until_us - o->since_us) / 1000000;
 }
 
-/* until_us: when it ended; now_us: when that is logged. */
+/* Ends an outage, and logs its end if its beginning was logged. until_us: end of the outage; now_us: the present. */
 static void end_outage(enum dt_outage_of of, int64_t until_us, int64_t now_us)
 {
     struct outage *o = &outages[of];
@@ -99,7 +99,7 @@ void dt_outage_failed_at(int64_t now_us, struct dt_outage_part *part, enum dt_ou
     o->well_us = 0;
     dt_metric_add(o->failures, 1);
     const bool due = !o->ever_told || now_us - o->told_us >= (o->told ? DT_OUTAGE_MINUTE_US : DT_OUTAGE_PAUSE_US);
-    if (due || (alarm && !o->alarmed)) { /* if an operator must act from now on, logs at once */
+    if (due || (alarm && !o->alarmed)) { /* logs at once if an operator must act from now on */
         const char *begins = o->told ? "false" : "true";
         o->told = o->ever_told = true;
         o->alarmed = o->alarmed || alarm;

@@ -7,12 +7,12 @@
  *   info   … "outage ended" outage=mysql tries=601 seconds=71                        when it ends
  *
  * Each thread that asks a server has a dt_outage_part. It calls dt_outage_failed after each attempt that failed, and
- * dt_outage_over after each that succeeded. An outage lasts while some part fails. A part that asks rarely may not get
- * to call dt_outage_over. So a regular caller (the health check of an API, a loop of a dispatcher) calls
- * dt_outage_look. It ends an outage if no part has failed for DT_OUTAGE_QUIET_US, or for DT_OUTAGE_WELL_US if the part
- * that failed last has succeeded since. Successes of other parts count little, because their requests may be ones that
- * always succeed. If an outage begins again within DT_OUTAGE_PAUSE_US of its end, it is logged only if it lasts longer
- * than that.
+ * dt_outage_over after each attempt that succeeded. An outage lasts while some part fails. A part that asks rarely may
+ * not call dt_outage_over for long. So a regular caller (the health check of an API, a loop of a dispatcher) calls
+ * dt_outage_look, which ends an outage if no part has failed for DT_OUTAGE_QUIET_US, or for DT_OUTAGE_WELL_US if the
+ * part that failed last has succeeded since. Successes of other parts count little, because they may use requests that
+ * always succeed. If an outage begins again within DT_OUTAGE_PAUSE_US of its end, it is logged only if it still lasts
+ * when this time has passed.
  *
  * A failure that no further attempt repairs (err->alarm, or a status of the class permanent or fatal) is logged at
  * ERROR, at once, and once per outage. Such an outage ends only after DT_OUTAGE_QUIET_US without a failure, because a
@@ -40,27 +40,27 @@ enum dt_outage_of {
     DT_OUTAGES
 };
 
-/* All zero at first. Needs no cleanup. */
+/* What a thread that asks servers remembers of its latest attempt. Initialize with zeros. Needs no cleanup. */
 struct dt_outage_part {
-    enum dt_outage_of of; /* the server of the latest attempt, if it failed; else NONE */
-    uint32_t generation;  /* generation of that outage */
-    int64_t tries;        /* attempts in that outage, up to the latest */
+    enum dt_outage_of of; /* server of the latest attempt, if this attempt failed; else NONE */
+    uint32_t generation;  /* generation of the outage of this server */
+    int64_t tries;        /* failed attempts in this outage */
 };
 
-/* An attempt failed. what: the effect, for operators ("results wait"). err: the reason; NULL or empty: the text of the
- * status. */
+/* Reports that an attempt failed. what: the effect, for operators ("results wait"). err: the reason; if it is NULL or
+ * empty, the text of the status is logged. */
 void dt_outage_failed(struct dt_outage_part *part, enum dt_outage_of of, const char *component, const char *what,
                       dt_status status, const struct dt_error *err);
-/* An attempt succeeded. Cheap if the previous one succeeded too. */
+/* Reports that an attempt succeeded. Cheap if the previous attempt succeeded, too. */
 void dt_outage_over(struct dt_outage_part *part);
 bool dt_outage_lasts(enum dt_outage_of of);
-/* Ends outages that have been quiet for long enough. Call it every second or two, from any thread. now_us:
+/* Ends outages that have had no failure for long enough. Call it every second or two, from any thread. now_us:
  * monotonic. */
 void dt_outage_look(int64_t now_us);
 
-/* For tests: the first two functions, at a given monotonic time. */
+/* For tests: dt_outage_failed and dt_outage_over, at a given monotonic time. */
 void dt_outage_failed_at(int64_t now_us, struct dt_outage_part *part, enum dt_outage_of of, const char *component,
                          const char *what, dt_status status, const struct dt_error *err);
 void dt_outage_over_at(int64_t now_us, struct dt_outage_part *part);
-/* For tests: forgets all outages, and logs nothing. */
+/* For tests: resets all outages, without logging. */
 void dt_outage_forget(void);

@@ -10,7 +10,7 @@ struct secret {
 
 struct dt_secrets {
     pthread_mutex_t lock;
-    struct secret of[DT_OPTIONS]; /* empty: the text in the configuration counts */
+    struct secret of[DT_OPTIONS]; /* current texts; an empty one: the text in struct dt_config is used */
 };
 
 static void wipe_text(char *text)
@@ -46,7 +46,7 @@ dt_status dt_secret_read_file(const char *path, char text[DT_SECRET_MAX + 1])
     FILE *in = fopen(path, "re");
     if (!in)
         return DT_UNAVAILABLE;
-    setvbuf(in, NULL, _IONBF, 0); /* no copy stays in a buffer */
+    setvbuf(in, NULL, _IONBF, 0); /* unbuffered, so that no copy of the secret stays in a buffer */
     size_t n = fread(text, 1, DT_SECRET_MAX + 1, in);
     bool failed = ferror(in);
     fclose(in);
@@ -182,7 +182,7 @@ dt_status dt_properties_set(struct dt_properties *list, struct dt_str name, cons
     struct dt_property made = {strndup(name.p, name.n), strdup(value), file ? strdup(file) : NULL};
     bool whole = made.name && made.value && (!file || made.file);
     struct dt_property *place = whole ? (struct dt_property *)dt_properties_find(list, made.name) : NULL;
-    if (whole && !place) { /* append it */
+    if (whole && !place) { /* every value was copied, and the property is new: appends it */
         struct dt_property *grown = realloc(list->v, (list->n + 1) * sizeof(*grown));
         if (grown) {
             list->v = grown;

@@ -1,12 +1,12 @@
 /*
- * Secrets and library settings of a configuration, with their current values.
+ * Secrets and settings of librdkafka, with their current values.
  *
  * A secret that is given as <key>_file is read from its file at each use, so that a new connection uses the new text
  * after the file has changed. A secret in the configuration itself changes when the configuration is loaded again
  * (SIGHUP).
  *
- * Copies of a struct dt_config share the secrets of the one that dt_config_load made, which must outlive them. The
- * texts of a struct dt_config that dt_config_load did not make are used as they are. Thread-safe.
+ * Copies of a struct dt_config share the secrets of the original, which dt_config_load made and which must outlive the
+ * copies. The texts of a struct dt_config that dt_config_load did not make are used as they are. Thread-safe.
  */
 #pragma once
 
@@ -21,36 +21,37 @@
 struct dt_secrets;
 
 /*
- * Puts the secret into *out, which is reset first. `member` points into `config` (&config->mysql_password). If its file
- * cannot be read any more or is empty, the text that was read last is used. Clear *out with dt_secret_forget. NOMEM.
+ * Writes the current text of a secret into *out, which is reset first. `member` points into `config`
+ * (&config->mysql_password). If the secret's file cannot be read any more or is empty, the text that was read last is
+ * used. Clear *out with dt_secret_forget. Returns NOMEM if memory runs out.
  */
 DT_MUST_CHECK dt_status dt_secret_now(const struct dt_config *config, char *const *member, struct dt_strbuf *out);
 /* Overwrites and frees the text. */
 void dt_secret_forget(struct dt_strbuf *text);
 
-/* Replaces the secrets of `running`, and the names of their files, by those of a configuration that was just loaded.
- * NOMEM: secrets that could not be copied stay as they were. */
+/* Replaces the secrets of `running`, and the names of their files, by those of `fresh`, a configuration that was just
+ * loaded. If memory runs out, returns NOMEM, and secrets that could not be copied are unchanged. */
 DT_MUST_CHECK dt_status dt_secrets_renew(const struct dt_config *running, const struct dt_config *fresh);
 
 /* ---- for config.c ---- */
 DT_MUST_CHECK dt_status dt_secrets_new(struct dt_secrets **out);
 void dt_secrets_free(struct dt_secrets *secrets);
-/* Stores a secret's text and its file. file NULL: the configuration itself has the text. Both NULL: the text in struct
- * dt_config counts. */
+/* Stores a secret's text and the name of its file. If file is NULL, the configuration itself contains the text. If both
+ * are NULL, the text in struct dt_config is used. */
 DT_MUST_CHECK dt_status dt_secrets_set(struct dt_secrets *secrets, size_t option, const char *text, const char *file);
-/* Reads a secret's file without the line end that editors add. UNAVAILABLE: errno says why. INVALID: the file has a
- * zero byte, or more than DT_SECRET_MAX bytes. */
+/* Reads a secret's file without the line end that editors add. UNAVAILABLE: the file cannot be read, and errno has the
+ * reason. INVALID: the file has a zero byte, or more than DT_SECRET_MAX bytes. */
 DT_MUST_CHECK dt_status dt_secret_read_file(const char *path, char text[DT_SECRET_MAX + 1]);
 
 /*
- * Settings that our configuration passes to librdkafka under the library's names, such as [kafka]
- * client.security.protocol. The list belongs to the struct dt_config that dt_config_load made; copies share it. SIGHUP
- * changes it, so a thread that reads it while the program runs must hold it.
+ * A setting that our configuration passes to librdkafka under the library's name, such as [kafka]
+ * client.security.protocol. The list of settings belongs to the struct dt_config that dt_config_load made; copies share
+ * the list. SIGHUP changes the list, so a thread that reads it while the program runs must call dt_properties_hold.
  */
 struct dt_property {
     char *name;
-    char *value; /* as read at the start */
-    char *file;  /* NULL: the value is in the configuration itself */
+    char *value; /* value when the configuration was loaded */
+    char *file;  /* name of the file with the value; NULL: the configuration itself contains it */
 };
 
 struct dt_properties {
@@ -60,17 +61,17 @@ struct dt_properties {
 };
 
 struct dt_properties *dt_properties_new(void);
-/* Overwrites the values, and frees all. Accepts NULL. */
+/* Overwrites the values, and frees the list. Accepts NULL. */
 void dt_properties_free(struct dt_properties *list);
-/* Adds a property, or replaces its value. Texts are copied. */
+/* Adds a property, or replaces its value. The texts are copied. */
 DT_MUST_CHECK dt_status dt_properties_set(struct dt_properties *list, struct dt_str name, const char *value,
                                           const char *file);
-/* The list does not change between these two calls. list may be NULL. */
+/* Lock and unlock the list, which does not change between these two calls. list may be NULL. */
 void dt_properties_hold(struct dt_properties *list);
 void dt_properties_let_go(struct dt_properties *list);
 /* Swaps the contents of two lists. Other threads may use `running`; only the caller uses `fresh`. */
 void dt_properties_exchange(struct dt_properties *running, struct dt_properties *fresh);
-/* Returns NULL if there is no such property. list may be NULL. */
+/* Returns the property of this name, or NULL. list may be NULL. */
 static inline const struct dt_property *dt_properties_find(const struct dt_properties *list, const char *name)
 {
     for (size_t i = 0; list && i < list->n; i++)
@@ -78,7 +79,10 @@ static inline const struct dt_property *dt_properties_find(const struct dt_prope
             return &list->v[i];
     return NULL;
 }
-/* Puts the value into *out. If it has a file, the file is read again. Clear *out with dt_secret_forget. NOMEM. */
+/*
+ * Writes the current value into *out. If the property has a file, the file is read again. Clear *out with
+ * dt_secret_forget. Returns NOMEM if memory runs out.
+ */
 DT_MUST_CHECK dt_status dt_property_now(const struct dt_property *property, struct dt_strbuf *out);
-/* Whether a property of this name is secret. */
+/* Returns whether the value of a property with this name is a secret. */
 bool dt_property_is_secret(const char *name);

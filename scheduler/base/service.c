@@ -13,10 +13,10 @@
 #include "log.h"
 #include "thread.h"
 
-#define EXTENSION_US INT64_C(30000000) /* requested in addition to the start timeout of the unit */
+#define EXTENSION_US INT64_C(30000000) /* time that each message extends the manager's start timeout by */
 #define MESSAGE_MAX  256
 
-/* Returns 0 unless the whole text is a positive number. */
+/* Returns the number, or 0 if the text is not a positive number. */
 static int64_t positive_number(const char *text)
 {
     char *end = NULL;
@@ -25,7 +25,8 @@ static int64_t positive_number(const char *text)
     return errno == 0 && end && end != text && *end == '\0' && number > 0 ? number : 0;
 }
 
-/* Connects to a path or, if the name begins with '@', to an abstract name of the kernel. -1: there is no manager. */
+/* Connects to the manager's socket at a path or, if the name begins with '@', to an abstract socket of the kernel.
+ * Returns -1 if this fails. */
 static int connect_to_manager(const char *name)
 {
     const struct timeval patience = {1, 0};
@@ -48,7 +49,7 @@ static int connect_to_manager(const char *name)
 
 void dt_service_open(struct dt_service *service)
 {
-    /* Child processes inherit these variables, so WATCHDOG_PID names the process that must report that it is alive. */
+    /* Child processes inherit these variables. WATCHDOG_PID says which process must send keep-alives. */
     const char *pid = getenv("WATCHDOG_PID");
     const bool expected = !pid || positive_number(pid) == getpid();
     service->fd = connect_to_manager(getenv("NOTIFY_SOCKET"));
@@ -77,7 +78,7 @@ int64_t dt_service_pause_us(const struct dt_service *service)
 void dt_service_tell(const struct dt_service *service, const char *message)
 {
     if (service->fd >= 0 && send(service->fd, message, strlen(message), MSG_NOSIGNAL) < 0)
-        return; /* the manager's own timeout handles this */
+        return; /* without a message, the manager's own timeout applies */
 }
 
 void dt_service_waits(const struct dt_service *service, const char *what)
@@ -110,8 +111,8 @@ void dt_service_reloaded(const struct dt_service *service)
         dt_service_tell(service, SERVES);
 }
 
-/* Client libraries join threads of their own when they are destroyed, and some wait without limit for a server that
- * does not answer. No timeout of ours limits that, so a separate thread ends the process. */
+/* Exits the process after a time. When client libraries are destroyed, they join threads of their own, and some wait
+ * without limit for a server that does not answer. We cannot limit this wait, so a separate thread ends the process. */
 static void exit_later(void *arg)
 {
     struct timespec left = {.tv_sec = (time_t)(uintptr_t)arg};
@@ -139,7 +140,7 @@ int dt_streams_flush(void)
 {
     static int first;
     if ((fflush(stdout) != 0 || ferror(stdout)) && first == 0)
-        first = errno ? errno : EIO; /* the error of this flush, or of a write before it */
+        first = errno ? errno : EIO; /* the error of this flush, or of an earlier write */
     return first;
 }
 

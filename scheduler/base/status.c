@@ -14,7 +14,7 @@ static const struct {
 
 #define ROWS (sizeof(rows) / sizeof(rows[0]))
 
-/* An invalid status can only come from a bug; it becomes INTERNAL. */
+/* Returns the row of a status. Only a bug can produce an invalid status; it becomes INTERNAL. */
 static unsigned status_row(dt_status status)
 {
     return (unsigned)status < ROWS ? (unsigned)status : DT_INTERNAL;

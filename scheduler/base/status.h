@@ -57,19 +57,19 @@ typedef enum dt_status {
 #define DT_MUST_CHECK        __attribute__((warn_unused_result))
 #define DT_PRINTF(fmt, args) __attribute__((format(printf, fmt, args)))
 
-/* "UNAVAILABLE", never NULL. */
+/* Returns the name of the status, such as "UNAVAILABLE"; never NULL. */
 const char *dt_status_name(dt_status status);
-/* The text of the table, never NULL. */
+/* Returns the text of the status in the table; never NULL. */
 const char *dt_status_text(dt_status status);
 enum dt_class dt_status_class(dt_status status);
 
-/* The reason of a failure. The function that knows the reason fills it. Every function accepts NULL for it. Without
- * a failure the text is empty. */
+/* The reason of a failure, written by the function that detects it. Every function accepts NULL instead. Without a
+ * failure the text is empty. */
 struct dt_error {
     dt_status status;
-    bool alarm; /* further attempts do not help: an operator must act */
+    bool alarm; /* an operator must act, because further attempts fail, too */
     char text[320];
 };
 
-/* Fills err unless it is NULL, and returns status. */
+/* Sets *err, unless err is NULL, and returns status. */
 dt_status dt_fail(struct dt_error *err, dt_status status, const char *fmt, ...) DT_PRINTF(3, 4);

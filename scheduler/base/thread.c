@@ -63,7 +63,7 @@ bool dt_thread_start_detached(void (*run)(void *arg), void *arg)
 
 void dt_thread_lower(int nice)
 {
-    lowered = setpriority(PRIO_PROCESS, 0, nice) == 0; /* only this thread's priority; the call may not be permitted */
+    lowered = setpriority(PRIO_PROCESS, 0, nice) == 0; /* lowers only this thread's priority; the system may refuse */
 }
 
 void dt_thread_ask_stop(struct dt_thread *thread, dt_mailbox *mailbox)

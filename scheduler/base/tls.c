@@ -14,7 +14,7 @@ static const char *or_empty(const char *text)
     return text ? text : "";
 }
 
-/* Texts may be NULL in a configuration that a test has made. */
+/* Returns the TLS settings. The texts may be NULL in a configuration that a test has made. */
 static struct dt_tls tls_of(const char *mode, const char *ca, const char *cert, const char *key)
 {
     const char *word = or_empty(mode);
@@ -58,7 +58,7 @@ static void read_expiry(const char *key, const char *file, bool authorities, dt_
 void dt_certificates_look(const struct dt_config *config, dt_certificate_fn *heard, void *arg)
 {
     const struct {
-        const char *key, *file; /* file NULL: a property of librdkafka names it */
+        const char *key, *file; /* file NULL: a property of librdkafka has the file's name */
         bool authorities;
     } files[] = {
         {"mysql.ca_file", config->mysql_ca_file, true},         {"mysql.cert_file", config->mysql_cert_file, false},

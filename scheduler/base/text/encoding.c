@@ -19,7 +19,7 @@ bool dt_base64_decode(struct dt_str text, char *out, size_t *n)
     *n = 0;
     if (text.n % 4 != 0)
         return false;
-    for (size_t at = 0; at < text.n; at += 4) { /* each group of four characters; the last `pad` characters are "=" */
+    for (size_t at = 0; at < text.n; at += 4) { /* decodes groups of four; the last has `pad` characters "=" */
         const char *p = text.p + at;
         unsigned pad = 0;
         uint32_t bits = 0;

@@ -1,18 +1,18 @@
 /*
  * JSON through yajl, made strict. Only this file calls yajl.
  *
- * yajl reports values by callbacks; each value becomes a node. It does not report where a value's text begins. But the
- * end of the previous token is known, and only white space, commas and colons can be in between. So raw text is always
- * a slice of the caller's text.
+ * yajl reports values by callbacks; each value becomes a node. yajl does not report where a value's text begins. But
+ * the end of the previous token is known, and only white space, commas and colons can be between two tokens. So raw
+ * text is always a slice of the caller's text.
  *
- * Checks that yajl does not make: UTF-8 without overlong forms and surrogates, and escaped surrogates only in pairs,
- * both before yajl gets the text (its decoder reads past a lone one); depth; duplicate members. To find duplicates, the
- * names of all open objects are on one stack, with a hash table of it. Names above an object's base are its own,
- * because those of closed objects were popped. Entries leave the table in the reverse order of their insertion, so
- * probe sequences stay valid without tombstones.
+ * This file checks what yajl does not: UTF-8 without overlong forms and surrogates, and escaped surrogates only in
+ * pairs, both before yajl gets the text (its decoder reads beyond the end of a surrogate without its pair); depth;
+ * duplicate members. To find duplicates, the names of all open objects are on one stack, with a hash table of the
+ * names. Names above an object's base belong to this object, because the names of closed objects were popped. Entries
+ * leave the table in the reverse order of their insertion, so probe sequences stay valid without tombstones.
  *
- * yajl gets all memory from the arena. So a parse calls no malloc once the buffers are large enough. If memory runs
- * out, a longjmp leaves yajl, which does not check, and loses nothing.
+ * yajl gets all memory from the arena. So a parse calls no malloc after the buffers have become large enough. yajl does
+ * not check for failed allocations: if memory runs out, a longjmp leaves yajl, and the arena frees its memory.
  */
 #include "json.h"
 
@@ -27,13 +27,13 @@
 #define DEPTH_DEFAULT 16
 #define DEPTH_MAX     256
 #define NODES_DEFAULT UINT32_C(4000000)
-/* Larger buffers are freed before the next parse. */
+/* Buffers with room for more nodes or names than this are freed before the next parse. */
 #define KEEP_NODES 65536
 #define KEEP_NAMES 16384
 
 struct frame {
-    uint32_t node;  /* node of the container; not set inside an opaque one */
-    uint32_t names; /* the height of the stack of names when it began */
+    uint32_t node;  /* index of the container's node; not set inside an opaque member */
+    uint32_t names; /* height of the stack of names when the container began */
     bool array;
 };
 
@@ -48,23 +48,23 @@ struct dt_json {
     uint32_t nodes_n, nodes_cap;
     struct name *names;
     uint32_t names_n, names_cap;
-    uint32_t *table; /* index of a name + 1; 0: free */
+    uint32_t *table; /* index of a name + 1, by hash; 0: a free slot */
     uint32_t table_size;
-    uint64_t seed; /* of the hash; secret, so that a caller cannot choose names that collide */
+    uint64_t seed; /* seed of the hash; secret, so that a caller cannot choose names that collide */
     struct dt_arena arena;
     struct frame frames[DEPTH_MAX];
 
-    /* The current parse. */
+    /* State of the current parse. */
     struct dt_str text;
     struct dt_json_limits limits;
     yajl_handle yajl;
-    bool finishing;     /* yajl has the whole text: only a number at its end can still be reported */
-    bool yajl_refused;  /* yajl refused the text by its own rules, not because a callback of ours said so */
-    size_t token_end;   /* end of the latest token */
-    unsigned depth;     /* open containers */
-    unsigned quiet;     /* the depth of the open opaque container, whose children are not kept; 0: none */
-    bool opaque_next;   /* the latest name is that of an opaque member (json.h) */
-    struct dt_str name; /* of the next value, if it is a member */
+    bool finishing;     /* yajl has got the whole text: now it can only report a number at the end */
+    bool yajl_refused;  /* yajl refused the text by its own rules, not because a callback stopped it */
+    size_t token_end;   /* end of the latest token, in bytes from the beginning */
+    unsigned depth;     /* number of open containers */
+    unsigned quiet;     /* depth of the open opaque container, whose children are not kept; 0: none */
+    bool opaque_next;   /* the latest name is the name of an opaque member (json.h) */
+    struct dt_str name; /* name of the next value, if it is a member */
     dt_status status;
     const char *reason;
     size_t reason_at;
@@ -73,7 +73,7 @@ struct dt_json {
 
 /* ---- UTF-8 ---- */
 
-/* Returns the number of well-formed bytes at the start. */
+/* Returns the length of the well-formed UTF-8 at the start of s. */
 static size_t utf8_prefix(struct dt_str s)
 {
     const unsigned char *p = (const unsigned char *)s.p;
@@ -104,7 +104,7 @@ bool dt_utf8_valid(struct dt_str s)
 
 /* ---- escaped surrogates ---- */
 
-/* Returns the UTF-16 unit of a \uXXXX at p; -1: there is none. */
+/* Returns the UTF-16 unit of the escape \uXXXX at p; -1 if p has no such escape. */
 static int escaped_unit(const char *p, const char *end)
 {
     int unit = 0;
@@ -131,7 +131,7 @@ static bool is_low(int unit)
 
 /* ---- memory for yajl ---- */
 
-/* Blocks begin with their size, for realloc. */
+/* A block of memory. It begins with its size, which realloc needs. */
 union block {
     size_t size;
     max_align_t align;
@@ -188,14 +188,14 @@ static void pop_names(struct dt_json *json, uint32_t height)
 static void put_name(struct dt_json *json, uint32_t index)
 {
     uint32_t slot = (uint32_t)json->names[index].hash & (json->table_size - 1);
-    dt_assert_cmp(index, <, json->table_size / 2); /* a free slot exists, so the search ends */
+    dt_assert_cmp(index, <, json->table_size / 2); /* the table has a free slot, so the search ends */
     while (json->table[slot])
         slot = (slot + 1) & (json->table_size - 1);
     json->table[slot] = index + 1;
     json->names[index].slot = slot;
 }
 
-/* Makes room for one more name. The table stays at most half full. */
+/* Makes room for one more name, so that the table stays at most half full. */
 static bool reserve_name(struct dt_json *json)
 {
     uint32_t cap = json->names_cap ? json->names_cap * 2 : 64;
@@ -247,7 +247,7 @@ static bool is_space(char c)
     return c == ' ' || c == '\t' || c == '\r' || c == '\n';
 }
 
-/* Returns the current token: the text since the previous token, without what may be between two tokens. */
+/* Returns the current token: the text since the previous token, without white space, commas and colons. */
 static struct dt_str take_token(struct dt_json *json)
 {
     size_t start = json->token_end;
@@ -264,7 +264,7 @@ static size_t offset_of(const struct dt_json *json, struct dt_str raw)
     return (size_t)(raw.p - json->text.p);
 }
 
-/* Appends a node for a value that begins with raw. NULL: the parse must stop. */
+/* Appends a node for a value whose text begins with raw. Returns NULL if the parse must stop. */
 static struct dt_json_node *add_node(struct dt_json *json, enum dt_json_type type, struct dt_str raw)
 {
     if (json->nodes_n >= json->limits.nodes) {
@@ -324,7 +324,7 @@ static int on_bool(void *ctx, int value)
     return GO_ON;
 }
 
-/* Reads a JSON number. False: it has a fraction or an exponent, or does not fit. */
+/* Reads a whole JSON number. Returns false if it has a fraction or an exponent, or does not fit. */
 static bool read_int(struct dt_str s, int64_t *out)
 {
     bool negative = s.p[0] == '-';
@@ -384,7 +384,7 @@ static int on_name(void *ctx, const unsigned char *p, size_t n)
 {
     struct dt_json *json = ctx;
     struct dt_str raw = take_token(json);
-    /* A name that yajl decoded is in a buffer of yajl, valid until the next callback. */
+    /* If yajl had to decode the name, the name is in a buffer of yajl, which is valid until the next callback. */
     bool lies_in_text =
         (uintptr_t)p >= (uintptr_t)json->text.p && (uintptr_t)p <= (uintptr_t)json->text.p + json->text.n;
     struct dt_str name = lies_in_text ? (struct dt_str){(const char *)p, n} : copy_or_jump(json, p, n);
@@ -457,14 +457,14 @@ static const yajl_callbacks callbacks = {
 
 /*
  * Reads a refused text again to find the first fault. yajl only reports how far it had read, which is often the end of
- * the buffer. The offset of a fault is that of the wrong byte, also inside a string; for a wrong literal or number,
- * that of its first byte; if something is missing, the end of the text.
+ * the buffer. The offset of a fault is the offset of the wrong byte, also inside a string; for a wrong literal or
+ * number, of its first byte; if something is missing, the end of the text.
  */
 struct scan {
     const char *p, *begin, *end;
-    const char *reason; /* NULL: no fault yet; else p is its place */
+    const char *reason; /* reason of the fault, whose place is p; NULL: no fault yet */
     unsigned depth, most;
-    bool array[DEPTH_MAX]; /* the kinds of the open containers */
+    bool array[DEPTH_MAX]; /* for each open container: whether it is an array */
 };
 
 static bool set_fault(struct scan *s, const char *at, const char *reason)
@@ -538,7 +538,7 @@ static size_t digits_at(const char *p, const char *end)
     return (size_t)(q - p);
 }
 
-/* Skips at least one digit at *p. begin: of the number, where a fault is reported. */
+/* Skips at least one digit at *p. begin: start of the number, where a fault is reported. */
 static bool scan_digits(struct scan *s, const char *begin, const char **p)
 {
     const size_t n = digits_at(*p, s->end);
@@ -582,7 +582,7 @@ static bool scan_literal(struct scan *s, const char *word)
     return true;
 }
 
-/* Skips a name and its colon. */
+/* Skips a member's name and its colon. */
 static bool scan_name(struct scan *s)
 {
     skip_space(s);
@@ -601,7 +601,7 @@ static bool scan_name(struct scan *s)
     return true;
 }
 
-/* s->p is after a value. Closes the containers that end there. *more: another value follows. */
+/* Continues after a value, at s->p: closes the containers that end there. *more: another value follows. */
 static bool scan_after_value(struct scan *s, bool *more)
 {
     while (s->depth) {
@@ -623,7 +623,10 @@ static bool scan_after_value(struct scan *s, bool *more)
     return true;
 }
 
-/* s->p is at a value. Enters a container that is not empty, or skips any other value. *inside: it has entered one. */
+/*
+ * Reads the beginning of a value at s->p: enters a container that is not empty, or skips any other value. *inside: a
+ * container was entered.
+ */
 static bool scan_value(struct scan *s, bool *inside)
 {
     const bool array = *s->p == '[';
@@ -704,7 +707,7 @@ void dt_json_free(dt_json *json)
     free(json);
 }
 
-/* Keeps the memory of an ordinary document, but not that of a huge one. */
+/* Resets the state. Keeps the memory of an ordinary document, and frees that of a huge one. */
 static void begin_parse(struct dt_json *json, struct dt_str text, const struct dt_json_limits *limits)
 {
     pop_names(json, 0);
@@ -740,14 +743,17 @@ static void begin_parse(struct dt_json *json, struct dt_str text, const struct d
     json->reason = NULL;
 }
 
-/* Checks what yajl wrongly accepts: bytes that are not UTF-8, more kinds of white space, lone surrogates. */
+/*
+ * Refuses what yajl wrongly accepts: bytes that are not UTF-8, other kinds of white space, surrogates without their
+ * pair.
+ */
 static void check_text(struct dt_json *json)
 {
     enum { BACKSLASH = 1, SPACE = 2, HIGH = 0x80 };
     const struct dt_str text = json->text;
     const char *end = text.p + text.n;
     unsigned char seen = 0;
-    /* A pass without branches, which the compiler vectorizes. Most texts have none of these. */
+    /* This loop has no branches, so the compiler vectorizes it. Most texts have none of the bytes that it looks for. */
     for (size_t i = 0; i < text.n; i++) {
         unsigned char c = (unsigned char)text.p[i];
         seen |= (unsigned char)(c & HIGH);
@@ -765,7 +771,7 @@ static void check_text(struct dt_json *json)
         stop_parse(json, DT_MALFORMED, "a control character", (size_t)(at - text.p));
         return;
     }
-    /* Outside of a string, yajl itself refuses a backslash. */
+    /* Only backslashes inside strings matter: outside, yajl itself refuses a backslash. */
     for (const char *p = text.p; seen & BACKSLASH && p < end && (p = memchr(p, '\\', (size_t)(end - p)));) {
         int unit = escaped_unit(p, end);
         if (is_low(unit) || (is_high(unit) && !is_low(escaped_unit(p + 6, end)))) {
@@ -792,14 +798,14 @@ static void run_yajl(struct dt_json *json, size_t n)
     if (status == yajl_status_ok && json->finishing)
         status = yajl_complete_parse(json->yajl);
     json->yajl_refused = status == yajl_status_error;
-    if (json->yajl_refused) { /* yajl's text is "parse error: …" or "lexical error: …", and a line end */
+    if (json->yajl_refused) { /* yajl's text is "parse error: …" or "lexical error: …", with a line end */
         char *text = (char *)yajl_get_error(json->yajl, 0, NULL, 0);
         text[strcspn(text, "\n")] = '\0';
         stop_parse(json, DT_MALFORMED, text, token_end_now(json));
     }
 }
 
-/* Sets the reason for a text that yajl refused by its own rules, or that it did not get (!shown). */
+/* Sets the reason for a text that yajl refused by its own rules, or that yajl did not get (!shown). */
 static void find_first_fault(struct dt_json *json, bool shown)
 {
     struct scan s = {
@@ -809,7 +815,7 @@ static void find_first_fault(struct dt_json *json, bool shown)
     if (!s.reason)
         return;
     json->status = DT_OK;
-    if (!shown && s.p > s.begin) /* a duplicate name or a superfluous value may precede the fault */
+    if (!shown && s.p > s.begin) /* a duplicate name or a superfluous value may precede this fault */
         run_yajl(json, (size_t)(s.p - s.begin));
     if (json->status == DT_OK || json->yajl_refused)
         stop_parse(json, DT_MALFORMED, s.reason, (size_t)(s.p - s.begin));
@@ -825,7 +831,7 @@ dt_status dt_json_parse(dt_json *json, struct dt_str text, const struct dt_json_
     bool shown = json->status == DT_OK;
     if (shown)
         run_yajl(json, text.n);
-    /* yajl overlooks an incomplete token after the value ("1 \""). */
+    /* yajl does not report an incomplete token after the value ("1 \""). */
     size_t at = json->token_end;
     while (at < text.n && is_space(text.p[at]))
         at++;

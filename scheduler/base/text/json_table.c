@@ -12,7 +12,7 @@ static void add_fault(struct dt_faults *faults, struct dt_str pointer, struct dt
     }
     const struct dt_str copy = dt_arena_copy(faults->arena, reason);
     bool failed = !copy.p || !pointer.p;
-    if (!failed && faults->n == faults->room) { /* grows from 4, doubled up to DT_FAULTS_MAX */
+    if (!failed && faults->n == faults->room) { /* the array grows from 4 entries, doubled up to DT_FAULTS_MAX */
         const size_t doubled = faults->room == 0 ? 4 : 2 * faults->room;
         const size_t room = doubled < DT_FAULTS_MAX ? doubled : DT_FAULTS_MAX;
         struct dt_fault *v = dt_arena_alloc(faults->arena, room * sizeof(*v));
@@ -45,7 +45,7 @@ void dt_faults_addf(struct dt_faults *faults, const char *pointer, const char *f
     dt_faults_add(faults, pointer, text);
 }
 
-/* "~" becomes "~0" and "/" becomes "~1". */
+/* Escapes the name in the pointer: "~" becomes "~0" and "/" becomes "~1". */
 void dt_faults_add_member(struct dt_faults *faults, const char *parent, struct dt_str name, const char *reason)
 {
     size_t n = strlen(parent);
@@ -263,7 +263,7 @@ bool dt_json_read(struct dt_json_reader *reader, const struct dt_json_table *tab
                       table->object ? table->object : "must be an object");
         return false;
     }
-    const struct dt_json_field *next = table->fields; /* most bodies have the order of the table */
+    const struct dt_json_field *next = table->fields; /* the next member is often in the next row */
     for (const struct dt_json_node *m = dt_json_first(reader->json, node); m;
          m = dt_json_sibling(reader->json, node, m)) {
         const struct dt_json_field *field =

@@ -1,7 +1,7 @@
 /*
  * JSON bodies by table: a table lists the members of a body with their kinds, bounds, and the reasons of their faults.
- * The reader takes the members in the order of the body, and adds every fault in that order to a list, which the
- * refusal shows. It checks each member alone; the caller compares members with each other afterwards. Pure.
+ * The reader reads the members in the order of the body, and adds every fault in that order to a list, which the error
+ * response shows. It checks each member alone; the caller compares members with each other afterwards. Pure functions.
  *
  *   static const struct dt_json_field fields[] = {
  *       DT_FIELD("max", COUNT, struct wish, max, .min = 1, .max = 1000),
@@ -16,77 +16,80 @@
 #include "json.h"
 #include "strbuf.h"
 
-#define DT_FAULTS_MAX 100 /* further ones are counted, but not kept */
+#define DT_FAULTS_MAX 100 /* further faults are counted, but not kept */
 
 struct dt_fault {
-    struct dt_str pointer; /* JSON pointer into the body; "?name" for a query parameter; "" for the body as a whole */
+    struct dt_str pointer; /* JSON pointer into the body; "?name": a query parameter; "": the body as a whole */
     struct dt_str reason;
 };
 
-/* Texts and v are in the arena. n counts all faults; v holds the first DT_FAULTS_MAX. */
+/*
+ * A list of faults. Its texts and the array v are in the arena. n counts all faults; v has only the first
+ * DT_FAULTS_MAX.
+ */
 struct dt_faults {
     struct dt_arena *arena;
     struct dt_fault *v;
     size_t n, room;
-    bool failed; /* memory ran out, so faults are missing */
+    bool failed; /* memory ran out, so the list lacks faults */
 };
-/* Adds a fault. Texts are copied. */
+/* Adds a fault. The texts are copied. */
 void dt_faults_add(struct dt_faults *faults, const char *pointer, const char *reason);
-/* The pointer is parent + "/" + name, escaped as in RFC 6901. */
+/* Adds a fault whose pointer is parent + "/" + name, escaped as in RFC 6901. */
 void dt_faults_add_member(struct dt_faults *faults, const char *parent, struct dt_str name, const char *reason);
-/* The pointer is parent + "/" + index. */
+/* Adds a fault whose pointer is parent + "/" + index. */
 void dt_faults_add_item(struct dt_faults *faults, const char *parent, size_t index, const char *reason);
-/* The pointer is "?name". */
+/* Adds a fault whose pointer is "?name". */
 void dt_faults_add_query(struct dt_faults *faults, struct dt_str name, const char *reason);
 void dt_faults_addf(struct dt_faults *faults, const char *pointer, const char *fmt, ...) DT_PRINTF(3, 4);
-/* NOMEM; INVALID if there are faults; else OK. */
+/* Returns NOMEM if memory ran out, INVALID if the list has faults, else OK. */
 static inline dt_status dt_faults_status(const struct dt_faults *faults)
 {
     return faults->failed ? DT_NOMEM : faults->n > 0 ? DT_INVALID : DT_OK;
 }
 
-/* What a value must be, and its type in the struct. */
+/* The valid JSON values of a member, and its type in the struct. */
 enum dt_json_kind {
-    DT_FIELD_TEXT,     /* struct dt_str: a string of min to max bytes; max 0 = any string */
-    DT_FIELD_WORD,     /* an enum: a string, one of `words` */
+    DT_FIELD_TEXT,     /* struct dt_str: a string of min to max bytes; max 0: of any length */
+    DT_FIELD_WORD,     /* an enum: a string that is one of `words` */
     DT_FIELD_FLAG,     /* bool: true or false */
     DT_FIELD_COUNT,    /* int64_t: a whole number from min to max */
-    DT_FIELD_DURATION, /* int64_t in ms: a duration, or a number of ms, from min to max; max 0 = 100 years */
-    DT_FIELD_SECONDS,  /* int64_t in ms: a number of seconds; bounds likewise, in ms */
-    DT_FIELD_TIME,     /* int64_t in ms since 1970: an RFC 3339 time with an offset; not before min, unless that is 0 */
-    DT_FIELD_OBJECT,   /* no type: an object that `read` reads, or that only answers have */
-    DT_FIELD_OTHER,    /* no type: `read` decides */
+    DT_FIELD_DURATION, /* int64_t in ms: a duration, or a number of ms, from min to max; max 0: 100 years */
+    DT_FIELD_SECONDS,  /* int64_t in ms: a number of seconds; min and max are in ms */
+    DT_FIELD_TIME,     /* int64_t in ms since 1970: an RFC 3339 time with an offset; not before min, if min is set */
+    DT_FIELD_OBJECT,   /* no type: an object that `read` reads, or that only responses have */
+    DT_FIELD_OTHER,    /* no type: any value; `read` checks it */
 };
 
-#define DT_FIELD_NULLABLE 1u /* null leaves the struct unchanged; when writing, `absent` becomes null */
-#define DT_FIELD_SHOWN    2u /* only answers have it; in a body it is skipped, its kind checked if there is a reason */
-#define DT_FIELD_OWN      4u /* this and higher bits: flags for the functions of a table */
+#define DT_FIELD_NULLABLE 1u /* null leaves the struct unchanged; in a response, the number `absent` becomes null */
+#define DT_FIELD_SHOWN    2u /* only responses have it; skipped in a body, or its kind checked if there is a reason */
+#define DT_FIELD_OWN      4u /* this bit and higher ones are free for the functions of a table */
 
 struct dt_json_reader;
 struct dt_json_field {
     struct dt_str name;
     enum dt_json_kind kind;
     unsigned flags;
-    size_t at;          /* offset in the struct */
-    size_t has;         /* offset of a bool that is set if the body has the member and it is not null; 0: none */
-    int64_t min, max;   /* bounds */
-    int64_t absent;     /* the number that means null */
-    const char *reason; /* of a fault; NULL: the kind's own. Durations and seconds use it only for exceeded bounds */
-    const char *const *words; /* ends with NULL; the value is min plus the index */
+    size_t at;          /* offset of the member in the struct */
+    size_t has;         /* offset of a bool that is set if the body has the member and its value is not null; 0: none */
+    int64_t min, max;   /* smallest and largest valid value */
+    int64_t absent;     /* number in the struct that a response shows as null */
+    const char *reason; /* reason of a fault; NULL: by the kind. DURATION and SECONDS use it only for the bounds */
+    const char *const *words; /* valid words, ended by NULL; the value of a word is min plus its index */
     /* Check a text that is within its bounds; `judge` also gets the reader. Return NULL, or the reason of a fault. */
     const char *(*check)(struct dt_str text);
     const char *(*judge)(struct dt_json_reader *reader, struct dt_str text);
-    /* Reads the member; the kind is not used. */
+    /* Reads the member, instead of the reader of `kind`. */
     void (*read)(struct dt_json_reader *reader, const struct dt_json_field *field, const struct dt_json_node *node);
 };
 
 struct dt_json_table {
     const struct dt_json_field *fields;
     size_t n;            /* number of rows, at most 64 */
-    const char *object;  /* the reason if the value is not an object; NULL: "must be an object" */
-    const char *unknown; /* the reason for a member that is not in the table; NULL: such members are skipped */
-    /* Returns whether to read a member; field is NULL if the table does not have it. If it returns false, the member
-     * is skipped, and the function itself must have added the fault, if any. NULL: all members are read. */
+    const char *object;  /* reason of a fault if the value is not an object; NULL: "must be an object" */
+    const char *unknown; /* reason of a fault for a member that no row names; NULL: such members are skipped */
+    /* Returns whether to read a member; field is NULL if no row names the member. Before returning false, the function
+     * adds a fault if there is one; the member is then skipped. NULL: all members are read. */
     bool (*admits)(struct dt_json_reader *reader, const struct dt_json_field *field, const struct dt_json_node *node);
 };
 
@@ -97,7 +100,7 @@ struct dt_json_table {
 #define DT_FIELD_TYPE_DURATION int64_t
 #define DT_FIELD_TYPE_SECONDS  int64_t
 #define DT_FIELD_TYPE_TIME     int64_t
-/* A row of a table. If the type of the struct's member does not fit the kind, it does not compile. */
+/* A row of a table. Does not compile if the type of the struct's member does not fit the kind. */
 #define DT_FIELD(name_, kind_, type_, member_, ...)                                                                    \
     {                                                                                                                  \
         .name = DT_STR_LIT(name_), .kind = DT_FIELD_##kind_,                                                           \
@@ -109,7 +112,7 @@ struct dt_json_table {
     {                                                                                                                  \
         .name = DT_STR_LIT(name_), .kind = DT_FIELD_OTHER, .read = (read_), __VA_ARGS__                                \
     }
-/* A row that only answers have. */
+/* A row for a member that only responses have. */
 #define DT_FIELD_FOR_SHOW(name_, kind_, ...)                                                                           \
     {                                                                                                                  \
         .name = DT_STR_LIT(name_), .kind = DT_FIELD_##kind_, .flags = DT_FIELD_SHOWN, __VA_ARGS__                      \
@@ -119,26 +122,26 @@ struct dt_json_table {
         .fields = (fields_), .n = sizeof(fields_) / sizeof(*(fields_)), __VA_ARGS__                                    \
     }
 
-/* The state of reading one object. The caller sets all but the last two. */
+/* The state of reading one object. The caller sets all members except the last two. */
 struct dt_json_reader {
     const dt_json *json;
-    struct dt_faults *faults; /* texts are read into their arena */
-    void *out;                /* the struct to fill in, which has its defaults */
-    const void *context;      /* passed to the functions of the table */
-    const char *parent;       /* JSON pointer of the object; NULL: the body itself */
-    uint64_t given;           /* a bit for each row whose member is in the object and was admitted */
-    uint64_t good;            /* a bit for each of these members that was read without a fault and is not null */
+    struct dt_faults *faults; /* list of faults, whose arena also gets the texts that are read */
+    void *out;                /* struct that is filled in; holds its default values before */
+    const void *context;      /* argument for the functions of the table */
+    const char *parent;       /* JSON pointer of the object; NULL: the object is the body itself */
+    uint64_t given;           /* a bit for each row whose member the object has and `admits` accepted */
+    uint64_t good;            /* a bit for each row in `given` whose member was read without a fault and is not null */
 };
 static inline bool dt_json_given(const struct dt_json_reader *reader, unsigned row)
 {
     return reader->given >> row & 1;
 }
 
-/* Returns NULL if the table has no row of that name. */
+/* Returns the row of that name, or NULL. */
 const struct dt_json_field *dt_json_field_of(const struct dt_json_table *table, struct dt_str name);
-/* Reads an object into the struct. Returns false, and adds a fault, if the node is not an object. */
+/* Reads an object into the struct. If the node is not an object, adds a fault and returns false. */
 bool dt_json_read(struct dt_json_reader *reader, const struct dt_json_table *table, const struct dt_json_node *node);
-/* For functions of tables: reads a value by the row's kind, without its `read`. */
+/* Reads a value by the row's kind, without calling the row's `read`. For functions of tables. */
 void dt_json_read_value(struct dt_json_reader *reader, const struct dt_json_field *field,
                         const struct dt_json_node *node);
 void dt_json_fault(struct dt_json_reader *reader, const struct dt_json_field *field, const char *reason);
@@ -150,8 +153,8 @@ static inline void *dt_json_place(const struct dt_json_reader *reader, const str
 {
     return (char *)reader->out + field->at;
 }
-/* Decodes a duration or a number of milliseconds, rounded up. Returns NULL, or the reason of a fault, static text.
- * If a whole number is refused, it is in *out_ms nevertheless. */
+/* Decodes a duration or a number of milliseconds, rounded up. Returns NULL, or the reason of a fault, which is static
+ * text. If a whole number is refused, *out_ms is this number nevertheless. */
 const char *dt_duration_decode(const struct dt_json_node *node, int64_t *out_ms);
 
 #define DT_REASON_TIME       "must be an RFC 3339 time with an offset, such as 2026-11-21T10:30:00Z"

@@ -102,7 +102,7 @@ void dt_json_add_time(struct dt_strbuf *out, int64_t ms)
         return;
     }
     dt_time_format(ms, text + 1);
-    text[25] = '"'; /* replaces the NUL */
+    text[25] = '"'; /* replaces the NUL that ends the time */
     dt_strbuf_add(out, text, sizeof(text));
 }
 
@@ -125,7 +125,7 @@ void dt_json_add_string(struct dt_strbuf *out, struct dt_str s)
         size_t step = 1;
         while (i < s.n && p[i] >= ' ' && p[i] != '"' && p[i] != '\\' && (step = dt_utf8_character(p + i, s.n - i)))
             i += step;
-        dt_strbuf_add(out, p + from, i - from); /* these bytes need no escapes */
+        dt_strbuf_add(out, p + from, i - from); /* copies bytes that need no escapes */
         if (i == s.n)
             break;
         if (!step) {
@@ -146,7 +146,7 @@ void dt_json_add_string(struct dt_strbuf *out, struct dt_str s)
 
 void dt_json_add_compact(struct dt_strbuf *out, struct dt_str json)
 {
-    bool inside = false; /* whether the position is inside a string */
+    bool inside = false; /* whether p is inside a string */
     for (size_t i = 0; i < json.n; i++) {
         char c = json.p[i];
         if (inside && c == '\\' && i + 1 < json.n) {

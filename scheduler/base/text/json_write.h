@@ -20,19 +20,19 @@
 
 #include "strbuf.h"
 
-/* Adds a comma if a value precedes. */
+/* Adds a comma if a value precedes it. */
 void dt_json_comma(struct dt_strbuf *out);
-/* Adds a comma if a value precedes, and the name with its colon. */
+/* Adds a comma if a value precedes it, and the name with its colon. */
 void dt_json_add_name(struct dt_strbuf *out, const char *name, size_t n);
-/* These four functions add a value without a comma: after a name, or to a text that is not JSON. A string is quoted
- * and escaped; invalid UTF-8 becomes U+FFFD. */
+/* These functions add a value without a comma: after a name, or to a text that is not JSON. A string is quoted and
+ * escaped; invalid UTF-8 becomes U+FFFD. */
 void dt_json_add_string(struct dt_strbuf *out, struct dt_str s);
 void dt_json_add_time(struct dt_strbuf *out, int64_t ms);
 void dt_json_add_duration(struct dt_strbuf *out, int64_t ms);
-/* JSON in one line: without white space outside of strings. */
+/* Adds JSON in one line, without white space outside of strings. */
 void dt_json_add_compact(struct dt_strbuf *out, struct dt_str json);
 
-/* Begins a value: its name, if there is one. Inline, so that the length of a literal costs nothing. */
+/* Begins a value: adds its name if it has one. Inline, so that measuring a literal costs nothing. */
 static inline void dt_json_name(struct dt_strbuf *out, const char *name)
 {
     if (name)
@@ -40,7 +40,7 @@ static inline void dt_json_name(struct dt_strbuf *out, const char *name)
     else
         dt_json_comma(out);
 }
-/* Begins a member whose name needs escapes. */
+/* Begins a member whose name may need escapes. */
 void dt_json_put_key(struct dt_strbuf *out, struct dt_str name);
 
 static inline void dt_json_begin_object(struct dt_strbuf *out, const char *name)
@@ -62,7 +62,7 @@ static inline void dt_json_end_array(struct dt_strbuf *out)
     dt_strbuf_addc(out, ']');
 }
 
-/* Adds JSON text as it is. */
+/* Adds JSON text without changing it. */
 static inline void dt_json_put_raw(struct dt_strbuf *out, const char *name, struct dt_str json)
 {
     dt_json_name(out, name);
@@ -82,7 +82,7 @@ static inline void dt_json_put_int(struct dt_strbuf *out, const char *name, int6
     dt_json_name(out, name);
     dt_strbuf_add_i64(out, v);
 }
-/* Adds null if `given` is false. */
+/* Adds a number, or null if `given` is false. */
 static inline void dt_json_put_int_or_null(struct dt_strbuf *out, const char *name, bool given, int64_t v)
 {
     if (given)
@@ -94,12 +94,12 @@ static inline void dt_json_put_int_or_null(struct dt_strbuf *out, const char *na
 void dt_json_put_ints(struct dt_strbuf *out, const char *name, const int64_t *v, size_t n);
 #define DT_JSON_PUT_ROW(out, ...)                                                                                      \
     dt_json_put_ints(out, NULL, (const int64_t[]){__VA_ARGS__}, sizeof((const int64_t[]){__VA_ARGS__}) / 8)
-/* Adds a number with this many significant digits. */
+/* Adds a number with `digits` significant digits. */
 void dt_json_put_double(struct dt_strbuf *out, const char *name, int digits, double v);
-/* Adds a number as a string, as ids are written: "7316522". */
+/* Adds a number as a string, which is the form of ids: "7316522". */
 void dt_json_put_id(struct dt_strbuf *out, const char *name, int64_t id);
 
-/* Adds null if the text is absent. */
+/* Adds a string, or null if the text is absent. */
 static inline void dt_json_put_string(struct dt_strbuf *out, const char *name, struct dt_str s)
 {
     if (s.p) {
@@ -109,28 +109,28 @@ static inline void dt_json_put_string(struct dt_strbuf *out, const char *name, s
         dt_json_put_null(out, name);
     }
 }
-/* Adds nothing if the text is absent. */
+/* Adds a string, or nothing if the text is absent. */
 static inline void dt_json_put_given(struct dt_strbuf *out, const char *name, struct dt_str s)
 {
     if (s.p)
         dt_json_put_string(out, name, s);
 }
-/* Adds null if the text is absent or empty. */
+/* Adds a string, or null if the text is absent or empty. */
 static inline void dt_json_put_filled(struct dt_strbuf *out, const char *name, struct dt_str s)
 {
     dt_json_put_string(out, name, s.n ? s : DT_STR_NONE);
 }
-/* Adds null if the word is NULL. */
+/* Adds a string, or null if the word is NULL. */
 static inline void dt_json_put_word(struct dt_strbuf *out, const char *name, const char *word)
 {
     dt_json_put_string(out, name, dt_str(word));
 }
-/* Adds a string that is cut to `most` bytes between characters; null if the text is absent. */
+/* Adds a string that is cut to `most` bytes at a character boundary, or null if the text is absent. */
 void dt_json_put_cut(struct dt_strbuf *out, const char *name, struct dt_str s, size_t most);
 /* Adds bytes as a string of hex digits. */
 void dt_json_put_hex(struct dt_strbuf *out, const char *name, struct dt_str bytes);
 void dt_json_put_base64(struct dt_strbuf *out, const char *name, struct dt_str bytes);
-/* Adds a time like "2026-11-21T10:30:00.000Z"; null for 0. */
+/* Adds a time like "2026-11-21T10:30:00.000Z", or null if ms is 0. */
 static inline void dt_json_put_time(struct dt_strbuf *out, const char *name, int64_t ms)
 {
     dt_json_name(out, name);
@@ -142,7 +142,7 @@ static inline void dt_json_put_duration(struct dt_strbuf *out, const char *name,
     dt_json_name(out, name);
     dt_json_add_duration(out, ms);
 }
-/* Adds null if `given` is false. */
+/* Adds a duration, or null if `given` is false. */
 static inline void dt_json_put_duration_or_null(struct dt_strbuf *out, const char *name, bool given, int64_t ms)
 {
     if (given)

@@ -1,7 +1,7 @@
 /*
  * See strbuf.h. Invariants: if p is set, the buffer is terminated at p[n], and n < cap. After a failed allocation the
- * text is kept, and appends do nothing. The chunks of an arena form a list, newest first; only the newest has room
- * (`used` counts within it).
+ * text is kept, and appends do nothing. The chunks of an arena form a list, the newest first; only the newest has free
+ * room (`used` counts its used bytes).
  */
 #include "strbuf.h"
 
@@ -190,7 +190,7 @@ void dt_arena_clear(struct dt_arena *arena)
     *arena = (struct dt_arena){0};
 }
 
-/* Keeps only the newest chunk. It is the largest one, unless a single huge allocation got a chunk of its own. */
+/* Keeps only the newest chunk. The newest is the largest, unless a huge allocation has got a chunk of its own. */
 void dt_arena_reset(struct dt_arena *arena)
 {
     if (!arena->head)

@@ -1,6 +1,6 @@
 /*
- * Slices, growable buffers and arenas. If an allocation fails, the buffer remembers it (`failed`) and ignores further
- * appends, so that a caller builds the whole text and checks once.
+ * Slices, growable buffers and arenas. If an allocation fails, the buffer sets `failed` and ignores further appends, so
+ * that a caller builds the whole text and checks once.
  */
 #pragma once
 
@@ -43,15 +43,15 @@ static inline bool dt_str_is(struct dt_str a, const char *s)
 {
     return dt_str_eq(a, dt_str(s));
 }
-/* Compares without regard to the case of ASCII letters; `lower` must have no capital letters. */
+/* Compares without regard to the case of ASCII letters. `lower` must not have capital letters. */
 bool dt_str_is_caseless(struct dt_str s, const char *lower);
 /* Returns the text without the spaces and tabs at both ends. */
 struct dt_str dt_str_trimmed(struct dt_str s);
 /* Returns the text without the byte order mark that Windows programs write before UTF-8. */
 struct dt_str dt_str_without_bom(struct dt_str s);
-/* Removes the first element of a comma-separated list from *list, and returns it without the blanks around it. */
+/* Removes the first element from *list, a comma-separated list, and returns the element without blanks around it. */
 struct dt_str dt_str_next_element(struct dt_str *list);
-/* FNV-1a, 32 bits, for tables in memory. */
+/* Returns the FNV-1a hash of 32 bits, for tables in memory. */
 static inline uint32_t dt_str_hash(struct dt_str s)
 {
     uint32_t h = 2166136261u;
@@ -61,22 +61,22 @@ static inline uint32_t dt_str_hash(struct dt_str s)
 }
 
 struct dt_strbuf {
-    char *p; /* terminated; NULL before the first append */
+    char *p; /* text, terminated; NULL before the first append */
     size_t n, cap;
     bool failed;
 };
 
 void dt_strbuf_clear(struct dt_strbuf *sb); /* frees the memory; the buffer can be used again */
-void dt_strbuf_reset(struct dt_strbuf *sb); /* empties it and clears `failed`; keeps the memory */
+void dt_strbuf_reset(struct dt_strbuf *sb); /* makes the buffer empty and clears `failed`; keeps its memory */
 void dt_strbuf_reserve(struct dt_strbuf *sb, size_t extra);
-/* Returns by how much cap would grow if this many bytes were appended at once. */
+/* Returns by how many bytes cap would grow if `extra` bytes were appended at once. */
 size_t dt_strbuf_growth(const struct dt_strbuf *sb, size_t extra);
 void dt_strbuf_fit(struct dt_strbuf *sb);
 void dt_strbuf_add(struct dt_strbuf *sb, const void *p, size_t n);
 void dt_strbuf_adds(struct dt_strbuf *sb, const char *s);
 static inline void dt_strbuf_addc(struct dt_strbuf *sb, char c)
 {
-    if (sb->failed || sb->cap - sb->n < 2) { /* true also if p is NULL */
+    if (sb->failed || sb->cap - sb->n < 2) { /* also covers p == NULL, since cap is then 0 */
         dt_strbuf_add(sb, &c, 1);
         return;
     }
@@ -90,20 +90,22 @@ static inline struct dt_str dt_strbuf_str(const struct dt_strbuf *sb)
     return (struct dt_str){sb->p, sb->n};
 }
 
-/* Many small allocations that are freed or reset together. Not thread-safe. dt_arena_alloc returns memory aligned for
- * any type, or NULL if memory runs out. */
+/* An arena: many small allocations that are freed or reset together. Not thread-safe. dt_arena_alloc returns memory
+ * aligned for any type, or NULL if memory runs out. */
 struct dt_arena_chunk;
 struct dt_arena {
     struct dt_arena_chunk *head;
     size_t used;
-    size_t size; /* bytes of all chunks */
+    size_t size; /* bytes of all chunks together */
 };
 void dt_arena_clear(struct dt_arena *arena);
-void dt_arena_reset(struct dt_arena *arena); /* keeps one chunk */
+void dt_arena_reset(struct dt_arena *arena); /* empties the arena; keeps one chunk */
 void *dt_arena_alloc(struct dt_arena *arena, size_t n);
-/* Returns a terminated copy. It is absent if s is, or if memory runs out. */
+/* Returns a terminated copy. The copy is absent if s is absent, or if memory runs out. */
 struct dt_str dt_arena_copy(struct dt_arena *arena, struct dt_str s);
-/* Returns a terminated copy of both texts, one after the other; absent if memory runs out. Neither may be absent. */
+/*
+ * Returns a terminated copy of both texts, one after the other; absent if memory runs out. Neither text may be absent.
+ */
 struct dt_str dt_arena_join(struct dt_arena *arena, struct dt_str first, struct dt_str second);
-/* Returns a terminated text of less than 512 bytes. It is absent if it would be longer, or if memory runs out. */
+/* Returns a terminated text of less than 512 bytes; absent if the text would be longer, or if memory runs out. */
 struct dt_str dt_arena_printf(struct dt_arena *arena, const char *fmt, ...) DT_PRINTF(2, 3);

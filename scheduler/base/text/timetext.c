@@ -1,7 +1,7 @@
 /*
- * See timetext.h. Years are counted from March, so that the leap day is the last of its year: before month m of such a
- * year (March: 0) there are (153 m + 2) / 5 days. Sums are whole milliseconds; fractions are rounded up once, at the
- * end of a number.
+ * See timetext.h. Years begin in March, so that the leap day is the last day of its year: before month m of such a year
+ * (March: 0) there are (153 m + 2) / 5 days. Sums are whole milliseconds; a fraction is rounded up once, at the end of
+ * its number.
  */
 #include "timetext.h"
 
@@ -58,7 +58,7 @@ int dt_civil_weekday(int64_t days)
 #define DAY_MS    (24 * HOUR_MS)
 #define WEEK_MS   (7 * DAY_MS)
 
-/* Digits of a fraction that are kept. Further digits only decide the rounding. */
+/* Digits of a fraction that are kept. Further digits only decide whether to round up. */
 #define FRACTION_DIGITS 18
 #define FRACTION_ONE    INT64_C(1000000000000000000)
 
@@ -70,7 +70,7 @@ struct cursor {
 
 struct number {
     int64_t whole;
-    int64_t fraction; /* in units of 1 / FRACTION_ONE, rounded up */
+    int64_t fraction; /* the fraction in units of 1 / FRACTION_ONE, rounded up */
     bool has_fraction;
 };
 
@@ -87,7 +87,7 @@ static bool eat(struct cursor *c, char want)
     return true;
 }
 
-/* Reads at least one digit after the dot. */
+/* Reads the digits after the dot; at least one is required. */
 static bool read_fraction(struct cursor *c, int64_t *out)
 {
     int64_t v = 0;
@@ -109,8 +109,8 @@ static bool read_fraction(struct cursor *c, int64_t *out)
     return true;
 }
 
-/* Reads at least one digit, and an optional fraction. False: there is no digit, or the number exceeds the longest
- * duration. */
+/* Reads at least one digit, and an optional fraction. Returns false if there is no digit, or if the number exceeds the
+ * longest duration. */
 static bool read_decimal(struct cursor *c, struct number *n)
 {
     *n = (struct number){0};
@@ -131,7 +131,7 @@ static int64_t fraction_ms(int64_t fraction, int64_t unit_ms)
     return (int64_t)(((__int128)fraction * unit_ms + FRACTION_ONE - 1) / FRACTION_ONE);
 }
 
-/* Adds n units to *sum. False: the sum exceeds the longest duration. */
+/* Adds n units to *sum. Returns false if the sum exceeds the longest duration. */
 static bool add_units(int64_t *sum, const struct number *n, int64_t unit_ms)
 {
     if (n->whole > DT_DURATION_MAX_MS / unit_ms)
@@ -142,7 +142,7 @@ static bool add_units(int64_t *sum, const struct number *n, int64_t unit_ms)
 
 /* ---- durations ---- */
 
-/* The parts of an ISO 8601 duration in their order. Parts of time follow a "T". */
+/* The parts of an ISO 8601 duration in their order. Hours, minutes and seconds follow a "T". */
 static const struct part {
     char letter;
     bool after_t;
@@ -153,7 +153,7 @@ static const struct part {
 
 #define PARTS (sizeof(parts) / sizeof(parts[0]))
 
-/* Short forms; all but the last have one letter. */
+/* The units of short forms; all but the last have one letter. */
 static const struct {
     int64_t unit_ms;
     const char *word;
@@ -164,7 +164,7 @@ static const struct {
 static bool parse_iso(struct cursor c, int64_t *out_ms)
 {
     int64_t sum = 0;
-    size_t from = 0; /* parts before this index may not follow */
+    size_t from = 0; /* index of the first part that may still follow */
     bool after_t = false, part_after_t = false, any = false;
     struct number n = {0};
     while (c.p < c.end) {
@@ -190,9 +190,9 @@ static bool parse_iso(struct cursor c, int64_t *out_ms)
 
 /* ---- numbers with an exponent ---- */
 
-#define EXPONENT_MAX 1000000 /* beyond it, any number is zero, too large, or rounded up to 1 */
+#define EXPONENT_MAX 1000000 /* with a larger exponent, a number is zero, too large, or rounded up to 1 */
 
-/* Reads digits whose decimal point is at `place`, rounded up. False: the number is too large. */
+/* Reads digits whose decimal point is at `place`, and rounds up. Returns false if the number is too large. */
 static bool sum_digits(struct cursor digits, int64_t place, int64_t *out)
 {
     int64_t v = 0;
@@ -220,7 +220,7 @@ dt_status dt_number_parse_ms(struct dt_str number, int exponent, int64_t *out_ms
 {
     struct cursor c = {number.p, number.p + number.n};
     const bool negative = eat(&c, '-');
-    struct cursor digits = c; /* may contain a point */
+    struct cursor digits = c; /* the digits, which may contain a point */
     int64_t ms;
     while (at_digit(&c))
         c.p++;
@@ -303,7 +303,7 @@ void dt_duration_add_iso(struct dt_strbuf *out, int64_t ms)
     if (ms == 0)
         return;
     dt_strbuf_add_i64(out, ms / SECOND_MS);
-    int64_t fraction = ms % SECOND_MS; /* up to three digits, without trailing zeros */
+    int64_t fraction = ms % SECOND_MS; /* milliseconds as up to three digits, without trailing zeros */
     if (fraction)
         dt_strbuf_addc(out, '.');
     for (int64_t place = 100; fraction; place /= 10) {
@@ -345,7 +345,7 @@ dt_status dt_time_parse(struct dt_str text, int64_t *out_ms)
     struct cursor c = {text.p, text.p + text.n};
     struct dt_civil t = {0};
     int64_t fraction = 0;
-    int sign = 0; /* sign of the offset; hours and minutes follow */
+    int sign = 0; /* sign of the offset, which hours and minutes follow */
     int hours = 0;
     int minutes = 0;
     if (text.n == 0 || !read_digits(&c, 4, &t.year) || !eat(&c, '-') || !read_digits(&c, 2, &t.month) ||

@@ -22,7 +22,7 @@
 #include "timetext.h"
 
 #define DAY_S        INT64_C(86400)
-#define HOURS_MAX    167 /* limit of a change's time of day, by RFC 8536; offsets have at most 24 */
+#define HOURS_MAX    167 /* largest hour in a rule's time of day, by RFC 8536; an offset has at most 24 hours */
 #define YEARS_LOOKED 3
 #define CHANGES      (2 * YEARS_LOOKED)
 
@@ -38,7 +38,7 @@ static bool eat(struct cursor *c, char want)
     return true;
 }
 
-/* Skips a designation: three letters or more, or any text in <>. */
+/* Skips a designation: at least three letters, or any text in <>. */
 static bool skip_name(struct cursor *c)
 {
     const char *from = c->p;
@@ -136,7 +136,7 @@ static int64_t day_in_year(const struct dt_zone_day *day, int year)
     case DT_ZONE_DAY_MONTH:
         break;
     }
-    /* The w-th of these weekdays in the month; 5 means the last. */
+    /* The w-th such weekday in the month; 5 means the last. */
     first = dt_civil_days(year, day->month, 1);
     int64_t at = first + (day->weekday - dt_civil_weekday(first) + 7) % 7 + (day->week - 1) * INT64_C(7);
     return at - first >= dt_civil_days_in_month(year, day->month) ? at - 7 : at;
@@ -153,7 +153,7 @@ struct dt_zone_span dt_zone_rule_span(const struct dt_zone_rule *rule, int64_t a
     dt_assert(rule->given);
     if (!rule->summer)
         return span;
-    /* Lists the changes of the year before, the year itself and the year after. */
+    /* Lists the changes of three years: the year of the instant, the previous year and the next year. */
     int year = dt_civil_of_days(at_s / DAY_S - (at_s % DAY_S < 0)).year - 1;
     for (int i = 0; i < CHANGES; i += 2, year++) {
         v[i] = (struct change){day_in_year(&rule->starts, year) * DAY_S + rule->starts.second - rule->offset_s,
@@ -177,7 +177,7 @@ struct dt_zone_span dt_zone_rule_span(const struct dt_zone_rule *rule, int64_t a
     return span;
 }
 
-/* ---- the file of a zone ---- */
+/* ---- a zone's file in tzdata ---- */
 
 #define HEADER_BYTES ((size_t)44)
 #define TYPE_BYTES   ((size_t)6)
@@ -187,7 +187,7 @@ struct dt_zone_span dt_zone_rule_span(const struct dt_zone_rule *rule, int64_t a
 struct dt_zone {
     _Atomic unsigned holds;
     int64_t stamp;
-    struct dt_zone_rule rule; /* for times after the last change */
+    struct dt_zone_rule rule; /* rule for times after the last change */
     int64_t first_offset_s;   /* offset before the first change */
     size_t n;
     struct change changes[];
@@ -226,7 +226,7 @@ static size_t data_bytes(const struct counts *c, size_t time_bytes)
            c->standard_flags + c->utc_flags;
 }
 
-/* Reads the offset of a type. False: there is no such type, or the offset is invalid. */
+/* Reads the offset of a type of local time. Returns false if the type does not exist, or its offset is invalid. */
 static bool type_offset(const struct counts *c, const char *types, size_t type, int64_t *out)
 {
     if (type >= c->types)
@@ -235,7 +235,7 @@ static bool type_offset(const struct counts *c, const char *types, size_t type, 
     return *out > -OFFSET_MAX_S && *out < OFFSET_MAX_S;
 }
 
-/* Adds changes of the offset, but skips changes that affect only the designation. */
+/* Adds the changes of the offset. Skips changes that affect only the designation. */
 static bool read_changes(const struct counts *c, const char *data, dt_zone *zone)
 {
     const char *kinds = data + c->times * 8;
@@ -316,7 +316,7 @@ struct dt_zone_span dt_zone_span_at(const dt_zone *zone, int64_t at_s)
     struct dt_zone_span span = {INT64_MIN, INT64_MAX, 0};
     if (!zone)
         return span;
-    size_t n = 0; /* number of changes up to the instant */
+    size_t n = 0; /* number of changes that are not after the instant */
     for (size_t high = zone->n; n < high;) {
         size_t middle = n + (high - n) / 2;
         if (zone->changes[middle].at_s <= at_s)
@@ -341,9 +341,9 @@ int64_t dt_zone_local_s(const dt_zone *zone, int64_t at_s)
     return at_s + dt_zone_span_at(zone, at_s).offset_s;
 }
 
-/* Searches the spans in order for the first that does not end before the local time. It starts with the earliest
- * span that can contain the local time, by the greatest possible offset. If clocks skip the local time, that span
- * begins after it, at the instant of the skip. */
+/* Searches the spans in order for the first that does not end before the local time, starting with the earliest span
+ * that can contain the local time if the offset is as large as possible. If clocks skip the local time, the span that
+ * is found begins after the local time, at the instant of the skip. */
 int64_t dt_zone_instant_s(const dt_zone *zone, int64_t local_s)
 {
     struct dt_zone_span span = dt_zone_span_at(zone, local_s - OFFSET_MAX_S);
@@ -353,7 +353,7 @@ int64_t dt_zone_instant_s(const dt_zone *zone, int64_t local_s)
     return at_s < span.from_s ? span.from_s : at_s;
 }
 
-/* ---- the files: a list of the zones in use by name, under one lock; it is short ---- */
+/* ---- the zones in use: a short list by name, under one lock ---- */
 
 #define FILE_MAX       ((off_t)1 << 20)
 #define PATH_MAX_BYTES 512
@@ -361,7 +361,7 @@ int64_t dt_zone_instant_s(const dt_zone *zone, int64_t local_s)
 struct entry {
     struct entry *next;
     char name[DT_ZONE_NAME_MAX + 1];
-    struct stat seen; /* the identity of the file that was read */
+    struct stat seen; /* identity of the file that was read */
     dt_zone *zone;
 };
 
@@ -406,7 +406,7 @@ static dt_status fail_unreadable(const char *path, struct dt_error *err)
     return dt_fail(err, DT_UNAVAILABLE, "%s cannot be read: error %d", path, errno);
 }
 
-/* Reads and decodes a file. *seen: its identity. */
+/* Reads and decodes a file. *seen: the identity of the file. */
 static dt_status read_zone_file(const char *path, struct stat *seen, dt_zone **out, struct dt_error *err)
 {
     struct dt_error why = {0};
@@ -436,7 +436,7 @@ static dt_status read_zone_file(const char *path, struct stat *seen, dt_zone **o
     return status;
 }
 
-/* Called under the lock. If the file was replaced, reads it again. */
+/* Returns a zone of the list; reads its file again if the file was replaced. Called under the lock. */
 static dt_status get_zone(dt_zone_files *files, struct dt_str name, dt_zone **out, struct dt_error *err)
 {
     char path[PATH_MAX_BYTES];
@@ -479,7 +479,7 @@ dt_status dt_zone_files_get(dt_zone_files *files, struct dt_str name, dt_zone **
     *out = NULL;
     if (dt_str_is(name, "UTC"))
         return DT_OK;
-    /* Names have no dots, so that a path cannot leave the folder. */
+    /* A name has no dots, so that its path cannot leave the folder. */
     bool sane = name.n > 0 && name.n <= DT_ZONE_NAME_MAX && name.p[0] != '/' && name.p[name.n - 1] != '/';
     for (size_t i = 0; i < name.n && sane; i++)
         sane = isalnum((unsigned char)name.p[i]) || (name.p[i] && strchr("_+-/", name.p[i]));
