@@ -14,8 +14,8 @@ struct dt_process {
     const char *name;       /* "host:pid" */
     const char *index_down; /* endpoints that it cannot write to, comma-separated; "*": all; NULL or empty: none */
     int64_t index_losses;
-    const char *leads; /* shards that it leads, as a comma-separated list; NULL: the process is an API */
-    const char *waits; /* what its leaders wait for, comma-separated: "kafka", "redis"; NULL or empty: nothing */
+    const char *leads;      /* shards that it leads, as a comma-separated list; NULL: the process is an API */
+    const char *waits;      /* what its leaders wait for, comma-separated: "kafka", "redis"; NULL or empty: nothing */
     const char *elected_by; /* "zookeeper" or "mysql" if it is elected for a shard, even before it leads; else NULL */
 };
 DT_MUST_CHECK dt_status dt_store_beat(dt_store *store, const struct dt_process *process, struct dt_error *err);
