@@ -1,6 +1,7 @@
--- The row of a shard. epoch, token and version are the fence: its leader locks the row, compares them and writes them.
+-- Statements on the row of a shard. epoch, token and version are the fence: the shard's leader locks the row, compares
+-- these columns and writes them. "-- guard: NAME" marks a condition that the mutation tests remove.
 
--- The first four columns are compared with the fence.
+-- Locks the row; its first four columns are compared with the fence.
 -- name: lock_fence
 SELECT s.epoch, s.token, s.version, s.halted, CAST(UNIX_TIMESTAMP(NOW(3))*1000 AS SIGNED),
        (SELECT generation FROM installation), (SELECT topics_version FROM installation)
@@ -8,7 +9,7 @@ SELECT s.epoch, s.token, s.version, s.halted, CAST(UNIX_TIMESTAMP(NOW(3))*1000 A
  WHERE s.shard = ?
    FOR UPDATE;
 
--- The columns of lock_fence, without a lock.
+-- Reads the columns of lock_fence without a lock.
 -- name: check_fence
 SELECT s.epoch, s.token, s.version, s.halted, i.generation, i.topics_version, i.shards
   FROM shards s

@@ -2,11 +2,11 @@
  * The fence that a leadership holds, and taking a shard over: the row of `shards` is locked, compared and written here.
  *
  * Invariants:
- * - A fence is what this leadership wrote last. Every transaction of a leader locks the row first and compares epoch,
- *   token and version with it, and once more in the statement that writes. Only dt_store_step_down, the last one, does
- *   not lock. The epoch fences other leaders; token and version show a MySQL that went back to an earlier state.
- * - A takeover writes one epoch more than the row had, before the ledger is read.
- * - A batch leaves the list only if the ledger has it, or if the delivery refused it alone.
+ * - A fence is what this leadership wrote last. Every transaction of a leader except dt_store_step_down locks the row
+ *   first, compares epoch, token and version with the fence, and compares them again in the statement that writes. The
+ *   epoch excludes other leaders; token and version detect a MySQL that was restored to an earlier state.
+ * - A takeover writes epoch + 1 before the ledger is read.
+ * - A batch leaves the list only if the ledger has it, or if it is a single attempt that the delivery refused.
  */
 
 #include "base/guard.h"
@@ -16,7 +16,7 @@
 #include "mysql/statements.h"
 #include "store/store_internal.h"
 
-/* Checks that the row is as this leadership wrote it last. Its first columns are epoch, token, version, halted. */
+/* Checks that the row is what this leadership wrote last. Columns 0 to 3 are epoch, token, version, halted. */
 static dt_status check_row(const dt_db *db, const struct dt_fence *fence, struct dt_error *err)
 {
     if (!DT_GUARD(EPOCH, dt_db_i64(db, 0) == fence->epoch) || !DT_GUARD(TOKEN, dt_db_i64(db, 1) == fence->token) ||
@@ -48,7 +48,7 @@ static dt_status begin_with_lock(dt_store *store, dt_db *db, void *arg, struct d
         *l->row = (struct dt_fence_row){dt_db_i64(db, 4), dt_db_i64(db, 5), dt_db_i64(db, 6)};
         status = check_row(db, l->fence, err);
     }
-    /* The row decides the status. A later error of the connection counts only if the row did not decide it. */
+    /* The row decides the status. An error of the connection after the row was read is ignored. */
     const bool unread = status == DT_OK || status == DT_NOT_FOUND;
     dt_status end = dt_db_end(db, unread ? err : NULL);
     if (l->row->now_ms)
@@ -194,7 +194,7 @@ static dt_status read_shard_row(dt_db *db, struct dt_fence *fence, const char *i
         fence->batch_no = dt_db_i64(db, 3);
         fence->trim_offset = dt_db_is_null(db, 6) ? -1 : dt_db_i64(db, 6);
         fence->trim_at_ms = dt_db_i64(db, 7);
-        /* If the set was on another endpoint, it lacks the entries of that time, whatever marker it has. */
+        /* If the set was on another endpoint, the set on this endpoint lacks entries, whatever its marker says. */
         fence->index_epoch = dt_str_is(dt_db_bytes(db, 9), index_at) ? dt_db_i64(db, 10) : fence->epoch;
         status = halted.p ? dt_fail(err, DT_HALTED, "%.*s", (int)halted.n, halted.p)
                           : dt_inflight_parse(dt_db_bytes(db, 4), inflight);
@@ -208,7 +208,7 @@ static dt_status read_shard_row(dt_db *db, struct dt_fence *fence, const char *i
     return status == DT_OK ? end : status;
 }
 
-/* Called after the row was locked, and found to be ours or without a leader. */
+/* Must be called after the row was locked and found to be this leadership's, or without a leader. */
 static dt_status halt_shard(dt_db *db, unsigned shard, const char *reason, struct dt_error *err)
 {
     return dt_db_run(db, dt_sql_halt_shard, DT_PARAMS(DT_P_STR(dt_str(reason)), DT_P_INT(shard)), NULL, err);
@@ -220,7 +220,8 @@ dt_status dt_store_takeover(dt_store *store, const struct dt_leadership *who, st
     dt_db *db;
     *fence = (struct dt_fence){.shard = who->shard, .token = who->token};
     dt_status status = dt_store_db(store, &db, err);
-    /* Reconnects: a statement that the old connection still executes ends before, or loses against the row lock. */
+    /* Uses a new connection: a statement that the server still executes for the old one ends before, or loses the row
+     * lock. */
     if (status == DT_OK)
         status = dt_db_reconnect(db, err);
     if (status == DT_OK)
@@ -229,7 +230,7 @@ dt_status dt_store_takeover(dt_store *store, const struct dt_leadership *who, st
         return status;
     status = read_shard_row(db, fence, who->index_at, inflight, err);
     if (status == DT_MALFORMED) {
-        /* A manual edit broke the list: it is not known what is in flight, so nothing may be claimed. */
+        /* A manual edit broke the list, so the shard's in-flight attempts are unknown, and nothing may be claimed. */
         static const char reason[] = "the in-flight list cannot be read";
         status = dt_store_commit(db, halt_shard(db, who->shard, reason, err), err);
         return status == DT_OK ? dt_fail(err, DT_HALTED, "%s", reason) : status;
@@ -252,14 +253,14 @@ struct settling {
     struct dt_fence_row row;
     struct dt_settled *done;
     struct dt_counts counts;
-    struct dt_arena topics; /* holds the names of topics in `counts` */
+    struct dt_arena topics; /* memory of the names of topics in `counts` */
     struct dt_error *err;
 };
 
 /*
- * Ends an attempt that Kafka refused alone, like a failure that a consumer reports. If a manual edit or a forged result
- * has ended the job, the job's state is kept, but the attempt is still recorded as undeliverable: a caller whose cancel
- * was refused as "too late" because of this attempt must be able to find its outcome.
+ * Ends an attempt that was refused as a batch of one, like a failure that a consumer reports. If a manual edit or a
+ * forged result has ended the job, the job's state is kept, but the attempt is still recorded as undeliverable: a
+ * caller whose cancel was refused as "too late" because of this attempt must be able to read its outcome.
  */
 static dt_status end_undeliverable(struct settling *s)
 {

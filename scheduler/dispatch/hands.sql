@@ -1,10 +1,12 @@
--- Attempts in the hands of a process: claimed for a callback, and without an outcome yet. tests/model/callbacks.pml is the protocol.
+-- Attempts in the hands of a process: claimed for a callback, and without a recorded outcome yet.
+-- tests/model/callbacks.pml models the protocol.
 
 -- name: own_hands
 INSERT INTO hand_owners (owner, name, timeout_ms, renewed_at)
 VALUES (?, ?, ?, CAST(UNIX_TIMESTAMP(SYSDATE(3))*1000 AS SIGNED));
 
--- If MySQL was restored from an older copy, the count is lower than the one that the owner remembers.
+-- If MySQL was restored from an older copy, `renewals` is lower than the number of renewals that the owner remembers,
+-- and the statement changes no row.
 -- name: renew_hands
 UPDATE hand_owners
    SET renewed_at = CAST(UNIX_TIMESTAMP(SYSDATE(3))*1000 AS SIGNED), renewals = renewals + 1
@@ -15,13 +17,13 @@ UPDATE hand_owners
 -- name: disown_hands
 DELETE FROM hand_owners WHERE owner = ?;
 
--- Owners whose renewal has expired.
+-- Deletes leases of owners that expired at least a minute ago.
 -- name: forget_hand_owners
 DELETE FROM hand_owners
  WHERE renewed_at + timeout_ms < CAST(UNIX_TIMESTAMP(SYSDATE(3))*1000 AS SIGNED) - 60000;
 
--- Jobs above a given id whose attempt is in the hands of an owner that expired or has no row. If any owner exists, a row with the id -1 says so:
--- attempts may be lost soon.
+-- Reads the jobs above a given id whose attempt is in the hands of an owner that expired or has no row. If any owner
+-- exists, the statement also returns a row with the id -1: attempts may be lost later.
 -- name: select_lost
 (SELECT h.job_id
    FROM hands h FORCE INDEX (PRIMARY)
@@ -32,7 +34,7 @@ DELETE FROM hand_owners
 UNION ALL
 (SELECT -1 FROM hand_owners LIMIT 1);
 
--- Attempts without an owner whose jobs have left `jobs`: there is nothing to end.
+-- Deletes attempts whose owner is gone and whose jobs have left `jobs`: such an attempt has nothing to end.
 -- name: delete_hands_of_no_job
 DELETE h
   FROM hands h
@@ -40,7 +42,7 @@ DELETE h
  WHERE (o.owner IS NULL OR o.renewed_at + o.timeout_ms <= CAST(UNIX_TIMESTAMP(SYSDATE(3))*1000 AS SIGNED))
    AND NOT EXISTS (SELECT 1 FROM jobs j WHERE j.id = h.job_id);
 
--- Of the locked jobs, those whose latest attempt is in the hands of a process, and whether that process lives.
+-- Returns which of the locked jobs have an attempt in the hands of a process, and whether that process lives.
 -- name: find_in_hands
 SELECT h.job_id, h.attempt, COALESCE(o.renewed_at + o.timeout_ms, 0) > CAST(UNIX_TIMESTAMP(SYSDATE(3))*1000 AS SIGNED)
   FROM hands h FORCE INDEX (PRIMARY)
@@ -60,7 +62,7 @@ DELETE h
   FROM JSON_TABLE(?, '$[*]' COLUMNS (id BIGINT PATH '$')) t
   STRAIGHT_JOIN hands h FORCE INDEX (PRIMARY) ON h.job_id = t.id;
 
--- Shards whose transaction has ended, or has not begun.
+-- Waits for a transaction that has locked the shard's row.
 -- name: lock_shard_of_hands
 SELECT shard FROM shards WHERE shard = ?
    FOR UPDATE; -- guard: CALL_DOUBT_HAS_ENDED
@@ -71,14 +73,15 @@ SELECT job_id, attempt FROM hands WHERE owner = ? AND shard = ? ORDER BY job_id;
 -- name: give_hands_away
 UPDATE hands h FORCE INDEX (PRIMARY) SET h.owner = 0 WHERE h.owner = ? AND h.job_id IN (?,...);
 
--- Which of the attempts are still in the hands that claimed them.
+-- Returns the owners of the attempts, so that the caller sees which attempts it still owns.
 -- name: select_hands
 SELECT h.job_id, h.attempt, h.owner
   FROM hands h FORCE INDEX (PRIMARY)
  WHERE h.job_id IN (?,...)
  ORDER BY h.job_id;
 
--- Stores HTTP answers whose result changed nothing, or that announce a later report. No later attempt begins before the row of `hands` is deleted.
+-- Stores HTTP answers whose result changed nothing, or that announce a later report. No later attempt of the job begins
+-- before the row of `hands` is deleted.
 -- name: write_answers
 UPDATE JSON_TABLE(?, '$[*]' COLUMNS (id BIGINT PATH '$[0]', attempt BIGINT PATH '$[1]', http_status INT PATH '$[2]',
        duration_ms INT PATH '$[3]')) r

@@ -4,15 +4,15 @@
  * Outcomes are recorded in batches. One transaction removes attempts from the hands that they were claimed for, and
  * applies their results:
  *
- *     read in whose hands the attempts are        SELECT, not in the first try
- *     apply the results of those still in ours    dt_results_apply_within, answers included
+ *     read the owners of the attempts             SELECT, not in the first try
+ *     apply the results of attempts still owned   dt_results_apply_within, answers included
  *     write answers that no result carried        UPDATE, if any: of attempts that stay dispatched or were edited
- *     remove the attempts from our hands          DELETE
+ *     delete the rows of `hands`                  DELETE
  *
- * Invariants: no result is applied for an attempt that has left these hands. The first try assumes that all are ours,
- * and later tries read without locks. If a leader ends an attempt as lost before the DELETE, the DELETE finds fewer
- * rows, and the transaction is rolled back and tried again. Rows of jobs are written before rows of `hands`, in the
- * order of a leader.
+ * Invariants: no result is applied for an attempt that has left the owner's hands. The first try assumes that the
+ * caller still owns every attempt; later tries read the owners without locks. If a leader ends an attempt as lost
+ * before the DELETE, the DELETE finds fewer rows, and the transaction is rolled back and tried again. Rows of jobs are
+ * written before rows of `hands`, in the same order as by leaders.
  */
 
 #include "base/assert.h"
@@ -35,7 +35,8 @@ dt_status dt_store_hands_own(dt_store *store, int64_t owner, const char *name, i
                         DT_PARAMS(DT_P_INT(owner), DT_P_STR(dt_str(name)), DT_P_INT(timeout_ms)), NULL, err);
 }
 
-/* If the answer to a renewal is lost, the renewal may have succeeded: only `asked` counts it. */
+/* If the answer to a renewal is lost, the renewal may have succeeded. So `asked` counts it, and `confirmed` does
+ * not. */
 dt_status dt_store_hands_renew(dt_store *store, int64_t owner, struct dt_renewals *renewals, bool *there,
                                struct dt_error *err)
 {
@@ -95,7 +96,7 @@ struct of_shard {
 static dt_status read_hands_of_shard(void *arg, dt_db *db, int64_t, struct dt_error *err)
 {
     const struct of_shard *of = arg;
-    /* Waits for the shard's row lock, until a leader transaction that may be open has ended. */
+    /* Waits for the shard's row lock, so that a leader transaction that may be open has ended. */
     dt_status status =
         dt_db_read_number(db, dt_sql_lock_shard_of_hands, DT_PARAMS(DT_P_INT(of->shard)), NULL, NULL, err);
     if (status == DT_OK)
@@ -122,7 +123,7 @@ dt_status dt_store_hands_of_shard(dt_store *store, int64_t owner, unsigned shard
 struct recording {
     struct dt_hand_answer *answers; /* sorted by job */
     size_t n;
-    const struct dt_results_txn *txn; /* the current try's transaction */
+    const struct dt_results_txn *txn; /* transaction of the current try */
     struct dt_strbuf text;
     struct dt_error *err;
 };
@@ -176,8 +177,8 @@ static bool leaves_hands(const struct dt_hand_answer *answer)
     return answer->held && answer->apply.outcome != DT_OUTCOME_BUSY;
 }
 
-/* Writes answers that have no result, or whose result changed nothing. If this try skips locked rows, it may not
- * have locked these, so it writes nothing. */
+/* Writes answers that have no result, or whose result changed nothing. If this try skips locked rows, the rows of these
+ * answers may not be locked, so it writes nothing. */
 static dt_status write_answers(struct recording *r)
 {
     size_t n = 0;
@@ -243,8 +244,8 @@ static dt_status record_answers(void *arg, const struct dt_results_txn *txn, str
         r->answers[i].apply.outbox = false;
         ids[i] = r->answers[i].apply.result.job_id;
     }
-    /* Other processes rarely remove attempts from our hands, and the DELETE detects it. So the first try does not
-     * read. */
+    /* Other processes rarely remove attempts from this owner's hands, and the DELETE detects it. So the first try does
+     * not read the owners. */
     if (status == DT_OK && !first_try)
         status = dt_id_in_read(txn->db, &dt_sql_select_hands, DT_NO_PARAMS, DT_IDS(ids, r->n), note_hand, r, err);
     if (status == DT_OK)

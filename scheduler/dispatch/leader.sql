@@ -1,18 +1,18 @@
--- What a leader does to jobs: locks those that may be due, claims them, extends deadlines. The time to report is capped at DT_ACK_MAX_MS, whatever a
--- manual edit left in ack_timeout_ms, so that now + it stays a valid time. Hinted jobs are locked by a statement that also reads their messages:
--- job_rows.sql.
+-- Statements of the leader transaction on jobs. Every statement caps the time to report at DT_ACK_MAX_MS, so that now +
+-- ack_timeout_ms stays a valid time after a manual edit. The statement that locks hinted jobs also reads their
+-- messages: job_rows.sql.
 
--- The in-flight lists of other shards.
+-- Reads the in-flight lists of other shards.
 -- name: select_lists_of_shards
 SELECT s.inflight
   FROM JSON_TABLE(?, '$[*]' COLUMNS(shard INT PATH '$')) t
   STRAIGHT_JOIN shards s FORCE INDEX (PRIMARY) ON s.shard = t.shard;
 
--- Of the given jobs, those with a stored result that waits for their row.
+-- Returns which of the given jobs have a stored result that waits for their row.
 -- name: find_deferred
 SELECT d.job_id FROM deferred_results d FORCE INDEX (by_job) WHERE d.job_id IN (?,...);
 
--- Archives the latest attempt of jobs that are claimed again.
+-- Archives the latest attempt of jobs that are about to be claimed again.
 -- name: keep_latest_attempts
 INSERT INTO attempts (job_id, attempt, status, due_at, dispatched_at, finished_at, error_code, error_message, http_status, duration_ms)
 SELECT j.id, j.attempt, COALESCE(NULLIF(j.attempt_status, 'none'), 'dispatched'), j.due_at, j.dispatched_at, j.finished_at,
@@ -35,7 +35,8 @@ UPDATE jobs j FORCE INDEX (PRIMARY)
  WHERE j.state = 'scheduled' AND j.next_at <= ? -- guard: CLAIM or: WHERE ? > 0
    AND j.id IN (?,...);
 
--- Attempts that were sent, ordered by id. If another session holds a row locked, the row is skipped and its deadline not extended.
+-- Locks the jobs whose attempts were sent, in order of ids. If another session has a row locked, the row is skipped and
+-- its deadline is not extended.
 -- name: lock_sent
 SELECT j.id, GREATEST(j.next_at, 1), LEAST(j.ack_timeout_ms, 3155760000000)
   FROM JSON_TABLE(?, '$[*]' COLUMNS(id BIGINT PATH '$[0]', attempt INT PATH '$[1]')) t
@@ -53,7 +54,8 @@ UPDATE JSON_TABLE(?, '$[*]' COLUMNS(id BIGINT PATH '$')) t
        j.next_at = GREATEST(j.next_at, ? + LEAST(j.ack_timeout_ms, 3155760000000)) -- guard: DEADLINE_GREATEST or: j.next_at = ? + LEAST(j.ack_timeout_ms, 3155760000000)
  WHERE j.state = 'dispatched';
 
--- Kafka refused the attempt. If a manual edit or a forged result ended it before this, the state that they wrote stays.
+-- Records that Kafka refused the attempt. If a manual edit or a forged result ended the attempt before, the state in
+-- the row is kept.
 -- name: record_undeliverable
 UPDATE jobs
    SET attempt_status = 'undeliverable', error_at = ?, error_code = 'undeliverable', error_message = LEFT(?, 1000),

@@ -3,16 +3,18 @@
  * within the limits of their topics and fit into one batch. Writes `chosen` and `limits` of struct dt_leader_txn.
  *
  * Invariants of reading:
- *   - Rows are locked in order of ids; a row that another session holds locked is skipped.
- *   - The list of another shard is read after the rows were locked, as committed then. An attempt enters a list only
- *     together with its job's row, so an attempt that is not in the list cannot enter it while the row is locked.
+ *   - Rows are locked in order of ids; a row that another session has locked is skipped.
+ *   - The committed list of another shard is read after the rows were locked. An attempt enters a list only together
+ *     with its job's row, so an attempt that is not in the list cannot enter it while the row is locked.
  *
  * Invariants of the choice:
  *   - Within a topic, jobs are claimed in order of (due, id).
- *   - A gate is only locked for a job that the caller allows.
- *   - If not all jobs fit, each owner gets an equal part of the bytes, each of its topics an equal part of that, and
- *     then what the others left. The owner and topic that waited longest are first (base/fair.h).
- *   - A message that may be too large for its topic is sent alone, so that a refusal concerns only it.
+ *   - A gate is locked only if it has a job that the caller allows.
+ *   - If not all jobs fit, each owner gets an equal part of the bytes, and each of its topics an equal part of that.
+ *     Then bytes that other owners and topics do not need are given away. The owner and topic that waited longest are
+ *     first (base/fair.h).
+ *   - A message that may be too large for its topic is sent in a batch of one, so that a refusal concerns only that
+ *     message.
  */
 
 #include "base/guard.h"
@@ -24,7 +26,7 @@
 
 /* How many jobs of a topic with limits this transaction may claim, and how many it has chosen. */
 struct dt_limited {
-    size_t allowed; /* limit of the caller's gate */
+    size_t allowed; /* most jobs that the caller's gate allows */
     size_t taken;
 };
 
@@ -48,8 +50,7 @@ static void hold_at_limit(struct dt_open_txn *t, struct dt_candidate *c)
     t->io->limits.held++;
 }
 
-/* Holds the jobs of topics with limits for which there is no room. Locks only gates of topics that the caller
- * allows. */
+/* Holds the jobs that exceed the limits of their topics. Locks only gates of topics that the caller allows. */
 static dt_status keep_within_limits(struct dt_open_txn *t)
 {
     const struct dt_leader_gate *gate = &t->io->gate;
@@ -109,16 +110,16 @@ dt_status dt_limits_write(struct dt_open_txn *t)
 /*
  * ---- which Kafka topics a batch has, if it cannot have all ----
  *
- * A client of Kafka sends each partition of a transaction in a request of its own, and the shard's next batch waits for
- * the last answer. With hundreds of topics in one batch, all jobs that fall due meanwhile are late. So a batch has a
- * few topics, and owners (topic/owners.h) take turns: an owner with many topics delays only its own jobs. A Kafka topic
+ * Kafka's client sends each partition of a transaction in a separate request, and the shard's next batch waits for the
+ * last answer. With hundreds of topics in a batch, all jobs that fall due meanwhile are late. So a batch has a few
+ * topics, and owners (topic/owners.h) take turns: an owner with many topics delays only its own jobs. A Kafka topic
  * that several owners use counts once.
  *
- * Invariants: candidates are sorted by (next_ms, id); of an owner's jobs of one topic, the batch has all or none, so
- * that their order is kept; an older backlog does not keep other owners, or other topics of its owner, out of batches.
+ * Invariants: candidates are sorted by (next_ms, id). The batch has all of an owner's jobs of a topic or none, so that
+ * their order is kept. An older backlog does not keep other owners, or other topics of its owner, out of batches.
  */
 
-/* Leaves a job that does not fit into the batch. */
+/* Leaves a job that does not fit into the batch for a later transaction. */
 static void leave_candidate(struct dt_open_txn *t, struct dt_candidate *c)
 {
     struct dt_leader_chosen *chosen = &t->io->chosen;
@@ -128,12 +129,12 @@ static void leave_candidate(struct dt_open_txn *t, struct dt_candidate *c)
     chosen->left[chosen->n_left++] = c->id;
 }
 
-/* A topic of an owner in the batch. The list starts with one element for each job. */
+/* A Kafka topic of an owner. The list starts with one element for each job. */
 struct place {
     struct dt_str kafka_topic;
     int64_t owner;
     size_t first;  /* the index of its first job among the candidates */
-    size_t number; /* number of the Kafka topic */
+    size_t number; /* the Kafka topic's number within the list */
     bool chosen;
 };
 
@@ -158,7 +159,8 @@ static int by_topic_and_first(const void *a, const void *b)
     return topics ? topics : (x->first > y->first) - (x->first < y->first);
 }
 
-/* Lists the topics of all jobs that would be sent: *n places, of *n_topics Kafka topics. NULL: no memory. */
+/* Lists the topics of all jobs that would be sent: *n places, of *n_topics Kafka topics. Returns NULL if memory runs
+ * out. */
 static struct place *list_batch_topics(const struct dt_open_txn *t, size_t n_jobs, size_t *n, size_t *n_topics)
 {
     struct place *v = dt_arena_alloc(t->io->arena, n_jobs * sizeof(*v));
@@ -226,7 +228,7 @@ static dt_status leave_other_topics(struct dt_open_txn *t)
 
 /* ---- choosing the batch ---- */
 
-/* The parts of an owner and of its topics in a batch that cannot have all jobs. */
+/* The parts that owners and their topics get of a batch that cannot have all jobs. */
 struct owner_part {
     size_t n_topics, bytes;
 };
@@ -234,14 +236,14 @@ struct topic_part {
     struct owner_part *owner;
     struct dt_candidate *first;
     size_t bytes;
-    bool full; /* one of its jobs did not fit: later ones wait too */
+    bool full; /* a job of the topic did not fit, so later jobs of the topic wait too */
 };
 
 struct parts {
     struct owner_part *owners;
     struct topic_part *topics;
-    struct topic_part **of; /* part of each candidate; NULL: it is not claimed */
-    struct dt_turn *turns;  /* turns of the topics */
+    struct topic_part **of; /* the topic_part of each candidate; NULL: it is not to be claimed */
+    struct dt_turn *turns;  /* turns of the topics, by which they are sorted */
     size_t n, n_owners;
     size_t jobs, bytes; /* size of the batch so far */
 };
@@ -335,7 +337,7 @@ static void choose_fairly(struct dt_open_txn *t, struct parts *parts)
 {
     const size_t all = t->io->due.max_bytes;
     const size_t each = all / parts->n_owners;
-    /* Chooses the first job of each topic, even if it is larger than the topic's part, until its owner's part is
+    /* Chooses the first job of each topic, even if the job is larger than the topic's part, until the owner's part is
      * used up. */
     for (size_t i = 0; i < parts->n; i++) {
         struct topic_part *part = &parts->topics[parts->turns[i].at];
@@ -372,8 +374,8 @@ static dt_status choose_batch(struct dt_open_txn *t)
     if (status != DT_OK)
         return status;
     dt_assert_cmp(parts.n_owners, >, 0);
-    /* Chooses a message that must be sent alone, if it is the first of its topic. If other topics have jobs, only
-     * every second batch is such a message. */
+    /* Chooses a message that must be sent in a batch of one, if it is the first of its topic. If other topics have
+     * jobs, only every second batch is such a message. */
     struct dt_candidate *alone = NULL;
     bool others = false;
     for (size_t i = 0; i < parts.n; i++) {

@@ -2,10 +2,10 @@
  * The inside of the leader transaction, for dispatch/ alone.
  *
  *   leader.c         the order of the steps, the fate of each hinted job, timeouts, the shard's row, the COMMIT
- *   leader_choose.c  reads the hinted jobs; chooses which of those that may be claimed
- *   leader_rows.c   writes claims, rows of `hands` and offers; reads messages
+ *   leader_choose.c  the choice among the jobs that may be claimed
+ *   leader_rows.c    the rows of hinted jobs; claims, rows of `hands` and offers; messages
  *
- * All of it runs in one thread, between the lock of the shard's row and the COMMIT. Memory comes from the arena of
+ * All functions run in one thread, between the lock of the shard's row and the COMMIT. Memory comes from the arena of
  * struct dt_leader_txn; leader.c frees `foreign`, `frozen` and `counts`.
  */
 #pragma once
@@ -21,35 +21,36 @@
 
 /* The outcome of a hint in this transaction. */
 enum dt_fate {
-    DT_FATE_GONE,      /* it is finished or does not exist: its entry is removed */
-    DT_FATE_ELSEWHERE, /* its slot is another shard's */
-    DT_FATE_LEFT,      /* skipped: a later transaction judges it again */
-    DT_FATE_MOVED,     /* it is due at another time */
-    DT_FATE_HELD,      /* it is due, but cannot be claimed now: its entry is held */
-    DT_FATE_CLAIM,     /* it is claimed */
-    DT_FATE_OFFER,     /* it is offered to pops */
-    DT_FATE_TIMEOUT    /* its attempt timed out */
+    DT_FATE_GONE,      /* the job is finished or does not exist: its entry is removed */
+    DT_FATE_ELSEWHERE, /* the job's slot belongs to another shard */
+    DT_FATE_LEFT,      /* skipped: a later transaction judges the job again */
+    DT_FATE_MOVED,     /* the job is due at another time */
+    DT_FATE_HELD,      /* the job is due, but cannot be claimed now: its entry is held */
+    DT_FATE_CLAIM,     /* the job is claimed */
+    DT_FATE_OFFER,     /* the job is offered to pops */
+    DT_FATE_TIMEOUT    /* the job's attempt timed out */
 };
 
-/* A hinted job as its locked row says. */
+/* A hinted job, with the values of its locked row. */
 struct dt_candidate {
     int64_t id, hint_ms, next_ms, attempt, ack_timeout_ms, bytes;
-    int claim_shard;           /* -1: no attempt yet */
-    enum dt_job_state state;   /* state as locked */
+    int claim_shard;           /* the shard that claimed the latest attempt; -1: no attempt yet */
+    enum dt_job_state state;   /* state in the locked row */
     enum dt_job_state claimed; /* with DT_FATE_CLAIM: the state after the claim */
     enum dt_fate fate;
     bool found, alone, chosen, unknown;
-    bool by_hands; /* with DT_FATE_CLAIM: into the hands of this process instead of the list */
-    bool in_hands; /* its latest attempt is in the hands of a live process, and only that process ends it */
-    bool lost;     /* its latest attempt was in the hands of a process that is gone */
-    bool limited;  /* its topic has a limit */
-    bool at_limit; /* with DT_FATE_HELD: its topic has no room */
-    uint32_t host; /* with DT_FATE_HELD: as in struct dt_seen */
-    bool busy;     /* with DT_FATE_LEFT: another transaction claims jobs of its topic, or the list is frozen */
-    struct dt_str topic, kafka_topic; /* kafka_topic and owner: unset if the topic has no row, or pops claim its jobs */
+    bool by_hands; /* with DT_FATE_CLAIM: claimed into the hands of this process instead of the list */
+    bool in_hands; /* the latest attempt is in the hands of a live process, and only that process ends it */
+    bool lost;     /* the latest attempt was in the hands of a process that is gone */
+    bool limited;  /* the job's topic has a limit */
+    bool at_limit; /* with DT_FATE_HELD: the job's topic has no room */
+    uint32_t host; /* with DT_FATE_HELD: number of the host that has no place, as in struct dt_seen */
+    bool busy;     /* with DT_FATE_LEFT: another transaction claims jobs of the topic, or the list is frozen */
+    struct dt_str topic, kafka_topic; /* kafka_topic and owner are unset if the topic has no row, or pops claim its
+                                       * jobs */
     int64_t owner;                    /* owner of the topic */
-    struct dt_str callback_url;       /* the job's own, or absent */
-    struct dt_outgoing *message;      /* NULL: too large to be read before it is chosen */
+    struct dt_str callback_url;       /* URL of the job itself, or absent */
+    struct dt_outgoing *message;      /* message; NULL: too large to be read before the job is chosen */
 };
 
 struct dt_open_txn {
@@ -63,10 +64,10 @@ struct dt_open_txn {
     /* members of leader_rows.c: the candidates */
     struct dt_candidate *v; /* sorted by id; after dt_claims_choose by (next_ms, id) */
     size_t n;
-    bool by_due;                /* they are sorted by (next_ms, id) */
-    struct dt_inflight foreign; /* lists of the other shards that claimed some of them: by id */
-    struct dt_inflight frozen;  /* the list of this shard if it is frozen, else empty: by id */
-    bool foreign_unknown;       /* a manual edit broke such a list: any job may be in it */
+    bool by_due;                /* the candidates are sorted by (next_ms, id) */
+    struct dt_inflight foreign; /* lists of other shards that claimed attempts of candidates, sorted by id */
+    struct dt_inflight frozen;  /* the list of this shard if it is frozen, else empty; sorted by id */
+    bool foreign_unknown;       /* a manual edit broke a foreign list: any job may be in it */
     struct dt_str topic;        /* the last copy of a topic's name */
 
     /* members of leader.c */
@@ -80,15 +81,16 @@ struct dt_open_txn {
     size_t n_claims, n_timeouts, n_retries;
     struct dt_claim *hands; /* claims into the hands of this process */
     size_t n_hands;
-    int64_t owner;    /* the number of this process in `hands` */
-    size_t n_emptied; /* rows of `hands` of processes that are gone */
+    int64_t owner;    /* number of this process in `hands` */
+    size_t n_emptied; /* number of rows of `hands` whose process is gone */
 
     /* for the COMMIT */
     struct dt_counts counts;
-    struct dt_shrink shrink; /* change of the list that was sent */
+    struct dt_shrink shrink; /* how the list that was sent is shortened */
 };
 
-/* The transaction for results of candidates. Their rows are locked, so nothing waits. */
+/* Returns the transaction in which results of candidates are applied. Their rows are locked, so applying does not
+ * wait. */
 static inline struct dt_results_txn dt_open_txn_results(struct dt_open_txn *t)
 {
     return (struct dt_results_txn){.db = t->db,
@@ -102,29 +104,30 @@ static inline struct dt_results_txn dt_open_txn_results(struct dt_open_txn *t)
 
 /* ---- leader_choose.c ---- */
 
-/* Sorts the candidates by (next_ms, id), holds those beyond a limit, lists the claims that fit into one batch, and
- * leaves the others. Counts timeouts and retries. */
+/* Sorts the candidates by (next_ms, id), holds those that exceed a limit, lists the claims that fit into one batch, and
+ * leaves the other candidates. Counts timeouts and retries. */
 DT_MUST_CHECK dt_status dt_claims_choose(struct dt_open_txn *t);
 /* Counts the chosen jobs in the rates of their topics. */
 DT_MUST_CHECK dt_status dt_limits_write(struct dt_open_txn *t);
 
 /* ---- leader_rows.c ---- */
 
-/* Makes a candidate of each hint, refreshes the topic snapshot, locks the rows and reads all that judging needs. If
- * another session holds a row locked, its candidate is not `found`. */
+/* Makes a candidate of each hint, refreshes the topic snapshot, locks the rows and reads what judging needs. If another
+ * session has a row locked, its candidate is not `found`. */
 DT_MUST_CHECK dt_status dt_candidates_read(struct dt_open_txn *t);
-/* Returns the candidate of an id, NULL if there is none. Only while they are sorted by id. */
+/* Returns the candidate of an id, NULL if there is none. The candidates must still be sorted by id. */
 struct dt_candidate *dt_candidates_find(struct dt_open_txn *t, int64_t id);
-/* The fate of the candidate that the row names is DT_FATE_LEFT. arg: the struct dt_open_txn. */
+/* Sets the fate of the candidate that the current row names to DT_FATE_LEFT. arg: the struct dt_open_txn. */
 DT_MUST_CHECK dt_status dt_candidate_leave(void *arg);
-/* Lists the ids of the candidates that `wanted` accepts (NULL: all), in their order; *n of them. NULL: no memory. */
+/* Returns the ids of the candidates that `wanted` accepts (NULL: all), in the order of candidates; *n is their number.
+ * Returns NULL if memory runs out. */
 const int64_t *dt_candidates_ids(const struct dt_open_txn *t, bool (*wanted)(const struct dt_candidate *c), size_t *n);
-/* True if another shard claimed the candidate's latest attempt and still has it in flight. */
+/* Returns true if another shard claimed the candidate's latest attempt and still has it in flight. */
 bool dt_candidate_in_flight_elsewhere(const struct dt_open_txn *t, const struct dt_candidate *c);
 /* Reads which candidates' latest attempts are in hands. Must be called before candidates are judged. Ends attempts
- * whose process is gone, and updates their candidates for the next attempt. */
+ * whose process is gone, and prepares their candidates for the next attempt. */
 DT_MUST_CHECK dt_status dt_hands_look(struct dt_open_txn *t);
-/* Makes the chosen jobs dispatched, writes whose hands they are in, reads their messages into io->batch, and calls the
+/* Writes the claims of the chosen jobs and their rows of `hands`, reads their messages into io->batch, and calls the
  * caller's listener. */
 DT_MUST_CHECK dt_status dt_claims_write(struct dt_open_txn *t);
 /* Puts the jobs whose fate is DT_FATE_OFFER into pop_queue, and marks their rows. */
@@ -133,9 +136,9 @@ DT_MUST_CHECK dt_status dt_offers_write(struct dt_open_txn *t);
 /* ---- fence_store.c ---- */
 
 /*
- * Moves the deadlines of attempts that were sent to now_ms + their ack timeout, if the row still says dispatched with
- * that attempt. A deadline never becomes earlier. Rows that another session has locked are skipped. moved (NULL, or
- * with room for sent->n): gets the jobs whose deadline moved, from hint_ms to next_ms.
+ * Sets the deadlines of attempts that were sent to now_ms + their ack timeout, if the row is still dispatched with that
+ * attempt. A deadline never becomes earlier. Rows that another session has locked are skipped. moved (NULL, or with
+ * room for sent->n) gets the jobs whose deadline changed, with the old time in hint_ms and the new one in next_ms.
  */
 DT_MUST_CHECK dt_status dt_deadlines_extend(dt_db *db, const struct dt_inflight *sent, int64_t now_ms,
                                             struct dt_seen_list *moved, struct dt_error *err);

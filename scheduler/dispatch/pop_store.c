@@ -5,11 +5,10 @@
  *     ─▶ archive earlier attempts ─▶ claim ─▶ delete the offers ─▶ read the jobs ─▶ count, and commit
  *
  * Invariants:
- * - The topic is read inside the transaction, so that a pause holds for every claim that begins after the pause was
- *   answered.
+ * - The topic is read inside the transaction. So after a pause was answered, no new pop claims jobs of the topic.
  * - A job is judged by its locked row; lists of shards are read after the rows were locked.
- * - One commit has the claim and deletes its offer.
- * - Locks are only tried, never waited for: offers first, then jobs by id.
+ * - One commit writes the claim and deletes its offer.
+ * - A pop never waits for a lock: it skips what is locked. It locks offers first, then jobs by id.
  */
 
 #include "base/assert.h"
@@ -29,16 +28,17 @@
 #include "topic/counts.h"
 #include "topic/limits.h"
 
-#define ROUNDS  8  /* pages of offers that one pop reads, at most */
-#define SOON_MS 20 /* clocks differ by less, so the offer of a new job may look early by this time */
+#define ROUNDS  8  /* most pages of offers that one pop reads */
+#define SOON_MS 20 /* clocks differ by less than this, so the offer of a job that was just due may seem early */
 
 enum fate {
     FATE_LEFT,  /* another session holds the row, or an earlier attempt is in flight */
-    FATE_STALE, /* this offer cannot be popped */
+    FATE_STALE, /* this offer cannot be popped, and is deleted */
     FATE_CLAIM
 };
 
-/* An offer that this transaction has locked, with its job's row once that is locked too. */
+/* An offer that this transaction has locked. After the job's row was locked, `found` is set and the job's values
+ * follow. */
 struct offer {
     int64_t id, due_ms;
     enum fate fate;
@@ -46,7 +46,7 @@ struct offer {
     enum dt_job_state state;
     int64_t attempt, next_ms, ack_timeout_ms, bytes;
     int claim_shard;
-    /* Set for a claim: */
+    /* The members below are set only for a claim. */
     size_t place;
     int64_t ttr_ms;
 };
@@ -59,12 +59,12 @@ struct popping {
     struct dt_counts counts;
     struct dt_error *err;
     bool limited;        /* whether the topic has limits */
-    struct dt_gate gate; /* locked */
-    size_t most;         /* jobs: pop->max, or fewer if the topic has less room */
-    struct offer *page;  /* page of offers; room for pop->max */
+    struct dt_gate gate; /* gate of the topic, locked */
+    size_t most;         /* most jobs to claim: pop->max, or fewer if the topic has less room */
+    struct offer *page;  /* current page of offers; room for pop->max */
     size_t n_page;
-    int64_t after_ms, after_id; /* where the next page begins */
-    struct offer *claims;       /* room for pop->max */
+    int64_t after_ms, after_id; /* position after which the next page begins */
+    struct offer *claims;       /* offers that are claimed; room for pop->max */
     size_t n_claims, bytes;
     struct dt_strbuf text;
 };
@@ -102,7 +102,7 @@ static dt_status lock_offers(struct popping *p, size_t limit)
     return dt_db_end(p->db, p->err);
 }
 
-/* Lists the ids of the offers that `wanted` accepts (NULL: all), ascending. NULL: no memory. */
+/* Returns the ids of the offers that `wanted` accepts (NULL: all), ascending. Returns NULL if memory runs out. */
 static int64_t *list_ids(const struct popping *p, const struct offer *v, size_t n,
                          bool (*wanted)(const struct offer *offer), size_t *n_ids)
 {
@@ -121,7 +121,7 @@ static bool offer_not_found(const struct offer *offer)
     return !offer->found;
 }
 
-/* The columns of dt_sql_lock_offered. A job may have an old offer beside its present one. */
+/* Reads a row with the columns of dt_sql_lock_offered. A job may have an old offer beside its current one. */
 static dt_status read_offered(void *arg)
 {
     struct popping *p = arg;
@@ -161,7 +161,7 @@ static dt_status lock_jobs(struct popping *p)
         dt_id_in_read(p->db, &dt_sql_lock_offered, DT_NO_PARAMS, DT_IDS(ids, n), read_offered, p, p->err);
     if (status != DT_OK)
         return status;
-    /* An offer without a locked row: the job does not exist, or another session has it locked. */
+    /* If an offer has no locked row, the job does not exist, or another session has it locked. */
     ids = list_ids(p, p->page, p->n_page, offer_not_found, &n);
     if (!ids)
         return dt_fail(p->err, DT_NOMEM, "out of memory");
@@ -185,9 +185,9 @@ static dt_status judge_offer(struct popping *p, struct offer *offer)
     offer->fate = as_offered ? FATE_CLAIM : FATE_STALE;
     if (offer->fate == FATE_STALE || offer->attempt == 0 || offer->claim_shard < 0 || DT_UNGUARDED(LIST_ELSEWHERE))
         return DT_OK;
-    /* If the topic had another delivery before, the job may be scheduled again while a shard's list still has its
-     * last attempt, to be sent. The list is read after the row was locked: an attempt that is in no list then cannot
-     * enter one. */
+    /* If the topic was delivered in another way before, the job may be scheduled again while a shard's list still has
+     * its last attempt, which will be sent. The list is read after the row was locked: an attempt that is in no list
+     * cannot enter one while the row is locked. */
     int64_t in_flight = 0;
     dt_status status =
         dt_db_read_number(p->db, dt_sql_find_in_flight, DT_PARAMS(DT_P_INT(offer->id), DT_P_INT(offer->claim_shard)),
@@ -222,7 +222,7 @@ static bool was_moved(const struct offer *offer)
     return offer->fate == FATE_STALE && offer->found && offer->state == DT_SCHEDULED;
 }
 
-/* Chooses claims from the page, in its order. Returns false when the pop has all that it may have. */
+/* Chooses claims from the page, in its order. Returns false if the pop has all jobs that it may have. */
 static bool choose_from_page(struct popping *p)
 {
     for (size_t i = 0; i < p->n_page; i++) {
@@ -233,7 +233,7 @@ static bool choose_from_page(struct popping *p)
         p->pop->more = p->n_claims == p->most || (!fits && (p->n_claims || p->pop->must_fit));
         if (p->pop->more)
             return false;
-        dt_assert(offer->found); /* it was judged by its locked row */
+        dt_assert(offer->found); /* every offer in the page was judged by its locked row */
         dt_assert_cmp(p->n_claims, <, p->pop->max);
         struct offer *claim = &p->claims[p->n_claims];
         *claim = *offer;
@@ -244,7 +244,7 @@ static bool choose_from_page(struct popping *p)
     return p->n_claims < p->most;
 }
 
-/* Reads only as many offers as are still wanted, because other pops cannot claim offers that this one locks. */
+/* Locks only as many offers as are still wanted, because other pops skip offers that this pop has locked. */
 static dt_status pop_page(struct popping *p, bool *go_on)
 {
     dt_assert_cmp(p->n_claims, <, p->most);
@@ -264,8 +264,8 @@ static dt_status pop_page(struct popping *p, bool *go_on)
         status =
             !ids ? dt_fail(p->err, DT_NOMEM, "out of memory")
                  : dt_id_in_read(p->db, &dt_sql_find_in_hands, DT_NO_PARAMS, DT_IDS(ids, n), leave_offer, p, p->err);
-    /* Scans must find these scheduled jobs again: their offer here is stale. If a job has another offer too, it is
-     * offered once more, which does no harm. */
+    /* The offers of these scheduled jobs are stale, so the jobs are marked for scans. If a job has another offer too,
+     * it is offered once more, which does no harm. */
     ids = list_ids(p, p->page, p->n_page, was_moved, &n);
     if (status == DT_OK)
         status = ids ? delete_offers(p, p->page, p->n_page, FATE_STALE) : dt_fail(p->err, DT_NOMEM, "out of memory");
@@ -304,7 +304,7 @@ static dt_status write_claims(struct popping *p)
     size_t some = 0;
     dt_strbuf_reset(&p->text);
     dt_json_begin_array(&p->text, NULL);
-    for (size_t i = 0; i < p->n_claims; i++) { /* archive the previous attempts in `attempts` */
+    for (size_t i = 0; i < p->n_claims; i++) { /* archive the previous attempts of these jobs in `attempts` */
         if (p->claims[i].attempt == 0)
             continue;
         DT_JSON_PUT_ROW(&p->text, p->claims[i].id);
@@ -316,7 +316,7 @@ static dt_status write_claims(struct popping *p)
     if (some)
         status =
             dt_db_run(p->db, dt_sql_keep_latest_attempts, DT_PARAMS(DT_P_STR(dt_strbuf_str(&p->text))), NULL, p->err);
-    /* One statement for all jobs with the same time to report. */
+    /* One statement writes all claims with the same time to report, so the claims are sorted by it. */
     qsort(p->claims, p->n_claims, sizeof(*p->claims), by_ttr_and_id);
     for (size_t from = 0, end; status == DT_OK && from < p->n_claims; from = end) {
         const int64_t ttr_ms = p->claims[from].ttr_ms;
@@ -442,7 +442,7 @@ dt_status dt_store_pop_look(dt_store *store, const struct dt_str *topics, size_t
     dt_json_begin_array(&text, NULL);
     for (size_t i = 0; i < n; i++) {
         out[i] = DT_POP_TOPIC_UNKNOWN;
-        /* A text that needs escaping is not the name of a topic, and stays UNKNOWN. */
+        /* If a text needs escaping in JSON, it is not the name of a topic, and its result stays UNKNOWN. */
         dt_json_put_cut(&text, NULL, topics[i], DT_TOPIC_MAX);
     }
     dt_json_end_array(&text);
@@ -465,7 +465,7 @@ dt_status dt_store_pop_look(dt_store *store, const struct dt_str *topics, size_t
     return dt_db_end(db, err);
 }
 
-#define AHEAD_MS 50 /* jobs that are due later get no offer: clocks differ by less */
+#define AHEAD_MS 50 /* a job that is due later than this gets no offer: clocks differ by less */
 
 dt_status dt_offer_made(dt_db *db, const struct dt_insert_rows *rows, int64_t now_ms, struct dt_param *room,
                         struct dt_error *err)
@@ -487,19 +487,19 @@ dt_status dt_offer_made(dt_db *db, const struct dt_insert_rows *rows, int64_t no
 /*
  * Housekeeping of offers, in bounded steps. A walk has two halves:
  *
- *   offers   of each topic in order: deletes an offer if its job no longer waits for that pop
- *   jobs     offered rows in order of time: if the offer does not exist (the table was emptied), or the topic is not
- *            popped any more (its delivery was changed), marks the job so that scans find it again
+ *   offers   Reads the offers of each topic in order. Deletes an offer if its job does not wait for that pop any more.
+ *   jobs     Reads the offered rows of jobs in order of time. If the offer does not exist (the table was emptied), or
+ *            the topic is not popped any more (its delivery was changed), marks the job so that scans find it again.
  *
- * Invariants: rows are read without locks, so each repair repeats its condition, or is harmless if that has changed:
- * the next walk makes a missing offer again, and a pop deletes a superfluous one.
+ * Invariants: rows are read without locks, so the condition of a repair may have changed. Each repair checks its
+ * condition again, or does no harm: the next walk makes a missing offer again, and a pop deletes a superfluous offer.
  */
 
 struct tidying {
     dt_db *db;
     struct dt_offers_walk *walk;
     int64_t now_ms;
-    size_t limit, seen; /* rows */
+    size_t limit, seen; /* in rows */
     struct dt_strbuf stale;
     int64_t *ids; /* ids of jobs that scans should find again; room for `limit` */
     size_t n_stale, n_ids;
@@ -535,7 +535,7 @@ static dt_status tidy_offers(struct tidying *t)
                                  DT_PARAMS(DT_P_STR(dt_strbuf_str(&t->stale)), DT_P_STR(topic)), NULL, t->err);
     if (status != DT_OK || t->seen == t->limit)
         return status;
-    /* The walk continues with the next topic, or with the jobs. */
+    /* The walk continues with the next topic, or with its second half. */
     status = dt_db_query(t->db, dt_sql_select_next_offering, DT_PARAMS(DT_P_STR(topic)), t->err);
     if (status != DT_OK)
         return status;

@@ -1,9 +1,9 @@
 /*
- * Due jobs, by MySQL: bounded reads of the due index for the reconciler and for leaders without Redis, and the present
- * rows of jobs that an index names. They lock nothing, and their cost depends on the window, not on the table. The
- * results are hints: a claim decides.
+ * Reads due jobs from MySQL: bounded reads of the due index, for the reconciler and for leaders without Redis, and the
+ * current rows of jobs that an index names. These functions lock nothing, and their cost depends on the window, not on
+ * the table. The results are hints: only a claim decides.
  *
- * A scan reads near rows (due_band 1) in the order of (next_at, id), of any shard unless it says otherwise.
+ * A scan reads rows whose due_band is 1 (near) in order of (next_at, id), of all shards unless the caller passes one.
  */
 #pragma once
 
@@ -15,55 +15,55 @@ struct dt_due {
     int64_t id, next_ms;
 };
 
-/* Rows with from_ms <= next_at < to_ms after (after_ms, after_id), at most `limit` of them. after_id 0: from
- * after_ms or from_ms on, whichever is later. */
+/* A window of due times: rows with from_ms <= next_at < to_ms and (next_at, id) > (after_ms, after_id), at most `limit`
+ * of them. If after_id is 0, the scan begins at the later of after_ms and from_ms. */
 struct dt_due_window {
     int64_t from_ms, to_ms, after_ms, after_id;
     size_t limit;
 };
-/* Reads at most this many slices of `limit` rows. It ends earlier if a slice is not full, or if `limit` rows that
- * are not held were read: held jobs must not hide late ones. */
+/* dt_store_visit_late reads at most this many slices of `limit` rows. It ends earlier if a slice is not full, or if it
+ * has read `limit` rows that are not held: held jobs must not hide late ones. */
 #define DT_LATE_SLICES 10
 struct dt_late {
     int64_t id, next_ms;
-    bool held; /* its topic is paused */
+    bool held; /* the job's topic is paused */
 };
-/* Visits rows that are due before to_ms, the oldest slices first, in no order within a slice. If no topic is paused,
- * that is one slice of `limit` rows. */
+/* Calls the visitor with rows that are due before to_ms, the oldest slices first, in no order within a slice. If no
+ * topic is paused, it reads one slice of `limit` rows. */
 DT_MUST_CHECK dt_status dt_store_visit_late(dt_store *store, int64_t to_ms, size_t limit,
                                             void (*visit)(void *arg, const struct dt_late *late), void *arg,
                                             struct dt_error *err);
-/* Reads the rows of a window; *n are written to out. */
+/* Reads the rows of a window; writes *n rows to out. */
 DT_MUST_CHECK dt_status dt_store_scan_due(dt_store *store, const struct dt_due_window *window, struct dt_due *out,
                                           size_t *n, struct dt_error *err);
 
-/* Asks for at most `limit` rows with from_ms <= next_at < to_ms, without waiting for the answer, which
- * dt_store_take_due then reads. Until the answer ends, the store must not be used for anything else. */
+/* Sends a query for at most `limit` rows with from_ms <= next_at < to_ms, without waiting for the answer;
+ * dt_store_take_due reads it. Until the answer ends, the store must not be used for anything else. */
 DT_MUST_CHECK dt_status dt_store_ask_due(dt_store *store, int64_t from_ms, int64_t to_ms, size_t limit,
                                          struct dt_error *err);
-/* Reads the next page of the answer: at most `page` rows, *n are written to out. The answer ends with a page that is
- * not full, with the page that the caller marks as its last, or with a failure. UNAVAILABLE: no answer is
- * outstanding. */
+/* Reads the next page of the answer: at most `page` rows; writes *n rows to out. The answer ends with a page that is
+ * not full, with the page for which the caller sets `last`, or with a failure. UNAVAILABLE: no query was sent. */
 DT_MUST_CHECK dt_status dt_store_take_due(dt_store *store, size_t page, bool last, struct dt_due *out, size_t *n,
                                           struct dt_error *err);
 
-/* A scan for one shard, by the map, for a leader without Redis. */
+/* A scan for one shard of the map, for a leader without Redis. */
 struct dt_shard_scan {
     const struct dt_shard_map *map;
     unsigned shard;
     int64_t now_ms;
-    size_t scan; /* how many index entries to read at most */
+    size_t scan; /* most index entries to read */
 
     /* used by dt_store_scan_shard only */
     struct dt_due *out;         /* room for `limit` */
-    size_t limit;               /* rows of the shard, at most */
-    int64_t after_ms, after_id; /* the cursor, in and out: the last entry that was read; 0, 0 = at the beginning */
-    size_t n;                   /* out: rows of the shard */
+    size_t limit;               /* most rows of the shard to write to out */
+    int64_t after_ms, after_id; /* in, out: the cursor, that is the last entry that was read; 0, 0 = before the first */
+    size_t n;                   /* out: number of rows of the shard */
     bool end;                   /* out: the scan has reached now_ms */
 };
 /* Reads due rows of the shard: next_at <= now_ms, after the cursor. */
 DT_MUST_CHECK dt_status dt_store_scan_shard(dt_store *store, struct dt_shard_scan *scan, struct dt_error *err);
-/* Finds the earliest next_at of the shard after now_ms among the next `scan` index entries; 0 = none among them. */
+/* Finds the earliest next_at of the shard after now_ms among the next scan->scan index entries; 0 = none of them is the
+ * shard's. */
 DT_MUST_CHECK dt_status dt_store_next_due(dt_store *store, const struct dt_shard_scan *scan, int64_t *next_ms,
                                           struct dt_error *err);
 
@@ -81,10 +81,10 @@ struct dt_truth {
     bool topic_paused;
     int64_t updated_at_ms;
     int64_t generation; /* generation of the shard map when the row was read */
-    uint32_t host;      /* the number of the host that its own callback_url names; 0: it has none */
+    uint32_t host;      /* number of the host in the job's own callback_url; 0: the job has none */
 };
 struct dt_truths {
-    struct dt_truth *v; /* in the arena */
+    struct dt_truth *v; /* in the arena, in the order of ids */
     size_t n;
 };
 /* Reads jobs by their ids, in the order of ids. Jobs that are not in `jobs` are left out. */
@@ -94,8 +94,8 @@ DT_MUST_CHECK dt_status dt_store_truth(dt_store *store, const int64_t *ids, size
 /* The fair queue that a due job belongs to. */
 struct dt_topic_of {
     struct dt_str topic;
-    bool dispatched; /* it waits for a result */
-    uint32_t host;   /* the number of the host that its own callback_url names; 0: it has none */
+    bool dispatched; /* the job waits for a result */
+    uint32_t host;   /* number of the host in the job's own callback_url; 0: the job has none */
 };
 /* Reads the fair queues of jobs. ids ascend; out[n] is in their order. If a job has no row, its topic is absent. */
 DT_MUST_CHECK dt_status dt_store_topics_of(dt_store *store, const int64_t *ids, size_t n, struct dt_arena *arena,

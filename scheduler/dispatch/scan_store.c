@@ -8,7 +8,7 @@
 #include "mysql/id_in.h"
 #include "mysql/statements.h"
 
-/* Receives the rows of a scan one by one. Its function returns false to end the scan. */
+/* A callback that gets the rows of a scan one by one, and returns false to end the scan. */
 struct visitor {
     bool (*visit)(void *arg, int64_t id, int64_t due_ms);
     void *arg;
@@ -25,7 +25,7 @@ static dt_status visit_rows(dt_db *db, struct visitor *v, struct dt_error *err)
     return dt_db_end(db, err);
 }
 
-/* Reads the rest of the cursor's millisecond in one statement, and later rows in another. */
+/* Reads the rows that share the cursor's millisecond in one statement, and later rows in another. */
 static dt_status scan_near(dt_store *store, const struct dt_due_window *w, struct visitor *v, struct dt_error *err)
 {
     dt_db *db;
@@ -135,8 +135,8 @@ static bool add_if_ours(void *arg, int64_t id, int64_t due_ms)
     return s->n < s->limit;
 }
 
-/* Reads up to s->scan rows from the cursor on, and adds those of the shard until it has enough. *looked: how many it
- * read. */
+/* Reads up to s->scan rows from the cursor on, and collects rows of the shard until there are s->limit. *looked: number
+ * of rows that were read. */
 static dt_status scan_shard(dt_store *store, struct dt_shard_scan *s, int64_t from_ms, int64_t to_ms, size_t *looked,
                             struct dt_error *err)
 {
@@ -160,8 +160,8 @@ dt_status dt_store_scan_shard(dt_store *store, struct dt_shard_scan *scan, struc
     return status;
 }
 
-/* Starts small: one of a few rows usually belongs to the shard, and MySQL reads and sends all rows that are asked
- * for. */
+/* The first limit is small: usually one of the first rows belongs to the shard, and MySQL reads and sends as many rows
+ * as are requested. */
 #define FEW ((size_t)32)
 
 dt_status dt_store_next_due(dt_store *store, const struct dt_shard_scan *scan, int64_t *next_ms, struct dt_error *err)
@@ -255,7 +255,7 @@ struct topics_of {
     struct dt_str last;
 };
 
-/* Jobs of one topic in a row share a copy of its name. */
+/* Consecutive jobs of a topic share a copy of its name. */
 static dt_status read_topic_of_job(void *arg)
 {
     struct topics_of *t = arg;

@@ -1,15 +1,18 @@
 /*
- * The one wait of a process in MySQL: a call of the procedure dt_wait (sql/), which returns when something happens that
- * the process asked about. The answer is a hint: the part that is woken reads MySQL itself. The wait locks nothing. So
- * an idle process costs the server one statement every few seconds, and still notices changes in time.
+ * The one wait of a process in MySQL: a call of the procedure dt_wait (sql/), which returns when one of the requested
+ * conditions becomes true. The answer is a hint: the part of the process that is woken reads MySQL itself. The wait
+ * locks nothing. So an idle process costs the server one statement every few seconds, and still notices changes in
+ * time.
  *
- * The watcher is the thread of a process that waits, with a connection of its own, for all parts that want to be woken.
- * Each of them is a listener:
+ * The watcher is a process's thread that waits, with its own connection, for all parts that want to be woken. Each such
+ * part is a listener with two functions:
  *
- *   ask(arg, &watch)                  adds what it waits for, and what it knows. It may shorten watch->wait_ms: what is
- *                                     asked about later is seen only by the next statement
- *   told(arg, status, &seen, store)   OK: what was found. Otherwise MySQL did not answer, or does not allow the wait
- *                                     (EXECUTE on dt_wait): until the next OK the listener polls at its own interval
+ *   ask(arg, &watch)                  adds the conditions of the listener, and the values that it knows. It may shorten
+ *                                     watch->wait_ms: a condition that arises during a wait is part of the next
+ *                                     statement only
+ *   told(arg, status, &seen, store)   gets the answer if the status is OK. Any other status: MySQL did not answer, or
+ *                                     EXECUTE on dt_wait is not granted; until the next OK the listener polls at its
+ *                                     own interval
  *
  * Both run on the watcher's thread, and return at once; told may use the watcher's store for one quick statement.
  */
@@ -19,25 +22,26 @@
 #include "base/config.h"
 #include "scan.h"
 
-#define DT_WATCH_DUE 1000 /* as dt_wait has it */
+#define DT_WATCH_DUE 1000 /* most due rows in an answer; dt_wait has the same number */
 
-/* Bits, as dt_wait has them. */
+/* Bits of intake work; dt_wait has the same bits. */
 enum { DT_WATCH_INBOX = 1, DT_WATCH_OPERATIONS = 2, DT_WATCH_SCHEDULES = 4, DT_WATCH_INTAKE = 7 };
 
-/* What a process waits for, and the values that it knows. */
+/* The conditions that end a wait: due rows, open intake work, or a value that differs from the caller's. */
 struct dt_watch {
     int64_t wait_ms; /* 0: do not wait */
-    int64_t process; /* processes.id; decides its turn among dispatchers */
+    int64_t process; /* processes.id; decides in which order dispatchers are answered */
 
-    /* shards.owner, if a dispatcher without an index waits for due rows; else NULL. */
+    /* shards.owner of a dispatcher that has no index and waits for due rows; else NULL. */
     const char *owner;
     int64_t due_from_ms; /* a near row that is due at this time or later ends the wait */
-    /* The caller's present values; a change ends the wait. */
+    /* The values that the caller knows; if one has changed, the wait ends. */
     int64_t generation, topics_version, leads;
-    int64_t look_from_ms; /* rows that are due from this time on are returned */
+    int64_t look_from_ms; /* rows that are due at this time or later are returned */
 
-    unsigned intake;      /* bits: open rows of job_inbox, operations and schedules that are due */
-    int64_t intake_at_ms; /* when this process checks them next, as the last answer said */
+    unsigned intake;      /* bits of the intake work that ends the wait: open rows of job_inbox, due operations, due
+                           * schedules */
+    int64_t intake_at_ms; /* time of this process's next check of intake work, from the last answer */
 
     bool clock; /* a new version of the test clock ends the wait */
     int64_t clock_version;
@@ -49,25 +53,25 @@ struct dt_watched_row {
 struct dt_watched {
     int64_t generation, topics_version;
     int64_t leads;  /* changes when a leadership of the owner begins, ends, or is halted */
-    int64_t now_ms; /* by MySQL's clock, or the test clock, which decides what is due */
-    size_t n_due;   /* if DT_WATCH_DUE, there may be more */
+    int64_t now_ms; /* MySQL's clock, or the test clock; it decides what is due */
+    size_t n_due;   /* number of rows in `due`; if DT_WATCH_DUE, more rows may be due */
     size_t n_rows;
     struct dt_due due[DT_WATCH_DUE];           /* rows of any shard, in order of time */
     struct dt_watched_row rows[DT_SHARDS_MAX]; /* rows of the owner's shards */
-    unsigned intake;                           /* the bits of the request that were found */
+    unsigned intake;                           /* requested bits for which there is work */
     int64_t intake_at_ms;
     int64_t clock_version; /* 0: there is no test clock */
 };
-/* Waits at most wait_ms, plus the time of the server's search, and returns what it found. */
+/* Waits at most wait_ms, plus the time of the server's search, and returns what ended the wait. */
 DT_MUST_CHECK dt_status dt_store_watch(dt_store *store, const struct dt_watch *watch, struct dt_watched *out,
                                        struct dt_error *err);
 
-#define DT_WATCH_MS      INT64_C(2500) /* if nothing ends a wait, the answer comes within this time */
-#define DT_WATCH_BUSY_MS INT64_C(200)  /* the wait if a listener asks nothing because it is busy */
+#define DT_WATCH_MS      INT64_C(2500) /* longest wait_ms; MySQL answers after this time in any case */
+#define DT_WATCH_BUSY_MS INT64_C(200)  /* wait_ms of a listener that is busy and has no condition */
 
 typedef struct dt_watcher dt_watcher;
 
-/* The listener's owner keeps it at the same place from dt_watcher_add until dt_watcher_stop. */
+/* A listener must stay at the same address from dt_watcher_add until dt_watcher_stop. */
 struct dt_watch_listener {
     void (*ask)(void *arg, struct dt_watch *watch);
     void (*told)(void *arg, dt_status status, const struct dt_watched *seen, dt_store *store);
@@ -75,7 +79,8 @@ struct dt_watch_listener {
     struct dt_watch_listener *next; /* used by the watcher */
 };
 
-/* Borrowed; outlives the watcher. ref gets samples of MySQL's clock. process: processes.id. */
+/* What a watcher uses. Pointers are borrowed and must outlive the watcher. ref gets samples of MySQL's clock. process:
+ * processes.id. */
 struct dt_watcher_env {
     const struct dt_config *config;
     const dt_clock *clock;
@@ -87,7 +92,7 @@ DT_MUST_CHECK dt_status dt_watcher_new(const struct dt_watcher_env *env, dt_watc
 void dt_watcher_add(dt_watcher *watcher, struct dt_watch_listener *listener);
 /* Starts the thread if there is a listener. */
 DT_MUST_CHECK dt_status dt_watcher_start(dt_watcher *watcher, struct dt_error *err);
-/* Ends the wait soon: listeners get SHUTDOWN, and nothing after that. Does not wait for the thread. */
+/* Ends the wait soon: listeners get SHUTDOWN as their last call. Does not wait for the thread. */
 void dt_watcher_leave(dt_watcher *watcher);
 /* As dt_watcher_leave, but returns after the thread has ended. */
 void dt_watcher_stop(dt_watcher *watcher);

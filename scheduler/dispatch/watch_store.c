@@ -3,7 +3,7 @@
 #include "mysql/statements.h"
 #include "watch.h"
 
-/* The first column of a row, as dt_wait has it. */
+/* Kinds of rows in an answer, by their first column; dt_wait has the same numbers. */
 enum { DUE, ROW, PRESENT, FOUND };
 
 dt_status dt_store_watch(dt_store *store, const struct dt_watch *w, struct dt_watched *out, struct dt_error *err)
@@ -43,7 +43,7 @@ dt_status dt_store_watch(dt_store *store, const struct dt_watch *w, struct dt_wa
             out->intake_at_ms = dt_db_i64(db, 2);
             out->clock_version = dt_db_i64(db, 3);
             break;
-        default: /* a row that only a later version writes */
+        default: /* a kind that only a later version of dt_wait returns */
             break;
         }
     return dt_db_end(db, err);

@@ -6,17 +6,17 @@
 #include "mysql/db.h"
 #include "watch.h"
 
-#define APART_US INT64_C(30000) /* the shortest time between two statements */
+#define APART_US INT64_C(30000) /* shortest time between two statements */
 #define RETRY_US INT64_C(1000000)
-#define CLOCK_US INT64_C(10000000) /* between two samples of MySQL's clock */
+#define CLOCK_US INT64_C(10000000) /* time between two samples of MySQL's clock */
 
 struct dt_watcher {
     struct dt_watcher_env env;
     dt_store *store;
-    dt_mailbox *mailbox; /* the thread sleeps on it between statements */
+    dt_mailbox *mailbox; /* where the thread sleeps between statements */
     struct dt_thread thread;
     struct dt_watch_listener *first;
-    int64_t clock_us; /* on the monotonic clock: when to sample MySQL's clock next */
+    int64_t clock_us; /* monotonic time of the next sample of MySQL's clock */
     int64_t intake_at_ms;
     bool failed; /* the last statement failed, and that was logged */
     struct dt_watched seen;
