@@ -1,10 +1,11 @@
 /*
- * Who did what: a row of `job_events` for each change that a caller requested, written in the transaction of the
+ * The audit log: a row of `job_events` for each change that a caller requested, written in the transaction of the
  * change.
  *
- * A store writes events if it has an actor (dt_store_act_as); a leader's store has none. So neither making nor
- * dispatching jobs writes events. The inbox and messages are actors themselves. An operation has an event when it is
- * requested and when it is stopped, and so has each job that it changes.
+ * A store writes events if it has an actor (dt_store_act_as). A leader's store has no actor, so neither making nor
+ * dispatching jobs writes events. Changes by the inbox and by messages have the inbox or the message as actor. An
+ * operation has an event when it is requested and another when it is stopped; each job that it changes also has an
+ * event.
  */
 #pragma once
 
@@ -16,28 +17,29 @@
 struct dt_job_event {
     int64_t id, at_ms;
     struct dt_str actor, action;
-    struct dt_str topic, subject; /* absent: none */
-    int64_t job_id, operation_id; /* 0: none */
-    struct dt_str before, after;  /* JSON of the members that changed; absent if the object does not exist */
+    struct dt_str topic, subject; /* absent: the event has none */
+    int64_t job_id, operation_id; /* 0: the event has none */
+    struct dt_str before, after;  /* JSON objects with the members that changed; absent if the topic or job does not
+                                   * exist */
 };
 
-/* Which events a page has, the latest first. Absent and 0 match any. */
+/* Selects the events of a page, newest first. Absent and 0 match any value. */
 struct dt_event_filter {
     struct dt_str topic, actor;
     int64_t job_id;
     int64_t from_ms, to_ms; /* from inclusive, to exclusive */
     const struct dt_topic_bound *bound;
-    int64_t below_id; /* 0: from the latest on */
+    int64_t below_id; /* only events below this id; 0: from the newest on */
     struct dt_page_end end;
 };
 struct dt_event_list {
     struct dt_job_event *v; /* in the arena */
     size_t n;
     bool more;       /* there may be more events */
-    int64_t last_id; /* if `more`: they are below this id */
+    int64_t last_id; /* if `more`: further events have ids below this one */
 };
-/* Lists events. Reads a bounded number of rows of the narrowest index, so a page may be short or empty although
- * there are more. */
+/* Lists events. Reads a bounded number of rows of the narrowest index. So a page may be short or empty although further
+ * events match. */
 DT_MUST_CHECK dt_status dt_store_events(dt_store *store, const struct dt_event_filter *filter, struct dt_arena *arena,
                                         struct dt_event_list *out, struct dt_error *err);
 
@@ -50,8 +52,8 @@ DT_MUST_CHECK dt_status dt_store_events_tend(dt_store *store, int64_t now_ms, in
 DT_MUST_CHECK dt_status dt_events_write(dt_db *db, const struct dt_job_event *v, size_t n, struct dt_error *err);
 
 /*
- * The members that differ, as JSON: begin, add members that may differ, write. If no member differs, nothing is
- * written.
+ * The members of an object that a change made different, as JSON. Call begin, then an add function for each member that
+ * may differ, then write. If no member differs, nothing is written.
  *
  *     struct dt_event_diff d;
  *     dt_event_diff_begin(&d);
@@ -62,27 +64,27 @@ struct dt_event_diff {
     struct dt_strbuf before, after;
 };
 void dt_event_diff_begin(struct dt_event_diff *d);
-/* Adds a text; absent is null. */
+/* Adds a text; an absent text becomes null. */
 void dt_event_diff_text(struct dt_event_diff *d, const char *name, struct dt_str was, struct dt_str is);
-/* Adds a time; 0 is null. */
+/* Adds a time; 0 becomes null. */
 void dt_event_diff_time(struct dt_event_diff *d, const char *name, int64_t was_ms, int64_t is_ms);
-/* Add a duration, or a number; 0 or less is null. */
+/* Add a duration, a number or a bool; a duration of 0 or less becomes null. */
 void dt_event_diff_duration(struct dt_event_diff *d, const char *name, int64_t was_ms, int64_t is_ms);
 void dt_event_diff_number(struct dt_event_diff *d, const char *name, int64_t was, int64_t is);
 void dt_event_diff_bool(struct dt_event_diff *d, const char *name, bool was, bool is);
-/* Adds a value that is secret, or too large: "***" if it changed. */
+/* Adds a value that is secret, or too large for an event. If it changed, the event has "***" in its place. */
 void dt_event_diff_hidden(struct dt_event_diff *d, const char *name, struct dt_str was, struct dt_str is);
 DT_MUST_CHECK dt_status dt_event_diff_write(struct dt_event_diff *d, dt_db *db, struct dt_job_event *event,
                                             struct dt_error *err);
 
 /*
- * Write the event of a change, with what differs. The caller sets at_ms, actor and action of the event. If nothing
- * differs, nothing is written.
+ * Write the event of a change, with the members that differ. The caller sets at_ms, actor and action of the event. If
+ * no member differs, nothing is written.
  */
 
-/* A job was changed. */
+/* Writes the event of a changed job. */
 DT_MUST_CHECK dt_status dt_event_of_job(dt_db *db, const struct dt_job_event *event, const struct dt_job *before,
                                         const struct dt_job *after, struct dt_error *err);
-/* A topic was made (before NULL), changed, or deleted (after NULL). */
+/* Writes the event of a topic that was made (before is NULL), changed, or deleted (after is NULL). */
 DT_MUST_CHECK dt_status dt_event_of_topic(dt_db *db, const struct dt_job_event *event, const struct dt_topic *before,
                                           const struct dt_topic *after, struct dt_error *err);

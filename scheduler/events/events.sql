@@ -4,7 +4,7 @@
 INSERT INTO job_events (at, actor, action, topic, job_id, subject, operation_id, was, became)
 VALUES (?,?,?,?,?,?,?,?,?);
 
--- Pages, newest first. Each statement has the order of one index; a time bound prunes partitions.
+-- Pages of events, newest first. Each statement reads in the order of one index; a time bound prunes partitions.
 -- name: select_events
 SELECT id, at, actor, action, topic, job_id, subject, operation_id, was, became
   FROM job_events FORCE INDEX (PRIMARY)
@@ -40,7 +40,7 @@ SELECT id, at, actor, action, topic, job_id, subject, operation_id, was, became
    AND at < ?
  ORDER BY id DESC LIMIT ?;
 
--- Days that have a partition, as numbers of days since 1970.
+-- Reads which days have a partition, as numbers of days since 1970.
 -- name: select_event_days
 SELECT CAST(SUBSTR(partition_name, 2) AS SIGNED)
   FROM information_schema.partitions

@@ -41,7 +41,7 @@ void dt_event_diff_begin(struct dt_event_diff *d)
     dt_json_begin_object(&d->after, NULL);
 }
 
-/* Begins a member in both objects; the caller adds its values. */
+/* Begins a member in both objects; the caller adds its two values. */
 static void put_names(struct dt_event_diff *d, const char *name)
 {
     dt_assert((d->before.n == 1) == (d->after.n == 1) || d->before.failed || d->after.failed);
@@ -139,8 +139,8 @@ dt_status dt_event_of_job(dt_db *db, const struct dt_job_event *event, const str
     dt_event_diff_text(&d, "partition_key", before->partition_key, after->partition_key);
     dt_event_diff_text(&d, "callback_url", before->callback_url, after->callback_url);
     dt_event_diff_text(&d, "content_type", before->content_type, after->content_type);
-    /* Payloads may be large, and headers may have any text, so the event has only the fact that they changed, and
-     * the size. */
+    /* Payloads may be large, and headers may have any text, so the event only has whether they changed, and their
+     * size. */
     dt_event_diff_hidden(&d, "headers", before->headers, after->headers);
     if (!dt_str_eq(before->payload, after->payload)) {
         dt_event_diff_hidden(&d, "payload", before->payload, after->payload);
@@ -189,7 +189,7 @@ dt_status dt_event_of_topic(dt_db *db, const struct dt_job_event *event, const s
 #define DAYS_AHEAD 2
 #define DAYS_MAX   4000
 
-/* Events older than the first day are in its partition, and are dropped with it. */
+/* The first partition also has all events from before its day. They are dropped with it. */
 dt_status dt_store_events_tend(dt_store *store, int64_t now_ms, int64_t keep_ms, struct dt_error *err)
 {
     int64_t days[DAYS_MAX];
@@ -203,7 +203,7 @@ dt_status dt_store_events_tend(dt_store *store, int64_t now_ms, int64_t keep_ms,
         days[n++] = dt_db_i64(db, 0);
     status = dt_db_end(db, err);
     const int64_t last = n ? days[n - 1] : now_ms / DAY_MS - 1;
-    /* Splits days off `later`, which costs nothing for days without events. */
+    /* Splits days off `later`. Splitting is cheap, because these days have no events yet. */
     for (int64_t day = last + 1; day <= now_ms / DAY_MS + DAYS_AHEAD && status == DT_OK; day++) {
         snprintf(sql, sizeof(sql),
                  "ALTER TABLE job_events REORGANIZE PARTITION later INTO (PARTITION d%lld VALUES LESS THAN (%lld),"

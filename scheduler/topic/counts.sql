@@ -1,6 +1,7 @@
 -- job_counts, and the audit that compares it with `jobs` (counts.h).
 
--- Jobs and history are counted as they change. One statement, so that a job that moves between them is counted once.
+-- Returns the counts of jobs, then those of history by state. One statement reads both, so that a job that moves from
+-- `jobs` to history is counted once.
 -- name: select_topic_counts
 SELECT 0, CAST(SUM(scheduled) AS SIGNED), CAST(SUM(dispatched) AS SIGNED), CAST(SUM(succeeded) AS SIGNED),
        CAST(SUM(dead) AS SIGNED), CAST(SUM(cancelled) AS SIGNED)
@@ -25,7 +26,7 @@ SELECT topic, CAST(SUM(scheduled) AS SIGNED), CAST(SUM(dispatched) AS SIGNED), C
 -- name: find_next_row
 SELECT id FROM jobs FORCE INDEX (PRIMARY) WHERE id >= ? ORDER BY id LIMIT 1;
 
--- Rows that a manual edit ended (band 2, key 0) count in their earlier state until end_edited has counted them.
+-- If a manual edit ended a row (band 2, key 0), the row counts in its earlier state until end_edited has counted it.
 -- name: count_rows
 SELECT s.topic, s.state, COUNT(*), MAX(s.id)
   FROM (SELECT id, topic, IF(due_band < 2 OR due_key > 0, state+0, IF(attempt_status = 'dispatched', 2, IF(leave_at = 0, 1, state+0))) AS state

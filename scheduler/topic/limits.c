@@ -1,8 +1,8 @@
 /*
  * Limits of topics: see limits.h.
  *
- * Invariants: counts are read after the gate was locked, by a statement of its own; a topic whose gate could not be
- * locked has no room.
+ * Invariants: counts are read after the gate was locked, by a separate statement. If a gate could not be locked, its
+ * topic has no room.
  */
 #include "limits.h"
 
@@ -31,7 +31,7 @@ bool dt_rate_parse(struct dt_str text, int64_t *interval_ns)
     return true;
 }
 
-/* Returns how far ahead of its time an attempt may begin. */
+/* Returns how long before its time by the rate an attempt may begin. */
 static int64_t ahead_ns(const struct dt_rate *rate)
 {
     return rate->interval_ns < BURST_NS ? BURST_NS - rate->interval_ns : 0;
@@ -66,20 +66,20 @@ int64_t dt_rate_opens_ms(const struct dt_rate *rate)
     return (rate->next_ns - ahead_ns(rate) + NS_PER_MS - 1) / NS_PER_MS;
 }
 
-#define AT_ONCE        8   /* topics of one statement */
-#define FIRST_LIMIT_MS 500 /* claims that do not know yet that a topic has a limit end within this time */
+#define AT_ONCE        8   /* most topics of one statement */
+#define FIRST_LIMIT_MS 500 /* a claim that does not know a topic's first limit yet ends within this time */
 
-/* Up to AT_ONCE gates of one statement, and what it found. */
+/* Up to AT_ONCE gates that one statement reads. */
 struct some {
     dt_db *db;
     struct dt_gate *v;
     size_t n;
     bool locked[AT_ONCE], missing[AT_ONCE];
     bool made;      /* a gate was made in this transaction */
-    int64_t now_ms; /* 0: use the server's */
+    int64_t now_ms; /* the time of the claims; 0: the server's clock */
 };
 
-/* Returns the index of a topic's gate; AT_ONCE: it is not among them. */
+/* Returns the index of a topic's gate in `some`; AT_ONCE if `some` does not have it. */
 static size_t gate_of(const struct some *some, struct dt_str topic)
 {
     for (size_t i = 0; i < some->n; i++)
@@ -116,7 +116,7 @@ static void narrow_room(struct dt_gate *gate, size_t room, int64_t opens_ms)
         gate->opens_ms = opens_ms > gate->opens_ms ? opens_ms : gate->opens_ms;
 }
 
-/* The columns of dt_sql_select_limits. */
+/* Reads a row with the columns of dt_sql_select_limits. */
 static void read_gate(struct dt_gate *gate, const dt_db *db, int64_t now_ms)
 {
     const int64_t at_ms = now_ms ? now_ms : dt_db_i64(db, 8);
@@ -158,8 +158,8 @@ static dt_status lock_gates_at_once(struct some *some, struct dt_error *err)
     dt_status status = DT_UNGUARDED(LIMIT_COUNT_AFTER_GATE) ? read_limits(some, err) : lock_gates(some, err);
     if (status == DT_OK)
         status = DT_UNGUARDED(LIMIT_COUNT_AFTER_GATE) ? lock_gates(some, err) : read_limits(some, err);
-    /* If a topic has no gate (a manual edit gave it its limit), makes it. That locks it, and it is read again. One
-     * for each transaction. */
+    /* A topic has no gate if a manual edit gave the topic its limit. Makes the gate, which locks it, and reads it
+     * again. A transaction makes at most one gate. */
     for (size_t i = 0; status == DT_OK && !some->made && i < some->n; i++) {
         if (!some->missing[i])
             continue;

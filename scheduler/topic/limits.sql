@@ -1,15 +1,16 @@
--- Gates of topics with limits (topic/limits.h). Statements take eight topics; shorter lists are padded with their last one.
+-- Gates of topics with limits (topic/limits.h). Each statement takes eight topics; a shorter list is padded by
+-- repeating its last topic.
 
--- Locks the gates that no other session holds.
+-- Locks the gates that no other session has locked. ("-- guard:" marks what the mutation tests remove.)
 -- name: lock_gates
 SELECT topic
   FROM topic_gates FORCE INDEX (PRIMARY)
  WHERE topic IN (?,?,?,?,?,?,?,?)
    FOR UPDATE SKIP LOCKED; -- guard: LIMIT_GATE
 
--- Limits and their current use. Read after the gate was locked, so that it includes all claims of earlier holders. If a manual edit ended an attempt,
--- its place is free at once, although end_edited has not counted it yet. Only 1,000 such rows are read; the places of further ones are free a little
--- later.
+-- Reads limits and their current use, after the gate was locked, so that the claims of all earlier holders are
+-- included. If a manual edit ended an attempt, its place is free at once, although end_edited has not counted it yet.
+-- Only 1,000 such attempts are read; the places of further ones become free a little later.
 -- name: select_limits
 SELECT t.name, t.max_in_flight, t.rate_limit, g.topic IS NOT NULL, g.next_ns, g.interval_ns, g.opens_at,
        (SELECT CAST(SUM(c.dispatched) AS SIGNED) FROM job_counts c FORCE INDEX (PRIMARY) WHERE c.topic = t.name)
@@ -32,7 +33,7 @@ UPDATE topic_gates
    SET next_ns = ?, interval_ns = ?
  WHERE topic = ?;
 
--- A topic's first limit: the gate opens late enough that claims which do not know the limit have ended.
+-- Closes the gate of a topic that gets its first limit, until claims that do not know the limit have ended.
 -- name: close_gate
 UPDATE topic_gates
    SET opens_at = ?

@@ -1,9 +1,10 @@
 /*
  * Owners of topics: see owners.h.
  *
- * Prefixes are sorted by their bytes. The parent of a prefix is the longest other prefix that it begins with. Every
- * name that sorts between a prefix and a name that begins with it also begins with it. So the longest prefix of a name
- * is the last prefix that does not sort after the name, or an ancestor of that prefix, or there is none.
+ * Prefixes are sorted by their bytes. The parent of a prefix p is the longest other prefix that p begins with. If a
+ * name begins with a prefix, every text that sorts between the prefix and the name also begins with the prefix. So the
+ * longest prefix of a name is the last prefix that does not sort after the name, or an ancestor of that prefix, or
+ * there is none.
  */
 #include "owners.h"
 
@@ -117,11 +118,12 @@ int64_t dt_owners_of(const struct dt_owners *owners, struct dt_str topic)
 /*
  * ---- topics.owner ----
  *
- * Compares the column with the prefixes of all tokens, and writes the differences: one statement for consecutive names
- * that get the same owner. A piece is one short transaction, because all changes of topics wait for it.
+ * Compares the column with the owner that the prefixes of all tokens determine, and writes the differences: one
+ * statement for consecutive names that get the same owner. Each piece is a short transaction, because all changes of
+ * topics wait for it.
  */
 
-#define PIECE 1000 /* topics */
+#define PIECE 1000 /* topics in a piece */
 
 bool dt_scopes_make_jobs(struct dt_str scopes)
 {
@@ -167,13 +169,13 @@ struct topic_owner {
     int64_t was, is;
 };
 
-/* A piece of the topics: those with names after `after`, in order. */
+/* A piece of the topics: those whose names follow `after`, in order. */
 struct piece {
     struct dt_str after;
     struct dt_arena arena;
     struct dt_owners owners;
     struct dt_rows topics;
-    bool differ; /* the owner of at least one differs from the column */
+    bool differ; /* at least one topic's stored owner is not the computed one */
 };
 
 static dt_status read_owner(const dt_db *db, struct dt_arena *arena, void *row, void *arg)

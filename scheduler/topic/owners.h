@@ -1,9 +1,10 @@
 /*
- * The owner of a topic. Batches, turns, places and quotas are shared by owners, whatever the number of their topics.
+ * The owner of a topic. Capacity (batches, turns, places, quotas) is shared by owners, whatever the number of their
+ * topics.
  *
- * All tokens with the same set of prefixes are one owner. A topic belongs to the owner of the longest prefix that its
- * name begins with. If no prefix covers the topic, its owner is the part of its name before the first dot. An owner is
- * a number above 0: a hash of the set of prefixes, or of that part of the name.
+ * All tokens with the same set of prefixes are one owner. A topic belongs to the owner of the longest prefix that the
+ * topic's name begins with. If no token has such a prefix, the owner is the part of the name before the first dot. An
+ * owner is a number above 0: a hash of the set of prefixes, or of that part of the name.
  */
 #pragma once
 
@@ -13,35 +14,34 @@
 /* Returns the owner of a topic that no prefix covers. */
 int64_t dt_owner_by_name(struct dt_str topic);
 
-/* The prefixes of all tokens. All zero at first. */
+/* The prefixes of all tokens, and their owners. All zero at first. */
 struct dt_owners {
     struct dt_owner_prefix {
         struct dt_str prefix;
         int64_t owner;
-        size_t of;     /* number of prefixes of the owner */
-        size_t parent; /* 1 + the index of its parent: the longest other prefix that it begins with; 0: none */
+        size_t of;     /* number of prefixes that the owner has */
+        size_t parent; /* 1 + the index of the longest other prefix that this one begins with; 0: none */
     } * v;
-    size_t n, cap; /* in the caller's arena */
+    size_t n, cap; /* v is in the caller's arena */
 };
-/* Adds the prefixes of a token that can make jobs, as api_tokens.topics lists them; a token for all topics has none.
- * The text is borrowed. NOMEM. */
+/* Adds the prefixes of a token that can make jobs. `topics` is a value of api_tokens.topics; a token for all topics has
+ * no prefixes. The text is borrowed. Returns NOMEM if memory runs out. */
 DT_MUST_CHECK dt_status dt_owners_add(struct dt_owners *owners, struct dt_str topics, struct dt_arena *arena);
 /* Must be called after the last prefix was added, before dt_owners_of. */
 void dt_owners_sort(struct dt_owners *owners);
-/* Returns the owner of a topic. If two owners have its longest prefix, returns the one with fewer prefixes, then the
- * smaller number. */
+/* Returns the owner of a topic. If several owners have the longest prefix of the topic, returns the one with the fewest
+ * prefixes, then the smallest number. */
 int64_t dt_owners_of(const struct dt_owners *owners, struct dt_str topic);
 
 /* ---- topics.owner, as the tokens determine it; 0: not determined yet, so readers use dt_owner_by_name ---- */
 
 struct dt_db;
 
-/* Determines the owners of all topics again, in pieces, and raises the topics' version if an owner changed. Also
- * corrects rows that a manual edit changed, or that a migration left at 0. FORBIDDEN: the account may not read the
- * tokens. */
+/* Computes the owners of all topics again, in pieces, and raises the topics' version if an owner changed. Also corrects
+ * rows that a manual edit changed, or that a migration left at 0. FORBIDDEN: the account may not read the tokens. */
 DT_MUST_CHECK dt_status dt_store_topic_owners_update(dt_store *store, struct dt_error *err);
 
-/* As dt_store_topic_owners_update, after a token was made or revoked. If it fails, a dispatcher repeats it within a
+/* Calls dt_store_topic_owners_update after a token was made or revoked. If that fails, a dispatcher repeats it within a
  * minute. */
 void dt_topic_owners_follow(dt_store *store);
 

@@ -1,10 +1,10 @@
 /*
- * Topics: reading them, and changing their settings; pauses; topics that their first job makes.
+ * Topics: reading them, and changing their settings; pauses; topics that are made by their first job.
  *
- * Every change of a topic holds a lock on the installation row, and raises installation.topics_version in the same
- * transaction. So changes are made one after the other: two new topics whose Kafka names clash cannot both be made. A
- * process with settings in memory compares this number to find out that they are old: a claim that begins after a pause
- * was answered reads the raised number.
+ * Every change of a topic locks the installation's row, and raises installation.topics_version in the same transaction.
+ * So changes are made one after the other: two new topics whose Kafka names clash cannot both be made. If a process has
+ * settings in memory, it compares this version to find out whether they are old: a claim that begins after a pause was
+ * answered reads the raised version.
  */
 
 #include "base/assert.h"
@@ -72,7 +72,7 @@ dt_status dt_store_topic_get(dt_store *store, struct dt_str name, struct dt_aren
 
 /* ---- pages of topics ---- */
 
-#define RANGES_MAX 100 /* prefixes that one page reads */
+#define RANGES_MAX 100 /* most prefixes that one page reads */
 
 static int compare_names(const void *a, const void *b)
 {
@@ -112,7 +112,7 @@ static dt_status read_topics_page(struct topic_page *p, const char *sql, struct 
     return fetch_failed(p->db, status, p->err);
 }
 
-/* Reads the topics of the prefixes in order. A prefix that begins with another one is skipped, so that ranges do not
+/* Reads the topics of the prefixes in order. If a prefix begins with another one, it is skipped, so that ranges do not
  * overlap. */
 static dt_status read_prefixes(struct topic_page *p, const struct dt_topic_filter *f, struct dt_topic_list *out)
 {
@@ -180,7 +180,8 @@ dt_status dt_store_topic_counts(dt_store *store, struct dt_str name, struct dt_t
         dt_store_query(store, &db, dt_sql_select_topic_counts, DT_PARAMS(DT_P_STR(name), DT_P_STR(name)), err);
     if (status != DT_OK)
         return status;
-    /* A row with a state has the count of that state, a row without one the counts of all states. */
+    /* A row with a state has the count of history of that state; the row without a state has the counts of all
+     * states. */
     while (dt_db_next(db)) {
         int64_t state = dt_db_i64(db, 0) - 1;
         if (state >= 0 && state < DT_JOB_STATES)
@@ -188,7 +189,7 @@ dt_status dt_store_topic_counts(dt_store *store, struct dt_str name, struct dt_t
         for (unsigned s = 0; state < 0 && s < DT_JOB_STATES; s++)
             out->by_state[s] += dt_db_i64(db, s + 1);
     }
-    for (int s = 0; s < DT_JOB_STATES; s++) /* a number may be negative until the audit has counted a manual edit */
+    for (int s = 0; s < DT_JOB_STATES; s++) /* a number may be negative after a manual edit, until the next audit */
         out->by_state[s] = out->by_state[s] > 0 ? out->by_state[s] : 0;
     status = dt_db_end(db, err);
     if (status == DT_OK)
@@ -218,9 +219,9 @@ void dt_topic_refusal_text(enum dt_topic_refusal refusal, const struct dt_config
                  texts[refusal] ? texts[refusal] : "the topic cannot be stored as it is");
 }
 
-#define ENSURED_AT_ONCE 16 /* topics of one transaction, because other changes of topics wait for it */
+#define ENSURED_AT_ONCE 16 /* most topics that one transaction makes, because other changes of topics wait for it */
 
-/* Takes the lock of all changes of topics. */
+/* Locks the installation's row, which all changes of topics lock. */
 static dt_status lock_topics(dt_db *db, char installation[101], struct dt_error *err)
 {
     dt_status status = dt_db_query(db, dt_sql_lock_topics, DT_NO_PARAMS, err);
@@ -314,7 +315,7 @@ struct settings {
     struct dt_param max_in_flight, rate_limit, alerts;
 };
 
-/* fallback: the delivery if the topic has none. */
+/* fallback: the delivery of a topic that sets none. */
 static struct settings settings_of(const struct dt_topic *t, enum dt_delivery_id fallback)
 {
     enum dt_delivery_id delivery = t->delivery ? t->delivery : fallback;
@@ -337,10 +338,10 @@ static struct settings settings_of(const struct dt_topic *t, enum dt_delivery_id
     };
 }
 
-/* The topic before and after a change: for an event, if there is an actor, and for the caller. */
+/* The topic before and after a change: for the event, if there is an actor, and for the caller. */
 struct topic_event {
     struct dt_str actor;
-    struct dt_topic_now *now; /* may be NULL */
+    struct dt_topic_now *now; /* out: the topic after the change; may be NULL */
     struct dt_arena arena;
     struct dt_topic before;
     bool existed;
@@ -379,9 +380,9 @@ struct putting {
     const struct dt_topic *topic;
     enum { PUT_ALL, PUT_BUT_PAUSED, PUT_IF_ABSENT } how;
     struct dt_topic_terms *terms;
-    enum dt_delivery_id fallback; /* for a new topic that has no delivery */
+    enum dt_delivery_id fallback; /* delivery of a new topic that sets none */
     struct dt_new_owners *owners;
-    bool created; /* out */
+    bool created; /* out: the topic did not exist before */
 };
 
 /* Checks whether the topic may be made or changed. If there are several reasons, returns the one that reveals least
@@ -398,7 +399,7 @@ static dt_status check_put(dt_db *db, const struct putting *put, const char *ins
     int64_t version = 0;
     bool found = false;
     dt_status status = DT_OK;
-    /* If the caller changes what it has read before, the topic must still have that version. */
+    /* If the caller read the topic before this change, the topic must still have the version that was read. */
     if (terms && terms->of_version) {
         status = dt_db_read_number(db, dt_sql_select_topic_version, DT_PARAMS(name), NULL, &version, err);
         if (status == DT_OK && version != terms->version)
@@ -408,7 +409,7 @@ static dt_status check_put(dt_db *db, const struct putting *put, const char *ins
     if (status == DT_OK && (t->kafka_topic.p || delivery == DT_DELIVERY_KAFKA) &&
         (dt_kafka_topic_internal(kafka_name) || clashes_with_ours(kafka_name, installation)))
         return refuse_terms(terms, DT_TOPIC_INTERNAL, err, "its Kafka topic is internal to an installation");
-    /* A Kafka topic outside the maker's rights may stay if it is already set. */
+    /* If the topic already has a Kafka topic outside the caller's rights, it may keep it. */
     if (status == DT_OK && terms && terms->foreign) {
         status = dt_db_read_number(db, dt_sql_find_topic_as_named, DT_PARAMS(name, DT_P_STR(t->kafka_topic)), &found,
                                    NULL, err);
@@ -445,7 +446,7 @@ static dt_status change_topic(dt_db *db, const struct putting *put, int64_t now_
                      changed, err);
 }
 
-/* Must be called with the lock of all changes of topics. *changed: something was written. */
+/* Must be called while the installation's row is locked. *changed: something was written. */
 static dt_status put_one(struct putting *put, dt_db *db, int64_t now_ms, const char *installation, bool *changed,
                          struct dt_error *err)
 {
@@ -499,7 +500,7 @@ static dt_status put_locked(void *arg, dt_db *db, int64_t now_ms, struct dt_erro
     return status == DT_OK && changed ? dt_topics_raise_version(db, err) : status;
 }
 
-/* Returns the delivery of a new topic that has none. */
+/* Returns the delivery of a new topic that sets none. */
 static enum dt_delivery_id default_delivery(dt_store *store)
 {
     return dt_config_has_kafka(dt_store_config(store)) ? DT_DELIVERY_KAFKA : DT_DELIVERY_PULL;
@@ -553,7 +554,7 @@ static dt_status ensure_locked(void *arg, dt_db *db, int64_t now_ms, struct dt_e
             terms->refusal = DT_TOPIC_FINE;
         wanted->status = status = put_one(&put, db, now_ms, installation, &changed, err);
         any |= changed;
-        if (status == DT_INVALID) /* if a topic is refused, nothing is written for it; the others continue */
+        if (status == DT_INVALID) /* a refused topic is not written; the other topics are */
             status = DT_OK;
     }
     dt_arena_clear(&owners.arena);
@@ -566,7 +567,7 @@ dt_status dt_store_topics_ensure(dt_store *store, struct dt_topic_ensure *v, siz
     dt_db *db;
     if (n == 0)
         return DT_OK;
-    /* Looks first without a lock: a caller whose topics exist blocks no other. */
+    /* Reads without a lock first: if a caller's topics exist, the caller blocks no other. */
     dt_status status = dt_store_db(store, &db, err);
     for (size_t i = 0; status == DT_OK && i < n; i++) {
         enum dt_delivery_id delivery = DT_DELIVERY_UNSET;
