@@ -157,10 +157,11 @@ struct dt_shrink dt_inflight_sent(size_t n, size_t send_n)
 }
 
 /*
- * A refusal is remembered with the exact head that was sent, and counts only if the same head is to be sent now. A head
- * of several attempts is halved, because any of them may have been refused. If a single attempt was refused, it ends as
- * undeliverable. The list then continues with a head of one, which doubles after each head that is sent
- * (dt_inflight_sent). So if a topic accepts nothing, its next message is refused alone at once.
+ * A refusal is stored with the exact entries that were sent, and counts only if the same entries are to be sent now. If
+ * several attempts were sent, their number is halved, because any of them may have been refused. If a single attempt
+ * was refused, it ends as undeliverable. Then the next batch has one entry, and each later one twice as many as the
+ * batch before (dt_inflight_sent). So if a topic accepts nothing, its next message is refused at once in a batch of
+ * one.
  */
 struct dt_shrink dt_inflight_taken_over(const struct dt_inflight *list, size_t send_n, bool sent,
                                         const struct dt_inflight *refused)

@@ -210,7 +210,7 @@ dt_status dt_retry_parse(struct dt_str text, int64_t delays_ms[DT_RETRY_MAX], un
         struct dt_str word = {text.p + i, 0};
         while (i < text.n && !is_separator(text.p[i]))
             i++, word.n++;
-        /* "1500ms": dt_duration_parse does not know this unit, but reads a number without a unit as ms. */
+        /* dt_duration_parse does not know the unit of "1500ms", but reads a number without a unit as milliseconds. */
         if (word.n > 2 && memcmp(word.p + word.n - 2, "ms", 2) == 0 && word.p[word.n - 3] >= '0' &&
             word.p[word.n - 3] <= '9')
             word.n -= 2;

@@ -1,5 +1,5 @@
 /*
- * The domain: what a job is. Pure: no I/O, no globals, no clock.
+ * What a job is. Pure: no I/O, no globals, no clock.
  */
 #pragma once
 
@@ -7,16 +7,16 @@
 #include "base/text/timetext.h"
 
 /*
- * The columns of a job, in one table. It generates the members of struct dt_job, struct dt_new_job, struct dt_patch and
- * struct dt_outgoing, and what the store does with each of them: insert, read, change, compare. The statements that
- * name the columns are in job/change/job_rows.sql, in the order of the table (tests/unit/job/test_job_columns.c). The
- * payload, which may be large, comes after all of them and is not in the table.
+ * The columns of a job, in one table. From it come the members of struct dt_job, struct dt_new_job, struct dt_patch and
+ * struct dt_outgoing, and the code that inserts, reads, changes and compares each of them. The statements that name the
+ * columns are in job/change/job_rows.sql, in the order of the table (tests/unit/job/test_job_columns.c). The payload,
+ * which may be large, comes after all of them and is not in the table.
  *
  * A use of the table passes three macros of (kind, member, column), one for each group:
  *
- *   ROW        the store writes it, or a caller gives it in a way of its own
- *   CONTENT    a caller gives and changes it with the payload
- *   EXTRA      a caller gives and changes it separately; most jobs do not have it
+ * ROW        the store writes the column, or a caller sets it by a separate member or function CONTENT    a caller sets
+ * and changes the column together with the payload EXTRA      a caller sets and changes the column separately; most
+ * jobs do not have it
  *
  * Kinds: INT int64_t; FLAG bool; TEXT struct dt_str, absent for NULL; SHARD int, the column has -1 for none; STATE and
  * STATUS the ENUMs jobs.state and jobs.attempt_status. Times are in ms since 1970, 0 = none.
@@ -50,7 +50,7 @@
     ROW(INT, updated_at_ms, updated_at)                                                                                \
     ROW(INT, version, version)
 
-/* For groups that a use of the table leaves out. */
+/* Pass this macro for a group that a use of the table leaves out. */
 #define DT_COLUMN_NONE(kind, member, column)
 
 #define DT_COLUMN_MEMBER(kind, member, column) DT_COLUMN_TYPE_##kind member;
@@ -61,7 +61,7 @@
 #define DT_COLUMN_TYPE_STATE                   enum dt_job_state
 #define DT_COLUMN_TYPE_STATUS                  enum dt_attempt_status
 
-/* Counts columns: enum { N = 0 DT_JOB_COLUMNS(…DT_COLUMN_ONE…) }. */
+/* Counts the columns of a group: enum { N = 0 DT_JOB_COLUMNS(…DT_COLUMN_ONE…) }. */
 #define DT_COLUMN_ONE(kind, member, column) +1 /* NOLINT(bugprone-macro-parentheses): a term of a sum */
 
 #define DT_TOPIC_MAX              200
@@ -69,17 +69,17 @@
 #define DT_KEY_MAX                255
 #define DT_PARTITION_KEY_MAX      255
 #define DT_CONTENT_TYPE_MAX       255
-#define DT_HEADERS_TEXT_MAX       65535 /* limit of a job's headers, stored as JSON */
-#define DT_ERROR_CODE_MAX         100   /* bytes; longer ones are cut at a character */
+#define DT_HEADERS_TEXT_MAX       65535 /* most bytes of a job's headers, stored as JSON */
+#define DT_ERROR_CODE_MAX         100   /* bytes; a longer code is cut at a character */
 #define DT_ERROR_MESSAGE_MAX      1000
 #define DT_ACK_TIMEOUT_DEFAULT_MS INT64_C(300000)
 #define DT_RETENTION_DEFAULT_MS   (INT64_C(30) * 86400000)
 #define DT_RETRY_DEFAULT          "15s 3m 10m 30m 30m 1h 2h 6h 15h"
 #define DT_DAY_MS                 INT64_C(86400000)
 
-/* In the order of the ENUM jobs.state (1-based in SQL). */
+/* Values in the order of the ENUM jobs.state, which is 1-based in SQL. */
 enum dt_job_state { DT_SCHEDULED, DT_DISPATCHED, DT_SUCCEEDED, DT_DEAD, DT_CANCELLED, DT_JOB_STATES };
-/* In the order of the ENUM attempt_status. NONE = no attempt yet (NULL). */
+/* Values in the order of the ENUM attempt_status. NONE = no attempt yet (NULL). */
 enum dt_attempt_status {
     DT_ATTEMPT_NONE,
     DT_ATTEMPT_DISPATCHED,
@@ -101,79 +101,82 @@ static inline bool dt_job_state_terminal(enum dt_job_state s)
     return s >= DT_SUCCEEDED;
 }
 
-/* A row of `jobs` or `history`. Slices belong to the arena or result that it was read into; NULL columns are absent
- * (.p NULL). */
+/* A row of `jobs` or `history`. The texts are in the arena or result that the row was read into; for NULL columns they
+ * are absent (.p NULL). */
 struct dt_job {
     DT_JOB_COLUMNS(DT_COLUMN_MEMBER, DT_COLUMN_MEMBER, DT_COLUMN_MEMBER)
     struct dt_str payload;
-    int64_t was_next_at_ms; /* set by a change: next_at before it, for the index; else 0 */
-    bool unsettled;         /* set by a refused change: its only reason is an attempt in flight; see jobs.h */
+    int64_t was_next_at_ms; /* set by a change: next_at before the change, for the index; else 0 */
+    bool unsettled;         /* set by a refused change: the only reason is an attempt in flight; see
+                             * job/change/jobs.h */
 };
 
-/* The first header of a job that a callback cannot carry. reason: static text, or NULL if there is none. */
+/* The first of a job's headers that a callback cannot have. reason: static text, or NULL if a callback can have all. */
 struct dt_header_fault {
     struct dt_str name;
     const char *reason;
 };
 
-/* The values that make a job. Slices are borrowed. */
+/* The values from which a job is made. Texts are borrowed. */
 struct dt_new_job {
     int64_t id;
     struct dt_str topic, key;
     bool by_command; /* the key is the id of a command: unique in the installation among jobs that commands made */
     int64_t run_at_ms;
-    struct dt_str retry;    /* absent = the topic's, copied at insert */
-    int64_t ack_timeout_ms; /* 0 = the topic's, copied at insert */
+    struct dt_str retry;    /* absent = copied from the topic at insert */
+    int64_t ack_timeout_ms; /* 0 = copied from the topic at insert */
     DT_JOB_COLUMNS(DT_COLUMN_NONE, DT_COLUMN_MEMBER, DT_COLUMN_MEMBER)
     struct dt_str payload;
     unsigned char digest[16]; /* digest of the request, see job/job_json.h */
     struct dt_header_fault header_fault;
 };
 
-/* A job whose time changed, for the index. due_ms 0: its entry is removed. was_ms 0: it had no entry. */
+/* A job whose time changed, for the index. due_ms 0: the entry is removed. was_ms 0: the index had no entry. */
 struct dt_job_move {
     int64_t id, due_ms, was_ms;
 };
 
-/* Returns the number of bytes of its texts and its payload. */
+/* Returns the number of bytes of the job's texts and payload. */
 size_t dt_job_bytes(const struct dt_job *job);
 size_t dt_new_job_bytes(const struct dt_new_job *job);
-/* True if it has any of CONTENT and EXTRA. */
+/* Returns true if the job has any column of CONTENT or EXTRA. */
 bool dt_new_job_has_extras(const struct dt_new_job *job);
-/* Fills in the job as its new row will be: scheduled, version 1. Slices are those of `made`. */
+/* Sets *job to the new row of `made`: scheduled, version 1. The texts are those of `made`. */
 void dt_job_from_new(struct dt_job *job, const struct dt_new_job *made, int64_t created_ms);
 
-/* The topics that a caller with limited access may see: those whose names begin with one of the prefixes, none of
- * which is empty. Without prefixes it sees no topic. */
+/* The topics that a caller with limited access may see: those whose names begin with one of the prefixes. No prefix is
+ * empty. Without prefixes the caller sees no topic. */
 struct dt_topic_bound {
     const struct dt_str *prefixes;
     size_t n;
 };
-/* True if the caller may see the topic, or bound is NULL. */
+/* Returns true if the caller may see the topic, or bound is NULL. */
 bool dt_topic_within(const struct dt_topic_bound *bound, struct dt_str topic);
 
-/* Checks the name of a topic: 1-200 of [A-Za-z0-9._-], not "." or "..", not starting with "__" or "<installation>.".
+/* Checks a topic's name: 1 to 200 of [A-Za-z0-9._-], not "." or "..", not starting with "__" or "<installation>.".
  * Returns NULL, or the reason. */
 const char *dt_topic_check(struct dt_str topic, struct dt_str installation);
-/* The topics of an installation in Kafka, after its name and a dot; the ledger is the first. The CHECKs of the table
- * topics have the same list. */
+/* Names of an installation's own topics in Kafka, which follow its name and a dot; the ledger is the first. The CHECKs
+ * of the table topics have the same list. */
 #define DT_KAFKA_OWN_TOPICS 7
 extern const char *const dt_kafka_own_topics[DT_KAFKA_OWN_TOPICS];
 /*
- * Returns true if a Kafka topic of this name may be internal to an installation, ours or another one on the same Kafka.
- * Such names start with "__", or end in a dot and one of dt_kafka_own_topics. The part before the ending is the name of
- * an installation, which may be any text. Other names are free: "orders.commands.create", "results", "exam_results".
+ * Returns true if a Kafka topic of this name may be internal to an installation, this one or another one on the same
+ * Kafka. Such names start with "__", or end in a dot and one of dt_kafka_own_topics. The part before the ending is the
+ * name of an installation, which may be any text. Names like "orders.commands.create", "results" and "exam_results" are
+ * free.
  */
 bool dt_kafka_topic_internal(struct dt_str kafka_topic);
-/* Returns true if the name of a topic can begin with this prefix. Empty: false. */
+/* Returns true if a topic's name can begin with this prefix. Returns false if it is empty. */
 bool dt_topic_prefix_valid(struct dt_str prefix);
-/* Returns true if the name is in the list, which has names, and prefixes that end in *: "shared.audit,public.*". */
+/* Returns true if the list has the name, or a prefix of the name. A prefix in the list ends in *:
+ * "shared.audit,public.*". */
 bool dt_topic_listed(const char *list, struct dt_str name);
 
 #define DT_SEQUENCE_BITS 40 /* bits of the sequence in an id; the bits above them are the home day */
 /* Makes an id: home day << 40 | sequence. The home day is the day of the first run_at, counted from 2025-01-01 (0
- * before it). Only the low 39 bits of the sequence are used: the upper half of a day's numbers is for rows that no
- * API made (tests). */
+ * before that day). Only the low 39 bits of the sequence are used; ids with bit 39 set are for rows that no API made
+ * (tests). */
 int64_t dt_job_id(int64_t run_at_ms, int64_t sequence);
 static inline int32_t dt_job_home_day(int64_t id)
 {
@@ -182,11 +185,12 @@ static inline int32_t dt_job_home_day(int64_t id)
 
 /* The longest acknowledgement timeout: a hundred years, so that now + timeout is still a valid time. */
 #define DT_ACK_MAX_MS INT64_C(3155760000000)
-/* Returns how much of an acknowledgement timeout a slow batch may use up before its deadlines are extended: a
- * twentieth, but at least 100 ms and at most a second. An extension costs as much as the claim. */
+/* Returns how much of an acknowledgement timeout may pass while a batch is sent before its deadlines are extended: a
+ * twentieth of it, but at least 100 ms and at most a second. An extension costs as much as the claim. */
 int64_t dt_ack_may_lose_ms(int64_t ack_timeout_ms);
 
-/* Returns the end of the exact part of the due index: the end of the UTC day that contains now + 48 h. */
+/* Returns the end of the part of the due index that has exact times: the end of the UTC day that contains now + 48
+ * h. */
 int64_t dt_near_end_ms(int64_t now_ms);
 
 /* The order of job ids, for qsort and bsearch over arrays of int64_t, or of structs whose first member is the id. */
@@ -200,8 +204,7 @@ static inline int dt_by_job_id(const void *a, const void *b)
 #define DT_PATCH_MEMBER(kind, member, column)                                                                          \
     bool has_##member;                                                                                                 \
     DT_COLUMN_TYPE_##kind member; /* absent = none */
-/* A change of a scheduled job that a caller requests (PATCH, or an intent). Only members with their has_… set
- * change. */
+/* A change of a scheduled job that a caller requests (PATCH, or an intent). Only members whose has_… is set change. */
 struct dt_patch {
     int64_t if_version; /* change only this version of the row (else VERSION); 0 = any */
     bool has_run_at, has_payload, has_retry, has_ack_timeout;
@@ -225,8 +228,8 @@ struct dt_patch {
 
 /* Writes n delays as canonical text. */
 void dt_retry_format(struct dt_strbuf *out, const int64_t *delays_ms, unsigned n);
-/* Reads stored text, which may be a manual edit: durations separated by spaces or commas, "ms" included. INVALID:
- * anything else, or more than DT_RETRY_MAX; then *n is 0. */
+/* Reads stored text, which may be a manual edit: durations separated by spaces or commas, with "ms" allowed. INVALID:
+ * the text is anything else, or has more than DT_RETRY_MAX delays; then *n is 0. */
 DT_MUST_CHECK dt_status dt_retry_parse(struct dt_str text, int64_t delays_ms[DT_RETRY_MAX], unsigned *n);
 
 /* ---- keys of fires: `<name of the schedule>@<nominal time, ms since 1970>` ---- */

@@ -1,8 +1,8 @@
 /*
  * Jobs as JSON: reading bodies that make or change a job, the digest of a request, and writing a job.
  *
- * One table of members serves create, PATCH and templates. Reading has three steps: each member into dt_job_fields,
- * then the rules between members, then the result. A refusal lists all faults at once.
+ * One table of members serves create, PATCH and templates. Reading has three steps: read each member into
+ * dt_job_fields, check the rules between members, make the result. If a body is refused, the problem lists all faults.
  */
 #include "job_json.h"
 
@@ -13,18 +13,18 @@
 #include "base/http/callback_rules.h"
 #include "base/text/encoding.h"
 
-/* Limits the nodes of a body without its payload: a value of two bytes takes a node of eighty, and a valid body
- * never has this many. A payload may have as many names as fit into it. */
+/* Limits the nodes of a body without its payload, because a value of two bytes takes a node of eighty. A valid body
+ * never has this many nodes. A payload may have as many names as fit into it. */
 #define NODES_MAX 16384
 #define NAMES_MAX 4000000
 
-/* Receives the members of a body. The functions of the table get the rules as their context. */
+/* State while a body is read. The functions of the table get its rules as their context. */
 struct decoder {
     struct dt_job_fields f;
-    bool patch;                      /* null means the default */
-    bool (*own)(struct dt_str name); /* of a template: the member belongs to the schedule */
-    bool time_read;                  /* run_at or delay is given, without a fault of its own */
-    bool too_large;                  /* one of the faults is about a size */
+    bool patch;                      /* a PATCH: null means the default */
+    bool (*own)(struct dt_str name); /* for a template: returns true for members of the schedule */
+    bool time_read;                  /* run_at or delay was read without a fault */
+    bool too_large;                  /* at least one of the faults is about a size */
 };
 
 struct dt_json_limits dt_job_json_limits(unsigned json_depth)
@@ -132,7 +132,7 @@ static void read_payload_base64(struct dt_json_reader *r, const struct dt_json_f
         check_payload_size(r, field);
 }
 
-/* Adds a header to the text and the pairs, unless it is refused or too large. *bytes: of all headers up to this one. */
+/* Adds a header to the text and the pairs, unless it is refused or too large. *bytes: size of all headers so far. */
 static void read_job_header(struct dt_json_reader *r, const struct dt_json_node *m, struct dt_strbuf *text,
                             size_t *bytes)
 {
@@ -159,7 +159,7 @@ static void read_job_header(struct dt_json_reader *r, const struct dt_json_node 
     dt_json_put_key(text, pair.name);
     dt_json_put_string(text, NULL, pair.value);
     f->pairs[f->n_pairs++] = pair;
-    /* Only callbacks cannot send such a header: topics with another delivery accept it. */
+    /* Only callbacks cannot send such a header, so topics with another delivery accept it. */
     reason = dt_callback_header_name_check(pair.name);
     if (!reason)
         reason = dt_callback_header_value_check(pair.value);
@@ -187,7 +187,7 @@ static void read_headers(struct dt_json_reader *r, const struct dt_json_field *f
     if (bytes > most)
         dt_json_faultf(r, field, "names and values have %zu bytes, %zu are allowed", bytes, most);
     dt_strbuf_addc(&text, '}');
-    if (text.n > DT_HEADERS_TEXT_MAX) /* in JSON, many short names with escapes are longer than their bytes */
+    if (text.n > DT_HEADERS_TEXT_MAX) /* short names with escapes need more bytes in JSON than the headers themselves */
         dt_json_faultf(r, field, "has %zu bytes as JSON, %d are allowed", text.n, DT_HEADERS_TEXT_MAX);
     d->too_large |= bytes > most || text.n > DT_HEADERS_TEXT_MAX;
     f->job.headers = dt_json_keep(r->faults, dt_strbuf_str(&text));
@@ -195,11 +195,11 @@ static void read_headers(struct dt_json_reader *r, const struct dt_json_field *f
     dt_strbuf_clear(&text);
 }
 
-#define FIXED   (DT_FIELD_OWN << 0) /* cannot be changed */
-#define DEFAULT (DT_FIELD_OWN << 1) /* null in a PATCH or a template: the default, or none */
-#define ONCE    (DT_FIELD_OWN << 2) /* not in a template, since each of its jobs has its own */
+#define FIXED   (DT_FIELD_OWN << 0) /* the member cannot be changed */
+#define DEFAULT (DT_FIELD_OWN << 1) /* null in a PATCH or a template means the default, or no value */
+#define ONCE    (DT_FIELD_OWN << 2) /* refused in a template, since each of its jobs has another value */
 
-/* In the order of enum dt_job_member. */
+/* Rows in the order of enum dt_job_member. */
 static const struct dt_json_field fields[] = {
     DT_FIELD("topic", TEXT, struct decoder, f.job.topic, .flags = FIXED, .judge = dt_check_topic),
     DT_FIELD("key", TEXT, struct decoder, f.job.key, .flags = FIXED | ONCE, .check = dt_key_check),
@@ -251,7 +251,7 @@ static bool has_member(const struct decoder *d, enum dt_job_member bit)
     return (d->f.has & bit) != 0;
 }
 
-/* Returns when the job is due. A past time becomes now. If a time is too far ahead, adds a fault. */
+/* Returns the time at which the job is due. A past time becomes now. If the time is too far ahead, adds a fault. */
 static int64_t read_due_ms(const struct decoder *d, const struct dt_job_rules *rules, int64_t now_ms,
                            struct dt_faults *faults)
 {
@@ -315,7 +315,7 @@ dt_status dt_job_decode(const dt_json *json, const struct dt_job_rules *rules, c
     *out = (struct dt_new_job){0};
     if (!read_job_object(&d, json, rules, faults))
         return DT_INVALID;
-    /* Topic and key are in the path, in the body, or in both. If in both, they must be equal. */
+    /* Topic and key may be in the path, in the body, or in both. If they are in both, they must be equal. */
     if (path->topic.p) {
         if (d.f.job.topic.p && !dt_str_eq(d.f.job.topic, path->topic))
             dt_faults_add(faults, "/topic", "differs from the topic in the path");
@@ -390,14 +390,14 @@ dt_status dt_patch_decode(const dt_json *json, const struct dt_job_rules *rules,
 /*
  * ---- the digest of a request ----
  *
- * Requests with the same key are equal if their digests are. The digest is xxh3-128 of a canonical text: a tag, the
- * length and the bytes of each given member; long members (payload, headers) are included as their own hash. MySQL
- * stores it, so it does not depend on the machine's byte order. Never change it: every stored key would become a
- * conflict.
+ * Two requests with the same key are equal if their digests are equal. The digest is xxh3-128 of a canonical text: for
+ * each given member a tag, its length and its bytes; long members (payload, headers) are replaced by their hash. MySQL
+ * stores the digest, so it does not depend on the machine's byte order. The text must never change: otherwise the next
+ * request with a stored key would be a conflict.
  */
 
 struct canon {
-    /* Room for topic 200, key 255, partition key 255, content type 255, retry 1,600, URL 2,000, and the small
+    /* Room for topic 200, key 255, partition key 255, content type 255, retry 1,600, URL 2,000 bytes, and the small
      * members. */
     unsigned char p[6144];
     size_t n;
@@ -513,9 +513,9 @@ uint64_t dt_key_hash(struct dt_str topic, struct dt_str key)
 
 #define STORED_DEPTH_MAX 128 /* limits.json_depth may have been larger when the job was made */
 
-/* A delay of digits and one of s, m, h, d, as most schedules have, is shown as stored. Other delays are shown in the
- * short form if they are whole seconds, else as ISO 8601. Text that is not a delay (a manual edit) is shown as it
- * is. */
+/* Writes a delay. A delay of digits and one of s, m, h, d, as most schedules have, is shown as stored. Other delays are
+ * shown in the short form if they are whole seconds, else as ISO 8601. Text that is not a delay (a manual edit) is
+ * shown unchanged. */
 static void put_delay(struct dt_strbuf *out, struct dt_str word)
 {
     int64_t ms[DT_RETRY_MAX];
@@ -555,7 +555,7 @@ void dt_retry_put(struct dt_strbuf *out, const char *name, struct dt_str retry)
     dt_json_end_array(out);
 }
 
-/* If memory runs out, this cannot be found out, and out fails as a whole. */
+/* Returns whether a text is JSON. If memory runs out, the answer is unknown, and `out` is marked as failed. */
 static bool is_json(struct dt_strbuf *out, dt_json *check, struct dt_str text)
 {
     const struct dt_json_limits limits = {.depth = STORED_DEPTH_MAX, .check_only = true};

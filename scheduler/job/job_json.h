@@ -2,9 +2,9 @@
  * Jobs as JSON: bodies that make or change a job, of the API or in the same form elsewhere, and jobs in answers and
  * dead letters. Pure: no I/O, no clock, no HTTP; the JSON text is already parsed (base/text/json.h).
  *
- * If a member is missing, unknown, wrong or contradictory, that is a fault with a JSON pointer (problem.h); one pass
- * finds all faults. Decoded strings are copied into the arena of the faults, so the parser may be used again at once;
- * payloads stay in the request's text.
+ * If a member is missing, unknown, wrong or contradictory, the decoder adds a fault with a JSON pointer (problem.h);
+ * one pass finds all faults. Decoded strings are copied into the arena of the faults, so the parser may be used again
+ * at once. Payloads are not copied: they stay in the request's text.
  */
 #pragma once
 
@@ -14,24 +14,24 @@
 #include "job.h"
 #include "problem.h"
 
-/* The limits of bodies, from the configuration; one for each process. Slices are borrowed. */
+/* The limits of bodies, from the configuration; one for each process. Texts are borrowed. */
 struct dt_job_rules {
     int64_t max_delay_ms;
     size_t payload_max, headers_max;
     unsigned json_depth;
     struct dt_str installation;
     bool callbacks;            /* topics may have the delivery http */
-    struct dt_str allow_hosts; /* where callbacks may go (base/http/callback_rules.h) */
-    int64_t delays_from_ms;    /* the time from which delays count; 0 = now_ms of the decoder */
-    /* Returns true for members that are not the job's but belong to the object around it; they are skipped. NULL:
+    struct dt_str allow_hosts; /* hosts to which callbacks may go (base/http/callback_rules.h) */
+    int64_t delays_from_ms;    /* time from which delays count; 0 = now_ms of the decoder */
+    /* Returns true for members that belong to the object around the job; the decoder skips them. NULL: there are
      * none. */
     bool (*beside)(struct dt_str name);
 };
-/* Returns the limits for dt_json_parse; json_depth as in the rules. */
+/* Returns the limits for dt_json_parse. json_depth is that of struct dt_job_rules. */
 struct dt_json_limits dt_job_json_limits(unsigned json_depth);
 
-/* Topic and key from the request's path, already checked (dt_topic_check, dt_key_check); absent for POST. If the
- * body has them too, they must be equal. */
+/* Topic and key from the request's path, already checked (dt_topic_check, dt_key_check); absent for POST. If the body
+ * also has them, they must be equal. */
 struct dt_job_path {
     struct dt_str topic, key;
 };
@@ -39,9 +39,8 @@ struct dt_job_path {
 /*
  * Decodes a body (the root of json) of POST /v1/jobs and of PUT /v1/topics/{t}/jobs/{key} into *out, except the id.
  * run_at is final: a delay counts from now_ms or delays_from_ms, and a past time becomes now_ms. retry and ack_timeout
- * are as given (absent: the topic's); the digest is set. now_ms: not earlier than MySQL's clock
- * (dt_refclock_latest_ms). INVALID: there is at least one fault. TOO_LARGE: the same, and at least one fault is about a
- * size. NOMEM.
+ * are copied (absent: the topic's); the digest is set. now_ms: not earlier than MySQL's clock (dt_refclock_latest_ms).
+ * INVALID: there is at least one fault. TOO_LARGE: at least one fault is about a size. NOMEM: memory ran out.
  *
  * The digest is xxh3-128 over the request: topic, key, run_at as an instant or delay as a duration, retry as delays,
  * headers in the order of their names, payload by its bytes (absent = null). An absent member differs from every value.
@@ -52,18 +51,18 @@ DT_MUST_CHECK dt_status dt_job_decode(const dt_json *json, const struct dt_job_r
 
 /*
  * Decodes a template, from which jobs are made repeatedly later: the members of a new job, except key, run_at and
- * delay, which are refused. If own() accepts a member, it is skipped. null is the topic's default, as in a PATCH; the
- * topic may be absent. Statuses as in dt_job_decode. The list may already have faults.
+ * delay, which are refused. If own() accepts a member, it is skipped. null means the topic's default, as in a PATCH.
+ * The topic may be absent. Statuses as in dt_job_decode. `faults` may already have faults.
  */
 DT_MUST_CHECK dt_status dt_job_template_decode(const dt_json *json, const struct dt_job_rules *rules,
                                                bool (*own)(struct dt_str name), struct dt_faults *faults,
                                                struct dt_new_job *out);
-/* For other tables of bodies, whose readers have the rules as their context. */
+/* Readers for the tables of other bodies; the context of the reader must be the struct dt_job_rules. */
 const char *dt_check_topic(struct dt_json_reader *reader, struct dt_str text);
 const char *dt_check_callback_url(struct dt_json_reader *reader, struct dt_str text);
 /* Reads a list of durations as canonical text. */
 void dt_read_retry(struct dt_json_reader *reader, const struct dt_json_field *field, const struct dt_json_node *node);
-/* Includes a text in a digest. */
+/* Adds a text to a digest. */
 void dt_job_digest_add(unsigned char digest[16], struct dt_str text);
 
 /* Computes a short hash of a topic and a key. It is never 0; different keys may share one. */
@@ -71,33 +70,35 @@ uint64_t dt_key_hash(struct dt_str topic, struct dt_str key);
 /* Checks a key: 1 to 255 bytes of UTF-8. Returns NULL if it is valid, else the reason, static text. */
 const char *dt_key_check(struct dt_str key);
 
-/* Decodes a body of PATCH /v1/jobs/{id}: a missing member is unchanged, null is the topic's default (or none).
- * Statuses as of dt_job_decode. */
+/* Decodes a body of PATCH /v1/jobs/{id}. A member that is missing stays unchanged; null sets the topic's default, or no
+ * value. Statuses as in dt_job_decode. */
 DT_MUST_CHECK dt_status dt_patch_decode(const dt_json *json, const struct dt_job_rules *rules, int64_t now_ms,
                                         struct dt_faults *faults, struct dt_patch *out);
 
 /* ---- writing; members have a fixed order, and a manual edit of stored text never breaks the JSON around it ---- */
 
 struct dt_job_view {
-    bool payload;            /* show it */
-    const char *waiting_for; /* NULL = null */
+    bool payload;            /* include the payload */
+    const char *waiting_for; /* word for `waiting_for`; NULL = null */
     const char *outcome;     /* outcome of a result; NULL = no such member */
-    int64_t deadline_ms;     /* of a popped job: its deadline; 0 = no such member */
-    /* The parser to check stored payload and headers with. A payload that is not JSON is written as base64; headers
-     * that are not JSON are left out; if memory runs out, the buffer fails. NULL: no check, since a request has them
-     * that was checked. */
+    int64_t deadline_ms;     /* deadline of a popped job; 0 = no such member */
+    /* Parser that checks stored payload and headers. A payload that is not JSON is written as base64; headers that are
+     * not JSON are left out; if memory runs out, the buffer fails. NULL: no check, for values of a request that were
+     * checked before. */
     dt_json *check;
 };
 void dt_job_add(struct dt_strbuf *out, const struct dt_job *job, const struct dt_job_view *view);
-/* Adds a job that was read from the store. It makes a parser for the checks, which takes longer. */
+/* Adds a job that was read from the store. Makes a parser for the checks, which takes time; dt_job_add uses the
+ * caller's. */
 void dt_job_add_json(struct dt_strbuf *out, const struct dt_job *job, bool with_payload, const char *waiting_for);
 
-/* Adds a canonical (or manually edited) retry schedule as a JSON list; name: of the member, or NULL. */
+/* Adds a retry schedule, canonical or edited manually, as a JSON list. name: name of the member, or NULL. */
 void dt_retry_put(struct dt_strbuf *out, const char *name, struct dt_str retry);
 
-/* ---- the members of a body as given, for tables that decode bodies; `has` distinguishes "absent" and "null" ---- */
+/* ---- the members of a body as given, for tables that decode bodies; `has` distinguishes an absent member from null
+ * ---- */
 
-/* In the order of the table (job_json.c). */
+/* Values in the order of the table in job_json.c. */
 enum dt_job_member {
     DT_MEMBER_TOPIC = 1 << 0,
     DT_MEMBER_KEY = 1 << 1,
@@ -117,14 +118,14 @@ struct dt_header_pair {
     struct dt_str name, value;
 };
 
-/* A member that is absent, or null if that is allowed, has the empty value. */
+/* The members of a body. A member that is absent, or null if that is allowed, has the empty value. */
 struct dt_job_fields {
-    unsigned has; /* enum dt_job_member, or-ed */
+    unsigned has; /* bits of enum dt_job_member */
     int64_t delay_ms;
-    struct dt_header_pair *pairs; /* pairs of the headers */
+    struct dt_header_pair *pairs; /* names and values of the headers */
     size_t n_pairs;
-    struct dt_new_job job; /* payload: text or binary; run_at as the client gave it */
+    struct dt_new_job job; /* payload: text or binary; run_at: as the client gave it */
 };
 
-/* Computes the digest of the request (see dt_job_decode) into fields->job. Sorts the pairs by name. */
+/* Computes the digest of the request (see dt_job_decode) and stores it in fields->job. Sorts the pairs by name. */
 void dt_job_digest(struct dt_job_fields *fields);

@@ -2,16 +2,17 @@
  * The table of states, and the effect of results. Pure: the caller reads the row, and writes the decision only if the
  * row has not changed since.
  *
- * Invariants: every state that C decides comes from the table; statements that write a state repeat its condition. A
- * result changes a job only if it is for the latest attempt, and only while that attempt is dispatched (a success also
- * while the job waits for its next attempt). The number of failures never falls here. A terminal state has no next_at.
+ * Invariants: every state that C decides comes from the table; statements that write a state check its condition again.
+ * A result changes a job only if it is for the latest attempt, and only while that attempt is dispatched; a success
+ * also while the job waits for its next attempt. The number of failures never falls here. A terminal state has no
+ * next_at.
  */
 #include "job_state.h"
 
 #include "base/assert.h"
 #include "base/guard.h"
 
-/* 1 + the state after the event; 0 = illegal. */
+/* 1 + the state that follows the event; 0 = the event is illegal. */
 static const signed char after[DT_JOB_STATES][DT_EVENTS] = {
     [DT_SCHEDULED] = {[DT_EVENT_CLAIM] = 1 + DT_DISPATCHED,
                       [DT_EVENT_SUCCEED] = 1 + DT_SUCCEEDED,
@@ -44,7 +45,7 @@ bool dt_job_deadline_passed(int64_t deadline_ms, int64_t now_ms)
     return DT_GUARD(DEADLINE, deadline_ms <= now_ms);
 }
 
-/* The status of an attempt after the result. */
+/* Status of an attempt, by the result that ended it. */
 static const enum dt_attempt_status attempt_after[] = {
     [DT_RESULT_SUCCEEDED] = DT_ATTEMPT_SUCCEEDED, [DT_RESULT_FAILED] = DT_ATTEMPT_FAILED,
     [DT_RESULT_SNOOZED] = DT_ATTEMPT_SNOOZED,     [DT_RESULT_GAVE_UP] = DT_ATTEMPT_GAVE_UP,
@@ -57,12 +58,12 @@ bool dt_result_repeats(enum dt_attempt_status recorded, enum dt_result_status re
     return reported != DT_RESULT_EXTENDED && recorded != DT_ATTEMPT_NONE && recorded == attempt_after[reported];
 }
 
-/* True if this result may change this job. */
+/* Returns true if this result may change this job. */
 static bool result_applies(const struct dt_job *job, const struct dt_result *result, int64_t now_ms)
 {
     if (!DT_GUARD(RESULT_ATTEMPT, result->attempt == job->attempt) || job->attempt < 1)
         return false;
-    /* An undeliverable attempt reached no consumer: a success that is reported for it is a mistake. */
+    /* An undeliverable attempt reached no consumer, so a reported success must be a mistake. */
     if (job->state == DT_SCHEDULED)
         return result->status == DT_RESULT_SUCCEEDED && job->attempt_status != DT_ATTEMPT_UNDELIVERABLE;
     if (job->state != DT_DISPATCHED)
@@ -73,9 +74,9 @@ static bool result_applies(const struct dt_job *job, const struct dt_result *res
 }
 
 /*
- * Returns which event a result is for this job, and the delay to the job's next_at, if it has one. If a manual edit
- * broke the retry schedule, the default one is used: a superfluous retry can be cancelled, but a dead job would be
- * lost.
+ * Returns which event the result is for this job, and in *delay_ms the delay until the job's next_at, if any. If a
+ * manual edit broke the retry schedule, the default one is used: a superfluous retry can be cancelled, but a job that
+ * became dead by mistake would be lost.
  */
 static enum dt_event event_of(const struct dt_job *job, const struct dt_result *result, int64_t *delay_ms)
 {
@@ -103,8 +104,8 @@ static enum dt_event event_of(const struct dt_job *job, const struct dt_result *
     const bool readable = dt_retry_parse(job->retry, delays_ms, &n) == DT_OK ||
                           dt_retry_parse(DT_STR_LIT(DT_RETRY_DEFAULT), delays_ms, &n) == DT_OK;
     if (!readable || job->failures < 0 || job->failures >= (int64_t)n)
-        return DT_EVENT_BURY; /* no attempts are left */
-    /* Bounded where it was read: both by DT_DURATION_MAX_MS, a header Retry-After by limits.max_delay. */
+        return DT_EVENT_BURY; /* the schedule has no attempt left */
+    /* Both delays have a limit: DT_DURATION_MAX_MS for a schedule, limits.max_delay for a header Retry-After. */
     *delay_ms = result->retry_after_ms >= 0 ? result->retry_after_ms : delays_ms[job->failures];
     return DT_EVENT_RETRY;
 }
@@ -155,7 +156,7 @@ const char *dt_job_waits_for(const struct dt_job *job, const struct dt_wait_fact
         return "limit";
     if (facts->dealing == DT_DEALING_OFFERS)
         return facts->led ? "pop" : "leader";
-    if (!called && dt_str_is(facts->leader_says, "kafka")) /* Kafka matters only to jobs that are sent to it */
+    if (!called && dt_str_is(facts->leader_says, "kafka")) /* `kafka` matters only to jobs that are sent to Kafka */
         return "kafka";
     return dt_str_is(facts->leader_says, "redis") ? "redis" : "leader";
 }

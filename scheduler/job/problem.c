@@ -58,7 +58,7 @@ enum dt_problem_type dt_problem_of_status(dt_status status)
     case DT_FULL:
     case DT_SHUTDOWN:
     case DT_NOMEM:
-    case DT_FORBIDDEN: /* a server refused our own access, not the caller's */
+    case DT_FORBIDDEN: /* a server refused access to this program, not to the caller */
     case DT_SCHEMA:
         return DT_PROBLEM_UNAVAILABLE;
     case DT_UNKNOWN:
@@ -98,7 +98,7 @@ enum dt_problem_type dt_problem_of_status(dt_status status)
 void dt_problem_add(struct dt_strbuf *out, const struct dt_problem *problem, struct dt_str request_id)
 {
     const struct kind *kind = &kinds[problem->type];
-    dt_strbuf_addc(out, '{'); /* no comma: the document may be a line after another one */
+    dt_strbuf_addc(out, '{'); /* adds no comma, because the document may be a separate line */
     dt_json_name(out, "type");
     dt_strbuf_adds(out, "\"/problems/");
     dt_strbuf_adds(out, kind->slug);
@@ -136,7 +136,7 @@ void dt_problem_add(struct dt_strbuf *out, const struct dt_problem *problem, str
     dt_json_end_object(out);
 }
 
-#define LINE_MAX 1000 /* beyond this many characters, no more members are named */
+#define LINE_MAX 1000 /* after this many characters, the text names no more members */
 
 void dt_problem_add_text(struct dt_strbuf *out, const struct dt_problem *problem)
 {

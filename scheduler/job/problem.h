@@ -1,12 +1,12 @@
 /*
- * Problem documents (RFC 9457), the answers to refused requests, with the list of faults of a body for a 422. This
- * table has every problem type with its HTTP status and title; openapi.yaml has the same.
+ * Problem documents (RFC 9457), the answers to refused requests. A 422 has the list of faults of its body. The table
+ * below has every problem type with its HTTP status and title; openapi.yaml has the same.
  *
  *   {"type":"/problems/too-late","title":"…","status":409,"detail":"…","request_id":"…",
  *    "errors":[{"pointer":"/run_at","reason":"…"}],"id":"7316522","state":"dispatched","attempt":1}
  *
  * Pure: writes into a buffer. The sender adds the headers of a problem (Retry-After, Allow, WWW-Authenticate);
- * dt_problem_retry_after_s says whether there is a Retry-After.
+ * dt_problem_retry_after_s returns the value of Retry-After.
  */
 #pragma once
 
@@ -47,31 +47,32 @@ enum dt_problem_type {
         DT_PROBLEM_TYPES
 };
 
-/* Adds a member that does not fit the topic of the job. */
+/* Adds a fault for a member that does not fit the topic of the job. */
 void dt_faults_add_misfit(struct dt_faults *faults, const struct dt_callback_misfit *misfit);
 
-/* Copied by assignment; absent or zero members are left out. Slices are borrowed. */
+/* A problem to be written. Absent or zero members are left out. Copied by assignment; texts are borrowed. */
 struct dt_problem {
     enum dt_problem_type type;
     struct dt_str detail;           /* absent = none */
     const struct dt_faults *faults; /* errors[]; NULL or empty = none */
-    int64_t id;                     /* of the job; 0 = none */
-    const struct dt_job *job; /* for state and attempt (too-late, not-dead), version (version-mismatch); NULL = none */
-    const char *quota;        /* of quota-exceeded: its name, with the two below; NULL = none */
+    int64_t id;                     /* id of the job; 0 = none */
+    const struct dt_job *job; /* the job, for state and attempt (too-late, not-dead) or version (version-mismatch);
+                               * NULL = none */
+    const char *quota;        /* name of the quota, for quota-exceeded, with the next two members; NULL = none */
     int64_t limit;
     int64_t retry_after_ms; /* overrides dt_problem_retry_after_s; 0 = none */
 };
 
-/* "too-late" */
+/* Returns the last part of the type's URI, like "too-late". */
 const char *dt_problem_slug(enum dt_problem_type type);
 int dt_problem_http_status(enum dt_problem_type type);
-/* The first type of the table with this HTTP status, which must be there. */
+/* Returns the first type of the table with this HTTP status. The table must have one. */
 enum dt_problem_type dt_problem_for_http(int http_status);
-/* Returns the problem that a caller gets for a status. DT_OK is a bug: INTERNAL. */
+/* Returns the problem that a caller gets for a status; INTERNAL for DT_OK, which is a bug. */
 enum dt_problem_type dt_problem_of_status(dt_status status);
 /* Returns the seconds for Retry-After; 0 = no such header. */
 int64_t dt_problem_retry_after_s(const struct dt_problem *problem);
-/* Appends the document. request_id may be absent (lines of a batch). */
+/* Appends the document. request_id is absent in a line of a batch. */
 void dt_problem_add(struct dt_strbuf *out, const struct dt_problem *problem, struct dt_str request_id);
 /* Appends the problem as a human-readable line: "<slug>: <detail>", the job's attempt, and the faults of members. */
 void dt_problem_add_text(struct dt_strbuf *out, const struct dt_problem *problem);

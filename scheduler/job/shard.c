@@ -21,8 +21,8 @@ unsigned dt_slot(int64_t job_id)
 }
 
 /*
- * With one bucket, the key is in bucket 0. When the n-th bucket is added, the key moves to it with probability 1/n. A
- * pseudo-random sequence seeded by the key yields directly the n of the next move.
+ * If there is one bucket, the key is in bucket 0. When the n-th bucket is added, the key moves to it with probability
+ * 1/n. The loop does not try each n: a pseudo-random sequence seeded by the key gives the n of each next move.
  */
 unsigned dt_jump_hash(uint64_t key, unsigned buckets)
 {

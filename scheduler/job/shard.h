@@ -1,21 +1,20 @@
 /*
- * The shard of a job. slot = crc32(decimal id) mod 1024 (zlib's crc32, the same as SQL's CRC32(id) % 1024), fixed for
- * ever. Slots map to shards by jump consistent hash (Lamping & Veach, 2014), shards to Redis endpoints by rendezvous
- * hash.
+ * The shard of a job. slot = crc32(decimal id) mod 1024 (zlib's crc32, as in SQL's CRC32(id) % 1024), fixed for ever.
+ * Slots map to shards by jump consistent hash (Lamping & Veach, 2014), shards to Redis endpoints by rendezvous hash.
  */
 #pragma once
 
 #include "base/text/strbuf.h"
 
 #define DT_SLOTS 1024
-#ifndef DT_SHARDS_MAX /* the simulator has few, to avoid loops over a thousand */
+#ifndef DT_SHARDS_MAX /* the simulator sets a small number, because many loops visit every shard */
 #define DT_SHARDS_MAX 1024
 #endif
 
 unsigned dt_slot(int64_t job_id);
 unsigned dt_jump_hash(uint64_t key, unsigned buckets);
 
-/* The map of one generation: slot -> shard. Copied by assignment. */
+/* The map of slots to shards of one generation. Copied by assignment. */
 struct dt_shard_map {
     int64_t generation;
     unsigned shards;
@@ -49,7 +48,7 @@ static inline void dt_shard_set_remove(struct dt_shard_set *set, unsigned shard)
     set->bits[shard / 64] &= ~(UINT64_C(1) << (shard % 64));
 }
 bool dt_shard_set_empty(const struct dt_shard_set *set);
-/* Keeps only the shards that are in `others` too. */
+/* Removes the shards that `others` does not have. */
 void dt_shard_set_keep(struct dt_shard_set *set, const struct dt_shard_set *others);
 /* Returns the shards of a that are not in b. */
 struct dt_shard_set dt_shard_set_without(const struct dt_shard_set *a, const struct dt_shard_set *b);

@@ -1,5 +1,5 @@
--- The first and last row of a page of jobs; the statements that read a page are in job_rows.sql. They name the index, because the optimizer sometimes
--- chose others.
+-- Finds the first and last row of a page of jobs; the statements that read the page are in job_rows.sql. All of them
+-- name their index, because the optimizer sometimes chose others.
 
 -- name: find_window_by_id
 SELECT j.id

@@ -1,19 +1,19 @@
 /*
  * Pages of jobs: by id, by key (if a key or a prefix of keys is given), or by time.
  *
- * A page costs a bounded number of rows, whatever the filter and the table. It reads *windows*: ranges of the primary
- * key (of `jobs` and `history`, or of `job_keys`) or of the due index with a known number of rows, each larger than
- * the one before, until the page is full, SCAN_ROWS rows were read, or the table ends:
+ * A page reads a bounded number of rows, whatever the filter and the size of the table. It reads *windows*: ranges of
+ * the primary key (of `jobs` and `history`, or of `job_keys`) or of the due index with a known number of rows, each
+ * larger than the one before, until the page is full, SCAN_ROWS rows were read, or the table ends:
  *
  *     after ──window──▶ end ──window──▶ end … ▶ full (rows or bytes): the cursor is the last job of the page
- *                                            ▶ bound: the cursor is the end of the last window
- *                                            ▶ table's end: no cursor
+ *                                            ▶ SCAN_ROWS read: the cursor is the end of the last window
+ *                                            ▶ end of the table: no cursor
  *
- * Finished jobs are in `jobs` or in `history`. Each statement reads both at one time, merged, so that a job that moves
- * is found once; it does not read history if only live jobs are wanted.
+ * Finished jobs are in `jobs` or in `history`. Each statement reads both tables in one snapshot and merges the rows, so
+ * that a job that moves is found once. If only live jobs are wanted, it does not read history.
  *
- * Invariants: by id and by key, rows ascend, each at most once; a cursor never goes back; nothing is locked.
- * Statements name their indexes, because the optimizer was seen to choose others.
+ * Invariants: by id and by key, rows ascend, each at most once; a cursor never goes back; nothing is locked. Statements
+ * name their indexes, because the optimizer was seen to choose others.
  */
 #include "base/assert.h"
 #include "base/clock.h"
@@ -23,16 +23,16 @@
 #include "mysql/statements.h"
 #include "mysql/walk.h"
 
-/* The index in which a window is a range. */
+/* Kinds of windows: the index in which a window is a range. */
 enum range { RANGE_IDS, RANGE_KEYS, RANGE_BEHIND_DUE, RANGE_BETWEEN_DUE, RANGE_ARCHIVED, RANGE_DEAD };
 #define RANGES (RANGE_DEAD + 1)
 
-/* An absent end, or INT64_MAX, is the end of the range. */
+/* A window: a range of an index. If its end is absent, or INT64_MAX, it is the end of the index. */
 struct window {
     enum range range;
     int64_t rows, end_id, end_due_ms;
     struct dt_str end_key;
-    bool cut; /* the range continues after the window */
+    bool cut; /* the range continues after the window's last row */
 };
 
 enum { LIST_FILTER_PARAMS = 24, LIST_ARCHIVED_PARAMS = 21 }; /* finished jobs have no due time */
@@ -46,9 +46,9 @@ struct page {
     struct dt_arena *arena;
     struct dt_job *jobs;
     struct dt_list_place *places; /* place of each job of a list by time */
-    size_t n, part;               /* rows of the page; rows to request at once */
-    size_t bytes, largest;        /* sizes of the rows */
-    int64_t after_id;             /* the cursor: everything before and at it was read */
+    size_t n, part;               /* n: rows of the page so far; part: rows to request at once */
+    size_t bytes, largest;        /* bytes: sum of the sizes of the rows; largest: size of the largest row */
+    int64_t after_id;             /* the cursor: rows up to this id were read */
     struct dt_str after_key;
     struct dt_list_place place;
     int64_t looked_at;
@@ -58,7 +58,7 @@ struct page {
 
 /* ---- the filter: each condition can be switched off, so that the statements do not depend on it ---- */
 
-/* Makes a regular expression like "^(a|b\.c)". Leaves out prefixes that no topic can start with. */
+/* Makes a regular expression like "^(a|b\.c)" of the prefixes. Leaves out prefixes that no topic can start with. */
 static void format_topics(struct page *p)
 {
     const struct dt_list_filter *f = p->filter;
@@ -93,13 +93,13 @@ static struct dt_param *add_text_params(struct dt_param *at, struct dt_str text,
     return at;
 }
 
-/* Sets p->where, and the texts that it points to. */
+/* Sets p->where, and the texts that it borrows. */
 static dt_status set_filter(struct page *p)
 {
     const struct dt_list_filter *f = p->filter;
     if (f->bound)
         format_topics(p);
-    /* The end of the range of keys: above all keys with the prefix, or just above the one key. */
+    /* The exclusive end of the range: above all keys with the prefix, or just above a single key. */
     for (size_t i = 0; i < f->key.n; i++)
         dt_strbuf_addf(&p->key_end, "%02X", (unsigned char)f->key.p[i]);
     if (f->key.p)
@@ -129,20 +129,21 @@ static dt_status set_filter(struct page *p)
 /*
  * ---- windows of a list by time, which walks the due index ----
  *
- *     due       near and offered to pops (exact times) ──▶ far (by day, and by id within it)
+ *     due       near jobs and offered jobs (exact times) ──▶ far jobs (by day, and by id within a day)
  *     finished  jobs that leave late ──▶ jobs that leave soon ──▶ history, by id
- *     dead      jobs that leave late ──▶ history, by when they died ──▶ jobs that leave soon
+ *     dead      jobs that leave late ──▶ history, by time of death ──▶ jobs that leave soon
  *
- * Each part of `jobs` is a range of one band of the index, or of two bands, whose orders are merged. Then a window ends
- * at the earlier of both ends, so that it has at most a window's rows of each.
+ * ("leave": `jobs`, for history.) Each part of `jobs` is a range of one band of the index, or of two bands, whose rows
+ * are merged in order. A window of two bands has at most a window's rows of each: it ends where the first of the two
+ * does.
  *
- * One value of the index may have one job or a million (a day of the far band). So two kinds of windows alternate: the
- * rest of the rows with one value, by id (BEHIND), and the rows from the next value to a value that is some rows
- * further (BETWEEN), where the next rest begins. Dead jobs stay in the table for longer than others, so jobs that leave
- * late are mostly dead ones.
+ * One value of the index may have one job or a million (a day of the far band). So two kinds of windows alternate:
+ * BEHIND reads the remaining rows with one value, by id; BETWEEN reads from the next value to a value that is some rows
+ * further, where the next BEHIND begins. Dead jobs stay in the table for longer than others, so jobs that leave late
+ * are mostly dead.
  *
- * place.due_ms: the value that was reached, or when the last job died; place.id: the last id of that value, -1 at its
- * end.
+ * place.due_ms: the last value that was reached, or the last job's time of death. place.id: the last id that was read
+ * with that value; -1: all of them were read.
  */
 
 #define DAY_MS        86400000
@@ -158,13 +159,13 @@ enum part { BEGINS, NEAR, FAR, LEAVE_LATE, LEAVE_SOON, ARCHIVED, OVER, ARCHIVED_
 static const enum part next_part[] = {
     [NEAR] = FAR, [FAR] = OVER, [LEAVE_LATE] = LEAVE_SOON, [LEAVE_SOON] = ARCHIVED, [ARCHIVED] = OVER};
 
-/* A part that has one band lists it twice. */
+/* The bands of each part. A part that has only one band lists it twice. */
 static const int64_t bands_of[][2] = {[NEAR] = {BAND_NEAR, BAND_OFFERED},
                                       [FAR] = {BAND_FAR, BAND_FAR},
                                       [LEAVE_LATE] = {BAND_FINISHED, BAND_FINISHED},
                                       [LEAVE_SOON] = {BAND_FINISHED, BAND_FINISHED}};
 
-/* Returns the first value of the index in a part. */
+/* Returns the first value of the due index in a part of the list. */
 static int64_t part_begin(const struct page *p, enum part part)
 {
     const struct dt_list_filter *f = p->filter;
@@ -182,7 +183,7 @@ static int64_t part_begin(const struct page *p, enum part part)
     }
 }
 
-/* Returns the end of a part, exclusive. Jobs that are due at the epoch, or before, have the value 1. */
+/* Returns the exclusive end of a part. Jobs that are due at the epoch, or before it, have the value 1. */
 static int64_t part_end(const struct page *p, enum part part)
 {
     const struct dt_list_filter *f = p->filter;
@@ -204,8 +205,8 @@ static void begin_part(struct page *p, enum part part)
     p->place.id = part == ARCHIVED ? 0 : part == ARCHIVED_DEAD ? INT64_MAX : DONE;
 }
 
-/* Ends the window after w->rows rows of the first band, or of the second one if that end is earlier. w->cut: a band
- * has more rows. */
+/* Ends the window after w->rows rows of the first band, or of the second one if that end is earlier. w->cut: at least
+ * one band has more rows. */
 static dt_status find_due_window(struct page *p, struct window *w)
 {
     const int64_t *bands = bands_of[p->place.part];
@@ -220,7 +221,7 @@ static dt_status find_due_window(struct page *p, struct window *w)
         const struct dt_param band = DT_P_INT(bands[i]);
         int64_t end_id = w->end_id;
         bool cut = false;
-        if (between) /* searches only before the window's end, so what it finds is earlier */
+        if (between) /* searches only before the window's end, so a row that it finds is earlier */
             status = dt_db_read_numbers(p->db, dt_sql_find_window_between_due,
                                         DT_PARAMS(band, after, DT_P_INT(w->end_due_ms), rows), &cut, &w->end_due_ms, 1,
                                         p->err);
@@ -233,7 +234,7 @@ static dt_status find_due_window(struct page *p, struct window *w)
     return status;
 }
 
-/* Does not read jobs that died after failed.to_ms. */
+/* Finds a window of dead jobs in history, but none that died after failed.to_ms. */
 static dt_status find_dead(struct page *p, struct window *w)
 {
     const struct dt_list_times *failed = &p->filter->failed;
@@ -262,7 +263,7 @@ static dt_status find_times(struct page *p, struct window *w)
     return dt_walk_ids(p->db, dt_sql_find_archived_window_by_id, p->place.id, w->rows, &w->end_id, &w->cut, p->err);
 }
 
-/* Adds the parameters for the range of such a window; returns their number. */
+/* Adds the parameters for the range of a window of a list by time; returns their number. */
 static size_t times_params(const struct page *p, const struct window *w, struct dt_param *params)
 {
     size_t n = 0;
@@ -281,7 +282,7 @@ static size_t times_params(const struct page *p, const struct window *w, struct 
     return n;
 }
 
-/* Moves the place to the end of a window that was read completely. Returns false at the end of the list. */
+/* Moves the list's place to the end of a window that was read completely. Returns false at the end of the list. */
 static bool pass_times(struct page *p, const struct window *w)
 {
     /* If dead jobs are listed, those in history are read before the few in `jobs` that will soon be archived. */
@@ -303,16 +304,16 @@ static bool pass_times(struct page *p, const struct window *w)
 
 /* ---- reading a page ---- */
 
-#define SCAN_ROWS    10000 /* are read before a page that is not full is returned */
+#define SCAN_ROWS    10000 /* a page that is not full is returned after this many rows were read */
 #define WINDOW_FIRST 250
 #define WINDOW_GROWS 4
-/* Rows with payloads are read in parts. The server sorts each part as a whole, and rows beyond the page's bytes are
- * read in vain. */
+/* Rows with payloads are read in parts, of these sizes at first, because the server sorts each part as a whole, and
+ * because rows that do not fit into the page are read in vain. */
 #define PART_FIRST 4
 #define PART_GROWS 4
 #define PART_MAX   64
 
-/* statements by kind of range; with payloads or without; with history or without */
+/* Statements by kind of range, with payloads or without, with history or without. */
 static const char *const rows_sql[RANGES][2][2] = {
     [RANGE_IDS] = {{dt_sql_list_live_by_id, dt_sql_list_all_by_id},
                    {dt_sql_list_live_payloads_by_id, dt_sql_list_all_payloads_by_id}},
@@ -332,7 +333,7 @@ enum dt_list_way dt_list_way(const struct dt_list_filter *f)
     return !f->id && (f->due.given || f->finished.given || died) ? DT_LIST_BY_TIME : DT_LIST_BY_ID;
 }
 
-/* Returns the keys from the prefix, the key, or the cursor on. */
+/* Returns the keys from the prefix, the key or the cursor upwards. */
 static struct dt_walk_keys walk_keys_of(const struct page *p)
 {
     const struct dt_list_filter *f = p->filter;
@@ -349,7 +350,7 @@ static bool with_history(const struct page *p, enum range range)
     return finished && !f->due.given && (range == RANGE_IDS || range == RANGE_KEYS);
 }
 
-/* Finds the end of a window of w->rows rows of each table. */
+/* Finds the end of a window that has w->rows rows of each table. */
 static dt_status find_id_window(struct page *p, struct window *w)
 {
     bool cut_past = false;
@@ -369,7 +370,7 @@ static dt_status find_id_window(struct page *p, struct window *w)
 
 #define PART_PARAMS (DT_WALK_KEY_PARAMS + 2 + LIST_FILTER_PARAMS + 1)
 
-/* Adds the parameters for one table: range of the window, filter, limit. */
+/* Adds the parameters for one table: the window's range, the filter, the limit. */
 static size_t part_params(const struct page *p, const struct window *w, size_t limit, size_t filters,
                           struct dt_param *params)
 {
@@ -393,14 +394,14 @@ static size_t part_params(const struct page *p, const struct window *w, size_t l
     return n;
 }
 
-/* Returns true if no more rows are read, because one as large as the largest so far would not fit. */
+/* Returns true if the page needs no more rows, because a row as large as the largest so far would not fit. */
 static bool is_full(const struct page *p)
 {
     size_t max = p->filter->bytes;
     return p->n == p->filter->limit || (max && p->n > 0 && p->bytes + p->largest > max);
 }
 
-/* Reads the row as the page's next one. *overflow: it does not fit, and is read again later. */
+/* Reads the current row into the page. *overflow: the row does not fit; the next page reads it again. */
 static dt_status read_listed_job(struct page *p, bool *overflow)
 {
     struct dt_job *job = &p->jobs[p->n];
@@ -424,13 +425,13 @@ static dt_status read_listed_job(struct page *p, bool *overflow)
     return DT_OK;
 }
 
-/* Reads the next part of the window. *overflow: there is at least one more row. */
+/* Reads the next part of the window. *overflow: the window has at least one more row. */
 static dt_status read_part(struct page *p, const struct window *w, bool *overflow)
 {
     struct dt_param params[2 * PART_PARAMS + 1];
     const bool finished = w->range == RANGE_ARCHIVED || w->range == RANGE_DEAD;
     const bool both = with_history(p, w->range);
-    /* Asks for as many rows as fit if none is larger than the largest so far, and one more. */
+    /* Requests one row more than fits, assuming that no row is larger than the largest so far. */
     const size_t room = p->filter->limit - p->n;
     size_t rows = p->filter->payload && p->filter->bytes ? p->part : room;
     const size_t fit = p->largest ? (p->filter->bytes - p->bytes) / p->largest : rows;
@@ -459,8 +460,8 @@ static dt_status read_part(struct page *p, const struct window *w, bool *overflo
     return status != DT_OK ? status : ended;
 }
 
-/* Reads one window. *done: the page is complete. Rows that do not fit are found again, because the cursor is the last
- * job of the page. */
+/* Reads one window. *done: the page is complete. The next page finds rows that did not fit, because its cursor is the
+ * last job of this page. */
 static dt_status read_window(struct page *p, int64_t rows, bool *done)
 {
     const enum dt_list_way way = dt_list_way(p->filter);
@@ -487,7 +488,7 @@ static dt_status read_window(struct page *p, int64_t rows, bool *done)
     }
     if (status != DT_OK)
         return status;
-    /* The rest of a value may be empty, so it does not count; the next window does. */
+    /* The remaining rows of a value may be none, so this window does not end the page; the next one may. */
     if (!overflow && (w.range != RANGE_BEHIND_DUE || w.cut))
         p->looked_at += w.rows;
     p->more = overflow || (way == DT_LIST_BY_TIME ? pass_times(p, &w) : w.cut);
@@ -537,7 +538,8 @@ dt_status dt_store_list(dt_store *store, const struct dt_list_filter *filter, st
     *out = (struct dt_job_list){0};
     if (dt_list_way(filter) == DT_LIST_BY_KEY && !filter->topic.p)
         return dt_fail(err, DT_INVALID, "keys need a topic");
-    for (int tries = 0; tries < 2; tries++) { /* no lock is held, so after a broken connection it is read again, once */
+    for (int tries = 0; tries < 2; tries++) { /* no lock is held, so after a broken connection the page is read once
+                                               * more */
         status = dt_store_db(store, &p.db, err);
         if (status != DT_OK)
             break;
@@ -566,7 +568,7 @@ static void add_hex(struct dt_strbuf *out, unsigned char byte, unsigned times)
         dt_strbuf_addf(out, "%02X", byte);
 }
 
-/* "ab" -> "ac", "a\xff" -> "b". If there is no such text, appends one that is longer and higher than any key. */
+/* Examples: "ab" -> "ac", "a\xff" -> "b". If no such text exists, appends a text that is higher than any key. */
 void dt_key_range_add_end(struct dt_strbuf *out, struct dt_str prefix)
 {
     size_t n = prefix.n;
