@@ -12,8 +12,8 @@
 
 /* ---- partitions (archive_days.c) ---- */
 
-/* The partitions that exist, ascending, without the default partition (`rest` in SQL). A value; all zero = not read
- * yet. */
+/* The partitions that exist, ascending, without the default partition (`rest` in SQL). Copied by assignment; all zero =
+ * not read yet. */
 #define DT_PARTITIONS_MAX 2048
 struct dt_partitions {
     bool read;
@@ -21,7 +21,7 @@ struct dt_partitions {
     int32_t v[DT_PARTITIONS_MAX];
 };
 bool dt_partitions_have(const struct dt_partitions *parts, int32_t part); /* 0, the default partition, always exists */
-/* Returns the partition for a job that is archived now: YYYYMMDD of its purge_at. If that is more than 400 days
+/* Returns the partition for a job that is archived now. It is YYYYMMDD of purge_at; if purge_at is more than 400 days
  * ahead, YYYYMM; if it is more than ten years ahead, 0, the default partition. */
 int32_t dt_partition_of(int64_t purge_at_ms, int64_t now_ms);
 
@@ -31,21 +31,21 @@ struct dt_wanted {
     size_t n;
 };
 
-/* Reads which partitions exist, without reading their rows. */
+/* Reads which partitions exist. Does not read the rows in them. */
 DT_MUST_CHECK dt_status dt_store_partitions_read(dt_store *store, struct dt_partitions *out, struct dt_error *err);
 struct dt_tended {
     unsigned dropped;
-    bool more; /* more are still to be dropped */
+    bool more; /* more partitions are still to be dropped */
 };
 /*
  * Makes the wanted partitions that are missing, drops some whose time is over (counting their jobs in removed_jobs),
- * and returns those that exist afterwards. BUSY: another process does it, or readers block it; a part may be done. It
- * runs DDL, which commits and invalidates prepared statements.
+ * and returns the partitions that exist afterwards. BUSY: another process changes partitions, or readers block the
+ * change; a part of it may be done. Runs DDL, which commits and invalidates prepared statements.
  */
 DT_MUST_CHECK dt_status dt_store_partitions_tend(dt_store *store, int64_t now_ms, const struct dt_wanted *wanted,
                                                  struct dt_partitions *partitions, struct dt_tended *done,
                                                  struct dt_error *err);
-/* Lists the partitions for jobs that finish on one of the next `days` days, by their topics' retentions. */
+/* Lists the partitions for jobs that finish on one of the next `days` days, according to the retentions of topics. */
 DT_MUST_CHECK dt_status dt_store_partitions_ahead(dt_store *store, int64_t now_ms, unsigned days,
                                                   struct dt_wanted *wanted, struct dt_error *err);
 
@@ -54,33 +54,33 @@ DT_MUST_CHECK dt_status dt_store_partitions_ahead(dt_store *store, int64_t now_m
 /* The state of an archiver. All zero at first. */
 struct dt_archiver {
     struct dt_partitions partitions;
-    bool make_do;               /* jobs whose partition is missing go to the default partition */
-    int64_t after_ms, after_id; /* the cursor in `jobs` */
-    int64_t default_id;         /* the cursor in the default partition */
-    unsigned singly;            /* number of jobs to archive one by one, after their batch failed, to find the job at
-                                 * fault */
+    bool make_do;               /* if a job's partition is missing, the job goes to the default partition */
+    int64_t after_ms, after_id; /* cursor in `jobs` */
+    int64_t default_id;         /* cursor in the default partition */
+    unsigned singly;            /* jobs to archive one by one, after their batch failed, to find the job that makes
+                                 * it fail */
 };
 struct dt_archived {
     size_t moved, removed;
     bool more;
     struct dt_wanted wanted; /* partitions that are missing; if there are any, nothing was moved */
 };
-/* Archives finished jobs whose leave_at has come, or removes them if purge_at has come too. */
+/* Archives finished jobs whose leave_at has passed. If purge_at has passed too, removes the job instead. */
 DT_MUST_CHECK dt_status dt_store_archive(dt_store *store, struct dt_archiver *archiver, int64_t now_ms, size_t limit,
                                          struct dt_archived *out, struct dt_error *err);
-/* Frees keys whose jobs have had them long enough; *done: how many. */
+/* Frees keys that finished jobs have kept for long enough; *done: number of freed keys. */
 DT_MUST_CHECK dt_status dt_store_free_keys(dt_store *store, int64_t now_ms, size_t limit, size_t *done,
                                            struct dt_error *err);
-/* Reads some rows of the default partition. Moves those whose partition exists now, and removes those whose
- * retention is over. *done: how many; at the end the cursor starts over. */
+/* Reads some rows of the default partition. Moves rows whose partition exists now, and removes rows whose retention is
+ * over. *done: number of moved and removed rows. After the last row the cursor starts again. */
 DT_MUST_CHECK dt_status dt_store_sort_default(dt_store *store, struct dt_archiver *archiver, int64_t now_ms,
                                               size_t limit, size_t *done, struct dt_error *err);
 
 /*
  * ---- searching one job in history; for the store only ----
  *
- * If a statement names its partitions, the server reads no others. So they are read first (history_days), a few at a
- * time, and passed as parameters:
+ * If a statement names its partitions, the server reads no others. So the partitions that may have the job are read
+ * first (history_days), a few at a time, and passed as parameters:
  *
  *     struct dt_archive_search search = dt_archive_search_of(id);
  *     do {
@@ -96,34 +96,36 @@ DT_MUST_CHECK dt_status dt_store_sort_default(dt_store *store, struct dt_archive
 #define DT_ARCHIVE_PARAMS     (1 + DT_ARCHIVE_PARTITIONS)
 
 struct dt_archive_search {
-    struct dt_param params[DT_ARCHIVE_PARAMS]; /* the id and its next partitions */
-    size_t n;                                  /* how many partitions are set */
-    int64_t after;                             /* partitions up to this one were searched */
-    bool with_default, again;                  /* the default partition was searched; this is the second search */
+    struct dt_param params[DT_ARCHIVE_PARAMS]; /* the id and its next partitions, for the statement */
+    size_t n;                                  /* number of partitions in params */
+    int64_t after;                             /* partitions up to this number were searched */
+    bool with_default, again;                  /* with_default: the default partition was searched; again: this is
+                                                * the second search */
 };
 
 struct dt_archive_search dt_archive_search_of(int64_t id);
-/* Reads the next partitions into the parameters. NOT_FOUND: there are no more. */
+/* Reads the next partitions into the parameters. NOT_FOUND: no partitions are left. */
 DT_MUST_CHECK dt_status dt_archive_search_next(dt_db *db, struct dt_archive_search *search, struct dt_error *err);
-/* Called after a query that ended with `status`. Returns whether there is more to search. */
+/* Must be called after a query, with its status. Returns whether to search further partitions. */
 bool dt_archive_search_more(struct dt_archive_search *search, dt_status status);
 
-/* Moves a dead job from history back to `jobs`, with its attempts, inside the caller's transaction. There it is
- * still dead, and locked. BUSY: the job has left history in between. */
+/* Moves a dead job from history back to `jobs`, with its attempts, inside the caller's transaction. In `jobs` it is
+ * still dead, and its row is locked. BUSY: the job has left history since it was read. */
 DT_MUST_CHECK dt_status dt_archive_bring_back(dt_db *db, const struct dt_job *job, int64_t now_ms,
                                               struct dt_error *err);
 
-/* ---- housekeeping; *done: the number of rows that were found; 0: nothing is left to do now ---- */
+/* ---- housekeeping; *done: number of rows that were found; 0: nothing is left to do now ---- */
 
 /* Sets `near` in far rows that fall due soon. If a manual edit ended a job, sets the status of its attempt and its
- * times of archiving, and updates the counters. *done: the larger of the two numbers of rows. */
+ * times of archiving, and corrects the counters. *done: number of far rows or of edited rows, whichever is larger. */
 DT_MUST_CHECK dt_status dt_store_promote(dt_store *store, int64_t now_ms, size_t limit, size_t *done,
                                          struct dt_error *err);
-/* Removes notices older than before_ms: dead letters of an installation that no longer has a Kafka. */
+/* Removes notices older than before_ms. They are dead letters that no process sends if an installation no longer has a
+ * Kafka. */
 DT_MUST_CHECK dt_status dt_store_give_up_notices(dt_store *store, int64_t before_ms, size_t limit, size_t *done,
                                                  struct dt_error *err);
 
-/* Does the part of dt_store_promote for manual edits, in the caller's transaction. ids: a JSON list of jobs. The
- * names of topics in counts are in the arena. */
+/* Counts and completes jobs that a manual edit ended, as dt_store_promote does, in the caller's transaction. ids: a
+ * JSON list of jobs. The names of topics in `counts` are in the arena. */
 DT_MUST_CHECK dt_status dt_edited_end(dt_db *db, const struct dt_config *config, struct dt_str ids,
                                       struct dt_counts *counts, struct dt_arena *arena, struct dt_error *err);

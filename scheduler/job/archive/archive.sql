@@ -142,7 +142,7 @@ UPDATE history_counts
    AND state = ?
    AND part = 0;
 
--- Partitions that can have jobs of a home day.
+-- Returns the partitions that may have jobs of a home day.
 -- name: select_archive_partitions
 SELECT part
   FROM history_days FORCE INDEX (PRIMARY)

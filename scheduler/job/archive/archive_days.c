@@ -1,19 +1,19 @@
 /*
- * The partitions of history: which exist, making those that are wanted, dropping those whose day or month is over; and
- * the search for one archived job in them.
+ * The partitions of history: reading which exist, making those that are wanted, dropping those whose day or month is
+ * over; and the search for one archived job in them.
  *
- * The number of a partition (history.part) says when its jobs are removed: YYYYMMDD, on that day; YYYYMM, in that month
- * (for jobs whose removal was more than DAYS_AHEAD days ahead when they left `jobs`). 0 is the default partition
- * `rest`, for jobs that are kept longer than YEARS_AHEAD years, or whose own partition did not exist. They are LIST
+ * The number of a partition (history.part) says when its jobs are removed: YYYYMMDD on that day, YYYYMM in that month
+ * (if the removal was more than DAYS_AHEAD days ahead when the job left `jobs`). 0 is the default partition `rest`, for
+ * jobs that are kept longer than YEARS_AHEAD years, or whose own partition did not exist. The partitions are LIST
  * partitions, so each can be made at any time without splitting or copying another.
  *
  * Invariants:
- * - A partition exists in history only while history_attempts has it too (made there first, dropped there last), so
- *   that a job of a partition can be written to both.
+ * - A partition exists in history only while history_attempts has it too, because the jobs of a partition may be
+ *   written to both. So it is made first in history_attempts, and dropped last there.
  * - Before a partition is dropped, its jobs are counted as removed, by history_counts, in a transaction that may be
  *   repeated.
  * - One session at a time changes partitions, under a lease that lasts longer than the server lets such a transaction
- *   idle (leases.h). If readers block it, it does not wait long (lock_wait_timeout) and tries again later.
+ *   idle (leases.h). If readers block the session, it does not wait long (lock_wait_timeout) and tries again later.
  */
 
 #include "archive.h"
@@ -28,7 +28,7 @@
 #define DAYS_AHEAD  400
 #define YEARS_AHEAD 10
 #define MARGIN_MS   60000 /* a partition is kept this long after its end, for archivers with slow clocks */
-#define DROPS_MAX   4     /* partitions that one call drops, at most */
+#define DROPS_MAX   4     /* most partitions that one call drops */
 #define FIRST_DAY   1000000
 
 static int32_t parse_digits(const char *text, size_t n)
@@ -50,7 +50,7 @@ int32_t dt_partition_of(int64_t purge_at_ms, int64_t now_ms)
     return days > DAYS_AHEAD ? parse_digits(text, 7) : parse_digits(text, 10);
 }
 
-/* Returns the end of the partition's day or month, exclusive. INT64_MAX for `rest` and for other numbers. */
+/* Returns the exclusive end of the partition's day or month. INT64_MAX for `rest`, and for a number that is no date. */
 static int64_t partition_end_ms(int32_t part)
 {
     char text[40];
@@ -140,7 +140,7 @@ static dt_status drop_part(struct tending *t, int32_t part)
         status = dt_db_begin(t->db, t->err);
     if (status != DT_OK)
         return status;
-    /* Counts the partition's jobs as removed. From then on its rows are not found any more. */
+    /* Counts the partition's jobs as removed. After this statement queries do not find its rows any more. */
     status = dt_db_run(t->db, dt_sql_count_dropped, params, NULL, t->err);
     if (status == DT_OK)
         status = dt_db_run(t->db, dt_sql_delete_dropped_counts, params, NULL, t->err);
@@ -155,8 +155,9 @@ static dt_status drop_part(struct tending *t, int32_t part)
     return status;
 }
 
-/* Drops the partitions whose day or month is over. *more: more are left than one call drops. It collects the numbers
- * from `history`, `history_attempts` and the counters, because an interrupted drop leaves only some of the three. */
+/* Drops partitions whose day or month is over. *more: further ones are left for the next call. Reads the numbers of
+ * partitions from `history`, `history_attempts` and the counters, because an interrupted drop leaves a partition only
+ * in some of the three. */
 static dt_status drop_ended(struct tending *t, bool *more)
 {
     struct dt_partitions *all = malloc(sizeof(*all));
@@ -252,9 +253,9 @@ dt_status dt_store_partitions_ahead(dt_store *store, int64_t now_ms, unsigned da
 /*
  * ---- searching one job; see archive.h ----
  *
- * A row of the default partition may move at any time to a partition that the search did not know when it began. So if
- * the default partition was searched and the job was not found, the search is repeated once. All other rows stay in
- * their partition until they are redriven or it is dropped.
+ * A row of the default partition may move at any time to a partition that did not exist when the search began. So if
+ * the default partition was searched and the job was not found, the search is repeated once. A row of another partition
+ * stays there until the job is redriven or the partition is dropped.
  */
 
 #define BEFORE_ALL (-1)
@@ -317,11 +318,11 @@ dt_status dt_archive_bring_back(dt_db *db, const struct dt_job *job, int64_t now
     if (status == DT_OK)
         status = dt_db_read_number(db, dt_sql_lock_archived_job, DT_PARAMS(id, DT_P_INT(part), DT_P_INT(now_ms)),
                                    &found, &key_until_ms, err);
-    if (status == DT_NOT_FOUND || (status == DT_OK && !found)) /* the job was redriven, or moved to its partition */
+    if (status == DT_NOT_FOUND || (status == DT_OK && !found)) /* the job was redriven, or moved to another partition */
         return dt_fail(err, DT_BUSY, "job %lld left history in between", (long long)job->id);
     for (size_t i = 0; status == DT_OK && i < sizeof(steps) / sizeof(*steps); i++)
         status = dt_db_run(db, steps[i], DT_PARAMS(id, DT_P_INT(part)), NULL, err);
-    /* A live job gets its key back, unless another job has taken it. */
+    /* The job, which is live again, gets its key back, unless another job has taken the key. */
     if (status == DT_OK && job->key.p)
         status = dt_db_run(db, dt_sql_delete_key_end, DT_PARAMS(DT_P_INT(key_until_ms), id), NULL, err);
     if (status == DT_OK && job->key.p)

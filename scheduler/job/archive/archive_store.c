@@ -1,25 +1,25 @@
 /*
- * The archiver: finished jobs move from `jobs` to `history` with their attempts, or are removed if their retention is
- * over; keys become free in the order of key_ends; rows of the default partition (`rest`) move to their own partitions.
- * And housekeeping: rows that fall due soon get their exact place in the due index, and manual edits that ended an
- * attempt or a job are counted. Each step can be repeated or interrupted at any point.
+ * The archiver: moves finished jobs from `jobs` to `history` with their attempts, or removes them if their retention is
+ * over; frees keys in the order of key_ends; moves rows of the default partition (`rest`) to their own partitions. And
+ * housekeeping: gives rows that fall due soon their exact place in the due index, and counts manual edits that ended an
+ * attempt or a job. Each step can be repeated or interrupted at any point.
  *
  * A batch of the archiver, whatever its size:
  *
- *     jobs whose leave_at has come, in this order         SELECT, no locks
- *     BEGIN; lock them in order of ids, skip locked rows, check everything again
- *     attempts in flight stay                             SELECT shards.inflight, as committed now
- *     attempts, rows and keys' ends to history            INSERT … SELECT (attempts and keys only if there are any)
+ *     select jobs whose leave_at has passed, in order     SELECT, no locks
+ *     BEGIN; lock them in order of ids, skip locked rows, check all conditions again
+ *     leave out jobs with an attempt in flight            SELECT shards.inflight, as committed now
+ *     copy attempts, rows and ends of keys to history     INSERT … SELECT (attempts and keys only if there are any)
  *     delete attempts, keys and rows                      DELETE (attempts, and keys of removed jobs, if any)
- *     history_days                                        one row for each home day and partition
- *     history_counts, removed_jobs                        one row for each topic, state and partition
- *     job_counts, COMMIT
+ *     write history_days                                  one row for each home day and partition
+ *     write history_counts, removed_jobs                  one row for each topic, state and partition
+ *     write job_counts, COMMIT
  *
  * Invariants: a job is in `jobs` or in `history`, never in both or in neither, wherever the process is killed. A job
- * stays if its notice waits in the outbox or its attempt is in flight. It also stays if it was made less than YOUNG_MS
- * ago: a process that lost the answer of its COMMIT reads it back by id, and if the server executes that INSERT late,
- * it must find the id taken. A job that stays is skipped, and found again when the cursor starts over, so it does not
- * delay others. Two archivers lock the same rows in the same order and skip each other's.
+ * stays in `jobs` if its notice waits in the outbox, if its attempt is in flight, or if it was made less than YOUNG_MS
+ * ago: a process that lost the answer of its COMMIT reads the job back by id, and if the server executes that INSERT
+ * late, it must find the id taken. A job that stays is skipped, and found again after the cursor has started again, so
+ * it does not delay others. If two archivers run, they lock rows in the same order and skip each other's locked rows.
  */
 
 #include "archive.h"
@@ -37,16 +37,16 @@
 #ifndef YOUNG_MS
 #define YOUNG_MS 30000
 #endif
-#define TRIES_MAX 10000 /* limit of archived attempts that one transaction moves; a single job may have more */
+#define TRIES_MAX 10000 /* most archived attempts that one transaction moves, except that a single job may have more */
 
 struct finished_job {
     int64_t id;
     struct dt_str topic;
     enum dt_job_state state;
-    int32_t part; /* its partition in history */
-    bool removed; /* its retention is over, so it is deleted */
+    int32_t part; /* the job's partition in history */
+    bool removed; /* the job's retention is over, so it is deleted */
     bool keyed;
-    int64_t tries; /* archived attempts */
+    int64_t tries; /* number of archived attempts */
     int64_t key_until_ms, purge_at_ms;
 };
 
@@ -62,12 +62,12 @@ struct archiving {
     size_t n;
     bool moved_keyed, moved_retried, removed_keyed, retried;
     bool cut;                 /* some candidates are left for the next batch */
-    struct dt_strbuf ids;     /* all of them, [id,...] */
-    struct dt_strbuf moved;   /* [[id,part,key_until,purge_at],...] */
+    struct dt_strbuf ids;     /* ids of all jobs of the batch: [id,...] */
+    struct dt_strbuf moved;   /* jobs that move: [[id,part,key_until,purge_at],...] */
     struct dt_strbuf removed; /* [id,...] */
 };
 
-/* Reads candidates from the cursor on. At the end the cursor starts over. */
+/* Reads candidates from the cursor on. After the last row the cursor starts again. */
 static dt_status select_candidates(struct archiving *a, size_t limit, struct dt_strbuf *ids, size_t *n)
 {
     struct dt_archiver *m = a->archiver;
@@ -123,8 +123,8 @@ static dt_status lock_finished(struct archiving *a, struct dt_str candidates, si
     return status == DT_OK ? end : status;
 }
 
-/* Leaves out jobs that were finished while their attempt is in flight, because sending needs their rows. The lists
- * are read after the rows were locked, as committed now. */
+/* Leaves out jobs that a manual edit or a result finished while their attempt is in flight, because sending needs their
+ * rows. The lists are read as committed now, after the rows were locked. */
 static dt_status leave_out_in_flight(struct archiving *a)
 {
     struct dt_inflight list = {0};
@@ -248,8 +248,8 @@ static int by_day(const void *a, const void *b)
     return (x->part > y->part) - (x->part < y->part);
 }
 
-/* Records the jobs' home days and partitions, each pair once, in the order of the table's key. These records are
- * never removed with a job, because another job may need them. */
+/* Records the home days and partitions of the jobs, each pair once, in the order of the table's key. A record is never
+ * removed with a job, because other jobs may need it. */
 static dt_status note_days(dt_db *db, struct dt_arena *arena, const struct finished_job *v, size_t n,
                            struct dt_error *err)
 {
@@ -303,7 +303,8 @@ static dt_status archive_batch(struct archiving *a, struct dt_str candidates, si
     status = lock_finished(a, candidates, n);
     if (status == DT_OK && a->n)
         status = leave_out_in_flight(a);
-    /* If a job's partition does not exist, requests it. If `make_do`, the job goes to the default partition instead. */
+    /* If a job's partition does not exist, adds it to the wanted ones. If `make_do` is set, moves the job to the
+     * default partition instead. */
     for (size_t i = 0; status == DT_OK && i < a->n; i++) {
         struct dt_wanted *wanted = &a->out->wanted;
         struct finished_job *v = &a->v[i];
@@ -358,11 +359,12 @@ dt_status dt_store_archive(dt_store *store, struct dt_archiver *archiver, int64_
     const int64_t before_id = archiver->after_id;
     dt_status status = archive_piece(&a, archiver->singly ? 1 : limit, &n);
     const bool cut = a.cut && out->moved + out->removed > 0;
-    /* If history already has a job (an id was given out twice), that job must not block its batch: it stays, and is
-     * reported each time. */
+    /* If history already has a job (its id was given out twice), the job must not block its batch: it stays in `jobs`,
+     * and each try reports it. */
     const bool at_fault = status == DT_EXISTS || status == DT_INVALID;
     const bool passed = status == DT_OK ? !out->wanted.n && !cut : at_fault && n <= 1;
-    if (!passed) { /* next: the same batch again, once the partitions exist; or the rest of it */
+    if (!passed) { /* the next call tries this batch again after the partitions were made, or the remaining jobs of
+                    * it */
         archiver->after_ms = before_ms;
         archiver->after_id = before_id;
     }
@@ -382,7 +384,7 @@ dt_status dt_store_archive(dt_store *store, struct dt_archiver *archiver, int64_
     return status;
 }
 
-/* Locks the rows of key_ends first: a redrive deletes the job's row there, so a live job never loses its key. */
+/* Locks the rows of key_ends first. A redrive deletes the job's row there, so a live job never loses its key. */
 dt_status dt_store_free_keys(dt_store *store, int64_t now_ms, size_t limit, size_t *done, struct dt_error *err)
 {
     static const char *const steps[] = {dt_sql_delete_ended_keys, dt_sql_delete_ended_command_ids,
@@ -421,7 +423,7 @@ struct sorting {
     int64_t now_ms;
     size_t limit;
     struct dt_arena arena;
-    /* room for `limit`: jobs that leave the default partition; `part` is their partition now */
+    /* Jobs that leave the default partition, with room for `limit`; `part` is the partition to which they move. */
     struct finished_job *v;
     size_t n;
     struct dt_error *err;
@@ -459,7 +461,7 @@ static dt_status move_unsorted(dt_db *db, const struct finished_job *r, struct d
     dt_status status = r->removed
                            ? dt_db_run(db, dt_sql_delete_from_default, (struct dt_params){&to[1], 1}, &changed, err)
                            : dt_db_run(db, dt_sql_move_from_default, (struct dt_params){to, 2}, &changed, err);
-    if (status != DT_OK || changed == 0) /* the job was redriven in between */
+    if (status != DT_OK || changed == 0) /* the job was redriven since it was read */
         return status;
     status = r->removed ? dt_db_run(db, dt_sql_delete_attempts_from_default, (struct dt_params){&to[1], 1}, NULL, err)
                         : dt_db_run(db, dt_sql_move_attempts_from_default, (struct dt_params){to, 2}, NULL, err);
@@ -487,7 +489,7 @@ dt_status dt_store_sort_default(dt_store *store, struct dt_archiver *archiver, i
         status = dt_db_begin(s.db, err);
         for (size_t i = 0; status == DT_OK && i < s.n; i++)
             status = move_unsorted(s.db, &s.v[i], err);
-        if (status == DT_OK) /* if a job was redriven in between, a superfluous record costs only one search */
+        if (status == DT_OK) /* if a job was redriven meanwhile, its superfluous record only costs a search */
             status = note_days(s.db, &s.arena, s.v, s.n, err);
         status = dt_store_commit(s.db, status, err);
     }
@@ -500,15 +502,15 @@ dt_status dt_store_sort_default(dt_store *store, struct dt_archiver *archiver, i
  * ---- housekeeping ----
  *
  * If a manual edit ends an attempt or a job, its row still has the attempt_status `dispatched` or leave_at 0, because
- * only our statements write those. The due index has such rows in one place (band 2, key 0). Until they are counted
- * here, all counters, and their audit, still have them as before the edit. So an edit is counted once.
+ * only our statements change these columns. The due index has such rows in one range (band 2, key 0). Until this code
+ * counts them, all counters, and their audit, count them in the state before the edit. So an edit is counted once.
  */
 
 dt_status dt_edited_end(dt_db *db, const struct dt_config *config, struct dt_str ids, struct dt_counts *counts,
                         struct dt_arena *arena, struct dt_error *err)
 {
     struct dt_strbuf locked = {0};
-    /* Locks the edited rows that no other transaction holds, and counts each in its new state. */
+    /* Locks the edited rows that no other transaction has locked, and counts each in its new state. */
     dt_status status = dt_db_query(db, dt_sql_lock_edited, DT_PARAMS(DT_P_STR(ids)), err);
     while (status == DT_OK && dt_db_next(db)) {
         int64_t id = dt_db_i64(db, 0);
@@ -519,7 +521,7 @@ dt_status dt_edited_end(dt_db *db, const struct dt_config *config, struct dt_str
         status = topic.p ? dt_row_state(db, 2, &is) : dt_fail(err, DT_NOMEM, "out of memory");
         if (status != DT_OK)
             break;
-        /* Does not call dt_counts_move, because figures count only what callers and consumers did. */
+        /* Does not call dt_counts_move, because figures only count changes by callers and consumers. */
         const enum dt_job_state was = attempted ? DT_DISPATCHED : lived ? DT_SCHEDULED : is;
         dt_counts_add(counts, topic, dt_count_piece(id), (int)was, -1);
         dt_counts_add(counts, topic, dt_count_piece(id), (int)is, 1);
@@ -538,7 +540,7 @@ dt_status dt_edited_end(dt_db *db, const struct dt_config *config, struct dt_str
     return status;
 }
 
-/* Lists the ids that a query finds; *n: how many. */
+/* Writes the ids that a query finds into a list; *n: their number. */
 static dt_status select_ids(dt_db *db, const char *sql, struct dt_params params, struct dt_strbuf *list, size_t *n,
                             struct dt_error *err)
 {
@@ -582,7 +584,7 @@ dt_status dt_store_promote(dt_store *store, int64_t now_ms, size_t limit, size_t
         status = dt_db_run(db, dt_sql_promote_jobs, DT_PARAMS(DT_P_STR(dt_strbuf_str(&ids)), end), NULL, err);
     *done = edited > coming ? edited : coming;
     dt_strbuf_clear(&ids);
-    return status == DT_OK && ended != DT_BUSY ? ended : status; /* rows that are locked now are found again later */
+    return status == DT_OK && ended != DT_BUSY ? ended : status; /* a later call finds rows that are locked now */
 }
 
 dt_status dt_store_give_up_notices(dt_store *store, int64_t before_ms, size_t limit, size_t *done, struct dt_error *err)

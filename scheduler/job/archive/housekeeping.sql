@@ -1,4 +1,5 @@
--- Jobs whose day is near, jobs that a manual edit ended, and dead letters that no process sends.
+-- Statements on far jobs that fall due soon, on jobs that a manual edit ended, and on dead letters that no process
+-- sends.
 
 -- name: select_coming_near
 SELECT id
@@ -17,11 +18,11 @@ UPDATE JSON_TABLE(?, '$[*]' COLUMNS(id BIGINT PATH '$')) t
 -- name: select_old_notices
 SELECT id FROM messages FORCE INDEX (due) WHERE kind = 'dead' AND made_at < ? LIMIT ?;
 
--- Rows in which a manual edit ended the attempt or the job. Skips rows whose state is not a valid word.
+-- Finds rows in which a manual edit ended the attempt or the job. Skips rows whose state is not a valid word.
 -- name: select_edited
 SELECT id FROM jobs FORCE INDEX (due) WHERE due_band = 2 AND due_key = 0 AND state+0 >= 1 LIMIT ?;
 
--- Until end_edited runs, they are counted in the state that they had before the edit.
+-- Until end_edited runs, these rows are counted in the state before the edit.
 -- name: lock_edited
 SELECT j.id, j.topic, j.state+0, j.attempt_status+0, j.leave_at
   FROM JSON_TABLE(?, '$[*]' COLUMNS(id BIGINT PATH '$')) t
@@ -32,8 +33,8 @@ SELECT j.id, j.topic, j.state+0, j.attempt_status+0, j.leave_at
  ORDER BY t.id
    FOR UPDATE /*!80001 OF j */ SKIP LOCKED;
 
--- The new version makes results void that were judged before. A subquery looks up the topic, because a join would lock its row. A job that is kept
--- for ever also gets a number. 9 is the status `none`: the attempt has no report.
+-- The raised version invalidates results that were judged before. A subquery finds the topic, because a join would lock
+-- the topic's row. A job that is kept for ever also gets a number. 9 is the status `none`: the attempt has no report.
 -- name: end_edited
 UPDATE JSON_TABLE(?, '$[*]' COLUMNS(id BIGINT PATH '$')) t
   STRAIGHT_JOIN jobs j FORCE INDEX (PRIMARY) ON j.id = t.id

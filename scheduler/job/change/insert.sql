@@ -5,8 +5,9 @@ INSERT INTO job_keys (topic, job_key, job_id)
 VALUES (?,?,?)
 ON DUPLICATE KEY UPDATE job_id = job_id;
 
--- The job that has a key, and until when: a finished job keeps it for history.keys, but no longer than the job itself is kept. History is read in the
--- same statement, for jobs that are not in `jobs`, so that a job that moves is found once.
+-- Finds the jobs that have the given keys, and until when: a finished job keeps its key for history.keys, but no longer
+-- than the job itself is kept. The same statement reads history, for jobs that are not in `jobs`, so that a job that
+-- moves is found once.
 -- name: select_key_owners
 SELECT j.n, k.job_id,
        IF(o.id IS NULL,
@@ -37,7 +38,7 @@ UPDATE job_keys
 -- name: delete_key
 DELETE FROM job_keys WHERE topic = ? AND job_key = ? AND job_id = ?;
 
--- Ids of commands work like keys. They are one namespace for all topics, so no topic is compared.
+-- Ids of commands work like keys, except that they are unique among all topics: the statement compares no topic.
 -- name: insert_command_id
 INSERT INTO command_ids (id, job_id)
 VALUES (?,?)
@@ -75,7 +76,7 @@ DELETE FROM command_ids WHERE id = ? AND job_id = ?;
 -- name: select_maker
 SELECT maker, digest FROM jobs WHERE id = ?;
 
--- Waits for an older session whose transaction is still open.
+-- Waits until an older session that may have inserted the rows has ended its transaction.
 -- name: find_made
 SELECT 1 FROM jobs WHERE id = ? AND maker = ? LOCK IN SHARE MODE;
 

@@ -1,6 +1,7 @@
--- Every statement that names all columns of a job, or all that a caller sets: a new column must be added here. Columns are in the order of job/job.h;
--- tests/unit/job/test_job_columns.c compares. If next_at is set, it is read as at least 1: a manual edit may write zero or less for "now", but 0
--- means "no time" to programs. The due index does the same (due_key).
+-- Every statement that names all columns of a job, or all columns that a caller sets: a new column must be added here.
+-- Columns are in the order of job/job.h; tests/unit/job/test_job_columns.c compares them. A next_at that is set is read
+-- as at least 1: a manual edit may write zero or less for "now", but 0 means "no time" to programs. The due index does
+-- the same (due_key).
 
 -- name: select_job
 SELECT j.id, j.topic, j.job_key, j.state+0, j.run_at, GREATEST(j.next_at, 1), j.attempt, j.failures,
@@ -38,7 +39,7 @@ SELECT j.id, j.topic, j.job_key, j.state+0, j.run_at, 0, j.attempt, j.failures, 
    AND j.part IN (?,?,?,?,?,?,?,?)
    AND j.purge_at > CAST(UNIX_TIMESTAMP(NOW(3))*1000 AS SIGNED);
 
--- Dead letters in the outbox, with their jobs.
+-- Reads dead letters from the outbox, with their jobs.
 -- name: select_notices
 SELECT o.id, o.attempt, o.made_at, j.id, j.topic, j.job_key, j.state+0, j.run_at, GREATEST(j.next_at, 1), j.attempt,
        j.failures, j.attempt_status+0, j.due_at, j.dispatched_at, j.finished_at, j.claim_shard, j.no_retries,
@@ -49,10 +50,12 @@ SELECT o.id, o.attempt, o.made_at, j.id, j.topic, j.job_key, j.state+0, j.run_at
  WHERE o.id IN (?,...)
  ORDER BY o.id;
 
--- Jobs that may be due, with the messages of those that may be claimed and are small: up to 2 KiB, with up to 1 KiB of headers. Otherwise the payload
--- is NULL, and select_messages reads it once the job is known to be sent. If an attempt is in flight in another shard (its slot has moved since), the
--- row is not even locked: that shard will extend its deadline, and skips locked rows. The seventh column is the maximal size of the message: two
--- headers contain the key, and 900 bytes are for our own names and values, with the installation's.
+-- Locks jobs that may be due, and reads the messages of those that may be claimed and are small: a payload of up to 2
+-- KiB, headers of up to 1 KiB. For a larger message the payload is NULL, and select_messages reads it after the job was
+-- chosen. If an attempt is in flight in another shard (the job's slot has moved since), the row is not even locked:
+-- that shard will extend its deadline, and skips locked rows. The seventh column is the largest possible size of the
+-- message: two headers contain the key, and 900 bytes are for the names and values that we add, including the
+-- installation's name.
 -- name: lock_hinted
 SELECT j.id, j.state+0, j.attempt, GREATEST(j.next_at, 1), j.claim_shard,
        LEAST(j.ack_timeout_ms, 3155760000000),
@@ -66,12 +69,12 @@ SELECT j.id, j.state+0, j.attempt, GREATEST(j.next_at, 1), j.claim_shard,
  WHERE (j.claim_shard IN (-1, ?)                                          -- guard: LIST_ELSEWHERE or: WHERE ? IS NOT NULL
         OR NOT EXISTS (SELECT 1 FROM shards s WHERE s.shard = j.claim_shard   -- guard: LIST_ELSEWHERE
                        AND INSTR(s.inflight, CONCAT('[', j.id, ',')) > 0))    -- guard: LIST_ELSEWHERE
-   AND (j.due_band < 2 OR j.state <> 'scheduled') -- the attempt that a manual edit ended is counted first
+   AND (j.due_band < 2 OR j.state <> 'scheduled') -- a job whose attempt a manual edit ended is counted first, and claimed later
    AND j.id IN (?,...)
  ORDER BY j.id
    FOR UPDATE SKIP LOCKED; -- guard: CLAIM
 
--- The messages of claims, whatever their rows contain now.
+-- Reads the messages of claimed attempts from the current rows.
 -- name: select_messages
 SELECT j.id, j.topic, COALESCE(p.kafka_name, j.topic), j.job_key, j.partition_key, j.headers, j.callback_url, j.content_type,
        j.payload_binary, j.payload
@@ -79,7 +82,7 @@ SELECT j.id, j.topic, COALESCE(p.kafka_name, j.topic), j.job_key, j.partition_ke
   STRAIGHT_JOIN jobs j FORCE INDEX (PRIMARY) ON j.id = t.id
   LEFT JOIN topics p ON p.name = j.topic;
 
--- Popped jobs.
+-- Reads popped jobs.
 -- name: select_popped
 SELECT j.id, j.topic, j.job_key, j.state+0, j.run_at, GREATEST(j.next_at, 1), j.attempt, j.failures,
        j.attempt_status+0, j.due_at, j.dispatched_at, j.finished_at, j.claim_shard, j.no_retries, j.retry,
@@ -462,8 +465,8 @@ UNION ALL
   ORDER BY k.job_key LIMIT ?)
 ORDER BY 3 LIMIT ?;
 
--- The remaining jobs with one value of due_key, in two bands of the due index (or one, named twice), by id. The value is the last column, for the
--- cursor.
+-- Lists the jobs with the same due_key after the cursor's id, in id order, from two bands of the due index (pass a band
+-- twice to read one). due_key is the last column; the next cursor stores it.
 -- name: list_behind_by_due
 SELECT j.id, j.topic, j.job_key, j.state+0, j.run_at, GREATEST(j.next_at, 1), j.attempt, j.failures,
        j.attempt_status+0, j.due_at, j.dispatched_at, j.finished_at, j.claim_shard, j.no_retries, j.retry,
@@ -533,7 +536,7 @@ SELECT j.id, j.topic, j.job_key, j.state+0, j.run_at, 0, j.attempt, j.failures,
    AND j.purge_at > CAST(UNIX_TIMESTAMP(NOW(3))*1000 AS SIGNED)
  ORDER BY j.id LIMIT ?;
 
--- Dead jobs in history, by time of death, which is the last column, for the cursor.
+-- Lists dead jobs in history by time of death, which is the last column; the next cursor stores it.
 -- name: list_archived_dead
 SELECT j.id, j.topic, j.job_key, j.state+0, j.run_at, 0, j.attempt, j.failures,
        j.attempt_status+0, j.due_at, j.dispatched_at, j.finished_at, j.claim_shard, j.no_retries, j.retry,
@@ -556,8 +559,7 @@ SELECT j.id, j.topic, j.job_key, j.state+0, j.run_at, 0, j.attempt, j.failures,
    AND j.purge_at > CAST(UNIX_TIMESTAMP(NOW(3))*1000 AS SIGNED)
  ORDER BY j.died_at, j.id LIMIT ?;
 
--- The remaining jobs with one value of due_key, in two bands of the due index (or one, named twice), by id. The value is the last column, for the
--- cursor.
+-- Lists the jobs with the same due_key, as list_behind_by_due does, with payloads.
 -- name: list_payloads_behind_by_due
 SELECT j.id, j.topic, j.job_key, j.state+0, j.run_at, GREATEST(j.next_at, 1), j.attempt, j.failures,
        j.attempt_status+0, j.due_at, j.dispatched_at, j.finished_at, j.claim_shard, j.no_retries, j.retry,

@@ -1,10 +1,11 @@
--- One job: read, changed, cancelled, run now, redriven; its attempts.
+-- One job: reading, changing, cancelling, running now, redriving; its attempts.
 
--- Of the given ids, those that are in `jobs`, with their topics.
+-- Returns which of the given ids are in `jobs`, with their topics.
 -- name: find_jobs
 SELECT j.id, j.topic FROM jobs j FORCE INDEX (PRIMARY) WHERE j.id IN (?,...);
 
--- Jobs by the ids that commands gave them: id, topic and latest attempt, in `jobs` or history. The topic is NULL if the job does not exist any more.
+-- Finds jobs by the ids that commands gave them: id, topic and latest attempt, in `jobs` or history. The topic is NULL
+-- if the job does not exist any more.
 -- name: select_command_jobs
 SELECT r.n, c.job_id,
        IF(o.id IS NULL,
@@ -32,7 +33,7 @@ SELECT job_id FROM job_keys WHERE topic = ? AND job_key = ?;
 -- name: lock_key
 SELECT job_id FROM job_keys WHERE topic = ? AND job_key = ? FOR UPDATE;
 
--- A replaced job gets a new maker and digest besides its new body, and its count of failures is reset.
+-- Replaces the body, maker and digest of a job, and resets its count of failures.
 -- name: renew_job
 UPDATE jobs
    SET digest = ?, failures = 0, no_retries = FALSE
@@ -81,7 +82,8 @@ INSERT INTO job_keys (topic, job_key, job_id)
 VALUES (?,?,?)
 ON DUPLICATE KEY UPDATE job_id = job_id;
 
--- The end of an earlier attempt is kept; if there was none, this is the end of the job. A job that is kept for ever also gets a number.
+-- The end of an earlier attempt stays as it is; without an earlier attempt, the job ends now. A job that is kept for
+-- ever also gets a number.
 -- name: cancel_job
 UPDATE jobs
    SET state = 'cancelled', next_at = NULL,
@@ -105,7 +107,7 @@ UPDATE jobs
  WHERE id = ?
    AND state = 'scheduled';
 
--- Resets the count of failures; the attempt number goes on.
+-- Resets the count of failures; attempts continue to be numbered.
 -- name: redrive_job
 UPDATE jobs
    SET state = 'scheduled', next_at = ?, near = TRUE, failures = 0, no_retries = FALSE, purge_at = NULL,
@@ -116,8 +118,8 @@ UPDATE jobs
 -- name: select_topic_defaults
 SELECT retry, ack_timeout_ms, owner FROM topics WHERE name = ?;
 
--- One statement, so that an attempt that is being archived is found once. The part of the job's row is always returned, whatever its number (0 = none
--- yet): no row means no job.
+-- One statement reads both tables, so that an attempt that is being archived is found once. The row of the job itself
+-- is always returned, even if its attempt is 0 (none yet): if no row is returned, there is no such job.
 -- name: select_attempts
 (SELECT attempt, CAST(status+0 AS SIGNED), due_at, dispatched_at, finished_at, error_code, error_message, http_status, duration_ms
    FROM attempts FORCE INDEX (PRIMARY)

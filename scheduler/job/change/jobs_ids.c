@@ -1,7 +1,8 @@
 /*
  * The ids of jobs: blocks of sequence numbers for new jobs, and finding jobs by the ids and keys that callers gave.
  *
- * Invariant: MySQL gives no number out twice, even if the server was restored from an older copy. Reads lock nothing.
+ * Invariant: MySQL never gives a number out twice, even if the server was restored from an older copy. Reads lock
+ * nothing.
  */
 #include <sys/random.h>
 
@@ -66,15 +67,15 @@ dt_status dt_store_reserve_ids(dt_store *store, int64_t n, int64_t *first, struc
         return dt_fail(err, DT_INVALID, "a block of %lld ids", (long long)n);
     dt_status status = dt_store_commit_work(store, NULL, raise_next_id, &block, err);
     *first = block.first;
-    /* If the COMMIT is in doubt, the block is not used. Numbers may be lost, but none is given out twice. */
+    /* If the COMMIT is in doubt, the block is not used: numbers may be lost, but no number is given out twice. */
     return status == DT_UNKNOWN ? dt_fail(err, DT_UNAVAILABLE, "connection lost while taking ids") : status;
 }
 
 /*
  * ---- by the id of a command ----
  *
- * Two statements at most, however many ids. If no command has given an id, it may be the number of a job: clients that
- * pop a job know it by its number.
+ * At most two statements, whatever the number of ids. If no command has given an id, it may be the number of a job:
+ * clients that pop a job know it by its number.
  */
 
 struct lookup {
@@ -113,7 +114,7 @@ static dt_status find_command_ids(struct lookup *l, struct dt_error *err)
         return status;
     while (dt_db_next(l->db)) {
         size_t i = (size_t)dt_db_i64(l->db, 0);
-        if (i < l->n && !dt_db_is_null(l->db, 2)) /* no row: the job is not stored any more */
+        if (i < l->n && !dt_db_is_null(l->db, 2)) /* a NULL topic: the job is not stored any more */
             note_job(l, &l->v[i], dt_db_i64(l->db, 1), 2);
     }
     return dt_db_end(l->db, err);

@@ -1,7 +1,7 @@
 /*
- * New jobs: the one transaction of a group commit.
+ * New jobs: the transaction of a group commit.
  *
- * Statements of a batch, whatever its size (array binding; a few more without it):
+ * Statements of a batch, whatever its size (with array binding; without it a few more):
  *
  *     BEGIN + the server's time      (one round trip)
  *     INSERT job_keys                (keyed rows, in order of topic and key: all writers lock in that order)
@@ -17,8 +17,9 @@
  * its own row; all other errors are reported. If a statement fails because of one of its rows, the batch is rolled back
  * and repeated row by row (`singly`), still in one transaction, to find that row.
  *
- * After a COMMIT without an answer, our rows are read with a lock on a new connection. If the old session is still in
- * its transaction, it holds them, so the read waits until it has ended; then all of the rows exist, or none.
+ * If a COMMIT is not answered, the batch's rows are read with a lock on a new connection. If the old session is still
+ * in its transaction, it has the rows locked, so the read waits until that transaction has ended; then all of the rows
+ * exist, or none.
  */
 #include <time.h>
 
@@ -34,16 +35,17 @@
 #include "store/store_internal.h"
 
 #define KEY_COLUMNS     3
-#define READ_BACK_US    INT64_C(15000000) /* an old session may keep its transaction for this time */
+#define READ_BACK_US    INT64_C(15000000) /* longest time for which an old session may keep its transaction */
 #define READ_BACK_PAUSE 50                /* ms */
 #define ROW_OVERHEAD    1024
-#define OWNERS_AT_ONCE  ((size_t)1000) /* keys in one list: a megabyte at most */
-#define OWNER_BYTES     1024           /* size of each key */
+#define OWNERS_AT_ONCE  ((size_t)1000) /* most keys in one list, which then has a megabyte at most */
+#define OWNER_BYTES     1024           /* most bytes of a key in the list */
 
-/* A column that no job of a batch has is not sent: its default costs less than NULLs or zeros. */
+/* Groups of columns. If no job of a batch sets a group, its columns are not sent: their defaults cost less than NULLs
+ * or zeros. */
 enum { HAS_NEAR = 1, HAS_KEY = 2, HAS_EXTRAS = 4 };
 enum { OWN_COLUMNS = 11, EXTRA_COLUMNS = 0 DT_JOB_COLUMNS(DT_COLUMN_NONE, DT_COLUMN_ONE, DT_COLUMN_ONE) };
-enum { JOB_COLUMNS = OWN_COLUMNS + 2 + EXTRA_COLUMNS }; /* limit of columns */
+enum { JOB_COLUMNS = OWN_COLUMNS + 2 + EXTRA_COLUMNS }; /* most columns of a row */
 static const char *const insert_forms[] = {
     [0] = dt_sql_insert_job,
     [HAS_NEAR] = dt_sql_insert_job_near,
@@ -61,7 +63,7 @@ static size_t columns_of(unsigned has)
            (has & HAS_EXTRAS ? EXTRA_COLUMNS : 0u);
 }
 
-/* A table of unique names, and its statements: keys are unique in their topic, ids of commands in the installation. */
+/* A table of unique names, with its statements. Keys are unique in their topic, ids of commands in the installation. */
 static const struct name_space {
     bool by_topic;
     const char *insert, *owners, *take, *delete;
@@ -73,9 +75,9 @@ static const struct name_space {
 
 struct keyed {
     struct dt_insert *row;
-    size_t order;             /* in the batch: of equal keys the first gets the job */
+    size_t order;             /* index in the batch: of several rows with one name, the first gets the job */
     const struct keyed *head; /* the first row with this name; only heads are inserted */
-    int64_t owner;            /* the job that has the key if it is not this row's */
+    int64_t owner;            /* id of the other job that has the name; 0 = none */
     unsigned char owner_digest[16];
 };
 
@@ -85,10 +87,10 @@ struct batch {
     struct dt_insert *const *rows;
     size_t n;
     int64_t maker, now_ms;
-    struct keyed *keyed; /* sorted: keys before ids of commands; by topic (of keys), key, order */
+    struct keyed *keyed; /* sorted: keys before ids of commands; then by topic (for keys), name and order */
     size_t n_keyed;
     struct dt_param *params;
-    unsigned has;             /* HAS_* of any of the jobs */
+    unsigned has;             /* HAS_* bits that at least one job has */
     struct dt_counts *counts; /* counts of the rows that this transaction inserts */
 };
 
@@ -134,7 +136,7 @@ static unsigned optional_columns(const struct dt_insert *row)
     return (row->near ? HAS_NEAR : 0u) | (job->key.p ? HAS_KEY : 0u) | (dt_new_job_has_extras(job) ? HAS_EXTRAS : 0u);
 }
 
-/* Sets the outcomes that need no query. A row is CREATED until a statement finds a reason against it. */
+/* Sets the outcomes that need no query. A row is CREATED until a statement finds a reason to refuse it. */
 static void set_initial_outcomes(struct batch *b)
 {
     b->n_keyed = 0;
@@ -160,7 +162,7 @@ static void set_initial_outcomes(struct batch *b)
 
 #define PUSH(kind, member, column) *p++ = DT_COLUMN_PARAM_##kind(job->member);
 
-/* Adds the parameters of a row, in the order of insert_forms[has]; returns the end of the parameters. */
+/* Adds the parameters of a row, in the order of insert_forms[has]. Returns the end of the parameters. */
 static struct dt_param *job_params(const struct batch *b, unsigned has, const struct dt_insert *row, struct dt_param *p)
 {
     const struct dt_new_job *job = &row->job;
@@ -185,7 +187,7 @@ static struct dt_param *job_params(const struct batch *b, unsigned has, const st
     return p;
 }
 
-/* Adds the name of a row in its namespace; returns the end of the parameters. */
+/* Adds the parameters of a row's name in this namespace. Returns the end of the parameters. */
 static struct dt_param *name_params(const struct name_space *in, const struct dt_new_job *job, struct dt_param *p)
 {
     if (in->by_topic)
@@ -208,9 +210,9 @@ static void same_or_conflict(struct dt_insert *row, int64_t owner, const unsigne
 }
 
 /*
- * Sets owner and outcome of the heads whose key belongs to another job. Counts in *gone the heads whose owner has lost
- * the key: its row is deleted, or its time for the key is over. Our own id is no owner; if a row with that id existed
- * before, INSERT jobs finds it.
+ * Sets owner and outcome of the heads whose key belongs to another job. Counts in *gone the heads whose key is free
+ * again: the other job's row is deleted, or its time for the key is over. A key that belongs to the row's own id is not
+ * taken: if a job with that id existed before, INSERT jobs finds it.
  */
 static dt_status read_key_owners(struct batch *b, struct keyed *keyed, size_t n, size_t *gone, struct dt_error *err)
 {
@@ -241,7 +243,8 @@ static dt_status read_key_owners(struct batch *b, struct keyed *keyed, size_t n,
         if (i >= n || dt_db_i64(b->db, 1) == keyed[i].row->job.id)
             continue;
         keyed[i].owner = dt_db_i64(b->db, 1);
-        /* The owner loses its key if its time for the key is over, or if it is finished and the new job replaces it. */
+        /* The other job loses its key if its time for the key is over, or if it is finished and the new job replaces
+         * it. */
         enum dt_job_state state;
         const bool live =
             !dt_db_is_null(b->db, 4) && dt_row_state(b->db, 4, &state) == DT_OK && !dt_job_state_terminal(state);
@@ -257,7 +260,7 @@ static dt_status read_key_owners(struct batch *b, struct keyed *keyed, size_t n,
     return dt_db_end(b->db, err);
 }
 
-/* Finds the owners of the keys that were taken. If an owner has lost its key, the key is ours now. */
+/* Finds the jobs that have the keys that were taken. If such a job has lost its key, gives the key to the new job. */
 static dt_status find_owners(struct batch *b, struct keyed *keyed, size_t n, struct dt_error *err)
 {
     const size_t fit = dt_db_packet_max(b->db) / OWNER_BYTES;
@@ -279,8 +282,8 @@ static dt_status find_owners(struct batch *b, struct keyed *keyed, size_t n, str
     return status;
 }
 
-/* Refuses rows whose key is that of a schedule's fire, and removes them from the keyed ones. Few keys have that
- * form, and they are sorted, so each schedule is looked up once. */
+/* Refuses rows whose key is that of a schedule's fire, and removes them from b->keyed. Few keys have that form, and
+ * they are sorted, so each schedule is looked up once. */
 static dt_status refuse_fires(struct batch *b, struct dt_error *err)
 {
     struct dt_str name;
@@ -306,14 +309,14 @@ static dt_status refuse_fires(struct batch *b, struct dt_error *err)
     }
     if (n != b->n_keyed) {
         b->n_keyed = n;
-        sort_keyed(b); /* rows moved, so heads are found again */
+        sort_keyed(b); /* rows moved, so their heads are found again */
     }
     return status;
 }
 
 /* ---- all rows at once ---- */
 
-/* Inserts the names of the heads that are CREATED into this namespace. *missed (may be NULL): some names existed. */
+/* Inserts the names of heads that are CREATED into this namespace. *missed (may be NULL): some of the names existed. */
 static dt_status insert_names(struct batch *b, const struct name_space *in, const struct keyed *keyed, size_t n,
                               bool *missed, struct dt_error *err)
 {
@@ -336,7 +339,8 @@ static dt_status insert_names(struct batch *b, const struct name_space *in, cons
     return status;
 }
 
-/* Inserts the names of one namespace. A row with the same name as an earlier one gets the outcome of that job. */
+/* Inserts the names of one namespace. If an earlier row of the batch has the same name, the row gets the outcome of
+ * that job. */
 static dt_status insert_keyed(struct batch *b, struct keyed *keyed, size_t n, struct dt_error *err)
 {
     bool missed = false;
@@ -436,12 +440,12 @@ static dt_status insert_keyed_alone(struct batch *b, struct keyed *k, struct dt_
         status = insert_names(b, &namespaces[false], k, 1, NULL, err);
     if (status != DT_OK || k->row->outcome == DT_INSERT_CREATED)
         return status;
-    /* The job was not stored, so its name is removed. */
+    /* The job was not stored, so its name is removed again. */
     size_t n = (size_t)(key_params(in, &k->row->job, params) - params);
     return dt_db_run(b->db, in->delete, (struct dt_params){params, n}, NULL, err);
 }
 
-/* Inserts names, then jobs, and offers to pops those that are due. singly: row by row. */
+/* Inserts names, then jobs, and offers due jobs to pops. singly: row by row. */
 static dt_status insert_all(struct batch *b, bool singly, struct dt_error *err)
 {
     size_t keys = 0;
@@ -454,7 +458,7 @@ static dt_status insert_all(struct batch *b, bool singly, struct dt_error *err)
         status = insert_keyed(b, b->keyed, keys, err);
     if (status == DT_OK && !singly)
         status = insert_keyed(b, ids, b->n_keyed - keys, err);
-    /* A job of a command can also be found by its key, if no other job has that key. */
+    /* The job of a command can also be found by its key, if no other job has that key. */
     if (status == DT_OK && !singly)
         status = insert_names(b, &namespaces[false], ids, b->n_keyed - keys, NULL, err);
     if (status == DT_OK && !singly)
@@ -492,8 +496,8 @@ static dt_status insert_in_transaction(struct batch *b, bool singly, struct dt_e
 }
 
 /* Begins the transaction with the INSERT of jobs, if there are no keys and the server's time is known. NOT_FOUND:
- * this is not possible and nothing was done, or the connection broke before the COMMIT was sent, and nothing
- * remains. */
+ * nothing remains of this try, because that was not possible, or because the connection broke before the COMMIT was
+ * sent. */
 static dt_status insert_in_few_trips(struct batch *b, struct dt_error *err)
 {
     if (!dt_store_knows_now(b->store, &b->now_ms))
@@ -517,8 +521,9 @@ static dt_status insert_in_few_trips(struct batch *b, struct dt_error *err)
     return commit_batch(b, status, err);
 }
 
-/* Looks for one of our rows, which proves that all were committed. It asks for all, because some may be finished and
- * removed already. BUSY: the session that wrote them has not ended, and has them locked. */
+/* Finds at least one row of the batch, which proves that all rows were committed. It asks for all rows, because some
+ * jobs may be finished and removed already. BUSY: the session that wrote the rows has not ended, and has them
+ * locked. */
 static dt_status read_back_once(struct batch *b, bool *there, struct dt_error *err)
 {
     dt_status status = dt_store_begin(b->store, &b->db, NULL, err);
@@ -532,8 +537,8 @@ static dt_status read_back_once(struct batch *b, bool *there, struct dt_error *e
     return status;
 }
 
-/* Called after a COMMIT without an answer. OK: *there is true if it was committed. UNKNOWN: this cannot be found out
- * now. */
+/* Must be called after a COMMIT that was not answered. OK: *there tells whether it was committed. UNKNOWN: this cannot
+ * be found out now. */
 static dt_status read_back(struct batch *b, bool *there, struct dt_error *err)
 {
     const struct timespec pause = {.tv_nsec = READ_BACK_PAUSE * 1000000L};
@@ -555,7 +560,7 @@ static dt_status read_back(struct batch *b, bool *there, struct dt_error *err)
     return dt_fail(err, DT_UNKNOWN, "connection lost during COMMIT, and not read back: %.200s", why.text);
 }
 
-/* Allocates memory for the work on the rows. False: no memory. */
+/* Allocates memory for the work on the rows. Returns false if memory runs out. */
 static bool make_insert_room(struct batch *b)
 {
     size_t params = b->n * JOB_COLUMNS * sizeof(*b->params);
@@ -602,7 +607,7 @@ dt_status dt_store_insert(dt_store *store, struct dt_insert *const *rows, size_t
         if (status == DT_UNKNOWN) {
             status = read_back(&b, &committed, err);
             if (status == DT_OK && !committed)
-                status = DT_BUSY; /* it was certainly not committed: try again */
+                status = DT_BUSY; /* the batch was certainly not committed, so it may be tried again */
         }
     } while (repeat || dt_store_again(&again, status));
     dt_counts_clear(&counts);

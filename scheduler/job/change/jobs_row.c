@@ -1,10 +1,10 @@
-/* Columns to members: see jobs_row.h. */
+/* Copies columns of a row into a struct dt_job: see jobs_row.h. */
 #include "jobs_row.h"
 
 _Static_assert(DT_JOB_STATES == 5, "the ENUM jobs.state has five words");
 _Static_assert(DT_ATTEMPT_STATUSES == 9, "the ENUM jobs.attempt_status has eight words, then none");
 
-/* Copies texts; `failed` if memory ran out. */
+/* Copies texts; sets `failed` if memory runs out. */
 struct copier {
     const dt_db *db;
     struct dt_arena *arena;

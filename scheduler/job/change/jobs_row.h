@@ -1,9 +1,8 @@
 /*
- * The one place that knows how a row of `jobs` becomes a struct dt_job. For the store only.
+ * The only code that knows how a row of `jobs` becomes a struct dt_job. For the store only.
  *
- * A statement selects the columns of a function below, in the order of job/job.h (job/change/job_rows.sql), at any
- * position of its list. The caller reads each row with that function, and passes the index of the first of these
- * columns.
+ * Each function below reads a group of columns. A statement selects a group in the order of job/job.h
+ * (job/change/job_rows.sql), at any position of its list. The caller passes the index of the group's first column.
  */
 #pragma once
 
@@ -16,16 +15,16 @@ enum { DT_ROW_HEAD_COLUMNS = 0 DT_JOB_COLUMNS(DT_COLUMN_ONE, DT_COLUMN_ONE, DT_C
 #define DT_ROW_JUDGED_COLUMNS 11
 
 /*
- * Read the current row of an open query into *job: the columns of the function, from `first` on; all other members are
- * zero. Slices are copied into the arena. In terminal states next_at_ms is 0, even if a manual edit left another value
- * in the column. NOMEM; CORRUPT: not a valid state.
+ * Read a group of columns of the open query's current row into *job, from column `first` on; all other members are
+ * zero. Texts are copied into the arena. In terminal states next_at_ms is 0, even if a manual edit left another value
+ * in the column. NOMEM: memory ran out. CORRUPT: the state is not valid.
  */
 DT_MUST_CHECK dt_status dt_row_head(const dt_db *db, unsigned first, struct dt_arena *arena, struct dt_job *job);
 DT_MUST_CHECK dt_status dt_row_full(const dt_db *db, unsigned first, struct dt_arena *arena, struct dt_job *job);
 DT_MUST_CHECK dt_status dt_row_judged(const dt_db *db, unsigned first, struct dt_arena *arena, struct dt_job *job);
 
-/* Read an ENUM column that was selected as col+0. CORRUPT: not a valid state. An attempt status of 'none' or NULL is
- * NONE. */
+/* Read an ENUM column that was selected as col+0. CORRUPT: the state is not valid. An attempt status of 'none' or NULL
+ * is returned as NONE. */
 DT_MUST_CHECK dt_status dt_row_state(const dt_db *db, unsigned column, enum dt_job_state *out);
 enum dt_attempt_status dt_row_attempt_status(const dt_db *db, unsigned column);
 

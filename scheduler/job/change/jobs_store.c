@@ -1,18 +1,18 @@
 /*
- * One job: read it, change it, replace it, cancel it, run it now, redrive it, list its attempts; also if it is archived
- * in `history`. Callers update the index with the job's new time.
+ * One job: reading, changing, replacing, cancelling, running now, redriving, listing its attempts; also a job that is
+ * archived in `history`. Callers update the index with the job's new time.
  *
  * Every change is one transaction: lock the job's row by its id, decide by dt_job_state_after, write with the same
  * condition again, read the row back. Invariants:
  *
- *   - A transaction that holds a job's row never waits for a shard's row. It reads the claiming shard's in-flight list
- *     without a lock, in a statement of its own *after* the job is locked. An attempt enters a list only together with
- *     its job's row, so an attempt that is not in the list then cannot enter it.
- *   - A change that would alter or forbid a message in flight is TOO_LATE.
+ *   - A transaction that has a job's row locked never waits for a shard's row. It reads the claiming shard's in-flight
+ *     list without a lock, in a separate statement *after* the job's row is locked. An attempt enters a list only
+ *     together with its job's row, so an attempt that is not in the list at that time cannot enter it.
+ *   - If a change would alter or forbid a message that is in flight, the change is TOO_LATE.
  *   - next_at and near are always written together (dt_near_end_ms); attempt and id are never written.
- *   - A change that changes nothing does not raise the version.
- *   - history is read only if `jobs` has no such row. A job moves there in one transaction, so a job that is no longer
- *     in `jobs` is in history. If it was redriven in between, it is in `jobs` again, which is then read once more.
+ *   - If a change does not change any value, the version is not raised.
+ *   - history is read only if `jobs` has no such row. A job moves in one transaction, so a job that is no longer in
+ *     `jobs` is in history. If it was redriven meanwhile, it is in `jobs` again, and `jobs` is read once more.
  */
 #include "base/assert.h"
 #include "base/guard.h"
@@ -26,27 +26,27 @@
 #include "mysql/statements.h"
 #include "store/store_internal.h"
 
-/* One change of one job, or a read. */
+/* A change of a job, or a read. */
 struct change {
     int64_t id;
-    struct dt_str topic; /* absent: any */
+    struct dt_str topic; /* topic that the job must have; absent: any */
     const struct dt_patch *patch;
-    const struct dt_new_job *body; /* for a replace: the new body */
+    const struct dt_new_job *body; /* new body, for a replace */
     bool keep_attempt;
     const struct dt_config *config;
     dt_db *db;
     int64_t now_ms;
     struct dt_arena *arena;
-    struct dt_job *job; /* as locked; once `written`, as it is after the change */
-    bool archived;      /* it is in history, where it is not locked */
-    bool counted;       /* `decide` has already counted what a manual edit ended */
+    struct dt_job *job; /* the locked row; once `written`, the row after the change */
+    bool archived;      /* the job is in history, where its row is not locked */
+    bool counted;       /* `decide` has already counted an end by a manual edit */
     bool written;
-    bool unsettled; /* refused only because an earlier attempt is in flight */
+    bool unsettled; /* the change was refused only because an earlier attempt is in flight */
     dt_status (*decide)(struct change *);
     struct dt_counts *counts; /* counts of the current try */
     struct dt_str actor;      /* actor in events; absent: no event */
     const char *action;       /* name of the change in events */
-    bool passes_locked;       /* does not wait if another session has the row locked */
+    bool passes_locked;       /* do not wait if another session has the row locked */
     bool locked;              /* another session had the row locked */
     struct dt_error *err;
 };
@@ -65,7 +65,7 @@ static dt_status read_job_row(struct change *c, const char *sql, struct dt_param
     return ended != DT_OK ? ended : status;
 }
 
-/* Reads the job from `jobs` with this statement, or from history; then c->archived is set. */
+/* Reads the job from `jobs` with this statement, or from history; for history, sets c->archived. */
 static dt_status read_job_anywhere(struct change *c, const char *sql)
 {
     struct dt_archive_search search = dt_archive_search_of(c->id);
@@ -137,7 +137,7 @@ static dt_status refuse_in_flight(struct change *c)
     return fail_too_late(c);
 }
 
-/* Runs the statement of the change, which must find the row as it was locked. */
+/* Runs the statement of the change, whose condition must match the locked row. */
 static dt_status write_job(struct change *c, const char *sql, struct dt_params params)
 {
     uint64_t affected = 0;
@@ -149,15 +149,15 @@ static dt_status write_job(struct change *c, const char *sql, struct dt_params p
     return status;
 }
 
-/* Locks the key of the job that c->body replaces, and sets c->id. NOT_FOUND: no job has it. */
+/* Locks the key of the job that c->body replaces, and sets c->id. NOT_FOUND: no job has the key. */
 static dt_status lock_replaced(struct change *c, dt_db *db, struct dt_error *err)
 {
     const struct dt_param topic = DT_P_STR(c->body->topic);
     struct dt_str name;
     bool found = false;
     dt_status status = DT_OK;
-    /* Only a schedule may use the keys of its fires. If the caller then inserts the job, the insert reports that the
-     * key is reserved. */
+    /* Only a schedule may use the keys of its fires, so this is NOT_FOUND. If the caller then inserts the job, the
+     * insert reports that the key is reserved. */
     if (dt_fire_key_split(c->body->key, &name))
         status =
             dt_db_read_number(db, dt_sql_find_schedule_of_key, DT_PARAMS(DT_P_STR(name), topic), &found, NULL, err);
@@ -165,12 +165,12 @@ static dt_status lock_replaced(struct change *c, dt_db *db, struct dt_error *err
         status = dt_fail(err, DT_NOT_FOUND, "the key is that of a schedule's fire");
     if (status != DT_OK)
         return status;
-    /* A transaction that gives the key to another job holds this lock first, or waits for it. */
+    /* A transaction that gives the key to another job either holds this lock already, or waits for it. */
     status = dt_db_read_number(db, dt_sql_lock_key, DT_PARAMS(topic, DT_P_STR(c->body->key)), &found, &c->id, err);
     return status == DT_OK && !found ? dt_fail(err, DT_NOT_FOUND, "no job with this key") : status;
 }
 
-/* Locks the job, decides and writes by c->decide, reads the row back, counts. */
+/* Locks the job, calls c->decide, which decides and writes, reads the row back, and counts. */
 static dt_status change_locked(void *arg, dt_db *db, int64_t now_ms, struct dt_error *err)
 {
     struct change *c = arg;
@@ -183,7 +183,7 @@ static dt_status change_locked(void *arg, dt_db *db, int64_t now_ms, struct dt_e
     status = read_job_anywhere(c, c->passes_locked ? dt_sql_lock_free_job : dt_sql_lock_job);
     if (status == DT_NOT_FOUND && c->passes_locked) {
         status = read_job_row(c, dt_sql_select_job, DT_PARAMS(DT_P_INT(c->id)));
-        c->locked = status == DT_OK; /* the row exists, so another session has it locked */
+        c->locked = status == DT_OK; /* the row exists but was skipped, so another session has it locked */
         if (c->locked)
             status = dt_fail(err, DT_BUSY, "job %lld is locked by another session", (long long)c->id);
     }
@@ -207,7 +207,7 @@ static dt_status change_locked(void *arg, dt_db *db, int64_t now_ms, struct dt_e
     if (c->archived)
         dt_counts_add(c->counts, c->job->topic, dt_count_piece(c->id), (int)c->job->state, 1);
     else if ((was == DT_DISPATCHED || before.attempt_status != DT_ATTEMPT_DISPATCHED || c->counted) &&
-             !DT_UNGUARDED(COUNT_CHANGE)) /* the housekeeper counts what a manual edit ended */
+             !DT_UNGUARDED(COUNT_CHANGE)) /* if a manual edit ended the job, the housekeeper counts that */
         dt_counts_move(c->counts, c->job->topic, c->id, was, c->job->state);
     return DT_OK;
 }
@@ -245,7 +245,7 @@ static dt_status decide_run_now(struct change *c)
                      DT_PARAMS(DT_P_INT(c->now_ms), DT_P_INT(c->now_ms), DT_P_INT(c->now_ms), DT_P_INT(c->id)));
 }
 
-/* The count of failures restarts, the number of attempts never does. If a newer job has the key, that job keeps it. */
+/* The count of failures restarts; attempts continue to be numbered. If a newer job has the key, that job keeps it. */
 static dt_status decide_redrive(struct change *c)
 {
     if (dt_job_state_after(c->job->state, DT_EVENT_REDRIVE) != DT_SCHEDULED)
@@ -302,8 +302,8 @@ static dt_status make_wanted(struct change *c, struct dt_job *want)
         ack_timeout_ms = ack_timeout_ms ? ack_timeout_ms : default_ms;
     }
     if (p->has_run_at) {
-        /* A time in the past becomes now. now_ms was rounded down, so one more ms makes sure that a delay is never
-         * too short. */
+        /* A time in the past becomes now. now_ms is rounded down, so a delay gets one millisecond more, to be never too
+         * short. */
         int64_t at_ms = p->run_at_ms;
         if (p->run_at_is_delay)
             at_ms = at_ms > 0 ? c->now_ms + at_ms + 1 : c->now_ms;
@@ -371,7 +371,7 @@ static dt_status decide_patch(struct change *c)
     const struct dt_patch *p = c->patch;
     struct dt_job want;
     dt_status status = DT_OK;
-    bool changes = p->has_payload; /* true if the message changes */
+    bool changes = p->has_payload; /* becomes true if the message changes */
     DT_JOB_COLUMNS(DT_COLUMN_NONE, DT_COLUMN_NONE, CHANGES)
     if (dt_job_state_after(c->job->state, DT_EVENT_CHANGE) != DT_SCHEDULED)
         return fail_too_late(c);
@@ -520,7 +520,7 @@ struct attempt_page {
     struct dt_arena *arena;
     int64_t after;
     size_t limit, n;
-    struct dt_attempt *list; /* room for the limit */
+    struct dt_attempt *list; /* has room for the limit */
     bool more;
     struct dt_error *err;
 };
@@ -553,7 +553,7 @@ static dt_status read_attempts(struct attempt_page *p, dt_db *db, const char *sq
     if (status != DT_OK)
         return status;
     for (; status == DT_OK && dt_db_next(db); rows++) {
-        /* The row's own attempt is always selected, even if an earlier page had it. */
+        /* The statement always selects the attempt in the job's row, even if an earlier page had it. */
         int64_t attempt = dt_db_i64(db, 0);
         if (attempt < 1 || attempt <= p->after)
             continue;
@@ -570,7 +570,8 @@ static dt_status read_attempts(struct attempt_page *p, dt_db *db, const char *sq
     return status;
 }
 
-/* One more row shows that the list continues. Another one may be the row's own attempt, from an earlier page. */
+/* Requests two rows more than the page has: one shows that the list continues; another may be the attempt in the job's
+ * row, which an earlier page had. */
 #define ROWS(p) DT_P_INT((p)->limit + 2)
 
 static dt_status read_live_attempts(struct attempt_page *p, dt_db *db, int64_t id)
@@ -616,7 +617,7 @@ dt_status dt_store_attempts(dt_store *store, const struct dt_attempt_filter *fil
         status = read_live_attempts(&p, db, filter->job_id);
         if (status == DT_NOT_FOUND)
             status = read_archived_attempts(&p, db, filter->job_id);
-        if (status == DT_NOT_FOUND) /* the job was redriven in between */
+        if (status == DT_NOT_FOUND) /* the job was redriven since `jobs` was read */
             status = read_live_attempts(&p, db, filter->job_id);
     } while (dt_store_read_again(&tries, status));
     if (status != DT_OK)

@@ -1,5 +1,5 @@
-/* Making and changing jobs, and pausing topics, inside a transaction of the caller; for the store only. Changes
- * follow the rules of dt_store_cancel, dt_store_patch, dt_store_run_now, dt_store_redrive and dt_store_replace. */
+/* Making and changing jobs, and pausing topics, inside a transaction of the caller; for the store only. Changes have
+ * the same rules as dt_store_cancel, dt_store_patch, dt_store_run_now, dt_store_redrive and dt_store_replace. */
 #pragma once
 
 #include "job/job.h"
@@ -14,74 +14,76 @@ struct dt_change_txn {
     dt_db *db;
     int64_t now_ms;
     struct dt_counts *counts; /* counts the changes */
-    struct dt_arena *arena;   /* memory for what is read */
+    struct dt_arena *arena;   /* memory for values that are read */
     struct dt_str actor;      /* actor of the event of each change (events/events.h); absent: no event */
 };
 enum dt_change_how { DT_CHANGE_CANCEL, DT_CHANGE_PATCH, DT_CHANGE_RUN_NOW, DT_CHANGE_REDRIVE, DT_CHANGE_REPLACE };
 struct dt_job_change {
     enum dt_change_how how;
-    int64_t id;               /* 0: the job that has the key */
-    struct dt_str topic, key; /* without a topic, `id` is set */
+    int64_t id;               /* 0: `key` names the job */
+    struct dt_str topic, key; /* topic absent: `id` is set */
     const struct dt_patch *patch;
     bool keep_attempt;             /* for a cancel: only further attempts are cancelled */
-    const struct dt_new_job *body; /* of a replace, with the key of the job */
-    struct dt_job job;             /* out: see jobs.h */
-    bool locked;                   /* out, with BUSY: another session has the row, and the transaction continues */
+    const struct dt_new_job *body; /* for a replace: the new body, with the key of the job */
+    struct dt_job job;             /* out: the job, as in jobs.h */
+    bool locked;                   /* out, with BUSY: another session has the row locked, and the transaction
+                                    * continues */
 };
-/* Changes the job. NOT_FOUND, TOO_LATE, NOT_DEAD, and BUSY with `locked`, change nothing, and the transaction may
- * continue; after any other status but OK, the caller rolls back. After NOT_FOUND of a replace, the caller may
- * insert the row with `replace` set, in the same transaction. If that row is SAME or CONFLICT, another job was made
- * in between: the caller rolls back and tries again. */
+/* Changes the job. NOT_FOUND, TOO_LATE, NOT_DEAD, and BUSY with `locked` change nothing, and the transaction may
+ * continue. After any other status but OK, the caller must roll back. After NOT_FOUND of a replace, the caller may
+ * insert the row with `replace` set, in the same transaction. If that insert returns SAME or CONFLICT, another job was
+ * made meanwhile: the caller rolls back and tries again. */
 DT_MUST_CHECK dt_status dt_change_in_txn(const struct dt_change_txn *txn, struct dt_job_change *change,
                                          struct dt_error *err);
-/* Reads a job with its payload as the open transaction sees it, from `jobs` or the archive. NOT_FOUND. */
+/* Reads a job with its payload as the open transaction sees it, from `jobs` or the archive. NOT_FOUND: there is no such
+ * job. */
 DT_MUST_CHECK dt_status dt_job_read_in_txn(const struct dt_change_txn *txn, int64_t id, struct dt_job *job,
                                            struct dt_error *err);
-/* Finds the job that has a key. NOT_FOUND: none has it. */
+/* Finds the job that has a key. NOT_FOUND: no job has it. */
 DT_MUST_CHECK dt_status dt_key_find(dt_db *db, struct dt_str topic, struct dt_str key, int64_t *id,
                                     struct dt_error *err);
 
-/* A pause of a topic, or its end. */
+/* A request to pause or resume a topic. */
 struct dt_topic_pausing {
     struct dt_str name;
     bool paused;
     struct dt_str actor;      /* actor of the event; absent: no event */
     struct dt_topic_now *now; /* out: the topic afterwards; may be NULL */
 };
-/* Pauses or resumes a topic in the open transaction, which began at now_ms. Until the transaction ends, it holds the
+/* Pauses or resumes a topic in the open transaction, which began at now_ms. Until the transaction ends, it keeps the
  * lock of all changes of topics. NOT_FOUND changes nothing, and the transaction may continue. */
 DT_MUST_CHECK dt_status dt_topic_pause_in_txn(dt_db *db, int64_t now_ms, const struct dt_topic_pausing *pausing,
                                               struct dt_error *err);
 
-/* Reads a topic, inside or outside of a transaction. NOT_FOUND. */
+/* Reads a topic, inside or outside of a transaction. NOT_FOUND: there is no such topic. */
 DT_MUST_CHECK dt_status dt_topic_read(dt_db *db, struct dt_str name, struct dt_arena *arena, struct dt_topic *out,
                                       struct dt_error *err);
 /* Returns the lowest name above all names that begin with the prefix ("in." -> "in.\x7F"). Names have no byte above
- * 0x7E. Absent: no memory. */
+ * 0x7E. Absent: memory ran out. */
 struct dt_str dt_topic_above_prefix(struct dt_arena *arena, struct dt_str prefix);
 
 /* ---- making jobs (intents, fires of schedules), as dt_store_insert does ---- */
 
-/* The rows to insert. maker: the random number of the block that their ids come from (jobs.h). */
+/* The rows to insert. maker: the random number of the block from which their ids come (jobs.h). */
 struct dt_insert_rows {
     struct dt_insert *const *v;
     size_t n;
     int64_t maker;
-    bool singly;   /* row by row: if the server refuses a row, only that row is REFUSED */
-    bool no_fires; /* rows with the key of a fire get RESERVED */
+    bool singly;   /* insert row by row: if the server refuses a row, only that row is REFUSED */
+    bool no_fires; /* refuse rows with the key of a fire: RESERVED */
 };
 /*
- * Inserts the rows in the open transaction, which began at now_ms; adds the CREATED ones to *counts. EXISTS: an id is
- * taken (if `singly`, the outcome is ID_TAKEN instead). INVALID: the server refuses one of the rows. After any status
- * but OK, the caller rolls back.
+ * Inserts the rows in the open transaction, which began at now_ms; adds CREATED rows to *counts. EXISTS: an id is taken
+ * (with `singly`, the row's outcome is ID_TAKEN instead). INVALID: the server refuses one of the rows. After any status
+ * but OK, the caller must roll back.
  */
 DT_MUST_CHECK dt_status dt_insert_in_txn(dt_store *store, dt_db *db, int64_t now_ms, const struct dt_insert_rows *rows,
                                          struct dt_counts *counts, struct dt_error *err);
 
 /*
- * Offers the inserted rows that are due to pops, in the same transaction (dispatch/pop.h), so that the next pop does
- * not wait for a leader. Scans still find the rows, because the topic's delivery may just have changed. A pop skips
- * offers that are not due yet. room: for DT_OFFER_COLUMNS parameters of each row.
+ * Offers inserted rows that are due to pops, in the same transaction (dispatch/pop.h), so that the next pop does not
+ * wait for a leader. Scans still find the rows, because the topic's delivery may just have changed. A pop skips offers
+ * that are not due yet. room: space for DT_OFFER_COLUMNS parameters of each row.
  */
 #define DT_OFFER_COLUMNS 3
 DT_MUST_CHECK dt_status dt_offer_made(dt_db *db, const struct dt_insert_rows *rows, int64_t now_ms,
