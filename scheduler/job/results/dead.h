@@ -1,11 +1,11 @@
 /*
- * Dead letters by topic and error: how many there are of each, with an example.
+ * Dead letters by topic and error: the number of dead jobs in each group, with an example.
  *
  * The work is bounded, whatever the size of the tables. At most DT_DEAD_LOOKED_AT dead jobs are read, the newest first:
  *
- *     jobs      in the due index, those that leave after everything that finishes now: usually only dead jobs
+ *     jobs      in the due index, jobs that leave `jobs` later than a job that succeeds now: usually only dead jobs
  *     history   in its index of dead jobs
- *     jobs      those that leave soon, DT_DEAD_LEAVING of them, among all that finished lately
+ *     jobs      jobs that leave soon: DT_DEAD_LEAVING finished jobs, of which some are dead
  *
  * If all dead jobs were read, the numbers are exact; otherwise they cover only the newest. If more than DT_DEAD_LEAVING
  * jobs are about to leave `jobs` for history, a dead job among them may be missed until it has moved.
@@ -17,26 +17,26 @@
 
 #define DT_DEAD_LOOKED_AT 100000
 #define DT_DEAD_LEAVING   10000
-#define DT_DEAD_GROUPS    200 /* the largest groups are returned */
+#define DT_DEAD_GROUPS    200 /* most groups that are returned; the largest are */
 
 struct dt_dead_ask {
     struct dt_str topic;         /* absent = any */
-    struct dt_list_times failed; /* time of their last failure */
+    struct dt_list_times failed; /* time of the last failure */
     const struct dt_topic_bound *bound;
     int64_t now_ms;
 };
 
 struct dt_dead_group {
     struct dt_str topic, error_code; /* in the arena, like the other texts; absent: no code */
-    struct dt_str message;           /* message of one of them; absent: none has one */
-    int64_t jobs, last_ms, job_id;   /* last_ms: the latest failure, 0 = unknown; job_id: one of them */
+    struct dt_str message;           /* error message of one of the jobs; absent: none has a message */
+    int64_t jobs, last_ms, job_id;   /* last_ms: time of the latest failure, 0 = unknown; job_id: one of the jobs */
 };
 
 struct dt_dead_groups {
     struct dt_dead_group *v; /* the largest first */
     size_t n, more;          /* more: number of smaller groups that were left out */
-    int64_t jobs;            /* in all groups */
-    bool newest;             /* there are more dead jobs than were read */
+    int64_t jobs;            /* number of jobs in all groups */
+    bool newest;             /* only the newest dead jobs were read */
 };
 
 /* Reads outside of a transaction, and locks nothing. */

@@ -1,4 +1,5 @@
--- Dead jobs by topic and error (dead.c). The index alone gives the newest ids, up to a maximum; then their rows are read.
+-- Counts dead jobs by topic and error (dead.c). A subquery reads the newest ids from the index alone, up to a maximum;
+-- then their rows are read.
 
 -- name: count_finished
 SELECT COUNT(*)

@@ -1,7 +1,8 @@
--- Results: reads the jobs that they report on, and writes the decisions; results that wait for a locked row; dead letters.
+-- Results: reads the jobs of results, and writes the decisions; results that wait for a locked row; dead letters.
 
--- Per job: the input of dt_job_decide, the fields that the index must forget, version, and the topic with its retention. A pop's time to report
--- replaces the job's. A join reads the topic's row once for consecutive rows of the same topic.
+-- Reads the jobs: the input of dt_job_decide, the times for which the index may have an entry, version, and the topic
+-- with its retention. A pop's time to report replaces the job's. A join reads the topic's row once for consecutive jobs
+-- of a topic.
 -- name: select_judged
 SELECT j.id, j.state+0, GREATEST(j.next_at, 1), j.attempt, j.attempt_status+0, j.failures, j.no_retries, j.retry,
        COALESCE(NULLIF(j.ttr_ms, 0), j.ack_timeout_ms), j.due_at, j.dispatched_at, j.version, t.retention_ms, j.topic
@@ -10,7 +11,7 @@ SELECT j.id, j.state+0, GREATEST(j.next_at, 1), j.attempt, j.attempt_status+0, j
  WHERE j.id IN (?,...)
  ORDER BY j.id;
 
--- A join would also lock the row of the topic, so statements that lock use a subquery per job.
+-- Locks and reads the jobs. A join would also lock the topic's row, so a subquery reads it.
 -- name: lock_judged
 SELECT j.id, j.state+0, GREATEST(j.next_at, 1), j.attempt, j.attempt_status+0, j.failures, j.no_retries, j.retry,
        COALESCE(NULLIF(j.ttr_ms, 0), j.ack_timeout_ms), j.due_at, j.dispatched_at, j.version,
@@ -29,9 +30,9 @@ SELECT j.id, j.state+0, GREATEST(j.next_at, 1), j.attempt, j.attempt_status+0, j
  ORDER BY j.id
    FOR UPDATE SKIP LOCKED;
 
--- The same columns of archived jobs, up to dispatched_at, and their topics; only for jobs that are not in `jobs`. A job moves in one transaction, so
--- it is found in one of the two. history_days names the partitions that can have it, and a join prunes to them. Opening all partitions costs the
--- server about 2 ms.
+-- Reads the same columns, up to dispatched_at, and the topics of archived jobs; only for jobs that are not in `jobs`. A
+-- job moves in one transaction, so one of the two statements finds it. A join with history_days restricts the statement
+-- to the partitions that may have the job, because opening all partitions costs the server about 2 ms.
 -- name: select_archived_judged
 SELECT j.id, j.state+0, 0, j.attempt, j.attempt_status+0, j.failures, j.no_retries, j.retry, j.ack_timeout_ms,
        j.due_at, j.dispatched_at, j.topic
@@ -40,13 +41,13 @@ SELECT j.id, j.state+0, 0, j.attempt, j.attempt_status+0, j.failures, j.no_retri
   STRAIGHT_JOIN history j FORCE INDEX (PRIMARY) ON j.id = r.id AND j.part = d.part
  WHERE j.purge_at > ?;
 
--- Earlier attempts of jobs in `jobs`.
+-- Reads earlier attempts of jobs in `jobs`.
 -- name: select_reported_attempts
 SELECT a.job_id, a.attempt, CAST(a.status+0 AS SIGNED)
   FROM JSON_TABLE(?, '$[*]' COLUMNS (id BIGINT PATH '$[0]', attempt BIGINT PATH '$[1]')) r
   STRAIGHT_JOIN attempts a FORCE INDEX (PRIMARY) ON a.job_id = r.id AND a.attempt = r.attempt;
 
--- Earlier attempts of archived jobs.
+-- Reads earlier attempts of archived jobs.
 -- name: select_reported_archived_attempts
 SELECT a.job_id, a.attempt, CAST(a.status+0 AS SIGNED)
   FROM JSON_TABLE(?, '$[*]' COLUMNS (id BIGINT PATH '$[0]', attempt BIGINT PATH '$[1]')) r
@@ -54,7 +55,7 @@ SELECT a.job_id, a.attempt, CAST(a.status+0 AS SIGNED)
   STRAIGHT_JOIN history_attempts a FORCE INDEX (PRIMARY) ON a.job_id = r.id AND a.attempt = r.attempt
    AND a.part = d.part;
 
--- Successes, each with its own values.
+-- Writes successes, each with its own values.
 -- name: write_successes
 UPDATE JSON_TABLE(?, '$[*]' COLUMNS (id BIGINT PATH '$[0]', attempt BIGINT PATH '$[1]', was INT PATH '$[2]',
        version BIGINT PATH '$[3]', purge_then BIGINT PATH '$[4]', leave_then BIGINT PATH '$[5]',
@@ -65,7 +66,7 @@ UPDATE JSON_TABLE(?, '$[*]' COLUMNS (id BIGINT PATH '$[0]', attempt BIGINT PATH 
        j.duration_ms = COALESCE(r.duration_ms, j.duration_ms), j.version = LEAST(j.version + 1, 1999999999), j.updated_at = ?
  WHERE j.attempt = r.attempt AND j.version = r.version AND j.state = r.was; -- guard: RESULT or: WHERE TRUE
 
--- Successes that share all values but the id, as nearly all of a batch do: one list of values.
+-- Writes successes that have all values but the id in common, as nearly all of a batch have, with one list of values.
 -- name: write_alike_successes
 UPDATE jobs j FORCE INDEX (PRIMARY)
    SET j.state = 'succeeded', j.attempt_status = 'succeeded', j.next_at = NULL, j.finished_at = ?, j.purge_at = ?,
@@ -73,8 +74,9 @@ UPDATE jobs j FORCE INDEX (PRIMARY)
  WHERE j.attempt = ? AND j.version = ? AND j.state = ? -- guard: RESULT or: WHERE ? IS NOT NULL AND ? IS NOT NULL AND ? IS NOT NULL
    AND j.id IN (?,...);
 
--- Successful callbacks that differ only in duration. The durations are one text, passed twice: " id:duration id:duration", with ids relative to the
--- first. The server searches it for each row, so it is short, and searched by INSTR, which is cheaper.
+-- Writes successful callbacks that differ only in duration. The durations are one text, passed twice: " id:duration
+-- id:duration", with ids relative to the first. For each row the server searches this text, so it is short, and
+-- searched with INSTR, which is cheap.
 -- name: write_answered_successes
 UPDATE jobs j FORCE INDEX (PRIMARY)
    SET j.http_status = ?,
@@ -84,7 +86,7 @@ UPDATE jobs j FORCE INDEX (PRIMARY)
  WHERE j.attempt = ? AND j.version = ? AND j.state = ? -- guard: RESULT or: WHERE ? IS NOT NULL AND ? IS NOT NULL AND ? IS NOT NULL
    AND j.id IN (?,...);
 
--- All other outcomes.
+-- Writes all other outcomes.
 -- name: write_outcomes
 UPDATE JSON_TABLE(?, '$[*]' COLUMNS (id BIGINT PATH '$[0]', attempt BIGINT PATH '$[1]', was INT PATH '$[2]',
        state INT PATH '$[3]', attempt_status INT PATH '$[4]', next_at BIGINT PATH '$[5]', near INT PATH '$[6]',
@@ -107,7 +109,7 @@ UPDATE JSON_TABLE(?, '$[*]' COLUMNS (id BIGINT PATH '$[0]', attempt BIGINT PATH 
 INSERT INTO messages (sender, kind, job_id, attempt, made_at)
 VALUES (?, 'dead', ?, ?, ?);
 
--- Of the given jobs, those that have a stored result up to a given id.
+-- Returns which of the given jobs have a stored result up to a given id.
 -- name: find_waiting_results
 SELECT d.job_id FROM deferred_results d FORCE INDEX (by_job) WHERE d.id <= ? AND d.job_id IN (?,...);
 

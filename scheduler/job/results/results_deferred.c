@@ -1,10 +1,10 @@
 /*
- * The transactions in which results are applied, and results from Kafka whose job's row another session keeps locked.
- * These are stored in the transaction that applies the others, so that their reader can commit its offsets and keeps
- * nothing in memory.
+ * The transactions in which results are applied, and deferred results: results from Kafka whose job's row another
+ * session keeps locked. Deferred results are stored in the transaction that applies the other results, so that the
+ * reader of the results topic can commit its offsets and keeps nothing in memory.
  *
- * Invariants: a job's results are applied in the order in which they were read. So if a job has results stored, later
- * ones are stored after them. A stored result is deleted in the transaction that applies it.
+ * Invariants: a job's results are applied in the order in which they were read. So if a job has stored results, later
+ * ones are stored too. A stored result is deleted in the transaction that applies it.
  */
 
 #include "base/assert.h"
@@ -15,7 +15,7 @@
 #include "results.h"
 #include "store/store_internal.h"
 
-/* The work, and the transaction of its latest try. */
+/* A unit of work, and the transaction of its latest try. */
 struct trying {
     struct dt_results_txn txn;
     dt_results_work_fn *work;
@@ -32,8 +32,8 @@ static dt_status do_work(void *arg, dt_db *db, int64_t now_ms, struct dt_error *
     return status;
 }
 
-/* The first try may read without locks. If another transaction changed a row in between (BUSY), the second try locks
- * while it reads. If a try waited for a lock until the server's timeout, the next one skips locked rows. */
+/* The first try may read without locks. If another transaction changes a row meanwhile (BUSY), the second try locks
+ * while it reads. If a try waits for a lock until the server's timeout, the next try skips locked rows. */
 dt_status dt_results_commit(dt_store *store, const struct dt_shard_map *map, enum dt_locking locking,
                             dt_results_work_fn *work, void *arg, struct dt_error *err)
 {
@@ -85,9 +85,9 @@ struct deferring {
     struct dt_apply *results;
     size_t n;
     bool some_wait;
-    const struct dt_results_txn *txn; /* the current try's transaction */
+    const struct dt_results_txn *txn; /* transaction of the current try */
     struct dt_error *err;
-    /* for dt_store_apply_deferred */
+    /* Set only by dt_store_apply_deferred. */
     int64_t after_id;
     size_t limit;
     struct dt_arena *out_arena;
@@ -122,7 +122,7 @@ static bool is_behind(const struct behind *b, const struct dt_apply *a)
     return waits && *waits;
 }
 
-/* Finds which jobs of the results have one stored with an id up to last_id. */
+/* Finds which jobs of the results have a stored result with an id up to last_id. */
 static dt_status find_waiting(struct deferring *d, int64_t last_id, struct behind *b)
 {
     *b = (struct behind){.db = d->txn->db,
@@ -141,7 +141,7 @@ static dt_status find_waiting(struct deferring *d, int64_t last_id, struct behin
                          mark_waiting, b, d->err);
 }
 
-/* Applies the results whose jobs have none stored before last_id; the others are BUSY. */
+/* Applies the results of jobs that have no stored result up to last_id; the other results are BUSY. */
 static dt_status apply_others(struct deferring *d, int64_t last_id)
 {
     struct behind behind;

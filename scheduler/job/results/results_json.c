@@ -1,4 +1,4 @@
-/* The body of a result: a table of its members. */
+/* The body of a result: the table of its members. */
 #include "job/job.h"
 #include "results.h"
 
@@ -81,7 +81,7 @@ static void read_error(struct dt_json_reader *r, const struct dt_json_field *fie
     }
 }
 
-/* Only checks the time: the time of a result is when it is applied. */
+/* Only checks that this is a time: the time of a result is the time at which it is applied. */
 static void read_finished_at(struct dt_json_reader *r, const struct dt_json_field *field,
                              const struct dt_json_node *node)
 {
@@ -106,7 +106,8 @@ static const struct dt_json_field fields[] = {
     DT_FIELD_BY("finished_at", read_finished_at, .flags = DT_FIELD_NULLABLE),
 };
 
-/* Cuts a long unknown name, because the reason of its fault is also sent in headers of messages. */
+/* Cuts a long unknown name, because the fault's reason, which contains the name, is also sent in headers of
+ * messages. */
 static bool admits_result_member(struct dt_json_reader *r, const struct dt_json_field *field,
                                  const struct dt_json_node *node)
 {

@@ -1,22 +1,22 @@
 /*
- * Results in batches: those that consumers report, and those of leaders (timed out, undeliverable, lost).
+ * Results in batches: results that consumers report, and results that leaders set (timed out, undeliverable, lost).
  *
- * One transaction for a batch, a handful of statements however many results (by id: one for every 960):
+ * One transaction for a batch, with a handful of statements whatever the number of results (at most 960 ids in each):
  *
  *     read the jobs                                       SELECT
  *     decide each result in the order given               dt_job_decide, no statement
  *     read archived attempts, if any result is for one    SELECT
- *     read archived jobs, if any job is not there         SELECT (and SELECT their archived attempts)
- *     write the jobs that succeeded                       UPDATE for each large group alike, one for all others
- *     write all the others                                UPDATE, all values
+ *     read archived jobs, if `jobs` lacks any job         SELECT (and SELECT their archived attempts)
+ *     write the jobs that succeeded                       UPDATE for each large group of equal rows, one for the others
+ *     write the other jobs                                UPDATE, all values
  *     write the dead letters                              INSERT INTO messages
  *     count the changes of states                         with the COMMIT (counts.h)
  *
  * The first try reads without locks, which is much cheaper, and writes a row only if (attempt, state, version) have not
  * changed: a decision depends on nothing else. If a row has changed, everything is rolled back, and the second try
  * locks while it reads. A leader transaction cannot be rolled back for that, so it locks at once; its decisions also
- * depend on next_at, which a manual edit may change. If a try waits for a lock in vain, the next one skips locked rows:
- * their results are BUSY, and do not delay the others.
+ * depend on next_at, which a manual edit may change. If a try waits for a lock until the timeout, the next one skips
+ * locked rows: their results are BUSY, and do not delay the others.
  *
  * Invariants: only decided changes are written. A dead letter is written together with the state of its job. Several
  * results of one job are decided one after the other and written once. Without Kafka no dead letter is written. Each
@@ -34,27 +34,28 @@
 #include "store/store_internal.h"
 
 struct judged {
-    struct dt_job was, job; /* as read, first for dt_by_job_id; as it will be */
+    struct dt_job was, job; /* was: the row as read, first for dt_by_job_id; job: the row after the results */
     struct dt_str topic;
     int64_t retention_ms;
-    const struct dt_result *failure; /* whose error becomes the job's last error; NULL = none */
+    const struct dt_result *failure; /* result whose error becomes the job's last error; NULL = none */
     const struct dt_answer *answer;  /* answer of the latest result that has one; NULL = none */
     bool finished;                   /* an attempt of the job ended */
     bool dead_letter;
-    unsigned changes, failures; /* number of results that changed it; number of attempts among them that failed */
+    unsigned changes, failures; /* changes: results that changed the job; failures: attempts that failed by these
+                                 * results */
 };
 
-/* A result and its index: sorted by job, in the order given within a job. */
+/* A result's job and index: sorted by job, in the order given within a job. */
 struct place {
     int64_t id;
     size_t index;
 };
 
-/* A group of jobs that are written alike gets a statement of its own if it is at least this part of its batch: at
- * most eight groups. */
+/* Jobs whose rows get equal values form a group. A group gets a separate statement if it has at least this part of its
+ * batch, so there are at most eight such groups. */
 #define ALIKE_SHARE   8
-#define ALIKE_MIN     16  /* a smaller group costs more than it saves */
-#define ANSWERED_MOST 128 /* jobs of a group with answers: for each row the server searches a text of all durations */
+#define ALIKE_MIN     16  /* a statement for a smaller group costs more than it saves */
+#define ANSWERED_MOST 128 /* most jobs of a group with answers: for each row MySQL searches all durations */
 
 struct batch {
     dt_db *db;
@@ -64,19 +65,20 @@ struct batch {
     enum dt_locking locking;
     struct dt_apply *results;
     size_t n;
-    struct place *places; /* n of them */
-    int64_t *ids;         /* ids of their jobs: ascending, each once */
+    struct place *places; /* the results of the batch, n of them */
+    int64_t *ids;         /* ids of the jobs: ascending, each once */
     size_t n_ids;
-    struct judged *jobs; /* rows found in `jobs`, in the same order */
+    struct judged *jobs; /* rows found in `jobs`, ordered by id */
     size_t n_jobs;
-    struct judged *archived; /* rows found in `history`; nothing changes them */
+    struct judged *archived; /* rows found in `history`, which no result changes */
     size_t n_archived;
     size_t n_ended_well, n_others, n_dead;
     bool ask_earlier;
     struct dt_counts *counts;
-    struct dt_arena *arena; /* for the names of topics, which outlive the batch: COMMIT counts them */
+    struct dt_arena *arena; /* memory for the names of topics, which COMMIT counts and which outlive the batch */
     struct dt_strbuf text;
-    size_t text_most; /* half of what MySQL accepts; a list of rows that reaches it is written */
+    size_t text_most; /* half of the largest statement that MySQL accepts; a list of rows that reaches this size is
+                       * written */
     struct dt_error *err;
 };
 
@@ -89,7 +91,7 @@ static int judged_by_id(const void *a, const void *b)
     return x->index < y->index ? -1 : 1;
 }
 
-/* Returns the first place of a job, or n if the batch does not have it. */
+/* Returns the index of a job's first place, or n if the batch does not have the job. */
 static size_t first_place(const struct batch *b, int64_t id)
 {
     size_t low = 0;
@@ -108,7 +110,7 @@ static const struct dt_id_in *const readings[] = {[DT_LOCK_NONE] = &dt_sql_selec
                                                   [DT_LOCK_WAITING] = &dt_sql_lock_judged,
                                                   [DT_LOCK_PASSING_BY] = &dt_sql_lock_free_judged};
 
-/* Jobs of one topic in a row share a copy. */
+/* Copies the topic's name; consecutive jobs of a topic share a copy. */
 static struct dt_str read_job_topic(struct batch *b, const struct judged *before, unsigned column)
 {
     struct dt_str topic = dt_db_bytes(b->db, column);
@@ -134,7 +136,7 @@ static dt_status read_judged(void *arg)
     return status != DT_OK ? dt_fail(b->err, status, "job %lld cannot be read", (long long)j->was.id) : DT_OK;
 }
 
-/* The jobs are sorted by id. */
+/* Returns whether `jobs` had the job. */
 static bool was_read(const struct batch *b, int64_t id)
 {
     return b->n_jobs && bsearch(&id, b->jobs, b->n_jobs, sizeof(*b->jobs), dt_by_job_id);
@@ -164,7 +166,8 @@ static dt_status read_jobs_of_batch(struct batch *b)
             b->ids[b->n_ids++] = b->places[i].id;
     const struct dt_ids ids = DT_IDS(b->ids, b->n_ids);
     dt_status status = dt_id_in_read(b->db, readings[b->locking], DT_NO_PARAMS, ids, read_judged, b, b->err);
-    if (status == DT_OK && b->n_jobs < b->n_ids && b->locking == DT_LOCK_PASSING_BY) /* a missing row may be locked */
+    if (status == DT_OK && b->n_jobs < b->n_ids && b->locking == DT_LOCK_PASSING_BY) /* a missing row may be locked,
+                                                                                      * so its results are BUSY */
         status = dt_id_in_read(b->db, &dt_sql_find_jobs, DT_NO_PARAMS, ids, mark_busy, b, b->err);
     return status;
 }
@@ -204,7 +207,8 @@ static void judge_job(struct batch *b, struct judged *j)
         j->changes++;
         j->failures += d.failed;
     }
-    /* The index may have the job at its next_at, at the time its attempt was due, or at the attempt's deadline. */
+    /* The index may have the job's entry at its next_at, at the time at which its attempt was due, or at the attempt's
+     * deadline. */
     const bool dispatched = j->was.state == DT_DISPATCHED;
     const int64_t ack_ms = dt_earlier(j->was.ack_timeout_ms, DT_ACK_MAX_MS);
     const int64_t deadline_ms = dispatched ? j->was.dispatched_at_ms + ack_ms : 0;
@@ -277,7 +281,7 @@ static dt_status read_archived(struct batch *b, size_t asked)
     return status != DT_OK ? status : ended;
 }
 
-/* An archived job is finished, so no result changes it. If a manual edit changed its state, results are STALE. */
+/* An archived job is finished, so no result changes it. If a manual edit changed its state, its results are STALE. */
 static dt_status judge_archived(struct batch *b)
 {
     size_t unknown = 0;
@@ -318,7 +322,7 @@ static int64_t leave_at_ms(const struct batch *b, const struct judged *j)
     return dt_leave_at_ms(b->config, j->job.state, b->now_ms, purge_at_ms(b, j));
 }
 
-/* Every row must be written as decided. If one has changed since it was read without a lock, returns BUSY. */
+/* Checks that every row was written as decided. If a row changed since it was read without a lock, returns BUSY. */
 static dt_status expect_written(struct batch *b, uint64_t written, size_t rows)
 {
     return written == rows ? DT_OK
@@ -326,7 +330,7 @@ static dt_status expect_written(struct batch *b, uint64_t written, size_t rows)
                                      "results were written to %llu of %zu jobs", (unsigned long long)written, rows);
 }
 
-/* Writes the list of rows, which is the first parameter of the statement; all others are the time. */
+/* Writes the list of rows, which is the first parameter of the statement; all other parameters are the time. */
 static dt_status write_rows(struct batch *b, const char *sql, size_t params, size_t rows)
 {
     uint64_t affected = 0;
@@ -377,7 +381,7 @@ static dt_status write_alike(struct batch *b, struct judged *const *group, size_
         ids[i] = group[i]->was.id;
         if (!j->answer)
             continue;
-        /* The statement finds a job's duration by SUBSTRING_INDEX: " id:value". */
+        /* The statement finds a job's duration by SUBSTRING_INDEX in entries " id:value". */
         dt_strbuf_addc(&b->text, ' ');
         dt_strbuf_add_i64(&b->text, ids[i] - ids[0]);
         dt_strbuf_addc(&b->text, ':');
@@ -427,7 +431,7 @@ static dt_status write_each(struct batch *b, struct judged *const *v, size_t n)
     return status == DT_OK ? write_each(b, v + rows, n - rows) : status;
 }
 
-/* Writes each large group of `v` with one statement; adds all other jobs to `left`. */
+/* Writes each large group of `v` with a statement; adds all other jobs to `left`. */
 static dt_status write_groups(struct batch *b, struct judged **v, size_t n, struct judged **left, size_t *n_left)
 {
     int64_t *ids = dt_arena_alloc(b->arena, (n + 1) * sizeof(*ids));
@@ -449,8 +453,8 @@ static dt_status write_groups(struct batch *b, struct judged **v, size_t n, stru
     return status;
 }
 
-/* Writes the jobs that succeeded: each large group of jobs that are alike with a statement, all others with one. If
- * an answer lacks status or duration, the column keeps its value. */
+/* Writes the jobs that succeeded: each large group of equal rows with a statement, all other jobs with one. If an
+ * answer lacks status or duration, the column keeps its value. */
 static dt_status write_succeeded(struct batch *b)
 {
     struct judged **v = dt_arena_alloc(b->arena, (b->n_ended_well + 1) * sizeof(*v));
@@ -568,7 +572,7 @@ static dt_status apply_batch(struct batch *b)
         status = write_others(b);
     if (status == DT_OK)
         status = write_dead_letters(b);
-    /* Every row was written as decided. If a manual edit ended the attempt, counters still have the job as
+    /* Every row was written as decided. If a manual edit ended an attempt, the counters still count its job as
      * dispatched. */
     for (const struct judged *j = b->jobs; status == DT_OK && j < b->jobs + b->n_jobs; j++) {
         enum dt_job_state was = j->was.attempt_status == DT_ATTEMPT_DISPATCHED ? DT_DISPATCHED : j->was.state;
