@@ -1,6 +1,6 @@
 /*
- * The features that have chores of their own, in APIs and dispatchers alike: features.c has the table. Chores that only
- * one program runs are started by that program.
+ * The features whose chores run in APIs and dispatchers alike: features.c has the table. A chore that only one program
+ * runs is started by that program.
  */
 #pragma once
 
@@ -15,16 +15,18 @@ struct dt_features_env {
     const struct dt_config *config;
     const dt_clock *clock;
     dt_refclock *ref;
-    const char *installation;            /* not used without Kafka */
+    const char *installation;            /* name of the installation; not used without Kafka */
     const struct dt_outbox_kafka *kafka; /* NULL: this process does not write to Kafka */
-    int64_t process;                     /* processes.id: its row says that it lives, and whether it is a dispatcher */
+    int64_t process;                     /* processes.id of this process, whose row shows that it lives, and whether
+                                          * it is a dispatcher */
 };
 
 typedef struct dt_features dt_features;
 
 /* Starts all features, or none. */
 DT_MUST_CHECK dt_status dt_features_start(const struct dt_features_env *env, dt_features **out, struct dt_error *err);
-/* The process is about to end: another one takes over what only one process does. Accepts NULL. */
+/* Must be called when the process is about to end: another process takes over the chores that only one process runs.
+ * Accepts NULL. */
 void dt_features_leave(dt_features *features);
-/* Accepts NULL. */
+/* Stops all features. Accepts NULL. */
 void dt_features_stop(dt_features *features);

@@ -1,5 +1,5 @@
 /*
- * The chore of alerts, of APIs and dispatchers, and the sender of their messages (features/outbox/outbox.h):
+ * The chore that judges alerts, in APIs and dispatchers, and the sender of their messages (features/outbox/outbox.h):
  *
  *   read figures ─▶ compare with active alerts ─▶ begin, remind, end ─▶ wake the sender
  *
@@ -7,13 +7,13 @@
  * another process continues with the alerts in MySQL. If no alert is active and no topic is watched, the judge sends
  * one statement in five seconds. Each other process sends one in four seconds, when the lease would end.
  *
- * The figures of topics are counters, and what a walk over the due index finds:
+ * The figures of topics come from counters, and from a walk over the due index with two legs:
  *
- *   leg 1   jobs that are due, offered or not    due: the oldest comes first
- *   leg 2   jobs that are due within two days    attempts that wait for their report
+ *   leg 1   jobs that are due, offered or not    gives the due jobs and the oldest of them
+ *   leg 2   jobs that are due within two days    gives the attempts that wait for their report
  *
- * A call counts the jobs of one instant. A walk that does not end within a call continues in the next. Until it ends,
- * a figure can only get worse; it improves by a whole walk.
+ * A call counts the jobs of one snapshot. A walk that does not end within a call continues in the next. Until the walk
+ * ends, a figure can only rise; only a complete walk lowers it.
  */
 #include "alerts.h"
 
@@ -33,24 +33,24 @@
 #define REST_US      INT64_C(5000000) /* pause between two rounds */
 #define WATCH_US     INT64_C(2000000) /* the pause if topics are watched, or an alert is active */
 #define SETTLE_US    INT64_C(1000000) /* the pause if a figure has been above 0 for less than HOLDS_US */
-#define RENEWED_US   INT64_C(250000)  /* from the time when another process's lease would end; it is renewed by then */
+#define RENEWED_US   INT64_C(250000)  /* pause after the end of another process's lease, which renews it before */
 #define RETRY_US     INT64_C(1000000)
 #define FORBIDDEN_US INT64_C(30000000)
 #define VALUES_US    INT64_C(5000000) /* pause between two writes of the figures of active alerts */
-/* A figure must be above 0 for this time, because a takeover raises it for a moment. */
+/* A figure must be above 0 for this time before an alert begins, because each takeover raises it for a moment. */
 #define HOLDS_US      INT64_C(3000000)
 #define LOOK_US       INT64_C(500000)
 #define NAMES_AT_ONCE 500
 enum { LEG_DUE, LEG_AHEAD };
 
-/* A topic with a limit, and its figures as far as they are known. */
+/* A topic with a limit, and those of its figures that are known. */
 struct watched_topic {
     struct dt_str name;
-    struct dt_alert_setting setting;       /* setting, completed by the configuration's defaults */
-    int64_t jobs, dead;                    /* scheduled and dispatched; dead */
-    int64_t due, oldest_ms, unreported_ms; /* as far as they are known */
-    bool due_known, unreported_known;      /* the figure is from a complete walk, so an alert may end by it */
-    struct dt_alert_walked pass;           /* figures of the current walk */
+    struct dt_alert_setting setting;       /* the topic's settings, with the configuration's defaults */
+    int64_t jobs, dead;                    /* jobs: scheduled and dispatched jobs; dead: dead jobs */
+    int64_t due, oldest_ms, unreported_ms; /* figures of the walk that are known */
+    bool due_known, unreported_known;      /* the figure is from a complete walk, so it may end an alert */
+    struct dt_alert_walked pass;           /* figures of the walk under way */
     struct dt_alert *active[DT_ALERT_TOPIC_KINDS];
     UT_hash_handle hh;
 };
@@ -64,16 +64,16 @@ struct watched_topics {
     struct watched_topic *v;
     size_t n;
     struct watched_topic *by_name;
-    int leg; /* leg of the walk (alerts_store.c) */
+    int leg; /* current leg of the walk */
     bool walking;
     struct dt_alert_walk walk;
 };
 
 typedef struct {
     struct dt_features_env env;
-    _Atomic bool ours; /* this process judges, and sends */
+    _Atomic bool ours; /* this process judges and sends */
 
-    /* used by the judge */
+    /* The members below are used by the judge only. */
     struct dt_chore judge;
     dt_store *judge_store; /* the store of the running tick */
     struct watched_topics topics;
@@ -81,8 +81,8 @@ typedef struct {
     struct dt_alert_watched read;                  /* the figures as they were read last */
     bool has_read;                                 /* `read` is set */
     bool frees;                                    /* the previous judge is dead, so its messages must be freed */
-    int64_t since_us[DT_ALERT_INSTALLATION_KINDS]; /* when the figure rose above 0 */
-    int64_t values_us;                             /* when the figures of active alerts were last written */
+    int64_t since_us[DT_ALERT_INSTALLATION_KINDS]; /* time at which each figure rose above 0 */
+    int64_t values_us;                             /* time at which the figures of active alerts were last written */
     size_t n_active;
     dt_metric *active[DT_ALERT_KINDS_END];
 
@@ -118,8 +118,8 @@ static dt_status add_topic(struct watched_topics *t, const struct dt_alert_topic
     return topic->hh.tbl ? DT_OK : DT_NOMEM;
 }
 
-/* Reads the topics again and forgets their figures. The order takes one topic of each owner before a second of any:
- * topics are judged in this order, and each alert that begins is a transaction. */
+/* Reads the topics again and forgets their figures. The order takes one topic of each owner before a second topic of
+ * any owner: topics are judged in this order, and each alert that begins is a transaction. */
 static dt_status read_topics(struct watched_topics *t, dt_store *store, struct dt_error *err)
 {
     const struct dt_config *c = t->config;
@@ -145,7 +145,7 @@ static dt_status read_topics(struct watched_topics *t, dt_store *store, struct d
     return status == DT_OK ? status : dt_fail(err, status, "out of memory");
 }
 
-/* Returns NULL if the topic is not watched. */
+/* Returns the watched topic with this name, or NULL. */
 static struct watched_topic *find_topic(struct watched_topics *t, struct dt_str name)
 {
     struct watched_topic *found = NULL;
@@ -179,7 +179,7 @@ static dt_status count_topic_jobs(struct watched_topics *t, dt_store *store, str
     return status;
 }
 
-/* Returns whether a topic with live jobs has a limit that needs a walk. ahead: its second leg. */
+/* Returns whether a topic with live jobs has a limit that needs a walk. ahead: that needs its second leg. */
 static bool any_limit_needs_walk(const struct watched_topics *t, bool ahead)
 {
     for (size_t i = 0; i < t->n; i++) {
@@ -205,7 +205,7 @@ static void take_found(void *arg, const struct dt_alert_walked *w)
     topic->unreported_ms = dt_older(topic->unreported_ms, p->unreported_ms);
 }
 
-/* A leg has ended: what it found is the figures. */
+/* Ends a leg: the numbers that it found become the figures. */
 static void end_leg(struct watched_topics *t, int leg)
 {
     for (size_t i = 0; i < t->n; i++) {
@@ -236,7 +236,7 @@ static void begin_leg(struct watched_topics *t, int leg)
                                 .arg = t};
 }
 
-/* Reads the figures, for at most half a second; a longer walk continues at the next call. */
+/* Reads the figures for at most half a second; a longer walk continues at the next call. */
 static dt_status read_figures(struct watched_topics *t, dt_store *store, int64_t now_ms, struct dt_error *err)
 {
     if (t->n == 0)
@@ -249,7 +249,7 @@ static dt_status read_figures(struct watched_topics *t, dt_store *store, int64_t
     if (!wanted || !t->walking)
         for (size_t i = 0; i < t->n; i++)
             t->v[i].pass = (struct dt_alert_walked){0};
-    if (!wanted) { /* nothing is due */
+    if (!wanted) { /* no limit needs a walk, or no job is due */
         end_leg(t, LEG_DUE);
         end_leg(t, LEG_AHEAD);
         return DT_OK;
@@ -302,7 +302,7 @@ static int64_t figure_of_topic(const struct watched_topic *topic, enum dt_alert_
 struct round {
     dt_alerts *a;
     int64_t now_ms;
-    struct dt_alert *active; /* in the arena, as the next */
+    struct dt_alert *active; /* active alerts; in the arena, like `changed` */
     size_t n;
     struct dt_alert **changed; /* alerts whose figures have changed */
     size_t n_changed;
@@ -315,7 +315,7 @@ static int64_t mono_us(const dt_alerts *a)
     return dt_clock_mono_us(a->env.clock);
 }
 
-/* If another process changed the alert first, that is not a failure. */
+/* Makes a change. If another process changed the alert first, returns OK. */
 static dt_status make_change(struct round *r, struct dt_alert_change *change)
 {
     const struct dt_alert *alert = &change->alert;
@@ -338,10 +338,10 @@ static dt_status make_change(struct round *r, struct dt_alert_change *change)
 }
 
 struct judged {
-    struct dt_alert alert; /* with its present figure; id 0: it is not active */
+    struct dt_alert alert; /* the alert, with its current figure; id 0: it is not active */
     struct dt_alert *row;  /* the alert as it is in MySQL; NULL: it is not active */
     const struct watched_topic *topic;
-    bool known; /* the figure is from a whole walk, so the alert may end by it */
+    bool known; /* the figure is from a complete walk, so the alert may end */
 };
 
 static dt_status judge_one(struct round *r, struct judged *j, int64_t value, int64_t limit)
@@ -373,7 +373,8 @@ static dt_status judge_one(struct round *r, struct judged *j, int64_t value, int
     r->kinds[kind]++;
     if ((j->topic && j->topic->setting.mute_until_ms > r->now_ms) || j->alert.silenced_until_ms > r->now_ms)
         targets = 0;
-    if (told_ms && !a->env.kafka) /* an API cannot send them: they would accumulate until a dispatcher lives */
+    if (told_ms && !a->env.kafka) /* an API cannot send to Kafka: the messages would accumulate until a dispatcher
+                                   * lives */
         targets &= ~(unsigned)DT_ALERT_TO_KAFKA;
     if (!j->row || (targets && (!told_ms || told_ms + a->env.config->alerts_remind <= r->now_ms))) {
         struct dt_alert_change change = {
@@ -394,9 +395,10 @@ static dt_status judge_topics(struct round *r)
     dt_status status = DT_OK;
     for (size_t i = 0; i < topics->n; i++)
         memset(topics->v[i].active, 0, sizeof(topics->v[i].active));
-    for (size_t i = 0; i < r->n && status == DT_OK; i++) { /* ends alerts about what is not watched any more */
+    for (size_t i = 0; i < r->n && status == DT_OK; i++) { /* ends alerts about topics and kinds that are not watched
+                                                            * any more */
         struct dt_alert *row = &r->active[i];
-        if (!row->topic.p || row->kind < 1 || row->kind >= DT_ALERT_KINDS_END) /* the kind is of a later version */
+        if (!row->topic.p || row->kind < 1 || row->kind >= DT_ALERT_KINDS_END) /* the kind is one of a later version */
             continue;
         struct watched_topic *topic = find_topic(topics, row->topic);
         if (topic && row->kind <= DT_ALERT_TOPIC_KINDS) {
@@ -423,7 +425,7 @@ static dt_status judge_topics(struct round *r)
     return status;
 }
 
-/* Returns whether the installation has the part that the alert is about: Redis, or Kafka. */
+/* Returns whether the installation has the part (Redis or Kafka) that alerts of this kind are about. */
 static bool has_part(const dt_alerts *a, enum dt_alert_kind kind)
 {
     return kind == DT_ALERT_INDEX_INCOMPLETE   ? a->env.config->redis_endpoints[0] != '\0'
@@ -441,11 +443,11 @@ static int64_t figure_of(const dt_alerts *a, unsigned i)
     return has_part(a, kind_of_figure(i)) ? a->read.figures[i] : 0;
 }
 
-/* Returns the figure, or 0 until it has been above 0 for HOLDS_US. */
+/* Returns the figure, or 0 if it has been above 0 for less than HOLDS_US. */
 static int64_t confirmed_figure(dt_alerts *a, unsigned i)
 {
     const enum dt_alert_kind kind = kind_of_figure(i);
-    /* without a dispatcher no shard has a leader, which is not a second alert */
+    /* Without a dispatcher no shard has a leader, so that is not reported as a second alert. */
     const bool follows =
         kind == DT_ALERT_NO_LEADER && a->read.figures[DT_ALERT_NO_DISPATCHER - 1 - DT_ALERT_TOPIC_KINDS] > 0;
     const int64_t figure = follows ? 0 : figure_of(a, i);
@@ -547,7 +549,7 @@ static dt_status watch_figures(dt_alerts *a, struct dt_alert_watched *now, struc
         memset(a->since_us, 0, sizeof(a->since_us));
         dt_outbox_wake(a->sender);
     }
-    /* Judges again if a figure has changed, or may have. */
+    /* Judges again if a figure has changed, or may have changed. */
     const bool again = !a->has_read || now->topics_version != a->read.topics_version;
     const bool news = again || memcmp(now->figures, a->read.figures, sizeof(now->figures)) != 0;
     status = again ? read_topics(&a->topics, a->judge_store, err) : DT_OK;
@@ -579,7 +581,7 @@ static int64_t judge_alerts(void *alerts, void *store)
 
 /* ---- life ---- */
 
-/* The installation's URL and secret. */
+/* Checks the installation's URL and secret. */
 static dt_status check_alert_settings(const struct dt_config *config, struct dt_error *err)
 {
     const char *reason = config->alerts_url[0] ? dt_callback_url_check(dt_str(config->alerts_url), NULL) : NULL;

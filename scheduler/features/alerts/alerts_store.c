@@ -1,6 +1,7 @@
 /*
- * Alerts in MySQL: the beginning, reminders and end of an alert, each one transaction with its messages; and the
- * figures that decide them: the installation's small tables, the counters of topics, and slices of the due index.
+ * Alerts in MySQL: the beginning, reminders and end of an alert, each in one transaction with its messages; and the
+ * figures on which they depend, from small tables of the installation, the counters of topics, and slices of the due
+ * index.
  */
 
 #include "alerts.h"
@@ -76,8 +77,9 @@ static dt_status query_number(dt_db *db, const char *sql, struct dt_params param
     return dt_db_end(db, err);
 }
 
-/* Returns whether the outbox has room for webhooks, or for messages to Kafka. Kafka's messages wait if no dispatcher
- * lives, and must not block webhooks. If the outbox is full, an owner with few such messages still gets room. */
+/* Returns whether the outbox has room for webhooks (or with `kafka`, for messages to Kafka). They are counted
+ * separately, because messages for Kafka wait if no dispatcher lives, and must not block webhooks. If the outbox is
+ * full, an owner with few such messages still gets room. */
 static dt_status find_room(dt_db *db, bool kafka, struct dt_str topic, bool *room, struct dt_error *err)
 {
     int64_t all = 0;
@@ -131,8 +133,8 @@ static dt_status change_alert(void *arg, dt_db *db, int64_t now_ms, struct dt_er
         status = change.alert.id ? record_reminder(db, &change, now_ms, err) : begin_alert(db, &change, now_ms, err);
     if (status != DT_OK)
         return status;
-    /* Writes one message for each target. If the outbox is full, it writes none; the table of alerts still shows the
-     * alert. */
+    /* Writes one message for each target. If the outbox is full, it writes no message; the alert's row is written in
+     * any case. */
     enum { COLUMNS = 9, TARGETS = 3 };
     const struct dt_alert *a = &change.alert;
     struct dt_param params[TARGETS * COLUMNS];
@@ -182,9 +184,7 @@ dt_status dt_store_free_alert_messages(dt_store *store, struct dt_error *err)
     return dt_store_run(store, dt_sql_free_alert_messages, DT_NO_PARAMS, NULL, err);
 }
 
-/*
- * Where figures come from: the installation's small tables; topics and their counters; slices of the due index.
- */
+/* ---- figures: from small tables of the installation, topics and their counters, and slices of the due index ---- */
 
 #define SLICE_ROWS 10000
 
@@ -290,7 +290,7 @@ static dt_status walk_slice(dt_db *db, struct dt_alert_walk *walk, struct dt_err
     return dt_db_end(db, err);
 }
 
-/* Begins a transaction that reads one snapshot. dt_db_rollback ends it. */
+/* Begins a transaction that reads one snapshot, until dt_db_rollback. */
 static dt_status begin_snapshot(dt_store *, dt_db *db, void *, struct dt_error *err)
 {
     return dt_db_begin_snapshot(db, err);

@@ -1,6 +1,7 @@
--- The test clock (clock_store.c). All other statements of a session get its time by follow_clock, which is in mysql/db_mysql.c.
+-- The test clock (clock_store.c). Before other statements a session gets the clock's time by follow_clock, which is in
+-- mysql/db_mysql.c.
 
--- Zeroes if the installation has no test clock.
+-- Returns zeros if the installation has no test clock.
 -- name: select_test_clock
 SELECT COALESCE(MAX(c.ahead_ms), 0), COALESCE(MAX(c.frozen_at), 0), COALESCE(MAX(c.version), 0),
        CAST(UNIX_TIMESTAMP(SYSDATE(3))*1000 AS SIGNED)
@@ -29,21 +30,22 @@ UPDATE test_clock
    SET frozen_at = ?, version = version + 1, changed_at = CAST(UNIX_TIMESTAMP(SYSDATE(3))*1000 AS SIGNED)
  WHERE version = ?;
 
--- The clock runs again, from a given instant.
+-- Lets the clock run again, from a given instant.
 -- name: release_test_clock
 UPDATE test_clock
    SET ahead_ms = ? - CAST(UNIX_TIMESTAMP(SYSDATE(3))*1000 AS SIGNED), frozen_at = NULL, version = version + 1,
        changed_at = CAST(UNIX_TIMESTAMP(SYSDATE(3))*1000 AS SIGNED)
  WHERE version = ?;
 
--- The next instant after a given one at which a job is due, a report is late, or a schedule is checked. NULL = none.
+-- Finds the next instant after a given one at which a job is due, a report is late, or a schedule is checked. NULL =
+-- there is none.
 -- name: find_next_instant
 SELECT LEAST(COALESCE(n.due, n.look), COALESCE(n.look, n.due))
   FROM (SELECT (SELECT due_key FROM jobs FORCE INDEX (due) WHERE due_band = 1 AND due_key > ? ORDER BY due_key LIMIT 1) AS due,
                (SELECT look_at FROM schedule_fires FORCE INDEX (look) WHERE look_at > ? ORDER BY look_at LIMIT 1) AS look) n;
 
--- Whether anything that fell due in (from, to] is still unprocessed: schedules to check, jobs that may be dispatched, claimed jobs that are not in
--- Kafka yet.
+-- Returns whether anything that fell due in (from, to] is still to be done: schedules to check, jobs that may be
+-- dispatched, claimed jobs that are not in Kafka yet.
 -- name: find_undone
 SELECT EXISTS (SELECT 1 FROM schedule_fires FORCE INDEX (look) WHERE look_at <= ? LIMIT 1)
        OR EXISTS (SELECT 1
@@ -52,7 +54,7 @@ SELECT EXISTS (SELECT 1 FROM schedule_fires FORCE INDEX (look) WHERE look_at <= 
                    WHERE j.due_band = 1 AND j.due_key > ? AND j.due_key <= ? AND NOT t.paused LIMIT 1)
        OR EXISTS (SELECT 1 FROM shards WHERE inflight <> '[]' LIMIT 1);
 
--- Attempts without a report, and offered jobs that no client popped; counts at most a thousand.
+-- Counts attempts without a report, and offered jobs that no client popped; at most a thousand.
 -- name: count_under_way
 SELECT CAST((SELECT COALESCE(SUM(c.dispatched), 0) FROM job_counts c) AS SIGNED)
        + (SELECT COUNT(*) FROM (SELECT 1 FROM jobs FORCE INDEX (due) WHERE due_band = -1 LIMIT 1000) o);

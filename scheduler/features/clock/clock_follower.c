@@ -1,5 +1,5 @@
-/* See clock.h. The watcher's answer says that the clock changed; a quick read afterwards gives its exact time. While
- * the watcher has no connection, the process keeps the clock that it read last. */
+/* The follower: see clock.h. The watcher's answer says that the clock changed; a quick read afterwards gives its exact
+ * time. While the watcher has no connection, the process uses the last reading of the clock. */
 #include "clock.h"
 
 #include "base/log.h"
@@ -7,7 +7,7 @@
 struct dt_clock_follower {
     struct dt_clock_follower_env env;
     struct dt_watch_listener listener;
-    int64_t version; /* version that was read last; 0: none */
+    int64_t version; /* version of the last reading; 0: none */
     bool failed;     /* the last read failed, and that was logged */
 };
 

@@ -9,8 +9,8 @@
 
 #define OLD_MS        3600000
 #define DEATHS_MAX    3
-#define DEATHS_MS     60000 /* if a shard had DEATHS_MAX deaths within this time, no process leads it for this time */
-#define DEATH_ROWS    100   /* reads this many deaths, the latest of all shards */
+#define DEATHS_MS     60000 /* after DEATHS_MAX deaths of a shard in this time, no process leads it for this time */
+#define DEATH_ROWS    100   /* most deaths that are read, the latest of all shards */
 #define DEATH_WAIT_MS 2000  /* how long a dying process waits for MySQL */
 
 struct putting {
@@ -118,7 +118,7 @@ dt_status dt_store_deaths(dt_store *store, unsigned shard, struct dt_deaths *out
     const struct death *v = rows.v;
     for (size_t i = 0; i < rows.n && !out->wait_ms; i++) {
         unsigned deaths = 0;
-        /* If MySQL's clock was set back, a death may have a future time: it does not count. */
+        /* If MySQL's clock was set back, a death may have a future time; it is ignored. */
         if (v[i].subject.n < prefix_n || memcmp(v[i].subject.p, prefix, prefix_n) != 0 || v[i].age_ms < 0 ||
             v[i].age_ms >= DEATHS_MS)
             continue;

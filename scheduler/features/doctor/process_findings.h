@@ -1,20 +1,20 @@
 /*
- * Findings that only one process can see (table `process_findings`). Each process writes its own when they change, and
- * GET /v1/doctor reads them.
+ * Findings that only one process can see (table `process_findings`). Each process writes its findings when they change,
+ * and GET /v1/doctor reads them.
  *
- * A process that dies of an assertion (base/assert.h) writes the finding `assertion`. The row has the negative number
- * of the process, so that no other thread of the process replaces it; it is shown for an hour. The heartbeat writes
+ * A process that dies of an assertion (base/assert.h) writes the finding `assertion`, which is shown for an hour. Its
+ * row has the negative number of the process, so that no other thread of the process replaces it. The heartbeat writes
  * `chore-stuck`, because the chore that writes the other findings may itself be stuck.
  */
 #pragma once
 
 #include "store/store.h"
 
-#define DT_PROCESS_FINDINGS_MAX 100 /* limit of findings that are read, of all processes together */
+#define DT_PROCESS_FINDINGS_MAX 100 /* most findings that are read, of all processes together */
 
 struct dt_process_finding {
     struct dt_str finding, subject, detail;
-    struct dt_str process; /* name of a process that has the finding; this and the next member are only read */
+    struct dt_str process; /* out: name of a process that has the finding */
     int64_t found_at_ms;
 };
 
@@ -22,21 +22,23 @@ struct dt_process_finding {
  * been gone for an hour. */
 DT_MUST_CHECK dt_status dt_store_put_findings(dt_store *store, int64_t process, const struct dt_process_finding *v,
                                               size_t n, struct dt_error *err);
-/* Writes the finding that a tick of this chore has not returned for `seconds`. chore NULL: deletes it. */
+/* Writes the finding `chore-stuck`: a tick of this chore has run for `seconds`. chore NULL: deletes the finding. */
 DT_MUST_CHECK dt_status dt_store_put_stuck(dt_store *store, int64_t process, const char *chore, int64_t seconds,
                                            struct dt_error *err);
-/* Reads the findings of live processes, and deaths, each pair of finding and subject once. Outputs are in the arena. */
+/* Reads the findings of live processes, and deaths. Each pair of finding and subject is returned once. Outputs are in
+ * the arena. */
 DT_MUST_CHECK dt_status dt_store_findings(dt_store *store, struct dt_arena *arena, struct dt_process_finding **out,
                                           size_t *n, struct dt_error *err);
 
-/* Writes a death, on a new connection with timeouts of two seconds. where, what, shard: as base/assert.h passes them
- * to its hook. A failure is logged. */
+/* Writes a death, on a new connection with timeouts of two seconds. where, what, shard: the arguments of the hook in
+ * base/assert.h. A failure is logged. */
 void dt_store_put_death(const struct dt_config *config, int64_t process, const char *where, const char *what,
                         int shard);
 
 struct dt_deaths {
-    int64_t wait_ms; /* time in which no dispatcher may take the shard over; 0 = it may at once */
-    char where[100]; /* the assertion, if wait_ms is not 0 */
+    int64_t wait_ms; /* time in which no dispatcher may take the shard over; 0 = a dispatcher may do so at once */
+    char where[100]; /* place of the assertion, if wait_ms is not 0 */
 };
-/* Reads whether dispatchers may lead a shard: not for a minute after three deaths at one assertion within a minute. */
+/* Reads whether dispatchers may lead a shard. After three deaths at one assertion within a minute, no dispatcher may
+ * lead it for a minute. */
 DT_MUST_CHECK dt_status dt_store_deaths(dt_store *store, unsigned shard, struct dt_deaths *out, struct dt_error *err);

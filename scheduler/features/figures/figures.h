@@ -1,14 +1,14 @@
 /*
- * Figures: what happened, over time, in all processes of an installation together.
+ * Figures: the events in all processes of an installation together (jobs created, dispatched, …), over time.
  *
  *   COMMIT ─▶ tally ─▶ a chore, at the end of each step, if anything happened ─▶ figures, figures_lateness
  *                                                                                             │ sums over writers
  *                                                                     a request ◀─────────────┘
  *
- * There are rows for two steps: five seconds, kept for two hours, and five minutes, kept for two weeks. A process adds
- * to its own rows of both steps at once, so no condensing is needed. The number of rows depends on time alone: at most
- * DT_TALLY_TOPICS topics for each process and step. Figures are not an audit: if a process ends, or its write fails,
- * those of one step are lost.
+ * There are rows for steps of two lengths: five seconds, kept for two hours, and five minutes, kept for two weeks. A
+ * process adds its figures to its rows of both at once, so that no row has to be condensed later. The number of rows
+ * depends on time alone: at most DT_TALLY_TOPICS topics for each process and step. Figures are not an audit: if a
+ * process ends, or its write fails, the figures of a step are lost.
  */
 #pragma once
 
@@ -25,9 +25,10 @@
 
 /* ---- writing ---- */
 
-/* A line in features/features.c: adds the chore that writes the tally of this process. NOMEM. */
+/* A line in features/features.c: adds the chore that writes the tally of this process. Returns NOMEM if memory runs
+ * out. */
 DT_MUST_CHECK dt_status dt_figures_start(const struct dt_features_env *env, void **out, struct dt_error *err);
-/* Removes the chore. What was counted in the current step is lost. */
+/* Removes the chore. The figures of the current step are lost. */
 void dt_figures_stop(void *figures);
 
 struct dt_lateness {
@@ -37,15 +38,15 @@ struct dt_lateness {
 };
 /* The figures of one process in one step. */
 struct dt_figures_step {
-    int64_t at_ms, writer; /* at_ms: any time within the step */
+    int64_t at_ms, writer; /* at_ms: any time within the step; writer: number of the process */
     const struct dt_tally *tally;
     int64_t overdue;
     const struct dt_lateness *lateness;
     size_t n_lateness;
 };
-/* Adds figures to the rows of both steps. */
+/* Adds figures to the rows of both step lengths. */
 DT_MUST_CHECK dt_status dt_store_figures_add(dt_store *store, const struct dt_figures_step *step, struct dt_error *err);
-/* Deletes at most `limit` expired rows of each kind. *more: there may be others. */
+/* Deletes at most `limit` expired rows of each table. *more: further rows may be expired. */
 DT_MUST_CHECK dt_status dt_store_figures_expire(dt_store *store, int64_t now_ms, size_t limit, bool *more,
                                                 struct dt_error *err);
 
@@ -54,8 +55,8 @@ DT_MUST_CHECK dt_status dt_store_figures_expire(dt_store *store, int64_t now_ms,
 struct dt_figures_range {
     int64_t step_ms;        /* DT_FINE_MS or DT_COARSE_MS */
     int64_t from_ms, to_ms; /* to_ms is exclusive */
-    int64_t slot_ms;        /* width of the output's slots; a multiple of step_ms */
-    struct dt_str topic;    /* empty = all topics together */
+    int64_t slot_ms;        /* width of a slot of the output; a multiple of step_ms */
+    struct dt_str topic;    /* empty = sum of all topics */
 };
 struct dt_figures_row {
     int64_t slot; /* time in ms, divided by slot_ms; 0 in dt_store_figures_of_topics */
@@ -63,18 +64,18 @@ struct dt_figures_row {
     int64_t n[DT_TALLIES];
     int64_t overdue;
 };
-/* Reads the slots in which something happened, in order. */
+/* Reads the slots that have figures, in order. */
 DT_MUST_CHECK dt_status dt_store_figures(dt_store *store, const struct dt_figures_range *range, struct dt_arena *arena,
                                          struct dt_figures_row **out, size_t *n, struct dt_error *err);
-/* Reads the sums of the range by topic; the empty topic has the sum of all. */
+/* Reads the sums of the range by topic; the row with the empty topic has the sum of all. */
 DT_MUST_CHECK dt_status dt_store_figures_of_topics(dt_store *store, const struct dt_figures_range *range,
                                                    struct dt_arena *arena, struct dt_figures_row **out, size_t *n,
                                                    struct dt_error *err);
 /* Reads buckets, sorted by slot and bound. */
 DT_MUST_CHECK dt_status dt_store_lateness(dt_store *store, const struct dt_figures_range *range, struct dt_arena *arena,
                                           struct dt_lateness **out, size_t *n, struct dt_error *err);
-/* Returns a quantile (part: 0 to 1) of the lateness in ms, interpolated within its bucket; negative: there were no
- * attempts. All buckets must be of one slot. */
+/* Returns a quantile (part: 0 to 1) of the lateness in ms, interpolated within its bucket. Negative: there were no
+ * attempts. All buckets must belong to one slot. */
 double dt_lateness_ms(const struct dt_lateness *buckets, size_t n, double part);
 
 /* ---- numbers of jobs ---- */
@@ -83,41 +84,41 @@ struct dt_topic_load {
     struct dt_str topic;
     int64_t jobs[DT_JOB_STATES];
 };
-/* Reads the counters of all topics, in no order. A topic may have two rows: its live and its archived jobs. */
+/* Reads the numbers of jobs of all topics, in no order. A topic may have two rows: one for live and one for archived
+ * jobs. */
 DT_MUST_CHECK dt_status dt_store_topic_loads(dt_store *store, struct dt_arena *arena, struct dt_topic_load **out,
                                              size_t *n, struct dt_error *err);
 struct dt_topic_overdue {
     struct dt_str topic;
-    int64_t jobs, since_ms; /* since_ms: when the oldest fell due; 0 = unknown */
+    int64_t jobs, since_ms; /* since_ms: time at which the oldest job fell due; 0 = unknown */
     int64_t job;            /* id of the oldest job */
     bool paused;            /* the topic is paused, so the jobs are held, not overdue */
 };
-/* Reads which topics have jobs that are due and not dispatched, from `limit` due and `limit` offered jobs. If some
- * of the due jobs are held, it reads up to DT_LATE_SLICES times `limit` (dispatch/scan.h). The output is in no
- * order. */
+/* Reads which topics have jobs that are due and not dispatched, from `limit` due and `limit` offered jobs. If some of
+ * the due jobs are held, it reads up to DT_LATE_SLICES times `limit` (dispatch/scan.h). Topics are in no order. */
 DT_MUST_CHECK dt_status dt_store_topics_overdue(dt_store *store, int64_t now_ms, size_t limit, struct dt_arena *arena,
                                                 struct dt_topic_overdue **out, size_t *n, struct dt_error *err);
 
 /*
- * Backlog: how many jobs of each topic are due and not dispatched, as gauges (duetime_backlog_jobs). It reads MySQL
- * only while something is due, so an idle installation costs nothing. For one thread.
+ * Backlog: gauges with the number of jobs of each topic that are due and not dispatched (duetime_backlog_jobs). MySQL
+ * is read only while a job is overdue, so an idle installation costs nothing. For one thread.
  */
 
-#define DT_BACKLOG_TOPICS 100 /* the first topics get a gauge each, and keep it until the process ends */
+#define DT_BACKLOG_TOPICS 100 /* most topics with a gauge; a topic keeps its gauge until the process ends */
 
 struct dt_backlog_row {
     char topic[DT_TOPIC_MAX + 1];
     size_t topic_n;
     dt_metric *jobs;
 };
-/* All zero at first; the owner clears the arena. */
+/* All zero at first. The owner must clear the arena. */
 struct dt_backlog {
     struct dt_arena arena;
     size_t n;
-    bool shown; /* some gauge is not 0 */
+    bool shown; /* at least one gauge is not 0 */
     struct dt_backlog_row rows[DT_BACKLOG_TOPICS];
 };
 
-/* Counts due jobs, up to a bound, and sets the gauges. overdue: number of overdue jobs; if it is 0, sends no
- * statement. On failure the gauges do not change. */
+/* Counts due jobs, up to a limit, and sets the gauges. overdue: number of overdue jobs; if it is 0, no statement is
+ * sent. After a failure the gauges do not change. */
 DT_MUST_CHECK dt_status dt_backlog_tell(struct dt_backlog *backlog, dt_store *store, int64_t now_ms, int64_t overdue);

@@ -12,7 +12,7 @@ INSERT INTO figures_lateness (step_ms, at, writer, up_to_us, attempts)
 VALUES (?,?,?,?,?)
 ON DUPLICATE KEY UPDATE attempts = attempts + VALUES(attempts);
 
--- `overdue` is a level, not a count: it is summed over writers, and a longer step shows its maximum.
+-- `overdue` is a level, not a count: it is summed over writers, and a slot of several steps has its maximum.
 -- name: select_figures
 SELECT CAST(f.at DIV ? AS SIGNED), CAST(SUM(f.created) AS SIGNED), CAST(SUM(f.dispatched) AS SIGNED), CAST(SUM(f.succeeded) AS SIGNED),
        CAST(SUM(f.failed) AS SIGNED), CAST(SUM(f.dead) AS SIGNED), CAST(SUM(f.cancelled) AS SIGNED), CAST(MAX(f.overdue) AS SIGNED)
@@ -51,7 +51,8 @@ DELETE FROM figures WHERE step_ms = ? AND at < ? LIMIT ?;
 -- name: delete_old_lateness
 DELETE FROM figures_lateness WHERE step_ms = ? AND at < ? LIMIT ?;
 
--- Jobs by topic and state, from the counters. One statement, so that a job that moves to history meanwhile is counted once.
+-- Reads the numbers of jobs by topic and state, from the counters. One statement reads both tables, so that a job that
+-- moves to history meanwhile is counted once.
 -- name: select_counts_of_topics
 SELECT c.topic, CAST(SUM(c.scheduled) AS SIGNED), CAST(SUM(c.dispatched) AS SIGNED), CAST(SUM(c.succeeded) AS SIGNED),
        CAST(SUM(c.dead) AS SIGNED), CAST(SUM(c.cancelled) AS SIGNED)
@@ -63,8 +64,9 @@ SELECT h.topic, 0, 0, CAST(SUM(IF(h.state = 'succeeded', h.jobs, 0)) AS SIGNED),
   FROM history_counts h
  GROUP BY h.topic;
 
--- Both halves are bounded: a slice of due jobs after (due_key, id), and due jobs that are offered to pops. If next_at is zero or less, the job is due
--- now. The last four columns: due rows that were read, how many of them are scheduled, and the place of the last one.
+-- Reads a slice of due jobs after (due_key, id), and due jobs that are offered to pops; both are bounded. If next_at is
+-- zero or less, the job is due now. The last four columns: due rows that were read, how many of them are scheduled, and
+-- the place of the last one.
 -- name: select_overdue_of_topics
 SELECT topic, CAST(SUM(counts) AS SIGNED), MIN(IF(counts AND next_at > 0, next_at, NULL)),
        CAST(SUBSTR(MIN(IF(counts, CONCAT(LPAD(GREATEST(next_at, 0), 20, '0'), id), NULL)), 21) AS SIGNED),

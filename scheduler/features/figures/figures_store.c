@@ -1,4 +1,4 @@
-/* See figures.h: its statements. */
+/* The statements of figures: see figures.h. */
 
 #include "base/assert.h"
 #include "dispatch/scan.h"
@@ -149,7 +149,8 @@ dt_status dt_store_lateness(dt_store *store, const struct dt_figures_range *rang
         arena, DT_ROWS(out, n, read_bucket), err);
 }
 
-/* A bucket begins where the previous one ends. Empty buckets are missing, so it may begin later than this computes. */
+/* A bucket begins where the previous one ends. Empty buckets are missing from the list, so a bucket may begin later
+ * than computed here. */
 double dt_lateness_ms(const struct dt_lateness *buckets, size_t n, double part)
 {
     double all = 0;
@@ -187,10 +188,10 @@ dt_status dt_store_topic_loads(dt_store *store, struct dt_arena *arena, struct d
     return dt_store_read(store, dt_sql_select_counts_of_topics, DT_NO_PARAMS, arena, DT_ROWS(out, n, read_load), err);
 }
 
-/* The slices of due rows that were read. */
+/* State of a read of due rows in slices. */
 struct due_slices {
     int64_t last_key, last_id;
-    size_t n, n_free; /* rows of the last slice; rows of all slices that are not held */
+    size_t n, n_free; /* n: rows of the last slice; n_free: rows of all slices that are not held */
 };
 
 static dt_status read_overdue(const dt_db *db, struct dt_arena *arena, void *row, void *arg)
@@ -218,7 +219,7 @@ static int overdue_by_topic(const void *a, const void *b)
     return dt_str_order(((const struct dt_topic_overdue *)a)->topic, ((const struct dt_topic_overdue *)b)->topic);
 }
 
-/* Merges the rows of each topic into one. A topic whose due jobs are all dispatched gets none. */
+/* Merges the rows of each topic. Drops topics whose due jobs are all dispatched. */
 static size_t merge_topics(struct dt_topic_overdue *v, size_t n)
 {
     size_t kept = 0;
@@ -274,11 +275,11 @@ dt_status dt_store_topics_overdue(dt_store *store, int64_t now_ms, size_t limit,
     return DT_OK;
 }
 
-/* See figures.h. Decides which topics have a gauge. */
+/* ---- the gauges of backlog: see figures.h ---- */
 
-#define COUNTED 10000 /* due jobs that are not held, and as many that are offered to pops: dt_store_topics_overdue */
+#define COUNTED 10000 /* most due jobs that are not held, and most offered jobs, for dt_store_topics_overdue */
 
-/* Returns NULL if there is no room for another gauge. */
+/* Returns the gauge of a topic, and adds one if needed. Returns NULL if there is no room for another gauge. */
 static struct dt_backlog_row *gauge_of_topic(struct dt_backlog *b, struct dt_str topic)
 {
     char label[DT_TOPIC_MAX + 16];

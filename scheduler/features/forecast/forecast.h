@@ -1,11 +1,13 @@
 /*
- * How many jobs fall due in each step of a period, by topic: scheduled jobs, and fires of schedules without a job yet.
+ * Forecast: how many jobs fall due in each step of a period, by topic. It covers scheduled jobs, and fires of schedules
+ * that have no job yet.
  *
  * The work is bounded, whatever the size of the tables. The due index has near jobs by time: up to DT_FORECAST_COUNTED
- * entries are counted, more are estimated. It has far jobs by day: days are counted in the same way and spread evenly
- * over their steps. The index has no topics: up to DT_FORECAST_LOOKED_UP jobs are looked up, of more jobs only a
- * sample. The topics of far jobs, and of near jobs beyond that, are estimated from the counters of their day. If only
- * some topics are requested, up to DT_FORECAST_BOUND jobs, near and far, are looked up and counted.
+ * entries are counted, more are estimated. It has far jobs by day: the jobs of a day are counted in the same way and
+ * spread evenly over the day's steps. The index has no topics: up to DT_FORECAST_LOOKED_UP jobs are looked up; of more
+ * jobs only a sample is. The topics of far jobs, and of near jobs after the counted ones, are estimated from the
+ * counters of their day. If only some topics are requested, up to DT_FORECAST_BOUND jobs, near and far, are looked up
+ * and counted.
  */
 #pragma once
 
@@ -14,23 +16,23 @@
 #include "store/store.h"
 
 #define DT_FORECAST_STEPS     10000
-#define DT_FORECAST_TOPICS    20     /* limit of topics shown for a step, the largest ones */
-#define DT_FORECAST_PARTS     40000  /* limit of topics shown for all steps together */
-#define DT_FORECAST_COUNTED   200000 /* limit of index entries that are counted */
-#define DT_FORECAST_LOOKED_UP 10000  /* limit of rows that are looked up */
-#define DT_FORECAST_BOUND     100000 /* limit of rows that are looked up if only some topics are requested */
+#define DT_FORECAST_TOPICS    20     /* most topics of a step, the largest ones */
+#define DT_FORECAST_PARTS     40000  /* most topics of all steps together */
+#define DT_FORECAST_COUNTED   200000 /* most index entries that are counted */
+#define DT_FORECAST_LOOKED_UP 10000  /* most rows that are looked up */
+#define DT_FORECAST_BOUND     100000 /* most rows that are looked up if only some topics are requested */
 #define DT_FORECAST_SCHEDULES 10000
-#define DT_FORECAST_FIRES     200000 /* limit of fires that are computed one by one */
+#define DT_FORECAST_FIRES     200000 /* most fires that are computed one by one */
 
 struct dt_forecast_ask {
     int64_t from_ms, step_ms; /* > 0 */
     size_t steps;             /* 1 to DT_FORECAST_STEPS */
     struct dt_str topic;      /* absent = any */
     const struct dt_topic_bound *bound;
-    dt_zone_files *zones; /* to compute the fires of schedules */
+    dt_zone_files *zones; /* time zones, to compute the fires of schedules */
 };
 
-/* The jobs of one topic in one step. */
+/* The number of jobs of a topic in a step. */
 struct dt_forecast_part {
     size_t step;
     int64_t due;
@@ -38,11 +40,11 @@ struct dt_forecast_part {
 };
 
 struct dt_forecast {
-    int64_t *due;                   /* jobs of each step, in the arena */
-    struct dt_forecast_part *parts; /* by step, the largest topics of each, in the arena */
+    int64_t *due;                   /* number of jobs of each step, in the arena */
+    struct dt_forecast_part *parts; /* sorted by step; the largest topics of each step; in the arena */
     size_t n_parts;
-    int64_t counted_until_ms; /* jobs due before this were counted, neither estimated nor spread over a day */
-    bool topics_counted;      /* the jobs of each topic were counted, too */
+    int64_t counted_until_ms; /* jobs due before this time were counted, neither estimated nor spread over a day */
+    bool topics_counted;      /* the jobs of each topic were also counted */
 };
 
 /* Makes the forecast. It reads without a transaction and locks nothing, so a job that changes during the call counts
@@ -50,6 +52,6 @@ struct dt_forecast {
 DT_MUST_CHECK dt_status dt_store_forecast(dt_store *store, const struct dt_forecast_ask *ask, struct dt_arena *arena,
                                           struct dt_forecast *out, struct dt_error *err);
 
-/* Returns how many jobs a second the installation dispatches under load. Its leaders measured that when more jobs
- * were due than they could claim at once. 0 = never measured. */
+/* Returns how many jobs a second the installation dispatches under load. Leaders measure this number while more jobs
+ * are due than they can claim at once. 0 = never measured. */
 DT_MUST_CHECK dt_status dt_store_drains(dt_store *store, int64_t *per_second, struct dt_error *err);

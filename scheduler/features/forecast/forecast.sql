@@ -1,7 +1,9 @@
--- Forecasts of due jobs (forecast_store.c). In the due index, band 1 has exact times and band 0 only days. All statements but one read the
--- index alone; that one runs only if an estimate says that there are few rows.
+-- Forecasts of due jobs (forecast_store.c). In the due index, band 1 has exact times and band 0 only days. All
+-- statements on jobs except count_due_by_topic read the index alone; count_due_by_topic runs only if an estimate says
+-- that there are few rows.
 
--- The optimizer samples a few pages of the index, however large the range is. Without ORDER BY, MySQL skips the sampling.
+-- Estimates the number of rows: the optimizer reads a few pages of the index, however large the range is. Without ORDER
+-- BY, MySQL does not read them.
 -- name: estimate_due
 EXPLAIN SELECT id
   FROM jobs FORCE INDEX (due)
@@ -18,7 +20,7 @@ SELECT (due_key - ?) DIV ? AS step, COUNT(*)
    AND due_key < ?
  GROUP BY step;
 
--- Reads every row: the index has no topics, and in band 0 no times.
+-- Reads every row, because the index has no topics, and in band 0 no times.
 -- name: count_due_by_topic
 SELECT (GREATEST(next_at, 1) - ?) DIV ? AS step, topic, COUNT(*)
   FROM jobs FORCE INDEX (due)
@@ -29,7 +31,7 @@ SELECT (GREATEST(next_at, 1) - ?) DIV ? AS step, topic, COUNT(*)
    AND GREATEST(next_at, 1) >= ?
  GROUP BY step, topic;
 
--- Jobs in the given number of the 1024 slots: a random sample, because the slot is a hash of the id.
+-- Reads the jobs in the given number of the 1024 slots: a random sample, because the slot is a hash of the id.
 -- name: select_due_sample
 SELECT id, due_key
   FROM jobs FORCE INDEX (due)
@@ -39,13 +41,14 @@ SELECT id, due_key
    AND MOD(CRC32(id), 1024) < ?
  LIMIT ?;
 
--- The shards of the map. drains is 0 if it was never measured.
+-- Reads the shards of the map. drains is 0 if it was never measured.
 -- name: select_drains
 SELECT CAST(SUM(t.drains) AS SIGNED)
   FROM installation i
   JOIN shard_stats t ON t.shard < i.shards;
 
--- Schedules that have fires without a job before a given time. A dispatcher checks a schedule no later than its next fire.
+-- Reads schedules that have fires without a job before a given time. A dispatcher checks a schedule no later than its
+-- next fire.
 -- name: select_schedules_ahead
 SELECT s.name, s.topic, s.cron, s.every_ms, s.anchor_at, s.time_zone, s.starts_at, s.ends_at, s.overlap + 0,
        s.catch_up_ms, s.catch_up_max, s.jitter_ms, s.paused, s.created_at, s.updated_at, s.version, s.digest,

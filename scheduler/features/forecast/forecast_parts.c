@@ -6,7 +6,8 @@
 #include "mysql/statements.h"
 #include "store/store_internal.h"
 
-/* Parts (step, topic, jobs) are collected in any order. Then they are merged, and the largest of each step are kept. */
+/* Parts (step, topic, jobs) are collected in any order. At the end they are merged, and the largest parts of each step
+ * are kept. */
 /* ---- adding to the sums ---- */
 
 void dt_forecast_add(struct dt_forecasting *f, size_t step, int64_t due)
@@ -35,7 +36,7 @@ void dt_forecast_show_part(struct dt_forecasting *f, size_t step, struct dt_str 
         f->out->parts = parts;
         f->cap = cap;
     }
-    /* Jobs of one topic often follow each other, so they share one copy of its name. */
+    /* Consecutive jobs often have the same topic; they share a copy of its name. */
     if (!f->last_topic.p || !dt_str_eq(f->last_topic, topic))
         f->last_topic = dt_arena_copy(f->arena, topic);
     if (f->last_topic.p)
@@ -63,7 +64,7 @@ void dt_forecast_estimated_from(struct dt_forecasting *f, int64_t ms)
 
 dt_status dt_forecast_estimate(struct dt_forecasting *f, int band, int64_t from_ms, int64_t to_ms, int64_t *rows)
 {
-    /* The column `rows` of EXPLAIN. */
+    /* The index of the column `rows` in the answer to EXPLAIN. */
     const unsigned column = dt_db_server(f->db) == DT_SERVER_MARIADB ? 8 : 9;
     *rows = 0;
     if (from_ms >= to_ms)
@@ -110,7 +111,7 @@ static int by_share(const void *a, const void *b)
     return (x->scheduled < y->scheduled) - (x->scheduled > y->scheduled);
 }
 
-/* Returns the shares of a piece. Reads them once and keeps them for the forecast. */
+/* Returns the shares of topics in a piece. Reads them once and keeps them for the whole forecast. */
 static dt_status read_shares(struct dt_forecasting *f, unsigned piece, struct dt_forecast_shares **out)
 {
     dt_assert_cmp(piece, <, DT_COUNT_PIECES);
@@ -142,8 +143,8 @@ static dt_status read_shares(struct dt_forecasting *f, unsigned piece, struct dt
     return DT_OK;
 }
 
-/* Adds a part to *sum and returns how many whole jobs that adds; the fraction is kept for the next call. If only
- * some topics are requested, it rounds up, so that a topic with jobs shows at least one. */
+/* Adds a part to *sum and returns how many whole jobs that adds; the fraction is kept for the next call. If only some
+ * topics are requested, rounds up, so that a topic with jobs shows at least one. */
 static int64_t add_with_carry(const struct dt_forecasting *f, double *sum, double part)
 {
     double more = dt_forecast_is_bound(f->ask) ? 0.999999 : 0.5;
@@ -188,7 +189,7 @@ static int by_step_and_size(const void *a, const void *b)
     return x->due != y->due ? (x->due > y->due ? -1 : 1) : dt_str_order(x->topic, y->topic);
 }
 
-/* Sorts the parts by step and topic, and merges equal ones. */
+/* Sorts the parts by step and topic, and merges parts of the same step and topic. */
 static void merge_parts(struct dt_forecast *out)
 {
     size_t n = 0;
@@ -208,21 +209,21 @@ static void merge_parts(struct dt_forecast *out)
 /*
  * ---- near jobs: band 1 of the due index, by exact time ----
  *
- * The band has scheduled jobs and the deadlines of dispatched jobs; only a job's row tells which.
+ * The band has scheduled jobs and the deadlines of dispatched jobs; only the rows of jobs show which entry is which.
  *
  *     few enough to look up    each row is looked up: exact
  *     more                     entries are counted by step, and a sample of rows is looked up; if the sample of a step
- *                              has dispatched jobs, the number of scheduled ones is an estimate
+ *                              has dispatched jobs, the number of scheduled jobs is an estimate
  *     too many to count        the optimizer estimates each step, or each of ESTIMATES ranges of steps
  *
- * A sample says nothing about a small topic. If only some topics are requested, the rows of the first
- * DT_FORECAST_BOUND entries are looked up. Later ones are estimated, unless all jobs of the topic were found.
+ * A sample says nothing about a small topic. So if only some topics are requested, the rows of the first
+ * DT_FORECAST_BOUND entries are looked up. Later entries are estimated, unless all jobs of the topic were found.
  */
 
 #define SLOTS     1024
 #define ESTIMATES 240
-#define ROOM      (2 * DT_FORECAST_LOOKED_UP) /* room for a sample, which may be larger than expected */
-#define MEASURED  50000                       /* number of entries that the optimizer's estimate is compared with */
+#define ROOM      (2 * DT_FORECAST_LOOKED_UP) /* rows that fit: a sample may be larger than expected */
+#define MEASURED  50000                       /* entries of the range with which the optimizer's estimate is compared */
 
 struct seen {
     int64_t id, due_ms;
@@ -232,7 +233,7 @@ struct sample {
     struct seen *v; /* sorted by id */
     struct dt_topic_of *of;
     size_t n;
-    int slots; /* number of slots that it is taken from */
+    int slots; /* number of slots from which the sample is taken */
 };
 
 static size_t step_of(const struct dt_forecasting *f, int64_t ms)
@@ -278,7 +279,7 @@ static bool is_scheduled(const struct dt_topic_of *of)
 
 /* ---- totals of steps ---- */
 
-/* A step: its entries, those in the sample, and the scheduled ones among these. */
+/* The numbers of a step: its entries, its entries in the sample, and the scheduled ones of the latter. */
 struct total {
     int64_t entries, seen, scheduled;
 };
@@ -300,7 +301,8 @@ static dt_status count_steps(struct dt_forecasting *f, struct total *totals)
     return dt_db_end(f->db, f->err);
 }
 
-/* A step without entries in the sample counts as all scheduled. */
+/* Returns the estimated scheduled jobs of a step. If the sample has no entries of the step, all of them count as
+ * scheduled. */
 static int64_t scheduled_of(const struct total *total)
 {
     return total->seen == 0 ? total->entries
@@ -329,7 +331,7 @@ static dt_status count_near(struct dt_forecasting *f, struct sample *s)
         if (totals[step].scheduled != totals[step].seen)
             dt_forecast_estimated_from(f, f->ask->from_ms + (int64_t)step * f->ask->step_ms);
     }
-    /* Counts the jobs of the sample as parts, of which there are none yet, and scales the parts to all entries. */
+    /* Counts the jobs of the sample as parts, and then scales the parts to all entries. */
     dt_assert_cmp(f->out->n_parts, ==, 0);
     for (size_t i = 0; i < s->n; i++)
         if (is_scheduled(&s->of[i]))
@@ -363,14 +365,14 @@ static dt_status estimate_stretch(struct dt_forecasting *f, size_t first, size_t
     return status == DT_OK ? dt_forecast_share(f, from_ms, first, last, totals) : status;
 }
 
-/* Estimates the jobs due from reached_ms on. The optimizer overestimates large ranges twofold. So its estimate is
- * scaled by comparing its estimate of a first range with the known number of entries there. */
+/* Estimates the jobs due from reached_ms on. The optimizer estimates about twice the real number for large ranges. So
+ * its estimate is scaled: its estimate of a first range is compared with the known number of entries there. */
 static dt_status estimate_near(struct dt_forecasting *f, int64_t reached_ms)
 {
     const int64_t from_ms = f->ask->from_ms;
     const size_t steps = f->ask->steps;
     const size_t each = (steps + ESTIMATES - 1) / ESTIMATES;
-    double factor = 1; /* real entries for each estimated one */
+    double factor = 1; /* number of real entries for each estimated one */
     const int64_t end_ms = dt_forecast_end_ms(f->ask);
     int64_t rows = 0;
     int64_t nth_ms;
@@ -391,7 +393,7 @@ static dt_status count_bound(struct dt_forecasting *f)
 {
     const struct dt_param topic = DT_P_STR(f->ask->topic);
     const int64_t end_ms = dt_forecast_end_ms(f->ask);
-    int64_t reached_ms; /* all entries due before this were looked up */
+    int64_t reached_ms; /* all entries due before this time were looked up */
     int64_t others = 0;
     dt_status status = dt_store_due_nth(f->store, f->ask->from_ms, end_ms, DT_FORECAST_BOUND, &reached_ms, f->err);
     if (status == DT_OK)

@@ -1,15 +1,15 @@
 /*
  * The forecast: near jobs (forecast_parts.c), far jobs, and fires without a job.
  *
- * Fires count at their nominal times. Each schedule has a part of DT_FORECAST_FIRES that are computed one by one. Later
- * fires are assumed at even intervals, so their number does not affect the cost.
+ * Fires count at their nominal times. Of DT_FORECAST_FIRES fires each schedule has a part that is computed one by one.
+ * Its later fires are assumed at even intervals, so their number does not affect the cost.
  */
 
 #include "features/schedules/schedule_row.h"
 #include "forecast_parts.h"
 #include "mysql/statements.h"
 
-/* The later fires of a schedule, at even intervals. */
+/* The later fires of a schedule, which are assumed at even intervals. */
 struct evenly {
     struct dt_str topic; /* topic of the schedule's row */
     int64_t last_ms;
@@ -45,9 +45,9 @@ static void add_schedule(struct dt_forecasting *f, const struct dt_schedule *s, 
 }
 
 /*
- * Adds the fires of schedules [first, end). From its first step on, each schedule has the same number of fires in each
- * step, so all of them together take one pass over the steps. The results are whole numbers; fractions are added to the
- * next step.
+ * Adds the fires of schedules [first, end). From its first step on, a schedule has the same number of fires in each
+ * step, so one pass over the steps adds the fires of all schedules. The results are whole numbers; fractions are added
+ * to the next step.
  */
 static void sum_later_fires(const struct dt_forecasting *f, const struct evenly *v, size_t n, double *more,
                             int64_t *out)
@@ -92,7 +92,8 @@ static int by_rate(const void *a, const void *b)
     return (x < y) - (x > y);
 }
 
-/* Sums the topics with the most fires one by one, since a step shows only the largest, and then all topics together. */
+/* Adds the fires of the topics with the most fires one by one, since a step only shows the largest topics, and then
+ * those of all other topics together. */
 static dt_status add_later_fires(struct dt_forecasting *f, struct evens *evens)
 {
     const size_t steps = f->ask->steps;
@@ -135,7 +136,7 @@ static dt_status add_schedules(struct dt_forecasting *f, const struct dt_schedul
             continue;
         dt_status status = dt_schedule_recurrence(&v[i], f->ask->zones, &r, &zone, f->err);
         if (status == DT_INVALID)
-            continue; /* its row says why it has no jobs */
+            continue; /* the schedule's row has the reason why it has no jobs */
         if (status != DT_OK)
             return status;
         add_schedule(f, &v[i], &r, DT_FORECAST_FIRES / n, &evens);
@@ -164,12 +165,12 @@ static dt_status add_fires(struct dt_forecasting *f)
 /*
  * ---- far jobs: band 0 of the due index, which has days ----
  *
- * The jobs of a day are spread evenly over it. Their topics are estimated from the counters of the jobs made for such a
- * day (topic/counts.h). If only some topics are requested, and there are at most DT_FORECAST_BOUND jobs, each row is
- * looked up, which is exact.
+ * The jobs of a day are spread evenly over the day. Their topics are estimated from the counters of the jobs made for
+ * the day's piece (topic/counts.h). If only some topics are requested, and there are at most DT_FORECAST_BOUND far
+ * jobs, each row is looked up, which is exact.
  */
 
-#define ESTIMATED_DAYS  400 /* estimated one by one */
+#define ESTIMATED_DAYS  400 /* days that are estimated one by one */
 #define ESTIMATED_LATER 100 /* number of ranges into which later days are divided */
 
 struct days {
@@ -195,7 +196,7 @@ static dt_status count_days(struct dt_forecasting *f, struct days *days)
     return dt_db_end(f->db, f->err);
 }
 
-/* Estimates the jobs of days [first, end), the same number for each day. */
+/* Estimates the jobs of days [first, end) as one range, with the same number for each day. */
 static dt_status estimate_alike(struct dt_forecasting *f, struct days *days, size_t first, size_t end)
 {
     int64_t from_ms = days->first_ms + (int64_t)first * DT_FORECAST_DAY_MS;
