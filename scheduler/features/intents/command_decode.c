@@ -1,6 +1,6 @@
 /*
- * Decodes a message: first the members that say what is requested and for which job, then the body of that action, by
- * REST's decoder, which skips the former. One pass finds the faults of both.
+ * Decodes a message: first the members that name the action and the job or topic, then the body of that action, with
+ * REST's decoder, which skips the former members. One pass finds the faults of both parts.
  */
 #include "intents.h"
 
@@ -9,7 +9,7 @@
 struct reading {
     const struct dt_intent_decoder *with;
     const struct dt_json_node *root;
-    int64_t base_ms; /* delays count from this time */
+    int64_t base_ms; /* time from which delays count */
     struct dt_job_rules rules;
     struct dt_command *out;
 };
@@ -86,7 +86,7 @@ static void read_members(struct reading *r, size_t n)
     }
 }
 
-/* Reads which job a change, or a report, is for. */
+/* Reads which job the change or report is for. */
 static void read_job_name(struct reading *r)
 {
     const bool id = find_member(r, "id");
@@ -109,8 +109,8 @@ static void refuse_others(struct reading *r, bool (*known)(struct dt_str name), 
             dt_faults_add_member(&r->out->intent->faults, "", m->name, "is not allowed in this action");
 }
 
-/* Ends the decoding of a body with the status of its decoder. The decoder does not report faults that were found
- * before it. */
+/* Ends the decoding of a body with the status of its decoder, or with INVALID if faults were found before the decoder
+ * ran. */
 static dt_status finish_decoding(struct reading *r, dt_status status)
 {
     if (r->out->intent->faults.failed)
@@ -122,7 +122,8 @@ static dt_status finish_decoding(struct reading *r, dt_status status)
     return status == DT_NOMEM ? status : DT_OK;
 }
 
-/* If the sender's clock is ahead of the server's, the job may not be due later than other jobs may. */
+/* Delays count from the sender's time. If the sender's clock is ahead of the server's, the job may not be due later
+ * than a job of any other request. */
 static void check_due(struct reading *r, int64_t due_ms)
 {
     if (due_ms > r->with->now_ms + r->rules.max_delay_ms)

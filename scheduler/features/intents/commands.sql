@@ -25,7 +25,7 @@ UPDATE JSON_TABLE(?, '$[*]' COLUMNS (kafka_partition INT PATH '$[0]', was BIGINT
    SET o.next_offset = r.next_offset, o.last_offset = r.last_offset, o.last_digest = UNHEX(r.last_digest), o.halted = NULL,
        o.updated_at = ?;
 
--- Halts only if the offset is still the one that the reader expects.
+-- Halts the partition only if its offset is still the one that the reader expects.
 -- name: halt_commands
 UPDATE command_offsets
    SET halted = ?, updated_at = ?

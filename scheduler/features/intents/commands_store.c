@@ -87,12 +87,12 @@ dt_status dt_store_halt_commands(dt_store *store, const struct dt_command_place 
 }
 
 /*
- * A row has answers of a batch that are about one topic and for one Kafka topic, as one JSON text. So a flood of
- * messages costs a statement for each million bytes, not one for each message, and a row waits for one Kafka topic
- * only. Rows for a Kafka topic are in the order of the messages.
+ * A row has, as one JSON text, answers of a batch that are about the same topic and for the same Kafka topic. So many
+ * messages cost a statement for each million bytes, not one for each message, and a row waits for one Kafka topic only.
+ * Rows for a Kafka topic are in the order of the messages.
  */
 
-#define ROW_BYTES ((size_t)1 << 20) /* or a quarter of MySQL's limit, if that is less */
+#define ROW_BYTES ((size_t)1 << 20) /* most bytes of a row, or a quarter of MySQL's limit if that is less */
 
 static void put_answer_bytes(struct dt_strbuf *out, const char *name, struct dt_str bytes)
 {
@@ -190,7 +190,7 @@ struct reading_answers {
     struct dt_error *err;
 };
 
-/* Returns an absent text for null, and for a value that a manual edit broke. */
+/* Returns the decoded bytes; absent for null, and for a value that a manual edit broke. */
 static struct dt_str read_bytes(const struct reading_answers *r, const struct dt_json_node *node)
 {
     if (!node || node->type != DT_JSON_STRING)
@@ -237,7 +237,7 @@ static dt_status read_stored_answer(struct reading_answers *r, const struct dt_j
     return DT_OK;
 }
 
-/* If a manual edit broke a row's text, the row counts as sent, because it could never be sent. */
+/* If a manual edit broke a row's text, the row counts as sent, because it can never be sent. */
 static dt_status take_answers_row(void *arg)
 {
     struct reading_answers *r = arg;

@@ -1,22 +1,22 @@
 /*
- * The inbox: rows of job_inbox, which applications insert in transactions of their own, and how they are carried out.
+ * The inbox: rows of job_inbox, which applications insert in their own transactions, and how they are carried out.
  *
- *   look ─▶ lock what is open ─▶ decode, carry out ─▶ remove the rows, or write their errors ─▶ COMMIT ─▶ index
- *           └───────────────────────── one transaction ────────────────────────────────────────┘
+ *   find open rows ─▶ lock them ─▶ decode, carry out ─▶ remove the rows, or write their errors ─▶ COMMIT ─▶ index
+ *                     └───────────────────────── one transaction ────────────────────────────────────────┘
  *
- * A row and its effect are in one transaction, so each row takes effect once. Several processes may move rows at the
- * same time: a mover skips rows that are locked, and later rows of their keys. Each look begins with the first row,
- * because a transaction that took long may commit rows with low ids.
+ * A row is removed in the transaction of its effect, so each row takes effect once. Several processes may move rows at
+ * the same time: a mover skips rows that are locked, and later rows of their keys. Each search begins with the first
+ * row, because a long transaction may commit rows with low ids.
  */
 #pragma once
 
 #include "intents.h"
 #include "job/job_json.h"
 
-#define DT_INBOX_AT_ONCE  1000 /* rows in one transaction */
+#define DT_INBOX_AT_ONCE  1000 /* most rows in one transaction */
 #define DT_INBOX_PATIENCE 64
 
-/* Moves rows, for one thread. Zero at first, except members marked `in`. */
+/* A mover moves rows out of the inbox, for one thread. All zero at first, except members marked `in`. */
 struct dt_inbox_mover {
     dt_store *store;           /* in */
     struct dt_job_rules rules; /* in */
@@ -25,9 +25,9 @@ struct dt_inbox_mover {
     struct dt_arena arena;     /* in: initialized; has the outputs of the last call; the caller clears it */
     struct dt_id_block ids;
     struct dt_intent_topics topics;
-    int64_t after, last; /* the last look found open rows with ids above `after`, up to `last` */
+    int64_t after, last; /* the last search found open rows with ids above `after`, up to `last` */
     struct dt_inbox_patience {
-        int64_t id, since_us; /* a row that waits until a batch is settled */
+        int64_t id, since_us; /* a row that waits until a batch is settled, and since when */
     } patience[DT_INBOX_PATIENCE];
     size_t n_patience;
 };
@@ -38,9 +38,9 @@ struct dt_inbox_moved {
     size_t n_moves;
     bool again; /* a waiting row may continue at once, because its topic was created */
 };
-/* Looks for open rows after those of the last look. *some: there are some. */
+/* Searches for open rows after those of the last search. *some: there are some. */
 DT_MUST_CHECK dt_status dt_store_look_at_inbox(struct dt_inbox_mover *mover, bool *some, struct dt_error *err);
-/* Moves the rows that the last look found. UNKNOWN: all were moved, or none. */
+/* Moves the rows that the last search found. UNKNOWN: all were moved, or none. */
 DT_MUST_CHECK dt_status dt_store_move_inbox(struct dt_inbox_mover *mover, struct dt_inbox_moved *out,
                                             struct dt_error *err);
 /* Deletes rows whose error is older than before_ms, at most a thousand; counts rows with errors, up to 100,000. */

@@ -1,9 +1,10 @@
 /*
  * The transactions on the inbox: see inbox.h.
  *
- * Order: of the committed rows of a key, the one with the lowest id is first. The mover first locks rows
+ * Order: of the committed rows of a key, the row with the lowest id is carried out first. The mover first locks rows
  * (`lock_inbox`), then lists the committed rows again (`select_inbox_names`). If a listed row was not locked, another
- * session has it, and later rows of its key wait. The second list also has rows that were committed between the two.
+ * session has it, and later rows of its key wait. The second list may also have rows that were committed after the
+ * first statement.
  */
 #include "base/assert.h"
 #include "base/fail_point.h"
@@ -18,21 +19,22 @@
 #include "mysql/statements.h"
 
 /*
- * Columns of job_inbox as a body: {"run_at":…,"payload":…,<the members of options>}; topic and key as in a path.
+ * Converts the columns of a row into a body: {"run_at":…,"payload":…,<the members of options>}; topic and key are
+ * passed like those of a path.
  *
- * The payload and the options are foreign texts that become parts of our text, so they are checked: options are parsed
- * separately first. If a payload is not exactly one JSON value, it is found afterwards, because the body's payload then
- * differs from what was put in.
+ * The payload and the options are texts of an application that become parts of this body, so they are checked. Options
+ * are parsed separately before. If a payload is not exactly one JSON value, it is found after parsing: the body's
+ * payload then differs from the column.
  */
 
 struct row_reading {
     const struct dt_intent_decoder *with;
     const struct dt_inbox_row *row;
     struct dt_intent *out;
-    struct dt_str payload; /* without the white space around it */
+    struct dt_str payload; /* the payload without surrounding white space */
     bool has_content_type;
     struct dt_strbuf body;
-    struct dt_job_rules rules; /* the reader's, but delays count from the row's INSERT */
+    struct dt_job_rules rules; /* rules of the mover, except that delays count from the row's INSERT */
 };
 
 static dt_status refuse_column_text(struct row_reading *r, const char *what, const struct dt_error *why)
@@ -63,7 +65,7 @@ static dt_status parse_text(struct row_reading *r, struct dt_str text, const cha
 
 static dt_status read_options(struct row_reading *r)
 {
-    /* Only the names: the decoder of the body reads the members. */
+    /* Reads only which names there are: the decoder of the body reads the members. */
     static const struct dt_json_field fields[] = {
         DT_FIELD_BY("content_type", NULL), DT_FIELD_BY("retry", NULL),         DT_FIELD_BY("ack_timeout", NULL),
         DT_FIELD_BY("headers", NULL),      DT_FIELD_BY("partition_key", NULL), DT_FIELD_BY("callback_url", NULL),
@@ -114,7 +116,7 @@ static void make_body(struct row_reading *r)
         r->payload = trim_space(row->payload);
         dt_json_put_raw(&r->body, "payload", r->payload);
     }
-    if (row->options.p) { /* they were parsed, and are an object: its members are between its braces */
+    if (row->options.p) { /* options were parsed and are an object; its members are between its braces */
         const struct dt_str object = trim_space(row->options);
         dt_assert_cmp(object.n, >=, 2);
         const struct dt_str members = trim_space((struct dt_str){object.p + 1, object.n - 2});
@@ -125,7 +127,7 @@ static void make_body(struct row_reading *r)
 }
 
 /* Parses the body. If it cannot be parsed, or its payload is not exactly the row's payload, refuses the payload: a text
- * that is not one value would add other members. */
+ * that is not one JSON value could add other members. */
 static dt_status parse_body(struct row_reading *r)
 {
     struct dt_json_limits limits = dt_job_json_limits(r->with->rules->json_depth);
@@ -141,7 +143,7 @@ static dt_status parse_body(struct row_reading *r)
         if (node && node->raw.n == r->payload.n)
             return DT_OK;
         why = (struct dt_error){.status = DT_MALFORMED, .text = "is more than one JSON value"};
-    } else if (r->payload.p) { /* parses the payload alone, so that the fault has its offset in the payload */
+    } else if (r->payload.p) { /* parses only the payload, so that the fault has its offset in the payload */
         status = parse_text(r, r->payload, "payload");
         if (status != DT_OK || is_refused(r))
             return status;
@@ -188,7 +190,8 @@ static dt_status read_row_body(struct row_reading *r)
     if (changes && patch->run_at_is_delay)
         patch->run_at_ms += r->row->created_at_ms;
     patch->run_at_is_delay = false;
-    /* If the clock of the row's session was ahead of the server's, the job may not be due later than other jobs may. */
+    /* Delays count from the time of the row's session. If its clock was ahead of the server's, the job may not be due
+     * later than a job of any other request. */
     if ((changes ? patch->run_at_ms : job->run_at_ms) > now_ms + r->with->rules->max_delay_ms) {
         add_row_fault(r, r->row->has_run_at ? "/run_at" : "/delay_ms", "is further ahead than limits.max_delay allows");
         dt_intent_refuse_faults(r->out, DT_INVALID);
@@ -243,10 +246,10 @@ static dt_status read_intent_row(struct row_reading *r)
     return DT_OK;
 }
 
-#define BYTES_AT_ONCE ((size_t)16 << 20) /* limit of the rows of one transaction; the first row is always moved */
+#define BYTES_AT_ONCE ((size_t)16 << 20) /* most bytes of rows in one transaction; the first row is always moved */
 #define NAMES_AT_ONCE (DT_INBOX_AT_ONCE + 1000)
-#define ERROR_BYTES   ((size_t)1500) /* limit of a text in job_inbox.error */
-/* Time to wait until the batch of an earlier attempt is settled, as long as a request waits. */
+#define ERROR_BYTES   ((size_t)1500) /* most bytes of a text in job_inbox.error */
+/* Longest wait until the batch of an earlier attempt is settled; a request waits as long. */
 #define PATIENCE_US INT64_C(200000)
 
 struct moving {
@@ -331,9 +334,9 @@ static dt_status lock_inbox_rows(struct moving *t)
     return status;
 }
 
-/* If another session has a row, makes our later rows of its key wait. Earlier ones are carried out: otherwise two
- * movers with alternating rows would wait for each other. If there are more rows than this reads, our rows after the
- * last one are left for the next time. */
+/* If another session has a row locked, makes later rows of its key that this mover has wait. Earlier rows are carried
+ * out: otherwise two movers with alternating rows would wait for each other. If the list is cut, rows after its end are
+ * left for the next call. */
 static dt_status hold_later_rows(struct moving *t)
 {
     size_t ours = 0;
@@ -366,9 +369,9 @@ static dt_status decode_rows(struct moving *t, int64_t now_ms)
     for (size_t i = 0; i < t->n && status == DT_OK; i++) {
         struct dt_inbox_row *row = &t->rows[i];
         struct dt_intent *out = &t->txn.v[i];
-        if (test_clock) /* the session that wrote the row had the server's time */
+        if (test_clock) /* the session that wrote the row had the server's time, not the test clock's */
             row->created_at_ms = now_ms;
-        /* If the row cannot be carried out, *out is REFUSED, with its problem. */
+        /* Decodes a row. If it cannot be carried out, *out is REFUSED, with its problem. */
         *out = (struct dt_intent){.topic = row->topic,
                                   .key = row->key,
                                   .job_id = row->has_job_id ? row->job_id : 0,
@@ -496,8 +499,8 @@ dt_status dt_store_move_inbox(struct dt_inbox_mover *m, struct dt_inbox_moved *o
     if (t.n > 0) {
         out->moves = t.txn.moves;
         out->n_moves = t.txn.n_moves;
-        /* Remembers which rows wait for batches to be settled, and since when. If there are too many, forgets those
-         * that have waited longest. */
+        /* Keeps which rows wait for batches to be settled, and since when. If there are too many, drops those that have
+         * waited longest. */
         struct dt_inbox_patience kept[DT_INBOX_PATIENCE];
         size_t n = 0;
         for (size_t i = 0; i < t.n && n < DT_INBOX_PATIENCE; i++) {
@@ -510,7 +513,7 @@ dt_status dt_store_move_inbox(struct dt_inbox_mover *m, struct dt_inbox_moved *o
         memcpy(m->patience, kept, n * sizeof(*kept));
         m->n_patience = n;
     }
-    /* Rows that could not be locked must not hide later rows. */
+    /* If no row could be locked, the next search begins after these rows, so that they do not hide later ones. */
     m->after = t.n == 0 || out->waiting == t.n ? m->last : 0;
     out->again = m->topics.n_wanted > 0;
     return dt_intent_topics_make(&m->topics, m->store, dt_clock_mono_us(m->clock), err);

@@ -1,11 +1,11 @@
 /*
  * Intents: requests that do not arrive by HTTP, but as a row of job_inbox or as a message. Each creates, replaces,
- * cancels, changes or runs one job, and has the same outcome as an HTTP request: job/job_json.h decodes it, the same
- * functions of the store decide, and problems have the same words.
+ * cancels, changes or runs one job, and has the same outcome as an HTTP request: the same decoder (job/job_json.h) and
+ * the same functions on jobs are used, and problems have the same words.
  *
  *   decoded (inbox_store.c) ─▶ carried out in a transaction (intents_txn.h) ─▶ done | refused, with a problem | waits
  *
- * Intents for one job are carried out in their order. If one waits, only later ones for its job wait, too.
+ * Intents for one job are carried out in their order. If an intent waits, only later intents for its job wait, too.
  */
 #pragma once
 
@@ -17,7 +17,7 @@
 #include "store/store.h"
 #include "topic/topics.h"
 
-/* In the order of the ENUM job_inbox.action. */
+/* Values in the order of the ENUM job_inbox.action. */
 enum dt_intent_action {
     DT_INTENT_CREATE,
     DT_INTENT_REPLACE,
@@ -31,21 +31,23 @@ enum dt_intent_outcome { DT_INTENT_DONE, DT_INTENT_REFUSED, DT_INTENT_WAITS };
 
 struct dt_intent {
     enum dt_intent_action action;
-    struct dt_str topic, key; /* key absent: job_id names the job; of a create: the new job has no key */
-    int64_t job_id;           /* 0 = named by its key */
-    struct dt_insert insert;  /* of a create: retry absent and ack_timeout_ms 0 = the topic's */
+    struct dt_str topic, key; /* key absent: job_id names the job; in a create: the new job has no key */
+    int64_t job_id;           /* 0 = `key` names the job */
+    struct dt_insert insert;  /* for a create: retry absent and ack_timeout_ms 0 = the topic's values */
     struct dt_patch patch;    /* for a change */
     bool keep_attempt;        /* for a cancel: the current attempt continues */
-    bool patient;             /* it may wait until the batch of an earlier attempt is settled */
-    /* Shared by intents that must be carried out in order: if one waits, all later ones wait; NULL: none. */
+    bool patient;             /* the intent may wait until the batch of an earlier attempt is settled */
+    /* Shared by intents that must be carried out in order: set when one waits, and then all later ones wait. NULL: the
+     * intent has no such group. */
     bool *stopped;
 
     /* Out; REFUSED may come from decoding. */
     enum dt_intent_outcome outcome;
-    bool unsettled;            /* with WAITS: it waits for a batch to be settled */
-    struct dt_problem problem; /* if REFUSED: the reason */
+    bool unsettled;            /* with WAITS: the intent waits for a batch to be settled */
+    struct dt_problem problem; /* with REFUSED: the reason */
     struct dt_faults faults;
-    struct dt_job job; /* except for creates: the job after the change, or as it was when the intent was refused */
+    struct dt_job job; /* except for a create: the job after the change, or the unchanged job if the intent was
+                        * refused */
 };
 
 /* Refuses the intent with the problem of a status and the faults of its body. */
@@ -58,26 +60,26 @@ static inline void dt_intent_refuse_faults(struct dt_intent *x, dt_status status
 }
 
 #define DT_INTENT_TOPICS 64
-/* Topics that intents name and that do not exist yet; kept from one transaction to the next. Zero at first. */
+/* Topics that intents name and that do not exist yet; kept from one transaction to the next. All zero at first. */
 struct dt_intent_topics {
     struct dt_wanted_topic {
         char name[DT_TOPIC_MAX + 1];
-        char reason[DT_TOPIC_REFUSAL_MAX]; /* if it was refused */
+        char reason[DT_TOPIC_REFUSAL_MAX]; /* reason of a refusal */
     } wanted[DT_INTENT_TOPICS], refused[DT_INTENT_TOPICS];
     size_t n_wanted, n_refused;
-    int64_t refused_us; /* mono: when the first of them was refused */
+    int64_t refused_us; /* mono: time at which the first of these topics was refused */
 };
-/* Makes the topics that the last transaction wanted. A topic that may not be made is refused for a few seconds. */
+/* Makes the topics that intents of the last transaction named. If a topic may not be made, intents for it are refused
+ * for a few seconds. */
 DT_MUST_CHECK dt_status dt_intent_topics_make(struct dt_intent_topics *topics, dt_store *store, int64_t now_us,
                                               struct dt_error *err);
 
 /*
- * Decodes what an application wrote. Pure.
+ * Decodes intents that an application wrote. Pure.
  *
- *   a message of <installation>.commands   its value is an object with `action`, which job or topic it is for (`topic`,
- *                                          `key`, `id`), and the members of the REST body of that action
- *   a row of job_inbox                     its columns are converted to a REST body, which is then decoded as one, so
- *                                          that both are always understood in the same way
+ * a message of <installation>.commands   its value is an object with `action`, the job or topic (`topic`, `key`, `id`),
+ * and the members of the REST body of that action a row of job_inbox                     its columns are converted to a
+ * REST body, which is then decoded like one, so that both always have the same meaning
  */
 
 /* The actions on one job come first, in the order of dt_intent_action. */
@@ -95,14 +97,14 @@ enum dt_command_action {
 
 struct dt_command {
     enum dt_command_action action;
-    /* In: receives the decoded intent. Every action sets its job or topic, outcome, problem and faults; an action on
-     * one job sets all members. */
+    /* In: where to store the decoded intent. Every action sets its job or topic, outcome, problem and faults; an action
+     * on one job sets all members. */
     struct dt_intent *intent;
-    struct dt_result result; /* of a report; job_id 0 = the job is named by its key */
-    enum dt_outcome outcome; /* of a report that was applied; set by the caller that applied it */
+    struct dt_result result; /* for a report; job_id 0 = `key` names the job */
+    enum dt_outcome outcome; /* for a report: set by the caller after it was applied */
 };
 
-/* The message: its value (absent = null), and its time, from which delays count; 0 = it has none. Borrowed. */
+/* The value of a message (absent = null), and its time, from which delays count; 0 = it has none. Borrowed. */
 struct dt_command_text {
     struct dt_str value;
     int64_t timestamp_ms;
@@ -110,7 +112,7 @@ struct dt_command_text {
 
 #define DT_INBOX_OPTIONS_MAX ((size_t)65536)
 
-/* The columns of a row. Texts are absent if they are NULL, and cut if they are too long. */
+/* The columns of a row. A NULL text is absent; a text that is too long is cut. */
 struct dt_inbox_row {
     int64_t id;
     int64_t action; /* index in the ENUM, from 1; 0: not a valid word */
@@ -122,14 +124,15 @@ struct dt_inbox_row {
     int64_t created_at_ms;
 };
 
-/* Everything that decoding needs. Decoded texts are in the arena. Payloads of messages are in the message; those of
- * rows in the arena or the row. */
+/* Inputs of decoding. Decoded texts are in the arena. Payloads of messages stay in the message; payloads of rows are in
+ * the arena or in the row. */
 struct dt_intent_decoder {
     const struct dt_job_rules *rules;
     dt_json *json;
     struct dt_arena *arena;
     int64_t now_ms; /* the server's time */
 };
-/* Decodes a message. If it cannot be carried out, the outcome of out->intent is REFUSED, with its problem. NOMEM. */
+/* Decodes a message. If it cannot be carried out, out->intent has the outcome REFUSED and its problem. Returns NOMEM if
+ * memory runs out. */
 DT_MUST_CHECK dt_status dt_command_message_decode(const struct dt_intent_decoder *decoder,
                                                   const struct dt_command_text *text, struct dt_command *out);

@@ -1,7 +1,7 @@
 /*
  * Carries out intents one after the other. Creates are collected for one INSERT, which is executed at the end, or
- * before an intent that names one of their jobs. So the order is kept for each job, and a batch of creates costs as
- * much as by HTTP.
+ * before an intent that names one of the jobs. So the order is kept for each job, and a batch of creates costs as much
+ * as over HTTP.
  */
 #include "base/assert.h"
 #include "base/guard.h"
@@ -13,7 +13,7 @@
 #include "mysql/statements.h"
 #include "topic/topics.h"
 
-/* A topic as this transaction reads it. */
+/* The settings of a topic, as this transaction read them. */
 struct dt_intent_topic {
     struct dt_str name, retry;
     int64_t ack_timeout_ms;
@@ -23,7 +23,7 @@ struct dt_intent_topic {
 
 /* ---- sets of names ---- */
 
-/* Returns 0 if no job is named. */
+/* Returns a hash of a job's name; 0 if no job is named. */
 static uint64_t name_hash(struct dt_str topic, struct dt_str key, int64_t job_id)
 {
     return key.p ? dt_key_hash(topic, key) : (uint64_t)job_id * UINT64_C(0x9e3779b97f4a7c15);
@@ -56,7 +56,7 @@ static void clear_names(struct dt_name_set *set)
     set->n = 0;
 }
 
-/* The table is at most half full. */
+/* Allocates a set whose table is at most half full with this many names. */
 static bool make_set(struct dt_name_set *set, struct dt_arena *arena, size_t names)
 {
     size_t room = 16;
@@ -100,7 +100,7 @@ static void wait_with(struct dt_intents_txn *t, struct dt_intent *x)
 
 /* ---- topics of intents ---- */
 
-/* Looks first at the topic that was found last: it is usually the same. */
+/* Finds a topic. First compares with the topic that was found last, which is usually the same. */
 static dt_status find_intent_topic(struct dt_intents_txn *t, struct dt_str name, const struct dt_intent_topic **found,
                                    struct dt_error *err)
 {
@@ -170,7 +170,7 @@ static dt_status check_change(struct dt_intents_txn *t, struct dt_intent *x, str
             ? dt_db_read_text(t->db, dt_sql_select_topic_of_job, DT_PARAMS(DT_P_INT(x->job_id)), t->arena, &name, err)
             : dt_db_read_text(t->db, dt_sql_select_topic_of_key, DT_PARAMS(DT_P_STR(x->topic), DT_P_STR(x->key)),
                               t->arena, &name, err);
-    if (status == DT_OK && name.p) /* otherwise the job does not exist yet, or the change is too late */
+    if (status == DT_OK && name.p) /* no such job: it does not exist yet, or the change is too late */
         status = find_intent_topic(t, name, &topic, err);
     if (status == DT_OK && topic)
         refuse_callback_misfit(x, topic, &asked);
@@ -179,7 +179,8 @@ static dt_status check_change(struct dt_intents_txn *t, struct dt_intent *x, str
 
 /* ---- creates ---- */
 
-/* EXISTS: an id is taken. BUSY: a replace first found no job, and now there is one. */
+/* Sets the outcome of a create by that of its insert. EXISTS: an id is taken. BUSY: a replace found no job before, and
+ * now there is one. */
 static dt_status settle_create(struct dt_intents_txn *t, struct dt_intent *x, struct dt_error *err)
 {
     const struct dt_new_job *job = &x->insert.job;
@@ -225,8 +226,8 @@ static dt_status gather_create(struct dt_intents_txn *t, struct dt_intent *x, st
     if (status != DT_OK)
         return status;
     if (!topic->there) {
-        /* The topic is made between two transactions, and the intent waits for it. If the topic may not be made, the
-         * intent is refused. */
+        /* The missing topic is made after this transaction, and the intent waits for that. If the topic may not be
+         * made, the intent is refused. */
         struct dt_intent_topics *topics = t->topics;
         const struct dt_wanted_topic *refused = find_name(topics->refused, topics->n_refused, x->topic);
         const bool makes = dt_store_config(t->store)->topics_auto_create;
@@ -321,7 +322,7 @@ static dt_status carry_out_intent(struct dt_intents_txn *t, struct dt_intent *x,
     if (status == DT_OK && x->action == DT_INTENT_CHANGE)
         status = check_change(t, x, err);
     else if (status == DT_OK && (x->action == DT_INTENT_CREATE || x->action == DT_INTENT_REPLACE)) {
-        /* A replace is checked too, because the job will be as its body says. */
+        /* A replace is checked like a create, because it gives the job a whole new body. */
         const struct dt_callback_asked asked = dt_callback_asked_of(&x->insert.job);
         const struct dt_intent_topic *topic = NULL;
         status = find_intent_topic(t, x->topic, &topic, err);
@@ -340,7 +341,8 @@ dt_status dt_intents_in_txn(struct dt_intents_txn *t, struct dt_error *err)
 {
     dt_status status = DT_OK;
     for (size_t i = 0; i < t->n && status == DT_OK; i++) {
-        while (t->n_passed < t->n_foreign && t->foreign[t->n_passed].from <= i) /* foreign intents before this one */
+        while (t->n_passed < t->n_foreign && t->foreign[t->n_passed].from <= i) /* adds foreign intents before this
+                                                                                 * one to the names that wait */
             add_job_name(&t->waiting, t->foreign[t->n_passed++].hash);
         status = carry_out_intent(t, &t->v[i], err);
     }
@@ -381,7 +383,7 @@ dt_status dt_intent_topics_make(struct dt_intent_topics *topics, dt_store *store
 dt_status dt_intents_ended(dt_status status, struct dt_id_block *ids, bool *singly)
 {
     const bool again = status == DT_EXISTS || (status == DT_INVALID && !*singly);
-    if (status == DT_EXISTS) /* the block of the id was reserved before the server was restored to an earlier state */
+    if (status == DT_EXISTS) /* MySQL was restored to a state before the block of this id was reserved */
         dt_id_block_drop(ids);
     *singly |= status == DT_INVALID;
     return again ? DT_BUSY : status;

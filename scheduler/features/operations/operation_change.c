@@ -1,6 +1,6 @@
 /*
- * A piece of an operation: locks the next jobs by their ids, decides for each, and writes all of them by one statement.
- * Dead jobs in history are restored one by one, as in a single redrive, so pieces of redrives are small.
+ * A piece of an operation: locks the next jobs by their ids, decides for each, and writes all of them with one
+ * statement. Dead jobs in history are restored one by one, as in a single redrive, so pieces of redrives are small.
  */
 
 #include "base/assert.h"
@@ -21,9 +21,9 @@
 
 /* A job of the piece, sorted by id. */
 struct target {
-    int64_t id, at_ms; /* at_ms: when it will run, if the operation moves it */
+    int64_t id, at_ms; /* at_ms: time at which the job will run, if the operation moves it */
     enum dt_job_state state;
-    bool there, refused; /* its row was in `jobs`; it cannot be changed */
+    bool there, refused; /* there: its row was in `jobs`; refused: it cannot be changed */
     struct dt_str topic;
     int64_t next_at_ms, attempt;
 };
@@ -34,7 +34,7 @@ struct work {
     struct dt_operation_piece *piece;
     struct target *v;
     size_t n;
-    int64_t *ids; /* scratch of n */
+    int64_t *ids; /* ids of the piece's jobs; room for n */
     size_t n_ids;
     int64_t changed;
     struct dt_error *err;
@@ -42,7 +42,7 @@ struct work {
 
 /* ---- the next jobs ---- */
 
-/* Reads the next jobs. A reschedule spreads its times over all found jobs, including those that will be refused. */
+/* Reads the next jobs. A reschedule spreads its times over all found jobs, including jobs that will be refused. */
 static dt_status read_next(struct work *w, size_t most)
 {
     struct dt_operation_row *row = w->row;
@@ -58,8 +58,8 @@ static dt_status read_next(struct work *w, size_t most)
     while (w->n < most && dt_db_next(db)) {
         const int64_t i = row->shown.changed + row->shown.refused + (int64_t)w->n;
         const int64_t n = row->shown.matched > i ? row->shown.matched : i + 1;
-        /* The product of all three numbers could overflow, and a floating-point quotient is sometimes a millisecond
-         * short. */
+        /* The product of the three numbers could overflow, and a floating-point quotient is sometimes a millisecond too
+         * small. */
         const int64_t at_ms = row->at_ms + row->spread_ms / n * i + row->spread_ms % n * i / n;
         w->v[w->n++] = (struct target){.id = dt_db_i64(db, 1), .at_ms = at_ms};
         if (DT_UNGUARDED(OPERATION_CURSOR))
@@ -97,7 +97,7 @@ static dt_status take_target_row(void *arg)
     t->next_at_ms = dt_db_i64(db, 3);
     t->attempt = dt_db_i64(db, 4);
     t->state = (enum dt_job_state)(dt_db_i64(db, 1) - 1);
-    /* If the topic is to be deleted, a dispatched attempt ends as usual, and is the last one. */
+    /* If the topic is to be deleted, a dispatched attempt ends as usual, and no attempt follows. */
     const bool last = kind == DT_OPERATION_DELETE_TOPIC && t->state == DT_DISPATCHED;
     t->refused = !DT_GUARD(OPERATION_STATE, last || t->state == dt_operation_acts_on(kind));
     return t->topic.p ? DT_OK : dt_fail(w->err, DT_NOMEM, "out of memory");
@@ -135,7 +135,7 @@ static dt_status refuse_target(void *arg)
     return DT_OK;
 }
 
-/* An attempt in flight is sent in any case. Only a cancel refuses the job then, because it promises that no attempt
+/* An attempt in flight is sent in any case. Only a cancel refuses such a job, because a cancel promises that no attempt
  * follows. */
 static dt_status refuse_targets_in_flight(struct work *w)
 {
@@ -184,7 +184,7 @@ static void set_times(struct work *w)
             /* Manual edits and dt_shift_all may have any numbers: a sum that overflows becomes the limit. */
             if (__builtin_add_overflow(t->next_at_ms, row->shift_ms, &t->at_ms))
                 t->at_ms = row->shift_ms < 0 ? INT64_MIN : INT64_MAX;
-            /* If a job would be due later than a request for it could make it, it is refused. */
+            /* If the job would be due later than a request may ask for, it is refused. */
             t->refused = t->refused || (row->shift_ms > 0 && t->at_ms > last_ms);
         }
         t->at_ms = cancels_jobs(kind) ? 0 : dt_earlier(dt_later(t->at_ms, now_ms), DT_TIME_MAX_MS);
@@ -299,7 +299,7 @@ static struct dt_job_event event_of_target(struct work *w, const struct target *
                                                 : event_state_json(w, after, t->at_ms)};
 }
 
-/* Redrives dead jobs that were not in `jobs`. If a job is not dead any more, or was removed, it is refused. */
+/* Redrives dead jobs that were not in `jobs`. Refuses a job that is not dead any more, or that was removed. */
 static dt_status redrive_archived(struct work *w)
 {
     const struct dt_operation_txn *txn = w->txn;
@@ -358,7 +358,7 @@ static dt_status change_next(struct work *w)
             dt_counts_move(w->txn->counts, t->topic, t->id, DT_DEAD, DT_SCHEDULED);
         note_move(w, t);
     }
-    if (w->row->shown.actor.p) { /* one statement for all events of the piece */
+    if (w->row->shown.actor.p) { /* one statement writes all events of the piece */
         struct dt_job_event *events = dt_arena_alloc(w->txn->arena, (w->n + 1) * sizeof(*events));
         size_t n = 0;
         if (!events)

@@ -42,11 +42,12 @@ SELECT id, kind + 0, state + 0, request, topic_from, topic_to, key_prefix, run_f
  ORDER BY look_at LIMIT 1
    FOR UPDATE SKIP LOCKED; -- guard: OPERATION_LOCK
 
--- One entry of the index is read for each owner.
+-- Reads one entry of the index for each owner.
 -- name: select_operation_turns
 SELECT owner, MIN(look_at) FROM operations FORCE INDEX (turns) GROUP BY owner;
 
--- The next piece of a running operation is due within the hour. look_at of a finished one is up to a month ahead.
+-- Counts an owner's running operations by their look_at, which is at most an hour ahead; look_at of a finished
+-- operation is up to a month ahead.
 -- name: count_running_operations
 SELECT COUNT(*)
   FROM operations FORCE INDEX (turns)
@@ -89,7 +90,7 @@ ON DUPLICATE KEY UPDATE job_id = job_id;
 -- name: delete_operation_jobs
 DELETE FROM operation_jobs WHERE operation = ? ORDER BY run_at, job_id LIMIT ?;
 
--- The next jobs to change: those that run at the time of the last one, and later.
+-- Reads the next jobs to change: those that follow the last one in order of time and id.
 -- name: select_operation_jobs
 (SELECT run_at, job_id
    FROM operation_jobs FORCE INDEX (PRIMARY)
@@ -105,7 +106,7 @@ UNION ALL
   ORDER BY run_at, job_id LIMIT ?)
 ORDER BY 1, 2 LIMIT ?;
 
--- Unfinished jobs of a topic, in a range of the primary key.
+-- Finds unfinished jobs of a topic in a range of the primary key.
 -- name: match_live_jobs
 SELECT j.run_at, j.id
   FROM jobs j FORCE INDEX (PRIMARY)
@@ -118,7 +119,8 @@ SELECT j.run_at, j.id
 -- name: find_deleted_topic
 SELECT topic_from FROM operations WHERE id = ? AND kind = 'delete_topic';
 
--- Jobs of topics in all states, for each piece of `jobs` (home day MOD 32) and writer. If a topic has no rows, the sum over writers is 0.
+-- Counts the jobs of topics in all states, for each piece of `jobs` (home day MOD 32) and writer. If a topic has no
+-- rows, the sum over writers is 0.
 -- name: select_topic_pieces
 SELECT topic, piece, scheduled + dispatched + succeeded + dead + cancelled
   FROM job_counts FORCE INDEX (PRIMARY)
@@ -126,12 +128,13 @@ SELECT topic, piece, scheduled + dispatched + succeeded + dead + cancelled
    AND topic <= ?
  ORDER BY topic, piece, writer LIMIT ?;
 
--- The number of rows in a range, up to a maximum, and the id of the last one.
+-- Counts the rows in a range, up to a maximum, and finds the id of the last one.
 -- name: find_rows_by_id
 SELECT COUNT(*), MAX(w.id)
   FROM (SELECT j.id FROM jobs j FORCE INDEX (PRIMARY) WHERE j.id > ? AND j.id <= ? ORDER BY j.id LIMIT ?) w;
 
--- The end of a window of finished jobs, in the order in which they leave `jobs`, or of dead jobs in history, in the order in which they died.
+-- Finds the end of a window of finished jobs, in the order in which they leave `jobs`, or of dead jobs in history, in
+-- the order in which they died.
 -- name: find_finished_window
 SELECT j.due_key, j.id
   FROM jobs j FORCE INDEX (due)
@@ -145,7 +148,7 @@ SELECT j.died_at, j.id
  WHERE (j.died_at > ? OR j.died_at = ? AND j.id > ?)
  ORDER BY j.died_at, j.id LIMIT 1 OFFSET ?;
 
--- Matching jobs in a range of the primary key.
+-- Finds matching jobs in a range of the primary key.
 -- name: match_jobs
 SELECT j.run_at, j.id, j.topic
   FROM jobs j FORCE INDEX (PRIMARY)
@@ -163,7 +166,7 @@ SELECT j.run_at, j.id, j.topic
    AND j.id <= ?
  ORDER BY j.id;
 
--- Matching jobs in a window of the two indexes.
+-- Finds matching jobs in a window of either index.
 -- name: match_finished_jobs
 SELECT j.run_at, j.id, j.topic
   FROM jobs j FORCE INDEX (due)
@@ -251,7 +254,7 @@ SELECT j.run_at, j.id, j.topic
    AND j.purge_at > CAST(UNIX_TIMESTAMP(NOW(3))*1000 AS SIGNED)
    AND j.id IN (?,...);
 
--- The jobs of a piece, locked in the order of their ids.
+-- Locks the jobs of a piece, in the order of their ids.
 -- name: lock_operation_jobs
 SELECT j.id, j.state + 0, j.topic, GREATEST(j.next_at, 1), j.attempt
   FROM jobs j FORCE INDEX (PRIMARY)
@@ -259,7 +262,7 @@ SELECT j.id, j.state + 0, j.topic, GREATEST(j.next_at, 1), j.attempt
  ORDER BY j.id
    FOR UPDATE;
 
--- Of the locked jobs, those whose latest attempt is in a shard's in-flight list, or in the hands of a process.
+-- Returns which of the locked jobs have their latest attempt in a shard's in-flight list, or in the hands of a process.
 -- name: find_listed_in_flight
 SELECT j.id
   FROM jobs j FORCE INDEX (PRIMARY)
@@ -270,7 +273,7 @@ SELECT j.id
 -- name: find_listed_hands
 SELECT h.job_id FROM hands h FORCE INDEX (PRIMARY) WHERE h.job_id IN (?,...);
 
--- The same change as cancel_job.
+-- Makes the same change as cancel_job.
 -- name: cancel_jobs
 UPDATE jobs FORCE INDEX (PRIMARY)
    SET state = 'cancelled', next_at = NULL,
@@ -282,7 +285,7 @@ UPDATE jobs FORCE INDEX (PRIMARY)
  WHERE state = 'scheduled' -- guard: OPERATION_STATE or: WHERE TRUE
    AND id IN (?,...);
 
--- The same change as cancel_retries.
+-- Makes the same change as cancel_retries.
 -- name: cancel_retries_of_jobs
 UPDATE jobs FORCE INDEX (PRIMARY)
    SET no_retries = TRUE, version = LEAST(version + 1, 1999999999), updated_at = ?
@@ -296,14 +299,14 @@ UPDATE jobs FORCE INDEX (PRIMARY)
  WHERE state = 'dead'
    AND id IN (?,...);
 
--- Moves all to one time.
+-- Moves all jobs to one time.
 -- name: move_jobs
 UPDATE jobs FORCE INDEX (PRIMARY)
    SET run_at = ?, next_at = ?, near = ?, version = LEAST(version + 1, 1999999999), updated_at = ?
  WHERE state = 'scheduled'
    AND id IN (?,...);
 
--- Moves each to its own time.
+-- Moves each job to its own time.
 -- name: move_jobs_each
 UPDATE JSON_TABLE(?, '$[*]' COLUMNS (id BIGINT PATH '$[0]', run_then BIGINT PATH '$[1]')) r
   STRAIGHT_JOIN jobs j FORCE INDEX (PRIMARY) ON j.id = r.id

@@ -8,7 +8,7 @@
 #include "operation_parts.h"
 #include "topic/owners.h"
 
-#define ANY_TOPIC       "\x7F"           /* above all names, which have no byte above 0x7E */
+#define ANY_TOPIC       "\x7F"           /* sorts after all names, which have no byte above 0x7E */
 #define LOOKS_WITHIN_MS INT64_C(3600000) /* the next piece of a running operation is always due within this time */
 
 static int64_t from_of(struct dt_list_times times)
@@ -44,7 +44,7 @@ struct dt_operation_row dt_operation_row_of(const struct dt_operation_ask *ask, 
         .spread_ms = ask->spread_ms,
         .walk = by_key ? DT_WALK_KEYS : DT_WALK_JOBS,
     };
-    /* "a" gives "a" to "a"; "a*" gives "a" to "a" and DEL; absent gives "" to DEL. */
+    /* "a" becomes the range "a" to "a"; "a*" becomes "a" to "a" and DEL; an absent topic becomes "" to DEL. */
     struct dt_operation *op = &row.shown;
     const bool prefix = f->topic.n > 0 && f->topic.p[f->topic.n - 1] == '*';
     op->topic_from = f->topic.p ? (struct dt_str){f->topic.p, f->topic.n - prefix} : DT_STR_LIT("");
@@ -56,7 +56,7 @@ struct dt_operation_row dt_operation_row_of(const struct dt_operation_ask *ask, 
     return row;
 }
 
-/* A number of jobs, limited so that sums cannot overflow after a manual edit. */
+/* Reads a number of jobs, with a limit, so that sums cannot overflow after a manual edit. */
 static int64_t jobs_column(const dt_db *db, unsigned column)
 {
     return dt_earlier(dt_later(dt_db_i64(db, column), 0), INT64_MAX / 4);
@@ -79,7 +79,8 @@ dt_status dt_operation_row_read(const dt_db *db, struct dt_arena *arena, void *o
     row->run_from_ms = dt_db_i64(db, 7);
     row->run_to_ms = dt_db_i64(db, 8);
     row->created_from_ms = dt_db_i64(db, 9);
-    row->created_to_ms = dt_earlier(dt_db_i64(db, 10), dt_db_i64(db, 26)); /* excludes jobs that are made later */
+    row->created_to_ms = dt_earlier(dt_db_i64(db, 10), dt_db_i64(db, 26)); /* excludes jobs that are made after the
+                                                                            * start */
     row->at_one_time = !dt_db_is_null(db, 12);
     row->at_ms = dt_db_i64(db, 12);
     row->shift_ms = dt_db_i64(db, 13);
@@ -136,7 +137,7 @@ static dt_status decide_owner(dt_db *db, const struct dt_operation_ask *ask, str
     return status;
 }
 
-/* Running operations are counted under the lock that all creators take, so the limit is exact. */
+/* Running operations are counted under a lock that all creators take, so the limit is exact. */
 dt_status dt_operation_enter(dt_db *db, const struct dt_operation_ask *ask, struct dt_operation_row *row,
                              struct dt_error *err)
 {

@@ -1,5 +1,5 @@
 /*
- * The transactions on operations, and which step comes next: see operations.h.
+ * The transactions on operations, and the choice of the next step: see operations.h.
  */
 
 #include "base/fail_point.h"
@@ -7,7 +7,7 @@
 #include "operation_parts.h"
 
 #define CLEAN_ROWS 5000
-#define KEEP_MS    (30 * INT64_C(86400000)) /* how long a finished operation is kept */
+#define KEEP_MS    (30 * INT64_C(86400000)) /* time for which a finished operation is kept */
 
 struct making {
     const struct dt_operation_ask *ask;
@@ -79,10 +79,10 @@ dt_status dt_store_operation_list(dt_store *store, int64_t below_id, struct dt_p
 
 struct ending {
     int64_t id;
-    struct dt_str actor; /* the actor of a stop */
-    struct dt_str why;   /* for a failure; absent = a stop */
+    struct dt_str actor; /* who stops the operation */
+    struct dt_str why;   /* reason of a failure; absent = the operation is stopped */
     struct dt_arena *arena;
-    struct dt_operation *out; /* output of a stop */
+    struct dt_operation *out; /* out, for a stop */
 };
 
 static dt_status end_operation(void *arg, dt_db *db, int64_t now_ms, struct dt_error *err)
