@@ -1,15 +1,15 @@
 -- The outbox: messages that were not delivered yet (features/outbox/outbox.h).
 
--- Each sender that has messages of a kind, the time at which its first one is due, and the current time.
+-- Reads each sender that has messages of a kind, the time at which its first message is due, and the current time.
 -- name: select_senders
 SELECT m.sender, MIN(m.next_at), CAST(UNIX_TIMESTAMP(SYSDATE(3))*1000 AS SIGNED)
   FROM messages m FORCE INDEX (due)
  WHERE m.kind = ?
  GROUP BY m.sender;
 
--- A page of the messages of a sender, due or not. Of each alert and target only the first message is listed; the next one follows when it is deleted.
--- An answer has the time until which answers for its Kafka topic, of any sender, were put off. The owner is the current one of the topic. Texts are
--- not read here, but when a message is sent.
+-- Reads a page of a sender's messages, due or not. Of each alert and target only the first message is listed; the next
+-- one is listed after the first was deleted. An answer has the time until which answers for its Kafka topic, of any
+-- sender, were put off. The owner is the topic's current owner. Texts are read later, when a message is sent.
 -- name: select_due_messages
 SELECT m.id, m.next_at, m.tries, m.made_at, m.topic, t.owner, m.kafka_topic, m.alert, m.target + 0, m.type + 0, m.alert_kind + 0,
        m.value, m.bound, m.began_at, IF(m.target = 'topic', t.alerts, NULL),

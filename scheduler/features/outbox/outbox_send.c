@@ -1,4 +1,5 @@
-/* Sending the messages that were chosen: those for Kafka together, and webhooks by the callbacks' client. */
+/* Sending the messages that were chosen: all messages for Kafka together, and each webhook by the callbacks' HTTP
+ * client. */
 
 #include "base/assert.h"
 #include "base/fail_point.h"
@@ -8,7 +9,7 @@
 
 #define WEBHOOK_MS 5000
 
-/* Ends a flight, whose outcome is then recorded. Any thread. */
+/* Ends a flight and queues its outcome to be recorded. Callable from any thread. */
 static void end_flight(struct dt_flight *f, enum dt_outbox_outcome outcome, const char *why)
 {
     dt_outbox *o = f->outbox;
@@ -51,7 +52,7 @@ static dt_status add_to_post(struct post *p, struct dt_flight *f, const struct d
     return DT_OK;
 }
 
-/* Finds the flight of a row. Rows have the order of the flights; *i is the index of the last one that was found. */
+/* Finds the flight of a row. Rows have the order of the flights; *i is the index of the flight that was found last. */
 static struct dt_flight *flight_of(const struct post *p, size_t *i, int64_t row)
 {
     while (p->flights[*i]->row.id != row)
@@ -131,10 +132,10 @@ static dt_status make_post(struct post *p, struct dt_flight **flights, size_t n)
                                                     : add_texts(p);
 }
 
-/* Sends the messages to Kafka and ends their flights. A flight without messages is deleted: its job does not exist
- * any more, or a manual edit broke its row. Returns the failure of Kafka: for dead letters, if one did not arrive;
- * for answers, if none did, because single topics may refuse; for a kind with texts never, because each message has its
- * own outcome. */
+/* Sends the messages to Kafka and ends their flights. A flight without messages is deleted: its job does not exist any
+ * more, or a manual edit broke its row. A failure of Kafka is returned for dead letters if one did not arrive; for
+ * answers only if none arrived, because single topics may refuse; for a kind with texts never, because each message has
+ * its own outcome. */
 static dt_status send_post(struct post *p, bool *sent, struct dt_error *why)
 {
     const dt_outbox *o = p->o;
@@ -158,7 +159,7 @@ static dt_status send_post(struct post *p, bool *sent, struct dt_error *why)
     return status;
 }
 
-/* Makes a request, without its URL; secret: NULL = no signature. */
+/* Makes a request, without its URL. secret: NULL = the request is not signed. */
 static dt_status head_of(const struct dt_outbox_text *text, const struct dt_callback_secret *secret, int64_t now_ms,
                          struct dt_arena *arena, struct dt_http_request *out)
 {
@@ -254,7 +255,7 @@ dt_status dt_outbox_send(dt_outbox *o, struct dt_flight **flights, size_t n, int
     if (status != DT_OK || !sent)
         return status != DT_OK ? status : dt_fail(err, DT_NOMEM, "out of memory");
     memset(sent, 0, post.n + 1);
-    for (size_t i = 0; i < n; i++) /* first, because they do not block; Kafka may */
+    for (size_t i = 0; i < n; i++) /* webhooks are first, because sending them does not block; Kafka may */
         if (dt_outbox_is_webhook(&flights[i]->row))
             send_webhook(o, flights[i], now_ms);
     status = send_post(&post, sent, why);

@@ -8,9 +8,9 @@
 #include "store/store_internal.h"
 #include "topic/owners.h"
 
-#define ERROR_BYTES 160 /* an error this short fits into the column in any encoding */
+#define ERROR_BYTES 160 /* most bytes of an error, which then fits into the column in any encoding */
 
-enum { PAGE = 1024 }; /* size of a page, the same as in select_due_messages */
+enum { PAGE = 1024 }; /* rows of a page; select_due_messages has the same number */
 
 static dt_status read_sender(const dt_db *db, struct dt_arena *, void *row, void *arg)
 {

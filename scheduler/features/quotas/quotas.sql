@@ -1,6 +1,6 @@
 -- Quotas of tokens: the shares of the API processes (quotas/quotas.h).
 
--- The row of process 0 has no share; it is locked first.
+-- Inserts the row of process 0, which has no share; every transaction on a token's shares locks it first.
 -- name: insert_quota_lock
 INSERT INTO quota_shares (token, process, until)
 VALUES (?, 0, 0)
@@ -37,7 +37,7 @@ SELECT CAST(SUM(scheduled) + SUM(dispatched) AS SIGNED)
  WHERE topic >= ?
    AND topic < ?;
 
--- Shares of processes that are dead.
+-- Deletes shares of processes that have died.
 -- name: delete_old_quota_shares
 DELETE FROM quota_shares WHERE token = ? AND process <> 0 AND until < ?;
 
@@ -47,7 +47,7 @@ SELECT COUNT(*)
  WHERE kind = 'api'
    AND seen_at > CAST(UNIX_TIMESTAMP(SYSDATE(3))*1000 AS SIGNED) - ?;
 
--- Usage per token and day.
+-- Usage by token and day.
 
 -- name: add_usage
 INSERT INTO token_usage (day, token, requests, requests_refused, jobs, jobs_refused, payload_bytes)

@@ -1,4 +1,4 @@
-/* See quotas.h. */
+/* Names of quotas, and the share of a process: see quotas.h. */
 #include "quotas.h"
 
 const char *dt_quota_name(enum dt_quota quota)

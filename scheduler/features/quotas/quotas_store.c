@@ -1,6 +1,6 @@
 /*
- * See quotas.h. Owns the transaction in which a process changes its shares. It locks the rows of all processes, so the
- * sum that it reads is valid until its commit.
+ * Quotas in MySQL: see quotas.h. Owns the transaction in which a process changes its shares. It locks the rows of all
+ * processes, so the sum that it reads is valid until its commit.
  */
 #include <xxhash.h>
 
@@ -12,11 +12,12 @@
 
 #define COLUMNS       9     /* columns of put_quota_shares */
 #define USAGE_COLUMNS 7     /* columns of add_usage */
-#define APIS_FRESH_MS 15000 /* so long that a late heartbeat does not make another process believe that it is alone */
+#define APIS_FRESH_MS 15000 /* longer than a late heartbeat, so that no process believes by mistake that it is alone */
 
 struct sums {
     int64_t demand[DT_QUOTA_RATES], share[DT_QUOTA_RATES]; /* sums of all other processes whose rows are still valid */
-    bool locked, mine;                                     /* a row exists; a row of this process exists */
+    bool locked, mine;                                     /* locked: the row of process 0 exists; mine: a row of
+                                                            * this process exists */
 };
 
 struct settling {
@@ -53,7 +54,7 @@ static dt_status read_quota_share(void *arg)
         mine->left_at_ms = dt_db_i64(db, 10);
         mine->pending_left = dt_db_i64(db, 11);
         mine->count_at_ms = dt_db_i64(db, 12);
-    } else if (dt_db_i64(db, 2) > s->now_ms) { /* the share of another process, and still valid */
+    } else if (dt_db_i64(db, 2) > s->now_ms) { /* a valid share of another process */
         for (unsigned i = 0; i < DT_QUOTA_RATES; i++) {
             sums->demand[i] += dt_db_i64(db, 3 + 2 * i);
             sums->share[i] += dt_db_i64(db, 4 + 2 * i);
@@ -102,8 +103,8 @@ static dt_status settle_shares(void *arg, dt_db *db, int64_t now_ms, struct dt_e
     s->db = db;
     s->now_ms = now_ms;
     dt_status status = lock_shares(s, err);
-    /* Inserts the rows that are locked first, if they are missing, and then locks all again: without these locks
-     * another process may have changed what was read. */
+    /* Inserts the rows that must be locked first, if they are missing, and then locks all rows again: without these
+     * locks another process may have changed the values that were read. */
     for (size_t i = 0; status == DT_OK && i < s->n; i++) {
         if (s->sums[i].locked)
             continue;
@@ -112,7 +113,7 @@ static dt_status settle_shares(void *arg, dt_db *db, int64_t now_ms, struct dt_e
     }
     if (status == DT_OK && !complete)
         status = lock_shares(s, err);
-    /* A process without a row deletes the rows of processes that have ended. */
+    /* If this process has no row yet, it deletes the rows of processes that have ended. */
     for (size_t i = 0; status == DT_OK && i < s->n; i++)
         if (!s->sums[i].mine)
             status = dt_db_run(db, dt_sql_delete_old_quota_shares,

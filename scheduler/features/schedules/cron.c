@@ -1,9 +1,9 @@
 /*
  * Cron expressions and steps of elapsed time: see cron.h.
  *
- * The next fire of a compiled expression takes two steps. The calendar, which knows no zones, finds the next local
- * time that matches. Then the zone maps it: with fixed hours a local time becomes its instant; otherwise (elapsed
- * time) each period of one UTC offset is searched for matches.
+ * The next fire of a compiled expression is found in two steps. The calendar, without time zones, finds the next local
+ * time that matches. Then the zone maps that time to an instant: if the hours are fixed, a local time becomes its
+ * instant; otherwise (elapsed time) each period of one UTC offset is searched for matches.
  */
 #include "cron.h"
 
@@ -48,7 +48,7 @@ static bool day_matches(const struct dt_cron *c, const struct month *m, int day)
 {
     bool by_day = (c->days >> day & 1) || (c->last_day && day == m->length) ||
                   (c->last_weekday && day == nearest_weekday(m, m->length));
-    /* nW moves a day by at most two. */
+    /* nW names a day that is at most two days from day n. */
     for (int n = day > 2 ? day - 2 : 1; n <= day + 2 && n <= m->length && !by_day; n++)
         by_day = c->near_days >> n & 1 && nearest_weekday(m, n) == day;
     const int weekday = weekday_of(m, day);
@@ -60,7 +60,7 @@ static bool day_matches(const struct dt_cron *c, const struct month *m, int day)
 
 /* ---- times of a day ---- */
 
-/* Returns the lowest bit that is set, from bit `from` on; -1: none. */
+/* Returns the lowest bit that is set, `from` or higher; -1: none is. */
 static int bit_from(uint64_t bits, int from)
 {
     bits = from < 64 ? bits >> from << from : 0;
@@ -128,9 +128,9 @@ int64_t dt_cron_next_local_s(const struct dt_cron *cron, int64_t local_s)
 
 /* ---- from local times to instants ---- */
 
-/* A later local time never has an earlier instant. All local times of a gap have the same instant, the end of the
- * gap, which fires once. A repeated local time has its first instant: if after_s is in the repetition, the search
- * continues with the next local time. */
+/* A later local time never has an earlier instant. All local times of a gap have the same instant, the end of the gap,
+ * and fire once. A repeated local time has its first instant: if after_s is in the repetition, the search continues
+ * with the next local time. */
 static int64_t next_by_clock_s(const struct dt_cron *cron, const dt_zone *zone, int64_t after_s)
 {
     int64_t local_s = dt_zone_local_s(zone, after_s);
@@ -176,7 +176,7 @@ static const char *const weekday_names[] = {"sun", "mon", "tue", "wed", "thu", "
 
 static const struct spec {
     const char *name;
-    int min, max; /* of a value; as a weekday, 7 is read as 0 */
+    int min, max; /* bounds of a value; as a weekday, 7 is read as 0 */
     int end;      /* end of a range "from a to the end" */
     const char *const *names;
     int n_names;
@@ -207,7 +207,7 @@ static dt_status fail_field(const struct parser *p, struct dt_str item, const ch
 }
 
 /* Sets *head to the text before the separator and removes both from *rest. Without a separator, *head is the whole
- * text. Returns whether there was one. */
+ * text. Returns whether there was a separator. */
 static bool split_off(struct dt_str *rest, char separator, struct dt_str *head)
 {
     const char *at = rest->n ? memchr(rest->p, separator, rest->n) : NULL;
@@ -488,7 +488,7 @@ size_t dt_recurrence_newest(const struct dt_recurrence *r, int64_t after_ms, int
     } while (n < max && from_ms > after_ms);
     if (n <= max)
         return n;
-    /* Three reversals rotate the ring so that it begins with the oldest. */
+    /* Three reversals rotate the ring so that it begins with the oldest fire. */
     reverse(fires, n % max);
     reverse(fires + n % max, max - n % max);
     reverse(fires, max);

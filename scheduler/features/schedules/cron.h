@@ -24,16 +24,16 @@
 #include "base/text/zone.h"
 
 #define DT_CRON_MAX 250 /* bytes of the text */
-/* No further fire. */
+/* The result of a search that finds no fire. */
 #define DT_NEVER INT64_MAX
 
-/* Sets of values, with a bit for each value. */
+/* Sets of values; each set has a bit for each value. */
 struct dt_cron {
     uint64_t seconds, minutes;
     uint32_t hours, days, months;
     uint32_t near_days;   /* bit n: the expression has nW */
     uint32_t weekdays;    /* 0 to 6 */
-    uint8_t nth[7];       /* for each weekday: bit n, its n-th of the month; bit 0, its last */
+    uint8_t nth[7];       /* for each weekday: bit n: its n-th of the month; bit 0: its last */
     bool last_day;        /* L */
     bool last_weekday;    /* LW */
     bool all_days;        /* the field of days begins with * or ? */
@@ -41,19 +41,21 @@ struct dt_cron {
     bool follows_elapsed; /* the hour field has * or / */
 };
 
-/* Compiles a text. INVALID: err has the reason and the field; also for expressions that never fire ("0 0 31 2 *"). */
+/* Compiles a text. INVALID: err has the reason and the field. An expression that never fires ("0 0 31 2 *") is also
+ * INVALID. */
 DT_MUST_CHECK dt_status dt_cron_parse(struct dt_str text, struct dt_cron *out, struct dt_error *err);
 /* Returns the first fire after an instant, both in ms since 1970, by a zone's clocks (NULL = UTC). */
 int64_t dt_cron_next_ms(const struct dt_cron *cron, const dt_zone *zone, int64_t after_ms);
-/* Returns the next local time that matches, later than local_s (seconds as in zone.h); DT_NEVER: none in 400 years. */
+/* Returns the first local time that matches and is later than local_s (seconds as in zone.h); DT_NEVER: none in 400
+ * years. */
 int64_t dt_cron_next_local_s(const struct dt_cron *cron, int64_t local_s);
 
 /* ---- when a schedule fires: by a cron expression in a zone, or every so many ms; within its bounds ---- */
 struct dt_recurrence {
     struct dt_cron cron;
     const dt_zone *zone;  /* borrowed; NULL = UTC; only for cron expressions */
-    int64_t every_ms;     /* 0: by the cron expression */
-    int64_t anchor_ms;    /* the steps of every_ms count from it */
+    int64_t every_ms;     /* 0: `cron` is used instead */
+    int64_t anchor_ms;    /* the time from which steps of every_ms count */
     int64_t starts_at_ms; /* inclusive; INT64_MIN = no bound */
     int64_t ends_at_ms;   /* exclusive; INT64_MAX = no bound */
 };
@@ -63,11 +65,11 @@ int64_t dt_recurrence_next_ms(const struct dt_recurrence *r, int64_t after_ms);
 
 /*
  * Finds the newest fires after after_ms and up to until_ms. Writes at most `max` of them to fires, in order of time,
- * and returns how many. Even if there are many more fires, it enumerates only a few times `max`.
+ * and returns their number. Even if there are many more fires, it computes only a few times `max`.
  */
 size_t dt_recurrence_newest(const struct dt_recurrence *r, int64_t after_ms, int64_t until_ms, int64_t *fires,
                             size_t max);
 
 /* Returns the jitter of a fire: 0 to jitter_ms. It is a hash of the name and the fire, so every process computes the
- * same. */
+ * same jitter. */
 int64_t dt_recurrence_jitter_ms(struct dt_str name, int64_t fire_ms, int64_t jitter_ms);

@@ -20,13 +20,13 @@ static int64_t clamp_i64(int64_t value, int64_t least, int64_t most)
     return dt_earlier(dt_later(value, least), most);
 }
 
-/* Reads a number from 1 on, or NULL as 0. */
+/* Reads a number of at least 1; NULL becomes 0. */
 static int64_t read_positive(const dt_db *db, unsigned column, int64_t most)
 {
     return dt_db_is_null(db, column) ? 0 : clamp_i64(dt_db_i64(db, column), 1, most);
 }
 
-/* Reads an instant, limited to what duetime can write, so that adding a duration cannot overflow. */
+/* Reads an instant, limited to the times that duetime can write, so that adding a duration cannot overflow. */
 static int64_t time_at(const dt_db *db, unsigned column)
 {
     return clamp_i64(dt_db_i64(db, column), -DT_TIME_MAX_MS, DT_TIME_MAX_MS + 1);

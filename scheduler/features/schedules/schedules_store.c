@@ -1,6 +1,6 @@
 /*
- * The transactions on schedules: see schedules.h. Each locks the row of schedule_fires first, so changes and makers of
- * fires never run at once on one schedule.
+ * The transactions on schedules: see schedules.h. Each locks the row of schedule_fires first, so two transactions never
+ * work on one schedule at the same time.
  */
 #include <sys/random.h>
 
@@ -21,18 +21,19 @@ struct task {
     struct dt_fire_batch batch;
     struct dt_str name;
     struct dt_schedule *out;
-    struct dt_job *job; /* out, for run_now */
+    struct dt_job *job; /* out, for run_now: the job */
     struct dt_schedule_put *put;
     struct dt_fires_made *made;
     bool paused, cancel;
     const struct dt_turn *turns; /* owners with a schedule that is due for a look */
     size_t n_turns;
-    size_t limit;        /* number of schedules */
-    const char *refused; /* why a schedule, looked at alone, cannot have its jobs; NULL = it can */
+    size_t limit;        /* most schedules to lock */
+    const char *refused; /* reason why the jobs of a schedule, if it is the only one in the batch, cannot be made;
+                          * NULL = they can */
     dt_status (*work)(struct task *t);
 };
 
-/* The batch has the counts, and each try starts with a new batch. */
+/* Runs one try. Each try starts with a new batch, which has the counts of the try. */
 static dt_status commit_once(struct task *t, struct dt_error *err)
 {
     dt_db *db;
@@ -83,8 +84,8 @@ static dt_status commit_task(struct dt_fire_maker *maker, struct task *t, struct
     return status;
 }
 
-/* Locks and reads a schedule. NOT_FOUND; DENIED. The token's prefixes are checked under the lock, because a change
- * may have given the schedule another topic. */
+/* Locks and reads a schedule. NOT_FOUND: there is no such schedule. DENIED: its topic is outside the token's prefixes.
+ * They are checked under the lock, because a change may have given the schedule another topic. */
 static dt_status lock_and_read(struct task *t, struct dt_schedule *s)
 {
     struct dt_fire_batch *b = &t->batch;
@@ -104,7 +105,7 @@ struct due {
     size_t n;
 };
 
-/* Schedules that wait for a quota are first, sorted by how long they have waited. */
+/* Sorts schedules that wait for a quota first, the longest wait first. */
 static int by_wait(const void *a, const void *b)
 {
     int64_t x = ((const struct dt_schedule *)a)->waits_since_ms;
@@ -114,7 +115,7 @@ static int by_wait(const void *a, const void *b)
     return (x > y) - (x < y);
 }
 
-/* Locks schedules that are due for a look: the same number for each owner, if it has that many. */
+/* Locks schedules that are due for a look: the same number for each owner, if the owner has that many. */
 static dt_status lock_due(struct task *t, struct due *due)
 {
     struct dt_fire_batch *b = &t->batch;
@@ -161,8 +162,8 @@ static dt_status take_turn(const dt_db *db, struct dt_arena *, void *row, void *
     return DT_OK;
 }
 
-/* Reads the owners with a schedule that is due for a look, in the order of their turns. *look_ms: when the next
- * schedule is due for a look; 0 = none. */
+/* Reads the owners with a schedule that is due for a look, in the order of their turns. *look_ms: time of the next
+ * look; 0 = none. */
 static dt_status find_turns(struct dt_fire_maker *maker, dt_db *db, int64_t *look_ms, struct dt_rows *due,
                             struct dt_error *err)
 {
@@ -194,8 +195,8 @@ static dt_status make_due(struct task *t)
     for (size_t i = 0; i < due.n && status == DT_OK && b->n_rows < DT_FIRES_AT_ONCE; i++) {
         struct dt_schedule *s = &due.v[due.turns[i].at];
         const struct dt_str name = s->name;
-        /* The query before skips settings that another session has locked: this reads their last committed version.
-         * If a manual edit deleted the settings, the row of the fires is deleted, too. */
+        /* The query before skips settings that another session has locked, so this one reads their last committed
+         * version. If a manual edit deleted the settings, the row of schedule_fires is deleted, too. */
         if (!s->job.topic.p)
             status = dt_schedule_read(b->db, name, b->maker->arena, s, b->err);
         if (status == DT_NOT_FOUND)
@@ -208,7 +209,7 @@ static dt_status make_due(struct task *t)
     return status == DT_OK ? find_turns(b->maker, b->db, &t->made->next_look_ms, &next, b->err) : status;
 }
 
-/* If there is nothing to do, this costs one read of an index. */
+/* If no schedule is due for a look, this costs one read of an index. */
 dt_status dt_store_make_fires(struct dt_fire_maker *maker, struct dt_fires_made *out, struct dt_error *err)
 {
     struct task t = {.made = out, .work = make_due, .limit = SCHEDULES_AT_ONCE};
@@ -226,8 +227,8 @@ dt_status dt_store_make_fires(struct dt_fire_maker *maker, struct dt_fires_made 
     t.n_turns = due.n;
     status = commit_task(maker, &t, err);
     if (status == DT_INVALID) {
-        /* The server refuses a job: looks at schedules one by one, and writes the reason into the row of the one at
-         * fault. */
+        /* The server refuses a job. Processes the schedules one by one, and writes the reason into the row of the
+         * schedule whose job is refused. */
         t.limit = 1;
         status = commit_task(maker, &t, &why);
         if (status == DT_INVALID) {
@@ -240,12 +241,12 @@ dt_status dt_store_make_fires(struct dt_fire_maker *maker, struct dt_fires_made 
     out->made = t.batch.made;
     out->skipped = t.batch.skipped;
     out->returned = t.batch.returned;
-    /* The next fires of these schedules wait until the retries of these jobs have ended. The schedules are still due
-     * for a look. */
+    /* The next fires of these schedules wait until the retries of the listed jobs have ended. The schedules are still
+     * due for a look. */
     for (size_t i = 0; i < t.batch.n_cancel_first && status == DT_OK; i++) {
         struct dt_job job;
         status = dt_store_cancel(maker->store, t.batch.cancel_first[i], true, maker->arena, &job, err);
-        if (status == DT_TOO_LATE || status == DT_NOT_FOUND) /* finished in between */
+        if (status == DT_TOO_LATE || status == DT_NOT_FOUND) /* the job finished meanwhile */
             status = DT_OK;
     }
     return status;
@@ -278,8 +279,8 @@ dt_status dt_store_schedule_zone_is(dt_store *store, struct dt_str zone, int64_t
     return dt_store_run(store, dt_sql_look_at_zone, DT_PARAMS(DT_P_STR(zone), DT_P_INT(stamp)), n, err);
 }
 
-/* Writes the event of a schedule that was made (before NULL), changed, or deleted (after NULL). If before and after
- * are the same, the event is that the schedule made a job at once. */
+/* Writes the event of a schedule that was made (before is NULL), changed, or deleted (after is NULL). If before and
+ * after are the same, the event is that the schedule made a job at once. */
 static dt_status note_schedule_event(struct task *t, const char *action, const struct dt_schedule *before,
                                      const struct dt_schedule *after)
 {
@@ -319,8 +320,8 @@ static dt_status note_schedule_event(struct task *t, const char *action, const s
 
 /* ---- changes of a schedule ---- */
 
-/* Plans fires from a missed fire on, without fires older than within_ms. If jitter makes the job of an older fire
- * due later than now, it keeps that job. */
+/* Plans fires from a missed fire on, without fires older than within_ms. If jitter makes the job of an older fire due
+ * later than now, that fire keeps its job. */
 static dt_status plan_missed(struct dt_fire_batch *b, struct dt_schedule *s, const struct dt_recurrence *r,
                              int64_t missed_ms, int64_t within_ms)
 {
@@ -351,15 +352,16 @@ static dt_status plan_changed(struct dt_fire_batch *b, struct dt_schedule *s, co
                             s->every_ms == old->every_ms && dt_str_eq(s->time_zone, old->time_zone) &&
                             s->has_start == old->has_start && s->starts_at_ms == old->starts_at_ms &&
                             s->has_end == old->has_end && s->ends_at_ms == old->ends_at_ms;
-    /* The first fire without a job; INT64_MAX: there is none, or the new times do not include it. */
+    /* The earliest fire that has no job yet. INT64_MAX if there is none, or if the schedule's times changed, because
+     * that fire may not exist any more. */
     const int64_t missed_ms = same_times && old->next_fire_ms ? old->next_fire_ms : INT64_MAX;
     if (!s->paused && missed_ms <= b->now_ms) {
         /* If a fire fell due just before the change, it gets its job, as if a maker were a little late. */
         const int64_t within_ms = old->paused ? s->catch_up_ms : dt_later(s->catch_up_ms, DT_FIRE_GRACE_MS);
         return plan_missed(b, s, r, missed_ms, within_ms);
     }
-    /* If the schedule existed, the fire of this very moment was made before. A paused schedule stores its first fire
-     * without a job in next_fire_ms, for when it is resumed. */
+    /* If the schedule existed, a fire of this very moment was made before. A paused schedule stores its first fire
+     * without a job in next_fire_ms, for the time when it is resumed. */
     int64_t from_ms = old && !old->paused ? b->now_ms + 1 : b->now_ms;
     if (s->paused)
         from_ms = dt_earlier(from_ms, missed_ms);
@@ -376,7 +378,7 @@ static dt_status replan_fires(struct task *t, struct dt_schedule *s, struct dt_s
     struct dt_recurrence r;
     dt_zone *zone = NULL;
     dt_status status = DT_OK;
-    if (old) { /* due fires get their jobs as planned; future fires are withdrawn */
+    if (old) { /* due fires get their jobs by the old settings; future fires are withdrawn */
         status = dt_fire_batch_add_due(b, old, s);
         if (status == DT_OK)
             status = dt_fire_batch_withdraw(b, old, s->paused ? SIZE_MAX : dt_fire_batch_room(b, s));
@@ -384,7 +386,7 @@ static dt_status replan_fires(struct task *t, struct dt_schedule *s, struct dt_s
     if (status == DT_OK)
         status = dt_schedule_recurrence(s, b->maker->zones, &r, &zone, b->err);
     if (status == DT_INVALID && s->paused && old)
-        return DT_OK; /* a schedule can be paused even if its zone is no longer known */
+        return DT_OK; /* a schedule can be paused even if its zone is not known any more */
     if (status != DT_OK)
         return status;
     s->zone_stamp = dt_zone_stamp(zone);
@@ -396,7 +398,8 @@ static dt_status replan_fires(struct task *t, struct dt_schedule *s, struct dt_s
     return status;
 }
 
-/* Writes the schedule and makes its fires. If it cannot have jobs, its row has the reason, and a PUT is refused. */
+/* Writes the schedule and makes its fires. If its jobs cannot be made, its row gets the reason, and a PUT is
+ * refused. */
 static dt_status write_and_advance(struct task *t, struct dt_schedule *s)
 {
     dt_status status = dt_schedule_write(t->batch.db, s, t->batch.err);
@@ -407,8 +410,8 @@ static dt_status write_and_advance(struct task *t, struct dt_schedule *s)
     return status == DT_OK ? dt_fire_batch_write(&t->batch) : status;
 }
 
-/* Refuses a schedule beyond limits.prefix_schedules. It counts under the lock that all creators take, so the limit
- * is exact. */
+/* Refuses a schedule beyond limits.prefix_schedules. Schedules are counted under a lock that all creators take, so the
+ * limit is exact. */
 static dt_status refuse_schedule_beyond_limit(struct task *t)
 {
     struct dt_fire_batch *b = &t->batch;
@@ -485,7 +488,7 @@ static dt_status pause_schedule(struct task *t)
     s->updated_at_ms = b->now_ms;
     if (t->paused)
         status = replan_fires(t, s, &old);
-    else { /* fires that were missed during the pause are made, unless they are older than catch_up */
+    else { /* missed fires of the pause are made, unless they are older than catch_up */
         struct dt_recurrence r;
         dt_zone *zone = NULL;
         status = dt_schedule_recurrence(s, b->maker->zones, &r, &zone, b->err);

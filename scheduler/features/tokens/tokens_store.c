@@ -1,9 +1,9 @@
 /*
- * Bearer tokens: names, hashes and scopes, never a token itself; and the rule that applies if there is no token.
+ * Bearer tokens: names, hashes and scopes, never a token itself; and the rule that applies while there is no token.
  *
- * Invariant: a token is committed together with the rule ASKED, under a lock on the installation row that a waiver
- * takes as well. So if all tokens are lost (revoked, deleted by a manual edit, lost with their table), access stays
- * closed.
+ * Invariant: the transaction that adds a token also writes the rule ASKED, under a lock on the installation's row that
+ * a waiver takes as well. So if all tokens are lost (revoked, deleted by a manual edit, lost with their table),
+ * requests stay refused.
  */
 #include "events/events.h"
 #include "mysql/statements.h"
@@ -40,7 +40,7 @@ static struct dt_param quota_param(int64_t limit)
 }
 
 struct change {
-    const struct dt_token *token; /* to delete it, only the name is set */
+    const struct dt_token *token; /* to delete a token, only its name is set */
     struct dt_str actor;
 };
 
@@ -122,7 +122,8 @@ dt_status dt_store_tokens_ask(dt_store *store, struct dt_error *err)
 static dt_status waive_tokens(void *, dt_db *db, int64_t, struct dt_error *err)
 {
     int64_t n = 0;
-    dt_status status = set_rule(db, DT_TOKENS_WAIVED, err); /* first, so that a request that adds a token must wait */
+    dt_status status = set_rule(db, DT_TOKENS_WAIVED, err); /* the row is locked first, so that a request that adds a
+                                                             * token waits */
     if (status == DT_OK)
         status = dt_db_read_number(db, dt_sql_count_tokens, DT_NO_PARAMS, NULL, &n, err);
     return status == DT_OK && n ? dt_fail(err, DT_EXISTS, "there are %lld tokens", (long long)n) : status;
@@ -133,7 +134,7 @@ dt_status dt_store_tokens_waive(dt_store *store, struct dt_error *err)
     return dt_store_commit_work(store, NULL, waive_tokens, NULL, err);
 }
 
-/* A NULL left by a manual edit reads as empty: no scope, no topic. */
+/* Copies a text. A NULL left by a manual edit becomes empty: no scope, no topic. */
 static struct dt_str copy_token_text(struct dt_arena *arena, const dt_db *db, unsigned column)
 {
     struct dt_str text = dt_db_bytes(db, column);
