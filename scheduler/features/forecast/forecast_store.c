@@ -92,8 +92,8 @@ static int by_rate(const void *a, const void *b)
     return (x < y) - (x > y);
 }
 
-/* Adds the fires of the topics with the most fires one by one, since a step only shows the largest topics, and then
- * those of all other topics together. */
+/* Adds the fires of each of the topics with the most fires to its parts, since a step only shows the largest topics.
+ * Then adds the fires of all topics to the sums of the steps. */
 static dt_status add_later_fires(struct dt_forecasting *f, struct evens *evens)
 {
     const size_t steps = f->ask->steps;
