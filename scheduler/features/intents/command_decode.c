@@ -109,8 +109,8 @@ static void refuse_others(struct reading *r, bool (*known)(struct dt_str name), 
             dt_faults_add_member(&r->out->intent->faults, "", m->name, "is not allowed in this action");
 }
 
-/* Ends the decoding of a body with the status of its decoder, or with INVALID if faults were found before the decoder
- * ran. */
+/* Ends the decoding of a body. If its decoder failed, or faults were found before the decoder ran, refuses the intent.
+ * Returns NOMEM if memory ran out, else OK. */
 static dt_status finish_decoding(struct reading *r, dt_status status)
 {
     if (r->out->intent->faults.failed)
