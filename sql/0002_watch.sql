@@ -1,5 +1,5 @@
--- One wait in the server per process, and leases for work that one process at a time does. dt_watch, dt_watch_clock and dt_watch_inbox are kept for
--- older programs.
+-- Lets each process wait in the server with one statement (dt_wait), and adds leases for work that one process at a
+-- time does. dt_watch, dt_watch_clock and dt_watch_inbox remain for older programs.
 UPDATE schema_migrations SET needs = 1 WHERE applied_at = 0;
 
 CREATE TABLE IF NOT EXISTS work_leases (

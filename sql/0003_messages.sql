@@ -27,7 +27,8 @@ CREATE TABLE IF NOT EXISTS messages (
   KEY of_topic (kafka_topic, next_at)
 ) ENGINE=InnoDB COMMENT='the outbox: messages that are sent to Kafka and webhooks at least once, written in the transaction of the change';
 
--- The rows of each table move in one statement, and then the table is dropped. If this file runs again, it creates the dropped tables again, empty.
+-- One statement moves the rows of a table, and the next drops the table. If this file runs again, it creates the
+-- dropped tables again, empty.
 CREATE TABLE IF NOT EXISTS outbox (shard SMALLINT NOT NULL, job_id BIGINT NOT NULL, attempt INT NOT NULL, made_at BIGINT NOT NULL, id BIGINT NOT NULL PRIMARY KEY);
 INSERT INTO messages (kind, sender, made_at, job_id, attempt)
 SELECT 'dead', o.shard, o.made_at, o.job_id, o.attempt
