@@ -1,7 +1,7 @@
 /*
- * See callback_rules.h. libcurl's parser tidies hosts: it decodes %, completes "127.1", drops zones. So a host is
- * refused unless the text has it exactly as the parser returns it. Characters that clients read differently are refused
- * before.
+ * See callback_rules.h. libcurl's parser normalizes hosts: it decodes %, completes "127.1", drops zones. So a host is
+ * refused unless the text has exactly the form that the parser returns. Characters that clients read differently are
+ * refused before parsing.
  */
 #include "callback_rules.h"
 
@@ -50,7 +50,10 @@ static const char *url_fault(CURLUcode failed)
     }
 }
 
-/* dot: the text has a dot after the last label, which is valid for names, but not for addresses. */
+/*
+ * Checks the labels of a host name. dot: the text has a dot after the last label, which is valid for names, but not for
+ * addresses.
+ */
 static const char *check_labels(const char *host, bool dot)
 {
     struct in_addr address;
@@ -66,7 +69,7 @@ static const char *check_labels(const char *host, bool dot)
             break;
         label += n + 1;
     }
-    /* A resolver may read the last label, and so the whole name, as a number. */
+    /* If the last label is a number, a resolver may read the whole name as an IPv4 address. */
     const bool hexadecimal = label[0] == '0' && label[1] == 'x';
     const char *rest =
         hexadecimal ? label + 2 + strspn(label + 2, "0123456789abcdef") : label + strspn(label, "0123456789");
@@ -92,7 +95,7 @@ static const char *read_name(const char *authority, const char *host, struct dt_
     return wrong ? wrong : same ? NULL : no_name;
 }
 
-/* host has its brackets. */
+/* Reads an IPv6 address; host includes its brackets. */
 static const char *read_address(CURLU *handle, char *host, struct dt_callback_url *out)
 {
     struct in6_addr address;
@@ -168,7 +171,7 @@ uint32_t dt_callback_host_of(struct dt_str text)
     return hash ? hash : 1;
 }
 
-/* ---- hosts: case does not matter; an element with "*." is compared with the end of the host ---- */
+/* ---- hosts: upper and lower case are equal; an element with "*." is compared with the end of the host ---- */
 
 #define ELEMENT_MAX 253
 
@@ -202,7 +205,7 @@ bool dt_host_allowed(struct dt_str names, const char *host)
     while (names.n > 0) {
         struct dt_str name = dt_str_next_element(&names);
         const bool below = is_wildcard(name);
-        name.p += below; /* keeps the dot */
+        name.p += below; /* the rest of the name, including its dot */
         name.n -= below;
         if ((below ? n > name.n : n == name.n) && strncasecmp(host + n - name.n, name.p, name.n) == 0)
             return true;
@@ -226,7 +229,7 @@ bool dt_callback_place_is_listed(const struct dt_callback_places *places, struct
     struct dt_str hosts = places->hosts;
     if (!url.p || dt_callback_url_check(url, &wanted))
         return false;
-    if (places->url.p && dt_str_eq(places->url, url)) /* the usual case */
+    if (places->url.p && dt_str_eq(places->url, url)) /* usual case: the URL is the topic's own */
         return true;
     if (places->url.p && !dt_callback_url_check(places->url, &place) && strcmp(place.key, wanted.key) == 0)
         return true;
@@ -250,7 +253,7 @@ bool dt_callback_places_widen(const struct dt_callback_places *before, const str
 
 static const struct taken {
     struct dt_str name;
-    bool prefix; /* all names with this prefix */
+    bool prefix; /* the name is a prefix: all names that begin with it */
     const char *reason;
 } taken[] = {
 #define OURS       "is set by duetime in every callback"
@@ -305,7 +308,7 @@ const char *dt_callback_header_value_check(struct dt_str value)
     return NULL;
 }
 
-/* ---- addresses: an address that carries an IPv4 address is judged twice, as it is and as what it carries ---- */
+/* ---- addresses: if an IPv6 address contains an IPv4 address, both are checked ---- */
 
 #define ADDRESS_BITS 128
 #define MAPPED_BITS  96
@@ -336,7 +339,7 @@ static const struct dt_network refused[] = {
     {{0xff}, 8},                            /* multicast */
 };
 
-/* IPv6 networks whose addresses carry an IPv4 address, and its first byte. */
+/* IPv6 networks whose addresses contain an IPv4 address, and the index of its first byte. */
 static const struct carrier {
     struct dt_network network;
     unsigned at;

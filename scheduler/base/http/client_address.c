@@ -1,12 +1,12 @@
 /*
- * Owns how the headers of proxies are read: see client_address.h. They are read from their end, so that whatever a
- * client has put there before its proxy is not reached.
+ * Reads the headers of proxies: see client_address.h. They are read from their end, so that entries that a client wrote
+ * before its first proxy are not reached.
  */
 #include "client_address.h"
 
 #include <strings.h>
 
-/* Takes the last element of a list off its end. */
+/* Removes the last element from the list and returns it. */
 static struct dt_str take_last(struct dt_str *list, char separator)
 {
     const char *found = list->n ? memrchr(list->p, separator, list->n) : NULL;
@@ -17,7 +17,7 @@ static struct dt_str take_last(struct dt_str *list, char separator)
     return last;
 }
 
-/* What stands behind for= in an element of Forwarded, without its quotes. */
+/* Returns the value of for= in an element of Forwarded, without its quotes. */
 static struct dt_str for_of(struct dt_str element)
 {
     while (element.n) {
@@ -32,7 +32,7 @@ static struct dt_str for_of(struct dt_str element)
     return DT_STR_NONE;
 }
 
-/* Takes brackets and a port away. */
+/* Returns the address without brackets and port. */
 static struct dt_str bare(struct dt_str text)
 {
     const char *colon = text.n ? memchr(text.p, ':', text.n) : NULL;
@@ -56,7 +56,7 @@ void dt_client_address(const struct dt_networks *trusted, const unsigned char *p
     while (said.value.n && dt_networks_contain(trusted, address)) {
         struct dt_str element = take_last(&said.value, ',');
         if (!dt_address_parse(bare(said.forwarded ? for_of(element) : element), address))
-            break; /* "unknown", or a name that stands for somebody: who says so is all that is known */
+            break; /* "unknown" or an obfuscated name: the address that sent this entry is the last known one */
     }
     dt_address_text(address, out);
 }

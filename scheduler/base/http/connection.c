@@ -1,14 +1,13 @@
 /*
- * Owns the connections of a thread: see connection.h. Refuses to know what is asked on them.
+ * The connections of one thread: see connection.h. Does not know what the requests mean.
  *
- * A turn is all that one connection does without another's: it reads, judges, calls its owner and writes. Only one
- * connection has a turn at a time (`current`); its bytes are in the buffers that all share (`in`, `out`), and what is
- * left of them at the end of the turn moves to buffers of its own. If an owner answers on another connection during a
- * turn, that one gets its turn in the next round.
+ * A turn is the uninterrupted work on one connection: it reads and parses, calls the owner and writes. Only one
+ * connection has a turn at a time (`current`). A turn uses buffers that all connections share (`in`, `out`); bytes that
+ * remain at the end of the turn move to the connection's own buffers. If an owner answers on another connection during
+ * a turn, the other connection gets a turn in the next round.
  *
- * Invariants: the memory of a closed connection stays until the round is over, because events of the round may name it.
- * At most `in` is held of what was not judged, and nothing is read while
- * an owner has the request.
+ * Invariants: the memory of a closed connection stays until the round ends, because events of the round may point to
+ * it. Unparsed bytes of a connection fit into `in`, and nothing is read while an owner has the request.
  */
 #include <sys/epoll.h>
 #include <sys/socket.h>
@@ -18,30 +17,33 @@
 #include "connection_parts.h"
 #include "h2.h"
 
-#define IN_SMALL     ((size_t)16 * 1024)   /* read at once, outside of bodies: a head and what follows */
-#define DIRECT       ((size_t)16 * 1024)   /* a larger body is not copied */
-#define TURN_READS   8                     /* then others have their turns */
-#define UNREAD_US    INT64_C(250000)       /* that a late body has more, if the socket has not been emptied */
-#define DROPPED_MOST ((size_t)4096 * 1024) /* dt_conn_listen */
+#define IN_SMALL     ((size_t)16 * 1024)   /* most bytes of one read outside of bodies: a head, and what follows it */
+#define DIRECT       ((size_t)16 * 1024)   /* a response body larger than this is not copied */
+#define TURN_READS   8                     /* most reads of a turn; then other connections get their turns */
+#define UNREAD_US    INT64_C(250000)       /* extension of a body's deadline if the socket still has unread bytes */
+#define DROPPED_MOST ((size_t)4096 * 1024) /* most bytes that are dropped while an owner listens (dt_conn_listen) */
 
 static void run_turn(struct dt_conn *conn);
 
-/* The owner does not know yet that its request's client sends nothing further. */
+/* Returns whether the client has stopped sending while the owner has its request, and the owner was not told yet. */
 static bool has_left(const struct dt_conn *conn)
 {
     const struct dt_sock *sock = &conn->sock;
     return dt_conn_is_owners(conn) && !conn->left && (sock->broken || sock->ended || sock->hung_up);
 }
 
-/* ---- the way out ---- */
+/* ---- sending ---- */
 
-/* Where bytes of an answer go: those of a turn are together, unless older ones wait. */
+/*
+ * Returns the buffer for bytes of a response: the buffer of the turn, unless older bytes wait in the connection's own
+ * buffer.
+ */
 static struct dt_strbuf *out_of(struct dt_conn *conn)
 {
     return conn->conns->current == conn && dt_conn_unsent(conn) == 0 ? &conn->conns->out : &conn->out;
 }
 
-/* Writes what the socket takes, and keeps what it does not. */
+/* Writes what the socket accepts, and keeps the rest. */
 static void flush(struct dt_conn *conn, bool more)
 {
     struct dt_strbuf *turns = &conn->conns->out;
@@ -66,7 +68,7 @@ static void flush(struct dt_conn *conn, bool more)
     }
 }
 
-/* A call of the owner's on a connection begins a turn, unless there is one. True: it did. */
+/* Begins a turn if the owner calls outside of a turn. Returns true if it began one. */
 static bool enter_turn(struct dt_conn *conn)
 {
     if (conn->conns->current)
@@ -83,7 +85,7 @@ static void leave_turn(struct dt_conn *conn, bool entered)
         dt_evloop_again(&conn->conns->loop, &conn->source);
 }
 
-/* Decides whether the connection goes on after this answer, and says so in its head. */
+/* Adds the head of the response, which says whether the connection stays open; decides that first. */
 static void add_head(struct dt_conn *conn, const struct dt_reply *reply, size_t length)
 {
     struct dt_conns *conns = conn->conns;
@@ -128,7 +130,7 @@ void dt_conn_answer(dt_conn *conn, struct dt_reply *reply)
     leave_turn(conn, entered);
 }
 
-/* ---- the way in ---- */
+/* ---- receiving ---- */
 
 void dt_conn_wait(dt_conn *conn)
 {
@@ -149,11 +151,11 @@ void dt_conn_listen(dt_conn *conn)
 {
     dt_assert(conn->request && conn->whole && !conn->answered);
     conn->listens = true;
-    if (!conn->parent) /* what comes on one of HTTP/2 is always read */
+    if (!conn->parent) /* frames of an HTTP/2 connection are always read */
         dt_evloop_again(&conn->conns->loop, &conn->source);
 }
 
-/* Whether what came after the request that its owner has is dropped: it is too much to be kept. */
+/* Returns whether to drop bytes that follow the request that the owner has: they are too many to be kept. */
 static bool drops(struct dt_conn *conn, size_t n)
 {
     if (!conn->listens || !dt_conn_is_owners(conn) || (n < IN_SMALL && !conn->closing))
@@ -162,14 +164,14 @@ static bool drops(struct dt_conn *conn, size_t n)
     conn->dropped += n;
     if (conn->dropped > DROPPED_MOST) {
         conn->sock.broken = true;
-        shutdown(conn->sock.fd, SHUT_RDWR); /* for whoever polls the socket */
+        shutdown(conn->sock.fd, SHUT_RDWR); /* wakes a program that polls the socket */
     }
     return true;
 }
 
 /*
- * Judges what was read, and takes it off the text. False: all of it was, but for the beginning of something that is not
- * whole. True: something must happen first.
+ * Parses bytes that were read, and removes them from the text. Returns false if only an incomplete element remains,
+ * which needs more bytes; true if something else must happen first.
  */
 static bool consume(struct dt_conn *conn, struct dt_str *text)
 {
@@ -180,7 +182,7 @@ static bool consume(struct dt_conn *conn, struct dt_str *text)
             if (!conn->answered)
                 conn->conns->events.whole(conn);
             if (conn->answered && !conn->closing && text->n && dt_conn_unsent(conn) == 0)
-                dt_conn_end_request(conn, true); /* its answer leaves together with that of the next one */
+                dt_conn_end_request(conn, true); /* this response is sent together with the next one */
             continue;
         }
         if (text->n == 0)
@@ -205,7 +207,7 @@ static bool consume(struct dt_conn *conn, struct dt_str *text)
     return true;
 }
 
-/* Reads once, after what the text has. */
+/* Reads once, and appends to the text. */
 static void fill(struct dt_conn *conn, struct dt_str *text)
 {
     char *in = conn->conns->in;
@@ -219,7 +221,10 @@ static void fill(struct dt_conn *conn, struct dt_str *text)
 
 /* ---- a turn ---- */
 
-/* Ends the turn: keeps what was not judged, and finds what the connection waits for now, or closes it. */
+/*
+ * Ends the turn: keeps bytes that were not parsed; closes the connection, or puts it into the queue of what it waits
+ * for.
+ */
 static void settle(struct dt_conn *conn, struct dt_str text)
 {
     dt_assert_cmp(text.n, <=, DT_CONN_IN);
@@ -229,19 +234,19 @@ static void settle(struct dt_conn *conn, struct dt_str text)
         dt_strbuf_add(&conn->held, text.p, text.n);
     conn->sock.broken |= conn->held.failed;
     const bool stuck =
-        conn->sock.ended && conn->request && !conn->whole; /* the body of an answered request will not come */
+        conn->sock.ended && conn->request && !conn->whole; /* the rest of an answered request's body cannot arrive */
     enum dt_wait wait = DT_WAIT_OWNER;
     if (conn->sock.broken || conn->sock.ended)
         dt_h2_break(conn);
     if (has_left(conn))
-        dt_evloop_again(&conn->conns->loop, &conn->source); /* its next turn begins with that */
+        dt_evloop_again(&conn->conns->loop, &conn->source); /* the next turn tells the owner that the client has left */
     bool ends = !dt_conn_is_owners(conn) && !conn->streams && (conn->sock.broken || stuck);
     if (ends && conn->request)
         dt_conn_end_request(conn, conn->answered && !conn->sock.broken);
     if (!ends && !conn->request && !conn->streams && dt_conn_unsent(conn) == 0 && (conn->closing || conn->sock.ended)) {
         if (!conn->parted)
             dt_sock_part(&conn->sock);
-        conn->parted = true; /* the client gets the time to read what was said */
+        conn->parted = true; /* the client gets time to read the last response */
         ends = conn->sock.ended;
         wait = DT_WAIT_LINGER;
     } else if (dt_conn_unsent(conn) && !conn->sock.broken) {
@@ -261,7 +266,7 @@ static void settle(struct dt_conn *conn, struct dt_str text)
     }
 }
 
-/* The handshake. False: nothing can be read as a request now. */
+/* Continues the TLS handshake. Returns false if no request can be read now. */
 static bool greet(struct dt_conn *conn)
 {
     if (conn->sock.tls && conn->conns->greetings++ >= DT_CONN_GREETINGS) {
@@ -288,7 +293,7 @@ static bool greet(struct dt_conn *conn)
     return false;
 }
 
-/* Goes on until the socket, the owner or the client must do something; ends the turn. */
+/* Works until the connection must wait for the socket, the owner or the client. Ends the turn. */
 static void run_turn(struct dt_conn *conn)
 {
     struct dt_conns *conns = conn->conns;
@@ -315,7 +320,7 @@ static void run_turn(struct dt_conn *conn)
         } else if (conn->request && conn->answered && (conn->whole || conn->closing)) {
             dt_conn_end_request(conn, true);
         } else if (stopped && !conn->parted && !(conn->listens && dt_conn_is_owners(conn))) {
-            goes_on = !conn->request && !conn->closing; /* it stopped for answers, which have left now */
+            goes_on = !conn->request && !conn->closing; /* it stopped for responses, which are sent now */
         } else if (sock->ended && conn->request && !conn->whole && !conn->answered) {
             dt_conn_refuse(conn, DT_HEAD_MALFORMED, "the connection ended before the body");
         } else if (sock->ended || !sock->may_read) {
@@ -324,7 +329,7 @@ static void run_turn(struct dt_conn *conn)
             dt_evloop_again(&conns->loop, &conn->source);
             goes_on = false;
         } else {
-            text.n = conn->parted || drops(conn, text.n) ? 0 : text.n; /* what still comes is dropped */
+            text.n = conn->parted || drops(conn, text.n) ? 0 : text.n; /* bytes that arrive from now on are dropped */
             fill(conn, &text);
         }
     }
@@ -333,7 +338,7 @@ static void run_turn(struct dt_conn *conn)
     conns->current = NULL;
 }
 
-/* The turn of a stream includes its connection's. */
+/* Runs the turn of a connection; for a stream of HTTP/2, also its connection's turn. */
 static void run_both(struct dt_conn *conn)
 {
     if (conn->parent)
@@ -345,7 +350,7 @@ void dt_conn_serve(void *owner, uint32_t events)
 {
     struct dt_conn *conn = owner;
     if (conn->sock.fd < 0)
-        return; /* it was closed in this round */
+        return; /* closed in this round */
     dt_assert(!conn->conns->current);
     conn->conns->current = dt_conn_base(conn);
     if (!conn->parent)

@@ -1,21 +1,21 @@
 /*
- * HTTP/1.1 connections of one thread: from bytes to requests, and from answers to bytes. The program behind it, the
- * owner, has requests, one at a time a connection, and answers them, at once or later.
+ * HTTP/1.1 connections of one thread: turns bytes into requests, and responses into bytes. The program that uses this
+ * file, the owner, gets requests, one at a time for each connection, and answers them, at once or later.
  *
- *             bytes             whole head        body              whole request
- *   accepted ------> (judged) ------------> begun ----> body ... ----------------> whole --> dt_conn_answer --> ended
- *                        |                                                            (other requests follow)
- *                        '--> refused: no request, late, or the server ends: the owner answers with a problem
+ *            bytes             whole head        body              whole request
+ *  accepted ------> (parsed) -------------> begun ----> body ... ----------------> whole --> dt_conn_answer --> ended
+ *                       |                                                            (other requests follow)
+ *                       '--> refused: not a request, late, or the server ends: the owner answers with a problem
  *
- * The owner has a request in its hands from `whole`, or dt_conn_wait, until it answers, or dt_conn_go_on. While it has,
- * the connection stays, even if the client is gone; no deadline runs, and nothing further is read.
+ * The owner has a request from `whole` or dt_conn_wait until it answers or calls dt_conn_go_on. Meanwhile the
+ * connection stays, even if the client has left; no deadline applies, and nothing further is read.
  *
- * Every wait for a client has a deadline, in the loop's patient time (loop.h), and is judged after the socket was read.
- * Requests that are sent ahead of answers are answered in their order, and answers that are there together leave in one
- * write. An idle connection has its struct and nothing else of ours.
+ * Every wait for a client has a deadline, measured by the loop's time (loop.h), and is checked after the socket was
+ * read. If a client sends requests without waiting for responses, they are answered in their order, and responses that
+ * are ready together are sent in one write. An idle connection uses no memory but its struct.
  *
- * Everything runs on the thread of dt_conns_run, the owner's calls too, except where something else is said. Another
- * thread has its work run there by dt_evloop_post.
+ * All functions run on the thread of dt_conns_run, which also calls the owner, unless a comment says otherwise. Other
+ * threads run work there with dt_evloop_post.
  */
 #pragma once
 
@@ -33,82 +33,100 @@
 typedef struct dt_conns dt_conns;
 typedef struct dt_conn dt_conn;
 
-/* The limits of a thread, and the time that a client may take. */
+/* The limits of a thread, and the deadlines of clients. */
 struct dt_conn_rules {
-    size_t most;     /* connections; a further one takes the place of the least useful, if one waits for its client */
-    size_t crowd;    /* connections that wait for a handshake, a head or a body: as above; one address: half of them */
-    int64_t head_us; /* for a handshake and the first head; for a later head, from its first byte: refused with 408 */
-    int64_t idle_us; /* between two requests: the connection ends */
-    int64_t body_us; /* for a body, from its head on, without the owner's time: refused with 408 */
-    int64_t send_us; /* to take an answer: the connection ends */
-    const struct dt_networks *proxies; /* addresses that may have more than half of a crowd; NULL: none */
+    size_t most;     /* most connections; a further one replaces the least useful that waits for its client */
+    size_t crowd;    /* most that wait for a handshake, a head or a body; one address may have half of them */
+    int64_t head_us; /* time for a handshake and the first head, or for a later head from its first byte; then: 408 */
+    int64_t idle_us; /* time between two requests; then the connection is closed */
+    int64_t body_us; /* time for a body after its head, without the time that the owner takes; then: 408 */
+    int64_t send_us; /* time in which the client must read a response; then the connection is closed */
+    const struct dt_networks *proxies; /* addresses that may exceed half of `crowd`; NULL: none */
     struct dt_conn_meters *meters;     /* NULL: nothing is counted */
 };
 
-/* What all threads of a server count together. */
+/* Counters of a server, shared by all of its threads. */
 struct dt_conn_meters {
     _Atomic int64_t open, waiting, secure;
     dt_metric *open_gauge, *waiting_gauge, *secure_gauge;
-    dt_metric *late, *crowded, *refused;                  /* first requests that were not served */
-    dt_metric *flooded;                                   /* connections of HTTP/2 */
-    dt_metric *greeted, *no_tls, *not_greeted, *deserted; /* handshakes */
+    dt_metric *late, *crowded, *refused;                  /* connections without a served request */
+    dt_metric *flooded;                                   /* HTTP/2 connections ended for too many frames */
+    dt_metric *greeted, *no_tls, *not_greeted, *deserted; /* results of TLS handshakes */
 };
 
-/* The owner's side. */
+/* The functions of the owner. */
 struct dt_conn_events {
-    size_t own; /* bytes that the owner has with each connection, all zero at first: dt_conn_own */
-    /* A whole head has come; its slices end with the call. The owner may answer, or dt_conn_wait before the body. */
+    size_t own; /* bytes of the owner's data in each connection (dt_conn_own), zero at first */
+    /*
+     * The head was parsed; its slices are valid during the call. The owner may answer, or call dt_conn_wait before the
+     * body.
+     */
     void (*begun)(dt_conn *conn, const struct dt_head *head);
-    /* A part of the body. Returns how much was taken; if not all, it waits as after dt_conn_wait. NULL: dropped */
+    /*
+     * A part of the body arrived. Returns how many bytes the owner took; if fewer than n, the rest waits for
+     * dt_conn_go_on, as after dt_conn_wait. NULL: bodies are dropped.
+     */
     size_t (*body)(dt_conn *conn, const char *p, size_t n);
-    /* The body has come, if there is one. The owner has the request, and answers now or later. */
+    /* The request is complete, with its body if it has one. The owner has the request, and answers now or later. */
     void (*whole)(dt_conn *conn);
-    /* What came is no request, or not in time (408), or the server ends (503). The owner answers, now or later; the
-     * connection then ends. */
+    /* The bytes are not a request, or the request was late (408), or the server ends (503). The owner answers, now or
+     * later; the connection is then closed. */
     void (*refused)(dt_conn *conn, int status, const char *detail);
-    /* The client has ended its side, and may be gone, while the owner has its request. May be NULL. */
+    /* The client has closed its side, and may have left, while the owner has its request. May be NULL. */
     void (*left)(dt_conn *conn);
-    /* Four times a second while there are connections, with dt_conn_arg. May be NULL. */
+    /* Called four times a second while connections exist; arg is that of dt_conn_arg. May be NULL. */
     void (*tick)(void *arg);
-    /* The request is over: its answer has left, or (not sent) it was not answered, or not whole. May be NULL. */
+    /*
+     * The request has ended. sent: its response was sent; else it was not answered, or was not complete. May be NULL.
+     */
     void (*ended)(dt_conn *conn, bool sent);
-    /* Last. May be NULL. */
+    /* The connection was closed; this is its last call. May be NULL. */
     void (*closed)(dt_conn *conn);
 };
 
 enum dt_conns_stage {
     DT_CONNS_OPEN,
-    DT_CONNS_DRAIN, /* nothing is accepted; idle connections end, the others after their answer */
-    DT_CONNS_CUT,   /* requests that are not whole yet are refused with 503 */
+    DT_CONNS_DRAIN, /* no connection is accepted; idle connections are closed, other connections after their response */
+    DT_CONNS_CUT,   /* incomplete requests are refused with 503 */
     DT_CONNS_STOP   /* dt_conns_run returns */
 };
 
 /* ---- all connections of a thread ---- */
 
-/* rules and events are copied; what arg is, is the owner's. SYSTEM, NOMEM. */
+/*
+ * Makes the connections of a thread. rules and events are copied; arg is for the owner. Returns SYSTEM or NOMEM if this
+ * fails.
+ */
 DT_MUST_CHECK dt_status dt_conns_new(const struct dt_conn_rules *rules, const struct dt_conn_events *events, void *arg,
                                      const dt_clock *clock, dt_conns **out, struct dt_error *err);
-/* Ends all connections. After dt_conns_run; no request is in the owner's hands. Accepts NULL. */
+/* Closes all connections. Called after dt_conns_run, when the owner has no request. Accepts NULL. */
 void dt_conns_free(dt_conns *conns);
 /*
- * Accepts from this listening, non-blocking socket, which stays its owner's and may be shared by several threads.
- * files: it speaks TLS. Before dt_conns_run. SYSTEM.
+ * Accepts connections from this listening, non-blocking socket, which still belongs to the caller and may be shared by
+ * several threads. If files is not NULL, the connections use TLS. Called before dt_conns_run. Returns SYSTEM if the
+ * socket cannot be watched.
  */
 DT_MUST_CHECK dt_status dt_conns_listen(dt_conns *conns, int fd, dt_tls_files *files, struct dt_error *err);
-/* Has n threads share newcomers: whoever accepts one gives it to the thread with the fewest. Before dt_conns_run; all
- * end before one is freed, and `all` lives until then. */
+/* Makes n threads share new connections: a thread that accepts a connection gives it to the thread with the fewest.
+ * Called before dt_conns_run. All threads must end before one is freed, and `all` must live until then. */
 void dt_conns_share(dt_conns *const *all, size_t n);
-/* Serves a connected, non-blocking socket, and owns it from here on. files: as above. False: memory is out. */
+/*
+ * Serves a connected, non-blocking socket, which belongs to conns from now on. If files is not NULL, it uses TLS.
+ * Returns false if memory runs out.
+ */
 bool dt_conns_adopt(dt_conns *conns, int fd, const struct sockaddr *address, socklen_t n, dt_tls_files *files);
-/* One round: sleeps until something is to be done, and does it. */
+/* Runs one round: sleeps until an event occurs, and handles it. */
 void dt_conns_round(dt_conns *conns);
-/* Rounds until DT_CONNS_STOP. */
+/* Runs rounds until the stage is DT_CONNS_STOP. */
 void dt_conns_run(dt_conns *conns);
-/* Any thread. A later stage only. */
+/* Enters a later stage. Any thread may call it. */
 void dt_conns_enter(dt_conns *conns, enum dt_conns_stage stage);
-/* The owner has no room for a request: answers that their clients do not take give way in this round. */
+/*
+ * The owner has no memory for a request: in this round, connections whose clients do not read their responses are
+ * closed.
+ */
 void dt_conns_press(dt_conns *conns);
-/* How many connections there are, those included that are about to end. Any thread. */
+/* Returns the number of connections, including those that are about to be closed. Any thread may call it. */
 size_t dt_conns_count(const dt_conns *conns);
 struct dt_evloop *dt_conns_loop(dt_conns *conns);
 /* Registers the metrics of an API. */
@@ -117,24 +135,27 @@ void dt_conn_meters_init(struct dt_conn_meters *meters);
 /* ---- one connection ---- */
 
 void *dt_conn_own(dt_conn *conn);
-void *dt_conn_arg(const dt_conn *conn); /* what dt_conns_new was given */
+void *dt_conn_arg(const dt_conn *conn); /* the argument of dt_conns_new */
 dt_conns *dt_conn_conns(const dt_conn *conn);
-/* False: it is a Unix socket's. */
+/* Returns the client's address. Returns false if the connection is on a Unix socket. */
 bool dt_conn_address(const dt_conn *conn, unsigned char out[DT_ADDRESS_BYTES]);
-/* To be polled only, for the client's end, while the owner has the request. -1: there is no descriptor left. */
+/*
+ * Returns a descriptor that may only be polled, to notice while the owner has the request that the client closes its
+ * side. -1: no descriptor is available.
+ */
 int dt_conn_fd(dt_conn *conn);
-/* The caller is known: strangers lose their places before it does. */
+/* Marks the client as known: if connections must be closed to make room, unknown clients are first. */
 void dt_conn_known(dt_conn *conn);
 /*
- * While the owner has the whole request, what the client sends is read, so that its leaving is noticed. 16 KiB are kept
- * for later; if more comes it is dropped, and the connection ends after the answer. After 4 MiB the client has left.
+ * From now on, reads what the client sends while the owner has the whole request, to notice that the client leaves.
+ * Keeps up to 16 KiB for later; more is dropped, and the connection is closed after the response. After 4 MiB the
+ * client counts as gone.
  */
 void dt_conn_listen(dt_conn *conn);
 
-/* In begun and body: the owner has the request, and nothing of its body comes until it goes on. */
+/* Called in begun and body: the owner keeps the request, and no part of its body is passed until dt_conn_go_on. */
 void dt_conn_wait(dt_conn *conn);
 void dt_conn_go_on(dt_conn *conn);
 
-/* Answers the request that began, once. What has not come of its body is dropped, or, if it is large, the connection
- * ends. */
+/* Answers the current request, once. Drops the rest of its body, or closes the connection if the rest is large. */
 void dt_conn_answer(dt_conn *conn, struct dt_reply *reply);

@@ -1,6 +1,6 @@
 /*
- * What conns.c, which has all connections, connection.c, which has the turns of single ones, h2.c, which has their
- * streams, and connection_requests.c, which has the requests of both, know together.
+ * Shared by the files of connections: conns.c (all connections), connection.c (turns of one connection), h2.c (streams)
+ * and connection_requests.c (requests of connections and streams).
  */
 #pragma once
 
@@ -9,28 +9,28 @@
 #include "sock.h"
 
 #define DT_CONN_IN        ((size_t)64 * 1024) /* bytes of the buffer that turns read into */
-#define DT_CONN_OUT       ((size_t)64 * 1024) /* answers beyond this leave before further requests are looked at */
-#define DT_CONN_DROPPED   ((size_t)64 * 1024) /* bytes of a body that are dropped after an answer */
-#define DT_CONN_GREETINGS 4                   /* handshakes a round, each of which is a millisecond of computing */
+#define DT_CONN_OUT       ((size_t)64 * 1024) /* with more bytes of responses, these go out before requests are read */
+#define DT_CONN_DROPPED   ((size_t)64 * 1024) /* most bytes of a body that are dropped after a response */
+#define DT_CONN_GREETINGS 4                   /* most handshakes in a round: each takes a millisecond */
 #define DT_CONN_LISTENERS 16
 
-/* What a connection waits for; the order in which they give way to newcomers, first to last. */
+/* What a connection waits for. If connections must be closed to make room, they are chosen in this order. */
 enum dt_wait {
-    DT_WAIT_LINGER, /* for the client to read the last answer */
-    DT_WAIT_FIRST,  /* for a handshake and the first head */
-    DT_WAIT_HEAD,   /* for the rest of a later head */
-    DT_WAIT_IDLE,   /* for a later request to begin */
+    DT_WAIT_LINGER, /* the client must read the last response */
+    DT_WAIT_FIRST,  /* a handshake and the first head */
+    DT_WAIT_HEAD,   /* the rest of a later head */
+    DT_WAIT_IDLE,   /* the beginning of a later request */
     DT_WAIT_BODY,
-    DT_WAIT_SEND, /* for the client to take an answer */
+    DT_WAIT_SEND, /* the client must read a response */
     DT_WAIT_OWNER,
-    DT_WAIT_STREAMS, /* of HTTP/2, each of which waits for something by itself */
+    DT_WAIT_STREAMS, /* an HTTP/2 connection with streams, each of which has a queue of its own */
     DT_WAITS
 };
 
 struct dt_conn_queue {
-    struct dt_conn *first; /* utlist; in the order of since_us */
+    struct dt_conn *first; /* list (utlist), in the order of since_us */
     size_t n;
-    int64_t length_us; /* of the wait; 0: for ever */
+    int64_t length_us; /* length of the wait; 0: no limit */
 };
 
 struct dt_conn_listener {
@@ -47,20 +47,20 @@ struct dt_conns {
     struct dt_conn_events events;
     void *arg;
     struct dt_conn_queue queues[DT_WAITS];
-    size_t n;             /* in the queues */
-    _Atomic size_t count; /* those included that are on their way from another thread */
+    size_t n;             /* number of connections and streams in the queues */
+    _Atomic size_t count; /* number of connections, including those that another thread is handing over */
     _Atomic int stage;
-    dt_conns *const *peers; /* this one among them; NULL: there are none */
+    dt_conns *const *peers; /* the threads that share connections, including this one; NULL: none */
     size_t n_peers;
     int64_t ticked_us;
-    struct dt_conn *current; /* the connection that has its turn; NULL: none has */
-    struct dt_conn *dead;    /* closed in this round */
-    unsigned greetings;      /* handshakes of this round */
-    bool pressed;            /* dt_conns_press */
+    struct dt_conn *current; /* the connection whose turn it is; NULL: none */
+    struct dt_conn *dead;    /* connections that were closed in this round */
+    unsigned greetings;      /* number of handshakes in this round */
+    bool pressed;            /* dt_conns_press was called */
     size_t n_listeners;
     struct dt_conn_listener listeners[DT_CONN_LISTENERS];
-    char *in;             /* DT_CONN_IN bytes */
-    struct dt_strbuf out; /* answers of the turn */
+    char *in;             /* buffer of DT_CONN_IN bytes */
+    struct dt_strbuf out; /* responses of the turn */
     int64_t date_s;
     char date[DT_REPLY_DATE];
 };
@@ -68,41 +68,41 @@ struct dt_conns {
 struct dt_conn {
     struct dt_conns *conns;
     struct dt_evsource source;
-    struct dt_conn *prev, *next; /* in its queue, or (next) among the dead */
+    struct dt_conn *prev, *next; /* neighbours in its queue; next also links closed connections */
     struct dt_evtask adoption;
-    struct dt_sock sock;     /* of a stream: fd is its connection's until it is closed; broken: nothing can be sent */
-    struct dt_h2 *h2;        /* the connection speaks HTTP/2 */
-    struct dt_conn *streams; /* of that; utlist, by older and newer */
-    struct dt_conn *parent;  /* of a stream, its connection; NULL: it is a connection */
+    struct dt_sock sock;     /* of a stream: fd is its connection's until it closes; broken: nothing can be sent */
+    struct dt_h2 *h2;        /* HTTP/2 state of the connection; NULL: HTTP/1 */
+    struct dt_conn *streams; /* the connection's streams (utlist, by older and newer) */
+    struct dt_conn *parent;  /* the stream's connection; NULL: this is a connection */
     struct dt_conn *older, *newer;
-    int32_t id;  /* of a stream; 0: the library has forgotten it */
-    int poll_fd; /* of a stream: dt_conn_fd; -1: not asked for */
+    int32_t id;  /* id of the stream; 0: the library no longer knows it */
+    int poll_fd; /* in a stream: the descriptor of dt_conn_fd; -1: not requested */
     enum dt_wait wait;
-    int64_t since_us; /* it waits; for a body: begun_us */
-    int64_t begun_us; /* of the request; later by the time that the owner took */
-    int64_t quick_us; /* until when the body that has come is enough */
-    size_t dropped;   /* while its owner listens */
+    int64_t since_us; /* when the wait began; while waiting for a body: begun_us */
+    int64_t begun_us; /* when the request began, moved forward by the time that the owner took */
+    int64_t quick_us; /* until when the body counts as fast enough, by the bytes received so far */
+    size_t dropped;   /* bytes dropped while the owner listens */
     bool known, secure;
-    bool local; /* a Unix socket's */
+    bool local; /* on a Unix socket */
     unsigned char address[DT_ADDRESS_BYTES];
-    bool http1;   /* its first bytes were not those of HTTP/2 */
-    bool served;  /* a request was answered */
+    bool http1;   /* the first bytes were not HTTP/2's */
+    bool served;  /* at least one request was answered */
     bool moved;   /* a request began or ended in this turn */
     bool heading; /* a header block of HTTP/2 has begun */
-    bool closing; /* it ends after the answer under way */
-    bool parted;  /* it has told its client that it ends; of a stream: all of its answer is in its connection's `out` */
+    bool closing; /* closes after the current response */
+    bool parted;  /* the client was told that it ends; of a stream: its whole response is in `out` of its connection */
     struct dt_frames frames;
-    /* Of the request under way. */
-    bool request;  /* there is one */
-    bool whole;    /* all of it was read, or will not be */
-    bool answered; /* all of the answer is in `out` or on its way */
-    bool waiting;  /* its body waits for the owner */
-    bool left;     /* the owner knows that the client has left */
-    bool listens;  /* dt_conn_listen */
+    /* State of the current request. */
+    bool request;  /* a request is under way */
+    bool whole;    /* the whole request was read, or its rest will not be */
+    bool answered; /* the whole response is in `out` or was sent */
+    bool waiting;  /* the body waits until the owner continues */
+    bool left;     /* the owner was told that the client has left */
+    bool listens;  /* dt_conn_listen was called */
     bool bare, old, keep, ends, expects;
-    /* Between turns. */
-    struct dt_strbuf held; /* bytes that were read and not judged */
-    struct dt_strbuf out;  /* bytes that the client has not taken, from out_at on */
+    /* State between turns. */
+    struct dt_strbuf held; /* bytes that were read and not parsed */
+    struct dt_strbuf out;  /* responses; bytes from out_at on were not sent yet */
     size_t out_at;
     _Alignas(max_align_t) char own[];
 };
@@ -124,46 +124,46 @@ static inline struct dt_conn *dt_conn_base(struct dt_conn *conn)
 {
     return conn->parent ? conn->parent : conn;
 }
-/* The owner has the request. */
+/* Returns whether the owner has the request. */
 static inline bool dt_conn_is_owners(const struct dt_conn *conn)
 {
     return conn->request && !conn->answered && (conn->whole || conn->waiting);
 }
-/* Bytes of answers that wait for the client. */
+/* Returns the number of bytes of responses that were not sent yet. */
 static inline size_t dt_conn_unsent(const struct dt_conn *conn)
 {
     return conn->out.n - conn->out_at;
 }
-/* What has not come of the request's body is known to be little. */
+/* Returns whether the rest of the request's body is known to be short. */
 static inline bool dt_conn_may_drop(const struct dt_conn *conn)
 {
     return conn->whole || (!conn->expects && !conn->frames.chunked && conn->frames.left <= DT_CONN_DROPPED);
 }
 
-/* ---- connection_requests.c: what connections and streams have in common; in a turn ---- */
+/* ---- connection_requests.c: what connections and streams have in common; called in turns ---- */
 
-/* Joins the queue of what it waits for; it is in none. */
+/* Adds the connection, which is in no queue, to the queue of what it waits for. */
 void dt_conn_join(struct dt_conn *conn, enum dt_wait wait);
 void dt_conn_leave_queue(struct dt_conn *conn);
-/* Moves to the queue of what it waits for now, if that is another, or another request's. */
+/* Moves the connection to the queue of `wait`, unless it already waits there for the same request. */
 void dt_conn_requeue(struct dt_conn *conn, enum dt_wait wait);
-/* No request is under way. The memory stays until the round is over. */
+/* Closes a connection without a request. Its memory stays until the round ends. */
 void dt_conn_close(struct dt_conn *conn);
 void dt_conn_begin_request(struct dt_conn *conn, const struct dt_head *head);
-/* Offers the owner a part of a body that has come; returns how much of it was taken. */
+/* Offers a part of the body to the owner. Returns how many bytes were taken. */
 size_t dt_conn_offer(struct dt_conn *conn, struct dt_str text);
-/* What came is no request, or what was to come has not. The owner says so to the client, if an answer is still due. */
+/* Refuses the current request, or bytes that are not a request. If a response is still due, the owner sends it. */
 void dt_conn_refuse(struct dt_conn *conn, int status, const char *detail);
 void dt_conn_end_request(struct dt_conn *conn, bool sent);
-/* The date as answers name it. */
+/* Returns the date for the header Date. */
 const char *dt_conn_date(struct dt_conns *conns);
 
 /* ---- connection.c ---- */
 
-/* The call of the loop, whose source the connection (owner) is: a turn, because of events of its socket, or 0. */
+/* Runs a turn of the connection `owner`. The loop calls it with the socket's events, or with 0. */
 void dt_conn_serve(void *owner, uint32_t events);
-/* Reads before a deadline is judged, or a place taken away. False: it does not wait as it did before any more, or more
- * has come than was read. */
+/* Reads from the socket before a deadline is applied or a place is taken. Returns false if the connection no longer
+ * waits as before, or has received further bytes. */
 bool dt_conn_look_again(struct dt_conn *conn);
 /* Ends a connection whose deadline has passed: answers an incomplete request with `status` (0: closes without an
  * answer), and closes the connection of a client that does not read. */

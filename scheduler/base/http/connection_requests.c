@@ -1,9 +1,9 @@
 /*
- * Owns what connections of HTTP/1 and streams of HTTP/2 have in common: the queue that each waits in, and its request
- * from the head to the end. Refuses to know how bytes come and go.
+ * What HTTP/1 connections and HTTP/2 streams have in common: the queue of what each waits for, and a request from its
+ * head to its end. Does not know how bytes are sent and received.
  *
- * Invariants: a connection or stream is in exactly one queue, that of what it waits for, in the order in which it began
- * to wait; the queues together have as many as `n`. One that is closed is in none.
+ * Invariants: an open connection or stream is in exactly one queue, ordered by when its wait began; `n` is the sum of
+ * the queues' lengths. A closed one is in no queue.
  */
 #include <stdlib.h>
 #include <unistd.h>
@@ -12,8 +12,8 @@
 #include "base/assert.h"
 #include "connection_parts.h"
 
-#define QUICK_BYTES 4096             /* of a body, a second: it is quick enough … */
-#define QUICK_MOST  INT64_C(1000000) /* … for so long at most, whatever has come */
+#define QUICK_BYTES 4096             /* bytes per second at which a body counts as fast enough */
+#define QUICK_MOST  INT64_C(1000000) /* longest time that received bytes count for */
 
 void dt_conn_leave_queue(struct dt_conn *conn)
 {
@@ -48,7 +48,7 @@ void dt_conn_requeue(struct dt_conn *conn, enum dt_wait wait)
 {
     if (wait == conn->wait && !conn->moved)
         return;
-    conn->moved = false; /* what it waits for is another request's */
+    conn->moved = false; /* it waits for another request now */
     if (conn->wait == DT_WAIT_OWNER && wait == DT_WAIT_BODY)
         conn->begun_us += conn->conns->loop.now_us - conn->since_us;
     dt_conn_leave_queue(conn);
@@ -103,7 +103,7 @@ size_t dt_conn_offer(struct dt_conn *conn, struct dt_str text)
     const struct dt_conn_events *events = &conn->conns->events;
     const size_t n = text.n < conn->frames.left ? text.n : (size_t)conn->frames.left;
     const int64_t now_us = conn->conns->loop.now_us;
-    conn->expects = false; /* the client did not wait */
+    conn->expects = false; /* the client sends the body without waiting for 100 Continue */
     conn->quick_us =
         dt_earlier(dt_later(conn->quick_us, now_us) + (int64_t)n * 1000000 / QUICK_BYTES, now_us + QUICK_MOST);
     if (conn->answered || !events->body)
@@ -119,7 +119,7 @@ void dt_conn_refuse(struct dt_conn *conn, int status, const char *detail)
     dt_assert(conn->conns->current == dt_conn_base(conn));
     conn->closing = conn->whole = true;
     conn->waiting = false;
-    if (conn->answered) { /* the client has been told something else */
+    if (conn->answered) { /* the client has already got another response */
         conn->sock.broken |= conn->parent != NULL;
         return;
     }

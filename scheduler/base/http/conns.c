@@ -1,9 +1,9 @@
 /*
- * Owns all connections of a thread: which are accepted, which are late, which give way to others, and how all end. See
- * connection.h; single connections are connection.c's.
+ * All connections of one thread: which are accepted, which have exceeded a deadline, which are closed to make room, and
+ * how all are closed. See connection.h; connection.c has single connections.
  *
- * Listeners are served at the end of a round, so that the other connections are read before a newcomer takes a place.
- * Threads that share listeners give a newcomer to the one that has the fewest connections; it comes there as a task.
+ * Listeners are served at the end of a round, so that the other connections are read before a new connection takes a
+ * place. Threads that share listeners give a new connection to the thread with the fewest connections, as a task.
  */
 #include <errno.h>
 #include <netinet/in.h>
@@ -21,12 +21,12 @@
 #include "connection_parts.h"
 #include "h2.h"
 
-#define ACCEPTS   64 /* a round, of each listener */
+#define ACCEPTS   64 /* most connections that are accepted from a listener in a round */
 #define LINGER_US INT64_C(2000000)
-#define SLOW_US   INT64_C(500000) /* who has been silent, or slow, for so long may lose its place */
-#define RUSH      4               /* times the crowd */
-#define PRESSED   64              /* answers that give way in a round */
-#define LOOK_US   INT64_C(250000) /* at most between rounds while a client is waited for, so that a stop is noticed */
+#define SLOW_US   INT64_C(500000) /* a connection that was silent or slow for this time may be closed to make room */
+#define RUSH      4               /* multiple of `crowd` from which also younger silent connections are closed */
+#define PRESSED   64              /* most connections that dt_conns_press closes in a round */
+#define LOOK_US   INT64_C(250000) /* longest time between rounds while clients are awaited, so that a stop is noticed */
 
 /* ---- beginning and end ---- */
 
@@ -71,7 +71,7 @@ void dt_conns_free(dt_conns *conns)
 {
     if (!conns)
         return;
-    dt_evloop_run_posted(&conns->loop); /* newcomers */
+    dt_evloop_run_posted(&conns->loop); /* adopts connections that other threads have handed over */
     dt_assert_cmp(conns->queues[DT_WAIT_OWNER].n, ==, 0);
     for (int wait = 0; wait < DT_WAITS; wait++)
         while (conns->queues[wait].first) {
@@ -93,14 +93,14 @@ void dt_conns_free(dt_conns *conns)
 static bool may_give_way(const struct dt_conn *conn, enum dt_wait wait, bool known)
 {
     if (conn->sock.fd < 0 || conn->wait != wait)
-        return false; /* the turn of another stream of its connection has ended or moved it */
+        return false; /* the turn of another stream of the connection has closed or moved it */
     const bool at_once = wait == DT_WAIT_LINGER || wait == DT_WAIT_IDLE;
     const int64_t since_us = wait == DT_WAIT_BODY ? conn->quick_us : conn->since_us;
     return conn->known == known && (at_once || conn->conns->loop.now_us - since_us > SLOW_US);
 }
 
-/* Ends one connection that waits for this: a stranger's rather than a known caller's, and the one that has waited
- * longest. */
+/* Closes one connection that waits for this. Unknown clients are closed before known ones, and the longest wait
+ * first. */
 static bool end_one(dt_conns *conns, enum dt_wait wait)
 {
     struct dt_conn *conn;
@@ -117,7 +117,7 @@ static bool end_one(dt_conns *conns, enum dt_wait wait)
     return false;
 }
 
-/* Ends the connection that is the least useful, if one waits for its client. */
+/* Closes the least useful connection among those that wait for their client. Returns false if none can be closed. */
 static bool make_room(dt_conns *conns)
 {
     for (enum dt_wait wait = 0; wait < DT_WAIT_OWNER; wait++)
@@ -131,8 +131,8 @@ static size_t crowd_of(const dt_conns *conns)
     return conns->queues[DT_WAIT_FIRST].n + conns->queues[DT_WAIT_HEAD].n + conns->queues[DT_WAIT_BODY].n;
 }
 
-/* Ends connections of a crowd that is larger than this, if they have had their time; in a rush of silent ones, also
- * those that have not. */
+/* Closes connections until the crowd is not larger than `most`, if they have waited for SLOW_US. If the crowd is larger
+ * than RUSH times `most`, also closes a younger connection. */
 static void thin_crowd(dt_conns *conns, size_t most)
 {
     static const enum dt_wait waits[] = {DT_WAIT_FIRST, DT_WAIT_HEAD, DT_WAIT_BODY};
@@ -145,7 +145,7 @@ static void thin_crowd(dt_conns *conns, size_t most)
     }
 }
 
-/* A single address has half of a crowd's places for connections without a first request. */
+/* Limits the connections of one address without a first request to half of a crowd. */
 static void bound_address(dt_conns *conns, const struct dt_conn *newcomer)
 {
     const size_t most = conns->rules.crowd / 2;
@@ -177,10 +177,10 @@ static void adopt(struct dt_evtask *task)
     dt_conn_join(conn, DT_WAIT_FIRST);
     conn->sock.broken |=
         !dt_evloop_watch(&conns->loop, conn->sock.fd, &conn->source, EPOLLIN | EPOLLOUT | EPOLLRDHUP | EPOLLET);
-    dt_conn_serve(conn, 0); /* what came with it is served before others can take its place */
+    dt_conn_serve(conn, 0); /* serves its first bytes before another connection can replace it */
 }
 
-/* A connection that is not in a queue yet. NULL: memory is out, and the socket is closed. */
+/* Returns a connection that is not in a queue yet. If memory runs out, closes the socket and returns NULL. */
 static struct dt_conn *new_conn(dt_conns *conns, int fd, const struct sockaddr *address, socklen_t n,
                                 dt_tls_files *files)
 {
@@ -238,13 +238,15 @@ static void accept_some(dt_conns *conns, const struct dt_conn_listener *listener
         struct sockaddr_storage address;
         socklen_t n = sizeof(address);
         int fd = accept4(listener->fd, (struct sockaddr *)&address, &n, SOCK_NONBLOCK | SOCK_CLOEXEC);
-        /* The kernel says so even if nobody waits, as after those that were accepted in this round. */
+        /*
+         * accept reports that no descriptor is left even if no connection waits, as after those accepted in this round.
+         */
         if (fd < 0 && i == 0 && (errno == EMFILE || errno == ENFILE) && !make_room(conns))
             nanosleep(&moment, NULL);
         if (fd < 0)
             return;
         dt_conns *chosen = emptiest(conns);
-        if (dt_conns_count(chosen) >= 2 * conns->rules.most) { /* all have requests that are being answered */
+        if (dt_conns_count(chosen) >= 2 * conns->rules.most) { /* all threads are full of requests that are answered */
             close(fd);
             continue;
         }
@@ -277,7 +279,7 @@ dt_status dt_conns_listen(dt_conns *conns, int fd, dt_tls_files *files, struct d
 
 /* ---- deadlines ---- */
 
-/* Gives up connections that have waited too long. Returns when the next one will have. */
+/* Closes or refuses connections whose deadline has passed. Returns the time of the next deadline. */
 static int64_t sweep(dt_conns *conns)
 {
     const int64_t now_us = conns->loop.now_us;
@@ -305,7 +307,7 @@ static int64_t sweep(dt_conns *conns)
     return next_us;
 }
 
-/* Ends what the stage ends: idle connections, then requests that are not whole. */
+/* Does what the stage requires: closes idle connections, later refuses incomplete requests. */
 static void end_some(dt_conns *conns, int stage)
 {
     static const enum dt_wait cut[] = {DT_WAIT_FIRST, DT_WAIT_HEAD, DT_WAIT_BODY};

@@ -1,20 +1,20 @@
 /*
  * The framing of HTTP/1.1: see frames.h. Follows RFC 9112: each line ends with CRLF. A line feed alone is refused,
- * because some programs end a line there, and others do not.
+ * because some programs accept it as the end of a line, and others do not.
  *
- * Invariants: a line is passed when it is whole; what is held is at most DT_FRAMES_HELD_MAX, since heads, lines with
- * sizes and trailers that go beyond their limits are refused.
+ * Invariants: a line is passed when it is complete; at most DT_FRAMES_HELD_MAX bytes are held, since heads, lines with
+ * chunk sizes and trailers are refused if they exceed their limits.
  */
 #include "frames.h"
 
 #include "base/text/encoding.h"
 
-#define SIZE_LINE_MAX  512 /* extensions included */
-#define SIZE_DIGITS    15  /* hexadecimal, so that nobody's number overflows */
+#define SIZE_LINE_MAX  512 /* most bytes of a line with a chunk's size, including extensions */
+#define SIZE_DIGITS    15  /* most hexadecimal digits of a chunk's size, so that no program's number overflows */
 #define TRAILERS_MAX   1024
 #define TRAILERS_LINES 8
 
-enum { HELD = 0 }; /* a step that needs more bytes */
+enum { HELD = 0 }; /* result of a step that needs more bytes */
 
 static const char bare_feed[] = "a line of the chunked body ends with a line feed alone";
 
@@ -36,14 +36,14 @@ static size_t malformed(struct dt_frames *frames, const char *detail)
     return refuse(frames, DT_HEAD_MALFORMED, detail);
 }
 
-/* The length of the line that the text begins with, its end included; 0: it is not whole. */
+/* Returns the length of the first line of the text, including its end; 0 if the line is incomplete. */
 static size_t line_length(struct dt_str text)
 {
     const char *end = text.n ? memchr(text.p, '\n', text.n) : NULL;
     return end ? (size_t)(end - text.p) + 1 : 0;
 }
 
-/* Cuts the end off a line of n bytes. False: it ends with a line feed alone. */
+/* Removes the end of a line of n bytes. Returns false if the end is a line feed alone. */
 static bool cut_end(struct dt_str text, size_t n, struct dt_str *line)
 {
     bool whole = n > 1 && text.p[n - 2] == '\r';
@@ -59,7 +59,7 @@ static bool is_empty_line(struct dt_str text)
 static size_t pass_head(struct dt_frames *frames, struct dt_str text)
 {
     struct dt_head *head = &frames->head;
-    if (is_empty_line(text)) /* some send one behind a body; it begins nothing */
+    if (is_empty_line(text)) /* some clients send an empty line after a body; it is skipped */
         return line_length(text);
     struct dt_str looked_at = {text.p, text.n < DT_HEAD_MAX ? text.n : DT_HEAD_MAX};
     switch (dt_head_judge(looked_at, head)) {
@@ -94,7 +94,7 @@ static size_t pass_chunk_size(struct dt_frames *frames, struct dt_str text)
         return malformed(frames, bare_feed);
     if (length > SIZE_LINE_MAX || (line.n > digits && line.p[digits] != ';'))
         return malformed(frames, wrong);
-    for (size_t i = digits; i < line.n; i++) /* an extension is text */
+    for (size_t i = digits; i < line.n; i++) /* checks that the extension is text */
         if ((unsigned char)line.p[i] < ' ' && line.p[i] != '\t')
             return malformed(frames, wrong);
     frames->left = size;
@@ -102,7 +102,7 @@ static size_t pass_chunk_size(struct dt_frames *frames, struct dt_str text)
     return length;
 }
 
-/* All trailers at once, so that none is passed of those that are refused. */
+/* Passes all trailers at once, so that if one is refused, none is passed. */
 static size_t pass_trailers(struct dt_frames *frames, struct dt_str text)
 {
     struct dt_head head;

@@ -1,6 +1,7 @@
 /*
  * Finds where requests begin and end among the bytes of a connection: heads (head.h), bodies of a known length, chunks
- * and their trailers. Bytes that two programs could read differently are refused. One for each connection. Pure.
+ * and their trailers. Bytes that two programs could read differently are refused. Each connection has one struct
+ * dt_frames. Pure functions.
  */
 #pragma once
 
@@ -10,35 +11,37 @@
 #include "head.h"
 
 enum dt_frame {
-    DT_FRAME_HEAD,       /* a request may begin here */
-    DT_FRAME_BODY,       /* `left` bytes of a body or a chunk come */
-    DT_FRAME_CHUNK_SIZE, /* a line with a chunk's size comes */
-    DT_FRAME_CHUNK_END,  /* the end of line behind a chunk comes */
-    DT_FRAME_TRAILERS,   /* lines up to an empty one come, behind the last chunk */
-    DT_FRAME_REFUSED     /* for good */
+    DT_FRAME_HEAD,       /* a request may begin next */
+    DT_FRAME_BODY,       /* `left` bytes of a body or a chunk follow */
+    DT_FRAME_CHUNK_SIZE, /* a line with a chunk's size follows */
+    DT_FRAME_CHUNK_END,  /* the line end after a chunk follows */
+    DT_FRAME_TRAILERS,   /* trailer lines follow the last chunk, until an empty line */
+    DT_FRAME_REFUSED     /* the bytes were refused; permanent */
 };
 
 struct dt_frames {
     enum dt_frame next;
-    bool chunked; /* the bytes that come are a chunk's */
+    bool chunked; /* the body comes in chunks */
     uint64_t left;
-    uint64_t heads;      /* that were passed */
-    struct dt_head head; /* the latest of them; its slices are of the text that was passed */
-    int status;          /* of what was refused: a dt_head_fault */
-    const char *detail;  /* static text */
+    uint64_t heads;      /* number of heads that were passed */
+    struct dt_head head; /* the latest head; its slices point into the text that was passed */
+    int status;          /* status of a refusal: a dt_head_fault */
+    const char *detail;  /* reason of a refusal, static text */
 };
 
-/* Bytes that wait for more at most, when all that could be passed was. */
+/* Most bytes that wait for more bytes after all complete elements were passed. */
 #define DT_FRAMES_HELD_MAX DT_HEAD_MAX
 
 void dt_frames_init(struct dt_frames *frames);
 /*
- * Passes one element at most: a head, a part of a body, a line of the framing. text: as below, not empty. Returns its
- * bytes; 0: it is not whole, or was refused. If frames->next was BODY before, the bytes are the body's.
+ * Passes at most one element: a head, a part of a body, or a line of the framing. text: as for dt_frames_pass, not
+ * empty. Returns the length of the element; 0 if it is incomplete or was refused. If frames->next was BODY before the
+ * call, the bytes belong to the body.
  */
 size_t dt_frames_step(struct dt_frames *frames, struct dt_str text);
 /*
- * text: the bytes that have arrived and were not passed yet. Returns how many of them may be passed. The others are the
- * beginning of something that is not whole (call again with them and what follows), or were refused (frames->next).
+ * Passes all complete elements. text: the bytes that have arrived and were not passed yet. Returns how many bytes were
+ * passed. The other bytes are the beginning of an incomplete element (call again with these bytes and the following
+ * ones), or were refused (frames->next).
  */
 size_t dt_frames_pass(struct dt_frames *frames, struct dt_str text);

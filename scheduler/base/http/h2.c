@@ -25,29 +25,29 @@
 #include "base/assert.h"
 #include "base/log.h"
 
-#define STREAMS     128               /* at a time; a client with more to ask opens another connection */
-#define WINDOW      (1 << 20)         /* of the connection; that of a stream is the standard's, 65,535 bytes */
-#define BLOCK_MOST  (4 * DT_HEAD_MAX) /* bytes of a header block as it is sent … */
-#define BLOCK_FRAME DT_TARGET_MAX     /* … and these for each of its frames */
-#define FIELDS_MOST (8 * DT_HEAD_MAX) /* bytes of its headers, repeated ones included; beyond DT_HEAD_MAX: 431 */
-#define NOISE_US    INT64_C(10000)    /* a frame of noise is forgotten after this time … */
-#define NOISE_MOST  INT64_C(1000)     /* … if no more than so many are remembered */
-#define KEPT        1024              /* bytes of a buffer for the next head */
+#define STREAMS     128               /* most streams at a time; a client with more requests opens another connection */
+#define WINDOW      (1 << 20)         /* window of a connection in bytes; a stream has the standard's, 65,535 bytes */
+#define BLOCK_MOST  (4 * DT_HEAD_MAX) /* most bytes of a header block as it is sent … */
+#define BLOCK_FRAME DT_TARGET_MAX     /* … of which each of its frames uses at least this many */
+#define FIELDS_MOST (8 * DT_HEAD_MAX) /* most bytes of the headers, repeated headers included; above DT_HEAD_MAX: 431 */
+#define NOISE_US    INT64_C(10000)    /* time after which a frame of noise no longer counts … */
+#define NOISE_MOST  INT64_C(1000)     /* … most frames of noise that count at a time */
+#define KEPT        1024              /* bytes of a buffer that are kept for the next head */
 #define FRAME_HEAD  9
 #define REPLY_NVS   48
 
-/* Texts of the header block that comes: values of pseudo-headers, and all of it as HTTP/1 has it. */
+/* Texts of the current header block: values of pseudo-headers, and the whole block in the form of HTTP/1. */
 enum text { METHOD, PATH, AUTHORITY, HEAD, TEXTS };
 static const char *const pseudo_names[] = {":method", ":path", ":authority"};
 
 struct dt_h2 {
     struct dt_conn *conn;
     nghttp2_session *session;
-    bool leaving; /* GOAWAY was sent, or will be */
+    bool leaving; /* GOAWAY was sent, or is about to be sent */
     int64_t noisy_until_us;
-    /* Of the header block that comes. */
-    size_t block, fields; /* bytes, for BLOCK_MOST and FIELDS_MOST */
-    const char *fault;    /* static text */
+    /* State of the current header block. */
+    size_t block, fields; /* its bytes, limited by BLOCK_MOST and FIELDS_MOST */
+    const char *fault;    /* reason why it is refused, static text; NULL: none */
     struct dt_strbuf texts[TEXTS];
 };
 
@@ -62,8 +62,9 @@ static int end_calmly(struct dt_h2 *h2, const char *what)
 }
 
 /*
- * Every frame but DATA with bytes is noise. An answered request takes back that of four frames, a KiB of an answer that
- * of one: so many windows a client may open. What is left over is resets, pings, settings, windows of a few bytes.
+ * Makes `frames` frames of noise no longer count. Every frame except DATA with bytes is noise. An answered request
+ * outweighs four frames, and each KiB of a response outweighs one frame: so many window updates a client needs. The
+ * remaining frames are resets, pings, settings, and window updates of a few bytes.
  */
 static void forgive_noise(struct dt_h2 *h2, size_t frames)
 {
@@ -102,7 +103,7 @@ static int note_noise(nghttp2_session *session, const nghttp2_frame_hd *frame, v
 
 /* ---- the end of a stream ---- */
 
-/* Ends the request and closes the stream; if the client waits for more of it, it is told that nothing comes. */
+/* Ends the request and closes the stream. If the client expects more of the stream, resets it. */
 static void end_stream(struct dt_conn *stream)
 {
     struct dt_conn *conn = stream->parent;
@@ -116,7 +117,7 @@ static void end_stream(struct dt_conn *stream)
     dt_conn_close(stream);
 }
 
-/* The client takes nothing further of it. A turn of its own tells its owner, or ends it. */
+/* Marks a stream that the client no longer reads. A turn of the stream tells its owner, or closes it. */
 static void break_stream(struct dt_conn *stream)
 {
     if (stream->sock.broken)
@@ -151,7 +152,7 @@ static int on_close(nghttp2_session *session, int32_t id, uint32_t code, void *a
 
 int dt_h2_poll_fd(struct dt_conn *stream)
 {
-    if (stream->poll_fd < 0) { /* a socket that is connected to nothing, and can be shut down all the same */
+    if (stream->poll_fd < 0) { /* an unconnected socket, which can be shut down nevertheless */
         stream->poll_fd = socket(AF_UNIX, SOCK_DGRAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
         if (stream->poll_fd >= 0 && stream->sock.broken)
             shutdown(stream->poll_fd, SHUT_RDWR);
@@ -161,7 +162,7 @@ int dt_h2_poll_fd(struct dt_conn *stream)
 
 /* ---- bodies ---- */
 
-/* Finds what the stream waits for now. */
+/* Puts the stream into the queue of what it waits for. */
 static void settle(struct dt_conn *stream)
 {
     nghttp2_session *session = stream->parent->h2->session;
@@ -178,7 +179,7 @@ static void settle(struct dt_conn *stream)
     dt_conn_requeue(stream, wait);
 }
 
-/* Offers bytes of the body to the owner, and opens the window for those that it takes. */
+/* Offers bytes of the body to the owner, and opens the window by the bytes that were taken. */
 static size_t offer(struct dt_conn *stream, struct dt_str text)
 {
     const size_t taken = stream->whole ? text.n : stream->waiting ? 0 : dt_conn_offer(stream, text);
@@ -188,7 +189,7 @@ static size_t offer(struct dt_conn *stream, struct dt_str text)
     return taken;
 }
 
-/* Goes on with the body, as far as it has come. */
+/* Passes the part of the body that has arrived. */
 static void go_on(struct dt_conn *stream)
 {
     struct dt_strbuf *held = &stream->held;
@@ -239,11 +240,11 @@ static void add_line(struct dt_strbuf *text, struct dt_str name, struct dt_str v
     dt_strbuf_adds(text, "\r\n");
 }
 
-/* The first line, and :authority as Host, unless they are there: all pseudo-headers have come. */
+/* Writes the first line, and Host from :authority, unless they are written already: all pseudo-headers have arrived. */
 static struct dt_strbuf *begin_head(struct dt_h2 *h2)
 {
     struct dt_strbuf *head = &h2->texts[HEAD];
-    const struct dt_strbuf *path = &h2->texts[h2->texts[PATH].n ? PATH : AUTHORITY]; /* CONNECT has none */
+    const struct dt_strbuf *path = &h2->texts[h2->texts[PATH].n ? PATH : AUTHORITY]; /* CONNECT has no path */
     if (head->n)
         return head;
     dt_strbuf_add(head, h2->texts[METHOD].p, h2->texts[METHOD].n);
@@ -269,7 +270,7 @@ static int on_header(nghttp2_session *session, const nghttp2_frame *frame, const
         return 0; /* trailers are dropped */
     if (memchr(value.p, '\n', value.n) || memchr(value.p, '\r', value.n))
         h2->fault = "a header's value has a control character";
-    if (name.n && name.p[0] == ':') { /* :scheme says nothing here */
+    if (name.n && name.p[0] == ':') { /* :scheme has no effect here */
         for (int i = 0; i < HEAD; i++)
             if (dt_str_is(name, pseudo_names[i]))
                 dt_strbuf_add(&h2->texts[i], value.p, value.n);
@@ -294,7 +295,7 @@ static int on_invalid_header(nghttp2_session *session, const nghttp2_frame *fram
     return 0;
 }
 
-/* The library has answered what is no request. */
+/* The library has already answered bytes that are not a request. */
 static int on_invalid_frame(nghttp2_session *session, const nghttp2_frame *frame, int code, void *arg)
 {
     (void)session, (void)frame, (void)code;
@@ -302,7 +303,7 @@ static int on_invalid_frame(nghttp2_session *session, const nghttp2_frame *frame
     return 0;
 }
 
-/* A stream whose head is whole. NULL: memory is out. */
+/* Makes a stream whose head is complete. NULL: memory ran out. */
 static struct dt_conn *new_stream(struct dt_conn *conn, int32_t id)
 {
     struct dt_conns *conns = conn->conns;
@@ -324,7 +325,7 @@ static struct dt_conn *new_stream(struct dt_conn *conn, int32_t id)
     return stream;
 }
 
-/* The head of a request is whole: it is judged as one of HTTP/1. */
+/* Handles a complete head: parses it like a head of HTTP/1. */
 static int begin_stream(struct dt_h2 *h2, int32_t id, bool ends)
 {
     struct dt_head head;
@@ -410,7 +411,7 @@ static int on_sent(nghttp2_session *session, const nghttp2_frame *frame, void *a
     stream->parted = true;
     dt_strbuf_clear(&stream->out);
     stream->out_at = 0;
-    if (stream->closing && stream->frames.next != DT_FRAME_HEAD) /* the rest of the body is not wanted */
+    if (stream->closing && stream->frames.next != DT_FRAME_HEAD) /* the rest of the body is not needed */
         return nghttp2_submit_rst_stream(session, NGHTTP2_FLAG_NONE, stream->id, NGHTTP2_NO_ERROR);
     settle(stream);
     return 0;
@@ -431,12 +432,12 @@ void dt_h2_answer(struct dt_conn *stream, struct dt_reply *reply)
     nghttp2_nv nvs[REPLY_NVS];
     char status[12];
     char length[24];
-    struct dt_strbuf headers = {0}; /* names in lower case, as HTTP/2 has them */
+    struct dt_strbuf headers = {0}; /* headers with names in lower case, as HTTP/2 requires */
     struct dt_str name;
     struct dt_str value;
     size_t n = 0;
     if (stream->sock.broken) {
-        dt_evloop_again(&stream->conns->loop, &stream->source); /* its turn ends it */
+        dt_evloop_again(&stream->conns->loop, &stream->source); /* a turn of the stream ends it */
         return;
     }
     snprintf(status, sizeof(status), "%d", reply->status);
@@ -464,7 +465,7 @@ void dt_h2_answer(struct dt_conn *stream, struct dt_reply *reply)
     dt_strbuf_clear(&headers);
     settle(stream);
     if (stream->conns->current != conn)
-        dt_evloop_again(&stream->conns->loop, &conn->source); /* with other answers of this round */
+        dt_evloop_again(&stream->conns->loop, &conn->source); /* sends it together with other responses of this round */
 }
 
 /* ---- the connection ---- */
@@ -545,7 +546,7 @@ bool dt_h2_pass(struct dt_conn *conn, struct dt_str *text)
     ssize_t n = 0;
     if (text->n && !conn->closing)
         n = nghttp2_session_mem_recv(h2->session, (const uint8_t *)text->p, text->n);
-    if (n < 0) /* unless it is ended for something else by now */
+    if (n < 0) /* reports the failure, unless the connection is ending already */
         (void)nghttp2_session_terminate_session(h2->session, n == NGHTTP2_ERR_CALLBACK_FAILURE || n == NGHTTP2_ERR_NOMEM
                                                                  ? NGHTTP2_INTERNAL_ERROR
                                                                  : NGHTTP2_PROTOCOL_ERROR);
@@ -557,7 +558,7 @@ bool dt_h2_pass(struct dt_conn *conn, struct dt_str *text)
     while (out->n < DT_CONN_OUT && (n = nghttp2_session_mem_send(h2->session, &frame)) > 0)
         dt_strbuf_add(out, (const char *)frame, (size_t)n);
     conn->sock.broken |= n < 0;
-    conn->moved |= conn->wait == DT_WAIT_SEND && out->n; /* the client has taken what was sent before */
+    conn->moved |= conn->wait == DT_WAIT_SEND && out->n; /* the client has read what was sent before */
     if (out->n >= DT_CONN_OUT)
         return true;
     if (!nghttp2_session_want_read(h2->session) && !nghttp2_session_want_write(h2->session)) {

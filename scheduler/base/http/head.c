@@ -5,23 +5,23 @@
  */
 #include "head.h"
 
-#define TLS_HANDSHAKE 0x16 /* the first byte of every connection with TLS */
+#define TLS_HANDSHAKE 0x16 /* first byte of every TLS connection */
 #define LINES_MAX     200
-#define FIELD_BYTES   64 /* DT_WEIGHT_MAX */
+#define FIELD_BYTES   64 /* weight of a header, parameter or cookie beside its bytes (DT_WEIGHT_MAX) */
 
 struct line_reader {
     struct dt_str remainder;
-    bool bare; /* a line ended with a line feed alone */
+    bool bare; /* a line ended with a line feed without CR */
 };
 
-/* The framing that a head names, and what its headers weigh. */
+/* The framing that a head requests, and the weight of its headers. */
 struct reading {
     struct dt_head *head;
     unsigned hosts, tokens, lengths, encodings;
     size_t weight;
 };
 
-/* The next line without its end; false: it is not whole. */
+/* Reads the next line without its end. Returns false if the line is incomplete. */
 static bool next_line(struct line_reader *reader, struct dt_str *line)
 {
     const char *end = reader->remainder.n ? memchr(reader->remainder.p, '\n', reader->remainder.n) : NULL;
@@ -47,7 +47,10 @@ static enum dt_head_verdict malformed(struct dt_head *head, const char *detail)
     return refuse(head, DT_HEAD_MALFORMED, detail);
 }
 
-/* A name of letters, digits and some marks: one bit each for those from NUL to '?', and for those from '@' on. */
+/*
+ * Returns whether s is a token: letters, digits and some marks. The tables have one bit for each character from NUL to
+ * '?', and for each from '@' on.
+ */
 static bool is_token(struct dt_str s)
 {
     static const uint64_t low = UINT64_C(0x03ff6cfa00000000);
@@ -60,7 +63,10 @@ static bool is_token(struct dt_str s)
     return s.n > 0;
 }
 
-/* Everything but control characters; a tab is none. All are looked at, so that the compiler takes many at a time. */
+/*
+ * Returns whether s has no control characters; a tab is one. Checks all characters, so that the compiler vectorizes the
+ * loop.
+ */
 static bool is_text(struct dt_str s, bool spaces)
 {
     unsigned char lowest = spaces ? ' ' : ' ' + 1;
@@ -80,7 +86,7 @@ static size_t count_of(struct dt_str s, char c)
     return n;
 }
 
-/* Cuts what stands before the first `c` off; false when there is none. */
+/* Splits the text at the first `c`: *cut is the part before it. Returns false if the text has no `c`. */
 static bool split_at(struct dt_str *remainder, char c, struct dt_str *cut)
 {
     const char *at = remainder->n ? memchr(remainder->p, c, remainder->n) : NULL;
@@ -96,7 +102,7 @@ static bool is_digit(char c)
     return c >= '0' && c <= '9';
 }
 
-/* Says whether the text begins with this, whatever the case of its letters. */
+/* Returns whether the text begins with `lower`, ignoring the case of ASCII letters. */
 static bool begins_caseless(struct dt_str text, const char *lower)
 {
     size_t n = strlen(lower);
@@ -113,7 +119,7 @@ struct dt_str dt_target_path(struct dt_str target)
     return slash ? (struct dt_str){slash, remainder.n - (size_t)(slash - remainder.p)} : DT_STR_LIT("/");
 }
 
-/* METHOD target HTTP/1.x */
+/* Parses "METHOD target HTTP/1.x". */
 static enum dt_head_verdict judge_request_line(struct dt_str line, struct reading *r)
 {
     struct dt_head *head = r->head;
@@ -152,7 +158,7 @@ bool dt_head_field(struct dt_str line, struct dt_str *name, struct dt_str *value
     return false;
 }
 
-/* Spaces before a length or an encoding are skipped. With spaces after it, it is refused. */
+/* Skips spaces before a length or an encoding. Spaces after it are refused. */
 static struct dt_str without_lead(struct dt_str value)
 {
     size_t n = 0;
@@ -161,7 +167,7 @@ static struct dt_str without_lead(struct dt_str value)
     return (struct dt_str){value.p + n, value.n - n};
 }
 
-/* At most 18 digits, so that nobody's number overflows. */
+/* Reads Content-Length: at most 18 digits, so that no program's number overflows. */
 static enum dt_head_verdict take_length(struct dt_str value, struct reading *r)
 {
     uint64_t length = 0;
@@ -185,7 +191,7 @@ static enum dt_head_verdict judge_field(struct dt_str line, struct reading *r)
     if (!dt_head_field(line, &name, &value, head))
         return DT_HEAD_REFUSED;
     r->weight += FIELD_BYTES;
-    switch (name.n) { /* most names that matter here differ in their length */
+    switch (name.n) { /* most of these names differ in their length */
     case 4:
         r->hosts += dt_str_is_caseless(name, "host");
         break;
@@ -195,7 +201,7 @@ static enum dt_head_verdict judge_field(struct dt_str line, struct reading *r)
         head->expects |= dt_str_is_caseless(name, "expect");
         break;
     case 10:
-        while (value.n && dt_str_is_caseless(name, "connection")) { /* a list of options */
+        while (value.n && dt_str_is_caseless(name, "connection")) { /* the value is a list of options */
             struct dt_str option = dt_str_next_element(&value);
             head->close |= dt_str_is_caseless(option, "close");
             head->keep |= dt_str_is_caseless(option, "keep-alive");
@@ -222,7 +228,7 @@ static enum dt_head_verdict judge_field(struct dt_str line, struct reading *r)
     return DT_HEAD_WHOLE;
 }
 
-/* Each header may be understood, and all of them together not. */
+/* Checks the headers. Each may be valid alone, and yet the combination refused. */
 static enum dt_head_verdict judge_lines(struct line_reader *reader, struct dt_str line, struct dt_head *head)
 {
     struct reading r = {.head = head};

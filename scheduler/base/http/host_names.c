@@ -1,8 +1,8 @@
 /*
- * A table, which one thread uses, and lookups, each on a thread of its own. They share struct exchange_point, the list
- * of lookups that have ended, under a lock. Its last user frees it.
+ * A table, which only one thread uses, and lookups, each on a thread of its own. They share struct exchange_point, the
+ * list of lookups that have ended, under a lock. Its last user frees it.
  *
- * A lookup points to its entry of the table, but only the table's thread follows that pointer. An entry stays until its
+ * A lookup points to its entry of the table, but only the table's thread follows this pointer. An entry stays until its
  * lookup has ended.
  */
 #include "host_names.h"
@@ -20,25 +20,25 @@
 
 struct lookup {
     struct exchange_point *point;
-    struct dt_host_name *name; /* for the table's thread */
+    struct dt_host_name *name; /* entry of the table; only for the table's thread */
     int64_t owner;
     struct lookup *next;
     struct dt_strbuf addresses;
-    const char *reason; /* NULL: addresses were found */
-    bool unanswered;    /* name servers failed, so this says nothing about the name */
+    const char *reason; /* reason of the failure; NULL: addresses were found */
+    bool unanswered;    /* name servers failed, so it is unknown whether the name exists */
     char host[];
 };
 
 struct exchange_point {
     pthread_mutex_t lock;
-    unsigned users; /* the table, and each lookup */
+    unsigned users; /* number of users: the table, and each lookup */
     int wake_fd;
     struct lookup *ended;
 };
 
 struct dt_host_names {
     struct exchange_point *point;
-    struct dt_host_name *by_host; /* drop_one checks the first */
+    struct dt_host_name *by_host; /* names in the order in which drop_one checks them */
     struct dt_shares running;
 };
 
@@ -100,12 +100,12 @@ static void run_lookup(void *arg)
     pthread_mutex_lock(&point->lock);
     LL_PREPEND(point->ended, lookup);
     pthread_mutex_unlock(&point->lock);
-    ssize_t ignored = write(point->wake_fd, &one, sizeof(one)); /* a full counter also wakes */
+    ssize_t ignored = write(point->wake_fd, &one, sizeof(one)); /* it fails if the counter is full, which also wakes */
     (void)ignored;
     point_leave(point);
 }
 
-/* Starts a lookup if the owner may have one. Without memory or a thread, the owner has no turn. */
+/* Starts a lookup if the owner may have one more. If memory or a thread is missing, the state is NO_TURN. */
 static void start_lookup(dt_host_names *names, struct dt_host_name *name, int64_t owner, int64_t now_us)
 {
     if (name->asked || !dt_shares_take(&names->running, owner, 1, now_us))
@@ -145,8 +145,8 @@ static bool is_usable(const struct dt_host_name *name, int64_t now_us)
     return name->addresses && now_us < name->found_us + DT_HOST_NAME_USED_US;
 }
 
-/* Frees the first name of the table if no request needs it, and it is not usable or the table is full. Else moves it to
- * the end, for which the table needs no memory. */
+/* Frees the first name of the table if no request needs it, and if it is not usable or the table is full. Otherwise
+ * moves the name to the end, for which the table needs no memory. */
 static void drop_one(dt_host_names *names, int64_t now_us)
 {
     struct dt_host_name *first = names->by_host;
@@ -169,7 +169,7 @@ dt_status dt_host_names_find(dt_host_names *names, const char *host, int64_t own
     HASH_FIND(hh, names->by_host, host, n, name);
     if (!name) {
         drop_one(names, now_us);
-        if (HASH_COUNT(names->by_host) >= DT_HOST_NAMES_MAX) /* the first one may have been in use */
+        if (HASH_COUNT(names->by_host) >= DT_HOST_NAMES_MAX) /* the first name may have been in use */
             drop_one(names, now_us);
         name = calloc(1, sizeof(*name) + n + 1);
         if (!name)

@@ -29,13 +29,13 @@
 #include "http_curl.h"
 #include "wire_guard.h"
 
-#define TURN_AGAIN_US  INT64_C(250000) /* how often a name without a turn is tried again */
+#define TURN_AGAIN_US  INT64_C(250000) /* pause between two tries of a name that did not get a lookup */
 #define EVENTS_AT_ONCE 128
 #define SHUT_US        INT64_C(3000000) /* longer than idle connections are kept (http_curl_exchange.c) */
 #define SLEEP_MAX_US   (INT64_C(60) * 1000000)
-#define LOOK_US        INT64_C(250000) /* for dt_clock_missed_us */
+#define LOOK_US        INT64_C(250000) /* interval of checks for dt_clock_missed_us */
 #define STOPPED        "the process stops"
-#define SPARE_MAX      128 /* libcurl handles kept for further requests */
+#define SPARE_MAX      128 /* most libcurl handles that are kept for further requests */
 
 struct dt_http_client {
     const dt_clock *clock;
@@ -46,29 +46,29 @@ struct dt_http_client {
     size_t max_bytes;
     struct dt_networks allowed;
     char *allow_hosts;
-    char *ca_file; /* NULL: the system's */
+    char *ca_file; /* file of authorities; NULL: the system's */
     int wake_fd, epoll_fd;
     struct dt_thread thread;
 
     pthread_mutex_t lock;
     struct dt_client_exchange *inbox;
-    _Atomic unsigned in_flight; /* written under the lock */
+    _Atomic unsigned in_flight; /* written only under the lock */
     size_t bytes;
 
     CURLM *multi;
-    int64_t timer_us; /* when libcurl must be called; INT64_MAX: never */
+    int64_t timer_us; /* monotonic time when libcurl must be called; INT64_MAX: never */
     dt_host_names *names;
     dt_contacts *contacts;
     dt_receivers *receivers;
     struct dt_client_exchange *waiting;
-    int64_t waiting_until_us; /* not later than the first end of a wait */
+    int64_t waiting_until_us; /* a lower bound of the first end of a wait */
     struct dt_client_exchange *under_way;
     CURL *spare[SPARE_MAX];
     unsigned n_spare;
     dt_wire_guard *guard;
-    int64_t looked_us;          /* when sockets were last checked, or should have been */
-    int64_t prolonged_until_us; /* not later than the first limit of a prolonged exchange */
-    int64_t fresh_until_us;     /* kept connections were shut, so none is used until all are too old */
+    int64_t looked_us;          /* monotonic time when sockets were last checked, or should have been */
+    int64_t prolonged_until_us; /* a lower bound of the first limit of a prolonged exchange */
+    int64_t fresh_until_us;     /* kept connections were shut, so none is used until this time, when all are too old */
 };
 
 static int64_t now(const dt_http_client *client)
@@ -79,7 +79,7 @@ static int64_t now(const dt_http_client *client)
 static void wake_thread(const dt_http_client *client)
 {
     static const uint64_t one = 1;
-    ssize_t ignored = write(client->wake_fd, &one, sizeof(one)); /* a full counter also wakes */
+    ssize_t ignored = write(client->wake_fd, &one, sizeof(one)); /* it fails if the counter is full, which also wakes */
     (void)ignored;
 }
 
@@ -101,7 +101,7 @@ static void give_answer(dt_http_client *client, struct dt_client_exchange *excha
     dt_client_exchange_free(exchange);
 }
 
-/* Ends an exchange that libcurl does not have. */
+/* Ends an exchange that was not passed to libcurl. */
 static void end_early(dt_http_client *client, struct dt_client_exchange *exchange, enum dt_http_end end,
                       const char *detail)
 {
@@ -119,8 +119,8 @@ static void wait_until(dt_http_client *client, struct dt_client_exchange *exchan
     DL_APPEND(client->waiting, exchange);
 }
 
-/* Gives an exchange, which is in no list, to libcurl, or lets it wait for the first connection to its host. addresses:
- * NULL if the host is an address. */
+/* Passes an exchange, which is in no list, to libcurl, or makes it wait for the first connection to its host.
+ * addresses: NULL if the host is an address. */
 static void begin_exchange(dt_http_client *client, struct dt_client_exchange *exchange, const char *addresses)
 {
     int64_t now_us = now(client);
@@ -194,7 +194,7 @@ static void stop_waiting(dt_http_client *client, struct dt_client_exchange *exch
     exchange->name = NULL;
 }
 
-/* The time of a request starts when the lookup of its name starts. */
+/* The time of a request begins when the lookup of its name begins. */
 static void stop_waiting_for_name(dt_http_client *client, struct dt_client_exchange *exchange)
 {
     stop_waiting(client, exchange);
@@ -205,7 +205,7 @@ static void stop_waiting_for_name(dt_http_client *client, struct dt_client_excha
     exchange->no_turn = false;
 }
 
-/* Starts the exchanges whose names have a turn now. */
+/* Begins lookups for exchanges whose owners may now have one. */
 static void give_turns(dt_http_client *client)
 {
     struct dt_client_exchange *exchange;
@@ -258,8 +258,8 @@ static void serve_contacts(dt_http_client *client)
     }
 }
 
-/* Ends waits: an exchange that waited for a connection begins without it; one that waited for a name, or has no time
- * left, ends. */
+/* Ends waits: an exchange that waited too long for a connection begins without it; an exchange that waited for a name,
+ * or has no time left, ends. */
 static void end_waits(dt_http_client *client)
 {
     struct dt_client_exchange *exchange;
@@ -267,7 +267,7 @@ static void end_waits(dt_http_client *client)
     int64_t now_us = now(client);
     if (now_us < client->waiting_until_us)
         return;
-    give_turns(client); /* also if no lookup has ended: one may have failed for lack of a thread or memory */
+    give_turns(client); /* even if no lookup has ended: one may have failed for lack of a thread or memory */
     client->waiting_until_us = INT64_MAX;
     DL_FOREACH_SAFE(client->waiting, exchange, next)
     {
@@ -298,14 +298,17 @@ static int on_timer(CURLM *, long timeout_ms, void *arg)
     return 0;
 }
 
-/* NULL: libcurl's own handle, which closes connections. */
+/* Returns the exchange of a handle. NULL: libcurl's own handle, which closes connections. */
 static struct dt_client_exchange *exchange_of(CURL *easy)
 {
     char *exchange = NULL;
     return curl_easy_getinfo(easy, CURLINFO_PRIVATE, &exchange) == CURLE_OK ? (void *)exchange : NULL;
 }
 
-/* `known` is the argument of curl_multi_assign: not NULL if libcurl waits for the socket. */
+/*
+ * Watches or forgets a socket for libcurl. `known` is the argument of curl_multi_assign: not NULL if libcurl already
+ * waits for the socket.
+ */
 static int on_socket(CURL *easy, curl_socket_t fd, int what, void *arg, void *known)
 {
     dt_http_client *client = arg;
@@ -323,12 +326,12 @@ static int on_socket(CURL *easy, curl_socket_t fd, int what, void *arg, void *kn
     int op = there ? EPOLL_CTL_MOD : EPOLL_CTL_ADD;
     int other = there ? EPOLL_CTL_ADD : EPOLL_CTL_MOD;
     if (epoll_ctl(client->epoll_fd, op, fd, &event) != 0 && (errno == EEXIST || errno == ENOENT))
-        (void)epoll_ctl(client->epoll_fd, other, fd, &event); /* the number was another socket's before */
+        (void)epoll_ctl(client->epoll_fd, other, fd, &event); /* the number belonged to another socket before */
     curl_multi_assign(client->multi, fd, client);
     return 0;
 }
 
-/* Called when the kernel has everything that may be written. */
+/* Leaves the guard, after everything that may be written was passed to the kernel. */
 static void leave_guard(dt_http_client *client)
 {
     if (dt_wire_guard_leave(client->guard))
@@ -358,8 +361,8 @@ static void forgive_missed(dt_http_client *client)
     (void)dt_client_exchanges_prolong(client->waiting, missed_us);
 }
 
-/* Finishes exchanges that libcurl has ended, and prolonged ones whose limit has passed, which libcurl may notice
- * later. */
+/* Reports exchanges that libcurl has ended, and ends prolonged exchanges whose limit has passed, which libcurl may
+ * notice later. */
 static void finish_ended(dt_http_client *client)
 {
     struct dt_client_exchange *exchange;
@@ -386,7 +389,7 @@ static void finish_ended(dt_http_client *client)
 
 /* ---- the thread ---- */
 
-/* Sleeps until there is something to do, then serves the ready sockets and libcurl's timer. */
+/* Sleeps until an event occurs, then serves the ready sockets and libcurl's timer. */
 static void serve_events(dt_http_client *client)
 {
     struct epoll_event events[EVENTS_AT_ONCE];
@@ -407,7 +410,7 @@ static void serve_events(dt_http_client *client)
             (void)ignored;
         } else if (dt_receivers_hear(client->receivers, fd, now(client))) {
             (void)epoll_ctl(client->epoll_fd, EPOLL_CTL_DEL, fd, NULL);
-        } else { /* after an error, reading finds out the cause */
+        } else { /* after an error, reading returns its cause */
             const int in = ready & (EPOLLIN | EPOLLERR | EPOLLHUP) ? CURL_CSELECT_IN : 0;
             const int out = ready & EPOLLOUT ? CURL_CSELECT_OUT : 0;
             (void)curl_multi_socket_action(client->multi, fd, in | out, &running);
@@ -425,7 +428,7 @@ static void end_all(dt_http_client *client)
 {
     struct dt_client_exchange *exchange;
     while ((exchange = client->under_way)) {
-        /* if the head is complete, it decides also now */
+        /* a complete head decides even now */
         struct dt_http_answer answer = dt_client_exchange_answer(exchange, (int)CURLE_ABORTED_BY_CALLBACK, now(client));
         DL_DELETE(client->under_way, exchange);
         curl_multi_remove_handle(client->multi, exchange->easy);
@@ -450,7 +453,7 @@ static void run_client(void *arg)
     dt_http_client *client = arg;
     struct dt_client_exchange *exchange;
     struct dt_error err = {0};
-    sigset_t set; /* writing to a reset connection must not end the process */
+    sigset_t set; /* blocks SIGPIPE, because writing to a reset connection must not end the process */
     sigemptyset(&set);
     sigaddset(&set, SIGPIPE);
     pthread_sigmask(SIG_BLOCK, &set, NULL);
@@ -591,7 +594,7 @@ dt_status dt_http_client_new(const struct dt_http_settings *settings, dt_http_cl
     return status;
 }
 
-/* The multi handle closes kept connections through a handle of its own, so the others may be freed before. */
+/* The multi handle closes kept connections through a handle of its own, so the other handles may be freed before. */
 void dt_http_client_free(dt_http_client *client)
 {
     if (!client)

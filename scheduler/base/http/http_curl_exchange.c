@@ -1,20 +1,20 @@
 /*
- * One exchange: what libcurl is told of a request, and what it tells of the answer.
+ * One exchange: what libcurl is given for a request, and what it reports of the response.
  *
- * A request is written at most once. If a kept connection turns out to be dead before a byte of an answer came, libcurl
- * writes the request again, to another connection (Curl_retry_request). It does the same if an HTTP/2 server refused
- * the stream, or answered with HTTP_1_1_REQUIRED. No option turns this off, and the server may have read the first
- * copy. But each of these ways passes through the state in which libcurl calls CURLOPT_PREREQFUNCTION (since 7.80:
- * MSTATE_DO, the only state that calls the protocol's "do", which writes). So before_request allows the first write and
- * no second one, and open_socket opens no connection for a second one. All other reasons to send again are off: no
- * redirects, no Expect, no authentication, no TLS early data, no upgrades.
+ * A request is written at most once. If a kept connection turns out to be dead before the first byte of a response,
+ * libcurl writes the request again, to another connection (Curl_retry_request). It does the same if an HTTP/2 server
+ * refused the stream, or answered with HTTP_1_1_REQUIRED. No option disables this, and the server may have read the
+ * first copy. But each of these ways passes through the state in which libcurl calls CURLOPT_PREREQFUNCTION (since
+ * 7.80: MSTATE_DO, the only state that calls the protocol's "do", which writes). So before_request allows the first
+ * write and refuses a second, and open_socket opens no connection for a second. All other reasons to send again are
+ * disabled: no redirects, no Expect, no authentication, no TLS early data, no upgrades.
  *
  * libcurl never resolves names. Its resolver starts a thread per request, not per name, and waits for that thread when
  * the request times out (CURLOPT_QUICK_EXIT does not help in every version). host_names.h looks names up;
  * CURLOPT_RESOLVE puts the addresses into libcurl's cache; before_resolving refuses every other lookup.
  *
- * The head of an answer is complete at its blank line. Then its status decides: whatever ends the exchange afterwards
- * (a timeout, a broken connection, a body that is too large) only means that the body is not complete. Interim heads
+ * The head of a response is complete at its blank line. From then on its status decides: if the exchange then ends by a
+ * timeout, a broken connection or a body that is too large, this only means that the body is incomplete. Interim heads
  * (1xx) do not count, except 101, after which no other head follows. All heads together have a limit, so that a
  * receiver cannot send interim heads for ever.
  */
@@ -31,20 +31,20 @@
 #include "http_curl.h"
 #include "wire_guard.h"
 
-#define LIBCURL_LEAST       0x075700 /* 7.87 has CURLOPT_QUICK_EXIT, 7.85 PROTOCOLS_STR */
+#define LIBCURL_LEAST       0x075700 /* oldest version: 7.85 has PROTOCOLS_STR, 7.87 QUICK_EXIT */
 #define CERTIFICATE_MARK    "-----BEGIN "
 #define READ_BUFFER_BYTES   8192L
-#define UPLOAD_BUFFER_BYTES 16384L /* libcurl's minimum */
-/* A connection that was idle for longer, in whole seconds, is not used again. Servers close idle connections after 2 s
- * and more, perhaps while a request is on its way that cannot be sent again. A host with less than a request per second
- * can do with a connection for each. */
+#define UPLOAD_BUFFER_BYTES 16384L /* the smallest size that libcurl accepts */
+/* Whole seconds after which an idle connection is not used again. Servers close idle connections after 2 s and more,
+ * perhaps while a request is on its way that cannot be sent again. For a host with less than one request per second, a
+ * connection for each request is acceptable. */
 #define IDLE_MAX_S      1L
 #define RESOLVED_KEPT_S 60L
-/* How soon a changed file of authorities is read again. Reading the system's takes some ms. */
+/* Seconds after which a changed file of authorities is read again. Reading the system's authorities takes some ms. */
 #define AUTHORITIES_KEPT_S 5L
 #define KEEPALIVE_IDLE_S   30L
 #define KEEPALIVE_EACH_S   10L
-#define UNACKNOWLEDGED_MS  20000 /* if the peer acknowledges nothing for so long, the connection is dead */
+#define UNACKNOWLEDGED_MS  20000 /* time without acknowledgement after which a connection is dead */
 
 _Static_assert(DT_HTTP_DETAIL_MAX >= CURL_ERROR_SIZE, "libcurl writes its error there");
 
@@ -64,17 +64,20 @@ static char *copy_terminated(char *at, struct dt_str text)
     return at + 1;
 }
 
-#define NODES_OF_OURS 4 /* the addresses, close_it, no_expect, no_form */
+#define NODES_OF_OURS 4 /* nodes of curl_slist in each exchange: addresses, close_it, no_expect, no_form */
 
-/* One allocation: the struct, the nodes, the texts. */
+/* Makes the exchange in one allocation: the struct, the nodes, the texts. */
 dt_status dt_client_exchange_new(const struct dt_http_request *request, struct dt_client_exchange **out)
 {
-    /* These remove headers that libcurl adds. A header of the request with the same name comes first, and wins. */
+    /*
+     * These lines remove headers that libcurl adds. If the request has a header of the same name, it comes first, and
+     * counts.
+     */
     static char no_expect[] = "Expect:";
     static char no_form[] = "Content-Type:";
-    static char close_it[] = "Connection: close"; /* the first header, if the exchange closes */
+    static char close_it[] = "Connection: close"; /* the first header, if the exchange closes its connection */
     const size_t n = request->n_headers;
-    size_t bytes = request->url.n + 1 + request->body.n + 1; /* of the texts, terminated */
+    size_t bytes = request->url.n + 1 + request->body.n + 1; /* bytes of the texts, with their terminating zeros */
     struct dt_callback_url url;
     if (dt_callback_url_check(request->url, &url))
         return DT_INVALID;
@@ -94,7 +97,7 @@ dt_status dt_client_exchange_new(const struct dt_http_request *request, struct d
     exchange->resolved = nodes;
     exchange->headers = nodes + 2;
     nodes[1] = (struct curl_slist){close_it, exchange->headers};
-    for (size_t i = 0; i < n; i++) { /* for libcurl, "name;" is a header without a value, and "name:" removes it */
+    for (size_t i = 0; i < n; i++) { /* for libcurl, "name;" is a header without a value; "name:" removes it */
         struct dt_str value = dt_str_trimmed(request->headers[i].value);
         exchange->headers[i] = (struct curl_slist){at, &exchange->headers[i + 1]};
         at = copy_text(at, request->headers[i].name);
@@ -127,9 +130,9 @@ void dt_client_exchange_free(struct dt_client_exchange *exchange)
     free(exchange);
 }
 
-/* ---- what libcurl calls ---- */
+/* ---- callbacks of libcurl ---- */
 
-/* libcurl also calls this if the host is an address, which needs no lookup. */
+/* Refuses lookups. libcurl also calls this if the host is an address, which needs no lookup. */
 static int before_resolving(void *, void *, void *arg)
 {
     struct dt_client_exchange *exchange = arg;
@@ -161,15 +164,15 @@ static curl_socket_t open_socket(void *arg, curlsocktype purpose, struct curl_so
     return fd;
 }
 
-/* arg is the guard, which outlives the connection. */
+/* Closes a socket. arg is the guard, which outlives the connection. */
 static int close_socket(void *arg, curl_socket_t fd)
 {
     dt_wire_guard_close(arg, fd);
     return close(fd);
 }
 
-/* Called last before libcurl writes. The thread is inside the guard from before the lease is checked until libcurl
- * returns (http_curl.c). */
+/* The last callback before libcurl writes. The thread is inside the guard from before the lease is checked until
+ * libcurl returns (http_curl.c). */
 static int before_request(void *arg, char *, char *, int, int)
 {
     struct dt_client_exchange *exchange = arg;
@@ -197,7 +200,7 @@ static void keep_value(struct dt_head_value *out, struct dt_str value)
         memcpy(out->p, value.p, value.n);
 }
 
-/* libcurl's callback for a line of the head. A return other than size * n ends the exchange. */
+/* Receives a line of the head from libcurl. A result other than size * n ends the exchange. */
 static size_t on_head(char *line, size_t size, size_t n, void *arg)
 {
     struct dt_client_exchange *exchange = arg;
@@ -209,13 +212,13 @@ static size_t on_head(char *line, size_t size, size_t n, void *arg)
         return 0;
     while (text.n > 0 && (text.p[text.n - 1] == '\n' || text.p[text.n - 1] == '\r'))
         text.n--;
-    if (!exchange->in_head) { /* the status line */
+    if (!exchange->in_head) { /* this line is the status line */
         exchange->in_head = true;
         exchange->content_type.seen = exchange->content_type.kept = false;
         exchange->retry_after.seen = exchange->retry_after.kept = false;
         return size * n;
     }
-    if (text.n == 0) { /* the end of the head */
+    if (text.n == 0) { /* this line ends the head */
         long status = 0;
         long version = 0;
         exchange->in_head = false;
@@ -248,7 +251,7 @@ static size_t on_body(char *bytes, size_t size, size_t n, void *arg)
     size_t room = DT_HTTP_BODY_MAX - exchange->answer_body.n;
     size_t taken = size * n < room ? size * n : room;
     dt_strbuf_add(&exchange->answer_body, bytes, taken);
-    return exchange->answer_body.failed ? 0 : taken; /* less than n ends the exchange */
+    return exchange->answer_body.failed ? 0 : taken; /* a result below n ends the exchange */
 }
 
 /* ---- options ---- */
@@ -275,10 +278,10 @@ void *dt_easy_new(const char *ca_file)
     SET(CURLOPT_NOPROXY, "*");
     SET(CURLOPT_SSL_VERIFYPEER, 1L);
     SET(CURLOPT_SSL_VERIFYHOST, 2L);
-#if LIBCURL_VERSION_NUM >= 0x075700 /* older versions keep none; newer ones keep them for a day by default */
+#if LIBCURL_VERSION_NUM >= 0x075700 /* by default, older versions keep no connections; newer ones keep them for a day */
     SET(CURLOPT_CA_CACHE_TIMEOUT, AUTHORITIES_KEPT_S);
 #endif
-    if (ca_file && ca_file[0]) { /* without CAPATH, the system's folder of certificates is not used either */
+    if (ca_file && ca_file[0]) { /* without CAPATH, the system's folder of certificates is ignored, too */
         SET(CURLOPT_CAINFO, ca_file);
         SET(CURLOPT_CAPATH, (char *)NULL);
     }
@@ -318,8 +321,8 @@ dt_status dt_client_exchange_attach(struct dt_client_exchange *exchange, void *e
     exchange->limit_ms = dt_later((exchange->until_us - now_us) / 1000, 1);
     exchange->easy = easy;
     if (addresses) {
-        /* "+host:port:addresses", with the host as in the URL, including a final dot. With the plus, the entry
-         * expires. */
+        /* The entry is "+host:port:addresses", with the host as in the URL, including a final dot. The plus makes the
+         * entry expire. */
         size_t scheme = strlen(exchange->url.tls ? "https://" : "http://");
         bool dot = exchange->url_text[scheme + strlen(exchange->url.host)] == '.';
         dt_strbuf_addf(&exchange->resolved_text, "+%s%s:%u:%s", exchange->url.host, dot ? "." : "",
@@ -347,7 +350,7 @@ dt_status dt_client_exchange_attach(struct dt_client_exchange *exchange, void *e
     return failed == CURLE_OK ? DT_OK : DT_NOMEM;
 }
 
-/* libcurl checks its limit whenever it handles an exchange, but its timer has the first limit only. */
+/* libcurl checks the limit whenever it handles an exchange, but its timer still has the first limit. */
 int64_t dt_client_exchanges_prolong(struct dt_client_exchange *list, int64_t by_us)
 {
     struct dt_client_exchange *exchange;
@@ -398,7 +401,7 @@ dt_status dt_easy_check(const char *ca_file, struct dt_error *err)
         return dt_fail(err, DT_INVALID, "libcurl %s was built without http or https", info->version);
     if (!ca_file || !ca_file[0])
         return DT_OK;
-    /* libcurl reads the file at the first connection, which is too late to tell an operator that it is wrong. */
+    /* libcurl reads the file only at the first connection, too late to tell an operator that the file is wrong. */
     char line[256];
     bool found = false;
     FILE *file = fopen(ca_file, "re");

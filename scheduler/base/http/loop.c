@@ -1,5 +1,5 @@
 /*
- * Owns the epoll of a thread, its waker and its patient time: see loop.h.
+ * The epoll set of a thread, its waker and its clock: see loop.h.
  *
  * Invariants: a source is in the list `again` while it is `listed`; n_again is the length of that list. The waker is
  * never read: it is watched edge-triggered, and each write to it is another edge.
@@ -14,7 +14,7 @@
 #include "base/assert.h"
 
 #define EVENTS_MAX 256
-#define MISSED_US  INT64_C(100000) /* a round that ends later than it should by less than this has missed nothing */
+#define MISSED_US  INT64_C(100000) /* a round that ends late by less than this does not delay the loop's time */
 
 dt_status dt_evloop_init(struct dt_evloop *loop, const dt_clock *clock, struct dt_error *err)
 {
@@ -69,7 +69,7 @@ void dt_evloop_wake(struct dt_evloop *loop)
 {
     const uint64_t one = 1;
     ssize_t written = write(loop->waker, &one, sizeof(one));
-    (void)written; /* it fails only when the counter is full, and was an edge before */
+    (void)written; /* it fails only if the counter is full; then an earlier write was the edge */
 }
 
 void dt_evloop_post(struct dt_evloop *loop, struct dt_evtask *task)
@@ -78,11 +78,13 @@ void dt_evloop_post(struct dt_evloop *loop, struct dt_evtask *task)
     do
         task->next = first;
     while (!atomic_compare_exchange_weak(&loop->posted, &first, task));
-    if (!first) /* who posted the first one has woken the loop */
+    if (!first) /* the thread that posted the first task has woken the loop */
         dt_evloop_wake(loop);
 }
 
-/* Moves the patient time by what the thread was kept for beyond the time that it was allowed. */
+/*
+ * Reads the clock. If the thread was blocked for longer than allowed_us, delays the loop's time (loop.h) by the excess.
+ */
 static void read_clock(struct dt_evloop *loop, int64_t since_us, int64_t allowed_us)
 {
     const int64_t mono_us = dt_clock_mono_us(loop->clock);
@@ -131,14 +133,14 @@ void dt_evloop_run_posted(struct dt_evloop *loop)
 {
     struct dt_evtask *latest = atomic_exchange(&loop->posted, NULL);
     struct dt_evtask *first = NULL;
-    while (latest) { /* turns the list round */
+    while (latest) { /* reverses the list */
         struct dt_evtask *before = latest->next;
         latest->next = first;
         first = latest;
         latest = before;
     }
     while (first) {
-        struct dt_evtask *next = first->next; /* the task may be posted again, or freed, once it runs */
+        struct dt_evtask *next = first->next; /* when the task runs, it may be posted again or freed */
         first->run(first);
         first = next;
     }

@@ -1,21 +1,21 @@
 /*
- * What the client knows about receivers: which of them send bytes after their answers, and how the first connection to
- * a TLS host is made. Knows no lists of exchanges. Time is passed in, and monotonic.
+ * What the client knows about receivers: which of them send bytes after their responses, and how the first connection
+ * to a TLS host is made. Knows no lists of exchanges. Callers pass the time, which is monotonic.
  *
- * Bytes after an answer of an HTTP/1 receiver, such as a second answer, would look like the answer to the next request
- * on the connection, which may be another job's.
+ * Bytes after a response of an HTTP/1 receiver, such as a second response, would look like the response to the next
+ * request on the connection, which may belong to another job.
  *
- *           first answer       250 ms without further bytes
- *   new ─────────────────▶ heard ─────────────────▶ trusted
- *    ▲                        │ bytes after an answer  │
- *    └──── after an hour ──── closing ◀────────────────┘
+ *          first response       250 ms without further bytes
+ *  new ─────────────────▶ heard ─────────────────▶ trusted
+ *   ▲                        │ bytes after a response │
+ *   └──── after an hour ──── closing ◀────────────────┘
  *
- * Only connections of a trusted receiver are used again. Until it is trusted, and while it is closing, all requests but
- * the first have a connection of their own with "Connection: close". A connection without a request is watched. If
- * bytes arrive after the next request was written, they cannot be told from its answer.
+ * Only connections of a trusted receiver are used again. While a receiver is not trusted, all requests but the first
+ * have a connection of their own with "Connection: close". A connection without a request is watched. If bytes arrive
+ * after the next request was written, they cannot be distinguished from its response.
  *
- * There is a table of receivers by scheme, host and port, and for each watched descriptor its receiver. A closed
- * descriptor keeps its entry until its number is used again, because no event comes for it.
+ * The file has a table of receivers by scheme, host and port, and a table that gives the receiver of each watched
+ * descriptor. A closed descriptor keeps its entry until its number is used again, because no event arrives for it.
  */
 #include <linux/tcp.h>
 #include <netinet/in.h>
@@ -27,34 +27,34 @@
 #include "base/log.h"
 #include "http_curl.h"
 
-#define REMEMBERED  10000 /* receivers without requests */
+#define REMEMBERED  10000 /* most receivers that are kept without requests */
 #define QUIET_US    INT64_C(250000)
 #define CLOSING_US  (INT64_C(3600) * 1000000)
-#define FIRST_US    INT64_C(1000000) /* if the first request is not answered by then, another one becomes the first */
+#define FIRST_US    INT64_C(1000000) /* time after which an unanswered first request is replaced by another */
 #define DRAIN_BYTES 4096
-#define ESTABLISHED 1 /* TCP_ESTABLISHED of netinet/tcp.h, which linux/tcp.h excludes */
+#define ESTABLISHED 1 /* TCP_ESTABLISHED of netinet/tcp.h, which conflicts with linux/tcp.h */
 
-/* TLS 1.3 sends alerts as records of data with this length (RFC 8446, 5.2 and 6). */
+/* TLS_RECORD_HEAD: bytes of a record's head. TLS 1.3 sends alerts as data of TLS_ALERT_BYTES (RFC 8446, 5.2 and 6). */
 #define TLS_RECORD_HEAD 5
 #define TLS_DATA        0x17
 #define TLS_ALERT_BYTES 19
 
 struct dt_receiver {
-    const struct dt_client_exchange *first; /* of a new receiver, while under way */
-    int64_t quiet_us;                       /* from when it is trusted; 0: new */
+    const struct dt_client_exchange *first; /* first exchange of a new receiver, while it is under way */
+    int64_t quiet_us;                       /* time from which the receiver is trusted; 0: it is new */
     int64_t closing_until_us;
-    unsigned users; /* exchanges and watched connections */
+    unsigned users; /* number of exchanges and watched connections that use the entry */
     UT_hash_handle hh;
     char key[];
 };
 
 struct dt_receivers {
     struct dt_receiver *by_key;
-    struct dt_receiver **watched; /* by descriptor; NULL: not watched */
+    struct dt_receiver **watched; /* receivers by descriptor; NULL: the descriptor is not watched */
     size_t n_watched;
 };
 
-/* Finds or makes a receiver. NULL: memory is out. */
+/* Finds or makes a receiver. Returns NULL if memory runs out. */
 static struct dt_receiver *receiver_of(dt_receivers *receivers, const char *key)
 {
     const size_t n = strlen(key);
@@ -62,7 +62,7 @@ static struct dt_receiver *receiver_of(dt_receivers *receivers, const char *key)
     HASH_FIND(hh, receivers->by_key, key, n, receiver);
     if (receiver)
         return receiver;
-    if (HASH_COUNT(receivers->by_key) >= REMEMBERED) { /* needs no memory, because the table keeps its size */
+    if (HASH_COUNT(receivers->by_key) >= REMEMBERED) { /* this needs no memory, because the table keeps its size */
         struct dt_receiver *oldest = receivers->by_key;
         HASH_DEL(receivers->by_key, oldest);
         if (oldest->users)
@@ -170,13 +170,14 @@ bool dt_receivers_rest(dt_receivers *receivers, int fd, struct dt_client_exchang
     dt_receivers_use(receivers, fd, NULL);
     if (!exchange || exchange->fd != fd || !exchange->receiver || !exchange->head_whole || exchange->shared)
         return false;
-    /* libcurl discards bytes after an answer without a body. So the length of a connection's first answer is compared
-     * with what the kernel has received, unless TLS or chunks hide it. */
+    /* libcurl discards bytes after a response without a body. So the length of a connection's first response is
+     * compared with the number of bytes that the kernel has received, unless TLS or chunks hide the length. */
     if (exchange->opened && !exchange->url.tls && !exchange->chunked &&
         getsockopt(fd, IPPROTO_TCP, TCP_INFO, &info, &n) == 0)
-        exchange->received = info.tcpi_bytes_received - (info.tcpi_state != ESTABLISHED); /* a FIN counts as one */
+        exchange->received = info.tcpi_bytes_received - (info.tcpi_state != ESTABLISHED); /* the kernel counts a FIN as
+                                                                                           * a byte */
     if (has_surplus(exchange))
-        shutdown(fd, SHUT_RDWR); /* also if the answer is not complete: its connection is not used again either */
+        shutdown(fd, SHUT_RDWR); /* also if the response is incomplete, since its connection is not used again either */
     if (!grow_watched(receivers, fd))
         return false;
     receivers->watched[fd] = exchange->receiver;
@@ -194,13 +195,13 @@ bool dt_receivers_hear(dt_receivers *receivers, int fd, int64_t now_us)
     ssize_t n = recv(fd, bytes, TLS_RECORD_HEAD, MSG_PEEK | MSG_DONTWAIT);
     if (n <= 0)
         return true;
-    /* A server that closes an idle connection sends an alert first with TLS. */
+    /* With TLS, a server that closes an idle connection sends an alert first. */
     const bool says_end = strncmp(receiver->key, "https", 5) == 0 && (n < TLS_RECORD_HEAD || bytes[0] != TLS_DATA ||
                                                                       (bytes[3] << 8 | bytes[4]) == TLS_ALERT_BYTES);
     if (!says_end)
         start_closing(receiver, now_us);
     shutdown(fd, SHUT_RDWR);
-    while (n > 0) /* libcurl recognizes a dead connection if nothing but its end can be read */
+    while (n > 0) /* libcurl recognizes a dead connection if only its end can be read, so the rest is read here */
         n = recv(fd, bytes, sizeof(bytes), MSG_DONTWAIT);
     return true;
 }
@@ -230,21 +231,21 @@ void dt_receivers_free(dt_receivers *receivers)
 
 /*
  * The first connection to a TLS host: one request goes first, and the others wait until its connection is open. Then
- * they share it if HTTP/2 was agreed, or open their own. Otherwise a burst would open a connection for each request. An
- * entry of the table of hosts is in one of three states:
+ * they share it if HTTP/2 was negotiated, or open their own. Otherwise a burst would open a connection for each
+ * request. An entry of the table of hosts is in one of three states:
  *
- *   cold      no exchange has used it for a while: the next one goes first
+ *   cold      no exchange has used it for a while: the next exchange goes first
  *   making    `first` is under way, and not written to its connection yet
- *   made      all others; there may be a connection
+ *   made      every other entry; a connection may be open
  */
 
-#define WARM_US INT64_C(1000000) /* connections that were idle for so long are not used again (http_curl_exchange.c) */
+#define WARM_US INT64_C(1000000) /* time after which an idle connection is not used again (http_curl_exchange.c) */
 
 struct dt_contact {
-    const struct dt_client_exchange *first; /* NULL: not making, or its exchange has ended */
-    unsigned users;                         /* exchanges that point to it */
-    int64_t used_us;                        /* when the last of them left */
-    bool listed;                            /* in `making` */
+    const struct dt_client_exchange *first; /* the exchange that goes first, until it ends; else NULL */
+    unsigned users;                         /* number of exchanges that point to the contact */
+    int64_t used_us;                        /* time when the last exchange left */
+    bool listed;                            /* the contact is in `making` */
     struct dt_contact *prev;
     struct dt_contact *next;
     UT_hash_handle hh;
@@ -269,7 +270,7 @@ static void free_contact(dt_contacts *contacts, struct dt_contact *contact)
     free(contact);
 }
 
-/* Finds or makes a contact; frees cold ones before. NULL: memory is out. */
+/* Finds or makes a contact, after freeing cold ones. Returns NULL if memory runs out. */
 static struct dt_contact *contact_of(dt_contacts *contacts, const char *key, int64_t now_us)
 {
     const size_t n = strlen(key);
@@ -302,7 +303,7 @@ bool dt_contact_may_begin(dt_contacts *contacts, struct dt_client_exchange *exch
         return true;
     struct dt_contact *contact = contact_of(contacts, exchange->url.key, now_us);
     if (!contact)
-        return true; /* memory is out: it begins without waiting for others */
+        return true; /* memory ran out: the exchange begins without waiting for others */
     if (is_cold(contact, now_us)) {
         contact->first = exchange;
         if (!contact->listed)

@@ -1,4 +1,4 @@
-/* Owns the text of status lines and headers that every answer has: see reply.h. */
+/* The text of the status line and of the headers that every response has: see reply.h. */
 #include "reply.h"
 
 #include <time.h>
@@ -52,7 +52,7 @@ static void add_header(struct dt_strbuf *out, const char *name, const char *valu
 void dt_reply_add_head(struct dt_strbuf *out, const struct dt_reply *reply, size_t length, const char *connection,
                        const char *date)
 {
-    const char *reason = "Status"; /* for people only; the number says it all */
+    const char *reason = "Status"; /* reason phrase; clients use only the number */
     for (size_t i = 0; i < sizeof(reasons) / sizeof(reasons[0]); i++)
         if (reasons[i].status == reply->status)
             reason = reasons[i].reason;

@@ -1,28 +1,29 @@
-/*
- * The head of an answer as text. Pure.
- */
+/* Writes the head of a response. Pure functions. */
 #pragma once
 
 #include "base/text/strbuf.h"
 
-/* An answer to a request. The slices are borrowed for the call that takes it. */
+/* A response to a request. The slices are borrowed for the call that takes it. */
 struct dt_reply {
-    int status;             /* 200 and above */
-    const char *type;       /* Content-Type; NULL: there is no such header */
-    struct dt_str headers;  /* further header lines, each with its CRLF */
-    struct dt_strbuf *body; /* NULL: none. If it is large its memory is taken, and the buffer is empty afterwards */
-    bool close;             /* the connection ends after it */
+    int status;             /* HTTP status from 200 */
+    const char *type;       /* value of Content-Type; NULL: no such header */
+    struct dt_str headers;  /* further header lines, each with CRLF */
+    struct dt_strbuf *body; /* NULL: none. If it is large, its memory is taken, and the buffer is empty */
+    bool close;             /* close the connection after the response */
 };
 
-#define DT_REPLY_DATE 30 /* bytes of a date as text, with its zero byte */
+#define DT_REPLY_DATE 30 /* bytes of a date as text, including the terminating zero */
 
-/* "Sun, 06 Nov 1994 08:49:37 GMT" */
+/* Writes a date like "Sun, 06 Nov 1994 08:49:37 GMT". */
 void dt_reply_date(int64_t real_ms, char out[DT_REPLY_DATE]);
-/* Answers of these statuses have no body, and say nothing of a length. */
+/* Returns whether responses of this status have neither a body nor a length. */
 static inline bool dt_reply_is_bare(int status)
 {
     return status == 204 || status == 304;
 }
-/* Adds the head, with its empty line. connection: the value of that header, or NULL. length: of the body. */
+/*
+ * Adds the head, including its empty line. connection: value of the header Connection, or NULL. length: length of the
+ * body.
+ */
 void dt_reply_add_head(struct dt_strbuf *out, const struct dt_reply *reply, size_t length, const char *connection,
                        const char *date);

@@ -1,9 +1,9 @@
 /*
- * Owns the calls of the system, and of OpenSSL, for one client's socket: see sock.h. Refuses to know what is said on
- * it.
+ * Calls of the system, and of OpenSSL, for one client's socket: see sock.h. Does not know what the bytes mean.
  *
- * A read that returns less than it has room for has emptied the socket: more is another edge. But an end that came
- * together with the last bytes is no further edge, so a socket that hung up is read until it says so.
+ * If a read returns less than the buffer's size, the socket is empty: more bytes cause another edge. But an end that
+ * arrived together with the last bytes causes no further edge, so a socket that hung up is read until it returns the
+ * end.
  */
 #include "sock.h"
 
@@ -18,19 +18,19 @@
 #include "base/assert.h"
 #include "base/log.h"
 
-#define HANDSHAKE 0x16 /* the first byte of every TLS connection */
+#define HANDSHAKE 0x16 /* first byte of every TLS connection */
 
-/* What a call of OpenSSL did. */
+/* The result of a call of OpenSSL. */
 enum tls_outcome {
-    TLS_DONE,  /* what it was asked to do */
-    TLS_WAIT,  /* nothing: again, with the same bytes, when something has happened on the socket */
-    TLS_END,   /* the client sends nothing any more */
-    TLS_BROKEN /* for good */
+    TLS_DONE,  /* the call did what it should */
+    TLS_WAIT,  /* nothing was done: repeat the call, with the same bytes, after an event of the socket */
+    TLS_END,   /* the client sends nothing more */
+    TLS_BROKEN /* the session has failed permanently */
 };
 
-/* ---- OpenSSL's calls; each leaves its queue of errors empty ---- */
+/* ---- calls of OpenSSL; each leaves its queue of errors empty ---- */
 
-/* NULL: no memory. */
+/* Makes a TLS session. Returns NULL if memory runs out. */
 static SSL *new_session(dt_tls_files *files, int fd)
 {
     SSL_CTX *ctx = dt_tls_files_take(files);
@@ -96,7 +96,7 @@ void dt_sock_init(struct dt_sock *sock, int fd, dt_tls_files *files)
     *sock = (struct dt_sock){.fd = fd, .files = files, .greeted = !files, .may_read = true, .may_write = true};
 }
 
-/* A session may want to write in order to read, and the other way round: an event lets both be tried. */
+/* TLS may have to write in order to read, and to read in order to write: an event allows both to be tried. */
 void dt_sock_event(struct dt_sock *sock, uint32_t events)
 {
     const bool all = sock->tls || (events & (EPOLLHUP | EPOLLERR)) != 0;
@@ -105,7 +105,7 @@ void dt_sock_event(struct dt_sock *sock, uint32_t events)
     sock->hung_up |= (events & (EPOLLRDHUP | EPOLLHUP | EPOLLERR)) != 0;
 }
 
-/* Notes what a call has said that did nothing: *may says whether it is worth another. */
+/* Handles a call that failed with errno. *may: whether the call is worth repeating now. */
 static void note_error(struct dt_sock *sock, bool *may)
 {
     if (errno == EAGAIN || errno == EINTR)

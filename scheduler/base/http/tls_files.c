@@ -1,9 +1,8 @@
 /*
- * Owns the settings of OpenSSL for connections that begin, and when the files behind them are read: see tls_files.h.
- * Refuses to know connections.
+ * OpenSSL's settings for new connections, and when their files are read again: see tls_files.h. Knows no connections.
  *
- * Invariants: `ctx` is whole and usable at any time; a file's `seen` is how it was when the latest attempt to read it
- * began, so that a change in the middle leads to another attempt.
+ * Invariants: `ctx` is complete and usable at any time; a file's `seen` is its state when the latest attempt to read it
+ * began, so that a change during the attempt leads to another attempt.
  */
 #include "tls_files.h"
 
@@ -17,8 +16,8 @@
 #include "base/log.h"
 #include "base/metrics.h"
 
-#define LOOK_US         INT64_C(1000000) /* between two looks at the files */
-#define CHAIN_MAX       (32 * 1024)      /* bytes of a client's certificates */
+#define LOOK_US         INT64_C(1000000) /* time between two checks of the files */
+#define CHAIN_MAX       (32 * 1024)      /* most bytes of a client's certificates */
 #define ENDS_SOON_MS    (INT64_C(14) * 24 * 3600 * 1000)
 #define CIPHERS_OF_TLS2 "ECDHE+AESGCM:ECDHE+CHACHA20"
 
@@ -26,7 +25,7 @@ enum { CERT, KEY, CLIENT_CA, FILES };
 
 static const char *const options[FILES] = {"tls_cert", "tls_key", "tls_client_ca"};
 
-/* How a file was; a file that is replaced, by whatever means, differs in one of these. */
+/* The state of a file. If a file is replaced in any way, its state differs in at least one member. */
 struct look {
     ino_t inode;
     off_t size;
@@ -37,9 +36,9 @@ struct dt_tls_files {
     const dt_clock *clock;
     dt_metric *left_gauge, *good, *bad;
     pthread_mutex_t lock;
-    /* Below: under the lock. */
-    char *paths[FILES]; /* empty: there is none */
-    bool required;      /* a client's certificate */
+    /* The following members are protected by the lock. */
+    char *paths[FILES]; /* path of each file; empty: none */
+    bool required;      /* a client must have a certificate */
     struct look seen[FILES];
     int64_t looked_us;
     SSL_CTX *ctx;
@@ -56,7 +55,7 @@ static void look_at(const char *path, struct look *out)
         *out = (struct look){there.st_ino, there.st_size, there.st_mtim};
 }
 
-/* What OpenSSL says last is the cause in general terms; the first is where it was found. */
+/* OpenSSL's last error is the cause in general terms; its first error is the place. */
 static dt_status fail_file(const struct dt_tls_files *files, int which, struct dt_error *err)
 {
     const char *reason = ERR_reason_error_string(ERR_peek_error());
@@ -66,7 +65,7 @@ static dt_status fail_file(const struct dt_tls_files *files, int which, struct d
     return status;
 }
 
-/* Nobody is there to be asked for the password of a key. */
+/* Called for the password of a key: nobody can be asked for it. */
 static int no_password(char *, int, int, void *)
 {
     return 0;
@@ -104,7 +103,7 @@ static dt_status read_pair(const struct dt_tls_files *files, SSL_CTX *ctx, struc
     return SSL_CTX_check_private_key(ctx) == 1 ? DT_OK : fail_file(files, key, err);
 }
 
-/* HTTP/2 if the client offers it. A client that offers neither gets no answer to that. */
+/* Chooses HTTP/2 if the client offers it, else HTTP/1.1. If the client offers neither, no protocol is confirmed. */
 static int choose_protocol(SSL *, const unsigned char **out, unsigned char *out_n, const unsigned char *in,
                            unsigned in_n, void *)
 {
@@ -124,7 +123,7 @@ static bool set_manners(SSL_CTX *ctx)
                                  SSL_OP_IGNORE_UNEXPECTED_EOF);
     SSL_CTX_set_mode(ctx,
                      SSL_MODE_ENABLE_PARTIAL_WRITE | SSL_MODE_ACCEPT_MOVING_WRITE_BUFFER | SSL_MODE_RELEASE_BUFFERS);
-    SSL_CTX_set_session_cache_mode(ctx, SSL_SESS_CACHE_OFF); /* sessions are in tickets, which clients keep */
+    SSL_CTX_set_session_cache_mode(ctx, SSL_SESS_CACHE_OFF); /* sessions are in tickets, which clients store */
     SSL_CTX_set_num_tickets(ctx, 1);
     SSL_CTX_set_read_ahead(ctx, 1);
     SSL_CTX_set_alpn_select_cb(ctx, choose_protocol, NULL);
@@ -133,7 +132,7 @@ static bool set_manners(SSL_CTX *ctx)
            SSL_CTX_set_session_id_context(ctx, name, sizeof(name) - 1) == 1;
 }
 
-/* Under the lock. Puts what the files say now in the place of what they said before; on failure that stays. */
+/* Reads the files and replaces the settings; if this fails, keeps the previous settings. Called under the lock. */
 static dt_status read_files(dt_tls_files *files, struct dt_error *err)
 {
     struct tm end = {0};
@@ -143,7 +142,7 @@ static dt_status read_files(dt_tls_files *files, struct dt_error *err)
     for (int i = 0; i < FILES; i++) {
         look_at(files->paths[i], &files->seen[i]);
         FILE *in = files->paths[i][0] ? fopen(files->paths[i], "re") : NULL;
-        if (files->paths[i][0] && !in && status == DT_OK) /* OpenSSL's words for this are poor */
+        if (files->paths[i][0] && !in && status == DT_OK) /* replaces OpenSSL's text, which is poor here */
             status =
                 dt_fail(err, DT_INVALID, "[http] %s: cannot read %s: %s", options[i], files->paths[i], strerror(errno));
         if (in)
@@ -166,7 +165,7 @@ static dt_status read_files(dt_tls_files *files, struct dt_error *err)
     return DT_OK;
 }
 
-/* ---- again ---- */
+/* ---- reading again ---- */
 
 static void warn_of_end(const dt_tls_files *files)
 {
@@ -176,7 +175,7 @@ static void warn_of_end(const dt_tls_files *files)
                DT_S("file", files->paths[CERT]), DT_I("days", left_ms / (24 * 3600 * 1000)));
 }
 
-/* Under the lock. */
+/* Reads the files again, and logs failures. Called under the lock. */
 static void read_again(dt_tls_files *files)
 {
     struct dt_error err = {0};
@@ -189,7 +188,7 @@ static void read_again(dt_tls_files *files)
     warn_of_end(files);
 }
 
-/* Under the lock. */
+/* Reads the files again if one of them has changed. Called under the lock. */
 static void read_if_changed(dt_tls_files *files)
 {
     bool changed = false;
@@ -218,7 +217,7 @@ SSL_CTX *dt_tls_files_take(dt_tls_files *files)
     return ctx;
 }
 
-/* False: memory is out, and the paths are as they were. */
+/* Copies the paths. If memory runs out, returns false, and the paths are unchanged. */
 static bool take_paths(dt_tls_files *files, const struct dt_config *config)
 {
     const char *texts[FILES] = {config->http_tls_cert, config->http_tls_key, config->http_tls_client_ca};
@@ -247,7 +246,7 @@ void dt_tls_files_renew(dt_tls_files *files, const struct dt_config *config)
     pthread_mutex_unlock(&files->lock);
 }
 
-/* ---- what is told ---- */
+/* ---- reports ---- */
 
 int64_t dt_tls_files_end_at_ms(dt_tls_files *files)
 {

@@ -39,7 +39,7 @@ void dt_callback_secret_wipe(struct dt_callback_secret *secret)
 
 #define DIGEST_BYTES 32
 
-/* Signs in pieces, so that a large body need not be copied after its id and time. */
+/* Signs in pieces, so that a large body is not copied to follow its id and time. */
 dt_status dt_webhook_sign(const struct dt_webhook *webhook, const struct dt_callback_secret *secret,
                           struct dt_strbuf *out)
 {

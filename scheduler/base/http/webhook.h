@@ -1,14 +1,14 @@
 /*
  * Standard Webhooks 1.0: secrets ("whsec_" and the key in base64), and signatures: HMAC-SHA256 of
- * "<id>.<timestamp>.<body>". A topic has two secrets while one replaces the other. Pure, except for libcrypto; logs
- * nothing. Any thread.
+ * "<id>.<timestamp>.<body>". A topic has two secrets while one secret replaces the other. Pure functions, except for
+ * libcrypto; they log nothing. Any thread may call them.
  */
 #pragma once
 
 #include "base/text/strbuf.h"
 
 #define DT_CALLBACK_SECRETS 2
-#define DT_SECRET_KEY_MAX   192 /* bytes of one key */
+#define DT_SECRET_KEY_MAX   192 /* most bytes of a key */
 
 struct dt_secret_key {
     size_t n;
@@ -16,17 +16,17 @@ struct dt_secret_key {
 };
 
 struct dt_callback_secret {
-    unsigned n; /* 1 or 2 */
+    unsigned n; /* number of keys, 1 or 2 */
     struct dt_secret_key keys[DT_CALLBACK_SECRETS];
 };
 
 /*
- * Reads one secret, or two with a space between. Returns NULL, or the reason of the refusal, a static text that
- * continues "callback_secret" and contains nothing of the secret. The caller wipes *out with dt_callback_secret_wipe
+ * Reads one secret, or two secrets separated by a space. Returns NULL, or the reason of the refusal, a static text that
+ * continues "callback_secret" and contains nothing of the secret. The caller clears *out with dt_callback_secret_wipe
  * after use, also after a refusal.
  */
 const char *dt_callback_secret_read(struct dt_str text, struct dt_callback_secret *out);
-/* Overwrites the keys; the compiler cannot optimize it away. */
+/* Overwrites the keys, in a way that the compiler does not optimize away. */
 void dt_callback_secret_wipe(struct dt_callback_secret *secret);
 
 struct dt_webhook {
@@ -35,7 +35,7 @@ struct dt_webhook {
     struct dt_str body;
 };
 
-/* Appends the value of `webhook-signature`: "v1,<base64>" for each key, in their order, with a space between. SYSTEM:
- * libcrypto failed, and what was appended is undefined. A failed allocation sets out->failed. */
+/* Appends the value of `webhook-signature`: "v1,<base64>" for each key, in their order, separated by spaces. If
+ * libcrypto fails, returns SYSTEM, and what was appended is undefined. If an allocation fails, sets out->failed. */
 DT_MUST_CHECK dt_status dt_webhook_sign(const struct dt_webhook *webhook, const struct dt_callback_secret *secret,
                                         struct dt_strbuf *out);

@@ -3,10 +3,10 @@
  * timer_settime(2).
  *
  * Invariants:
- *   - An armed timer is not touched until its signal was handled: since Linux 6.13, a signal that waits for its thread
- *     is lost if its timer is set again or deleted. So a new end is only stored, and the handler arms the timer for it.
- *   - The handler may find the end of a lease that began after the thread had checked the one before. So leases that
- *     ended are counted, and the handler compares the count with that at the latest check.
+ *   - An armed timer is not changed until its signal was handled: since Linux 6.13, a pending signal is lost if its
+ *     timer is set again or deleted. So a new end is only stored, and the handler arms the timer for it.
+ *   - The handler may see the end of a lease that began after the thread had checked an earlier lease. So leases that
+ *     ended are counted, and the handler compares the count with the count at the latest check.
  */
 #include "wire_guard.h"
 
@@ -31,19 +31,19 @@ _Static_assert(ATOMIC_LLONG_LOCK_FREE == 2, "what a handler of signals reads tak
 struct dt_wire_guard {
     pthread_mutex_t lock; /* protects the timer from being created or deleted while it is set */
     timer_t timer;
-    _Atomic bool attached;    /* the timer exists … */
-    _Atomic bool armed;       /* … and its signal will come */
-    _Atomic int64_t until_us; /* 0: no end was set */
-    _Atomic unsigned over;    /* number of leases that have ended … */
-    _Atomic unsigned looked;  /* … when the thread entered last */
+    _Atomic bool attached;    /* the timer exists */
+    _Atomic bool armed;       /* the timer's signal will arrive */
+    _Atomic int64_t until_us; /* end of the lease; 0: no end was set */
+    _Atomic unsigned over;    /* number of leases that have ended */
+    _Atomic unsigned looked;  /* value of `over` when the thread last entered */
     const dt_clock *clock;
     volatile sig_atomic_t inside, shut;
-    _Atomic int highest; /* index of the last word with a bit */
+    _Atomic int highest; /* index of the last word that has a bit set */
     _Atomic uint64_t sockets[SOCKETS / WORD_BITS];
-    _Atomic uint64_t owing[SOCKETS / WORD_BITS]; /* those of them with the rest of a request to write */
+    _Atomic uint64_t owing[SOCKETS / WORD_BITS]; /* guarded sockets with an unwritten rest of a request */
 };
 
-/* ---- the timer, by the clock of dt_clock_boot_us ---- */
+/* ---- the timer, which uses the clock of dt_clock_boot_us ---- */
 
 static void set_timer(dt_wire_guard *guard, int64_t until_us)
 {
@@ -51,7 +51,7 @@ static void set_timer(dt_wire_guard *guard, int64_t until_us)
     (void)timer_settime(guard->timer, TIMER_ABSTIME, &when, NULL);
 }
 
-/* Does nothing if the signal will come anyway. */
+/* Arms the timer, unless its signal will arrive anyway. */
 static void arm_timer(dt_wire_guard *guard)
 {
     if (guard->attached && guard->until_us && !atomic_exchange(&guard->armed, true))
@@ -73,18 +73,21 @@ static void shut_late_sockets(dt_wire_guard *guard)
         guard->shut = 1;
 }
 
-/* Sets the timer before it checks the end: if the thread is stopped in between, it finds the next signal. */
+/*
+ * Handles the timer's signal. Sets the timer before it checks the end: if the thread is stopped in between, the next
+ * signal finds it.
+ */
 static void on_end(int, siginfo_t *info, void *)
 {
     dt_wire_guard *guard = info->si_value.sival_ptr;
     int saved = errno;
     if (info->si_code != SI_TIMER)
-        return; /* sent by another program */
+        return; /* another program sent the signal */
     const int64_t now_us = dt_clock_boot_us(guard->clock);
     if (guard->attached && now_us < guard->until_us) {
         set_timer(guard, guard->until_us);
     } else if (guard->attached) {
-        /* if the end changes between the two checks, either that call or this one arms the timer */
+        /* if the end changes between the two checks, either dt_wire_guard_until or this handler arms the timer */
         guard->armed = false;
         if (now_us < guard->until_us)
             arm_timer(guard);
@@ -132,7 +135,7 @@ dt_status dt_wire_guard_attach(dt_wire_guard *guard, struct dt_error *err)
     return status;
 }
 
-/* A pending signal is handled before the thread ends, so the guard is freed later. */
+/* A pending signal is handled before the thread ends, so the guard can be freed after the thread. */
 void dt_wire_guard_detach(dt_wire_guard *guard)
 {
     pthread_mutex_lock(&guard->lock);
@@ -179,7 +182,7 @@ void dt_wire_guard_owes(dt_wire_guard *guard, int fd, bool owes)
         atomic_fetch_and(&guard->owing[fd / WORD_BITS], ~bit_of(fd));
 }
 
-/* Sockets that are late for earlier leases are shut here, because the handler compares with this check from now on. */
+/* Shuts sockets that still owe bytes of earlier leases, because from now on the handler compares with this check. */
 void dt_wire_guard_enter(dt_wire_guard *guard)
 {
     const unsigned over = guard->over;
@@ -199,7 +202,7 @@ bool dt_wire_guard_leave(dt_wire_guard *guard)
     return shut;
 }
 
-/* ---- life ---- */
+/* ---- creating and freeing ---- */
 
 dt_status dt_wire_guard_new(const dt_clock *clock, dt_wire_guard **out)
 {
