@@ -20,16 +20,12 @@ struct dt_view;
 /* Allocates req->state, filled with zeros. NULL: memory ran out, and the answer, 503, is filled in. */
 void *dt_answer_state(struct dt_request *req, size_t n);
 
-/*
- * Returns the configured limits for decoders. Borrows the installation's name from the snapshot `view`; if view is
- * NULL, from the configuration.
- */
+/* Returns the configured limits for decoders. Borrows the installation's name from the snapshot `view`; if view is
+ * NULL, from the configuration. */
 struct dt_job_rules dt_answer_rules(const struct dt_api *api, const struct dt_view *view);
 
-/*
- * Parses the body with this thread's parser (request/workers.h), and initializes the list of faults. The tree lives
- * until this thread parses again. NULL: a problem is filled in, and the list is not initialized.
- */
+/* Parses the body with this thread's parser (request/workers.h), and initializes the list of faults. The tree lives
+ * until this thread parses again. NULL: a problem is filled in, and the list is not initialized. */
 dt_json *dt_answer_parse(struct dt_request *req, struct dt_faults *faults);
 
 /* Reads a query parameter that is a duration of at most max_ms. If it is absent, *out_ms is unchanged. False: answered
@@ -57,10 +53,8 @@ enum dt_next dt_answer_fault(struct dt_request *req, const char *pointer, const 
 /* Answers that a decoder refused the body: 413, 422 with all faults, or the problem of another status. */
 enum dt_next dt_answer_faults(struct dt_request *req, dt_status status, const struct dt_faults *faults);
 
-/*
- * Answers the problem for a status of the store. job: the job as it is now, shown with too-late, not-dead and
- * version-mismatch; NULL: unknown. err may be NULL. If the status is an error of MySQL, logs an outage.
- */
+/* Answers the problem for a status of the store. job: the job as it is now, shown with too-late, not-dead and
+ * version-mismatch; NULL: unknown. err may be NULL. If the status is an error of MySQL, logs an outage. */
 enum dt_next dt_answer_status(struct dt_request *req, dt_status status, const struct dt_job *job,
                               const struct dt_error *err);
 /* Answers 404: "no such job", if what is "job". */
@@ -72,10 +66,8 @@ enum dt_next dt_answer_failed(struct dt_request *req, dt_status status, const ch
 enum dt_next dt_answer_job(struct dt_request *req, int status, const struct dt_job *job,
                            const struct dt_job_view *view);
 
-/*
- * A page ends at its limit, or earlier if its answer reaches this many bytes; it has at least one row. Before the page
- * is read, memory is reserved for the rows, and for the answer, whose buffer may be twice as large as its text.
- */
+/* A page ends at its limit, or earlier if its answer reaches this many bytes; it has at least one row. Before the page
+ * is read, memory is reserved for the rows, and for the answer, whose buffer may be twice as large as its text. */
 #define DT_PAGE_BYTES ((size_t)4 << 20)
 static inline size_t dt_page_room(size_t bytes)
 {
@@ -87,25 +79,19 @@ static inline struct dt_page_end dt_page_end(unsigned rows, size_t row_bytes)
     size_t bytes = rows * row_bytes;
     return (struct dt_page_end){rows, bytes < DT_PAGE_BYTES ? bytes : DT_PAGE_BYTES};
 }
-/*
- * Returns how many bytes it may take to read and answer one job. Its payload is in the client library, in a cell, in
- * the arena, and, perhaps as base64, in a buffer that grows by doubling.
- */
+/* Returns how many bytes it may take to read and answer one job. Its payload is in the client library, in a cell, in
+ * the arena, and, perhaps as base64, in a buffer that grows by doubling. */
 size_t dt_answer_job_room(const struct dt_api *api);
 /* Reserves the bytes of dt_answer_job_room before a job is read, and releases what an earlier run of the request
  * reserved. False: answered 503. */
 DT_MUST_CHECK bool dt_answer_hold_job(struct dt_request *req);
 
-/*
- * Identifies a list for its cursors (request/cursor.h): kind, fields of the filter, and caller. False: answered 503,
- * because MySQL was never reached.
- */
+/* Identifies a list for its cursors (request/cursor.h): kind, fields of the filter, and caller. False: answered 503,
+ * because MySQL was never reached. */
 bool dt_answer_list(struct dt_request *req, char kind, const struct dt_str *fields, size_t n,
                     struct dt_cursor_list *list);
-/*
- * Reads the parameter "cursor". *position: the position after which the list continues; absent: from the beginning.
- * False: a fault was added; the answer is not filled in.
- */
+/* Reads the parameter "cursor". *position: the position after which the list continues; absent: from the beginning.
+ * False: a fault was added; the answer is not filled in. */
 bool dt_answer_cursor(struct dt_request *req, const struct dt_cursor_list *list, struct dt_faults *faults,
                       struct dt_str *position);
 /* Reads the rows of a page into `rows` and writes the answer, or returns a status of the store. */

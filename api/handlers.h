@@ -1,8 +1,6 @@
-/*
- * The handlers of routes.c, by file. A handler decodes the request, calls the part that carries it out, and encodes the
+/* The handlers of routes.c, by file. A handler decodes the request, calls the part that carries it out, and encodes the
  * answer; request.h says on which thread it runs. A function that takes a store runs on a worker; it is the `work` of
- * its route.
- */
+ * its route. */
 #pragma once
 
 #include "request/request.h"

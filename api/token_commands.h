@@ -1,7 +1,5 @@
-/*
- * Creates tokens, for POST /v1/tokens and for a command of duetime-api; and the other commands about tokens. The text
- * of a token is shown once and stored nowhere.
- */
+/* Creates tokens, for POST /v1/tokens and for a command of duetime-api; and the other commands about tokens. The text
+ * of a token is shown once and stored nowhere. */
 #pragma once
 
 #include "request/auth.h"

@@ -1,8 +1,6 @@
-/*
- * The parts of a process, and what they report to each other. The supervisor is the thread of dt_dispatcher_run: it
+/* The parts of a process, and what they report to each other. The supervisor is the thread of dt_dispatcher_run: it
  * starts and stops loops. Other threads (the elector's, the wake thread) only give orders to the table of loops, which
- * the supervisor carries out.
- */
+ * the supervisor carries out. */
 #include "dispatcher.h"
 
 #include <unistd.h>
@@ -519,11 +517,9 @@ static dt_status start_electing(dt_dispatcher *d, struct dt_error *err)
     return START(dt_elector_start(&elector, &d->elector, err));
 }
 
-/*
- * Ends the parts. A part that calls others ends before them. Three parts form a ring: the source of the shard map calls
+/* Ends the parts. A part that calls others ends before them. Three parts form a ring: the source of the shard map calls
  * the elector, the elector calls the heartbeat, and the heartbeat calls the source. So the source stops calling first,
- * and is freed last.
- */
+ * and is freed last. */
 static void end_parts(dt_dispatcher *d)
 {
     dt_watcher_stop(d->watcher);

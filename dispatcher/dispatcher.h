@@ -1,7 +1,5 @@
-/*
- * A dispatcher process: connects elector, shard loops, results, outbox, housekeeper and wake-ups. Only this part knows
- * all others.
- */
+/* A dispatcher process: connects elector, shard loops, results, outbox, housekeeper and wake-ups. Only this part knows
+ * all others. */
 #pragma once
 
 #include "base/clock.h"

@@ -1,9 +1,7 @@
-/*
- * The heartbeat: an urgent chore that writes once a second into MySQL that the process lives, what it is elected for
+/* The heartbeat: an urgent chore that writes once a second into MySQL that the process lives, what it is elected for
  * and what it leads. In the same table it reads whether every process that changes jobs can write to the index; only
  * then may a leader trust the index. A lost entry is known at once if this process lost it, or if the process that lost
- * it can announce the loss through any Redis; otherwise within a second.
- */
+ * it can announce the loss through any Redis; otherwise within a second. */
 #pragma once
 
 #include "base/chores.h"

@@ -1,7 +1,5 @@
-/*
- * Four chores: the reconciler, with the statistics of the shards led here; promotion of jobs that are due within days,
- * and the archive of finished jobs with its partitions; the walk over offers; the audit of counters.
- */
+/* Four chores: the reconciler, with the statistics of the shards led here; promotion of jobs that are due within days,
+ * and the archive of finished jobs with its partitions; the walk over offers; the audit of counters. */
 #pragma once
 
 #include "base/chores.h"

@@ -1,8 +1,6 @@
-/*
- * The parts of a dispatcher that make and change jobs: the schedule maker, the mover of the inbox and the runner of
+/* The parts of a dispatcher that make and change jobs: the schedule maker, the mover of the inbox and the runner of
  * operations. They start and stop together. (command_reader.h reads commands from Kafka, with the other parts of
- * Kafka.)
- */
+ * Kafka.) */
 #pragma once
 
 #include "base/chores.h"
@@ -77,11 +75,9 @@ void dt_inbox_chore_leave(dt_inbox_chore *chore);
 /* Joins the thread, frees. NULL is accepted. */
 void dt_inbox_chore_stop(dt_inbox_chore *chore);
 
-/*
- * Notifies other processes through Redis (on the channel of wake-ups), and writes jobs that the intake made or moved
+/* Notifies other processes through Redis (on the channel of wake-ups), and writes jobs that the intake made or moved
  * into the index. Without an index it does nothing. Every process also polls, so no process depends on a notification.
- * Any thread; a call may wait for Redis, and for another call.
- */
+ * Any thread; a call may wait for Redis, and for another call. */
 
 typedef struct dt_announcer dt_announcer;
 

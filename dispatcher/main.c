@@ -1,6 +1,4 @@
-/*
- * duetime-dispatcher: options, signals, and one dispatcher.
- */
+/* duetime-dispatcher: options, signals, and one dispatcher. */
 #include <getopt.h>
 #include <sched.h>
 #include <signal.h>

@@ -1,7 +1,5 @@
-/*
- * One run of the program: the call, the settings, the connection to the API. main.c fills in struct dt_cli and passes
- * it to the function of the verb. This header also has messages on standard error, and progress.
- */
+/* One run of the program: the call, the settings, the connection to the API. main.c fills in struct dt_cli and passes
+ * it to the function of the verb. This header also has messages on standard error, and progress. */
 #pragma once
 
 #include "base/clock.h"
@@ -69,11 +67,9 @@ int dt_cli_failed(dt_status status, const struct dt_error *err);
 /* Returns the exit code for an answer. If the API refused, prints title, detail, and each member with a fault. */
 int dt_cli_judge(const struct dt_cli *cli, const struct dt_rest_answer *answer);
 
-/*
- * Sends a request and judges the answer. Returns the exit code. If the code is DONE, json is not NULL and the answer is
+/* Sends a request and judges the answer. Returns the exit code. If the code is DONE, json is not NULL and the answer is
  * not empty, json holds the parsed answer (it borrows from answer). For a request other than GET, adds the change to
- * cli->done.
- */
+ * cli->done. */
 int dt_cli_ask(struct dt_cli *cli, const struct dt_rest_request *request, struct dt_rest_answer *answer, dt_json *json);
 
 /* Progress of work that takes longer than a second: count, rate, time left. On a terminal it is one line that changes;

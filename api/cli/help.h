@@ -1,7 +1,5 @@
-/*
- * Texts that are made from the table of verbs (table.h): the help of `duetime`, the man page, the reference page, and
- * completion scripts for shells. All functions append.
- */
+/* Texts that are made from the table of verbs (table.h): the help of `duetime`, the man page, the reference page, and
+ * completion scripts for shells. All functions append. */
 #pragma once
 
 #include "base/text/strbuf.h"

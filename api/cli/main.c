@@ -135,10 +135,8 @@ static void end_by_signal(int number)
     raise(number);
 }
 
-/*
- * If the output cannot be written, prints an error, and the changes that the API made. If nothing was changed and the
- * reader has closed the pipe, the program ends without a message, as is usual.
- */
+/* If the output cannot be written, prints an error, and the changes that the API made. If nothing was changed and the
+ * reader has closed the pipe, the program ends without a message, as is usual. */
 static int close_output(struct dt_cli *cli, int code)
 {
     int error = dt_streams_flush();

@@ -61,18 +61,14 @@ struct dt_rest_answer {
 DT_MUST_CHECK dt_status dt_rest_new(const struct dt_cli_settings *settings, dt_rest **out, struct dt_error *err);
 void dt_rest_free(dt_rest *rest);
 
-/*
- * Sends the request and waits for the complete answer, whatever its status. The buffer of the answer may be reused for
+/* Sends the request and waits for the complete answer, whatever its status. The buffer of the answer may be reused for
  * the next request; the caller clears its body in the end. UNAVAILABLE: no complete answer arrived; err has the reason
- * (the server may have carried out the request). TOO_LARGE: the answer is longer than DT_REST_ANSWER_MAX.
- */
+ * (the server may have carried out the request). TOO_LARGE: the answer is longer than DT_REST_ANSWER_MAX. */
 DT_MUST_CHECK dt_status dt_rest_ask(dt_rest *rest, const struct dt_rest_request *request, struct dt_rest_answer *answer,
                                     struct dt_error *err);
 
-/*
- * From now on the first SIGINT, SIGTERM or SIGHUP does not end the program: a running request may still get its answer,
- * and the caller ends when dt_rest_signal returns a signal. The second signal ends the program.
- */
+/* From now on the first SIGINT, SIGTERM or SIGHUP does not end the program: a running request may still get its answer,
+ * and the caller ends when dt_rest_signal returns a signal. The second signal ends the program. */
 void dt_rest_catch_signals(void);
 /* Returns the signal that was caught; 0: none. */
 int dt_rest_signal(void);

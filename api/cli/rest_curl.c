@@ -1,6 +1,4 @@
-/*
- * The adapter to libcurl. Redirects are not followed, so that a token is sent to no other server.
- */
+/* The adapter to libcurl. Redirects are not followed, so that a token is sent to no other server. */
 #include <curl/curl.h>
 #include <signal.h>
 #include <strings.h>

@@ -333,10 +333,8 @@ static void pause_a_while(struct import *im)
     nanosleep(&(struct timespec){0, PAUSE_NS}, NULL);
 }
 
-/*
- * Reads the answer, and removes finished lines from the batch. Results are in the order of the lines. If there are
- * fewer results than lines, the last result is for all remaining lines, none of which was created.
- */
+/* Reads the answer, and removes finished lines from the batch. Results are in the order of the lines. If there are
+ * fewer results than lines, the last result is for all remaining lines, none of which was created. */
 static int read_answer(struct import *im, unsigned sent, bool *again)
 {
     const char *p = im->answer.body.p;

@@ -1,7 +1,5 @@
-/*
- * Lists and exports: page by page, so that the program holds only one page in memory; to the end, or up to --limit.
- * Exports show their progress. Lists do so on a terminal, because pages may be empty.
- */
+/* Lists and exports: page by page, so that the program holds only one page in memory; to the end, or up to --limit.
+ * Exports show their progress. Lists do so on a terminal, because pages may be empty. */
 
 #include "base/text/json_write.h"
 #include "base/text/timetext.h"
@@ -106,10 +104,8 @@ static int request_page(struct listing *l)
     return code == DT_CLI_DONE ? show_page(l) : code;
 }
 
-/*
- * Returns how many jobs an export will write; 0: unknown. If only a topic and a state choose the jobs, the topic's
- * counters have the number.
- */
+/* Returns how many jobs an export will write; 0: unknown. If only a topic and a state choose the jobs, the topic's
+ * counters have the number. */
 static int64_t count_jobs(struct listing *l)
 {
     const struct dt_cli_call *call = l->cli->call;

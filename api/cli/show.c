@@ -287,10 +287,8 @@ void dt_cli_list_row(struct dt_cli_list *list, const dt_json *json, const struct
     }
 }
 
-/*
- * Chooses a column to narrow if the table is too wide for the terminal: the column whose title exceeds its cells most,
- * else the widest. The first column identifies the row, so it keeps up to a third of the line.
- */
+/* Chooses a column to narrow if the table is too wide for the terminal: the column whose title exceeds its cells most,
+ * else the widest. The first column identifies the row, so it keeps up to a third of the line. */
 static size_t column_to_narrow(const struct dt_cli_list *list, const size_t *content)
 {
     size_t title = 0;

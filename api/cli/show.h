@@ -1,7 +1,5 @@
-/*
- * Answers on standard output, for people (tables, lists of members) or for programs (JSON, one value a line). Texts for
- * people have no control characters, so that a key or an error cannot control the terminal.
- */
+/* Answers on standard output, for people (tables, lists of members) or for programs (JSON, one value a line). Texts for
+ * people have no control characters, so that a key or an error cannot control the terminal. */
 #pragma once
 
 #include "base/text/json.h"

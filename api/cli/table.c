@@ -1,7 +1,5 @@
-/*
- * The table of verbs. To add a verb, add a row; if a row cannot express the verb, write a function in a run_*.c.
- * clang-format leaves the rows alone, so that they can be compared by eye.
- */
+/* The table of verbs. To add a verb, add a row; if a row cannot express the verb, write a function in a run_*.c.
+ * clang-format leaves the rows alone, so that they can be compared by eye. */
 #include "table.h"
 
 #include <string.h>

@@ -1,7 +1,5 @@
-/*
- * Reads words from left to right: noun, verb, then arguments and options in any order. Every word after `--` is an
- * argument. A noun may be singular ("job get").
- */
+/* Reads words from left to right: noun, verb, then arguments and options in any order. Every word after `--` is an
+ * argument. A noun may be singular ("job get"). */
 #include "words.h"
 
 #include <errno.h>

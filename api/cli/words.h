@@ -1,7 +1,5 @@
-/*
- * Reads the words of a command line (verb, arguments, options) by the table, and makes the request from them. Pure,
- * except for the files that options name.
- */
+/* Reads the words of a command line (verb, arguments, options) by the table, and makes the request from them. Pure,
+ * except for the files that options name. */
 #pragma once
 
 #include "base/status.h"

@@ -1,6 +1,4 @@
-/*
- * The files of the console as built by build.cmake, compiled into the program, each with its compressed forms.
- */
+/* The files of the console as built by build.cmake, compiled into the program, each with its compressed forms. */
 #pragma once
 
 #include <stdbool.h>

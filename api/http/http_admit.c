@@ -1,7 +1,5 @@
-/*
- * Owns the checks of a request's head: which route the request takes, who the caller is, the size and type of its body,
- * its query. Does not know how an answer is sent. The framing of the head was checked before (base/http/head.h).
- */
+/* Owns the checks of a request's head: which route the request takes, who the caller is, the size and type of its body,
+ * its query. Does not know how an answer is sent. The framing of the head was checked before (base/http/head.h). */
 #include <stdatomic.h>
 #include <stdlib.h>
 #include <string.h>
@@ -95,10 +93,8 @@ static void take_header(struct dt_exchange *e, struct dt_str name, struct dt_str
     }
 }
 
-/*
- * Copies the head into the arena and splits it. Each slice is terminated: a zero replaces the byte after it, which was
- * already read. False: memory ran out.
- */
+/* Copies the head into the arena and splits it. Each slice is terminated: a zero replaces the byte after it, which was
+ * already read. False: memory ran out. */
 static bool read_head(struct dt_exchange *e, const struct dt_head *head)
 {
     struct dt_request *req = &e->req;
@@ -217,11 +213,9 @@ static bool check_caller(struct dt_exchange *e)
     return false;
 }
 
-/*
- * While no token is required, any web page could use the API through the browser on this machine (request.h). Probes
+/* While no token is required, any web page could use the API through the browser on this machine (request.h). Probes
  * are let through, because they use whatever address reaches the API, and their answers are not secret. A request
- * without Host (HTTP/1.0) does not come from a browser.
- */
+ * without Host (HTTP/1.0) does not come from a browser. */
 static bool check_page(struct dt_exchange *e)
 {
     struct dt_request *req = &e->req;

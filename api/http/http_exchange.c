@@ -293,11 +293,9 @@ static void give_answer_up(struct dt_request *req, bool may_have_changed)
         dt_request_no_room(req);
 }
 
-/*
- * Sends the answer that is filled in. From now until the client has received the answer, the request holds exactly the
+/* Sends the answer that is filled in. From now until the client has received the answer, the request holds exactly the
  * bytes of its buffers. If the budget has no room for a 503, the 503 is sent nevertheless, because no answer is
- * smaller. The exchange may end in this call.
- */
+ * smaller. The exchange may end in this call. */
 static void answer(struct dt_exchange *e)
 {
     struct dt_request *req = &e->req;
@@ -401,11 +399,9 @@ static bool is_empty(struct dt_str body)
     return k != 1;
 }
 
-/*
- * Returns how many bytes it takes at most to decode a large body and to answer with it: a decoded payload, and its text
+/* Returns how many bytes it takes at most to decode a large body and to answer with it: a decoded payload, and its text
  * in a buffer that grows by half. They are charged before anything is done, so that the answer can report what was
- * done.
- */
+ * done. */
 static size_t made_of(struct dt_str body)
 {
     return body.n > DT_REQUEST_FREE / 4 ? 3 * body.n : 0;

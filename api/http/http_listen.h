@@ -1,8 +1,6 @@
-/*
- * Turns the text of http.listen into the sockets that the server listens on. The file of a Unix socket gets
+/* Turns the text of http.listen into the sockets that the server listens on. The file of a Unix socket gets
  * http.unix_mode. It replaces a file of a socket that no process listens on any more, and is removed when the listener
- * is closed.
- */
+ * is closed. */
 #pragma once
 
 #include <stdbool.h>
@@ -26,10 +24,8 @@ struct dt_listeners {
     size_t n;
 };
 
-/*
- * Returns in *local whether the list names only addresses of the loopback ("localhost" is one) and Unix sockets.
- * INVALID: an element is no address; *local is unchanged.
- */
+/* Returns in *local whether the list names only addresses of the loopback ("localhost" is one) and Unix sockets.
+ * INVALID: an element is no address; *local is unchanged. */
 DT_MUST_CHECK dt_status dt_http_is_local(const char *listen, bool *local, struct dt_error *err);
 /* Returns whether the configuration has a listener with TLS. */
 bool dt_http_wants_tls(const struct dt_config *config);

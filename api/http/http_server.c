@@ -1,7 +1,5 @@
-/*
- * Owns the HTTP server: its listeners and its threads, each of which has its own connections. Does not know what
- * happens on a connection (base/http) or to a request (http_exchange.c).
- */
+/* Owns the HTTP server: its listeners and its threads, each of which has its own connections. Does not know what
+ * happens on a connection (base/http) or to a request (http_exchange.c). */
 #include "http_server.h"
 
 #include <stdlib.h>

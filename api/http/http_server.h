@@ -16,30 +16,22 @@ struct dt_api;
 
 typedef struct dt_http dt_http;
 
-/*
- * Answers every suspended request whose deadline has passed. Called by the janitor several times a second while there
- * are connections; must not block on anything but the locks of queues.
- */
+/* Answers every suspended request whose deadline has passed. Called by the janitor several times a second while there
+ * are connections; must not block on anything but the locks of queues. */
 typedef void dt_http_expire(const struct dt_api *api, int64_t now_us);
 
-/*
- * Listens on all addresses of http.listen, and serves requests. Borrows api and router until dt_http_stop. SYSTEM: a
+/* Listens on all addresses of http.listen, and serves requests. Borrows api and router until dt_http_stop. SYSTEM: a
  * port is in use or not permitted, or a thread cannot start. INVALID: an element is no address, or has no certificate.
- * If it fails, *out is NULL.
- */
+ * If it fails, *out is NULL. */
 DT_MUST_CHECK dt_status dt_http_start(struct dt_api *api, const struct dt_router *router, dt_http_expire *expire,
                                       dt_http **out, struct dt_error *err);
 /* Returns false if a thread of the server hangs. Called by one thread, at intervals longer than any handler takes. */
 bool dt_http_moves(dt_http *http);
-/*
- * Accepts no more connections, and closes each connection after its answer. Returns when no request is under way, or at
- * until_us (monotonic).
- */
+/* Accepts no more connections, and closes each connection after its answer. Returns when no request is under way, or at
+ * until_us (monotonic). */
 void dt_http_drain(dt_http *http, int64_t until_us);
 /* Called after a drain: ends the waits for bodies that are not complete. Returns as dt_http_drain does. */
 void dt_http_cut(dt_http *http, int64_t until_us);
-/*
- * Closes all connections, ends the threads and frees the server. No request may be suspended: committers and workers
- * are stopped before. Accepts NULL.
- */
+/* Closes all connections, ends the threads and frees the server. No request may be suspended: committers and workers
+ * are stopped before. Accepts NULL. */
 void dt_http_stop(dt_http *http);

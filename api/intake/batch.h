@@ -132,34 +132,26 @@ void dt_batch_remainder(dt_batch *batch);
 
 /* Submits the open chunk. False: the queue has no room now. */
 bool dt_batch_flush(dt_batch *batch);
-/*
- * Waits until the queue has room or the batch ends. finished: waits until all chunks have returned or their time is up.
+/* Waits until the queue has room or the batch ends. finished: waits until all chunks have returned or their time is up.
  * On an HTTP thread the request is suspended; in slices the step must return false, and is called again after the wait.
- * True: the caller no longer owns the request. False: there is nothing to wait for.
- */
+ * True: the caller no longer owns the request. False: there is nothing to wait for. */
 bool dt_batch_wait(dt_batch *batch, bool finished);
 
-/*
- * Feeds the batch of a suspended request in slices (workers.h): `step` does one slice, and returns true if more is to
- * do now. False: the server ends; step is not called.
- */
+/* Feeds the batch of a suspended request in slices (workers.h): `step` does one slice, and returns true if more is to
+ * do now. False: the server ends; step is not called. */
 bool dt_batch_run_in_slices(dt_batch *batch, bool (*step)(struct dt_request *req));
 /* Ends the slices. Called inside a step that returns false, before the request is resumed; later waits run on the
  * request's HTTP thread. */
 void dt_batch_leave_slices(dt_batch *batch);
 
-/*
- * Called once, before the first element. If the batch's token has a debt (request/quotas.h), the batch takes one of the
+/* Called once, before the first element. If the batch's token has a debt (request/quotas.h), the batch takes one of the
  * token's places, and must pause before it begins: call dt_batch_rest. NO_PLACE: all places are taken.
- * dt_batch_rest_over, or freeing the batch, gives the place back.
- */
+ * dt_batch_rest_over, or freeing the batch, gives the place back. */
 enum dt_batch_beginning { DT_BATCH_AT_ONCE, DT_BATCH_RESTS, DT_BATCH_NO_PLACE };
 enum dt_batch_beginning dt_batch_begin(dt_batch *batch);
 void dt_batch_rest_over(dt_batch *batch);
-/*
- * Pauses until the token's debt is paid; waits as dt_batch_wait does. Called at most once for each `when`. FIRST: after
- * dt_batch_begin. LAST: after all chunks have returned, before the answer.
- */
+/* Pauses until the token's debt is paid; waits as dt_batch_wait does. Called at most once for each `when`. FIRST: after
+ * dt_batch_begin. LAST: after all chunks have returned, before the answer. */
 enum dt_batch_rest { DT_BATCH_REST_FIRST, DT_BATCH_REST_LAST };
 bool dt_batch_rest(dt_batch *batch, enum dt_batch_rest when);
 /* Fills in the answer, after the last chunk has returned: 200, or 503 if memory ran out. */
@@ -168,11 +160,9 @@ void dt_batch_answer(dt_batch *batch);
  * sent when all chunks have returned. */
 void dt_batch_detach(dt_batch *batch);
 
-/*
- * Feeds a batch from a request's body: a stream of lines (application/x-ndjson), or an array (batch_feed.c). A route
+/* Feeds a batch from a request's body: a stream of lines (application/x-ndjson), or an array (batch_feed.c). A route
  * for batches uses the stream in its kind, with these functions, and dt_batch_feed_handle as its handler. request.h
- * says when each function is called.
- */
+ * says when each function is called. */
 enum dt_next dt_batch_feed_begin(struct dt_request *req, bool *buffer);
 enum dt_feed dt_batch_feed(struct dt_request *req, const char *p, size_t n, size_t *taken);
 void dt_batch_feed_cut(struct dt_request *req, enum dt_cut why);

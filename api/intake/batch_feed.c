@@ -1,9 +1,7 @@
-/*
- * Feeds batches: see batch.h. Lines (NDJSON) are taken from the stream as they arrive, on the HTTP thread. If a piece
+/* Feeds batches: see batch.h. Lines (NDJSON) are taken from the stream as they arrive, on the HTTP thread. If a piece
  * of the body has more lines than a slice, slicers (workers.h) take the remainder, so that other connections of the
  * thread do not wait. An array is collected; then a slicer parses all of it, and takes up to SLICE elements at a time.
- * If the array cannot be parsed, nothing is done.
- */
+ * If the array cannot be parsed, nothing is done. */
 #include "batch.h"
 
 #include "answer.h"
@@ -17,11 +15,9 @@ static const struct dt_batch_kind *kind_of(const struct dt_request *req)
 
 /* ---- NDJSON ---- */
 
-/*
- * `partial` keeps the beginning of a line until the next piece of the body arrives. A line longer than limits.body is
+/* `partial` keeps the beginning of a line until the next piece of the body arrives. A line longer than limits.body is
  * refused, and skipped to its end. A line feed ends a line. Text after the last line feed is a line, too. An empty line
- * is refused as an invalid element, so that results stay aligned with lines.
- */
+ * is refused as an invalid element, so that results stay aligned with lines. */
 struct lines {
     dt_batch *batch;
     struct dt_strbuf partial;

@@ -1,8 +1,6 @@
-/*
- * Invariants, under the lock: rows = the rows of all queued chunks + the granted rows; an entry is in the gate's queue
+/* Invariants, under the lock: rows = the rows of all queued chunks + the granted rows; an entry is in the gate's queue
  * exactly while its waits_for is set; the gate has no room for any entry in the queue (serve_queue grants room as soon
- * as there is some). If no chunk is queued, one chunk of any weight passes.
- */
+ * as there is some). If no chunk is queued, one chunk of any weight passes. */
 #include "batch_gate.h"
 
 #include <pthread.h>

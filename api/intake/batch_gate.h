@@ -67,16 +67,12 @@ size_t dt_gate_chunk_rows(const dt_gate *gate);
 size_t dt_gate_weight(const dt_gate *gate, size_t rows, size_t bytes);
 /* Counts a chunk of this weight as queued. False: there is no room, and nothing was counted. */
 bool dt_gate_pass(struct dt_gate_entry *entry, size_t weight);
-/*
- * Uncounts a chunk of this weight, when it has returned. Calls under_lock first, with the number of chunks of this
- * batch that are still queued; then ends the waits that can end. Any thread.
- */
+/* Uncounts a chunk of this weight, when it has returned. Calls under_lock first, with the number of chunks of this
+ * batch that are still queued; then ends the waits that can end. Any thread. */
 void dt_gate_back(struct dt_gate_entry *entry, size_t weight, void (*under_lock)(void *arg, unsigned under_way),
                   void *arg);
-/*
- * Queues the entry. True: the entry waits; `suspend` (unless NULL) was called before the wait could end, and the caller
- * must not touch the batch until `call` is called. False: there is nothing to wait for, and suspend was not called.
- */
+/* Queues the entry. True: the entry waits; `suspend` (unless NULL) was called before the wait could end, and the caller
+ * must not touch the batch until `call` is called. False: there is nothing to wait for, and suspend was not called. */
 bool dt_gate_wait(struct dt_gate_entry *entry, enum dt_gate_for what, void (*suspend)(struct dt_gate_entry *));
 /* Makes the batch pause until this time (monotonic, exact to some tenths of a second), at most until its deadline.
  * While it pauses it holds no room. False: the gate is closed. Otherwise as dt_gate_wait. */

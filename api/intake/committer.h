@@ -53,12 +53,10 @@ void dt_commit_window_ended(struct dt_commit_window *window, size_t rows, int64_
 
 /* A new job, and its outcome. */
 struct dt_create {
-    /*
-     * Input: row.job without its id; if retry is absent or ack_timeout_ms is 0, the topic's value is used. Borrowed
+    /* Input: row.job without its id; if retry is absent or ack_timeout_ms is 0, the topic's value is used. Borrowed
      * until done. Output: row.job.id, retry and ack_timeout_ms (final; retry lives until dt_unit_clear), row.outcome,
      * row.existing_id. Outcome NO_TOPIC: the topic does not exist, and topics.auto_create is off. REFUSED: `reason`
-     * says why (422), for example that the topic's name clashes with another topic in Kafka.
-     */
+     * says why (422), for example that the topic's name clashes with another topic in Kafka. */
     struct dt_insert row;
     const char *reason;               /* output, if REFUSED; lives as long as the topic cache */
     struct dt_callback_misfit misfit; /* output, if REFUSED: why the job does not fit its topic; reason NULL: it fits */
@@ -73,20 +71,16 @@ struct dt_unit {
     int64_t deadline_us; /* monotonic: a unit that is not begun by this time is answered UNAVAILABLE; 0: none */
     /* The caller that owns the jobs. Decides which topics may be created. Lives until done. */
     const struct dt_caller *caller;
-    /*
-     * Called exactly once: on a committer thread, or inside dt_committer_submit if the unit is refused. From this call
+    /* Called exactly once: on a committer thread, or inside dt_committer_submit if the unit is refused. From this call
      * on the submitter owns the unit again. Must not block; may resume the request, submit it to workers, or submit
-     * another unit.
-     */
+     * another unit. */
     void (*done)(struct dt_unit *unit);
     void *arg;
 
     /* Outputs. */
-    /*
-     * OK: every row has its outcome, and CREATED rows are durable. UNAVAILABLE, BUSY, FULL, SHUTDOWN: nothing was
+    /* OK: every row has its outcome, and CREATED rows are durable. UNAVAILABLE, BUSY, FULL, SHUTDOWN: nothing was
      * inserted (503 unavailable, with Retry-After). UNKNOWN: the jobs may exist (503 outcome-unknown, with row.job.id).
-     * Other statuses: 500.
-     */
+     * Other statuses: 500. */
     dt_status status;
     int64_t created_ms;   /* created_at and updated_at of the CREATED rows */
     struct dt_view *view; /* snapshot of topics that the commit used; NULL: none */

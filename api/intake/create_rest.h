@@ -4,9 +4,7 @@
 #include "committer.h"
 #include "job/problem.h"
 
-/*
- * Returns the HTTP status of a row. 201: the job was created. 200: an equal request has created a job with this key
- * before (row->row.existing_id). 0: refused; *problem has the reason, and borrows *faults.
- */
+/* Returns the HTTP status of a row. 201: the job was created. 200: an equal request has created a job with this key
+ * before (row->row.existing_id). 0: refused; *problem has the reason, and borrows *faults. */
 int dt_create_verdict(const struct dt_unit *unit, const struct dt_create *row, struct dt_faults *faults,
                       struct dt_problem *problem);

@@ -1,8 +1,6 @@
-/*
- * Writes index entries to Redis, so that no request waits for Redis: one thread, a bounded queue, one pipeline for all
+/* Writes index entries to Redis, so that no request waits for Redis: one thread, a bounded queue, one pipeline for all
  * queued entries (dt_index_put with wake). If the queue is full or Redis is down, entries are dropped and leaders are
- * notified (dt_index_writer_on_loss): they read MySQL until the index is complete again.
- */
+ * notified (dt_index_writer_on_loss): they read MySQL until the index is complete again. */
 #pragma once
 
 #include "index/index.h"

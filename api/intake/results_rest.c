@@ -1,8 +1,6 @@
-/*
- * POST /v1/jobs/{id}/results, and POST /v1/results for batches. The HTTP thread decodes results, and the batcher
+/* POST /v1/jobs/{id}/results, and POST /v1/results for batches. The HTTP thread decodes results, and the batcher
  * applies them. For a single result, a worker then reads the job for the answer; if the read fails, the answer has only
- * the outcome.
- */
+ * the outcome. */
 #include "results_rest.h"
 
 #include <pthread.h>

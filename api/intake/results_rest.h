@@ -1,7 +1,5 @@
-/*
- * The batcher of results that arrive by REST: one thread applies all queued results (at most 2,000) in one transaction
- * (dt_store_apply), then posts the jobs' new due times to the index writer.
- */
+/* The batcher of results that arrive by REST: one thread applies all queued results (at most 2,000) in one transaction
+ * (dt_store_apply), then posts the jobs' new due times to the index writer. */
 #pragma once
 
 #include "index_writer.h"

@@ -32,10 +32,8 @@ struct dt_command {
     bool many; /* the answer of the pop is a list (max is above 1) */
 };
 
-/*
- * Decodes one command, the root of json; copies texts into the arena of the faults. now_ms: latest possible time of
- * MySQL's clock. INVALID, TOO_LARGE: faults has at least one fault. NOMEM.
- */
+/* Decodes one command, the root of json; copies texts into the arena of the faults. now_ms: latest possible time of
+ * MySQL's clock. INVALID, TOO_LARGE: faults has at least one fault. NOMEM. */
 DT_MUST_CHECK dt_status dt_command_decode(const dt_json *json, const struct dt_job_rules *rules, int64_t now_ms,
                                           struct dt_faults *faults, struct dt_command *out);
 /* Returns a pop command as a wish, which borrows from the command. */

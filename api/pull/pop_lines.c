@@ -1,7 +1,5 @@
-/*
- * Invariants: a line has at least one pop; a waiter has a place in each of its lines, and is counted once in `n`; a
- * line is in `ready` exactly while line->ready is set.
- */
+/* Invariants: a line has at least one pop; a waiter has a place in each of its lines, and is counted once in `n`; a
+ * line is in `ready` exactly while line->ready is set. */
 #include "pop_lines.h"
 
 #include <utlist.h>

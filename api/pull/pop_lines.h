@@ -1,9 +1,7 @@
-/*
- * Lines of waiting pops. Each topic has a line, and its pops are served in order of arrival, whatever they request
+/* Lines of waiting pops. Each topic has a line, and its pops are served in order of arrival, whatever they request
  * (number of jobs, ttr, further topics). A pop for several topics is in the line of each. So an offer costs one claim,
  * however different the pops of its topic are. Pure, except that lines allocate memory; the waiting room (pop_room.c)
- * protects them by its lock.
- */
+ * protects them by its lock. */
 #pragma once
 
 #include "base/hash.h"

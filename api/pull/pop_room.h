@@ -32,9 +32,7 @@ uint64_t dt_pop_room_heard(dt_pop_room *room, const struct dt_pop_wish *wish);
 /* Returns true if pops already wait for all of these topics: then a further pop may wait without a claim. Any
  * thread. */
 bool dt_pop_room_awaits(dt_pop_room *room, const struct dt_pop_wish *wish);
-/*
- * Takes over a pop's connection, on its HTTP thread; the waiting room will send the answer. Copies the wish. True: the
- * caller returns DT_AWAY. False: the room is full or closed, or memory ran out; the caller keeps the request.
- */
+/* Takes over a pop's connection, on its HTTP thread; the waiting room will send the answer. Copies the wish. True: the
+ * caller returns DT_AWAY. False: the room is full or closed, or memory ran out; the caller keeps the request. */
 DT_MUST_CHECK bool dt_pop_room_enter(dt_pop_room *room, struct dt_request *req, const struct dt_pop_wish *wish,
                                      uint64_t heard);

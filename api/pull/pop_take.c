@@ -1,7 +1,5 @@
-/*
- * A pop for several topics takes an equal share from each topic that has jobs; if a topic has fewer, the other topics
- * give more. The topics take turns being first.
- */
+/* A pop for several topics takes an equal share from each topic that has jobs; if a topic has fewer, the other topics
+ * give more. The topics take turns being first. */
 #include "pop_take.h"
 
 #include <stdatomic.h>

@@ -25,10 +25,8 @@ struct dt_pop_wish {
     enum dt_pop_form form;
 };
 
-/*
- * Decodes the body of a pop. json NULL: the body is empty. topic: the topic in the path; if absent, the body names the
- * topics. INVALID: faults has at least one fault. NOMEM.
- */
+/* Decodes the body of a pop. json NULL: the body is empty. topic: the topic in the path; if absent, the body names the
+ * topics. INVALID: faults has at least one fault. NOMEM. */
 DT_MUST_CHECK dt_status dt_pop_wish_decode(const dt_json *json, struct dt_str topic, struct dt_faults *faults,
                                            struct dt_pop_wish *out);
 

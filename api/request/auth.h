@@ -63,11 +63,9 @@ void dt_auth_free(dt_auth *auth);
 /* Replaces the list of tokens by a copy of these. rule: what applies if the list is empty. NOMEM: the list stays as it
  * is. */
 DT_MUST_CHECK dt_status dt_auth_set(dt_auth *auth, const struct dt_token *tokens, size_t n, enum dt_token_rule rule);
-/*
- * Reads the list from MySQL and replaces the copy; stores in MySQL that there were tokens. UNAVAILABLE, NOMEM: the list
+/* Reads the list from MySQL and replaces the copy; stores in MySQL that there were tokens. UNAVAILABLE, NOMEM: the list
  * stays as it is. Other statuses: MySQL answers, but not with the list; after three such loads in a row, the list
- * counts as unknown. One thread at a time.
- */
+ * counts as unknown. One thread at a time. */
 DT_MUST_CHECK dt_status dt_auth_load(dt_auth *auth, dt_store *store, struct dt_error *err);
 /* Returns true if the list of tokens is known. Any thread. */
 bool dt_auth_known(dt_auth *auth);
@@ -76,10 +74,8 @@ bool dt_auth_open(dt_auth *auth);
 /* Returns the number of tokens in the list. Any thread. */
 size_t dt_auth_count(dt_auth *auth);
 
-/*
- * Finds the caller by the header Authorization, which may be absent. OK: *caller is filled in, and must be cleared.
- * DENIED: no token, or an unknown token (401). UNAVAILABLE: the list is unknown (503). Any thread; no I/O.
- */
+/* Finds the caller by the header Authorization, which may be absent. OK: *caller is filled in, and must be cleared.
+ * DENIED: no token, or an unknown token (401). UNAVAILABLE: the list is unknown (503). Any thread; no I/O. */
 DT_MUST_CHECK dt_status dt_auth_check(dt_auth *auth, struct dt_str authorization, struct dt_caller *caller);
 /* Copies a caller for work that outlives its request. The copy must be cleared separately. */
 void dt_caller_copy(const struct dt_caller *caller, struct dt_caller *out);

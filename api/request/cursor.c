@@ -1,7 +1,5 @@
-/*
- * A cursor is base64 (alphabet of URLs, no padding) of nonce, ciphertext and tag. The digest of the list is not part of
- * the cursor, but the tag authenticates it, too.
- */
+/* A cursor is base64 (alphabet of URLs, no padding) of nonce, ciphertext and tag. The digest of the list is not part of
+ * the cursor, but the tag authenticates it, too. */
 #include "cursor.h"
 
 #include <openssl/evp.h>

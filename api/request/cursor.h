@@ -1,9 +1,7 @@
-/*
- * The text of next_cursor: a sealed position in a list. A caller can neither read it (the position may contain data
+/* The text of next_cursor: a sealed position in a list. A caller can neither read it (the position may contain data
  * that the caller must not see) nor forge it: the cursor is encrypted and authenticated (AES-256-GCM) with a key that
  * all APIs of the installation share. It is bound to its list, filter and caller, and cannot be opened for another one.
- * Pure: the key comes from the snapshot (topic_cache.h).
- */
+ * Pure: the key comes from the snapshot (topic_cache.h). */
 #pragma once
 
 #include "auth.h"
@@ -15,10 +13,8 @@ struct dt_cursor_list {
     unsigned char key[DT_CURSOR_KEY], digest[32];
 };
 
-/*
- * Identifies a list. kind: letter of the list. fields: all parts of the filter that decide which rows are in the list,
- * in a fixed order (absent and empty differ). NOMEM.
- */
+/* Identifies a list. kind: letter of the list. fields: all parts of the filter that decide which rows are in the list,
+ * in a fixed order (absent and empty differ). NOMEM. */
 DT_MUST_CHECK dt_status dt_cursor_list_init(struct dt_cursor_list *list, const unsigned char key[DT_CURSOR_KEY],
                                             char kind, const struct dt_caller *caller, const struct dt_str *fields,
                                             size_t n);

@@ -1,7 +1,5 @@
-/*
- * See meter.h. The lock is held for a few instructions. A token without limits needs no lock, because its counts are
- * atomic.
- */
+/* See meter.h. The lock is held for a few instructions. A token without limits needs no lock, because its counts are
+ * atomic. */
 #include "meter.h"
 
 #include <math.h>
@@ -191,12 +189,10 @@ bool dt_meter_request(dt_meter *m, int64_t now_us, struct dt_over *over, bool *w
     return passed;
 }
 
-/*
- * Returns whether a new job would exceed the number of pending jobs that this process may add to the counted ones. If
+/* Returns whether a new job would exceed the number of pending jobs that this process may add to the counted ones. If
  * the share is newer or larger than when the count began, the new share is used only after the next count: other
  * processes may have used it for jobs that the count lacks. Without a share, the process may create its equal part of a
- * tenth of the quota, at least one job.
- */
+ * tenth of the quota, at least one job. */
 static bool is_over_pending(struct dt_meter *m, struct dt_over *over)
 {
     const int64_t limit = m->limits.v[DT_QUOTA_PENDING];
@@ -264,11 +260,9 @@ void dt_meter_jobs_done(dt_meter *m, const struct dt_jobs_done *done)
 
 /* ---- settling ---- */
 
-/*
- * Returns the demand. It decays by half, so that a share outlives a short pause. A process without a share has not seen
+/* Returns the demand. It decays by half, so that a share outlives a short pause. A process without a share has not seen
  * a second of demand yet, so it claims at least an equal part. The demand is at most the quota, so that callers who
- * repeat refused requests do not take shares from other processes.
- */
+ * repeat refused requests do not take shares from other processes. */
 bool dt_meter_wish(dt_meter *m, struct dt_quota_claim *claim, bool *fresh, int64_t now_us)
 {
     bool any = false;

@@ -148,11 +148,9 @@ struct dt_str dt_request_query(const struct dt_request *req, const char *name);
  * is copied. The header is left out beyond DT_REQUEST_HEADER_MAX, or if memory runs out. */
 void dt_request_header(struct dt_request *req, const char *name, struct dt_str value);
 
-/*
- * Charges bytes to the budget; a handler calls it before it allocates, on the thread that owns the request. If the
+/* Charges bytes to the budget; a handler calls it before it allocates, on the thread that owns the request. If the
  * budget is used up, it answers 503, unless something was changed already. The server gives back the hold when the
- * request ends. When the server sends the answer, it charges what body, out and arena have beyond the hold.
- */
+ * request ends. When the server sends the answer, it charges what body, out and arena have beyond the hold. */
 /* Gives back what is held beyond the request's buffers. Called when the answer is filled in. */
 void dt_request_trim(struct dt_request *req);
 /* Fills in the 503 of a request that the budget refused. Always returns DT_REPLY. */
@@ -179,47 +177,35 @@ enum dt_feed { DT_FEED_MORE, DT_FEED_WAIT, DT_FEED_DROP };
 /* Why a body broke off: it is malformed or its client disconnected; it is too late or too slow; or the server ends. */
 enum dt_cut { DT_CUT_CLIENT, DT_CUT_LATE, DT_CUT_SHUTDOWN };
 
-/*
- * The functions of a stream, for routes that take the body in pieces. All of them run on the HTTP thread, in this
+/* The functions of a stream, for routes that take the body in pieces. All of them run on the HTTP thread, in this
  * order: begin; feed for each piece of the body; the route's handle if the body is complete, or cut if it breaks off;
  * the request's cleanup, if set. Units may still be queued at a committer when cleanup is called, so it must not free
- * what they use: such state is counted memory of its own.
- */
+ * what they use: such state is counted memory of its own. */
 struct dt_stream {
-    /*
-     * Called when the head was accepted, whether or not a body follows. DT_PENDING: continue. DT_REPLY: the request is
+    /* Called when the head was accepted, whether or not a body follows. DT_PENDING: continue. DT_REPLY: the request is
      * refused, the answer is filled in, and the body is dropped. *buffer is false at first. If the stream sets it (for
-     * a JSON array), the body is collected in req->body (at most limits.batch_body), and only handle is called.
-     */
+     * a JSON array), the body is collected in req->body (at most limits.batch_body), and only handle is called. */
     enum dt_next (*begin)(struct dt_request *req, bool *buffer);
-    /*
-     * Takes a piece of the body. MORE: all n bytes were taken; *taken need not be set. WAIT: *taken bytes were taken
+    /* Takes a piece of the body. MORE: all n bytes were taken; *taken need not be set. WAIT: *taken bytes were taken
      * and the request was suspended; after the resume, feed is called with the remaining bytes, and `then` is not.
-     * DROP: the answer is decided; the remaining body is read and dropped, then handle is called.
-     */
+     * DROP: the answer is decided; the remaining body is read and dropped, then handle is called. */
     enum dt_feed (*feed)(struct dt_request *req, const char *p, size_t n, size_t *taken);
-    /*
-     * Called if the body breaks off: the client has disconnected, the deadline has passed, the client is slow while
+    /* Called if the body breaks off: the client has disconnected, the deadline has passed, the client is slow while
      * others wait for a connection, the server ends, or the chunks are malformed. handle is not called after that. cut
-     * may detach the answer (dt_request_detach); otherwise the server may send a problem.
-     */
+     * may detach the answer (dt_request_detach); otherwise the server may send a problem. */
     void (*cut)(struct dt_request *req, enum dt_cut why);
 };
 
-/*
- * Detaches the answer to a request that waits for long, or whose body broke off: the request ends, with its memory, and
+/* Detaches the answer to a request that waits for long, or whose body broke off: the request ends, with its memory, and
  * its connection waits for the answer. Called inside a stream's cut, or inside handle or then, which then return
- * DT_AWAY. NULL: the client has disconnected, or memory ran out.
- */
+ * DT_AWAY. NULL: the client has disconnected, or memory ran out. */
 typedef struct dt_detached dt_detached;
 dt_detached *dt_request_detach(struct dt_request *req);
 /* Returns the socket, only to poll it for the client's disconnect (POLLRDHUP). The HTTP thread reads the client's
  * bytes. */
 int dt_detached_fd(const dt_detached *detached);
-/*
- * Sends the answer and frees the detached answer. Any thread, exactly once. Takes over the body and its hold. status 0:
- * there is no answer, so the client gets a problem that says that the outcome is unknown.
- */
+/* Sends the answer and frees the detached answer. Any thread, exactly once. Takes over the body and its hold. status 0:
+ * there is no answer, so the client gets a problem that says that the outcome is unknown. */
 void dt_detached_answer(dt_detached *detached, int status, const char *type, struct dt_strbuf *body,
                         struct dt_hold *hold);
 /* Sends a problem instead of an answer. detail is static text. */

@@ -1,6 +1,4 @@
-/*
- * Finds the route of a request. Pure. The table of all routes is routes.c; a test compares it with openapi.yaml.
- */
+/* Finds the route of a request. Pure. The table of all routes is routes.c; a test compares it with openapi.yaml. */
 #pragma once
 
 #include "auth.h"

@@ -1,8 +1,6 @@
-/*
- * A session: the MySQL connection of one thread of the API. If MySQL has closed an idle connection or was restarted,
+/* A session: the MySQL connection of one thread of the API. If MySQL has closed an idle connection or was restarted,
  * the session notices and reconnects before the work begins. Because clients wait for answers, a MySQL server that
- * hangs counts as down after api.database_timeout, and connecting has a short timeout, too.
- */
+ * hangs counts as down after api.database_timeout, and connecting has a short timeout, too. */
 #pragma once
 
 #include <stdatomic.h>
@@ -36,12 +34,10 @@ void dt_session_shorten(struct dt_config *brief, const struct dt_config *config)
 DT_MUST_CHECK dt_status dt_session_init(struct dt_session *session, const struct dt_session_env *env);
 /* Closes the connection. Called by the thread that used the session, when the thread ends. */
 void dt_session_clear(struct dt_session *session);
-/*
- * Begins a piece of work. Pings a connection that was idle for a second, and reconnects if it is dead. If the status is
+/* Begins a piece of work. Pings a connection that was idle for a second, and reconnects if it is dead. If the status is
  * not OK, the work must not be done; dt_session_end must be called in any case. After a failed connect the function
  * returns UNAVAILABLE at once for a while, so that queued requests do not each wait for a timeout, unless MySQL has
- * answered another session of the process since.
- */
+ * answered another session of the process since. */
 DT_MUST_CHECK dt_status dt_session_begin(struct dt_session *session, struct dt_error *err);
 /* Ends the piece of work. */
 void dt_session_end(struct dt_session *session);

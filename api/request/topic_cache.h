@@ -1,9 +1,7 @@
-/*
- * Snapshots of data in MySQL, usually at most about a second old: the settings of topics, the installation with its
+/* Snapshots of data in MySQL, usually at most about a second old: the settings of topics, the installation with its
  * shard map, and what leaders report about shards. A snapshot never changes. The health chore refreshes the snapshots
  * every second. Committers and workers refresh them if they are older, or after dt_topic_cache_invalidate. Reading a
- * snapshot never blocks and needs no store, so HTTP threads may read it.
- */
+ * snapshot never blocks and needs no store, so HTTP threads may read it. */
 #pragma once
 
 #include "auth.h"
@@ -89,12 +87,10 @@ struct dt_topic_wish {
     dt_status status;
     const char *reason; /* output, static as long as the cache lives */
 };
-/*
- * Creates those of the topics that do not exist, with default settings, if topics.auto_create allows it. The next
+/* Creates those of the topics that do not exist, with default settings, if topics.auto_create allows it. The next
  * refresh reads them. A snapshot that is younger than since_us decides whether there are too many topics, so that a
  * flood of new names takes no lock in MySQL and costs one statement. If the status is not OK, some topics may have been
- * created.
- */
+ * created. */
 DT_MUST_CHECK dt_status dt_topic_cache_ensure(dt_topic_cache *cache, dt_store *store, struct dt_topic_wish *wishes,
                                               size_t n, struct dt_error *err);
 /* Returns the text of a refusal for the caller; it names the limits and their settings. Lives as long as the cache. */

@@ -8,11 +8,9 @@
 #include "session.h"
 #include "store/store.h"
 
-/*
- * Which callers were active lately, so that the long requests of one caller yield only while other callers are active.
+/* Which callers were active lately, so that the long requests of one caller yield only while other callers are active.
  * dt_caller.fair_queue identifies a caller. Thread-safe, without locks: if two threads write at the same time, one
- * record is lost until the next request writes it again.
- */
+ * record is lost until the next request writes it again. */
 #define DT_ACTIVITY_CALM_US INT64_C(500000) /* how long a caller counts as active after a request */
 
 struct dt_activity { /* all zeros: no caller was active */
@@ -88,11 +86,9 @@ void dt_workers_free(dt_workers *pool);
 #define DT_WORKERS_RESTS   4
 #define DT_WORKERS_REST_US INT64_C(300000)
 enum dt_next dt_workers_submit(dt_workers *pool, struct dt_request *req, dt_worker_fn run);
-/*
- * Puts a request off: after DT_WORKERS_LATER_US any worker calls `run`. If the pool ends or the request's deadline
+/* Puts a request off: after DT_WORKERS_LATER_US any worker calls `run`. If the pool ends or the request's deadline
  * passes before that, the answer is 503. Called inside a dt_worker_fn. True: the caller returns DT_PENDING and does not
- * touch the request again. False: too many requests are put off; the caller keeps the request.
- */
+ * touch the request again. False: too many requests are put off; the caller keeps the request. */
 #define DT_WORKERS_LATER_US INT64_C(4000)
 DT_MUST_CHECK bool dt_workers_later(dt_workers *pool, struct dt_request *req, dt_worker_fn run);
 

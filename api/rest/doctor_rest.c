@@ -1,8 +1,6 @@
-/*
- * GET /v1/doctor: reads the state of the installation, and answers with the problems that it finds. Nothing is cached
+/* GET /v1/doctor: reads the state of the installation, and answers with the problems that it finds. Nothing is cached
  * between requests, because the caller has usually just fixed something. A request needs a handful of bounded
- * statements.
- */
+ * statements. */
 #include "doctor_rest.h"
 
 #include <stdarg.h>

@@ -1,8 +1,6 @@
-/*
- * GET /v1/jobs/{id}/explain: why a job is in its state, in sentences for readers who do not know the product. The
+/* GET /v1/jobs/{id}/explain: why a job is in its state, in sentences for readers who do not know the product. The
  * handler reads the job, the reports of leaders, the topics, and the job's entry in the index; the other functions are
- * pure.
- */
+ * pure. */
 #include "explain_rest.h"
 #include "answer.h"
 #include "base/text/json_write.h"

@@ -1,7 +1,5 @@
-/*
- * Why shards do not dispatch, and what jobs wait for. Used by explain, the doctor, the overview and every answer that
- * shows a job.
- */
+/* Why shards do not dispatch, and what jobs wait for. Used by explain, the doctor, the overview and every answer that
+ * shows a job. */
 #pragma once
 
 #include "dispatch/shards.h"
@@ -37,10 +35,8 @@ void dt_shard_put(struct dt_strbuf *out, const char *name, const struct dt_shard
 /* Adds the members about the shard's index, and the time of the leader's last report. */
 void dt_shard_put_drift(struct dt_strbuf *out, const struct dt_shard_info *shard);
 
-/*
- * What a job waits for (job/job_state.h), from its row and from snapshots that are at most a second old. MySQL is read
- * only for dispatched jobs of a shard whose leader waits for Kafka, and for topics with limits.
- */
+/* What a job waits for (job/job_state.h), from its row and from snapshots that are at most a second old. MySQL is read
+ * only for dispatched jobs of a shard whose leader waits for Kafka, and for topics with limits. */
 
 #define DT_WAITING_LIMITS                                                                                              \
     16 /* number of topics with limits that one answer reads; further topics count as below their limits */

@@ -1,7 +1,5 @@
-/*
- * GET /v1/forecast: how many jobs become due; GET /v1/forecast/spikes: the steps in which more jobs become due than the
- * installation can dispatch. MySQL's work for an answer is bounded (features/forecast/forecast.h).
- */
+/* GET /v1/forecast: how many jobs become due; GET /v1/forecast/spikes: the steps in which more jobs become due than the
+ * installation can dispatch. MySQL's work for an answer is bounded (features/forecast/forecast.h). */
 #include "answer.h"
 #include "api.h"
 #include "base/assert.h"
@@ -59,11 +57,9 @@ static void add_forecast(struct dt_strbuf *out, const struct dt_forecast_ask *as
     dt_json_end_object(out);
 }
 
-/*
- * Appends {"spikes":[{"from":…,"due":…,"drains":…,"takes":…},…],"measured":…}: the steps in which more jobs come due
+/* Appends {"spikes":[{"from":…,"due":…,"drains":…,"takes":…},…],"measured":…}: the steps in which more jobs come due
  * than one step can dispatch. takes: how long it takes to dispatch the step's jobs and the jobs left over from earlier
- * steps.
- */
+ * steps. */
 static void add_spikes(struct dt_strbuf *out, const struct dt_forecast_ask *ask, const struct dt_forecast *forecast,
                        int64_t measured_per_second)
 {

@@ -1,7 +1,5 @@
-/*
- * The chore that checks MySQL and refreshes the process's snapshots, on its own connection. /readyz, /v1/info and
- * /v1/overview show its latest state.
- */
+/* The chore that checks MySQL and refreshes the process's snapshots, on its own connection. /readyz, /v1/info and
+ * /v1/overview show its latest state. */
 #pragma once
 
 #include "base/chores.h"

@@ -1,8 +1,6 @@
-/*
- * One job: GET, PATCH, cancel, run-now, redrive, attempts. The HTTP thread decodes; a worker calls one function of the
+/* One job: GET, PATCH, cancel, run-now, redrive, attempts. The HTTP thread decodes; a worker calls one function of the
  * store; the new due time is posted to the index; and the answer shows the row after the change. If a token is bound to
- * topics, a change first reads the job to check its topic, which never changes.
- */
+ * topics, a change first reads the job to check its topic, which never changes. */
 #include "jobs_rest.h"
 #include "answer.h"
 #include "api.h"

@@ -1,7 +1,5 @@
-/*
- * Answers that show a job as it is stored (GET, changes, results, equal creates); checks that a change fits the job's
- * topic; changes that wait until a leader's batch is settled.
- */
+/* Answers that show a job as it is stored (GET, changes, results, equal creates); checks that a change fits the job's
+ * topic; changes that wait until a leader's batch is settled. */
 #pragma once
 
 #include "job/change/jobs.h"

@@ -1,9 +1,7 @@
-/*
- * A cache of answers, so that their cost does not depend on the number of callers. If no answer is young enough, the
+/* A cache of answers, so that their cost does not depend on the number of callers. If no answer is young enough, the
  * caller makes one; callers that arrive meanwhile wait for it. An answer is used until it is max_age_us old, or `share`
  * times as old as making it took if that is longer. The cache has at most DT_KEPT answers; a new answer replaces the
- * oldest. Thread-safe.
- */
+ * oldest. Thread-safe. */
 #pragma once
 
 #include "base/clock.h"

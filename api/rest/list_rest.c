@@ -1,8 +1,6 @@
-/*
- * GET /v1/jobs. The HTTP thread reads the filter and reports every fault in it; a worker reads the page. A cursor holds
+/* GET /v1/jobs. The HTTP thread reads the filter and reports every fault in it; a worker reads the page. A cursor holds
  * the position of the last job: its id; in a list by key, its key; in a list by time, the four numbers of struct
- * dt_list_place.
- */
+ * dt_list_place. */
 
 #include "answer.h"
 #include "api.h"

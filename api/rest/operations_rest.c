@@ -370,10 +370,8 @@ static void do_piece(struct dt_request *req, dt_store *store, struct operate *o)
     o->next_us = dt_clock_mono_us(req->api->clock) + piece.wait_ms * 1000;
 }
 
-/*
- * Hands the operation over to the dispatchers and reads it again. If the handover fails, they take the operation when
- * its lease expires. If the read fails, the answer shows the operation as read before.
- */
+/* Hands the operation over to the dispatchers and reads it again. If the handover fails, they take the operation when
+ * its lease expires. If the read fails, the answer shows the operation as read before. */
 static void reread_operation(struct dt_request *req, dt_store *store, struct operate *o)
 {
     int64_t now_us = dt_clock_mono_us(req->api->clock);
@@ -480,10 +478,8 @@ static bool find_tenant(struct dt_request *req, int64_t *tenant)
     return status == DT_OK;
 }
 
-/*
- * Limits the filter to the token's topics. If the filter lists ids and the token has one prefix, adds the prefix to the
- * filter, so that the token can read the operation later. False: the answer is filled in.
- */
+/* Limits the filter to the token's topics. If the filter lists ids and the token has one prefix, adds the prefix to the
+ * filter, so that the token can read the operation later. False: the answer is filled in. */
 static bool bind_filter(struct dt_request *req, struct dt_operation_ask *ask)
 {
     struct dt_operation_filter *f = &ask->filter;

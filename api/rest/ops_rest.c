@@ -1,8 +1,6 @@
-/*
- * Answers for operators and probes: health, readiness, metrics, openapi.yaml; the installation and its number of
+/* Answers for operators and probes: health, readiness, metrics, openapi.yaml; the installation and its number of
  * shards; the caller's rights; the test clock. Readiness shows what the health chore found, at most about two seconds
- * ago, so that a probe never waits for a server that is down.
- */
+ * ago, so that a probe never waits for a server that is down. */
 
 #include "answer.h"
 #include "api.h"
@@ -136,10 +134,8 @@ enum dt_next dt_handle_openapi(struct dt_request *req)
 
 /* ---- the installation ---- */
 
-/*
- * Adds the map of shards, and the shards that are moving. A shard moves if its leader has an older map or is filling
- * the index, if it has no leader yet, or if it is to be removed and is led until none of its attempts is in flight.
- */
+/* Adds the map of shards, and the shards that are moving. A shard moves if its leader has an older map or is filling
+ * the index, if it has no leader yet, or if it is to be removed and is led until none of its attempts is in flight. */
 static void put_shard_map(struct dt_strbuf *out, const struct dt_installation *installation,
                           const struct dt_shards_view *shards)
 {

@@ -1,7 +1,5 @@
-/*
- * The answers of /v1/overview, /v1/series, /v1/dead-letters and /v1/forecast, which are cached (kept.h). So the load on
- * MySQL is bounded, however many callers there are.
- */
+/* The answers of /v1/overview, /v1/series, /v1/dead-letters and /v1/forecast, which are cached (kept.h). So the load on
+ * MySQL is bounded, however many callers there are. */
 #pragma once
 
 #include "api.h"

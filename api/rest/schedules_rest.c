@@ -1,9 +1,7 @@
-/*
- * Schedules: PUT, GET, list, DELETE, pause, resume, run-now; next and preview. If the token does not reach the topic of
+/* Schedules: PUT, GET, list, DELETE, pause, resume, run-now; next and preview. If the token does not reach the topic of
  * a schedule, the answer is 404; the store decides that in the transaction of a change. The names of a bound token's
  * schedules begin with its prefixes. After a change the fires that were made, withdrawn or restored are posted to the
- * index.
- */
+ * index. */
 #include "schedules_rest.h"
 #include "answer.h"
 #include "api.h"

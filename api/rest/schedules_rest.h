@@ -8,11 +8,9 @@ struct dt_schedule_body {
     struct dt_schedule schedule;
     bool set_paused; /* the body has `paused` */
 };
-/*
- * Decodes a body of PUT /v1/schedules/{name} and POST /v1/schedules:preview (name absent, and perhaps the topic). A
+/* Decodes a body of PUT /v1/schedules/{name} and POST /v1/schedules:preview (name absent, and perhaps the topic). A
  * body may have the members that only answers show, so that a client can put an answer back. Does not check that the
- * time zone exists. Returns the statuses of dt_job_decode.
- */
+ * time zone exists. Returns the statuses of dt_job_decode. */
 DT_MUST_CHECK dt_status dt_schedule_decode(const dt_json *json, const struct dt_job_rules *rules, struct dt_str name,
                                            struct dt_faults *faults, struct dt_schedule_body *out);
 

@@ -1,8 +1,6 @@
-/*
- * GET /v1/series: lists of figures in steps of equal length. An answer begins and ends with whole steps, so that all
+/* GET /v1/series: lists of figures in steps of equal length. An answer begins and ends with whole steps, so that all
  * callers within one step get the same answer. Steps in which nothing happened are filled with 0, or with null where
- * the metric is a lateness.
- */
+ * the metric is a lateness. */
 
 #include "answer.h"
 #include "base/assert.h"

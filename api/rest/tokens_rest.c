@@ -1,8 +1,6 @@
-/*
- * Tokens: GET, POST, PATCH and DELETE of /v1/tokens, for the scope admin over all topics; and GET /v1/usage. Only the
+/* Tokens: GET, POST, PATCH and DELETE of /v1/tokens, for the scope admin over all topics; and GET /v1/usage. Only the
  * answer that creates a token shows its text. Every API applies a change within seconds. An installation that once had
- * a token continues to require one, even if all are revoked (tokens_store.c).
- */
+ * a token continues to require one, even if all are revoked (tokens_store.c). */
 #include "answer.h"
 #include "api.h"
 #include "base/text/json.h"

@@ -380,10 +380,8 @@ enum dt_next dt_handle_topic_get(struct dt_request *req, dt_store *store)
     return answer_topic(req, 200, &topic, &counts);
 }
 
-/*
- * Stores the setting. If "***" stands for values that the topic has, reads the topic, and stores only if the topic
- * still has the version that was read; otherwise tries again. INVALID: the reason is in faults or in the terms.
- */
+/* Stores the setting. If "***" stands for values that the topic has, reads the topic, and stores only if the topic
+ * still has the version that was read; otherwise tries again. INVALID: the reason is in faults or in the terms. */
 static dt_status put_setting(struct dt_request *req, dt_store *store, struct dt_topic_terms *terms,
                              struct dt_faults *faults, struct dt_topic_now *now, struct dt_error *err)
 {

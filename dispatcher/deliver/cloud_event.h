@@ -1,7 +1,5 @@
-/*
- * The CloudEvents attributes of an attempt or of its dead letter (CloudEvents 1.0). All deliveries use this list; each
- * delivery writes the attributes into its own kind of headers. Pure.
- */
+/* The CloudEvents attributes of an attempt or of its dead letter (CloudEvents 1.0). All deliveries use this list; each
+ * delivery writes the attributes into its own kind of headers. Pure. */
 #pragma once
 
 #include "base/status.h"
@@ -30,10 +28,8 @@ struct dt_cloud_event_attribute {
 };
 #define DT_CLOUD_EVENT_ATTRIBUTES 10
 
-/*
- * Fills out with the *n attributes of the event, in a fixed order. Values live in the arena, or are borrowed from the
- * event. If it returns NOMEM, out is undefined.
- */
+/* Fills out with the *n attributes of the event, in a fixed order. Values live in the arena, or are borrowed from the
+ * event. If it returns NOMEM, out is undefined. */
 DT_MUST_CHECK dt_status dt_cloud_event_attributes(const struct dt_cloud_event *event, struct dt_arena *arena,
                                                   struct dt_cloud_event_attribute out[DT_CLOUD_EVENT_ATTRIBUTES],
                                                   size_t *n);
@@ -53,11 +49,9 @@ struct dt_caller_headers {
     const struct dt_json_node *member;
 };
 
-/*
- * Begins to read headers from a JSON object of strings. If the text is absent or no object, there are no headers: the
+/* Begins to read headers from a JSON object of strings. If the text is absent or no object, there are no headers: the
  * API validated the text when the job was made, but a manual edit may have changed it. json is scratch: it borrows the
- * text, and must not be used otherwise while headers are read. Returns NOMEM if memory runs out.
- */
+ * text, and must not be used otherwise while headers are read. Returns NOMEM if memory runs out. */
 DT_MUST_CHECK dt_status dt_caller_headers_open(struct dt_caller_headers *headers, struct dt_str text, dt_json *json);
 /* Reads the next header, in the order of the text; false: no header is left. Skips members that are not strings. *name
  * and *value are borrowed from json. */

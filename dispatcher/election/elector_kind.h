@@ -18,12 +18,10 @@
 #include "elector.h"
 #include "job/shard.h"
 
-/*
- * Returns how long a database server may wait for a session of this process that is silent inside a transaction. If the
+/* Returns how long a database server may wait for a session of this process that is silent inside a transaction. If the
  * process is stopped in a transaction, its rows stay locked until the server ends the session, and the next leader of
  * its shards waits for these rows. So the server's wait ends before the next leader is elected: when this process would
- * have stepped down, in whole seconds.
- */
+ * have stepped down, in whole seconds. */
 static inline int64_t dt_lease_patience_ms(int64_t timeout_ms)
 {
     return (timeout_ms * 2 / 3 + 999) / 1000 * 1000;
@@ -60,19 +58,15 @@ static inline void dt_lease_end(struct dt_lease *lease)
     atomic_store(&lease->until_us, 0);
 }
 
-/*
- * The election's arithmetic: how many shards each member leads, which shards it gives back, and which it takes. Pure:
- * no I/O, no globals, no time.
- */
+/* The election's arithmetic: how many shards each member leads, which shards it gives back, and which it takes. Pure:
+ * no I/O, no globals, no time. */
 
 /* Returns how many of `shards` the member with this rank (0: joined first) leads among `members` (> 0). The shares of
  * all members add up to `shards`. */
 unsigned dt_share_of(unsigned shards, unsigned members, unsigned rank);
 
-/*
- * Returns the rank of the member whose node name contains `guid` among `names` (…-<sequence number>, in any order), by
- * sequence number. False: `names` has no such name.
- */
+/* Returns the rank of the member whose node name contains `guid` among `names` (…-<sequence number>, in any order), by
+ * sequence number. False: `names` has no such name. */
 bool dt_share_rank(const char *const *names, size_t n, const char *guid, unsigned *rank);
 
 /* What one member knows. mine and taken are indexed by shard and DT_SHARDS_MAX long. */
@@ -88,11 +82,9 @@ struct dt_share_plan {
     size_t n_release, n_take;
 };
 
-/*
- * Plans the next step. A member above its share gives back the surplus (highest numbers first) and takes nothing. A
+/* Plans the next step. A member above its share gives back the surplus (highest numbers first) and takes nothing. A
  * member below its share takes free shards; each member begins at another shard, so that two members seldom want the
- * same shard. Shards that the map no longer names are given back.
- */
+ * same shard. Shards that the map no longer names are given back. */
 void dt_share_plan(const struct dt_share_view *view, struct dt_share_plan *out);
 
 /*

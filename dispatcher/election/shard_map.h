@@ -1,8 +1,6 @@
-/*
- * The source of the shard map for every part of this process: the number of shards as stored in MySQL. An urgent chore
+/* The source of the shard map for every part of this process: the number of shards as stored in MySQL. An urgent chore
  * reads it, so that no other thread waits for MySQL. scheduler/dispatch/shards_store.c explains what needs the latest
- * map, and what does not.
- */
+ * map, and what does not. */
 #pragma once
 
 #include "base/chores.h"

@@ -1,9 +1,7 @@
-/*
- * Owns: the handle of ZooKeeper's client, and the list of replies that were not taken yet. Refuses to know: what nodes
+/* Owns: the handle of ZooKeeper's client, and the list of replies that were not taken yet. Refuses to know: what nodes
  * are for.
  * Invariants: a callback takes only the list's lock, and never waits. A request that could not be sent gets the same
- * reply as a request whose answer was lost.
- */
+ * reply as a request whose answer was lost. */
 #include "zk.h"
 
 #include <pthread.h>

@@ -69,10 +69,8 @@ struct dt_zk_server {
 bool dt_zk_open(dt_zk *zk, const struct dt_zk_server *server, int timeout_ms);
 /* Whether the handle was opened with this digest. */
 bool dt_zk_opened_as(const dt_zk *zk, const char *digest);
-/*
- * Ends the session. After it returns, no reply is added and no signal sent. Replies that ZooKeeper's client lost are
- * never returned.
- */
+/* Ends the session. After it returns, no reply is added and no signal sent. Replies that ZooKeeper's client lost are
+ * never returned. */
 void dt_zk_close(dt_zk *zk);
 /* Returns the session's state. CONNECTED: *timeout_ms is the negotiated timeout. EXPIRED lasts until the session is
  * closed and opened again. */

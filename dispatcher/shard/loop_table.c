@@ -1,7 +1,5 @@
-/*
- * Invariants: a shard has at most one loop. Only the supervisor's thread frees a loop, after it took the loop out of
- * the table under the lock. Every thread that calls a loop holds that lock.
- */
+/* Invariants: a shard has at most one loop. Only the supervisor's thread frees a loop, after it took the loop out of
+ * the table under the lock. Every thread that calls a loop holds that lock. */
 #include "shard_loop.h"
 
 #include <pthread.h>

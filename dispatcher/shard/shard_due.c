@@ -1,7 +1,5 @@
-/*
- * Owns the due scan: reads jobs that may be due from the shard's set in the index, or from MySQL if the set is not
- * trusted (shard_trust.c). If more jobs are due than fit into a batch, shard_queues.c decides which jobs are first.
- */
+/* Owns the due scan: reads jobs that may be due from the shard's set in the index, or from MySQL if the set is not
+ * trusted (shard_trust.c). If more jobs are due than fit into a batch, shard_queues.c decides which jobs are first. */
 #include "base/assert.h"
 #include "shard_parts.h"
 

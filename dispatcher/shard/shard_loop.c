@@ -134,13 +134,11 @@ static int64_t next_step_us(dt_shard_loop *l, const struct dt_leader_txn *txn, i
     return at_us;
 }
 
-/*
- * Pacing: after a batch that took all due jobs, the shard pauses while other shards of the process work. With pauses,
+/* Pacing: after a batch that took all due jobs, the shard pauses while other shards of the process work. With pauses,
  * about one batch runs at a time in a process, so there are fewer transactions, and each ends sooner. Without pauses, a
  * steady stream would be cut into the smallest transactions that the delivery can follow, and would use the whole
  * machine. A pause ends at the next beat (BEAT_US) at the latest. If a batch was itself delayed, the next one follows
- * at once.
- */
+ * at once. */
 static void pace_batches(dt_shard_loop *l, bool took_all, int64_t began_us)
 {
     int64_t now_us = dt_shard_mono_us(l);
@@ -165,11 +163,9 @@ static int64_t end_step(dt_shard_loop *l, const struct dt_leader_txn *txn, int64
     return l->sender.requested_us + SENDING_US;
 }
 
-/*
- * Idling: if nothing is in flight and nothing was due for a while, the producer is closed, which ends its threads; they
+/* Idling: if nothing is in flight and nothing was due for a while, the producer is closed, which ends its threads; they
  * would wake up every second. The sender opens again shortly before a job is due, or when a job is due that needs
- * Kafka.
- */
+ * Kafka. */
 static void go_idle(dt_shard_loop *l, int64_t now_ms, int64_t next_ms)
 {
     bool far = !next_ms || next_ms - now_ms > 2 * IDLE_EARLY_MS;

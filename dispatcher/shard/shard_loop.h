@@ -1,6 +1,5 @@
-/*
- * The leader of one shard, in a thread of its own, from takeover to stepping down. shard_loop.c describes the protocol.
- */
+/* The leader of one shard, in a thread of its own, from takeover to stepping down. shard_loop.c describes the
+ * protocol. */
 #pragma once
 
 #include "base/chores.h"
@@ -142,11 +141,9 @@ bool dt_loop_table_carry_out(dt_loop_table *table, unsigned forced);
 /* Stops all loops, and waits for them. */
 void dt_loop_table_end(dt_loop_table *table);
 
-/*
- * A chore that looks for room within the limits of topics, for all waiting shards of this process; if none waits, it is
+/* A chore that looks for room within the limits of topics, for all waiting shards of this process; if none waits, it is
  * not due. Waiting shards get room in turn. A grant only lets a shard try; its leader transaction decides. Each process
- * looks for room by itself: if two processes grant the same room, only one of them can claim it.
- */
+ * looks for room by itself: if two processes grant the same room, only one of them can claim it. */
 
 typedef struct dt_room dt_room;
 

@@ -203,10 +203,8 @@ struct dt_shard_trust {
 
 /* ---- shard_held.c ---- */
 
-/*
- * Why the jobs of a queue may not be sent, as one value, and what follows from it. Only shard_held.c decides the
- * reason; fair queues use its consequences. To add a reason, add a value here and a row to the table below.
- */
+/* Why the jobs of a queue may not be sent, as one value, and what follows from it. Only shard_held.c decides the
+ * reason; fair queues use its consequences. To add a reason, add a value here and a row to the table below. */
 enum dt_closed {
     DT_CLOSED_NOT,         /* the queue's jobs may be sent */
     DT_CLOSED_FINDING_OUT, /* a lookup whether the topic can be written is running */
@@ -542,10 +540,8 @@ void dt_shard_take_doubts(dt_shard_loop *l);
 bool dt_shard_assume_marked(dt_shard_loop *l);
 /* Makes the next due scan write our marker again, which shows whether the index accepts changes. */
 void dt_shard_mark_soon(dt_shard_loop *l);
-/*
- * Writes this leadership's marker if it is missing or old, or if the set is complete now and the marker does not say
- * so. there: our last marker was seen in the set. If it fails, the index has failed.
- */
+/* Writes this leadership's marker if it is missing or old, or if the set is complete now and the marker does not say
+ * so. there: our last marker was seen in the set. If it fails, the index has failed. */
 DT_MUST_CHECK dt_status dt_shard_keep_marked(dt_shard_loop *l, bool there, struct dt_error *err);
 /* Records how the index answered a due scan. If the index was unreachable, it is not trusted when it answers again,
  * until it was compared with MySQL. */

@@ -317,11 +317,10 @@ dt_status dt_shard_hint_fairly(dt_shard_loop *l, size_t n, bool *backlog, struct
         return status;
     if (!left)
         return dt_fail(err, DT_NOMEM, "out of memory");
-    /*
-     * A queue may not simply send as many entries as were returned from its held set: some of these were moved
+    /* A queue may not simply send as many entries as were returned from its held set: some of these were moved
      * meanwhile, or belong to a claimed job and were not removed. So the queue's share ends where its held entries
-     * begin. At exactly that millisecond, the share ends when as many entries of the topic were seen as were returned.
-     */
+     * begin. At exactly that millisecond, the share ends when as many entries of the topic were seen as were
+     * returned. */
     for (size_t i = 0; i < n; i++) {
         struct dt_due_queue *queue = &l->fair.queues[l->fair.of[i]];
         struct dt_due_queue *own = queue->timeouts ? queue->own : queue;

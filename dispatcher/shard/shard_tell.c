@@ -1,8 +1,6 @@
-/*
- * Owns the updates of the index after a claim or a settlement: new due times, parked entries, and entries of other
+/* Owns the updates of the index after a claim or a settlement: new due times, parked entries, and entries of other
  * shards. Only changes that MySQL has committed are written to the index. A lost update delays a job by a second at
- * most.
- */
+ * most. */
 #include "base/guard.h"
 #include "base/log.h"
 #include "job/results/results.h"
@@ -34,11 +32,9 @@ static dt_status hold_topic(dt_shard_loop *l, struct dt_seen *seen, size_t n, st
     return status;
 }
 
-/*
- * Entries of jobs whose slots belong to another shard now (or that a process with an old map wrote here). They are
+/* Entries of jobs whose slots belong to another shard now (or that a process with an old map wrote here). They are
  * added to the other shard's set, the other shard's leader is woken, and only then the entries are removed from this
- * set. If the other set has an entry of the job already, that entry is newer than the one read here.
- */
+ * set. If the other set has an entry of the job already, that entry is newer than the one read here. */
 static dt_status move_to_own_shard(dt_shard_loop *l, const struct dt_leader_txn *txn, int64_t horizon_ms,
                                    struct dt_entry *entries, struct dt_error *err)
 {

@@ -176,10 +176,8 @@ static void run_chores(void *arg)
         if (context)
             c->env.close(context);
         pthread_mutex_lock(&c->lock);
-        /*
-         * While this thread was about to sleep, no other thread could wake it. If all others are busy and a chore will
-         * be due, it continues as the timer.
-         */
+        /* While this thread was about to sleep, no other thread could wake it. If all others are busy and a chore will
+         * be due, it continues as the timer. */
     } while (!dt_thread_stopping(&w->thread) && !c->timer && find_next_chore(c) &&
              (!c->env.open || c->env.open(c->env.arg, &w->context, NULL) == DT_OK));
     w->state = NOT_THERE;

@@ -57,15 +57,12 @@ struct dt_chores_env {
     const char *name; /* name of the threads, at most 15 bytes; borrowed */
     unsigned threads; /* most threads, 1 to DT_CHORES_THREADS_MAX */
     const dt_clock *clock;
-    /*
-     * Make and free the context of a thread that starts or ends. `open` must not block. If open is NULL, ticks get
-     * NULL.
-     */
+    /* Make and free the context of a thread that starts or ends. `open` must not block. If open is NULL, ticks get
+     * NULL. */
     dt_status (*open)(void *arg, void **context, struct dt_error *err);
     void (*close)(void *context);
-    /*
-     * Interrupts a tick that waits in the context, and makes its later calls fail. Called from any thread. May be NULL.
-     */
+    /* Interrupts a tick that waits in the context, and makes its later calls fail. Called from any thread. May be
+     * NULL. */
     void (*cut)(void *context);
     /* Asserts that a tick left nothing in the context. Called after each tick, on its thread. May be NULL. */
     void (*check)(const void *context);

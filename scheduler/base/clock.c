@@ -126,9 +126,8 @@ void dt_refclock_init(dt_refclock *ref, const dt_clock *clock)
     atomic_init(&ref->follows, false);
 }
 
-/*
- * Makes a sample. The server's time was truncated to a millisecond, so its clock was up to 999 us ahead of server_ms.
- */
+/* Makes a sample. The server's time was truncated to a millisecond, so its clock was up to 999 us ahead of
+ * server_ms. */
 static struct sample make_sample(int64_t server_ms, int64_t before_us, int64_t after_us)
 {
     return (struct sample){

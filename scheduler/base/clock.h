@@ -1,7 +1,6 @@
-/*
- * Functions get the time from their callers: only this module and the main files ask the system for it. Names have
- * units: _ms is milliseconds since 1970 (UTC), or a length in milliseconds; _us is microseconds of a monotonic clock.
- */
+/* Functions get the time from their callers: only this module and the main files ask the system for it. Names have
+ * units: _ms is milliseconds since 1970 (UTC), or a length in milliseconds; _us is microseconds of a monotonic
+ * clock. */
 #pragma once
 
 #include <pthread.h>
@@ -50,23 +49,19 @@ static inline int64_t dt_older(int64_t a, int64_t b)
     return !a || (b && b < a) ? b : a;
 }
 
-/*
- * Measures how long a thread could not run. A thread that checks every every_us whether peers are late calls this at
+/* Measures how long a thread could not run. A thread that checks every every_us whether peers are late calls this at
  * each check. Returns how long the check was delayed, because the process was stopped or got no processor; usually 0.
  * The caller extends the deadlines of peers by this time, so that it first reads what the peers sent meanwhile.
- * *looked_us: time of the previous check, updated by the call; 0: none.
- */
+ * *looked_us: time of the previous check, updated by the call; 0: none. */
 int64_t dt_clock_missed_us(int64_t *looked_us, int64_t now_us, int64_t every_us);
 
 /* Waits on the condition, with its lock held, until it is signalled, or until until_us on the monotonic clock
  * (INT64_MAX: no limit). Returns false at the time limit. Spurious wake-ups are possible. */
 bool dt_clock_wait(pthread_cond_t *wake, pthread_mutex_t *lock, int64_t until_us);
 
-/*
- * An estimate of MySQL's clock. Only MySQL's clock decides whether jobs are due, so a wrong clock of a host makes no
+/* An estimate of MySQL's clock. Only MySQL's clock decides whether jobs are due, so a wrong clock of a host makes no
  * job early. A sample is a reading of the server's clock between two readings of ours; the tightest recent sample is
- * used. Each process has one estimate. Every function is thread-safe.
- */
+ * used. Each process has one estimate. Every function is thread-safe. */
 typedef struct dt_refclock {
     const dt_clock *clock;
     _Atomic int64_t offset_us; /* lower bound of server time (us since the epoch) minus mono_us */
@@ -85,15 +80,11 @@ struct dt_test_time {
 };
 
 void dt_refclock_init(dt_refclock *ref, const dt_clock *clock);
-/*
- * Adds a sample: at some moment between before_us and after_us, the server's clock showed server_ms, truncated to a
- * millisecond.
- */
+/* Adds a sample: at some moment between before_us and after_us, the server's clock showed server_ms, truncated to a
+ * millisecond. */
 void dt_refclock_sample(dt_refclock *ref, int64_t server_ms, int64_t before_us, int64_t after_us);
-/*
- * Returns a time not later than the server's clock, which decides what is due. Before the first sample, returns the
- * host's time.
- */
+/* Returns a time not later than the server's clock, which decides what is due. Before the first sample, returns the
+ * host's time. */
 int64_t dt_refclock_earliest_ms(const dt_refclock *ref);
 /* Returns a time not earlier than the server's clock, to which delays are added. */
 int64_t dt_refclock_latest_ms(const dt_refclock *ref);
@@ -101,12 +92,10 @@ int64_t dt_refclock_latest_ms(const dt_refclock *ref);
  * a test clock is frozen, returns a second from now, and the caller checks again then. */
 int64_t dt_refclock_mono_us_at(const dt_refclock *ref, int64_t server_ms);
 
-/*
- * Follows a test clock: from now on, the three functions above return the time of the test clock, which decides whether
+/* Follows a test clock: from now on, the three functions above return the time of the test clock, which decides whether
  * jobs are due. real_ms is a sample of the server's own clock, as for dt_refclock_sample. dt_refclock_sample no longer
  * does anything, because the readings of sessions may be from before a change of the test clock. Only one thread calls
- * this.
- */
+ * this. */
 void dt_refclock_follow(dt_refclock *ref, struct dt_test_time test, int64_t real_ms, int64_t before_us,
                         int64_t after_us);
 /* Return bounds of the server's own clock, without the test clock: a time not later and a time not earlier. For times

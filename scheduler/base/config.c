@@ -52,10 +52,8 @@ static dt_status fail_at(struct loader *loader, const struct place *place, dt_st
     const char *source = place->source ? place->source : "the environment";
     size_t n = strlen(source);
     struct dt_strbuf text = {0};
-    /*
-     * The message must fit into a dt_error, so only the end of a long path is shown, which says more than its
-     * beginning.
-     */
+    /* The message must fit into a dt_error, so only the end of a long path is shown, which says more than its
+     * beginning. */
     dt_strbuf_addf(&text, "%s%s", n > 100 ? "..." : "", source + (n > 100 ? n - 100 : 0));
     if (place->line)
         dt_strbuf_addf(&text, ":%d", place->line);
@@ -180,10 +178,8 @@ static dt_status set_option_from_file(struct loader *loader, const struct place 
 
 /* ---- quotes ---- */
 
-/*
- * Removes the quotes in place. Returns false if the quotes are not closed, are closed before the end, or contain an
- * unknown escape.
- */
+/* Removes the quotes in place. Returns false if the quotes are not closed, are closed before the end, or contain an
+ * unknown escape. */
 static bool unquote(char *text)
 {
     char *out = text;
@@ -481,10 +477,8 @@ out:
     dt_strbuf_clear(&name);
 }
 
-/*
- * Loads properties from the environment. The variable DUETIME_KAFKA_CLIENT_SASL_PASSWORD_FILE, for example, sets
- * client.sasl.password_file.
- */
+/* Loads properties from the environment. The variable DUETIME_KAFKA_CLIENT_SASL_PASSWORD_FILE, for example, sets
+ * client.sasl.password_file. */
 static void load_properties(struct loader *loader)
 {
     const size_t n = strlen(FILE_SUFFIX);

@@ -129,11 +129,9 @@
   DURATION(events, keep, 30*DT_DAY, DT_DAY, 3653*DT_DAY, DT_OPT_NONE, "How long events (table job_events: who changed what) are kept, in whole days.") \
   TEXT(log, level, "info", DT_OPT_RELOAD, "The least severe lines that are logged.")
 
-/*
- * Constants, as X(type, section, key, value, min, max): tuning that no operator can judge. They are members of struct
+/* Constants, as X(type, section, key, value, min, max): tuning that no operator can judge. They are members of struct
  * dt_config, like the options, because tests make them small or fast: programs with fail points (base/fail_point.h)
- * read them as undocumented options. Every other program refuses the keys.
- */
+ * read them as undocumented options. Every other program refuses the keys. */
 #define DT_CONFIG_CONSTANTS(X) \
   /* If no batch follows within this time, the last batch is settled by itself. Longer than the time \
    * between two batches under load, too short for a user to notice. */ \
@@ -177,9 +175,8 @@
 struct dt_secrets;
 struct dt_properties;
 
-/*
- * One member for each option, named <section>_<key>: int64_t for INT and DURATION (ms), bool for BOOL, char * for TEXT.
- */
+/* One member for each option, named <section>_<key>: int64_t for INT and DURATION (ms), bool for BOOL, char * for
+ * TEXT. */
 struct dt_config {
     /* Current texts of secrets (secrets.h). Shared by copies; NULL if the configuration was not loaded. */
     struct dt_secrets *secrets;
@@ -210,10 +207,8 @@ void dt_config_reference(FILE *out);
 /* Prints a file to start from: every option with its help and its default as comments, and no servers except MySQL. */
 void dt_config_sample(FILE *out);
 
-/*
- * Returns whether Kafka is configured. An installation can work without Kafka; then nothing waits for Kafka, and no
- * outage is reported.
- */
+/* Returns whether Kafka is configured. An installation can work without Kafka; then nothing waits for Kafka, and no
+ * outage is reported. */
 static inline bool dt_config_has_kafka(const struct dt_config *config)
 {
     return config->kafka_brokers && config->kafka_brokers[0];

@@ -1,7 +1,5 @@
-/*
- * See fail_point.h. Invariants: rules change before other threads start; afterwards only their counts change. Without
- * rules, passing a point costs one load.
- */
+/* See fail_point.h. Invariants: rules change before other threads start; afterwards only their counts change. Without
+ * rules, passing a point costs one load. */
 #include "fail_point.h"
 
 #ifdef DT_FAIL_POINTS

@@ -1,7 +1,6 @@
-/*
- * See fair.h. A batch is shared in rounds. Each round divides the remaining room evenly among the queues that are not
- * full, until no room remains or all queues are full. Owners share in the same way, and so do the queues of each owner.
- */
+/* See fair.h. A batch is shared in rounds. Each round divides the remaining room evenly among the queues that are
+ * not full, until no room remains or all queues are full. Owners share in the same way, and so do the queues of each
+ * owner. */
 #include "fair.h"
 
 #include <stdlib.h>
@@ -128,10 +127,8 @@ void dt_fair_share(struct dt_fair_queue *queues, size_t n, size_t room)
     qsort(queues, n, sizeof(*queues), queues_by_place);
 }
 
-/*
- * Returns the index of the key's entry. If the key has none, returns the index of the oldest entry, which may be
- * overwritten.
- */
+/* Returns the index of the key's entry. If the key has none, returns the index of the oldest entry, which may be
+ * overwritten. */
 static size_t find_turn(const struct dt_turns_last *table, int64_t key)
 {
     size_t oldest = (uint64_t)key % DT_TURNS_REMEMBERED;

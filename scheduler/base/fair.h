@@ -51,12 +51,10 @@ void dt_turns_note(struct dt_turns *turns, int64_t owner, int64_t thing);
 
 /* ---- places ---- */
 
-/*
- * Limits how much owners hold. If other owners hold places, or asked within about DT_SHARES_ASKED_US, an owner gets at
+/* Limits how much owners hold. If other owners hold places, or asked within about DT_SHARES_ASKED_US, an owner gets at
  * most 1/part of the places that the others leave free, so that each further owner finds some. If no other owner holds
  * or asks, an owner leaves an eighth free, unless spares_none. An owner that holds nothing may take any amount that is
- * free; if all places are free, any amount at all.
- */
+ * free; if all places are free, any amount at all. */
 #define DT_SHARES_ASKED_US INT64_C(10000000)
 struct dt_shares {
     size_t total; /* number of places; set by the caller, as are part and spares_none; the rest is zero at first */

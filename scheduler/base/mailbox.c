@@ -1,8 +1,6 @@
-/*
- * A mailbox is a word of bits under a mutex, and a condition. Invariants: exactly one wait returns a signalled bit. A
+/* A mailbox is a word of bits under a mutex, and a condition. Invariants: exactly one wait returns a signalled bit. A
  * sleep is woken at most once, because a thread that is woken for each of ten thousand signals a second does little
- * else.
- */
+ * else. */
 #include "thread.h"
 
 #include <pthread.h>

@@ -1,8 +1,6 @@
-/*
- * The registry: families with their series, in the order of registration. Handles live as long as the process. One
+/* The registry: families with their series, in the order of registration. Handles live as long as the process. One
  * mutex protects registering and writing; updates only touch atomics of their series. A histogram counts an observation
- * in one bucket only; cumulative sums are made when the text is written.
- */
+ * in one bucket only; cumulative sums are made when the text is written. */
 #include "metrics.h"
 
 #include <math.h>

@@ -1,9 +1,7 @@
-/*
- * Metrics in the Prometheus text format. A family is registered once, by name; a series in it by its labels
+/* Metrics in the Prometheus text format. A family is registered once, by name; a series in it by its labels
  * ("shard=\"3\""; "": no labels). Registering a series again returns the same handle, which lives as long as the
  * process. Registering returns NULL if memory runs out, and all functions accept a NULL handle. Updates are lock-free;
- * every function is thread-safe.
- */
+ * every function is thread-safe. */
 #pragma once
 
 #include "base/text/strbuf.h"

@@ -20,11 +20,9 @@
 
 struct dt_secrets;
 
-/*
- * Writes the current text of a secret into *out, which is reset first. `member` points into `config`
+/* Writes the current text of a secret into *out, which is reset first. `member` points into `config`
  * (&config->mysql_password). If the secret's file cannot be read any more or is empty, the text that was read last is
- * used. Clear *out with dt_secret_forget. Returns NOMEM if memory runs out.
- */
+ * used. Clear *out with dt_secret_forget. Returns NOMEM if memory runs out. */
 DT_MUST_CHECK dt_status dt_secret_now(const struct dt_config *config, char *const *member, struct dt_strbuf *out);
 /* Overwrites and frees the text. */
 void dt_secret_forget(struct dt_strbuf *text);
@@ -43,11 +41,9 @@ DT_MUST_CHECK dt_status dt_secrets_set(struct dt_secrets *secrets, size_t option
  * reason. INVALID: the file has a zero byte, or more than DT_SECRET_MAX bytes. */
 DT_MUST_CHECK dt_status dt_secret_read_file(const char *path, char text[DT_SECRET_MAX + 1]);
 
-/*
- * A setting that our configuration passes to librdkafka under the library's name, such as [kafka]
+/* A setting that our configuration passes to librdkafka under the library's name, such as [kafka]
  * client.security.protocol. The list of settings belongs to the struct dt_config that dt_config_load made; copies share
- * the list. SIGHUP changes the list, so a thread that reads it while the program runs must call dt_properties_hold.
- */
+ * the list. SIGHUP changes the list, so a thread that reads it while the program runs must call dt_properties_hold. */
 struct dt_property {
     char *name;
     char *value; /* value when the configuration was loaded */
@@ -79,10 +75,8 @@ static inline const struct dt_property *dt_properties_find(const struct dt_prope
             return &list->v[i];
     return NULL;
 }
-/*
- * Writes the current value into *out. If the property has a file, the file is read again. Clear *out with
- * dt_secret_forget. Returns NOMEM if memory runs out.
- */
+/* Writes the current value into *out. If the property has a file, the file is read again. Clear *out with
+ * dt_secret_forget. Returns NOMEM if memory runs out. */
 DT_MUST_CHECK dt_status dt_property_now(const struct dt_property *property, struct dt_strbuf *out);
 /* Returns whether the value of a property with this name is a secret. */
 bool dt_property_is_secret(const char *name);

@@ -34,10 +34,8 @@ bool dt_service_heard(const struct dt_service *service);
  * minute. */
 void dt_service_waits(const struct dt_service *service, const char *what);
 void dt_service_ready(struct dt_service *service);
-/*
- * Report the beginning and the end of a reload. Before the program is ready, nothing is sent. mono_us: the present
- * time.
- */
+/* Report the beginning and the end of a reload. Before the program is ready, nothing is sent. mono_us: the present
+ * time. */
 void dt_service_reloading(const struct dt_service *service, int64_t mono_us);
 void dt_service_reloaded(const struct dt_service *service);
 void dt_service_tell(const struct dt_service *service, const char *message);
@@ -48,11 +46,9 @@ int64_t dt_service_pause_us(const struct dt_service *service);
 
 #define DT_STOP_SECONDS 20 /* most seconds of an end; see "How long a program takes to end" in deploy/README.md */
 
-/*
- * Limits how long the program takes to end. Called once, when it is asked to end. If it still runs `seconds` later, a
+/* Limits how long the program takes to end. Called once, when it is asked to end. If it still runs `seconds` later, a
  * thread logs a line and exits the process with code 0; other processes then take over unfinished work, as after a
- * kill. Any thread may call it. If memory for the thread is missing, the end has no time limit.
- */
+ * kill. Any thread may call it. If memory for the thread is missing, the end has no time limit. */
 void dt_stop_bound(unsigned seconds);
 
 /* Opens /dev/null for each standard descriptor that is closed; using one of them still fails. Must be the first call of

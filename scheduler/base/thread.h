@@ -41,10 +41,8 @@ uint32_t dt_mailbox_pause(dt_mailbox *box, int64_t until_us, uint32_t ends);
 /* The bit that dt_thread_ask_stop signals, so other signals must not use it. */
 #define DT_THREAD_STOP (UINT32_C(1) << 31)
 
-/*
- * A thread. Its owner may read `id` and `started`. A function on this thread that waits for something else may read
- * `stopping`.
- */
+/* A thread. Its owner may read `id` and `started`. A function on this thread that waits for something else may read
+ * `stopping`. */
 struct dt_thread {
     _Atomic bool stopping; /* dt_thread_ask_stop was called; never becomes false again */
     bool started;          /* the thread was started and not joined yet; only for the owner */
@@ -73,10 +71,8 @@ static inline bool dt_thread_stopping(const struct dt_thread *thread)
 /* Asks the thread to end, and signals DT_THREAD_STOP to the mailbox that it sleeps on. If the thread sleeps on
  * something else, mailbox is NULL, and the caller wakes the thread after this call. Any thread may call it. */
 void dt_thread_ask_stop(struct dt_thread *thread, dt_mailbox *mailbox);
-/*
- * Waits until run has returned. Returns at once if no thread was started, or if it was joined already. Only the owner
- * calls it.
- */
+/* Waits until run has returned. Returns at once if no thread was started, or if it was joined already. Only the owner
+ * calls it. */
 void dt_thread_join(struct dt_thread *thread);
 /* Asks the thread to end, and joins it. Only the owner calls it. */
 void dt_thread_stop(struct dt_thread *thread, dt_mailbox *mailbox);

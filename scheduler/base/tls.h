@@ -28,10 +28,8 @@ struct dt_tls dt_tls_of_redis(const struct dt_config *config);
  * expires, in seconds since 1970. */
 typedef void dt_certificate_fn(void *arg, const char *key, const char *file, int64_t ends_s);
 
-/*
- * Reads each certificate file that the configuration names, and calls `heard` for each file that has a certificate. In
+/* Reads each certificate file that the configuration names, and calls `heard` for each file that has a certificate. In
  * a file of our own, the first certificate counts, because we send this one. In a file of authorities, the certificate
  * that expires last counts, because during a replacement the file has both the old and the new one. A file that cannot
- * be read is skipped: the connection that needs it reports the failure. For GET /v1/doctor.
- */
+ * be read is skipped: the connection that needs it reports the failure. For GET /v1/doctor. */
 void dt_certificates_look(const struct dt_config *config, dt_certificate_fn *heard, void *arg);

@@ -49,12 +49,10 @@ struct dt_fence_row {
     int64_t now_ms, generation, topics_version;
 };
 
-/*
- * Opens a transaction, locks the shard's row and compares it with the fence. The caller must always call
+/* Opens a transaction, locks the shard's row and compares it with the fence. The caller must always call
  * dt_store_commit afterwards, also on failure. *row is also set after HALTED, and after DEPOSED (the row belongs to
  * another leadership, or MySQL was restored to an earlier state). NOT_FOUND: no such shard. Usually one round trip; a
- * connection that broke while idle is replaced.
- */
+ * connection that broke while idle is replaced. */
 DT_MUST_CHECK dt_status dt_fence_begin(dt_store *store, const struct dt_fence *fence, dt_db **db,
                                        struct dt_fence_row *row, struct dt_error *err);
 
@@ -83,11 +81,9 @@ struct dt_leadership {
     const char *owner;    /* name of the process */
     const char *index_at; /* endpoint of the shard's set; it decides fence->index_epoch */
 };
-/*
- * Step 1, on a fresh connection: writes epoch + 1, token, owner and index_at. OK: *fence is the row as written, and
+/* Step 1, on a fresh connection: writes epoch + 1, token, owner and index_at. OK: *fence is the row as written, and
  * *inflight its list, which the caller clears. HALTED: err has the reason. NOT_FOUND: the shard has no row. UNKNOWN,
- * UNAVAILABLE: start the takeover again; the row may have the epoch that was tried.
- */
+ * UNAVAILABLE: start the takeover again; the row may have the epoch that was tried. */
 DT_MUST_CHECK dt_status dt_store_takeover(dt_store *store, const struct dt_leadership *who, struct dt_fence *fence,
                                           struct dt_inflight *inflight, struct dt_error *err);
 

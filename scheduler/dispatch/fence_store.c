@@ -257,11 +257,9 @@ struct settling {
     struct dt_error *err;
 };
 
-/*
- * Ends an attempt that was refused as a batch of one, like a failure that a consumer reports. If a manual edit or a
+/* Ends an attempt that was refused as a batch of one, like a failure that a consumer reports. If a manual edit or a
  * forged result has ended the job, the job's state is kept, but the attempt is still recorded as undeliverable: a
- * caller whose cancel was refused as "too late" because of this attempt must be able to read its outcome.
- */
+ * caller whose cancel was refused as "too late" because of this attempt must be able to read its outcome. */
 static dt_status end_undeliverable(struct settling *s)
 {
     const struct dt_findings *f = s->found;

@@ -62,10 +62,8 @@ struct dt_hand_answer {
     bool taken;              /* in: the receiver reports later, so the attempt stays dispatched */
     bool held;               /* out: the attempt was still in the owner's hands; if false, nothing was written */
 };
-/*
- * Records answers, at most one for each job, in one transaction of a handful of statements: removes the attempts from
+/* Records answers, at most one for each job, in one transaction of a handful of statements: removes the attempts from
  * their owner's hands, and applies their results as dt_store_apply does. OK: every answer is durable, except those
- * whose apply.outcome is BUSY. For a BUSY answer nothing was written; the caller tries again.
- */
+ * whose apply.outcome is BUSY. For a BUSY answer nothing was written; the caller tries again. */
 DT_MUST_CHECK dt_status dt_store_hands_record(dt_store *store, const struct dt_shard_map *map,
                                               struct dt_hand_answer *answers, size_t n, struct dt_error *err);

@@ -122,12 +122,10 @@ struct dt_leader_gate {
     void *limits;
 };
 
-/*
- * `claiming` is called with the jobs that are about to be claimed, in order, and the fence as it will be. Rows are
+/* `claiming` is called with the jobs that are about to be claimed, in order, and the fence as it will be. Rows are
  * locked and nothing is committed yet: if the transaction does not end with OK, the listener undoes what it prepared.
  * `claiming` must not wait. It is called before the claim is written, or after it if large messages had to be read
- * first. It may be NULL.
- */
+ * first. It may be NULL. */
 struct dt_leader_listener {
     void (*claiming)(void *arg, const struct dt_fence *next, const struct dt_outgoing *batch,
                      const struct dt_claim *claims, size_t n);

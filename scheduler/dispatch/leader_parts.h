@@ -135,10 +135,8 @@ DT_MUST_CHECK dt_status dt_offers_write(struct dt_open_txn *t);
 
 /* ---- fence_store.c ---- */
 
-/*
- * Sets the deadlines of attempts that were sent to now_ms + their ack timeout, if the row is still dispatched with that
+/* Sets the deadlines of attempts that were sent to now_ms + their ack timeout, if the row is still dispatched with that
  * attempt. A deadline never becomes earlier. Rows that another session has locked are skipped. moved (NULL, or with
- * room for sent->n) gets the jobs whose deadline changed, with the old time in hint_ms and the new one in next_ms.
- */
+ * room for sent->n) gets the jobs whose deadline changed, with the old time in hint_ms and the new one in next_ms. */
 DT_MUST_CHECK dt_status dt_deadlines_extend(dt_db *db, const struct dt_inflight *sent, int64_t now_ms,
                                             struct dt_seen_list *moved, struct dt_error *err);

@@ -43,12 +43,10 @@ struct dt_pop {
                     * a moment */
     bool at_limit; /* the topic has no more room within its limits; no notification follows when it has room again */
 };
-/*
- * Claims jobs that are scheduled and due, of a topic that is popped and not paused, within its limits (topic/limits.h),
+/* Claims jobs that are scheduled and due, of a topic that is popped and not paused, within its limits (topic/limits.h),
  * with no earlier attempt in a shard's in-flight list. Skips jobs that another session has locked, and offers that
  * another pop has locked. Deletes offers that cannot be popped any more. UNKNOWN: the claim may be committed. The
- * caller must not return the jobs to its client; their attempts time out.
- */
+ * caller must not return the jobs to its client; their attempts time out. */
 DT_MUST_CHECK dt_status dt_store_pop(dt_store *store, struct dt_pop *pop, struct dt_error *err);
 /* For qsort: compares by the time at which the popped jobs were due, then by id. */
 int dt_pop_by_due(const void *a, const void *b);

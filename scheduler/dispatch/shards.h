@@ -1,6 +1,4 @@
-/*
- * The rows of shards: how many shards there are, who leads each, and what leaders report about them.
- */
+/* The rows of shards: how many shards there are, who leads each, and what leaders report about them. */
 #pragma once
 
 #include "job/shard.h"
@@ -43,10 +41,8 @@ struct dt_shard_info {
 DT_MUST_CHECK dt_status dt_store_shards(dt_store *store, struct dt_arena *arena, struct dt_shard_info **out, size_t *n,
                                         struct dt_dispatchers *dispatchers, struct dt_error *err);
 
-/*
- * Rows of `shard_stats`: what a leader reports about its shard, for the API and for operators. Each dispatcher's
- * housekeeper writes the rows of the shards that the process leads. No decision depends on them.
- */
+/* Rows of `shard_stats`: what a leader reports about its shard, for the API and for operators. Each dispatcher's
+ * housekeeper writes the rows of the shards that the process leads. No decision depends on them. */
 
 struct dt_shard_stats {
     unsigned shard;

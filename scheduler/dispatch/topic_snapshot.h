@@ -1,7 +1,5 @@
-/*
- * The topic snapshot: a leader's copy of all rows of `topics`, so that claims do not have to read them. It is read
- * again if installation.topics_version has changed. Only the leader's thread uses it.
- */
+/* The topic snapshot: a leader's copy of all rows of `topics`, so that claims do not have to read them. It is read
+ * again if installation.topics_version has changed. Only the leader's thread uses it. */
 #pragma once
 
 #include "store/store.h"

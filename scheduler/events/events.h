@@ -77,10 +77,8 @@ void dt_event_diff_hidden(struct dt_event_diff *d, const char *name, struct dt_s
 DT_MUST_CHECK dt_status dt_event_diff_write(struct dt_event_diff *d, dt_db *db, struct dt_job_event *event,
                                             struct dt_error *err);
 
-/*
- * Write the event of a change, with the members that differ. The caller sets at_ms, actor and action of the event. If
- * no member differs, nothing is written.
- */
+/* Write the event of a change, with the members that differ. The caller sets at_ms, actor and action of the event. If
+ * no member differs, nothing is written. */
 
 /* Writes the event of a changed job. */
 DT_MUST_CHECK dt_status dt_event_of_job(dt_db *db, const struct dt_job_event *event, const struct dt_job *before,

@@ -1,7 +1,5 @@
-/*
- * The features whose chores run in APIs and dispatchers alike: features.c has the table. A chore that only one program
- * runs is started by that program.
- */
+/* The features whose chores run in APIs and dispatchers alike: features.c has the table. A chore that only one program
+ * runs is started by that program. */
 #pragma once
 
 #include "base/chores.h"

@@ -178,20 +178,16 @@ static inline struct dt_str dt_held_name(struct dt_str topic, bool timeouts, cha
                      timeouts ? DT_HELD_TIMEOUTS : "");
     return (struct dt_str){name, (size_t)n};
 }
-/*
- * Writes the name of the held set for a topic's jobs that name a host with this number (dt_callback_host_of). Returns
- * the name.
- */
+/* Writes the name of the held set for a topic's jobs that name a host with this number (dt_callback_host_of). Returns
+ * the name. */
 static inline struct dt_str dt_held_name_at(struct dt_str topic, uint32_t host, char name[DT_HELD_NAME_SIZE])
 {
     int n = snprintf(name, DT_HELD_NAME_SIZE, "%.*s" DT_HELD_HOST "%08x", (int)topic.n, topic.p ? topic.p : "",
                      (unsigned)host);
     return (struct dt_str){name, (size_t)n};
 }
-/*
- * Returns the topic of a held set that is not for timeouts. *host: the number of the held set's host; 0: the set is for
- * the whole topic.
- */
+/* Returns the topic of a held set that is not for timeouts. *host: the number of the held set's host; 0: the set is for
+ * the whole topic. */
 static inline struct dt_str dt_held_topic(struct dt_str name, uint32_t *host)
 {
     const char *at = name.n ? memchr(name.p, DT_HELD_HOST[0], name.n) : NULL;
@@ -232,10 +228,8 @@ DT_MUST_CHECK dt_status dt_index_range(dt_index *index, unsigned shard, const st
 /* Counts the entries with from_ms <= score < to_ms. */
 DT_MUST_CHECK dt_status dt_index_count(dt_index *index, unsigned shard, int64_t from_ms, int64_t to_ms, int64_t *n,
                                        struct dt_error *err);
-/*
- * Finds the scores of jobs' entries, at due_ms and in the rest of the page of due_ms. scores[i] is 0 if entry i was not
- * found.
- */
+/* Finds the scores of jobs' entries, at due_ms and in the rest of the page of due_ms. scores[i] is 0 if entry i was not
+ * found. */
 DT_MUST_CHECK dt_status dt_index_scores(dt_index *index, unsigned shard, const struct dt_entry *entries, size_t n,
                                         int64_t *scores, struct dt_error *err);
 /* Finds the scores of ids in a held set. scores[i] is 0 if entry i was not found. */
@@ -257,11 +251,9 @@ DT_MUST_CHECK dt_status dt_index_begin_fill(dt_index *index, const struct dt_sha
                                             const struct dt_entry *entries, size_t n, struct dt_error *err);
 DT_MUST_CHECK dt_status dt_index_end_fill(dt_index *index, struct dt_error *err);
 
-/*
- * The filling of one set. A process that reads MySQL once can fill the sets of all shards. While a set's marker says
+/* The filling of one set. A process that reads MySQL once can fill the sets of all shards. While a set's marker says
  * `filling`, a record beside the set names the process that fills it and its progress. The record is deleted with the
- * set, and a leader's first marker resets it.
- */
+ * set, and a leader's first marker resets it. */
 struct dt_filling {
     unsigned shard;
     bool wanted;        /* out: the shard's leader has requested the filling */

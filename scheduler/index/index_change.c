@@ -72,11 +72,9 @@ static void sort_items(struct shard_item *items, size_t n)
     }
 }
 
-/*
- * Distributes the items to their shards, the last item first, and sorts the items of each shard. load_batch has loaded
+/* Distributes the items to their shards, the last item first, and sorts the items of each shard. load_batch has loaded
  * the entries from the last to the first. So if the caller passed the entries in the order of their times, the items
- * are in that order again and need no sorting.
- */
+ * are in that order again and need no sorting. */
 static void sort_batch(struct dt_index_batch *batch)
 {
     size_t end[DT_SHARDS_MAX] = {0}; /* end of each shard's items */
@@ -112,11 +110,10 @@ static void add_shard_item(struct dt_index_batch *batch, unsigned shard, bool go
     batch->items[batch->n++] = (struct shard_item){shard, gone, dt_item_of(id, due_ms, 0)};
 }
 
-/*
- * Makes the batch of entries[n], n at most BATCH_MAX; dt_index_put explains what an entry requests. The entries are
- * read from the last to the first, so the last due_ms of a job is read first and counts, and every was_ms is removed.
- * An entry that is due after horizon_end_ms is not added. If a was_ms is far after horizon_end_ms, nothing is removed.
- */
+/* Makes the batch of entries[n], n at most BATCH_MAX; dt_index_put explains what an entry requests. The entries are
+ * read from the last to the first, so the last due_ms of a job is read first and counts, and every was_ms is
+ * removed. An entry that is due after horizon_end_ms is not added. If a was_ms is far after horizon_end_ms, nothing
+ * is removed. */
 static void load_batch(dt_index *index, const struct dt_shard_map *map, const struct dt_entry *entries, size_t n,
                        int64_t horizon_end_ms)
 {
@@ -336,10 +333,8 @@ static void on_scores(void *arg, size_t i, const dt_reply *reply)
     }
 }
 
-/*
- * Sends n changes or questions in chunks. `scores` has room for n, or is NULL if no scores are requested. Stops at the
- * first failure; chunks that were sent before stay applied.
- */
+/* Sends n changes or questions in chunks. `scores` has room for n, or is NULL if no scores are requested. Stops at the
+ * first failure; chunks that were sent before stay applied. */
 static dt_status send_chunks(dt_index *index, unsigned shard, const struct chunks *chunks, size_t n, int64_t *scores,
                              struct dt_error *err)
 {

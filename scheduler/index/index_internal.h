@@ -63,19 +63,15 @@ DT_MUST_CHECK dt_status dt_index_round_trip(dt_link *link, dt_link_reply_fn *on_
 /* Adds the commands for endpoint i to index->links[i]. */
 typedef void dt_index_build_fn(dt_index *index, unsigned i);
 
-/*
- * Builds and writes the commands of all endpoints in `wanted`, and empties `wanted`. Endpoints without a connection are
+/* Builds and writes the commands of all endpoints in `wanted`, and empties `wanted`. Endpoints without a connection are
  * written last, so that a server that does not answer does not delay the others. If an endpoint fails, the others still
- * get their commands; the first failure is returned, and err has its text.
- */
+ * get their commands; the first failure is returned, and err has its text. */
 DT_MUST_CHECK dt_status dt_index_send_wanted(dt_index *index, dt_index_build_fn *build, struct dt_error *err);
 /* Reads the replies of all endpoints that dt_index_send_wanted wrote to. Returns the first failure. */
 DT_MUST_CHECK dt_status dt_index_receive(dt_index *index, dt_link_reply_fn *on_reply, void *reply_arg,
                                          struct dt_error *err);
-/*
- * Sends commands to the wanted endpoints and reads their replies: one round trip. Ignores the replies' values. Returns
- * the first failure.
- */
+/* Sends commands to the wanted endpoints and reads their replies: one round trip. Ignores the replies' values. Returns
+ * the first failure. */
 DT_MUST_CHECK dt_status dt_index_ask_wanted(dt_index *index, dt_index_build_fn *build, struct dt_error *err);
 
 /* Allocates the scratch of index_change.c; free it with free(). Returns NULL if memory runs out. */
@@ -165,10 +161,8 @@ struct dt_reading {
  * score, …], or nil instead of the list if the page does not exist although the set has its name. */
 void dt_reading_take(struct dt_reading *reading, const dt_reply *reply, size_t from);
 
-/*
- * Removes the junk that the reading found, in one more round trip. Returns true if the reading found junk and it was
- * removed.
- */
+/* Removes the junk that the reading found, in one more round trip. Returns true if the reading found junk and it was
+ * removed. */
 bool dt_reading_tidy(dt_index *index, unsigned shard, const struct dt_reading *reading);
 
 /* ---- the scripts of lua/. Only these scripts change and read the sets; the head of each describes its arguments and

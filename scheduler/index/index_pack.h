@@ -31,11 +31,9 @@ struct dt_item dt_item_of(int64_t id, int64_t due_ms, uint32_t ref);
 int dt_item_order(const struct dt_item *a, const struct dt_item *b);
 void dt_items_sort(struct dt_item *items, size_t n);
 
-/*
- * Returns how many of items[n], which are ascending, make one page: about DT_PAGE_FULL, at most DT_PAGE_MAX, and never
+/* Returns how many of items[n], which are ascending, make one page: about DT_PAGE_FULL, at most DT_PAGE_MAX, and never
  * a part of a millisecond. Returns 0 if the first millisecond alone has more items than fit into a page; *tied is then
- * their number, otherwise 0.
- */
+ * their number, otherwise 0. */
 #define DT_PAGE_FULL 60
 #define DT_PAGE_MAX  64 /* most entries of a page; Redis packs up to 128 by default (zset-max-listpack-entries) */
 size_t dt_page_cut(const struct dt_item *items, size_t n, size_t *tied);

@@ -1,7 +1,5 @@
-/*
- * Functions for a shard's leader and the reconciler: the due scan, held sets, the marker, ranges, and records of
- * fillings. index_change.c changes entries.
- */
+/* Functions for a shard's leader and the reconciler: the due scan, held sets, the marker, ranges, and records of
+ * fillings. index_change.c changes entries. */
 
 #include "index_internal.h"
 
@@ -217,10 +215,8 @@ static void on_range(void *arg, size_t, const dt_reply *reply)
     dt_reading_take(arg, reply, 0);
 }
 
-/*
- * Reads entries of a range. If a reply contains nothing but junk, asks again after the junk is removed, so that *n is 0
- * only at the end.
- */
+/* Reads entries of a range. If a reply contains nothing but junk, asks again after the junk is removed, so that *n is 0
+ * only at the end. */
 dt_status dt_index_range(dt_index *index, unsigned shard, const struct dt_range *range, struct dt_entry *entries,
                          size_t *n, struct dt_error *err)
 {
@@ -311,10 +307,8 @@ static void on_filling(void *arg, size_t i, const dt_reply *reply)
     f->ours = f->wanted && ours;
 }
 
-/*
- * Takes the fillings at one endpoint or reports their progress. If `tell`, only for fillings that this process has
- * taken, and writes their progress.
- */
+/* Takes the fillings at one endpoint or reports their progress. If `tell`, only for fillings that this process has
+ * taken, and writes their progress. */
 static dt_status ask_fillings(dt_index *index, dt_link *link, struct dt_filling *fillings, size_t n, bool tell,
                               struct dt_error *err)
 {

@@ -1,7 +1,5 @@
-/*
- * Deliveries: their names, how a leader deals with each, and what they require of a job. Pure functions.
- * dispatcher/deliver/ sends attempts; the claim in MySQL only uses the dealing of a delivery.
- */
+/* Deliveries: their names, how a leader deals with each, and what they require of a job. Pure functions.
+ * dispatcher/deliver/ sends attempts; the claim in MySQL only uses the dealing of a delivery. */
 #pragma once
 
 #include "base/clock.h"

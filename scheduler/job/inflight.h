@@ -54,11 +54,9 @@ bool dt_inflight_equal(const struct dt_claim *a, size_t n_a, const struct dt_cla
 
 /* ---- how a list shrinks ---- */
 
-/*
- * How a list of n entries shrinks; the first send_n of them are the batch. Only the two functions below halve and
+/* How a list of n entries shrinks; the first send_n of them are the batch. Only the two functions below halve and
  * double send_n. Wrong values of send_n would only cost speed; wrong values of `leave` or `undeliverable` would lose or
- * repeat jobs.
- */
+ * repeat jobs. */
 struct dt_shrink {
     size_t leave;       /* number of entries that leave the list at its head */
     bool undeliverable; /* the entry that leaves was refused in a batch of one, and was not sent */

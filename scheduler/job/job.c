@@ -1,7 +1,5 @@
-/*
- * Names of states, rules for topic names, ids, retry schedules, keys of fires, and functions over all columns of a job.
- * Pure.
- */
+/* Names of states, rules for topic names, ids, retry schedules, keys of fires, and functions over all columns of a job.
+ * Pure. */
 #include "job.h"
 
 #define HOME_DAY_0_MS INT64_C(1735689600000)                 /* 2025-01-01T00:00:00Z */

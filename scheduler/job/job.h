@@ -1,6 +1,4 @@
-/*
- * What a job is. Pure: no I/O, no globals, no clock.
- */
+/* What a job is. Pure: no I/O, no globals, no clock. */
 #pragma once
 
 #include "base/text/strbuf.h"
@@ -160,12 +158,10 @@ const char *dt_topic_check(struct dt_str topic, struct dt_str installation);
  * of the table topics have the same list. */
 #define DT_KAFKA_OWN_TOPICS 7
 extern const char *const dt_kafka_own_topics[DT_KAFKA_OWN_TOPICS];
-/*
- * Returns true if a Kafka topic of this name may be internal to an installation, this one or another one on the same
+/* Returns true if a Kafka topic of this name may be internal to an installation, this one or another one on the same
  * Kafka. Such names start with "__", or end in a dot and one of dt_kafka_own_topics. The part before the ending is the
  * name of an installation, which may be any text. Names like "orders.commands.create", "results" and "exam_results" are
- * free.
- */
+ * free. */
 bool dt_kafka_topic_internal(struct dt_str kafka_topic);
 /* Returns true if a topic's name can begin with this prefix. Returns false if it is empty. */
 bool dt_topic_prefix_valid(struct dt_str prefix);

@@ -49,11 +49,9 @@ DT_MUST_CHECK dt_status dt_job_decode(const dt_json *json, const struct dt_job_r
                                       const struct dt_job_path *path, int64_t now_ms, struct dt_faults *faults,
                                       struct dt_new_job *out);
 
-/*
- * Decodes a template, from which jobs are made repeatedly later: the members of a new job, except key, run_at and
+/* Decodes a template, from which jobs are made repeatedly later: the members of a new job, except key, run_at and
  * delay, which are refused. If own() accepts a member, it is skipped. null means the topic's default, as in a PATCH.
- * The topic may be absent. Statuses as in dt_job_decode. `faults` may already have faults.
- */
+ * The topic may be absent. Statuses as in dt_job_decode. `faults` may already have faults. */
 DT_MUST_CHECK dt_status dt_job_template_decode(const dt_json *json, const struct dt_job_rules *rules,
                                                bool (*own)(struct dt_str name), struct dt_faults *faults,
                                                struct dt_new_job *out);

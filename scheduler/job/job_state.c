@@ -73,11 +73,9 @@ static bool result_applies(const struct dt_job *job, const struct dt_result *res
     return result->status != DT_RESULT_SNOOZED || result->retry_after_ms >= 0;
 }
 
-/*
- * Returns which event the result is for this job, and in *delay_ms the delay until the job's next_at, if any. If a
+/* Returns which event the result is for this job, and in *delay_ms the delay until the job's next_at, if any. If a
  * manual edit broke the retry schedule, the default one is used: a superfluous retry can be cancelled, but a job that
- * became dead by mistake would be lost.
- */
+ * became dead by mistake would be lost. */
 static enum dt_event event_of(const struct dt_job *job, const struct dt_result *result, int64_t *delay_ms)
 {
     int64_t delays_ms[DT_RETRY_MAX];

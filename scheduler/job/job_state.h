@@ -31,11 +31,9 @@ enum dt_event {
 /* Returns the state after the event, or DT_STATE_ILLEGAL. */
 int dt_job_state_after(enum dt_job_state state, enum dt_event event);
 
-/*
- * Returns the sum of a job's attempt, failures or version and `more`, at most DT_NUMBER_MAX, as in SQL. A manual edit
+/* Returns the sum of a job's attempt, failures or version and `more`, at most DT_NUMBER_MAX, as in SQL. A manual edit
  * may set such a number (the CHECK numbers_can_rise); a number beyond the column's range would fail the statement for
- * all jobs of the batch.
- */
+ * all jobs of the batch. */
 #define DT_NUMBER_MAX INT64_C(1999999999)
 int64_t dt_job_number_after(int64_t number, int64_t more);
 
@@ -79,11 +77,9 @@ struct dt_decision {
  * ack_timeout, next_at and no_retries of the job. */
 struct dt_decision dt_job_decide(const struct dt_job *job, const struct dt_result *result, int64_t now_ms);
 
-/*
- * Returns true if an attempt with this status already has the reported result. Needed for earlier attempts, which are
+/* Returns true if an attempt with this status already has the reported result. Needed for earlier attempts, which are
  * not in the job's row any more: for them dt_job_decide returns STALE, and if the archived attempt has the result, the
- * caller reports DUPLICATE.
- */
+ * caller reports DUPLICATE. */
 bool dt_result_repeats(enum dt_attempt_status recorded, enum dt_result_status reported);
 
 /*

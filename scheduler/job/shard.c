@@ -1,7 +1,5 @@
-/*
- * Slots, shards and endpoints: three fixed hashes. They must never change, because stored data depends on them (a job's
- * slot decides in which set its entry is). The unit tests have vectors that other implementations computed.
- */
+/* Slots, shards and endpoints: three fixed hashes. They must never change, because stored data depends on them (a job's
+ * slot decides in which set its entry is). The unit tests have vectors that other implementations computed. */
 #include "shard.h"
 
 #include <xxhash.h>
@@ -20,10 +18,8 @@ unsigned dt_slot(int64_t job_id)
     return (unsigned)(crc32(0, (const Bytef *)digits + at, (uInt)(sizeof(digits) - at)) % DT_SLOTS);
 }
 
-/*
- * If there is one bucket, the key is in bucket 0. When the n-th bucket is added, the key moves to it with probability
- * 1/n. The loop does not try each n: a pseudo-random sequence seeded by the key gives the n of each next move.
- */
+/* If there is one bucket, the key is in bucket 0. When the n-th bucket is added, the key moves to it with probability
+ * 1/n. The loop does not try each n: a pseudo-random sequence seeded by the key gives the n of each next move. */
 unsigned dt_jump_hash(uint64_t key, unsigned buckets)
 {
     int64_t bucket = 0;

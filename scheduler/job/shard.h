@@ -1,7 +1,5 @@
-/*
- * The shard of a job. slot = crc32(decimal id) mod 1024 (zlib's crc32, as in SQL's CRC32(id) % 1024), fixed for ever.
- * Slots map to shards by jump consistent hash (Lamping & Veach, 2014), shards to Redis endpoints by rendezvous hash.
- */
+/* The shard of a job. slot = crc32(decimal id) mod 1024 (zlib's crc32, as in SQL's CRC32(id) % 1024), fixed for ever.
+ * Slots map to shards by jump consistent hash (Lamping & Veach, 2014), shards to Redis endpoints by rendezvous hash. */
 #pragma once
 
 #include "base/text/strbuf.h"

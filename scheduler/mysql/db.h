@@ -87,12 +87,10 @@ DT_MUST_CHECK dt_status dt_db_begin_soon(dt_db *db, struct dt_error *err);
 /* Begins a read-only transaction that sees the data that were committed when it began. */
 DT_MUST_CHECK dt_status dt_db_begin_snapshot(dt_db *db, struct dt_error *err);
 DT_MUST_CHECK dt_status dt_db_commit(dt_db *db, struct dt_error *err);
-/*
- * Runs one more statement (as dt_db_run_many) and commits, in one round trip if the statement fits in a packet. So rows
+/* Runs one more statement (as dt_db_run_many) and commits, in one round trip if the statement fits in a packet. So rows
  * that the statement locks are locked only until the commit, even if this process dies. If the statement fails, its
  * status is returned, nothing was committed, and the caller rolls back. UNKNOWN: as for dt_db_commit. After BUSY,
- * dt_db_number changes.
- */
+ * dt_db_number changes. */
 DT_MUST_CHECK dt_status dt_db_commit_with(dt_db *db, const char *sql, struct dt_param_rows rows, struct dt_error *err);
 /* Returns the number of the connection, which no other connection of the server has. After dt_db_commit_with returned
  * BUSY, the number is another one, which is probably but not certainly unique. */
@@ -105,36 +103,28 @@ void dt_db_rollback(dt_db *db); /* does nothing without a transaction; after a f
  * does not count. affected may be NULL. */
 DT_MUST_CHECK dt_status dt_db_run(dt_db *db, const char *sql, struct dt_params params, uint64_t *affected,
                                   struct dt_error *err);
-/*
- * Runs one INSERT for many rows: `sql` is "INSERT … VALUES (?,…,?)" with one group of placeholders, and possibly " ON
+/* Runs one INSERT for many rows: `sql` is "INSERT … VALUES (?,…,?)" with one group of placeholders, and possibly " ON
  * DUPLICATE KEY UPDATE …" after it. On MariaDB it is one array-bound execution; otherwise multi-row statements are
  * built from the text. A column is INT or BYTES in all of its rows (NULLs allowed). BYTES are stored as they are, in
- * binary and ASCII columns: no character set is converted.
- */
+ * binary and ASCII columns: no character set is converted. */
 DT_MUST_CHECK dt_status dt_db_run_many(dt_db *db, const char *sql, struct dt_param_rows rows, uint64_t *affected,
                                        struct dt_error *err);
 /* Runs text that cannot be prepared (DDL, CALL), and discards result sets. For migrations only. */
 DT_MUST_CHECK dt_status dt_db_script(dt_db *db, struct dt_str sql, struct dt_error *err);
 
-/*
- * Runs a query. After OK, call dt_db_next until it returns false, then dt_db_end (always, also after an error; a second
+/* Runs a query. After OK, call dt_db_next until it returns false, then dt_db_end (always, also after an error; a second
  * call does nothing). Other statements must wait for dt_db_end. Column values are valid until the next dt_db_next or
- * dt_db_end.
- */
+ * dt_db_end. */
 DT_MUST_CHECK dt_status dt_db_query(dt_db *db, const char *sql, struct dt_params params, struct dt_error *err);
-/*
- * Runs a query whose rows may be large: dt_db_next reads one row from the server, and only this row is in memory. The
+/* Runs a query whose rows may be large: dt_db_next reads one row from the server, and only this row is in memory. The
  * caller may call dt_db_end before the last row. If more than a few rows remain, dt_db_end then closes the connection
- * instead of reading them, and the next call of the store makes a new connection. Only outside of transactions.
- */
+ * instead of reading them, and the next call of the store makes a new connection. Only outside of transactions. */
 DT_MUST_CHECK dt_status dt_db_query_stream(dt_db *db, const char *sql, struct dt_params params, struct dt_error *err);
-/*
- * Runs a query that an index answers without the rows, and whose columns are numbers. It is sent as text: if another
+/* Runs a query that an index answers without the rows, and whose columns are numbers. It is sent as text: if another
  * session has used the table, a prepared statement of MariaDB 10.11 also reads each row from the table (10,000 entries:
  * 30,000 pages instead of 30). Every ? in `sql` is a parameter. Rows are returned as the server finds them. If the
  * caller pauses between rows, the server waits for mysql.io_timeout or mysql.idle_transaction_timeout, whichever is
- * shorter. The query may also be a CALL of a procedure that ends with one query.
- */
+ * shorter. The query may also be a CALL of a procedure that ends with one query. */
 DT_MUST_CHECK dt_status dt_db_query_index(dt_db *db, const char *sql, struct dt_params params, struct dt_error *err);
 /* Sends a query as dt_db_query_index does, without waiting. The first dt_db_next waits for the server, and dt_db_end
  * returns the failure of the statement. */
@@ -144,10 +134,8 @@ DT_MUST_CHECK dt_status dt_db_ask_index(dt_db *db, const char *sql, struct dt_pa
 DT_MUST_CHECK dt_status dt_db_query_text(dt_db *db, struct dt_str text, struct dt_error *err);
 bool dt_db_owes(const dt_db *db);   /* whether an answer was not read completely */
 size_t dt_db_rows(const dt_db *db); /* number of rows of the open result of dt_db_query */
-/*
- * Fetches the next row. Returns false after the last row, or if fetching fails; then dt_db_end returns OK or the
- * failure.
- */
+/* Fetches the next row. Returns false after the last row, or if fetching fails; then dt_db_end returns OK or the
+ * failure. */
 bool dt_db_next(dt_db *db);
 bool dt_db_is_null(const dt_db *db, unsigned column);
 int64_t dt_db_i64(const dt_db *db, unsigned column);         /* 0 for NULL; ENUM columns must be selected as col+0 */
@@ -161,10 +149,8 @@ DT_MUST_CHECK dt_status dt_db_read_number(dt_db *db, const char *sql, struct dt_
 /* As dt_db_read_number, for the first n columns. If no row is found, the numbers in v are unchanged. */
 DT_MUST_CHECK dt_status dt_db_read_numbers(dt_db *db, const char *sql, struct dt_params params, bool *found, int64_t *v,
                                            unsigned n, struct dt_error *err);
-/*
- * As dt_db_read_number, for a text, which is copied into the arena. *out is absent if no row is found, or if the column
- * is NULL.
- */
+/* As dt_db_read_number, for a text, which is copied into the arena. *out is absent if no row is found, or if the column
+ * is NULL. */
 DT_MUST_CHECK dt_status dt_db_read_text(dt_db *db, const char *sql, struct dt_params params, struct dt_arena *arena,
                                         struct dt_str *out, struct dt_error *err);
 

@@ -944,12 +944,10 @@ static dt_status open_result(dt_db *db, struct statement *s, struct dt_params pa
         mysql_stmt_free_result(s->stmt);
         return status;
     }
-    /*
-     * Reading a row may fail: after sending the first packets, the server may wait for the lock of a row, and give up.
+    /* Reading a row may fail: after sending the first packets, the server may wait for the lock of a row, and give up.
      * After such an error MariaDB's library expects further rows of the statement, and would wait for them before the
      * next execution. So the statement is freed, and prepared again when needed. If memory ran out, the library has
-     * left rows unread without noticing, so the connection is closed.
-     */
+     * left rows unread without noticing, so the connection is closed. */
     if (!stream && mysql_stmt_store_result(s->stmt)) {
         status = fail_statement(db, s->stmt, s->sql, err);
         if (mysql_stmt_errno(s->stmt) == CR_OUT_OF_MEMORY)

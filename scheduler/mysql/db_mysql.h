@@ -1,7 +1,5 @@
-/*
- * Shared by the files of a connection: the meaning of error numbers of MySQL and MariaDB (1000 and up: the server; 2000
- * to 2999: the client library), and how a connection is made.
- */
+/* Shared by the files of a connection: the meaning of error numbers of MySQL and MariaDB (1000 and up: the server; 2000
+ * to 2999: the client library), and how a connection is made. */
 #pragma once
 
 #include "base/config.h"
@@ -21,11 +19,9 @@ static inline unsigned dt_seconds_up(int64_t ms)
     return (unsigned)((ms + 999) / 1000);
 }
 
-/*
- * Connects by socket, or by host and port, or to the first of mysql.hosts that is not read-only, starting with the host
+/* Connects by socket, or by host and port, or to the first of mysql.hosts that is not read-only, starting with the host
  * that was used last. If no connection is made, *out is NULL, err has the reason, with `alarm` if an operator must act,
- * and the status is that of MySQL's error number (SCHEMA: the database does not exist), UNAVAILABLE or NOMEM.
- */
+ * and the status is that of MySQL's error number (SCHEMA: the database does not exist), UNAVAILABLE or NOMEM. */
 DT_MUST_CHECK dt_status dt_mysql_connect(const struct dt_config *config, struct st_mysql **out, struct dt_error *err);
 
 /* Returns whether several servers are configured, so that another one may become the primary. */

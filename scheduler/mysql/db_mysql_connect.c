@@ -141,10 +141,8 @@ static bool host_at(const char *hosts, unsigned n, struct dt_host *out)
     return false;
 }
 
-/*
- * Connects to the first writable server. err has the errors of all servers, and `alarm` if one of these errors is an
- * alarm.
- */
+/* Connects to the first writable server. err has the errors of all servers, and `alarm` if one of these errors is an
+ * alarm. */
 static dt_status connect_to_any(const struct dt_config *config, MYSQL **out, struct dt_error *err)
 {
     unsigned n = 0;

@@ -1,7 +1,5 @@
-/*
- * Connects to the Redis server of an endpoint: finds its address (from the Sentinels, if configured), and makes the TCP
- * and TLS connections. For redis/ only.
- */
+/* Connects to the Redis server of an endpoint: finds its address (from the Sentinels, if configured), and makes the TCP
+ * and TLS connections. For redis/ only. */
 #pragma once
 
 #include "base/config.h"
@@ -15,9 +13,8 @@ struct redisContext;
 DT_MUST_CHECK dt_status dt_redis_check(const struct dt_config *config, const struct dt_endpoint *endpoints, unsigned n,
                                        struct dt_error *err);
 
-/*
- * Returns whether connecting needs more than connect(2): Sentinels or TLS. If so, call dt_redis_connect, which blocks.
- */
+/* Returns whether connecting needs more than connect(2): Sentinels or TLS. If so, call dt_redis_connect, which
+ * blocks. */
 bool dt_redis_is_elaborate(const struct dt_config *config, const struct dt_endpoint *endpoint);
 
 /* Connects; each step waits for at most redis.timeout. If this fails, ->err is set, and ->errstr has the reason.

@@ -417,10 +417,8 @@ static bool was_stale(const dt_link *link)
     return ended && link->served;
 }
 
-/*
- * Sends the commands again on a new connection. The commands are idempotent, so it does not matter which of them the
- * server had already run.
- */
+/* Sends the commands again on a new connection. The commands are idempotent, so it does not matter which of them the
+ * server had already run. */
 static dt_status send_again(dt_link *link, struct dt_error *err)
 {
     dt_status status;

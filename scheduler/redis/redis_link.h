@@ -45,9 +45,8 @@ struct dt_backoff {
     unsigned failures;
     uint64_t chance;
 };
-/*
- * Counts a failure. Returns how long to wait: 20 ms, doubled with each failure up to 2 s; half of this time is random.
- */
+/* Counts a failure. Returns how long to wait: 20 ms, doubled with each failure up to 2 s; half of this time is
+ * random. */
 int64_t dt_backoff_us(struct dt_backoff *backoff, uint64_t salt);
 
 #define DT_LINK_SCRIPTS 13

@@ -34,16 +34,12 @@ struct dt_election {
     bool elsewhere;                /* a live dispatcher is elected by ZooKeeper; false if n is 0 */
 };
 
-/*
- * Adds a member; id is a new random number above 0. EXISTS: another member has this id; choose another. Also removes
- * members that ended long ago.
- */
+/* Adds a member; id is a new random number above 0. EXISTS: another member has this id; choose another. Also removes
+ * members that ended long ago. */
 DT_MUST_CHECK dt_status dt_store_election_join(dt_store *store, int64_t id, const char *name, int64_t timeout_ms,
                                                struct dt_error *err);
-/*
- * Renews the member, and so all of its leases, and stores whether it is leaving. *there: whether the member is live;
- * false if it has ended.
- */
+/* Renews the member, and so all of its leases, and stores whether it is leaving. *there: whether the member is live;
+ * false if it has ended. */
 DT_MUST_CHECK dt_status dt_store_election_renew(dt_store *store, int64_t id, bool leaving, bool *there,
                                                 struct dt_error *err);
 DT_MUST_CHECK dt_status dt_store_election_leave(dt_store *store, int64_t id, struct dt_error *err);

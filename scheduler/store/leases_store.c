@@ -1,8 +1,6 @@
-/*
- * See leases.h. Invariants of elections: `ended` never becomes false again. A lease counts only while its member has
+/* See leases.h. Invariants of elections: `ended` never becomes false again. A lease counts only while its member has
  * not ended, so one statement ends a member and all its leases; the rows of the leases are deleted later. Among live
- * members, only the member itself deletes its leases.
- */
+ * members, only the member itself deletes its leases. */
 #include <sys/random.h>
 
 #include "leases.h"

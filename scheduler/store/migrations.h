@@ -1,8 +1,6 @@
-/*
- * The migrations, compiled into the program: the texts of sql/NNNN_name.sql with the views and procedures that each of
+/* The migrations, compiled into the program: the texts of sql/NNNN_name.sql with the views and procedures that each of
  * these files defines. The first migration is the baseline; dt_migrations[i].version is i + 1. embed_migrations.cmake
- * generates the array.
- */
+ * generates the array. */
 #pragma once
 
 #include "base/text/strbuf.h"

@@ -3,11 +3,9 @@
 
 #include "store.h"
 
-/*
- * What a process writes into its row. It also writes the row at once if a change did not reach the index. If a live
+/* What a process writes into its row. It also writes the row at once if a change did not reach the index. If a live
  * process has an endpoint in index_down, leaders of shards at that endpoint read due jobs from MySQL. If
- * dt_store_index_debts returns another value than before, all leaders do so until the index was compared with MySQL.
- */
+ * dt_store_index_debts returns another value than before, all leaders do so until the index was compared with MySQL. */
 struct dt_process {
     int64_t id; /* random number that identifies the process */
     bool dispatcher;

@@ -30,10 +30,8 @@ DT_MUST_CHECK dt_status dt_store_new(const struct dt_config *config, dt_refclock
 /* Returns the limit of a payload in bytes: limits.payload, or less if the server's max_allowed_packet (as the latest
  * connection of this process reported it) does not allow such a statement. */
 size_t dt_store_payload_max(const struct dt_config *config);
-/*
- * Returns the limits that a job's body must meet now: those of the configuration, and dt_store_payload_max. The texts
- * are borrowed from the arguments.
- */
+/* Returns the limits that a job's body must meet now: those of the configuration, and dt_store_payload_max. The texts
+ * are borrowed from the arguments. */
 struct dt_job_rules dt_store_job_rules(const struct dt_config *config, const char *installation);
 /* Closes the connection. Accepts NULL. */
 void dt_store_free(dt_store *store);
@@ -82,10 +80,8 @@ DT_MUST_CHECK dt_status dt_store_installation(dt_store *store, struct dt_install
  * manual edit has removed the key, the next call makes a new one. */
 DT_MUST_CHECK dt_status dt_store_cursor_key(dt_store *store, unsigned char key[DT_CURSOR_KEY], struct dt_error *err);
 
-/*
- * Where a page ends: after `rows` rows, or after `bytes` bytes if that is earlier (0: no limit). A page has at least
- * one row.
- */
+/* Where a page ends: after `rows` rows, or after `bytes` bytes if that is earlier (0: no limit). A page has at least
+ * one row. */
 struct dt_page_end {
     unsigned rows;
     size_t bytes;
@@ -106,10 +102,8 @@ struct dt_store_source {
     dt_refclock *ref;
 };
 
-/*
- * Starts the chore runtime. `name` becomes the name of its threads. All arguments must outlive the runtime. Returns
- * NOMEM or SYSTEM if it cannot be started.
- */
+/* Starts the chore runtime. `name` becomes the name of its threads. All arguments must outlive the runtime. Returns
+ * NOMEM or SYSTEM if it cannot be started. */
 DT_MUST_CHECK dt_status dt_store_chores_start(const struct dt_store_source *source, const dt_clock *clock,
                                               const char *name, unsigned threads, dt_chores **out,
                                               struct dt_error *err);

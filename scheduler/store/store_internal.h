@@ -68,17 +68,13 @@ struct dt_rows {
 DT_MUST_CHECK dt_status dt_store_read_rows(dt_db *db, struct dt_arena *arena, struct dt_rows *rows,
                                            struct dt_error *err);
 
-/*
- * Runs a query and reads its rows; for a page, as a stream. If the connection breaks, repeats the query once on a new
- * connection.
- */
+/* Runs a query and reads its rows; for a page, as a stream. If the connection breaks, repeats the query once on a new
+ * connection. */
 DT_MUST_CHECK dt_status dt_store_read(dt_store *store, const char *sql, struct dt_params params, struct dt_arena *arena,
                                       struct dt_rows *rows, struct dt_error *err);
 
-/*
- * Returns a copy of the column's text in the arena; absent if the column is NULL. If memory runs out, sets *ok to
- * false.
- */
+/* Returns a copy of the column's text in the arena; absent if the column is NULL. If memory runs out, sets *ok to
+ * false. */
 static inline struct dt_str dt_store_text(const dt_db *db, unsigned column, struct dt_arena *arena, bool *ok)
 {
     struct dt_str text = dt_db_bytes(db, column);
@@ -98,10 +94,8 @@ static inline int64_t dt_leave_at_ms(const struct dt_config *config, enum dt_job
     int64_t leave_ms = now_ms + (state == DT_DEAD ? config->history_dead_after : config->history_after);
     return leave_ms < purge_at_ms ? leave_ms : purge_at_ms;
 }
-/*
- * Returns n bytes of memory of the store, aligned for any type. Valid until the next dt_store_scratch. NULL: out of
- * memory.
- */
+/* Returns n bytes of memory of the store, aligned for any type. Valid until the next dt_store_scratch. NULL: out of
+ * memory. */
 void *dt_store_scratch(dt_store *store, size_t n);
 
 /* Counts the tries of a transaction. Initialize with zeros. */

@@ -1,6 +1,4 @@
-/*
- * Topics: their settings, and the numbers of their jobs.
- */
+/* Topics: their settings, and the numbers of their jobs. */
 #pragma once
 
 #include "base/http/callback_rules.h"

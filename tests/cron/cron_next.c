@@ -1,7 +1,5 @@
-/*
- * Reads lines "expression TAB zone TAB instant in ms TAB count", answers each with a line of that many fires in ms, or with
- * "refused: why". For compare.py.
- */
+/* Reads lines "expression TAB zone TAB instant in ms TAB count", answers each with a line of that many fires in ms, or with
+ * "refused: why". For compare.py. */
 #include <inttypes.h>
 
 #include "base/text/zone.h"

@@ -1,8 +1,6 @@
-/*
- * What the fuzz targets share. A target feeds bytes from anywhere to one parser of ours, and checks what must hold of
+/* What the fuzz targets share. A target feeds bytes from anywhere to one parser of ours, and checks what must hold of
  * whatever it takes; memory and undefined behaviour are the sanitizers' business. A property that does not hold ends
- * the run with its text, so that libFuzzer keeps the input.
- */
+ * the run with its text, so that libFuzzer keeps the input. */
 #pragma once
 
 #include <stddef.h>

@@ -1,9 +1,7 @@
-/*
- * POST /v1/jobs:batch and /v1/results. Lines arrive in pieces that the first bytes of the input choose, chunks come back from the
+/* POST /v1/jobs:batch and /v1/results. Lines arrive in pieces that the first bytes of the input choose, chunks come back from the
  * committer at once or only when the request waits for them; and whatever the pieces, the answer is the same as for
  * the body in one piece: one result for each line, in order. The same text as the array of a JSON body: one result for
- * each element, or none at all. The committer, workers and the HTTP server are stood in for here.
- */
+ * each element, or none at all. The committer, workers and the HTTP server are stood in for here. */
 #include "api.h"
 #include "fuzz.h"
 #include "intake/batch.h"

@@ -1,8 +1,6 @@
-/*
- * Bodies of POST /v1/jobs, PUT by key, PATCH, and PUT of a topic (first byte: which). A body is refused with faults
+/* Bodies of POST /v1/jobs, PUT by key, PATCH, and PUT of a topic (first byte: which). A body is refused with faults
  * that point somewhere, or taken; what is taken keeps its limits, is decoded to the same request again, and reads as
- * JSON in an answer; the answer about a topic can be put back and changes nothing.
- */
+ * JSON in an answer; the answer about a topic can be put back and changes nothing. */
 #include "fuzz.h"
 #include "job/job.h"
 #include "job/job_json.h"

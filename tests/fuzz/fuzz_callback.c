@@ -1,7 +1,5 @@
-/*
- * Texts of callbacks that come from outside: URLs, secrets, headers, networks, dates, and what answers say. The first
- * byte picks the reader. What is taken must hold what its header promises.
- */
+/* Texts of callbacks that come from outside: URLs, secrets, headers, networks, dates, and what answers say. The first
+ * byte picks the reader. What is taken must hold what its header promises. */
 #include "base/http/callback_rules.h"
 #include "base/http/webhook.h"
 #include "deliver/http/callback.h"

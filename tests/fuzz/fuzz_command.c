@@ -1,8 +1,6 @@
-/*
- * Messages of the commands topic. The first byte says where the message's time lies. A message is refused with a problem that
+/* Messages of the commands topic. The first byte says where the message's time lies. A message is refused with a problem that
  * names what is wrong, or becomes what REST would have made of it: a job with a key, a change of a job that is named, a topic,
- * a report.
- */
+ * a report. */
 #include "features/intents/intents.h"
 #include "fuzz.h"
 

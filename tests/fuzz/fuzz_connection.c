@@ -1,8 +1,6 @@
-/*
- * A connection as a whole, from bytes to answers: however the bytes arrive, the answers are the same; each request has
+/* A connection as a whole, from bytes to answers: however the bytes arrive, the answers are the same; each request has
  * one; and when the client has ended its side, the connection ends. An input that begins with a 2 is frames of HTTP/2,
- * four bytes of each before its payload: type, flags, stream, length.
- */
+ * four bytes of each before its payload: type, flags, stream, length. */
 #include <sys/socket.h>
 #include <unistd.h>
 

@@ -1,7 +1,5 @@
-/*
- * The bytes of a connection to the API: however they arrive, the same of them are passed on and the same is refused;
- * what waits for more is bounded; and what was passed begins with whole heads that the parser of heads takes.
- */
+/* The bytes of a connection to the API: however they arrive, the same of them are passed on and the same is refused;
+ * what waits for more is bounded; and what was passed begins with whole heads that the parser of heads takes. */
 #include "base/http/frames.h"
 #include "fuzz.h"
 

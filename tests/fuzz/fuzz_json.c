@@ -1,6 +1,5 @@
-/*
- * JSON: what is taken is a tree of slices of the text, and each value's text is that value again. First byte: limits.
- */
+/* JSON: what is taken is a tree of slices of the text, and each value's text is that value again. First byte:
+ * limits. */
 #include <stdlib.h>
 #include <string.h>
 

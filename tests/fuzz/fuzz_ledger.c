@@ -1,8 +1,6 @@
-/*
- * The ledger's records between a row's offset and a takeover's barrier: lines of the input, each the value of a record
+/* The ledger's records between a row's offset and a takeover's barrier: lines of the input, each the value of a record
  * (its first byte: 'b' a batch, 'B' a barrier, else another key). Whatever stands there, the view ends with a barrier,
- * or with a problem, or wants more; and a batch counts only if it is the one that the row has.
- */
+ * or with a problem, or wants more; and a batch counts only if it is the one that the row has. */
 #include "deliver/kafka/ledger_record.h"
 #include "fuzz.h"
 

@@ -1,7 +1,6 @@
-/*
- * Bodies of POST /v1/jobs:cancel and its like (first byte: which verb). A body is refused with faults that point
- * somewhere, or taken; what is taken is about jobs of a topic or listed ones, keeps its limits, and is shown as JSON.
- */
+/* Bodies of POST /v1/jobs:cancel and its like (first byte: which verb). A body is refused with faults that point
+ * somewhere, or taken; what is taken is about jobs of a topic or listed ones, keeps its limits, and is shown as
+ * JSON. */
 #include "fuzz.h"
 #include "rest/operations_rest.h"
 #include "topic/limits.h"

@@ -1,8 +1,6 @@
-/*
- * What goes wrong. The kinds are the rows of the fault catalogue; a seed draws a few of them, or is told which one.
+/* What goes wrong. The kinds are the rows of the fault catalogue; a seed draws a few of them, or is told which one.
  * Fakes ask `fault` where something of a kind could hit; the nemesis (nemesis.c) strikes at random times with the rest.
- * After faults_heal nothing is injected any more.
- */
+ * After faults_heal nothing is injected any more. */
 #pragma once
 
 #include <stdbool.h>

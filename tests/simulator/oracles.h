@@ -1,7 +1,5 @@
-/*
- * What must hold once everything has healed and come to rest: O1 to O7 of the fault catalogue, and the answers that
- * were given. Judged from the journal, the committed rows, the committed records and the sets alone.
- */
+/* What must hold once everything has healed and come to rest: O1 to O7 of the fault catalogue, and the answers that
+ * were given. Judged from the journal, the committed rows, the committed records and the sets alone. */
 #pragma once
 
 #include "base/config.h"

@@ -1,7 +1,6 @@
-/*
- * The dispatchers of the installation, from start to kill -9 and again; and what elects them (ZooKeeper, or leases in
- * MySQL; processes.h), sometimes two for one shard. The product's dispatcher.c runs as it is, on an elector (elector.h) that is told whom to believe in.
- */
+/* The dispatchers of the installation, from start to kill -9 and again; and what elects them (ZooKeeper, or leases in
+ * MySQL; processes.h), sometimes two for one shard. The product's dispatcher.c runs as it is, on an elector (elector.h)
+ * that is told whom to believe in. */
 #include "simulator/processes.h"
 
 #include "dispatcher.h"

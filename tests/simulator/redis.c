@@ -1,8 +1,6 @@
-/*
- * index/index.h on sets in memory: entries (score, id), of which a job may have several as long as they are not near
+/* index/index.h on sets in memory: entries (score, id), of which a job may have several as long as they are not near
  * each other (in one page: PAGE_MS here). Every call is one request; a write may be lost, be done without an answer,
- * or come late, after its sender gave up.
- */
+ * or come late, after its sender gave up. */
 #include "simulator/redis.h"
 
 #include "index/index.h"

@@ -1,7 +1,5 @@
-/*
- * What the outside does: clients of the API, consumers, people with SQL. Keeps the journal of what was asked and
- * answered, which is all that the oracles believe besides what stands in MySQL, Kafka and Redis.
- */
+/* What the outside does: clients of the API, consumers, people with SQL. Keeps the journal of what was asked and
+ * answered, which is all that the oracles believe besides what stands in MySQL, Kafka and Redis. */
 #pragma once
 
 #include "base/config.h"

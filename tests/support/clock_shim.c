@@ -1,7 +1,5 @@
-/*
- * Preloaded into one program: its wall clock is wrong by DUETIME_CLOCK_SKEW_MS. Waits until an absolute wall-clock time
- * are put right again, so that only what the program believes is wrong, not how long the C library lets it sleep.
- */
+/* Preloaded into one program: its wall clock is wrong by DUETIME_CLOCK_SKEW_MS. Waits until an absolute wall-clock time
+ * are put right again, so that only what the program believes is wrong, not how long the C library lets it sleep. */
 #define _GNU_SOURCE
 #include <dlfcn.h>
 #include <pthread.h>

@@ -23,10 +23,8 @@ int64_t now_us(void)
     return dt_clock_mono_us(dt_clock_system());
 }
 
-/*
- * libzookeeper forgets, once in a great many times, a completion that its threads queue while a handle is closed whose
- * server is gone; what the elector itself would leak is still told.
- */
+/* libzookeeper forgets, once in a great many times, a completion that its threads queue while a handle is closed whose
+ * server is gone; what the elector itself would leak is still told. */
 const char *__lsan_default_suppressions(void);
 STUB(const char *, __lsan_default_suppressions, (void), "leak:libzookeeper_mt")
 

@@ -11,11 +11,9 @@
 #include "store/store.h"
 #include "support/wait.h"
 
-/*
- * Electors have the timeout PATIENT_MS, which is longer than any stall of a busy machine. While a test waits for
+/* Electors have the timeout PATIENT_MS, which is longer than any stall of a busy machine. While a test waits for
  * electors, it makes them look. If a test needs a timeout to expire, it calls impatient() first. Then leaders may lose
- * shards when the machine delays them.
- */
+ * shards when the machine delays them. */
 enum { SHARDS = 4, ELECTORS = 3, PATIENT_MS = 15000, TIMEOUT_MS = 1000, LEASE_MS = TIMEOUT_MS * 2 / 3 };
 
 /* A server of an election. Whatever these do is done when they return. */

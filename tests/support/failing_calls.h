@@ -1,7 +1,6 @@
-/*
- * The calls for memory and of the database that suites, and the programs nth_*, let fail where they say. The linker wraps
- * them (tests/CMakeLists.txt). Both are lists: X(type, name, parameters, arguments), X(name, what, parameters, arguments).
- */
+/* The calls for memory and of the database that suites, and the programs nth_*, let fail where they say. The linker
+ * wraps them (tests/CMakeLists.txt). Both are lists: X(type, name, parameters, arguments), X(name, what, parameters,
+ * arguments). */
 #pragma once
 
 #include "mysql/db.h"

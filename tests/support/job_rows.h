@@ -1,22 +1,16 @@
-/*
- * Rows of `jobs` as a test wants them, by plain SQL, so that what reads and changes them is tested against something
- * that it did not write itself.
- */
+/* Rows of `jobs` as a test wants them, by plain SQL, so that what reads and changes them is tested against something
+ * that it did not write itself. */
 #pragma once
 
 #include "support/mysql_fixture.h"
 
-/*
- * A job of the topic "orders", scheduled an hour ahead, retry "15s 3m", one minute to report, payload {"n":1}; then,
- * when fmt is not NULL, changed by "UPDATE jobs SET <fmt> WHERE id = …".
- */
+/* A job of the topic "orders", scheduled an hour ahead, retry "15s 3m", one minute to report, payload {"n":1}; then,
+ * when fmt is not NULL, changed by "UPDATE jobs SET <fmt> WHERE id = …". */
 void job_row(struct mysql_fixture *fx, int64_t id, const char *fmt, ...) DT_PRINTF(3, 4);
 /* The same as attempt `attempt` of shard `shard`, dispatched one second ago and waiting for its result. */
 void job_row_dispatched(struct mysql_fixture *fx, int64_t id, int64_t attempt, unsigned shard);
-/*
- * Copies the one job that is there until there are `n`: ids follow upon its id, keys differ, and next_at is `apart_ms`
- * later from one to the next.
- */
+/* Copies the one job that is there until there are `n`: ids follow upon its id, keys differ, and next_at is `apart_ms`
+ * later from one to the next. */
 void job_rows_multiply(struct mysql_fixture *fx, int64_t n, int64_t apart_ms);
 
 /* Moves the jobs with "WHERE <fmt>" to history, in its default partition; those without purge_at stay there for long. */

@@ -1,7 +1,5 @@
-/*
- * Kafka for tests: an installation name of a test's own on the broker that DUETIME_KAFKA names, and a reader that
- * shares no code with the product. Everything here fails the running cmocka test when it cannot do its work.
- */
+/* Kafka for tests: an installation name of a test's own on the broker that DUETIME_KAFKA names, and a reader that
+ * shares no code with the product. Everything here fails the running cmocka test when it cannot do its work. */
 #pragma once
 
 #include "base/config.h"

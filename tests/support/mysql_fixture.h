@@ -25,10 +25,8 @@ void mysql_fixture_migrate(struct mysql_fixture *fx);
 void mysql_fixture_drop(struct mysql_fixture *fx);
 dt_store *mysql_fixture_store(struct mysql_fixture *fx);
 
-/*
- * What suites of one store begin and end with: the database, with our tables (shards: their number, 0 = the default),
- * and a store on it. Between tests: all rows of jobs and topics gone, shards as new, the arena empty.
- */
+/* What suites of one store begin and end with: the database, with our tables (shards: their number, 0 = the default),
+ * and a store on it. Between tests: all rows of jobs and topics gone, shards as new, the arena empty. */
 void mysql_fixture_open(struct mysql_fixture *fx, const char *prefix, unsigned shards, dt_store **store);
 void mysql_fixture_empty(struct mysql_fixture *fx, struct dt_arena *arena);
 /* All 32 pieces of the audit of counters: how many jobs it found miscounted. */

@@ -1,7 +1,5 @@
-/*
- * What suites on one store begin and end with, on a real server (mysql_fixture.c) as on the simulator's engine
- * (simulator/contract/mysql_fixture.c).
- */
+/* What suites on one store begin and end with, on a real server (mysql_fixture.c) as on the simulator's engine
+ * (simulator/contract/mysql_fixture.c). */
 #include "support/suite.h"
 
 #include "support/mysql_fixture.h"

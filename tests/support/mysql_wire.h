@@ -1,8 +1,6 @@
-/*
- * What gets lost between the client library and the server. A test that links this has mysql_wire.c's mysql_real_query
+/* What gets lost between the client library and the server. A test that links this has mysql_wire.c's mysql_real_query
  * and its like before the library's own: the next COMMIT, or the next execution of a statement, can be lost before the
- * server sees it, after it was carried out, or be held back while its session lives on.
- */
+ * server sees it, after it was carried out, or be held back while its session lives on. */
 #pragma once
 
 #include <stdatomic.h>

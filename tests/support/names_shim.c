@@ -1,7 +1,5 @@
-/*
- * Preloaded into one program: a name that ends with .slow.test is looked up for 20 s and not found, as by a name server that
- * does not answer; one that ends with .fast.test is 127.0.0.1 at once. The C library looks up all other names.
- */
+/* Preloaded into one program: a name that ends with .slow.test is looked up for 20 s and not found, as by a name server that
+ * does not answer; one that ends with .fast.test is 127.0.0.1 at once. The C library looks up all other names. */
 #define _GNU_SOURCE
 #include <dlfcn.h>
 #include <netdb.h>

@@ -1,7 +1,6 @@
-/*
- * Redis for tests: an installation name of a test's own on the servers that DUETIME_REDIS names, and private servers
- * that may be killed, stopped and filled up. Everything here fails the running cmocka test when it cannot do its work.
- */
+/* Redis for tests: an installation name of a test's own on the servers that DUETIME_REDIS names, and private servers
+ * that may be killed, stopped and filled up. Everything here fails the running cmocka test when it cannot do its
+ * work. */
 #pragma once
 
 #include <sys/types.h>

@@ -1,8 +1,6 @@
-/*
- * The set-up of a suite on one store: a database, a store on it and an arena, emptied between tests. Everything is
+/* The set-up of a suite on one store: a database, a store on it and an arena, emptied between tests. Everything is
  * static: a test's file includes this once, and says STORE_SUITE(prefix, shards) with the prefix of the database's
- * name.
- */
+ * name. */
 #pragma once
 
 #include "support/job_rows.h"

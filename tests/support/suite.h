@@ -1,7 +1,5 @@
-/*
- * A suite is a file of tests that ends with SUITE(). TEST(a_job_is_claimed_once) { … } defines a test and registers it, so that
- * none is forgotten. If many tests of a file share a rig, the file defines RIG_TEST(name) by TEST_OF.
- */
+/* A suite is a file of tests that ends with SUITE(). TEST(a_job_is_claimed_once) { … } defines a test and registers it, so that
+ * none is forgotten. If many tests of a file share a rig, the file defines RIG_TEST(name) by TEST_OF. */
 #pragma once
 
 #include <setjmp.h>

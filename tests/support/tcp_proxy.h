@@ -1,9 +1,7 @@
-/*
- * A door between a program and its server: what connects to a port of the loopback is passed on to the server. It can be
+/* A door between a program and its server: what connects to a port of the loopback is passed on to the server. It can be
  * shut, as a server that was killed; held, as one that was stopped; and opened again on the same port. Its connections may
  * vanish. One thread of its own, which a forked child does not have: the child uses the parent's. Everything here fails the
- * running cmocka test when it cannot do its work.
- */
+ * running cmocka test when it cannot do its work. */
 #pragma once
 
 #include <pthread.h>

@@ -1,8 +1,6 @@
-/*
- * A private ZooKeeper on a free port of the loopback, which may be killed, stopped and started again with its data.
+/* A private ZooKeeper on a free port of the loopback, which may be killed, stopped and started again with its data.
  * Ticks of 100 ms, sessions from 200 ms to 10 s. Everything here fails the running cmocka test when it cannot do its
- * work.
- */
+ * work. */
 #pragma once
 
 #include <sys/types.h>

@@ -1,7 +1,5 @@
-/*
- * Builds the head of a callback as one list in the arena. Our own headers are first. Callers' headers cannot replace
- * our own headers, because no caller's header may have one of their names.
- */
+/* Builds the head of a callback as one list in the arena. Our own headers are first. Callers' headers cannot replace
+ * our own headers, because no caller's header may have one of their names. */
 #include <curl/curl.h>
 #include <strings.h>
 

@@ -65,25 +65,19 @@ struct dt_callback_outcome {
     const char *fault;       /* for the log: why the report is invalid (http_report); perhaps in the arena; or NULL */
 };
 
-/*
- * Fills *out. Texts of out->result live in the arena or are static. json is scratch. If it returns NOMEM, *out is
+/* Fills *out. Texts of out->result live in the arena or are static. json is scratch. If it returns NOMEM, *out is
  * undefined. The error message is the beginning of the answer's body, made valid UTF-8; without an answer, the error
- * message says why none arrived.
- */
+ * message says why none arrived. */
 DT_MUST_CHECK dt_status dt_callback_outcome(const struct dt_http_answer *answer,
                                             const struct dt_callback_attempt *attempt, dt_json *json,
                                             struct dt_arena *arena, struct dt_callback_outcome *out);
 
-/*
- * Copies at most DT_HTTP_MESSAGE_BYTES of a text and makes the copy valid UTF-8: invalid bytes become "?", and a
- * character that is cut off at the end is left out. If memory runs out, .p of the result is NULL.
- */
+/* Copies at most DT_HTTP_MESSAGE_BYTES of a text and makes the copy valid UTF-8: invalid bytes become "?", and a
+ * character that is cut off at the end is left out. If memory runs out, .p of the result is NULL. */
 struct dt_str dt_http_message(struct dt_str body, struct dt_arena *arena);
 
-/*
- * Reads the value of Retry-After: whole seconds, or a date in a format of curl_getdate, which reads a year of two
+/* Reads the value of Retry-After: whole seconds, or a date in a format of curl_getdate, which reads a year of two
  * digits as one from 1971 to 2070. *out_ms is the delay from now_ms, 0 for a past date, at most max_ms. If the value is
  * invalid, returns false and leaves *out_ms unchanged. CURLINFO_RETRY_AFTER is no substitute, because it reports an
- * absent header as "0".
- */
+ * absent header as "0". */
 bool dt_retry_after_parse(struct dt_str text, int64_t now_ms, int64_t max_ms, int64_t *out_ms);

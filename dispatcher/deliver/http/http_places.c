@@ -1,7 +1,5 @@
-/*
- * Shares the places of the process, and those of each host (struct shared), in two steps: among owners by dt_shares,
- * and each owner's share among its topics by `may_take`.
- */
+/* Shares the places of the process, and those of each host (struct shared), in two steps: among owners by dt_shares,
+ * and each owner's share among its topics by `may_take`. */
 #include "http_places.h"
 
 #include "base/assert.h"

@@ -57,10 +57,8 @@ DT_MUST_CHECK dt_status dt_places_new(const struct dt_places_limits *limits, dt_
 /* Frees all places, including taken ones, which become invalid. Accepts NULL. */
 void dt_places_free(dt_places *places);
 
-/*
- * Takes a place for a request of this size to this host (struct dt_callback_url, key). now_us is monotonic. FULL: no
- * place is free for the topic now. NOMEM: memory ran out. *out is undefined unless OK is returned.
- */
+/* Takes a place for a request of this size to this host (struct dt_callback_url, key). now_us is monotonic. FULL: no
+ * place is free for the topic now. NOMEM: memory ran out. *out is undefined unless OK is returned. */
 DT_MUST_CHECK dt_status dt_places_take(dt_places *places, struct dt_str host, const struct dt_place_for *who,
                                        size_t bytes, int64_t now_us, struct dt_place *out);
 /* Returns the topic of a taken place; valid until the place is given back. dt_place_owner returns the owner of that

@@ -156,11 +156,9 @@ static dt_status begin_partitions(void *arg, struct dt_kafka_start *v, size_t n,
     return set_answered_partitions(r, err);
 }
 
-/*
- * Compares the offsets of the partitions with MySQL. This is needed because no message may arrive after MySQL was
+/* Compares the offsets of the partitions with MySQL. This is needed because no message may arrive after MySQL was
  * restored from an older copy, or after an operator moved a partition. DEPOSED: an offset differs, so reading must
- * start again.
- */
+ * start again. */
 static dt_status compare_places(dt_command_reader *r, struct dt_error *err)
 {
     struct dt_command_place *now = dt_arena_alloc(&r->arena, (r->n_places + 1) * sizeof(*now));

@@ -83,11 +83,9 @@ static dt_status read_from(dt_delivery *d, int64_t from, struct dt_ledger_view *
     return status;
 }
 
-/*
- * Reads the ledger from the record before the row's offset. That record is ours, unless Kafka deleted it with all
+/* Reads the ledger from the record before the row's offset. That record is ours, unless Kafka deleted it with all
  * earlier records. If the ledger was created again, no leader has written as far as the row's offset, because takeovers
- * halt. If other clients have written that far, their record or a transaction marker is in place of our record.
- */
+ * halt. If other clients have written that far, their record or a transaction marker is in place of our record. */
 static dt_status read_from_before(dt_delivery *d, int64_t from, struct dt_ledger_view *view, int64_t *next,
                                   struct dt_error *err)
 {

@@ -8,11 +8,9 @@
 #include "kafka.h"
 #include "writable_topics.h"
 
-/*
- * If a shard's ledger_offset is below this, the ledger is called young: if it was deleted and created again, the new
+/* If a shard's ledger_offset is below this, the ledger is called young: if it was deleted and created again, the new
  * ledger soon reaches ledger_offset. So a takeover reads a young ledger from its beginning, and no leader deletes
- * records below this offset.
- */
+ * records below this offset. */
 #define DT_LEDGER_YOUNG 1000
 
 struct dt_kafka_sending {

@@ -1,8 +1,6 @@
-/*
- * The interface to Kafka: topics, notices, readers; for deliver/kafka also transactional producers and the ledger. Only
+/* The interface to Kafka: topics, notices, readers; for deliver/kafka also transactional producers and the ledger. Only
  * kafka_*.c include librdkafka. A handle belongs to one thread unless its comment says thread-safe. librdkafka's own
- * threads only post events to a handle.
- */
+ * threads only post events to a handle. */
 #pragma once
 
 #include "base/clock.h"
@@ -29,12 +27,10 @@ void dt_kafka_drain(int timeout_ms);
 /* Checks [kafka] client.* without connecting. INVALID: duetime's guarantees depend on this setting, librdkafka does not
  * know it, its value is invalid, or the token is invalid. err names the setting, but never its value. */
 DT_MUST_CHECK dt_status dt_kafka_check(const struct dt_config *config, struct dt_error *err);
-/*
- * Applies [kafka] client.* of a reloaded configuration to the running one, and reads the files that these settings name
+/* Applies [kafka] client.* of a reloaded configuration to the running one, and reads the files that these settings name
  * again. Open handles get the user and password of SASL, or the token, and are replaced as soon as they are not in use;
  * a leader's producers keep the old settings until they are created again. If the status is not OK (as for
- * dt_kafka_check), nothing changes.
- */
+ * dt_kafka_check), nothing changes. */
 DT_MUST_CHECK dt_status dt_kafka_renew(const struct dt_config *running, const struct dt_config *fresh,
                                        struct dt_error *err);
 /* Prints commands for kafka-acls.sh that grant exactly the rights that a dispatcher needs. */
@@ -50,10 +46,8 @@ void dt_kafka_admin_free(dt_kafka_admin *admin);
 DT_MUST_CHECK dt_status dt_kafka_admin_prepare(dt_kafka_admin *admin, struct dt_error *err);
 enum dt_ledger_care {
     DT_LEDGER_CHECK, /* the check at each takeover */
-    /*
-     * Also creates the shard's partition, and those below it, if they are missing: for a shard that was never led. (For
-     * a shard that was led, the check must report a ledger that lost a partition.)
-     */
+    /* Also creates the shard's partition, and those below it, if they are missing: for a shard that was never led. (For
+     * a shard that was led, the check must report a ledger that lost a partition.) */
     DT_LEDGER_GROW
 };
 /* REFUSED unless the ledger has retention.ms=-1 and a partition for the shard. */
@@ -79,12 +73,10 @@ struct dt_kafka_topic_info {
     int64_t min_in_sync;   /* min.insync.replicas; 0: Kafka does not report it */
     bool elects_unclean;   /* unclean.leader.election.enable */
 };
-/*
- * Returns the properties of a topic. Properties are looked up again after 30 s (in the background, if the topic was
+/* Returns the properties of a topic. Properties are looked up again after 30 s (in the background, if the topic was
  * writable before). If the topic is missing and auto_create_partitions > 0, it is created. REFUSED: the topic does not
  * exist and cannot be created, or may not be written; this answer is cached for 5 s. UNAVAILABLE: Kafka does not
- * answer, or cannot report the topic now.
- */
+ * answer, or cannot report the topic now. */
 DT_MUST_CHECK dt_status dt_kafka_admin_topic(dt_kafka_admin *admin, struct dt_str topic,
                                              struct dt_kafka_topic_info *out, struct dt_error *err);
 /* Looks up all of these topics in few requests. If the status is not OK, it is that of the first failure, and *at_fault
@@ -151,11 +143,9 @@ struct dt_kafka_start {
 struct dt_kafka_reading {
     const char *suffix; /* the topic is <installation>.<suffix>; the consumer group has the same name */
     size_t bytes;       /* a poll ends when its records reach this size; 0: no limit */
-    /*
-     * Sets the offsets at which reading of the partitions begins. NULL: at the group's committed offset, or at the
+    /* Sets the offsets at which reading of the partitions begins. NULL: at the group's committed offset, or at the
      * earliest if there is none. If begin is set, an offset that no longer exists fails the poll, and the reader begins
-     * again with the next dt_kafka_reader_share.
-     */
+     * again with the next dt_kafka_reader_share. */
     dt_status (*begin)(void *arg, struct dt_kafka_start *v, size_t n, struct dt_error *err);
     void *arg;
     const _Atomic bool *stop; /* when it is set, dt_kafka_reader_share stops waiting; NULL: it never stops early */
@@ -166,12 +156,10 @@ struct dt_kafka_reading {
 DT_MUST_CHECK dt_status dt_kafka_reader_new(const struct dt_kafka_env *env, const struct dt_kafka_reading *reading,
                                             dt_kafka_reader **out, struct dt_error *err);
 void dt_kafka_reader_free(dt_kafka_reader *c);
-/*
- * Reads the partitions whose number modulo `members` is `rank`. If nothing has changed, it costs nothing, so callers
+/* Reads the partitions whose number modulo `members` is `rank`. If nothing has changed, it costs nothing, so callers
  * call it before each poll, but never between a poll and its commit or rewind. Two processes may read a partition for a
  * while. If Kafka does not report the number of partitions, the reader keeps its current partitions. If these return no
- * record either, the next poll fails.
- */
+ * record either, the next poll fails. */
 DT_MUST_CHECK dt_status dt_kafka_reader_share(dt_kafka_reader *c, unsigned rank, unsigned members,
                                               struct dt_error *err);
 /* Waits at most wait_ms for a first record (not at all when `stop` is set). Then takes all records that have arrived,
@@ -226,11 +214,9 @@ struct dt_ledger_reading {
     void *arg;                /* passed to fn */
     int64_t next;             /* output, whatever the status: the offset after the last record that was read */
 };
-/*
- * Reads committed records of the shard's ledger partition until fn returns false. At the end of the partition it waits
+/* Reads committed records of the shard's ledger partition until fn returns false. At the end of the partition it waits
  * for further records until the deadline, then returns UNAVAILABLE. INVALID: `from` is out of range. Without fn,
- * returns OK as soon as `from` is known to be in range, or to be the offset of the next record.
- */
+ * returns OK as soon as `from` is known to be in range, or to be the offset of the next record. */
 DT_MUST_CHECK dt_status dt_ledger_read(const struct dt_kafka_env *env, unsigned shard,
                                        struct dt_ledger_reading *reading, struct dt_error *err);
 
@@ -246,18 +232,14 @@ bool dt_ledger_trim_done(dt_ledger_trim *trim, dt_status *status, struct dt_erro
 /* Frees the request. A running request continues, and its answer is ignored. Accepts NULL. */
 void dt_ledger_trim_free(dt_ledger_trim *trim);
 
-/*
- * A shard's producer pair: two transactional producers that send the transactions alternately. One thread owns a pair;
- * librdkafka's threads only post to it.
- */
+/* A shard's producer pair: two transactional producers that send the transactions alternately. One thread owns a pair;
+ * librdkafka's threads only post to it. */
 
 typedef struct dt_producer dt_producer;
-/*
- * Creates a producer with two transactional ids, used in turn: <installation>-<uuid>-<shard>, and the same with -b.
+/* Creates a producer with two transactional ids, used in turn: <installation>-<uuid>-<shard>, and the same with -b.
  * Reads the ledger's metadata, and calls init_transactions for both, so older producers of the shard are fenced and
  * their transactions completed. UNAVAILABLE: this was not done within a transaction timeout; try again. REFUSED: Kafka
- * refuses permanently. SHUTDOWN: `stop` (checked at least every 100 ms) became true.
- */
+ * refuses permanently. SHUTDOWN: `stop` (checked at least every 100 ms) became true. */
 DT_MUST_CHECK dt_status dt_producer_new(const struct dt_kafka_env *env, unsigned shard, const _Atomic bool *stop,
                                         dt_producer **out, struct dt_error *err);
 /* Frees a pair in any state; never blocks longer than about two seconds. If an open transaction's commit was not

@@ -354,12 +354,10 @@ static void finish_finding(struct dt_kafka_admin *a, const struct look *look, bo
     f->info.brokers = shape.brokers;
 }
 
-/*
- * Waits until the partitions of new topics have leaders. A broker knows a new topic before it leads the topic's
+/* Waits until the partitions of new topics have leaders. A broker knows a new topic before it leads the topic's
  * partitions. A producer that writes before that must retry after a tenth of a second, in the middle of a transaction.
  * So this function waits until Kafka returns the end of each partition, which only the partition's leader can. If the
- * wait fails, the topics are used all the same.
- */
+ * wait fails, the topics are used all the same. */
 static void await_leaders(struct dt_kafka_admin *a, struct look *looks, const struct dt_kafka_finding *v, size_t n)
 {
     const int64_t deadline_us = dt_kafka_now_us() + MADE_WITHIN_US;

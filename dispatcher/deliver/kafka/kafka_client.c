@@ -130,11 +130,9 @@ static void on_error(rd_kafka_t *, int code, const char *reason, void *opaque)
         (void)dt_fail(opaque, DT_INVALID, "%s", reason);
 }
 
-/*
- * Owns: settings of librdkafka that the configuration gives as client.<librdkafka's name>, how they change while
+/* Owns: settings of librdkafka that the configuration gives as client.<librdkafka's name>, how they change while
  * handles are open, and which rights a dispatcher needs. Refuses to know: what a handle is for, and what is in a token
- * (kafka_client.c). Invariant: the list's lock is taken before the handles' lock.
- */
+ * (kafka_client.c). Invariant: the list's lock is taken before the handles' lock. */
 
 /* ---- what may be set ---- */
 

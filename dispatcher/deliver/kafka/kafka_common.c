@@ -1,8 +1,6 @@
-/*
- * Owns: the settings that all librdkafka handles share, the mapping of librdkafka's errors to statuses, and the
+/* Owns: the settings that all librdkafka handles share, the mapping of librdkafka's errors to statuses, and the
  * destruction of handles. Refuses to know: what a handle is for. Invariant: no caller's thread destroys a handle,
- * because that may block for seconds if a broker hangs.
- */
+ * because that may block for seconds if a broker hangs. */
 #include "kafka_common.h"
 
 #include <time.h>
@@ -334,13 +332,11 @@ dt_status dt_kafka_ask_offsets(rd_kafka_t *rk, rd_kafka_topic_partition_list_t *
                : dt_kafka_fail(err, code, list->cnt > 0 ? list->elems[0].topic : "offsets");
 }
 
-/*
- * Owns: a handle that exists only while it is used, and a while longer.
+/* Owns: a handle that exists only while it is used, and a while longer.
  * Refuses to know: what the handle is used for.
  * Invariants: while there is a handle, a thread sleeps until the handle may have been unused for long enough to be
  * destroyed (if the thread could not be started, the handle stays). A handle is lent only if its settings are current,
- * and if it is younger than AGE_MAX_US, because certificates and passwords in files may have changed.
- */
+ * and if it is younger than AGE_MAX_US, because certificates and passwords in files may have changed. */
 
 #define AGE_MAX_US INT64_C(600000000)
 

@@ -1,7 +1,5 @@
-/*
- * Shared by the parts of the interface to Kafka: configuration of librdkafka handles, translation of librdkafka's
- * errors, and destruction of handles (on a thread of its own, because it may block). Included by kafka_*.c only.
- */
+/* Shared by the parts of the interface to Kafka: configuration of librdkafka handles, translation of librdkafka's
+ * errors, and destruction of handles (on a thread of its own, because it may block). Included by kafka_*.c only. */
 #pragma once
 
 #include <librdkafka/rdkafka.h>
@@ -57,11 +55,9 @@ rd_kafka_headers_t *dt_kafka_headers(const struct dt_kafka_message *message, boo
 struct dt_kafka_shape {
     int partitions, replicas, brokers; /* replicas: number of replicas of the partition with the fewest */
 };
-/*
- * Reads the metadata of one topic; waits until deadline_us or until *stop is set (stop may be NULL; checked every 100
+/* Reads the metadata of one topic; waits until deadline_us or until *stop is set (stop may be NULL; checked every 100
  * ms). UNAVAILABLE: no answer, or a partition has no leader. REFUSED: no such topic, or no right to it. SHUTDOWN: *stop
- * is set.
- */
+ * is set. */
 DT_MUST_CHECK dt_status dt_kafka_await_topic(rd_kafka_t *rk, rd_kafka_topic_t *topic, int64_t deadline_us,
                                              const _Atomic bool *stop, struct dt_kafka_shape *shape,
                                              struct dt_error *err);
@@ -75,11 +71,9 @@ DT_MUST_CHECK dt_status dt_kafka_ask_offsets(rd_kafka_t *rk, rd_kafka_topic_part
  * up. Thread-safe (kafka_topics.c). */
 bool dt_kafka_admin_known(dt_kafka_admin *admin, struct dt_str topic, struct dt_kafka_topic_info *out);
 
-/*
- * Destroys a handle without blocking the caller: another thread calls before(arg), which may block too, destroys the
+/* Destroys a handle without blocking the caller: another thread calls before(arg), which may block too, destroys the
  * handle, and calls done(arg), which frees what the handle's callbacks used (before and done may be NULL). The caller
- * waits (about a second at most) only if many handles are still being destroyed.
- */
+ * waits (about a second at most) only if many handles are still being destroyed. */
 void dt_kafka_reap(rd_kafka_t *rk, void (*before)(void *arg), void (*done)(void *arg), void *arg);
 
 static inline int64_t dt_kafka_now_us(void)
@@ -128,11 +122,9 @@ unsigned dt_kafka_client_generation(void);
 void dt_kafka_client_enter(rd_kafka_t *rk);
 void dt_kafka_client_leave(rd_kafka_t *rk);
 
-/*
- * Tokens for SASL/OAUTHBEARER, from a file that another program renews (a sidecar, a projected volume):
+/* Tokens for SASL/OAUTHBEARER, from a file that another program renews (a sidecar, a projected volume):
  * client.sasl.oauthbearer.jwt_file. librdkafka requests a new token after four fifths of the token's lifetime, and ten
- * seconds after a failure. Included by kafka_*.c only.
- */
+ * seconds after a failure. Included by kafka_*.c only. */
 
 /* Name of the property for the token; librdkafka has no property of this name. */
 #define DT_KAFKA_TOKEN "sasl.oauthbearer.jwt"

@@ -1,11 +1,9 @@
-/*
- * Owns: how far the results topic has been read, by the ends of its partitions and the offsets that the group
+/* Owns: how far the results topic has been read, by the ends of its partitions and the offsets that the group
  * committed.
  * Refuses to know: which process reads, and what the caller does with the answer.
  * Invariants: an end is read before the offset that is compared with it. So messages from before the mark count as read
  * only if their offset was committed, which happens after they were applied. If the offset is unknown (no answer, or an
- * offset beyond the end because the topic was created again), the messages count as unread.
- */
+ * offset beyond the end because the topic was created again), the messages count as unread. */
 #include "kafka_common.h"
 
 /* ANSWER_MS is enough for a busy broker. If it were shorter, each request could time out, and no lag would be known. */

@@ -21,12 +21,10 @@
 #include "job/shard.h"
 #include "kafka.h"
 
-/*
- * Results from Kafka: a thread reads messages of <installation>.results in batches, applies the results in MySQL,
+/* Results from Kafka: a thread reads messages of <installation>.results in batches, applies the results in MySQL,
  * updates the index, and only then commits the offsets. An invalid record is sent to <installation>.results.rejected
  * with the reason. Results of jobs whose row another session keeps locked wait in MySQL (deferred_results), not in
- * memory. Without Kafka, the thread only applies results that wait in MySQL.
- */
+ * memory. Without Kafka, the thread only applies results that wait in MySQL. */
 
 typedef struct dt_results dt_results;
 
@@ -83,10 +81,8 @@ struct dt_read_up_to dt_results_watermark_up_to(const dt_results_watermark *wate
 void dt_results_watermark_want(dt_results_watermark *watermark, unsigned shard, int64_t deadline_ms);
 void dt_results_watermark_stop(dt_results_watermark *watermark); /* accepts NULL */
 
-/*
- * The examiner, a chore: finds problems that an API cannot see (Kafka, ZooKeeper, this process's clock and
- * certificates), for GET /v1/doctor. It writes to MySQL only when its findings change.
- */
+/* The examiner, a chore: finds problems that an API cannot see (Kafka, ZooKeeper, this process's clock and
+ * certificates), for GET /v1/doctor. It writes to MySQL only when its findings change. */
 
 typedef struct dt_examiner dt_examiner;
 

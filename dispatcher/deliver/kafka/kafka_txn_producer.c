@@ -136,13 +136,11 @@ static void on_error(rd_kafka_t *, int code, const char *reason, void *)
 
 /* ---- partitions ---- */
 
-/*
- * Chooses the partition of a message without a key. Each partition of a transaction costs a request to join the
+/* Chooses the partition of a message without a key. Each partition of a transaction costs a request to join the
  * transaction and one to write. The broker handles these one after the other, so a small batch over four partitions
  * takes twice as long as over one. So messages without a key fill one partition after the other, and the next batch
  * begins with the next partition. (librdkafka would choose by time, without calling this function:
- * sticky.partitioning.linger.ms is 0.)
- */
+ * sticky.partitioning.linger.ms is 0.) */
 static int32_t choose_partition(const rd_kafka_topic_t *rkt, const void *key, size_t key_n, int32_t partitions,
                                 void *topic_opaque, void *message_opaque)
 {
@@ -226,11 +224,9 @@ struct strangers {
     size_t n, n_unsure; /* n_unsure: how many names at the front may lack metadata */
 };
 
-/*
- * Makes librdkafka fetch the metadata of all new topics in one request, by asking for offsets of a list of topics.
+/* Makes librdkafka fetch the metadata of all new topics in one request, by asking for offsets of a list of topics.
  * Otherwise each topic costs a request, and so does each check whether its metadata has arrived. For topics just
- * created, the first try fails but starts the fetch.
- */
+ * created, the first try fails but starts the fetch. */
 static void fetch_metadata(dt_txn_producer *p, struct strangers *s, unsigned max_tries, int wait_ms)
 {
     for (unsigned tries = 0; s->n_unsure > 1 && tries < max_tries; tries++) {
@@ -384,11 +380,9 @@ static dt_status await_reports(dt_txn_producer *p, const size_t *count, size_t m
     }
 }
 
-/*
- * Finds the cause of a failed transaction: librdkafka refuses further messages of the transaction, and one message's
+/* Finds the cause of a failed transaction: librdkafka refuses further messages of the transaction, and one message's
  * failure makes others fail, so the report with the cause may not have arrived yet. Waits briefly for that report;
- * returns a permanent refusal as REFUSED.
- */
+ * returns a permanent refusal as REFUSED. */
 static dt_status find_cause(dt_txn_producer *p, dt_status status, struct dt_error *err)
 {
     const int64_t until_us = dt_kafka_now_us() + CAUSE_WAIT_US;

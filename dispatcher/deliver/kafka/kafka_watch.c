@@ -1,7 +1,5 @@
-/*
- * Owns: observations of librdkafka's threads while a transaction is open (the requests that they send, the connections
- * that they close, what they log), because librdkafka does not report these. See kafka_common.h.
- */
+/* Owns: observations of librdkafka's threads while a transaction is open (the requests that they send, the connections
+ * that they close, what they log), because librdkafka does not report these. See kafka_common.h. */
 #include "kafka_common.h"
 
 #include <sys/resource.h>
@@ -54,13 +52,11 @@ static rd_kafka_resp_err_t on_request_sent(rd_kafka_t *, int fd, const char *, i
     return RD_KAFKA_RESP_ERR_NO_ERROR;
 }
 
-/*
- * Records librdkafka's main thread, and resets the priority of others. While partitions join a transaction, the main
+/* Records librdkafka's main thread, and resets the priority of others. While partitions join a transaction, the main
  * thread polls the clock, for two milliseconds a transaction (2.0.2; not in 2.4). So it gets a lower priority
  * (dt_kafka_watch_nice). It also starts the threads of brokers, which inherit its priority. So its priority is lowered
  * when the threads of the known brokers have started, and later threads set their priority back to the usual one, if
- * the process may.
- */
+ * the process may. */
 static rd_kafka_resp_err_t on_thread_start(rd_kafka_t *, rd_kafka_thread_type_t type, const char *, void *opaque)
 {
     struct dt_kafka_watch *w = opaque;
@@ -99,10 +95,8 @@ int dt_kafka_watch_close_socket(struct dt_kafka_watch *w, int fd)
     return close(fd);
 }
 
-/*
- * Reads which topic was not admitted to the transaction. Only librdkafka's log names this topic: the reports of its
- * messages say that they were purged, and the transaction's error names no topic.
- */
+/* Reads which topic was not admitted to the transaction. Only librdkafka's log names this topic: the reports of its
+ * messages say that they were purged, and the transaction's error names no topic. */
 void dt_kafka_watch_log(struct dt_kafka_watch *w, const char *facility, const char *text)
 {
     static const char lead[] = "Failed to add partition \"";

@@ -1,8 +1,6 @@
-/*
- * Invariants: a name is in the queue once, in the list of its group. A group is in the ring while it has names or a
+/* Invariants: a name is in the queue once, in the list of its group. A group is in the ring while it has names or a
  * debt; a group without both is dropped by the next dt_topic_queue_take. The next name is that of the first group in
- * the ring that need not wait. Few groups have a debt and no names, because only handling names makes a debt.
- */
+ * the ring that need not wait. Few groups have a debt and no names, because only handling names makes a debt. */
 #include "topic_queue.h"
 
 #include <utlist.h>

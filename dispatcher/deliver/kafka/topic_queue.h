@@ -1,10 +1,8 @@
-/*
- * A fair queue of topics' names, by owner. A group is the names of one owner (topic/owners.h). The first name of each
+/* A fair queue of topics' names, by owner. A group is the names of one owner (topic/owners.h). The first name of each
  * group is taken before the second name of any group, so that an owner with very many topics does not block other
  * owners. Handling a name costs time. If the names of a group cost more than the group's share, the group waits, and
  * other groups do not (the generic cell rate algorithm, with costs as cells). Costs that delay no other owner are
- * forgiven. Pure; for one thread at a time. Bounded.
- */
+ * forgiven. Pure; for one thread at a time. Bounded. */
 #pragma once
 
 #include "base/text/strbuf.h"

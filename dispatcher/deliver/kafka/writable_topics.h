@@ -1,7 +1,5 @@
-/*
- * A shard loop's cache of which Kafka topics can be written, so that a claim can check while its row is locked. For one
- * thread. No function waits for Kafka: another thread looks up unknown topics. Names are those of topics in Kafka.
- */
+/* A shard loop's cache of which Kafka topics can be written, so that a claim can check while its row is locked. For one
+ * thread. No function waits for Kafka: another thread looks up unknown topics. Names are those of topics in Kafka. */
 #pragma once
 
 #include "dispatch/leader.h"

@@ -1,8 +1,6 @@
-/*
- * See callback_rules.h. libcurl's parser normalizes hosts: it decodes %, completes "127.1", drops zones. So a host is
+/* See callback_rules.h. libcurl's parser normalizes hosts: it decodes %, completes "127.1", drops zones. So a host is
  * refused unless the text has exactly the form that the parser returns. Characters that clients read differently are
- * refused before parsing.
- */
+ * refused before parsing. */
 #include "callback_rules.h"
 
 #include <arpa/inet.h>
@@ -50,10 +48,8 @@ static const char *url_fault(CURLUcode failed)
     }
 }
 
-/*
- * Checks the labels of a host name. dot: the text has a dot after the last label, which is valid for names, but not for
- * addresses.
- */
+/* Checks the labels of a host name. dot: the text has a dot after the last label, which is valid for names, but not for
+ * addresses. */
 static const char *check_labels(const char *host, bool dot)
 {
     struct in_addr address;

@@ -1,8 +1,6 @@
-/*
- * Rules for callbacks: their URLs, hosts and headers, and the addresses that they may reach. Pure functions: they
+/* Rules for callbacks: their URLs, hosts and headers, and the addresses that they may reach. Pure functions: they
  * resolve no name and open nothing. The API applies the rules when it stores a job, and the dispatcher applies them
- * again when it sends the callback, because the configuration may have changed.
- */
+ * again when it sends the callback, because the configuration may have changed. */
 #pragma once
 
 #include "base/addresses.h"
@@ -63,17 +61,13 @@ bool dt_callback_places_widen(const struct dt_callback_places *before, const str
 
 /* Returns whether the name is a token of RFC 9110. */
 bool dt_header_name_is_token(struct dt_str name);
-/*
- * Returns NULL if a caller may add a header of this name, else the reason, a static text. Refused: names that are not a
+/* Returns NULL if a caller may add a header of this name, else the reason, a static text. Refused: names that are not a
  * token of RFC 9110; names of headers that every callback has (ce-*, webhook-*, idempotency-key, content-*, host,
  * user-agent); names that control the connection (connection, keep-alive, proxy-*, te, trailer, transfer-encoding,
- * upgrade, http2-settings) or the exchange (expect). Upper and lower case are equal.
- */
+ * upgrade, http2-settings) or the exchange (expect). Upper and lower case are equal. */
 const char *dt_callback_header_name_check(struct dt_str name);
-/*
- * Returns NULL if a header may have this value. If the value has a control character, such as a tab, returns the
- * reason.
- */
+/* Returns NULL if a header may have this value. If the value has a control character, such as a tab, returns the
+ * reason. */
 const char *dt_callback_header_value_check(struct dt_str value);
 
 /*

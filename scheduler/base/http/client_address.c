@@ -1,7 +1,5 @@
-/*
- * Reads the headers of proxies: see client_address.h. They are read from their end, so that entries that a client wrote
- * before its first proxy are not reached.
- */
+/* Reads the headers of proxies: see client_address.h. They are read from their end, so that entries that a client wrote
+ * before its first proxy are not reached. */
 #include "client_address.h"
 
 #include <strings.h>

@@ -34,10 +34,8 @@ static bool has_left(const struct dt_conn *conn)
 
 /* ---- sending ---- */
 
-/*
- * Returns the buffer for bytes of a response: the buffer of the turn, unless older bytes wait in the connection's own
- * buffer.
- */
+/* Returns the buffer for bytes of a response: the buffer of the turn, unless older bytes wait in the connection's own
+ * buffer. */
 static struct dt_strbuf *out_of(struct dt_conn *conn)
 {
     return conn->conns->current == conn && dt_conn_unsent(conn) == 0 ? &conn->conns->out : &conn->out;
@@ -169,10 +167,8 @@ static bool drops(struct dt_conn *conn, size_t n)
     return true;
 }
 
-/*
- * Parses bytes that were read, and removes them from the text. Returns false if only an incomplete element remains,
- * which needs more bytes; true if something else must happen first.
- */
+/* Parses bytes that were read, and removes them from the text. Returns false if only an incomplete element remains,
+ * which needs more bytes; true if something else must happen first. */
 static bool consume(struct dt_conn *conn, struct dt_str *text)
 {
     struct dt_frames *frames = &conn->frames;
@@ -221,10 +217,8 @@ static void fill(struct dt_conn *conn, struct dt_str *text)
 
 /* ---- a turn ---- */
 
-/*
- * Ends the turn: keeps bytes that were not parsed; closes the connection, or puts it into the queue of what it waits
- * for.
- */
+/* Ends the turn: keeps bytes that were not parsed; closes the connection, or puts it into the queue of what it waits
+ * for. */
 static void settle(struct dt_conn *conn, struct dt_str text)
 {
     dt_assert_cmp(text.n, <=, DT_CONN_IN);

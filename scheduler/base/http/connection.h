@@ -57,15 +57,11 @@ struct dt_conn_meters {
 /* The functions of the owner. */
 struct dt_conn_events {
     size_t own; /* bytes of the owner's data in each connection (dt_conn_own), zero at first */
-    /*
-     * The head was parsed; its slices are valid during the call. The owner may answer, or call dt_conn_wait before the
-     * body.
-     */
+    /* The head was parsed; its slices are valid during the call. The owner may answer, or call dt_conn_wait before the
+     * body. */
     void (*begun)(dt_conn *conn, const struct dt_head *head);
-    /*
-     * A part of the body arrived. Returns how many bytes the owner took; if fewer than n, the rest waits for
-     * dt_conn_go_on, as after dt_conn_wait. NULL: bodies are dropped.
-     */
+    /* A part of the body arrived. Returns how many bytes the owner took; if fewer than n, the rest waits for
+     * dt_conn_go_on, as after dt_conn_wait. NULL: bodies are dropped. */
     size_t (*body)(dt_conn *conn, const char *p, size_t n);
     /* The request is complete, with its body if it has one. The owner has the request, and answers now or later. */
     void (*whole)(dt_conn *conn);
@@ -76,9 +72,8 @@ struct dt_conn_events {
     void (*left)(dt_conn *conn);
     /* Called four times a second while connections exist; arg is that of dt_conn_arg. May be NULL. */
     void (*tick)(void *arg);
-    /*
-     * The request has ended. sent: its response was sent; else it was not answered, or was not complete. May be NULL.
-     */
+    /* The request has ended. sent: its response was sent; else it was not answered, or was not complete. May be
+     * NULL. */
     void (*ended)(dt_conn *conn, bool sent);
     /* The connection was closed; this is its last call. May be NULL. */
     void (*closed)(dt_conn *conn);
@@ -93,27 +88,21 @@ enum dt_conns_stage {
 
 /* ---- all connections of a thread ---- */
 
-/*
- * Makes the connections of a thread. rules and events are copied; arg is for the owner. Returns SYSTEM or NOMEM if this
- * fails.
- */
+/* Makes the connections of a thread. rules and events are copied; arg is for the owner. Returns SYSTEM or NOMEM if this
+ * fails. */
 DT_MUST_CHECK dt_status dt_conns_new(const struct dt_conn_rules *rules, const struct dt_conn_events *events, void *arg,
                                      const dt_clock *clock, dt_conns **out, struct dt_error *err);
 /* Closes all connections. Called after dt_conns_run, when the owner has no request. Accepts NULL. */
 void dt_conns_free(dt_conns *conns);
-/*
- * Accepts connections from this listening, non-blocking socket, which still belongs to the caller and may be shared by
+/* Accepts connections from this listening, non-blocking socket, which still belongs to the caller and may be shared by
  * several threads. If files is not NULL, the connections use TLS. Called before dt_conns_run. Returns SYSTEM if the
- * socket cannot be watched.
- */
+ * socket cannot be watched. */
 DT_MUST_CHECK dt_status dt_conns_listen(dt_conns *conns, int fd, dt_tls_files *files, struct dt_error *err);
 /* Makes n threads share new connections: a thread that accepts a connection gives it to the thread with the fewest.
  * Called before dt_conns_run. All threads must end before one is freed, and `all` must live until then. */
 void dt_conns_share(dt_conns *const *all, size_t n);
-/*
- * Serves a connected, non-blocking socket, which belongs to conns from now on. If files is not NULL, it uses TLS.
- * Returns false if memory runs out.
- */
+/* Serves a connected, non-blocking socket, which belongs to conns from now on. If files is not NULL, it uses TLS.
+ * Returns false if memory runs out. */
 bool dt_conns_adopt(dt_conns *conns, int fd, const struct sockaddr *address, socklen_t n, dt_tls_files *files);
 /* Runs one round: sleeps until an event occurs, and handles it. */
 void dt_conns_round(dt_conns *conns);
@@ -121,10 +110,8 @@ void dt_conns_round(dt_conns *conns);
 void dt_conns_run(dt_conns *conns);
 /* Enters a later stage. Any thread may call it. */
 void dt_conns_enter(dt_conns *conns, enum dt_conns_stage stage);
-/*
- * The owner has no memory for a request: in this round, connections whose clients do not read their responses are
- * closed.
- */
+/* The owner has no memory for a request: in this round, connections whose clients do not read their responses are
+ * closed. */
 void dt_conns_press(dt_conns *conns);
 /* Returns the number of connections, including those that are about to be closed. Any thread may call it. */
 size_t dt_conns_count(const dt_conns *conns);
@@ -139,18 +126,14 @@ void *dt_conn_arg(const dt_conn *conn); /* the argument of dt_conns_new */
 dt_conns *dt_conn_conns(const dt_conn *conn);
 /* Returns the client's address. Returns false if the connection is on a Unix socket. */
 bool dt_conn_address(const dt_conn *conn, unsigned char out[DT_ADDRESS_BYTES]);
-/*
- * Returns a descriptor that may only be polled, to notice while the owner has the request that the client closes its
- * side. -1: no descriptor is available.
- */
+/* Returns a descriptor that may only be polled, to notice while the owner has the request that the client closes its
+ * side. -1: no descriptor is available. */
 int dt_conn_fd(dt_conn *conn);
 /* Marks the client as known: if connections must be closed to make room, unknown clients are first. */
 void dt_conn_known(dt_conn *conn);
-/*
- * From now on, reads what the client sends while the owner has the whole request, to notice that the client leaves.
+/* From now on, reads what the client sends while the owner has the whole request, to notice that the client leaves.
  * Keeps up to 16 KiB for later; more is dropped, and the connection is closed after the response. After 4 MiB the
- * client counts as gone.
- */
+ * client counts as gone. */
 void dt_conn_listen(dt_conn *conn);
 
 /* Called in begun and body: the owner keeps the request, and no part of its body is passed until dt_conn_go_on. */

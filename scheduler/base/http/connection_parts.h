@@ -1,7 +1,5 @@
-/*
- * Shared by the files of connections: conns.c (all connections), connection.c (turns of one connection), h2.c (streams)
- * and connection_requests.c (requests of connections and streams).
- */
+/* Shared by the files of connections: conns.c (all connections), connection.c (turns of one connection), h2.c (streams)
+ * and connection_requests.c (requests of connections and streams). */
 #pragma once
 
 #include "connection.h"

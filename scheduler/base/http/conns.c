@@ -238,9 +238,8 @@ static void accept_some(dt_conns *conns, const struct dt_conn_listener *listener
         struct sockaddr_storage address;
         socklen_t n = sizeof(address);
         int fd = accept4(listener->fd, (struct sockaddr *)&address, &n, SOCK_NONBLOCK | SOCK_CLOEXEC);
-        /*
-         * accept reports that no descriptor is left even if no connection waits, as after those accepted in this round.
-         */
+        /* accept reports that no descriptor is left even if no connection waits, as after those accepted in this
+         * round. */
         if (fd < 0 && i == 0 && (errno == EMFILE || errno == ENFILE) && !make_room(conns))
             nanosleep(&moment, NULL);
         if (fd < 0)

@@ -1,8 +1,6 @@
-/*
- * Finds where requests begin and end among the bytes of a connection: heads (head.h), bodies of a known length, chunks
+/* Finds where requests begin and end among the bytes of a connection: heads (head.h), bodies of a known length, chunks
  * and their trailers. Bytes that two programs could read differently are refused. Each connection has one struct
- * dt_frames. Pure functions.
- */
+ * dt_frames. Pure functions. */
 #pragma once
 
 #include <stdint.h>
@@ -33,15 +31,11 @@ struct dt_frames {
 #define DT_FRAMES_HELD_MAX DT_HEAD_MAX
 
 void dt_frames_init(struct dt_frames *frames);
-/*
- * Passes at most one element: a head, a part of a body, or a line of the framing. text: as for dt_frames_pass, not
+/* Passes at most one element: a head, a part of a body, or a line of the framing. text: as for dt_frames_pass, not
  * empty. Returns the length of the element; 0 if it is incomplete or was refused. If frames->next was BODY before the
- * call, the bytes belong to the body.
- */
+ * call, the bytes belong to the body. */
 size_t dt_frames_step(struct dt_frames *frames, struct dt_str text);
-/*
- * Passes all complete elements. text: the bytes that have arrived and were not passed yet. Returns how many bytes were
+/* Passes all complete elements. text: the bytes that have arrived and were not passed yet. Returns how many bytes were
  * passed. The other bytes are the beginning of an incomplete element (call again with these bytes and the following
- * ones), or were refused (frames->next).
- */
+ * ones), or were refused (frames->next). */
 size_t dt_frames_pass(struct dt_frames *frames, struct dt_str text);

@@ -61,11 +61,9 @@ static int end_calmly(struct dt_h2 *h2, const char *what)
     return NGHTTP2_ERR_CALLBACK_FAILURE;
 }
 
-/*
- * Makes `frames` frames of noise no longer count. Every frame except DATA with bytes is noise. An answered request
+/* Makes `frames` frames of noise no longer count. Every frame except DATA with bytes is noise. An answered request
  * outweighs four frames, and each KiB of a response outweighs one frame: so many window updates a client needs. The
- * remaining frames are resets, pings, settings, and window updates of a few bytes.
- */
+ * remaining frames are resets, pings, settings, and window updates of a few bytes. */
 static void forgive_noise(struct dt_h2 *h2, size_t frames)
 {
     h2->noisy_until_us -= (int64_t)frames * NOISE_US;

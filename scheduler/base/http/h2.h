@@ -1,8 +1,6 @@
-/*
- * HTTP/2 on a connection (RFC 9113), by libnghttp2. Each stream is a struct dt_conn with a `parent`. A stream waits in
+/* HTTP/2 on a connection (RFC 9113), by libnghttp2. Each stream is a struct dt_conn with a `parent`. A stream waits in
  * the queues of its thread like an HTTP/1 connection, by the same rules, and its owner cannot tell the difference. The
- * connection itself waits only while it has no streams.
- */
+ * connection itself waits only while it has no streams. */
 #pragma once
 
 #include "connection_parts.h"
@@ -24,9 +22,8 @@ void dt_h2_leave(struct dt_conn *conn);
 /* Ends all streams, each in a turn of its own, because the client cannot be reached any more. */
 void dt_h2_break(struct dt_conn *conn);
 
-/*
- * Runs the turn of a stream: continues with its body, or closes the stream if it is broken and its owner has answered.
- */
+/* Runs the turn of a stream: continues with its body, or closes the stream if it is broken and its owner has
+ * answered. */
 void dt_h2_serve(struct dt_conn *stream);
 void dt_h2_answer(struct dt_conn *stream, struct dt_reply *reply);
 /* Returns a descriptor that hangs up when the stream breaks; -1: no descriptor is available. */

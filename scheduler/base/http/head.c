@@ -1,8 +1,6 @@
-/*
- * The head of a request: see head.h. Follows RFC 9112: a line ends with CRLF, and empty lines before the request line
+/* The head of a request: see head.h. Follows RFC 9112: a line ends with CRLF, and empty lines before the request line
  * are skipped. A line feed alone also ends a line, so that its sender gets an answer at once, but the head is then
- * refused.
- */
+ * refused. */
 #include "head.h"
 
 #define TLS_HANDSHAKE 0x16 /* first byte of every TLS connection */
@@ -47,10 +45,8 @@ static enum dt_head_verdict malformed(struct dt_head *head, const char *detail)
     return refuse(head, DT_HEAD_MALFORMED, detail);
 }
 
-/*
- * Returns whether s is a token: letters, digits and some marks. The tables have one bit for each character from NUL to
- * '?', and for each from '@' on.
- */
+/* Returns whether s is a token: letters, digits and some marks. The tables have one bit for each character from NUL to
+ * '?', and for each from '@' on. */
 static bool is_token(struct dt_str s)
 {
     static const uint64_t low = UINT64_C(0x03ff6cfa00000000);
@@ -63,10 +59,8 @@ static bool is_token(struct dt_str s)
     return s.n > 0;
 }
 
-/*
- * Returns whether s has no control characters; a tab is one. Checks all characters, so that the compiler vectorizes the
- * loop.
- */
+/* Returns whether s has no control characters; a tab is one. Checks all characters, so that the compiler vectorizes the
+ * loop. */
 static bool is_text(struct dt_str s, bool spaces)
 {
     unsigned char lowest = spaces ? ' ' : ' ' + 1;

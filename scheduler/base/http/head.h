@@ -1,7 +1,5 @@
-/*
- * Parses the head of a request: whether it is complete, whether two programs could read it differently (then it is
- * refused), what it requests, and which body follows. Pure functions.
- */
+/* Parses the head of a request: whether it is complete, whether two programs could read it differently (then it is
+ * refused), what it requests, and which body follows. Pure functions. */
 #pragma once
 
 #include <stdbool.h>
@@ -44,13 +42,9 @@ struct dt_head {
 bool dt_head_field(struct dt_str line, struct dt_str *name, struct dt_str *value, struct dt_head *head);
 /* Judges the bytes that have arrived, at most DT_HEAD_MAX. Further bytes change only the verdict MORE. */
 enum dt_head_verdict dt_head_judge(struct dt_str text, struct dt_head *head);
-/*
- * Removes the next header from the fields of a complete head; the value has no spaces at its ends. Returns false after
- * the last header.
- */
+/* Removes the next header from the fields of a complete head; the value has no spaces at its ends. Returns false after
+ * the last header. */
 bool dt_head_next(struct dt_str *fields, struct dt_str *name, struct dt_str *value);
-/*
- * Returns the path of a request's target: the target itself, or what follows scheme and host in an absolute target (RFC
- * 9112, 3.2.2).
- */
+/* Returns the path of a request's target: the target itself, or what follows scheme and host in an absolute target (RFC
+ * 9112, 3.2.2). */
 struct dt_str dt_target_path(struct dt_str target);

@@ -97,10 +97,8 @@ DT_MUST_CHECK dt_status dt_http_client_send(dt_http_client *client, const struct
  * lease was renewed. If an allowed request is not written completely by this time, its connection is shut
  * (wire_guard.h). Without a call the lease has no end. Any thread may call it. */
 void dt_http_client_write_until(dt_http_client *client, int64_t until_us);
-/*
- * Reports that the lease has ended permanently: the next dt_http_client_write_until is for another lease. Any thread
- * may call it.
- */
+/* Reports that the lease has ended permanently: the next dt_http_client_write_until is for another lease. Any thread
+ * may call it. */
 void dt_http_client_write_over(dt_http_client *client);
 /* Ends every request without a result: with its status if the head of the response is complete, else with
  * DT_HTTP_UNKNOWN. Waits until all results are reported and the thread has ended, but not for name servers or

@@ -305,10 +305,8 @@ static struct dt_client_exchange *exchange_of(CURL *easy)
     return curl_easy_getinfo(easy, CURLINFO_PRIVATE, &exchange) == CURLE_OK ? (void *)exchange : NULL;
 }
 
-/*
- * Watches or forgets a socket for libcurl. `known` is the argument of curl_multi_assign: not NULL if libcurl already
- * waits for the socket.
- */
+/* Watches or forgets a socket for libcurl. `known` is the argument of curl_multi_assign: not NULL if libcurl already
+ * waits for the socket. */
 static int on_socket(CURL *easy, curl_socket_t fd, int what, void *arg, void *known)
 {
     dt_http_client *client = arg;

@@ -76,16 +76,13 @@ struct dt_client_exchange {
 
 /* ---- http_curl_exchange.c ---- */
 
-/*
- * Copies a request. Returns INVALID if its URL, or the name or value of a header, is invalid; NOMEM if memory runs out.
- */
+/* Copies a request. Returns INVALID if its URL, or the name or value of a header, is invalid; NOMEM if memory runs
+ * out. */
 DT_MUST_CHECK dt_status dt_client_exchange_new(const struct dt_http_request *request, struct dt_client_exchange **out);
 void dt_client_exchange_free(struct dt_client_exchange *exchange); /* accepts NULL; must be detached */
 
-/*
- * Checks libcurl and ca_file. Returns INVALID if libcurl is too old or lacks a protocol, or if ca_file is invalid; err
- * says which.
- */
+/* Checks libcurl and ca_file. Returns INVALID if libcurl is too old or lacks a protocol, or if ca_file is invalid; err
+ * says which. */
 DT_MUST_CHECK dt_status dt_easy_check(const char *ca_file, struct dt_error *err);
 /* Returns a libcurl handle with the options that all requests share; NULL if memory runs out or libcurl lacks an
  * option. Free it with curl_easy_cleanup. */
@@ -94,15 +91,11 @@ void *dt_easy_new(const char *ca_file);
  * NULL: the host is an address itself. If it returns NOMEM, the exchange has the handle, and must be detached. */
 DT_MUST_CHECK dt_status dt_client_exchange_attach(struct dt_client_exchange *exchange, void *easy,
                                                   const char *addresses, int64_t now_us);
-/*
- * Extends the limits of the exchanges in a list by by_us, except those that wait for a lookup to begin. Returns the
- * earliest limit.
- */
+/* Extends the limits of the exchanges in a list by by_us, except those that wait for a lookup to begin. Returns the
+ * earliest limit. */
 int64_t dt_client_exchanges_prolong(struct dt_client_exchange *list, int64_t by_us);
-/*
- * Detaches the handle, which is in no multi handle any more, from the exchange, and resets the handle for another
- * exchange.
- */
+/* Detaches the handle, which is in no multi handle any more, from the exchange, and resets the handle for another
+ * exchange. */
 void *dt_client_exchange_detach(struct dt_client_exchange *exchange);
 
 /* Returns the result of an exchange that ended with this CURLcode. Texts are borrowed from the exchange. */
@@ -138,13 +131,9 @@ void dt_receivers_end(struct dt_client_exchange *exchange, bool whole, int64_t n
 /* Reports that a connection has work for this exchange, or for an unknown exchange (NULL). Returns whether the
  * connection was watched. */
 bool dt_receivers_use(dt_receivers *receivers, int fd, struct dt_client_exchange *exchange);
-/*
- * Reports that a connection has no more work for this exchange, or is about to be closed. Returns whether to watch the
- * connection.
- */
+/* Reports that a connection has no more work for this exchange, or is about to be closed. Returns whether to watch the
+ * connection. */
 bool dt_receivers_rest(dt_receivers *receivers, int fd, struct dt_client_exchange *exchange);
-/*
- * Reports that a connection is readable. Returns whether it was watched without a request and need no longer be
- * watched.
- */
+/* Reports that a connection is readable. Returns whether it was watched without a request and need no longer be
+ * watched. */
 bool dt_receivers_hear(dt_receivers *receivers, int fd, int64_t now_us);

@@ -69,10 +69,8 @@ static char *copy_terminated(char *at, struct dt_str text)
 /* Makes the exchange in one allocation: the struct, the nodes, the texts. */
 dt_status dt_client_exchange_new(const struct dt_http_request *request, struct dt_client_exchange **out)
 {
-    /*
-     * These lines remove headers that libcurl adds. If the request has a header of the same name, it comes first, and
-     * counts.
-     */
+    /* These lines remove headers that libcurl adds. If the request has a header of the same name, it comes first, and
+     * counts. */
     static char no_expect[] = "Expect:";
     static char no_form[] = "Content-Type:";
     static char close_it[] = "Connection: close"; /* the first header, if the exchange closes its connection */

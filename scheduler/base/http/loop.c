@@ -82,9 +82,8 @@ void dt_evloop_post(struct dt_evloop *loop, struct dt_evtask *task)
         dt_evloop_wake(loop);
 }
 
-/*
- * Reads the clock. If the thread was blocked for longer than allowed_us, delays the loop's time (loop.h) by the excess.
- */
+/* Reads the clock. If the thread was blocked for longer than allowed_us, delays the loop's time (loop.h) by the
+ * excess. */
 static void read_clock(struct dt_evloop *loop, int64_t since_us, int64_t allowed_us)
 {
     const int64_t mono_us = dt_clock_mono_us(loop->clock);

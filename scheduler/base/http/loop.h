@@ -22,10 +22,8 @@
 /* Serves a source. events: events of epoll; 0 in a further turn that dt_evloop_again requested. */
 typedef void dt_evsource_ready(void *owner, uint32_t events);
 
-/*
- * Embed this in the struct that owns a socket. Its owner sets `ready` and `owner`; the other members belong to the
- * loop.
- */
+/* Embed this in the struct that owns a socket. Its owner sets `ready` and `owner`; the other members belong to the
+ * loop. */
 struct dt_evsource {
     dt_evsource_ready *ready;
     void *owner;
@@ -33,10 +31,8 @@ struct dt_evsource {
     bool listed;
 };
 
-/*
- * Work for the loop's thread: embedded in the struct that it works on. A posted task must not be posted again before it
- * runs.
- */
+/* Work for the loop's thread: embedded in the struct that it works on. A posted task must not be posted again before it
+ * runs. */
 struct dt_evtask {
     void (*run)(struct dt_evtask *task);
     struct dt_evtask *next;
@@ -62,10 +58,8 @@ void dt_evloop_clear(struct dt_evloop *loop);
 
 /* Watches a socket until it is closed. Returns false if the kernel has no memory. */
 DT_MUST_CHECK bool dt_evloop_watch(struct dt_evloop *loop, int fd, struct dt_evsource *source, uint32_t events);
-/*
- * Stops serving a source in further rounds. An event of the current round may still arrive, so the source's memory must
- * outlive the round.
- */
+/* Stops serving a source in further rounds. An event of the current round may still arrive, so the source's memory must
+ * outlive the round. */
 void dt_evloop_forget(struct dt_evloop *loop, struct dt_evsource *source);
 /* Gives the source a turn in the next round, which does not sleep. */
 void dt_evloop_again(struct dt_evloop *loop, struct dt_evsource *source);
@@ -74,10 +68,8 @@ void dt_evloop_post(struct dt_evloop *loop, struct dt_evtask *task);
 /* Makes the sleeping round return at once; if none sleeps, the next round. */
 void dt_evloop_wake(struct dt_evloop *loop);
 
-/*
- * Runs a round: sleeps until an event occurs or the loop's time is until_us (INT64_MAX: no limit), handles the events,
- * and returns.
- */
+/* Runs a round: sleeps until an event occurs or the loop's time is until_us (INT64_MAX: no limit), handles the events,
+ * and returns. */
 void dt_evloop_round(struct dt_evloop *loop, int64_t until_us);
 /* Runs posted tasks when no round follows, at the end. */
 void dt_evloop_run_posted(struct dt_evloop *loop);

@@ -1,9 +1,7 @@
-/*
- * One client's socket, plain or with TLS: a handshake, decrypted bytes in both directions, an end in each direction. No
+/* One client's socket, plain or with TLS: a handshake, decrypted bytes in both directions, an end in each direction. No
  * call waits; `may_read` and `may_write` say whether a call could do something. Both are true at first, become false
  * when the kernel has no bytes or accepts none, and become true again by the socket's events, which are edge-triggered.
- * For one thread.
- */
+ * For one thread. */
 #pragma once
 
 #include <stdbool.h>
@@ -40,10 +38,8 @@ void dt_sock_event(struct dt_sock *sock, uint32_t events);
 enum dt_sock_greeting dt_sock_greet(struct dt_sock *sock);
 /* Returns whether HTTP/2 was negotiated in the handshake. */
 bool dt_sock_chose_h2(const struct dt_sock *sock);
-/*
- * Reads once, up to `room` bytes. Returns 0 if no bytes are available, the client has closed its side, or the socket is
- * broken.
- */
+/* Reads once, up to `room` bytes. Returns 0 if no bytes are available, the client has closed its side, or the socket is
+ * broken. */
 size_t dt_sock_read(struct dt_sock *sock, char *p, size_t room);
 /* Writes as much as the socket accepts, and returns how much. more: further bytes follow at once. */
 size_t dt_sock_write(struct dt_sock *sock, const char *p, size_t n, bool more);

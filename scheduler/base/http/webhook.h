@@ -1,8 +1,6 @@
-/*
- * Standard Webhooks 1.0: secrets ("whsec_" and the key in base64), and signatures: HMAC-SHA256 of
+/* Standard Webhooks 1.0: secrets ("whsec_" and the key in base64), and signatures: HMAC-SHA256 of
  * "<id>.<timestamp>.<body>". A topic has two secrets while one secret replaces the other. Pure functions, except for
- * libcrypto; they log nothing. Any thread may call them.
- */
+ * libcrypto; they log nothing. Any thread may call them. */
 #pragma once
 
 #include "base/text/strbuf.h"
@@ -20,11 +18,9 @@ struct dt_callback_secret {
     struct dt_secret_key keys[DT_CALLBACK_SECRETS];
 };
 
-/*
- * Reads one secret, or two secrets separated by a space. Returns NULL, or the reason of the refusal, a static text that
+/* Reads one secret, or two secrets separated by a space. Returns NULL, or the reason of the refusal, a static text that
  * continues "callback_secret" and contains nothing of the secret. The caller clears *out with dt_callback_secret_wipe
- * after use, also after a refusal.
- */
+ * after use, also after a refusal. */
 const char *dt_callback_secret_read(struct dt_str text, struct dt_callback_secret *out);
 /* Overwrites the keys, in a way that the compiler does not optimize away. */
 void dt_callback_secret_wipe(struct dt_callback_secret *secret);

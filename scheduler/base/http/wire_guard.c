@@ -73,10 +73,8 @@ static void shut_late_sockets(dt_wire_guard *guard)
         guard->shut = 1;
 }
 
-/*
- * Handles the timer's signal. Sets the timer before it checks the end: if the thread is stopped in between, the next
- * signal finds it.
- */
+/* Handles the timer's signal. Sets the timer before it checks the end: if the thread is stopped in between, the next
+ * signal finds it. */
 static void on_end(int, siginfo_t *info, void *)
 {
     dt_wire_guard *guard = info->si_value.sival_ptr;

@@ -25,10 +25,8 @@
 
 typedef struct dt_wire_guard dt_wire_guard;
 
-/*
- * Creates a guard without a timer; dt_wire_guard_attach creates the timer, for the end that was set by then. The clock
- * must outlive the guard. Returns NOMEM if memory runs out.
- */
+/* Creates a guard without a timer; dt_wire_guard_attach creates the timer, for the end that was set by then. The clock
+ * must outlive the guard. Returns NOMEM if memory runs out. */
 DT_MUST_CHECK dt_status dt_wire_guard_new(const dt_clock *clock, dt_wire_guard **out);
 /* Frees the guard, which must be detached and guard no socket. Accepts NULL. */
 void dt_wire_guard_free(dt_wire_guard *guard);
@@ -36,30 +34,22 @@ void dt_wire_guard_free(dt_wire_guard *guard);
 /* Forbids writing from until_us on (dt_clock_boot_us). A further call means that the lease was renewed, and moves the
  * end. Any thread may call it. */
 void dt_wire_guard_until(dt_wire_guard *guard, int64_t until_us);
-/*
- * Reports that the lease has ended permanently: the next dt_wire_guard_until is for another lease. Any thread may call
- * it.
- */
+/* Reports that the lease has ended permanently: the next dt_wire_guard_until is for another lease. Any thread may call
+ * it. */
 void dt_wire_guard_over(dt_wire_guard *guard);
 
 /* ---- the thread that writes ---- */
 
-/*
- * Makes the timer send its signal to the calling thread from now on. Returns SYSTEM if no timer can be made; err has
- * the reason.
- */
+/* Makes the timer send its signal to the calling thread from now on. Returns SYSTEM if no timer can be made; err has
+ * the reason. */
 DT_MUST_CHECK dt_status dt_wire_guard_attach(dt_wire_guard *guard, struct dt_error *err);
 void dt_wire_guard_detach(dt_wire_guard *guard);
-/*
- * Guards a socket. Call it after the socket's creation; the socket is guarded until just before it is closed. Returns
- * false if its number is too large.
- */
+/* Guards a socket. Call it after the socket's creation; the socket is guarded until just before it is closed. Returns
+ * false if its number is too large. */
 bool dt_wire_guard_open(dt_wire_guard *guard, int fd);
 void dt_wire_guard_close(dt_wire_guard *guard, int fd);
-/*
- * Sets whether the socket owes a rest: the kernel did not accept all of a request that was allowed. The rest is not
- * written after the end of the lease.
- */
+/* Sets whether the socket owes a rest: the kernel did not accept all of a request that was allowed. The rest is not
+ * written after the end of the lease. */
 void dt_wire_guard_owes(dt_wire_guard *guard, int fd, bool owes);
 void dt_wire_guard_enter(dt_wire_guard *guard);
 /* Returns whether sockets were shut since dt_wire_guard_enter; false if the thread had not entered. */

@@ -455,11 +455,9 @@ static const yajl_callbacks callbacks = {
 
 /* ---- the first fault of a text ---- */
 
-/*
- * Reads a refused text again to find the first fault. yajl only reports how far it had read, which is often the end of
+/* Reads a refused text again to find the first fault. yajl only reports how far it had read, which is often the end of
  * the buffer. The offset of a fault is the offset of the wrong byte, also inside a string; for a wrong literal or
- * number, of its first byte; if something is missing, the end of the text.
- */
+ * number, of its first byte; if something is missing, the end of the text. */
 struct scan {
     const char *p, *begin, *end;
     const char *reason; /* reason of the fault, whose place is p; NULL: no fault yet */
@@ -623,10 +621,8 @@ static bool scan_after_value(struct scan *s, bool *more)
     return true;
 }
 
-/*
- * Reads the beginning of a value at s->p: enters a container that is not empty, or skips any other value. *inside: a
- * container was entered.
- */
+/* Reads the beginning of a value at s->p: enters a container that is not empty, or skips any other value. *inside: a
+ * container was entered. */
 static bool scan_value(struct scan *s, bool *inside)
 {
     const bool array = *s->p == '[';
@@ -743,10 +739,8 @@ static void begin_parse(struct dt_json *json, struct dt_str text, const struct d
     json->reason = NULL;
 }
 
-/*
- * Refuses what yajl wrongly accepts: bytes that are not UTF-8, other kinds of white space, surrogates without their
- * pair.
- */
+/* Refuses what yajl wrongly accepts: bytes that are not UTF-8, other kinds of white space, surrogates without their
+ * pair. */
 static void check_text(struct dt_json *json)
 {
     enum { BACKSLASH = 1, SPACE = 2, HIGH = 0x80 };

@@ -23,10 +23,8 @@ struct dt_fault {
     struct dt_str reason;
 };
 
-/*
- * A list of faults. Its texts and the array v are in the arena. n counts all faults; v has only the first
- * DT_FAULTS_MAX.
- */
+/* A list of faults. Its texts and the array v are in the arena. n counts all faults; v has only the first
+ * DT_FAULTS_MAX. */
 struct dt_faults {
     struct dt_arena *arena;
     struct dt_fault *v;

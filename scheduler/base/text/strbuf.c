@@ -1,8 +1,6 @@
-/*
- * See strbuf.h. Invariants: if p is set, the buffer is terminated at p[n], and n < cap. After a failed allocation the
+/* See strbuf.h. Invariants: if p is set, the buffer is terminated at p[n], and n < cap. After a failed allocation the
  * text is kept, and appends do nothing. The chunks of an arena form a list, the newest first; only the newest has free
- * room (`used` counts its used bytes).
- */
+ * room (`used` counts its used bytes). */
 #include "strbuf.h"
 
 #include <stdalign.h>

@@ -1,7 +1,5 @@
-/*
- * Slices, growable buffers and arenas. If an allocation fails, the buffer sets `failed` and ignores further appends, so
- * that a caller builds the whole text and checks once.
- */
+/* Slices, growable buffers and arenas. If an allocation fails, the buffer sets `failed` and ignores further appends, so
+ * that a caller builds the whole text and checks once. */
 #pragma once
 
 #include <stdarg.h>
@@ -103,9 +101,8 @@ void dt_arena_reset(struct dt_arena *arena); /* empties the arena; keeps one chu
 void *dt_arena_alloc(struct dt_arena *arena, size_t n);
 /* Returns a terminated copy. The copy is absent if s is absent, or if memory runs out. */
 struct dt_str dt_arena_copy(struct dt_arena *arena, struct dt_str s);
-/*
- * Returns a terminated copy of both texts, one after the other; absent if memory runs out. Neither text may be absent.
- */
+/* Returns a terminated copy of both texts, one after the other; absent if memory runs out. Neither text may be
+ * absent. */
 struct dt_str dt_arena_join(struct dt_arena *arena, struct dt_str first, struct dt_str second);
 /* Returns a terminated text of less than 512 bytes; absent if the text would be longer, or if memory runs out. */
 struct dt_str dt_arena_printf(struct dt_arena *arena, const char *fmt, ...) DT_PRINTF(2, 3);

@@ -1,8 +1,6 @@
-/*
- * See timetext.h. Years begin in March, so that the leap day is the last day of its year: before month m of such a year
+/* See timetext.h. Years begin in March, so that the leap day is the last day of its year: before month m of such a year
  * (March: 0) there are (153 m + 2) / 5 days. Sums are whole milliseconds; a fraction is rounded up once, at the end of
- * its number.
- */
+ * its number. */
 #include "timetext.h"
 
 #define CYCLE_DAYS 146097 /* days in 400 years */

@@ -1,9 +1,7 @@
-/*
- * Time zones of the system's tzdata (RFC 8536, TZif from version 2 on): the table of changes in a zone's file, and the
+/* Time zones of the system's tzdata (RFC 8536, TZif from version 2 on): the table of changes in a zone's file, and the
  * rule in the file's footer for later times. A zone is decoded once and never changes, so any number of threads may use
  * it. The C library is not used: it has one zone for the whole process (tzset), and does not report when a zone
- * changes.
- */
+ * changes. */
 #pragma once
 
 #include "strbuf.h"
@@ -67,10 +65,8 @@ struct dt_zone_span dt_zone_rule_span(const struct dt_zone_rule *rule, int64_t a
 
 typedef struct dt_zone_files dt_zone_files;
 
-/*
- * Makes an empty list of zones. dir is the folder of the files; it is borrowed and must outlive the list; NULL:
- * DT_ZONE_DIR. Returns NOMEM if memory runs out.
- */
+/* Makes an empty list of zones. dir is the folder of the files; it is borrowed and must outlive the list; NULL:
+ * DT_ZONE_DIR. Returns NOMEM if memory runs out. */
 DT_MUST_CHECK dt_status dt_zone_files_new(const char *dir, dt_zone_files **out);
 /* Accepts NULL. Zones that are still referenced are not freed. */
 void dt_zone_files_free(dt_zone_files *files);

@@ -47,11 +47,9 @@ struct dt_alert_setting {
     int64_t mute_until_ms;     /* 0 = not muted */
 };
 
-/*
- * Reads a stored setting. Texts are copied into the arena; json is used as scratch. A member with a wrong value (a
+/* Reads a stored setting. Texts are copied into the arena; json is used as scratch. A member with a wrong value (a
  * manual edit) is absent. If the text is absent or not an object, all members are absent. Returns NOMEM if memory runs
- * out.
- */
+ * out. */
 DT_MUST_CHECK dt_status dt_alert_setting_read(dt_json *json, struct dt_str text, struct dt_arena *arena,
                                               struct dt_alert_setting *out);
 /* Writes a setting as it is stored. Writes nothing if all members are absent. */
@@ -171,11 +169,9 @@ struct dt_alert_change {
     struct dt_alert alert; /* to begin an alert: without id and times; otherwise with told_at_ms as it was read */
     unsigned targets;      /* 0: no message */
 };
-/*
- * Begins, reminds of, or ends an alert, and writes its messages. BEGAN for an active alert (with an id) sends its first
+/* Begins, reminds of, or ends an alert, and writes its messages. BEGAN for an active alert (with an id) sends its first
  * message. Unless OK, nothing was changed. DEPOSED: the lease has ended. EXISTS: the alert is active already. VERSION:
- * the alert has changed since it was read.
- */
+ * the alert has changed since it was read. */
 DT_MUST_CHECK dt_status dt_store_alert_change(dt_store *store, const struct dt_alert_change *change,
                                               struct dt_error *err);
 DT_MUST_CHECK dt_status dt_store_alert_values(dt_store *store, const struct dt_alert *alerts, size_t n,

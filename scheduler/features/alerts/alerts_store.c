@@ -1,8 +1,6 @@
-/*
- * Alerts in MySQL: the beginning, reminders and end of an alert, each in one transaction with its messages; and the
+/* Alerts in MySQL: the beginning, reminders and end of an alert, each in one transaction with its messages; and the
  * figures on which they depend, from small tables of the installation, the counters of topics, and slices of the due
- * index.
- */
+ * index. */
 
 #include "alerts.h"
 #include "base/assert.h"

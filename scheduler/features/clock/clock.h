@@ -49,21 +49,17 @@ struct dt_clock_walk {
     bool whole;      /* out: every job that fell due was dispatched */
     int64_t left_ms; /* out: part of by_ms that is left */
 };
-/*
- * Advances the clock from one instant at which something falls due to the next. At each instant it waits until the
+/* Advances the clock from one instant at which something falls due to the next. At each instant it waits until the
  * leaders have dispatched the due jobs, and until their results have arrived or wait_ms has passed. So retries,
  * deadlines and fires that follow from these jobs also fall due in order. A call ends after some fifteen seconds;
  * left_ms is then the time that is left for another call. If the clock was running before, it runs again afterwards. If
  * the process is killed, the clock stays frozen. UNKNOWN: the advance failed after it had moved the clock. INVALID: the
- * end is after DT_TEST_CLOCK_END_MS. UNSUPPORTED: there is no test clock.
- */
+ * end is after DT_TEST_CLOCK_END_MS. UNSUPPORTED: there is no test clock. */
 DT_MUST_CHECK dt_status dt_store_test_clock_advance(dt_store *store, struct dt_clock_walk *walk,
                                                     struct dt_test_clock *out, struct dt_error *err);
 
-/*
- * A follower keeps the reference clock of a process equal to the test clock. It is a listener of the watcher
- * (dispatch/watch.h): when the clock changes, it reads the row, updates the reference clock and calls `changed`.
- */
+/* A follower keeps the reference clock of a process equal to the test clock. It is a listener of the watcher
+ * (dispatch/watch.h): when the clock changes, it reads the row, updates the reference clock and calls `changed`. */
 
 typedef struct dt_clock_follower dt_clock_follower;
 struct dt_clock_follower_env {

@@ -1,7 +1,5 @@
-/*
- * The row of the test clock: reading and changing it; and an advance, which moves the clock from instant to instant.
- * Changes are made under the lease `clock`. See clock.h.
- */
+/* The row of the test clock: reading and changing it; and an advance, which moves the clock from instant to instant.
+ * Changes are made under the lease `clock`. See clock.h. */
 #include <time.h>
 
 #include "base/assert.h"

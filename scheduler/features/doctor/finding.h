@@ -1,8 +1,6 @@
-/*
- * The findings of `duetime doctor`: severity, meaning, action, and page of the runbook. Pure. The API finds most of
+/* The findings of `duetime doctor`: severity, meaning, action, and page of the runbook. Pure. The API finds most of
  * them (GET /v1/doctor). Dispatchers find those that an API cannot see (process_findings.h). The command finds
- * problems with its connection to the API.
- */
+ * problems with its connection to the API. */
 #pragma once
 
 #include "base/text/strbuf.h"

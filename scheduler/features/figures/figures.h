@@ -99,10 +99,8 @@ struct dt_topic_overdue {
 DT_MUST_CHECK dt_status dt_store_topics_overdue(dt_store *store, int64_t now_ms, size_t limit, struct dt_arena *arena,
                                                 struct dt_topic_overdue **out, size_t *n, struct dt_error *err);
 
-/*
- * Backlog: gauges with the number of jobs of each topic that are due and not dispatched (duetime_backlog_jobs). MySQL
- * is read only while a job is overdue, so an idle installation costs nothing. For one thread.
- */
+/* Backlog: gauges with the number of jobs of each topic that are due and not dispatched (duetime_backlog_jobs). MySQL
+ * is read only while a job is overdue, so an idle installation costs nothing. For one thread. */
 
 #define DT_BACKLOG_TOPICS 100 /* most topics with a gauge; a topic keeps its gauge until the process ends */
 

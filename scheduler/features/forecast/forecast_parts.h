@@ -1,6 +1,4 @@
-/*
- * A forecast under construction: sums by step, and by step and topic. Only for this folder.
- */
+/* A forecast under construction: sums by step, and by step and topic. Only for this folder. */
 #pragma once
 
 #include "forecast.h"

@@ -44,11 +44,9 @@ static void add_schedule(struct dt_forecasting *f, const struct dt_schedule *s, 
         evens->v[evens->n++] = (struct evenly){s->job.topic, last_ms, each_ms};
 }
 
-/*
- * Adds the fires of schedules [first, end). From its first step on, a schedule has the same number of fires in each
+/* Adds the fires of schedules [first, end). From its first step on, a schedule has the same number of fires in each
  * step, so one pass over the steps adds the fires of all schedules. The results are whole numbers; fractions are added
- * to the next step.
- */
+ * to the next step. */
 static void sum_later_fires(const struct dt_forecasting *f, const struct evenly *v, size_t n, double *more,
                             int64_t *out)
 {

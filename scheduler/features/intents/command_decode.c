@@ -1,7 +1,5 @@
-/*
- * Decodes a message: first the members that name the action and the job or topic, then the body of that action, with
- * REST's decoder, which skips the former members. One pass finds the faults of both parts.
- */
+/* Decodes a message: first the members that name the action and the job or topic, then the body of that action, with
+ * REST's decoder, which skips the former members. One pass finds the faults of both parts. */
 #include "intents.h"
 
 #include "job/results/results.h"

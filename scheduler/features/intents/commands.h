@@ -95,12 +95,10 @@ struct dt_command_batch {
     bool topics; /* topics were paused or resumed, so snapshots are old */
     bool again;  /* a waiting message may continue at once, because its topic was created */
 };
-/*
- * Carries out messages in one transaction, and raises the offsets past the messages that are done or refused. DEPOSED:
+/* Carries out messages in one transaction, and raises the offsets past the messages that are done or refused. DEPOSED:
  * another reader has raised an offset; nothing was changed. UNKNOWN: everything was changed, or nothing. INTERNAL,
  * CORRUPT and INVALID may be caused by one message: the caller tries fewer messages, and finally a single one with
- * `refuse_all`.
- */
+ * `refuse_all`. */
 DT_MUST_CHECK dt_status dt_store_carry_out(struct dt_command_taker *taker, struct dt_command_batch *batch,
                                            bool refuse_all, struct dt_error *err);
 

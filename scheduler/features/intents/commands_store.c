@@ -86,11 +86,9 @@ dt_status dt_store_halt_commands(dt_store *store, const struct dt_command_place 
     return dt_store_commit(db, status, err);
 }
 
-/*
- * A row has, as one JSON text, answers of a batch that are about the same topic and for the same Kafka topic. So many
+/* A row has, as one JSON text, answers of a batch that are about the same topic and for the same Kafka topic. So many
  * messages cost a statement for each million bytes, not one for each message, and a row waits for one Kafka topic only.
- * Rows for a Kafka topic are in the order of the messages.
- */
+ * Rows for a Kafka topic are in the order of the messages. */
 
 #define ROW_BYTES ((size_t)1 << 20) /* most bytes of a row, or a quarter of MySQL's limit if that is less */
 

@@ -1,8 +1,6 @@
-/*
- * Carries out intents one after the other. Creates are collected for one INSERT, which is executed at the end, or
+/* Carries out intents one after the other. Creates are collected for one INSERT, which is executed at the end, or
  * before an intent that names one of the jobs. So the order is kept for each job, and a batch of creates costs as much
- * as over HTTP.
- */
+ * as over HTTP. */
 #include "base/assert.h"
 #include "base/guard.h"
 #include "intents_txn.h"

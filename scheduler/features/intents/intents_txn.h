@@ -1,7 +1,5 @@
-/*
- * Carries out intents (intents.h) inside a transaction of the caller, which has locked the intents' rows or offsets:
- * inbox_store.c and command_batch.c.
- */
+/* Carries out intents (intents.h) inside a transaction of the caller, which has locked the intents' rows or offsets:
+ * inbox_store.c and command_batch.c. */
 #pragma once
 
 #include "intents.h"

@@ -1,7 +1,5 @@
-/*
- * A piece of an operation: locks the next jobs by their ids, decides for each, and writes all of them with one
- * statement. Dead jobs in history are restored one by one, as in a single redrive, so pieces of redrives are small.
- */
+/* A piece of an operation: locks the next jobs by their ids, decides for each, and writes all of them with one
+ * statement. Dead jobs in history are restored one by one, as in a single redrive, so pieces of redrives are small. */
 
 #include "base/assert.h"
 #include "base/clock.h"

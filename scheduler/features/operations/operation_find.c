@@ -1,8 +1,6 @@
-/*
- * Finding the jobs of an operation. A step reads a window of a bounded number of rows: in the order of ids, on days on
+/* Finding the jobs of an operation. A step reads a window of a bounded number of rows: in the order of ids, on days on
  * which the topic has jobs; in the order of keys, if the filter has a prefix of keys; or, for dead jobs, in the order
- * of time, first in `jobs` and then in history. If a job is archived meanwhile, it is found twice and stored once.
- */
+ * of time, first in `jobs` and then in history. If a job is archived meanwhile, it is found twice and stored once. */
 
 #include "base/text/json_write.h"
 #include "mysql/id_in.h"
@@ -206,11 +204,9 @@ static dt_status find_by_id(dt_db *db, struct dt_operation_row *row, struct dt_a
 
 /* ---- in the order in which jobs leave, or died ---- */
 
-/*
- * Dead jobs are in the due index of `jobs`, among the finished jobs, in the order in which they will be archived, and
+/* Dead jobs are in the due index of `jobs`, among the finished jobs, in the order in which they will be archived, and
  * in an index of dead jobs of history. So the cost depends on the number of recently finished and dead jobs, not on the
- * tables.
- */
+ * tables. */
 static const struct table {
     const char *window, *match;
 } tables[] = {

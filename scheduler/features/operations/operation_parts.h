@@ -1,8 +1,6 @@
-/*
- * The functions that the files of operations share: the row of an operation and its events (operations_row.c), finding
+/* The functions that the files of operations share: the row of an operation and its events (operations_row.c), finding
  * its jobs (operation_find.c), changing them (operation_change.c), deleting a topic with its jobs (topic_deletion.c).
- * All of them run inside the transaction of one step. Only for this folder.
- */
+ * All of them run inside the transaction of one step. Only for this folder. */
 #pragma once
 
 #include "job/list/list.h"

@@ -107,11 +107,9 @@ struct dt_operation_piece {
     struct dt_job_move *moves; /* in the arena */
     size_t n_moves;
 };
-/*
- * Does one piece of an operation: finds jobs, changes jobs, or deletes remains of a finished operation. If another
+/* Does one piece of an operation: finds jobs, changes jobs, or deletes remains of a finished operation. If another
  * process has an operation locked, it is skipped. If the status is not of class retry, the operation cannot continue:
- * the caller must call dt_store_operation_fail with piece->id.
- */
+ * the caller must call dt_store_operation_fail with piece->id. */
 DT_MUST_CHECK dt_status dt_store_operation_step(dt_store *store, struct dt_operation_piece *piece,
                                                 struct dt_arena *arena, struct dt_error *err);
 /* Ends a running operation as failed, with a reason. */
@@ -161,13 +159,11 @@ struct dt_topic_deletion {
  * deleted. NOT_FOUND: there is no such topic. */
 DT_MUST_CHECK dt_status dt_store_topic_delete(dt_store *store, struct dt_str name, struct dt_arena *arena,
                                               struct dt_topic_deletion *out, struct dt_error *err);
-/*
- * Begins to delete a topic with its jobs, unless a schedule makes jobs in it. Marks the topic (topics.deletion), so
+/* Begins to delete a topic with its jobs, unless a schedule makes jobs in it. Marks the topic (topics.deletion), so
  * that no new jobs are accepted, and creates an operation, which dispatchers leave to the caller for lease_ms. If such
  * an operation runs already, returns that one. If the operation is stopped or fails, the mark is removed and the
  * remaining jobs are kept. Only the filter's topic and the tenant of `ask` are used. NOT_FOUND: there is no such topic.
- * FULL: as in dt_store_operation_make.
- */
+ * FULL: as in dt_store_operation_make. */
 DT_MUST_CHECK dt_status dt_store_topic_delete_with_jobs(dt_store *store, const struct dt_operation_ask *ask,
                                                         int64_t lease_ms, struct dt_arena *arena,
                                                         struct dt_topic_deletion *out, struct dt_error *err);

@@ -1,6 +1,4 @@
-/*
- * The rows of operations, and their events: see operation_parts.h.
- */
+/* The rows of operations, and their events: see operation_parts.h. */
 
 #include "base/text/json_write.h"
 #include "events/events.h"

@@ -1,6 +1,4 @@
-/*
- * The transactions on operations, and the choice of the next step: see operations.h.
- */
+/* The transactions on operations, and the choice of the next step: see operations.h. */
 
 #include "base/fail_point.h"
 #include "mysql/statements.h"

@@ -1,7 +1,5 @@
-/*
- * Sends the messages in the outbox (features/outbox/outbox_store.h), at least once. A process has a sender for each
- * kind of message that it sends, to Kafka or to webhooks. A sender is a chore; each of its ticks is a round.
- */
+/* Sends the messages in the outbox (features/outbox/outbox_store.h), at least once. A process has a sender for each
+ * kind of message that it sends, to Kafka or to webhooks. A sender is a chore; each of its ticks is a round. */
 #pragma once
 
 #include "base/chores.h"

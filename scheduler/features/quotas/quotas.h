@@ -73,11 +73,9 @@ struct dt_quota_claim {
 
 /* Returns the number of a token in quota_shares, a hash of its name. */
 int64_t dt_quota_token_id(struct dt_str name);
-/*
- * Takes new shares of the tokens in one transaction: a read that locks the tokens' rows, and a write. process: an odd
+/* Takes new shares of the tokens in one transaction: a read that locks the tokens' rows, and a write. process: an odd
  * random number. The claims are sorted by token. After any status but OK and UNKNOWN nothing was changed. UNKNOWN: the
- * new shares may have been written.
- */
+ * new shares may have been written. */
 DT_MUST_CHECK dt_status dt_store_quota_settle(dt_store *store, int64_t process, struct dt_quota_claim *claims, size_t n,
                                               struct dt_error *err);
 /* Does the work of dt_store_quota_settle in the caller's transaction, which began at now_ms, for at most

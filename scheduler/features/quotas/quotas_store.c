@@ -1,7 +1,5 @@
-/*
- * Quotas in MySQL: see quotas.h. Owns the transaction in which a process changes its shares. It locks the rows of all
- * processes, so the sum that it reads is valid until its commit.
- */
+/* Quotas in MySQL: see quotas.h. Owns the transaction in which a process changes its shares. It locks the rows of all
+ * processes, so the sum that it reads is valid until its commit. */
 #include <xxhash.h>
 
 #include "base/assert.h"

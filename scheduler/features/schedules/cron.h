@@ -63,10 +63,8 @@ struct dt_recurrence {
 /* Returns the first fire after an instant; DT_NEVER: there is none. */
 int64_t dt_recurrence_next_ms(const struct dt_recurrence *r, int64_t after_ms);
 
-/*
- * Finds the newest fires after after_ms and up to until_ms. Writes at most `max` of them to fires, in order of time,
- * and returns their number. Even if there are many more fires, it computes only a few times `max`.
- */
+/* Finds the newest fires after after_ms and up to until_ms. Writes at most `max` of them to fires, in order of time,
+ * and returns their number. Even if there are many more fires, it computes only a few times `max`. */
 size_t dt_recurrence_newest(const struct dt_recurrence *r, int64_t after_ms, int64_t until_ms, int64_t *fires,
                             size_t max);
 

@@ -1,7 +1,5 @@
-/*
- * The work of one transaction on schedules whose rows it has locked: makes jobs for fires, withdraws fires and
- * schedules them again, and writes the progress of each schedule. Only for this folder.
- */
+/* The work of one transaction on schedules whose rows it has locked: makes jobs for fires, withdraws fires and
+ * schedules them again, and writes the progress of each schedule. Only for this folder. */
 #pragma once
 
 #include "features/quotas/quotas.h"

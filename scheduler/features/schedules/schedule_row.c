@@ -1,6 +1,4 @@
-/*
- * Reads and writes the columns of `schedules`, in the order of schedules.sql. No other file knows that order.
- */
+/* Reads and writes the columns of `schedules`, in the order of schedules.sql. No other file knows that order. */
 #include "schedule_row.h"
 
 #include "base/text/timetext.h"

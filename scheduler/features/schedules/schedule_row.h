@@ -1,7 +1,5 @@
-/*
- * Reads and writes rows of the tables `schedules` and `schedule_fires`. For files of schedules/ that already have a
- * connection, and for forecast/, which reads schedules.
- */
+/* Reads and writes rows of the tables `schedules` and `schedule_fires`. For files of schedules/ that already have a
+ * connection, and for forecast/, which reads schedules. */
 #pragma once
 
 #include "schedules.h"

@@ -1,7 +1,5 @@
-/*
- * The transactions on schedules: see schedules.h. Each locks the row of schedule_fires first, so two transactions never
- * work on one schedule at the same time.
- */
+/* The transactions on schedules: see schedules.h. Each locks the row of schedule_fires first, so two transactions never
+ * work on one schedule at the same time. */
 #include <sys/random.h>
 
 #include "base/assert.h"

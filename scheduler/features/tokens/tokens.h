@@ -1,6 +1,5 @@
-/*
- * Tokens of callers: their scopes, topics and quotas, and the rule for requests that applies while there is no token.
- */
+/* Tokens of callers: their scopes, topics and quotas, and the rule for requests that applies while there is no
+ * token. */
 #pragma once
 
 #include "features/quotas/quotas.h"

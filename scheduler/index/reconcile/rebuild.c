@@ -219,10 +219,8 @@ static void note_added(dt_reconciler *r, const struct dt_entry *entries, size_t 
         dt_shard_set_add(&r->out->wake, dt_shard_of(r->map, entries[i].id));
 }
 
-/*
- * Reads the replies to adding the first n of r->entries. If an endpoint failed, adds the entries shard by shard, to
- * find out which shards are affected.
- */
+/* Reads the replies to adding the first n of r->entries. If an endpoint failed, adds the entries shard by shard, to
+ * find out which shards are affected. */
 static void end_adding(dt_reconciler *r, size_t n, dt_status begun)
 {
     struct dt_entry *of_shard = r->entries + n; /* room for n more entries: r->entries has two slices */

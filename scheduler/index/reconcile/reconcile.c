@@ -369,9 +369,8 @@ static dt_status step_full_scan(dt_reconciler *r, struct dt_error *err)
     int64_t to_ms;
     if (r->scan_at_ms == 0) {
         r->scan_shards = dt_shard_set_without(&r->leads, &r->rebuild.shards);
-        /*
-         * If a process has a change that did not reach the index yet, it may still send it, so another round follows.
-         */
+        /* If a process has a change that did not reach the index yet, it may still send it, so another round
+         * follows. */
         r->scan_owed = r->now_us < r->doubt_us + DT_RECONCILE_DOUBT_US;
     }
     if (r->scan_at_ms < r->near_end_ms) /* skips rows that are in the near window now */

@@ -490,10 +490,8 @@ static int rows_by_due(const void *a, const void *b)
     return (x->id > y->id) - (x->id < y->id);
 }
 
-/*
- * Compares a page of one shard's entries with the rows. Returns the number of entries in the page; 0: the last page was
- * read.
- */
+/* Compares a page of one shard's entries with the rows. Returns the number of entries in the page; 0: the last page was
+ * read. */
 static size_t compare_entries(dt_reconciler *r, struct dt_compare *c, size_t limit)
 {
     const struct dt_range range = {

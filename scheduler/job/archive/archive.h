@@ -1,8 +1,6 @@
-/*
- * The archive of finished jobs: moving them from `jobs` to `history`, its partitions, keys that become free,
+/* The archive of finished jobs: moving them from `jobs` to `history`, its partitions, keys that become free,
  * housekeeping. The housekeeper of a dispatcher calls these functions. Each step is one short transaction over a
- * bounded number of rows; it may be repeated or interrupted at any point. now_ms is MySQL's clock.
- */
+ * bounded number of rows; it may be repeated or interrupted at any point. now_ms is MySQL's clock. */
 #pragma once
 
 #include "job/job.h"
@@ -37,11 +35,9 @@ struct dt_tended {
     unsigned dropped;
     bool more; /* more partitions are still to be dropped */
 };
-/*
- * Makes the wanted partitions that are missing, drops some whose time is over (counting their jobs in removed_jobs),
+/* Makes the wanted partitions that are missing, drops some whose time is over (counting their jobs in removed_jobs),
  * and returns the partitions that exist afterwards. BUSY: another process changes partitions, or readers block the
- * change; a part of it may be done. Runs DDL, which commits and invalidates prepared statements.
- */
+ * change; a part of it may be done. Runs DDL, which commits and invalidates prepared statements. */
 DT_MUST_CHECK dt_status dt_store_partitions_tend(dt_store *store, int64_t now_ms, const struct dt_wanted *wanted,
                                                  struct dt_partitions *partitions, struct dt_tended *done,
                                                  struct dt_error *err);

@@ -6,11 +6,9 @@
 #include "job/problem.h"
 #include "store/store.h"
 
-/*
- * Reserves a block of n sequence numbers, [*first, *first + n). *first is at least 16 for each millisecond of the
+/* Reserves a block of n sequence numbers, [*first, *first + n). *first is at least 16 for each millisecond of the
  * server's clock since 1970. So a server that was restored from a copy continues above the numbers that it gave out
- * after the copy was made. dt_job_id uses 39 bits: for the jobs of one home day, numbers repeat after 397 days.
- */
+ * after the copy was made. dt_job_id uses 39 bits: for the jobs of one home day, numbers repeat after 397 days. */
 DT_MUST_CHECK dt_status dt_store_reserve_ids(dt_store *store, int64_t n, int64_t *first, struct dt_error *err);
 
 enum dt_insert_outcome {
@@ -32,12 +30,10 @@ struct dt_insert {
     int64_t existing_id;            /* out: for SAME and CONFLICT */
     int64_t near;                   /* used by dt_store_insert only */
 };
-/*
- * Inserts all rows in one transaction. OK: every outcome is set, and jobs with CREATED are durable. UNKNOWN: the COMMIT
+/* Inserts all rows in one transaction. OK: every outcome is set, and jobs with CREATED are durable. UNKNOWN: the COMMIT
  * was not answered, and reading back by id failed too, so any of the jobs may exist. After any other status nothing was
  * written. maker: the random number of this process's block of ids, by which the process recognizes its rows.
- * *created_ms: MySQL's time of the transaction.
- */
+ * *created_ms: MySQL's time of the transaction. */
 DT_MUST_CHECK dt_status dt_store_insert(dt_store *store, struct dt_insert *const *rows, size_t n, int64_t maker,
                                         int64_t *created_ms, struct dt_error *err);
 
@@ -63,14 +59,12 @@ DT_MUST_CHECK dt_status dt_store_in_flight(dt_store *store, int64_t id, int shar
  * version. */
 DT_MUST_CHECK dt_status dt_store_patch(dt_store *store, int64_t id, const struct dt_patch *patch,
                                        struct dt_arena *arena, struct dt_job *job, struct dt_error *err);
-/*
- * Replaces the body of the unfinished job that has the body's topic and key: its times, message and policy. The count
+/* Replaces the body of the unfinished job that has the body's topic and key: its times, message and policy. The count
  * of failures restarts; the id and the numbers of attempts continue. If retry is absent or ack_timeout is 0, the
  * topic's value is used; body->id is not used. The locks of the key and of the job's row decide: an attempt is claimed
  * either before the change, with the old body (TOO_LATE), or after it, with the new one. NOT_FOUND: no unfinished job
  * has the key, and nothing was changed. The caller may then insert the body with `replace` set. If that insert returns
- * SAME or CONFLICT, another caller was faster.
- */
+ * SAME or CONFLICT, another caller was faster. */
 DT_MUST_CHECK dt_status dt_store_replace(dt_store *store, const struct dt_new_job *body, struct dt_arena *arena,
                                          struct dt_job *job, struct dt_error *err);
 /* Cancels a job. OK: the job is cancelled, by this call or before. keep_attempt: an attempt in flight continues, and
@@ -146,10 +140,8 @@ static inline void dt_id_block_drop(struct dt_id_block *block)
     block->next = block->end = 0;
 }
 
-/*
- * Returns true if the row is a job, made now (CREATED) or before (SAME). Otherwise *problem has the reason, with faults
- * in *faults, which must live as long as *problem. reason: the server's message, for REFUSED; may be NULL.
- */
+/* Returns true if the row is a job, made now (CREATED) or before (SAME). Otherwise *problem has the reason, with faults
+ * in *faults, which must live as long as *problem. reason: the server's message, for REFUSED; may be NULL. */
 bool dt_insert_is_job(const struct dt_insert *row, const char *reason, struct dt_faults *faults,
                       struct dt_problem *problem);
 /* Makes the problem of a job that does not fit the delivery of its topic. */

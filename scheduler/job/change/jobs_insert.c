@@ -209,11 +209,9 @@ static void same_or_conflict(struct dt_insert *row, int64_t owner, const unsigne
     row->existing_id = owner;
 }
 
-/*
- * Sets owner and outcome of the heads whose key belongs to another job. Counts in *gone the heads whose key is free
+/* Sets owner and outcome of the heads whose key belongs to another job. Counts in *gone the heads whose key is free
  * again: the other job's row is deleted, or its time for the key is over. A key that belongs to the row's own id is not
- * taken: if a job with that id existed before, INSERT jobs finds it.
- */
+ * taken: if a job with that id existed before, INSERT jobs finds it. */
 static dt_status read_key_owners(struct batch *b, struct keyed *keyed, size_t n, size_t *gone, struct dt_error *err)
 {
     struct dt_strbuf list = {0};

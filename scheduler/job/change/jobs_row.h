@@ -14,11 +14,9 @@ enum { DT_ROW_HEAD_COLUMNS = 0 DT_JOB_COLUMNS(DT_COLUMN_ONE, DT_COLUMN_ONE, DT_C
  * ack_timeout), and for removing the index entry (due_at, dispatched_at). */
 #define DT_ROW_JUDGED_COLUMNS 11
 
-/*
- * Read a group of columns of the open query's current row into *job, from column `first` on; all other members are
+/* Read a group of columns of the open query's current row into *job, from column `first` on; all other members are
  * zero. Texts are copied into the arena. In terminal states next_at_ms is 0, even if a manual edit left another value
- * in the column. NOMEM: memory ran out. CORRUPT: the state is not valid.
- */
+ * in the column. NOMEM: memory ran out. CORRUPT: the state is not valid. */
 DT_MUST_CHECK dt_status dt_row_head(const dt_db *db, unsigned first, struct dt_arena *arena, struct dt_job *job);
 DT_MUST_CHECK dt_status dt_row_full(const dt_db *db, unsigned first, struct dt_arena *arena, struct dt_job *job);
 DT_MUST_CHECK dt_status dt_row_judged(const dt_db *db, unsigned first, struct dt_arena *arena, struct dt_job *job);

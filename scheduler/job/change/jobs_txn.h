@@ -72,19 +72,15 @@ struct dt_insert_rows {
     bool singly;   /* insert row by row: if the server refuses a row, only that row is REFUSED */
     bool no_fires; /* refuse rows with the key of a fire: RESERVED */
 };
-/*
- * Inserts the rows in the open transaction, which began at now_ms; adds CREATED rows to *counts. EXISTS: an id is taken
+/* Inserts the rows in the open transaction, which began at now_ms; adds CREATED rows to *counts. EXISTS: an id is taken
  * (with `singly`, the row's outcome is ID_TAKEN instead). INVALID: the server refuses one of the rows. After any status
- * but OK, the caller must roll back.
- */
+ * but OK, the caller must roll back. */
 DT_MUST_CHECK dt_status dt_insert_in_txn(dt_store *store, dt_db *db, int64_t now_ms, const struct dt_insert_rows *rows,
                                          struct dt_counts *counts, struct dt_error *err);
 
-/*
- * Offers inserted rows that are due to pops, in the same transaction (dispatch/pop.h), so that the next pop does not
+/* Offers inserted rows that are due to pops, in the same transaction (dispatch/pop.h), so that the next pop does not
  * wait for a leader. Scans still find the rows, because the topic's delivery may just have changed. A pop skips offers
- * that are not due yet. room: space for DT_OFFER_COLUMNS parameters of each row.
- */
+ * that are not due yet. room: space for DT_OFFER_COLUMNS parameters of each row. */
 #define DT_OFFER_COLUMNS 3
 DT_MUST_CHECK dt_status dt_offer_made(dt_db *db, const struct dt_insert_rows *rows, int64_t now_ms,
                                       struct dt_param *room, struct dt_error *err);

@@ -1,6 +1,4 @@
-/*
- * Pages of jobs: by id, by key, or by time.
- */
+/* Pages of jobs: by id, by key, or by time. */
 #pragma once
 
 #include "base/text/strbuf.h"
@@ -54,11 +52,9 @@ struct dt_job_list {
     struct dt_list_place last_place, *places; /* for a list by time: the cursor after the page, and the cursor after
                                                * each job */
 };
-/*
- * Lists a page of jobs. Reads a bounded number of rows, at least 10,000 unless the page is full. Reads them one by one:
+/* Lists a page of jobs. Reads a bounded number of rows, at least 10,000 unless the page is full. Reads them one by one:
  * besides the page, at most one row is in memory. The list is empty unless OK. A list by time may have a job twice, or
- * not at all, if its time changes or it moves to history between two pages.
- */
+ * not at all, if its time changes or it moves to history between two pages. */
 DT_MUST_CHECK dt_status dt_store_list(dt_store *store, const struct dt_list_filter *filter, struct dt_arena *arena,
                                       struct dt_job_list *out, struct dt_error *err);
 

@@ -25,19 +25,15 @@ struct dt_apply {
     int64_t next_at_ms, was_ms[DT_WAS_MAX];
     bool outbox; /* out: a dead letter was written, so the caller wakes the shard's leader */
 };
-/*
- * Applies results in one transaction. Rows are locked in the order of ids; several results of one job are applied in
+/* Applies results in one transaction. Rows are locked in the order of ids; several results of one job are applied in
  * the order given. If a row is locked, waits once (mysql.lock_timeout); if it is still locked, all results of its job
- * are BUSY, and the others are applied. OK: every outcome is set and durable.
- */
+ * are BUSY, and the others are applied. OK: every outcome is set and durable. */
 DT_MUST_CHECK dt_status dt_store_apply(dt_store *store, const struct dt_shard_map *map, struct dt_apply *results,
                                        size_t n, struct dt_error *err);
 
-/*
- * Applies results as dt_store_apply does, and stores the BUSY results in the same transaction (deferred_results), to be
+/* Applies results as dt_store_apply does, and stores the BUSY results in the same transaction (deferred_results), to be
  * applied later. So after OK the caller may forget all results. some_wait: earlier results may be stored already. Then
- * a result is also BUSY if its job has earlier stored results, and the call does not wait for locked rows.
- */
+ * a result is also BUSY if its job has earlier stored results, and the call does not wait for locked rows. */
 DT_MUST_CHECK dt_status dt_store_apply_or_defer(dt_store *store, const struct dt_shard_map *map,
                                                 struct dt_apply *results, size_t n, bool some_wait,
                                                 struct dt_error *err);
@@ -48,11 +44,9 @@ struct dt_deferred_page {
     struct dt_apply *v; /* out, in the arena */
     size_t n;           /* out; 0: there are no further results */
 };
-/*
- * Tries to apply the results of a page, without waiting for locks. If the row of a job is still locked, or the job has
+/* Tries to apply the results of a page, without waiting for locks. If the row of a job is still locked, or the job has
  * earlier stored results, its results are BUSY and stay stored. The others are applied and deleted, in one transaction.
- * If several callers apply the same result, the second caller gets DUPLICATE, or extends a deadline once more.
- */
+ * If several callers apply the same result, the second caller gets DUPLICATE, or extends a deadline once more. */
 DT_MUST_CHECK dt_status dt_store_apply_deferred(dt_store *store, const struct dt_shard_map *map, struct dt_arena *arena,
                                                 struct dt_deferred_page *page, struct dt_error *err);
 
@@ -74,12 +68,10 @@ struct dt_results_txn {
                                * `counts` */
 };
 
-/*
- * Does the work of dt_store_apply inside the transaction: locks the jobs in the order of their ids, decides, and writes
+/* Does the work of dt_store_apply inside the transaction: locks the jobs in the order of their ids, decides, and writes
  * rows and outbox. It takes a handful of statements; a statement by id has at most 960 jobs. A TIMED_OUT without an
  * error code gets "ack_timeout". After a failure the caller must roll back, and the outcomes are not valid. BUSY, with
- * DT_LOCK_NONE: a row has changed since it was read.
- */
+ * DT_LOCK_NONE: a row has changed since it was read. */
 DT_MUST_CHECK dt_status dt_results_apply_within(const struct dt_results_txn *txn, struct dt_apply *results, size_t n,
                                                 struct dt_error *err);
 
@@ -106,12 +98,10 @@ struct dt_result_beside {
     bool (*is)(struct dt_str name);
 };
 
-/*
- * Decodes a report from a parsed object. If the caller sets out->job_id to < 0, or out->attempt to 0, the body must
+/* Decodes a report from a parsed object. If the caller sets out->job_id to < 0, or out->attempt to 0, the body must
  * have that member. Otherwise the body may have it, with the value that the caller set. Texts are copied into the arena
  * of the faults; texts of the error are cut to their limits at a character. beside: NULL = there is no object around
- * it. INVALID: faults were added. NOMEM: memory ran out.
- */
+ * it. INVALID: faults were added. NOMEM: memory ran out. */
 DT_MUST_CHECK dt_status dt_result_decode(const dt_json *json, const struct dt_json_node *body,
                                          const struct dt_result_beside *beside, struct dt_faults *faults,
                                          struct dt_result *out);

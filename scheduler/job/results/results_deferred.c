@@ -77,9 +77,7 @@ dt_status dt_store_apply(dt_store *store, const struct dt_shard_map *map, struct
     return n ? dt_results_commit(store, map, DT_LOCK_NONE, apply_request, &request, err) : DT_OK;
 }
 
-/*
- * ---- deferring ----
- */
+/* ---- deferring ---- */
 
 struct deferring {
     struct dt_apply *results;

@@ -1,6 +1,4 @@
-/*
- * What the bench's programs in C have in common: the time, orders, and one way to fail.
- */
+/* What the bench's programs in C have in common: the time, orders, and one way to fail. */
 #pragma once
 
 #include <errno.h>

@@ -1,6 +1,5 @@
-/*
- * What the bench's programs that speak HTTP themselves have in common: messages in a buffer, times, what was seen, and its figures.
- */
+/* What the bench's programs that speak HTTP themselves have in common: messages in a buffer, times, what was seen, and
+ * its figures. */
 #pragma once
 
 #include <stdbool.h>

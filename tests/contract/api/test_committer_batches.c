@@ -89,10 +89,8 @@ RIG_TEST(batches_that_wait_for_a_lock_leave_a_thread_for_single_jobs)
     free(rows);
 }
 
-/*
- * Commits one row and then two batches that wait for a lock; `n` of the batches commit at the same time. By the test's
- * clock the first batch does not hang, and single jobs are still arriving.
- */
+/* Commits one row and then two batches that wait for a lock; `n` of the batches commit at the same time. By the test's
+ * clock the first batch does not hang, and single jobs are still arriving. */
 static void assert_committed_at_once(struct fixture *f, bool row_is_of_batch, int64_t n)
 {
     enum { BATCHES = 2, BATCH = 20, GATHERED_US = 100000 }; /* long enough for a commit to begin after another */

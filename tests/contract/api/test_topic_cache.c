@@ -1,8 +1,6 @@
-/*
- * The snapshot of topics, on a real MySQL: whoever asks after a change gets what was read after it, those who wait
+/* The snapshot of topics, on a real MySQL: whoever asks after a change gets what was read after it, those who wait
  * together are served by one reading, and topics that are wanted together are made in a few transactions. What a
- * session asks for is counted by the server.
- */
+ * session asks for is counted by the server. */
 #include <unistd.h>
 
 #include "request/topic_cache.h"

@@ -1,7 +1,5 @@
-/*
- * The HTTP client against receivers of the test's own: every row of the table of answers, the request as it stands,
- * and that it is on the wire at most once.
- */
+/* The HTTP client against receivers of the test's own: every row of the table of answers, the request as it stands,
+ * and that it is on the wire at most once. */
 #include <arpa/inet.h>
 
 #include "support/rigs/http_curl_rig.h"

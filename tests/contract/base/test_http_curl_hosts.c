@@ -1,7 +1,5 @@
-/*
- * The HTTP client and its hosts: where requests may go, names that are looked up, TLS and HTTP/2, and what many, slow
- * and hostile receivers cost.
- */
+/* The HTTP client and its hosts: where requests may go, names that are looked up, TLS and HTTP/2, and what many, slow
+ * and hostile receivers cost. */
 #include <arpa/inet.h>
 
 #include "support/fail_rule.h"

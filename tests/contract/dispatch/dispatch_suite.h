@@ -1,7 +1,5 @@
-/*
- * The set-up of the suites of store/dispatch/: a database, jobs of its shards, leader transactions. Everything is static: a suite
- * includes this once.
- */
+/* The set-up of the suites of store/dispatch/: a database, jobs of its shards, leader transactions. Everything is static: a suite
+ * includes this once. */
 #pragma once
 
 #include "support/suite.h"

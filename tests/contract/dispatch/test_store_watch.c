@@ -1,7 +1,5 @@
-/*
- * The wait of a process in MySQL, and what ends it: watch_store.c and the procedure dt_wait, on a server. A second session
- * changes things meanwhile.
- */
+/* The wait of a process in MySQL, and what ends it: watch_store.c and the procedure dt_wait, on a server. A second session
+ * changes things meanwhile. */
 
 #include "base/thread.h"
 #include "dispatch/watch.h"

@@ -1,7 +1,5 @@
-/*
- * The election on a private ZooKeeper that is killed, stopped and started again: the contract that all elections keep
- * (support/elector_suite.c), and what only ZooKeeper's can be asked.
- */
+/* The election on a private ZooKeeper that is killed, stopped and started again: the contract that all elections keep
+ * (support/elector_suite.c), and what only ZooKeeper's can be asked. */
 #include "support/elector_suite.h"
 
 #include <dlfcn.h>

@@ -1,7 +1,6 @@
-/*
- * The election by leases in MySQL: the contract that all elections keep (support/elector_suite.c), behind a door that is
- * shut, held and opened again in place of a server that is killed, stopped and started; and what only leases can be asked.
- */
+/* The election by leases in MySQL: the contract that all elections keep (support/elector_suite.c), behind a door that
+ * is shut, held and opened again in place of a server that is killed, stopped and started; and what only leases can be
+ * asked. */
 #include "support/elector_suite.h"
 
 #include "dispatch/fence.h"

@@ -1,8 +1,6 @@
-/*
- * Due scans and their fair queues (shard_due.c, shard_queues.c) on a real MySQL and Redis: more is due than goes in a
+/* Due scans and their fair queues (shard_due.c, shard_queues.c) on a real MySQL and Redis: more is due than goes in a
  * batch, and what waits stands in held sets. Whether Kafka takes a topic's messages is a fake. Whoever claims is, too: the
- * row goes, and so does the entry of the index.
- */
+ * row goes, and so does the entry of the index. */
 
 #include "support/suite.h"
 

@@ -1,6 +1,4 @@
-/*
- * Results in, notices out, on a real broker.
- */
+/* Results in, notices out, on a real broker. */
 
 #include "base/secrets.h"
 #include "support/kafka_fixture.h"

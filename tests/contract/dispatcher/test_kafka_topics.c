@@ -1,6 +1,4 @@
-/*
- * Topics on a real broker: made with the right settings, checked, looked up.
- */
+/* Topics on a real broker: made with the right settings, checked, looked up. */
 
 #include "deliver/kafka/kafka_common.h"
 #include "support/kafka_fixture.h"

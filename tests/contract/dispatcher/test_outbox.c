@@ -1,7 +1,5 @@
-/*
- * Senders of the outbox (outbox.h) on a real MySQL and Kafka. What is between them and Kafka here refuses single
- * messages, or fails when the test says so.
- */
+/* Senders of the outbox (outbox.h) on a real MySQL and Kafka. What is between them and Kafka here refuses single
+ * messages, or fails when the test says so. */
 
 #include "deliver/kafka/message.h"
 #include "features/alerts/alerts.h"

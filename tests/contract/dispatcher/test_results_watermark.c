@@ -1,7 +1,5 @@
-/*
- * The instant up to which results were read (results.h). The test controls the answers of a fake Kafka and
- * the clock.
- */
+/* The instant up to which results were read (results.h). The test controls the answers of a fake Kafka and
+ * the clock. */
 
 #include "deliver/kafka/kafka_parts.h"
 #include "support/rigs/hand_clock.h"

@@ -1,7 +1,5 @@
-/*
- * Changes of schedules on a real server: what becomes of fires that lie ahead, that jitter has put off, that were missed, or whose time
- * came in that very moment.
- */
+/* Changes of schedules on a real server: what becomes of fires that lie ahead, that jitter has put off, that were missed, or whose time
+ * came in that very moment. */
 #include "support/rigs/schedules_rig.h"
 
 /* The first fire was at the schedule's making, and its job comes hours later. */

@@ -1,7 +1,5 @@
-/*
- * Events lie in partitions of a day each, which are made before their day comes, and go with it when its last event was
- * kept for long enough. They are read in pages.
- */
+/* Events lie in partitions of a day each, which are made before their day comes, and go with it when its last event was
+ * kept for long enough. They are read in pages. */
 #include "support/suite.h"
 
 #include "events/events.h"

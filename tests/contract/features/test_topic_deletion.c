@@ -1,7 +1,5 @@
-/*
- * Topics that are deleted with their jobs, on a real server: what becomes of the jobs, when the topic goes, and who goes on when
- * somebody dies in the middle.
- */
+/* Topics that are deleted with their jobs, on a real server: what becomes of the jobs, when the topic goes, and who goes on when
+ * somebody dies in the middle. */
 
 #include "features/operations/operations.h"
 #include "support/store_suite.h"

@@ -1,7 +1,5 @@
-/*
- * The set-up of the reconciler's suites: a real MySQL and real Redis servers. Its time is the test's: a tick is told what time it
- * is, and the next one comes when it asked for it, at once. Everything is static: a suite includes this once.
- */
+/* The set-up of the reconciler's suites: a real MySQL and real Redis servers. Its time is the test's: a tick is told what time it
+ * is, and the next one comes when it asked for it, at once. Everything is static: a suite includes this once. */
 #pragma once
 
 #include <unistd.h>

@@ -1,7 +1,5 @@
-/*
- * The promises of index/index.h when things go wrong: servers that are killed, stopped, filled up, flushed, or closed
- * by a password.
- */
+/* The promises of index/index.h when things go wrong: servers that are killed, stopped, filled up, flushed, or closed
+ * by a password. */
 
 #include <arpa/inet.h>
 #include <netinet/tcp.h>

@@ -1,6 +1,5 @@
-/*
- * The promises of index/index.h about pages: a set in pages is what a plain one would be, in a fraction of the memory.
- */
+/* The promises of index/index.h about pages: a set in pages is what a plain one would be, in a fraction of the
+ * memory. */
 
 #include "support/rigs/index_rig.h"
 

@@ -1,7 +1,5 @@
-/*
- * The wake channel, against a server of the test's own that says what Redis says, or not, and when. What real servers
- * make of it is test_index.c's.
- */
+/* The wake channel, against a server of the test's own that says what Redis says, or not, and when. What real servers
+ * make of it is test_index.c's. */
 #include <arpa/inet.h>
 #include <poll.h>
 #include <sys/socket.h>

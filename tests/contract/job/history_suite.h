@@ -1,6 +1,5 @@
-/*
- * The set-up of the archive's suites: a database and finished jobs to archive. Everything is static: a suite includes this once.
- */
+/* The set-up of the archive's suites: a database and finished jobs to archive. Everything is static: a suite includes
+ * this once. */
 #pragma once
 
 #include "job/archive/archive.h"

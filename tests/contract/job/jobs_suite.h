@@ -1,6 +1,4 @@
-/*
- * The set-up of the suites of single jobs. Everything is static: a suite includes this once.
- */
+/* The set-up of the suites of single jobs. Everything is static: a suite includes this once. */
 #pragma once
 
 #include "job/change/jobs.h"

@@ -1,6 +1,4 @@
-/*
- * The set-up of the suites of lists: pages, and rows to fill them. Everything is static: a suite includes this once.
- */
+/* The set-up of the suites of lists: pages, and rows to fill them. Everything is static: a suite includes this once. */
 #pragma once
 
 #include "job/list/list.h"

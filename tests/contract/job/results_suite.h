@@ -1,7 +1,5 @@
-/*
- * The set-up of the suites of results: a database, jobs that were dispatched, results of each kind. Everything is static: a suite
- * includes this once.
- */
+/* The set-up of the suites of results: a database, jobs that were dispatched, results of each kind. Everything is static: a suite
+ * includes this once. */
 #pragma once
 
 #include <pthread.h>

@@ -1,7 +1,5 @@
-/*
- * One job on a real server: the races of changes with a claim,
- * which are played by hand on the test's own connection, as a leader would do it.
- */
+/* One job on a real server: the races of changes with a claim,
+ * which are played by hand on the test's own connection, as a leader would do it. */
 #include "contract/job/jobs_suite.h"
 
 STORE_SUITE("jobs", 0)

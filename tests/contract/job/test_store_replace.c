@@ -1,7 +1,5 @@
-/*
- * Replacing the job of a key on a real server, and its races with a claim, with a second replace and with what makes a
- * finished job live again.
- */
+/* Replacing the job of a key on a real server, and its races with a claim, with a second replace and with what makes a
+ * finished job live again. */
 
 #include "job/change/jobs.h"
 #include "job/change/jobs_txn.h"

@@ -1,7 +1,5 @@
-/*
- * What changes jobs and topics on a real server, over a wire that loses COMMITs (support/mysql_wire.h): nobody is told
- * that nothing happened when something may have.
- */
+/* What changes jobs and topics on a real server, over a wire that loses COMMITs (support/mysql_wire.h): nobody is told
+ * that nothing happened when something may have. */
 
 #include "support/suite.h"
 

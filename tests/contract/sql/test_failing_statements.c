@@ -1,8 +1,6 @@
-/*
- * Each call of the database in a piece of work fails once, as a server refuses it that goes on: the work then says so, and
+/* Each call of the database in a piece of work fails once, as a server refuses it that goes on: the work then says so, and
  * nothing of it is there. So does each of its calls for memory, after which the work may also be whole. The linker wraps
- * both (tests/CMakeLists.txt).
- */
+ * both (tests/CMakeLists.txt). */
 
 #include "dispatch/pop.h"
 #include "dispatch/shards.h"

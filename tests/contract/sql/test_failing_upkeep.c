@@ -1,7 +1,5 @@
-/*
- * What a process reads of MySQL, and what it keeps there of itself: each call of the database in it fails once, and each
- * for memory, and the failure is told.
- */
+/* What a process reads of MySQL, and what it keeps there of itself: each call of the database in it fails once, and each
+ * for memory, and the failure is told. */
 
 #include "dispatch/scan.h"
 #include "dispatch/shards.h"

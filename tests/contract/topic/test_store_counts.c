@@ -1,7 +1,5 @@
-/*
- * Counters of jobs by state on a real server: whatever happens to jobs, counters and rows say the same, at any moment;
- * what hands change is found by the audit or by the housekeeper, and counted once.
- */
+/* Counters of jobs by state on a real server: whatever happens to jobs, counters and rows say the same, at any moment;
+ * what hands change is found by the audit or by the housekeeper, and counted once. */
 #include <pthread.h>
 
 #include "support/suite.h"

@@ -1,8 +1,6 @@
-/*
- * A contract suite on the simulator's servers: the suite's main becomes a fiber of a world in which nothing goes wrong
+/* A contract suite on the simulator's servers: the suite's main becomes a fiber of a world in which nothing goes wrong
  * by itself. If a statement is unknown to the engine behind db.h, the program ends. Tests that need such a statement
- * are left out (support/running/suite.c); they run on the real server.
- */
+ * are left out (support/running/suite.c); they run on the real server. */
 
 #include "simulator/world.h"
 

@@ -1,7 +1,5 @@
-/*
- * All that has reached anybody: messages that consumers may read, callbacks that were put on the wire, attempts that were
- * handed to who popped them. One list for the oracles that ask the same of all three.
- */
+/* All that has reached anybody: messages that consumers may read, callbacks that were put on the wire, attempts that were
+ * handed to who popped them. One list for the oracles that ask the same of all three. */
 #pragma once
 
 #include "simulator/broker.h"

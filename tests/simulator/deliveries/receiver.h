@@ -1,7 +1,5 @@
-/*
- * The receivers of callbacks, behind scheduler/base/http/http_client.h: a client with a fiber of its own, requests
- * that take their time, and receivers that answer well, badly, late or never, as the world's seed says.
- */
+/* The receivers of callbacks, behind scheduler/base/http/http_client.h: a client with a fiber of its own, requests
+ * that take their time, and receivers that answer well, badly, late or never, as the world's seed says. */
 #pragma once
 
 #include "simulator/broker.h"

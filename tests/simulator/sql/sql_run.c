@@ -1154,10 +1154,8 @@ struct changes {
     size_t n, cap;
 };
 
-/*
- * An UPDATE of one table assigns from left to right and reads what it has assigned; of an UPDATE of several tables
- * nobody says so: either way.
- */
+/* An UPDATE of one table assigns from left to right and reads what it has assigned; of an UPDATE of several tables
+ * nobody says so: either way. */
 static dt_status new_values(struct walk *w, const struct stmt *st, const struct val *was, struct val **out)
 {
     unsigned target = st->target;

@@ -1,7 +1,5 @@
-/*
- * Writes what a server has counted to its files every second, so that kill -9 costs the last second alone. Linked into
- * the programs of the preset `coverage`; short-lived ones write at their end, as ever.
- */
+/* Writes what a server has counted to its files every second, so that kill -9 costs the last second alone. Linked into
+ * the programs of the preset `coverage`; short-lived ones write at their end, as ever. */
 #include <errno.h>
 #include <pthread.h>
 #include <signal.h>

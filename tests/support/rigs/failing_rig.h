@@ -1,7 +1,5 @@
-/*
- * Calls of the database, and for memory, that fail where a suite says: of one thread, the n-th from now on, once. The
- * linker wraps them (tests/CMakeLists.txt). A server that refuses a statement so goes on.
- */
+/* Calls of the database, and for memory, that fail where a suite says: of one thread, the n-th from now on, once. The
+ * linker wraps them (tests/CMakeLists.txt). A server that refuses a statement so goes on. */
 #pragma once
 
 #include "support/failing_calls.h"

@@ -1,8 +1,6 @@
-/*
- * A client of a suite's own, receivers of every kind, and names of the tests' own: those that end in .test are
+/* A client of a suite's own, receivers of every kind, and names of the tests' own: those that end in .test are
  * resolved here, so libcurl, which is not linked here, cannot look them up by itself. A suite is linked with
- * --wrap=getaddrinfo.
- */
+ * --wrap=getaddrinfo. */
 #ifndef DT_SUPPORT_HTTP_CURL_RIG_H
 #define DT_SUPPORT_HTTP_CURL_RIG_H
 

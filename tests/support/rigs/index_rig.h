@@ -1,7 +1,5 @@
-/*
- * An index of a suite's own, on the shared Redis servers or on a private one that may be killed, stopped, filled up
- * and flushed.
- */
+/* An index of a suite's own, on the shared Redis servers or on a private one that may be killed, stopped, filled up
+ * and flushed. */
 #pragma once
 
 #include "job/job.h"

@@ -1,7 +1,5 @@
-/*
- * A program of a suite that ends with more descriptors than it began with has failed: what is made and freed again gives back
- * its sockets, its epoll and its files, which sanitizers do not look at. Linked into suites as an object of its own.
- */
+/* A program of a suite that ends with more descriptors than it began with has failed: what is made and freed again gives back
+ * its sockets, its epoll and its files, which sanitizers do not look at. Linked into suites as an object of its own. */
 #include <dirent.h>
 #include <limits.h>
 #include <stdbool.h>

@@ -1,8 +1,6 @@
-/*
- * Keeps the tests of a suite and runs them. If DUETIME_TEST_SEED is set, it shuffles the tests by this seed. If
+/* Keeps the tests of a suite and runs them. If DUETIME_TEST_SEED is set, it shuffles the tests by this seed. If
  * DUETIME_ONLY is set, only that test runs. On the simulator's servers, tests are left out if they need SQL that its
- * engine does not support; the build lists them.
- */
+ * engine does not support; the build lists them. */
 #include "support/suite.h"
 
 #include <errno.h>

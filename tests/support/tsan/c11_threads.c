@@ -1,8 +1,6 @@
-/*
- * C11 threads by POSIX threads, linked into every program of the tsan preset. ThreadSanitizer of gcc 12 knows only the
+/* C11 threads by POSIX threads, linked into every program of the tsan preset. ThreadSanitizer of gcc 12 knows only the
  * latter: a thread of librdkafka, which asks for the former, would crash in its first malloc, and its locks would order
- * nothing. In glibc the types are the same objects (its own mtx_lock calls what pthread_mutex_lock calls).
- */
+ * nothing. In glibc the types are the same objects (its own mtx_lock calls what pthread_mutex_lock calls). */
 #include <errno.h>
 #include <pthread.h>
 #include <stdint.h>

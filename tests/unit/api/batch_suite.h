@@ -1,7 +1,6 @@
-/*
- * The set-up of the suites of batches. The committer and the HTTP server are stood in for: units gather until a test gives them
- * back, in any order. Everything is static, or in the place of a function of the product: a suite includes this once.
- */
+/* The set-up of the suites of batches. The committer and the HTTP server are stood in for: units gather until a test
+ * gives them back, in any order. Everything is static, or in the place of a function of the product: a suite includes
+ * this once. */
 #pragma once
 
 #include "support/suite.h"

@@ -1,7 +1,5 @@
-/*
- * When a connection to MySQL is asked how it is, and when nobody need try it: on a store that answers as the test
- * says, by a clock that the test turns.
- */
+/* When a connection to MySQL is asked how it is, and when nobody need try it: on a store that answers as the test
+ * says, by a clock that the test turns. */
 
 #include "support/suite.h"
 

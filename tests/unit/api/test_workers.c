@@ -1,7 +1,5 @@
-/*
- * Workers: who is served next, who is refused and with what, and that each request leaves the pool exactly once. The
- * connections to MySQL and the HTTP server behind a request are fakes; threads and queues are the real ones.
- */
+/* Workers: who is served next, who is refused and with what, and that each request leaves the pool exactly once. The
+ * connections to MySQL and the HTTP server behind a request are fakes; threads and queues are the real ones. */
 #include <unistd.h>
 
 #include "base/metrics.h"

@@ -1,9 +1,7 @@
-/*
- * Each part that needs memory says so when there is none, at each of its calls for it, and leaves nothing behind: one piece of
+/* Each part that needs memory says so when there is none, at each of its calls for it, and leaves nothing behind: one piece of
  * work after the other is done again and again, and each time the next call fails. The linker wraps our own calls
  * (tests/CMakeLists.txt). A work whose call failed ends with NOMEM, or is done as if nothing had happened; half of it
- * is neither. A suite includes this once.
- */
+ * is neither. A suite includes this once. */
 #pragma once
 
 #include "support/suite.h"

@@ -1,6 +1,5 @@
-/*
- * The promises of base/text/json.h about texts that are JSON: values, limits, opaque members, a parser that is used again.
- */
+/* The promises of base/text/json.h about texts that are JSON: values, limits, opaque members, a parser that is used
+ * again. */
 
 #include "support/rigs/json_rig.h"
 

@@ -1,7 +1,5 @@
-/*
- * Each part that has threads is started, or it is not and leaves nothing behind, whichever of its calls for memory or for
- * a thread fails. There is no server: what a part has started waits for one until it is stopped.
- */
+/* Each part that has threads is started, or it is not and leaves nothing behind, whichever of its calls for memory or for
+ * a thread fails. There is no server: what a part has started waits for one until it is stopped. */
 #include <errno.h>
 #include <pthread.h>
 

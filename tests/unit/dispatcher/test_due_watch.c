@@ -1,7 +1,5 @@
-/*
- * The watch of a dispatcher without an index: whom it tells of what MySQL answers, and whether it is to be relied upon. The
- * watcher is the real one; MySQL is a fake that answers what the test has put there.
- */
+/* The watch of a dispatcher without an index: whom it tells of what MySQL answers, and whether it is to be relied upon. The
+ * watcher is the real one; MySQL is a fake that answers what the test has put there. */
 
 #include "shard/shard_loop.h"
 #include "support/wait.h"

@@ -1,7 +1,5 @@
-/*
- * The decisions of an elector by leases, step by step, on a link in memory and a clock that is moved by hand: this file
- * stands in for lease_link.c. Orders are answered when a test says so, with the view that the test has prepared.
- */
+/* The decisions of an elector by leases, step by step, on a link in memory and a clock that is moved by hand: this file
+ * stands in for lease_link.c. Orders are answered when a test says so, with the view that the test has prepared. */
 
 #include "election/lease_link.h"
 #include "support/rigs/elector_rig.h"

@@ -1,7 +1,5 @@
-/*
- * The arithmetic of the election: shares, ranks, plans; and whole elections played through with the pure part alone,
- * from a printed seed.
- */
+/* The arithmetic of the election: shares, ranks, plans; and whole elections played through with the pure part alone,
+ * from a printed seed. */
 
 #include "support/suite.h"
 

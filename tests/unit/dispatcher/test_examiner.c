@@ -1,7 +1,5 @@
-/*
- * How often a dispatcher writes what it sees: at a change, and now and then without one. The runtime is the real one; its sleep
- * moves the clock, and MySQL is a fake that counts.
- */
+/* How often a dispatcher writes what it sees: at a change, and now and then without one. The runtime is the real one; its sleep
+ * moves the clock, and MySQL is a fake that counts. */
 #include <unistd.h>
 
 #include "base/thread.h"

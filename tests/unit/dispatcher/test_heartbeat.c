@@ -1,7 +1,5 @@
-/*
- * What a process says of itself, and what its leaders hear of the others: on a table in memory, with a real runtime and
- * mailbox. What the heartbeat does is written down in its order.
- */
+/* What a process says of itself, and what its leaders hear of the others: on a table in memory, with a real runtime and
+ * mailbox. What the heartbeat does is written down in its order. */
 
 #include "features/doctor/process_findings.h"
 #include "heartbeat.h"

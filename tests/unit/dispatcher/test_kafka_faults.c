@@ -1,8 +1,6 @@
-/*
- * What producers and readers make of requests that fail, hang or lose their connection: on librdkafka's mock cluster,
+/* What producers and readers make of requests that fail, hang or lose their connection: on librdkafka's mock cluster,
  * which can be told to fail the n-th request. It knows nothing of isolation or fencing; that is tested on a real broker
- * (contract/dispatcher/test_kafka_producer.c).
- */
+ * (contract/dispatcher/test_kafka_producer.c). */
 #include <arpa/inet.h>
 #include <librdkafka/rdkafka.h>
 #include <librdkafka/rdkafka_mock.h>

@@ -1,7 +1,5 @@
-/*
- * When a leader has Kafka delete old records of its ledger, which ones, and what its row says afterwards. MySQL and
- * Kafka are fakes that note what they are asked; each can refuse.
- */
+/* When a leader has Kafka delete old records of its ledger, which ones, and what its row says afterwards. MySQL and
+ * Kafka are fakes that note what they are asked; each can refuse. */
 
 #include "support/suite.h"
 

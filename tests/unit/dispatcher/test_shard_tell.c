@@ -1,7 +1,5 @@
-/*
- * What the index is told after a claim or a settlement, in which order, and who hears when it cannot be told. The index
- * is a fake that writes down what it is told; it fails at a call that the test names.
- */
+/* What the index is told after a claim or a settlement, in which order, and who hears when it cannot be told. The index
+ * is a fake that writes down what it is told; it fails at a call that the test names. */
 
 #include "support/suite.h"
 

@@ -1,7 +1,5 @@
-/*
- * Fires at the edges of clocks, by written tables. Each row: an expression, a zone, an instant, and the fires that follow it.
- * The instants of the changes are those of the tz database.
- */
+/* Fires at the edges of clocks, by written tables. Each row: an expression, a zone, an instant, and the fires that follow it.
+ * The instants of the changes are those of the tz database. */
 #include "support/suite.h"
 
 #include "base/text/timetext.h"

@@ -1,7 +1,5 @@
-/*
- * The state table, pair by pair, and the judgement of results: first one test a rule, then every combination of state,
- * recorded attempt, reported status, attempt number and budget against rules that are written a second time here.
- */
+/* The state table, pair by pair, and the judgement of results: first one test a rule, then every combination of state,
+ * recorded attempt, reported status, attempt number and budget against rules that are written a second time here. */
 #include "support/suite.h"
 
 #include "job/job_state.h"

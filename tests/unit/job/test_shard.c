@@ -1,7 +1,5 @@
-/*
- * The three fixed hashes. The vectors were computed by a separate program (Python: zlib.crc32, the jump hash and XXH64
- * written from their papers and specification); stored data depends on them, so they must never change.
- */
+/* The three fixed hashes. The vectors were computed by a separate program (Python: zlib.crc32, the jump hash and XXH64
+ * written from their papers and specification); stored data depends on them, so they must never change. */
 #include "support/suite.h"
 #include <zlib.h>
 

@@ -1,7 +1,5 @@
-/*
- * The set-up of the suites of connections: pairs of sockets, round by round, a clock that the tests move, and an owner
- * whose doings the path of a request says. Everything is static: a suite includes this once.
- */
+/* The set-up of the suites of connections: pairs of sockets, round by round, a clock that the tests move, and an owner
+ * whose doings the path of a request says. Everything is static: a suite includes this once. */
 #pragma once
 
 #include <setjmp.h>

@@ -1,7 +1,5 @@
-/*
- * Stand-ins, in the place of functions of the product: no topic has a limit, and all go by Kafka, but for those that a test
- * names, whose jobs are called back at hosts of their own. A suite includes this once.
- */
+/* Stand-ins, in the place of functions of the product: no topic has a limit, and all go by Kafka, but for those that a test
+ * names, whose jobs are called back at hosts of their own. A suite includes this once. */
 #pragma once
 
 #include "shard/shard_parts.h"

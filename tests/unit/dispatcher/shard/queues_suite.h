@@ -1,8 +1,7 @@
-/*
- * The set-up of the suites of the fair queues. Redis' held sets, MySQL's topics and the gate are fakes; fair.c and
- * shard_memory.c are the real ones. A job's id tells its queue: 10,000 times the number of its topic, and from 5,000 on it waits
- * for its acknowledgement. Everything is static, or in the place of a function of the product: a suite includes this once.
- */
+/* The set-up of the suites of the fair queues. Redis' held sets, MySQL's topics and the gate are fakes; fair.c and
+ * shard_memory.c are the real ones. A job's id tells its queue: 10,000 times the number of its topic, and from 5,000 on
+ * it waits for its acknowledgement. Everything is static, or in the place of a function of the product: a suite
+ * includes this once. */
 #pragma once
 
 #include "support/suite.h"

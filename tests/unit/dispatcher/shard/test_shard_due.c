@@ -1,8 +1,7 @@
-/*
- * What a due scan hints at: from the index while it is believed, and from MySQL, with a cursor and a reader ahead of it,
- * while it is not. The index and MySQL are fakes; whether to believe the index, the queues and the readers' places are
- * the real ones. A job's id tells its topic: 100,000 times the number of it, and the host that it names, 10,000 times.
- */
+/* What a due scan hints at: from the index while it is believed, and from MySQL, with a cursor and a reader ahead of
+ * it, while it is not. The index and MySQL are fakes; whether to believe the index, the queues and the readers' places
+ * are the real ones. A job's id tells its topic: 100,000 times the number of it, and the host that it names, 10,000
+ * times. */
 
 #include "support/suite.h"
 
