@@ -77,9 +77,10 @@ DT_MUST_CHECK dt_status dt_intent_topics_make(struct dt_intent_topics *topics, d
 /*
  * Decodes intents that an application wrote. Pure.
  *
- * a message of <installation>.commands   its value is an object with `action`, the job or topic (`topic`, `key`, `id`),
- * and the members of the REST body of that action a row of job_inbox                     its columns are converted to a
- * REST body, which is then decoded like one, so that both always have the same meaning
+ *   - A message of <installation>.commands: its value is an object with `action`, the job or topic (`topic`, `key`,
+ *     `id`), and the members of the REST body of that action.
+ *   - A row of job_inbox: its columns are converted to a REST body, which is then decoded like one, so that both always
+ *     have the same meaning.
  */
 
 /* The actions on one job come first, in the order of dt_intent_action. */
