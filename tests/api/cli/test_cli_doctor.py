@@ -80,7 +80,7 @@ def test_doctor_finds_leaderless_shards_and_late_jobs_until_the_dispatcher_is_ba
     try:
         until(lambda: {"no-dispatcher", "shard-without-leader"} <= set(doctor(url)), lambda: doctor(url))
         told = run("doctor", "--url", url)
-        assert told.code == 1 and told.out.startswith("error no-dispatcher: dispatchers: none was seen") and "\n  so:    error shard-without-leader: shard 0, shard 1\n" in told.out
+        assert told.code == 1 and told.out.startswith("error no-dispatcher: dispatchers: no dispatcher was seen") and "\n  so:    error shard-without-leader: shard 0, shard 1\n" in told.out
         lines = run("doctor", "--json", "--url", url).lines
         assert [line["finding"] for line in lines if line["cause"] == "no-dispatcher"][:2] == ["shard-without-leader"] * 2
     finally:
