@@ -35,7 +35,7 @@ dt_status dt_conns_new(const struct dt_conn_rules *rules, const struct dt_conn_e
 {
     dt_conns *conns = calloc(1, sizeof(*conns));
     *out = NULL;
-    dt_assert(events->begun && events->whole && events->refused && rules->most > 0);
+    dt_assert(events->begun && events->whole && events->refused && rules->most > 0 && rules->crowd > 0);
     if (conns)
         conns->in = malloc(DT_CONN_IN);
     dt_status status = conns && conns->in ? dt_evloop_init(&conns->loop, clock, err)
@@ -44,7 +44,6 @@ dt_status dt_conns_new(const struct dt_conn_rules *rules, const struct dt_conn_e
         dt_conns_free(conns);
         return status;
     }
-    dt_assert(rules->most > 0 && rules->crowd > 0);
     conns->date_s = -1;
     conns->rules = *rules;
     conns->events = *events;
@@ -126,18 +125,24 @@ static bool make_room(dt_conns *conns)
     return false;
 }
 
+/* What the connections of the crowd wait for. */
+static const enum dt_wait crowd_waits[] = {DT_WAIT_FIRST, DT_WAIT_HEAD, DT_WAIT_BODY};
+#define CROWD_WAITS (sizeof(crowd_waits) / sizeof(crowd_waits[0]))
+
 static size_t crowd_of(const dt_conns *conns)
 {
-    return conns->queues[DT_WAIT_FIRST].n + conns->queues[DT_WAIT_HEAD].n + conns->queues[DT_WAIT_BODY].n;
+    size_t n = 0;
+    for (size_t i = 0; i < CROWD_WAITS; i++)
+        n += conns->queues[crowd_waits[i]].n;
+    return n;
 }
 
 /* Closes connections until the crowd is not larger than `most`, if they have waited for SLOW_US. If the crowd is larger
  * than RUSH times `most`, also closes a younger connection. */
 static void thin_crowd(dt_conns *conns, size_t most)
 {
-    static const enum dt_wait waits[] = {DT_WAIT_FIRST, DT_WAIT_HEAD, DT_WAIT_BODY};
-    for (size_t i = 0; i < sizeof(waits) / sizeof(waits[0]) && crowd_of(conns) > most;)
-        i += !end_one(conns, waits[i]);
+    for (size_t i = 0; i < CROWD_WAITS && crowd_of(conns) > most;)
+        i += !end_one(conns, crowd_waits[i]);
     struct dt_conn *first = conns->queues[DT_WAIT_FIRST].first;
     if (first && crowd_of(conns) > RUSH * most && dt_conn_look_again(first)) {
         DT_CONN_COUNT(conns, crowded);
@@ -309,7 +314,6 @@ static int64_t sweep(dt_conns *conns)
 /* Does what the stage requires: closes idle connections, later refuses incomplete requests. */
 static void end_some(dt_conns *conns, int stage)
 {
-    static const enum dt_wait cut[] = {DT_WAIT_FIRST, DT_WAIT_HEAD, DT_WAIT_BODY};
     for (size_t i = 0; i < conns->n_listeners; i++)
         (void)epoll_ctl(conns->loop.epoll, EPOLL_CTL_DEL, conns->listeners[i].fd, NULL);
     conns->n_listeners = 0;
@@ -320,10 +324,12 @@ static void end_some(dt_conns *conns, int stage)
     struct dt_conn *next;
     DL_FOREACH_SAFE(conns->queues[DT_WAIT_STREAMS].first, conn, next)
     dt_conn_serve(conn, 0); /* tells its client that no further stream is served */
-    for (size_t i = 0; stage >= DT_CONNS_CUT && i < sizeof(cut) / sizeof(cut[0]); i++)
-        while (conns->queues[cut[i]].first)
-            if (dt_conn_look_again(conns->queues[cut[i]].first))
-                dt_conn_give_up(conns->queues[cut[i]].first, 503, "the server is shutting down");
+    for (size_t i = 0; stage >= DT_CONNS_CUT && i < CROWD_WAITS; i++) {
+        const struct dt_conn_queue *queue = &conns->queues[crowd_waits[i]];
+        while (queue->first)
+            if (dt_conn_look_again(queue->first))
+                dt_conn_give_up(queue->first, 503, "the server is shutting down");
+    }
 }
 
 /* ---- rounds ---- */
