@@ -2,6 +2,7 @@
 import http.client
 import json
 import re
+import socket
 import subprocess
 import threading
 import time
@@ -87,6 +88,13 @@ class Ndjson:
         if self.accepted - before != clients * times * self._lines:
             raise RuntimeError(f"{self.accepted - before} of {clients * times * self._lines} lines were accepted")
         return (self.accepted - before) / (time.monotonic() - start)
+
+
+def free_port():
+    """For a server that is started at once."""
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        return probe.getsockname()[1]
 
 
 def make_topic(stack, topic, **settings):

@@ -1,6 +1,5 @@
 """The index: bytes an entry in Redis beside plain sorted sets, its speed, and how it comes back after FLUSHALL"""
 import contextlib
-import socket
 import statistics
 import subprocess
 import time
@@ -10,6 +9,7 @@ import redis
 from harness.takeover import Takeovers, percentile
 from harness.stack import until
 
+import clients
 import programs
 
 SHARDS = 4
@@ -19,9 +19,7 @@ HORIZON_SHARE = 1 / (30 * 24)  # of jobs spread over 30 days, those within the d
 @contextlib.contextmanager
 def own_redis():
     """A server as Debian ships it, with nothing else in it."""
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        port = probe.getsockname()[1]
+    port = clients.free_port()
     server = subprocess.Popen(["redis-server", "--port", str(port), "--bind", "127.0.0.1", "--save", "", "--appendonly", "no",
                                "--daemonize", "no"], stdout=subprocess.DEVNULL)
     try:

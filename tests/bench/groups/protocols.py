@@ -14,12 +14,6 @@ TOPIC = "protocols"
 CONNECTIONS = 64
 
 
-def free_port():
-    with socket.socket() as some:
-        some.bind(("127.0.0.1", 0))
-        return some.getsockname()[1]
-
-
 def listens(port):
     with socket.socket() as some:
         return some.connect_ex(("127.0.0.1", port)) == 0
@@ -45,7 +39,7 @@ def multiplexed(url, seconds):
 def start_api(bench, stack):
     """(URL without TLS, URL with it): one more API, so that both are served by the same process."""
     cert, key = certificate()
-    plain, secured = free_port(), free_port()
+    plain, secured = clients.free_port(), clients.free_port()
     settings = {"LISTEN": f"plain:127.0.0.1:{plain},tls:127.0.0.1:{secured}", "TLS_CERT": cert, "TLS_KEY": key}
     process = subprocess.Popen([programs.RELEASE.parent / "api" / "duetime-api", "--config", stack.home / "api1" / "duetime.ini"],
                                env={**os.environ, **{f"DUETIME_HTTP_{name}": str(value) for name, value in settings.items()}}, stderr=subprocess.DEVNULL)
