@@ -1,5 +1,5 @@
-/* The reader of results (results.h) on a real MySQL, Kafka and Redis. What stands between it and them here refuses
- * single messages, fails when it is told to, and looks at MySQL whenever offsets are about to be committed. */
+/* The reader of results (results.h) on a real MySQL, Kafka and Redis. Wrappers of their
+ * functions refuse single messages, fail on request, and check MySQL whenever offsets are about to be committed. */
 
 #include "deliver/kafka/kafka_parts.h"
 #include "job/results/results.h"

@@ -150,7 +150,7 @@ def test_is_redis_complete(asked):
     until(complete, lambda: f"nothing is missing, extra or wrong:\n{question.told()}\n{question.read()}")
 
 
-def test_what_is_due_in_the_next_hour(asked, api, topic):
+def test_the_forecast_tells_the_jobs_due_in_the_next_hour(asked, api, topic):
     question = asked("What comes in the next hour")
     at = rows(question.connection, "SELECT DATE_FORMAT(UTC_TIMESTAMP() + INTERVAL 30 MINUTE, '%Y-%m-%dT%H:%i') m")[0]["m"]
     api.batch([{"topic": topic, "run_at": f"{at}:00.500Z"} for _ in range(400)])

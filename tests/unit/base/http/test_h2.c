@@ -41,7 +41,7 @@ static void requests_are_answered_however_they_are_cut(void **)
 }
 
 /* The sections of RFC 9113 and what a server does, as h2spec asks for it. */
-static void what_is_no_http2_is_refused_with_the_code_of_its_section(void **)
+static void a_frame_gets_the_response_that_its_section_of_rfc_9113_requires(void **)
 {
     static const struct {
         const char *section, *said, *heard;
@@ -319,7 +319,7 @@ static void a_server_that_stops_ends_streams_that_wait_for_their_clients(void **
     close_peer(&peer);
 }
 
-/* A frame is sent again and again, and what comes is read, until the connection ends. */
+/* Sends a frame repeatedly, and reads the responses, until the connection ends. */
 static void floods_end_their_connection(void **)
 {
     static const struct {
@@ -474,7 +474,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
 #define TEST(name) cmocka_unit_test_setup_teardown(name, begin, end)
         TEST(requests_are_answered_however_they_are_cut),
-        TEST(what_is_no_http2_is_refused_with_the_code_of_its_section),
+        TEST(a_frame_gets_the_response_that_its_section_of_rfc_9113_requires),
         TEST(requests_of_a_connection_are_answered_side_by_side),
         TEST(answers_of_a_round_leave_in_one_write),
         TEST(a_body_waits_in_its_window_until_its_owner_goes_on),
