@@ -26,18 +26,17 @@ static inline void pass(int64_t us)
     hand_us += us;
 }
 
-/* The rest of the current pause; 0: it does not pause. */
+/* The rest of the current pause; 0: it does not pause, or its end has come. */
 static inline int64_t hand_paused_for(void)
 {
-    const int64_t until_us = hand_paused_until_us;
-    return until_us ? until_us - hand_us : 0;
+    return dt_later(hand_paused_until_us - hand_us, 0);
 }
 
-/* How long it still waits; 0: it does not wait, or without a deadline. */
+/* How long it still waits; 0: it does not wait, has no deadline, or the deadline has come. */
 static inline int64_t hand_due_in(void)
 {
     const int64_t until_us = hand_waits_until_us;
-    return until_us && until_us != INT64_MAX ? until_us - hand_us : 0;
+    return until_us != INT64_MAX ? dt_later(until_us - hand_us, 0) : 0;
 }
 
 __typeof__(dt_mailbox_pause) __real_dt_mailbox_pause;
