@@ -27,11 +27,11 @@
 #define LINGER_MS       5
 #define PAUSE_FIRST_US  INT64_C(50000)
 #define PAUSE_MAX_US    INT64_C(2000000)
-#define SOON_US         INT64_C(5000)     /* pause if all messages that were read wait */
+#define SOON_US         INT64_C(5000)     /* pause between two tries if all messages that were read have to wait */
 #define SETTLED_US      INT64_C(200000)   /* longest time that a message waits for a job in an unsettled batch */
 #define LOCKED_US       INT64_C(2000000)  /* longest time that a message waits for a row that another session locked */
-#define LOOK_US         INT64_C(60000000) /* time between comparisons of the partitions' offsets with MySQL */
-#define HALTED_US       INT64_C(10000000) /* time between checks of halted partitions */
+#define LOOK_US         INT64_C(60000000) /* time between two comparisons of our offsets with those in MySQL */
+#define HALTED_US       INT64_C(10000000) /* time between two checks of halted partitions */
 #define LOCK_TIMEOUT_MS 1000
 
 struct partition {
@@ -53,13 +53,13 @@ struct dt_command_reader {
     struct dt_outbox_kafka to_kafka;
     dt_notice_producer *notices;
     dt_kafka_asker *asker;
-    pthread_mutex_t lock; /* protects answered and n_answered, and `sender`, because the asker's thread wakes it */
+    pthread_mutex_t lock; /* protects `sender`, `answered` and `n_answered`, which other threads read */
     int64_t *answered;    /* partitions whose answers this process sends */
     size_t n_answered;
     struct dt_arena arena; /* memory for one poll */
     char rejected[150];
     struct dt_command_place *places; /* positions of the partitions that are read; ascending */
-    struct partition *partitions;    /* parallel to `places` */
+    struct partition *partitions;    /* parallel to `places`: partitions[i] belongs to places[i] */
     size_t n_places;
     size_t n_halted;
     int64_t look_us, halted_us;
@@ -70,8 +70,8 @@ struct dt_command_reader {
 
 /* ---- the positions of partitions ---- */
 
-/* Stores in the partition's row why it is halted; NULL: it is not. A failure to store does not matter, because only
- * operators read the reason. */
+/* Stores in the partition's row why the partition is halted, or, if reason is NULL, that it is not. A failure to store
+ * does not matter, because only operators read the reason. */
 static void write_halt(dt_command_reader *r, struct dt_command_place *place, const char *reason)
 {
     struct dt_error err = {0};
@@ -87,7 +87,7 @@ static void halt_partition(dt_command_reader *r, size_t i, const char *reason)
     r->n_halted++;
     r->halted_us = dt_clock_mono_us(r->env.intake.clock) + HALTED_US;
     dt_metric_set(r->halted, (double)r->n_halted);
-    if (r->places[i].halted) /* an operator halted it */
+    if (r->places[i].halted) /* an operator halted the partition */
         return;
     DT_LOG(ERROR, "commands", "a partition of the commands topic is not read: see command_offsets",
            DT_I("partition", r->places[i].partition), DT_I("next_offset", r->places[i].next), DT_S("reason", reason));
@@ -102,8 +102,7 @@ static void check_position(dt_command_reader *r, size_t i, struct dt_kafka_start
         halt_partition(r, i, "the topic ends before the offset that is done: it was made anew, or has lost its end");
     } else if (place->next < start->first) {
         start->next = start->first;
-        if (place->last >= 0 || place->next > 0) { /* messages that are older than the installation do not count as
-                                                    * lost */
+        if (place->last >= 0 || place->next > 0) { /* messages from before the installation do not count as lost */
             DT_LOG(WARN, "commands", "messages were removed from the topic before they were read",
                    DT_I("partition", place->partition), DT_I("from", place->next), DT_I("to", start->first));
             dt_metric_add(r->lost, start->first - place->next);
@@ -116,7 +115,7 @@ static void check_position(dt_command_reader *r, size_t i, struct dt_kafka_start
         write_halt(r, place, NULL);
 }
 
-/* Determines the partitions whose answers this process sends: the partitions that it reads. */
+/* Determines the partitions whose answers this process sends: those that it reads. */
 static dt_status set_answered_partitions(dt_command_reader *r, struct dt_error *err)
 {
     int64_t *partitions = malloc((r->n_places + 1) * sizeof(*partitions));
@@ -175,8 +174,8 @@ static dt_status compare_places(dt_command_reader *r, struct dt_error *err)
 
 /* ---- carrying out ---- */
 
-/* Whether a message may be the cause of the failure. If so, the caller tries fewer messages at a time, until the one at
- * fault is alone. */
+/* Returns whether one message of the batch may be the cause of the failure. If so, the caller carries out fewer
+ * messages at a time, until the message at fault is alone. */
 static bool is_a_message_at_fault(dt_status status)
 {
     return status == DT_INTERNAL || status == DT_CORRUPT || status == DT_INVALID;
@@ -225,8 +224,8 @@ static dt_status carry_out_all(dt_command_reader *r, size_t n, struct dt_error *
     while (n > 0 && status == DT_OK && !dt_thread_stopping(&r->thread)) {
         struct dt_command_batch b = {.v = v, .n = n < most ? n : most, .places = r->places, .n_places = r->n_places};
         int64_t now_us = dt_clock_mono_us(r->env.intake.clock);
-        /* Only the first message of a partition may use up its time to wait, because the messages after it were not
-         * tried. */
+        /* The time limits count only for the first message of a partition: later messages wait for the first, and were
+         * not tried. */
         for (size_t i = 0; i < r->n_places; i++)
             r->places[i].touched = false;
         for (size_t i = 0; i < n; i++) {
@@ -248,12 +247,12 @@ static dt_status carry_out_all(dt_command_reader *r, size_t n, struct dt_error *
             if (r->places[i].stopped && !r->partitions[i].since_us)
                 r->partitions[i].since_us = now_us;
         }
-        size_t kept = 0; /* number of messages that wait; they keep their order */
+        size_t kept = 0; /* number of messages that must be tried again; their order does not change */
         for (size_t i = 0; i < n; i++)
             if (i >= b.n || v[i].outcome == DT_INTENT_WAITS)
                 v[kept++] = v[i];
         n = kept;
-        most = most < n ? 2 * most : most; /* `most` must not grow without bound while one message waits for long */
+        most = most < n ? 2 * most : most; /* no growth without bound while one message waits for long */
         status = dt_intent_topics_make(&r->taker.topics, r->store, dt_clock_mono_us(r->env.intake.clock), err);
         if (status == DT_OK && b.done + b.refused == 0 && !b.again)
             dt_mailbox_pause(r->mailbox, dt_clock_mono_us(r->env.intake.clock) + SOON_US, DT_THREAD_STOP);
@@ -261,7 +260,7 @@ static dt_status carry_out_all(dt_command_reader *r, size_t n, struct dt_error *
     return status;
 }
 
-/* Whether the message must be carried out. *place: the position of its partition. */
+/* Returns whether the message must be carried out. *place: the position of its partition. */
 static bool must_process(dt_command_reader *r, const struct dt_kafka_record *record, struct dt_command_place **place)
 {
     size_t i = 0;
@@ -270,7 +269,7 @@ static bool must_process(dt_command_reader *r, const struct dt_kafka_record *rec
     if (i == r->n_places)
         return false;
     struct dt_command_place *p = *place = &r->places[i];
-    if (r->partitions[i].check) { /* compares the first message with the one that was carried out last */
+    if (r->partitions[i].check) { /* checks that the first message is the message that was carried out last */
         unsigned char digest[16];
         r->partitions[i].check = false;
         dt_command_digest(record->key, record->value, record->timestamp_ms, digest);
@@ -353,7 +352,7 @@ static dt_status serve_partitions(dt_command_reader *r, struct dt_error *err)
                                                  .stop = &r->thread.stopping};
         status = dt_kafka_reader_new(r->env.kafka, &reading, &r->consumer, err);
     }
-    if (status == DT_OK) /* before the election was first seen, there is no share, so nothing is read */
+    if (status == DT_OK) /* before the first election is seen, `place` gives no share, so nothing is read */
         some = r->env.place(r->env.intake.arg, &rank, &members);
     if (some && r->n_halted > 0 && dt_clock_mono_us(r->env.intake.clock) >= r->halted_us)
         dt_kafka_reader_restart(r->consumer);
@@ -430,7 +429,7 @@ static dt_status ask_topic(void *arg, struct dt_str topic, int64_t owner, struct
 static void on_topic_known(void *arg)
 {
     dt_command_reader *r = arg;
-    pthread_mutex_lock(&r->lock); /* the sender may be stopping, so its pointer is read under the lock */
+    pthread_mutex_lock(&r->lock); /* dt_command_reader_stop may set the pointer to NULL at the same time */
     dt_outbox_wake(r->sender);
     pthread_mutex_unlock(&r->lock);
 }
@@ -520,7 +519,7 @@ void dt_command_reader_stop(dt_command_reader *r)
     if (!r)
         return;
     dt_thread_stop(&r->thread, r->mailbox);
-    pthread_mutex_lock(&r->lock); /* the sender still uses the asker, and the asker's thread wakes the sender */
+    pthread_mutex_lock(&r->lock); /* the asker, freed after the sender, wakes r->sender under this lock */
     dt_outbox *sender = r->sender;
     r->sender = NULL;
     pthread_mutex_unlock(&r->lock);

@@ -23,7 +23,8 @@ struct dt_command_reader_env {
     const struct dt_kafka_env *kafka;
     /* Returns this process's rank among the dispatchers that share the partitions. False: the rank is not known yet. */
     bool (*place)(void *arg, unsigned *rank, unsigned *members);
-    void (*outbox)(void *arg, unsigned shard); /* the shard's outbox has messages; another process may lead the shard */
+    /* Messages were added to the shard's outbox; another process may lead it. */
+    void (*outbox)(void *arg, unsigned shard);
     void (*topics_changed)(void *arg);
 };
 

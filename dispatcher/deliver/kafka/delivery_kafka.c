@@ -30,7 +30,7 @@
 dt_status dt_delivery_fence(dt_delivery *d, const struct dt_fence *fence, struct dt_error *err)
 {
     dt_status status = DT_OK;
-    dt_assert(!d->producer); /* dt_delivery_forget closed the producer */
+    dt_assert(!d->producer); /* dt_delivery_forget must be called first; it closes the producer */
     dt_assert_cmp(fence->shard, ==, d->env.shard);
     /* Without Kafka it is unknown whether the attempts in flight were sent, because only the ledger shows it. Only an
      * operator can bring Kafka back. */
@@ -56,19 +56,19 @@ dt_status dt_delivery_fence(dt_delivery *d, const struct dt_fence *fence, struct
 /* ---- reading the ledger ---- */
 
 /*
- * Whether a new ledger would soon reach the row's offset. If the ledger was deleted and created again, the new one
- * usually does not have the row's offset, which shows what happened. But if that offset is small, the new ledger soon
- * reaches it:
- *   - by the barrier of a takeover that failed. So the ledger's end is read before our barrier is written.
- *   - by the batch of a leader that did not notice the new ledger, or died before it could. So the ledger is read from
- *     its beginning, which no leader has trimmed.
+ * Returns whether a new ledger would soon reach the ledger_offset of the shard's row. If the ledger was deleted and
+ * created again, the new ledger usually ends below that offset, and the takeover notices this. But if the offset is
+ * small, two kinds of records can make the new ledger reach it:
+ *   - the barrier of a takeover that failed. So the takeover reads the ledger's end before it writes its barrier.
+ *   - the batch of a leader that did not notice the new ledger, or died before it could. So the takeover reads a young
+ *     ledger from its beginning, which no leader has trimmed.
  */
 static bool is_young(const struct dt_fence *fence)
 {
     return fence->ledger_offset > 0 && fence->ledger_offset < DT_LEDGER_YOUNG && !DT_UNGUARDED(LEDGER_END);
 }
 
-/* Reads the ledger from an offset. If view is NULL, only checks whether the ledger has the offset. */
+/* Reads the ledger from an offset on. If view is NULL, only checks whether the ledger has the offset. */
 static dt_status read_from(dt_delivery *d, int64_t from, struct dt_ledger_view *view, int64_t *next,
                            struct dt_error *err)
 {
@@ -83,18 +83,18 @@ static dt_status read_from(dt_delivery *d, int64_t from, struct dt_ledger_view *
     return status;
 }
 
-/* Reads the ledger from the record before the row's offset. That record is ours, unless Kafka deleted it with all
- * earlier records. If the ledger was created again, no leader has written as far as the row's offset, because takeovers
- * halt. If other clients have written that far, their record or a transaction marker is in place of our record. */
+/* Reads the ledger from the record before the row's ledger_offset on. That record must be ours, unless Kafka deleted it
+ * with all earlier records. If the ledger was created again, no leader has written up to ledger_offset, because
+ * takeovers halt. If other clients have written up to it, the record before it is not ours. */
 static dt_status read_from_before(dt_delivery *d, int64_t from, struct dt_ledger_view *view, int64_t *next,
                                   struct dt_error *err)
 {
     dt_status status = DT_INVALID;
-    /* If an operator chose the offset, or if the shard is new, the record before the offset need not be ours. */
+    /* If an operator set ledger_offset, or if the shard is new, the record before ledger_offset need not be ours. */
     bool knows = view->fence->ledger_offset > 0 && view->fence->trim_offset >= 0;
     if (is_young(view->fence))
         status = read_from(d, 0, view, next, err);
-    if (status == DT_INVALID && knows) { /* the ledger is not young, or its beginning was deleted */
+    if (status == DT_INVALID && knows) { /* the ledger is not young, or Kafka deleted its beginning */
         dt_ledger_view_again(view);
         status = read_from(d, from - 1, view, next, err);
     }
@@ -108,8 +108,8 @@ static dt_status read_from_before(dt_delivery *d, int64_t from, struct dt_ledger
     return read_from(d, from, view, next, err);
 }
 
-/* Reads the ledger up to our barrier. If an operator chose the end of the ledger (dt_clear_halt, -1), reading begins at
- * our barrier. */
+/* Reads the ledger up to our barrier. If an operator chose to continue at the end of the ledger (dt_clear_halt, -1),
+ * reads only our barrier. */
 static dt_status read_ledger(dt_delivery *d, int64_t barrier_at, struct dt_ledger_view *view, struct dt_error *err)
 {
     int64_t next;
@@ -140,8 +140,8 @@ static dt_status read_ledger(dt_delivery *d, int64_t barrier_at, struct dt_ledge
 
 /* ---- the steps of read ---- */
 
-/* Writes the barrier. If the ledger refuses the barrier, it may have refused the last batch for the same reason, so the
- * remembered refusal is dropped: it may not be about a message. */
+/* Writes the barrier. If Kafka refuses the barrier, it may have refused the last batch for the same reason, and not
+ * because of a message. So the remembered refusal is dropped. */
 static dt_status send_barrier(dt_delivery *d, const struct dt_fence *fence, int64_t *offset, struct dt_error *err)
 {
     struct dt_strbuf value = {0};
@@ -165,7 +165,7 @@ static dt_status check_ledger_view(dt_delivery *d, const struct dt_fence *fence,
     status = read_ledger(d, barrier_at, &view, err);
     DT_FAIL_POINT_STATUS("takeover.ledger", status, err);
     if (status == DT_OK) {
-        dt_assert(view.barrier || view.problem[0]); /* the ledger was read up to our barrier, or the shard halts */
+        dt_assert(view.barrier || view.problem[0]); /* reading ended at our barrier, or at a contradiction */
         findings->sent = !DT_UNGUARDED(LEDGER_READ) && view.batches > 0;
         findings->next_offset = view.next_offset;
         d->strangers.found = (int64_t)view.strangers;
@@ -183,10 +183,11 @@ dt_status dt_delivery_read(dt_delivery *d, const struct dt_fence *fence, const s
     int64_t next;
     *findings = (struct dt_delivery_findings){.next_offset = fence->ledger_offset};
     dt_assert_cmp(fence->inflight, ==, inflight->n);
-    if (!d->kafka) /* dt_delivery_fence has failed unless the list was empty */
+    if (!d->kafka) /* without Kafka, dt_delivery_fence fails unless the in-flight list is empty, so it is empty here */
         return DT_OK;
     *findings = (struct dt_delivery_findings){.refused = d->refused.list, .refusal = d->refused.why};
-    /* If the ledger's settings let Kafka delete records by itself, nothing would show that records are missing. */
+    /* If the ledger's settings let Kafka delete records by age or size, a takeover could not notice that records are
+     * missing. */
     dt_status status = dt_kafka_admin_ledger(d->kafka->admin, d->env.shard, DT_LEDGER_CHECK, err);
     if (status == DT_REFUSED) {
         snprintf(findings->halt, sizeof(findings->halt), "%s", err->text);
@@ -253,7 +254,7 @@ void dt_ledger_upkeep_forget(struct dt_ledger_upkeep *upkeep)
     upkeep->trimmed_below = 0;
 }
 
-/* Stores the next trim_offset, unless the shard has sent nothing since the last one was stored. */
+/* Stores the next trim_offset, unless the shard has sent nothing since the current one was stored. */
 static dt_status store_next_trim(dt_store *store, struct dt_fence *fence, struct dt_error *err)
 {
     return fence->trim_offset < fence->ledger_offset ? dt_store_trimmed(store, fence, err) : DT_OK;
@@ -290,7 +291,7 @@ dt_status dt_delivery_tend(dt_delivery *d, dt_store *store, struct dt_fence *fen
         return DT_OK;
     if (upkeep->trim)
         return finish_trim(d, store, fence, err);
-    if (fence->trim_offset < 0) /* stores the row's first trim_offset */
+    if (fence->trim_offset < 0) /* the row has no trim_offset yet */
         return dt_store_trimmed(store, fence, err);
     bool held = dt_refclock_earliest_ms(d->env.ref) - fence->trim_at_ms >= d->env.config->ledger_trim_after;
     if (!held || now_us < upkeep->again_us)
@@ -298,7 +299,7 @@ dt_status dt_delivery_tend(dt_delivery *d, dt_store *store, struct dt_fence *fen
     bool young = fence->trim_offset < DT_LEDGER_YOUNG && !DT_UNGUARDED(TRIM_YOUNG);
     if (young || fence->trim_offset <= upkeep->trimmed_below)
         return store_next_trim(store, fence, err);
-    dt_status status = dt_store_fence_check(store, fence, &inst, err); /* the row must still be ours */
+    dt_status status = dt_store_fence_check(store, fence, &inst, err); /* this process must still lead the shard */
     if (status != DT_OK)
         return status;
     status = dt_ledger_trim_start(d->kafka, d->env.shard, fence->trim_offset - 1, &upkeep->trim, &why);
@@ -310,7 +311,7 @@ dt_status dt_delivery_tend(dt_delivery *d, dt_store *store, struct dt_fence *fen
     return DT_OK;
 }
 
-/* Begins a leadership. If the row has no trim_offset, stores one before the ledger is used. */
+/* Begins a leadership: if the row has no trim_offset, stores one before the ledger is used. */
 dt_status dt_delivery_start(dt_delivery *d, dt_store *store, struct dt_fence *fence, struct dt_error *err)
 {
     return fence->trim_offset < 0 ? dt_delivery_tend(d, store, fence, err) : DT_OK;
@@ -334,11 +335,11 @@ dt_status dt_delivery_start(dt_delivery *d, dt_store *store, struct dt_fence *fe
  *     configured again (dt_delivery_fence).
  */
 
-enum { MET_TOGETHER = 256 }; /* topics that are looked up together; further topics are looked up in their first batch */
+enum { MET_TOGETHER = 256 }; /* topics in a common lookup; each further topic is looked up by its first batch */
 
 #define STRANGERS_AGAIN_US  INT64_C(60000000)
 #define STRANGERS_LATELY_US INT64_C(3600000000)
-#define WAITED_US           INT64_C(15000000) /* jobs wait for Kafka if a leader asked for their topic this recently */
+#define WAITED_US           INT64_C(15000000) /* a job waits for Kafka if a leader asked for its topic this recently */
 #define ALARM_US            INT64_C(1000000)  /* pause between two log lines about jobs that wait for Kafka */
 
 /* ---- a refusal ---- */
@@ -348,14 +349,14 @@ void dt_delivery_forget_refusal(dt_delivery *d)
     d->refused.list.n = 0;
 }
 
-/* Stores the list of the batch that Kafka just refused, for the next takeover. */
+/* Remembers the list of the batch that Kafka has just refused, for the next takeover. */
 static void remember_refusal(dt_delivery *d, const struct dt_inflight *list, const char *why)
 {
     struct dt_kafka_refusal refusal = dt_producer_refusal(d->producer);
     dt_metric_add(d->refusals, 1);
     d->refused.list.n = 0;
     if (dt_inflight_append(&d->refused.list, list) != DT_OK)
-        return; /* without memory for the list, nothing is remembered: Kafka refuses the list again */
+        return; /* without memory for the list, the refusal is not remembered, and Kafka refuses the batch again */
     snprintf(d->refused.why, sizeof(d->refused.why), "%s", why);
     if (refusal.topic[0])
         dt_writable_topics_refused(d->writable_topics, dt_str(refusal.topic), refusal.whole_topic, why);
@@ -375,7 +376,7 @@ static dt_status make_messages(dt_delivery *d, const struct dt_delivery_batch *b
         return DT_NOMEM;
     for (size_t i = 0; i < n; i++) {
         const struct dt_outgoing *job = &batch->jobs[i];
-        if (!job->topic.p) { /* a manual edit deleted the job's row, so no message is sent */
+        if (!job->topic.p) { /* an operator deleted the job's row by hand, so no message is sent */
             DT_LOG(ERROR, "shard", "an attempt in flight has no job any more", DT_I("shard", d->env.shard),
                    DT_I("job", job->claim.id), DT_I("attempt", job->claim.attempt));
             continue;
@@ -483,8 +484,8 @@ dt_status dt_delivery_finish(dt_delivery *d, dt_status status, const struct dt_f
                          (long long)fence->ledger_offset);
     if (status != DT_OK)
         return status;
-    /* After the n-th batch of a leadership, the partition has n - 1 of our records since the barrier and at most n
-     * markers, one per transaction. Any further offsets belong to records of other clients. */
+    /* After the n-th batch of a leadership, the partition has, after our barrier, n - 1 records of ours and at most n
+     * transaction markers. If the offset of the n-th record is larger than that, other clients have written records. */
     d->strangers.batches++;
     int64_t strangers = offset - (d->strangers.barrier_at + 2 * d->strangers.batches);
     if (strangers > d->strangers.counted) {
@@ -493,7 +494,8 @@ dt_status dt_delivery_finish(dt_delivery *d, dt_status status, const struct dt_f
     }
     dt_metric_observe(d->send_seconds, (double)(dt_clock_mono_us(d->env.clock) - s->start_us) / 1e6);
     *out = (struct dt_delivered){.settle_offset = offset + 1};
-    /* If Kafka accepted messages of a topic that was being tried, parked jobs of the topic may be sent. */
+    /* If a topic was being tried with one message, and Kafka accepted the message, parked jobs of the topic may be
+     * sent. */
     for (size_t i = 0; dt_writable_topics_doubts(d->writable_topics) && i < s->n; i++)
         if (i == 0 || !dt_str_eq(s->messages[i].topic, s->messages[i - 1].topic))
             out->reopened |= dt_writable_topics_sent(d->writable_topics, s->messages[i].topic);
@@ -517,8 +519,8 @@ bool dt_delivery_resolve(dt_delivery *d)
     struct dt_str found[MET_TOGETHER];
     if (!d->kafka || !dt_writable_topics_resolve(d->writable_topics))
         return false;
-    /* If hundreds of topics get their first job at once, looking them up together is faster than each batch looking up
-     * its own few. If only one topic was found, its first batch looks it up. */
+    /* If hundreds of topics get their first job at once, one lookup of all these topics is faster than a lookup by each
+     * batch. If only one topic was found, its first batch looks it up. */
     size_t n = dt_writable_topics_found(d->writable_topics, found, MET_TOGETHER);
     if (d->producer && n > 1)
         dt_producer_meet(d->producer, found, n);

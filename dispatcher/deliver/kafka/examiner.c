@@ -18,13 +18,13 @@
 #include "base/tls.h"
 #include "features/doctor/process_findings.h"
 
-#define ENOUGH 3 /* number of replicas with which one broker may be down while another is lost */
+#define ENOUGH 3 /* number of replicas with which writes go on while one broker is down and another one fails */
 
 struct judging {
     int64_t wanted; /* number of replicas that each topic should have */
     dt_found_here_fn *found;
     void *arg;
-    bool found_some; /* set if a finding was reported */
+    bool found_some; /* whether a finding was reported */
 };
 
 static void report_finding(struct judging *j, enum dt_finding_kind finding, const char *subject, const char *detail)
@@ -33,8 +33,8 @@ static void report_finding(struct judging *j, enum dt_finding_kind finding, cons
     j->found(j->arg, finding, subject, detail);
 }
 
-/* Returns the number of replicas that a topic should have: the configured number, but at least ENOUGH (or the number of
- * brokers, if that is lower). */
+/* Returns the number of replicas that a topic should have: the configured number, or ENOUGH (at most the number of
+ * brokers) if that is higher. */
 static int64_t wanted_replicas(int64_t replicas, int brokers)
 {
     int64_t possible = brokers < ENOUGH ? brokers : ENOUGH;
@@ -103,11 +103,11 @@ bool dt_kafka_judge_asked(const struct dt_kafka_asked_topic *topic, int64_t repl
  * once.
  */
 
-#define FIRST_US   INT64_C(1000000)   /* time of the first check: by then the difference of the clocks is known */
+#define FIRST_US   INT64_C(1000000)   /* delay of the first check; by then, MySQL's clock has been compared with ours */
 #define REST_US    INT64_C(30000000)  /* between checks if there are no findings */
 #define SOON_US    INT64_C(3000000)   /* between checks if there are findings, or if Kafka is suspect */
-#define SUSPECT_US INT64_C(1000000)   /* between cheap checks whether Kafka is suspect (is_suspect) */
-#define KAFKA_US   INT64_C(60000000)  /* between requests to Kafka if the last one yielded no findings */
+#define SUSPECT_US INT64_C(1000000)   /* between two calls of is_suspect, which sends no request */
+#define KAFKA_US   INT64_C(60000000)  /* between two requests to Kafka if the earlier one yielded no findings */
 #define ANEW_US    INT64_C(60000000)  /* between two writes of unchanged findings */
 #define WELL_US    INT64_C(600000000) /* between two writes if there are no findings */
 #define SKEW_MS    1000
@@ -142,7 +142,8 @@ static void add_finding(void *arg, enum dt_finding_kind finding, const char *sub
             return;
     if (seen->n == MAX)
         return;
-    memset(&seen->v[seen->n], 0, sizeof(seen->v[0])); /* write_changes compares the entries as bytes */
+    /* write_changes compares findings with memcmp, padding included. */
+    memset(&seen->v[seen->n], 0, sizeof(seen->v[0]));
     seen->v[seen->n].finding = finding;
     snprintf(seen->v[seen->n].subject, sizeof(seen->v[0].subject), "%s", subject);
     snprintf(seen->v[seen->n].detail, sizeof(seen->v[0].detail), "%s", detail);
@@ -151,7 +152,8 @@ static void add_finding(void *arg, enum dt_finding_kind finding, const char *sub
 
 /* ---- looking ---- */
 
-/* Returns true if the topic has a fault and the list of findings has room: only then is the topic looked up again. */
+/* Returns whether the topic must be looked up again before the next check: it has a fault, and the list of findings has
+ * room. */
 static bool receive_topic(void *arg, const struct dt_kafka_asked_topic *topic)
 {
     dt_examiner *e = arg;
@@ -159,8 +161,8 @@ static bool receive_topic(void *arg, const struct dt_kafka_asked_topic *topic)
     return wrong && e->kafka.n < MAX;
 }
 
-/* Whether another part of the process reports an outage of Kafka. If so, only a request shows whether all brokers are
- * down or only one. */
+/* Returns whether another part of the process reports an outage of Kafka. Only a request of our own shows whether all
+ * brokers are down or only one. */
 static bool is_suspect(const dt_examiner *e)
 {
     return e->env.admin && dt_outage_lasts(DT_OUTAGE_KAFKA) && dt_clock_mono_us(e->env.clock) - e->asked_us >= SOON_US;
@@ -187,8 +189,8 @@ static void check_kafka(dt_examiner *e)
     e->asked_us = dt_clock_mono_us(e->env.clock);
 }
 
-/* Compares the clocks of this host and MySQL. The difference is rounded in the finding, so that a drifting clock does
- * not cause a write each time. */
+/* Compares the clocks of this host and of MySQL. The finding shows the difference rounded, so that a slow drift does
+ * not change the finding, and cause a write, in each check. */
 static void check_clock(dt_examiner *e)
 {
     char detail[100];

@@ -46,8 +46,8 @@ void dt_kafka_admin_free(dt_kafka_admin *admin);
 DT_MUST_CHECK dt_status dt_kafka_admin_prepare(dt_kafka_admin *admin, struct dt_error *err);
 enum dt_ledger_care {
     DT_LEDGER_CHECK, /* the check at each takeover */
-    /* Also creates the shard's partition, and those below it, if they are missing: for a shard that was never led. (For
-     * a shard that was led, the check must report a ledger that lost a partition.) */
+    /* Also creates the shard's partition, and all partitions with lower numbers, if they are missing. Only for a shard
+     * that was never led: for other shards the check must report a ledger that lost a partition. */
     DT_LEDGER_GROW
 };
 /* REFUSED unless the ledger has retention.ms=-1 and a partition for the shard. */
@@ -83,37 +83,36 @@ DT_MUST_CHECK dt_status dt_kafka_admin_topic(dt_kafka_admin *admin, struct dt_st
  * is the index of the topic that failed. */
 DT_MUST_CHECK dt_status dt_kafka_admin_topics(dt_kafka_admin *admin, const struct dt_str *topics, size_t n,
                                               size_t *at_fault, struct dt_error *err);
-/* The last lookup of a topic that a caller has asked for in the last ten minutes (if the lookup failed: in the last
- * minute). */
+/* A topic that a caller has asked for in the last ten minutes (if its lookup failed: in the last minute). */
 struct dt_kafka_asked_topic {
     const char *name;
     dt_status status;                /* outcome of the last lookup */
     const char *reason;              /* why the lookup failed; undefined if status is OK */
     struct dt_kafka_topic_info info; /* undefined unless status is OK */
 };
-/* Receives a topic. Returns true if the topic should be looked up again when its last lookup is old. Must not call the
+/* Receives a topic. Returns true if the topic should be looked up again once its last lookup is old. Must not call the
  * admin. */
 typedef bool dt_kafka_hear_topic_fn(void *arg, const struct dt_kafka_asked_topic *topic);
 /* Calls `heard` for each topic that callers have asked for. Sends no request to Kafka before it returns.
  * Thread-safe. */
 void dt_kafka_admin_tell_asked(dt_kafka_admin *admin, dt_kafka_hear_topic_fn *heard, void *arg);
-/* A user of the admin that never waits. If a lookup was BUSY, `told` is called on a thread of the admin when there may
- * be an answer; `told` must not call the admin. The asker must be freed before the admin; after that, `told` is not
- * called any more. */
+/* A user of the admin that never waits. If a lookup returned BUSY, `told` is called on a thread of the admin when an
+ * answer may be available; `told` must not call the admin. The asker must be freed before the admin; `told` is not
+ * called after that. */
 typedef struct dt_kafka_asker dt_kafka_asker;
 DT_MUST_CHECK dt_status dt_kafka_asker_new(dt_kafka_admin *admin, void (*told)(void *arg), void *arg,
                                            dt_kafka_asker **out);
 void dt_kafka_asker_free(dt_kafka_asker *asker); /* accepts NULL */
 /* Like dt_kafka_admin_topic, but returns at once. BUSY: the topic is not known yet, and is being looked up. If an owner
- * asks for many topics, only its own topics are delayed. */
+ * asks for many topics, this delays no topics of other owners. */
 DT_MUST_CHECK dt_status dt_kafka_asker_ask(dt_kafka_asker *asker, struct dt_str topic, int64_t owner,
                                            struct dt_kafka_topic_info *out, struct dt_error *err);
 
-/* Records that jobs of this owner are sent to existing topics: then topics of other owners are created more slowly,
+/* Records that jobs of this owner are sent to existing topics. Topics of other owners are then created more slowly,
  * because each creation delays messages. Thread-safe, never blocks for long. */
 void dt_kafka_asker_sends(dt_kafka_asker *asker, int64_t owner);
 
-/* A message to the topic failed: the next caller that asks for the topic causes a lookup. */
+/* Called when a message to the topic failed: the next caller that asks for the topic causes a lookup. */
 void dt_kafka_admin_forget(dt_kafka_admin *admin, struct dt_str topic);
 
 /* ---- plain idempotent producer for notices (kafka_producer.c) ---- */
@@ -137,11 +136,12 @@ struct dt_kafka_record {
 };
 struct dt_kafka_start {
     int32_t partition;
-    int64_t first, end; /* offsets: first: of the first message that exists; end: after the last committed message */
-    int64_t next;       /* output: offset to start at; -1: the partition is not read until partitions are taken again */
+    /* First: offset of the first message that exists; end: offset after the last committed message. */
+    int64_t first, end;
+    int64_t next; /* output: offset to start at; -1: the partition is not read until partitions are taken again */
 };
 struct dt_kafka_reading {
-    const char *suffix; /* the topic is <installation>.<suffix>; the consumer group has the same name */
+    const char *suffix; /* the topic and the consumer group are both named <installation>.<suffix> */
     size_t bytes;       /* a poll ends when its records reach this size; 0: no limit */
     /* Sets the offsets at which reading of the partitions begins. NULL: at the group's committed offset, or at the
      * earliest if there is none. If begin is set, an offset that no longer exists fails the poll, and the reader begins
@@ -156,10 +156,10 @@ struct dt_kafka_reading {
 DT_MUST_CHECK dt_status dt_kafka_reader_new(const struct dt_kafka_env *env, const struct dt_kafka_reading *reading,
                                             dt_kafka_reader **out, struct dt_error *err);
 void dt_kafka_reader_free(dt_kafka_reader *c);
-/* Reads the partitions whose number modulo `members` is `rank`. If nothing has changed, it costs nothing, so callers
- * call it before each poll, but never between a poll and its commit or rewind. Two processes may read a partition for a
- * while. If Kafka does not report the number of partitions, the reader keeps its current partitions. If these return no
- * record either, the next poll fails. */
+/* Takes over the partitions whose number modulo `members` is `rank`. A call is cheap if the share has not changed, so
+ * callers call it before each poll, but never between a poll and its commit or rewind. Two processes may read a
+ * partition for a while. If Kafka does not report the number of partitions, the reader keeps its current partitions. If
+ * these return no record either, the next poll fails. */
 DT_MUST_CHECK dt_status dt_kafka_reader_share(dt_kafka_reader *c, unsigned rank, unsigned members,
                                               struct dt_error *err);
 /* Waits at most wait_ms for a first record (not at all when `stop` is set). Then takes all records that have arrived,
@@ -170,18 +170,18 @@ DT_MUST_CHECK dt_status dt_kafka_reader_poll(dt_kafka_reader *c, size_t max, int
 /* Reads all headers of the i-th record of the last poll, in their order, into the arena. */
 DT_MUST_CHECK dt_status dt_kafka_reader_headers(const dt_kafka_reader *c, size_t i, struct dt_arena *arena,
                                                 const struct dt_kafka_header **headers, size_t *n);
-/* Called when all records of the last poll are applied: commits their offsets, within a quarter of a second if polls go
- * on. If a poll has reached the end of a partition, commits the end too, so that markers of transactions do not count
- * as unread. */
+/* Called when all records of the last poll are applied: commits their offsets, at the latest after a quarter of a
+ * second if the caller continues to poll. If a poll has reached the end of a partition, commits the end too, so that
+ * markers of transactions do not count as unread. */
 DT_MUST_CHECK dt_status dt_kafka_reader_commit(dt_kafka_reader *c, struct dt_error *err);
 /* Called when the records of the last poll were not applied: goes back to the offsets before that poll, so that they
  * are read again. */
 void dt_kafka_reader_rewind(dt_kafka_reader *c);
 /* Gives up all partitions. The next dt_kafka_reader_share takes partitions again, and starts after the last applied
- * record, or where reading.begin says. */
+ * record, or at the offsets that reading.begin sets. */
 void dt_kafka_reader_restart(dt_kafka_reader *c);
-/* Stops reading a partition until partitions are taken again, and drops its records of the last poll. Needs
- * reading.begin. */
+/* Stops reading a partition until the next time that partitions are taken, and drops its records of the last poll.
+ * Needs reading.begin. */
 void dt_kafka_reader_leave(dt_kafka_reader *c, int32_t partition);
 /* Whether dt_kafka_reader_restart must be called: records of the last poll were not applied, or the offset to read from
  * no longer exists. */
@@ -202,19 +202,19 @@ DT_MUST_CHECK dt_status dt_result_lag_passed(dt_result_lag *lag, bool *passed, s
 
 /* A shard's partition of the ledger: reading it, and deleting its old records (both in kafka_ledger.c). */
 
-/* Receives a record. False: the record was the wanted one, and reading stops. */
+/* Receives a record. Returns false if reading must stop, because the record was the wanted one. */
 typedef bool dt_ledger_fn(void *arg, int64_t offset, struct dt_str key, struct dt_str value);
 
 struct dt_ledger_reading {
     int64_t from; /* offset of the first record */
     const dt_clock *clock;
-    int64_t deadline_us;      /* end of the wait, by the monotonic time of `clock` */
+    int64_t deadline_us;      /* until when to wait for records, by the monotonic time of `clock` */
     const _Atomic bool *stop; /* if it is set, reading ends with SHUTDOWN; may be NULL */
     dt_ledger_fn *fn;         /* NULL: only checks whether `from` exists */
     void *arg;                /* passed to fn */
     int64_t next;             /* output, whatever the status: the offset after the last record that was read */
 };
-/* Reads committed records of the shard's ledger partition until fn returns false. At the end of the partition it waits
+/* Reads committed records of the shard's ledger partition until fn returns false. At the end of the partition, waits
  * for further records until the deadline, then returns UNAVAILABLE. INVALID: `from` is out of range. Without fn,
  * returns OK as soon as `from` is known to be in range, or to be the offset of the next record. */
 DT_MUST_CHECK dt_status dt_ledger_read(const struct dt_kafka_env *env, unsigned shard,
@@ -226,8 +226,8 @@ typedef struct dt_ledger_trim dt_ledger_trim;
 /* Sends the request and returns at once. FULL: this process is running another such request; try again. */
 DT_MUST_CHECK dt_status dt_ledger_trim_start(const struct dt_kafka_env *env, unsigned shard, int64_t before,
                                              dt_ledger_trim **out, struct dt_error *err);
-/* Whether the request has ended. *status: OK: the records are deleted (now or earlier); otherwise the failure, with
- * err. */
+/* Returns whether the request has ended. *status is then OK if the records are deleted (by this request or an earlier
+ * one), otherwise the failure, with err. */
 bool dt_ledger_trim_done(dt_ledger_trim *trim, dt_status *status, struct dt_error *err);
 /* Frees the request. A running request continues, and its answer is ignored. Accepts NULL. */
 void dt_ledger_trim_free(dt_ledger_trim *trim);
@@ -266,8 +266,8 @@ DT_MUST_CHECK dt_status dt_producer_commit(dt_producer *producer, int64_t *ledge
 DT_MUST_CHECK dt_status dt_producer_send(dt_producer *producer, const struct dt_kafka_message *messages, size_t n,
                                          struct dt_str record_key, struct dt_str record_value, int64_t *ledger_offset,
                                          struct dt_error *err);
-/* Whether dt_producer_begin would not wait for these messages: their topics are known and accept a whole batch. Valid
- * until the next dt_producer_begin, which must be called with the same messages. */
+/* Returns whether dt_producer_begin could send these messages without waiting: their topics are known and accept a
+ * whole batch. Valid until the next dt_producer_begin, which must be called with the same messages. */
 bool dt_producer_ready(dt_producer *producer, const struct dt_kafka_message *messages, size_t n);
 
 /* Looks up existing topics in one request, before a batch needs them. Waits for at most 0.5 s; ignores failures,
@@ -284,8 +284,8 @@ struct dt_kafka_refusal dt_producer_refusal(const dt_producer *producer);
 /*
  * ---- one producer of a pair (kafka_txn_producer.c), for kafka_producer.c alone ----
  *
- * One transactional id, one transaction at a time. Used by the owner's thread. Where a comment says nothing else,
- * functions behave like those of a pair, above.
+ * It has one transactional id, and one transaction at a time. Used by the owner's thread. Unless a comment says
+ * otherwise, a function behaves like that of a pair, above.
  */
 
 typedef struct dt_txn_producer dt_txn_producer;
@@ -312,8 +312,8 @@ DT_MUST_CHECK dt_status dt_txn_producer_learn(dt_txn_producer *p, const struct d
 void dt_txn_producer_meet(dt_txn_producer *p, const struct dt_str *names, size_t n);
 /* Whether all topics of the messages are known, and accept a batch as large as ours. Sends no request. */
 bool dt_txn_producer_ready(dt_txn_producer *p, const struct dt_kafka_message *messages, size_t n);
-/* Must be called only when all topics of the messages are known. nth: the number of the transaction, counted over both
- * producers. Only key and value of the record are used. */
+/* Begins the nth transaction, counted over both producers. All topics of the messages must be known. Only key and value
+ * of the record are used. */
 DT_MUST_CHECK dt_status dt_txn_producer_begin(dt_txn_producer *p, uint32_t nth, const struct dt_kafka_message *messages,
                                               size_t n, const struct dt_kafka_message *record, struct dt_error *err);
 DT_MUST_CHECK dt_status dt_txn_producer_commit(dt_txn_producer *p, int64_t *ledger_offset, struct dt_error *err);

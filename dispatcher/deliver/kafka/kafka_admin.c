@@ -15,13 +15,13 @@
 #include "base/assert.h"
 #include "base/log.h"
 
-/* Timeouts. A broker on a busy machine answers within seconds; a shorter timeout would only repeat the request. The two
- * waits (_WITHIN_) end as soon as the awaited condition holds. */
+/* Timeouts. A broker on a busy machine answers within seconds; after a shorter timeout the request would only be
+ * repeated. A wait for a condition (_WITHIN_) ends as soon as the condition holds. */
 enum {
     LOOK_TIMEOUT_MS = 5000, /* half of a transaction's timeout, because a transaction may contain this request */
     CHANGE_TIMEOUT_MS = 10000,
     MADE_WITHIN_US = 10000000,
-    LEADERS_WITHIN_US = 3000000,   /* short: a partition may lack a leader for long, while other requests wait */
+    LEADERS_WITHIN_US = 3000000,   /* short: a partition may lack a leader for long, while other callers wait */
     DEFAULT_MAX_MESSAGE = 1048588, /* Kafka's default; used for topics whose settings Kafka does not let us read */
 };
 
@@ -38,7 +38,7 @@ struct look {
 
 /* ---- requests ---- */
 
-/* Begins requests: takes the request lock, and borrows a handle with a queue for the answers. */
+/* Takes the request lock, and borrows a handle with a queue for answers. If OK, end_requests must be called. */
 static dt_status begin_requests(struct dt_kafka_admin *a, struct dt_error *err)
 {
     pthread_mutex_lock(&a->request_lock);
@@ -135,7 +135,7 @@ static void describe_topics(struct dt_kafka_admin *a, struct look *v, size_t n)
     rd_kafka_event_t *event = await_event(a, RD_KAFKA_EVENT_DESCRIBECONFIGS_RESULT);
     rd_kafka_resp_err_t code = event ? rd_kafka_event_error(event) : RD_KAFKA_RESP_ERR__TIMED_OUT;
     if (code == RD_KAFKA_RESP_ERR_NO_ERROR) {
-        code = RD_KAFKA_RESP_ERR_UNKNOWN_TOPIC_OR_PART; /* stays if the answer does not contain the topic */
+        code = RD_KAFKA_RESP_ERR_UNKNOWN_TOPIC_OR_PART; /* for a topic that the answer does not contain */
         found = rd_kafka_DescribeConfigs_result_resources(rd_kafka_event_DescribeConfigs_result(event), &n_found);
     }
     set_codes(v, n, code);
@@ -258,7 +258,7 @@ static dt_status read_shape(struct dt_kafka_admin *a, const char *topic, int64_t
 
 /* ---- reading and creating topics ---- */
 
-/* Moves the topics with this code to the front; returns the number of these topics. */
+/* Moves the topics whose code is `code` to the front of v. Returns the number of these topics. */
 static size_t gather_by_code(struct look *v, size_t n, rd_kafka_resp_err_t code)
 {
     size_t n_first = 0;
@@ -307,7 +307,7 @@ static dt_status status_of_look(const struct look *look, bool made, bool ledger,
     case RD_KAFKA_RESP_ERR_CLUSTER_AUTHORIZATION_FAILED:
         if (look->reason[0] != '\0')
             break;                                                           /* creating the topic failed */
-        return ledger ? dt_kafka_fail(err, look->code, look->topic) : DT_OK; /* writing may still be allowed */
+        return ledger ? dt_kafka_fail(err, look->code, look->topic) : DT_OK; /* the topic may be writable */
     case RD_KAFKA_RESP_ERR_UNKNOWN_TOPIC_OR_PART:
         if (made)
             return dt_fail(err, DT_UNAVAILABLE, "topic %s was created, but the brokers do not know it yet",
@@ -320,7 +320,7 @@ static dt_status status_of_look(const struct look *look, bool made, bool ledger,
     return dt_fail(err, dt_kafka_error_status(look->code), "creating topic %s: %s", look->topic, look->reason);
 }
 
-/* Whether no broker has answered for any topic. */
+/* Returns whether the requests about all topics failed because no broker answered. */
 static bool no_answer(const struct look *v, size_t n)
 {
     for (size_t i = 0; i < n; i++) {
@@ -343,7 +343,7 @@ static void finish_finding(struct dt_kafka_admin *a, const struct look *look, bo
         f->status = status_of_look(look, on_demand, false, &f->error);
     if (f->status != DT_OK)
         return;
-    /* a message is also limited by our own limit */
+    /* the size limit is the lower of the topic's max.message.bytes and our own DT_KAFKA_MESSAGE_MAX */
     f->info.max_message_bytes =
         look->max_message_bytes < DT_KAFKA_MESSAGE_MAX ? look->max_message_bytes : DT_KAFKA_MESSAGE_MAX;
     f->info.min_in_sync = look->code == RD_KAFKA_RESP_ERR_NO_ERROR ? look->min_in_sync : 0;
@@ -371,7 +371,7 @@ static void await_leaders(struct dt_kafka_admin *a, struct look *looks, const st
     }
     while (list->cnt > 0 && dt_kafka_now_us() < deadline_us) {
         (void)rd_kafka_offsets_for_times(a->rk, list, 1000);
-        for (int i = list->cnt - 1; i >= 0; i--) { /* keeps the partitions whose end Kafka did not report in the list */
+        for (int i = list->cnt - 1; i >= 0; i--) { /* removes the partitions that have a leader from the list */
             if (list->elems[i].err == RD_KAFKA_RESP_ERR_NO_ERROR && list->elems[i].offset >= 0)
                 rd_kafka_topic_partition_list_del_by_idx(list, i);
             else
@@ -396,7 +396,7 @@ dt_status dt_kafka_admin_find(struct dt_kafka_admin *a, struct dt_kafka_finding 
         looks[i] = (struct look){.topic = v[i].name};
     find_or_create(a, looks, n, partitions, false);
     const int64_t deadline_us =
-        dt_kafka_now_us() + LEADERS_WITHIN_US; /* limit for all topics together, because other requests wait */
+        dt_kafka_now_us() + LEADERS_WITHIN_US; /* one limit for all topics together, because other callers wait */
     for (size_t i = 0; i < n; i++)
         finish_finding(a, find_look(looks, n, v[i].name), make, deadline_us, &v[i]);
     await_leaders(a, looks, v, n);

@@ -11,7 +11,7 @@
 #include "job/job.h"
 #include "kafka_common.h"
 
-/* Maximal number of topics per request, because other requests wait meanwhile. */
+/* Maximal number of topics per request. Small, because other callers wait until the request is answered. */
 #define DT_KAFKA_FIND_MAX 16
 
 struct dt_kafka_lookups;
@@ -20,7 +20,7 @@ struct dt_kafka_admin {
     const struct dt_kafka_env *env;
     pthread_mutex_t request_lock; /* held during requests; protects the three members below */
     dt_kafka_on_demand *handle;
-    rd_kafka_t *rk; /* valid while the lock is held for requests */
+    rd_kafka_t *rk; /* valid while request_lock is held */
     rd_kafka_queue_t *queue;
     struct dt_kafka_lookups *lookups;
 };
@@ -36,8 +36,8 @@ struct dt_kafka_finding {
 
 /* ---- kafka_admin.c ---- */
 /* Asks Kafka about up to DT_KAFKA_FIND_MAX topics; each name occurs once. If topics are created on demand, a missing
- * topic is created (`make` is true) or returned as BUSY. Waits, and takes the request lock. UNAVAILABLE: Kafka does not
- * answer, and nothing is known about the topics. */
+ * topic is created if `make` is true, and otherwise gets the status BUSY. Waits, and takes the request lock.
+ * UNAVAILABLE: Kafka does not answer, and v is not valid. */
 DT_MUST_CHECK dt_status dt_kafka_admin_find(struct dt_kafka_admin *a, struct dt_kafka_finding *v, size_t n, bool make,
                                             struct dt_error *err);
 

@@ -62,7 +62,8 @@ dt_status dt_kafka_token_parse(struct dt_str jwt, struct dt_kafka_token *out, st
 
 /* ---- from a file to a handle ---- */
 
-/* Passes the file's token to the handle. If there is no valid token, passes the reason, and logs it. */
+/* Gives the token in the file to the handle. If the file has no valid token, gives the handle the reason instead, and
+ * logs it. */
 static void set_token(rd_kafka_t *rk, const char *file)
 {
     char text[DT_SECRET_MAX + 1] = "";
@@ -123,7 +124,7 @@ static dt_status check_token(struct dt_properties *list, struct dt_error *err)
     return status;
 }
 
-/* Stores the reason if a handle cannot get a token. */
+/* Stores librdkafka's reason if the handle could not get a token. */
 static void on_error(rd_kafka_t *, int code, const char *reason, void *opaque)
 {
     if (code == RD_KAFKA_RESP_ERR__AUTHENTICATION)
@@ -132,14 +133,14 @@ static void on_error(rd_kafka_t *, int code, const char *reason, void *opaque)
 
 /* Owns: settings of librdkafka that the configuration gives as client.<librdkafka's name>, how they change while
  * handles are open, and which rights a dispatcher needs. Refuses to know: what a handle is for, and what is in a token
- * (kafka_client.c). Invariant: the list's lock is taken before the handles' lock. */
+ * (first part). Invariant: a thread that takes both locks takes the settings' lock before handles_lock. */
 
 /* ---- what may be set ---- */
 
 #define PROMISE "each attempt is sent once because of it"
 #define OURS    "it is the business of duetime"
 
-/* Settings that the configuration may not change, including their aliases. */
+/* Settings of librdkafka that the configuration may not change, with the aliases of their names. */
 static const struct {
     const char *name, *reason;
 } refused[] = {
@@ -205,7 +206,8 @@ dt_status dt_kafka_client_set(rd_kafka_conf_t *conf, const struct dt_config *con
     return status;
 }
 
-/* Creates a handle, because that checks more than the single settings: missing files, protocols without a mechanism. */
+/* Creates a handle, because librdkafka then also checks how settings fit together: missing files, protocols without a
+ * mechanism. */
 dt_status dt_kafka_check(const struct dt_config *config, struct dt_error *err)
 {
     rd_kafka_conf_t *conf = rd_kafka_conf_new();
@@ -246,7 +248,7 @@ dt_status dt_kafka_check(const struct dt_config *config, struct dt_error *err)
 enum { HANDLES_MAX = 4096 };
 
 static pthread_mutex_t handles_lock = PTHREAD_MUTEX_INITIALIZER;
-static rd_kafka_t *handles[HANDLES_MAX]; /* protected by the lock; a handle in the list is not being destroyed */
+static rd_kafka_t *handles[HANDLES_MAX]; /* protected by handles_lock; a handle in the list is not being destroyed */
 static size_t n_handles;
 static _Atomic unsigned generation;
 

@@ -16,8 +16,8 @@ void dt_kafka_on_log(const rd_kafka_t *, int level, const char *facility, const 
 {
     static _Thread_local struct dt_outage_part outage;
     struct dt_error err = {0};
-    /* While a broker is unreachable, transactions fail, and librdkafka logs each connection and each handle. All these
-     * lines are reported as one outage. */
+    /* While a broker is unreachable, transactions fail, and librdkafka logs a line for each connection and each handle.
+     * All these lines are reported as one outage. */
     bool away = strcmp(facility, "FAIL") == 0 || strcmp(facility, "ERROR") == 0 || strcmp(facility, "TXNERR") == 0;
     if (level <= 3 && away) {
         (void)dt_fail(&err, DT_UNAVAILABLE, "%s", text);
@@ -47,7 +47,7 @@ dt_status dt_kafka_conf_new(const struct dt_kafka_env *env, void *opaque, const 
         {"socket.nagle.disable", "true"}, /* requests are small, and callers wait for them */
         {"socket.keepalive.enable", "true"},
         {"socket.connection.setup.timeout.ms",
-         "10000"}, /* after a timeout the connection begins again with the first handshake */
+         "10000"}, /* after a timeout the connection starts again with the first step of its handshake */
         {"reconnect.backoff.ms", "50"},
         {"reconnect.backoff.max.ms", "2000"},
         {"retry.backoff.ms", "20"},
@@ -184,8 +184,8 @@ rd_kafka_headers_t *dt_kafka_headers(const struct dt_kafka_message *message, boo
 /* ---- metadata ---- */
 
 /* Timeouts of requests. librdkafka drops an answer that arrives after the request's timeout. So each retry waits twice
- * as long as the last request, until a slow broker answers in time. Later requests of this process begin with twice the
- * time that the answer took. Between requests the caller checks `stop`. */
+ * as long as the request before it, until a slow broker answers in time. Later requests of this process begin with
+ * twice the time that the answer took. */
 enum { ASK_FIRST_MS = 100, ASK_MAX_MS = 6400 };
 static _Atomic int ask_ms = ASK_FIRST_MS;
 
@@ -282,7 +282,7 @@ static void reaper_main(void *arg)
     pthread_mutex_unlock(&reaper_lock);
 }
 
-/* Waits until fewer than n handles are being destroyed, or until until_us. Under the lock. */
+/* Waits until fewer than n handles are being destroyed, or until until_us. The caller holds the lock. */
 static void await_fewer_than(unsigned n, int64_t until_us)
 {
     while (reaping >= n && dt_clock_wait(&reaper_changed, &reaper_lock, until_us))
@@ -298,7 +298,8 @@ void dt_kafka_reap(rd_kafka_t *rk, void (*before)(void *arg), void (*done)(void 
         return;
     }
     *r = here;
-    /* Counts the handle. Delays a caller that creates and frees handles faster than they can be destroyed. */
+    /* Counts the handle as being destroyed. Waits if too many are, so that no caller frees handles faster than they are
+     * destroyed. */
     pthread_mutex_lock(&reaper_lock);
     await_fewer_than(REAPING_MAX, dt_kafka_now_us() + 1000000);
     reaping++;
@@ -314,7 +315,8 @@ void dt_kafka_drain(int timeout_ms)
     pthread_mutex_unlock(&reaper_lock);
 }
 
-/* Enough for one answer of a busy broker: after a timeout the request would only be repeated. */
+/* Timeout that is enough for one answer of a busy broker; after a shorter timeout the request would only be
+ * repeated. */
 enum { OFFSETS_MS = 5000 };
 
 dt_status dt_kafka_ask_offsets(rd_kafka_t *rk, rd_kafka_topic_partition_list_t *list, int64_t which,

@@ -15,8 +15,9 @@ enum {
     DT_KAFKA_MESSAGE_MAX =
         1200000, /* our limit: 900,000 bytes of payload, 8 KiB of headers, keys and our own headers */
     DT_KAFKA_BATCH_BYTES = 1000000, /* messages batched for one partition; below Kafka's default limit of 1 MiB */
-    DT_KAFKA_RECORD_OVERHEAD = 96,  /* bytes of a batch of one record: the batch's header and the record's */
-    DT_KAFKA_HEADER_OVERHEAD = 10,  /* bytes of a record header: two lengths */
+    /* Size of a batch of one record, without the record's contents: the headers of both. */
+    DT_KAFKA_RECORD_OVERHEAD = 96,
+    DT_KAFKA_HEADER_OVERHEAD = 10, /* size of a record header, without its name and value: two lengths */
 };
 
 struct dt_kafka_setting {
@@ -37,8 +38,8 @@ DT_MUST_CHECK dt_status dt_kafka_topic_name(const struct dt_kafka_env *env, cons
 
 /* Returns REFUSED if Kafka would refuse the request again, otherwise UNAVAILABLE. */
 dt_status dt_kafka_error_status(rd_kafka_resp_err_t code);
-/* Whether the code means that Kafka refuses one message, or its topic, and would do so again. Other codes that map to
- * REFUSED are about this client. */
+/* Returns whether the code means that Kafka refuses one message, or all messages to its topic, and would do so again.
+ * Other codes that map to REFUSED concern this client. */
 bool dt_kafka_refuses_message(rd_kafka_resp_err_t code);
 /* Whether the code means that Kafka refuses all messages to the topic. */
 bool dt_kafka_refuses_topic(rd_kafka_resp_err_t code);
@@ -48,8 +49,8 @@ dt_status dt_kafka_fail(struct dt_error *err, rd_kafka_resp_err_t code, const ch
 
 /* Maximal size of a message in a batch of its own. */
 size_t dt_kafka_message_size(const struct dt_kafka_message *message);
-/* Creates a header list for librdkafka. If it returns NULL, *ok tells whether the message has no headers (true) or
- * memory ran out (false). */
+/* Creates a header list for librdkafka. If it returns NULL, *ok is true if the message has no headers, and false if
+ * memory ran out. */
 rd_kafka_headers_t *dt_kafka_headers(const struct dt_kafka_message *message, bool *ok);
 
 struct dt_kafka_shape {
@@ -115,10 +116,10 @@ void dt_kafka_on_demand_free(dt_kafka_on_demand *handle); /* frees a handle that
  * dt_kafka_check. */
 DT_MUST_CHECK dt_status dt_kafka_client_set(rd_kafka_conf_t *conf, const struct dt_config *config,
                                             struct dt_error *err);
-/* Number that each dt_kafka_renew increments: a handle with a lower number has old settings. */
+/* Returns how many times dt_kafka_renew was called. A handle that was created at a lower number has old settings. */
 unsigned dt_kafka_client_generation(void);
-/* Between enter and leave, dt_kafka_renew gives new credentials to the handle. Call leave before the handle is
- * destroyed. */
+/* Adds the handle to, and removes it from, the list of handles to which dt_kafka_renew gives new credentials. Call
+ * leave before the handle is destroyed. */
 void dt_kafka_client_enter(rd_kafka_t *rk);
 void dt_kafka_client_leave(rd_kafka_t *rk);
 
@@ -134,7 +135,7 @@ struct dt_kafka_token {
     char principal[256]; /* subject of the token, for librdkafka; the broker reads the subject from the token itself */
 };
 
-/* Reads the contents of a token (a JWT). MALFORMED: the text is no JWT, or has no expiry. NOMEM: memory ran out. */
+/* Reads the text of a token (a JWT). MALFORMED: it is no JWT, or has no expiry. NOMEM: memory ran out. */
 DT_MUST_CHECK dt_status dt_kafka_token_parse(struct dt_str jwt, struct dt_kafka_token *out, struct dt_error *err);
 
 /* If the handle uses tokens, makes librdkafka refresh them on a thread of its own, because many handles are seldom
@@ -160,8 +161,9 @@ struct dt_kafka_watch {
     unsigned end_txns; /* number of EndTxn requests sent */
     int fds[DT_KAFKA_WATCHED_MAX];
     unsigned n_fds;
-    int64_t asked_us;                      /* mono: when librdkafka first asked to add partitions; 0: not yet */
-    bool too_soon;                         /* Kafka did not add them, because the id's last transaction had not ended */
+    int64_t asked_us; /* mono: when librdkafka first asked to add partitions; 0: not yet */
+    /* Kafka did not add the partitions at once, because the last transaction of the id had not ended. */
+    bool too_soon;
     char unjoined[DT_KAFKA_TOPIC_MAX + 1]; /* a topic that Kafka did not admit to the transaction; empty: none */
     _Atomic(pid_t) spinner;                /* thread id of librdkafka's main thread, from its start on */
     int usual_nice;
@@ -169,7 +171,7 @@ struct dt_kafka_watch {
 
 void dt_kafka_watch_init(struct dt_kafka_watch *w);
 void dt_kafka_watch_clear(struct dt_kafka_watch *w);
-/* Adds callbacks to the configuration, through which its handles report their requests and threads. */
+/* Adds callbacks to the configuration: handles that use it report their requests and threads to w. */
 DT_MUST_CHECK dt_status dt_kafka_watch_requests(struct dt_kafka_watch *w, rd_kafka_conf_t *conf, struct dt_error *err);
 /* For closesocket_cb: records that the connection is closed, and closes it. */
 int dt_kafka_watch_close_socket(struct dt_kafka_watch *w, int fd);

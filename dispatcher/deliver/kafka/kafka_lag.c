@@ -6,14 +6,16 @@
  * offset beyond the end because the topic was created again), the messages count as unread. */
 #include "kafka_common.h"
 
-/* ANSWER_MS is enough for a busy broker. If it were shorter, each request could time out, and no lag would be known. */
+/* ANSWER_MS is enough for a busy broker. With a shorter timeout, each request could time out, and the lag would stay
+ * unknown. */
 enum { KEEP_HANDLE_MS = 60000, ANSWER_MS = 5000 };
 
 struct dt_result_lag {
     const struct dt_kafka_env *env;
     dt_kafka_on_demand *handle;
-    char topic[DT_KAFKA_TOPIC_MAX + 1];    /* name of the topic, and of the consumer group */
-    rd_kafka_topic_partition_list_t *ends; /* offset after each partition's last message at the mark; NULL: no mark */
+    char topic[DT_KAFKA_TOPIC_MAX + 1]; /* name of the topic, and of the consumer group */
+    /* Offset after each partition's last message, read when the mark was taken; NULL: no mark. */
+    rd_kafka_topic_partition_list_t *ends;
 };
 
 static void forget_ends(struct dt_result_lag *l)
@@ -62,7 +64,7 @@ dt_status dt_result_lag_mark(dt_result_lag *l, struct dt_error *err)
 
 /* ---- what the group has committed ---- */
 
-/* Asks Kafka for the current begin or end of a partition (`which`, as for dt_kafka_ask_offsets). */
+/* Asks Kafka for the current first or end offset of a partition (`which`, as for dt_kafka_ask_offsets). */
 static dt_status ask_offset(struct dt_result_lag *l, rd_kafka_t *rk, int32_t partition, int64_t which, int64_t *offset,
                             struct dt_error *err)
 {
@@ -90,8 +92,8 @@ static dt_status compare_offsets(struct dt_result_lag *l, rd_kafka_t *rk, const 
             status = ask_offset(l, rk, end->partition, RD_KAFKA_OFFSET_BEGINNING, &bound, err);
             *passed = bound == end->offset;
         } else if (offset > end->offset) {
-            /* An offset beyond the recorded end was committed after a later mark, or belongs to a topic that was
-             * created again. The partition's current end decides which. */
+            /* An offset beyond the recorded end was committed after the mark, or belongs to a topic that was created
+             * again. It was committed after the mark if it is not beyond the partition's current end. */
             status = ask_offset(l, rk, end->partition, RD_KAFKA_OFFSET_END, &bound, err);
             *passed = offset <= bound;
         } else {

@@ -1,9 +1,8 @@
 /* Owns: reading one shard's ledger partition, committed records only, at a takeover; deleting old records (second
- * part).
- * Refuses to know: what the records mean; the caller looks for its barrier among them.
- * Invariants: reaching the end of the partition proves nothing (the partition's leader may be new, or may lag), so
- * reading succeeds only when the caller's function returns false, or, without a function, when the offset exists. If
- * the partition does not have the offset, reading fails; it never jumps to another offset. */
+ * part). Refuses to know: what the records mean; the caller looks for its barrier among them. Invariants: reaching the
+ * end of the partition proves nothing (the partition's leader may be new, or may lag), so reading succeeds only when
+ * the caller's function returns false. Without a function it succeeds when the offset is found to exist. If the
+ * partition does not have the offset, reading fails; it never continues at another offset. */
 #include <pthread.h>
 #include <stdatomic.h>
 
@@ -57,8 +56,8 @@ static void reader_stop(void *arg)
         rd_kafka_topic_destroy(r->topic);
 }
 
-/* Reads records. Each record extends the deadline. Otherwise, if a busy broker sends a long ledger slowly, the caller
- * would start again from the beginning and never reach the end. */
+/* Reads records. Each record extends the deadline: if a busy broker sends a long ledger slowly, a fixed deadline would
+ * make the caller start again from the beginning each time, and never reach the end. */
 static dt_status read_on(struct reader *r, struct dt_ledger_reading *reading, int64_t patience_us, struct dt_error *err)
 {
     int64_t deadline_us = dt_clock_mono_us(reading->clock) + patience_us;
@@ -86,7 +85,7 @@ static dt_status read_on(struct reader *r, struct dt_ledger_reading *reading, in
         case RD_KAFKA_RESP_ERR_OFFSET_OUT_OF_RANGE:
             status = dt_fail(err, DT_INVALID, "ledger: %s", rd_kafka_message_errstr(m));
             break;
-        default: /* librdkafka retries after other failures, until the deadline */
+        default: /* other failures: librdkafka retries until the deadline */
             if (dt_kafka_error_status(m->err) == DT_REFUSED)
                 status = dt_fail(err, DT_REFUSED, "ledger: %s", rd_kafka_message_errstr(m));
         }

@@ -11,7 +11,8 @@ struct dt_kafka_parts {
     dt_kafka_admin *admin;
     dt_notice_producer *notices, *features;
     struct dt_outbox_kafka letters_port, features_port; /* ports of the outbox; `arg` of each is a producer */
-    dt_outbox *outbox;                                  /* NULL without Kafka, as are producers, reads, commands */
+    /* NULL without Kafka, like the producers, the reads and the commands. */
+    dt_outbox *outbox;
     dt_results_watermark *reads;
     dt_command_reader *commands;
     dt_results *results;
@@ -58,7 +59,7 @@ dt_status dt_kafka_parts_start(dt_kafka_parts *p, struct dt_error *err)
                                                    .place = r->place,
                                                    .outbox = r->outbox,
                                                    .topics_changed = p->env.topics_changed};
-    dt_assert(!p->has_kafka || p->admin); /* dt_kafka_parts_reach has returned OK */
+    dt_assert(!p->has_kafka || p->admin); /* dt_kafka_parts_reach must return OK before */
     if (p->has_kafka) {
         dt_status status = dt_notice_producer_new(p->env.kafka, &p->notices, err);
         p->env.results.notices = p->notices;

@@ -39,9 +39,11 @@ struct dt_results_env {
     void (*map)(void *arg, struct dt_shard_map *out);
     /* Returns this process's rank among the dispatchers that share the partitions. False: the rank is not known yet. */
     bool (*place)(void *arg, unsigned *rank, unsigned *members);
-    void (*outbox)(void *arg, unsigned shard); /* the shard's outbox has messages; another process may lead the shard */
+    /* Messages were added to the shard's outbox; another process may lead it. */
+    void (*outbox)(void *arg, unsigned shard);
     void (*index_entries_lost)(void *arg,
-                               const dt_index *index); /* entries were lost: leaders must not trust the index */
+                               /* Called when entries of the index were lost, so that leaders do not trust the index. */
+                               const dt_index *index);
     struct dt_room **room; /* notified when attempts have ended (topics may have room); may be or point to NULL */
 };
 
@@ -69,7 +71,7 @@ struct dt_results_watermark_env {
     const dt_clock *clock;
     dt_refclock *ref;
     void *arg;
-    void (*wake)(void *arg, unsigned shard); /* the shard's leader need not wait any more; called in a tick */
+    void (*wake)(void *arg, unsigned shard); /* called in a tick when the shard's leader need not wait any more */
 };
 
 DT_MUST_CHECK dt_status dt_results_watermark_start(const struct dt_results_watermark_env *env,
@@ -131,11 +133,11 @@ DT_MUST_CHECK dt_status dt_kafka_parts_new(const struct dt_kafka_parts_env *env,
 /* Connects, and creates the installation's own topics. If Kafka does not answer, returns OK, and the results thread
  * creates them later. */
 DT_MUST_CHECK dt_status dt_kafka_parts_reach(dt_kafka_parts *parts, struct dt_error *err);
-/* Starts threads and chores. After a failure the parts can only be stopped. */
+/* Starts threads and chores. If this fails, the parts must still be stopped. */
 DT_MUST_CHECK dt_status dt_kafka_parts_start(dt_kafka_parts *parts, struct dt_error *err);
-/* The outbox has dead letters for this process to send. Any thread. */
+/* Called when the outbox has dead letters for this process to send. Any thread. */
 void dt_kafka_parts_outbox(dt_kafka_parts *parts);
-/* As dt_results_watermark_up_to and dt_results_watermark_want. Without Kafka every report counts as read. Any
+/* Like dt_results_watermark_up_to and dt_results_watermark_want. Without Kafka every report counts as read. Any
  * thread. */
 struct dt_read_up_to dt_kafka_parts_read_up_to(const dt_kafka_parts *parts);
 void dt_kafka_parts_want_read(dt_kafka_parts *parts, unsigned shard, int64_t deadline_ms);

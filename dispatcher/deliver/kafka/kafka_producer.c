@@ -24,15 +24,15 @@
 #include "kafka_common.h"
 
 enum { LINES = 2 };
-/* Suffixes of the transactional ids. A takeover fences all of them. An older version that knows fewer suffixes must not
- * run beside this one. */
+/* Suffixes of the transactional ids. A takeover fences the producers of all of them. A version that knows fewer
+ * suffixes must not run beside this one, because it would not fence the others. */
 static const char *const suffixes[LINES] = {"", "-b"};
 
 struct dt_producer {
     dt_txn_producer *lines[LINES];
     uint32_t begun; /* number of transactions that were begun */
     unsigned turn;  /* index of the producer to use next; after a failure: the producer that failed */
-    bool ready;     /* both producers know the topics of the next messages */
+    bool ready;     /* both producers know the topics of the next transaction's messages */
 };
 
 static dt_txn_producer *current_line(const dt_producer *p)
@@ -63,8 +63,8 @@ dt_status dt_producer_begin(dt_producer *p, const struct dt_kafka_message *messa
 {
     const struct dt_kafka_message record = {.key = record_key, .value = record_value};
     dt_status status = DT_OK;
-    /* Both producers look up the topics; otherwise the next transaction would have to wait for a lookup, too. After a
-     * failure the turn stays with the producer that failed. */
+    /* Both producers look up the topics; otherwise the next transaction would have to wait for a lookup as well. After
+     * a failure, the producer that failed stays the current one. */
     for (unsigned i = 0; !p->ready && status == DT_OK && i < LINES; i++) {
         status = dt_txn_producer_learn(current_line(p), messages, n, err);
         if (status == DT_OK)
@@ -100,7 +100,7 @@ void dt_producer_free(dt_producer *p)
         return;
     for (unsigned i = 0; i < LINES; i++, next_turn(p))
         dt_txn_producer_free(
-            current_line(p)); /* first the producer that may have an open transaction, because that blocks readers */
+            current_line(p)); /* first the current producer, because an open transaction of it blocks readers */
     free(p);
 }
 
@@ -113,7 +113,8 @@ dt_status dt_producer_new(const struct dt_kafka_env *env, unsigned shard, const 
     *out = p;
     if (!p)
         return dt_fail(err, DT_NOMEM, "kafka producer");
-    /* Both producers connect, and wait for open transactions of older producers, at the same time. */
+    /* Both producers connect and wait for open transactions of older producers at the same time, so that the waits do
+     * not add up. */
     for (unsigned i = 0; status == DT_OK && i < LINES; i++)
         status = dt_txn_producer_new(env, shard, suffixes[i], &p->lines[i], err);
     for (unsigned i = 0; status == DT_OK && i < LINES; i++)
@@ -133,21 +134,21 @@ dt_status dt_producer_new(const struct dt_kafka_env *env, unsigned shard, const 
 /*
  * ---- an idempotent producer for notices (dead letters, rejected results): at least once ----
  *
- * Invariants: a batch exists until its last report has arrived or librdkafka has dropped its messages, even if the
- * caller stopped waiting. One of the waiting callers serves the reports of all, under one lock.
+ * Invariants: a batch exists until its last delivery report has arrived or librdkafka has dropped its messages, even if
+ * the caller stopped waiting. One of the waiting callers serves the reports of all callers, under one lock.
  */
 
 enum { KEEP_HANDLE_MS = 10000 };
 
 struct dt_notice_producer {
-    pthread_mutex_t lock; /* protects `busy` and the members that belong to a caller */
+    pthread_mutex_t lock; /* protects `busy`; the members below belong to the caller that set it */
     pthread_cond_t freed;
-    bool busy; /* a caller is sending a batch; the members below belong to that caller */
+    bool busy; /* a caller is sending a batch */
     dt_kafka_on_demand *handle;
     rd_kafka_t *rk; /* handle that sends the batch */
 };
 
-/* State of one batch. If reports are late, it outlives the call, and the last report frees it. */
+/* State of one batch. If delivery reports are late, the batch outlives the call, and its last report frees it. */
 struct batch {
     size_t outstanding;
     bool abandoned;
@@ -246,7 +247,8 @@ static dt_status send_together(struct dt_notice_producer *s, const struct dt_kaf
         status = b->error == RD_KAFKA_RESP_ERR_NO_ERROR ? DT_OK : dt_kafka_fail(err, b->error, "notice");
         free(b);
     }
-    /* Messages without a report may still arrive, so a caller that sends them again may send them twice. */
+    /* Messages without a report may still arrive, so a caller that sends these messages again may deliver them
+     * twice. */
     if (status == DT_UNAVAILABLE || rd_kafka_fatal_error(s->rk, NULL, 0) != RD_KAFKA_RESP_ERR_NO_ERROR)
         dt_kafka_on_demand_discard(s->handle);
     else
@@ -270,8 +272,8 @@ dt_status dt_notice_producer_send(dt_notice_producer *s, const struct dt_kafka_m
     if (busy)
         return dt_fail(err, DT_UNAVAILABLE, "notices: other messages of this process are waiting for Kafka");
     dt_status status = send_together(s, messages, n, sent, deadline_us, err);
-    /* One message, or its size, may be the reason why Kafka refuses a whole batch, so the remaining messages are sent
-     * one by one. */
+    /* Kafka may have refused the whole batch because of one message, or because of the batch's size, so messages that
+     * have not arrived are sent one by one. */
     bool singly = status == DT_REFUSED && n > 1, refused = false;
     for (size_t i = 0; singly && i < n && (status == DT_OK || status == DT_REFUSED); i++) {
         status = sent[i] ? DT_OK : send_together(s, &messages[i], 1, &sent[i], deadline_us, err);

@@ -1,12 +1,15 @@
 /*
- * Owns: a consumer of one of the installation's own topics, its share of the partitions, and its positions. Refuses to
- * know: what a record means, and what happens with it. Invariants: an offset is committed only for records that the
- * caller has applied (dt_kafka_reader_commit). Not each batch is committed at once, because a commit costs the broker
- * as much as a small batch. After a rewind, a rebalance or a crash, records are read again, which the caller must
- * tolerate. A caller that stores offsets itself sets where reading begins. If a partition was read to its end, the
- * offset of that end is committed, because markers of transactions may follow the last record, and kafka_lag.c compares
- * the committed offset with the partition's end. The offset is committed again now and then, because a reader that had
- * been stopped may have committed an older offset since.
+ * Owns: a consumer of one of the installation's own topics, its share of the partitions, and its offsets. Refuses to
+ * know: what a record means, and what happens with it.
+ *
+ * Invariants: an offset is committed only for records that the caller has applied (dt_kafka_reader_commit). Offsets are
+ * not committed after each batch, because a commit costs the broker as much as a small batch. After a rewind, a
+ * rebalance or a crash, records are read again, which the caller must tolerate. A caller that stores offsets itself
+ * sets where reading begins.
+ *
+ * If a partition was read to its end, the offset of that end is committed, because markers of transactions may follow
+ * the last record, and kafka_lag.c compares the committed offset with the partition's end. The offset is committed
+ * again now and then, because another process that had been stopped may have committed an older offset since.
  *
  * A handle of librdkafka is assigned partitions once; for other partitions the reader takes a new handle. librdkafka
  * aborts if partitions are taken from a handle that has not yet stopped reading them after an earlier change
@@ -17,9 +20,9 @@
 #include "base/assert.h"
 #include "base/log.h"
 
-/* Timeouts and periods of looking up partitions. LOOK_TIMEOUT_US is long: if a reader gave up on a busy broker, it
- * would only repeat the request. LOOK_AGAIN_US is short: the reader has its partitions, and should soon continue to
- * read them. */
+/* Timeouts and periods of looking up partitions. LOOK_TIMEOUT_US is long, because if a reader gave up on a busy broker,
+ * it would only repeat the request. LOOK_AGAIN_US is short, because the reader already has partitions, and must soon
+ * continue to read them. */
 enum {
     LOOK_EVERY_US = 5000000,
     LOOK_TIMEOUT_US = 10000000,
@@ -33,24 +36,28 @@ enum {
 struct dt_kafka_reader {
     const struct dt_kafka_env *env;
     struct dt_kafka_reading how;
-    unsigned generation;    /* generation of the settings that the handle was created with */
-    int64_t silent_us;      /* mono: since when Kafka has reported no partitions and sent no record; 0: it answers */
-    struct dt_error unsaid; /* why the last dt_kafka_reader_share got no partitions; status OK: it did not fail */
+    unsigned generation; /* generation of the settings that the handle was created with */
+    /* mono: when Kafka first failed to report partitions, without any record since; 0: Kafka answers. */
+    int64_t silent_us;
+    /* Why the last dt_kafka_reader_share got no partitions, reported by the next poll; status OK: nothing to report. */
+    struct dt_error unsaid;
     rd_kafka_t *rk;
     rd_kafka_topic_t *topic;
     bool assigned;          /* partitions were assigned to rk */
     unsigned rank, members; /* members = 0: no partition is read yet */
     int partitions;
     int64_t looked_us; /* mono: when the partitions were last counted */
-    int64_t *next;     /* by partition: offset after the last applied record; -1: the group's offset, or not read */
-    rd_kafka_topic_partition_list_t *applied; /* offsets to commit; NULL: none */
+    /* By partition: offset after the last applied record; -1: the offset that the group committed, or a partition that
+     * is not read. */
+    int64_t *next;
+    rd_kafka_topic_partition_list_t *applied; /* offsets to commit with the next commit; NULL: none */
     int64_t committed_us;
     rd_kafka_message_t **messages; /* records of the last poll */
     struct dt_kafka_record *records;
     size_t n, cap, bytes;
     int64_t *ends; /* by partition: the end that the last poll reached; -1: not reached */
     bool owed;     /* records of the last poll were neither applied nor rewound, so `ends` is not committed yet */
-    bool lost;     /* an offset to continue from does not exist any more: the partition cannot be read */
+    bool lost;     /* an offset to continue from does not exist any more: polls fail until dt_kafka_reader_restart */
     bool failed;   /* Kafka refused a request since the last poll began */
 };
 
@@ -89,13 +96,13 @@ static dt_status reserve_records(struct dt_kafka_reader *c, size_t max, struct d
     return DT_OK;
 }
 
-/* Stores a record, or returns the error that librdkafka delivered instead of a record. Takes ownership of m. */
+/* Stores a record, or returns the error that librdkafka delivered instead of one. Takes ownership of m. */
 static dt_status take_message(struct dt_kafka_reader *c, rd_kafka_message_t *m, struct dt_error *err)
 {
     dt_status status = DT_OK;
     if (m->err == RD_KAFKA_RESP_ERR_NO_ERROR || m->err == RD_KAFKA_RESP_ERR__PARTITION_EOF)
         c->silent_us = 0;
-    /* Drops a record of a partition that the caller has left, or that reading.begin excluded. */
+    /* The caller has left the partition, or reading.begin excluded it: drops the record. */
     if (c->how.begin && m->partition >= 0 && m->partition < c->partitions && c->next[m->partition] < 0) {
         rd_kafka_message_destroy(m);
         return DT_OK;
@@ -134,7 +141,7 @@ static void take_more(struct dt_kafka_reader *c, size_t max, int linger_ms)
         if (!m && left_us <= 0)
             return;
         if (m && take_message(c, m, NULL) != DT_OK)
-            return; /* the next poll returns the error again, or the error does not matter */
+            return; /* if the error lasts, the next poll returns it */
     }
 }
 
@@ -213,7 +220,7 @@ dt_status dt_kafka_reader_poll(dt_kafka_reader *c, size_t max, int wait_ms, int 
     /* librdkafka asks the group once for the offset of an assigned partition. If Kafka refuses, for instance because
      * the coordinator has moved, librdkafka reports the error and does not retry, so the partition would not be read
      * until it is assigned again. */
-    bool unheard = false; /* some partition is read from the group's offset, and has delivered no record yet */
+    bool unheard = false; /* a partition that is read from the group's offset may wait for that offset */
     for (int i = 0; i < c->partitions && c->failed && !c->how.begin; i++)
         unheard = unheard || (is_ours((unsigned)i, c->rank, c->members) && c->next[i] < 0);
     c->failed = false;
@@ -226,7 +233,7 @@ dt_status dt_kafka_reader_poll(dt_kafka_reader *c, size_t max, int wait_ms, int 
                        rd_kafka_topic_name(c->topic));
     dt_status status = reserve_records(c, max, err);
     if (status == DT_OK && !(stop && *stop)) {
-        /* Waits for the first record or error, but not beyond the time when offsets are due to be committed. */
+        /* Waits for the first record or error, but not longer than until the next commit of offsets is due. */
         int64_t left_us = c->committed_us + COMMIT_EVERY_US - dt_kafka_now_us();
         if (c->applied && left_us < wait_ms * INT64_C(1000))
             wait_ms = left_us > 0 ? (int)(left_us / 1000) + 1 : 0;
@@ -252,7 +259,8 @@ dt_status dt_kafka_reader_commit(dt_kafka_reader *c, struct dt_error *err)
     if (c->n == 0)
         return DT_OK;
     c->owed = false;
-    for (size_t i = 0; i < c->n; i++) /* ascending within a partition, so the last offset stays */
+    /* Offsets ascend within a partition, so the offset of its last record is stored last. */
+    for (size_t i = 0; i < c->n; i++)
         record_applied(c, c->messages[i]->partition, c->messages[i]->offset + 1);
     return commit_ends(c, err);
 }
@@ -272,7 +280,7 @@ void dt_kafka_reader_rewind(dt_kafka_reader *c)
     drop_records(c);
     rd_kafka_error_t *error = rd_kafka_seek_partitions(c->rk, list, SEEK_MS);
     rd_kafka_resp_err_t code = error ? rd_kafka_error_code(error) : RD_KAFKA_RESP_ERR_NO_ERROR;
-    for (int i = 0; code == RD_KAFKA_RESP_ERR_NO_ERROR && i < list->cnt; i++) /* each partition has its own outcome */
+    for (int i = 0; code == RD_KAFKA_RESP_ERR_NO_ERROR && i < list->cnt; i++) /* the outcome is reported by partition */
         code = list->elems[i].err;
     if (code != RD_KAFKA_RESP_ERR_NO_ERROR) {
         DT_LOG(WARN, "kafka", "cannot seek back to the last committed offset", DT_S("topic", list->elems[0].topic),
@@ -324,12 +332,12 @@ static dt_status open_handle(const struct dt_kafka_reader *c, struct dt_kafka_re
         {"enable.auto.offset.store", "false"},
         {"auto.offset.reset", c->how.begin ? "error" : "earliest"},
         {"enable.partition.eof", "true"},
-        /* longest time that the broker waits before it answers an empty fetch; newly assigned partitions wait for that,
-         * too */
+        /* longest time that the broker waits before it answers an empty fetch; partitions that were just assigned have
+         * to wait for that answer, too */
         {"fetch.wait.max.ms", "1000"},
         {"fetch.error.backoff.ms", "50"},
-        /* if librdkafka holds this many records of a partition, it fetches more only after a second; fewer records than
-         * these are applied in a second */
+        /* librdkafka fetches more records of a partition at once only while it holds fewer than this, otherwise after a
+         * second; no reader applies as many in a second */
         {"queued.min.messages", "100000"},
         {"queued.max.messages.kbytes", "32768"},
         {NULL, NULL},
@@ -352,7 +360,7 @@ static void consumer_leave(void *arg)
     struct dt_error err = {0};
     if (commit_applied(c, &err) != DT_OK)
         DT_LOG(DEBUG, "kafka", "offsets were not committed", DT_S("reason", err.text));
-    rd_kafka_consumer_close(c->rk); /* waits until the offsets that are being committed are committed */
+    rd_kafka_consumer_close(c->rk); /* waits until the running commits of offsets have ended */
     if (c->topic)
         rd_kafka_topic_destroy(c->topic);
 }
@@ -427,7 +435,7 @@ static dt_status begin_partitions(struct dt_kafka_reader *c, struct dt_error *er
 static dt_status take_partitions(struct dt_kafka_reader *c, int partitions, unsigned rank, unsigned members,
                                  struct dt_error *err)
 {
-    /* The arrays never shrink. If the second realloc fails, c->partitions still fits both. */
+    /* The arrays never shrink. If only one realloc succeeds, c->partitions is still right for both arrays. */
     const int room = partitions > c->partitions ? partitions : c->partitions;
     const size_t bytes = (size_t)(room > 0 ? room : 1) * sizeof(int64_t);
     int64_t *next = realloc(c->next, bytes);
@@ -482,7 +490,7 @@ void dt_kafka_reader_leave(dt_kafka_reader *c, int32_t partition)
     c->owed = c->owed && kept > 0;
     if (partition < c->partitions)
         c->next[partition] = c->ends[partition] = -1;
-    /* Pausing only saves fetching: records that still arrive are dropped. */
+    /* Pausing only avoids useless fetches: records of the partition that still arrive are dropped. */
     rd_kafka_topic_partition_list_add(list, rd_kafka_topic_name(c->topic), partition);
     (void)!rd_kafka_pause_partitions(c->rk, list);
     rd_kafka_topic_partition_list_destroy(list);
@@ -493,8 +501,7 @@ dt_status dt_kafka_reader_share(dt_kafka_reader *c, unsigned rank, unsigned memb
     const int64_t now_us = dt_kafka_now_us();
     struct dt_kafka_shape shape = {0};
     dt_status status;
-    /* A new handle may help if settings changed, or (if Kafka does not answer) if files that the settings name
-     * changed. */
+    /* Kafka may answer a new handle if the settings changed, or if files changed that the settings name. */
     bool outdated =
         c->generation != dt_kafka_client_generation() || (c->silent_us > 0 && now_us > c->silent_us + SILENCE_US);
     if (outdated && reopen_handle(c, &c->unsaid) != DT_OK)
@@ -511,11 +518,12 @@ dt_status dt_kafka_reader_share(dt_kafka_reader *c, unsigned rank, unsigned memb
     status = dt_kafka_await_topic(c->rk, c->topic, now_us + (same ? LOOK_AGAIN_US : LOOK_TIMEOUT_US), c->how.stop,
                                   &shape, &c->unsaid);
     if (status == DT_UNAVAILABLE && shape.partitions > 0 && !c->how.begin)
-        status = c->unsaid.status = DT_OK; /* librdkafka waits for leaders, and reads partitions that have a leader */
+        /* Partitions without a leader do not matter: librdkafka waits for their leaders, and reads the others. */
+        status = c->unsaid.status = DT_OK;
     c->silent_us = status == DT_OK ? 0 : c->silent_us ? c->silent_us : now_us;
     c->looked_us = dt_kafka_now_us();
     if (status == DT_UNAVAILABLE && same && c->silent_us == now_us)
-        c->unsaid.status = DT_OK; /* a busy broker may leave one request unanswered; a second one is reported */
+        c->unsaid.status = DT_OK; /* one unanswered request is normal with a busy broker; the second is reported */
     if (status == DT_UNAVAILABLE && same)
         return DT_OK;
     if (status != DT_OK)

@@ -27,17 +27,18 @@
 enum {
     GOOD_FOR_US = 30000000,
     ASKED_FOR_US = 600000000, /* the examiner checks a topic for this time after a caller asked for it */
-    WAITS_FOR_US = 60000000,  /* the same for a failed lookup: shorter, because waiting jobs ask again and again */
+    /* Like ASKED_FOR_US, after a failed lookup: shorter, because waiting jobs ask again and again. */
+    WAITS_FOR_US = 60000000,
     STALE_FOR_US = 600000000, /* how long an expired good answer is still used while the topic is looked up again */
     BAD_FOR_US = 5000000,
     DOWN_FOR_US = 1000000, /* after a broker did not answer, no request is sent for this time */
-    LINGER_US = 2000,      /* topics that are wanted within this time share a request */
+    LINGER_US = 2000,      /* topics that callers ask for within this time share a request */
     PACING_US = 2000,      /* shortest pause between two requests of the thread */
-    PACING_SHARE = 4,      /* a pause lasts at least 1/PACING_SHARE of the last request */
+    PACING_SHARE = 4,      /* a pause lasts at least 1/PACING_SHARE of the request before it */
     MAKE_TOGETHER = 8,     /* up to this many missing topics are created by one request */
     MAKE_FEW = 2,          /* if more topics are missing, one request creates this many */
     MADE_REST = 3,         /* after a request that created topics, none is created for this many times its duration */
-    ALONE_US = 1000000,    /* an owner is alone if no other owner has sent for this time */
+    ALONE_US = 1000000,    /* an owner counts as alone if no other owner has sent messages for this time */
 };
 
 struct known {
@@ -65,7 +66,7 @@ struct dt_kafka_lookups {
     struct dt_kafka_admin *admin;
     struct dt_thread thread;
     pthread_mutex_t
-        find_lock;        /* held around requests of callers that wait: the next caller uses the last one's results */
+        find_lock;        /* held during requests of callers that wait, so that the next caller uses their results */
     pthread_mutex_t lock; /* protects all members below */
     pthread_cond_t changed;
     int64_t down_until_us;
@@ -121,8 +122,8 @@ static void want_topic(struct dt_kafka_lookups *l, struct dt_str name, int64_t o
         pthread_cond_broadcast(&l->changed);
 }
 
-/* Whether the cache has an answer. If the answer is old, it is used now, and the topic is looked up again in the
- * background. */
+/* Returns whether the cache has an answer. If the answer is old, it is used once more, while the topic is looked up
+ * again in the background. */
 static bool answer_known(struct dt_kafka_lookups *l, struct dt_str name, struct dt_kafka_topic_info *out,
                          dt_status *status, struct dt_error *err)
 {
@@ -145,7 +146,7 @@ static bool answer_known(struct dt_kafka_lookups *l, struct dt_str name, struct 
     return true;
 }
 
-/* Stores answers in the cache. If Kafka does not answer, that is stored once for all topics. */
+/* Stores answers in the cache. If Kafka does not answer, stores only how long no request is sent. */
 static void store_findings(struct dt_kafka_lookups *l, const struct dt_kafka_finding *v, size_t n, dt_status status)
 {
     struct dt_kafka_asker *asker;
@@ -193,12 +194,12 @@ static void store_findings(struct dt_kafka_lookups *l, const struct dt_kafka_fin
 struct pace {
     int64_t look_us;
     int64_t make_us;
-    bool make;  /* the next request creates topics; afterwards: the last request did */
+    bool make;  /* the next request creates topics; after the request: it created topics */
     bool alone; /* the next request is for an owner that is alone (is_alone) */
 };
 
-/* Whether all topics to create are of one owner, and no other owner has sent messages for ALONE_US or waits for a
- * topic. Under the lock. */
+/* Returns whether all topics to create are of one owner, and no other owner has sent messages for ALONE_US or waits for
+ * a topic. The caller holds the lock. */
 static bool is_alone(const struct dt_kafka_lookups *l, int64_t *owner)
 {
     const int64_t now_us = dt_kafka_now_us();
@@ -245,8 +246,8 @@ static void await_until(struct dt_kafka_lookups *l, int64_t until_us)
         dt_clock_wait(&l->changed, &l->lock, until_us);
 }
 
-/* Waits until a topic must be looked up (false), or may be created (true). Between two requests that create topics,
- * lookups that wait are served first. */
+/* Waits for work. Returns true if topics may be created, false if topics must be looked up. After a request that
+ * created topics, waiting lookups are served first. */
 static bool await_work(struct dt_kafka_lookups *l, struct pace *pace)
 {
     for (;;) {
@@ -268,7 +269,8 @@ static bool await_work(struct dt_kafka_lookups *l, struct pace *pace)
     }
 }
 
-/* Takes the next names for a request. pace->make: the request creates these topics. 0: the thread stops. */
+/* Takes the names for the next request, and sets pace->make if the request creates these topics. Returns 0 if the
+ * thread must stop. */
 static size_t next_wanted(struct dt_kafka_lookups *l, struct pace *pace)
 {
     struct dt_kafka_finding *v = l->asked;
@@ -379,7 +381,7 @@ static bool answer_now(struct dt_kafka_lookups *l, struct dt_str topic, dt_statu
     return known;
 }
 
-/* Looks up the next few unknown topics, from index *at on. Advances *at. */
+/* Looks up the next few unknown topics. *at: the index from which to search; advanced. */
 static dt_status find_next_unknown(dt_kafka_admin *a, const struct dt_str *topics, size_t n, size_t *at,
                                    struct dt_error *err)
 {
@@ -468,7 +470,8 @@ void dt_kafka_admin_forget(dt_kafka_admin *a, struct dt_str topic)
     struct known *k = find_known(l, topic);
     if (k)
         k->until_us = INT64_MIN / 2;
-    if (is_among(l->asked, l->asked_n, topic)) /* the answer to the running request may be outdated */
+    /* The running request may have read the topic before it changed, so the topic is looked up once more. */
+    if (is_among(l->asked, l->asked_n, topic))
         (void)!dt_topic_queue_add(l->wanted, topic, k ? k->owner : dt_owner_by_name(topic));
     pthread_mutex_unlock(&l->lock);
 }

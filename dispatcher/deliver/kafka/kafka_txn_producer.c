@@ -24,21 +24,23 @@
 
 enum {
     CAUSE_WAIT_US = 500000,
-    SILENCE_US = 1500000, /* after this time without reports, checks whether the transaction's topics still exist */
+    /* After this time without delivery reports, the producer checks whether the transaction's topics still exist. */
+    SILENCE_US = 1500000,
     LOOKS_MAX = 16,
-    PARTITION_FILL = 100, /* number of messages without a key after which a transaction uses another partition */
+    /* A transaction writes this many messages without a key to a partition, then uses another partition. */
+    PARTITION_FILL = 100,
     TOPIC_BUCKETS = 256,
     ABORT_WAIT_MS = 500,
     METADATA_WAIT_MS = 1000,
     METADATA_TRIES = 3,
-    MEET_WAIT_MS = 200, /* short: the loop's thread waits for it, and no batch needs these topics yet */
+    MEET_WAIT_MS = 200, /* short: the loop's thread waits for the lookup, and no batch needs these topics yet */
 };
 
 struct topic {
     struct topic *next;
     rd_kafka_topic_t *rkt;
     size_t limit;     /* size limit of the topic's batches */
-    size_t in_flight; /* bytes passed to librdkafka whose delivery report is missing */
+    size_t in_flight; /* bytes of messages that librdkafka has and whose delivery report is missing */
     uint32_t loose;   /* number of messages without a key in the open batch */
     size_t name_n;
     char name[];
@@ -62,18 +64,20 @@ struct dt_txn_producer {
     bool uncommitted; /* a transaction is open, and its commit was not requested */
     bool fenced;      /* init_transactions is done */
     const _Atomic bool *stop;
-    uint32_t nth; /* number of the pair's transaction; each puts messages without a key into another partition */
+    /* Number of the pair's transaction; determines the partition with which messages without a key begin. */
+    uint32_t nth;
     struct dt_kafka_watch watch;
 
     /* State of the open transaction, written when delivery reports are served, on the owner's thread. */
-    size_t outstanding;              /* messages passed to librdkafka whose report is missing */
-    rd_kafka_resp_err_t first_error; /* the first error of a delivery report, including that of the ledger record */
+    size_t outstanding;              /* number of messages that librdkafka has and whose delivery report is missing */
+    rd_kafka_resp_err_t first_error; /* first error in a delivery report, that of the ledger record included */
     char first_topic[DT_KAFKA_TOPIC_MAX + 1];
-    rd_kafka_resp_err_t refusal; /* why Kafka refused a message permanently; it makes other messages fail, too */
+    /* Why Kafka permanently refused a message; other messages of the transaction fail because of it. */
+    rd_kafka_resp_err_t refusal;
     char refused[DT_KAFKA_TOPIC_MAX + 1];
     int64_t ledger_offset;
     struct topic **open_topics; /* topic of each message of the transaction */
-    struct report *reports;     /* one for each message, and one for the ledger record */
+    struct report *reports;     /* one for each message, then one for the ledger record */
     size_t n_open;
     int64_t deadline_us;
     int64_t look_us; /* mono: when to check whether the topics still exist */
@@ -155,7 +159,8 @@ static int32_t choose_partition(const rd_kafka_topic_t *rkt, const void *key, si
     return (int32_t)((p->nth + (uint32_t)chosen % spread) % (uint32_t)partitions);
 }
 
-/* Turns a failure that is not REFUSED into DOUBT. After any failure the producer must not be used again. */
+/* Changes the status of a failure to DOUBT, unless it is REFUSED. After any failure the producer must not be used
+ * again. */
 static dt_status end_with(dt_txn_producer *p, dt_status status, struct dt_error *err)
 {
     if (status == DT_OK)
@@ -206,7 +211,8 @@ static void topic_refresh_limit(dt_txn_producer *p, struct topic *t)
     t->limit = info.max_message_bytes < DT_KAFKA_BATCH_BYTES ? (size_t)info.max_message_bytes : DT_KAFKA_BATCH_BYTES;
 }
 
-/* Records that the topic was refused: it is missing, or we have no right to it, whatever the error code. */
+/* Records that the topic was refused: it is missing, or we have no right to it. Both are recorded as a missing
+ * topic. */
 static void refuse_topic(dt_txn_producer *p, struct dt_str topic)
 {
     p->refusal = RD_KAFKA_RESP_ERR_UNKNOWN_TOPIC_OR_PART;
@@ -224,9 +230,9 @@ struct strangers {
     size_t n, n_unsure; /* n_unsure: how many names at the front may lack metadata */
 };
 
-/* Makes librdkafka fetch the metadata of all new topics in one request, by asking for offsets of a list of topics.
- * Otherwise each topic costs a request, and so does each check whether its metadata has arrived. For topics just
- * created, the first try fails but starts the fetch. */
+/* Makes librdkafka fetch the metadata of all new topics in one request, by asking for the offsets of a list of topics.
+ * Otherwise each topic costs a request, and each check whether its metadata has arrived costs another. If topics were
+ * just created, the first try fails, but starts the fetch. */
 static void fetch_metadata(dt_txn_producer *p, struct strangers *s, unsigned max_tries, int wait_ms)
 {
     for (unsigned tries = 0; s->n_unsure > 1 && tries < max_tries; tries++) {
@@ -237,7 +243,7 @@ static void fetch_metadata(dt_txn_producer *p, struct strangers *s, unsigned max
             rd_kafka_topic_partition_list_add(list, name, 0)->offset = RD_KAFKA_OFFSET_END;
         }
         (void)rd_kafka_offsets_for_times(p->rk, list, wait_ms);
-        /* Moves topics without a reported end to the front; the metadata of the others has arrived. */
+        /* Moves the topics whose end was not reported to the front. The metadata of the other topics has arrived. */
         s->n_unsure = 0;
         for (int i = 0; i < list->cnt; i++) {
             const struct dt_str name = s->names[i];
@@ -313,7 +319,7 @@ void dt_txn_producer_meet(dt_txn_producer *p, const struct dt_str *names, size_t
     for (size_t i = s.n_unsure; i < s.n; i++) {
         struct topic **slot = topic_slot(p, s.names[i]);
         struct dt_error ignored;
-        if (!*slot && topic_new(p, s.names[i], slot, &ignored) == DT_OK) /* a name may be in the list twice */
+        if (!*slot && topic_new(p, s.names[i], slot, &ignored) == DT_OK) /* a name may occur twice */
             topic_refresh_limit(p, *slot);
     }
     free(s.names);
@@ -361,7 +367,7 @@ static void check_for_deleted_topics(dt_txn_producer *p)
     }
 }
 
-/* Serves reports until *count <= most. */
+/* Serves delivery reports until *count <= most. */
 static dt_status await_reports(dt_txn_producer *p, const size_t *count, size_t most, int64_t deadline_us,
                                struct dt_error *err)
 {
@@ -380,9 +386,9 @@ static dt_status await_reports(dt_txn_producer *p, const size_t *count, size_t m
     }
 }
 
-/* Finds the cause of a failed transaction: librdkafka refuses further messages of the transaction, and one message's
- * failure makes others fail, so the report with the cause may not have arrived yet. Waits briefly for that report;
- * returns a permanent refusal as REFUSED. */
+/* Finds the cause of a failed transaction. When one message fails, librdkafka refuses further messages of the
+ * transaction and makes others fail, so the report with the cause may not have arrived yet. Waits briefly for that
+ * report; returns a permanent refusal as REFUSED. */
 static dt_status find_cause(dt_txn_producer *p, dt_status status, struct dt_error *err)
 {
     const int64_t until_us = dt_kafka_now_us() + CAUSE_WAIT_US;
@@ -406,7 +412,7 @@ static dt_status find_cause(dt_txn_producer *p, dt_status status, struct dt_erro
     return p->refusal != RD_KAFKA_RESP_ERR_NO_ERROR ? check_reports(p, err) : status;
 }
 
-/* Copies the message into librdkafka's queue; if the queue is full, serves reports and tries again. */
+/* Gives a copy of the message to librdkafka; if librdkafka's queue is full, serves delivery reports and tries again. */
 static dt_status produce_message(dt_txn_producer *p, rd_kafka_topic_t *rkt, int32_t partition,
                                  const struct dt_kafka_message *m, struct report *report, int64_t deadline_us,
                                  struct dt_error *err)
@@ -437,8 +443,7 @@ static dt_status produce_message(dt_txn_producer *p, rd_kafka_topic_t *rkt, int3
             status = check_reports(p, err);
             continue;
         }
-        /* Kafka or librdkafka refused the message at once. If the message is the ledger record, the outcome is
-         * DOUBT. */
+        /* Kafka or librdkafka refused the message at once. If the message is the ledger record, the status is DOUBT. */
         const bool refused = rkt != p->ledger && dt_kafka_refuses_message(code);
         if (refused)
             record_refusal(p, code, rd_kafka_topic_name(rkt));
@@ -451,7 +456,7 @@ static dt_status produce_message(dt_txn_producer *p, rd_kafka_topic_t *rkt, int3
     return status;
 }
 
-/* Opens the transaction and passes all messages to librdkafka, which sends them by itself. */
+/* Opens the transaction and gives all messages to librdkafka, which sends them by itself. */
 static dt_status produce_batch(dt_txn_producer *p, const struct dt_kafka_message *messages, size_t n,
                                const struct dt_kafka_message *record, struct dt_error *err)
 {
@@ -483,10 +488,11 @@ static dt_status produce_batch(dt_txn_producer *p, const struct dt_kafka_message
     return status == DT_DOUBT ? find_cause(p, status, err) : status;
 }
 
-/* Waits for all reports, then sends EndTxn. */
+/* Waits for all delivery reports, then commits the transaction (EndTxn). */
 static dt_status finish_transaction(dt_txn_producer *p, struct dt_error *err)
 {
-    p->look_us = dt_kafka_now_us() + SILENCE_US; /* reports that arrived since the begin have not been served yet */
+    /* Delivery reports that have arrived since the begin are only served now. */
+    p->look_us = dt_kafka_now_us() + SILENCE_US;
     dt_status status = await_reports(p, &p->outstanding, 0, p->deadline_us, err);
     if (status == DT_DOUBT)
         status = find_cause(p, status, err);
@@ -497,7 +503,7 @@ static dt_status finish_transaction(dt_txn_producer *p, struct dt_error *err)
         dt_assert_cmp(p->outstanding, ==, 0);
         dt_assert(p->uncommitted);
         p->uncommitted = false;
-        /* All reports are in, so none must be served while waiting for the commit. */
+        /* All delivery reports have been served, so the commit need not serve any. */
         rd_kafka_error_t *error = rd_kafka_commit_transaction(p->rk, -1);
         while (error && rd_kafka_error_is_retriable(error) && dt_kafka_now_us() < p->deadline_us) {
             rd_kafka_error_destroy(error);
@@ -548,7 +554,7 @@ dt_status dt_txn_producer_begin(dt_txn_producer *p, uint32_t nth, const struct d
     p->nth = nth;
     for (size_t i = 0; i < n; i++) {
         p->open_topics[i] = same_topic_again(messages, i) ? p->open_topics[i - 1] : *topic_slot(p, messages[i].topic);
-        dt_assert(p->open_topics[i]); /* the caller looked up all topics */
+        dt_assert(p->open_topics[i]); /* dt_txn_producer_learn must be called first */
         p->open_topics[i]->loose = 0;
     }
     for (size_t i = 0; i < n; i++)
@@ -609,7 +615,7 @@ static void producer_leave(void *arg)
         rd_kafka_topic_destroy(p->ledger);
 }
 
-/* Frees the producer. librdkafka's threads, which read `reports` and `topics`, have ended. */
+/* Frees the memory. Called when librdkafka's threads, which read `reports` and `topics`, have ended. */
 static void producer_done(void *arg)
 {
     dt_txn_producer *p = arg;
@@ -666,7 +672,7 @@ static dt_status producer_conf(dt_txn_producer *p, const char *suffix, rd_kafka_
     dt_status status = dt_kafka_conf_new(p->env, p, settings, out, err);
     if (status != DT_OK)
         return status;
-    /* acks is a setting of topics, so it is set here. */
+    /* Sets acks here, because acks is a setting of topics. */
     rd_kafka_topic_conf_t *topic_conf = rd_kafka_conf_get_default_topic_conf(*out);
     rd_kafka_topic_conf_set_partitioner_cb(topic_conf, choose_partition);
     rd_kafka_topic_conf_set_opaque(topic_conf, p);
@@ -677,8 +683,8 @@ static dt_status producer_conf(dt_txn_producer *p, const char *suffix, rd_kafka_
     return dt_kafka_watch_requests(&p->watch, *out, err);
 }
 
-/* Requests to fence older producers. If timeout_ms is not enough, the request continues in the background, and *again
- * tells the caller to call again. */
+/* Requests to fence older producers. If the request needs longer than timeout_ms, it continues in the background, and
+ * *again becomes true: the caller must call again. */
 static dt_status ask_to_fence(dt_txn_producer *p, int timeout_ms, bool *again, struct dt_error *err)
 {
     rd_kafka_error_t *error = rd_kafka_init_transactions(p->rk, timeout_ms);

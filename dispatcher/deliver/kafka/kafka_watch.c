@@ -1,5 +1,5 @@
-/* Owns: observations of librdkafka's threads while a transaction is open (the requests that they send, the connections
- * that they close, what they log), because librdkafka does not report these. See kafka_common.h. */
+/* Owns: what librdkafka's threads do while a transaction is open (the requests that they send, the connections that
+ * they close, the lines that they log), because librdkafka does not report it. See kafka_common.h. */
 #include "kafka_common.h"
 
 #include <sys/resource.h>
@@ -11,7 +11,8 @@
 enum { API_PRODUCE = 0, API_ADD_PARTITIONS = 24, API_END_TXN = 26 };
 enum {
     NICER = 15,
-    REFUSED_US = 15000, /* if a transaction sent two add-partitions requests this far apart, Kafka refused the first */
+    /* If a transaction sends two add-partitions requests at least this far apart, Kafka refused the first. */
+    REFUSED_US = 15000,
 };
 
 void dt_kafka_watch_init(struct dt_kafka_watch *w)
@@ -33,7 +34,7 @@ static rd_kafka_resp_err_t on_request_sent(rd_kafka_t *, int fd, const char *, i
     if (api != API_PRODUCE && api != API_ADD_PARTITIONS && api != API_END_TXN)
         return RD_KAFKA_RESP_ERR_NO_ERROR;
     pthread_mutex_lock(&w->lock);
-    bool open = w->open; /* the request belongs to the open transaction */
+    bool open = w->open; /* the transaction is open, so the request belongs to it */
     if (open) {
         w->end_txns += api == API_END_TXN;
         if (api == API_ADD_PARTITIONS) {
@@ -52,11 +53,11 @@ static rd_kafka_resp_err_t on_request_sent(rd_kafka_t *, int fd, const char *, i
     return RD_KAFKA_RESP_ERR_NO_ERROR;
 }
 
-/* Records librdkafka's main thread, and resets the priority of others. While partitions join a transaction, the main
- * thread polls the clock, for two milliseconds a transaction (2.0.2; not in 2.4). So it gets a lower priority
- * (dt_kafka_watch_nice). It also starts the threads of brokers, which inherit its priority. So its priority is lowered
- * when the threads of the known brokers have started, and later threads set their priority back to the usual one, if
- * the process may. */
+/* Records librdkafka's main thread, and resets the priority of the other threads. While partitions join a transaction,
+ * the main thread polls the clock, for two milliseconds a transaction (2.0.2; not in 2.4), so its priority is lowered
+ * (dt_kafka_watch_nice). But it also starts the threads of brokers, and they inherit its priority. Therefore its
+ * priority is lowered only after the threads of the known brokers have started, and a thread that starts later resets
+ * its own priority, if the process may. */
 static rd_kafka_resp_err_t on_thread_start(rd_kafka_t *, rd_kafka_thread_type_t type, const char *, void *opaque)
 {
     struct dt_kafka_watch *w = opaque;
@@ -80,8 +81,8 @@ static rd_kafka_resp_err_t on_new(rd_kafka_t *rk, const rd_kafka_conf_t *, void 
     return code ? code : rd_kafka_interceptor_add_on_request_sent(rk, "duetime", on_request_sent, opaque);
 }
 
-/* Closes a connection. Only connections that carried part of the transaction cause doubt: an unreachable broker does no
- * harm. */
+/* Closes a connection. If it carried part of the transaction, the outcome is in doubt. Other connections may break: an
+ * unreachable broker does no harm. */
 int dt_kafka_watch_close_socket(struct dt_kafka_watch *w, int fd)
 {
     pthread_mutex_lock(&w->lock);
@@ -95,14 +96,14 @@ int dt_kafka_watch_close_socket(struct dt_kafka_watch *w, int fd)
     return close(fd);
 }
 
-/* Reads which topic was not admitted to the transaction. Only librdkafka's log names this topic: the reports of its
- * messages say that they were purged, and the transaction's error names no topic. */
+/* Reads from the log which topic was not admitted to the transaction. Only librdkafka's log names this topic: the
+ * delivery reports of its messages say that they were purged, and the transaction's error names no topic. */
 void dt_kafka_watch_log(struct dt_kafka_watch *w, const char *facility, const char *text)
 {
     static const char lead[] = "Failed to add partition \"";
     const char *from = strcmp(facility, "ADDPARTS") == 0 ? strstr(text, lead) : NULL;
     size_t n = from ? strcspn(from + sizeof(lead) - 1, "\"") : 0;
-    /* this topic failed only because another topic failed */
+    /* ignores a topic that was not admitted only because another topic failed */
     if (n == 0 || n > DT_KAFKA_TOPIC_MAX || strstr(text, rd_kafka_err2str(RD_KAFKA_RESP_ERR_OPERATION_NOT_ATTEMPTED)))
         return;
     pthread_mutex_lock(&w->lock);

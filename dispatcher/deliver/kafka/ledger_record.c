@@ -81,7 +81,8 @@ static int64_t number_member(const struct dt_ledger_view *view, const char *name
     return dt_json_int_of(view->json, dt_json_root(view->json), name);
 }
 
-/* Reads the record's list into scratch. False: the record has no list, or its list could not be read (view->status). */
+/* Reads the list of attempts in the record into view->scratch. Returns false if the record has no list, or if memory
+ * ran out (view->status). */
 static bool read_list(struct dt_ledger_view *view)
 {
     const struct dt_json_node *list = dt_json_member(view->json, dt_json_root(view->json), "list");
@@ -103,8 +104,8 @@ static bool check_batch(struct dt_ledger_view *view, int64_t offset)
     return true;
 }
 
-/* Whether the record is the barrier of this takeover, by its token. Epochs would prove nothing, because they repeat if
- * MySQL is restored from an older copy. */
+/* Returns whether the record is the barrier of this takeover, by its token. An epoch would prove nothing, because
+ * epochs repeat if MySQL is restored from an older copy. */
 static bool is_own(const struct dt_ledger_view *view)
 {
     return number_member(view, "epoch") == view->fence->epoch &&
@@ -135,7 +136,7 @@ static bool check_new(struct dt_ledger_view *view, int64_t offset, struct dt_str
         return record_problem(view, offset, "a record of an epoch that is not below this one");
     if (batch)
         return check_batch(view, offset);
-    if (!is_own(view)) /* a barrier of an earlier takeover */
+    if (!is_own(view)) /* the record is a barrier of an earlier takeover */
         return true;
     view->barrier = true;
     view->next_offset = offset + 1;

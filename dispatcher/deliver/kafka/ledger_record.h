@@ -6,8 +6,8 @@
  *   key "batch":   {"installation":"<uuid>","shard":3,"epoch":17,"token":…,"batch":42,"list":[[id,attempt,due],…]}
  *   key "barrier": {"installation":"<uuid>","shard":3,"epoch":18,"token":…}
  *
- * Future records will also be JSON objects with a string `installation`, so that older versions can tell them from
- * those of strangers.
+ * Records of later versions will also be JSON objects with a string `installation`, so that this version can tell them
+ * from records of strangers.
  */
 #pragma once
 
@@ -22,29 +22,31 @@ void dt_ledger_format_batch(struct dt_strbuf *out, const char *uuid, const struc
                             const struct dt_claim *list, size_t n);
 void dt_ledger_format_barrier(struct dt_strbuf *out, const char *uuid, const struct dt_fence *fence);
 
-/* What a takeover has learned from the ledger so far. dt_ledger_view_record adds the records in order. */
+/* What a takeover has learned from the ledger so far. dt_ledger_view_record adds the records in order of offset. */
 struct dt_ledger_view {
     const char *uuid;
     const struct dt_fence *fence; /* the fence of this takeover */
     const struct dt_inflight
-        *inflight;         /* list of the shard's row; the last leader was about to send the first fence->send_n */
+        /* In-flight list of the shard's row; the last leader was about to send its first fence->send_n attempts. */
+        *inflight;
     int64_t settled_below; /* records below this offset were checked by an earlier takeover */
     dt_json *json;
     struct dt_inflight scratch;
-    size_t batches;      /* number of records of the batch in flight: 1: it was committed; more: a contradiction */
+    /* Number of records of the batch in flight; 1: the batch was committed; more: a contradiction. */
+    size_t batches;
     bool barrier;        /* our own barrier was read; its token identifies it */
     int64_t next_offset; /* offset after our barrier */
-    bool anchored;       /* the record just below settled_below was read, and is ours */
+    bool anchored;       /* the record right before settled_below was read, and is ours */
     size_t strangers;    /* number of skipped records of strangers, from settled_below on */
-    int64_t stranger_at; /* offset of the first skipped record */
+    int64_t stranger_at; /* offset of the first skipped record of a stranger */
     char problem[300];   /* if not empty, a contradiction, for which the shard must halt */
-    dt_status status;    /* if not OK, a record could not be read for lack of memory or the like, so nothing is known */
+    dt_status status;    /* if not OK, a record could not be read (memory ran out), so nothing is known */
 };
 
 DT_MUST_CHECK dt_status dt_ledger_view_init(struct dt_ledger_view *view, const char *uuid, const struct dt_fence *fence,
                                             const struct dt_inflight *inflight);
 void dt_ledger_view_clear(struct dt_ledger_view *view);
-/* Starts again with an empty view, to read the ledger from another offset. */
+/* Makes the view empty, to read the ledger again from another offset. */
 void dt_ledger_view_again(struct dt_ledger_view *view);
 /* Adds a record to the view `arg`; a dt_ledger_fn. Returns false after our barrier, a contradiction or a failure, so
  * that reading stops. */

@@ -6,7 +6,7 @@
 #include "job/job_json.h"
 
 #define OWN_HEADERS_MAX (1 + DT_CLOUD_EVENT_ATTRIBUTES)
-#define NOTICE_MAX      1000000 /* maximal bytes of a dead letter; below Kafka's default limit of a message */
+#define NOTICE_MAX      1000000 /* maximal bytes of a dead letter; below Kafka's default limit for a message */
 
 struct headers {
     struct dt_kafka_header *v;

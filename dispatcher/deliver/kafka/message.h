@@ -12,7 +12,7 @@
 #include "features/outbox/outbox_store.h"
 #include "kafka.h"
 
-/* Builds the message of an attempt. Everything in *message lives in the arena, or is borrowed from `from`. json is
+/* Builds the message of an attempt. All that *message points at is in the arena, or borrowed from `from`. json is
  * scratch for the caller's headers. */
 DT_MUST_CHECK dt_status dt_message_of_job(const struct dt_outgoing *from, const char *installation, int64_t now_ms,
                                           dt_json *json, struct dt_arena *arena, struct dt_kafka_message *message);

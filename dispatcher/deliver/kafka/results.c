@@ -1,5 +1,5 @@
 /*
- * The watermark (first part: how far results have been read), and the reader of results (second part).
+ * The watermark (first part: up to when results have been read), and the reader of results (second part).
  *
  *   mark (where do the partitions end now, at T?) ─▶ has the group committed its offsets up to there? ─▶ read up to T
  *
@@ -8,11 +8,11 @@
  * MySQL's clock, taken before Kafka is asked: messages that were in the topic when MySQL's clock said T are below the
  * ends that Kafka returns. Other clocks do not matter.
  *
- * If the group has not committed that far, the mark is kept, and compared again. While leaders wait without a break, no
- * deadline is delayed by more than GIVE_UP_MS: after that, the reader is too late, or Kafka does not answer. For
- * attempts that Kafka delivered, the time counts again from when Kafka answers after a failure, because the reader
- * cannot read before. If a leader did not renew its request for a while (because MySQL was down for the leader and the
- * reader, for example), the time counts again.
+ * If the group has not committed that far, the mark is kept, and compared again later. While leaders wait without a
+ * break, no deadline is delayed by more than GIVE_UP_MS: after that, the reader is too late, or Kafka does not answer.
+ * This period restarts if no leader renewed its request for a while (because neither leaders nor reader reached MySQL,
+ * for example). For attempts that Kafka delivered, it also restarts when Kafka answers after a failure, because the
+ * reader could not read before.
  *
  * Invariant: kafka_up_to_ms <= other_up_to_ms.
  */
@@ -47,9 +47,10 @@ struct dt_results_watermark {
     _Atomic uint32_t waiting[SHARD_WORDS];
 
     /* used only by the tick */
-    bool serves;        /* some leader waits */
-    int64_t since_us;   /* mono: begin of the wait that give_up_waiting limits: when leaders began to wait, or the time
-                         * of the last mark that was reached; moved by times in which the process was stopped */
+    bool serves; /* a leader waits for the watermarks */
+    /* mono: begin of the period that give_up_waiting limits: when leaders began to wait, or the time of the last mark
+     * that was reached; later by the time for which the process was stopped. */
+    int64_t since_us;
     int64_t answers_us; /* mono: since when Kafka has answered every request; INT64_MAX: the last request failed */
     int64_t mark_ms;    /* T of the current mark, by MySQL's clock; 0: there is no mark */
     int64_t mark_us;    /* mono: when the mark was taken */
@@ -83,13 +84,13 @@ void dt_results_watermark_want(dt_results_watermark *w, unsigned shard, int64_t 
 
 /* ---- one look ---- */
 
-/* Takes a mark if there is none, and compares it with the committed offsets. Also returns OK if the group has not
- * committed that far. */
+/* Takes a mark if there is none, and compares the mark with the committed offsets. If the group has not committed that
+ * far, returns OK, and the mark is kept. */
 static dt_status compare_mark(dt_results_watermark *w, struct dt_error *err)
 {
     bool passed = false;
     dt_status status = DT_OK;
-    if (!w->mark_ms) { /* reads the clocks before Kafka is asked */
+    if (!w->mark_ms) { /* the clocks are read before Kafka is asked */
         int64_t us = dt_clock_mono_us(w->env.clock);
         int64_t ms = dt_refclock_earliest_ms(w->env.ref);
         status = dt_result_lag_mark(w->lag, err);
@@ -180,8 +181,8 @@ dt_status dt_results_watermark_start(const struct dt_results_watermark_env *env,
         dt_results_watermark_stop(w);
         return status;
     }
-    /* Timeouts wait for this chore's ticks, which wait for Kafka. So it does not set `waits` (base/chores.h), and gets
-     * a thread even if chores that set it use all of theirs. */
+    /* Although its ticks wait for Kafka, this chore does not set `waits` (base/chores.h): timeouts of attempts depend
+     * on it, so it must get a thread even if chores with `waits` use all threads that they may use. */
     w->chore = (struct dt_chore){.name = "watermark", .tick = tick_watermark, .arg = w};
     dt_chores_add(env->chores, &w->chore);
     *out = w;
@@ -243,9 +244,10 @@ struct dt_results {
     struct deferred {
         bool some;        /* results may be stored in MySQL, perhaps by the process that read the partitions before */
         int64_t after_id; /* job id up to which the running walk over stored results has come */
-        size_t met;       /* results that this walk skipped because the job's row was still locked */
-        size_t stored;    /* about how many results are stored: those that the last walk left, and those stored since */
-        int64_t next_us;  /* mono: when the walk continues */
+        size_t met;       /* number of results that this walk skipped because their job's row was locked */
+        /* About how many results are stored: number that the last walk skipped, and number stored since. */
+        size_t stored;
+        int64_t next_us; /* mono: when the walk continues */
     } deferred;
     unsigned rank, members; /* the share of partitions that was taken last */
     struct rejected *rejected;
@@ -356,7 +358,7 @@ static dt_status publish_rejected_results(dt_results *r, struct dt_error *err)
     dt_status status = dt_notice_producer_send(r->env.notices, messages, r->n_rejected, sent, REJECT_MS, err);
     if (status != DT_REFUSED)
         return status;
-    /* If Kafka will never accept a rejected record, it is only logged: the record also stays in the topic from which it
+    /* If Kafka permanently refuses a rejected record, the record is only logged: it is still in the topic from which it
      * was read, and waiting would delay all results. */
     for (size_t i = 0; i < r->n_rejected; i++) {
         const struct dt_kafka_record *record = r->rejected[i].record;
@@ -387,7 +389,7 @@ static dt_status apply_deferred(dt_results *r, struct dt_error *err)
     d->after_id = page.after_id;
     update_index(r, &map, page.v, page.n);
     d->met += busy;
-    if (page.n < page.limit) { /* the walk ends; a new walk begins if this one skipped results */
+    if (page.n < page.limit) { /* the walk has reached the end; another walk begins if this walk skipped results */
         d->some = d->met > 0;
         d->stored = d->met;
         d->met = 0;
@@ -431,7 +433,7 @@ static dt_status apply_records(dt_results *r, const struct dt_kafka_record *reco
         DT_LOG(WARN, "results", "results wait for jobs that another session keeps locked", DT_I("results", busy));
     d->stored += busy;
     d->some = true;
-    if (d->next_us > soon_us) /* if nothing was stored before, the next walk may be far ahead */
+    if (d->next_us > soon_us) /* while no results were stored, the next walk was planned for much later */
         d->next_us = soon_us;
     return DT_OK;
 }
@@ -452,9 +454,9 @@ static dt_status serve_results(dt_results *r, dt_kafka_reader *consumer, struct 
     dt_status status = DT_OK;
     unsigned rank;
     unsigned members;
-    /* Before the election was first seen, there is no share of partitions, so nothing is read. */
+    /* Before the process has seen an election, it has no share of the partitions, and reads nothing. */
     if (r->env.place(r->env.arg, &rank, &members)) {
-        if (rank != r->rank || members != r->members) { /* results of the new partitions may be stored */
+        if (rank != r->rank || members != r->members) { /* results from the new partitions may be stored in MySQL */
             r->deferred.some = true;
             r->deferred.next_us = 0;
         }

@@ -1,6 +1,7 @@
-/* Invariants: a name is in the queue once, in the list of its group. A group is in the ring while it has names or a
- * debt; a group without both is dropped by the next dt_topic_queue_take. The next name is that of the first group in
- * the ring that need not wait. Few groups have a debt and no names, because only handling names makes a debt. */
+/* Invariants: a name is in the queue at most once, in the list of its group. A group is in the ring while it has names
+ * or a debt; a group without both is dropped by the next dt_topic_queue_take. The next name is the first name of the
+ * first group in the ring that need not wait. Few groups have a debt and no names, because only names that were handled
+ * cause a debt. */
 #include "topic_queue.h"
 
 #include <utlist.h>
@@ -21,7 +22,8 @@ struct group {
     struct group *prev, *next; /* neighbours in the ring of groups */
     struct entry *entries;
     size_t n_entries;
-    int64_t paid_until_us; /* when the group's share has paid for all its names so far; in the future: a debt */
+    /* When the group's share has paid for the names that were handled; in the future: a debt. */
+    int64_t paid_until_us;
     int64_t owner;
 };
 
@@ -68,7 +70,7 @@ static struct group *group_of(dt_topic_queue *queue, int64_t owner)
     return group;
 }
 
-/* Drops the group if it has neither names nor a debt. */
+/* Drops the group if it has no names and no debt. */
 static void drop_if_idle(dt_topic_queue *queue, struct group *group, int64_t now_us)
 {
     if (group->n_entries || group->paid_until_us > now_us)
@@ -141,7 +143,7 @@ bool dt_topic_queue_take(dt_topic_queue *queue, int64_t now_us, char name[DT_TOP
     dt_assert_cmp(queue->length, >=, group->n_entries);
     group->n_entries--;
     queue->length--;
-    DL_DELETE(queue->ring, group); /* moves the group to the end of the ring, so that other groups are next */
+    DL_DELETE(queue->ring, group); /* the group moves to the end of the ring, so that other groups are next */
     DL_APPEND(queue->ring, group);
     drop_if_idle(queue, group, now_us);
     return true;

@@ -7,11 +7,13 @@
 
 #include "base/text/strbuf.h"
 
-#define DT_TOPIC_QUEUE_MAX      16384 /* maximal number of names */
-#define DT_TOPIC_QUEUE_GROUP    2048  /* maximal number of names of one group */
-#define DT_TOPIC_NAME_MAX       249   /* longer names are not valid in Kafka */
-#define DT_TOPIC_QUEUE_SHARE    20 /* in the long run, a group's names may use one part in this many of the time … */
-#define DT_TOPIC_QUEUE_AHEAD_US INT64_C(30000000) /* … and this much time in advance */
+#define DT_TOPIC_QUEUE_MAX   16384 /* maximal number of names */
+#define DT_TOPIC_QUEUE_GROUP 2048  /* maximal number of names of one group */
+#define DT_TOPIC_NAME_MAX    249   /* longer names are not valid in Kafka */
+/* Handling the names of a group may take one part in DT_TOPIC_QUEUE_SHARE of the time in the long run, and
+ * DT_TOPIC_QUEUE_AHEAD_US in advance. */
+#define DT_TOPIC_QUEUE_SHARE    20
+#define DT_TOPIC_QUEUE_AHEAD_US INT64_C(30000000)
 
 typedef struct dt_topic_queue dt_topic_queue;
 
@@ -20,15 +22,15 @@ void dt_topic_queue_free(dt_topic_queue *queue); /* accepts NULL */
 /* Adds a name. OK: the name is in the queue, even if it was before. FULL: the queue or the group is full. INVALID: the
  * name is empty or too long. NOMEM. */
 dt_status dt_topic_queue_add(dt_topic_queue *queue, struct dt_str name, int64_t owner);
-/* Takes the next name at now_us. False: the queue is empty, or every group must wait. */
+/* Takes the next name. now_us: the current time. False: the queue is empty, or every group must wait. */
 bool dt_topic_queue_take(dt_topic_queue *queue, int64_t now_us, char name[DT_TOPIC_NAME_MAX + 1], int64_t *owner);
-/* Charges the owner: handling a name that was taken took cost_us, and ended at now_us. */
+/* Charges the owner: handling one of its names took cost_us, and ended at now_us. */
 void dt_topic_queue_charge(dt_topic_queue *queue, int64_t owner, int64_t cost_us, int64_t now_us);
-/* Whether only one owner has names in the queue. *owner: that owner. */
+/* Returns whether exactly one owner has names in the queue. *owner: that owner. */
 bool dt_topic_queue_alone(const dt_topic_queue *queue, int64_t *owner);
 /* Forgives the owner's debt, because handling the owner's names so far delayed no other owner. */
 void dt_topic_queue_forgive(dt_topic_queue *queue, int64_t owner);
-/* Returns the time at which a name can be taken, which may be past; INT64_MAX: the queue is empty. */
+/* Returns when the next name can be taken (a past time: now); INT64_MAX: the queue is empty. */
 int64_t dt_topic_queue_ready_us(const dt_topic_queue *queue, int64_t now_us);
 bool dt_topic_queue_has(const dt_topic_queue *queue, struct dt_str name);
 size_t dt_topic_queue_length(const dt_topic_queue *queue);

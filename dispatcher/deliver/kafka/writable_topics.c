@@ -25,9 +25,9 @@ struct topic {
     UT_hash_handle hh;
     struct topic *next_wanted;
     struct topic *next_found;
-    int64_t asked_us;  /* mono: when the topic was last looked up; 0: never, or it was refused since */
-    int64_t wanted_us; /* mono: when the topic was last asked for because of a due job */
-    int64_t sends_us;  /* mono: when sending of its owner was last reported to the admin */
+    int64_t asked_us;  /* mono: when the topic was last looked up; 0: never, or a message was refused since */
+    int64_t wanted_us; /* mono: when a leader last asked for the topic because of a due job */
+    int64_t sends_us;  /* mono: when it was last reported to the admin that the topic's owner sends messages */
     int64_t owner;     /* owner of the jobs for which the topic was last asked for */
     int64_t max_bytes;
     bool writable, wanted;
@@ -43,9 +43,11 @@ struct dt_writable_topics {
     const dt_clock *clock;
     struct topic *topics;
     struct topic *wanted;
-    struct topic *found;       /* list of topics that the last dt_writable_topics_resolve found */
-    size_t n_barred, n_closed; /* n_closed: number of topics that are barred, or known as unwritable */
-    char trouble[320];         /* why lookups fail */
+    /* List of the topics that the last dt_writable_topics_resolve found writable for the first time. */
+    struct topic *found;
+    /* n_barred: barred topics; n_closed: topics that are barred, or known not to be writable. */
+    size_t n_barred, n_closed;
+    char trouble[320]; /* why lookups fail */
 };
 
 dt_status dt_writable_topics_new(dt_kafka_admin *admin, const dt_clock *clock, void (*told)(void *arg), void *arg,
@@ -117,7 +119,8 @@ static void count_closed(dt_writable_topics *known, const struct topic *topic, b
 
 static enum dt_writable answer_topic(const struct topic *topic, int64_t bytes)
 {
-    if (topic->bar_us && bytes == 0) /* while one message tries the topic, parked jobs stay parked */
+    /* While one message tries whether Kafka accepts the topic, parked jobs stay parked. */
+    if (topic->bar_us && bytes == 0)
         return DT_WRITABLE_NO;
     if (topic->asked_us == 0)
         return DT_WRITABLE_UNKNOWN;
@@ -165,7 +168,7 @@ static void keep_reason(struct topic *topic, const char *why)
     snprintf(topic->why, sizeof(topic->why), "%.*s", (int)sizeof(topic->why) - 1, why);
 }
 
-/* Applies the lookup of a topic. False: the topic is still unknown, and must be looked up. */
+/* Applies the lookup of a topic. Returns false if the topic is still unknown, and must be looked up. */
 static bool resolve_topic(dt_writable_topics *known, struct topic *topic, bool *any_news)
 {
     struct dt_error err = {0};
