@@ -133,7 +133,8 @@ enum dt_next dt_answer_status(struct dt_request *req, dt_status status, const st
 {
     static _Thread_local struct dt_outage_part outage;
     const char *text = err && err->text[0] ? err->text : NULL;
-    /* Texts of the MySQL library may name hosts and users, so only texts about the request itself are shown. */
+    /* A text of the MySQL library may name hosts and users, so a caller sees the text only if it is about the request
+     * itself. */
     const bool about_the_request = (status == DT_MALFORMED || status == DT_INVALID || status == DT_TOO_LARGE) && text &&
                                    strncmp(text, "MySQL ", 6) != 0;
     struct dt_problem problem = {.type = dt_problem_of_status(status),
@@ -307,8 +308,8 @@ void dt_answer_next_id(struct dt_request *req, const struct dt_cursor_list *list
 
 /* ---- secrets in bodies ---- */
 
-/* Reads a secret that may begin with "***". Sets *out to the secret after "*** "; absent if nothing follows. False: the
- * text does not begin with "***". */
+/* Reads a secret that may begin with "***". Sets *out to the secret that follows "*** "; absent if nothing follows.
+ * False: the text does not begin with "***", and *out is unchanged. */
 static bool read_hidden(struct dt_str text, struct dt_str *out)
 {
     size_t n = sizeof(DT_TOPIC_HIDDEN) - 1;

@@ -20,8 +20,8 @@ struct dt_view;
 /* Allocates req->state, filled with zeros. NULL: memory ran out, and the answer, 503, is filled in. */
 void *dt_answer_state(struct dt_request *req, size_t n);
 
-/* Returns the configured limits for decoders. Borrows the installation's name from the snapshot `view`; if view is
- * NULL, from the configuration. */
+/* Returns the configured limits of decoders. Borrows the installation's name from the snapshot `view`; if view is NULL,
+ * from the configuration. */
 struct dt_job_rules dt_answer_rules(const struct dt_api *api, const struct dt_view *view);
 
 /* Parses the body with this thread's parser (request/workers.h), and initializes the list of faults. The tree lives
@@ -53,21 +53,21 @@ enum dt_next dt_answer_fault(struct dt_request *req, const char *pointer, const 
 /* Answers that a decoder refused the body: 413, 422 with all faults, or the problem of another status. */
 enum dt_next dt_answer_faults(struct dt_request *req, dt_status status, const struct dt_faults *faults);
 
-/* Answers the problem for a status of the store. job: the job as it is now, shown with too-late, not-dead and
- * version-mismatch; NULL: unknown. err may be NULL. If the status is an error of MySQL, logs an outage. */
+/* Answers the problem for a status of the store. job: the job as it is now, which the problems too-late, not-dead and
+ * version-mismatch show; NULL: unknown. err may be NULL. If the status is an error of MySQL, logs an outage. */
 enum dt_next dt_answer_status(struct dt_request *req, dt_status status, const struct dt_job *job,
                               const struct dt_error *err);
-/* Answers 404: "no such job", if what is "job". */
+/* Answers 404 with the detail "no such <what>". */
 enum dt_next dt_answer_not_found(struct dt_request *req, const char *what);
-/* Answers NOT_FOUND as dt_answer_not_found does, and other statuses as dt_answer_status does. */
+/* Answers a failed read or change: NOT_FOUND as dt_answer_not_found does, other statuses as dt_answer_status does. */
 enum dt_next dt_answer_failed(struct dt_request *req, dt_status status, const char *what, const struct dt_error *err);
 
 /* Answers the job as JSON with its ETag. status: 200; or 201, which adds the header Location. */
 enum dt_next dt_answer_job(struct dt_request *req, int status, const struct dt_job *job,
                            const struct dt_job_view *view);
 
-/* A page ends at its limit, or earlier if its answer reaches this many bytes; it has at least one row. Before the page
- * is read, memory is reserved for the rows, and for the answer, whose buffer may be twice as large as its text. */
+/* A page ends at its limit of rows, or earlier if its answer reaches DT_PAGE_BYTES; it has at least one row. Before the
+ * page is read, memory is reserved for the rows, and for the answer, whose buffer may be twice as large as its text. */
 #define DT_PAGE_BYTES ((size_t)4 << 20)
 static inline size_t dt_page_room(size_t bytes)
 {
@@ -79,8 +79,8 @@ static inline struct dt_page_end dt_page_end(unsigned rows, size_t row_bytes)
     size_t bytes = rows * row_bytes;
     return (struct dt_page_end){rows, bytes < DT_PAGE_BYTES ? bytes : DT_PAGE_BYTES};
 }
-/* Returns how many bytes it may take to read and answer one job. Its payload is in the client library, in a cell, in
- * the arena, and, perhaps as base64, in a buffer that grows by doubling. */
+/* Returns how many bytes it may take to read and answer one job. Its payload is held four times: by the client library,
+ * in a cell, in the arena, and, perhaps as base64, in a buffer that grows by doubling. */
 size_t dt_answer_job_room(const struct dt_api *api);
 /* Reserves the bytes of dt_answer_job_room before a job is read, and releases what an earlier run of the request
  * reserved. False: answered 503. */
@@ -105,7 +105,7 @@ void dt_answer_begin_list(struct dt_request *req, const char *name);
 void dt_answer_next_cursor(struct dt_request *req, const struct dt_cursor_list *list, bool more,
                            struct dt_str position);
 
-/* Ends a page. last: the id or number of its last row. */
+/* Ends a page like dt_answer_end_page. last: id or number of the page's last row. */
 void dt_answer_next_id(struct dt_request *req, const struct dt_cursor_list *list, bool more, int64_t last);
 
 /* A page of a list in order of ids; the page begins after `id`. */
@@ -150,5 +150,6 @@ struct dt_str dt_topic_secret_keep(struct dt_str wanted, struct dt_str had, bool
 
 /* Refuses to delete the topic, because it has unfinished jobs, or a schedule creates jobs in it. */
 enum dt_next dt_answer_topic_in_use(struct dt_request *req, const struct dt_topic_deletion *deletion);
-/* Called after topics or shards were changed: makes this process read them again, and notifies the dispatchers. */
+/* Called after topics or shards were changed: makes this process read topics and shards again, and notifies the
+ * dispatchers. */
 void dt_topics_announce(struct dt_request *req);

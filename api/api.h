@@ -9,7 +9,7 @@ struct dt_api {
     const struct dt_config *config;
     const dt_clock *clock;
     dt_refclock *ref;                   /* estimate of MySQL's clock */
-    struct dt_budget *memory;           /* budget that all requests share (request/request.h) */
+    struct dt_budget *memory;           /* memory budget that all requests share (request/request.h) */
     struct dt_auth *auth;               /* tokens and callers (request/auth.h) */
     struct dt_quotas *quotas;           /* quotas of tokens (request/quotas.h) */
     struct dt_topic_cache *topics;      /* snapshots (request/topic_cache.h) */

@@ -44,7 +44,7 @@
 #include "token_commands.h"
 
 #define DRAIN_US      INT64_C(10000000)
-#define CUT_US        INT64_C(2000000) /* time for sending answers after the last wait has ended */
+#define CUT_US        INT64_C(2000000) /* time for sending answers, once gates or workers have ended the waits */
 #define AGAIN_US      INT64_C(1000000)
 #define CHORE_THREADS 2
 
@@ -141,7 +141,7 @@ struct server {
     const char *config_file;
     dt_refclock ref;
     struct dt_session_env env;
-    _Atomic int64_t answered_us; /* mono: when MySQL last answered; written through env */
+    _Atomic int64_t answered_us; /* mono: when a session last got an answer from MySQL; env points to it */
     struct dt_budget memory;
     struct dt_activity activity;
     struct dt_api api;
@@ -155,14 +155,14 @@ struct server {
     dt_watcher *watcher;
     dt_clock_follower *follower;
     bool loopback; /* the API listens only on the loopback and Unix sockets */
-    /* Members below: for the service manager. */
+    /* Members below: for the messages to the service manager. */
     struct dt_service service;
     bool ready;
     int64_t alive_us; /* when the next keep-alive is due */
 };
 
-/* Ends waits of suspended requests whose deadline has passed. Usually the threads of the queues end them; this function
- * is for the case that all these threads hang. */
+/* Ends waits of suspended requests whose deadline has passed. Usually the queues' own threads do this; here it is done
+ * in case all of them hang. */
 static void expire_waits(const struct dt_api *api, int64_t now_us)
 {
     dt_workers_expire(api->workers, now_us);
@@ -238,7 +238,7 @@ static dt_status start_parts(struct server *s, struct dt_error *err)
 }
 
 /* Stops the parts. Running requests may finish; queued elements are committed and answered; batches answer with the
- * outcomes so far; at last the HTTP server ends. */
+ * outcomes so far; the HTTP server ends after the parts that answer requests. */
 static void stop_parts(struct server *s)
 {
     struct dt_api *api = &s->api;
@@ -389,7 +389,7 @@ static int64_t notify_service(struct server *s, int64_t now_us)
     return s->alive_us;
 }
 
-/* Called if an assertion fails: stores a finding for `duetime doctor`. */
+/* Called if an assertion fails: stores a finding, which `duetime doctor` shows. */
 static void report_death(void *arg, const char *where, const char *what, int shard)
 {
     const struct server *s = arg;
@@ -532,7 +532,7 @@ static int run_command(struct server *s, const struct options *options)
     struct dt_error err = {0};
     dt_status status;
     switch (options->command) {
-    case CHECK: /* the command also checks the files of the certificate */
+    case CHECK: /* --check also reads the files of the certificate */
         if (read_certificate(&s->config, &s->api.tls, &err) != DT_OK) {
             fprintf(stderr, "%s\n", err.text);
             return 1;

@@ -1,5 +1,6 @@
-/* The table of all routes; a test compares it with openapi.yaml. The most frequent routes are first. The columns are
- * method, path, scope, wall (request/request.h), body and query. If a row lacks one of them, it does not compile. */
+/* The table of all routes; a test compares it with openapi.yaml. The most frequent routes are first. The columns
+ * are method, path, scope, wall (request/request.h), body and query. A row without one of these columns does not
+ * compile. */
 #include "api.h"
 #include "features/operations/operations.h"
 #include "handlers.h"

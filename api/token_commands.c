@@ -121,7 +121,7 @@ int dt_command_waive_tokens(const struct dt_config *config)
 
 /* ---- creating a token ---- */
 
-/* Writes the scopes in the form that is stored: each scope once, in a fixed order, with commas. */
+/* Writes scopes in the form that MySQL stores: each scope once, in a fixed order, with commas. */
 static void canonical_scopes(unsigned scopes, char out[DT_SCOPES_TEXT])
 {
     static const struct {
@@ -151,7 +151,7 @@ dt_status dt_token_quotas_parse(struct dt_str text, struct dt_quota_limits *out,
         int quota = 0;
         while (quota < DT_QUOTAS && !dt_str_is((struct dt_str){element.p, n}, dt_quota_name((enum dt_quota)quota)))
             quota++;
-        int64_t limit = 0; /* the text must have at least one digit, and nothing else */
+        int64_t limit = 0; /* the text must consist of digits, at least one */
         bool fine = quota < DT_QUOTAS && equals && n + 1 < element.n;
         for (size_t i = n + 1; fine && i < element.n; i++) {
             fine = element.p[i] >= '0' && element.p[i] <= '9';

@@ -9,24 +9,25 @@
 struct dt_token_ask {
     struct dt_str name;
     struct dt_str scopes; /* "write,report"; refused if absent */
-    struct dt_str topics; /* comma-separated prefixes; absent: all topics */
+    struct dt_str topics; /* comma-separated prefixes of topic names; absent: all topics */
     struct dt_quota_limits quotas;
 };
 
 /* Reads "jobs_per_second=100,pending_jobs=5000". Quotas that the text does not name are DT_QUOTA_UNSET. INVALID: err
  * has the reason. */
 DT_MUST_CHECK dt_status dt_token_quotas_parse(struct dt_str text, struct dt_quota_limits *out, struct dt_error *err);
-/* Checks the request for a token. scopes: set to the form that is stored, each scope once, in a fixed order. INVALID:
- * err has the reason. */
+/* Checks a request for a token. Rewrites `scopes` as it is stored: each scope once, in a fixed order. INVALID: err has
+ * the reason. */
 DT_MUST_CHECK dt_status dt_token_judge(const struct dt_token_ask *ask, char scopes[DT_SCOPES_TEXT],
                                        struct dt_error *err);
-/* Creates a token, and returns its text. INVALID: as above. EXISTS: another token has this name. */
+/* Creates a token, and returns its text. INVALID: err has the reason. EXISTS: another token has this name. */
 DT_MUST_CHECK dt_status dt_token_new(dt_store *store, const struct dt_token_ask *ask, char text[DT_TOKEN_TEXT_MAX],
                                      struct dt_error *err);
 
-/* Commands. Each returns the exit code of the process, and writes data to stdout and messages to stderr. */
+/* Commands of duetime-api. Each returns the exit code of the process, and writes data to stdout and messages to
+ * stderr. */
 struct dt_config;
-/* Options for a new token; NULL if not given, except name. */
+/* Options of a new token; except name, an option that was not given is NULL. */
 struct dt_command_token {
     const char *name, *scopes, *topics, *quotas;
 };

@@ -26,7 +26,7 @@ struct entry {
     struct dt_str name;
     struct dt_str *prefixes;
     size_t n_prefixes;
-    dt_tenant *tenant; /* the token's quotas; holds a reference. NULL: no quotas are used */
+    dt_tenant *tenant; /* quotas of the token, with a reference; NULL: the process uses no quotas */
 };
 
 struct dt_token_set {
@@ -38,9 +38,9 @@ struct dt_token_set {
 };
 
 struct dt_auth {
-    dt_quotas *quotas; /* NULL: no quotas are used */
+    dt_quotas *quotas; /* NULL: the process uses no quotas */
     bool need_tokens;
-    bool asked;           /* a token is required even if the list is empty; used by the loading thread only */
+    bool asked;           /* MySQL requires a token even if the list is empty; used by the loading thread only */
     unsigned failures;    /* loads in a row that MySQL answered with an error */
     pthread_mutex_t lock; /* protects `set`; held for a few instructions */
     struct dt_token_set *set;
@@ -185,7 +185,7 @@ static dt_status fill_entry(struct dt_arena *arena, const struct dt_token *token
     if (!entry->prefixes)
         return DT_NOMEM;
     while (next_element(&topics, &prefix)) {
-        if (!dt_topic_prefix_valid(prefix)) /* a manual edit made the prefix unreadable, so it gives no right */
+        if (!dt_topic_prefix_valid(prefix)) /* a manual edit made the prefix invalid, so it gives no right */
             continue;
         dt_assert_cmp(entry->n_prefixes, <, most);
         entry->prefixes[entry->n_prefixes] = dt_arena_copy(arena, prefix);
@@ -245,7 +245,7 @@ dt_status dt_auth_load(dt_auth *auth, dt_store *store, struct dt_error *err)
         status = dt_auth_set(auth, tokens, n, rule);
     dt_arena_clear(&arena);
     if (status == DT_OK) {
-        const bool forgotten = n > 0 && rule != DT_TOKENS_ASKED; /* lost by a manual edit, or by a restored backup */
+        const bool forgotten = n > 0 && rule != DT_TOKENS_ASKED; /* lost by a manual edit or a restored backup */
         auth->failures = 0;
         return forgotten ? dt_store_tokens_ask(store, err) : DT_OK;
     }

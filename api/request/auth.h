@@ -3,13 +3,13 @@
  * which the health chore replaces every two seconds (dt_auth_load). If something is doubtful, callers get fewer rights,
  * never more:
  *
- *   no token was ever made, or dt_store_tokens_waive took that back   on the loopback no token is required; elsewhere
- *                                                                     every caller is refused
- *   there was one once (the row `installation` says so, or this       every caller without a token is refused, even if
- *   process has seen it)                                              none is left
- *   MySQL not reached yet; or it answers, but not with the list       the list is unknown: 503
- *   MySQL down after the list was read                                the last list is used
- *   a token's scopes or topics cannot be read                         it may do nothing, or sees nothing
+ *   no token was ever created, or the last call was                   on the loopback no token is required; elsewhere
+ *   dt_store_tokens_waive                                             every caller is refused
+ *   a token existed once (the row `installation` says so, or this     every caller without a token is refused, even if
+ *   process has seen it)                                              no token is left
+ *   MySQL was not reached yet, or it answers without the list         the list is unknown: 503
+ *   MySQL is down, after the list was read                            the last list is used
+ *   a token's scopes or topics cannot be read                         the token may do nothing, or sees no topic
  */
 #pragma once
 
@@ -28,9 +28,9 @@ enum dt_scope {
     DT_SCOPE_REPORT = 2,
     DT_SCOPE_READ = 4,
     DT_SCOPE_ADMIN = 8, /* includes WRITE, REPORT and READ */
-    /* The bits below do not appear in the text of a token. ALL_TOPICS: the token is not bound to topics. */
+    /* The bits below have no word in a token's list of scopes. ALL_TOPICS: the token is not bound to topics. */
     DT_SCOPE_ALL_TOPICS = 16,
-    /* The token has WRITE or REPORT. For routes whose handlers check which one. */
+    /* The token has WRITE or REPORT. Used by routes whose handlers check which of the two it has. */
     DT_SCOPE_WRITE_OR_REPORT = 32,
     /* The token has at least one of WRITE, REPORT, READ and ADMIN. */
     DT_SCOPE_ANY = 64,
@@ -43,7 +43,7 @@ struct dt_token_set;
 /* A caller: the scopes and topics of its token. Holds a reference to the list of tokens until dt_caller_clear. */
 struct dt_caller {
     unsigned scopes;              /* bits of enum dt_scope; if DT_SCOPE_ALL_TOPICS is set, the caller sees all topics */
-    struct dt_topic_bound topics; /* topics that the caller sees, if that bit is not set */
+    struct dt_topic_bound topics; /* topics that the caller sees, if DT_SCOPE_ALL_TOPICS is not set */
     /* Callers with the same number share one queue of the workers. The first 255 tokens have different numbers. 0: no
      * token. */
     uint8_t fair_queue;
@@ -60,12 +60,11 @@ DT_MUST_CHECK dt_status dt_auth_new(bool need_tokens, dt_auth **out);
 void dt_auth_use_quotas(dt_auth *auth, dt_quotas *quotas);
 /* Frees the state. Callers may outlive it. Accepts NULL. */
 void dt_auth_free(dt_auth *auth);
-/* Replaces the list of tokens by a copy of these. rule: what applies if the list is empty. NOMEM: the list stays as it
- * is. */
+/* Replaces the list by a copy of `tokens`. rule: what applies if the list is empty. NOMEM: the list is unchanged. */
 DT_MUST_CHECK dt_status dt_auth_set(dt_auth *auth, const struct dt_token *tokens, size_t n, enum dt_token_rule rule);
-/* Reads the list from MySQL and replaces the copy; stores in MySQL that there were tokens. UNAVAILABLE, NOMEM: the list
- * stays as it is. Other statuses: MySQL answers, but not with the list; after three such loads in a row, the list
- * counts as unknown. One thread at a time. */
+/* Reads the list from MySQL and replaces the copy. If the list has tokens but MySQL's row does not say that tokens are
+ * required, corrects the row. UNAVAILABLE, NOMEM: the list is unchanged. Other statuses: MySQL answered with an error;
+ * after three such loads in a row, the list counts as unknown. Called by one thread at a time. */
 DT_MUST_CHECK dt_status dt_auth_load(dt_auth *auth, dt_store *store, struct dt_error *err);
 /* Returns true if the list of tokens is known. Any thread. */
 bool dt_auth_known(dt_auth *auth);
@@ -81,7 +80,7 @@ DT_MUST_CHECK dt_status dt_auth_check(dt_auth *auth, struct dt_str authorization
 void dt_caller_copy(const struct dt_caller *caller, struct dt_caller *out);
 /* Releases the caller's reference. A caller that is all zeros may be cleared. */
 void dt_caller_clear(struct dt_caller *caller);
-/* Returns true if the caller has all bits of the scope. */
+/* Returns true if the caller has all bits of `scope`. */
 static inline bool dt_caller_may(const struct dt_caller *caller, enum dt_scope scope)
 {
     return ((unsigned)scope & ~caller->scopes) == 0;
@@ -91,7 +90,8 @@ static inline bool dt_caller_sees_all(const struct dt_caller *caller)
 {
     return dt_caller_may(caller, DT_SCOPE_ALL_TOPICS);
 }
-/* Returns the topics that the caller sees, borrowed; NULL: all topics. Handlers call dt_wall_bound instead. */
+/* Returns the topics that the caller sees, borrowed from the caller; NULL: all topics. Handlers call dt_wall_bound
+ * instead. */
 static inline const struct dt_topic_bound *dt_caller_bound(const struct dt_caller *caller)
 {
     return dt_caller_sees_all(caller) ? NULL : &caller->topics;
@@ -102,7 +102,8 @@ static inline const struct dt_topic_bound *dt_caller_bound(const struct dt_calle
 #define DT_TOKEN_TEXT_MAX 64
 /* Creates a random token; returns its text ("dt_…", terminated) and its hash. */
 DT_MUST_CHECK dt_status dt_auth_make_token(char text[DT_TOKEN_TEXT_MAX], unsigned char hash[32], struct dt_error *err);
-/* Parses "write,report" into bits. INVALID: a word is empty, or is not a scope; err names it. */
+/* Parses a list of scopes, for example "write,report", into bits. INVALID: a word is empty or not a scope; err names
+ * it. */
 DT_MUST_CHECK dt_status dt_scopes_parse(struct dt_str text, unsigned *scopes, struct dt_error *err);
 /* Checks that the text is a comma-separated list of prefixes with which a topic's name can begin. INVALID: err has the
  * reason. */

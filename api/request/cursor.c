@@ -1,5 +1,5 @@
-/* A cursor is base64 (alphabet of URLs, no padding) of nonce, ciphertext and tag. The digest of the list is not part of
- * the cursor, but the tag authenticates it, too. */
+/* A cursor is the base64 text (alphabet for URLs, no padding) of nonce, ciphertext and tag. The cursor does not contain
+ * the digest of its list, but the tag authenticates that digest, too. */
 #include "cursor.h"
 
 #include <openssl/evp.h>
@@ -12,7 +12,7 @@
 
 /* ---- the digest of a list ---- */
 
-/* Adds a field with its length before it, so that different lists have different texts. */
+/* Adds a field after its length, so that different lists never give the same text. */
 static void add_field(struct dt_strbuf *out, struct dt_str field)
 {
     uint64_t n = field.p ? field.n + 1 : 0;

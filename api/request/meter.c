@@ -15,10 +15,10 @@
 struct bucket {
     double level; /* units in the bucket; below zero if more was admitted than the bucket had */
     int64_t at_us;
-    int64_t share;    /* share of the quota, as a part of DT_QUOTA_WHOLE; without a share: the equal part */
+    int64_t share;    /* share of the quota, in parts of DT_QUOTA_WHOLE; if the process has no share: the equal part */
     int64_t until_us; /* when the share expires; 0: the process has no share */
     int64_t demand;   /* demand since the last wish */
-    int64_t before;   /* demand at the last wish */
+    int64_t before;   /* demand that the last wish reported */
 };
 
 struct dt_meter {
@@ -31,9 +31,9 @@ struct dt_meter {
     struct bucket rates[DT_QUOTA_RATES];
     int64_t pending;       /* pending jobs by the latest count; below zero: not counted yet */
     int64_t pending_share; /* the process's share when the latest count began; 0: it had none */
-    int64_t share_marked;  /* the process's share when the count in progress began */
-    bool pending_asked;    /* there was demand since the latest count */
-    int64_t passed, made;  /* passed: jobs ever admitted, minus those given back; made: jobs ever created */
+    int64_t share_marked;  /* the process's share when the count in progress began; 0: it had none */
+    bool pending_asked;    /* a new job was submitted since the latest count began */
+    int64_t passed, made;  /* passed: jobs ever admitted, minus jobs given back; made: jobs ever created */
     int64_t made_before;   /* jobs created before the latest count began */
     int64_t made_marked;   /* jobs created before the count in progress began */
 };
@@ -81,14 +81,14 @@ static double bucket_size(const struct dt_meter *m, int i)
     return fmax(rate_of(m, i), m->rates[i].share > 0 ? 1 : 0);
 }
 
-/* Fills the bucket for the time until now. If its share was not renewed in time, the share expires. */
+/* Fills the bucket for the time since at_us. If the share was not renewed in time, it expires. */
 static void catch_up(struct dt_meter *m, int i, int64_t now_us)
 {
     struct bucket *b = &m->rates[i];
     if (now_us > b->at_us)
         b->level += rate_of(m, i) * (double)(now_us - b->at_us) / (double)SECOND_US;
     b->at_us = now_us;
-    if (b->share > 0) /* share 0: other processes hold the whole quota now, and the level does not rise */
+    if (b->share > 0) /* share 0: other processes hold the whole quota; the bucket keeps its level */
         b->level = fmin(b->level, bucket_size(m, i));
     if (b->until_us > now_us)
         return;
@@ -102,7 +102,7 @@ bool dt_meter_set(dt_meter *m, const struct dt_quota_limits *limits, int64_t now
     for (int i = 0; i < DT_QUOTA_RATES; i++) {
         if (m->limits.v[i] == limits->v[i])
             continue;
-        /* If a quota changes, its bucket starts full. */
+        /* A bucket whose quota has changed starts full. */
         m->limits.v[i] = limits->v[i];
         catch_up(m, i, now_us);
         m->rates[i].level = bucket_size(m, i);
@@ -116,8 +116,8 @@ bool dt_meter_set(dt_meter *m, const struct dt_quota_limits *limits, int64_t now
     return uncounted;
 }
 
-/* Sets the number of live API processes. If this process was the only one when pending jobs were counted and no longer
- * is, it needs a new count, made while it has a share. */
+/* Sets the number of live API processes. A process that was the only one counted pending jobs with the whole quota as
+ * its share. If other processes now run, it needs a new count with its real share. */
 void dt_meter_set_apis(dt_meter *m, int64_t apis)
 {
     pthread_mutex_lock(&m->lock);
@@ -154,7 +154,7 @@ static void drain_bucket(struct dt_meter *m, int i, int64_t n)
         m->rates[i].level -= (double)n;
 }
 
-/* Pending jobs have no share of their own: they are shared in proportion to the demand for new jobs. */
+/* Pending jobs have no shares of their own: what the quota still allows is divided by the shares of new jobs. */
 static bool is_shared(const struct dt_meter *m, int i)
 {
     return m->limits.v[i] > 0 || (i == DT_QUOTA_JOBS && m->limits.v[DT_QUOTA_PENDING] > 0);
@@ -189,10 +189,10 @@ bool dt_meter_request(dt_meter *m, int64_t now_us, struct dt_over *over, bool *w
     return passed;
 }
 
-/* Returns whether a new job would exceed the number of pending jobs that this process may add to the counted ones. If
- * the share is newer or larger than when the count began, the new share is used only after the next count: other
- * processes may have used it for jobs that the count lacks. Without a share, the process may create its equal part of a
- * tenth of the quota, at least one job. */
+/* Returns whether a new job would exceed the number of jobs that this process may add to the counted ones. If the share
+ * has grown since the count began, the added part is used only after the next count: other processes may have used it
+ * for jobs that the count lacks. Without a share, the process may create its equal part of a tenth of the quota, at
+ * least one job. */
 static bool is_over_pending(struct dt_meter *m, struct dt_over *over)
 {
     const int64_t limit = m->limits.v[DT_QUOTA_PENDING];
@@ -260,9 +260,9 @@ void dt_meter_jobs_done(dt_meter *m, const struct dt_jobs_done *done)
 
 /* ---- settling ---- */
 
-/* Returns the demand. It decays by half, so that a share outlives a short pause. A process without a share has not seen
- * a second of demand yet, so it claims at least an equal part. The demand is at most the quota, so that callers who
- * repeat refused requests do not take shares from other processes. */
+/* Reports the demand, which decays by half, so that a share outlives a short pause. A process without a share has not
+ * measured a second of demand yet, so it claims at least an equal part. The demand is at most the quota, so that
+ * callers who repeat refused requests do not take shares from other processes. */
 bool dt_meter_wish(dt_meter *m, struct dt_quota_claim *claim, bool *fresh, int64_t now_us)
 {
     bool any = false;
@@ -285,8 +285,8 @@ bool dt_meter_wish(dt_meter *m, struct dt_quota_claim *claim, bool *fresh, int64
     return any;
 }
 
-/* Sets the shares. If this is the first share and no other process has one, subtracts what was admitted without a share
- * from the new bucket; otherwise the bucket's level is unchanged. */
+/* Sets the shares. If this is the process's first share and no other process has one, the new bucket starts full, minus
+ * what was admitted without a share. Otherwise the bucket's level is unchanged. */
 void dt_meter_settled(dt_meter *m, const struct dt_quota_claim *claim, int64_t until_us, int64_t now_us)
 {
     pthread_mutex_lock(&m->lock);
@@ -320,7 +320,7 @@ bool dt_meter_wants_pending(dt_meter *m)
     return wanted;
 }
 
-/* A process that is the only one has the whole quota, even without a share. */
+/* The only process has the whole quota, even if it has no share. */
 void dt_meter_set_pending(dt_meter *m, int64_t jobs, int64_t apis)
 {
     pthread_mutex_lock(&m->lock);

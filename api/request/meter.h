@@ -28,7 +28,7 @@
 
 typedef struct dt_meter dt_meter;
 
-/* Which quota refused something, and until when. */
+/* Names the quota that refused a request or job, and says when a retry may succeed. */
 struct dt_over {
     bool over;
     enum dt_quota quota;
@@ -36,7 +36,8 @@ struct dt_over {
     int64_t retry_after_ms; /* time after which a retry may succeed */
 };
 
-/* Number and bytes of admitted jobs (passed), and of those that were created (made). */
+/* Jobs of a submitted unit: number and bytes of those that were admitted (passed) and of those that were created
+ * (made). */
 struct dt_jobs_done {
     int64_t passed, passed_bytes, made, made_bytes;
 };
@@ -45,31 +46,31 @@ struct dt_jobs_done {
 dt_meter *dt_meter_new(void);
 /* Frees the meter. Accepts NULL. */
 void dt_meter_free(dt_meter *meter);
-/* Sets the limits. Returns true if they limit pending jobs and pending jobs were not counted yet. */
+/* Sets the limits. Returns true if the limits include pending jobs, and pending jobs were not counted yet. */
 bool dt_meter_set(dt_meter *meter, const struct dt_quota_limits *limits, int64_t now_us);
 /* Sets the number of live API processes. */
 void dt_meter_set_apis(dt_meter *meter, int64_t apis);
 
-/* Counts a request. False: the request is over a quota; *over names the quota. *wake: the meter needs a share. */
+/* Counts a request. False: the request exceeds a quota, which *over names. *wake: the meter needs a share. */
 bool dt_meter_request(dt_meter *meter, int64_t now_us, struct dt_over *over, bool *wake);
 /* Returns true if a quota limits new jobs. */
 bool dt_meter_limits_jobs(const dt_meter *meter);
-/* Counts a new job that is submitted; otherwise as dt_meter_request. */
+/* Counts a new job that is submitted; result and outputs as for dt_meter_request. */
 bool dt_meter_job(dt_meter *meter, int64_t payload_bytes, int64_t now_us, struct dt_over *over, bool *wake);
 /* Counts n further jobs as refused, because a job before them was over a quota. */
 void dt_meter_refuse(dt_meter *meter, int64_t n);
-/* Counts the outcome of admitted jobs. For jobs that were not created, the quota is given back. */
+/* Counts the outcome of admitted jobs. Jobs that were not created no longer count against the quota. */
 void dt_meter_jobs_done(dt_meter *meter, const struct dt_jobs_done *done);
 
-/* Fills in the claim for a share: the demand since the last call, and the largest possible share. False: there was no
- * demand for a while, so no share is needed. *fresh is set if a share is needed and the meter has none. */
+/* Fills in the claim for a share: the demand since the last call, and the largest possible share. False: the token was
+ * idle for a while, so it needs no share. *fresh is set if a share is needed and the meter has none. */
 bool dt_meter_wish(dt_meter *meter, struct dt_quota_claim *claim, bool *fresh, int64_t now_us);
 /* Sets the shares of the claim; they are valid until until_us (mono). */
 void dt_meter_settled(dt_meter *meter, const struct dt_quota_claim *claim, int64_t until_us, int64_t now_us);
 /* Returns true if pending jobs must be counted now: they are limited, and there was demand lately. The count may lack
  * jobs that are created after this call. */
 bool dt_meter_wants_pending(dt_meter *meter);
-/* Sets the number of pending jobs of the token's topics, and the number of API processes at that time. */
+/* Sets the number of pending jobs in the token's topics, and the number of API processes when they were counted. */
 void dt_meter_set_pending(dt_meter *meter, int64_t jobs, int64_t apis);
 /* Returns a copy of the limits. */
 struct dt_quota_limits dt_meter_limits(dt_meter *meter);

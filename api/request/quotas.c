@@ -1,8 +1,8 @@
 /*
  * See quotas.h. Owns the table of tenants and the keeper:
  *
- *   a tenant without a share has demand -> the keeper wakes, takes shares for all tenants in use, and again every
- *   second until there is no demand
+ *   a tenant without a share has demand -> the keeper wakes and takes shares for all tenants in use -> it repeats this
+ *   every second until no tenant has demand or a share
  */
 #include "quotas.h"
 
@@ -17,8 +17,8 @@
 #include "session.h"
 
 #define USAGE_US   INT64_C(5000000) /* delay from the use of a token until its usage is written */
-#define COUNT_PART 20               /* counting pending jobs takes at most 1/COUNT_PART of the time */
-#define PERIOD_US  INT64_C(1000000) /* time between two renewals of shares */
+#define COUNT_PART 20               /* the keeper counts pending jobs for at most 1/COUNT_PART of the time */
+#define PERIOD_US  INT64_C(1000000) /* time between two renewals of the shares */
 #define APART_US   INT64_C(20000)   /* minimal time between two transactions of the keeper */
 #define ELEMENT_US (INT64_C(1000000) / DT_REFUSED_RATE)
 #define BURST_US   (DT_REFUSED_BURST * ELEMENT_US)
@@ -27,7 +27,7 @@ struct dt_tenant {
     dt_quotas *quotas;
     dt_meter *meter;
     struct dt_refusals refusals;
-    _Atomic int places; /* number of places that are taken (dt_tenant_take_place) */
+    _Atomic int places; /* number of places that paused batches have taken (dt_tenant_take_place) */
     int64_t token;
     char *name;
     char *topics;  /* protected by the lock of struct dt_quotas */
@@ -223,7 +223,7 @@ bool dt_quotas_limits(dt_quotas *q, struct dt_str name, struct dt_quota_limits *
 
 struct round {
     struct dt_quota_claim claims[DT_QUOTA_CLAIMS];
-    dt_tenant *tenants[DT_QUOTA_CLAIMS]; /* tenants of the claims; the round holds a reference to each */
+    dt_tenant *tenants[DT_QUOTA_CLAIMS]; /* tenants of the claims; the caller of take_all_shares holds the references */
     size_t n;
     bool fresh; /* a tenant has no share yet */
 };
@@ -251,7 +251,7 @@ static dt_tenant **acquire_all_tenants(dt_quotas *q, size_t *n)
     return all;
 }
 
-/* Takes shares for tenants with recent demand. False: no tenant has any. */
+/* Takes shares for all tenants with recent demand. False: no tenant has demand or a share. */
 static bool take_all_shares(dt_quotas *q, dt_store *store, dt_tenant **all, size_t n)
 {
     bool used = false;
@@ -301,7 +301,8 @@ int64_t dt_pending_within(struct dt_str topics, const struct dt_topic_pending *p
     return jobs > 0 ? jobs : 0;
 }
 
-/* Counts pending jobs, once for all tenants with demand for new jobs. Takes only a small part of the keeper's time. */
+/* Counts pending jobs once, for all tenants with demand for new jobs. Does nothing if too much of the keeper's time
+ * would be spent on counting. */
 static void count_pending(dt_quotas *q, dt_store *store, dt_tenant **all, size_t n)
 {
     struct dt_error err = {0};
@@ -391,8 +392,8 @@ static void save_usage(dt_quotas *q, dt_store *store, dt_tenant **all, size_t n)
 
 /* ---- the keeper ---- */
 
-/* Runs the keeper. Returns when it runs next; if the last transaction was less than APART_US ago, it does nothing until
- * then. */
+/* Runs the keeper. Returns when it runs next. If its last transaction ended less than APART_US ago, does nothing
+ * now. */
 static int64_t keep_quotas(void *arg, void *context)
 {
     dt_quotas *q = arg;
@@ -463,7 +464,7 @@ dt_status dt_quotas_start(const struct dt_session_env *env, dt_chores *chores, d
     return DT_OK;
 }
 
-/* Stops the keeper. The calling thread writes the usage that is left. */
+/* Stops the keeper, and writes the remaining usage on the calling thread. */
 void dt_quotas_stop(dt_quotas *q)
 {
     struct dt_session session;

@@ -38,7 +38,7 @@ bool dt_tenant_request(dt_tenant *tenant, int64_t now_us, struct dt_over *over);
 bool dt_tenant_limits_jobs(const dt_tenant *tenant);
 /* Counts a new job. False: it is over a quota. Any thread; never waits for I/O. */
 bool dt_tenant_job(dt_tenant *tenant, int64_t payload_bytes, int64_t now_us, struct dt_over *over);
-/* Counts jobs as refused, like dt_meter_refuse; over: why the job before them was refused. */
+/* Counts jobs as refused, like dt_meter_refuse. over: why an earlier job of the same unit was refused. */
 void dt_tenant_refuse(dt_tenant *tenant, const struct dt_over *over, int64_t jobs);
 /* Counts refused elements of a batch. Returns until when (monotonic, us) the batch must pause before it is answered; 0:
  * it need not, or the tenant is NULL. Any thread. */
@@ -73,15 +73,15 @@ int64_t dt_pending_within(struct dt_str topics, const struct dt_topic_pending *p
  * Any thread; a zero struct has no debt.
  */
 
-#define DT_REFUSED_RATE    1000             /* refused elements per second that a token pays off */
-#define DT_REFUSED_BURST   10000            /* refused elements without debt, after a pause */
+#define DT_REFUSED_RATE    1000             /* refused elements per second by which a token's debt falls */
+#define DT_REFUSED_BURST   10000            /* refused elements that cause no debt, if no element was refused lately */
 #define DT_REFUSED_REST_US INT64_C(5000000) /* longest pause of a batch, in us */
 
 struct dt_refusals {
-    _Atomic int64_t paid_us; /* monotonic: when the debt is paid, with the free burst included */
+    _Atomic int64_t paid_us; /* monotonic: when the debt is paid and the whole burst is free again */
 };
 
-/* Adds refused elements. Returns how long their batch pauses before it is answered, in us. */
+/* Adds refused elements to the debt. Returns how long their batch pauses before it is answered, in us. */
 int64_t dt_refusals_add(struct dt_refusals *refusals, int64_t elements, int64_t now_us);
 
 /* Fills in the problem (429) for a request or job that is over a quota. */

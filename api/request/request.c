@@ -67,8 +67,8 @@ void dt_request_refuse(struct dt_request *req, enum dt_problem_type type, const 
 
 /* ---- the wall ---- */
 
-/* Returns the request's wall. With the fail point it is always NOTHING, so that a test shows which checks notice a
- * missing wall. */
+/* Returns the request's wall. A fail point makes it always NOTHING, so that a test shows which checks notice a missing
+ * wall. */
 static enum dt_wall wall_of(const struct dt_request *req)
 {
     return DT_FAIL_FORCED("wall.emptied") ? DT_WALL_NOTHING : req->route->wall;
@@ -110,7 +110,7 @@ bool dt_wall_pass(struct dt_request *req)
 void dt_wall_check(const struct dt_request *req)
 {
     const bool shows = (req->status >= 200 && req->status < 300) || req->status == 409 ||
-                       req->status == 412; /* 409 and 412 show a job */
+                       req->status == 412; /* the answers 409 and 412 show a job */
     if (!shows || !req->route)
         return;
     switch (req->route->wall) {

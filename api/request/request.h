@@ -38,15 +38,15 @@
  * ---- the budget of memory ----
  *
  * limits.memory is the number of bytes that all requests of the process may hold together: received bodies, data made
- * from them, and answers that were not sent yet. A request charges bytes before it allocates them. If the budget
+ * from bodies, and answers that were not sent yet. A request charges bytes before it allocates them. If the budget
  * refuses, nothing was charged, and the answer is 503 with Retry-After.
  *
  * A hold is the part of one owner (a request, a batch), and belongs to one thread at a time; the budget is shared
  * without a lock. Charge in large steps (a buffer's growth, a chunk), not for each job: every charge touches a cache
  * line that all threads share.
  *
- * Bulk is memory of which a caller may want any amount: for large bodies, batches, pages. Bulk charges leave an eighth
- * of the budget to requests about a single job.
+ * Bulk is memory for large bodies, batches and pages. Bulk charges leave an eighth of the budget to requests about a
+ * single job.
  *
  * The first DT_REQUEST_FREE bytes of each request are not in the budget; the number of requests under way limits them.
  */
@@ -96,13 +96,13 @@ struct dt_pair {
 struct dt_request {
     struct dt_api *api;
 
-    /* Inputs. Slices are terminated. */
+    /* Inputs. Each slice is followed by a zero byte. */
     const struct dt_route *route;
     struct dt_str method, path;                 /* path as it was sent, without the query */
     struct dt_str params[DT_ROUTE_PARAMS];      /* path parameters in order, percent-decoded; may hold NUL for %00 */
-    struct dt_pair query[DT_REQUEST_QUERY_MAX]; /* decoded; names are in route->query, each at most once */
+    struct dt_pair query[DT_REQUEST_QUERY_MAX]; /* decoded; each name is in route->query, and occurs at most once */
     unsigned n_query;
-    bool truncated;                  /* the stream exceeded limits.batch_body, and its remainder was dropped */
+    bool truncated;                  /* the stream exceeded limits.batch_body, and the excess was dropped */
     struct dt_str body;              /* whole body; absent for streams */
     struct dt_str content_type;      /* as it was sent; absent if the header is missing */
     enum dt_media media;             /* media type in content_type; DT_MEDIA_JSON if the header is missing */
@@ -110,7 +110,7 @@ struct dt_request {
     struct dt_str if_none_match;     /* absent if the header is missing */
     struct dt_str accept_encoding;   /* absent if the header is missing */
     struct dt_str request_id;        /* the client's X-Request-Id, or a new id; never absent */
-    struct dt_caller caller;         /* scopes and topics of the token; cleared by the server */
+    struct dt_caller caller;         /* scopes and topics of the token; released by the server */
     int64_t started_us, deadline_us; /* monotonic */
 
     /* Outputs. */
@@ -124,14 +124,15 @@ struct dt_request {
     bool foreign; /* the wall refused a row that the handler found */
     bool changed; /* the request has changed something: a later refusal says that the outcome is unknown */
 
-    /* Set by the handler. Called on the HTTP thread after a resume. NULL: the answer is sent then. */
+    /* Set by the handler. Called on the HTTP thread after each resume. NULL: the server sends the answer after the
+     * resume. */
     enum dt_next (*then)(struct dt_request *req);
     /* Called when the answer was sent or the client has disconnected; never while the request is suspended. */
     void (*cleanup)(struct dt_request *req);
     void *state;
     bool reads_much;       /* set before submitting to a worker, if MySQL may read very many rows (workers.h) */
     struct dt_arena arena; /* reset after the answer was sent */
-    struct dt_hold hold;   /* memory that the request holds of the budget until it ends */
+    struct dt_hold hold;   /* memory that is charged to the budget until the request ends */
 
     /* Used by workers.c while the request is queued. */
     struct {
@@ -148,10 +149,11 @@ struct dt_str dt_request_query(const struct dt_request *req, const char *name);
  * is copied. The header is left out beyond DT_REQUEST_HEADER_MAX, or if memory runs out. */
 void dt_request_header(struct dt_request *req, const char *name, struct dt_str value);
 
-/* Charges bytes to the budget; a handler calls it before it allocates, on the thread that owns the request. If the
- * budget is used up, it answers 503, unless something was changed already. The server gives back the hold when the
- * request ends. When the server sends the answer, it charges what body, out and arena have beyond the hold. */
-/* Gives back what is held beyond the request's buffers. Called when the answer is filled in. */
+/* Charges bytes to the budget; a handler calls it before it allocates, on the thread that owns the request. False: the
+ * budget is used up; the answer, 503, is filled in, unless the request has already changed something. When the server
+ * sends the answer, it also charges what body, out and arena have beyond the hold. It gives back the hold when the
+ * request ends. */
+/* Gives back what the hold has beyond the request's buffers. Called when the answer is filled in. */
 void dt_request_trim(struct dt_request *req);
 /* Fills in the 503 of a request that the budget refused. Always returns DT_REPLY. */
 enum dt_next dt_request_no_room(struct dt_request *req);
@@ -162,8 +164,8 @@ void dt_request_problem(struct dt_request *req, const struct dt_problem *problem
 /* Fills in a problem that has only a detail. */
 void dt_request_refuse(struct dt_request *req, enum dt_problem_type type, const char *fmt, ...) DT_PRINTF(3, 4);
 
-/* Suspends the request before it is passed to another thread. Called on the HTTP thread inside handle, feed or then,
- * which then returns DT_PENDING (feed: DT_FEED_WAIT) and does not touch the request again. */
+/* Suspends the request before it is passed to another thread. Called on the HTTP thread inside handle, feed or then.
+ * The caller then returns DT_PENDING (feed: DT_FEED_WAIT) and does not touch the request again. */
 void dt_request_suspend(struct dt_request *req);
 /* Gives the request back to its HTTP thread. Called on any thread, exactly once for each suspend; may be called before
  * the handler that suspended the request has returned. */
@@ -174,7 +176,8 @@ bool dt_request_suspended(const struct dt_request *req);
 /* ---- streams: routes that take a body as it arrives (router.h, DT_BODY_STREAM) ---- */
 
 enum dt_feed { DT_FEED_MORE, DT_FEED_WAIT, DT_FEED_DROP };
-/* Why a body broke off: it is malformed or its client disconnected; it is too late or too slow; or the server ends. */
+/* Why a body broke off: it is malformed, or its client disconnected; it was too late or too slow; or the server
+ * ends. */
 enum dt_cut { DT_CUT_CLIENT, DT_CUT_LATE, DT_CUT_SHUTDOWN };
 
 /* The functions of a stream, for routes that take the body in pieces. All of them run on the HTTP thread, in this
@@ -196,16 +199,16 @@ struct dt_stream {
     void (*cut)(struct dt_request *req, enum dt_cut why);
 };
 
-/* Detaches the answer to a request that waits for long, or whose body broke off: the request ends, with its memory, and
- * its connection waits for the answer. Called inside a stream's cut, or inside handle or then, which then return
- * DT_AWAY. NULL: the client has disconnected, or memory ran out. */
+/* Detaches the answer of a request that must wait for long, or whose body broke off: the request ends and frees its
+ * memory; its connection waits for the answer. Called inside a stream's cut, or inside handle or then, which then
+ * return DT_AWAY. NULL: the client has disconnected, or memory ran out. */
 typedef struct dt_detached dt_detached;
 dt_detached *dt_request_detach(struct dt_request *req);
-/* Returns the socket, only to poll it for the client's disconnect (POLLRDHUP). The HTTP thread reads the client's
- * bytes. */
+/* Returns the socket, which the caller may only poll for the client's disconnect (POLLRDHUP): the HTTP thread reads the
+ * client's bytes. */
 int dt_detached_fd(const dt_detached *detached);
 /* Sends the answer and frees the detached answer. Any thread, exactly once. Takes over the body and its hold. status 0:
- * there is no answer, so the client gets a problem that says that the outcome is unknown. */
+ * the outcome is unknown; the client gets a problem that says so. */
 void dt_detached_answer(dt_detached *detached, int status, const char *type, struct dt_strbuf *body,
                         struct dt_hold *hold);
 /* Sends a problem instead of an answer. detail is static text. */
@@ -227,19 +230,19 @@ void dt_detached_problem(dt_detached *detached, enum dt_problem_type type, const
  * whose wall is NOTHING must not call it. The thread that owns the request calls these functions.
  */
 
-/* Checks the wall before the handler, after token and scope were checked. False: the answer is filled in. */
+/* Checks the wall before the handler is called, after token and scope were checked. False: the answer is filled in. */
 DT_MUST_CHECK bool dt_wall_enter(struct dt_request *req);
 /* Checks the wall before the request is queued for a worker; a handler may call it earlier. False: the answer is filled
  * in. */
 DT_MUST_CHECK bool dt_wall_pass(struct dt_request *req);
-/* Checks the wall after the handler: the request has its answer, or has detached it. */
+/* Checks the wall after the handler, when the request has its answer or has detached it. */
 void dt_wall_check(const struct dt_request *req);
 
-/* Returns the topics to which the answer is limited, borrowed from the caller; NULL: all topics. */
+/* Returns the topics that the answer may show, borrowed from the caller; NULL: all topics. */
 const struct dt_topic_bound *dt_wall_bound(struct dt_request *req);
 /* Checks the topic of the row that the request names. NOT_FOUND: the caller does not see this topic. */
 DT_MUST_CHECK dt_status dt_wall_found(struct dt_request *req, struct dt_str topic);
-/* Returns true if the answer of a route with wall OWN_TOKEN may show rows of the token with this name. */
+/* For a route with wall OWN_TOKEN: returns true if the answer may show rows of the token with this name. */
 bool dt_wall_shows_token(const struct dt_request *req, struct dt_str token);
 
 /*

@@ -1,9 +1,9 @@
 /*
  * The compiled form of the route table, and the matching of paths.
  *
- * Invariants: a path is split at "/" before anything is decoded, so an escaped slash stays inside its segment; a
- * segment matches either a literal, once it is decoded, or a {parameter}, which is never empty; literals win over
- * parameters because the table is searched for them first ("/v1/jobs:batch" is a literal).
+ * Invariants: a path is split at "/" before it is decoded, so an escaped slash stays inside its segment; a segment
+ * matches a literal if it is equal after decoding; it matches a {parameter} if it is not empty; literals win over
+ * parameters because the table is searched for literals first ("/v1/jobs:batch" is a literal).
  */
 #include "router.h"
 
@@ -110,7 +110,7 @@ size_t dt_router_count(const dt_router *router)
     return router->n;
 }
 
-/* Returns true if the path's segment, decoded, equals this literal. */
+/* Returns true if the path's segment, decoded, equals the literal of the route's segment. */
 static bool decodes_to(struct dt_str segment, struct dt_str literal)
 {
     size_t k = 0;
@@ -144,7 +144,7 @@ static bool route_fits(const struct compiled *c, const struct dt_str *parts, uns
         } else {
             if (parts[i].n == 0)
                 return false;
-            dt_assert_cmp(k, <, DT_ROUTE_PARAMS); /* dt_router_new refuses routes with more parameters */
+            dt_assert_cmp(k, <, DT_ROUTE_PARAMS); /* dt_router_new refuses routes with more parameters than that */
             params[k++] = parts[i];
         }
     }

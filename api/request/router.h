@@ -48,7 +48,7 @@ struct dt_route {
     /* If several routes share a handler: the function that the handler submits to the workers. Otherwise NULL. */
     enum dt_next (*work)(struct dt_request *req, struct dt_store *store);
     const struct dt_stream *stream; /* for DT_BODY_STREAM; otherwise NULL */
-    int arg;                        /* if several routes share a handler: tells it which route it is; otherwise 0 */
+    int arg;                        /* if several routes share a handler: says which route was requested; otherwise 0 */
 };
 
 /* Returns the table of this API's routes (routes.c). */
@@ -59,7 +59,7 @@ struct dt_match {
     const struct dt_route *route;          /* NULL: no route matches; see allow */
     size_t index;                          /* index of the route in the table */
     struct dt_str params[DT_ROUTE_PARAMS]; /* slices of the path, still percent-encoded */
-    char allow[64];                        /* if no route matches: the path's methods (405); empty: 404 */
+    char allow[64];                        /* if no route matches: the path's methods (405); empty: no path (404) */
 };
 /* Compiles the table. INTERNAL: a path is malformed, or a wall contradicts its path or scope. */
 DT_MUST_CHECK dt_status dt_router_new(const struct dt_route *routes, size_t n, dt_router **out);
@@ -72,5 +72,5 @@ void dt_router_match(const dt_router *router, struct dt_str method, struct dt_st
 /* Decodes %XX into out, which has text.n + 1 bytes and may be the text itself; out is terminated. MALFORMED: an escape
  * is invalid. */
 DT_MUST_CHECK dt_status dt_percent_decode(struct dt_str text, char *out, size_t *n);
-/* Returns the media type. A charset other than UTF-8 gives OTHER. */
+/* Returns the media type; OTHER if the charset is not UTF-8. */
 enum dt_media dt_media_parse(struct dt_str content_type);

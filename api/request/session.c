@@ -44,7 +44,7 @@ dt_status dt_session_begin(struct dt_session *session, struct dt_error *err)
     if (session->down_us && now_us - session->down_us < DOWN_US) {
         const int64_t answered_us =
             session->answered_us ? atomic_load_explicit(session->answered_us, memory_order_relaxed) : 0;
-        if (answered_us <= session->down_us) /* no other session of the process has got an answer since */
+        if (answered_us <= session->down_us) /* no other session got an answer since the failed connect */
             return dt_fail(err, DT_UNAVAILABLE, "MySQL could not be reached a moment ago");
     }
     session->down_us = 0;
@@ -68,7 +68,7 @@ void dt_session_end(struct dt_session *session)
     if (!dt_store_lost(session->store))
         session->used_us = now_us;
     else if (!session->down_us &&
-             dt_session_stalled(session)) /* if the work hung, the next request does not try at once */
+             dt_session_stalled(session)) /* so that the next request does not wait for a MySQL that hangs */
         session->down_us = now_us;
     atomic_store_explicit(&session->busy_us, 0, memory_order_relaxed);
 }

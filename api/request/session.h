@@ -8,12 +8,12 @@
 #include "base/clock.h"
 #include "store/store.h"
 
-/* Configuration and clocks of the process. Outlives its threads. */
+/* The process's configuration and clocks, which all sessions share. Outlives the sessions. */
 struct dt_session_env {
     const struct dt_config *config;
     const dt_clock *clock;
     dt_refclock *ref; /* MySQL's clock, which each session samples */
-    /* Mono: when MySQL last answered a session of the process. NULL: sessions do not share this time. */
+    /* Mono: when MySQL last answered any session of the process. NULL: sessions do not share this time. */
     _Atomic int64_t *answered_us;
 };
 
@@ -28,7 +28,7 @@ struct dt_session {
     _Atomic int64_t busy_us; /* mono: since when the thread uses the session; 0: it does not */
 };
 
-/* Copies the configuration, but with timeouts of at most api.database_timeout. The copy borrows the texts. */
+/* Copies the configuration, with timeouts of at most api.database_timeout. The copy borrows the texts. */
 void dt_session_shorten(struct dt_config *brief, const struct dt_config *config);
 /* Initializes a session, without connecting. env is borrowed, and must outlive the session. NOMEM. */
 DT_MUST_CHECK dt_status dt_session_init(struct dt_session *session, const struct dt_session_env *env);

@@ -24,7 +24,7 @@ struct dt_topic_table {
     size_t n, cap;
 };
 
-/* When a snapshot was last found up to date, invalidated, and not loaded. */
+/* Times that decide whether a snapshot is loaded again. */
 struct freshness {
     pthread_mutex_t loading;
     _Atomic int64_t checked_us; /* mono: when the snapshot was last found up to date; 0: never */
@@ -171,8 +171,8 @@ const struct dt_shard_info *dt_shards_find(const struct dt_shards_view *shards, 
 
 /* ---- freshness ---- */
 
-/* Returns true if the snapshot is fresh enough for a request that arrived at asked_us. The snapshot may lack later
- * changes. */
+/* Returns true if the snapshot is fresh enough for a request that arrived at asked_us: it was read at since_us or
+ * later, and after every invalidation before asked_us. */
 static bool is_fresh(struct freshness *at, int64_t since_us, int64_t asked_us)
 {
     int64_t checked_us = atomic_load(&at->checked_us);
@@ -181,7 +181,8 @@ static bool is_fresh(struct freshness *at, int64_t since_us, int64_t asked_us)
 
 typedef dt_status (*load_fn)(dt_topic_cache *cache, dt_store *store, struct dt_error *err);
 
-/* Loads the snapshot again if it is older than since_us. Threads that an older snapshot satisfies do not wait. */
+/* Loads the snapshot again if it is older than since_us. A thread does not wait for the load if the current snapshot is
+ * fresh enough for it. */
 static dt_status refresh_snapshot(dt_topic_cache *cache, struct freshness *at, int64_t since_us, load_fn load,
                                   dt_store *store, struct dt_error *err)
 {
@@ -351,7 +352,7 @@ static enum dt_topic_refusal refusal_of(dt_topic_cache *cache, struct dt_str nam
     return refusal;
 }
 
-#define TOGETHER 16 /* wishes that are handled together; their terms are on the stack */
+#define TOGETHER 16 /* maximal number of wishes in one call of ensure_together, whose terms are on the stack */
 
 static dt_status ensure_together(dt_topic_cache *cache, dt_store *store, struct dt_topic_wish *wishes, size_t n,
                                  struct dt_error *err)
@@ -437,6 +438,6 @@ dt_status dt_topic_cache_refresh(dt_topic_cache *cache, enum dt_snapshots what, 
     dt_status status = refresh_snapshot(cache, &cache->topics_at, since_us, load_topics, store, err);
     if (status != DT_OK || what == DT_SNAPSHOT_TOPICS)
         return status;
-    since_us = dt_clock_mono_us(cache->clock) - MAX_AGE_US; /* again, because reading topics may take long */
+    since_us = dt_clock_mono_us(cache->clock) - MAX_AGE_US; /* computed again, because reading topics may take long */
     return refresh_snapshot(cache, &cache->shards_at, since_us, load_shards, store, err);
 }

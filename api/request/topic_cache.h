@@ -52,13 +52,13 @@ void dt_topic_cache_free(dt_topic_cache *cache);
 /* Returns a reference to the latest snapshot, which the caller must release; NULL before MySQL was first reached. Any
  * thread. */
 struct dt_view *dt_topic_cache_view(dt_topic_cache *cache);
-/* Returns true if a snapshot was used since the last call. Called by one thread only. */
+/* Returns true if a caller used a snapshot since the last call. Called by one thread only. */
 bool dt_topic_cache_was_asked(dt_topic_cache *cache);
 /* Releases the reference to the snapshot. Accepts NULL. Any thread. */
 void dt_view_release(struct dt_view *view);
 /* Finds a topic's settings, which live as long as the snapshot. NULL: the snapshot has no such topic. */
 const struct dt_topic_settings *dt_view_topic(const struct dt_view *view, struct dt_str name);
-/* Returns the owner of a topic (topic/owners.h). If view is NULL or lacks the topic, derives the owner from the
+/* Returns the owner of a topic (topic/owners.h). If view is NULL or lacks the topic, computes the owner from the
  * name. */
 int64_t dt_view_owner(const struct dt_view *view, struct dt_str name);
 
@@ -70,11 +70,11 @@ void dt_shards_release(struct dt_shards_view *shards);
 const struct dt_shard_info *dt_shards_find(const struct dt_shards_view *shards, unsigned shard);
 
 enum dt_snapshots { DT_SNAPSHOT_TOPICS, DT_SNAPSHOT_TOPICS_AND_SHARDS };
-/* Reads the snapshots through the caller's store, unless they are less than a second old. Any thread that has a store.
+/* Reads the snapshots through the caller's store, if they are more than a second old. Any thread that has a store.
  * Statuses as in store/store.h; if the status is not OK, the last snapshots stay. */
 DT_MUST_CHECK dt_status dt_topic_cache_refresh(dt_topic_cache *cache, enum dt_snapshots what, dt_store *store,
                                                struct dt_error *err);
-/* Makes the next refresh read again. Called after this process has changed a topic. Any thread. */
+/* Makes the next refresh read the snapshots again. Called after this process has changed a topic. Any thread. */
 void dt_topic_cache_invalidate(dt_topic_cache *cache);
 /* A topic that a job names, that the snapshot lacks, and that may be created. */
 struct dt_topic_wish {
@@ -87,9 +87,9 @@ struct dt_topic_wish {
     dt_status status;
     const char *reason; /* output, static as long as the cache lives */
 };
-/* Creates those of the topics that do not exist, with default settings, if topics.auto_create allows it. The next
- * refresh reads them. A snapshot that is younger than since_us decides whether there are too many topics, so that a
- * flood of new names takes no lock in MySQL and costs one statement. If the status is not OK, some topics may have been
+/* Creates the topics that do not exist yet, with default settings, if topics.auto_create allows it. The next refresh
+ * reads them. Whether there are too many topics is decided by a snapshot that is younger than since_us, so that a flood
+ * of new names takes no lock in MySQL and costs one statement. If the status is not OK, some topics may have been
  * created. */
 DT_MUST_CHECK dt_status dt_topic_cache_ensure(dt_topic_cache *cache, dt_store *store, struct dt_topic_wish *wishes,
                                               size_t n, struct dt_error *err);

@@ -19,13 +19,13 @@
 #include "base/outage.h"
 #include "base/thread.h"
 
-#define QUEUE_MAX 4096 /* more than the number of requests that all connections can have */
+#define QUEUE_MAX 4096 /* larger than the number of requests that all connections can have */
 
 #define CALLERS 256 /* number of different values of dt_caller.fair_queue */
 
 #define SLICE_NICE 10 /* niceness of slicers: if processors are scarce, waiting clients come first */
 
-#define BUSY_US INT64_C(1000000) /* if a request waits longer and no worker was free, the pool counts as busy */
+#define BUSY_US INT64_C(1000000) /* the pool is busy if a request waits longer, and no worker was free meanwhile */
 
 struct worker {
     struct dt_workers *pool;
@@ -45,12 +45,12 @@ struct dt_workers {
     /* Members below: protected by the lock. */
     struct dt_request *queue[CALLERS][2]; /* queues by caller (utlist), oldest request first; [1]: long requests */
     size_t n;
-    uint64_t served[CALLERS], takes; /* takes: requests taken; served: its value at each caller's last */
+    uint64_t served[CALLERS], takes; /* takes: requests taken; served: `takes` when the caller was last served */
     size_t running[CALLERS];         /* number of workers that run requests of the caller */
     size_t most;                     /* maximal number of workers for one caller */
     size_t running_long[CALLERS];    /* number of workers that run long requests of the caller */
     int64_t rests_until_us[CALLERS]; /* mono: until then the caller's long requests pause */
-    int64_t rest_ends_us;            /* mono: the first end of a pause with queued requests; INT64_MAX: none */
+    int64_t rest_ends_us;            /* mono: first end of a caller's pause with queued requests; INT64_MAX: none */
     struct dt_request *later;        /* requests that were put off (utlist), in the order in which they run again */
     size_t n_later;
     unsigned sleeping, busy;
@@ -89,8 +89,8 @@ static void set_gauges_locked(const dt_workers *pool)
     dt_metric_set(pool->at_work, pool->busy);
 }
 
-/* While a worker is idle, a request waits only because its caller has too many running requests, so the pool is not
- * busy. */
+/* If a worker is idle, a queued request waits only because its caller already has too many running requests. In that
+ * case the pool is not busy. */
 bool dt_workers_busy(dt_workers *pool)
 {
     int64_t oldest_us = INT64_MAX;
@@ -119,7 +119,7 @@ bool dt_workers_later(dt_workers *pool, struct dt_request *req, dt_worker_fn run
     return room;
 }
 
-/* Takes a postponed request. NULL: none may run now. Called under the lock, as the functions below up to
+/* Takes a request that was put off. NULL: none may run now. Called under the lock, like the functions below up to
  * take_request. */
 static struct dt_request *take_postponed(dt_workers *pool)
 {
@@ -130,7 +130,8 @@ static struct dt_request *take_postponed(dt_workers *pool)
     return first;
 }
 
-/* Returns true if the caller's long requests must yield to other callers. Sets rest_ends_us to the end of the pause. */
+/* Returns true if the caller's long requests must yield to other callers. If the caller pauses, brings rest_ends_us
+ * forward to the end of the pause. */
 static bool must_yield_locked(dt_workers *pool, uint8_t caller, int64_t now_us)
 {
     int64_t until_us = pool->rests_until_us[caller];
@@ -150,7 +151,7 @@ static struct dt_request *take_queued(dt_workers *pool)
     for (size_t i = 0; pool->n > 0 && i < 2 * CALLERS; i++) {
         const uint8_t caller = (uint8_t)(i / 2);
         struct dt_request *first = pool->queue[caller][i % 2];
-        /* Without tokens every caller is 0, and may use all workers. */
+        /* Without a token the caller is 0, and may use all workers. */
         if (!first || (caller != 0 && !pool->stopping &&
                        (pool->running[caller] >= pool->most || (i % 2 && must_yield_locked(pool, caller, now_us)))))
             continue;
@@ -166,7 +167,8 @@ static struct dt_request *take_queued(dt_workers *pool)
     return next;
 }
 
-/* Waits for a request. NULL: the worker must end. *stopping: refuse the request instead of running it. */
+/* Waits for a request. NULL: the worker must end. *stopping: the worker must refuse the request instead of running
+ * it. */
 static struct dt_request *take_request(dt_workers *pool, bool *stopping)
 {
     struct dt_request *req;
@@ -188,7 +190,7 @@ static struct dt_request *take_request(dt_workers *pool, bool *stopping)
         pool->running[req->caller.fair_queue]++;
         pool->running_long[req->caller.fair_queue] += req->work.is_long;
         if (pool->sleeping &&
-            (pool->n || pool->n_later)) /* a sleeping worker may be able to run one of the requests that are left */
+            (pool->n || pool->n_later)) /* a sleeping worker may be able to run another queued request */
             pthread_cond_signal(&pool->wake);
     }
     set_gauges_locked(pool);
@@ -198,7 +200,7 @@ static struct dt_request *take_request(dt_workers *pool, bool *stopping)
 
 static const char too_late[] = "the request waited too long for the database";
 
-/* Refuses a request. req->then stays set: it runs next, and takes into account what the request has done. */
+/* Refuses a request. req->then stays set: it runs after the resume, and may change the answer. */
 static void refuse_request(struct dt_request *req, const char *why)
 {
     dt_request_refuse(req, req->changed ? DT_PROBLEM_OUTCOME_UNKNOWN : DT_PROBLEM_UNAVAILABLE, "%s", why);
@@ -256,7 +258,7 @@ static void run_request(struct worker *w, struct dt_request *req)
         dt_store_act_as(w->session.store, req->caller.name.p ? req->caller.name : DT_STR_LIT("-"));
         enum dt_next next = req->work.run(req, w->session.store);
         if (next == DT_REPLY) {
-            dt_request_trim(req); /* because many answers may wait for the HTTP thread */
+            dt_request_trim(req); /* because many answers may wait until the HTTP thread sends them */
             dt_request_resume(req);
         }
     } else {
@@ -292,7 +294,7 @@ static void run_worker(void *arg)
         }
         set_gauges_locked(pool);
         pthread_mutex_unlock(&pool->lock);
-        /* This worker takes the next request itself, so requests that waited for this caller's turn need no signal. */
+        /* This worker takes the next request itself, so no other worker must be woken for requests of this caller. */
     }
     dt_session_clear(&w->session);
 }
@@ -322,7 +324,7 @@ enum dt_next dt_workers_submit(dt_workers *pool, struct dt_request *req, dt_work
         return DT_PENDING;
     }
     pthread_mutex_lock(&pool->lock);
-    bool able = pool->n_workers < workers; /* at least one worker does not hang in MySQL */
+    bool able = pool->n_workers < workers; /* a worker exists, or can start, that does not hang in MySQL */
     for (size_t i = 0; i < pool->n_workers && !able; i++)
         able = !dt_session_stalled(&pool->workers[i].session);
     dt_assert_cmp(pool->n, <=, QUEUE_MAX);
@@ -340,7 +342,7 @@ enum dt_next dt_workers_submit(dt_workers *pool, struct dt_request *req, dt_work
         pthread_cond_signal(&pool->wake);
     set_gauges_locked(pool);
     pthread_mutex_unlock(&pool->lock);
-    /* The request may have run already if it was queued, so it must not be touched. */
+    /* From here on the request may not be touched if it was queued, because it may have run already. */
     if (!able) {
         refuse_request(req, "the database does not answer");
     } else if (stopping) {

@@ -1,4 +1,5 @@
-/* The threads that run requests, with their resources; and the record of callers that were active lately. */
+/* The pool of threads that run requests, with their connections and parsers; and the record of callers that were active
+ * lately. */
 #pragma once
 
 #include <stdatomic.h>
@@ -14,8 +15,8 @@
 #define DT_ACTIVITY_CALM_US INT64_C(500000) /* how long a caller counts as active after a request */
 
 struct dt_activity { /* all zeros: no caller was active */
-    /* Time (monotonic, us) << 8 | caller. latest: of the latest request; before: of the latest request of a different
-     * caller. */
+    /* Both words: time (monotonic, us) << 8 | caller. latest: the latest request; before: the latest request of a
+     * caller other than that of `latest`. */
     _Atomic int64_t latest, before;
 };
 
@@ -30,7 +31,7 @@ static inline void dt_activity_note(struct dt_activity *activity, uint8_t caller
     atomic_store_explicit(&activity->latest, (int64_t)((uint64_t)now_us << 8 | caller), memory_order_relaxed);
 }
 
-/* Returns true if a caller other than this one is active. */
+/* Returns true if another caller than this one is active. */
 static inline bool dt_activity_of_others(const struct dt_activity *activity, uint8_t caller, int64_t now_us)
 {
     int64_t last = atomic_load_explicit(&activity->latest, memory_order_relaxed);
@@ -63,12 +64,12 @@ typedef struct dt_workers dt_workers;
  * resume it. */
 typedef enum dt_next (*dt_worker_fn)(struct dt_request *req, dt_store *store);
 
-/* Starts the pool. env and activity are borrowed, and must outlive its threads. Unless OK, *out is NULL. */
+/* Starts the pool. env and activity are borrowed, and must outlive the pool's threads. Unless OK, *out is NULL. */
 DT_MUST_CHECK dt_status dt_workers_start(const struct dt_session_env *env, const struct dt_activity *activity,
                                          dt_workers **out, struct dt_error *err);
 /* Returns true if a request has waited for more than a second and no worker was free meanwhile. Any thread. */
 bool dt_workers_busy(dt_workers *pool);
-/* Answers requests whose deadline passed in the queue, with 503. Any thread. */
+/* Answers queued requests whose deadline has passed, with 503. Any thread. */
 void dt_workers_expire(dt_workers *pool, int64_t now_us);
 /* Completes all queued slices, answers queued requests with 503, and ends the threads. */
 void dt_workers_stop(dt_workers *pool);
@@ -98,6 +99,6 @@ struct dt_slice {
     bool (*run)(struct dt_slice *slice);
     struct dt_slice *prev, *next; /* neighbours in the queue */
 };
-/* Queues the work, at most once until `run` returns false. Any thread, also inside `run`; does not block. False:
+/* Queues the slices, unless they are queued already. Any thread, also inside `run`; does not block. False:
  * dt_workers_stop was called, and nothing was queued. */
 bool dt_workers_slice(dt_workers *pool, struct dt_slice *slice);
