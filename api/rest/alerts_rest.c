@@ -1,4 +1,4 @@
-/* Alerts: list, silence; and the alert settings of a topic. The chore in scheduler/features/alerts raises and ends
+/* Alerts: list and silence; and the alert settings of a topic. The chore in scheduler/features/alerts raises and ends
  * alerts. */
 
 #include "alerts_rest.h"

@@ -1,11 +1,12 @@
-/* Converts the member "alerts" of a topic from and to JSON. How its secret is hidden and kept: answer.h. Pure. */
+/* Converts the member "alerts" of a topic from and to JSON. answer.h says how the secret in it is hidden and kept.
+ * Pure. */
 #pragma once
 
 #include "job/job_json.h"
 #include "topic/topics.h"
 
-/* Reads the member "alerts"; a reader for the field table of a topic's body. If the secret is "***", stores it
- * unchanged and sets `keeps`. */
+/* Reads the member "alerts"; a reader for the field table of a topic's body. If its secret is "***", stores "***" and
+ * sets `keeps`. */
 void dt_topic_alerts_decode(struct dt_json_reader *r, const struct dt_json_field *field,
                             const struct dt_json_node *node);
 /* Replaces the secret "***" by the secret that the topic has. `there`: the topic as stored; NULL if it does not exist.

@@ -19,14 +19,14 @@
 #define ANSWER_BYTES ((size_t)512 << 10)
 #define SKEW_MS      1000
 #define DETAIL       600
-#define LONG_MS      INT64_C(86400000) /* rpl_semi_sync timeout: so long that commits without a replica are rare */
-#define PACKET_BYTES INT64_C(16777216) /* packet size that every batch of the default configuration fits in */
+#define LONG_MS      INT64_C(86400000) /* rpl_semi_sync timeout; if as long, commits without a replica are rare */
+#define PACKET_BYTES INT64_C(16777216) /* a packet size that is enough for every batch of the default configuration */
 
 /* ---- findings ---- */
 
 struct found {
     struct dt_finding finding;
-    enum dt_finding_kind causes[5]; /* possible causes of the finding, the deepest first; ended by KINDS */
+    enum dt_finding_kind causes[5]; /* possible causes of the finding, root cause first; ended by DT_FINDING_KINDS */
     struct found *next;
 };
 struct judging {
@@ -35,8 +35,8 @@ struct judging {
     struct found *first, **end;
     bool present[DT_FINDING_KINDS];
     enum dt_finding_kind causes[5]; /* possible causes of the next finding */
-    const char *action;             /* action of the next finding; NULL: that of its kind */
-    int64_t at_ms;                  /* when the next finding was found; 0: now */
+    const char *action;             /* action of the next finding; NULL: the action of its kind */
+    int64_t at_ms;                  /* time of the next finding; 0: now */
 };
 
 /* Returns the action with TOPIC, SHARD, KAFKA and ZOOKEEPER replaced by their values; allocated in the arena. */
@@ -55,7 +55,7 @@ static const char *action_of(struct judging *j, enum dt_finding_kind kind, const
             dt_strbuf_addc(&action, *p++);
             continue;
         }
-        const bool one = i == 3; /* the action calls nc, which takes one server, as host and port */
+        const bool one = i == 3; /* this action calls nc, which takes one server, as host and port */
         for (const char *v = values[i]; *v && !(one && strchr(",/", *v)); v++)
             dt_strbuf_addc(&action, one && *v == ':' ? ' ' : *v);
         p += strlen(names[i]);
@@ -102,7 +102,7 @@ static void because_of_server(struct judging *j, struct dt_str server)
         BECAUSE(j, DT_FINDING_REDIS_AWAY);
 }
 
-/* Sets the possible causes of the next finding, for a shard that does not dispatch. */
+/* Sets the possible causes of the next finding, by the reason why a shard does not dispatch. */
 static void because_of_shard(struct judging *j, const struct dt_shard_cause *cause)
 {
     if (cause->why == DT_SHARD_HALTED)
@@ -174,7 +174,7 @@ static void check_processes(struct judging *j)
         add_found(j, DT_FINDING_NO_DISPATCHER, "dispatchers", "no dispatcher was seen for four seconds");
     for (size_t i = 0; i < shards->n; i++)
         led |= shards->shards[i].owner.p != NULL;
-    /* A dispatcher that starts reports only that it waits for Kafka. */
+    /* A dispatcher that is starting has no shard, so it only reports that it waits for Kafka. */
     if (!led && shards->dispatchers.n && shards->dispatchers.waits_kafka)
         add_found(j, DT_FINDING_KAFKA_AWAY, "kafka", "dispatchers wait for it before they elect leaders");
 }
@@ -208,7 +208,8 @@ static void check_shard(struct judging *j, const struct dt_shard_info *shard)
         add_found(j, DT_FINDING_MOVING, subject, "it is not yet as the map of shards wants it");
 }
 
-/* Reports a topic with overdue jobs. What its oldest due job waits for decides kind, cause and action. */
+/* Reports a topic with overdue jobs. The finding's kind, cause and action depend on what the oldest due job waits
+ * for. */
 static void check_topic(struct judging *j, const struct dt_topic_overdue *topic)
 {
     const struct dt_examined *e = j->examined;
@@ -293,7 +294,7 @@ void dt_findings_judge(const struct dt_examined *examined, dt_heard_fn *heard, v
     struct judging j = {.examined = examined, .end = &j.first, .causes = {DT_FINDING_KINDS}};
     check_facts(&j);
     for (struct found *found = j.first; found; found = found->next) {
-        /* The cause is the first possible cause that was found; KINDS if none was found. */
+        /* The cause is the first of the possible causes that was found; DT_FINDING_KINDS if none was found. */
         const enum dt_finding_kind *cause = found->causes;
         while (*cause != DT_FINDING_KINDS && (!j.present[*cause] || *cause == found->finding.kind))
             cause++;
@@ -373,7 +374,7 @@ static dt_status read_installation(struct examination *x, struct dt_error *err)
     dt_waiting_init(&x->waiting, api->topics, api->ref, x->store);
     found->waiting = &x->waiting;
     found->redis = x->redis;
-    /* A Redis that is down is a finding, not an error. */
+    /* If Redis is down, that is a finding and not an error. */
     status = dt_index_new(api->config, x->waiting.view->installation.name, api->clock, &x->index, &x->redis_err);
     while (status == DT_OK && x->index && found->n_redis < REDIS_MAX) {
         status = dt_index_memory(x->index, (unsigned)found->n_redis, &x->redis[found->n_redis], &x->redis_err);

@@ -1,5 +1,5 @@
 /* GET /v1/jobs/{id}/explain: why a job is in its state, in sentences for readers who do not know the product. The
- * handler reads the job, the reports of leaders, the topics, and the job's entry in the index; the other functions are
+ * handler reads the job, the leaders' reports, the topics, and the job's entry in the index; the other functions are
  * pure. */
 #include "explain_rest.h"
 #include "answer.h"
@@ -112,8 +112,8 @@ static bool at_limit(struct dt_waiting *w, struct dt_str topic)
 
 const char *dt_waiting_for(struct dt_waiting *w, const struct dt_job *job)
 {
-    /* The job's latest change proves that MySQL's clock has reached that time, even if this process's sample of the
-     * clock is older. */
+    /* MySQL's clock must have reached the time of the job's latest change, even if this process's sample of the clock
+     * is older. */
     struct dt_wait_facts facts = {.now_ms = dt_later(w->now_ms, dt_earlier(job->updated_at_ms, w->latest_ms))};
     if (dt_job_is_due(job, facts.now_ms)) {
         const struct dt_topic_settings *topic = w->view ? dt_view_topic(w->view, job->topic) : NULL;
@@ -162,8 +162,8 @@ static bool is_waiting_for(const struct dt_explained *e, const char *word)
     return e->waiting_for && strcmp(e->waiting_for, word) == 0;
 }
 
-/* Rounds to the nearest unit, so that a job that was just created with a delay of three hours is shown as due in 3
- * h. */
+/* Rounds to the nearest unit, so that a job that was created with a delay of three hours a moment ago is due "in 3
+ * h". */
 static void add_length(struct dt_strbuf *out, int64_t ms)
 {
     static const struct {
@@ -351,7 +351,7 @@ void dt_explain_action(const struct dt_explained *e, struct dt_strbuf *out)
 
 /* ---- JSON ---- */
 
-/* State of the job's entry in the index. */
+/* State of the job's entry in the index, as the answer names it. */
 enum entry_state { ENTRY_THERE, ENTRY_MISSING, ENTRY_DIFFERS, ENTRY_NOT_NEEDED, ENTRY_NONE, ENTRY_UNKNOWN };
 
 static const char *const entry_names[] = {
@@ -461,7 +461,7 @@ static void add_explanation(const struct dt_explained *e, enum entry_state entry
     dt_json_put_time(out, "run_at", job->run_at_ms);
     dt_json_put_time(out, "next_at", job->next_at_ms);
     dt_json_put_int(out, "attempt", job->attempt);
-    /* A shard that never had a leader has no row in MySQL. */
+    /* A shard that never had a leader has no row in MySQL; the answer then shows only its number. */
     const struct dt_shard_info unknown = {.shard = e->shard_number};
     dt_shard_put(out, "shard", e->shard ? e->shard : &unknown, e->dispatchers, e->now_ms);
     dt_json_begin_object(out, "index");
@@ -486,13 +486,13 @@ static enum entry_state read_entry(const struct dt_api *api, const struct dt_vie
     const struct dt_entry entry = {.id = job->id, .due_ms = dt_later(job->next_at_ms, 1)};
     if (!dt_index_configured(api->config))
         return ENTRY_NONE;
-    /* The index needs no entry of a job that is finished, is not due soon, or that the leader has set aside because it
-     * offers it or holds its topic back. */
+    /* The index needs no entry of a job that is finished or is not due soon. It also needs none if the leader has set
+     * the job aside, because the leader offers the job for pops or holds its topic back. */
     const char *word = e->waiting_for ? e->waiting_for : "";
     const bool aside = strcmp(word, "pop") == 0 || strcmp(word, "paused") == 0 || strcmp(word, "limit") == 0;
     if (dt_job_state_terminal(job->state) || aside || job->next_at_ms - e->now_ms >= api->config->index_horizon)
         return ENTRY_NOT_NEEDED;
-    /* Requests to explain a job are rare, so each may open a connection to Redis. */
+    /* Requests to explain a job are rare, so each of them may open a connection to Redis. */
     dt_index *index = NULL;
     dt_status status = dt_index_new(api->config, view->installation.name, api->clock, &index, NULL);
     if (status == DT_OK)

@@ -1,5 +1,5 @@
-/* Why shards do not dispatch, and what jobs wait for. Used by explain, the doctor, the overview and every answer that
- * shows a job. */
+/* Computes why shards do not dispatch, and what jobs wait for. Used by explain, the doctor, the overview, and every
+ * answer that shows a job. */
 #pragma once
 
 #include "dispatch/shards.h"
@@ -14,7 +14,7 @@ enum dt_shard_why {
     DT_SHARD_NO_DISPATCHER, /* the shard has no leader, because no dispatcher runs */
     DT_SHARD_NO_LEADER,
     DT_SHARD_SILENT, /* the shard's leader has reported nothing for 15 s */
-    DT_SHARD_WAITS,  /* its leader waits for a server; or dispatchers wait for one before they elect a leader */
+    DT_SHARD_WAITS,  /* the leader waits for a server; or dispatchers wait for a server before they elect a leader */
     DT_SHARD_OK
 };
 struct dt_shard_cause {
@@ -27,22 +27,22 @@ struct dt_shard_cause dt_shard_judge(const struct dt_shard_info *shard, const st
                                      int64_t now_ms);
 /* Returns how long the oldest due job has been due; 0 if none is due. */
 int64_t dt_shard_oldest_ms(const struct dt_shard_info *shard, int64_t now_ms);
-/* Returns true if the leader's set of due jobs is complete in Redis, or the installation has no Redis. */
+/* Returns true if Redis has all due jobs of the leader, or if the installation has no Redis. */
 bool dt_shard_has_index(const struct dt_shard_info *shard);
 /* Adds the shard as a JSON object. name: name of the member; NULL: the object is an element or the whole text. */
 void dt_shard_put(struct dt_strbuf *out, const char *name, const struct dt_shard_info *shard,
                   const struct dt_dispatchers *dispatchers, int64_t now_ms);
-/* Adds the members about the shard's index, and the time of the leader's last report. */
+/* Adds the members about the shard's index, and when its leader last reported. */
 void dt_shard_put_drift(struct dt_strbuf *out, const struct dt_shard_info *shard);
 
-/* What a job waits for (job/job_state.h), from its row and from snapshots that are at most a second old. MySQL is read
- * only for dispatched jobs of a shard whose leader waits for Kafka, and for topics with limits. */
+/* What a job waits for (job/job_state.h) is computed from the job's row, and from snapshots that are at most a second
+ * old. MySQL is read only for dispatched jobs of a shard whose leader waits for Kafka, and for topics with limits. */
 
 #define DT_WAITING_LIMITS                                                                                              \
-    16 /* number of topics with limits that one answer reads; further topics count as below their limits */
+    16 /* number of topics whose limits one answer reads; further topics count as below their limits */
 
-/* References to the snapshots of topics and shards; both NULL before this process first reached MySQL. MySQL's clock is
- * between now_ms and latest_ms. */
+/* References to the snapshots of topics and shards, both NULL before this process first reached MySQL; and the bounds
+ * of MySQL's clock, which is between now_ms and latest_ms. */
 struct dt_waiting {
     struct dt_view *view;
     struct dt_shards_view *shards;
@@ -60,20 +60,20 @@ void dt_waiting_clear(struct dt_waiting *waiting);
 /* Returns the word for what the job waits for: static text; NULL if the job is finished. */
 const char *dt_waiting_for(struct dt_waiting *waiting, const struct dt_job *job);
 
-/* Data that explain the state of a job. */
+/* The facts that explain the state of a job. */
 struct dt_explained {
     const struct dt_job *job;
     const char *waiting_for;               /* result of dt_waiting_for */
     int64_t now_ms;                        /* MySQL's clock */
     const struct dt_topic_settings *topic; /* settings of the job's topic; NULL: the topic does not exist */
     unsigned shard_number;                 /* number of the shard that must dispatch the job */
-    const struct dt_shard_info *shard;     /* report of that shard; NULL: MySQL has no row of it */
+    const struct dt_shard_info *shard;     /* last report of the shard's leader; NULL: MySQL has no row of the shard */
     /* The shard whose leader claimed the latest attempt. NULL: no attempt was claimed, or the shard has no row. */
     const struct dt_shard_info *claimed;
     const struct dt_dispatchers *dispatchers;
     struct dt_shard_cause cause; /* why the shard does not dispatch */
 };
-/* Collects the data; borrows all arguments. waiting_for: the result of dt_waiting_for. */
+/* Collects the facts; borrows all arguments. waiting_for: the result of dt_waiting_for. */
 struct dt_explained dt_explained_of(const struct dt_waiting *waiting, const struct dt_job *job,
                                     const char *waiting_for);
 

@@ -31,7 +31,7 @@ struct question {
 /* Appends {"from":…,"to":…,"step":…,"steps":[{"from":…,"due":…,"topics":[…]},…],…}. */
 static void add_forecast(struct dt_strbuf *out, const struct dt_forecast_ask *ask, const struct dt_forecast *forecast)
 {
-    size_t at = 0; /* the counts by topic are in the order of the steps */
+    size_t at = 0; /* index in `parts`, which are in the order of the steps */
     dt_json_begin_object(out, NULL);
     dt_json_put_time(out, "from", ask->from_ms);
     dt_json_put_time(out, "to", ask->from_ms + (int64_t)ask->steps * ask->step_ms);
@@ -57,9 +57,9 @@ static void add_forecast(struct dt_strbuf *out, const struct dt_forecast_ask *as
     dt_json_end_object(out);
 }
 
-/* Appends {"spikes":[{"from":…,"due":…,"drains":…,"takes":…},…],"measured":…}: the steps in which more jobs come due
- * than one step can dispatch. takes: how long it takes to dispatch the step's jobs and the jobs left over from earlier
- * steps. */
+/* Appends {"spikes":[{"from":…,"due":…,"drains":…,"takes":…},…],"measured":…}: the steps in which more jobs become due
+ * than the dispatchers can dispatch in one step. takes: time to dispatch the step's jobs and the jobs left over from
+ * earlier steps. */
 static void add_spikes(struct dt_strbuf *out, const struct dt_forecast_ask *ask, const struct dt_forecast *forecast,
                        int64_t measured_per_second)
 {
@@ -166,8 +166,8 @@ enum dt_next dt_handle_forecast(struct dt_request *req)
     const char *reason = q->ask.topic.p ? dt_topic_check(q->ask.topic, DT_STR_LIT("")) : NULL;
     if (reason)
         dt_faults_add_query(&faults, DT_STR_LIT("topic"), reason);
-    /* By default the range begins with the current minute, or with the current step if steps are shorter than a
-     * minute. */
+    /* By default the range begins with the current minute; if steps are shorter than a minute, with the current
+     * step. */
     struct dt_str step = dt_request_query(req, "step");
     int64_t now_ms = dt_refclock_earliest_ms(req->api->ref);
     int64_t to_ms = 0;

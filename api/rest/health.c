@@ -4,11 +4,12 @@
  *
  * A check runs once a second. It writes the row; samples MySQL's clock; checks the schema, until the schema fits; reads
  * topics and shards. Every other check reads the tokens, and tests whether jobs could be inserted. If no request came
- * since the last check and all is well, the chore rests: it checks half as often, reads shards every other time, and
- * tests one of the three inserts. If MySQL is down, a check costs one failed call, and no other part waits for it.
+ * since the last check and all is well, the chore rests: it checks half as often, reads shards in every other check,
+ * and tests one of the three inserts. If MySQL is down, a check costs one failed call, and no other part waits for the
+ * check.
  *
- * If the index writer has lost entries, the chore writes the row at once, without a check. Leaders read the losses in
- * the row. After the row was written, the writer notifies the leaders, if Redis is reachable.
+ * If the index writer has lost entries, the chore writes the row at once, without a check. The row tells the leaders
+ * about the losses. After the row was written, the writer notifies the leaders, if Redis is reachable.
  */
 #include "health.h"
 
@@ -69,7 +70,7 @@ void dt_health_drain(dt_health *h)
 
 /* ---- one check ---- */
 
-/* Writes the row, with the losses of the index writer. Only after that are leaders notified. */
+/* Writes the row, with the losses of the index writer. Leaders may be notified of losses only after this. */
 static dt_status write_row(dt_health *h, struct dt_error *err)
 {
     struct dt_index_verdict index;
@@ -97,7 +98,7 @@ static dt_status check_mysql(dt_health *h, struct dt_error *err)
         status = known;
     if (status == DT_OK)
         status = write_row(h, err);
-    if (status == DT_OK && !(h->inserts && odd)) /* while the chore rests: test only one of the inserts */
+    if (status == DT_OK && !(h->inserts && odd)) /* while the chore rests, only one of the inserts is tested */
         status = dt_store_can_insert(store, h->rests && h->inserts ? h->ticks / 2 % DT_INSERT_TABLES : DT_INSERT_TABLES,
                                      err);
     h->inserts = status == DT_OK;
@@ -160,7 +161,7 @@ static void check_all(dt_health *h)
     struct dt_index_verdict index;
     h->rests = !dt_topic_cache_was_asked(h->topics) && h->state.mysql == DT_OK;
     if (h->rests &&
-        h->ticks % 5) /* no ping: the clock was just sampled, and the next statement finds a lost connection */
+        h->ticks % 5) /* skips the ping: the clock was just sampled, and the next statement notices a lost connection */
         h->session.used_us = dt_clock_mono_us(h->clock);
     dt_status status = dt_session_begin(&h->session, &err);
     if (status == DT_OK)
@@ -218,7 +219,7 @@ dt_status dt_health_start(const struct dt_session_env *env, dt_chores *urgent, d
     h->topics = topics;
     h->auth = auth;
     h->index = index;
-    /* If two processes draw the same number, both write one row for a while; nothing else depends on the number. */
+    /* If two processes draw the same id, both write the same row for a while; nothing else depends on the id. */
     char host[64] = "localhost";
     uint64_t id = (uint64_t)getpid();
     if (getrandom(&id, sizeof(id), 0) != (ssize_t)sizeof(id))
@@ -227,7 +228,7 @@ dt_status dt_health_start(const struct dt_session_env *env, dt_chores *urgent, d
     gethostname(host, sizeof(host) - 1);
     snprintf(h->name, sizeof(h->name), "%s:%ld", host, (long)getpid());
     h->state.mysql_word = "unavailable";
-    h->state.mysql = DT_SHUTDOWN; /* not checked yet; so the first check always counts as a change of state */
+    h->state.mysql = DT_SHUTDOWN; /* not checked yet, so the first check counts as a change of state */
     h->mysql_up = dt_gauge("duetime_api_mysql_up", "1 = MySQL answers and has the schema.", "");
     if (index)
         h->redis_up = dt_gauge("duetime_api_redis_up", "1 = every Redis endpoint takes changes of the index.", "");

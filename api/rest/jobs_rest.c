@@ -1,6 +1,6 @@
-/* One job: GET, PATCH, cancel, run-now, redrive, attempts. The HTTP thread decodes; a worker calls one function of the
- * store; the new due time is posted to the index; and the answer shows the row after the change. If a token is bound to
- * topics, a change first reads the job to check its topic, which never changes. */
+/* Requests about one job: GET, PATCH, cancel, run-now, redrive, attempts. The HTTP thread decodes the request; a worker
+ * calls one function of the store, posts the new due time to the index, and answers with the row after the change. If a
+ * token is bound to topics, the worker first reads the job to check its topic, which never changes. */
 #include "jobs_rest.h"
 #include "answer.h"
 #include "api.h"
@@ -21,9 +21,9 @@ struct change {
     int64_t id;
     struct dt_patch patch;
     struct dt_str key; /* the job's key, for a GET by topic and key */
-    bool retries;      /* if the job is dispatched, cancel its further attempts */
+    bool retries;      /* cancels the further attempts of a dispatched job, too */
     struct dt_settle settle;
-    /* Versions that If-Match names. n_versions < 0: any version (the header is absent or "*"). */
+    /* Versions that If-Match names. n_versions < 0: every version matches (the header is absent or "*"). */
     int n_versions;
     int64_t versions[IF_MATCH_MAX];
 };
@@ -48,7 +48,7 @@ static struct change *change_new(struct dt_request *req)
 static dt_status check_visible(struct dt_request *req, dt_store *store, int64_t id, struct dt_error *err)
 {
     struct dt_job job;
-    struct dt_arena row = {0}; /* memory of the job with its payload: freed before the job is read again */
+    struct dt_arena row = {0}; /* memory of the job with its payload; freed before the job is read again */
     if (!dt_wall_bound(req))
         return DT_OK;
     dt_status status = dt_store_get(store, id, &row, &job, err);
@@ -83,7 +83,7 @@ static enum dt_next get_by_key(struct dt_request *req, dt_store *store)
     return dt_handle_job_get(req, store);
 }
 
-/* Sets the version that the job must have; 0: any; -1: none matches. */
+/* Sets the version that the job must have; 0: any version; -1: no version matches. */
 static dt_status choose_version(const struct change *change, dt_store *store, struct dt_arena *arena, int64_t *version,
                                 struct dt_error *err)
 {
@@ -107,11 +107,11 @@ static bool patch_fits(struct dt_request *req, dt_store *store, const struct cha
                                             .ack_timeout_ms = patch->has_ack_timeout ? patch->ack_timeout_ms : 0,
                                             .header_fault = patch->header_fault};
     struct dt_job job;
-    struct dt_arena row = {0}; /* memory of the job with its payload: freed before the job is read again */
+    struct dt_arena row = {0}; /* memory of the job with its payload; freed before the job is read again */
     if (!asked.asks_url && !asked.ack_timeout_ms && !asked.header_fault.reason)
         return true;
     bool waits = dt_store_get(store, change->id, &row, &job, NULL) == DT_OK && job.state == DT_SCHEDULED;
-    bool fits = !waits || dt_job_fits(req, store, job.topic, &asked); /* other states refuse the change anyway */
+    bool fits = !waits || dt_job_fits(req, store, job.topic, &asked); /* in other states the store refuses the patch */
     dt_arena_clear(&row);
     return fits;
 }
@@ -182,7 +182,7 @@ static enum dt_next list_attempts(struct dt_request *req, dt_store *store)
     if (status == DT_OK)
         status = dt_store_attempts(store, &filter, &rows, &page, &err);
     if (status == DT_OK) {
-        /* Unlike other lists, this one has next_cursor only if there are more attempts. */
+        /* Unlike other lists, this list has next_cursor only if there are more attempts. */
         size_t i = 0;
         dt_answer_begin_list(req, "attempts");
         for (; i < page.n && (i == 0 || req->out.n < DT_PAGE_BYTES); i++)
@@ -378,7 +378,7 @@ bool dt_settle_wait(struct dt_request *req, struct dt_settle *settle, const stru
         settle->by_us = dt_clock_mono_us(req->api->clock) + WAIT_US;
     settle->id = job->id;
     settle->shard = job->claim_shard;
-    dt_request_trim(req); /* many requests may wait, so a waiting request holds no memory for a job */
+    dt_request_trim(req); /* because many requests may wait at the same time */
     return time_left(req, settle) && dt_workers_later(req->api->workers, req, run);
 }
 

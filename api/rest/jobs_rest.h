@@ -1,5 +1,5 @@
-/* Answers that show a job as it is stored (GET, changes, results, equal creates); checks that a change fits the job's
- * topic; changes that wait until a leader's batch is settled. */
+/* Answers that show a job as it is stored; the check that a change fits the job's topic; and changes that wait until a
+ * leader's batch is settled. */
 #pragma once
 
 #include "job/change/jobs.h"
@@ -8,25 +8,25 @@
 #include "request/workers.h"
 #include "store/store.h"
 
-/* Answers 200 with a job that was just read, its payload, and what it waits for. Called on a worker, with the worker's
- * store. outcome: the word for a result that was applied; NULL: none. Always returns DT_REPLY. */
+/* Answers 200 with a job that was just read, its payload, and what the job waits for. Called on a worker, with the
+ * worker's store. outcome: word for the result that was applied to the job; NULL: none. Always returns DT_REPLY. */
 enum dt_next dt_answer_stored(struct dt_request *req, dt_store *store, const struct dt_job *job, const char *outcome);
-/* Answers as dt_answer_stored, after refreshing the snapshots of topics and shards. */
+/* Refreshes the snapshots of topics and shards, then answers as dt_answer_stored does. */
 enum dt_next dt_answer_read(struct dt_request *req, dt_store *store, const struct dt_job *job);
-/* Answers a change of a job, by the store's status: 200, or a problem that shows the job. Posts the new due time to the
- * index. */
+/* Answers a change of a job, by the store's status: 200, or a problem that shows the job. Posts the job's due time to
+ * the index. */
 enum dt_next dt_answer_changed(struct dt_request *req, dt_store *store, dt_status status, const struct dt_job *job,
                                const struct dt_error *err);
 
 /* Checks that a change of a job fits the delivery of its topic (job/delivery.h), by a snapshot that is at most a second
- * old. (For new jobs, the committer checks this.) Returns true if the topic is unknown. False: the answer, 422, is
- * filled in. */
+ * old. (The committer checks new jobs.) Returns true if the topic is unknown. False: the answer is filled in. */
 bool dt_job_fits(struct dt_request *req, dt_store *store, struct dt_str topic, const struct dt_callback_asked *asked);
 
 /*
- * If only an unsettled batch prevents a change (the job waits for its retry, and the leader has not yet written that
- * its last attempt was sent), the request is put off until the batch is settled, for at most 200 ms. Meanwhile it holds
- * neither a row lock nor a worker; the list of attempts in flight is read every few milliseconds.
+ * A leader may not have written yet that a batch was sent. If only this unsettled batch prevents a change (the job's
+ * last attempt is in the batch, and the job now waits for its retry), the request is put off until the batch is
+ * settled, for at most 200 ms. Meanwhile the request holds neither a row lock nor a worker; the shard's list of
+ * attempts in flight is read every few milliseconds.
  *
  *     if (dt_settle_goes_on(req, store, &settle, run))          // first thing of run(req, store)
  *         return DT_PENDING;
@@ -37,7 +37,7 @@ bool dt_job_fits(struct dt_request *req, dt_store *store, struct dt_str topic, c
  *         return DT_PENDING;
  */
 
-/* State of a change that may be put off. Zero at first; a member of the request's state. */
+/* State of a change that may be put off; a member of the request's state. At first all zeros. */
 struct dt_settle {
     int64_t id;
     int shard; /* the shard whose list of attempts in flight has an attempt of the job */

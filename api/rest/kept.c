@@ -9,14 +9,14 @@ struct answer {
     char key[DT_KEPT_KEY];
     size_t key_n;
     struct dt_strbuf text;
-    int64_t made_us, took_us; /* made_us: mono; 0: the slot is empty. took_us: how long making the answer took */
+    int64_t made_us, took_us; /* made_us: mono; 0: the slot is empty. took_us: time that making the answer took */
 };
 
 struct dt_kept {
     const dt_clock *clock;
     int share;
     pthread_mutex_t making;  /* held by the thread that makes an answer */
-    pthread_mutex_t publish; /* protects the answers; held while one is copied */
+    pthread_mutex_t publish; /* protects the answers; held while an answer is copied */
     struct answer answers[DT_KEPT];
 };
 
@@ -65,7 +65,7 @@ static bool copy_answer(dt_kept *kept, struct dt_str key, int64_t max_age_us, st
     return found;
 }
 
-/* Stores the answer and takes over its text. Replaces the key's last answer, or else the oldest answer. */
+/* Stores the answer and takes over its text. Replaces the old answer for the key, or else the oldest answer. */
 static void keep_answer(dt_kept *kept, struct dt_str key, int64_t begun_us, struct dt_strbuf *text)
 {
     dt_assert_cmp(key.n, <=, DT_KEPT_KEY);

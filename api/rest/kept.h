@@ -1,7 +1,7 @@
-/* A cache of answers, so that their cost does not depend on the number of callers. If no answer is young enough, the
- * caller makes one; callers that arrive meanwhile wait for it. An answer is used until it is max_age_us old, or `share`
- * times as old as making it took if that is longer. The cache has at most DT_KEPT answers; a new answer replaces the
- * oldest. Thread-safe. */
+/* A cache of answers, so that the cost of an answer does not depend on the number of callers. If no answer is young
+ * enough, the caller makes one; callers that arrive meanwhile wait for it. An answer is used until its age exceeds
+ * max_age_us and `share` times the time that it took to make. The cache has at most DT_KEPT answers; a new answer
+ * replaces the oldest. Thread-safe. */
 #pragma once
 
 #include "base/clock.h"
@@ -16,7 +16,7 @@ typedef struct dt_kept dt_kept;
 /* Makes an answer: writes it into out, which is empty. */
 typedef dt_status dt_make_answer(void *arg, struct dt_strbuf *out, struct dt_error *err);
 
-/* Creates a cache; borrows the clock. share 0: how long an answer took does not matter. */
+/* Creates a cache; borrows the clock. share 0: only max_age_us limits the age of answers. */
 DT_MUST_CHECK dt_status dt_kept_new(const dt_clock *clock, int share, dt_kept **out);
 void dt_kept_free(dt_kept *kept); /* accepts NULL */
 /* Appends an answer for the key that is young enough; if the cache has none, calls `make`. Returns the status of

@@ -14,9 +14,9 @@
 
 #define DAY_MS     INT64_C(86400000)
 #define TEXT_MAX   200
-#define HEAD_BYTES ((size_t)16 << 10) /* bytes reserved for a row without its payload, but with its headers */
+#define HEAD_BYTES ((size_t)16 << 10) /* bytes reserved for a job's row, with its headers but without its payload */
 
-/* The letters that cursors use for the kinds of lists. */
+/* The letter by which a cursor names its kind of list. */
 static const char kinds[] = {[DT_LIST_BY_ID] = 'i', [DT_LIST_BY_KEY] = 'k', [DT_LIST_BY_TIME] = 't'};
 
 struct job_page {
@@ -26,7 +26,8 @@ struct job_page {
 
 /* ---- on a worker ---- */
 
-/* Adds as many jobs as a page has bytes for. If some are left out, the cursor continues after the last one added. */
+/* Adds jobs until the page has DT_PAGE_BYTES. If jobs are left out, the cursor continues after the last job that was
+ * added. */
 static void add_jobs(struct dt_request *req, const struct job_page *list, struct dt_waiting *waiting,
                      struct dt_job_list *page)
 {
@@ -85,7 +86,7 @@ static dt_status write_jobs(struct dt_request *req, dt_store *store, struct dt_a
 static enum dt_next list_jobs(struct dt_request *req, dt_store *store)
 {
     const struct job_page *list = req->state;
-    const size_t one = list->filter.payload ? dt_answer_job_room(req->api) : 0; /* a larger job is alone on its page */
+    const size_t one = list->filter.payload ? dt_answer_job_room(req->api) : 0; /* for a job larger than the page */
     return dt_answer_page(req, store, dt_page_room(list->filter.bytes) + one, "job", write_jobs);
 }
 
@@ -151,7 +152,8 @@ static void read_ranges(const struct dt_request *req, struct dt_list_filter *fil
                             "cannot be combined with due_from and due_to");
     if (!filter->error_text.p)
         return;
-    /* MySQL searches the errors for a text row by row, so such a list must be limited to one topic and one day. */
+    /* MySQL searches the errors for a text row by row. So a list with error_text must be limited to one topic and one
+     * day. */
     const struct dt_list_times all[] = {run, filter->created, filter->due, filter->finished, filter->failed};
     bool bounded = false;
     for (size_t i = 0; i < sizeof(all) / sizeof(*all); i++)
@@ -170,8 +172,8 @@ static struct dt_str range_of(struct dt_arena *arena, struct dt_list_times times
                        : DT_STR_NONE;
 }
 
-/* Identifies the list for its cursors by every parameter that decides which jobs it holds (not limit, cursor, include).
- * False: the answer, 503, is filled in. */
+/* Identifies the list for its cursors by every parameter that decides which jobs are in the list (not limit, cursor,
+ * include). False: the answer, 503, is filled in. */
 static bool name_list(struct dt_request *req, struct job_page *list)
 {
     const struct dt_list_filter *f = &list->filter;
@@ -207,7 +209,7 @@ static void read_cursor(struct dt_request *req, struct job_page *list, struct dt
         break;
     case DT_LIST_BY_TIME:
         snprintf(text, sizeof(text), "%.*s", (int)position.n, position.p);
-        for (size_t i = 0; fine && i < 4; i++) { /* a position has four numbers */
+        for (size_t i = 0; fine && i < 4; i++) { /* the position in a list by time has four numbers */
             char *from = next;
             n[i] = strtoll(from, &next, 10);
             fine = next != from;

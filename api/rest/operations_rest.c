@@ -4,11 +4,11 @@
  *
  * The API carries out a small operation while its caller waits. A worker does one piece each time it takes the request,
  * so that it serves other requests between the pieces. After OWN_PIECES the API hands the operation over to the
- * dispatchers, and only reads it until the wait ends. If the API dies, the dispatchers take the operation when its
- * lease expires.
+ * dispatchers; from then on it only reads the operation, until the caller's wait ends. If the API dies, the dispatchers
+ * take the operation when its lease expires.
  *
- * Invariant: once an operation is created, the answer is 200 or 202, and shows what a transaction read last. If a piece
- * fails after that, the dispatchers repeat it.
+ * Invariant: once an operation is created, the answer is 200 or 202, and shows the operation as a transaction last read
+ * it. If a piece fails after that, the dispatchers repeat the piece.
  */
 #include "operations_rest.h"
 
@@ -27,19 +27,19 @@
 #include "topic/owners.h"
 
 #define BY_OPERATION    'o'
-#define OWN_PIECES      12 /* pieces that the API does itself; each takes some tens of ms at most */
+#define OWN_PIECES      12 /* pieces that the API does itself; each piece takes some tens of ms at most */
 #define LEASE_MS        3000
 #define LOOK_US         INT64_C(100000)
-#define RETRY_MS        5000              /* Retry-After, if too many operations run */
-#define ROOM            ((size_t)2 << 20) /* bytes reserved for a piece: the rows that it finds, and its parameters */
+#define RETRY_MS        5000              /* Retry-After, if too many operations are running */
+#define ROOM            ((size_t)2 << 20) /* bytes reserved for a piece: rows that it reads, and its parameters */
 #define OPERATION_BYTES ((size_t)24 << 10)
 #define ERROR_CODE_MAX  100
-#define FILTER_MAX      65535 /* maximal bytes of the filter as it is stored, without white space */
+#define FILTER_MAX      65535 /* maximal bytes of the filter's JSON in MySQL, without white space */
 #define RATE            "must be a number of jobs a second or a minute, such as \"1000/s\" or \"600/m\""
 
 /* ---- JSON ---- */
 
-/* Context of the readers in the field tables. */
+/* Context of the functions that read members of a body (`read` in the field tables). */
 struct context {
     const struct dt_job_rules *rules;
     int64_t now_ms;
@@ -183,7 +183,7 @@ static void read_shift(struct dt_json_reader *r, const struct dt_json_field *fie
         *ms = -*ms;
 }
 
-enum { RUN_AT, DELAY, SHIFT, SPREAD, FILTER }; /* indexes of rows of the table below */
+enum { RUN_AT, DELAY, SHIFT, SPREAD, FILTER }; /* indexes of rows of the table `fields` */
 
 static const struct dt_json_field fields[] = {
     [RUN_AT] = DT_FIELD("run_at", TIME, BODY, ask.at_ms, .read = read_run_at),
@@ -222,7 +222,8 @@ static void check_time(const struct dt_json_reader *r)
                       : ask->delays ? "/delay"
                                     : "/shift",
                       "give exactly one of run_at, delay and shift");
-    /* A spread must not make its last job due later than limits.max_delay, as for a reschedule of that job alone. */
+    /* A spread must not make the last job due later than limits.max_delay, which also limits a reschedule of that job
+     * alone. */
     int64_t begins_ms = ask->delays ? ask->at_ms : dt_later(ask->at_ms, context->now_ms) - context->now_ms;
     if (ask->shifts && ask->spread_ms)
         dt_faults_add(r->faults, "/spread", "cannot be combined with shift");
@@ -282,8 +283,8 @@ void dt_operation_add(struct dt_strbuf *out, const struct dt_operation *op)
 struct operate {
     struct dt_operation_body body;
     struct dt_operation op; /* the operation as last read; its id is 0 until it is created */
-    int64_t until_us;       /* time by which the answer is sent */
-    int64_t next_us;        /* earliest time of the next piece or of the next read */
+    int64_t until_us;       /* monotonic: when the answer is sent at the latest */
+    int64_t next_us;        /* monotonic: when the next piece or the next read may begin */
     unsigned pieces;        /* number of pieces that the API has done */
     bool handed_over;       /* the operation was handed over to the dispatchers */
     struct dt_operation_preview preview;
@@ -350,7 +351,8 @@ static void keep_operation(struct operate *o, const struct dt_operation *op, con
     o->op = *op;
 }
 
-/* Does one piece. If it fails, the API does no more pieces: the dispatchers try again, or end the operation. */
+/* Does one piece. If it fails, the API does no further pieces: the dispatchers repeat the piece, or end the
+ * operation. */
 static void do_piece(struct dt_request *req, dt_store *store, struct operate *o)
 {
     struct dt_operation_piece piece = {.id = o->op.id, .lease_ms = LEASE_MS};
@@ -370,8 +372,8 @@ static void do_piece(struct dt_request *req, dt_store *store, struct operate *o)
     o->next_us = dt_clock_mono_us(req->api->clock) + piece.wait_ms * 1000;
 }
 
-/* Hands the operation over to the dispatchers and reads it again. If the handover fails, they take the operation when
- * its lease expires. If the read fails, the answer shows the operation as read before. */
+/* Hands the operation over to the dispatchers and reads it again. If the handover fails, the dispatchers take the
+ * operation when its lease expires. If the read fails, the answer shows the operation as it was read before. */
 static void reread_operation(struct dt_request *req, dt_store *store, struct operate *o)
 {
     int64_t now_us = dt_clock_mono_us(req->api->clock);
@@ -461,8 +463,8 @@ static void drop_operation(struct dt_request *req)
     dt_arena_clear(&o->rows);
 }
 
-/* Sets the operation's owner. All tokens with the same prefixes share one owner; 0: the caller is not bound to
- * prefixes. False: the answer is filled in. */
+/* Sets *tenant, the owner of the operation. All tokens with the same prefixes share one owner; 0: the caller is not
+ * bound to prefixes. False: the answer is filled in. */
 static bool find_tenant(struct dt_request *req, int64_t *tenant)
 {
     const struct dt_topic_bound *bound = dt_wall_bound(req);
@@ -478,8 +480,8 @@ static bool find_tenant(struct dt_request *req, int64_t *tenant)
     return status == DT_OK;
 }
 
-/* Limits the filter to the token's topics. If the filter lists ids and the token has one prefix, adds the prefix to the
- * filter, so that the token can read the operation later. False: the answer is filled in. */
+/* Limits the filter to the token's topics. If the filter names no topic and the token has one prefix, adds the prefix
+ * to the filter, so that the token can read the operation later. False: the answer is filled in. */
 static bool bind_filter(struct dt_request *req, struct dt_operation_ask *ask)
 {
     struct dt_operation_filter *f = &ask->filter;
@@ -500,7 +502,8 @@ static bool bind_filter(struct dt_request *req, struct dt_operation_ask *ask)
     return true;
 }
 
-/* Submits the request to a worker. The wait for the operation's end stops before the request's deadline. */
+/* Submits the request to a worker. The caller's wait ends a second before the request's deadline, even if the operation
+ * has not ended. */
 static enum dt_next submit_operation(struct dt_request *req, struct operate *o, dt_worker_fn run)
 {
     int64_t wanted_us = dt_clock_mono_us(req->api->clock) + o->body.wait_ms * 1000;

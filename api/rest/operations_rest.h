@@ -8,9 +8,9 @@
 #define DT_OPERATION_WAIT_MAX_MS 60000
 
 struct dt_operation_body {
-    struct dt_operation_ask ask; /* the request; its texts are in the arena of the faults, and `bound` is not set yet */
+    struct dt_operation_ask ask; /* the request; the arena of the faults has its texts, and `bound` is not set */
     bool dry_run;
-    int64_t wait_ms; /* how long the answer waits, at most, for the end of the operation */
+    int64_t wait_ms; /* how long the answer waits, at most, until the operation ends */
 };
 /* Decodes a body of POST /v1/jobs:cancel, :reschedule, :redrive or :run-now. now_ms: MySQL's clock. INVALID: faults has
  * at least one fault. NOMEM. */

@@ -35,13 +35,13 @@ enum dt_next dt_handle_healthz(struct dt_request *req)
 
 /* ---- readiness ---- */
 
-/* Returns the state of a server; "none" if it is not configured, unless a process waits for it. */
+/* Returns the word for the state of a server. there: the server is configured. works: no process waits for it. */
 static const char *server_word(bool there, bool works)
 {
     return !works ? "degraded" : there ? "ok" : "none";
 }
 
-/* What the dispatchers last reported, and how long ago; age_ms -1: there is no report. */
+/* What the dispatchers last reported. age_ms: how long ago that was; -1: there is no report. */
 struct reported {
     bool leaders, kafka, redis;
     int64_t age_ms;
@@ -59,7 +59,7 @@ static struct reported read_reports(struct dt_api *api)
     }
     if (shards)
         work.age_ms = (dt_clock_mono_us(api->clock) - shards->read_us) / 1000 + shards->dispatchers.seen_ms_ago;
-    /* An old report says nothing about the present. */
+    /* A report that is too old says nothing about the present. */
     bool known = shards && work.age_ms <= 2 * DT_PROCESS_FRESH_MS && shards->dispatchers.n > 0;
     work.leaders = known && view && led >= view->map.shards;
     work.kafka = !known || !shards->dispatchers.waits_kafka;
@@ -134,8 +134,8 @@ enum dt_next dt_handle_openapi(struct dt_request *req)
 
 /* ---- the installation ---- */
 
-/* Adds the map of shards, and the shards that are moving. A shard moves if its leader has an older map or is filling
- * the index, if it has no leader yet, or if it is to be removed and is led until none of its attempts is in flight. */
+/* Adds the map of shards, and the shards that are moving. A shard moves in these cases: its leader has an older map or
+ * is filling the index; it has no leader yet; it is to be removed, but its leader still has attempts in flight. */
 static void put_shard_map(struct dt_strbuf *out, const struct dt_installation *installation,
                           const struct dt_shards_view *shards)
 {
@@ -215,7 +215,7 @@ static void put_info(struct dt_api *api, struct dt_strbuf *out, const struct dt_
     dt_json_put_word(out, "name", installation->name);
     dt_json_put_word(out, "uuid", installation->uuid);
     dt_json_end_object(out);
-    /* What this API's configuration says. The dispatchers' configuration is the same, except during a rolling
+    /* What this API's configuration says. The dispatchers have the same configuration, except during a rolling
      * restart. */
     dt_json_begin_object(out, "configured");
     dt_json_put_word(out, "election", api->config->zookeeper_servers[0] ? "zookeeper" : "mysql");
@@ -342,8 +342,8 @@ enum dt_next dt_handle_caller(struct dt_request *req)
 /*
  * ---- the test clock (scheduler/features/clock/clock.h) ----
  *
- * If the installation has no test clock, it refuses the request. An advance of the clock occupies a worker for some
- * fifteen seconds at most; the next request continues an unfinished advance.
+ * An installation without a test clock refuses the request. An advance of the clock occupies a worker for some fifteen
+ * seconds at most; if it is unfinished after that, the next request continues it.
  */
 
 enum change { NONE, ADVANCE, FREEZE, RELEASE };

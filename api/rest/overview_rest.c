@@ -1,6 +1,6 @@
 /*
- * GET /v1/overview and /v1/dead-letters. Owns the cached answers, and the parts of the overview that are slow to count
- * and are cached for longer.
+ * GET /v1/overview and /v1/dead-letters. Owns the cached answers. Some parts of the overview are slow to count; they
+ * are cached for longer.
  *
  *   every second          topics, shards, processes, the figures of the window      small tables
  *   every two seconds     due jobs by topic                                         10,000 rows at most
@@ -24,8 +24,8 @@
 #include "request/workers.h"
 #include "store/processes.h"
 
-#define ANSWER_BYTES ((size_t)512 << 10) /* bytes of an answer: a hundred topics, and shards and processes with texts */
-#define DEAD_BYTES   ((size_t)1 << 20)   /* bytes reserved for the groups as rows and in the answer */
+#define ANSWER_BYTES ((size_t)512 << 10) /* bytes of an answer: 100 topics, and the texts of shards and processes */
+#define DEAD_BYTES   ((size_t)1 << 20)   /* bytes reserved for the groups of dead letters, as rows and in the answer */
 #define TOPICS_MAX   100
 #define COUNTED_MAX  10000 /* maximal number of due jobs that are counted */
 #define WINDOW_MS    INT64_C(10000)
@@ -33,26 +33,26 @@
 #define OVERDUE_US   INT64_C(2000000)
 #define NEXT_US      INT64_C(10000000)
 #define LOADS_US     INT64_C(5000000)
-#define SHARE        50 /* a part that took t to read is read again after 50 t */
+#define SHARE        50 /* a part is read again at the earliest SHARE times as long after a read as the read took */
 #define SLOW_SHARE   20
 #define HOUR_MS      INT64_C(3600000)
-#define BEHIND_MS    1000 /* figures of a step are written at most this long after the step ends */
+#define BEHIND_MS    1000 /* figures of a step may be written this long after the step ends, at most */
 #define ALL_SLOTS    INT64_C(1000000000000000)
 
 const char *const dt_series_names[DT_SERIES_METRICS] = {"created",   "dispatched",   "succeeded",    "failed", "dead",
                                                         "cancelled", "lateness_p50", "lateness_p99", "overdue"};
 
-/* A part of the overview that is cached for longer. The arena holds its rows. */
+/* A part of the overview that is cached for longer than the answer. The arena holds the part's rows. */
 struct part {
     struct dt_arena arena;
-    int64_t again_us; /* mono: earliest time of the next computation */
+    int64_t again_us; /* mono: when the part may be read again */
     int64_t every_us;
 };
 
 struct dt_overview {
     struct dt_api *api;
     dt_kept *kept;
-    dt_kept *slow; /* second cache, for slow answers: making one may take as long as all others together */
+    dt_kept *slow; /* second cache, for slow answers, so that quick answers do not wait until a slow one is made */
     /* Members below: used only by the thread that makes the answer. */
     struct part loads_part, overdue_part, next_part;
     struct dt_topic_load *loads;
@@ -68,17 +68,17 @@ struct topic_line {
     int64_t jobs[DT_JOB_STATES];
     int64_t n[DT_TALLIES];
     int64_t overdue, since_ms;
-    int64_t held, held_since_ms; /* due jobs of a paused topic, which are not overdue */
+    int64_t held, held_since_ms; /* held: number of due jobs of a paused topic; these are not overdue */
 };
 
-/* The data of one answer. Rows are in the arena, or in the snapshots. */
+/* The data of one answer. Its rows are in the arena, or in the snapshots. */
 struct overview_view {
     struct dt_arena arena;
     struct dt_view *view;
     struct dt_shards_view *shards;
     struct dt_health_state health;
     int64_t now_ms;
-    struct topic_line all;    /* sums over all topics, of the window and of now */
+    struct topic_line all;    /* sums over all topics: of the window, and of the present */
     struct topic_line *lines; /* topics, the most important first */
     size_t n_lines;
     bool more_due; /* more jobs may be due than were counted */
@@ -162,7 +162,7 @@ static void set_next_read(dt_overview *o, struct part *part, int64_t begun_us)
     part->again_us = now_us + dt_later(part->every_us, SHARE * (now_us - begun_us));
 }
 
-/* Reads jobs by topic and state, and due jobs by topic. */
+/* Reads the jobs by topic and state, and the due jobs by topic, if it is time to read them again. */
 static dt_status read_topics(dt_overview *o, dt_store *store, int64_t now_ms, struct dt_error *err)
 {
     int64_t begun_us = dt_clock_mono_us(o->api->clock);
@@ -262,7 +262,8 @@ static int by_weight(const void *a, const void *b)
     return order ? order : by_topic(a, b);
 }
 
-/* Joins the counts of three sources by topic. In `figures` the row with the empty topic is the sum of all topics. */
+/* Joins three sources by topic: jobs by state, due jobs, figures. The row of `figures` with the empty topic is the sum
+ * of all topics. */
 static dt_status make_lines(const dt_overview *o, struct overview_view *view, const struct dt_figures_row *figures,
                             size_t n_figures)
 {
@@ -309,7 +310,7 @@ static void put_rates(struct dt_strbuf *out, const int64_t n[DT_TALLIES])
     dt_json_end_object(out);
 }
 
-/* Adds the age of since_ms; null if it is 0. */
+/* Adds the time since since_ms; null if since_ms is 0. */
 static void put_age(struct dt_strbuf *out, const char *name, int64_t since_ms, int64_t now_ms)
 {
     dt_json_put_int_or_null(out, name, since_ms != 0, dt_later(now_ms - since_ms, 0));
@@ -365,7 +366,7 @@ static void put_topics(struct dt_strbuf *out, const struct overview_view *view)
     dt_json_put_int(out, "topics_more", (int64_t)(view->n_lines - n));
 }
 
-/* Counts the shards of the map that do not dispatch for this reason. */
+/* Returns how many shards of the map do not dispatch for the reason `why`. */
 static unsigned count_shards(const struct overview_view *view, enum dt_shard_why why)
 {
     unsigned n = 0;
@@ -374,7 +375,7 @@ static unsigned count_shards(const struct overview_view *view, enum dt_shard_why
     return n;
 }
 
-/* Returns why shards or dispatchers wait for this server; NULL if none waits. */
+/* Returns why shards or dispatchers wait for the server; NULL if `any` is false, because none waits. */
 static const char *wait_reason(const struct overview_view *view, const char *server, bool any, const char *otherwise)
 {
     for (size_t i = 0; any && i < view->shards->n; i++) {

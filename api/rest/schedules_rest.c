@@ -1,7 +1,7 @@
-/* Schedules: PUT, GET, list, DELETE, pause, resume, run-now; next and preview. If the token does not reach the topic of
- * a schedule, the answer is 404; the store decides that in the transaction of a change. The names of a bound token's
- * schedules begin with its prefixes. After a change the fires that were made, withdrawn or restored are posted to the
- * index. */
+/* Schedules: PUT, GET, list, DELETE, pause, resume, run-now; next and preview. If the token may not see the topic of a
+ * schedule, the answer is 404; for a change, the store checks this in its transaction. If a token is bound to prefixes,
+ * the names of its schedules begin with one of them. After a change, the fires that were created, withdrawn or restored
+ * are posted to the index. */
 #include "schedules_rest.h"
 #include "answer.h"
 #include "api.h"
@@ -55,8 +55,8 @@ static void read_every(struct dt_json_reader *r, const struct dt_json_field *fie
         *every_ms = EVERY_MIN_MS; /* because 0 would mean that `every` is absent */
 }
 
-/* Reads the duration without a maximum, and then checks the maximum itself, so that a duration with another fault is
- * also checked. */
+/* Reads the duration without a maximum and then checks the maximum, so that the maximum is also checked if the duration
+ * has another fault. */
 static void read_bounded(struct dt_json_reader *r, const struct dt_json_field *field, const struct dt_json_node *node)
 {
     const struct dt_json_field unbounded = {.name = field->name, .kind = DT_FIELD_DURATION, .at = field->at};
@@ -92,7 +92,7 @@ static const struct dt_json_field fields[] = {
     DT_FIELD_FOR_SHOW("updated_at", TIME),
     DT_FIELD_FOR_SHOW("version", COUNT),
 };
-/* job_json.c reads the members that describe the schedule's jobs. */
+/* The table lacks the members that describe the schedule's jobs; job_json.c reads these members. */
 static const struct dt_json_table table = DT_TABLE(fields, .unknown = NULL);
 
 static bool is_own(struct dt_str name)
@@ -100,7 +100,7 @@ static bool is_own(struct dt_str name)
     return dt_json_field_of(&table, name) != NULL;
 }
 
-/* Adds everything that the body sets to the digest, except `paused`, which is compared separately. */
+/* Adds everything that the body sets to the digest. `paused` is left out, because it is compared separately. */
 static void add_to_digest(struct dt_schedule *s, struct dt_faults *faults)
 {
     struct dt_strbuf text = {0};
@@ -124,7 +124,7 @@ dt_status dt_schedule_decode(const dt_json *json, const struct dt_job_rules *rul
     const bool object = body->type == DT_JSON_OBJECT;
     struct dt_json_reader r = {.json = json, .faults = faults, .out = out};
     *out = (struct dt_schedule_body){.schedule = {.name = name, .time_zone = DT_STR_LIT("UTC")}};
-    if (object) /* if it is no object, dt_job_template_decode adds the fault */
+    if (object) /* otherwise dt_job_template_decode adds the fault */
         dt_json_read(&r, &table, body);
     if (object && s->cron.p && s->every_ms) {
         dt_faults_add(faults, "/cron", "contradicts every: give one of the two");
@@ -156,7 +156,7 @@ const char *dt_schedule_name_check(struct dt_str name)
     return NULL;
 }
 
-/* Adds a bound, or null. A bound may be 0, the beginning of 1970; other times use 0 for "none". */
+/* Adds the time of starts_at or ends_at, or null if it was not given. 0 is a valid time here, the beginning of 1970. */
 static void put_bound(struct dt_strbuf *out, const char *name, bool given, int64_t ms)
 {
     char text[25];
@@ -211,7 +211,7 @@ void dt_schedule_add(struct dt_strbuf *out, const struct dt_schedule *s, int64_t
 struct ask {
     struct dt_schedule_body body;
     bool cancel;
-    bool has_from; /* list fires from a given time; false: from now */
+    bool has_from; /* true: list fires from from_ms on; false: from now on */
     int64_t from_ms;
     unsigned count;
     unsigned limit;
@@ -430,7 +430,7 @@ static enum dt_next preview_schedule(struct dt_request *req, dt_store *)
 
 /* ---- lists ---- */
 
-/* Skips schedules of topics that the token does not reach, so a page may be short. */
+/* Writes a page. Schedules whose topic the token may not see are skipped, so a page may be short. */
 static dt_status write_schedules(struct dt_request *req, dt_store *store, struct dt_arena *rows, struct dt_error *err)
 {
     const struct ask *ask = req->state;

@@ -1,6 +1,6 @@
 /* GET /v1/series: lists of figures in steps of equal length. An answer begins and ends with whole steps, so that all
- * callers within one step get the same answer. Steps in which nothing happened are filled with 0, or with null where
- * the metric is a lateness. */
+ * callers within one step get the same answer. A step in which nothing happened has the value 0; if the metric is a
+ * lateness, null. */
 
 #include "answer.h"
 #include "base/assert.h"
@@ -14,7 +14,7 @@
 #define STEPS_MAX     2000
 #define STEPS_DEFAULT 720
 #define HOUR_MS       INT64_C(3600000)
-#define BEHIND_MS     1000 /* figures of a step are written at most this long after the step ends */
+#define BEHIND_MS     1000 /* figures of a step may be written this long after the step ends, at most */
 #define ANSWER_BYTES  ((size_t)512 << 10)
 #define BY_DEFAULT                                                                                                     \
     (1u << DT_TALLY_CREATED | 1u << DT_TALLY_DISPATCHED | 1u << DT_TALLY_SUCCEEDED | 1u << DT_TALLY_FAILED |           \
@@ -100,7 +100,7 @@ static dt_status make_series(void *arg, struct dt_strbuf *out, struct dt_error *
     const struct reading *r = arg;
     const struct series_ask *ask = r->ask;
     const struct dt_figures_range *range = &ask->range;
-    dt_assert(range->slot_ms > 0 && range->slot_ms % range->step_ms == 0); /* a slot is at least one whole step */
+    dt_assert(range->slot_ms > 0 && range->slot_ms % range->step_ms == 0); /* a slot is one or more stored steps */
     dt_assert(range->from_ms < range->to_ms && (range->to_ms - range->from_ms) % range->slot_ms == 0);
     struct series s = {.ask = ask,
                        .first = range->from_ms / range->slot_ms,
@@ -180,7 +180,7 @@ static void decode_range(struct dt_request *req, struct dt_faults *faults, struc
     int64_t now_ms = dt_refclock_earliest_ms(req->api->ref) - BEHIND_MS;
     struct dt_str step = dt_request_query(req, "step");
     bool given = dt_request_query(req, "to").p;
-    int64_t asked_ms = 0; /* the requested step; 0: not given */
+    int64_t asked_ms = 0; /* length of a step that the request asks for; 0: none given */
     if (step.p && (dt_duration_parse(step, &asked_ms) != DT_OK || asked_ms < 1))
         dt_faults_add_query(faults, DT_STR_LIT("step"), "must be a duration above zero");
     range->to_ms = now_ms;
@@ -193,7 +193,7 @@ static void decode_range(struct dt_request *req, struct dt_faults *faults, struc
     }
     bool fine = now_ms - range->from_ms <= DT_FINE_KEPT_MS && (!asked_ms || asked_ms % DT_COARSE_MS);
     range->step_ms = fine ? DT_FINE_MS : DT_COARSE_MS;
-    /* Makes slots a multiple of the stored step, and so long that the range has at most STEPS_MAX slots, including the
+    /* A slot is a multiple of the stored step. It is so long that the range has at most STEPS_MAX slots, including the
      * incomplete first and last slot. */
     int64_t length_ms = range->to_ms - range->from_ms;
     int64_t wanted_ms = asked_ms ? asked_ms : (length_ms + STEPS_DEFAULT - 1) / STEPS_DEFAULT;

@@ -1,6 +1,6 @@
 /* Tokens: GET, POST, PATCH and DELETE of /v1/tokens, for the scope admin over all topics; and GET /v1/usage. Only the
- * answer that creates a token shows its text. Every API applies a change within seconds. An installation that once had
- * a token continues to require one, even if all are revoked (tokens_store.c). */
+ * answer that creates a token shows its text. Every API applies a change within seconds. Once an installation has had a
+ * token, it requires one, even if all tokens are revoked (tokens_store.c). */
 #include "answer.h"
 #include "api.h"
 #include "base/text/json.h"
@@ -120,7 +120,7 @@ enum dt_next dt_handle_token_revoke(struct dt_request *req, dt_store *store)
 
 /* ---- bodies ---- */
 
-/* Joins an array of texts without commas into one text, with commas. */
+/* Joins an array of strings to one text with commas. A string may not contain a comma. */
 static void read_string_list(struct dt_json_reader *r, const struct dt_json_field *field,
                              const struct dt_json_node *node)
 {
@@ -140,7 +140,7 @@ static void read_string_list(struct dt_json_reader *r, const struct dt_json_fiel
     dt_strbuf_clear(&all);
 }
 
-/* null resets the quota to the default, although PATCH keeps quotas that the body does not name. */
+/* Reads a quota. null resets it to the default; in a PATCH, a quota that the body does not name is unchanged. */
 static void read_quota(struct dt_json_reader *r, const struct dt_json_field *field, const struct dt_json_node *node)
 {
     if (node->type == DT_JSON_NULL)
@@ -165,7 +165,7 @@ static const struct dt_json_table table = DT_TABLE(fields, .unknown = DT_REASON_
 
 /* ---- on an HTTP thread ---- */
 
-/* Reads the body. A quota that the body does not name gets its value from `quota`. NULL: the answer is filled in. */
+/* Reads the body. Quotas that the body does not name get the value `quota`. NULL: the answer is filled in. */
 static struct token_body *read_body(struct dt_request *req, int64_t quota, struct dt_faults *faults)
 {
     struct token_body *ask = dt_arena_alloc(&req->arena, sizeof(*ask));

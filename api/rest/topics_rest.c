@@ -1,6 +1,6 @@
 /*
  * Topics: GET, PUT, list, pause, resume, DELETE. Workers carry out all requests. After a change, this process reads its
- * snapshot again and notifies the dispatchers. The router has already checked the token's topics.
+ * snapshot again and notifies the dispatchers. The router has already checked that the token may see the topic.
  *
  * Invariant: nothing is read after a change was committed. The answer shows the topic as the transaction read it, with
  * counts of jobs from before the transaction.
@@ -23,15 +23,15 @@
 #define BY_NAME 't'
 #define TOPIC_BYTES                                                                                                    \
     ((size_t)28 << 10)  /* bytes of a topic in an answer: retry schedule twice, three names, URL, hosts, header names */
-#define HOSTS_MAX  4000 /* bytes of the column for hosts */
-#define KEEP_TRIES 5    /* how often a topic is read again if it changes meanwhile */
+#define HOSTS_MAX  4000 /* maximal bytes of the column callback_hosts */
+#define KEEP_TRIES 5    /* how often a PUT reads the topic, if other requests change the topic meanwhile */
 
 /* ---- callback settings ---- */
 
 static const char headers_at[] = "/callback_headers";
 static const char secret_at[] = "/callback_secret";
 
-/* Converts the list of hosts to the form of the column: one text with commas. */
+/* Converts the list of hosts to the form of the column callback_hosts: one text with commas. */
 static void read_callback_hosts(struct dt_json_reader *r, const struct dt_json_field *field,
                                 const struct dt_json_node *node)
 {
@@ -108,7 +108,7 @@ static void compare_callback_settings(const struct dt_job_rules *rules, struct d
         dt_faults_add(faults, "/delivery", "\"http\" is not enabled here (callbacks.enabled)");
     const int64_t ms = topic->callback.timeout_ms;
     if (ms >= DT_CALLBACK_TIMEOUT_MIN_MS && ms <= DT_CALLBACK_TIMEOUT_MAX_MS &&
-        ms >= ack_ms) /* a timeout out of bounds was already reported as a fault */
+        ms >= ack_ms) /* a timeout out of bounds has a fault already */
         dt_faults_add(faults, "/callback_timeout", "must be shorter than ack_timeout");
     if (faults->n || topic->callback.places.url.p || topic->callback.places.hosts.p)
         return;
@@ -182,7 +182,7 @@ dt_status dt_topic_callback_keep(dt_json *json, const struct dt_topic *there, co
     return dt_faults_status(faults);
 }
 
-/* Headers that a manual edit of the row made unreadable are shown as null. */
+/* Adds the names of the headers. If a manual edit of the row made the headers unreadable, adds null. */
 static void put_hidden_headers(struct dt_strbuf *out, struct dt_str headers)
 {
     dt_json *json = NULL;
@@ -222,7 +222,7 @@ static void add_callback(struct dt_strbuf *out, const struct dt_topic *topic)
 /*
  * ---- JSON ----
  *
- * An answer shows settings as they were set (null = the default) and, under "effective", the values that apply. A
+ * An answer shows each setting as it was set (null = the default) and, under "effective", the value that applies. A
  * client may put an answer back, so a body may have members that only the server sets. A setting that this version does
  * not know is refused.
  */
@@ -380,8 +380,9 @@ enum dt_next dt_handle_topic_get(struct dt_request *req, dt_store *store)
     return answer_topic(req, 200, &topic, &counts);
 }
 
-/* Stores the setting. If "***" stands for values that the topic has, reads the topic, and stores only if the topic
- * still has the version that was read; otherwise tries again. INVALID: the reason is in faults or in the terms. */
+/* Stores the setting. If "***" stands for values that the topic has, reads the topic, and stores the setting only if
+ * the topic still has the version that was read; otherwise tries again. INVALID: the reason is in faults or in the
+ * terms. */
 static dt_status put_setting(struct dt_request *req, dt_store *store, struct dt_topic_terms *terms,
                              struct dt_faults *faults, struct dt_topic_now *now, struct dt_error *err)
 {
@@ -447,7 +448,7 @@ enum dt_next dt_handle_topic_pause(struct dt_request *req, dt_store *store)
     return answer_topic(req, 200, &now.topic, &counts);
 }
 
-/* The answer shows the topic as it was before the deletion. */
+/* Deletes the topic. The answer shows the topic as it was before. */
 static enum dt_next delete_topic(struct dt_request *req, dt_store *store)
 {
     struct dt_topic_deletion deletion;
@@ -505,7 +506,7 @@ enum dt_next dt_handle_topic_delete(struct dt_request *req)
         return DT_REPLY;
     if (with_jobs)
         return dt_handle_topic_delete_with_jobs(req);
-    if (dt_request_query(req, "wait").p) /* without cancel=true there is no operation to wait for */
+    if (dt_request_query(req, "wait").p) /* only a deletion with cancel=true is an operation */
         return dt_answer_fault(req, "?wait", "requires cancel=true");
     return dt_workers_submit(req->api->workers, req, delete_topic);
 }
@@ -543,7 +544,7 @@ enum dt_next dt_handle_topic_put(struct dt_request *req)
         if (reason)
             dt_faults_add(&faults, "/name", reason);
         status = dt_topic_decode(json, req->params[0], &rules, &faults, setting);
-        /* If the body names no delivery, a topic that has delivery "kafka" keeps it. */
+        /* Checked only if the body names a delivery. Otherwise a topic that already has delivery "kafka" keeps it. */
         if (setting->topic.delivery == DT_DELIVERY_KAFKA && !dt_config_has_kafka(req->api->config))
             dt_faults_add(&faults, "/delivery",
                           "cannot be \"kafka\": this installation has no Kafka (kafka.brokers is empty)");

@@ -1,4 +1,4 @@
-/* Converts topics from and to JSON. Answers have "***" instead of secrets and of values of callback headers; a body
+/* Converts topics from and to JSON. Answers show "***" instead of secrets and of values of callback headers; a body
  * with "***" keeps the value that the topic has. Pure. */
 #pragma once
 
@@ -9,7 +9,7 @@
 struct dt_topic_setting {
     struct dt_topic topic;
     bool set_paused; /* the body has `paused` */
-    bool keeps;      /* a value is "***", and stands for one that the topic has: dt_topic_callback_keep */
+    bool keeps;      /* a value is "***", so dt_topic_callback_keep must replace it by the topic's value */
 };
 /* Decodes a body of PUT /v1/topics/{t}. A member that is omitted or null means the default. A body may have the members
  * that only answers show (name, effective, counts, …), so that a client can put an answer back. name: the name in the
