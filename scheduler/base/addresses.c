@@ -79,7 +79,7 @@ bool dt_listen_parse(struct dt_str text, int default_port, struct dt_listen *out
         return text.p[0] == '/' && text.n <= UNIX_PATH_MAX && keep_name(text, 0, &out->at);
     const char *colon = memchr(text.p, ':', text.n);
     if (text.p[0] != '[' && colon && memchr(colon + 1, ':', text.n - (size_t)(colon + 1 - text.p)))
-        return keep_name(text, default_port, &out->at); /* "::1" has no port: with one, an IPv6 address has brackets */
+        return keep_name(text, default_port, &out->at); /* such as "::1"; an IPv6 address with a port needs brackets */
     if (!dt_host_parse(text, default_port ? default_port : 1, &out->at))
         return false;
     bool told = text.p[text.n - 1] != ']' && colon;
@@ -115,7 +115,8 @@ bool dt_network_contains(const struct dt_network *network, const unsigned char *
     return network->bits % 8 == 0 || ((network->address[whole] ^ address[whole]) & mask) == 0;
 }
 
-/* An IPv6 network that is wider than ::ffff:0:0/96 does not contain IPv4 addresses. */
+/* IPv4 addresses are compared in the form ::ffff:a.b.c.d. An IPv6 network that is wider than ::ffff:0:0/96, such as
+ * ::/0, does not contain them. */
 bool dt_networks_contain(const struct dt_networks *networks, const unsigned char *address)
 {
     unsigned least = dt_network_contains(&mapped, address) ? MAPPED_BITS : 0;

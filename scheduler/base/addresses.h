@@ -35,8 +35,8 @@ struct dt_listen {
     struct dt_host at; /* address and port; port 0: any free port */
 };
 
-/* Reads one element of a list of listeners. default_port is used if the element has no port; it may be 0. Returns false
- * if the element is not a listener. */
+/* Reads one element of a list of listeners. If the element has no port, the port is default_port, which may be 0.
+ * Returns false if the element is not a listener. */
 bool dt_listen_parse(struct dt_str text, int default_port, struct dt_listen *out);
 /* Returns whether the list has 1 to DT_LISTENERS_MAX elements, all valid. */
 bool dt_listen_ok(const char *list);
@@ -49,7 +49,7 @@ bool dt_listen_ok(const char *list);
 
 struct dt_network {
     unsigned char address[DT_ADDRESS_BYTES];
-    unsigned bits; /* length of the prefix, 0 to 128; for an IPv4 network, 96 more than its text says */
+    unsigned bits; /* length of the prefix, 0 to 128; for an IPv4 network, the length in its text plus 96 */
 };
 
 /* A list of networks: copied by assignment, nothing to free. All zero: no network. */
@@ -66,7 +66,8 @@ bool dt_network_contains(const struct dt_network *network, const unsigned char *
 bool dt_networks_contain(const struct dt_networks *networks, const unsigned char *address);
 
 struct sockaddr;
-/* Returns false if the family is neither IPv4 nor IPv6. */
+/* Writes the address of a socket; IPv4 in the form ::ffff:a.b.c.d. Returns false if the family is neither IPv4 nor
+ * IPv6. */
 bool dt_address_bytes(const struct sockaddr *address, size_t n, unsigned char out[DT_ADDRESS_BYTES]);
 /* Reads an address like "10.1.2.3" or "fd00::1". Returns false if the text is not an address. */
 bool dt_address_parse(struct dt_str text, unsigned char out[DT_ADDRESS_BYTES]);

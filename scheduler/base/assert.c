@@ -40,7 +40,7 @@ void dt_assert_failed(const char *file, int line, const char *condition)
     if (failed_here) /* an assertion failed inside the hook or the log */
         abort();
     failed_here = true;
-    while (atomic_flag_test_and_set(&failed_once)) /* waits for ever, except in the thread that failed first */
+    while (atomic_flag_test_and_set(&failed_once)) /* stops here for ever, unless this thread failed first */
         pause();
     sigemptyset(&set);
     sigaddset(&set, SIGALRM);

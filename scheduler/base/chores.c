@@ -67,7 +67,7 @@ static void run_chores(void *arg);
 /* Starts the thread. If this fails, nothing has changed. */
 static dt_status start_worker(dt_chores *c, struct worker *w, struct dt_error *err)
 {
-    dt_thread_join(&w->thread); /* a previous thread of this worker, which is ending */
+    dt_thread_join(&w->thread); /* joins a previous thread of this worker, which is ending */
     dt_status status = c->env.open ? c->env.open(c->env.arg, &w->context, err) : DT_OK;
     if (status == DT_OK && c->cut)
         c->env.cut(w->context);
@@ -176,8 +176,8 @@ static void run_chores(void *arg)
         if (context)
             c->env.close(context);
         pthread_mutex_lock(&c->lock);
-        /* While this thread was about to sleep, no other thread could wake it. If all others are busy and a chore will
-         * be due, it continues as the timer. */
+        /* A chore may have become due since this thread decided to end: a wake-up no longer reached this thread. If no
+         * other thread is the timer, this one continues as the timer. */
     } while (!dt_thread_stopping(&w->thread) && !c->timer && find_next_chore(c) &&
              (!c->env.open || c->env.open(c->env.arg, &w->context, NULL) == DT_OK));
     w->state = NOT_THERE;

@@ -12,8 +12,8 @@
  * variables), because the next tick of the same chore may run on another thread.
  *
  * Two threads never tick the same chore at once. If more chores are due than threads are free, the chore that has been
- * due for longest is next. Chores that wait for another server than the context's (`waits`) leave two threads to other
- * chores, so that a Kafka that does not answer delays no chore that needs only MySQL.
+ * due for longest is next. If a chore waits for a server other than MySQL, it sets `waits`. Chores with `waits` leave
+ * two threads to the other chores, so that a Kafka that does not answer delays no chore that needs only MySQL.
  *
  * A tick that fails calls dt_chore_failed, which logs an outage (outage.h); a tick that succeeds ends the outage.
  */
@@ -30,10 +30,11 @@ typedef struct dt_chores dt_chores;
  * sets the first six members, and a tick may set `idle`; the others are internal. Initialize with zeros. */
 struct dt_chore {
     const char *name; /* label of metrics and component of log lines, of the form [a-z-]+; borrowed */
-    /* Does the work. Returns the monotonic time of the next tick: in the past: at once; INT64_MAX: when woken. */
+    /* Does the work. Returns the monotonic time of the next tick. A time in the past: at once; INT64_MAX: when
+     * woken. */
     int64_t (*tick)(void *arg, void *context);
     void *arg;
-    bool waits; /* ticks may wait for another server than the context's */
+    bool waits; /* ticks may wait for a server other than the context's */
     bool last;  /* dt_chore_remove runs one more tick, during which dt_chore_stopping is true */
     /* Monotonic time before which a wake does not make the chore due. Set before dt_chores_add, and in ticks. */
     int64_t not_before_us;

@@ -43,7 +43,7 @@ static inline int64_t dt_later(int64_t a, int64_t b)
     return a > b ? a : b;
 }
 
-/* Returns the earlier of two times; 0 means that a time is missing. */
+/* Returns the earlier of two times. A time of 0 is unknown: then the other one is returned. */
 static inline int64_t dt_older(int64_t a, int64_t b)
 {
     return !a || (b && b < a) ? b : a;

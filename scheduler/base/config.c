@@ -29,10 +29,10 @@ struct loader {
     const char *file;
     FILE *in;
     int line;
-    bool indented;                   /* the latest line that inih got begins with white space */
+    bool indented;                   /* the line that inih got last begins with white space */
     const struct dt_option *pending; /* option whose text is being collected */
     bool pending_file;               /* the value comes from an option <key>_file */
-    char *property;                  /* key of the property whose text is being collected; NULL: an option's text is */
+    char *property;                  /* key of the property whose text is being collected; NULL: none */
     int pending_line;
     struct dt_strbuf text;
     bool seen[DT_OPTIONS_READ]; /* options that this source has set */
@@ -257,8 +257,8 @@ static dt_status fail_unknown(struct loader *loader, const struct place *place)
 #define CLIENT_ENV    "DUETIME_KAFKA_CLIENT_"
 #define FILE_SUFFIX   "_file"
 #define CREDENTIAL    "duetime_"
-#define KEY_AGAIN_MAX 49 /* bytes of a repeated key that inih keeps */
-#define PROPERTY_MAX  64 /* most bytes of a property's name, which leave room for its value in the line */
+#define KEY_AGAIN_MAX 49 /* if a value continues on a further line, inih passes this many bytes of its key again */
+#define PROPERTY_MAX  64 /* most bytes of a property's name, so that the line has room for the value */
 
 static bool is_property(const char *section, const char *key)
 {
@@ -323,10 +323,10 @@ static void finish_pending(struct loader *loader)
     free(property);
 }
 
-/* Handles a line with a property. Like an option's, its value may continue on further lines. */
+/* Handles a line that sets a property. Like an option's value, the value may continue on further lines. */
 static void add_property_line(struct loader *loader, const struct place *place, const char *value)
 {
-    /* For a further line, inih repeats the key but truncates it. */
+    /* If a value continues on a further line, inih passes its key again, but truncated. */
     const size_t n = strlen(place->key);
     const char *key = loader->property;
     const bool goes_on =
@@ -413,7 +413,7 @@ static void load_file(struct loader *loader)
     if (ferror(loader->in))
         fail_at(loader, &(struct place){loader->file, 0, NULL, NULL}, DT_UNAVAILABLE, "cannot be read");
     if (bad_line > 0 && bad_line < loader->failed_line)
-        loader->status = DT_OK; /* inih's bad line precedes our failed line, so its fault is reported instead */
+        loader->status = DT_OK; /* inih refused a line before the failed line: reports inih's fault */
     if (bad_line)
         fail_at(loader, &(struct place){loader->file, bad_line > 0 ? bad_line : 0, NULL, NULL}, DT_INVALID,
                 "neither [section] nor key = value");

@@ -130,8 +130,8 @@
   TEXT(log, level, "info", DT_OPT_RELOAD, "The least severe lines that are logged.")
 
 /* Constants, as X(type, section, key, value, min, max): tuning that no operator can judge. They are members of struct
- * dt_config, like the options, because tests make them small or fast: programs with fail points (base/fail_point.h)
- * read them as undocumented options. Every other program refuses the keys. */
+ * dt_config, like the options, because tests make them small or fast: a program with fail points (base/fail_point.h)
+ * reads them as undocumented options. A program without fail points refuses their keys. */
 #define DT_CONFIG_CONSTANTS(X) \
   /* If no batch follows within this time, the last batch is settled by itself. Longer than the time \
    * between two batches under load, too short for a user to notice. */ \

@@ -43,7 +43,7 @@ static bool name_ok(const char *text)
     return n >= 1 && n <= 100 && text[n] == '\0' && text[0] != '.' && strncmp(text, "__", 2) != 0;
 }
 
-/* Valid modes include reading and writing by the owner, because the program's own user may always connect. */
+/* A mode must let the owner read and write, because the program's own user must be able to connect. */
 static bool mode_ok(const char *text)
 {
     size_t n = strlen(text);

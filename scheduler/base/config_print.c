@@ -32,7 +32,7 @@ static void print_quoted(const char *text, FILE *out)
     fputc('"', out);
     for (; *text; text++) {
         unsigned char c = (unsigned char)*text;
-        /* Splits the text between characters; if the text is not UTF-8, anywhere. */
+        /* Splits the text between two characters, or anywhere if it is not UTF-8. */
         if (column >= FOLD && ((c & 0xc0) != 0x80 || column >= FOLD + 4)) {
             fputs("\n  ", out);
             column = 0;
@@ -171,8 +171,7 @@ static void print_sample_option(const struct dt_option *option, FILE *out)
         dt_strbuf_addf(&text, "%s_file, or /etc/duetime/credentials/%s.%s of the packaged services.", option->key,
                        option->section, option->key);
     size_t column = 0;
-    for (const char *p = text.p ? text.p : ""; *p;) { /* prints lines of at most COMMENT_WIDTH bytes, words
-                                                       * permitting */
+    for (const char *p = text.p ? text.p : ""; *p;) { /* wraps at COMMENT_WIDTH bytes, between words */
         size_t word = strcspn(p, " ");
         bool fits = column > 0 && column + 1 + word <= COMMENT_WIDTH;
         fprintf(out, "%s%.*s", fits ? " " : "\n# ", (int)word, p);

@@ -32,7 +32,7 @@ static const char *const action_names[] = {"crash", "stop", "delay", "error", "f
 static struct rule rules[RULES_MAX];
 static _Atomic size_t n_rules;
 
-/* Both ends of the section with the points, set by the linker. */
+/* Beginning and end of the section with the fail points, set by the linker. */
 extern const struct dt_fail_point *const __start_dt_fail_points[] __attribute__((weak));
 extern const struct dt_fail_point *const __stop_dt_fail_points[] __attribute__((weak));
 
@@ -41,7 +41,7 @@ static size_t points_count(void)
     return (size_t)(__stop_dt_fail_points - __start_dt_fail_points);
 }
 
-/* Splits *rest at the first `at`, and returns the part before it. */
+/* Returns the text before the first `at`, and removes it and the `at` from *rest. */
 static struct dt_str split_at(struct dt_str *rest, char at)
 {
     const char *found = rest->n ? memchr(rest->p, at, rest->n) : NULL;

@@ -32,7 +32,7 @@ struct dt_fail_point {
     enum dt_fail_kind kind;
 };
 
-/* Declares an entry in a section of its own for each place: so the linker makes the list of the program's points. */
+/* Declares an entry for each place, in a section of its own. So the linker collects the points of the program. */
 #define DT_FAIL_POINT_DECLARE(name_, kind_)                                                                            \
     static const struct dt_fail_point dt_fail_here = {name_, kind_};                                                   \
     static const struct dt_fail_point *const dt_fail_listed __attribute__((used, section("dt_fail_points"))) =         \

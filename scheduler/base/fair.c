@@ -41,14 +41,14 @@ static struct run first_owner(struct run run)
     return own;
 }
 
-/* Divides the room among the queues of one owner, which together need at least this much. */
+/* Divides `room` among the queues of one owner. Together, they can use at least `room`. */
 static void share_among_queues(struct run own, size_t room)
 {
     while (room) {
         size_t want = 0;
         for (const struct dt_fair_queue *queue = own.v; queue < own.end; queue++)
             want += queue->quota < queue->waiting;
-        dt_assert_cmp(want, >, 0); /* some queue is not full, so the loop ends */
+        dt_assert_cmp(want, >, 0); /* a queue that is not full gets at least one place, so the loop ends */
         size_t each = room > want ? room / want : 1;
         for (struct dt_fair_queue *queue = own.v; queue < own.end && room; queue++) {
             size_t more = min_size(min_size(each, room), queue->waiting - queue->quota);
@@ -58,7 +58,7 @@ static void share_among_queues(struct run own, size_t room)
     }
 }
 
-/* Divides the room among the owners. Returns the room that remains. */
+/* Divides `room` among the owners. Returns what no owner could use. */
 static size_t share_among_owners(struct run all, size_t room)
 {
     size_t want = 1;
@@ -248,7 +248,7 @@ static size_t free_for(const struct dt_shares *s, const struct dt_share *own)
 static size_t limit_for(const struct dt_shares *s, const struct dt_share *own)
 {
     const size_t left = free_for(s, own);
-    const size_t spare = s->spares_none ? 0 : (left + 4) / 8; /* an eighth of what is left, rounded */
+    const size_t spare = s->spares_none ? 0 : (left + 4) / 8; /* an eighth of `left`, rounded */
     const size_t share = s->n > 1 ? left / s->part : left - spare;
     return share ? share : min_size(left, 1);
 }

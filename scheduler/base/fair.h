@@ -18,11 +18,12 @@ struct dt_fair_queue {
     int64_t owner;
     size_t waiting;
     bool timeouts;       /* late acknowledgements; if due jobs wait, all timeouts together get a quarter */
-    size_t quota;        /* out: part of the room, at most `waiting`; the quotas add up to room, or to all that wait */
+    size_t quota;        /* out: places for this queue, at most `waiting`; the sum is `room`, or less if less waits */
     size_t place, first; /* internal to dt_fair_share */
 };
-/* Sets the quotas. The queues are sorted by their first due time. If the owners, or the queues of one owner, outnumber
- * the room, the first of them get one place each. What a queue does not need goes to the others. */
+/* Sets the quotas. The queues must be sorted by their first due time. If there are more owners than places, or more
+ * queues of an owner than the owner has places, the first of them get one place each. Places that a queue does not need
+ * are divided among the other queues. */
 void dt_fair_share(struct dt_fair_queue *queues, size_t n, size_t room);
 
 /* ---- turns ---- */
@@ -39,25 +40,25 @@ struct dt_turns {
 };
 struct dt_turn {
     int64_t owner, thing;           /* numbers of the owner and of the thing, which must not change */
-    size_t at;                      /* set by the caller; of things that waited equally long, the smallest is first */
-    size_t nth;                     /* out: how many things of the same owner come first */
+    size_t at;                      /* set by the caller; orders things that waited equally long */
+    size_t nth;                     /* out: number of things of the same owner that precede this thing */
     int64_t owner_last, thing_last; /* internal to dt_turns_sort, as is `first` */
     size_t first;
 };
 /* Sorts so that each owner's first thing precedes any owner's second thing. Owners, and the things of an owner, are
- * sorted by their last turns, the oldest first. turns may be NULL: nobody had a turn yet. */
+ * sorted by their last turns, the oldest first. turns may be NULL: no owner had a turn yet. */
 void dt_turns_sort(const struct dt_turns *turns, struct dt_turn *v, size_t n);
 void dt_turns_note(struct dt_turns *turns, int64_t owner, int64_t thing);
 
 /* ---- places ---- */
 
-/* Limits how much owners hold. If other owners hold places, or asked within about DT_SHARES_ASKED_US, an owner gets at
- * most 1/part of the places that the others leave free, so that each further owner finds some. If no other owner holds
- * or asks, an owner leaves an eighth free, unless spares_none. An owner that holds nothing may take any amount that is
- * free; if all places are free, any amount at all. */
+/* Limits how many places each owner holds. If another owner holds places, or asked within about DT_SHARES_ASKED_US, an
+ * owner gets at most 1/part of the places that the other owners leave free, so that each further owner finds some. If
+ * no other owner holds places or asked, an owner leaves an eighth free, unless spares_none is set. An owner that holds
+ * nothing may take any amount that is free; if all places are free, it may even take more than `total`. */
 #define DT_SHARES_ASKED_US INT64_C(10000000)
 struct dt_shares {
-    size_t total; /* number of places; set by the caller, as are part and spares_none; the rest is zero at first */
+    size_t total; /* number of places; set by the caller, like part and spares_none; the rest is zero at first */
     unsigned part;
     bool spares_none;
     size_t used;

@@ -101,8 +101,8 @@ static void write_to_stderr(const char *line, size_t size)
             n = write(fd, line, size);
             close(fd);
         } else if (errno != ENXIO) {
-            /* stderr cannot be opened again, so poll asks whether it is writable. Only another process can fill it
-             * between the poll and the write. */
+            /* This process may not open stderr's file again, so O_NONBLOCK cannot be used, and poll says whether stderr
+             * is writable. Between poll and write, only another process can fill it. */
             struct pollfd room = {.fd = STDERR_FILENO, .events = POLLOUT};
             pthread_mutex_lock(&lock);
             if (poll(&room, 1, 0) == 1 && (room.revents & POLLOUT))

@@ -17,13 +17,13 @@
 enum dt_log_level { DT_LOG_DEBUG, DT_LOG_INFO, DT_LOG_WARN, DT_LOG_ERROR };
 
 struct dt_field {
-    const char *name; /* name of the field; NULL ends the list */
+    const char *name; /* name of the field; NULL: end of the list of fields */
     enum { DT_FIELD_INT, DT_FIELD_STR } type;
     int64_t i;
     struct dt_str s;
 };
 
-/* A field: a whole number, a terminated text (NULL counts as ""), bytes (struct dt_str). */
+/* Fields: DT_I has a whole number, DT_S a terminated text (NULL counts as ""), DT_B bytes (struct dt_str). */
 #define DT_I(name_, value)                                                                                             \
     {                                                                                                                  \
         .name = (name_), .type = DT_FIELD_INT, .i = (int64_t)(value)                                                   \

@@ -1,6 +1,6 @@
-/* A mailbox is a word of bits under a mutex, and a condition. Invariants: exactly one wait returns a signalled bit. A
- * sleep is woken at most once, because a thread that is woken for each of ten thousand signals a second does little
- * else. */
+/* A mailbox is a word of bits under a mutex, and a condition. Invariants: a signalled bit is returned by exactly one
+ * wait. A signal wakes the owner only if the owner sleeps and was not woken yet, because a thread that is woken for
+ * each of ten thousand signals a second does little else. */
 #include "thread.h"
 
 #include <pthread.h>

@@ -13,7 +13,7 @@ enum kind { COUNTER, GAUGE, SECONDS, COUNTS };
 
 #define BUCKETS_MAX 32
 
-/* Upper bounds of the buckets, closest in the usual range of lateness and of round trips. */
+/* Upper bounds of the buckets: narrow buckets where lateness and round trips usually are. */
 static const double seconds_bounds[] = {0.0005, 0.001, 0.0025, 0.005, 0.0075, 0.01, 0.015, 0.02,
                                         0.03,   0.04,  0.05,   0.075, 0.1,    0.25, 0.5,   1,
                                         2.5,    5,     10,     30,    60,     120,  300,   600};

@@ -1,7 +1,9 @@
 /*
  * See outage.h. One lock protects all outages.
  *
- *   NONE --a part fails--> LASTS (logged, or not yet within the pause after an end) --no part fails any more--> NONE
+ *   NONE --a part fails--> LASTS --no part fails any more--> NONE
+ *
+ * An outage that begins soon after the end of another one (DT_OUTAGE_PAUSE_US) is not logged at first.
  *
  * Invariants: `parts` counts the parts whose `of` and `generation` name this outage. Ending an outage for all parts at
  * once raises its generation, so that parts with the old one do not count any more. The end is logged only if the
@@ -23,9 +25,9 @@ struct outage {
     uint32_t generation;
     bool told, alarmed;
     int64_t since_us;  /* time of the outage's first failure */
-    int64_t failed_us; /* time of its latest failure */
+    int64_t failed_us; /* time of the outage's latest failure */
     int64_t well_us;   /* latest success of the part that failed last; 0: it has had none */
-    int64_t told_us;   /* time when the latest line was logged */
+    int64_t told_us;   /* time when a line about the outage was last logged */
     bool ever_told;
     int64_t tries;
     dt_metric *lasts, *alarm, *failures;

@@ -40,7 +40,7 @@ enum dt_outage_of {
     DT_OUTAGES
 };
 
-/* What a thread that asks servers remembers of its latest attempt. Initialize with zeros. Needs no cleanup. */
+/* The latest attempt of a thread that sends requests to servers. Initialize with zeros. Needs no cleanup. */
 struct dt_outage_part {
     enum dt_outage_of of; /* server of the latest attempt, if this attempt failed; else NONE */
     uint32_t generation;  /* generation of the outage of this server */

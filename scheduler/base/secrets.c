@@ -182,7 +182,7 @@ dt_status dt_properties_set(struct dt_properties *list, struct dt_str name, cons
     struct dt_property made = {strndup(name.p, name.n), strdup(value), file ? strdup(file) : NULL};
     bool whole = made.name && made.value && (!file || made.file);
     struct dt_property *place = whole ? (struct dt_property *)dt_properties_find(list, made.name) : NULL;
-    if (whole && !place) { /* every value was copied, and the property is new: appends it */
+    if (whole && !place) { /* all values were copied, and the property is new: appends the property */
         struct dt_property *grown = realloc(list->v, (list->n + 1) * sizeof(*grown));
         if (grown) {
             list->v = grown;

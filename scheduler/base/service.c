@@ -13,7 +13,7 @@
 #include "log.h"
 #include "thread.h"
 
-#define EXTENSION_US INT64_C(30000000) /* time that each message extends the manager's start timeout by */
+#define EXTENSION_US INT64_C(30000000) /* each message extends the start timeout of the manager by this time */
 #define MESSAGE_MAX  256
 
 /* Returns the number, or 0 if the text is not a positive number. */

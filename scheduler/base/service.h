@@ -39,12 +39,13 @@ void dt_service_ready(struct dt_service *service);
 void dt_service_reloading(const struct dt_service *service, int64_t mono_us);
 void dt_service_reloaded(const struct dt_service *service);
 void dt_service_tell(const struct dt_service *service, const char *message);
-/* Message of the main loop. If the manager does not get it for two pauses, it kills the program. */
+/* Keep-alive, sent by the main loop. If the manager gets none within two pauses (dt_service_pause_us), it kills the
+ * program. */
 #define DT_SERVICE_ALIVE    "WATCHDOG=1"
 #define DT_SERVICE_STOPPING "STOPPING=1\nSTATUS=finishes what is under way"
 int64_t dt_service_pause_us(const struct dt_service *service);
 
-#define DT_STOP_SECONDS 20 /* most seconds of an end; see "How long a program takes to end" in deploy/README.md */
+#define DT_STOP_SECONDS 20 /* limit for a program's end; see "How long a program takes to end" in deploy/README.md */
 
 /* Limits how long the program takes to end. Called once, when it is asked to end. If it still runs `seconds` later, a
  * thread logs a line and exits the process with code 0; other processes then take over unfinished work, as after a

@@ -1,7 +1,7 @@
 /*
  * Threads, and the mailboxes that they sleep on.
  *
- * A mailbox wakes a loop. Any thread, also one of a library, signals bits to it; one thread, the owner, waits for them.
+ * A mailbox wakes a loop. Any thread, including a library's, signals bits to it; one thread, the owner, waits for them.
  * Bits that are signalled before the owner waits are combined: a bit says that something happened, not how often.
  */
 #pragma once

@@ -58,7 +58,7 @@ static void read_expiry(const char *key, const char *file, bool authorities, dt_
 void dt_certificates_look(const struct dt_config *config, dt_certificate_fn *heard, void *arg)
 {
     const struct {
-        const char *key, *file; /* file NULL: a property of librdkafka has the file's name */
+        const char *key, *file; /* file: value of the option; NULL: a property of librdkafka has the file's name */
         bool authorities;
     } files[] = {
         {"mysql.ca_file", config->mysql_ca_file, true},         {"mysql.cert_file", config->mysql_cert_file, false},

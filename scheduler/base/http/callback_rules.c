@@ -48,7 +48,7 @@ static const char *url_fault(CURLUcode failed)
     }
 }
 
-/* Checks the labels of a host name. dot: the text has a dot after the last label, which is valid for names, but not for
+/* Checks the labels of a host name. dot: the host name ends with a dot, which is valid for names, but not for
  * addresses. */
 static const char *check_labels(const char *host, bool dot)
 {
@@ -201,7 +201,7 @@ bool dt_host_allowed(struct dt_str names, const char *host)
     while (names.n > 0) {
         struct dt_str name = dt_str_next_element(&names);
         const bool below = is_wildcard(name);
-        name.p += below; /* the rest of the name, including its dot */
+        name.p += below; /* drops the "*" and keeps the dot */
         name.n -= below;
         if ((below ? n > name.n : n == name.n) && strncasecmp(host + n - name.n, name.p, name.n) == 0)
             return true;
@@ -225,7 +225,7 @@ bool dt_callback_place_is_listed(const struct dt_callback_places *places, struct
     struct dt_str hosts = places->hosts;
     if (!url.p || dt_callback_url_check(url, &wanted))
         return false;
-    if (places->url.p && dt_str_eq(places->url, url)) /* usual case: the URL is the topic's own */
+    if (places->url.p && dt_str_eq(places->url, url)) /* usual case: the job uses its topic's URL */
         return true;
     if (places->url.p && !dt_callback_url_check(places->url, &place) && strcmp(place.key, wanted.key) == 0)
         return true;
@@ -249,7 +249,7 @@ bool dt_callback_places_widen(const struct dt_callback_places *before, const str
 
 static const struct taken {
     struct dt_str name;
-    bool prefix; /* the name is a prefix: all names that begin with it */
+    bool prefix; /* also all names that begin with `name` */
     const char *reason;
 } taken[] = {
 #define OURS       "is set by duetime in every callback"
@@ -315,7 +315,7 @@ const char *dt_callback_header_value_check(struct dt_str value)
     }
 
 static const struct dt_network refused[] = {
-    {V4(0, 0, 0, 0), MAPPED_BITS + 8},      /* this network */
+    {V4(0, 0, 0, 0), MAPPED_BITS + 8},      /* "this network" (RFC 6890) */
     {V4(10, 0, 0, 0), MAPPED_BITS + 8},     /* private */
     {V4(100, 64, 0, 0), MAPPED_BITS + 10},  /* shared by carriers; 100.100.100.200 is a metadata service */
     {V4(127, 0, 0, 0), MAPPED_BITS + 8},    /* loopback */

@@ -43,10 +43,10 @@ uint32_t dt_callback_host_of(struct dt_str text);
 DT_MUST_CHECK dt_status dt_host_names_check(struct dt_str names, struct dt_error *err);
 /* Returns whether a valid list contains this host (lower case, no final dot, as in struct dt_callback_url). */
 bool dt_host_allowed(struct dt_str names, const char *host);
-/* Checks a URL and its host. Returns NULL, or the reason of the refusal, a static text. */
+/* Checks a URL, and its host against the list `names`. Returns NULL, or the reason of the refusal, a static text. */
 const char *dt_callback_url_refusal(struct dt_str text, struct dt_str names);
 
-/* The places to which a topic's secrets may be sent. Absent texts: none. */
+/* The places to which a topic's secrets may be sent. An absent text names no place. */
 struct dt_callback_places {
     struct dt_str url;   /* the topic's own URL */
     struct dt_str hosts; /* other origins (dt_callback_origin_check), separated by commas */

@@ -1,10 +1,10 @@
 /*
  * The connections of one thread: see connection.h. Does not know what the requests mean.
  *
- * A turn is the uninterrupted work on one connection: it reads and parses, calls the owner and writes. Only one
- * connection has a turn at a time (`current`). A turn uses buffers that all connections share (`in`, `out`); bytes that
- * remain at the end of the turn move to the connection's own buffers. If an owner answers on another connection during
- * a turn, the other connection gets a turn in the next round.
+ * A turn is the uninterrupted work on one connection: it reads and parses, calls the owner (the program that uses
+ * connection.h) and writes. Only one connection has a turn at a time (`current`). A turn uses buffers that all
+ * connections share (`in`, `out`); bytes that remain at the end of the turn move to the connection's own buffers. If an
+ * owner answers on another connection during a turn, the other connection gets a turn in the next round.
  *
  * Invariants: the memory of a closed connection stays until the round ends, because events of the round may point to
  * it. Unparsed bytes of a connection fit into `in`, and nothing is read while an owner has the request.
@@ -41,7 +41,7 @@ static struct dt_strbuf *out_of(struct dt_conn *conn)
     return conn->conns->current == conn && dt_conn_unsent(conn) == 0 ? &conn->conns->out : &conn->out;
 }
 
-/* Writes what the socket accepts, and keeps the rest. */
+/* Writes as many response bytes as the socket accepts, and keeps the other bytes. */
 static void flush(struct dt_conn *conn, bool more)
 {
     struct dt_strbuf *turns = &conn->conns->out;
@@ -153,7 +153,7 @@ void dt_conn_listen(dt_conn *conn)
         dt_evloop_again(&conn->conns->loop, &conn->source);
 }
 
-/* Returns whether to drop bytes that follow the request that the owner has: they are too many to be kept. */
+/* Returns whether to drop the n bytes that follow the owner's current request, because they are too many to be kept. */
 static bool drops(struct dt_conn *conn, size_t n)
 {
     if (!conn->listens || !dt_conn_is_owners(conn) || (n < IN_SMALL && !conn->closing))
@@ -167,8 +167,9 @@ static bool drops(struct dt_conn *conn, size_t n)
     return true;
 }
 
-/* Parses bytes that were read, and removes them from the text. Returns false if only an incomplete element remains,
- * which needs more bytes; true if something else must happen first. */
+/* Parses bytes that were read, and removes them from the text. Returns false if more bytes are needed. Returns true if
+ * parsing stopped for another reason: the owner has the request, responses must be sent first, or the connection
+ * closes. */
 static bool consume(struct dt_conn *conn, struct dt_str *text)
 {
     struct dt_frames *frames = &conn->frames;
@@ -203,7 +204,7 @@ static bool consume(struct dt_conn *conn, struct dt_str *text)
     return true;
 }
 
-/* Reads once, and appends to the text. */
+/* Reads from the socket once, and appends the bytes to the text. */
 static void fill(struct dt_conn *conn, struct dt_str *text)
 {
     char *in = conn->conns->in;
@@ -217,8 +218,8 @@ static void fill(struct dt_conn *conn, struct dt_str *text)
 
 /* ---- a turn ---- */
 
-/* Ends the turn: keeps bytes that were not parsed; closes the connection, or puts it into the queue of what it waits
- * for. */
+/* Ends the turn: keeps bytes that were not parsed; closes the connection, or puts it into the queue of its next
+ * wait. */
 static void settle(struct dt_conn *conn, struct dt_str text)
 {
     dt_assert_cmp(text.n, <=, DT_CONN_IN);
@@ -314,7 +315,7 @@ static void run_turn(struct dt_conn *conn)
         } else if (conn->request && conn->answered && (conn->whole || conn->closing)) {
             dt_conn_end_request(conn, true);
         } else if (stopped && !conn->parted && !(conn->listens && dt_conn_is_owners(conn))) {
-            goes_on = !conn->request && !conn->closing; /* it stopped for responses, which are sent now */
+            goes_on = !conn->request && !conn->closing; /* parsing stopped only for responses, which are sent now */
         } else if (sock->ended && conn->request && !conn->whole && !conn->answered) {
             dt_conn_refuse(conn, DT_HEAD_MALFORMED, "the connection ended before the body");
         } else if (sock->ended || !sock->may_read) {
@@ -344,7 +345,7 @@ void dt_conn_serve(void *owner, uint32_t events)
 {
     struct dt_conn *conn = owner;
     if (conn->sock.fd < 0)
-        return; /* closed in this round */
+        return; /* the connection was closed in this round */
     dt_assert(!conn->conns->current);
     conn->conns->current = dt_conn_base(conn);
     if (!conn->parent)

@@ -35,8 +35,8 @@ typedef struct dt_conn dt_conn;
 
 /* The limits of a thread, and the deadlines of clients. */
 struct dt_conn_rules {
-    size_t most;     /* most connections; a further one replaces the least useful that waits for its client */
-    size_t crowd;    /* most that wait for a handshake, a head or a body; one address may have half of them */
+    size_t most;     /* most connections; a new one replaces the least useful one (enum dt_wait) */
+    size_t crowd;    /* most connections that wait for a handshake, a head or a body; one address may have half */
     int64_t head_us; /* time for a handshake and the first head, or for a later head from its first byte; then: 408 */
     int64_t idle_us; /* time between two requests; then the connection is closed */
     int64_t body_us; /* time for a body after its head, without the time that the owner takes; then: 408 */
@@ -54,7 +54,7 @@ struct dt_conn_meters {
     dt_metric *greeted, *no_tls, *not_greeted, *deserted; /* results of TLS handshakes */
 };
 
-/* The functions of the owner. */
+/* Functions of the owner, which the connections call. */
 struct dt_conn_events {
     size_t own; /* bytes of the owner's data in each connection (dt_conn_own), zero at first */
     /* The head was parsed; its slices are valid during the call. The owner may answer, or call dt_conn_wait before the
@@ -122,7 +122,7 @@ void dt_conn_meters_init(struct dt_conn_meters *meters);
 /* ---- one connection ---- */
 
 void *dt_conn_own(dt_conn *conn);
-void *dt_conn_arg(const dt_conn *conn); /* the argument of dt_conns_new */
+void *dt_conn_arg(const dt_conn *conn); /* `arg` of dt_conns_new */
 dt_conns *dt_conn_conns(const dt_conn *conn);
 /* Returns the client's address. Returns false if the connection is on a Unix socket. */
 bool dt_conn_address(const dt_conn *conn, unsigned char out[DT_ADDRESS_BYTES]);

@@ -7,7 +7,7 @@
 #include "sock.h"
 
 #define DT_CONN_IN        ((size_t)64 * 1024) /* bytes of the buffer that turns read into */
-#define DT_CONN_OUT       ((size_t)64 * 1024) /* with more bytes of responses, these go out before requests are read */
+#define DT_CONN_OUT       ((size_t)64 * 1024) /* if more response bytes wait, they are sent before requests are read */
 #define DT_CONN_DROPPED   ((size_t)64 * 1024) /* most bytes of a body that are dropped after a response */
 #define DT_CONN_GREETINGS 4                   /* most handshakes in a round: each takes a millisecond */
 #define DT_CONN_LISTENERS 16
@@ -26,7 +26,7 @@ enum dt_wait {
 };
 
 struct dt_conn_queue {
-    struct dt_conn *first; /* list (utlist), in the order of since_us */
+    struct dt_conn *first; /* list of connections (utlist), in the order of since_us */
     size_t n;
     int64_t length_us; /* length of the wait; 0: no limit */
 };
@@ -68,12 +68,12 @@ struct dt_conn {
     struct dt_evsource source;
     struct dt_conn *prev, *next; /* neighbours in its queue; next also links closed connections */
     struct dt_evtask adoption;
-    struct dt_sock sock;     /* of a stream: fd is its connection's until it closes; broken: nothing can be sent */
+    struct dt_sock sock;     /* in a stream, fd is the connection's until it closes; broken: nothing can be sent */
     struct dt_h2 *h2;        /* HTTP/2 state of the connection; NULL: HTTP/1 */
     struct dt_conn *streams; /* the connection's streams (utlist, by older and newer) */
     struct dt_conn *parent;  /* the stream's connection; NULL: this is a connection */
     struct dt_conn *older, *newer;
-    int32_t id;  /* id of the stream; 0: the library no longer knows it */
+    int32_t id;  /* id of the stream; 0: libnghttp2 no longer knows the stream */
     int poll_fd; /* in a stream: the descriptor of dt_conn_fd; -1: not requested */
     enum dt_wait wait;
     int64_t since_us; /* when the wait began; while waiting for a body: begun_us */
@@ -83,16 +83,16 @@ struct dt_conn {
     bool known, secure;
     bool local; /* on a Unix socket */
     unsigned char address[DT_ADDRESS_BYTES];
-    bool http1;   /* the first bytes were not HTTP/2's */
+    bool http1;   /* the first bytes were not the preface of HTTP/2 */
     bool served;  /* at least one request was answered */
     bool moved;   /* a request began or ended in this turn */
     bool heading; /* a header block of HTTP/2 has begun */
     bool closing; /* closes after the current response */
-    bool parted;  /* the client was told that it ends; of a stream: its whole response is in `out` of its connection */
+    bool parted;  /* the end was sent to the client; in a stream, it is in `out` of the connection */
     struct dt_frames frames;
     /* State of the current request. */
     bool request;  /* a request is under way */
-    bool whole;    /* the whole request was read, or its rest will not be */
+    bool whole;    /* the whole request was read, or the rest of its body will not be read */
     bool answered; /* the whole response is in `out` or was sent */
     bool waiting;  /* the body waits until the owner continues */
     bool left;     /* the owner was told that the client has left */
@@ -140,7 +140,7 @@ static inline bool dt_conn_may_drop(const struct dt_conn *conn)
 
 /* ---- connection_requests.c: what connections and streams have in common; called in turns ---- */
 
-/* Adds the connection, which is in no queue, to the queue of what it waits for. */
+/* Adds the connection to the queue of `wait`. It must be in no other queue. */
 void dt_conn_join(struct dt_conn *conn, enum dt_wait wait);
 void dt_conn_leave_queue(struct dt_conn *conn);
 /* Moves the connection to the queue of `wait`, unless it already waits there for the same request. */
@@ -160,8 +160,8 @@ const char *dt_conn_date(struct dt_conns *conns);
 
 /* Runs a turn of the connection `owner`. The loop calls it with the socket's events, or with 0. */
 void dt_conn_serve(void *owner, uint32_t events);
-/* Reads from the socket before a deadline is applied or a place is taken. Returns false if the connection no longer
- * waits as before, or has received further bytes. */
+/* Reads from the socket before the connection is closed for its deadline or to make room. Returns false if the
+ * connection no longer waits as before, or has received further bytes. */
 bool dt_conn_look_again(struct dt_conn *conn);
 /* Ends a connection whose deadline has passed: answers an incomplete request with `status` (0: closes without an
  * answer), and closes the connection of a client that does not read. */

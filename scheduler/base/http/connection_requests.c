@@ -13,7 +13,7 @@
 #include "connection_parts.h"
 
 #define QUICK_BYTES 4096             /* bytes per second at which a body counts as fast enough */
-#define QUICK_MOST  INT64_C(1000000) /* longest time that received bytes count for */
+#define QUICK_MOST  INT64_C(1000000) /* received bytes move quick_us at most this far into the future */
 
 void dt_conn_leave_queue(struct dt_conn *conn)
 {
@@ -48,7 +48,7 @@ void dt_conn_requeue(struct dt_conn *conn, enum dt_wait wait)
 {
     if (wait == conn->wait && !conn->moved)
         return;
-    conn->moved = false; /* it waits for another request now */
+    conn->moved = false; /* the connection now waits for another request */
     if (conn->wait == DT_WAIT_OWNER && wait == DT_WAIT_BODY)
         conn->begun_us += conn->conns->loop.now_us - conn->since_us;
     dt_conn_leave_queue(conn);

@@ -92,13 +92,13 @@ void dt_conns_free(dt_conns *conns)
 static bool may_give_way(const struct dt_conn *conn, enum dt_wait wait, bool known)
 {
     if (conn->sock.fd < 0 || conn->wait != wait)
-        return false; /* the turn of another stream of the connection has closed or moved it */
+        return false; /* the turn of another stream of the same connection has closed this one, or changed its wait */
     const bool at_once = wait == DT_WAIT_LINGER || wait == DT_WAIT_IDLE;
     const int64_t since_us = wait == DT_WAIT_BODY ? conn->quick_us : conn->since_us;
     return conn->known == known && (at_once || conn->conns->loop.now_us - since_us > SLOW_US);
 }
 
-/* Closes one connection that waits for this. Unknown clients are closed before known ones, and the longest wait
+/* Closes one connection of the queue of `wait`. Unknown clients are closed before known ones, and the longest wait
  * first. */
 static bool end_one(dt_conns *conns, enum dt_wait wait)
 {
@@ -116,7 +116,8 @@ static bool end_one(dt_conns *conns, enum dt_wait wait)
     return false;
 }
 
-/* Closes the least useful connection among those that wait for their client. Returns false if none can be closed. */
+/* Closes the least useful connection among those that wait for their client, in the order of enum dt_wait. Returns
+ * false if none can be closed. */
 static bool make_room(dt_conns *conns)
 {
     for (enum dt_wait wait = 0; wait < DT_WAIT_OWNER; wait++)
@@ -125,7 +126,7 @@ static bool make_room(dt_conns *conns)
     return false;
 }
 
-/* What the connections of the crowd wait for. */
+/* The crowd: all connections with one of these waits. */
 static const enum dt_wait crowd_waits[] = {DT_WAIT_FIRST, DT_WAIT_HEAD, DT_WAIT_BODY};
 #define CROWD_WAITS (sizeof(crowd_waits) / sizeof(crowd_waits[0]))
 
@@ -137,8 +138,8 @@ static size_t crowd_of(const dt_conns *conns)
     return n;
 }
 
-/* Closes connections until the crowd is not larger than `most`, if they have waited for SLOW_US. If the crowd is larger
- * than RUSH times `most`, also closes a younger connection. */
+/* Closes connections of the crowd that have waited for SLOW_US, until the crowd is not larger than `most`. If it is
+ * still larger than RUSH times `most`, also closes a younger connection. */
 static void thin_crowd(dt_conns *conns, size_t most)
 {
     for (size_t i = 0; i < CROWD_WAITS && crowd_of(conns) > most;)
@@ -150,7 +151,8 @@ static void thin_crowd(dt_conns *conns, size_t most)
     }
 }
 
-/* Limits the connections of one address without a first request to half of a crowd. */
+/* Lets one address have at most half of a crowd of connections without a first request: if the newcomer would exceed
+ * this, closes the oldest of them. */
 static void bound_address(dt_conns *conns, const struct dt_conn *newcomer)
 {
     const size_t most = conns->rules.crowd / 2;
@@ -182,7 +184,7 @@ static void adopt(struct dt_evtask *task)
     dt_conn_join(conn, DT_WAIT_FIRST);
     conn->sock.broken |=
         !dt_evloop_watch(&conns->loop, conn->sock.fd, &conn->source, EPOLLIN | EPOLLOUT | EPOLLRDHUP | EPOLLET);
-    dt_conn_serve(conn, 0); /* serves its first bytes before another connection can replace it */
+    dt_conn_serve(conn, 0); /* serves the first bytes of this connection before another one can replace it */
 }
 
 /* Returns a connection that is not in a queue yet. If memory runs out, closes the socket and returns NULL. */
@@ -243,14 +245,14 @@ static void accept_some(dt_conns *conns, const struct dt_conn_listener *listener
         struct sockaddr_storage address;
         socklen_t n = sizeof(address);
         int fd = accept4(listener->fd, (struct sockaddr *)&address, &n, SOCK_NONBLOCK | SOCK_CLOEXEC);
-        /* accept reports that no descriptor is left even if no connection waits, as after those accepted in this
-         * round. */
+        /* If no descriptor is left, accept4 fails even if no connection waits, for example after earlier calls of this
+         * loop. So only the failure of the first call counts. */
         if (fd < 0 && i == 0 && (errno == EMFILE || errno == ENFILE) && !make_room(conns))
             nanosleep(&moment, NULL);
         if (fd < 0)
             return;
         dt_conns *chosen = emptiest(conns);
-        if (dt_conns_count(chosen) >= 2 * conns->rules.most) { /* all threads are full of requests that are answered */
+        if (dt_conns_count(chosen) >= 2 * conns->rules.most) { /* the emptiest thread has too many connections */
             close(fd);
             continue;
         }

@@ -94,7 +94,7 @@ static size_t pass_chunk_size(struct dt_frames *frames, struct dt_str text)
         return malformed(frames, bare_feed);
     if (length > SIZE_LINE_MAX || (line.n > digits && line.p[digits] != ';'))
         return malformed(frames, wrong);
-    for (size_t i = digits; i < line.n; i++) /* checks that the extension is text */
+    for (size_t i = digits; i < line.n; i++) /* checks that the chunk's extension is text */
         if ((unsigned char)line.p[i] < ' ' && line.p[i] != '\t')
             return malformed(frames, wrong);
     frames->left = size;

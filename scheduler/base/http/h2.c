@@ -1,18 +1,19 @@
 /*
- * Owns the frames of HTTP/2 connections: see h2.h. Refuses to know what is asked, and how bytes come and go.
+ * Owns the frames of HTTP/2 connections: see h2.h. Does not know what requests mean, and how sockets are read and
+ * written.
  *
  *   HEADERS --> text of a head, as HTTP/1 has it --> judged by head.c --> begun --> DATA: body --> END_STREAM: whole
  *   answer  --> HEADERS, DATA as the client opens its windows --> END_STREAM --> ended
  *
- * The library keeps the states of streams, windows and tables of headers. A stream's window is opened as its owner
+ * libnghttp2 keeps the states of streams, windows and tables of headers. A stream's window is opened as its owner
  * takes the body, so that at most 64 KiB of a stream are held; the connection's window is opened at once, so that
  * no stream waits for another.
  *
- * Frames that carry no request and no data cost their sender: see `note_noise`. If a client sends too many of them, the
+ * Frames that carry no request and no data count as noise: see `note_noise`. If a client sends too many of them, the
  * connection ends with ENHANCE_YOUR_CALM.
  *
- * Invariants: a stream is in the list of its connection until it is closed. `id` is 0 once the library has forgotten
- * the stream, or is about to. Streams are closed in turns and in calls of the library's, never in an owner's call.
+ * Invariants: a stream is in the list of its connection until it is closed. `id` is 0 once libnghttp2 has forgotten
+ * the stream, or is about to. Streams are closed in turns and in callbacks of libnghttp2, never in an owner's call.
  */
 #include "h2.h"
 
@@ -27,12 +28,12 @@
 
 #define STREAMS     128               /* most streams at a time; a client with more requests opens another connection */
 #define WINDOW      (1 << 20)         /* window of a connection in bytes; a stream has the standard's, 65,535 bytes */
-#define BLOCK_MOST  (4 * DT_HEAD_MAX) /* most bytes of a header block as it is sent … */
-#define BLOCK_FRAME DT_TARGET_MAX     /* … of which each of its frames uses at least this many */
+#define BLOCK_MOST  (4 * DT_HEAD_MAX) /* most bytes of a header block as it is sent, plus BLOCK_FRAME a frame */
+#define BLOCK_FRAME DT_TARGET_MAX     /* bytes that a frame of a header block counts, beside its length */
 #define FIELDS_MOST (8 * DT_HEAD_MAX) /* most bytes of the headers, repeated headers included; above DT_HEAD_MAX: 431 */
-#define NOISE_US    INT64_C(10000)    /* time after which a frame of noise no longer counts … */
-#define NOISE_MOST  INT64_C(1000)     /* … most frames of noise that count at a time */
-#define KEPT        1024              /* bytes of a buffer that are kept for the next head */
+#define NOISE_US    INT64_C(10000)    /* time after which a frame of noise (note_noise) no longer counts */
+#define NOISE_MOST  INT64_C(1000)     /* most frames of noise that may count at a time */
+#define KEPT        1024              /* a buffer with room for more bytes is freed before the next head */
 #define FRAME_HEAD  9
 #define REPLY_NVS   48
 
@@ -46,8 +47,8 @@ struct dt_h2 {
     bool leaving; /* GOAWAY was sent, or is about to be sent */
     int64_t noisy_until_us;
     /* State of the current header block. */
-    size_t block, fields; /* its bytes, limited by BLOCK_MOST and FIELDS_MOST */
-    const char *fault;    /* reason why it is refused, static text; NULL: none */
+    size_t block, fields; /* bytes of the block, and of its headers (BLOCK_MOST, FIELDS_MOST) */
+    const char *fault;    /* reason why the block is refused, static text; NULL: none */
     struct dt_strbuf texts[TEXTS];
 };
 
@@ -61,9 +62,9 @@ static int end_calmly(struct dt_h2 *h2, const char *what)
     return NGHTTP2_ERR_CALLBACK_FAILURE;
 }
 
-/* Makes `frames` frames of noise no longer count. Every frame except DATA with bytes is noise. An answered request
- * outweighs four frames, and each KiB of a response outweighs one frame: so many window updates a client needs. The
- * remaining frames are resets, pings, settings, and window updates of a few bytes. */
+/* Subtracts `frames` from the frames of noise that count. Every frame is noise, except DATA with bytes and without
+ * padding. An answered request outweighs four frames, and each KiB of a response outweighs one frame, because clients
+ * send about as many window updates. What remains are resets, pings, settings, and window updates of a few bytes. */
 static void forgive_noise(struct dt_h2 *h2, size_t frames)
 {
     h2->noisy_until_us -= (int64_t)frames * NOISE_US;
@@ -150,7 +151,7 @@ static int on_close(nghttp2_session *session, int32_t id, uint32_t code, void *a
 
 int dt_h2_poll_fd(struct dt_conn *stream)
 {
-    if (stream->poll_fd < 0) { /* an unconnected socket, which can be shut down nevertheless */
+    if (stream->poll_fd < 0) { /* a socket without a peer, because shutdown works on it, too */
         stream->poll_fd = socket(AF_UNIX, SOCK_DGRAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
         if (stream->poll_fd >= 0 && stream->sock.broken)
             shutdown(stream->poll_fd, SHUT_RDWR);
@@ -160,7 +161,7 @@ int dt_h2_poll_fd(struct dt_conn *stream)
 
 /* ---- bodies ---- */
 
-/* Puts the stream into the queue of what it waits for. */
+/* Puts the stream into the queue of its next wait. */
 static void settle(struct dt_conn *stream)
 {
     nghttp2_session *session = stream->parent->h2->session;
@@ -187,7 +188,7 @@ static size_t offer(struct dt_conn *stream, struct dt_str text)
     return taken;
 }
 
-/* Passes the part of the body that has arrived. */
+/* Passes the body bytes that have arrived to the owner. */
 static void go_on(struct dt_conn *stream)
 {
     struct dt_strbuf *held = &stream->held;
@@ -238,7 +239,8 @@ static void add_line(struct dt_strbuf *text, struct dt_str name, struct dt_str v
     dt_strbuf_adds(text, "\r\n");
 }
 
-/* Writes the first line, and Host from :authority, unless they are written already: all pseudo-headers have arrived. */
+/* Returns the text of the head. At the first call, when all pseudo-headers have arrived, writes the request line, and
+ * Host from :authority. */
 static struct dt_strbuf *begin_head(struct dt_h2 *h2)
 {
     struct dt_strbuf *head = &h2->texts[HEAD];
@@ -293,7 +295,7 @@ static int on_invalid_header(nghttp2_session *session, const nghttp2_frame *fram
     return 0;
 }
 
-/* The library has already answered bytes that are not a request. */
+/* Called if a frame is invalid. libnghttp2 answers it, so only the collected head is dropped. */
 static int on_invalid_frame(nghttp2_session *session, const nghttp2_frame *frame, int code, void *arg)
 {
     (void)session, (void)frame, (void)code;
@@ -463,7 +465,7 @@ void dt_h2_answer(struct dt_conn *stream, struct dt_reply *reply)
     dt_strbuf_clear(&headers);
     settle(stream);
     if (stream->conns->current != conn)
-        dt_evloop_again(&stream->conns->loop, &conn->source); /* sends it together with other responses of this round */
+        dt_evloop_again(&stream->conns->loop, &conn->source); /* a turn sends it, together with other responses */
 }
 
 /* ---- the connection ---- */
@@ -556,7 +558,7 @@ bool dt_h2_pass(struct dt_conn *conn, struct dt_str *text)
     while (out->n < DT_CONN_OUT && (n = nghttp2_session_mem_send(h2->session, &frame)) > 0)
         dt_strbuf_add(out, (const char *)frame, (size_t)n);
     conn->sock.broken |= n < 0;
-    conn->moved |= conn->wait == DT_WAIT_SEND && out->n; /* the client has read what was sent before */
+    conn->moved |= conn->wait == DT_WAIT_SEND && out->n; /* the client has read the responses that were sent before */
     if (out->n >= DT_CONN_OUT)
         return true;
     if (!nghttp2_session_want_read(h2->session) && !nghttp2_session_want_write(h2->session)) {

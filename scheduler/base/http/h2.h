@@ -14,8 +14,8 @@ void dt_h2_begin(struct dt_conn *conn);
 /* Accepts NULL. */
 void dt_h2_free(struct dt_h2 *h2);
 
-/* In a turn of the connection: passes what was read, and adds frames to the turn's responses if all earlier ones were
- * sent. Returns true if further frames may follow after these were sent. */
+/* In a turn of the connection: passes the bytes that were read to libnghttp2. If all earlier responses were sent, adds
+ * frames to the turn's responses. Returns true if more frames may follow once these responses were sent. */
 bool dt_h2_pass(struct dt_conn *conn, struct dt_str *text);
 /* Tells the client that no further stream is served. The connection ends after its present streams. */
 void dt_h2_leave(struct dt_conn *conn);

@@ -5,7 +5,7 @@
 
 #define TLS_HANDSHAKE 0x16 /* first byte of every TLS connection */
 #define LINES_MAX     200
-#define FIELD_BYTES   64 /* weight of a header, parameter or cookie beside its bytes (DT_WEIGHT_MAX) */
+#define FIELD_BYTES   64 /* bytes that a header, parameter or cookie counts beside its length (DT_WEIGHT_MAX) */
 
 struct line_reader {
     struct dt_str remainder;
@@ -59,8 +59,8 @@ static bool is_token(struct dt_str s)
     return s.n > 0;
 }
 
-/* Returns whether s has no control characters; a tab is one. Checks all characters, so that the compiler vectorizes the
- * loop. */
+/* Returns whether s has no control characters. spaces: spaces and tabs are allowed. Checks all characters, so that the
+ * compiler vectorizes the loop. */
 static bool is_text(struct dt_str s, bool spaces)
 {
     unsigned char lowest = spaces ? ' ' : ' ' + 1;
@@ -222,7 +222,7 @@ static enum dt_head_verdict judge_field(struct dt_str line, struct reading *r)
     return DT_HEAD_WHOLE;
 }
 
-/* Checks the headers. Each may be valid alone, and yet the combination refused. */
+/* Checks the headers, each alone, then together: even valid headers may form a combination that is refused. */
 static enum dt_head_verdict judge_lines(struct line_reader *reader, struct dt_str line, struct dt_head *head)
 {
     struct reading r = {.head = head};

@@ -27,8 +27,8 @@ enum dt_head_fault {
 struct dt_head {
     size_t n;        /* length of the head in bytes; valid, like the members below, if the head is complete */
     bool old;        /* the version is HTTP/1.0 */
-    bool close;      /* the client closes the connection after this request … */
-    bool keep;       /* … or requests that it stays open, although HTTP/1.0 would close it */
+    bool close;      /* the client closes the connection after this request */
+    bool keep;       /* the client requests that the connection stays open, although the version is HTTP/1.0 */
     bool expects;    /* the client waits for 100 Continue before it sends the body */
     bool chunked;    /* a body follows in chunks */
     uint64_t length; /* length of the body in bytes; 0: none */

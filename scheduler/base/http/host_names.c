@@ -1,6 +1,6 @@
 /*
- * A table, which only one thread uses, and lookups, each on a thread of its own. They share struct exchange_point, the
- * list of lookups that have ended, under a lock. Its last user frees it.
+ * A table of names, which only one thread uses, and lookups, each on a thread of its own. Table and lookups share
+ * struct exchange_point: under a lock, the list of lookups that have ended. The last user of the struct frees it.
  *
  * A lookup points to its entry of the table, but only the table's thread follows this pointer. An entry stays until its
  * lookup has ended.
@@ -100,7 +100,7 @@ static void run_lookup(void *arg)
     pthread_mutex_lock(&point->lock);
     LL_PREPEND(point->ended, lookup);
     pthread_mutex_unlock(&point->lock);
-    ssize_t ignored = write(point->wake_fd, &one, sizeof(one)); /* it fails if the counter is full, which also wakes */
+    ssize_t ignored = write(point->wake_fd, &one, sizeof(one)); /* fails if the counter is full: the reader is awake */
     (void)ignored;
     point_leave(point);
 }
@@ -146,7 +146,7 @@ static bool is_usable(const struct dt_host_name *name, int64_t now_us)
 }
 
 /* Frees the first name of the table if no request needs it, and if it is not usable or the table is full. Otherwise
- * moves the name to the end, for which the table needs no memory. */
+ * moves the name to the end, which allocates no memory. */
 static void drop_one(dt_host_names *names, int64_t now_us)
 {
     struct dt_host_name *first = names->by_host;
@@ -169,7 +169,7 @@ dt_status dt_host_names_find(dt_host_names *names, const char *host, int64_t own
     HASH_FIND(hh, names->by_host, host, n, name);
     if (!name) {
         drop_one(names, now_us);
-        if (HASH_COUNT(names->by_host) >= DT_HOST_NAMES_MAX) /* the first name may have been in use */
+        if (HASH_COUNT(names->by_host) >= DT_HOST_NAMES_MAX) /* the first name was in use, and is last now */
             drop_one(names, now_us);
         name = calloc(1, sizeof(*name) + n + 1);
         if (!name)

@@ -38,7 +38,7 @@ struct dt_host_name {
     const char *reason; /* if FAILED: the reason for people, static text */
     unsigned waiting;   /* number of requests that point to the entry, counted by the caller */
     bool asked;         /* a lookup of the name is running */
-    int64_t asks_us;    /* time of the next lookup; the addresses are used until DT_HOST_NAME_USED_US after found_us */
+    int64_t asks_us;    /* time of the next lookup; the addresses are used until found_us + DT_HOST_NAME_USED_US */
     int64_t found_us;
     UT_hash_handle hh;
     char host[];

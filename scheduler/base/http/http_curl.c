@@ -31,7 +31,7 @@
 
 #define TURN_AGAIN_US  INT64_C(250000) /* pause between two tries of a name that did not get a lookup */
 #define EVENTS_AT_ONCE 128
-#define SHUT_US        INT64_C(3000000) /* longer than idle connections are kept (http_curl_exchange.c) */
+#define SHUT_US        INT64_C(3000000) /* time until kept connections are too old for libcurl (IDLE_MAX_S) */
 #define SLEEP_MAX_US   (INT64_C(60) * 1000000)
 #define LOOK_US        INT64_C(250000) /* interval of checks for dt_clock_missed_us */
 #define STOPPED        "the process stops"
@@ -61,14 +61,14 @@ struct dt_http_client {
     dt_contacts *contacts;
     dt_receivers *receivers;
     struct dt_client_exchange *waiting;
-    int64_t waiting_until_us; /* a lower bound of the first end of a wait */
+    int64_t waiting_until_us; /* lower bound of the earliest end of a wait */
     struct dt_client_exchange *under_way;
     CURL *spare[SPARE_MAX];
     unsigned n_spare;
     dt_wire_guard *guard;
-    int64_t looked_us;          /* monotonic time when sockets were last checked, or should have been */
-    int64_t prolonged_until_us; /* a lower bound of the first limit of a prolonged exchange */
-    int64_t fresh_until_us;     /* kept connections were shut, so none is used until this time, when all are too old */
+    int64_t looked_us;          /* monotonic time when sockets were last checked, or should have been checked */
+    int64_t prolonged_until_us; /* lower bound of the earliest limit of a prolonged exchange */
+    int64_t fresh_until_us;     /* after connections were shut, kept ones are not used until this time (SHUT_US) */
 };
 
 static int64_t now(const dt_http_client *client)
@@ -79,7 +79,7 @@ static int64_t now(const dt_http_client *client)
 static void wake_thread(const dt_http_client *client)
 {
     static const uint64_t one = 1;
-    ssize_t ignored = write(client->wake_fd, &one, sizeof(one)); /* it fails if the counter is full, which also wakes */
+    ssize_t ignored = write(client->wake_fd, &one, sizeof(one)); /* fails if the counter is full: the reader is awake */
     (void)ignored;
 }
 
@@ -267,7 +267,7 @@ static void end_waits(dt_http_client *client)
     int64_t now_us = now(client);
     if (now_us < client->waiting_until_us)
         return;
-    give_turns(client); /* even if no lookup has ended: one may have failed for lack of a thread or memory */
+    give_turns(client); /* a lookup may have failed without memory or a thread */
     client->waiting_until_us = INT64_MAX;
     DL_FOREACH_SAFE(client->waiting, exchange, next)
     {
@@ -329,7 +329,7 @@ static int on_socket(CURL *easy, curl_socket_t fd, int what, void *arg, void *kn
     return 0;
 }
 
-/* Leaves the guard, after everything that may be written was passed to the kernel. */
+/* Leaves the guard (wire_guard.h) after libcurl has passed everything that it may write to the kernel. */
 static void leave_guard(dt_http_client *client)
 {
     if (dt_wire_guard_leave(client->guard))
@@ -408,7 +408,7 @@ static void serve_events(dt_http_client *client)
             (void)ignored;
         } else if (dt_receivers_hear(client->receivers, fd, now(client))) {
             (void)epoll_ctl(client->epoll_fd, EPOLL_CTL_DEL, fd, NULL);
-        } else { /* after an error, reading returns its cause */
+        } else { /* after a socket error, libcurl reads to get the cause */
             const int in = ready & (EPOLLIN | EPOLLERR | EPOLLHUP) ? CURL_CSELECT_IN : 0;
             const int out = ready & EPOLLOUT ? CURL_CSELECT_OUT : 0;
             (void)curl_multi_socket_action(client->multi, fd, in | out, &running);
@@ -426,7 +426,7 @@ static void end_all(dt_http_client *client)
 {
     struct dt_client_exchange *exchange;
     while ((exchange = client->under_way)) {
-        /* a complete head decides even now */
+        /* if the head of the response is complete, its status is the result even now */
         struct dt_http_answer answer = dt_client_exchange_answer(exchange, (int)CURLE_ABORTED_BY_CALLBACK, now(client));
         DL_DELETE(client->under_way, exchange);
         curl_multi_remove_handle(client->multi, exchange->easy);
@@ -592,7 +592,7 @@ dt_status dt_http_client_new(const struct dt_http_settings *settings, dt_http_cl
     return status;
 }
 
-/* The multi handle closes kept connections through a handle of its own, so the other handles may be freed before. */
+/* The multi handle closes kept connections through a handle of its own, so the other handles may be freed first. */
 void dt_http_client_free(dt_http_client *client)
 {
     if (!client)

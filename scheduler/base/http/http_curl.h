@@ -38,7 +38,7 @@ struct dt_client_exchange {
     int64_t owner;
     int64_t timeout_us, taken_us, until_us;
     int64_t limit_ms; /* timeout that libcurl was given, from when it got the exchange */
-    bool prolonged;   /* until_us has moved, so libcurl does not notice the new limit at the right time by itself */
+    bool prolonged;   /* until_us has moved, but libcurl's timer still has the old limit */
     const struct dt_networks *allowed;
     struct dt_wire_guard *guard;
     bool fresh;                             /* uses a new connection, because kept ones may have been shut */
@@ -109,8 +109,8 @@ typedef struct dt_contacts dt_contacts;
 
 DT_MUST_CHECK dt_status dt_contacts_new(dt_contacts **out);
 void dt_contacts_free(dt_contacts *contacts); /* accepts NULL; call it after all exchanges have ended */
-/* Returns whether an exchange may begin now. If not, it waits until dt_contacts_next_made returns its contact, or for
- * DT_CONTACT_WAIT_US; a second call then returns true. */
+/* Returns whether an exchange may begin now. If not, the exchange waits until dt_contacts_next_made returns its contact
+ * (the entry of its host), or for DT_CONTACT_WAIT_US; a second call then returns true. */
 bool dt_contact_may_begin(dt_contacts *contacts, struct dt_client_exchange *exchange, int64_t now_us);
 /* Reports that the exchange has ended, whether it began or waited. */
 void dt_contact_leave(struct dt_client_exchange *exchange, int64_t now_us);

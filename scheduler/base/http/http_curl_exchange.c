@@ -69,11 +69,11 @@ static char *copy_terminated(char *at, struct dt_str text)
 /* Makes the exchange in one allocation: the struct, the nodes, the texts. */
 dt_status dt_client_exchange_new(const struct dt_http_request *request, struct dt_client_exchange **out)
 {
-    /* These lines remove headers that libcurl adds. If the request has a header of the same name, it comes first, and
-     * counts. */
+    /* These lines remove headers that libcurl adds. If the request has a header of the same name, it precedes the line,
+     * and libcurl sends it. */
     static char no_expect[] = "Expect:";
     static char no_form[] = "Content-Type:";
-    static char close_it[] = "Connection: close"; /* the first header, if the exchange closes its connection */
+    static char close_it[] = "Connection: close"; /* first line of the list, if the exchange closes its connection */
     const size_t n = request->n_headers;
     size_t bytes = request->url.n + 1 + request->body.n + 1; /* bytes of the texts, with their terminating zeros */
     struct dt_callback_url url;
@@ -353,7 +353,7 @@ int64_t dt_client_exchanges_prolong(struct dt_client_exchange *list, int64_t by_
 {
     struct dt_client_exchange *exchange;
     int64_t first_us = INT64_MAX;
-    if (by_us == 0) /* the usual case */
+    if (by_us == 0)
         return first_us;
     DL_FOREACH(list, exchange)
     {
@@ -399,7 +399,8 @@ dt_status dt_easy_check(const char *ca_file, struct dt_error *err)
         return dt_fail(err, DT_INVALID, "libcurl %s was built without http or https", info->version);
     if (!ca_file || !ca_file[0])
         return DT_OK;
-    /* libcurl reads the file only at the first connection, too late to tell an operator that the file is wrong. */
+    /* libcurl reads the file of authorities only at the first connection, too late to report a wrong file at the
+     * start. */
     char line[256];
     bool found = false;
     FILE *file = fopen(ca_file, "re");

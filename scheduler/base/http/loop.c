@@ -69,7 +69,7 @@ void dt_evloop_wake(struct dt_evloop *loop)
 {
     const uint64_t one = 1;
     ssize_t written = write(loop->waker, &one, sizeof(one));
-    (void)written; /* it fails only if the counter is full; then an earlier write was the edge */
+    (void)written; /* fails only if the counter is full: an earlier write has woken the loop */
 }
 
 void dt_evloop_post(struct dt_evloop *loop, struct dt_evtask *task)
@@ -132,7 +132,7 @@ void dt_evloop_run_posted(struct dt_evloop *loop)
 {
     struct dt_evtask *latest = atomic_exchange(&loop->posted, NULL);
     struct dt_evtask *first = NULL;
-    while (latest) { /* reverses the list */
+    while (latest) { /* reverses the list of tasks, so that the first posted is the first to run */
         struct dt_evtask *before = latest->next;
         latest->next = first;
         first = latest;

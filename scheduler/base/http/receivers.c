@@ -62,7 +62,7 @@ static struct dt_receiver *receiver_of(dt_receivers *receivers, const char *key)
     HASH_FIND(hh, receivers->by_key, key, n, receiver);
     if (receiver)
         return receiver;
-    if (HASH_COUNT(receivers->by_key) >= REMEMBERED) { /* this needs no memory, because the table keeps its size */
+    if (HASH_COUNT(receivers->by_key) >= REMEMBERED) { /* removing and adding the same entry needs no memory */
         struct dt_receiver *oldest = receivers->by_key;
         HASH_DEL(receivers->by_key, oldest);
         if (oldest->users)
@@ -177,7 +177,7 @@ bool dt_receivers_rest(dt_receivers *receivers, int fd, struct dt_client_exchang
         exchange->received = info.tcpi_bytes_received - (info.tcpi_state != ESTABLISHED); /* the kernel counts a FIN as
                                                                                            * a byte */
     if (has_surplus(exchange))
-        shutdown(fd, SHUT_RDWR); /* also if the response is incomplete, since its connection is not used again either */
+        shutdown(fd, SHUT_RDWR); /* even if the response is incomplete: the connection is not used again anyway */
     if (!grow_watched(receivers, fd))
         return false;
     receivers->watched[fd] = exchange->receiver;
@@ -201,7 +201,7 @@ bool dt_receivers_hear(dt_receivers *receivers, int fd, int64_t now_us)
     if (!says_end)
         start_closing(receiver, now_us);
     shutdown(fd, SHUT_RDWR);
-    while (n > 0) /* libcurl recognizes a dead connection if only its end can be read, so the rest is read here */
+    while (n > 0) /* libcurl notices a closed connection only if no bytes precede the end, so reads them here */
         n = recv(fd, bytes, sizeof(bytes), MSG_DONTWAIT);
     return true;
 }

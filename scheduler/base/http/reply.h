@@ -8,7 +8,7 @@ struct dt_reply {
     int status;             /* HTTP status from 200 */
     const char *type;       /* value of Content-Type; NULL: no such header */
     struct dt_str headers;  /* further header lines, each with CRLF */
-    struct dt_strbuf *body; /* NULL: none. If it is large, its memory is taken, and the buffer is empty */
+    struct dt_strbuf *body; /* NULL: no body. If the body is large, its memory is taken, and the buffer becomes empty */
     bool close;             /* close the connection after the response */
 };
 

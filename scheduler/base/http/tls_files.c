@@ -55,7 +55,8 @@ static void look_at(const char *path, struct look *out)
         *out = (struct look){there.st_ino, there.st_size, there.st_mtim};
 }
 
-/* OpenSSL's last error is the cause in general terms; its first error is the place. */
+/* Reports that a file cannot be used. The first error in OpenSSL's queue has the place, the last one only the general
+ * cause. */
 static dt_status fail_file(const struct dt_tls_files *files, int which, struct dt_error *err)
 {
     const char *reason = ERR_reason_error_string(ERR_peek_error());
@@ -65,7 +66,7 @@ static dt_status fail_file(const struct dt_tls_files *files, int which, struct d
     return status;
 }
 
-/* Called for the password of a key: nobody can be asked for it. */
+/* Called if a key has a password. Returns none, because no operator is present to enter it. */
 static int no_password(char *, int, int, void *)
 {
     return 0;
@@ -142,7 +143,7 @@ static dt_status read_files(dt_tls_files *files, struct dt_error *err)
     for (int i = 0; i < FILES; i++) {
         look_at(files->paths[i], &files->seen[i]);
         FILE *in = files->paths[i][0] ? fopen(files->paths[i], "re") : NULL;
-        if (files->paths[i][0] && !in && status == DT_OK) /* replaces OpenSSL's text, which is poor here */
+        if (files->paths[i][0] && !in && status == DT_OK) /* replaces OpenSSL's text, which says less */
             status =
                 dt_fail(err, DT_INVALID, "[http] %s: cannot read %s: %s", options[i], files->paths[i], strerror(errno));
         if (in)

@@ -22,7 +22,7 @@ DT_MUST_CHECK dt_status dt_tls_files_new(const struct dt_config *config, const d
                                          struct dt_error *err);
 /* Accepts NULL. */
 void dt_tls_files_free(dt_tls_files *files);
-/* Reads the files that this configuration names, which may be others than before. Accepts NULL. */
+/* Reads the files that this configuration names, perhaps other files than before. Accepts NULL. */
 void dt_tls_files_renew(dt_tls_files *files, const struct dt_config *config);
 /* Returns the settings for a new connection; the caller frees them with SSL_CTX_free when the connection ends. */
 struct ssl_ctx_st *dt_tls_files_take(dt_tls_files *files);

@@ -73,8 +73,8 @@ static void shut_late_sockets(dt_wire_guard *guard)
         guard->shut = 1;
 }
 
-/* Handles the timer's signal. Sets the timer before it checks the end: if the thread is stopped in between, the next
- * signal finds it. */
+/* Handles the timer's signal. Sets the timer before it checks the end of the lease: if the thread is stopped in
+ * between, the next signal notices the end. */
 static void on_end(int, siginfo_t *info, void *)
 {
     dt_wire_guard *guard = info->si_value.sival_ptr;
@@ -85,7 +85,7 @@ static void on_end(int, siginfo_t *info, void *)
     if (guard->attached && now_us < guard->until_us) {
         set_timer(guard, guard->until_us);
     } else if (guard->attached) {
-        /* if the end changes between the two checks, either dt_wire_guard_until or this handler arms the timer */
+        /* if the end changes between both checks, either dt_wire_guard_until or this handler arms the timer */
         guard->armed = false;
         if (now_us < guard->until_us)
             arm_timer(guard);
@@ -180,7 +180,8 @@ void dt_wire_guard_owes(dt_wire_guard *guard, int fd, bool owes)
         atomic_fetch_and(&guard->owing[fd / WORD_BITS], ~bit_of(fd));
 }
 
-/* Shuts sockets that still owe bytes of earlier leases, because from now on the handler compares with this check. */
+/* Shuts sockets that still owe bytes of earlier leases: from now on, the handler compares `over` with its present
+ * value. */
 void dt_wire_guard_enter(dt_wire_guard *guard)
 {
     const unsigned over = guard->over;

@@ -247,7 +247,7 @@ static bool is_space(char c)
     return c == ' ' || c == '\t' || c == '\r' || c == '\n';
 }
 
-/* Returns the current token: the text since the previous token, without white space, commas and colons. */
+/* Returns the text of the current token: the text after the previous token, without white space, commas and colons. */
 static struct dt_str take_token(struct dt_json *json)
 {
     size_t start = json->token_end;
@@ -460,7 +460,7 @@ static const yajl_callbacks callbacks = {
  * number, of its first byte; if something is missing, the end of the text. */
 struct scan {
     const char *p, *begin, *end;
-    const char *reason; /* reason of the fault, whose place is p; NULL: no fault yet */
+    const char *reason; /* reason of the fault at p; NULL: no fault yet */
     unsigned depth, most;
     bool array[DEPTH_MAX]; /* for each open container: whether it is an array */
 };
@@ -747,7 +747,8 @@ static void check_text(struct dt_json *json)
     const struct dt_str text = json->text;
     const char *end = text.p + text.n;
     unsigned char seen = 0;
-    /* This loop has no branches, so the compiler vectorizes it. Most texts have none of the bytes that it looks for. */
+    /* Finds out which checks the text needs; most texts need none. The loop has no branches, so the compiler vectorizes
+     * it. */
     for (size_t i = 0; i < text.n; i++) {
         unsigned char c = (unsigned char)text.p[i];
         seen |= (unsigned char)(c & HIGH);
@@ -799,7 +800,7 @@ static void run_yajl(struct dt_json *json, size_t n)
     }
 }
 
-/* Sets the reason for a text that yajl refused by its own rules, or that yajl did not get (!shown). */
+/* Sets the reason and the place of the first fault. shown: yajl got the text and refused it by its own rules. */
 static void find_first_fault(struct dt_json *json, bool shown)
 {
     struct scan s = {

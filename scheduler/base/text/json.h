@@ -38,8 +38,8 @@ struct dt_json_limits {
     /* Name of opaque members ("payload"): if a member of the top-level object, or of the elements of a top-level array,
      * has this name, it becomes one node: its children are checked, but not kept. NULL: no opaque members. */
     const char *opaque;
-    /* The elements of a top-level array become nodes without children, too. So a large batch needs memory for one
-     * element only: the caller parses the raw text of each element. */
+    /* Each element of a top-level array becomes one node, whose children are checked, but not kept. So a large batch
+     * needs memory for one element only: the caller parses the raw text of each element. */
     bool elements;
     /* Keeps only the root, without children. Use it to check a text in little memory. */
     bool check_only;

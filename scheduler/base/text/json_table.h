@@ -60,7 +60,7 @@ enum dt_json_kind {
 };
 
 #define DT_FIELD_NULLABLE 1u /* null leaves the struct unchanged; in a response, the number `absent` becomes null */
-#define DT_FIELD_SHOWN    2u /* only responses have it; skipped in a body, or its kind checked if there is a reason */
+#define DT_FIELD_SHOWN    2u /* only responses have it; a body's is skipped, or its kind checked if `reason` is set */
 #define DT_FIELD_OWN      4u /* this bit and higher ones are free for the functions of a table */
 
 struct dt_json_reader;
@@ -124,11 +124,11 @@ struct dt_json_table {
 struct dt_json_reader {
     const dt_json *json;
     struct dt_faults *faults; /* list of faults, whose arena also gets the texts that are read */
-    void *out;                /* struct that is filled in; holds its default values before */
+    void *out;                /* struct that is filled in; the caller sets default values first */
     const void *context;      /* argument for the functions of the table */
     const char *parent;       /* JSON pointer of the object; NULL: the object is the body itself */
-    uint64_t given;           /* a bit for each row whose member the object has and `admits` accepted */
-    uint64_t good;            /* a bit for each row in `given` whose member was read without a fault and is not null */
+    uint64_t given;           /* one bit for each row: the object has the member, and `admits` accepted it */
+    uint64_t good;            /* those bits of `given` whose member was read without a fault and is not null */
 };
 static inline bool dt_json_given(const struct dt_json_reader *reader, unsigned row)
 {

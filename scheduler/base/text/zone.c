@@ -129,14 +129,14 @@ static int64_t day_in_year(const struct dt_zone_day *day, int year)
 {
     int64_t first = dt_civil_days(year, 1, 1);
     switch (day->kind) {
-    case DT_ZONE_DAY_JULIAN: /* the number never counts 29 February */
+    case DT_ZONE_DAY_JULIAN: /* Jn does not count 29 February: J60 is always 1 March */
         return first + day->n - 1 + (day->n >= 60 && dt_civil_leap_year(year));
     case DT_ZONE_DAY_NUMBER:
         return first + day->n;
     case DT_ZONE_DAY_MONTH:
         break;
     }
-    /* The w-th such weekday in the month; 5 means the last. */
+    /* Mm.w.d: weekday d in week w of the month. Week 5 is the last such weekday. */
     first = dt_civil_days(year, day->month, 1);
     int64_t at = first + (day->weekday - dt_civil_weekday(first) + 7) % 7 + (day->week - 1) * INT64_C(7);
     return at - first >= dt_civil_days_in_month(year, day->month) ? at - 7 : at;
@@ -161,7 +161,7 @@ struct dt_zone_span dt_zone_rule_span(const struct dt_zone_rule *rule, int64_t a
         v[i + 1] = (struct change){day_in_year(&rule->ends, year) * DAY_S + rule->ends.second - rule->summer_s,
                                    rule->offset_s};
     }
-    /* Sorts by time; changes at the same instant keep their order. */
+    /* Sorts by time. Changes at the same instant stay in their order. */
     for (int i = 1; i < CHANGES; i++)
         for (int k = i; k > 0 && v[k].at_s < v[k - 1].at_s; k--) {
             struct change later = v[k - 1];

@@ -36,7 +36,7 @@ int64_t dt_zone_instant_s(const dt_zone *zone, int64_t local_s);
 /* ---- the rule in the footer: a POSIX TZ string with the extensions of RFC 8536 ("CET-1CEST,M3.5.0,M10.5.0/3",
  * "<-02>2<-01>,M3.5.0/-1,M10.5.0/0"). Declared for tests. ---- */
 
-/* A day of each year, and a second counted from the beginning of this day, which may be on another day. */
+/* A day of each year, and seconds from the beginning of this day. The seconds may be negative or more than a day. */
 struct dt_zone_day {
     enum { DT_ZONE_DAY_JULIAN, DT_ZONE_DAY_NUMBER, DT_ZONE_DAY_MONTH } kind; /* forms of the day: Jn, n, Mm.w.d */
     int n, month, week, weekday;
