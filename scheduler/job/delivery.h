@@ -11,7 +11,7 @@ enum dt_delivery_id { DT_DELIVERY_UNSET, DT_DELIVERY_KAFKA, DT_DELIVERY_HTTP, DT
 
 /* What a leader does with a due job. */
 enum dt_dealing {
-    DT_DEALING_LISTS, /* claims it into the shard's in-flight list, which is sent and settled as one batch */
+    DT_DEALING_LISTS, /* claims it into the shard's in-flight list; the list is sent and settled in batches */
     DT_DEALING_HANDS, /* claims it into the hands of one process, which ends each attempt separately */
     DT_DEALING_OFFERS /* offers it to clients that pop from the topic */
 };
@@ -38,7 +38,7 @@ struct dt_callback_terms {
 
 /* What a job requires of its topic's delivery. Borrowed. */
 struct dt_callback_asked {
-    bool asks_url;          /* the job is for callbacks, with a URL: */
+    bool asks_url;          /* the job needs a URL for its callback */
     struct dt_str url;      /* URL of the job itself; absent: the topic's URL */
     int64_t ack_timeout_ms; /* time for a result; 0 = not given */
     struct dt_header_fault header_fault;

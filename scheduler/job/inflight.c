@@ -1,5 +1,5 @@
-/* The in-flight list: its text, and how it shrinks. shards.inflight and ledger records have the same bytes, so SQL can
- * find a job in them too: INSTR(inflight, CONCAT('[', id, ',')). */
+/* The in-flight list: its text, and how it shrinks. shards.inflight and ledger records have the same text. In SQL,
+ * INSTR(inflight, CONCAT('[', id, ',')) finds a job in it. */
 #include "inflight.h"
 
 #include "base/assert.h"
@@ -154,11 +154,11 @@ struct dt_shrink dt_inflight_sent(size_t n, size_t send_n)
     return (struct dt_shrink){.leave = send_n, .send_n = send_n > left / 2 ? left : send_n * 2};
 }
 
-/* A refusal is stored with the exact entries that were sent, and counts only if the same entries are to be sent now. If
- * several attempts were sent, their number is halved, because any of them may have been refused. If a single attempt
- * was refused, it ends as undeliverable. Then the next batch has one entry, and each later one twice as many as the
- * batch before (dt_inflight_sent). So if a topic accepts nothing, its next message is refused at once in a batch of
- * one. */
+/* A refusal is stored with the exact entries that were sent, and is ignored if other entries are to be sent now. If
+ * several attempts were refused together, the next batch has half of them, because the cause may be any one of them. If
+ * a single attempt was refused, it ends as undeliverable. The next batch then has one entry, and each later batch twice
+ * as many as the one before (dt_inflight_sent). So while a topic accepts nothing, each message is refused in a batch of
+ * one, without further halving. */
 struct dt_shrink dt_inflight_taken_over(const struct dt_inflight *list, size_t send_n, bool sent,
                                         const struct dt_inflight *refused)
 {

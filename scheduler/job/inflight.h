@@ -31,8 +31,8 @@ void dt_inflight_clear(struct dt_inflight *list);
 /* Appends the list as [[id,attempt,due],...], the text in shards.inflight and in ledger records. If memory runs out,
  * sets out->failed, which the caller must check. */
 void dt_inflight_format(const struct dt_claim *v, size_t n, struct dt_strbuf *out);
-/* Appends the same text with the entries in order of ids, for statements that lock rows in that order. Returns NOMEM if
- * memory runs out. */
+/* Appends the text of dt_inflight_format, but with the entries in order of ids, for statements that lock rows in that
+ * order. Returns NOMEM if memory runs out. */
 DT_MUST_CHECK dt_status dt_inflight_format_by_id(const struct dt_claim *v, size_t n, struct dt_strbuf *out);
 /* Reads a text of dt_inflight_format into *out, replacing its entries. MALFORMED: the text has another form; *out has a
  * part of the list. NOMEM: memory ran out. */
@@ -63,10 +63,10 @@ struct dt_shrink {
     bool halved;
     size_t send_n; /* number of entries of the next batch, among those that remain */
 };
-/* How the list shrinks after its batch was sent: the batch leaves the list, and the next one has twice as many
- * entries. */
+/* Returns how the list shrinks after its batch was sent: the batch leaves the list, and the next batch has twice as
+ * many entries. */
 struct dt_shrink dt_inflight_sent(size_t n, size_t send_n);
-/* How the list shrinks at a takeover, when the delivery knows whether the batch was sent. refused: the list that this
- * process had sent when Kafka refused it permanently; n = 0: the process has none. */
+/* Returns how the list shrinks at a takeover, when the delivery knows whether the batch was sent. refused: the entries
+ * of the last batch that Kafka refused permanently when this process sent it; n = 0: there is no such batch. */
 struct dt_shrink dt_inflight_taken_over(const struct dt_inflight *list, size_t send_n, bool sent,
                                         const struct dt_inflight *refused);

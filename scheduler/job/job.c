@@ -208,7 +208,7 @@ dt_status dt_retry_parse(struct dt_str text, int64_t delays_ms[DT_RETRY_MAX], un
         struct dt_str word = {text.p + i, 0};
         while (i < text.n && !is_separator(text.p[i]))
             i++, word.n++;
-        /* dt_duration_parse does not know the unit of "1500ms", but reads a number without a unit as milliseconds. */
+        /* dt_duration_parse does not accept the unit in "1500ms", but reads a number without a unit as milliseconds. */
         if (word.n > 2 && memcmp(word.p + word.n - 2, "ms", 2) == 0 && word.p[word.n - 3] >= '0' &&
             word.p[word.n - 3] <= '9')
             word.n -= 2;

@@ -12,9 +12,9 @@
  *
  * A use of the table passes three macros of (kind, member, column), one for each group:
  *
- * ROW        the store writes the column, or a caller sets it by a separate member or function CONTENT    a caller sets
- * and changes the column together with the payload EXTRA      a caller sets and changes the column separately; most
- * jobs do not have it
+ * - ROW: the store writes the column, or a caller sets it by a separate member or function;
+ * - CONTENT: a caller sets and changes the column together with the payload;
+ * - EXTRA: a caller sets and changes the column separately; most jobs do not have it.
  *
  * Kinds: INT int64_t; FLAG bool; TEXT struct dt_str, absent for NULL; SHARD int, the column has -1 for none; STATE and
  * STATUS the ENUMs jobs.state and jobs.attempt_status. Times are in ms since 1970, 0 = none.
@@ -99,14 +99,13 @@ static inline bool dt_job_state_terminal(enum dt_job_state s)
     return s >= DT_SUCCEEDED;
 }
 
-/* A row of `jobs` or `history`. The texts are in the arena or result that the row was read into; for NULL columns they
- * are absent (.p NULL). */
+/* A row of `jobs` or `history`. Texts are in the arena or in the query result that the row was read into. The text of a
+ * NULL column is absent (.p NULL). */
 struct dt_job {
     DT_JOB_COLUMNS(DT_COLUMN_MEMBER, DT_COLUMN_MEMBER, DT_COLUMN_MEMBER)
     struct dt_str payload;
-    int64_t was_next_at_ms; /* set by a change: next_at before the change, for the index; else 0 */
-    bool unsettled;         /* set by a refused change: the only reason is an attempt in flight; see
-                             * job/change/jobs.h */
+    int64_t was_next_at_ms; /* set by a change, for the index: next_at before the change; else 0 */
+    bool unsettled;         /* set by a refused change: only an attempt in flight prevents it; see job/change/jobs.h */
 };
 
 /* The first of a job's headers that a callback cannot have. reason: static text, or NULL if a callback can have all. */
@@ -134,12 +133,12 @@ struct dt_job_move {
     int64_t id, due_ms, was_ms;
 };
 
-/* Returns the number of bytes of the job's texts and payload. */
+/* Returns the number of bytes of the job's texts and of its payload. */
 size_t dt_job_bytes(const struct dt_job *job);
 size_t dt_new_job_bytes(const struct dt_new_job *job);
-/* Returns true if the job has any column of CONTENT or EXTRA. */
+/* Returns true if at least one column of CONTENT or EXTRA has a value. */
 bool dt_new_job_has_extras(const struct dt_new_job *job);
-/* Sets *job to the new row of `made`: scheduled, version 1. The texts are those of `made`. */
+/* Sets *job to the row of a new job: scheduled, version 1. The texts are borrowed from `made`. */
 void dt_job_from_new(struct dt_job *job, const struct dt_new_job *made, int64_t created_ms);
 
 /* The topics that a caller with limited access may see: those whose names begin with one of the prefixes. No prefix is
@@ -199,15 +198,15 @@ static inline int dt_by_job_id(const void *a, const void *b)
 
 #define DT_PATCH_MEMBER(kind, member, column)                                                                          \
     bool has_##member;                                                                                                 \
-    DT_COLUMN_TYPE_##kind member; /* absent = none */
+    DT_COLUMN_TYPE_##kind member; /* absent = no key */
 /* A change of a scheduled job that a caller requests (PATCH, or an intent). Only members whose has_… is set change. */
 struct dt_patch {
     int64_t if_version; /* change only this version of the row (else VERSION); 0 = any */
     bool has_run_at, has_payload, has_retry, has_ack_timeout;
     int64_t run_at_ms;
-    bool run_at_is_delay; /* if set, run_at_ms is a delay, counted from MySQL's clock */
+    bool run_at_is_delay; /* run_at_ms is a delay, counted from MySQL's clock */
     struct dt_str payload;
-    DT_JOB_COLUMNS(DT_COLUMN_NONE, DT_COLUMN_MEMBER, DT_PATCH_MEMBER) /* CONTENT: with has_payload */
+    DT_JOB_COLUMNS(DT_COLUMN_NONE, DT_COLUMN_MEMBER, DT_PATCH_MEMBER) /* CONTENT: valid with has_payload */
     struct dt_str retry;                                              /* absent = the topic's */
     int64_t ack_timeout_ms;                                           /* 0 = the topic's */
     struct dt_header_fault header_fault;                              /* fault in the headers; not used by the store */
@@ -232,7 +231,8 @@ DT_MUST_CHECK dt_status dt_retry_parse(struct dt_str text, int64_t delays_ms[DT_
 
 #define DT_SCHEDULE_NAME_MAX 200
 
-/* Returns true if the key may be that of a fire; then *name is the name of the schedule. */
+/* Returns true if the key may be that of a schedule's fire; then *name is the name of the schedule. */
 bool dt_fire_key_split(struct dt_str key, struct dt_str *name);
-/* Returns the time in a key that begins with the name of its schedule. -1: a schedule would not write such a key. */
+/* Returns the time of the fire whose key this is. The key must begin with the name of the schedule. -1: a schedule
+ * would not write such a key. */
 int64_t dt_fire_key_time_ms(struct dt_str key, struct dt_str name);

@@ -6,19 +6,19 @@
  */
 #include "job_json.h"
 
-#define XXH_STATIC_LINKING_ONLY /* needed to have its state on the stack */
+#define XXH_STATIC_LINKING_ONLY /* makes the state's type complete, so that it can be a local variable */
 #include <xxhash.h>
 
 #include "base/assert.h"
 #include "base/http/callback_rules.h"
 #include "base/text/encoding.h"
 
-/* Limits the nodes of a body without its payload, because a value of two bytes takes a node of eighty. A valid body
- * never has this many nodes. A payload may have as many names as fit into it. */
+/* Limits the number of JSON nodes of a body without its payload, because a value of two bytes takes a node of eighty
+ * bytes. No valid body reaches the limit. Only the size of the body limits the number of names in a payload. */
 #define NODES_MAX 16384
 #define NAMES_MAX 4000000
 
-/* State while a body is read. The functions of the table get its rules as their context. */
+/* State while a body is read. The functions in the table of members get `rules` as their context. */
 struct decoder {
     struct dt_job_fields f;
     bool patch;                      /* a PATCH: null means the default */
@@ -132,7 +132,7 @@ static void read_payload_base64(struct dt_json_reader *r, const struct dt_json_f
         check_payload_size(r, field);
 }
 
-/* Adds a header to the text and the pairs, unless it is refused or too large. *bytes: size of all headers so far. */
+/* Adds a header to the text and to the pairs, unless it is refused or too large. *bytes: size of all headers so far. */
 static void read_job_header(struct dt_json_reader *r, const struct dt_json_node *m, struct dt_strbuf *text,
                             size_t *bytes)
 {
@@ -159,7 +159,7 @@ static void read_job_header(struct dt_json_reader *r, const struct dt_json_node 
     dt_json_put_key(text, pair.name);
     dt_json_put_string(text, NULL, pair.value);
     f->pairs[f->n_pairs++] = pair;
-    /* Only callbacks cannot send such a header, so topics with another delivery accept it. */
+    /* The fault is only stored, because topics with another delivery than callbacks accept such a header. */
     reason = dt_callback_header_name_check(pair.name);
     if (!reason)
         reason = dt_callback_header_value_check(pair.value);
@@ -195,9 +195,9 @@ static void read_headers(struct dt_json_reader *r, const struct dt_json_field *f
     dt_strbuf_clear(&text);
 }
 
-#define FIXED   (DT_FIELD_OWN << 0) /* the member cannot be changed */
+#define FIXED   (DT_FIELD_OWN << 0) /* a PATCH cannot change the member */
 #define DEFAULT (DT_FIELD_OWN << 1) /* null in a PATCH or a template means the default, or no value */
-#define ONCE    (DT_FIELD_OWN << 2) /* refused in a template, since each of its jobs has another value */
+#define ONCE    (DT_FIELD_OWN << 2) /* a template must not have the member, since each of its jobs has another value */
 
 /* Rows in the order of enum dt_job_member. */
 static const struct dt_json_field fields[] = {
@@ -242,7 +242,7 @@ static bool admits_member(struct dt_json_reader *r, const struct dt_json_field *
     return false;
 }
 
-/* The table for a create by REST. */
+/* The members that a create by REST accepts. */
 static const struct dt_json_table plain = DT_TABLE(fields, .unknown = DT_REASON_UNKNOWN);
 static const struct dt_json_table table = DT_TABLE(fields, .admits = admits_member);
 
@@ -392,13 +392,13 @@ dt_status dt_patch_decode(const dt_json *json, const struct dt_job_rules *rules,
  *
  * Two requests with the same key are equal if their digests are equal. The digest is xxh3-128 of a canonical text: for
  * each given member a tag, its length and its bytes; long members (payload, headers) are replaced by their hash. MySQL
- * stores the digest, so it does not depend on the machine's byte order. The text must never change: otherwise the next
- * request with a stored key would be a conflict.
+ * stores the digest, so it does not depend on the machine's byte order. The form of the text must never change:
+ * otherwise the repetition of an earlier request would be a conflict.
  */
 
 struct canon {
-    /* Room for topic 200, key 255, partition key 255, content type 255, retry 1,600, URL 2,000 bytes, and the small
-     * members. */
+    /* Room for topic 200, key 255, partition key 255, content type 255, retry 1,600 and URL 2,000 bytes, and for the
+     * small members. */
     unsigned char p[6144];
     size_t n;
 };
@@ -513,9 +513,9 @@ uint64_t dt_key_hash(struct dt_str topic, struct dt_str key)
 
 #define STORED_DEPTH_MAX 128 /* limits.json_depth may have been larger when the job was made */
 
-/* Writes a delay. A delay of digits and one of s, m, h, d, as most schedules have, is shown as stored. Other delays are
- * shown in the short form if they are whole seconds, else as ISO 8601. Text that is not a delay (a manual edit) is
- * shown unchanged. */
+/* Writes a delay. A delay of digits and one unit (s, m, h or d) is shown as stored. Other delays are shown in the short
+ * form if they are whole seconds, otherwise as ISO 8601. Text that is not a delay (after a manual edit) is shown
+ * unchanged. */
 static void put_delay(struct dt_strbuf *out, struct dt_str word)
 {
     int64_t ms[DT_RETRY_MAX];

@@ -22,12 +22,12 @@ struct dt_job_rules {
     struct dt_str installation;
     bool callbacks;            /* topics may have the delivery http */
     struct dt_str allow_hosts; /* hosts to which callbacks may go (base/http/callback_rules.h) */
-    int64_t delays_from_ms;    /* time from which delays count; 0 = now_ms of the decoder */
-    /* Returns true for members that belong to the object around the job; the decoder skips them. NULL: there are
-     * none. */
+    int64_t delays_from_ms;    /* time from which delays count; 0 = the decoder's now_ms */
+    /* Returns true for members that belong to the object around the job; the decoder skips them. NULL: there is no such
+     * object. */
     bool (*beside)(struct dt_str name);
 };
-/* Returns the limits for dt_json_parse. json_depth is that of struct dt_job_rules. */
+/* Returns the limits for dt_json_parse, from the rules. */
 struct dt_json_limits dt_job_json_limits(unsigned json_depth);
 
 /* Topic and key from the request's path, already checked (dt_topic_check, dt_key_check); absent for POST. If the body
@@ -50,15 +50,15 @@ DT_MUST_CHECK dt_status dt_job_decode(const dt_json *json, const struct dt_job_r
                                       struct dt_new_job *out);
 
 /* Decodes a template, from which jobs are made repeatedly later: the members of a new job, except key, run_at and
- * delay, which are refused. If own() accepts a member, it is skipped. null means the topic's default, as in a PATCH.
- * The topic may be absent. Statuses as in dt_job_decode. `faults` may already have faults. */
+ * delay, which are refused. Members for which own() returns true are skipped. null means the topic's default, as in a
+ * PATCH. The topic may be absent. Statuses as in dt_job_decode. `faults` may already have faults. */
 DT_MUST_CHECK dt_status dt_job_template_decode(const dt_json *json, const struct dt_job_rules *rules,
                                                bool (*own)(struct dt_str name), struct dt_faults *faults,
                                                struct dt_new_job *out);
-/* Readers for the tables of other bodies; the context of the reader must be the struct dt_job_rules. */
+/* Readers for the tables of other bodies that have such members. Their context must be the struct dt_job_rules. */
 const char *dt_check_topic(struct dt_json_reader *reader, struct dt_str text);
 const char *dt_check_callback_url(struct dt_json_reader *reader, struct dt_str text);
-/* Reads a list of durations as canonical text. */
+/* Reads a list of durations, and stores it as canonical text. */
 void dt_read_retry(struct dt_json_reader *reader, const struct dt_json_field *field, const struct dt_json_node *node);
 /* Adds a text to a digest. */
 void dt_job_digest_add(unsigned char digest[16], struct dt_str text);
@@ -77,7 +77,7 @@ DT_MUST_CHECK dt_status dt_patch_decode(const dt_json *json, const struct dt_job
 
 struct dt_job_view {
     bool payload;            /* include the payload */
-    const char *waiting_for; /* word for `waiting_for`; NULL = null */
+    const char *waiting_for; /* value of the member `waiting_for`; NULL = null */
     const char *outcome;     /* outcome of a result; NULL = no such member */
     int64_t deadline_ms;     /* deadline of a popped job; 0 = no such member */
     /* Parser that checks stored payload and headers. A payload that is not JSON is written as base64; headers that are
@@ -86,17 +86,18 @@ struct dt_job_view {
     dt_json *check;
 };
 void dt_job_add(struct dt_strbuf *out, const struct dt_job *job, const struct dt_job_view *view);
-/* Adds a job that was read from the store. Makes a parser for the checks, which takes time; dt_job_add uses the
- * caller's. */
+/* Adds a job that was read from the store. This makes a parser for the checks, which takes time; dt_job_add uses a
+ * parser of the caller. */
 void dt_job_add_json(struct dt_strbuf *out, const struct dt_job *job, bool with_payload, const char *waiting_for);
 
-/* Adds a retry schedule, canonical or edited manually, as a JSON list. name: name of the member, or NULL. */
+/* Adds a retry schedule as a JSON list. The stored text may be canonical or written by a manual edit. name: name of the
+ * member, or NULL. */
 void dt_retry_put(struct dt_strbuf *out, const char *name, struct dt_str retry);
 
 /* ---- the members of a body as given, for tables that decode bodies; `has` distinguishes an absent member from null
  * ---- */
 
-/* Values in the order of the table in job_json.c. */
+/* Values in the order of the table of members in job_json.c. */
 enum dt_job_member {
     DT_MEMBER_TOPIC = 1 << 0,
     DT_MEMBER_KEY = 1 << 1,
@@ -116,7 +117,7 @@ struct dt_header_pair {
     struct dt_str name, value;
 };
 
-/* The members of a body. A member that is absent, or null if that is allowed, has the empty value. */
+/* The members of a body. The value of a member that is absent, or null, is empty. */
 struct dt_job_fields {
     unsigned has; /* bits of enum dt_job_member */
     int64_t delay_ms;

@@ -45,7 +45,7 @@ bool dt_job_deadline_passed(int64_t deadline_ms, int64_t now_ms)
     return DT_GUARD(DEADLINE, deadline_ms <= now_ms);
 }
 
-/* Status of an attempt, by the result that ended it. */
+/* The status of the attempt, by the result that ended it. */
 static const enum dt_attempt_status attempt_after[] = {
     [DT_RESULT_SUCCEEDED] = DT_ATTEMPT_SUCCEEDED, [DT_RESULT_FAILED] = DT_ATTEMPT_FAILED,
     [DT_RESULT_SNOOZED] = DT_ATTEMPT_SNOOZED,     [DT_RESULT_GAVE_UP] = DT_ATTEMPT_GAVE_UP,
@@ -69,13 +69,13 @@ static bool result_applies(const struct dt_job *job, const struct dt_result *res
     if (job->state != DT_DISPATCHED)
         return false;
     if (result->status == DT_RESULT_TIMED_OUT)
-        return dt_job_deadline_passed(job->next_at_ms, now_ms); /* the deadline may have been extended since */
+        return dt_job_deadline_passed(job->next_at_ms, now_ms); /* the deadline may have been extended meanwhile */
     return result->status != DT_RESULT_SNOOZED || result->retry_after_ms >= 0;
 }
 
-/* Returns which event the result is for this job, and in *delay_ms the delay until the job's next_at, if any. If a
- * manual edit broke the retry schedule, the default one is used: a superfluous retry can be cancelled, but a job that
- * became dead by mistake would be lost. */
+/* Returns which event the result is for this job. *delay_ms: delay until the job's next_at, if the event has one. If a
+ * manual edit broke the retry schedule, the default schedule is used: a superfluous retry can be cancelled, but a job
+ * that became dead by mistake would be lost. */
 static enum dt_event event_of(const struct dt_job *job, const struct dt_result *result, int64_t *delay_ms)
 {
     int64_t delays_ms[DT_RETRY_MAX];

@@ -51,7 +51,7 @@ enum dt_result_status {
     DT_RESULT_UNDELIVERABLE, /* like TIMED_OUT */
     DT_RESULT_LOST /* like TIMED_OUT: the attempt's process died; not a failure, and the next attempt is due at once */
 };
-/* What became of a result. BUSY: another session has the job's row locked; nothing was done, and the caller may try
+/* The outcome of a result. BUSY: another session has the job's row locked; nothing was done, and the caller may try
  * again. */
 enum dt_outcome { DT_OUTCOME_APPLIED, DT_OUTCOME_DUPLICATE, DT_OUTCOME_STALE, DT_OUTCOME_UNKNOWN_JOB, DT_OUTCOME_BUSY };
 
@@ -77,9 +77,9 @@ struct dt_decision {
  * ack_timeout, next_at and no_retries of the job. */
 struct dt_decision dt_job_decide(const struct dt_job *job, const struct dt_result *result, int64_t now_ms);
 
-/* Returns true if an attempt with this status already has the reported result. Needed for earlier attempts, which are
- * not in the job's row any more: for them dt_job_decide returns STALE, and if the archived attempt has the result, the
- * caller reports DUPLICATE. */
+/* Returns true if an attempt with this status already has the reported result. For an earlier attempt, which is not in
+ * the job's row any more, dt_job_decide returns STALE. If the stored attempt then has the reported result, the caller
+ * reports DUPLICATE instead. */
 bool dt_result_repeats(enum dt_attempt_status recorded, enum dt_result_status reported);
 
 /*
@@ -109,11 +109,11 @@ struct dt_wait_facts {
     enum dt_dealing dealing;   /* how leaders deal with the topic's jobs */
     bool led;                  /* the shard has a leader that reports and is not halted */
     bool no_place;             /* the leader has no place for a callback */
-    struct dt_str leader_says; /* what the leader waits for, or dispatchers before they elect a leader; absent:
-                                * nothing */
+    struct dt_str leader_says; /* what the shard's leader waits for, or what dispatchers wait for before they elect a
+                                * leader; absent: nothing */
     bool unsent;               /* the job was dispatched, but not sent yet */
 };
 /* Returns true if the job is scheduled and its time has come. */
 bool dt_job_is_due(const struct dt_job *job, int64_t now_ms);
-/* Returns the word: static text, or NULL if the job is finished. */
+/* Returns the word of the table above as static text. NULL: the job is finished. */
 const char *dt_job_waits_for(const struct dt_job *job, const struct dt_wait_facts *facts);

@@ -98,7 +98,7 @@ enum dt_problem_type dt_problem_of_status(dt_status status)
 void dt_problem_add(struct dt_strbuf *out, const struct dt_problem *problem, struct dt_str request_id)
 {
     const struct kind *kind = &kinds[problem->type];
-    dt_strbuf_addc(out, '{'); /* adds no comma, because the document may be a separate line */
+    dt_strbuf_addc(out, '{'); /* the caller adds the comma, because the document may be a separate line */
     dt_json_name(out, "type");
     dt_strbuf_adds(out, "\"/problems/");
     dt_strbuf_adds(out, kind->slug);

@@ -18,8 +18,9 @@ unsigned dt_slot(int64_t job_id)
     return (unsigned)(crc32(0, (const Bytef *)digits + at, (uInt)(sizeof(digits) - at)) % DT_SLOTS);
 }
 
-/* If there is one bucket, the key is in bucket 0. When the n-th bucket is added, the key moves to it with probability
- * 1/n. The loop does not try each n: a pseudo-random sequence seeded by the key gives the n of each next move. */
+/* If there is one bucket, the key is in bucket 0. When the n-th bucket is added, the key moves to that bucket with
+ * probability 1/n. The loop does not try each n: a pseudo-random sequence seeded by the key gives the n of each next
+ * move. */
 unsigned dt_jump_hash(uint64_t key, unsigned buckets)
 {
     int64_t bucket = 0;

@@ -1,5 +1,5 @@
 -- Moves finished jobs from `jobs` to `history`, with their attempts and the time until which they keep their key.
--- history.part: the partition, a day or a month (archive/); 0 is the default partition, `rest`.
+-- history.part: number of the partition, a day or a month (archive_days.c); 0 is the default partition, `rest`.
 -- due_band, due_key: generated columns for the index `due`. Finished jobs have due_band 2, and leave_at as due_key.
 
 -- name: select_to_archive

@@ -8,8 +8,8 @@
  * partitions, so each can be made at any time without splitting or copying another.
  *
  * Invariants:
- * - A partition exists in history only while history_attempts has it too, because the jobs of a partition may be
- *   written to both. So it is made first in history_attempts, and dropped last there.
+ * - While history has a partition, history_attempts has it too, because archiving a job writes to both. So a partition
+ *   is made in history_attempts before history, and dropped in history before history_attempts.
  * - Before a partition is dropped, its jobs are counted as removed, by history_counts, in a transaction that may be
  *   repeated.
  * - One session at a time changes partitions, under a lease that lasts longer than the server lets such a transaction
@@ -27,7 +27,7 @@
 #define LEASE_MS    INT64_C(60000)
 #define DAYS_AHEAD  400
 #define YEARS_AHEAD 10
-#define MARGIN_MS   60000 /* a partition is kept this long after its end, for archivers with slow clocks */
+#define MARGIN_MS   60000 /* a partition is kept this long after its day or month, for archivers with slow clocks */
 #define DROPS_MAX   4     /* most partitions that one call drops */
 #define FIRST_DAY   1000000
 
@@ -140,7 +140,8 @@ static dt_status drop_part(struct tending *t, int32_t part)
         status = dt_db_begin(t->db, t->err);
     if (status != DT_OK)
         return status;
-    /* Counts the partition's jobs as removed. After this statement queries do not find its rows any more. */
+    /* Counts the partition's jobs as removed. Queries do not find its rows any more, because the statements delete its
+     * history_days, too. */
     status = dt_db_run(t->db, dt_sql_count_dropped, params, NULL, t->err);
     if (status == DT_OK)
         status = dt_db_run(t->db, dt_sql_delete_dropped_counts, params, NULL, t->err);
@@ -155,9 +156,9 @@ static dt_status drop_part(struct tending *t, int32_t part)
     return status;
 }
 
-/* Drops partitions whose day or month is over. *more: further ones are left for the next call. Reads the numbers of
- * partitions from `history`, `history_attempts` and the counters, because an interrupted drop leaves a partition only
- * in some of the three. */
+/* Drops partitions whose day or month is over. *more: further partitions are left for the next call. Reads the numbers
+ * of partitions from `history`, `history_attempts` and the counters, because after an interrupted drop only some of the
+ * three have the partition. */
 static dt_status drop_ended(struct tending *t, bool *more)
 {
     struct dt_partitions *all = malloc(sizeof(*all));
@@ -254,8 +255,8 @@ dt_status dt_store_partitions_ahead(dt_store *store, int64_t now_ms, unsigned da
  * ---- searching one job; see archive.h ----
  *
  * A row of the default partition may move at any time to a partition that did not exist when the search began. So if
- * the default partition was searched and the job was not found, the search is repeated once. A row of another partition
- * stays there until the job is redriven or the partition is dropped.
+ * the default partition was searched and the job was not found, the search is repeated once. A row of any other
+ * partition stays in it until the job is redriven or the partition is dropped.
  */
 
 #define BEFORE_ALL (-1)
@@ -307,7 +308,7 @@ dt_status dt_archive_bring_back(dt_db *db, const struct dt_job *job, int64_t now
     bool found = false;
     dt_status status;
     dt_assert(job->state == DT_DEAD);
-    do { /* finds the row, without locking it */
+    do { /* finds the job's partition, without a lock */
         status = dt_archive_search_next(db, &search, err);
         if (status == DT_OK)
             status = dt_db_read_number(db, dt_sql_select_archived_part,
@@ -322,7 +323,7 @@ dt_status dt_archive_bring_back(dt_db *db, const struct dt_job *job, int64_t now
         return dt_fail(err, DT_BUSY, "job %lld left history in between", (long long)job->id);
     for (size_t i = 0; status == DT_OK && i < sizeof(steps) / sizeof(*steps); i++)
         status = dt_db_run(db, steps[i], DT_PARAMS(id, DT_P_INT(part)), NULL, err);
-    /* The job, which is live again, gets its key back, unless another job has taken the key. */
+    /* A redriven job is live again and gets its key back, unless another job has taken the key. */
     if (status == DT_OK && job->key.p)
         status = dt_db_run(db, dt_sql_delete_key_end, DT_PARAMS(DT_P_INT(key_until_ms), id), NULL, err);
     if (status == DT_OK && job->key.p)

@@ -1,8 +1,8 @@
 /*
  * The archiver: moves finished jobs from `jobs` to `history` with their attempts, or removes them if their retention is
- * over; frees keys in the order of key_ends; moves rows of the default partition (`rest`) to their own partitions. And
- * housekeeping: gives rows that fall due soon their exact place in the due index, and counts manual edits that ended an
- * attempt or a job. Each step can be repeated or interrupted at any point.
+ * over; frees keys in the order of key_ends; moves rows of the default partition (`rest`) to their own partitions.
+ * Housekeeping, the second part: moves rows that fall due soon to the part of the due index with exact times, and
+ * counts manual edits that ended an attempt or a job. Each step can be repeated or interrupted at any point.
  *
  * A batch of the archiver, whatever its size:
  *
@@ -18,8 +18,9 @@
  * Invariants: a job is in `jobs` or in `history`, never in both or in neither, wherever the process is killed. A job
  * stays in `jobs` if its notice waits in the outbox, if its attempt is in flight, or if it was made less than YOUNG_MS
  * ago: a process that lost the answer of its COMMIT reads the job back by id, and if the server executes that INSERT
- * late, it must find the id taken. A job that stays is skipped, and found again after the cursor has started again, so
- * it does not delay others. If two archivers run, they lock rows in the same order and skip each other's locked rows.
+ * late, it must find the id taken. A job that stays is skipped, so it does not delay others; it is found again after
+ * the cursor has returned to the first job. If two archivers run, they lock rows in the same order and skip each
+ * other's locked rows.
  */
 
 #include "archive.h"
@@ -37,14 +38,14 @@
 #ifndef YOUNG_MS
 #define YOUNG_MS 30000
 #endif
-#define TRIES_MAX 10000 /* most archived attempts that one transaction moves, except that a single job may have more */
+#define TRIES_MAX 10000 /* most archived attempts that a transaction moves, unless a single job has more */
 
 struct finished_job {
     int64_t id;
     struct dt_str topic;
     enum dt_job_state state;
-    int32_t part; /* the job's partition in history */
-    bool removed; /* the job's retention is over, so it is deleted */
+    int32_t part; /* number of the job's partition in history */
+    bool removed; /* the job's retention is over, so it is deleted instead of moved */
     bool keyed;
     int64_t tries; /* number of archived attempts */
     int64_t key_until_ms, purge_at_ms;
@@ -67,7 +68,7 @@ struct archiving {
     struct dt_strbuf removed; /* [id,...] */
 };
 
-/* Reads candidates from the cursor on. After the last row the cursor starts again. */
+/* Reads candidates from the cursor on. After the last candidate the cursor returns to the first row. */
 static dt_status select_candidates(struct archiving *a, size_t limit, struct dt_strbuf *ids, size_t *n)
 {
     struct dt_archiver *m = a->archiver;
@@ -90,8 +91,8 @@ static dt_status select_candidates(struct archiving *a, size_t limit, struct dt_
     return status == DT_OK && ids->failed ? DT_NOMEM : status;
 }
 
-/* Locks the candidates that may still be archived. If jobs have thousands of attempts, it takes fewer jobs, so that
- * the transaction stays short. */
+/* Locks the candidates that may still be archived. If jobs have thousands of attempts, locks fewer jobs, so that the
+ * transaction stays short. */
 static dt_status lock_finished(struct archiving *a, struct dt_str candidates, size_t n)
 {
     const dt_db *db = a->db;
@@ -123,8 +124,8 @@ static dt_status lock_finished(struct archiving *a, struct dt_str candidates, si
     return status == DT_OK ? end : status;
 }
 
-/* Leaves out jobs that a manual edit or a result finished while their attempt is in flight, because sending needs their
- * rows. The lists are read as committed now, after the rows were locked. */
+/* Leaves out jobs with an attempt in flight, which a manual edit or a result finished: sending the attempt needs the
+ * job's row. The in-flight lists are read after the rows were locked, as committed at that time. */
 static dt_status leave_out_in_flight(struct archiving *a)
 {
     struct dt_inflight list = {0};
@@ -199,7 +200,7 @@ static int by_count(const void *a, const void *b)
     return order;
 }
 
-/* Counts in the order of the tables' keys, so that two archivers do not deadlock. */
+/* Counts in the order of the keys of the counters' tables, so that two archivers do not deadlock. */
 static dt_status count_archived(struct archiving *a)
 {
     enum { MOVED_COLUMNS = 4, REMOVED_COLUMNS = 2 };
@@ -248,8 +249,8 @@ static int by_day(const void *a, const void *b)
     return (x->part > y->part) - (x->part < y->part);
 }
 
-/* Records the home days and partitions of the jobs, each pair once, in the order of the table's key. A record is never
- * removed with a job, because other jobs may need it. */
+/* Records in history_days which partitions have jobs of which home days, in the order of the table's key. A record is
+ * not removed together with a job, because other jobs may need it. */
 static dt_status note_days(dt_db *db, struct dt_arena *arena, const struct finished_job *v, size_t n,
                            struct dt_error *err)
 {
@@ -332,7 +333,7 @@ static dt_status archive_batch(struct archiving *a, struct dt_str candidates, si
     return status;
 }
 
-/* Archives a batch from the cursor on; *n: number of candidates. */
+/* Archives a batch that begins at the cursor; *n: number of candidates. */
 static dt_status archive_piece(struct archiving *a, size_t limit, size_t *n)
 {
     struct dt_strbuf candidates = {0};
@@ -359,12 +360,12 @@ dt_status dt_store_archive(dt_store *store, struct dt_archiver *archiver, int64_
     const int64_t before_id = archiver->after_id;
     dt_status status = archive_piece(&a, archiver->singly ? 1 : limit, &n);
     const bool cut = a.cut && out->moved + out->removed > 0;
-    /* If history already has a job (its id was given out twice), the job must not block its batch: it stays in `jobs`,
-     * and each try reports it. */
+    /* If history already has a job with this id (the id was given out twice), the job must not block its batch: it
+     * stays in `jobs`, and each try to archive it reports the error. */
     const bool at_fault = status == DT_EXISTS || status == DT_INVALID;
     const bool passed = status == DT_OK ? !out->wanted.n && !cut : at_fault && n <= 1;
-    if (!passed) { /* the next call tries this batch again after the partitions were made, or the remaining jobs of
-                    * it */
+    if (!passed) { /* the next call begins with this batch again, after the caller has made the partitions, or to
+                    * archive the remaining jobs */
         archiver->after_ms = before_ms;
         archiver->after_id = before_id;
     }
@@ -372,7 +373,7 @@ dt_status dt_store_archive(dt_store *store, struct dt_archiver *archiver, int64_
         archiver->singly--;
     out->more |= cut;
     if (status != DT_OK) {
-        archiver->partitions.read = false; /* a partition may have been dropped */
+        archiver->partitions.read = false; /* a partition that was read earlier may have been dropped */
         if (at_fault && !passed)
             archiver->singly = (unsigned)limit;
         *out = (struct dt_archived){.more = archiver->singly > 0};
@@ -384,7 +385,7 @@ dt_status dt_store_archive(dt_store *store, struct dt_archiver *archiver, int64_
     return status;
 }
 
-/* Locks the rows of key_ends first. A redrive deletes the job's row there, so a live job never loses its key. */
+/* Locks the rows of key_ends first. A redrive deletes the job's row of key_ends, so a live job never loses its key. */
 dt_status dt_store_free_keys(dt_store *store, int64_t now_ms, size_t limit, size_t *done, struct dt_error *err)
 {
     static const char *const steps[] = {dt_sql_delete_ended_keys, dt_sql_delete_ended_command_ids,
@@ -423,7 +424,8 @@ struct sorting {
     int64_t now_ms;
     size_t limit;
     struct dt_arena arena;
-    /* Jobs that leave the default partition, with room for `limit`; `part` is the partition to which they move. */
+    /* The jobs that leave the default partition; there is memory for `limit` of them. `part` is the partition to which
+     * a job moves. */
     struct finished_job *v;
     size_t n;
     struct dt_error *err;
@@ -489,7 +491,7 @@ dt_status dt_store_sort_default(dt_store *store, struct dt_archiver *archiver, i
         status = dt_db_begin(s.db, err);
         for (size_t i = 0; status == DT_OK && i < s.n; i++)
             status = move_unsorted(s.db, &s.v[i], err);
-        if (status == DT_OK) /* if a job was redriven meanwhile, its superfluous record only costs a search */
+        if (status == DT_OK) /* if a job was redriven meanwhile, its record is superfluous, and only costs a search */
             status = note_days(s.db, &s.arena, s.v, s.n, err);
         status = dt_store_commit(s.db, status, err);
     }
@@ -501,16 +503,16 @@ dt_status dt_store_sort_default(dt_store *store, struct dt_archiver *archiver, i
 /*
  * ---- housekeeping ----
  *
- * If a manual edit ends an attempt or a job, its row still has the attempt_status `dispatched` or leave_at 0, because
- * only our statements change these columns. The due index has such rows in one range (band 2, key 0). Until this code
- * counts them, all counters, and their audit, count them in the state before the edit. So an edit is counted once.
+ * If a manual edit ends an attempt or a job, the row still has attempt_status `dispatched` or leave_at 0, because only
+ * our statements change these columns. In the due index such rows are one range (band 2, key 0). Until this code counts
+ * such a row, the counters and their audit count it in its state before the edit. So an edit is counted once.
  */
 
 dt_status dt_edited_end(dt_db *db, const struct dt_config *config, struct dt_str ids, struct dt_counts *counts,
                         struct dt_arena *arena, struct dt_error *err)
 {
     struct dt_strbuf locked = {0};
-    /* Locks the edited rows that no other transaction has locked, and counts each in its new state. */
+    /* Locks the edited rows, skipping locked ones, and counts each in its new state. */
     dt_status status = dt_db_query(db, dt_sql_lock_edited, DT_PARAMS(DT_P_STR(ids)), err);
     while (status == DT_OK && dt_db_next(db)) {
         int64_t id = dt_db_i64(db, 0);
@@ -521,7 +523,8 @@ dt_status dt_edited_end(dt_db *db, const struct dt_config *config, struct dt_str
         status = topic.p ? dt_row_state(db, 2, &is) : dt_fail(err, DT_NOMEM, "out of memory");
         if (status != DT_OK)
             break;
-        /* Does not call dt_counts_move, because figures only count changes by callers and consumers. */
+        /* Does not call dt_counts_move, because the figures count only changes by callers and consumers, not manual
+         * edits. */
         const enum dt_job_state was = attempted ? DT_DISPATCHED : lived ? DT_SCHEDULED : is;
         dt_counts_add(counts, topic, dt_count_piece(id), (int)was, -1);
         dt_counts_add(counts, topic, dt_count_piece(id), (int)is, 1);
@@ -540,7 +543,7 @@ dt_status dt_edited_end(dt_db *db, const struct dt_config *config, struct dt_str
     return status;
 }
 
-/* Writes the ids that a query finds into a list; *n: their number. */
+/* Writes the ids that a query returns into a JSON list; *n: number of ids. */
 static dt_status select_ids(dt_db *db, const char *sql, struct dt_params params, struct dt_strbuf *list, size_t *n,
                             struct dt_error *err)
 {
@@ -584,7 +587,7 @@ dt_status dt_store_promote(dt_store *store, int64_t now_ms, size_t limit, size_t
         status = dt_db_run(db, dt_sql_promote_jobs, DT_PARAMS(DT_P_STR(dt_strbuf_str(&ids)), end), NULL, err);
     *done = edited > coming ? edited : coming;
     dt_strbuf_clear(&ids);
-    return status == DT_OK && ended != DT_BUSY ? ended : status; /* a later call finds rows that are locked now */
+    return status == DT_OK && ended != DT_BUSY ? ended : status; /* a later call finds the rows that are locked now */
 }
 
 dt_status dt_store_give_up_notices(dt_store *store, int64_t before_ms, size_t limit, size_t *done, struct dt_error *err)

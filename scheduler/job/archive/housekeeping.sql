@@ -1,5 +1,5 @@
--- Statements on far jobs that fall due soon, on jobs that a manual edit ended, and on dead letters that no process
--- sends.
+-- Statements on three kinds of rows: jobs of the far band that fall due soon, jobs that a manual edit ended, and
+-- notices of dead letters that no process sends.
 
 -- name: select_coming_near
 SELECT id
@@ -18,11 +18,11 @@ UPDATE JSON_TABLE(?, '$[*]' COLUMNS(id BIGINT PATH '$')) t
 -- name: select_old_notices
 SELECT id FROM messages FORCE INDEX (due) WHERE kind = 'dead' AND made_at < ? LIMIT ?;
 
--- Finds rows in which a manual edit ended the attempt or the job. Skips rows whose state is not a valid word.
+-- Finds rows in which a manual edit ended the attempt or the job. Skips rows with an invalid state.
 -- name: select_edited
 SELECT id FROM jobs FORCE INDEX (due) WHERE due_band = 2 AND due_key = 0 AND state+0 >= 1 LIMIT ?;
 
--- Until end_edited runs, these rows are counted in the state before the edit.
+-- Until end_edited has changed them, these rows are counted in their state before the edit.
 -- name: lock_edited
 SELECT j.id, j.topic, j.state+0, j.attempt_status+0, j.leave_at
   FROM JSON_TABLE(?, '$[*]' COLUMNS(id BIGINT PATH '$')) t
@@ -33,8 +33,9 @@ SELECT j.id, j.topic, j.state+0, j.attempt_status+0, j.leave_at
  ORDER BY t.id
    FOR UPDATE /*!80001 OF j */ SKIP LOCKED;
 
--- The raised version invalidates results that were judged before. A subquery finds the topic, because a join would lock
--- the topic's row. A job that is kept for ever also gets a number. 9 is the status `none`: the attempt has no report.
+-- A result that was decided before this statement is not written, because the version is raised. A subquery finds the
+-- topic, because a join would lock the topic's row. purge_at gets a number even if the topic keeps jobs for ever. 9 is
+-- the status `none`: no result of the attempt was reported.
 -- name: end_edited
 UPDATE JSON_TABLE(?, '$[*]' COLUMNS(id BIGINT PATH '$')) t
   STRAIGHT_JOIN jobs j FORCE INDEX (PRIMARY) ON j.id = t.id

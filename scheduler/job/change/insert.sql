@@ -5,9 +5,9 @@ INSERT INTO job_keys (topic, job_key, job_id)
 VALUES (?,?,?)
 ON DUPLICATE KEY UPDATE job_id = job_id;
 
--- Finds the jobs that have the given keys, and until when: a finished job keeps its key for history.keys, but no longer
--- than the job itself is kept. The same statement reads history, for jobs that are not in `jobs`, so that a job that
--- moves is found once.
+-- Finds the jobs that have the given keys, and the time until which each of them keeps its key. A finished job keeps it
+-- for history.keys, but not longer than the job itself is kept. One statement reads `jobs` and history, so that a job
+-- that is being archived is found once.
 -- name: select_key_owners
 SELECT j.n, k.job_id,
        IF(o.id IS NULL,
@@ -38,7 +38,7 @@ UPDATE job_keys
 -- name: delete_key
 DELETE FROM job_keys WHERE topic = ? AND job_key = ? AND job_id = ?;
 
--- Ids of commands work like keys, except that they are unique among all topics: the statement compares no topic.
+-- Statements for the ids of commands. Such an id is unique in the installation, so no topic is compared.
 -- name: insert_command_id
 INSERT INTO command_ids (id, job_id)
 VALUES (?,?)
@@ -76,7 +76,7 @@ DELETE FROM command_ids WHERE id = ? AND job_id = ?;
 -- name: select_maker
 SELECT maker, digest FROM jobs WHERE id = ?;
 
--- Waits until an older session that may have inserted the rows has ended its transaction.
+-- The shared lock waits until a session that may have inserted the row has ended its transaction.
 -- name: find_made
 SELECT 1 FROM jobs WHERE id = ? AND maker = ? LOCK IN SHARE MODE;
 

@@ -1,7 +1,7 @@
--- Every statement that names all columns of a job, or all columns that a caller sets: a new column must be added here.
--- Columns are in the order of job/job.h; tests/unit/job/test_job_columns.c compares them. A next_at that is set is read
--- as at least 1: a manual edit may write zero or less for "now", but 0 means "no time" to programs. The due index does
--- the same (due_key).
+-- Every statement that names all columns of a job, or all columns that a caller sets. A new column must be added to
+-- each of them, in the order of job/job.h; tests/unit/job/test_job_columns.c compares the order. Statements return a
+-- next_at below 1 as 1: a manual edit may write zero or less to make the job due, but 0 means "no time" to programs.
+-- The column due_key does the same.
 
 -- name: select_job
 SELECT j.id, j.topic, j.job_key, j.state+0, j.run_at, GREATEST(j.next_at, 1), j.attempt, j.failures,
@@ -52,10 +52,10 @@ SELECT o.id, o.attempt, o.made_at, j.id, j.topic, j.job_key, j.state+0, j.run_at
 
 -- Locks jobs that may be due, and reads the messages of those that may be claimed and are small: a payload of up to 2
 -- KiB, headers of up to 1 KiB. For a larger message the payload is NULL, and select_messages reads it after the job was
--- chosen. If an attempt is in flight in another shard (the job's slot has moved since), the row is not even locked:
--- that shard will extend its deadline, and skips locked rows. The seventh column is the largest possible size of the
--- message: two headers contain the key, and 900 bytes are for the names and values that we add, including the
--- installation's name.
+-- chosen. If another shard has the job's attempt in its in-flight list (because the job's slot was moved to this shard
+-- after the claim), the row is not locked: the other shard will extend the attempt's deadline, and skips locked rows.
+-- The seventh column is the largest possible size of the message: two headers contain the key, and 900 bytes are for
+-- headers that we add.
 -- name: lock_hinted
 SELECT j.id, j.state+0, j.attempt, GREATEST(j.next_at, 1), j.claim_shard,
        LEAST(j.ack_timeout_ms, 3155760000000),
@@ -69,12 +69,12 @@ SELECT j.id, j.state+0, j.attempt, GREATEST(j.next_at, 1), j.claim_shard,
  WHERE (j.claim_shard IN (-1, ?)                                          -- guard: LIST_ELSEWHERE or: WHERE ? IS NOT NULL
         OR NOT EXISTS (SELECT 1 FROM shards s WHERE s.shard = j.claim_shard   -- guard: LIST_ELSEWHERE
                        AND INSTR(s.inflight, CONCAT('[', j.id, ',')) > 0))    -- guard: LIST_ELSEWHERE
-   AND (j.due_band < 2 OR j.state <> 'scheduled') -- a job whose attempt a manual edit ended is counted first, and claimed later
+   AND (j.due_band < 2 OR j.state <> 'scheduled') -- an attempt that a manual edit ended is counted before a claim
    AND j.id IN (?,...)
  ORDER BY j.id
    FOR UPDATE SKIP LOCKED; -- guard: CLAIM
 
--- Reads the messages of claimed attempts from the current rows.
+-- Reads the messages of claimed attempts. The topic's name in Kafka is read, too.
 -- name: select_messages
 SELECT j.id, j.topic, COALESCE(p.kafka_name, j.topic), j.job_key, j.partition_key, j.headers, j.callback_url, j.content_type,
        j.payload_binary, j.payload
@@ -82,7 +82,6 @@ SELECT j.id, j.topic, COALESCE(p.kafka_name, j.topic), j.job_key, j.partition_ke
   STRAIGHT_JOIN jobs j FORCE INDEX (PRIMARY) ON j.id = t.id
   LEFT JOIN topics p ON p.name = j.topic;
 
--- Reads popped jobs.
 -- name: select_popped
 SELECT j.id, j.topic, j.job_key, j.state+0, j.run_at, GREATEST(j.next_at, 1), j.attempt, j.failures,
        j.attempt_status+0, j.due_at, j.dispatched_at, j.finished_at, j.claim_shard, j.no_retries, j.retry,
@@ -91,7 +90,8 @@ SELECT j.id, j.topic, j.job_key, j.state+0, j.run_at, GREATEST(j.next_at, 1), j.
   FROM jobs j FORCE INDEX (PRIMARY)
  WHERE j.id IN (?,...);
 
--- Columns that no job of the batch sets are left out: their defaults cost less than sending NULLs or zeros.
+-- Inserts have a statement for each set of columns: columns that no job of the batch sets are not sent, because their
+-- defaults cost the server less than NULLs or zeros.
 -- name: insert_job
 INSERT INTO jobs (id, topic, run_at, next_at, retry, ack_timeout_ms, created_at, updated_at, maker, digest,
      payload)
@@ -465,8 +465,8 @@ UNION ALL
   ORDER BY k.job_key LIMIT ?)
 ORDER BY 3 LIMIT ?;
 
--- Lists the jobs with the same due_key after the cursor's id, in id order, from two bands of the due index (pass a band
--- twice to read one). due_key is the last column; the next cursor stores it.
+-- Lists the jobs that have the given due_key and an id above the cursor's, in order of ids, from two bands of the due
+-- index. To read only one band, the caller passes it twice. due_key is the last column; the next cursor stores it.
 -- name: list_behind_by_due
 SELECT j.id, j.topic, j.job_key, j.state+0, j.run_at, GREATEST(j.next_at, 1), j.attempt, j.failures,
        j.attempt_status+0, j.due_at, j.dispatched_at, j.finished_at, j.claim_shard, j.no_retries, j.retry,
@@ -536,7 +536,7 @@ SELECT j.id, j.topic, j.job_key, j.state+0, j.run_at, 0, j.attempt, j.failures,
    AND j.purge_at > CAST(UNIX_TIMESTAMP(NOW(3))*1000 AS SIGNED)
  ORDER BY j.id LIMIT ?;
 
--- Lists dead jobs in history by time of death, which is the last column; the next cursor stores it.
+-- Lists dead jobs in history by time of death. The last column is that time, which the next cursor stores.
 -- name: list_archived_dead
 SELECT j.id, j.topic, j.job_key, j.state+0, j.run_at, 0, j.attempt, j.failures,
        j.attempt_status+0, j.due_at, j.dispatched_at, j.finished_at, j.claim_shard, j.no_retries, j.retry,
@@ -559,7 +559,7 @@ SELECT j.id, j.topic, j.job_key, j.state+0, j.run_at, 0, j.attempt, j.failures,
    AND j.purge_at > CAST(UNIX_TIMESTAMP(NOW(3))*1000 AS SIGNED)
  ORDER BY j.died_at, j.id LIMIT ?;
 
--- Lists the jobs with the same due_key, as list_behind_by_due does, with payloads.
+-- Lists the jobs with the given due_key like list_behind_by_due, with payloads.
 -- name: list_payloads_behind_by_due
 SELECT j.id, j.topic, j.job_key, j.state+0, j.run_at, GREATEST(j.next_at, 1), j.attempt, j.failures,
        j.attempt_status+0, j.due_at, j.dispatched_at, j.finished_at, j.claim_shard, j.no_retries, j.retry,

@@ -6,9 +6,10 @@
 #include "job/problem.h"
 #include "store/store.h"
 
-/* Reserves a block of n sequence numbers, [*first, *first + n). *first is at least 16 for each millisecond of the
- * server's clock since 1970. So a server that was restored from a copy continues above the numbers that it gave out
- * after the copy was made. dt_job_id uses 39 bits: for the jobs of one home day, numbers repeat after 397 days. */
+/* Reserves a block of n sequence numbers, [*first, *first + n). *first is at least sixteen times the server's clock in
+ * milliseconds since 1970. So if a server is restored from a copy, it continues above the numbers that it gave out
+ * after the copy was made. dt_job_id uses 39 bits of a number: for the jobs of one home day, numbers repeat after 397
+ * days. */
 DT_MUST_CHECK dt_status dt_store_reserve_ids(dt_store *store, int64_t n, int64_t *first, struct dt_error *err);
 
 enum dt_insert_outcome {
@@ -23,17 +24,17 @@ enum dt_insert_outcome {
     DT_INSERT_DELETING  /* the topic is being deleted; set by the caller, not by the store */
 };
 struct dt_insert {
-    struct dt_new_job job;          /* in: all members are final, including id, retry and ack_timeout */
-    bool popped;                    /* in: pops claim the topic's jobs, so a due job is offered at once */
-    bool replace;                   /* in: if a finished job has the key, the new job takes it */
+    struct dt_new_job job; /* in: all members are final, including id, retry and ack_timeout */
+    bool popped;           /* in: clients pop the jobs of this topic, so a due job is offered to them at once */
+    bool replace;          /* in: if a finished job has the key, the new job takes it */
     enum dt_insert_outcome outcome; /* out */
     int64_t existing_id;            /* out: for SAME and CONFLICT */
-    int64_t near;                   /* used by dt_store_insert only */
+    int64_t near;                   /* private to dt_store_insert */
 };
 /* Inserts all rows in one transaction. OK: every outcome is set, and jobs with CREATED are durable. UNKNOWN: the COMMIT
- * was not answered, and reading back by id failed too, so any of the jobs may exist. After any other status nothing was
- * written. maker: the random number of this process's block of ids, by which the process recognizes its rows.
- * *created_ms: MySQL's time of the transaction. */
+ * was not answered, and the rows could not be read afterwards, so the jobs may exist or not. After any other status
+ * nothing was written. maker: the random number of this process's block of ids, by which the process recognizes its
+ * rows. *created_ms: MySQL's time of the transaction. */
 DT_MUST_CHECK dt_status dt_store_insert(dt_store *store, struct dt_insert *const *rows, size_t n, int64_t maker,
                                         int64_t *created_ms, struct dt_error *err);
 
@@ -51,8 +52,8 @@ DT_MUST_CHECK dt_status dt_store_get(dt_store *store, int64_t id, struct dt_aren
 /* Finds the id of the job that has the key. NOT_FOUND: no job has it. */
 DT_MUST_CHECK dt_status dt_store_find_key(dt_store *store, struct dt_str topic, struct dt_str key, int64_t *id,
                                           struct dt_error *err);
-/* Reads whether this shard's in-flight list has an attempt of the job. The answer may change at once, so no decision
- * may depend on it. */
+/* Sets *yes to whether the in-flight list of this shard has an attempt of the job. The list may change at once, so no
+ * decision may depend on the answer. */
 DT_MUST_CHECK dt_status dt_store_in_flight(dt_store *store, int64_t id, int shard, bool *yes, struct dt_error *err);
 
 /* Changes the members that the patch has. If no value changes, nothing is written. VERSION: the row has another
@@ -61,14 +62,15 @@ DT_MUST_CHECK dt_status dt_store_patch(dt_store *store, int64_t id, const struct
                                        struct dt_arena *arena, struct dt_job *job, struct dt_error *err);
 /* Replaces the body of the unfinished job that has the body's topic and key: its times, message and policy. The count
  * of failures restarts; the id and the numbers of attempts continue. If retry is absent or ack_timeout is 0, the
- * topic's value is used; body->id is not used. The locks of the key and of the job's row decide: an attempt is claimed
- * either before the change, with the old body (TOO_LATE), or after it, with the new one. NOT_FOUND: no unfinished job
+ * topic's value is used; body->id is not used. The job's row is locked, so an attempt is claimed either before the
+ * change, with the old body (then the result is TOO_LATE), or after it, with the new body. NOT_FOUND: no unfinished job
  * has the key, and nothing was changed. The caller may then insert the body with `replace` set. If that insert returns
- * SAME or CONFLICT, another caller was faster. */
+ * SAME or CONFLICT, another caller has just inserted a job with the key. */
 DT_MUST_CHECK dt_status dt_store_replace(dt_store *store, const struct dt_new_job *body, struct dt_arena *arena,
                                          struct dt_job *job, struct dt_error *err);
 /* Cancels a job. OK: the job is cancelled, by this call or before. keep_attempt: an attempt in flight continues, and
- * only further attempts are cancelled. TOO_LATE: see job->state and attempt. */
+ * only further attempts are cancelled. TOO_LATE: the job is finished, or an attempt is in flight; job->state and
+ * job->attempt say which. */
 DT_MUST_CHECK dt_status dt_store_cancel(dt_store *store, int64_t id, bool keep_attempt, struct dt_arena *arena,
                                         struct dt_job *job, struct dt_error *err);
 /* Makes a scheduled job due now. TOO_LATE: the job is not scheduled. */
@@ -78,14 +80,15 @@ DT_MUST_CHECK dt_status dt_store_run_now(dt_store *store, int64_t id, struct dt_
 DT_MUST_CHECK dt_status dt_store_redrive(dt_store *store, int64_t id, struct dt_arena *arena, struct dt_job *job,
                                          struct dt_error *err);
 
-/* Finds a job by the id that a command uses. */
+/* A job to find by an id in a command. */
 struct dt_command_job {
     struct dt_str id;    /* in: id that the job's command gave, or the job's number */
     int64_t job_id;      /* out; 0 = there is no such job, or it was removed */
     struct dt_str topic; /* out, in the arena */
     int64_t attempt;     /* out: number of the latest attempt; 0 = none */
 };
-/* Finds jobs by the ids of commands (jobs_ids.c). Finds an archived job only by an id that a command gave. */
+/* Finds jobs by the ids that commands use for them (jobs_ids.c). An archived job is found only if its own command gave
+ * it the id. */
 DT_MUST_CHECK dt_status dt_store_command_jobs(dt_store *store, struct dt_command_job *v, size_t n,
                                               struct dt_arena *arena, struct dt_error *err);
 
@@ -129,22 +132,23 @@ DT_MUST_CHECK dt_status dt_id_block_reserve(struct dt_id_block *block, dt_store 
 /* Calls dt_id_block_reserve ahead of time, while no caller waits for an answer. If it fails, the next reserve tries
  * again. */
 void dt_id_block_refill(struct dt_id_block *block, dt_store *store, size_t n);
-/* Takes a number from a block that is not empty. */
+/* Takes a number from the block, which must not be empty. */
 static inline int64_t dt_id_block_next(struct dt_id_block *block)
 {
     return block->next++;
 }
-/* Empties a block that another process also has: the next reserve takes another one. */
+/* Empties a block of which another process has the same numbers. The next reserve takes another block. */
 static inline void dt_id_block_drop(struct dt_id_block *block)
 {
     block->next = block->end = 0;
 }
 
-/* Returns true if the row is a job, made now (CREATED) or before (SAME). Otherwise *problem has the reason, with faults
- * in *faults, which must live as long as *problem. reason: the server's message, for REFUSED; may be NULL. */
+/* Returns true if the outcome says that the row is a job, made now (CREATED) or before (SAME). Otherwise sets *problem
+ * to the reason for the refusal, with faults in *faults, which must live as long as *problem. reason: the server's
+ * message, for REFUSED; may be NULL. */
 bool dt_insert_is_job(const struct dt_insert *row, const char *reason, struct dt_faults *faults,
                       struct dt_problem *problem);
-/* Makes the problem of a job that does not fit the delivery of its topic. */
+/* Makes the problem for a job that does not fit the delivery of its topic. */
 void dt_job_misfits(const struct dt_callback_misfit *misfit, struct dt_faults *faults, struct dt_problem *problem);
 
 /* Returns the problem of a new job or schedule in a topic that is being deleted. */

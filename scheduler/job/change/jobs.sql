@@ -4,8 +4,8 @@
 -- name: find_jobs
 SELECT j.id, j.topic FROM jobs j FORCE INDEX (PRIMARY) WHERE j.id IN (?,...);
 
--- Finds jobs by the ids that commands gave them: id, topic and latest attempt, in `jobs` or history. The topic is NULL
--- if the job does not exist any more.
+-- Finds jobs in `jobs` or history by the ids that commands gave them; returns topic and latest attempt. The topic is
+-- NULL if the job was removed.
 -- name: select_command_jobs
 SELECT r.n, c.job_id,
        IF(o.id IS NULL,
@@ -33,7 +33,7 @@ SELECT job_id FROM job_keys WHERE topic = ? AND job_key = ?;
 -- name: lock_key
 SELECT job_id FROM job_keys WHERE topic = ? AND job_key = ? FOR UPDATE;
 
--- Replaces the body, maker and digest of a job, and resets its count of failures.
+-- Replaces the columns of a job that its body sets, and resets its count of failures.
 -- name: renew_job
 UPDATE jobs
    SET digest = ?, failures = 0, no_retries = FALSE
@@ -82,8 +82,8 @@ INSERT INTO job_keys (topic, job_key, job_id)
 VALUES (?,?,?)
 ON DUPLICATE KEY UPDATE job_id = job_id;
 
--- The end of an earlier attempt stays as it is; without an earlier attempt, the job ends now. A job that is kept for
--- ever also gets a number.
+-- If the job had an attempt, finished_at keeps the end of that attempt; otherwise it is the time of the cancel.
+-- purge_at gets a number even if the topic keeps jobs for ever.
 -- name: cancel_job
 UPDATE jobs
    SET state = 'cancelled', next_at = NULL,
@@ -107,7 +107,7 @@ UPDATE jobs
  WHERE id = ?
    AND state = 'scheduled';
 
--- Resets the count of failures; attempts continue to be numbered.
+-- Resets the count of failures, but not the number of the latest attempt.
 -- name: redrive_job
 UPDATE jobs
    SET state = 'scheduled', next_at = ?, near = TRUE, failures = 0, no_retries = FALSE, purge_at = NULL,
@@ -118,8 +118,9 @@ UPDATE jobs
 -- name: select_topic_defaults
 SELECT retry, ack_timeout_ms, owner FROM topics WHERE name = ?;
 
--- One statement reads both tables, so that an attempt that is being archived is found once. The row of the job itself
--- is always returned, even if its attempt is 0 (none yet): if no row is returned, there is no such job.
+-- One statement reads both tables, so that an attempt that is being archived is found once. The latest attempt, which
+-- is in the job's row, is always returned, even if its number is 0 (no attempt yet). So if no row is returned, there is
+-- no such job.
 -- name: select_attempts
 (SELECT attempt, CAST(status+0 AS SIGNED), due_at, dispatched_at, finished_at, error_code, error_message, http_status, duration_ms
    FROM attempts FORCE INDEX (PRIMARY)

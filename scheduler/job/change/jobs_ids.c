@@ -67,15 +67,16 @@ dt_status dt_store_reserve_ids(dt_store *store, int64_t n, int64_t *first, struc
         return dt_fail(err, DT_INVALID, "a block of %lld ids", (long long)n);
     dt_status status = dt_store_commit_work(store, NULL, raise_next_id, &block, err);
     *first = block.first;
-    /* If the COMMIT is in doubt, the block is not used: numbers may be lost, but no number is given out twice. */
+    /* If the answer to the COMMIT is missing, the block is not used: numbers may be lost, but no number is given out
+     * twice. */
     return status == DT_UNKNOWN ? dt_fail(err, DT_UNAVAILABLE, "connection lost while taking ids") : status;
 }
 
 /*
  * ---- by the id of a command ----
  *
- * At most two statements, whatever the number of ids. If no command has given an id, it may be the number of a job:
- * clients that pop a job know it by its number.
+ * Any number of ids takes at most two statements. If no command gave a job the id, the id may be the number of a job,
+ * because clients that pop a job only know its number.
  */
 
 struct lookup {

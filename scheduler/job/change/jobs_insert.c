@@ -15,7 +15,7 @@
  *
  * Invariants: a row is CREATED only if the committed transaction wrote its job and its key. A taken key affects only
  * its own row; all other errors are reported. If a statement fails because of one of its rows, the batch is rolled back
- * and repeated row by row (`singly`), still in one transaction, to find that row.
+ * and repeated in one transaction that inserts row by row (`singly`), to find that row.
  *
  * If a COMMIT is not answered, the batch's rows are read with a lock on a new connection. If the old session is still
  * in its transaction, it has the rows locked, so the read waits until that transaction has ended; then all of the rows
@@ -35,14 +35,14 @@
 #include "store/store_internal.h"
 
 #define KEY_COLUMNS     3
-#define READ_BACK_US    INT64_C(15000000) /* longest time for which an old session may keep its transaction */
+#define READ_BACK_US    INT64_C(15000000) /* longest wait for an old session to end its transaction */
 #define READ_BACK_PAUSE 50                /* ms */
 #define ROW_OVERHEAD    1024
-#define OWNERS_AT_ONCE  ((size_t)1000) /* most keys in one list, which then has a megabyte at most */
+#define OWNERS_AT_ONCE  ((size_t)1000) /* most keys in the list of a statement; such a list has a megabyte at most */
 #define OWNER_BYTES     1024           /* most bytes of a key in the list */
 
-/* Groups of columns. If no job of a batch sets a group, its columns are not sent: their defaults cost less than NULLs
- * or zeros. */
+/* Groups of columns. If no job of a batch sets the columns of a group, they are not sent: their defaults cost the
+ * server less than NULLs or zeros. */
 enum { HAS_NEAR = 1, HAS_KEY = 2, HAS_EXTRAS = 4 };
 enum { OWN_COLUMNS = 11, EXTRA_COLUMNS = 0 DT_JOB_COLUMNS(DT_COLUMN_NONE, DT_COLUMN_ONE, DT_COLUMN_ONE) };
 enum { JOB_COLUMNS = OWN_COLUMNS + 2 + EXTRA_COLUMNS }; /* most columns of a row */
@@ -63,7 +63,8 @@ static size_t columns_of(unsigned has)
            (has & HAS_EXTRAS ? EXTRA_COLUMNS : 0u);
 }
 
-/* A table of unique names, with its statements. Keys are unique in their topic, ids of commands in the installation. */
+/* A table of unique names, with the statements on it. Keys are unique in their topic, ids of commands in the
+ * installation. */
 static const struct name_space {
     bool by_topic;
     const char *insert, *owners, *take, *delete;
@@ -75,7 +76,7 @@ static const struct name_space {
 
 struct keyed {
     struct dt_insert *row;
-    size_t order;             /* index in the batch: of several rows with one name, the first gets the job */
+    size_t order; /* index of the row in the batch: if several rows have the same name, the first row gets the job */
     const struct keyed *head; /* the first row with this name; only heads are inserted */
     int64_t owner;            /* id of the other job that has the name; 0 = none */
     unsigned char owner_digest[16];
@@ -119,7 +120,7 @@ static int compare_keyed(const void *a, const void *b)
 
 static void sort_keyed(struct batch *b)
 {
-    bool sorted = true; /* callers' keys are mostly sorted already */
+    bool sorted = true; /* callers mostly send rows that are sorted by key already */
     for (size_t i = 1; i < b->n_keyed && sorted; i++)
         sorted = compare_keyed(&b->keyed[i - 1], &b->keyed[i]) < 0;
     if (!sorted)
@@ -136,7 +137,8 @@ static unsigned optional_columns(const struct dt_insert *row)
     return (row->near ? HAS_NEAR : 0u) | (job->key.p ? HAS_KEY : 0u) | (dt_new_job_has_extras(job) ? HAS_EXTRAS : 0u);
 }
 
-/* Sets the outcomes that need no query. A row is CREATED until a statement finds a reason to refuse it. */
+/* Sets the outcomes that depend only on the batch itself. A row is CREATED until a statement finds a reason to refuse
+ * it. */
 static void set_initial_outcomes(struct batch *b)
 {
     b->n_keyed = 0;
@@ -162,7 +164,7 @@ static void set_initial_outcomes(struct batch *b)
 
 #define PUSH(kind, member, column) *p++ = DT_COLUMN_PARAM_##kind(job->member);
 
-/* Adds the parameters of a row, in the order of insert_forms[has]. Returns the end of the parameters. */
+/* Adds the parameters of a row for the statement insert_forms[has]. Returns the end of the parameters. */
 static struct dt_param *job_params(const struct batch *b, unsigned has, const struct dt_insert *row, struct dt_param *p)
 {
     const struct dt_new_job *job = &row->job;
@@ -187,7 +189,7 @@ static struct dt_param *job_params(const struct batch *b, unsigned has, const st
     return p;
 }
 
-/* Adds the parameters of a row's name in this namespace. Returns the end of the parameters. */
+/* Adds the parameters that identify a name in this namespace. Returns the end of the parameters. */
 static struct dt_param *name_params(const struct name_space *in, const struct dt_new_job *job, struct dt_param *p)
 {
     if (in->by_topic)
@@ -209,9 +211,9 @@ static void same_or_conflict(struct dt_insert *row, int64_t owner, const unsigne
     row->existing_id = owner;
 }
 
-/* Sets owner and outcome of the heads whose key belongs to another job. Counts in *gone the heads whose key is free
- * again: the other job's row is deleted, or its time for the key is over. A key that belongs to the row's own id is not
- * taken: if a job with that id existed before, INSERT jobs finds it. */
+/* Sets owner and outcome of each head whose name belongs to another job. *gone: number of heads whose name is free
+ * again, because the other job was removed or has lost the name. If the name belongs to a job with the row's own id,
+ * the name is not taken: INSERT jobs then finds that the id exists. */
 static dt_status read_key_owners(struct batch *b, struct keyed *keyed, size_t n, size_t *gone, struct dt_error *err)
 {
     struct dt_strbuf list = {0};
@@ -241,8 +243,8 @@ static dt_status read_key_owners(struct batch *b, struct keyed *keyed, size_t n,
         if (i >= n || dt_db_i64(b->db, 1) == keyed[i].row->job.id)
             continue;
         keyed[i].owner = dt_db_i64(b->db, 1);
-        /* The other job loses its key if its time for the key is over, or if it is finished and the new job replaces
-         * it. */
+        /* The other job loses the name if the time for which it keeps it has passed, or if that job is finished and the
+         * new job replaces it. */
         enum dt_job_state state;
         const bool live =
             !dt_db_is_null(b->db, 4) && dt_row_state(b->db, 4, &state) == DT_OK && !dt_job_state_terminal(state);
@@ -258,7 +260,8 @@ static dt_status read_key_owners(struct batch *b, struct keyed *keyed, size_t n,
     return dt_db_end(b->db, err);
 }
 
-/* Finds the jobs that have the keys that were taken. If such a job has lost its key, gives the key to the new job. */
+/* Finds the jobs that have the names that were taken. If such a job has lost its name, gives the name to the new
+ * job. */
 static dt_status find_owners(struct batch *b, struct keyed *keyed, size_t n, struct dt_error *err)
 {
     const size_t fit = dt_db_packet_max(b->db) / OWNER_BYTES;
@@ -307,14 +310,15 @@ static dt_status refuse_fires(struct batch *b, struct dt_error *err)
     }
     if (n != b->n_keyed) {
         b->n_keyed = n;
-        sort_keyed(b); /* rows moved, so their heads are found again */
+        sort_keyed(b); /* rows were removed from the array, so the pointers to heads must be set again */
     }
     return status;
 }
 
 /* ---- all rows at once ---- */
 
-/* Inserts the names of heads that are CREATED into this namespace. *missed (may be NULL): some of the names existed. */
+/* Inserts the names of the heads that are CREATED into the table of this namespace. *missed (may be NULL): set if some
+ * of the names existed. */
 static dt_status insert_names(struct batch *b, const struct name_space *in, const struct keyed *keyed, size_t n,
                               bool *missed, struct dt_error *err)
 {
@@ -337,8 +341,8 @@ static dt_status insert_names(struct batch *b, const struct name_space *in, cons
     return status;
 }
 
-/* Inserts the names of one namespace. If an earlier row of the batch has the same name, the row gets the outcome of
- * that job. */
+/* Inserts the names of one namespace. If several rows of the batch have the same name, the later ones get the outcome
+ * SAME or CONFLICT with the job of the first. */
 static dt_status insert_keyed(struct batch *b, struct keyed *keyed, size_t n, struct dt_error *err)
 {
     bool missed = false;
@@ -493,9 +497,8 @@ static dt_status insert_in_transaction(struct batch *b, bool singly, struct dt_e
     return commit_batch(b, status, err);
 }
 
-/* Begins the transaction with the INSERT of jobs, if there are no keys and the server's time is known. NOT_FOUND:
- * nothing remains of this try, because that was not possible, or because the connection broke before the COMMIT was
- * sent. */
+/* Begins the transaction with the INSERT of jobs, to save round trips. NOT_FOUND: nothing was written, because the
+ * batch has keys, the server's time is unknown, or the connection broke before the COMMIT was sent. */
 static dt_status insert_in_few_trips(struct batch *b, struct dt_error *err)
 {
     if (!dt_store_knows_now(b->store, &b->now_ms))
@@ -519,9 +522,8 @@ static dt_status insert_in_few_trips(struct batch *b, struct dt_error *err)
     return commit_batch(b, status, err);
 }
 
-/* Finds at least one row of the batch, which proves that all rows were committed. It asks for all rows, because some
- * jobs may be finished and removed already. BUSY: the session that wrote the rows has not ended, and has them
- * locked. */
+/* Looks for the rows of the batch. If one row exists, all were committed. It tries every row, because some jobs may be
+ * finished and removed already. BUSY: the session that wrote the rows is still in its transaction. */
 static dt_status read_back_once(struct batch *b, bool *there, struct dt_error *err)
 {
     dt_status status = dt_store_begin(b->store, &b->db, NULL, err);
@@ -535,8 +537,8 @@ static dt_status read_back_once(struct batch *b, bool *there, struct dt_error *e
     return status;
 }
 
-/* Must be called after a COMMIT that was not answered. OK: *there tells whether it was committed. UNKNOWN: this cannot
- * be found out now. */
+/* Must be called after a COMMIT that was not answered. OK: *there says whether it was committed. UNKNOWN: whether it
+ * was committed could not be found out. */
 static dt_status read_back(struct batch *b, bool *there, struct dt_error *err)
 {
     const struct timespec pause = {.tv_nsec = READ_BACK_PAUSE * 1000000L};

@@ -10,8 +10,8 @@
 #include "mysql/db.h"
 
 enum { DT_ROW_HEAD_COLUMNS = 0 DT_JOB_COLUMNS(DT_COLUMN_ONE, DT_COLUMN_ONE, DT_COLUMN_ONE) };
-/* The columns for dt_job_decide (id, state, next_at, attempt, attempt_status, failures, no_retries, retry,
- * ack_timeout), and for removing the index entry (due_at, dispatched_at). */
+/* The columns that dt_job_decide reads (id, state, next_at, attempt, attempt_status, failures, no_retries, retry,
+ * ack_timeout), and those that the removal of the index entry needs (due_at, dispatched_at). */
 #define DT_ROW_JUDGED_COLUMNS 11
 
 /* Read a group of columns of the open query's current row into *job, from column `first` on; all other members are
@@ -26,6 +26,6 @@ DT_MUST_CHECK dt_status dt_row_judged(const dt_db *db, unsigned first, struct dt
 DT_MUST_CHECK dt_status dt_row_state(const dt_db *db, unsigned column, enum dt_job_state *out);
 enum dt_attempt_status dt_row_attempt_status(const dt_db *db, unsigned column);
 
-/* The parameter that writes a member of CONTENT or EXTRA, for DT_JOB_COLUMNS. */
+/* Returns the parameter that writes a member of CONTENT or EXTRA; used with DT_JOB_COLUMNS. */
 #define DT_COLUMN_PARAM_TEXT(value) DT_P_STR_OR_NULL(value)
 #define DT_COLUMN_PARAM_FLAG(value) DT_P_INT(value)

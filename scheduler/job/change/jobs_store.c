@@ -26,7 +26,7 @@
 #include "mysql/statements.h"
 #include "store/store_internal.h"
 
-/* A change of a job, or a read. */
+/* The work on one job: a change, or a read. */
 struct change {
     int64_t id;
     struct dt_str topic; /* topic that the job must have; absent: any */
@@ -41,9 +41,9 @@ struct change {
     bool archived;      /* the job is in history, where its row is not locked */
     bool counted;       /* `decide` has already counted an end by a manual edit */
     bool written;
-    bool unsettled; /* the change was refused only because an earlier attempt is in flight */
+    bool unsettled; /* only an earlier attempt that is in flight prevents the change */
     dt_status (*decide)(struct change *);
-    struct dt_counts *counts; /* counts of the current try */
+    struct dt_counts *counts; /* counts of the current try of the transaction */
     struct dt_str actor;      /* actor in events; absent: no event */
     const char *action;       /* name of the change in events */
     bool passes_locked;       /* do not wait if another session has the row locked */
@@ -51,7 +51,7 @@ struct change {
     struct dt_error *err;
 };
 
-/* Reads the job with a statement whose first parameter is the id. */
+/* Reads the job with a statement that has the id as its first parameter. */
 static dt_status read_job_row(struct change *c, const char *sql, struct dt_params params)
 {
     dt_status status = dt_db_query(c->db, sql, params, c->err);
@@ -65,7 +65,7 @@ static dt_status read_job_row(struct change *c, const char *sql, struct dt_param
     return ended != DT_OK ? ended : status;
 }
 
-/* Reads the job from `jobs` with this statement, or from history; for history, sets c->archived. */
+/* Reads the job from `jobs` with this statement, or from history; if it is in history, sets c->archived. */
 static dt_status read_job_anywhere(struct change *c, const char *sql)
 {
     struct dt_archive_search search = dt_archive_search_of(c->id);
@@ -121,8 +121,8 @@ static dt_status fail_too_late(const struct change *c)
                    dt_job_state_name(c->job->state), (long long)c->job->attempt);
 }
 
-/* Returns TOO_LATE if an attempt of the locked job is in flight: in the list of the shard that claimed its latest
- * attempt or, if no shard did, in the hands of a process. */
+/* Returns TOO_LATE if an attempt of the locked job is in flight: if the shard that claimed the latest attempt has it in
+ * its in-flight list or, without such a shard, if a process has it in its hands (job/delivery.h). */
 static dt_status refuse_in_flight(struct change *c)
 {
     bool yes = false;
@@ -149,15 +149,15 @@ static dt_status write_job(struct change *c, const char *sql, struct dt_params p
     return status;
 }
 
-/* Locks the key of the job that c->body replaces, and sets c->id. NOT_FOUND: no job has the key. */
+/* Locks the key that c->body names, and sets c->id to the job that has it. NOT_FOUND: no job has the key. */
 static dt_status lock_replaced(struct change *c, dt_db *db, struct dt_error *err)
 {
     const struct dt_param topic = DT_P_STR(c->body->topic);
     struct dt_str name;
     bool found = false;
     dt_status status = DT_OK;
-    /* Only a schedule may use the keys of its fires, so this is NOT_FOUND. If the caller then inserts the job, the
-     * insert reports that the key is reserved. */
+    /* If the key has the form of a schedule's fire, the result is NOT_FOUND, because only the schedule may use such a
+     * key. If the caller then inserts the job, that insert reports that the key is reserved. */
     if (dt_fire_key_split(c->body->key, &name))
         status =
             dt_db_read_number(db, dt_sql_find_schedule_of_key, DT_PARAMS(DT_P_STR(name), topic), &found, NULL, err);
@@ -165,12 +165,12 @@ static dt_status lock_replaced(struct change *c, dt_db *db, struct dt_error *err
         status = dt_fail(err, DT_NOT_FOUND, "the key is that of a schedule's fire");
     if (status != DT_OK)
         return status;
-    /* A transaction that gives the key to another job either holds this lock already, or waits for it. */
+    /* Another transaction that wants to give the key to another job waits for this lock. */
     status = dt_db_read_number(db, dt_sql_lock_key, DT_PARAMS(topic, DT_P_STR(c->body->key)), &found, &c->id, err);
     return status == DT_OK && !found ? dt_fail(err, DT_NOT_FOUND, "no job with this key") : status;
 }
 
-/* Locks the job, calls c->decide, which decides and writes, reads the row back, and counts. */
+/* Locks the job, calls c->decide (which decides and writes), reads the row again, and counts the change. */
 static dt_status change_locked(void *arg, dt_db *db, int64_t now_ms, struct dt_error *err)
 {
     struct change *c = arg;
@@ -221,7 +221,7 @@ static dt_status decide_cancel(struct change *c)
     const struct dt_param now = DT_P_INT(c->now_ms);
     const struct dt_param retention = DT_P_INT(DT_RETENTION_DEFAULT_MS);
     const bool cancels = dt_job_state_after(state, DT_EVENT_CANCEL) == DT_CANCELLED;
-    /* A manual edit or a forged result may have cancelled the job while its attempt is in flight. */
+    /* A manual edit or a forged result may have set the state cancelled while the attempt is in flight. */
     if (state == DT_CANCELLED || cancels) {
         dt_status status = c->keep_attempt ? DT_OK : refuse_in_flight(c);
         if (status != DT_OK || state == DT_CANCELLED)
@@ -302,8 +302,8 @@ static dt_status make_wanted(struct change *c, struct dt_job *want)
         ack_timeout_ms = ack_timeout_ms ? ack_timeout_ms : default_ms;
     }
     if (p->has_run_at) {
-        /* A time in the past becomes now. now_ms is rounded down, so a delay gets one millisecond more, to be never too
-         * short. */
+        /* A time in the past becomes now. now_ms was rounded down to milliseconds, so one millisecond is added to a
+         * delay: it must never be too short. */
         int64_t at_ms = p->run_at_ms;
         if (p->run_at_is_delay)
             at_ms = at_ms > 0 ? c->now_ms + at_ms + 1 : c->now_ms;
@@ -543,7 +543,7 @@ static bool copy_attempt(const dt_db *db, struct dt_arena *arena, struct dt_atte
     return (!code.p || a->error_code.p) && (!message.p || a->error_message.p);
 }
 
-/* Fills the page with rows of the job, whose id is the first parameter. */
+/* Reads the rows of a statement that has the job's id as its first parameter into the page. */
 static dt_status read_attempts(struct attempt_page *p, dt_db *db, const char *sql, struct dt_params params)
 {
     size_t rows = 0;
@@ -553,7 +553,7 @@ static dt_status read_attempts(struct attempt_page *p, dt_db *db, const char *sq
     if (status != DT_OK)
         return status;
     for (; status == DT_OK && dt_db_next(db); rows++) {
-        /* The statement always selects the attempt in the job's row, even if an earlier page had it. */
+        /* An earlier page may already have had the attempt in the job's row, which the statement always selects. */
         int64_t attempt = dt_db_i64(db, 0);
         if (attempt < 1 || attempt <= p->after)
             continue;
@@ -570,8 +570,8 @@ static dt_status read_attempts(struct attempt_page *p, dt_db *db, const char *sq
     return status;
 }
 
-/* Requests two rows more than the page has: one shows that the list continues; another may be the attempt in the job's
- * row, which an earlier page had. */
+/* Requests two rows more than the page has. One of them shows that the list continues. The other may be the attempt in
+ * the job's row, which an earlier page had. */
 #define ROWS(p) DT_P_INT((p)->limit + 2)
 
 static dt_status read_live_attempts(struct attempt_page *p, dt_db *db, int64_t id)

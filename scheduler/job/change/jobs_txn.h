@@ -8,12 +8,12 @@
 #include "topic/counts.h"
 #include "topic/topics.h"
 
-/* The open transaction, which began at now_ms. */
+/* The open transaction, and the time at which it began. */
 struct dt_change_txn {
     dt_store *store;
     dt_db *db;
     int64_t now_ms;
-    struct dt_counts *counts; /* counts the changes */
+    struct dt_counts *counts; /* counts of the changes, added to by each function */
     struct dt_arena *arena;   /* memory for values that are read */
     struct dt_str actor;      /* actor of the event of each change (events/events.h); absent: no event */
 };
@@ -55,7 +55,7 @@ struct dt_topic_pausing {
 DT_MUST_CHECK dt_status dt_topic_pause_in_txn(dt_db *db, int64_t now_ms, const struct dt_topic_pausing *pausing,
                                               struct dt_error *err);
 
-/* Reads a topic, inside or outside of a transaction. NOT_FOUND: there is no such topic. */
+/* Reads a topic, in a transaction or without one. NOT_FOUND: there is no such topic. */
 DT_MUST_CHECK dt_status dt_topic_read(dt_db *db, struct dt_str name, struct dt_arena *arena, struct dt_topic *out,
                                       struct dt_error *err);
 /* Returns the lowest name above all names that begin with the prefix ("in." -> "in.\x7F"). Names have no byte above
@@ -78,9 +78,9 @@ struct dt_insert_rows {
 DT_MUST_CHECK dt_status dt_insert_in_txn(dt_store *store, dt_db *db, int64_t now_ms, const struct dt_insert_rows *rows,
                                          struct dt_counts *counts, struct dt_error *err);
 
-/* Offers inserted rows that are due to pops, in the same transaction (dispatch/pop.h), so that the next pop does not
- * wait for a leader. Scans still find the rows, because the topic's delivery may just have changed. A pop skips offers
- * that are not due yet. room: space for DT_OFFER_COLUMNS parameters of each row. */
+/* Inside the transaction that inserted the rows, offers those that are due to pops (dispatch/pop.h), so that a pop does
+ * not wait for a leader. Leaders may offer them again, because the topic's delivery may have just changed. A pop skips
+ * offers that are not due yet. room: space for DT_OFFER_COLUMNS parameters of each row. */
 #define DT_OFFER_COLUMNS 3
 DT_MUST_CHECK dt_status dt_offer_made(dt_db *db, const struct dt_insert_rows *rows, int64_t now_ms,
                                       struct dt_param *room, struct dt_error *err);

@@ -1,5 +1,5 @@
--- Finds the first and last row of a page of jobs; the statements that read the page are in job_rows.sql. All of them
--- name their index, because the optimizer sometimes chose others.
+-- Finds the first and last row of a page of jobs. The statements that read the page are in job_rows.sql. All statements
+-- name their index, because the optimizer sometimes chose another one.
 
 -- name: find_window_by_id
 SELECT j.id

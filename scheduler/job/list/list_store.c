@@ -10,7 +10,7 @@
  *                                            ▶ end of the table: no cursor
  *
  * Finished jobs are in `jobs` or in `history`. Each statement reads both tables in one snapshot and merges the rows, so
- * that a job that moves is found once. If only live jobs are wanted, it does not read history.
+ * that a job that is being archived is found once. A list of live jobs does not read history.
  *
  * Invariants: by id and by key, rows ascend, each at most once; a cursor never goes back; nothing is locked. Statements
  * name their indexes, because the optimizer was seen to choose others.
@@ -23,11 +23,11 @@
 #include "mysql/statements.h"
 #include "mysql/walk.h"
 
-/* Kinds of windows: the index in which a window is a range. */
+/* Kinds of windows, by the index in which the window is a range. */
 enum range { RANGE_IDS, RANGE_KEYS, RANGE_BEHIND_DUE, RANGE_BETWEEN_DUE, RANGE_ARCHIVED, RANGE_DEAD };
 #define RANGES (RANGE_DEAD + 1)
 
-/* A window: a range of an index. If its end is absent, or INT64_MAX, it is the end of the index. */
+/* A window: a range of an index. If end_id is INT64_MAX, or end_key is absent, the window ends with the index. */
 struct window {
     enum range range;
     int64_t rows, end_id, end_due_ms;
@@ -35,7 +35,7 @@ struct window {
     bool cut; /* the range continues after the window's last row */
 };
 
-enum { LIST_FILTER_PARAMS = 24, LIST_ARCHIVED_PARAMS = 21 }; /* finished jobs have no due time */
+enum { LIST_FILTER_PARAMS = 24, LIST_ARCHIVED_PARAMS = 21 }; /* history has no parameters for due times */
 
 struct page {
     dt_db *db;
@@ -46,9 +46,9 @@ struct page {
     struct dt_arena *arena;
     struct dt_job *jobs;
     struct dt_list_place *places; /* place of each job of a list by time */
-    size_t n, part;               /* n: rows of the page so far; part: rows to request at once */
+    size_t n, part;               /* n: rows of the page so far; part: rows that the next statement requests */
     size_t bytes, largest;        /* bytes: sum of the sizes of the rows; largest: size of the largest row */
-    int64_t after_id;             /* the cursor: rows up to this id were read */
+    int64_t after_id;             /* cursor of a list by id: rows up to this id were read */
     struct dt_str after_key;
     struct dt_list_place place;
     int64_t looked_at;
@@ -58,7 +58,7 @@ struct page {
 
 /* ---- the filter: each condition can be switched off, so that the statements do not depend on it ---- */
 
-/* Makes a regular expression like "^(a|b\.c)" of the prefixes. Leaves out prefixes that no topic can start with. */
+/* Makes a regular expression like "^(a|b\.c)" of the prefixes, without prefixes that no topic can begin with. */
 static void format_topics(struct page *p)
 {
     const struct dt_list_filter *f = p->filter;
@@ -93,13 +93,13 @@ static struct dt_param *add_text_params(struct dt_param *at, struct dt_str text,
     return at;
 }
 
-/* Sets p->where, and the texts that it borrows. */
+/* Sets p->where, and the texts that p->where borrows. */
 static dt_status set_filter(struct page *p)
 {
     const struct dt_list_filter *f = p->filter;
     if (f->bound)
         format_topics(p);
-    /* The exclusive end of the range: above all keys with the prefix, or just above a single key. */
+    /* The exclusive end of the range of keys: above all keys with the prefix, or just above the single key. */
     for (size_t i = 0; i < f->key.n; i++)
         dt_strbuf_addf(&p->key_end, "%02X", (unsigned char)f->key.p[i]);
     if (f->key.p)
@@ -159,7 +159,7 @@ enum part { BEGINS, NEAR, FAR, LEAVE_LATE, LEAVE_SOON, ARCHIVED, OVER, ARCHIVED_
 static const enum part next_part[] = {
     [NEAR] = FAR, [FAR] = OVER, [LEAVE_LATE] = LEAVE_SOON, [LEAVE_SOON] = ARCHIVED, [ARCHIVED] = OVER};
 
-/* The bands of each part. A part that has only one band lists it twice. */
+/* The bands of each part of the list. A part with only one band has it twice. */
 static const int64_t bands_of[][2] = {[NEAR] = {BAND_NEAR, BAND_OFFERED},
                                       [FAR] = {BAND_FAR, BAND_FAR},
                                       [LEAVE_LATE] = {BAND_FINISHED, BAND_FINISHED},
@@ -183,7 +183,8 @@ static int64_t part_begin(const struct page *p, enum part part)
     }
 }
 
-/* Returns the exclusive end of a part. Jobs that are due at the epoch, or before it, have the value 1. */
+/* Returns the exclusive end of a part of the list. The index has the value 1 for jobs that are due at the epoch or
+ * before it. */
 static int64_t part_end(const struct page *p, enum part part)
 {
     const struct dt_list_filter *f = p->filter;
@@ -205,8 +206,8 @@ static void begin_part(struct page *p, enum part part)
     p->place.id = part == ARCHIVED ? 0 : part == ARCHIVED_DEAD ? INT64_MAX : DONE;
 }
 
-/* Ends the window after w->rows rows of the first band, or of the second one if that end is earlier. w->cut: at least
- * one band has more rows. */
+/* Ends the window after w->rows rows of the first band; if w->rows rows of the second band end earlier, there. w->cut:
+ * at least one band has more rows. */
 static dt_status find_due_window(struct page *p, struct window *w)
 {
     const int64_t *bands = bands_of[p->place.part];
@@ -221,7 +222,7 @@ static dt_status find_due_window(struct page *p, struct window *w)
         const struct dt_param band = DT_P_INT(bands[i]);
         int64_t end_id = w->end_id;
         bool cut = false;
-        if (between) /* searches only before the window's end, so a row that it finds is earlier */
+        if (between) /* the second search ends where the first one ended, so it finds an earlier end or none */
             status = dt_db_read_numbers(p->db, dt_sql_find_window_between_due,
                                         DT_PARAMS(band, after, DT_P_INT(w->end_due_ms), rows), &cut, &w->end_due_ms, 1,
                                         p->err);
@@ -234,7 +235,7 @@ static dt_status find_due_window(struct page *p, struct window *w)
     return status;
 }
 
-/* Finds a window of dead jobs in history, but none that died after failed.to_ms. */
+/* Finds a window of the dead jobs in history that did not die after failed.to_ms. */
 static dt_status find_dead(struct page *p, struct window *w)
 {
     const struct dt_list_times *failed = &p->filter->failed;
@@ -282,7 +283,8 @@ static size_t times_params(const struct page *p, const struct window *w, struct 
     return n;
 }
 
-/* Moves the list's place to the end of a window that was read completely. Returns false at the end of the list. */
+/* Moves the cursor of a list by time to the end of a window that was read completely. Returns false at the end of the
+ * list. */
 static bool pass_times(struct page *p, const struct window *w)
 {
     /* If dead jobs are listed, those in history are read before the few in `jobs` that will soon be archived. */
@@ -304,16 +306,16 @@ static bool pass_times(struct page *p, const struct window *w)
 
 /* ---- reading a page ---- */
 
-#define SCAN_ROWS    10000 /* a page that is not full is returned after this many rows were read */
+#define SCAN_ROWS    10000 /* after this many rows were read, a page is returned even if it is not full */
 #define WINDOW_FIRST 250
 #define WINDOW_GROWS 4
-/* Rows with payloads are read in parts, of these sizes at first, because the server sorts each part as a whole, and
- * because rows that do not fit into the page are read in vain. */
+/* Rows with payloads are requested in small groups, of these sizes at first: the server sorts each group as a whole,
+ * and rows that do not fit into the page are read in vain. */
 #define PART_FIRST 4
 #define PART_GROWS 4
 #define PART_MAX   64
 
-/* Statements by kind of range, with payloads or without, with history or without. */
+/* The statements, by the kind of range, with payloads or without, with history or without. */
 static const char *const rows_sql[RANGES][2][2] = {
     [RANGE_IDS] = {{dt_sql_list_live_by_id, dt_sql_list_all_by_id},
                    {dt_sql_list_live_payloads_by_id, dt_sql_list_all_payloads_by_id}},
@@ -333,7 +335,7 @@ enum dt_list_way dt_list_way(const struct dt_list_filter *f)
     return !f->id && (f->due.given || f->finished.given || died) ? DT_LIST_BY_TIME : DT_LIST_BY_ID;
 }
 
-/* Returns the keys from the prefix, the key or the cursor upwards. */
+/* Returns the range of keys that is left to read. */
 static struct dt_walk_keys walk_keys_of(const struct page *p)
 {
     const struct dt_list_filter *f = p->filter;
@@ -350,7 +352,7 @@ static bool with_history(const struct page *p, enum range range)
     return finished && !f->due.given && (range == RANGE_IDS || range == RANGE_KEYS);
 }
 
-/* Finds the end of a window that has w->rows rows of each table. */
+/* Finds the end of a window with w->rows rows of each table. */
 static dt_status find_id_window(struct page *p, struct window *w)
 {
     bool cut_past = false;
@@ -370,7 +372,7 @@ static dt_status find_id_window(struct page *p, struct window *w)
 
 #define PART_PARAMS (DT_WALK_KEY_PARAMS + 2 + LIST_FILTER_PARAMS + 1)
 
-/* Adds the parameters for one table: the window's range, the filter, the limit. */
+/* Adds the parameters for one of the two tables: the window's range, the filter, the limit. */
 static size_t part_params(const struct page *p, const struct window *w, size_t limit, size_t filters,
                           struct dt_param *params)
 {
@@ -394,14 +396,14 @@ static size_t part_params(const struct page *p, const struct window *w, size_t l
     return n;
 }
 
-/* Returns true if the page needs no more rows, because a row as large as the largest so far would not fit. */
+/* Returns true if the page is full: a row as large as the largest so far would not fit. */
 static bool is_full(const struct page *p)
 {
     size_t max = p->filter->bytes;
     return p->n == p->filter->limit || (max && p->n > 0 && p->bytes + p->largest > max);
 }
 
-/* Reads the current row into the page. *overflow: the row does not fit; the next page reads it again. */
+/* Adds the current row to the page. *overflow: the row does not fit; the next page reads it again. */
 static dt_status read_listed_job(struct page *p, bool *overflow)
 {
     struct dt_job *job = &p->jobs[p->n];
@@ -410,7 +412,7 @@ static dt_status read_listed_job(struct page *p, bool *overflow)
     dt_status status = payload ? dt_row_full(p->db, 0, p->arena, job) : dt_row_head(p->db, 0, p->arena, job);
     if (status != DT_OK)
         return dt_fail(p->err, status, "job %lld cannot be read", (long long)job->id);
-    if (p->places) { /* the value of the due index comes after the columns of the job */
+    if (p->places) { /* the column after those of the job has the value of the due index */
         p->places[p->n] = p->place;
         p->places[p->n].due_ms = dt_db_i64(p->db, DT_ROW_HEAD_COLUMNS + (payload ? 1 : 0));
         p->places[p->n].id = job->id;
@@ -425,13 +427,13 @@ static dt_status read_listed_job(struct page *p, bool *overflow)
     return DT_OK;
 }
 
-/* Reads the next part of the window. *overflow: the window has at least one more row. */
+/* Reads the next rows of the window. *overflow: the window has more rows than the page has room for. */
 static dt_status read_part(struct page *p, const struct window *w, bool *overflow)
 {
     struct dt_param params[2 * PART_PARAMS + 1];
     const bool finished = w->range == RANGE_ARCHIVED || w->range == RANGE_DEAD;
     const bool both = with_history(p, w->range);
-    /* Requests one row more than fits, assuming that no row is larger than the largest so far. */
+    /* Requests one row more than fits into the page if no row is larger than the largest so far. */
     const size_t room = p->filter->limit - p->n;
     size_t rows = p->filter->payload && p->filter->bytes ? p->part : room;
     const size_t fit = p->largest ? (p->filter->bytes - p->bytes) / p->largest : rows;
@@ -460,8 +462,8 @@ static dt_status read_part(struct page *p, const struct window *w, bool *overflo
     return status != DT_OK ? status : ended;
 }
 
-/* Reads one window. *done: the page is complete. The next page finds rows that did not fit, because its cursor is the
- * last job of this page. */
+/* Reads one window. *done: the page is complete. If rows did not fit, the cursor is the last job of this page, so the
+ * next page finds them. */
 static dt_status read_window(struct page *p, int64_t rows, bool *done)
 {
     const enum dt_list_way way = dt_list_way(p->filter);
@@ -488,7 +490,7 @@ static dt_status read_window(struct page *p, int64_t rows, bool *done)
     }
     if (status != DT_OK)
         return status;
-    /* The remaining rows of a value may be none, so this window does not end the page; the next one may. */
+    /* A window of the remaining rows with one value may be empty, so its rows do not count towards SCAN_ROWS. */
     if (!overflow && (w.range != RANGE_BEHIND_DUE || w.cut))
         p->looked_at += w.rows;
     p->more = overflow || (way == DT_LIST_BY_TIME ? pass_times(p, &w) : w.cut);
@@ -560,7 +562,7 @@ dt_status dt_store_list(dt_store *store, const struct dt_list_filter *filter, st
     return status;
 }
 
-/* Ends of ranges of keys: see list.h. */
+/* Ends of ranges of keys (list.h). */
 
 static void add_hex(struct dt_strbuf *out, unsigned char byte, unsigned times)
 {
@@ -568,7 +570,7 @@ static void add_hex(struct dt_strbuf *out, unsigned char byte, unsigned times)
         dt_strbuf_addf(out, "%02X", byte);
 }
 
-/* Examples: "ab" -> "ac", "a\xff" -> "b". If no such text exists, appends a text that is higher than any key. */
+/* Examples: "ab" -> "ac", "a\xff" -> "b". If there is no such text, appends a text that is higher than any key. */
 void dt_key_range_add_end(struct dt_strbuf *out, struct dt_str prefix)
 {
     size_t n = prefix.n;

@@ -5,12 +5,12 @@
 #include "mysql/statements.h"
 #include "store/store_internal.h"
 
-#define KEPT 1000 /* groups of a range that are kept; the other groups are only counted */
+#define KEPT 1000 /* most groups of a range that are kept; further groups are only counted */
 
-/* The ranges, in the order in which they are read. */
+/* The ranges of indexes, in the order in which they are read. */
 enum { LATE, ARCHIVED, OTHERS, LEAVING, RANGES };
 
-/* A range of an index, and the statements that read it. */
+/* A range of values of an index, and the statements that count and group its rows. */
 struct range {
     const char *count, *group;
     int64_t from, to, most;
@@ -23,7 +23,7 @@ struct reading {
     struct dt_arena *arena;
     struct dt_dead_groups *out;
     struct dt_error *err;
-    int64_t left; /* rows that may still be read */
+    int64_t left; /* number of rows that may still be read */
 };
 
 static dt_status read_groups(struct reading *r)
@@ -51,7 +51,7 @@ static dt_status read_groups(struct reading *r)
     return ok ? ended : dt_fail(r->err, DT_NOMEM, "out of memory");
 }
 
-/* Reads the groups of a range. *cut: the range has more rows than were read. */
+/* Adds the groups of a range to r->out. *cut: the range has more rows than were read. */
 static dt_status read_dead_range(struct reading *r, struct range range, bool *cut)
 {
     const struct dt_dead_ask *ask = r->ask;
@@ -88,9 +88,9 @@ static int64_t add_capped(int64_t ms, int64_t duration_ms)
     return ms < INT64_MAX - duration_ms ? ms + duration_ms : INT64_MAX;
 }
 
-/* A job leaves `jobs` no earlier than it died, and usually history.dead_after later. So the ranges that usually have
- * jobs of the requested time are read first. Jobs that left at another time (after a manual edit, or with another
- * history.dead_after) are in the last ranges. */
+/* Sets the ranges, the most useful first. A dead job leaves `jobs` at its death or later, usually history.dead_after
+ * later. So the first ranges are the ones that usually have the jobs of the requested time. Jobs that leave at another
+ * time (after a manual edit, or a change of history.dead_after) are in the last ranges. */
 static void set_ranges(const struct dt_dead_ask *ask, const struct dt_config *config, struct range ranges[RANGES])
 {
     const struct dt_list_times *failed = &ask->failed;
@@ -130,7 +130,7 @@ static int by_size(const void *a, const void *b)
     return x->jobs != y->jobs ? (x->jobs < y->jobs) - (x->jobs > y->jobs) : groups_by_name(a, b);
 }
 
-/* Merges groups with the same name. If there are too many groups, drops the smallest. */
+/* Merges the groups with the same topic and error. If there are more than DT_DEAD_GROUPS, drops the smallest. */
 static void merge_groups(struct dt_dead_groups *out)
 {
     size_t n = 0;

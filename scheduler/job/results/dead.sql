@@ -1,5 +1,5 @@
--- Counts dead jobs by topic and error (dead.c). A subquery reads the newest ids from the index alone, up to a maximum;
--- then their rows are read.
+-- Counts dead jobs by topic and error (dead.c). A subquery reads the ids of the newest jobs, up to a maximum, from the
+-- index alone; then the rows of these jobs are read.
 
 -- name: count_finished
 SELECT COUNT(*)

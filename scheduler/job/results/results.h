@@ -1,4 +1,5 @@
-/* Results of attempts: their bodies, applying them in batches, and storing those whose row is locked. */
+/* Results of attempts: their JSON bodies, applying them in batches, and deferring a result whose job's row is
+ * locked. */
 #pragma once
 
 #include "base/text/json_table.h"
@@ -16,73 +17,78 @@ struct dt_answer {
 #define DT_WAS_MAX 3
 struct dt_apply {
     struct dt_result result;            /* in */
-    const struct dt_answer *answer;     /* in: written if the outcome is APPLIED; borrowed; NULL = there is no answer */
+    const struct dt_answer *answer;     /* in: HTTP status and duration, which are written if the outcome is APPLIED;
+                                         * borrowed; NULL = none */
     const struct dt_topic_bound *bound; /* in: jobs of other topics get UNKNOWN_JOB; NULL = any topic */
     enum dt_outcome outcome;            /* out */
-    /* Out, for the index, if the outcome is APPLIED. next_at_ms: time at which the job is due now; 0 = its entry is to
-     * be removed. was_ms: the times at which the index may have its entry; 0 = none. They are the job's deadline, the
-     * deadline of its claim and, if the leader has not updated the index, the time at which it was claimed. */
+    /* Out, for the index, if the outcome is APPLIED. next_at_ms: time at which the job is due now; 0 = its entry must
+     * be removed. was_ms: times at which the index may have the job's entry; 0 = none. They are the job's next_at
+     * before the result, the time at which the attempt was due (if the leader has not updated the index yet), and the
+     * deadline from the claim. */
     int64_t next_at_ms, was_ms[DT_WAS_MAX];
-    bool outbox; /* out: a dead letter was written, so the caller wakes the shard's leader */
+    bool outbox; /* out: a dead letter was written, so the caller must wake the shard's leader */
 };
-/* Applies results in one transaction. Rows are locked in the order of ids; several results of one job are applied in
- * the order given. If a row is locked, waits once (mysql.lock_timeout); if it is still locked, all results of its job
- * are BUSY, and the others are applied. OK: every outcome is set and durable. */
+/* Applies results in one transaction. Rows are locked in the order of their ids; several results of one job are applied
+ * in the order given. If a row is locked, waits for it once (mysql.lock_timeout). If it is still locked, all results of
+ * its job are BUSY, and the other results are applied. OK: every outcome is set and durable. */
 DT_MUST_CHECK dt_status dt_store_apply(dt_store *store, const struct dt_shard_map *map, struct dt_apply *results,
                                        size_t n, struct dt_error *err);
 
-/* Applies results as dt_store_apply does, and stores the BUSY results in the same transaction (deferred_results), to be
- * applied later. So after OK the caller may forget all results. some_wait: earlier results may be stored already. Then
- * a result is also BUSY if its job has earlier stored results, and the call does not wait for locked rows. */
+/* Applies results like dt_store_apply. Stores the BUSY results in the same transaction (table deferred_results), to be
+ * applied later, so that after OK the caller can forget all results. some_wait: the table may have earlier results.
+ * Then a result is also BUSY if the table has an earlier result of its job, and the call does not wait for locked
+ * rows. */
 DT_MUST_CHECK dt_status dt_store_apply_or_defer(dt_store *store, const struct dt_shard_map *map,
                                                 struct dt_apply *results, size_t n, bool some_wait,
                                                 struct dt_error *err);
-/* A page of the stored results, in the order in which they were stored. */
+/* A page of the deferred results, in the order in which they were stored. */
 struct dt_deferred_page {
     size_t limit;
-    int64_t after_id;   /* in: only results after this one, 0 = from the first one; out: the last result of the page */
+    int64_t after_id;   /* in: only results stored after this one, 0 = all; out: the last result of the page */
     struct dt_apply *v; /* out, in the arena */
-    size_t n;           /* out; 0: there are no further results */
+    size_t n;           /* out; 0: there are no further deferred results */
 };
-/* Tries to apply the results of a page, without waiting for locks. If the row of a job is still locked, or the job has
- * earlier stored results, its results are BUSY and stay stored. The others are applied and deleted, in one transaction.
- * If several callers apply the same result, the second caller gets DUPLICATE, or extends a deadline once more. */
+/* Tries to apply the results of a page in one transaction, without waiting for locks. If a job's row is still locked,
+ * or the job has earlier deferred results, its results are BUSY and stay stored. The other results are applied and
+ * deleted. If several callers apply the same result, the second caller gets DUPLICATE, or extends a deadline once
+ * more. */
 DT_MUST_CHECK dt_status dt_store_apply_deferred(dt_store *store, const struct dt_shard_map *map, struct dt_arena *arena,
                                                 struct dt_deferred_page *page, struct dt_error *err);
 
 /* ---- inside a transaction; for the store only ---- */
 
-/* How rows are locked while they are read. NONE: not at all; if a row changes before it is written, the write finds
- * that out. WAITING: waits for locks. PASSING_BY: skips locked rows, whose results are then BUSY. */
+/* How rows are locked while they are read. NONE: without locks; the write detects if a row has changed since. WAITING:
+ * locks, and waits for locked rows. PASSING_BY: locks, but skips locked rows, whose results are then BUSY. */
 enum dt_locking { DT_LOCK_NONE, DT_LOCK_WAITING, DT_LOCK_PASSING_BY };
 
 /* The transaction in which results are applied. Members are borrowed. */
 struct dt_results_txn {
     dt_db *db;                      /* connection with the open transaction */
     const struct dt_config *config; /* configuration; [history] says when finished jobs are archived */
-    const struct dt_shard_map *map; /* the map that determines which leader sends a dead letter */
+    const struct dt_shard_map *map; /* map of slots to shards, from which the shard whose leader sends a dead letter is
+                                     * computed */
     int64_t now_ms;                 /* MySQL's clock in this transaction */
     enum dt_locking locking;
-    struct dt_counts *counts; /* counts the changes, for the caller's COMMIT */
+    struct dt_counts *counts; /* counts of the changes, for the caller's COMMIT */
     struct dt_arena *arena;   /* memory for the topics in `counts` and for all other data; must live as long as
                                * `counts` */
 };
 
-/* Does the work of dt_store_apply inside the transaction: locks the jobs in the order of their ids, decides, and writes
- * rows and outbox. It takes a handful of statements; a statement by id has at most 960 jobs. A TIMED_OUT without an
- * error code gets "ack_timeout". After a failure the caller must roll back, and the outcomes are not valid. BUSY, with
- * DT_LOCK_NONE: a row has changed since it was read. */
+/* Applies results inside the caller's transaction, as dt_store_apply describes: locks the jobs in the order of their
+ * ids, decides, and writes rows and outbox. Runs a handful of statements; a statement by id has at most 960 jobs. A
+ * TIMED_OUT without an error code gets "ack_timeout". If it fails, the caller must roll back, and the outcomes are not
+ * valid. BUSY, with DT_LOCK_NONE: a row has changed since it was read. */
 DT_MUST_CHECK dt_status dt_results_apply_within(const struct dt_results_txn *txn, struct dt_apply *results, size_t n,
                                                 struct dt_error *err);
 
-/* Adds two elements to a JSON array: HTTP status and duration of the answer, each null if absent. answer NULL: both are
- * null. */
+/* Adds two elements to a JSON array: HTTP status and duration of the answer. An absent value is null; if `answer` is
+ * NULL, both are null. */
 void dt_answer_put(struct dt_strbuf *text, const struct dt_answer *answer);
 
-/* The work of one transaction, between its beginning and its COMMIT. */
+/* The statements of one transaction, without its BEGIN and COMMIT. */
 typedef dt_status dt_results_work_fn(void *arg, const struct dt_results_txn *txn, struct dt_error *err);
-/* Begins a transaction with `locking`, does the work, counts and commits. If another transaction interferes, repeats
- * everything with more locking. */
+/* Begins a transaction with `locking`, runs the work, counts and commits. If another transaction interferes, repeats
+ * all of it, with more locking. */
 DT_MUST_CHECK dt_status dt_results_commit(dt_store *store, const struct dt_shard_map *map, enum dt_locking locking,
                                           dt_results_work_fn *work, void *arg, struct dt_error *err);
 
@@ -93,21 +99,21 @@ DT_MUST_CHECK dt_status dt_results_commit(dt_store *store, const struct dt_shard
  *    "error":{"code":"…","message":"…"},"retry_after":"PT5M","finished_at":"…"}
  */
 
-/* is() returns true for members of the object around the report; the decoder skips them. */
+/* is() returns true for members of the object around the result; the decoder skips them. */
 struct dt_result_beside {
     bool (*is)(struct dt_str name);
 };
 
-/* Decodes a report from a parsed object. If the caller sets out->job_id to < 0, or out->attempt to 0, the body must
- * have that member. Otherwise the body may have it, with the value that the caller set. Texts are copied into the arena
- * of the faults; texts of the error are cut to their limits at a character. beside: NULL = there is no object around
- * it. INVALID: faults were added. NOMEM: memory ran out. */
+/* Decodes a result from a parsed object. If the caller sets out->job_id below 0, or out->attempt to 0, the body must
+ * have that member. Otherwise the body may have the member, with the value that the caller set. Texts are copied into
+ * the arena of the faults; texts of the error are cut to their limits, between characters. beside: NULL = there is no
+ * object around the result. INVALID: faults were added. NOMEM: memory ran out. */
 DT_MUST_CHECK dt_status dt_result_decode(const dt_json *json, const struct dt_json_node *body,
                                          const struct dt_result_beside *beside, struct dt_faults *faults,
                                          struct dt_result *out);
 
-/* Returns "applied", "duplicate" or "stale". */
+/* Returns the outcome as text: "applied", "duplicate" or "stale". */
 const char *dt_report_outcome(enum dt_outcome outcome);
 
-/* Reads a job's id as in paths and bodies: decimal digits only, no leading zero, > 0. */
+/* Reads a job's id as paths and bodies write it: decimal digits only, no leading zero, above 0. */
 bool dt_job_id_parse(struct dt_str text, int64_t *out);

@@ -1,8 +1,9 @@
--- Results: reads the jobs of results, and writes the decisions; results that wait for a locked row; dead letters.
+-- Results: reading the jobs of results, writing the decisions, deferring results whose job is locked, and writing dead
+-- letters.
 
--- Reads the jobs: the input of dt_job_decide, the times for which the index may have an entry, version, and the topic
--- with its retention. A pop's time to report replaces the job's. A join reads the topic's row once for consecutive jobs
--- of a topic.
+-- Reads the jobs of results without locks: the columns that dt_job_decide needs, the times at which the index may have
+-- an entry, the version, the topic and the topic's retention. For a popped job, the pop's time to report replaces the
+-- job's acknowledgement timeout. Consecutive jobs are often of one topic, whose row a join reads only once.
 -- name: select_judged
 SELECT j.id, j.state+0, GREATEST(j.next_at, 1), j.attempt, j.attempt_status+0, j.failures, j.no_retries, j.retry,
        COALESCE(NULLIF(j.ttr_ms, 0), j.ack_timeout_ms), j.due_at, j.dispatched_at, j.version, t.retention_ms, j.topic
@@ -11,7 +12,7 @@ SELECT j.id, j.state+0, GREATEST(j.next_at, 1), j.attempt, j.attempt_status+0, j
  WHERE j.id IN (?,...)
  ORDER BY j.id;
 
--- Locks and reads the jobs. A join would also lock the topic's row, so a subquery reads it.
+-- Like select_judged, with locks. A join would also lock the topic's row, so a subquery reads it.
 -- name: lock_judged
 SELECT j.id, j.state+0, GREATEST(j.next_at, 1), j.attempt, j.attempt_status+0, j.failures, j.no_retries, j.retry,
        COALESCE(NULLIF(j.ttr_ms, 0), j.ack_timeout_ms), j.due_at, j.dispatched_at, j.version,
@@ -30,9 +31,9 @@ SELECT j.id, j.state+0, GREATEST(j.next_at, 1), j.attempt, j.attempt_status+0, j
  ORDER BY j.id
    FOR UPDATE SKIP LOCKED;
 
--- Reads the same columns, up to dispatched_at, and the topics of archived jobs; only for jobs that are not in `jobs`. A
--- job moves in one transaction, so one of the two statements finds it. A join with history_days restricts the statement
--- to the partitions that may have the job, because opening all partitions costs the server about 2 ms.
+-- Reads jobs that are not in `jobs` from history: the columns of select_judged up to dispatched_at, and the topic. A
+-- job is archived in one transaction, so one of the two statements finds it. A join with history_days restricts this
+-- statement to the partitions that may have the job, because opening all partitions costs the server about 2 ms.
 -- name: select_archived_judged
 SELECT j.id, j.state+0, 0, j.attempt, j.attempt_status+0, j.failures, j.no_retries, j.retry, j.ack_timeout_ms,
        j.due_at, j.dispatched_at, j.topic
@@ -55,7 +56,7 @@ SELECT a.job_id, a.attempt, CAST(a.status+0 AS SIGNED)
   STRAIGHT_JOIN history_attempts a FORCE INDEX (PRIMARY) ON a.job_id = r.id AND a.attempt = r.attempt
    AND a.part = d.part;
 
--- Writes successes, each with its own values.
+-- Writes successful jobs, each with its own values.
 -- name: write_successes
 UPDATE JSON_TABLE(?, '$[*]' COLUMNS (id BIGINT PATH '$[0]', attempt BIGINT PATH '$[1]', was INT PATH '$[2]',
        version BIGINT PATH '$[3]', purge_then BIGINT PATH '$[4]', leave_then BIGINT PATH '$[5]',
@@ -66,7 +67,7 @@ UPDATE JSON_TABLE(?, '$[*]' COLUMNS (id BIGINT PATH '$[0]', attempt BIGINT PATH 
        j.duration_ms = COALESCE(r.duration_ms, j.duration_ms), j.version = LEAST(j.version + 1, 1999999999), j.updated_at = ?
  WHERE j.attempt = r.attempt AND j.version = r.version AND j.state = r.was; -- guard: RESULT or: WHERE TRUE
 
--- Writes successes that have all values but the id in common, as nearly all of a batch have, with one list of values.
+-- Writes successful jobs that get equal values: one list of values for all ids. Nearly all jobs of a batch do.
 -- name: write_alike_successes
 UPDATE jobs j FORCE INDEX (PRIMARY)
    SET j.state = 'succeeded', j.attempt_status = 'succeeded', j.next_at = NULL, j.finished_at = ?, j.purge_at = ?,
@@ -74,9 +75,9 @@ UPDATE jobs j FORCE INDEX (PRIMARY)
  WHERE j.attempt = ? AND j.version = ? AND j.state = ? -- guard: RESULT or: WHERE ? IS NOT NULL AND ? IS NOT NULL AND ? IS NOT NULL
    AND j.id IN (?,...);
 
--- Writes successful callbacks that differ only in duration. The durations are one text, passed twice: " id:duration
--- id:duration", with ids relative to the first. For each row the server searches this text, so it is short, and
--- searched with INSTR, which is cheap.
+-- Writes successful callbacks that get equal values except for the duration. The durations are one text, passed twice:
+-- " id:duration id:duration", with ids relative to the first id. The server searches the text for each row, so the text
+-- must be short, and INSTR, which is cheap, searches it.
 -- name: write_answered_successes
 UPDATE jobs j FORCE INDEX (PRIMARY)
    SET j.http_status = ?,
@@ -86,7 +87,7 @@ UPDATE jobs j FORCE INDEX (PRIMARY)
  WHERE j.attempt = ? AND j.version = ? AND j.state = ? -- guard: RESULT or: WHERE ? IS NOT NULL AND ? IS NOT NULL AND ? IS NOT NULL
    AND j.id IN (?,...);
 
--- Writes all other outcomes.
+-- Writes all other outcomes, each with its own values.
 -- name: write_outcomes
 UPDATE JSON_TABLE(?, '$[*]' COLUMNS (id BIGINT PATH '$[0]', attempt BIGINT PATH '$[1]', was INT PATH '$[2]',
        state INT PATH '$[3]', attempt_status INT PATH '$[4]', next_at BIGINT PATH '$[5]', near INT PATH '$[6]',
@@ -109,7 +110,7 @@ UPDATE JSON_TABLE(?, '$[*]' COLUMNS (id BIGINT PATH '$[0]', attempt BIGINT PATH 
 INSERT INTO messages (sender, kind, job_id, attempt, made_at)
 VALUES (?, 'dead', ?, ?, ?);
 
--- Returns which of the given jobs have a stored result up to a given id.
+-- Returns which of the given jobs have a deferred result up to a given id.
 -- name: find_waiting_results
 SELECT d.job_id FROM deferred_results d FORCE INDEX (by_job) WHERE d.id <= ? AND d.job_id IN (?,...);
 

@@ -3,8 +3,8 @@
  * session keeps locked. Deferred results are stored in the transaction that applies the other results, so that the
  * reader of the results topic can commit its offsets and keeps nothing in memory.
  *
- * Invariants: a job's results are applied in the order in which they were read. So if a job has stored results, later
- * ones are stored too. A stored result is deleted in the transaction that applies it.
+ * Invariants: a job's results are applied in the order in which they were read. So if a job has deferred results, its
+ * later results are deferred, too. A deferred result is deleted in the transaction that applies it.
  */
 
 #include "base/assert.h"
@@ -15,7 +15,7 @@
 #include "results.h"
 #include "store/store_internal.h"
 
-/* A unit of work, and the transaction of its latest try. */
+/* The work of a caller, and the transaction of its latest try. */
 struct trying {
     struct dt_results_txn txn;
     dt_results_work_fn *work;
@@ -32,8 +32,8 @@ static dt_status do_work(void *arg, dt_db *db, int64_t now_ms, struct dt_error *
     return status;
 }
 
-/* The first try may read without locks. If another transaction changes a row meanwhile (BUSY), the second try locks
- * while it reads. If a try waits for a lock until the server's timeout, the next try skips locked rows. */
+/* The first try may read without locks. If another transaction changes a row meanwhile (BUSY), the second try locks the
+ * rows that it reads. If a try waits for a lock until the server's timeout, the next try skips locked rows. */
 dt_status dt_results_commit(dt_store *store, const struct dt_shard_map *map, enum dt_locking locking,
                             dt_results_work_fn *work, void *arg, struct dt_error *err)
 {
@@ -89,13 +89,13 @@ struct deferring {
     int64_t after_id;
     size_t limit;
     struct dt_arena *out_arena;
-    int64_t *ids; /* ids of the stored results */
+    int64_t *ids; /* ids of the deferred results */
 };
 
 struct behind {
     dt_db *db;
     int64_t *jobs; /* ascending, each once */
-    bool *waits;   /* for each job, whether it has stored results */
+    bool *waits;   /* for each job, whether it has deferred results */
     size_t n;
 };
 
@@ -120,7 +120,7 @@ static bool is_behind(const struct behind *b, const struct dt_apply *a)
     return waits && *waits;
 }
 
-/* Finds which jobs of the results have a stored result with an id up to last_id. */
+/* Finds which jobs of the given results have a deferred result with an id up to last_id. */
 static dt_status find_waiting(struct deferring *d, int64_t last_id, struct behind *b)
 {
     *b = (struct behind){.db = d->txn->db,
@@ -139,7 +139,7 @@ static dt_status find_waiting(struct deferring *d, int64_t last_id, struct behin
                          mark_waiting, b, d->err);
 }
 
-/* Applies the results of jobs that have no stored result up to last_id; the other results are BUSY. */
+/* Applies the results of jobs that have no deferred result up to last_id. The other results are BUSY. */
 static dt_status apply_others(struct deferring *d, int64_t last_id)
 {
     struct behind behind;

@@ -81,7 +81,7 @@ static void read_error(struct dt_json_reader *r, const struct dt_json_field *fie
     }
 }
 
-/* Only checks that this is a time: the time of a result is the time at which it is applied. */
+/* Only checks that the member is a time. The time of a result is when it is applied. */
 static void read_finished_at(struct dt_json_reader *r, const struct dt_json_field *field,
                              const struct dt_json_node *node)
 {
@@ -94,7 +94,7 @@ static const char *const words[] = {
     [DT_RESULT_SUCCEEDED] = "succeeded", [DT_RESULT_FAILED] = "failed",     [DT_RESULT_SNOOZED] = "snoozed",
     [DT_RESULT_GAVE_UP] = "gave_up",     [DT_RESULT_EXTENDED] = "extended", NULL};
 
-enum { JOB_ID, ATTEMPT, STATUS }; /* rows of the table */
+enum { JOB_ID, ATTEMPT, STATUS }; /* rows of the table of members */
 
 static const struct dt_json_field fields[] = {
     [JOB_ID] = DT_FIELD_BY("job_id", read_job_id),
@@ -106,8 +106,7 @@ static const struct dt_json_field fields[] = {
     DT_FIELD_BY("finished_at", read_finished_at, .flags = DT_FIELD_NULLABLE),
 };
 
-/* Cuts a long unknown name, because the fault's reason, which contains the name, is also sent in headers of
- * messages. */
+/* Cuts an unknown name that is long: the fault's reason contains the name, and is also sent in headers of messages. */
 static bool admits_result_member(struct dt_json_reader *r, const struct dt_json_field *field,
                                  const struct dt_json_node *node)
 {

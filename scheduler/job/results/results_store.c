@@ -34,28 +34,29 @@
 #include "store/store_internal.h"
 
 struct judged {
-    struct dt_job was, job; /* was: the row as read, first for dt_by_job_id; job: the row after the results */
+    struct dt_job was, job; /* was: the row as it was read, the first member for dt_by_job_id; job: the row after the
+                             * results */
     struct dt_str topic;
     int64_t retention_ms;
     const struct dt_result *failure; /* result whose error becomes the job's last error; NULL = none */
     const struct dt_answer *answer;  /* answer of the latest result that has one; NULL = none */
     bool finished;                   /* an attempt of the job ended */
     bool dead_letter;
-    unsigned changes, failures; /* changes: results that changed the job; failures: attempts that failed by these
-                                 * results */
+    unsigned changes, failures; /* changes: number of results that changed the job; failures: number of attempts that
+                                 * failed by these results */
 };
 
-/* A result's job and index: sorted by job, in the order given within a job. */
+/* The job of a result, and the result's index in the batch. Sorted by job, then by index. */
 struct place {
     int64_t id;
     size_t index;
 };
 
-/* Jobs whose rows get equal values form a group. A group gets a separate statement if it has at least this part of its
- * batch, so there are at most eight such groups. */
+/* Jobs whose rows get equal values form a group. If at least an eighth of the batch is in one group, the group gets its
+ * own statement, so there are at most eight such statements. */
 #define ALIKE_SHARE   8
-#define ALIKE_MIN     16  /* a statement for a smaller group costs more than it saves */
-#define ANSWERED_MOST 128 /* most jobs of a group with answers: for each row MySQL searches all durations */
+#define ALIKE_MIN     16  /* a group of fewer jobs gets no statement of its own, which would cost more than it saves */
+#define ANSWERED_MOST 128 /* most jobs in a statement with durations: for each row MySQL searches all of them */
 
 struct batch {
     dt_db *db;
@@ -65,20 +66,21 @@ struct batch {
     enum dt_locking locking;
     struct dt_apply *results;
     size_t n;
-    struct place *places; /* the results of the batch, n of them */
+    struct place *places; /* the places of the batch's results, n of them */
     int64_t *ids;         /* ids of the jobs: ascending, each once */
     size_t n_ids;
-    struct judged *jobs; /* rows found in `jobs`, ordered by id */
+    struct judged *jobs; /* jobs found in `jobs`, ordered by id */
     size_t n_jobs;
-    struct judged *archived; /* rows found in `history`, which no result changes */
+    struct judged *archived; /* jobs found in `history`, which no result changes */
     size_t n_archived;
     size_t n_ended_well, n_others, n_dead;
     bool ask_earlier;
     struct dt_counts *counts;
-    struct dt_arena *arena; /* memory for the names of topics, which COMMIT counts and which outlive the batch */
+    struct dt_arena *arena; /* memory for the names of topics, which must outlive the batch because the COMMIT uses
+                             * them */
     struct dt_strbuf text;
-    size_t text_most; /* half of the largest statement that MySQL accepts; a list of rows that reaches this size is
-                       * written */
+    size_t text_most; /* half of the largest statement that MySQL accepts; when a list of rows has this size, the list
+                       * is written */
     struct dt_error *err;
 };
 
@@ -91,7 +93,7 @@ static int judged_by_id(const void *a, const void *b)
     return x->index < y->index ? -1 : 1;
 }
 
-/* Returns the index of a job's first place, or n if the batch does not have the job. */
+/* Returns the index of the first place with this job, or n if there is none. */
 static size_t first_place(const struct batch *b, int64_t id)
 {
     size_t low = 0;
@@ -110,7 +112,7 @@ static const struct dt_id_in *const readings[] = {[DT_LOCK_NONE] = &dt_sql_selec
                                                   [DT_LOCK_WAITING] = &dt_sql_lock_judged,
                                                   [DT_LOCK_PASSING_BY] = &dt_sql_lock_free_judged};
 
-/* Copies the topic's name; consecutive jobs of a topic share a copy. */
+/* Copies the topic's name. Consecutive jobs of a topic share one copy. */
 static struct dt_str read_job_topic(struct batch *b, const struct judged *before, unsigned column)
 {
     struct dt_str topic = dt_db_bytes(b->db, column);
@@ -136,7 +138,7 @@ static dt_status read_judged(void *arg)
     return status != DT_OK ? dt_fail(b->err, status, "job %lld cannot be read", (long long)j->was.id) : DT_OK;
 }
 
-/* Returns whether `jobs` had the job. */
+/* Returns whether the job was found in `jobs`. */
 static bool was_read(const struct batch *b, int64_t id)
 {
     return b->n_jobs && bsearch(&id, b->jobs, b->n_jobs, sizeof(*b->jobs), dt_by_job_id);
@@ -166,8 +168,8 @@ static dt_status read_jobs_of_batch(struct batch *b)
             b->ids[b->n_ids++] = b->places[i].id;
     const struct dt_ids ids = DT_IDS(b->ids, b->n_ids);
     dt_status status = dt_id_in_read(b->db, readings[b->locking], DT_NO_PARAMS, ids, read_judged, b, b->err);
-    if (status == DT_OK && b->n_jobs < b->n_ids && b->locking == DT_LOCK_PASSING_BY) /* a missing row may be locked,
-                                                                                      * so its results are BUSY */
+    /* A missing row may be locked; its results are then BUSY. */
+    if (status == DT_OK && b->n_jobs < b->n_ids && b->locking == DT_LOCK_PASSING_BY)
         status = dt_id_in_read(b->db, &dt_sql_find_jobs, DT_NO_PARAMS, ids, mark_busy, b, b->err);
     return status;
 }
@@ -281,7 +283,8 @@ static dt_status read_archived(struct batch *b, size_t asked)
     return status != DT_OK ? status : ended;
 }
 
-/* An archived job is finished, so no result changes it. If a manual edit changed its state, its results are STALE. */
+/* An archived job is finished, so no result changes it. If a manual edit gave it another state, its results are
+ * STALE. */
 static dt_status judge_archived(struct batch *b)
 {
     size_t unknown = 0;
@@ -330,7 +333,7 @@ static dt_status expect_written(struct batch *b, uint64_t written, size_t rows)
                                      "results were written to %llu of %zu jobs", (unsigned long long)written, rows);
 }
 
-/* Writes the list of rows, which is the first parameter of the statement; all other parameters are the time. */
+/* Runs a statement with the list of rows as its first parameter. All other parameters are the current time. */
 static dt_status write_rows(struct batch *b, const char *sql, size_t params, size_t rows)
 {
     uint64_t affected = 0;
@@ -371,7 +374,7 @@ static int by_likeness(const void *a, const void *b)
     return order ? order : by_job(a, b);
 }
 
-/* Writes a group of jobs that differ only in their ids and, for answered callbacks, their durations. */
+/* Writes a group of jobs that get equal values, except for the durations of callbacks. */
 static dt_status write_alike(struct batch *b, struct judged *const *group, size_t n, int64_t *ids)
 {
     const struct judged *j = group[0];
@@ -431,7 +434,7 @@ static dt_status write_each(struct batch *b, struct judged *const *v, size_t n)
     return status == DT_OK ? write_each(b, v + rows, n - rows) : status;
 }
 
-/* Writes each large group of `v` with a statement; adds all other jobs to `left`. */
+/* Writes each large group of `v` with its own statement. Adds all other jobs to `left`. */
 static dt_status write_groups(struct batch *b, struct judged **v, size_t n, struct judged **left, size_t *n_left)
 {
     int64_t *ids = dt_arena_alloc(b->arena, (n + 1) * sizeof(*ids));
@@ -453,8 +456,8 @@ static dt_status write_groups(struct batch *b, struct judged **v, size_t n, stru
     return status;
 }
 
-/* Writes the jobs that succeeded: each large group of equal rows with a statement, all other jobs with one. If an
- * answer lacks status or duration, the column keeps its value. */
+/* Writes the jobs that succeeded: each large group of equal rows with its own statement, then all other jobs. If an
+ * answer has no status or no duration, the column keeps its value. */
 static dt_status write_succeeded(struct batch *b)
 {
     struct judged **v = dt_arena_alloc(b->arena, (b->n_ended_well + 1) * sizeof(*v));
@@ -572,7 +575,7 @@ static dt_status apply_batch(struct batch *b)
         status = write_others(b);
     if (status == DT_OK)
         status = write_dead_letters(b);
-    /* Every row was written as decided. If a manual edit ended an attempt, the counters still count its job as
+    /* Every row was written as decided. If a manual edit ended an attempt, the counters still have its job as
      * dispatched. */
     for (const struct judged *j = b->jobs; status == DT_OK && j < b->jobs + b->n_jobs; j++) {
         enum dt_job_state was = j->was.attempt_status == DT_ATTEMPT_DISPATCHED ? DT_DISPATCHED : j->was.state;
