@@ -69,7 +69,7 @@ static struct dt_count *entry_of(struct dt_counts *counts, struct dt_str topic, 
     if (last && dt_str_eq(counts->v[last - 1].topic, topic))
         return &counts->v[last - 1];
     if (counts->n == counts->cap) {
-        /* Merges first, because many changes often concern few topics. */
+        /* Merges the changes first, because many changes often concern few topics. */
         dt_counts_merge(counts);
         struct dt_count *more = counts->n < counts->cap / 2 ? NULL : malloc(2 * counts->cap * sizeof(*more));
         if (more) {
@@ -106,7 +106,7 @@ void dt_counts_make(struct dt_counts *counts, struct dt_str topic, int64_t id)
     c->happened[DT_TALLY_CREATED]++;
 }
 
-/* The event that the tally counts when a job enters a state; DT_TALLIES: no event. */
+/* The event of the tally that is counted when a job enters a state; DT_TALLIES: no event. */
 static const enum dt_tallied event_of[] = {[DT_SCHEDULED] = DT_TALLIES,
                                            [DT_DISPATCHED] = DT_TALLY_DISPATCHED,
                                            [DT_SUCCEEDED] = DT_TALLY_SUCCEEDED,
@@ -205,15 +205,16 @@ dt_status dt_store_commit_work(dt_store *store, struct dt_counts *counts, dt_wor
 /* ---- the tally ---- */
 
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
-static struct dt_tally tally; /* `lock` protects the tally and last_row */
-static size_t last_row;       /* the row that was used last, because the next event is often of the same topic */
+static struct dt_tally tally; /* protected by `lock`, as is last_row */
+static size_t last_row;       /* index of the row that was used last, because the next event often has the same topic */
 
 static bool is_tally_of(const struct dt_tally_row *row, struct dt_str topic)
 {
     return row->topic_n == topic.n && memcmp(row->topic, topic.p, topic.n) == 0;
 }
 
-/* Returns a topic's row, and adds one if needed. Returns NULL if the tally already has DT_TALLY_TOPICS other topics. */
+/* Returns the row of a topic, which is added if needed. Returns NULL if the tally has DT_TALLY_TOPICS other topics
+ * already. */
 static struct dt_tally_row *tally_row_of(struct dt_str topic)
 {
     if (last_row < tally.n && is_tally_of(&tally.rows[last_row], topic))
@@ -275,11 +276,11 @@ bool dt_tally_take(struct dt_tally *out)
 /*
  * ---- the audit ----
  *
- * The audit recounts `jobs` a piece at a time, and corrects the counters if manual edits or bugs changed rows without
- * them.
+ * The audit recounts `jobs`, one piece after the other. If manual edits or bugs changed rows without changing the
+ * counters, it corrects the counters.
  *
- *     snapshot       the counters of the piece, then its rows in slices: all as committed at one moment
- *     difference     rows − counters. No transaction of ours changes it, because each changes rows and counters alike
+ *     snapshot       reads the counters of the piece, then counts its rows in slices: all as committed at one moment
+ *     difference     rows − counters. Our transactions do not change it, because each changes rows and counters alike
  *     correction     another transaction adds the difference to the counters, even if they have changed meanwhile
  *
  * Invariants: nothing is locked while rows are counted. A difference is added once: of two audits of a piece whose
@@ -287,12 +288,12 @@ bool dt_tally_take(struct dt_tally *out)
  */
 
 struct dt_audit {
-    dt_db *db; /* while a piece is counted, this connection's snapshot stays open from step to step */
+    dt_db *db; /* keeps a snapshot open from the first step of a piece to the last */
     unsigned piece;
     int64_t version, next_id, rows, corrected, found;
     struct dt_counts difference;
     struct dt_arena topics;
-    struct dt_str topic; /* the copied name of the last row's topic */
+    struct dt_str topic; /* copy of the last row's topic */
 };
 
 dt_status dt_audit_new(dt_audit **out)
@@ -321,7 +322,7 @@ static dt_status topic_of_row(dt_audit *a, unsigned column, struct dt_error *err
     return a->topic.p ? DT_OK : dt_fail(err, DT_NOMEM, "out of memory");
 }
 
-/* Opens the snapshot and subtracts the counters of the piece. */
+/* Opens the snapshot, and subtracts the counters of the piece from the counts. */
 static dt_status begin_piece(dt_audit *a, dt_store *store, struct dt_error *err)
 {
     a->next_id = 0;
@@ -349,7 +350,7 @@ static dt_status begin_piece(dt_audit *a, dt_store *store, struct dt_error *err)
     return status != DT_OK ? status : ended;
 }
 
-/* Sets next_id to the next row of the piece. *there becomes false if all rows were counted. */
+/* Moves next_id to the next row of the piece. *there: false if all rows were counted. */
 static dt_status find_day(dt_audit *a, bool *there, struct dt_error *err)
 {
     for (*there = true; *there;) {
@@ -389,7 +390,7 @@ static dt_status add_slice(dt_audit *a, size_t limit, size_t *rows, struct dt_er
     dt_status ended = dt_db_end(a->db, status != DT_OK ? NULL : err);
     a->rows += (int64_t)*rows;
     const int64_t counted = *rows < limit ? last : highest;
-    a->next_id = counted < INT64_MAX ? counted + 1 : -1; /* -1: there is no later day */
+    a->next_id = counted < INT64_MAX ? counted + 1 : -1; /* -1: no row has a later home day */
     return status != DT_OK ? status : ended;
 }
 

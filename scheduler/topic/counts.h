@@ -3,12 +3,12 @@
  *
  * job_counts has a row for each topic, piece of `jobs` and writer; a topic's number of jobs is the sum of its rows. A
  * transaction changes these rows in its last statement, which is sent together with the COMMIT. So a row is locked only
- * during a commit, and its holder waits for nothing else. The connection determines the writer, so that few connections
- * use the same row.
+ * during a commit, by a transaction that waits for no other lock. Each connection has a fixed writer number, so that
+ * few connections use the same row.
  *
  * A piece has the jobs of every thirty-second home day (job.h). So the jobs of a piece are a few ranges of the primary
- * key: one snapshot can count them and compare them with the counters of the piece (counts.c), in less time than
- * counting the table. A batch whose jobs are spread over years still touches at most 32 rows of a topic.
+ * key: the audit can count them in one snapshot, and compare them with the counters of the piece, without counting the
+ * whole table. A batch whose jobs are spread over years still touches at most 32 rows of a topic.
  *
  *     struct dt_counts counts;
  *     dt_counts_init(&counts);                       // for each try of the transaction
@@ -26,15 +26,15 @@
  * ---- the tally: events by topic in the transactions that this process committed since dt_tally_take ----
  *
  * The process has one tally, in memory, like its metrics; features/figures/figures.h writes it to MySQL. A
- * transaction's events are added once, after its COMMIT. The tally has at most DT_TALLY_TOPICS topics; events of
- * further topics are only counted in `all`. Every function is thread-safe, and waits only for a mutex that is held for
- * microseconds.
+ * transaction's events are added once, after its COMMIT. The tally has rows for at most DT_TALLY_TOPICS topics; events
+ * of further topics are counted only in `all`. Every function is thread-safe, and waits only for a mutex that is held
+ * for microseconds.
  */
 
 #define DT_TALLY_TOPICS 100
 
-/* DISPATCHED counts claimed attempts, FAILED counts attempts that failed, with or without a retry. The other values
- * count jobs. */
+/* DISPATCHED counts attempts that were claimed, FAILED counts attempts that failed, whether or not a retry follows. All
+ * other values count jobs. */
 enum dt_tallied {
     DT_TALLY_CREATED,
     DT_TALLY_DISPATCHED,
@@ -57,10 +57,11 @@ struct dt_tally {
 };
 
 void dt_tally_add(struct dt_str topic, const int64_t n[DT_TALLIES]);
-/* Moves the events since the last call to *out. Returns false if there were none; *out is then empty. */
+/* Moves the events since the last call from the tally to *out. Returns false if there were no events; *out is then
+ * empty. */
 bool dt_tally_take(struct dt_tally *out);
 
-#define DT_COUNT_PIECES  32 /* the files in sql/procedures/ have this number and DT_COUNT_WRITERS, too */
+#define DT_COUNT_PIECES  32 /* files in sql/procedures/ repeat this number and DT_COUNT_WRITERS */
 #define DT_COUNT_WRITERS 32
 #define DT_COUNT_FEW     32
 
@@ -69,19 +70,19 @@ static inline unsigned dt_count_piece(int64_t id)
     return (unsigned)dt_job_home_day(id) % DT_COUNT_PIECES;
 }
 
-/* The changes of a topic's numbers in a piece. `n` is indexed by state, then DT_COUNT_CREATED. */
+/* The changes of a topic's counters in one piece. `n` is indexed by state, then DT_COUNT_CREATED. */
 enum { DT_COUNT_CREATED = DT_JOB_STATES, DT_COUNT_NUMBERS };
 struct dt_count {
     struct dt_str topic; /* borrowed until the counts are written */
     unsigned piece;
-    int64_t n[DT_COUNT_NUMBERS];  /* changes of the numbers of jobs by state, then CREATED */
+    int64_t n[DT_COUNT_NUMBERS];  /* change of the number of jobs in each state, then of jobs created */
     int64_t happened[DT_TALLIES]; /* events for the tally, which are not written to job_counts */
 };
 
 struct dt_counts {
-    struct dt_count few[DT_COUNT_FEW], *v; /* v: `few`, or allocated */
+    struct dt_count few[DT_COUNT_FEW], *v; /* v: points to `few`, or to allocated memory */
     size_t n, cap;
-    size_t last[DT_COUNT_PIECES]; /* 1 + the index of each piece's last entry; 0 = none */
+    size_t last[DT_COUNT_PIECES]; /* 1 + the index in `v` of the last entry of each piece; 0 = none */
     bool failed;                  /* memory ran out; dt_counts_commit reports it */
 };
 
@@ -89,55 +90,55 @@ void dt_counts_init(struct dt_counts *counts);
 /* Frees the memory. Not needed after dt_counts_commit. */
 void dt_counts_clear(struct dt_counts *counts);
 
-/* Adds n to one number of a topic. Here and below, the topic's text is borrowed until the counts are written or
- * cleared. dt_counts_commit reports a failed allocation. */
+/* Adds n to one counter of a topic. In all functions below, too, the topic's text is borrowed until the counts are
+ * written or cleared. If an allocation fails, dt_counts_commit reports it. */
 void dt_counts_add(struct dt_counts *counts, struct dt_str topic, unsigned piece, int number, int64_t n);
 /* Count a job that was made, or whose state changed. For a job that enters or leaves `jobs`, call dt_counts_add with 1
  * or -1. */
 void dt_counts_make(struct dt_counts *counts, struct dt_str topic, int64_t id);
 void dt_counts_move(struct dt_counts *counts, struct dt_str topic, int64_t id, enum dt_job_state was,
                     enum dt_job_state is);
-/* Counts attempts that failed, for the tally only. */
+/* Adds n failed attempts to the tally's events only. */
 void dt_counts_fail(struct dt_counts *counts, struct dt_str topic, int64_t id, int64_t n);
 
 /* Sorts the changes by (topic, piece), merges changes of the same topic and piece, and drops changes of zero. */
 void dt_counts_merge(struct dt_counts *counts);
 
-/* If status is OK, writes the counts and commits; without changes it only commits. If status is another one, or writing
- * fails, rolls back. Returns status, or the failure of the commit. After a commit, adds the events to the tally. Always
- * clears the counts. If the transaction did not begin, db may be NULL. */
+/* If `status` is OK, writes the counts and commits; if there are no changes, only commits. If `status` is a failure, or
+ * writing fails, rolls back. Returns `status`, or the failure of the commit. After a commit, adds the events to the
+ * tally. Always clears the counts. If the transaction did not begin, db may be NULL. */
 DT_MUST_CHECK dt_status dt_counts_commit(dt_db *db, struct dt_counts *counts, dt_status status, struct dt_error *err);
 
-/* Begins a transaction, does the work, and commits. If the work fails, rolls back. counts (may be NULL) is reset,
- * filled by the work, and written with the COMMIT. Returns the first failure. */
+/* Begins a transaction, runs `work`, and commits. If the work fails, rolls back. counts (may be NULL) is reset, filled
+ * by the work, and written with the COMMIT. Returns the first failure. */
 DT_MUST_CHECK dt_status dt_store_commit_once(dt_store *store, struct dt_counts *counts, dt_work_fn *work, void *arg,
                                              struct dt_error *err);
-/* Repeats dt_store_commit_once while it returns BUSY, as dt_store_again decides. So `work` must set all of its outputs
- * each time. */
+/* Repeats dt_store_commit_once while it returns BUSY, at most as often as dt_store_again allows. So `work` must set all
+ * of its outputs each time it runs. */
 DT_MUST_CHECK dt_status dt_store_commit_work(dt_store *store, struct dt_counts *counts, dt_work_fn *work, void *arg,
                                              struct dt_error *err);
 
 /*
  * ---- the audit: recounts `jobs`, piece by piece, and corrects the counters after manual edits ----
  *
- * A read transaction stays open between the steps of a piece. So all steps need the same store, which must not be used
- * for anything else.
+ * Between the steps of a piece a read transaction stays open. So all steps must use the same store, and no other code
+ * may use it meanwhile.
  */
 
 typedef struct dt_audit dt_audit;
 struct dt_audited {
     unsigned piece;
     bool done;         /* the piece was recounted; the next step begins the next piece */
-    int64_t rows;      /* rows of the piece */
-    int64_t corrected; /* rows that the counters had wrong, and rows that they counted but that do not exist */
+    int64_t rows;      /* number of rows in the piece */
+    int64_t corrected; /* jobs that the counters did not have, had in a wrong state, or had after their deletion */
 };
 
 DT_MUST_CHECK dt_status dt_audit_new(dt_audit **out);
-/* Frees the audit, which must have no open piece. Accepts NULL. */
+/* Frees the audit, which must not be in the middle of a piece. Accepts NULL. */
 void dt_audit_free(dt_audit *audit);
-/* Counts about `limit` rows. After a failure the next step restarts the piece. BUSY: another process recounted the
- * piece at the same time. */
+/* The next step of the audit: counts about `limit` rows. After a failure the next step begins the piece again. BUSY:
+ * another process recounted the piece at the same time. */
 DT_MUST_CHECK dt_status dt_audit_step(dt_audit *audit, dt_store *store, size_t limit, struct dt_audited *out,
                                       struct dt_error *err);
-/* Ends the open transaction, if any: the next step restarts the piece. */
+/* Ends the open transaction, if any. The next step begins the piece again. */
 void dt_audit_end(dt_audit *audit);

@@ -1,7 +1,7 @@
 -- job_counts, and the audit that compares it with `jobs` (counts.h).
 
--- Returns the counts of jobs, then those of history by state. One statement reads both, so that a job that moves from
--- `jobs` to history is counted once.
+-- Returns the number of jobs in each state from the counters, then that of archived jobs. One statement reads both, so
+-- that a job that is being archived is counted once.
 -- name: select_topic_counts
 SELECT 0, CAST(SUM(scheduled) AS SIGNED), CAST(SUM(dispatched) AS SIGNED), CAST(SUM(succeeded) AS SIGNED),
        CAST(SUM(dead) AS SIGNED), CAST(SUM(cancelled) AS SIGNED)
@@ -26,7 +26,8 @@ SELECT topic, CAST(SUM(scheduled) AS SIGNED), CAST(SUM(dispatched) AS SIGNED), C
 -- name: find_next_row
 SELECT id FROM jobs FORCE INDEX (PRIMARY) WHERE id >= ? ORDER BY id LIMIT 1;
 
--- If a manual edit ended a row (band 2, key 0), the row counts in its earlier state until end_edited has counted it.
+-- If a manual edit ended a job or its attempt (band 2, key 0), the row counts in its state before the edit, until
+-- end_edited has counted it.
 -- name: count_rows
 SELECT s.topic, s.state, COUNT(*), MAX(s.id)
   FROM (SELECT id, topic, IF(due_band < 2 OR due_key > 0, state+0, IF(attempt_status = 'dispatched', 2, IF(leave_at = 0, 1, state+0))) AS state

@@ -1,8 +1,8 @@
 /*
  * Limits of topics: see limits.h.
  *
- * Invariants: counts are read after the gate was locked, by a separate statement. If a gate could not be locked, its
- * topic has no room.
+ * Invariants: the number of attempts in flight is read after the gate was locked, by a separate statement. If a gate
+ * could not be locked, no job of its topic is claimed.
  */
 #include "limits.h"
 
@@ -31,7 +31,7 @@ bool dt_rate_parse(struct dt_str text, int64_t *interval_ns)
     return true;
 }
 
-/* Returns how long before its time by the rate an attempt may begin. */
+/* Returns how long before next_ns an attempt may begin (the burst). */
 static int64_t ahead_ns(const struct dt_rate *rate)
 {
     return rate->interval_ns < BURST_NS ? BURST_NS - rate->interval_ns : 0;
@@ -66,20 +66,20 @@ int64_t dt_rate_opens_ms(const struct dt_rate *rate)
     return (rate->next_ns - ahead_ns(rate) + NS_PER_MS - 1) / NS_PER_MS;
 }
 
-#define AT_ONCE        8   /* most topics of one statement */
-#define FIRST_LIMIT_MS 500 /* a claim that does not know a topic's first limit yet ends within this time */
+#define AT_ONCE        8   /* most topics in one statement */
+#define FIRST_LIMIT_MS 500 /* a claim that began before a topic got its first limit ends within this time */
 
-/* Up to AT_ONCE gates that one statement reads. */
+/* The gates that one statement reads, at most AT_ONCE. */
 struct some {
     dt_db *db;
     struct dt_gate *v;
     size_t n;
     bool locked[AT_ONCE], missing[AT_ONCE];
-    bool made;      /* a gate was made in this transaction */
-    int64_t now_ms; /* the time of the claims; 0: the server's clock */
+    bool made;      /* this transaction has made a gate */
+    int64_t now_ms; /* time of the claims; 0: the server's clock */
 };
 
-/* Returns the index of a topic's gate in `some`; AT_ONCE if `some` does not have it. */
+/* Returns the index in `some` of a topic's gate, or AT_ONCE if there is none. */
 static size_t gate_of(const struct some *some, struct dt_str topic)
 {
     for (size_t i = 0; i < some->n; i++)
@@ -158,8 +158,8 @@ static dt_status lock_gates_at_once(struct some *some, struct dt_error *err)
     dt_status status = DT_UNGUARDED(LIMIT_COUNT_AFTER_GATE) ? read_limits(some, err) : lock_gates(some, err);
     if (status == DT_OK)
         status = DT_UNGUARDED(LIMIT_COUNT_AFTER_GATE) ? lock_gates(some, err) : read_limits(some, err);
-    /* A topic has no gate if a manual edit gave the topic its limit. Makes the gate, which locks it, and reads it
-     * again. A transaction makes at most one gate. */
+    /* If a manual edit gave the topic its limit, the topic has no gate. This makes the gate, which also locks it, and
+     * reads it again. A transaction makes at most one gate. */
     for (size_t i = 0; status == DT_OK && !some->made && i < some->n; i++) {
         if (!some->missing[i])
             continue;
@@ -211,7 +211,7 @@ dt_status dt_store_gates_look(dt_store *store, struct dt_gate *gates, size_t n, 
 
 dt_status dt_topic_gate_claimed(dt_db *db, int64_t now_ms, struct dt_gate *gate, size_t claimed, struct dt_error *err)
 {
-    if (!gate->rate.interval_ns || !claimed) /* if the topic has no limits, its gate was not locked */
+    if (!gate->rate.interval_ns || !claimed) /* if the topic has no limit, there is no locked gate */
         return DT_OK;
     dt_assert(claimed <= gate->room);
     dt_rate_take(&gate->rate, now_ms, claimed);

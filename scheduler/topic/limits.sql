@@ -1,5 +1,5 @@
--- Gates of topics with limits (topic/limits.h). Each statement takes eight topics; a shorter list is padded by
--- repeating its last topic.
+-- Gates of topics with limits (topic/limits.h). Each statement takes eight topics; if there are fewer, the last topic
+-- is repeated.
 
 -- Locks the gates that no other session has locked. ("-- guard:" marks what the mutation tests remove.)
 -- name: lock_gates
@@ -8,9 +8,9 @@ SELECT topic
  WHERE topic IN (?,?,?,?,?,?,?,?)
    FOR UPDATE SKIP LOCKED; -- guard: LIMIT_GATE
 
--- Reads limits and their current use, after the gate was locked, so that the claims of all earlier holders are
--- included. If a manual edit ended an attempt, its place is free at once, although end_edited has not counted it yet.
--- Only 1,000 such attempts are read; the places of further ones become free a little later.
+-- Reads limits and their current use. Must run after the gate was locked, so that the claims of all earlier holders of
+-- the gate are included. If a manual edit ended an attempt, the attempt is not counted, although end_edited has not
+-- changed the counters yet. Only 1,000 such attempts are read; further ones stay counted for a while.
 -- name: select_limits
 SELECT t.name, t.max_in_flight, t.rate_limit, g.topic IS NOT NULL, g.next_ns, g.interval_ns, g.opens_at,
        (SELECT CAST(SUM(c.dispatched) AS SIGNED) FROM job_counts c FORCE INDEX (PRIMARY) WHERE c.topic = t.name)
@@ -22,7 +22,7 @@ SELECT t.name, t.max_in_flight, t.rate_limit, g.topic IS NOT NULL, g.next_ns, g.
   LEFT JOIN topic_gates g ON g.topic = t.name
  WHERE t.name IN (?,?,?,?,?,?,?,?);
 
--- The inserted row is locked as well.
+-- The INSERT also locks the row.
 -- name: make_gate
 INSERT INTO topic_gates (topic)
 VALUES (?)
@@ -33,7 +33,7 @@ UPDATE topic_gates
    SET next_ns = ?, interval_ns = ?
  WHERE topic = ?;
 
--- Closes the gate of a topic that gets its first limit, until claims that do not know the limit have ended.
+-- Allows no claims of a topic that gets its first limit, until claims that do not know the limit have ended.
 -- name: close_gate
 UPDATE topic_gates
    SET opens_at = ?

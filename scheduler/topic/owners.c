@@ -82,8 +82,8 @@ dt_status dt_owners_add(struct dt_owners *owners, struct dt_str topics, struct d
     return DT_OK;
 }
 
-/* Returns 1 + the index of the longest of the prefixes v[0..at) that the text begins with; 0 if there is none. The
- * last candidate is v[at - 1]. */
+/* Returns 1 + the index of the longest prefix in v[0..at) that the text begins with; 0 if there is none. at: number of
+ * prefixes that sort before the text, or are equal to it. */
 static size_t longest_prefix_of(const struct dt_owners *owners, size_t at, struct dt_str text)
 {
     while (at && !dt_str_begins(text, owners->v[at - 1].prefix)) {
@@ -118,12 +118,12 @@ int64_t dt_owners_of(const struct dt_owners *owners, struct dt_str topic)
 /*
  * ---- topics.owner ----
  *
- * Compares the column with the owner that the prefixes of all tokens determine, and writes the differences: one
- * statement for consecutive names that get the same owner. Each piece is a short transaction, because all changes of
- * topics wait for it.
+ * Computes the owner of each topic from the prefixes of all tokens, and writes it if the column differs: one statement
+ * for consecutive names with the same owner. The topics are updated in pieces. Each piece is a short transaction,
+ * because all other changes of topics wait for it.
  */
 
-#define PIECE 1000 /* topics in a piece */
+#define PIECE 1000 /* most topics in a piece */
 
 bool dt_scopes_make_jobs(struct dt_str scopes)
 {
@@ -169,13 +169,13 @@ struct topic_owner {
     int64_t was, is;
 };
 
-/* A piece of the topics: those whose names follow `after`, in order. */
+/* A piece of the topics: those whose names follow `after`, at most PIECE. */
 struct piece {
     struct dt_str after;
     struct dt_arena arena;
     struct dt_owners owners;
     struct dt_rows topics;
-    bool differ; /* at least one topic's stored owner is not the computed one */
+    bool differ; /* at least one topic of the piece has another owner than the one computed */
 };
 
 static dt_status read_owner(const dt_db *db, struct dt_arena *arena, void *row, void *arg)

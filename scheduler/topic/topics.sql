@@ -28,7 +28,8 @@ SELECT name, kafka_topic, retry, ack_timeout_ms, retention_ms, paused, created_a
 -- name: lock_topics
 SELECT name FROM installation FOR UPDATE;
 
--- The step is random: so after MySQL was restored from an older copy, no version repeats one that processes have read.
+-- The step is random. So if MySQL is restored from an older copy, it does not repeat a version that processes have read
+-- before.
 -- name: raise_topics_version
 UPDATE installation
    SET topics_version = topics_version + ?;
@@ -96,14 +97,14 @@ SELECT CAST(UNIX_TIMESTAMP(NOW(3))*1000 AS SIGNED)
            AND due_key < CAST(UNIX_TIMESTAMP(NOW(3))*1000 AS SIGNED)
          ORDER BY due_key LIMIT ?) due;
 
--- Reads the settings of topics that leaders cache.
+-- Reads the settings of topics that leaders keep in memory.
 -- name: select_topic_snapshot
 SELECT name, kafka_name, paused, delivery + 0, callback_url, callback_hosts, callback_headers, callback_secret,
        callback_timeout_ms, ack_timeout_ms, max_in_flight IS NOT NULL OR rate_limit IS NOT NULL, owner
   FROM topics
  ORDER BY name;
 
--- Counts the jobs that are not finished of a topic that is being deleted (features/operations/topic_deletion.c).
+-- Counts the unfinished jobs of a topic that is being deleted (features/operations/topic_deletion.c).
 -- name: count_live_jobs
 SELECT CAST(SUM(scheduled) AS SIGNED), CAST(SUM(dispatched) AS SIGNED) FROM job_counts FORCE INDEX (PRIMARY) WHERE topic = ?;
 

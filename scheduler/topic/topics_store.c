@@ -2,9 +2,9 @@
  * Topics: reading them, and changing their settings; pauses; topics that are made by their first job.
  *
  * Every change of a topic locks the installation's row, and raises installation.topics_version in the same transaction.
- * So changes are made one after the other: two new topics whose Kafka names clash cannot both be made. If a process has
- * settings in memory, it compares this version to find out whether they are old: a claim that begins after a pause was
- * answered reads the raised version.
+ * So changes are made one after the other: two new topics whose Kafka names clash cannot both be made. A process that
+ * has settings in memory compares this version to find out whether they are outdated. If a claim begins after the
+ * answer to a pause, it reads the raised version, and so claims no job of the paused topic.
  */
 
 #include "base/assert.h"
@@ -112,8 +112,8 @@ static dt_status read_topics_page(struct topic_page *p, const char *sql, struct 
     return fetch_failed(p->db, status, p->err);
 }
 
-/* Reads the topics of the prefixes in order. If a prefix begins with another one, it is skipped, so that ranges do not
- * overlap. */
+/* Reads the topics with these prefixes, in order. A prefix that begins with another of the prefixes is skipped, so that
+ * no topic is read twice. */
 static dt_status read_prefixes(struct topic_page *p, const struct dt_topic_filter *f, struct dt_topic_list *out)
 {
     struct dt_str *prefixes = dt_arena_alloc(p->arena, (f->n_prefixes + 1) * sizeof(*prefixes));
@@ -180,8 +180,8 @@ dt_status dt_store_topic_counts(dt_store *store, struct dt_str name, struct dt_t
         dt_store_query(store, &db, dt_sql_select_topic_counts, DT_PARAMS(DT_P_STR(name), DT_P_STR(name)), err);
     if (status != DT_OK)
         return status;
-    /* A row with a state has the count of history of that state; the row without a state has the counts of all
-     * states. */
+    /* A row with a state has the number of archived jobs in that state. The row without a state has the counters of
+     * `jobs`. */
     while (dt_db_next(db)) {
         int64_t state = dt_db_i64(db, 0) - 1;
         if (state >= 0 && state < DT_JOB_STATES)
@@ -189,7 +189,7 @@ dt_status dt_store_topic_counts(dt_store *store, struct dt_str name, struct dt_t
         for (unsigned s = 0; state < 0 && s < DT_JOB_STATES; s++)
             out->by_state[s] += dt_db_i64(db, s + 1);
     }
-    for (int s = 0; s < DT_JOB_STATES; s++) /* a number may be negative after a manual edit, until the next audit */
+    for (int s = 0; s < DT_JOB_STATES; s++) /* after a manual edit a counter may be below zero until the next audit */
         out->by_state[s] = out->by_state[s] > 0 ? out->by_state[s] : 0;
     status = dt_db_end(db, err);
     if (status == DT_OK)
@@ -219,9 +219,9 @@ void dt_topic_refusal_text(enum dt_topic_refusal refusal, const struct dt_config
                  texts[refusal] ? texts[refusal] : "the topic cannot be stored as it is");
 }
 
-#define ENSURED_AT_ONCE 16 /* most topics that one transaction makes, because other changes of topics wait for it */
+#define ENSURED_AT_ONCE 16 /* most topics that one transaction makes: other changes of topics wait for it */
 
-/* Locks the installation's row, which all changes of topics lock. */
+/* Locks the installation's row. All changes of topics lock it. */
 static dt_status lock_topics(dt_db *db, char installation[101], struct dt_error *err)
 {
     dt_status status = dt_db_query(db, dt_sql_lock_topics, DT_NO_PARAMS, err);
@@ -267,7 +267,7 @@ static bool clashes_with_ours(struct dt_str kafka_name, const char *installation
     return false;
 }
 
-/* Reads the delivery of a topic; UNSET if there is none. */
+/* Reads the delivery of a topic; UNSET if there is no such topic. */
 static dt_status find_delivery(dt_db *db, struct dt_str name, enum dt_delivery_id *delivery, struct dt_error *err)
 {
     int64_t number;
@@ -315,7 +315,7 @@ struct settings {
     struct dt_param max_in_flight, rate_limit, alerts;
 };
 
-/* fallback: the delivery of a topic that sets none. */
+/* fallback: delivery for a topic that sets none. */
 static struct settings settings_of(const struct dt_topic *t, enum dt_delivery_id fallback)
 {
     enum dt_delivery_id delivery = t->delivery ? t->delivery : fallback;
@@ -338,7 +338,7 @@ static struct settings settings_of(const struct dt_topic *t, enum dt_delivery_id
     };
 }
 
-/* The topic before and after a change: for the event, if there is an actor, and for the caller. */
+/* The topic before and after a change. Used for the event, if there is an actor, and for the caller's `now`. */
 struct topic_event {
     struct dt_str actor;
     struct dt_topic_now *now; /* out: the topic after the change; may be NULL */
@@ -361,7 +361,7 @@ static dt_status note_before(struct topic_event *e, dt_db *db, struct dt_str nam
     return e->actor.p ? read_in_txn(db, name, &e->arena, &e->before, &e->existed, err) : DT_OK;
 }
 
-/* Reads the topic after the change, and writes the event. */
+/* Reads the topic after the change. If there is an actor, writes the event. */
 static dt_status note_after(struct topic_event *e, dt_db *db, struct dt_str name, const char *action, int64_t now_ms,
                             struct dt_error *err)
 {
@@ -380,13 +380,13 @@ struct putting {
     const struct dt_topic *topic;
     enum { PUT_ALL, PUT_BUT_PAUSED, PUT_IF_ABSENT } how;
     struct dt_topic_terms *terms;
-    enum dt_delivery_id fallback; /* delivery of a new topic that sets none */
+    enum dt_delivery_id fallback; /* delivery of a new topic whose settings have none */
     struct dt_new_owners *owners;
     bool created; /* out: the topic did not exist before */
 };
 
-/* Checks whether the topic may be made or changed. If there are several reasons, returns the one that reveals least
- * about other callers' topics. */
+/* Checks whether the topic may be made or changed. If several reasons are against it, returns the one that reveals
+ * least about topics of other callers. */
 static dt_status check_put(dt_db *db, const struct putting *put, const char *installation, enum dt_delivery_id was,
                            struct dt_error *err)
 {
@@ -399,17 +399,17 @@ static dt_status check_put(dt_db *db, const struct putting *put, const char *ins
     int64_t version = 0;
     bool found = false;
     dt_status status = DT_OK;
-    /* If the caller read the topic before this change, the topic must still have the version that was read. */
+    /* If the caller has read the topic, its version must still be the one that was read. */
     if (terms && terms->of_version) {
         status = dt_db_read_number(db, dt_sql_select_topic_version, DT_PARAMS(name), NULL, &version, err);
         if (status == DT_OK && version != terms->version)
             return refuse_terms(terms, DT_TOPIC_CHANGED, err, "its version has changed");
     }
-    /* A topic without a kafka_topic uses its own name in Kafka only if its jobs are sent there. */
+    /* A topic without a kafka_topic uses its own name in Kafka, but only if its jobs are sent to Kafka. */
     if (status == DT_OK && (t->kafka_topic.p || delivery == DT_DELIVERY_KAFKA) &&
         (dt_kafka_topic_internal(kafka_name) || clashes_with_ours(kafka_name, installation)))
         return refuse_terms(terms, DT_TOPIC_INTERNAL, err, "its Kafka topic is internal to an installation");
-    /* If the topic already has a Kafka topic outside the caller's rights, it may keep it. */
+    /* If the topic already has a Kafka topic that the caller has no right to, it may keep it. */
     if (status == DT_OK && terms && terms->foreign) {
         status = dt_db_read_number(db, dt_sql_find_topic_as_named, DT_PARAMS(name, DT_P_STR(t->kafka_topic)), &found,
                                    NULL, err);
@@ -426,7 +426,7 @@ static dt_status check_put(dt_db *db, const struct putting *put, const char *ins
                : status;
 }
 
-/* Writes nothing if nothing changed. */
+/* Writes the topic if a setting changed. */
 static dt_status change_topic(dt_db *db, const struct putting *put, int64_t now_ms, uint64_t *changed,
                               struct dt_error *err)
 {
@@ -446,7 +446,8 @@ static dt_status change_topic(dt_db *db, const struct putting *put, int64_t now_
                      changed, err);
 }
 
-/* Must be called while the installation's row is locked. *changed: something was written. */
+/* Makes or changes the topic. Must be called while the installation's row is locked. *changed: something was
+ * written. */
 static dt_status put_one(struct putting *put, dt_db *db, int64_t now_ms, const char *installation, bool *changed,
                          struct dt_error *err)
 {
@@ -490,7 +491,7 @@ static dt_status put_locked(void *arg, dt_db *db, int64_t now_ms, struct dt_erro
     bool changed = false;
     dt_status status = DT_OK;
     put->owners->read = false;
-    /* Locks the gate of a topic that gets a limit, so that a claim that begins after the answer knows the limit. */
+    /* If the topic gets a limit, locks its gate, so that a claim that begins after the answer knows the limit. */
     if (!DT_UNGUARDED(LIMIT_PUT_LOCKS_GATE) && (t->max_in_flight || t->rate_limit.p))
         status = dt_topic_gate_make(db, t->name, err);
     if (status == DT_OK)
@@ -500,7 +501,7 @@ static dt_status put_locked(void *arg, dt_db *db, int64_t now_ms, struct dt_erro
     return status == DT_OK && changed ? dt_topics_raise_version(db, err) : status;
 }
 
-/* Returns the delivery of a new topic that sets none. */
+/* Returns the delivery of a new topic whose settings have none. */
 static enum dt_delivery_id default_delivery(dt_store *store)
 {
     return dt_config_has_kafka(dt_store_config(store)) ? DT_DELIVERY_KAFKA : DT_DELIVERY_PULL;
@@ -554,7 +555,7 @@ static dt_status ensure_locked(void *arg, dt_db *db, int64_t now_ms, struct dt_e
             terms->refusal = DT_TOPIC_FINE;
         wanted->status = status = put_one(&put, db, now_ms, installation, &changed, err);
         any |= changed;
-        if (status == DT_INVALID) /* a refused topic is not written; the other topics are */
+        if (status == DT_INVALID) /* the caller may not make this topic; the other topics are made */
             status = DT_OK;
     }
     dt_arena_clear(&owners.arena);
@@ -567,7 +568,7 @@ dt_status dt_store_topics_ensure(dt_store *store, struct dt_topic_ensure *v, siz
     dt_db *db;
     if (n == 0)
         return DT_OK;
-    /* Reads without a lock first: if a caller's topics exist, the caller blocks no other. */
+    /* Reads the topics without a lock first. If all exist, the caller waits for no lock. */
     dt_status status = dt_store_db(store, &db, err);
     for (size_t i = 0; status == DT_OK && i < n; i++) {
         enum dt_delivery_id delivery = DT_DELIVERY_UNSET;

@@ -1,6 +1,6 @@
-/* The step is random, and processes compare versions for equality. If each step were one, a MySQL that was restored
- * from a copy would reach the same versions again with other topics. A process that read one of these versions before
- * the restore would then keep old settings. */
+/* The step is random, and processes compare versions only for equality. If each step were one, a MySQL that was
+ * restored from an older copy would reach the same versions again, with other settings. A process that read such a
+ * version before the restore would then keep outdated settings. */
 #include "topics.h"
 
 #include <sys/random.h>
