@@ -138,8 +138,8 @@ size_t dt_db_rows(const dt_db *db); /* number of rows of the open result of dt_d
  * failure. */
 bool dt_db_next(dt_db *db);
 bool dt_db_is_null(const dt_db *db, unsigned column);
-int64_t dt_db_i64(const dt_db *db, unsigned column);         /* 0 for NULL; ENUM columns must be selected as col+0 */
-struct dt_str dt_db_bytes(const dt_db *db, unsigned column); /* absent for NULL */
+int64_t dt_db_i64(const dt_db *db, unsigned column);         /* 0 if NULL; ENUM columns must be selected as col+0 */
+struct dt_str dt_db_bytes(const dt_db *db, unsigned column); /* absent if NULL */
 /* Ends the query. Returns OK, or the failure of fetching. */
 DT_MUST_CHECK dt_status dt_db_end(dt_db *db, struct dt_error *err);
 /* Runs a query and reads the first column of its first row (walk.c). *found: whether the result has a row. *n: the

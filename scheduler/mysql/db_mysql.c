@@ -41,8 +41,8 @@ typedef bool sql_bool;
 #define PACKET_LEAST     65536      /* max_allowed_packet must be larger, so that one job's statements fit */
 #define PACKET_SLACK     8192u      /* bytes of a packet reserved for everything except parameters */
 #define PARAM_BYTES      12u        /* most bytes that a packet needs for a parameter, in addition to its value */
-#define CHUNK_BYTES      (8u << 20) /* most bytes of one statement: the client keeps a buffer of its largest */
-#define KEPT_CELL_BYTES  65536u     /* the buffer of a cell that is larger is freed with the result */
+#define CHUNK_BYTES      (8u << 20) /* most bytes of one statement: the library keeps a buffer of the largest */
+#define KEPT_CELL_BYTES  65536u     /* a cell's buffer with more bytes is freed with the result */
 #define LOOK_US          INT64_C(1000000)
 #define REST_ROWS        4 /* rows of a stream that are read at its end; if more remain, the connection is closed */
 
@@ -85,7 +85,7 @@ struct dt_db {
     enum dt_server server;
     size_t packet_max;
     int64_t used_us;
-    int64_t looked_us; /* monotonic time of the last check that this server is writable; used with several servers */
+    int64_t looked_us; /* time of the last check that this server is writable (monotonic); for several servers */
     struct statement *cache[CACHE_BUCKETS];
     struct statement *open; /* the statement between dt_db_query and dt_db_end, else NULL */
     bool streaming;         /* the server has not sent all rows of the open statement yet */
@@ -169,7 +169,7 @@ static dt_status check_connected(dt_db *db, struct dt_error *err)
  * If the table does not exist yet (before its migration) or has no row, NOW() remains the server's time. */
 static dt_status follow_clock(dt_db *db, struct dt_error *err)
 {
-    /* A separate query, because inside the SET it would lock the row until the transaction ends. */
+    /* This query is separate: as a part of the SET, it would lock the row until the transaction ends. */
     static const char sql[] =
         "SELECT COALESCE(MAX(COALESCE(frozen_at, CAST(UNIX_TIMESTAMP(SYSDATE(3))*1000 AS SIGNED) + "
         "ahead_ms) / 1000 + 0.0005), 0) INTO @dt_test_clock FROM test_clock; "
@@ -461,7 +461,8 @@ dt_status dt_db_begin_at(dt_db *db, int64_t *now_ms, struct dt_error *err)
     return status;
 }
 
-/* Closes the connection after a COMMIT without an answer. Whether it happened must be read on a new connection. */
+/* Closes the connection after a COMMIT without an answer. Whether the COMMIT happened must be read on a new
+ * connection. */
 static dt_status fail_in_doubt(dt_db *db, struct dt_error *err)
 {
     db->dead = true;

@@ -26,5 +26,5 @@ DT_MUST_CHECK dt_status dt_mysql_connect(const struct dt_config *config, struct 
 
 /* Returns whether several servers are configured, so that another one may become the primary. */
 bool dt_mysql_may_move(const struct dt_config *config);
-/* Asks the server whether it is read-only. Returns 0, or the error number of the question. */
+/* Asks the server whether it is read-only. Returns 0, or MySQL's error number if asking failed. */
 unsigned dt_mysql_read_only(struct st_mysql *mysql, bool *read_only);

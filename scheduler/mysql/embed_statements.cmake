@@ -7,8 +7,8 @@
 #      WHERE j.id = ?
 #        FOR UPDATE;       -- guard: CANCEL
 #
-# Lines are joined by one space, comments are left out. A line with a guard becomes DT_GUARD_SQL (base/guard.h); after
-# `or:` stands the text that replaces it once the guard is out. A list `IN (?,...)` makes the constant a struct dt_id_in.
+# Lines are joined by one space, comments are left out. A line with a guard becomes DT_GUARD_SQL (base/guard.h). If the
+# guard is omitted, the text after `or:` replaces the line. A list `IN (?,...)` makes the constant a struct dt_id_in.
 cmake_policy(VERSION 3.25)
 
 function(quoted text out)

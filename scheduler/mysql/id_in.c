@@ -19,7 +19,7 @@ static void begin_list(struct list *list, struct dt_params head)
     list->n_head = head.n;
 }
 
-/* Adds ids to the list until a statement's limit. Returns how many. */
+/* Adds ids to the list, up to a statement's limit. Returns the number of added ids. */
 static size_t fill_list(struct list *list, const struct dt_id_in *statement, const int64_t *ids, size_t n)
 {
     size_t taken = n < DT_ID_IN_MOST ? n : DT_ID_IN_MOST;
