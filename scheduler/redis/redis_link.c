@@ -209,8 +209,8 @@ static dt_status fail_link(dt_link *link, struct dt_error *err, const char *what
     close_link(link);
     forget_commands(link);
     link->failing = true;
-    /* After a server that did not reply in time, the next attempt waits four times as long as this one took. So callers
-     * spend at most a fifth of their time waiting for replies. */
+    /* If the server did not reply in time, the next attempt waits four times as long as the failed attempt took. So
+     * callers spend at most a fifth of their time waiting for replies. */
     link->retry_at_us = now_us + dt_later(wait_us, (now_us - link->began_us) * SILENCE_FACTOR);
     dt_metric_add(link->errors, 1);
     dt_metric_set(link->up, 0);
@@ -462,7 +462,7 @@ static dt_status read_once(dt_link *link, dt_link_reply_fn *on_reply, void *arg,
     for (size_t i = 0, n = link->pending; i < n; i++) {
         void *raw = NULL;
         if (redisGetReply(link->c, &raw) != REDIS_OK) {
-            /* Reads the first reply. If the connection is stale, connects again and repeats the commands. */
+            /* If the connection turns out to be stale at the first reply, connects again and repeats the commands. */
             if (i > 0 || !was_stale(link))
                 return fail_link(link, err, "read");
             dt_status status = send_again(link, err);

@@ -6,7 +6,7 @@
 
 typedef struct dt_wake dt_wake;
 /* Starts the thread, which calls on_wake; on_wake must not block. If shard is -1, everything may have changed, because
- * a connection was lost or restored. config and arg must outlive the thread. *out is NULL unless OK; also if no
+ * a connection was lost or restored. config and arg must outlive the thread. *out is NULL after a failure, and if no
  * endpoints are configured. */
 DT_MUST_CHECK dt_status dt_wake_start(const struct dt_config *config, const char *installation,
                                       void (*on_wake)(void *arg, int shard, bool outbox), void *arg, dt_wake **out,
@@ -18,6 +18,6 @@ DT_MUST_CHECK dt_status dt_wake_start_for_pops(const struct dt_config *config, c
                                                dt_wake **out, struct dt_error *err);
 /* Ends the thread and frees the subscriber. Accepts NULL. */
 void dt_wake_stop(dt_wake *wake);
-/* Returns whether the channels of all endpoints are connected. Wake-ups on other channels are lost. May be called from
- * any thread. */
+/* Returns whether the channels of all endpoints are connected. While a channel is not connected, its wake-ups are lost.
+ * May be called from any thread. */
 bool dt_wake_hears(const dt_wake *wake);
