@@ -25,7 +25,7 @@ UPDATE election_members
 
 -- name: end_silent_member
 -- The row is locked while it is checked. A renewal before the check prevents the end; a renewal after it finds that the
--- member has ended. If the clock is earlier than renewed_at, the clock was set back.
+-- member has ended. If renewed_at is in the future, the clock was set back, and the member ends, too.
 UPDATE election_members
    SET ended = TRUE
  WHERE id = ? AND renewals = ? AND NOT ended

@@ -149,7 +149,7 @@ dt_status dt_work_lease_keep(dt_store *store, struct dt_work_lease *lease, struc
 void dt_work_lease_release(dt_store *store, struct dt_work_lease *lease)
 {
     const struct dt_params row = DT_PARAMS(DT_P_STR(dt_str(lease->work)), DT_P_INT(lease->holder));
-    /* The first try may fail because the connection has broken. */
+    /* If the first try fails because the connection has broken, the second try connects again. */
     if (lease->holder && dt_store_run(store, dt_sql_release_work_lease, row, NULL, NULL) != DT_OK)
         (void)!dt_store_run(store, dt_sql_release_work_lease, row, NULL, NULL);
     lease->holder = 0;

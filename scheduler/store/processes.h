@@ -4,17 +4,17 @@
 #include "store.h"
 
 /* What a process writes into its row. It also writes the row at once if a change did not reach the index. If a live
- * process has an endpoint in index_down, leaders of shards at that endpoint read due jobs from MySQL. If
- * dt_store_index_debts returns another value than before, all leaders do so until the index was compared with MySQL. */
+ * process has an endpoint in index_down, leaders of shards at that endpoint read due jobs from MySQL. If the value of
+ * dt_store_index_debts changes, all leaders read due jobs from MySQL until the index was compared with MySQL. */
 struct dt_process {
     int64_t id; /* random number that identifies the process */
     bool dispatcher;
     const char *name;       /* "host:pid" */
-    const char *index_down; /* endpoints that it cannot write to, comma-separated; "*": all; NULL or empty: none */
+    const char *index_down; /* comma-separated endpoints that it cannot write to; "*": all; NULL or empty: none */
     int64_t index_losses;
-    const char *leads;      /* shards that it leads, as a comma-separated list; NULL: the process is an API */
-    const char *waits;      /* what its leaders wait for, comma-separated: "kafka", "redis"; NULL or empty: nothing */
-    const char *elected_by; /* "zookeeper" or "mysql" if it is elected for a shard, even before it leads; else NULL */
+    const char *leads;      /* shards that this process leads, as a comma-separated list; NULL: it is an API */
+    const char *waits;      /* what the leaders wait for, comma-separated: "kafka", "redis"; NULL or empty: nothing */
+    const char *elected_by; /* "zookeeper" or "mysql" once elected for a shard, even before leading it; else NULL */
 };
 DT_MUST_CHECK dt_status dt_store_beat(dt_store *store, const struct dt_process *process, struct dt_error *err);
 #define DT_PROCESS_FRESH_MS 4000 /* age from which a row's process counts as dead */
@@ -22,7 +22,7 @@ DT_MUST_CHECK dt_status dt_store_beat(dt_store *store, const struct dt_process *
 struct dt_dispatchers {
     unsigned n;
     bool waits_kafka, waits_redis; /* whether at least one leader waits for Kafka, for Redis */
-    int64_t seen_ms_ago;           /* age of the oldest row among these */
+    int64_t seen_ms_ago;           /* age of the oldest row of a live dispatcher */
     int64_t now_ms;                /* MySQL's time when the rows were read */
 };
 struct dt_live_process {

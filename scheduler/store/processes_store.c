@@ -22,7 +22,7 @@ dt_status dt_store_beat(dt_store *store, const struct dt_process *p, struct dt_e
                                      DT_P_STR_OR_NULL(dt_str(p->leads)), DT_P_STR_OR_NULL(dt_str(waits)),
                                      DT_P_STR_OR_NULL(dt_str(p->elected_by))),
                            &changed, err);
-    if (status == DT_OK && changed == 1) /* the row was inserted: it is this process's first */
+    if (status == DT_OK && changed == 1) /* the row is new: the process has just started */
         status = dt_db_run(db, dt_sql_delete_old_processes, DT_PARAMS(DT_P_INT(OLD_MS)), NULL, err);
     return status;
 }

@@ -350,7 +350,7 @@ static const struct {
 /* Procedures that run with the privileges of the caller. */
 static const char *const routines[] = {"dt_renew_member", "dt_wait", "dt_watch_alerts"};
 
-/* Tables with an AUTO_INCREMENT that the API's account may not use otherwise. */
+/* Tables with an AUTO_INCREMENT on which the API's account has no other privilege. */
 static const char *const numbered[] = {"deferred_results"};
 
 #define N(array) (sizeof(array) / sizeof((array)[0]))
