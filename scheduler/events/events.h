@@ -17,10 +17,9 @@
 struct dt_job_event {
     int64_t id, at_ms;
     struct dt_str actor, action;
-    struct dt_str topic, subject; /* absent: the event has none */
-    int64_t job_id, operation_id; /* 0: the event has none */
-    struct dt_str before, after;  /* JSON objects with the members that changed; absent if the topic or job does not
-                                   * exist */
+    struct dt_str topic, subject; /* topic and subject of the event; absent: none */
+    int64_t job_id, operation_id; /* job and operation of the event; 0: none */
+    struct dt_str before, after;  /* the changed members as JSON objects; absent: nothing existed at that time */
 };
 
 /* Selects the events of a page, newest first. Absent and 0 match any value. */
@@ -33,7 +32,7 @@ struct dt_event_filter {
     struct dt_page_end end;
 };
 struct dt_event_list {
-    struct dt_job_event *v; /* in the arena */
+    struct dt_job_event *v; /* events of the page; in the arena */
     size_t n;
     bool more;       /* there may be more events */
     int64_t last_id; /* if `more`: further events have ids below this one */
@@ -52,8 +51,8 @@ DT_MUST_CHECK dt_status dt_store_events_tend(dt_store *store, int64_t now_ms, in
 DT_MUST_CHECK dt_status dt_events_write(dt_db *db, const struct dt_job_event *v, size_t n, struct dt_error *err);
 
 /*
- * The members of an object that a change made different, as JSON. Call begin, then an add function for each member that
- * may differ, then write. If no member differs, nothing is written.
+ * Collects the members of an object that a change altered, as JSON. Call begin, then an add function for each member
+ * that may differ, then write. If no member differs, nothing is written.
  *
  *     struct dt_event_diff d;
  *     dt_event_diff_begin(&d);

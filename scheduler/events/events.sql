@@ -40,7 +40,7 @@ SELECT id, at, actor, action, topic, job_id, subject, operation_id, was, became
    AND at < ?
  ORDER BY id DESC LIMIT ?;
 
--- Reads which days have a partition, as numbers of days since 1970.
+-- Reads which days have a partition; a day is a number: days since 1970.
 -- name: select_event_days
 SELECT CAST(SUBSTR(partition_name, 2) AS SIGNED)
   FROM information_schema.partitions

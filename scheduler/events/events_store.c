@@ -41,7 +41,7 @@ void dt_event_diff_begin(struct dt_event_diff *d)
     dt_json_begin_object(&d->after, NULL);
 }
 
-/* Begins a member in both objects; the caller adds its two values. */
+/* Begins a member in both JSON objects (before, after); the caller adds its two values. */
 static void put_names(struct dt_event_diff *d, const char *name)
 {
     dt_assert((d->before.n == 1) == (d->after.n == 1) || d->before.failed || d->after.failed);
