@@ -48,7 +48,7 @@ typedef struct dt_index dt_index;
  * it. */
 DT_MUST_CHECK dt_status dt_index_check(const struct dt_config *config, struct dt_error *err);
 /* Makes an index without connecting it. The inputs must outlive the index, except the installation's name, which is
- * copied. INVALID: the name or the endpoints cannot be used. *out is NULL unless OK; also if no endpoints are
+ * copied. INVALID: the name or the endpoints cannot be used. *out is NULL after a failure, and if no endpoints are
  * configured. */
 DT_MUST_CHECK dt_status dt_index_new(const struct dt_config *config, const char *installation, const dt_clock *clock,
                                      dt_index **out, struct dt_error *err);
@@ -122,25 +122,27 @@ DT_MUST_CHECK dt_status dt_index_tell_offers(dt_index *index, unsigned shard, co
 /* ---- for the leader of a shard ---- */
 
 /*
- * The marker that a leader writes into its set.
+ * The marker that a leader writes into the due set of its shard.
  *
- * `count` rises during a leadership, so that an older copy of the set has another marker. `generation` is that of the
- * slot map that the set was filled for: a set of another generation lacks the slots that the shard got later.
- * `filling`: the set is being rebuilt; if a leader leaves the set in this state, a later leader does not trust it.
- * `oldest` is not stored in the marker: markers of earlier epochs do not count, because during these epochs the shard's
- * entries were on another endpoint.
+ * `count` rises during a leadership, so that a set which Redis restored from an older copy has another marker.
+ * `generation` is that of the slot map that the set was filled for: a set of another generation lacks the slots that
+ * the shard got later. `filling`: the set is being rebuilt; if a leader leaves the set in this state, a later leader
+ * does not trust it. `oldest` is not stored in the marker: markers of earlier epochs do not count, because during these
+ * epochs the shard's entries were on another endpoint.
  */
 struct dt_marker {
     int64_t epoch, token, count, generation, oldest;
     bool filling;
     int64_t map; /* generation of the slot map that the set is being filled for; not stored in the marker */
 };
-/* Returns a number, practically unique, that identifies the filling that begins with this marker. */
+/* Returns a number that identifies the filling that begins with this marker. Two fillings practically never have the
+ * same number. */
 static inline int64_t dt_marker_life(const struct dt_marker *m)
 {
     return (int64_t)(((uint64_t)m->token + (uint64_t)m->count * UINT64_C(0x9e3779b97f4a7c15)) >> 5);
 }
-/* A leader's question about its set, and the answer. If it fails, n is 0 and `marked` is false. */
+/* A leader's request for the due entries of its shard, and the answer. If the request fails, n is 0 and `marked` is
+ * false. */
 struct dt_due_scan {
     /* in */
     struct dt_marker marker; /* the leader's marker */
@@ -150,14 +152,14 @@ struct dt_due_scan {
     /* out */
     size_t n;
     int64_t next_ms; /* score of the first entry that is not returned; 0: no further entry */
-    bool marked;     /* the set has the leader's marker */
+    bool marked;     /* the due set has the leader's marker */
 };
-/* Reads the due entries of a set in one round trip. */
+/* Reads the due entries of a shard in one round trip. */
 DT_MUST_CHECK dt_status dt_index_due(dt_index *index, unsigned shard, struct dt_due_scan *scan, struct dt_error *err);
-/* Replaces the set's marker by `marker`. If the leader has seen the set with its last marker, it passes this marker as
- * `was`, and a filling continues; if `was` is NULL, a filling starts again. *intact: the set is complete, because it
- * had a marker (ours or an earlier leader's) of the same generation, not older than marker.oldest, and was not being
- * filled. *gone: the set has lost `was`, so it is another set than before; nothing was written. */
+/* Replaces the marker of a shard's due set by `marker`. was: the marker that this leader has last seen in the set: a
+ * filling continues; NULL: a filling starts again. *intact: the set is complete, because it had a marker (ours or an
+ * earlier leader's) of the same generation, not older than marker.oldest, and was not being filled. *gone: `was` is no
+ * longer in the set, so Redis has lost the set since; nothing was written. */
 DT_MUST_CHECK dt_status dt_index_mark(dt_index *index, unsigned shard, struct dt_marker marker,
                                       const struct dt_marker *was, bool *intact, bool *gone, struct dt_error *err);
 /* A change of an entry, made only if the entry is still at `seen_ms`. */
@@ -205,7 +207,7 @@ DT_MUST_CHECK dt_status dt_index_hold(dt_index *index, unsigned shard, struct dt
  * first entry that remains; 0: none remains. */
 DT_MUST_CHECK dt_status dt_index_unhold(dt_index *index, unsigned shard, struct dt_str topic, size_t limit,
                                         int64_t *next_ms, struct dt_error *err);
-/* Removes the set of a shard that no longer has a leader, with its marker and held sets. */
+/* Removes the due set, its marker and the held sets of a shard that no longer has a leader. */
 DT_MUST_CHECK dt_status dt_index_drop(dt_index *index, unsigned shard, struct dt_error *err);
 /* Returns the endpoint of the shard's set, as "host:port"; valid as long as the index. If index is NULL, returns "". */
 const char *dt_index_home(const dt_index *index, unsigned shard);
@@ -228,8 +230,8 @@ DT_MUST_CHECK dt_status dt_index_range(dt_index *index, unsigned shard, const st
 /* Counts the entries with from_ms <= score < to_ms. */
 DT_MUST_CHECK dt_status dt_index_count(dt_index *index, unsigned shard, int64_t from_ms, int64_t to_ms, int64_t *n,
                                        struct dt_error *err);
-/* Finds the scores of jobs' entries, at due_ms and in the rest of the page of due_ms. scores[i] is 0 if entry i was not
- * found. */
+/* Finds the scores of jobs' entries: at due_ms, and anywhere in the page that contains due_ms. scores[i] is 0 if entry
+ * i was not found. */
 DT_MUST_CHECK dt_status dt_index_scores(dt_index *index, unsigned shard, const struct dt_entry *entries, size_t n,
                                         int64_t *scores, struct dt_error *err);
 /* Finds the scores of ids in a held set. scores[i] is 0 if entry i was not found. */
@@ -240,8 +242,8 @@ DT_MUST_CHECK dt_status dt_index_held_scores(dt_index *index, unsigned shard, st
 DT_MUST_CHECK dt_status dt_index_add_missing(dt_index *index, unsigned shard, const struct dt_entry *entries, size_t n,
                                              struct dt_error *err);
 
-/* As dt_index_add_missing, for entries of any shards, on all endpoints at once. Empty sets get whole pages, as fast as
- * the pages can be sent. */
+/* As dt_index_add_missing, for entries of any shards, on all endpoints at once. A set that has no entries there gets
+ * whole pages, which costs Redis less. */
 DT_MUST_CHECK dt_status dt_index_fill(dt_index *index, const struct dt_shard_map *map, const struct dt_entry *entries,
                                       size_t n, struct dt_error *err);
 /* Does the work of dt_index_fill in two calls, so that the caller can work while the servers do: the first call sends
@@ -251,9 +253,9 @@ DT_MUST_CHECK dt_status dt_index_begin_fill(dt_index *index, const struct dt_sha
                                             const struct dt_entry *entries, size_t n, struct dt_error *err);
 DT_MUST_CHECK dt_status dt_index_end_fill(dt_index *index, struct dt_error *err);
 
-/* The filling of one set. A process that reads MySQL once can fill the sets of all shards. While a set's marker says
- * `filling`, a record beside the set names the process that fills it and its progress. The record is deleted with the
- * set, and a leader's first marker resets it. */
+/* The filling of one shard's due set. A process that reads MySQL once can fill the due sets of all shards. While a
+ * set's marker says `filling`, a record beside the set names the process that fills it and its progress. The record is
+ * deleted with the set, and a leader's first marker resets it. */
 struct dt_filling {
     unsigned shard;
     bool wanted;        /* out: the shard's leader has requested the filling */

@@ -2,16 +2,16 @@
  * Changes of entries: dt_index_put, dt_index_fill, and calls for one shard, which are sent in chunks.
  *
  * A batch has entries of many shards, which are sent to all their endpoints in one round trip. Invariants: after
- * load_batch, the items are grouped by shard, and within a shard sorted as a set is; a command has at most DT_CHUNK
- * entries.
+ * load_batch, the items are grouped by shard, and sorted by dt_item_order within a shard; a command has at most
+ * DT_CHUNK entries.
  */
 
 #include "index_internal.h"
 
 #define BATCH_MAX      16384u /* most entries of one batch, which bounds its memory */
 #define ROUND_TRIP_MAX (BATCH_MAX / DT_CHUNK * DT_CHUNK)
-#define FEW            64u            /* fewer items than this are sorted without distributing them */
-#define FAR_MS         INT64_C(60000) /* no set has entries so long after the horizon, even if clocks differ */
+#define FEW            64u            /* fewer items than this are sorted without distributing them to shards first */
+#define FAR_MS         INT64_C(60000) /* no entry is due so long after the horizon, even if clocks differ */
 #define PACKED_PAGES   64u            /* most packed pages of one command */
 #define PACKED_LEAST   16u            /* fewer entries than this are not packed into a page */
 
@@ -23,7 +23,7 @@ enum change_how {
     MOVE        /* an entry is added only if another was removed: item.ref is the number of that removal, from 1 */
 };
 
-/* A change of one shard's set: an entry to remove (`gone`) or to add. */
+/* A change of one shard's due set: an entry to remove (`gone`) or to add. */
 struct shard_item {
     uint32_t shard;
     bool gone;
@@ -434,7 +434,7 @@ static void build_packed(dt_index *index, unsigned shard, size_t, size_t n_new)
     }
 }
 
-/* Reads the integer that both scripts return. 0: the server does not accept packed pages. */
+/* Reads the integer that fill.lua and change.lua return. 0: the server does not accept packed pages. */
 static void on_filled(void *arg, size_t, const dt_reply *reply)
 {
     int64_t taken = 1;

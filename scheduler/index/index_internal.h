@@ -23,7 +23,7 @@ struct dt_known_id;
 struct dt_index {
     char installation[101];
     struct dt_endpoint *endpoints;
-    struct dt_str *names; /* names of the endpoints, from which dt_rendezvous chooses a shard's */
+    struct dt_str *names; /* names of the endpoints; dt_rendezvous chooses one for each shard */
     dt_link **links;      /* one connection for each endpoint */
     unsigned n_links;
     uint16_t link_of[DT_SHARDS_MAX];
@@ -146,7 +146,7 @@ struct dt_junk {
     size_t n_member;
 };
 
-/* Reads entries from replies with pages. The caller sets out, cap and to_ms, and the rest to zero, calls
+/* Reads entries from replies with pages. The caller sets out, cap and to_ms, and all other members to zero, calls
  * dt_reading_take for each reply, and then dt_reading_tidy. */
 struct dt_reading {
     struct dt_entry *out; /* entries that were read; has room for cap */

@@ -26,7 +26,7 @@ struct dt_item {
     uint32_t ref; /* for the caller's use */
 };
 struct dt_item dt_item_of(int64_t id, int64_t due_ms, uint32_t ref);
-/* Compares as a set orders its entries: by due time, then by the bytes of the member, as Redis orders equal scores.
+/* Compares in the order of a due set: by due time, then by the bytes of the member, as Redis orders equal scores.
  * Returns < 0, 0 or > 0. */
 int dt_item_order(const struct dt_item *a, const struct dt_item *b);
 void dt_items_sort(struct dt_item *items, size_t n);

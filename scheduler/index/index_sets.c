@@ -26,7 +26,8 @@ static void on_due(void *arg, size_t i, const dt_reply *reply)
 }
 
 /* Finds, in a reply of up to limit + 1 entries, the due entries, and the time of the first entry that is not returned.
- * If a job has several entries, the earliest counts; after it is removed, a later scan finds the next. */
+ * If a job has several entries, the earliest counts; when it has been removed, a later scan finds the job's next
+ * entry. */
 static void choose_due(dt_index *index, const struct due_reply *due, struct dt_due_scan *scan)
 {
     const struct dt_reading *reading = &due->reading;

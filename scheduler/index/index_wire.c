@@ -89,7 +89,7 @@ bool dt_reply_number(const dt_reply *reply, double *out)
     return isfinite(*out) && fabs(*out) <= 9e15;
 }
 
-/* Reads the entry (member, score) of a page that begins at start_ms. Returns false if these are not an entry's. */
+/* Reads an entry of a page that begins at start_ms. Returns false if member and score are not a valid entry. */
 static bool read_page_entry(double start_ms, const dt_reply *member, const dt_reply *score, struct dt_entry *out)
 {
     struct dt_str text = dt_reply_text(member);

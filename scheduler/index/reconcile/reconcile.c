@@ -19,16 +19,16 @@
 #include "reconcile_parts.h"
 
 #define OVERDUE_MS       1000 /* rows that are due for longer than this are overdue */
-#define OVERLAP_MS       2000 /* overlap of two compares of the edge, for commits that arrive out of order */
+#define OVERLAP_MS       2000 /* overlap of two compares of the horizon's edge: commits arrive out of order */
 #define OVERDUE_PAUSE_US INT64_C(200000)
-#define OVERDUE_SHARE    20             /* the rest of a long queue takes at most 1/OVERDUE_SHARE of the time */
+#define OVERDUE_SHARE    20             /* a long queue of overdue rows takes at most 1/OVERDUE_SHARE of the time */
 #define SCAN_PAUSE_US    INT64_C(50000) /* shortest pause between two steps of the full scan */
-#define SCAN_SHARE       3              /* pause after a compare for the full scan, in durations of the compare */
+#define SCAN_SHARE       3              /* pause after an exact compare of the full scan: multiple of its duration */
 #define PROMOTE_ROWS     1000           /* rows of one step; the housekeeper promotes most rows of a day */
 #define FAIL_PAUSE_US    INT64_C(1000000)
 #define SCAN_STEPS       12   /* most steps of a round of the full scan, if rows are few */
 #define EXACT_ROWS       1000 /* a step with at most this many rows is compared exactly: counting costs as much */
-#define EXACT_ROUNDS     16   /* one of so many other steps is compared exactly; a different one in each round */
+#define EXACT_ROUNDS     16   /* one of so many larger steps is compared exactly; a different one in each round */
 #define UNSURE_US        INT64_C(250000) /* pause between periods while leaders wait for a compare */
 
 /* ---- the handle ---- */
@@ -208,7 +208,7 @@ static void begin_period(dt_reconciler *r)
         int64_t from_ms = r->edge_done_ms ? r->edge_done_ms - OVERLAP_MS : end_ms - 2 * period_ms;
         dt_compare_start(&r->edge, &shards, from_ms < r->near_end_ms ? r->near_end_ms : from_ms, end_ms);
         if (!dt_compare_active(&r->edge))
-            r->edge_done_ms = end_ms; /* the near window includes the edge */
+            r->edge_done_ms = end_ms; /* the near window includes the edge of the horizon */
     }
     r->overdue_owed = dt_compare_active(&r->overdue);
     r->edge_owed = dt_compare_active(&r->edge);
@@ -315,7 +315,7 @@ static dt_status step_overdue(dt_reconciler *r, struct dt_error *err)
         r->views[shard].overdue_seen = true;
         note_loaded(&r->views[shard]);
     }
-    if (r->overdue.phase != DT_COMPARE_ENTRIES) /* a piece was compared completely */
+    if (r->overdue.phase != DT_COMPARE_ENTRIES) /* all entries of a piece were compared */
         r->overdue_owed = false;
     r->next_overdue_us = r->now_us + OVERDUE_PAUSE_US + OVERDUE_SHARE * r->work_us;
     return status;

@@ -55,7 +55,7 @@ struct dt_shard_view {
 };
 
 struct dt_rebuild {
-    struct dt_shard_set shards, again; /* our lost sets; `again`: those that must be rebuilt from the start */
+    struct dt_shard_set shards, again; /* our shards whose set was lost; `again`: to rebuild from the start */
     struct dt_shard_set filling;       /* sets that the current pass fills: our own and other leaders' */
     bool active, passing;
     bool helped;              /* since a shard first requested a rebuild, this process has helped other leaders */
@@ -86,7 +86,7 @@ struct dt_reconciler {
     struct dt_reconcile_out *out;
     int64_t work_us; /* estimated cost of this tick's compare in µs, in this process and in the servers */
 
-    union { /* the same four windows, by number and by name */
+    union { /* four windows, by number and by name */
         struct dt_compare windows[DT_WINDOWS];
         struct {
             struct dt_compare near, overdue, edge, exact;

@@ -94,7 +94,7 @@ static int suspects_by_id(const void *a, const void *b)
         return x->id < y->id ? -1 : 1;
     if (x->shard != y->shard)
         return x->shard < y->shard ? -1 : 1;
-    /* entries that were seen in Redis come before rows */
+    /* an entry that was seen in Redis precedes a row */
     return (x->seen_ms == DT_NOT_SEEN) - (y->seen_ms == DT_NOT_SEEN);
 }
 
@@ -315,9 +315,9 @@ static void hold_same_set(dt_reconciler *r, size_t first, struct verdict *verdic
         dt_shard_set_add(&r->out->held, shard);
 }
 
-/* Adds entries whose slot belongs to another shard now to that shard's set, before they are removed from this set. The
- * process that added such an entry here (with an old map) assumes that the index is up to date. The leader of the other
- * shard may be in another process. */
+/* If the slot of an entry belongs to another shard now, adds the entry to that shard's set, before it is removed from
+ * this set. The process that added such an entry here (with an old map) assumes that the index is up to date. The
+ * leader of the other shard may be in another process. */
 static void give_to_other_shards(dt_reconciler *r, const struct verdict *verdicts)
 {
     struct dt_error err;
