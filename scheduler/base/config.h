@@ -139,7 +139,7 @@
   /* Scheduling priority (nice) that the dispatcher requests: its threads run for moments only, \
    * and should not wait for other processes. */ \
   X(INT, dispatch, priority, -10, -20, 19) \
-  /* Limit of payload bytes in one dispatch: nine payloads of the largest size. */ \
+  /* Limit of bytes in one dispatch (payloads, headers, names, 900 a job): nine payloads of the largest size. */ \
   X(INT, dispatch, batch_bytes, 8388608, 1048576, 67108864) \
   /* Limit of Kafka topics in one dispatch. Each topic costs Kafka a request of a millisecond, during \
    * which due jobs wait. */ \
