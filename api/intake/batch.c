@@ -1,12 +1,13 @@
 /*
- * A chunk of a batch is filled (`open`), passes the gate (batch_gate.h) to the queue, and returns when its unit is done
- * (`done`). Its answers are written after the answers of all earlier chunks. Elements with the same key must be applied
- * in order, but chunks that are queued at the same time may be committed in any order. So if a chunk has a key that an
- * earlier, perhaps still queued chunk has, it waits until all earlier chunks have returned.
+ * Chunks of a batch, and the batch's answer. A chunk is filled (`open`), passes the gate (batch_gate.h) to the queue,
+ * and returns when its unit is done (`done`). Its answers are written after the answers of all earlier chunks.
+ *
+ * Elements with the same key must be applied in order, but chunks that are queued at the same time may be committed in
+ * any order. So a chunk waits until all earlier chunks have returned if it has a key that one of them has.
  *
  * Invariants: a chunk that is not done belongs to the queue, except for its refusals; after a batch has ended early
- * (ending is set) no chunk of it is queued; `hold` is at least `weight` and grows in steps of STEP, unless the batch
- * has ended early.
+ * (ending is set) none of its chunks is submitted any more; `hold` is at least `weight`, minus FREE_WEIGHT, and grows
+ * in steps of STEP, unless the batch has ended early.
  */
 #include "batch.h"
 
@@ -19,16 +20,16 @@
 #define FIRST_ROWS  64                 /* capacity of a batch's first chunk, which is often the only one */
 #define FREE_WEIGHT ((size_t)64 << 10) /* bytes of a batch that are not charged to the budget (limits.memory) */
 #define STEP        ((size_t)64 << 10) /* a hold grows by multiples of this many bytes */
-#define KEEP_HELD   ((size_t)1 << 20)  /* if a hold exceeds the weight by this many bytes, it shrinks */
-/* Answers may be RESULTS_TIMES as long as the elements, or RESULTS_MIN bytes if that is more, so that 200 KB of line
- * feeds do not cause an answer of 24 MB. */
+#define KEEP_HELD   ((size_t)1 << 20)  /* a hold shrinks if it exceeds what is needed by this many bytes */
+/* The answer may be RESULTS_TIMES as long as the elements, or RESULTS_MIN bytes if that is more. Without this limit,
+ * 200 KB of line feeds would cause an answer of 24 MB. */
 #define RESULTS_TIMES 4
 #define RESULTS_MIN   ((size_t)256 << 10)
 
-/* Reasons why a batch ends early: each has the problem that its remaining elements get. */
+/* Reasons why a batch ends early, and the problem that its remaining elements get. */
 static const struct ending {
     enum dt_problem_type type;
-    bool answers_each; /* elements that still arrive get an answer each */
+    bool answers_each; /* elements that still arrive get an answer each, not one together */
     const char *why;
 } endings[] = {
     [DT_BATCH_LATE] = {DT_PROBLEM_TIMEOUT, true, "the request's time is up"},
@@ -41,8 +42,8 @@ static const struct ending {
 struct dt_batch {
     struct dt_gate_entry entry; /* must be the first member: a pointer to it is cast to the batch */
     struct dt_slice slice;
-    bool (*step)(struct dt_request *req); /* function that feeds the batch, if it is fed in slices */
-    struct dt_request *req;               /* the batch's request; valid until the request ends */
+    bool (*step)(struct dt_request *req); /* function that does one slice of feeding; NULL: not fed in slices */
+    struct dt_request *req;               /* request of the batch; valid until the request ends */
     const struct dt_batch_kind *kind;
     struct dt_batch_terms terms;
     struct dt_detached *detached; /* detached answer, sent after all chunks have returned; NULL: not detached */
@@ -50,7 +51,7 @@ struct dt_batch {
     bool has_place; /* the batch holds a place of its token (dt_tenant_take_place) */
     size_t unit_rows, elements, elements_max, bytes;
     size_t refused; /* number of elements that were refused because of a fault in them */
-    bool owed;      /* refused elements were added to the token's debt */
+    bool owed;      /* the refused elements were added to the token's debt */
     struct dt_strbuf results;
     struct dt_chunk *head; /* submitted chunks, in order (utlist) */
     struct dt_chunk *open, *spare;
@@ -115,7 +116,7 @@ static void chunk_add_refusal(struct dt_chunk *chunk, const struct dt_problem *p
     chunk->bytes += slot->n;
 }
 
-/* Returns the cell of a hash in the table of keys, or the free cell for a new hash. */
+/* Returns the cell that holds the hash in the table of keys; if there is none, the free cell for it. */
 static uint64_t *key_cell(const struct dt_chunk *chunk, uint64_t hash)
 {
     size_t mask = chunk->keys_room - 1;
@@ -153,7 +154,8 @@ static void weigh_chunk(struct dt_batch *batch, struct dt_chunk *chunk)
 
 /* ---- chunks ---- */
 
-/* Makes room for one more element in the open chunk. The first chunk is small, because it is often the only one. */
+/* Makes room for one more element in the open chunk. The first chunk is small at first, because it is often the only
+ * one. */
 static bool open_chunk(struct dt_batch *batch)
 {
     if (!batch->open && batch->spare) {
@@ -197,7 +199,7 @@ dt_batch *dt_batch_new(struct dt_request *req, const struct dt_batch_kind *kind,
     batch->kind = kind;
     batch->terms.api = req->api;
     dt_caller_copy(&req->caller, &batch->terms.caller);
-    batch->terms.bound = dt_wall_bound(req) ? &batch->terms.caller.topics : NULL; /* the copy's, which outlives req */
+    batch->terms.bound = dt_wall_bound(req) ? &batch->terms.caller.topics : NULL; /* the copy, which outlives req */
     batch->terms.view = dt_topic_cache_view(req->api->topics);
     batch->terms.rules = dt_answer_rules(req->api, batch->terms.view);
     batch->array = array;
@@ -285,7 +287,8 @@ static const char *detail_of(const struct dt_batch *batch, const char *why, bool
     return text;
 }
 
-/* Returns whether the status refuses an element because of a fault in it, rather than a timeout or a quota. */
+/* Returns whether the status says that an element was refused because of a fault in it, not because of a timeout or a
+ * quota. */
 static bool is_refusal(int status)
 {
     return status >= 400 && status < 500 && status != 408 && status != 429;
@@ -314,7 +317,7 @@ static void write_chunk(struct dt_batch *batch, struct dt_chunk *chunk)
     batch->weight += out->cap - before;
 }
 
-/* Writes the answers of returned chunks, in order. The memory of one chunk is kept for the next. */
+/* Writes the answers of returned chunks, in order. Keeps the memory of one chunk for the next chunk. */
 static void collect_results(struct dt_batch *batch)
 {
     while (batch->head && batch->head->done) {
@@ -346,7 +349,7 @@ static void set_done(void *arg, unsigned)
 {
     struct dt_chunk *chunk = arg;
     dt_assert(chunk->submitted && !chunk->done);
-    chunk->done = true; /* from now on the batch's thread may empty the chunk */
+    chunk->done = true; /* from now on, the thread that owns the batch may empty the chunk */
 }
 
 void dt_batch_came_back(struct dt_chunk *chunk)
@@ -363,7 +366,7 @@ static void append_open_chunk(struct dt_batch *batch, struct dt_chunk *chunk)
     DL_APPEND(batch->head, chunk);
 }
 
-/* Ends the open chunk without submitting it: its elements get the problem that ended the batch. */
+/* Closes the open chunk without submitting it; its elements get the problem of the batch's end. */
 static void close_open_chunk(struct dt_batch *batch)
 {
     if (!batch->open || batch->open->n_slots == 0)
@@ -406,7 +409,7 @@ void dt_batch_end(dt_batch *batch, enum dt_batch_end why)
 
 bool dt_batch_look(dt_batch *batch)
 {
-    batch->entry.deadline_us = batch->req->deadline_us; /* the deadline moves if the process was stopped */
+    batch->entry.deadline_us = batch->req->deadline_us; /* the deadline moves if the process is stopped for a while */
     switch (dt_gate_ended(&batch->entry, dt_clock_mono_us(batch->terms.api->clock))) {
     case DT_GATE_CLOSED:
         dt_batch_end(batch, DT_BATCH_SHUTDOWN);
@@ -445,11 +448,11 @@ bool dt_batch_room(dt_batch *batch)
 
 bool dt_batch_wait(dt_batch *batch, bool finished)
 {
-    /* a batch that is fed in slices has suspended its request already */
+    /* If the batch is fed in slices, its request is suspended already. */
     bool wait = dt_gate_wait(&batch->entry, finished ? DT_GATE_ALL : DT_GATE_ROOM,
                              batch->entry.call == resume_request ? suspend_request : NULL);
     if (!wait)
-        dt_batch_look(batch); /* if the gate is closed, the batch ends */
+        dt_batch_look(batch); /* ends the batch if the gate is closed */
     return wait;
 }
 
@@ -464,8 +467,7 @@ static bool run_slice(struct dt_slice *slice)
 static void queue_slice(struct dt_gate_entry *entry)
 {
     struct dt_batch *batch = batch_of(entry);
-    /* The workers stop after the queues, so they still take this slice; no batch waits after the queues have
-     * stopped. */
+    /* This cannot fail: the workers stop after the queues, and no batch waits after the queues have stopped. */
     (void)dt_workers_slice(batch->terms.api->workers, &batch->slice);
 }
 
@@ -545,8 +547,8 @@ static void refuse_decoded(struct dt_batch *batch, dt_status status, const struc
     chunk_add_refusal(batch->open, &problem);
 }
 
-/* Adds the key of the next row to the open chunk. If an earlier chunk may have the key, this chunk waits for it. False:
- * out of memory. */
+/* Adds the key of the next row to the open chunk. If an earlier chunk may have the same key, the open chunk must wait
+ * until that chunk has returned. False: out of memory. */
 static bool record_key(struct dt_batch *batch, struct dt_chunk *chunk)
 {
     uint64_t hash = batch->kind->key_of ? batch->kind->key_of(dt_chunk_row(chunk, chunk->n_rows)) : 0;
@@ -555,7 +557,7 @@ static bool record_key(struct dt_batch *batch, struct dt_chunk *chunk)
     for (const struct dt_chunk *c = batch->head; c && !batch->entry.in_order; c = c->next)
         batch->entry.in_order = c->keys && *key_cell(c, hash) != 0;
     if (!chunk->keys) {
-        /* A power of two, at least twice the number of keys, so that a free cell is always found. */
+        /* The size is a power of two and at least twice the number of keys, so that there is always a free cell. */
         for (chunk->keys_room = 16; chunk->keys_room < 2 * chunk->room_max;)
             chunk->keys_room *= 2;
         chunk->keys = calloc(chunk->keys_room, sizeof(*chunk->keys));
@@ -583,7 +585,7 @@ void dt_batch_add(dt_batch *batch, struct dt_str text, bool keep)
     struct dt_chunk *chunk = batch->open;
     const struct dt_json_limits limits = dt_job_json_limits(batch->terms.rules.json_depth);
     struct dt_faults faults = {.arena = &chunk->arena};
-    struct dt_error err; /* initialized below: it is large, so only its beginning is cleared for each element */
+    struct dt_error err; /* initialized below: err is large, so only its beginning is cleared for each element */
     err.status = DT_OK;
     err.text[0] = '\0';
     dt_json *json = dt_scratch_json();
@@ -644,7 +646,7 @@ void dt_batch_answer(dt_batch *batch)
     req->reply_type = type_of(batch);
 }
 
-/* Called by a slicer, or by the thread that detached the answer, when all chunks have returned or their time is up. */
+/* Called when all chunks have returned or their time is up, by a slicer or by the thread that detached the answer. */
 static bool send_answer(struct dt_slice *slice)
 {
     struct dt_batch *batch = (struct dt_batch *)((char *)slice - offsetof(struct dt_batch, slice));

@@ -1,7 +1,7 @@
 /* Feeds batches: see batch.h. Lines (NDJSON) are taken from the stream as they arrive, on the HTTP thread. If a piece
- * of the body has more lines than a slice, slicers (workers.h) take the remainder, so that other connections of the
- * thread do not wait. An array is collected; then a slicer parses all of it, and takes up to SLICE elements at a time.
- * If the array cannot be parsed, nothing is done. */
+ * of the body has more lines than a slice, slicers (workers.h) take the remaining lines, so that other connections of
+ * the HTTP thread do not wait. An array is first received completely; then a slicer parses it, and takes up to SLICE
+ * elements at a time. If the array cannot be parsed, nothing is done. */
 #include "batch.h"
 
 #include "answer.h"
@@ -15,9 +15,9 @@ static const struct dt_batch_kind *kind_of(const struct dt_request *req)
 
 /* ---- NDJSON ---- */
 
-/* `partial` keeps the beginning of a line until the next piece of the body arrives. A line longer than limits.body is
- * refused, and skipped to its end. A line feed ends a line. Text after the last line feed is a line, too. An empty line
- * is refused as an invalid element, so that results stay aligned with lines. */
+/* A stream of lines. `partial` keeps the beginning of a line until the next piece of the body arrives. A line longer
+ * than limits.body is refused, and skipped to its end. A line feed ends a line; text after the last line feed is also a
+ * line. An empty line is refused as an invalid element, so that each line has its result. */
 struct lines {
     dt_batch *batch;
     struct dt_strbuf partial;
@@ -25,9 +25,9 @@ struct lines {
     size_t at;
     size_t line_max;
     bool skipping;
-    bool begun; /* the first line was begun */
+    bool begun; /* the first line was read; only it may begin with a byte order mark */
     bool rests; /* the batch must pause before it begins */
-    bool ended; /* the last line was read */
+    bool ended; /* the body has ended, and its last line was read */
 };
 
 static void drop_lines(struct dt_request *req)
@@ -67,7 +67,7 @@ enum dt_next dt_batch_feed_begin(struct dt_request *req, bool *buffer)
     return DT_PENDING;
 }
 
-/* Reads a line whose end is p[0..n). Its beginning may be in `partial`. */
+/* Reads a line that ends with p[0..n); `partial` may have its beginning. */
 static void take_line(struct lines *lines, const char *p, size_t n)
 {
     struct dt_str line = {p, n};
@@ -101,7 +101,7 @@ static void keep_beginning(struct dt_request *req, struct lines *lines, const ch
         dt_batch_end(lines->batch, DT_BATCH_MEMORY);
 }
 
-/* Stops reading lines: later lines get one answer together. */
+/* Stops reading lines: all later lines get one answer together. */
 static void leave_remainder(struct lines *lines)
 {
     dt_batch_remainder(lines->batch);
@@ -174,8 +174,8 @@ enum dt_feed dt_batch_feed(struct dt_request *req, const char *p, size_t n, size
         leave_remainder(lines);
         return DT_FEED_DROP;
     }
-    /* Called if a piece has more lines than a slice, the batch has no room, or it must pause first. Copies the
-     * remaining bytes, because the connection reads its next bytes into the same buffer. */
+    /* The piece has more lines than a slice, or the batch has no room, or the batch must pause before it begins. Copies
+     * the remaining bytes, because the connection reads its next bytes into the same buffer. */
     const size_t left = n - at;
     lines->at = 0;
     if (dt_hold_bulk(&req->hold, dt_strbuf_growth(&lines->piece, left)))
@@ -208,7 +208,7 @@ static enum dt_next pause_lines(struct dt_request *req)
     return dt_batch_rest(lines->batch, DT_BATCH_REST_LAST) ? DT_PENDING : answer_lines(req);
 }
 
-/* Ends the lines after the last piece of the body. Called again after each wait for room. */
+/* Takes the last line, after the last piece of the body, and submits the open chunk. Called again after each wait. */
 static enum dt_next finish_lines(struct dt_request *req)
 {
     struct lines *lines = req->state;
@@ -218,7 +218,7 @@ static enum dt_next finish_lines(struct dt_request *req)
         if (dt_batch_wait(lines->batch, false))
             return DT_PENDING;
     if (!lines->ended) {
-        /* Text after the last line feed is a line, unless a limit has cut it off. */
+        /* Text after the last line feed is a line, unless a limit has cut off the body. */
         const bool begun = lines->skipping || lines->partial.n > 0;
         lines->ended = true;
         if (dt_batch_over(lines->batch)) {
@@ -237,7 +237,7 @@ static enum dt_next finish_lines(struct dt_request *req)
     return dt_batch_wait(lines->batch, true) ? DT_PENDING : pause_lines(req);
 }
 
-/* The body broke off inside its last line, so this line is dropped. */
+/* Called if the body breaks off. The line that it breaks off in is dropped. */
 void dt_batch_feed_cut(struct dt_request *req, enum dt_cut why)
 {
     struct lines *lines = req->state;
@@ -255,7 +255,7 @@ void dt_batch_feed_cut(struct dt_request *req, enum dt_cut why)
 
 struct array {
     dt_batch *batch;
-    dt_json *json; /* parser of the array; the thread's parser is used for each element */
+    dt_json *json; /* parser that holds the whole array; elements are parsed with the thread's parser */
     const struct dt_json_node *element;
     enum { READ, FEED, FLUSH, REST, FINISH } next;
 };
@@ -267,8 +267,8 @@ static void drop_array(struct dt_request *req)
     dt_batch_release(array->batch);
 }
 
-/* A parsed node takes many times more memory than the shortest element. So if a body has more elements than valid ones
- * would fit in it, parsing stops and the body is refused. */
+/* A parsed node takes many times more memory than the shortest element. So parsing stops, and the body is refused, if
+ * the body has more elements than it could have if all of them were valid. */
 static size_t nodes_max(const struct dt_request *req)
 {
     size_t most = 2 * (size_t)req->api->config->limits_batch_lines + 1;
@@ -277,7 +277,7 @@ static size_t nodes_max(const struct dt_request *req)
     return fit < most ? fit : most;
 }
 
-/* Parses the whole body. False: it is no JSON array; the problem is filled in. */
+/* Parses the whole body. False: the body is no JSON array; the problem is filled in. */
 static bool begin_array(struct dt_request *req, struct array *array)
 {
     struct dt_error err = {0};
@@ -363,7 +363,7 @@ enum dt_next dt_batch_feed_handle(struct dt_request *req)
     if (!array)
         return dt_answer_status(req, DT_NOMEM, NULL, NULL);
     if (!dt_hold_bulk(&req->hold,
-                      2 * nodes_max(req) * sizeof(struct dt_json_node))) /* a doubling table may be twice as large */
+                      2 * nodes_max(req) * sizeof(struct dt_json_node))) /* twice, because the parser's table doubles */
         return dt_request_no_room(req);
     *array = (struct array){.batch = dt_batch_new(req, kind_of(req), true)};
     req->state = array;

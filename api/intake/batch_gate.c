@@ -1,6 +1,6 @@
 /* Invariants, under the lock: rows = the rows of all queued chunks + the granted rows; an entry is in the gate's queue
- * exactly while its waits_for is set; the gate has no room for any entry in the queue (serve_queue grants room as soon
- * as there is some). If no chunk is queued, one chunk of any weight passes. */
+ * exactly while its waits_for is set; no batch in the queue waits for room that the gate has (end_possible_waits grants
+ * room as soon as there is some). If no chunk is queued, one chunk of any weight passes. */
 #include "batch_gate.h"
 
 #include <pthread.h>
@@ -13,7 +13,7 @@
 struct dt_gate {
     size_t chunk_rows;
     size_t unit_rows, rows_max; /* maximal rows of one chunk, and of all chunks together */
-    size_t row_bytes;           /* this many bytes count as a row; 0: bytes do not count */
+    size_t row_bytes;           /* number of bytes that count as a row; 0: bytes do not count */
     _Atomic bool closed;        /* written under the lock */
     _Atomic int entries;
     pthread_mutex_t lock;
@@ -135,7 +135,7 @@ static bool nothing_to_wait_for(const struct dt_gate_entry *entry, enum dt_gate_
     return what == DT_GATE_ROOM && has_room(entry);
 }
 
-/* Ends every wait that can end now. Batches that wait for their own chunks do not block the batches after them. */
+/* Ends every wait that can end now. A batch that waits for its own chunks does not block the batches after it. */
 static void end_possible_waits(dt_gate *gate)
 {
     for (struct dt_gate_entry *entry = gate->first, *next; entry; entry = next) {

@@ -1,15 +1,15 @@
 /*
- * The gate before the queue of a kind of elements: new jobs (the committer), results (the results batcher). All batches
- * of the kind together take at most half of that queue, so that single elements find room. If there is no room for a
- * chunk, its batch waits in the gate's queue, in order of arrival. The gate counts rows; a chunk with many bytes counts
- * for more rows.
+ * The gate before the queue of a kind of elements: new jobs (the committer), or results (the results batcher). All
+ * batches of the kind together take at most half of that queue, so that single elements find room. If there is no room
+ * for a chunk, its batch waits in the gate's own queue, in order of arrival. The gate counts rows; a chunk with many
+ * bytes counts for more rows.
  *
  *   dt_gate_pass: a chunk is queued --> dt_gate_back: the chunk has returned; the next batch is served
- *        '-- no room --> dt_gate_wait: the batch waits --> call(): room was granted, or the wait ended without
+ *        '-- no room --> dt_gate_wait: the batch waits --> call(): room was granted, or the wait ended without room
  *
- * Granted room is reserved until the batch passes. If a batch does not pass (its client has disconnected, or its
- * deadline has passed), it releases the room with dt_gate_leave. Every wait ends: with room, at the deadline, or when
- * the gate closes.
+ * Granted room is reserved until the batch calls dt_gate_pass. If the batch does not do so (its client has
+ * disconnected, or its deadline has passed), it releases the room with dt_gate_leave. Every wait ends: with room, at
+ * the deadline, or when the gate closes.
  *
  * Thread-safe. An entry belongs to the thread that owns its batch; other threads may only call dt_gate_back.
  */
@@ -27,28 +27,28 @@ typedef struct dt_gate dt_gate;
 enum dt_gate_for { DT_GATE_ROOM = 1, DT_GATE_ALL, DT_GATE_REST };
 enum dt_gate_end { DT_GATE_OPEN, DT_GATE_LATE, DT_GATE_CLOSED };
 
-/* A batch's place at the gate; a member of the batch (struct dt_batch). */
+/* A batch's entry in the gate's queue; a member of the batch (struct dt_batch). */
 struct dt_gate_entry {
     dt_gate *gate;
-    int64_t deadline_us; /* monotonic: when the wait ends in any case */
+    int64_t deadline_us; /* monotonic: when a wait for room ends in any case */
     /* Called when the wait ends, on any thread, under the gate's lock. Must neither block nor touch the gate. */
     void (*call)(struct dt_gate_entry *entry);
-    bool in_order; /* set by the owner: the next chunk waits until all earlier chunks have returned */
+    bool in_order; /* set by the batch: its next chunk must wait until its earlier chunks have returned */
     /* Members below: protected by the gate's lock. */
-    size_t granted; /* number of rows that are reserved for the batch */
+    size_t granted; /* number of rows that are reserved for the batch's next chunk */
     unsigned under_way;
-    enum dt_gate_for waits_for; /* 0: it does not wait */
+    enum dt_gate_for waits_for; /* 0: the batch does not wait */
     int64_t rests_until_us;
     struct dt_gate_entry *prev, *next;
 };
 
-/* Limits of one chunk, and of all chunks together. bytes 0: bytes do not count. */
+/* Limits of one chunk, and of all queued chunks together. If a number of bytes is 0, bytes do not count. */
 struct dt_gate_bounds {
     size_t chunk_rows, chunk_bytes;
     size_t rows, bytes;
 };
 
-/* Creates a gate. of: name of the kind of element, for the metrics. NOMEM: *out is NULL. */
+/* Creates a gate. of: the metrics' name for the kind of element. NOMEM: *out is NULL. */
 DT_MUST_CHECK dt_status dt_gate_new(const char *of, const struct dt_gate_bounds *bounds, dt_gate **out);
 /* Frees the gate. No batch may wait, and no chunk may be queued. Accepts NULL. */
 void dt_gate_free(dt_gate *gate);
@@ -59,16 +59,16 @@ void dt_gate_expire(dt_gate *gate, int64_t now_us);
 
 void dt_gate_entry_init(struct dt_gate_entry *entry, dt_gate *gate, int64_t deadline_us,
                         void (*call)(struct dt_gate_entry *));
-/* Releases the entry. It must not wait, and must have no queued chunk. */
+/* Releases the entry. Its batch must not wait, and must have no queued chunk. */
 void dt_gate_entry_clear(struct dt_gate_entry *entry);
 /* Returns the maximal number of rows of a chunk. */
 size_t dt_gate_chunk_rows(const dt_gate *gate);
-/* Returns the weight of a chunk: its number of rows, or the number that its bytes count for if that is larger. */
+/* Returns the weight of a chunk in rows: its number of rows, or what its bytes count for if that is more. */
 size_t dt_gate_weight(const dt_gate *gate, size_t rows, size_t bytes);
-/* Counts a chunk of this weight as queued. False: there is no room, and nothing was counted. */
+/* Counts a chunk of this weight as queued. False: the queue has no room, and nothing was counted. */
 bool dt_gate_pass(struct dt_gate_entry *entry, size_t weight);
-/* Uncounts a chunk of this weight, when it has returned. Calls under_lock first, with the number of chunks of this
- * batch that are still queued; then ends the waits that can end. Any thread. */
+/* Stops counting a chunk of this weight, which has returned. Before that, calls under_lock with the number of chunks of
+ * the batch that are still queued; after that, ends the waits that can end. Any thread. */
 void dt_gate_back(struct dt_gate_entry *entry, size_t weight, void (*under_lock)(void *arg, unsigned under_way),
                   void *arg);
 /* Queues the entry. True: the entry waits; `suspend` (unless NULL) was called before the wait could end, and the caller
@@ -80,5 +80,5 @@ bool dt_gate_rest(struct dt_gate_entry *entry, int64_t until_us, void (*suspend)
 /* Returns whether the batch may queue further chunks. LATE: no, its deadline has passed. CLOSED: no, the server
  * ends. */
 enum dt_gate_end dt_gate_ended(const struct dt_gate_entry *entry, int64_t now_us);
-/* Releases the room that was granted to the entry; it is granted to the next entry of the queue. */
+/* Releases the room that was granted to the entry's batch; it is granted to the next batch that waits. */
 void dt_gate_leave(struct dt_gate_entry *entry);

@@ -1,5 +1,5 @@
 /*
- * Owns the queue of new jobs and the threads that insert them.
+ * Owns the queues of new jobs and the threads that insert them.
  *
  *   submit -> queue (bounded by jobs and bytes) -> a thread takes all queued units -> topics, ids -> one INSERT, one
  *   COMMIT -> done(unit) for each -> index writer
@@ -7,10 +7,10 @@
  * A unit is answered exactly once; OK only after the COMMIT has succeeded; a unit is not used after its done was called
  * (entries for the index are copied before). Rows are queued while a commit runs, so commits grow with the load.
  *
- * Single jobs do not wait for batches: units of a few rows have a queue of their own, served first in commits of its
- * own. After PASSES commits of single jobs, a batch is committed in any case. If there are several threads, batches
- * never use all of them. While single jobs arrive, batches use one thread, commit at most one large unit at a time, and
- * pause after each commit, because large statements slow down all others in MySQL.
+ * Single jobs do not wait for batches: units of a few rows have a queue of their own, which is served first, in commits
+ * of its own. After PASSES commits of single jobs, a batch is committed in any case. If there are several threads,
+ * batches never use all of them. While single jobs arrive, batches use one thread, commit at most one large unit at a
+ * time, and pause after each commit, because large statements slow down all other statements in MySQL.
  */
 #include "committer.h"
 
@@ -28,7 +28,7 @@
 #define FEW_ROWS          16                /* units with at most this many rows are served before batches */
 #define PASSES            8                 /* maximal number of commits of small units in a row while a batch waits */
 #define CALM_US           INT64_C(500000)   /* time without single jobs after which batches may use several threads */
-#define SLOW_US           INT64_C(200000)   /* a batch's commit that takes longer may hang, so the next one begins */
+#define SLOW_US           INT64_C(200000)   /* a batch's commit that takes longer may hang, so another begins */
 #define RESTS             3                 /* batches pause after a commit for this many times its duration, … */
 #define REST_US           INT64_C(50000)    /* … but at most this long */
 #define BYTES_AMID_SINGLE ((size_t)1 << 20) /* maximal size of a commit of batches while single jobs arrive */
@@ -37,7 +37,7 @@ struct queue {
     struct dt_unit *units;          /* queued units (utlist) */
     size_t rows;                    /* number of rows in these units */
     struct dt_commit_window window; /* decides when the queue's next commit begins */
-    size_t most;                    /* maximal number of the queue's commits at the same time */
+    size_t most;                    /* maximal number of commits of this queue at the same time */
 };
 
 struct worker {
@@ -45,7 +45,7 @@ struct worker {
     struct dt_thread thread;
     struct dt_session session;
     struct dt_id_block ids;
-    /* Used by the running commit. The arrays have api.commit_jobs elements. */
+    /* Used by the thread's running commit. The arrays have api.commit_jobs elements. */
     struct dt_insert **rows;
     struct dt_entry *entries;
     struct dt_topic_wish *wishes; /* topics that jobs name and the snapshot lacks */
@@ -65,7 +65,7 @@ struct dt_committer {
     pthread_cond_t wake;
     pthread_mutex_t lock; /* protects all members below */
     struct queue few, many;
-    unsigned passes;        /* commits of `few` in a row while `many` waited */
+    unsigned passes;        /* number of commits of `few` in a row while `many` had units */
     int64_t single_us;      /* when the last commit with a single job began; 0: never */
     int64_t rests_until_us; /* while single jobs arrive, `many` pauses until this time */
     size_t queued_bytes;
@@ -79,7 +79,7 @@ static void run_committer(void *arg);
 
 /* ---- the queue ---- */
 
-/* Ends the unit. Charges the created jobs to its token, and returns the other admitted jobs to the quota. */
+/* Ends the unit. Its created jobs count against the token's quota; its other admitted jobs no longer do. */
 static void finish_unit(struct dt_unit *unit, dt_status status)
 {
     dt_tenant *tenant = unit->caller ? unit->caller->tenant : NULL;
@@ -99,7 +99,7 @@ static void finish_unit(struct dt_unit *unit, dt_status status)
     unit->done(unit);
 }
 
-/* Admits rows in order, until a row is over a quota of the caller's token. This row and all later rows are refused. */
+/* Admits rows in order, until a row is over a quota of the caller's token. That row and all later rows are refused. */
 static void ask_quota(struct dt_unit *unit, int64_t now_us)
 {
     dt_tenant *tenant = unit->caller ? unit->caller->tenant : NULL;
@@ -126,7 +126,7 @@ static int64_t queue_begins_at(const struct queue *q)
     return q->window.busy < q->most ? dt_commit_window_begin_at(&q->window, q->rows) : DT_COMMIT_WINDOW_NEVER;
 }
 
-/* Returns the time from which batches may use several threads again. */
+/* Returns when single jobs count as no longer arriving; from then on batches may use several threads. */
 static int64_t singles_calm_from_us(const dt_committer *c)
 {
     return c->single_us ? c->single_us + CALM_US : 0;
@@ -150,7 +150,8 @@ static dt_status start_worker_locked(dt_committer *c)
     return status;
 }
 
-/* Wakes or starts a thread, if a commit can begin now; for_clock: also if it can before a waiting thread's timer. */
+/* Wakes or starts a thread if a commit can begin now. for_clock: also if a commit can begin before the waiting thread's
+ * timer expires. */
 static void wake_one_locked(dt_committer *c, bool for_clock)
 {
     int64_t at_us = dt_earlier(queue_begins_at(&c->few), many_begins_at(c));
@@ -290,7 +291,7 @@ static void wait_locked(dt_committer *c)
     }
 }
 
-/* Takes all queued units, up to the bounds of one commit. NULL: the thread must end. */
+/* Takes all queued units of one queue, up to the limits of a commit. NULL: the thread must end. */
 static struct dt_unit *take_units(struct worker *w)
 {
     dt_committer *c = w->committer;
@@ -301,7 +302,7 @@ static struct dt_unit *take_units(struct worker *w)
     pthread_mutex_lock(&c->lock);
     wait_locked(c);
     w->begun_us = dt_clock_mono_us(c->env->clock);
-    /* Chooses the queue whose commit begins now; when stopping, a queue that is not empty. */
+    /* Chooses the queue for the next commit; when stopping, a queue that is not empty. */
     const bool few = c->stopping ? c->few.units != NULL : queue_begins_at(&c->few) <= w->begun_us;
     const bool many = c->stopping ? c->many.units != NULL : many_begins_at(c) <= w->begun_us;
     const bool passes = few && (!many || c->passes < PASSES);
@@ -311,7 +312,7 @@ static struct dt_unit *take_units(struct worker *w)
     const bool amid_single = q == &c->many && singles_calm_from_us(c) > w->begun_us;
     const size_t rows_max = amid_single ? c->unit_rows : room;
     const size_t bytes_max = amid_single ? BYTES_AMID_SINGLE : DT_COMMIT_BYTES;
-    /* The first unit is taken whatever its size. */
+    /* The first unit is taken even if it exceeds a limit. */
     for (struct dt_unit *unit = q->units;
          unit && (!units || (w->taken + unit->n <= rows_max && bytes + unit->bytes <= bytes_max)); unit = q->units) {
         remove_locked(c, q, unit);
@@ -325,7 +326,7 @@ static struct dt_unit *take_units(struct worker *w)
     dt_assert_cmp(w->taken, <=, room);
     dt_commit_window_begun(&q->window, w->begun_us);
     dt_assert_cmp(c->few.window.busy + c->many.window.busy, <=, c->env->config->api_committers);
-    wake_one_locked(c, true); /* another thread may commit the units that stay queued */
+    wake_one_locked(c, true); /* another thread may commit the remaining units */
     dt_metric_set(c->queue, (double)rows_locked(c));
     pthread_mutex_unlock(&c->lock);
     return units;
@@ -341,12 +342,13 @@ static struct dt_topic_wish *find_wish(struct dt_topic_wish *v, size_t n, struct
     return NULL;
 }
 
-/* Adds topics that the unit names and the view lacks to the wishes, after the `before` wishes of earlier units. Returns
- * their number. A topic refused to an earlier caller is added again: this caller may be allowed to create it. */
+/* Appends topics that the unit names and the view lacks to the worker's wishes, of which `before` belong to earlier
+ * units. Returns how many it appended. A topic that was refused to an earlier unit is appended again, because this
+ * unit's caller may be allowed to create it. */
 static size_t add_wishes(struct worker *w, const struct dt_unit *unit, const struct dt_view *view, size_t before)
 {
     struct dt_topic_wish *wishes = w->wishes + before;
-    struct dt_str last = DT_STR_NONE; /* topic of the previous row; skipped if equal, because batches repeat topics */
+    struct dt_str last = DT_STR_NONE; /* topic of the previous row; batches often repeat a topic, so it is skipped */
     size_t n = 0;
     for (size_t i = 0; i < unit->n - unit->n_over; i++) {
         const struct dt_new_job *job = &unit->rows[i].row.job;
@@ -367,8 +369,9 @@ static size_t add_wishes(struct worker *w, const struct dt_unit *unit, const str
     return n;
 }
 
-/* Creates the topics that the view lacks, with one call for each unit, and refuses rows whose topic may not be created.
- * *made: a topic that the view lacks exists now. If the status is not OK, some topics may have been created. */
+/* Creates the topics that the view lacks, with one call for each unit. Refuses rows whose topic may not be created.
+ * *made: at least one topic that the view lacks exists now. If the status is not OK, some topics may have been
+ * created. */
 static dt_status make_topics(struct worker *w, struct dt_unit *units, const struct dt_view *view, bool *made,
                              struct dt_error *err)
 {
@@ -418,8 +421,8 @@ static dt_status topics_for(struct worker *w, struct dt_unit *units, struct dt_v
     return status;
 }
 
-/* Collects the rows to insert, with the settings of their topics. Returns their number. The rows borrow from the
- * snapshot, so each unit keeps a reference. */
+/* Collects the rows to insert, and gives them the settings of their topics. Returns the number of rows. Rows borrow
+ * from the snapshot, so each unit keeps a reference to it. */
 static size_t collect_rows(struct worker *w, struct dt_unit *units, struct dt_view *view)
 {
     size_t n = 0;
@@ -488,7 +491,7 @@ static dt_status insert_rows(struct worker *w, size_t n, int64_t *created_ms, st
     return DT_OK;
 }
 
-/* Collects the entries for the index before the units are answered, because they may be freed after that. */
+/* Collects the entries for the index. Called before the units are answered, because units may be freed after that. */
 static size_t record_entries(struct worker *w, struct dt_unit *units)
 {
     dt_committer *c = w->committer;
@@ -616,7 +619,7 @@ dt_status dt_committer_start(const struct dt_session_env *env, dt_topic_cache *t
         status = w->rows && w->entries && w->wishes ? dt_session_init(&w->session, env) : DT_NOMEM;
     }
     if (status == DT_OK)
-        status = start_worker_locked(c); /* holds no lock, because no other thread knows the committer yet */
+        status = start_worker_locked(c); /* no lock is needed, because no other thread knows the committer yet */
     if (status != DT_OK) {
         dt_committer_free(c);
         return dt_fail(err, status, "the committers cannot start");
@@ -633,7 +636,7 @@ void dt_committer_stop(dt_committer *c)
     pthread_mutex_unlock(&c->lock);
     for (size_t i = 0; i < c->n_workers; i++)
         dt_thread_join(&c->workers[i].thread);
-    pthread_mutex_lock(&c->lock); /* other threads may still be submitting requests, which are refused */
+    pthread_mutex_lock(&c->lock); /* locked, because other threads may still submit units, which are refused */
     dt_assert(!c->few.units && !c->many.units);
     dt_assert_cmp(rows_locked(c) + c->queued_bytes, ==, 0);
     pthread_mutex_unlock(&c->lock);
@@ -644,7 +647,7 @@ void dt_committer_free(dt_committer *c)
     if (!c)
         return;
     for (int64_t i = 0; c->workers && i < c->env->config->api_committers; i++) {
-        dt_store_free(c->workers[i].session.store); /* the threads that ran have freed their stores */
+        dt_store_free(c->workers[i].session.store); /* a thread that ran has already freed its store */
         free(c->workers[i].rows);
         free(c->workers[i].entries);
         free(c->workers[i].wishes);

@@ -19,22 +19,22 @@
 /*
  * The commit window decides when a commit of the queued rows begins. Pure: the time is passed in; the caller locks.
  *
- * A commit costs the server as much as about thirty rows, so a small one waits for more rows if that saves time:
+ * A commit costs the server as much as about thirty rows, so a small commit waits for more rows if that saves time:
  *
- *   - While another commit runs: until it ends, enough rows are queued, or it turns out to be slow.
- *   - While two run: the same, but only many rows are worth a third one before a disk write has ended.
- *   - After a commit: for half as long as it took, or until as many rows are queued as clients were seen. This includes
- *     clients that were just answered and may send the next row.
+ *   - While one commit runs: until it ends, enough rows are queued, or it turns out to be slow.
+ *   - While two commits run: until one ends, many rows are queued, or the disk turns out to hang.
+ *   - After a commit: for half as long as the commit took, or until as many rows are queued as clients were seen. This
+ *     includes clients that were just answered and may send the next row.
  *   - Otherwise a row does not wait.
  */
-#define DT_COMMIT_WINDOW_ROWS    32             /* number of queued rows that are worth a commit */
-#define DT_COMMIT_WINDOW_MANY    500            /* number of queued rows that are worth a third commit */
-#define DT_COMMIT_WINDOW_SLOW_US INT64_C(2000)  /* after this time the next commit begins; the longest wait */
+#define DT_COMMIT_WINDOW_ROWS    32             /* queued rows that are enough for a commit */
+#define DT_COMMIT_WINDOW_MANY    500            /* queued rows that are enough for a third commit */
+#define DT_COMMIT_WINDOW_SLOW_US INT64_C(2000)  /* if a commit takes longer, another begins; also the longest wait */
 #define DT_COMMIT_WINDOW_HUNG_US INT64_C(10000) /* if two commits take longer, a third one begins */
 #define DT_COMMIT_WINDOW_NEVER   INT64_MAX
 
 struct dt_commit_window { /* all zeros: idle */
-    unsigned busy;        /* number of running commits */
+    unsigned busy;        /* number of commits that are running */
     int64_t begun_us;     /* when the latest commit began */
     size_t expected;      /* rows that clients of the last commit may send, plus rows queued at its end */
     int64_t until_us;     /* until when a commit waits for the expected rows */
@@ -63,16 +63,16 @@ struct dt_create {
 };
 
 /* Rows that are committed together. The submitter creates and frees the unit; the committer owns it from submit until
- * done. */
+ * its `done` is called. */
 struct dt_unit {
     struct dt_create *rows;
     size_t n;            /* number of rows: 1 to dt_committer_unit_rows() */
-    bool of_batch;       /* the rows are elements of a batch, which is served less while single jobs arrive */
-    int64_t deadline_us; /* monotonic: a unit that is not begun by this time is answered UNAVAILABLE; 0: none */
-    /* The caller that owns the jobs. Decides which topics may be created. Lives until done. */
+    bool of_batch;       /* the rows are elements of a batch; batches are served less while single jobs arrive */
+    int64_t deadline_us; /* monotonic: if its commit begins later, the unit is answered UNAVAILABLE; 0: none */
+    /* The caller that owns the jobs; decides which topics may be created. Must live until `done` is called. */
     const struct dt_caller *caller;
     /* Called exactly once: on a committer thread, or inside dt_committer_submit if the unit is refused. From this call
-     * on the submitter owns the unit again. Must not block; may resume the request, submit it to workers, or submit
+     * on, the submitter owns the unit again. Must not block; may resume the request, submit it to workers, or submit
      * another unit. */
     void (*done)(struct dt_unit *unit);
     void *arg;
@@ -85,9 +85,9 @@ struct dt_unit {
     int64_t created_ms;   /* created_at and updated_at of the CREATED rows */
     struct dt_view *view; /* snapshot of topics that the commit used; NULL: none */
 
-    /* Number of rows, at the end, that are over a quota of the caller's token: refused, not inserted. */
+    /* Number of rows at the end of `rows` that were refused, because they are over a quota of the caller's token. */
     size_t n_over;
-    struct dt_over over; /* which quota, if n_over is not 0 */
+    struct dt_over over; /* the quota that refused these rows; set if n_over is not 0 */
 
     /* Members below: used by the committer. */
     struct dt_unit *prev, *next;
@@ -115,7 +115,7 @@ void dt_committer_free(dt_committer *committer);
 
 /* Returns the maximal number of rows of a unit. */
 size_t dt_committer_unit_rows(const dt_committer *committer);
-/* Queues the unit, or refuses it. In both cases unit->done is called once. Any thread; does not block. */
+/* Queues the unit, or refuses it; in both cases calls unit->done once. Any thread; does not block. */
 void dt_committer_submit(dt_committer *committer, struct dt_unit *unit);
 /* Releases the unit's snapshot. Called after done, when the answers of all rows are written. */
 void dt_unit_clear(struct dt_unit *unit);

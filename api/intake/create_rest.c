@@ -1,11 +1,11 @@
 /*
  * POST /v1/jobs, PUT /v1/topics/{t}/jobs/{key}, and POST /v1/jobs:batch. The HTTP thread decodes the job, the committer
- * inserts it, and the answer is sent after the durable commit. A created job is answered from memory. If an equal
- * request has created the job before, a worker reads it.
+ * inserts it, and the answer is sent after the durable commit. A created job is answered from memory. If an earlier
+ * equal request has created the job, a worker reads it for the answer.
  *
- * With ?replace=true a worker first looks for an unfinished job with the key, and replaces its contents by the body. If
- * it finds none, the row is submitted to the committer, with a mark that a finished job must release its key. If a job
- * with the key is created or finishes meanwhile, worker and committer alternate.
+ * With ?replace=true, a worker first looks for an unfinished job with the key, and replaces its contents by the body.
+ * If there is none, the row is submitted to the committer, marked so that a finished job releases the key. If meanwhile
+ * a job with the key is created or finishes, worker and committer alternate.
  */
 #include "create_rest.h"
 #include "answer.h"
@@ -24,7 +24,7 @@ struct create {
     struct dt_create row;
     struct dt_faults faults;
     struct dt_settle settle;
-    unsigned turns; /* number of commits tried, for ?replace=true */
+    unsigned turns; /* number of commits so far that found another job with the key, for ?replace=true */
 };
 
 #define TURNS_MAX 8
@@ -42,7 +42,7 @@ static enum dt_next answer_create(struct dt_request *req)
     struct dt_job job;
     struct dt_job_view view = {.payload = true, .waiting_for = "time"};
     dt_job_from_new(&job, &c->row.row.job, c->unit.created_ms);
-    /* If a job is not due, it waits for its time, whatever its topic and leader. */
+    /* A job that is not due waits for its time, whatever its topic and leader. */
     if (job.next_at_ms <= dt_refclock_earliest_ms(req->api->ref)) {
         struct dt_waiting waiting;
         dt_waiting_init(&waiting, req->api->topics, req->api->ref, NULL);
@@ -52,7 +52,7 @@ static enum dt_next answer_create(struct dt_request *req)
     return dt_answer_job(req, 201, &job, &view);
 }
 
-/* Answers with the job that an equal request has created before. */
+/* Answers with the job that an earlier equal request has created. */
 static enum dt_next answer_existing(struct dt_request *req, dt_store *store)
 {
     const struct create *c = req->state;
@@ -61,7 +61,7 @@ static enum dt_next answer_existing(struct dt_request *req, dt_store *store)
     if (!dt_answer_hold_job(req))
         return DT_REPLY;
     dt_status status = dt_store_get(store, c->row.row.existing_id, &req->arena, &job, &err);
-    if (status == DT_NOT_FOUND) /* the job was deleted a moment ago: a retry creates a new job */
+    if (status == DT_NOT_FOUND) /* the job was just deleted, so a retry creates a new one */
         status = DT_UNAVAILABLE;
     if (status != DT_OK)
         return dt_answer_status(req, status, NULL, &err);
@@ -80,7 +80,7 @@ static void create_done(struct dt_unit *unit)
     const enum dt_insert_outcome outcome = c->row.row.outcome;
     dt_assert(unit == &c->unit);
     if (c->row.row.replace && unit->status == DT_OK && (outcome == DT_INSERT_SAME || outcome == DT_INSERT_CONFLICT)) {
-        /* A job with the key was created after the worker had looked, so a worker replaces this job. */
+        /* A job with the key was created after the worker had looked for one, so the worker now replaces that job. */
         if (++c->turns < TURNS_MAX) {
             dt_unit_clear(unit);
             req->then = NULL; /* if the workers refuse the request, their refusal is the answer */
@@ -224,14 +224,14 @@ static dt_status decode_element(const struct dt_batch_terms *terms, const dt_jso
                                      dt_refclock_latest_ms(terms->api->ref), faults, job);
     if (status != DT_OK)
         return status;
-    if (keep && !job->payload_binary) { /* a binary payload is decoded, and already in the arena */
+    if (keep && !job->payload_binary) { /* a binary payload was decoded into the arena */
         job->payload = dt_arena_copy(&chunk->arena, job->payload);
         if (!job->payload.p)
             return DT_NOMEM;
     }
     if (!dt_topic_within(terms->bound, job->topic))
         return dt_fail(err, DT_NOT_FOUND, "no such topic");
-    /* If the topic is that of the previous element, shares its text: comparing the two later is then faster. */
+    /* If the previous element has the same topic, shares its text, so that comparing the two topics is faster later. */
     const struct dt_create *before = chunk->n_rows > 0 ? dt_chunk_row(chunk, chunk->n_rows - 1) : NULL;
     if (before && dt_str_eq(before->row.job.topic, job->topic))
         job->topic = before->row.job.topic;

@@ -1,15 +1,15 @@
 /*
- * Owns the queue of entries for Redis, and the thread that writes them. Entries are hints, so no caller waits.
+ * Owns the queue of entries for Redis, and the thread that writes the entries. Entries are hints, so no caller waits.
  *
  *            written                        refused, or not answered: `on_loss`
  *   UP ◀───────────────┐          UP ───────────────────────────────────────────▶ DOWN
  *   entries that are due soon are written at once;   entries that cannot be written are dropped; endpoints that
- *   the others wait a moment for more                work are served; every RETRY_US all endpoints are probed
+ *   other entries wait a moment for more entries     work are served; every RETRY_US all endpoints are probed
  *
  * Invariants: the ring has at most RING_ENTRIES; entries that do not fit are dropped and counted; entries are written
  * in the order in which they were posted, so the latest entry of a job wins. Every loss is reported: `losses` rises,
- * and `down` names the endpoints until all take changes again. The process's row has both for the leaders, who read
- * due jobs from MySQL meanwhile, and until a compare has succeeded.
+ * and `down` names the failing endpoints until all endpoints take changes again. The process's row shows both to the
+ * leaders, who read due jobs from MySQL until a compare with the index has succeeded.
  *
  * If there is nothing to write, the writer probes every PROBE_US.
  */
@@ -28,7 +28,7 @@
 #define PUT_ENTRIES  4096u
 #define URGENT_MS    2000 /* entries that are due within this time are written at once */
 #define LINGER_US                                                                                                      \
-    INT64_C(20000) /* other entries wait this long for more, because a pipeline costs as much as fifty entries */
+    INT64_C(20000) /* less urgent entries wait for more entries, because a pipeline costs as much as fifty entries */
 #define LINGER_MAX 1024u
 #define RETRY_US   INT64_C(100000)
 #define PROBE_US   INT64_C(2000000)
@@ -57,14 +57,14 @@ struct dt_index_writer {
     /* Members below: used by the writer's thread only. */
     dt_index *index;
     struct dt_entry *batch;
-    struct round kept; /* wake-ups that could not be sent; they are sent when all endpoints work again */
+    struct round kept; /* wake-ups that could not be sent; sent when all endpoints work again */
     int64_t tried_us;  /* time of the last write or probe */
     void (*on_loss)(void *arg);
     void *loss_arg;
     struct dt_outage_part outage;
     _Atomic bool up;
     _Atomic int64_t losses;
-    struct dt_index_verdict verdict; /* protected by the lock */
+    struct dt_index_verdict verdict; /* protected by the lock, like the members of the queue */
     dt_metric *written, *dropped_full, *dropped_redis, *seconds, *sizes;
 };
 
@@ -76,7 +76,8 @@ static void wake_locked(dt_index_writer *w)
         pthread_cond_signal(&w->wake);
 }
 
-/* Returns whether an entry must be written at once. A removal need not, because a claim refuses a stale entry. */
+/* Returns whether at least one entry is due by until_ms. Removals do not count, because a claim refuses a stale
+ * entry. */
 static bool any_due_by(const struct dt_entry *entries, size_t n, int64_t until_ms)
 {
     for (size_t i = 0; i < n; i++)
@@ -117,7 +118,8 @@ void dt_index_writer_post(dt_index_writer *w, const struct dt_entry *entries, si
     if (taken == n)
         return;
     dt_metric_add(w->dropped_full, (int64_t)(n - taken));
-    /* The reconciler adds entries that are due later in time, so for such entries no leader needs to read MySQL. */
+    /* The reconciler adds dropped entries that are due later, before they are due. Only for earlier entries must
+     * leaders read MySQL. */
     if (any_due_by(entries + taken, n - taken, now_ms + 2 * w->env->config->reconcile_period + STALE_MS))
         record_loss(w);
 }
@@ -188,7 +190,7 @@ static void take_round(dt_index_writer *w, struct round *round)
         w->batch[i] = w->ring[(w->head + i) & (RING_ENTRIES - 1)];
     w->head = (w->head + round->n) & (RING_ENTRIES - 1);
     w->n -= round->n;
-    w->urgent = w->urgent && w->n; /* the remaining entries may include urgent ones */
+    w->urgent = w->urgent && w->n; /* if urgent was set, the remaining entries may include an urgent one */
     memcpy(round->outbox, w->outbox, sizeof(w->outbox));
     memset(w->outbox, 0, sizeof(w->outbox));
     round->outbox_news = w->outbox_news;
@@ -294,7 +296,7 @@ static void run_writer(void *arg)
         const bool idle = !round.n && !round.outbox_news && !round.topic_news;
         bool known = !idle;
         if (idle && !round.stopping) {
-            /* Before MySQL was first reached there is no shard map, and no job that Redis should have. */
+            /* Before this process first reached MySQL, it has no shard map, and Redis needs no entry from it. */
             struct dt_view *view = dt_topic_cache_view(w->topics);
             known = view && connect_index(w, view, NULL) == DT_OK;
             dt_view_release(view);

@@ -23,7 +23,7 @@
 
 struct reporting {
     struct dt_apply apply;
-    struct dt_reports reports; /* unit with the one result */
+    struct dt_reports reports; /* the reports, which have only this result */
     struct dt_request *req;
 };
 
@@ -35,7 +35,7 @@ static enum dt_next answer_result(struct dt_request *req, dt_store *store)
     const char *outcome = dt_report_outcome(r->apply.outcome);
     if (dt_store_get(store, id, &req->arena, &job, NULL) == DT_OK)
         return dt_answer_stored(req, store, &job, outcome);
-    /* The result is applied, but the job cannot be read: the job was deleted (a retention of zero), or the read
+    /* The result was applied, but the job cannot be read: it was deleted (its retention is zero), or the read
      * failed. */
     req->status = 200;
     dt_strbuf_reset(&req->out);
@@ -103,7 +103,7 @@ static dt_status decode_element(const struct dt_batch_terms *, const dt_json *js
                                 struct dt_faults *faults, struct dt_error *)
 {
     struct dt_apply *row = dt_chunk_row(chunk, chunk->n_rows);
-    (void)keep; /* all texts are copied in any case */
+    (void)keep; /* the decoder copies all texts in any case */
     *row = (struct dt_apply){.outcome = DT_OUTCOME_UNKNOWN_JOB, .result.job_id = -1};
     return dt_result_decode(json, dt_json_root(json), NULL, faults, &row->result);
 }
@@ -248,8 +248,8 @@ void dt_results_batcher_expire(dt_results_batcher *r, int64_t now_us)
     finish_all(late, DT_UNAVAILABLE);
 }
 
-/* Moves reports from the queue to a transaction that has n reports, until it has at most `room`. Returns the new
- * number. */
+/* Moves reports from the queue to `taken`, as long as the transaction has at most `room` results. n: the results that
+ * it has already. Returns the new number of results. */
 static size_t move_locked(dt_results_batcher *r, struct dt_reports **queue, size_t room, size_t n,
                           struct dt_reports **taken)
 {
@@ -264,7 +264,7 @@ static size_t move_locked(dt_results_batcher *r, struct dt_reports **queue, size
     return n;
 }
 
-/* Takes the queued reports for one transaction. NULL: the thread must end. */
+/* Takes the reports for one transaction. NULL: the thread must end. */
 static struct dt_reports *take_reports(dt_results_batcher *r)
 {
     const size_t room = (size_t)r->env->config->results_batch;
@@ -315,7 +315,7 @@ static void commit_reports(dt_results_batcher *r, struct dt_reports *taken)
     finish_all(taken, status);
     if (status != DT_OK)
         return;
-    /* Posts the new due times to the index, and wakes leaders whose outbox has a new row. */
+    /* Posts the new due times to the index, and wakes leaders of shards whose outbox has a new row. */
     size_t k = 0;
     for (size_t i = 0; i < n; i++) {
         a = &r->applies[i];

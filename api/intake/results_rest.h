@@ -10,20 +10,20 @@
 
 #define DT_RESULTS_QUEUE 20000 /* maximal number of queued results */
 
-/* Results of one request that are applied together. The submitter creates and frees them; the batcher owns them from
- * submit until done. */
+/* Results of one request that are applied together. The submitter creates and frees the reports; the batcher owns them
+ * from submit until their `done` is called. */
 struct dt_reports {
-    struct dt_apply *v; /* in: the results (slices borrowed until done); out: their outcomes */
+    struct dt_apply *v; /* in: the results, whose slices are borrowed until `done`; out: their outcomes */
     size_t n;           /* number of results: 1 to dt_results_batcher_unit() */
-    /* Topics that the caller sees; NULL: all. A result for a job of another topic gets UNKNOWN_JOB. Borrowed until
-     * done. */
+    /* Topics that the caller sees; NULL: all topics. A result for a job of another topic gets UNKNOWN_JOB. Borrowed
+     * until `done` is called. */
     const struct dt_topic_bound *bound;
     bool of_batch; /* false: a single result, applied before results of batches */
     /* Called exactly once: on the batcher's thread, or inside dt_results_batcher_submit if the results are refused.
      * Must not block; usually submits the request to the workers, which read the job for the answer. */
     void (*done)(struct dt_reports *reports);
     void *arg;
-    int64_t deadline_us; /* monotonic: results that are not begun by this time get UNAVAILABLE; 0: none */
+    int64_t deadline_us; /* monotonic: results that are still queued at this time get UNAVAILABLE; 0: no deadline */
     dt_status status;    /* out. OK: every result has its outcome. UNAVAILABLE, BUSY, FULL, SHUTDOWN: nothing happened.
                             UNKNOWN: they may have been applied; a repeat is harmless. */
     struct dt_reports *prev, *next; /* used by the batcher */
@@ -31,7 +31,7 @@ struct dt_reports {
 
 typedef struct dt_results_batcher dt_results_batcher;
 
-/* Starts the thread. All arguments are borrowed, and must outlive the batcher. Unless OK, *out is NULL. */
+/* Starts the batcher's thread. All arguments are borrowed, and must outlive the batcher. Unless OK, *out is NULL. */
 DT_MUST_CHECK dt_status dt_results_batcher_start(const struct dt_session_env *env, dt_topic_cache *topics,
                                                  dt_index_writer *index, dt_results_batcher **out,
                                                  struct dt_error *err);
@@ -43,6 +43,5 @@ void dt_results_batcher_expire(dt_results_batcher *results, int64_t now_us);
 void dt_results_batcher_stop(dt_results_batcher *results);
 /* Frees the batcher, after dt_results_batcher_stop. Accepts NULL. */
 void dt_results_batcher_free(dt_results_batcher *results);
-/* Queues the results, or refuses all of them. In both cases reports->done is called once. Any thread; does not
- * block. */
+/* Queues the results, or refuses all of them; in both cases calls reports->done once. Any thread; does not block. */
 void dt_results_batcher_submit(dt_results_batcher *results, struct dt_reports *reports);
