@@ -1,4 +1,4 @@
-/* Reads commands by one table, which says for which commands each member is allowed. */
+/* Reads commands. One table says for which commands each member of the JSON object is allowed. */
 #include "base/text/json.h"
 #include "base/text/json_write.h"
 #include "command.h"
@@ -7,7 +7,7 @@
 
 #define RETRIES "0s 0s 0s 0s 0s 0s 0s 0s 0s" /* retry delays of an added job: nine, all zero */
 
-/* Output of the readers of the table. Their context is struct dt_job_rules. */
+/* What the readers of the table write to. Their context is struct dt_job_rules. */
 struct decoder {
     struct dt_job_fields f;
     unsigned verb;
@@ -36,13 +36,13 @@ static void read_body(struct dt_json_reader *r, const struct dt_json_field *fiel
 }
 
 #define OF(verb) (DT_FIELD_OWN << 1 << DT_VERB_##verb) /* flag of a member that this command may have */
-#define REQUIRED DT_FIELD_OWN                          /* required by each command that may have it */
+#define REQUIRED DT_FIELD_OWN                          /* the member is required by each command that may have it */
 
 static const char *const words[] = {
     [DT_VERB_ADD] = "add", [DT_VERB_POP] = "pop", [DT_VERB_FINISH] = "finish", [DT_VERB_DELETE] = "delete", NULL};
 #define N_VERBS (DT_VERB_DELETE + 1u)
 
-enum { COMMAND, TTR }; /* indexes of rows of the table */
+enum { COMMAND, TTR }; /* indexes of rows of the table of members */
 
 static const struct dt_json_field fields[] = {
     [COMMAND] = DT_FIELD("command", WORD, struct decoder, verb, .words = words,

@@ -1,10 +1,11 @@
 /*
- * POST /v1/commands. The HTTP thread decodes all commands. Commands are carried out in order, in groups. The committer
- * carries out adds; the results batcher carries out finishes, after a worker has found their jobs; a worker carries out
- * deletes and pops. After each group the HTTP thread writes the answers and begins the next group.
+ * POST /v1/commands. The HTTP thread decodes all commands. Commands are carried out in order, in groups of adjacent
+ * commands of one kind. The committer carries out adds; the results batcher carries out finishes, after a worker has
+ * found their jobs; a worker carries out deletes and pops. After each group the HTTP thread writes the group's answers
+ * and begins the next group.
  *
  * If a command fails, its answer says so, with status 200. If a command cannot be read, needs another scope, or a
- * server fails, the answer is a problem; in an array, only this command fails.
+ * server fails, the answer is a problem; in an array, only the answer of this command is a problem.
  *
  * Invariants: next <= end <= n; commands before `next` are answered; `unit.n` is 0 unless a group of adds runs.
  */
@@ -29,26 +30,26 @@ struct run_command {
     struct dt_command command;
     dt_status status;  /* OK: success; INVALID: failed because of `error`; others: a server failed */
     const char *error; /* text of the failure; lives as long as the request */
-    bool answered;     /* the answer is already written */
+    bool answered;     /* the answer of the command is already written */
 };
 
 struct run {
     struct dt_request *req;
-    const struct dt_topic_bound *bound; /* topics that the caller sees; NULL: all */
+    const struct dt_topic_bound *bound; /* topics that the caller sees; NULL: all topics */
     struct run_command *v;
     size_t n;
     bool array;                /* the body and the answer are arrays */
     size_t next, end;          /* range of commands in the running group; next = end: no group runs */
-    size_t refused;            /* answered commands that failed because of a fault in them */
-    struct dt_gate_entry rest; /* entry of the pause before the answer; all zero until the pause begins */
+    size_t refused;            /* number of answered commands that failed because of a fault in the command */
+    struct dt_gate_entry rest; /* the gate's entry for the pause before the answer; all zeros until the pause begins */
     struct dt_strbuf out;      /* answers so far */
     size_t popped_bytes;       /* bytes of payloads in the answers so far */
-    uint64_t heard;            /* count of notifications before the claim (dt_pop_room_heard) */
+    uint64_t heard;            /* count of notifications that was read before the claim (dt_pop_room_heard) */
     bool waits;                /* the only command is a pop that found nothing and may wait */
     struct dt_create *rows;
     struct dt_unit unit; /* unit of a group of adds */
     struct dt_apply *applies;
-    size_t *applied_to; /* index of the command of each element of `applies` */
+    size_t *applied_to; /* for each element of `applies`: index of its command */
     struct dt_reports reports;
 };
 
@@ -61,7 +62,7 @@ static void begin_answer(struct run *run)
         dt_json_begin_array(&run->out, NULL);
 }
 
-/* Marks the command as failed. error: static text, or in the request's arena. */
+/* Marks the command as failed. error: static text, or text in the request's arena. */
 static void fail_command(struct run_command *command, const char *error)
 {
     command->status = DT_INVALID;
@@ -84,8 +85,8 @@ static enum dt_next answer_all(struct run *run)
     return DT_REPLY;
 }
 
-/* Finds the jobs of the group by the ids in its commands. If a job does not exist, or the caller does not see it, its
- * command fails. NULL: all commands of the group fail. */
+/* Finds the jobs of the running group by the ids in its commands. If a job does not exist, or the caller does not see
+ * it, the command fails. NULL: all commands of the group fail. */
 static struct dt_command_job *find_jobs(struct run *run, dt_store *store, struct dt_error *err)
 {
     struct dt_request *req = run->req;
@@ -206,7 +207,7 @@ static enum dt_next work_pop(struct dt_request *req, dt_store *store)
     const struct dt_pop_wish wish = dt_command_wish(&command->command);
     struct dt_pop_taker taker = {.max = (size_t)wish.max, .ttr_ms = wish.ttr_ms};
     struct dt_popped popped = {.n = 0};
-    /* Earlier pops of the request may have used a part of DT_POP_BYTES. */
+    /* Earlier pops of the same request may have used a part of DT_POP_BYTES. */
     const size_t left = run->popped_bytes < DT_POP_BYTES ? DT_POP_BYTES - run->popped_bytes : 0;
     const size_t bytes = dt_pop_hold(req, (size_t)wish.max, left);
     run->heard = dt_pop_room_heard(req->api->pops, &wish);
@@ -232,7 +233,7 @@ static enum dt_next work_pop(struct dt_request *req, dt_store *store)
 
 /* ---- groups ---- */
 
-/* Takes the outcome of a group of adds; writes the answers of the group. */
+/* Ends the running group: takes the outcome of its adds, if it has adds, and writes the answers of its commands. */
 static void end_group(struct run *run)
 {
     dt_assert(run->next <= run->end && run->end <= run->n);
@@ -293,7 +294,7 @@ static void adds_done(struct dt_unit *unit)
     dt_request_resume(unit->arg);
 }
 
-/* Begins the next group. DT_REPLY: the group had nothing to do. */
+/* Begins the next group. DT_REPLY: nothing had to be submitted, so the group has ended. */
 static enum dt_next begin_group(struct run *run)
 {
     static const dt_worker_fn fns[] = {
@@ -366,8 +367,8 @@ static enum dt_next continue_run(struct dt_request *req)
     if (req->status != 0 && !run->array)
         return DT_REPLY;
     if (req->status != 0) {
-        /* The workers have refused the request: no command of this group was carried out, and no later group will
-         * be. */
+        /* The workers have refused the request, so no command of this group was carried out, and later groups are not
+         * begun. */
         req->status = 0;
         dt_strbuf_reset(&req->out);
         for (size_t i = run->next; i < run->n; i++)
@@ -413,7 +414,7 @@ static struct run *new_run(struct dt_request *req, size_t n, bool array)
     return run;
 }
 
-/* Reserves memory for n commands and their texts, in addition to the body. */
+/* Reserves memory for n commands and their texts, in addition to the memory of the body. */
 static bool hold_room(struct dt_request *req, size_t n)
 {
     const size_t each = sizeof(struct run_command) + sizeof(struct dt_create) + sizeof(struct dt_apply) + 512;
@@ -431,7 +432,7 @@ static dt_status decode_command(struct run *run, size_t i, const dt_json *json, 
 
 static const char no_scope[] = "the token lacks the scope that this command needs";
 
-/* Fails the command if the token may not use it. */
+/* Marks the command as failed if the token may not use it. */
 static void check_token(const struct run *run, size_t i)
 {
     const struct dt_caller *caller = &run->req->caller;
@@ -467,7 +468,7 @@ static enum dt_next run_single(struct dt_request *req, const struct dt_job_rules
 
 /* ---- an array ---- */
 
-/* Returns all faults as one text: "/delay must be …; /x is not known". */
+/* Joins all faults to one text: "/delay must be …; /x is not known". */
 static const char *faults_text(const struct dt_faults *faults, struct dt_arena *arena)
 {
     struct dt_strbuf text = {0};
@@ -499,7 +500,7 @@ static void decode_element(struct run *run, size_t i, struct dt_str text, const 
         fail_command(&run->v[i], faults.n ? faults_text(&faults, &run->req->arena) : "the command cannot be read");
 }
 
-/* Parses the array with a second parser, because each element is parsed with the thread's parser. */
+/* Parses the array with a parser of its own, because the thread's parser is used for each element. */
 static enum dt_next run_array(struct dt_request *req, const struct dt_job_rules *rules)
 {
     struct dt_error err = {0};

@@ -1,5 +1,5 @@
-/* Invariants: a line has at least one pop; a waiter has a place in each of its lines, and is counted once in `n`; a
- * line is in `ready` exactly while line->ready is set. */
+/* Invariants: each line has at least one pop; each waiting pop has a place in the line of each of its topics, and is
+ * counted once in `n`; a line is in the list `ready` exactly while line->ready is set. */
 #include "pop_lines.h"
 
 #include <utlist.h>
@@ -153,7 +153,7 @@ size_t dt_pop_lines_rotate(struct dt_pop_lines *lines, int64_t now_us, struct dt
         turns[n] = (struct dt_turn){.owner = line->owner, .at = n};
         v[n++] = line;
     }
-    dt_turns_sort(NULL, turns, n); /* each call serves every owner once, so any owner may be the first */
+    dt_turns_sort(NULL, turns, n); /* each call serves every owner once, so the order of owners does not matter */
     while (n-- > 0) {
         line = v[turns[n].at];
         DL_DELETE(lines->ready, line);

@@ -1,21 +1,21 @@
 /* Lines of waiting pops. Each topic has a line, and its pops are served in order of arrival, whatever they request
  * (number of jobs, ttr, further topics). A pop for several topics is in the line of each. So an offer costs one claim,
- * however different the pops of its topic are. Pure, except that lines allocate memory; the waiting room (pop_room.c)
- * protects them by its lock. */
+ * however different the pops of its topic are. Pure, except that lines allocate memory. The lock of the waiting room
+ * (pop_room.c) protects the lines. */
 #pragma once
 
 #include "base/hash.h"
 #include "pop_take.h"
 #include "request/request.h"
 
-/* Pauses after a claim before its line is served again. */
+/* Pauses between a claim for a line of waiting pops and the next claim for the same line. */
 #define DT_POP_AGAIN_US INT64_C(250000)  /* the claim failed, or memory for it was not available */
 #define DT_POP_LATER_US INT64_C(50000)   /* the claim left jobs: their rows were locked, or the topic is at a limit */
 #define DT_POP_STUCK_US INT64_C(1000000) /* maximal pause if several claims in a row found only locked rows */
 
 struct dt_pop_line;
 
-/* The place of a pop in the line of one of its topics. */
+/* The place of a waiting pop in the line of one of its topics. */
 struct dt_pop_place {
     struct dt_pop_waiter *waiter;
     struct dt_pop_line *line;
@@ -25,7 +25,7 @@ struct dt_pop_place {
 /* A waiting pop. */
 struct dt_pop_waiter {
     struct dt_pop_waiter *prev, *next; /* neighbours in the list of all waiting pops */
-    struct dt_pop_waiter *next_over;   /* link used by the waiting room while it ends waits */
+    struct dt_pop_waiter *next_over;   /* next pop whose wait ends; used by pop_room.c */
     dt_detached *detached;
     int fd; /* socket of the detached answer */
     size_t max;
@@ -43,8 +43,8 @@ struct dt_pop_line {
     int64_t owner; /* owner of the topic */
     struct dt_pop_place *first;
     bool ready;                      /* the topic may have jobs on offer */
-    int64_t ready_us;                /* monotonic: no claim before this time */
-    int64_t pause_us;                /* last pause after a claim that found only locked rows; doubled by the next */
+    int64_t ready_us;                /* monotonic: earliest time of the next claim */
+    int64_t pause_us;                /* last pause after a claim that found only locked rows; the next one doubles */
     struct dt_pop_line *prev, *next; /* neighbours in the list of ready lines */
 };
 
@@ -55,8 +55,8 @@ struct dt_pop_lines {
     size_t n;                      /* number of waiting pops */
 };
 
-/* Creates a pop that is in no line yet, with capacity for a place in the line of each of its topics. NULL: memory ran
- * out. The caller frees it with free(). */
+/* Creates a pop that is in no line yet. It has memory for a place in the line of each of its topics. NULL: memory ran
+ * out. The caller frees the pop with free(). */
 struct dt_pop_waiter *dt_pop_waiter_new(const struct dt_pop_wish *wish);
 /* Returns true if pops already wait for each of these topics. */
 bool dt_pop_lines_await(const struct dt_pop_lines *lines, const struct dt_pop_wish *wish);
@@ -64,19 +64,20 @@ bool dt_pop_lines_await(const struct dt_pop_lines *lines, const struct dt_pop_wi
  * memory. */
 bool dt_pop_lines_add(struct dt_pop_lines *lines, const struct dt_pop_wish *wish, const int64_t *owners,
                       struct dt_pop_waiter *waiter);
-/* Removes a pop from its lines, and removes lines that are now empty. True: a removed line was ready. */
+/* Removes a pop from its lines, and removes lines that are empty after that. True: a removed line was ready. */
 bool dt_pop_lines_remove(struct dt_pop_lines *lines, struct dt_pop_waiter *waiter);
-/* Called when a topic may have jobs on offer: its line, if there is one, may be served from from_us on; 0: at once. */
+/* Called when a topic may have jobs on offer. If the topic has a line, the line may be served from from_us on; 0: at
+ * once. */
 void dt_pop_lines_ready(struct dt_pop_lines *lines, struct dt_str topic, int64_t from_us);
-/* Returns when the first ready line may be served; INT64_MAX: none is ready. */
+/* Returns when the first ready line may be served; INT64_MAX: no line is ready. */
 int64_t dt_pop_lines_next_us(const struct dt_pop_lines *lines);
-/* Among the lines that may be served, moves one line of each owner to the front. Returns how many lines to serve: one
- * of each owner, or several if only one owner has lines. The arena is scratch memory; if memory runs out, the line that
- * has been ready longest is first. */
+/* Among the lines that may be served, moves one line of each owner to the front of the ready lines. Returns how many
+ * lines the caller should serve: one of each owner, or several if only one owner has lines. The arena is scratch
+ * memory; if memory runs out, the line that has been ready longest stays first. */
 size_t dt_pop_lines_rotate(struct dt_pop_lines *lines, int64_t now_us, struct dt_arena *arena);
-/* Removes the first line that may be served from the list of ready lines. NULL: no line may be served. */
+/* Returns the first line that may be served, and removes it from the ready lines. NULL: no line may be served. */
 struct dt_pop_line *dt_pop_lines_next_ready(struct dt_pop_lines *lines, int64_t now_us);
-/* Called after a claim for a line that dt_pop_lines_next_ready returned. True: the claim left jobs, so the line, if it
- * still exists, is ready again. (If an offer arrived meanwhile, the line is ready already.) */
+/* Called after a claim for a line that dt_pop_lines_next_ready returned. True: the claim left jobs, so the line is
+ * ready again, if it still exists. (If an offer arrived meanwhile, the line is already ready.) */
 bool dt_pop_lines_claimed(struct dt_pop_lines *lines, struct dt_str topic, dt_status status,
                           const struct dt_popped *popped, int64_t now_us);

@@ -1,16 +1,16 @@
 /*
  * POST /v1/topics/{topic}/pop and POST /v1/pop; and the thread of the waiting room, with the sockets of waiting pops. A
  * worker claims jobs for a pop. If the claim finds none and the pop may wait, the pop enters the room with its
- * connection. If other pops already wait for its topics, it enters the room without a claim, because they are served
- * first.
+ * connection. If other pops already wait for its topics, the pop enters the room without a claim, because the others
+ * are served first.
  *
  *   a notification of offers, or a poll ──▶ the lines of these topics are ready ──▶ owners take turns: one claim
  *   for the first pops of a line whose clients are still connected ──▶ answers, in order of arrival
  *
- * Invariants: an answer is sent to a client that was connected when its jobs were claimed; any thread adds pops to
- * lines, but only the room's thread removes them, so it may use them without the lock; if a notification arrives
- * between a pop's claim and its entering, its lines become ready; a ready line waits for at most one claim of each
- * other owner.
+ * Invariants: an answer with jobs is sent to a client that was connected when its jobs were claimed; any thread adds
+ * pops to lines, but only the room's thread removes pops, so it may use them without the lock; if a notification
+ * arrives between a pop's claim and its entering, the pop's lines become ready; a ready line waits for at most one
+ * claim of each other owner.
  */
 #include "pop_room.h"
 
@@ -42,7 +42,7 @@
 #define ENDS_US        INT64_C(10000)   /* minimal time between two walks over all pops to end waits */
 #define SERVED_AT_ONCE 256              /* maximal number of pops of a line, and of jobs, in one claim */
 #define TTRS_AT_ONCE   8
-#define OWNERS_PART    2 /* an owner leaves at least 1/OWNERS_PART of the places free (base/fair.h) */
+#define OWNERS_PART    2 /* an owner leaves at least 1/OWNERS_PART of the room's free places (base/fair.h) */
 #define EVENTS         256
 #define EARS           256 /* counters of notifications; a power of two */
 
@@ -76,7 +76,7 @@ static void wake_room(dt_pop_room *room)
 {
     uint64_t one = 1;
     if (write(room->wake_fd, &one, sizeof(one)) < 0)
-        return; /* the counter is full, so the room is already woken */
+        return; /* the counter is full, so the thread will wake anyway */
 }
 
 static _Atomic uint64_t *notifications_of(dt_pop_room *room, struct dt_str topic)
@@ -92,7 +92,7 @@ uint64_t dt_pop_room_heard(dt_pop_room *room, const struct dt_pop_wish *wish)
     return heard;
 }
 
-/* Called on the subscriber's thread, for each notification. */
+/* Called for each notification, on the subscriber's thread. */
 static void on_offers(void *arg, struct dt_str topic)
 {
     dt_pop_room *room = arg;
@@ -108,8 +108,8 @@ static void on_offers(void *arg, struct dt_str topic)
         wake_room(room);
 }
 
-/* Subscribes to notifications. The channel needs the installation's name, which is known only after MySQL was first
- * reached. */
+/* Subscribes to notifications. The channel's name contains the installation's name, which is known only after this
+ * process first reached MySQL. */
 static void listen_for_offers(dt_pop_room *room)
 {
     struct dt_error err = {0};
@@ -148,7 +148,7 @@ static void add_jobs(struct dt_strbuf *out, enum dt_pop_form form, const struct 
         dt_command_add_popped(out, form, jobs, n, names);
 }
 
-/* Answers, without jobs, a pop whose wait has ended or that may not wait. */
+/* Sends an answer without jobs to a pop whose wait has ended or that cannot wait. */
 static void answer_none(dt_detached *detached, enum dt_pop_form form)
 {
     struct dt_strbuf body = {0};
@@ -157,7 +157,7 @@ static void answer_none(dt_detached *detached, enum dt_pop_form form)
     dt_detached_answer(detached, 200, "application/json", &body, &none);
 }
 
-/* Adds the pop to its lines. False: it was not added, and its place in the room was given back. */
+/* Adds the pop to its lines. False: the pop was not added, and its place in the room was given back. */
 static bool join_lines(dt_pop_room *room, const struct dt_pop_wish *wish, const int64_t *owners,
                        struct dt_pop_waiter *waiter, uint64_t heard)
 {
@@ -209,19 +209,19 @@ bool dt_pop_room_enter(dt_pop_room *room, struct dt_request *req, const struct d
         wake_room(room);
         return true;
     }
-    answer_none(waiter->detached, wish->form); /* the request no longer owns the connection, so it cannot answer */
+    answer_none(waiter->detached, wish->form); /* the request has given its connection away, so it cannot answer */
     free(waiter);
     return true;
 }
 
-/* Removes a pop from its lines. Returns the detached answer, which the caller sends. */
+/* Removes a pop from its lines. Returns its detached answer, which the caller must send. */
 static dt_detached *remove_pop(dt_pop_room *room, struct dt_pop_waiter *waiter)
 {
     dt_detached *detached = waiter->detached;
     epoll_ctl(room->epoll_fd, EPOLL_CTL_DEL, waiter->fd, NULL);
     pthread_mutex_lock(&room->lock);
     if (dt_pop_lines_remove(&room->lines,
-                            waiter)) /* if another pop saw the line and enters now, the line becomes ready */
+                            waiter)) /* for a pop that saw the line and enters now: its new line becomes ready */
         atomic_fetch_add(&room->heard_all, 1);
     dt_shares_give_back(&room->places, waiter->owner, 1);
     dt_assert_cmp(room->lines.n, <=, room->places.used);
@@ -231,7 +231,8 @@ static dt_detached *remove_pop(dt_pop_room *room, struct dt_pop_waiter *waiter)
     return detached;
 }
 
-/* Removes a pop whose client has disconnected. Sending the answer, which nobody reads, closes the connection. */
+/* Removes a pop whose client has disconnected. Sends its answer, which the client will not read, to close the
+ * connection. */
 static void drop_pop(dt_pop_room *room, struct dt_pop_waiter *waiter)
 {
     const enum dt_pop_form form = waiter->form;
@@ -239,8 +240,8 @@ static void drop_pop(dt_pop_room *room, struct dt_pop_waiter *waiter)
     answer_none(remove_pop(room, waiter), form);
 }
 
-/* Ends waits whose time is up, or all waits if the room is closed. Two walks over all pops are at least ENDS_US apart,
- * so that many short waits of one client cost the other clients little. */
+/* Ends waits whose time is up; if the room is closed, all waits. Two walks over all pops are at least ENDS_US apart, so
+ * that many short waits of one client cost the other clients little. */
 static void end_waits(dt_pop_room *room)
 {
     const int64_t now_us = dt_clock_mono_us(room->env->clock);
@@ -268,18 +269,19 @@ static void end_waits(dt_pop_room *room)
 
 /* ---- serving ---- */
 
-/* The first pops of a line, which share one claim. */
+/* The pops that one claim serves: the first pops of a line. */
 struct served {
-    struct dt_str topic; /* the line's topic, in the arena */
+    struct dt_str topic; /* topic of the line, in the arena */
     struct dt_pop_waiter *v[SERVED_AT_ONCE];
-    struct dt_pop_taker takers[SERVED_AT_ONCE]; /* taker of each served pop */
-    size_t n, max;                              /* number of served pops, and number of jobs that they want */
+    struct dt_pop_taker takers[SERVED_AT_ONCE]; /* for each served pop: how many jobs it gets */
+    size_t n, max;                              /* number of served pops, and number of jobs that they want together */
     int64_t ttrs_ms[TTRS_AT_ONCE];
     size_t n_ttrs;
-    bool by_command; /* at least one served pop came as a command */
+    bool by_command; /* at least one of the served pops was sent as a command */
 };
 
-/* Adds the ttr to those of the claim. False: the claim has TTRS_AT_ONCE others; each costs a statement. */
+/* Returns whether the claim has this ttr; adds it if needed. False: the claim already has TTRS_AT_ONCE other ttrs, each
+ * of which costs a statement. */
 static bool has_ttr(struct served *served, int64_t ttr_ms)
 {
     for (size_t i = 0; i < served->n_ttrs; i++)
@@ -291,7 +293,7 @@ static bool has_ttr(struct served *served, int64_t ttr_ms)
     return true;
 }
 
-/* Chooses the first ready line and its pops. False: no line is ready. */
+/* Chooses the first ready line, and the pops of this line that one claim serves. False: no line is ready. */
 static bool choose_pops(dt_pop_room *room, struct served *served)
 {
     size_t wanted = 0;
@@ -313,7 +315,7 @@ static bool choose_pops(dt_pop_room *room, struct served *served)
     return served->topic.p != NULL;
 }
 
-/* Drops pops whose client has disconnected; called before the claim. */
+/* Drops those of the chosen pops whose client has disconnected. Called before the claim. */
 static void drop_absent_pops(dt_pop_room *room, struct served *served)
 {
     struct pollfd polled[SERVED_AT_ONCE];
@@ -415,8 +417,8 @@ static void serve_line(dt_pop_room *room)
     pthread_mutex_lock(&room->lock);
     if (served.n == 0)
         dt_pop_lines_ready(&room->lines, served.topic, 0);
-    /* If a pop saw the line, but enters after the line was removed, it notices by this count that its new line is
-     * ready. */
+    /* If the line was removed meanwhile, a pop may be entering that saw the old line. By this count it notices that its
+     * new line is ready. */
     if (served.n == 0 ||
         dt_pop_lines_claimed(&room->lines, served.topic, status, &popped, dt_clock_mono_us(room->env->clock)))
         atomic_fetch_add(notifications_of(room, served.topic), 1);
@@ -461,7 +463,7 @@ static void poll_offers(dt_pop_room *room)
 
 /* ---- the thread ---- */
 
-/* Returns how long the thread may sleep; -1: until it is woken up. */
+/* Returns how long the thread may sleep, in ms; -1: until it is woken. */
 static int timeout_ms(dt_pop_room *room)
 {
     pthread_mutex_lock(&room->lock);
@@ -482,7 +484,7 @@ static void sleep_and_drop_pops(dt_pop_room *room)
 {
     struct epoll_event events[EVENTS];
     int n;
-    do /* so that after a SIGSTOP the room drops disconnected pops before it ends waits */
+    do /* a signal repeats the wait: after SIGSTOP and SIGCONT, disconnected pops are dropped before waits end */
         n = epoll_wait(room->epoll_fd, events, EVENTS, timeout_ms(room));
     while (n < 0 && errno == EINTR);
     for (int i = 0; i < n; i++) {
@@ -510,7 +512,7 @@ static void run_room(void *arg)
         listen_for_offers(room);
         if (look_now)
             poll_offers(room);
-        /* Serves one line of each owner; then the loop checks the clock, the sockets and the other lines again. */
+        /* Serves one line of each owner. After that, the loop checks clock, sockets and ready lines again. */
         pthread_mutex_lock(&room->lock);
         size_t turns = dt_pop_lines_rotate(&room->lines, dt_clock_mono_us(room->env->clock), &room->arena);
         pthread_mutex_unlock(&room->lock);
@@ -598,7 +600,7 @@ void dt_pop_room_free(dt_pop_room *room)
 
 struct popping {
     struct dt_pop_wish wish;
-    uint64_t heard; /* count of notifications before the claim (dt_pop_room_heard) */
+    uint64_t heard; /* count of notifications that was read before the claim (dt_pop_room_heard) */
 };
 
 static enum dt_next answer_jobs(struct dt_request *req, const struct dt_job *jobs, size_t n)
@@ -609,7 +611,7 @@ static enum dt_next answer_jobs(struct dt_request *req, const struct dt_job *job
     return DT_REPLY;
 }
 
-/* Called on the HTTP thread: the pop enters the room. If the room is full, the answer has no jobs. */
+/* Called on the HTTP thread: the pop enters the waiting room. If the room is full, the answer has no jobs. */
 static enum dt_next enter_room(struct dt_request *req)
 {
     const struct popping *p = req->state;

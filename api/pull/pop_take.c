@@ -1,5 +1,5 @@
-/* A pop for several topics takes an equal share from each topic that has jobs; if a topic has fewer, the other topics
- * give more. The topics take turns being first. */
+/* A pop for several topics takes an equal share from each topic that has jobs; if a topic has fewer jobs, the other
+ * topics give more. The topics take turns at being first. */
 #include "pop_take.h"
 
 #include <stdatomic.h>
@@ -69,16 +69,16 @@ dt_status dt_pop_wish_decode(const dt_json *json, struct dt_str topic, struct dt
 
 /* ---- the claim ---- */
 
-#define LOOKS 8 /* maximal tries of a pop that does not wait, if other pops have locked the offered jobs */
+#define LOOKS 8 /* maximal number of claims for a pop that does not wait, if other pops have locked the offered jobs */
 
 static const struct timespec pause_between_looks = {.tv_nsec = 4000000};
 
-/* State of a running pop. Topics without jobs left count as topics without offers. */
+/* State of a claim. A topic counts as a topic without offers as soon as it has no more jobs. */
 struct round {
     const struct dt_pop_wish *wish;
     enum dt_pop_topic *topics;
     struct dt_pop_taker *taker; /* the client that gets the next job */
-    size_t taken;               /* jobs claimed for this taker, including those that were claimed too late */
+    size_t taken;               /* number of jobs claimed for this taker, including jobs that were claimed too late */
     int64_t *ttrs_ms;           /* ttr of each job that may be claimed */
     size_t claimed, max;
     size_t max_bytes;
@@ -132,11 +132,11 @@ static size_t count_offering(const struct round *r)
     return n;
 }
 
-/* Claims from each topic with offers its share of the jobs that are still wanted. */
+/* Claims, from each topic with offers, an equal share of the jobs that are still wanted. */
 static dt_status claim_parts(const struct dt_api *api, dt_store *store, struct round *r, struct dt_popped *out,
                              struct dt_error *err)
 {
-    static _Atomic size_t turn; /* makes another topic the first each time */
+    static _Atomic size_t turn; /* makes another topic the first one in each claim */
     const size_t n = r->wish->n_topics;
     const size_t first = n > 1 ? atomic_fetch_add_explicit(&turn, 1, memory_order_relaxed) % n : 0;
     dt_status status = DT_OK;

@@ -124,8 +124,8 @@ struct dt_request {
     bool foreign; /* the wall refused a row that the handler found */
     bool changed; /* the request has changed something: a later refusal says that the outcome is unknown */
 
-    /* Set by the handler. Called on the HTTP thread after each resume. NULL: the server sends the answer after the
-     * resume. */
+    /* Set by the handler. Called once on the HTTP thread, after the next resume. NULL: the server sends the answer
+     * after the resume. */
     enum dt_next (*then)(struct dt_request *req);
     /* Called when the answer was sent or the client has disconnected; never while the request is suspended. */
     void (*cleanup)(struct dt_request *req);
