@@ -37,8 +37,8 @@ static void take_id(struct dt_exchange *e, struct dt_str value)
     e->req.request_id = (struct dt_str){e->id, value.n};
 }
 
-/* Stores a header that the API uses. Its framing was checked before. The names compared here differ in length or in
- * their first letter. */
+/* Stores a header, if the API uses it. The framing of the header was checked before. Headers of the same length are
+ * told apart by their first letter. */
 static void take_header(struct dt_exchange *e, struct dt_str name, struct dt_str v)
 {
     struct dt_request *req = &e->req;
@@ -93,8 +93,8 @@ static void take_header(struct dt_exchange *e, struct dt_str name, struct dt_str
     }
 }
 
-/* Copies the head into the arena and splits it. Each slice is terminated: a zero replaces the byte after it, which was
- * already read. False: memory ran out. */
+/* Copies the head into the arena and splits it into slices. Each slice is followed by a zero byte, which replaces a
+ * byte that was already read. False: memory ran out. */
 static bool read_head(struct dt_exchange *e, const struct dt_head *head)
 {
     struct dt_request *req = &e->req;
@@ -121,7 +121,7 @@ static bool read_head(struct dt_exchange *e, const struct dt_head *head)
     struct dt_str name;
     struct dt_str value;
     while (dt_head_next(&fields, &name, &value)) {
-        *(char *)(value.p + value.n) = '\0'; /* the byte after a value belongs to the same line, or to its end */
+        *(char *)(value.p + value.n) = '\0'; /* the byte after the value is white space or part of the line end */
         take_header(e, name, value);
     }
     e->has_body = head->chunked || head->length > 0;
@@ -213,9 +213,9 @@ static bool check_caller(struct dt_exchange *e)
     return false;
 }
 
-/* While no token is required, any web page could use the API through the browser on this machine (request.h). Probes
- * are let through, because they use whatever address reaches the API, and their answers are not secret. A request
- * without Host (HTTP/1.0) does not come from a browser. */
+/* While no token is required, any web page could use the API through a browser on this machine (request.h). Health
+ * probes are always admitted, because they use any address that reaches the API, and their answers are not secret. A
+ * request without Host (HTTP/1.0) does not come from a browser. */
 static bool check_page(struct dt_exchange *e)
 {
     struct dt_request *req = &e->req;
@@ -326,7 +326,7 @@ static bool check_query(struct dt_exchange *e)
     return false;
 }
 
-/* Refuses If-Match where it would be ignored: only PATCH compares versions. */
+/* Refuses If-Match for methods that would ignore it: only PATCH compares versions. */
 static bool check_condition(struct dt_exchange *e)
 {
     struct dt_request *req = &e->req;

@@ -8,8 +8,8 @@
  *                                             ▼  │
  *                                   suspended: another thread has it
  *
- * Invariants: a connection has an exchange from `begun` until `ended`, or until its answer is detached; a suspended
- * request is never ended.
+ * Invariants: a connection has an exchange from `begun` until `ended`, or until the answer is detached; the exchange of
+ * a suspended request never ends.
  */
 #include "http_exchange.h"
 
@@ -42,7 +42,7 @@ struct dt_detached {
     char id[DT_REQUEST_ID_MAX + 1];
 };
 
-/* The data of this file for a connection. */
+/* What this file stores with each connection. */
 struct own {
     struct dt_exchange *exchange;
     struct dt_detached *detached;
@@ -125,7 +125,7 @@ static size_t beyond_free(size_t cap)
     return cap > DT_REQUEST_FREE ? cap - DT_REQUEST_FREE : 0;
 }
 
-/* Returns the bytes of all buffers of the request beyond DT_REQUEST_FREE. */
+/* Returns how many bytes the buffers of the request have beyond DT_REQUEST_FREE each. */
 static size_t weight_of(const struct dt_exchange *e)
 {
     return beyond_free(e->body.cap) + beyond_free(e->req.arena.size) + beyond_free(e->req.out.cap);
@@ -195,7 +195,7 @@ static struct dt_exchange *take_exchange(struct dt_http_thread *thread, dt_conn 
     return e;
 }
 
-/* Logs each request at DEBUG with its client's address, for an operator who wants to find a client. */
+/* Logs the request at DEBUG, with the client's address, so that an operator can find out which client sent it. */
 static void log_request(const struct dt_exchange *e, int64_t us)
 {
     unsigned char peer[DT_ADDRESS_BYTES];
@@ -253,7 +253,7 @@ static void add_usual_headers(struct dt_strbuf *out, const char *id, bool caches
         add_header(out, "Cache-Control", DT_STR_LIT("no-store"));
 }
 
-/* Sends an answer that belongs to no exchange. Takes over the memory of the body. */
+/* Sends an answer that belongs to no exchange. Takes over the memory of the answer's body. */
 static void answer_alone(dt_conn *conn, int status, const char *type, const char *id, struct dt_strbuf *body,
                          bool close)
 {
@@ -281,8 +281,8 @@ static void refuse_alone(dt_conn *conn, enum dt_problem_type type, const char *d
     answer_alone(conn, status, "application/problem+json", id, &body, true);
 }
 
-/* Replaces an answer for which there is no memory. If the request may have changed something, the new answer does not
- * claim that nothing happened. */
+/* Replaces an answer for which there is no memory. If the request may have changed something, the new answer says that
+ * the outcome is unknown. */
 static void give_answer_up(struct dt_request *req, bool may_have_changed)
 {
     const bool reads = dt_str_is(req->method, "GET") || dt_str_is(req->method, "HEAD");
@@ -293,8 +293,8 @@ static void give_answer_up(struct dt_request *req, bool may_have_changed)
         dt_request_no_room(req);
 }
 
-/* Sends the answer that is filled in. From now until the client has received the answer, the request holds exactly the
- * bytes of its buffers. If the budget has no room for a 503, the 503 is sent nevertheless, because no answer is
+/* Sends the answer that is filled in. From now until the client has received it, the request holds exactly the bytes of
+ * its buffers. If the budget refuses even the bytes of a 503, the 503 is sent nevertheless, because no answer is
  * smaller. The exchange may end in this call. */
 static void answer(struct dt_exchange *e)
 {
@@ -383,8 +383,8 @@ static bool is_blank(char ch)
     return ch == ' ' || ch == '\t' || ch == '\r' || ch == '\n';
 }
 
-/* Returns whether the body is blank or an empty object, which clients send if they cannot send a POST without a
- * body. */
+/* Returns whether the body is blank or an empty object. Some clients send such a body because they cannot send a POST
+ * without one. */
 static bool is_empty(struct dt_str body)
 {
     static const char empty[] = "{}";
@@ -399,15 +399,15 @@ static bool is_empty(struct dt_str body)
     return k != 1;
 }
 
-/* Returns how many bytes it takes at most to decode a large body and to answer with it: a decoded payload, and its text
- * in a buffer that grows by half. They are charged before anything is done, so that the answer can report what was
- * done. */
+/* Returns the maximal memory for decoding a large body and for answering with it: a decoded payload, and its text in a
+ * buffer that grows by half. This memory is charged before the handler runs, so that the answer can report what the
+ * handler did. */
 static size_t made_of(struct dt_str body)
 {
     return body.n > DT_REQUEST_FREE / 4 ? 3 * body.n : 0;
 }
 
-/* Extends the deadline by the time in which the process was stopped. */
+/* Extends the deadline by the time for which the process was stopped. */
 static void forgive_lost(struct dt_exchange *e)
 {
     const int64_t lost_us = dt_conns_loop(e->thread->conns)->lost_us;
@@ -437,7 +437,7 @@ static enum dt_next handle(struct dt_exchange *e)
     return req->route->handle(req);
 }
 
-/* Acts on the result of a handler. The exchange may end in this call. */
+/* Acts on the result of a handler or of `then`. The exchange may end in this call. */
 static void follow(struct dt_exchange *e, enum dt_next next)
 {
     dt_conn *conn = e->conn;
@@ -505,15 +505,15 @@ static void on_begun(dt_conn *conn, const struct dt_head *head)
         dt_strbuf_reserve(&e->body, head->length < DT_REQUEST_FREE ? head->length : DT_REQUEST_FREE - 1);
 }
 
-/* Charges the growth of the buffer for n more bytes of the body. False: the budget is used up. */
+/* Charges what the body's buffer grows by for n more bytes. False: the budget is used up. */
 static bool charge_growth(struct dt_exchange *e, size_t n)
 {
     const size_t cap = e->body.cap + dt_strbuf_growth(&e->body, n);
     return dt_hold_bulk(&e->req.hold, beyond_free(cap) - beyond_free(e->body.cap));
 }
 
-/* Called if a body without a declared length exceeds its limit: a stream gets `truncated`, other requests are
- * refused. */
+/* Called if the body exceeds its limit without having declared its length: a stream gets `truncated`, other requests
+ * are refused. */
 static void overflow(struct dt_exchange *e)
 {
     e->drops = true;
@@ -522,8 +522,8 @@ static void overflow(struct dt_exchange *e)
         dt_request_refuse(&e->req, DT_PROBLEM_TOO_LARGE, "the body has more than %zu bytes", e->limit);
 }
 
-/* Passes up to *n bytes to the stream, within its limit; sets *n to the number of bytes taken. True: the stream
- * waits. */
+/* Passes the bytes to the stream, as far as its limit allows; sets *n to the number of bytes that the stream took.
+ * True: the stream waits. */
 static bool feed_stream(struct dt_exchange *e, const char *p, size_t *n)
 {
     const size_t offered = *n < e->limit - e->received ? *n : e->limit - e->received;
@@ -546,7 +546,7 @@ static size_t on_body(dt_conn *conn, const char *p, size_t n)
         size_t taken = n;
         if (feed_stream(e, p, &taken) || taken == n)
             return taken;
-        e->received -= taken; /* because n is added below */
+        e->received -= taken; /* because on_body adds n below */
     }
     if (!e->drops && e->received + n > e->limit)
         overflow(e);
@@ -568,7 +568,7 @@ static void on_whole(dt_conn *conn)
     follow(e, handle(e));
 }
 
-/* Tells the request's stream that its body broke off. */
+/* Reports to the request's stream that the body broke off. */
 static void cut_stream(struct dt_exchange *e, enum dt_cut why)
 {
     if (e->streams && !e->handled && e->req.route->stream->cut)

@@ -1,13 +1,13 @@
 /*
- * Takes one request from its head to its answer. Connects the connections of base/http/connection.h with the handlers
+ * Carries one request from its head to its answer. Connects the connections of base/http/connection.h with the handlers
  * of request/request.h.
  *
  *   http_exchange.c  handles what a connection reports (head, body, end), and sends the answer
  *   http_admit.c     admits or refuses a request by its head
  *
  * An exchange exists while a request is under way; each HTTP thread keeps some spare exchanges for later requests. An
- * exchange belongs to the thread of its connection; while the request is suspended, to the thread that the request was
- * passed to.
+ * exchange belongs to the thread of its connection; while the request is suspended, it belongs to the thread that the
+ * request was passed to.
  */
 #pragma once
 
@@ -30,7 +30,7 @@ struct dt_http_thread {
     dt_conns *conns;
     struct dt_thread thread;
     struct dt_exchange *spare; /* spare exchanges, linked by `next` */
-    size_t n_exchanges;        /* number of exchanges, with spare ones */
+    size_t n_exchanges;        /* number of exchanges, including the spare ones */
 };
 
 struct dt_http {
@@ -42,13 +42,13 @@ struct dt_http {
     dt_conns **conns; /* connections of each thread */
     struct dt_listeners listeners;
     struct dt_conn_meters meters;
-    struct dt_route_stats *stats; /* an element for each route, and one for requests without a route */
-    struct dt_networks proxies;   /* trusted proxies, which name the client … */
-    bool forwarded;               /* … in the header Forwarded; if false, in X-Forwarded-For */
+    struct dt_route_stats *stats; /* an element for each route, and a last one for requests without a route */
+    struct dt_networks proxies;   /* trusted proxies, which name their client … */
+    bool forwarded;               /* … in the header Forwarded; false: in X-Forwarded-For */
     char id_prefix[17];
     _Atomic uint64_t ids;
     _Atomic bool draining;
-    _Atomic size_t under_way; /* number of requests whose head was received and whose answer is not sent yet */
+    _Atomic size_t under_way; /* number of requests whose head was received and whose answer was not sent yet */
     pthread_mutex_t lock;
     pthread_cond_t quiet; /* signalled when no request is under way */
 };
@@ -60,28 +60,28 @@ struct dt_exchange {
     struct dt_evtask resumed;
     struct dt_exchange *next; /* next spare exchange */
     _Atomic bool suspended;
-    /* Members below: of the request under way. */
+    /* Members below: about the request under way. */
     size_t route_index;
     bool handled;  /* the handler of the route was called */
     bool streams;  /* the body is passed to the route's stream */
     bool drops;    /* the remaining body is dropped */
     bool detached; /* the answer was detached */
-    bool gone;     /* the client has disconnected, so no answer can be detached */
+    bool gone;     /* the client has disconnected, so the answer cannot be detached */
     bool has_body, cross_site;
     size_t received, limit;
-    int64_t lost_us; /* the loop's lost_us that the deadline was already extended for */
+    int64_t lost_us; /* value of the loop's lost_us by which the deadline was already extended */
     struct dt_str authorization, encoding;
-    struct dt_str host;      /* host of an absolute target, else of the header Host */
-    struct dt_str origin;    /* origin of the page that made the request */
-    struct dt_str forwarded; /* last line of http.forwarded_header */
-    struct dt_str query;     /* query as it was sent */
+    struct dt_str host;      /* host of an absolute target; otherwise the header Host */
+    struct dt_str origin;    /* header Origin: the page that made the request */
+    struct dt_str forwarded; /* last of the request's headers that name the client (Forwarded or X-Forwarded-For) */
+    struct dt_str query;     /* query as it was sent, still encoded */
     char id[DT_REQUEST_ID_MAX + 1];
     struct dt_strbuf body;
     struct dt_strbuf headers; /* headers of the answer */
 };
 
-/* Reads the headers into the request, whose path and method are set, and checks the head. If several things are wrong,
- * the order of the checks decides which problem the caller gets. False: the answer is filled in. */
+/* Reads the headers into the request, and checks the head. If the request has several faults, the order of the checks
+ * decides which problem the caller gets. False: the answer is filled in. */
 DT_MUST_CHECK bool dt_exchange_admit(struct dt_exchange *e, const struct dt_head *head);
 
 /* Handlers of events on connections whose dt_conn_arg is a struct dt_http_thread. */

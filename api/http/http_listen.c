@@ -1,4 +1,4 @@
-/* Turns the text of addresses into sockets: see http_listen.h. Does not know what is sent over them. */
+/* Converts the text of addresses to sockets: see http_listen.h. Does not know what is sent over them. */
 #include "http_listen.h"
 
 #include <arpa/inet.h>
@@ -52,7 +52,7 @@ static dt_status is_local(const struct dt_listen *on, bool *local, struct dt_err
     return DT_OK;
 }
 
-/* Reads the next element of the list. The configuration was checked before, so an element is invalid only in tests. */
+/* Parses the next element of the list. The configuration was checked before, so only tests pass an invalid element. */
 static dt_status next_element(struct dt_str *rest, int port, struct dt_listen *out, struct dt_error *err)
 {
     struct dt_str element = dt_str_next_element(rest);
@@ -141,8 +141,8 @@ static struct sockaddr_un unix_address(const char *path)
     return address;
 }
 
-/* Removes the file of a socket on which no process listens any more. False: a process listens on it, or the file is no
- * socket. */
+/* Removes the file of a socket on which no process listens any more. False: a process listens on the socket, or the
+ * file is no socket. */
 static bool remove_stale(const struct sockaddr_un *address)
 {
     struct stat there;
@@ -167,8 +167,8 @@ static bool bind_unix(int fd, const struct sockaddr_un *address)
     return false;
 }
 
-/* Opens a Unix socket. The mode of its file is set before the socket listens, so no client can connect with a wrong
- * mode. */
+/* Opens a Unix socket. The mode of its file is set before the socket listens, so that no client can connect under
+ * another mode. */
 static dt_status open_unix(const struct dt_config *config, struct dt_listener *listener, struct dt_error *err)
 {
     const char *path = listener->on.at.name;

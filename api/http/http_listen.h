@@ -1,6 +1,6 @@
-/* Turns the text of http.listen into the sockets that the server listens on. The file of a Unix socket gets
- * http.unix_mode. It replaces a file of a socket that no process listens on any more, and is removed when the listener
- * is closed. */
+/* Converts the text of http.listen to the sockets that the server listens on. The file of a Unix socket gets the mode
+ * http.unix_mode. It replaces the file of a socket on which no process listens any more. It is removed when the
+ * listener is closed. */
 #pragma once
 
 #include <stdbool.h>
@@ -15,7 +15,7 @@ struct dt_listener {
     int fd;
     bool tls;
     struct dt_listen on; /* address; if its port was 0, the port that the kernel chose */
-    dev_t device;        /* device and inode of a Unix socket's file, so that no other file is removed */
+    dev_t device;        /* device and inode of a Unix socket's file, so that only this file is removed */
     ino_t inode;
 };
 
@@ -24,10 +24,10 @@ struct dt_listeners {
     size_t n;
 };
 
-/* Returns in *local whether the list names only addresses of the loopback ("localhost" is one) and Unix sockets.
+/* Sets *local to whether the list names only addresses of the loopback (including "localhost") and Unix sockets.
  * INVALID: an element is no address; *local is unchanged. */
 DT_MUST_CHECK dt_status dt_http_is_local(const char *listen, bool *local, struct dt_error *err);
-/* Returns whether the configuration has a listener with TLS. */
+/* Returns whether the configuration has a listener that uses TLS. */
 bool dt_http_wants_tls(const struct dt_config *config);
 /* Opens all listeners of http.listen. SYSTEM, INVALID: one of them failed, and none is open. */
 DT_MUST_CHECK dt_status dt_http_listen(const struct dt_config *config, struct dt_listeners *out, struct dt_error *err);

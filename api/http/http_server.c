@@ -8,11 +8,11 @@
 #include "base/log.h"
 #include "http_exchange.h"
 
-#define DESCRIPTORS_KEPT 256u /* descriptors kept for MySQL, Redis, Kafka, files and the threads themselves */
+#define DESCRIPTORS_KEPT 256u /* descriptors that are left for MySQL, Redis, Kafka, files and threads */
 #define CONNECTIONS_MIN  64u  /* minimal number of connections of a thread */
 
-/* Raises the limit of descriptors, because each connection needs one, and most shells allow fewer than the server may
- * have connections. Returns how many connections the limit allows. */
+/* Raises the limit of descriptors to its maximum, because each connection needs a descriptor, and the limit that most
+ * shells set is too low. Returns how many connections the limit allows. */
 static size_t raise_descriptors(void)
 {
     struct rlimit limit;

@@ -21,17 +21,18 @@ typedef struct dt_http dt_http;
 typedef void dt_http_expire(const struct dt_api *api, int64_t now_us);
 
 /* Listens on all addresses of http.listen, and serves requests. Borrows api and router until dt_http_stop. SYSTEM: a
- * port is in use or not permitted, or a thread cannot start. INVALID: an element is no address, or has no certificate.
- * If it fails, *out is NULL. */
+ * port is in use or not permitted, or a thread cannot start. INVALID: an element of http.listen is no address, or lacks
+ * its certificate. If it fails, *out is NULL. */
 DT_MUST_CHECK dt_status dt_http_start(struct dt_api *api, const struct dt_router *router, dt_http_expire *expire,
                                       dt_http **out, struct dt_error *err);
-/* Returns false if a thread of the server hangs. Called by one thread, at intervals longer than any handler takes. */
+/* Returns false if a thread of the server hangs. Called by one thread, at intervals that are longer than any handler
+ * takes. */
 bool dt_http_moves(dt_http *http);
-/* Accepts no more connections, and closes each connection after its answer. Returns when no request is under way, or at
- * until_us (monotonic). */
+/* Accepts no more connections, and closes each connection after its current answer. Returns when no request is under
+ * way, but at until_us (monotonic) at the latest. */
 void dt_http_drain(dt_http *http, int64_t until_us);
-/* Called after a drain: ends the waits for bodies that are not complete. Returns as dt_http_drain does. */
+/* Called after a drain: ends the waits for incomplete bodies. Returns when dt_http_drain would. */
 void dt_http_cut(dt_http *http, int64_t until_us);
-/* Closes all connections, ends the threads and frees the server. No request may be suspended: committers and workers
- * are stopped before. Accepts NULL. */
+/* Closes all connections, ends the threads and frees the server. No request may be suspended, so committers and workers
+ * must be stopped before. Accepts NULL. */
 void dt_http_stop(dt_http *http);
