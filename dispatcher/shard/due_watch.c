@@ -3,13 +3,13 @@
  * what a woken loop does.
  *
  *   at rest   a statement waits for DT_WATCH_MS; a job that becomes due ends it
- *   busy      for BUSY_US after something new: waits BUSY_WAIT_MS, then reads the last WINDOW_MS again, since commits
- *             arrive out of order
- *   once in reconcile.period everything that is due is read, up to DT_WATCH_DUE rows
+ *   busy      for BUSY_US after a new job was due: waits BUSY_WAIT_MS, then reads the jobs of the last WINDOW_MS again,
+ *             because commits arrive out of order
+ *   once in reconcile.period, all due jobs are read, up to DT_WATCH_DUE of them
  *
- * Invariant: a row in the window wakes its loop once. A row that is still there (its topic is paused) wakes no loop
- *            again.
- * If an answer is full, more may be due, and all loops are woken.
+ * Invariant: a job in the window wakes its loop once. If the job is still due later (its topic is paused), it wakes no
+ *            loop again.
+ * If an answer has the maximal number of jobs, more may be due, and all loops are woken.
  */
 #include "shard_loop.h"
 
@@ -33,13 +33,14 @@ struct dt_due_watch {
     struct dt_due_watch_env env;
     struct dt_watch_listener listener;
     _Atomic int64_t heard_us; /* mono: time of the last answer; 0: there was none, or the last wait failed */
-    _Atomic bool none_due;    /* neither the last full read nor an answer since had a due row */
+    _Atomic bool none_due;    /* neither the last full read nor any answer after it had a due job */
     int64_t busy_us, all_us;
     bool asks_all; /* the running statement returns all due jobs */
     /* Parameters of the next wait (watch.h). */
     int64_t due_from_ms, look_from_ms, generation, topics_version, leads;
-    struct told recent, old; /* recent: jobs due in the window; old: jobs due before it, at the last full read */
-    pthread_mutex_t lock;    /* protects rows */
+    /* Recent: jobs that became due within the window; old: jobs due earlier, at the last full read. */
+    struct told recent, old;
+    pthread_mutex_t lock; /* protects `rows` and `known` */
     struct dt_watched_row rows[DT_SHARDS_MAX];
     bool known[DT_SHARDS_MAX];
 };
@@ -68,7 +69,8 @@ static void remember_due(struct told *told, const struct dt_due *due, size_t n)
     told->n = n;
 }
 
-/* Wakes the loops of due jobs, except loops that were already woken for these jobs. True: a loop was woken. */
+/* Wakes the loops of due jobs, except loops that were already woken for these jobs. Returns whether a loop was
+ * woken. */
 static bool wake_due(dt_due_watch *w, const struct told *told, const struct dt_due *due, size_t n,
                      void (*wake)(void *arg, unsigned shard))
 {
@@ -92,7 +94,7 @@ static void take_due(dt_due_watch *w, const struct dt_watched *seen)
     const struct dt_due *recent = seen->due + n_old;
     size_t n = seen->n_due - n_old;
     w->none_due = seen->n_due == 0 && (w->asks_all || w->none_due);
-    if (seen->n_due == DT_WATCH_DUE) /* a loop reads a long backlog by itself */
+    if (seen->n_due == DT_WATCH_DUE) /* the answer is full: each loop reads its long backlog by itself */
         wake_all(w, w->env.wake);
     else if (w->asks_all) {
         (void)wake_due(w, &w->old, seen->due, n_old, w->env.again);
@@ -107,8 +109,8 @@ static void take_due(dt_due_watch *w, const struct dt_watched *seen)
 
 /* ---- what else changed ---- */
 
-/* Compares the shards' rows with those seen before. If this process lost a leadership and won it again, the loop
- * compares the row itself. */
+/* Compares the shards' rows with the rows of the last answer. If this process lost a leadership and won it again in
+ * between, the loop compares the row itself. */
 static void take_rows(dt_due_watch *w, const struct dt_watched *seen)
 {
     bool there[DT_SHARDS_MAX] = {false};
@@ -142,7 +144,8 @@ static void ask_watcher(void *arg, struct dt_watch *watch)
     if (now_us < w->busy_us)
         watch->wait_ms = dt_earlier(watch->wait_ms, BUSY_WAIT_MS);
     w->asks_all =
-        now_us + watch->wait_ms * 1000 >= w->all_us; /* the next statement would begin too late for the full read */
+        /* The statement after this one would begin too late for the full read. */
+        now_us + watch->wait_ms * 1000 >= w->all_us;
     watch->owner = w->env.owner;
     watch->due_from_ms = w->due_from_ms;
     watch->look_from_ms = w->asks_all ? 0 : w->look_from_ms;
@@ -154,7 +157,7 @@ static void ask_watcher(void *arg, struct dt_watch *watch)
 static void watcher_answered(void *arg, dt_status status, const struct dt_watched *seen, dt_store *)
 {
     dt_due_watch *w = arg;
-    if (status != DT_OK) { /* loops that sleep long because they rely on the watch must poll again */
+    if (status != DT_OK) { /* the watch has failed: loops that slept long because of it must poll again */
         w->heard_us = 0;
         w->none_due = false;
         w->due_from_ms = w->look_from_ms = 0;
@@ -169,7 +172,7 @@ static void watcher_answered(void *arg, dt_status status, const struct dt_watche
         w->env.stale_map(w->env.arg);
     if (w->topics_version && seen->topics_version != w->topics_version)
         wake_all(w, w->env.again);
-    if (seen->leads != w->leads) /* a leadership may have been halted */
+    if (seen->leads != w->leads) /* leaders changed, or a shard was halted */
         wake_all(w, w->env.wake);
     w->generation = seen->generation;
     w->topics_version = seen->topics_version;

@@ -10,7 +10,7 @@
 #include "job/shard.h"
 
 struct slot {
-    dt_shard_loop *loop; /* protected by the lock; only the supervisor changes it */
+    dt_shard_loop *loop; /* protected by table->lock; changed only by the supervisor */
     _Atomic int want;    /* the last order; only the elector's thread sets it, but a finished RELEASE becomes NOTHING */
     _Atomic bool ended;  /* the loop's thread has ended */
     bool told;           /* the order to release or stop was passed to the loop */
@@ -90,8 +90,8 @@ static void end_loop(dt_loop_table *table, struct slot *slot)
     slot->ended = slot->told = false;
 }
 
-/* Starts a loop. False: it did not start; try again, because the election names this process, so no other process
- * starts one. */
+/* Starts a loop. If false is returned, try again: the election names this process, so no other process will lead the
+ * shard. */
 static bool start_loop(dt_loop_table *table, unsigned shard)
 {
     dt_shard_loop *loop = NULL;
@@ -121,13 +121,13 @@ bool dt_loop_table_carry_out(dt_loop_table *table, unsigned forced)
         if (slot->loop && what != DT_WANT_LEAD) {
             if (!slot->told && what == DT_WANT_RELEASE)
                 dt_shard_loop_release(slot->loop);
-            else if (what == DT_WANT_NOTHING) /* the shard may have been lost while the loop finished */
+            else if (what == DT_WANT_NOTHING) /* the election may take the shard away while the loop is finishing */
                 dt_shard_loop_stop(slot->loop);
             slot->told = true;
         } else if (!slot->loop && what == DT_WANT_LEAD) {
             again |= !start_loop(table, shard);
         } else if (!slot->loop && what == DT_WANT_RELEASE) {
-            /* No loop works on the shard here any more, so the shard is given away. */
+            /* No loop works on the shard any more: another process may lead it. */
             int release = DT_WANT_RELEASE;
             if (atomic_compare_exchange_strong(&slot->want, &release, DT_WANT_NOTHING))
                 table->env.released(table->env.arg, shard);

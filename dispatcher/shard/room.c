@@ -1,9 +1,10 @@
 /*
- * Owns the table of topics whose jobs wait for room, and decides when to read their limits. Does not know how room is
- * computed (topic/limits.h), nor what a shard does with a grant.
+ * Owns the table of topics whose jobs wait for room within a limit, and decides when to read the limits. Does not know
+ * how room is computed (topic/limits.h), nor what a shard does with a grant.
  *
- * Invariants: a shard that was granted room does not wait until it asks again; the shard that was served last is the
- * last one to be served the next time. The table is copied before MySQL is read, so that no thread waits for MySQL.
+ * Invariants: a shard that was granted room counts as waiting only if it requests room again; the shard that was
+ * granted room last is the last to be granted room the next time. The table is copied before MySQL is read, so that no
+ * thread waits for MySQL.
  */
 #include "shard_loop.h"
 
@@ -17,8 +18,8 @@
 #include "topic/limits.h"
 
 #define TOPICS    256              /* maximal number of topics at once */
-#define LOOK_US   INT64_C(50000)   /* between two reads of the limits while a shard waits … */
-#define APART_US  INT64_C(10000)   /* … and at least this long after news */
+#define LOOK_US   INT64_C(50000)   /* time between two reads of the limits while a shard waits */
+#define APART_US  INT64_C(10000)   /* shortest time between two reads if attempts have ended meanwhile */
 #define WANTED_US INT64_C(3000000) /* a request of a shard that is not repeated within this time expires */
 
 struct wish {
@@ -29,7 +30,7 @@ struct wish {
 struct wanted {
     char name[DT_TOPIC_MAX + 1];
     unsigned waiting; /* number of shards that wait for room of the topic */
-    unsigned next;    /* the shard to serve first */
+    unsigned next;    /* the shard to which room is granted first */
     struct wish wishes[DT_SHARDS_MAX];
 };
 
@@ -38,10 +39,11 @@ struct dt_room {
     struct dt_chore chore;
     dt_metric *at_limit;
     _Atomic bool anybody; /* at least one shard waits */
-    pthread_mutex_t lock; /* protects the table of topics */
+    pthread_mutex_t lock; /* protects topics and n */
     struct wanted *topics[TOPICS];
     size_t n;
-    char names[TOPICS][DT_TOPIC_MAX + 1]; /* copies of topics' names for one read of the limits, as is `gates` */
+    /* Copies of the topics' names, for one read of the limits; names[i] belongs to gates[i]. */
+    char names[TOPICS][DT_TOPIC_MAX + 1];
     struct dt_gate gates[TOPICS];
 };
 
@@ -64,8 +66,8 @@ static void forget_request(struct wanted *w, unsigned shard)
 
 /* ---- looking ---- */
 
-/* Removes requests that were not repeated, and topics without requests, with any grant that no shard took. Copies the
- * names of the remaining topics. */
+/* Removes requests that were not repeated, and topics without requests; a grant that no shard took is dropped with its
+ * request. Copies the names of the remaining topics. */
 static size_t list_wanted(struct dt_room *r)
 {
     const int64_t now_us = dt_clock_mono_us(r->env.clock);

@@ -22,7 +22,7 @@
 #include "base/log.h"
 #include "shard_parts.h"
 
-enum { REQUEST = 1 }; /* signal to the thread's mailbox: there is a request */
+enum { REQUEST = 1 }; /* signal to the thread's mailbox */
 
 static void run_sender(void *arg)
 {
@@ -33,7 +33,8 @@ static void run_sender(void *arg)
             continue;
         if (s->state != DT_SENDER_CLOSED)
             dt_assert_shard(s->fence.shard);
-        if (s->state == DT_SENDER_CLOSED) { /* err is kept, because the loop may still read why the sender was closed */
+        /* Keeps s->err, because the loop may still read why the delivery was closed. */
+        if (s->state == DT_SENDER_CLOSED) {
             dt_delivery_close(s->delivery);
         } else if (s->state == DT_SENDER_OPENING) {
             s->err = (struct dt_error){0};
@@ -107,21 +108,21 @@ void dt_sender_stop(struct dt_sender *s)
 }
 
 /*
- * ---- the batch: a transaction in MySQL (settle, time out, claim), then one of the delivery (messages and their
- * record) ----
+ * ---- the batch: a transaction in MySQL (settle, time out, claim), then a transaction of the delivery (messages and
+ * their ledger record) ----
  *
- * Invariants:
- *   - A claim is never undone. flight.list is the list in the row. Its first fence.send_n entries are sent exactly as
- *     they are, and flight.sent becomes true only after a clean commit.
- *   - After any outcome except a clean commit nothing is sent again from memory: the caller takes over, and the ledger
- *     decides.
- *   - If the delivery gets messages before their claim is committed, it commits them after the claim, or never.
- *   - If a part of the list was not sent, it is sent before anything is claimed. Its messages are read from the rows
- *     again, in whatever state the rows are.
+ * Invariants: - A claim is never undone. flight.list is the in-flight list in the shard's row. Its first fence.send_n
+ * entries are sent exactly as they are, and flight.sent becomes true only after a clean commit. - After any outcome
+ * except a clean commit nothing is sent again from memory: the caller takes over, and the ledger decides. - If the
+ * delivery gets messages before their claim is committed, it commits the messages after the claim, or never. - If a
+ * part of the list was not sent, it is sent before anything is claimed. Its messages are read from the rows again, in
+ * whatever state the rows are.
  */
 
-#define CLOCK_US  INT64_C(10000000) /* MySQL's clock is read at least this often: an idle leader must wake on time */
-#define ORPHAN_US INT64_C(20000000) /* a topic without a row is reported for this time */
+/* Longest time between two reads of MySQL's clock; an idle leader must wake on time by it. */
+#define CLOCK_US INT64_C(10000000)
+/* For this time after a job of a topic without a row was seen, the topic is reported. */
+#define ORPHAN_US INT64_C(20000000)
 
 /* ---- what the row holds ---- */
 
@@ -149,12 +150,13 @@ dt_status dt_shard_check_fence(dt_shard_loop *l, struct dt_error *err)
 
 /* ---- sending ---- */
 
-/* Requests to send the head of the list, which MySQL has committed. jobs: the messages of the head, in l->arena. */
+/* Requests to send the head of the in-flight list; its claim is committed in MySQL. jobs: the messages of the head, in
+ * l->arena. */
 static dt_status send_head(dt_shard_loop *l, const struct dt_outgoing *jobs, struct dt_error *err)
 {
     struct dt_sender *s = &l->sender;
     const struct dt_arena unused = s->arena;
-    dt_assert(!dt_sender_busy(s)); /* the sender's thread reads the arena */
+    dt_assert(!dt_sender_busy(s)); /* during a request, the sender's thread reads s->arena */
     s->arena = l->arena;
     l->arena = unused;
     s->jobs = jobs;
@@ -163,7 +165,7 @@ static dt_status send_head(dt_shard_loop *l, const struct dt_outgoing *jobs, str
     return status == DT_OK ? DT_OK : dt_fail(err, status, "out of memory");
 }
 
-/* Called while MySQL writes the claim: passes the messages to the delivery before the claim is committed. */
+/* Called while MySQL writes the claim: passes the messages to the delivery, which commits them only after the claim. */
 static void send_ahead(void *arg, const struct dt_fence *next, const struct dt_outgoing *jobs,
                        const struct dt_claim *claims, size_t)
 {
@@ -190,7 +192,7 @@ static struct dt_leader_txn leader_txn_of(dt_shard_loop *l, int64_t now_us)
 {
     const struct dt_config *config = l->env->config;
     const struct dt_flight *flight = &l->flight;
-    /* The time to report of these attempts began with the claim. */
+    /* If the send was late, settling renews the deadlines: the attempts' time to report began with the claim. */
     bool late = now_us - flight->claimed_us > dt_ack_may_lose_ms(flight->shortest_ack_ms) * 1000;
     return (struct dt_leader_txn){.sent = {.list = &flight->list,
                                            .frozen = l->sender.state != DT_SENDER_OPEN,
@@ -222,7 +224,7 @@ static dt_status commit_leader_txn(dt_shard_loop *l, struct dt_leader_txn *txn, 
     struct dt_error ahead = {0};
     int64_t start_us = dt_shard_mono_us(l);
     bool open = l->sender.state == DT_SENDER_OPEN;
-    dt_assert(!open || !list->n || l->flight.sent); /* a batch that was not sent cannot be settled */
+    dt_assert(!open || !list->n || l->flight.sent); /* only a batch that was sent can be settled */
     dt_assert(list->n == l->fence.inflight || DT_UNGUARDED(REST));
     dt_arena_reset(&l->arena);
     if (open)
@@ -234,7 +236,8 @@ static dt_status commit_leader_txn(dt_shard_loop *l, struct dt_leader_txn *txn, 
         dt_hands_claims_committed(l->claims, &txn->hands.claimed, l->snapshot);
     if (status != DT_OK) {
         dt_hands_claims_failed(l->claims);
-        /* A failed begin did not end the leader transaction, but may be the reason why the transaction took so long. */
+        /* The delivery may have failed to begin the batch. That does not end the leader transaction, but may be the
+         * reason why the transaction took so long. */
         dt_status begun = open ? dt_delivery_begin_status(l->delivery, &ahead) : DT_OK;
         if (begun != DT_OK)
             DT_LOG(WARN, "shard", "the delivery failed before the claim", DT_I("shard", l->shard),
@@ -254,7 +257,7 @@ static dt_status commit_leader_txn(dt_shard_loop *l, struct dt_leader_txn *txn, 
         l->flight.claimed_us = start_us;
         l->flight.shortest_ack_ms = txn->chosen.shortest_ack_ms;
     }
-    /* Makes flight.list equal to the row's list: removes settled entries, adds claimed ones. */
+    /* Makes flight.list equal to the list in the row: removes settled entries, adds claimed entries. */
     l->flight.sent = false;
     dt_inflight_drop(list, txn->settled.n);
     status = dt_inflight_reserve(list, list->n + txn->batch.n);
@@ -278,8 +281,8 @@ dt_status dt_shard_batch(dt_shard_loop *l, struct dt_leader_txn *txn, struct dt_
     dt_shard_limits_note(l, txn);
     DT_FAIL_POINT("index.before_told");
     dt_shard_tell_offers(l, txn);
-    /* Updates the index while the delivery takes the messages. The jobs are claimed, whether their messages are sent or
-     * not. */
+    /* Updates the index while the delivery takes the messages. The jobs are claimed whether or not their messages are
+     * sent. */
     dt_shard_tell_index(l, txn);
     if (txn->batch.n)
         status = send_head(l, txn->batch.jobs, err);

@@ -4,7 +4,8 @@
 #include "shard_parts.h"
 
 #define DEGRADED_SCAN 10000 /* rows of MySQL that one due scan reads at most */
-#define PIECES        8     /* a walk reads 1/PIECES of DEGRADED_SCAN rows at a time: other jobs wait meanwhile */
+/* A walk reads only 1/PIECES of DEGRADED_SCAN rows at a time, because other jobs wait meanwhile. */
+#define PIECES 8
 
 void dt_shard_due_init(dt_shard_loop *l)
 {
@@ -29,9 +30,9 @@ static dt_status ask_index(dt_shard_loop *l, struct dt_due_scan *scan, struct dt
     return dt_index_due(l->index, l->shard, scan, err);
 }
 
-/* Reads up to *n entries from Redis into l->due.entries. The marker in the set shows whether it is still the set that
- * this leadership marked. If the answer to the last write of a marker was lost, the set may have the old or the new
- * marker. */
+/* Reads up to *n entries from Redis into l->due.entries. The marker in the shard's set shows whether the set is still
+ * the one that this leadership marked. If the answer to the last write of a marker was lost, the set may have the old
+ * or the new marker. */
 static dt_status scan_index(dt_shard_loop *l, int64_t now_ms, size_t *n, int64_t *next_ms)
 {
     struct dt_due_scan scan = {.now_ms = now_ms, .limit = DT_SCAN_BATCHES * batch_jobs(l), .entries = l->due.entries};
@@ -50,10 +51,10 @@ static dt_status scan_index(dt_shard_loop *l, int64_t now_ms, size_t *n, int64_t
     return status;
 }
 
-/* Adds due jobs to the hints in order of time; if more than two batches are due, each queue's share. Up to two batches
- * are due: while attempts wait for unread reports, more than one batch is read, because these attempts may fill the
- * head of the set. If a due scan reached its limit, it must park something, because more jobs may be due after the last
- * one. */
+/* Adds due jobs to the hints: if up to two batches are due, in order of time, otherwise each queue's share. While
+ * attempts wait for unread reports, shares are used from one batch on, because these attempts may fill the head of the
+ * set. If the due scan reached its limit, some entries must be parked, because more jobs may be due after the last
+ * entry. */
 static dt_status hint_entries(dt_shard_loop *l, size_t n, int64_t now_ms, int64_t *next_ms, struct dt_error *err)
 {
     size_t batch = batch_jobs(l);
@@ -75,7 +76,7 @@ static dt_status hint_entries(dt_shard_loop *l, size_t n, int64_t now_ms, int64_
 
 /* ---- MySQL instead ---- */
 
-/* Returns a scan of the shard's due rows after (after_ms, after_id). */
+/* Returns parameters to scan the shard's due rows after (after_ms, after_id). */
 static struct dt_shard_scan part_of_rows(const dt_shard_loop *l, int64_t now_ms, int64_t after_ms, int64_t after_id)
 {
     return (struct dt_shard_scan){.map = &l->trust.map,
@@ -99,7 +100,7 @@ static dt_status read_rows(dt_shard_loop *l, struct dt_shard_scan *part, size_t 
     return DT_OK;
 }
 
-/* Reads rows ahead of the cursor if more than a batch is due, so that topics with few jobs do not wait. */
+/* Reads rows ahead of the cursor, so that topics with few jobs do not wait. Called if more than a batch is due. */
 static dt_status scan_ahead(dt_shard_loop *l, int64_t now_ms, size_t n_head, struct dt_error *err)
 {
     dt_shard_place_ahead(l, &l->due.entries[n_head - 1]);
@@ -136,8 +137,8 @@ static dt_status walk_closed(dt_shard_loop *l, struct dt_error *err)
     return DT_OK;
 }
 
-/* Reads a bounded part of the due rows. From scan to scan, the cursor passes over all overdue jobs, then starts
- * again. */
+/* Reads a bounded part of the due rows. With each scan, the cursor advances over overdue jobs; when it has passed all
+ * of them, it starts again. */
 static dt_status scan_store(dt_shard_loop *l, int64_t now_ms, int64_t *next_ms, struct dt_error *err)
 {
     bool walks = !l->index && dt_shard_has_closed(l) && dt_shard_mono_us(l) >= l->cursor.walk_us;
@@ -153,13 +154,13 @@ static dt_status scan_store(dt_shard_loop *l, int64_t now_ms, int64_t *next_ms, 
     *next_ms = now_ms;
     if (part.n == batch_jobs(l))
         return scan_ahead(l, now_ms, part.n, err);
-    /* Less than a batch is due, so all of these jobs may be sent. If a topic or host may have less room than due jobs,
-     * adds as many of its jobs as there is room for. */
+    /* At most a batch is due, so all due jobs may be sent. But a topic or host may have less room than due jobs; then
+     * only as many of its jobs as there is room for are added. */
     if (part.n && (l->limits.n || l->full_us)) {
         const struct dt_entry *last = &l->due.entries[part.n - 1];
         status = dt_shard_hint_rows(l, part.n, part.n, err);
         l->due.backlog =
-            l->cursor.ms != last->due_ms || l->cursor.id != last->id; /* some of the other jobs may be sendable */
+            l->cursor.ms != last->due_ms || l->cursor.id != last->id; /* the scan left jobs that may be sent */
         if (status != DT_OK || l->due.backlog)
             return status;
     } else {

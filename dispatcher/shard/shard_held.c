@@ -1,7 +1,7 @@
 /*
- * Decides from memory why a topic's jobs may not be sent, and how many may: the topic is paused, or at its limits, or
- * the delivery cannot write to it, or this process has no place for its callbacks. dt_closed_rule says what follows
- * from each reason.
+ * Decides from memory why a topic's jobs may not be sent, and how many may be sent: the topic is paused or at its
+ * limits, the delivery cannot write to it, or this process has no place for its callbacks. dt_closed_rule says what
+ * follows from each reason.
  *
  * The second half of the file owns the shard's held sets, and topics at their limits.
  */
@@ -15,8 +15,8 @@ enum dt_writable dt_shard_writable(void *loop, struct dt_str topic, int64_t owne
     return dt_shard_sender_stalled(l) ? DT_WRITABLE_NO : dt_delivery_writable(l->delivery, topic, owner, bytes);
 }
 
-/* Returns how many callbacks of the topic may be sent. host: as in struct dt_topic_of: only callbacks to this host; 0:
- * all. */
+/* Returns how many callbacks of the topic may be sent: to the host with the number `host` (as in struct dt_topic_of),
+ * or, if it is 0, to all hosts. */
 static size_t places_for(dt_shard_loop *l, struct dt_str topic, uint32_t host)
 {
     const struct dt_topic_callback *callback = dt_topic_snapshot_callback(l->snapshot, topic);
@@ -26,7 +26,7 @@ static size_t places_for(dt_shard_loop *l, struct dt_str topic, uint32_t host)
     return dt_hands_claims_room(l->claims, owner, topic, callback, host);
 }
 
-/* Like places_for; if there is no place, records the time for dt_shard_loop's report. */
+/* Returns places_for. If it is 0, also records the time, for the report of shard_loop.c. */
 static size_t ask_for_places(dt_shard_loop *l, struct dt_str topic, uint32_t host)
 {
     size_t places = places_for(l, topic, host);
@@ -51,7 +51,7 @@ size_t dt_shard_room_at(dt_shard_loop *l, struct dt_str topic, uint32_t host)
     return dealing_of(l, topic) == DT_DEALING_HANDS ? ask_for_places(l, topic, host) : SIZE_MAX;
 }
 
-/* Why jobs that are parked in the held set `name` may not be sent. */
+/* Returns why jobs that are parked in the held set `name` may not be sent. */
 static enum dt_closed why_held(dt_shard_loop *l, struct dt_str name)
 {
     uint32_t host;
@@ -67,7 +67,7 @@ static enum dt_closed why_held(dt_shard_loop *l, struct dt_str name)
     case DT_DEALING_HANDS:
         return ask_for_places(l, topic, host) ? DT_CLOSED_NOT : DT_CLOSED_FULL;
     case DT_DEALING_OFFERS:
-        return DT_CLOSED_NOT; /* a leader offers such jobs, and sends none */
+        return DT_CLOSED_NOT; /* these jobs are offered to clients, not sent */
     default:
         break;
     }
@@ -108,12 +108,12 @@ size_t dt_shard_room(dt_shard_loop *l, struct dt_str name)
 /*
  * ---- held sets, where the surplus of long queues waits (shard_queues.c) ----
  *
- * Knows which sets exist, whether their jobs may be sent, and how many return to the due set before a due scan. Held
- * sets are hints like the due set: each leadership lists them when it begins, and then every few seconds.
+ * Knows which held sets exist, whether their jobs may be sent, and how many jobs return to the due set before a due
+ * scan. Held sets are hints like the due set: each leadership lists them when it begins, and then every few seconds.
  */
 
 #define HELD_US      INT64_C(5000000) /* longest time between two listings of held sets */
-#define HELD_AT_ONCE 8                /* number of held sets that return jobs before one due scan */
+#define HELD_AT_ONCE 8                /* maximal number of held sets from which jobs return before one due scan */
 
 struct dt_held_queue *dt_shard_find_held(struct dt_fair_queues *fair, struct dt_str name)
 {
@@ -139,7 +139,7 @@ void dt_shard_topics_changed(dt_shard_loop *l)
 {
     l->fair.topics_changed = true;
     dt_id_set_empty(&l->unknown.ids);
-    if (!l->index) /* without an index there are no held sets: jobs of closed queues are still due in MySQL */
+    if (!l->index) /* without an index there are no held sets: jobs of closed queues stay due in MySQL */
         dt_shard_due_from_start(l);
 }
 
@@ -158,7 +158,7 @@ void dt_shard_note_held(dt_shard_loop *l, struct dt_str name, enum dt_closed clo
         struct dt_turn *open = realloc(fair->open, cap * sizeof(*open));
         fair->open = open ? open : fair->open;
         if (!v || !open)
-            return; /* the next listing of held sets finds the set */
+            return; /* memory ran out; the next listing of held sets finds this set */
         fair->cap = cap;
     }
     dt_assert_cmp(fair->n, <, fair->cap);
@@ -170,7 +170,7 @@ void dt_shard_note_held(dt_shard_loop *l, struct dt_str name, enum dt_closed clo
     held->owner = dt_topic_snapshot_owner(l->snapshot, dt_held_topic(name, &host));
 }
 
-/* Whether `held` is the held set of the topic, or of the topic's jobs that name one host. */
+/* Returns whether `held` is the held set of the topic, of the topic's jobs for one host, or of its timeouts. */
 static bool is_held_set_of(const struct dt_held_queue *held, struct dt_str topic)
 {
     uint32_t host;
@@ -213,7 +213,7 @@ void dt_shard_open_timeouts(dt_shard_loop *l)
 
 void dt_shard_forget_topics_unless_held(dt_shard_loop *l)
 {
-    /* While some parked jobs may be sent, or wait for room, there is a backlog. */
+    /* If parked jobs may be sent, or wait for room, there is still a backlog. */
     for (size_t i = 0; i < l->fair.n; i++)
         if (may_send(&l->fair.v[i]) || has_no_room(&l->fair.v[i]))
             return;
@@ -247,8 +247,8 @@ void dt_shard_list_held(dt_shard_loop *l)
     l->fair.n = 0;
     for (size_t i = 0; i < n; i++)
         dt_shard_note_held(l, names[i], is_timeouts(names[i]) ? DT_CLOSED_NOT : why_held(l, names[i]));
-    /* If a queue is closed, only the first entry of its held set returns, so that the topic is checked again: other
-     * entries would only be parked again. */
+    /* If the queue of a held set is closed, only the first entry returns to the due set, so that the topic is checked
+     * again: other entries would only be parked again. */
     for (size_t i = 0; i < l->fair.n && status == DT_OK; i++) {
         const struct dt_held_queue *held = &l->fair.v[i];
         if (dt_closed_rule(held->closed).tries)
@@ -258,7 +258,8 @@ void dt_shard_list_held(dt_shard_loop *l)
 
 /* ---- giving back ---- */
 
-/* Chooses up to HELD_AT_ONCE open held sets, by turns of their owners, and how many of `room` entries each returns. */
+/* Chooses up to HELD_AT_ONCE held sets whose queues are open; their owners take turns. Divides `room` entries among
+ * these held sets. */
 static size_t choose_held(dt_shard_loop *l, struct dt_fair_queue *parts, size_t *which, size_t room)
 {
     struct dt_fair_queues *fair = &l->fair;
@@ -274,8 +275,8 @@ static size_t choose_held(dt_shard_loop *l, struct dt_fair_queue *parts, size_t 
         const struct dt_turn *turn = &fair->open[i];
         struct dt_held_queue *held = &fair->v[turn->at];
         const struct dt_str name = dt_str(held->name);
-        /* A timeout claims nothing, so it needs no room. A queue without room is closed until the leader is notified
-         * that there is room; otherwise each scan would read the held set again. */
+        /* A timeout claims nothing, so it needs no room. A queue without room stays closed until the leader is notified
+         * that there is room; otherwise each scan would read its held set again. */
         size_t waiting = is_timeouts(name) ? SIZE_MAX : dt_shard_room(l, name);
         if (waiting == 0) {
             held->closed = why_held(l, name);
@@ -323,10 +324,11 @@ void dt_shard_give_back(dt_shard_loop *l)
  *
  *   open ── no room in the leader transaction ──▶ closed, parked ── granted n ──▶ open for n jobs ─┬─ used up: closed
  *     ▲                                                                                            │
- *     └────────────── nothing of it is parked any more, or the grant was not used within a second ─┘
+ *     └────────────── no job of it is parked any more, or the grant was not used within a second ──┘
  */
 
-#define ASK_AGAIN_US INT64_C(1000000) /* the leader repeats a request for room this often: room.c forgets old ones */
+/* The leader repeats a request for room this often, because room.c drops old requests. */
+#define ASK_AGAIN_US INT64_C(1000000)
 
 static void close_topic(dt_shard_loop *l, struct dt_str topic)
 {
@@ -346,7 +348,7 @@ static void spend_grants(dt_shard_loop *l, const struct dt_leader_batch *claimed
         struct dt_str topic = claimed->jobs[i].topic;
         if (!dt_limit_memory_spend(&l->limits, topic))
             continue;
-        /* Closes the topic's held sets, because the grant is used up. */
+        /* The grant is used up: closes the topic's held sets, or forgets the limit if there are none. */
         bool held = false;
         for (size_t k = 0; k < l->fair.n && !held; k++)
             held = is_held_set_of(&l->fair.v[k], topic);

@@ -18,8 +18,8 @@
  *   - The election only decides which process tries. The shard's row (epoch, token, version) and the delivery's fencing
  *     guard what is written.
  *   - If the delivery does not commit cleanly, its producer is destroyed, and the ledger decides what was sent.
- *   - If no batch follows, the last batch is settled after a few milliseconds. While a part of the list is unsent, the
- *     next transaction follows at once.
+ *   - If no batch follows, the last batch is settled after a few milliseconds. If a part of the in-flight list is
+ *     unsent, the next transaction follows at once.
  */
 #include "shard_loop.h"
 
@@ -30,20 +30,20 @@
 #include "shard_parts.h"
 
 #define CHECK_US        INT64_C(1000000)  /* longest time between two checks of the shard's row and index */
-#define POLL_US         INT64_C(150000)   /* … or this time, if no event would wake the leader */
-#define POLL_SHARE_US   INT64_C(10000)    /* … but at least this time for each shard of the process that polls */
-#define TOLD_US         INT64_C(60000000) /* … or this time, if the watch of MySQL reports all changes */
-#define BEAT_US         INT64_C(20000)  /* batches of a stream begin at least this far apart, unless one takes longer */
-#define RUN_US          INT64_C(500000) /* time over which claims are counted, in batches without a pause */
+#define POLL_US         INT64_C(150000)   /* like CHECK_US, if no event would wake the leader */
+#define POLL_SHARE_US   INT64_C(10000)    /* POLL_US is at least this long for each shard that this process leads */
+#define TOLD_US         INT64_C(60000000) /* like CHECK_US, if the watch of MySQL reports all changes */
+#define BEAT_US         INT64_C(20000)    /* shortest time between the begins of two batches of a steady stream */
+#define RUN_US          INT64_C(500000)   /* time over which the claims of a backlog are counted, to measure its rate */
 #define LOCKED_FIRST_US INT64_C(5000)
-#define LOCKED_STILL_US INT64_C(40000)   /* the pause after three scans in a row met locked rows */
-#define BUSY_US         INT64_C(4000)    /* pause if another leader claims jobs of a topic with limits */
+#define LOCKED_STILL_US INT64_C(40000)   /* pause when three scans in a row have met locked rows */
+#define BUSY_US         INT64_C(4000)    /* pause if another leader is claiming jobs of a topic with limits */
 #define IDLE_EARLY_MS   1500             /* an idle shard takes over this long before a job is due */
-#define FULL_US         INT64_C(6000000) /* for this time after a due callback found no place, that is reported */
-#define SLOW_US         INT64_C(1500000) /* the shard reports a request to its sender that takes longer than this */
-#define SENDING_US      INT64_C(100000) /* if a commit takes longer, the loop does not wait for the end of the commit */
-#define FROZEN_US       INT64_C(100000) /* pause after jobs were left because the in-flight list is frozen */
-#define STALE_MAP_US    INT64_C(10000)  /* pause while the new shard map is being read */
+#define FULL_US         INT64_C(6000000) /* callbacks count as waiting for this time after one found no place */
+#define SLOW_US         INT64_C(1500000) /* Kafka counts as slow if a request to the sender takes longer */
+#define SENDING_US      INT64_C(100000)  /* longest time that the loop waits for a commit before it continues */
+#define FROZEN_US       INT64_C(100000)  /* pause after due jobs were left because the in-flight list is frozen */
+#define STALE_MAP_US    INT64_C(10000)   /* pause while the new shard map is being read */
 
 static bool is_ending(const dt_shard_loop *l)
 {
@@ -99,8 +99,8 @@ static int64_t next_step_us(dt_shard_loop *l, const struct dt_leader_txn *txn, i
 {
     const int64_t now_us = dt_shard_mono_us(l);
     const bool told = l->env->hears(l->env->arg) && (!l->index || dt_shard_believes_index(l));
-    /* Limits the sleep if no event reports an earlier job: because the watch gets no answer, or because MySQL is read
-     * although there is an index. */
+    /* Limits the sleep if no event would report an earlier job, because the watch gets no answer, or because MySQL is
+     * read although there is an index. */
     int64_t at_us = now_us + (l->index ? CHECK_US : TOLD_US);
     if (!told)
         at_us = now_us + dt_earlier(CHECK_US, dt_later(l->env->share(l->env->arg) * POLL_SHARE_US, POLL_US));
@@ -109,7 +109,8 @@ static int64_t next_step_us(dt_shard_loop *l, const struct dt_leader_txn *txn, i
     if (l->sender.state != DT_SENDER_OPEN && !dt_sender_busy(&l->sender) && !l->sender.idle)
         at_us = dt_earlier(at_us, l->sender.retry_us);
     if (l->due.unread_ms)
-        at_us = dt_earlier(at_us, now_us + CHECK_US); /* the request for results (read_up_to) is renewed this often */
+        /* The request to read reports (want_read) is repeated this often. */
+        at_us = dt_earlier(at_us, now_us + CHECK_US);
     bool frozen = txn && txn->judged.frozen;
     if (frozen)
         at_us = dt_earlier(at_us, now_us + FROZEN_US);
@@ -124,7 +125,7 @@ static int64_t next_step_us(dt_shard_loop *l, const struct dt_leader_txn *txn, i
     if (busy)
         at_us = dt_earlier(at_us, now_us + BUSY_US / 2 + (int64_t)(l->env->random(l->env->arg) % BUSY_US));
     bool all_left = (l->pace.locked_pause_us || busy || frozen) && l->due.backlog &&
-                    !txn->seen.n; /* the next due scan would only find the same jobs */
+                    !txn->seen.n; /* the next due scan would find only these jobs again */
     if (next_ms && !all_left)
         at_us = dt_earlier(at_us, dt_refclock_mono_us_at(l->env->ref, next_ms));
     if (l->flight.list.n && l->flight.sent)
@@ -148,7 +149,7 @@ static void pace_batches(dt_shard_loop *l, bool took_all, int64_t began_us)
         l->pace.pause_end_us += dt_earlier(took_us * (l->env->share(l->env->arg) - 1), BEAT_US - took_us);
 }
 
-/* Returns the time of the next step. If this step requested a send, the next step waits until the send is done. */
+/* Returns when the next step follows. If this step requested a send, the next step follows when the send is done. */
 static int64_t end_step(dt_shard_loop *l, const struct dt_leader_txn *txn, int64_t began_us, int64_t next_us)
 {
     bool all = txn && txn->batch.n + txn->hands.claimed.n && !txn->chosen.more && !dt_shard_has_remainder(l) &&
@@ -163,9 +164,8 @@ static int64_t end_step(dt_shard_loop *l, const struct dt_leader_txn *txn, int64
     return l->sender.requested_us + SENDING_US;
 }
 
-/* Idling: if nothing is in flight and nothing was due for a while, the producer is closed, which ends its threads; they
- * would wake up every second. The sender opens again shortly before a job is due, or when a job is due that needs
- * Kafka. */
+/* Idling: if nothing is in flight and nothing was due for a while, the producer is closed, because its threads wake up
+ * every second. The sender opens it again shortly before a job is due, or when a due job needs Kafka. */
 static void go_idle(dt_shard_loop *l, int64_t now_ms, int64_t next_ms)
 {
     bool far = !next_ms || next_ms - now_ms > 2 * IDLE_EARLY_MS;
@@ -178,7 +178,7 @@ static void go_idle(dt_shard_loop *l, int64_t now_ms, int64_t next_ms)
     l->sender.idle = true;
 }
 
-/* Applies finished lookups of topics. True: topics that were unknown are known now. */
+/* Applies finished lookups of topics. Returns true if topics have become known. */
 static bool look_up_topics(dt_shard_loop *l)
 {
     if (l->sender.state != DT_SENDER_OPEN || !dt_delivery_resolve(l->delivery))
@@ -188,7 +188,7 @@ static bool look_up_topics(dt_shard_loop *l)
     return true;
 }
 
-/* Records how fast the shard drains a backlog, measured over runs of RUN_US. */
+/* Records how fast the shard claims a backlog, measured over runs of RUN_US. */
 static void record_run(dt_shard_loop *l, const struct dt_leader_txn *txn, int64_t began_us)
 {
     size_t claimed = txn->batch.n + txn->hands.claimed.n;
@@ -220,10 +220,10 @@ static dt_status work_batch(dt_shard_loop *l, struct dt_leader_txn *txn, int64_t
     *news = look_up_topics(l);
     dt_shard_note_left(l, txn);
     dt_shard_leave_to_cursor(l, txn->chosen.left, txn->chosen.n_left);
-    /* Most jobs of a full due scan were left: their rows are locked, they wait for another shard's list, or the
-     * delivery does not know their topics. The next due scan would see little else, so MySQL is read. If topics are
-     * being looked up, or were a moment ago, or if rows were locked briefly by our own transaction, another scan costs
-     * less than reading MySQL. */
+    /* Most jobs of a full due scan were left: their rows are locked, another shard has their attempts in its in-flight
+     * list, or the delivery does not know their topics. The next due scan would find mostly these jobs again, so MySQL
+     * is read instead of the index. But another scan costs less than reading MySQL if topics are being looked up, or
+     * were a moment ago, or if our own transaction locked the rows briefly. */
     size_t dealt_with = txn->seen.n + (*news || dt_delivery_finding_out(l->delivery) ? txn->seen.n_unknown : 0);
     bool full = l->due.backlog || l->fair.n_hints == (size_t)l->env->config->dispatch_batch_jobs;
     bool again = l->pace.locked_pause_us >= LOCKED_STILL_US;
@@ -234,16 +234,16 @@ static dt_status work_batch(dt_shard_loop *l, struct dt_leader_txn *txn, int64_t
         l->env->stale_map(l->env->arg);
     if (txn->batch.n && !txn->seen.locked)
         *next_ms = *next_ms ? *next_ms : now_ms;
-    /* If this leader transaction postponed a job (to a retry, say), it may be due before the next due time that the
-     * scan found. */
+    /* If this leader transaction postponed a job (to a retry, for example), the job may be due before the next due time
+     * that the scan found. */
     for (size_t i = 0; i < txn->seen.n; i++) {
         const struct dt_seen *seen = &txn->seen.v[i];
         if (seen->id && seen->next_ms && !seen->hold.p)
             *next_ms = *next_ms ? dt_earlier(*next_ms, seen->next_ms) : seen->next_ms;
     }
-    /* An entry was removed from the head of the index (perhaps it was parked). Jobs that were added after that entry
-     * since the due scan woke no leader, because they were not the earliest, so another due scan follows. After a
-     * batch, the due scan at its settling finds such jobs. */
+    /* This transaction removed an entry from the head of the index, or parked it. Jobs that were added after that entry
+     * since the due scan woke no leader, because they were not the earliest. So another due scan follows. After a batch
+     * it is not needed, because the due scan when the batch is settled finds such jobs. */
     if (txn->seen.n && !txn->batch.n && dt_shard_believes_index(l))
         *next_ms = now_ms;
     return DT_OK;
@@ -254,7 +254,7 @@ static void report_waiting(dt_shard_loop *l)
     const char *trouble = dt_delivery_trouble(l->delivery);
     const char *orphan = dt_shard_orphan(l);
     char text[sizeof(l->state.detail)] = "";
-    bool busy = dt_sender_busy(&l->sender); /* while the sender runs a request, it owns err */
+    bool busy = dt_sender_busy(&l->sender); /* during a request, the sender's thread writes err */
     if (dt_shard_sender_stalled(l)) {
         if (!busy || (!l->state.waiting && dt_shard_mono_us(l) - l->sender.requested_us >= SLOW_US))
             set_waiting(l, "kafka", busy ? "it has not answered yet" : l->sender.err.text);
@@ -272,16 +272,16 @@ static void report_waiting(dt_shard_loop *l)
     }
 }
 
-/* Reports why callbacks wait, and which shard map the shard works with. */
+/* Reports why callbacks wait, and with which shard map the shard works. */
 static void report_callbacks_and_map(dt_shard_loop *l)
 {
-    /* Jobs without a place are read again every few seconds (or, without an index, belong to the closed overdue
-     * jobs). */
+    /* Callbacks without a place are looked for every few seconds; without an index, they count as long as the overdue
+     * jobs cannot be sent. */
     bool met = l->full_us && dt_shard_mono_us(l) - l->full_us < FULL_US;
     bool full = met || (l->full_us && !l->index && dt_shard_has_closed(l));
     const char *word = !full ? NULL : dt_hands_claims_open(l->claims) ? "full" : "off";
-    /* Whether this shard serves all slots that the map gives it. MySQL has the jobs of new slots at once; the index has
-     * them only when the set is filled. */
+    /* Whether this shard serves all slots that the map gives it. Rows of new slots can be read from MySQL at once, but
+     * from the index only when the shard's set is filled. */
     bool fast = !l->index || (l->trust.whole && l->trust.marked);
     l->full_us = full ? l->full_us : 0;
     pthread_mutex_lock(&l->state_lock);
@@ -293,7 +293,7 @@ static void report_callbacks_and_map(dt_shard_loop *l)
         DT_LOG(WARN, "shard", "due callbacks wait: callbacks.enabled is false here", DT_I("shard", l->shard));
 }
 
-/* Handles what the sender has finished. If that began a new epoch, publishes the epoch. */
+/* Handles what the sender has finished. If a new epoch began, publishes it. */
 static dt_status tend_delivery(dt_shard_loop *l, struct dt_error *err)
 {
     const int64_t epoch = l->fence.epoch;
@@ -310,11 +310,11 @@ static dt_status tend_delivery(dt_shard_loop *l, struct dt_error *err)
     return DT_OK;
 }
 
-/* Finds jobs that may be due, adds them to the hints, and requests what they wait for. */
+/* Finds jobs that may be due and adds them to the hints. */
 static dt_status find_due(dt_shard_loop *l, int64_t now_ms, int64_t *next_ms, struct dt_error *err)
 {
-    /* While timeouts wait for unread reports: repeats the request to read reports, and tries the timeouts again when
-     * reading has advanced. */
+    /* Timeouts wait for unread reports: requests again that the reports are read, and tries the timeouts again if more
+     * reports were read. */
     if (l->due.unread_ms) {
         int64_t read_ms = l->env->read_up_to(l->env->arg).kafka_ms;
         if (read_ms > l->due.read_ms)
@@ -361,7 +361,7 @@ static dt_status step_loop(dt_shard_loop *l, int64_t *wake_us, struct dt_error *
     status = find_due(l, now_ms, &next_ms, err);
     if (status != DT_OK)
         return status;
-    /* Whether a leader transaction has something to do: hints, a batch to settle, or an unsent part of the list. */
+    /* Whether the leader transaction has work: hints, a batch to settle, or an unsent part of the in-flight list. */
     bool settles = l->sender.state == DT_SENDER_OPEN && l->flight.sent && dt_shard_mono_us(l) >= settle_at_us(l);
     bool worked =
         l->fair.n_hints || (!DT_UNGUARDED(SETTLE_AT_REST) && l->flight.list.n && settles) || has_remainder_to_send(l);
@@ -381,13 +381,13 @@ static dt_status step_loop(dt_shard_loop *l, int64_t *wake_us, struct dt_error *
     return DT_OK;
 }
 
-/* Settles the last batch, and stores in the row that the shard has no leader. The next leader sends what is in flight
- * and was not sent. */
+/* Settles the last batch, and stores in the row that the shard has no leader. The next leader sends the attempts of the
+ * in-flight list that were not sent. */
 static dt_status step_down(dt_shard_loop *l, struct dt_error *err)
 {
     dt_status status = DT_OK;
-    /* Waits for a running commit, but at most DT_SENDER_STALLED_US. If the commit hangs, the list stays in the row, and
-     * the next leader finds in the ledger whether it was sent. */
+    /* Waits for a running commit, but at most DT_SENDER_STALLED_US. If the commit hangs, the in-flight list stays in
+     * the row, and the next leader finds in the ledger whether it was sent. */
     if (l->sender.state == DT_SENDER_SENDING && !l->sender.abandoned) {
         int64_t until_us = l->sender.requested_us + DT_SENDER_STALLED_US;
         while (dt_sender_busy(&l->sender) && !l->orders.stop && dt_shard_mono_us(l) < until_us)
@@ -561,8 +561,10 @@ dt_status dt_shard_loop_start(const struct dt_loop_env *env, unsigned shard, dt_
     l->env = env;
     l->shard = shard;
     l->trust.whole = true;
-    l->trust.compared = true; /* within its period the reconciler adds entries that the last leader did not write */
-    l->state.losses = env->random(env->arg); /* random, so that the numbers of two leaderships differ */
+    /* The set counts as compared: within its period, the reconciler adds entries that the last leader did not write. */
+    l->trust.compared = true;
+    /* Random, so that numbers of an earlier leadership are not taken for numbers of this one. */
+    l->state.losses = env->random(env->arg);
     pthread_mutex_init(&l->state_lock, NULL);
     char label[32];
     snprintf(label, sizeof(label), "shard=\"%u\"", l->shard);
@@ -617,7 +619,7 @@ void dt_shard_loop_room(dt_shard_loop *l)
     dt_mailbox_signal(l->mailbox, ROOM);
 }
 
-/* If the list is full, the id is dropped: the keeper of the callbacks reports it again within a second. */
+/* If the list of lost attempts is full, drops the id: the keeper of the callbacks reports it again within a second. */
 void dt_shard_loop_lost(dt_shard_loop *l, int64_t id)
 {
     if (!l)

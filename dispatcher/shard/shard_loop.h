@@ -24,8 +24,8 @@ struct dt_loop_env {
     const dt_clock *clock;
     dt_refclock *ref;
     const char *owner;          /* host:pid */
-    enum dt_outage_of election; /* the server that elects, for reports of outages */
-    struct dt_room *room;       /* room within the limits of topics: shard/shard_loop.h */
+    enum dt_outage_of election; /* the service that elects leaders, for reports of outages */
+    struct dt_room *room;       /* the chore that divides room within topics' limits */
     void *arg;
     bool (*leads)(void *arg, unsigned shard);         /* whether the election still names this process */
     unsigned (*share)(void *arg);                     /* returns how many shards the election gives to this process */
@@ -35,46 +35,51 @@ struct dt_loop_env {
         void *arg,
         unsigned shard); /* requests a rebuild of the shard's set; dt_shard_loop_index_whole reports its end */
     void (*index_doubted)(
-        void *arg); /* entries of the shard may be missing; dt_shard_loop_index_compared reports the compare */
-    /* Entries could not be written to this index, and are lost. Leaders of all shards must not trust it. */
+        void *arg); /* the set of a shard may lack entries; dt_shard_loop_index_compared reports when it was compared */
+    /* Called when entries could not be written to this index and are lost. No leader may trust the index then. */
     void (*index_entries_lost)(void *arg, const dt_index *index);
-    /* Whether every process that changes jobs can write to the index at this endpoint, as far as is known. */
+    /* Returns whether every process that changes jobs can write to the index at this endpoint, as far as is known. */
     bool (*index_told)(void *arg, const char *endpoint);
-    bool (*hears)(void *arg); /* whether wake-ups arrive: through Redis, or without an index from the watch of MySQL */
-    /* Without an index: returns the shard's row as last seen by the watch, which wakes the loop after a later change.
+    /* Whether leaders are woken in time: through Redis, or, without an index, by the watch of MySQL. */
+    bool (*hears)(void *arg);
+    /* Without an index: copies the shard's row as the watch last saw it. The watch wakes the loop after a later change.
      * False: the row is not known. */
     bool (*watched_row)(void *arg, unsigned shard, struct dt_watched_row *out);
-    void (*led)(void *arg); /* a leadership began or ended */
-    /* Returns the deadlines up to which attempts may time out (kafka_parts.h). Also records that the shard waits for
-     * later deadlines. */
+    void (*led)(void *arg); /* called when a leadership began or ended */
+    /* read_up_to returns the deadlines up to which attempts may time out (kafka_parts.h). want_read records that the
+     * shard waits for a later deadline. */
     struct dt_read_up_to (*read_up_to)(void *arg);
     void (*want_read)(void *arg, unsigned shard, int64_t deadline_ms);
-    void (*outbox)(void *arg, unsigned shard);  /* the shard's outbox has messages */
-    void (*stopped)(void *arg, unsigned shard); /* the loop has ended, by itself or as ordered; join it with _free */
+    void (*outbox)(void *arg, unsigned shard); /* called when messages were added to the shard's outbox */
+    /* Called when the loop has ended, as ordered or by itself; dt_shard_loop_free then joins it. */
+    void (*stopped)(void *arg, unsigned shard);
     uint64_t (*random)(void *arg);
 };
 
 DT_MUST_CHECK dt_status dt_shard_loop_start(const struct dt_loop_env *env, unsigned shard, dt_shard_loop **out);
-/* Joins the thread, frees; called after dt_shard_loop_stop or after `stopped` was called. */
+/* Joins the thread, and frees the loop. Must be called after dt_shard_loop_stop, or after `stopped` was called. */
 void dt_shard_loop_free(dt_shard_loop *loop);
 
 /* ---- any thread ---- */
 void dt_shard_loop_wake(dt_shard_loop *loop); /* a job may be due */
 void dt_shard_loop_topics(
-    dt_shard_loop *loop); /* topics changed, or what is known of the index: the loop checks everything again */
-/* Called when the rebuild that index_lost requested is done. losses: from the loop's state before the rebuild ended; if
- * the set was lost again since, the call is ignored. */
+    dt_shard_loop *loop); /* called if topics, or what is known of the index, changed: checks everything again */
+/* Called when the rebuild that index_lost requested is done. losses: state.losses, read before the rebuild ended; if it
+ * has risen since, the set was lost again, and the call is ignored. */
 void dt_shard_loop_index_whole(dt_shard_loop *loop, uint64_t losses);
-/* A process could not update the index: the loop reads due jobs from MySQL until the index is trusted again. */
+/* Called when a process could not update the index: the loop reads due jobs from MySQL until the index is trusted
+ * again. */
 void dt_shard_loop_index_doubted(dt_shard_loop *loop);
-/* Called after the set was compared with MySQL, as far ahead as the set is read before the next compare. doubts: from
- * the loop's state before the compare; if there was another doubt since, the call is ignored. */
+/* Called when the index has been compared with MySQL for all times that the loop reads before the next compare. doubts:
+ * state.doubts, read before the compare; if it has risen since, the call is ignored. */
 void dt_shard_loop_index_compared(dt_shard_loop *loop, uint64_t doubts);
 void dt_shard_loop_room(dt_shard_loop *loop); /* this process may have places for attempts again */
-/* The job's attempt may belong to an owner that has expired. Accepts NULL: the shard has no loop here. */
+/* Called when the attempt of a job may belong to an owner that has expired. Accepts NULL: this process has no loop of
+ * the shard. */
 void dt_shard_loop_lost(dt_shard_loop *loop, int64_t id);
-void dt_shard_loop_release(dt_shard_loop *loop); /* orders the loop to finish what is in flight, step down and end */
-void dt_shard_loop_stop(dt_shard_loop *loop);    /* orders an end at once: another process may lead already */
+void dt_shard_loop_release(dt_shard_loop *loop); /* orders the loop to settle what is in flight, step down and end */
+/* Orders the loop to end at once, because another process may lead already. */
+void dt_shard_loop_stop(dt_shard_loop *loop);
 
 /* What a loop reports about itself; strings are copied. */
 struct dt_loop_state {
@@ -83,12 +88,12 @@ struct dt_loop_state {
     const char *waiting;     /* what due jobs wait for: "kafka", "redis" or NULL; static text */
     const char *callbacks;   /* why due callbacks wait: "full", "off" or NULL; static text */
     char detail[320];
-    int64_t generation; /* generation of the map for which the set is filled, if the loop uses that map; else 0 */
+    int64_t generation; /* generation of the map, if the loop uses the map and the set is filled for it; otherwise 0 */
     bool halted;
-    bool awaits_compare; /* the index answers, but is not trusted until it was compared with MySQL */
-    uint64_t doubts;     /* incremented by each doubt about the set */
-    int64_t drains;      /* jobs per second that the last backlog was claimed at; 0: never measured */
-    uint64_t losses;     /* incremented when index_lost is called; the first value is random */
+    bool awaits_compare; /* the index answers, but is not trusted until it has been compared with MySQL */
+    uint64_t doubts;     /* number of doubts about the set so far */
+    int64_t drains;      /* jobs per second that were claimed in the last backlog; 0: never measured */
+    uint64_t losses;     /* number of times that index_lost was called, plus a random first value */
 };
 void dt_shard_loop_state(dt_shard_loop *loop, struct dt_loop_state *out);
 
@@ -103,9 +108,9 @@ void dt_shard_loop_state(dt_shard_loop *loop, struct dt_loop_state *out);
 
 typedef struct dt_loop_table dt_loop_table;
 
-/* What the table gets from its process. Copied; the objects that its members point at outlive the table. */
+/* What the process provides to the table. Copied; the objects that its members point at outlive the table. */
 struct dt_loop_table_env {
-    const struct dt_loop_env *loops; /* environment of each loop; complete before the first order is carried out */
+    const struct dt_loop_env *loops; /* environment of all loops; complete before the first order is carried out */
     void *arg;
     void (*news)(void *arg);                     /* called on any thread when an order waits to be carried out */
     void (*released)(void *arg, unsigned shard); /* called on the supervisor's thread when the shard is free */
@@ -126,24 +131,24 @@ void dt_loop_table_ended(dt_loop_table *table, unsigned shard);
 /* Calls what(loop) for the shard's loop, if there is one. The loop is not freed before `what` returns. */
 void dt_loop_table_tell(dt_loop_table *table, unsigned shard, void (*what)(dt_shard_loop *loop));
 void dt_loop_table_tell_all(dt_loop_table *table, void (*what)(dt_shard_loop *loop));
-/* Like dt_loop_table_tell, but passes a number to `what`. */
+/* Like dt_loop_table_tell, but also passes a number to `what`. */
 void dt_loop_table_tell_number(dt_loop_table *table, unsigned shard, void (*what)(dt_shard_loop *loop, uint64_t number),
                                uint64_t number);
-/* Tells the loops of these jobs' shards that attempts were lost. */
+/* Notifies the loops of these jobs' shards that attempts were lost. */
 void dt_loop_table_tell_lost(dt_loop_table *table, const struct dt_shard_map *map, const int64_t *ids, size_t n);
 bool dt_loop_table_state(dt_loop_table *table, unsigned shard, struct dt_loop_state *out);
 
 /* ---- the supervisor's thread ---- */
 
-/* Starts and stops loops as ordered. Also leads shards below `forced` without an order (a test makes two leaders so).
- * Returns true if a loop could not be started: call again later. */
+/* Starts and stops loops as ordered. Also leads shards below `forced` without an order (a test thus makes two leaders).
+ * Returns true if a loop could not be started, and the call must be repeated. */
 bool dt_loop_table_carry_out(dt_loop_table *table, unsigned forced);
 /* Stops all loops, and waits for them. */
 void dt_loop_table_end(dt_loop_table *table);
 
-/* A chore that looks for room within the limits of topics, for all waiting shards of this process; if none waits, it is
- * not due. Waiting shards get room in turn. A grant only lets a shard try; its leader transaction decides. Each process
- * looks for room by itself: if two processes grant the same room, only one of them can claim it. */
+/* A chore that looks for room within the limits of topics, for all waiting shards of this process. If no shard waits,
+ * it is not due. Waiting shards get room in turn. A grant only lets a shard try; its leader transaction decides. Each
+ * process looks for room by itself: if two processes grant the same room, only one of them can claim it. */
 
 typedef struct dt_room dt_room;
 
@@ -152,7 +157,7 @@ struct dt_room_env {
     dt_chores *chores;
     const dt_clock *clock;
     void *arg;
-    void (*granted)(void *arg, unsigned shard); /* the shard may claim some jobs: dt_room_take */
+    void (*granted)(void *arg, unsigned shard); /* called when the shard may claim some jobs (dt_room_take) */
 };
 
 DT_MUST_CHECK dt_status dt_room_start(const struct dt_room_env *env, dt_room **out);
@@ -165,7 +170,7 @@ void dt_room_stop(dt_room *room); /* accepts NULL */
 bool dt_room_want(dt_room *room, unsigned shard, struct dt_str topic);
 /* Returns how many jobs of the topic were granted to the shard since the last call; SIZE_MAX: no limit. */
 size_t dt_room_take(dt_room *room, unsigned shard, struct dt_str topic);
-/* Attempts have ended, so topics may have room again. */
+/* Called when attempts have ended, so that topics may have room again. */
 void dt_room_news(dt_room *room);
 
 /*
@@ -173,10 +178,10 @@ void dt_room_news(dt_room *room);
  * until a job is due. So leaders need neither polling nor Redis. It wakes only the shard loops of this process.
  *
  *   a job became due           its shard's loop is woken: within 40 ms, or 100 ms if another job was due a moment ago
- *   topics, the shard map      all loops check again; the map is read
- *   a shard's row changed      its loop is woken; until then it need not compare the row
+ *   topics or the map changed  all loops check again; the shard map is read
+ *   a shard's row changed      its loop is woken; until then the loop need not compare the row
  *   a job due long ago         read once per reconcile.period, because a manual edit, or a slow commit, may be before
- *                              the watched window; loops of shards with such a row check everything again
+ *                              the watched window; loops of shards with such a job check everything again
  *
  * If MySQL does not answer, or does not allow the wait (EXECUTE on dt_wait), dt_due_watch_hears is false, and loops
  * poll.
@@ -192,22 +197,22 @@ struct dt_due_watch_env {
     const char *owner; /* host:pid */
     void *arg;
     void (*map)(void *arg, struct dt_shard_map *out);
-    void (*wake)(void *arg, unsigned shard);  /* a job may be due, or the shard's row changed */
-    void (*again)(void *arg, unsigned shard); /* the loop of the shard must check everything again */
+    void (*wake)(void *arg, unsigned shard);  /* called when a job may be due, or the shard's row changed */
+    void (*again)(void *arg, unsigned shard); /* called when the loop of the shard must check everything again */
     void (*stale_map)(void *arg);
 };
 
-/* Creates the watch, and adds it to the watcher, which is stopped before dt_due_watch_free. *out is NULL unless OK is
- * returned, and also if the configuration names an index. */
+/* Creates the watch, and adds it to the watcher, which must be stopped before dt_due_watch_free. If the configuration
+ * names an index, returns OK, and *out is NULL. Unless OK, *out is NULL. */
 DT_MUST_CHECK dt_status dt_due_watch_new(const struct dt_due_watch_env *env, dt_watcher *watcher, dt_due_watch **out,
                                          struct dt_error *err);
 void dt_due_watch_free(dt_due_watch *watch); /* NULL is accepted */
 
 /* ---- any thread; NULL: false ---- */
 
-/* Whether MySQL has answered lately, so that a sleeping leader is woken in time. */
+/* Returns whether MySQL has answered lately, so that a sleeping leader will be woken in time. */
 bool dt_due_watch_hears(dt_due_watch *watch);
-/* Whether no job was due at the last full read, and none has become due since. */
+/* Returns whether no job was due at the last full read, and none has become due since. */
 bool dt_due_watch_none_due(dt_due_watch *watch);
-/* Copies the shard's row as of the last answer; a later change wakes the shard's loop. False: not known. */
+/* Copies the shard's row as of the last answer; a later change wakes the shard's loop. False: the row is not known. */
 bool dt_due_watch_row(dt_due_watch *watch, unsigned shard, struct dt_watched_row *out);

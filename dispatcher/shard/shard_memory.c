@@ -2,15 +2,15 @@
  * Owns what a leader remembers between due scans: the topics of jobs, topics at their limits, and due jobs whose topics
  * are not known yet. All of it is bounded; if it is lost, that only costs time.
  *
- * Invariant: each id may be stored in WAYS slots, which it shares with other ids, and is in at most one of them. A new
- * id uses a free slot, or replaces an older id. If memory runs out, or there are too many topics, nothing more is
- * stored.
+ * Invariant of the cache of topics: each id may be stored in WAYS slots, which it shares with other ids, and is in at
+ * most one of them. A new id uses a free slot, or replaces an older id. If memory runs out, or there are too many
+ * topics, nothing more is stored.
  */
 
 #include "base/assert.h"
 #include "shard_parts.h"
 
-#define WAYS 4 /* large enough that hardly any job of a backlog is dropped; a dropped job costs a statement */
+#define WAYS 4 /* large enough that hardly any job of a backlog is replaced; each replaced job costs a statement */
 
 struct dt_remembered {
     int64_t id; /* 0: the slot is free */
@@ -33,7 +33,7 @@ static struct dt_remembered *find_job(const struct dt_topic_memory *memory, int6
     return NULL;
 }
 
-/* Returns the index of the topic; DT_TOPIC_MEMORY_TOPICS if there is no room for another topic. */
+/* Returns the index of the topic, which is added if it is new; DT_TOPIC_MEMORY_TOPICS: there is no room for it. */
 static size_t number_of(struct dt_topic_memory *memory, struct dt_str topic)
 {
     size_t n = memory->n_topics;
@@ -217,11 +217,11 @@ void dt_id_set_clear(struct dt_id_set *set)
 /*
  * ---- due jobs whose topics are being looked up or created ----
  *
- * Due scans skip these jobs. Otherwise leader transactions would lock and read their rows in vain, and if a caller
+ * Due scans skip these jobs. Otherwise leader transactions would lock and read their rows in vain, and if a client
  * names hundreds of new topics, all other jobs would wait.
  *
- * Invariant: a job is skipped only while the lookup of its topic runs, as of the last read of its row, and for AGAIN_US
- * at most. After that, other changes of the row are seen.
+ * Invariant: a job is skipped only while the lookup of its topic runs, and for AGAIN_US at most. After that its row is
+ * read again, so that other changes of the row are seen.
  */
 
 #define AGAIN_US INT64_C(1000000)
@@ -231,7 +231,7 @@ void dt_shard_note_unknown(dt_shard_loop *l, int64_t id)
     struct dt_shard_unknown *unknown = &l->unknown;
     if (unknown->ids.n == 0)
         unknown->since_us = dt_shard_mono_us(l);
-    (void)dt_id_set_add(&unknown->ids, id); /* if the set is full, each scan reads the job's row again */
+    (void)dt_id_set_add(&unknown->ids, id); /* if the set is full, each due scan reads the job's row again */
 }
 
 size_t dt_shard_pass_by_unknown(dt_shard_loop *l, size_t n)

@@ -3,12 +3,12 @@
  * loop's own thread. A comment above each part names the file that writes the part; the other files read it. A file
  * calls only files below it in this table:
  *
- *   shard_loop.c       the thread: when to do which, idling, stepping down, what it reports about itself
- *   shard_takeover.c   a new epoch in the row; then the ledger, and settling what it has
- *   shard_batch.c      the leader transaction, and the thread that sends its head
+ *   shard_loop.c       the thread: when to do which step, idling, stepping down, what it reports about itself
+ *   shard_takeover.c   a new epoch in the row; then reading the ledger, and settling what the ledger has
+ *   shard_batch.c      the leader transaction, and the thread that sends the batch
  *   shard_tell.c       updates of the index
- *   shard_due.c        the due scan: what may be due, from the index or from MySQL
- *   shard_queues.c     which jobs go first when more are due than fit into a batch
+ *   shard_due.c        the due scan: which jobs may be due, from the index or from MySQL
+ *   shard_queues.c     which jobs are first if more are due than fit into a batch
  *   shard_held.c       why a topic's jobs may not be sent; held sets, where they wait; topics at their limits
  *   shard_trust.c      whether the index is trusted; the current map; positions of the readers of MySQL
  *   shard_memory.c     pure: topics of jobs, topics at their limits, due jobs whose topics are not known yet
@@ -39,13 +39,13 @@
 
 #define DT_ID_SET_MAX 16384
 
-/* Starts as zeroes; allocates a quarter of a megabyte when the first id is added. */
+/* Must be zeroed before use; allocates a quarter of a megabyte when the first id is added. */
 struct dt_id_set {
-    int64_t *v; /* a hash table; 0: a free slot */
+    int64_t *v; /* hash table of ids; 0: a free slot */
     size_t n;
 };
 
-/* Ids are not 0. False: the set is full, or memory ran out; the id was not added. */
+/* Adds an id, which is not 0. False: the set is full, or memory ran out; the id was not added. */
 bool dt_id_set_add(struct dt_id_set *set, int64_t id);
 bool dt_id_set_has(const struct dt_id_set *set, int64_t id);
 void dt_id_set_empty(struct dt_id_set *set);
@@ -59,15 +59,16 @@ void dt_id_set_clear(struct dt_id_set *set);
  * while, so a lost entry only costs time.
  */
 
-#define DT_LIMIT_MEMORY_TOPICS 1024             /* each transaction finds the limits of further topics again */
-#define DT_LIMIT_WAITS_US      INT64_C(5000000) /* without a grant, a topic is tried again after this time */
-#define DT_LIMIT_GRANTED_US    INT64_C(1000000) /* a grant that is not used within this time ends */
+/* Limits of further topics are not remembered: each leader transaction finds them again. */
+#define DT_LIMIT_MEMORY_TOPICS 1024
+#define DT_LIMIT_WAITS_US      INT64_C(5000000) /* if a topic gets no grant, its jobs are tried again after this time */
+#define DT_LIMIT_GRANTED_US    INT64_C(1000000) /* a grant that is not used within this time expires */
 
 struct dt_limited_topic {
     char name[201];
     size_t allowed;   /* number of jobs that may still be tried */
-    int64_t since_us; /* mono: when `allowed` was last set; if room.c has promised a grant: the time of the promise */
-    int64_t asked_us; /* mono: when room was last requested; 0: not since `allowed` was set. Set by shard_held.c */
+    int64_t since_us; /* mono: when `allowed` was last set; if room.c has promised a grant: when it did */
+    int64_t asked_us; /* mono: when room was last requested (by shard_held.c); 0: not since `allowed` was set */
 };
 struct dt_limit_memory {
     struct dt_limited_topic *v;
@@ -78,7 +79,7 @@ void dt_limit_memory_clear(struct dt_limit_memory *memory);
 /* Returns how many of the topic's jobs may be tried now; SIZE_MAX: any number, because the topic is not in the list. */
 size_t dt_limit_memory_allowed(const struct dt_limit_memory *memory, struct dt_str topic, int64_t now_us);
 void dt_limit_memory_set(struct dt_limit_memory *memory, struct dt_str topic, size_t n, int64_t now_us);
-/* Decrements the number of allowed jobs. Returns true if that was the last one. */
+/* Decrements the number of allowed jobs of the topic. Returns true if this makes it 0. */
 bool dt_limit_memory_spend(struct dt_limit_memory *memory, struct dt_str topic);
 /* Removes a topic from the list, so that any number of its jobs may be tried. */
 void dt_limit_memory_forget(struct dt_limit_memory *memory, struct dt_str topic);
@@ -89,17 +90,17 @@ void dt_limit_memory_age(struct dt_limit_memory *memory, int64_t now_us);
  * is parked in a held set, and again whenever it is in the due set. Pure.
  *
  * The cache is bounded; a lost entry costs one lookup. A job's topic never changes, but whether the job waits for its
- * report does: so only scheduled jobs are cached, and the leader removes those that it is about to claim. The host of a
- * job's own callback_url may change too, so the cache only says that the job has such a URL.
+ * report does. So only scheduled jobs are cached, and the leader removes the jobs that it is about to claim. The host
+ * of a job's own callback_url may change too, so the cache only says that the job has such a URL.
  */
 
-#define DT_TOPIC_MEMORY_JOBS   65536 /* number of cached jobs: a megabyte, allocated only during a backlog */
+#define DT_TOPIC_MEMORY_JOBS   65536 /* number of cached jobs; they take a megabyte, allocated only during a backlog */
 #define DT_TOPIC_MEMORY_TOPICS 64
 
 struct dt_remembered;
-/* Starts as zeroes. dt_topic_memory_clear frees everything, and may be called at any time. */
+/* Must be zeroed before use. dt_topic_memory_clear frees everything, and may be called at any time. */
 struct dt_topic_memory {
-    struct dt_remembered *jobs; /* by a hash of the id; a new id replaces an older one */
+    struct dt_remembered *jobs; /* hash table by job id; a new id replaces an older one */
     char *topics[DT_TOPIC_MEMORY_TOPICS];
     size_t n_topics;
 };
@@ -119,13 +120,13 @@ struct dt_shard_meters {
 
 /* ---- shard_batch.c, shard_takeover.c ---- */
 
-/* The in-flight list, and whether its head was sent. A takeover reads the list from the row again. */
+/* The in-flight list, and whether its head was sent. Each takeover reads the list from the row again. */
 struct dt_flight {
     struct dt_inflight list;
     bool sent;                   /* the first fence.send_n entries were sent and committed; settle_offset is valid */
-    int64_t settle_offset;       /* the first offset after the ledger record of those entries */
+    int64_t settle_offset;       /* the offset after the ledger record of those entries */
     int64_t claimed_us, sent_us; /* mono: when the last batch was claimed, and sent; 0: unknown */
-    int64_t shortest_ack_ms;     /* the shortest ack_timeout of the last claimed batch; 0: unknown */
+    int64_t shortest_ack_ms;     /* shortest ack_timeout in the last claimed batch; 0: unknown */
 };
 
 /* ---- shard_batch.c ---- */
@@ -138,20 +139,20 @@ struct dt_sender {
     dt_mailbox *mailbox;
     void (*done)(void *arg); /* called on the sender's thread when the request is done */
     void *arg;
-    /* The request. The loop writes these members before it sets busy; the sender's thread writes them until it clears
-     * busy. */
+    /* The running request. The loop writes these members before it sets busy; then the sender's thread writes them
+     * until it clears busy. */
     _Atomic bool busy;
     struct dt_fence fence;
     struct dt_inflight list;
-    const struct dt_outgoing *jobs; /* jobs to send; they and their messages live in `arena` */
+    const struct dt_outgoing *jobs; /* jobs to send; the jobs and their messages live in `arena` */
     struct dt_arena arena;
     dt_status status;
     struct dt_error err;
     struct dt_delivery_findings found;
-    /* The loop alone writes the members below; the sender's thread also reads `state`. */
+    /* Only the loop writes the members below. The sender's thread also reads `state`. */
     enum dt_sender_state state;
-    bool idle;            /* closed because no job was due */
-    bool abandoned;       /* the leadership ended during the request: close when it returns */
+    bool idle;            /* the sender was closed because no job was due */
+    bool abandoned;       /* the leadership ended during the request: the sender is closed when the request returns */
     int64_t epoch;        /* epoch of the last opening */
     int64_t wanted_us;    /* mono: since when the loop needs an open sender; 0: the sender is open, or is not needed */
     int64_t retry_us;     /* mono: earliest time of the next opening */
@@ -163,21 +164,22 @@ struct dt_sender {
 dt_status dt_sender_start(struct dt_sender *sender, dt_delivery *delivery, void (*done)(void *arg), void *arg);
 /* Joins the sender's thread. The caller must first make the delivery's blocking calls return. */
 void dt_sender_stop(struct dt_sender *sender);
-/* Requests the work that belongs to `state`, with copies of the fence and the list. Must not be called while a request
- * runs. NOMEM: nothing was requested. */
+/* Requests the work that belongs to `state`, with copies of the fence and the in-flight list. Must not be called while
+ * a request runs. NOMEM: nothing was requested. */
 DT_MUST_CHECK dt_status dt_sender_request(struct dt_sender *sender, enum dt_sender_state state,
                                           const struct dt_fence *fence, const struct dt_inflight *list);
 bool dt_sender_busy(const struct dt_sender *sender);
 /* Requests to close the delivery. Must not be called while a request runs. */
 void dt_sender_close(struct dt_sender *sender);
 
-/* Monotonic times: when the row was last compared with our fence; when MySQL's clock was last read. */
+/* Monotonic times: fence_us: when the row was last compared with our fence; clock_us: when MySQL's clock was last
+ * read. */
 struct dt_shard_checked {
     int64_t fence_us, clock_us;
 };
 
 struct dt_shard_orphan {
-    char topic[200]; /* a topic that jobs have and `topics` lacks; empty: no such topic was seen lately */
+    char topic[200]; /* topic of a due job that has no row in `topics`; empty: no such topic was seen lately */
     int64_t met_us;
 };
 
@@ -185,42 +187,44 @@ struct dt_shard_orphan {
 
 struct dt_shard_trust {
     struct dt_shard_map map;
-    int64_t filled_for;   /* generation of the map for which the set was filled; the shard got no slots since */
+    /* Generation of the map for which the set was filled; since then, no map has given slots to the shard. */
+    int64_t filled_for;
     bool up;              /* there is an index, and its last answer was no failure */
-    uint64_t doubts;      /* the number of doubts for which MySQL was read through, or is being read */
-    bool rebuild_unasked; /* the set must not be trusted, and its rebuild was not requested yet */
-    /* The marker of this leadership in the set. */
+    uint64_t doubts;      /* the value of state.doubts for which MySQL was read through, or is being read */
+    bool rebuild_unasked; /* the set must not be trusted, and the rebuild of the set was not requested yet */
+    /* The marker that this leadership writes into the set: */
     bool marked;                /* the marker was written */
     bool says_whole;            /* the marker says that the set is complete */
     int64_t mark_count;         /* counter in the marker */
-    int64_t marked_us;          /* mono: when the index last accepted the marker */
-    bool mark_unanswered;       /* the last write of a marker failed, so the set may have the next marker */
-    bool unanswered_says_whole; /* if the set has that next marker, the marker says that the set is complete */
-    _Atomic bool whole;         /* the set is complete. Any thread sets it, the loop clears it; under state_lock */
-    _Atomic bool compared;      /* the set was compared with MySQL since the last doubt. Any thread, under state_lock */
+    int64_t marked_us;          /* mono: when the index last accepted a write of the marker */
+    bool mark_unanswered;       /* the last write of a marker failed, so the set may have the marker of that write */
+    bool unanswered_says_whole; /* the marker of that write says that the set is complete */
+    _Atomic bool whole;         /* the set is complete. Under state_lock: any thread sets it, the loop clears it */
+    _Atomic bool compared;      /* the set was compared with MySQL since the last doubt. Under state_lock; any thread */
     struct dt_outage_part outage;
 };
 
 /* ---- shard_held.c ---- */
 
 /* Why the jobs of a queue may not be sent, as one value, and what follows from it. Only shard_held.c decides the
- * reason; fair queues use its consequences. To add a reason, add a value here and a row to the table below. */
+ * reason; fair queues use the consequences. To add a reason, add a value here and a row to the table below. */
 enum dt_closed {
     DT_CLOSED_NOT,         /* the queue's jobs may be sent */
-    DT_CLOSED_FINDING_OUT, /* a lookup whether the topic can be written is running */
-    DT_CLOSED_NO_ROW,      /* jobs have the topic, but `topics` has no row of it */
+    DT_CLOSED_FINDING_OUT, /* it is being looked up whether the topic can be written */
+    DT_CLOSED_NO_ROW,      /* jobs have this topic, but the table `topics` has no row of it */
     DT_CLOSED_PAUSED,
     DT_CLOSED_LIMIT, /* no room within the topic's limits */
-    DT_CLOSED_FULL,  /* no place for the topic's callbacks; no job is tried, because free places are reported */
+    /* No place for the topic's callbacks; no job is tried, because the leader is notified of free places. */
+    DT_CLOSED_FULL,
     DT_CLOSED_UNWRITABLE,
-    DT_CLOSED_UNREAD /* a queue of timeouts: some reports of these attempts may be unread */
+    DT_CLOSED_UNREAD /* a queue of timeouts: reports of these attempts may be unread */
 };
 
 struct dt_closed_rule {
-    bool parks; /* due jobs are parked, except one job that is tried */
-    bool few;   /* due jobs stay in the due set; a few such queues may try one job each at a time */
+    bool parks; /* due jobs are parked, except one job per batch, which is tried */
+    bool few;   /* due jobs stay in the due set; each batch tries one job each of a few such queues */
     bool holds; /* parked jobs stay parked */
-    bool tries; /* now and then the first parked job returns to the due set, so that the topic is checked again */
+    bool tries; /* now and then the first parked job returns to the due set, so that a batch tries it */
 };
 
 static inline struct dt_closed_rule dt_closed_rule(enum dt_closed closed)
@@ -242,18 +246,19 @@ static inline struct dt_closed_rule dt_closed_rule(enum dt_closed closed)
 
 #define DT_SKIPPED_BITS 16
 struct dt_shard_cursor {
-    bool reads_through;         /* MySQL is being read once: after a doubt, or if the head of the index is stuck */
-    int64_t ms, id;             /* position of the cursor: all due jobs before it are handled */
+    /* All due jobs are being read from MySQL once: after a doubt, or because the head of the index is stuck. */
+    bool reads_through;
+    int64_t ms, id;             /* position of the cursor: all due jobs up to it are handled */
     int64_t began_ms, began_id; /* position of the cursor before the last due scan */
     /* A sweep reads from the longest overdue job to the first job that is not due yet. */
-    bool closed;                /* the last sweep left jobs that may not be sent, up to swept_ms */
-    int64_t swept_ms;           /* time up to which the last sweep has read; 0: the sweep has not ended */
-    int64_t walk_ms, walk_id;   /* position of the walk over the jobs that the sweep left */
-    int64_t walk_us;            /* mono: when the walk reads its next piece */
+    bool closed;                /* the last sweep left jobs that may not be sent, due up to swept_ms */
+    int64_t swept_ms;           /* due time up to which the last sweep has read; 0: the sweep has not ended */
+    int64_t walk_ms, walk_id;   /* position of the walk over the jobs that the last sweep left */
+    int64_t walk_us;            /* mono: when the walk reads its next jobs */
     int64_t ahead_ms, ahead_id; /* position of the reader ahead of the cursor */
     int64_t ahead_us;           /* mono: when the reader ahead last began at the cursor */
     bool ahead_ended;           /* the reader ahead has reached the last due row since it last began at the cursor */
-    /* One bit per hash of a queue, set if the reader ahead skipped a job of the queue since it last began at the
+    /* A bit for each queue, by its hash, set if the reader ahead skipped a job of the queue since it last began at the
      * cursor. If two queues share a bit, both wait for the cursor, until the reader begins again with another salt. */
     uint64_t skipped[(1 << DT_SKIPPED_BITS) / 64];
     uint64_t salt;
@@ -262,18 +267,18 @@ struct dt_shard_cursor {
 /* ---- shard_memory.c ---- */
 
 struct dt_shard_unknown {
-    struct dt_id_set ids; /* jobs that scans skip; emptied when topics may have become known, and after a while */
-    int64_t since_us;     /* mono: since when the set has had ids */
+    struct dt_id_set ids; /* jobs that due scans skip; emptied when topics may have become known, and after a while */
+    int64_t since_us;     /* mono: when the first id was added to the empty set */
 };
 
 /* ---- shard_due.c ---- */
 
 struct dt_shard_due {
-    struct dt_entry *entries; /* entries of a due scan; capacity: DT_SCAN_BATCHES batches, as that of `rows` */
+    struct dt_entry *entries; /* entries of a due scan; capacity of `entries` and of `rows`: DT_SCAN_BATCHES batches */
     struct dt_due *rows;
-    bool backlog;      /* the last due scan left jobs in the due set that may be sent */
-    int64_t unread_ms; /* the latest deadline of attempts whose reports may be unread; 0: there are none */
-    int64_t read_ms;   /* the time up to which Kafka's reports were read, as of the last step */
+    bool backlog;      /* the last due scan left jobs that may be sent in the due set */
+    int64_t unread_ms; /* latest deadline of timeouts that wait because reports may be unread; 0: none waits */
+    int64_t read_ms;   /* time up to which reports in Kafka had been read at the last step */
 };
 
 /* ---- shard_held.c, shard_queues.c ---- */
@@ -281,61 +286,65 @@ struct dt_shard_due {
 /* A fair queue that has a held set: the jobs of a topic, of one host of a topic, or the timeouts of a topic. */
 struct dt_held_queue {
     char name[DT_HELD_NAME_SIZE];
-    int64_t owner, number; /* owner: of the queue's topic; number: of the held set */
+    int64_t owner, number; /* owner: of the queue's topic; number: a number for the held set */
     enum dt_closed closed; /* why parked jobs may not be sent */
-    size_t given;          /* number of entries that were returned to the due set before this due scan */
-    int64_t next_ms;       /* when the first entry of the held set is due; 0: the set is empty */
+    size_t given;          /* number of entries that returned to the due set before the current due scan */
+    int64_t next_ms;       /* when the first entry of the held set is due; 0: the held set is empty */
 };
 struct dt_due_queue {
-    struct dt_str topic; /* absent: a queue of jobs without a row */
-    uint32_t host;       /* if not 0: a queue of the topic's jobs that name this host and found no place there */
+    struct dt_str topic; /* absent: the queue of jobs that have no row */
+    uint32_t host;       /* not 0: a queue of the topic's jobs for this host, which has no place for them */
     size_t waiting, given;
-    int64_t next_ms;          /* due time of the first entry that is still in the held set; only if `given` is not 0 */
-    size_t met, may;          /* met: entries of the topic due before next_ms; may: how many of them may be sent */
-    struct dt_due_queue *own; /* in a queue of timeouts: the topic's own queue; NULL: no other job of it is due */
+    int64_t next_ms; /* due time of the first entry that is still in the held set; valid if `given` is not 0 */
+    /* Met: number of the queue's entries that are due before next_ms; may: how many of these may be sent. */
+    size_t met, may;
+    /* For a queue of timeouts: the queue of the same topic's other jobs; NULL: no other job of the topic is due. */
+    struct dt_due_queue *own;
     bool timeouts, held;
     enum dt_closed closed;
-    size_t room; /* how many jobs may be claimed now; in a host's queue: how many may join the topic's queue */
+    /* How many jobs may be claimed now; for a host's queue: how many jobs may be counted to the topic's queue. */
+    size_t room;
     size_t hash;
-    bool left;    /* the cursor stays before a job of this queue */
+    bool left;    /* the cursor stays before a job of this queue, which was left */
     bool skipped; /* the reader ahead has skipped a job of this queue */
 };
 struct dt_fair_queues {
     struct dt_hint *hints; /* jobs for the next leader transaction; capacity: a batch */
     size_t n_hints;
     struct dt_held_queue *v;
-    struct dt_turn *open; /* scratch: turns of the held queues that may send; capacity: `cap` */
+    struct dt_turn *open; /* scratch: turns of the held sets that may send; capacity: `cap` */
     size_t n, cap;
-    struct dt_turns turns;         /* which owners' held sets returned entries last */
-    size_t others;                 /* number of hints of the last due scan whose queues have no held set */
+    struct dt_turns turns;         /* from which owners' held sets entries returned last */
+    size_t others;                 /* number of hints of the last due scan that belong to queues without a held set */
     int64_t held_us;               /* mono: when held sets were last listed */
     bool topics_changed;           /* topics changed since held_us */
     struct dt_topic_memory memory; /* topics of jobs during a backlog; otherwise empty */
-    struct dt_arena arena;         /* memory for one due scan, and for all members below */
+    struct dt_arena arena;         /* memory for one due scan, for all members below */
     struct dt_due_queue *queues;
-    struct dt_fair_queue *parts; /* parallel to queues */
+    struct dt_fair_queue *parts; /* parts[i] is for queues[i] */
     size_t n_queues;
-    uint32_t *of;      /* for each entry of the due scan, the index of its queue */
-    size_t head, rows; /* if both readers of MySQL read: entries read at the cursor, and entries in all */
+    uint32_t *of; /* for each entry of the due scan, the index of its queue */
+    /* If both readers of MySQL read: head: entries that were read at the cursor; rows: all entries. */
+    size_t head, rows;
 };
 
 /* ---- shard_loop.c ---- */
 
-/* Orders to the loop. Any thread sets these members; they are never cleared. */
+/* Orders to the loop. Any thread sets them; they are never cleared. */
 struct dt_shard_orders {
     _Atomic bool stop, release;
-    _Atomic bool abort; /* if set, the delivery's blocking calls return */
+    _Atomic bool abort; /* set: the delivery's blocking calls return */
 };
 
 /* The thread's schedule, in monotonic time. */
 struct dt_shard_pace {
     int64_t busy_us;      /* when the loop last had work */
     int64_t pause_end_us; /* the end of the pause after a batch */
-    /* About the step that requested the running send: when the next step follows (earlier if the batch must be
-     * settled); when the step began; whether its batch took all due jobs. */
+    /* About the step that requested the running send. next_us: when the next step follows (earlier if the batch must be
+     * settled); began_us: when the step began; took_all: its batch took all due jobs. */
     int64_t next_us, began_us;
     bool took_all;
-    int64_t locked_pause_us; /* length of the pause before rows that other sessions have locked are read again */
+    int64_t locked_pause_us; /* pause before rows that other sessions have locked are read again */
 };
 
 /* Jobs whose attempts may belong to an expired owner; may contain duplicates. */
@@ -344,7 +353,7 @@ struct dt_shard_lost {
     size_t n;
 };
 
-/* A run of consecutive batches that each left due jobs: their claims show the shard's full rate. */
+/* A run: consecutive batches that each left due jobs. The claims of a run show the shard's full rate. */
 struct dt_shard_run {
     int64_t began_us; /* mono: begin of the run; 0: there is no run */
     size_t claimed;
@@ -359,7 +368,7 @@ struct dt_shard_loop {
     const struct dt_loop_env *env;
     unsigned shard;
     struct dt_thread thread;
-    dt_mailbox *mailbox; /* any thread signals it */
+    dt_mailbox *mailbox; /* any thread may signal it */
     struct dt_shard_orders orders;
     struct dt_shard_meters meters;
 
@@ -373,7 +382,7 @@ struct dt_shard_loop {
     int64_t full_us;       /* mono: when a due callback without a place was last seen; 0: never */
     struct dt_arena arena; /* memory for one leader transaction */
 
-    struct dt_fence fence; /* the fence of this leadership; every transaction of the store updates it */
+    struct dt_fence fence; /* the fence of this leadership; every transaction of the leader updates it */
     struct dt_flight flight;
     struct dt_shard_checked checked;
     struct dt_shard_orphan orphan;
@@ -382,15 +391,16 @@ struct dt_shard_loop {
     struct dt_shard_unknown unknown;
     struct dt_shard_due due;
     struct dt_fair_queues fair;
-    struct dt_limit_memory limits; /* shard_held.c */
+    struct dt_limit_memory limits; /* written by shard_held.c */
     struct dt_shard_pace pace;
     struct dt_shard_run run;
-    struct dt_turns turns; /* which owners' topics were in the last batches that could not take all */
+    struct dt_turns turns; /* which owners' topics were in the last batches that could not take the topics of all */
     struct dt_shard_told told;
 
     pthread_mutex_t state_lock;
-    struct dt_shard_lost lost;  /* under state_lock: any thread adds, the loop takes */
-    struct dt_loop_state state; /* under state_lock, for any thread; shard_trust.c writes the parts about the index */
+    struct dt_shard_lost lost; /* protected by state_lock: any thread adds jobs, the loop takes them */
+    /* Protected by state_lock; any thread reads it; shard_trust.c writes what concerns the index. */
+    struct dt_loop_state state;
 };
 
 static inline int64_t dt_shard_mono_us(const dt_shard_loop *l)
@@ -399,8 +409,8 @@ static inline int64_t dt_shard_mono_us(const dt_shard_loop *l)
 }
 
 #define DT_SENDER_STALLED_US INT64_C(500000)
-/* Whether the sender has been needed but not open for DT_SENDER_STALLED_US, because opening or a commit takes long.
- * Jobs that need the sender are then parked. */
+/* Returns whether the sender has been needed but not open for DT_SENDER_STALLED_US, because opening or a commit takes
+ * long. Jobs that need the sender are then parked. */
 static inline bool dt_shard_sender_stalled(const dt_shard_loop *l)
 {
     const struct dt_sender *s = &l->sender;
@@ -408,7 +418,7 @@ static inline bool dt_shard_sender_stalled(const dt_shard_loop *l)
     return s->state != DT_SENDER_OPEN && since_us && dt_shard_mono_us(l) - since_us > DT_SENDER_STALLED_US;
 }
 
-/* Whether a part of the in-flight list is unsent. That part is sent before new jobs are claimed. */
+/* Returns whether a part of the in-flight list is unsent. That part is sent before new jobs are claimed. */
 static inline bool dt_shard_has_remainder(const dt_shard_loop *l)
 {
     return l->fence.inflight > l->fence.send_n;
@@ -416,58 +426,60 @@ static inline bool dt_shard_has_remainder(const dt_shard_loop *l)
 
 /* ---- shard_takeover.c ---- */
 
-/* Waits for the end of a pause that the shard needs if processes died because of it. */
+/* If processes have died because of this shard, waits for the pause that follows. */
 void dt_shard_wait_after_deaths(dt_shard_loop *l);
-/* Writes a new epoch and token into the row. OK: the row is ours, and l->flight has its list; it is not known yet
- * whether the list was sent. */
+/* Writes a new epoch and token into the row. OK: this process leads the shard, and l->flight has the in-flight list of
+ * the row; whether the list was sent is not known yet. */
 DT_MUST_CHECK dt_status dt_shard_begin_epoch(dt_shard_loop *l, struct dt_error *err);
 /* Handles what the sender has finished: settles what the ledger shows, or records what was sent. Opens the sender if it
- * is needed. Never waits for Kafka; failures of Kafka return OK. Any other status ends the leadership. */
+ * is needed. Never waits for Kafka. Returns OK if only Kafka failed; any other status ends the leadership. */
 DT_MUST_CHECK dt_status dt_shard_tend_sender(dt_shard_loop *l, struct dt_error *err);
-/* Returns the pause after this many consecutive failures, with jitter. alarm: only an operator can fix the cause. */
+/* Returns the pause after this many consecutive failures, with jitter. alarm: only an operator can fix the cause, so
+ * the pause is longer. */
 int64_t dt_shard_backoff_us(const dt_shard_loop *l, unsigned failures, bool alarm);
 /* Closes the sender because a leadership ends: at once, or when its running request returns. */
 void dt_shard_abandon_sender(dt_shard_loop *l);
 
 /* ---- shard_batch.c ---- */
 
-/* Reads the jobs of the list's unsent part again, and requests to send the first of them. Also returns OK if nothing is
- * in flight. */
+/* Reads the rows of the jobs in the head of the in-flight list again, and requests to send them. If the head is empty,
+ * only returns OK. */
 DT_MUST_CHECK dt_status dt_shard_send_remainder(dt_shard_loop *l, struct dt_error *err);
-/* Runs one leader transaction for the hinted jobs: settles, claims, sends, updates the index; then sends what is
- * unsent. Afterwards only the numbers of *txn are valid. */
+/* Runs one leader transaction for the hinted jobs: settles, times out, claims. Then updates the index, and requests to
+ * send the head of the in-flight list. Afterwards only the numbers in *txn are valid. */
 DT_MUST_CHECK dt_status dt_shard_batch(dt_shard_loop *l, struct dt_leader_txn *txn, struct dt_error *err);
 /* Runs a leader transaction that only settles what was sent. */
 DT_MUST_CHECK dt_status dt_shard_settle(dt_shard_loop *l, struct dt_error *err);
 /* Compares the row with our fence, reads MySQL's clock now and then, and requests a reload of an outdated map. */
 DT_MUST_CHECK dt_status dt_shard_check_fence(dt_shard_loop *l, struct dt_error *err);
-/* Whether the watch of MySQL has seen our fence in the row, and will report a change of the row. */
+/* Returns whether the watch of MySQL has seen our fence in the row, and will report a change of the row. */
 bool dt_shard_is_watched(const dt_shard_loop *l);
-/* Returns a topic without a row that was seen lately; "" if none was. Borrowed until the next call. */
+/* Returns a topic that due jobs have, but that has no row, if one was seen lately; otherwise "". Borrowed until the
+ * next call. */
 const char *dt_shard_orphan(dt_shard_loop *l);
 
 /* ---- shard_due.c ---- */
 
-#define DT_SCAN_BATCHES 8 /* a due scan reads up to this many batches */
+#define DT_SCAN_BATCHES 8 /* number of batches that one due scan reads at most */
 /* Initializes the state of due scans when a leadership begins. */
 void dt_shard_due_init(dt_shard_loop *l);
-/* Adds jobs that may be due at now_ms to the hints. *next_ms: the next due time after that; 0: not known. */
+/* Adds jobs that may be due at now_ms to the hints. *next_ms: the next due time after now_ms; 0: not known. */
 DT_MUST_CHECK dt_status dt_shard_due_scan(dt_shard_loop *l, int64_t now_ms, int64_t *next_ms, struct dt_error *err);
 
 /* ---- shard_tell.c ---- */
 
-/* Updates the index for the hinted jobs. If an update fails, the index is not trusted any more. */
+/* Updates the index for the jobs of a leader transaction. If an update fails, the index is not trusted any more. */
 void dt_shard_tell_index(dt_shard_loop *l, const struct dt_leader_txn *txn);
 /* Wakes APIs that wait for jobs of the offered topics. If an API misses this, it finds the jobs when it polls. */
 void dt_shard_tell_offers(dt_shard_loop *l, const struct dt_leader_txn *txn);
-/* Stores in the index when a job is next due (0: never), whatever entry the job has there now. */
+/* Stores in the index when a job is next due (0: never), whatever entry the job has in the index. */
 void dt_shard_tell_moved(dt_shard_loop *l, int64_t id, const struct dt_settled *done);
-/* Drops the set of a shard that the map no longer names, before stepping down. */
+/* If the map no longer names the shard, drops the shard's set. Called before stepping down. */
 void dt_shard_leave_index(dt_shard_loop *l);
 
 /* ---- shard_held.c ---- */
 
-/* Before a due scan: takes granted room, and requests room for topics that have none. */
+/* Called before a due scan: takes granted room, and requests room for topics that have none. */
 void dt_shard_limits_tend(dt_shard_loop *l);
 /* Returns from memory how many of the topic's jobs may be tried; for the leader transaction. */
 size_t dt_shard_limit_allowed(void *loop, struct dt_str topic);
@@ -480,126 +492,125 @@ void dt_shard_limits_note(dt_shard_loop *l, const struct dt_leader_txn *txn);
 void dt_shard_queues_init(dt_shard_loop *l);
 /* Clears the topic memory, unless parked jobs still form a backlog. */
 void dt_shard_forget_topics_unless_held(dt_shard_loop *l);
-/* Topics changed: held sets are listed again before the next due scan. */
+/* Called when topics changed: held sets are listed again before the next due scan. */
 void dt_shard_topics_changed(dt_shard_loop *l);
-/* Lists the held sets, and decides which of their jobs may be sent, if topics changed or the last listing is some
- * seconds old. */
+/* Lists the held sets, and decides which of their jobs may be sent. Does nothing if the last listing is only seconds
+ * old and topics have not changed since. */
 void dt_shard_list_held(dt_shard_loop *l);
 /* Finds a held set by its name; NULL: no such set is known. */
 struct dt_held_queue *dt_shard_find_held(struct dt_fair_queues *fair, struct dt_str name);
 /* Records that the held set exists, and why its jobs may not be sent. */
 void dt_shard_note_held(dt_shard_loop *l, struct dt_str name, enum dt_closed closed);
-/* There may be room again: checks each queue that is closed for lack of room. */
+/* Called when there may be room again: checks each queue that is closed for lack of room. */
 void dt_shard_look_for_room(dt_shard_loop *l);
-/* More reports were read: opens the queues of timeouts that waited for these reports. */
+/* Called when more reports were read: opens the queues of timeouts that waited for these reports. */
 void dt_shard_open_timeouts(dt_shard_loop *l);
-/* Whether any parked job may be sent. */
+/* Returns whether any parked job may be sent. */
 bool dt_shard_parked_may_go(const dt_shard_loop *l);
-/* Before a due scan: moves entries of held sets that may be sent back to the due set, about a batch in all. */
+/* Called before a due scan: moves about a batch of entries that may be sent from held sets back to the due set. */
 void dt_shard_give_back(dt_shard_loop *l);
 
 /* ---- shard_queues.c ---- */
 
-/* Fills fair.queues and fair.of: the queue of each of due.entries[0..n), according to MySQL. by_host: if jobs of a
- * topic name a host that has no place for them, they form a queue of their own. */
+/* Fills fair.queues, and fair.of with the queue of each of due.entries[0..n), according to MySQL. by_host: a topic's
+ * jobs for a host that has no place for them form a queue of their own. */
 DT_MUST_CHECK dt_status dt_shard_sort_queues(dt_shard_loop *l, size_t n, bool by_host, struct dt_error *err);
 void dt_shard_hint_none(dt_shard_loop *l);
-/* If attempts may be lost, the hints are their jobs only. */
+/* If attempts may be lost, replaces the hints by the jobs of these attempts. */
 void dt_shard_hint_lost(dt_shard_loop *l);
-/* Adds due.entries[0..n), ordered by time, to the hints; n is at most a batch. */
+/* Adds all of due.entries[0..n), ordered by time, to the hints; n is at most a batch. */
 void dt_shard_hint_first(dt_shard_loop *l, size_t n);
-/* Adds due.entries[0..n), read from the index, to the hints; each queue gets a share, and the rest is parked. *backlog:
- * jobs that may be sent were left in the due set. */
+/* Adds due.entries[0..n), read from the index, to the hints: each queue gets a share, and other entries are parked.
+ * *backlog: entries that may be sent were left in the due set. */
 DT_MUST_CHECK dt_status dt_shard_hint_fairly(dt_shard_loop *l, size_t n, bool *backlog, struct dt_error *err);
-/* Leaves these jobs (ascending ids) of the last due scan, and all later jobs of their queues, to the cursor. Only after
- * a scan in which both readers of MySQL read. */
+/* Leaves these jobs (ascending ids) of the last due scan, and all later jobs of their queues, to the cursor. Must only
+ * be called if both readers of MySQL read in that scan. */
 void dt_shard_leave_to_cursor(dt_shard_loop *l, const int64_t *ids, size_t n);
-/* Whether any queue of dt_shard_sort_queues has jobs that may be sent or tried. */
+/* Returns whether any queue of dt_shard_sort_queues has jobs that may be sent or tried. */
 bool dt_shard_some_may_go(const dt_shard_loop *l);
-/* Adds due.entries[0..n), read from MySQL, to the hints; each queue gets a share. The first n_head were read from the
- * cursor and advance it; the others were read by the reader ahead, and may lie beyond the cursor. */
+/* Adds due.entries[0..n), read from MySQL, to the hints: each queue gets a share. The first n_head entries were read at
+ * the cursor, and advance it; the reader ahead has read the other entries, which may be beyond the cursor. */
 DT_MUST_CHECK dt_status dt_shard_hint_rows(dt_shard_loop *l, size_t n_head, size_t n, struct dt_error *err);
 
 /* ---- shard_trust.c ---- */
 
-/* Initializes the trust when a leadership begins: its marker is not written yet. */
+/* Initializes the trust in the index when a leadership begins: its marker is not written yet. */
 void dt_shard_trust_init(dt_shard_loop *l);
-/* The leadership has a new epoch: replaces its marker `was`. What is known about the set is kept. */
+/* Called when the leadership has a new epoch: its next marker replaces `was`. What is known about the set is kept. */
 void dt_shard_trust_renew(dt_shard_loop *l, const struct dt_marker *was);
 void dt_shard_read_map(dt_shard_loop *l);
 /* Returns the marker that this leadership wrote last. */
 struct dt_marker dt_shard_marker(const dt_shard_loop *l);
-/* Whether due jobs are read from the index; otherwise from MySQL. */
+/* Returns whether due jobs are read from the index; otherwise they are read from MySQL. */
 bool dt_shard_believes_index(const dt_shard_loop *l);
-/* Entries may be missing in the set: it is not trusted until it was compared with MySQL. */
+/* Called when the set may lack entries: it is not trusted until it has been compared with MySQL. */
 void dt_shard_doubt_index(dt_shard_loop *l);
 /* Takes over the doubts that other threads raised. */
 void dt_shard_take_doubts(dt_shard_loop *l);
-/* Whether the answer to the last write of our marker was lost. If so, dt_shard_marker from now on returns the marker
- * that may have been written. */
+/* Returns whether the answer to the last write of our marker was lost. If so, dt_shard_marker returns the marker of
+ * that write from now on. */
 bool dt_shard_assume_marked(dt_shard_loop *l);
 /* Makes the next due scan write our marker again, which shows whether the index accepts changes. */
 void dt_shard_mark_soon(dt_shard_loop *l);
-/* Writes this leadership's marker if it is missing or old, or if the set is complete now and the marker does not say
- * so. there: our last marker was seen in the set. If it fails, the index has failed. */
+/* Writes this leadership's marker if it is missing or old, or if the set is complete but the marker does not say so.
+ * there: the scan has seen our last marker in the set. If it fails, the index has failed. */
 DT_MUST_CHECK dt_status dt_shard_keep_marked(dt_shard_loop *l, bool there, struct dt_error *err);
-/* Records how the index answered a due scan. If the index was unreachable, it is not trusted when it answers again,
- * until it was compared with MySQL. */
+/* Records how the index answered a due scan. If the index could not be reached, it is not trusted until it answers
+ * again and has been compared with MySQL. */
 void dt_shard_note_index(dt_shard_loop *l, dt_status status, const struct dt_error *err);
 
 /* ---- shard_held.c ---- */
 
-/* Whether a message of this size may be sent to the topic now; false while the sender is stalled. For
+/* Returns whether a message of this size may be sent to the topic now; not while the sender is stalled. For
  * dt_leader_gate. */
 enum dt_writable dt_shard_writable(void *loop, struct dt_str topic, int64_t owner, int64_t bytes);
-/* Returns why due jobs of a topic may not be sent. If the topic has no row, its jobs may be tried: the leader
- * transaction decides. */
+/* Returns why due jobs of a topic may not be sent. If the topic has no row, its jobs may be tried, because only the
+ * leader transaction can decide. */
 enum dt_closed dt_shard_why_closed(dt_shard_loop *l, struct dt_str topic);
 /* Returns about how many jobs of a topic, or of the held set with this name, may be claimed now; SIZE_MAX: no limit. */
 size_t dt_shard_room(dt_shard_loop *l, struct dt_str name);
-/* Returns how many jobs of the topic that name the host with this number find a place there now; SIZE_MAX: these jobs
- * need no place. */
+/* Returns how many jobs of the topic that name the host with this number find a place at the host now; SIZE_MAX: jobs
+ * of the topic need no place. */
 size_t dt_shard_room_at(dt_shard_loop *l, struct dt_str topic, uint32_t host);
-/* Returns why the leader transaction left jobs of a topic. */
+/* Returns why the leader transaction did not claim jobs of a topic. */
 enum dt_closed dt_shard_why_left(const dt_shard_loop *l, struct dt_str topic);
 
 /* ---- shard_trust.c ---- */
 
-/* Makes the next due scans read MySQL once completely, from the longest overdue job, instead of the index. */
+/* Makes the next due scans read all due jobs from MySQL once, from the longest overdue job on, instead of the index. */
 void dt_shard_read_through(dt_shard_loop *l);
-/* Moves both readers of MySQL back to the job that is overdue for longest, because jobs that they skipped may be
- * sendable now. */
+/* Moves both readers of MySQL back to the longest overdue job, because jobs that they skipped may be sendable now. */
 void dt_shard_due_from_start(dt_shard_loop *l);
-/* Whether there is no index, and all jobs that were due at the last scan, and still are, may not be sent as far as is
+/* Returns whether there is no index, and none of the jobs that were due at the last scan may be sent, as far as is
  * known. */
 bool dt_shard_has_closed(const dt_shard_loop *l);
-/* If the last sweep left jobs that may not be sent, a walk over them checks in pieces whether that is still so. Returns
- * the due time at which the walk ends. */
+/* If the last sweep left jobs that may not be sent, a walk checks these jobs again, some at a time. Returns the due
+ * time at which the walk ends. */
 int64_t dt_shard_walk_end_ms(const dt_shard_loop *l);
-/* Records the position that the walk has reached; 0, 0: it has ended, and begins again after reconcile.period. */
+/* Records the position that the walk has reached; 0, 0: the walk has ended, and begins again after reconcile.period. */
 void dt_shard_walk_to(dt_shard_loop *l, int64_t ms, int64_t id);
-/* Begins a due scan of MySQL. Without an index, a sweep begins at the job that is overdue for longest; if no job before
- * the end of the last sweep may be sent, it begins at that end. */
+/* Begins a due scan of MySQL. Without an index, this begins a sweep: at the longest overdue job, or, if no job before
+ * the end of the last sweep may be sent, at that end. */
 void dt_shard_begin_scan(dt_shard_loop *l);
-/* Ends a sweep, because the scan has reached a job that is not due at now_ms. */
+/* Ends a sweep. Called when the scan has reached a job that is not due at now_ms. */
 void dt_shard_end_sweep(dt_shard_loop *l, int64_t now_ms);
-/* Records what a leader transaction left. If jobs did not fit into the batch, the next due scan reads them again,
- * because later jobs of their topics would overtake them. */
+/* Records which jobs a leader transaction left. If jobs did not fit into the batch, the next due scan reads them again;
+ * otherwise later jobs of their topics would overtake them. */
 void dt_shard_note_left(dt_shard_loop *l, const struct dt_leader_txn *txn);
-/* Moves the cursor back because callbacks freed places. Since that happens often, the reader ahead is moved back only
- * if it has reached the end of the due rows. */
+/* Moves the cursor back. Called when callbacks freed places, which is often; so the reader ahead is moved back only if
+ * it has reached the end of the due rows. */
 void dt_shard_due_again(dt_shard_loop *l);
-/* Moves the cursor: all jobs up to this position are handled. */
+/* Moves the cursor. All jobs up to this position are handled. */
 void dt_shard_cursor_to(dt_shard_loop *l, int64_t ms, int64_t id);
-/* The cursor reached the end: the index may be read again. */
+/* Called when the cursor has reached the end of the due rows: the index may be read again. */
 void dt_shard_cursor_end(dt_shard_loop *l);
-/* Moves the reader ahead to `last`, the cursor's position, unless the reader is further. If it is moved, it has skipped
- * nothing. */
+/* Moves the reader ahead to `last`, the position of the cursor, unless the reader is beyond it. After such a move, no
+ * queue counts as skipped. */
 void dt_shard_place_ahead(dt_shard_loop *l, const struct dt_entry *last);
 void dt_shard_ahead_to(dt_shard_loop *l, int64_t ms, int64_t id);
-/* The reader ahead has reached the end of the due rows: moves it back by a short time, or to the start. */
+/* Called when the reader ahead has reached the end of the due rows: moves it back by a short time, or to the start. */
 void dt_shard_ahead_end(dt_shard_loop *l);
-/* Whether the reader ahead skipped a job of the queue with this hash. */
+/* Returns whether the reader ahead skipped a job of the queue with this hash. */
 bool dt_shard_was_skipped(const dt_shard_loop *l, size_t hash);
 void dt_shard_skip(dt_shard_loop *l, size_t hash);
 

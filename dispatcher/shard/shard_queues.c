@@ -2,11 +2,11 @@
  * Decides which jobs are first if more are due than fit into a batch, and where the other jobs wait. shard_due.c reads
  * what is due.
  *
- * Each topic has a fair queue, and another one for its timeouts. While all due jobs fit into two batches, queues are
- * not used: due jobs leave in order of next_at. Beyond that a due scan takes several batches and asks MySQL once for
- * the queue of each entry (shard_parts.h). Each queue gets an equal share of the next batch, in order of next_at. The
- * surplus of a queue is parked in its held set, so that later jobs of other queues are found. From then on the queue
- * gets its share from its held set:
+ * Each topic has a fair queue, and another one for its timeouts. If all due jobs fit into two batches, queues are not
+ * used: due jobs leave in order of next_at. If more jobs are due, a due scan takes several batches and asks MySQL once
+ * for the queue of each entry (shard_parts.h). Each queue gets an equal share of the next batch, in order of next_at.
+ * The surplus of a queue is parked in its held set, so that later jobs of other queues are found. From then on the
+ * queue gets its share from its held set:
  *
  *             too much (below), closed,                               its part of each batch
  *   due set ───── or the queue has a held set ──────▶ held:<queue> ────── while it is open ──────▶ due set
@@ -16,14 +16,14 @@
  * closed queue.
  *
  * The surplus of a queue is what exceeds a batch. If the due scan reached its limit, the surplus is what exceeds the
- * queue's equal share of a batch, because many queues together also delay others.
+ * queue's equal share of a batch, because many queues together also delay other queues.
  *
  * A queue may be closed, for one of the reasons in enum dt_closed. A queue of timeouts is closed only if it was parked
- * because reports may be unread; it opens when held sets are listed again. Parking costs a job one move out and one
- * back.
+ * because reports may be unread; it opens when held sets are listed again. Parking costs a job one move to a held set
+ * and one back.
  *
- * Invariant: within a queue jobs leave in order of next_at. So due jobs of a queue with a held set are put into that
- * set, except as many as were just returned from it (shard_held.c).
+ * Invariant: within a queue jobs leave in order of next_at. So if a queue has a held set, its due jobs are put into
+ * that set, except as many as were just returned from it (shard_held.c).
  */
 
 #include "base/assert.h"
@@ -31,7 +31,8 @@
 #include "shard_parts.h"
 
 #define PARKS_AT_ONCE 64 /* maximal number of queues that one due scan parks */
-#define FEW_AT_ONCE   16 /* maximal number of topics under lookup of which one job each is tried */
+/* Maximal number of queues whose topic is being looked up and of which a batch tries one job. */
+#define FEW_AT_ONCE 16
 
 /* ---- hints ---- */
 
@@ -48,7 +49,7 @@ static void add_hint(dt_shard_loop *l, const struct dt_entry *entry)
     fair->hints[fair->n_hints++] = (struct dt_hint){entry->id, entry->due_ms};
 }
 
-/* Each job is in the hints once. Their due times are 0, because only the rows have them. */
+/* Each job occurs once in the hints. The due times in the hints are 0, because only the rows have them. */
 void dt_shard_hint_lost(dt_shard_loop *l)
 {
     struct dt_fair_queues *fair = &l->fair;
@@ -108,7 +109,7 @@ static uint32_t queue_index(struct dt_fair_queues *fair, const struct slots *slo
     return *slot - 1;
 }
 
-/* Returns the index of a topic's queue. If a job names its host, and the host has no more places, returns the index of
+/* Returns the index of a topic's queue. If the job names a host, and the host has no more places, returns the index of
  * the host's queue. */
 static uint32_t queue_index_by_host(dt_shard_loop *l, const struct slots *slots, const struct dt_topic_of *of)
 {
@@ -143,8 +144,8 @@ static dt_status reserve_queues(struct dt_fair_queues *fair, size_t n, size_t qu
     return DT_OK;
 }
 
-/* Finds the topics of ids[0..n), ascending: in the cache, otherwise in MySQL. Jobs that queue as timeouts, or by host,
- * are read from MySQL each time. */
+/* Finds the topics of ids[0..n), ascending: in the cache, otherwise in MySQL. For timeouts, and for jobs that name a
+ * host, MySQL is read each time. */
 static dt_status topics_of(dt_shard_loop *l, const int64_t *ids, size_t n, bool by_host, struct dt_topic_of *out,
                            struct dt_error *err)
 {
@@ -178,7 +179,8 @@ dt_status dt_shard_sort_queues(dt_shard_loop *l, size_t n, bool by_host, struct 
 {
     struct dt_fair_queues *fair = &l->fair;
     struct slots slots;
-    dt_status status = reserve_queues(fair, n, by_host ? 2 * n : n, &slots); /* each job may add a topic and a host */
+    /* Each job may add one queue for its topic and one for its host. */
+    dt_status status = reserve_queues(fair, n, by_host ? 2 * n : n, &slots);
     int64_t *ids = dt_arena_alloc(&fair->arena, n * sizeof(*ids));
     struct dt_topic_of *topics = dt_arena_alloc(&fair->arena, n * sizeof(*topics));
     if (status != DT_OK || !ids || !topics)
@@ -223,8 +225,8 @@ dt_status dt_shard_sort_queues(dt_shard_loop *l, size_t n, bool by_host, struct 
 
 /* ---- sharing out ---- */
 
-/* Fills fair.parts: how many jobs of each queue are next. held_sets: if a queue has a held set, only the jobs that were
- * returned from it count. */
+/* Fills fair.parts: how many jobs each queue may add to the batch. held_sets: of a queue with a held set, only the jobs
+ * that were returned from it count. */
 static void share_batch(dt_shard_loop *l, bool held_sets)
 {
     struct dt_fair_queues *fair = &l->fair;
@@ -234,15 +236,15 @@ static void share_batch(dt_shard_loop *l, bool held_sets)
         const struct dt_closed_rule rule = dt_closed_rule(queue->closed);
         size_t most = queue->waiting;
         if (rule.parks)
-            most = 1; /* one job shows whether the queue is open again */
+            most = 1; /* tries one job, which shows whether the queue is open again */
         else if (held_sets && queue->held)
             most = queue->timeouts ? queue->given : queue->may;
         if (!rule.parks && queue->room < most)
             most = queue->room;
-        if (queue->host) /* the places of a host are known from memory, so no job is tried */
+        if (queue->host) /* no job is tried, because the places of a host are known from memory */
             most = 0;
         most = most < queue->waiting ? most : queue->waiting;
-        if (rule.few) /* such queues cannot send now, and may be too many for a batch: try few of them */
+        if (rule.few) /* tries one job each of a few such queues, because they may be too many for a batch */
             most = few++ < FEW_AT_ONCE;
         fair->parts[i] = (struct dt_fair_queue){
             .owner = dt_topic_snapshot_owner(l->snapshot, queue->topic), .waiting = most, .timeouts = queue->timeouts};
@@ -250,8 +252,8 @@ static void share_batch(dt_shard_loop *l, bool held_sets)
     dt_fair_share(fair->parts, fair->n_queues, (size_t)l->env->config->dispatch_batch_jobs);
 }
 
-/* Parks the surplus of queues. left: entries without a place in the batch, grouped by queue; those of queue i end at
- * fair->parts[i].waiting. True: the surplus was parked completely. */
+/* Parks the surplus of queues. left: entries without a place in the batch, grouped by queue; the entries of queue i end
+ * at fair->parts[i].waiting. Returns whether the whole surplus was parked. */
 static bool park_surplus(dt_shard_loop *l, const struct dt_entry *left, size_t stay)
 {
     struct dt_fair_queues *fair = &l->fair;
@@ -283,7 +285,8 @@ static bool park_surplus(dt_shard_loop *l, const struct dt_entry *left, size_t s
     return false;
 }
 
-/* Adds the entries that got a place in the batch to the hints; groups the others by queue in `left`. */
+/* Adds the entries that get a place in the batch to the hints; stores all other entries in `left`, grouped by queue.
+ * Returns their number. */
 static size_t take_hint(dt_shard_loop *l, size_t n, struct dt_entry *left)
 {
     struct dt_fair_queues *fair = &l->fair;
@@ -291,7 +294,7 @@ static size_t take_hint(dt_shard_loop *l, size_t n, struct dt_entry *left)
     for (size_t i = 0; i < fair->n_queues; i++) {
         size_t begin = end;
         end += fair->queues[i].waiting - fair->parts[i].quota;
-        fair->parts[i].waiting = begin; /* from now on: the index in `left` for the queue's next entry */
+        fair->parts[i].waiting = begin; /* from here on: index in `left` for the queue's next entry */
     }
     fair->others = 0;
     for (size_t i = 0; i < n; i++) {
@@ -317,10 +320,10 @@ dt_status dt_shard_hint_fairly(dt_shard_loop *l, size_t n, bool *backlog, struct
         return status;
     if (!left)
         return dt_fail(err, DT_NOMEM, "out of memory");
-    /* A queue may not simply send as many entries as were returned from its held set: some of these were moved
-     * meanwhile, or belong to a claimed job and were not removed. So the queue's share ends where its held entries
-     * begin. At exactly that millisecond, the share ends when as many entries of the topic were seen as were
-     * returned. */
+    /* Counts the entries that a queue may send: those that are due before its first entry in the held set. Of the
+     * entries that are due in the same millisecond as that one, the queue may send as many as were returned from the
+     * held set. A queue may not simply send as many entries as were returned, because some of these have moved
+     * meanwhile, or belong to a claimed job. */
     for (size_t i = 0; i < n; i++) {
         struct dt_due_queue *queue = &l->fair.queues[l->fair.of[i]];
         struct dt_due_queue *own = queue->timeouts ? queue->own : queue;
@@ -332,7 +335,7 @@ dt_status dt_shard_hint_fairly(dt_shard_loop *l, size_t n, bool *backlog, struct
         own->may += own == queue;
     }
     share_batch(l, true);
-    /* Number of entries of each queue that may stay in the due set. */
+    /* maximal number of entries of each queue that may stay in the due set */
     size_t stay = (size_t)l->env->config->dispatch_batch_jobs;
     if (n == DT_SCAN_BATCHES * stay && l->fair.n_queues)
         stay /= l->fair.n_queues < PARKS_AT_ONCE ? l->fair.n_queues : PARKS_AT_ONCE;
@@ -353,8 +356,8 @@ bool dt_shard_some_may_go(const dt_shard_loop *l)
 
 /* ---- sharing out what MySQL's two readers found ---- */
 
-/* Leaves the queue's entries to the cursor. If it is a host's queue, its entries are sent when a scan reads them while
- * the host has places. */
+/* Leaves all further entries of the queue to the cursor. Entries of a host's queue need not wait for the cursor: any
+ * scan may send them if the host has places. */
 static void skip_queue(dt_shard_loop *l, struct dt_due_queue *queue)
 {
     if (queue->host || queue->skipped)
@@ -381,8 +384,8 @@ dt_status dt_shard_hint_rows(dt_shard_loop *l, size_t n_head, size_t n, struct d
     if (status != DT_OK)
         return status;
     dt_assert_cmp(n_head, <=, n);
-    /* If the reader ahead skipped jobs of a queue, only its jobs at the cursor count for the shares, because its later
-     * jobs must not be taken in this round. */
+    /* If the reader ahead skipped jobs of a queue, only the queue's jobs at the cursor count for its share, because no
+     * later job may be taken before them. */
     for (size_t i = 0; i < fair->n_queues; i++) {
         struct dt_due_queue *queue = &fair->queues[i];
         queue->skipped = dt_shard_was_skipped(l, queue->hash);
@@ -391,7 +394,7 @@ dt_status dt_shard_hint_rows(dt_shard_loop *l, size_t n_head, size_t n, struct d
     for (size_t i = 0; i < n_head; i++)
         fair->queues[fair->of[i]].waiting += fair->queues[fair->of[i]].skipped;
     share_batch(l, false);
-    for (size_t i = 0; i < n_head; i++) { /* the cursor advances up to the first job that may be sent but is left */
+    for (size_t i = 0; i < n_head; i++) { /* the cursor advances up to the first job that may be sent but stays */
         struct dt_due_queue *queue = &fair->queues[fair->of[i]];
         bool taken = take_row(l, i, true);
         bool stays = !taken && !dt_closed_rule(queue->closed).parks;
@@ -401,8 +404,8 @@ dt_status dt_shard_hint_rows(dt_shard_loop *l, size_t n_head, size_t n, struct d
         if (passed)
             dt_shard_cursor_to(l, l->due.entries[i].due_ms, l->due.entries[i].id);
     }
-    /* Beyond the cursor, takes only jobs of queues of which no job was left or skipped. This keeps the order within a
-     * queue. */
+    /* Beyond the cursor, takes jobs only of queues of which no job was left or skipped, so that the jobs of a queue
+     * keep their order. */
     for (size_t i = n_head; i < n; i++) {
         struct dt_due_queue *queue = &fair->queues[fair->of[i]];
         if (!take_row(l, i, !queue->left && !queue->skipped))

@@ -1,13 +1,13 @@
 /*
  * Taking a shard over, in two steps:
  *
- *   row     In MySQL, on a fresh connection: writes epoch + 1 and a new token, and reads the row's list. Then the loop
- *           leads: it sends callbacks and makes offers. The list is frozen.
+ *   row     In MySQL, on a fresh connection: writes epoch + 1 and a new token, and reads the row's in-flight list. Then
+ *           the loop leads: it sends callbacks and makes offers. The list is frozen.
  *   ledger  On the sender's thread: opens the delivery, which fences earlier leaders, and reads what was sent. Then one
  *           leader transaction settles what was sent and applies a remembered refusal, or halts the shard.
  *
  * Invariants:
- *   - Nothing is kept from before except the refusal that the delivery remembers.
+ *   - Nothing is kept from an earlier leadership except the refusal that the delivery remembers.
  *   - If it is unknown what was sent, the row gets a new epoch before the delivery is opened again. So a ledger is
  *     never read under the epoch of a batch that it may hold.
  *   - Until the ledger is read, the list, send_n, batch_no and ledger_offset keep their values, however many epochs
@@ -23,7 +23,7 @@
 
 #define PAUSE_FIRST_US INT64_C(20000)
 #define PAUSE_MAX_US   INT64_C(2000000)
-#define PAUSE_ALARM_US INT64_C(10000000) /* only an operator can fix the cause */
+#define PAUSE_ALARM_US INT64_C(10000000) /* longest pause if only an operator can fix the cause */
 
 int64_t dt_shard_backoff_us(const dt_shard_loop *l, unsigned failures, bool alarm)
 {
@@ -32,8 +32,8 @@ int64_t dt_shard_backoff_us(const dt_shard_loop *l, unsigned failures, bool alar
     return most_us / 2 + (int64_t)(l->env->random(l->env->arg) % (uint64_t)(most_us / 2 + 1));
 }
 
-/* Settles what the ledger shows, in one leader transaction. The delivery remembers a refusal until this transaction is
- * known to be committed. */
+/* Settles what the ledger shows, in one leader transaction. The delivery remembers its refusal until this transaction
+ * is known to be committed. */
 static dt_status settle_takeover(dt_shard_loop *l, const struct dt_delivery_findings *found, struct dt_error *err)
 {
     const struct dt_findings findings = {.inflight = &l->flight.list,
@@ -89,9 +89,9 @@ dt_status dt_shard_begin_epoch(dt_shard_loop *l, struct dt_error *err)
 
 /* ---- deaths ---- */
 
-/* Waits while processes keep dying at an assertion of this shard. Otherwise the shard would end one dispatcher after
- * the other, and with each the leaderships of its other shards. If MySQL does not answer, the shard is not taken over
- * either. */
+/* Waits while this shard must have no leader because processes keep dying at its assertions. Otherwise the shard would
+ * end one dispatcher after the other, with the leaderships of their other shards. If MySQL does not answer, returns at
+ * once, because the takeover then fails as well. */
 void dt_shard_wait_after_deaths(dt_shard_loop *l)
 {
     struct dt_error err = {0};
@@ -106,20 +106,20 @@ void dt_shard_wait_after_deaths(dt_shard_loop *l)
         logged = true;
         dt_mailbox_pause(l->mailbox, dt_shard_mono_us(l) + deaths.wait_ms * 1000, STOP | RELEASE);
     }
-    const bool broken = l->shard == 0 && DT_FAIL_FORCED("lead.broken"); /* tests break shard 0 */
+    const bool broken = l->shard == 0 && DT_FAIL_FORCED("lead.broken"); /* a test breaks shard 0 */
     dt_assert(!broken);
 }
 
 /* ---- the sender ---- */
 
-/* Records that the delivery failed; the leadership continues without it. */
+/* Records that the delivery failed. The leadership continues without the delivery. */
 static void sender_failed(dt_shard_loop *l, dt_status status, const struct dt_error *why)
 {
     struct dt_sender *s = &l->sender;
     int64_t now_us = dt_shard_mono_us(l);
     int64_t pause_us = dt_shard_backoff_us(l, s->failures, why->alarm);
     if (status == DT_REFUSED && s->state == DT_SENDER_SENDING)
-        pause_us = 0; /* the next opening settles the refused message, so there is no pause */
+        pause_us = 0; /* no pause, because the next opening settles the refused message */
     else if (status == DT_REFUSED)
         dt_delivery_forget_refusal(l->delivery);
     dt_sender_close(s);
@@ -197,7 +197,7 @@ dt_status dt_shard_tend_sender(dt_shard_loop *l, struct dt_error *err)
     struct dt_sender *s = &l->sender;
     if (dt_sender_busy(s))
         return DT_OK;
-    if (s->abandoned) { /* the delivery must be closed before it is opened again, because requests run one at a time */
+    if (s->abandoned) { /* the delivery must be closed before it is opened again; that needs a request of its own */
         s->abandoned = false;
         dt_sender_close(s);
         return DT_OK;
@@ -209,7 +209,7 @@ dt_status dt_shard_tend_sender(dt_shard_loop *l, struct dt_error *err)
     if (s->state == DT_SENDER_OPEN || s->idle || dt_shard_mono_us(l) < s->retry_us)
         return DT_OK;
     s->wanted_us = s->wanted_us ? s->wanted_us : dt_shard_mono_us(l);
-    if (s->epoch == l->fence.epoch) { /* the delivery was opened in this epoch before, so a new epoch is needed */
+    if (s->epoch == l->fence.epoch) { /* the delivery was already opened once in this epoch */
         const struct dt_marker was = dt_shard_marker(l);
         dt_status status = dt_shard_begin_epoch(l, err);
         if (status != DT_OK)
@@ -226,5 +226,5 @@ void dt_shard_abandon_sender(dt_shard_loop *l)
     struct dt_sender *s = &l->sender;
     s->abandoned = dt_sender_busy(s);
     if (!s->abandoned)
-        dt_sender_close(s); /* closes the delivery at once, because the next takeover may be much later */
+        dt_sender_close(s); /* at once, because the next takeover may be much later */
 }

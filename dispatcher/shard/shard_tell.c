@@ -6,10 +6,10 @@
 #include "job/results/results.h"
 #include "shard_parts.h"
 
-#define SOON_MS 2000 /* a leader polls once a second */
+#define SOON_MS 2000 /* a leader looks for due jobs at least once a second, so nearer due times need no wake-up */
 
-/* Parks the entries of one topic that cannot be sent now, beginning with seen[0]: in the held set of the topic, of a
- * host, or of the topic's timeouts. */
+/* Parks the entries of one topic that cannot be sent now (those like seen[0]) in the held set of the topic, of a host,
+ * or of the topic's timeouts. */
 static dt_status hold_topic(dt_shard_loop *l, struct dt_seen *seen, size_t n, struct dt_entry *entries,
                             struct dt_error *err)
 {
@@ -32,9 +32,9 @@ static dt_status hold_topic(dt_shard_loop *l, struct dt_seen *seen, size_t n, st
     return status;
 }
 
-/* Entries of jobs whose slots belong to another shard now (or that a process with an old map wrote here). They are
- * added to the other shard's set, the other shard's leader is woken, and only then the entries are removed from this
- * set. If the other set has an entry of the job already, that entry is newer than the one read here. */
+/* Moves entries of jobs whose slots belong to another shard now (or that a process with an old map wrote here). The
+ * entries are added to the other shard's set, the other shard's leader is woken, and only then the entries are removed
+ * from this set. If the other set already has an entry of the job, that entry is newer, and is kept. */
 static dt_status move_to_own_shard(dt_shard_loop *l, const struct dt_leader_txn *txn, int64_t horizon_ms,
                                    struct dt_entry *entries, struct dt_error *err)
 {
@@ -57,8 +57,8 @@ static dt_status move_to_own_shard(dt_shard_loop *l, const struct dt_leader_txn 
     return status;
 }
 
-/* Updates the index for the hinted jobs. If an entry could not be updated, it would stay at the head of the set, and
- * every due scan would read it again before all others. */
+/* Updates the index for the jobs of a leader transaction. An entry that could not be updated would stay at the head of
+ * the set, and every due scan would read it before all other entries. */
 void dt_shard_tell_index(dt_shard_loop *l, const struct dt_leader_txn *txn)
 {
     if (!l->trust.up || txn->seen.n + txn->settled.moved.n == 0)
@@ -90,7 +90,7 @@ void dt_shard_tell_index(dt_shard_loop *l, const struct dt_leader_txn *txn)
     DT_LOG(DEBUG, "shard", "the index was not updated", DT_I("shard", l->shard), DT_S("reason", err.text));
     dt_shard_mark_soon(l); /* the next write of the marker shows whether the index accepts changes */
     dt_shard_doubt_index(l);
-    l->env->index_entries_lost(l->env->arg, l->index); /* some entries may be of other shards */
+    l->env->index_entries_lost(l->env->arg, l->index); /* the lost entries may be of other shards, too */
 }
 
 void dt_shard_tell_offers(dt_shard_loop *l, const struct dt_leader_txn *txn)

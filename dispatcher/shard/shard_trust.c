@@ -1,18 +1,19 @@
 /*
  * Owns the positions of the two readers of MySQL (first part), the trust in the shard's set in the index, and the
- * marker in that set (second part). The cursor reads overdue jobs while the index is not trusted. The other reader,
- * which is ahead of the cursor, finds topics that have few jobs. What the readers do with a job is in shard_due.c, and
- * which jobs go first in shard_queues.c.
+ * marker in that set (second part). One reader, the cursor, reads overdue jobs while the index is not trusted. The
+ * other reader, which is ahead of the cursor, finds topics that have few jobs. What the readers do with a job is in
+ * shard_due.c, and which jobs are first in shard_queues.c.
  *
  * Invariant: the cursor skips no job that may be sent. The reader ahead remembers the queues of which it skipped a job,
- * until it starts at the cursor again.
+ * until it begins at the cursor again.
  */
 #include "base/guard.h"
 #include "shard_parts.h"
 
-#define AHEAD_US      INT64_C(5000000) /* time after which the reader ahead begins at the cursor again */
-#define WALK_US       INT64_C(200000)  /* pause between two pieces of a walk over jobs that may not be sent */
-#define AHEAD_BACK_MS 2000 /* else the reader moves back by this: commits come out of order, and clocks differ */
+#define AHEAD_US INT64_C(5000000) /* the reader ahead begins at the cursor again after this time */
+#define WALK_US  INT64_C(200000)  /* pause between two pieces of a walk over jobs that may not be sent */
+/* The reader ahead, at its end, moves back by this, because commits are unordered, and clocks differ. */
+#define AHEAD_BACK_MS 2000
 
 static void cursor_from_start(dt_shard_loop *l)
 {
@@ -89,7 +90,7 @@ void dt_shard_note_left(dt_shard_loop *l, const struct dt_leader_txn *txn)
     struct dt_shard_cursor *c = &l->cursor;
     c->closed |= txn->seen.held > 0;
     if (txn->seen.locked || txn->chosen.more || txn->judged.frozen)
-        c->swept_ms = 0; /* a job was left although its queue is open, so the next scan must read it soon */
+        c->swept_ms = 0; /* a job was left although its queue is open, so the next scan begins before it */
     if (!txn->chosen.more)
         return;
     if (c->began_ms < c->ms || (c->began_ms == c->ms && c->began_id < c->id))
@@ -120,7 +121,7 @@ void dt_shard_ahead_to(dt_shard_loop *l, int64_t ms, int64_t id)
     l->cursor.ahead_id = id;
 }
 
-/* The reader ahead moves back, because jobs that were created or moved meanwhile may be before its position. */
+/* Moves back the reader ahead, because jobs that were created or moved meanwhile may be due before its position. */
 void dt_shard_ahead_end(dt_shard_loop *l)
 {
     bool all = dt_shard_mono_us(l) - l->cursor.ahead_us >= AHEAD_US;
@@ -164,13 +165,14 @@ void dt_shard_skip(dt_shard_loop *l, size_t hash)
  *   through once for the jobs that were due at the doubt (cursor.reads_through).
  */
 
-#define MARK_US INT64_C(5000000) /* the index must accept a change at least this often */
+/* Longest time between two writes of the marker, which show whether the index accepts changes. */
+#define MARK_US INT64_C(5000000)
 
 void dt_shard_trust_init(dt_shard_loop *l)
 {
     struct dt_shard_trust *trust = &l->trust;
     trust->marked = trust->says_whole = trust->mark_unanswered = false;
-    trust->rebuild_unasked = !trust->whole; /* each leadership requests a rebuild of its own */
+    trust->rebuild_unasked = !trust->whole; /* each leadership requests the rebuild itself */
     trust->mark_count = 0;
     trust->marked_us = 0;
 }
@@ -181,7 +183,7 @@ struct dt_marker dt_shard_marker(const dt_shard_loop *l)
                               l->fence.index_epoch, !l->trust.says_whole, l->trust.map.generation};
 }
 
-/* Records that the set was lost. Under the lock, so that the thread that ends a rebuild sees all of this change or
+/* Records that the set was lost. Holds the lock, so that the thread that ends a rebuild sees all of these changes or
  * none. */
 static void lose_set(dt_shard_loop *l)
 {
@@ -193,9 +195,9 @@ static void lose_set(dt_shard_loop *l)
     pthread_mutex_unlock(&l->state_lock);
 }
 
-/* Reads the shard map. If a map only takes slots from the shard, the set stays complete: entries of other shards are
- * moved when they are due, or the reconciler removes them. That is known only from one map to the next, because in a
- * map between them the shard may have had fewer slots. */
+/* Reads the shard map. If the new map only takes slots from the shard, the set stays complete: entries of other shards
+ * are moved when they are due, or the reconciler removes them. This is known only if the new map directly follows the
+ * old one: in a map between them, the shard may have had fewer slots. */
 void dt_shard_read_map(dt_shard_loop *l)
 {
     struct dt_shard_map next;
@@ -212,15 +214,15 @@ void dt_shard_read_map(dt_shard_loop *l)
         lose_set(l);
 }
 
-/* Raises a doubt. Also notifies the housekeeper, so that it compares the set with MySQL soon. */
+/* Raises a doubt. Also notifies the housekeeper, which then compares the set with MySQL soon. */
 void dt_shard_doubt_index(dt_shard_loop *l)
 {
     dt_shard_loop_index_doubted(l);
     l->env->index_doubted(l->env->arg);
 }
 
-/* Takes over the doubts of other threads. Under the lock, so that a compare answers exactly the doubts that were raised
- * before it began. After a new doubt MySQL is read through once. */
+/* Takes over the doubts of other threads. Holds the lock, so that a compare settles exactly the doubts that were raised
+ * before it began. After a new doubt, all due jobs are read from MySQL once. */
 void dt_shard_take_doubts(dt_shard_loop *l)
 {
     pthread_mutex_lock(&l->state_lock);
@@ -238,7 +240,8 @@ bool dt_shard_believes_index(const dt_shard_loop *l)
            l->env->index_told(l->env->arg, dt_index_home(l->index, l->shard));
 }
 
-/* Replaces the marker `was`, which was seen in the set (NULL: any marker), by this leadership's next marker. */
+/* Replaces the marker `was`, which was seen in the set (NULL: whatever marker the set has), by this leadership's next
+ * marker. */
 static dt_status put_marker(dt_shard_loop *l, const struct dt_marker *was, bool says_whole, bool *intact, bool *gone,
                             struct dt_error *err)
 {
@@ -269,9 +272,9 @@ void dt_shard_trust_renew(dt_shard_loop *l, const struct dt_marker *was)
 static dt_status write_first_marker(dt_shard_loop *l, struct dt_error *err)
 {
     bool intact, gone;
-    /* For the first marker of a leadership, the set may have any leader's marker. Later, another leader's marker means
-     * that Redis was restored from an old copy. If the answer to the first write was lost, it is unknown which marker
-     * the set had before. */
+    /* Before a leadership has written a marker, the set may have the marker of any leader. Later, another leader's
+     * marker means that Redis was restored from an old copy. If the answer to the first write was lost, it is unknown
+     * which marker the set had before. */
     if (l->trust.marked)
         l->trust.rebuild_unasked = true;
     l->trust.marked = l->trust.says_whole = false;
@@ -289,7 +292,8 @@ static dt_status write_first_marker(dt_shard_loop *l, struct dt_error *err)
     return DT_OK;
 }
 
-/* Writes this leadership's next marker. If the last marker, which was just seen, is missing now, the set was lost. */
+/* Writes this leadership's next marker. If its last marker, which the scan has just seen, is missing now, the set was
+ * lost. */
 static dt_status write_next_marker(dt_shard_loop *l, bool says_whole, struct dt_error *err)
 {
     const struct dt_marker present = dt_shard_marker(l);
@@ -320,7 +324,7 @@ dt_status dt_shard_keep_marked(dt_shard_loop *l, bool there, struct dt_error *er
     if (there && l->trust.marked && dt_shard_mono_us(l) - l->trust.marked_us >= MARK_US) {
         status = write_next_marker(l, l->trust.says_whole, err);
     } else if (!there || !l->trust.marked) {
-        l->trust.rebuild_unasked |= there; /* the answer to the last write of a marker was lost */
+        l->trust.rebuild_unasked |= there; /* if there: the answer to our last write was lost */
         status = write_first_marker(l, err);
     }
     if (status == DT_OK && l->trust.whole && !l->trust.says_whole)

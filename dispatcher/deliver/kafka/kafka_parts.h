@@ -42,8 +42,7 @@ struct dt_results_env {
     /* Messages were added to the shard's outbox; another process may lead it. */
     void (*outbox)(void *arg, unsigned shard);
     void (*index_entries_lost)(void *arg,
-                               /* Called when entries of the index were lost, so that leaders do not trust the index. */
-                               const dt_index *index);
+                               const dt_index *index); /* entries were lost: no leader may trust this index */
     struct dt_room **room; /* notified when attempts have ended (topics may have room); may be or point to NULL */
 };
 
