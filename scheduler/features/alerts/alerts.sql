@@ -1,4 +1,4 @@
--- Alerts: the figures on which they depend, active alerts, and messages about them (features/alerts/alerts.h).
+-- Alerts: the figures that begin and end them, active alerts, and messages about alerts (features/alerts/alerts.h).
 
 -- name: watch_alerts
 CALL dt_watch_alerts(?);
@@ -20,8 +20,8 @@ SELECT h.topic, 0, 0, CAST(SUM(h.jobs) AS SIGNED)
   STRAIGHT_JOIN history_counts h FORCE INDEX (PRIMARY) ON h.topic = CAST(t.name AS BINARY) AND h.state = 'dead'
  GROUP BY h.topic;
 
--- Finds the end of a slice of the due index, which has at most the given number of rows of each band. Reads the index
--- alone.
+-- Finds the end of the next slice of the due index. A slice has at most the given number of rows of each band. Reads
+-- the index alone.
 -- name: find_alert_slice
 SELECT due_key, id
   FROM ((SELECT due_key, id
@@ -39,9 +39,10 @@ SELECT due_key, id
           ORDER BY due_key, id LIMIT 1 OFFSET ?)) s
  ORDER BY due_key, id LIMIT 1;
 
--- Returns for each topic its due jobs, since when they are due, and the oldest dispatch without a report. An attempt
--- with an extended deadline is recognized by its deadline. If a job is offered or withdrawn, its band changes and its
--- key stays the same; so one statement reads both bands.
+-- Returns, for each topic in a slice of the due index, the number of its due jobs, the time of the oldest of them, and
+-- the oldest dispatch without a report. If an attempt's deadline was extended, the time of the extension counts instead
+-- of the dispatch. If a job is offered or the offer is withdrawn, its row moves to the other band with the same key. So
+-- one statement reads both bands.
 -- name: walk_alert_jobs
 SELECT j.topic,
        CAST(SUM(j.state = 'scheduled' AND j.due_key <= ?) AS SIGNED),
@@ -81,7 +82,8 @@ SELECT id, topic, kind + 0, value, bound, began_at, told_at, silenced_until
   FROM alerts
  WHERE id = ?;
 
--- Only the judge changes alerts. A process that takes the lease over waits for this lock.
+-- Locks the judge's lease for the transaction, if this process still holds it. A process that takes the lease over
+-- waits for this lock.
 -- name: lock_alert_judge
 SELECT 1
   FROM alert_judge j
@@ -123,8 +125,8 @@ UPDATE alerts
 -- name: count_alert_messages
 SELECT COUNT(*) FROM (SELECT 1 FROM messages m FORCE INDEX (due) WHERE m.kind = 'alert' AND (m.target = 'kafka') = ? LIMIT ?) m;
 
--- Counts the messages about the topics of an owner. Messages without a topic belong to the installation, which counts
--- as an owner.
+-- Counts the messages about the topics of an owner. Messages without a topic are those of the installation, which
+-- counts as an owner.
 -- name: count_alert_messages_of_owner
 SELECT COUNT(*) FROM (
 SELECT 1
@@ -139,7 +141,7 @@ SELECT 1
 INSERT INTO messages (kind, sender, alert, type, target, topic, alert_kind, value, bound, began_at, made_at)
 VALUES ('alert',0,?,?,?,?,?,?,?,?,?);
 
--- Makes messages due that the dead judge was sending for the first time: no process is sending them.
+-- Makes those messages due whose first sending the dead judge had begun: no process is sending them now.
 -- name: free_alert_messages
 UPDATE messages FORCE INDEX (due)
    SET next_at = 0

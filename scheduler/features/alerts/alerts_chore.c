@@ -4,16 +4,16 @@
  *   read figures ─▶ compare with active alerts ─▶ begin, remind, end ─▶ wake the sender
  *
  * One process judges, under a lease in MySQL: a dispatcher, or an API while no dispatcher lives. If its lease ends,
- * another process continues with the alerts in MySQL. If no alert is active and no topic is watched, the judge sends
- * one statement in five seconds. Each other process sends one in four seconds, when the lease would end.
+ * another process continues with the alerts in MySQL. If no alert is active and no topic has limits, the judge sends
+ * one statement every five seconds. Each other process sends one every four seconds, when the lease would end.
  *
  * The figures of topics come from counters, and from a walk over the due index with two legs:
  *
- *   leg 1   jobs that are due, offered or not    gives the due jobs and the oldest of them
- *   leg 2   jobs that are due within two days    gives the attempts that wait for their report
+ *   leg 1   jobs that are due, offered or not    gives the number of due jobs and the time of the oldest
+ *   leg 2   jobs that are due within two days    gives the oldest attempt that waits for its report
  *
- * A call counts the jobs of one snapshot. A walk that does not end within a call continues in the next. Until the walk
- * ends, a figure can only rise; only a complete walk lowers it.
+ * A call of read_figures counts the jobs of one snapshot. A walk that does not end within a call continues in the next
+ * call. Until it ends, figures can only rise; only a complete walk lowers a figure.
  */
 #include "alerts.h"
 
@@ -30,10 +30,10 @@
 #include "base/metrics.h"
 #include "base/text/json_write.h"
 
-#define REST_US      INT64_C(5000000) /* pause between two rounds */
-#define WATCH_US     INT64_C(2000000) /* the pause if topics are watched, or an alert is active */
-#define SETTLE_US    INT64_C(1000000) /* the pause if a figure has been above 0 for less than HOLDS_US */
-#define RENEWED_US   INT64_C(250000)  /* pause after the end of another process's lease, which renews it before */
+#define REST_US      INT64_C(5000000) /* pause between two rounds of the judge */
+#define WATCH_US     INT64_C(2000000) /* pause if topics have limits, or an alert is active */
+#define SETTLE_US    INT64_C(1000000) /* pause if a figure has been above 0 for less than HOLDS_US */
+#define RENEWED_US   INT64_C(250000)  /* pause after the end of another process's lease, which it renews earlier */
 #define RETRY_US     INT64_C(1000000)
 #define FORBIDDEN_US INT64_C(30000000)
 #define VALUES_US    INT64_C(5000000) /* pause between two writes of the figures of active alerts */
@@ -43,14 +43,15 @@
 #define NAMES_AT_ONCE 500
 enum { LEG_DUE, LEG_AHEAD };
 
-/* A topic with a limit, and those of its figures that are known. */
+/* A topic that has a limit, with its figures. */
 struct watched_topic {
     struct dt_str name;
     struct dt_alert_setting setting;       /* the topic's settings, with the configuration's defaults */
-    int64_t jobs, dead;                    /* jobs: scheduled and dispatched jobs; dead: dead jobs */
-    int64_t due, oldest_ms, unreported_ms; /* figures of the walk that are known */
+    int64_t jobs, dead;                    /* jobs: number of scheduled and dispatched jobs; dead: number of dead
+                                            * jobs */
+    int64_t due, oldest_ms, unreported_ms; /* figures of the last walk, or higher ones of the walk under way */
     bool due_known, unreported_known;      /* the figure is from a complete walk, so it may end an alert */
-    struct dt_alert_walked pass;           /* figures of the walk under way */
+    struct dt_alert_walked pass;           /* sums of the walk under way */
     struct dt_alert *active[DT_ALERT_TOPIC_KINDS];
     UT_hash_handle hh;
 };
@@ -59,7 +60,7 @@ struct watched_topics {
     const struct dt_config *config;
     const dt_clock *clock;
     dt_json *json;
-    struct dt_arena arena; /* memory of the topics */
+    struct dt_arena arena; /* memory of the topics and their settings */
     struct dt_arena rows;  /* memory for one call of read_figures */
     struct watched_topic *v;
     size_t n;
@@ -71,17 +72,18 @@ struct watched_topics {
 
 typedef struct {
     struct dt_features_env env;
-    _Atomic bool ours; /* this process judges and sends */
+    _Atomic bool ours; /* this process is the judge: it judges and sends */
 
-    /* The members below are used by the judge only. */
+    /* Only the judge uses the members below. */
     struct dt_chore judge;
-    dt_store *judge_store; /* the store of the running tick */
+    dt_store *judge_store; /* store of the tick that runs */
     struct watched_topics topics;
     struct dt_arena rows;
-    struct dt_alert_watched read;                  /* the figures as they were read last */
-    bool has_read;                                 /* `read` is set */
-    bool frees;                                    /* the previous judge is dead, so its messages must be freed */
-    int64_t since_us[DT_ALERT_INSTALLATION_KINDS]; /* time at which each figure rose above 0 */
+    struct dt_alert_watched read;                  /* the figures that were read last */
+    bool has_read;                                 /* `read` has figures */
+    bool frees;                                    /* the previous judge has died, so its messages must be made due */
+    int64_t since_us[DT_ALERT_INSTALLATION_KINDS]; /* for each figure of the installation, when it rose above 0; 0: it
+                                                    * is 0 */
     int64_t values_us;                             /* time at which the figures of active alerts were last written */
     size_t n_active;
     dt_metric *active[DT_ALERT_KINDS_END];
@@ -91,7 +93,7 @@ typedef struct {
 
 /* ---- watched topics ---- */
 
-/* Adds a topic if it has a limit after the configuration's defaults are applied. */
+/* Adds a topic, unless all its limits are 0 with the configuration's defaults. */
 static dt_status add_topic(struct watched_topics *t, const struct dt_alert_topic *row)
 {
     const struct dt_config *c = t->config;
@@ -118,8 +120,8 @@ static dt_status add_topic(struct watched_topics *t, const struct dt_alert_topic
     return topic->hh.tbl ? DT_OK : DT_NOMEM;
 }
 
-/* Reads the topics again and forgets their figures. The order takes one topic of each owner before a second topic of
- * any owner: topics are judged in this order, and each alert that begins is a transaction. */
+/* Reads the topics again and forgets their figures. Sorts them so that one topic of each owner precedes the second
+ * topic of any owner. Topics are judged in this order, and each alert that begins is a transaction. */
 static dt_status read_topics(struct watched_topics *t, dt_store *store, struct dt_error *err)
 {
     const struct dt_config *c = t->config;
@@ -145,7 +147,7 @@ static dt_status read_topics(struct watched_topics *t, dt_store *store, struct d
     return status == DT_OK ? status : dt_fail(err, status, "out of memory");
 }
 
-/* Returns the watched topic with this name, or NULL. */
+/* Returns the topic with this name. NULL: it has no limit. */
 static struct watched_topic *find_topic(struct watched_topics *t, struct dt_str name)
 {
     struct watched_topic *found = NULL;
@@ -179,7 +181,7 @@ static dt_status count_topic_jobs(struct watched_topics *t, dt_store *store, str
     return status;
 }
 
-/* Returns whether a topic with live jobs has a limit that needs a walk. ahead: that needs its second leg. */
+/* Returns whether a topic with live jobs has a limit that needs a walk; with `ahead`, one that needs leg 2. */
 static bool any_limit_needs_walk(const struct watched_topics *t, bool ahead)
 {
     for (size_t i = 0; i < t->n; i++) {
@@ -205,7 +207,7 @@ static void take_found(void *arg, const struct dt_alert_walked *w)
     topic->unreported_ms = dt_older(topic->unreported_ms, p->unreported_ms);
 }
 
-/* Ends a leg: the numbers that it found become the figures. */
+/* Ends a leg: the sums of the walk become the topics' figures. */
 static void end_leg(struct watched_topics *t, int leg)
 {
     for (size_t i = 0; i < t->n; i++) {
@@ -236,7 +238,7 @@ static void begin_leg(struct watched_topics *t, int leg)
                                 .arg = t};
 }
 
-/* Reads the figures for at most half a second; a longer walk continues at the next call. */
+/* Reads the figures for at most half a second. If the walk is longer, the next call continues it. */
 static dt_status read_figures(struct watched_topics *t, dt_store *store, int64_t now_ms, struct dt_error *err)
 {
     if (t->n == 0)
@@ -249,7 +251,7 @@ static dt_status read_figures(struct watched_topics *t, dt_store *store, int64_t
     if (!wanted || !t->walking)
         for (size_t i = 0; i < t->n; i++)
             t->v[i].pass = (struct dt_alert_walked){0};
-    if (!wanted) { /* no limit needs a walk, or no job is due */
+    if (!wanted) { /* no topic with live jobs has a limit that needs a walk */
         end_leg(t, LEG_DUE);
         end_leg(t, LEG_AHEAD);
         return DT_OK;
@@ -302,9 +304,9 @@ static int64_t figure_of_topic(const struct watched_topic *topic, enum dt_alert_
 struct round {
     dt_alerts *a;
     int64_t now_ms;
-    struct dt_alert *active; /* active alerts; in the arena, like `changed` */
+    struct dt_alert *active; /* active alerts as they are in MySQL; in the arena, like `changed` */
     size_t n;
-    struct dt_alert **changed; /* alerts whose figures have changed */
+    struct dt_alert **changed; /* alerts that only need another figure or limit in MySQL */
     size_t n_changed;
     unsigned kinds[DT_ALERT_KINDS_END]; /* number of active alerts by kind */
     struct dt_error *err;
@@ -315,7 +317,7 @@ static int64_t mono_us(const dt_alerts *a)
     return dt_clock_mono_us(a->env.clock);
 }
 
-/* Makes a change. If another process changed the alert first, returns OK. */
+/* Makes a change and logs it. Returns OK if another process changed the alert first. */
 static dt_status make_change(struct round *r, struct dt_alert_change *change)
 {
     const struct dt_alert *alert = &change->alert;
@@ -338,8 +340,8 @@ static dt_status make_change(struct round *r, struct dt_alert_change *change)
 }
 
 struct judged {
-    struct dt_alert alert; /* the alert, with its current figure; id 0: it is not active */
-    struct dt_alert *row;  /* the alert as it is in MySQL; NULL: it is not active */
+    struct dt_alert alert; /* the alert with its current figure; id 0: no such alert is active */
+    struct dt_alert *row;  /* the active alert as it is in MySQL; NULL: none */
     const struct watched_topic *topic;
     bool known; /* the figure is from a complete walk, so the alert may end */
 };
@@ -357,7 +359,8 @@ static dt_status judge_one(struct round *r, struct judged *j, int64_t value, int
     j->alert.topic = topic;
     j->alert.value = value;
     j->alert.limit = limit > 0 ? limit : j->alert.limit;
-    if (!reached && (!j->row || (!j->known && limit > 0))) { /* the figure is not known yet, so nothing changes */
+    /* There is no alert to end, or the walk may still raise the figure. */
+    if (!reached && (!j->row || (!j->known && limit > 0))) {
         r->kinds[kind] += j->row != NULL;
         return DT_OK;
     }
@@ -365,7 +368,7 @@ static dt_status judge_one(struct round *r, struct judged *j, int64_t value, int
     unsigned targets = j->topic && j->topic->setting.url.p ? DT_ALERT_TO_TOPIC : 0;
     targets |= a->env.config->alerts_url[0] ? DT_ALERT_TO_INSTALLATION : 0;
     targets |= dt_config_has_kafka(a->env.config) ? DT_ALERT_TO_KAFKA : 0;
-    if (!reached) { /* a topic that is no longer watched may still have a URL, which the sender reads */
+    if (!reached) { /* a topic without limits may still have a URL for its alerts, which the sender reads */
         targets |= topic.p && !j->topic ? DT_ALERT_TO_TOPIC : 0;
         struct dt_alert_change end = {.event = DT_ALERT_ENDED, .alert = j->alert, .targets = told_ms ? targets : 0};
         return make_change(r, &end);
@@ -373,8 +376,8 @@ static dt_status judge_one(struct round *r, struct judged *j, int64_t value, int
     r->kinds[kind]++;
     if ((j->topic && j->topic->setting.mute_until_ms > r->now_ms) || j->alert.silenced_until_ms > r->now_ms)
         targets = 0;
-    if (told_ms && !a->env.kafka) /* an API cannot send to Kafka: the messages would accumulate until a dispatcher
-                                   * lives */
+    /* An API cannot send to Kafka, so reminders would pile up until a dispatcher is live. */
+    if (told_ms && !a->env.kafka)
         targets &= ~(unsigned)DT_ALERT_TO_KAFKA;
     if (!j->row || (targets && (!told_ms || told_ms + a->env.config->alerts_remind <= r->now_ms))) {
         struct dt_alert_change change = {
@@ -395,10 +398,10 @@ static dt_status judge_topics(struct round *r)
     dt_status status = DT_OK;
     for (size_t i = 0; i < topics->n; i++)
         memset(topics->v[i].active, 0, sizeof(topics->v[i].active));
-    for (size_t i = 0; i < r->n && status == DT_OK; i++) { /* ends alerts about topics and kinds that are not watched
-                                                            * any more */
+    for (size_t i = 0; i < r->n && status == DT_OK; i++) { /* ends alerts of topics that have no limit any more */
         struct dt_alert *row = &r->active[i];
-        if (!row->topic.p || row->kind < 1 || row->kind >= DT_ALERT_KINDS_END) /* the kind is one of a later version */
+        /* Skips alerts of the installation, and kinds of later versions. */
+        if (!row->topic.p || row->kind < 1 || row->kind >= DT_ALERT_KINDS_END)
             continue;
         struct watched_topic *topic = find_topic(topics, row->topic);
         if (topic && row->kind <= DT_ALERT_TOPIC_KINDS) {
@@ -425,7 +428,7 @@ static dt_status judge_topics(struct round *r)
     return status;
 }
 
-/* Returns whether the installation has the part (Redis or Kafka) that alerts of this kind are about. */
+/* Returns whether the installation has the server (Redis or Kafka) that alerts of this kind are about. */
 static bool has_part(const dt_alerts *a, enum dt_alert_kind kind)
 {
     return kind == DT_ALERT_INDEX_INCOMPLETE   ? a->env.config->redis_endpoints[0] != '\0'
@@ -443,11 +446,11 @@ static int64_t figure_of(const dt_alerts *a, unsigned i)
     return has_part(a, kind_of_figure(i)) ? a->read.figures[i] : 0;
 }
 
-/* Returns the figure, or 0 if it has been above 0 for less than HOLDS_US. */
+/* Returns a figure of the installation. Some kinds count as 0 until they have been above 0 for HOLDS_US. */
 static int64_t confirmed_figure(dt_alerts *a, unsigned i)
 {
     const enum dt_alert_kind kind = kind_of_figure(i);
-    /* Without a dispatcher no shard has a leader, so that is not reported as a second alert. */
+    /* Without a dispatcher no shard has a leader; that must not begin a second alert. */
     const bool follows =
         kind == DT_ALERT_NO_LEADER && a->read.figures[DT_ALERT_NO_DISPATCHER - 1 - DT_ALERT_TOPIC_KINDS] > 0;
     const int64_t figure = follows ? 0 : figure_of(a, i);
@@ -470,7 +473,7 @@ static dt_status judge_installation(struct round *r)
         for (size_t row = 0; row < r->n && !j.row; row++)
             if (!r->active[row].topic.p && r->active[row].kind == kind)
                 j.row = &r->active[row];
-        /* an active alert lasts until the figure is 0; only its beginning waits for HOLDS_US */
+        /* An active alert lasts until the figure itself is 0, because only its beginning waits for HOLDS_US. */
         int64_t figure = confirmed_figure(r->a, i);
         if (j.row && has_part(r->a, kind))
             figure = r->a->read.figures[i];
@@ -539,7 +542,7 @@ static dt_status watch_figures(dt_alerts *a, struct dt_alert_watched *now, struc
         return DT_OK;
     }
     a->frees = a->frees || now->from_dead;
-    if (!atomic_load(&a->ours)) { /* becomes the judge */
+    if (!atomic_load(&a->ours)) { /* this process is now the judge */
         status = a->frees ? dt_store_free_alert_messages(a->judge_store, err) : DT_OK;
         if (status != DT_OK)
             return status;
@@ -549,7 +552,7 @@ static dt_status watch_figures(dt_alerts *a, struct dt_alert_watched *now, struc
         memset(a->since_us, 0, sizeof(a->since_us));
         dt_outbox_wake(a->sender);
     }
-    /* Judges again if a figure has changed, or may have changed. */
+    /* Judges if a figure has changed, or may have changed. */
     const bool again = !a->has_read || now->topics_version != a->read.topics_version;
     const bool news = again || memcmp(now->figures, a->read.figures, sizeof(now->figures)) != 0;
     status = again ? read_topics(&a->topics, a->judge_store, err) : DT_OK;
@@ -569,7 +572,7 @@ static int64_t judge_alerts(void *alerts, void *store)
     const dt_status status = watch_figures(a, &now, &err);
     if (status != DT_OK)
         a->has_read = false;
-    if (status == DT_DEPOSED) /* the next tick reads which process has the lease */
+    if (status == DT_DEPOSED) /* the next tick finds out which process has the lease */
         return 0;
     if (status != DT_OK)
         return dt_chore_failed(&a->judge, DT_OUTAGE_MYSQL, "alerts are not judged", status, &err,
@@ -652,7 +655,7 @@ void dt_alerts_leave(void *alerts)
 void dt_alerts_stop(void *alerts)
 {
     dt_alerts *a = alerts;
-    dt_chore_remove(&a->judge); /* first, because the judge wakes the sender */
+    dt_chore_remove(&a->judge); /* before the sender, because the judge wakes the sender */
     dt_outbox_stop(a->sender);
     HASH_CLEAR(hh, a->topics.by_name);
     dt_arena_clear(&a->topics.arena);

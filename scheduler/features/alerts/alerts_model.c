@@ -119,7 +119,7 @@ static dt_status find_way(const struct dt_config *config, dt_json *json, const s
 {
     struct dt_alert_setting setting;
     *way = (struct dt_outbox_way){.url = dt_str(config->alerts_url)};
-    if (m->target == DT_TO_OUR_URL) { /* read each time, because the secret's file may have changed */
+    if (m->target == DT_TO_OUR_URL) { /* the secret is read each time, because its file may have changed */
         struct dt_strbuf secret = {0};
         dt_status known = dt_secret_now(config, &config->alerts_secret, &secret);
         way->has_secret = known == DT_OK && secret.n > 0;
@@ -140,8 +140,8 @@ static dt_status find_way(const struct dt_config *config, dt_json *json, const s
     return status;
 }
 
-/* `listed` has room for 10,000 webhooks and as many messages to Kafka. The sender seldom starts rounds by itself,
- * because the judge wakes it. */
+/* The kind of the outbox's messages. `listed` has room for 10,000 webhooks and as many messages to Kafka. `look_us` is
+ * long, because the judge wakes the sender. */
 const struct dt_outbox_kind dt_alert_messages = {.kind = DT_MESSAGE_ALERT,
                                                  .chore = "alert-sender",
                                                  .waits = "messages about alerts wait",

@@ -1,6 +1,6 @@
-/* Alerts in MySQL: the beginning, reminders and end of an alert, each in one transaction with its messages; and the
- * figures on which they depend, from small tables of the installation, the counters of topics, and slices of the due
- * index. */
+/* Alerts in MySQL. The beginning, the reminders and the end of an alert are each written in one transaction together
+ * with the messages. The figures come from small tables of the installation, the counters of topics, and slices of the
+ * due index. */
 
 #include "alerts.h"
 #include "base/assert.h"
@@ -75,9 +75,9 @@ static dt_status query_number(dt_db *db, const char *sql, struct dt_params param
     return dt_db_end(db, err);
 }
 
-/* Returns whether the outbox has room for webhooks (or with `kafka`, for messages to Kafka). They are counted
- * separately, because messages for Kafka wait if no dispatcher lives, and must not block webhooks. If the outbox is
- * full, an owner with few such messages still gets room. */
+/* *room: whether the outbox has room for another webhook (or, with `kafka`, for another message to Kafka). Webhooks and
+ * messages to Kafka are counted separately, because messages to Kafka wait while no dispatcher is live, and must not
+ * block webhooks. If the outbox is full, an owner with few such messages still gets room. */
 static dt_status find_room(dt_db *db, bool kafka, struct dt_str topic, bool *room, struct dt_error *err)
 {
     int64_t all = 0;
@@ -131,14 +131,14 @@ static dt_status change_alert(void *arg, dt_db *db, int64_t now_ms, struct dt_er
         status = change.alert.id ? record_reminder(db, &change, now_ms, err) : begin_alert(db, &change, now_ms, err);
     if (status != DT_OK)
         return status;
-    /* Writes one message for each target. If the outbox is full, it writes no message; the alert's row is written in
-     * any case. */
+    /* Writes one message for each target. A message for which the outbox has no room is not written; the alert's row is
+     * written in any case. */
     enum { COLUMNS = 9, TARGETS = 3 };
     const struct dt_alert *a = &change.alert;
     struct dt_param params[TARGETS * COLUMNS];
     const struct dt_str topic = a->topic.p ? a->topic : DT_STR_LIT("");
     size_t n = 0;
-    bool room[] = {false, false}; /* room for webhooks, and for Kafka */
+    bool room[] = {false, false}; /* whether there is room for a webhook, and for a message to Kafka */
     if (change.targets & ~(unsigned)DT_ALERT_TO_KAFKA)
         status = find_room(db, false, topic, &room[0], err);
     if (status == DT_OK && change.targets & DT_ALERT_TO_KAFKA)
@@ -288,7 +288,7 @@ static dt_status walk_slice(dt_db *db, struct dt_alert_walk *walk, struct dt_err
     return dt_db_end(db, err);
 }
 
-/* Begins a transaction that reads one snapshot, until dt_db_rollback. */
+/* Begins a transaction whose statements read one snapshot. dt_db_rollback ends it. */
 static dt_status begin_snapshot(dt_store *, dt_db *db, void *, struct dt_error *err)
 {
     return dt_db_begin_snapshot(db, err);

@@ -1,7 +1,7 @@
 /*
- * The test clock: if the installation was made with installation.test_clock, jobs fall due by this clock. It is one row
- * in MySQL (test_clock). Each session sets its NOW() from the row before each statement (mysql/db.h), and each process
- * sets its reference clock from it. So due times, scores in the index and "never early" agree.
+ * The test clock. If the installation was made with installation.test_clock, jobs fall due by this clock. The clock is
+ * one row in MySQL (table test_clock). Each session sets its NOW() from the row before each statement (mysql/db.h), and
+ * each process sets its reference clock from the row. So MySQL and all processes agree which jobs are due.
  *
  *             freeze                            advance: the clock is frozen at one instant after the other
  *   runs ─────────▶ frozen ──▶ …
@@ -9,7 +9,7 @@
  *         release: runs from the time at which it was frozen
  *
  * The clock never goes back. Leases, heartbeats, attempts in hands and timeouts use the server's own clock: their
- * statements call SYSDATE(), which SET timestamp does not change.
+ * statements call SYSDATE(), because SET timestamp does not change it.
  */
 #pragma once
 
@@ -25,7 +25,7 @@ struct dt_test_clock {
     struct dt_test_time time;
     int64_t version;            /* changes with every change of the clock; 0: the installation has no test clock */
     int64_t real_ms;            /* the server's clock when the row was read */
-    int64_t asked_us, heard_us; /* mono: times before and after the row was read */
+    int64_t asked_us, heard_us; /* monotonic times before and after the row was read */
 };
 static inline int64_t dt_test_clock_now_ms(const struct dt_test_clock *clock)
 {
@@ -33,32 +33,34 @@ static inline int64_t dt_test_clock_now_ms(const struct dt_test_clock *clock)
 }
 
 DT_MUST_CHECK dt_status dt_store_test_clock(dt_store *store, struct dt_test_clock *out, struct dt_error *err);
-/* Checks whether the configuration has a test clock if, and only if, the installation has one. INVALID: they differ. */
+/* Checks that the configuration and the installation both have a test clock, or both have none. INVALID: they
+ * differ. */
 DT_MUST_CHECK dt_status dt_store_check_test_clock(dt_store *store, struct dt_error *err);
 
-/* Freezes the clock. UNSUPPORTED: there is no test clock. BUSY (also below): another request is changing the clock. */
+/* Freezes the clock. UNSUPPORTED: there is no test clock. BUSY (also of the functions below): another request is
+ * changing the clock. */
 DT_MUST_CHECK dt_status dt_store_test_clock_freeze(dt_store *store, struct dt_test_clock *out, struct dt_error *err);
 /* Lets the clock run from the time at which it was frozen. UNSUPPORTED: there is no test clock. */
 DT_MUST_CHECK dt_status dt_store_test_clock_release(dt_store *store, struct dt_test_clock *out, struct dt_error *err);
 
 struct dt_clock_walk {
-    int64_t by_ms;   /* in: time by which the clock is to advance */
-    int64_t wait_ms; /* in: real time to wait, at each instant, for the results of attempts dispatched at that
-                      * instant */
-    unsigned steps;  /* out: number of instants at which the clock was frozen */
-    bool whole;      /* out: every job that fell due was dispatched */
-    int64_t left_ms; /* out: part of by_ms that is left */
+    int64_t by_ms;   /* in: how far the clock must advance */
+    int64_t wait_ms; /* in: longest real time to wait at each instant for the results of attempts that were dispatched
+                      * there */
+    unsigned steps;  /* out: number of instants at which the clock stopped */
+    bool whole;      /* out: at each instant, every job that fell due was dispatched */
+    int64_t left_ms; /* out: part of by_ms that was not advanced */
 };
-/* Advances the clock from one instant at which something falls due to the next. At each instant it waits until the
- * leaders have dispatched the due jobs, and until their results have arrived or wait_ms has passed. So retries,
- * deadlines and fires that follow from these jobs also fall due in order. A call ends after some fifteen seconds;
- * left_ms is then the time that is left for another call. If the clock was running before, it runs again afterwards. If
- * the process is killed, the clock stays frozen. UNKNOWN: the advance failed after it had moved the clock. INVALID: the
- * end is after DT_TEST_CLOCK_END_MS. UNSUPPORTED: there is no test clock. */
+/* Advances the clock from each instant at which something falls due to the next such instant. At each instant it waits
+ * until the leaders have dispatched the due jobs, and until their results have arrived or wait_ms has passed. So
+ * retries, deadlines and fires that follow from these jobs also fall due in order. A call ends after some fifteen
+ * seconds; the caller can then advance the remaining left_ms by another call. If the clock was running before, it runs
+ * again afterwards. If the process is killed, the clock stays frozen. UNKNOWN: the advance failed after it had moved
+ * the clock. INVALID: the end is after DT_TEST_CLOCK_END_MS. UNSUPPORTED: there is no test clock. */
 DT_MUST_CHECK dt_status dt_store_test_clock_advance(dt_store *store, struct dt_clock_walk *walk,
                                                     struct dt_test_clock *out, struct dt_error *err);
 
-/* A follower keeps the reference clock of a process equal to the test clock. It is a listener of the watcher
+/* A follower sets the reference clock of a process by the test clock. It is a listener of the watcher
  * (dispatch/watch.h): when the clock changes, it reads the row, updates the reference clock and calls `changed`. */
 
 typedef struct dt_clock_follower dt_clock_follower;
@@ -67,10 +69,10 @@ struct dt_clock_follower_env {
     dt_refclock *ref;
     dt_watcher *watcher;
     void *arg;
-    void (*changed)(void *arg); /* called on the watcher's thread, after ref was updated; may be NULL */
+    void (*changed)(void *arg); /* called on the watcher's thread, after the reference clock was updated; may be NULL */
 };
-/* Adds a follower to the watcher, which must be stopped before dt_clock_follower_free. *out is NULL if the
- * configuration has no test clock, and after a failure. Members of env are borrowed. */
+/* Adds a follower to the watcher. Members of env are borrowed. The watcher must be stopped before
+ * dt_clock_follower_free. *out is NULL if the configuration has no test clock, and after a failure. */
 DT_MUST_CHECK dt_status dt_clock_follower_new(const struct dt_clock_follower_env *env, dt_clock_follower **out,
                                               struct dt_error *err);
 /* Accepts NULL. */

@@ -1,4 +1,4 @@
-/* The follower: see clock.h. The watcher's answer says that the clock changed; a quick read afterwards gives its exact
+/* The follower: see clock.h. When the watcher reports a change, the follower reads the row, quickly, to know the exact
  * time. While the watcher has no connection, the process uses the last reading of the clock. */
 #include "clock.h"
 
@@ -7,7 +7,7 @@
 struct dt_clock_follower {
     struct dt_clock_follower_env env;
     struct dt_watch_listener listener;
-    int64_t version; /* version of the last reading; 0: none */
+    int64_t version; /* version of the clock that was read last; 0: none */
     bool failed;     /* the last read failed, and that was logged */
 };
 
@@ -18,7 +18,8 @@ static void ask_watcher(void *arg, struct dt_watch *watch)
     watch->clock_version = f->version;
 }
 
-/* Reads the clock after each answer, even if it has not changed, because the offset from the server's time drifts. */
+/* Reads the clock after each answer of the watcher, even if the clock has not changed, because its offset from the
+ * server's time drifts. */
 static void watcher_answered(void *arg, dt_status status, const struct dt_watched *, dt_store *store)
 {
     dt_clock_follower *f = arg;

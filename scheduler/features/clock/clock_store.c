@@ -1,5 +1,5 @@
-/* The row of the test clock: reading and changing it; and an advance, which moves the clock from instant to instant.
- * Changes are made under the lease `clock`. See clock.h. */
+/* The row of the test clock: reading it, changing it, and advancing the clock from instant to instant. Each change is
+ * made under the lease `clock`. See clock.h. */
 #include <time.h>
 
 #include "base/assert.h"
@@ -10,8 +10,9 @@
 #include "store/leases.h"
 #include "store/store_internal.h"
 
-/* Longer than a statement may take (api.database_timeout). If a request continues after its lease has ended, another
- * request may have changed the row's version; then the first request's change fails. */
+/* The lease is longer than a statement may take (api.database_timeout). If a request continues after its lease has
+ * ended, another request may have changed the clock. The first request then finds another version, and its change
+ * fails. */
 #define CLOCK_LEASE ((struct dt_work_lease){.work = "clock", .ms = 20000})
 
 static dt_status read_test_clock(dt_db *db, struct dt_test_clock *out, struct dt_error *err)
@@ -54,8 +55,8 @@ dt_status dt_store_check_test_clock(dt_store *store, struct dt_error *err)
                  "a time of their own");
 }
 
-/* Takes the lease and reads the clock. The caller must release the lease, also after a failure. UNSUPPORTED: there is
- * no test clock. BUSY: another request has the lease. */
+/* Takes the lease `clock` and reads the clock. The caller must release the lease, even after a failure. UNSUPPORTED:
+ * there is no test clock. BUSY: another request has the lease. */
 static dt_status lock_clock(dt_store *store, struct dt_work_lease *lease, dt_db **db, struct dt_test_clock *clock,
                             struct dt_error *err)
 {
@@ -71,8 +72,8 @@ static dt_status lock_clock(dt_store *store, struct dt_work_lease *lease, dt_db 
                                                   : status;
 }
 
-/* Changes the row if it still has the clock's version, and reads it again, in one transaction. BUSY: the row has
- * another version. *clock is unchanged unless OK. */
+/* Changes the row, if it still has the version clock->version, and reads it again, in one transaction. BUSY: the row
+ * has another version. Unless OK, *clock is unchanged. */
 static dt_status change_clock_row(dt_db *db, const char *sql, struct dt_params params, struct dt_test_clock *clock,
                                   struct dt_error *err)
 {
@@ -119,13 +120,13 @@ dt_status dt_store_test_clock_release(dt_store *store, struct dt_test_clock *out
  *
  *   promote jobs up to the end ─▶ freeze at the next instant ─▶ leaders dispatch due jobs ─▶ results ─▶ next …
  *
- * An advance polls every LOOK_US. Nothing else polls the clock.
+ * An advance polls MySQL every LOOK_US. No other code polls the clock.
  */
 
 #define LOOK_US INT64_C(10000)
-/* Longest wait for the leaders at one instant: a topic at its limit may dispatch nothing. */
+/* Longest wait at one instant for the leaders to dispatch: a topic at its limit may dispatch nothing. */
 #define PATIENCE_US INT64_C(3000000)
-#define WALK_US     INT64_C(15000000) /* longest time for all instants of one request: less than a client's timeout */
+#define WALK_US     INT64_C(15000000) /* longest time for one request, less than a client's timeout */
 #define PROMOTED    1000
 
 struct walk {
@@ -138,10 +139,10 @@ struct walk {
     int64_t at_ms, end_ms;
     int64_t until_us;  /* mono: no instant begins after this time */
     bool moved;        /* the clock was changed, or may have been */
-    int64_t under_way; /* attempts that had no result at the end of the last instant */
+    int64_t under_way; /* number of attempts without a result at the end of the previous instant */
 };
 
-/* Returns whether a job that fell due in (from, at] is not dispatched yet. */
+/* *some: a job or schedule that fell due in (from, at] still has to be dispatched or checked. */
 static dt_status is_undone(struct walk *w, int64_t from_ms, bool *some)
 {
     const struct dt_param at = DT_P_INT(w->at_ms);
@@ -152,7 +153,7 @@ static dt_status is_undone(struct walk *w, int64_t from_ms, bool *some)
     return status;
 }
 
-/* Returns whether more attempts lack a result than before this instant. */
+/* *some: more attempts have no result than at the end of the previous instant. */
 static dt_status is_unreported(struct walk *w, int64_t, bool *some)
 {
     int64_t found;
@@ -161,7 +162,7 @@ static dt_status is_unreported(struct walk *w, int64_t, bool *some)
     return status;
 }
 
-/* Polls while `look` sets *some. *some after the call: `look` still set it when most_us had passed. */
+/* Calls `look` every LOOK_US until it sets *some to false, or most_us have passed. */
 static dt_status wait_while(struct walk *w, dt_status (*look)(struct walk *w, int64_t from_ms, bool *some),
                             int64_t from_ms, int64_t most_us, bool *some)
 {
@@ -177,7 +178,8 @@ static dt_status wait_while(struct walk *w, dt_status (*look)(struct walk *w, in
     return status;
 }
 
-/* Waits until the due jobs are dispatched, then for results. If a result makes a job due at once, waits again. */
+/* Waits until the due jobs are dispatched, then for their results. If a result makes a job due at this instant, waits
+ * again. */
 static dt_status settle_instant(struct walk *w, int64_t from_ms)
 {
     bool undone = false, unreported = false;
@@ -207,7 +209,8 @@ static dt_status walk_one_instant(struct walk *w)
     struct dt_again again = {0};
     size_t done = PROMOTED;
     dt_status status = DT_OK;
-    /* The due index has only the day of far jobs; promotion gives them their exact time, so that leaders find them. */
+    /* For a far job the due index has only the day. The promotion gives it the exact time, so that leaders find the
+     * job. */
     do {
         status = dt_store_promote(w->store, w->end_ms, PROMOTED, &done, w->err);
         if (status == DT_OK)
@@ -233,7 +236,7 @@ static dt_status walk_to_end(struct walk *w)
     dt_status status = DT_OK;
     if (dt_test_clock_now_ms(w->clock) + w->ask->by_ms > DT_TEST_CLOCK_END_MS)
         return dt_fail(w->err, DT_INVALID, "the clock ends in January 2038");
-    if (goes_on) /* freezes first, so that the clock never returns to an earlier instant */
+    if (goes_on) /* freezes the clock first, so that it never returns to an earlier instant */
         status = change_clock(w, dt_sql_freeze_test_clock, DT_PARAMS(DT_P_INT(w->clock->version)));
     if (status == DT_OK) {
         w->at_ms = w->clock->time.frozen_ms;
@@ -245,7 +248,7 @@ static dt_status walk_to_end(struct walk *w)
     w->ask->left_ms = w->end_ms - w->at_ms;
     if (!goes_on || !w->at_ms)
         return status;
-    struct dt_error other = {0}; /* the caller gets the first error */
+    struct dt_error other = {0}; /* not returned: the caller gets the first error */
     dt_status going =
         change_clock_row(w->db, dt_sql_release_test_clock, DT_PARAMS(DT_P_INT(w->at_ms), DT_P_INT(w->clock->version)),
                          w->clock, status == DT_OK ? w->err : &other);
@@ -265,7 +268,7 @@ dt_status dt_store_test_clock_advance(dt_store *store, struct dt_clock_walk *ask
     if (status == DT_OK)
         status = walk_to_end(&w);
     dt_work_lease_release(store, &w.lease);
-    /* The clock may have run since it was read, so it is read again. If that fails, *out keeps the earlier reading. */
+    /* The clock may have run since it was read, so it is read again. If that fails, *out has the earlier reading. */
     if (status == DT_OK) {
         (void)!dt_store_test_clock(store, out, NULL);
         return DT_OK;

@@ -1,4 +1,4 @@
-/* The table of finding.h. */
+/* The table of findings: see finding.h. */
 #include "finding.h"
 
 #define PAGE(name) "deploy/runbook/" name ".md"
@@ -135,7 +135,7 @@ const struct dt_finding_kind_text dt_finding_kinds[DT_FINDING_KINDS] = {
     [DT_FINDING_PAUSED] = {"paused-and-due", DT_SEVERITY_NOTE, "The topic is paused, and holds jobs that are due.",
                            "duetime topics resume TOPIC", PAGE("jobs/paused-and-due")},
 
-    /* found by `duetime doctor`, not by the API */
+    /* findings of `duetime doctor` itself, not of the API */
     [DT_FINDING_UNREACHED] = {"api-unreached", DT_SEVERITY_ERROR,
                               "No API answers there: it does not run, or the address is another one.",
                               "check DUETIME_URL or the context; on its machine: systemctl status duetime-api",

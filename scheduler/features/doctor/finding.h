@@ -7,7 +7,7 @@
 
 enum dt_severity { DT_SEVERITY_ERROR, DT_SEVERITY_WARNING, DT_SEVERITY_NOTE };
 
-/* Within a severity, kinds have the order of GET /v1/doctor: causes precede their consequences. */
+/* Kinds of the same severity have the order in which GET /v1/doctor lists them: a cause precedes its consequences. */
 enum dt_finding_kind {
     DT_FINDING_NO_DISPATCHER,
     DT_FINDING_ZOOKEEPER_AWAY,
@@ -39,7 +39,7 @@ enum dt_finding_kind {
     DT_FINDING_INBOX,
     DT_FINDING_PAUSED,
     DT_FINDING_MOVING,
-    /* Findings of the command `duetime doctor`, without the API. */
+    /* Findings of the command `duetime doctor`, which the API does not return. */
     DT_FINDING_UNREACHED,
     DT_FINDING_NOT_AN_API,
     DT_FINDING_TOKEN,
@@ -55,9 +55,10 @@ enum dt_finding_kind {
 };
 
 struct dt_finding_kind_text {
-    const char *name; /* for example "mysql-flush" */
+    const char *name; /* name of the kind, for example "mysql-flush" */
     enum dt_severity severity;
-    const char *means, *action; /* action: TOPIC, SHARD, KAFKA and ZOOKEEPER stand for names, which replace them */
+    const char *means, *action; /* action: what to do; the words TOPIC, SHARD, KAFKA and ZOOKEEPER are replaced by
+                                 * names */
     const char *page;           /* page of the runbook, for example "deploy/runbook/mysql/mysql-flush.md" */
 };
 extern const struct dt_finding_kind_text dt_finding_kinds[DT_FINDING_KINDS];
@@ -65,6 +66,6 @@ extern const char *const dt_severity_names[]; /* names, for example "error" */
 
 /* Returns the kind with this name, or DT_FINDING_KINDS if there is none. */
 enum dt_finding_kind dt_finding_named(struct dt_str name);
-/* Writes when a certificate expires ("mysql.cert_file ends in 3 days"). Returns whether that time has passed, or is
- * within 30 days. */
+/* Writes when a certificate ends ("mysql.cert_file ends in 3 days"). Returns whether that time has passed, or is less
+ * than 30 days ahead. */
 bool dt_finding_certificate(const char *what, int64_t ends_s, int64_t now_s, char *out, size_t size);

@@ -1,4 +1,4 @@
-/* See process_findings.h. */
+/* Findings that only one process can see: see process_findings.h. */
 #include "process_findings.h"
 
 #include "base/log.h"
@@ -9,9 +9,9 @@
 
 #define OLD_MS        3600000
 #define DEATHS_MAX    3
-#define DEATHS_MS     60000 /* after DEATHS_MAX deaths of a shard in this time, no process leads it for this time */
-#define DEATH_ROWS    100   /* most deaths that are read, the latest of all shards */
-#define DEATH_WAIT_MS 2000  /* how long a dying process waits for MySQL */
+#define DEATHS_MS     60000 /* if DEATHS_MAX leaders of a shard die within this time, it has no leader for as long */
+#define DEATH_ROWS    100   /* most deaths that are read: the latest ones, of all shards */
+#define DEATH_WAIT_MS 2000  /* longest time for which a dying process waits for MySQL */
 
 struct putting {
     int64_t process;
@@ -118,7 +118,7 @@ dt_status dt_store_deaths(dt_store *store, unsigned shard, struct dt_deaths *out
     const struct death *v = rows.v;
     for (size_t i = 0; i < rows.n && !out->wait_ms; i++) {
         unsigned deaths = 0;
-        /* If MySQL's clock was set back, a death may have a future time; it is ignored. */
+        /* A death whose time is in the future, because MySQL's clock was set back, is ignored. */
         if (v[i].subject.n < prefix_n || memcmp(v[i].subject.p, prefix, prefix_n) != 0 || v[i].age_ms < 0 ||
             v[i].age_ms >= DEATHS_MS)
             continue;
