@@ -68,7 +68,7 @@ typedef struct dt_refclock {
     _Atomic int64_t error_us;  /* width of the sample: server time is in [mono+offset, mono+offset+error] */
     _Atomic int64_t taken_us;  /* mono_us of the sample; 0: no sample yet */
     _Atomic int64_t ahead_ms;  /* how far the test clock is ahead of the server's clock; 0: no test clock */
-    _Atomic int64_t frozen_ms; /* the time at which the test clock is frozen; 0: it runs */
+    _Atomic int64_t frozen_ms; /* time at which the test clock is frozen; 0: the test clock runs */
     _Atomic uint32_t seq;      /* odd while the five members above change; they change together */
     _Atomic bool follows;      /* a test clock exists, and only dt_refclock_follow takes samples */
 } dt_refclock;
@@ -76,7 +76,7 @@ typedef struct dt_refclock {
 /* A test clock (features/clock/): the server's clock plus ahead_ms, or a fixed time. */
 struct dt_test_time {
     int64_t ahead_ms;
-    int64_t frozen_ms; /* the time at which it is frozen; 0: it runs */
+    int64_t frozen_ms; /* time at which the test clock is frozen; 0: the test clock runs */
 };
 
 void dt_refclock_init(dt_refclock *ref, const dt_clock *clock);

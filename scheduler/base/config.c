@@ -294,7 +294,7 @@ static void set_property(struct loader *loader, const struct place *place, const
     free(copy);
 }
 
-/* Parses and stores the collected text of an option or a property, whose last line was read. */
+/* Parses and stores the text of an option or a property, after its last line was read. */
 static void finish_pending(struct loader *loader)
 {
     const struct dt_option *option = loader->pending;

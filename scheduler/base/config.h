@@ -133,8 +133,8 @@
  * dt_config, like the options, because tests make them small or fast: a program with fail points (base/fail_point.h)
  * reads them as undocumented options. A program without fail points refuses their keys. */
 #define DT_CONFIG_CONSTANTS(X) \
-  /* If no batch follows within this time, the last batch is settled by itself. Longer than the time \
-   * between two batches under load, too short for a user to notice. */ \
+  /* A batch is settled in the transaction that claims the next batch. If no batch follows within this time, it is \
+   * settled alone. Longer than the time between two batches under load, too short for a user to notice. */ \
   X(DURATION, dispatch, settle_after, 10, 1, DT_SECOND) \
   /* Scheduling priority (nice) that the dispatcher requests: its threads run for moments only, \
    * and should not wait for other processes. */ \
@@ -150,15 +150,15 @@
   /* Limit of messages of the commands topic in one transaction. With more messages, a transaction saves \
    * little for each message, and holds its locks longer. */ \
   X(INT, commands, batch, 1000, 1, 10000) \
-  /* Limit of rows compared at once: comparing so many costs MySQL and Redis some milliseconds. */ \
+  /* Limit of rows that one step of the reconciler compares. Such a step costs MySQL and Redis some milliseconds. */ \
   X(INT, reconcile, slice, 10000, 100, 1000000) \
   /* Time for one full scan of the horizon: a lost index entry is found within this time. */ \
   X(DURATION, reconcile, walk, DT_MINUTE, DT_SECOND, DT_HOUR) \
   /* Pause between two of the 32 pieces of a recount of jobs: a small table takes eleven minutes. After a \
    * large piece the pause is longer. */ \
   X(DURATION, reconcile, audit, 20*DT_SECOND, 100, DT_DAY) \
-  /* Connections that commit new jobs: while one commit waits for the disk, others continue. With more \
-   * connections, groups are smaller. */ \
+  /* Connections that commit new jobs: while one commit waits for the disk, the next ones run. With more \
+   * connections, each commit has fewer jobs. */ \
   X(INT, api, committers, 4, 1, 64) \
   /* Threads that parse batches, in time slices, at a lower priority than single requests. */ \
   X(INT, api, batch_threads, 4, 1, 64) \

@@ -127,8 +127,8 @@ void dt_fair_share(struct dt_fair_queue *queues, size_t n, size_t room)
     qsort(queues, n, sizeof(*queues), queues_by_place);
 }
 
-/* Returns the index of the key's entry. If the key has none, returns the index of the oldest entry, which may be
- * overwritten. */
+/* Returns the index of the table entry with this key. If there is none, returns the index of an entry that may be
+ * overwritten: the oldest of a few. */
 static size_t find_turn(const struct dt_turns_last *table, int64_t key)
 {
     size_t oldest = (uint64_t)key % DT_TURNS_REMEMBERED;

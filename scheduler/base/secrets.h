@@ -62,7 +62,7 @@ void dt_properties_free(struct dt_properties *list);
 /* Adds a property, or replaces its value. The texts are copied. */
 DT_MUST_CHECK dt_status dt_properties_set(struct dt_properties *list, struct dt_str name, const char *value,
                                           const char *file);
-/* Lock and unlock the list, which does not change between these two calls. list may be NULL. */
+/* Lock and unlock the list. Between these two calls the list does not change. list may be NULL. */
 void dt_properties_hold(struct dt_properties *list);
 void dt_properties_let_go(struct dt_properties *list);
 /* Swaps the contents of two lists. Other threads may use `running`; only the caller uses `fresh`. */

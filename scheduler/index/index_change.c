@@ -11,7 +11,7 @@
 #define BATCH_MAX      16384u /* most entries of one batch, which bounds its memory */
 #define ROUND_TRIP_MAX (BATCH_MAX / DT_CHUNK * DT_CHUNK)
 #define FEW            64u            /* fewer items than this are sorted without distributing them to shards first */
-#define FAR_MS         INT64_C(60000) /* no entry is due so long after the horizon, even if clocks differ */
+#define FAR_MS         INT64_C(60000) /* no entry is due later than this after the horizon, even if clocks differ */
 #define PACKED_PAGES   64u            /* most packed pages of one command */
 #define PACKED_LEAST   16u            /* fewer entries than this are not packed into a page */
 

@@ -2,8 +2,9 @@
  * How entries are stored in Redis: members, their order, and whole pages in Redis's own serialized form. Pure
  * functions. Internal to index/.
  *
- * A member has the bytes of the id, the highest byte first. If the home day of the id is the day of the entry's time,
- * the member is only the id's sequence number (4 or 5 bytes), else all 8 bytes.
+ * An id consists of a day (the home day) and a sequence number (job/job.h). A member has the bytes of the id, the
+ * highest byte first. If the home day is the day of the entry's time, the member is only the sequence number (4 or 5
+ * bytes), else all 8 bytes.
  */
 #pragma once
 

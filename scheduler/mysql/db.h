@@ -120,11 +120,11 @@ DT_MUST_CHECK dt_status dt_db_query(dt_db *db, const char *sql, struct dt_params
  * caller may call dt_db_end before the last row. If more than a few rows remain, dt_db_end then closes the connection
  * instead of reading them, and the next call of the store makes a new connection. Only outside of transactions. */
 DT_MUST_CHECK dt_status dt_db_query_stream(dt_db *db, const char *sql, struct dt_params params, struct dt_error *err);
-/* Runs a query that an index answers without the rows, and whose columns are numbers. It is sent as text: if another
- * session has used the table, a prepared statement of MariaDB 10.11 also reads each row from the table (10,000 entries:
- * 30,000 pages instead of 30). Every ? in `sql` is a parameter. Rows are returned as the server finds them. If the
- * caller pauses between rows, the server waits for mysql.io_timeout or mysql.idle_transaction_timeout, whichever is
- * shorter. The query may also be a CALL of a procedure that ends with one query. */
+/* Runs a query whose columns are numbers and all belong to one index. It is sent as text: if another session has used
+ * the table, a prepared statement of MariaDB 10.11 also reads each row from the table (10,000 entries: 30,000 pages
+ * instead of 30). Every ? in `sql` is a parameter. Rows are returned as the server finds them. If the caller pauses
+ * between rows, the server waits for mysql.io_timeout or mysql.idle_transaction_timeout, whichever is shorter. The
+ * query may also be a CALL of a procedure that ends with one query. */
 DT_MUST_CHECK dt_status dt_db_query_index(dt_db *db, const char *sql, struct dt_params params, struct dt_error *err);
 /* Sends a query as dt_db_query_index does, without waiting. The first dt_db_next waits for the server, and dt_db_end
  * returns the failure of the statement. */

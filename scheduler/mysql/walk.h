@@ -24,8 +24,8 @@ struct dt_walk_keys {
     struct dt_str end;   /* exclusive end of the range (dt_key_range_add_end) */
 };
 
-/* Finds the end of a window of `rows` rows after after_id. If the range has so many rows, sets *cut and *end_id; else
- * *end_id is unchanged. */
+/* Finds the end of a window of `rows` rows after after_id. If the range has at least `rows` rows, sets *cut and
+ * *end_id; else *end_id is unchanged. */
 DT_MUST_CHECK dt_status dt_walk_ids(dt_db *db, const char *sql, int64_t after_id, int64_t rows, int64_t *end_id,
                                     bool *cut, struct dt_error *err);
 /* Finds the end of a window of `rows` rows. If the range has fewer rows, *cut is false and *end is unchanged. */

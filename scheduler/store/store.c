@@ -211,7 +211,8 @@ dt_status dt_store_read_rows(dt_db *db, struct dt_arena *arena, struct dt_rows *
     rows->n = 0;
     rows->more = false;
     while (status == DT_OK) {
-        /* The page ends with its last row, or with the row that fills its bytes. */
+        /* A page is full after end->rows rows, or after the row that reaches end->bytes. Then there may be more
+         * rows. */
         rows->more = end->rows && (found == end->rows || (end->bytes && found && arena->size - before >= end->bytes));
         if (rows->more || !dt_db_next(db))
             break;

@@ -249,7 +249,7 @@ bool dt_callback_places_widen(const struct dt_callback_places *before, const str
 
 static const struct taken {
     struct dt_str name;
-    bool prefix; /* also all names that begin with `name` */
+    bool prefix; /* matches every name that begins with `name` */
     const char *reason;
 } taken[] = {
 #define OURS       "is set by duetime in every callback"

@@ -6,7 +6,7 @@
 
 #include "base/addresses.h"
 
-/* Replaces the address of a connection on a Unix socket, which has none. */
+/* Text that is returned instead of the client's address if the connection is on a Unix socket. */
 #define DT_CLIENT_NOWHERE "unix"
 
 /* The value of X-Forwarded-For ("a, b:port, [c]:port") or, if `forwarded` is set, of Forwarded ("for=a;proto=https,

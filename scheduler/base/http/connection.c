@@ -83,7 +83,7 @@ static void leave_turn(struct dt_conn *conn, bool entered)
         dt_evloop_again(&conn->conns->loop, &conn->source);
 }
 
-/* Adds the head of the response, which says whether the connection stays open; decides that first. */
+/* Adds the head of the response. First decides whether the connection stays open, because the head says so. */
 static void add_head(struct dt_conn *conn, const struct dt_reply *reply, size_t length)
 {
     struct dt_conns *conns = conn->conns;

@@ -60,8 +60,8 @@ struct dt_conn_events {
     /* The head was parsed; its slices are valid during the call. The owner may answer, or call dt_conn_wait before the
      * body. */
     void (*begun)(dt_conn *conn, const struct dt_head *head);
-    /* A part of the body arrived. Returns how many bytes the owner took; if fewer than n, the rest waits for
-     * dt_conn_go_on, as after dt_conn_wait. NULL: bodies are dropped. */
+    /* A part of the body arrived. Returns how many bytes the owner took. If it took fewer than n, the other bytes wait
+     * for dt_conn_go_on, as after dt_conn_wait. NULL: bodies are dropped. */
     size_t (*body)(dt_conn *conn, const char *p, size_t n);
     /* The request is complete, with its body if it has one. The owner has the request, and answers now or later. */
     void (*whole)(dt_conn *conn);

@@ -66,7 +66,7 @@ struct dt_conns {
 struct dt_conn {
     struct dt_conns *conns;
     struct dt_evsource source;
-    struct dt_conn *prev, *next; /* neighbours in its queue; next also links closed connections */
+    struct dt_conn *prev, *next; /* neighbours in the queue of its wait; next also links closed connections */
     struct dt_evtask adoption;
     struct dt_sock sock;     /* in a stream, fd is the connection's until it closes; broken: nothing can be sent */
     struct dt_h2 *h2;        /* HTTP/2 state of the connection; NULL: HTTP/1 */

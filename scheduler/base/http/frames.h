@@ -27,7 +27,7 @@ struct dt_frames {
     const char *detail;  /* reason of a refusal, static text */
 };
 
-/* Most bytes that wait for more bytes after all complete elements were passed. */
+/* Most bytes of an incomplete element. */
 #define DT_FRAMES_HELD_MAX DT_HEAD_MAX
 
 void dt_frames_init(struct dt_frames *frames);

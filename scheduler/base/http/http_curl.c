@@ -7,12 +7,12 @@
  *
  * Invariants:
  *  - An exchange is in exactly one of the three lists until it is answered; each is answered once and freed.
- *  - Only the client's thread uses the members other than the inbox, the two sums and the request to stop.
+ *  - Only the client's thread uses the members, except inbox, in_flight, bytes and the request to stop.
  *  - Work for an event is bounded by the exchanges that it concerns: libcurl is told which socket is ready
  *    (curl_multi_socket_action), and never walks through all exchanges.
  *  - libcurl is never called from its own callbacks.
- *  - If this thread could not read for a while, limits move by that time before libcurl checks them: receivers are not
- *    blamed for it.
+ *  - If this thread could not read for a while, limits move by that time before libcurl checks them, so that receivers
+ *    are not timed out for it.
  */
 #include <arpa/inet.h>
 #include <curl/curl.h>
@@ -314,7 +314,7 @@ static int on_socket(CURL *easy, curl_socket_t fd, int what, void *arg, void *kn
     struct epoll_event event = {.events = EPOLLIN, .data.fd = fd};
     const bool owes = what != CURL_POLL_REMOVE && (what & CURL_POLL_OUT) && exchange && exchange->sent;
     dt_wire_guard_owes(client->guard, fd, owes);
-    if (what == CURL_POLL_REMOVE) { /* closing a socket also removes it from the set */
+    if (what == CURL_POLL_REMOVE) { /* closing a socket also removes it from the epoll set */
         const int watch = dt_receivers_rest(client->receivers, fd, exchange) ? EPOLL_CTL_MOD : EPOLL_CTL_DEL;
         (void)epoll_ctl(client->epoll_fd, watch, fd, &event);
         return 0;
@@ -324,7 +324,7 @@ static int on_socket(CURL *easy, curl_socket_t fd, int what, void *arg, void *kn
     int op = there ? EPOLL_CTL_MOD : EPOLL_CTL_ADD;
     int other = there ? EPOLL_CTL_ADD : EPOLL_CTL_MOD;
     if (epoll_ctl(client->epoll_fd, op, fd, &event) != 0 && (errno == EEXIST || errno == ENOENT))
-        (void)epoll_ctl(client->epoll_fd, other, fd, &event); /* the number belonged to another socket before */
+        (void)epoll_ctl(client->epoll_fd, other, fd, &event); /* the descriptor belonged to another socket before */
     curl_multi_assign(client->multi, fd, client);
     return 0;
 }

@@ -30,7 +30,7 @@
 #define REMEMBERED  10000 /* most receivers that are kept without requests */
 #define QUIET_US    INT64_C(250000)
 #define CLOSING_US  (INT64_C(3600) * 1000000)
-#define FIRST_US    INT64_C(1000000) /* time after which an unanswered first request is replaced by another */
+#define FIRST_US    INT64_C(1000000) /* time after which another request replaces an unanswered first request */
 #define DRAIN_BYTES 4096
 #define ESTABLISHED 1 /* TCP_ESTABLISHED of netinet/tcp.h, which conflicts with linux/tcp.h */
 
@@ -245,7 +245,7 @@ struct dt_contact {
     const struct dt_client_exchange *first; /* the exchange that goes first, until it ends; else NULL */
     unsigned users;                         /* number of exchanges that point to the contact */
     int64_t used_us;                        /* time when the last exchange left */
-    bool listed;                            /* the contact is in `making` */
+    bool listed;                            /* the contact is in the list `making` */
     struct dt_contact *prev;
     struct dt_contact *next;
     UT_hash_handle hh;

@@ -29,7 +29,7 @@
 _Static_assert(ATOMIC_LLONG_LOCK_FREE == 2, "what a handler of signals reads takes no lock");
 
 struct dt_wire_guard {
-    pthread_mutex_t lock; /* protects the timer from being created or deleted while it is set */
+    pthread_mutex_t lock; /* held while the timer is created, deleted, or armed for a new end */
     timer_t timer;
     _Atomic bool attached;    /* the timer exists */
     _Atomic bool armed;       /* the timer's signal will arrive */

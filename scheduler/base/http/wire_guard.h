@@ -48,8 +48,8 @@ void dt_wire_guard_detach(dt_wire_guard *guard);
  * false if its number is too large. */
 bool dt_wire_guard_open(dt_wire_guard *guard, int fd);
 void dt_wire_guard_close(dt_wire_guard *guard, int fd);
-/* Sets whether the socket owes a rest: the kernel did not accept all of a request that was allowed. The rest is not
- * written after the end of the lease. */
+/* Sets whether the socket owes bytes: the kernel did not accept all bytes of a request that was allowed. The missing
+ * bytes are not written after the end of the lease. */
 void dt_wire_guard_owes(dt_wire_guard *guard, int fd, bool owes);
 void dt_wire_guard_enter(dt_wire_guard *guard);
 /* Returns whether sockets were shut since dt_wire_guard_enter; false if the thread had not entered. */

@@ -1,12 +1,12 @@
 /*
- * See zone.h. First the rule in a footer, then the file:
+ * See zone.h. The first part of this file reads the rule of a footer, the second part reads a zone's file:
  *
  *     "TZif" version 15 zeros | 6 counts | data of version 1
  *     "TZif" version 15 zeros | 6 counts | times | types of times | types | designations | leap seconds | 2 x flags
  *     \n TZ string \n
  *
  * The data of version 1 have times of 32 bits; version 2 repeats them with 64 bits, and only these are read. A zone
- * holds the instants at which the offset from UTC changes, and the offset after each.
+ * holds the instants at which the offset from UTC changes, and the offset after each instant.
  */
 #include "zone.h"
 

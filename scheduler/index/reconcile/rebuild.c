@@ -1,6 +1,6 @@
 /*
- * Refills sets that were lost. It adds missing entries in order of their times, and keeps existing entries: entries
- * that were added since the loss are right, and the compares remove entries of an old copy.
+ * Refills due sets that Redis has lost. It adds missing entries in order of their times, and keeps existing entries:
+ * entries that were added since the loss are right, and the compares remove entries of an older copy of the set.
  *
  * A pass reads MySQL's due index once, from the longest overdue row to the horizon, which moves forward during the
  * pass. The pass ends with a page that is not full. While a page is added, MySQL reads the next pages, AHEAD pages in
@@ -8,7 +8,7 @@
  * changed during the pass.
  *
  * Reading is most of the work, so a pass also fills lost sets of other leaders. It begins GATHER_US after a shard
- * requested it, so that shards that were lost together are filled together. The first process fills, and records its
+ * requested it, so that sets that were lost together are filled together. The first process fills, and records its
  * progress in Redis every TELL_US (lua/filled.lua). The other processes read the records every POLL_US. They continue
  * where the first process stopped: at the end of its horizon, or earlier if its last record is DT_FILLING_MS old. If
  * Redis has no records, or only records of another slot map, each process fills its own sets.

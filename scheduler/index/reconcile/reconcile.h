@@ -33,8 +33,8 @@ DT_MUST_CHECK dt_status dt_reconciler_new(const struct dt_config *config, dt_ind
 /* Accepts NULL. */
 void dt_reconciler_free(dt_reconciler *reconciler);
 
-/* Requests a rebuild of the shard's set, which was lost. The rebuild begins when a tick's input says that this process
- * leads the shard. May be called from any thread; the caller makes sure that a tick follows soon. */
+/* Requests a rebuild of the shard's due set, because Redis has lost it. The rebuild begins when a tick's input says
+ * that this process leads the shard. May be called from any thread; the caller makes sure that a tick follows soon. */
 void dt_reconciler_lost(dt_reconciler *reconciler, unsigned shard);
 /* Requests a compare of the near window at once, and of the rest of the index soon, because changes did not reach Redis
  * for some time. May be called from any thread; the caller makes sure that a tick follows soon. */

@@ -154,7 +154,7 @@ DT_MUST_CHECK dt_status dt_rebuild_step(dt_reconciler *r, struct dt_error *err);
 /* ---- used by all files of the reconciler ---- */
 
 #define DT_NEAR_MAX_MS (48 * DT_HOUR) /* rows that are due later than this may be in the far part of the due index */
-#define DT_WAKE_MS     2000           /* leaders are woken for entries due so soon: they poll only once a second */
+#define DT_WAKE_MS     2000           /* leaders are woken for entries due within this time: they poll once a second */
 
 /* Returns the end of the horizon, by this tick's clock. */
 static inline int64_t dt_reconcile_horizon_end_ms(const dt_reconciler *r)

@@ -201,7 +201,7 @@ static struct verdict judge_missing(const dt_reconciler *r, const struct dt_susp
     }
     if (due && ((!timeout && t->topic_paused) || has_held_set(r, s->shard, dt_held_name(t->topic, timeout, text))))
         return hold;
-    /* If the shard has held sets, a due row without an entry may be moving between the due set and one of them. */
+    /* If the shard has held sets, a due row without an entry may be moving between the due set and a held set. */
     for (size_t i = 0; due && i < r->n_held; i++)
         on_its_way |= r->held[i].shard == s->shard;
     return (struct verdict){.what = ADD,
