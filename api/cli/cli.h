@@ -1,5 +1,5 @@
-/* One run of the program: the call, the settings, the connection to the API. main.c fills in struct dt_cli and passes
- * it to the function of the verb. This header also has messages on standard error, and progress. */
+/* One run of the program: its words, its settings and its connection to the API. main.c fills in struct dt_cli and
+ * passes it to the function of the verb. This header also declares messages on standard error, and progress. */
 #pragma once
 
 #include "base/clock.h"
@@ -7,10 +7,10 @@
 #include "rest.h"
 #include "words.h"
 
-/* The exit codes, which scripts rely on. */
+/* The exit codes; scripts depend on them. */
 enum dt_cli_exit {
     DT_CLI_DONE = 0,
-    DT_CLI_REFUSED = 1, /* the API refused, or the request failed; or the doctor has findings */
+    DT_CLI_REFUSED = 1, /* the API refused the request, the request failed, or the doctor has findings */
     DT_CLI_USAGE = 2,
     DT_CLI_NOT_FOUND = 3,
     DT_CLI_UNREACHED = 4,
@@ -27,27 +27,28 @@ struct dt_cli {
     bool colours;
     const dt_clock *clock;
     dt_rest *rest;
-    struct dt_strbuf done; /* changes that the API has made; listed if the output cannot be written */
+    struct dt_strbuf done; /* changes that the API has made; printed if the output cannot be written */
 };
 
 /* ---- the functions of the verbs: each returns the exit code ---- */
 
 typedef int dt_cli_run(struct dt_cli *cli);
 
-/* run_request.c. Sends one request, described by the verb's row, and shows the answer; a job may be named by topic and
- * key. */
+/* run_request.c. Sends one request, described by the verb's row in the table, and shows the answer. A job may be named
+ * by topic and key. */
 int dt_cli_run_request(struct dt_cli *cli);
 /* Reads a resource, changes the members that the options name, and stores it (PUT). */
 int dt_cli_run_set(struct dt_cli *cli);
 int dt_cli_run_pop(struct dt_cli *cli);
-/* Changes the set of jobs that a filter chooses. */
+/* Changes the jobs that a filter chooses, by an operation. */
 int dt_cli_run_many(struct dt_cli *cli);
 /* Follows an operation until it has ended. */
 int dt_cli_run_follow(struct dt_cli *cli);
 int dt_cli_run_delete(struct dt_cli *cli);
-/* Shows a job at each change, until it is finished. */
+/* Shows a job after each of its changes, until the job is finished. */
 int dt_cli_run_watch(struct dt_cli *cli);
-/* run_list.c. Shows a list, page by page. DT_CLI_BY_EXPORT writes jobs in the form that import reads. */
+/* run_list.c. Shows a list, page by page. If the verb is DT_CLI_BY_EXPORT, writes jobs in the form that import
+ * reads. */
 int dt_cli_run_list(struct dt_cli *cli);
 /* run_import.c. Creates many jobs, from a file or standard input. */
 int dt_cli_run_import(struct dt_cli *cli);
@@ -58,17 +59,18 @@ int dt_cli_run_forecast(struct dt_cli *cli);
 
 /* ---- messages on standard error (talk.c) ---- */
 
-/* Prints "duetime: …", without control characters. */
+/* Prints "duetime: …" on standard error, without control characters. */
 void dt_cli_say(const char *fmt, ...) DT_PRINTF(1, 2);
-/* Prints that a list is empty, unless the output is JSON. */
+/* Prints that the list is empty, unless the output is JSON. */
 void dt_cli_say_nothing(const struct dt_cli *cli);
-/* Prints why a request got no answer, or an answer that cannot be read. Returns the exit code. */
+/* Prints why a request got no answer, or why its answer cannot be read. Returns the exit code. */
 int dt_cli_failed(dt_status status, const struct dt_error *err);
-/* Returns the exit code for an answer. If the API refused, prints title, detail, and each member with a fault. */
+/* Returns the exit code for an answer. If the API refused the request, prints title, detail, and each member with a
+ * fault. */
 int dt_cli_judge(const struct dt_cli *cli, const struct dt_rest_answer *answer);
 
-/* Sends a request and judges the answer. Returns the exit code. If the code is DONE, json is not NULL and the answer is
- * not empty, json holds the parsed answer (it borrows from answer). For a request other than GET, adds the change to
+/* Sends a request and returns the exit code for its answer. If the code is DONE, json is not NULL and the answer is not
+ * empty, json holds the parsed answer, and borrows from `answer`. If the request is not a GET, adds the change to
  * cli->done. */
 int dt_cli_ask(struct dt_cli *cli, const struct dt_rest_request *request, struct dt_rest_answer *answer, dt_json *json);
 
@@ -77,13 +79,13 @@ int dt_cli_ask(struct dt_cli *cli, const struct dt_rest_request *request, struct
 
 struct dt_cli_progress {
     const dt_clock *clock;
-    const char *what; /* what is counted, by the name of the list in the answer: "jobs" */
+    const char *what; /* what is counted: the name of the list in the answer, for example "jobs" */
     bool terminal;
     int64_t begun_us, told_us;
 };
 
 void dt_cli_progress_begin(struct dt_cli_progress *progress, const dt_clock *clock, const char *what);
-/* Shows that `done` items are done, which is part/whole of all; whole 0: the total is unknown. */
+/* Shows that `done` items are done. part/whole: the part of the work that is done; whole 0: unknown. */
 void dt_cli_progress_tell(struct dt_cli_progress *progress, int64_t done, int64_t part, int64_t whole);
 /* Removes the progress line from the terminal. */
 void dt_cli_progress_end(struct dt_cli_progress *progress);

@@ -1,5 +1,5 @@
-/* The help, the man page (roff), the reference page (Markdown), and completion scripts. All follow the order of the
- * table. */
+/* The help, the man page (roff), the reference page (Markdown), and completion scripts. All list nouns, verbs and
+ * options in the order of the table of verbs (table.c). */
 #include "help.h"
 
 #define COLUMN 30
@@ -194,7 +194,8 @@ static bool is_of_each_set(const struct dt_cli_option *option)
            (option->place == DT_CLI_SET && strcmp(option->name, "rate") == 0);
 }
 
-/* Returns the verb whose section describes this option: the first verb in the table that has the same option. */
+/* Returns the verb whose section of the reference describes this option: the first verb in the table with an equal
+ * option. */
 static const struct dt_cli_verb *described_by(const struct dt_cli_option *option)
 {
     for (const struct dt_cli_verb *verb = dt_cli_verbs; verb < dt_cli_verbs + dt_cli_n_verbs; verb++)
@@ -219,8 +220,8 @@ static void add_row(struct dt_strbuf *out, const struct dt_cli_option *option, b
     dt_strbuf_adds(out, " |\n");
 }
 
-/* Adds the options of a verb. The options that every command for a set of jobs has are in a section of their own. If an
- * earlier section describes an option, only its name is added. */
+/* Adds the options of a verb. Options that every command for a set of jobs has are left out: they have a section of
+ * their own. If an earlier section describes an equal option, only the option's name is added. */
 static void add_verb_options(struct dt_strbuf *out, const struct dt_cli_verb *verb)
 {
     const struct dt_cli_verb *as = NULL;
@@ -295,7 +296,7 @@ void dt_cli_add_requests(struct dt_strbuf *out)
         for (size_t i = 0; i < verb->n_options; i++) {
             const struct dt_cli_option *option = &verb->options[i];
             bool of_set = option->place == DT_CLI_FILTER || option->place == DT_CLI_SET;
-            if (option->place == DT_CLI_HERE || option->place == DT_CLI_SETS) /* not for the API */
+            if (option->place == DT_CLI_HERE || option->place == DT_CLI_SETS) /* the API does not get these options */
                 continue;
             dt_strbuf_addf(out, "%s %s %s ", of_set ? "POST" : verb->method, of_set ? verb->set : verb->path,
                            places[option->place]);
@@ -308,8 +309,8 @@ void dt_cli_add_requests(struct dt_strbuf *out)
 /*
  * ---- completion ----
  *
- * The scripts complete noun, verb and options. After an option that takes one of several words they complete these
- * words; after other options, file names.
+ * The scripts complete noun, verb and options. After an option that takes one of several words, they complete these
+ * words; after any other option, file names.
  */
 
 /* Calls fn once for each noun. */
@@ -348,7 +349,7 @@ static void add_choices(struct dt_strbuf *out, const struct dt_cli_option *optio
         dt_strbuf_addc(out, *p == '|' ? ' ' : *p);
 }
 
-/* Adds text between single quotes. Characters in `escaped` get a backslash. */
+/* Adds text for use between single quotes. Characters in `escaped` get a backslash. */
 static void add_sentence(struct dt_strbuf *out, const char *text, const char *escaped)
 {
     for (; *text; text++) {
@@ -366,7 +367,7 @@ static void add_completed_options(struct dt_strbuf *out, const struct dt_cli_opt
         dt_strbuf_addf(out, " --%s", options[i].name);
 }
 
-/* Adds a case pattern for the word after an option: for the options of one verb, or of all verbs. */
+/* Adds a `case` pattern that matches the position after an option. verb NULL: the option belongs to all verbs. */
 static void add_place(struct dt_strbuf *out, const struct dt_cli_verb *verb, const struct dt_cli_option *option)
 {
     if (verb)

@@ -1,6 +1,6 @@
 /*
  * duetime: the command line, a client of the REST API. Reads the words, the settings and the terminal, and calls the
- * function that the table names.
+ * function that carries out the verb.
  *
  *   words.c -> table.c -> settings.c -> run_*.c -> rest_curl.c -> show.c, talk.c
  */
@@ -16,7 +16,8 @@
 
 #define NARROWEST 40
 
-/* Returns a size of the terminal: that of the environment variable, else the terminal's own, else the usual one. */
+/* Returns the width or height of the terminal: the environment variable if it is set, else `own`, the size that the
+ * terminal reports, else `usual`. */
 static unsigned length_of(const char *variable, unsigned own, unsigned usual)
 {
     const char *text = getenv(variable);
@@ -128,15 +129,15 @@ static int run_with_api(struct dt_cli *cli)
     return code;
 }
 
-/* Ends the program by the signal that it caught, so that a shell sees the usual exit code. */
+/* Ends the program by the signal that it caught, so that the shell sees the exit status of that signal. */
 static void end_by_signal(int number)
 {
     signal(number, SIG_DFL);
     raise(number);
 }
 
-/* If the output cannot be written, prints an error, and the changes that the API made. If nothing was changed and the
- * reader has closed the pipe, the program ends without a message, as is usual. */
+/* Flushes the output. If this fails, prints the error, and the changes that the API made. If nothing was changed and
+ * the reader has closed the pipe, the program ends without a message, like other programs. */
 static int close_output(struct dt_cli *cli, int code)
 {
     int error = dt_streams_flush();
@@ -154,8 +155,8 @@ static int close_output(struct dt_cli *cli, int code)
     return code;
 }
 
-/* Prints a page that is made from the table, if the argument is one of the words below. Only packaging and tests use
- * these words. */
+/* If the argument is one of the words below, prints the page that is made from the table of verbs. Only packaging and
+ * tests use these words. */
 static bool try_print_page(int argc, char **argv)
 {
     static const struct {

@@ -6,13 +6,13 @@
 #include "base/clock.h"
 #include "rest.h"
 
-#define LAST_WAIT_US 2000000 /* how long to wait for the answer after a signal */
+#define LAST_WAIT_US 2000000 /* time to wait for the answer after a signal was caught */
 
 struct dt_rest {
     CURL *easy;
     const struct dt_cli_settings *settings;
     struct dt_rest_answer *answer; /* answer of the running request */
-    int64_t signalled_us;          /* when the running request first saw the signal; 0: it saw none */
+    int64_t signalled_us;          /* when the signal was noticed during the running request; 0: not noticed */
     char error[CURL_ERROR_SIZE];
 };
 
@@ -57,7 +57,7 @@ void dt_rest_catch_signals(void)
     struct sigaction before;
     for (size_t i = 0; i < sizeof(numbers) / sizeof(numbers[0]); i++)
         if (sigaction(numbers[i], NULL, &before) == 0 &&
-            before.sa_handler == SIG_DFL) /* if nohup has made the program ignore a signal, it stays ignored */
+            before.sa_handler == SIG_DFL) /* a signal that the program ignores, as under nohup, stays ignored */
             sigaction(numbers[i], &action, NULL);
 }
 

@@ -1,15 +1,17 @@
 /*
- * Import: jobs from NDJSON or CSV to POST /v1/jobs:batch, batch by batch. If the answer to a batch is lost, jobs with a
- * key are sent again, because a key makes that harmless. The outcome of jobs without a key is unknown in this case.
+ * Import: jobs from NDJSON or CSV to POST /v1/jobs:batch, batch by batch. If the answer to a batch is lost, its jobs
+ * with a key are sent again, because a key makes a repeat harmless. Whether its jobs without a key were created is then
+ * unknown.
  *
- *   read lines into the batch ─▶ send ─▶ judge each result ─▶ those that may succeed later stay in the batch
+ *   read lines into the batch ─▶ send ─▶ judge each result ─▶ lines that may succeed later stay in the batch
  *
  * CSV is that of RFC 4180: cells between commas, in double quotes if they have commas, quotes or line breaks. The first
  * line names the members of a new job. `payload` and `headers` are JSON, `retry` is a comma-separated list of delays,
  * the other members are texts; an empty cell means that the member is absent. A byte order mark before the first line
  * is skipped.
  *
- * Invariants: the text of the batch is its lines in order, each with its line feed. Memory is that of a batch.
+ * Invariants: the text of the batch is its lines in order, each with its line feed. The program's memory is bounded by
+ * the size of a batch.
  */
 #include <errno.h>
 #include <sys/stat.h>
@@ -26,35 +28,35 @@
 #define BATCH_BYTES ((size_t)4 << 20)
 #define TELL_MAX    20 /* maximal number of refused lines that are reported */
 #define PAUSE_NS    500000000L
-#define PATIENCE    120 /* pauses without progress after which the import gives up */
+#define PATIENCE    120 /* pauses in a row without progress after which the import gives up */
 
-/* The file that is read. */
+/* The file that is imported. */
 struct lines {
     FILE *in; /* the file; borrowed */
     bool csv;
-    bool named;             /* the first line of a CSV file was read */
-    struct dt_strbuf names; /* names of its columns, each terminated by a zero byte */
+    bool named;             /* the first line of a CSV file, which names the columns, was read */
+    struct dt_strbuf names; /* names of the columns, each followed by a zero byte */
     struct dt_strbuf cell;
-    int64_t line; /* line of the file, from 1, at which the last job began */
-    int64_t at;   /* line of the file that is read now */
+    int64_t line; /* number of the line at which the last job began; the first line is 1 */
+    int64_t at;   /* number of the line that is read now */
     int64_t bytes;
 };
 
 struct line {
     size_t begin, n; /* position in the text of the batch, and length without the line feed */
-    int64_t number;  /* line number in the file */
+    int64_t number;  /* number of the line in the file */
 };
 
 struct import {
     struct dt_cli *cli;
     struct lines lines;
-    struct dt_strbuf text; /* text of the batch that is sent next */
+    struct dt_strbuf text; /* text of the batch, which is sent next */
     struct line *batch;
-    unsigned n, most; /* number of its lines, and how many the API accepts at once */
+    unsigned n, most; /* n: number of lines in the batch; most: number that the API accepts at once */
     struct dt_rest_answer answer;
     dt_json *json;
     struct dt_cli_progress progress;
-    int64_t size; /* bytes of the file; 0: not known */
+    int64_t size; /* bytes of the file; 0: unknown */
     int64_t made, existing, refused, unknown;
     unsigned idle; /* pauses in a row without progress */
     int code;
@@ -119,7 +121,7 @@ static int quoted_cell(struct lines *lines)
     return -2; /* the closing quote is missing */
 }
 
-/* Reads a cell. Returns the byte that ends it: a comma, a line feed or EOF; -2: the cell is malformed. */
+/* Reads a cell. Returns the byte that follows the cell: a comma, a line feed or EOF; -2: the cell is malformed. */
 static int next_cell(struct lines *lines)
 {
     dt_strbuf_reset(&lines->cell);
@@ -202,7 +204,7 @@ static dt_status next_csv(struct lines *lines, struct dt_strbuf *out, struct dt_
             dt_json_add_string(out, dt_str(name));
             dt_strbuf_addc(out, ':');
             if (strcmp(name, "payload") == 0 || strcmp(name, "headers") == 0) {
-                /* A job must be on one line, so line breaks in JSON become spaces. */
+                /* A job must be on one line, so line breaks inside its JSON become spaces. */
                 for (size_t i = 0; i < text.n; i++)
                     dt_strbuf_addc(out, text.p[i] == '\n' || text.p[i] == '\r' ? ' ' : text.p[i]);
             } else if (strcmp(name, "retry") == 0) {
@@ -217,8 +219,8 @@ static dt_status next_csv(struct lines *lines, struct dt_strbuf *out, struct dt_
     return DT_OK;
 }
 
-/* Appends the next job as a JSON object on one line; skips empty lines. NOT_FOUND: no job is left. INVALID: err names
- * the line that cannot be read. */
+/* Appends the next job as a JSON object on one line; skips empty lines. NOT_FOUND: no job is left. INVALID: the line
+ * that err names cannot be read. */
 static dt_status next_job(struct lines *lines, struct dt_strbuf *out, struct dt_error *err)
 {
     size_t begin = out->n;
@@ -234,7 +236,7 @@ static dt_status next_job(struct lines *lines, struct dt_strbuf *out, struct dt_
 
 /* ---- the batch ---- */
 
-/* Removes all lines of the batch except the chosen ones; keeps their order. */
+/* Removes all lines from the batch except the chosen ones, whose order stays. */
 static void keep_lines(struct import *im, const bool *chosen)
 {
     size_t at = 0;
@@ -263,7 +265,7 @@ static void report_line(struct import *im, int64_t number, struct dt_str why)
         dt_cli_say("further lines are counted alone");
 }
 
-/* Reports why a line was refused: the first member with a fault, or the detail. */
+/* Reports why a line was refused: the first member with a fault; if there is none, the detail of the problem. */
 static void report_refusal(struct import *im, int64_t number, const struct dt_json_node *root)
 {
     struct dt_strbuf why = {0};
@@ -283,8 +285,8 @@ static void report_refusal(struct import *im, int64_t number, const struct dt_js
     dt_strbuf_clear(&why);
 }
 
-/* Called if the outcome of a line is unknown. True: the line stays in the batch, because its key makes a repeat
- * harmless. */
+/* Called if it is unknown whether a line's job was created. True: the line stays in the batch, because its key makes a
+ * repeat harmless. */
 static bool may_repeat_unknown(struct import *im, unsigned i)
 {
     struct dt_str text = {im->text.p + im->batch[i].begin, im->batch[i].n};
@@ -297,8 +299,8 @@ static bool may_repeat_unknown(struct import *im, unsigned i)
     return false;
 }
 
-/* Counts the result of a line. True: the line must be sent again. rest: the result is for all remaining lines, none of
- * which was created. */
+/* Counts the result of a line. True: the line must be sent again. rest: the result is about all remaining lines of the
+ * batch; no job of these lines was created. */
 static bool count_result(struct import *im, unsigned i, struct dt_str result, bool rest)
 {
     static const char limit[] = "limits.batch_";
@@ -312,7 +314,7 @@ static bool count_result(struct import *im, unsigned i, struct dt_str result, bo
     im->existing += status == 200;
     if (status == 200 || status == 201)
         return false;
-    /* If a line was refused because earlier lines used up a limit, later batches are shorter. */
+    /* If earlier lines of the batch used up a limit and so this line was refused, later batches are shorter. */
     bool named = detail.p && memmem(detail.p, detail.n, limit, sizeof(limit) - 1);
     bool beyond = i > 0 && (rest || named) && dt_str_is(type, "/problems/too-large");
     if (beyond && i < im->most)
@@ -334,7 +336,7 @@ static void pause_a_while(struct import *im)
 }
 
 /* Reads the answer, and removes finished lines from the batch. Results are in the order of the lines. If there are
- * fewer results than lines, the last result is for all remaining lines, none of which was created. */
+ * fewer results than lines, the last result is about all remaining lines; no job of these lines was created. */
 static int read_answer(struct import *im, unsigned sent, bool *again)
 {
     const char *p = im->answer.body.p;
@@ -385,7 +387,7 @@ static int send_batch(struct import *im, bool *again)
         dt_cli_progress_end(&im->progress);
         return dt_cli_failed(status, &err);
     }
-    /* Called if a batch got no answer: lines that may be sent again stay in it. */
+    /* The batch got no answer. Lines that may be sent again stay in it. */
     for (unsigned i = 0; i < im->n; i++)
         again[i] = i >= sent || !im->answer.reached || may_repeat_unknown(im, i);
     keep_lines(im, again);

@@ -1,5 +1,6 @@
-/* Lists and exports: page by page, so that the program holds only one page in memory; to the end, or up to --limit.
- * Exports show their progress. Lists do so on a terminal, because pages may be empty. */
+/* Lists and exports: reads page by page, so that the program holds only one page in memory; ends with the list, or
+ * after --limit rows. An export shows its progress. A list shows its progress only on a terminal, because some pages
+ * may be empty. */
 
 #include "base/text/json_write.h"
 #include "base/text/timetext.h"
@@ -16,14 +17,14 @@ struct listing {
     struct dt_cli_list *list;
     uint64_t left;           /* number of rows that may still be shown */
     bool exports;            /* write jobs in the form that import reads */
-    int64_t overdue_ms;      /* show only jobs that were due before this time; 0: all */
-    unsigned long long held; /* if overdue_ms is set: number of due jobs of paused topics, which are not listed */
+    int64_t overdue_ms;      /* show only jobs that were due before this time; 0: show all jobs */
+    unsigned long long held; /* number of due jobs of paused topics, which are left out if overdue_ms is set */
     char *cursor;
     struct dt_cli_progress progress;
-    int64_t done, whole; /* number of rows shown, and of all rows; whole 0: unknown */
+    int64_t done, whole; /* done: number of rows shown; whole: number of all rows, 0 if unknown */
 };
 
-/* Writes a job as a request that creates an equal job, due when this job is due next. */
+/* Writes a job as the request that creates an equal job, which is due when this job is due next. */
 static void export_job(struct listing *l, const struct dt_json_node *job)
 {
     static const char *const members[] = {"topic",          "key",          "run_at",        "payload",
@@ -54,7 +55,7 @@ static int show_page(struct listing *l)
         dt_cli_say("%s answers without %s", l->cli->settings.url, name);
         return DT_CLI_REFUSED;
     }
-    if (dt_json_first(l->json, items) && l->cli->width) /* the rows overwrite the progress line */
+    if (dt_json_first(l->json, items) && l->cli->width) /* otherwise the progress line would mix with the rows */
         dt_cli_progress_end(&l->progress);
     for (const struct dt_json_node *item = dt_json_first(l->json, items); item && l->left > 0;
          item = dt_json_sibling(l->json, items, item)) {
@@ -104,8 +105,8 @@ static int request_page(struct listing *l)
     return code == DT_CLI_DONE ? show_page(l) : code;
 }
 
-/* Returns how many jobs an export will write; 0: unknown. If only a topic and a state choose the jobs, the topic's
- * counters have the number. */
+/* Returns how many jobs the export will write; 0: unknown. It is known if only a topic and a state choose the jobs,
+ * because the topic's counters have it. */
 static int64_t count_jobs(struct listing *l)
 {
     const struct dt_cli_call *call = l->cli->call;

@@ -1,4 +1,5 @@
-/* Verbs that are one request, described by the verb's row in the table; sets of jobs; operations; watching a job. */
+/* Verbs that are one request, described by the verb's row in the table; changes of sets of jobs; operations; watching a
+ * job. */
 #include <time.h>
 #include <unistd.h>
 
@@ -8,7 +9,7 @@
 #include "show.h"
 #include "words.h"
 
-/* A request, its answer, and the parsed answer. */
+/* A request, its answer, and the answer as parsed JSON. */
 struct exchange {
     struct dt_cli_request request;
     struct dt_rest_answer answer;
@@ -110,7 +111,7 @@ int dt_cli_run_set(struct dt_cli *cli)
     struct exchange there;
     struct exchange x;
     struct dt_error err = {0};
-    struct dt_str present = DT_STR_LIT("{}"); /* the resource as stored; empty if it does not exist */
+    struct dt_str present = DT_STR_LIT("{}"); /* the resource as it is stored; {} if it does not exist */
     int code = DT_CLI_DONE;
     dt_status status = begin_exchange(&there);
     dt_status begun = begin_exchange(&x);
@@ -164,21 +165,22 @@ int dt_cli_run_pop(struct dt_cli *cli)
 /*
  * ---- sets of jobs ----
  *
- * A set of jobs is previewed, confirmed, and changed by an operation, which is followed until it has ended:
+ * A set of jobs is previewed, confirmed, and then changed by an operation, which the program follows until it has
+ * ended:
  *
  *   dry run ─▶ "cancel 1234 jobs?" ─▶ operation ─▶ progress ─▶ what it did
- *       └ without a terminal and without --yes it ends here
+ *       └ without a terminal and without --yes the program ends here
  *
- * A topic is deleted with its jobs in the same way, with the counts of its jobs as preview.
+ * A topic is deleted with its jobs in the same way; the preview shows the numbers of its jobs.
  */
 
 #define LOOK_NS 300000000L /* time between two reads of an operation */
-#define WAIT    "PT1S"     /* how long the first answer waits; a longer operation is followed, with its progress */
+#define WAIT    "PT1S"     /* how long the request that begins the operation waits for its end */
 
 struct many {
     struct dt_cli *cli;
     struct dt_rest_answer answer;
-    dt_json *json; /* the last answer, an operation */
+    dt_json *json; /* the last answer, which is an operation */
 };
 
 static struct dt_str answer_text(const struct many *m, const char *name)
@@ -202,7 +204,7 @@ static int read_operation(struct many *m, const char *id)
     return code;
 }
 
-/* Adds a command line for the user to copy, with those options of this call that choose the API. */
+/* Adds a command line that the user can copy. It has those options of this call that choose the API. */
 static void add_command(struct dt_strbuf *out, const struct dt_cli_call *call, const char *verb, const char *id)
 {
     static const char *const where[] = {"url", "context", "config", "token-file", "ca-file", "cert-file", "key-file"};
@@ -221,7 +223,7 @@ static void add_command(struct dt_strbuf *out, const struct dt_cli_call *call, c
     }
 }
 
-/* Waits until the operation has ended, and shows it. Returns DONE if it has succeeded. */
+/* Waits until the operation has ended, and shows it. Returns DONE if the operation has succeeded. */
 static int follow_operation(struct many *m)
 {
     char id[64];
@@ -288,7 +290,8 @@ static int post_operation(struct many *m, bool dry)
     return code;
 }
 
-/* Previews unless --yes is given, and asks for confirmation on a terminal. Sets *go_on if the operation may begin. */
+/* Unless --yes is given, shows what the operation would change, and asks for confirmation on a terminal. Sets *go_on if
+ * the operation may begin. */
 static int preview_operation(struct many *m, bool *go_on)
 {
     bool dry = dt_cli_value(m->cli->call, "dry-run");
@@ -349,7 +352,8 @@ static int64_t count_live_jobs(const struct many *m)
     return dt_json_int_of(m->json, counts, "scheduled") + dt_json_int_of(m->json, counts, "dispatched");
 }
 
-/* Unless --yes is given, shows what would be deleted, and asks for confirmation. DONE: delete it. */
+/* Unless --yes is given, shows what would be deleted, and asks for confirmation. Returns DONE if the topic may be
+ * deleted. */
 static int preview_topic(struct many *m)
 {
     const struct dt_cli_call plain = {.verb = m->cli->call->verb};
@@ -389,8 +393,8 @@ int dt_cli_run_delete(struct dt_cli *cli)
 /*
  * ---- watching a job ----
  *
- * Shows a job after each change, until it is finished. REST has no notifications, so the program polls once a second,
- * or every --interval. If the API is down, it continues to poll until the timeout of the settings.
+ * Shows a job after each change, until the job is finished. REST has no notifications, so the program polls once a
+ * second, or at the --interval. If the API is down, the program polls until the timeout of the settings.
  */
 
 struct watch {
@@ -403,7 +407,7 @@ struct watch {
     struct dt_str state;
 };
 
-/* Shows the job if it has changed. Returns true if it is finished. */
+/* Shows the job if it has changed since the last poll. Returns true if the job is finished. */
 static bool show_change(struct watch *w)
 {
     const struct dt_json_node *root = dt_json_root(w->json);
@@ -417,7 +421,8 @@ static bool show_change(struct watch *w)
     return dt_str_is(w->state, "succeeded") || dt_str_is(w->state, "dead") || dt_str_is(w->state, "cancelled");
 }
 
-/* Polls once. If the API is down or not ready, the watch continues until its timeout. */
+/* Polls the job once. If the API is down or not ready, returns DONE until the timeout of the settings, so that the
+ * watch continues. */
 static int poll_job(struct watch *w)
 {
     struct dt_error err = {0};

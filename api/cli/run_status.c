@@ -25,7 +25,8 @@ struct overview {
     dt_json *json;
 };
 
-/* Requests a document for the screen. /readyz may have any status: if an API is not ready, the body says so. */
+/* Requests a document for the screen. Any status of /readyz is accepted: if the API is not ready, the body of the
+ * answer says so. */
 static int request_screen(struct overview *o, const char *path)
 {
     struct dt_error err = {0};
@@ -40,7 +41,7 @@ static int request_screen(struct overview *o, const char *path)
     return code;
 }
 
-/* Returns the member as text: its string, or its JSON. */
+/* Returns the member as text: a string without quotes, any other value as JSON; "-" if the member is absent. */
 static struct dt_str screen_text(const dt_json *json, const struct dt_json_node *node, const char *name)
 {
     const struct dt_json_node *m = dt_json_member(json, node, name);
@@ -68,18 +69,18 @@ static int show_readiness(struct overview *o, struct dt_strbuf *out)
     dt_strbuf_addf(out, "%s  ", colour[0] ? "\033[0m" : "");
     for (size_t i = 0; i < sizeof(parts) / sizeof(parts[0]); i++)
         add_word(out, o->json, root, parts[i]);
-    if (dt_str_is(screen_text(o->json, root, "workers"), "busy")) /* shown only if busy, so that the line is short */
+    if (dt_str_is(screen_text(o->json, root, "workers"), "busy")) /* shown only if busy: the line is to be short */
         add_word(out, o->json, root, "workers");
     dt_strbuf_addc(out, '\n');
     return DT_CLI_DONE;
 }
 
-/* Appends a title, and "name value" for each member, on as many lines as needed. */
+/* Appends the title, and "name value" for each member of the object, on as many lines as needed. */
 static void add_line(const struct overview *o, struct dt_strbuf *out, const char *title, const char *name)
 {
     const struct dt_json_node *node = dt_json_member(o->json, dt_json_root(o->json), name);
     bool there = node && node->type == DT_JSON_OBJECT;
-    size_t begin = out->n; /* where the current line starts in out */
+    size_t begin = out->n; /* position in `out` at which the current line starts */
     struct dt_strbuf pair = {0};
     dt_strbuf_addf(out, "%-*s", TITLE, title);
     if (!there)
@@ -107,7 +108,7 @@ static void add_line(const struct overview *o, struct dt_strbuf *out, const char
 
 /* ---- tables ---- */
 
-/* A table on the screen: its rows, and how many of them fit. */
+/* A table on the screen: its rows, and the number of rows that fit. */
 struct part {
     enum dt_cli_thing thing;
     const struct dt_json_node *items;
@@ -128,7 +129,8 @@ static struct part part_of(const struct overview *o, enum dt_cli_thing thing, co
     return part;
 }
 
-/* Adds at most `most` rows: rows with health ok if `well`, else rows with problems. Returns how many. */
+/* Adds at most `most` rows: if `well`, rows whose health is ok; otherwise the other rows. Returns how many rows it
+ * added. */
 static unsigned add_rows(struct overview *o, struct dt_cli_list *list, const struct part *part, bool well,
                          unsigned most)
 {
@@ -142,7 +144,7 @@ static unsigned add_rows(struct overview *o, struct dt_cli_list *list, const str
     return n;
 }
 
-/* Shows a table. If not all rows fit, rows with problems come first. */
+/* Shows a table. If not all rows fit, rows with problems come before other rows. */
 static int show_part(struct overview *o, const struct part *part)
 {
     struct dt_cli_list *list = dt_cli_list_begin(o->cli, part->thing);
@@ -164,13 +166,13 @@ static int show_tables(struct overview *o, unsigned head)
 {
     struct part shards = part_of(o, DT_CLI_SHARD, "shards", "shards list");
     struct part topics = part_of(o, DT_CLI_TRAFFIC, "topics", "topics list");
-    unsigned taken = head + 4; /* plus two table heads, a line between the tables, and the prompt */
+    unsigned taken = head + 4; /* 4: two table heads, a line between the tables, and the prompt */
     topics.n += (unsigned)dt_json_int_of(o->json, dt_json_root(o->json), "topics_more");
     shards.room = shards.n < SHARDS ? shards.n : SHARDS;
     topics.room = topics.n < TOPICS ? topics.n : TOPICS;
     if (o->cli->height && taken + shards.room + topics.room > o->cli->height) {
         /* Each table gets half of the lines, plus the lines that the other table does not need. */
-        taken += 2; /* two lines of "… and N more" */
+        taken += 2; /* two lines with "… and N more" */
         unsigned lines = o->cli->height > taken + 2 ? o->cli->height - taken : 2;
         unsigned wanted = topics.room < lines ? topics.room : lines;
         unsigned most = lines - wanted > lines / 2 ? lines - wanted : lines / 2;
@@ -185,7 +187,7 @@ static int show_tables(struct overview *o, unsigned head)
 
 /* ---- the screen ---- */
 
-/* The old screen stays until the new one is complete; it also stays if the new one cannot be read. */
+/* Draws the screen. The old screen stays until the new one is complete, or if the new one cannot be read. */
 static int draw_screen(struct overview *o, bool clear)
 {
     struct dt_strbuf head = {0};
@@ -248,8 +250,8 @@ int dt_cli_run_overview(struct dt_cli *cli)
         return DT_CLI_USAGE;
     }
     struct timespec pause = {interval_ms / 1000, (interval_ms % 1000) * 1000000};
-    /* Draws the screen once; with --watch, until the user or the reader of the output ends the program, even while the
-     * API is down. */
+    /* Draws the screen once. With --watch, draws it until the user ends the program or the reader closes the output,
+     * even if the API is down meanwhile. */
     for (bool more = dt_json_new(&o.json) == DT_OK; more;) {
         code = cli->form == DT_CLI_AS_JSON ? draw_json(&o) : draw_screen(&o, watch && cli->width);
         more = dt_streams_flush() == 0 && watch && (code == DT_CLI_DONE || code == DT_CLI_UNREACHED);
@@ -265,12 +267,13 @@ int dt_cli_run_overview(struct dt_cli *cli)
  * ---- doctor ----
  *
  * Shows the findings of GET /v1/doctor, each below its cause. Before that, checks what only a client can see: the
- * connection to the API, and whether the API can answer GET /v1/doctor. features/doctor/finding.h lists all findings.
+ * connection to the API, and whether the API can answer GET /v1/doctor. features/doctor/finding.h lists all kinds of
+ * findings.
  *
  *   /readyz ─▶ /v1/info ─▶ /v1/doctor
  */
 
-#define SKEW_MS 2500 /* allowed difference of clocks; the time in an answer may be a second old */
+#define SKEW_MS 2500 /* allowed difference of the clocks in ms; the time in an answer may be a second old */
 
 /* A finding as it is shown; subject and cause may be NULL. */
 struct shown {
@@ -281,11 +284,11 @@ struct doctor {
     struct dt_cli *cli;
     struct dt_rest_answer answer;
     dt_json *json;
-    unsigned shown, wrong; /* number of findings shown; `wrong`: without notes */
-    char line[64];         /* kind of the consequences in the line that is not ended yet; empty: none */
+    unsigned shown, wrong; /* number of findings shown; wrong: those of them that are not notes */
+    char line[64];         /* kind of the findings in the unfinished line below their cause; empty: none */
 };
 
-/* Adds a finding. Findings with a cause are added below the cause, one line for each kind. */
+/* Adds a finding as text. If it has a cause, it is added below the cause; all findings of one kind share a line. */
 static void add_as_text(struct doctor *d, struct dt_strbuf *out, const struct shown *f)
 {
     const char *const parts[] = {"\n  means: ", f->means, "\n  do:    ", f->action, "\n  more:  ", f->page};
@@ -351,7 +354,7 @@ static void show_found(struct doctor *d, enum dt_finding_kind kind, const char *
         d, &(struct shown){t->name, dt_severity_names[t->severity], t->means, t->action, t->page, NULL, detail, NULL});
 }
 
-/* Requests a document. Returns true if it is a JSON object. */
+/* Requests a document of the API. Returns true if the answer is a JSON object; otherwise shows a finding. */
 static bool request_findings(struct doctor *d, const char *path)
 {
     struct dt_error err = {0};
@@ -373,7 +376,7 @@ static bool request_findings(struct doctor *d, const char *path)
     return false;
 }
 
-/* Checks the connection to the API, and its readiness. Returns false if further requests make no sense. */
+/* Checks the connection to the API, and the API's readiness. Returns false if further requests make no sense. */
 static bool check_readiness(struct doctor *d)
 {
     char detail[128];
@@ -409,7 +412,8 @@ static bool check_readiness(struct doctor *d)
     return true;
 }
 
-/* Compares the API's version with ours, and its clock with ours before and after the request. */
+/* Compares the API's version with the program's version. Compares the API's clock with the program's clock, read before
+ * and after the request. */
 static bool check_installation(struct doctor *d)
 {
     char detail[128];
@@ -439,7 +443,7 @@ static bool check_installation(struct doctor *d)
     return true;
 }
 
-/* Returns the member's text, terminated, in the arena; "" if absent, never NULL. */
+/* Returns the member's text, terminated by a zero byte, in the arena; "" if the member is absent, never NULL. */
 static const char *copy_of(struct doctor *d, const struct dt_json_node *node, const char *name, struct dt_arena *arena)
 {
     struct dt_str text = dt_json_text_of(d->json, node, name);
@@ -498,15 +502,15 @@ int dt_cli_run_doctor(struct dt_cli *cli)
 /*
  * ---- forecast ----
  *
- * A bar chart of the jobs that become due: a line for each step, with the topic that has most of them. With --json each
- * step is as in the API's answer.
+ * A bar chart of the jobs that become due: each step is a line, with the topic that has most of the step's jobs. With
+ * --json, prints each step as it is in the API's answer.
  */
 
 #define BAR_DEFAULT 40 /* length of the longest bar, if standard output is not a terminal */
 #define BAR_MAX     60
 #define BAR_MIN     4
-#define AROUND      50 /* characters of a line besides its bar */
-#define BEFORE      32 /* of these, characters before the topic: time, number, spaces */
+#define AROUND      50 /* characters of a line, without its bar */
+#define BEFORE      32 /* characters of a line before its topic, without its bar: time, number, spaces */
 
 struct chart {
     struct dt_cli *cli;
@@ -530,7 +534,7 @@ static void show_step(struct chart *c, const struct dt_json_node *step)
     const struct dt_json_node *topics = dt_json_member(c->json, step, "topics");
     const struct dt_json_node *largest = topics ? dt_json_first(c->json, topics) : NULL;
     const struct dt_str time = chart_text(c, step, "from");
-    const size_t second = time.n > 19 ? 19 : time.n; /* shows times in whole seconds; no step is shorter */
+    const size_t second = time.n > 19 ? 19 : time.n; /* without fractions; no step is shorter than a second */
     const int64_t due = dt_json_int_of(c->json, step, "due");
     dt_strbuf_reset(&c->line);
     dt_cli_add_plain(&c->line, (struct dt_str){time.p, second});
@@ -542,7 +546,7 @@ static void show_step(struct chart *c, const struct dt_json_node *step)
         dt_strbuf_adds(&c->line, "█");
     dt_strbuf_addf(&c->line, "%s%*s%s", eighths[n % 8], c->bar - n / 8 - (n % 8 > 0), "",
                    c->cli->colours ? "\033[0m " : " ");
-    if (largest) { /* as much of the topic's name as fits in the line */
+    if (largest) { /* adds as much of the topic's name as fits in the line */
         struct dt_strbuf plain = {0};
         int room = (int)c->cli->width - BEFORE - c->bar;
         dt_cli_add_plain(&plain, chart_text(c, largest, "topic"));

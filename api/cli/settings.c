@@ -43,7 +43,7 @@ static void expand_path(const char *path, char out[PATH_BYTES])
 
 /* ---- tokens ---- */
 
-/* Checks a token. It is sent in a header without encoding, so it must have only visible characters. */
+/* Checks a token. A token is sent in a header without encoding, so it must have only visible characters. */
 static dt_status set_token(struct dt_cli_settings *out, const char *token, const char *from, struct dt_error *err)
 {
     size_t n = strcspn(token, " \t\r\n");
@@ -85,7 +85,7 @@ struct file {
     const char *path, *wanted; /* wanted: the context to use; NULL: the file chooses it */
     char chosen[128];
     bool found;
-    unsigned line; /* line of the first fault */
+    unsigned line; /* number of the line with the first fault */
     struct dt_error *err;
     dt_status status;
 };
@@ -98,7 +98,7 @@ static const struct {
                           {"cert_file", "DUETIME_CERT_FILE", "cert-file"},
                           {"key_file", "DUETIME_KEY_FILE", "key-file"}};
 
-/* Returns a pointer to the setting for file i of tls_files. */
+/* Returns a pointer to the setting of row i of tls_files. */
 static char **tls_file(struct dt_cli_settings *settings, size_t i)
 {
     char **places[TLS_FILES] = {&settings->ca_file, &settings->cert_file, &settings->key_file};
@@ -155,7 +155,7 @@ static const char *environment_value(const char *name)
     return value && *value ? value : NULL;
 }
 
-/* Reads the chosen context of the file. If file or context were not chosen explicitly, they may be missing. */
+/* Reads the chosen context of the file. The file or the context may be missing, unless the user chose it explicitly. */
 static dt_status read_contexts(const struct dt_cli_call *call, struct dt_cli_settings *out, struct dt_error *err)
 {
     char path[PATH_BYTES];
@@ -188,7 +188,7 @@ static dt_status read_contexts(const struct dt_cli_call *call, struct dt_cli_set
 
 /* ---- all of it ---- */
 
-/* Reads the settings that override the file: from options, or from the environment if the option is not given. */
+/* Reads the settings that override the file: each from its option; if the option is not given, from the environment. */
 static dt_status read_overrides(const struct dt_cli_call *call, struct dt_cli_settings *out, struct dt_error *err)
 {
     const char *url = dt_cli_value(call, "url");
@@ -221,7 +221,7 @@ dt_status dt_cli_settings_read(const struct dt_cli_call *call, struct dt_cli_set
     if (status == DT_OK)
         status = read_overrides(call, &above, err);
     if (status == DT_OK && above.url && strcmp(above.url, out->url) != 0) {
-        free(out->token); /* the token of a context is sent only to the URL of this context */
+        free(out->token); /* a token that is stored in a context is sent only to the URL of this context */
         out->token = NULL;
     }
     if (status == DT_OK && above.url)

@@ -21,7 +21,7 @@ struct column {
 #define COLUMN(title, member) {title, member, false}
 #define WIDE(title, member)   {title, member, true}
 
-/* The columns of each kind of answer; a column without a title ends them. */
+/* The columns for each kind of thing. A column without a title ends a list of columns. */
 static const struct column columns_of[DT_CLI_THINGS][COLUMNS_MAX + 1] = {
     [DT_CLI_JOB] = {
         COLUMN("ID", "id"), COLUMN("TOPIC", "topic"), COLUMN("KEY", "key"), COLUMN("STATE", "state"),
@@ -110,8 +110,8 @@ struct dt_cli_list {
 
 void dt_cli_add_plain(struct dt_strbuf *out, struct dt_str text)
 {
-    /* Returns whether a character controls a terminal or is invisible: controls, line ends, changes of direction, and
-     * Unicode's default-ignorable characters. */
+    /* Characters that control a terminal or are invisible: controls, line ends, changes of direction, and Unicode's
+     * default-ignorable characters. */
     static const struct {
         uint32_t from, to;
     } hidden[] = {{0x00, 0x1f},     {0x7f, 0x9f},       {0xad, 0xad},       {0x34f, 0x34f},    {0x61c, 0x61c},
@@ -139,7 +139,7 @@ void dt_cli_add_plain(struct dt_strbuf *out, struct dt_str text)
     }
 }
 
-/* Counts the characters of UTF-8 text. The program assumes that each takes one cell of the terminal. */
+/* Counts the characters of UTF-8 text. Assumes that each character takes one cell of the terminal. */
 static size_t width_of(struct dt_str text)
 {
     size_t n = 0;
@@ -230,7 +230,7 @@ void dt_cli_show(const struct dt_cli *cli, const dt_json *json, const struct dt_
 
 /* ---- cells ---- */
 
-/* Finds the value for a column: for "cron|every" the first member that is set; for "a.b" the member b of a. */
+/* Finds the value for a column. "cron|every": the first of these members that is set; "a.b": member b of member a. */
 static const struct dt_json_node *cell_node(const dt_json *json, const struct dt_json_node *node, const char *member)
 {
     char name[64];
@@ -287,8 +287,9 @@ void dt_cli_list_row(struct dt_cli_list *list, const dt_json *json, const struct
     }
 }
 
-/* Chooses a column to narrow if the table is too wide for the terminal: the column whose title exceeds its cells most,
- * else the widest. The first column identifies the row, so it keeps up to a third of the line. */
+/* Chooses the column to narrow by one character if the table is too wide for the terminal: the column whose title
+ * exceeds its cells most, else the widest column. The first column identifies the row, so it keeps up to a third of the
+ * line. */
 static size_t column_to_narrow(const struct dt_cli_list *list, const size_t *content)
 {
     size_t title = 0;
@@ -346,7 +347,7 @@ static void write_line(struct dt_cli_list *list)
 void dt_cli_list_page(struct dt_cli_list *list)
 {
     const bool colours = list->cli->colours;
-    dt_assert(list->n_cells == 0 || list->n_cells % list->n == 0); /* only whole rows were added */
+    dt_assert(list->n_cells == 0 || list->n_cells % list->n == 0); /* the page consists of whole rows */
     if (list->n_cells > 0 && !list->headed) {
         set_widths(list);
         dt_strbuf_reset(&list->line);

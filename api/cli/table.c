@@ -1,5 +1,5 @@
-/* The table of verbs. To add a verb, add a row; if a row cannot express the verb, write a function in a run_*.c.
- * clang-format leaves the rows alone, so that they can be compared by eye. */
+/* The table of verbs. To add a verb, add a row. If a row cannot express the verb, also write a function in a run_*.c.
+ * clang-format does not format the rows, so that they can be compared by eye. */
 #include "table.h"
 
 #include <string.h>
@@ -32,7 +32,7 @@ const struct dt_cli_option dt_cli_common[] = {
     {"headers", "JSON", DT_CLI_JSON, DT_CLI_BODY, "Headers of the message or callback, an object of strings."}, \
     {"callback-url", "URL", DT_CLI_SETTING, DT_CLI_BODY, "URL for callbacks, in place of the topic's."}
 
-/* Options that choose a set of jobs, if the command does not name a job. */
+/* Options that choose a set of jobs; for commands that may do without a named job. */
 #define SET_OPTIONS \
     {"topic", "TOPIC", DT_CLI_TEXT, DT_CLI_FILTER, "Of a set: jobs of this topic, or of topics with this prefix (orders.*)."}, \
     {"key-prefix", "TEXT", DT_CLI_TEXT, DT_CLI_FILTER, "Of a set: keys with this prefix."}, \

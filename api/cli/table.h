@@ -1,9 +1,9 @@
 /*
- * The command line as data: one table of nouns and verbs. Parsing (words.h), help, man page, completion and the
- * reference page use the table. Most verbs are a row and no code.
+ * The command line as data: one table of nouns and verbs. The parser (words.h), the help, the man page, the completion
+ * scripts and the reference page use the table. Most verbs are a row and no code.
  *
- * A verb with a method and a path is a request: its arguments fill the path, its options become members of the body or
- * of the query. An option is named as the REST member it sets, with dashes.
+ * A verb with a method and a path is a request: its arguments fill the path; its options become members of the body or
+ * of the query. An option has the name of the REST member that it sets, with dashes instead of underscores.
  */
 #pragma once
 
@@ -11,13 +11,13 @@
 
 /* How the value of an option is read. */
 enum dt_cli_kind {
-    DT_CLI_SWITCH,  /* takes no value; it means true */
+    DT_CLI_SWITCH,  /* takes no value; if it is given, it means true */
     DT_CLI_TEXT,    /* any string */
     DT_CLI_SETTING, /* a string, or the word null for the default */
     DT_CLI_NUMBER,  /* a whole number, or the word null */
-    DT_CLI_JSON,    /* JSON, or @FILE that holds it (@-: standard input) */
-    DT_CLI_SECRET,  /* name of a FILE: its text, without surrounding white space, is the string */
-    DT_CLI_LIST     /* strings separated by commas; empty: the empty list; or the word null */
+    DT_CLI_JSON,    /* JSON, or @FILE with JSON in it (@-: standard input) */
+    DT_CLI_SECRET,  /* the name of a FILE; the file's text, without surrounding white space, is the string */
+    DT_CLI_LIST     /* strings separated by commas; no string: an empty list; or the word null */
 };
 
 /* Where the value of an option is used. */
@@ -31,19 +31,19 @@ enum dt_cli_place {
 };
 
 struct dt_cli_option {
-    const char *name;  /* name without dashes before it: "run-at" */
-    const char *takes; /* "TIME", or the words to choose from: "kafka|http|pull"; NULL: a switch */
+    const char *name;  /* name without the two dashes: "run-at" */
+    const char *takes; /* "TIME", or the words to choose from: "kafka|http|pull"; NULL: no value */
     enum dt_cli_kind kind;
     enum dt_cli_place place;
     const char *help; /* help text, a sentence */
 };
 
-/* Kind of an answer; decides how it is shown. */
+/* Kind of thing that an answer shows; decides the columns. */
 enum dt_cli_thing {
     DT_CLI_NOTHING,
     DT_CLI_JOB,
     DT_CLI_ATTEMPT,
-    DT_CLI_DEAD, /* dead jobs of one topic and error */
+    DT_CLI_DEAD, /* all dead jobs of one topic and error */
     DT_CLI_TOPIC,
     DT_CLI_TRAFFIC, /* a topic with its rates and lateness */
     DT_CLI_SCHEDULE,
@@ -60,13 +60,13 @@ enum dt_cli_thing {
     DT_CLI_THINGS
 };
 
-/* How a verb is carried out. main.c has the function of each way. */
+/* How a verb is carried out. main.c says which function does it. */
 enum dt_cli_way {
     DT_CLI_BY_REQUEST, /* sends one request, and shows its answer */
     DT_CLI_BY_SET,     /* reads a resource, changes the members that the options name, and stores it */
     DT_CLI_BY_LIST,    /* shows a list, page by page */
     DT_CLI_BY_FOLLOW,  /* follows an operation until it has ended */
-    DT_CLI_BY_DELETE,  /* sends one request, or previews an operation and follows it */
+    DT_CLI_BY_DELETE,  /* sends one request; or previews an operation, and follows it */
     DT_CLI_BY_POP,
     DT_CLI_BY_WATCH,
     DT_CLI_BY_EXPORT,
@@ -81,17 +81,17 @@ enum dt_cli_way {
 
 struct dt_cli_verb {
     const char *noun;
-    const char *verb;  /* "": the noun alone is the command */
+    const char *verb;  /* "": the command is the noun alone */
     const char *takes; /* arguments: "ID | TOPIC KEY"; "": none */
     const char *help;  /* help text, a sentence */
     enum dt_cli_way way;
-    const char *method, *path; /* request that the verb makes; NULL: the verb's function makes the requests */
-    const char *set;           /* path of the request for a set, if no job is named; NULL: a job must be named */
+    const char *method, *path; /* request that the verb sends; NULL: the verb's function knows its requests */
+    const char *set;           /* path of the request for a set of jobs; NULL: a job must be named */
     const char *list;          /* member of the answer that holds a list; NULL: the answer is no list */
     enum dt_cli_thing thing;
     const struct dt_cli_option *options;
     size_t n_options;
-    const char *examples; /* examples, one a line, without the program's name */
+    const char *examples; /* examples, one on each line, without the program's name */
 };
 
 /* All verbs; the verbs of one noun are adjacent. */
@@ -100,9 +100,9 @@ extern const size_t dt_cli_n_verbs;
 /* The options that all verbs have. */
 extern const struct dt_cli_option dt_cli_common[];
 extern const size_t dt_cli_n_common;
-/* Returns a sentence about a noun, never NULL. */
+/* Returns a sentence that describes the noun; never NULL. */
 const char *dt_cli_noun_help(const char *noun);
-/* Minimal and maximal number of arguments of a verb; an ID may be given as TOPIC KEY. */
+/* Minimal and maximal number of arguments of a verb. An argument ID may be given as two arguments, TOPIC KEY. */
 unsigned dt_cli_args_min(const struct dt_cli_verb *verb);
 unsigned dt_cli_args_max(const struct dt_cli_verb *verb);
 

@@ -40,7 +40,7 @@ int dt_cli_failed(dt_status status, const struct dt_error *err)
 
 /* ---- problems ---- */
 
-/* Adds "--run-at" for "/run_at" if the verb has this option; else the pointer itself. */
+/* Adds "--run-at" for "/run_at" if the verb has this option; otherwise adds the pointer itself. */
 static void add_place(struct dt_strbuf *out, const struct dt_cli *cli, struct dt_str pointer)
 {
     const struct dt_cli_verb *verb = cli->call->verb;
@@ -65,7 +65,7 @@ static struct dt_str member_text(const dt_json *json, const struct dt_json_node 
                                                 : DT_STR_NONE;
 }
 
-/* Prints title and detail of a refusal, what it is about, and each member with a fault. */
+/* Prints title and detail of a refusal, the job and the request that it names, and each member with a fault. */
 static void print_problem(const struct dt_cli *cli, const dt_json *json, const struct dt_json_node *root)
 {
     static const char *const names[] = {"id", "state", "attempt", "version", "request_id"};
@@ -141,7 +141,7 @@ int dt_cli_judge(const struct dt_cli *cli, const struct dt_rest_answer *answer)
 /* Adds the command to cli->done, with the ids or the name in the answer: "jobs create: id 7". */
 static void record_done(struct dt_cli *cli, const dt_json *json)
 {
-    static const char *const names[] = {"id", "name", "attempt"}; /* "attempt" is for popped jobs */
+    static const char *const names[] = {"id", "name", "attempt"}; /* "attempt" is for jobs that were popped */
     const struct dt_cli_verb *verb = cli->call->verb;
     const struct dt_json_node *root = json ? dt_json_root(json) : NULL;
     const struct dt_json_node *list = verb->list ? dt_json_member(json, root, verb->list) : NULL;

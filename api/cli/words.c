@@ -9,7 +9,7 @@
 #include "base/text/timetext.h"
 #include "rest.h"
 
-#define NEAR     3 /* if a word differs from a known word by at most this, it is a typing error */
+#define NEAR     3 /* maximal distance between a typing error and the word that was meant */
 #define DAY_MS   INT64_C(86400000)
 #define FILE_MAX ((size_t)8 << 20)
 #define WORD_MAX 40 /* longer words are not compared */
@@ -74,7 +74,7 @@ static const struct dt_cli_verb *verb_of(const char *noun, const char *verb)
     return NULL;
 }
 
-/* Finds a noun by its plural ("jobs") or singular ("job"). */
+/* Finds a noun by its plural ("jobs") or its singular ("job"). */
 static dt_status find_noun(const char *given, struct dt_cli_call *out, struct dt_error *err)
 {
     struct nearest best = no_word;
@@ -129,7 +129,7 @@ static dt_status add_given_option(struct dt_cli_call *out, const struct dt_cli_o
     return DT_OK;
 }
 
-/* Reads the option at words[*at]. Its value may be the next word. */
+/* Reads the option at words[*at]; its value may be the next word. */
 static dt_status read_option(int n, char *const *words, int *at, struct dt_cli_call *out, struct dt_error *err)
 {
     const char *name = words[*at] + 2;
@@ -159,7 +159,7 @@ static dt_status read_option(int n, char *const *words, int *at, struct dt_cli_c
 
 /* ---- all words ---- */
 
-/* Reads a noun; if it has verbs, its verb; and arguments. */
+/* Reads a word that is no option: the noun; then the verb, if the noun has verbs; then arguments. */
 static dt_status read_plain(const char *word, struct dt_cli_call *out, struct dt_error *err)
 {
     if (!out->noun)
@@ -183,7 +183,7 @@ static dt_status read_plain(const char *word, struct dt_cli_call *out, struct dt
     return fail_unknown(err, what, word, &best);
 }
 
-/* Checks the call. A command is for one named job or for the jobs of a filter, but not for both. */
+/* Checks the call. A command is about one named job or about the jobs of a filter, but not about both. */
 static dt_status check_call(const struct dt_cli_call *call, struct dt_error *err)
 {
     const struct dt_cli_verb *verb = call->verb;
@@ -247,7 +247,7 @@ void dt_cli_fix_times(struct dt_cli_call *call, int64_t now_ms, struct dt_cli_ti
         const char *takes = call->given[i].option->takes;
         const char *text = call->given[i].value;
         int64_t length_ms;
-        int64_t ms = -1; /* no time was recognized yet */
+        int64_t ms = -1; /* no form of a time was recognized yet */
         if (!takes || strcmp(takes, "TIME") != 0)
             continue;
         if (strcmp(text, "now") == 0)
@@ -391,7 +391,7 @@ dt_status dt_cli_request_build(const struct dt_cli_call *call, const char *path,
                                struct dt_cli_request *out, struct dt_error *err)
 {
     char member[64];
-    struct dt_strbuf filter = {0}; /* options with place FILTER become one member of the body */
+    struct dt_strbuf filter = {0}; /* the options with place FILTER, which become one member of the body */
     dt_status status = DT_OK;
     for (const char *p = path; *p; p++) {
         if (*p == '{') {
@@ -425,7 +425,7 @@ dt_status dt_cli_request_build(const struct dt_cli_call *call, const char *path,
 /* Returns true if the body has this member, or a member that contradicts it. */
 static bool is_replaced(const dt_json *json, const struct dt_json_node *body, struct dt_str name)
 {
-    /* Members of a group contradict each other. */
+    /* The names in each row contradict each other. */
     static const char *const exclusive[][4] = {
         {"cron", "every", NULL}, {"payload", "payload_base64", "content_type", NULL}, {"run_at", "delay", NULL}};
     for (const struct dt_json_node *m = dt_json_first(json, body); m; m = dt_json_sibling(json, body, m))
@@ -470,7 +470,7 @@ dt_status dt_cli_request_merge(struct dt_cli_request *request, struct dt_str pre
         dt_json_put_key(&merged, m->name);
         dt_json_put_raw(&merged, NULL, m->raw);
     }
-    if (wanted->n > 0) /* adds the members of the body, without its braces */
+    if (wanted->n > 0) /* the members of the body, without the body's braces */
         dt_json_put_raw(&merged, NULL, (struct dt_str){wanted->raw.p + 1, wanted->raw.n - 2});
     dt_json_end_object(&merged);
     struct dt_strbuf body = request->body;
