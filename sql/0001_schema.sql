@@ -1,5 +1,5 @@
 -- The schema of duetime. Types are plain; times are BIGINT, in milliseconds since 1970-01-01 UTC. README.md explains
--- the CHECKs and what may be changed by hand.
+-- the CHECKs and which columns may be changed by hand.
 
 -- ---- The installation ----
 
@@ -51,8 +51,8 @@ CREATE TABLE IF NOT EXISTS topics (
   rate_limit VARCHAR(20) CHARACTER SET ascii NULL COMMENT 'maximal rate of attempts, e.g. 100/s or 600/m; NULL = no limit',
   deletion BIGINT NULL COMMENT 'the operation that deletes the topic; while it runs no new jobs are accepted; NULL = none',
   alerts BLOB NULL COMMENT 'JSON object: overdue, unreported (ms), backlog, dead (jobs); 0 = off, absent = the default; url, secret, mute_until (ms UTC). NULL = defaults',
-  -- Shared resources are divided by owner. The owner is set when the topic is made, and recomputed for all topics when
-  -- a token is made or revoked. Dispatchers recompute it each minute, also for rows that were edited by hand.
+  -- Owners share resources fairly. A topic's owner is set when the topic is created, and recomputed for all topics when
+  -- a token is created or revoked. Dispatchers recompute it each minute, also for rows that were edited by hand.
   owner BIGINT NOT NULL DEFAULT 0 COMMENT 'hash of the prefixes of the token with the longest prefix of the name; without a token, of the name up to the first dot; 0 = not set yet',
   -- A job may name any URL. A topic's headers and signature are sent only to the scheme, host and port of the topic's
   -- own URL, and to the origins in callback_hosts.
@@ -63,8 +63,8 @@ CREATE TABLE IF NOT EXISTS topics (
   CONSTRAINT max_in_flight_is_a_number CHECK (max_in_flight > 0),
   CONSTRAINT rate_limit_is_a_rate CHECK (rate_limit REGEXP '^[1-9][0-9]{0,6}/[sm]$'),
   -- A topic has a name in Kafka if its delivery is kafka, or if kafka_topic is set. This name must not be the name of a
-  -- Kafka topic that any installation on the same Kafka uses for its own records, because the jobs would be read as
-  -- records. The appended '/' lets INSTR match the end of the name.
+  -- Kafka topic in which any installation on the same Kafka keeps its own records: the topic's jobs would be read as
+  -- such records. The appended '/' lets INSTR match the end of the name.
   CONSTRAINT kafka_topics_are_not_records CHECK (
     (kafka_topic IS NULL AND delivery <> 'kafka')
     OR (INSTR(CONCAT(COALESCE(kafka_topic, name), '/'), '.ledger/') = 0
@@ -101,15 +101,15 @@ CREATE TABLE IF NOT EXISTS jobs (
   next_at BIGINT NULL COMMENT 'when the job next needs attention: run, retry or report deadline; zero or less: now; NULL if finished',
   near BOOLEAN NOT NULL DEFAULT FALSE COMMENT 'TRUE: the index has the exact next_at (within about two days); FALSE: only its day',
   -- If a manual edit ends an attempt or a job, the row sorts before all other finished rows (band 2, key 0), even if
-  -- the job is scheduled again or next_at is set. Dispatchers find such rows without a search, count them, and release
-  -- their places of max_in_flight.
+  -- the job is scheduled again or next_at is set. So dispatchers find such rows without a search. They correct the
+  -- counts, and the attempts of these rows no longer count against max_in_flight.
   due_band TINYINT AS (IF(next_at IS NULL OR state + 0 > 2 OR (state + 0 = 1 AND attempt_status + 0 = 1), 2, near)) STORED COMMENT '-1 offered, 0 far, 1 near, 2 finished, or its attempt ended by hand',
   due_key BIGINT AS (IF(state + 0 <> 2 AND (attempt_status + 0 = 1 OR (state + 0 > 2 AND next_at IS NOT NULL)), 0, IF(next_at IS NULL, leave_at, IF(near, GREATEST(next_at, 1), GREATEST(next_at, 1) - GREATEST(next_at, 1) MOD 86400000)))) STORED COMMENT 'when the job is due, in the precision of its band: exact if near, its day if far; 1 if next_at is zero or less; leave_at if finished; 0 in band 2: ended by a manual edit and not counted yet',
   attempt INT NOT NULL DEFAULT 0 COMMENT 'dispatches so far; never falls',
   failures INT NOT NULL DEFAULT 0 COMMENT 'failed attempts since creation or redrive',
-  -- The next five columns, http_status and duration_ms have values from the beginning: a row that does not grow when it
-  -- is claimed and finished stays in its page. With NULLs, claims cost 1.4 times as much and results twice as much
-  -- (pages were split).
+  -- The next five columns, http_status and duration_ms are not NULL from the beginning, so that the row does not grow
+  -- when the job is claimed and finished, and stays in its page. With NULLs, claims cost 1.4 times as much and results
+  -- twice as much, because pages were split.
   attempt_status ENUM('dispatched','succeeded','failed','timed_out','snoozed','gave_up','undeliverable','lost','none') CHARACTER SET ascii NOT NULL DEFAULT 'none' COMMENT 'of the latest attempt',
   due_at BIGINT NOT NULL DEFAULT 0 COMMENT 'next_at when the latest attempt was claimed; 0 = none yet',
   dispatched_at BIGINT NOT NULL DEFAULT 0 COMMENT 'when the latest attempt was claimed; 0 = none yet',
@@ -142,8 +142,8 @@ CREATE TABLE IF NOT EXISTS jobs (
   CONSTRAINT next_at_is_a_time CHECK (next_at <= 253402300799999),
   CONSTRAINT ack_timeout_is_a_time CHECK (ack_timeout_ms > 0),
   CONSTRAINT attempt_counts CHECK (attempt >= 0 AND failures >= 0),
-  -- Each claim and each result increments these columns. If a number could not rise, the statement would fail on each
-  -- try for its whole batch, so a manual edit must leave room.
+  -- Each claim and each result increments these columns. If a number could not rise, the statement for the whole batch
+  -- would fail again and again, so a manual edit must leave room.
   CONSTRAINT numbers_can_rise CHECK (attempt < 2000000000 AND failures < 2000000000 AND version < 2000000000)
 ) ENGINE=InnoDB COMMENT='one row per live job; finished jobs stay for a while (history.after) and then move to history';
 
@@ -200,10 +200,10 @@ CREATE TABLE IF NOT EXISTS removed_jobs (
 
 -- ---- Finished jobs ----
 
--- A partition has the jobs that are deleted on one day, or in one month if that day is more than 400 days ahead.
--- Dispatchers create and drop the partitions of history and history_attempts, so retention costs nothing. Jobs whose
--- partition does not exist yet, and jobs that are kept for ever, are in `rest`. A job is in history or in jobs, never
--- in both.
+-- A partition has the jobs that are deleted on the same day; if that day is more than 400 days ahead, the jobs that are
+-- deleted in the same month. Dispatchers create and drop the partitions of history and history_attempts, so deleting
+-- old jobs costs nothing. Jobs whose partition does not exist yet, and jobs that are kept for ever, are in the
+-- partition `rest`. A job is in history or in jobs, never in both.
 CREATE TABLE IF NOT EXISTS history (
   id BIGINT NOT NULL,
   part INT NOT NULL COMMENT 'the UTC day of purge_at as YYYYMMDD, or its month as YYYYMM; 0 = rest',
@@ -346,7 +346,7 @@ CREATE TABLE IF NOT EXISTS process_findings (
   PRIMARY KEY (process, finding, subject)
 ) ENGINE=InnoDB COMMENT='problems with Kafka, ZooKeeper, clocks and certificates, as each dispatcher sees them. Written only on a change, so nothing is written at rest';
 
--- Elections without ZooKeeper: the members, and the shards that each member leads.
+-- Elections without ZooKeeper: the members of the election, and the shards that each member leads.
 CREATE TABLE IF NOT EXISTS election_members (
   id BIGINT NOT NULL PRIMARY KEY COMMENT 'random; chosen by the dispatcher when it joined',
   name VARBINARY(100) NOT NULL COMMENT 'host:pid',
@@ -389,8 +389,8 @@ CREATE TABLE IF NOT EXISTS deferred_results (
   KEY by_job (job_id, id)
 ) ENGINE=InnoDB COMMENT='results from Kafka for jobs whose row another session keeps locked: applied in this order when it is released';
 
--- Leaders offer due jobs; an API claims an offered job for its client. The row of an offered job has near = -1, so its
--- due_band is -1, and scans for due jobs skip it.
+-- Leaders offer due jobs for pops; an API claims an offered job for its client. The row of an offered job in jobs has
+-- near = -1, so its due_band is -1, and scans for due jobs skip it.
 CREATE TABLE IF NOT EXISTS pop_queue (
   topic VARBINARY(200) NOT NULL,
   due_at BIGINT NOT NULL COMMENT 'next_at of the job when it was offered; 1 if that was zero or less',
@@ -429,8 +429,8 @@ CREATE TABLE IF NOT EXISTS command_offsets (
   updated_at BIGINT NOT NULL COMMENT 'ms UTC'
 ) ENGINE=InnoDB COMMENT='up to which message each partition of the commands topic is processed';
 
--- Answers are sent to each Kafka topic independently, and owners take turns: all answers of a row are for the same
--- topic and the same Kafka topic.
+-- All answers of a row have the same of_topic and the same topic. So a Kafka topic that cannot be written does not
+-- block the answers for other Kafka topics, and the sender can take turns between owners.
 CREATE TABLE IF NOT EXISTS command_answers (
   id BIGINT NOT NULL PRIMARY KEY AUTO_INCREMENT,
   kafka_partition INT NOT NULL COMMENT 'of the answered message; the process that reads the partition sends them',
@@ -481,7 +481,7 @@ CREATE TABLE IF NOT EXISTS schedules (
   updated_at BIGINT NOT NULL,
   version BIGINT NOT NULL COMMENT 'incremented by every change through the API; the ETag',
   digest BINARY(16) NOT NULL COMMENT 'of the request; its jobs have the same digest',
-  -- Columns of the jobs that the schedule creates, as in the table jobs.
+  -- The next columns are columns of the jobs that the schedule creates, with the same meaning as in the table jobs.
   retry VARCHAR(1600) CHARACTER SET ascii NULL COMMENT 'NULL = the topic''s value when a job is created',
   ack_timeout_ms BIGINT NULL COMMENT 'NULL = the topic''s value when a job is created',
   partition_key VARBINARY(255) NULL,
@@ -584,7 +584,7 @@ CREATE TABLE IF NOT EXISTS alert_messages (
   KEY of_alert (alert, target, id)
 ) ENGINE=InnoDB COMMENT='messages about alerts that were not delivered yet: at most 10,000 rows, each for a day';
 
--- One process, the judge, evaluates all alerts: a dispatcher, or an API if no dispatcher is live.
+-- One process at a time, the judge, evaluates all alerts: a dispatcher; if no dispatcher is live, an API.
 CREATE TABLE IF NOT EXISTS alert_judge (
   only_row TINYINT NOT NULL PRIMARY KEY COMMENT '1',
   process BIGINT NOT NULL COMMENT 'processes.id of the process that evaluates alerts and sends their messages'
@@ -660,8 +660,8 @@ CREATE TABLE IF NOT EXISTS token_usage (
   PRIMARY KEY (day, token)
 ) ENGINE=InnoDB COMMENT='use of each token per day; kept for 400 days';
 
--- Fires of schedules use the quotas of their owner's tokens. All processes that fire schedules share one row, whose
--- process is 2.
+-- Jobs that a schedule creates use the quotas of the tokens of the schedule's owner. All processes that create such
+-- jobs share one row, with process = 2.
 CREATE TABLE IF NOT EXISTS quota_shares (
   token BIGINT NOT NULL COMMENT 'first 63 bits of a hash of api_tokens.name',
   process BIGINT NOT NULL COMMENT 'odd: random number of an API process; 2: all makers of fires; 0: a row to lock',
@@ -680,8 +680,8 @@ CREATE TABLE IF NOT EXISTS quota_shares (
 ) ENGINE=InnoDB COMMENT='the share of each process in the quotas of tokens; all shares of a token add up to at most the whole. Only for tokens in recent use';
 
 -- An account that may insert into all columns of job_inbox must not be able to use up the ids: after a row with the
--- last id, each INSERT would fail. A CHECK cannot read an AUTO_INCREMENT column, and would refuse the errors that
--- dispatchers write. (If the server assigns the id, NEW.id is still 0 in the trigger.)
+-- last id, each INSERT would fail. A CHECK cannot do this: it cannot read an AUTO_INCREMENT column, and it would also
+-- refuse the errors that dispatchers write. (If the server assigns the id, NEW.id is still 0 in the trigger.)
 DELIMITER $$
 CREATE TRIGGER IF NOT EXISTS job_inbox_bounds BEFORE INSERT ON job_inbox FOR EACH ROW
 BEGIN
@@ -696,52 +696,53 @@ DELIMITER ;
 
 -- ---- Views ----
 
--- Views are for people. Times are DATETIME(3) in UTC in any time zone of the session; topics and keys are bytes. Values
--- out of range are clamped: a time before the year 1000 is shown as the beginning of that year, a time after 9999 as
--- the end of 9999. A next_at of zero or less means now: such a job is due, and overdue by 0 ms. v_jobs, v_overdue,
--- v_shards and v_audit are cheap (v_jobs by id reads one row). v_backlog reads overdue jobs, v_recount all live jobs,
--- v_dead live jobs and history.
+-- Views are for people. Times are DATETIME(3) in UTC, whatever the session's time zone; topics and keys are bytes.
+-- Values out of range are clamped: a time before the year 1000 is shown as the beginning of that year, a time after
+-- 9999 as the end of 9999. A next_at of zero or less means now: such a job is due, and overdue by 0 ms. v_jobs (by id),
+-- v_overdue, v_shards and v_audit are cheap. v_backlog reads all overdue jobs, v_recount all live jobs, v_dead all live
+-- jobs and history.
 
--- defines v_live c8e0cad63f31
+-- defines v_live 14cf1c1a60d3
 -- defines v_history 0885ce7c1ee4
--- defines v_jobs 3dc7d23c9a9a
+-- defines v_jobs 75f96fbaf218
 -- defines v_overdue 1dfa6dd521c2
--- defines v_backlog 53d1f28d924b
--- defines v_shards 884efda64d01
--- defines v_in_flight 5200d085387d
--- defines v_dead 64f2aed3e2eb
--- defines v_attempts 5bf65f66418f
--- defines v_inbox_errors b2173b865f5d
+-- defines v_backlog 3ea587c73554
+-- defines v_shards 437a31cbd5f2
+-- defines v_in_flight 7113bb3e7086
+-- defines v_dead 8cde0c197f86
+-- defines v_attempts 3b1238eb0768
+-- defines v_inbox_errors 9dd09b7776dc
 -- defines v_commands 845eea5f1fa9
--- defines v_audit e1f53d415067
--- defines v_recount 6c22746b8069
--- defines v_history_audit 9ca16b5f6d0d
+-- defines v_audit cf2a76cbe000
+-- defines v_recount 3eab941ebf4d
+-- defines v_history_audit 855cea7e7fd2
 
 -- ---- Procedures ----
 
 -- The procedures up to dt_mark_sent are for operators. They follow the rules of the API. Each runs in a transaction of
--- its own (an open transaction is committed first) and returns one row. Its column outcome is one of
---   cancelled, rescheduled, redriven, cleared   done
+-- its own (an open transaction is committed first) and returns one row, whose column outcome is one of
+--
+--   cancelled, rescheduled, redriven, cleared   the change was made
 --   too_late    the job is not scheduled any more, or an earlier attempt is being sent to Kafka. (If that attempt has
 --               arrived, the shard's row may not say so yet: dt_cancel retries for 200 ms, without holding locks.)
 --   not_dead, not_halted, not_found             nothing was changed
 --
 -- A job that is not in `jobs` is looked up in history, in the partitions that have jobs of its home day (p_id DIV
--- 2^40). If history does not have the job either, it was redriven meanwhile, or never existed: both tables are read
--- again.
+-- 2^40). If history does not have the job either, the job never existed, or it was redriven meanwhile and is in `jobs`
+-- again: so both tables are read again.
 --
--- READ COMMITTED matters: after the job's row is locked, the in-flight list of the claiming shard must be read as it is
--- committed now. A transaction that locks a job's row never locks the row of the shard.
+-- The isolation level must be READ COMMITTED: after the job's row is locked, the in-flight list of the claiming shard
+-- must be read as it is committed now. A transaction that locks a job's row never locks the row of the shard.
 
--- defines dt_explain 4ba8b9d182d0
--- defines dt_cancel f53ce2076fbd
--- defines dt_reschedule 68097126eced
--- defines dt_redrive 131f57141312
--- defines dt_begin_operation 2453717ec3e6
--- defines dt_redrive_all 779ab6abf77f
+-- defines dt_explain 20c10ae54927
+-- defines dt_cancel be4b260272ac
+-- defines dt_reschedule 709b04c59c86
+-- defines dt_redrive e7ebbbee0564
+-- defines dt_begin_operation 7fecd9bc1aff
+-- defines dt_redrive_all e00d8cf675b5
 -- defines dt_shift_all a3b2d9a6471b
 -- defines dt_cancel_all 2fb5a2cf667d
--- defines dt_clear_halt e5d641bef7ec
--- defines dt_mark_sent 6730a2d08bf6
--- defines dt_renew_member 3e93e47df49d
+-- defines dt_clear_halt 248d27da7dba
+-- defines dt_mark_sent ccdce81cc675
+-- defines dt_renew_member eab126838386
 -- defines dt_watch_alerts 215dec08db7a

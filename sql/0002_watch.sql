@@ -1,5 +1,5 @@
--- Lets each process wait in the server with one statement (dt_wait), and adds leases for work that one process at a
--- time does. dt_watch, dt_watch_clock and dt_watch_inbox remain for older programs.
+-- Adds dt_wait, with which each process waits in the server for all its events in one statement; and leases for work
+-- that only one process at a time may do. dt_watch, dt_watch_clock and dt_watch_inbox remain for older programs.
 UPDATE schema_migrations SET needs = 1 WHERE applied_at = 0;
 
 CREATE TABLE IF NOT EXISTS work_leases (
@@ -8,4 +8,4 @@ CREATE TABLE IF NOT EXISTS work_leases (
   until_at BIGINT NOT NULL COMMENT 'by the server''s clock: when another process may take it. The holder renews it while it works'
 ) ENGINE=InnoDB COMMENT='which process does work that one process at a time does; the row is deleted when the work is done. Versions and states guard the results, not this row';
 
--- defines dt_wait 6bc89d16be58
+-- defines dt_wait 282efae72dd1

@@ -27,8 +27,8 @@ CREATE TABLE IF NOT EXISTS messages (
   KEY of_topic (kafka_topic, next_at)
 ) ENGINE=InnoDB COMMENT='the outbox: messages that are sent to Kafka and webhooks at least once, written in the transaction of the change';
 
--- One statement moves the rows of a table, and the next drops the table. If this file runs again, it creates the
--- dropped tables again, empty.
+-- For each old table, one statement moves its rows and the next statement drops it. If this file runs again, it first
+-- creates the dropped tables again, empty.
 CREATE TABLE IF NOT EXISTS outbox (shard SMALLINT NOT NULL, job_id BIGINT NOT NULL, attempt INT NOT NULL, made_at BIGINT NOT NULL, id BIGINT NOT NULL PRIMARY KEY);
 INSERT INTO messages (kind, sender, made_at, job_id, attempt)
 SELECT 'dead', o.shard, o.made_at, o.job_id, o.attempt
@@ -53,4 +53,4 @@ SELECT 'alert', 0, a.made_at, IF(a.tries > 0, a.next_at, 0), a.tries, a.error, a
  ORDER BY a.id;
 DROP TABLE IF EXISTS alert_messages;
 
--- defines v_commands 47fccbb3918d
+-- defines v_commands 0fb636a52596

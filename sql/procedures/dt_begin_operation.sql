@@ -1,8 +1,8 @@
--- Begins an operation on a set of jobs; dt_cancel_all, dt_redrive_all and dt_shift_all call it.
+-- Begins an operation on a set of jobs. dt_cancel_all, dt_redrive_all and dt_shift_all call it.
 --
--- p_topic: a topic, or the beginning of its name and an asterisk. p_from and p_to (exclusive), in UTC: bounds of the last failure for a redrive,
--- otherwise of run_at. NULL = no bound. A date of zeros is refused, because as a bound it would match all jobs. The caller is recorded as
--- sql:<account>, in the operation and in the events of its jobs.
+-- p_topic: a topic, or the beginning of a topic's name and an asterisk. p_from and p_to (exclusive), in UTC: bounds of
+-- the last failure for a redrive, otherwise of run_at; NULL = no bound. A date of zeros is refused, because as a bound
+-- it would match all jobs. The operation, and the events of its jobs, name the caller as sql:<account>.
 DROP PROCEDURE IF EXISTS dt_begin_operation;
 
 DELIMITER $$

@@ -54,12 +54,12 @@ BEGIN
       next_at = NULL,
       finished_at = COALESCE(IF(attempt > 0, NULLIF(finished_at, 0), NULL), v_now),
       purge_at = v_now + LEAST(COALESCE((SELECT t.retention_ms FROM topics t WHERE t.name = jobs.topic), 2592000000), 7223372036854775807),
-      -- ten minutes in `jobs`, whatever history.after is
+      -- the job stays in `jobs` for ten minutes, whatever history.after is
       leave_at = v_now + LEAST(COALESCE((SELECT t.retention_ms FROM topics t WHERE t.name = jobs.topic), 2592000000), 600000),
-      version = LEAST(version + 1, 1999999999), -- numbers_can_rise
+      version = LEAST(version + 1, 1999999999), -- at most what the constraint numbers_can_rise allows
       updated_at = v_now
     WHERE id = p_id AND state = 'scheduled';
-    -- counted last, in the piece of its home day, as all writers do
+    -- job_counts comes last, and in the row for the job's home day, as in all other transactions
     INSERT INTO job_counts (topic, piece, writer, scheduled, cancelled)
       VALUES (v_topic, (p_id DIV 1099511627776) MOD 32, CONNECTION_ID() MOD 32, -1, 1)
       ON DUPLICATE KEY UPDATE scheduled = GREATEST(scheduled, -9223372036854775807) - 1, cancelled = LEAST(cancelled, 9223372036854775806) + 1;

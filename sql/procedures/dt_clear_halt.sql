@@ -1,16 +1,18 @@
--- A shard is halted when its row and its ledger in Kafka disagree: after a restore of MySQL, or a ledger that was trimmed or created again. Its
--- leader waits and dispatches nothing. Read `halted`, compare both, then choose; sql/README.md explains how.
+-- A shard is halted when its row and its ledger in Kafka disagree: MySQL was restored, or the ledger was trimmed or
+-- created again. The shard's leader then waits and dispatches nothing. Read `halted`, compare the row with the ledger,
+-- then choose; sql/README.md explains how.
 --
--- p_list: what to do with the attempts that are claimed and not settled (v_shards.in_flight)
---   'resend'  they are sent first. Right when they are not in their Kafka topics. A consumer that did get one gets it
---             twice, under the same attempt number
---   'drop'    they count as sent, just now: their results are waited for from now on. Right when the topics have them.
---             One that was never sent is found by its missing result: it times out and the retry policy goes on
--- p_ledger_offset: where the next takeover starts to read the shard's ledger partition
---   NULL      as before. Right when what was wrong with the ledger was put right
---   >= 0      that offset: everything below it counts as settled
---   -1        its end at the next takeover: whatever the ledger has counts as settled
--- Records of the ledger are deleted only after another ledger.trim_after.
+-- p_list: what to do with the attempts that are claimed and not settled (v_shards.in_flight) 'resend' They are sent
+-- again, first of all. Right if they are not in their Kafka topics. A consumer that already got such an attempt gets it
+-- twice, with the same attempt number. 'drop' They count as sent just now: the wait for their results begins now. Right
+-- if they are in their Kafka topics. If an attempt was never sent, its result is missing, so it times out and the retry
+-- policy applies.
+--
+-- p_ledger_offset: the offset from which the next takeover reads the shard's partition of the ledger NULL The offset is
+-- unchanged. Right if the ledger itself was repaired. >= 0 This offset: records below it count as settled. -1 The end
+-- of the partition at the next takeover: all records that the ledger has now count as settled.
+--
+-- Records of the ledger are deleted at the earliest after another ledger.trim_after.
 DROP PROCEDURE IF EXISTS dt_clear_halt;
 
 DELIMITER $$
@@ -43,7 +45,7 @@ BEGIN
   ELSEIF v_halted IS NULL THEN
     SET v_outcome = 'not_halted';
   ELSE
-    -- a changed version stops a leader that still relies on its last write
+    -- the new version stops a leader that still relies on the version that it wrote last
     UPDATE shards SET
       halted = NULL,
       send_n = IF(p_list = 'drop', 0, send_n),
@@ -54,7 +56,7 @@ BEGIN
       version = IF(version < 9223372036854775807, version + 1, 0)
     WHERE shard = p_shard;
     IF p_list = 'drop' AND JSON_VALID(v_list) THEN
-      -- right whether MySQL assigns next_at before `near` or after it
+      -- this is right in both orders in which MySQL may assign next_at and `near`
       UPDATE JSON_TABLE(v_list, '$[*]' COLUMNS(id BIGINT PATH '$[0]', attempt INT PATH '$[1]')) f
         JOIN jobs j ON j.id = f.id
       SET

@@ -1,4 +1,4 @@
--- Everything that affects one job, as (what, value); first what it waits for.
+-- Everything that affects one job, as rows (what, value). The first row says what the job waits for.
 DROP PROCEDURE IF EXISTS dt_explain;
 
 DELIMITER $$
@@ -10,7 +10,7 @@ BEGIN
   DECLARE v_found, v_shards, v_bucket, v_next, v_hash, v_now BIGINT DEFAULT 0;
   DECLARE v_key DECIMAL(60, 0) DEFAULT 0;
 
-  -- the job's shard: jump consistent hash of its slot over the number of shards, in 64 bits
+  -- Computes the job's shard: jump consistent hash of the job's slot over the number of shards, in 64 bits.
   SELECT COALESCE(MAX(i.shards), 0) INTO v_shards FROM installation i;
   SET v_key = CRC32(p_id) % 1024;
   WHILE v_next < v_shards DO
@@ -28,7 +28,7 @@ BEGIN
   IF v_found = 0 THEN
     SELECT 'state' AS what, CONCAT('no job ', p_id, ': never made, or removed after its retention') AS value;
   ELSE
-    -- every value is converted, so that all rows of the UNION have one collation
+    -- each value is converted, so that all rows of the UNION have the same collation
     SELECT w.what, w.value FROM (
       SELECT 1 AS n, 'state' AS what, CONVERT(CONCAT(v.state, CASE
           WHEN v.waiting_for = 'time' THEN CONCAT(': due in ', -TIMESTAMPDIFF(SECOND, v.next_at, UTC_TIMESTAMP(3)), ' s')
@@ -63,7 +63,7 @@ BEGIN
           LEFT JOIN shards c ON c.shard = v.claim_shard
           LEFT JOIN (SELECT t.name, t.max_in_flight, t.rate_limit,
                             (SELECT SUM(n.dispatched) FROM job_counts n FORCE INDEX (PRIMARY) WHERE n.topic = t.name)
-                              - (SELECT COUNT(*) -- ended by hand, and still counted
+                              - (SELECT COUNT(*) -- attempts that a manual edit ended, and that are still counted
                                    FROM (SELECT topic, attempt_status FROM jobs FORCE INDEX (due)
                                           WHERE due_band = 2 AND due_key = 0 LIMIT 1000) e
                                   WHERE e.topic = t.name AND e.attempt_status = 'dispatched') AS in_flight

@@ -1,5 +1,6 @@
--- Records that the attempt was sent, so that no other message gets its number: if the job has a lower attempt, it becomes dispatched with this one
--- and waits for its result. deploy/disaster/mysql-restored.md explains how to use it.
+-- Records that an attempt was sent, so that no other message gets its number. If the job's latest attempt has a lower
+-- number, the job becomes dispatched with this attempt and waits for its result. deploy/disaster/mysql-restored.md
+-- explains how to use it.
 DROP PROCEDURE IF EXISTS dt_mark_sent;
 
 DELIMITER $$
@@ -28,7 +29,7 @@ BEGIN
   ELSEIF v_attempt >= p_attempt THEN
     SET v_outcome = 'known';
   ELSEIF v_state NOT IN ('scheduled', 'dispatched') THEN
-    -- it ended before the copy was made, and was redriven later
+    -- the job ended before the restored copy of the database was made, and was redriven after that
     SET v_outcome = 'finished';
   ELSE
     IF v_attempt > 0 THEN
@@ -47,7 +48,7 @@ BEGIN
       claim_shard = -1,
       near = v_now + LEAST(ack_timeout_ms, 3155760000000) < ((v_now + 172800000) DIV 86400000 + 1) * 86400000,
       next_at = v_now + LEAST(ack_timeout_ms, 3155760000000),
-      version = LEAST(version + 1, 1999999999), -- numbers_can_rise
+      version = LEAST(version + 1, 1999999999), -- at most what the constraint numbers_can_rise allows
       updated_at = v_now
     WHERE id = p_id;
     INSERT INTO job_counts (topic, piece, writer, scheduled, dispatched)

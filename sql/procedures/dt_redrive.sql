@@ -24,7 +24,7 @@ BEGIN
     SET v_part = NULL;
     SELECT j.state, j.attempt, j.topic INTO v_state, v_attempt, v_topic FROM jobs j WHERE j.id = p_id FOR UPDATE;
     IF v_state IS NULL THEN
-      -- found without a lock, then locked in its partition
+      -- the partition is found without a lock; then the row is locked in this partition
       SELECT h.part INTO v_part FROM history_days d STRAIGHT_JOIN history h
         ON h.id = p_id AND h.part = d.part WHERE d.home_day = p_id DIV 1099511627776 AND h.purge_at > v_now;
       SELECT h.state, h.attempt, h.topic, h.job_key, h.key_until
@@ -34,7 +34,8 @@ BEGIN
     SET v_looks = v_looks + 1;
   UNTIL v_state IS NOT NULL OR v_looks = 3 END REPEAT;
   IF v_state = 'dead' AND v_part IS NOT NULL THEN
-    -- Moved back from history, with its attempts, and its key unless another job has it; clamped to the CHECKs of jobs, which history does not have.
+    -- The job moves back from history with its attempts. It gets its key back, unless another job has the key now. Its
+    -- numbers are clamped, because jobs has CHECKs that history does not have.
     INSERT INTO jobs (id, leave_at, topic, job_key, state, run_at, attempt, failures, attempt_status, due_at, dispatched_at, finished_at,
       claim_shard, no_retries, retry, ack_timeout_ms, version, created_at, updated_at, purge_at, maker, digest,
       partition_key, content_type, payload_binary, error_at, error_code, error_message, headers, payload)
@@ -66,10 +67,10 @@ BEGIN
       no_retries = FALSE,
       purge_at = NULL,
       leave_at = 0,
-      version = LEAST(version + 1, 1999999999), -- numbers_can_rise
+      version = LEAST(version + 1, 1999999999), -- at most what the constraint numbers_can_rise allows
       updated_at = v_now
     WHERE id = p_id AND state = 'dead';
-    -- a job from history was not counted as dead in jobs
+    -- a job that was in history is not counted as dead in job_counts
     INSERT INTO job_counts (topic, piece, writer, scheduled, dead)
       VALUES (v_topic, (p_id DIV 1099511627776) MOD 32, CONNECTION_ID() MOD 32, 1, IF(v_part IS NULL, -1, 0))
       ON DUPLICATE KEY UPDATE scheduled = LEAST(scheduled, 9223372036854775806) + 1, dead = GREATEST(dead, -9223372036854775807) + VALUES(dead);

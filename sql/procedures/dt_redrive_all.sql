@@ -1,5 +1,5 @@
--- Redrives dead jobs by the time of their last failure, which is when they died: a job that was to run the day before yesterday and died yesterday,
--- after its retries, matches yesterday.
+-- Redrives dead jobs by the time of their last failure, at which they died. A job that had to run the day before
+-- yesterday, was retried, and died yesterday belongs to yesterday.
 DROP PROCEDURE IF EXISTS dt_redrive_all;
 
 DELIMITER $$

@@ -1,5 +1,5 @@
--- Renews the member, unless it has ended, and returns the same rows as the statement select_election. If the member has ended, the answer has no row
--- of it.
+-- Renews a member of the election, unless its membership has ended. Returns the same rows as the statement
+-- select_election; if the membership has ended, no row is about this member.
 DROP PROCEDURE IF EXISTS dt_renew_member;
 
 DELIMITER $$

@@ -14,14 +14,14 @@ BEGIN
   DECLARE EXIT HANDLER FOR SQLEXCEPTION BEGIN ROLLBACK; RESIGNAL; END;
 
   COMMIT;
-  -- NULL, or a date of zeros
+  -- true for NULL, and for a date of zeros
   IF TIMESTAMPDIFF(MICROSECOND, '1970-01-01', p_at) IS NULL THEN
     SIGNAL SQLSTATE '45000' SET MESSAGE_TEXT = 'dt_reschedule needs a time, in UTC';
   END IF;
   SET TRANSACTION ISOLATION LEVEL READ COMMITTED;
   START TRANSACTION;
   SET v_now = TIMESTAMPDIFF(MICROSECOND, '1970-01-01', UTC_TIMESTAMP(3)) DIV 1000;
-  -- a time finer than a millisecond is rounded up, so that no job runs early
+  -- a fraction of a millisecond is rounded up, so that no job runs early
   SET v_at = LEAST(GREATEST((TIMESTAMPDIFF(MICROSECOND, '1970-01-01', p_at) + 999) DIV 1000, v_now), 253402300799999);
   REPEAT
     SELECT j.state, j.attempt INTO v_state, v_attempt FROM jobs j WHERE j.id = p_id FOR UPDATE;
@@ -39,9 +39,9 @@ BEGIN
     UPDATE jobs SET
       run_at = v_at,
       next_at = v_at,
-      -- near: before the end of the UTC day that contains now + 48 h
+      -- near: v_at is before the end of the UTC day that contains now + 48 h
       near = v_at < ((v_now + 172800000) DIV 86400000 + 1) * 86400000,
-      version = LEAST(version + 1, 1999999999), -- numbers_can_rise
+      version = LEAST(version + 1, 1999999999), -- at most what the constraint numbers_can_rise allows
       updated_at = v_now
     WHERE id = p_id AND state = 'scheduled';
     SET v_outcome = 'rescheduled';

@@ -1,19 +1,23 @@
--- The one wait of a process in the server: returns when an event happens that the caller asks about, or after p_wait_ms (0 = at once). It takes no
--- locks; each poll reads what is committed at that time. Rows (kind, a, b, c, d):
+-- The one statement with which a process waits in the server. Returns when an event happens that the caller asks about,
+-- or after p_wait_ms (0 = at once). Takes no locks; each poll reads what is committed at that time. Returns rows (kind,
+-- a, b, c, d):
 --
---   0  due_key, id, NULL, NULL                           of what is due from p_look_from on, a thousand rows at most
---   1  shard, epoch, token, version                      of the shards that p_owner leads
+--   0  due_key, id, NULL, NULL                           near jobs with p_look_from <= due_key <= now, 1,000 at most
+--   1  shard, epoch, token, version                      the shards that p_owner leads
 --   2  generation, topics_version, p_leads of now, the clock in ms
 --   3  bits of p_intake that were found, p_intake_at for the next call, the version of the test clock, NULL
 --
--- p_owner: asks about due jobs; NULL = no. The wait ends if a near row is due at p_due_from or later, or if generation, topics_version or the
--- checksum of the shards that p_owner leads (p_leads) changes. The server polls every 40 ms. If there is a test clock, due means by that clock.
+-- p_owner: asks about due jobs; NULL = does not ask. The wait ends if a near job is due whose time is p_due_from or
+-- later, or if generation, topics_version or the checksum of the shards that p_owner leads (p_leads) changes. The
+-- server polls every 40 ms. If there is a test clock, it decides what is due.
 --
--- p_intake: 1 asks about open rows of job_inbox, 2 about operations that are due, 4 about schedules that are due. Dispatchers take turns of 200 ms,
--- in the order of their ids in `processes`, so together they poll five times a second. If one dies, its turns are lost until its row is four seconds
--- old; the others keep theirs.
+-- p_intake: bit 1 asks about open rows of job_inbox, bit 2 about operations that are due, bit 4 about schedules that
+-- are due. Dispatchers take turns of 200 ms, in the order of their ids in `processes`, so together they poll five times
+-- a second. If a dispatcher dies, its turns are lost until its row is four seconds old; the other dispatchers keep
+-- their turns.
 --
--- p_clock: asks about the test clock, every 20 ms: the wait ends if its version is not this one. NULL = no.
+-- p_clock: asks about the test clock, every 20 ms: the wait ends if the clock's version is not p_clock. NULL = does not
+-- ask.
 DROP PROCEDURE IF EXISTS dt_wait;
 
 DELIMITER $$
@@ -30,7 +34,7 @@ BEGIN
   DECLARE v_found TINYINT DEFAULT 0;
   DECLARE v_ends BOOLEAN DEFAULT FALSE;
 
-  SET SESSION lock_wait_timeout = 1; -- if a table stays locked, this fails soon, and each listener polls by itself
+  SET SESSION lock_wait_timeout = 1; -- if a table stays locked, this wait fails soon, and the process polls by itself
   SET v_end = CAST(UNIX_TIMESTAMP(SYSDATE(3)) * 1000 AS SIGNED) + p_wait_ms;
   waiting: LOOP
     SET v_real = CAST(UNIX_TIMESTAMP(SYSDATE(3)) * 1000 AS SIGNED);
@@ -57,7 +61,7 @@ BEGIN
     END IF;
 
     IF p_intake <> 0 THEN
-      IF v_real >= v_intake_at OR v_intake_at > v_real + 60000 THEN -- the server's clock may have been set back
+      IF v_real >= v_intake_at OR v_intake_at > v_real + 60000 THEN -- far ahead: the server's clock was set back
         SELECT 200 * GREATEST(COUNT(*), 1), COALESCE(SUM(p.id < p_process), 0)
           INTO v_turn, v_rank
           FROM processes p

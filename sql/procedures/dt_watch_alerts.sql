@@ -1,7 +1,10 @@
--- Returns whether the caller judges alerts, and to the judge the state of the installation that they are about. The judge is the process in
--- alert_judge, while it writes its row in processes. If it dies, the next live process that calls this takes over; a dispatcher replaces an API at
--- once. The last two columns: this call took the lease, and the judge before is dead; and, if the caller does not judge, for how long the lease of
--- the judge still holds, in ms, unless it is renewed. This statement renews no lease. It reads only small tables.
+-- Returns whether the caller is the judge of alerts; to the judge, also returns the state of the installation that
+-- alerts are about. The judge is the process in alert_judge, as long as it writes its row in processes. If the judge
+-- dies, the next live process that calls this procedure becomes the judge; a dispatcher replaces an API at once.
+--
+-- The last two columns: whether this call made the caller the judge because the judge before is dead; and, if the
+-- caller is not the judge, for how many ms the judge's lease still holds unless it is renewed. This procedure renews no
+-- lease. It reads only small tables.
 DROP PROCEDURE IF EXISTS dt_watch_alerts;
 
 DELIMITER $$

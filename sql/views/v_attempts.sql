@@ -1,4 +1,5 @@
--- Every attempt: the archived ones, and each job's latest, which is in the job's row; with the answers to callbacks.
+-- Every attempt, with the answer to its callback: earlier attempts from the tables of attempts, and each job's latest
+-- attempt from the job's row.
 CREATE OR REPLACE SQL SECURITY INVOKER VIEW v_attempts AS
 SELECT
   a.job_id,

@@ -1,6 +1,8 @@
--- Conservation: every job that was ever created in a topic is in one of the states, or was deleted after its retention, or was added or deleted by a
--- manual edit (`edited`, as the audit found). Everything is counted as it changes: job_counts for jobs, history_counts for history, removed_jobs;
--- v_recount and v_history_audit count row by row. Compare `created` with the 2xx answers that your clients got. `missing` is 0 in a sound database.
+-- Checks that no job was lost: every job that was ever created in a topic is in one of the states, or was deleted after
+-- its retention, or was added or deleted by a manual edit (`edited`, as the audit found). Reads counts that each change
+-- keeps: job_counts for jobs, history_counts for history, removed_jobs for deleted jobs; v_recount and v_history_audit
+-- count the rows themselves. Compare `created` with the 2xx answers that your clients got. `missing` is 0 in a sound
+-- database.
 CREATE OR REPLACE SQL SECURITY INVOKER VIEW v_audit AS
 SELECT
   u.topic,

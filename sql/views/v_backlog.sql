@@ -1,5 +1,5 @@
--- Number of jobs per topic and state. Jobs and history are counted as they change; overdue jobs, and due jobs of paused topics (`held`, not overdue),
--- are counted by reading them.
+-- Number of jobs per topic and state, from counts that each change keeps. Overdue jobs, and due jobs of paused topics
+-- (`held`, which are not overdue), are counted by reading their rows.
 CREATE OR REPLACE SQL SECURITY INVOKER VIEW v_backlog AS
 SELECT
   u.topic,

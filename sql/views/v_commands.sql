@@ -1,4 +1,4 @@
--- Up to which message each partition of the commands topic is processed.
+-- How far each partition of the commands topic is processed.
 CREATE OR REPLACE SQL SECURITY INVOKER VIEW v_commands AS
 SELECT o.kafka_partition, o.next_offset, o.halted,
        (SELECT COUNT(*) FROM messages m WHERE m.kind = 'answers' AND m.sender = o.kafka_partition) AS answers_waiting,

@@ -1,4 +1,4 @@
--- Dead jobs, with their last error; CALL dt_redrive(id) resets the failures of one.
+-- Dead jobs, with their last error. CALL dt_redrive(id) schedules a dead job again.
 CREATE OR REPLACE SQL SECURITY INVOKER VIEW v_dead AS
 SELECT
   j.id,

@@ -1,5 +1,5 @@
--- Differences between history_counts and the rows of history: none in a sound database. Reads all of history. A partition whose counts were removed
--- and that is not dropped yet may appear for a moment.
+-- Differences between history_counts and the rows of history; a sound database has none. Reads all of history. A
+-- partition may appear for a moment after its counts were removed and before it is dropped.
 CREATE OR REPLACE SQL SECURITY INVOKER VIEW v_history_audit AS
 SELECT
   u.topic,

@@ -1,4 +1,4 @@
--- Attempts that are claimed and not settled, in the order of sending: what to check if a shard is halted.
+-- Attempts that are claimed and not settled, in the order in which they are sent. Check them if a shard is halted.
 CREATE OR REPLACE SQL SECURITY INVOKER VIEW v_in_flight AS
 SELECT
   s.shard,

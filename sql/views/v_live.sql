@@ -1,4 +1,4 @@
--- Live jobs, and those that finished a short while ago (history.after). Part of v_jobs.
+-- Live jobs, and jobs that finished a short while ago (history.after): the part of v_jobs that is not in history.
 CREATE OR REPLACE SQL SECURITY INVOKER VIEW v_live AS
 SELECT
   j.id,
@@ -10,21 +10,21 @@ SELECT
     WHEN j.state <> 'scheduled' THEN NULL
     WHEN j.next_at > TIMESTAMPDIFF(MICROSECOND, '1970-01-01', UTC_TIMESTAMP(3)) DIV 1000 THEN 'time'
     WHEN t.paused THEN 'paused'
-    WHEN t.name IS NULL THEN 'kafka' -- no destination is known
+    WHEN t.name IS NULL THEN 'kafka' -- the topic has no row, so the destination is unknown
     WHEN t.max_in_flight <= (SELECT SUM(c.dispatched) FROM job_counts c FORCE INDEX (PRIMARY) WHERE c.topic = t.name)
-      - (SELECT COUNT(*) -- ended by a manual edit, and still counted
+      - (SELECT COUNT(*) -- attempts that a manual edit ended, and that are still counted
            FROM (SELECT topic, attempt_status FROM jobs FORCE INDEX (due) WHERE due_band = 2 AND due_key = 0 LIMIT 1000) e
           WHERE e.topic = t.name AND e.attempt_status = 'dispatched') THEN 'limit'
     WHEN t.rate_limit IS NOT NULL AND EXISTS (
-      SELECT 1 FROM topic_gates g FORCE INDEX (PRIMARY) WHERE g.topic = t.name -- the burst of nine tenths of a second is used up
+      SELECT 1 FROM topic_gates g FORCE INDEX (PRIMARY) WHERE g.topic = t.name -- the burst of 0.9 s is used up
         AND g.next_ns > TIMESTAMPDIFF(MICROSECOND, '1970-01-01', UTC_TIMESTAMP(3)) DIV 1000 * 1000000 + GREATEST(900000000 - GREATEST(g.interval_ns, 0), 0))
       THEN 'limit'
     WHEN t.delivery = 'pull' THEN 'pop'
-    WHEN t.delivery = 'http' AND EXISTS ( -- SQL does not know the job's shard; only the programs and dt_explain do
+    WHEN t.delivery = 'http' AND EXISTS ( -- in any shard: a view cannot compute the job's shard
       SELECT 1 FROM shard_stats x WHERE x.callbacks IS NOT NULL
         AND x.seen_at > TIMESTAMPDIFF(MICROSECOND, '1970-01-01', UTC_TIMESTAMP(3)) DIV 1000 - 5000)
       THEN 'limit'
-    WHEN t.delivery = 'kafka' AND EXISTS ( -- the shard is not known here either
+    WHEN t.delivery = 'kafka' AND EXISTS ( -- any dispatcher: the job's shard is not known here
       SELECT 1 FROM processes p WHERE p.kind = 'dispatcher' AND FIND_IN_SET('kafka', p.waits)
         AND p.seen_at > TIMESTAMPDIFF(MICROSECOND, '1970-01-01', UTC_TIMESTAMP(3)) DIV 1000 - 4000)
       THEN 'kafka'

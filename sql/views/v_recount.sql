@@ -1,5 +1,5 @@
--- Counts all rows of jobs and job_keys. `miscounted`: jobs whose state differs from job_counts, such as manual edits until the audit runs. The last
--- three columns are 0 in a sound database, except for moments.
+-- Counts all rows of jobs and job_keys. `miscounted`: number of jobs whose state differs from job_counts, for example
+-- after a manual edit until the audit runs. The last three columns are 0 in a sound database, except for moments.
 CREATE OR REPLACE SQL SECURITY INVOKER VIEW v_recount AS
 SELECT
   u.topic,
@@ -42,7 +42,7 @@ FROM (
   UNION ALL
   SELECT k.topic, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, COUNT(*)
   FROM job_keys k LEFT JOIN jobs j ON j.id = k.job_id WHERE j.id IS NULL GROUP BY k.topic
-  UNION ALL -- except keys of jobs in history
+  UNION ALL -- minus the keys whose job is in history
   SELECT e.topic, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, -COUNT(*)
   FROM key_ends e JOIN job_keys k ON k.topic = e.topic AND k.job_key = e.job_key AND k.job_id = e.job_id GROUP BY e.topic
 ) u

@@ -1,5 +1,5 @@
--- The leader of each shard, and what it reports. `health` is why a shard does not dispatch, in the words of the API. If the leader is dead, its
--- reports about the moment (waiting, detail) are not shown.
+-- The leader of each shard, and what it reports. `health` says why a shard does not dispatch, in the words of the API.
+-- If the leader is dead, its reports about the present (waiting, detail) are not shown.
 CREATE OR REPLACE SQL SECURITY INVOKER VIEW v_shards AS
 SELECT
   v.shard, v.owner, v.last_owner, v.halted, v.epoch, v.owner_since, v.in_flight, v.send_n, v.batch_no, v.ledger_offset, v.trim_offset, v.named,
