@@ -64,7 +64,7 @@ static int64_t earliest_due_us(const dt_chores *c, const struct dt_chore *chore)
 
 static void run_chores(void *arg);
 
-/* Starts the thread. If this fails, nothing has changed. */
+/* Starts the worker's thread. If this fails, nothing has changed. */
 static dt_status start_worker(dt_chores *c, struct worker *w, struct dt_error *err)
 {
     dt_thread_join(&w->thread); /* joins a previous thread of this worker, which is ending */

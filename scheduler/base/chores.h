@@ -62,8 +62,8 @@ struct dt_chores_env {
      * NULL. */
     dt_status (*open)(void *arg, void **context, struct dt_error *err);
     void (*close)(void *context);
-    /* Interrupts a tick that waits in the context, and makes its later calls fail. Called from any thread. May be
-     * NULL. */
+    /* Interrupts a tick that waits in a call on the context, and makes its later calls fail. Called from any thread.
+     * May be NULL. */
     void (*cut)(void *context);
     /* Asserts that a tick left nothing in the context. Called after each tick, on its thread. May be NULL. */
     void (*check)(const void *context);

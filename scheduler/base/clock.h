@@ -23,8 +23,8 @@ static inline int64_t dt_clock_mono_us(const dt_clock *clock)
 {
     return clock->mono_us(clock);
 }
-/* Returns boot_us, for times that continue elsewhere while this machine is suspended, such as leases. For the system's
- * clock, signal handlers may call it. */
+/* Returns boot_us, for times that continue elsewhere while this machine is suspended, such as leases. Signal handlers
+ * may call it with the system's clock. */
 static inline int64_t dt_clock_boot_us(const dt_clock *clock)
 {
     return clock->boot_us ? clock->boot_us(clock) : clock->mono_us(clock);
@@ -69,7 +69,7 @@ typedef struct dt_refclock {
     _Atomic int64_t taken_us;  /* mono_us of the sample; 0: no sample yet */
     _Atomic int64_t ahead_ms;  /* how far the test clock is ahead of the server's clock; 0: no test clock */
     _Atomic int64_t frozen_ms; /* time at which the test clock is frozen; 0: the test clock runs */
-    _Atomic uint32_t seq;      /* odd while the five members above change; they change together */
+    _Atomic uint32_t seq;      /* odd while the five members offset_us to frozen_ms change together */
     _Atomic bool follows;      /* a test clock exists, and only dt_refclock_follow takes samples */
 } dt_refclock;
 
@@ -83,22 +83,22 @@ void dt_refclock_init(dt_refclock *ref, const dt_clock *clock);
 /* Adds a sample: at some moment between before_us and after_us, the server's clock showed server_ms, truncated to a
  * millisecond. */
 void dt_refclock_sample(dt_refclock *ref, int64_t server_ms, int64_t before_us, int64_t after_us);
-/* Returns a time not later than the server's clock, which decides what is due. Before the first sample, returns the
- * host's time. */
+/* Returns a lower bound of the server's time. Jobs count as due by this time, so that none is early. Before the first
+ * sample, returns the host's time. */
 int64_t dt_refclock_earliest_ms(const dt_refclock *ref);
-/* Returns a time not earlier than the server's clock, to which delays are added. */
+/* Returns an upper bound of the server's time. Delays are added to it, so that no job is early. */
 int64_t dt_refclock_latest_ms(const dt_refclock *ref);
 /* Returns the monotonic time at which the server's clock will have reached server_ms, for sleeping until a due time. If
  * a test clock is frozen, returns a second from now, and the caller checks again then. */
 int64_t dt_refclock_mono_us_at(const dt_refclock *ref, int64_t server_ms);
 
-/* Follows a test clock: from now on, the three functions above return the time of the test clock, which decides whether
- * jobs are due. real_ms is a sample of the server's own clock, as for dt_refclock_sample. dt_refclock_sample no longer
- * does anything, because the readings of sessions may be from before a change of the test clock. Only one thread calls
+/* Follows a test clock: from now on, dt_refclock_earliest_ms, dt_refclock_latest_ms and dt_refclock_mono_us_at return
+ * its time. real_ms is a sample of the server's own clock, as for dt_refclock_sample. dt_refclock_sample no longer does
+ * anything, because the readings of sessions may be from before a change of the test clock. Only one thread calls
  * this. */
 void dt_refclock_follow(dt_refclock *ref, struct dt_test_time test, int64_t real_ms, int64_t before_us,
                         int64_t after_us);
-/* Return bounds of the server's own clock, without the test clock: a time not later and a time not earlier. For times
- * that other machines compare with their own clocks. */
+/* Return a lower and an upper bound of the server's own clock, without the test clock. For times that other machines
+ * compare with their own clocks. */
 int64_t dt_refclock_real_earliest_ms(const dt_refclock *ref);
 int64_t dt_refclock_real_latest_ms(const dt_refclock *ref);

@@ -202,7 +202,7 @@ DT_MUST_CHECK dt_status dt_config_load(struct dt_config *config, const char *fil
 void dt_config_clear(struct dt_config *config);
 /* Prints the effective values as an INI file that can be read back (secrets hidden). */
 void dt_config_print(const struct dt_config *config, FILE *out);
-/* Prints the reference page (Markdown), made from the table. */
+/* Prints the reference page (Markdown), made from DT_CONFIG_MAP. */
 void dt_config_reference(FILE *out);
 /* Prints a file to start from: every option with its help and its default as comments, and no servers except MySQL. */
 void dt_config_sample(FILE *out);

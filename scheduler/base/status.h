@@ -63,7 +63,7 @@ const char *dt_status_name(dt_status status);
 const char *dt_status_text(dt_status status);
 enum dt_class dt_status_class(dt_status status);
 
-/* The reason of a failure, written by the function that detects it. Every function accepts NULL instead. Without a
+/* The reason of a failure, written by the function that detects it. Every function with an err accepts NULL. Without a
  * failure the text is empty. */
 struct dt_error {
     dt_status status;

@@ -16,7 +16,7 @@
 struct dt_callback_url {
     bool tls;
     uint16_t port;              /* port; the default port of the scheme if the text has none */
-    char host[DT_HOST_MAX + 1]; /* lower case, without the final dot; an IPv6 address without brackets, shortest */
+    char host[DT_HOST_MAX + 1]; /* host in lower case without a final dot, or shortest IPv6 address, no brackets */
     char key[DT_HOST_KEY_MAX];  /* text such as "https://example.com:443", the same for all URLs of a host */
 };
 
@@ -31,7 +31,7 @@ struct dt_callback_url {
 const char *dt_callback_url_check(struct dt_str text, struct dt_callback_url *out);
 /* Reads a URL that has only scheme, host and port, like dt_callback_url_check. */
 const char *dt_callback_origin_check(struct dt_str text, struct dt_callback_url *out);
-/* Returns a hash of the key of a URL, at least 1; 0 if the text is absent or not a URL. */
+/* Returns a hash of the URL's scheme, host and port (`key`), at least 1; 0 if the text is absent or not a URL. */
 uint32_t dt_callback_host_of(struct dt_str text);
 
 /* ---- hosts: the list `callbacks.allow_hosts`; and the places to which a topic's headers and signature may be sent.

@@ -33,7 +33,7 @@
 typedef struct dt_conns dt_conns;
 typedef struct dt_conn dt_conn;
 
-/* The limits of a thread, and the deadlines of clients. */
+/* The limits of one thread's connections, and the deadlines of their clients. */
 struct dt_conn_rules {
     size_t most;     /* most connections; a new one replaces the least useful one (enum dt_wait) */
     size_t crowd;    /* most connections that wait for a handshake, a head or a body; one address may have half */
@@ -49,7 +49,7 @@ struct dt_conn_rules {
 struct dt_conn_meters {
     _Atomic int64_t open, waiting, secure;
     dt_metric *open_gauge, *waiting_gauge, *secure_gauge;
-    dt_metric *late, *crowded, *refused;                  /* connections without a served request */
+    dt_metric *late, *crowded, *refused;                  /* why connections ended before a request was served */
     dt_metric *flooded;                                   /* HTTP/2 connections ended for too many frames */
     dt_metric *greeted, *no_tls, *not_greeted, *deserted; /* results of TLS handshakes */
 };
@@ -110,8 +110,8 @@ void dt_conns_round(dt_conns *conns);
 void dt_conns_run(dt_conns *conns);
 /* Enters a later stage. Any thread may call it. */
 void dt_conns_enter(dt_conns *conns, enum dt_conns_stage stage);
-/* The owner has no memory for a request: in this round, connections whose clients do not read their responses are
- * closed. */
+/* Called if the owner has no memory for a request. In this round, closes connections whose clients do not read their
+ * responses. */
 void dt_conns_press(dt_conns *conns);
 /* Returns the number of connections, including those that are about to be closed. Any thread may call it. */
 size_t dt_conns_count(const dt_conns *conns);

@@ -28,7 +28,7 @@ enum dt_wait {
 struct dt_conn_queue {
     struct dt_conn *first; /* list of connections (utlist), in the order of since_us */
     size_t n;
-    int64_t length_us; /* length of the wait; 0: no limit */
+    int64_t length_us; /* time after which the wait ends; 0: no limit */
 };
 
 struct dt_conn_listener {
@@ -68,7 +68,7 @@ struct dt_conn {
     struct dt_evsource source;
     struct dt_conn *prev, *next; /* neighbours in the queue of its wait; next also links closed connections */
     struct dt_evtask adoption;
-    struct dt_sock sock;     /* in a stream, fd is the connection's until it closes; broken: nothing can be sent */
+    struct dt_sock sock;     /* in a stream, fd is the connection's (-1: closed); broken: nothing can be sent */
     struct dt_h2 *h2;        /* HTTP/2 state of the connection; NULL: HTTP/1 */
     struct dt_conn *streams; /* the connection's streams (utlist, by older and newer) */
     struct dt_conn *parent;  /* the stream's connection; NULL: this is a connection */
@@ -81,7 +81,7 @@ struct dt_conn {
     int64_t quick_us; /* until when the body counts as fast enough, by the bytes received so far */
     size_t dropped;   /* bytes dropped while the owner listens */
     bool known, secure;
-    bool local; /* on a Unix socket */
+    bool local; /* the connection is on a Unix socket */
     unsigned char address[DT_ADDRESS_BYTES];
     bool http1;   /* the first bytes were not the preface of HTTP/2 */
     bool served;  /* at least one request was answered */

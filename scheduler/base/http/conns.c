@@ -325,7 +325,7 @@ static void end_some(dt_conns *conns, int stage)
     struct dt_conn *conn;
     struct dt_conn *next;
     DL_FOREACH_SAFE(conns->queues[DT_WAIT_STREAMS].first, conn, next)
-    dt_conn_serve(conn, 0); /* tells its client that no further stream is served */
+    dt_conn_serve(conn, 0); /* tells the client of this connection that no further stream is served */
     for (size_t i = 0; stage >= DT_CONNS_CUT && i < CROWD_WAITS; i++) {
         const struct dt_conn_queue *queue = &conns->queues[crowd_waits[i]];
         while (queue->first)

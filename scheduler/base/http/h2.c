@@ -151,7 +151,7 @@ static int on_close(nghttp2_session *session, int32_t id, uint32_t code, void *a
 
 int dt_h2_poll_fd(struct dt_conn *stream)
 {
-    if (stream->poll_fd < 0) { /* a socket without a peer, because shutdown works on it, too */
+    if (stream->poll_fd < 0) { /* makes a socket without a peer, because shutdown works on it, too */
         stream->poll_fd = socket(AF_UNIX, SOCK_DGRAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
         if (stream->poll_fd >= 0 && stream->sock.broken)
             shutdown(stream->poll_fd, SHUT_RDWR);

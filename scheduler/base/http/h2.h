@@ -9,7 +9,7 @@
 
 /* Returns whether the text is the beginning of the preface, as far as it has arrived. */
 bool dt_h2_may_begin(struct dt_str text);
-/* Makes the connection use HTTP/2. Its preface was not passed yet. */
+/* Makes the connection use HTTP/2. The preface must not have been parsed yet. */
 void dt_h2_begin(struct dt_conn *conn);
 /* Accepts NULL. */
 void dt_h2_free(struct dt_h2 *h2);

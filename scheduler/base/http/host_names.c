@@ -169,7 +169,7 @@ dt_status dt_host_names_find(dt_host_names *names, const char *host, int64_t own
     HASH_FIND(hh, names->by_host, host, n, name);
     if (!name) {
         drop_one(names, now_us);
-        if (HASH_COUNT(names->by_host) >= DT_HOST_NAMES_MAX) /* the first name was in use, and is last now */
+        if (HASH_COUNT(names->by_host) >= DT_HOST_NAMES_MAX) /* nothing was dropped: the first name is in use */
             drop_one(names, now_us);
         name = calloc(1, sizeof(*name) + n + 1);
         if (!name)

@@ -35,7 +35,7 @@ enum dt_host_name_state { DT_HOST_NAME_NO_TURN, DT_HOST_NAME_ASKED, DT_HOST_NAME
 struct dt_host_name {
     enum dt_host_name_state state;
     char *addresses;    /* if KNOWN: addresses in the order of preference, "192.0.2.1,[2001:db8::1]" */
-    const char *reason; /* if FAILED: the reason for people, static text */
+    const char *reason; /* if FAILED: the reason, static text for operators */
     unsigned waiting;   /* number of requests that point to the entry, counted by the caller */
     bool asked;         /* a lookup of the name is running */
     int64_t asks_us;    /* time of the next lookup; the addresses are used until found_us + DT_HOST_NAME_USED_US */

@@ -50,11 +50,11 @@ enum dt_http_end {
 struct dt_http_answer {
     enum dt_http_end end;
     int status;                              /* HTTP status from 100 to 999 if ANSWERED, else 0 */
-    struct dt_str content_type, retry_after; /* value of the first such header; absent: none */
+    struct dt_str content_type, retry_after; /* values of these headers, the first of each; absent: no such header */
     struct dt_str body;                      /* first DT_HTTP_BODY_MAX bytes of the body */
     bool body_whole;                         /* `body` is the whole body */
     int64_t duration_ms;                     /* time from acceptance to the end */
-    const char *detail;                      /* reason for people, if not ANSWERED; never NULL */
+    const char *detail;                      /* reason for operators, if not ANSWERED; never NULL */
 };
 
 /* Receives the result of a request, on the client's thread. Must not block, and must not call the client. */
@@ -62,7 +62,7 @@ typedef void dt_http_answered_fn(void *arg, void *tag, const struct dt_http_answ
 
 struct dt_http_settings {
     unsigned max_in_flight;     /* most requests that are accepted and not answered; further ones are refused */
-    size_t max_bytes;           /* most bytes of URLs, headers and bodies of these requests */
+    size_t max_bytes;           /* most bytes of URLs, headers and bodies of the requests in flight */
     const char *ca_file;        /* file of trusted certificates, PEM; NULL or "": the system's */
     struct dt_networks allowed; /* networks that are allowed although they are refused by default */
     struct dt_str allow_hosts;  /* allowed hosts (callback_rules.h); copied */

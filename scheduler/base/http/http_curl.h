@@ -94,8 +94,7 @@ DT_MUST_CHECK dt_status dt_client_exchange_attach(struct dt_client_exchange *exc
 /* Extends the limits of the exchanges in a list by by_us, except those that wait for a lookup to begin. Returns the
  * earliest limit. */
 int64_t dt_client_exchanges_prolong(struct dt_client_exchange *list, int64_t by_us);
-/* Detaches the handle, which is in no multi handle any more, from the exchange, and resets the handle for another
- * exchange. */
+/* Detaches the handle from the exchange, and resets it for another exchange. The handle must be in no multi handle. */
 void *dt_client_exchange_detach(struct dt_client_exchange *exchange);
 
 /* Returns the result of an exchange that ended with this CURLcode. Texts are borrowed from the exchange. */

@@ -201,7 +201,7 @@ bool dt_receivers_hear(dt_receivers *receivers, int fd, int64_t now_us)
     if (!says_end)
         start_closing(receiver, now_us);
     shutdown(fd, SHUT_RDWR);
-    while (n > 0) /* libcurl notices a closed connection only if no bytes precede the end, so reads them here */
+    while (n > 0) /* libcurl notices a closed connection only if no bytes precede the end: reads the bytes here */
         n = recv(fd, bytes, sizeof(bytes), MSG_DONTWAIT);
     return true;
 }

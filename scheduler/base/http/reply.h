@@ -3,7 +3,7 @@
 
 #include "base/text/strbuf.h"
 
-/* A response to a request. The slices are borrowed for the call that takes it. */
+/* A response to a request. The slices are borrowed for the call that gets the response. */
 struct dt_reply {
     int status;             /* HTTP status from 200 */
     const char *type;       /* value of Content-Type; NULL: no such header */

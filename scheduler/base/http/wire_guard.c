@@ -180,8 +180,8 @@ void dt_wire_guard_owes(dt_wire_guard *guard, int fd, bool owes)
         atomic_fetch_and(&guard->owing[fd / WORD_BITS], ~bit_of(fd));
 }
 
-/* Shuts sockets that still owe bytes of earlier leases: from now on, the handler compares `over` with its present
- * value. */
+/* Shuts sockets that still owe bytes of earlier leases, because after this check the handler no longer notices that
+ * these leases have ended. */
 void dt_wire_guard_enter(dt_wire_guard *guard)
 {
     const unsigned over = guard->over;

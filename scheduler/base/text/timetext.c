@@ -343,7 +343,7 @@ dt_status dt_time_parse(struct dt_str text, int64_t *out_ms)
     struct cursor c = {text.p, text.p + text.n};
     struct dt_civil t = {0};
     int64_t fraction = 0;
-    int sign = 0; /* sign of the offset, which hours and minutes follow */
+    int sign = 0; /* sign of the offset; hours and minutes follow */
     int hours = 0;
     int minutes = 0;
     if (text.n == 0 || !read_digits(&c, 4, &t.year) || !eat(&c, '-') || !read_digits(&c, 2, &t.month) ||
