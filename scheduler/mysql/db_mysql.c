@@ -36,7 +36,7 @@ typedef bool sql_bool;
 
 #define CACHE_BUCKETS    256u
 #define FIRST_CELL_BYTES 64u
-#define MULTI_ROWS_MAX   1024u      /* rows of one multi-row statement */
+#define MULTI_ROWS_MAX   1024u      /* most rows of one multi-row statement */
 #define PLACEHOLDERS_MAX 65535u     /* most placeholders of a statement in the protocol */
 #define PACKET_LEAST     65536      /* max_allowed_packet must be larger, so that one job's statements fit */
 #define PACKET_SLACK     8192u      /* bytes of a packet reserved for everything except parameters */
