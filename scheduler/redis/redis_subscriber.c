@@ -165,7 +165,7 @@ static void subscriber_greet(struct dt_wake *wake, struct subscriber *sub)
 static void announce(struct dt_wake *wake, const char *text)
 {
     if (!wake->on_offers) {
-        /* The text is "<shard>" or "<shard> outbox". Any other text means that everything may have changed. */
+        /* The message is "<shard>" or "<shard> outbox". Any other text means that everything may have changed. */
         char *end = NULL;
         long shard = strtol(text, &end, 10);
         bool outbox = strcmp(end, " outbox") == 0;
@@ -175,7 +175,7 @@ static void announce(struct dt_wake *wake, const char *text)
             wake->on_wake(wake->arg, (int)shard, outbox);
         return;
     }
-    /* The text is a list of topics, separated by spaces. If it is empty, any topic may have jobs. */
+    /* The message is a list of topics, separated by spaces. If it is empty, any topic may have jobs. */
     if (!*text)
         announce_all(wake);
     while (*text) {
