@@ -13,7 +13,7 @@ struct dt_process {
     const char *index_down; /* comma-separated endpoints that it cannot write to; "*": all; NULL or empty: none */
     int64_t index_losses;
     const char *leads;      /* shards that this process leads, as a comma-separated list; NULL: it is an API */
-    const char *waits;      /* what the leaders wait for, comma-separated: "kafka", "redis"; NULL or empty: nothing */
+    const char *waits;      /* what its leaders wait for, comma-separated: "kafka", "redis"; NULL or empty: nothing */
     const char *elected_by; /* "zookeeper" or "mysql" once elected for a shard, even before leading it; else NULL */
 };
 DT_MUST_CHECK dt_status dt_store_beat(dt_store *store, const struct dt_process *process, struct dt_error *err);

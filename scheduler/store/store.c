@@ -13,7 +13,7 @@
 #define PAYLOAD_SLACK  24576u
 #define TRIES_MAX      8u
 #define PAUSE_FIRST_US 500
-#define AGAIN_US       INT64_C(900000) /* shorter than any lock timeout */
+#define AGAIN_US       INT64_C(900000) /* time after which a BUSY was a lock timeout: shorter than any lock timeout */
 #define NOW_FRESH_US   INT64_C(250000) /* how long after a sample the server's time counts as known */
 #define PROBE_IDLE_US                                                                                                  \
     INT64_C(1000000) /* after this idle time, the connection is checked, because the server may have closed it */
@@ -386,7 +386,7 @@ static dt_status read_semi_sync(dt_db *db, const char *statement, struct dt_semi
     while (dt_db_next(db)) {
         const struct dt_str name = dt_db_bytes(db, 0);
         const struct dt_str value = dt_db_bytes(db, 1);
-        if (name.n > 0 && name.p[name.n - 1] == 's') { /* such as rpl_semi_sync_master_status */
+        if (name.n > 0 && name.p[name.n - 1] == 's') { /* a status: rpl_semi_sync_master_status */
             out->waits = dt_str_is(value, "ON");
         } else if (value.n > 0 && value.p[0] >= '0' && value.p[0] <= '9') {
             int64_t n = 0; /* values above INT64_MAX become INT64_MAX */
