@@ -203,7 +203,7 @@ dt_status dt_store_events_tend(dt_store *store, int64_t now_ms, int64_t keep_ms,
         days[n++] = dt_db_i64(db, 0);
     status = dt_db_end(db, err);
     const int64_t last = n ? days[n - 1] : now_ms / DAY_MS - 1;
-    /* Splits days off `later`. Splitting is cheap, because these days have no events yet. */
+    /* Splits days off the partition `later`. Splitting is cheap, because these days have no events yet. */
     for (int64_t day = last + 1; day <= now_ms / DAY_MS + DAYS_AHEAD && status == DT_OK; day++) {
         snprintf(sql, sizeof(sql),
                  "ALTER TABLE job_events REORGANIZE PARTITION later INTO (PARTITION d%lld VALUES LESS THAN (%lld),"
