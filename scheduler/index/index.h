@@ -238,7 +238,8 @@ DT_MUST_CHECK dt_status dt_index_scores(dt_index *index, unsigned shard, const s
 DT_MUST_CHECK dt_status dt_index_held_scores(dt_index *index, unsigned shard, struct dt_str topic,
                                              const struct dt_entry *entries, size_t n, int64_t *scores,
                                              struct dt_error *err);
-/* Adds entries. If the page already has an entry of the job, this entry stays and nothing is added. */
+/* Adds entries. If the page of a new entry already has an entry of the same job, that entry stays and nothing is
+ * added. */
 DT_MUST_CHECK dt_status dt_index_add_missing(dt_index *index, unsigned shard, const struct dt_entry *entries, size_t n,
                                              struct dt_error *err);
 

@@ -259,7 +259,7 @@ struct chunks {
     struct dt_str topic;            /* topic of the held set */
 };
 
-/* Adds a command with the removals, then the additions. Each addition has the number of its removal. */
+/* Adds a command with the removals, then the additions. Each addition names the removal that it depends on. */
 static void build_fixes(dt_index *index, unsigned shard, const struct dt_fix *fixes, size_t n)
 {
     struct dt_item *gone = index->batch->gone;
@@ -315,7 +315,7 @@ static void build_chunk(dt_index *index, unsigned shard, const struct chunks *ch
     }
 }
 
-/* The destination of the scores of one round trip. Each chunk has one reply. */
+/* Where the scores of one round trip are stored. Each chunk has one reply. */
 struct scores_reply {
     int64_t *scores;
     size_t n;
@@ -333,7 +333,7 @@ static void on_scores(void *arg, size_t i, const dt_reply *reply)
     }
 }
 
-/* Sends n changes or questions in chunks. `scores` has room for n, or is NULL if no scores are requested. Stops at the
+/* Sends n changes or requests in chunks. `scores` has room for n, or is NULL if no scores are requested. Stops at the
  * first failure; chunks that were sent before stay applied. */
 static dt_status send_chunks(dt_index *index, unsigned shard, const struct chunks *chunks, size_t n, int64_t *scores,
                              struct dt_error *err)

@@ -1,5 +1,5 @@
-/* The handle: its connections, its scratch memory, the choice of a shard's endpoint, and messages that are published
- * without a change of entries. */
+/* The handle dt_index: its connections, its scratch memory, the choice of a shard's endpoint, and messages that are
+ * published without a change of entries. */
 #include <errno.h>
 #include <sys/random.h>
 

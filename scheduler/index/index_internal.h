@@ -157,8 +157,8 @@ struct dt_reading {
     size_t n_junk;
 };
 
-/* Reads the elements of a reply from number `from` on. For each page these are its name, its beginning and [member,
- * score, …], or nil instead of the list if the page does not exist although the set has its name. */
+/* Reads a reply from element number `from` on. For each page it has the name, the beginning, and [member, score, …], or
+ * nil instead of this list if the page does not exist although the set has its name. */
 void dt_reading_take(struct dt_reading *reading, const dt_reply *reply, size_t from);
 
 /* Removes the junk that the reading found, in one more round trip. Returns true if the reading found junk and it was

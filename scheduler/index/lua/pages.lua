@@ -159,7 +159,7 @@ local function add(base, list, nx)
       store(key, start, list, i, j, nx)
     elseif there <= MAX then
       regroup(base, name, start, list, i, j, nx)
-    elseif at > start then -- the page is full of one millisecond
+    elseif at > start then -- all entries of the full page are in one millisecond
       begin_page(base, at)
       j = i - 2
     else

@@ -37,7 +37,7 @@
 
 /* Takes the fillings of our own shards, or of other leaders' shards, and adds their records after the first b->n_notes.
  * The pass fills the sets that no other process fills. Records of another slot map do not count. If a shard of ours has
- * no record, the pass fills it all the same. */
+ * no record, the pass fills its set anyway. */
 static void take_fillings(dt_reconciler *r, bool own)
 {
     struct dt_rebuild *b = &r->rebuild;
@@ -285,7 +285,7 @@ static dt_status add_and_read(dt_reconciler *r, struct dt_error *err)
 
 /* ---- the end of a pass ---- */
 
-/* Reports the sets of this process's leaders that the pass has filled as complete. */
+/* Reports which sets of this process's leaders are complete because the pass has filled them. */
 static void finish_pass(dt_reconciler *r, int64_t to_ms)
 {
     struct dt_rebuild *b = &r->rebuild;

@@ -136,7 +136,8 @@ static void update_shards(dt_reconciler *r, const struct dt_shard_set *leads)
     static const char *const kinds[DT_DRIFTS] = {"missing", "extra", "wrong"};
     const struct dt_shard_set gained = dt_shard_set_without(leads, &r->leads);
     struct dt_shard_set asked;
-    /* The previous leader of a gained shard may have died between a commit and its update of the index. */
+    /* The previous leader of a gained shard may have died between a commit and its update of the index. Only a full
+     * scan finds such a loss. */
     if (!dt_shard_set_empty(&gained))
         dt_reconcile_full_scan_soon(r);
     for (unsigned shard = 0; shard < DT_SHARDS_MAX; shard++) {
@@ -159,7 +160,7 @@ static void update_shards(dt_reconciler *r, const struct dt_shard_set *leads)
     /* If a leader requests a rebuild before this thread knows that it leads, the request waits. */
     for (unsigned i = 0; i < DT_SHARDS_MAX / 64; i++)
         asked.bits[i] = atomic_fetch_and(&r->lost[i], ~r->leads.bits[i]) & r->leads.bits[i];
-    /* Removes the shards whose rebuild begins now from windows in progress. */
+    /* Removes from the windows in progress the shards whose rebuild begins now. */
     for (size_t i = 0; i < DT_WINDOWS; i++)
         r->windows[i].shards = dt_shard_set_without(&r->windows[i].shards, &asked);
     r->scan_shards = dt_shard_set_without(&r->scan_shards, &asked);
@@ -202,7 +203,7 @@ static void begin_period(dt_reconciler *r)
     r->hurry_us = r->now_us + UNSURE_US;
     r->near_end_ms = r->now_ms + 2 * period_ms < end_ms ? r->now_ms + 2 * period_ms : end_ms;
     dt_compare_start(&r->near, &shards, r->now_ms, r->near_end_ms);
-    if (!dt_compare_active(&r->overdue)) /* otherwise a long queue continues at its position */
+    if (!dt_compare_active(&r->overdue)) /* otherwise the compare of a long queue continues */
         dt_compare_start(&r->overdue, &shards, 0, r->now_ms);
     if (!dt_compare_active(&r->edge)) {
         int64_t from_ms = r->edge_done_ms ? r->edge_done_ms - OVERLAP_MS : end_ms - 2 * period_ms;
