@@ -1,4 +1,5 @@
-/* The table of features with chores: each line has the functions that start, leave and stop one of them. */
+/* The table of features with chores. Each line has the functions that start and stop the chores of one feature, and the
+ * function by which a process that ends leaves them to another process. */
 #include "features.h"
 
 #include "features/alerts/alerts.h"
@@ -6,8 +7,7 @@
 
 static const struct feature {
     dt_status (*start)(const struct dt_features_env *env, void **out, struct dt_error *err);
-    void (*leave)(void *feature); /* NULL: every process runs the feature's chores, so no other process has to take
-                                   * over */
+    void (*leave)(void *feature); /* NULL: the chores run in every process, so no other process must take them over */
     void (*stop)(void *feature);
 } table[] = {
     {dt_figures_start, NULL, dt_figures_stop},
@@ -16,7 +16,7 @@ static const struct feature {
 #define FEATURES (sizeof(table) / sizeof(*table))
 
 struct dt_features {
-    void *v[FEATURES]; /* one for each feature; NULL: it was not started */
+    void *v[FEATURES]; /* one for each line of the table; NULL: not started */
 };
 
 dt_status dt_features_start(const struct dt_features_env *env, dt_features **out, struct dt_error *err)

@@ -1,10 +1,10 @@
 /*
- * A chore of APIs and dispatchers that writes the figures of the process. Owns the figures that are not written yet,
- * and a copy of the histograms of lateness at the last write.
+ * The chore that writes the figures of the process, in APIs and dispatchers. It keeps the figures that are not written
+ * yet, and a copy of the histograms of lateness at the last write.
  *
  * The chore is due at the end of each step of five seconds, by MySQL's clock, so that a steady load gives steady
- * figures. If nothing happened, it sends MySQL nothing. If MySQL does not accept the figures of a step, they are
- * dropped, because they must not be added to the next step.
+ * figures. If nothing happened, it sends no statement. If a write fails, the figures of the step are lost, because they
+ * must not be added to the next step.
  */
 #include "figures.h"
 
@@ -15,13 +15,13 @@
 #include "base/log.h"
 
 #define BUCKETS    32
-#define EXPIRE_MS  INT64_C(300000)      /* pause between two deletions of old rows, if anything happened */
-#define EXPIRED    5000                 /* rows of one deletion */
-#define LATEST_US  INT64_C(86400000000) /* bound of the last bucket */
-#define BACKLOG_US INT64_C(10000000)    /* pause between two counts of due jobs by topic, if there are any */
+#define EXPIRE_MS  INT64_C(300000)      /* pause between two deletions of old rows; without events nothing is deleted */
+#define EXPIRED    5000                 /* most rows in one deletion */
+#define LATEST_US  INT64_C(86400000000) /* upper bound that is written for the last bucket */
+#define BACKLOG_US INT64_C(10000000)    /* pause between two counts of due jobs by topic, while there are due jobs */
 #define LATENESSES 3
 
-/* Names of the histograms of lateness; a process has some of them. */
+/* Names of the histograms of lateness. A process has only some of them. */
 static const char *const lateness[LATENESSES] = {"duetime_dispatch_lateness_seconds",
                                                  "duetime_callback_lateness_seconds", "duetime_pop_lateness_seconds"};
 
@@ -29,18 +29,18 @@ typedef struct {
     struct dt_features_env env;
     int64_t writer;
     struct dt_chore chore;
-    int64_t begins_ms; /* beginning of the current step; 0: no step yet */
+    int64_t begins_ms; /* beginning of the current step; 0: no step has begun */
     struct dt_tally tally;
     struct dt_backlog backlog;
-    int64_t backlog_us; /* mono: due jobs are counted at this time or later */
+    int64_t backlog_us; /* mono: the next count of due jobs is not earlier */
     dt_metric *happened[DT_TALLIES];
-    uint64_t seen[LATENESSES][BUCKETS]; /* counts of the buckets at the last write */
-    int64_t expired_ms;                 /* time of the last deletion of old rows */
+    uint64_t seen[LATENESSES][BUCKETS]; /* numbers in the buckets at the last write */
+    int64_t expired_ms;                 /* time of the last deletion */
     bool failed;                        /* the last write failed */
 } dt_figures;
 
-/* Returns how much the buckets have grown since the last call, summed over all histograms, which have the same
- * bounds. */
+/* Returns by how much each bucket has grown since the last call, summed over all histograms. All histograms have the
+ * same bounds. */
 static size_t take_lateness(dt_figures *f, struct dt_lateness out[static BUCKETS])
 {
     size_t n = 0;
@@ -63,7 +63,7 @@ static size_t take_lateness(dt_figures *f, struct dt_lateness out[static BUCKETS
     return n;
 }
 
-/* Writes the figures since the last write into the step that contains at_ms. */
+/* Writes the figures since the last write, into the rows of the step that contains at_ms. */
 static void write_step(dt_figures *f, dt_store *store, int64_t at_ms)
 {
     struct dt_lateness late[BUCKETS];
@@ -72,7 +72,7 @@ static void write_step(dt_figures *f, dt_store *store, int64_t at_ms)
     bool moved = dt_tally_take(&f->tally);
     struct dt_figures_step step = {.at_ms = at_ms, .writer = f->writer, .tally = &f->tally, .lateness = late};
     step.n_lateness = take_lateness(f, late);
-    step.overdue = (int64_t)dt_metric_value(dt_metric_find("duetime_overdue_jobs")); /* 0 if the process leads no
+    step.overdue = (int64_t)dt_metric_value(dt_metric_find("duetime_overdue_jobs")); /* 0 in a process that leads no
                                                                                       * shard */
     for (int i = 0; i < DT_TALLIES; i++)
         dt_metric_add(f->happened[i], f->tally.all[i]);
@@ -89,7 +89,7 @@ static void write_step(dt_figures *f, dt_store *store, int64_t at_ms)
     f->failed = status != DT_OK;
     if (status != DT_OK || at_ms - f->expired_ms < EXPIRE_MS)
         return;
-    /* If another process is deleting old rows, the next call deletes the remaining ones. */
+    /* Rows that another process is deleting are left to the next call. */
     f->expired_ms = at_ms;
     for (bool more = true; more && status == DT_OK && !dt_chore_stopping(&f->chore);)
         status = dt_store_figures_expire(store, at_ms, EXPIRED, &more, NULL);

@@ -5,10 +5,10 @@
  *                                                                                             │ sums over writers
  *                                                                     a request ◀─────────────┘
  *
- * There are rows for steps of two lengths: five seconds, kept for two hours, and five minutes, kept for two weeks. A
- * process adds its figures to its rows of both at once, so that no row has to be condensed later. The number of rows
- * depends on time alone: at most DT_TALLY_TOPICS topics for each process and step. Figures are not an audit: if a
- * process ends, or its write fails, the figures of a step are lost.
+ * There are rows for steps of five seconds, kept for two hours, and rows for steps of five minutes, kept for two weeks.
+ * A process adds its figures to both kinds of rows at the same time, so that no row has to be condensed later. The
+ * number of rows does not depend on the number of jobs: a process has at most DT_TALLY_TOPICS rows for each step.
+ * Figures are not an audit: if a process ends, or its write fails, the figures of a step are lost.
  */
 #pragma once
 
@@ -25,14 +25,14 @@
 
 /* ---- writing ---- */
 
-/* A line in features/features.c: adds the chore that writes the tally of this process. Returns NOMEM if memory runs
- * out. */
+/* For the table in features/features.c: adds the chore that writes the tally of this process. Returns NOMEM if memory
+ * runs out. */
 DT_MUST_CHECK dt_status dt_figures_start(const struct dt_features_env *env, void **out, struct dt_error *err);
-/* Removes the chore. The figures of the current step are lost. */
+/* Removes the chore. The figures of the current step are not written. */
 void dt_figures_stop(void *figures);
 
 struct dt_lateness {
-    int64_t slot; /* as in struct dt_figures_row */
+    int64_t slot; /* number of the slot, as in struct dt_figures_row */
     int64_t up_to_us;
     int64_t attempts;
 };
@@ -44,38 +44,38 @@ struct dt_figures_step {
     const struct dt_lateness *lateness;
     size_t n_lateness;
 };
-/* Adds figures to the rows of both step lengths. */
+/* Adds the figures of a step to the rows of both lengths. */
 DT_MUST_CHECK dt_status dt_store_figures_add(dt_store *store, const struct dt_figures_step *step, struct dt_error *err);
-/* Deletes at most `limit` expired rows of each table. *more: further rows may be expired. */
+/* Deletes at most `limit` expired rows of each table. *more: there may be further expired rows. */
 DT_MUST_CHECK dt_status dt_store_figures_expire(dt_store *store, int64_t now_ms, size_t limit, bool *more,
                                                 struct dt_error *err);
 
 /* ---- reading; all outputs are in the arena ---- */
 
 struct dt_figures_range {
-    int64_t step_ms;        /* DT_FINE_MS or DT_COARSE_MS */
+    int64_t step_ms;        /* length of the steps to read: DT_FINE_MS or DT_COARSE_MS */
     int64_t from_ms, to_ms; /* to_ms is exclusive */
     int64_t slot_ms;        /* width of a slot of the output; a multiple of step_ms */
-    struct dt_str topic;    /* empty = sum of all topics */
+    struct dt_str topic;    /* empty = the sum of all topics */
 };
 struct dt_figures_row {
-    int64_t slot; /* time in ms, divided by slot_ms; 0 in dt_store_figures_of_topics */
+    int64_t slot; /* number of the slot: time in ms divided by slot_ms; 0 in dt_store_figures_of_topics */
     struct dt_str topic;
     int64_t n[DT_TALLIES];
     int64_t overdue;
 };
-/* Reads the slots that have figures, in order. */
+/* Reads the slots that have figures, in order of time. */
 DT_MUST_CHECK dt_status dt_store_figures(dt_store *store, const struct dt_figures_range *range, struct dt_arena *arena,
                                          struct dt_figures_row **out, size_t *n, struct dt_error *err);
-/* Reads the sums of the range by topic; the row with the empty topic has the sum of all. */
+/* Reads the sums of the period for each topic. The row with the empty topic has the sum of all topics. */
 DT_MUST_CHECK dt_status dt_store_figures_of_topics(dt_store *store, const struct dt_figures_range *range,
                                                    struct dt_arena *arena, struct dt_figures_row **out, size_t *n,
                                                    struct dt_error *err);
-/* Reads buckets, sorted by slot and bound. */
+/* Reads the buckets of lateness, sorted by slot and upper bound. */
 DT_MUST_CHECK dt_status dt_store_lateness(dt_store *store, const struct dt_figures_range *range, struct dt_arena *arena,
                                           struct dt_lateness **out, size_t *n, struct dt_error *err);
-/* Returns a quantile (part: 0 to 1) of the lateness in ms, interpolated within its bucket. Negative: there were no
- * attempts. All buckets must belong to one slot. */
+/* Returns a quantile (part: 0 to 1) of the lateness in ms, interpolated within its bucket. Negative: no attempts were
+ * counted. All buckets must belong to one slot. */
 double dt_lateness_ms(const struct dt_lateness *buckets, size_t n, double part);
 
 /* ---- numbers of jobs ---- */
@@ -84,32 +84,33 @@ struct dt_topic_load {
     struct dt_str topic;
     int64_t jobs[DT_JOB_STATES];
 };
-/* Reads the numbers of jobs of all topics, in no order. A topic may have two rows: one for live and one for archived
+/* Reads the numbers of jobs of all topics, in any order. A topic may have two rows: one for live jobs, one for archived
  * jobs. */
 DT_MUST_CHECK dt_status dt_store_topic_loads(dt_store *store, struct dt_arena *arena, struct dt_topic_load **out,
                                              size_t *n, struct dt_error *err);
 struct dt_topic_overdue {
     struct dt_str topic;
-    int64_t jobs, since_ms; /* since_ms: time at which the oldest job fell due; 0 = unknown */
+    int64_t jobs, since_ms; /* jobs: number of jobs; since_ms: when the oldest of them fell due, 0 = unknown */
     int64_t job;            /* id of the oldest job */
-    bool paused;            /* the topic is paused, so the jobs are held, not overdue */
+    bool paused;            /* the topic is paused, so its jobs are held rather than overdue */
 };
-/* Reads which topics have jobs that are due and not dispatched, from `limit` due and `limit` offered jobs. If some of
- * the due jobs are held, it reads up to DT_LATE_SLICES times `limit` (dispatch/scan.h). Topics are in no order. */
+/* Reads which topics have jobs that are due and not dispatched, in any order. Reads at most `limit` due jobs and
+ * `limit` offered jobs. Due jobs of paused topics do not count towards `limit`, but at most DT_LATE_SLICES times
+ * `limit` due jobs are read (dispatch/scan.h). */
 DT_MUST_CHECK dt_status dt_store_topics_overdue(dt_store *store, int64_t now_ms, size_t limit, struct dt_arena *arena,
                                                 struct dt_topic_overdue **out, size_t *n, struct dt_error *err);
 
-/* Backlog: gauges with the number of jobs of each topic that are due and not dispatched (duetime_backlog_jobs). MySQL
- * is read only while a job is overdue, so an idle installation costs nothing. For one thread. */
+/* The backlog gauges, duetime_backlog_jobs: the number of jobs of each topic that are due and not dispatched. MySQL is
+ * read only while a job is overdue, so an idle installation sends no statements. For one thread. */
 
-#define DT_BACKLOG_TOPICS 100 /* most topics with a gauge; a topic keeps its gauge until the process ends */
+#define DT_BACKLOG_TOPICS 100 /* most gauges; a topic keeps its gauge until the process ends */
 
 struct dt_backlog_row {
     char topic[DT_TOPIC_MAX + 1];
     size_t topic_n;
     dt_metric *jobs;
 };
-/* All zero at first. The owner must clear the arena. */
+/* The gauges and their memory. All zero at first. The owner must clear the arena. */
 struct dt_backlog {
     struct dt_arena arena;
     size_t n;
@@ -117,6 +118,6 @@ struct dt_backlog {
     struct dt_backlog_row rows[DT_BACKLOG_TOPICS];
 };
 
-/* Counts due jobs, up to a limit, and sets the gauges. overdue: number of overdue jobs; if it is 0, no statement is
- * sent. After a failure the gauges do not change. */
+/* Counts the due jobs, up to a limit, and sets the gauges. overdue: number of overdue jobs of the process; if it is 0,
+ * no statement is sent. After a failure the gauges keep their values. */
 DT_MUST_CHECK dt_status dt_backlog_tell(struct dt_backlog *backlog, dt_store *store, int64_t now_ms, int64_t overdue);

@@ -1,4 +1,4 @@
--- Figures over time (figures/figures.h): sums over all writers.
+-- Figures over time (figures/figures.h). Each process has its own rows (`writer`); reads sum them.
 
 -- name: add_figures
 INSERT INTO figures (step_ms, at, writer, topic, created, dispatched, succeeded, failed, dead, cancelled, overdue)
@@ -12,7 +12,8 @@ INSERT INTO figures_lateness (step_ms, at, writer, up_to_us, attempts)
 VALUES (?,?,?,?,?)
 ON DUPLICATE KEY UPDATE attempts = attempts + VALUES(attempts);
 
--- `overdue` is a level, not a count: it is summed over writers, and a slot of several steps has its maximum.
+-- `overdue` is a level, not a count of events: at each time, it is summed over the writers. A slot of several steps has
+-- the maximum of these sums.
 -- name: select_figures
 SELECT CAST(f.at DIV ? AS SIGNED), CAST(SUM(f.created) AS SIGNED), CAST(SUM(f.dispatched) AS SIGNED), CAST(SUM(f.succeeded) AS SIGNED),
        CAST(SUM(f.failed) AS SIGNED), CAST(SUM(f.dead) AS SIGNED), CAST(SUM(f.cancelled) AS SIGNED), CAST(MAX(f.overdue) AS SIGNED)
@@ -51,8 +52,8 @@ DELETE FROM figures WHERE step_ms = ? AND at < ? LIMIT ?;
 -- name: delete_old_lateness
 DELETE FROM figures_lateness WHERE step_ms = ? AND at < ? LIMIT ?;
 
--- Reads the numbers of jobs by topic and state, from the counters. One statement reads both tables, so that a job that
--- moves to history meanwhile is counted once.
+-- Reads the numbers of jobs by topic and state, from the counters of both tables. One statement reads both, so that a
+-- job that is being archived is counted once.
 -- name: select_counts_of_topics
 SELECT c.topic, CAST(SUM(c.scheduled) AS SIGNED), CAST(SUM(c.dispatched) AS SIGNED), CAST(SUM(c.succeeded) AS SIGNED),
        CAST(SUM(c.dead) AS SIGNED), CAST(SUM(c.cancelled) AS SIGNED)
@@ -64,9 +65,9 @@ SELECT h.topic, 0, 0, CAST(SUM(IF(h.state = 'succeeded', h.jobs, 0)) AS SIGNED),
   FROM history_counts h
  GROUP BY h.topic;
 
--- Reads a slice of due jobs after (due_key, id), and due jobs that are offered to pops; both are bounded. If next_at is
--- zero or less, the job is due now. The last four columns: due rows that were read, how many of them are scheduled, and
--- the place of the last one.
+-- Reads a slice of due jobs that begins after (due_key, id), and the jobs offered to pops; the number of rows is
+-- limited. A next_at of zero or less means "due now". The last four columns are about the slice: number of rows, number
+-- of scheduled jobs among them, due_key and id of the last row.
 -- name: select_overdue_of_topics
 SELECT topic, CAST(SUM(counts) AS SIGNED), MIN(IF(counts AND next_at > 0, next_at, NULL)),
        CAST(SUBSTR(MIN(IF(counts, CONCAT(LPAD(GREATEST(next_at, 0), 20, '0'), id), NULL)), 21) AS SIGNED),

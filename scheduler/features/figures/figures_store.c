@@ -149,7 +149,7 @@ dt_status dt_store_lateness(dt_store *store, const struct dt_figures_range *rang
         arena, DT_ROWS(out, n, read_bucket), err);
 }
 
-/* A bucket begins where the previous one ends. Empty buckets are missing from the list, so a bucket may begin later
+/* A bucket begins where the previous one ends. Because empty buckets are not stored, a bucket may in fact begin later
  * than computed here. */
 double dt_lateness_ms(const struct dt_lateness *buckets, size_t n, double part)
 {
@@ -188,10 +188,11 @@ dt_status dt_store_topic_loads(dt_store *store, struct dt_arena *arena, struct d
     return dt_store_read(store, dt_sql_select_counts_of_topics, DT_NO_PARAMS, arena, DT_ROWS(out, n, read_load), err);
 }
 
-/* State of a read of due rows in slices. */
+/* State of a read of due jobs in slices. */
 struct due_slices {
     int64_t last_key, last_id;
-    size_t n, n_free; /* n: rows of the last slice; n_free: rows of all slices that are not held */
+    size_t n, n_free; /* n: number of rows in the last slice; n_free: number of rows in all slices whose topic is not
+                       * paused */
 };
 
 static dt_status read_overdue(const dt_db *db, struct dt_arena *arena, void *row, void *arg)
@@ -219,7 +220,7 @@ static int overdue_by_topic(const void *a, const void *b)
     return dt_str_order(((const struct dt_topic_overdue *)a)->topic, ((const struct dt_topic_overdue *)b)->topic);
 }
 
-/* Merges the rows of each topic. Drops topics whose due jobs are all dispatched. */
+/* Merges the rows of each topic. Drops topics without jobs that are due and not dispatched. */
 static size_t merge_topics(struct dt_topic_overdue *v, size_t n)
 {
     size_t kept = 0;
@@ -234,7 +235,7 @@ static size_t merge_topics(struct dt_topic_overdue *v, size_t n)
             continue;
         }
         last->jobs += v[i].jobs;
-        if (v[i].since_ms < last->since_ms) /* since_ms 0: the job fell due before any known time */
+        if (v[i].since_ms < last->since_ms) /* since_ms 0 means "earlier than any known time" */
             last->job = v[i].job;
         last->since_ms = dt_older(last->since_ms, v[i].since_ms);
     }
@@ -277,9 +278,10 @@ dt_status dt_store_topics_overdue(dt_store *store, int64_t now_ms, size_t limit,
 
 /* ---- the gauges of backlog: see figures.h ---- */
 
-#define COUNTED 10000 /* most due jobs that are not held, and most offered jobs, for dt_store_topics_overdue */
+#define COUNTED 10000 /* most due jobs that are not held, and most offered jobs, that are counted */
 
-/* Returns the gauge of a topic, and adds one if needed. Returns NULL if there is no room for another gauge. */
+/* Returns the gauge of a topic. If the topic has none, adds one. Returns NULL if there are DT_BACKLOG_TOPICS gauges
+ * already. */
 static struct dt_backlog_row *gauge_of_topic(struct dt_backlog *b, struct dt_str topic)
 {
     char label[DT_TOPIC_MAX + 16];

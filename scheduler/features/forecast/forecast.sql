@@ -1,9 +1,9 @@
--- Forecasts of due jobs (forecast_store.c). In the due index, band 1 has exact times and band 0 only days. All
--- statements on jobs except count_due_by_topic read the index alone; count_due_by_topic runs only if an estimate says
--- that there are few rows.
+-- Forecasts of due jobs (forecast_store.c). In the due index, band 1 has exact times, and band 0 only days. All
+-- statements on jobs read the index alone, except count_due_by_topic, which runs only if an estimate says that there
+-- are few rows.
 
--- Estimates the number of rows: the optimizer reads a few pages of the index, however large the range is. Without ORDER
--- BY, MySQL does not read them.
+-- Estimates the number of rows by EXPLAIN: the optimizer reads a few pages of the index, however large the range is.
+-- With ORDER BY, MySQL would not read them.
 -- name: estimate_due
 EXPLAIN SELECT id
   FROM jobs FORCE INDEX (due)
@@ -20,7 +20,7 @@ SELECT (due_key - ?) DIV ? AS step, COUNT(*)
    AND due_key < ?
  GROUP BY step;
 
--- Reads every row, because the index has no topics, and in band 0 no times.
+-- Reads the row of every job, because the index has no topics and, in band 0, no times.
 -- name: count_due_by_topic
 SELECT (GREATEST(next_at, 1) - ?) DIV ? AS step, topic, COUNT(*)
   FROM jobs FORCE INDEX (due)
@@ -31,7 +31,8 @@ SELECT (GREATEST(next_at, 1) - ?) DIV ? AS step, topic, COUNT(*)
    AND GREATEST(next_at, 1) >= ?
  GROUP BY step, topic;
 
--- Reads the jobs in the given number of the 1024 slots: a random sample, because the slot is a hash of the id.
+-- Reads the jobs of the first n of 1024 slots. These are a random sample, because the slot of a job is a hash of its
+-- id.
 -- name: select_due_sample
 SELECT id, due_key
   FROM jobs FORCE INDEX (due)
@@ -41,14 +42,14 @@ SELECT id, due_key
    AND MOD(CRC32(id), 1024) < ?
  LIMIT ?;
 
--- Reads the shards of the map. drains is 0 if it was never measured.
+-- Sums the measured rates of all shards of the map (features/forecast/forecast.h); a shard without a measurement has 0.
 -- name: select_drains
 SELECT CAST(SUM(t.drains) AS SIGNED)
   FROM installation i
   JOIN shard_stats t ON t.shard < i.shards;
 
--- Reads schedules that have fires without a job before a given time. A dispatcher checks a schedule no later than its
--- next fire.
+-- Reads the schedules that have fires without a job before a given time. look_at, when a dispatcher checks the
+-- schedule, is not after its next fire.
 -- name: select_schedules_ahead
 SELECT s.name, s.topic, s.cron, s.every_ms, s.anchor_at, s.time_zone, s.starts_at, s.ends_at, s.overlap + 0,
        s.catch_up_ms, s.catch_up_max, s.jitter_ms, s.paused, s.created_at, s.updated_at, s.version, s.digest,

@@ -1,4 +1,4 @@
-/* The sums of a forecast, and its near part: see forecast_parts.h. */
+/* The sums of a forecast, and its near jobs: see forecast_parts.h. */
 
 #include "forecast_parts.h"
 #include "base/assert.h"
@@ -6,8 +6,8 @@
 #include "mysql/statements.h"
 #include "store/store_internal.h"
 
-/* Parts (step, topic, jobs) are collected in any order. At the end they are merged, and the largest parts of each step
- * are kept. */
+/* Parts (step, topic, number of jobs) are added in any order. At the end they are merged, and only the largest parts of
+ * each step are kept. */
 /* ---- adding to the sums ---- */
 
 void dt_forecast_add(struct dt_forecasting *f, size_t step, int64_t due)
@@ -36,7 +36,7 @@ void dt_forecast_show_part(struct dt_forecasting *f, size_t step, struct dt_str 
         f->out->parts = parts;
         f->cap = cap;
     }
-    /* Consecutive jobs often have the same topic; they share a copy of its name. */
+    /* Consecutive jobs often have the same topic, so they share one copy of its name. */
     if (!f->last_topic.p || !dt_str_eq(f->last_topic, topic))
         f->last_topic = dt_arena_copy(f->arena, topic);
     if (f->last_topic.p)
@@ -64,7 +64,7 @@ void dt_forecast_estimated_from(struct dt_forecasting *f, int64_t ms)
 
 dt_status dt_forecast_estimate(struct dt_forecasting *f, int band, int64_t from_ms, int64_t to_ms, int64_t *rows)
 {
-    /* The index of the column `rows` in the answer to EXPLAIN. */
+    /* Index of the column `rows` in the answer to EXPLAIN. */
     const unsigned column = dt_db_server(f->db) == DT_SERVER_MARIADB ? 8 : 9;
     *rows = 0;
     if (from_ms >= to_ms)
@@ -111,7 +111,7 @@ static int by_share(const void *a, const void *b)
     return (x->scheduled < y->scheduled) - (x->scheduled > y->scheduled);
 }
 
-/* Returns the shares of topics in a piece. Reads them once and keeps them for the whole forecast. */
+/* Returns the shares of the topics in a piece. Reads them from MySQL once for a forecast. */
 static dt_status read_shares(struct dt_forecasting *f, unsigned piece, struct dt_forecast_shares **out)
 {
     dt_assert_cmp(piece, <, DT_COUNT_PIECES);
@@ -143,8 +143,9 @@ static dt_status read_shares(struct dt_forecasting *f, unsigned piece, struct dt
     return DT_OK;
 }
 
-/* Adds a part to *sum and returns how many whole jobs that adds; the fraction is kept for the next call. If only some
- * topics are requested, rounds up, so that a topic with jobs shows at least one. */
+/* Adds a number with a fraction to *sum, and returns by how many whole jobs the sum has grown. So fractions count in a
+ * later call. If only some topics are requested, the sum is rounded up, so that a topic with jobs shows at least one
+ * job. */
 static int64_t add_with_carry(const struct dt_forecasting *f, double *sum, double part)
 {
     double more = dt_forecast_is_bound(f->ask) ? 0.999999 : 0.5;
@@ -209,31 +210,33 @@ static void merge_parts(struct dt_forecast *out)
 /*
  * ---- near jobs: band 1 of the due index, by exact time ----
  *
- * The band has scheduled jobs and the deadlines of dispatched jobs; only the rows of jobs show which entry is which.
+ * The band has entries of scheduled jobs, and deadlines of dispatched jobs. Only the row of a job shows which of both
+ * its entry is.
  *
- *     few enough to look up    each row is looked up: exact
- *     more                     entries are counted by step, and a sample of rows is looked up; if the sample of a step
+ *     few enough to look up    each row is read: the numbers are exact
+ *     more                     entries are counted by step, and a sample of rows is read; if the sample of a step
  *                              has dispatched jobs, the number of scheduled jobs is an estimate
  *     too many to count        the optimizer estimates each step, or each of ESTIMATES ranges of steps
  *
  * A sample says nothing about a small topic. So if only some topics are requested, the rows of the first
- * DT_FORECAST_BOUND entries are looked up. Later entries are estimated, unless all jobs of the topic were found.
+ * DT_FORECAST_BOUND entries are read. Later entries are estimated, unless all scheduled jobs of the topic were found
+ * already.
  */
 
 #define SLOTS     1024
 #define ESTIMATES 240
-#define ROOM      (2 * DT_FORECAST_LOOKED_UP) /* rows that fit: a sample may be larger than expected */
-#define MEASURED  50000                       /* entries of the range with which the optimizer's estimate is compared */
+#define ROOM      (2 * DT_FORECAST_LOOKED_UP) /* most rows of a sample, which may be larger than expected */
+#define MEASURED  50000                       /* entries of the range that is compared with its estimate */
 
 struct seen {
     int64_t id, due_ms;
 };
 
 struct sample {
-    struct seen *v; /* sorted by id */
+    struct seen *v; /* jobs of the sample, sorted by id */
     struct dt_topic_of *of;
     size_t n;
-    int slots; /* number of slots from which the sample is taken */
+    int slots; /* the sample has the jobs of this number of slots */
 };
 
 static size_t step_of(const struct dt_forecasting *f, int64_t ms)
@@ -279,7 +282,8 @@ static bool is_scheduled(const struct dt_topic_of *of)
 
 /* ---- totals of steps ---- */
 
-/* The numbers of a step: its entries, its entries in the sample, and the scheduled ones of the latter. */
+/* The numbers of a step. entries: in the index; seen: entries in the sample; scheduled: jobs of the sample that are
+ * scheduled. */
 struct total {
     int64_t entries, seen, scheduled;
 };
@@ -301,8 +305,8 @@ static dt_status count_steps(struct dt_forecasting *f, struct total *totals)
     return dt_db_end(f->db, f->err);
 }
 
-/* Returns the estimated scheduled jobs of a step. If the sample has no entries of the step, all of them count as
- * scheduled. */
+/* Returns the estimated number of scheduled jobs in a step. If no entry of the step is in the sample, counts every
+ * entry as scheduled. */
 static int64_t scheduled_of(const struct total *total)
 {
     return total->seen == 0 ? total->entries
@@ -331,7 +335,7 @@ static dt_status count_near(struct dt_forecasting *f, struct sample *s)
         if (totals[step].scheduled != totals[step].seen)
             dt_forecast_estimated_from(f, f->ask->from_ms + (int64_t)step * f->ask->step_ms);
     }
-    /* Counts the jobs of the sample as parts, and then scales the parts to all entries. */
+    /* Counts the jobs of the sample by topic, then scales these parts from the sample to all entries of the step. */
     dt_assert_cmp(f->out->n_parts, ==, 0);
     for (size_t i = 0; i < s->n; i++)
         if (is_scheduled(&s->of[i]))
@@ -365,14 +369,14 @@ static dt_status estimate_stretch(struct dt_forecasting *f, size_t first, size_t
     return status == DT_OK ? dt_forecast_share(f, from_ms, first, last, totals) : status;
 }
 
-/* Estimates the jobs due from reached_ms on. The optimizer estimates about twice the real number for large ranges. So
- * its estimate is scaled: its estimate of a first range is compared with the known number of entries there. */
+/* Estimates the jobs that are due at reached_ms or later. For a large range the optimizer estimates about twice the
+ * real number. So the estimate for a first range, whose number of entries is known, gives a factor. */
 static dt_status estimate_near(struct dt_forecasting *f, int64_t reached_ms)
 {
     const int64_t from_ms = f->ask->from_ms;
     const size_t steps = f->ask->steps;
     const size_t each = (steps + ESTIMATES - 1) / ESTIMATES;
-    double factor = 1; /* number of real entries for each estimated one */
+    double factor = 1; /* real number of entries divided by the optimizer's estimate */
     const int64_t end_ms = dt_forecast_end_ms(f->ask);
     int64_t rows = 0;
     int64_t nth_ms;
@@ -393,12 +397,12 @@ static dt_status count_bound(struct dt_forecasting *f)
 {
     const struct dt_param topic = DT_P_STR(f->ask->topic);
     const int64_t end_ms = dt_forecast_end_ms(f->ask);
-    int64_t reached_ms; /* all entries due before this time were looked up */
+    int64_t reached_ms; /* the rows of all entries due before this time were read */
     int64_t others = 0;
     dt_status status = dt_store_due_nth(f->store, f->ask->from_ms, end_ms, DT_FORECAST_BOUND, &reached_ms, f->err);
     if (status == DT_OK)
         status = dt_forecast_count(f, 1, f->ask->from_ms, reached_ms);
-    /* Finds out whether the topic has further scheduled jobs. */
+    /* Finds out whether the topic has scheduled jobs that were not found yet. */
     if (status == DT_OK && f->ask->topic.p) {
         for (size_t step = 0; step < f->ask->steps; step++)
             others -= f->out->due[step];

@@ -1,17 +1,18 @@
 /*
  * The forecast: near jobs (forecast_parts.c), far jobs, and fires without a job.
  *
- * Fires count at their nominal times. Of DT_FORECAST_FIRES fires each schedule has a part that is computed one by one.
- * Its later fires are assumed at even intervals, so their number does not affect the cost.
+ * Fires count at their nominal times. The next fires of each schedule are computed one by one, at most
+ * DT_FORECAST_FIRES of all schedules together. Later fires are assumed at even intervals, so their number does not
+ * affect the cost.
  */
 
 #include "features/schedules/schedule_row.h"
 #include "forecast_parts.h"
 #include "mysql/statements.h"
 
-/* The later fires of a schedule, which are assumed at even intervals. */
+/* The later fires of a schedule, at even intervals. */
 struct evenly {
-    struct dt_str topic; /* topic of the schedule's row */
+    struct dt_str topic; /* topic of the schedule's jobs */
     int64_t last_ms;
     double each_ms;
 };
@@ -44,9 +45,9 @@ static void add_schedule(struct dt_forecasting *f, const struct dt_schedule *s, 
         evens->v[evens->n++] = (struct evenly){s->job.topic, last_ms, each_ms};
 }
 
-/* Adds the fires of schedules [first, end). From its first step on, a schedule has the same number of fires in each
- * step, so one pass over the steps adds the fires of all schedules. The results are whole numbers; fractions are added
- * to the next step. */
+/* Computes the number of later fires in each step, for n schedules together. The rate of a schedule is constant from
+ * its first step on, so one pass over the steps is enough. The results are whole numbers; a fraction counts in a later
+ * step. */
 static void sum_later_fires(const struct dt_forecasting *f, const struct evenly *v, size_t n, double *more,
                             int64_t *out)
 {
@@ -58,7 +59,7 @@ static void sum_later_fires(const struct dt_forecasting *f, const struct evenly 
     for (size_t i = 0; i < n; i++) {
         size_t step = (size_t)((v[i].last_ms - ask->from_ms) / ask->step_ms);
         int64_t next_ms = ask->from_ms + (int64_t)(step + 1) * ask->step_ms;
-        /* A fire at next_ms belongs to the next step. */
+        /* A fire at exactly next_ms belongs to the next step, not to this one. */
         double first = (double)(next_ms - 1 - v[i].last_ms) / v[i].each_ms;
         more[step] += first;
         more[step + 1] += (double)ask->step_ms / v[i].each_ms - first;
@@ -76,11 +77,11 @@ static int evens_by_topic(const void *a, const void *b)
     return dt_str_order(((const struct evenly *)a)->topic, ((const struct evenly *)b)->topic);
 }
 
-/* The schedules of one topic, which are consecutive. */
+/* The schedules with the same topic, which are consecutive in the sorted array. */
 struct run {
     const struct evenly *v;
     size_t n;
-    double rate; /* fires a millisecond */
+    double rate; /* fires per millisecond */
 };
 
 static int by_rate(const void *a, const void *b)
@@ -90,8 +91,8 @@ static int by_rate(const void *a, const void *b)
     return (x < y) - (x > y);
 }
 
-/* Adds the fires of each of the topics with the most fires to its parts, since a step only shows the largest topics.
- * Then adds the fires of all topics to the sums of the steps. */
+/* Adds the later fires. Since a step shows only the largest topics, the fires of the topics with the highest rates are
+ * added to the parts of these topics. The fires of all topics are added to the steps. */
 static dt_status add_later_fires(struct dt_forecasting *f, struct evens *evens)
 {
     const size_t steps = f->ask->steps;
@@ -134,7 +135,7 @@ static dt_status add_schedules(struct dt_forecasting *f, const struct dt_schedul
             continue;
         dt_status status = dt_schedule_recurrence(&v[i], f->ask->zones, &r, &zone, f->err);
         if (status == DT_INVALID)
-            continue; /* the schedule's row has the reason why it has no jobs */
+            continue; /* the row of this schedule has an error, so it makes no jobs */
         if (status != DT_OK)
             return status;
         add_schedule(f, &v[i], &r, DT_FORECAST_FIRES / n, &evens);
@@ -163,13 +164,13 @@ static dt_status add_fires(struct dt_forecasting *f)
 /*
  * ---- far jobs: band 0 of the due index, which has days ----
  *
- * The jobs of a day are spread evenly over the day. Their topics are estimated from the counters of the jobs made for
- * the day's piece (topic/counts.h). If only some topics are requested, and there are at most DT_FORECAST_BOUND far
- * jobs, each row is looked up, which is exact.
+ * The jobs of a day are spread evenly over the day. Their topics are estimated from the counters of the day's piece
+ * (topic/counts.h). If only some topics are requested, and there are at most DT_FORECAST_BOUND far jobs, the row of
+ * each job is read, so the numbers are exact.
  */
 
-#define ESTIMATED_DAYS  400 /* days that are estimated one by one */
-#define ESTIMATED_LATER 100 /* number of ranges into which later days are divided */
+#define ESTIMATED_DAYS  400 /* number of days that are estimated separately */
+#define ESTIMATED_LATER 100 /* number of ranges into which the days after these are divided */
 
 struct days {
     int64_t first_ms; /* beginning of the first day */
@@ -194,7 +195,7 @@ static dt_status count_days(struct dt_forecasting *f, struct days *days)
     return dt_db_end(f->db, f->err);
 }
 
-/* Estimates the jobs of days [first, end) as one range, with the same number for each day. */
+/* Estimates the jobs of days [first, end) together, and gives each day the same number. */
 static dt_status estimate_alike(struct dt_forecasting *f, struct days *days, size_t first, size_t end)
 {
     int64_t from_ms = days->first_ms + (int64_t)first * DT_FORECAST_DAY_MS;
@@ -206,7 +207,7 @@ static dt_status estimate_alike(struct dt_forecasting *f, struct days *days, siz
     return status;
 }
 
-/* Returns the part of a day's jobs that is due before a time, if they are spread evenly. */
+/* Returns how many of a day's jobs are due before a time, if they are spread evenly over the day. */
 static int64_t jobs_before(int64_t jobs, int64_t day_ms, int64_t ms)
 {
     int64_t since_ms = ms <= day_ms ? 0 : ms - day_ms < DT_FORECAST_DAY_MS ? ms - day_ms : DT_FORECAST_DAY_MS;

@@ -4,12 +4,13 @@
  *   lock the partitions' rows, which must have the expected offsets ─▶ decode ─▶ carry out one run after the other
  *   ─▶ raise the offsets ─▶ write answers
  *
- * A run has the messages that are handled together: changes of jobs, reports, or one change of a topic. The reports of
- * a run are applied by one set of statements. If one of their jobs is locked, they are applied again one by one.
+ * A run is a sequence of messages that are carried out together: changes of jobs, reports, or one change of a topic.
+ * All reports of a run are applied by the same statements. If one of their jobs is locked, they are applied again, one
+ * by one.
  *
  * Answers: a refused message is sent unchanged to the topic of refused messages, with its problem in an additional
- * header. If a message names a topic for its answer, the body that REST would answer is sent to that topic, with the
- * status as a header.
+ * header. If a message names a topic for its answer, the body of REST's answer is sent to that topic, with the HTTP
+ * status in a header.
  */
 #include "base/assert.h"
 #include "base/fail_point.h"
@@ -35,16 +36,16 @@ struct carrying {
     bool refuse_all, singly, reports_singly;
     struct dt_command *commands; /* one for each message, in the order of the batch */
     struct dt_intent *intents;
-    struct dt_apply *reports;  /* one for each command, used by reports */
-    struct dt_intents_txn txn; /* has the intents of all runs; each run uses some of them */
+    struct dt_apply *reports;  /* memory for the reports of a run, one for each command */
+    struct dt_intents_txn txn; /* the transaction of the intents; each run passes its part of the intents */
     struct dt_counts counts;
     struct dt_command_answers answers; /* answers, at most two for each message */
-    struct dt_str topic;               /* the topic that was read last for an answer; absent: none yet */
-    bool paused;                       /* `topic` is paused */
+    struct dt_str topic;               /* topic that was read last for an answer; absent: none yet */
+    bool paused;                       /* the last topic is paused */
     enum dt_dealing dealing;
     struct dt_job_move *moves;
     size_t n_moves;
-    size_t agreed; /* number of partitions whose row has the expected offset */
+    size_t agreed; /* number of partitions whose row in MySQL has the expected offset */
     dt_db *db;
     int64_t now_ms;
     struct dt_error *err;
@@ -126,8 +127,8 @@ static void refuse_command(struct dt_intent *x, enum dt_problem_type type, struc
     x->problem = (struct dt_problem){.type = type, .detail = detail};
 }
 
-/* Returns why an answer must not be sent to this topic, because it could be taken for another service's message. NULL:
- * it may be sent. */
+/* Returns why no answer may be sent to this topic, because a reader of the topic could take the answer for a message of
+ * another service. NULL: answers may be sent to it. */
 static const char *check_reply_to(const struct carrying *c, struct dt_str topic)
 {
     const char *allowed = dt_store_config(c->taker->store)->kafka_allow_topics;
@@ -149,14 +150,14 @@ static dt_status decode_commands(struct carrying *c)
     dt_status status = DT_OK;
     for (size_t i = 0; i < c->batch->n && status == DT_OK; i++) {
         const struct dt_command_message *m = &c->batch->v[i];
-        /* With a test clock, delays count from now, because the sender's timestamp is real time. */
+        /* With a test clock, delays count from now_ms, because the sender's timestamp is in real time. */
         const struct dt_command_text text = {.value = m->value,
                                              .timestamp_ms = config->installation_test_clock ? 0 : m->timestamp_ms};
         struct dt_intent *x = &c->intents[i];
         c->commands[i].intent = x;
         status = dt_command_message_decode(&with, &text, &c->commands[i]);
         const char *reason = status == DT_OK && m->reply_to.p ? check_reply_to(c, m->reply_to) : NULL;
-        if (reason) { /* a command that cannot be answered is not carried out: its sender would wait for ever */
+        if (reason) { /* without an answer the sender would wait for ever, so nothing is carried out */
             const struct dt_str detail = dt_arena_printf(&t->arena, "header reply_to: %s", reason);
             refuse_command(x, DT_PROBLEM_INVALID, detail);
             status = detail.p ? DT_OK : DT_NOMEM;
@@ -171,8 +172,7 @@ static dt_status decode_commands(struct carrying *c)
 
 /* ---- reports ---- */
 
-/* Returns whether the message is still to be carried out: it is not refused, and no earlier message of its partition
- * waits. */
+/* Returns whether to carry the message out: it is not refused, and no earlier message of its partition waits. */
 static bool may_continue(struct dt_intent *x)
 {
     if (*x->stopped)
@@ -180,14 +180,14 @@ static bool may_continue(struct dt_intent *x)
     return !*x->stopped && x->outcome != DT_INTENT_REFUSED;
 }
 
-/* Finds the job of a report. If there is no such job, refuses the command. */
+/* Finds the job that a report is for. If there is no such job, refuses the command. */
 static dt_status find_reported(struct carrying *c, struct dt_command *command)
 {
     struct dt_intent *x = command->intent;
     dt_status status = DT_OK;
     if (!command->result.job_id)
         status = dt_key_find(c->db, x->topic, x->key, &command->result.job_id, c->err);
-    else if (x->topic.p) { /* the command has an id and a topic: the job must be in that topic */
+    else if (x->topic.p) { /* if the command has both an id and a topic, the job must be in that topic */
         const struct dt_change_txn txn = {.store = c->taker->store, .db = c->db, .arena = &c->taker->arena};
         struct dt_job job;
         status = dt_job_read_in_txn(&txn, command->result.job_id, &job, c->err);
@@ -316,14 +316,14 @@ static struct dt_str keep_answer_text(struct carrying *c, struct dt_strbuf *text
     return kept;
 }
 
-/* Returns whether the command makes a job: a create does, and a replace if the job did not exist. */
+/* Returns whether the command made a job: a create does, and a replace does if the job did not exist. */
 static bool makes_job(const struct dt_command *command)
 {
     return command->action == DT_COMMAND_CREATE ||
            (command->action == DT_COMMAND_REPLACE && command->intent->insert.replace);
 }
 
-/* Finds the job that the answer shows. NOT_FOUND: it does not exist any more. */
+/* Finds the job for the answer. NOT_FOUND: the job was removed meanwhile. */
 static dt_status find_job(struct carrying *c, const struct dt_command *command, struct dt_job *job)
 {
     const struct dt_change_txn txn = {
@@ -343,12 +343,11 @@ static dt_status find_job(struct carrying *c, const struct dt_command *command, 
     return DT_OK;
 }
 
-/* Finds the word for what the job waits for. It is the word that REST would show if leaders work and limits have
- * room. */
+/* Finds the value of `waiting_for`. REST would show the same, unless a leader is missing or a limit is reached. */
 static dt_status find_waiting_for(struct carrying *c, const struct dt_job *job, const char **out)
 {
     dt_status status = DT_OK;
-    /* Keeps the topic that was read last, because most answers are about the same topic. */
+    /* The topic that was read last is kept, because most answers are about the same topic. */
     if (dt_job_is_due(job, c->now_ms) && !(c->topic.p && dt_str_eq(c->topic, job->topic))) {
         struct dt_topic topic = {.paused = false};
         status = dt_topic_read(c->db, job->topic, &c->taker->arena, &topic, c->err);
@@ -370,7 +369,7 @@ static const char *outcome_word(const struct dt_command *command)
                                                       : "stale";
 }
 
-/* Makes the body that REST answers after success: the job, or the members of the topic. */
+/* Makes the body of REST's answer after success: the job, or some members of the topic. */
 static dt_status body_of(struct carrying *c, const struct dt_command *command, struct dt_str *out)
 {
     struct dt_strbuf text = {0};
@@ -383,12 +382,12 @@ static dt_status body_of(struct carrying *c, const struct dt_command *command, s
             status = find_waiting_for(c, &job, &view.waiting_for);
         if (status == DT_OK)
             dt_job_add(&text, &job, &view);
-        if (status == DT_OK && text.n > REPLY_MAX) { /* too large for Kafka, so the answer has no payload */
+        if (status == DT_OK && text.n > REPLY_MAX) { /* too large for Kafka, so the payload is left out */
             dt_strbuf_reset(&text);
             view.payload = false;
             dt_job_add(&text, &job, &view);
         }
-        /* The report was applied, and the job was removed at once (a retention of zero). */
+        /* The retention is zero, so the job was removed as soon as the report was applied. */
         if (status == DT_NOT_FOUND && command->action == DT_COMMAND_REPORT) {
             dt_json_begin_object(&text, NULL);
             dt_json_put_id(&text, "id", command->result.job_id);
@@ -412,8 +411,8 @@ static dt_status body_of(struct carrying *c, const struct dt_command *command, s
     return status == DT_OK && !out->p ? DT_NOMEM : status;
 }
 
-/* Returns the topic of a command, if it is known. If the command only names a job, the topic is known after the job was
- * read. */
+/* Returns the topic of a command; absent if it is not valid or not known. If the command names only a job, the topic is
+ * known after the job was read. */
 static struct dt_str topic_of_intent(const struct carrying *c, const struct dt_intent *x)
 {
     const struct dt_str named = x->topic.p ? x->topic : x->job.topic;
@@ -568,14 +567,14 @@ dt_status dt_store_carry_out(struct dt_command_taker *t, struct dt_command_batch
         b->done = b->refused = b->waiting = 0;
         return status;
     }
-    for (size_t i = 0; i < b->n_places; i++) { /* the reader expects the committed offsets */
+    for (size_t i = 0; i < b->n_places; i++) { /* the next offsets that the reader expects in MySQL */
         struct dt_command_place *place = &b->places[i];
         if (!place->up_to)
             continue;
         place->next = place->up_to->offset + 1;
         place->last = place->up_to->offset;
     }
-    /* The moves of jobs by changes are added after those by reports. */
+    /* The moves of the reports' jobs come first, then those of the changed jobs. */
     if (c.txn.n_moves)
         memcpy(&c.moves[c.n_moves], c.txn.moves, c.txn.n_moves * sizeof(*c.moves));
     b->moves = c.moves;

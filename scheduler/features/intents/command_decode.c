@@ -1,5 +1,6 @@
-/* Decodes a message: first the members that name the action and the job or topic, then the body of that action, with
- * REST's decoder, which skips the former members. One pass finds the faults of both parts. */
+/* Decodes a message in two parts: first the members that name the action and the job or topic; then the body of the
+ * action, by the decoder of REST, which skips the members of the first part. One pass finds the faults of both
+ * parts. */
 #include "intents.h"
 
 #include "job/results/results.h"
@@ -63,14 +64,14 @@ static void read_id(struct dt_json_reader *r, const struct dt_json_field *field,
         dt_json_fault(r, field, "must be a job's id, a string of digits");
 }
 
-/* The members are read in the order of these rows, whatever their order in the object. */
+/* The members are read in the order of this table, whatever their order in the object. */
 static const struct dt_json_field fields[] = {
     DT_FIELD("topic", TEXT, struct dt_intent, topic, .read = read_topic_member),
     DT_FIELD("key", TEXT, struct dt_intent, key, .check = dt_key_check),
     DT_FIELD("id", COUNT, struct dt_intent, job_id, .read = read_id),
 };
 
-/* Reads the members of the first n rows. */
+/* Reads the members of the first n rows of the table. */
 static void read_members(struct reading *r, size_t n)
 {
     struct dt_intent *x = r->out->intent;
@@ -84,7 +85,7 @@ static void read_members(struct reading *r, size_t n)
     }
 }
 
-/* Reads which job the change or report is for. */
+/* Reads which job a change or report is for. */
 static void read_job_name(struct reading *r)
 {
     const bool id = find_member(r, "id");
@@ -98,7 +99,7 @@ static void read_job_name(struct reading *r)
         add_message_fault(r, "/key", "is required, or id for a job without a key");
 }
 
-/* Refuses members that the action does not use, so that none is ignored silently. */
+/* Refuses members that the action does not use, so that no member is ignored silently. */
 static void refuse_others(struct reading *r, bool (*known)(struct dt_str name), const char *but)
 {
     const dt_json *json = r->with->json;
@@ -107,8 +108,8 @@ static void refuse_others(struct reading *r, bool (*known)(struct dt_str name), 
             dt_faults_add_member(&r->out->intent->faults, "", m->name, "is not allowed in this action");
 }
 
-/* Ends the decoding of a body. If its decoder failed, or faults were found before the decoder ran, refuses the intent.
- * Returns NOMEM if memory ran out, else OK. */
+/* Ends the decoding of a body. Refuses the intent if the decoder of the body failed, or if earlier steps found faults.
+ * Returns NOMEM if memory ran out, otherwise OK. */
 static dt_status finish_decoding(struct reading *r, dt_status status)
 {
     if (r->out->intent->faults.failed)
@@ -120,8 +121,8 @@ static dt_status finish_decoding(struct reading *r, dt_status status)
     return status == DT_NOMEM ? status : DT_OK;
 }
 
-/* Delays count from the sender's time. If the sender's clock is ahead of the server's, the job may not be due later
- * than a job of any other request. */
+/* Delays count from the timestamp of the message. If the sender's clock is ahead of the server's, the job must still
+ * not be due later than limits.max_delay allows for other requests. */
 static void check_due(struct reading *r, int64_t due_ms)
 {
     if (due_ms > r->with->now_ms + r->rules.max_delay_ms)

@@ -5,11 +5,11 @@
  *                                                        └────────────────── one transaction ──────────────────────┘
  *   ─▶ the outbox sends the answers and deletes them
  *
- * The offset of a partition is in MySQL. It is raised in the transaction of the effects, if it still has the value that
- * the reader knows. So each message takes effect once: if a reader has an older offset, or another reader is active, it
- * changes nothing and gets DEPOSED. The messages of a partition are carried out in order: if one waits (for its topic
- * to be created, or for a row lock), later messages wait, too. Answers are rows until Kafka has them, so each is sent
- * at least once.
+ * The offset of a partition is in MySQL. It is raised in the transaction that carries out the messages, if it still has
+ * the value that the reader expects. So each message takes effect once: a reader that expects an older offset, because
+ * another reader is active, changes nothing and gets DEPOSED. The messages of a partition are carried out in order: if
+ * one waits (until its topic is created, or for a row lock), later messages wait, too. An answer is stored in a row
+ * until Kafka has it, so each answer is sent at least once.
  */
 #pragma once
 
@@ -22,20 +22,21 @@
 struct dt_command_message;
 struct dt_command_place {
     int32_t partition;
-    int64_t next;                           /* offset of the first message that is not done; 0 = no message was read
+    int64_t next;                           /* offset of the first message that was not carried out; 0 = none was read
                                              * yet */
-    int64_t last;                           /* offset of the last message that was done; -1 = unknown */
+    int64_t last;                           /* offset of the last message that was carried out; -1 = unknown */
     unsigned char digest[16];               /* digest of the message at `last` */
-    bool halted;                            /* out: the row says that the partition must not be read */
-    const struct dt_command_message *up_to; /* used by dt_store_carry_out only: the last message that is done */
-    bool touched, stopped;                  /* used by dt_store_carry_out only */
+    bool halted;                            /* out: the row in MySQL says that the partition must not be read */
+    const struct dt_command_message *up_to; /* private to dt_store_carry_out: the last message that is done */
+    bool touched, stopped;                  /* private to dt_store_carry_out */
 };
-/* Computes the digest by which a message is recognized. */
+/* Computes the digest of a message. It shows whether the message at `last` is still the same one. */
 void dt_command_digest(struct dt_str key, struct dt_str value, int64_t timestamp_ms, unsigned char digest[16]);
-/* Reads the offsets of partitions, given in ascending order. Inserts a row for a partition without one. */
+/* Reads the offsets of partitions; v is sorted by partition. Inserts a row for a partition that has none. */
 DT_MUST_CHECK dt_status dt_store_command_places(dt_store *store, struct dt_command_place *v, size_t n,
                                                 struct dt_error *err);
-/* Writes why a partition must not be read; NULL: it may be read. If its offset has changed, nothing is written. */
+/* Stores the reason why a partition must not be read any more; NULL: it may be read. If its offset in MySQL is not
+ * place->next, nothing is written. */
 DT_MUST_CHECK dt_status dt_store_halt_commands(dt_store *store, const struct dt_command_place *place,
                                                const char *reason, struct dt_error *err);
 
@@ -44,32 +45,33 @@ DT_MUST_CHECK dt_status dt_store_halt_commands(dt_store *store, const struct dt_
 struct dt_message_header {
     struct dt_str name, value;
 };
-/* A message. Texts are borrowed for the call. */
+/* A message. The texts are borrowed during the call. */
 struct dt_command_message {
-    struct dt_command_place *place; /* the place of the message's partition */
+    struct dt_command_place *place; /* the place of the partition that has the message */
     int64_t offset, timestamp_ms;   /* timestamp_ms 0 = the message has none */
     struct dt_str key, value;       /* absent = null */
     const struct dt_message_header *headers;
     size_t n_headers;
-    struct dt_str reply_to;         /* topic for the answer; absent: no answer is wanted */
-    bool patient;                   /* the message may wait until the batch of an earlier attempt is settled */
-    bool last_try;                  /* if the message would wait, it is refused instead */
+    struct dt_str reply_to;         /* topic to which the answer is sent; absent: no answer is wanted */
+    bool patient;                   /* the message may wait until the attempt that prevents its change is settled */
+    bool last_try;                  /* refuse the message if it would have to wait */
     enum dt_intent_outcome outcome; /* out */
 };
-/* An answer: a message to Kafka. */
+/* An answer, which is sent to Kafka as a message. */
 struct dt_command_answer {
-    struct dt_str of_topic;          /* topic of the command; absent: none, or the answer was read from a row */
+    struct dt_str of_topic;          /* topic that the command is about; absent: none, or the answer was read from a
+                                      * row */
     struct dt_str topic, key, value; /* key, value: absent = null */
     const struct dt_message_header *headers;
     size_t n_headers;
-    int64_t row; /* id of the row from which the answer was read */
+    int64_t row; /* id of the row from which the answer was read; else 0 */
 };
 struct dt_command_answers {
     struct dt_command_answer *v;
     size_t n;
 };
 
-/* A taker carries messages out, for one thread. All zero at first, except members marked `in`. */
+/* The state of a thread that carries messages out. All zero at first, except members marked `in`. */
 struct dt_command_taker {
     dt_store *store;           /* in */
     struct dt_job_rules rules; /* in */
@@ -80,36 +82,37 @@ struct dt_command_taker {
     struct dt_intent_topics topics;
 };
 struct dt_command_batch {
-    struct dt_command_message *v; /* in: the messages of each partition in their order */
+    struct dt_command_message *v; /* in: the messages; those of a partition are in the order of their offsets */
     size_t n;
-    struct dt_command_place *places; /* in: all partitions that are read, ascending */
+    struct dt_command_place *places; /* in: all partitions that are read, in ascending order */
     size_t n_places;
     struct dt_shard_map map; /* in */
-    /* Out; in the taker's arena: numbers of messages that were done, refused, or wait. */
+    /* Out, in the taker's arena. done, refused, waiting: numbers of messages. */
     size_t done, refused, waiting;
-    const struct dt_job_move *moves; /* for the index */
+    const struct dt_job_move *moves; /* jobs whose time changed, for the index */
     size_t n_moves;
-    int64_t *dead; /* jobs with a new dead letter */
+    int64_t *dead; /* ids of jobs with a new dead letter */
     size_t n_dead;
     struct dt_command_answers answers;
-    bool topics; /* topics were paused or resumed, so snapshots are old */
-    bool again;  /* a waiting message may continue at once, because its topic was created */
+    bool topics; /* a topic was paused or resumed, so snapshots of topics are outdated */
+    bool again;  /* the caller should try again at once: a topic that a message waits for was created */
 };
 /* Carries out messages in one transaction, and raises the offsets past the messages that are done or refused. DEPOSED:
  * another reader has raised an offset; nothing was changed. UNKNOWN: everything was changed, or nothing. INTERNAL,
- * CORRUPT and INVALID may be caused by one message: the caller tries fewer messages, and finally a single one with
- * `refuse_all`. */
+ * CORRUPT and INVALID may be caused by one message: the caller then tries fewer messages. If a single message still
+ * fails, the caller tries it with `refuse_all`, which refuses it. */
 DT_MUST_CHECK dt_status dt_store_carry_out(struct dt_command_taker *taker, struct dt_command_batch *batch,
                                            bool refuse_all, struct dt_error *err);
 
 /* ---- answers, as rows of the outbox (commands_store.c) ---- */
 
-/* Reads the answers of rows with ascending ids. If a row's text cannot be read, it has no answers. */
+/* Reads the answers that the rows with these ids have; ids are ascending. If the text of a row cannot be read, the row
+ * has no answers. */
 DT_MUST_CHECK dt_status dt_store_read_command_answers(dt_store *store, dt_json *json, const int64_t *rows, size_t n,
                                                       struct dt_arena *arena, struct dt_command_answers *out,
                                                       struct dt_error *err);
-/* Writes answers in the open transaction, which began at now_ms. There is a row for each pair of topics and each
- * million bytes, and a statement for each million bytes. partition: the partition of one of the messages. */
+/* Writes answers in the open transaction, which began at now_ms. Each pair of topics has its own rows, of up to a
+ * million bytes; a statement writes up to a million bytes. partition: the partition of one of the messages. */
 DT_MUST_CHECK dt_status dt_command_answers_insert(struct dt_db *db, struct dt_arena *arena, int32_t partition,
                                                   int64_t now_ms, const struct dt_command_answers *answers,
                                                   struct dt_error *err);

@@ -1,4 +1,4 @@
--- Messages of the commands topic: the offsets up to which they are processed, and their answers.
+-- The commands topic: the offset up to which each partition was carried out, and the answers to commands.
 
 -- name: select_command_offsets
 SELECT kafka_partition, next_offset, last_offset, last_digest, halted
@@ -16,7 +16,7 @@ SELECT kafka_partition, next_offset
 -- name: insert_command_offset
 INSERT IGNORE INTO command_offsets (kafka_partition, next_offset, updated_at) VALUES (?,?,?);
 
--- If fewer rows change than requested, another reader of the partition has advanced the offset.
+-- If fewer rows change than were requested, another reader has advanced the offset of a partition.
 -- name: set_command_offsets
 UPDATE JSON_TABLE(?, '$[*]' COLUMNS (kafka_partition INT PATH '$[0]', was BIGINT PATH '$[1]', next_offset BIGINT PATH '$[2]',
        last_offset BIGINT PATH '$[3]', last_digest VARCHAR(32) PATH '$[4]')) r
@@ -25,7 +25,7 @@ UPDATE JSON_TABLE(?, '$[*]' COLUMNS (kafka_partition INT PATH '$[0]', was BIGINT
    SET o.next_offset = r.next_offset, o.last_offset = r.last_offset, o.last_digest = UNHEX(r.last_digest), o.halted = NULL,
        o.updated_at = ?;
 
--- Halts the partition only if its offset is still the one that the reader expects.
+-- Halts a partition. Changes nothing if its offset is not the one that the reader expects.
 -- name: halt_commands
 UPDATE command_offsets
    SET halted = ?, updated_at = ?

@@ -1,4 +1,5 @@
-/* Rows of command_offsets outside of the transaction that raises them: see commands.h. */
+/* Rows of command_offsets, outside of the transaction that raises the offsets: see commands.h. Rows that store
+ * answers. */
 
 #include "base/text/encoding.h"
 #include "base/text/json.h"
@@ -8,7 +9,7 @@
 #include "mysql/statements.h"
 #include "store/store_internal.h"
 
-/* Reads rows into places; both are ascending. */
+/* Reads rows into the places; rows and places are both sorted by partition. */
 struct reading {
     dt_db *db;
     struct dt_command_place *v;
@@ -62,7 +63,7 @@ dt_status dt_store_command_places(dt_store *store, struct dt_command_place *v, s
             status = dt_id_in_read(db, &dt_sql_select_command_offsets, DT_NO_PARAMS, DT_IDS(ids, some), take_place,
                                    &reading, err);
         }
-        for (size_t i = 0; i < n && status == DT_OK; i++) /* inserts rows for partitions that have none */
+        for (size_t i = 0; i < n && status == DT_OK; i++) /* inserts a row for each partition that has none */
             if (v[i].next < 0)
                 status = dt_db_run(db, dt_sql_insert_command_offset,
                                    DT_PARAMS(DT_P_INT(v[i].partition), DT_P_INT(0), DT_P_INT(0)), NULL, err);
@@ -86,9 +87,9 @@ dt_status dt_store_halt_commands(dt_store *store, const struct dt_command_place 
     return dt_store_commit(db, status, err);
 }
 
-/* A row has, as one JSON text, answers of a batch that are about the same topic and for the same Kafka topic. So many
- * messages cost a statement for each million bytes, not one for each message, and a row waits for one Kafka topic only.
- * Rows for a Kafka topic are in the order of the messages. */
+/* A row has a JSON text with answers of one batch: those that are about one topic, and are sent to one Kafka topic. So
+ * even for many messages there is only a statement for each million bytes, and a row waits for only one Kafka topic.
+ * The rows for a Kafka topic have the order of the messages. */
 
 #define ROW_BYTES ((size_t)1 << 20) /* most bytes of a row, or a quarter of MySQL's limit if that is less */
 
@@ -119,7 +120,7 @@ static void put_answer(struct dt_strbuf *out, const struct dt_command_answer *a)
     dt_json_end_object(out);
 }
 
-/* Sorts by Kafka topic; the answers for one topic keep their order. */
+/* Sorts answers by the Kafka topic to which they are sent. The answers to one Kafka topic keep their order. */
 static int answers_by_topic(const void *a, const void *b)
 {
     const struct dt_command_answer *x = *(const struct dt_command_answer *const *)a;
@@ -128,14 +129,15 @@ static int answers_by_topic(const void *a, const void *b)
     return order ? order : (x > y) - (x < y);
 }
 
-/* Ends a row's text, and adds the row to the list. */
+/* Ends the text of a row, and adds the row to the list of rows. */
 static void put_row(struct dt_strbuf *list, const struct dt_command_answer *a, struct dt_strbuf *text)
 {
     dt_json_end_array(text);
     if (list->n == 0)
         dt_json_begin_array(list, NULL);
     dt_json_begin_array(list, NULL);
-    dt_json_put_string(list, NULL, a->of_topic.p ? a->of_topic : DT_STR_LIT("")); /* the column is not null */
+    dt_json_put_string(list, NULL, a->of_topic.p ? a->of_topic : DT_STR_LIT("")); /* NULL is not allowed in the
+                                                                                   * column */
     dt_json_put_string(list, NULL, a->topic);
     dt_json_put_string(list, NULL, dt_strbuf_str(text));
     dt_json_end_array(list);
@@ -188,7 +190,7 @@ struct reading_answers {
     struct dt_error *err;
 };
 
-/* Returns the decoded bytes; absent for null, and for a value that a manual edit broke. */
+/* Returns the decoded bytes. Absent: null, or a value that a manual edit broke. */
 static struct dt_str read_bytes(const struct reading_answers *r, const struct dt_json_node *node)
 {
     if (!node || node->type != DT_JSON_STRING)
@@ -235,7 +237,7 @@ static dt_status read_stored_answer(struct reading_answers *r, const struct dt_j
     return DT_OK;
 }
 
-/* If a manual edit broke a row's text, the row counts as sent, because it can never be sent. */
+/* If a manual edit broke the text of a row, the row can never be sent, so it counts as sent. */
 static dt_status take_answers_row(void *arg)
 {
     struct reading_answers *r = arg;

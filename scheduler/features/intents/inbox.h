@@ -4,9 +4,9 @@
  *   find open rows ─▶ lock them ─▶ decode, carry out ─▶ remove the rows, or write their errors ─▶ COMMIT ─▶ index
  *                     └───────────────────────── one transaction ────────────────────────────────────────┘
  *
- * A row is removed in the transaction of its effect, so each row takes effect once. Several processes may move rows at
- * the same time: a mover skips rows that are locked, and later rows of their keys. Each search begins with the first
- * row, because a long transaction may commit rows with low ids.
+ * A row is removed in the transaction that carries it out, so each row takes effect once. Several processes may work at
+ * the same time: a mover skips rows that another session has locked, and later rows of the same keys. Each search
+ * begins with the first row, because a long transaction may commit rows with low ids late.
  */
 #pragma once
 
@@ -16,7 +16,7 @@
 #define DT_INBOX_AT_ONCE  1000 /* most rows in one transaction */
 #define DT_INBOX_PATIENCE 64
 
-/* A mover moves rows out of the inbox, for one thread. All zero at first, except members marked `in`. */
+/* A mover carries out and removes rows of the inbox, for one thread. All zero at first, except members marked `in`. */
 struct dt_inbox_mover {
     dt_store *store;           /* in */
     struct dt_job_rules rules; /* in */
@@ -25,25 +25,25 @@ struct dt_inbox_mover {
     struct dt_arena arena;     /* in: initialized; has the outputs of the last call; the caller clears it */
     struct dt_id_block ids;
     struct dt_intent_topics topics;
-    int64_t after, last; /* the last search found open rows with ids above `after`, up to `last` */
+    int64_t after, last; /* the last search found open rows with ids above `after`; `last` is the highest of them */
     struct dt_inbox_patience {
-        int64_t id, since_us; /* a row that waits until a batch is settled, and since when */
+        int64_t id, since_us; /* id of a row that waits until an attempt is settled; since when it waits */
     } patience[DT_INBOX_PATIENCE];
     size_t n_patience;
 };
 
 struct dt_inbox_moved {
     size_t done, refused, waiting;
-    const struct dt_job_move *moves; /* for the index; in the mover's arena */
+    const struct dt_job_move *moves; /* jobs whose time changed, for the index; in the mover's arena */
     size_t n_moves;
-    bool again; /* a waiting row may continue at once, because its topic was created */
+    bool again; /* the caller should try again at once: a topic that a row waits for was created */
 };
-/* Searches for open rows after those of the last search. *some: there are some. */
+/* Searches for open rows with ids above mover->after. *some: it found some. */
 DT_MUST_CHECK dt_status dt_store_look_at_inbox(struct dt_inbox_mover *mover, bool *some, struct dt_error *err);
-/* Moves the rows that the last search found. UNKNOWN: all were moved, or none. */
+/* Carries out the rows that the last search found. UNKNOWN: all of them were carried out, or none. */
 DT_MUST_CHECK dt_status dt_store_move_inbox(struct dt_inbox_mover *mover, struct dt_inbox_moved *out,
                                             struct dt_error *err);
-/* Deletes rows whose error is older than before_ms, at most a thousand; counts rows with errors, up to 100,000. */
+/* Deletes rows whose error is older than before_ms, at most a thousand. Counts the rows with errors, up to 100,000. */
 DT_MUST_CHECK dt_status dt_store_purge_inbox(dt_store *store, int64_t before_ms, uint64_t *purged,
                                              struct dt_error *err);
 DT_MUST_CHECK dt_status dt_store_count_inbox_errors(dt_store *store, int64_t *n, struct dt_error *err);

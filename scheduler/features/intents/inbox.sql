@@ -1,4 +1,4 @@
--- Rows of job_inbox: finding them, carrying them out, keeping those with an error.
+-- Rows of job_inbox: finding rows to carry out, removing them, and storing errors in rows.
 
 -- name: look_at_inbox
 SELECT id, COALESCE(LENGTH(payload), 0) + COALESCE(LENGTH(options), 0)
@@ -7,8 +7,8 @@ SELECT id, COALESCE(LENGTH(payload), 0) + COALESCE(LENGTH(options), 0)
    AND id > ?
  ORDER BY id LIMIT ?;
 
--- Locks open rows. Skips rows that another session has locked: rows that are not committed yet, that another mover has,
--- or that an operator has locked.
+-- Locks open rows. Skips rows that another session has locked: uncommitted rows, rows that another mover carries out,
+-- and rows that an operator has locked.
 -- name: lock_inbox
 SELECT id, action+0, topic, job_key, job_id, run_at, delay_ms, LEFT(payload, ?), LENGTH(payload), LEFT(options, ?),
        LENGTH(options), created_at
@@ -19,8 +19,8 @@ SELECT id, action+0, topic, job_key, job_id, run_at, delay_ms, LEFT(payload, ?),
  ORDER BY id LIMIT ?
    FOR UPDATE SKIP LOCKED; -- guard: INBOX_LOCK
 
--- Lists all committed rows in the range. Runs after lock_inbox, so rows that it finds and lock_inbox did not are locked
--- by another session.
+-- Lists all committed rows in a range of ids. Must run after lock_inbox: a row that this statement returns and
+-- lock_inbox did not is locked by another session.
 -- name: select_inbox_names
 SELECT id, topic, job_key, job_id
   FROM job_inbox FORCE INDEX (open_rows)
@@ -28,7 +28,7 @@ SELECT id, topic, job_key, job_id
    AND id <= ?
  ORDER BY id LIMIT ?;
 
--- Deletes by id: a scan of the table would wait for rows that applications have not committed.
+-- Deletes by id, because a scan of the table would wait for rows that applications have not committed.
 -- name: delete_inbox
 DELETE i
   FROM JSON_TABLE(?, '$[*]' COLUMNS (id BIGINT PATH '$')) t
@@ -49,7 +49,7 @@ DELETE FROM job_inbox
 -- name: count_inbox_errors
 SELECT COUNT(*) FROM (SELECT 1 FROM job_inbox FORCE INDEX (open_rows) WHERE is_open IS NULL LIMIT 100000) e;
 
--- Reads the settings of a topic that are defaults of its jobs, or that a job must fit.
+-- Reads the settings of a topic that its jobs get as defaults, or must fit.
 -- name: select_intent_topic
 SELECT retry, ack_timeout_ms, delivery + 0, callback_url IS NOT NULL, callback_timeout_ms, deletion IS NOT NULL FROM topics WHERE name = ?;
 

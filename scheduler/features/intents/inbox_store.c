@@ -1,10 +1,10 @@
 /*
  * The transactions on the inbox: see inbox.h.
  *
- * Order: of the committed rows of a key, the row with the lowest id is carried out first. The mover first locks rows
- * (`lock_inbox`), then lists the committed rows again (`select_inbox_names`). If a listed row was not locked, another
- * session has it, and later rows of its key wait. The second list may also have rows that were committed after the
- * first statement.
+ * Order: the committed rows of a key are carried out in the order of their ids. The mover first locks rows
+ * (`lock_inbox`), then lists the committed rows (`select_inbox_names`). If a listed row is not among the locked ones,
+ * another session has locked it, and later rows of its key wait. The list may also have rows that were committed after
+ * lock_inbox.
  */
 #include "base/assert.h"
 #include "base/fail_point.h"
@@ -19,12 +19,12 @@
 #include "mysql/statements.h"
 
 /*
- * Converts the columns of a row into a body: {"run_at":…,"payload":…,<the members of options>}; topic and key are
- * passed like those of a path.
+ * Converts the columns of a row into a body: {"run_at":…,"payload":…,<the members of options>}. Topic and key are
+ * passed separately, as from the path of a request.
  *
- * The payload and the options are texts of an application that become parts of this body, so they are checked. Options
- * are parsed separately before. If a payload is not exactly one JSON value, it is found after parsing: the body's
- * payload then differs from the column.
+ * An application wrote the texts of the payload and of the options. They must not change other parts of the body. So
+ * the options are parsed separately first. A payload that is not exactly one JSON value is detected after the body was
+ * parsed: the payload of the body then differs from the column.
  */
 
 struct row_reading {
@@ -34,7 +34,7 @@ struct row_reading {
     struct dt_str payload; /* the payload without surrounding white space */
     bool has_content_type;
     struct dt_strbuf body;
-    struct dt_job_rules rules; /* rules of the mover, except that delays count from the row's INSERT */
+    struct dt_job_rules rules; /* rules of the mover, but delays count from the INSERT of the row */
 };
 
 static dt_status refuse_column_text(struct row_reading *r, const char *what, const struct dt_error *why)
@@ -65,7 +65,7 @@ static dt_status parse_text(struct row_reading *r, struct dt_str text, const cha
 
 static dt_status read_options(struct row_reading *r)
 {
-    /* Reads only which names there are: the decoder of the body reads the members. */
+    /* Reads only the names of members; the decoder of the body reads their values. */
     static const struct dt_json_field fields[] = {
         DT_FIELD_BY("content_type", NULL), DT_FIELD_BY("retry", NULL),         DT_FIELD_BY("ack_timeout", NULL),
         DT_FIELD_BY("headers", NULL),      DT_FIELD_BY("partition_key", NULL), DT_FIELD_BY("callback_url", NULL),
@@ -116,7 +116,7 @@ static void make_body(struct row_reading *r)
         r->payload = trim_space(row->payload);
         dt_json_put_raw(&r->body, "payload", r->payload);
     }
-    if (row->options.p) { /* options were parsed and are an object; its members are between its braces */
+    if (row->options.p) { /* the options are an object, so its members are between its braces */
         const struct dt_str object = trim_space(row->options);
         dt_assert_cmp(object.n, >=, 2);
         const struct dt_str members = trim_space((struct dt_str){object.p + 1, object.n - 2});
@@ -126,8 +126,8 @@ static void make_body(struct row_reading *r)
     dt_json_end_object(&r->body);
 }
 
-/* Parses the body. If it cannot be parsed, or its payload is not exactly the row's payload, refuses the payload: a text
- * that is not one JSON value could add other members. */
+/* Parses the body. Refuses the payload if the body cannot be parsed, or if the payload of the body is not exactly that
+ * of the row: a text that is not one JSON value could add other members. */
 static dt_status parse_body(struct row_reading *r)
 {
     struct dt_json_limits limits = dt_job_json_limits(r->with->rules->json_depth);
@@ -143,7 +143,7 @@ static dt_status parse_body(struct row_reading *r)
         if (node && node->raw.n == r->payload.n)
             return DT_OK;
         why = (struct dt_error){.status = DT_MALFORMED, .text = "is more than one JSON value"};
-    } else if (r->payload.p) { /* parses only the payload, so that the fault has its offset in the payload */
+    } else if (r->payload.p) { /* parses the payload alone, so that the fault has the offset in the payload */
         status = parse_text(r, r->payload, "payload");
         if (status != DT_OK || is_refused(r))
             return status;
@@ -165,7 +165,7 @@ static dt_status read_row_body(struct row_reading *r)
     dt_status status = read_options(r);
     if (status == DT_OK && !is_refused(r) && r->out->faults.n > 0)
         dt_intent_refuse_faults(r->out, DT_INVALID);
-    if (status == DT_OK && r->out->faults.failed) /* a fault could not be stored, because memory ran out */
+    if (status == DT_OK && r->out->faults.failed) /* memory ran out while a fault was added */
         status = DT_NOMEM;
     if (status != DT_OK || is_refused(r))
         return status;
@@ -190,8 +190,8 @@ static dt_status read_row_body(struct row_reading *r)
     if (changes && patch->run_at_is_delay)
         patch->run_at_ms += r->row->created_at_ms;
     patch->run_at_is_delay = false;
-    /* Delays count from the time of the row's session. If its clock was ahead of the server's, the job may not be due
-     * later than a job of any other request. */
+    /* Delays count from the time of the session that wrote the row. If its clock was ahead of the server's, the job
+     * must still not be due later than limits.max_delay allows for other requests. */
     if ((changes ? patch->run_at_ms : job->run_at_ms) > now_ms + r->with->rules->max_delay_ms) {
         add_row_fault(r, r->row->has_run_at ? "/run_at" : "/delay_ms", "is further ahead than limits.max_delay allows");
         dt_intent_refuse_faults(r->out, DT_INVALID);
@@ -231,7 +231,7 @@ static dt_status read_intent_row(struct row_reading *r)
         add_row_fault(r, "/job_key", "is required");
     if (action != DT_INTENT_CANCEL && action != DT_INTENT_RUN_NOW)
         return read_row_body(r);
-    /* Columns that the action does not use are refused, so that none is ignored silently. */
+    /* Refuses columns that the action does not use, so that no column is ignored silently. */
     static const char *const why = "is not allowed in this action";
     if (row->has_run_at)
         add_row_fault(r, "/run_at", why);
@@ -246,17 +246,17 @@ static dt_status read_intent_row(struct row_reading *r)
     return DT_OK;
 }
 
-#define BYTES_AT_ONCE ((size_t)16 << 20) /* most bytes of rows in one transaction; the first row is always moved */
+#define BYTES_AT_ONCE ((size_t)16 << 20) /* most bytes of rows in one transaction, unless the first row is larger */
 #define NAMES_AT_ONCE (DT_INBOX_AT_ONCE + 1000)
-#define ERROR_BYTES   ((size_t)1500) /* most bytes of a text in job_inbox.error */
-/* Longest wait until the batch of an earlier attempt is settled; a request waits as long. */
+#define ERROR_BYTES   ((size_t)1500) /* most bytes of the text in job_inbox.error */
+/* Longest time for which a row waits until an attempt is settled. A request over HTTP waits as long. */
 #define PATIENCE_US INT64_C(200000)
 
 struct moving {
     struct dt_inbox_mover *mover;
     struct dt_inbox_moved *out;
     bool singly;
-    struct dt_inbox_row *rows; /* locked rows, ascending */
+    struct dt_inbox_row *rows; /* the locked rows, ascending */
     size_t n;
     struct dt_intents_txn txn;
     struct dt_counts counts;
@@ -280,13 +280,13 @@ dt_status dt_store_look_at_inbox(struct dt_inbox_mover *m, bool *some, struct dt
     while (dt_db_next(db)) {
         bytes += (size_t)dt_db_i64(db, 1);
         full = full || (n > 0 && bytes > BYTES_AT_ONCE);
-        if (!full) /* the last row that fits into one transaction with those before it */
+        if (!full) /* this row fits into one transaction with the rows before it */
             m->last = dt_db_i64(db, 0);
         n++;
     }
     *some = n > 0;
     if (n == 0)
-        m->after = 0; /* at the end: starts at the first row again */
+        m->after = 0; /* no further rows: the next search begins with the first row */
     return dt_db_end(db, err);
 }
 
@@ -334,9 +334,9 @@ static dt_status lock_inbox_rows(struct moving *t)
     return status;
 }
 
-/* If another session has a row locked, makes later rows of its key that this mover has wait. Earlier rows are carried
- * out: otherwise two movers with alternating rows would wait for each other. If the list is cut, rows after its end are
- * left for the next call. */
+/* If another session has a row locked, later rows of its key must wait. Earlier rows are carried out: otherwise two
+ * movers that have locked alternating rows would wait for each other. If the list of committed rows is not complete,
+ * the rows after its end are left for the next call. */
 static dt_status hold_later_rows(struct moving *t)
 {
     size_t ours = 0;
@@ -369,9 +369,9 @@ static dt_status decode_rows(struct moving *t, int64_t now_ms)
     for (size_t i = 0; i < t->n && status == DT_OK; i++) {
         struct dt_inbox_row *row = &t->rows[i];
         struct dt_intent *out = &t->txn.v[i];
-        if (test_clock) /* the session that wrote the row had the server's time, not the test clock's */
+        if (test_clock) /* the writing session had real time, so delays count from now_ms */
             row->created_at_ms = now_ms;
-        /* Decodes a row. If it cannot be carried out, *out is REFUSED, with its problem. */
+        /* Decodes a row. If it cannot be carried out, *out is REFUSED and has the problem. */
         *out = (struct dt_intent){.topic = row->topic,
                                   .key = row->key,
                                   .job_id = row->has_job_id ? row->job_id : 0,
@@ -499,8 +499,8 @@ dt_status dt_store_move_inbox(struct dt_inbox_mover *m, struct dt_inbox_moved *o
     if (t.n > 0) {
         out->moves = t.txn.moves;
         out->n_moves = t.txn.n_moves;
-        /* Keeps which rows wait for batches to be settled, and since when. If there are too many, drops those that have
-         * waited longest. */
+        /* Stores which rows wait until attempts are settled, and since when; at most DT_INBOX_PATIENCE rows, those with
+         * the lowest ids. */
         struct dt_inbox_patience kept[DT_INBOX_PATIENCE];
         size_t n = 0;
         for (size_t i = 0; i < t.n && n < DT_INBOX_PATIENCE; i++) {
@@ -513,7 +513,8 @@ dt_status dt_store_move_inbox(struct dt_inbox_mover *m, struct dt_inbox_moved *o
         memcpy(m->patience, kept, n * sizeof(*kept));
         m->n_patience = n;
     }
-    /* If no row could be locked, the next search begins after these rows, so that they do not hide later ones. */
+    /* If no row of the search could be carried out, the next search begins after these rows, so that later rows are
+     * found, too. */
     m->after = t.n == 0 || out->waiting == t.n ? m->last : 0;
     out->again = m->topics.n_wanted > 0;
     return dt_intent_topics_make(&m->topics, m->store, dt_clock_mono_us(m->clock), err);

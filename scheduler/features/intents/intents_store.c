@@ -1,6 +1,6 @@
-/* Carries out intents one after the other. Creates are collected for one INSERT, which is executed at the end, or
- * before an intent that names one of the jobs. So the order is kept for each job, and a batch of creates costs as much
- * as over HTTP. */
+/* Carries out intents in order. Creates are collected for one INSERT, which is executed at the end, or before an intent
+ * that names one of the new jobs. So intents for the same job keep their order, and a batch of creates costs as much as
+ * over HTTP. */
 #include "base/assert.h"
 #include "base/guard.h"
 #include "intents_txn.h"
@@ -11,7 +11,7 @@
 #include "mysql/statements.h"
 #include "topic/topics.h"
 
-/* The settings of a topic, as this transaction read them. */
+/* The settings of a topic, read once in this transaction. */
 struct dt_intent_topic {
     struct dt_str name, retry;
     int64_t ack_timeout_ms;
@@ -21,7 +21,7 @@ struct dt_intent_topic {
 
 /* ---- sets of names ---- */
 
-/* Returns a hash of a job's name; 0 if no job is named. */
+/* Returns a hash of the name of a job (topic and key, or id); 0 if no job is named. */
 static uint64_t name_hash(struct dt_str topic, struct dt_str key, int64_t job_id)
 {
     return key.p ? dt_key_hash(topic, key) : (uint64_t)job_id * UINT64_C(0x9e3779b97f4a7c15);
@@ -45,7 +45,7 @@ static void add_job_name(struct dt_name_set *set, uint64_t hash)
     uint64_t *place = name_slot(set, hash);
     set->n += *place == 0 && hash;
     *place = hash;
-    dt_assert_cmp(2 * set->n, <=, set->mask + 1); /* there is a free slot, so the search ends */
+    dt_assert_cmp(2 * set->n, <=, set->mask + 1); /* at least half of the slots are free, so the search ends */
 }
 
 static void clear_names(struct dt_name_set *set)
@@ -54,7 +54,7 @@ static void clear_names(struct dt_name_set *set)
     set->n = 0;
 }
 
-/* Allocates a set whose table is at most half full with this many names. */
+/* Allocates a set that is at most half full with this number of names. */
 static bool make_set(struct dt_name_set *set, struct dt_arena *arena, size_t names)
 {
     size_t room = 16;
@@ -98,7 +98,7 @@ static void wait_with(struct dt_intents_txn *t, struct dt_intent *x)
 
 /* ---- topics of intents ---- */
 
-/* Finds a topic. First compares with the topic that was found last, which is usually the same. */
+/* Finds a topic by its name. Begins with the topic that was found last, which is usually the same. */
 static dt_status find_intent_topic(struct dt_intents_txn *t, struct dt_str name, const struct dt_intent_topic **found,
                                    struct dt_error *err)
 {
@@ -139,7 +139,7 @@ static struct dt_wanted_topic *find_name(struct dt_wanted_topic *v, size_t n, st
     return NULL;
 }
 
-/* Refuses the intent if it does not fit the delivery of the topic. */
+/* Refuses the intent if its job does not fit the delivery of the topic. */
 static void refuse_callback_misfit(struct dt_intent *x, const struct dt_intent_topic *topic,
                                    const struct dt_callback_asked *asked)
 {
@@ -150,8 +150,8 @@ static void refuse_callback_misfit(struct dt_intent *x, const struct dt_intent_t
     dt_job_misfits(&misfit, &x->faults, &x->problem);
 }
 
-/* Checks a change against the delivery of its job's topic. A change without members that depend on the delivery fits
- * any topic. */
+/* Checks a change against the delivery of its job's topic. If the change has no members that depend on the delivery, it
+ * fits any topic. */
 static dt_status check_change(struct dt_intents_txn *t, struct dt_intent *x, struct dt_error *err)
 {
     const struct dt_patch *patch = &x->patch;
@@ -168,7 +168,7 @@ static dt_status check_change(struct dt_intents_txn *t, struct dt_intent *x, str
             ? dt_db_read_text(t->db, dt_sql_select_topic_of_job, DT_PARAMS(DT_P_INT(x->job_id)), t->arena, &name, err)
             : dt_db_read_text(t->db, dt_sql_select_topic_of_key, DT_PARAMS(DT_P_STR(x->topic), DT_P_STR(x->key)),
                               t->arena, &name, err);
-    if (status == DT_OK && name.p) /* no such job: it does not exist yet, or the change is too late */
+    if (status == DT_OK && name.p) /* no name: the job does not exist yet, or it cannot be changed any more */
         status = find_intent_topic(t, name, &topic, err);
     if (status == DT_OK && topic)
         refuse_callback_misfit(x, topic, &asked);
@@ -177,8 +177,8 @@ static dt_status check_change(struct dt_intents_txn *t, struct dt_intent *x, str
 
 /* ---- creates ---- */
 
-/* Sets the outcome of a create by that of its insert. EXISTS: an id is taken. BUSY: a replace found no job before, and
- * now there is one. */
+/* Sets the outcome of a create or replace from that of its insert. EXISTS: the id is taken. BUSY: a replace found no
+ * job with the key, but the insert did. */
 static dt_status settle_create(struct dt_intents_txn *t, struct dt_intent *x, struct dt_error *err)
 {
     const struct dt_new_job *job = &x->insert.job;
@@ -224,8 +224,8 @@ static dt_status gather_create(struct dt_intents_txn *t, struct dt_intent *x, st
     if (status != DT_OK)
         return status;
     if (!topic->there) {
-        /* The missing topic is made after this transaction, and the intent waits for that. If the topic may not be
-         * made, the intent is refused. */
+        /* The intent waits for the missing topic, which is created after this transaction. If the topic was refused,
+         * the intent is refused. */
         struct dt_intent_topics *topics = t->topics;
         const struct dt_wanted_topic *refused = find_name(topics->refused, topics->n_refused, x->topic);
         const bool makes = dt_store_config(t->store)->topics_auto_create;
@@ -237,7 +237,7 @@ static dt_status gather_create(struct dt_intents_txn *t, struct dt_intent *x, st
         }
         if (topics->n_wanted < DT_INTENT_TOPICS && !find_name(topics->wanted, topics->n_wanted, x->topic)) {
             struct dt_wanted_topic *wanted = &topics->wanted[topics->n_wanted++];
-            dt_assert_cmp(x->topic.n, <=, DT_TOPIC_MAX); /* the name was checked */
+            dt_assert_cmp(x->topic.n, <=, DT_TOPIC_MAX); /* the topic's name was checked before */
             memcpy(wanted->name, x->topic.p, x->topic.n);
             wanted->name[x->topic.n] = '\0';
         }
@@ -320,7 +320,7 @@ static dt_status carry_out_intent(struct dt_intents_txn *t, struct dt_intent *x,
     if (status == DT_OK && x->action == DT_INTENT_CHANGE)
         status = check_change(t, x, err);
     else if (status == DT_OK && (x->action == DT_INTENT_CREATE || x->action == DT_INTENT_REPLACE)) {
-        /* A replace is checked like a create, because it gives the job a whole new body. */
+        /* A replace is checked like a create, because the job gets a whole new body. */
         const struct dt_callback_asked asked = dt_callback_asked_of(&x->insert.job);
         const struct dt_intent_topic *topic = NULL;
         status = find_intent_topic(t, x->topic, &topic, err);
@@ -339,8 +339,8 @@ dt_status dt_intents_in_txn(struct dt_intents_txn *t, struct dt_error *err)
 {
     dt_status status = DT_OK;
     for (size_t i = 0; i < t->n && status == DT_OK; i++) {
-        while (t->n_passed < t->n_foreign && t->foreign[t->n_passed].from <= i) /* adds foreign intents before this
-                                                                                 * one to the names that wait */
+        while (t->n_passed < t->n_foreign && t->foreign[t->n_passed].from <= i) /* names of earlier intents of other
+                                                                                 * sessions wait from here on */
             add_job_name(&t->waiting, t->foreign[t->n_passed++].hash);
         status = carry_out_intent(t, &t->v[i], err);
     }
@@ -349,7 +349,7 @@ dt_status dt_intents_in_txn(struct dt_intents_txn *t, struct dt_error *err)
 
 /* ---- between two transactions ---- */
 
-#define REFUSED_US INT64_C(5000000) /* a refused topic is not requested again within this time */
+#define REFUSED_US INT64_C(5000000) /* for this time a refused topic is not created again */
 
 dt_status dt_intent_topics_make(struct dt_intent_topics *topics, dt_store *store, int64_t now_us, struct dt_error *err)
 {
@@ -381,7 +381,7 @@ dt_status dt_intent_topics_make(struct dt_intent_topics *topics, dt_store *store
 dt_status dt_intents_ended(dt_status status, struct dt_id_block *ids, bool *singly)
 {
     const bool again = status == DT_EXISTS || (status == DT_INVALID && !*singly);
-    if (status == DT_EXISTS) /* MySQL was restored to a state before the block of this id was reserved */
+    if (status == DT_EXISTS) /* MySQL was restored from a copy that is older than the block of ids */
         dt_id_block_drop(ids);
     *singly |= status == DT_INVALID;
     return again ? DT_BUSY : status;
