@@ -3,8 +3,8 @@
  * Refuses to know: how leaders are found (elector_zk.c, elector_mysql.c), and what leading a shard means. The election
  *                  only decides which process tries; MySQL and Kafka ensure safety.
  *
- * Invariant: the events gained, release and lost are called on the elector's thread only. A shard is lost at the end of
- * the lease at the latest.
+ * Invariant: the events gained, release and lost are called on the elector's thread only. If a lease ends, all of its
+ * shards are lost at that time.
  */
 #include "elector.h"
 
@@ -12,7 +12,7 @@
 #include "base/metrics.h"
 #include "elector_kind.h"
 
-#define IO_FLOOR_MS INT64_C(1000) /* minimum, because MySQL's client library counts timeouts in seconds */
+#define IO_FLOOR_MS INT64_C(1000) /* minimum, because MySQL's client library counts timeouts in whole seconds */
 
 static const struct dt_elector_kind *kind_of(const struct dt_config *config)
 {
@@ -155,7 +155,7 @@ dt_status dt_elector_start(const struct dt_elector_env *env, dt_elector **out, s
     dt_status status = dt_elector_new(env, out, err); /* *out is set before any callback */
     if (status == DT_OK)
         status = dt_thread_start(&(*out)->thread, "election", run_elector, *out, err);
-    if (status == DT_OK) { /* once per process: the kind of election, for the log and for metrics */
+    if (status == DT_OK) { /* reports the kind of election, once per process */
         const char *by = (*out)->kind->name;
         char label[32];
 

@@ -1,14 +1,16 @@
 /*
  * Decides which process tries to lead which shard. This is for liveness only: the fence in MySQL (scheduler/dispatch/)
- * decides whose writes are accepted. Shards are balanced over the processes that run: with S shards and M members (by
- * order of joining) the first S mod M members lead one more than the others. A member above its share releases shards;
- * a member below it takes free ones. So a join or a leave moves as few shards as possible.
+ * decides whose writes are accepted. Shards are balanced over the processes that run, the members: with S shards and M
+ * members, the first S mod M members (by order of joining) lead one shard more than the rest. A member that leads more
+ * than its share releases shards; a member that leads less takes free shards. So if a member joins or leaves, as few
+ * shards as possible move.
  *
  * Leaders are nodes in ZooKeeper, or leases in MySQL if zookeeper.servers is empty. Both guarantee:
  *
- *   - A process steps down by its own monotonic clock, two thirds of zookeeper.session_timeout after it sent the last
- *     request that was answered.
- *   - Another process leads a shard after it was released, or if the server says that the whole timeout has passed.
+ *   - A process steps down two thirds of zookeeper.session_timeout after it sent the last request that was answered,
+ *     by its own monotonic clock.
+ *   - Another process leads a shard only after the shard was released, or if the server says that the whole timeout has
+ *     passed.
  *
  * An elector has its own thread, which calls all events. Every function except dt_elector_stop returns at once.
  */
@@ -26,59 +28,60 @@ typedef struct dt_elector dt_elector;
 struct dt_elector_events {
     void *arg;
     void (*gained)(void *arg, unsigned shard);
-    /* Another process should lead the shard: the owner must step down in order, then call dt_elector_released. The
-     * elector keeps the shard until then. */
+    /* Another process should lead the shard: the shard's loop must step down in order, then dt_elector_released must be
+     * called. Until then the elector keeps the shard. */
     void (*release)(void *arg, unsigned shard);
-    /* The session ended, or the server did not answer for two thirds of the timeout: the owner must step down now.
-     * Another process may already lead the shard. */
+    /* The session ended, or the server did not answer for two thirds of the timeout: the shard's loop must step down at
+     * once, because another process may already lead the shard. */
     void (*lost)(void *arg, unsigned shard);
-    /* Shards were given back, or this process has begun to leave, and the server does not notify members. The owner
-     * should notify other processes, so that they call dt_elector_news instead of waiting for their next poll. May be
-     * NULL. */
+    /* Shards were given back, or this process has begun to leave, and the server does not notify members. Other
+     * processes should be notified, so that they call dt_elector_news before their next poll. May be NULL. */
     void (*moved)(void *arg);
 };
 
-/* What an elector needs. installation and owner are read only by dt_elector_start. The clock must outlive the elector,
- * and so must config, because the elector reads it if leases are in MySQL. */
+/* What an elector needs. Only dt_elector_start reads installation and owner. The clock must outlive the elector, and so
+ * must config, because the elector reads it if leases are in MySQL. */
 struct dt_elector_env {
-    dt_chores *urgent; /* run the chore that renews leases in MySQL, with the settings of dt_lease_config */
+    /* Runs the chore that renews leases in MySQL; its connections have the settings of dt_lease_config. */
+    dt_chores *urgent;
     const struct dt_config *config;
     const char *installation;
-    unsigned shards;   /* number of shards: all shards with lower numbers must be led */
+    unsigned shards;   /* number of shards; all shards with lower numbers must be led */
     const char *owner; /* host:pid, for operators */
     const dt_clock *clock;
     struct dt_elector_events events;
 };
 
-/* Returns the settings of a connection that renews leases: if a server does not answer, the connection is closed early
- * enough to try another server within the lease, if possible. */
+/* Returns the settings of a connection that renews leases. If a server does not answer, the connection is closed early
+ * enough to try another server before the lease ends, if possible. */
 struct dt_config dt_lease_config(const struct dt_config *config);
 /* Returns the kind of election under this configuration, "zookeeper" or "mysql". Static. */
 const char *dt_elector_name(const struct dt_config *config);
 enum dt_outage_of dt_elector_server(const struct dt_config *config);
 
-/* Starts an elector. *out is set before the first event. Does not wait for the server; the elector tries to connect
- * again and again, with capped back-off and jitter. */
+/* Starts an elector. *out is set before the first event. Does not wait for the server: the elector tries to connect
+ * until it succeeds, with capped back-off and jitter. */
 DT_MUST_CHECK dt_status dt_elector_start(const struct dt_elector_env *env, dt_elector **out, struct dt_error *err);
-/* Leaves the election, so that other processes need not wait for a timeout; joins the threads, frees. If the server
- * does not answer, waits for it within its time limits. Accepts NULL. */
+/* Leaves the election, so that other processes need not wait for a timeout; joins the threads, and frees the elector.
+ * If the server does not answer, waits for it within the elector's time limits. Accepts NULL. */
 void dt_elector_stop(dt_elector *elector);
 
 /* ---- any thread ---- */
 
 /* Called after `release`, when the shard's loop has stopped: another process may take the shard. */
 void dt_elector_released(dt_elector *elector, unsigned shard);
-/* Whether this process leads the shard, as far as it knows: the server answered within two thirds of the timeout. */
+/* Returns whether this process leads the shard, as far as it knows: the server answered within two thirds of the
+ * timeout. */
 bool dt_elector_leads(const dt_elector *elector, unsigned shard);
-/* Returns this process's rank (0: joined first) among the members, as last seen; false: the members were never seen.
+/* Returns this process's rank (0: joined first) among the members, as last seen. False: the members were never seen.
  * Other work is divided by rank, also while the server is down. */
 bool dt_elector_rank(const dt_elector *elector, unsigned *rank, unsigned *members);
 /* Changes the number of shards that must be led. */
 void dt_elector_set_shards(dt_elector *elector, unsigned shards);
-/* Another process sent a notification, perhaps because of its `moved`: polls soon, if the server does not notify
- * members. */
+/* Called when another process sent a notification (perhaps because of its event `moved`): if the server does not notify
+ * members, the elector polls soon. */
 void dt_elector_news(dt_elector *elector);
-/* Takes no more shards, and calls `release` for all that it holds. */
+/* Takes no more shards, and calls `release` for all shards that it leads. */
 void dt_elector_leave(dt_elector *elector);
-/* Whether no shard is led. After dt_elector_leave: whether all shards were released. */
+/* Returns whether no shard is led. After dt_elector_leave, this means that all shards were released. */
 bool dt_elector_idle(const dt_elector *elector);

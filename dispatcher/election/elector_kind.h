@@ -1,10 +1,11 @@
 /*
- * A lease: how long this process may believe that its session with the server of the election lives (ZooKeeper's, or
- * its row in MySQL).
+ * A lease: how long this process may believe that its session with the server of the election (a session of ZooKeeper,
+ * or a row in MySQL) is alive.
  *
- * If the server answers a request, the session lived when the request was sent, and lives for its whole timeout from
- * then. The lease ends two thirds of the timeout after the sending of the last answered request, by the monotonic
- * clock. So the cause of a silence does not matter: a broken connection, a stopped server, or a pause of this process.
+ * If the server answers a request, the session was alive when the request was sent, and stays alive for its whole
+ * timeout from then. The lease ends two thirds of the timeout after the last answered request was sent, by the
+ * monotonic clock. So it does not matter why answers are missing: a broken connection, a stopped server, or a pause of
+ * this process.
  *
  * Any thread, without locks.
  */
@@ -18,18 +19,19 @@
 #include "elector.h"
 #include "job/shard.h"
 
-/* Returns how long a database server may wait for a session of this process that is silent inside a transaction. If the
- * process is stopped in a transaction, its rows stay locked until the server ends the session, and the next leader of
- * its shards waits for these rows. So the server's wait ends before the next leader is elected: when this process would
- * have stepped down, in whole seconds. */
+/* Returns how long a database server may wait for a session of this process that sends nothing inside a transaction. If
+ * the process is stopped in a transaction, its rows stay locked until the server ends the session, and the next leaders
+ * of its shards wait for these rows. So the server should end the session before they are elected: when this process
+ * would have stepped down, in whole seconds. */
 static inline int64_t dt_lease_patience_ms(int64_t timeout_ms)
 {
     return (timeout_ms * 2 / 3 + 999) / 1000 * 1000;
 }
 
-/* All members 0: the lease has expired. */
+/* If all members are 0, the lease has expired. */
 struct dt_lease {
-    _Atomic int64_t until_us, length_us; /* end of the lease by the monotonic clock; length of the lease */
+    /* until_us: end of the lease by the monotonic clock; length_us: length of the lease. */
+    _Atomic int64_t until_us, length_us;
 };
 
 static inline void dt_lease_set_timeout(struct dt_lease *lease, int timeout_ms)
@@ -65,16 +67,16 @@ static inline void dt_lease_end(struct dt_lease *lease)
  * all members add up to `shards`. */
 unsigned dt_share_of(unsigned shards, unsigned members, unsigned rank);
 
-/* Returns the rank of the member whose node name contains `guid` among `names` (…-<sequence number>, in any order), by
- * sequence number. False: `names` has no such name. */
+/* Finds the member whose node name contains `guid` among `names` (…-<sequence number>, in any order). *rank: the
+ * member's rank by sequence number. False: no name contains `guid`. */
 bool dt_share_rank(const char *const *names, size_t n, const char *guid, unsigned *rank);
 
-/* What one member knows. mine and taken are indexed by shard and DT_SHARDS_MAX long. */
+/* What one member knows. mine and taken are indexed by shard, and have DT_SHARDS_MAX elements. */
 struct dt_share_view {
     unsigned shards, members, rank;
-    bool leaving;      /* the member leaves, so its share is 0 */
+    bool leaving;      /* the member is leaving, so its share is 0 */
     const bool *mine;  /* shards that this member leads and is not giving back */
-    const bool *taken; /* shards that have a leader, or whose last leader has not lost them yet */
+    const bool *taken; /* shards that have a leader, or whose last leader may not have stepped down yet */
 };
 
 struct dt_share_plan {
@@ -82,9 +84,9 @@ struct dt_share_plan {
     size_t n_release, n_take;
 };
 
-/* Plans the next step. A member above its share gives back the surplus (highest numbers first) and takes nothing. A
- * member below its share takes free shards; each member begins at another shard, so that two members seldom want the
- * same shard. Shards that the map no longer names are given back. */
+/* Plans the next step. A member that leads more than its share gives back the surplus (highest numbers first) and takes
+ * nothing. A member that leads less takes free shards; each member begins at another shard, so that two members seldom
+ * want the same shard. Shards that the map no longer names are given back. */
 void dt_share_plan(const struct dt_share_view *view, struct dt_share_plan *out);
 
 /*
@@ -98,24 +100,24 @@ void dt_share_plan(const struct dt_share_view *view, struct dt_share_plan *out);
  * An implementation's struct begins with a struct dt_elector. Its functions run on the elector's thread.
  */
 
-/* Signal to the mailbox: another thread has called a function of the elector. Lower bits belong to the
- * implementation. */
+/* Signal to the mailbox: another thread has called a function of the elector. An implementation uses lower bits for its
+ * own signals. */
 #define DT_ELECTOR_CALLER (UINT32_C(1) << 16)
 
 struct dt_elector_kind {
     const char *name; /* zookeeper or mysql: for logs and metrics */
     enum dt_outage_of server;
-    /* Creates an elector with its implementation's parts. dt_elector_new fills in `base` afterwards, except the length
-     * of the lease, which this function sets. Connects to nothing yet. */
+    /* Creates an elector with the parts of its implementation, and sets the length of the lease. dt_elector_new then
+     * fills in the other members of `base`. Connects to nothing yet. */
     dt_status (*make)(const struct dt_elector_env *env, dt_mailbox *box, dt_elector **out, struct dt_error *err);
     /* Reads replies, and sends the requests that are due. Never waits for a server. */
     void (*step)(dt_elector *elector, uint32_t signals);
-    /* Returns the monotonic time of the next step if no signal arrives; INT64_MAX: never. */
+    /* Returns when the next step is due if no signal arrives (monotonic); INT64_MAX: never. */
     int64_t (*next_us)(const dt_elector *elector);
     /* Ends the elector's session with the server, so that other processes need not wait for a timeout. Calls `lost` for
      * shards that are still led. May wait briefly for the server. */
     void (*close)(dt_elector *elector);
-    void (*free)(dt_elector *elector); /* called after `close`, or if no step was made: frees what `make` allocated */
+    void (*free)(dt_elector *elector); /* frees what `make` allocated; called after `close`, or before the first step */
 };
 
 extern const struct dt_elector_kind dt_elector_zk, dt_elector_mysql;
@@ -128,12 +130,13 @@ struct dt_elector {
     struct dt_thread thread;
     dt_mailbox *box;
 
-    /* Members that all threads use. */
+    /* Members that any thread may use. */
     _Atomic unsigned shards;
     _Atomic bool leaving;
-    _Atomic bool news; /* dt_elector_news was called, and the next step has not seen it yet */
+    _Atomic bool news; /* dt_elector_news was called since the last step */
     _Atomic bool released[DT_SHARDS_MAX];
-    _Atomic bool leads[DT_SHARDS_MAX]; /* gained by this process, and since then neither lost nor given back */
+    /* The shard was gained by this process, and since then neither lost nor given back. */
+    _Atomic bool leads[DT_SHARDS_MAX];
     _Atomic unsigned n_leads;
     struct dt_lease lease;
     _Atomic uint64_t place; /* members << 32 | rank, as last seen; 0: never seen */

@@ -1,6 +1,6 @@
 /*
  * An elector by leases in MySQL. The elector's thread, or a test that calls dt_elector_step, runs all of it;
- * lease_link.c carries its orders out.
+ * lease_link.c carries out its orders to MySQL.
  *
  *   every 0.3 timeouts    one statement renews the member and with it all of its leases; one reads all leases
  *   at once               if a shard was released or can be taken, or a member can be ended
@@ -14,14 +14,15 @@
  *                                └──lease over, or not named by the view: lost──▶ NONE
  *
  * Invariants:
- *   - A shard is gained only while the lease runs, and only if a view names this member, which has not ended. If a view
- *     still names us after the lease expired, the shard is gained again as soon as a renewal is answered.
+ *   - A shard is gained only while the lease runs, and only if a view names this member as its holder, and the member
+ *     has not ended. If a view still does so after the lease expired, the shard is gained again as soon as a renewal is
+ *     answered.
  *   - A member is ended only when two clocks agree. MySQL's clock says that the member's timeout has passed since its
  *     renewal; the statement that ends it checks that again, under the row's lock. And this process has seen the
- *     member's count unchanged for two thirds of the member's timeout, by its own monotonic clock. The member steps
- *     down two thirds after it sent that renewal, which was before any process could see it. So no shard is taken over
- *     while its leader still relies on its lease, even if MySQL's clock jumps. A count is seen within 0.3 timeouts of
- *     its renewal, so the second rule seldom waits for longer than the first.
+ *     member's count of renewals unchanged for two thirds of the member's timeout, by its own monotonic clock. The
+ *     member steps down two thirds of the timeout after it sent that renewal, which was before any process could see
+ *     it. So no shard is taken over while its leader still relies on its lease, even if MySQL's clock jumps. A count is
+ *     seen within 0.3 timeouts of its renewal, so the second condition is seldom met later than the first.
  *   - The elector never waits for an answer, except briefly when it ends.
  *
  * While ZooKeeper elects a live dispatcher, members lead nothing: the two would fence each other in turn. So an
@@ -46,7 +47,7 @@ enum hold { HOLD_NONE, HOLD_LED, HOLD_RELEASING, HOLD_DROPPING };
 struct lease_watch {
     struct dt_election_member member;
     int64_t seen_us; /* mono: when this process first saw the member's current count of renewals */
-    int64_t over_us; /* mono: when the member's timeout ends by MySQL's clock; may be past */
+    int64_t over_us; /* mono: when the member's timeout ends by MySQL's clock; may be in the past */
 };
 
 struct mysql_elector {
@@ -60,22 +61,24 @@ struct mysql_elector {
     /* State of this membership. */
     int64_t member; /* id of this member; 0: not chosen yet */
     bool joined;
-    bool told_leaving; /* the row says that the member is leaving, so the other members know it */
+    bool told_leaving; /* the row says that this member is leaving, so the other members know */
     bool known;        /* the view was read in this membership */
     struct dt_election view;
-    unsigned n_members, rank; /* members that do not take shards do not count */
+    unsigned n_members, rank; /* number of members, and our rank among them; members that take no shards do not count */
     enum hold holds[DT_SHARDS_MAX];
     struct lease_watch watches[DT_ELECTION_MEMBERS];
     size_t n_watches;
 
-    /* When to send the next order. */
-    int64_t renewed_us; /* mono: the latest renewal was ordered */
-    int64_t asked_us;   /* mono: the latest order was submitted */
+    /* When to send the next order to MySQL. */
+    int64_t renewed_us; /* mono: when the latest renewal was ordered */
+    int64_t asked_us;   /* mono: when the latest order was submitted */
     int64_t pause_us;   /* pause between polls while this member leads less than its share; 0: it leads its share */
-    bool took;          /* the latest order took shards; if it did not get them, they are not requested again at once */
-    bool drops;         /* a shard is to be given back */
-    bool tells;         /* the latest order gives shards back, or leaves: when done, other members are notified */
-    int64_t not_before_us; /* mono: earliest time of the next order, after a failure */
+    bool took;          /* the latest order took shards; shards that it did not get are not requested again at once */
+    bool drops;         /* at least one shard must be given back */
+    /* The latest order gives shards back, or stores that this member is leaving: when it is done, other members are
+     * notified. */
+    bool tells;
+    int64_t not_before_us; /* mono: earliest time of the next order to MySQL, after a failure */
     int64_t backoff_us;
     struct dt_outage_part outage;
 };
@@ -119,7 +122,7 @@ static void update_watches(struct mysql_elector *e, int64_t read_us)
     e->n_watches = n;
 }
 
-/* Returns the monotonic time at which the member may be ended, if it does not renew before. */
+/* Returns when the member may be ended (monotonic), if it does not renew its leases before. */
 static int64_t may_end_at_us(const struct lease_watch *w)
 {
     return dt_later(w->seen_us + w->member.timeout_ms * 2000 / 3, w->over_us);
@@ -160,7 +163,7 @@ static void update_holds(struct mysql_elector *e)
         } else if (!ours && hold == HOLD_DROPPING) {
             hold_to(e, s, HOLD_NONE);
         } else if (ours && hold == HOLD_NONE) {
-            if (is_leaving(e) || e->view.elsewhere) { /* given back at once, because another member must lead it */
+            if (is_leaving(e) || e->view.elsewhere) { /* given back at once: another member must lead it */
                 hold_to(e, s, HOLD_DROPPING);
             } else if (dt_lease_runs(&e->base.lease, now_us)) {
                 hold_to(e, s, HOLD_LED);
@@ -243,7 +246,7 @@ static void read_answer(struct mysql_elector *e)
         apply_view(e, answer);
         return;
     }
-    e->renewed_us = 0; /* it is unknown whether the renewal arrived, so the next order repeats it */
+    e->renewed_us = 0; /* it is unknown whether MySQL has the renewal, so the next order renews again */
     e->told_leaving = false;
     dt_outage_failed(&e->outage, DT_OUTAGE_MYSQL, "elector", "the election waits", answer->status, &answer->err);
     e->not_before_us = dt_clock_mono_us(e->base.clock) + step_us / 2 +
@@ -281,8 +284,8 @@ static void serve_plan(struct mysql_elector *e)
     }
     if (!e->known)
         plan->n_take = 0;
-    /* While this member leads less than its share, other members may first have to give shards back, so this member
-     * polls, with growing pauses. */
+    /* While this member leads less than its share, it polls, with growing pauses, because other members may first have
+     * to give shards back. */
     if (!e->known || view.leaving || e->n_members == 0 ||
         atomic_load(&e->base.n_leads) >= dt_share_of(view.shards, e->n_members, e->rank))
         e->pause_us = 0;
@@ -323,8 +326,9 @@ static void submit_order(struct mysql_elector *e, int64_t now_us)
     for (size_t i = 0; i < order->n_take; i++)
         order->take[i] = e->base.plan.take[i];
     qsort(order->take, order->n_take, sizeof(*order->take), by_number);
-    order->free = order->n_take && e->took; /* if a shard could not be taken, its holder may have ended: the order frees
-                                             * the holder's leases */
+    /* If the last order did not get a shard, its holder may have ended: this order frees the leases of ended members.
+     * */
+    order->free = order->n_take && e->took;
     e->tells = order->n_drop > 0 || (order->renew && leaving && !e->told_leaving);
     e->told_leaving = e->told_leaving || (order->renew && leaving);
     e->took = order->n_take > 0;
@@ -334,7 +338,7 @@ static void submit_order(struct mysql_elector *e, int64_t now_us)
     dt_lease_link_ask(e->link);
 }
 
-/* Returns the monotonic time at which the next order is due; 0: now. */
+/* Returns when the next order to MySQL is due (monotonic); 0: now. */
 static int64_t order_due_us(const struct mysql_elector *e)
 {
     if (!e->joined)
@@ -358,7 +362,7 @@ static void step_elector(dt_elector *base, uint32_t)
     serve_plan(e);
     const int64_t now_us = dt_clock_mono_us(base->clock);
     e->drops = false;
-    for (unsigned s = 0; s < DT_SHARDS_MAX; s++) { /* gives back the shards whose loops have ended */
+    for (unsigned s = 0; s < DT_SHARDS_MAX; s++) { /* a shard is given back when its loop has ended */
         if (e->holds[s] == HOLD_RELEASING && atomic_load(&base->released[s]))
             hold_to(e, s, HOLD_DROPPING);
         e->drops = e->drops || e->holds[s] == HOLD_DROPPING;
@@ -376,7 +380,7 @@ static int64_t next_us(const dt_elector *base)
     return dt_earlier(lease_us, dt_later(order_due_us(e), e->not_before_us));
 }
 
-/* Waits for the answer to the running order. False: no answer arrived in time. */
+/* Waits for the answer to the running order. Returns false if no answer arrived in time. */
 static bool await_answer(struct mysql_elector *e)
 {
     const int64_t until_us = dt_clock_mono_us(e->base.clock) + CLOSE_WAIT_US;
@@ -385,7 +389,7 @@ static bool await_answer(struct mysql_elector *e)
     return !dt_lease_link_busy(e->link);
 }
 
-/* Ends the member, so that the other members do not wait for its timeout. */
+/* Ends our membership, so that the other members do not wait for its timeout. */
 static void leave_election(dt_elector *base)
 {
     struct mysql_elector *e = elector_of(base);

@@ -1,5 +1,5 @@
 /*
- * Owns:            requests to ZooKeeper (their memory, count and time, and the pauses after trouble); the leader nodes
+ * Owns:            requests to ZooKeeper (their memory, count and time, and pauses after failures); the leader nodes
  *                  of shards; this process's member node, and its rank among the members.
  * Refuses to know: which shards to lead (elector_share.c), and what leading a shard means.
  *
@@ -11,7 +11,7 @@
  * Invariants:
  *   - A shard is gained only while the lease runs.
  *   - A node counts as ours only after the answer to its creation, or after a check that its owner is our session.
- *   - A session has one member node. If a lost answer left a second one, it is deleted.
+ *   - A session has one member node. If an answer was lost and there is a second one, it is deleted.
  */
 
 #include "base/log.h"
@@ -20,7 +20,7 @@
 
 enum { BACKOFF_MAX_US = 5000000 };
 
-/* Pauses after trouble. The pause is random, between half of the step and the whole step. */
+/* Pauses after failures. A pause is random, between half of the current step and the whole step. */
 void dt_zk_elector_back_off(dt_zk_elector *e)
 {
     int64_t step = e->backoff_us;
@@ -105,7 +105,7 @@ static void set_node_state(dt_zk_elector *e, unsigned shard, enum dt_node_state 
     dt_elector_set_leads(&e->base, shard, is_leading(state));
 }
 
-/* Ends the leadership of the shard now. Later a request finds out whether the node is still ours. */
+/* Ends the leadership of the shard now. A later request finds out whether the node is still ours. */
 static void lose_node(dt_zk_elector *e, unsigned shard)
 {
     struct dt_node *node = &e->nodes[shard];
@@ -194,7 +194,7 @@ void dt_nodes_release(dt_zk_elector *e, unsigned shard)
 {
     struct dt_node *node = &e->nodes[shard];
     if (node->state != DT_NODE_HELD) {
-        node->unwanted = true; /* the node is deleted as soon as it is known to be ours */
+        node->unwanted = true; /* delete the node as soon as it is known to be ours */
         return;
     }
     set_node_state(e, shard, DT_NODE_RELEASING);
@@ -224,8 +224,8 @@ void dt_nodes_serve_disconnected(dt_zk_elector *e)
 
 /* ---- leader nodes: answers ---- */
 
-/* Handles a node that turned out to be ours: leads the shard, unless the shard is not wanted any more, or the lease
- * ended before the answer was read. */
+/* Handles a node that is known to be ours: leads the shard, unless the shard is not wanted any more, or the lease ended
+ * before the answer was read. */
 static void own_node(dt_zk_elector *e, unsigned shard)
 {
     struct dt_node *node = &e->nodes[shard];
@@ -302,7 +302,7 @@ void dt_nodes_listed(dt_zk_elector *e, struct dt_zk_reply *r)
         if (s < DT_SHARDS_MAX)
             e->taken[s] = true;
     }
-    /* If the node of a shard that we lead is missing, an operator may have deleted it. Checks who owns the node, so
+    /* If we lead a shard and its node is missing, an operator may have deleted the node. Checks who owns the node, so
      * that two processes do not lead the shard for long. */
     for (unsigned s = 0; s < DT_SHARDS_MAX; s++) {
         if (e->nodes[s].state == DT_NODE_HELD && !e->taken[s] && !e->nodes[s].looking)
@@ -364,7 +364,7 @@ void dt_member_quit(dt_zk_elector *e, struct dt_zk_reply *r)
     e->quit_asked = e->quit_done;
 }
 
-/* Reads the list of members: finds our rank, and deletes all of our nodes except one. */
+/* Reads the answer with the list of members: finds our rank, and deletes all of our member nodes except one. */
 void dt_member_listed(dt_zk_elector *e, struct dt_zk_reply *r)
 {
     const char *const *names = (const char *const *)r->children;

@@ -1,11 +1,12 @@
 /*
  * Owns: the shares and the plan of one member.
  *
- * Refuses to know: servers, time, and which shards other members hold. A member only needs to know which shards are
- * free.
+ * Refuses to know: servers, time, and which shards each other member leads. A member only needs to know which shards
+ * are free.
  *
  * Invariants: shares differ by one at most, and their sum is the number of shards. When a member leaves, no other
- * member's share shrinks, so that only its shards move. When one joins, only the shards that it will lead move.
+ * member's share shrinks, so only the leaving member's shards move. When a member joins, only the shards that it will
+ * lead move.
  */
 #include "elector_kind.h"
 

@@ -1,18 +1,19 @@
 /*
- * Owns:            the session with ZooKeeper, its lease, and the paths above all nodes; each step of the elector, and
- *                  its plan.
+ * Owns:            the session with ZooKeeper, its lease, and the paths of the nodes; each step of the elector, and its
+ *                  plan.
  * Refuses to know: MySQL, Kafka, and what leading a shard means.
  *
- * One thread does everything. ZooKeeper's threads post replies and signal the mailbox (zk.h); calls of other threads
- * set a flag and signal. All requests are asynchronous, so that a server that hangs cannot keep the thread from
- * notifying shards in time that they are lost.
+ * One thread does everything. ZooKeeper's threads post replies and signal the mailbox (zk.h); functions that other
+ * threads call set a flag and signal. All requests are asynchronous, so a server that hangs cannot keep the thread from
+ * calling events.lost in time.
  *
- * While a shard is led, the elector sends a request every 0.3 timeouts, instead of the client's own ping, which is sent
- * after a third of silence: elector_kind.h has the reason. If a handle gets no answer for two timeouts, another one
- * replaces it in the same session: a ZooKeeper that lost its data never accepts the old handle again.
+ * While a shard is led, the elector sends a request every 0.3 timeouts, because the client's own ping, which is sent
+ * after a third of the timeout without traffic, cannot extend the lease (elector_kind.h). If a handle gets no answer
+ * for two timeouts, another handle replaces it in the same session: a ZooKeeper that lost its data never accepts the
+ * old handle again.
  *
- * Invariant: an expired session is closed here, never in a callback, and all of its state is cleared before the next
- * one begins.
+ * Invariant: an expired session is closed by the elector's thread, never in a callback, and all of its state is cleared
+ * before the next session begins.
  */
 #include <inttypes.h>
 
@@ -41,7 +42,7 @@ static void throw_replies_away(dt_zk_elector *e)
     }
 }
 
-/* Opens a handle. False: it failed, and there is no handle now. */
+/* Opens a handle. False: there is no handle now. */
 static bool open_handle(dt_zk_elector *e)
 {
     struct dt_strbuf digest = {0};
@@ -52,14 +53,15 @@ static bool open_handle(dt_zk_elector *e)
     return open;
 }
 
-/* Ends the session. All of its leaderships end, and its state is cleared. */
+/* Ends the session, and with it all leaderships. Clears its state. */
 static void close_session(dt_zk_elector *e)
 {
     const int64_t until_us = dt_clock_mono_us(e->base.clock) + CLOSE_WAIT_US;
     int timeout_ms;
     dt_nodes_lose_all(e, "the session has ended");
     if (dt_zk_state(e->zk, &timeout_ms) != DT_ZK_CLOSED) {
-        /* ZooKeeper's client may lose replies while it closes, so this waits a moment for outstanding replies. */
+        /* ZooKeeper's client may lose replies while it closes, so this waits a moment for replies that have not arrived
+         * yet. */
         throw_replies_away(e);
         while (e->outstanding > 0 && dt_clock_mono_us(e->base.clock) < until_us) {
             dt_mailbox_wait(e->base.box, dt_clock_mono_us(e->base.clock) +
@@ -91,8 +93,8 @@ static bool serve_open(dt_zk_elector *e, bool connected, int timeout_ms)
 {
     struct dt_strbuf digest = {0};
     const bool was = e->connected;
-    /* If a request was refused and the password has changed since, opens a new session, because a node can only be
-     * changed with the password with which it was created. */
+    /* If a request was refused and the configured password has changed since the session began, opens a new session: a
+     * node can only be changed with the password with which it was created. */
     bool other = e->refused && dt_secret_now(e->config, &e->config->zookeeper_auth, &digest) == DT_OK &&
                  !dt_zk_opened_as(e->zk, digest.p ? digest.p : "");
     e->refused = false;
@@ -114,8 +116,8 @@ static bool serve_open(dt_zk_elector *e, bool connected, int timeout_ms)
     if (connected || dt_clock_mono_us(e->base.clock) < replace_handle_at_us(e))
         return connected;
     e->away_us = dt_clock_mono_us(e->base.clock);
-    e->members.stale = e->leaders.stale = true; /* watches end with the handle */
-    /* When the connection was lost, every request should have got a reply (DT_ZK_LOST). If a reply is missing, the
+    e->members.stale = e->leaders.stale = true; /* the watches ended with the old handle */
+    /* When the connection was lost, each running request must have got a reply (DT_ZK_LOST). If a reply is missing, the
      * session is ended. */
     if (e->outstanding > 0 || !open_handle(e)) {
         close_session(e);
@@ -124,7 +126,7 @@ static bool serve_open(dt_zk_elector *e, bool connected, int timeout_ms)
     return false;
 }
 
-/* Opens a session if there is none, and closes one that has expired. True: connected. */
+/* Opens a session if there is none, and closes an expired session. Returns whether it is connected. */
 static bool serve_session(dt_zk_elector *e)
 {
     int timeout_ms = 0;
@@ -151,7 +153,7 @@ static bool serve_session(dt_zk_elector *e)
 
 /* ---- paths ---- */
 
-/* Creates the paths unless they were already requested. True: they exist. */
+/* Requests to create the paths, once. Returns whether they exist. */
 static bool make_paths(dt_zk_elector *e)
 {
     if (e->paths_asked)
@@ -176,8 +178,8 @@ static void on_path_made(dt_zk_elector *e, struct dt_zk_reply *r)
         return;
     }
     e->paths_asked = false;
-    /* If the first path cannot be created, the chroot above it is missing. If a later path cannot be created, the path
-     * above it is missing. */
+    /* If the first path cannot be created because its parent is missing, the chroot does not exist. If that happens to
+     * a later path, the path before it is missing, and all are requested again. */
     if (r->outcome == DT_ZK_LOST || (r->outcome == DT_ZK_MISSING && r->index > 0))
         return;
     if (r->outcome == DT_ZK_MISSING) {
@@ -259,7 +261,7 @@ static void step_elector(dt_elector *base, uint32_t signals)
     const bool connected = serve_session(e);
     if (!connected)
         dt_nodes_serve_disconnected(e);
-    /* While a shard is led, renews the lease. */
+    /* renews the lease while a shard is led */
     if (connected && atomic_load(&base->n_leads) > 0 && !e->pinging &&
         dt_clock_mono_us(base->clock) >= e->asked_us + ping_every_us(e)) {
         struct dt_zk_reply *ping = dt_zk_elector_request(e, DT_ASK_PING, 0);

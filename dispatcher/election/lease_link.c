@@ -1,5 +1,5 @@
 /*
- * Owns:            the one running order to MySQL. An urgent chore carries it out.
+ * Owns:            the one running order to MySQL, which an urgent chore carries out.
  *
  * Refuses to know: why an order is given.
  *
@@ -13,8 +13,8 @@ struct dt_lease_link {
     struct dt_lease_link_env env;
     struct dt_chore chore;
     dt_store *store;       /* the store of the running tick */
-    bool apart;            /* used by the tick: renewal and read are sent as two statements */
-    bool busy;             /* used by the elector: an order runs */
+    bool apart;            /* used by the tick: renewing the lease and reading the view need two statements */
+    bool busy;             /* used by the elector: an order runs, or its answer was not taken yet */
     _Atomic bool ordered;  /* the order was handed over to the tick */
     _Atomic bool answered; /* the tick has handed over the answer */
     struct dt_lease_order order;
@@ -23,8 +23,8 @@ struct dt_lease_link {
 
 /* ---- the tick ---- */
 
-/* Carries out an order that is only a renewal (nearly every order) with one statement. If the server refuses that
- * statement (a right is missing, or a proxy does not allow it), two statements are used from then on. */
+/* Carries out an order that only renews the lease (nearly every order) with one statement. If the server refuses that
+ * statement (a right is missing, or a proxy does not allow it), uses two statements from then on. */
 static bool renewed_at_once(dt_lease_link *link, struct dt_lease_answer *answer, dt_status *status)
 {
     const struct dt_lease_order *order = &link->order;
@@ -55,13 +55,13 @@ static dt_status carry_out(dt_lease_link *link, struct dt_lease_answer *answer)
     }
     if (renewed_at_once(link, answer, &status))
         return status;
-    /* The lease counts from before the statement is sent. So it ends before the row expires, however long the statement
-     * takes. */
+    /* The lease counts from before the statement was sent. So it ends before the row expires, however long the
+     * statement takes. */
     int64_t sent_us = dt_clock_mono_us(link->env.clock);
     status = order->join ? dt_store_election_join(link->store, order->member, link->env.name,
                                                   link->env.config->zookeeper_session_timeout, err)
                          : DT_OK;
-    if (status == DT_EXISTS) /* the answer to an earlier join was lost: the row is this process's */
+    if (status == DT_EXISTS) /* an earlier join succeeded, but its answer was lost: the row is this process's */
         status = DT_OK;
     if (status == DT_OK && order->renew)
         status = dt_store_election_renew(link->store, order->member, order->leaving, &there, err);
@@ -78,10 +78,10 @@ static dt_status carry_out(dt_lease_link *link, struct dt_lease_answer *answer)
         status = dt_store_election_release(link->store, order->member, order->drop, order->n_drop, err);
     if (status == DT_OK && order->n_take) {
         status = dt_store_election_take(link->store, order->member, order->take, order->n_take, err);
-        if (status == DT_EXISTS) /* another member took the shard first, as the view will show */
+        if (status == DT_EXISTS) /* another member took a shard first, and the view will show that */
             status = DT_OK;
     }
-    if (status == DT_BUSY) /* two members gave orders at once: the view shows what is left to do */
+    if (status == DT_BUSY) /* another member's order ran at the same time, and the view will show what remains to do */
         status = DT_OK;
     return status == DT_OK ? dt_store_election_look(link->store, &answer->view, err) : status;
 }

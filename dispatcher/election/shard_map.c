@@ -1,11 +1,11 @@
 /*
- * An urgent chore that reads the installation's row every EVERY_US (TOLD_US without an index), when it is woken, and
- * more often while shards are being removed.
+ * An urgent chore that reads the installation's row every EVERY_US (without an index: every TOLD_US), when it is
+ * woken, and more often while shards are being removed.
  *
  *   named     the shards of the map. Loops, results and reconciler use it
- *   led       named, and beyond that up to the last shard whose list is not empty; and for GRACE_US after the number of
- *             shards fell, all that were led before: an API that does not know the new number yet puts entries of new
- *             jobs into their sets, and their leaders hand these on
+ *   led       named, and beyond that up to the last shard whose in-flight list is not empty. For GRACE_US after the
+ *             number of shards fell, also all shards that were led before: an API that does not know the new number yet
+ *             puts index entries of new jobs into their sets, and their leaders move these to the new shards
  *   orphans   other shards whose rows name a leadership that did not end, because its process died, or restarted and
  *             has no grace period. They get a last leader, which steps down
  *
@@ -23,7 +23,7 @@
 #include "index/index.h"
 
 #define EVERY_US   INT64_C(3000000)
-#define TOLD_US    INT64_C(15000000) /* time between reads if the watch of MySQL reports each change */
+#define TOLD_US    INT64_C(15000000) /* time between two reads if the watch of MySQL reports each change */
 #define LEAVING_US INT64_C(500000)
 #define GRACE_US   INT64_C(3000000)
 #define ORPHAN_US                                                                                                      \
@@ -32,8 +32,9 @@
 #define RETRY_US INT64_C(500000)
 
 struct leaving {
-    int64_t token, since_us; /* the leadership named in its row; since when it was seen without being ours */
-    bool orphan;             /* stays true until the row names another leadership, or none */
+    /* Token: the leadership that the shard's row names; since_us: when it was first seen, or last was ours. */
+    int64_t token, since_us;
+    bool orphan; /* the leadership is an orphan; reset when the row names another leadership, or none */
 };
 
 struct dt_shard_map_source {
@@ -43,7 +44,7 @@ struct dt_shard_map_source {
     struct dt_shard_map map;
     _Atomic unsigned named, rows;
     unsigned led;
-    int64_t grace_us; /* mono: until then no shard that was led is given up */
+    int64_t grace_us; /* mono: before this time, no shard that was led is given up */
     struct leaving leaving[DT_SHARDS_MAX];
 };
 
@@ -55,8 +56,8 @@ static void take_range(dt_shard_map_source *s, const struct dt_shard_range *rang
     for (unsigned shard = 0; shard < DT_SHARDS_MAX; shard++) {
         struct leaving *leaving = &s->leaving[shard];
         int64_t token = shard < kept ? 0 : range->standing[shard];
-        /* A shard that this process may lead does not become an orphan, or this process's own leadership would count as
-         * an orphan for ever. */
+        /* A shard that this process may lead does not become an orphan, because the row may name this process's own
+         * leadership. */
         if (token == 0 || token != leaving->token)
             *leaving = (struct leaving){token, now_us, false};
         else if (shard < s->led && !leaving->orphan)
@@ -132,8 +133,8 @@ dt_status dt_shard_map_source_start(const struct dt_shard_map_source_env *env, c
     s->named = inst->shards;
     s->rows = range->rows;
     s->led = range->led;
-    /* A leadership may be an orphan only if it began before this process led any shard. If the orphan's leader lives,
-     * it steps down by itself. */
+    /* When the process starts, the leadership of a shard that must not be led counts as an orphan at once: it cannot be
+     * this process's own. If its leader is alive, it steps down by itself. */
     for (unsigned shard = 0; shard < DT_SHARDS_MAX; shard++)
         s->leaving[shard] = (struct leaving){range->standing[shard], 0, range->standing[shard] != 0};
     s->chore = (struct dt_chore){.name = "shard-map", .tick = tick_map, .arg = s};

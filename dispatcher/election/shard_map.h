@@ -16,13 +16,13 @@ struct dt_shard_map_source_env {
     const struct dt_config *config;
     const dt_clock *clock;
     void *arg;
-    /* The map has changed: loops that sleep should read it. All callbacks run in ticks of the chore. */
+    /* Called when the map has changed: sleeping loops must read it. All callbacks run in ticks of the chore. */
     void (*changed)(void *arg);
-    /* From now on, the shards with numbers below `shards` must be led. */
+    /* Called when the shards that must be led have changed: all shards with numbers below `shards`. */
     void (*led)(void *arg, unsigned shards);
 };
 
-/* Starts the chore. inst and range: read just before, when this process led no shard. */
+/* Starts the chore. inst and range: as read just before, while this process led no shard. */
 DT_MUST_CHECK dt_status dt_shard_map_source_start(const struct dt_shard_map_source_env *env,
                                                   const struct dt_installation *inst,
                                                   const struct dt_shard_range *range, dt_shard_map_source **out);
@@ -32,7 +32,8 @@ void dt_shard_map_source_free(dt_shard_map_source *source); /* frees a source th
 
 /* ---- any thread; none of them waits ---- */
 void dt_shard_map_source_get(dt_shard_map_source *source, struct dt_shard_map *out);
-/* Another part has seen another generation, or a change was announced: the chore reads the row at once. */
+/* Called when another part of the process has seen another generation, or a change was announced: the chore reads the
+ * row at once. */
 void dt_shard_map_source_stale(dt_shard_map_source *source);
 unsigned dt_shard_map_source_named(const dt_shard_map_source *source);
 unsigned dt_shard_map_source_rows(const dt_shard_map_source *source);

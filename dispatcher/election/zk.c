@@ -1,7 +1,10 @@
-/* Owns: the handle of ZooKeeper's client, and the list of replies that were not taken yet. Refuses to know: what nodes
+/*
+ * Owns: the handle of ZooKeeper's client, and the list of replies that were not taken yet. Refuses to know: what nodes
  * are for.
- * Invariants: a callback takes only the list's lock, and never waits. A request that could not be sent gets the same
- * reply as a request whose answer was lost. */
+ *
+ * Invariants: a callback takes only the lock of that list, and never waits. A request that could not be sent gets the
+ * same reply as a request whose answer was lost.
+ */
 #include "zk.h"
 
 #include <pthread.h>
@@ -11,10 +14,10 @@
 
 struct dt_zk {
     zhandle_t *zh;
-    bool secured; /* created nodes may be changed only with `digest` */
+    bool secured; /* only the user of `digest` may change created nodes */
     char *digest; /* user and password */
     dt_mailbox *mailbox;
-    pthread_mutex_t lock; /* protects the list */
+    pthread_mutex_t lock; /* protects the list of replies */
     struct dt_zk_reply *inbox, **inbox_end;
 };
 
@@ -118,7 +121,7 @@ static void on_data(int rc, const char *, int, const struct Stat *stat, const vo
     post_reply(reply->zk, reply, rc);
 }
 
-/* If memory runs out while the list is copied, the reply fails, and the caller requests the list again. */
+/* If memory runs out while the list of children is copied, the reply fails, and the caller requests the list again. */
 static void on_strings(int rc, const struct String_vector *strings, const void *data)
 {
     struct dt_zk_reply *reply = reply_of(data);
@@ -182,7 +185,7 @@ bool dt_zk_opened_as(const dt_zk *zk, const char *digest)
     return zk->digest && strcmp(zk->digest, digest) == 0;
 }
 
-/* Opens a handle. ZooKeeper accepts any digest; a wrong digest shows only when a node belongs to another user.
+/* Opens a handle. ZooKeeper accepts any digest; a wrong digest is only noticed when a node belongs to another user.
  * ZooKeeper's client sends the digest again after each reconnect. */
 bool dt_zk_open(dt_zk *zk, const struct dt_zk_server *server, int timeout_ms)
 {
@@ -234,7 +237,7 @@ int64_t dt_zk_session(dt_zk *zk)
 
 /* ---- requests ---- */
 
-/* Posts a reply if the client did not accept the request (rc), because no callback is called then. */
+/* If the client did not accept the request (rc), posts a reply, because the client will call no callback. */
 static void post_if_rejected(dt_zk *zk, struct dt_zk_reply *reply, int rc)
 {
     if (rc != ZOK)

@@ -17,15 +17,15 @@
 typedef struct dt_zk dt_zk;
 
 enum {
-    DT_ZK_ANSWERED = 1, /* signal: dt_zk_take has replies */
-    DT_ZK_SESSION = 2,  /* signal: dt_zk_state has changed */
+    DT_ZK_ANSWERED = 1, /* signal: dt_zk_take returns replies */
+    DT_ZK_SESSION = 2,  /* signal: the result of dt_zk_state has changed */
 };
 
 /* REFUSED: ZooKeeper returned another error. LOST: no answer arrived, so the request may or may not have been carried
  * out. */
 enum dt_zk_outcome { DT_ZK_OK, DT_ZK_EXISTS, DT_ZK_MISSING, DT_ZK_REFUSED, DT_ZK_LOST };
 
-/* A running request, then its answer. Freed by dt_zk_reply_free. */
+/* A running request, then its answer. The caller frees it with dt_zk_reply_free. */
 struct dt_zk_reply {
     /* Set by the caller. */
     int request;
@@ -38,8 +38,9 @@ struct dt_zk_reply {
     enum dt_zk_outcome outcome;
     const char *reason;    /* why the outcome is not OK, in ZooKeeper's words; static */
     int64_t owner_session; /* answer to dt_zk_owner */
-    char *name;            /* answer to dt_zk_create: name of the created node, without its path; or NULL (no memory) */
-    char **children;       /* answer to dt_zk_list */
+    /* Answer to dt_zk_create: name of the created node, without its path; NULL: memory ran out. */
+    char *name;
+    char **children; /* answer to dt_zk_list */
     size_t n_children;
 };
 
@@ -51,26 +52,27 @@ enum dt_zk_state { DT_ZK_CLOSED, DT_ZK_CONNECTING, DT_ZK_CONNECTED, DT_ZK_EXPIRE
 
 /* Creates a port without a session. The mailbox is borrowed. */
 DT_MUST_CHECK dt_status dt_zk_new(dt_mailbox *mailbox, dt_zk **out);
-void dt_zk_free(dt_zk *zk); /* a closed session; accepts NULL */
+void dt_zk_free(dt_zk *zk); /* frees a port whose session is closed; accepts NULL */
 struct dt_zk_server {
-    /* Servers as host:port, separated by commas; after the last one a chroot ("/apps/jobs"), which must exist. */
+    /* Servers as host:port, separated by commas. After the last server a chroot ("/apps/jobs") may follow, which must
+     * exist. */
     const char *hosts;
-    /* "user:password": only this user may change the created nodes. "": any client may. */
+    /* "user:password": only this user may change the created nodes. "": any client may change them. */
     const char *digest;
 };
 /*
  * Opens a session. False: there is no session, and none is being opened. True: the client continues to connect after
  * this call has returned. Texts are copied.
  *
- * If there is a session, it continues with a new handle, which resolves names again and has seen no data: a server that
- * lost its data refuses a handle that has seen newer data for ever, but tells a new handle that the session has
- * expired. The session must be CONNECTING, without running requests; watches of lists end.
+ * If there is a session already, it gets a new handle, which resolves names again and has seen no data. (If a server
+ * has lost its data, it refuses for ever a handle that has seen newer data, but reports to a new handle that the
+ * session has expired.) The session must be CONNECTING, without running requests; watches of lists end.
  */
 bool dt_zk_open(dt_zk *zk, const struct dt_zk_server *server, int timeout_ms);
-/* Whether the handle was opened with this digest. */
+/* Returns whether the handle was opened with this digest. */
 bool dt_zk_opened_as(const dt_zk *zk, const char *digest);
-/* Ends the session. After it returns, no reply is added and no signal sent. Replies that ZooKeeper's client lost are
- * never returned. */
+/* Ends the session. After it returns, no reply is added and no signal sent. If ZooKeeper's client lost a reply, the
+ * reply is never returned. */
 void dt_zk_close(dt_zk *zk);
 /* Returns the session's state. CONNECTED: *timeout_ms is the negotiated timeout. EXPIRED lasts until the session is
  * closed and opened again. */
@@ -83,9 +85,9 @@ struct dt_zk_reply *dt_zk_take(dt_zk *zk);
 
 /* ---- requests, while there is a session; each takes the reply over ---- */
 
-enum dt_zk_node { DT_ZK_PERSISTENT, DT_ZK_EPHEMERAL, DT_ZK_SEQUENTIAL /* and ephemeral */ };
+enum dt_zk_node { DT_ZK_PERSISTENT, DT_ZK_EPHEMERAL, DT_ZK_SEQUENTIAL /* the node is also ephemeral */ };
 
-/* Gets a signal when a list has changed since it was read; must outlive the session. */
+/* A watch: gets a signal when a list has changed since it was read. Must outlive the session. */
 struct dt_zk_watch {
     dt_mailbox *mailbox;
     uint32_t signal;
@@ -96,6 +98,6 @@ void dt_zk_delete(dt_zk *zk, struct dt_zk_reply *reply, const char *path);
 void dt_zk_list(dt_zk *zk, struct dt_zk_reply *reply, const char *path, struct dt_zk_watch *watch);
 /* Requests the id of the session that owns a node. */
 void dt_zk_owner(dt_zk *zk, struct dt_zk_reply *reply, const char *path);
-/* Requests an answer only to extend the lease from sent_us, which happens at once, on ZooKeeper's thread. Only a LOST
- * reply sends a signal. */
+/* Sends a request whose answer only extends the lease: at once, on ZooKeeper's thread, counted from sent_us. Only a
+ * LOST reply sends a signal. */
 void dt_zk_ping(dt_zk *zk, struct dt_zk_reply *reply, const char *path, struct dt_lease *lease);
