@@ -9,8 +9,8 @@
  * - Exactly one thread ticks a chore whose started_us is not 0.
  * - `timer` is an idle thread or NULL. If a chore is neither running nor removed, a timer exists and wakes no later
  *   than the chore is due. Exceptions: all possible threads are busy, or `waiting` is at its limit.
- * - `waiting` counts the running ticks of chores that wait for other servers. It is at most the number of threads minus
- *   two, but may always be one.
+ * - `waiting` counts the running ticks of chores with `waits`. It is at most the number of threads minus two, but may
+ *   always be one.
  * - A worker's context exists while its thread is busy or idle.
  */
 #include "chores.h"

@@ -1,6 +1,6 @@
 /*
  * Log lines about a server that fails. The beginning and the end of an outage are logged, not each attempt. A process
- * has one outage per server, however many threads meet it:
+ * has one outage per server, however many threads notice the failure:
  *
  *   warn   … "results wait" outage=mysql begins=true status=UNAVAILABLE reason=…     when it begins
  *   warn   … "results wait" outage=mysql begins=false tries=512 seconds=60 …         once a minute while it lasts

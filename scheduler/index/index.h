@@ -1,11 +1,11 @@
 /*
- * The port to Redis: for each shard one set of entries (next_at in ms, id), ascending. Entries are hints: every write
- * is idempotent, the reconciler repairs a lost entry, and a failure here never fails a caller's request. A job has one
- * entry; to move the entry, the caller passes its old time. If the old time is not known, or if two moves arrive in the
- * wrong order, an old entry remains beside the right one; the claim refuses the old entry and removes it.
+ * The port to Redis: for each shard one set of entries (next_at in ms, id), ascending, the due set. Entries are hints:
+ * every write is idempotent, the reconciler repairs a lost entry, and a failure here never fails a caller's request. A
+ * job has one entry; to move the entry, the caller passes its old time. If the old time is not known, or if two moves
+ * arrive in the wrong order, an old entry remains beside the right one; the claim refuses the old entry and removes it.
  *
- * A set is stored in pages, small enough for Redis to pack them (14 to 17 bytes an entry instead of 110 to 144). So an
- * entry can only be found by its id and its time together. Only this folder knows Redis keys:
+ * A due set is stored in pages, small enough for Redis to pack them (14 to 17 bytes an entry instead of 110 to 144). So
+ * an entry can only be found by its id and its time together. Only this folder knows Redis keys:
  *
  * - `<installation>:{<shard>}:due`: the pages; score = the beginning of the page in ms, member = its name (the same in
  *   decimal). A member "!<epoch>:<token>:<count>:<generation>" with score +inf is the set's marker

@@ -4,8 +4,8 @@
  * thread at a time. For store/ only.
  *
  * Statements are cached by the address of their text, so the text must live as long as the connection. Parameters are
- * borrowed for the call. After a failure the connection is dead: calls return UNAVAILABLE until dt_db_reconnect. It
- * does not reconnect by itself, because a leader must notice. Transactions are READ COMMITTED; outside of them
+ * borrowed for the call. If the connection fails, calls return UNAVAILABLE until dt_db_reconnect. A dt_db does not
+ * reconnect by itself, because a leader must notice the failure. Transactions are READ COMMITTED; outside of them
  * autocommit is on. With mysql.hosts, if a server becomes read-only, its connections die within a second of use.
  * Sessions have short limits in the server (config [mysql]) and time_zone '+00:00'. With installation.test_clock, NOW()
  * is the time of the test clock, and SYSDATE() the server's.

@@ -4,7 +4,7 @@
  *
  * A tick does the first of the following steps that is due: promote rows that a manual edit moved near; the near
  * window; this period's slice of overdue rows; the count of overdue rows; a step at the edge of the horizon; a page of
- * the rebuild; an exact compare that the full scan requested; a step of the full scan; the rest of the edge; one more
+ * the rebuild; an exact compare that the full scan requested; a step of the full scan; more steps at the edge; one more
  * slice of a long overdue queue. So a rebuild never delays the near jobs of other shards, and a full scan never delays
  * a rebuild. The next period begins after the compares of this period, and after one step of work that belongs to no
  * period. If these steps take longer than a period, all work is slower, but no step is skipped.

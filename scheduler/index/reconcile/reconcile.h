@@ -8,12 +8,12 @@
  *
  * The windows, and when each is compared:
  *   near       [now, now + 2 periods)       each period, exactly
- *   overdue    [0, now)                     each period a slice, the rest in slices by a cursor
+ *   overdue    [0, now)                     each period a slice; a cursor moves over the slices
  *   edge       what enters the horizon      each period, exactly; a missing entry is loading, not drift
  *   full scan  the horizon beyond near      once in [reconcile] walk, and soon after a shard was gained or rebuilt, or
  *                                           its Redis was out of reach. By counts: a slice is compared exactly if the
  *                                           counts differ or the slice has few rows, else in one of sixteen rounds
- *   rebuild    [0, horizon), nearest first  for shards whose set was lost, as fast as pages and pipelines allow
+ *   rebuild    [0, horizon), nearest first  for shards whose due set Redis has lost, as fast as possible
  *
  * If MySQL or a Redis server does not answer, the step ends without changing anything there. A later tick repeats it.
  */
