@@ -1,4 +1,4 @@
-/* Lists the CloudEvents attributes of an attempt, and reads the headers that callers gave. */
+/* Lists the CloudEvents attributes of an attempt, and reads the headers that a caller gave to a job or a topic. */
 #include "cloud_event.h"
 
 #include "base/assert.h"
@@ -29,8 +29,8 @@ static void add_attribute(struct list *list, const char *name, struct dt_str val
     list->v[list->n++] = (struct dt_cloud_event_attribute){name, value};
 }
 
-/* Returns the event's id, "<job>/<attempt>" and its suffix. *job and *attempt are parts of the id, because other
- * attributes repeat these numbers: formatting each with printf took half of the time of a message. */
+/* Returns the event's id, "<job>/<attempt>" and its suffix. *job and *attempt are parts of the id. Other attributes use
+ * these, because formatting each number with printf took half of the time of a message. */
 static struct dt_str id_text(struct dt_arena *arena, const struct dt_cloud_event *event, struct dt_str *job,
                              struct dt_str *attempt)
 {
@@ -80,7 +80,7 @@ dt_status dt_cloud_event_attributes(const struct dt_cloud_event *event, struct d
     return list.failed ? DT_NOMEM : DT_OK;
 }
 
-/* Reads callers' headers: the members of one flat JSON object. Does not validate their text. */
+/* Reads the headers that a caller gave: the members of one flat JSON object. Does not validate the texts. */
 
 #define DEPTH 2
 

@@ -3,7 +3,7 @@
  * each of them. The shard loop does not depend on the kind of delivery. http/pool.c implements the interface;
  * scheduler/dispatch/hands.h has its SQL. tests/model/callbacks.pml models the protocol.
  *
- *   dt_hands         one per process: the attempts in its hands, their lease, and their outcomes
+ *   dt_hands         one per process: the attempts in its hands, the lease under which it has them, and their outcomes
  *   dt_hands_claims  one per leader: the places that a leader transaction takes for attempts
  *
  *   begin ─▶ (MySQL, inside the transaction: take, for each claim) ─▶ (MySQL: commit) ─▶ committed, or failed
@@ -31,7 +31,7 @@ typedef struct dt_hands_claims dt_hands_claims;
  * in ticks and on the hands' own thread, and must return at once. */
 struct dt_hands_env {
     dt_chores *chores;
-    dt_chores *urgent; /* the chore that renews the lease runs on these threads */
+    dt_chores *urgent; /* the threads that run the chore which renews the lease */
     const struct dt_config *config;
     const char *installation;
     const char *name; /* host:pid of this process */
@@ -40,19 +40,22 @@ struct dt_hands_env {
     void *arg;
     uint64_t (*random)(void *arg);
     void (*map)(void *arg, struct dt_shard_map *out);
-    void (*outbox)(void *arg, unsigned shard); /* the shard's outbox has messages; another process may lead it */
-    void (*index_entries_lost)(void *arg, const dt_index *index); /* entries were lost: writing them failed */
-    /* Attempts of these jobs belong to an expired owner: the leaders of their shards, in any process, should check
-     * them. */
+    /* Called when messages were added to the shard's outbox; another process may lead it. */
+    void (*outbox)(void *arg, unsigned shard);
+    void (*index_entries_lost)(void *arg, const dt_index *index); /* called when entries could not be written */
+    /* Called when attempts of these jobs belong to an expired owner: the leaders of their shards, in any process,
+     * should check them. */
     void (*lost)(void *arg, const int64_t *ids, size_t n);
-    void (*ended)(void *arg);                /* attempts have ended, so there may be room within their topics' limits */
-    void (*room)(void *arg, unsigned shard); /* the process may have places again for a shard that was refused places */
+    /* Called when attempts have ended, so there may be room within their topics' limits. */
+    void (*ended)(void *arg);
+    /* Called when the process may have places for a shard that was refused places. */
+    void (*room)(void *arg, unsigned shard);
 };
 
 /* Starts the hands of a process. INVALID: a setting is unusable; err names the setting. */
 DT_MUST_CHECK dt_status dt_hands_start(const struct dt_hands_env *env, dt_hands **out, struct dt_error *err);
-/* Accepts no more claims, waits a while for running callbacks, gives other attempts away, joins the threads, frees.
- * Accepts NULL. All dt_hands_claims must be freed before. */
+/* Accepts no more claims, waits a while for running callbacks, gives all other attempts away, joins the threads, and
+ * frees the hands. All dt_hands_claims must be freed before. Accepts NULL. */
 void dt_hands_stop(dt_hands *hands);
 
 /* ---- the leader's thread ---- */
@@ -60,18 +63,18 @@ void dt_hands_stop(dt_hands *hands);
 DT_MUST_CHECK dt_status dt_hands_claims_new(dt_hands *hands, unsigned shard, dt_hands_claims **out);
 void dt_hands_claims_free(dt_hands_claims *claims); /* accepts NULL */
 /* Returns about how many attempts of a topic and its owner (topic/owners.h) may be claimed now. 0: the topic's jobs
- * wait until env.room is called. If host is not 0, counts only jobs of the topic that name the host with this number
+ * wait until env.room is called. If host is not 0, only jobs of the topic that name the host with this number count
  * (dt_callback_host_of). */
 size_t dt_hands_claims_room(dt_hands_claims *claims, int64_t owner, struct dt_str topic,
                             const struct dt_topic_callback *callback, uint32_t host);
-/* Whether this process accepts attempts at all. */
+/* Returns whether this process accepts attempts at all. */
 bool dt_hands_claims_open(const dt_hands_claims *claims);
 void dt_hands_claims_begin(dt_hands_claims *claims);
-/* Takes a place for an attempt, for struct dt_leader_gate. `arg` is a dt_hands_claims. */
+/* Takes a place for an attempt. For struct dt_leader_gate; `arg` is a dt_hands_claims. */
 enum dt_hand_place dt_hands_claims_take(void *arg, const struct dt_hand_wanted *wanted, int64_t *owner);
-/* Called after MySQL has committed the transaction with these claims, in the order in which their places were taken:
- * sends the attempts. All arguments are borrowed for the call. */
+/* Called after MySQL has committed the transaction with these claims: sends the attempts. The claims are in the order
+ * in which their places were taken. All arguments are borrowed for the call. */
 void dt_hands_claims_committed(dt_hands_claims *claims, const struct dt_leader_batch *claimed,
                                const dt_topic_snapshot *topics);
-/* Called if the transaction failed, or if it is unknown whether MySQL committed it. */
+/* Called if the transaction failed, and also if it is unknown whether MySQL committed it. */
 void dt_hands_claims_failed(dt_hands_claims *claims);

@@ -32,7 +32,7 @@
 #define RETRY_US INT64_C(500000)
 
 struct leaving {
-    /* Token: the leadership that the shard's row names; since_us: when it was first seen, or last was ours. */
+    /* token: the leadership that the shard's row names; since_us: when it was first seen, or last was ours. */
     int64_t token, since_us;
     bool orphan; /* the leadership is an orphan; reset when the row names another leadership, or none */
 };

@@ -296,7 +296,7 @@ struct dt_due_queue {
     uint32_t host;       /* not 0: a queue of the topic's jobs for this host, which has no place for them */
     size_t waiting, given;
     int64_t next_ms; /* due time of the first entry that is still in the held set; valid if `given` is not 0 */
-    /* Met: number of the queue's entries that are due before next_ms; may: how many of these may be sent. */
+    /* met: number of the queue's entries that are due before next_ms; may: how many of these may be sent. */
     size_t met, may;
     /* For a queue of timeouts: the queue of the same topic's other jobs; NULL: no other job of the topic is due. */
     struct dt_due_queue *own;

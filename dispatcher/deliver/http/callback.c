@@ -1,5 +1,5 @@
-/* Builds the head of a callback as one list in the arena. Our own headers are first. Callers' headers cannot replace
- * our own headers, because no caller's header may have one of their names. */
+/* Builds the headers of a callback as one list in the arena. Our own headers are first. A caller's header cannot
+ * replace one of our own, because no caller's header may have one of their names. */
 #include <curl/curl.h>
 #include <strings.h>
 
@@ -83,7 +83,7 @@ static struct dt_str check_text(struct head *h, struct dt_str text)
     return text;
 }
 
-/* Adds the CloudEvents attributes. Returns the event's id, "<job>/<attempt>", because other headers use it too. */
+/* Adds the CloudEvents attributes. Returns the event's id, "<job>/<attempt>", because other headers have it too. */
 static struct dt_str add_attributes(struct head *h, const struct dt_outgoing *from, const char *installation,
                                     int64_t now_ms)
 {
@@ -169,11 +169,11 @@ dt_status dt_request_head(const struct dt_outgoing *from, const struct dt_callba
     return h.failed ? DT_NOMEM : DT_OK;
 }
 
-/* Turns a receiver's answer into an outcome. results_json.c interprets a report; this file only decides whether the
- * answer is a report. */
+/* Turns a receiver's answer into an outcome. This file only decides whether the answer is a report; results_json.c
+ * interprets reports. */
 
-#define DATE_BYTES  64                     /* size of the buffer for a date; the longest date of HTTP has 33 bytes */
-#define SECONDS_MAX INT64_C(1000000000000) /* longer delays and later dates are cut to this */
+#define DATE_BYTES  64                     /* size of the buffer for a date; the longest date in HTTP has 33 bytes */
+#define SECONDS_MAX INT64_C(1000000000000) /* maximum to which longer delays and later dates are cut, in seconds */
 
 static const char *const end_codes[DT_HTTP_ENDS] = {
     [DT_HTTP_TIMEOUT] = "http_timeout", [DT_HTTP_CONNECT] = "http_connect",     [DT_HTTP_DNS] = "http_dns",
@@ -220,7 +220,7 @@ bool dt_retry_after_parse(struct dt_str text, int64_t now_ms, int64_t max_ms, in
         return true;
     }
     if (n > 0 ||
-        text.n >= sizeof(date)) /* dates of HTTP begin with a weekday; curl_getdate also accepts other formats */
+        text.n >= sizeof(date)) /* a date in HTTP begins with a weekday; curl_getdate also accepts other formats */
         return false;
     memcpy(date, text.n > 0 ? text.p : "", text.n);
     const int64_t at_s = curl_getdate(date, NULL);
@@ -240,7 +240,7 @@ static dt_status add_error(struct dt_callback_outcome *out, const char *code, st
     return out->result.error_code.p && out->result.error_message.p ? DT_OK : DT_NOMEM;
 }
 
-/* Whether the answer's body is a report, by its media type without parameters. */
+/* Returns whether the answer's body is a report: decides by the media type, without its parameters. */
 static bool is_report(const struct dt_http_answer *answer)
 {
     if (!answer->content_type.p)
@@ -258,8 +258,8 @@ static void start_result(struct dt_callback_outcome *out, const struct dt_callba
         .job_id = attempt->job_id, .attempt = attempt->attempt, .status = status, .retry_after_ms = -1};
 }
 
-/* Sets the delay of the retry after a failure, from the answer's header. If the report also sets a delay, the report's
- * delay is used. */
+/* Sets the delay of the retry after a failure from the answer's header Retry-After, unless the report already sets a
+ * delay. */
 static void take_retry_after(const struct dt_http_answer *answer, const struct dt_callback_attempt *attempt,
                              struct dt_callback_outcome *out)
 {

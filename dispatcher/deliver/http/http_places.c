@@ -1,5 +1,5 @@
-/* Shares the places of the process, and those of each host (struct shared), in two steps: among owners by dt_shares,
- * and each owner's share among its topics by `may_take`. */
+/* Shares the places of the process, and those of each host (struct shared), in two steps: among the owners by
+ * dt_shares, then the share of each owner among its topics by places_left. */
 #include "http_places.h"
 
 #include "base/assert.h"
@@ -8,14 +8,16 @@
 
 #define OWNERS_PART 2 /* an owner gets at most 1/OWNERS_PART of the places that other owners leave free */
 #define WAITS_US    INT64_C(1000000)
-#define EARNED      2 /* places that one answer lets its topic take beyond the free part (may_take) */
+#define EARNED      2 /* number of places that a topic earns by one answer (dt_place_topic.earned) */
 #define EARNED_MIN  8
-#define EARNED_PART 4 /* a topic earns at most 1/EARNED_PART of its owner's limit, or EARNED_MIN if that is more */
+/* A topic can have earned at most 1/EARNED_PART of its owner's limit, or EARNED_MIN if that is more. */
+#define EARNED_PART 4
 
 struct dt_place_topic {
     struct dt_place_owner *owner;
     unsigned held;
-    unsigned earned; /* number of places that the topic may take beyond the free part (may_take) */
+    /* Number of places that the topic may take in addition to its part of the free places (places_left). */
+    unsigned earned;
     size_t bytes;
     UT_hash_handle hh;
     char name[];
@@ -23,12 +25,14 @@ struct dt_place_topic {
 
 struct dt_place_owner {
     int64_t id;
-    unsigned limit, used;                /* limit: places that the owner may hold, as computed for its last request */
-    const struct dt_place_topic *waiter; /* the topic that last found all places of its owner taken, or NULL */
+    /* limit: how many places the owner may hold, as computed at its last request. */
+    unsigned limit, used;
+    const struct dt_place_topic *waiter; /* topic that last found all places of its owner taken, or NULL */
     int64_t waiter_us;
-    unsigned most;             /* maximum of `limit`; lower than per_host after the host pushed back */
-    int64_t slowed_us;         /* when `most` was last halved */
-    size_t bytes_limit, bytes; /* of the process's bytes: the owner's maximum, and what its callbacks hold */
+    unsigned most;     /* maximum of `limit`; below per_host if the host has pushed back */
+    int64_t slowed_us; /* when `most` was last halved */
+    /* Bytes of requests in flight: the owner's maximum, and the current number; only used for the whole process. */
+    size_t bytes_limit, bytes;
     struct dt_place_topic *topics;
     UT_hash_handle hh;
 };
@@ -42,7 +46,7 @@ struct shared {
 struct dt_place_host {
     struct shared shared;
     int64_t used_us;
-    uint32_t number; /* dt_callback_host_of(key); 0: memory ran out */
+    uint32_t number; /* dt_callback_host_of(key); 0: memory ran out, and the host is not in `numbers` */
     UT_hash_handle hh, by_number;
     char key[];
 };
@@ -51,7 +55,8 @@ struct dt_places {
     struct dt_places_limits limits;
     struct shared shared;
     struct dt_shares bytes;
-    struct dt_place_host *hosts;   /* all known hosts; when a host is added, the first one is dropped if it is idle */
+    /* All known hosts; each time that a host is added, the first one is dropped if it is idle. */
+    struct dt_place_host *hosts;
     struct dt_place_host *numbers; /* the same hosts, by number */
 };
 
@@ -71,8 +76,8 @@ static bool may_take(const struct dt_place_topic *topic, int64_t now_us)
     return topic->held < owner->limit - owner->used || (topic->earned > 0 && !another_waits(topic, now_us));
 }
 
-/* Returns how many places the topic may take one after another. Each taken place reduces its owner's free places by
- * one, and raises the topic's held places by one. */
+/* Returns how many places the topic may take one after another. With each place that it takes, its owner has one free
+ * place fewer, and the topic holds one place more. */
 static unsigned places_left(const struct dt_place_topic *topic, int64_t now_us)
 {
     const struct dt_place_owner *owner = topic->owner;
@@ -114,7 +119,7 @@ static void return_shared(struct shared *shared, struct dt_place_topic *topic, e
     struct dt_place_owner *owner = topic->owner;
     const unsigned part = owner->limit / EARNED_PART;
     const unsigned most = part > EARNED_MIN ? part : EARNED_MIN;
-    dt_assert_cmp(topic->held, >, 0); /* no place is given back twice */
+    dt_assert_cmp(topic->held, >, 0); /* the topic gives back at most the places that it holds */
     dt_assert_cmp(owner->used, >=, topic->held);
     owner->used--;
     topic->held--;
@@ -173,7 +178,7 @@ static struct dt_place_owner *owner_of(struct shared *shared, int64_t id)
     return NULL;
 }
 
-/* Finds the topic's entry, or creates one. Also computes the owner's current limit. */
+/* Returns the topic's entry; creates it if it is missing. Also computes the owner's current limit. */
 static struct dt_place_topic *topic_of(struct shared *shared, const struct dt_place_for *who, int64_t now_us)
 {
     struct dt_place_topic *topic;
@@ -201,8 +206,8 @@ static struct dt_place_topic *topic_of(struct shared *shared, const struct dt_pl
     return NULL;
 }
 
-/* Drops the entry of a topic without places. If the topic waits for a place, its entry is kept for WAITS_US, so that
- * the topic keeps its turn. */
+/* Drops the entry of a topic that holds no places. If the topic waits for a place, its entry is kept for WAITS_US, so
+ * that the topic is still next. */
 static void drop_idle_topic(struct shared *shared, struct dt_place_topic *topic, int64_t now_us)
 {
     struct dt_place_owner *owner = topic->owner;
@@ -234,12 +239,12 @@ static struct dt_place_host *host_of(dt_places *places, struct dt_str key, int64
     HASH_FIND(hh, places->hosts, key.p, key.n, host);
     if (host)
         return host;
-    /* Drops the first host of the list if it is idle, and also old or beyond DT_PLACES_HOSTS_MAX; otherwise moves it to
-     * the end. */
+    /* Drops the first host of the list if it is idle, and either unused for long or one of too many; otherwise moves it
+     * to the end of the list. */
     bool many = HASH_COUNT(places->hosts) >= DT_PLACES_HOSTS_MAX;
     if (first && first->shared.shares.used == 0 && (many || now_us - first->used_us > DT_PLACES_REMEMBERED_US)) {
         drop_host(places, first);
-    } else if (first && first->hh.next) { /* adding it again needs no memory, because the hash table stays */
+    } else if (first && first->hh.next) { /* moving the host needs no memory, because the hash table is kept */
         HASH_DEL(places->hosts, first);
         HASH_ADD_KEYPTR(hh, places->hosts, first->key, strlen(first->key), first);
     }
@@ -272,8 +277,8 @@ static void drop_idle(dt_places *places, const struct dt_place *place, int64_t n
         drop_host(places, place->host);
 }
 
-/* Finds the topic's entry among those of the process, or creates one. Also computes the owner's current limit of
- * bytes. */
+/* Returns the topic's entry among those of the process; creates it if it is missing. Also computes the owner's current
+ * limit of bytes. */
 static struct dt_place_topic *topic_in_process(dt_places *places, const struct dt_place_for *who, int64_t now_us)
 {
     struct dt_place_topic *topic = topic_of(&places->shared, who, now_us);
@@ -298,8 +303,8 @@ static bool find_entries(dt_places *places, struct dt_str host, const struct dt_
     return false;
 }
 
-/* Whether the topic may hold this many more bytes. Bytes are shared among an owner's topics by the same rule as
- * places. */
+/* Returns whether the topic may hold this many more bytes. An owner's bytes are shared among its topics by the same
+ * rule as its places. */
 static bool bytes_fit(const struct dt_place_topic *topic, size_t bytes)
 {
     const struct dt_place_owner *owner = topic->owner;
@@ -353,7 +358,7 @@ unsigned dt_places_room(dt_places *places, struct dt_str host, const struct dt_p
     return room;
 }
 
-/* If the host is unknown, all places of the host are free. */
+/* An unknown host has no callbacks in flight, so all of its places are free. */
 unsigned dt_places_room_at(dt_places *places, uint32_t host, const struct dt_place_for *who, int64_t now_us)
 {
     struct dt_place_host *found;
@@ -398,7 +403,7 @@ void dt_places_give_back(dt_places *places, const struct dt_place *place, enum d
     gone.in_process->bytes -= gone.bytes;
     gone.in_process->owner->bytes -= gone.bytes;
     dt_shares_give_back(&places->bytes, gone.in_process->owner->id, gone.bytes);
-    /* If a host pushes back, only the owner of the refused request is slowed: the host may answer requests of other
+    /* A host that pushes back slows only the owner of the refused request: the host may answer requests of other
      * owners. */
     if (end == DT_PLACE_ANSWERED && owner->most < places->limits.per_host)
         owner->most++;

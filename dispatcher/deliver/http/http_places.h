@@ -1,18 +1,18 @@
 /*
  * Limits the callbacks in flight: per process, per host, and in bytes. Pure: time is passed in. Not thread-safe: the
- * caller locks. There is no queue: a caller that is refused a place asks again later.
+ * caller locks. There is no queue: if a caller gets no place, it asks again later.
  *
  * Invariants:
- *   - At most max_in_flight callbacks run in the process, per_host at one host, and max_bytes in all (one request alone
- *     may be larger).
+ *   - At most max_in_flight callbacks run in the process, and per_host at one host. Their requests have at most
+ *     max_bytes in all (one request alone may be larger).
  *   - Owners share the places of the process, those of each host, and the bytes (dt_shares, base/fair.h): an owner
  *     takes at most half of what other owners leave. If only one owner has callbacks, it may have all places of a host;
  *     of the process's places and bytes it leaves an eighth. Answers do not raise an owner's share.
  *   - Within its owner's share, a topic whose receivers do not answer leaves room for the owner's other topics: it
- *     holds at most as many places as stay free. If n topics are silent, 1/(n + 1) of the share stays free. Each answer
- *     lets its topic take further places, so that a single topic whose receivers answer uses the whole share.
+ *     holds at most as many places as stay free. If n topics get no answers, 1/(n + 1) of the share stays free. Each
+ *     answer lets its topic take further places, so that a single topic whose receivers answer uses the whole share.
  *   - If a topic found all places taken, and holds fewer than the other topics that wait, it is next: for a second no
- *     other topic goes beyond the free part.
+ *     other topic gets the places that it has earned by answers.
  *   - If a host answers an owner's requests with 429 or 503, or refuses connections, the owner gets half as many places
  *     at the host, down to one. All requests in flight at that time halve the places only once. Each other answer gives
  *     one place back. Other owners keep their places at the host.
@@ -31,7 +31,7 @@ struct dt_places_limits {
 };
 
 enum dt_place_end {
-    DT_PLACE_ANSWERED,    /* the receiver answered, with any status except 429 and 503 */
+    DT_PLACE_ANSWERED,    /* the receiver answered with a status other than 429 and 503 */
     DT_PLACE_PUSHED_BACK, /* the receiver answered 429 or 503, or refused the connection */
     DT_PLACE_SILENT,      /* no answer: a timeout, an unresolved name, no TLS, a broken connection */
     DT_PLACE_UNUSED       /* the request was not sent, because the claim was not committed */
@@ -39,13 +39,14 @@ enum dt_place_end {
 
 typedef struct dt_places dt_places;
 
-/* The topic whose jobs need places. Borrowed. */
+/* A topic whose jobs need places, and its owner. Borrowed. */
 struct dt_place_for {
     int64_t owner; /* owner of the topic (topic/owners.h) */
     struct dt_str topic;
 };
 
-/* A taken place. dt_places_take fills it; dt_places_give_back returns it, once. It may be copied by assignment. */
+/* A taken place. dt_places_take fills it, and dt_places_give_back ends it, exactly once. It may be copied by
+ * assignment. */
 struct dt_place {
     struct dt_place_host *host;
     struct dt_place_topic *at_host, *in_process;
@@ -54,15 +55,14 @@ struct dt_place {
 };
 
 DT_MUST_CHECK dt_status dt_places_new(const struct dt_places_limits *limits, dt_places **out);
-/* Frees all places, including taken ones, which become invalid. Accepts NULL. */
+/* Frees everything, including taken places, which become invalid. Accepts NULL. */
 void dt_places_free(dt_places *places);
 
 /* Takes a place for a request of this size to this host (struct dt_callback_url, key). now_us is monotonic. FULL: no
  * place is free for the topic now. NOMEM: memory ran out. *out is undefined unless OK is returned. */
 DT_MUST_CHECK dt_status dt_places_take(dt_places *places, struct dt_str host, const struct dt_place_for *who,
                                        size_t bytes, int64_t now_us, struct dt_place *out);
-/* Returns the topic of a taken place; valid until the place is given back. dt_place_owner returns the owner of that
- * topic. */
+/* Returns the topic of a taken place; valid until the place is given back. */
 const char *dt_place_topic(const struct dt_place *place);
 int64_t dt_place_owner(const struct dt_place *place);
 void dt_places_give_back(dt_places *places, const struct dt_place *place, enum dt_place_end end, int64_t now_us);
@@ -81,16 +81,16 @@ struct dt_last_url {
 const char *dt_last_url_read(struct dt_last_url *last, struct dt_str text);
 
 /* Returns how many places the topic could take at a host now, one after another; 0 if dt_places_take would return FULL
- * (except for a request that is too large). Counts as a request: if a topic gets 0, it is next. */
+ * (except for a request that is too large). If it is 0, the topic counts as waiting, and is next. */
 unsigned dt_places_room(dt_places *places, struct dt_str host, const struct dt_place_for *who, int64_t now_us);
-/* Like dt_places_room, for a topic whose jobs name their hosts: how many places the topic could take if the hosts had
- * free places. */
+/* Like dt_places_room, for a topic whose jobs name their own hosts: returns how many places the topic could take if the
+ * hosts had free places. */
 unsigned dt_places_room_anywhere(dt_places *places, const struct dt_place_for *who, int64_t now_us);
-/* Like dt_places_room, for jobs of a topic that name a host with this number (dt_callback_host_of). */
+/* Like dt_places_room, for those jobs of a topic that name the host with this number (dt_callback_host_of). */
 unsigned dt_places_room_at(dt_places *places, uint32_t host, const struct dt_place_for *who, int64_t now_us);
-/* Returns the number of other taken places at the place's host. */
+/* Returns how many other places at the host of this place are taken. */
 unsigned dt_place_beside(const struct dt_place *place);
 unsigned dt_places_taken(const dt_places *places);
-/* Returns the number of places that a host has for an owner now, including taken ones: per_host, unless the owner was
- * slowed there. */
+/* Returns how many places a host has for an owner now, including taken places: per_host, unless the host slowed the
+ * owner. */
 unsigned dt_places_of_host(const dt_places *places, struct dt_str host, int64_t owner);

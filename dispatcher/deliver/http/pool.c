@@ -1,14 +1,15 @@
 /*
  * The life of a process's callbacks: two chores, the recorder thread, and how these start and end.
  *
- * The renewer, an urgent chore, renews the lease of the owner number (a random number; attempts in this process's hands
- * are claimed under it). The keeper finds attempts, of any process, that are in no process's hands any more.
+ * The renewer, an urgent chore, renews the lease of the process's owner number, a random number under which attempts
+ * are claimed into the hands of this process. The keeper, another chore, finds lost attempts of any process, and
+ * attempts in doubt.
  *
  * Invariants: after its lease ended, an owner number is never renewed, and nothing is sent under it. The same holds if
- * MySQL lost the number, because MySQL was restored from an older copy, whose rows are not our attempts. If it is
- * unknown whether MySQL committed a claim, the keeper looks for the claim when no transaction of its leader can run,
- * and gives away the attempts that MySQL has and this process does not know. An attempt that was given away stays in
- * this process's list until MySQL has confirmed that.
+ * MySQL does not have the number any more, because MySQL was restored from an older copy, whose rows are not our
+ * attempts. If it is unknown whether MySQL committed a claim, the keeper looks for the claim when no transaction of its
+ * leader can run, and gives away the attempts that MySQL has and this process does not know. An attempt that was given
+ * away stays in this process's list until MySQL has confirmed that.
  */
 
 #include "base/fail_point.h"
@@ -19,7 +20,7 @@
 #include "pool_parts.h"
 
 #define LOOK_US       INT64_C(1000000)
-#define LOOK_IDLE_US  INT64_C(10000000) /* pause between searches for lost attempts if callbacks are not enabled */
+#define LOOK_IDLE_US  INT64_C(10000000) /* pause between two searches for lost attempts if callbacks are not enabled */
 #define PAUSE_US      INT64_C(200000)
 #define UNUSED_US     INT64_C(30000000) /* an owner number without attempts is given up after this time */
 #define GIVEN_AT_ONCE 500
@@ -31,8 +32,8 @@ static int64_t renew_every_us(const dt_hands *hands)
 
 /* ---- the number ---- */
 
-/* Extends the client's write deadline before the lease, so that a request which starts under the extended lease is not
- * cut off at the old deadline. */
+/* Extends the lease. The client's write deadline is extended first, so that a request which starts under the extended
+ * lease is not cut off at the old deadline. */
 static void extend_lease(dt_hands *hands, int64_t sent_us)
 {
     dt_http_client_write_until(hands->client, sent_us + hands->lease.length_us);
@@ -85,9 +86,9 @@ static dt_status renew_number(dt_hands *hands, dt_store *store, struct dt_error 
     return status;
 }
 
-/* Gives up the owner number. If attempts are in hands, because a leader claimed some in the last moment, the row is not
- * deleted but expires with its lease, so that none of them is ended while it is being sent. At the end of the process
- * nothing is sent any more, so the row is deleted at once. */
+/* Gives up the owner number. If attempts are still in hands, because a leader has just claimed some, the number's row
+ * is not deleted but expires with its lease, so that no attempt is ended as lost while it is being sent. At the end of
+ * the process nothing is sent any more, so the row is deleted at once. */
 static dt_status give_up_number(dt_hands *hands, dt_store *store, struct dt_error *err)
 {
     int64_t number = hands->owner;
@@ -100,8 +101,8 @@ static dt_status give_up_number(dt_hands *hands, dt_store *store, struct dt_erro
     return dt_store_hands_disown(store, number, err);
 }
 
-/* Takes, renews or gives up the owner number. The number is kept while attempts are in hands, because attempts of a
- * number that was given up end as lost. */
+/* Takes, renews or gives up the owner number. It is kept while attempts are in hands, because leaders end the attempts
+ * of a number that was given up as lost. */
 static dt_status keep_number(dt_hands *hands, dt_store *store, struct dt_error *err)
 {
     pthread_mutex_lock(&hands->lock);
@@ -185,7 +186,7 @@ static dt_status resolve_doubt(dt_hands *hands, unsigned shard, int64_t owner, s
     int64_t *ids = dt_arena_alloc(&hands->arena, (of_shard ? of_shard : 1) * sizeof(*ids));
     if (!ids)
         return DT_NOMEM;
-    /* Collects jobs of attempts that this process does not know. */
+    /* Collects the jobs of those attempts that this process does not know. */
     pthread_mutex_lock(&hands->lock);
     for (size_t i = 0; i < of_shard; i++) {
         struct dt_callback *callback = NULL;
@@ -232,8 +233,7 @@ static dt_status resolve_doubts(dt_hands *hands, struct dt_error *err)
 
 /* ---- attempts that other processes have lost ---- */
 
-/* Finds lost attempts. Reads all pages, because the shards of some lost attempts may be halted, and these attempts stay
- * in the result. */
+/* Finds lost attempts. Reads all pages, because lost attempts of halted shards stay on the first pages. */
 static dt_status find_lost(dt_hands *hands, struct dt_error *err)
 {
     struct dt_lost lost = {.v = hands->lost, .limit = (size_t)hands->env.config->dispatch_batch_jobs};
@@ -245,10 +245,10 @@ static dt_status find_lost(dt_hands *hands, struct dt_error *err)
         if (status == DT_OK && lost.n)
             hands->env.lost(hands->env.arg, lost.v, lost.n);
     } while (status == DT_OK && lost.n == lost.limit);
-    /* If no process has an owner number, no attempt can be lost before the lease of the next number has expired. */
+    /* If no process has an owner number, no attempt can be lost before the lease of the next number has ended. */
     int64_t lease_us = lost.owners || lost.n ? 0 : hands->env.config->zookeeper_session_timeout * 1000;
     hands->look_us = dt_pool_now_us(hands) + (hands->client ? lease_us + LOOK_US : LOOK_IDLE_US);
-    dt_pool_tell_room(hands); /* places may also become free as time passes, without an event */
+    dt_pool_tell_room(hands); /* places may also become free without an event, because time passes */
     return status;
 }
 
@@ -258,7 +258,7 @@ static int64_t tick_renewer(void *arg, void *store)
 {
     dt_hands *hands = arg;
     struct dt_error err = {0};
-    if (dt_chore_stopping(&hands->renewer)) { /* leaders end attempts that are still in hands as lost, at once */
+    if (dt_chore_stopping(&hands->renewer)) { /* leaders then end the attempts still in hands as lost */
         if (hands->owner && give_up_number(hands, store, &err) != DT_OK)
             DT_LOG(INFO, "callbacks", "the attempts of this process will be lost when its lease ends",
                    DT_S("reason", err.text));
@@ -294,10 +294,11 @@ static int64_t tick_keeper(void *arg, void *store)
  * places.
  *
  * Leaders are notified before the outcomes are recorded, because an answer already gives its place back: leaders claim
- * the next jobs while the outcomes are written. In a stream of answers the client's thread wakes one leader, in turn,
- * when enough places for a claim came back (pool_claims.c). If fewer places came back between two transactions of the
- * recorder, the recorder wakes a leader. Not all leaders are woken at once: all would look for jobs and lock rows, but
- * only one would get the places. The other leaders are woken after the next answers, or after FEW_US or OTHERS_US.
+ * the next jobs while the outcomes are written. In a stream of answers, the client's thread wakes the leaders one after
+ * the other, each time that enough places for a claim were given back (pool_claims.c). If fewer places were given back
+ * between two transactions of the recorder, the recorder wakes a leader. Not all leaders are woken at once: all would
+ * look for jobs and lock rows, but only one would get the places. The other leaders are woken after the next answers,
+ * or after FEW_US or OTHERS_US.
  *
  * In a stream of answers, transactions begin at least GATHER_US apart, so that there are fewer transactions: each costs
  * MySQL as much as ten outcomes.
@@ -307,7 +308,7 @@ static int64_t tick_keeper(void *arg, void *store)
  */
 
 #define BATCH     500
-#define MANY      16 /* outcomes in one transaction from which on they count as a stream */
+#define MANY      16 /* number of outcomes in one transaction from which on they count as a stream */
 #define GATHER_US INT64_C(20000)
 #define OTHERS_US INT64_C(100000)
 #define FEW_US    INT64_C(20000)
@@ -316,7 +317,7 @@ struct batch {
     struct dt_hand_answer answers[BATCH];
     size_t n;
     struct dt_shard_map map;
-    int64_t others_us; /* mono: when the leaders that still wait for places are woken; INT64_MAX: no leader waits */
+    int64_t others_us; /* mono: when the other leaders that wait for places are woken; INT64_MAX: no leader waits */
 };
 
 static void update_index(dt_hands *hands, const struct batch *batch)
@@ -339,8 +340,8 @@ static void update_index(dt_hands *hands, const struct batch *batch)
     hands->env.index_entries_lost(hands->env.arg, hands->index);
 }
 
-/* Removes recorded attempts from our hands; returns the others to the queue of answers. True: all were recorded. Sorts
- * the batch's answers by job. */
+/* Removes recorded attempts from our hands, and returns all other attempts of the batch to the queue of answers.
+ * Returns whether all were recorded. */
 static bool release_recorded(dt_hands *hands, const struct batch *batch, bool recorded)
 {
     bool all = recorded;
@@ -364,7 +365,8 @@ static bool release_recorded(dt_hands *hands, const struct batch *batch, bool re
     return all;
 }
 
-/* Writes a batch into MySQL and the index. False: some outcomes were not recorded; the recorder tries them again. */
+/* Writes a batch into MySQL and the index. Returns false if some outcomes were not recorded; the recorder tries these
+ * again. */
 static bool record_batch(dt_hands *hands, struct batch *batch)
 {
     struct dt_error err = {0};
@@ -390,7 +392,7 @@ static void run_recorder(void *arg)
     if (batch)
         batch->others_us = INT64_MAX;
     while (batch && !dt_thread_stopping(&hands->recorder)) {
-        if (dt_pool_now_us(hands) >= batch->others_us) { /* no answer woke the waiting leaders meanwhile */
+        if (dt_pool_now_us(hands) >= batch->others_us) { /* wakes the waiting leaders, because no answer did */
             batch->others_us = INT64_MAX;
             dt_pool_tell_room(hands);
         }
@@ -419,14 +421,15 @@ static void run_recorder(void *arg)
 
 /* ---- start and end: stops claims, waits for running callbacks, gives the others away ---- */
 
-#define DRAIN_US  INT64_C(10000000) /* at the end of the process: longest wait for running callbacks */
-#define RECORD_US INT64_C(3000000)  /* after that: longest wait until MySQL has recorded their outcomes */
+#define DRAIN_US INT64_C(10000000) /* longest wait for running callbacks at the end of the process */
+/* Longest wait after that, until MySQL has recorded the outcomes of these callbacks. */
+#define RECORD_US INT64_C(3000000)
 
 static dt_status make_client(dt_hands *hands, struct dt_error *err)
 {
     const struct dt_config *config = hands->env.config;
     struct dt_http_settings settings = {.max_in_flight = (unsigned)config->callbacks_max_in_flight,
-                                        .max_bytes = SIZE_MAX, /* http_places.c limits the bytes */
+                                        .max_bytes = SIZE_MAX, /* no limit, because http_places.c limits the bytes */
                                         .ca_file = config->callbacks_ca_file,
                                         .allow_hosts = dt_str(config->callbacks_allow_hosts),
                                         .clock = hands->env.clock,
@@ -474,8 +477,8 @@ static void free_parts(dt_hands *hands)
     free(hands);
 }
 
-/* Ends the client first and frees it last: the client's thread wakes the recorder and the keeper, and the renewer tells
- * the client until when it may write. If a thread or chore was never started, ending it does nothing. */
+/* Stops the client first and frees it last: the client's thread wakes the recorder and the keeper, and the renewer sets
+ * the client's write deadline. A thread or chore that was never started may be stopped. */
 static void end_threads(dt_hands *hands)
 {
     if (hands->client)

@@ -1,6 +1,6 @@
 /*
- * The attempts in this process's hands, from the committed claim to the recorded outcome. The names are those of the
- * lists in pool_parts.h:
+ * The attempts in this process's hands, from the committed claim to the recorded outcome. all, client, answered and
+ * unwanted are members of struct dt_hands (pool_parts.h):
  *
  *   committed ─▶ all, client ──answer──▶ answered ─▶ recorder ─▶ gone
  *                   │   └── withheld, unknown ─▶ unwanted ─▶ keeper: given away ─▶ gone
@@ -30,7 +30,7 @@ void dt_pool_forget(dt_hands *hands, struct dt_callback *callback)
     free(callback);
 }
 
-/* Passes a callback to the keeper, because the callback will not be sent, or its outcome is unknown. Any thread. */
+/* Passes a callback that will not be sent, or whose outcome is unknown, to the keeper. Any thread. */
 static void queue_unwanted(dt_hands *hands, struct dt_callback *callback)
 {
     pthread_mutex_lock(&hands->lock);
@@ -52,7 +52,8 @@ void dt_pool_tell_room(dt_hands *hands)
             hands->env.room(hands->env.arg, shard);
 }
 
-/* Returns the next shard that was refused places, after the shard that was woken last. DT_SHARDS_MAX: no shard was. */
+/* Returns the next shard that was refused places, beginning after the shard whose leader was woken last. DT_SHARDS_MAX:
+ * no shard was refused places. */
 static unsigned next_refused(dt_hands *hands)
 {
     for (unsigned i = 1; i <= DT_SHARDS_MAX; i++) {
@@ -104,8 +105,8 @@ bool dt_pool_came_back(dt_hands *hands, unsigned under_way)
 
 /* ---- the client's thread ---- */
 
-/* Whether the callback may be sent now. Reads the lease before the owner number: if a new lease began in between, the
- * number has changed too, and the comparison fails. */
+/* Returns whether the callback may be sent now. Reads the lease before the owner number: if a new lease began in
+ * between, the number has changed too, and does not equal the callback's. */
 bool dt_pool_may_send(void *arg, void *tag)
 {
     const dt_hands *hands = arg;
@@ -123,8 +124,7 @@ static enum dt_place_end place_end_of(const struct dt_http_answer *answer)
     return answer->end == DT_HTTP_ANSWERED ? DT_PLACE_ANSWERED : DT_PLACE_SILENT;
 }
 
-/* Receives the answer to a callback. Only answers of receivers use hands->json, and these arrive on the client's
- * thread. */
+/* Receives the answer to a callback. Only answers of receivers use hands->json; they arrive on the client's thread. */
 void dt_pool_on_answer(void *arg, void *tag, const struct dt_http_answer *answer)
 {
     dt_hands *hands = arg;
@@ -173,15 +173,14 @@ void dt_pool_on_answer(void *arg, void *tag, const struct dt_http_answer *answer
     dt_mailbox_signal(hands->recorder_mailbox, 1);
 }
 
-/* The leaders' side of the callbacks: places that a leader transaction takes, and the requests for the claims of that
- * transaction. */
+/* The places that a leader transaction takes for callbacks, and the requests for the claims of that transaction. */
 
-#define UNRECORDED_MAX 2 /* limit of attempts in hands, with answered ones, as a multiple of callbacks.max_in_flight */
+#define UNRECORDED_MAX 2 /* limit of attempts in hands, also answered ones, as a multiple of callbacks.max_in_flight */
 
 /* ---- places ---- */
 
-/* Whether the shard may claim attempts. False without an owner number, or while it is unknown whether MySQL committed a
- * claim of the shard. Under the lock. */
+/* Returns whether the shard may claim attempts: not without an owner number, nor while it is unknown whether MySQL
+ * committed an earlier claim of the shard. The caller holds the lock. */
 static bool may_claim(dt_hands *hands, unsigned shard)
 {
     if (!hands->client || hands->leaving)
@@ -200,7 +199,7 @@ static struct dt_str key_of(dt_hands_claims *claims, struct dt_str text)
     return !text.p || dt_last_url_read(&claims->last, text) ? DT_STR_LIT("") : dt_str(claims->last.url.key);
 }
 
-/* Requests an owner number: the renewer takes one, and then wakes the leaders. */
+/* Requests an owner number. The renewer takes one, and then wakes the leaders. */
 static void ask_for_number(dt_hands *hands)
 {
     if (hands->client && !hands->owner)
@@ -254,7 +253,7 @@ enum dt_hand_place dt_hands_claims_take(void *arg, const struct dt_hand_wanted *
     }
     pthread_mutex_lock(&hands->lock);
     const int64_t now_us = dt_pool_now_us(hands);
-    /* All claims of a transaction have the same owner number. */
+    /* If the owner number has changed since the transaction's first claim, the transaction gets no more places. */
     if (may_claim(hands, claims->shard) && (!claims->owner || claims->owner == hands->owner)) {
         dt_assert_cmp(claims->n, <, claims->cap);
         struct dt_place *place = &claims->places[claims->n];
@@ -276,7 +275,7 @@ enum dt_hand_place dt_hands_claims_take(void *arg, const struct dt_hand_wanted *
     return taken;
 }
 
-/* The transaction failed, but MySQL may have committed it: the keeper checks. */
+/* The transaction failed, but MySQL may have committed it; the keeper will check. */
 void dt_hands_claims_failed(dt_hands_claims *claims)
 {
     dt_hands *hands = claims->hands;
@@ -294,7 +293,7 @@ void dt_hands_claims_failed(dt_hands_claims *claims)
 
 /* ---- sending ---- */
 
-/* What is needed to send one callback. Borrowed. */
+/* All that is needed to send one callback. Borrowed. */
 struct sending {
     dt_hands_claims *claims;
     const struct dt_outgoing *job;
@@ -327,7 +326,7 @@ static dt_status send_request(const struct sending *s, const struct dt_callback_
     return status;
 }
 
-/* Ends a callback that can never be sent as failed, with the reason; the job may be retried. */
+/* Ends a callback that can never be sent: it has failed for this reason. The job may be retried. */
 static void fail_callback(const struct sending *s, enum dt_http_end end, const char *why)
 {
     const struct dt_http_answer answer = {.end = end, .detail = why};
@@ -353,7 +352,7 @@ static void send_signed(const struct sending *s, const struct dt_callback_secret
     queue_unwanted(hands, s->callback);
 }
 
-/* Adds the attempt to those in our hands. NULL: memory ran out, so this process does not know the attempt. */
+/* Adds the attempt to those in our hands. NULL: memory ran out; this process does not know the attempt then. */
 static struct dt_callback *record_callback(dt_hands_claims *claims, const struct dt_outgoing *job,
                                            const struct dt_place *place)
 {
@@ -379,8 +378,9 @@ static struct dt_callback *record_callback(dt_hands_claims *claims, const struct
     return NULL;
 }
 
-/* Whether the claimed attempt is in our hands already. If MySQL was restored to before the claim of such an attempt, a
- * leader claims the attempt again. It is sent once, and its outcome counts for the new claim. */
+/* Returns whether the claimed attempt is in our hands already. This happens if MySQL was restored to a time before the
+ * attempt's first claim, and a leader claimed it again. The attempt is sent once, and its outcome counts for the new
+ * claim. */
 static bool is_ours_already(dt_hands_claims *claims, const struct dt_outgoing *job, const struct dt_place *place)
 {
     dt_hands *hands = claims->hands;
@@ -400,7 +400,7 @@ static bool is_ours_already(dt_hands_claims *claims, const struct dt_outgoing *j
 static bool send_callback(dt_hands_claims *claims, const struct dt_outgoing *job, const struct dt_place *place,
                           const struct dt_topic_callback *topic)
 {
-    static const struct dt_topic_callback none = {0}; /* for a topic whose row was just deleted */
+    static const struct dt_topic_callback none = {0}; /* for a topic whose row has just been deleted */
     struct sending sending = {.claims = claims, .job = job, .topic = topic ? topic : &none};
     if (!DT_UNGUARDED(CALL_ALREADY) && is_ours_already(claims, job, place))
         return true;
@@ -411,7 +411,7 @@ static bool send_callback(dt_hands_claims *claims, const struct dt_outgoing *job
     sending.url = job->callback_url.p ? job->callback_url : places->url;
     const char *why = sending.url.p ? dt_last_url_read(&claims->last, sending.url)
                                     : "neither the job nor its topic has a callback_url";
-    const bool own = sending.url.p && dt_str_eq(sending.url, places->url); /* the URL is the topic's, not the job's */
+    const bool own = sending.url.p && dt_str_eq(sending.url, places->url); /* the URL is that of the topic */
     sending.trusted = !why && (own || dt_callback_place_is_listed(places, sending.url));
     if (why) {
         fail_callback(&sending, DT_HTTP_NO_URL, why);
@@ -420,7 +420,7 @@ static bool send_callback(dt_hands_claims *claims, const struct dt_outgoing *job
     } else {
         struct dt_callback_secret secret;
         why = dt_callback_secret_read(sending.topic->secret, &secret);
-        if (why) /* a manual edit has damaged the secret, so the callback is not signed and not sent */
+        if (why) /* a manual edit has damaged the secret: the callback cannot be signed, and is not sent */
             fail_callback(&sending, DT_HTTP_NO_SECRET, why);
         else
             send_signed(&sending, &secret);
@@ -429,7 +429,7 @@ static bool send_callback(dt_hands_claims *claims, const struct dt_outgoing *job
     return true;
 }
 
-/* Sends the claimed attempts. The i-th message of the transaction belongs to the i-th place. */
+/* Sends the claimed attempts. jobs[i] belongs to the i-th place that the transaction took. */
 void dt_hands_claims_committed(dt_hands_claims *claims, const struct dt_leader_batch *claimed,
                                const dt_topic_snapshot *topics)
 {
@@ -444,7 +444,7 @@ void dt_hands_claims_committed(dt_hands_claims *claims, const struct dt_leader_b
     }
     memmove(claims->places, claims->places + n, (claims->n - n) * sizeof(*claims->places));
     claims->n -= n;
-    dt_hands_claims_failed(claims); /* the keeper gives away the claims that were not passed to the client */
+    dt_hands_claims_failed(claims); /* the keeper gives away the attempts that were not passed to the client */
 }
 
 dt_status dt_hands_claims_new(dt_hands *hands, unsigned shard, dt_hands_claims **out)

@@ -1,9 +1,9 @@
 /*
  * Internals of the callbacks of a process (deliver/hands.h), shared by pool.c and pool_claims.c.
  *
- *   pool.c          start and end; two chores: the lease of the owner's number, and lost attempts with claims in doubt;
- *                   the recorder thread, which writes outcomes into MySQL and the index. Calls pool_claims.c
- *   pool_claims.c   attempts in hands: places that leaders take, requests for the client, and its answers
+ *   pool.c          start and end; two chores: one for the lease of the owner number, one for lost attempts and claims
+ *                   in doubt; the recorder thread, which writes outcomes into MySQL and the index. Calls pool_claims.c
+ *   pool_claims.c   attempts in hands: places that leaders take, requests for the client, and the client's answers
  *
  * One lock protects everything that several threads change. A thread that holds the lock never waits for a server, and
  * calls neither the client nor a callback of the environment.
@@ -24,15 +24,15 @@
 #include "election/elector_kind.h"
 #include "http_places.h"
 
-/* An attempt in the hands of this process, from the commit of its claim until its outcome is recorded, or until the
- * attempt is given away. */
+/* An attempt in the hands of this process: from the commit of its claim until its outcome is recorded, or until it is
+ * given away. */
 struct dt_callback {
     struct dt_hand hand;   /* job id and attempt: the key in `all` */
-    _Atomic int64_t owner; /* the owner number under which it was claimed; changed under the lock */
+    _Atomic int64_t owner; /* the owner number under which the attempt was claimed; changed under the lock */
     struct dt_place place;
     struct dt_arena arena; /* memory for texts of the receiver's answer */
     struct dt_hand_answer answer;
-    struct dt_callback *next; /* in `answered`, `unwanted` or no list */
+    struct dt_callback *next; /* next attempt in `answered` or `unwanted`; NULL: the last one, or in no list */
     UT_hash_handle hh;        /* entry in `all` */
 };
 
@@ -47,24 +47,27 @@ struct dt_hands {
     struct dt_pool_meters meters;
 
     /* The lease of the owner number, by dt_clock_boot_us, so that the lease also ends while the machine is suspended.
-     * The renewer writes lease and number. To read both, read the lease first. */
+     * Only the renewer writes lease and number. A thread that needs both must read the lease first. */
     struct dt_lease lease;
     _Atomic int64_t owner; /* this process's owner number; 0: none */
 
-    pthread_mutex_t lock;   /* protects the members below, up to `leaving` */
+    pthread_mutex_t lock;   /* protects all members from here to `leaving` */
     pthread_cond_t emptied; /* signalled when no attempt is in hands any more */
     dt_places *places;
     struct dt_callback *all;
     unsigned n_all;
     struct dt_callback *answered; /* attempts whose outcome waits for the recorder */
     struct dt_callback **answered_end;
-    struct dt_callback *unwanted;  /* attempts not sent, or of unknown outcome: the keeper gives them away */
-    int64_t doubts[DT_SHARDS_MAX]; /* by shard: owner number of a claim that MySQL may have committed; 0: none */
-    bool some_doubt, wanted;       /* some_doubt: some of `doubts` is new; wanted: a leader needs an owner number */
-    bool refused[DT_SHARDS_MAX];   /* shards that were refused places */
-    unsigned told;                 /* the shard whose leader was last woken in turn */
-    unsigned came_back;            /* number of places that were given back since a leader was woken */
-    bool told_lately;              /* a leader was woken since the recorder last checked */
+    /* Attempts that were not sent, or whose outcome is unknown: the keeper gives them away. */
+    struct dt_callback *unwanted;
+    /* By shard: owner number of a claim of which it is unknown whether MySQL committed it; 0: none. */
+    int64_t doubts[DT_SHARDS_MAX];
+    bool some_doubt, wanted;     /* some_doubt: `doubts` has a new element; wanted: a leader needs an owner number */
+    bool refused[DT_SHARDS_MAX]; /* by shard: the shard's leader was refused places, and was not woken since */
+    unsigned told;               /* the shard whose leader was woken last, by turns */
+    /* Number of places that were given back since the last time that a leader was woken. */
+    unsigned came_back;
+    bool told_lately; /* a leader was woken since the last dt_pool_told_lately */
     _Atomic bool leaving;
 
     /* used only by the recorder */
@@ -92,7 +95,7 @@ struct dt_hands {
 struct dt_hands_claims {
     dt_hands *hands;
     unsigned shard;
-    struct dt_place *places; /* places that were taken in this transaction */
+    struct dt_place *places; /* places that the current transaction has taken */
     size_t n, cap;
     int64_t owner; /* the owner number under which the attempts are claimed */
     dt_json *json;
@@ -112,23 +115,24 @@ static inline bool dt_pool_lease_runs(const dt_hands *hands)
 
 /* ---- pool_claims.c ---- */
 
-/* Removes a callback from our hands, and frees it. Under the lock. */
+/* Removes a callback from our hands, and frees it. The caller holds the lock. */
 void dt_pool_forget(dt_hands *hands, struct dt_callback *callback);
 /* Wakes the leaders that were refused places. The caller does not hold the lock. */
 void dt_pool_tell_room(dt_hands *hands);
-/* Wakes up to `most` of the leaders that were refused places, in turn. True: other leaders still wait. */
+/* Wakes up to `most` of the leaders that were refused places; they take turns. Returns whether further leaders wait. */
 bool dt_pool_tell_some(dt_hands *hands, size_t most);
-#define DT_POOL_PLACES_EACH 48 /* number of places that is enough for a claim */
-/* Records that a place was given back. under_way: number of other running callbacks to the same host. Under the lock.
- * True: the caller should wake a leader, because enough places for a claim are free, or as many as callbacks run. */
+#define DT_POOL_PLACES_EACH 48 /* number of free places that is enough for a claim */
+/* Records that a place was given back. under_way: number of other running callbacks to the same host. The caller holds
+ * the lock. Returns whether the caller should wake a leader, because enough places for a claim are free, or as many as
+ * there are running callbacks. */
 bool dt_pool_came_back(dt_hands *hands, unsigned under_way);
-/* Whether a leader was woken for returned places since the last call. If not, the returned places are counted from 0
- * again. */
+/* Returns whether a leader was woken for returned places since the last call. If not, the count of returned places
+ * begins again at 0. */
 bool dt_pool_told_lately(dt_hands *hands);
-/* The client calls it when a callback has ended: with a receiver's answer on the client's thread, otherwise on any
+/* Called by the client when a callback has ended: on the client's thread if a receiver answered, otherwise on any
  * thread. */
 void dt_pool_on_answer(void *arg, void *tag, const struct dt_http_answer *answer);
-/* The client calls it before it sends: whether this attempt may be sent now. */
+/* Called by the client before it sends an attempt. Returns whether the attempt may be sent now. */
 bool dt_pool_may_send(void *arg, void *tag);
 
 /* ---- pool.c: its thread and its chores ---- */

@@ -136,7 +136,7 @@ struct dt_kafka_record {
 };
 struct dt_kafka_start {
     int32_t partition;
-    /* First: offset of the first message that exists; end: offset after the last committed message. */
+    /* first: offset of the first message that exists; end: offset after the last committed message. */
     int64_t first, end;
     int64_t next; /* output: offset to start at; -1: the partition is not read until partitions are taken again */
 };

@@ -27,8 +27,7 @@ struct dt_ledger_view {
     const char *uuid;
     const struct dt_fence *fence; /* the fence of this takeover */
     const struct dt_inflight
-        /* In-flight list of the shard's row; the last leader was about to send its first fence->send_n attempts. */
-        *inflight;
+        *inflight; /* in-flight list of the row; the last leader was about to send its first fence->send_n entries */
     int64_t settled_below; /* records below this offset were checked by an earlier takeover */
     dt_json *json;
     struct dt_inflight scratch;
