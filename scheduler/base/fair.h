@@ -72,8 +72,8 @@ struct dt_shares {
 /* Sets *most to what an owner may hold, including what it already holds. The call counts as asking. now_us: monotonic.
  * Returns false if memory runs out. */
 bool dt_shares_most(struct dt_shares *shares, int64_t owner, int64_t now_us, size_t *most);
-/* Takes an amount for an owner, until dt_shares_give_back. Returns false if the owner would hold more than it may, or
- * if memory runs out. */
+/* Takes `amount` places for an owner; dt_shares_give_back returns them. Returns false if the owner would hold more than
+ * it may, or if memory runs out. */
 bool dt_shares_take(struct dt_shares *shares, int64_t owner, size_t amount, int64_t now_us);
 void dt_shares_give_back(struct dt_shares *shares, int64_t owner, size_t amount);
 void dt_shares_clear(struct dt_shares *shares);

@@ -308,8 +308,8 @@ static void on_filling(void *arg, size_t i, const dt_reply *reply)
     f->ours = f->wanted && ours;
 }
 
-/* Takes the fillings at one endpoint or reports their progress. If `tell`, only for fillings that this process has
- * taken, and writes their progress. */
+/* Takes the fillings at one endpoint. If `tell` is set, instead writes the progress of the fillings that this process
+ * has taken. */
 static dt_status ask_fillings(dt_index *index, dt_link *link, struct dt_filling *fillings, size_t n, bool tell,
                               struct dt_error *err)
 {

@@ -97,7 +97,7 @@ DT_MUST_CHECK dt_status dt_db_commit_with(dt_db *db, const char *sql, struct dt_
 uint64_t dt_db_number(const dt_db *db);
 /* Returns whether there is no open transaction, and no result that needs dt_db_end. */
 bool dt_db_idle(const dt_db *db);
-void dt_db_rollback(dt_db *db); /* does nothing without a transaction; after a failure the connection is dead */
+void dt_db_rollback(dt_db *db); /* does nothing without a transaction; if it fails, the connection is lost */
 
 /* Runs a statement without a result set. *affected: the number of changed rows; a row that matched but kept its values
  * does not count. affected may be NULL. */

@@ -12,8 +12,8 @@ SELECT /*+ SET_VAR(information_schema_stats_expiry = 0) */ TABLE_NAME, CAST(AUTO
  WHERE TABLE_SCHEMA = DATABASE()
    AND AUTO_INCREMENT > 9000000000000000000;
 
--- Whether commits wait for a replica, and how, under the names of MariaDB and of MySQL. No rows if the server has no
--- semi-synchronous replication.
+-- Reads whether commits wait for a replica, and how. MariaDB (master) and MySQL (source) have different names for it.
+-- No rows if the server has no semi-synchronous replication.
 -- name: select_semi_sync_settings
 SHOW GLOBAL VARIABLES WHERE Variable_name IN ('rpl_semi_sync_master_wait_point', 'rpl_semi_sync_source_wait_point',
        'rpl_semi_sync_master_timeout', 'rpl_semi_sync_source_timeout');

@@ -45,7 +45,7 @@ void dt_store_act_as(dt_store *store, struct dt_str actor);
 void dt_store_assert_idle(const dt_store *store);
 /* Connects if needed, and adds a sample of the server's time to the reference clock. */
 DT_MUST_CHECK dt_status dt_store_ping(dt_store *store, struct dt_error *err);
-/* Returns whether the last call of MySQL lost the connection or could not connect. False before the first call. */
+/* Returns whether the last call to MySQL lost the connection or could not connect. False before the first call. */
 bool dt_store_lost(const dt_store *store);
 /* Returns the connection, after connecting if needed. Only for files with SQL. */
 struct dt_db;

@@ -1,8 +1,13 @@
--- KEYS set; ARGV id of the caller, lease in ms (0: release the lease), the generation of the map that the caller fills
--- for; to store progress also the id of the filling, and the progress in ms. Returns the id of the filling, its
--- generation, its progress, and 1 if the caller has the lease; nothing if no filling was requested. Progress is stored
--- only if the caller still holds the lease of this filling. A lease that ends later than a new lease would end counts
--- as expired, because the clock was set back.
+-- KEYS: the set. ARGV:
+-- 1  id of the caller
+-- 2  lease in ms; 0: release the lease
+-- 3  generation of the map that the caller fills for
+-- 4  id of the filling, to store progress
+-- 5  progress in ms, to store progress
+--
+-- Returns the id of the filling, its generation, its progress, and 1 if the caller has the lease; nothing if no filling
+-- was requested. Progress is stored only if the caller still holds the lease of this filling. A lease that ends later
+-- than a new lease would end counts as expired, because the clock was set back.
 local notes, me = KEYS[1] .. ':filled', ARGV[1]
 local f = call('HMGET', notes, 'life', 'generation', 'done', 'by', 'until')
 if not f[1] then return {} end

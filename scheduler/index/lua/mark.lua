@@ -1,9 +1,14 @@
--- KEYS set; ARGV our marker, its generation, the oldest valid epoch, our previous marker ('': the set has none of
--- ours), and while the set is being filled the id of this filling ('': the set is complete) and the generation of the
--- map that the set is filled for. Returns 1 if the set had a valid marker, and -1 if our previous marker is missing:
--- the set was lost, and is left without a marker. The script adds before it removes, because a full Redis refuses only
--- the first write of a script, and the leader must notice that Redis is full. A leader's first marker resets the record
--- of the filling (filled.lua).
+-- KEYS: the set. ARGV:
+-- 1  our marker
+-- 2  its generation
+-- 3  the oldest valid epoch
+-- 4  our previous marker; '': the set has none of ours
+-- 5  id of the filling; '': the set is complete
+-- 6  generation of the map that the set is filled for
+--
+-- Returns 1 if the set had a valid marker, and -1 if our previous marker is missing: the set was lost, and is left
+-- without a marker. The script adds before it removes, because a full Redis refuses only the first write of a script,
+-- and the leader must notice that Redis is full. A leader's first marker resets the record of the filling (filled.lua).
 local there = redis.call('ZRANGEBYSCORE', KEYS[1], '+inf', '+inf')
 redis.call('ZADD', KEYS[1], '+inf', ARGV[1])
 local intact, stays, notes = 0, false, KEYS[1] .. ':filled'

@@ -264,7 +264,8 @@ static dt_status swap_page(dt_reconciler *r, dt_status asked, bool last, struct 
     return status;
 }
 
-/* Adds the current page and all pages of one statement except the last, which remains in b->page (b->has_page). */
+/* Adds the current page, and the pages that one statement reads, except the last page of the statement: it remains in
+ * b->page (b->has_page). */
 static dt_status add_and_read(dt_reconciler *r, struct dt_error *err)
 {
     struct dt_rebuild *b = &r->rebuild;
