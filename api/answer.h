@@ -41,7 +41,7 @@ bool dt_answer_time(const struct dt_request *req, const char *name, int64_t *ms,
 struct dt_list_times dt_answer_times(const struct dt_request *req, const char *from, const char *to,
                                      struct dt_faults *faults);
 
-/* Reads params[0] as the id of a job. False: answered 404. */
+/* Reads the first parameter of the path as the id of a job. False: answered 404. */
 bool dt_answer_id(struct dt_request *req, int64_t *id);
 
 /* Checks that MySQL's clock is known, because delays are added to it. False: answered 503, because MySQL was never
@@ -94,7 +94,7 @@ bool dt_answer_list(struct dt_request *req, char kind, const struct dt_str *fiel
  * False: a fault was added; the answer is not filled in. */
 bool dt_answer_cursor(struct dt_request *req, const struct dt_cursor_list *list, struct dt_faults *faults,
                       struct dt_str *position);
-/* Reads the rows of a page into `rows` and writes the answer, or returns a status of the store. */
+/* Reads the rows of a page into `rows`, and writes the answer. Returns the status of the store. */
 typedef dt_status dt_page_fn(struct dt_request *req, dt_store *store, struct dt_arena *rows, struct dt_error *err);
 /* Answers a page, on a worker. room: bytes reserved while `page` runs; if they are not available, answers 503. The rows
  * are freed before the answer is sent. what: as for dt_answer_failed. */
@@ -129,9 +129,9 @@ bool dt_answer_limit(const struct dt_request *req, struct dt_faults *faults, uns
 /*
  * ---- secrets in the body of a topic, of its callbacks and of its alerts ----
  *
- * Answers have "***" instead of a secret. A body with "***" keeps the secret that the topic has; "*** whsec_new" adds a
- * second one. If the body names another place to which the secret would be sent, it must contain the secret itself.
- * Pure.
+ * Answers show "***" instead of a secret. A body with "***" keeps the secret that the topic has; "*** whsec_new" adds a
+ * second secret. If the body names another place to which the secret would be sent, the body must contain the secret
+ * itself. Pure.
  */
 
 #define DT_TOPIC_HIDDEN "***"

@@ -1,5 +1,5 @@
-/* The parts of this process, for handlers of requests (req->api). main.c, or a test, fills it in before any thread
- * starts, and frees the parts after all threads have ended. The headers of the parts say what is thread-safe. */
+/* The parts of this process, for handlers of requests (req->api). main.c, or a test, fills in struct dt_api before any
+ * thread starts, and frees the parts after all threads have ended. The headers of the parts say what is thread-safe. */
 #pragma once
 
 #include "base/clock.h"

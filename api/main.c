@@ -149,7 +149,7 @@ struct server {
     dt_http *http;
     struct dt_config brief; /* configuration of the chores' connections */
     struct dt_store_source stores;
-    dt_chores *urgent; /* runs health alone, because no other chore may block it */
+    dt_chores *urgent; /* runs only the health chore, because no other chore may block it */
     dt_chores *chores;
     dt_features *features;
     dt_watcher *watcher;

@@ -88,7 +88,7 @@ int dt_command_revoke_token(const struct dt_config *config, const char *name)
         status = dt_store_token_revoke(store, dt_str(name), &err);
     if (status == DT_OK)
         dt_topic_owners_follow(store);
-    /* An operator who revokes the last token may expect that APIs no longer require one. */
+    /* A hint for an operator who revokes the last token and expects that APIs no longer require one. */
     if (status == DT_OK && dt_store_token_list(store, &arena, &tokens, &left, NULL, NULL) == DT_OK && left == 0)
         fprintf(stderr, "no token is left, and a token is still asked for: --new-token makes one, --waive-tokens ends "
                         "the asking\n");

@@ -22,11 +22,11 @@ enum dt_cli_kind {
 
 /* Where the value of an option is used. */
 enum dt_cli_place {
-    DT_CLI_HERE,   /* the program itself uses it */
+    DT_CLI_HERE,   /* the program itself uses the value */
     DT_CLI_BODY,   /* a member of the request's body */
     DT_CLI_FILTER, /* a member of the filter that chooses a set of jobs */
     DT_CLI_SET,    /* a member of the body of a request for a set of jobs */
-    DT_CLI_SETS,   /* the program itself uses it, for a set of jobs */
+    DT_CLI_SETS,   /* the program itself uses the value, for a set of jobs */
     DT_CLI_QUERY   /* a query parameter of the request */
 };
 

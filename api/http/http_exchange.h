@@ -43,8 +43,8 @@ struct dt_http {
     struct dt_listeners listeners;
     struct dt_conn_meters meters;
     struct dt_route_stats *stats; /* an element for each route, and a last one for requests without a route */
-    struct dt_networks proxies;   /* trusted proxies, which name their client … */
-    bool forwarded;               /* … in the header Forwarded; false: in X-Forwarded-For */
+    struct dt_networks proxies;   /* addresses of trusted proxies */
+    bool forwarded;               /* proxies name the client in Forwarded; false: in X-Forwarded-For */
     char id_prefix[17];
     _Atomic uint64_t ids;
     _Atomic bool draining;

@@ -31,7 +31,7 @@ bool dt_http_moves(dt_http *http);
 /* Accepts no more connections, and closes each connection after its current answer. Returns when no request is under
  * way, but at until_us (monotonic) at the latest. */
 void dt_http_drain(dt_http *http, int64_t until_us);
-/* Called after a drain: ends the waits for incomplete bodies. Returns when dt_http_drain would. */
+/* Called after a drain: ends the waits for incomplete bodies. Returns as dt_http_drain does. */
 void dt_http_cut(dt_http *http, int64_t until_us);
 /* Closes all connections, ends the threads and frees the server. No request may be suspended, so committers and workers
  * must be stopped before. Accepts NULL. */

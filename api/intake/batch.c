@@ -366,7 +366,7 @@ static void append_open_chunk(struct dt_batch *batch, struct dt_chunk *chunk)
     DL_APPEND(batch->head, chunk);
 }
 
-/* Closes the open chunk without submitting it; its elements get the problem of the batch's end. */
+/* Closes the open chunk without submitting it. Its elements get the problem that ended the batch. */
 static void close_open_chunk(struct dt_batch *batch)
 {
     if (!batch->open || batch->open->n_slots == 0)
@@ -467,7 +467,8 @@ static bool run_slice(struct dt_slice *slice)
 static void queue_slice(struct dt_gate_entry *entry)
 {
     struct dt_batch *batch = batch_of(entry);
-    /* This cannot fail: the workers stop after the queues, and no batch waits after the queues have stopped. */
+    /* Queueing the slice cannot fail: the workers stop after the queues, and no batch waits after the queues have
+     * stopped. */
     (void)dt_workers_slice(batch->terms.api->workers, &batch->slice);
 }
 
@@ -548,7 +549,7 @@ static void refuse_decoded(struct dt_batch *batch, dt_status status, const struc
 }
 
 /* Adds the key of the next row to the open chunk. If an earlier chunk may have the same key, the open chunk must wait
- * until that chunk has returned. False: out of memory. */
+ * until all earlier chunks have returned. False: out of memory. */
 static bool record_key(struct dt_batch *batch, struct dt_chunk *chunk)
 {
     uint64_t hash = batch->kind->key_of ? batch->kind->key_of(dt_chunk_row(chunk, chunk->n_rows)) : 0;

@@ -29,13 +29,13 @@
 #define PASSES            8                 /* maximal number of commits of small units in a row while a batch waits */
 #define CALM_US           INT64_C(500000)   /* time without single jobs after which batches may use several threads */
 #define SLOW_US           INT64_C(200000)   /* a batch's commit that takes longer may hang, so another begins */
-#define RESTS             3                 /* batches pause after a commit for this many times its duration, … */
-#define REST_US           INT64_C(50000)    /* … but at most this long */
+#define RESTS             3                 /* batches pause after a commit for this many times its duration */
+#define REST_US           INT64_C(50000)    /* longest pause of batches after a commit */
 #define BYTES_AMID_SINGLE ((size_t)1 << 20) /* maximal size of a commit of batches while single jobs arrive */
 
 struct queue {
     struct dt_unit *units;          /* queued units (utlist) */
-    size_t rows;                    /* number of rows in these units */
+    size_t rows;                    /* number of rows in the queued units */
     struct dt_commit_window window; /* decides when the queue's next commit begins */
     size_t most;                    /* maximal number of commits of this queue at the same time */
 };
@@ -49,8 +49,8 @@ struct worker {
     struct dt_insert **rows;
     struct dt_entry *entries;
     struct dt_topic_wish *wishes; /* topics that jobs name and the snapshot lacks */
-    struct queue *from;           /* queue that the units were taken from */
-    size_t taken;                 /* number of rows in the units */
+    struct queue *from;           /* queue that the units of the commit were taken from */
+    size_t taken;                 /* number of rows in the units of the commit */
     int64_t begun_us;
     struct dt_outage_part outage;
 };

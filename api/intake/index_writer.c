@@ -50,7 +50,7 @@ struct dt_index_writer {
     /* Members below: protected by the lock. */
     struct dt_entry *ring;
     size_t head, n;                             /* position of the first entry in the ring, and number of entries */
-    uint64_t outbox[(DT_SHARDS_MAX + 63) / 64]; /* shards whose outbox has a new row, one bit each */
+    uint64_t outbox[(DT_SHARDS_MAX + 63) / 64]; /* a bit for each shard whose outbox has a new row */
     bool outbox_news, topic_news, sleeping;
     bool urgent;       /* at least one entry in the ring must not wait */
     int64_t oldest_us; /* when the ring became non-empty */
@@ -118,8 +118,8 @@ void dt_index_writer_post(dt_index_writer *w, const struct dt_entry *entries, si
     if (taken == n)
         return;
     dt_metric_add(w->dropped_full, (int64_t)(n - taken));
-    /* The reconciler adds dropped entries that are due later, before they are due. Only for earlier entries must
-     * leaders read MySQL. */
+    /* The reconciler adds dropped entries in time if they are due after this time. Leaders must read MySQL only for
+     * entries that are due earlier. */
     if (any_due_by(entries + taken, n - taken, now_ms + 2 * w->env->config->reconcile_period + STALE_MS))
         record_loss(w);
 }

@@ -49,7 +49,7 @@ struct run {
     struct dt_create *rows;
     struct dt_unit unit; /* unit of a group of adds */
     struct dt_apply *applies;
-    size_t *applied_to; /* for each element of `applies`: index of its command */
+    size_t *applied_to; /* for each element of `applies`: index of its command in `v` */
     struct dt_reports reports;
 };
 

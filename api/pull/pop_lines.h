@@ -44,7 +44,7 @@ struct dt_pop_line {
     struct dt_pop_place *first;
     bool ready;                      /* the topic may have jobs on offer */
     int64_t ready_us;                /* monotonic: earliest time of the next claim */
-    int64_t pause_us;                /* last pause after a claim that found only locked rows; the next one doubles */
+    int64_t pause_us;                /* last pause after a claim that found only locked rows; doubles each time */
     struct dt_pop_line *prev, *next; /* neighbours in the list of ready lines */
 };
 

@@ -8,9 +8,9 @@
  *   for the first pops of a line whose clients are still connected ──▶ answers, in order of arrival
  *
  * Invariants: an answer with jobs is sent to a client that was connected when its jobs were claimed; any thread adds
- * pops to lines, but only the room's thread removes pops, so it may use them without the lock; if a notification
- * arrives between a pop's claim and its entering, the pop's lines become ready; a ready line waits for at most one
- * claim of each other owner.
+ * pops to lines, but only the room's thread removes pops, so this thread may use pops without the lock; if a
+ * notification arrives between a pop's claim and its entering, the pop's lines become ready; a ready line waits for at
+ * most one claim of each other owner.
  */
 #include "pop_room.h"
 
@@ -417,8 +417,8 @@ static void serve_line(dt_pop_room *room)
     pthread_mutex_lock(&room->lock);
     if (served.n == 0)
         dt_pop_lines_ready(&room->lines, served.topic, 0);
-    /* If the line was removed meanwhile, a pop may be entering that saw the old line. By this count it notices that its
-     * new line is ready. */
+    /* If the line was removed meanwhile, a pop that saw the old line may just be entering the room. The raised count of
+     * notifications tells this pop that its new line is ready. */
     if (served.n == 0 ||
         dt_pop_lines_claimed(&room->lines, served.topic, status, &popped, dt_clock_mono_us(room->env->clock)))
         atomic_fetch_add(notifications_of(room, served.topic), 1);

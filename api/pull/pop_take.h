@@ -46,8 +46,8 @@ struct dt_popped {
     bool more;                          /* a topic may have more jobs */
     bool passed;                        /* jobs of a topic were left, because another pop had locked their rows */
     bool at_limit;                      /* a topic is at a limit; no notification tells when it has room again */
-    struct dt_str refused;              /* topic for which pops are refused, so nothing was claimed; absent: none … */
-    enum dt_pop_topic why;              /* … and the reason, if `refused` is set */
+    struct dt_str refused;              /* topic that made the claim impossible, so nothing was claimed; absent: none */
+    enum dt_pop_topic why;              /* why `refused` made the claim impossible */
     const struct dt_command_job *names; /* ids that add commands gave to the jobs; set by the caller (command.h) */
 };
 

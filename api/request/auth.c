@@ -1,5 +1,6 @@
 /*
- * Owns the list of tokens as it was last read from MySQL: a counted, immutable set that is replaced as a whole.
+ * Owns the list of tokens as it was last read from MySQL: an immutable set with a reference count, which is replaced as
+ * a whole.
  *
  * Invariants: a published set never changes; a presented token is hashed, and compared with every entry in constant
  * time; the text of a token is stored nowhere, not even in logs.

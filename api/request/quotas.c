@@ -225,7 +225,7 @@ struct round {
     struct dt_quota_claim claims[DT_QUOTA_CLAIMS];
     dt_tenant *tenants[DT_QUOTA_CLAIMS]; /* tenants of the claims; the caller of take_all_shares holds the references */
     size_t n;
-    bool fresh; /* a tenant has no share yet */
+    bool fresh; /* at least one of the claims is for a tenant's first share */
 };
 
 static int compare_token(const void *a, const void *b)

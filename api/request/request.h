@@ -9,8 +9,8 @@
  *     DT_REPLY    The answer is filled in; the server sends it.
  *     DT_AWAY     The handler has detached the answer (dt_request_detach). The request ends; the answer follows later.
  *     DT_PENDING  The handler has called dt_request_suspend and has passed the request to another thread, which owns it
- *                 until it calls dt_request_resume. Then the HTTP thread calls req->then(req) if it is set, which may
- *                 return DT_PENDING again; otherwise it sends the answer.
+ *                 until it calls dt_request_resume. After that, if req->then is set, the HTTP thread calls
+ *                 req->then(req), which returns one of these three again; otherwise it sends the answer.
  *
  * Handlers, feeds of streams and `then` run on an HTTP thread that serves thousands of connections. They never block,
  * and never use MySQL or Redis: work with the store goes to dt_workers_submit, new jobs to dt_committer_submit, results
@@ -69,7 +69,7 @@ size_t dt_budget_held(const struct dt_budget *budget);
 void dt_hold_init(struct dt_hold *hold, struct dt_budget *budget);
 /* Charges n bytes. False: the budget is used up, and nothing was charged. */
 DT_MUST_CHECK bool dt_hold_more(struct dt_hold *hold, size_t n);
-/* Charges n bytes as bulk. */
+/* Charges n bytes as bulk (large bodies, batches, pages): fails if less than an eighth of the budget would be left. */
 DT_MUST_CHECK bool dt_hold_bulk(struct dt_hold *hold, size_t n);
 /* Gives back n bytes, or the whole hold if it is smaller. */
 #define DT_HOLD_ALL SIZE_MAX
@@ -182,8 +182,8 @@ enum dt_cut { DT_CUT_CLIENT, DT_CUT_LATE, DT_CUT_SHUTDOWN };
 
 /* The functions of a stream, for routes that take the body in pieces. All of them run on the HTTP thread, in this
  * order: begin; feed for each piece of the body; the route's handle if the body is complete, or cut if it breaks off;
- * the request's cleanup, if set. Units may still be queued at a committer when cleanup is called, so it must not free
- * what they use: such state is counted memory of its own. */
+ * the request's cleanup, if set. When cleanup is called, a committer may still have queued units of the request. So
+ * cleanup must not free what these units use; such data has a reference count of its own. */
 struct dt_stream {
     /* Called when the head was accepted, whether or not a body follows. DT_PENDING: continue. DT_REPLY: the request is
      * refused, the answer is filled in, and the body is dropped. *buffer is false at first. If the stream sets it (for
@@ -223,11 +223,11 @@ void dt_detached_problem(dt_detached *detached, enum dt_problem_type type, const
  *   before the handler   dt_wall_enter refuses TOPIC_IN_PATH and ALL_TOPICS.
  *   before the store     dt_wall_pass refuses the topic that a query names (FILTER, TOPIC_IN_QUERY). The checks of the
  *                        request come first, so a fault in the query is a 422 for every caller.
- *   after the handler    dt_wall_check asserts that the handler of a ROW_IN_PATH, IN_BODY or FILTER asked the wall, and
- *                        that it does not answer with a row that the wall refused.
+ *   after the handler    dt_wall_check asserts that the handler of a route with wall ROW_IN_PATH, IN_BODY or FILTER has
+ *                        asked the wall, and that it does not answer with a row that the wall refused.
  *
- * Handlers get the caller's prefixes from dt_wall_bound, and pass them to the store for lists. A handler of a route
- * whose wall is NOTHING must not call it. The thread that owns the request calls these functions.
+ * Handlers get the caller's prefixes from dt_wall_bound, and pass them to the store for lists. If the wall of a route
+ * is NOTHING, its handler must not call dt_wall_bound. The thread that owns the request calls these functions.
  */
 
 /* Checks the wall before the handler is called, after token and scope were checked. False: the answer is filled in. */
@@ -248,9 +248,9 @@ bool dt_wall_shows_token(const struct dt_request *req, struct dt_str token);
 /*
  * ---- hosts and origins ----
  *
- * Decides which web pages may use an installation that requires no token. A browser on the machine sends requests of
- * any web page to the loopback: from other sites, and with a host name that the page's owner points at the loopback in
- * DNS. So Host must be a name of the loopback, and Origin must be of the same host. Pure.
+ * Decides which web pages may use an installation that requires no token. A web page of any site can make a browser on
+ * this machine send requests to the loopback, even under a host name that the page's owner has pointed at the loopback
+ * in DNS. So Host must be a name of the loopback, and Origin must be of the same host. Pure.
  */
 
 /* Returns true if a Host, with any port, is a loopback name or address, or is listed in names (http.names). */

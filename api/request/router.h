@@ -59,7 +59,7 @@ struct dt_match {
     const struct dt_route *route;          /* NULL: no route matches; see allow */
     size_t index;                          /* index of the route in the table */
     struct dt_str params[DT_ROUTE_PARAMS]; /* slices of the path, still percent-encoded */
-    char allow[64];                        /* if no route matches: the path's methods (405); empty: no path (404) */
+    char allow[64];                        /* if no route matches: the path's methods (405); empty: none (404) */
 };
 /* Compiles the table. INTERNAL: a path is malformed, or a wall contradicts its path or scope. */
 DT_MUST_CHECK dt_status dt_router_new(const struct dt_route *routes, size_t n, dt_router **out);

@@ -5,7 +5,7 @@
 
 #define IDLE_US    INT64_C(1000000)
 #define DOWN_US    INT64_C(500000)  /* after a failed connect, the session does not try again for this long */
-#define AT_ONCE_US INT64_C(1000000) /* below any timeout: if a ping fails sooner, MySQL had closed the connection */
+#define AT_ONCE_US INT64_C(1000000) /* a ping that fails sooner was no timeout: MySQL had closed the connection */
 #define CONNECT_MS INT64_C(2000)
 
 void dt_session_shorten(struct dt_config *brief, const struct dt_config *config)
@@ -13,7 +13,7 @@ void dt_session_shorten(struct dt_config *brief, const struct dt_config *config)
     *brief = *config;
     brief->mysql_io_timeout = dt_earlier(brief->mysql_io_timeout, config->api_database_timeout);
     brief->mysql_connect_timeout = dt_earlier(brief->mysql_connect_timeout, CONNECT_MS);
-    /* The lock timeout in MySQL must expire before the timeout here. */
+    /* MySQL's lock timeout must expire before the client's I/O timeout. */
     brief->mysql_lock_timeout =
         dt_earlier(brief->mysql_lock_timeout, dt_earlier(config->api_database_timeout - 1000, 1000));
 }

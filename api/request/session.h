@@ -22,10 +22,10 @@ struct dt_session {
     dt_store *store;
     const dt_clock *clock;
     _Atomic int64_t *answered_us;
-    int64_t stalled_us;      /* if work takes longer than this, MySQL counts as down; two thirds of a timeout */
+    int64_t stalled_us;      /* if a piece of work takes longer than this, MySQL counts as down */
     int64_t used_us;         /* mono: when MySQL last answered; 0: never */
-    int64_t down_us;         /* mono: when connecting last failed; 0: it has succeeded since */
-    _Atomic int64_t busy_us; /* mono: since when the thread uses the session; 0: it does not */
+    int64_t down_us;         /* mono: when connecting last failed; 0: connecting has succeeded since */
+    _Atomic int64_t busy_us; /* mono: when the running piece of work began; 0: none is running */
 };
 
 /* Copies the configuration, with timeouts of at most api.database_timeout. The copy borrows the texts. */
@@ -35,8 +35,8 @@ DT_MUST_CHECK dt_status dt_session_init(struct dt_session *session, const struct
 /* Closes the connection. Called by the thread that used the session, when the thread ends. */
 void dt_session_clear(struct dt_session *session);
 /* Begins a piece of work. Pings a connection that was idle for a second, and reconnects if it is dead. If the status is
- * not OK, the work must not be done; dt_session_end must be called in any case. After a failed connect the function
- * returns UNAVAILABLE at once for a while, so that queued requests do not each wait for a timeout, unless MySQL has
+ * not OK, the work must not be done; dt_session_end must be called in any case. For a while after a failed connect,
+ * returns UNAVAILABLE at once, so that queued requests do not each wait for a timeout. Connects sooner if MySQL has
  * answered another session of the process since. */
 DT_MUST_CHECK dt_status dt_session_begin(struct dt_session *session, struct dt_error *err);
 /* Ends the piece of work. */

@@ -41,7 +41,7 @@ struct dt_topic_cache {
     bool asked;              /* a snapshot was used since the last call of dt_topic_cache_was_asked */
     struct dt_view *view;
     struct dt_shards_view *shards;
-    char refusals[DT_TOPIC_REFUSALS][DT_TOPIC_REFUSAL_MAX]; /* texts of refusals, with the limits in them */
+    char refusals[DT_TOPIC_REFUSALS][DT_TOPIC_REFUSAL_MAX]; /* texts of refusals, with the configured limits */
 };
 
 dt_status dt_topic_cache_new(const struct dt_config *config, const dt_clock *clock, dt_topic_cache **out)

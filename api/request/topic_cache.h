@@ -76,7 +76,7 @@ DT_MUST_CHECK dt_status dt_topic_cache_refresh(dt_topic_cache *cache, enum dt_sn
                                                struct dt_error *err);
 /* Makes the next refresh read the snapshots again. Called after this process has changed a topic. Any thread. */
 void dt_topic_cache_invalidate(dt_topic_cache *cache);
-/* A topic that a job names, that the snapshot lacks, and that may be created. */
+/* A topic that a job names and the snapshot lacks. It is created if that is allowed. */
 struct dt_topic_wish {
     struct dt_str name;
     const struct dt_caller *caller; /* caller that creates the job, and perhaps the topic */
@@ -85,7 +85,7 @@ struct dt_topic_wish {
     /* Output. OK: the topic exists. NOT_FOUND: topics.auto_create is off. INVALID: refused; `reason` is for the
      * caller. */
     dt_status status;
-    const char *reason; /* output, static as long as the cache lives */
+    const char *reason; /* output: why INVALID; lives as long as the cache */
 };
 /* Creates the topics that do not exist yet, with default settings, if topics.auto_create allows it. The next refresh
  * reads them. Whether there are too many topics is decided by a snapshot that is younger than since_us, so that a flood

@@ -7,8 +7,8 @@
  * by one thread at a time.
  *
  * Fair queueing by caller: a worker takes the oldest request of the caller that was served least recently. If there are
- * several workers, no caller has all of them at once. Long requests (reads_much) also spare MySQL: while other callers
- * are active, a caller's long requests run one at a time, with pauses between them.
+ * several workers, no caller has all of them at once. To spare MySQL, a caller's long requests (reads_much) run one at
+ * a time, with pauses between them, while other callers are active.
  */
 #include "workers.h"
 
@@ -50,7 +50,7 @@ struct dt_workers {
     size_t most;                     /* maximal number of workers for one caller */
     size_t running_long[CALLERS];    /* number of workers that run long requests of the caller */
     int64_t rests_until_us[CALLERS]; /* mono: until then the caller's long requests pause */
-    int64_t rest_ends_us;            /* mono: first end of a caller's pause with queued requests; INT64_MAX: none */
+    int64_t rest_ends_us;            /* mono: when the first pause of a caller ends; INT64_MAX: no caller pauses */
     struct dt_request *later;        /* requests that were put off (utlist), in the order in which they run again */
     size_t n_later;
     unsigned sleeping, busy;
@@ -324,7 +324,7 @@ enum dt_next dt_workers_submit(dt_workers *pool, struct dt_request *req, dt_work
         return DT_PENDING;
     }
     pthread_mutex_lock(&pool->lock);
-    bool able = pool->n_workers < workers; /* a worker exists, or can start, that does not hang in MySQL */
+    bool able = pool->n_workers < workers; /* a worker can start, or does not hang in MySQL */
     for (size_t i = 0; i < pool->n_workers && !able; i++)
         able = !dt_session_stalled(&pool->workers[i].session);
     dt_assert_cmp(pool->n, <=, QUEUE_MAX);

@@ -19,7 +19,7 @@
 #define ANSWER_BYTES ((size_t)512 << 10)
 #define SKEW_MS      1000
 #define DETAIL       600
-#define LONG_MS      INT64_C(86400000) /* rpl_semi_sync timeout; if as long, commits without a replica are rare */
+#define LONG_MS      INT64_C(86400000) /* if semi-sync waits this long for a replica, commits without one are rare */
 #define PACKET_BYTES INT64_C(16777216) /* a packet size that is enough for every batch of the default configuration */
 
 /* ---- findings ---- */

@@ -1,5 +1,5 @@
-/* The findings of GET /v1/doctor, computed from facts that were read before. Only limits of topics are read from MySQL
- * (explain_rest.h). The command `duetime doctor` adds findings of its own (cli/run_status.c). */
+/* The findings of GET /v1/doctor, computed from facts that the caller has read. Only the limits of topics are read from
+ * MySQL here (explain_rest.h). The command `duetime doctor` adds findings of its own (cli/run_status.c). */
 #pragma once
 
 #include "explain_rest.h"

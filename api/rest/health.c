@@ -3,10 +3,10 @@
  * readiness must not wait until another chore gets a locked table.
  *
  * A check runs once a second. It writes the row; samples MySQL's clock; checks the schema, until the schema fits; reads
- * topics and shards. Every other check reads the tokens, and tests whether jobs could be inserted. If no request came
- * since the last check and all is well, the chore rests: it checks half as often, reads shards in every other check,
- * and tests one of the three inserts. If MySQL is down, a check costs one failed call, and no other part waits for the
- * check.
+ * topics and shards. Every other check reads the tokens, and tests inserts into the three tables of new jobs. If no
+ * request came since the last check and all is well, the chore rests: it checks half as often, reads shards in every
+ * other check, and tests one of the three inserts. If MySQL is down, a check costs one failed call, and no other part
+ * waits for the check.
  *
  * If the index writer has lost entries, the chore writes the row at once, without a check. The row tells the leaders
  * about the losses. After the row was written, the writer notifies the leaders, if Redis is reachable.
@@ -70,7 +70,7 @@ void dt_health_drain(dt_health *h)
 
 /* ---- one check ---- */
 
-/* Writes the row, with the losses of the index writer. Leaders may be notified of losses only after this. */
+/* Writes the row, with the losses of the index writer. Leaders may be notified of the losses only after this write. */
 static dt_status write_row(dt_health *h, struct dt_error *err)
 {
     struct dt_index_verdict index;

@@ -1,7 +1,7 @@
 /* A cache of answers, so that the cost of an answer does not depend on the number of callers. If no answer is young
- * enough, the caller makes one; callers that arrive meanwhile wait for it. An answer is used until its age exceeds
- * max_age_us and `share` times the time that it took to make. The cache has at most DT_KEPT answers; a new answer
- * replaces the oldest. Thread-safe. */
+ * enough, the caller makes one; callers that arrive meanwhile wait for it. An answer is young enough if its age is at
+ * most max_age_us, or at most `share` times the time that it took to make. The cache has at most DT_KEPT answers; a new
+ * answer replaces the oldest. Thread-safe. */
 #pragma once
 
 #include "base/clock.h"

@@ -86,7 +86,7 @@ static dt_status write_jobs(struct dt_request *req, dt_store *store, struct dt_a
 static enum dt_next list_jobs(struct dt_request *req, dt_store *store)
 {
     const struct job_page *list = req->state;
-    const size_t one = list->filter.payload ? dt_answer_job_room(req->api) : 0; /* for a job larger than the page */
+    const size_t one = list->filter.payload ? dt_answer_job_room(req->api) : 0; /* room for a job larger than a page */
     return dt_answer_page(req, store, dt_page_room(list->filter.bytes) + one, "job", write_jobs);
 }
 

@@ -33,7 +33,7 @@
 #define OVERDUE_US   INT64_C(2000000)
 #define NEXT_US      INT64_C(10000000)
 #define LOADS_US     INT64_C(5000000)
-#define SHARE        50 /* a part is read again at the earliest SHARE times as long after a read as the read took */
+#define SHARE        50 /* if reading a part took t, the part is not read again for SHARE * t */
 #define SLOW_SHARE   20
 #define HOUR_MS      INT64_C(3600000)
 #define BEHIND_MS    1000 /* figures of a step may be written this long after the step ends, at most */
@@ -68,7 +68,7 @@ struct topic_line {
     int64_t jobs[DT_JOB_STATES];
     int64_t n[DT_TALLIES];
     int64_t overdue, since_ms;
-    int64_t held, held_since_ms; /* held: number of due jobs of a paused topic; these are not overdue */
+    int64_t held, held_since_ms; /* held: number of due jobs, if the topic is paused; such jobs are not overdue */
 };
 
 /* The data of one answer. Its rows are in the arena, or in the snapshots. */

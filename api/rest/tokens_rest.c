@@ -31,7 +31,7 @@ static void put_words(struct dt_strbuf *out, const char *name, struct dt_str wor
     dt_json_end_array(out);
 }
 
-/* Begins the object of a token, which the caller ends. */
+/* Begins the JSON object of a token; the caller ends the object. */
 static void begin_token(struct dt_strbuf *out, const struct dt_token *token)
 {
     dt_json_begin_object(out, NULL);
@@ -231,7 +231,8 @@ enum dt_next dt_handle_token_set(struct dt_request *req)
  * ---- usage ----
  *
  * GET /v1/usage: the requests and jobs of tokens since the beginning of a day, the pending jobs of their topics, and
- * their quotas. A caller with admin over all topics sees all tokens that exist or were used; another sees its own.
+ * their quotas. A caller with admin over all topics sees all tokens that exist or were used; any other caller sees its
+ * own token.
  */
 
 struct usage_view {
@@ -242,7 +243,7 @@ struct usage_view {
     size_t n_tokens, n_usage, n_pending;
 };
 
-/* Begins the object of a token's usage, which the caller ends. */
+/* Begins the JSON object of a token's usage; the caller ends the object. */
 static void begin_uses(struct dt_strbuf *out, const struct dt_usage *u)
 {
     dt_json_begin_object(out, NULL);

@@ -24,7 +24,7 @@
 #define TOPIC_BYTES                                                                                                    \
     ((size_t)28 << 10)  /* bytes of a topic in an answer: retry schedule twice, three names, URL, hosts, header names */
 #define HOSTS_MAX  4000 /* maximal bytes of the column callback_hosts */
-#define KEEP_TRIES 5    /* how often a PUT reads the topic, if other requests change the topic meanwhile */
+#define KEEP_TRIES 5    /* maximal reads of a topic by one PUT, if other requests change the topic meanwhile */
 
 /* ---- callback settings ---- */
 
