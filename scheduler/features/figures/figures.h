@@ -7,8 +7,8 @@
  *
  * There are rows for steps of five seconds, kept for two hours, and rows for steps of five minutes, kept for two weeks.
  * A process adds its figures to both kinds of rows at the same time, so that no row has to be condensed later. The
- * number of rows does not depend on the number of jobs: a process has at most DT_TALLY_TOPICS rows for each step.
- * Figures are not an audit: if a process ends, or its write fails, the figures of a step are lost.
+ * number of rows does not depend on the number of jobs: for each step, a process has rows of at most DT_TALLY_TOPICS
+ * topics. Figures are not an audit: if a process ends, or its write fails, the figures of a step are lost.
  */
 #pragma once
 

@@ -1,5 +1,6 @@
-/* A piece of an operation: locks the next jobs by their ids, decides for each, and writes all of them with one
- * statement. Dead jobs in history are restored one by one, as in a single redrive, so pieces of redrives are small. */
+/* A piece of an operation: locks the next jobs in the order of their ids, decides for each job, and writes all of them
+ * with one statement. Dead jobs in history are restored one by one, as by the redrive of a single job; so the pieces of
+ * redrives are small. */
 
 #include "base/assert.h"
 #include "base/clock.h"
@@ -15,13 +16,13 @@
 #include "topic/limits.h"
 
 #define REDRIVE_JOBS  128
-#define RATE_PIECE_NS INT64_C(200000000) /* a piece has as many jobs as the rate allows in this time */
+#define RATE_PIECE_NS INT64_C(200000000) /* a piece has as many jobs as the operation's rate allows in this time */
 
-/* A job of the piece, sorted by id. */
+/* A job of the piece. The jobs are sorted by id. */
 struct target {
-    int64_t id, at_ms; /* at_ms: time at which the job will run, if the operation moves it */
+    int64_t id, at_ms; /* at_ms: new time of the job */
     enum dt_job_state state;
-    bool there, refused; /* there: its row was in `jobs`; refused: it cannot be changed */
+    bool there, refused; /* there: the job was found in `jobs`; refused: it cannot be changed */
     struct dt_str topic;
     int64_t next_at_ms, attempt;
 };
@@ -32,7 +33,7 @@ struct work {
     struct dt_operation_piece *piece;
     struct target *v;
     size_t n;
-    int64_t *ids; /* ids of the piece's jobs; room for n */
+    int64_t *ids; /* ids of some of the piece's jobs; memory for n ids */
     size_t n_ids;
     int64_t changed;
     struct dt_error *err;
@@ -40,7 +41,8 @@ struct work {
 
 /* ---- the next jobs ---- */
 
-/* Reads the next jobs. A reschedule spreads its times over all found jobs, including jobs that will be refused. */
+/* Reads the next found jobs. A reschedule with a spread divides its time by the number of all found jobs, including
+ * those that will be refused. */
 static dt_status read_next(struct work *w, size_t most)
 {
     struct dt_operation_row *row = w->row;
@@ -56,8 +58,8 @@ static dt_status read_next(struct work *w, size_t most)
     while (w->n < most && dt_db_next(db)) {
         const int64_t i = row->shown.changed + row->shown.refused + (int64_t)w->n;
         const int64_t n = row->shown.matched > i ? row->shown.matched : i + 1;
-        /* The product of the three numbers could overflow, and a floating-point quotient is sometimes a millisecond too
-         * small. */
+        /* at_ms + spread_ms * i / n, without an overflow of the product. Floating-point numbers would sometimes give a
+         * millisecond less. */
         const int64_t at_ms = row->at_ms + row->spread_ms / n * i + row->spread_ms % n * i / n;
         w->v[w->n++] = (struct target){.id = dt_db_i64(db, 1), .at_ms = at_ms};
         if (DT_UNGUARDED(OPERATION_CURSOR))
@@ -95,7 +97,7 @@ static dt_status take_target_row(void *arg)
     t->next_at_ms = dt_db_i64(db, 3);
     t->attempt = dt_db_i64(db, 4);
     t->state = (enum dt_job_state)(dt_db_i64(db, 1) - 1);
-    /* If the topic is to be deleted, a dispatched attempt ends as usual, and no attempt follows. */
+    /* If the operation deletes the topic, a dispatched attempt ends as usual, but no further attempt follows. */
     const bool last = kind == DT_OPERATION_DELETE_TOPIC && t->state == DT_DISPATCHED;
     t->refused = !DT_GUARD(OPERATION_STATE, last || t->state == dt_operation_acts_on(kind));
     return t->topic.p ? DT_OK : dt_fail(w->err, DT_NOMEM, "out of memory");
@@ -133,8 +135,8 @@ static dt_status refuse_target(void *arg)
     return DT_OK;
 }
 
-/* An attempt in flight is sent in any case. Only a cancel refuses such a job, because a cancel promises that no attempt
- * follows. */
+/* Refuses the jobs that have an attempt in flight, if the operation is a cancel: a cancel promises that the job is not
+ * sent, and an attempt in flight is sent in any case. */
 static dt_status refuse_targets_in_flight(struct work *w)
 {
     dt_db *db = w->txn->db;
@@ -151,7 +153,7 @@ static dt_status refuse_targets_in_flight(struct work *w)
 static dt_status lock_targets(struct work *w)
 {
     const struct dt_operation_txn *txn = w->txn;
-    struct dt_strbuf edited = {0}; /* jobs that a manual edit ended, to be counted before they change */
+    struct dt_strbuf edited = {0}; /* jobs of the piece; those that a manual edit ended are counted first */
     list_targets(w, accepts_all);
     for (size_t i = 0; i < w->n_ids; i++)
         dt_id_list_add(&edited, w->ids[i]);
@@ -179,10 +181,11 @@ static void set_times(struct work *w)
         if (kind == DT_OPERATION_RUN_NOW || kind == DT_OPERATION_REDRIVE)
             t->at_ms = now_ms;
         else if (!row->at_one_time) {
-            /* Manual edits and dt_shift_all may have any numbers: a sum that overflows becomes the limit. */
+            /* The numbers may be any, after a manual edit or by dt_shift_all. If the sum overflows, at_ms becomes the
+             * smallest or largest number. */
             if (__builtin_add_overflow(t->next_at_ms, row->shift_ms, &t->at_ms))
                 t->at_ms = row->shift_ms < 0 ? INT64_MIN : INT64_MAX;
-            /* If the job would be due later than a request may ask for, it is refused. */
+            /* Refuses a job that would be due later than limits.max_delay allows. */
             t->refused = t->refused || (row->shift_ms > 0 && t->at_ms > last_ms);
         }
         t->at_ms = cancels_jobs(kind) ? 0 : dt_earlier(dt_later(t->at_ms, now_ms), DT_TIME_MAX_MS);
@@ -258,7 +261,7 @@ static dt_status write_targets(struct work *w)
 static void note_move(struct work *w, const struct target *t)
 {
     struct dt_operation_piece *piece = w->piece;
-    dt_assert_cmp(piece->n_moves, <, w->n); /* each job is changed once */
+    dt_assert_cmp(piece->n_moves, <, w->n); /* a job is changed only once */
     piece->moves[piece->n_moves++] = (struct dt_job_move){t->id, t->at_ms, t->next_at_ms};
     w->changed++;
 }
@@ -297,7 +300,8 @@ static struct dt_job_event event_of_target(struct work *w, const struct target *
                                                 : event_state_json(w, after, t->at_ms)};
 }
 
-/* Redrives dead jobs that were not in `jobs`. Refuses a job that is not dead any more, or that was removed. */
+/* Redrives those dead jobs of the piece that were not in `jobs`. A job that is not dead any more, or that was removed,
+ * is refused. */
 static dt_status redrive_archived(struct work *w)
 {
     const struct dt_operation_txn *txn = w->txn;
@@ -346,7 +350,7 @@ static dt_status change_next(struct work *w)
         const struct target *t = &w->v[i];
         if (!is_accepted(t))
             continue;
-        if (t->state == DT_DISPATCHED) { /* the job keeps its time */
+        if (t->state == DT_DISPATCHED) { /* its attempt continues, so the index entry stays */
             w->changed++;
             continue;
         }
@@ -373,7 +377,7 @@ dt_status dt_operation_change(const struct dt_operation_txn *txn, struct dt_oper
                               struct dt_operation_piece *piece, struct dt_error *err)
 {
     struct work w = {.txn = txn, .row = row, .piece = piece, .err = err};
-    int64_t interval_ns = 0; /* interval of the rate; 0 = none */
+    int64_t interval_ns = 0; /* nanoseconds between two jobs, by the rate; 0 = no rate */
     size_t most = row->shown.kind == DT_OPERATION_REDRIVE ? REDRIVE_JOBS : DT_OPERATION_PIECE;
     if (row->shown.rate.p && dt_rate_parse(row->shown.rate, &interval_ns)) {
         const int64_t allowed = RATE_PIECE_NS / interval_ns;

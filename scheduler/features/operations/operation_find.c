@@ -1,6 +1,7 @@
-/* Finding the jobs of an operation. A step reads a window of a bounded number of rows: in the order of ids, on days on
- * which the topic has jobs; in the order of keys, if the filter has a prefix of keys; or, for dead jobs, in the order
- * of time, first in `jobs` and then in history. If a job is archived meanwhile, it is found twice and stored once. */
+/* Finding the jobs of an operation. A step reads a window, which has a bounded number of rows. Jobs that are not dead
+ * are found in the order of ids, on days on which the topic has jobs, or in the order of keys if the filter has a
+ * prefix of keys. Dead jobs are found in the order of time, first in `jobs`, then in history. If a job is archived
+ * meanwhile, it is found twice and stored once. */
 
 #include "base/text/json_write.h"
 #include "mysql/id_in.h"
@@ -9,18 +10,18 @@
 #include "operation_parts.h"
 
 /*
- * The home days on which a topic may have jobs. A walk over `jobs` reads only these days, so its cost depends on the
- * number of their rows, not on the table. A walk for a prefix of topics does the same, unless the counters of these
- * topics have as many rows as a window.
+ * The home days on which a topic may have jobs. A walk over `jobs` in the order of ids reads only these days, so its
+ * cost depends on the number of their rows, not on the size of the table. The same holds for a prefix of topics, unless
+ * the counters of these topics have ROWS_MOST rows or more: then all days are read.
  *
- * The counters have the days by piece (home day modulo DT_COUNT_PIECES). The numbers of all states are summed, because
- * a manual edit may change a state without the counters, but never adds a row.
+ * The counters know the piece of a day (home day modulo DT_COUNT_PIECES). The numbers of all states are summed, because
+ * a manual edit may change the state of a job without the counters, but does not add a job.
  */
 
-/* Most rows of counters that are read: those of at least ten topics, with up to 32 pieces and 32 writers each. */
+/* Most rows of counters that are read: enough for ten topics, with up to 32 pieces and 32 writers each. */
 #define ROWS_MOST 10240
 
-/* The sum of the counters of one topic and piece. */
+/* The number of a topic's jobs in a piece, in all states. */
 struct sum {
     char topic[DT_TOPIC_MAX + 1];
     int64_t piece, jobs;
@@ -60,7 +61,7 @@ static dt_status read_days(dt_db *db, const struct dt_operation_row *row, struct
     return dt_db_end(db, err);
 }
 
-/* Returns the first day, `day` or later, that may have rows of the topic; -1: there is none. */
+/* Returns the first home day, from `day` on, that may have jobs of the topic; -1: there is none. */
 static int64_t first_from(const struct dt_operation_days *days, int64_t day)
 {
     if (!days->pieces)
@@ -70,8 +71,8 @@ static int64_t first_from(const struct dt_operation_days *days, int64_t day)
     return day;
 }
 
-/* Sets *after_id to just before the next day that has a row. *end_id: the last id of the days that follow without a
- * gap; -1: there is no such row. */
+/* Moves *after_id to just before the next home day that has a row and may have jobs of the topic. *end_id: the last id
+ * of that day and of the days that follow it without a gap; -1: there is no such day. */
 static dt_status next_day_from(dt_db *db, const struct dt_operation_days *days, int64_t *after_id, int64_t *end_id,
                                struct dt_error *err)
 {
@@ -83,7 +84,7 @@ static dt_status next_day_from(dt_db *db, const struct dt_operation_days *days, 
         if (status != DT_OK)
             return status;
         const int64_t day = found ? first_from(days, dt_job_home_day(id)) : -1;
-        int64_t end = day + 1; /* becomes the first day after the gapless days */
+        int64_t end = day + 1; /* exclusive end of the days without a gap */
         *end_id = -1;
         if (day < 0)
             return DT_OK;
@@ -141,13 +142,14 @@ static dt_status read_matches(dt_db *db, const char *sql, struct dt_params param
 
 /* ---- in the order of ids ---- */
 
-#define RANGES_AT_ONCE 64 /* most ranges of days that one step reads; together they have at most a window of rows */
+#define RANGES_AT_ONCE 64 /* most ranges of days in one step; together they have at most a window of rows */
 
 struct range {
     int64_t after_id, end_id, rows;
 };
 
-/* Searches the next range of days, or its beginning. *left: rows that the step may still read. */
+/* Finds the jobs of the next range of days, or of its first part. *left: number of rows that the step may still
+ * read. */
 static dt_status find_on_days(dt_db *db, struct dt_operation_row *row, const struct dt_operation_days *days,
                               int64_t *left, struct dt_arena *arena, struct dt_operation_finds *out,
                               struct dt_error *err)
@@ -161,7 +163,7 @@ static dt_status find_on_days(dt_db *db, struct dt_operation_row *row, const str
                                     DT_PARAMS(DT_P_INT(range.after_id), DT_P_INT(range.end_id), DT_P_INT(*left)),
                                     &found, rows_and_last, 2, err);
         range.rows = rows_and_last[0];
-        if (range.rows == *left) /* the range is cut after as many rows as may still be read */
+        if (range.rows == *left) /* the range has more rows: this part ends with the last row that may be read */
             range.end_id = rows_and_last[1];
     }
     if (status == DT_OK && range.rows > 0) {
@@ -204,9 +206,9 @@ static dt_status find_by_id(dt_db *db, struct dt_operation_row *row, struct dt_a
 
 /* ---- in the order in which jobs leave, or died ---- */
 
-/* Dead jobs are in the due index of `jobs`, among the finished jobs, in the order in which they will be archived, and
- * in an index of dead jobs of history. So the cost depends on the number of recently finished and dead jobs, not on the
- * tables. */
+/* The indexes in which dead jobs are found. In `jobs`, the due index has them among all finished jobs, in the order in
+ * which these will be archived. In history, an index has only the dead jobs. So the cost depends on the number of dead
+ * and recently finished jobs, not on the size of the tables. */
 static const struct table {
     const char *window, *match;
 } tables[] = {
@@ -218,11 +220,12 @@ static dt_status find_by_time(dt_db *db, struct dt_operation_row *row, struct dt
                               struct dt_operation_finds *out, struct dt_error *err)
 {
     const bool bound = row->walk == DT_WALK_HISTORY && row->failed.given;
-    /* The walk begins after this place. In history, it reads only jobs that died within the requested time. */
+    /* The walk continues after this place. In history, it begins with the first job that died within the requested
+     * time. */
     struct dt_walk_place after = {bound && row->failed.from_ms > INT64_MIN ? row->failed.from_ms - 1 : INT64_MIN,
                                   INT64_MAX};
     if (row->after_key.p) {
-        /* The cursor is a text, so that an older program, which walks by id, ignores it and starts again. */
+        /* The cursor is a text. A program of an older version, which walks by id, ignores it and starts again. */
         char text[64];
         char *rest;
         snprintf(text, sizeof(text), "%.*s", (int)row->after_key.n, row->after_key.p);
@@ -240,7 +243,7 @@ static dt_status find_by_time(dt_db *db, struct dt_operation_row *row, struct dt
         read_matches(db, tables[row->walk].match, (struct dt_params){params, (size_t)(p - params)}, arena, out, err);
     if (status != DT_OK)
         return status;
-    /* The walk ends at the filter's end of time: later deaths in history are not read. */
+    /* In history, the walk ends with the last job that died within the requested time. */
     const bool last = !cut || (bound && end.at_ms >= row->failed.to_ms);
     row->after_key = DT_STR_NONE;
     if (last)
@@ -256,7 +259,7 @@ static dt_status find_by_key(dt_db *db, struct dt_operation_row *row, struct dt_
                              struct dt_operation_finds *out, struct dt_error *err)
 {
     struct dt_param params[MATCH_PARAMS];
-    struct dt_str end_key = DT_STR_NONE; /* end of the window; absent: the window ends with the range */
+    struct dt_str end_key = DT_STR_NONE; /* last key of the window; absent: the window ends with the range of keys */
     struct dt_strbuf end = {0};
     dt_key_range_add_end(&end, row->key_prefix);
     const struct dt_walk_keys keys = {
@@ -291,7 +294,7 @@ dt_status dt_operation_find(dt_db *db, struct dt_operation_row *row, struct dt_a
 struct listing {
     dt_db *db;
     const struct dt_topic_bound *bound;
-    struct dt_operation_finds *out; /* has room for twice as many jobs as are listed */
+    struct dt_operation_finds *out; /* memory for twice as many jobs as the caller lists */
 };
 
 static dt_status take_listed(void *arg)
@@ -321,7 +324,7 @@ dt_status dt_operation_find_listed(dt_db *db, struct dt_operation_row *row, cons
 
 /* ---- storing the jobs that were found ---- */
 
-/* The sample is a JSON text "[…]". */
+/* Appends to the sample, which is a JSON text: "[…]". */
 dt_status dt_operation_add_to_sample(struct dt_operation_row *row, const struct dt_operation_finds *found,
                                      struct dt_arena *arena, struct dt_error *err)
 {

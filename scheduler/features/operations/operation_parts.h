@@ -1,6 +1,6 @@
-/* The functions that the files of operations share: the row of an operation and its events (operations_row.c), finding
- * its jobs (operation_find.c), changing them (operation_change.c), deleting a topic with its jobs (topic_deletion.c).
- * All of them run inside the transaction of one step. Only for this folder. */
+/* What the files of operations share: the rows of operations and their events (operations_row.c), finding the jobs
+ * (operation_find.c), changing them (operation_change.c), deleting a topic with its jobs (topic_deletion.c). All
+ * functions run inside the transaction of one step. Only for this folder. */
 #pragma once
 
 #include "job/list/list.h"
@@ -8,7 +8,7 @@
 #include "store/store_internal.h"
 #include "topic/counts.h"
 
-/* Numbers are those of the ENUM operations.walk. */
+/* How the jobs are found. The numbers are those of the ENUM operations.walk. */
 enum dt_operation_walk { DT_WALK_JOBS = 1, DT_WALK_KEYS, DT_WALK_HISTORY, DT_WALK_OVER };
 
 #ifndef DT_OPERATION_WINDOW
@@ -16,14 +16,14 @@ enum dt_operation_walk { DT_WALK_JOBS = 1, DT_WALK_KEYS, DT_WALK_HISTORY, DT_WAL
 #define DT_OPERATION_PIECE  1024  /* most rows that are locked at once: half of a leader's batch */
 #endif
 
-/* A row of `operations`; texts are in the reader's arena. */
+/* A row of `operations`. Texts are in the arena of the reader. */
 struct dt_operation_row {
     struct dt_operation shown;
-    int64_t owner; /* set for a new operation only */
+    int64_t owner; /* owner of the operation; only set to insert the row */
     struct dt_str key_prefix, error_code, after_key;
     int64_t run_from_ms, run_to_ms, created_from_ms, created_to_ms; /* created_to_ms is inclusive */
     struct dt_list_times failed;
-    bool at_one_time; /* at_ms is used instead of shift_ms */
+    bool at_one_time; /* the job gets the time at_ms; if false, its time is moved by shift_ms */
     int64_t at_ms, shift_ms, spread_ms;
     enum dt_operation_walk walk;
     int64_t after_id, after_at_ms, look_at_ms;
@@ -35,20 +35,20 @@ static inline enum dt_job_state dt_operation_acts_on(enum dt_operation_kind kind
     return kind == DT_OPERATION_REDRIVE ? DT_DEAD : DT_SCHEDULED;
 }
 
-/* Returns the row of a new operation, without its id. If memory runs out, shown.topic_to is absent. */
+/* Returns the row of a new operation, without an id. If memory ran out, shown.topic_to is absent. */
 struct dt_operation_row dt_operation_row_of(const struct dt_operation_ask *ask, int64_t now_ms, struct dt_arena *arena);
 /* Reads the current row of an open query. Returns NOMEM if memory runs out. */
 DT_MUST_CHECK dt_status dt_operation_row_read(const dt_db *db, struct dt_arena *arena, void *row, void *arg);
 DT_MUST_CHECK dt_status dt_operation_row_write(dt_db *db, const struct dt_operation_row *row, struct dt_error *err);
-/* Reads an operation as callers see it, inside a transaction. NOT_FOUND: there is no such operation. */
+/* Reads an operation as the API shows it, inside a transaction. NOT_FOUND: there is no such operation. */
 DT_MUST_CHECK dt_status dt_operation_show(dt_db *db, int64_t id, struct dt_arena *arena, struct dt_operation *out,
                                           struct dt_error *err);
-/* Determines the owner of a new operation and inserts it, under the lock of all changes of topics. FULL: the owner has
- * too many running operations. */
+/* Determines the owner of a new operation, and inserts the row, under the lock of all changes of topics. FULL: the
+ * owner has too many running operations. */
 DT_MUST_CHECK dt_status dt_operation_enter(dt_db *db, const struct dt_operation_ask *ask, struct dt_operation_row *row,
                                            struct dt_error *err);
 
-/* Writes the event that an operation was started or stopped, if it has an actor. */
+/* Writes the event that an operation was started or stopped. Does nothing if there is no actor. */
 DT_MUST_CHECK dt_status dt_operation_event(dt_db *db, const struct dt_operation *op, struct dt_str actor,
                                            int64_t now_ms, const char *action, struct dt_error *err);
 
@@ -61,27 +61,27 @@ struct dt_operation_finds {
     struct dt_operation_found *v; /* in the arena */
     size_t n;
 };
-/* Finds the jobs of the next window, and moves the row's cursor to the window's end. */
+/* Finds the jobs of the next window, and moves the cursor in the row to the end of the window. */
 DT_MUST_CHECK dt_status dt_operation_find(dt_db *db, struct dt_operation_row *row, struct dt_arena *arena,
                                           struct dt_operation_finds *out, struct dt_error *err);
-/* Home days on which `jobs` may have rows of an operation's topic, by the counters (operation_find.c). */
+/* The home days on which `jobs` may have rows of an operation's topics, according to the counters. */
 struct dt_operation_days {
-    bool all;        /* every day may have such rows */
-    uint32_t pieces; /* bit k: days whose number modulo 32 is k */
+    bool all;        /* every day may have rows */
+    uint32_t pieces; /* bit k: the days whose number modulo 32 is k may have rows */
 };
-/* Finds the listed jobs that match, all in one step. */
+/* Finds the jobs that the caller lists by id and that match the filter, all in one step. */
 DT_MUST_CHECK dt_status dt_operation_find_listed(dt_db *db, struct dt_operation_row *row,
                                                  const struct dt_operation_ask *ask, struct dt_arena *arena,
                                                  struct dt_operation_finds *out, struct dt_error *err);
-/* Stores found jobs, each once. Adds them to row->shown.matched and to the sample. */
+/* Stores found jobs, each once. Adds their number to row->shown.matched, and the first of them to the sample. */
 DT_MUST_CHECK dt_status dt_operation_note(dt_db *db, struct dt_operation_row *row,
                                           const struct dt_operation_finds *found, struct dt_arena *arena,
                                           struct dt_error *err);
 
-/* Adds jobs to the sample, which has the first ten. Must be called before row->shown.matched counts these jobs. */
+/* Adds jobs to the sample, which has at most the first ten. row->shown.matched must not include these jobs yet. */
 DT_MUST_CHECK dt_status dt_operation_add_to_sample(struct dt_operation_row *row, const struct dt_operation_finds *found,
                                                    struct dt_arena *arena, struct dt_error *err);
-/* Reads the two columns of an open query: the time at which a job runs, and its id. */
+/* Reads a found job from the current row of an open query: its run_at and its id. */
 DT_MUST_CHECK dt_status dt_operation_read_found(const dt_db *db, struct dt_arena *arena, void *row, void *arg);
 
 /* ---- changing (operation_change.c) ---- */
@@ -93,20 +93,22 @@ struct dt_operation_txn {
     struct dt_arena *arena;
     struct dt_counts *counts;
 };
-/* Changes the next piece of the found jobs, and moves the row's cursor. After the last job the operation is done. */
+/* Changes the next piece of the found jobs, and moves the cursor in the row. After the last job the state becomes
+ * `done`. */
 DT_MUST_CHECK dt_status dt_operation_change(const struct dt_operation_txn *txn, struct dt_operation_row *row,
                                             struct dt_operation_piece *piece, struct dt_error *err);
 
-/* Changes the given jobs as the operation's kind says, without the table of found jobs. */
+/* Changes the given jobs like the found jobs of the operation, without reading the table of found jobs. */
 DT_MUST_CHECK dt_status dt_operation_change_found(const struct dt_operation_txn *txn, struct dt_operation_row *row,
                                                   const struct dt_operation_finds *found,
                                                   struct dt_operation_piece *piece, struct dt_error *err);
 
 /* ---- deleting a topic (topic_deletion.c) ---- */
 
-/* Cancels jobs of the topic. If all jobs have ended, deletes the topic; then the operation is done. INVALID: a schedule
- * creates jobs in the topic. */
+/* Cancels a piece of the topic's jobs. If all jobs have ended, deletes the topic, and the state becomes `done`.
+ * INVALID: a schedule creates jobs in the topic. */
 DT_MUST_CHECK dt_status dt_operation_delete_topic(const struct dt_operation_txn *txn, struct dt_operation_row *row,
                                                   struct dt_operation_piece *piece, struct dt_error *err);
-/* Removes the mark of a deletion that was stopped or failed. Does nothing for operations of other kinds. */
+/* Removes the mark of the topic that the operation was to delete, after it was stopped or has failed. Does nothing for
+ * other kinds. */
 DT_MUST_CHECK dt_status dt_operation_keep_topic(dt_db *db, int64_t id, int64_t now_ms, struct dt_error *err);

@@ -1,4 +1,4 @@
--- Operations: changes of whole sets of jobs (operations/operations.h).
+-- Operations, which change many jobs at once (features/operations/operations.h).
 
 -- name: insert_operation
 INSERT INTO operations (kind, request, topic_from, topic_to, key_prefix, run_from, run_to, created_from, created_to, error_code,
@@ -23,7 +23,7 @@ SELECT id, kind + 0, state + 0, request, topic_from, topic_to, key_prefix, run_f
  WHERE id < ?
  ORDER BY id DESC LIMIT ?;
 
--- The process that locks the row does the next piece; other processes skip it.
+-- The process that locks the row of the operation does the next piece. Other processes skip the row.
 -- name: lock_operation
 SELECT id, kind + 0, state + 0, request, topic_from, topic_to, key_prefix, run_from, run_to, created_from, created_to,
        error_code, at_ms, shift_ms, spread_ms, rate, walk + 0, after_id, after_key, after_at, matched, changed, refused,
@@ -42,12 +42,12 @@ SELECT id, kind + 0, state + 0, request, topic_from, topic_to, key_prefix, run_f
  ORDER BY look_at LIMIT 1
    FOR UPDATE SKIP LOCKED; -- guard: OPERATION_LOCK
 
--- Reads one entry of the index for each owner.
+-- Returns when the next piece of each owner's operations is due. Reads one entry of the index for each owner.
 -- name: select_operation_turns
 SELECT owner, MIN(look_at) FROM operations FORCE INDEX (turns) GROUP BY owner;
 
--- Counts an owner's running operations by their look_at, which is at most an hour ahead; look_at of a finished
--- operation is up to a month ahead.
+-- Counts the running operations of an owner. The look_at of a running operation is at most an hour ahead, that of a
+-- finished one up to a month; so the first parameter bounds the number of rows that are read.
 -- name: count_running_operations
 SELECT COUNT(*)
   FROM operations FORCE INDEX (turns)
@@ -90,7 +90,7 @@ ON DUPLICATE KEY UPDATE job_id = job_id;
 -- name: delete_operation_jobs
 DELETE FROM operation_jobs WHERE operation = ? ORDER BY run_at, job_id LIMIT ?;
 
--- Reads the next jobs to change: those that follow the last one in order of time and id.
+-- Reads the next found jobs to change, in order of time and id, after those that were changed last.
 -- name: select_operation_jobs
 (SELECT run_at, job_id
    FROM operation_jobs FORCE INDEX (PRIMARY)
@@ -119,8 +119,8 @@ SELECT j.run_at, j.id
 -- name: find_deleted_topic
 SELECT topic_from FROM operations WHERE id = ? AND kind = 'delete_topic';
 
--- Counts the jobs of topics in all states, for each piece of `jobs` (home day MOD 32) and writer. If a topic has no
--- rows, the sum over writers is 0.
+-- Returns the number of jobs of topics, in all states, for each piece (home day MOD 32) and writer. If a topic has no
+-- jobs in a piece, the sum over the writers is 0.
 -- name: select_topic_pieces
 SELECT topic, piece, scheduled + dispatched + succeeded + dead + cancelled
   FROM job_counts FORCE INDEX (PRIMARY)
@@ -128,13 +128,13 @@ SELECT topic, piece, scheduled + dispatched + succeeded + dead + cancelled
    AND topic <= ?
  ORDER BY topic, piece, writer LIMIT ?;
 
--- Counts the rows in a range, up to a maximum, and finds the id of the last one.
+-- Returns the number of rows in a range of ids, up to a maximum, and the id of the last of these rows.
 -- name: find_rows_by_id
 SELECT COUNT(*), MAX(w.id)
   FROM (SELECT j.id FROM jobs j FORCE INDEX (PRIMARY) WHERE j.id > ? AND j.id <= ? ORDER BY j.id LIMIT ?) w;
 
--- Finds the end of a window of finished jobs, in the order in which they leave `jobs`, or of dead jobs in history, in
--- the order in which they died.
+-- Finds the end of a window of finished jobs in `jobs`, in the order in which they will be archived; or of dead jobs in
+-- history, in the order in which they died.
 -- name: find_finished_window
 SELECT j.due_key, j.id
   FROM jobs j FORCE INDEX (due)
@@ -148,7 +148,7 @@ SELECT j.died_at, j.id
  WHERE (j.died_at > ? OR j.died_at = ? AND j.id > ?)
  ORDER BY j.died_at, j.id LIMIT 1 OFFSET ?;
 
--- Finds matching jobs in a range of the primary key.
+-- Finds the jobs that match the filter in a range of ids.
 -- name: match_jobs
 SELECT j.run_at, j.id, j.topic
   FROM jobs j FORCE INDEX (PRIMARY)
@@ -166,7 +166,8 @@ SELECT j.run_at, j.id, j.topic
    AND j.id <= ?
  ORDER BY j.id;
 
--- Finds matching jobs in a window of either index.
+-- Finds the jobs that match the filter in a window: of the due index of `jobs` (match_finished_jobs), of the index
+-- `dead` of history (match_dead_jobs), or of the keys (match_keyed_jobs).
 -- name: match_finished_jobs
 SELECT j.run_at, j.id, j.topic
   FROM jobs j FORCE INDEX (due)
@@ -262,7 +263,7 @@ SELECT j.id, j.state + 0, j.topic, GREATEST(j.next_at, 1), j.attempt
  ORDER BY j.id
    FOR UPDATE;
 
--- Returns which of the locked jobs have their latest attempt in a shard's in-flight list, or in the hands of a process.
+-- Returns which of the locked jobs are in a shard's in-flight list, or in the hands of a process (job/delivery.h).
 -- name: find_listed_in_flight
 SELECT j.id
   FROM jobs j FORCE INDEX (PRIMARY)
@@ -273,7 +274,7 @@ SELECT j.id
 -- name: find_listed_hands
 SELECT h.job_id FROM hands h FORCE INDEX (PRIMARY) WHERE h.job_id IN (?,...);
 
--- Makes the same change as cancel_job.
+-- Changes jobs like cancel_job.
 -- name: cancel_jobs
 UPDATE jobs FORCE INDEX (PRIMARY)
    SET state = 'cancelled', next_at = NULL,
@@ -285,7 +286,7 @@ UPDATE jobs FORCE INDEX (PRIMARY)
  WHERE state = 'scheduled' -- guard: OPERATION_STATE or: WHERE TRUE
    AND id IN (?,...);
 
--- Makes the same change as cancel_retries.
+-- Changes jobs like cancel_retries.
 -- name: cancel_retries_of_jobs
 UPDATE jobs FORCE INDEX (PRIMARY)
    SET no_retries = TRUE, version = LEAST(version + 1, 1999999999), updated_at = ?
@@ -299,7 +300,7 @@ UPDATE jobs FORCE INDEX (PRIMARY)
  WHERE state = 'dead'
    AND id IN (?,...);
 
--- Moves all jobs to one time.
+-- Moves all jobs to the same time.
 -- name: move_jobs
 UPDATE jobs FORCE INDEX (PRIMARY)
    SET run_at = ?, next_at = ?, near = ?, version = LEAST(version + 1, 1999999999), updated_at = ?

@@ -6,8 +6,8 @@
 #include "operation_parts.h"
 #include "topic/owners.h"
 
-#define ANY_TOPIC       "\x7F"           /* sorts after all names, which have no byte above 0x7E */
-#define LOOKS_WITHIN_MS INT64_C(3600000) /* the next piece of a running operation is always due within this time */
+#define ANY_TOPIC       "\x7F"           /* sorts after all names, because names have no byte above 0x7E */
+#define LOOKS_WITHIN_MS INT64_C(3600000) /* look_at of a running operation is at most this far ahead */
 
 static int64_t from_of(struct dt_list_times times)
 {
@@ -42,7 +42,8 @@ struct dt_operation_row dt_operation_row_of(const struct dt_operation_ask *ask, 
         .spread_ms = ask->spread_ms,
         .walk = by_key ? DT_WALK_KEYS : DT_WALK_JOBS,
     };
-    /* "a" becomes the range "a" to "a"; "a*" becomes "a" to "a" and DEL; an absent topic becomes "" to DEL. */
+    /* The topic "a" becomes the range from "a" to "a"; the prefix "a*" the range from "a" to "a" and DEL; an absent
+     * topic the range from "" to DEL. */
     struct dt_operation *op = &row.shown;
     const bool prefix = f->topic.n > 0 && f->topic.p[f->topic.n - 1] == '*';
     op->topic_from = f->topic.p ? (struct dt_str){f->topic.p, f->topic.n - prefix} : DT_STR_LIT("");
@@ -54,7 +55,7 @@ struct dt_operation_row dt_operation_row_of(const struct dt_operation_ask *ask, 
     return row;
 }
 
-/* Reads a number of jobs, with a limit, so that sums cannot overflow after a manual edit. */
+/* Reads a number of jobs. Numbers are bounded, so that sums cannot overflow after a manual edit. */
 static int64_t jobs_column(const dt_db *db, unsigned column)
 {
     return dt_earlier(dt_later(dt_db_i64(db, column), 0), INT64_MAX / 4);
@@ -77,8 +78,7 @@ dt_status dt_operation_row_read(const dt_db *db, struct dt_arena *arena, void *o
     row->run_from_ms = dt_db_i64(db, 7);
     row->run_to_ms = dt_db_i64(db, 8);
     row->created_from_ms = dt_db_i64(db, 9);
-    row->created_to_ms = dt_earlier(dt_db_i64(db, 10), dt_db_i64(db, 26)); /* excludes jobs that are made after the
-                                                                            * start */
+    row->created_to_ms = dt_earlier(dt_db_i64(db, 10), dt_db_i64(db, 26)); /* not after the operation's start */
     row->at_one_time = !dt_db_is_null(db, 12);
     row->at_ms = dt_db_i64(db, 12);
     row->shift_ms = dt_db_i64(db, 13);
@@ -99,7 +99,7 @@ dt_status dt_operation_row_read(const dt_db *db, struct dt_arena *arena, void *o
         if (!texts[i].text->p && !dt_db_is_null(db, texts[i].column))
             return DT_NOMEM;
     }
-    /* A manual edit may have set a walk that does not fit. */
+    /* A manual edit may have set a walk that does not fit the kind of the operation. */
     if (row->walk == DT_WALK_KEYS && op->kind == DT_OPERATION_REDRIVE)
         row->walk = DT_WALK_JOBS;
     if (op->sample.n < 2)
@@ -135,7 +135,8 @@ static dt_status decide_owner(dt_db *db, const struct dt_operation_ask *ask, str
     return status;
 }
 
-/* Running operations are counted under a lock that all creators take, so the limit is exact. */
+/* All creators of operations take the lock of changes of topics before they count the running ones. So the limit is
+ * exact. */
 dt_status dt_operation_enter(dt_db *db, const struct dt_operation_ask *ask, struct dt_operation_row *row,
                              struct dt_error *err)
 {

@@ -1,4 +1,4 @@
-/* The transactions on operations, and the choice of the next step: see operations.h. */
+/* The transactions on operations, and which operation gets the next step: see operations.h. */
 
 #include "base/fail_point.h"
 #include "mysql/statements.h"
@@ -77,10 +77,10 @@ dt_status dt_store_operation_list(dt_store *store, int64_t below_id, struct dt_p
 
 struct ending {
     int64_t id;
-    struct dt_str actor; /* who stops the operation */
-    struct dt_str why;   /* reason of a failure; absent = the operation is stopped */
+    struct dt_str actor; /* actor who stops the operation */
+    struct dt_str why;   /* reason why the operation failed; absent = the operation is stopped */
     struct dt_arena *arena;
-    struct dt_operation *out; /* out, for a stop */
+    struct dt_operation *out; /* out, if the operation is stopped: the operation after the change */
 };
 
 static dt_status end_operation(void *arg, dt_db *db, int64_t now_ms, struct dt_error *err)
@@ -131,7 +131,7 @@ dt_status dt_store_operation_hand_over(dt_store *store, int64_t id, int64_t wait
 struct step {
     dt_store *store;
     struct dt_operation_piece *piece;
-    int64_t wanted; /* id of the operation; 0 = any */
+    int64_t wanted; /* id of the operation; 0 = any that is due */
     struct dt_arena *arena;
     struct dt_counts counts;
 };
@@ -180,7 +180,7 @@ static dt_status take_step(void *arg, dt_db *db, int64_t now_ms, struct dt_error
     s->piece->id = row.shown.id;
     if (row.shown.state == DT_OPERATION_RUNNING)
         status = do_next_piece(s, db, now_ms, &row, err);
-    else if (!s->wanted) { /* deletes the found jobs of a finished operation, and finally its row */
+    else if (!s->wanted) { /* deletes found jobs of a finished operation; at the end, its row */
         const struct dt_param id = DT_P_INT(row.shown.id);
         const int64_t end_ms = row.shown.finished_at_ms + KEEP_MS;
         uint64_t removed = 0;

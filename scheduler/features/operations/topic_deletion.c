@@ -1,4 +1,4 @@
-/* Deleting topics: see operations.h. Like all changes of topics, a deletion locks the row of the installation. */
+/* Deleting topics: see operations.h. A deletion locks the row of the installation, as all changes of topics do. */
 
 #include "events/events.h"
 #include "mysql/statements.h"
@@ -36,7 +36,7 @@ static dt_status remove_row(dt_db *db, struct dt_str topic, int64_t now_ms, stru
     return status == DT_OK ? dt_topics_raise_version(db, err) : status;
 }
 
-/* Deletes the gate, whose lock must be taken before that of the installation, and locks the topic. */
+/* Deletes the gate, then locks the topic. The lock of the gate must be taken before the lock of the installation. */
 static dt_status lock_all(dt_db *db, struct dt_str name, struct dt_error *err)
 {
     dt_status status = dt_db_run(db, dt_sql_delete_gate, DT_PARAMS(DT_P_STR(name)), NULL, err);
@@ -54,7 +54,7 @@ static dt_status count_live_jobs(dt_db *db, struct dt_str name, int64_t *schedul
     return status;
 }
 
-/* Finds a schedule that makes jobs in a topic; absent: there is none. */
+/* Finds a schedule that creates jobs in a topic. *schedule is absent if there is none. */
 static dt_status find_schedule(dt_db *db, struct dt_str name, struct dt_arena *arena, struct dt_str *schedule,
                                struct dt_error *err)
 {
@@ -74,7 +74,7 @@ static dt_status delete_or_leave(void *arg, dt_db *db, int64_t now_ms, struct dt
         status = count_live_jobs(db, d->name, &out->jobs, &dispatched, err);
     out->jobs += dispatched;
     out->keeper = out->schedule.p ? DT_TOPIC_HAS_SCHEDULE : out->jobs > 0 ? DT_TOPIC_HAS_JOBS : DT_TOPIC_GOES;
-    /* The topic is kept, so its gate must be kept: this status rolls the transaction back. */
+    /* The topic is kept, and so must be its gate: this status rolls the transaction back. */
     if (status == DT_OK && out->keeper)
         return dt_fail(err, DT_EXISTS, "the topic is in use");
     if (status == DT_OK)
@@ -100,7 +100,7 @@ struct marking {
     int64_t lease_ms;
 };
 
-/* Makes the operation, and marks the topic with it. */
+/* Creates the operation, and marks the topic as being deleted by it. */
 static dt_status mark_topic(dt_db *db, const struct marking *m, int64_t now_ms, int64_t *id, struct dt_error *err)
 {
     const struct deleting *d = &m->deleting;
@@ -155,8 +155,8 @@ dt_status dt_operation_keep_topic(dt_db *db, int64_t id, int64_t now_ms, struct 
     dt_status status = dt_db_query(db, dt_sql_find_deleted_topic, DT_PARAMS(DT_P_INT(id)), err);
     if (status != DT_OK)
         return status;
-    const struct dt_str text = dt_db_next(db) ? dt_db_bytes(db, 0) : DT_STR_NONE; /* absent: the operation deletes no
-                                                                                   * topic */
+    const struct dt_str text = dt_db_next(db) ? dt_db_bytes(db, 0) : DT_STR_NONE; /* absent: the operation does not
+                                                                                   * delete a topic */
     snprintf(name, sizeof(name), "%.*s", (int)text.n, text.p ? text.p : "");
     status = dt_db_end(db, err);
     if (status != DT_OK || !*name)
@@ -195,14 +195,15 @@ dt_status dt_store_topics_revive(dt_store *store, struct dt_arena *arena, size_t
  *       ▲    cancels scheduled jobs,       └─▶ some are dispatched: check again in a second
  *       └──  ends the retries of others ◀───── some are scheduled
  *
- * No list of jobs is stored: another walk changes jobs that were added later (by an API with an old snapshot, or by a
- * redrive) and skips jobs that were changed before. The counters of the topic say whether unfinished jobs exist.
+ * Found jobs are not stored. Instead, a further walk changes jobs that were added meanwhile (by an API with an old
+ * snapshot, or by a redrive), and skips jobs that were changed before. The counters of the topic say whether it has
+ * unfinished jobs.
  */
 
 #define LOOK_MS 1000 /* pause between two checks of dispatched jobs */
 
-/* Ends some of the unfinished jobs. Moves the cursor to the last found job, or, if all of the window were found, to the
- * window's end. */
+/* Ends some unfinished jobs of the next window. Moves the cursor to the last of these jobs, or to the end of the window
+ * if the window has no others. */
 static dt_status end_some_jobs(const struct dt_operation_txn *txn, struct dt_operation_row *row,
                                struct dt_operation_piece *piece, struct dt_error *err)
 {

@@ -3,24 +3,24 @@
  *
  *   record outcomes ─▶ list due messages of our senders ─▶ choose, take, send, record: repeated for up to a second
  *
- * Messages are sent at least once: if the process is killed between sending and deleting, a message is sent twice with
- * the same id. A round usually starts because the chore was woken. The chore of each kind also starts a round now and
- * then, for messages of processes that died.
+ * Messages are sent at least once: if the process is killed after it has sent a message and before it has deleted it,
+ * the message is sent again with the same id. A round usually starts because the chore was woken. The chore of each
+ * kind also starts regular rounds, for messages of processes that died.
  *
- * There is one rule for retries: a message that did not arrive is put off in MySQL, each time for twice as long, and
- * messages that were never tried are first. If a Kafka topic did not accept an answer in time, other answers for the
- * topic wait as long as that answer.
+ * All retries follow one rule: a message that did not arrive is put off in MySQL, each time for twice as long. Messages
+ * that were never tried are sent first. If a Kafka topic did not accept an answer in time, other answers for this topic
+ * wait until that answer is due again.
  *
  * No message waits for long:
  * - Senders take turns: a round starts reading after the last sender whose message was sent, and reads a limited number
  *   of messages.
  * - Owners take turns among the messages that were read; for dead letters, shards take turns.
- * - A receiver that does not answer occupies its places until a timeout. So webhooks of topics and of the installation
- *   have separate places, owners share the places of topics, and an owner's hosts share the owner's places. If there is
- *   no place for a message, it waits in MySQL.
+ * - A webhook occupies a place until its receiver answers, or until a timeout. So webhooks to URLs of topics and to the
+ *   URL of the installation have separate places, owners share the places of topics, and the hosts of an owner share
+ *   the owner's places. If there is no place for a message, it waits in MySQL.
  *
- * Messages that may go to webhooks are taken by a lease in MySQL before they are sent, because another process may
- * become their sender while webhooks are under way.
+ * Messages of kinds that go to webhooks are put off in MySQL before they are sent, as by a lease, because another
+ * process may become their sender while webhooks are under way.
  */
 
 #include "base/fail_point.h"
@@ -28,14 +28,14 @@
 #include "base/log.h"
 #include "outbox_parts.h"
 
-#define ROUND_US      INT64_C(1000000)  /* longest time of a round; remaining messages wait for the next round */
-#define FAILED_US     INT64_C(1000000)  /* pause after a failure of MySQL, and while messages wait for places in use */
-#define GATHER_US     INT64_C(250000)   /* pause while messages wait for places: each round reads all due messages */
-#define ASK_US        INT64_C(200000)   /* pause while topics in Kafka are being made */
-#define LEASE_MS      INT64_C(15000)    /* longer than a webhook, or a send to Kafka, may take */
-#define TOPIC_KEPT_MS INT64_C(3600000)  /* an answer is dropped if its topic cannot be written for this time */
-#define WAITING       2048              /* most answers of an owner that wait for topics; further ones are dropped, */
-#define CROWDED_US    INT64_C(60000000) /* but only after Kafka has answered about topics for this time */
+#define ROUND_US      INT64_C(1000000) /* longest time of a round; further messages wait for the next round */
+#define FAILED_US     INT64_C(1000000) /* pause after a failure of MySQL, or if a webhook found no place */
+#define GATHER_US     INT64_C(250000)  /* shortest pause if a webhook found no place */
+#define ASK_US        INT64_C(200000)  /* pause while the program finds out whether Kafka topics can be written */
+#define LEASE_MS      INT64_C(15000)   /* lease of a message; longer than a webhook or a send to Kafka may take */
+#define TOPIC_KEPT_MS INT64_C(3600000) /* an answer is dropped if its Kafka topic cannot be written for this time */
+#define WAITING       2048 /* most answers of an owner that wait for Kafka topics; others are dropped, but */
+#define CROWDED_US    INT64_C(60000000) /* not before Kafka has answered about topics for this time */
 
 const struct dt_outbox_kind dt_outbox_letters = {.kind = DT_MESSAGE_DEAD,
                                                  .chore = "outbox",
@@ -63,7 +63,7 @@ static int64_t mono_us(const dt_outbox *o)
     return dt_clock_mono_us(o->env.clock);
 }
 
-/* Returns the monotonic time of at_ms, but not later than the next regular round: a manual edit may have set any
+/* Returns the monotonic time of at_ms, but not later than the next regular round: after a manual edit, at_ms may be any
  * time. */
 static int64_t next_look_us(const dt_outbox *o, int64_t now_ms, int64_t at_ms)
 {
@@ -83,7 +83,7 @@ static void leave_places(dt_outbox *o, const struct dt_flight *f)
         dt_shares_give_back(&o->at_host, f->host, 1);
 }
 
-/* Takes the places of a webhook. Returns false if there are none. */
+/* Takes the places that a webhook needs. Returns false if one of them is not free. */
 static bool take_places(dt_outbox *o, struct dt_flight *f)
 {
     struct dt_outbox_way way = {.url = DT_STR_NONE};
@@ -134,8 +134,8 @@ static void pass_fail_points(const dt_outbox *o, dt_status *status, struct dt_er
         DT_FAIL_POINT("messages.sent");
 }
 
-/* Records outcomes. *any: there were some; any may be NULL. If an outcome cannot be recorded, the message is sent
- * again. */
+/* Records the outcomes of the flights that have ended. *any (any may be NULL): set if there were some. If an outcome
+ * cannot be recorded, the message is sent again later. */
 static dt_status record_outcomes(dt_outbox *o, bool *any, struct dt_error *err)
 {
     size_t n = 0;
@@ -160,7 +160,7 @@ static dt_status record_outcomes(dt_outbox *o, bool *any, struct dt_error *err)
             continue;
         const int64_t longer_ms = o->kind->again_ms << (f->row.tries < 0 ? 0 : f->row.tries < 16 ? f->row.tries : 16);
         const int64_t pause_ms = dt_earlier(longer_ms, o->kind->again_most_ms);
-        const bool taken = o->kind->text; /* a lease has counted this try already */
+        const bool taken = o->kind->text; /* postpone_messages has counted this try already */
         failed[n_failed++] = (struct dt_message_try){.id = f->row.id,
                                                      .tries = f->row.tries + taken,
                                                      .counts = !taken,
@@ -184,7 +184,7 @@ static dt_status record_outcomes(dt_outbox *o, bool *any, struct dt_error *err)
 
 /* ---- which messages may be sent ---- */
 
-/* An owner, and the number of its messages that wait for topics. */
+/* The number of an owner's answers that wait for Kafka topics. */
 struct waiting {
     UT_hash_handle hh;
     int64_t owner;
@@ -193,25 +193,27 @@ struct waiting {
 
 struct round {
     const struct dt_message_row **v; /* messages that may be sent, in the order of their turns */
-    size_t n, room, at;              /* at: index of the next message; those before it have had their turn */
-    int64_t now_ms;                  /* the server's clock */
-    int64_t next_us;                 /* mono: time of the next round, as far as this round knows */
-    bool waits, answered;            /* waits: answers wait for topics; answered: Kafka has answered about a topic */
-    bool crowded;                    /* there was no place for some messages */
-    bool progress;                   /* another round may find further messages at once */
-    bool asked;                      /* something was sent to Kafka */
-    struct waiting *owners;          /* in the arena */
+    size_t n, room, at;              /* at: index of the next message; the messages before it were sent, or found no
+                                      * place */
+    int64_t now_ms;                  /* MySQL's clock */
+    int64_t next_us;                 /* mono: when the next round is needed, as far as is known */
+    bool waits, answered;            /* waits: an answer waits for its Kafka topic; answered: Kafka has answered about a
+                                      * topic */
+    bool crowded;                    /* a webhook found no place */
+    bool progress;                   /* another round at once may find further messages */
+    bool asked;                      /* a message was sent to Kafka */
+    struct waiting *owners;          /* owners with waiting answers; in the arena */
     struct dt_error *err;
 };
 
 enum verdict { SEND, WAIT, DROP };
 
-/* Decides whether answers can be sent now: their topic may not exist yet. */
+/* Decides whether the answers of a row can be sent now: their Kafka topic may not exist yet. */
 static enum verdict judge_answers(dt_outbox *o, struct round *r, const struct dt_message_row *m)
 {
     struct dt_error why = {0};
     struct waiting *w = NULL;
-    /* Rows of an earlier version have no Kafka topic; each of their answers names it. */
+    /* A row of an earlier version has no Kafka topic; each of its answers names one. */
     const dt_status asked = m->barred_ms       ? DT_BUSY
                             : m->kafka_topic.n ? o->env.kafka->ask(o->env.kafka->arg, m->kafka_topic, m->owner, &why)
                                                : DT_OK;
@@ -251,8 +253,8 @@ static enum verdict judge_message(dt_outbox *o, struct round *r, const struct dt
     return DROP;
 }
 
-/* Lists the messages of a page that may be sent, and deletes those that are dropped. Stops at the first message that is
- * not due yet. */
+/* Adds the messages of a page that may be sent to r->v, and deletes those that are dropped. Stops at the first message
+ * that is not due yet. */
 static dt_status judge_page(dt_outbox *o, struct round *r, struct dt_message_page *page)
 {
     int64_t *dropped = dt_arena_alloc(&o->round, (page->n + 1) * sizeof(*dropped));
@@ -295,8 +297,8 @@ static int64_t owner_of_turn(const dt_outbox *o, const struct dt_message_row *m)
     return o->kind->kind == DT_MESSAGE_DEAD ? m->sender : m->owner;
 }
 
-/* Sorts the messages by turns of their owners. An owner's answers keep the order of its commands, even if one was put
- * off. */
+/* Sorts the messages so that owners take turns. The answers of an owner are sent in the order of the commands, even if
+ * an answer was put off. */
 static dt_status put_in_turns(dt_outbox *o, struct round *r)
 {
     struct dt_turn *turns = dt_arena_alloc(&o->round, (r->n + 1) * sizeof(*turns));
@@ -327,7 +329,7 @@ static dt_status list_messages(dt_outbox *o, struct round *r)
     for (size_t i = 0; i < senders.n && status == DT_OK && !dt_chore_stopping(&o->chore); i++) {
         const struct dt_sender *s = &senders.v[(first + i) % senders.n];
         /* Messages for Kafka wait for a process that writes to Kafka. If the installation has no Kafka, every process
-         * reads them here and drops them. */
+         * reads them, and drops them. */
         struct dt_message_page page = {.kind = o->kind->kind,
                                        .sender = s->sender,
                                        .now_ms = r->now_ms,
@@ -351,7 +353,7 @@ static dt_status list_messages(dt_outbox *o, struct round *r)
 
 /* ---- sending messages ---- */
 
-/* Chooses the messages that are sent together, and makes a flight for each. */
+/* Chooses the messages that are sent together, and makes a flight (a message that is being sent) for each. */
 static dt_status choose_messages(dt_outbox *o, struct round *r, struct dt_flight **flights, size_t *n)
 {
     size_t for_kafka = 0;
@@ -387,7 +389,7 @@ static int flights_by_id(const void *a, const void *b)
     return (x > y) - (x < y);
 }
 
-/* Puts the messages off, so that no other process sends them meanwhile. */
+/* Puts the messages off before they are sent, so that no other process sends them meanwhile. */
 static dt_status postpone_messages(dt_outbox *o, struct dt_flight *const *flights, size_t n, struct dt_error *err)
 {
     struct dt_message_try *v = dt_arena_alloc(&o->texts, (n + 1) * sizeof(*v));
@@ -399,7 +401,7 @@ static dt_status postpone_messages(dt_outbox *o, struct dt_flight *const *flight
     return dt_store_put_off_messages(o->store, v, n, err);
 }
 
-/* Sends the next messages. *kafka: the status of Kafka; why: its error. */
+/* Sends the next messages. *kafka: status of the send to Kafka; why: its error. */
 static dt_status send_next_messages(dt_outbox *o, struct round *r, dt_status *kafka, struct dt_error *why)
 {
     size_t n = 0;
@@ -432,7 +434,7 @@ static int64_t tick_outbox(void *arg, void *store)
     o->store = store;
     dt_arena_reset(&o->round);
     dt_arena_reset(&o->texts);
-    /* Records webhooks that ended since the last round. They are no reason for another round. */
+    /* Records the webhooks that ended since the last round. If there were some, that does not cause another round. */
     dt_status status = record_outcomes(o, NULL, &err);
     if (status == DT_OK)
         status = list_messages(o, &r);
@@ -449,9 +451,9 @@ static int64_t tick_outbox(void *arg, void *store)
     o->chore.not_before_us = r.crowded ? mono_us(o) + GATHER_US : 0;
     if (r.asked)
         o->kafka_failed = kafka != DT_OK;
-    /* If a round sent nothing to Kafka, it does not end an outage of Kafka. */
+    /* An outage of Kafka lasts until a message was sent to Kafka. A round without one does not change it. */
     o->chore.idle = o->kafka_failed && !r.asked;
-    if (kafka != DT_OK) /* if Kafka refused only single messages, other messages may be sent at once */
+    if (kafka != DT_OK) /* REFUSED: Kafka refused only some messages, so others may be sent at once */
         return dt_chore_failed(&o->chore, DT_OUTAGE_KAFKA, o->kind->waits, kafka, &why,
                                kafka == DT_REFUSED ? 0 : o->kind->failed_us);
     return r.at < r.n || r.progress ? mono_us(o) : r.next_us;
@@ -491,7 +493,7 @@ void dt_outbox_stop(dt_outbox *o)
     if (!o)
         return;
     dt_chore_remove(&o->chore);
-    dt_http_client_free(o->client); /* ends all webhooks */
+    dt_http_client_free(o->client); /* ends all webhooks that are under way */
     for (struct dt_flight *next; o->ended; o->ended = next) {
         next = o->ended->next;
         free(o->ended);

@@ -1,15 +1,17 @@
--- The outbox: messages that were not delivered yet (features/outbox/outbox.h).
+-- The outbox: messages that have not arrived yet (features/outbox/outbox_store.h).
 
--- Reads each sender that has messages of a kind, the time at which its first message is due, and the current time.
+-- Returns the senders that have messages of a kind, the time at which the first message of each is due, and the current
+-- time.
 -- name: select_senders
 SELECT m.sender, MIN(m.next_at), CAST(UNIX_TIMESTAMP(SYSDATE(3))*1000 AS SIGNED)
   FROM messages m FORCE INDEX (due)
  WHERE m.kind = ?
  GROUP BY m.sender;
 
--- Reads a page of a sender's messages, due or not. Of each alert and target only the first message is listed; the next
--- one is listed after the first was deleted. An answer has the time until which answers for its Kafka topic, of any
--- sender, were put off. The owner is the topic's current owner. Texts are read later, when a message is sent.
+-- Reads a page of a sender's messages, due or not. If several messages are for the same alert and target, only the
+-- first is read, until it is deleted. If an answer was put off, other answers for the same Kafka topic, of any sender,
+-- have the time until which it was put off. The owner is the current owner of the message's topic. The texts of
+-- messages are read when they are sent.
 -- name: select_due_messages
 SELECT m.id, m.next_at, m.tries, m.made_at, m.topic, t.owner, m.kafka_topic, m.alert, m.target + 0, m.type + 0, m.alert_kind + 0,
        m.value, m.bound, m.began_at, IF(m.target = 'topic', t.alerts, NULL),
@@ -23,7 +25,8 @@ SELECT m.id, m.next_at, m.tries, m.made_at, m.topic, t.owner, m.kafka_topic, m.a
    AND NOT EXISTS (SELECT 1 FROM messages e FORCE INDEX (of_alert) WHERE e.alert = m.alert AND e.target = m.target AND e.id < m.id)
  ORDER BY m.next_at, m.id LIMIT 1024;
 
--- Postpones messages so that no other process sends them. An untried message has no error to store.
+-- Postpones messages, so that no other process sends them meanwhile. A message that is only taken, not failed, keeps
+-- its error.
 -- name: put_off_messages
 UPDATE JSON_TABLE(?, '$[*]' COLUMNS (id BIGINT PATH '$[0]', tries INT PATH '$[1]', pause BIGINT PATH '$[2]', more INT PATH '$[3]',
        error VARCHAR(500) CHARACTER SET utf8mb4 PATH '$[4]')) r

@@ -1,7 +1,7 @@
 /*
- * The inside of the outbox's sender, shared by the files of this folder only.
+ * What the files of the outbox's sender share. Only for this folder.
  *
- *   outbox.c         rounds: which messages are due, which are sent, their outcomes
+ *   outbox.c         rounds: which messages are due, which of them are sent, and their outcomes
  *   outbox_send.c    sending the messages that were chosen, to Kafka and to webhooks
  */
 #pragma once
@@ -14,19 +14,21 @@
 #include "base/metrics.h"
 #include "outbox.h"
 
-#define DT_OUTBOX_PLACES 256 /* most webhooks under way for topics, and as many for the installation */
+#define DT_OUTBOX_PLACES 256 /* most webhooks under way to URLs of topics, and as many to the URL of the installation */
 
 enum dt_outbox_outcome {
-    DT_OUTBOX_GONE,  /* the message arrived, or is not wanted any more: it is deleted */
-    DT_OUTBOX_FAILED /* the message is sent again */
+    DT_OUTBOX_GONE,  /* the message is deleted: it arrived, or is not wanted any more */
+    DT_OUTBOX_FAILED /* the message is sent again later */
 };
 
 struct dt_flight {
     dt_outbox *outbox;
-    struct dt_message_row row; /* texts are in the round's arena, so they are not valid during a webhook */
-    int64_t host;              /* for a topic's webhook: its host, which shares the places of the owner */
+    struct dt_message_row row; /* the row of the message; its texts are in the arena of the round, so they are not valid
+                                * when a webhook ends */
+    int64_t host;              /* for a webhook to a topic's URL: key of its host in at_host */
     enum dt_outbox_outcome outcome;
-    int64_t arrived, refused; /* messages that arrived; messages that Kafka refuses (a row may have several messages) */
+    int64_t arrived, refused; /* numbers of messages that arrived, and that Kafka refused (a row of answers has several
+                               * messages) */
     char topic[250], why[200];
     struct dt_flight *next;
 };
@@ -35,21 +37,21 @@ struct dt_outbox {
     struct dt_outbox_env env;
     const struct dt_outbox_kind *kind;
     struct dt_chore chore;
-    dt_store *store; /* store of the running tick */
+    dt_store *store; /* store of the tick that runs */
     dt_json *json;
-    struct dt_arena round; /* memory for the rows of a round */
+    struct dt_arena round; /* memory for the rows that a round reads */
     struct dt_arena texts; /* memory for the messages that are sent together */
-    struct dt_turns turns; /* turns of shards for dead letters, otherwise of owners */
-    int64_t after;         /* the sender that has had the last turn */
-    /* Mono: the last round in which messages waited and Kafka answered about no topic; at first, the time of the
-     * start. */
+    struct dt_turns turns; /* turns of shards (for dead letters) or of owners */
+    int64_t after;         /* the sender number whose message was sent last */
+    /* Mono: when messages last waited although Kafka answered about no topic; at first, when the sender was started. */
     int64_t silent_us;
     bool kafka_failed;
-    dt_http_client *client;                     /* made when the first webhook is sent */
-    struct dt_shares places[DT_TO_OUR_URL + 1]; /* places of webhooks, by target and owner */
-    struct dt_shares at_host;                   /* places of topics' webhooks, by owner and host */
+    dt_http_client *client;                     /* HTTP client, made for the first webhook */
+    struct dt_shares places[DT_TO_OUR_URL + 1]; /* places of webhooks, indexed by target; owners share them */
+    struct dt_shares at_host;                   /* places of webhooks to URLs of topics; the hosts of an owner share
+                                                 * them */
     pthread_mutex_t lock;
-    struct dt_flight *ended; /* flights whose outcomes are not recorded yet; under the lock */
+    struct dt_flight *ended; /* flights whose outcomes are not recorded yet; protected by `lock` */
 };
 
 static inline bool dt_outbox_is_webhook(const struct dt_message_row *row)
@@ -59,8 +61,8 @@ static inline bool dt_outbox_is_webhook(const struct dt_message_row *row)
 
 /* ---- outbox_send.c ---- */
 
-/* Sends flights, whose ids ascend. After OK each flight has ended, or is a webhook under way. Any other status: nothing
- * was sent, and no flight has ended. *kafka: OK, or the status of the failure if Kafka did not accept everything; `why`
- * has the error. */
+/* Sends flights, which are sorted by id. OK: each flight has ended, or is a webhook under way. Any other status:
+ * nothing was sent, and no flight has ended. *kafka: OK if Kafka accepted all messages, otherwise the status of the
+ * failure; `why` has its error. */
 DT_MUST_CHECK dt_status dt_outbox_send(dt_outbox *outbox, struct dt_flight **flights, size_t n, int64_t now_ms,
                                        dt_status *kafka, struct dt_error *why, struct dt_error *err);

@@ -1,5 +1,4 @@
-/* Sending the messages that were chosen: all messages for Kafka together, and each webhook by the callbacks' HTTP
- * client. */
+/* Sends the chosen messages: all messages for Kafka at once, and each webhook by the HTTP client of callbacks. */
 
 #include "base/assert.h"
 #include "base/fail_point.h"
@@ -9,7 +8,7 @@
 
 #define WEBHOOK_MS 5000
 
-/* Ends a flight and queues its outcome to be recorded. Callable from any thread. */
+/* Ends a flight, and adds it to the flights whose outcomes are to be recorded. Callable from any thread. */
 static void end_flight(struct dt_flight *f, enum dt_outbox_outcome outcome, const char *why)
 {
     dt_outbox *o = f->outbox;
@@ -21,13 +20,13 @@ static void end_flight(struct dt_flight *f, enum dt_outbox_outcome outcome, cons
     pthread_mutex_unlock(&o->lock);
 }
 
-/* The flights for Kafka, and their messages; all in the arena for texts. */
+/* The flights for Kafka, and the messages of each. All in the arena o->texts. */
 struct post {
     dt_outbox *o;
     struct dt_flight **flights; /* sorted by id */
     size_t n_flights;
     struct dt_kafka_message *v;
-    struct dt_flight **of; /* the flight of each message */
+    struct dt_flight **of; /* of[i]: the flight of message v[i] */
     size_t n, room;
     struct dt_error *err;
 };
@@ -52,7 +51,8 @@ static dt_status add_to_post(struct post *p, struct dt_flight *f, const struct d
     return DT_OK;
 }
 
-/* Finds the flight of a row. Rows have the order of the flights; *i is the index of the flight that was found last. */
+/* Finds the flight of a row. The rows come in the order of the flights; *i is the index of the flight that was found
+ * last. */
 static struct dt_flight *flight_of(const struct post *p, size_t *i, int64_t row)
 {
     while (p->flights[*i]->row.id != row)
@@ -114,7 +114,7 @@ static dt_status add_texts(struct post *p)
     return DT_OK;
 }
 
-/* Selects the flights for Kafka, and makes their messages. */
+/* Selects the flights for Kafka, and makes the messages of each. */
 static dt_status make_post(struct post *p, struct dt_flight **flights, size_t n)
 {
     int64_t *ids = dt_arena_alloc(&p->o->texts, (n + 1) * sizeof(*ids));
@@ -132,10 +132,10 @@ static dt_status make_post(struct post *p, struct dt_flight **flights, size_t n)
                                                     : add_texts(p);
 }
 
-/* Sends the messages to Kafka and ends their flights. A flight without messages is deleted: its job does not exist any
- * more, or a manual edit broke its row. A failure of Kafka is returned for dead letters if one did not arrive; for
- * answers only if none arrived, because single topics may refuse; for a kind with texts never, because each message has
- * its own outcome. */
+/* Sends the messages to Kafka, and ends the flights. A flight without messages is deleted: its job was removed, or a
+ * manual edit broke its row. Returns the failure of Kafka: for dead letters, if one did not arrive; for answers, only
+ * if none arrived, because Kafka may refuse single topics; for kinds that also go to webhooks, never, because each
+ * message has its own outcome. */
 static dt_status send_post(struct post *p, bool *sent, struct dt_error *why)
 {
     const dt_outbox *o = p->o;
@@ -159,7 +159,7 @@ static dt_status send_post(struct post *p, bool *sent, struct dt_error *why)
     return status;
 }
 
-/* Makes a request, without its URL. secret: NULL = the request is not signed. */
+/* Makes a request, except its URL. secret: NULL = the request is not signed. */
 static dt_status head_of(const struct dt_outbox_text *text, const struct dt_callback_secret *secret, int64_t now_ms,
                          struct dt_arena *arena, struct dt_http_request *out)
 {
@@ -216,7 +216,7 @@ static dt_status send_request(dt_outbox *o, struct dt_flight *f, const struct dt
     struct dt_outbox_text text;
     struct dt_http_request request = {.owner = f->row.owner, .url = way->url, .timeout_ms = WEBHOOK_MS, .tag = f};
     dt_status status = DT_OK;
-    if (!o->client) { /* this is the first webhook */
+    if (!o->client) { /* the client is made for the first webhook */
         status = dt_networks_parse(dt_str(config->callbacks_allow_networks), &settings.allowed, err);
         if (status == DT_OK)
             status = dt_http_client_new(&settings, &o->client, err);
@@ -255,7 +255,7 @@ dt_status dt_outbox_send(dt_outbox *o, struct dt_flight **flights, size_t n, int
     if (status != DT_OK || !sent)
         return status != DT_OK ? status : dt_fail(err, DT_NOMEM, "out of memory");
     memset(sent, 0, post.n + 1);
-    for (size_t i = 0; i < n; i++) /* webhooks are first, because sending them does not block; Kafka may */
+    for (size_t i = 0; i < n; i++) /* webhooks first, because Kafka may block */
         if (dt_outbox_is_webhook(&flights[i]->row))
             send_webhook(o, flights[i], now_ms);
     status = send_post(&post, sent, why);

@@ -1,4 +1,4 @@
-/* The outbox in MySQL: which messages are due, and their outcomes. */
+/* The outbox in MySQL: reading the messages, and writing their outcomes. */
 #include "outbox_store.h"
 
 #include "base/text/json_write.h"
@@ -8,9 +8,9 @@
 #include "store/store_internal.h"
 #include "topic/owners.h"
 
-#define ERROR_BYTES 160 /* most bytes of an error, which then fits into the column in any encoding */
+#define ERROR_BYTES 160 /* most bytes of an error; in any encoding, so many fit into the column */
 
-enum { PAGE = 1024 }; /* rows of a page; select_due_messages has the same number */
+enum { PAGE = 1024 }; /* rows of a page, as in select_due_messages */
 
 static dt_status read_sender(const dt_db *db, struct dt_arena *, void *row, void *arg)
 {
@@ -62,8 +62,7 @@ static dt_status read_message(const dt_db *db, struct dt_arena *arena, void *row
                                  .barred_ms = dt_db_i64(db, 15)};
     if (m->owner <= 0 && page->kind == DT_MESSAGE_ALERT)
         m->owner = topic.n ? dt_owner_by_name(topic) : 0;
-    else if (m->owner <= 0 && page->kind == DT_MESSAGE_ANSWERS) /* answers about topics that do not exist count for
-                                                                 * one owner */
+    else if (m->owner <= 0 && page->kind == DT_MESSAGE_ANSWERS) /* of a deleted topic: one owner for all */
         m->owner = dt_owner_by_name(dt_db_is_null(db, 5) ? DT_STR_NONE : topic);
     return ok ? DT_OK : DT_NOMEM;
 }
