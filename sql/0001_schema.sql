@@ -702,7 +702,7 @@ DELIMITER ;
 -- v_overdue, v_shards and v_audit are cheap. v_backlog reads all overdue jobs, v_recount all live jobs, v_dead all live
 -- jobs and history.
 
--- defines v_live 14cf1c1a60d3
+-- defines v_live 9a5aecaccd98
 -- defines v_history 0885ce7c1ee4
 -- defines v_jobs 75f96fbaf218
 -- defines v_overdue 1dfa6dd521c2
@@ -735,14 +735,14 @@ DELIMITER ;
 -- must be read as it is committed now. A transaction that locks a job's row never locks the row of the shard.
 
 -- defines dt_explain 20c10ae54927
--- defines dt_cancel be4b260272ac
+-- defines dt_cancel 10a7c7271fa5
 -- defines dt_reschedule 709b04c59c86
 -- defines dt_redrive e7ebbbee0564
 -- defines dt_begin_operation 7fecd9bc1aff
--- defines dt_redrive_all e00d8cf675b5
+-- defines dt_redrive_all aded07e37300
 -- defines dt_shift_all a3b2d9a6471b
 -- defines dt_cancel_all 2fb5a2cf667d
--- defines dt_clear_halt 248d27da7dba
+-- defines dt_clear_halt 4bad1b920084
 -- defines dt_mark_sent ccdce81cc675
 -- defines dt_renew_member eab126838386
 -- defines dt_watch_alerts 215dec08db7a

@@ -236,7 +236,7 @@ static dt_status next_job(struct lines *lines, struct dt_strbuf *out, struct dt_
 
 /* ---- the batch ---- */
 
-/* Removes all lines from the batch except the chosen ones, whose order stays. */
+/* Removes all lines from the batch except the chosen ones; keeps their order. */
 static void keep_lines(struct import *im, const bool *chosen)
 {
     size_t at = 0;

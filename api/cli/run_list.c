@@ -105,8 +105,8 @@ static int request_page(struct listing *l)
     return code == DT_CLI_DONE ? show_page(l) : code;
 }
 
-/* Returns how many jobs the export will write; 0: unknown. It is known if only a topic and a state choose the jobs,
- * because the topic's counters have it. */
+/* Returns how many jobs the export will write; 0: unknown. If only a topic and a state choose the jobs, the topic's
+ * counters have the number. */
 static int64_t count_jobs(struct listing *l)
 {
     const struct dt_cli_call *call = l->cli->call;

@@ -69,7 +69,7 @@ static int show_readiness(struct overview *o, struct dt_strbuf *out)
     dt_strbuf_addf(out, "%s  ", colour[0] ? "\033[0m" : "");
     for (size_t i = 0; i < sizeof(parts) / sizeof(parts[0]); i++)
         add_word(out, o->json, root, parts[i]);
-    if (dt_str_is(screen_text(o->json, root, "workers"), "busy")) /* shown only if busy: the line is to be short */
+    if (dt_str_is(screen_text(o->json, root, "workers"), "busy")) /* shown only if busy, to keep the line short */
         add_word(out, o->json, root, "workers");
     dt_strbuf_addc(out, '\n');
     return DT_CLI_DONE;
@@ -187,7 +187,7 @@ static int show_tables(struct overview *o, unsigned head)
 
 /* ---- the screen ---- */
 
-/* Draws the screen. The old screen stays until the new one is complete, or if the new one cannot be read. */
+/* Draws the screen. The old screen stays until the new one is complete, and stays if the new one cannot be read. */
 static int draw_screen(struct overview *o, bool clear)
 {
     struct dt_strbuf head = {0};
@@ -285,7 +285,7 @@ struct doctor {
     struct dt_rest_answer answer;
     dt_json *json;
     unsigned shown, wrong; /* number of findings shown; wrong: those of them that are not notes */
-    char line[64];         /* kind of the findings in the unfinished line below their cause; empty: none */
+    char line[64];         /* kind of the findings in the unfinished line; empty: no line is unfinished */
 };
 
 /* Adds a finding as text. If it has a cause, it is added below the cause; all findings of one kind share a line. */

@@ -247,7 +247,7 @@ void dt_cli_fix_times(struct dt_cli_call *call, int64_t now_ms, struct dt_cli_ti
         const char *takes = call->given[i].option->takes;
         const char *text = call->given[i].value;
         int64_t length_ms;
-        int64_t ms = -1; /* no form of a time was recognized yet */
+        int64_t ms = -1; /* -1: the text was not recognized yet */
         if (!takes || strcmp(takes, "TIME") != 0)
             continue;
         if (strcmp(text, "now") == 0)

@@ -59,7 +59,7 @@ BEGIN
       version = LEAST(version + 1, 1999999999), -- at most what the constraint numbers_can_rise allows
       updated_at = v_now
     WHERE id = p_id AND state = 'scheduled';
-    -- job_counts comes last, and in the row for the job's home day, as in all other transactions
+    -- jobs are counted last, as in all transactions, and in the piece of their home day
     INSERT INTO job_counts (topic, piece, writer, scheduled, cancelled)
       VALUES (v_topic, (p_id DIV 1099511627776) MOD 32, CONNECTION_ID() MOD 32, -1, 1)
       ON DUPLICATE KEY UPDATE scheduled = GREATEST(scheduled, -9223372036854775807) - 1, cancelled = LEAST(cancelled, 9223372036854775806) + 1;

@@ -2,15 +2,18 @@
 -- created again. The shard's leader then waits and dispatches nothing. Read `halted`, compare the row with the ledger,
 -- then choose; sql/README.md explains how.
 --
--- p_list: what to do with the attempts that are claimed and not settled (v_shards.in_flight) 'resend' They are sent
--- again, first of all. Right if they are not in their Kafka topics. A consumer that already got such an attempt gets it
--- twice, with the same attempt number. 'drop' They count as sent just now: the wait for their results begins now. Right
--- if they are in their Kafka topics. If an attempt was never sent, its result is missing, so it times out and the retry
--- policy applies.
+-- p_list: what to do with the attempts that are claimed and not settled (v_shards.in_flight):
 --
--- p_ledger_offset: the offset from which the next takeover reads the shard's partition of the ledger NULL The offset is
--- unchanged. Right if the ledger itself was repaired. >= 0 This offset: records below it count as settled. -1 The end
--- of the partition at the next takeover: all records that the ledger has now count as settled.
+--   'resend'  They are sent, before other attempts. Right if they are not in their Kafka topics. If a consumer got such
+--             an attempt before, it gets the attempt twice, with the same number.
+--   'drop'    They count as sent just now, and the wait for their results begins. Right if they are in their Kafka
+--             topics. If an attempt was never sent, its result is missing: it times out, and the retry policy applies.
+--
+-- p_ledger_offset: the offset from which the next takeover reads the shard's partition of the ledger:
+--
+--   NULL      The offset is unchanged. Right if the ledger itself was repaired.
+--   >= 0      This offset: records below it count as settled.
+--   -1        The end of the partition at the next takeover: all records that the ledger has now count as settled.
 --
 -- Records of the ledger are deleted at the earliest after another ledger.trim_after.
 DROP PROCEDURE IF EXISTS dt_clear_halt;

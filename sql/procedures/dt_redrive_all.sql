@@ -1,5 +1,5 @@
--- Redrives dead jobs by the time of their last failure, at which they died. A job that had to run the day before
--- yesterday, was retried, and died yesterday belongs to yesterday.
+-- Redrives dead jobs by the time of their last failure, at which they died. So a job that had to run the day before
+-- yesterday, was retried, and died yesterday is redriven if the range has yesterday.
 DROP PROCEDURE IF EXISTS dt_redrive_all;
 
 DELIMITER $$

@@ -20,11 +20,11 @@ SELECT
         AND g.next_ns > TIMESTAMPDIFF(MICROSECOND, '1970-01-01', UTC_TIMESTAMP(3)) DIV 1000 * 1000000 + GREATEST(900000000 - GREATEST(g.interval_ns, 0), 0))
       THEN 'limit'
     WHEN t.delivery = 'pull' THEN 'pop'
-    WHEN t.delivery = 'http' AND EXISTS ( -- in any shard: a view cannot compute the job's shard
+    WHEN t.delivery = 'http' AND EXISTS ( -- in any shard, because a view cannot compute the job's shard
       SELECT 1 FROM shard_stats x WHERE x.callbacks IS NOT NULL
         AND x.seen_at > TIMESTAMPDIFF(MICROSECOND, '1970-01-01', UTC_TIMESTAMP(3)) DIV 1000 - 5000)
       THEN 'limit'
-    WHEN t.delivery = 'kafka' AND EXISTS ( -- any dispatcher: the job's shard is not known here
+    WHEN t.delivery = 'kafka' AND EXISTS ( -- in any dispatcher, because a view cannot compute the job's shard
       SELECT 1 FROM processes p WHERE p.kind = 'dispatcher' AND FIND_IN_SET('kafka', p.waits)
         AND p.seen_at > TIMESTAMPDIFF(MICROSECOND, '1970-01-01', UTC_TIMESTAMP(3)) DIV 1000 - 4000)
       THEN 'kafka'
