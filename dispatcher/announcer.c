@@ -1,5 +1,5 @@
-/* Owns the dispatcher's own connection to Redis, on which it announces wake-ups. Does not know what is announced, or
- * why. */
+/* Owns the dispatcher's own connection to Redis for announcements to other processes. Does not know why something is
+ * announced. */
 #include "intake.h"
 
 #include <pthread.h>

@@ -1,6 +1,6 @@
-/* The parts of a process, and what they report to each other. The supervisor is the thread of dt_dispatcher_run: it
- * starts and stops loops. Other threads (the elector's, the wake thread) only give orders to the table of loops, which
- * the supervisor carries out. */
+/* Owns the parts of a process, and what they report to each other. The supervisor is the thread of dt_dispatcher_run:
+ * it starts and stops loops. Other threads (the elector's, the wake thread) only give orders to the table of loops, and
+ * the supervisor carries these out. */
 #include "dispatcher.h"
 
 #include <unistd.h>
@@ -32,16 +32,19 @@ enum { NEWS = 1, STOP = 2 }; /* signals to the supervisor */
 #define AGAIN_US       INT64_C(2000000)
 #define PAUSE_FIRST_US INT64_C(100000) /* first pause between attempts to reach a server at the start */
 #define PAUSE_MAX_US   INT64_C(3000000)
-#define URGENT_THREADS 4 /* few chores wait: Redis or a lock must not delay the renewal of a lease */
-#define CHORE_THREADS  6 /* at most four of them wait for Kafka at once (base/chores.h) */
+/* As few chores wait, these are enough: Redis or a lock must not delay the renewal of a lease. */
+#define URGENT_THREADS 4
+#define CHORE_THREADS  6 /* at most four of these threads wait for Kafka at once (base/chores.h) */
 
 struct dt_dispatcher {
     const struct dt_config *config;
-    struct dt_config brief; /* configuration of sessions that lock rows for which a successor may wait */
+    /* Configuration of sessions that lock rows; MySQL ends idle ones early, because a successor may need the rows. */
+    struct dt_config brief;
     struct dt_config hasty; /* configuration of the session that renews leases */
     struct dt_store_source stores, urgent_stores;
     dt_chores *chores;
-    dt_chores *urgent; /* threads of chores that must not wait for others, with their own connections to MySQL */
+    /* Threads of chores that must not wait for other chores; they have their own connections to MySQL. */
+    dt_chores *urgent;
     const dt_clock *clock;
     dt_refclock ref;
     uint64_t (*random)(void);
@@ -58,23 +61,23 @@ struct dt_dispatcher {
     dt_intake *intake;
     dt_examiner *examiner;
     int64_t process;         /* id of this process's row in `processes` */
-    _Atomic bool kafka_away; /* Kafka did not answer the examiner's last request */
-    dt_heartbeat *heartbeat; /* set before loops and threads start, because they use it */
-    dt_wake *wake;           /* used by loops and threads, too; only with an index */
-    dt_due_watch *due_watch; /* used only without an index */
-    dt_watcher *watcher;     /* waits in MySQL for the due watch, the intake and the follower of the clock */
+    _Atomic bool kafka_away; /* whether Kafka left the examiner's last request unanswered */
+    dt_heartbeat *heartbeat; /* set before the loops and threads that use it start */
+    dt_wake *wake;           /* used by loops and threads; NULL without an index */
+    dt_due_watch *due_watch; /* NULL with an index */
+    dt_watcher *watcher;     /* waits in MySQL on behalf of the due watch, the intake and the clock follower */
     dt_announcer *announcer;
     dt_clock_follower *follower;
     dt_features *features;
-    struct dt_error wrong_clock; /* why the clock in the configuration is refused; its status is not OK */
+    struct dt_error wrong_clock; /* why the configuration does not fit the installation's clock; status OK: it fits */
     dt_shard_map_source *watch;
-    struct dt_shard_range range; /* read at the start; later the source of the shard map has the current range */
+    struct dt_shard_range range; /* as read at the start; later the source of the shard map has the current range */
     _Atomic bool stop;
     dt_mailbox *mailbox;
     struct dt_loop_env loop_env;
     dt_loop_table *loops;
     struct dt_service *service, nobody;
-    int64_t life_us; /* pause between keep-alives that the service manager expects */
+    int64_t life_us; /* mono: when the service manager must next be notified that the process is alive */
 };
 
 /* ---- orders, from any thread ---- */
@@ -122,7 +125,8 @@ static bool leads_shard(void *arg, unsigned shard)
     return dt_elector_leads(((dt_dispatcher *)arg)->elector, shard) || DT_FAIL_FORCED("lead.forced");
 }
 
-/* Returns the rank in the election. The results' thread may call it before the election has started. */
+/* Returns this process's rank in the election. The thread of the results may call it before the election has
+ * started. */
 static bool election_rank(void *arg, unsigned *rank, unsigned *members)
 {
     dt_dispatcher *d = arg;
@@ -130,8 +134,8 @@ static bool election_rank(void *arg, unsigned *rank, unsigned *members)
     return elector && dt_elector_rank(elector, rank, members);
 }
 
-/* Returns the number of shards that the election gives to this process; at least 1. If the shards do not divide evenly,
- * the first members have one shard more. */
+/* Returns how many shards the election gives to this process; at least 1. If the shards do not divide evenly, the
+ * members that joined first have one shard more. */
 static unsigned share_of_shards(void *arg)
 {
     dt_dispatcher *d = arg;
@@ -169,8 +173,8 @@ static unsigned shards_here(void *arg)
     return dt_shard_map_source_rows(((dt_dispatcher *)arg)->watch);
 }
 
-/* Whether this process sends the notices of a shard. A process with an old map may write notices for a shard that the
- * map no longer names; the leader of another shard sends these. */
+/* Returns whether this process sends the notices of a shard. A process with an old map may write notices for a shard
+ * that the map no longer names; the leader of another shard sends these. */
 static bool sends_notices(void *arg, int64_t shard)
 {
     dt_dispatcher *d = arg;
@@ -187,8 +191,8 @@ static void index_doubted(void *arg)
     dt_housekeeper_doubt(((dt_dispatcher *)arg)->housekeeper);
 }
 
-/* Entries could not be written to the index. The heartbeat reports this to all processes, and leaders doubt their sets
- * at the endpoints that failed. */
+/* Called when entries could not be written to the index. The heartbeat reports this to all processes, and leaders doubt
+ * the sets at the endpoints that failed. */
 static void index_entries_lost(void *arg, const dt_index *index)
 {
     char down[256];
@@ -233,7 +237,7 @@ static void outbox_here(void *arg, unsigned)
     dt_kafka_parts_outbox(((dt_dispatcher *)arg)->kafka_parts);
 }
 
-/* Reports that a shard's outbox has messages. Another process may lead the shard, so this is announced on the wake
+/* Called when messages were added to a shard's outbox. If another process leads the shard, announces this on the wake
  * channel. */
 static void outbox_anywhere(void *arg, unsigned shard)
 {
@@ -279,7 +283,8 @@ static void on_attempts_ended(void *arg)
     dt_room_news(((dt_dispatcher *)arg)->room);
 }
 
-/* Tells the leaders of this process that attempts were lost; leaders in other processes poll. */
+/* Notifies the leaders of this process that attempts were lost. Leaders in other processes find lost attempts by
+ * polling. */
 static void on_attempts_lost(void *arg, const int64_t *ids, size_t n)
 {
     dt_dispatcher *d = arg;
@@ -310,7 +315,7 @@ static bool loop_state(void *arg, unsigned shard, struct dt_loop_state *out)
     return dt_loop_table_state(((dt_dispatcher *)arg)->loops, shard, out);
 }
 
-/* Makes all loops doubt their sets: entries of any shard may be missing. */
+/* Makes the leaders of this process doubt their sets, because entries of any shard may be missing. */
 static void doubt_all(void *arg)
 {
     dt_dispatcher *d = arg;
@@ -318,8 +323,8 @@ static void doubt_all(void *arg)
     dt_housekeeper_doubt(d->housekeeper);
 }
 
-/* The installation's clock has changed. Jobs that are due by the new time may be missing in the index, or due earlier
- * than sleeping threads expect. */
+/* Called when the installation's clock has changed: jobs that are due by the new time may be missing in the index, or
+ * due earlier than sleeping threads expect. */
 static void clock_changed(void *arg)
 {
     dt_dispatcher *d = arg;
@@ -348,8 +353,8 @@ static void carry_out_orders(dt_dispatcher *d)
             dt_intake_leave(d->intake);
             dt_features_leave(d->features);
         }
-        /* A test makes a process lead shards that the election gave to another process. No event announces such shards,
-         * so this polls. */
+        /* If a test makes this process lead shards that the election gave to another process, no event announces such
+         * shards, so they are polled for. */
         const bool forced = DT_FAIL_FORCED("lead.forced");
         bool again = dt_loop_table_carry_out(d->loops, forced && !d->stop ? d->range.led : 0) || forced;
         int64_t now_us = dt_clock_mono_us(d->clock);
@@ -393,7 +398,7 @@ static dt_status reach_mysql(dt_dispatcher *d, struct dt_error *err)
         status = dt_store_check_schema(d->store, err);
     if (status == DT_OK)
         status = dt_store_check_test_clock(d->store, err);
-    if (status == DT_INVALID) { /* the failure is permanent: dt_dispatcher_run returns it */
+    if (status == DT_INVALID) { /* permanent, so it is not retried: dt_dispatcher_run returns it */
         d->wrong_clock = *err;
         return DT_OK;
     }
@@ -412,10 +417,10 @@ static dt_status reach_kafka(dt_dispatcher *d, struct dt_error *err)
     return dt_kafka_parts_reach(d->kafka_parts, err);
 }
 
-/* Starts the next part, unless an earlier one has failed. */
+/* Starts the next part, unless an earlier part has failed to start. */
 #define START(part) (status = status == DT_OK ? (part) : status)
 
-/* Starts the parts that listen. Other threads read these pointers while the remaining parts are started. */
+/* Starts the parts that receive events. Other threads use their pointers while the remaining parts are started. */
 static dt_status start_listening(dt_dispatcher *d, const struct dt_heartbeat_env *env, struct dt_error *err)
 {
     const struct dt_due_watch_env due = {.config = d->config,
@@ -517,15 +522,15 @@ static dt_status start_electing(dt_dispatcher *d, struct dt_error *err)
     return START(dt_elector_start(&elector, &d->elector, err));
 }
 
-/* Ends the parts. A part that calls others ends before them. Three parts form a ring: the source of the shard map calls
- * the elector, the elector calls the heartbeat, and the heartbeat calls the source. So the source stops calling first,
- * and is freed last. */
+/* Ends the parts. A part that calls other parts ends before them. Three parts call each other in a ring: the source of
+ * the shard map calls the elector, the elector calls the heartbeat, and the heartbeat calls the source. So the source
+ * is stopped before the elector, and freed last. */
 static void end_parts(dt_dispatcher *d)
 {
     dt_watcher_stop(d->watcher);
     dt_clock_follower_free(d->follower);
     dt_hands_stop(d->hands);
-    dt_chores_cut(d->chores); /* ends statements that ticks still wait for */
+    dt_chores_cut(d->chores); /* ends statements that ticks are waiting for */
     dt_features_stop(d->features);
     dt_wake_stop(d->wake);
     dt_examiner_stop(d->examiner);
@@ -542,7 +547,7 @@ static void end_parts(dt_dispatcher *d)
     dt_announcer_free(d->announcer);
     dt_due_watch_free(d->due_watch);
     dt_watcher_free(d->watcher);
-    dt_kafka_drain(DRAIN_MS); /* commits the offsets of the last results */
+    dt_kafka_drain(DRAIN_MS); /* the handles that are being destroyed commit the offsets of the last results */
 }
 
 dt_status dt_dispatcher_run(dt_dispatcher *d, struct dt_error *err)
@@ -559,10 +564,10 @@ dt_status dt_dispatcher_run(dt_dispatcher *d, struct dt_error *err)
         *err = d->wrong_clock;
         status = DT_INVALID;
     }
-    dt_store_free(d->store); /* no part uses the store any more */
+    dt_store_free(d->store); /* no part needs this store any more */
     d->store = NULL;
-    /* Before the process has reached Kafka, it leads nothing, but its row already says that it lives, and what it waits
-     * for. */
+    /* Before the process has reached Kafka, it leads nothing. But its row already says that it is alive, and what it
+     * waits for. */
     d->kafka_away = status == DT_OK && dt_config_has_kafka(d->config);
     if (d->kafka_away)
         status = dt_heartbeat_start(&beats, &heartbeat);
@@ -607,7 +612,7 @@ dt_status dt_dispatcher_new(const struct dt_config *config, const dt_clock *cloc
     const struct dt_loop_table_env loops = {&d->loop_env, d, on_news, on_released};
     dt_status status = dt_store_chores_start(&d->urgent_stores, clock, "urgent", URGENT_THREADS, &d->urgent, err);
     START(dt_store_chores_start(&d->stores, clock, "chores", CHORE_THREADS, &d->chores, err));
-    /* Some borrowed members are set later, but before the parts start. */
+    /* Some members that the parts borrow are set later, but before the parts start. */
     const struct dt_kafka_parts_env kafka = {
         .kafka = &d->kafka,
         .outbox = {&dt_outbox_letters, d->chores, config, d->clock, d->inst.name, NULL, NULL, NULL, NULL, d,

@@ -1,9 +1,10 @@
 /*
- * Owns the process's row in `processes`, and what the rows of other processes mean for the leaders here.
+ * Owns the process's row in `processes`, and what the rows of other processes mean for the leaders of this process. A
+ * loss is an index entry that could not be written.
  *
  * Invariants: a process commits a job before the job's index entry can be lost. So if the index is compared with MySQL
- * after the loss is known, the job is added. Leaders stop trusting the index before the compare is requested. A process
- * that cannot write to the index loses further entries, so meanwhile leaders do not trust the index. A process without
+ * after the loss is known, the job is added. Leaders stop trusting the index before they request the compare. A process
+ * that cannot write to the index loses further entries, so leaders do not trust the index meanwhile. A process without
  * an index counts as one that cannot write to it.
  */
 #include "heartbeat.h"
@@ -19,34 +20,34 @@
 #include "store/processes.h"
 #include "store/store.h"
 
-#define EVERY_US INT64_C(1000000)  /* between two writes of the row */
-#define PLAIN_US INT64_C(2000000)  /* between two writes of the row, without an index; half of DT_PROCESS_FRESH_MS */
-#define DEBTS_US INT64_C(150000)   /* between two reads of the other rows, the only source of news without Redis */
-#define DOWN_US  INT64_C(3000000)  /* if this process lost an entry this recently, it may lose more */
-#define STUCK_US INT64_C(60000000) /* a tick that runs for this long is reported */
-#define APART_US INT64_C(20000)    /* the shortest pause between two ticks */
+#define EVERY_US INT64_C(1000000)  /* time between two writes of the row */
+#define PLAIN_US INT64_C(2000000)  /* like EVERY_US, without an index; half of DT_PROCESS_FRESH_MS */
+#define DEBTS_US INT64_C(150000)   /* time between two reads of the other rows, the only source of news without Redis */
+#define DOWN_US  INT64_C(3000000)  /* for this time after a loss, the process counts as unable to write to the index */
+#define STUCK_US INT64_C(60000000) /* a tick that takes longer than this is reported */
+#define APART_US INT64_C(20000)    /* shortest pause between two ticks */
 
 struct dt_heartbeat {
     struct dt_heartbeat_env env;
     bool has_index;
     struct dt_chore chore;
-    _Atomic bool asked;   /* something has changed: the next tick writes the row */
+    _Atomic bool asked;   /* the row's contents have changed: the next tick writes the row */
     _Atomic bool owes;    /* `owed` is not empty */
-    _Atomic bool news;    /* other processes should be notified */
+    _Atomic bool news;    /* other processes should be notified of a change in the row */
     pthread_mutex_t lock; /* protects losses, lost_us, down and owed */
-    int64_t losses;       /* number of losses of this process */
+    int64_t losses;       /* number of losses of this process so far */
     int64_t lost_us;      /* mono: time of the last loss */
-    char down[256];       /* endpoints that failed since all endpoints last worked */
+    char down[256];       /* endpoints that this process could not write to lately; "*": all */
     char owed[1024];      /* endpoints to which some process cannot write */
-    int64_t told;         /* the number of losses of which the leaders here were told */
-    uint64_t seen;        /* hash of the other rows as last read */
+    int64_t told;         /* value of `losses` that the leaders of this process know */
+    uint64_t seen;        /* hash of the other processes' rows as last read */
     struct dt_strbuf leads;
-    bool elected;      /* this process has a loop of a shard */
-    bool said_elected; /* the row may say that the process is elected */
+    bool elected;      /* this process has the loop of at least one shard */
+    bool said_elected; /* the row in MySQL may say that the process is elected */
     bool waits_kafka, waits_redis;
     int64_t beat_us;   /* mono: when the row was written last; 0 = never */
     bool failed;       /* the last tick failed */
-    const char *stuck; /* the chore that was reported to have a tick that does not return; NULL: none */
+    const char *stuck; /* name of a chore whose tick takes too long, as reported; NULL: none */
     dt_metric *longest;
 };
 
@@ -59,8 +60,8 @@ static bool names_endpoint(const char *list, const char *endpoint)
     return false;
 }
 
-/* Returns what the row says of this process's losses. If there was no loss for DOWN_US, the process counts as working
- * again. */
+/* Returns this process's losses, and its endpoints that are down, for the row. If there was no loss for DOWN_US, no
+ * endpoint counts as down. */
 static int64_t own_losses(dt_heartbeat *h, char down[static sizeof(h->down)])
 {
     pthread_mutex_lock(&h->lock);
@@ -103,7 +104,7 @@ static dt_status write_row(dt_heartbeat *h, dt_store *store, struct dt_error *er
                                                                        : NULL,
                              .elected_by = h->elected ? h->env.elects : NULL};
     dt_status status = dt_store_beat(store, &row, err);
-    if (status == DT_OK && h->said_elected != h->elected) /* other processes wait until the row has changed */
+    if (status == DT_OK && h->said_elected != h->elected) /* other processes wait for this change of the row */
         h->news = true;
     if (status == DT_OK || h->elected)
         h->said_elected = h->elected;
@@ -118,7 +119,7 @@ static dt_status read_processes(dt_heartbeat *h, dt_store *store, bool beats, st
     bool lost = losses != h->told;
     dt_assert_cmp(losses, >=, h->told);
     h->told = losses;
-    if (lost) /* losses of this process are known without a read */
+    if (lost) /* the process knows its own losses without reading them */
         h->env.doubt(h->env.arg);
     dt_status status = beats || lost ? write_row(h, store, err) : DT_OK;
     if (status == DT_OK && h->has_index)
@@ -144,7 +145,7 @@ static dt_status read_processes(dt_heartbeat *h, dt_store *store, bool beats, st
     return status;
 }
 
-/* Reports that a tick of another chore does not return, and later that it has returned. */
+/* Reports a tick of another chore that takes too long, and later that it has returned. */
 static dt_status check_chores(dt_heartbeat *h, dt_store *store, struct dt_error *err)
 {
     const char *name = NULL;
@@ -167,10 +168,11 @@ static int64_t tick_heartbeat(void *arg, void *store)
 {
     dt_heartbeat *h = arg;
     struct dt_error err = {0};
-    if (dt_chore_stopping(&h->chore)) { /* other processes wait for this one while its row says that ZooKeeper elects
-                                         * it */
+    /* Other processes must not wait for this one: its row must not say that it is elected. */
+    if (dt_chore_stopping(&h->chore)) {
         if (h->said_elected && !h->failed)
-            (void)write_row(h, store, &err); /* if the write fails, the row stays valid for DT_PROCESS_FRESH_MS */
+            /* If the write fails, other processes wait until the row expires (DT_PROCESS_FRESH_MS). */
+            (void)write_row(h, store, &err);
         return INT64_MAX;
     }
     const int64_t every_us = h->has_index ? EVERY_US : PLAIN_US;

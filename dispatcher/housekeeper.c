@@ -1,12 +1,12 @@
 /*
- * Each tick is a bounded step. The reconciler decides when its next tick runs. Promotion and the archive of finished
- * jobs run in the process that the election names for the lowest shard, one step after the other with pauses. (If two
- * processes run them at once, nothing breaks, because every step is idempotent.) The state of the leaders' shards is
- * written within a second of a change, and once a period while there is something to report. The reconciler's chore
- * writes it, because only this chore may read the reconciler's figures.
+ * Each tick of the four chores (housekeeper.h) is a bounded step. The reconciler decides when its next tick runs.
+ * Promotion and the archive of finished jobs run in the process that the election names for the lowest shard, one step
+ * after the other with pauses. (If two processes run them at once, nothing breaks, because every step is idempotent.)
+ * The state of the shards led by this process is written within a second of a change, and once a period while there is
+ * something to report. The reconciler's chore writes it, because only this chore may read the reconciler's figures.
  *
- * The same process audits the counters of jobs (counts.c), one piece a tick, in steps of AUDIT_ROWS: if nothing else is
- * due, one piece in each [reconcile] audit, and never more than 1/AUDIT_SHARE of the time.
+ * The process that archives also audits the counters of jobs (counts.c), one piece a tick, in steps of AUDIT_ROWS: if
+ * nothing else is due, one piece in each [reconcile] audit, and never more than 1/AUDIT_SHARE of the time.
  *
  * Partitions of history are created a day or two ahead. They are checked once in PARTS_US, and at once if the archiver
  * misses one. If a partition cannot be created (a reader blocks it, or there is no right to ALTER), the archiver uses
@@ -30,19 +30,21 @@
 #define STEP_ROWS     1000
 #define STEP_PAUSE_US INT64_C(20000)
 #define IDLE_US       INT64_C(5000000)
-#define NEWS_US       INT64_C(1000000) /* between two checks whether the states of shards have changed */
+#define NEWS_US       INT64_C(1000000) /* time between two checks whether the states of shards have changed */
 #define DEFAULT_ROWS  200
 #define KEY_ROWS      500
-#define PARTS_US      INT64_C(300000000) /* between two checks of partitions */
-#define PARTS_SOON_US INT64_C(10000000)  /* after a check failed, or did not finish */
+#define PARTS_US      INT64_C(300000000) /* time between two checks of partitions */
+#define PARTS_SOON_US INT64_C(10000000)  /* like PARTS_US, after a check that failed or did not finish */
 #define DAYS_AHEAD    2
-#define NOTICES_US    INT64_C(300000000) /* between two searches for notices that no process sends */
-#define NOTICES_MS    INT64_C(3600000)   /* age of old notices; longer than a restart that removes or adds Kafka */
-#define OFFER_ROWS    1000
-#define WALK_US       INT64_C(10000000) /* between two walks over all offers */
-#define OFFERS_US     INT64_C(200000) /* between two steps of a walk over all offers; longer if a step found nothing */
-#define AUDIT_ROWS    20000
-#define AUDIT_SHARE   100 /* a piece that took 20 ms is followed by a pause of 2 s */
+#define NOTICES_US    INT64_C(300000000) /* time between two searches for notices that no process sends */
+/* Age from which on a notice is dropped; longer than a restart that removes or adds Kafka. */
+#define NOTICES_MS INT64_C(3600000)
+#define OFFER_ROWS 1000
+#define WALK_US    INT64_C(10000000) /* time between the begins of two walks over all offers */
+#define OFFERS_US  INT64_C(200000)   /* time between two steps of a walk; longer if a step found nothing */
+#define AUDIT_ROWS 20000
+/* 1/AUDIT_SHARE of the time is spent on audits: a piece that takes 20 ms is followed by a pause of 2 s. */
+#define AUDIT_SHARE 100
 
 struct dt_housekeeper {
     struct dt_housekeeper_env env;
@@ -52,19 +54,20 @@ struct dt_housekeeper {
     /* State of the reconciler's ticks. */
     dt_reconciler *reconciler;
     _Atomic bool hurry;               /* a shard's set was lost, so the next tick runs now */
-    uint64_t doubts[DT_SHARDS_MAX];   /* per shard: doubts of its set when the tick began */
-    uint64_t compared[DT_SHARDS_MAX]; /* per shard: the number of doubts when the running compare began */
-    uint64_t losses[DT_SHARDS_MAX];   /* per led shard: losses of its set before this tick */
-    int64_t reconcile_us, stats_us;   /* mono: the next times */
-    uint64_t told;                    /* hash of the states of shards that were written last */
-    int64_t told_us;                  /* mono: when they were written */
+    uint64_t doubts[DT_SHARDS_MAX];   /* by shard: state.doubts when this tick began */
+    uint64_t compared[DT_SHARDS_MAX]; /* by shard: state.doubts when the running compare began */
+    uint64_t losses[DT_SHARDS_MAX];   /* by shard that this process leads: state.losses when this tick began */
+    /* mono: when the reconciler runs next; when the states of shards are checked next. */
+    int64_t reconcile_us, stats_us;
+    uint64_t told;   /* hash of the states of shards as last written */
+    int64_t told_us; /* mono: when the states of shards were last written */
 
     /* State of the archive's ticks. */
-    int64_t parts_us;   /* mono: the next check of partitions */
-    int64_t notices_us; /* mono: the next search for notices that no process sends */
+    int64_t parts_us;   /* mono: when partitions are checked next */
+    int64_t notices_us; /* mono: when notices that no process sends are searched for next */
     struct dt_archiver archiver;
     bool failed;       /* part of this tick failed */
-    bool idle, rested; /* idle: the last tick found nothing to do; rested: this tick skipped most work */
+    bool idle, rested; /* idle: the last complete tick found nothing to do; rested: this tick only promoted */
 
     struct dt_offers_walk offers;
     dt_audit *audit;
@@ -76,15 +79,15 @@ static unsigned number_of_shards(const dt_housekeeper *h)
     return h->env.shards(h->env.arg);
 }
 
-/* Whether this process promotes and archives: the election names it for shard 0. It need not lead the shard, because
- * jobs must be promoted and archived also while Kafka is down or the shard is halted. */
+/* Returns whether this process promotes and archives: the election names it for shard 0. It need not lead the shard,
+ * because jobs must be promoted and archived even if Kafka is down or the shard is halted. */
 static bool runs_archive(const dt_housekeeper *h)
 {
     struct dt_loop_state state;
     return dt_loop_table_state(h->env.loops, 0, &state);
 }
 
-/* Logs a failure. The failure does not change when the archive's next tick runs. */
+/* Logs a failure that does not change when the archive's next tick runs. */
 static void log_wait(dt_housekeeper *h, const char *what, dt_status status, const struct dt_error *err)
 {
     if (status == DT_OK)
@@ -104,8 +107,8 @@ static void maintain_partitions(dt_housekeeper *h, dt_store *store, int64_t now_
     dt_metric_add(h->dropped, done.dropped);
 }
 
-/* Does one step of the archive, one of freeing keys, and one of emptying the default partition (`rest` in SQL). True:
- * there is more to do. */
+/* Archives some jobs, frees some keys, and empties some of the default partition (`rest` in SQL). Returns whether there
+ * is more to do. */
 static bool archive_step(dt_housekeeper *h, dt_store *store, int64_t now_ms)
 {
     struct dt_error err = {0};
@@ -127,7 +130,7 @@ static bool archive_step(dt_housekeeper *h, dt_store *store, int64_t now_ms)
     return archived.more || misses || (status == DT_OK && (freed == KEY_ROWS || sorted > 0));
 }
 
-/* Drops old notices if there is no Kafka: notices that a process with Kafka wrote are never sent then, and their jobs
+/* If there is no Kafka, drops old notices that a process with Kafka wrote: they will never be sent, and their jobs
  * could not be archived. */
 static bool drop_old_notices(dt_housekeeper *h, dt_store *store, int64_t now_ms)
 {
@@ -145,7 +148,7 @@ static bool drop_old_notices(dt_housekeeper *h, dt_store *store, int64_t now_ms)
     return more;
 }
 
-/* Does one step of each part of the archive. True: there is more to do. */
+/* Does one step of each part of the archive. Returns whether there is more to do. */
 static bool archive_steps(dt_housekeeper *h, dt_store *store)
 {
     struct dt_error err = {0};
@@ -158,7 +161,7 @@ static bool archive_steps(dt_housekeeper *h, dt_store *store)
     dt_metric_add(h->promoted, (int64_t)promoted);
     if (status != DT_OK)
         return promoted == STEP_ROWS;
-    h->rested = h->idle && !h->rested; /* if nothing is to be done, every second tick runs only the promotion */
+    h->rested = h->idle && !h->rested; /* while nothing is to be done, every second tick only promotes */
     if (h->rested)
         return promoted == STEP_ROWS;
     if (dt_clock_mono_us(h->env.clock) >= h->parts_us) {
@@ -268,7 +271,7 @@ static dt_status write_stats(dt_housekeeper *h, dt_store *store, struct dt_error
     return status == DT_OK && n ? dt_store_put_stats(store, stats, n, err) : status;
 }
 
-/* Returns a hash of what the shards' rows should say. *live: some shard waits for something, or has due jobs. */
+/* Returns a hash of what the rows of shards should say. *live: some shard waits for something, or has due jobs. */
 static uint64_t news_of_shards(dt_housekeeper *h, bool *live)
 {
     struct dt_loop_state state;
@@ -297,7 +300,7 @@ static void report_stats(dt_housekeeper *h, dt_store *store)
     int64_t held = 0;
     if (dt_clock_mono_us(h->env.clock) < h->stats_us)
         return;
-    /* For each shard that is led here: the figures of the reconciler's last run. */
+    /* Adds the reconciler's latest figures of the shards that this process leads. */
     for (unsigned shard = 0, all = number_of_shards(h); shard < all; shard++)
         if (dt_loop_table_state(h->env.loops, shard, &state) && state.leading) {
             struct dt_reconcile_stats seen;
@@ -331,7 +334,7 @@ static void reconcile_shards(dt_housekeeper *h, dt_store *store)
     if (!atomic_exchange(&h->hurry, false) && dt_clock_mono_us(h->env.clock) < h->reconcile_us)
         return;
     h->env.map(h->env.arg, &map);
-    /* For each shard: losses and doubts of its set before this tick. */
+    /* Notes losses and doubts of each shard's set before the compare. */
     for (unsigned shard = 0, all = number_of_shards(h); shard < all; shard++)
         if (dt_loop_table_state(h->env.loops, shard, &state) && state.leading) {
             dt_shard_set_add(&led, shard);

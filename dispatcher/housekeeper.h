@@ -1,5 +1,6 @@
-/* Four chores: the reconciler, with the statistics of the shards led here; promotion of jobs that are due within days,
- * and the archive of finished jobs with its partitions; the walk over offers; the audit of counters. */
+/* Four chores: the reconciler, with the statistics of the shards that this process leads; promotion of jobs that
+ * are due within days, and the archive of finished jobs with its partitions; the walk over offers; the audit of
+ * counters. */
 #pragma once
 
 #include "base/chores.h"
@@ -16,18 +17,20 @@ struct dt_housekeeper_env {
     const char *installation;
     const dt_clock *clock;
     dt_refclock *ref;
-    dt_loop_table *loops; /* loops that are told the results of compares and rebuilds */
+    dt_loop_table *loops; /* loops that get the results of compares and rebuilds */
     void *arg;
-    unsigned (*shards)(void *arg); /* returns the number of shards: only shards with lower numbers may be led here */
+    unsigned (*shards)(void *arg); /* returns a number: only shards with lower numbers may be led by this process */
     void (*map)(void *arg, struct dt_shard_map *out);
-    bool (*none_due)(void *arg); /* returns true if no job of any shard is due; false: some are, or it is not known */
+    /* Returns true if no job of any shard is due; false: a job is due, or it is not known. */
+    bool (*none_due)(void *arg);
 };
 
 DT_MUST_CHECK dt_status dt_housekeeper_start(const struct dt_housekeeper_env *env, dt_housekeeper **out,
                                              struct dt_error *err);
-/* The shard's set in Redis was lost: the reconciler rebuilds it, the nearest due times first. Any thread; accepts
- * NULL. */
+/* Called when the shard's set in Redis was lost: the reconciler rebuilds it, the nearest due times first. Any thread;
+ * accepts NULL. */
 void dt_housekeeper_rebuild(dt_housekeeper *housekeeper, unsigned shard);
-/* The index was unreachable: the reconciler soon compares all of it with MySQL. Any thread; accepts NULL. */
+/* Called when the index was unreachable: the reconciler soon compares all of it with MySQL. Any thread; accepts
+ * NULL. */
 void dt_housekeeper_doubt(dt_housekeeper *housekeeper);
 void dt_housekeeper_stop(dt_housekeeper *housekeeper); /* accepts NULL */

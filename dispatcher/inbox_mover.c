@@ -1,9 +1,11 @@
 /*
+ * Moves rows of job_inbox into jobs:
+ *
  * woken ─▶ read ─▶ move (MySQL, one transaction: inserts jobs, deletes rows) ─▶ update the index ─▶ read … ─▶ rest
  *
  * While the mover rests, the process's watcher waits for rows, operations and schedules (dispatch/watch.h), and this
  * file's listener wakes the part that has work. If the watcher gets no answer, the mover polls every LOOK_US. If
- * another session has locked a row, the mover retries it when the watcher finds it again.
+ * another session has locked a row, the mover retries the row when the watcher finds it again.
  *
  * If the process is killed, rows that were not moved are still in the inbox, and the reconciler finds committed jobs
  * that are missing in the index.
@@ -19,11 +21,11 @@
 #include "features/intents/inbox.h"
 
 #define WOKEN     (UINT32_C(1) << 0)
-#define LOOK_US   INT64_C(500000)    /* between two polls if the watcher gets no answer */
-#define REST_US   INT64_C(60000000)  /* between two polls if the watcher gets answers */
+#define LOOK_US   INT64_C(500000)    /* time between two polls if the watcher gets no answer */
+#define REST_US   INT64_C(60000000)  /* time between two polls if the watcher gets answers */
 #define RETRY_US  INT64_C(500000)    /* pause after a failure */
-#define SOON_US   INT64_C(10000)     /* pause if all rows wait for other rows */
-#define CHORES_US INT64_C(300000000) /* time between two countings of errors, in which old errors are deleted */
+#define SOON_US   INT64_C(10000)     /* pause if all rows that were read wait for other rows */
+#define CHORES_US INT64_C(300000000) /* time between two counts of rows with errors; each deletes old errors */
 
 struct dt_inbox_chore {
     struct dt_intake_env env;
@@ -34,8 +36,8 @@ struct dt_inbox_chore {
     struct dt_resting *operations, *schedules;
     struct dt_watch_listener listener;
     struct dt_inbox_mover mover;
-    bool waiting;       /* the last polls skipped rows because they wait for other rows */
-    _Atomic bool rests; /* the watcher should wake the mover */
+    bool waiting;       /* the last poll skipped rows, because they wait for other rows */
+    _Atomic bool rests; /* the mover rests, so the watcher should wake it */
     _Atomic bool hears; /* the watcher's last wait was answered */
     int64_t chores_us;
     struct dt_outage_part outage;
@@ -85,12 +87,13 @@ static void watcher_answered(void *arg, dt_status status, const struct dt_watche
     if (found & DT_WATCH_SCHEDULES)
         dt_resting_wake(c->schedules);
     if (found & DT_WATCH_INBOX)
-        atomic_store(&c->rests, false); /* the watcher must not wake the mover again before the mover's next read */
+        /* The watcher need not wake the mover again before the mover has read the table. */
+        atomic_store(&c->rests, false);
     if ((found & DT_WATCH_INBOX) || (heard && status != DT_OK))
         dt_mailbox_signal(c->mailbox, WOKEN);
 }
 
-/* Moves rows of the inbox. *pause_us: the pause before the next call. */
+/* Moves rows of the inbox. *pause_us: how long to pause before the next call. */
 static dt_status move_rows(dt_inbox_chore *c, int64_t *pause_us, struct dt_error *err)
 {
     struct dt_inbox_moved moved;

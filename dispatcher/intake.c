@@ -48,7 +48,7 @@ void dt_intake_stop(dt_intake *intake)
     if (!intake)
         return;
     dt_intake_leave(intake);
-    dt_inbox_chore_stop(intake->inbox); /* the mover wakes the other two parts, so it stops first */
+    dt_inbox_chore_stop(intake->inbox); /* the mover is stopped first, because it wakes the other two parts */
     dt_operation_runner_stop(intake->operations);
     dt_schedule_maker_stop(intake->schedules);
     free(intake);

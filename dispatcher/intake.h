@@ -21,40 +21,42 @@ struct dt_intake_env {
     dt_refclock *ref;
     void *arg;
     void (*map)(void *arg, struct dt_shard_map *out);
-    void (*index_entries_lost)(void *arg, const dt_index *index); /* entries were lost: leaders must doubt the index */
-    dt_watcher *watcher;                                          /* not started yet; stopped before the intake */
+    /* Called when entries were lost: leaders must doubt the index. */
+    void (*index_entries_lost)(void *arg, const dt_index *index);
+    dt_watcher *watcher; /* not started yet; stopped before the intake */
 };
 
 DT_MUST_CHECK dt_status dt_intake_start(const struct dt_intake_env *env, dt_intake **out, struct dt_error *err);
-/* The clock by which fires and operations are due has changed: both chores run now. Any thread. Accepts NULL. */
+/* Called when the clock by which fires and operations are due has changed: both chores run now. Any thread. Accepts
+ * NULL. */
 void dt_intake_clock_changed(dt_intake *intake);
 /* Starts no new work from now on. NULL is accepted. */
 void dt_intake_leave(dt_intake *intake);
-/* Joins the threads, frees. Accepts NULL. */
+/* Joins the threads, and frees the intake. Accepts NULL. */
 void dt_intake_stop(dt_intake *intake);
 
-/* A chore that the watcher wakes: the first member of the schedule maker and of the runner of operations. */
+/* A chore that the watcher wakes: the first member of the structs of the schedule maker and of the operation runner. */
 struct dt_resting {
     struct dt_chore chore;
-    _Atomic bool rests; /* nothing was due, and the chore sleeps: the watcher should wake it for a change */
+    _Atomic bool rests; /* the chore sleeps because nothing was due, so the watcher should wake it for a change */
 };
-/* Something is due. Any thread. */
+/* Called when something is due. Any thread. */
 static inline void dt_resting_wake(struct dt_resting *resting)
 {
-    resting->rests = false; /* the watcher must not wake the chore again before the next read */
+    resting->rests = false; /* the watcher need not wake the chore again before the chore has read the table */
     dt_chore_wake(&resting->chore);
 }
 
 /* ---- schedule_maker.c: makes jobs of schedules ahead of their times (features/schedules/schedules.h) ---- */
 
-/* Makes the jobs of schedules. The chores of all dispatchers share the schedules. */
+/* Makes the jobs of schedules. The chores of all dispatchers share the work. */
 DT_MUST_CHECK dt_status dt_schedule_maker_start(const struct dt_intake_env *env, struct dt_resting **out,
                                                 struct dt_error *err);
 void dt_schedule_maker_stop(struct dt_resting *resting); /* NULL is accepted */
 
 /* ---- operation_runner.c: a chore that carries out operations by pieces (features/operations/operations.h) ---- */
 
-/* Does operations, piece by piece. The chores of all dispatchers take pieces in turn. */
+/* Does operations, piece by piece. The chores of all dispatchers share the work. */
 DT_MUST_CHECK dt_status dt_operation_runner_start(const struct dt_intake_env *env, struct dt_resting **out,
                                                   struct dt_error *err);
 void dt_operation_runner_stop(struct dt_resting *resting); /* NULL is accepted */
@@ -62,35 +64,35 @@ void dt_operation_runner_stop(struct dt_resting *resting); /* NULL is accepted *
 /* ---- inbox_mover.c: a thread that carries out the rows of `job_inbox` (features/intents/inbox.h) ---- */
 
 /* Moves rows of job_inbox. Every dispatcher has a mover, which moves the rows that its watcher found. The watchers of
- * dispatchers take turns looking at the table (procedure dt_wait in sql/). If two watchers find the same row, one mover
- * moves it. */
+ * the dispatchers take turns reading the table (procedure dt_wait in sql/). If two watchers find the same row, only one
+ * mover moves it. */
 typedef struct dt_inbox_chore dt_inbox_chore;
 
-/* Starts a mover. It wakes `operations` if an operation is due, and `schedules` if a schedule changed; both outlive the
- * mover. The env's watcher must be stopped before the mover. */
+/* Starts a mover. It wakes `operations` if an operation is due, and `schedules` if a schedule has changed; both outlive
+ * the mover. env->watcher must be stopped before the mover. */
 DT_MUST_CHECK dt_status dt_inbox_chore_start(const struct dt_intake_env *env, struct dt_resting *operations,
                                              struct dt_resting *schedules, dt_inbox_chore **out, struct dt_error *err);
 /* Starts no new work from now on. NULL is accepted. */
 void dt_inbox_chore_leave(dt_inbox_chore *chore);
-/* Joins the thread, frees. NULL is accepted. */
+/* Joins the thread, and frees the mover. NULL is accepted. */
 void dt_inbox_chore_stop(dt_inbox_chore *chore);
 
-/* Notifies other processes through Redis (on the channel of wake-ups), and writes jobs that the intake made or moved
- * into the index. Without an index it does nothing. Every process also polls, so no process depends on a notification.
- * Any thread; a call may wait for Redis, and for another call. */
+/* Notifies other processes through Redis (on the wake channel), and writes index entries of jobs that the intake made
+ * or moved. Without an index it does nothing. Every process also polls, so no process depends on a notification. Any
+ * thread; a call may wait for Redis, and for another call. */
 
 typedef struct dt_announcer dt_announcer;
 
-/* Creates an announcer. All arguments except the installation's name outlive it. *out is NULL unless OK is returned. */
+/* Creates an announcer. All arguments except the installation's name must outlive it. Unless OK, *out is NULL. */
 DT_MUST_CHECK dt_status dt_announcer_new(const struct dt_config *config, const char *installation,
                                          const dt_clock *clock, dt_announcer **out, struct dt_error *err);
 void dt_announcer_free(dt_announcer *announcer);
-/* Announces that the shard's outbox has messages. */
+/* Announces that messages were added to the shard's outbox. */
 void dt_announcer_outbox(dt_announcer *announcer, unsigned shard);
 /* Announces that every process should do its periodic checks now. */
 void dt_announcer_all(dt_announcer *announcer);
 
-/* Writes jobs that the intake has made or moved, and committed, into the index. If that fails, leaders doubt the index
- * (env->index_entries_lost). index may be NULL. */
+/* Writes the index entries of jobs that the intake has made or moved and committed. If that fails, leaders doubt the
+ * index (env->index_entries_lost). index may be NULL. */
 void dt_intake_tell_index(const struct dt_intake_env *env, dt_index *index, struct dt_arena *arena,
                           const struct dt_job_move *moves, size_t n);

@@ -19,7 +19,7 @@
 #include "metrics_server.h"
 #include "mysql/db.h"
 
-#define SLICE_NS 100000 /* the shortest scheduler time slice that Linux accepts */
+#define SLICE_NS 100000 /* shortest time slice that Linux's scheduler accepts */
 
 struct options {
     const char *config;
@@ -87,7 +87,7 @@ static uint64_t random_number(void)
     uint64_t number = 0;
     while (getrandom(&number, sizeof(number), 0) != (ssize_t)sizeof(number))
         ;
-    return number >> 1; /* fits a signed column, never negative */
+    return number >> 1; /* not negative, so that it fits a signed column */
 }
 
 /* ---- signals: one thread waits for them; there are no asynchronous handlers ---- */
@@ -129,7 +129,7 @@ static void wait_for_signals(void *arg)
             dt_service_reloading(&s->service, dt_clock_mono_us(dt_clock_system()));
             reload_settings(s->file, s->config);
             dt_service_reloaded(&s->service);
-        } else if (number == SIGUSR1) { /* sent by a thread of this process: the dispatcher ended by itself */
+        } else if (number == SIGUSR1) { /* a thread of this process sends it when the dispatcher has ended by itself */
             break;
         } else {
             if (!stopping)
@@ -172,7 +172,7 @@ static dt_status serve_until_signal(const struct dt_config *config, struct signa
 
 static int run_dispatcher(const struct dt_config *config, const char *file)
 {
-    struct { /* same as the kernel's sched_attr, which not every C library declares */
+    struct { /* like the kernel's sched_attr, which not every C library declares */
         uint32_t size, policy;
         uint64_t flags;
         int32_t nice;
@@ -186,9 +186,9 @@ static int run_dispatcher(const struct dt_config *config, const char *file)
         dt_log_set_level(level);
     if (setpriority(PRIO_PROCESS, 0, (int)config->dispatch_priority) != 0)
         DT_LOG(INFO, "main", "the scheduling priority could not be changed", DT_I("asked", config->dispatch_priority));
-    /* A batch is many short steps, each after a wake-up. With a short time slice the process gets a core sooner, and no
-     * more of it (Linux 6.12 and later; older kernels ignore it). Threads inherit it. A policy that was set from
-     * outside is kept. */
+    /* A batch is many short steps, each after a wake-up. With a short time slice the process gets a core sooner, but
+     * not more of its time (Linux 6.12 and later; older kernels ignore it). Threads inherit the setting. A scheduling
+     * policy that was set from outside is kept. */
     attr.nice = getpriority(PRIO_PROCESS, 0);
     if (sched_getscheduler(0) == SCHED_OTHER && syscall(SYS_sched_setattr, 0, &attr, 0) != 0)
         DT_LOG(INFO, "main", "the processor time slice could not be changed");

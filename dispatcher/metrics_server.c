@@ -1,9 +1,9 @@
 /*
- * Owns the socket and the thread that answer two paths, read only: GET /metrics and GET /healthz. The thread sleeps
- * until a client asks.
+ * Owns the socket and the thread that answer GET /metrics and GET /healthz. The thread sleeps until a client sends a
+ * request.
  *
- * Every client may connect. If CONNECTIONS are open, the connection that has waited longest for its client is closed,
- * so that silent or slow clients do not keep other clients out.
+ * Every client may connect. If CONNECTIONS connections are open, the one that has waited longest for its client is
+ * closed, so that silent or slow clients do not keep other clients out.
  */
 #include "metrics_server.h"
 
@@ -18,7 +18,8 @@
 
 #define CONNECTIONS 32
 #define BACKLOG     128
-#define PATIENCE_US INT64_C(30000000) /* limit of each wait for a client: head, body, answer, next request */
+/* Longest wait for a client: for head or body of a request, for taking the answer, or for the next request. */
+#define PATIENCE_US INT64_C(30000000)
 
 struct dt_metrics_server {
     int listener;

@@ -1,4 +1,6 @@
 /*
+ * Does operations, one piece after the other:
+ *
  * piece (MySQL, one transaction: jobs, and the progress of their operation) ─▶ update the index ─▶ next piece
  *
  * Owners take turns: in a round each owner with a due operation gets one piece, however many operations it has. An
@@ -21,31 +23,31 @@
 #include "topic/owners.h"
 
 #define LOOK_US   INT64_C(500000)
-#define REST_US   INT64_C(15000000) /* between two polls if no operation ran for BUSY_US */
+#define REST_US   INT64_C(15000000) /* time between two polls if no operation ran for BUSY_US */
 #define BUSY_US   INT64_C(10000000) /* longer than a wait in MySQL that began while operations ran */
 #define RETRY_US  INT64_C(500000)
-#define WANTED_US INT64_C(20000000) /* between two searches for deleted topics that got a job */
-#define OWNERS_US INT64_C(40000000) /* between two comparisons of topics' owners with the tokens */
+#define WANTED_US INT64_C(20000000) /* time between two searches for deleted topics that got a job */
+#define OWNERS_US INT64_C(40000000) /* time between two comparisons of the topics' owners with the tokens */
 
 struct dt_operation_runner {
     struct dt_resting resting;
     struct dt_intake_env env;
-    struct dt_arena arena, turns; /* reset for each piece, and for each round */
-    struct dt_turns had;          /* which owners had the last pieces */
+    struct dt_arena arena, turns; /* arena: reset for each piece; turns: reset for each round */
+    struct dt_turns had;          /* turns of owners: which owners got the last pieces */
     dt_index *index;
     dt_store *store;              /* the store of the running tick */
-    int64_t wanted_us, owners_us; /* mono: when to search for deleted topics again, and when to compare owners again */
+    int64_t wanted_us, owners_us; /* mono: when to search for deleted topics again; when to compare owners again */
     int64_t busy_us;              /* mono: when an operation was last seen; 0 = never */
     dt_metric *changed, *refused, *due;
 };
 
-/* Handles a failed piece. Returns the monotonic time of the next piece; 0: now, because the operation cannot continue
- * and was ended. */
+/* Handles a failed piece. Returns when the runner may try again (monotonic). 0: now, because the operation was ended as
+ * failed, and the next operation need not wait. */
 static int64_t piece_failed(struct dt_operation_runner *r, const struct dt_operation_piece *piece, dt_status status,
                             const struct dt_error *err)
 {
     enum dt_class class = dt_status_class(status);
-    if (status == DT_UNKNOWN && r->index) /* jobs may have moved whose index entries are old */
+    if (status == DT_UNKNOWN && r->index) /* MySQL may have moved jobs whose index entries were not updated */
         r->env.index_entries_lost(r->env.arg, r->index);
     if (piece->id && (class == DT_CLASS_PERMANENT || status == DT_INTERNAL || class == DT_CLASS_CONFLICT)) {
         struct dt_error again = {0};
@@ -53,13 +55,13 @@ static int64_t piece_failed(struct dt_operation_runner *r, const struct dt_opera
         status = dt_store_operation_fail(r->store, piece->id, dt_str(err->text), &again);
         if (status != DT_OK)
             (void)dt_chore_failed(&r->resting.chore, DT_OUTAGE_MYSQL, "operations wait", status, &again, 0);
-        return 0; /* the next operation need not wait */
+        return 0; /* the next operation can begin now */
     }
     return dt_chore_failed(&r->resting.chore, DT_OUTAGE_MYSQL, "operations wait", status, err, RETRY_US);
 }
 
-/* Finds owners with a due operation. *due: in the order of their turns. *rests: no operation is due. Returns the
- * monotonic time of the next poll; 0: an operation is due. */
+/* Finds owners with a due operation. *due: these owners, in the order of their turns. *rests: no operation is due.
+ * Returns when to poll next (monotonic); 0: an operation is due. */
 static int64_t find_due(struct dt_operation_runner *r, struct dt_turn **due, size_t *n, bool *rests)
 {
     struct dt_operation_piece none = {0};
@@ -92,7 +94,7 @@ static int64_t find_due(struct dt_operation_runner *r, struct dt_turn **due, siz
     return dt_earlier(look_us, dt_clock_mono_us(r->env.clock) + (busy ? LOOK_US : REST_US));
 }
 
-/* Does one piece for each owner in `due`. Returns the monotonic time of the next round. */
+/* Does one piece for each owner in `due`. Returns when the next round is due (monotonic). */
 static int64_t do_round(struct dt_operation_runner *r, const struct dt_turn *due, size_t n)
 {
     int64_t next_us = INT64_MAX;
@@ -105,7 +107,7 @@ static int64_t do_round(struct dt_operation_runner *r, const struct dt_turn *due
         dt_status status = dt_store_operation_step(r->store, &piece, &r->arena, &err);
         if (status != DT_OK) {
             at_us = piece_failed(r, &piece, status, &err);
-            if (at_us && status != DT_BUSY) /* BUSY: only this owner must wait */
+            if (at_us && status != DT_BUSY) /* if BUSY, only this owner must wait */
                 return at_us;
         } else if (!piece.id) { /* another dispatcher has locked the operation */
             at_us = dt_clock_mono_us(r->env.clock) + RETRY_US;

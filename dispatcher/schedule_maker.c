@@ -1,5 +1,7 @@
 /*
- * tick (MySQL, one transaction: jobs, and the progress of their schedules) ─▶ update the index
+ * Makes the jobs of schedules; a tick:
+ *
+ * one transaction in MySQL (inserts jobs, writes the progress of their schedules) ─▶ update the index
  *
  * If the process is killed, the next tick makes the jobs that were not committed, and the reconciler finds jobs that
  * are missing in the index, usually long before they are due. When an API creates or changes a schedule, the API makes
@@ -14,12 +16,12 @@
 #include "base/metrics.h"
 #include "features/schedules/schedules.h"
 
-/* Longest time between polls. It is long enough, because fires are made a minute ahead, and the API that changes a
- * schedule makes its next fires. */
+/* LOOK_US: longest time between two polls. It may be this long, because fires are made a minute ahead, and the API that
+ * changes a schedule makes the schedule's next fires. */
 #define LOOK_US   INT64_C(10000000)
 #define RETRY_US  INT64_C(500000)
 #define LOCKED_US INT64_C(50000)    /* pause if other dispatchers have locked all due schedules */
-#define ZONES_US  INT64_C(60000000) /* a new tzdata is noticed within this time */
+#define ZONES_US  INT64_C(60000000) /* time between two checks for a new tzdata */
 
 struct seen_zone {
     struct seen_zone *next;
@@ -41,8 +43,8 @@ struct dt_schedule_maker {
 
 /* ---- a new tzdata ---- */
 
-/* Makes schedules due whose time zone's file has changed, or whose zone this process sees for the first time. If two
- * hosts have different versions of tzdata, each does this once. */
+/* If the file of a time zone has changed, or if this process sees the zone for the first time, makes all schedules of
+ * the zone due. If two hosts have different versions of tzdata, each does this once. */
 static void follow_zones(struct dt_schedule_maker *m)
 {
     struct dt_schedule_zones zones;
@@ -58,7 +60,7 @@ static void follow_zones(struct dt_schedule_maker *m)
         dt_zone *zone;
         uint64_t n = 0;
         if (dt_zone_files_get(m->zones, name, &zone, NULL) != DT_OK)
-            continue; /* schedules of this zone report the problem themselves */
+            continue; /* no log line, because the schedules of this zone report the problem */
         int64_t stamp = dt_zone_stamp(zone);
         dt_zone_free(zone);
         while (z && !dt_str_is(name, z->name))
