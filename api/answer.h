@@ -53,8 +53,8 @@ enum dt_next dt_answer_fault(struct dt_request *req, const char *pointer, const 
 /* Answers that a decoder refused the body: 413, 422 with all faults, or the problem of another status. */
 enum dt_next dt_answer_faults(struct dt_request *req, dt_status status, const struct dt_faults *faults);
 
-/* Answers the problem for a status of the store. job: the job as it is now, which the problems too-late, not-dead and
- * version-mismatch show; NULL: unknown. err may be NULL. If the status is an error of MySQL, logs an outage. */
+/* Answers the problem for a status of the store. job: the job as it is now; NULL: unknown. The problems too-late,
+ * not-dead and version-mismatch show it. err may be NULL. If the status is an error of MySQL, logs an outage. */
 enum dt_next dt_answer_status(struct dt_request *req, dt_status status, const struct dt_job *job,
                               const struct dt_error *err);
 /* Answers 404 with the detail "no such <what>". */

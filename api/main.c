@@ -358,9 +358,9 @@ static void reload_config(struct server *s)
     dt_service_reloaded(&s->service);
 }
 
-/* Notifies the service manager (base/service.h) when the API is ready, which means that it accepts requests and MySQL
- * has the schema. After that it notifies regularly, unless a thread of the HTTP server hangs. Returns when the next
- * notification is due (monotonic); INT64_MAX: none is expected. */
+/* Notifies the service manager (base/service.h) when the API is ready: it accepts requests, and MySQL has the schema.
+ * After that it notifies regularly, unless a thread of the HTTP server hangs. Returns when the next notification is due
+ * (monotonic); INT64_MAX: the service manager expects none. */
 static int64_t notify_service(struct server *s, int64_t now_us)
 {
     int64_t pause_us = dt_service_pause_us(&s->service);

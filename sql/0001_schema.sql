@@ -742,7 +742,7 @@ DELIMITER ;
 -- defines dt_redrive_all aded07e37300
 -- defines dt_shift_all a3b2d9a6471b
 -- defines dt_cancel_all 2fb5a2cf667d
--- defines dt_clear_halt 4bad1b920084
+-- defines dt_clear_halt 6ad3b41c5e5a
 -- defines dt_mark_sent ccdce81cc675
 -- defines dt_renew_member eab126838386
 -- defines dt_watch_alerts 215dec08db7a

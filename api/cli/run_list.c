@@ -18,7 +18,7 @@ struct listing {
     uint64_t left;           /* number of rows that may still be shown */
     bool exports;            /* write jobs in the form that import reads */
     int64_t overdue_ms;      /* show only jobs that were due before this time; 0: show all jobs */
-    unsigned long long held; /* number of due jobs of paused topics, which are left out if overdue_ms is set */
+    unsigned long long held; /* number of due jobs of paused topics that were left out, if overdue_ms is set */
     char *cursor;
     struct dt_cli_progress progress;
     int64_t done, whole; /* done: number of rows shown; whole: number of all rows, 0 if unknown */

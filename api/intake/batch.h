@@ -93,7 +93,7 @@ struct dt_batch_kind {
     /* Returns the hash of an element's key; 0: it has no key. Elements with the same key are committed in their order.
      * key_of NULL: the queue itself keeps the order. */
     uint64_t (*key_of)(const void *row);
-    /* Queues the chunk's unit, whose `done` calls dt_batch_came_back. */
+    /* Queues the chunk's unit. When the unit is done, its `done` must call dt_batch_came_back. */
     void (*submit)(const struct dt_batch_terms *terms, struct dt_chunk *chunk, int64_t deadline_us);
     /* Adds the answer of a row whose unit has returned; returns the row's HTTP status. */
     int (*answer)(struct dt_chunk *chunk, size_t row, struct dt_strbuf *out);

@@ -67,7 +67,7 @@ struct dt_committer {
     struct queue few, many;
     unsigned passes;        /* number of commits of `few` in a row while `many` had units */
     int64_t single_us;      /* when the last commit with a single job began; 0: never */
-    int64_t rests_until_us; /* while single jobs arrive, `many` pauses until this time */
+    int64_t rests_until_us; /* until then the queue `many` pauses, if single jobs arrive */
     size_t queued_bytes;
     unsigned sleeping;  /* number of threads that wait for units */
     int64_t watched_us; /* when the first timer of a waiting thread expires; DT_COMMIT_WINDOW_NEVER: no timer */

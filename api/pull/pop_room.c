@@ -51,7 +51,7 @@ struct dt_pop_room {
     const struct dt_api *api;
     struct dt_thread thread;
     int epoll_fd, wake_fd;
-    _Atomic uint64_t heard[EARS], heard_all; /* number of notifications, by the hash of the topic, and of all topics */
+    _Atomic uint64_t heard[EARS], heard_all; /* heard: notifications by hash of the topic; heard_all: without topic */
     pthread_mutex_t lock;
     /* Members below: protected by the lock. */
     struct dt_pop_lines lines;

@@ -27,8 +27,8 @@ enum dt_body {
 enum dt_wall {
     DT_WALL_TOPIC_IN_PATH = 1, /* the first parameter of the path is the topic */
     DT_WALL_TOPIC_IN_QUERY,    /* the query must name a topic */
-    DT_WALL_ROW_IN_PATH,       /* the path names a job, schedule, operation or alert, whose row has the topic */
-    DT_WALL_IN_BODY,           /* the body names topics, or jobs whose rows have topics */
+    DT_WALL_ROW_IN_PATH,       /* the path names a job, schedule, operation or alert; its row has the topic */
+    DT_WALL_IN_BODY,           /* the body names topics, or jobs; the rows of the jobs have the topics */
     DT_WALL_FILTER,            /* a list or a sum, which includes only rows of the caller's topics */
     DT_WALL_OWN_TOKEN,         /* the route shows only rows of the caller's own token */
     DT_WALL_ALL_TOPICS,        /* the route is only for callers that see all topics */

@@ -40,8 +40,8 @@ static inline bool dt_activity_of_others(const struct dt_activity *activity, uin
     return last != 0 && (uint8_t)last != caller && now_us - (last >> 8) < DT_ACTIVITY_CALM_US;
 }
 
-/* Returns the JSON parser of the calling thread, which is freed when the thread ends. A function must not keep it after
- * it returns, because a request moves between threads. NULL: out of memory. */
+/* Returns the JSON parser of the calling thread, which is freed when the thread ends. A function may use the parser
+ * only until the function returns, because a request moves between threads. NULL: out of memory. */
 dt_json *dt_scratch_json(void);
 
 /*

@@ -59,7 +59,7 @@ BEGIN
       version = IF(version < 9223372036854775807, version + 1, 0)
     WHERE shard = p_shard;
     IF p_list = 'drop' AND JSON_VALID(v_list) THEN
-      -- this is right in both orders in which MySQL may assign next_at and `near`
+      -- MySQL may assign next_at and `near` in any order: both orders give the same result
       UPDATE JSON_TABLE(v_list, '$[*]' COLUMNS(id BIGINT PATH '$[0]', attempt INT PATH '$[1]')) f
         JOIN jobs j ON j.id = f.id
       SET
