@@ -126,7 +126,7 @@ static int64_t queue_begins_at(const struct queue *q)
     return q->window.busy < q->most ? dt_commit_window_begin_at(&q->window, q->rows) : DT_COMMIT_WINDOW_NEVER;
 }
 
-/* Returns when single jobs count as no longer arriving; from then on batches may use several threads. */
+/* Returns the time from which no single job has arrived for CALM_US; then batches may use several threads again. */
 static int64_t singles_calm_from_us(const dt_committer *c)
 {
     return c->single_us ? c->single_us + CALM_US : 0;
@@ -189,7 +189,7 @@ static dt_status enqueue_unit(dt_committer *c, struct dt_unit *unit)
 static void finish_all(struct dt_unit *units, dt_status status)
 {
     for (struct dt_unit *unit = units, *next; unit; unit = next) {
-        next = unit->next; /* the unit may be freed by its done */
+        next = unit->next; /* `done` may free the unit */
         finish_unit(unit, status);
     }
 }

@@ -198,7 +198,7 @@ static void finish_reports(struct dt_reports *reports, dt_status status)
 static void finish_all(struct dt_reports *list, dt_status status)
 {
     for (struct dt_reports *reports = list, *next; reports; reports = next) {
-        next = reports->next; /* done may free the reports */
+        next = reports->next; /* `done` may free the reports */
         finish_reports(reports, status);
     }
 }
