@@ -93,7 +93,7 @@ static void say_reports(struct worker *w, const char *lines, size_t n)
     w->reporting = true;
     int size = snprintf(
         head, sizeof head,
-        "POST /v1/results HTTP/1.1\r\nhost: bench\r\ncontent-type: application/x-ndjson\r\ncontent-length: %zu\r\n\r\n",
+        "POST /v1/results HTTP/1.1\r\nhost: localhost\r\ncontent-type: application/x-ndjson\r\ncontent-length: %zu\r\n\r\n",
         n);
     say(w, head, (size_t)size);
     say(w, lines, n);
@@ -147,7 +147,7 @@ static void make_pop(const char *topic, const char *max, const char *wait_ms)
     char body[100];
     int size = snprintf(body, sizeof body, "{\"max\":%s,\"wait\":%s}", max, wait_ms);
     snprintf(pop, sizeof pop,
-             "POST /v1/topics/%s/pop HTTP/1.1\r\nhost: bench\r\ncontent-type: application/json\r\ncontent-length: "
+             "POST /v1/topics/%s/pop HTTP/1.1\r\nhost: localhost\r\ncontent-type: application/json\r\ncontent-length: "
              "%d\r\n\r\n%s",
              topic, size, body);
 }
