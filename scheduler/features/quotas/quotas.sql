@@ -1,6 +1,6 @@
--- Quotas of tokens: the shares of the API processes (quotas/quotas.h).
+-- Quotas of tokens: the shares of the processes (features/quotas/quotas.h), and usage.
 
--- Inserts the row of process 0, which has no share; every transaction on a token's shares locks it first.
+-- Inserts the row of process 0, which has no share. Every transaction on the shares of a token locks this row first.
 -- name: insert_quota_lock
 INSERT INTO quota_shares (token, process, until)
 VALUES (?, 0, 0)
@@ -37,7 +37,7 @@ SELECT CAST(SUM(scheduled) + SUM(dispatched) AS SIGNED)
  WHERE topic >= ?
    AND topic < ?;
 
--- Deletes shares of processes that have died.
+-- Deletes the expired shares of a token.
 -- name: delete_old_quota_shares
 DELETE FROM quota_shares WHERE token = ? AND process <> 0 AND until < ?;
 

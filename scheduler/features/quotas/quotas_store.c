@@ -1,5 +1,5 @@
-/* Quotas in MySQL: see quotas.h. Owns the transaction in which a process changes its shares. It locks the rows of all
- * processes, so the sum that it reads is valid until its commit. */
+/* Quotas in MySQL: see quotas.h. A process changes its shares in a transaction that locks the rows of all processes. So
+ * the sum of the other shares, which it reads, is valid until its commit. */
 #include <xxhash.h>
 
 #include "base/assert.h"
@@ -10,12 +10,12 @@
 
 #define COLUMNS       9     /* columns of put_quota_shares */
 #define USAGE_COLUMNS 7     /* columns of add_usage */
-#define APIS_FRESH_MS 15000 /* longer than a late heartbeat, so that no process believes by mistake that it is alone */
+#define APIS_FRESH_MS 15000 /* a heartbeat is never so late that a process believes by mistake that it is alone */
 
 struct sums {
-    int64_t demand[DT_QUOTA_RATES], share[DT_QUOTA_RATES]; /* sums of all other processes whose rows are still valid */
-    bool locked, mine;                                     /* locked: the row of process 0 exists; mine: a row of
-                                                            * this process exists */
+    int64_t demand[DT_QUOTA_RATES], share[DT_QUOTA_RATES]; /* sums over all other processes whose shares are valid */
+    bool locked, mine;                                     /* locked: the row of process 0 exists and was locked; mine:
+                                                            * this process has a row */
 };
 
 struct settling {
@@ -52,7 +52,7 @@ static dt_status read_quota_share(void *arg)
         mine->left_at_ms = dt_db_i64(db, 10);
         mine->pending_left = dt_db_i64(db, 11);
         mine->count_at_ms = dt_db_i64(db, 12);
-    } else if (dt_db_i64(db, 2) > s->now_ms) { /* a valid share of another process */
+    } else if (dt_db_i64(db, 2) > s->now_ms) { /* a share of another process, if it is valid */
         for (unsigned i = 0; i < DT_QUOTA_RATES; i++) {
             sums->demand[i] += dt_db_i64(db, 3 + 2 * i);
             sums->share[i] += dt_db_i64(db, 4 + 2 * i);
@@ -101,8 +101,8 @@ static dt_status settle_shares(void *arg, dt_db *db, int64_t now_ms, struct dt_e
     s->db = db;
     s->now_ms = now_ms;
     dt_status status = lock_shares(s, err);
-    /* Inserts the rows that must be locked first, if they are missing, and then locks all rows again: without these
-     * locks another process may have changed the values that were read. */
+    /* If the row of process 0 is missing, inserts it, and then locks and reads all rows again: while it was missing,
+     * another process may have changed the values that were read. */
     for (size_t i = 0; status == DT_OK && i < s->n; i++) {
         if (s->sums[i].locked)
             continue;
@@ -111,7 +111,7 @@ static dt_status settle_shares(void *arg, dt_db *db, int64_t now_ms, struct dt_e
     }
     if (status == DT_OK && !complete)
         status = lock_shares(s, err);
-    /* If this process has no row yet, it deletes the rows of processes that have ended. */
+    /* A process without a row of its own has just started; it deletes the expired shares of other processes. */
     for (size_t i = 0; status == DT_OK && i < s->n; i++)
         if (!s->sums[i].mine)
             status = dt_db_run(db, dt_sql_delete_old_quota_shares,

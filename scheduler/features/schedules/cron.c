@@ -1,9 +1,9 @@
 /*
  * Cron expressions and steps of elapsed time: see cron.h.
  *
- * The next fire of a compiled expression is found in two steps. The calendar, without time zones, finds the next local
- * time that matches. Then the zone maps that time to an instant: if the hours are fixed, a local time becomes its
- * instant; otherwise (elapsed time) each period of one UTC offset is searched for matches.
+ * The next fire of a compiled expression is found in two steps. The first step finds the next local time that matches,
+ * without regard to time zones. The second step maps the local time to an instant. If the expression follows elapsed
+ * time (cron.h), periods in which the zone's offset from UTC is constant are searched one after the other.
  */
 #include "cron.h"
 
@@ -18,7 +18,7 @@
 
 struct month {
     int year, month, length;
-    int64_t first;     /* day number of the first of the month */
+    int64_t first;     /* number of the first day of the month, in days since 1970 */
     int first_weekday; /* 0 = Sunday */
 };
 
@@ -33,7 +33,7 @@ static int weekday_of(const struct month *m, int day)
     return (m->first_weekday + day - 1) % 7;
 }
 
-/* Returns the day from MON to FRI that is nearest to a day, within the month. */
+/* Returns the day from MON to FRI that is nearest to the given day and in the same month. */
 static int nearest_weekday(const struct month *m, int day)
 {
     int weekday = weekday_of(m, day);
@@ -48,7 +48,7 @@ static bool day_matches(const struct dt_cron *c, const struct month *m, int day)
 {
     bool by_day = (c->days >> day & 1) || (c->last_day && day == m->length) ||
                   (c->last_weekday && day == nearest_weekday(m, m->length));
-    /* nW names a day that is at most two days from day n. */
+    /* For an expression nW, the day that matches is at most two days from day n. */
     for (int n = day > 2 ? day - 2 : 1; n <= day + 2 && n <= m->length && !by_day; n++)
         by_day = c->near_days >> n & 1 && nearest_weekday(m, n) == day;
     const int weekday = weekday_of(m, day);
@@ -60,14 +60,14 @@ static bool day_matches(const struct dt_cron *c, const struct month *m, int day)
 
 /* ---- times of a day ---- */
 
-/* Returns the lowest bit that is set, `from` or higher; -1: none is. */
+/* Returns the lowest bit that is set and not below `from`; -1: there is none. */
 static int bit_from(uint64_t bits, int from)
 {
     bits = from < 64 ? bits >> from << from : 0;
     return bits ? __builtin_ctzll(bits) : -1;
 }
 
-/* Returns the first matching second within the minute, from `second` on. */
+/* Returns the first matching second of a minute that is not before `second`; -1: there is none. */
 static int64_t second_from(const struct dt_cron *c, int64_t minute_s, int second)
 {
     int found = bit_from(c->seconds, second);
@@ -84,7 +84,7 @@ static int64_t minute_from(const struct dt_cron *c, int64_t hour_s, int minute, 
     return found_s;
 }
 
-/* Returns the first matching second of a day, from from_s on; -1: none. */
+/* Returns the first matching second of a day that is not before from_s; -1: there is none. */
 static int64_t time_from(const struct dt_cron *c, int64_t from_s)
 {
     int hour = (int)(from_s / 3600);
@@ -98,7 +98,8 @@ static int64_t time_from(const struct dt_cron *c, int64_t from_s)
 
 /* ---- local times ---- */
 
-/* Returns the first match in a month from a time on, in seconds since 1970; DT_NEVER: none. */
+/* Returns the first match in a month that is not before from_s on the day `day`, in seconds since 1970; DT_NEVER: there
+ * is none. */
 static int64_t match_in_month(const struct dt_cron *c, const struct month *m, int day, int64_t from_s)
 {
     if (!(c->months >> m->month & 1))
@@ -128,9 +129,9 @@ int64_t dt_cron_next_local_s(const struct dt_cron *cron, int64_t local_s)
 
 /* ---- from local times to instants ---- */
 
-/* A later local time never has an earlier instant. All local times of a gap have the same instant, the end of the gap,
- * and fire once. A repeated local time has its first instant: if after_s is in the repetition, the search continues
- * with the next local time. */
+/* For fixed hours. All local times in a gap are mapped to the end of the gap, so they fire once. A local time that
+ * occurs twice is mapped to its first occurrence. If after_s is after that occurrence, the search continues with the
+ * next local time. The loop ends because a later local time never has an earlier instant. */
 static int64_t next_by_clock_s(const struct dt_cron *cron, const dt_zone *zone, int64_t after_s)
 {
     int64_t local_s = dt_zone_local_s(zone, after_s);
@@ -144,7 +145,7 @@ static int64_t next_by_clock_s(const struct dt_cron *cron, const dt_zone *zone, 
     return at_s;
 }
 
-/* Local times in a gap do not fire; repeated ones fire twice. */
+/* For elapsed time. A local time in a gap does not fire. A local time that occurs twice fires twice. */
 static int64_t next_by_elapsed_s(const struct dt_cron *cron, const dt_zone *zone, int64_t after_s)
 {
     struct dt_zone_span span = dt_zone_span_at(zone, after_s + 1);
@@ -176,8 +177,8 @@ static const char *const weekday_names[] = {"sun", "mon", "tue", "wed", "thu", "
 
 static const struct spec {
     const char *name;
-    int min, max; /* bounds of a value; as a weekday, 7 is read as 0 */
-    int end;      /* end of a range "from a to the end" */
+    int min, max; /* lowest and highest value; weekday 7 is read as 0 */
+    int end;      /* last value of the item "a/n", which has no end of its own */
     const char *const *names;
     int n_names;
 } specs[FIELDS] = {
@@ -206,8 +207,8 @@ static dt_status fail_field(const struct parser *p, struct dt_str item, const ch
                    (int)(item.n < 40 ? item.n : 40), item.p, why);
 }
 
-/* Sets *head to the text before the separator and removes both from *rest. Without a separator, *head is the whole
- * text. Returns whether there was a separator. */
+/* Sets *head to the text before the separator, and removes both from *rest. If there is no separator, *head is the
+ * whole text. Returns whether there was one. */
 static bool split_off(struct dt_str *rest, char separator, struct dt_str *head)
 {
     const char *at = rest->n ? memchr(rest->p, separator, rest->n) : NULL;
@@ -231,7 +232,7 @@ static bool read_field_number(struct dt_str text, int *out)
     return text.n > 0;
 }
 
-/* Reads a value of the field, by number or by name. */
+/* Reads one value of the field, which may be a number or a name. */
 static bool read_value(const struct parser *p, struct dt_str text, int *out)
 {
     const struct spec *spec = &specs[p->field];
@@ -274,7 +275,7 @@ struct range {
     int from, to, step;
 };
 
-/* Parses an item without its step. A range of weekdays may wrap around the end of the week. */
+/* Parses an item without the step after its "/". A range of weekdays may wrap around the end of the week. */
 static dt_status read_base(const struct parser *p, struct dt_str base, bool stepped, struct range *r)
 {
     const struct spec *spec = &specs[p->field];
@@ -321,7 +322,7 @@ static bool ends_with(struct dt_str item, char letter, struct dt_str *head)
     return item.n > 1 && (item.p[item.n - 1] | 0x20) == letter;
 }
 
-/* Reads L, LW or 15W. *taken: the item is one of them. */
+/* Reads the items L, LW and 15W. *taken: the item is one of them. */
 static dt_status read_day_special(const struct parser *p, struct dt_str item, bool *taken)
 {
     struct dt_str head;
@@ -341,7 +342,7 @@ static dt_status read_day_special(const struct parser *p, struct dt_str item, bo
     return DT_OK;
 }
 
-/* Reads items like 5L or 1#2. *taken: the item is one of them. */
+/* Reads items such as 5L and 1#2. *taken: the item is one of them. */
 static dt_status read_weekday_special(const struct parser *p, struct dt_str item, bool *taken)
 {
     struct dt_str nth = item;
@@ -446,7 +447,7 @@ dt_status dt_cron_parse(struct dt_str text, struct dt_cron *out, struct dt_error
 
 /* ---- fires of a schedule; steps of elapsed time are computed, not enumerated ---- */
 
-#define SPAN_MS     INT64_C(3600000) /* the newest fires are searched in the last hour first */
+#define SPAN_MS     INT64_C(3600000) /* the newest fires are first searched in a period of this length */
 #define SPAN_FACTOR 8
 
 int64_t dt_recurrence_next_ms(const struct dt_recurrence *r, int64_t after_ms)
@@ -478,7 +479,7 @@ size_t dt_recurrence_newest(const struct dt_recurrence *r, int64_t after_ms, int
     size_t n;
     if (max == 0)
         return 0;
-    do { /* a ring buffer keeps the newest of all fires */
+    do { /* the array `fires` is a ring that keeps the newest fires */
         from_ms = until_ms - span_ms > after_ms ? until_ms - span_ms : after_ms;
         n = 0;
         for (int64_t at_ms = dt_recurrence_next_ms(r, from_ms); at_ms <= until_ms && at_ms != DT_NEVER;
@@ -488,7 +489,7 @@ size_t dt_recurrence_newest(const struct dt_recurrence *r, int64_t after_ms, int
     } while (n < max && from_ms > after_ms);
     if (n <= max)
         return n;
-    /* Three reversals rotate the ring so that it begins with the oldest fire. */
+    /* Three reversals rotate the ring, so that its oldest fire is first. */
     reverse(fires, n % max);
     reverse(fires + n % max, max - n % max);
     reverse(fires, max);

@@ -23,30 +23,30 @@
 
 #include "base/text/zone.h"
 
-#define DT_CRON_MAX 250 /* bytes of the text */
-/* The result of a search that finds no fire. */
+#define DT_CRON_MAX 250 /* most bytes of a text */
+/* Returned by a search that finds no fire. */
 #define DT_NEVER INT64_MAX
 
-/* Sets of values; each set has a bit for each value. */
+/* The sets of values that match. Bit v is set if v matches. */
 struct dt_cron {
     uint64_t seconds, minutes;
     uint32_t hours, days, months;
-    uint32_t near_days;   /* bit n: the expression has nW */
+    uint32_t near_days;   /* bit n: nW is an item of the expression */
     uint32_t weekdays;    /* 0 to 6 */
-    uint8_t nth[7];       /* for each weekday: bit n: its n-th of the month; bit 0: its last */
+    uint8_t nth[7];       /* for each weekday: bit n: its n-th in the month matches; bit 0: its last */
     bool last_day;        /* L */
     bool last_weekday;    /* LW */
     bool all_days;        /* the field of days begins with * or ? */
     bool all_weekdays;    /* the field of weekdays begins with * or ? */
-    bool follows_elapsed; /* the hour field has * or / */
+    bool follows_elapsed; /* the hour field has * or /, so fires follow elapsed time */
 };
 
-/* Compiles a text. INVALID: err has the reason and the field. An expression that never fires ("0 0 31 2 *") is also
- * INVALID. */
+/* Compiles a text. INVALID: err has the reason and the field. An expression that never fires, such as "0 0 31 2 *", is
+ * INVALID, too. */
 DT_MUST_CHECK dt_status dt_cron_parse(struct dt_str text, struct dt_cron *out, struct dt_error *err);
-/* Returns the first fire after an instant, both in ms since 1970, by a zone's clocks (NULL = UTC). */
+/* Returns the first fire after an instant, both in ms since 1970, for the local time of a zone (NULL = UTC). */
 int64_t dt_cron_next_ms(const struct dt_cron *cron, const dt_zone *zone, int64_t after_ms);
-/* Returns the first local time that matches and is later than local_s (seconds as in zone.h); DT_NEVER: none in 400
+/* Returns the first matching local time after local_s (in seconds, as in zone.h). DT_NEVER: there is none in 400
  * years. */
 int64_t dt_cron_next_local_s(const struct dt_cron *cron, int64_t local_s);
 
@@ -54,8 +54,8 @@ int64_t dt_cron_next_local_s(const struct dt_cron *cron, int64_t local_s);
 struct dt_recurrence {
     struct dt_cron cron;
     const dt_zone *zone;  /* borrowed; NULL = UTC; only for cron expressions */
-    int64_t every_ms;     /* 0: `cron` is used instead */
-    int64_t anchor_ms;    /* the time from which steps of every_ms count */
+    int64_t every_ms;     /* time between two fires; 0: `cron` determines the fires */
+    int64_t anchor_ms;    /* time from which multiples of every_ms are counted */
     int64_t starts_at_ms; /* inclusive; INT64_MIN = no bound */
     int64_t ends_at_ms;   /* exclusive; INT64_MAX = no bound */
 };
@@ -63,11 +63,11 @@ struct dt_recurrence {
 /* Returns the first fire after an instant; DT_NEVER: there is none. */
 int64_t dt_recurrence_next_ms(const struct dt_recurrence *r, int64_t after_ms);
 
-/* Finds the newest fires after after_ms and up to until_ms. Writes at most `max` of them to fires, in order of time,
- * and returns their number. Even if there are many more fires, it computes only a few times `max`. */
+/* Finds the newest fires in (after_ms, until_ms]. Writes at most `max` of them to `fires`, in order of time, and
+ * returns their number. Even if there are many more fires, it computes only a few times `max`. */
 size_t dt_recurrence_newest(const struct dt_recurrence *r, int64_t after_ms, int64_t until_ms, int64_t *fires,
                             size_t max);
 
-/* Returns the jitter of a fire: 0 to jitter_ms. It is a hash of the name and the fire, so every process computes the
- * same jitter. */
+/* Returns the jitter of a fire, from 0 to jitter_ms. It is a hash of the name and of the fire, so all processes compute
+ * the same jitter. */
 int64_t dt_recurrence_jitter_ms(struct dt_str name, int64_t fire_ms, int64_t jitter_ms);

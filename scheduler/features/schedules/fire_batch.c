@@ -1,12 +1,12 @@
 /*
- * First the plan of fires, in pure functions; then the jobs of fires, in one transaction.
+ * The plan of fires, in pure functions (first part), and the jobs of fires, in one transaction (second part).
  *
  * The plan has fires that were missed, fires that are due soon, and one more, so that the next fire always has a job.
- * If fires must not overlap, the plan has one fire: after the previous job is finished, or when the fire's own time has
- * passed.
+ * If fires must not overlap, the plan has at most one fire, and only if the previous job is finished or the fire's own
+ * time has passed.
  *
- * If the key of a fire exists already, the job with the key is the fire's own job. If that job was withdrawn, it is
- * scheduled again with the schedule's current settings; otherwise it is not changed.
+ * If a job has the key of a fire already, it is the job of this fire. If the job was withdrawn, it is scheduled again
+ * with the schedule's current settings; otherwise it is not changed.
  */
 #include "fire_batch.h"
 
@@ -51,7 +51,7 @@ void dt_fire_plan_from(struct dt_schedule *s, const struct dt_recurrence *r, int
     s->next_fire_ms = next_ms == DT_NEVER ? 0 : next_ms;
 }
 
-/* Skips missed fires that are older than catch_up, and all except the newest catch_up_max. */
+/* Skips missed fires: those older than catch_up, and all but the newest catch_up_max. */
 static void pass_by_missed(struct dt_schedule *s, const struct dt_fire_plan *plan)
 {
     int64_t fires[DT_CATCH_UP_MAX];
@@ -75,8 +75,8 @@ static void take_next(struct dt_schedule *s, struct dt_fire_plan *plan, enum dt_
     dt_fire_plan_from(s, plan->recurrence, s->next_fire_ms + 1);
 }
 
-/* Returns a time shortly after the last fire. It depends on the name, so that schedules with the same fire are not all
- * due for a look at once. */
+/* Returns a time shortly after the last fire, for the next look. The time depends on the schedule's name, so that
+ * schedules with the same fire are not all due for a look at once. */
 static int64_t first_look_ms(const struct dt_schedule *s)
 {
     int64_t rest_ms = dt_earlier(REST_MAX_MS, (s->next_fire_ms - s->last_fire_ms) / 4);
@@ -88,8 +88,8 @@ static bool is_due(const struct dt_schedule *s, const struct dt_fire_plan *plan)
     return s->next_fire_ms && dt_fire_runs_at_ms(s, s->next_fire_ms) <= plan->now_ms;
 }
 
-/* Returns the time of the last fire that is due soon. *half_ms: time at which half of DT_FIRES_AHEAD have fired;
- * INT64_MAX: there are fewer fires. */
+/* Returns the time of the last fire that is planned as "due soon". *half_ms: time of the fire in the middle of these,
+ * if there are DT_FIRES_AHEAD; otherwise INT64_MAX. */
 static int64_t find_soon_ms(const struct dt_fire_plan *plan, int64_t *half_ms)
 {
     const int64_t soon_ms = plan->now_ms + 2 * DT_FIRES_AHEAD_MS;
@@ -126,7 +126,7 @@ static void plan_freely(struct dt_schedule *s, struct dt_fire_plan *plan)
         plan->look_ms = plan->now_ms + 1;
 }
 
-/* Plans at most one fire: whether the next fire runs depends on the job of this one. */
+/* Plans at most one fire, because how the next fire runs depends on the job of this one. */
 static void plan_single_fire(struct dt_schedule *s, struct dt_fire_plan *plan)
 {
     bool runs = !plan->unfinished || (s->overlap == DT_OVERLAP_CANCEL && plan->retries_ended);
@@ -140,8 +140,8 @@ static void plan_single_fire(struct dt_schedule *s, struct dt_fire_plan *plan)
     }
     if (!s->next_fire_ms)
         return;
-    /* The next look is at the earliest future time of three: some time after the last fire, shortly before the next
-     * fire, and the next fire. */
+    /* The next look is at the earliest of three times that are in the future: some time after the last fire, shortly
+     * before the next fire, and at the next fire. */
     const int64_t rested_at_ms = s->last_fire_ms ? first_look_ms(s) : 0;
     const int64_t ahead_ms = s->next_fire_ms - DT_FIRES_AHEAD_MS;
     plan->look_ms = dt_later(dt_fire_runs_at_ms(s, s->next_fire_ms), plan->now_ms);
@@ -169,9 +169,9 @@ void dt_fire_plan_make(struct dt_schedule *s, struct dt_fire_plan *plan)
 
 /* ---- jobs of fires ---- */
 #define WITHDRAWN     "withdrawn"
-#define AGAIN_MS      INT64_C(60000) /* pause between two looks at a schedule whose jobs cannot be made */
+#define AGAIN_MS      INT64_C(60000) /* pause before the next look at a schedule whose jobs cannot be made */
 #define MOVES_START   64
-#define BYTES_AT_ONCE ((size_t)16 << 20) /* most bytes of jobs in one transaction; a single job may be larger */
+#define BYTES_AT_ONCE ((size_t)16 << 20) /* most bytes of jobs in one transaction, unless a single job is larger */
 
 struct dt_fire_row {
     struct dt_insert insert;
@@ -185,7 +185,7 @@ dt_status dt_fire_batch_init(struct dt_fire_batch *b, struct dt_fire_maker *make
     *b = (struct dt_fire_batch){.maker = maker, .err = err};
     dt_counts_init(&b->counts);
     b->rows = dt_arena_alloc(arena, DT_FIRES_AT_ONCE * sizeof(*b->rows));
-    /* Twice the room, because a job that is refused adds a second entry. */
+    /* There is memory for twice as many entries, because a refused job adds a second entry for its schedule. */
     b->progress = dt_arena_alloc(arena, 2 * DT_FIRES_AT_ONCE * sizeof(*b->progress));
     b->cancel_first = dt_arena_alloc(arena, DT_FIRES_AT_ONCE * sizeof(*b->cancel_first));
     maker->moves = NULL;
@@ -193,7 +193,7 @@ dt_status dt_fire_batch_init(struct dt_fire_batch *b, struct dt_fire_maker *make
     return b->rows && b->progress && b->cancel_first ? DT_OK : dt_fail(err, DT_NOMEM, "out of memory");
 }
 
-/* The array doubles: its capacity is the next power of two. */
+/* The capacity of the array is the number of moves, rounded up to a power of two. */
 static dt_status add_move(struct dt_fire_batch *b, struct dt_job_move move)
 {
     struct dt_fire_maker *m = b->maker;
@@ -234,7 +234,7 @@ static dt_status ask_topic_defaults(struct dt_fire_batch *b, struct dt_str topic
     return status == DT_OK && !ok ? dt_fail(b->err, DT_NOMEM, "out of memory") : status;
 }
 
-/* Makes s the current schedule. Its jobs spend the quota of its owner. */
+/* Makes `s` the current schedule: reads the defaults of its topic, and opens the quota that its jobs spend. */
 static dt_status open_schedule(struct dt_fire_batch *b, struct dt_schedule *s)
 {
     b->quota = NULL;
@@ -306,7 +306,7 @@ static void add_progress(struct dt_fire_batch *b, const struct dt_schedule *s, i
     b->progress[b->n_progress++] = (struct dt_schedule_progress){s, look_ms};
 }
 
-/* If the quota has no room, the fires wait. Returns the time of the schedule's next look. */
+/* If the quota is used up, the fires wait for it. Returns the time of the schedule's next look. */
 static int64_t wait_for_quota(struct dt_fire_batch *b, struct dt_schedule *s, int64_t look_ms)
 {
     const char *why;
@@ -314,7 +314,8 @@ static int64_t wait_for_quota(struct dt_fire_batch *b, struct dt_schedule *s, in
         s->waits_since_ms = 0;
         return look_ms;
     }
-    if (!b->quota || dt_fire_quota_room(b->quota) > 0) /* the batch is full, not the quota: waits_since_ms is kept */
+    /* If the batch is full, but not the quota, waits_since_ms does not change. */
+    if (!b->quota || dt_fire_quota_room(b->quota) > 0)
         return look_ms;
     look_ms = b->now_ms + dt_fire_quota_wait_ms(b->quota, &why);
     if (!s->waits_since_ms)
@@ -373,7 +374,7 @@ static dt_status add_due(struct dt_fire_batch *b, struct dt_schedule *s, const s
             .store = b->maker->store, .db = b->db, .now_ms = b->now_ms, .counts = &b->counts, .arena = b->maker->arena};
         struct dt_job_change cancel = {.how = DT_CHANGE_CANCEL, .id = s->last_job_id, .keep_attempt = true};
         status = dt_change_in_txn(&txn, &cancel, b->err);
-        if (status == DT_NOT_FOUND || status == DT_TOO_LATE) /* the job finished meanwhile */
+        if (status == DT_NOT_FOUND || status == DT_TOO_LATE) /* the job is finished meanwhile */
             status = DT_OK;
         plan.retries_ended = true;
         dt_fire_plan_make(s, &plan);
@@ -396,7 +397,7 @@ dt_status dt_fire_batch_add_due(struct dt_fire_batch *b, struct dt_schedule *s, 
     if (status == DT_OK)
         status = add_due(b, s, &r, then);
     dt_zone_free(zone);
-    return status == DT_INVALID ? DT_OK : status; /* the expression is not valid any more, so it has no fires */
+    return status == DT_INVALID ? DT_OK : status; /* INVALID: the expression is not valid any more, so no fire is due */
 }
 
 dt_status dt_fire_batch_advance(struct dt_fire_batch *b, struct dt_schedule *s)
@@ -414,7 +415,7 @@ dt_status dt_fire_batch_advance(struct dt_fire_batch *b, struct dt_schedule *s)
         return dt_fire_batch_refuse(b, s, why.text);
     const int64_t stamp = dt_zone_stamp(r.zone);
     if (s->zone_stamp != stamp && s->zone_stamp && !s->paused) {
-        /* If tzdata has changed, future fires are computed again. */
+        /* tzdata has changed, so future fires are computed again. */
         status = add_due(b, s, &r, s);
         if (status == DT_OK)
             status = dt_fire_batch_withdraw(b, s, dt_fire_batch_room(b, s));
@@ -422,7 +423,8 @@ dt_status dt_fire_batch_advance(struct dt_fire_batch *b, struct dt_schedule *s)
         dt_fire_plan_from(s, &r, b->now_ms + 1);
     }
     s->zone_stamp = stamp;
-    /* Fires that jitter delays, and that the schedule still has, get their jobs back. */
+    /* Fires that were withdrawn although only jitter delayed them get jobs again, if the schedule still has these
+     * fires. */
     for (size_t i = 0; i < b->n_put_off && !s->paused && status == DT_OK; i++)
         if (dt_recurrence_next_ms(&r, b->put_off[i] - 1) == b->put_off[i] && dt_fire_batch_room(b, s) > 0)
             status = add_fire_row(b, s, &(struct dt_fire){b->put_off[i], DT_FIRE_RUNS});
@@ -442,7 +444,7 @@ dt_status dt_fire_batch_now(struct dt_fire_batch *b, struct dt_schedule *s)
     if (!b->topic_there)
         return dt_fail(b->err, DT_INVALID, "its topic does not exist");
     at_once.jitter_ms = 0;
-    b->quota = NULL; /* the caller's token has spent its own quota already */
+    b->quota = NULL; /* no quota is spent, because the caller's token has spent its own */
     status = add_fire_row(b, &at_once, &(struct dt_fire){b->now_ms, DT_FIRE_RUNS});
     b->rows[b->n_rows - 1].schedule = s;
     add_progress(b, s, s->look_ms);
@@ -465,7 +467,7 @@ static dt_status end_fire(struct dt_fire_batch *b, int64_t id, const char *code,
     return status;
 }
 
-/* The fire has a job already. If that job was withdrawn, schedules it again. */
+/* The fire has a job already. If the job was withdrawn, schedules it again. */
 static dt_status reschedule_fire(struct dt_fire_batch *b, struct dt_fire_row *row)
 {
     const struct dt_new_job *job = &row->insert.job;
@@ -544,7 +546,7 @@ dt_status dt_fire_batch_write(struct dt_fire_batch *b)
 /* ---- withdrawing fires ---- */
 
 struct pending {
-    int64_t id, next_at_ms, fire_ms; /* fire_ms: nominal time of the fire */
+    int64_t id, next_at_ms, fire_ms; /* id: id of the fire's job; fire_ms: nominal time of the fire */
 };
 
 static dt_status take_pending(const dt_db *db, struct dt_arena *, void *row, void *arg)
@@ -555,8 +557,9 @@ static dt_status take_pending(const dt_db *db, struct dt_arena *, void *row, voi
     return DT_OK;
 }
 
-/* Reads fires of the schedule after an instant that have not begun, in the order of their keys: as text, numbers of the
- * same length have the order of numbers. After the next minutes there is only one fire. */
+/* Reads those fires of the schedule after after_ms whose jobs have not begun, in the order of their keys. That is the
+ * order of time as long as times have the same number of digits; apart from the next minutes, there is only one
+ * fire. */
 static dt_status list_pending(struct dt_fire_batch *b, const struct dt_schedule *s, int64_t after_ms,
                               struct dt_rows *rows)
 {
@@ -576,7 +579,7 @@ static dt_status list_pending(struct dt_fire_batch *b, const struct dt_schedule 
                          DT_PARAMS(DT_P_STR(s->job.topic), DT_P_STR(after), DT_P_STR(below), DT_P_STR(last)), b->err);
     if (status == DT_OK)
         status = dt_store_read_rows(b->db, b->maker->arena, rows, b->err);
-    /* Callers may have made jobs whose keys sort between the keys of fires, such as `<name>@17x`. */
+    /* Skips jobs that callers made with keys that sort between the keys of fires, such as `<name>@17x`. */
     struct pending *v = rows->v;
     size_t kept = 0;
     for (size_t i = 0; i < rows->n; i++)

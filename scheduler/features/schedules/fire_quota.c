@@ -1,11 +1,11 @@
 /*
- * The quotas that fires spend: jobs_per_second and pending_jobs. A fire has no token, so it spends the quota of the
- * tokens of its topic's owner (topic/owners.h); of several tokens, the largest quota. If no prefix covers the topic, it
- * spends the quota of the tokens for all topics, except administrators' tokens.
+ * The quotas that fires spend: jobs_per_second and pending_jobs. A fire has no token. So it spends the quota that the
+ * owner of its topic (topic/owners.h) has by its tokens; if the tokens have different quotas, the largest. If no token
+ * has a prefix of the topic, the fire spends the quota of the tokens for all topics, except administrators' tokens.
  *
- * All makers of fires together have one share of a token's quota, as each API process has (features/quotas/quotas.h).
- * The row of the share also has what is left of it. dt_fire_quotas_open locks the row until the commit, so no two
- * transactions spend the same part.
+ * All makers of fires together have one share of a token's quota, like an API process (features/quotas/quotas.h). The
+ * row of this share also has what is left of it. dt_fire_quotas_open locks the row until the commit, so two
+ * transactions never spend the same part of the share.
  */
 
 #include "base/assert.h"
@@ -17,14 +17,14 @@
 #include "topic/owners.h"
 
 #define MILLI 1000
-/* Fires demand at least 1/LAST_PART of a quota, whatever its clients demand. */
+/* The demand of fires is at least 1/LEAST_PART of the quota, even if the token's clients demand more. */
 #define LEAST_PART    20
 #define COUNT_MS      INT64_C(1000) /* pause between two counts of pending jobs */
-#define COUNT_PART    20            /* counting takes at most 1/COUNT_PART of the time */
+#define COUNT_PART    20            /* counting pending jobs takes at most 1/COUNT_PART of the time */
 #define WAIT_LEAST_MS INT64_C(100)
 #define WAIT_MOST_MS  INT64_C(3000) /* less than DT_QUOTA_LEASE_MS, so that the share still exists at the next look */
 
-/* A number below those of all owners; it stands for tokens for all topics. */
+/* The owner number that stands for the tokens for all topics. It is below the numbers of all owners. */
 #define ALL_TOPICS 0
 #define NO_TOPICS  (-1)
 
@@ -72,7 +72,7 @@ static dt_status read_all_quotas(struct dt_fire_quotas *quotas, dt_db *db, dt_st
     struct dt_config config = *dt_store_config(store);
     struct dt_rows rows = {.row_bytes = sizeof(*quotas->v), .read = read_quota_token, .arg = &config};
     dt_status status = dt_db_query(db, dt_sql_select_fire_quotas, DT_NO_PARAMS, err);
-    if (status == DT_FORBIDDEN) /* fires spend no quota until the account has the privilege to read tokens */
+    if (status == DT_FORBIDDEN) /* until the account may read the tokens, fires spend no quota */
         return DT_OK;
     if (status == DT_OK)
         status = dt_store_read_rows(db, arena, &rows, err);
@@ -86,7 +86,7 @@ static dt_status read_all_quotas(struct dt_fire_quotas *quotas, dt_db *db, dt_st
             v[n++] = v[i];
             continue;
         }
-        /* The largest quota of an owner's tokens applies; a token without a quota has no limit. */
+        /* If an owner has several tokens, the largest quota counts; a token without a quota has no limit. */
         struct dt_fire_quota *q = &v[n - 1];
         if (q->per_second && (!v[i].per_second || v[i].per_second > q->per_second)) {
             q->per_second = v[i].per_second;
@@ -129,7 +129,8 @@ struct dt_fire_quota *dt_fire_quotas_find(const struct dt_fire_quotas *quotas, i
     return q && q->open ? q : NULL;
 }
 
-/* Returns whether another prefix of the list covers this one. Of two equal prefixes, the first covers the second. */
+/* Returns whether another prefix in the list is a prefix of this one. If the list has the same prefix twice, that
+ * counts for one of the two. */
 static bool is_within_another(struct dt_str prefix, struct dt_str topics)
 {
     while (topics.n > 0) {
@@ -141,7 +142,8 @@ static bool is_within_another(struct dt_str prefix, struct dt_str topics)
     return false;
 }
 
-/* Fills a token bucket. Its capacity is what the share adds in a second, at least one job; it is full at first. */
+/* Computes the quota's token bucket at now_ms, and counts pending jobs if that is due. The capacity of the bucket is
+ * what the share adds in a second, but at least one job. The bucket is full at first. */
 static dt_status open_quota(struct dt_fire_quota *q, const struct dt_quota_claim *claim, dt_db *db, int64_t now_ms,
                             struct dt_arena *arena, struct dt_error *err)
 {

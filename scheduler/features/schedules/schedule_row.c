@@ -1,4 +1,5 @@
-/* Reads and writes the columns of `schedules`, in the order of schedules.sql. No other file knows that order. */
+/* Reads and writes the columns of schedules and of their progress, in the order of schedules.sql. No other file depends
+ * on that order. */
 #include "schedule_row.h"
 
 #include "base/text/timetext.h"
@@ -18,13 +19,13 @@ static int64_t clamp_i64(int64_t value, int64_t least, int64_t most)
     return dt_earlier(dt_later(value, least), most);
 }
 
-/* Reads a number of at least 1; NULL becomes 0. */
+/* Reads a number; a number below 1 becomes 1, NULL becomes 0. */
 static int64_t read_positive(const dt_db *db, unsigned column, int64_t most)
 {
     return dt_db_is_null(db, column) ? 0 : clamp_i64(dt_db_i64(db, column), 1, most);
 }
 
-/* Reads an instant, limited to the times that duetime can write, so that adding a duration cannot overflow. */
+/* Reads a time. It is limited to the times that duetime can write, so that adding a duration cannot overflow. */
 static int64_t time_at(const dt_db *db, unsigned column)
 {
     return clamp_i64(dt_db_i64(db, column), -DT_TIME_MAX_MS, DT_TIME_MAX_MS + 1);

@@ -1,4 +1,4 @@
--- Schedules and their fires. A schedule is locked by its row of schedule_fires, before any other row.
+-- Schedules and their fires. A transaction on a schedule locks its row of schedule_fires before any other row.
 
 -- name: enter_schedule
 INSERT INTO schedule_fires (name)
@@ -8,8 +8,8 @@ ON DUPLICATE KEY UPDATE name = name;
 -- name: lock_schedule
 SELECT name FROM schedule_fires WHERE name = ? FOR UPDATE;
 
--- Locks schedules that are due for a look. Skips those that another process has locked. If the row of settings is
--- missing or locked, the topic is NULL.
+-- Locks schedules of an owner that are due for a look. Skips schedules that another process has locked. If another
+-- session has locked the settings, or they are missing, all of their columns are NULL.
 -- name: lock_due_schedules
 SELECT f.name, s.topic, s.cron, s.every_ms, s.anchor_at, s.time_zone, s.starts_at, s.ends_at, s.overlap + 0,
        s.catch_up_ms, s.catch_up_max, s.jitter_ms, s.paused, s.created_at, s.updated_at, s.version, s.digest,
@@ -22,7 +22,7 @@ SELECT f.name, s.topic, s.cron, s.every_ms, s.anchor_at, s.time_zone, s.starts_a
  ORDER BY f.look_at LIMIT ?
    FOR UPDATE SKIP LOCKED;
 
--- Reads one entry of the index for each owner.
+-- Returns for each owner when the next schedule is due for a look. Reads one entry of the index for each owner.
 -- name: select_schedule_turns
 SELECT owner, MIN(look_at), CAST(UNIX_TIMESTAMP(NOW(3))*1000 AS SIGNED)
   FROM schedule_fires FORCE INDEX (turns)
@@ -70,12 +70,12 @@ ON DUPLICATE KEY UPDATE next_fire_at = VALUES(next_fire_at), look_at = VALUES(lo
        last_fire_at = VALUES(last_fire_at), last_job_id = VALUES(last_job_id), zone_stamp = VALUES(zone_stamp),
        error = VALUES(error), error_at = VALUES(error_at), owner = VALUES(owner), waits_since = VALUES(waits_since);
 
--- Finds the schedule of a key, if the key is that of one of its fires.
+-- Finds the schedule to which a key of a fire belongs, by the name in the key.
 -- name: find_schedule_of_key
 SELECT 1 FROM schedules WHERE name = ? AND topic = ?;
 
--- Reads the fires in a range of keys, and the fire that was made last, because a time with more digits sorts elsewhere
--- among the keys.
+-- Reads the unfinished fires in a range of keys, and the fire that was made last: if its time has more digits than the
+-- others, its key is not in the range.
 -- name: select_pending_fires
 SELECT j.id, GREATEST(j.next_at, 1), k.job_key
   FROM job_keys k FORCE INDEX (PRIMARY)
@@ -89,8 +89,8 @@ SELECT j.id, GREATEST(j.next_at, 1), k.job_key
 -- name: find_unfinished
 SELECT no_retries FROM jobs WHERE id = ? AND state IN ('scheduled','dispatched');
 
--- Cancels a fire that will not run, with the reason as its last error. Until its time has passed it can be scheduled
--- again.
+-- Cancels the job of a fire that will not run. The last error of the job is the reason. Until the fire's time has
+-- passed, return_fire can schedule the job again.
 -- name: end_fire
 UPDATE jobs
    SET state = 'cancelled', next_at = NULL, finished_at = ?, error_code = ?, error_message = ?, error_at = ?,
@@ -102,7 +102,7 @@ UPDATE jobs
    AND state = 'scheduled'
    AND attempt = 0;
 
--- Schedules a withdrawn fire again, with the current settings.
+-- Schedules the job of a withdrawn fire again, with the current settings of the schedule.
 -- name: return_fire
 UPDATE jobs
    SET state = 'scheduled', run_at = ?, next_at = ?, near = ?, finished_at = 0, error_code = NULL,
@@ -116,7 +116,7 @@ UPDATE jobs
 -- name: select_schedule_zones
 SELECT DISTINCT time_zone FROM schedules FORCE INDEX (time_zone);
 
--- Makes schedules due for a look if their fires were computed with another tzdata.
+-- Makes schedules due for a look if their fires were computed with another version of tzdata.
 -- name: look_at_zone
 UPDATE schedules s FORCE INDEX (time_zone)
   STRAIGHT_JOIN schedule_fires f ON f.name = s.name

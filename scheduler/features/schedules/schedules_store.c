@@ -1,5 +1,5 @@
-/* The transactions on schedules: see schedules.h. Each locks the row of schedule_fires first, so two transactions never
- * work on one schedule at the same time. */
+/* The transactions on schedules: see schedules.h. Each transaction first locks the schedule's row of schedule_fires, so
+ * two transactions never work on one schedule at the same time. */
 #include <sys/random.h>
 
 #include "base/assert.h"
@@ -19,19 +19,18 @@ struct task {
     struct dt_fire_batch batch;
     struct dt_str name;
     struct dt_schedule *out;
-    struct dt_job *job; /* out, for run_now: the job */
+    struct dt_job *job; /* out: the job that is due at once */
     struct dt_schedule_put *put;
     struct dt_fires_made *made;
     bool paused, cancel;
-    const struct dt_turn *turns; /* owners with a schedule that is due for a look */
+    const struct dt_turn *turns; /* owners with schedules that are due for a look */
     size_t n_turns;
-    size_t limit;        /* most schedules to lock */
-    const char *refused; /* reason why the jobs of a schedule, if it is the only one in the batch, cannot be made;
-                          * NULL = they can */
+    size_t limit;        /* most schedules in the transaction */
+    const char *refused; /* if the only schedule of the batch cannot make its jobs: the reason; otherwise NULL */
     dt_status (*work)(struct task *t);
 };
 
-/* Runs one try. Each try starts with a new batch, which has the counts of the try. */
+/* Runs one try of the transaction. Each try begins with an empty batch, and with empty counts. */
 static dt_status commit_once(struct task *t, struct dt_error *err)
 {
     dt_db *db;
@@ -50,8 +49,8 @@ static dt_status commit_once(struct task *t, struct dt_error *err)
     return status;
 }
 
-/* Runs a task until it is committed. If an id is taken (its block was reserved before MySQL was restored to an
- * earlier state), it reserves another block. */
+/* Repeats the transaction until it is committed. If an id is taken (because its block was reserved before MySQL was
+ * restored from a copy), reserves another block. */
 static dt_status commit_task(struct dt_fire_maker *maker, struct task *t, struct dt_error *err)
 {
     struct dt_again again = {0};
@@ -82,8 +81,8 @@ static dt_status commit_task(struct dt_fire_maker *maker, struct task *t, struct
     return status;
 }
 
-/* Locks and reads a schedule. NOT_FOUND: there is no such schedule. DENIED: its topic is outside the token's prefixes.
- * They are checked under the lock, because a change may have given the schedule another topic. */
+/* Locks and reads a schedule. NOT_FOUND: there is no such schedule. DENIED: the token's prefixes do not allow its
+ * topic. The topic is checked under the lock, because a change may have given the schedule another topic. */
 static dt_status lock_and_read(struct task *t, struct dt_schedule *s)
 {
     struct dt_fire_batch *b = &t->batch;
@@ -98,12 +97,12 @@ static dt_status lock_and_read(struct task *t, struct dt_schedule *s)
 /* ---- making fires ---- */
 
 struct due {
-    struct dt_schedule *v; /* room for t->limit */
+    struct dt_schedule *v; /* memory for t->limit schedules */
     struct dt_turn *turns;
     size_t n;
 };
 
-/* Sorts schedules that wait for a quota first, the longest wait first. */
+/* Sorts the schedules that wait for a quota before the others, the longest wait first. */
 static int by_wait(const void *a, const void *b)
 {
     int64_t x = ((const struct dt_schedule *)a)->waits_since_ms;
@@ -113,7 +112,7 @@ static int by_wait(const void *a, const void *b)
     return (x > y) - (x < y);
 }
 
-/* Locks schedules that are due for a look: the same number for each owner, if the owner has that many. */
+/* Locks schedules that are due for a look. Each owner gets the same number, unless it has fewer. */
 static dt_status lock_due(struct task *t, struct due *due)
 {
     struct dt_fire_batch *b = &t->batch;
@@ -160,8 +159,8 @@ static dt_status take_turn(const dt_db *db, struct dt_arena *, void *row, void *
     return DT_OK;
 }
 
-/* Reads the owners with a schedule that is due for a look, in the order of their turns. *look_ms: time of the next
- * look; 0 = none. */
+/* Reads which owners have schedules that are due for a look, in the order of their turns. *look_ms: when the next
+ * schedule is due for a look; 0 = none is. */
 static dt_status find_turns(struct dt_fire_maker *maker, dt_db *db, int64_t *look_ms, struct dt_rows *due,
                             struct dt_error *err)
 {
@@ -193,8 +192,8 @@ static dt_status make_due(struct task *t)
     for (size_t i = 0; i < due.n && status == DT_OK && b->n_rows < DT_FIRES_AT_ONCE; i++) {
         struct dt_schedule *s = &due.v[due.turns[i].at];
         const struct dt_str name = s->name;
-        /* The query before skips settings that another session has locked, so this one reads their last committed
-         * version. If a manual edit deleted the settings, the row of schedule_fires is deleted, too. */
+        /* If another session has locked the settings, lock_due_schedules does not return them; then this reads their
+         * last committed version. If a manual edit deleted the settings, deletes the row of schedule_fires, too. */
         if (!s->job.topic.p)
             status = dt_schedule_read(b->db, name, b->maker->arena, s, b->err);
         if (status == DT_NOT_FOUND)
@@ -207,7 +206,7 @@ static dt_status make_due(struct task *t)
     return status == DT_OK ? find_turns(b->maker, b->db, &t->made->next_look_ms, &next, b->err) : status;
 }
 
-/* If no schedule is due for a look, this costs one read of an index. */
+/* If no schedule is due for a look, this only reads an index. */
 dt_status dt_store_make_fires(struct dt_fire_maker *maker, struct dt_fires_made *out, struct dt_error *err)
 {
     struct task t = {.made = out, .work = make_due, .limit = SCHEDULES_AT_ONCE};
@@ -225,8 +224,8 @@ dt_status dt_store_make_fires(struct dt_fire_maker *maker, struct dt_fires_made 
     t.n_turns = due.n;
     status = commit_task(maker, &t, err);
     if (status == DT_INVALID) {
-        /* The server refuses a job. Processes the schedules one by one, and writes the reason into the row of the
-         * schedule whose job is refused. */
+        /* The server refuses one of the jobs. Each further transaction has one schedule. If its job is refused, its row
+         * gets the reason. */
         t.limit = 1;
         status = commit_task(maker, &t, &why);
         if (status == DT_INVALID) {
@@ -239,12 +238,12 @@ dt_status dt_store_make_fires(struct dt_fire_maker *maker, struct dt_fires_made 
     out->made = t.batch.made;
     out->skipped = t.batch.skipped;
     out->returned = t.batch.returned;
-    /* The next fires of these schedules wait until the retries of the listed jobs have ended. The schedules are still
-     * due for a look. */
+    /* These schedules are still due for a look. Their next fires wait until the retries of the listed jobs are
+     * cancelled. */
     for (size_t i = 0; i < t.batch.n_cancel_first && status == DT_OK; i++) {
         struct dt_job job;
         status = dt_store_cancel(maker->store, t.batch.cancel_first[i], true, maker->arena, &job, err);
-        if (status == DT_TOO_LATE || status == DT_NOT_FOUND) /* the job finished meanwhile */
+        if (status == DT_TOO_LATE || status == DT_NOT_FOUND) /* the job is finished meanwhile */
             status = DT_OK;
     }
     return status;
@@ -277,8 +276,8 @@ dt_status dt_store_schedule_zone_is(dt_store *store, struct dt_str zone, int64_t
     return dt_store_run(store, dt_sql_look_at_zone, DT_PARAMS(DT_P_STR(zone), DT_P_INT(stamp)), n, err);
 }
 
-/* Writes the event of a schedule that was made (before is NULL), changed, or deleted (after is NULL). If before and
- * after are the same, the event is that the schedule made a job at once. */
+/* Writes the event of a schedule that was created (before is NULL), changed, deleted (after is NULL), or that made a
+ * job at once (before is equal to after). */
 static dt_status note_schedule_event(struct task *t, const char *action, const struct dt_schedule *before,
                                      const struct dt_schedule *after)
 {
@@ -318,8 +317,8 @@ static dt_status note_schedule_event(struct task *t, const char *action, const s
 
 /* ---- changes of a schedule ---- */
 
-/* Plans fires from a missed fire on, without fires older than within_ms. If jitter makes the job of an older fire due
- * later than now, that fire keeps its job. */
+/* Sets next_fire_ms to the first missed fire that is not older than within_ms. Older fires get no job, unless jitter
+ * makes their jobs due later than now: those are added to put_off. */
 static dt_status plan_missed(struct dt_fire_batch *b, struct dt_schedule *s, const struct dt_recurrence *r,
                              int64_t missed_ms, int64_t within_ms)
 {
@@ -342,7 +341,7 @@ static dt_status plan_missed(struct dt_fire_batch *b, struct dt_schedule *s, con
     return DT_OK;
 }
 
-/* Plans the fires of a schedule that was made, changed or paused. */
+/* Sets next_fire_ms of a schedule that was created, changed or paused. */
 static dt_status plan_changed(struct dt_fire_batch *b, struct dt_schedule *s, const struct dt_recurrence *r,
                               const struct dt_schedule *old)
 {
@@ -350,16 +349,16 @@ static dt_status plan_changed(struct dt_fire_batch *b, struct dt_schedule *s, co
                             s->every_ms == old->every_ms && dt_str_eq(s->time_zone, old->time_zone) &&
                             s->has_start == old->has_start && s->starts_at_ms == old->starts_at_ms &&
                             s->has_end == old->has_end && s->ends_at_ms == old->ends_at_ms;
-    /* The earliest fire that has no job yet. INT64_MAX if there is none, or if the schedule's times changed, because
-     * that fire may not exist any more. */
+    /* The first fire without a job. INT64_MAX: there is none, or the times of the schedule changed, so that the fire
+     * may not exist any more. */
     const int64_t missed_ms = same_times && old->next_fire_ms ? old->next_fire_ms : INT64_MAX;
     if (!s->paused && missed_ms <= b->now_ms) {
-        /* If a fire fell due just before the change, it gets its job, as if a maker were a little late. */
+        /* A fire that fell due just before the change gets its job, as it would if a maker were a little late. */
         const int64_t within_ms = old->paused ? s->catch_up_ms : dt_later(s->catch_up_ms, DT_FIRE_GRACE_MS);
         return plan_missed(b, s, r, missed_ms, within_ms);
     }
-    /* If the schedule existed, a fire of this very moment was made before. A paused schedule stores its first fire
-     * without a job in next_fire_ms, for the time when it is resumed. */
+    /* If the schedule was running before, a fire at exactly now_ms has its job already. If the schedule is paused,
+     * next_fire_ms has the first fire without a job until it is resumed. */
     int64_t from_ms = old && !old->paused ? b->now_ms + 1 : b->now_ms;
     if (s->paused)
         from_ms = dt_earlier(from_ms, missed_ms);
@@ -369,14 +368,14 @@ static dt_status plan_changed(struct dt_fire_batch *b, struct dt_schedule *s, co
     return DT_OK;
 }
 
-/* Plans all fires from now on, after a change; old = NULL for a new schedule. */
+/* Prepares the fires of a schedule after a change; old = NULL for a new schedule. */
 static dt_status replan_fires(struct task *t, struct dt_schedule *s, struct dt_schedule *old)
 {
     struct dt_fire_batch *b = &t->batch;
     struct dt_recurrence r;
     dt_zone *zone = NULL;
     dt_status status = DT_OK;
-    if (old) { /* due fires get their jobs by the old settings; future fires are withdrawn */
+    if (old) { /* fires that are due get jobs with the old settings; future fires are withdrawn */
         status = dt_fire_batch_add_due(b, old, s);
         if (status == DT_OK)
             status = dt_fire_batch_withdraw(b, old, s->paused ? SIZE_MAX : dt_fire_batch_room(b, s));
@@ -384,7 +383,7 @@ static dt_status replan_fires(struct task *t, struct dt_schedule *s, struct dt_s
     if (status == DT_OK)
         status = dt_schedule_recurrence(s, b->maker->zones, &r, &zone, b->err);
     if (status == DT_INVALID && s->paused && old)
-        return DT_OK; /* a schedule can be paused even if its zone is not known any more */
+        return DT_OK; /* a schedule may be paused even if its time zone does not exist any more */
     if (status != DT_OK)
         return status;
     s->zone_stamp = dt_zone_stamp(zone);
@@ -396,8 +395,8 @@ static dt_status replan_fires(struct task *t, struct dt_schedule *s, struct dt_s
     return status;
 }
 
-/* Writes the schedule and makes its fires. If its jobs cannot be made, its row gets the reason, and a PUT is
- * refused. */
+/* Writes the schedule, and makes the jobs of its fires. If the jobs cannot be made, a PUT is refused; otherwise the
+ * reason is stored in the row. */
 static dt_status write_and_advance(struct task *t, struct dt_schedule *s)
 {
     dt_status status = dt_schedule_write(t->batch.db, s, t->batch.err);
@@ -408,8 +407,8 @@ static dt_status write_and_advance(struct task *t, struct dt_schedule *s)
     return status == DT_OK ? dt_fire_batch_write(&t->batch) : status;
 }
 
-/* Refuses a schedule beyond limits.prefix_schedules. Schedules are counted under a lock that all creators take, so the
- * limit is exact. */
+/* Refuses a new schedule above limits.prefix_schedules. The schedules are counted under a lock that all creators take,
+ * so the limit is exact. */
 static dt_status refuse_schedule_beyond_limit(struct task *t)
 {
     struct dt_fire_batch *b = &t->batch;
@@ -486,7 +485,7 @@ static dt_status pause_schedule(struct task *t)
     s->updated_at_ms = b->now_ms;
     if (t->paused)
         status = replan_fires(t, s, &old);
-    else { /* missed fires of the pause are made, unless they are older than catch_up */
+    else { /* fires that were missed during the pause get jobs, unless they are older than catch_up */
         struct dt_recurrence r;
         dt_zone *zone = NULL;
         status = dt_schedule_recurrence(s, b->maker->zones, &r, &zone, b->err);

@@ -1,4 +1,4 @@
--- Bearer tokens, and the rule that applies while there is none.
+-- Bearer tokens, and the rule that applies while there are none.
 
 -- name: lock_token_rule
 SELECT token_rule + 0 FROM installation FOR UPDATE;
@@ -22,7 +22,7 @@ SELECT COUNT(*) FROM api_tokens;
 SELECT scopes, topics FROM api_tokens;
 
 -- name: select_tokens
--- If there are no tokens, returns one row without a name.
+-- If there are no tokens, returns one row, which has only the rule.
 SELECT t.name, t.hash, t.scopes, t.topics, t.created_at, t.requests_per_second, t.jobs_per_second,
        t.payload_bytes_per_second, t.pending_jobs, i.token_rule + 0
   FROM installation i

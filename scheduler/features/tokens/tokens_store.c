@@ -1,9 +1,10 @@
 /*
- * Bearer tokens: names, hashes and scopes, never a token itself; and the rule that applies while there is no token.
+ * Bearer tokens: their names, hashes and scopes, but not the tokens themselves; and the rule that applies while there
+ * are no tokens.
  *
- * Invariant: the transaction that adds a token also writes the rule ASKED, under a lock on the installation's row that
- * a waiver takes as well. So if all tokens are lost (revoked, deleted by a manual edit, lost with their table),
- * requests stay refused.
+ * Invariant: the transaction that adds a token also sets the rule to ASKED, under the lock of the installation's row,
+ * which dt_store_tokens_waive takes, too. So after all tokens were revoked, deleted by a manual edit, or lost with
+ * their table, requests are still refused.
  */
 #include "events/events.h"
 #include "mysql/statements.h"
@@ -17,7 +18,7 @@ static enum dt_token_rule rule_of(const dt_db *db, unsigned column)
     return rule == DT_TOKENS_NEVER_MADE || rule == DT_TOKENS_WAIVED ? (enum dt_token_rule)rule : DT_TOKENS_ASKED;
 }
 
-/* Locks the installation row and writes the rule. */
+/* Locks the installation's row and writes the rule. */
 static dt_status set_rule(dt_db *db, enum dt_token_rule rule, struct dt_error *err)
 {
     dt_status status = dt_db_query(db, dt_sql_lock_token_rule, DT_NO_PARAMS, err);
@@ -40,7 +41,7 @@ static struct dt_param quota_param(int64_t limit)
 }
 
 struct change {
-    const struct dt_token *token; /* to delete a token, only its name is set */
+    const struct dt_token *token; /* the token to add or to delete; to delete it, only its name is set */
     struct dt_str actor;
 };
 
@@ -122,8 +123,8 @@ dt_status dt_store_tokens_ask(dt_store *store, struct dt_error *err)
 static dt_status waive_tokens(void *, dt_db *db, int64_t, struct dt_error *err)
 {
     int64_t n = 0;
-    dt_status status = set_rule(db, DT_TOKENS_WAIVED, err); /* the row is locked first, so that a request that adds a
-                                                             * token waits */
+    dt_status status = set_rule(db, DT_TOKENS_WAIVED, err); /* this locks the row first, so a request that adds a token
+                                                             * waits */
     if (status == DT_OK)
         status = dt_db_read_number(db, dt_sql_count_tokens, DT_NO_PARAMS, NULL, &n, err);
     return status == DT_OK && n ? dt_fail(err, DT_EXISTS, "there are %lld tokens", (long long)n) : status;
@@ -134,7 +135,7 @@ dt_status dt_store_tokens_waive(dt_store *store, struct dt_error *err)
     return dt_store_commit_work(store, NULL, waive_tokens, NULL, err);
 }
 
-/* Copies a text. A NULL left by a manual edit becomes empty: no scope, no topic. */
+/* Copies a text. NULL, after a manual edit, becomes empty: no scope, no topic. */
 static struct dt_str copy_token_text(struct dt_arena *arena, const dt_db *db, unsigned column)
 {
     struct dt_str text = dt_db_bytes(db, column);
