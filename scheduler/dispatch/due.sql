@@ -1,7 +1,8 @@
--- Reads due jobs from the covering index alone: near rows have due_band 1 and are ordered by due_key and id. Each
--- statement reads one range and has no other condition, because with one MariaDB sometimes also reads the rows.
+-- Finds due jobs in the index `due` alone, which has all columns that are needed. Near jobs have due_band 1, and are
+-- ordered by due_key and id. A statement reads one range of the index, without other conditions, because with one
+-- MariaDB sometimes reads the rows, too.
 
--- Reads the jobs with this due_key whose ids are above a given id.
+-- Reads the jobs that have the given due_key and an id above the given one.
 -- name: select_due_behind
 SELECT id, due_key
   FROM jobs FORCE INDEX (due)
@@ -18,8 +19,8 @@ SELECT id, due_key
    AND due_key < ?
  ORDER BY due_key, id LIMIT ?;
 
--- Reads at most a given number of jobs after (due_key, id) that were due before a given time, and whether each is held
--- because its topic is paused. Reads two ranges of the index, and the rows.
+-- Reads at most a given number of jobs that are after (due_key, id) and were due before a given time; also whether the
+-- job is held because its topic is paused. Reads two ranges of the index, and the rows of the jobs.
 -- name: select_late_slice
 SELECT d.id, d.due_key, IF(d.state = 'scheduled', COALESCE(t.paused, FALSE), FALSE)
   FROM (SELECT id, due_key, topic, state
@@ -29,7 +30,7 @@ SELECT d.id, d.due_key, IF(d.state = 'scheduled', COALESCE(t.paused, FALSE), FAL
          ORDER BY due_key, id LIMIT ?) d
   LEFT JOIN topics t ON t.name = d.topic;
 
--- Returns 0 if no job is due before a given time, 1 if a job is, 2 if a job is and some topic is paused.
+-- Returns 0 if no job was due before a given time, 1 if a job was, and 2 if a job was and some topic is paused.
 -- name: is_anything_late
 SELECT IF(EXISTS (SELECT 1 FROM jobs FORCE INDEX (due) WHERE due_band = 1 AND due_key >= 0 AND due_key < ?),
           1 + EXISTS (SELECT 1 FROM topics WHERE paused), 0);
@@ -50,11 +51,11 @@ SELECT CRC32(id) % 1024 AS slot, COUNT(*)
    AND due_key < ?
  GROUP BY slot;
 
--- The procedure polls in the server while the caller waits: sql/procedures/dt_wait.sql.
+-- Calls sql/procedures/dt_wait.sql, which polls in the server while the caller waits.
 -- name: wait
 CALL dt_wait(?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?);
 
--- Reads the current state of the given jobs; next_at of a finished job is returned as 0.
+-- Reads the current state of the given jobs. For a finished job, next_at is returned as 0.
 -- name: select_truth
 SELECT j.id, IF(j.state IN ('scheduled','dispatched'), GREATEST(j.next_at, 1), 0), j.state+0, j.topic,
        COALESCE(p.paused, 0), j.updated_at, (SELECT generation FROM installation), j.callback_url

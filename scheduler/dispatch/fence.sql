@@ -1,7 +1,7 @@
 -- Statements on the row of a shard. epoch, token and version are the fence: the shard's leader locks the row, compares
 -- these columns and writes them. "-- guard: NAME" marks a condition that the mutation tests remove.
 
--- Locks the row; its first four columns are compared with the fence.
+-- Locks the shard's row. The caller compares the first four columns with its fence.
 -- name: lock_fence
 SELECT s.epoch, s.token, s.version, s.halted, CAST(UNIX_TIMESTAMP(NOW(3))*1000 AS SIGNED),
        (SELECT generation FROM installation), (SELECT topics_version FROM installation)
@@ -9,14 +9,14 @@ SELECT s.epoch, s.token, s.version, s.halted, CAST(UNIX_TIMESTAMP(NOW(3))*1000 A
  WHERE s.shard = ?
    FOR UPDATE;
 
--- Reads the columns of lock_fence without a lock.
+-- Reads the columns of the fence without a lock.
 -- name: check_fence
 SELECT s.epoch, s.token, s.version, s.halted, i.generation, i.topics_version, i.shards
   FROM shards s
   JOIN installation i
  WHERE s.shard = ?;
 
--- Compares the fence of the locked row again, in the statement that writes.
+-- The WHERE compares the fence of the locked row again.
 -- name: write_fence
 UPDATE shards
    SET version = version + 1, inflight = ?, send_n = ?, ledger_offset = ?, batch_no = ?

@@ -1,12 +1,12 @@
--- Attempts in the hands of a process: claimed for a callback, and without a recorded outcome yet.
--- tests/model/callbacks.pml models the protocol.
+-- Attempts in the hands of a process: the process has claimed them for a callback, and their outcome is not recorded
+-- yet. tests/model/callbacks.pml models the protocol.
 
 -- name: own_hands
 INSERT INTO hand_owners (owner, name, timeout_ms, renewed_at)
 VALUES (?, ?, ?, CAST(UNIX_TIMESTAMP(SYSDATE(3))*1000 AS SIGNED));
 
--- If MySQL was restored from an older copy, `renewals` is lower than the number of renewals that the owner remembers,
--- and the statement changes no row.
+-- If MySQL was restored from an older copy, the row has fewer renewals than its owner remembers, and the statement
+-- changes no row.
 -- name: renew_hands
 UPDATE hand_owners
    SET renewed_at = CAST(UNIX_TIMESTAMP(SYSDATE(3))*1000 AS SIGNED), renewals = renewals + 1
@@ -17,13 +17,13 @@ UPDATE hand_owners
 -- name: disown_hands
 DELETE FROM hand_owners WHERE owner = ?;
 
--- Deletes leases of owners that expired at least a minute ago.
+-- Deletes owners that expired more than a minute ago.
 -- name: forget_hand_owners
 DELETE FROM hand_owners
  WHERE renewed_at + timeout_ms < CAST(UNIX_TIMESTAMP(SYSDATE(3))*1000 AS SIGNED) - 60000;
 
--- Reads the jobs above a given id whose attempt is in the hands of an owner that expired or has no row. If any owner
--- exists, the statement also returns a row with the id -1: attempts may be lost later.
+-- Reads the jobs above a given id that have an attempt in the hands of an owner that has expired or has no row. If any
+-- owner has a row, one more row is returned, with the id -1: attempts may be lost later.
 -- name: select_lost
 (SELECT h.job_id
    FROM hands h FORCE INDEX (PRIMARY)
@@ -34,7 +34,8 @@ DELETE FROM hand_owners
 UNION ALL
 (SELECT -1 FROM hand_owners LIMIT 1);
 
--- Deletes attempts whose owner is gone and whose jobs have left `jobs`: such an attempt has nothing to end.
+-- Deletes attempts whose owner has expired or has no row, and whose job is not in `jobs` any more: there is nothing to
+-- end.
 -- name: delete_hands_of_no_job
 DELETE h
   FROM hands h
@@ -42,7 +43,7 @@ DELETE h
  WHERE (o.owner IS NULL OR o.renewed_at + o.timeout_ms <= CAST(UNIX_TIMESTAMP(SYSDATE(3))*1000 AS SIGNED))
    AND NOT EXISTS (SELECT 1 FROM jobs j WHERE j.id = h.job_id);
 
--- Returns which of the locked jobs have an attempt in the hands of a process, and whether that process lives.
+-- Returns which of the locked jobs have an attempt in the hands of a process, and whether that process is live.
 -- name: find_in_hands
 SELECT h.job_id, h.attempt, COALESCE(o.renewed_at + o.timeout_ms, 0) > CAST(UNIX_TIMESTAMP(SYSDATE(3))*1000 AS SIGNED)
   FROM hands h FORCE INDEX (PRIMARY)
@@ -62,7 +63,7 @@ DELETE h
   FROM JSON_TABLE(?, '$[*]' COLUMNS (id BIGINT PATH '$')) t
   STRAIGHT_JOIN hands h FORCE INDEX (PRIMARY) ON h.job_id = t.id;
 
--- Waits for a transaction that has locked the shard's row.
+-- Waits until another transaction that has locked the shard's row has ended.
 -- name: lock_shard_of_hands
 SELECT shard FROM shards WHERE shard = ?
    FOR UPDATE; -- guard: CALL_DOUBT_HAS_ENDED
@@ -73,15 +74,15 @@ SELECT job_id, attempt FROM hands WHERE owner = ? AND shard = ? ORDER BY job_id;
 -- name: give_hands_away
 UPDATE hands h FORCE INDEX (PRIMARY) SET h.owner = 0 WHERE h.owner = ? AND h.job_id IN (?,...);
 
--- Returns the owners of the attempts, so that the caller sees which attempts it still owns.
+-- Returns the owner of each attempt. The caller thereby learns which attempts it still owns.
 -- name: select_hands
 SELECT h.job_id, h.attempt, h.owner
   FROM hands h FORCE INDEX (PRIMARY)
  WHERE h.job_id IN (?,...)
  ORDER BY h.job_id;
 
--- Stores HTTP answers whose result changed nothing, or that announce a later report. No later attempt of the job begins
--- before the row of `hands` is deleted.
+-- Stores the status and duration of HTTP answers that do not end their attempt: the result changed nothing, or the
+-- answer announces a later report. While the attempt has a row in `hands`, no later attempt of the job begins.
 -- name: write_answers
 UPDATE JSON_TABLE(?, '$[*]' COLUMNS (id BIGINT PATH '$[0]', attempt BIGINT PATH '$[1]', http_status INT PATH '$[2]',
        duration_ms INT PATH '$[3]')) r

@@ -1,18 +1,18 @@
--- Statements of the leader transaction on jobs. Every statement caps the time to report at DT_ACK_MAX_MS, so that now +
--- ack_timeout_ms stays a valid time after a manual edit. The statement that locks hinted jobs also reads their
--- messages: job_rows.sql.
+-- Statements on jobs in a leader's transaction. The time to report is limited to DT_ACK_MAX_MS, so that now +
+-- ack_timeout_ms is a valid time even after a manual edit. The statement that locks due jobs is in job_rows.sql,
+-- because it also reads their messages.
 
--- Reads the in-flight lists of other shards.
+-- Reads the in-flight lists of the given shards.
 -- name: select_lists_of_shards
 SELECT s.inflight
   FROM JSON_TABLE(?, '$[*]' COLUMNS(shard INT PATH '$')) t
   STRAIGHT_JOIN shards s FORCE INDEX (PRIMARY) ON s.shard = t.shard;
 
--- Returns which of the given jobs have a stored result that waits for their row.
+-- Returns which of the given jobs have a deferred result (job/results/results_deferred.c).
 -- name: find_deferred
 SELECT d.job_id FROM deferred_results d FORCE INDEX (by_job) WHERE d.job_id IN (?,...);
 
--- Archives the latest attempt of jobs that are about to be claimed again.
+-- Copies the latest attempt of jobs that are about to be claimed again into `attempts`.
 -- name: keep_latest_attempts
 INSERT INTO attempts (job_id, attempt, status, due_at, dispatched_at, finished_at, error_code, error_message, http_status, duration_ms)
 SELECT j.id, j.attempt, COALESCE(NULLIF(j.attempt_status, 'none'), 'dispatched'), j.due_at, j.dispatched_at, j.finished_at,
@@ -24,7 +24,7 @@ SELECT j.id, j.attempt, COALESCE(NULLIF(j.attempt_status, 'none'), 'dispatched')
  WHERE j.attempt > 0
 ON DUPLICATE KEY UPDATE status = VALUES(status);
 
--- Writes back values that were read when the rows were locked: no other session can have changed them.
+-- Claims the jobs. Columns are computed from the row itself, which has not changed since the transaction locked it.
 -- name: claim_jobs
 UPDATE jobs j FORCE INDEX (PRIMARY)
    SET j.state = 'dispatched', j.attempt = LEAST(j.attempt + 1, 1999999999), j.attempt_status = 'dispatched',
@@ -35,7 +35,7 @@ UPDATE jobs j FORCE INDEX (PRIMARY)
  WHERE j.state = 'scheduled' AND j.next_at <= ? -- guard: CLAIM or: WHERE ? > 0
    AND j.id IN (?,...);
 
--- Locks the jobs whose attempts were sent, in order of ids. If another session has a row locked, the row is skipped and
+-- Locks the jobs whose attempts were sent, in the order of their ids. A row that another session has locked is skipped;
 -- its deadline is not extended.
 -- name: lock_sent
 SELECT j.id, GREATEST(j.next_at, 1), LEAST(j.ack_timeout_ms, 3155760000000)
@@ -46,7 +46,7 @@ SELECT j.id, GREATEST(j.next_at, 1), LEAST(j.ack_timeout_ms, 3155760000000)
  ORDER BY t.id
    FOR UPDATE /*!80001 OF j */ SKIP LOCKED;
 
--- The expression for `near` is right whether MySQL assigns next_at before it or after it.
+-- The server may assign next_at before it computes `near`, or after it; the expression gives the same result.
 -- name: extend_sent
 UPDATE JSON_TABLE(?, '$[*]' COLUMNS(id BIGINT PATH '$')) t
   STRAIGHT_JOIN jobs j FORCE INDEX (PRIMARY) ON j.id = t.id
@@ -54,8 +54,8 @@ UPDATE JSON_TABLE(?, '$[*]' COLUMNS(id BIGINT PATH '$')) t
        j.next_at = GREATEST(j.next_at, ? + LEAST(j.ack_timeout_ms, 3155760000000)) -- guard: DEADLINE_GREATEST or: j.next_at = ? + LEAST(j.ack_timeout_ms, 3155760000000)
  WHERE j.state = 'dispatched';
 
--- Records that Kafka refused the attempt. If a manual edit or a forged result ended the attempt before, the state in
--- the row is kept.
+-- Records that Kafka refused the attempt. The state of the job is not changed, because a manual edit or a forged result
+-- may have ended the attempt before.
 -- name: record_undeliverable
 UPDATE jobs
    SET attempt_status = 'undeliverable', error_at = ?, error_code = 'undeliverable', error_message = LEFT(?, 1000),

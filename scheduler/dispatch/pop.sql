@@ -1,4 +1,4 @@
--- Offers of due jobs to pops, and the claim of an offer by a pop.
+-- Offers of due jobs to clients that pop, and claims of offers.
 
 -- ---- offers; written by leaders ----
 
@@ -7,13 +7,13 @@ INSERT INTO pop_queue (topic, due_at, job_id)
 VALUES (?,?,?)
 ON DUPLICATE KEY UPDATE job_id = VALUES(job_id);
 
--- Marks locked rows as offered. Scans for due jobs skip them until they are claimed or their time changes.
+-- Marks locked rows as offered. Scans for due jobs skip these rows until the job is claimed or its time changes.
 -- name: mark_offered
 UPDATE jobs j FORCE INDEX (PRIMARY) SET j.near = -1 WHERE j.id IN (?,...);
 
 -- ---- looking ----
 
--- Reads the settings of topics, and whether any of their jobs is offered.
+-- Reads the delivery of topics, whether they are paused, and whether any of their jobs is offered.
 -- name: look_at_offers
 SELECT t.place, p.delivery + 0, p.paused,
        EXISTS (SELECT 1 FROM pop_queue q FORCE INDEX (PRIMARY) WHERE q.topic = p.name)
@@ -35,11 +35,12 @@ SELECT q.due_at, q.job_id
  ORDER BY q.due_at, q.job_id LIMIT ?
    FOR UPDATE SKIP LOCKED; -- guard: POP_LOCK
 
--- Finds a due offer without a lock, so it also finds offers that other sessions have locked.
+-- Returns whether a topic has a due offer. Locks nothing, so it also finds offers that other sessions have locked.
 -- name: find_due_offer
 SELECT 1 FROM pop_queue q FORCE INDEX (PRIMARY) WHERE q.topic = ? AND q.due_at <= ? LIMIT 1;
 
--- Skips rows that other sessions have locked. The last column but one is the size of the payload.
+-- Locks the jobs of offers. Skips jobs that other sessions have locked. The last column but one is the size of the
+-- payload.
 -- name: lock_offered
 SELECT j.id, j.state+0, j.attempt, GREATEST(j.next_at, 1), j.claim_shard,
        LEAST(j.ack_timeout_ms, 3155760000000), LENGTH(j.payload), j.topic
@@ -48,7 +49,8 @@ SELECT j.id, j.state+0, j.attempt, GREATEST(j.next_at, 1), j.claim_shard,
  ORDER BY j.id
    FOR UPDATE SKIP LOCKED; -- guard: POP_LOCK
 
--- Writes back values that were read when the rows were locked. A popped attempt enters no shard's list.
+-- Claims the jobs. Columns are computed from the row itself, which has not changed since the transaction locked it. No
+-- shard has claimed a popped attempt, so claim_shard is -1.
 -- name: pop_jobs
 UPDATE jobs j FORCE INDEX (PRIMARY)
    SET j.state = 'dispatched', j.attempt = LEAST(j.attempt + 1, 1999999999), j.attempt_status = 'dispatched',
@@ -65,7 +67,7 @@ DELETE q
   FROM JSON_TABLE(?, '$[*]' COLUMNS(due_at BIGINT PATH '$[0]', id BIGINT PATH '$[1]')) t
   STRAIGHT_JOIN pop_queue q FORCE INDEX (PRIMARY) ON q.topic = ? AND q.due_at = t.due_at AND q.job_id = t.id;
 
--- Removes the mark from rows whose offer is missing or stale, so that scans find these jobs again.
+-- Removes the mark `offered` from jobs whose offer is missing or stale, so that scans find these jobs again.
 -- name: mark_not_offered
 UPDATE jobs j FORCE INDEX (PRIMARY)
    SET j.near = (j.next_at < ?)
@@ -75,7 +77,8 @@ UPDATE jobs j FORCE INDEX (PRIMARY)
 
 -- ---- housekeeping ----
 
--- Reads offered rows in order of time, whether their offer exists, and whether jobs of their topic are still popped.
+-- Reads jobs marked as offered, in the order of their times; also whether the offer exists, and the delivery of the
+-- topic.
 -- name: select_offered
 SELECT j.id, j.due_key, j.topic, p.delivery + 0,
        EXISTS (SELECT 1 FROM pop_queue q FORCE INDEX (PRIMARY)
@@ -91,7 +94,7 @@ SELECT j.id, j.due_key, j.topic, p.delivery + 0,
 -- name: select_next_offering
 SELECT q.topic FROM pop_queue q FORCE INDEX (PRIMARY) WHERE q.topic > ? ORDER BY q.topic LIMIT 1;
 
--- Reads the offers of a topic, and whether their jobs still wait for a pop.
+-- Reads the offers of a topic, and whether the job of each still waits for a pop.
 -- name: select_offers
 SELECT q.due_at, q.job_id, COALESCE(j.near = -1 AND GREATEST(j.next_at, 1) = q.due_at, 0)
   FROM pop_queue q FORCE INDEX (PRIMARY)

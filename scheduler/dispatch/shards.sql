@@ -1,6 +1,6 @@
--- The number of shards, and what leaders report about them.
+-- The number of shards, and what their leaders report.
 
--- If the leader is dead, its reports about its current state (waiting, detail, callbacks) are not returned.
+-- What a leader reports about its current state (waiting, detail, callbacks) is returned only if the leader is live.
 -- name: select_shards
 SELECT s.shard, s.epoch, l.leader, s.halted, JSON_LENGTH(s.inflight), t.seen_at, IF(l.leader IS NULL, NULL, t.waiting),
        IF(l.leader IS NULL, NULL, t.detail), t.overdue, t.oldest_due_at, t.drift_missing, t.drift_extra, t.drift_wrong, t.generation,

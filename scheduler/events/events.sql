@@ -4,7 +4,8 @@
 INSERT INTO job_events (at, actor, action, topic, job_id, subject, operation_id, was, became)
 VALUES (?,?,?,?,?,?,?,?,?);
 
--- Pages of events, newest first. Each statement reads in the order of one index; a time bound prunes partitions.
+-- Reads a page of events, the newest first. Each of the four statements reads one index in order. The bounds of `at`
+-- exclude partitions.
 -- name: select_events
 SELECT id, at, actor, action, topic, job_id, subject, operation_id, was, became
   FROM job_events FORCE INDEX (PRIMARY)
@@ -40,7 +41,7 @@ SELECT id, at, actor, action, topic, job_id, subject, operation_id, was, became
    AND at < ?
  ORDER BY id DESC LIMIT ?;
 
--- Reads which days have a partition; a day is a number: days since 1970.
+-- Reads the days that have a partition, as numbers of days since 1970.
 -- name: select_event_days
 SELECT CAST(SUBSTR(partition_name, 2) AS SIGNED)
   FROM information_schema.partitions

@@ -1,4 +1,4 @@
--- Elections by leases: members that renew themselves, and the shards that they hold.
+-- Elections by leases in MySQL: members, which renew themselves, and the shards that each member holds.
 
 -- name: join_election
 INSERT INTO election_members (id, name, timeout_ms, joined_at, renewed_at)
@@ -9,12 +9,12 @@ DELETE FROM election_members
  WHERE ended AND renewed_at < CAST(UNIX_TIMESTAMP(SYSDATE(3))*1000 AS SIGNED) - 60000;
 
 -- name: renew_member
--- `renewals` makes the row change even if the member renews twice in one millisecond.
+-- `renewals` changes the row even if a member renews itself twice in one millisecond.
 UPDATE election_members
    SET renewed_at = CAST(UNIX_TIMESTAMP(SYSDATE(3))*1000 AS SIGNED), renewals = renewals + 1, leaving = ?
  WHERE id = ? AND NOT ended;
 
--- Renews the member and reads the election: sql/procedures/dt_renew_member.sql.
+-- Renews the member and reads the election, in one round trip: sql/procedures/dt_renew_member.sql.
 -- name: renew_and_look
 CALL dt_renew_member(?, ?, ?);
 
@@ -24,8 +24,9 @@ UPDATE election_members
  WHERE id = ?;
 
 -- name: end_silent_member
--- The row is locked while it is checked. A renewal before the check prevents the end; a renewal after it finds that the
--- member has ended. If renewed_at is in the future, the clock was set back, and the member ends, too.
+-- Ends a member that was not renewed in time. The row is locked while the WHERE checks it: if a renewal comes first,
+-- the member does not end; if it comes later, it finds that the member has ended. A renewed_at in the future means that
+-- the clock was set back; then the member ends, too.
 UPDATE election_members
    SET ended = TRUE
  WHERE id = ? AND renewals = ? AND NOT ended
@@ -33,7 +34,7 @@ UPDATE election_members
     OR CAST(UNIX_TIMESTAMP(SYSDATE(3))*1000 AS SIGNED) < renewed_at);
 
 -- name: free_leases
--- Leases of members that have ended, and of unknown members (a manual edit).
+-- Frees the leases of members that have ended, and of members without a row (after a manual edit).
 DELETE l
   FROM leases l
   LEFT JOIN election_members m ON m.id = l.member
@@ -52,8 +53,8 @@ DELETE FROM leases
  WHERE member = ? AND shard IN (?,...);
 
 -- name: select_election
--- One row for each shard that a member holds, and one row for a member without shards. The last column is the number of
--- live dispatchers that ZooKeeper elects.
+-- Returns one row for each shard that a member holds, and one row for each member without shards. The last column is
+-- the number of live dispatchers that use ZooKeeper for elections.
 SELECT m.id, m.renewals, CAST(UNIX_TIMESTAMP(SYSDATE(3))*1000 AS SIGNED) - m.renewed_at, m.timeout_ms, m.leaving, l.shard,
        (SELECT COUNT(*)
           FROM processes p

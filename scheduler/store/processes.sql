@@ -1,4 +1,4 @@
--- Reads and writes the rows of processes, and checks whether jobs can be inserted.
+-- Rows of processes, findings of processes, and checks whether this account may insert jobs.
 
 -- name: delete_old_processes
 DELETE FROM processes

@@ -51,8 +51,8 @@ CREATE TABLE IF NOT EXISTS schema_migrations (
 ) ENGINE=InnoDB COMMENT='which files of sql/ have been applied';
 
 -- name: count_chain
--- Number of applied migrations that precede the baseline. No row if the database has the baseline, or no migration at
--- all.
+-- Returns the number of applied migrations of the old chain, before the baseline. Returns no row if there is no
+-- migration, or if the first one is the baseline.
 SELECT COUNT(NULLIF(applied_at, 0))
   FROM schema_migrations
 HAVING COUNT(*) > 0 AND SUM(version = ? AND name = ?) = 0;
@@ -61,7 +61,7 @@ HAVING COUNT(*) > 0 AND SUM(version = ? AND name = ?) = 0;
 DELETE FROM schema_migrations;
 
 -- name: count_migrations
--- Number of applied migrations. The first migration counts only if it is the baseline.
+-- Returns the number of applied migrations. The first one counts only if it is the baseline.
 SELECT COUNT(*) FROM schema_migrations WHERE applied_at > 0 AND version <= ? AND (version > 1 OR name = ?);
 
 -- name: select_newest_migration

@@ -1,7 +1,8 @@
 -- Leases for work that only one process should do at a time (store/leases.h).
 
--- MySQL assigns from left to right: the first assignment decides who has the lease, and the second uses its result. A
--- lease whose end is far in the future counts as expired, because the server's clock may have been set back.
+-- MySQL assigns the columns from left to right: the first assignment decides who has the lease, and the second depends
+-- on the result. A lease that ends far in the future counts as expired, because the server's clock may have been set
+-- back.
 -- name: take_work_lease
 INSERT INTO work_leases (work, holder, until_at)
 VALUES (?, ?, CAST(UNIX_TIMESTAMP(SYSDATE(3))*1000 AS SIGNED) + ?)
