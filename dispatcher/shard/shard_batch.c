@@ -111,12 +111,14 @@ void dt_sender_stop(struct dt_sender *s)
  * ---- the batch: a transaction in MySQL (settle, time out, claim), then a transaction of the delivery (messages and
  * their ledger record) ----
  *
- * Invariants: - A claim is never undone. flight.list is the in-flight list in the shard's row. Its first fence.send_n
- * entries are sent exactly as they are, and flight.sent becomes true only after a clean commit. - After any outcome
- * except a clean commit nothing is sent again from memory: the caller takes over, and the ledger decides. - If the
- * delivery gets messages before their claim is committed, it commits the messages after the claim, or never. - If a
- * part of the list was not sent, it is sent before anything is claimed. Its messages are read from the rows again, in
- * whatever state the rows are.
+ * Invariants:
+ *   - A claim is never undone. flight.list is the in-flight list in the shard's row. Its first fence.send_n entries are
+ *     sent exactly as they are, and flight.sent becomes true only after a clean commit.
+ *   - After any outcome except a clean commit nothing is sent again from memory: the caller takes over, and the ledger
+ *     decides.
+ *   - If the delivery gets messages before their claim is committed, it commits the messages after the claim, or never.
+ *   - If a part of the list was not sent, it is sent before anything is claimed. Its messages are read from the rows
+ *     again, in whatever state the rows are.
  */
 
 /* Longest time between two reads of MySQL's clock; an idle leader must wake on time by it. */

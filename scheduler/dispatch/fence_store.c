@@ -1,12 +1,15 @@
 /*
- * The fence that a leadership holds, and taking a shard over: the row of `shards` is locked, compared and written here.
+ * The fence that a leadership holds, and taking a shard over. This file locks, compares and writes the shard's row of
+ * `shards`.
  *
  * Invariants:
- * - A fence is what this leadership wrote last. Every transaction of a leader except dt_store_step_down locks the row
- *   first, compares epoch, token and version with the fence, and compares them again in the statement that writes. The
- *   epoch excludes other leaders; token and version detect a MySQL that was restored to an earlier state.
+ * - A fence has the values that this leadership wrote last. Every transaction of a leader except dt_store_step_down
+ *   locks the row first, compares epoch, token and version with the fence, and compares them again in the statement
+ *   that writes. The epoch excludes other leaders; token and version detect a MySQL that was restored to an earlier
+ *   state.
  * - A takeover writes epoch + 1 before the ledger is read.
- * - A batch leaves the list only if the ledger has it, or if it is a single attempt that the delivery refused.
+ * - A batch leaves the in-flight list only if the ledger has the batch, or if it is a single attempt that Kafka
+ *   refused.
  */
 
 #include "base/guard.h"
@@ -16,7 +19,8 @@
 #include "mysql/statements.h"
 #include "store/store_internal.h"
 
-/* Checks that the row is what this leadership wrote last. Columns 0 to 3 are epoch, token, version, halted. */
+/* Checks that the row has the values that this leadership wrote last. Columns 0 to 3 are epoch, token, version,
+ * halted. */
 static dt_status check_row(const dt_db *db, const struct dt_fence *fence, struct dt_error *err)
 {
     if (!DT_GUARD(EPOCH, dt_db_i64(db, 0) == fence->epoch) || !DT_GUARD(TOKEN, dt_db_i64(db, 1) == fence->token) ||
@@ -48,7 +52,7 @@ static dt_status begin_with_lock(dt_store *store, dt_db *db, void *arg, struct d
         *l->row = (struct dt_fence_row){dt_db_i64(db, 4), dt_db_i64(db, 5), dt_db_i64(db, 6)};
         status = check_row(db, l->fence, err);
     }
-    /* The row decides the status. An error of the connection after the row was read is ignored. */
+    /* The row that was read decides the status, so an error of the connection after that is ignored. */
     const bool unread = status == DT_OK || status == DT_NOT_FOUND;
     dt_status end = dt_db_end(db, unread ? err : NULL);
     if (l->row->now_ms)
@@ -178,7 +182,7 @@ dt_status dt_deadlines_extend(dt_db *db, const struct dt_inflight *sent, int64_t
 
 /* ---- takeover, step 1 ---- */
 
-/* MALFORMED: the list cannot be read. */
+/* Locks and reads the shard's row. MALFORMED: its in-flight list cannot be parsed. */
 static dt_status read_shard_row(dt_db *db, struct dt_fence *fence, const char *index_at, struct dt_inflight *inflight,
                                 struct dt_error *err)
 {
@@ -194,12 +198,13 @@ static dt_status read_shard_row(dt_db *db, struct dt_fence *fence, const char *i
         fence->batch_no = dt_db_i64(db, 3);
         fence->trim_offset = dt_db_is_null(db, 6) ? -1 : dt_db_i64(db, 6);
         fence->trim_at_ms = dt_db_i64(db, 7);
-        /* If the set was on another endpoint, the set on this endpoint lacks entries, whatever its marker says. */
+        /* If the shard's set was at another endpoint before, the set at this endpoint lacks entries, whatever its
+         * marker says. */
         fence->index_epoch = dt_str_is(dt_db_bytes(db, 9), index_at) ? dt_db_i64(db, 10) : fence->epoch;
         status = halted.p ? dt_fail(err, DT_HALTED, "%.*s", (int)halted.n, halted.p)
                           : dt_inflight_parse(dt_db_bytes(db, 4), inflight);
         if (status == DT_OK) {
-            /* A manual edit may have written any number: limits send_n to 1 to the length of the list. */
+            /* A manual edit may have written any number: sends at least 1 and at most all entries of the list. */
             const size_t n = fence->inflight = inflight->n;
             fence->send_n = send_n < 1 || (uint64_t)send_n > n ? n : (size_t)send_n;
         }
@@ -208,7 +213,7 @@ static dt_status read_shard_row(dt_db *db, struct dt_fence *fence, const char *i
     return status == DT_OK ? end : status;
 }
 
-/* Must be called after the row was locked and found to be this leadership's, or without a leader. */
+/* Must be called after the row was locked and belongs to this leadership, or to no leader. */
 static dt_status halt_shard(dt_db *db, unsigned shard, const char *reason, struct dt_error *err)
 {
     return dt_db_run(db, dt_sql_halt_shard, DT_PARAMS(DT_P_STR(dt_str(reason)), DT_P_INT(shard)), NULL, err);
@@ -220,8 +225,8 @@ dt_status dt_store_takeover(dt_store *store, const struct dt_leadership *who, st
     dt_db *db;
     *fence = (struct dt_fence){.shard = who->shard, .token = who->token};
     dt_status status = dt_store_db(store, &db, err);
-    /* Uses a new connection: a statement that the server still executes for the old one ends before, or loses the row
-     * lock. */
+    /* Uses a new connection: if the server still executes a statement of the old connection, that statement ends first,
+     * or loses its lock on the row. */
     if (status == DT_OK)
         status = dt_db_reconnect(db, err);
     if (status == DT_OK)
@@ -230,7 +235,8 @@ dt_status dt_store_takeover(dt_store *store, const struct dt_leadership *who, st
         return status;
     status = read_shard_row(db, fence, who->index_at, inflight, err);
     if (status == DT_MALFORMED) {
-        /* A manual edit broke the list, so the shard's in-flight attempts are unknown, and nothing may be claimed. */
+        /* A manual edit broke the in-flight list. The shard's attempts in flight are unknown, so nothing may be
+         * claimed. */
         static const char reason[] = "the in-flight list cannot be read";
         status = dt_store_commit(db, halt_shard(db, who->shard, reason, err), err);
         return status == DT_OK ? dt_fail(err, DT_HALTED, "%s", reason) : status;
@@ -253,13 +259,13 @@ struct settling {
     struct dt_fence_row row;
     struct dt_settled *done;
     struct dt_counts counts;
-    struct dt_arena topics; /* memory of the names of topics in `counts` */
+    struct dt_arena topics; /* memory for the names of topics in `counts` */
     struct dt_error *err;
 };
 
-/* Ends an attempt that was refused as a batch of one, like a failure that a consumer reports. If a manual edit or a
+/* Ends an attempt that Kafka refused in a batch of one, like a failure that a consumer reports. If a manual edit or a
  * forged result has ended the job, the job's state is kept, but the attempt is still recorded as undeliverable: a
- * caller whose cancel was refused as "too late" because of this attempt must be able to read its outcome. */
+ * client whose cancel was refused as "too late" because of this attempt must be able to read its outcome. */
 static dt_status end_undeliverable(struct settling *s)
 {
     const struct dt_findings *f = s->found;
@@ -308,7 +314,7 @@ dt_status dt_store_takeover_settle(dt_store *store, struct dt_fence *fence, cons
         status = halt_shard(s.db, fence->shard, findings->halt, err);
     else if (status == DT_OK) {
         const struct dt_inflight *list = findings->inflight;
-        dt_assert_cmp(list->n, ==, next.inflight); /* the row has not changed since step 1 */
+        dt_assert_cmp(list->n, ==, next.inflight); /* the row still has the list that step 1 read */
         const struct dt_shrink shrink = dt_inflight_taken_over(list, next.send_n, findings->sent, &findings->refused);
         const struct dt_inflight sent = {.v = list->v, .n = shrink.leave};
         dt_assert_cmp(shrink.leave + shrink.send_n, <=, list->n);

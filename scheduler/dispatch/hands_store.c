@@ -35,8 +35,8 @@ dt_status dt_store_hands_own(dt_store *store, int64_t owner, const char *name, i
                         DT_PARAMS(DT_P_INT(owner), DT_P_STR(dt_str(name)), DT_P_INT(timeout_ms)), NULL, err);
 }
 
-/* If the answer to a renewal is lost, the renewal may have succeeded. So `asked` counts it, and `confirmed` does
- * not. */
+/* Counts each renewal in `asked`, but in `confirmed` only if an answer confirms it: if the answer was lost, the renewal
+ * may have succeeded. */
 dt_status dt_store_hands_renew(dt_store *store, int64_t owner, struct dt_renewals *renewals, bool *there,
                                struct dt_error *err)
 {
@@ -96,7 +96,7 @@ struct of_shard {
 static dt_status read_hands_of_shard(void *arg, dt_db *db, int64_t, struct dt_error *err)
 {
     const struct of_shard *of = arg;
-    /* Waits for the shard's row lock, so that a leader transaction that may be open has ended. */
+    /* Waits for the lock of the shard's row, so that a leader transaction that may be open has ended. */
     dt_status status =
         dt_db_read_number(db, dt_sql_lock_shard_of_hands, DT_PARAMS(DT_P_INT(of->shard)), NULL, NULL, err);
     if (status == DT_OK)
@@ -178,7 +178,7 @@ static bool leaves_hands(const struct dt_hand_answer *answer)
 }
 
 /* Writes answers that have no result, or whose result changed nothing. If this try skips locked rows, the rows of these
- * answers may not be locked, so it writes nothing. */
+ * answers may not be locked, so nothing is written. */
 static dt_status write_answers(struct recording *r)
 {
     size_t n = 0;
@@ -244,8 +244,8 @@ static dt_status record_answers(void *arg, const struct dt_results_txn *txn, str
         r->answers[i].apply.outbox = false;
         ids[i] = r->answers[i].apply.result.job_id;
     }
-    /* Other processes rarely remove attempts from this owner's hands, and the DELETE detects it. So the first try does
-     * not read the owners. */
+    /* Other processes rarely remove attempts from this owner's hands, and the DELETE detects it if they do. So the
+     * first try does not read the owners. */
     if (status == DT_OK && !first_try)
         status = dt_id_in_read(txn->db, &dt_sql_select_hands, DT_NO_PARAMS, DT_IDS(ids, r->n), note_hand, r, err);
     if (status == DT_OK)

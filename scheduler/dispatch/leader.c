@@ -9,10 +9,11 @@
  * This file has the order of these steps, the fate of each hinted job, timeouts, the shard's row and the COMMIT.
  *
  * Invariants:
- *   - If a part of the list is not sent yet, nothing is claimed or timed out. If the list is frozen, nothing is claimed
- *     into it, and its jobs are skipped. So a list is replaced, shortened at its head or kept, never extended.
- *   - An attempt enters the list in the transaction that writes it into its job's row. So an attempt that is not in a
- *     list cannot enter one later.
+ *   - If a part of the in-flight list is not sent yet, nothing is claimed or timed out. If the list is frozen, nothing
+ *     is claimed into it, and its jobs are skipped. So a list is replaced, shortened at its head or kept, but never
+ *     extended.
+ *   - An attempt enters the list in the transaction that writes the attempt into its job's row. So an attempt that is
+ *     not in a list cannot enter one later.
  *   - A job waits if an earlier attempt is in another shard's list (its slot has moved), or in the hands of a process.
  *   - An attempt does not time out before the results watermark has passed its deadline
  *     (dispatcher/deliver/kafka/kafka_parts.h).
@@ -31,7 +32,7 @@
 
 /* ---- deciding the fate of each candidate ---- */
 
-/* Decides whether the candidate's message can be sent to its topic now. */
+/* Decides whether the message of the candidate can be sent to its topic now. */
 static dt_status judge_writable(struct dt_open_txn *t, struct dt_candidate *c, const struct dt_topic_entry *topic)
 {
     const struct dt_leader_gate *gate = &t->io->gate;
@@ -41,8 +42,8 @@ static dt_status judge_writable(struct dt_open_txn *t, struct dt_candidate *c, c
         writable = DT_WRITABLE_NO;
     else if (dealing == DT_DEALING_LISTS)
         writable = gate->writable(gate->arg, topic->kafka_name, topic->owner, c->bytes);
-    /* Copies the name, since the snapshot may be read again before the batch is sent; consecutive jobs of a topic share
-     * it. */
+    /* Copies the name of a Kafka topic, because the snapshot may be read again before the batch is sent. Consecutive
+     * jobs of a topic share one copy. */
     if (!t->kafka_topic.p || !dt_str_eq(t->kafka_topic, topic->kafka_name))
         t->kafka_topic = dt_arena_copy(t->io->arena, topic->kafka_name);
     c->kafka_topic = t->kafka_topic;
@@ -60,8 +61,8 @@ static dt_status judge_writable(struct dt_open_txn *t, struct dt_candidate *c, c
     return DT_OK;
 }
 
-/* Postpones a candidate until it is known whether its attempt was sent, or what was reported. If `park`, Kafka has not
- * answered for long; the candidate's index entry is then held, so that it does not block other entries. */
+/* Postpones a candidate until it is known whether its attempt was sent, or what was reported about it. If `park`, Kafka
+ * has not answered for long, and the candidate's index entry is held, so that it does not block other entries. */
 static void wait_for_reports(struct dt_open_txn *t, struct dt_candidate *c, bool park)
 {
     struct dt_leader_judged *judged = &t->io->judged;
@@ -85,7 +86,7 @@ static dt_status judge_due(struct dt_open_txn *t, struct dt_candidate *c)
         return DT_OK;
     if (c->state == DT_DISPATCHED) {
         /* A report that arrived before the deadline counts, even if it is read later. So the attempt times out only
-         * after all reports up to its deadline were applied (the results watermark). */
+         * after all reports that arrived before its deadline were applied (the results watermark). */
         const struct dt_read_up_to *up_to = &t->io->due.read_up_to;
         const bool by_kafka = c->claim_shard >= 0;
         if (DT_GUARD(UNREAD, c->next_ms <= (by_kafka ? up_to->kafka_ms : up_to->other_ms)))
@@ -105,9 +106,9 @@ static dt_status judge_due(struct dt_open_txn *t, struct dt_candidate *c)
     }
     if (topic)
         return judge_writable(t, c, topic);
-    /* The snapshot has no such topic. If the topic is newer than the snapshot, the next leader transaction has it in
-     * its snapshot. If a manual edit deleted the topic's row, the job has no destination, and its entry is held until
-     * the row exists again. */
+    /* The snapshot does not have the topic. If the topic is newer than the snapshot, the next leader transaction has it
+     * in its snapshot. If a manual edit deleted the topic's row, the job has no destination, and its index entry is
+     * held until the row exists again. */
     struct dt_str *orphan = &t->io->judged.orphan;
     if (orphan->p && dt_str_eq(*orphan, c->topic)) {
         c->fate = DT_FATE_HELD;
@@ -146,7 +147,8 @@ static bool times_out(const struct dt_candidate *c)
     return c->fate == DT_FATE_TIMEOUT;
 }
 
-/* Leaves attempts whose results wait in deferred_results for a locked row: these results are applied soon. */
+/* Leaves attempts that have a result in deferred_results (it waits for a locked row): these results will be applied
+ * soon. */
 static dt_status leave_deferred(struct dt_open_txn *t)
 {
     size_t n;
@@ -156,8 +158,8 @@ static dt_status leave_deferred(struct dt_open_txn *t)
     return dt_id_in_read(t->db, &dt_sql_find_deferred, DT_NO_PARAMS, DT_IDS(ids, n), dt_candidate_leave, t, t->err);
 }
 
-/* Ends the attempts that timed out, as a reported failure ends an attempt. Afterwards their fate is MOVED or GONE, or
- * LEFT if the result was not applied. */
+/* Ends the attempts that timed out, in the way that a reported failure ends an attempt. Afterwards the fate of their
+ * candidates is MOVED or GONE, or LEFT if the result was not applied. */
 static dt_status write_timeouts(struct dt_open_txn *t)
 {
     if (t->n_timeouts == 0)
@@ -192,7 +194,8 @@ static dt_status write_timeouts(struct dt_open_txn *t)
 
 /* ---- the transaction ---- */
 
-/* Removes the sent batch from the list. If sending took long, restarts the acknowledgement timeouts of its attempts. */
+/* Removes the sent batch from the in-flight list. If sending took long, restarts the acknowledgement timeouts of its
+ * attempts. */
 static dt_status settle_batch(struct dt_open_txn *t)
 {
     const struct dt_leader_sent *sent = &t->io->sent;
@@ -202,7 +205,7 @@ static dt_status settle_batch(struct dt_open_txn *t)
     t->shrink = dt_inflight_sent(sent->list->n, t->fence->send_n);
     settled->n = t->shrink.leave;
     settled->remainder = sent->list->n - settled->n;
-    dt_assert_cmp(settled->n, >, 0); /* if the list is not empty, the sent batch is not empty */
+    dt_assert_cmp(settled->n, >, 0); /* a list that is not empty has a batch that was sent */
     if (!sent->extend_deadlines)
         return DT_OK;
     const struct dt_inflight batch = {.v = sent->list->v, .n = settled->n};
@@ -311,13 +314,14 @@ dt_status dt_leader_txn_commit(dt_store *store, struct dt_fence *fence, struct d
     struct dt_fence next = *fence;
     const size_t in_flight = txn->sent.list->n;
     bool changed = false;
-    dt_assert_cmp(in_flight, ==, fence->inflight); /* the caller has the whole list of the row */
+    dt_assert_cmp(in_flight, ==, fence->inflight); /* the caller's list must be as long as that of the row */
     reset_outputs(txn);
     dt_counts_init(&t.counts);
     dt_status status = dt_fence_begin(store, fence, &t.db, &t.row, err);
     if (DT_UNGUARDED(FENCE_IN_LEADER_TXN) && status == DT_DEPOSED)
         status = DT_OK;
-    if (status == DT_OK) { /* one statement writes the in-flight list, so it must fit into a packet */
+    /* Limits the batch, because one statement writes the whole in-flight list, and must fit into a packet. */
+    if (status == DT_OK) {
         const size_t fit = dt_db_packet_max(t.db) / DT_CLAIM_BYTES;
         txn->due.max_jobs = fit < txn->due.max_jobs ? fit : txn->due.max_jobs;
         status = do_steps(&t, &next, &changed);

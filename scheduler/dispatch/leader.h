@@ -16,7 +16,7 @@
 #include "store/store.h"
 #include "topic_snapshot.h"
 
-/* The message of a claimed attempt: the columns that callers set (job/job.h), and its destination. The strings are in
+/* The message of a claimed attempt: the columns that clients set (job/job.h), and its destination. The strings are in
  * the arena of the call that read the message; for a NULL column the string is absent. */
 struct dt_outgoing {
     struct dt_claim claim;
@@ -25,41 +25,43 @@ struct dt_outgoing {
     struct dt_str payload;
 };
 
-/* Reads the messages of attempts that are already in flight (after a takeover, or when a list was halved), even if
- * their rows have changed. *out: an array in the order of `claims`. If a job's row does not exist, topic and payload
+/* Reads the messages of attempts that are already in flight (after a takeover, or when a list was halved), even if the
+ * rows have changed since the claim. *out: an array in the order of `claims`. If a job has no row, topic and payload
  * are absent. */
 DT_MUST_CHECK dt_status dt_store_read_outgoing(dt_store *store, const struct dt_inflight *claims,
                                                struct dt_arena *arena, struct dt_outgoing **out, struct dt_error *err);
 
-/* An index entry, or a row of the due index, that says that a job may be due. due_ms 0: the time of the entry is
- * unknown; the time in the job's row is used. */
+/* A hint: an index entry, or a row of the due index, that says that a job may be due. due_ms: time of the entry; 0:
+ * unknown, so the time in the job's row is used. */
 struct dt_hint {
     int64_t id, due_ms;
 };
 
-/* The outcome of a hint: what the index should have now. */
+/* The outcome of a hint: which entry the index should have now. */
 struct dt_seen {
     int64_t id, hint_ms;
-    int64_t next_ms;    /* 0 = the entry is removed */
-    bool elsewhere;     /* the job's slot belongs to another shard, whose set gets the entry */
-    bool at_limit;      /* with hold: its topic is at its limit */
-    bool timeout;       /* with hold: the attempt is overdue, but its reports may not be read yet */
-    struct dt_str hold; /* with hold: present if the job is due, but this topic is paused, at its limit or cannot be
-                         * written */
-    uint32_t host;      /* with hold: number of the host in the job's URL, if only that host has no place; else 0 */
+    int64_t next_ms; /* due time of the entry; 0: the entry is removed */
+    bool elsewhere;  /* the job's slot belongs to another shard, whose set gets the entry instead */
+    bool at_limit;   /* with hold: the topic is at its limit */
+    bool timeout;    /* with hold: the attempt is overdue, but reports about it may not be read yet */
+    /* If present, the entry is held under this topic: the job is due, but the topic is paused, at its limit or not
+     * writable. */
+    struct dt_str hold;
+    /* with hold: if only the host in the job's URL has no place: number of that host; otherwise 0. */
+    uint32_t host;
 };
 struct dt_seen_list {
     struct dt_seen *v;
     size_t n;
 };
 
-/* Whether a Kafka topic may take a message. */
+/* Whether a Kafka topic may get a message. */
 enum dt_writable {
     DT_WRITABLE_NO,
     DT_WRITABLE_YES,
-    DT_WRITABLE_UNKNOWN, /* unknown yet: the job is left for a later leader transaction */
-    DT_WRITABLE_ALONE    /* perhaps too large for its topic: sent in a batch of one, so that a refusal concerns only
-                       * this message */
+    DT_WRITABLE_UNKNOWN, /* not known yet: the job is left for a later leader transaction */
+    /* If the message is sent, it must be alone in its batch, so that a refusal concerns only this message. */
+    DT_WRITABLE_ALONE
 };
 
 /* ---- inputs ---- */
@@ -69,13 +71,13 @@ struct dt_leader_sent {
     /* True: it is not known yet whether the batch was sent. Nothing is claimed or settled, and jobs with an attempt in
      * the list are skipped. False: the first fence->send_n entries were sent and committed. */
     bool frozen;
-    bool park;             /* the list is frozen for so long that index entries of its jobs are held */
-    int64_t offset;        /* first offset after the ledger record of the batch */
-    bool extend_deadlines; /* the claim of the batch is old, so the deadlines of its attempts restart now */
+    bool park;             /* the list has been frozen for so long that the index entries of its jobs are held */
+    int64_t offset;        /* the offset after the ledger record of the batch */
+    bool extend_deadlines; /* the claim of the batch is old, so the deadlines of its attempts are counted from now */
 };
 
-/* Times by MySQL's clock. An attempt may time out if its deadline is not later than these: earlier reports were
- * applied, or the wait for them has ended. */
+/* Times by MySQL's clock. An attempt may time out if its deadline is not later than the time for its kind: all reports
+ * up to this time were applied, or the wait for them was given up. */
 struct dt_read_up_to {
     int64_t kafka_ms; /* for attempts that Kafka delivered */
     int64_t other_ms; /* for attempts of callbacks and pops */
@@ -83,13 +85,13 @@ struct dt_read_up_to {
 
 /* The hints, the limits of a batch, and what the leader knows about topics and results. */
 struct dt_leader_due {
-    const struct dt_hint *hints; /* each id at most once */
+    const struct dt_hint *hints; /* each job at most once */
     size_t n_hints;
-    size_t max_jobs, max_bytes, max_topics; /* limits of a batch; max_topics counts Kafka topics */
-    struct dt_turns *turns;                 /* turns of owners and topics, which decide who is first in a batch; kept
-                                             * between transactions */
+    size_t max_jobs, max_bytes, max_topics; /* limits of a batch; max_topics limits the number of Kafka topics */
+    /* Turns of owners and topics, kept between transactions: who is first if a batch cannot take all. */
+    struct dt_turns *turns;
     const struct dt_shard_map *map;
-    dt_topic_snapshot *topics; /* the transaction refreshes it if it is old */
+    dt_topic_snapshot *topics; /* the topic snapshot; the transaction refreshes it if it is outdated */
     struct dt_read_up_to read_up_to;
 };
 
@@ -99,7 +101,7 @@ struct dt_hand_wanted {
     size_t bytes; /* approximate size of its message */
     struct dt_str topic;
     int64_t topic_owner; /* owner of the topic (topic/owners.h) */
-    struct dt_str url;   /* callback URL of the job, else of its topic; absent: neither has one */
+    struct dt_str url;   /* callback URL of the job, or else of its topic; absent: neither has one */
     bool own_url;
 };
 /* Whether a callback got a place in the pool of this process. */
@@ -109,23 +111,23 @@ enum dt_hand_place {
     DT_HAND_TAKEN
 };
 
-/* Questions to the caller. These functions are called while rows are locked, so they must answer from memory. */
+/* Functions of the caller. They are called while rows are locked, so they must answer from memory. */
 struct dt_leader_gate {
     enum dt_writable (*writable)(void *arg, struct dt_str kafka_topic, int64_t owner, int64_t bytes);
     void *arg;
-    /* Reserves a place for a callback in this process. *owner: the number of the process in `hands`, which stays the
-     * same during a transaction. If `take` is NULL, this process has no places. */
+    /* Reserves a place for a callback in this process. *owner: the owner number of this process in `hands`, which stays
+     * the same during a transaction. If `take` is NULL, this process has no places. */
     enum dt_hand_place (*take)(void *hands, const struct dt_hand_wanted *wanted, int64_t *owner);
     void *hands;
-    /* Returns how many jobs of a topic with limits this caller lets the transaction claim at most. NULL: any number. */
+    /* Returns how many jobs of a topic with limits the transaction may claim. NULL: any number. */
     size_t (*allowed)(void *limits, struct dt_str topic);
     void *limits;
 };
 
-/* `claiming` is called with the jobs that are about to be claimed, in order, and the fence as it will be. Rows are
- * locked and nothing is committed yet: if the transaction does not end with OK, the listener undoes what it prepared.
- * `claiming` must not wait. It is called before the claim is written, or after it if large messages had to be read
- * first. It may be NULL. */
+/* `claiming` is called with the jobs that are about to be claimed, in order, and the fence as the claim will write it.
+ * Rows are locked and nothing is committed yet: if the transaction does not end with OK, the listener undoes what it
+ * prepared. `claiming` must not wait. It is called before the claim is written, or, if large messages have to be read
+ * separately, after that. It may be NULL. */
 struct dt_leader_listener {
     void (*claiming)(void *arg, const struct dt_fence *next, const struct dt_outgoing *batch,
                      const struct dt_claim *claims, size_t n);
@@ -134,33 +136,36 @@ struct dt_leader_listener {
 
 /* ---- outputs ---- */
 
-/* What happened to the list that was sent. */
+/* What happened to the in-flight list. */
 struct dt_leader_settled {
-    size_t n;         /* number of entries that were removed from the head of the list */
-    size_t remainder; /* entries still in flight; if above 0, the first fence->send_n of them are sent next, and
-                       * nothing is claimed */
-    struct dt_seen_list moved; /* settled attempts whose deadline was extended */
+    size_t n; /* number of entries that were removed from the head of the list */
+    /* Number of entries that remain; if above 0, nothing is claimed, and the first fence->send_n of these are sent
+     * next. */
+    size_t remainder;
+    struct dt_seen_list moved; /* attempts of the batch whose deadline was extended */
 };
 
 /* Why hints were not claimed. */
 struct dt_leader_judged {
-    size_t unread;        /* due jobs whose attempt may not have been sent, or whose report may be unread */
-    int64_t unread_ms;    /* the latest deadline of these attempts */
-    bool frozen;          /* some jobs were not claimed only because the list is frozen */
-    struct dt_str orphan; /* topic without a row (after a manual edit) that has a due job, which is held; absent:
-                           * none */
+    size_t unread;     /* number of due jobs whose attempt may not have been sent, or whose report may be unread */
+    int64_t unread_ms; /* latest deadline of these attempts */
+    bool frozen;       /* some jobs were not claimed only because the in-flight list is frozen */
+    /* Topic of a due job that has no row (after a manual edit), so the job is held; absent: there is no such topic. */
+    struct dt_str orphan;
 };
 
 struct dt_leader_limits {
-    size_t held; /* due jobs that are held because their topics have no room */
-    size_t busy; /* due jobs left because another transaction claims jobs of their topics: retry in a few
-                  * milliseconds */
+    size_t held; /* number of due jobs that are held because their topics have no room within their limits */
+    /* Number of due jobs that were left because another transaction claims jobs of their topics: retry in a few
+     * milliseconds. */
+    size_t busy;
 };
 
 struct dt_leader_chosen {
-    int64_t shortest_ack_ms; /* the shortest acknowledgement timeout of the claimed jobs */
+    int64_t shortest_ack_ms; /* shortest acknowledgement timeout of the claimed jobs */
     bool more;               /* the batch is full, and `left` lists the hints that were not claimed */
-    int64_t *left;           /* ids of the hints that were left, ascending; in the arena */
+    /* Ids of the hints that were not claimed because the batch is full, ascending; in the arena. */
+    int64_t *left;
     size_t n_left;
 };
 
@@ -169,7 +174,7 @@ struct dt_leader_timed_out {
     bool outbox; /* a dead letter was written into the outbox */
 };
 
-/* What was claimed, in order of (due, id). */
+/* The attempts that were claimed, in order of (due, id). */
 struct dt_leader_batch {
     struct dt_outgoing *jobs;
     size_t n;
@@ -178,27 +183,28 @@ struct dt_leader_batch {
 /* Jobs that this transaction offered to pops. */
 struct dt_leader_offered {
     size_t n;
-    struct dt_str *topics; /* names of the topics of these jobs, each once */
+    struct dt_str *topics; /* names of the topics of the offered jobs, each once */
     size_t n_topics;
 };
 
 struct dt_leader_hands {
     struct dt_leader_batch
-        claimed; /* claims into the hands of this process, which may send them after a confirmed commit */
-    size_t lost; /* attempts that ended because their process is gone */
-    size_t full; /* due jobs that are held because the pool of callbacks has no place */
+        claimed; /* attempts claimed into the hands of this process, which may send them when the commit is confirmed */
+    size_t lost; /* number of attempts that ended as lost, because their process is gone */
+    size_t full; /* number of due jobs that are held because the pool of callbacks has no place */
 };
 
-/* The outcome of each hint that was not left, claimed hints included, and the ids that were left. */
+/* The outcome of each hint that was not left (claimed hints included), and ids of hints that were left. */
 struct dt_leader_seen {
     struct dt_seen *v;
     size_t n;
-    size_t held;      /* number of outcomes with `hold` */
-    int64_t *unknown; /* ids that were left because it is not known yet whether Kafka accepts messages for their
-                       * topics */
+    size_t held; /* number of outcomes with `hold` */
+    /* Ids of hints that were left because it is not known yet whether their Kafka topics can be written. */
+    int64_t *unknown;
     size_t n_unknown;
-    bool locked; /* some hints were left because their rows are locked, because they wait for another shard's list or
-                  * for reports, or as `unknown` */
+    /* Some hints were left because their rows are locked, they wait for another shard's list or for reports, or as
+     * `unknown`. */
+    bool locked;
 };
 
 struct dt_leader_txn {
@@ -209,7 +215,7 @@ struct dt_leader_txn {
     struct dt_leader_listener listener;
     struct dt_arena *arena; /* memory for all outputs */
 
-    /* out; all zero after any status but OK */
+    /* out; all members are zero unless OK */
     int64_t now_ms; /* MySQL's clock in this transaction */
     bool stale_map; /* the shard map has a newer generation: nothing was claimed, and the caller must reload the map */
     struct dt_leader_settled settled;
@@ -224,7 +230,7 @@ struct dt_leader_txn {
 };
 
 /*
- * Locks the shard's row, compares it with the fence, does the following steps, and commits. All steps except the first
+ * Locks the shard's row, compares it with the fence, does the following steps, and commits. The steps except the first
  * and the last consider only the jobs that `hints` names.
  *
  *   - Settles the batch: removes it from the in-flight list. If the list is frozen, nothing is settled or claimed into
@@ -235,13 +241,14 @@ struct dt_leader_txn {
  *   - Claims scheduled jobs that are due, if the job is of this shard's slots, its topic is not paused, has room within
  *     its limits and can be written, and no earlier attempt is in another shard's list or in the hands of a process.
  *     Kafka jobs enter the list, callbacks the hands of this process. A topic's jobs are claimed in order of (due, id).
- *     If not all of them fit, each owner gets an equal part of the bytes, and so does each of its topics.
+ *     If not all due jobs fit, each owner gets an equal part of the bytes, and each of its topics an equal part of
+ *     that.
  *   - Offers scheduled jobs that are due, if their topic is popped and not paused; removes their index entries.
  *   - Writes list, send_n, batch_no and version into the row, and updates *fence.
  *
  * If a part of the list is still to be sent, nothing is claimed or timed out. If there is nothing to settle, time out
- * or claim, nothing is written. DEPOSED, HALTED, NOT_FOUND: nothing was written. After any status but OK the leadership
- * ends, and the shard must be taken over again.
+ * or claim, nothing is written. DEPOSED, HALTED, NOT_FOUND: nothing was written. After a status other than OK the
+ * leadership ends, and the shard must be taken over again.
  */
 DT_MUST_CHECK dt_status dt_leader_txn_commit(dt_store *store, struct dt_fence *fence, struct dt_leader_txn *txn,
                                              struct dt_error *err);

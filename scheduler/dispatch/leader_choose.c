@@ -1,15 +1,15 @@
 /*
- * The choice of a leader transaction: reads the hinted jobs, and chooses which of those that may be claimed have room
- * within the limits of their topics and fit into one batch. Writes `chosen` and `limits` of struct dt_leader_txn.
+ * The choice of a leader transaction: chooses which of the hinted jobs are claimed. These must have room within the
+ * limits of their topics, and fit into one batch. Writes `chosen` and `limits` of struct dt_leader_txn.
  *
  * Invariants of reading:
  *   - Rows are locked in order of ids; a row that another session has locked is skipped.
- *   - The committed list of another shard is read after the rows were locked. An attempt enters a list only together
- *     with its job's row, so an attempt that is not in the list cannot enter it while the row is locked.
+ *   - The committed in-flight list of another shard is read after the rows were locked. An attempt enters a list only
+ *     together with its job's row, so an attempt that is not in the list cannot enter it while the row is locked.
  *
  * Invariants of the choice:
  *   - Within a topic, jobs are claimed in order of (due, id).
- *   - A gate is locked only if it has a job that the caller allows.
+ *   - A topic's gate is locked only if the topic has a candidate, and the caller allows jobs of the topic.
  *   - If not all jobs fit, each owner gets an equal part of the bytes, and each of its topics an equal part of that.
  *     Then bytes that other owners and topics do not need are given away. The owner and topic that waited longest are
  *     first (base/fair.h).
@@ -26,7 +26,7 @@
 
 /* How many jobs of a topic with limits this transaction may claim, and how many it has chosen. */
 struct dt_limited {
-    size_t allowed; /* most jobs that the caller's gate allows */
+    size_t allowed; /* maximal number of jobs that the caller's gate allows */
     size_t taken;
 };
 
@@ -50,7 +50,8 @@ static void hold_at_limit(struct dt_open_txn *t, struct dt_candidate *c)
     t->io->limits.held++;
 }
 
-/* Holds the jobs that exceed the limits of their topics. Locks only gates of topics that the caller allows. */
+/* Holds the jobs that exceed the limits of their topics. Locks only the gates of topics of which the caller allows
+ * jobs. */
 static dt_status keep_within_limits(struct dt_open_txn *t)
 {
     const struct dt_leader_gate *gate = &t->io->gate;
@@ -111,9 +112,9 @@ dt_status dt_limits_write(struct dt_open_txn *t)
  * ---- which Kafka topics a batch has, if it cannot have all ----
  *
  * Kafka's client sends each partition of a transaction in a separate request, and the shard's next batch waits for the
- * last answer. With hundreds of topics in a batch, all jobs that fall due meanwhile are late. So a batch has a few
- * topics, and owners (topic/owners.h) take turns: an owner with many topics delays only its own jobs. A Kafka topic
- * that several owners use counts once.
+ * last answer. If a batch had hundreds of topics, all jobs that become due meanwhile would be late. So a batch has a
+ * few topics, and owners (topic/owners.h) take turns: an owner with many topics delays only its own jobs. If several
+ * owners use a Kafka topic, it counts once.
  *
  * Invariants: candidates are sorted by (next_ms, id). The batch has all of an owner's jobs of a topic or none, so that
  * their order is kept. An older backlog does not keep other owners, or other topics of its owner, out of batches.
@@ -129,12 +130,12 @@ static void leave_candidate(struct dt_open_txn *t, struct dt_candidate *c)
     chosen->left[chosen->n_left++] = c->id;
 }
 
-/* A Kafka topic of an owner. The list starts with one element for each job. */
+/* A Kafka topic of an owner. At first, a list of places has one for each job, then duplicates are merged. */
 struct place {
     struct dt_str kafka_topic;
     int64_t owner;
-    size_t first;  /* the index of its first job among the candidates */
-    size_t number; /* the Kafka topic's number within the list */
+    size_t first;  /* index of the topic's first job among the candidates */
+    size_t number; /* number of the Kafka topic within the list of places */
     bool chosen;
 };
 
@@ -159,8 +160,8 @@ static int by_topic_and_first(const void *a, const void *b)
     return topics ? topics : (x->first > y->first) - (x->first < y->first);
 }
 
-/* Lists the topics of all jobs that would be sent: *n places, of *n_topics Kafka topics. Returns NULL if memory runs
- * out. */
+/* Lists the Kafka topics of all jobs that would be sent, by owner. *n: number of places; *n_topics: number of Kafka
+ * topics. NULL: memory ran out. */
 static struct place *list_batch_topics(const struct dt_open_txn *t, size_t n_jobs, size_t *n, size_t *n_topics)
 {
     struct place *v = dt_arena_alloc(t->io->arena, n_jobs * sizeof(*v));
@@ -228,7 +229,7 @@ static dt_status leave_other_topics(struct dt_open_txn *t)
 
 /* ---- choosing the batch ---- */
 
-/* The parts that owners and their topics get of a batch that cannot have all jobs. */
+/* The parts of a batch that owners and their topics get, if the batch cannot have all jobs. */
 struct owner_part {
     size_t n_topics, bytes;
 };
@@ -236,14 +237,14 @@ struct topic_part {
     struct owner_part *owner;
     struct dt_candidate *first;
     size_t bytes;
-    bool full; /* a job of the topic did not fit, so later jobs of the topic wait too */
+    bool full; /* a job of the topic did not fit into the batch, so later jobs of the topic must wait as well */
 };
 
 struct parts {
     struct owner_part *owners;
     struct topic_part *topics;
-    struct topic_part **of; /* the topic_part of each candidate; NULL: it is not to be claimed */
-    struct dt_turn *turns;  /* turns of the topics, by which they are sorted */
+    struct topic_part **of; /* the part of each candidate's topic; NULL: the candidate is not to be claimed */
+    struct dt_turn *turns;  /* turns of the topics; the topics are in this order */
     size_t n, n_owners;
     size_t jobs, bytes; /* size of the batch so far */
 };
@@ -314,8 +315,8 @@ static void choose_candidate(struct parts *parts, struct topic_part *part, struc
     part->owner->bytes += (size_t)c->bytes;
 }
 
-/* Chooses, in order of due time, the jobs that fit into the batch, its owner's part and, if `each`, its topic's
- * part. */
+/* Chooses, in order of due time, the jobs that fit into the batch and into their owner's part, and, if `each`, also
+ * into their topic's part. */
 static void choose_within(struct dt_open_txn *t, struct parts *parts, size_t owner_bytes, bool each)
 {
     for (size_t i = 0; i < parts->n; i++)
@@ -392,7 +393,7 @@ static dt_status choose_batch(struct dt_open_txn *t)
     return DT_OK;
 }
 
-/* If the batch left jobs, records each chosen job as a turn of its owner and topic. */
+/* If the batch left jobs, records that owner and topic of each chosen job had their turn. */
 static void note_turns(const struct dt_open_txn *t)
 {
     struct dt_turns *turns = t->io->due.turns;
@@ -406,7 +407,7 @@ static void note_turns(const struct dt_open_txn *t)
     turns->round++;
 }
 
-/* Asks for a place in the hands of this process for the candidate's next attempt. */
+/* Requests a place in the hands of this process for the candidate's next attempt. */
 static enum dt_hand_place take_hand_place(struct dt_open_txn *t, const struct dt_candidate *c)
 {
     const struct dt_leader_gate *gate = &t->io->gate;
@@ -454,7 +455,8 @@ dt_status dt_claims_choose(struct dt_open_txn *t)
             t->io->hands.full++;
             continue;
         }
-        /* The attempt's due time is the job's. If a manual edit made next_at invalid, it is now. */
+        /* The due time of the attempt is that of the job. If a manual edit made next_at invalid, the attempt is due
+         * now. */
         const struct dt_claim claim = {c->id, dt_job_number_after(c->attempt, 1),
                                        c->next_ms > 1 ? c->next_ms : t->row.now_ms};
         t->n_retries += c->attempt > 0;

@@ -3,13 +3,13 @@
  * and the messages of claimed attempts.
  *
  * Invariants:
- * - The previous attempt of a job is archived before its row is overwritten.
- * - A message is sent as it was read when its row was locked. The listener is called before the claim is written; if
- *   large messages have to be read separately, after it.
+ * - The previous attempt of a job is archived before its columns in the job's row are overwritten.
+ * - A message is sent as it was read when its job's row was locked. The listener is called before the claim is written;
+ *   if large messages have to be read separately, after that.
  * - Rows of `hands` are read after the rows of their jobs were locked, and written under these locks. A job is claimed
  *   only if no attempt of it is in hands, so a job has at most one row in `hands`, that of its latest attempt.
- * - If a result waits for its job's row, the result is applied before the attempt can be ended as lost.
- * - One commit writes the row of pop_queue and the mark in the job's row. An offer that exists stays, so a job may be
+ * - If a stored result waits for its job's row, the result is applied before the attempt can be ended as lost.
+ * - One commit writes the row of pop_queue and the mark in the job's row. An existing offer stays, so a job may be
  *   offered again at any time.
  */
 
@@ -21,7 +21,7 @@
 
 /* ---- messages ---- */
 
-/* An id and its index among the claims. */
+/* The id of a claimed job, and the index of its claim. */
 struct message_place {
     int64_t id;
     size_t at;
@@ -49,7 +49,7 @@ static bool copy_message(dt_db *db, unsigned first, struct dt_arena *arena, stru
     return copy_column(db, n, arena, &out->payload) && copied;
 }
 
-/* Reads the messages of claims from their current rows, in the order of the claims, in one statement. */
+/* Reads the messages of claims from the jobs' current rows, in the order of the claims, in one statement. */
 static dt_status read_messages(dt_db *db, const struct dt_inflight *claims, struct dt_arena *arena,
                                struct dt_outgoing **out, struct dt_error *err)
 {
@@ -107,7 +107,7 @@ const int64_t *dt_candidates_ids(const struct dt_open_txn *t, bool (*wanted)(con
     return ids;
 }
 
-/* Reads a row with the columns of dt_sql_lock_hinted. */
+/* Reads one row of the answer to dt_sql_lock_hinted into its candidate. */
 static dt_status read_candidate(void *arg)
 {
     struct dt_open_txn *t = arg;
@@ -115,7 +115,7 @@ static dt_status read_candidate(void *arg)
     const struct dt_str topic = dt_db_bytes(t->db, 7);
     if (!c)
         return dt_fail(t->err, DT_INTERNAL, "a job that was not asked for");
-    if (!t->topic.p || !dt_str_eq(t->topic, topic)) /* consecutive jobs of a topic share a copy of its name */
+    if (!t->topic.p || !dt_str_eq(t->topic, topic)) /* consecutive jobs of a topic share one copy of its name */
         t->topic = dt_arena_copy(t->io->arena, topic);
     c->found = true;
     c->state = (enum dt_job_state)(dt_db_i64(t->db, 1) - 1);
@@ -130,7 +130,7 @@ static dt_status read_candidate(void *arg)
     if (!c->topic.p || (!c->callback_url.p && !dt_db_is_null(t->db, 11)))
         return DT_NOMEM;
     c->message = NULL;
-    if (dt_db_is_null(t->db, 8 + PAYLOAD)) /* a large message is read after its claim */
+    if (dt_db_is_null(t->db, 8 + PAYLOAD)) /* a large message is read later */
         return DT_OK;
     c->message = dt_arena_alloc(t->io->arena, sizeof(*c->message));
     if (!c->message)
@@ -158,7 +158,8 @@ static bool claimed_elsewhere(const struct dt_open_txn *t, const struct dt_candi
     return c->found && c->attempt > 0 && c->claim_shard >= 0 && c->claim_shard != (int)t->fence->shard;
 }
 
-/* Reads the lists of other shards that claimed candidates. Must be called after the jobs' rows were locked. */
+/* Reads the in-flight lists of the other shards that have claimed attempts of candidates. Must be called after the
+ * jobs' rows were locked. */
 static dt_status read_foreign_lists(struct dt_open_txn *t)
 {
     bool listed[DT_SHARDS_MAX] = {false};
@@ -224,7 +225,7 @@ dt_status dt_candidates_read(struct dt_open_txn *t)
                                       read_candidate, t, t->err);
     if (status != DT_OK)
         return status;
-    /* If a hint has no locked row, the job does not exist, or another session has it locked. */
+    /* A hint without a locked row: either the job does not exist, or another session has its row locked. */
     ids = dt_candidates_ids(t, candidate_not_found, &n);
     if (!ids)
         return DT_NOMEM;
@@ -237,7 +238,7 @@ dt_status dt_candidates_read(struct dt_open_txn *t)
 
 /* ---- attempts in hands ---- */
 
-/* Returns true if the latest attempt is in no list: it was popped, or it is in the hands of a process. */
+/* Returns true if the latest attempt is in no in-flight list: it was popped, or it is in the hands of a process. */
 static bool may_be_in_hands(const struct dt_candidate *c)
 {
     return c->found && c->attempt > 0 && c->claim_shard < 0;
@@ -294,7 +295,7 @@ static dt_status end_lost(struct dt_open_txn *t)
         struct dt_candidate *c = dt_candidates_find(t, ids[i]);
         if (results[i].outcome != DT_OUTCOME_APPLIED)
             continue;
-        /* Updates the candidate to the values of its row after the result. */
+        /* The result has changed the row: updates the candidate. */
         c->state = results[i].next_at_ms ? DT_SCHEDULED : DT_CANCELLED;
         c->next_ms = results[i].next_at_ms;
         t->io->hands.lost++;
@@ -343,7 +344,7 @@ static dt_status write_hands(struct dt_open_txn *t)
 
 /* ---- the claim ---- */
 
-/* Claims of one kind: into the list of the shard, or into the hands of this process. */
+/* Claims of one kind: into the shard's in-flight list, or into the hands of this process. */
 struct group {
     const struct dt_claim *claims;
     size_t n;
@@ -351,7 +352,8 @@ struct group {
     struct dt_leader_batch *batch; /* the messages, in the order of the claims */
 };
 
-/* A claim into hands has no claim_shard, so cancels and later claims do not look for it in a list. */
+/* Writes the claims of a group. A claim into hands gets no claim_shard, so cancels and later claims do not look for it
+ * in an in-flight list. */
 static dt_status write_group(struct dt_open_txn *t, const struct group *group)
 {
     uint64_t changed = 0;
@@ -361,7 +363,7 @@ static dt_status write_group(struct dt_open_txn *t, const struct group *group)
     dt_status status = DT_OK;
     if (group->n == 0)
         return DT_OK;
-    if (t->n_retries) { /* archive the previous attempts of retried jobs in `attempts` */
+    if (t->n_retries) { /* archives the previous attempts of the retried jobs in `attempts` */
         struct dt_strbuf list = {0};
         status = dt_inflight_format_by_id(group->claims, group->n, &list);
         if (status == DT_OK)
@@ -386,15 +388,16 @@ static dt_status write_group(struct dt_open_txn *t, const struct group *group)
     return status;
 }
 
-/* Messages that were too large to be read with the locked rows: one statement reads them after their jobs were
+/* Messages that were too large to be read with the locked rows. One statement reads them after their jobs were
  * chosen. */
 struct large {
     struct dt_inflight claims;
-    struct dt_outgoing **to;        /* destination of each message */
-    const struct dt_candidate **of; /* job of each message */
+    struct dt_outgoing **to;        /* where to store each message */
+    const struct dt_candidate **of; /* the candidate of each message */
 };
 
-/* Lists the messages in the order of the claims, which is that of the candidates. Large messages are read later. */
+/* Lists the messages of a group in the order of its claims, which is that of the candidates. Large messages are read
+ * later. */
 static void make_batch(struct dt_open_txn *t, const struct group *group, struct large *large)
 {
     size_t n = 0;
@@ -462,7 +465,7 @@ dt_status dt_claims_write(struct dt_open_txn *t)
         status = read_messages(t->db, &large.claims, arena, &read, t->err);
     for (size_t i = 0; status == DT_OK && i < large.claims.n; i++) {
         *large.to[i] = read[i];
-        /* Sends the message to the topic that the gate was asked about, even if `topics` has changed. */
+        /* The message is sent to the topic for which the gate gave its answer, even if `topics` has changed since. */
         large.to[i]->topic = large.of[i]->topic;
         large.to[i]->kafka_topic = large.of[i]->kafka_topic;
     }

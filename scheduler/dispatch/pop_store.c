@@ -6,7 +6,7 @@
  *
  * Invariants:
  * - The topic is read inside the transaction. So after a pause was answered, no new pop claims jobs of the topic.
- * - A job is judged by its locked row; lists of shards are read after the rows were locked.
+ * - A job is judged by its locked row; in-flight lists are read after the rows were locked.
  * - One commit writes the claim and deletes its offer.
  * - A pop never waits for a lock: it skips what is locked. It locks offers first, then jobs by id.
  */
@@ -28,17 +28,17 @@
 #include "topic/counts.h"
 #include "topic/limits.h"
 
-#define ROUNDS  8  /* most pages of offers that one pop reads */
-#define SOON_MS 20 /* clocks differ by less than this, so the offer of a job that was just due may seem early */
+#define ROUNDS  8  /* maximal number of pages of offers that one pop reads */
+#define SOON_MS 20 /* clocks differ by less than this: an offer may seem early by this much, although its job is due */
 
 enum fate {
-    FATE_LEFT,  /* another session holds the row, or an earlier attempt is in flight */
+    FATE_LEFT,  /* another session has the row locked, or an earlier attempt is in flight */
     FATE_STALE, /* this offer cannot be popped, and is deleted */
     FATE_CLAIM
 };
 
-/* An offer that this transaction has locked. After the job's row was locked, `found` is set and the job's values
- * follow. */
+/* An offer that this transaction has locked. When the job's row is locked too, `found` is set, and the members below it
+ * get the job's values. */
 struct offer {
     int64_t id, due_ms;
     enum fate fate;
@@ -60,7 +60,7 @@ struct popping {
     struct dt_error *err;
     bool limited;        /* whether the topic has limits */
     struct dt_gate gate; /* gate of the topic, locked */
-    size_t most;         /* most jobs to claim: pop->max, or fewer if the topic has less room */
+    size_t most;         /* maximal number of jobs to claim: pop->max, or less if the topic has less room */
     struct offer *page;  /* current page of offers; room for pop->max */
     size_t n_page;
     int64_t after_ms, after_id; /* position after which the next page begins */
@@ -102,7 +102,7 @@ static dt_status lock_offers(struct popping *p, size_t limit)
     return dt_db_end(p->db, p->err);
 }
 
-/* Returns the ids of the offers that `wanted` accepts (NULL: all), ascending. Returns NULL if memory runs out. */
+/* Returns the ids of the offers for which `wanted` returns true (NULL: all), ascending. NULL: memory ran out. */
 static int64_t *list_ids(const struct popping *p, const struct offer *v, size_t n,
                          bool (*wanted)(const struct offer *offer), size_t *n_ids)
 {
@@ -121,7 +121,8 @@ static bool offer_not_found(const struct offer *offer)
     return !offer->found;
 }
 
-/* Reads a row with the columns of dt_sql_lock_offered. A job may have an old offer beside its current one. */
+/* Reads one row of the answer to dt_sql_lock_offered into its offers: a job may have an old offer besides the current
+ * one. */
 static dt_status read_offered(void *arg)
 {
     struct popping *p = arg;
@@ -161,7 +162,7 @@ static dt_status lock_jobs(struct popping *p)
         dt_id_in_read(p->db, &dt_sql_lock_offered, DT_NO_PARAMS, DT_IDS(ids, n), read_offered, p, p->err);
     if (status != DT_OK)
         return status;
-    /* If an offer has no locked row, the job does not exist, or another session has it locked. */
+    /* An offer without a locked row: either the job does not exist, or another session has its row locked. */
     ids = list_ids(p, p->page, p->n_page, offer_not_found, &n);
     if (!ids)
         return dt_fail(p->err, DT_NOMEM, "out of memory");
@@ -185,9 +186,9 @@ static dt_status judge_offer(struct popping *p, struct offer *offer)
     offer->fate = as_offered ? FATE_CLAIM : FATE_STALE;
     if (offer->fate == FATE_STALE || offer->attempt == 0 || offer->claim_shard < 0 || DT_UNGUARDED(LIST_ELSEWHERE))
         return DT_OK;
-    /* If the topic was delivered in another way before, the job may be scheduled again while a shard's list still has
-     * its last attempt, which will be sent. The list is read after the row was locked: an attempt that is in no list
-     * cannot enter one while the row is locked. */
+    /* If jobs of the topic were sent to Kafka before, this job may be scheduled again while a shard's in-flight list
+     * still has its last attempt, which will be sent. The list is read after the row was locked: an attempt that is not
+     * in a list cannot enter one while the row is locked. */
     int64_t in_flight = 0;
     dt_status status =
         dt_db_read_number(p->db, dt_sql_find_in_flight, DT_PARAMS(DT_P_INT(offer->id), DT_P_INT(offer->claim_shard)),
@@ -197,7 +198,7 @@ static dt_status judge_offer(struct popping *p, struct offer *offer)
     return status;
 }
 
-/* Deletes the offers of v[n] that have this fate. */
+/* Deletes those of the offers v[0..n) that have this fate. */
 static dt_status delete_offers(struct popping *p, const struct offer *v, size_t n, enum fate fate)
 {
     size_t some = 0;
@@ -222,7 +223,7 @@ static bool was_moved(const struct offer *offer)
     return offer->fate == FATE_STALE && offer->found && offer->state == DT_SCHEDULED;
 }
 
-/* Chooses claims from the page, in its order. Returns false if the pop has all jobs that it may have. */
+/* Chooses the claims from the current page, in its order. Returns false if the pop has all jobs that it may have. */
 static bool choose_from_page(struct popping *p)
 {
     for (size_t i = 0; i < p->n_page; i++) {
@@ -233,7 +234,7 @@ static bool choose_from_page(struct popping *p)
         p->pop->more = p->n_claims == p->most || (!fits && (p->n_claims || p->pop->must_fit));
         if (p->pop->more)
             return false;
-        dt_assert(offer->found); /* every offer in the page was judged by its locked row */
+        dt_assert(offer->found); /* each offer of the page was judged by the locked row of its job */
         dt_assert_cmp(p->n_claims, <, p->pop->max);
         struct offer *claim = &p->claims[p->n_claims];
         *claim = *offer;
@@ -244,7 +245,8 @@ static bool choose_from_page(struct popping *p)
     return p->n_claims < p->most;
 }
 
-/* Locks only as many offers as are still wanted, because other pops skip offers that this pop has locked. */
+/* Reads and judges one page of offers. Locks only as many offers as are still wanted, because other pops skip the
+ * offers that this pop has locked. */
 static dt_status pop_page(struct popping *p, bool *go_on)
 {
     dt_assert_cmp(p->n_claims, <, p->most);
@@ -258,14 +260,14 @@ static dt_status pop_page(struct popping *p, bool *go_on)
     status = lock_jobs(p);
     for (size_t i = 0; status == DT_OK && i < p->n_page; i++)
         status = judge_offer(p, &p->page[i]);
-    /* If the topic's jobs were callbacks before, an attempt may still be in the hands of a process. */
+    /* If the topic's jobs were callbacks before, the latest attempt may still be in the hands of a process. */
     const int64_t *ids = list_ids(p, p->page, p->n_page, has_attempt, &n);
     if (status == DT_OK)
         status =
             !ids ? dt_fail(p->err, DT_NOMEM, "out of memory")
                  : dt_id_in_read(p->db, &dt_sql_find_in_hands, DT_NO_PARAMS, DT_IDS(ids, n), leave_offer, p, p->err);
-    /* The offers of these scheduled jobs are stale, so the jobs are marked for scans. If a job has another offer too,
-     * it is offered once more, which does no harm. */
+    /* These jobs are scheduled, but their offers are stale, so the jobs are marked: scans find them again. If a job has
+     * another offer as well, the job is offered once more, which does no harm. */
     ids = list_ids(p, p->page, p->n_page, was_moved, &n);
     if (status == DT_OK)
         status = ids ? delete_offers(p, p->page, p->n_page, FATE_STALE) : dt_fail(p->err, DT_NOMEM, "out of memory");
@@ -304,7 +306,7 @@ static dt_status write_claims(struct popping *p)
     size_t some = 0;
     dt_strbuf_reset(&p->text);
     dt_json_begin_array(&p->text, NULL);
-    for (size_t i = 0; i < p->n_claims; i++) { /* archive the previous attempts of these jobs in `attempts` */
+    for (size_t i = 0; i < p->n_claims; i++) { /* archives the previous attempts of these jobs in `attempts` */
         if (p->claims[i].attempt == 0)
             continue;
         DT_JSON_PUT_ROW(&p->text, p->claims[i].id);
@@ -316,7 +318,7 @@ static dt_status write_claims(struct popping *p)
     if (some)
         status =
             dt_db_run(p->db, dt_sql_keep_latest_attempts, DT_PARAMS(DT_P_STR(dt_strbuf_str(&p->text))), NULL, p->err);
-    /* One statement writes all claims with the same time to report, so the claims are sorted by it. */
+    /* Sorts the claims by time to report, because one statement writes all claims with the same time. */
     qsort(p->claims, p->n_claims, sizeof(*p->claims), by_ttr_and_id);
     for (size_t from = 0, end; status == DT_OK && from < p->n_claims; from = end) {
         const int64_t ttr_ms = p->claims[from].ttr_ms;
@@ -442,7 +444,7 @@ dt_status dt_store_pop_look(dt_store *store, const struct dt_str *topics, size_t
     dt_json_begin_array(&text, NULL);
     for (size_t i = 0; i < n; i++) {
         out[i] = DT_POP_TOPIC_UNKNOWN;
-        /* If a text needs escaping in JSON, it is not the name of a topic, and its result stays UNKNOWN. */
+        /* A text that must be escaped in JSON is not the name of a topic; its result stays UNKNOWN. */
         dt_json_put_cut(&text, NULL, topics[i], DT_TOPIC_MAX);
     }
     dt_json_end_array(&text);
@@ -465,7 +467,7 @@ dt_status dt_store_pop_look(dt_store *store, const struct dt_str *topics, size_t
     return dt_db_end(db, err);
 }
 
-#define AHEAD_MS 50 /* a job that is due later than this gets no offer: clocks differ by less */
+#define AHEAD_MS 50 /* a job that is due later than this from now gets no offer: clocks differ by less */
 
 dt_status dt_offer_made(dt_db *db, const struct dt_insert_rows *rows, int64_t now_ms, struct dt_param *room,
                         struct dt_error *err)
@@ -487,9 +489,11 @@ dt_status dt_offer_made(dt_db *db, const struct dt_insert_rows *rows, int64_t no
 /*
  * Housekeeping of offers, in bounded steps. A walk has two halves:
  *
- *   offers   Reads the offers of each topic in order. Deletes an offer if its job does not wait for that pop any more.
- *   jobs     Reads the offered rows of jobs in order of time. If the offer does not exist (the table was emptied), or
- *            the topic is not popped any more (its delivery was changed), marks the job so that scans find it again.
+ *   offers   Reads the offers of each topic in order. If the job of an offer does not wait for that pop any more,
+ *            deletes the offer.
+ *   jobs     Reads jobs whose rows are marked as offered, in order of time. If a job's offer does not exist (the table
+ *            was emptied), or its topic is not popped any more (its delivery was changed), removes the mark, so that
+ *            scans find the job again.
  *
  * Invariants: rows are read without locks, so the condition of a repair may have changed. Each repair checks its
  * condition again, or does no harm: the next walk makes a missing offer again, and a pop deletes a superfluous offer.
@@ -499,9 +503,9 @@ struct tidying {
     dt_db *db;
     struct dt_offers_walk *walk;
     int64_t now_ms;
-    size_t limit, seen; /* in rows */
+    size_t limit, seen; /* limit: maximal number of rows to read; seen: number of rows that were read */
     struct dt_strbuf stale;
-    int64_t *ids; /* ids of jobs that scans should find again; room for `limit` */
+    int64_t *ids; /* ids of jobs that scans must find again; room for `limit` */
     size_t n_stale, n_ids;
     struct dt_error *err;
 };
@@ -535,7 +539,7 @@ static dt_status tidy_offers(struct tidying *t)
                                  DT_PARAMS(DT_P_STR(dt_strbuf_str(&t->stale)), DT_P_STR(topic)), NULL, t->err);
     if (status != DT_OK || t->seen == t->limit)
         return status;
-    /* The walk continues with the next topic, or with its second half. */
+    /* The topic has no more offers: continues with the next topic, or with the second half of the walk. */
     status = dt_db_query(t->db, dt_sql_select_next_offering, DT_PARAMS(DT_P_STR(topic)), t->err);
     if (status != DT_OK)
         return status;

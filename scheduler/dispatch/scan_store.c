@@ -25,7 +25,7 @@ static dt_status visit_rows(dt_db *db, struct visitor *v, struct dt_error *err)
     return dt_db_end(db, err);
 }
 
-/* Reads the rows that share the cursor's millisecond in one statement, and later rows in another. */
+/* Reads the rows that are due in the cursor's millisecond in one statement, and later rows in another. */
 static dt_status scan_near(dt_store *store, const struct dt_due_window *w, struct visitor *v, struct dt_error *err)
 {
     dt_db *db;
@@ -77,7 +77,7 @@ dt_status dt_store_visit_late(dt_store *store, int64_t to_ms, size_t limit,
     int64_t found = 0;
     struct dt_late last = {0};
     size_t n = limit;
-    size_t n_free = 0; /* rows that are not held */
+    size_t n_free = 0; /* number of rows that are not held */
     dt_status status = dt_store_db(store, &db, err);
     if (status == DT_OK)
         status = dt_db_read_number(db, dt_sql_is_anything_late, DT_PARAMS(DT_P_INT(to_ms)), NULL, &found, err);
@@ -135,8 +135,8 @@ static bool add_if_ours(void *arg, int64_t id, int64_t due_ms)
     return s->n < s->limit;
 }
 
-/* Reads up to s->scan rows from the cursor on, and collects rows of the shard until there are s->limit. *looked: number
- * of rows that were read. */
+/* Reads up to s->scan rows from the cursor on, and collects rows of the shard until there are s->limit of these.
+ * *looked: number of rows that were read. */
 static dt_status scan_shard(dt_store *store, struct dt_shard_scan *s, int64_t from_ms, int64_t to_ms, size_t *looked,
                             struct dt_error *err)
 {
@@ -160,8 +160,8 @@ dt_status dt_store_scan_shard(dt_store *store, struct dt_shard_scan *scan, struc
     return status;
 }
 
-/* The first limit is small: usually one of the first rows belongs to the shard, and MySQL reads and sends as many rows
- * as are requested. */
+/* Limit of the first read. Small, because usually one of the first rows is of the shard, and MySQL reads and sends as
+ * many rows as are requested. */
 #define FEW ((size_t)32)
 
 dt_status dt_store_next_due(dt_store *store, const struct dt_shard_scan *scan, int64_t *next_ms, struct dt_error *err)

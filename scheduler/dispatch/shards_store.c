@@ -1,20 +1,20 @@
 /*
  * The number of shards, its change at runtime, and what leaders report.
  *
- * The installation's row has the number and its generation; the number alone determines which slot belongs to which
- * shard (job/shard.h). A change is one short transaction: it writes rows for new shards, the number, and the
+ * The installation's row has the number of shards and its generation; the number alone determines which slot belongs to
+ * which shard (job/shard.h). A change is one short transaction: it writes rows for new shards, the number, and the
  * generation. It locks no shard's row, so neither leaders nor the change wait for each other.
  *
  * Why no lock is needed: each leader transaction reads the generation and claims nothing if the leader's map is older.
  * A transaction that was open during the change may still commit claims by the old map, and that does no harm. A claim
  * is decided by the job's row (state, attempt, time, under its lock), so two shards never claim the same attempt. The
- * job's row also names the shard that claimed it; a cancel, a timeout and the next claim read that shard's list
- * (leader.c, jobs_store.c). So the map only decides which leader tries.
+ * job's row also names the shard that claimed it; a cancel, a timeout and the next claim read that shard's in-flight
+ * list (leader.c, jobs_store.c). So the map only decides which leader tries.
  *
- * A shard that the map no longer has is led until its list is empty. dt_store_shard_range reads the lists, so that even
- * the last claim is found. Then the shard's leader steps down; if the leader died before, another process takes the
- * shard over and steps down (dispatcher/election/shard_map.c). The shard's row is never deleted: if the number rises
- * again, epochs, ledger offsets and the ledger's partition continue.
+ * A shard that the map no longer has is led until its in-flight list is empty. dt_store_shard_range reads the lists, so
+ * that even the last claim is found. Then the shard's leader steps down; if the leader died before, another process
+ * takes the shard over and steps down (dispatcher/election/shard_map.c). The shard's row is never deleted: if the
+ * number rises again, epochs, ledger offsets and the ledger's partition continue.
  */
 
 #include "base/assert.h"
@@ -51,13 +51,13 @@ static dt_status set_number(void *arg, dt_db *db, int64_t now_ms, struct dt_erro
         return dt_fail(err, DT_SCHEMA, "the installation row is missing");
     if (status != DT_OK || inst->shards == shards)
         return status;
-    /* It is not known what a halted shard has sent, so no other shard may dispatch jobs of its slots. */
+    /* If a shard is halted, it is not known what it has sent, so no other shard may dispatch jobs of its slots. */
     status = dt_db_read_number(db, dt_sql_find_halted_shard, DT_NO_PARAMS, &found, &halted, err);
     if (status == DT_OK && found)
         status = dt_fail(err, DT_HALTED, "shard %lld is halted", (long long)halted);
     if (status == DT_OK)
         status = dt_db_read_number(db, dt_sql_find_last_shard, DT_NO_PARAMS, &found, &last, err);
-    const unsigned rows = status == DT_OK && found ? (unsigned)last + 1 : 0; /* shards have numbers without gaps */
+    const unsigned rows = status == DT_OK && found ? (unsigned)last + 1 : 0; /* the numbers of shards have no gaps */
     for (unsigned i = rows; i < shards; i++)
         added[i - rows] = DT_P_INT(i);
     if (status == DT_OK && rows < shards)

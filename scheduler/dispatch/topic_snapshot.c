@@ -1,5 +1,5 @@
-/* A leader's copy of the topics, sorted for binary search. It is up to date in the transaction that refreshed it: a
- * pause raises topics_version before the API answers, and each claim compares that version. */
+/* A leader's copy of the topics, sorted for binary search. It is current in the transaction that refreshed it: a pause
+ * raises topics_version before the API answers, and each claim compares that version. */
 #include "topic_snapshot.h"
 
 #include "job/delivery.h"
@@ -11,7 +11,7 @@ struct dt_topic_snapshot {
     struct dt_arena arena;
     struct dt_topic_entry *v;
     size_t n, cap;
-    int64_t version; /* topics_version of the copy; 0 = nothing read yet */
+    int64_t version; /* topics_version of the copy; 0: nothing was read yet */
 };
 
 dt_status dt_topic_snapshot_new(dt_topic_snapshot **out)
@@ -32,7 +32,7 @@ void dt_topic_snapshot_free(dt_topic_snapshot *snapshot)
     free(snapshot);
 }
 
-/* Copies a column; NULL stays absent. Returns false if memory runs out. */
+/* Copies a column; NULL becomes absent. Returns false if memory ran out. */
 static bool copy_topic_column(dt_topic_snapshot *snapshot, const dt_db *db, unsigned column, struct dt_str *out)
 {
     *out = dt_arena_copy(&snapshot->arena, dt_db_bytes(db, column));

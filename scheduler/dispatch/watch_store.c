@@ -1,9 +1,9 @@
-/* The wait in MySQL: see watch.h. The answer says what ended the wait. */
+/* The wait in MySQL: see watch.h. The answer has what ended the wait. */
 #include "mysql/db.h"
 #include "mysql/statements.h"
 #include "watch.h"
 
-/* Kinds of rows in an answer, by their first column; dt_wait has the same numbers. */
+/* Kinds of rows in an answer, in its first column; dt_wait has the same numbers. */
 enum { DUE, ROW, PRESENT, FOUND };
 
 dt_status dt_store_watch(dt_store *store, const struct dt_watch *w, struct dt_watched *out, struct dt_error *err)
@@ -43,7 +43,7 @@ dt_status dt_store_watch(dt_store *store, const struct dt_watch *w, struct dt_wa
             out->intake_at_ms = dt_db_i64(db, 2);
             out->clock_version = dt_db_i64(db, 3);
             break;
-        default: /* a kind that only a later version of dt_wait returns */
+        default: /* only a later version of dt_wait returns this kind */
             break;
         }
     return dt_db_end(db, err);

@@ -13,12 +13,12 @@
 struct dt_watcher {
     struct dt_watcher_env env;
     dt_store *store;
-    dt_mailbox *mailbox; /* where the thread sleeps between statements */
+    dt_mailbox *mailbox; /* the thread sleeps in it between two statements */
     struct dt_thread thread;
     struct dt_watch_listener *first;
-    int64_t clock_us; /* monotonic time of the next sample of MySQL's clock */
+    int64_t clock_us; /* mono: when MySQL's clock is next sampled */
     int64_t intake_at_ms;
-    bool failed; /* the last statement failed, and that was logged */
+    bool failed; /* the last statement failed, and the failure was logged */
     struct dt_watched seen;
 };
 
@@ -30,7 +30,7 @@ static void tell_listeners(dt_watcher *w, dt_status status)
 
 static dt_status wait_in_server(dt_watcher *w, struct dt_error *err)
 {
-    /* At most half of mysql.io_timeout: a busy server answers seconds after the wait ends. */
+    /* At most half of mysql.io_timeout, because a busy server answers seconds after the wait ends. */
     struct dt_watch watch = {.wait_ms = dt_earlier(DT_WATCH_MS, w->env.config->mysql_io_timeout / 2),
                              .process = w->env.process,
                              .intake_at_ms = w->intake_at_ms};

@@ -1,8 +1,13 @@
-/* Owns: reading one shard's ledger partition, committed records only, at a takeover; deleting old records (second
- * part). Refuses to know: what the records mean; the caller looks for its barrier among them. Invariants: reaching the
- * end of the partition proves nothing (the partition's leader may be new, or may lag), so reading succeeds only when
- * the caller's function returns false. Without a function it succeeds when the offset is found to exist. If the
- * partition does not have the offset, reading fails; it never continues at another offset. */
+/*
+ * Owns: reading one shard's ledger partition, committed records only, at a takeover; deleting old records (second
+ * part).
+ *
+ * Refuses to know: what the records mean; the caller looks for its barrier among them.
+ *
+ * Invariants: reaching the end of the partition proves nothing (the partition's leader may be new, or may lag), so
+ * reading succeeds only when the caller's function returns false. Without a function it succeeds when the offset is
+ * found to exist. If the partition does not have the offset, reading fails; it never continues at another offset.
+ */
 #include <pthread.h>
 #include <stdatomic.h>
 
