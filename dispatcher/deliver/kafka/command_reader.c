@@ -155,9 +155,9 @@ static dt_status begin_partitions(void *arg, struct dt_kafka_start *v, size_t n,
     return set_answered_partitions(r, err);
 }
 
-/* Compares the offsets of the partitions with MySQL. This is needed because no message may arrive after MySQL was
- * restored from an older copy, or after an operator moved a partition. DEPOSED: an offset differs, so reading must
- * start again. */
+/* Compares the offsets at which this process continues with those in MySQL. This is needed because, if MySQL was
+ * restored from an older copy, or an operator moved a partition, no message may arrive. DEPOSED: an offset differs, so
+ * reading must start again. */
 static dt_status compare_places(dt_command_reader *r, struct dt_error *err)
 {
     struct dt_command_place *now = dt_arena_alloc(&r->arena, (r->n_places + 1) * sizeof(*now));
@@ -224,8 +224,8 @@ static dt_status carry_out_all(dt_command_reader *r, size_t n, struct dt_error *
     while (n > 0 && status == DT_OK && !dt_thread_stopping(&r->thread)) {
         struct dt_command_batch b = {.v = v, .n = n < most ? n : most, .places = r->places, .n_places = r->n_places};
         int64_t now_us = dt_clock_mono_us(r->env.intake.clock);
-        /* The time limits count only for the first message of a partition: later messages wait for the first, and were
-         * not tried. */
+        /* SETTLED_US and LOCKED_US are only used up by the first message of a partition: later messages wait for the
+         * first, and were not tried. */
         for (size_t i = 0; i < r->n_places; i++)
             r->places[i].touched = false;
         for (size_t i = 0; i < n; i++) {
@@ -252,7 +252,7 @@ static dt_status carry_out_all(dt_command_reader *r, size_t n, struct dt_error *
             if (i >= b.n || v[i].outcome == DT_INTENT_WAITS)
                 v[kept++] = v[i];
         n = kept;
-        most = most < n ? 2 * most : most; /* no growth without bound while one message waits for long */
+        most = most < n ? 2 * most : most; /* `most` must not grow without bound while one message waits for long */
         status = dt_intent_topics_make(&r->taker.topics, r->store, dt_clock_mono_us(r->env.intake.clock), err);
         if (status == DT_OK && b.done + b.refused == 0 && !b.again)
             dt_mailbox_pause(r->mailbox, dt_clock_mono_us(r->env.intake.clock) + SOON_US, DT_THREAD_STOP);
@@ -429,7 +429,7 @@ static dt_status ask_topic(void *arg, struct dt_str topic, int64_t owner, struct
 static void on_topic_known(void *arg)
 {
     dt_command_reader *r = arg;
-    pthread_mutex_lock(&r->lock); /* dt_command_reader_stop may set the pointer to NULL at the same time */
+    pthread_mutex_lock(&r->lock); /* dt_command_reader_stop may set r->sender to NULL at the same time */
     dt_outbox_wake(r->sender);
     pthread_mutex_unlock(&r->lock);
 }

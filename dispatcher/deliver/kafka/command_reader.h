@@ -23,7 +23,7 @@ struct dt_command_reader_env {
     const struct dt_kafka_env *kafka;
     /* Returns this process's rank among the dispatchers that share the partitions. False: the rank is not known yet. */
     bool (*place)(void *arg, unsigned *rank, unsigned *members);
-    /* Messages were added to the shard's outbox; another process may lead it. */
+    /* Called when messages were added to the shard's outbox; another process may lead the shard. */
     void (*outbox)(void *arg, unsigned shard);
     void (*topics_changed)(void *arg);
 };

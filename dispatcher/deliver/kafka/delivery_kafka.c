@@ -335,12 +335,13 @@ dt_status dt_delivery_start(dt_delivery *d, dt_store *store, struct dt_fence *fe
  *     configured again (dt_delivery_fence).
  */
 
-enum { MET_TOGETHER = 256 }; /* topics in a common lookup; each further topic is looked up by its first batch */
+enum { MET_TOGETHER = 256 }; /* most topics in one lookup; each further topic is looked up by its first batch */
 
 #define STRANGERS_AGAIN_US  INT64_C(60000000)
 #define STRANGERS_LATELY_US INT64_C(3600000000)
-#define WAITED_US           INT64_C(15000000) /* a job waits for Kafka if a leader asked for its topic this recently */
-#define ALARM_US            INT64_C(1000000)  /* pause between two log lines about jobs that wait for Kafka */
+/* After a leader asked for a topic, its jobs count as waiting this long. */
+#define WAITED_US INT64_C(15000000)
+#define ALARM_US  INT64_C(1000000) /* pause between two log lines about jobs that wait for Kafka */
 
 /* ---- a refusal ---- */
 

@@ -33,12 +33,12 @@ struct dt_kafka_refused {
  * not change what is sent. */
 struct dt_ledger_strangers {
     dt_metric *meter;        /* counts the records */
-    int64_t n, told;         /* n: records since this process leads the shard; told: n when last logged */
-    int64_t met_us, told_us; /* mono: when a record was last found, and last logged; 0: never */
+    int64_t n, told;         /* n: foreign records since this process leads the shard; told: n as last logged */
+    int64_t met_us, told_us; /* mono: when such a record was last found, and last logged; 0: never */
     int64_t barrier_at;      /* offset of this leadership's barrier */
     int64_t batches;         /* batches since that barrier */
     int64_t counted;         /* number of foreign records that the offsets of these batches show */
-    int64_t found, found_at; /* in the last read of the ledger: number of them, and offset of the first */
+    int64_t found, found_at; /* in the last read of the ledger: number of foreign records; offset of the first */
 };
 
 /* The state of an installation without Kafka, whose due jobs wait for Kafka. */

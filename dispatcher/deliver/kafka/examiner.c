@@ -4,7 +4,7 @@
  *
  *   missing                                    reports, dead letters or commands are lost; without the ledger, shards
  *                                              halt
- *   fewer replicas than there may be           data on a single broker is lost with that broker
+ *   fewer replicas than there should be        data on a single broker is lost with that broker
  *   min.insync.replicas above the replicas     nothing can be written
  *   min.insync.replicas 1 of several           data on a single broker counts as written
  *   a topic of jobs that cannot be written     its jobs wait
@@ -104,12 +104,12 @@ bool dt_kafka_judge_asked(const struct dt_kafka_asked_topic *topic, int64_t repl
  */
 
 #define FIRST_US   INT64_C(1000000)   /* delay of the first check; by then, MySQL's clock has been compared with ours */
-#define REST_US    INT64_C(30000000)  /* between checks if there are no findings */
-#define SOON_US    INT64_C(3000000)   /* between checks if there are findings, or if Kafka is suspect */
-#define SUSPECT_US INT64_C(1000000)   /* between two calls of is_suspect, which sends no request */
-#define KAFKA_US   INT64_C(60000000)  /* between two requests to Kafka if the earlier one yielded no findings */
-#define ANEW_US    INT64_C(60000000)  /* between two writes of unchanged findings */
-#define WELL_US    INT64_C(600000000) /* between two writes if there are no findings */
+#define REST_US    INT64_C(30000000)  /* time between two checks if there are no findings */
+#define SOON_US    INT64_C(3000000)   /* time between two checks if there are findings, or if Kafka is suspect */
+#define SUSPECT_US INT64_C(1000000)   /* time between two calls of is_suspect, which sends no request */
+#define KAFKA_US   INT64_C(60000000)  /* time between two requests to Kafka if the earlier one yielded no findings */
+#define ANEW_US    INT64_C(60000000)  /* time between two writes of unchanged findings */
+#define WELL_US    INT64_C(600000000) /* time between two writes if there are no findings */
 #define SKEW_MS    1000
 #define MAX        32 /* maximal number of findings */
 

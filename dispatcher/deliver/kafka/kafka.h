@@ -50,7 +50,7 @@ enum dt_ledger_care {
      * that was never led: for other shards the check must report a ledger that lost a partition. */
     DT_LEDGER_GROW
 };
-/* REFUSED unless the ledger has retention.ms=-1 and a partition for the shard. */
+/* Checks the ledger. REFUSED: it does not have retention.ms=-1 and a partition for the shard. */
 DT_MUST_CHECK dt_status dt_kafka_admin_ledger(dt_kafka_admin *admin, unsigned shard, enum dt_ledger_care care,
                                               struct dt_error *err);
 struct dt_kafka_topic_state {
@@ -183,10 +183,10 @@ void dt_kafka_reader_restart(dt_kafka_reader *c);
 /* Stops reading a partition until the next time that partitions are taken, and drops its records of the last poll.
  * Needs reading.begin. */
 void dt_kafka_reader_leave(dt_kafka_reader *c, int32_t partition);
-/* Whether dt_kafka_reader_restart must be called: records of the last poll were not applied, or the offset to read from
- * no longer exists. */
+/* Returns whether dt_kafka_reader_restart must be called: records of the last poll were not applied, or the offset to
+ * read from no longer exists. */
 bool dt_kafka_reader_must_restart(const dt_kafka_reader *c);
-/* Number of unread messages in the partitions that are read, as far as Kafka has reported. */
+/* Returns the number of unread messages in the partitions that are read, as far as Kafka has reported it. */
 int64_t dt_kafka_reader_lag(const dt_kafka_reader *c);
 
 /* ---- how far results have been read (kafka_lag.c) ---- */
@@ -196,8 +196,8 @@ void dt_result_lag_free(dt_result_lag *lag);
 /* Records the current end of every partition of <installation>.results. UNAVAILABLE: Kafka does not answer, and nothing
  * is recorded. */
 DT_MUST_CHECK dt_status dt_result_lag_mark(dt_result_lag *lag, struct dt_error *err);
-/* Whether the group's committed offsets have reached the last recorded ends in every partition, whichever process reads
- * the partition. UNAVAILABLE: Kafka does not answer, or nothing is recorded. */
+/* *passed: whether the group's committed offsets have reached the recorded ends in every partition, whichever process
+ * reads the partition. UNAVAILABLE: Kafka does not answer, or no ends are recorded. */
 DT_MUST_CHECK dt_status dt_result_lag_passed(dt_result_lag *lag, bool *passed, struct dt_error *err);
 
 /* A shard's partition of the ledger: reading it, and deleting its old records (both in kafka_ledger.c). */
@@ -310,7 +310,7 @@ DT_MUST_CHECK dt_status dt_txn_producer_learn(dt_txn_producer *p, const struct d
 /* Looks up existing topics before their first message, in one request. Waits for at most 0.2 s. Ignores failures,
  * because dt_txn_producer_learn looks up unknown topics again. */
 void dt_txn_producer_meet(dt_txn_producer *p, const struct dt_str *names, size_t n);
-/* Whether all topics of the messages are known, and accept a batch as large as ours. Sends no request. */
+/* Returns whether all topics of the messages are known, and accept a batch as large as ours. Sends no request. */
 bool dt_txn_producer_ready(dt_txn_producer *p, const struct dt_kafka_message *messages, size_t n);
 /* Begins the nth transaction, counted over both producers. All topics of the messages must be known. Only key and value
  * of the record are used. */

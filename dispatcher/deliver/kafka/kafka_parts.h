@@ -39,7 +39,7 @@ struct dt_results_env {
     void (*map)(void *arg, struct dt_shard_map *out);
     /* Returns this process's rank among the dispatchers that share the partitions. False: the rank is not known yet. */
     bool (*place)(void *arg, unsigned *rank, unsigned *members);
-    /* Messages were added to the shard's outbox; another process may lead it. */
+    /* Called when messages were added to the shard's outbox; another process may lead the shard. */
     void (*outbox)(void *arg, unsigned shard);
     void (*index_entries_lost)(void *arg,
                                const dt_index *index); /* entries were lost: no leader may trust this index */

@@ -27,7 +27,8 @@
 enum {
     GOOD_FOR_US = 30000000,
     ASKED_FOR_US = 600000000, /* the examiner checks a topic for this time after a caller asked for it */
-    /* Like ASKED_FOR_US, after a failed lookup: shorter, because waiting jobs ask again and again. */
+    /* After a failed lookup, the examiner checks the topic only for this time: waiting jobs ask for it again and
+     * again. */
     WAITS_FOR_US = 60000000,
     STALE_FOR_US = 600000000, /* how long an expired good answer is still used while the topic is looked up again */
     BAD_FOR_US = 5000000,

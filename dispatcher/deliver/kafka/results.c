@@ -32,8 +32,8 @@
 #include "store/store.h"
 
 #define GIVE_UP_MS  INT64_C(30000)
-#define SILENCE_US  INT64_C(3000000) /* no leader waits if none has repeated its request for this time */
-#define PAUSE_FIRST INT64_C(5000)    /* us between two checks of a mark, doubled up to: */
+#define SILENCE_US  INT64_C(3000000) /* if no leader has repeated its request for this time, no leader waits */
+#define PAUSE_FIRST INT64_C(5000)    /* first pause between two checks of a mark, in us; doubled up to PAUSE_MOST */
 #define PAUSE_MOST  INT64_C(50000)
 #define RETRY_US    INT64_C(200000) /* pause after Kafka did not answer */
 #define SHARD_WORDS (DT_SHARDS_MAX / 32)
@@ -249,7 +249,7 @@ struct dt_results {
         size_t stored;
         int64_t next_us; /* mono: when the walk continues */
     } deferred;
-    unsigned rank, members; /* the share of partitions that was taken last */
+    unsigned rank, members; /* this process's share of the partitions, as last taken */
     struct rejected *rejected;
     size_t n_rejected;
     struct dt_outage_part outage;

@@ -18,7 +18,7 @@
 #define RETRY_US     INT64_C(5000000)
 #define BAR_FIRST_US INT64_C(5000000)
 #define BAR_MAX_US   INT64_C(300000000)
-#define WAITED_US    INT64_C(15000000) /* a leader waits for a topic if it asked for the topic this recently */
+#define WAITED_US    INT64_C(15000000) /* a leader counts as waiting for a topic for this time after it asked for it */
 #define SENDS_US     INT64_C(200000)   /* an owner's sending is reported to the admin at most this often */
 
 struct topic {
@@ -119,7 +119,7 @@ static void count_closed(dt_writable_topics *known, const struct topic *topic, b
 
 static enum dt_writable answer_topic(const struct topic *topic, int64_t bytes)
 {
-    /* While one message tries whether Kafka accepts the topic, parked jobs stay parked. */
+    /* The topic is being tried with one message: parked jobs stay parked. */
     if (topic->bar_us && bytes == 0)
         return DT_WRITABLE_NO;
     if (topic->asked_us == 0)
