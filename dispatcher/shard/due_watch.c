@@ -88,13 +88,13 @@ static bool wake_due(dt_due_watch *w, const struct told *told, const struct dt_d
 
 static void take_due(dt_due_watch *w, const struct dt_watched *seen)
 {
-    size_t n_old = 0; /* rows that were due before the window */
+    size_t n_old = 0; /* number of rows in seen->due that are due before the window */
     while (n_old < seen->n_due && seen->due[n_old].next_ms < seen->now_ms - WINDOW_MS)
         n_old++;
     const struct dt_due *recent = seen->due + n_old;
     size_t n = seen->n_due - n_old;
     w->none_due = seen->n_due == 0 && (w->asks_all || w->none_due);
-    if (seen->n_due == DT_WATCH_DUE) /* the answer is full: each loop reads its long backlog by itself */
+    if (seen->n_due == DT_WATCH_DUE) /* more jobs may be due: each loop reads its long backlog by itself */
         wake_all(w, w->env.wake);
     else if (w->asks_all) {
         (void)wake_due(w, &w->old, seen->due, n_old, w->env.again);
@@ -144,7 +144,7 @@ static void ask_watcher(void *arg, struct dt_watch *watch)
     if (now_us < w->busy_us)
         watch->wait_ms = dt_earlier(watch->wait_ms, BUSY_WAIT_MS);
     w->asks_all =
-        /* The statement after this one would begin too late for the full read. */
+        /* If the next statement would begin too late for the full read, this statement is the full read. */
         now_us + watch->wait_ms * 1000 >= w->all_us;
     watch->owner = w->env.owner;
     watch->due_from_ms = w->due_from_ms;

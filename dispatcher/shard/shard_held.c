@@ -26,7 +26,7 @@ static size_t places_for(dt_shard_loop *l, struct dt_str topic, uint32_t host)
     return dt_hands_claims_room(l->claims, owner, topic, callback, host);
 }
 
-/* Returns places_for. If it is 0, also records the time, for the report of shard_loop.c. */
+/* Like places_for. If there is no place, also records the time, for the report of shard_loop.c. */
 static size_t ask_for_places(dt_shard_loop *l, struct dt_str topic, uint32_t host)
 {
     size_t places = places_for(l, topic, host);

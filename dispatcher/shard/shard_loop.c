@@ -29,10 +29,10 @@
 #include "base/log.h"
 #include "shard_parts.h"
 
-#define CHECK_US        INT64_C(1000000)  /* longest time between two checks of the shard's row and index */
-#define POLL_US         INT64_C(150000)   /* like CHECK_US, if no event would wake the leader */
-#define POLL_SHARE_US   INT64_C(10000)    /* POLL_US is at least this long for each shard that this process leads */
-#define TOLD_US         INT64_C(60000000) /* like CHECK_US, if the watch of MySQL reports all changes */
+#define CHECK_US        INT64_C(1000000)  /* longest sleep, and longest time between two checks of the shard's row */
+#define POLL_US         INT64_C(150000)   /* longest sleep if no event would wake the leader */
+#define POLL_SHARE_US   INT64_C(10000)    /* this per led shard replaces POLL_US if the product is longer */
+#define TOLD_US         INT64_C(60000000) /* longest sleep if the watch of MySQL reports all changes */
 #define BEAT_US         INT64_C(20000)    /* shortest time between the begins of two batches of a steady stream */
 #define RUN_US          INT64_C(500000)   /* time over which the claims of a backlog are counted, to measure its rate */
 #define LOCKED_FIRST_US INT64_C(5000)
@@ -313,8 +313,8 @@ static dt_status tend_delivery(dt_shard_loop *l, struct dt_error *err)
 /* Finds jobs that may be due and adds them to the hints. */
 static dt_status find_due(dt_shard_loop *l, int64_t now_ms, int64_t *next_ms, struct dt_error *err)
 {
-    /* Timeouts wait for unread reports: requests again that the reports are read, and tries the timeouts again if more
-     * reports were read. */
+    /* If timeouts wait for unread reports: requests once more that the reports are read, and, if more reports were
+     * read, tries the timeouts again. */
     if (l->due.unread_ms) {
         int64_t read_ms = l->env->read_up_to(l->env->arg).kafka_ms;
         if (read_ms > l->due.read_ms)
@@ -561,7 +561,8 @@ dt_status dt_shard_loop_start(const struct dt_loop_env *env, unsigned shard, dt_
     l->env = env;
     l->shard = shard;
     l->trust.whole = true;
-    /* The set counts as compared: within its period, the reconciler adds entries that the last leader did not write. */
+    /* At first the shard's set counts as compared with MySQL: within its period, the reconciler adds entries that the
+     * last leader did not write. */
     l->trust.compared = true;
     /* Random, so that numbers of an earlier leadership are not taken for numbers of this one. */
     l->state.losses = env->random(env->arg);

@@ -29,7 +29,7 @@ struct dt_loop_env {
     void *arg;
     bool (*leads)(void *arg, unsigned shard);         /* whether the election still names this process */
     unsigned (*share)(void *arg);                     /* returns how many shards the election gives to this process */
-    void (*map)(void *arg, struct dt_shard_map *out); /* the current map */
+    void (*map)(void *arg, struct dt_shard_map *out); /* returns the current shard map */
     void (*stale_map)(void *arg);                     /* requests a reload of the map */
     void (*index_lost)(
         void *arg,
@@ -61,7 +61,7 @@ DT_MUST_CHECK dt_status dt_shard_loop_start(const struct dt_loop_env *env, unsig
 void dt_shard_loop_free(dt_shard_loop *loop);
 
 /* ---- any thread ---- */
-void dt_shard_loop_wake(dt_shard_loop *loop); /* a job may be due */
+void dt_shard_loop_wake(dt_shard_loop *loop); /* called when a job may be due */
 void dt_shard_loop_topics(
     dt_shard_loop *loop); /* called if topics, or what is known of the index, changed: checks everything again */
 /* Called when the rebuild that index_lost requested is done. losses: state.losses, read before the rebuild ended; if it
@@ -73,7 +73,7 @@ void dt_shard_loop_index_doubted(dt_shard_loop *loop);
 /* Called when the index has been compared with MySQL for all times that the loop reads before the next compare. doubts:
  * state.doubts, read before the compare; if it has risen since, the call is ignored. */
 void dt_shard_loop_index_compared(dt_shard_loop *loop, uint64_t doubts);
-void dt_shard_loop_room(dt_shard_loop *loop); /* this process may have places for attempts again */
+void dt_shard_loop_room(dt_shard_loop *loop); /* called when this process may have places for attempts again */
 /* Called when the attempt of a job may belong to an owner that has expired. Accepts NULL: this process has no loop of
  * the shard. */
 void dt_shard_loop_lost(dt_shard_loop *loop, int64_t id);

@@ -59,7 +59,8 @@ void dt_id_set_clear(struct dt_id_set *set);
  * while, so a lost entry only costs time.
  */
 
-/* Limits of further topics are not remembered: each leader transaction finds them again. */
+/* Maximal number of topics in the list. Further topics at their limits are not remembered: each leader transaction
+ * finds their limits again. */
 #define DT_LIMIT_MEMORY_TOPICS 1024
 #define DT_LIMIT_WAITS_US      INT64_C(5000000) /* if a topic gets no grant, its jobs are tried again after this time */
 #define DT_LIMIT_GRANTED_US    INT64_C(1000000) /* a grant that is not used within this time expires */
@@ -187,20 +188,23 @@ struct dt_shard_orphan {
 
 struct dt_shard_trust {
     struct dt_shard_map map;
-    /* Generation of the map for which the set was filled; since then, no map has given slots to the shard. */
+    /* Generation of the shard map for which the shard's set was filled; since then, no map has given slots to the
+     * shard. */
     int64_t filled_for;
     bool up;              /* there is an index, and its last answer was no failure */
     uint64_t doubts;      /* the value of state.doubts for which MySQL was read through, or is being read */
-    bool rebuild_unasked; /* the set must not be trusted, and the rebuild of the set was not requested yet */
-    /* The marker that this leadership writes into the set: */
+    bool rebuild_unasked; /* the shard's set must not be trusted, and its rebuild was not requested yet */
+    /* The marker that this leadership writes into the shard's set: */
     bool marked;                /* the marker was written */
-    bool says_whole;            /* the marker says that the set is complete */
+    bool says_whole;            /* the marker says that the shard's set is complete */
     int64_t mark_count;         /* counter in the marker */
     int64_t marked_us;          /* mono: when the index last accepted a write of the marker */
     bool mark_unanswered;       /* the last write of a marker failed, so the set may have the marker of that write */
     bool unanswered_says_whole; /* the marker of that write says that the set is complete */
-    _Atomic bool whole;         /* the set is complete. Under state_lock: any thread sets it, the loop clears it */
-    _Atomic bool compared;      /* the set was compared with MySQL since the last doubt. Under state_lock; any thread */
+    /* The shard's set is complete. Under state_lock: any thread sets it, the loop clears it. */
+    _Atomic bool whole;
+    /* The shard's set was compared with MySQL since the last doubt. Under state_lock; any thread. */
+    _Atomic bool compared;
     struct dt_outage_part outage;
 };
 
@@ -268,7 +272,7 @@ struct dt_shard_cursor {
 
 struct dt_shard_unknown {
     struct dt_id_set ids; /* jobs that due scans skip; emptied when topics may have become known, and after a while */
-    int64_t since_us;     /* mono: when the first id was added to the empty set */
+    int64_t since_us;     /* mono: when the first id was added to `ids` while it was empty */
 };
 
 /* ---- shard_due.c ---- */
@@ -286,7 +290,7 @@ struct dt_shard_due {
 /* A fair queue that has a held set: the jobs of a topic, of one host of a topic, or the timeouts of a topic. */
 struct dt_held_queue {
     char name[DT_HELD_NAME_SIZE];
-    int64_t owner, number; /* owner: of the queue's topic; number: a number for the held set */
+    int64_t owner, number; /* owner: owner of the queue's topic; number: identifies the held set */
     enum dt_closed closed; /* why parked jobs may not be sent */
     size_t given;          /* number of entries that returned to the due set before the current due scan */
     int64_t next_ms;       /* when the first entry of the held set is due; 0: the held set is empty */
@@ -302,7 +306,7 @@ struct dt_due_queue {
     struct dt_due_queue *own;
     bool timeouts, held;
     enum dt_closed closed;
-    /* How many jobs may be claimed now; for a host's queue: how many jobs may be counted to the topic's queue. */
+    /* How many jobs may be claimed now; for a host's queue: how many of its jobs may join the topic's queue. */
     size_t room;
     size_t hash;
     bool left;    /* the cursor stays before a job of this queue, which was left */
@@ -333,7 +337,7 @@ struct dt_fair_queues {
 /* Orders to the loop. Any thread sets them; they are never cleared. */
 struct dt_shard_orders {
     _Atomic bool stop, release;
-    _Atomic bool abort; /* set: the delivery's blocking calls return */
+    _Atomic bool abort; /* if set, the delivery's blocking calls return */
 };
 
 /* The thread's schedule, in monotonic time. */
@@ -536,14 +540,15 @@ DT_MUST_CHECK dt_status dt_shard_hint_rows(dt_shard_loop *l, size_t n_head, size
 
 /* Initializes the trust in the index when a leadership begins: its marker is not written yet. */
 void dt_shard_trust_init(dt_shard_loop *l);
-/* Called when the leadership has a new epoch: its next marker replaces `was`. What is known about the set is kept. */
+/* Called when the leadership has a new epoch: its next marker replaces `was`. What is known about the shard's set is
+ * kept. */
 void dt_shard_trust_renew(dt_shard_loop *l, const struct dt_marker *was);
 void dt_shard_read_map(dt_shard_loop *l);
 /* Returns the marker that this leadership wrote last. */
 struct dt_marker dt_shard_marker(const dt_shard_loop *l);
 /* Returns whether due jobs are read from the index; otherwise they are read from MySQL. */
 bool dt_shard_believes_index(const dt_shard_loop *l);
-/* Called when the set may lack entries: it is not trusted until it has been compared with MySQL. */
+/* Called when the shard's set may lack entries: it is not trusted until it has been compared with MySQL. */
 void dt_shard_doubt_index(dt_shard_loop *l);
 /* Takes over the doubts that other threads raised. */
 void dt_shard_take_doubts(dt_shard_loop *l);
@@ -552,8 +557,8 @@ void dt_shard_take_doubts(dt_shard_loop *l);
 bool dt_shard_assume_marked(dt_shard_loop *l);
 /* Makes the next due scan write our marker again, which shows whether the index accepts changes. */
 void dt_shard_mark_soon(dt_shard_loop *l);
-/* Writes this leadership's marker if it is missing or old, or if the set is complete but the marker does not say so.
- * there: the scan has seen our last marker in the set. If it fails, the index has failed. */
+/* Writes this leadership's marker if it is missing or old, or if the shard's set is complete but the marker does not
+ * say so. there: the due scan has seen our last marker in the set. If it fails, the index has failed. */
 DT_MUST_CHECK dt_status dt_shard_keep_marked(dt_shard_loop *l, bool there, struct dt_error *err);
 /* Records how the index answered a due scan. If the index could not be reached, it is not trusted until it answers
  * again and has been compared with MySQL. */

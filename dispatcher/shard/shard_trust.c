@@ -90,7 +90,7 @@ void dt_shard_note_left(dt_shard_loop *l, const struct dt_leader_txn *txn)
     struct dt_shard_cursor *c = &l->cursor;
     c->closed |= txn->seen.held > 0;
     if (txn->seen.locked || txn->chosen.more || txn->judged.frozen)
-        c->swept_ms = 0; /* a job was left although its queue is open, so the next scan begins before it */
+        c->swept_ms = 0; /* a job was left although its queue is open, so the next scan must read it soon */
     if (!txn->chosen.more)
         return;
     if (c->began_ms < c->ms || (c->began_ms == c->ms && c->began_id < c->id))
