@@ -43,7 +43,7 @@ DT_MUST_CHECK dt_status dt_cloud_event_attributes(const struct dt_cloud_event *e
  *       ...
  */
 
-/* A reader of such headers. There is nothing to free. */
+/* A reader of the headers that a caller gave. There is nothing to free. */
 struct dt_caller_headers {
     size_t max; /* maximal number of headers to read */
     const dt_json *json;

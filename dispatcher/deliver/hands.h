@@ -40,9 +40,9 @@ struct dt_hands_env {
     void *arg;
     uint64_t (*random)(void *arg);
     void (*map)(void *arg, struct dt_shard_map *out);
-    /* Called when messages were added to the shard's outbox; another process may lead it. */
+    /* Called when messages were added to the shard's outbox; another process may lead the shard. */
     void (*outbox)(void *arg, unsigned shard);
-    void (*index_entries_lost)(void *arg, const dt_index *index); /* called when entries could not be written */
+    void (*index_entries_lost)(void *arg, const dt_index *index); /* called when index entries could not be written */
     /* Called when attempts of these jobs belong to an expired owner: the leaders of their shards, in any process,
      * should check them. */
     void (*lost)(void *arg, const int64_t *ids, size_t n);

@@ -3,8 +3,8 @@
  * Refuses to know: how leaders are found (elector_zk.c, elector_mysql.c), and what leading a shard means. The election
  *                  only decides which process tries; MySQL and Kafka ensure safety.
  *
- * Invariant: the events gained, release and lost are called on the elector's thread only. If a lease ends, all of its
- * shards are lost at that time.
+ * Invariant: the events gained, release and lost are called on the elector's thread only. If this process's lease ends,
+ * all of its shards are lost at that time.
  */
 #include "elector.h"
 

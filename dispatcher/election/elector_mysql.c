@@ -326,8 +326,7 @@ static void submit_order(struct mysql_elector *e, int64_t now_us)
     for (size_t i = 0; i < order->n_take; i++)
         order->take[i] = e->base.plan.take[i];
     qsort(order->take, order->n_take, sizeof(*order->take), by_number);
-    /* If the last order did not get a shard, its holder may have ended: this order frees the leases of ended members.
-     * */
+    /* If the last order did not get a shard, its holder may have ended: frees the leases of ended members. */
     order->free = order->n_take && e->took;
     e->tells = order->n_drop > 0 || (order->renew && leaving && !e->told_leaving);
     e->told_leaving = e->told_leaving || (order->renew && leaving);

@@ -28,7 +28,7 @@
 #define GRACE_US   INT64_C(3000000)
 #define ORPHAN_US                                                                                                      \
     INT64_C(                                                                                                           \
-        10000000) /* longer than other processes take to read the number, wait for their grace period and step down */
+        10000000) /* longer than other processes take to read the new map, wait for their grace period and step down */
 #define RETRY_US INT64_C(500000)
 
 struct leaving {

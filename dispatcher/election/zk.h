@@ -30,7 +30,7 @@ struct dt_zk_reply {
     /* Set by the caller. */
     int request;
     unsigned index;
-    int64_t sent_us; /* mono */
+    int64_t sent_us; /* mono: when the request was sent */
     /* Set by zk.c while the request runs. */
     dt_zk *zk;
     struct dt_lease *lease;
@@ -85,7 +85,7 @@ struct dt_zk_reply *dt_zk_take(dt_zk *zk);
 
 /* ---- requests, while there is a session; each takes the reply over ---- */
 
-enum dt_zk_node { DT_ZK_PERSISTENT, DT_ZK_EPHEMERAL, DT_ZK_SEQUENTIAL /* the node is also ephemeral */ };
+enum dt_zk_node { DT_ZK_PERSISTENT, DT_ZK_EPHEMERAL, DT_ZK_SEQUENTIAL /* DT_ZK_SEQUENTIAL nodes are also ephemeral */ };
 
 /* A watch: gets a signal when a list has changed since it was read. Must outlive the session. */
 struct dt_zk_watch {

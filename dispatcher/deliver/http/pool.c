@@ -2,8 +2,8 @@
  * The life of a process's callbacks: two chores, the recorder thread, and how these start and end.
  *
  * The renewer, an urgent chore, renews the lease of the process's owner number, a random number under which attempts
- * are claimed into the hands of this process. The keeper, another chore, finds lost attempts of any process, and
- * attempts in doubt.
+ * are claimed into the hands of this process. The keeper, another chore, finds lost attempts of any process, and claims
+ * in doubt.
  *
  * Invariants: after its lease ended, an owner number is never renewed, and nothing is sent under it. The same holds if
  * MySQL does not have the number any more, because MySQL was restored from an older copy, whose rows are not our
