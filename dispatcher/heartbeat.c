@@ -21,7 +21,7 @@
 #include "store/store.h"
 
 #define EVERY_US INT64_C(1000000)  /* time between two writes of the row */
-#define PLAIN_US INT64_C(2000000)  /* like EVERY_US, without an index; half of DT_PROCESS_FRESH_MS */
+#define PLAIN_US INT64_C(2000000)  /* time between two writes if there is no index; half of DT_PROCESS_FRESH_MS */
 #define DEBTS_US INT64_C(150000)   /* time between two reads of the other rows, the only source of news without Redis */
 #define DOWN_US  INT64_C(3000000)  /* for this time after a loss, the process counts as unable to write to the index */
 #define STUCK_US INT64_C(60000000) /* a tick that takes longer than this is reported */

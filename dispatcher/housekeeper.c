@@ -34,7 +34,7 @@
 #define DEFAULT_ROWS  200
 #define KEY_ROWS      500
 #define PARTS_US      INT64_C(300000000) /* time between two checks of partitions */
-#define PARTS_SOON_US INT64_C(10000000)  /* like PARTS_US, after a check that failed or did not finish */
+#define PARTS_SOON_US INT64_C(10000000)  /* pause after a check of partitions that failed or did not finish */
 #define DAYS_AHEAD    2
 #define NOTICES_US    INT64_C(300000000) /* time between two searches for notices that no process sends */
 /* Age from which on a notice is dropped; longer than a restart that removes or adds Kafka. */
@@ -43,7 +43,7 @@
 #define WALK_US    INT64_C(10000000) /* time between the begins of two walks over all offers */
 #define OFFERS_US  INT64_C(200000)   /* time between two steps of a walk; longer if a step found nothing */
 #define AUDIT_ROWS 20000
-/* 1/AUDIT_SHARE of the time is spent on audits: a piece that takes 20 ms is followed by a pause of 2 s. */
+/* At most 1/AUDIT_SHARE of the time is spent on audits: a piece that takes 20 ms is followed by a pause of 2 s. */
 #define AUDIT_SHARE 100
 
 struct dt_housekeeper {
@@ -87,7 +87,7 @@ static bool runs_archive(const dt_housekeeper *h)
     return dt_loop_table_state(h->env.loops, 0, &state);
 }
 
-/* Logs a failure that does not change when the archive's next tick runs. */
+/* Logs a failure. The archive's next tick runs when it would have run without the failure. */
 static void log_wait(dt_housekeeper *h, const char *what, dt_status status, const struct dt_error *err)
 {
     if (status == DT_OK)

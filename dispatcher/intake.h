@@ -21,7 +21,7 @@ struct dt_intake_env {
     dt_refclock *ref;
     void *arg;
     void (*map)(void *arg, struct dt_shard_map *out);
-    /* Called when entries were lost: leaders must doubt the index. */
+    /* Called when index entries were lost: leaders must doubt the index. */
     void (*index_entries_lost)(void *arg, const dt_index *index);
     dt_watcher *watcher; /* not started yet; stopped before the intake */
 };

@@ -37,7 +37,7 @@ struct dt_schedule_maker {
     dt_zone_files *zones;
     struct dt_fire_maker fires;
     struct seen_zone *seen;
-    int64_t zones_us; /* mono: the next check whether tzdata changed */
+    int64_t zones_us; /* mono: when to check next whether tzdata has changed */
     dt_metric *made, *skipped, *returned;
 };
 

@@ -71,7 +71,7 @@ struct dt_leader_sent {
     /* True: it is not known yet whether the batch was sent. Nothing is claimed or settled, and jobs with an attempt in
      * the list are skipped. False: the first fence->send_n entries were sent and committed. */
     bool frozen;
-    bool park;             /* the list has been frozen for so long that the index entries of its jobs are held */
+    bool park;             /* the in-flight list is frozen for so long that the index entries of its jobs are held */
     int64_t offset;        /* the offset after the ledger record of the batch */
     bool extend_deadlines; /* the claim of the batch is old, so the deadlines of its attempts are counted from now */
 };
@@ -148,7 +148,7 @@ struct dt_leader_settled {
 /* Why hints were not claimed. */
 struct dt_leader_judged {
     size_t unread;     /* number of due jobs whose attempt may not have been sent, or whose report may be unread */
-    int64_t unread_ms; /* latest deadline of these attempts */
+    int64_t unread_ms; /* latest deadline of the attempts that `unread` counts */
     bool frozen;       /* some jobs were not claimed only because the in-flight list is frozen */
     /* Topic of a due job that has no row (after a manual edit), so the job is held; absent: there is no such topic. */
     struct dt_str orphan;
@@ -202,8 +202,8 @@ struct dt_leader_seen {
     /* Ids of hints that were left because it is not known yet whether their Kafka topics can be written. */
     int64_t *unknown;
     size_t n_unknown;
-    /* Some hints were left because their rows are locked, they wait for another shard's list or for reports, or as
-     * `unknown`. */
+    /* Some hints were left: their rows are locked, they wait for another shard's in-flight list or for reports, or they
+     * are in `unknown`. */
     bool locked;
 };
 

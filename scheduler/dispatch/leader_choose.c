@@ -130,12 +130,12 @@ static void leave_candidate(struct dt_open_txn *t, struct dt_candidate *c)
     chosen->left[chosen->n_left++] = c->id;
 }
 
-/* A Kafka topic of an owner. At first, a list of places has one for each job, then duplicates are merged. */
+/* A Kafka topic of an owner. A list of these begins with one element for each job; then duplicates are removed. */
 struct place {
     struct dt_str kafka_topic;
     int64_t owner;
     size_t first;  /* index of the topic's first job among the candidates */
-    size_t number; /* number of the Kafka topic within the list of places */
+    size_t number; /* number of the Kafka topic within the list */
     bool chosen;
 };
 

@@ -70,7 +70,7 @@ struct dt_open_txn {
     struct dt_inflight foreign;
     /* Copy of this shard's in-flight list if it is frozen, otherwise empty; sorted by job id. */
     struct dt_inflight frozen;
-    bool foreign_unknown; /* a manual edit broke the list of another shard, so any job may be in it */
+    bool foreign_unknown; /* a manual edit broke the in-flight list of another shard, so any job may be in it */
     struct dt_str topic;  /* last copy of a topic's name; consecutive candidates share it */
 
     /* used by leader.c */
@@ -120,7 +120,7 @@ DT_MUST_CHECK dt_status dt_limits_write(struct dt_open_txn *t);
 DT_MUST_CHECK dt_status dt_candidates_read(struct dt_open_txn *t);
 /* Returns the candidate of an id, NULL if there is none. The candidates must still be sorted by id. */
 struct dt_candidate *dt_candidates_find(struct dt_open_txn *t, int64_t id);
-/* Sets the fate of a candidate to DT_FATE_LEFT: of that whose id the current row of the answer has. arg: the struct
+/* Sets the fate of one candidate to DT_FATE_LEFT: the current row of the answer has its id. arg: the struct
  * dt_open_txn. */
 DT_MUST_CHECK dt_status dt_candidate_leave(void *arg);
 /* Returns the ids of the candidates for which `wanted` returns true (NULL: all), in the order of candidates. *n: their

@@ -38,8 +38,7 @@ struct dt_pop {
     struct dt_job *jobs; /* the claimed jobs, in order of (due, id); next_at is the deadline */
     size_t n;
     bool more; /* a job that can be popped was left because of max or max_bytes */
-    /* Fewer than max were claimed, and an offer was skipped, because its row is locked or its job is due in a moment.
-     * */
+    /* Fewer than max were claimed, and an offer was skipped: its row is locked, or its job is due in a moment. */
     bool passed;
     bool at_limit; /* the topic has no more room within its limits; nothing reports when it has room again */
 };

@@ -42,7 +42,7 @@ struct dt_watch {
 
     /* Bits of the intake work that ends the wait: rows of job_inbox, due operations, due schedules. */
     unsigned intake;
-    int64_t intake_at_ms; /* when this process next checks intake work; from the last answer */
+    int64_t intake_at_ms; /* when this process next checks for intake work, as the last answer said */
 
     bool clock; /* a new version of the test clock ends the wait */
     int64_t clock_version;
