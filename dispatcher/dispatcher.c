@@ -354,7 +354,7 @@ static void carry_out_orders(dt_dispatcher *d)
             dt_features_leave(d->features);
         }
         /* If a test makes this process lead shards that the election gave to another process, no event announces such
-         * shards, so they are polled for. */
+         * shards, so this loop polls. */
         const bool forced = DT_FAIL_FORCED("lead.forced");
         bool again = dt_loop_table_carry_out(d->loops, forced && !d->stop ? d->range.led : 0) || forced;
         int64_t now_us = dt_clock_mono_us(d->clock);

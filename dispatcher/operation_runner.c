@@ -22,9 +22,10 @@
 #include "features/operations/operations.h"
 #include "topic/owners.h"
 
-#define LOOK_US   INT64_C(500000)
-#define REST_US   INT64_C(15000000) /* time between two polls if no operation ran for BUSY_US */
-#define BUSY_US   INT64_C(10000000) /* longer than a wait in MySQL that began while operations ran */
+#define LOOK_US INT64_C(500000)
+#define REST_US INT64_C(15000000) /* time between two polls if no operation ran for BUSY_US */
+/* For this time after an operation, polls stay frequent; longer than a wait in MySQL. */
+#define BUSY_US   INT64_C(10000000)
 #define RETRY_US  INT64_C(500000)
 #define WANTED_US INT64_C(20000000) /* time between two searches for deleted topics that got a job */
 #define OWNERS_US INT64_C(40000000) /* time between two comparisons of the topics' owners with the tokens */

@@ -51,10 +51,10 @@ static dt_status scan_index(dt_shard_loop *l, int64_t now_ms, size_t *n, int64_t
     return status;
 }
 
-/* Adds due jobs to the hints: if up to two batches are due, in order of time, otherwise each queue's share. While
- * attempts wait for unread reports, shares are used from one batch on, because these attempts may fill the head of the
- * set. If the due scan reached its limit, some entries must be parked, because more jobs may be due after the last
- * entry. */
+/* Adds due jobs to the hints: if more than two batches are due, or parked jobs may be sent, each queue's share;
+ * otherwise all jobs, in order of time. While attempts wait for unread reports, shares are used from one batch on,
+ * because these attempts may fill the head of the set. If the due scan reached its limit, some entries must be parked,
+ * because more jobs may be due after the last entry. */
 static dt_status hint_entries(dt_shard_loop *l, size_t n, int64_t now_ms, int64_t *next_ms, struct dt_error *err)
 {
     size_t batch = batch_jobs(l);

@@ -280,7 +280,7 @@ struct dt_shard_unknown {
 struct dt_shard_due {
     struct dt_entry *entries; /* entries of a due scan; capacity of `entries` and of `rows`: DT_SCAN_BATCHES batches */
     struct dt_due *rows;
-    bool backlog;      /* the last due scan left jobs that may be sent in the due set */
+    bool backlog;      /* the last due scan left jobs in the due set that may be sent */
     int64_t unread_ms; /* latest deadline of timeouts that wait because reports may be unread; 0: none waits */
     int64_t read_ms;   /* time up to which reports in Kafka had been read at the last step */
 };

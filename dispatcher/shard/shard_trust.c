@@ -324,7 +324,7 @@ dt_status dt_shard_keep_marked(dt_shard_loop *l, bool there, struct dt_error *er
     if (there && l->trust.marked && dt_shard_mono_us(l) - l->trust.marked_us >= MARK_US) {
         status = write_next_marker(l, l->trust.says_whole, err);
     } else if (!there || !l->trust.marked) {
-        l->trust.rebuild_unasked |= there; /* if there: the answer to our last write was lost */
+        l->trust.rebuild_unasked |= there; /* if `there`, the answer to our last write was lost */
         status = write_first_marker(l, err);
     }
     if (status == DT_OK && l->trust.whole && !l->trust.says_whole)

@@ -95,7 +95,7 @@ struct dt_findings {
     bool sent;
     int64_t next_offset; /* offset after the barrier of this takeover */
     const char *halt;    /* reason why the ledger contradicts the row; NULL: it does not */
-    /* The list that Kafka refused (dt_inflight_taken_over); n = 0: Kafka refused none. */
+    /* The list of attempts that Kafka refused (dt_inflight_taken_over); n = 0: Kafka refused none. */
     struct dt_inflight refused;
     const char *refusal;            /* Kafka's reason, stored as the attempt's error */
     const struct dt_shard_map *map; /* determines which shard's leader sends a dead letter */

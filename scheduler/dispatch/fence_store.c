@@ -204,7 +204,7 @@ static dt_status read_shard_row(dt_db *db, struct dt_fence *fence, const char *i
         status = halted.p ? dt_fail(err, DT_HALTED, "%.*s", (int)halted.n, halted.p)
                           : dt_inflight_parse(dt_db_bytes(db, 4), inflight);
         if (status == DT_OK) {
-            /* A manual edit may have written any number: sends at least 1 and at most all entries of the list. */
+            /* A manual edit may have written any number: send_n must be between 1 and the length of the list. */
             const size_t n = fence->inflight = inflight->n;
             fence->send_n = send_n < 1 || (uint64_t)send_n > n ? n : (size_t)send_n;
         }

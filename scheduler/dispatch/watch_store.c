@@ -1,4 +1,4 @@
-/* The wait in MySQL: see watch.h. The answer has what ended the wait. */
+/* The wait in MySQL: see watch.h. The answer contains what ended the wait. */
 #include "mysql/db.h"
 #include "mysql/statements.h"
 #include "watch.h"

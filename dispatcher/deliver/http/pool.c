@@ -258,7 +258,7 @@ static int64_t tick_renewer(void *arg, void *store)
 {
     dt_hands *hands = arg;
     struct dt_error err = {0};
-    if (dt_chore_stopping(&hands->renewer)) { /* leaders then end the attempts still in hands as lost */
+    if (dt_chore_stopping(&hands->renewer)) { /* after this, leaders end the attempts still in hands as lost */
         if (hands->owner && give_up_number(hands, store, &err) != DT_OK)
             DT_LOG(INFO, "callbacks", "the attempts of this process will be lost when its lease ends",
                    DT_S("reason", err.text));

@@ -211,9 +211,9 @@ dt_status dt_delivery_read(dt_delivery *d, const struct dt_fence *fence, const s
  * ---- trimming the ledger, while a shard is led ----
  *
  * A takeover needs the records from ledger_offset on. If MySQL is restored from an older copy, the takeover needs them
- * from the copy's ledger_offset on. So only records below trim_offset are deleted, and only after the row has held that
- * value for [ledger] trim_after, a day by default: a copy of the last day still finds all records that it needs. If an
- * older copy is restored, its offset is out of range, and the shard halts.
+ * from the copy's ledger_offset on. So only records below trim_offset are deleted, and only after the shard's row has
+ * had this trim_offset for [ledger] trim_after, a day by default: a copy of the last day still finds all records that
+ * it needs. If an older copy is restored, its ledger_offset is out of range, and the shard halts.
  *
  * The last record below trim_offset is kept: if a reader does not find it, the ledger was created again
  * (ledger_record.c).
@@ -222,20 +222,21 @@ dt_status dt_delivery_read(dt_delivery *d, const struct dt_fence *fence, const s
  * the next trim_offset. If the process is killed in between, the next leader deletes the same records again, which
  * changes nothing.
  *
- * Kafka may carry out a request long after it was sent, even on a new ledger that was created after the old one was
- * deleted. No check before the request prevents that. In the new ledger, only a record below the row's offset shows
- * that a batch was written to it (its leader takes over, or has died). So a request never deletes records below
- * DT_LEDGER_YOUNG, because a takeover may read these again. Whenever the request arrives, one of two cases applies:
+ * Kafka may carry out a request long after it was sent, even on a new ledger that was created after the old ledger was
+ * deleted. No check before the request can prevent that. But a takeover must still notice that the ledger is new. If a
+ * leader has written a batch to the new ledger, and has then taken over or died, only a record below ledger_offset
+ * shows this. So a request never deletes records below DT_LEDGER_YOUNG, because a takeover may read these. There are
+ * two cases:
  *
- *   - If the row's offset is below DT_LEDGER_YOUNG, its trim_offset is not above the offset, so no request was ever
- *     sent, and the takeover finds the new ledger whole. (After dt_clear_halt the row may have begun again at a small
- *     offset. Then an earlier request names an offset that the ledger does not have, and Kafka refuses it. If the
- *     ledger has grown up to the request's offset, the request deletes settled records. If the request's offset is
- *     above the row's offset, the request deletes unsettled records too, and the next takeover halts.)
- *   - If the row's offset is not below DT_LEDGER_YOUNG, the new ledger does not reach it. While the new ledger does not
- *     reach trim_offset either, Kafka refuses the request. Later, its end is still below the row's offset, which halts
- *     the shard. If other clients have filled it up to the row's offset, the request leaves the record right before
- *     that offset, and the takeover sees that this record is not ours.
+ *   - If ledger_offset is below DT_LEDGER_YOUNG, trim_offset is not above it. So no request was ever sent, and the
+ *     takeover finds the new ledger whole. (After dt_clear_halt, ledger_offset may be small again. Then an earlier
+ *     request names an offset that the ledger does not have, and Kafka refuses it. If the ledger has grown up to the
+ *     request's offset, the request deletes settled records. If the request's offset is above ledger_offset, the
+ *     request deletes unsettled records too, and the next takeover halts.)
+ *   - If ledger_offset is not below DT_LEDGER_YOUNG, the new ledger does not reach ledger_offset. While the new ledger
+ *     does not reach trim_offset either, Kafka refuses the request. Later, its end is still below ledger_offset, which
+ *     halts the shard. If other clients have filled it up to ledger_offset, the request leaves the record right before
+ *     ledger_offset, and the takeover sees that this record is not ours.
  *
  * Invariants:
  *   - A step returns at once; dispatching never waits for the trimming.

@@ -32,7 +32,7 @@ struct dt_kafka_refused {
 /* Records in the shard's ledger that no dispatcher wrote. They are counted, and logged at most once a minute; they do
  * not change what is sent. */
 struct dt_ledger_strangers {
-    dt_metric *meter;        /* counts the records */
+    dt_metric *meter;        /* counts records of other clients */
     int64_t n, told;         /* n: foreign records since this process leads the shard; told: n as last logged */
     int64_t met_us, told_us; /* mono: when such a record was last found, and last logged; 0: never */
     int64_t barrier_at;      /* offset of this leadership's barrier */

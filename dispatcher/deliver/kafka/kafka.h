@@ -156,10 +156,10 @@ struct dt_kafka_reading {
 DT_MUST_CHECK dt_status dt_kafka_reader_new(const struct dt_kafka_env *env, const struct dt_kafka_reading *reading,
                                             dt_kafka_reader **out, struct dt_error *err);
 void dt_kafka_reader_free(dt_kafka_reader *c);
-/* Takes over the partitions whose number modulo `members` is `rank`. A call is cheap if the share has not changed, so
- * callers call it before each poll, but never between a poll and its commit or rewind. Two processes may read a
- * partition for a while. If Kafka does not report the number of partitions, the reader keeps its current partitions. If
- * these return no record either, the next poll fails. */
+/* Makes the reader read the partitions whose number modulo `members` is `rank`. A call is cheap if the share has not
+ * changed, so callers call it before each poll, but never between a poll and its commit or rewind. Two processes may
+ * read a partition for a while. If Kafka does not report the number of partitions, the reader keeps its current
+ * partitions. If these return no record either, the next poll fails. */
 DT_MUST_CHECK dt_status dt_kafka_reader_share(dt_kafka_reader *c, unsigned rank, unsigned members,
                                               struct dt_error *err);
 /* Waits at most wait_ms for a first record (not at all when `stop` is set). Then takes all records that have arrived,

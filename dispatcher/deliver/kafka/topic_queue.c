@@ -22,7 +22,7 @@ struct group {
     struct group *prev, *next; /* neighbours in the ring of groups */
     struct entry *entries;
     size_t n_entries;
-    /* When the group's share has paid for the names that were handled; in the future: a debt. */
+    /* Time at which the group's share has paid for all names that were handled; in the future: a debt. */
     int64_t paid_until_us;
     int64_t owner;
 };
