@@ -1,5 +1,5 @@
-/* Deliveries: their names, how a leader deals with each, and what they require of a job. Pure functions.
- * dispatcher/deliver/ sends attempts; the claim in MySQL only uses the dealing of a delivery. */
+/* Deliveries: their names, how a leader deals with the jobs of each, and what each requires of a job. Pure functions.
+ * dispatcher/deliver/ sends attempts; the claim in MySQL needs only the dealing (enum dt_dealing). */
 #pragma once
 
 #include "base/clock.h"
@@ -11,9 +11,10 @@ enum dt_delivery_id { DT_DELIVERY_UNSET, DT_DELIVERY_KAFKA, DT_DELIVERY_HTTP, DT
 
 /* What a leader does with a due job. */
 enum dt_dealing {
-    DT_DEALING_LISTS, /* claims it into the shard's in-flight list; the list is sent and settled in batches */
-    DT_DEALING_HANDS, /* claims it into the hands of one process, which ends each attempt separately */
-    DT_DEALING_OFFERS /* offers it to clients that pop from the topic */
+    DT_DEALING_LISTS, /* the leader claims the job into the shard's in-flight list; the list is sent and settled in
+                       * batches */
+    DT_DEALING_HANDS, /* the leader claims the job into the hands of one process, which ends each attempt separately */
+    DT_DEALING_OFFERS /* the leader offers the job to clients that pop from the topic */
 };
 
 /* The names, indexed by enum dt_delivery_id, with a NULL at the end. */
@@ -45,9 +46,9 @@ struct dt_callback_asked {
 };
 
 struct dt_callback_misfit {
-    const char *pointer;  /* "/callback_url"; static */
+    const char *pointer;  /* JSON pointer of the misfit, such as "/callback_url"; static */
     struct dt_str member; /* name of the member in the object at `pointer`; absent: `pointer` is the member itself */
-    const char *reason;   /* static */
+    const char *reason;   /* reason for the caller, static text */
 };
 
 /* Returns true if the job fits, and sets out->reason to NULL. Otherwise *out is the first member that does not fit. */

@@ -3,7 +3,7 @@
 #include "job.h"
 
 #define HOME_DAY_0_MS INT64_C(1735689600000)                 /* 2025-01-01T00:00:00Z */
-#define SEQUENCES     (INT64_C(1) << (DT_SEQUENCE_BITS - 1)) /* see job.h */
+#define SEQUENCES     (INT64_C(1) << (DT_SEQUENCE_BITS - 1)) /* distinct sequence numbers (job.h) */
 #define HOME_DAY_MAX  ((INT64_C(1) << (63 - DT_SEQUENCE_BITS)) - 1)
 
 static const char *const state_names[DT_JOB_STATES] = {

@@ -33,14 +33,14 @@
     ROW(INT, dispatched_at_ms, dispatched_at) /* when the latest attempt was claimed */                                \
     ROW(INT, finished_at_ms, finished_at)     /* when the latest attempt, or the job, ended */                         \
     ROW(SHARD, claim_shard, claim_shard)      /* the shard that claimed the latest attempt */                          \
-    ROW(FLAG, no_retries, no_retries)         /* further attempts are cancelled */                                     \
-    ROW(TEXT, retry, retry)                   /* canonical text, see job.h; empty = no retries */                      \
+    ROW(FLAG, no_retries, no_retries)         /* no attempt follows the current one */                                 \
+    ROW(TEXT, retry, retry)                   /* canonical text (see below); empty = no retries */                     \
     ROW(INT, ack_timeout_ms, ack_timeout_ms)                                                                           \
     EXTRA(TEXT, partition_key, partition_key)                                                                          \
     EXTRA(TEXT, headers, headers)           /* JSON object text */                                                     \
-    EXTRA(TEXT, callback_url, callback_url) /* absent = the topic's, at the time of an attempt */                      \
+    EXTRA(TEXT, callback_url, callback_url) /* absent = the topic's URL at the time of an attempt */                   \
     CONTENT(TEXT, content_type, content_type)                                                                          \
-    CONTENT(FLAG, payload_binary, payload_binary) /* made with payload_base64 */                                       \
+    CONTENT(FLAG, payload_binary, payload_binary) /* the payload was given as payload_base64 */                        \
     ROW(TEXT, error_code, error_code)             /* error of the last failure, like the next two columns */           \
     ROW(TEXT, error_message, error_message)                                                                            \
     ROW(INT, error_at_ms, error_at)                                                                                    \
@@ -68,7 +68,7 @@
 #define DT_PARTITION_KEY_MAX      255
 #define DT_CONTENT_TYPE_MAX       255
 #define DT_HEADERS_TEXT_MAX       65535 /* most bytes of a job's headers, stored as JSON */
-#define DT_ERROR_CODE_MAX         100   /* bytes; a longer code is cut at a character */
+#define DT_ERROR_CODE_MAX         100   /* most bytes of an error code; a longer one is cut, between characters */
 #define DT_ERROR_MESSAGE_MAX      1000
 #define DT_ACK_TIMEOUT_DEFAULT_MS INT64_C(300000)
 #define DT_RETENTION_DEFAULT_MS   (INT64_C(30) * 86400000)
@@ -87,7 +87,7 @@ enum dt_attempt_status {
     DT_ATTEMPT_SNOOZED,
     DT_ATTEMPT_GAVE_UP,
     DT_ATTEMPT_UNDELIVERABLE,
-    DT_ATTEMPT_LOST, /* the process that had it in its hands died; does not count as a failure */
+    DT_ATTEMPT_LOST, /* the process that had the attempt in its hands died; not counted as a failure */
     DT_ATTEMPT_STATUSES
 };
 
@@ -108,7 +108,7 @@ struct dt_job {
     bool unsettled;         /* set by a refused change: only an attempt in flight prevents it; see job/change/jobs.h */
 };
 
-/* The first of a job's headers that a callback cannot have. reason: static text, or NULL if a callback can have all. */
+/* The first header of a job that a callback cannot send. reason: static text; NULL: a callback can send all headers. */
 struct dt_header_fault {
     struct dt_str name;
     const char *reason;
@@ -153,8 +153,8 @@ bool dt_topic_within(const struct dt_topic_bound *bound, struct dt_str topic);
 /* Checks a topic's name: 1 to 200 of [A-Za-z0-9._-], not "." or "..", not starting with "__" or "<installation>.".
  * Returns NULL, or the reason. */
 const char *dt_topic_check(struct dt_str topic, struct dt_str installation);
-/* Names of an installation's own topics in Kafka, which follow its name and a dot; the ledger is the first. The CHECKs
- * of the table topics have the same list. */
+/* Last parts of the names of an installation's own topics in Kafka: the name of the installation, a dot, and one of
+ * these. The ledger is the first. The CHECKs of the table topics have the same list. */
 #define DT_KAFKA_OWN_TOPICS 7
 extern const char *const dt_kafka_own_topics[DT_KAFKA_OWN_TOPICS];
 /* Returns true if a Kafka topic of this name may be internal to an installation, this one or another one on the same
@@ -162,7 +162,7 @@ extern const char *const dt_kafka_own_topics[DT_KAFKA_OWN_TOPICS];
  * name of an installation, which may be any text. Names like "orders.commands.create", "results" and "exam_results" are
  * free. */
 bool dt_kafka_topic_internal(struct dt_str kafka_topic);
-/* Returns true if a topic's name can begin with this prefix. Returns false if it is empty. */
+/* Returns true if the name of a topic can begin with this prefix. Returns false for the empty prefix. */
 bool dt_topic_prefix_valid(struct dt_str prefix);
 /* Returns true if the list has the name, or a prefix of the name. A prefix in the list ends in *:
  * "shared.audit,public.*". */

@@ -1,5 +1,5 @@
 /*
- * Jobs as JSON: bodies that make or change a job, of the API or in the same form elsewhere, and jobs in answers and
+ * Jobs as JSON: bodies that make or change a job (over HTTP, in the inbox or in a command), and jobs in answers and
  * dead letters. Pure: no I/O, no clock, no HTTP; the JSON text is already parsed (base/text/json.h).
  *
  * If a member is missing, unknown, wrong or contradictory, the decoder adds a fault with a JSON pointer (problem.h);
@@ -81,7 +81,7 @@ struct dt_job_view {
     const char *outcome;     /* outcome of a result; NULL = no such member */
     int64_t deadline_ms;     /* deadline of a popped job; 0 = no such member */
     /* Parser that checks stored payload and headers. A payload that is not JSON is written as base64; headers that are
-     * not JSON are left out; if memory runs out, the buffer fails. NULL: no check, for values of a request that were
+     * not JSON are left out; if memory runs out, out->failed is set. NULL: no check, for values of a request that were
      * checked before. */
     dt_json *check;
 };

@@ -2,10 +2,10 @@
  * The table of states, and the effect of results. Pure: the caller reads the row, and writes the decision only if the
  * row has not changed since.
  *
- * Invariants: every state that C decides comes from the table; statements that write a state check its condition again.
- * A result changes a job only if it is for the latest attempt, and only while that attempt is dispatched; a success
- * also while the job waits for its next attempt. The number of failures never falls here. A terminal state has no
- * next_at.
+ * Invariants: every state that the C code decides comes from the table; statements that write a state check its
+ * condition again. A result changes a job only if it is for the latest attempt, and only while that attempt is
+ * dispatched; a success also while the job waits for its next attempt. The number of failures never falls here. A
+ * terminal state has no next_at.
  */
 #include "job_state.h"
 
@@ -102,7 +102,7 @@ static enum dt_event event_of(const struct dt_job *job, const struct dt_result *
     const bool readable = dt_retry_parse(job->retry, delays_ms, &n) == DT_OK ||
                           dt_retry_parse(DT_STR_LIT(DT_RETRY_DEFAULT), delays_ms, &n) == DT_OK;
     if (!readable || job->failures < 0 || job->failures >= (int64_t)n)
-        return DT_EVENT_BURY; /* the schedule has no attempt left */
+        return DT_EVENT_BURY; /* the retry schedule has no attempt left */
     /* Both delays have a limit: DT_DURATION_MAX_MS for a schedule, limits.max_delay for a header Retry-After. */
     *delay_ms = result->retry_after_ms >= 0 ? result->retry_after_ms : delays_ms[job->failures];
     return DT_EVENT_RETRY;

@@ -48,8 +48,9 @@ enum dt_result_status {
     DT_RESULT_GAVE_UP,
     DT_RESULT_EXTENDED,
     DT_RESULT_TIMED_OUT,     /* set by a leader, never reported */
-    DT_RESULT_UNDELIVERABLE, /* like TIMED_OUT */
-    DT_RESULT_LOST /* like TIMED_OUT: the attempt's process died; not a failure, and the next attempt is due at once */
+    DT_RESULT_UNDELIVERABLE, /* set by a leader, never reported */
+    DT_RESULT_LOST /* set by a leader, never reported: the attempt's process died; not a failure, and the next attempt
+                    * is due at once */
 };
 /* The outcome of a result. BUSY: another session has the job's row locked; nothing was done, and the caller may try
  * again. */

@@ -1,5 +1,6 @@
 /* Slots, shards and endpoints: three fixed hashes. They must never change, because stored data depends on them (a job's
- * slot decides in which set its entry is). The unit tests have vectors that other implementations computed. */
+ * slot decides which shard's set in Redis has its entry). The unit tests have vectors that other implementations
+ * computed. */
 #include "shard.h"
 
 #include <xxhash.h>

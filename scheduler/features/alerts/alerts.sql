@@ -141,7 +141,8 @@ SELECT 1
 INSERT INTO messages (kind, sender, alert, type, target, topic, alert_kind, value, bound, began_at, made_at)
 VALUES ('alert',0,?,?,?,?,?,?,?,?,?);
 
--- Makes those messages due whose first sending the dead judge had begun: no process is sending them now.
+-- The previous judge has died. Makes the messages due that it was sending for the first time: no process is sending
+-- them now.
 -- name: free_alert_messages
 UPDATE messages FORCE INDEX (due)
    SET next_at = 0

@@ -142,7 +142,7 @@ struct walk {
     int64_t under_way; /* number of attempts without a result at the end of the previous instant */
 };
 
-/* *some: a job or schedule that fell due in (from, at] still has to be dispatched or checked. */
+/* Finds out whether a job or schedule that fell due in (from, at] still has to be dispatched or checked. */
 static dt_status is_undone(struct walk *w, int64_t from_ms, bool *some)
 {
     const struct dt_param at = DT_P_INT(w->at_ms);
@@ -153,7 +153,7 @@ static dt_status is_undone(struct walk *w, int64_t from_ms, bool *some)
     return status;
 }
 
-/* *some: more attempts have no result than at the end of the previous instant. */
+/* Finds out whether more attempts have no result than at the end of the previous instant. */
 static dt_status is_unreported(struct walk *w, int64_t, bool *some)
 {
     int64_t found;
@@ -162,7 +162,7 @@ static dt_status is_unreported(struct walk *w, int64_t, bool *some)
     return status;
 }
 
-/* Calls `look` every LOOK_US until it sets *some to false, or most_us have passed. */
+/* Calls `look` every LOOK_US until it sets *some to false, or most_us have passed. *some: whether the time ran out. */
 static dt_status wait_while(struct walk *w, dt_status (*look)(struct walk *w, int64_t from_ms, bool *some),
                             int64_t from_ms, int64_t most_us, bool *some)
 {

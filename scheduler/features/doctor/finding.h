@@ -62,7 +62,7 @@ struct dt_finding_kind_text {
     const char *page;           /* page of the runbook, for example "deploy/runbook/mysql/mysql-flush.md" */
 };
 extern const struct dt_finding_kind_text dt_finding_kinds[DT_FINDING_KINDS];
-extern const char *const dt_severity_names[]; /* names, for example "error" */
+extern const char *const dt_severity_names[]; /* names of the severities, such as "error" */
 
 /* Returns the kind with this name, or DT_FINDING_KINDS if there is none. */
 enum dt_finding_kind dt_finding_named(struct dt_str name);

@@ -178,7 +178,7 @@ static dt_status read_load(const dt_db *db, struct dt_arena *arena, void *row, v
     struct dt_topic_load *load = row;
     *load = (struct dt_topic_load){.topic = dt_arena_copy(arena, dt_db_bytes(db, 0))};
     for (unsigned i = 0; i < DT_JOB_STATES; i++)
-        load->jobs[i] = dt_db_i64(db, 1 + i); /* in the order of enum dt_job_state */
+        load->jobs[i] = dt_db_i64(db, 1 + i); /* the columns have the order of enum dt_job_state */
     return load->topic.p ? DT_OK : DT_NOMEM;
 }
 

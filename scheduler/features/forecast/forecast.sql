@@ -3,7 +3,7 @@
 -- are few rows.
 
 -- Estimates the number of rows by EXPLAIN: the optimizer reads a few pages of the index, however large the range is.
--- With ORDER BY, MySQL would not read them.
+-- With ORDER BY, MySQL would not read these pages.
 -- name: estimate_due
 EXPLAIN SELECT id
   FROM jobs FORCE INDEX (due)

@@ -58,7 +58,7 @@ void dt_forecast_add(struct dt_forecasting *f, size_t step, int64_t due);
 /* Adds a number of jobs to the part of a topic in a step, if the topic is requested. If only some topics are requested,
  * adds the number to the step, too. */
 void dt_forecast_add_part(struct dt_forecasting *f, size_t step, struct dt_str topic, int64_t due);
-/* Adds a number of jobs to the part of a topic in a step, which must be requested, but not to the step. */
+/* Adds a number of jobs to the part of a topic in a step, but not to the step. The topic must be requested. */
 void dt_forecast_show_part(struct dt_forecasting *f, size_t step, struct dt_str topic, int64_t due);
 bool dt_forecast_has_topic(const struct dt_forecast_ask *ask, struct dt_str topic);
 /* Records that the numbers of jobs due at this time or later are estimates. */

@@ -18,7 +18,7 @@ struct evenly {
 };
 
 struct evens {
-    struct evenly *v; /* at most DT_FORECAST_SCHEDULES */
+    struct evenly *v; /* the schedules with later fires, at most DT_FORECAST_SCHEDULES */
     size_t n;
 };
 

@@ -34,7 +34,7 @@ struct dt_intent {
     struct dt_str topic, key; /* key absent: job_id names the job; for a create without key: the job gets no key */
     int64_t job_id;           /* id of the job; 0 = `key` names the job */
     struct dt_insert insert;  /* for a create or replace; retry absent and ack_timeout_ms 0 = the topic's values */
-    struct dt_patch patch;    /* for a change */
+    struct dt_patch patch;    /* for a change: the members to change */
     bool keep_attempt;        /* for a cancel: the current attempt continues, and only further attempts are cancelled */
     bool patient;             /* the intent may wait until the attempt that prevents its change is settled */
     /* Several intents may share this flag. If one of them has to wait, it sets the flag, and all later ones wait, too.

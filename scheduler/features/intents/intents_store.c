@@ -339,8 +339,8 @@ dt_status dt_intents_in_txn(struct dt_intents_txn *t, struct dt_error *err)
 {
     dt_status status = DT_OK;
     for (size_t i = 0; i < t->n && status == DT_OK; i++) {
-        while (t->n_passed < t->n_foreign && t->foreign[t->n_passed].from <= i) /* names of earlier intents of other
-                                                                                 * sessions wait from here on */
+        /* If an earlier intent of another session is for the same job, v[i] and later intents wait. */
+        while (t->n_passed < t->n_foreign && t->foreign[t->n_passed].from <= i)
             add_job_name(&t->waiting, t->foreign[t->n_passed++].hash);
         status = carry_out_intent(t, &t->v[i], err);
     }

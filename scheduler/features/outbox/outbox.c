@@ -28,14 +28,14 @@
 #include "base/log.h"
 #include "outbox_parts.h"
 
-#define ROUND_US      INT64_C(1000000) /* longest time of a round; further messages wait for the next round */
-#define FAILED_US     INT64_C(1000000) /* pause after a failure of MySQL, or if a webhook found no place */
-#define GATHER_US     INT64_C(250000)  /* shortest pause if a webhook found no place */
-#define ASK_US        INT64_C(200000)  /* pause while the program finds out whether Kafka topics can be written */
-#define LEASE_MS      INT64_C(15000)   /* lease of a message; longer than a webhook or a send to Kafka may take */
-#define TOPIC_KEPT_MS INT64_C(3600000) /* an answer is dropped if its Kafka topic cannot be written for this time */
-#define WAITING       2048 /* most answers of an owner that wait for Kafka topics; others are dropped, but */
-#define CROWDED_US    INT64_C(60000000) /* not before Kafka has answered about topics for this time */
+#define ROUND_US      INT64_C(1000000)  /* longest time of a round; further messages wait for the next round */
+#define FAILED_US     INT64_C(1000000)  /* pause after a failure of MySQL, or if a webhook found no place */
+#define GATHER_US     INT64_C(250000)   /* shortest pause if a webhook found no place */
+#define ASK_US        INT64_C(200000)   /* pause while the program finds out whether Kafka topics can be written */
+#define LEASE_MS      INT64_C(15000)    /* lease of a message; longer than a webhook or a send to Kafka may take */
+#define TOPIC_KEPT_MS INT64_C(3600000)  /* an answer is dropped if its Kafka topic cannot be written for this time */
+#define WAITING       2048              /* most answers of an owner that wait for Kafka topics */
+#define CROWDED_US    INT64_C(60000000) /* more answers are dropped only after Kafka has answered for this time */
 
 const struct dt_outbox_kind dt_outbox_letters = {.kind = DT_MESSAGE_DEAD,
                                                  .chore = "outbox",

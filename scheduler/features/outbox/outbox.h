@@ -36,7 +36,7 @@ struct dt_outbox_text {
 struct dt_outbox_way {
     struct dt_str url; /* absent: no webhook is wanted any more */
     bool has_secret;
-    struct dt_callback_secret secret; /* the outbox wipes it */
+    struct dt_callback_secret secret; /* the sender wipes it after use */
     const char *why;                  /* why no webhook can be sent to this URL; NULL: it can */
 };
 

@@ -23,7 +23,7 @@ static void end_flight(struct dt_flight *f, enum dt_outbox_outcome outcome, cons
 /* The flights for Kafka, and the messages of each. All in the arena o->texts. */
 struct post {
     dt_outbox *o;
-    struct dt_flight **flights; /* sorted by id */
+    struct dt_flight **flights; /* the flights for Kafka, sorted by id */
     size_t n_flights;
     struct dt_kafka_message *v;
     struct dt_flight **of; /* of[i]: the flight of message v[i] */

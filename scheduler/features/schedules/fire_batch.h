@@ -23,7 +23,7 @@ struct dt_fire_quota {
     int64_t waiting;     /* number of schedules in this transaction whose fires wait for the quota */
 };
 struct dt_fire_quotas {
-    struct dt_fire_quota *v; /* sorted by owner */
+    struct dt_fire_quota *v; /* the quotas, sorted by owner */
     size_t n;
     bool read;
 };
@@ -106,7 +106,7 @@ enum dt_fire_how {
     DT_FIRE_SKIPPED /* its job is made and cancelled at once, because the previous job is not finished */
 };
 struct dt_fire {
-    int64_t at_ms; /* nominal time */
+    int64_t at_ms; /* nominal time of the fire */
     enum dt_fire_how how;
 };
 

@@ -95,7 +95,8 @@ DT_MUST_CHECK dt_status dt_store_sort_default(dt_store *store, struct dt_archive
 #define DT_ARCHIVE_PARAMS     (1 + DT_ARCHIVE_PARTITIONS)
 
 struct dt_archive_search {
-    struct dt_param params[DT_ARCHIVE_PARAMS]; /* the id and its next partitions, for the statement */
+    struct dt_param params[DT_ARCHIVE_PARAMS]; /* the id of the job, and the partitions to search next, for the
+                                                * statement */
     size_t n;                                  /* number of partitions in params */
     int64_t after;                             /* partitions up to this number were searched */
     bool with_default, again;                  /* with_default: the default partition was searched; again: this is

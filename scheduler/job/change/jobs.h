@@ -126,8 +126,8 @@ struct dt_id_block {   /* zero at first */
     int64_t maker;
 };
 
-/* Takes a new block if the current one has fewer than n numbers left; these are then never used. Statuses as in
- * store/store.h. */
+/* Takes a new block if the current one has fewer than n numbers left; the numbers left are then never used. Statuses as
+ * in store/store.h. */
 DT_MUST_CHECK dt_status dt_id_block_reserve(struct dt_id_block *block, dt_store *store, size_t n, struct dt_error *err);
 /* Calls dt_id_block_reserve ahead of time, while no caller waits for an answer. If it fails, the next reserve tries
  * again. */

@@ -39,7 +39,7 @@
 #define READ_BACK_PAUSE 50                /* ms */
 #define ROW_OVERHEAD    1024
 #define OWNERS_AT_ONCE  ((size_t)1000) /* most keys in the list of a statement; such a list has a megabyte at most */
-#define OWNER_BYTES     1024           /* most bytes of a key in the list */
+#define OWNER_BYTES     1024           /* most bytes of a key in the list of a statement */
 
 /* Groups of columns. If no job of a batch sets the columns of a group, they are not sent: their defaults cost the
  * server less than NULLs or zeros. */
@@ -91,7 +91,7 @@ struct batch {
     struct keyed *keyed; /* sorted: keys before ids of commands; then by topic (for keys), name and order */
     size_t n_keyed;
     struct dt_param *params;
-    unsigned has;             /* HAS_* bits that at least one job has */
+    unsigned has;             /* HAS_* bits of the columns that at least one job of the batch sets */
     struct dt_counts *counts; /* counts of the rows that this transaction inserts */
 };
 
@@ -447,7 +447,7 @@ static dt_status insert_keyed_alone(struct batch *b, struct keyed *k, struct dt_
     return dt_db_run(b->db, in->delete, (struct dt_params){params, n}, NULL, err);
 }
 
-/* Inserts names, then jobs, and offers due jobs to pops. singly: row by row. */
+/* Inserts names, then jobs, and offers due jobs to pops. If `singly` is set, inserts row by row. */
 static dt_status insert_all(struct batch *b, bool singly, struct dt_error *err)
 {
     size_t keys = 0;

@@ -46,7 +46,7 @@ struct change {
     struct dt_counts *counts; /* counts of the current try of the transaction */
     struct dt_str actor;      /* actor in events; absent: no event */
     const char *action;       /* name of the change in events */
-    bool passes_locked;       /* do not wait if another session has the row locked */
+    bool passes_locked;       /* the change does not wait if another session has the row locked */
     bool locked;              /* another session had the row locked */
     struct dt_error *err;
 };
@@ -137,7 +137,7 @@ static dt_status refuse_in_flight(struct change *c)
     return fail_too_late(c);
 }
 
-/* Runs the statement of the change, whose condition must match the locked row. */
+/* Runs the statement of the change. The locked row must match the statement's condition. */
 static dt_status write_job(struct change *c, const char *sql, struct dt_params params)
 {
     uint64_t affected = 0;
@@ -245,7 +245,7 @@ static dt_status decide_run_now(struct change *c)
                      DT_PARAMS(DT_P_INT(c->now_ms), DT_P_INT(c->now_ms), DT_P_INT(c->now_ms), DT_P_INT(c->id)));
 }
 
-/* The count of failures restarts; attempts continue to be numbered. If a newer job has the key, that job keeps it. */
+/* The count of failures restarts; the numbers of attempts continue. If a newer job has the key, that job keeps it. */
 static dt_status decide_redrive(struct change *c)
 {
     if (dt_job_state_after(c->job->state, DT_EVENT_REDRIVE) != DT_SCHEDULED)
@@ -520,7 +520,7 @@ struct attempt_page {
     struct dt_arena *arena;
     int64_t after;
     size_t limit, n;
-    struct dt_attempt *list; /* has room for the limit */
+    struct dt_attempt *list; /* memory for `limit` attempts */
     bool more;
     struct dt_error *err;
 };

@@ -70,7 +70,7 @@ struct dt_insert_rows {
     size_t n;
     int64_t maker;
     bool singly;   /* insert row by row: if the server refuses a row, only that row is REFUSED */
-    bool no_fires; /* refuse rows with the key of a fire: RESERVED */
+    bool no_fires; /* rows with the key of a schedule's fire are RESERVED */
 };
 /* Inserts the rows in the open transaction, which began at now_ms; adds CREATED rows to *counts. EXISTS: an id is taken
  * (with `singly`, the row's outcome is ID_TAKEN instead). INVALID: the server refuses one of the rows. After any status

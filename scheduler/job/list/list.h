@@ -33,7 +33,8 @@ struct dt_list_filter {
     struct dt_list_times created, failed; /* time at which the job was made; time of its last failure */
     struct dt_list_times due, finished;   /* next_at of live jobs; finished_at of finished jobs. At most one of `due`
                                            * and `finished` may be set */
-    struct dt_str error_code, error_text; /* code of the last failure; a part of its message or code */
+    struct dt_str error_code, error_text; /* error_code: code of the last failure; error_text: a part of its message or
+                                           * code */
     int64_t id;                           /* only this job; 0 = any job */
     bool payload;                         /* read the payloads, too */
     int64_t after_id;                     /* cursor of a list by id: only ids above this one */

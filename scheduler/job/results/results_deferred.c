@@ -85,7 +85,7 @@ struct deferring {
     bool some_wait;
     const struct dt_results_txn *txn; /* transaction of the current try */
     struct dt_error *err;
-    /* Set only by dt_store_apply_deferred. */
+    /* Only dt_store_apply_deferred sets the members below. */
     int64_t after_id;
     size_t limit;
     struct dt_arena *out_arena;
