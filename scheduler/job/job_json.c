@@ -159,7 +159,7 @@ static void read_job_header(struct dt_json_reader *r, const struct dt_json_node 
     dt_json_put_key(text, pair.name);
     dt_json_put_string(text, NULL, pair.value);
     f->pairs[f->n_pairs++] = pair;
-    /* The fault is only stored, because topics with another delivery than callbacks accept such a header. */
+    /* Stores the fault for topics with callbacks. Topics with another delivery accept the header. */
     reason = dt_callback_header_name_check(pair.name);
     if (!reason)
         reason = dt_callback_header_value_check(pair.value);

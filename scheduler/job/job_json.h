@@ -55,7 +55,8 @@ DT_MUST_CHECK dt_status dt_job_decode(const dt_json *json, const struct dt_job_r
 DT_MUST_CHECK dt_status dt_job_template_decode(const dt_json *json, const struct dt_job_rules *rules,
                                                bool (*own)(struct dt_str name), struct dt_faults *faults,
                                                struct dt_new_job *out);
-/* Readers for the tables of other bodies that have such members. Their context must be the struct dt_job_rules. */
+/* Readers of single members, for the tables of other bodies that have these members. Their context must be the struct
+ * dt_job_rules. */
 const char *dt_check_topic(struct dt_json_reader *reader, struct dt_str text);
 const char *dt_check_callback_url(struct dt_json_reader *reader, struct dt_str text);
 /* Reads a list of durations, and stores it as canonical text. */

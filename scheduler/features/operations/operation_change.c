@@ -41,8 +41,8 @@ struct work {
 
 /* ---- the next jobs ---- */
 
-/* Reads the next found jobs. A reschedule with a spread divides its time by the number of all found jobs, including
- * those that will be refused. */
+/* Reads the next found jobs. A reschedule divides its spread by the number of all found jobs, including those that will
+ * be refused. */
 static dt_status read_next(struct work *w, size_t most)
 {
     struct dt_operation_row *row = w->row;

@@ -137,7 +137,7 @@ static inline int64_t dt_id_block_next(struct dt_id_block *block)
 {
     return block->next++;
 }
-/* Empties a block of which another process has the same numbers. The next reserve takes another block. */
+/* Empties a block if another process has the same numbers. The next reserve takes another block. */
 static inline void dt_id_block_drop(struct dt_id_block *block)
 {
     block->next = block->end = 0;

@@ -65,8 +65,7 @@ enum dt_locking { DT_LOCK_NONE, DT_LOCK_WAITING, DT_LOCK_PASSING_BY };
 struct dt_results_txn {
     dt_db *db;                      /* connection with the open transaction */
     const struct dt_config *config; /* configuration; [history] says when finished jobs are archived */
-    const struct dt_shard_map *map; /* map of slots to shards, from which the shard whose leader sends a dead letter is
-                                     * computed */
+    const struct dt_shard_map *map; /* map of slots to shards; the leader of the job's shard sends its dead letter */
     int64_t now_ms;                 /* MySQL's clock in this transaction */
     enum dt_locking locking;
     struct dt_counts *counts; /* counts of the changes, for the caller's COMMIT */
