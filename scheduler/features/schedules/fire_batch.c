@@ -557,9 +557,8 @@ static dt_status take_pending(const dt_db *db, struct dt_arena *, void *row, voi
     return DT_OK;
 }
 
-/* Reads the fires after after_ms whose jobs have not begun, in the order of their keys. This is the order of time,
- * because the times in the keys have the same number of digits. After the next minutes a schedule has at most one
- * fire. */
+/* Reads the fires after after_ms whose jobs have not begun, in the order of their keys. That is the order of time for
+ * keys whose times have the same number of digits. After the next minutes a schedule has at most one fire. */
 static dt_status list_pending(struct dt_fire_batch *b, const struct dt_schedule *s, int64_t after_ms,
                               struct dt_rows *rows)
 {
