@@ -91,7 +91,7 @@ struct dt_batch_kind {
     dt_status (*decode)(const struct dt_batch_terms *terms, const dt_json *json, bool keep, struct dt_chunk *chunk,
                         struct dt_faults *faults, struct dt_error *err);
     /* Returns the hash of an element's key; 0: it has no key. Elements with the same key are committed in their order.
-     * key_of NULL: the queue itself keeps the order. */
+     * key_of NULL: all chunks may be submitted at once, because the queue of this kind is first in, first out. */
     uint64_t (*key_of)(const void *row);
     /* Queues the chunk's unit. When the unit is done, its `done` must call dt_batch_came_back. */
     void (*submit)(const struct dt_batch_terms *terms, struct dt_chunk *chunk, int64_t deadline_us);

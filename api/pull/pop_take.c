@@ -78,8 +78,10 @@ struct round {
     const struct dt_pop_wish *wish;
     enum dt_pop_topic *topics;
     struct dt_pop_taker *taker; /* the client that gets the next job */
-    size_t taken;               /* number of jobs claimed for this taker, including jobs that were claimed too late */
-    int64_t *ttrs_ms;           /* ttr of each job that may be claimed */
+    /* Number of jobs claimed for this client; also counts jobs that it does not get, because their deadlines passed
+     * during the claim. */
+    size_t taken;
+    int64_t *ttrs_ms; /* ttr of each job that may be claimed */
     size_t claimed, max;
     size_t max_bytes;
     struct dt_arena *arena;

@@ -17,8 +17,8 @@
 typedef struct dt_zk dt_zk;
 
 enum {
-    DT_ZK_ANSWERED = 1, /* signal: dt_zk_take returns replies */
-    DT_ZK_SESSION = 2,  /* signal: the result of dt_zk_state has changed */
+    DT_ZK_ANSWERED = 1, /* bit of the mailbox: dt_zk_take has replies to return */
+    DT_ZK_SESSION = 2,  /* bit of the mailbox: the result of dt_zk_state has changed */
 };
 
 /* REFUSED: ZooKeeper returned another error. LOST: no answer arrived, so the request may or may not have been carried

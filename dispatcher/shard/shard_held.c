@@ -26,7 +26,8 @@ static size_t places_for(dt_shard_loop *l, struct dt_str topic, uint32_t host)
     return dt_hands_claims_room(l->claims, owner, topic, callback, host);
 }
 
-/* Like places_for. If there is no place, also records the time, for the report of shard_loop.c. */
+/* Returns the result of places_for. If it is 0, also records the time: shard_loop.c then reports for a while that
+ * callbacks wait. */
 static size_t ask_for_places(dt_shard_loop *l, struct dt_str topic, uint32_t host)
 {
     size_t places = places_for(l, topic, host);

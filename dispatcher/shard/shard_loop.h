@@ -35,7 +35,7 @@ struct dt_loop_env {
         void *arg,
         unsigned shard); /* requests a rebuild of the shard's set; dt_shard_loop_index_whole reports its end */
     void (*index_doubted)(
-        void *arg); /* the set of a shard may lack entries; dt_shard_loop_index_compared reports when it was compared */
+        void *arg); /* requests a compare, as a set may lack entries; dt_shard_loop_index_compared reports its end */
     /* Called when entries could not be written to this index and are lost. No leader may trust the index then. */
     void (*index_entries_lost)(void *arg, const dt_index *index);
     /* Returns whether every process that changes jobs can write to the index at this endpoint, as far as is known. */
@@ -102,7 +102,7 @@ void dt_shard_loop_state(dt_shard_loop *loop, struct dt_loop_state *out);
  * carries them out:
  *
  *   LEAD     starts a loop (after an earlier one of the shard has ended)
- *   RELEASE  the loop settles, steps down and ends; it is freed, and `released` says that the shard is free
+ *   RELEASE  the loop settles, steps down and ends; it is freed, and `released` is called: another process may lead
  *   NOTHING  the shard is lost: the loop stops at once, and is freed when it has ended
  */
 
@@ -113,7 +113,7 @@ struct dt_loop_table_env {
     const struct dt_loop_env *loops; /* environment of all loops; complete before the first order is carried out */
     void *arg;
     void (*news)(void *arg);                     /* called on any thread when an order waits to be carried out */
-    void (*released)(void *arg, unsigned shard); /* called on the supervisor's thread when the shard is free */
+    void (*released)(void *arg, unsigned shard); /* called on the supervisor's thread when a RELEASE is done */
 };
 
 DT_MUST_CHECK dt_status dt_loop_table_new(const struct dt_loop_table_env *env, dt_loop_table **out);

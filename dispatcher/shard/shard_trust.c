@@ -10,8 +10,9 @@
 #include "base/guard.h"
 #include "shard_parts.h"
 
-#define AHEAD_US INT64_C(5000000) /* the reader ahead begins at the cursor again after this time */
-#define WALK_US  INT64_C(200000)  /* pause between two pieces of a walk over jobs that may not be sent */
+/* After this time, the reader that is ahead of the cursor begins at the cursor again. */
+#define AHEAD_US INT64_C(5000000)
+#define WALK_US  INT64_C(200000) /* pause between two pieces of a walk over jobs that may not be sent */
 /* The reader ahead, at its end, moves back by this, because commits are unordered, and clocks differ. */
 #define AHEAD_BACK_MS 2000
 

@@ -13,8 +13,8 @@ struct dt_host {
     int port;
 };
 
-/* Returns false if the text has none of these forms, or if the port is not 1 to 65535. If default_port is 0, the text
- * must have a port. */
+/* Reads a host in one of the forms of struct dt_host. Returns false if the text has another form, or if the port is not
+ * 1 to 65535. If default_port is 0, the text must have a port. */
 bool dt_host_parse(struct dt_str text, int default_port, struct dt_host *out);
 /* Returns whether each element of a comma-separated list is a host. An empty list is valid. */
 bool dt_hosts_ok(const char *list);

@@ -147,8 +147,8 @@ static bool times_out(const struct dt_candidate *c)
     return c->fate == DT_FATE_TIMEOUT;
 }
 
-/* Leaves attempts of which a result is stored in deferred_results: that result waits for a locked row, and will be
- * applied soon. */
+/* Does not time out attempts that have a result in deferred_results (their fate becomes LEFT): the result was reported,
+ * and is applied as soon as the job's row is no longer locked. */
 static dt_status leave_deferred(struct dt_open_txn *t)
 {
     size_t n;

@@ -12,10 +12,10 @@ DT_MUST_CHECK dt_status dt_store_set_shards(dt_store *store, unsigned shards, st
                                             struct dt_error *err);
 /* Which shards have rows, and which need a leader. */
 struct dt_shard_range {
-    /* Shards with lower numbers need a leader: the shards of the map, and further shards up to the last one whose
-     * in-flight list is not empty. */
+    /* Shards with numbers below this one need a leader: the shards of the map, and further shards up to the last one
+     * whose in-flight list is not empty. */
     unsigned led;
-    unsigned rows; /* shards with lower numbers have a row */
+    unsigned rows; /* shards with numbers below this one have a row */
     /* For each shard that the map does not have: token of the leadership in its row; 0: its last leader has stepped
      * down. */
     int64_t standing[DT_SHARDS_MAX];

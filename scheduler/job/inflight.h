@@ -61,7 +61,7 @@ struct dt_shrink {
     size_t leave;       /* number of entries that leave the list at its head */
     bool undeliverable; /* the entry that leaves was refused in a batch of one, and was not sent */
     bool halved;
-    size_t send_n; /* number of entries of the next batch, among those that remain */
+    size_t send_n; /* number of entries of the next batch: the first ones of those that remain */
 };
 /* Returns how the list shrinks after its batch was sent: the batch leaves the list, and the next batch has twice as
  * many entries. */

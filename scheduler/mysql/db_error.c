@@ -25,7 +25,7 @@ static const struct {
     {DT_INVALID, {{3819, 4025}}},       /* a CHECK constraint is violated */
     {DT_SCHEMA, {{1049, 1051, 1109}}},  /* unknown: database, table (1051, 1109) */
     {DT_SCHEMA, {{1054, 1136, 1146}}},  /* unknown or wrong: column, number of columns, table */
-    {DT_SCHEMA, {{1305, 1356, 1364}}},  /* unknown: procedure, a table of a view; a column without a default value */
+    {DT_SCHEMA, {{1305, 1356, 1364}}},  /* unknown procedure; a view of a missing table; no value for a column */
     {DT_SCHEMA, {{1932}}},              /* the table is unknown to the engine */
     /* access denied, password expired, account locked: an error of connecting, so it can be repaired without a
      * restart */

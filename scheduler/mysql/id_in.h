@@ -71,7 +71,7 @@ static inline void dt_id_list_end(struct dt_strbuf *list)
     dt_strbuf_adds(list, list->n ? "]" : "[]");
 }
 
-/* Deletes the rows of any number of ids; `sql` is a DELETE of a join with such a JSON list. DELETE … WHERE id IN (…)
+/* Deletes the rows of any number of ids. sql: a DELETE that joins JSON_TABLE(?, '$[*]' …). DELETE … WHERE id IN (…)
  * cannot be used: if MariaDB estimates that the table is small, it scans the whole table, even if the statement names
  * an index, and waits for every locked row. */
 DT_MUST_CHECK dt_status dt_id_list_delete(dt_db *db, const char *sql, struct dt_ids ids, uint64_t *removed,

@@ -93,8 +93,8 @@ struct dt_kafka_asked_topic {
 /* Receives a topic. Returns true if the topic should be looked up again once its last lookup is old. Must not call the
  * admin. */
 typedef bool dt_kafka_hear_topic_fn(void *arg, const struct dt_kafka_asked_topic *topic);
-/* Calls `heard` for each topic that callers have asked for. Sends no request to Kafka before it returns.
- * Thread-safe. */
+/* Calls `heard` for each topic that callers looked up recently (struct dt_kafka_asked_topic). Does not wait for Kafka:
+ * topics are looked up again in the background. Thread-safe. */
 void dt_kafka_admin_tell_asked(dt_kafka_admin *admin, dt_kafka_hear_topic_fn *heard, void *arg);
 /* A user of the admin that never waits. If a lookup returned BUSY, `told` is called on a thread of the admin when an
  * answer may be available; `told` must not call the admin. The asker must be freed before the admin; `told` is not

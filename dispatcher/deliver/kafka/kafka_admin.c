@@ -202,7 +202,8 @@ static rd_kafka_NewTopic_t *new_topic(struct dt_kafka_admin *a, struct look *loo
     return made;
 }
 
-/* Creates topics in one request. The code of each topic becomes the outcome of its creation. */
+/* Creates topics in one request. Stores Kafka's code and reason for each topic. If a topic exists already, its code is
+ * NO_ERROR. */
 static void create_topics(struct dt_kafka_admin *a, struct look *v, size_t n, int partitions, bool ledger)
 {
     rd_kafka_NewTopic_t *topics[DT_KAFKA_FIND_MAX];
@@ -228,7 +229,7 @@ static void create_topics(struct dt_kafka_admin *a, struct look *v, size_t n, in
     rd_kafka_NewTopic_destroy_array(topics, n_asked);
 }
 
-/* Requests that a topic has this many partitions. The topic's code becomes the outcome. */
+/* Asks Kafka to raise the topic's number of partitions to `partitions`. Stores Kafka's code and reason in `look`. */
 static void grow_topic(struct dt_kafka_admin *a, struct look *look, unsigned partitions)
 {
     rd_kafka_NewPartitions_t *more =

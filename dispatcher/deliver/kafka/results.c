@@ -52,7 +52,7 @@ struct dt_results_watermark {
      * that was reached; later by the time for which the process was stopped. */
     int64_t since_us;
     int64_t answers_us; /* mono: since when Kafka has answered every request; INT64_MAX: the last request failed */
-    int64_t mark_ms;    /* T of the current mark, by MySQL's clock; 0: there is no mark */
+    int64_t mark_ms;    /* MySQL's time, or slightly less, when the current mark was taken (T above); 0: no mark */
     int64_t mark_us;    /* mono: when the mark was taken */
     int64_t pause_us;
     int64_t looked_us; /* mono: when give_up_waiting last ran */

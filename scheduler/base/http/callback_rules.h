@@ -49,7 +49,7 @@ const char *dt_callback_url_refusal(struct dt_str text, struct dt_str names);
 /* The places to which a topic's secrets may be sent. An absent text names no place. */
 struct dt_callback_places {
     struct dt_str url;   /* the topic's own URL */
-    struct dt_str hosts; /* other origins (dt_callback_origin_check), separated by commas */
+    struct dt_str hosts; /* origins besides that of `url` (dt_callback_origin_check), separated by commas */
 };
 /* Returns whether the secrets may be sent to this URL: whether its scheme, host and port are those of the topic's URL
  * or of an element of `hosts`. Invalid texts count as absent. */

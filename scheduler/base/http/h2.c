@@ -62,9 +62,9 @@ static int end_calmly(struct dt_h2 *h2, const char *what)
     return NGHTTP2_ERR_CALLBACK_FAILURE;
 }
 
-/* Subtracts `frames` from the frames of noise that count. Every frame is noise, except DATA with bytes and without
- * padding. An answered request outweighs four frames, and each KiB of a response outweighs one frame, because clients
- * send about as many window updates. What remains are resets, pings, settings, and window updates of a few bytes. */
+/* Lowers the count of noise by `frames`. Every frame counts as noise, except DATA with bytes and without padding. An
+ * answered request lowers the count by four, and each KiB of a response by one, because clients send about as many
+ * window updates. So the count rises by resets, pings, settings, and window updates of a few bytes. */
 static void forgive_noise(struct dt_h2 *h2, size_t frames)
 {
     h2->noisy_until_us -= (int64_t)frames * NOISE_US;
@@ -151,7 +151,7 @@ static int on_close(nghttp2_session *session, int32_t id, uint32_t code, void *a
 
 int dt_h2_poll_fd(struct dt_conn *stream)
 {
-    if (stream->poll_fd < 0) { /* makes a socket without a peer, because shutdown works on it, too */
+    if (stream->poll_fd < 0) { /* a socket without a peer is enough: after shutdown, poll reports that it is closed */
         stream->poll_fd = socket(AF_UNIX, SOCK_DGRAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
         if (stream->poll_fd >= 0 && stream->sock.broken)
             shutdown(stream->poll_fd, SHUT_RDWR);

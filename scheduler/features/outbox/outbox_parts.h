@@ -21,6 +21,7 @@ enum dt_outbox_outcome {
     DT_OUTBOX_FAILED /* the message is sent again later */
 };
 
+/* A row of the outbox that is being sent, until its outcome is recorded. */
 struct dt_flight {
     dt_outbox *outbox;
     struct dt_message_row row; /* the row of the message; its texts are in the arena of the round, so they are not valid
@@ -42,7 +43,7 @@ struct dt_outbox {
     struct dt_arena round; /* memory for the rows that a round reads */
     struct dt_arena texts; /* memory for the messages that are sent together */
     struct dt_turns turns; /* turns of shards (for dead letters) or of owners */
-    int64_t after;         /* the sender number whose message was sent last */
+    int64_t after;         /* number of the sender of the message chosen last; the next round begins after it */
     /* Mono: when messages last waited although Kafka answered about no topic; at first, when the sender was started. */
     int64_t silent_us;
     bool kafka_failed;

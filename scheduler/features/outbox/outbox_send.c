@@ -51,8 +51,8 @@ static dt_status add_to_post(struct post *p, struct dt_flight *f, const struct d
     return DT_OK;
 }
 
-/* Finds the flight of a row. The rows come in the order of the flights; *i is the index of the flight that was found
- * last. */
+/* Returns the flight of an outbox row. Must be called for rows in the order of the flights. *i: index of the flight
+ * that the previous call returned; at first 0. */
 static struct dt_flight *flight_of(const struct post *p, size_t *i, int64_t row)
 {
     while (p->flights[*i]->row.id != row)
@@ -132,10 +132,13 @@ static dt_status make_post(struct post *p, struct dt_flight **flights, size_t n)
                                                     : add_texts(p);
 }
 
-/* Sends the messages to Kafka, and ends the flights. A flight without messages is deleted: its job was removed, or a
- * manual edit broke its row. Returns the failure of Kafka: for dead letters, if one did not arrive; for answers, only
- * if none arrived, because Kafka may refuse single topics; for kinds that also go to webhooks, never, because each
- * message has its own outcome. */
+/* Sends the messages to Kafka, and ends the flights. If a flight has no messages (its job was removed, or a manual edit
+ * broke its row), its row is deleted. Whether a failure of Kafka is returned depends on the kind:
+ *
+ *   dead letters       if a letter did not arrive
+ *   answers            if none arrived and Kafka did not refuse them; Kafka may refuse single topics
+ *   sent to webhooks   never: each message has its own outcome
+ */
 static dt_status send_post(struct post *p, bool *sent, struct dt_error *why)
 {
     const dt_outbox *o = p->o;

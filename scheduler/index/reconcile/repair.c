@@ -55,7 +55,7 @@
 #include "reconcile_parts.h"
 
 #define LOOK_US    2  /* approximate cost, in µs, of a row or an entry that is right */
-#define SUSPECT_US 10 /* cost, in µs, of a row or an entry that is a suspect */
+#define SUSPECT_US 10 /* approximate cost, in µs, of a suspect, which the repair reads again */
 
 #define GRACE_MS 2000
 #define SLACK_MS 2000 /* tolerance of loaded_ms: the clocks of two processes differ, and commits arrive out of order */

@@ -6,8 +6,8 @@
 #include "store/store.h"
 
 /* The cursor of a list by time: the part of the list (0 = the first), the last value of the due index that was read,
- * and the last id that was read with that value. Jobs that leave `jobs` for history after split_ms are listed before
- * the finished jobs that leave earlier. */
+ * and the last id that was read with that value. split_ms divides the finished jobs that are still in `jobs` into two
+ * parts: jobs that move to history at split_ms or later are listed first, then jobs that move earlier. */
 struct dt_list_place {
     int part;
     int64_t split_ms, due_ms, id;

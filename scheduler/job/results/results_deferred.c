@@ -15,7 +15,7 @@
 #include "results.h"
 #include "store/store_internal.h"
 
-/* The work of a caller, and the transaction of its latest try. */
+/* The caller's function, and the transaction of the current try, which the function is called with. */
 struct trying {
     struct dt_results_txn txn;
     dt_results_work_fn *work;
