@@ -1,4 +1,4 @@
-/* See answer.h. */
+/* Implements answer.h: the steps that several handlers share. */
 #include "answer.h"
 
 #include <stdatomic.h>

@@ -59,7 +59,8 @@ enum dt_next dt_answer_status(struct dt_request *req, dt_status status, const st
                               const struct dt_error *err);
 /* Answers 404 with the detail "no such <what>". */
 enum dt_next dt_answer_not_found(struct dt_request *req, const char *what);
-/* Answers a failed read or change: NOT_FOUND as dt_answer_not_found does, other statuses as dt_answer_status does. */
+/* Answers a failed read or change: for NOT_FOUND 404 with the detail "no such <what>", otherwise the problem for the
+ * status. */
 enum dt_next dt_answer_failed(struct dt_request *req, dt_status status, const char *what, const struct dt_error *err);
 
 /* Answers the job as JSON with its ETag. status: 200; or 201, which adds the header Location. */
@@ -96,8 +97,9 @@ bool dt_answer_cursor(struct dt_request *req, const struct dt_cursor_list *list,
                       struct dt_str *position);
 /* Reads the rows of a page into `rows`, and writes the answer. Returns the status of the store. */
 typedef dt_status dt_page_fn(struct dt_request *req, dt_store *store, struct dt_arena *rows, struct dt_error *err);
-/* Answers a page, on a worker. room: bytes reserved while `page` runs; if they are not available, answers 503. The rows
- * are freed before the answer is sent. what: as for dt_answer_failed. */
+/* Answers a page, on a worker. room: bytes reserved while `page` runs; if they are not available, answers 503. The
+ * rows are freed before the answer is sent. If `page` returns NOT_FOUND, the answer is 404 with the detail "no such
+ * <what>". */
 enum dt_next dt_answer_page(struct dt_request *req, dt_store *store, size_t room, const char *what, dt_page_fn *page);
 /* Begins a page: status 200 and `{"jobs":[` if name is "jobs". */
 void dt_answer_begin_list(struct dt_request *req, const char *name);
@@ -105,7 +107,8 @@ void dt_answer_begin_list(struct dt_request *req, const char *name);
 void dt_answer_next_cursor(struct dt_request *req, const struct dt_cursor_list *list, bool more,
                            struct dt_str position);
 
-/* Ends a page like dt_answer_end_page. last: id or number of the page's last row. */
+/* Ends a page as dt_answer_next_cursor does, but the next page begins after the id or number `last` of this page's last
+ * row. */
 void dt_answer_next_id(struct dt_request *req, const struct dt_cursor_list *list, bool more, int64_t last);
 
 /* A page of a list in order of ids; the page begins after `id`. */

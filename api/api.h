@@ -18,8 +18,8 @@ struct dt_api {
     struct dt_index_writer *index;      /* writes entries to Redis (intake/index_writer.h) */
     struct dt_activity *activity;       /* callers that were active lately (request/workers.h) */
     struct dt_workers *workers;         /* threads that run requests (request/workers.h) */
-    struct dt_gate *job_gate;           /* gate for batches of new jobs (intake/batch_gate.h) */
-    struct dt_gate *result_gate;        /* gate for batches of results */
+    struct dt_gate *job_gate;           /* limits the queued rows of all batches of new jobs (intake/batch_gate.h) */
+    struct dt_gate *result_gate;        /* limits the queued rows of all batches of results (intake/batch_gate.h) */
     struct dt_pop_room *pops;           /* waiting pops (pull/pop_room.h) */
     struct dt_health *health;           /* checks MySQL and Redis (rest/health.h) */
     struct dt_overview *overview;       /* caches of answers (rest/overview_rest.h) */

@@ -1,4 +1,4 @@
-/* Reads the settings: options, environment, and the file of contexts. See rest.h. */
+/* Reads the settings of the command line (rest.h): options, environment, and the file of contexts. */
 #include "rest.h"
 
 #include <errno.h>

@@ -19,8 +19,8 @@
 
 #define FIRST_ROWS  64                 /* capacity of a batch's first chunk, which is often the only one */
 #define FREE_WEIGHT ((size_t)64 << 10) /* bytes of a batch that are not charged to the budget (limits.memory) */
-#define STEP        ((size_t)64 << 10) /* a hold grows by multiples of this many bytes */
-#define KEEP_HELD   ((size_t)1 << 20)  /* a hold shrinks if it exceeds what is needed by this many bytes */
+#define STEP        ((size_t)64 << 10) /* the bytes that a batch charges to the budget grow by multiples of this */
+#define KEEP_HELD   ((size_t)1 << 20)  /* a batch gives charged bytes back if it holds this many more than it needs */
 /* The answer may be RESULTS_TIMES as long as the elements, or RESULTS_MIN bytes if that is more. Without this limit,
  * 200 KB of line feeds would cause an answer of 24 MB. */
 #define RESULTS_TIMES 4
@@ -48,7 +48,7 @@ struct dt_batch {
     struct dt_batch_terms terms;
     struct dt_detached *detached; /* detached answer, sent after all chunks have returned; NULL: not detached */
     bool array;
-    bool has_place; /* the batch holds a place of its token (dt_tenant_take_place) */
+    bool has_place; /* the batch has taken one of the token's few places for paused batches (dt_tenant_take_place) */
     size_t unit_rows, elements, elements_max, bytes;
     size_t refused; /* number of elements that were refused because of a fault in them */
     bool owed;      /* the refused elements were added to the token's debt */
@@ -452,7 +452,7 @@ bool dt_batch_wait(dt_batch *batch, bool finished)
     bool wait = dt_gate_wait(&batch->entry, finished ? DT_GATE_ALL : DT_GATE_ROOM,
                              batch->entry.call == resume_request ? suspend_request : NULL);
     if (!wait)
-        dt_batch_look(batch); /* ends the batch if the gate is closed */
+        dt_batch_look(batch); /* ends the batch if the server ends (the gate is closed) */
     return wait;
 }
 

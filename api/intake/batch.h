@@ -147,8 +147,8 @@ bool dt_batch_run_in_slices(dt_batch *batch, bool (*step)(struct dt_request *req
 void dt_batch_leave_slices(dt_batch *batch);
 
 /* Called once, before the first element. If the batch's token has a debt (request/quotas.h), the batch must pause
- * before it begins: it takes one of the token's places, and the caller calls dt_batch_rest. NO_PLACE: all places are
- * taken. dt_batch_rest_over, or freeing the batch, gives the place back. */
+ * before it begins, and the caller calls dt_batch_rest. A token may have only a few such batches at a time: NO_PLACE:
+ * it has them already. After dt_batch_rest_over, or after the batch is freed, another batch of the token may pause. */
 enum dt_batch_beginning { DT_BATCH_AT_ONCE, DT_BATCH_RESTS, DT_BATCH_NO_PLACE };
 enum dt_batch_beginning dt_batch_begin(dt_batch *batch);
 void dt_batch_rest_over(dt_batch *batch);

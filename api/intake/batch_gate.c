@@ -143,7 +143,8 @@ static void end_possible_waits(dt_gate *gate)
         if (!nothing_to_wait_for(entry, entry->waits_for))
             continue;
         if (entry->waits_for == DT_GATE_ROOM && has_room(entry)) {
-            dt_assert_cmp(entry->granted, ==, 0); /* the room was released when the wait began */
+            /* dt_gate_wait released the queue room of the batch, so none is granted */
+            dt_assert_cmp(entry->granted, ==, 0);
             entry->granted = gate->unit_rows;
             gate->rows += entry->granted;
         }

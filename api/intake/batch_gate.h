@@ -75,10 +75,11 @@ void dt_gate_back(struct dt_gate_entry *entry, size_t weight, void (*under_lock)
  * must not touch the batch until `call` is called. False: there is nothing to wait for, and suspend was not called. */
 bool dt_gate_wait(struct dt_gate_entry *entry, enum dt_gate_for what, void (*suspend)(struct dt_gate_entry *));
 /* Makes the batch pause until this time (monotonic, exact to some tenths of a second), at most until its deadline.
- * While it pauses it holds no room. False: the gate is closed. Otherwise as dt_gate_wait. */
+ * While it pauses, no queue room is reserved for it. False: the gate is closed, and suspend was not called. True: the
+ * caller must not touch the batch until `call` is called. */
 bool dt_gate_rest(struct dt_gate_entry *entry, int64_t until_us, void (*suspend)(struct dt_gate_entry *));
 /* Returns whether the batch may queue further chunks. LATE: no, its deadline has passed. CLOSED: no, the server
  * ends. */
 enum dt_gate_end dt_gate_ended(const struct dt_gate_entry *entry, int64_t now_us);
-/* Releases the room that was granted to the entry's batch; it is granted to the next batch that waits. */
+/* Releases queue room that was granted to the entry's batch and not used; the next waiting batch gets it. */
 void dt_gate_leave(struct dt_gate_entry *entry);

@@ -34,7 +34,7 @@ struct dt_command {
  * of MySQL's clock. INVALID, TOO_LARGE: faults has at least one fault. NOMEM. */
 DT_MUST_CHECK dt_status dt_command_decode(const dt_json *json, const struct dt_job_rules *rules, int64_t now_ms,
                                           struct dt_faults *faults, struct dt_command *out);
-/* Converts a pop command to a wish, which borrows from the command. */
+/* Converts a pop command to the parameters of a pop, which borrow from the command. */
 struct dt_pop_wish dt_command_wish(const struct dt_command *pop);
 
 /* ---- answers to a pop that is a command ---- */

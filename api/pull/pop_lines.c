@@ -29,7 +29,7 @@ static struct dt_pop_line *find_line(const struct dt_pop_lines *lines, struct dt
     return line;
 }
 
-/* Returns the line of a topic, and creates it if needed. NULL: out of memory. */
+/* Returns the line (queue of waiting pops) of a topic, and creates it if needed. NULL: out of memory. */
 static struct dt_pop_line *ensure_line(struct dt_pop_lines *lines, struct dt_str topic)
 {
     struct dt_pop_line *line = find_line(lines, topic);

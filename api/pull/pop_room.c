@@ -40,7 +40,7 @@
 #define LOOK_US        INT64_C(50000)   /* time between two polls while Redis is down */
 #define LOOK_HEARD_US  INT64_C(1000000) /* time between two polls while Redis works */
 #define ENDS_US        INT64_C(10000)   /* minimal time between two walks over all pops to end waits */
-#define SERVED_AT_ONCE 256              /* maximal number of pops of a line, and of jobs, in one claim */
+#define SERVED_AT_ONCE 256 /* one claim serves at most this many pops of one topic, and claims at most this many jobs */
 #define TTRS_AT_ONCE   8
 #define OWNERS_PART    2 /* an owner leaves at least 1/OWNERS_PART of the room's free places (base/fair.h) */
 #define EVENTS         256
@@ -51,15 +51,16 @@ struct dt_pop_room {
     const struct dt_api *api;
     struct dt_thread thread;
     int epoll_fd, wake_fd;
-    _Atomic uint64_t heard[EARS], heard_all; /* heard: notifications by hash of the topic; heard_all: without topic */
+    /* number of notifications: heard[hash of the topic]; heard_all: those for all topics */
+    _Atomic uint64_t heard[EARS], heard_all;
     pthread_mutex_t lock;
     /* Members below: protected by the lock. */
     struct dt_pop_lines lines;
-    struct dt_shares places; /* places of the room; each pop takes one */
+    struct dt_shares places; /* the limited number of waiting pops, which owners share */
     bool closed;
     bool look_now;          /* poll now, because notifications may have been missed */
     int64_t first_until_us; /* monotonic: no wait ends before this time */
-    /* Members below: used by the room's thread only. */
+    /* Members below: used by the waiting room's thread only. */
     struct dt_session session;
     dt_wake *wake;            /* subscription to notifications; NULL: not started yet, or there is no Redis */
     bool listens;             /* the subscription was started, or there is no Redis */
@@ -157,7 +158,8 @@ static void answer_none(dt_detached *detached, enum dt_pop_form form)
     dt_detached_answer(detached, 200, "application/json", &body, &none);
 }
 
-/* Adds the pop to its lines. False: the pop was not added, and its place in the room was given back. */
+/* Adds the pop to the queues (lines) of its topics. False: the pop was not added, and the number of waiting pops was
+ * lowered again. */
 static bool join_lines(dt_pop_room *room, const struct dt_pop_wish *wish, const int64_t *owners,
                        struct dt_pop_waiter *waiter, uint64_t heard)
 {
@@ -214,14 +216,15 @@ bool dt_pop_room_enter(dt_pop_room *room, struct dt_request *req, const struct d
     return true;
 }
 
-/* Removes a pop from its lines. Returns its detached answer, which the caller must send. */
+/* Removes a pop from the queues (lines) of its topics. Returns its detached answer, which the caller must send. */
 static dt_detached *remove_pop(dt_pop_room *room, struct dt_pop_waiter *waiter)
 {
     dt_detached *detached = waiter->detached;
     epoll_ctl(room->epoll_fd, EPOLL_CTL_DEL, waiter->fd, NULL);
     pthread_mutex_lock(&room->lock);
-    if (dt_pop_lines_remove(&room->lines,
-                            waiter)) /* for a pop that saw the line and enters now: its new line becomes ready */
+    /* If a line that may have jobs was freed, another pop that is just entering may have seen it: the raised count
+     * notifies that pop. */
+    if (dt_pop_lines_remove(&room->lines, waiter))
         atomic_fetch_add(&room->heard_all, 1);
     dt_shares_give_back(&room->places, waiter->owner, 1);
     dt_assert_cmp(room->lines.n, <=, room->places.used);
@@ -269,9 +272,9 @@ static void end_waits(dt_pop_room *room)
 
 /* ---- serving ---- */
 
-/* The pops that one claim serves: the first pops of a line. */
+/* The pops that one claim serves: the first ones that wait for a topic. */
 struct served {
-    struct dt_str topic; /* topic of the line, in the arena */
+    struct dt_str topic; /* topic that these pops wait for, in the arena */
     struct dt_pop_waiter *v[SERVED_AT_ONCE];
     struct dt_pop_taker takers[SERVED_AT_ONCE]; /* for each served pop: how many jobs it gets */
     size_t n, max;                              /* number of served pops, and number of jobs that they want together */
@@ -293,7 +296,8 @@ static bool has_ttr(struct served *served, int64_t ttr_ms)
     return true;
 }
 
-/* Chooses the first ready line, and the pops of this line that one claim serves. False: no line is ready. */
+/* Chooses the first topic whose waiting pops (line) may get jobs now, and the pops that one claim serves. False: there
+ * is no such topic. */
 static bool choose_pops(dt_pop_room *room, struct served *served)
 {
     size_t wanted = 0;
@@ -385,7 +389,7 @@ static void record_outage(dt_pop_room *room, dt_status status, const struct dt_e
         dt_outage_failed(&room->outage, DT_OUTAGE_MYSQL, "pops", "waiting pops get no jobs", status, err);
 }
 
-/* Makes one claim for the pops of a ready line. */
+/* Makes one claim of jobs for the waiting pops of one topic, and sends their answers. */
 static void serve_line(dt_pop_room *room)
 {
     struct served served;
@@ -417,8 +421,8 @@ static void serve_line(dt_pop_room *room)
     pthread_mutex_lock(&room->lock);
     if (served.n == 0)
         dt_pop_lines_ready(&room->lines, served.topic, 0);
-    /* If the line was removed meanwhile, a pop that saw the old line may just be entering the room. The raised count of
-     * notifications tells this pop that its new line is ready. */
+    /* If the topic's line (queue of waiting pops) was freed meanwhile, another pop that saw it may just be entering the
+     * waiting room, in a new line. The raised count of notifications tells this pop that jobs may be on offer. */
     if (served.n == 0 ||
         dt_pop_lines_claimed(&room->lines, served.topic, status, &popped, dt_clock_mono_us(room->env->clock)))
         atomic_fetch_add(notifications_of(room, served.topic), 1);
@@ -512,7 +516,8 @@ static void run_room(void *arg)
         listen_for_offers(room);
         if (look_now)
             poll_offers(room);
-        /* Serves one line of each owner. After that, the loop checks clock, sockets and ready lines again. */
+        /* Makes one claim for the waiting pops of one topic (a line) of each owner. After that, the loop checks clock,
+         * sockets and ready lines again. */
         pthread_mutex_lock(&room->lock);
         size_t turns = dt_pop_lines_rotate(&room->lines, dt_clock_mono_us(room->env->clock), &room->arena);
         pthread_mutex_unlock(&room->lock);

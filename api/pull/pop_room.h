@@ -16,24 +16,24 @@
 
 typedef struct dt_pop_room dt_pop_room;
 
-/* Starts the room's thread. Both arguments are borrowed, and must outlive the room. Unless OK, *out is NULL. */
+/* Starts the waiting room's thread. Both arguments are borrowed, and must outlive the room. Unless OK, *out is NULL. */
 DT_MUST_CHECK dt_status dt_pop_room_start(const struct dt_session_env *env, const struct dt_api *api, dt_pop_room **out,
                                           struct dt_error *err);
 /* Answers all waiting pops, without jobs, and refuses new ones. Any thread. */
 void dt_pop_room_close(dt_pop_room *room);
-/* Ends the room's thread. Called when no pop waits any more. */
+/* Ends the waiting room's thread. Must be called when no pop waits any more. */
 void dt_pop_room_stop(dt_pop_room *room);
-/* Frees the room, after dt_pop_room_stop. Accepts NULL. */
+/* Frees the waiting room, after dt_pop_room_stop. Accepts NULL. */
 void dt_pop_room_free(dt_pop_room *room);
 
 /* Returns how many notifications of offers of the wish's topics have arrived so far. A pop reads this number before its
  * claim and passes it to dt_pop_room_enter, so that a notification between the two calls is not missed. Any thread. */
 uint64_t dt_pop_room_heard(dt_pop_room *room, const struct dt_pop_wish *wish);
-/* Returns true if pops already wait for each topic of the wish: then a further pop may wait without a claim. Any
+/* Returns true if pops already wait for each topic that this pop requests: then it may wait, too, without a claim. Any
  * thread. */
 bool dt_pop_room_awaits(dt_pop_room *room, const struct dt_pop_wish *wish);
-/* Takes over a pop's connection, on its HTTP thread; the waiting room will send the answer. Copies the wish. heard:
- * from dt_pop_room_heard. True: the caller returns DT_AWAY. False: the room is full or closed, or memory ran out; the
- * caller keeps the request. */
+/* Takes over a pop's connection, on its HTTP thread; the waiting room will send the answer. Copies the pop's parameters
+ * (wish). heard: from dt_pop_room_heard. True: the caller returns DT_AWAY. False: the room is full or closed, or memory
+ * ran out; the caller keeps the request. */
 DT_MUST_CHECK bool dt_pop_room_enter(dt_pop_room *room, struct dt_request *req, const struct dt_pop_wish *wish,
                                      uint64_t heard);

@@ -40,7 +40,8 @@ struct dt_pop_taker {
 
 /* The outcome of a claim. */
 struct dt_popped {
-    /* Jobs in the arena: the first taker's jobs by due time, then the second taker's jobs by due time, and so on. */
+    /* Jobs in the arena: the jobs of the first client (taker) by due time, then those of the second client, and so
+     * on. */
     struct dt_job *jobs;
     size_t n, bytes;
     bool more;                          /* a topic may have more jobs */
@@ -52,13 +53,13 @@ struct dt_popped {
 };
 
 /*
- * Claims jobs for the topics of a wish, with at most max_bytes of payloads, or one larger job. The n takers (at least
- * one) get the jobs in order; each taker says how many jobs it wants, and their ttr. If a job's ack_timeout had passed
- * when MySQL answered the claim, the taker does not get the job: its attempt is lost, as if the answer were lost. Runs
- * on the store's thread. Statuses as of dt_store_pop; jobs that were claimed before a failure are in *out, and must be
- * delivered.
+ * Claims jobs for the topics of a wish (the parameters of a pop), with at most max_bytes of payloads, or one larger
+ * job. The n takers (clients, at least one) get the jobs in order; each taker says how many jobs it wants, and their
+ * ttr. If a job's ack_timeout had passed when MySQL answered the claim, the taker does not get the job: its attempt is
+ * lost, as if the answer were lost. Runs on the store's thread. Statuses as of dt_store_pop; jobs that were claimed
+ * before a failure are in *out, and must be delivered.
  *
- * If the wish does not wait, the claim is repeated a few times within some milliseconds, to find jobs that a leader is
+ * If the pop does not wait, the claim is repeated a few times within some milliseconds, to find jobs that a leader is
  * just offering, or that another pop has locked but does not take.
  */
 DT_MUST_CHECK dt_status dt_pop_take(const struct dt_api *api, dt_store *store, const struct dt_pop_wish *wish,

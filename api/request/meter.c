@@ -1,5 +1,5 @@
-/* See meter.h. The lock is held for a few instructions. A token without limits needs no lock, because its counts are
- * atomic. */
+/* Implements meter.h: what one token uses of its quotas. The lock is held for a few instructions. A token without
+ * limits needs no lock, because its counts are atomic. */
 #include "meter.h"
 
 #include <math.h>
@@ -13,12 +13,15 @@
 #define RETRY_MOST INT64_C(60000)
 
 struct bucket {
-    double level; /* units in the bucket; below zero if more was admitted than the bucket had */
+    /* tokens in the bucket: requests, jobs or bytes that may pass now; below zero if more passed than the bucket had */
+    double level;
     int64_t at_us;
-    int64_t share;    /* share of the quota, in parts of DT_QUOTA_WHOLE; if the process has no share: the equal part */
+    /* share of the quota, in parts of DT_QUOTA_WHOLE; without a share: the quota divided by the number of API
+     * processes */
+    int64_t share;
     int64_t until_us; /* when the share expires; 0: the process has no share */
-    int64_t demand;   /* demand since the last wish */
-    int64_t before;   /* demand that the last wish reported */
+    int64_t demand;   /* demand since the last call of dt_meter_wish */
+    int64_t before;   /* demand that the last call of dt_meter_wish reported */
 };
 
 struct dt_meter {
@@ -30,12 +33,13 @@ struct dt_meter {
     int64_t apis;
     struct bucket rates[DT_QUOTA_RATES];
     int64_t pending;       /* pending jobs by the latest count; below zero: not counted yet */
-    int64_t pending_share; /* the process's share when the latest count began; 0: it had none */
-    int64_t share_marked;  /* the process's share when the count in progress began; 0: it had none */
-    bool pending_asked;    /* a new job was submitted since the latest count began */
-    int64_t passed, made;  /* passed: jobs ever admitted, minus jobs given back; made: jobs ever created */
-    int64_t made_before;   /* jobs created before the latest count began */
-    int64_t made_marked;   /* jobs created before the count in progress began */
+    int64_t pending_share; /* share when the latest count began, in parts of DT_QUOTA_WHOLE; 0: the process had none */
+    /* share when the count in progress began, in parts of DT_QUOTA_WHOLE; 0: the process had none */
+    int64_t share_marked;
+    bool pending_asked;   /* a new job was submitted since the latest count began */
+    int64_t passed, made; /* passed: jobs ever admitted, minus jobs given back; made: jobs ever created */
+    int64_t made_before;  /* jobs created before the latest count began */
+    int64_t made_marked;  /* jobs created before the count in progress began */
 };
 
 dt_meter *dt_meter_new(void)
@@ -75,7 +79,7 @@ static double rate_of(const struct dt_meter *m, int i)
     return (double)m->limits.v[i] * (double)m->rates[i].share / (double)DT_QUOTA_WHOLE;
 }
 
-/* A bucket holds at least one unit; otherwise it would never admit anything. */
+/* The capacity of a bucket is at least one request, job or byte; otherwise it would never admit anything. */
 static double bucket_size(const struct dt_meter *m, int i)
 {
     return fmax(rate_of(m, i), m->rates[i].share > 0 ? 1 : 0);

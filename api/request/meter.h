@@ -51,11 +51,13 @@ bool dt_meter_set(dt_meter *meter, const struct dt_quota_limits *limits, int64_t
 /* Sets the number of live API processes. */
 void dt_meter_set_apis(dt_meter *meter, int64_t apis);
 
-/* Counts a request. False: the request exceeds a quota, which *over names. *wake: the meter needs a share. */
+/* Counts a request. False: the request exceeds a quota, which *over names. *wake: the meter needs a share of a
+ * quota. */
 bool dt_meter_request(dt_meter *meter, int64_t now_us, struct dt_over *over, bool *wake);
 /* Returns true if a quota limits new jobs. */
 bool dt_meter_limits_jobs(const dt_meter *meter);
-/* Counts a new job that is submitted; result and outputs as for dt_meter_request. */
+/* Counts a new job that is submitted. False: the job exceeds a quota, which *over names. *wake: the meter needs a share
+ * of a quota. */
 bool dt_meter_job(dt_meter *meter, int64_t payload_bytes, int64_t now_us, struct dt_over *over, bool *wake);
 /* Counts n further jobs as refused, because a job before them was over a quota. */
 void dt_meter_refuse(dt_meter *meter, int64_t n);
@@ -65,7 +67,7 @@ void dt_meter_jobs_done(dt_meter *meter, const struct dt_jobs_done *done);
 /* Fills in the claim for a share: the demand since the last call, and the largest possible share. False: the token was
  * idle for a while, so it needs no share. *fresh is set if a share is needed and the meter has none. */
 bool dt_meter_wish(dt_meter *meter, struct dt_quota_claim *claim, bool *fresh, int64_t now_us);
-/* Sets the shares of the claim; they are valid until until_us (mono). */
+/* Sets the shares of the quotas that the claim got from MySQL; they are valid until until_us (mono). */
 void dt_meter_settled(dt_meter *meter, const struct dt_quota_claim *claim, int64_t until_us, int64_t now_us);
 /* Returns true if pending jobs must be counted now: they are limited, and there was demand lately. The count may lack
  * jobs that are created after this call. */

@@ -1,5 +1,5 @@
 /*
- * See quotas.h. Owns the table of tenants and the keeper:
+ * Implements quotas.h. Owns the table of tenants and the keeper:
  *
  *   a tenant without a share has demand -> the keeper wakes and takes shares for all tenants in use -> it repeats this
  *   every second until no tenant has demand or a share
@@ -27,7 +27,7 @@ struct dt_tenant {
     dt_quotas *quotas;
     dt_meter *meter;
     struct dt_refusals refusals;
-    _Atomic int places; /* number of places that paused batches have taken (dt_tenant_take_place) */
+    _Atomic int places; /* number of batches of the tenant that pause before they begin (dt_tenant_take_place) */
     int64_t token;
     char *name;
     char *topics;  /* protected by the lock of struct dt_quotas */

@@ -38,7 +38,7 @@ bool dt_tenant_request(dt_tenant *tenant, int64_t now_us, struct dt_over *over);
 bool dt_tenant_limits_jobs(const dt_tenant *tenant);
 /* Counts a new job. False: it is over a quota. Any thread; never waits for I/O. */
 bool dt_tenant_job(dt_tenant *tenant, int64_t payload_bytes, int64_t now_us, struct dt_over *over);
-/* Counts jobs as refused, like dt_meter_refuse. over: why an earlier job of the same unit was refused. */
+/* Counts jobs of a unit as refused, because an earlier job of the same unit was over the quota in `over`. */
 void dt_tenant_refuse(dt_tenant *tenant, const struct dt_over *over, int64_t jobs);
 /* Counts refused elements of a batch. Returns until when (monotonic, us) the batch must pause before it is answered; 0:
  * it need not, or the tenant is NULL. Any thread. */
@@ -50,7 +50,7 @@ int64_t dt_tenant_rests_until(dt_tenant *tenant);
 #define DT_TENANT_PLACES 16
 bool dt_tenant_take_place(dt_tenant *tenant);
 void dt_tenant_give_place(dt_tenant *tenant);
-/* Counts the outcome of admitted jobs, like dt_meter_jobs_done. */
+/* Counts how many of the admitted jobs were created. Jobs that were not created no longer count against the quota. */
 void dt_tenant_jobs_done(dt_tenant *tenant, const struct dt_jobs_done *done);
 
 /* Copies the limits of the token with this name. False: no tenant has this name. Any thread. */

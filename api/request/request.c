@@ -15,7 +15,8 @@
 #include "base/http/callback_rules.h"
 
 #define NAME_MAX_BYTES 253 /* maximal bytes of a DNS name */
-#define BULK_LEAVES    8   /* bulk charges leave 1/BULK_LEAVES of the budget free */
+/* charges for large bodies, batches and pages (bulk) leave 1/BULK_LEAVES of the budget for other requests */
+#define BULK_LEAVES 8
 
 struct dt_str dt_request_query(const struct dt_request *req, const char *name)
 {

@@ -71,12 +71,12 @@ void dt_hold_init(struct dt_hold *hold, struct dt_budget *budget);
 DT_MUST_CHECK bool dt_hold_more(struct dt_hold *hold, size_t n);
 /* Charges n bytes as bulk (large bodies, batches, pages): fails if less than an eighth of the budget would be left. */
 DT_MUST_CHECK bool dt_hold_bulk(struct dt_hold *hold, size_t n);
-/* Gives back n bytes, or the whole hold if it is smaller. */
+/* Gives n charged bytes back to the budget, or all bytes if fewer are charged. */
 #define DT_HOLD_ALL SIZE_MAX
 void dt_hold_less(struct dt_hold *hold, size_t n);
-/* Changes the hold to exactly n bytes. False: the budget is used up, and the hold is unchanged. */
+/* Changes the charged bytes (the hold) to exactly n. False: the budget is used up, and the charge is unchanged. */
 bool dt_hold_exactly(struct dt_hold *hold, size_t n);
-/* Moves n bytes between two holds of one budget; if `from` holds fewer, moves all of them. */
+/* Moves a charge of n bytes from one owner to another of the same budget; if `from` holds fewer, moves all of them. */
 void dt_hold_move(struct dt_hold *from, struct dt_hold *to, size_t n);
 
 /* ---- the request ---- */
@@ -153,7 +153,8 @@ void dt_request_header(struct dt_request *req, const char *name, struct dt_str v
  * budget is used up; the answer, 503, is filled in, unless the request has already changed something. When the server
  * sends the answer, it also charges what body, out and arena have beyond the hold. It gives back the hold when the
  * request ends. */
-/* Gives back what the hold has beyond the request's buffers. Called when the answer is filled in. */
+/* Gives bytes back to the budget that are charged beyond the size of the request's buffers. Called when the answer is
+ * filled in. */
 void dt_request_trim(struct dt_request *req);
 /* Fills in the 503 of a request that the budget refused. Always returns DT_REPLY. */
 enum dt_next dt_request_no_room(struct dt_request *req);

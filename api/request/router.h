@@ -56,7 +56,8 @@ const struct dt_route *dt_routes(size_t *n);
 
 typedef struct dt_router dt_router;
 struct dt_match {
-    const struct dt_route *route;          /* NULL: no route matches; see allow */
+    /* route of the request; NULL: no route matches, and `allow` says whether the path has other methods */
+    const struct dt_route *route;
     size_t index;                          /* index of the route in the table */
     struct dt_str params[DT_ROUTE_PARAMS]; /* slices of the path, still percent-encoded */
     char allow[64];                        /* if no route matches: the path's methods (405); empty: none (404) */

@@ -1,4 +1,4 @@
-/* See session.h. */
+/* Implements session.h: the MySQL connection of one thread of the API. */
 #include "session.h"
 
 #include "mysql/db.h"

@@ -352,7 +352,7 @@ static enum dt_topic_refusal refusal_of(dt_topic_cache *cache, struct dt_str nam
     return refusal;
 }
 
-#define TOGETHER 16 /* maximal number of wishes in one call of ensure_together: the size of its arrays */
+#define TOGETHER 16 /* most topics that one call of ensure_together creates: the size of its arrays */
 
 static dt_status ensure_together(dt_topic_cache *cache, dt_store *store, struct dt_topic_wish *wishes, size_t n,
                                  struct dt_error *err)

@@ -62,7 +62,8 @@ const struct dt_topic_settings *dt_view_topic(const struct dt_view *view, struct
  * name. */
 int64_t dt_view_owner(const struct dt_view *view, struct dt_str name);
 
-/* Returns a reference to the latest snapshot of shards. Otherwise as dt_topic_cache_view. */
+/* Returns a reference to the latest snapshot of shards, which the caller must release; NULL before MySQL was first
+ * reached. Any thread. */
 struct dt_shards_view *dt_topic_cache_shards(dt_topic_cache *cache);
 /* Releases the reference to the snapshot. Accepts NULL. Any thread. */
 void dt_shards_release(struct dt_shards_view *shards);

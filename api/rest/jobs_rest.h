@@ -11,7 +11,7 @@
 /* Answers 200 with a job that was just read, its payload, and what the job waits for. Called on a worker, with the
  * worker's store. outcome: word for the result that was applied to the job; NULL: none. Always returns DT_REPLY. */
 enum dt_next dt_answer_stored(struct dt_request *req, dt_store *store, const struct dt_job *job, const char *outcome);
-/* Refreshes the snapshots of topics and shards, then answers as dt_answer_stored does. */
+/* Refreshes the snapshots of topics and shards, then answers 200 with the job, as dt_answer_stored does. */
 enum dt_next dt_answer_read(struct dt_request *req, dt_store *store, const struct dt_job *job);
 /* Answers a change of a job, by the store's status: 200, or a problem that shows the job. Posts the job's due time to
  * the index. */

@@ -1,4 +1,4 @@
-/* See kept.h. */
+/* Implements kept.h: the cache of answers. */
 #include "kept.h"
 
 #include <pthread.h>

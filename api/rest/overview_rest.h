@@ -16,8 +16,8 @@ void dt_overview_free(dt_overview *overview); /* accepts NULL */
  * depends on. */
 DT_MUST_CHECK dt_status dt_quick_answer(dt_overview *overview, struct dt_str key, dt_make_answer *make, void *arg,
                                         struct dt_strbuf *out, struct dt_error *err);
-/* As dt_quick_answer, for answers that take long to make: the answer may also be as old as SLOW_SHARE times the time
- * that it took to make. */
+/* Appends an answer that takes long to make. It may be a second old, as in dt_quick_answer, or as old as SLOW_SHARE
+ * times the time that it took to make. */
 DT_MUST_CHECK dt_status dt_slow_answer(dt_overview *overview, const struct dt_strbuf *key, dt_make_answer *make,
                                        void *arg, struct dt_strbuf *out, struct dt_error *err);
 /* Adds to a key the topics that the answer is about. */

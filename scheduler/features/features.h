@@ -5,7 +5,7 @@
 #include "base/chores.h"
 #include "base/config.h"
 
-struct dt_outbox_kafka; /* see features/outbox/outbox.h */
+struct dt_outbox_kafka; /* the functions of a program that writes to Kafka; defined in features/outbox/outbox.h */
 
 /* What the features need from the process. Must outlive the features. */
 struct dt_features_env {

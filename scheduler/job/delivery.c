@@ -1,4 +1,4 @@
-/* Deliveries: see delivery.h. */
+/* Implements delivery.h: the names of deliveries, and whether a job fits the delivery of its topic. */
 #include "delivery.h"
 
 const char *const dt_delivery_names[] = {[DT_DELIVERY_UNSET] = "",

@@ -105,7 +105,8 @@ struct dt_job {
     DT_JOB_COLUMNS(DT_COLUMN_MEMBER, DT_COLUMN_MEMBER, DT_COLUMN_MEMBER)
     struct dt_str payload;
     int64_t was_next_at_ms; /* set by a change, for the index: next_at before the change; else 0 */
-    bool unsettled;         /* set by a refused change: only an attempt in flight prevents it; see job/change/jobs.h */
+    /* set by a refused change: only an attempt whose batch is not settled prevents the change (job/change/jobs.h) */
+    bool unsettled;
 };
 
 /* The first header of a job that a callback cannot send. reason: static text; NULL: a callback can send all headers. */

@@ -1,4 +1,4 @@
-/* Problem documents: see problem.h. */
+/* Implements problem.h: the table of problem types, and the text of a problem document. */
 #include "problem.h"
 
 #include "base/assert.h"

@@ -1,4 +1,4 @@
-/* Counters, the tally and the audit: see counts.h. */
+/* Implements counts.h: the counters of jobs, the tally of events, and the audit of the counters. */
 #include "counts.h"
 
 #include <pthread.h>

@@ -129,7 +129,7 @@ typedef struct dt_audit dt_audit;
 struct dt_audited {
     unsigned piece;
     bool done;         /* the piece was recounted; the next step begins the next piece */
-    int64_t rows;      /* number of rows in the piece */
+    int64_t rows;      /* number of rows of `jobs` in the piece */
     int64_t corrected; /* jobs that the counters did not have, had in a wrong state, or had after their deletion */
 };
 
@@ -140,5 +140,5 @@ void dt_audit_free(dt_audit *audit);
  * another process recounted the piece at the same time. */
 DT_MUST_CHECK dt_status dt_audit_step(dt_audit *audit, dt_store *store, size_t limit, struct dt_audited *out,
                                       struct dt_error *err);
-/* Ends the open transaction, if any. The next step begins the piece again. */
+/* Ends the open transaction, if any. The next step recounts the current piece of `jobs` from its beginning. */
 void dt_audit_end(dt_audit *audit);

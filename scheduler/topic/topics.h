@@ -74,7 +74,7 @@ DT_MUST_CHECK dt_status dt_store_topic_put(dt_store *store, const struct dt_topi
                                            struct dt_error *err);
 struct dt_topic_ensure {
     struct dt_str name;
-    struct dt_topic_terms *terms; /* as in dt_store_topic_put */
+    struct dt_topic_terms *terms; /* in: the caller's rights and limits; out: the reason, with INVALID */
     dt_status status;             /* out. OK: the topic exists. INVALID: the caller may not make the topic */
     bool there;                   /* out: the topic existed before this call */
 };
@@ -82,7 +82,7 @@ struct dt_topic_ensure {
  * transaction all processes read the settings again. After any status but OK, some topics may have been made. */
 DT_MUST_CHECK dt_status dt_store_topics_ensure(dt_store *store, struct dt_topic_ensure *v, size_t n,
                                                struct dt_error *err);
-/* Makes a topic if it does not exist. INVALID: as in dt_store_topic_put. */
+/* Makes a topic if it does not exist. INVALID: it may not be made; terms->refusal has the reason. */
 DT_MUST_CHECK dt_status dt_store_topic_ensure(dt_store *store, struct dt_str name, struct dt_topic_terms *terms,
                                               struct dt_error *err);
 /* Pauses or resumes a topic. *now (may be NULL): the topic after the change. NOT_FOUND: there is no such topic. */

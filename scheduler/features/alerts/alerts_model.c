@@ -1,4 +1,4 @@
-/* Alerts as text, and their messages: see alerts.h. */
+/* Implements alerts.h without MySQL: alerts and their settings as text, and the messages about alerts. */
 #include "alerts.h"
 #include "base/http/callback_rules.h"
 #include "base/secrets.h"

@@ -1,4 +1,4 @@
-/* The table of findings: see finding.h. */
+/* The table of findings (finding.h): severity, meaning, action, and page of the runbook for each kind. */
 #include "finding.h"
 
 #define PAGE(name) "deploy/runbook/" name ".md"

@@ -1,4 +1,4 @@
-/* Findings that only one process can see: see process_findings.h. */
+/* Implements process_findings.h: findings that only one process can see, such as a failed assertion. */
 #include "process_findings.h"
 
 #include "base/log.h"

@@ -32,7 +32,7 @@ DT_MUST_CHECK dt_status dt_figures_start(const struct dt_features_env *env, void
 void dt_figures_stop(void *figures);
 
 struct dt_lateness {
-    int64_t slot; /* number of the slot, as in struct dt_figures_row */
+    int64_t slot; /* number of the slot: time in ms divided by the slot's width */
     int64_t up_to_us;
     int64_t attempts;
 };

@@ -1,4 +1,4 @@
-/* The statements of figures: see figures.h. */
+/* Implements figures.h: the statements that write and read figures. */
 
 #include "base/assert.h"
 #include "dispatch/scan.h"

@@ -1,4 +1,4 @@
-/* The sums of a forecast, and its near jobs: see forecast_parts.h. */
+/* Implements forecast_parts.h: the sums of a forecast, and its near jobs. */
 
 #include "forecast_parts.h"
 #include "base/assert.h"

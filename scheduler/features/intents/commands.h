@@ -87,7 +87,7 @@ struct dt_command_batch {
     struct dt_command_place *places; /* in: all partitions that are read, in ascending order */
     size_t n_places;
     struct dt_shard_map map; /* in */
-    /* Out, in the taker's arena. done, refused, waiting: numbers of messages. */
+    /* Out, in the arena above. done, refused, waiting: numbers of messages. */
     size_t done, refused, waiting;
     const struct dt_job_move *moves; /* jobs whose time changed, for the index */
     size_t n_moves;

@@ -98,7 +98,7 @@ struct dt_operation_txn {
 DT_MUST_CHECK dt_status dt_operation_change(const struct dt_operation_txn *txn, struct dt_operation_row *row,
                                             struct dt_operation_piece *piece, struct dt_error *err);
 
-/* Changes the given jobs like the found jobs of the operation, without reading the table of found jobs. */
+/* Changes the given jobs as one piece of the operation, without reading or deleting rows of the table of found jobs. */
 DT_MUST_CHECK dt_status dt_operation_change_found(const struct dt_operation_txn *txn, struct dt_operation_row *row,
                                                   const struct dt_operation_finds *found,
                                                   struct dt_operation_piece *piece, struct dt_error *err);

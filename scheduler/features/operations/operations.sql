@@ -274,7 +274,7 @@ SELECT j.id
 -- name: find_listed_hands
 SELECT h.job_id FROM hands h FORCE INDEX (PRIMARY) WHERE h.job_id IN (?,...);
 
--- Changes jobs like cancel_job.
+-- Cancels scheduled jobs, as cancel_job does for one job.
 -- name: cancel_jobs
 UPDATE jobs FORCE INDEX (PRIMARY)
    SET state = 'cancelled', next_at = NULL,
@@ -286,7 +286,7 @@ UPDATE jobs FORCE INDEX (PRIMARY)
  WHERE state = 'scheduled' -- guard: OPERATION_STATE or: WHERE TRUE
    AND id IN (?,...);
 
--- Changes jobs like cancel_retries.
+-- Cancels the further attempts of dispatched jobs, as cancel_retries does for one job.
 -- name: cancel_retries_of_jobs
 UPDATE jobs FORCE INDEX (PRIMARY)
    SET no_retries = TRUE, version = LEAST(version + 1, 1999999999), updated_at = ?

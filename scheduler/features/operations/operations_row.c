@@ -1,4 +1,4 @@
-/* The rows of operations, and their events: see operation_parts.h. */
+/* Implements the part of operation_parts.h that reads and writes rows of operations, and writes their events. */
 
 #include "base/text/json_write.h"
 #include "events/events.h"

@@ -28,14 +28,15 @@
 #include "base/log.h"
 #include "outbox_parts.h"
 
-#define ROUND_US      INT64_C(1000000)  /* longest time of a round; further messages wait for the next round */
-#define FAILED_US     INT64_C(1000000)  /* pause after a failure of MySQL, or if a webhook found no place */
-#define GATHER_US     INT64_C(250000)   /* shortest pause if a webhook found no place */
-#define ASK_US        INT64_C(200000)   /* pause while the program finds out whether Kafka topics can be written */
-#define LEASE_MS      INT64_C(15000)    /* lease of a message; longer than a webhook or a send to Kafka may take */
-#define TOPIC_KEPT_MS INT64_C(3600000)  /* an answer is dropped if its Kafka topic cannot be written for this time */
-#define WAITING       2048              /* most answers of an owner that wait for Kafka topics */
-#define CROWDED_US    INT64_C(60000000) /* more answers are dropped only after Kafka has answered for this time */
+#define ROUND_US      INT64_C(1000000) /* longest time of a round; further messages wait for the next round */
+#define FAILED_US     INT64_C(1000000) /* pause after a failure of MySQL, or if all places for a webhook were taken */
+#define GATHER_US     INT64_C(250000)  /* shortest pause after a round in which all places for a webhook were taken */
+#define ASK_US        INT64_C(200000)  /* pause while the program finds out whether Kafka topics can be written */
+#define LEASE_MS      INT64_C(15000)   /* lease of a message; longer than a webhook or a send to Kafka may take */
+#define TOPIC_KEPT_MS INT64_C(3600000) /* an answer is dropped if its Kafka topic cannot be written for this time */
+#define WAITING       2048             /* most answers of an owner that wait for Kafka topics */
+/* an owner's answers beyond WAITING are dropped only if Kafka has answered for at least this time */
+#define CROWDED_US INT64_C(60000000)
 
 const struct dt_outbox_kind dt_outbox_letters = {.kind = DT_MESSAGE_DEAD,
                                                  .chore = "outbox",
@@ -83,7 +84,8 @@ static void leave_places(dt_outbox *o, const struct dt_flight *f)
         dt_shares_give_back(&o->at_host, f->host, 1);
 }
 
-/* Takes the places that a webhook needs. Returns false if one of them is not free. */
+/* Takes the places that a webhook needs (a place is one webhook under way). Returns false if the owner or
+ * the host already uses all places that it may have. */
 static bool take_places(dt_outbox *o, struct dt_flight *f)
 {
     struct dt_outbox_way way = {.url = DT_STR_NONE};
@@ -134,8 +136,8 @@ static void pass_fail_points(const dt_outbox *o, dt_status *status, struct dt_er
         DT_FAIL_POINT("messages.sent");
 }
 
-/* Records the outcomes of the flights that have ended. *any (any may be NULL): set if there were some. If an outcome
- * cannot be recorded, the message is sent again later. */
+/* Records the outcomes of the messages whose sending has ended. *any (any may be NULL): set if there were such
+ * messages. If an outcome cannot be recorded, its message is sent again later. */
 static dt_status record_outcomes(dt_outbox *o, bool *any, struct dt_error *err)
 {
     size_t n = 0;
@@ -193,16 +195,16 @@ struct waiting {
 
 struct round {
     const struct dt_message_row **v; /* messages that may be sent, in the order of their turns */
-    size_t n, room, at;              /* at: index of the next message; the messages before it were sent, or found no
-                                      * place */
-    int64_t now_ms;                  /* MySQL's clock */
-    int64_t next_us;                 /* mono: when the next round is needed, as far as is known */
-    bool waits, answered;            /* waits: an answer waits for its Kafka topic; answered: Kafka has answered about a
+    /* at: index of the next message to send; each earlier message was sent, or has to wait for a place */
+    size_t n, room, at;
+    int64_t now_ms;         /* MySQL's clock */
+    int64_t next_us;        /* mono: when the next round is needed, as far as is known */
+    bool waits, answered;   /* waits: an answer waits for its Kafka topic; answered: Kafka has answered about a
                                       * topic */
-    bool crowded;                    /* a webhook found no place */
-    bool progress;                   /* another round at once may find further messages */
-    bool asked;                      /* a message was sent to Kafka */
-    struct waiting *owners;          /* owners with waiting answers; in the arena */
+    bool crowded;           /* a webhook could not be sent, because all places were taken */
+    bool progress;          /* due messages may be left to read, so another round begins at once */
+    bool asked;             /* a message was sent to Kafka */
+    struct waiting *owners; /* owners with waiting answers; in the arena */
     struct dt_error *err;
 };
 

@@ -54,9 +54,10 @@ struct dt_outbox_kind {
     int64_t again_ms, again_most_ms; /* delay of a message that did not arrive: the shortest, and the longest */
     /* Only the kinds that also go to webhooks have the members below. The features that write these messages set them;
      * dt_outbox_letters and dt_outbox_answers do not. */
-    int64_t kept_ms;                      /* a message that did not arrive within this time is given up */
-    const char *topic;                    /* topic in Kafka, without "<installation>." before it */
-    const char *area, *failed, *given_up; /* component and two texts of log lines */
+    int64_t kept_ms;   /* a message that did not arrive within this time is given up */
+    const char *topic; /* topic in Kafka, without "<installation>." before it */
+    /* for log lines: the component; the text if a message failed; the text if it is given up */
+    const char *area, *failed, *given_up;
     dt_status (*text)(const struct dt_message_row *row, struct dt_arena *arena, struct dt_outbox_text *out);
     dt_status (*way)(const struct dt_config *config, dt_json *json, const struct dt_message_row *row,
                      struct dt_arena *arena, struct dt_outbox_way *out);

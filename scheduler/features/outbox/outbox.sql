@@ -9,9 +9,9 @@ SELECT m.sender, MIN(m.next_at), CAST(UNIX_TIMESTAMP(SYSDATE(3))*1000 AS SIGNED)
  GROUP BY m.sender;
 
 -- Reads a page of a sender's messages, due or not. If several messages are for the same alert and target, only the
--- first is read, until it is deleted. If an answer was put off, other answers for the same Kafka topic, of any sender,
--- have the time until which it was put off. The owner is the current owner of the message's topic. The texts of
--- messages are read when they are sent.
+-- first is read, until it is deleted. The column after `alerts` says until when another answer for the same Kafka
+-- topic, of any sender, is put off. The owner is the current owner of the message's topic. The texts of messages are
+-- read when they are sent.
 -- name: select_due_messages
 SELECT m.id, m.next_at, m.tries, m.made_at, m.topic, t.owner, m.kafka_topic, m.alert, m.target + 0, m.type + 0, m.alert_kind + 0,
        m.value, m.bound, m.began_at, IF(m.target = 'topic', t.alerts, NULL),

@@ -8,7 +8,8 @@
 
 #define WEBHOOK_MS 5000
 
-/* Ends a flight, and adds it to the flights whose outcomes are to be recorded. Callable from any thread. */
+/* Ends the sending of a message (a flight) with an outcome, and adds it to the list from which outcomes are recorded.
+ * Callable from any thread. */
 static void end_flight(struct dt_flight *f, enum dt_outbox_outcome outcome, const char *why)
 {
     dt_outbox *o = f->outbox;
@@ -20,13 +21,13 @@ static void end_flight(struct dt_flight *f, enum dt_outbox_outcome outcome, cons
     pthread_mutex_unlock(&o->lock);
 }
 
-/* The flights for Kafka, and the messages of each. All in the arena o->texts. */
+/* The flights (messages under way) for Kafka, and the Kafka messages of each. All in the arena o->texts. */
 struct post {
     dt_outbox *o;
-    struct dt_flight **flights; /* the flights for Kafka, sorted by id */
+    struct dt_flight **flights; /* the messages under way (flights) that are sent to Kafka, sorted by id */
     size_t n_flights;
     struct dt_kafka_message *v;
-    struct dt_flight **of; /* of[i]: the flight of message v[i] */
+    struct dt_flight **of; /* of[i]: the flight (row of the outbox) that v[i] comes from */
     size_t n, room;
     struct dt_error *err;
 };
@@ -114,7 +115,7 @@ static dt_status add_texts(struct post *p)
     return DT_OK;
 }
 
-/* Selects the flights for Kafka, and makes the messages of each. */
+/* Selects the flights (messages under way) for Kafka, and makes the Kafka messages of each. */
 static dt_status make_post(struct post *p, struct dt_flight **flights, size_t n)
 {
     int64_t *ids = dt_arena_alloc(&p->o->texts, (n + 1) * sizeof(*ids));

@@ -10,7 +10,7 @@
 
 #define ERROR_BYTES 160 /* most bytes of an error; in any encoding, so many fit into the column */
 
-enum { PAGE = 1024 }; /* rows of a page, as in select_due_messages */
+enum { PAGE = 1024 }; /* rows of a page: the LIMIT of the statement select_due_messages */
 
 static dt_status read_sender(const dt_db *db, struct dt_arena *, void *row, void *arg)
 {

@@ -79,8 +79,8 @@ int64_t dt_quota_token_id(struct dt_str name);
  * status but OK, nothing was changed. */
 DT_MUST_CHECK dt_status dt_store_quota_settle(dt_store *store, int64_t process, struct dt_quota_claim *claims, size_t n,
                                               struct dt_error *err);
-/* Writes new shares like dt_store_quota_settle, but in the caller's transaction, which began at now_ms, and for at most
- * DT_QUOTA_CLAIMS tokens. */
+/* Writes new shares of this process for at most DT_QUOTA_CLAIMS tokens in the caller's transaction, which began at
+ * now_ms, and otherwise like dt_store_quota_settle. */
 DT_MUST_CHECK dt_status dt_quota_settle_in_txn(struct dt_db *db, int64_t now_ms, int64_t process,
                                                struct dt_quota_claim *claims, size_t n, struct dt_error *err);
 

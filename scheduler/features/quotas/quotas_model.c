@@ -1,4 +1,4 @@
-/* Names of quotas, and the share of a process: see quotas.h. */
+/* Implements quotas.h without MySQL: the names of quotas, and the share of a process. */
 #include "quotas.h"
 
 const char *dt_quota_name(enum dt_quota quota)

@@ -47,7 +47,7 @@ DT_MUST_CHECK dt_status dt_fire_quotas_write(const struct dt_fire_quotas *quotas
 
 /* ---- the batch ---- */
 
-struct dt_fire_row; /* a job to be made; see fire_batch.c */
+struct dt_fire_row; /* a job to be made for a fire, with its schedule; defined in fire_batch.c */
 
 struct dt_fire_batch {
     struct dt_fire_maker *maker;

@@ -559,7 +559,7 @@ SELECT j.id, j.topic, j.job_key, j.state+0, j.run_at, 0, j.attempt, j.failures,
    AND j.purge_at > CAST(UNIX_TIMESTAMP(NOW(3))*1000 AS SIGNED)
  ORDER BY j.died_at, j.id LIMIT ?;
 
--- Lists the jobs with the given due_key like list_behind_by_due, with payloads.
+-- Lists the jobs of list_behind_by_due, with payloads: jobs with the given due_key and an id above the cursor's.
 -- name: list_payloads_behind_by_due
 SELECT j.id, j.topic, j.job_key, j.state+0, j.run_at, GREATEST(j.next_at, 1), j.attempt, j.failures,
        j.attempt_status+0, j.due_at, j.dispatched_at, j.finished_at, j.claim_shard, j.no_retries, j.retry,

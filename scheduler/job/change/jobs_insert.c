@@ -211,9 +211,10 @@ static void same_or_conflict(struct dt_insert *row, int64_t owner, const unsigne
     row->existing_id = owner;
 }
 
-/* Sets owner and outcome of each head whose name belongs to another job. *gone: number of heads whose name is free
- * again, because the other job was removed or has lost the name. If the name belongs to a job with the row's own id,
- * the name is not taken: INSERT jobs then finds that the id exists. */
+/* Sets owner and outcome of the rows whose name belongs to another job; of several rows with one name, only of the
+ * first (head). *gone: number of rows whose name can be given to the new job, because the other job was removed or no
+ * longer keeps the name. If the name belongs to a job with the row's own id, the name is not taken: INSERT jobs then
+ * finds that the id exists. */
 static dt_status read_key_owners(struct batch *b, struct keyed *keyed, size_t n, size_t *gone, struct dt_error *err)
 {
     struct dt_strbuf list = {0};
@@ -260,8 +261,8 @@ static dt_status read_key_owners(struct batch *b, struct keyed *keyed, size_t n,
     return dt_db_end(b->db, err);
 }
 
-/* Finds the jobs that have the names that were taken. If such a job has lost its name, gives the name to the new
- * job. */
+/* Finds the jobs that already have the names of the batch. If such a job was removed or no longer keeps its name, gives
+ * the name to the new job. */
 static dt_status find_owners(struct batch *b, struct keyed *keyed, size_t n, struct dt_error *err)
 {
     const size_t fit = dt_db_packet_max(b->db) / OWNER_BYTES;
@@ -310,15 +311,15 @@ static dt_status refuse_fires(struct batch *b, struct dt_error *err)
     }
     if (n != b->n_keyed) {
         b->n_keyed = n;
-        sort_keyed(b); /* rows were removed from the array, so the pointers to heads must be set again */
+        sort_keyed(b); /* rows were removed from the array, so `head` of each row must be set again */
     }
     return status;
 }
 
 /* ---- all rows at once ---- */
 
-/* Inserts the names of the heads that are CREATED into the table of this namespace. *missed (may be NULL): set if some
- * of the names existed. */
+/* Inserts the names of CREATED rows into the table of this namespace; of several rows with one name, only the first
+ * (head). *missed (may be NULL): set if some of the names existed. */
 static dt_status insert_names(struct batch *b, const struct name_space *in, const struct keyed *keyed, size_t n,
                               bool *missed, struct dt_error *err)
 {

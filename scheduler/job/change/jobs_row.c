@@ -1,4 +1,4 @@
-/* Copies columns of a row into a struct dt_job: see jobs_row.h. */
+/* Implements jobs_row.h: copies columns of a row into a struct dt_job. */
 #include "jobs_row.h"
 
 _Static_assert(DT_JOB_STATES == 5, "the ENUM jobs.state has five words");

@@ -25,7 +25,7 @@ struct dt_job_change {
     const struct dt_patch *patch;
     bool keep_attempt;             /* for a cancel: only further attempts are cancelled */
     const struct dt_new_job *body; /* for a replace: the new body, with the key of the job */
-    struct dt_job job;             /* out: the job, as in jobs.h */
+    struct dt_job job;             /* out: the job after the change; if the change was refused, the unchanged job */
     bool locked;                   /* out, with BUSY: another session has the row locked, and the transaction
                                     * continues */
 };

@@ -1,4 +1,4 @@
-/* Groups of dead jobs: see dead.h. Reads the largest groups of each range, and merges them. */
+/* Implements dead.h: counts dead jobs by topic and error. Reads the largest groups of each range, and merges them. */
 #include "dead.h"
 
 #include "base/assert.h"

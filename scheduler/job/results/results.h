@@ -34,10 +34,10 @@ struct dt_apply {
 DT_MUST_CHECK dt_status dt_store_apply(dt_store *store, const struct dt_shard_map *map, struct dt_apply *results,
                                        size_t n, struct dt_error *err);
 
-/* Applies results like dt_store_apply. Stores the BUSY results in the same transaction (table deferred_results), to be
- * applied later, so that after OK the caller can forget all results. some_wait: the table may have earlier results.
- * Then a result is also BUSY if the table has an earlier result of its job, and the call does not wait for locked
- * rows. */
+/* Applies results in one transaction, and stores those that are BUSY in the same transaction (table deferred_results),
+ * to be applied later, so that after OK the caller can forget all results. some_wait: the table may have earlier
+ * results. Then a result is also BUSY if the table has an earlier result of its job, and the call does not wait for
+ * locked rows. */
 DT_MUST_CHECK dt_status dt_store_apply_or_defer(dt_store *store, const struct dt_shard_map *map,
                                                 struct dt_apply *results, size_t n, bool some_wait,
                                                 struct dt_error *err);

@@ -12,7 +12,7 @@ SELECT j.id, j.state+0, GREATEST(j.next_at, 1), j.attempt, j.attempt_status+0, j
  WHERE j.id IN (?,...)
  ORDER BY j.id;
 
--- Like select_judged, with locks. A join would also lock the topic's row, so a subquery reads it.
+-- Reads the columns of select_judged with row locks. A join would also lock the topic's row, so a subquery reads it.
 -- name: lock_judged
 SELECT j.id, j.state+0, GREATEST(j.next_at, 1), j.attempt, j.attempt_status+0, j.failures, j.no_retries, j.retry,
        COALESCE(NULLIF(j.ttr_ms, 0), j.ack_timeout_ms), j.due_at, j.dispatched_at, j.version,
