@@ -32,7 +32,8 @@ enum { NEWS = 1, STOP = 2 }; /* signals to the supervisor */
 #define AGAIN_US       INT64_C(2000000)
 #define PAUSE_FIRST_US INT64_C(100000) /* first pause between attempts to reach a server at the start */
 #define PAUSE_MAX_US   INT64_C(3000000)
-/* As few chores wait, these are enough: Redis or a lock must not delay the renewal of a lease. */
+/* Threads for chores that must not be delayed, such as the renewal of a lease. More threads than these chores that wait
+ * for Redis or a lock at the same time. */
 #define URGENT_THREADS 4
 #define CHORE_THREADS  6 /* at most four of these threads wait for Kafka at once (base/chores.h) */
 

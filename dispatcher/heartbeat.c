@@ -20,9 +20,10 @@
 #include "store/processes.h"
 #include "store/store.h"
 
-#define EVERY_US INT64_C(1000000)  /* time between two writes of the row */
-#define PLAIN_US INT64_C(2000000)  /* time between two writes if there is no index; half of DT_PROCESS_FRESH_MS */
-#define DEBTS_US INT64_C(150000)   /* time between two reads of the other rows, the only source of news without Redis */
+#define EVERY_US INT64_C(1000000) /* time between two writes of the row */
+#define PLAIN_US INT64_C(2000000) /* time between two writes if there is no index; half of DT_PROCESS_FRESH_MS */
+/* Time between two reads of the rows of other processes; without Redis, only these reads show their changes. */
+#define DEBTS_US INT64_C(150000)
 #define DOWN_US  INT64_C(3000000)  /* for this time after a loss, the process counts as unable to write to the index */
 #define STUCK_US INT64_C(60000000) /* a tick that takes longer than this is reported */
 #define APART_US INT64_C(20000)    /* shortest pause between two ticks */
@@ -35,8 +36,8 @@ struct dt_heartbeat {
     _Atomic bool owes;    /* `owed` is not empty */
     _Atomic bool news;    /* other processes should be notified of a change in the row */
     pthread_mutex_t lock; /* protects losses, lost_us, down and owed */
-    int64_t losses;       /* number of losses of this process so far */
-    int64_t lost_us;      /* mono: time of the last loss */
+    int64_t losses;       /* number of index entries that this process could not write so far */
+    int64_t lost_us;      /* mono: when this process last lost an index entry */
     char down[256];       /* endpoints that this process could not write to lately; "*": all */
     char owed[1024];      /* endpoints to which some process cannot write */
     int64_t told;         /* value of `losses` that the leaders of this process know */

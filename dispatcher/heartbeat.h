@@ -21,7 +21,7 @@ struct dt_heartbeat_env {
     const _Atomic bool *kafka_away;
     void *arg;
     /* The callbacks are NULL in a process that has not started yet, and so leads nothing. */
-    unsigned (*shards)(void *arg); /* returns a number: only shards with lower numbers may be led by this process */
+    unsigned (*shards)(void *arg); /* returns n: this process may lead only shards 0 to n - 1 */
     /* false: this process has no loop of the shard. */
     bool (*state)(void *arg, unsigned shard, struct dt_loop_state *out);
     /* Called in ticks when entries of any shard may be missing in the index: leaders must not trust it. */

@@ -54,9 +54,10 @@ struct dt_housekeeper {
     /* State of the reconciler's ticks. */
     dt_reconciler *reconciler;
     _Atomic bool hurry;               /* a shard's set was lost, so the next tick runs now */
-    uint64_t doubts[DT_SHARDS_MAX];   /* by shard: state.doubts when this tick began */
-    uint64_t compared[DT_SHARDS_MAX]; /* by shard: state.doubts when the running compare began */
-    uint64_t losses[DT_SHARDS_MAX];   /* by shard that this process leads: state.losses when this tick began */
+    uint64_t doubts[DT_SHARDS_MAX];   /* by shard: count of doubts (state.doubts) when this tick began */
+    uint64_t compared[DT_SHARDS_MAX]; /* by shard: count of doubts (state.doubts) when the running compare began */
+    /* By shard that this process leads: losses that its leader has counted (state.losses) when this tick began. */
+    uint64_t losses[DT_SHARDS_MAX];
     /* mono: when the reconciler runs next; when the states of shards are checked next. */
     int64_t reconcile_us, stats_us;
     uint64_t told;   /* hash of the states of shards as last written */
@@ -67,7 +68,7 @@ struct dt_housekeeper {
     int64_t notices_us; /* mono: when notices that no process sends are searched for next */
     struct dt_archiver archiver;
     bool failed;       /* part of this tick failed */
-    bool idle, rested; /* idle: the last complete tick found nothing to do; rested: this tick only promoted */
+    bool idle, rested; /* idle: the last complete tick found nothing to do; rested: the current tick only promotes */
 
     struct dt_offers_walk offers;
     dt_audit *audit;

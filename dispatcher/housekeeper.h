@@ -19,7 +19,7 @@ struct dt_housekeeper_env {
     dt_refclock *ref;
     dt_loop_table *loops; /* loops that get the results of compares and rebuilds */
     void *arg;
-    unsigned (*shards)(void *arg); /* returns a number: only shards with lower numbers may be led by this process */
+    unsigned (*shards)(void *arg); /* returns n: this process may lead only shards 0 to n - 1 */
     void (*map)(void *arg, struct dt_shard_map *out);
     /* Returns true if no job of any shard is due; false: a job is due, or it is not known. */
     bool (*none_due)(void *arg);

@@ -37,7 +37,7 @@ struct dt_inbox_chore {
     struct dt_watch_listener listener;
     struct dt_inbox_mover mover;
     bool waiting;       /* the last poll skipped rows, because they wait for other rows */
-    _Atomic bool rests; /* the mover rests, so the watcher should wake it */
+    _Atomic bool rests; /* the mover sleeps because no row was due, so the watcher should wake it */
     _Atomic bool hears; /* the watcher's last wait was answered */
     int64_t chores_us;
     struct dt_outage_part outage;

@@ -48,7 +48,8 @@ void dt_intake_stop(dt_intake *intake)
     if (!intake)
         return;
     dt_intake_leave(intake);
-    dt_inbox_chore_stop(intake->inbox); /* the mover is stopped first, because it wakes the other two parts */
+    /* The mover is stopped first, because it wakes the operation runner and the schedule maker. */
+    dt_inbox_chore_stop(intake->inbox);
     dt_operation_runner_stop(intake->operations);
     dt_schedule_maker_stop(intake->schedules);
     free(intake);

@@ -196,7 +196,7 @@ dt_status dt_operation_runner_start(const struct dt_intake_env *env, struct dt_r
 
 void dt_operation_runner_stop(struct dt_resting *resting)
 {
-    struct dt_operation_runner *r = (struct dt_operation_runner *)resting; /* the first member */
+    struct dt_operation_runner *r = (struct dt_operation_runner *)resting; /* resting is its first member */
     if (!r)
         return;
     dt_chore_remove(&r->resting.chore);

@@ -138,7 +138,7 @@ dt_status dt_schedule_maker_start(const struct dt_intake_env *env, struct dt_res
 
 void dt_schedule_maker_stop(struct dt_resting *resting)
 {
-    struct dt_schedule_maker *m = (struct dt_schedule_maker *)resting; /* the first member */
+    struct dt_schedule_maker *m = (struct dt_schedule_maker *)resting; /* resting is its first member */
     if (!m)
         return;
     dt_chore_remove(&m->resting.chore);

@@ -79,7 +79,8 @@ DT_MUST_CHECK dt_status dt_delivery_fence(dt_delivery *delivery, const struct dt
 DT_MUST_CHECK dt_status dt_delivery_read(dt_delivery *delivery, const struct dt_fence *fence,
                                          const struct dt_inflight *inflight, struct dt_delivery_findings *findings,
                                          struct dt_error *err);
-/* Called after MySQL has committed the settled findings: drops the remembered refusal, which was used. */
+/* Called after MySQL has committed the transaction that settled the findings: drops the remembered refusal, which that
+ * transaction has applied. */
 void dt_delivery_settled(dt_delivery *delivery, const struct dt_delivery_findings *findings);
 /* Called if Kafka refused a step of the takeover: drops the remembered refusal, because Kafka may have refused this
  * client, and not a message. */

@@ -27,8 +27,8 @@
 typedef struct dt_hands dt_hands;
 typedef struct dt_hands_claims dt_hands_claims;
 
-/* What a process provides to its hands. Copied; the objects that its members point at outlive the hands. Callbacks run
- * in ticks and on the hands' own thread, and must return at once. */
+/* What a process provides to its dt_hands. Copied; the objects that its members point at outlive the dt_hands.
+ * Callbacks run in ticks and on the thread of the dt_hands, and must return at once. */
 struct dt_hands_env {
     dt_chores *chores;
     dt_chores *urgent; /* the threads that run the chore which renews the lease */
@@ -54,8 +54,9 @@ struct dt_hands_env {
 
 /* Starts the hands of a process. INVALID: a setting is unusable; err names the setting. */
 DT_MUST_CHECK dt_status dt_hands_start(const struct dt_hands_env *env, dt_hands **out, struct dt_error *err);
-/* Accepts no more claims, waits a while for running callbacks, gives all other attempts away, joins the threads, and
- * frees the hands. All dt_hands_claims must be freed before. Accepts NULL. */
+/* Accepts no more claims, waits a while for running callbacks, and removes this process as the owner of all other
+ * attempts, so that leaders end them as lost. Then joins the threads, and frees the hands. All dt_hands_claims must be
+ * freed before. Accepts NULL. */
 void dt_hands_stop(dt_hands *hands);
 
 /* ---- the leader's thread ---- */

@@ -62,7 +62,7 @@ struct mysql_elector {
     int64_t member; /* id of this member; 0: not chosen yet */
     bool joined;
     bool told_leaving; /* the row says that this member is leaving, so the other members know */
-    bool known;        /* the view was read in this membership */
+    bool known;        /* the members and leases in MySQL were read since this member joined */
     struct dt_election view;
     unsigned n_members, rank; /* number of members, and our rank among them; members that take no shards do not count */
     enum hold holds[DT_SHARDS_MAX];

@@ -15,8 +15,8 @@ struct dt_lease_link {
     dt_store *store;       /* the store of the running tick */
     bool apart;            /* used by the tick: renewing the lease and reading the view need two statements */
     bool busy;             /* used by the elector: an order runs, or its answer was not taken yet */
-    _Atomic bool ordered;  /* the order was handed over to the tick */
-    _Atomic bool answered; /* the tick has handed over the answer */
+    _Atomic bool ordered;  /* the elector has submitted `order`; the tick may carry it out */
+    _Atomic bool answered; /* the tick has carried out the order and filled in `answer`; the elector may read it */
     struct dt_lease_order order;
     struct dt_lease_answer answer;
 };

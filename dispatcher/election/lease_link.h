@@ -53,7 +53,7 @@ struct dt_lease_link_env {
     const struct dt_config *config;
     const dt_clock *clock;
     const char *name; /* host:pid */
-    dt_mailbox *box;  /* gets DT_LEASE_ANSWERED */
+    dt_mailbox *box;  /* mailbox that gets the signal DT_LEASE_ANSWERED */
     struct dt_lease *lease;
 };
 

@@ -34,7 +34,7 @@
 struct leaving {
     /* token: the leadership that the shard's row names; since_us: when it was first seen, or last was ours. */
     int64_t token, since_us;
-    bool orphan; /* the leadership is an orphan; reset when the row names another leadership, or none */
+    bool orphan; /* the leadership did not end, so the shard gets a last leader; reset when the row changes */
 };
 
 struct dt_shard_map_source {
@@ -133,8 +133,9 @@ dt_status dt_shard_map_source_start(const struct dt_shard_map_source_env *env, c
     s->named = inst->shards;
     s->rows = range->rows;
     s->led = range->led;
-    /* When the process starts, the leadership of a shard that must not be led counts as an orphan at once: it cannot be
-     * this process's own. If its leader is alive, it steps down by itself. */
+    /* When the process starts, the leadership of a shard that the map no longer names gets a last leader at once,
+     * without a grace period: it cannot be this process's own. If its leader is alive, that leader steps down by
+     * itself. */
     for (unsigned shard = 0; shard < DT_SHARDS_MAX; shard++)
         s->leaving[shard] = (struct leaving){range->standing[shard], 0, range->standing[shard] != 0};
     s->chore = (struct dt_chore){.name = "shard-map", .tick = tick_map, .arg = s};

@@ -25,7 +25,7 @@ enum {
  * out. */
 enum dt_zk_outcome { DT_ZK_OK, DT_ZK_EXISTS, DT_ZK_MISSING, DT_ZK_REFUSED, DT_ZK_LOST };
 
-/* A running request, then its answer. The caller frees it with dt_zk_reply_free. */
+/* A request while it runs, and its answer afterwards. The caller frees it with dt_zk_reply_free. */
 struct dt_zk_reply {
     /* Set by the caller. */
     int request;

@@ -160,7 +160,8 @@ static dt_status scan_store(dt_shard_loop *l, int64_t now_ms, int64_t *next_ms, 
         const struct dt_entry *last = &l->due.entries[part.n - 1];
         status = dt_shard_hint_rows(l, part.n, part.n, err);
         l->due.backlog =
-            l->cursor.ms != last->due_ms || l->cursor.id != last->id; /* the scan left jobs that may be sent */
+            /* The scan stopped before the last job, so jobs that may be sent were left. */
+            l->cursor.ms != last->due_ms || l->cursor.id != last->id;
         if (status != DT_OK || l->due.backlog)
             return status;
     } else {

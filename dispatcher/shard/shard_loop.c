@@ -125,7 +125,7 @@ static int64_t next_step_us(dt_shard_loop *l, const struct dt_leader_txn *txn, i
     if (busy)
         at_us = dt_earlier(at_us, now_us + BUSY_US / 2 + (int64_t)(l->env->random(l->env->arg) % BUSY_US));
     bool all_left = (l->pace.locked_pause_us || busy || frozen) && l->due.backlog &&
-                    !txn->seen.n; /* the next due scan would find only these jobs again */
+                    !txn->seen.n; /* the next due scan would find only the jobs that this transaction left */
     if (next_ms && !all_left)
         at_us = dt_earlier(at_us, dt_refclock_mono_us_at(l->env->ref, next_ms));
     if (l->flight.list.n && l->flight.sent)
@@ -564,7 +564,8 @@ dt_status dt_shard_loop_start(const struct dt_loop_env *env, unsigned shard, dt_
     /* At first the shard's set counts as compared with MySQL: within its period, the reconciler adds entries that the
      * last leader did not write. */
     l->trust.compared = true;
-    /* Random, so that numbers of an earlier leadership are not taken for numbers of this one. */
+    /* `losses` begins with a random number, so that a number from an earlier leadership is not taken for one of this
+     * leadership. */
     l->state.losses = env->random(env->arg);
     pthread_mutex_init(&l->state_lock, NULL);
     char label[32];

@@ -42,8 +42,8 @@ struct dt_loop_env {
     bool (*index_told)(void *arg, const char *endpoint);
     /* Whether leaders are woken in time: through Redis, or, without an index, by the watch of MySQL. */
     bool (*hears)(void *arg);
-    /* Without an index: copies the shard's row as the watch last saw it. The watch wakes the loop after a later change.
-     * False: the row is not known. */
+    /* Without an index: copies the shard's row as the watch last read it. If the row changes later, the watch wakes the
+     * loop. False: the row is not known. */
     bool (*watched_row)(void *arg, unsigned shard, struct dt_watched_row *out);
     void (*led)(void *arg); /* called when a leadership began or ended */
     /* read_up_to returns the deadlines up to which attempts may time out (kafka_parts.h). want_read records that the
@@ -91,7 +91,7 @@ struct dt_loop_state {
     int64_t generation; /* generation of the map, if the loop uses the map and the set is filled for it; otherwise 0 */
     bool halted;
     bool awaits_compare; /* the index answers, but is not trusted until it has been compared with MySQL */
-    uint64_t doubts;     /* number of doubts about the set so far */
+    uint64_t doubts;     /* how often index entries of the shard were reported as missing so far */
     int64_t drains;      /* jobs per second that were claimed in the last backlog; 0: never measured */
     uint64_t losses;     /* number of times that index_lost was called, plus a random first value */
 };
@@ -131,7 +131,7 @@ void dt_loop_table_ended(dt_loop_table *table, unsigned shard);
 /* Calls what(loop) for the shard's loop, if there is one. The loop is not freed before `what` returns. */
 void dt_loop_table_tell(dt_loop_table *table, unsigned shard, void (*what)(dt_shard_loop *loop));
 void dt_loop_table_tell_all(dt_loop_table *table, void (*what)(dt_shard_loop *loop));
-/* Like dt_loop_table_tell, but also passes a number to `what`. */
+/* Calls what(loop, number) for the shard's loop, if there is one. The loop is not freed before `what` returns. */
 void dt_loop_table_tell_number(dt_loop_table *table, unsigned shard, void (*what)(dt_shard_loop *loop, uint64_t number),
                                uint64_t number);
 /* Notifies the loops of these jobs' shards that attempts were lost. */
@@ -214,5 +214,6 @@ void dt_due_watch_free(dt_due_watch *watch); /* NULL is accepted */
 bool dt_due_watch_hears(dt_due_watch *watch);
 /* Returns whether no job was due at the last full read, and none has become due since. */
 bool dt_due_watch_none_due(dt_due_watch *watch);
-/* Copies the shard's row as of the last answer; a later change wakes the shard's loop. False: the row is not known. */
+/* Copies the shard's row as the watch last read it. If the row changes later, the watch wakes the shard's loop. False:
+ * the row is not known. */
 bool dt_due_watch_row(dt_due_watch *watch, unsigned shard, struct dt_watched_row *out);

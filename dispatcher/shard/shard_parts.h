@@ -154,7 +154,7 @@ struct dt_sender {
     enum dt_sender_state state;
     bool idle;            /* the sender was closed because no job was due */
     bool abandoned;       /* the leadership ended during the request: the sender is closed when the request returns */
-    int64_t epoch;        /* epoch of the last opening */
+    int64_t epoch;        /* epoch in which the delivery was last opened */
     int64_t wanted_us;    /* mono: since when the loop needs an open sender; 0: the sender is open, or is not needed */
     int64_t retry_us;     /* mono: earliest time of the next opening */
     int64_t requested_us; /* mono: when the running request was made */
@@ -200,7 +200,7 @@ struct dt_shard_trust {
     int64_t mark_count;         /* counter in the marker */
     int64_t marked_us;          /* mono: when the index last accepted a write of the marker */
     bool mark_unanswered;       /* the last write of a marker failed, so the set may have the marker of that write */
-    bool unanswered_says_whole; /* the marker of that write says that the set is complete */
+    bool unanswered_says_whole; /* the marker whose write failed says that the set is complete */
     /* The shard's set is complete. Under state_lock: any thread sets it, the loop clears it. */
     _Atomic bool whole;
     /* The shard's set was compared with MySQL since the last doubt. Under state_lock; any thread. */
@@ -227,7 +227,7 @@ enum dt_closed {
 struct dt_closed_rule {
     bool parks; /* due jobs are parked, except one job per batch, which is tried */
     bool few;   /* due jobs stay in the due set; each batch tries one job each of a few such queues */
-    bool holds; /* parked jobs stay parked */
+    bool holds; /* parked jobs stay in their held set, even if the batch has room for them */
     bool tries; /* now and then the first parked job returns to the due set, so that a batch tries it */
 };
 
@@ -310,13 +310,13 @@ struct dt_due_queue {
     size_t room;
     size_t hash;
     bool left;    /* the cursor stays before a job of this queue, which was left */
-    bool skipped; /* the reader ahead has skipped a job of this queue */
+    bool skipped; /* the reader that is ahead of the cursor has skipped a job of this queue */
 };
 struct dt_fair_queues {
     struct dt_hint *hints; /* jobs for the next leader transaction; capacity: a batch */
     size_t n_hints;
     struct dt_held_queue *v;
-    struct dt_turn *open; /* scratch: turns of the held sets that may send; capacity: `cap` */
+    struct dt_turn *open; /* scratch: the held sets whose queues are open, to sort them by turns; capacity: `cap` */
     size_t n, cap;
     struct dt_turns turns;         /* from which owners' held sets entries returned last */
     size_t others;                 /* number of hints of the last due scan that belong to queues without a held set */
@@ -550,7 +550,8 @@ struct dt_marker dt_shard_marker(const dt_shard_loop *l);
 bool dt_shard_believes_index(const dt_shard_loop *l);
 /* Called when the shard's set may lack entries: it is not trusted until it has been compared with MySQL. */
 void dt_shard_doubt_index(dt_shard_loop *l);
-/* Takes over the doubts that other threads raised. */
+/* Reads which doubts about the shard's set other threads have raised; after a new doubt, all due jobs are read from
+ * MySQL once. */
 void dt_shard_take_doubts(dt_shard_loop *l);
 /* Returns whether the answer to the last write of our marker was lost. If so, dt_shard_marker returns the marker of
  * that write from now on. */
@@ -558,7 +559,7 @@ bool dt_shard_assume_marked(dt_shard_loop *l);
 /* Makes the next due scan write our marker again, which shows whether the index accepts changes. */
 void dt_shard_mark_soon(dt_shard_loop *l);
 /* Writes this leadership's marker if it is missing or old, or if the shard's set is complete but the marker does not
- * say so. there: the due scan has seen our last marker in the set. If it fails, the index has failed. */
+ * say so. there: the due scan has seen our last marker in the set. If the write fails, the index counts as failed. */
 DT_MUST_CHECK dt_status dt_shard_keep_marked(dt_shard_loop *l, bool there, struct dt_error *err);
 /* Records how the index answered a due scan. If the index could not be reached, it is not trusted until it answers
  * again and has been compared with MySQL. */
@@ -609,13 +610,14 @@ void dt_shard_due_again(dt_shard_loop *l);
 void dt_shard_cursor_to(dt_shard_loop *l, int64_t ms, int64_t id);
 /* Called when the cursor has reached the end of the due rows: the index may be read again. */
 void dt_shard_cursor_end(dt_shard_loop *l);
-/* Moves the reader ahead to `last`, the position of the cursor, unless the reader is beyond it. After such a move, no
- * queue counts as skipped. */
+/* Moves the reader that is ahead of the cursor to `last`, the cursor's position, unless it is beyond `last`.
+ * Afterwards, no queue counts as skipped. */
 void dt_shard_place_ahead(dt_shard_loop *l, const struct dt_entry *last);
 void dt_shard_ahead_to(dt_shard_loop *l, int64_t ms, int64_t id);
-/* Called when the reader ahead has reached the end of the due rows: moves it back by a short time, or to the start. */
+/* Called when the reader that is ahead of the cursor has reached the end of the due rows: moves it back by a short
+ * time, or to the start. */
 void dt_shard_ahead_end(dt_shard_loop *l);
-/* Returns whether the reader ahead skipped a job of the queue with this hash. */
+/* Returns whether the reader that is ahead of the cursor has skipped a job of the queue with this hash. */
 bool dt_shard_was_skipped(const dt_shard_loop *l, size_t hash);
 void dt_shard_skip(dt_shard_loop *l, size_t hash);
 

@@ -394,7 +394,8 @@ dt_status dt_shard_hint_rows(dt_shard_loop *l, size_t n_head, size_t n, struct d
     for (size_t i = 0; i < n_head; i++)
         fair->queues[fair->of[i]].waiting += fair->queues[fair->of[i]].skipped;
     share_batch(l, false);
-    for (size_t i = 0; i < n_head; i++) { /* the cursor advances up to the first job that may be sent but stays */
+    /* Moves the cursor, but not beyond the first job that may be sent and does not fit into the batch. */
+    for (size_t i = 0; i < n_head; i++) {
         struct dt_due_queue *queue = &fair->queues[fair->of[i]];
         bool taken = take_row(l, i, true);
         bool stays = !taken && !dt_closed_rule(queue->closed).parks;

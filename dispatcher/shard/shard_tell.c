@@ -24,7 +24,7 @@ static dt_status hold_topic(dt_shard_loop *l, struct dt_seen *seen, size_t n, st
         if (seen[i].hold.p && seen[i].host == host && seen[i].timeout == timeout && dt_str_eq(seen[i].hold, topic)) {
             entries[held++] = (struct dt_entry){seen[i].id, seen[i].hint_ms, 0};
             seen[i].hold = DT_STR_NONE;
-            seen[i].id = 0; /* the entry is handled */
+            seen[i].id = 0; /* the entry is handled: id 0 makes later calls skip it */
         }
     dt_status status = dt_index_hold(l->index, l->shard, name, entries, held, err);
     if (status == DT_OK)

@@ -13,7 +13,8 @@
 /* After this time, the reader that is ahead of the cursor begins at the cursor again. */
 #define AHEAD_US INT64_C(5000000)
 #define WALK_US  INT64_C(200000) /* pause between two pieces of a walk over jobs that may not be sent */
-/* The reader ahead, at its end, moves back by this, because commits are unordered, and clocks differ. */
+/* At the end of the due rows, the reader that is ahead of the cursor moves back by this time, because commits are
+ * unordered, and clocks differ. */
 #define AHEAD_BACK_MS 2000
 
 static void cursor_from_start(dt_shard_loop *l)
@@ -122,7 +123,8 @@ void dt_shard_ahead_to(dt_shard_loop *l, int64_t ms, int64_t id)
     l->cursor.ahead_id = id;
 }
 
-/* Moves back the reader ahead, because jobs that were created or moved meanwhile may be due before its position. */
+/* Moves the reader that is ahead of the cursor back, because jobs that were created or moved meanwhile may be due
+ * before its position. */
 void dt_shard_ahead_end(dt_shard_loop *l)
 {
     bool all = dt_shard_mono_us(l) - l->cursor.ahead_us >= AHEAD_US;
@@ -222,8 +224,8 @@ void dt_shard_doubt_index(dt_shard_loop *l)
     l->env->index_doubted(l->env->arg);
 }
 
-/* Takes over the doubts of other threads. Holds the lock, so that a compare settles exactly the doubts that were raised
- * before it began. After a new doubt, all due jobs are read from MySQL once. */
+/* Reads which doubts about the shard's set other threads have raised. Holds the lock, so that a compare settles exactly
+ * the doubts that were raised before it began. After a new doubt, all due jobs are read from MySQL once. */
 void dt_shard_take_doubts(dt_shard_loop *l)
 {
     pthread_mutex_lock(&l->state_lock);
@@ -325,7 +327,9 @@ dt_status dt_shard_keep_marked(dt_shard_loop *l, bool there, struct dt_error *er
     if (there && l->trust.marked && dt_shard_mono_us(l) - l->trust.marked_us >= MARK_US) {
         status = write_next_marker(l, l->trust.says_whole, err);
     } else if (!there || !l->trust.marked) {
-        l->trust.rebuild_unasked |= there; /* if `there`, the answer to our last write was lost */
+        /* The scan has seen our marker although its write failed: only the answer was lost, and no rebuild was
+         * requested. */
+        l->trust.rebuild_unasked |= there;
         status = write_first_marker(l, err);
     }
     if (status == DT_OK && l->trust.whole && !l->trust.says_whole)

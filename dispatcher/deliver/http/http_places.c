@@ -31,7 +31,8 @@ struct dt_place_owner {
     int64_t waiter_us;
     unsigned most;     /* maximum of `limit`; below per_host if the host has pushed back */
     int64_t slowed_us; /* when `most` was last halved */
-    /* Bytes of requests in flight: the owner's maximum, and the current number; only used for the whole process. */
+    /* Bytes of requests in flight: the owner's maximum, and the current number. Not used in the owners of a host,
+     * because hosts have no limit of bytes. */
     size_t bytes_limit, bytes;
     struct dt_place_topic *topics;
     UT_hash_handle hh;
@@ -403,8 +404,8 @@ void dt_places_give_back(dt_places *places, const struct dt_place *place, enum d
     gone.in_process->bytes -= gone.bytes;
     gone.in_process->owner->bytes -= gone.bytes;
     dt_shares_give_back(&places->bytes, gone.in_process->owner->id, gone.bytes);
-    /* A host that pushes back slows only the owner of the refused request: the host may answer requests of other
-     * owners. */
+    /* If a host refuses a request with 429 or 503, only the owner of that request gets fewer places: the host may
+     * answer requests of other owners. */
     if (end == DT_PLACE_ANSWERED && owner->most < places->limits.per_host)
         owner->most++;
     if (end == DT_PLACE_PUSHED_BACK && gone.taken_us > owner->slowed_us) {

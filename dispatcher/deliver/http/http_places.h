@@ -45,8 +45,8 @@ struct dt_place_for {
     struct dt_str topic;
 };
 
-/* A taken place. dt_places_take fills it, and dt_places_give_back ends it, exactly once. It may be copied by
- * assignment. */
+/* A place that a request has taken. dt_places_take fills it, and dt_places_give_back must be called exactly once for
+ * it. It may be copied by assignment. */
 struct dt_place {
     struct dt_place_host *host;
     struct dt_place_topic *at_host, *in_process;
@@ -83,10 +83,11 @@ const char *dt_last_url_read(struct dt_last_url *last, struct dt_str text);
 /* Returns how many places the topic could take at a host now, one after another; 0 if dt_places_take would return FULL
  * (except for a request that is too large). If it is 0, the topic counts as waiting, and is next. */
 unsigned dt_places_room(dt_places *places, struct dt_str host, const struct dt_place_for *who, int64_t now_us);
-/* Like dt_places_room, for a topic whose jobs name their own hosts: returns how many places the topic could take if the
- * hosts had free places. */
+/* Returns how many places a topic could take, one after another, if its jobs name their own hosts and all of these have
+ * free places. */
 unsigned dt_places_room_anywhere(dt_places *places, const struct dt_place_for *who, int64_t now_us);
-/* Like dt_places_room, for those jobs of a topic that name the host with this number (dt_callback_host_of). */
+/* Returns how many places the topic could take, one after another, for jobs that name the host with this number
+ * (dt_callback_host_of). */
 unsigned dt_places_room_at(dt_places *places, uint32_t host, const struct dt_place_for *who, int64_t now_us);
 /* Returns how many other places at the host of this place are taken. */
 unsigned dt_place_beside(const struct dt_place *place);

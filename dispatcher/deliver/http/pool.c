@@ -101,8 +101,8 @@ static dt_status give_up_number(dt_hands *hands, dt_store *store, struct dt_erro
     return dt_store_hands_disown(store, number, err);
 }
 
-/* Takes, renews or gives up the owner number. It is kept while attempts are in hands, because leaders end the attempts
- * of a number that was given up as lost. */
+/* Takes, renews or gives up the owner number. The number is kept while this process has attempts that are not recorded,
+ * because leaders end the attempts of a number that was given up as lost. */
 static dt_status keep_number(dt_hands *hands, dt_store *store, struct dt_error *err)
 {
     pthread_mutex_lock(&hands->lock);
@@ -340,8 +340,8 @@ static void update_index(dt_hands *hands, const struct batch *batch)
     hands->env.index_entries_lost(hands->env.arg, hands->index);
 }
 
-/* Removes recorded attempts from our hands, and returns all other attempts of the batch to the queue of answers.
- * Returns whether all were recorded. */
+/* Removes the attempts whose outcome is recorded from this process's list, and returns all other attempts of the batch
+ * to the queue of answers. Returns whether all outcomes were recorded. */
 static bool release_recorded(dt_hands *hands, const struct batch *batch, bool recorded)
 {
     bool all = recorded;
@@ -422,7 +422,7 @@ static void run_recorder(void *arg)
 /* ---- start and end: stops claims, waits for running callbacks, gives the others away ---- */
 
 #define DRAIN_US INT64_C(10000000) /* longest wait for running callbacks at the end of the process */
-/* Longest wait after that, until MySQL has recorded the outcomes of these callbacks. */
+/* Longest wait, after the running callbacks have ended, until MySQL has recorded their outcomes. */
 #define RECORD_US INT64_C(3000000)
 
 static dt_status make_client(dt_hands *hands, struct dt_error *err)

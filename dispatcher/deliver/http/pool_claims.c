@@ -175,7 +175,8 @@ void dt_pool_on_answer(void *arg, void *tag, const struct dt_http_answer *answer
 
 /* The places that a leader transaction takes for callbacks, and the requests for the claims of that transaction. */
 
-#define UNRECORDED_MAX 2 /* limit of attempts in hands, also answered ones, as a multiple of callbacks.max_in_flight */
+/* Limit of the attempts that wait for an answer or for the recorder, as a multiple of callbacks.max_in_flight. */
+#define UNRECORDED_MAX 2
 
 /* ---- places ---- */
 
@@ -326,7 +327,7 @@ static dt_status send_request(const struct sending *s, const struct dt_callback_
     return status;
 }
 
-/* Ends a callback that can never be sent: it has failed for this reason. The job may be retried. */
+/* Ends a callback that can never be sent: it has failed with the reason `why`. The job may be retried. */
 static void fail_callback(const struct sending *s, enum dt_http_end end, const char *why)
 {
     const struct dt_http_answer answer = {.end = end, .detail = why};
@@ -352,7 +353,8 @@ static void send_signed(const struct sending *s, const struct dt_callback_secret
     queue_unwanted(hands, s->callback);
 }
 
-/* Adds the attempt to those in our hands. NULL: memory ran out; this process does not know the attempt then. */
+/* Records that this process has the attempt, from the commit of its claim until its outcome is recorded. NULL: memory
+ * ran out, and the attempt is not recorded. */
 static struct dt_callback *record_callback(dt_hands_claims *claims, const struct dt_outgoing *job,
                                            const struct dt_place *place)
 {
@@ -444,7 +446,9 @@ void dt_hands_claims_committed(dt_hands_claims *claims, const struct dt_leader_b
     }
     memmove(claims->places, claims->places + n, (claims->n - n) * sizeof(*claims->places));
     claims->n -= n;
-    dt_hands_claims_failed(claims); /* the keeper gives away the attempts that were not passed to the client */
+    /* The keeper removes the owner from the attempts that were not passed to the client; leaders then end them as
+     * lost. */
+    dt_hands_claims_failed(claims);
 }
 
 dt_status dt_hands_claims_new(dt_hands *hands, unsigned shard, dt_hands_claims **out)

@@ -52,7 +52,7 @@ struct dt_hands {
     _Atomic int64_t owner; /* this process's owner number; 0: none */
 
     pthread_mutex_t lock;   /* protects all members from here to `leaving` */
-    pthread_cond_t emptied; /* signalled when no attempt is in hands any more */
+    pthread_cond_t emptied; /* signalled when `all` is empty: every attempt was recorded or given away */
     dt_places *places;
     struct dt_callback *all;
     unsigned n_all;
@@ -115,7 +115,7 @@ static inline bool dt_pool_lease_runs(const dt_hands *hands)
 
 /* ---- pool_claims.c ---- */
 
-/* Removes a callback from our hands, and frees it. The caller holds the lock. */
+/* Removes a callback from this process's list, and frees it. The caller holds the lock. */
 void dt_pool_forget(dt_hands *hands, struct dt_callback *callback);
 /* Wakes the leaders that were refused places. The caller does not hold the lock. */
 void dt_pool_tell_room(dt_hands *hands);

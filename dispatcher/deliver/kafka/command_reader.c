@@ -22,8 +22,9 @@
 #include "base/thread.h"
 #include "features/outbox/outbox.h"
 
-#define POLL_BYTES      ((size_t)8 << 20)
-#define WAIT_MS         1000 /* longest wait for messages; then a change of this process's share is noticed */
+#define POLL_BYTES ((size_t)8 << 20)
+/* Longest wait for messages; after it, the thread checks whether its share of the partitions has changed. */
+#define WAIT_MS         1000
 #define LINGER_MS       5
 #define PAUSE_FIRST_US  INT64_C(50000)
 #define PAUSE_MAX_US    INT64_C(2000000)
@@ -224,8 +225,8 @@ static dt_status carry_out_all(dt_command_reader *r, size_t n, struct dt_error *
     while (n > 0 && status == DT_OK && !dt_thread_stopping(&r->thread)) {
         struct dt_command_batch b = {.v = v, .n = n < most ? n : most, .places = r->places, .n_places = r->n_places};
         int64_t now_us = dt_clock_mono_us(r->env.intake.clock);
-        /* SETTLED_US and LOCKED_US are only used up by the first message of a partition: later messages wait for the
-         * first, and were not tried. */
+        /* Only the first message of a partition uses up SETTLED_US and LOCKED_US, because later messages are not tried
+         * before the first is carried out. */
         for (size_t i = 0; i < r->n_places; i++)
             r->places[i].touched = false;
         for (size_t i = 0; i < n; i++) {

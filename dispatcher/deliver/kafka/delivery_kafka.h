@@ -34,10 +34,10 @@ struct dt_kafka_refused {
 struct dt_ledger_strangers {
     dt_metric *meter;        /* counts records of other clients */
     int64_t n, told;         /* n: foreign records since this process leads the shard; told: n as last logged */
-    int64_t met_us, told_us; /* mono: when such a record was last found, and last logged; 0: never */
+    int64_t met_us, told_us; /* mono: when a foreign record was last found, and when one was last logged; 0: never */
     int64_t barrier_at;      /* offset of this leadership's barrier */
-    int64_t batches;         /* batches since that barrier */
-    int64_t counted;         /* number of foreign records that the offsets of these batches show */
+    int64_t batches;         /* number of batches since the barrier was written */
+    int64_t counted; /* number of foreign records since the barrier, as computed from the offsets of our batches */
     int64_t found, found_at; /* in the last read of the ledger: number of foreign records; offset of the first */
 };
 
@@ -69,7 +69,7 @@ struct dt_delivery {
     struct dt_ledger_upkeep upkeep;
     dt_metric *send_seconds, *refusals;
     dt_metric *unwritable;
-    struct dt_kafka_missed missed; /* used if kafka is NULL */
+    struct dt_kafka_missed missed; /* used only without Kafka (`kafka` is NULL) */
 };
 
 /* ---- delivery_kafka.c ---- */

@@ -124,12 +124,13 @@ struct seen {
 struct dt_examiner {
     struct dt_examiner_env env;
     struct dt_chore chore;
-    struct seen now, kafka, written; /* findings: of this check; of the last request to Kafka; as last written */
-    int64_t kafka_us;                /* mono: time of the next request to Kafka; earlier if Kafka is suspect */
-    int64_t asked_us;                /* mono: time of the last request to Kafka */
-    int64_t look_us;                 /* mono: time of the next check; earlier if Kafka is suspect */
-    int64_t anew_us;                 /* mono: when unchanged findings are written again */
-    bool failed;                     /* the last write failed */
+    /* Findings of the running check, of the last request to Kafka, and as last written into MySQL. */
+    struct seen now, kafka, written;
+    int64_t kafka_us; /* mono: time of the next request to Kafka; earlier if Kafka is suspect */
+    int64_t asked_us; /* mono: time of the last request to Kafka */
+    int64_t look_us;  /* mono: time of the next check; earlier if Kafka is suspect */
+    int64_t anew_us;  /* mono: when unchanged findings are written again */
+    bool failed;      /* the last write failed */
 };
 
 /* Adds a finding once per name and subject, because several settings may name one file. */
@@ -142,7 +143,8 @@ static void add_finding(void *arg, enum dt_finding_kind finding, const char *sub
             return;
     if (seen->n == MAX)
         return;
-    /* write_changes compares findings with memcmp, padding included. */
+    /* All bytes are set to zero, because write_changes compares findings with memcmp, which also compares the
+     * padding. */
     memset(&seen->v[seen->n], 0, sizeof(seen->v[0]));
     seen->v[seen->n].finding = finding;
     snprintf(seen->v[seen->n].subject, sizeof(seen->v[0].subject), "%s", subject);

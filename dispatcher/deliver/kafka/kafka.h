@@ -103,8 +103,8 @@ typedef struct dt_kafka_asker dt_kafka_asker;
 DT_MUST_CHECK dt_status dt_kafka_asker_new(dt_kafka_admin *admin, void (*told)(void *arg), void *arg,
                                            dt_kafka_asker **out);
 void dt_kafka_asker_free(dt_kafka_asker *asker); /* accepts NULL */
-/* Like dt_kafka_admin_topic, but returns at once. BUSY: the topic is not known yet, and is being looked up. If an owner
- * asks for many topics, this delays no topics of other owners. */
+/* Looks up a topic as dt_kafka_admin_topic does, but returns at once. BUSY: the topic is not known yet, and is being
+ * looked up. If an owner asks for many topics, this delays no topics of other owners. */
 DT_MUST_CHECK dt_status dt_kafka_asker_ask(dt_kafka_asker *asker, struct dt_str topic, int64_t owner,
                                            struct dt_kafka_topic_info *out, struct dt_error *err);
 

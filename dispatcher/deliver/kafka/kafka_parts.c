@@ -11,7 +11,7 @@ struct dt_kafka_parts {
     dt_kafka_admin *admin;
     dt_notice_producer *notices, *features;
     struct dt_outbox_kafka letters_port, features_port; /* ports of the outbox; `arg` of each is a producer */
-    /* NULL without Kafka, like the producers, the reads and the commands. */
+    /* NULL without Kafka; so are `notices`, `features`, `reads` and `commands`, but not `results`. */
     dt_outbox *outbox;
     dt_results_watermark *reads;
     dt_command_reader *commands;

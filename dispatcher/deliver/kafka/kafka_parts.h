@@ -125,7 +125,7 @@ struct dt_kafka_parts_env {
     struct dt_outbox_env outbox;
     struct dt_results_env results;
     struct dt_results_watermark_env reads;
-    void (*topics_changed)(void *arg); /* called after a command has changed topics; `arg` is that of results */
+    void (*topics_changed)(void *arg); /* called with the `arg` of results after a command has changed topics */
 };
 
 DT_MUST_CHECK dt_status dt_kafka_parts_new(const struct dt_kafka_parts_env *env, dt_kafka_parts **out);

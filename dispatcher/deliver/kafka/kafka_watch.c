@@ -1,5 +1,5 @@
-/* Owns: what librdkafka's threads do while a transaction is open (the requests that they send, the connections that
- * they close, the lines that they log), because librdkafka does not report it. See kafka_common.h. */
+/* Owns the watch of a transaction: the requests that librdkafka's threads send, the connections that they close and the
+ * lines that they log, because librdkafka does not report these. See kafka_common.h. */
 #include "kafka_common.h"
 
 #include <sys/resource.h>

@@ -217,13 +217,14 @@ void dt_results_watermark_stop(dt_results_watermark *w)
 #define PAUSE_MAX_US   INT64_C(2000000)
 #define REJECT_MS      10000
 #define REASON_MAX     300
-#define LOCK_MS        1000              /* longest wait for a job's row; then its results are stored for later */
-#define WAIT_MS        1000              /* longest wait for records; then a change of the process's share is noticed */
-#define DEFERRED_US    INT64_C(100000)   /* pause between two tries of stored results whose rows are still locked */
-#define DEFERRED_COST  10                /* retries get one part in this many of the thread's time */
-#define ASK_US         INT64_C(30000000) /* stored results are looked for at least this often */
-#define DEFERRED_MAX   1000000           /* if this many results are stored, no more records are read */
-#define REJECTED_MAX   500000 /* maximal bytes of a rejected key, or value: both fit into Kafka's default limit */
+#define LOCK_MS        1000 /* longest wait for a job's row; then its results are stored for later */
+/* Longest wait for records; after it, the thread checks whether its share of the partitions has changed. */
+#define WAIT_MS       1000
+#define DEFERRED_US   INT64_C(100000)   /* pause between two tries of stored results whose rows are still locked */
+#define DEFERRED_COST 10                /* retries get one part in this many of the thread's time */
+#define ASK_US        INT64_C(30000000) /* stored results are looked for at least this often */
+#define DEFERRED_MAX  1000000           /* if this many results are stored, no more records are read */
+#define REJECTED_MAX  500000 /* maximal bytes of a rejected key, or value: both fit into Kafka's default limit */
 
 struct rejected {
     const struct dt_kafka_record *record;
@@ -243,11 +244,11 @@ struct dt_results {
     size_t n;
     struct deferred {
         bool some;        /* results may be stored in MySQL, perhaps by the process that read the partitions before */
-        int64_t after_id; /* job id up to which the running walk over stored results has come */
+        int64_t after_id; /* job id up to which the running walk over stored results has read */
         size_t met;       /* number of results that this walk skipped because their job's row was locked */
-        /* About how many results are stored: number that the last walk skipped, and number stored since. */
+        /* About how many results are stored: those that the last walk skipped, and those stored since that walk. */
         size_t stored;
-        int64_t next_us; /* mono: when the walk continues */
+        int64_t next_us; /* mono: when the walk over stored results continues */
     } deferred;
     unsigned rank, members; /* this process's share of the partitions, as last taken */
     struct rejected *rejected;

@@ -10,8 +10,8 @@
 #define DT_TOPIC_QUEUE_MAX   16384 /* maximal number of names */
 #define DT_TOPIC_QUEUE_GROUP 2048  /* maximal number of names of one group */
 #define DT_TOPIC_NAME_MAX    249   /* longer names are not valid in Kafka */
-/* Handling the names of a group may take one part in DT_TOPIC_QUEUE_SHARE of the time in the long run, and
- * DT_TOPIC_QUEUE_AHEAD_US in advance. */
+/* In the long run, the names of a group may take 1/DT_TOPIC_QUEUE_SHARE of the time. In a burst, they may use up to
+ * DT_TOPIC_QUEUE_AHEAD_US of this share in advance. */
 #define DT_TOPIC_QUEUE_SHARE    20
 #define DT_TOPIC_QUEUE_AHEAD_US INT64_C(30000000)
 
