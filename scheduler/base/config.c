@@ -413,7 +413,7 @@ static void load_file(struct loader *loader)
     if (ferror(loader->in))
         fail_at(loader, &(struct place){loader->file, 0, NULL, NULL}, DT_UNAVAILABLE, "cannot be read");
     if (bad_line > 0 && bad_line < loader->failed_line)
-        loader->status = DT_OK; /* inih refused a line before the failed line: reports inih's fault */
+        loader->status = DT_OK; /* reports the earlier line, which is no line of an INI file */
     if (bad_line)
         fail_at(loader, &(struct place){loader->file, bad_line > 0 ? bad_line : 0, NULL, NULL}, DT_INVALID,
                 "neither [section] nor key = value");

@@ -12,7 +12,7 @@
 #define TURNS_PROBED  8
 #define PRUNE_US      INT64_C(1000000)
 
-/* Consecutive queues: those of one owner, or all queues. */
+/* A range of consecutive queues: the queues of one owner, or all queues. */
 struct run {
     struct dt_fair_queue *v, *end;
 };

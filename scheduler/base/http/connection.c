@@ -315,7 +315,9 @@ static void run_turn(struct dt_conn *conn)
         } else if (conn->request && conn->answered && (conn->whole || conn->closing)) {
             dt_conn_end_request(conn, true);
         } else if (stopped && !conn->parted && !(conn->listens && dt_conn_is_owners(conn))) {
-            goes_on = !conn->request && !conn->closing; /* parsing stopped only for responses, which are sent now */
+            /* Continues to read if parsing stopped only because responses had to be sent first; they were sent
+             * above. */
+            goes_on = !conn->request && !conn->closing;
         } else if (sock->ended && conn->request && !conn->whole && !conn->answered) {
             dt_conn_refuse(conn, DT_HEAD_MALFORMED, "the connection ended before the body");
         } else if (sock->ended || !sock->may_read) {

@@ -37,12 +37,12 @@ typedef struct dt_conn dt_conn;
 struct dt_conn_rules {
     size_t most;     /* most connections; a new one replaces the least useful one (enum dt_wait) */
     size_t crowd;    /* most connections that wait for a handshake, a head or a body; one address may have half */
-    int64_t head_us; /* time for a handshake and the first head, or for a later head from its first byte; then: 408 */
-    int64_t idle_us; /* time between two requests; then the connection is closed */
-    int64_t body_us; /* time for a body after its head, without the time that the owner takes; then: 408 */
-    int64_t send_us; /* time in which the client must read a response; then the connection is closed */
+    int64_t head_us; /* time for handshake and first head, or for the rest of a later head; a late client gets 408 */
+    int64_t idle_us; /* longest time between two requests; after it, the connection is closed */
+    int64_t body_us; /* time for a body, without the time that the owner takes; a late client gets 408 */
+    int64_t send_us; /* time in which the client must read a response; after it, the connection is closed */
     const struct dt_networks *proxies; /* addresses that may exceed half of `crowd`; NULL: none */
-    struct dt_conn_meters *meters;     /* NULL: nothing is counted */
+    struct dt_conn_meters *meters;     /* counters and gauges of the connections; NULL: nothing is counted */
 };
 
 /* Counters of a server, shared by all of its threads. */

@@ -15,9 +15,9 @@
 /* What a connection waits for. If connections must be closed to make room, they are chosen in this order. */
 enum dt_wait {
     DT_WAIT_LINGER, /* the client must read the last response */
-    DT_WAIT_FIRST,  /* a handshake and the first head */
-    DT_WAIT_HEAD,   /* the rest of a later head */
-    DT_WAIT_IDLE,   /* the beginning of a later request */
+    DT_WAIT_FIRST,  /* the client must finish its handshake and send its first head */
+    DT_WAIT_HEAD,   /* the client must send the rest of a head that is not its first */
+    DT_WAIT_IDLE,   /* the client must begin its next request */
     DT_WAIT_BODY,
     DT_WAIT_SEND, /* the client must read a response */
     DT_WAIT_OWNER,
@@ -77,7 +77,7 @@ struct dt_conn {
     int poll_fd; /* in a stream: the descriptor of dt_conn_fd; -1: not requested */
     enum dt_wait wait;
     int64_t since_us; /* when the wait began; while waiting for a body: begun_us */
-    int64_t begun_us; /* when the request began, moved forward by the time that the owner took */
+    int64_t begun_us; /* when the request began; moved forward by the time that its body waited for the owner */
     int64_t quick_us; /* until when the body counts as fast enough, by the bytes received so far */
     size_t dropped;   /* bytes dropped while the owner listens */
     bool known, secure;
@@ -88,7 +88,7 @@ struct dt_conn {
     bool moved;   /* a request began or ended in this turn */
     bool heading; /* a header block of HTTP/2 has begun */
     bool closing; /* closes after the current response */
-    bool parted;  /* the end was sent to the client; in a stream, it is in `out` of the connection */
+    bool parted;  /* the end of the response was sent; in a stream: was put into `out` of its connection */
     struct dt_frames frames;
     /* State of the current request. */
     bool request;  /* a request is under way */
@@ -105,7 +105,7 @@ struct dt_conn {
     _Alignas(max_align_t) char own[];
 };
 
-/* Adds to a gauge of the server, if it has meters. */
+/* Adds to a gauge of the server. Does nothing if the connections are not counted (`meters` of the rules is NULL). */
 #define DT_CONN_GAUGE(conns, what, by)                                                                                 \
     do {                                                                                                               \
         struct dt_conn_meters *m = (conns)->rules.meters;                                                              \

@@ -437,7 +437,8 @@ void dt_h2_answer(struct dt_conn *stream, struct dt_reply *reply)
     struct dt_str value;
     size_t n = 0;
     if (stream->sock.broken) {
-        dt_evloop_again(&stream->conns->loop, &stream->source); /* a turn of the stream ends it */
+        /* A stream that cannot send is closed in a turn of its own. */
+        dt_evloop_again(&stream->conns->loop, &stream->source);
         return;
     }
     snprintf(status, sizeof(status), "%d", reply->status);

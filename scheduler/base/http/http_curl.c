@@ -68,7 +68,9 @@ struct dt_http_client {
     dt_wire_guard *guard;
     int64_t looked_us;          /* monotonic time when sockets were last checked, or should have been checked */
     int64_t prolonged_until_us; /* lower bound of the earliest limit of a prolonged exchange */
-    int64_t fresh_until_us;     /* after connections were shut, kept ones are not used until this time (SHUT_US) */
+    /* After connections were shut, requests use new connections until this time: kept ones may have been shut
+     * (SHUT_US). */
+    int64_t fresh_until_us;
 };
 
 static int64_t now(const dt_http_client *client)
@@ -426,7 +428,7 @@ static void end_all(dt_http_client *client)
 {
     struct dt_client_exchange *exchange;
     while ((exchange = client->under_way)) {
-        /* if the head of the response is complete, its status is the result even now */
+        /* a complete head decides the result, although the client stops before the body is complete */
         struct dt_http_answer answer = dt_client_exchange_answer(exchange, (int)CURLE_ABORTED_BY_CALLBACK, now(client));
         DL_DELETE(client->under_way, exchange);
         curl_multi_remove_handle(client->multi, exchange->easy);

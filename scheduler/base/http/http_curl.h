@@ -41,10 +41,11 @@ struct dt_client_exchange {
     bool prolonged;   /* until_us has moved, but libcurl's timer still has the old limit */
     const struct dt_networks *allowed;
     struct dt_wire_guard *guard;
-    bool fresh;                             /* uses a new connection, because kept ones may have been shut */
-    bool closes;                            /* the request has the header `connection: close` */
-    struct dt_receiver *receiver;           /* entry of receivers.c; NULL: none */
-    bool (*may_send)(void *arg, void *tag); /* as in dt_http_settings; NULL: always true */
+    bool fresh;                   /* uses a new connection, because kept ones may have been shut */
+    bool closes;                  /* the request has the header `connection: close` */
+    struct dt_receiver *receiver; /* entry of receivers.c; NULL: none */
+    /* Returns whether the request may be written now (may_send of dt_http_settings); NULL: always true. */
+    bool (*may_send)(void *arg, void *tag);
     void *arg;
 
     /* State of the exchange. */
@@ -63,7 +64,7 @@ struct dt_client_exchange {
     bool again;    /* libcurl tried to write a second time, which was refused */
     char detail[DT_HTTP_DETAIL_MAX];
 
-    /* The answer. */
+    /* The response so far. */
     bool in_head, head_whole;
     int status;
     size_t head_bytes; /* bytes of all heads, including interim ones */

@@ -204,7 +204,7 @@ static size_t on_head(char *line, size_t size, size_t n, void *arg)
     struct dt_client_exchange *exchange = arg;
     struct dt_str text = {line, size * n};
     if (exchange->head_whole)
-        return size * n; /* a trailer after the body */
+        return size * n; /* ignores a trailer, which libcurl passes after the body */
     exchange->head_bytes += size * n;
     if (exchange->head_bytes > DT_HTTP_HEAD_MAX)
         return 0;

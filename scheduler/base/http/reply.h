@@ -5,7 +5,7 @@
 
 /* A response to a request. The slices are borrowed for the call that gets the response. */
 struct dt_reply {
-    int status;             /* HTTP status from 200 */
+    int status;             /* HTTP status, at least 200 */
     const char *type;       /* value of Content-Type; NULL: no such header */
     struct dt_str headers;  /* further header lines, each with CRLF */
     struct dt_strbuf *body; /* NULL: no body. If the body is large, its memory is taken, and the buffer becomes empty */

@@ -60,8 +60,9 @@ enum dt_json_kind {
 };
 
 #define DT_FIELD_NULLABLE 1u /* null leaves the struct unchanged; in a response, the number `absent` becomes null */
-#define DT_FIELD_SHOWN    2u /* only responses have it; a body's is skipped, or its kind checked if `reason` is set */
-#define DT_FIELD_OWN      4u /* this bit and higher ones are free for the functions of a table */
+/* Only responses have the member; in a body it is skipped, or only its kind is checked if `reason` is set. */
+#define DT_FIELD_SHOWN 2u
+#define DT_FIELD_OWN   4u /* this bit and higher ones are free for the functions of a table */
 
 struct dt_json_reader;
 struct dt_json_field {
