@@ -91,7 +91,7 @@ DT_MUST_CHECK dt_status dt_store_takeover(dt_store *store, const struct dt_leade
  * that Kafka refused. */
 struct dt_findings {
     const struct dt_inflight *inflight; /* the in-flight list as step 1 read it */
-    /* The ledger has the batch (the first fence->send_n entries of the list), so the batch was sent. */
+    /* The batch (the first fence->send_n entries of the list) was sent, because the ledger has it. */
     bool sent;
     int64_t next_offset; /* offset after the barrier of this takeover */
     const char *halt;    /* reason why the ledger contradicts the row; NULL: it does not */

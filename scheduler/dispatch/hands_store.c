@@ -177,8 +177,8 @@ static bool leaves_hands(const struct dt_hand_answer *answer)
     return answer->held && answer->apply.outcome != DT_OUTCOME_BUSY;
 }
 
-/* Writes answers that have no result, or whose result changed nothing. If this try skips locked rows, the rows of these
- * answers may not be locked, so nothing is written. */
+/* Stores HTTP answers that have no result, or whose result changed nothing, in the rows of their jobs. Writes nothing
+ * in a try that skips locked rows, because it may not have locked these rows. */
 static dt_status write_answers(struct recording *r)
 {
     size_t n = 0;

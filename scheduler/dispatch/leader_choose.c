@@ -26,7 +26,7 @@
 
 /* How many jobs of a topic with limits this transaction may claim, and how many it has chosen. */
 struct dt_limited {
-    size_t allowed; /* maximal number of jobs that the caller's gate allows */
+    size_t allowed; /* maximal number of jobs that the caller allows (struct dt_leader_gate) */
     size_t taken;
 };
 

@@ -44,7 +44,7 @@ struct dt_candidate {
     bool lost;     /* the latest attempt was in the hands of a process that is gone */
     bool limited;  /* the job's topic has a limit */
     bool at_limit; /* with DT_FATE_HELD: the job's topic has no room */
-    uint32_t host; /* with DT_FATE_HELD: number of the host that has no place, as in struct dt_seen */
+    uint32_t host; /* with DT_FATE_HELD: number of the host without a place (dt_callback_host_of), or 0 */
     /* With DT_FATE_LEFT: another transaction claims jobs of the topic, or the in-flight list is frozen. */
     bool busy;
     /* kafka_topic and owner are not set if the topic has no row, or if its jobs are popped. */
@@ -77,7 +77,7 @@ struct dt_open_txn {
     struct dt_str kafka_topic; /* last copy of a Kafka topic's name; consecutive candidates share it */
 
     /* used by leader_choose.c: the choice */
-    struct dt_gate *gates;      /* gates of those topics with limits that have candidates */
+    struct dt_gate *gates;      /* rows of those topics with limits that have candidates */
     struct dt_limited *limited; /* limited[i] belongs to gates[i] */
     size_t n_gates;
     struct dt_claim *claims;

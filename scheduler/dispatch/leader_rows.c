@@ -465,7 +465,8 @@ dt_status dt_claims_write(struct dt_open_txn *t)
         status = read_messages(t->db, &large.claims, arena, &read, t->err);
     for (size_t i = 0; status == DT_OK && i < large.claims.n; i++) {
         *large.to[i] = read[i];
-        /* The message is sent to the topic for which the gate gave its answer, even if `topics` has changed since. */
+        /* The message is sent to the topic that was checked when the job was chosen, even if `topics` has changed
+         * since. */
         large.to[i]->topic = large.of[i]->topic;
         large.to[i]->kafka_topic = large.of[i]->kafka_topic;
     }

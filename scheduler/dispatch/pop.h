@@ -17,7 +17,7 @@
 /* Whether a topic has anything to pop. */
 enum dt_pop_topic {
     DT_POP_TOPIC_UNKNOWN,
-    DT_POP_TOPIC_OTHER, /* the topic's jobs are delivered in another way */
+    DT_POP_TOPIC_OTHER, /* the topic's jobs are delivered by Kafka or by callbacks, not popped */
     DT_POP_TOPIC_EMPTY, /* none of the topic's jobs is offered, or the topic is paused */
     DT_POP_TOPIC_OFFERS
 };

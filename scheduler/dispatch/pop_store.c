@@ -59,7 +59,7 @@ struct popping {
     struct dt_counts counts;
     struct dt_error *err;
     bool limited;        /* whether the topic has limits */
-    struct dt_gate gate; /* gate of the topic, locked */
+    struct dt_gate gate; /* the topic's row with its limits, locked if the topic has any */
     size_t most;         /* maximal number of jobs to claim: pop->max, or less if the topic has less room */
     struct offer *page;  /* current page of offers; room for pop->max */
     size_t n_page;

@@ -22,8 +22,8 @@ bool dt_topic_snapshot_paused(const dt_topic_snapshot *snapshot, struct dt_str t
 bool dt_topic_snapshot_limited(const dt_topic_snapshot *snapshot, struct dt_str topic);
 int64_t dt_topic_snapshot_owner(const dt_topic_snapshot *snapshot, struct dt_str topic);
 enum dt_delivery_id dt_topic_snapshot_delivery(const dt_topic_snapshot *snapshot, struct dt_str topic);
-/* In the settings, the timeout is the one that applies to the topic. Settings and Kafka topic are valid until the next
- * read. */
+/* Return the callback settings of a topic, with the timeout that applies to it, and its topic in Kafka. Both are valid
+ * until the snapshot is read again. */
 const struct dt_topic_callback *dt_topic_snapshot_callback(const dt_topic_snapshot *snapshot, struct dt_str topic);
 struct dt_str dt_topic_snapshot_kafka_topic(const dt_topic_snapshot *snapshot, struct dt_str topic);
 

@@ -33,7 +33,8 @@ struct dt_watch {
     int64_t wait_ms; /* longest wait; 0: do not wait */
     int64_t process; /* processes.id; decides which dispatcher gets an answer first */
 
-    /* For a dispatcher that has no index and waits for due rows: its shards.owner. Otherwise NULL. */
+    /* If the caller is a dispatcher without an index that waits for due rows: the owner in the rows of its shards
+     * (shards.owner). Otherwise NULL. */
     const char *owner;
     int64_t due_from_ms; /* a near row that is due at this time or later ends the wait when it is due */
     /* Values that the caller knows; if one of them has changed in MySQL, the wait ends. */
@@ -96,7 +97,7 @@ void dt_watcher_add(dt_watcher *watcher, struct dt_watch_listener *listener);
 DT_MUST_CHECK dt_status dt_watcher_start(dt_watcher *watcher, struct dt_error *err);
 /* Ends the wait soon: listeners get SHUTDOWN as their last call. Does not wait for the thread. */
 void dt_watcher_leave(dt_watcher *watcher);
-/* Like dt_watcher_leave, but returns after the thread has ended. */
+/* Ends the wait soon, as dt_watcher_leave does, and returns when the thread has ended. */
 void dt_watcher_stop(dt_watcher *watcher);
-/* Must be called after dt_watcher_stop. */
+/* Frees the watcher. Must be called after dt_watcher_stop. */
 void dt_watcher_free(dt_watcher *watcher);

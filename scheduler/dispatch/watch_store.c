@@ -3,7 +3,7 @@
 #include "mysql/statements.h"
 #include "watch.h"
 
-/* Kinds of rows in an answer, in its first column; dt_wait has the same numbers. */
+/* Kinds of rows in the answer of the procedure dt_wait, which writes the same numbers into its first column. */
 enum { DUE, ROW, PRESENT, FOUND };
 
 dt_status dt_store_watch(dt_store *store, const struct dt_watch *w, struct dt_watched *out, struct dt_error *err)

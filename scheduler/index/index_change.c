@@ -20,7 +20,7 @@ _Static_assert(BATCH_MAX <= DT_KNOWN_MAX, "a batch has more ids than the table o
 enum change_how {
     PUT,        /* an added entry replaces an entry of the same job in its page */
     ADD_ABSENT, /* an added entry is dropped if its page has an entry of the same job */
-    MOVE        /* an entry is added only if another was removed: item.ref is the number of that removal, from 1 */
+    MOVE /* an entry is added only if its old entry was removed; item.ref is the number of that removal, from 1 */
 };
 
 /* A change of one shard's due set: an entry to remove (`gone`) or to add. */

@@ -20,7 +20,7 @@ struct dt_member dt_member_of(int64_t id, int64_t due_ms)
 {
     struct dt_member member = {.n = 8};
     int64_t sequence = id & ((INT64_C(1) << DT_SEQUENCE_BITS) - 1);
-    if (id - sequence == dt_job_id(due_ms, 0)) /* the home day of the id is the day of due_ms */
+    if (id - sequence == dt_job_id(due_ms, 0)) /* the day in the id (its home day) is the day of due_ms */
         member.n = sequence >> 32 ? 5 : 4;
     for (unsigned i = 0; i < member.n; i++)
         member.bytes[i] = (unsigned char)((uint64_t)id >> (8 * (member.n - 1u - i)));

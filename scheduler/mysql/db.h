@@ -146,7 +146,8 @@ DT_MUST_CHECK dt_status dt_db_end(dt_db *db, struct dt_error *err);
  * number; 0 if the column is NULL or no row was found. found and n may be NULL. */
 DT_MUST_CHECK dt_status dt_db_read_number(dt_db *db, const char *sql, struct dt_params params, bool *found, int64_t *n,
                                           struct dt_error *err);
-/* As dt_db_read_number, for the first n columns. If no row is found, the numbers in v are unchanged. */
+/* Runs a query and reads the first n columns of its first row as numbers (walk.c). If no row is found, *found is false
+ * and the numbers in v are unchanged. found may be NULL. */
 DT_MUST_CHECK dt_status dt_db_read_numbers(dt_db *db, const char *sql, struct dt_params params, bool *found, int64_t *v,
                                            unsigned n, struct dt_error *err);
 /* As dt_db_read_number, for a text, which is copied into the arena. *out is absent if no row is found, or if the column

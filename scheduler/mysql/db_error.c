@@ -15,7 +15,7 @@ static const struct {
     {DT_BUSY,
      {{1205, 1213, 1020, 1206}}},    /* lock wait timeout, deadlock, record changed since last read, lock table full */
     {DT_BUSY, {{1317, 1637, 3024}}}, /* query killed, too many transactions, statement timeout */
-    {DT_BUSY, {{3101, 1969, 3572}}}, /* rolled back by group replication; NOWAIT met a lock (3572) */
+    {DT_BUSY, {{3101, 1969, 3572}}}, /* group replication rolled back; statement timeout; NOWAIT met a lock */
     {DT_EXISTS, {{1060, 1061, 1304}}},  /* in DDL: the column, index or procedure exists already */
     {DT_EXISTS, {{1826, 3822}}},        /* in DDL: the constraint exists already (MariaDB, MySQL) */
     {DT_EXISTS, {{1062, 1586}}},        /* a row with this key exists already */

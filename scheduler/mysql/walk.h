@@ -31,7 +31,7 @@ DT_MUST_CHECK dt_status dt_walk_ids(dt_db *db, const char *sql, int64_t after_id
 /* Finds the end of a window of `rows` rows. If the range has fewer rows, *cut is false and *end is unchanged. */
 DT_MUST_CHECK dt_status dt_walk_times(dt_db *db, const char *sql, struct dt_walk_place after, int64_t rows,
                                       struct dt_walk_place *end, bool *cut, struct dt_error *err);
-/* As dt_walk_ids, for keys. *end_key is in the arena; absent if the range has fewer rows. */
+/* Finds the key at the end of a window of `rows` rows. *end_key is in the arena; absent if the range has fewer rows. */
 DT_MUST_CHECK dt_status dt_walk_by_key(dt_db *db, const struct dt_walk_keys *keys, int64_t rows, struct dt_arena *arena,
                                        struct dt_str *end_key, struct dt_error *err);
 

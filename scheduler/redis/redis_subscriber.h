@@ -11,8 +11,8 @@ typedef struct dt_wake dt_wake;
 DT_MUST_CHECK dt_status dt_wake_start(const struct dt_config *config, const char *installation,
                                       void (*on_wake)(void *arg, int shard, bool outbox), void *arg, dt_wake **out,
                                       struct dt_error *err);
-/* As dt_wake_start, for a process whose clients wait for pops. If topic is absent, any topic may have jobs, because a
- * connection was lost or restored. */
+/* Starts the thread (as dt_wake_start does) in a process whose clients wait for pops: it calls on_offers when jobs of a
+ * topic wait for a pop. If topic is absent, any topic may have jobs, because a connection was lost or restored. */
 DT_MUST_CHECK dt_status dt_wake_start_for_pops(const struct dt_config *config, const char *installation,
                                                void (*on_offers)(void *arg, struct dt_str topic), void *arg,
                                                dt_wake **out, struct dt_error *err);

@@ -203,7 +203,7 @@ static void begin_period(dt_reconciler *r)
     r->hurry_us = r->now_us + UNSURE_US;
     r->near_end_ms = r->now_ms + 2 * period_ms < end_ms ? r->now_ms + 2 * period_ms : end_ms;
     dt_compare_start(&r->near, &shards, r->now_ms, r->near_end_ms);
-    if (!dt_compare_active(&r->overdue)) /* otherwise the compare of a long queue continues */
+    if (!dt_compare_active(&r->overdue)) /* otherwise it continues with its long queue */
         dt_compare_start(&r->overdue, &shards, 0, r->now_ms);
     if (!dt_compare_active(&r->edge)) {
         int64_t from_ms = r->edge_done_ms ? r->edge_done_ms - OVERLAP_MS : end_ms - 2 * period_ms;

@@ -46,7 +46,7 @@ struct dt_reconcile_in {
     int64_t now_ms;                   /* MySQL's time */
     const struct dt_shard_map *map;   /* borrowed for the call, as are store and leads */
     const struct dt_shard_set *leads; /* shards that this process leads now */
-    /* A leader waits for a compare of the near window, so periods begin sooner until this compare is done. */
+    /* A leader waits for a compare of the near window: periods are shorter until this compare is done. */
     bool awaits_compare;
     bool none_due; /* no job of any shard is due, so no job is overdue */
 };

@@ -93,7 +93,7 @@ struct dt_reconciler {
         };
     };
     bool promote_owed, held_owed, overdue_owed, stats_owed, edge_owed; /* work that this period must still do */
-    /* A step that belongs to no period must still be done before the next period. */
+    /* One step of the work that belongs to no period (rebuild, full scan) must still be done before the next period. */
     bool slower_owed;
     bool awaits_compare, none_due;  /* copied from this tick's input */
     int64_t hurry_us;               /* time at which the next period begins, if a leader waits for a compare */
