@@ -85,7 +85,7 @@ struct dt_cli_progress {
 };
 
 void dt_cli_progress_begin(struct dt_cli_progress *progress, const dt_clock *clock, const char *what);
-/* Shows that `done` items are done. part of whole: how much of the work that is; whole 0: unknown. */
+/* Shows that `done` items are done. part and whole: amount of work that is done, and of all work; whole 0: unknown. */
 void dt_cli_progress_tell(struct dt_cli_progress *progress, int64_t done, int64_t part, int64_t whole);
 /* Removes the progress line from the terminal. */
 void dt_cli_progress_end(struct dt_cli_progress *progress);

@@ -509,8 +509,8 @@ int dt_cli_run_doctor(struct dt_cli *cli)
 #define BAR_DEFAULT 40 /* length of the longest bar, if standard output is not a terminal */
 #define BAR_MAX     60
 #define BAR_MIN     4
-#define AROUND      50 /* characters of a line, without its bar */
-#define BEFORE      32 /* characters of a line before its topic, without its bar: time, number, spaces */
+#define AROUND      50 /* characters of a chart's line, without its bar */
+#define BEFORE      32 /* characters of a chart's line before its topic, without its bar: time, number, spaces */
 
 struct chart {
     struct dt_cli *cli;
@@ -534,7 +534,8 @@ static void show_step(struct chart *c, const struct dt_json_node *step)
     const struct dt_json_node *topics = dt_json_member(c->json, step, "topics");
     const struct dt_json_node *largest = topics ? dt_json_first(c->json, topics) : NULL;
     const struct dt_str time = chart_text(c, step, "from");
-    const size_t second = time.n > 19 ? 19 : time.n; /* without fractions; no step is shorter than a second */
+    /* length of the time without fractions of a second, because a step is never shorter than a second */
+    const size_t second = time.n > 19 ? 19 : time.n;
     const int64_t due = dt_json_int_of(c->json, step, "due");
     dt_strbuf_reset(&c->line);
     dt_cli_add_plain(&c->line, (struct dt_str){time.p, second});

@@ -69,7 +69,8 @@ struct dt_exchange {
     bool gone;     /* the client has disconnected, so the answer cannot be detached */
     bool has_body, cross_site;
     size_t received, limit;
-    int64_t lost_us; /* value of the loop's lost_us by which the deadline was already extended */
+    /* the exchange has extended its deadline by the loop's lost_us up to this value (base/http/loop.h) */
+    int64_t lost_us;
     struct dt_str authorization, encoding;
     struct dt_str host;      /* host of an absolute target; otherwise the header Host */
     struct dt_str origin;    /* header Origin: the page that made the request */

@@ -234,7 +234,8 @@ static void release_ref(struct dt_batch *batch)
     while (batch->head) {
         struct dt_chunk *chunk = batch->head;
         DL_DELETE(batch->head, chunk);
-        dt_assert(chunk->done); /* a queued chunk would hold a reference */
+        /* otherwise the queue would still use the chunk, and the batch would have another reference */
+        dt_assert(chunk->done);
         clear_chunk(batch, chunk);
         chunk_free(chunk);
     }
@@ -448,7 +449,7 @@ bool dt_batch_room(dt_batch *batch)
 
 bool dt_batch_wait(dt_batch *batch, bool finished)
 {
-    /* If the batch is fed in slices, its request is suspended already. */
+    /* If the batch is fed in slices, its request is suspended already, so dt_gate_wait need not suspend it. */
     bool wait = dt_gate_wait(&batch->entry, finished ? DT_GATE_ALL : DT_GATE_ROOM,
                              batch->entry.call == resume_request ? suspend_request : NULL);
     if (!wait)

@@ -21,7 +21,7 @@ static const struct dt_batch_kind *kind_of(const struct dt_request *req)
 struct lines {
     dt_batch *batch;
     struct dt_strbuf partial;
-    struct dt_strbuf piece; /* copy of the piece for the slicers, which read it from offset `at` */
+    struct dt_strbuf piece; /* copy of a piece of the body for the slicers, which read it from offset `at` */
     size_t at;
     size_t line_max;
     bool skipping;
@@ -136,7 +136,8 @@ static enum progress take_lines(struct dt_request *req, const char *p, size_t n,
     return TAKEN;
 }
 
-/* Reads one slice of the copied piece. After the last slice the request is resumed on its HTTP thread. */
+/* Reads one slice of lines from the copied piece of the body. After the last slice the request is resumed on its HTTP
+ * thread. */
 static bool step_lines(struct dt_request *req)
 {
     struct lines *lines = req->state;

@@ -65,9 +65,9 @@ struct dt_committer {
     pthread_cond_t wake;
     pthread_mutex_t lock; /* protects all members below */
     struct queue few, many;
-    unsigned passes;        /* number of commits of `few` in a row while `many` had units */
-    int64_t single_us;      /* when the last commit with a single job began; 0: never */
-    int64_t rests_until_us; /* until then the queue `many` pauses, if single jobs arrive */
+    unsigned passes;   /* number of commits of single jobs (the queue `few`) in a row while batches (`many`) waited */
+    int64_t single_us; /* when the last commit with a single job began; 0: never */
+    int64_t rests_until_us; /* until this time, batches (the queue `many`) are not committed, if single jobs arrive */
     size_t queued_bytes;
     unsigned sleeping;  /* number of threads that wait for units */
     int64_t watched_us; /* when the first timer of a waiting thread expires; DT_COMMIT_WINDOW_NEVER: no timer */
@@ -280,7 +280,7 @@ static void wait_locked(dt_committer *c)
         if (at_us <= dt_clock_mono_us(c->env->clock))
             return;
         c->sleeping++;
-        if (at_us < c->watched_us) { /* otherwise another thread's timer expires in time */
+        if (at_us < c->watched_us) { /* otherwise another waiting thread's timer expires early enough */
             c->watched_us = at_us;
             dt_clock_wait(&c->wake, &c->lock, at_us);
             c->watched_us = DT_COMMIT_WINDOW_NEVER;
@@ -342,9 +342,9 @@ static struct dt_topic_wish *find_wish(struct dt_topic_wish *v, size_t n, struct
     return NULL;
 }
 
-/* Appends topics that the unit names and the view lacks to the worker's wishes, of which `before` belong to earlier
- * units. Returns how many it appended. A topic that was refused to an earlier unit is appended again, because this
- * unit's caller may be allowed to create it. */
+/* Appends topics that the unit names and the snapshot `view` lacks to the worker's list of topics to create, of which
+ * `before` belong to earlier units. Returns how many it appended. A topic that was refused to an earlier unit is
+ * appended again, because this unit's caller may be allowed to create it. */
 static size_t add_wishes(struct worker *w, const struct dt_unit *unit, const struct dt_view *view, size_t before)
 {
     struct dt_topic_wish *wishes = w->wishes + before;
@@ -369,8 +369,8 @@ static size_t add_wishes(struct worker *w, const struct dt_unit *unit, const str
     return n;
 }
 
-/* Creates the topics that the view lacks, with one call for each unit. Refuses rows whose topic may not be created.
- * *made: at least one topic that the view lacks exists now. If the status is not OK, some topics may have been
+/* Creates the topics that the snapshot `view` lacks, with one call for each unit. Refuses rows whose topic may not
+ * be created. *made: at least one of these topics exists now. If the status is not OK, some topics may have been
  * created. */
 static dt_status make_topics(struct worker *w, struct dt_unit *units, const struct dt_view *view, bool *made,
                              struct dt_error *err)

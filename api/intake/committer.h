@@ -27,10 +27,11 @@
  *     includes clients that were just answered and may send the next row.
  *   - Otherwise a row does not wait.
  */
-#define DT_COMMIT_WINDOW_ROWS    32             /* queued rows that are enough for a commit */
-#define DT_COMMIT_WINDOW_MANY    500            /* queued rows that are enough for a third commit */
-#define DT_COMMIT_WINDOW_SLOW_US INT64_C(2000)  /* if a commit takes longer, another begins; also the longest wait */
-#define DT_COMMIT_WINDOW_HUNG_US INT64_C(10000) /* if two commits take longer, a third one begins */
+#define DT_COMMIT_WINDOW_ROWS 32  /* queued rows that are enough for a commit */
+#define DT_COMMIT_WINDOW_MANY 500 /* queued rows that are enough for a third commit at the same time */
+/* if a commit takes longer, a second one begins; also the longest time that a commit waits for more rows */
+#define DT_COMMIT_WINDOW_SLOW_US INT64_C(2000)
+#define DT_COMMIT_WINDOW_HUNG_US INT64_C(10000) /* if both running commits take longer, a third one begins */
 #define DT_COMMIT_WINDOW_NEVER   INT64_MAX
 
 struct dt_commit_window { /* all zeros: idle */
@@ -87,7 +88,7 @@ struct dt_unit {
 
     /* Number of rows at the end of `rows` that were refused, because they are over a quota of the caller's token. */
     size_t n_over;
-    struct dt_over over; /* the quota that refused these rows; set if n_over is not 0 */
+    struct dt_over over; /* quota that refused the last n_over rows; set if n_over is not 0 */
 
     /* Members below: used by the committer. */
     struct dt_unit *prev, *next;

@@ -118,8 +118,8 @@ void dt_index_writer_post(dt_index_writer *w, const struct dt_entry *entries, si
     if (taken == n)
         return;
     dt_metric_add(w->dropped_full, (int64_t)(n - taken));
-    /* The reconciler adds dropped entries in time if they are due after this time. Leaders must read MySQL only for
-     * entries that are due earlier. */
+    /* The reconciler adds dropped entries in time if they are due after the time given here. Only for entries that are
+     * due earlier, a loss is recorded, so that leaders read MySQL. */
     if (any_due_by(entries + taken, n - taken, now_ms + 2 * w->env->config->reconcile_period + STALE_MS))
         record_loss(w);
 }
@@ -266,7 +266,7 @@ static void record_result(dt_index_writer *w, const struct round *round, dt_stat
     w->kept = (struct round){0};
 }
 
-/* Writes the round. idle: the round is empty, so Redis is only probed. */
+/* Writes the entries that were taken from the queue (a round). idle: there are none, so Redis is only probed. */
 static void write_round(dt_index_writer *w, const struct round *round, bool idle)
 {
     struct dt_error err = {0};

@@ -39,7 +39,7 @@ struct run {
     struct run_command *v;
     size_t n;
     bool array;                /* the body and the answer are arrays */
-    size_t next, end;          /* range of commands in the running group; next = end: no group runs */
+    size_t next, end;          /* range of commands that are carried out together now (a group); next = end: none are */
     size_t refused;            /* number of answered commands that failed because of a fault in the command */
     struct dt_gate_entry rest; /* the gate's entry for the pause before the answer; all zeros until the pause begins */
     struct dt_strbuf out;      /* answers so far */

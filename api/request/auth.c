@@ -246,7 +246,8 @@ dt_status dt_auth_load(dt_auth *auth, dt_store *store, struct dt_error *err)
         status = dt_auth_set(auth, tokens, n, rule);
     dt_arena_clear(&arena);
     if (status == DT_OK) {
-        const bool forgotten = n > 0 && rule != DT_TOKENS_ASKED; /* lost by a manual edit or a restored backup */
+        /* the row no longer says that tokens are required: a manual edit, or a restored backup */
+        const bool forgotten = n > 0 && rule != DT_TOKENS_ASKED;
         auth->failures = 0;
         return forgotten ? dt_store_tokens_ask(store, err) : DT_OK;
     }

@@ -324,7 +324,7 @@ enum dt_next dt_workers_submit(dt_workers *pool, struct dt_request *req, dt_work
         return DT_PENDING;
     }
     pthread_mutex_lock(&pool->lock);
-    bool able = pool->n_workers < workers; /* a worker can start, or does not hang in MySQL */
+    bool able = pool->n_workers < workers; /* a new worker can start, or one of the workers does not hang in MySQL */
     for (size_t i = 0; i < pool->n_workers && !able; i++)
         able = !dt_session_stalled(&pool->workers[i].session);
     dt_assert_cmp(pool->n, <=, QUEUE_MAX);

@@ -382,7 +382,7 @@ bool dt_settle_wait(struct dt_request *req, struct dt_settle *settle, const stru
     return time_left(req, settle) && dt_workers_later(req->api->workers, req, run);
 }
 
-/* scheduler/job/job_json.c writes the JSON of jobs. */
+/* The JSON of an attempt. That of a job is in scheduler/job/job_json.c. */
 
 void dt_attempt_add(struct dt_strbuf *out, const struct dt_attempt *attempt)
 {

@@ -59,7 +59,7 @@ static struct reported read_reports(struct dt_api *api)
     }
     if (shards)
         work.age_ms = (dt_clock_mono_us(api->clock) - shards->read_us) / 1000 + shards->dispatchers.seen_ms_ago;
-    /* A report that is too old says nothing about the present. */
+    /* A report of the dispatchers that is too old is ignored, as if there were none. */
     bool known = shards && work.age_ms <= 2 * DT_PROCESS_FRESH_MS && shards->dispatchers.n > 0;
     work.leaders = known && view && led >= view->map.shards;
     work.kafka = !known || !shards->dispatchers.waits_kafka;

@@ -78,7 +78,7 @@ struct overview_view {
     struct dt_shards_view *shards;
     struct dt_health_state health;
     int64_t now_ms;
-    struct topic_line all;    /* sums over all topics: of the window, and of the present */
+    struct topic_line all;    /* sums over all topics: events of the overview's period, and jobs as they are now */
     struct topic_line *lines; /* topics, the most important first */
     size_t n_lines;
     bool more_due; /* more jobs may be due than were counted */

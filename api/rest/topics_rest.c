@@ -381,8 +381,8 @@ enum dt_next dt_handle_topic_get(struct dt_request *req, dt_store *store)
 }
 
 /* Stores the setting. If "***" stands for values that the topic has, reads the topic, and stores the setting only if
- * the topic still has the version that was read; otherwise tries again. INVALID: the reason is in faults or in the
- * terms. */
+ * the topic still has the version that was read; otherwise tries again. INVALID: `faults` or terms->refusal has the
+ * reason. */
 static dt_status put_setting(struct dt_request *req, dt_store *store, struct dt_topic_terms *terms,
                              struct dt_faults *faults, struct dt_topic_now *now, struct dt_error *err)
 {

@@ -13,7 +13,7 @@ enum dt_delivery_id { DT_DELIVERY_UNSET, DT_DELIVERY_KAFKA, DT_DELIVERY_HTTP, DT
 enum dt_dealing {
     DT_DEALING_LISTS, /* the leader claims the job into the shard's in-flight list; the list is sent and settled in
                        * batches */
-    DT_DEALING_HANDS, /* the leader claims the job into the hands of one process, which ends each attempt separately */
+    DT_DEALING_HANDS, /* the leader claims the job for one process, which sends its callback and ends the attempt */
     DT_DEALING_OFFERS /* the leader offers the job to clients that pop from the topic */
 };
 

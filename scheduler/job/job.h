@@ -48,7 +48,7 @@
     ROW(INT, updated_at_ms, updated_at)                                                                                \
     ROW(INT, version, version)
 
-/* Pass this macro for a group that a use of the table leaves out. */
+/* The macro for groups of columns that a use of the table leaves out; expands to nothing. */
 #define DT_COLUMN_NONE(kind, member, column)
 
 #define DT_COLUMN_MEMBER(kind, member, column) DT_COLUMN_TYPE_##kind member;
@@ -87,7 +87,7 @@ enum dt_attempt_status {
     DT_ATTEMPT_SNOOZED,
     DT_ATTEMPT_GAVE_UP,
     DT_ATTEMPT_UNDELIVERABLE,
-    DT_ATTEMPT_LOST, /* the process that had the attempt in its hands died; not counted as a failure */
+    DT_ATTEMPT_LOST, /* the process that had claimed the attempt for a callback died; not counted as a failure */
     DT_ATTEMPT_STATUSES
 };
 

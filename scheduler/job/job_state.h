@@ -109,7 +109,7 @@ struct dt_wait_facts {
     bool paused, full;         /* the topic is paused; the topic is at its limits */
     enum dt_dealing dealing;   /* how leaders deal with the topic's jobs */
     bool led;                  /* the shard has a leader that reports and is not halted */
-    bool no_place;             /* the leader has no place for a callback */
+    bool no_place;             /* the leader cannot send another callback, because a limit of callbacks is reached */
     struct dt_str leader_says; /* what the shard's leader waits for, or what dispatchers wait for before they elect a
                                 * leader; absent: nothing */
     bool unsent;               /* the job was dispatched, but not sent yet */

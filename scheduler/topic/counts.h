@@ -98,7 +98,7 @@ void dt_counts_add(struct dt_counts *counts, struct dt_str topic, unsigned piece
 void dt_counts_make(struct dt_counts *counts, struct dt_str topic, int64_t id);
 void dt_counts_move(struct dt_counts *counts, struct dt_str topic, int64_t id, enum dt_job_state was,
                     enum dt_job_state is);
-/* Adds n failed attempts to the tally's events only. */
+/* Counts n failed attempts in the tally; the counters of jobs do not change. */
 void dt_counts_fail(struct dt_counts *counts, struct dt_str topic, int64_t id, int64_t n);
 
 /* Sorts the changes by (topic, piece), merges changes of the same topic and piece, and drops changes of zero. */

@@ -22,7 +22,7 @@ SELECT t.name, t.max_in_flight, t.rate_limit, g.topic IS NOT NULL, g.next_ns, g.
   LEFT JOIN topic_gates g ON g.topic = t.name
  WHERE t.name IN (?,?,?,?,?,?,?,?);
 
--- The INSERT also locks the row.
+-- Makes the gate of a topic if there is none, and locks it in any case.
 -- name: make_gate
 INSERT INTO topic_gates (topic)
 VALUES (?)

@@ -134,9 +134,9 @@ struct dt_alert_walked {
 /* A walk over the due index up to two days ahead, in the order of due_key and id. */
 struct dt_alert_walk {
     int64_t from_key, behind_id; /* the walk continues at the row after this due_key and this id */
-    int64_t to_key;              /* in: last due_key of the walk */
+    int64_t to_key;              /* in: the walk ends at this due_key */
     int64_t now_ms;              /* in: a job is due if its time is not after this time */
-    bool over;                   /* out: the walk has passed to_key */
+    bool over;                   /* out: every row up to to_key was read */
     /* Called for each topic in a slice of rows. If a topic is in several slices, the caller must add the numbers. */
     void (*found)(void *arg, const struct dt_alert_walked *walked);
     void *arg;

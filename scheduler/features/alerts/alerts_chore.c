@@ -46,12 +46,14 @@ enum { LEG_DUE, LEG_AHEAD };
 /* A topic that has a limit, with its figures. */
 struct watched_topic {
     struct dt_str name;
-    struct dt_alert_setting setting;       /* the topic's settings, with the configuration's defaults */
-    int64_t jobs, dead;                    /* jobs: number of scheduled and dispatched jobs; dead: number of dead
+    struct dt_alert_setting setting; /* the topic's settings, with the configuration's defaults */
+    int64_t jobs, dead;              /* jobs: number of scheduled and dispatched jobs; dead: number of dead
                                             * jobs */
-    int64_t due, oldest_ms, unreported_ms; /* figures of the last walk, or higher ones of the walk under way */
-    bool due_known, unreported_known;      /* the figure is from a complete walk, so it may end an alert */
-    struct dt_alert_walked pass;           /* sums of the walk under way */
+    /* figures of the last complete walk, or those of the running walk if they are higher */
+    int64_t due, oldest_ms, unreported_ms;
+    /* the figure comes from a complete walk over the due index, so it may end an alert */
+    bool due_known, unreported_known;
+    struct dt_alert_walked pass; /* sums of the running walk */
     struct dt_alert *active[DT_ALERT_TOPIC_KINDS];
     UT_hash_handle hh;
 };
@@ -65,7 +67,7 @@ struct watched_topics {
     struct watched_topic *v;
     size_t n;
     struct watched_topic *by_name;
-    int leg; /* current leg of the walk */
+    int leg; /* part of the walk that runs: LEG_DUE or LEG_AHEAD */
     bool walking;
     struct dt_alert_walk walk;
 };
@@ -76,7 +78,7 @@ typedef struct {
 
     /* Only the judge uses the members below. */
     struct dt_chore judge;
-    dt_store *judge_store; /* store of the tick that runs */
+    dt_store *judge_store; /* MySQL store of the chore's running tick */
     struct watched_topics topics;
     struct dt_arena rows;
     struct dt_alert_watched read;                  /* the figures that were read last */
@@ -147,7 +149,7 @@ static dt_status read_topics(struct watched_topics *t, dt_store *store, struct d
     return status == DT_OK ? status : dt_fail(err, status, "out of memory");
 }
 
-/* Returns the topic with this name. NULL: it has no limit. */
+/* Returns the topic with this name. NULL: the topic has no alert limit. */
 static struct watched_topic *find_topic(struct watched_topics *t, struct dt_str name)
 {
     struct watched_topic *found = NULL;
@@ -181,7 +183,8 @@ static dt_status count_topic_jobs(struct watched_topics *t, dt_store *store, str
     return status;
 }
 
-/* Returns whether a topic with live jobs has a limit that needs a walk; with `ahead`, one that needs leg 2. */
+/* Returns whether a topic with live jobs has an alert limit whose figure needs a walk over the due index; if `ahead` is
+ * set, over jobs that are due later (leg 2). */
 static bool any_limit_needs_walk(const struct watched_topics *t, bool ahead)
 {
     for (size_t i = 0; i < t->n; i++) {
@@ -207,7 +210,7 @@ static void take_found(void *arg, const struct dt_alert_walked *w)
     topic->unreported_ms = dt_older(topic->unreported_ms, p->unreported_ms);
 }
 
-/* Ends a leg: the sums of the walk become the topics' figures. */
+/* Ends a leg (one of the two parts of the walk): the sums of the walk become the topics' figures. */
 static void end_leg(struct watched_topics *t, int leg)
 {
     for (size_t i = 0; i < t->n; i++) {
@@ -251,7 +254,7 @@ static dt_status read_figures(struct watched_topics *t, dt_store *store, int64_t
     if (!wanted || !t->walking)
         for (size_t i = 0; i < t->n; i++)
             t->v[i].pass = (struct dt_alert_walked){0};
-    if (!wanted) { /* no topic with live jobs has a limit that needs a walk */
+    if (!wanted) { /* no topic with live jobs has an alert limit whose figure needs a walk */
         end_leg(t, LEG_DUE);
         end_leg(t, LEG_AHEAD);
         return DT_OK;
@@ -343,7 +346,7 @@ struct judged {
     struct dt_alert alert; /* the alert with its current figure; id 0: no such alert is active */
     struct dt_alert *row;  /* the active alert as it is in MySQL; NULL: none */
     const struct watched_topic *topic;
-    bool known; /* the figure is from a complete walk, so the alert may end */
+    bool known; /* the figure comes from a complete walk over the due index, so the alert may end */
 };
 
 static dt_status judge_one(struct round *r, struct judged *j, int64_t value, int64_t limit)
@@ -359,7 +362,8 @@ static dt_status judge_one(struct round *r, struct judged *j, int64_t value, int
     j->alert.topic = topic;
     j->alert.value = value;
     j->alert.limit = limit > 0 ? limit : j->alert.limit;
-    /* There is no alert to end, or the walk may still raise the figure. */
+    /* Returns if no alert is active that could end, or if the figure is not final, because the walk may still raise
+     * it. */
     if (!reached && (!j->row || (!j->known && limit > 0))) {
         r->kinds[kind] += j->row != NULL;
         return DT_OK;

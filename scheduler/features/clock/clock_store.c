@@ -137,7 +137,7 @@ struct walk {
     struct dt_clock_walk *ask;
     struct dt_error *err;
     int64_t at_ms, end_ms;
-    int64_t until_us;  /* mono: no instant begins after this time */
+    int64_t until_us;  /* mono: the advance does not go on to another instant after this time */
     bool moved;        /* the clock was changed, or may have been */
     int64_t under_way; /* number of attempts without a result at the end of the previous instant */
 };

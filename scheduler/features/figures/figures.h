@@ -44,7 +44,7 @@ struct dt_figures_step {
     const struct dt_lateness *lateness;
     size_t n_lateness;
 };
-/* Adds the figures of a step to the rows of both lengths. */
+/* Adds the figures of a step to two rows: that of the step of five seconds, and that of the step of five minutes. */
 DT_MUST_CHECK dt_status dt_store_figures_add(dt_store *store, const struct dt_figures_step *step, struct dt_error *err);
 /* Deletes at most `limit` expired rows of each table. *more: there may be further expired rows. */
 DT_MUST_CHECK dt_status dt_store_figures_expire(dt_store *store, int64_t now_ms, size_t limit, bool *more,

@@ -278,7 +278,7 @@ dt_status dt_store_topics_overdue(dt_store *store, int64_t now_ms, size_t limit,
 
 /* ---- the gauges of backlog: see figures.h ---- */
 
-#define COUNTED 10000 /* most due jobs that are not held, and most offered jobs, that are counted */
+#define COUNTED 10000 /* most due jobs of topics that are not paused, and most offered jobs, that are counted */
 
 /* Returns the gauge of a topic. If the topic has none, adds one. Returns NULL if there are DT_BACKLOG_TOPICS gauges
  * already. */

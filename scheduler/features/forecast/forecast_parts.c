@@ -190,7 +190,7 @@ static int by_step_and_size(const void *a, const void *b)
     return x->due != y->due ? (x->due > y->due ? -1 : 1) : dt_str_order(x->topic, y->topic);
 }
 
-/* Sorts the parts by step and topic, and merges parts of the same step and topic. */
+/* Sorts the parts (numbers of jobs by step and topic), and merges those of the same step and topic. */
 static void merge_parts(struct dt_forecast *out)
 {
     size_t n = 0;
@@ -236,7 +236,7 @@ struct sample {
     struct seen *v; /* jobs of the sample, sorted by id */
     struct dt_topic_of *of;
     size_t n;
-    int slots; /* the sample has the jobs of this number of slots */
+    int slots; /* the sample has the jobs in the first slots (classes of ids, job/shard.h), this many of them */
 };
 
 static size_t step_of(const struct dt_forecasting *f, int64_t ms)
@@ -424,7 +424,7 @@ dt_status dt_forecast_finish(struct dt_forecasting *f)
         size_t of_step = 0;
         merge_parts(f->out);
         qsort(v, f->out->n_parts, sizeof(*v), by_step_and_size);
-        for (size_t i = 0; i < f->out->n_parts; i++) { /* keeps the largest parts of each step */
+        for (size_t i = 0; i < f->out->n_parts; i++) { /* keeps, for each step, the topics with the most jobs */
             of_step = i > 0 && v[i].step == v[i - 1].step ? of_step + 1 : 0;
             if (of_step < dt_forecast_topics(f->ask))
                 v[n++] = v[i];

@@ -27,7 +27,8 @@ struct dt_forecasting {
     const struct dt_forecast_ask *ask;
     struct dt_forecast *out;
     struct dt_arena *arena;
-    struct dt_str last_topic; /* topic of the last part; in the arena */
+    /* topic of the part (number of jobs of a topic in a step) that was added last; in the arena */
+    struct dt_str last_topic;
     struct dt_forecast_shares shares[DT_COUNT_PIECES];
     size_t cap;     /* capacity of out->parts, which is on the heap until dt_forecast_finish */
     bool failed;    /* an allocation failed; dt_forecast_finish reports it */
@@ -55,10 +56,10 @@ static inline bool dt_forecast_is_bound(const struct dt_forecast_ask *ask)
 /* Adds a number of jobs to a step. Does nothing if only some topics are requested: then dt_forecast_add_part adds to
  * the step. */
 void dt_forecast_add(struct dt_forecasting *f, size_t step, int64_t due);
-/* Adds a number of jobs to the part of a topic in a step, if the topic is requested. If only some topics are requested,
- * adds the number to the step, too. */
+/* Adds a number of jobs to the topic's part of a step, if the topic is requested. If only some topics are requested,
+ * adds the number to the step's sum, too. */
 void dt_forecast_add_part(struct dt_forecasting *f, size_t step, struct dt_str topic, int64_t due);
-/* Adds a number of jobs to the part of a topic in a step, but not to the step. The topic must be requested. */
+/* Adds a number of jobs to the topic's part of a step, but not to the step's sum. The topic must be requested. */
 void dt_forecast_show_part(struct dt_forecasting *f, size_t step, struct dt_str topic, int64_t due);
 bool dt_forecast_has_topic(const struct dt_forecast_ask *ask, struct dt_str topic);
 /* Records that the numbers of jobs due at this time or later are estimates. */
@@ -67,14 +68,15 @@ void dt_forecast_estimated_from(struct dt_forecasting *f, int64_t ms);
 /* Estimates the number of entries of a band in [from_ms, to_ms). */
 DT_MUST_CHECK dt_status dt_forecast_estimate(struct dt_forecasting *f, int band, int64_t from_ms, int64_t to_ms,
                                              int64_t *rows);
-/* Counts the scheduled jobs of a band with due_key in [from_ms, to_ms), and adds them to their steps and parts. */
+/* Counts the scheduled jobs of a band with due_key in [from_ms, to_ms), and adds them to the sums of their steps, and
+ * to the parts of their topics. */
 DT_MUST_CHECK dt_status dt_forecast_count(struct dt_forecasting *f, int band, int64_t from_ms, int64_t to_ms);
 /* Distributes the jobs of steps [first, last) over topics, in proportion to the counters of a home day. totals: number
  * of jobs in each step, from `first` on. */
 DT_MUST_CHECK dt_status dt_forecast_share(struct dt_forecasting *f, int64_t day_ms, size_t first, size_t last,
                                           const int64_t *totals);
 
-/* Merges the parts, and copies the largest parts of each step into the arena. Returns NOMEM if any allocation
- * failed. */
+/* Merges the parts (numbers of jobs by step and topic), and copies the largest parts of each step into the arena.
+ * Returns NOMEM if any allocation failed. */
 DT_MUST_CHECK dt_status dt_forecast_finish(struct dt_forecasting *f);
 DT_MUST_CHECK dt_status dt_forecast_near(struct dt_forecasting *f);

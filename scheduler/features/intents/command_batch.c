@@ -36,8 +36,9 @@ struct carrying {
     bool refuse_all, singly, reports_singly;
     struct dt_command *commands; /* one for each message, in the order of the batch */
     struct dt_intent *intents;
-    struct dt_apply *reports;  /* memory for the reports of a run, one for each command */
-    struct dt_intents_txn txn; /* the transaction of the intents; each run passes its part of the intents */
+    struct dt_apply *reports; /* memory for the reports that one run (messages carried out together) applies at once */
+    /* for intents; each run (messages carried out together) passes its part of the intents */
+    struct dt_intents_txn txn;
     struct dt_counts counts;
     struct dt_command_answers answers; /* answers, at most two for each message */
     struct dt_str topic;               /* topic that was read last for an answer; absent: none yet */
@@ -574,7 +575,7 @@ dt_status dt_store_carry_out(struct dt_command_taker *t, struct dt_command_batch
         place->next = place->up_to->offset + 1;
         place->last = place->up_to->offset;
     }
-    /* The moves of the reports' jobs come first, then those of the changed jobs. */
+    /* Jobs whose time was changed by reports come first, then those that intents changed. */
     if (c.txn.n_moves)
         memcpy(&c.moves[c.n_moves], c.txn.moves, c.txn.n_moves * sizeof(*c.moves));
     b->moves = c.moves;

@@ -28,7 +28,8 @@ struct dt_command_place {
     unsigned char digest[16];               /* digest of the message at `last` */
     bool halted;                            /* out: the row in MySQL says that the partition must not be read */
     const struct dt_command_message *up_to; /* private to dt_store_carry_out: the last message that is done */
-    bool touched, stopped;                  /* private to dt_store_carry_out */
+    /* private to dt_store_carry_out. touched: the batch has a message of the partition; stopped: one of them waits */
+    bool touched, stopped;
 };
 /* Computes the digest of a message. It shows whether the message at `last` is still the same one. */
 void dt_command_digest(struct dt_str key, struct dt_str value, int64_t timestamp_ms, unsigned char digest[16]);

@@ -9,7 +9,7 @@
 #include "mysql/statements.h"
 #include "store/store_internal.h"
 
-/* Reads rows into the places; rows and places are both sorted by partition. */
+/* State while rows are read into the places (offsets of partitions). Rows and places are both sorted by partition. */
 struct reading {
     dt_db *db;
     struct dt_command_place *v;

@@ -36,8 +36,9 @@ struct dt_intents_txn {
     size_t n_moves;
 
     /* For intents_store.c only. */
-    size_t room;                     /* capacity of moves, pending and known: n in dt_intents_init */
-    struct dt_foreign_name *foreign; /* sorted by `from`; the first n_passed names were added to `waiting` */
+    size_t room; /* n of dt_intents_init: capacity of moves, pending and known */
+    /* sorted by `from`; the names of the first n_passed of them were added to `waiting` */
+    struct dt_foreign_name *foreign;
     size_t n_foreign, n_passed;
     struct dt_name_set created;
     struct dt_intent **pending;

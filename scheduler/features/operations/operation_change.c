@@ -181,7 +181,7 @@ static void set_times(struct work *w)
         if (kind == DT_OPERATION_RUN_NOW || kind == DT_OPERATION_REDRIVE)
             t->at_ms = now_ms;
         else if (!row->at_one_time) {
-            /* The numbers may be any, after a manual edit or by dt_shift_all. If the sum overflows, at_ms becomes the
+            /* A manual edit, or dt_shift_all, may have set any numbers. If the sum overflows, at_ms becomes the
              * smallest or largest number. */
             if (__builtin_add_overflow(t->next_at_ms, row->shift_ms, &t->at_ms))
                 t->at_ms = row->shift_ms < 0 ? INT64_MIN : INT64_MAX;

@@ -142,7 +142,7 @@ static dt_status read_matches(dt_db *db, const char *sql, struct dt_params param
 
 /* ---- in the order of ids ---- */
 
-#define RANGES_AT_ONCE 64 /* most ranges of days in one step; together they have at most a window of rows */
+#define RANGES_AT_ONCE 64 /* most ranges of days in one step; all together have at most DT_OPERATION_WINDOW rows */
 
 struct range {
     int64_t after_id, end_id, rows;
@@ -163,7 +163,8 @@ static dt_status find_on_days(dt_db *db, struct dt_operation_row *row, const str
                                     DT_PARAMS(DT_P_INT(range.after_id), DT_P_INT(range.end_id), DT_P_INT(*left)),
                                     &found, rows_and_last, 2, err);
         range.rows = rows_and_last[0];
-        if (range.rows == *left) /* the range has more rows: this part ends with the last row that may be read */
+        /* the range has more rows than may be read, so this step ends at the last row that may be read */
+        if (range.rows == *left)
             range.end_id = rows_and_last[1];
     }
     if (status == DT_OK && range.rows > 0) {
@@ -220,8 +221,8 @@ static dt_status find_by_time(dt_db *db, struct dt_operation_row *row, struct dt
                               struct dt_operation_finds *out, struct dt_error *err)
 {
     const bool bound = row->walk == DT_WALK_HISTORY && row->failed.given;
-    /* The walk continues after this place. In history, it begins with the first job that died within the requested
-     * time. */
+    /* Position after which the walk continues. In history, the walk begins with the first job that died within the
+     * requested time. */
     struct dt_walk_place after = {bound && row->failed.from_ms > INT64_MIN ? row->failed.from_ms - 1 : INT64_MIN,
                                   INT64_MAX};
     if (row->after_key.p) {
@@ -232,7 +233,8 @@ static dt_status find_by_time(dt_db *db, struct dt_operation_row *row, struct dt
         after.at_ms = strtoll(text, &rest, 10);
         after.id = strtoll(rest, NULL, 10);
     }
-    struct dt_walk_place end = {bound ? row->failed.to_ms : INT64_MAX, INT64_MAX}; /* end of the window */
+    /* at first the end of the walk, then that of the window */
+    struct dt_walk_place end = {bound ? row->failed.to_ms : INT64_MAX, INT64_MAX};
     struct dt_param params[MATCH_PARAMS];
     bool cut;
     dt_status status = dt_walk_times(db, tables[row->walk].window, after, DT_OPERATION_WINDOW, &end, &cut, err);

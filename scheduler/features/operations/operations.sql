@@ -263,7 +263,8 @@ SELECT j.id, j.state + 0, j.topic, GREATEST(j.next_at, 1), j.attempt
  ORDER BY j.id
    FOR UPDATE;
 
--- Returns which of the locked jobs are in a shard's in-flight list, or in the hands of a process (job/delivery.h).
+-- Returns which of the locked jobs have an attempt in flight: in a shard's in-flight list, or claimed by a process for
+-- callbacks (the table hands, job/delivery.h).
 -- name: find_listed_in_flight
 SELECT j.id
   FROM jobs j FORCE INDEX (PRIMARY)

@@ -8,9 +8,10 @@
 #include "store/store_internal.h"
 #include "topic/counts.h"
 
-#define COLUMNS       9     /* columns of put_quota_shares */
-#define USAGE_COLUMNS 7     /* columns of add_usage */
-#define APIS_FRESH_MS 15000 /* a heartbeat is never so late that a process believes by mistake that it is alone */
+#define COLUMNS       9 /* columns of put_quota_shares */
+#define USAGE_COLUMNS 7 /* columns of add_usage */
+/* longer than a heartbeat is ever late, so that a process does not believe by mistake that it is the only one */
+#define APIS_FRESH_MS 15000
 
 struct sums {
     int64_t demand[DT_QUOTA_RATES], share[DT_QUOTA_RATES]; /* sums over all other processes whose shares are valid */

@@ -114,7 +114,7 @@ struct dt_fire_plan {
     const struct dt_recurrence *recurrence; /* in */
     int64_t now_ms;                         /* in */
     bool unfinished;                        /* in: the job of the fire that ran last is not finished */
-    bool retries_ended;                     /* in: that job gets no further attempts */
+    bool retries_ended;                     /* in: the job of the fire that ran last gets no further attempts */
     bool due_only;                          /* in: plan only fires that are due */
     size_t room;                            /* in: capacity of `fires` */
     struct dt_fire *fires;                  /* out: the planned fires, in order of time */

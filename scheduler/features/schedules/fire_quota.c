@@ -86,7 +86,8 @@ static dt_status read_all_quotas(struct dt_fire_quotas *quotas, dt_db *db, dt_st
             v[n++] = v[i];
             continue;
         }
-        /* If an owner has several tokens, the largest quota counts; a token without a quota has no limit. */
+        /* If an owner has several tokens, its quota is the largest of theirs; if one of them has no quota, there is no
+         * limit. */
         struct dt_fire_quota *q = &v[n - 1];
         if (q->per_second && (!v[i].per_second || v[i].per_second > q->per_second)) {
             q->per_second = v[i].per_second;

@@ -106,7 +106,8 @@ DT_MUST_CHECK dt_status dt_store_schedule_zone_is(dt_store *store, struct dt_str
 struct dt_schedule_put {
     const struct dt_schedule *schedule;
     bool set_paused;
-    bool created, too_many; /* out */
+    /* out: created: the schedule is new; too_many, with INVALID: the token has too many schedules */
+    bool created, too_many;
 };
 DT_MUST_CHECK dt_status dt_store_schedule_put(struct dt_fire_maker *maker, struct dt_schedule_put *put,
                                               struct dt_schedule *out, struct dt_error *err);

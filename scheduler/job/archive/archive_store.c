@@ -491,7 +491,8 @@ dt_status dt_store_sort_default(dt_store *store, struct dt_archiver *archiver, i
         status = dt_db_begin(s.db, err);
         for (size_t i = 0; status == DT_OK && i < s.n; i++)
             status = move_unsorted(s.db, &s.v[i], err);
-        if (status == DT_OK) /* if a job was redriven meanwhile, its record is superfluous, and only costs a search */
+        /* also records the days of jobs that were redriven meanwhile: a superfluous record only costs a search */
+        if (status == DT_OK)
             status = note_days(s.db, &s.arena, s.v, s.n, err);
         status = dt_store_commit(s.db, status, err);
     }

@@ -69,7 +69,7 @@ SELECT j.id, j.state+0, j.attempt, GREATEST(j.next_at, 1), j.claim_shard,
  WHERE (j.claim_shard IN (-1, ?)                                          -- guard: LIST_ELSEWHERE or: WHERE ? IS NOT NULL
         OR NOT EXISTS (SELECT 1 FROM shards s WHERE s.shard = j.claim_shard   -- guard: LIST_ELSEWHERE
                        AND INSTR(s.inflight, CONCAT('[', j.id, ',')) > 0))    -- guard: LIST_ELSEWHERE
-   AND (j.due_band < 2 OR j.state <> 'scheduled') -- an attempt that a manual edit ended is counted before a claim
+   AND (j.due_band < 2 OR j.state <> 'scheduled') -- an attempt that a manual edit ended must be counted before a claim
    AND j.id IN (?,...)
  ORDER BY j.id
    FOR UPDATE SKIP LOCKED; -- guard: CLAIM

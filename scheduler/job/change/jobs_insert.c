@@ -38,7 +38,7 @@
 #define READ_BACK_US    INT64_C(15000000) /* longest wait for an old session to end its transaction */
 #define READ_BACK_PAUSE 50                /* ms */
 #define ROW_OVERHEAD    1024
-#define OWNERS_AT_ONCE  ((size_t)1000) /* most keys in the list of a statement; such a list has a megabyte at most */
+#define OWNERS_AT_ONCE  ((size_t)1000) /* most keys in one statement, as a JSON list; the list has a megabyte at most */
 #define OWNER_BYTES     1024           /* most bytes of a key in the list of a statement */
 
 /* Groups of columns. If no job of a batch sets the columns of a group, they are not sent: their defaults cost the
@@ -92,7 +92,7 @@ struct batch {
     size_t n_keyed;
     struct dt_param *params;
     unsigned has;             /* HAS_* bits of the columns that at least one job of the batch sets */
-    struct dt_counts *counts; /* counts of the rows that this transaction inserts */
+    struct dt_counts *counts; /* changes of the counters of jobs by this transaction */
 };
 
 static const struct name_space *namespace_of(const struct keyed *k)

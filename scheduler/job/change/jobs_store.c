@@ -39,11 +39,11 @@ struct change {
     struct dt_arena *arena;
     struct dt_job *job; /* the locked row; once `written`, the row after the change */
     bool archived;      /* the job is in history, where its row is not locked */
-    bool counted;       /* `decide` has already counted an end by a manual edit */
+    bool counted;       /* `decide` has already counted that a manual edit ended the job */
     bool written;
     bool unsettled; /* only an earlier attempt that is in flight prevents the change */
     dt_status (*decide)(struct change *);
-    struct dt_counts *counts; /* counts of the current try of the transaction */
+    struct dt_counts *counts; /* changes of the counters of jobs by the current try of the transaction */
     struct dt_str actor;      /* actor in events; absent: no event */
     const char *action;       /* name of the change in events */
     bool passes_locked;       /* the change does not wait if another session has the row locked */
@@ -65,7 +65,7 @@ static dt_status read_job_row(struct change *c, const char *sql, struct dt_param
     return ended != DT_OK ? ended : status;
 }
 
-/* Reads the job from `jobs` with this statement, or from history; if it is in history, sets c->archived. */
+/* Reads the job from `jobs` with the statement `sql`, or from history; if it is in history, sets c->archived. */
 static dt_status read_job_anywhere(struct change *c, const char *sql)
 {
     struct dt_archive_search search = dt_archive_search_of(c->id);
@@ -121,8 +121,8 @@ static dt_status fail_too_late(const struct change *c)
                    dt_job_state_name(c->job->state), (long long)c->job->attempt);
 }
 
-/* Returns TOO_LATE if an attempt of the locked job is in flight: if the shard that claimed the latest attempt has it in
- * its in-flight list or, without such a shard, if a process has it in its hands (job/delivery.h). */
+/* Returns TOO_LATE if an attempt of the locked job is in flight: if it is in the in-flight list of the shard that
+ * claimed it or, without such a shard, if a process has claimed it for a callback (the table hands, job/delivery.h). */
 static dt_status refuse_in_flight(struct change *c)
 {
     bool yes = false;
@@ -553,7 +553,7 @@ static dt_status read_attempts(struct attempt_page *p, dt_db *db, const char *sq
     if (status != DT_OK)
         return status;
     for (; status == DT_OK && dt_db_next(db); rows++) {
-        /* An earlier page may already have had the attempt in the job's row, which the statement always selects. */
+        /* The statement always selects the attempt in the job's row. If an earlier page has shown it, skips it. */
         int64_t attempt = dt_db_i64(db, 0);
         if (attempt < 1 || attempt <= p->after)
             continue;

@@ -13,7 +13,7 @@ struct dt_change_txn {
     dt_store *store;
     dt_db *db;
     int64_t now_ms;
-    struct dt_counts *counts; /* counts of the changes, added to by each function */
+    struct dt_counts *counts; /* changes of the counters of jobs (topic/counts.h); each function adds its own */
     struct dt_arena *arena;   /* memory for values that are read */
     struct dt_str actor;      /* actor of the event of each change (events/events.h); absent: no event */
 };

@@ -32,10 +32,11 @@ struct window {
     enum range range;
     int64_t rows, end_id, end_due_ms;
     struct dt_str end_key;
-    bool cut; /* the range continues after the window's last row */
+    bool cut; /* the range has rows after the window's last row */
 };
 
-enum { LIST_FILTER_PARAMS = 24, LIST_ARCHIVED_PARAMS = 21 }; /* history has no parameters for due times */
+/* statements on history have no parameters for due times */
+enum { LIST_FILTER_PARAMS = 24, LIST_ARCHIVED_PARAMS = 21 };
 
 struct page {
     dt_db *db;
@@ -45,7 +46,7 @@ struct page {
     struct dt_strbuf key_end; /* hexadecimal: upper bound of the keys */
     struct dt_arena *arena;
     struct dt_job *jobs;
-    struct dt_list_place *places; /* place of each job of a list by time */
+    struct dt_list_place *places; /* for a list by time: the cursor after each job */
     size_t n, part;               /* n: rows of the page so far; part: rows that the next statement requests */
     size_t bytes, largest;        /* bytes: sum of the sizes of the rows; largest: size of the largest row */
     int64_t after_id;             /* cursor of a list by id: rows up to this id were read */
@@ -165,7 +166,7 @@ static const int64_t bands_of[][2] = {[NEAR] = {BAND_NEAR, BAND_OFFERED},
                                       [LEAVE_LATE] = {BAND_FINISHED, BAND_FINISHED},
                                       [LEAVE_SOON] = {BAND_FINISHED, BAND_FINISHED}};
 
-/* Returns the first value of the due index in a part of the list. */
+/* Returns the first value of the due index (due_key) in this part of the list. */
 static int64_t part_begin(const struct page *p, enum part part)
 {
     const struct dt_list_filter *f = p->filter;
@@ -183,8 +184,8 @@ static int64_t part_begin(const struct page *p, enum part part)
     }
 }
 
-/* Returns the exclusive end of a part of the list. The index has the value 1 for jobs that are due at the epoch or
- * before it. */
+/* Returns the exclusive end of a part of the list, as a due_key. Jobs that are due at the epoch or before it have
+ * due_key 1. */
 static int64_t part_end(const struct page *p, enum part part)
 {
     const struct dt_list_filter *f = p->filter;
@@ -206,8 +207,7 @@ static void begin_part(struct page *p, enum part part)
     p->place.id = part == ARCHIVED ? 0 : part == ARCHIVED_DEAD ? INT64_MAX : DONE;
 }
 
-/* Ends the window after w->rows rows of the first band; if w->rows rows of the second band end earlier, there. w->cut:
- * at least one band has more rows. */
+/* Ends the window where the first of its bands has had w->rows rows. w->cut: at least one band has more rows. */
 static dt_status find_due_window(struct page *p, struct window *w)
 {
     const int64_t *bands = bands_of[p->place.part];
@@ -222,7 +222,8 @@ static dt_status find_due_window(struct page *p, struct window *w)
         const struct dt_param band = DT_P_INT(bands[i]);
         int64_t end_id = w->end_id;
         bool cut = false;
-        if (between) /* the second search ends where the first one ended, so it finds an earlier end or none */
+        /* the search in the second band begins with the end found in the first band, and can only lower it */
+        if (between)
             status = dt_db_read_numbers(p->db, dt_sql_find_window_between_due,
                                         DT_PARAMS(band, after, DT_P_INT(w->end_due_ms), rows), &cut, &w->end_due_ms, 1,
                                         p->err);
@@ -235,7 +236,7 @@ static dt_status find_due_window(struct page *p, struct window *w)
     return status;
 }
 
-/* Finds a window of the dead jobs in history that did not die after failed.to_ms. */
+/* Finds a window (range of rows) of the dead jobs in history, up to those that died at failed.to_ms. */
 static dt_status find_dead(struct page *p, struct window *w)
 {
     const struct dt_list_times *failed = &p->filter->failed;
@@ -250,7 +251,7 @@ static dt_status find_dead(struct page *p, struct window *w)
     return status;
 }
 
-/* Finds the next window of a list by time. */
+/* Finds the next window (range of rows) of a list by time. */
 static dt_status find_times(struct page *p, struct window *w)
 {
     if (p->place.part == BEGINS)
@@ -264,7 +265,7 @@ static dt_status find_times(struct page *p, struct window *w)
     return dt_walk_ids(p->db, dt_sql_find_archived_window_by_id, p->place.id, w->rows, &w->end_id, &w->cut, p->err);
 }
 
-/* Adds the parameters for the range of a window of a list by time; returns their number. */
+/* Adds the parameters for the range of a window in a list by time; returns the number of parameters. */
 static size_t times_params(const struct page *p, const struct window *w, struct dt_param *params)
 {
     size_t n = 0;
@@ -468,7 +469,7 @@ static dt_status read_window(struct page *p, int64_t rows, bool *done)
 {
     const enum dt_list_way way = dt_list_way(p->filter);
     struct window w = {.rows = rows};
-    bool overflow = true; /* the window has another job for the page */
+    bool overflow = true; /* the window has a further job that belongs on the page */
     dt_status status;
     if (way == DT_LIST_BY_KEY) {
         const struct dt_walk_keys keys = walk_keys_of(p);
@@ -490,7 +491,8 @@ static dt_status read_window(struct page *p, int64_t rows, bool *done)
     }
     if (status != DT_OK)
         return status;
-    /* A window of the remaining rows with one value may be empty, so its rows do not count towards SCAN_ROWS. */
+    /* A window of the remaining rows with one due_key may have no rows. So it counts towards SCAN_ROWS only if it was
+     * full. */
     if (!overflow && (w.range != RANGE_BEHIND_DUE || w.cut))
         p->looked_at += w.rows;
     p->more = overflow || (way == DT_LIST_BY_TIME ? pass_times(p, &w) : w.cut);
@@ -562,7 +564,7 @@ dt_status dt_store_list(dt_store *store, const struct dt_list_filter *filter, st
     return status;
 }
 
-/* Ends of ranges of keys (list.h). */
+/* The exclusive end of a range of keys, as hexadecimal digits. */
 
 static void add_hex(struct dt_strbuf *out, unsigned char byte, unsigned times)
 {

@@ -68,7 +68,7 @@ struct dt_results_txn {
     const struct dt_shard_map *map; /* map of slots to shards; the leader of the job's shard sends its dead letter */
     int64_t now_ms;                 /* MySQL's clock in this transaction */
     enum dt_locking locking;
-    struct dt_counts *counts; /* counts of the changes, for the caller's COMMIT */
+    struct dt_counts *counts; /* changes of the counters of jobs, which the caller's COMMIT writes */
     struct dt_arena *arena;   /* memory for the topics in `counts` and for all other data; must live as long as
                                * `counts` */
 };

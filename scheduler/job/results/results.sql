@@ -67,7 +67,7 @@ UPDATE JSON_TABLE(?, '$[*]' COLUMNS (id BIGINT PATH '$[0]', attempt BIGINT PATH 
        j.duration_ms = COALESCE(r.duration_ms, j.duration_ms), j.version = LEAST(j.version + 1, 1999999999), j.updated_at = ?
  WHERE j.attempt = r.attempt AND j.version = r.version AND j.state = r.was; -- guard: RESULT or: WHERE TRUE
 
--- Writes successful jobs that get equal values: one list of values for all ids. Nearly all jobs of a batch do.
+-- Writes successful jobs that get equal values (nearly all jobs of a batch): one list of values for all ids.
 -- name: write_alike_successes
 UPDATE jobs j FORCE INDEX (PRIMARY)
    SET j.state = 'succeeded', j.attempt_status = 'succeeded', j.next_at = NULL, j.finished_at = ?, j.purge_at = ?,

@@ -66,7 +66,7 @@ struct batch {
     enum dt_locking locking;
     struct dt_apply *results;
     size_t n;
-    struct place *places; /* the places of the batch's results, n of them */
+    struct place *places; /* job and index of each of the n results, sorted by job */
     int64_t *ids;         /* ids of the jobs: ascending, each once */
     size_t n_ids;
     struct judged *jobs; /* jobs found in `jobs`, ordered by id */
@@ -93,7 +93,7 @@ static int judged_by_id(const void *a, const void *b)
     return x->index < y->index ? -1 : 1;
 }
 
-/* Returns the index of the first place with this job, or n if there is none. */
+/* Returns the index in `places` of the first result for this job, or n if there is none. */
 static size_t first_place(const struct batch *b, int64_t id)
 {
     size_t low = 0;
@@ -168,7 +168,7 @@ static dt_status read_jobs_of_batch(struct batch *b)
             b->ids[b->n_ids++] = b->places[i].id;
     const struct dt_ids ids = DT_IDS(b->ids, b->n_ids);
     dt_status status = dt_id_in_read(b->db, readings[b->locking], DT_NO_PARAMS, ids, read_judged, b, b->err);
-    /* A missing row may be locked; its results are then BUSY. */
+    /* Jobs that were not returned may be locked by another session: then their results become BUSY. */
     if (status == DT_OK && b->n_jobs < b->n_ids && b->locking == DT_LOCK_PASSING_BY)
         status = dt_id_in_read(b->db, &dt_sql_find_jobs, DT_NO_PARAMS, ids, mark_busy, b, b->err);
     return status;
