@@ -33,8 +33,8 @@
 #define NEWS_US       INT64_C(1000000) /* time between two checks whether the states of shards have changed */
 #define DEFAULT_ROWS  200
 #define KEY_ROWS      500
-#define PARTS_US      INT64_C(300000000) /* time between two checks of partitions */
-#define PARTS_SOON_US INT64_C(10000000)  /* pause after a check of partitions that failed or did not finish */
+#define PARTS_US      INT64_C(300000000) /* time between two checks of history's partitions */
+#define PARTS_SOON_US INT64_C(10000000)  /* pause after a failed or incomplete check of history's partitions */
 #define DAYS_AHEAD    2
 #define NOTICES_US    INT64_C(300000000) /* time between two searches for notices that no process sends */
 /* Age from which on a notice is dropped; longer than a restart that removes or adds Kafka. */

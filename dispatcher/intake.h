@@ -40,7 +40,7 @@ struct dt_resting {
     struct dt_chore chore;
     _Atomic bool rests; /* the chore sleeps because nothing was due, so the watcher should wake it for a change */
 };
-/* Called when something is due. Any thread. */
+/* Makes the chore due now, for example because a row became due. Any thread. */
 static inline void dt_resting_wake(struct dt_resting *resting)
 {
     resting->rests = false; /* the watcher need not wake the chore again before the chore has read the table */

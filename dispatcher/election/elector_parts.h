@@ -15,7 +15,7 @@
 #include "elector_kind.h"
 #include "zk.h"
 
-/* Signals, besides those of ZooKeeper (zk.h) and DT_ELECTOR_CALLER. */
+/* Bits of the elector's mailbox. zk.h and elector_kind.h have further bits. */
 enum { DT_ELECTOR_MEMBERS = 4, DT_ELECTOR_LEADERS = 8 };
 
 enum { DT_ELECTOR_PATH = 256, DT_ELECTOR_GUID = 33 };

@@ -42,7 +42,7 @@ struct dt_lease_answer {
     dt_status status; /* not OK: it is unknown which actions were done, and the view is undefined */
     struct dt_error err;
     bool gone;       /* the member had ended before, so no action was done */
-    int64_t read_us; /* mono: when the view was received */
+    int64_t read_us; /* mono: when MySQL's answer with the view arrived */
     struct dt_election view;
 };
 

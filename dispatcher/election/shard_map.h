@@ -18,7 +18,8 @@ struct dt_shard_map_source_env {
     void *arg;
     /* Called when the map has changed: sleeping loops must read it. All callbacks run in ticks of the chore. */
     void (*changed)(void *arg);
-    /* Called when the shards that must be led have changed: all shards with numbers below `shards`. */
+    /* Called when the number of shards that must be led has changed: all shards with numbers below `shards` must be
+     * led. */
     void (*led)(void *arg, unsigned shards);
 };
 

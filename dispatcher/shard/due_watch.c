@@ -144,7 +144,7 @@ static void ask_watcher(void *arg, struct dt_watch *watch)
     if (now_us < w->busy_us)
         watch->wait_ms = dt_earlier(watch->wait_ms, BUSY_WAIT_MS);
     w->asks_all =
-        /* If the next statement would begin too late for the full read, this statement is the full read. */
+        /* Reads all due jobs with this statement, if the next statement would begin too late for that. */
         now_us + watch->wait_ms * 1000 >= w->all_us;
     watch->owner = w->env.owner;
     watch->due_from_ms = w->due_from_ms;

@@ -11,9 +11,10 @@
 
 struct slot {
     dt_shard_loop *loop; /* protected by table->lock; changed only by the supervisor */
-    _Atomic int want;    /* the last order; only the elector's thread sets it, but a finished RELEASE becomes NOTHING */
-    _Atomic bool ended;  /* the loop's thread has ended */
-    bool told;           /* the order to release or stop was passed to the loop */
+    /* The last order. Only the elector's thread sets it, except that a finished RELEASE becomes NOTHING. */
+    _Atomic int want;
+    _Atomic bool ended; /* the loop's thread has ended */
+    bool told;          /* the order to release or stop was passed to the loop */
 };
 
 struct dt_loop_table {

@@ -275,8 +275,8 @@ static void report_waiting(dt_shard_loop *l)
 /* Reports why callbacks wait, and with which shard map the shard works. */
 static void report_callbacks_and_map(dt_shard_loop *l)
 {
-    /* Callbacks without a place are looked for every few seconds; without an index, they count as long as the overdue
-     * jobs cannot be sent. */
+    /* Reports for a few seconds after a callback found no place that callbacks wait. Without an index, reports it as
+     * long as overdue jobs cannot be sent. */
     bool met = l->full_us && dt_shard_mono_us(l) - l->full_us < FULL_US;
     bool full = met || (l->full_us && !l->index && dt_shard_has_closed(l));
     const char *word = !full ? NULL : dt_hands_claims_open(l->claims) ? "full" : "off";
@@ -293,7 +293,8 @@ static void report_callbacks_and_map(dt_shard_loop *l)
         DT_LOG(WARN, "shard", "due callbacks wait: callbacks.enabled is false here", DT_I("shard", l->shard));
 }
 
-/* Handles what the sender has finished. If a new epoch began, publishes it. */
+/* Handles what the sender has finished. If this began a new epoch, stores the epoch in the loop's state, for other
+ * threads. */
 static dt_status tend_delivery(dt_shard_loop *l, struct dt_error *err)
 {
     const int64_t epoch = l->fence.epoch;

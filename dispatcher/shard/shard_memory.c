@@ -168,7 +168,8 @@ void dt_limit_memory_age(struct dt_limit_memory *memory, int64_t now_us)
 
 /* ---- a set of ids: open addressing with linear probing (Knuth 6.4, algorithm L) ---- */
 
-#define PLACES (2 * (size_t)DT_ID_SET_MAX) /* a power of two */
+/* Number of slots: a power of two, so that a mask finds the slot of a hash. */
+#define PLACES (2 * (size_t)DT_ID_SET_MAX)
 
 /* Returns the id's slot, or the free slot where the id would be stored. */
 static int64_t *id_place(const struct dt_id_set *set, int64_t id)

@@ -68,7 +68,7 @@ void dt_id_set_clear(struct dt_id_set *set);
 struct dt_limited_topic {
     char name[201];
     size_t allowed;   /* number of jobs that may still be tried */
-    int64_t since_us; /* mono: when `allowed` was last set; if room.c has promised a grant: when it did */
+    int64_t since_us; /* mono: when `allowed` was last set, or when room.c last promised a grant */
     int64_t asked_us; /* mono: when room was last requested (by shard_held.c); 0: not since `allowed` was set */
 };
 struct dt_limit_memory {
@@ -125,7 +125,7 @@ struct dt_shard_meters {
 struct dt_flight {
     struct dt_inflight list;
     bool sent;                   /* the first fence.send_n entries were sent and committed; settle_offset is valid */
-    int64_t settle_offset;       /* the offset after the ledger record of those entries */
+    int64_t settle_offset;       /* the offset after the ledger record of the entries that were sent */
     int64_t claimed_us, sent_us; /* mono: when the last batch was claimed, and sent; 0: unknown */
     int64_t shortest_ack_ms;     /* shortest ack_timeout in the last claimed batch; 0: unknown */
 };
@@ -226,7 +226,7 @@ enum dt_closed {
 
 struct dt_closed_rule {
     bool parks; /* due jobs are parked, except one job per batch, which is tried */
-    bool few;   /* due jobs stay in the due set; each batch tries one job each of a few such queues */
+    bool few;   /* due jobs stay in the due set; each batch tries one job each of a few of these queues */
     bool holds; /* parked jobs stay in their held set, even if the batch has room for them */
     bool tries; /* now and then the first parked job returns to the due set, so that a batch tries it */
 };
@@ -258,12 +258,14 @@ struct dt_shard_cursor {
     bool closed;                /* the last sweep left jobs that may not be sent, due up to swept_ms */
     int64_t swept_ms;           /* due time up to which the last sweep has read; 0: the sweep has not ended */
     int64_t walk_ms, walk_id;   /* position of the walk over the jobs that the last sweep left */
-    int64_t walk_us;            /* mono: when the walk reads its next jobs */
+    int64_t walk_us;            /* mono: when the walk over these jobs continues */
     int64_t ahead_ms, ahead_id; /* position of the reader ahead of the cursor */
-    int64_t ahead_us;           /* mono: when the reader ahead last began at the cursor */
-    bool ahead_ended;           /* the reader ahead has reached the last due row since it last began at the cursor */
-    /* A bit for each queue, by its hash, set if the reader ahead skipped a job of the queue since it last began at the
-     * cursor. If two queues share a bit, both wait for the cursor, until the reader begins again with another salt. */
+    int64_t ahead_us;           /* mono: when the reader that is ahead of the cursor last began at the cursor */
+    /* Since it last began at the cursor, the reader that is ahead of it has reached the last due row. */
+    bool ahead_ended;
+    /* A bit for each queue, by its hash. It is set if the reader that is ahead of the cursor has skipped a job of the
+     * queue since it last began at the cursor. If two queues share a bit, both wait for the cursor, until the reader
+     * begins again with another salt. */
     uint64_t skipped[(1 << DT_SKIPPED_BITS) / 64];
     uint64_t salt;
 };
@@ -309,7 +311,7 @@ struct dt_due_queue {
     /* How many jobs may be claimed now; for a host's queue: how many of its jobs may join the topic's queue. */
     size_t room;
     size_t hash;
-    bool left;    /* the cursor stays before a job of this queue, which was left */
+    bool left;    /* a job of this queue was left, and the cursor stays before it */
     bool skipped; /* the reader that is ahead of the cursor has skipped a job of this queue */
 };
 struct dt_fair_queues {
@@ -359,7 +361,7 @@ struct dt_shard_lost {
 
 /* A run: consecutive batches that each left due jobs. The claims of a run show the shard's full rate. */
 struct dt_shard_run {
-    int64_t began_us; /* mono: begin of the run; 0: there is no run */
+    int64_t began_us; /* mono: when the first batch of the run began; 0: there is no run */
     size_t claimed;
 };
 
@@ -527,13 +529,13 @@ void dt_shard_hint_first(dt_shard_loop *l, size_t n);
 /* Adds due.entries[0..n), read from the index, to the hints: each queue gets a share, and other entries are parked.
  * *backlog: entries that may be sent were left in the due set. */
 DT_MUST_CHECK dt_status dt_shard_hint_fairly(dt_shard_loop *l, size_t n, bool *backlog, struct dt_error *err);
-/* Leaves these jobs (ascending ids) of the last due scan, and all later jobs of their queues, to the cursor. Must only
- * be called if both readers of MySQL read in that scan. */
+/* Marks the queues of these jobs (ascending ids), which were read beyond the cursor, as skipped: their jobs wait for
+ * the cursor. Must only be called if both readers of MySQL read in the last due scan. */
 void dt_shard_leave_to_cursor(dt_shard_loop *l, const int64_t *ids, size_t n);
 /* Returns whether any queue of dt_shard_sort_queues has jobs that may be sent or tried. */
 bool dt_shard_some_may_go(const dt_shard_loop *l);
 /* Adds due.entries[0..n), read from MySQL, to the hints: each queue gets a share. The first n_head entries were read at
- * the cursor, and advance it; the reader ahead has read the other entries, which may be beyond the cursor. */
+ * the cursor, and advance it. The other entries were read by the reader that is ahead of the cursor. */
 DT_MUST_CHECK dt_status dt_shard_hint_rows(dt_shard_loop *l, size_t n_head, size_t n, struct dt_error *err);
 
 /* ---- shard_trust.c ---- */
@@ -603,8 +605,8 @@ void dt_shard_end_sweep(dt_shard_loop *l, int64_t now_ms);
 /* Records which jobs a leader transaction left. If jobs did not fit into the batch, the next due scan reads them again;
  * otherwise later jobs of their topics would overtake them. */
 void dt_shard_note_left(dt_shard_loop *l, const struct dt_leader_txn *txn);
-/* Moves the cursor back. Called when callbacks freed places, which is often; so the reader ahead is moved back only if
- * it has reached the end of the due rows. */
+/* Moves the cursor back. Called when callbacks freed places, which is often. So the reader that is ahead of the cursor
+ * is moved back only if it has reached the end of the due rows. */
 void dt_shard_due_again(dt_shard_loop *l);
 /* Moves the cursor. All jobs up to this position are handled. */
 void dt_shard_cursor_to(dt_shard_loop *l, int64_t ms, int64_t id);

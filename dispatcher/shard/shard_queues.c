@@ -225,8 +225,8 @@ dt_status dt_shard_sort_queues(dt_shard_loop *l, size_t n, bool by_host, struct 
 
 /* ---- sharing out ---- */
 
-/* Fills fair.parts: how many jobs each queue may add to the batch. held_sets: of a queue with a held set, only the jobs
- * that were returned from it count. */
+/* Fills fair.parts: how many jobs each queue may add to the batch. held_sets: a queue with a held set may add only jobs
+ * that were just returned from it. */
 static void share_batch(dt_shard_loop *l, bool held_sets)
 {
     struct dt_fair_queues *fair = &l->fair;
@@ -244,7 +244,9 @@ static void share_batch(dt_shard_loop *l, bool held_sets)
         if (queue->host) /* no job is tried, because the places of a host are known from memory */
             most = 0;
         most = most < queue->waiting ? most : queue->waiting;
-        if (rule.few) /* tries one job each of a few such queues, because they may be too many for a batch */
+        /* Tries one job each of a few queues that are being looked up, because all of them may be too many for a
+         * batch. */
+        if (rule.few)
             most = few++ < FEW_AT_ONCE;
         fair->parts[i] = (struct dt_fair_queue){
             .owner = dt_topic_snapshot_owner(l->snapshot, queue->topic), .waiting = most, .timeouts = queue->timeouts};
@@ -356,8 +358,8 @@ bool dt_shard_some_may_go(const dt_shard_loop *l)
 
 /* ---- sharing out what MySQL's two readers found ---- */
 
-/* Leaves all further entries of the queue to the cursor. Entries of a host's queue need not wait for the cursor: any
- * scan may send them if the host has places. */
+/* Marks the queue as skipped: its further entries wait for the cursor. The queue of a host is not marked, because any
+ * scan may send its entries if the host has places. */
 static void skip_queue(dt_shard_loop *l, struct dt_due_queue *queue)
 {
     if (queue->host || queue->skipped)
@@ -384,8 +386,8 @@ dt_status dt_shard_hint_rows(dt_shard_loop *l, size_t n_head, size_t n, struct d
     if (status != DT_OK)
         return status;
     dt_assert_cmp(n_head, <=, n);
-    /* If the reader ahead skipped jobs of a queue, only the queue's jobs at the cursor count for its share, because no
-     * later job may be taken before them. */
+    /* If the reader that is ahead of the cursor skipped jobs of a queue, only the queue's jobs at the cursor count for
+     * its share, because no later job may be taken before them. */
     for (size_t i = 0; i < fair->n_queues; i++) {
         struct dt_due_queue *queue = &fair->queues[i];
         queue->skipped = dt_shard_was_skipped(l, queue->hash);

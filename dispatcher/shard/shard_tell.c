@@ -8,8 +8,8 @@
 
 #define SOON_MS 2000 /* a leader looks for due jobs at least once a second, so nearer due times need no wake-up */
 
-/* Parks the entries of one topic that cannot be sent now (those like seen[0]) in the held set of the topic, of a host,
- * or of the topic's timeouts. */
+/* Parks the entries that have the same topic, host and kind as seen[0] and cannot be sent now: in the held set of the
+ * topic, of the host, or of the topic's timeouts. */
 static dt_status hold_topic(dt_shard_loop *l, struct dt_seen *seen, size_t n, struct dt_entry *entries,
                             struct dt_error *err)
 {

@@ -186,8 +186,8 @@ struct dt_marker dt_shard_marker(const dt_shard_loop *l)
                               l->fence.index_epoch, !l->trust.says_whole, l->trust.map.generation};
 }
 
-/* Records that the set was lost. Holds the lock, so that the thread that ends a rebuild sees all of these changes or
- * none. */
+/* Records that the set was lost, and requests a rebuild. Holds the lock, so that the thread that ends an earlier
+ * rebuild sees all of these changes or none. */
 static void lose_set(dt_shard_loop *l)
 {
     l->trust.says_whole = l->trust.rebuild_unasked = false;

@@ -58,7 +58,7 @@ struct dt_places {
     struct dt_shares bytes;
     /* All known hosts; each time that a host is added, the first one is dropped if it is idle. */
     struct dt_place_host *hosts;
-    struct dt_place_host *numbers; /* the same hosts, by number */
+    struct dt_place_host *numbers; /* the hosts of `hosts` in a second hash table, by number */
 };
 
 /* ---- the topics of an owner ---- */

@@ -248,7 +248,7 @@ static dt_status find_lost(dt_hands *hands, struct dt_error *err)
     /* If no process has an owner number, no attempt can be lost before the lease of the next number has ended. */
     int64_t lease_us = lost.owners || lost.n ? 0 : hands->env.config->zookeeper_session_timeout * 1000;
     hands->look_us = dt_pool_now_us(hands) + (hands->client ? lease_us + LOOK_US : LOOK_IDLE_US);
-    dt_pool_tell_room(hands); /* places may also become free without an event, because time passes */
+    dt_pool_tell_room(hands); /* wakes leaders: places may also become free with time, without an event */
     return status;
 }
 
@@ -258,7 +258,8 @@ static int64_t tick_renewer(void *arg, void *store)
 {
     dt_hands *hands = arg;
     struct dt_error err = {0};
-    if (dt_chore_stopping(&hands->renewer)) { /* after this, leaders end the attempts still in hands as lost */
+    /* Gives up the owner number at the end of the process: leaders then end its remaining attempts as lost. */
+    if (dt_chore_stopping(&hands->renewer)) {
         if (hands->owner && give_up_number(hands, store, &err) != DT_OK)
             DT_LOG(INFO, "callbacks", "the attempts of this process will be lost when its lease ends",
                    DT_S("reason", err.text));

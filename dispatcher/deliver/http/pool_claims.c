@@ -276,7 +276,7 @@ enum dt_hand_place dt_hands_claims_take(void *arg, const struct dt_hand_wanted *
     return taken;
 }
 
-/* The transaction failed, but MySQL may have committed it; the keeper will check. */
+/* Called when the transaction failed. MySQL may have committed it all the same, so the keeper looks for its claims. */
 void dt_hands_claims_failed(dt_hands_claims *claims)
 {
     dt_hands *hands = claims->hands;
@@ -380,7 +380,7 @@ static struct dt_callback *record_callback(dt_hands_claims *claims, const struct
     return NULL;
 }
 
-/* Returns whether the claimed attempt is in our hands already. This happens if MySQL was restored to a time before the
+/* Returns whether this process has the claimed attempt already. This happens if MySQL was restored to a time before the
  * attempt's first claim, and a leader claimed it again. The attempt is sent once, and its outcome counts for the new
  * claim. */
 static bool is_ours_already(dt_hands_claims *claims, const struct dt_outgoing *job, const struct dt_place *place)

@@ -58,7 +58,8 @@ struct dt_hands {
     unsigned n_all;
     struct dt_callback *answered; /* attempts whose outcome waits for the recorder */
     struct dt_callback **answered_end;
-    /* Attempts that were not sent, or whose outcome is unknown: the keeper gives them away. */
+    /* Attempts that were not sent, or whose outcome is unknown. The keeper removes this process as their owner, so that
+     * leaders end them as lost. */
     struct dt_callback *unwanted;
     /* By shard: owner number of a claim of which it is unknown whether MySQL committed it; 0: none. */
     int64_t doubts[DT_SHARDS_MAX];

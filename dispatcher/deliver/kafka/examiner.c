@@ -18,7 +18,7 @@
 #include "base/tls.h"
 #include "features/doctor/process_findings.h"
 
-#define ENOUGH 3 /* number of replicas with which writes go on while one broker is down and another one fails */
+#define ENOUGH 3 /* number of replicas with which writes continue while one broker is down and another one fails */
 
 struct judging {
     int64_t wanted; /* number of replicas that each topic should have */
@@ -105,7 +105,7 @@ bool dt_kafka_judge_asked(const struct dt_kafka_asked_topic *topic, int64_t repl
 
 #define FIRST_US   INT64_C(1000000)   /* delay of the first check; by then, MySQL's clock has been compared with ours */
 #define REST_US    INT64_C(30000000)  /* time between two checks if there are no findings */
-#define SOON_US    INT64_C(3000000)   /* time between two checks if there are findings, or if Kafka is suspect */
+#define SOON_US    INT64_C(3000000)   /* time between two checks if there are findings, or if Kafka may be down */
 #define SUSPECT_US INT64_C(1000000)   /* time between two calls of is_suspect, which sends no request */
 #define KAFKA_US   INT64_C(60000000)  /* time between two requests to Kafka if the earlier one yielded no findings */
 #define ANEW_US    INT64_C(60000000)  /* time between two writes of unchanged findings */
@@ -126,9 +126,9 @@ struct dt_examiner {
     struct dt_chore chore;
     /* Findings of the running check, of the last request to Kafka, and as last written into MySQL. */
     struct seen now, kafka, written;
-    int64_t kafka_us; /* mono: time of the next request to Kafka; earlier if Kafka is suspect */
+    int64_t kafka_us; /* mono: time of the next request to Kafka; earlier during an outage of Kafka */
     int64_t asked_us; /* mono: time of the last request to Kafka */
-    int64_t look_us;  /* mono: time of the next check; earlier if Kafka is suspect */
+    int64_t look_us;  /* mono: time of the next check; earlier during an outage of Kafka */
     int64_t anew_us;  /* mono: when unchanged findings are written again */
     bool failed;      /* the last write failed */
 };
@@ -242,7 +242,7 @@ static void write_changes(dt_examiner *e, dt_store *store)
 static int64_t tick_examiner(void *arg, void *store)
 {
     dt_examiner *e = arg;
-    e->chore.idle = true; /* check_kafka clears it if it sends a request */
+    e->chore.idle = true; /* a tick that sends no request ends no outage; check_kafka clears `idle` if it sends one */
     if (dt_clock_mono_us(e->env.clock) >= e->look_us || is_suspect(e)) {
         e->now.n = 0;
         if (e->env.config->zookeeper_servers[0] && dt_outage_lasts(DT_OUTAGE_ZOOKEEPER))

@@ -45,7 +45,7 @@ void dt_kafka_admin_free(dt_kafka_admin *admin);
  * wrong. */
 DT_MUST_CHECK dt_status dt_kafka_admin_prepare(dt_kafka_admin *admin, struct dt_error *err);
 enum dt_ledger_care {
-    DT_LEDGER_CHECK, /* the check at each takeover */
+    DT_LEDGER_CHECK, /* only checks the ledger; used by each takeover */
     /* Also creates the shard's partition, and all partitions with lower numbers, if they are missing. Only for a shard
      * that was never led: for other shards the check must report a ledger that lost a partition. */
     DT_LEDGER_GROW
@@ -310,7 +310,8 @@ DT_MUST_CHECK dt_status dt_txn_producer_learn(dt_txn_producer *p, const struct d
 /* Looks up existing topics before their first message, in one request. Waits for at most 0.2 s. Ignores failures,
  * because dt_txn_producer_learn looks up unknown topics again. */
 void dt_txn_producer_meet(dt_txn_producer *p, const struct dt_str *names, size_t n);
-/* Returns whether all topics of the messages are known, and accept a batch as large as ours. Sends no request. */
+/* Returns whether all topics of the messages are known, and each of them accepts our largest batch. Sends no
+ * request. */
 bool dt_txn_producer_ready(dt_txn_producer *p, const struct dt_kafka_message *messages, size_t n);
 /* Begins the nth transaction, counted over both producers. All topics of the messages must be known. Only key and value
  * of the record are used. */

@@ -82,7 +82,7 @@ static rd_kafka_event_t *await_event(struct dt_kafka_admin *a, rd_kafka_event_ty
             continue;
         if (rd_kafka_event_type(event) == type)
             return event;
-        rd_kafka_event_destroy(event); /* a late answer to an earlier request */
+        rd_kafka_event_destroy(event); /* drops a late answer to an earlier request */
     }
     return NULL;
 }

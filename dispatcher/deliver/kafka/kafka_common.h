@@ -15,7 +15,7 @@ enum {
     DT_KAFKA_MESSAGE_MAX =
         1200000, /* our limit: 900,000 bytes of payload, 8 KiB of headers, keys and our own headers */
     DT_KAFKA_BATCH_BYTES = 1000000, /* messages batched for one partition; below Kafka's default limit of 1 MiB */
-    /* Size of a batch of one record, without the record's contents: the headers of both. */
+    /* Size of a batch of one record, without the record's key, value and headers. */
     DT_KAFKA_RECORD_OVERHEAD = 96,
     DT_KAFKA_HEADER_OVERHEAD = 10, /* size of a record header, without its name and value: two lengths */
 };

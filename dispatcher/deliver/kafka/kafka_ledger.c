@@ -49,7 +49,8 @@ static dt_status reader_open(const struct dt_kafka_env *env, struct reader *r, s
     return r->topic ? DT_OK : dt_kafka_fail(err, rd_kafka_last_error(), name);
 }
 
-/* Stops and destroys a consumer on the reaper's thread, because stopping waits for the thread of a broker. */
+/* Stops and destroys a consumer. Runs on the thread that destroys handles, because stopping waits for a broker's
+ * thread. */
 static void reader_stop(void *arg)
 {
     struct reader *r = arg;

@@ -42,7 +42,8 @@ struct dt_results_env {
     /* Called when messages were added to the shard's outbox; another process may lead the shard. */
     void (*outbox)(void *arg, unsigned shard);
     void (*index_entries_lost)(void *arg,
-                               const dt_index *index); /* entries were lost: no leader may trust this index */
+                               /* Called when index entries were lost: no leader may trust this index. */
+                               const dt_index *index);
     struct dt_room **room; /* notified when attempts have ended (topics may have room); may be or point to NULL */
 };
 
@@ -136,8 +137,8 @@ DT_MUST_CHECK dt_status dt_kafka_parts_reach(dt_kafka_parts *parts, struct dt_er
 DT_MUST_CHECK dt_status dt_kafka_parts_start(dt_kafka_parts *parts, struct dt_error *err);
 /* Called when the outbox has dead letters for this process to send. Any thread. */
 void dt_kafka_parts_outbox(dt_kafka_parts *parts);
-/* Like dt_results_watermark_up_to and dt_results_watermark_want. Without Kafka every report counts as read. Any
- * thread. */
+/* Returns the watermarks (dt_results_watermark_up_to), or requests that they rise (dt_results_watermark_want). Without
+ * Kafka, every report counts as read. Any thread. */
 struct dt_read_up_to dt_kafka_parts_read_up_to(const dt_kafka_parts *parts);
 void dt_kafka_parts_want_read(dt_kafka_parts *parts, unsigned shard, int64_t deadline_ms);
 /* Returns the producer for messages of features; NULL without Kafka. It is not the producer of dead letters, so that

@@ -243,7 +243,8 @@ static void fetch_metadata(dt_txn_producer *p, struct strangers *s, unsigned max
             rd_kafka_topic_partition_list_add(list, name, 0)->offset = RD_KAFKA_OFFSET_END;
         }
         (void)rd_kafka_offsets_for_times(p->rk, list, wait_ms);
-        /* Moves the topics whose end was not reported to the front. The metadata of the other topics has arrived. */
+        /* Moves the topics for which no end offset was returned to the front. The metadata of all other topics has
+         * arrived. */
         s->n_unsure = 0;
         for (int i = 0; i < list->cnt; i++) {
             const struct dt_str name = s->names[i];
@@ -491,7 +492,7 @@ static dt_status produce_batch(dt_txn_producer *p, const struct dt_kafka_message
 /* Waits for all delivery reports, then commits the transaction (EndTxn). */
 static dt_status finish_transaction(dt_txn_producer *p, struct dt_error *err)
 {
-    /* The silence is counted from now: reports that arrived since the begin have not been served yet. */
+    /* Restarts the time without reports, because reports that arrived since the begin have not been served yet. */
     p->look_us = dt_kafka_now_us() + SILENCE_US;
     dt_status status = await_reports(p, &p->outstanding, 0, p->deadline_us, err);
     if (status == DT_DOUBT)

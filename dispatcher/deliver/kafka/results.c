@@ -53,7 +53,7 @@ struct dt_results_watermark {
     int64_t since_us;
     int64_t answers_us; /* mono: since when Kafka has answered every request; INT64_MAX: the last request failed */
     int64_t mark_ms;    /* MySQL's time, or slightly less, when the current mark was taken (T above); 0: no mark */
-    int64_t mark_us;    /* mono: when the mark was taken */
+    int64_t mark_us;    /* mono: when the current mark was taken */
     int64_t pause_us;
     int64_t looked_us; /* mono: when give_up_waiting last ran */
     bool told;         /* the long wait was logged */
@@ -90,7 +90,8 @@ static dt_status compare_mark(dt_results_watermark *w, struct dt_error *err)
 {
     bool passed = false;
     dt_status status = DT_OK;
-    if (!w->mark_ms) { /* the clocks are read before Kafka is asked */
+    /* Both clocks are read before Kafka's ends, so that all messages up to this time are below the ends. */
+    if (!w->mark_ms) {
         int64_t us = dt_clock_mono_us(w->env.clock);
         int64_t ms = dt_refclock_earliest_ms(w->env.ref);
         status = dt_result_lag_mark(w->lag, err);
