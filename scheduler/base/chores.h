@@ -45,7 +45,7 @@ struct dt_chore {
     int64_t started_us; /* time when the running tick started; 0: no tick is running */
     bool woken;         /* the chore was woken during the running tick */
     bool removed;       /* no further tick starts; protected by the lock of chores, as is the next member */
-    bool ending;        /* one last tick starts, for dt_chore_remove */
+    bool ending;        /* dt_chore_remove has requested one last tick */
     bool idle;          /* set by a tick that asked no server, so that it does not end an outage */
     bool failed;        /* the running tick failed; used only by its thread, as is the next member */
     struct dt_outage_part outage;

@@ -11,8 +11,8 @@
 typedef struct dt_clock dt_clock;
 struct dt_clock {
     int64_t (*mono_us)(const dt_clock *clock); /* monotonic clock, which never jumps */
-    int64_t (*real_ms)(const dt_clock *clock); /* wall clock of this host, which may jump */
-    /* Like mono_us, but also counts while the machine is suspended. If it is NULL, mono_us is used. */
+    int64_t (*real_ms)(const dt_clock *clock); /* wall clock of this host, which may be set forward or back */
+    /* A monotonic clock that also counts the time in which the machine is suspended. NULL: mono_us is used. */
     int64_t (*boot_us)(const dt_clock *clock);
 };
 

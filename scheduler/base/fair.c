@@ -32,7 +32,7 @@ static size_t sum_wanted(struct run run)
     return want;
 }
 
-/* Returns the queues of the first owner of the run. */
+/* Returns the queues of the first owner in a range of queues. */
 static struct run first_owner(struct run run)
 {
     struct run own = {run.v, run.v};

@@ -17,7 +17,7 @@
 struct dt_fair_queue {
     int64_t owner;
     size_t waiting;
-    bool timeouts;       /* late acknowledgements; if due jobs wait, all timeouts together get a quarter */
+    bool timeouts;       /* timed-out attempts; all such queues together get a quarter if due jobs wait */
     size_t quota;        /* out: places for this queue, at most `waiting`; the sum is `room`, or less if less waits */
     size_t place, first; /* internal to dt_fair_share */
 };
@@ -58,7 +58,8 @@ void dt_turns_note(struct dt_turns *turns, int64_t owner, int64_t thing);
  * nothing may take any amount that is free; if all places are free, it may even take more than `total`. */
 #define DT_SHARES_ASKED_US INT64_C(10000000)
 struct dt_shares {
-    size_t total; /* number of places; set by the caller, like part and spares_none; the rest is zero at first */
+    /* Number of places; the caller sets `total`, `part` and `spares_none`, and zeroes all other members. */
+    size_t total;
     unsigned part;
     bool spares_none;
     size_t used;

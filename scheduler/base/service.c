@@ -49,7 +49,8 @@ static int connect_to_manager(const char *name)
 
 void dt_service_open(struct dt_service *service)
 {
-    /* Child processes inherit these variables. WATCHDOG_PID says which process must send keep-alives. */
+    /* Child processes inherit NOTIFY_SOCKET and WATCHDOG_USEC. WATCHDOG_PID says which process must send
+     * keep-alives. */
     const char *pid = getenv("WATCHDOG_PID");
     const bool expected = !pid || positive_number(pid) == getpid();
     service->fd = connect_to_manager(getenv("NOTIFY_SOCKET"));

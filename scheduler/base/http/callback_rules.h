@@ -29,7 +29,8 @@ struct dt_callback_url {
  * runs out, any text is refused, and the reason says so.
  */
 const char *dt_callback_url_check(struct dt_str text, struct dt_callback_url *out);
-/* Reads a URL that has only scheme, host and port, like dt_callback_url_check. */
+/* Reads a URL that has only scheme, host and port. Returns NULL and fills *out; or returns the reason of the refusal, a
+ * static text. */
 const char *dt_callback_origin_check(struct dt_str text, struct dt_callback_url *out);
 /* Returns a hash of the URL's scheme, host and port (`key`), at least 1; 0 if the text is absent or not a URL. */
 uint32_t dt_callback_host_of(struct dt_str text);

@@ -79,7 +79,7 @@ struct dt_conn {
     int64_t since_us; /* when the wait began; while waiting for a body: begun_us */
     int64_t begun_us; /* when the request began; moved forward by the time that its body waited for the owner */
     int64_t quick_us; /* until when the body counts as fast enough, by the bytes received so far */
-    size_t dropped;   /* bytes dropped while the owner listens */
+    size_t dropped;   /* bytes that were dropped because the owner had the request (dt_conn_listen) */
     bool known, secure;
     bool local; /* the connection is on a Unix socket */
     unsigned char address[DT_ADDRESS_BYTES];

@@ -126,7 +126,7 @@ static bool make_room(dt_conns *conns)
     return false;
 }
 
-/* The crowd: all connections with one of these waits. */
+/* What the connections of the crowd wait for (dt_conn_rules.crowd). */
 static const enum dt_wait crowd_waits[] = {DT_WAIT_FIRST, DT_WAIT_HEAD, DT_WAIT_BODY};
 #define CROWD_WAITS (sizeof(crowd_waits) / sizeof(crowd_waits[0]))
 

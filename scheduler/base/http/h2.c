@@ -29,10 +29,10 @@
 #define STREAMS     128               /* most streams at a time; a client with more requests opens another connection */
 #define WINDOW      (1 << 20)         /* window of a connection in bytes; a stream has the standard's, 65,535 bytes */
 #define BLOCK_MOST  (4 * DT_HEAD_MAX) /* most bytes of a header block as it is sent, plus BLOCK_FRAME a frame */
-#define BLOCK_FRAME DT_TARGET_MAX     /* bytes that a frame of a header block counts, beside its length */
+#define BLOCK_FRAME DT_TARGET_MAX /* bytes that are counted for a frame of a header block, in addition to its length */
 #define FIELDS_MOST (8 * DT_HEAD_MAX) /* most bytes of the headers, repeated headers included; above DT_HEAD_MAX: 431 */
 #define NOISE_US    INT64_C(10000)    /* time after which a frame of noise (note_noise) no longer counts */
-#define NOISE_MOST  INT64_C(1000)     /* most frames of noise that may count at a time */
+#define NOISE_MOST  INT64_C(1000)     /* most frames of noise at a time; if a client sends more, its connection ends */
 #define KEPT        1024              /* a buffer with room for more bytes is freed before the next head */
 #define FRAME_HEAD  9
 #define REPLY_NVS   48
@@ -411,7 +411,8 @@ static int on_sent(nghttp2_session *session, const nghttp2_frame *frame, void *a
     stream->parted = true;
     dt_strbuf_clear(&stream->out);
     stream->out_at = 0;
-    if (stream->closing && stream->frames.next != DT_FRAME_HEAD) /* the rest of the body is not needed */
+    /* The client need not send the rest of the body: resets the stream. */
+    if (stream->closing && stream->frames.next != DT_FRAME_HEAD)
         return nghttp2_submit_rst_stream(session, NGHTTP2_FLAG_NONE, stream->id, NGHTTP2_NO_ERROR);
     settle(stream);
     return 0;

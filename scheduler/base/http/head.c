@@ -5,7 +5,8 @@
 
 #define TLS_HANDSHAKE 0x16 /* first byte of every TLS connection */
 #define LINES_MAX     200
-#define FIELD_BYTES   64 /* bytes that a header, parameter or cookie counts beside its length (DT_WEIGHT_MAX) */
+/* Bytes that are counted for a header, parameter or cookie, in addition to its length (DT_WEIGHT_MAX). */
+#define FIELD_BYTES 64
 
 struct line_reader {
     struct dt_str remainder;
@@ -185,7 +186,7 @@ static enum dt_head_verdict judge_field(struct dt_str line, struct reading *r)
     if (!dt_head_field(line, &name, &value, head))
         return DT_HEAD_REFUSED;
     r->weight += FIELD_BYTES;
-    switch (name.n) { /* most of these names differ in their length */
+    switch (name.n) { /* compares the length first, because most of the headers in question differ in length */
     case 4:
         r->hosts += dt_str_is_caseless(name, "host");
         break;

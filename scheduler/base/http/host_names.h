@@ -22,7 +22,7 @@
 #include "base/text/strbuf.h"
 
 #define DT_LOOKUPS_MAX        256   /* most lookups at a time */
-#define DT_LOOKUPS_PART       4     /* an owner runs at most 1/DT_LOOKUPS_PART of the lookups that others leave free */
+#define DT_LOOKUPS_PART       4     /* an owner runs at most 1/DT_LOOKUPS_PART of the lookups that other owners leave */
 #define DT_HOST_ADDRESSES     16    /* most addresses that are kept for a name */
 #define DT_HOST_NAMES_MAX     10000 /* most names that are kept while no request needs them */
 #define DT_HOST_NAME_KEPT_US  (INT64_C(60) * 1000000)

@@ -50,7 +50,7 @@ enum dt_http_end {
 struct dt_http_answer {
     enum dt_http_end end;
     int status;                              /* HTTP status from 100 to 999 if ANSWERED, else 0 */
-    struct dt_str content_type, retry_after; /* values of these headers, the first of each; absent: no such header */
+    struct dt_str content_type, retry_after; /* first values of these two headers; absent: no such header */
     struct dt_str body;                      /* first DT_HTTP_BODY_MAX bytes of the body */
     bool body_whole;                         /* `body` is the whole body */
     int64_t duration_ms;                     /* time from acceptance to the end */

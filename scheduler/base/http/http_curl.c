@@ -269,7 +269,8 @@ static void end_waits(dt_http_client *client)
     int64_t now_us = now(client);
     if (now_us < client->waiting_until_us)
         return;
-    give_turns(client); /* a lookup may have failed to start, without memory or a thread */
+    /* Tries again to start lookups, because an earlier try may have failed for lack of memory or of a thread. */
+    give_turns(client);
     client->waiting_until_us = INT64_MAX;
     DL_FOREACH_SAFE(client->waiting, exchange, next)
     {

@@ -18,7 +18,7 @@ struct dt_receiver;
 
 /* The value of a header of the response. */
 struct dt_head_value {
-    bool seen; /* the head has this header; if it is repeated, the first one counts */
+    bool seen; /* the head has this header; if it is repeated, the first value is used */
     bool kept;
     size_t n;
     char p[DT_HTTP_VALUE_MAX];

@@ -62,7 +62,8 @@ static struct dt_receiver *receiver_of(dt_receivers *receivers, const char *key)
     HASH_FIND(hh, receivers->by_key, key, n, receiver);
     if (receiver)
         return receiver;
-    if (HASH_COUNT(receivers->by_key) >= REMEMBERED) { /* removing and adding the same entry needs no memory */
+    /* Frees the oldest entry, or moves it to the end; moving needs no memory. */
+    if (HASH_COUNT(receivers->by_key) >= REMEMBERED) {
         struct dt_receiver *oldest = receivers->by_key;
         HASH_DEL(receivers->by_key, oldest);
         if (oldest->users)
@@ -242,10 +243,11 @@ void dt_receivers_free(dt_receivers *receivers)
 #define WARM_US INT64_C(1000000) /* time after which an idle connection is not used again (http_curl_exchange.c) */
 
 struct dt_contact {
-    const struct dt_client_exchange *first; /* the exchange that goes first, until it ends; else NULL */
-    unsigned users;                         /* number of exchanges that point to the contact */
-    int64_t used_us;                        /* time when the last exchange left */
-    bool listed;                            /* the contact is in the list `making` */
+    /* The exchange that opens the first connection to the host; NULL: there is none, or it has ended. */
+    const struct dt_client_exchange *first;
+    unsigned users;  /* number of exchanges that point to the contact */
+    int64_t used_us; /* time when the last exchange stopped using the contact */
+    bool listed;     /* the contact is in the list `making` */
     struct dt_contact *prev;
     struct dt_contact *next;
     UT_hash_handle hh;
@@ -270,7 +272,8 @@ static void free_contact(dt_contacts *contacts, struct dt_contact *contact)
     free(contact);
 }
 
-/* Finds or makes a contact, after freeing cold ones. Returns NULL if memory runs out. */
+/* Finds or makes the entry of a host, after freeing entries that were not used lately. Returns NULL if memory runs
+ * out. */
 static struct dt_contact *contact_of(dt_contacts *contacts, const char *key, int64_t now_us)
 {
     const size_t n = strlen(key);

@@ -85,7 +85,8 @@ static void on_end(int, siginfo_t *info, void *)
     if (guard->attached && now_us < guard->until_us) {
         set_timer(guard, guard->until_us);
     } else if (guard->attached) {
-        /* if the end changes between both checks, either dt_wire_guard_until or this handler arms the timer */
+        /* `armed` is cleared before the end is read again: if the end changes meanwhile, dt_wire_guard_until or this
+         * handler arms the timer */
         guard->armed = false;
         if (now_us < guard->until_us)
             arm_timer(guard);

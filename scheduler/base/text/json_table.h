@@ -69,11 +69,13 @@ struct dt_json_field {
     struct dt_str name;
     enum dt_json_kind kind;
     unsigned flags;
-    size_t at;          /* offset of the member in the struct */
-    size_t has;         /* offset of a bool that is set if the body has the member and its value is not null; 0: none */
-    int64_t min, max;   /* smallest and largest valid value */
-    int64_t absent;     /* number in the struct that a response shows as null */
-    const char *reason; /* reason of a fault; NULL: by the kind. DURATION and SECONDS use it only for the bounds */
+    size_t at;        /* offset of the member in the struct */
+    size_t has;       /* offset of a bool that is set if the body has the member and its value is not null; 0: none */
+    int64_t min, max; /* smallest and largest valid value */
+    int64_t absent;   /* number in the struct that a response shows as null */
+    /* Reason of a fault; NULL: the usual reason of the kind. For DURATION and SECONDS, only of a fault of the
+     * bounds. */
+    const char *reason;
     const char *const *words; /* valid words, ended by NULL; the value of a word is min plus its index */
     /* Check a text that is within its bounds; `judge` also gets the reader. Return NULL, or the reason of a fault. */
     const char *(*check)(struct dt_str text);

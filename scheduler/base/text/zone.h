@@ -38,7 +38,8 @@ int64_t dt_zone_instant_s(const dt_zone *zone, int64_t local_s);
 
 /* A day of each year, and seconds from the beginning of this day. The seconds may be negative or more than a day. */
 struct dt_zone_day {
-    enum { DT_ZONE_DAY_JULIAN, DT_ZONE_DAY_NUMBER, DT_ZONE_DAY_MONTH } kind; /* forms of the day: Jn, n, Mm.w.d */
+    /* How the footer names the day: Jn (without 29 February), n (with it), or Mm.w.d (a weekday). */
+    enum { DT_ZONE_DAY_JULIAN, DT_ZONE_DAY_NUMBER, DT_ZONE_DAY_MONTH } kind;
     int n, month, week, weekday;
     int64_t second;
 };
