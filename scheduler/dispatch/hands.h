@@ -45,7 +45,7 @@ DT_MUST_CHECK dt_status dt_store_hands_lost(dt_store *store, struct dt_lost *los
 /* Removes the owner from its attempts of these jobs (ids ascending). Leaders then end the attempts as lost. */
 DT_MUST_CHECK dt_status dt_store_hands_give_away(dt_store *store, int64_t owner, const int64_t *ids, size_t n,
                                                  struct dt_error *err);
-/* An attempt in hands. The struct has no padding, so memcmp may compare it. */
+/* An attempt in the hands of a process. The struct has no padding, so memcmp may compare it. */
 struct dt_hand {
     int64_t job_id, attempt;
 };

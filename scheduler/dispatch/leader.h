@@ -98,7 +98,7 @@ struct dt_leader_due {
 /* An attempt that is about to be claimed into the hands of this process. Strings are borrowed. */
 struct dt_hand_wanted {
     int64_t job_id, attempt;
-    size_t bytes; /* approximate size of its message */
+    size_t bytes; /* approximate size of the attempt's message */
     struct dt_str topic;
     int64_t topic_owner; /* owner of the topic (topic/owners.h) */
     struct dt_str url;   /* callback URL of the job, or else of its topic; absent: neither has one */

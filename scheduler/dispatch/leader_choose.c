@@ -130,7 +130,8 @@ static void leave_candidate(struct dt_open_txn *t, struct dt_candidate *c)
     chosen->left[chosen->n_left++] = c->id;
 }
 
-/* A Kafka topic of an owner. A list of these begins with one element for each job; then duplicates are removed. */
+/* A Kafka topic of an owner, as an element of a list. A list begins with one element for each job; duplicates are
+ * removed afterwards. */
 struct place {
     struct dt_str kafka_topic;
     int64_t owner;

@@ -128,8 +128,8 @@ DT_MUST_CHECK dt_status dt_candidate_leave(void *arg);
 const int64_t *dt_candidates_ids(const struct dt_open_txn *t, bool (*wanted)(const struct dt_candidate *c), size_t *n);
 /* Returns true if another shard claimed the candidate's latest attempt and still has it in flight. */
 bool dt_candidate_in_flight_elsewhere(const struct dt_open_txn *t, const struct dt_candidate *c);
-/* Reads which candidates' latest attempts are in hands. Must be called before candidates are judged. If the process
- * that has an attempt is gone, ends the attempt as lost, and prepares its candidate for the next attempt. */
+/* Reads which candidates' latest attempts are in the hands of a process. Must be called before candidates are judged.
+ * If that process is gone, ends the attempt as lost, and prepares its candidate for the next attempt. */
 DT_MUST_CHECK dt_status dt_hands_look(struct dt_open_txn *t);
 /* Writes the claims of the chosen jobs and their rows of `hands`, reads the messages into io->batch, and calls the
  * caller's listener. */

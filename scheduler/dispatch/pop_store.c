@@ -198,7 +198,7 @@ static dt_status judge_offer(struct popping *p, struct offer *offer)
     return status;
 }
 
-/* Deletes those of the offers v[0..n) that have this fate. */
+/* Deletes those of the offers v[0..n) whose fate is `fate`. */
 static dt_status delete_offers(struct popping *p, const struct offer *v, size_t n, enum fate fate)
 {
     size_t some = 0;

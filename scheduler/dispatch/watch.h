@@ -23,9 +23,9 @@
 #include "base/config.h"
 #include "scan.h"
 
-#define DT_WATCH_DUE 1000 /* maximal number of due rows in an answer; dt_wait has the same number */
+#define DT_WATCH_DUE 1000 /* maximal number of due rows in an answer; the procedure dt_wait has the same limit */
 
-/* Bits for kinds of intake work; dt_wait has the same bits. */
+/* Bits for kinds of intake work. The procedure dt_wait in MySQL uses the same bits. */
 enum { DT_WATCH_INBOX = 1, DT_WATCH_OPERATIONS = 2, DT_WATCH_SCHEDULES = 4, DT_WATCH_INTAKE = 7 };
 
 /* The conditions that end a wait: due rows, intake work, or a value that differs from the caller's. */
@@ -69,7 +69,7 @@ DT_MUST_CHECK dt_status dt_store_watch(dt_store *store, const struct dt_watch *w
                                        struct dt_error *err);
 
 #define DT_WATCH_MS      INT64_C(2500) /* longest wait_ms: MySQL answers after this time in any case */
-#define DT_WATCH_BUSY_MS INT64_C(200)  /* wait_ms of a listener that has work and no condition */
+#define DT_WATCH_BUSY_MS INT64_C(200)  /* wait_ms that a listener sets if it has work, but no condition to wait for */
 
 typedef struct dt_watcher dt_watcher;
 

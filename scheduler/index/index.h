@@ -243,8 +243,8 @@ DT_MUST_CHECK dt_status dt_index_held_scores(dt_index *index, unsigned shard, st
 DT_MUST_CHECK dt_status dt_index_add_missing(dt_index *index, unsigned shard, const struct dt_entry *entries, size_t n,
                                              struct dt_error *err);
 
-/* As dt_index_add_missing, for entries of any shards, on all endpoints at once. A set that has no entries there gets
- * whole pages, which costs Redis less. */
+/* Adds entries of any shards, on all endpoints at once, as dt_index_add_missing adds those of one shard. If a set has
+ * no entries in a range, it gets whole pages for this range, which costs Redis less. */
 DT_MUST_CHECK dt_status dt_index_fill(dt_index *index, const struct dt_shard_map *map, const struct dt_entry *entries,
                                       size_t n, struct dt_error *err);
 /* Does the work of dt_index_fill in two calls, so that the caller can work while the servers do: the first call sends

@@ -150,8 +150,8 @@ DT_MUST_CHECK dt_status dt_db_read_number(dt_db *db, const char *sql, struct dt_
  * and the numbers in v are unchanged. found may be NULL. */
 DT_MUST_CHECK dt_status dt_db_read_numbers(dt_db *db, const char *sql, struct dt_params params, bool *found, int64_t *v,
                                            unsigned n, struct dt_error *err);
-/* As dt_db_read_number, for a text, which is copied into the arena. *out is absent if no row is found, or if the column
- * is NULL. */
+/* Runs a query and copies the first column of its first row, a text, into the arena. *out is absent if no row is found,
+ * or if the column is NULL. */
 DT_MUST_CHECK dt_status dt_db_read_text(dt_db *db, const char *sql, struct dt_params params, struct dt_arena *arena,
                                         struct dt_str *out, struct dt_error *err);
 

@@ -86,5 +86,5 @@ struct dt_str dt_reply_text(const dt_reply *reply);
 bool dt_reply_is_nil(const dt_reply *reply);
 /* Returns the number of elements of an array; 0 for any other reply. */
 size_t dt_reply_count(const dt_reply *reply);
-/* i must be below dt_reply_count. */
+/* Returns element i of an array; i must be below dt_reply_count. */
 const dt_reply *dt_reply_element(const dt_reply *reply, size_t i);

@@ -386,7 +386,8 @@ static dt_status read_semi_sync(dt_db *db, const char *statement, struct dt_semi
     while (dt_db_next(db)) {
         const struct dt_str name = dt_db_bytes(db, 0);
         const struct dt_str value = dt_db_bytes(db, 1);
-        if (name.n > 0 && name.p[name.n - 1] == 's') { /* a status: rpl_semi_sync_master_status */
+        /* The name is that of the status variable, rpl_semi_sync_master_status. */
+        if (name.n > 0 && name.p[name.n - 1] == 's') {
             out->waits = dt_str_is(value, "ON");
         } else if (value.n > 0 && value.p[0] >= '0' && value.p[0] <= '9') {
             int64_t n = 0; /* values above INT64_MAX become INT64_MAX */

@@ -63,9 +63,9 @@ void dt_reconcile_tick(dt_reconciler *reconciler, const struct dt_reconcile_in *
 
 /* Figures of a shard that this process leads; zeros for other shards. Only the thread of the ticks may read them. */
 struct dt_reconcile_stats {
-    int64_t overdue;          /* overdue rows, due for more than a second; a lower bound: see dt_store_visit_late */
-    int64_t held;             /* overdue rows of paused topics; a lower bound, too */
-    int64_t oldest_due_at_ms; /* due time of the oldest overdue row; 0: none */
+    int64_t overdue; /* overdue rows, due for more than a second; a lower bound: see dt_store_visit_late */
+    int64_t held;    /* overdue rows of paused topics; also a lower bound, because the same bounded read counts them */
+    int64_t oldest_due_at_ms;                        /* due time of the oldest overdue row; 0: none */
     int64_t drift_missing, drift_extra, drift_wrong; /* differences that were repaired since the shard was gained */
     bool rebuilding;
 };

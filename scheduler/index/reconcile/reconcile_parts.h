@@ -55,10 +55,11 @@ struct dt_shard_view {
 };
 
 struct dt_rebuild {
-    struct dt_shard_set shards, again; /* our shards whose set was lost; `again`: to rebuild from the start */
-    struct dt_shard_set filling;       /* sets that the current pass fills: our own and other leaders' */
+    /* shards: our shards whose set was lost; again: those of them whose rebuild must start again. */
+    struct dt_shard_set shards, again;
+    struct dt_shard_set filling; /* sets that the current pass fills: our own and other leaders' */
     bool active, passing;
-    bool helped;              /* since a shard first requested a rebuild, this process has helped other leaders */
+    bool helped; /* since a shard first requested a rebuild, a pass has filled sets of other leaders, too */
     struct dt_filling *notes; /* records of the fillings that this process has taken; room for all shards */
     int64_t *told;            /* scratch for the ids of fillings; room for all shards */
     size_t n_notes;
@@ -103,7 +104,7 @@ struct dt_reconciler {
     struct dt_shard_set scan_shards;
     int64_t scan_at_ms;
     unsigned scan_rounds, scan_steps; /* rounds since the start; steps of this round */
-    bool scan_hurries, scan_owed;     /* this round has no pauses; another round follows this one */
+    bool scan_hurries, scan_owed;     /* the current round of the full scan has no pauses; another round follows it */
     int64_t doubt_us;                 /* time when a full scan was last requested */
     struct dt_rebuild rebuild;
 

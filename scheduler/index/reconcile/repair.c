@@ -210,7 +210,8 @@ static struct verdict judge_missing(const dt_reconciler *r, const struct dt_susp
                             .counts = settled && t->next_ms < view->loaded_ms - SLACK_MS && !on_its_way};
 }
 
-/* Decides what to do about a suspect, from the row of step (2). t is NULL if the row does not exist. */
+/* Decides what to do about a suspect, from the row that was read after its entry. t is NULL if the row does not
+ * exist. */
 static struct verdict judge_suspect(const dt_reconciler *r, const struct dt_suspect *s, const struct dt_truth *t)
 {
     bool settled = !t || llabs(r->now_ms - t->updated_at_ms) > GRACE_MS;
