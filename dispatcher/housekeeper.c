@@ -67,7 +67,7 @@ struct dt_housekeeper {
     int64_t parts_us;   /* mono: when partitions are checked next */
     int64_t notices_us; /* mono: when notices that no process sends are searched for next */
     struct dt_archiver archiver;
-    bool failed;       /* part of this tick failed */
+    bool failed;       /* a part of the archive has failed in this tick */
     bool idle, rested; /* idle: the last complete tick found nothing to do; rested: the current tick only promotes */
 
     struct dt_offers_walk offers;

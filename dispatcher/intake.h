@@ -23,7 +23,7 @@ struct dt_intake_env {
     void (*map)(void *arg, struct dt_shard_map *out);
     /* Called when index entries were lost: leaders must doubt the index. */
     void (*index_entries_lost)(void *arg, const dt_index *index);
-    dt_watcher *watcher; /* not started yet; stopped before the intake */
+    dt_watcher *watcher; /* must not be started before the intake, and must be stopped before it */
 };
 
 DT_MUST_CHECK dt_status dt_intake_start(const struct dt_intake_env *env, dt_intake **out, struct dt_error *err);

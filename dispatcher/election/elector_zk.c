@@ -116,7 +116,8 @@ static bool serve_open(dt_zk_elector *e, bool connected, int timeout_ms)
     if (connected || dt_clock_mono_us(e->base.clock) < replace_handle_at_us(e))
         return connected;
     e->away_us = dt_clock_mono_us(e->base.clock);
-    e->members.stale = e->leaders.stale = true; /* the watches ended with the old handle */
+    /* The lists must be read again, because the old handle's watches ended with it. */
+    e->members.stale = e->leaders.stale = true;
     /* When the connection was lost, each running request must have got a reply (DT_ZK_LOST). If a reply is missing, the
      * session is ended. */
     if (e->outstanding > 0 || !open_handle(e)) {

@@ -157,7 +157,7 @@ struct dt_room_env {
     dt_chores *chores;
     const dt_clock *clock;
     void *arg;
-    void (*granted)(void *arg, unsigned shard); /* called when the shard may claim some jobs (dt_room_take) */
+    void (*granted)(void *arg, unsigned shard); /* called when the shard was granted room (dt_room_take) */
 };
 
 DT_MUST_CHECK dt_status dt_room_start(const struct dt_room_env *env, dt_room **out);

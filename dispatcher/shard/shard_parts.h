@@ -320,7 +320,7 @@ struct dt_fair_queues {
     struct dt_held_queue *v;
     struct dt_turn *open; /* scratch: the held sets whose queues are open, to sort them by turns; capacity: `cap` */
     size_t n, cap;
-    struct dt_turns turns;         /* from which owners' held sets entries returned last */
+    struct dt_turns turns;         /* turns of the owners from whose held sets entries returned last */
     size_t others;                 /* number of hints of the last due scan that belong to queues without a held set */
     int64_t held_us;               /* mono: when held sets were last listed */
     bool topics_changed;           /* topics changed since held_us */

@@ -106,7 +106,7 @@ void dt_shard_wait_after_deaths(dt_shard_loop *l)
         logged = true;
         dt_mailbox_pause(l->mailbox, dt_shard_mono_us(l) + deaths.wait_ms * 1000, STOP | RELEASE);
     }
-    const bool broken = l->shard == 0 && DT_FAIL_FORCED("lead.broken"); /* a test breaks shard 0 */
+    const bool broken = l->shard == 0 && DT_FAIL_FORCED("lead.broken"); /* an assertion fails in a test */
     dt_assert(!broken);
 }
 
@@ -226,5 +226,5 @@ void dt_shard_abandon_sender(dt_shard_loop *l)
     struct dt_sender *s = &l->sender;
     s->abandoned = dt_sender_busy(s);
     if (!s->abandoned)
-        dt_sender_close(s); /* at once, because the next takeover may be much later */
+        dt_sender_close(s); /* closes the delivery now, because the next takeover may be much later */
 }

@@ -175,7 +175,7 @@ void dt_shard_trust_init(dt_shard_loop *l)
 {
     struct dt_shard_trust *trust = &l->trust;
     trust->marked = trust->says_whole = trust->mark_unanswered = false;
-    trust->rebuild_unasked = !trust->whole; /* each leadership requests the rebuild itself */
+    trust->rebuild_unasked = !trust->whole; /* the set is not complete, so each leadership requests its rebuild once */
     trust->mark_count = 0;
     trust->marked_us = 0;
 }
@@ -213,7 +213,8 @@ void dt_shard_read_map(dt_shard_loop *l)
     if (whole || (l->trust.filled_for && DT_UNGUARDED(FILLED_FOR)))
         return;
     l->trust.filled_for = next.generation;
-    if (l->trust.marked && !l->trust.says_whole) /* the set is being rebuilt for the old map */
+    /* The rebuild in progress fills the set for the old map, so it must begin again. */
+    if (l->trust.marked && !l->trust.says_whole)
         lose_set(l);
 }
 

@@ -30,7 +30,7 @@ struct dt_place_owner {
     const struct dt_place_topic *waiter; /* topic that last found all places of its owner taken, or NULL */
     int64_t waiter_us;
     unsigned most;     /* maximum of `limit`; below per_host if the host has pushed back */
-    int64_t slowed_us; /* when `most` was last halved */
+    int64_t slowed_us; /* when the host last refused a request, so that `most` was halved */
     /* Bytes of requests in flight: the owner's maximum, and the current number. Not used in the owners of a host,
      * because hosts have no limit of bytes. */
     size_t bytes_limit, bytes;
@@ -261,7 +261,7 @@ static struct dt_place_host *host_of(dt_places *places, struct dt_str key, int64
         return NULL;
     }
     host->number = dt_callback_host_of(dt_str(host->key));
-    if (host->number) /* the number is 0 if memory ran out */
+    if (host->number) /* if memory ran out, the number is 0, and the host is found only by its key */
         HASH_ADD(by_number, places->numbers, number, sizeof(host->number), host);
     return host;
 }

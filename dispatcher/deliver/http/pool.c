@@ -393,7 +393,7 @@ static void run_recorder(void *arg)
     if (batch)
         batch->others_us = INT64_MAX;
     while (batch && !dt_thread_stopping(&hands->recorder)) {
-        if (dt_pool_now_us(hands) >= batch->others_us) { /* wakes the waiting leaders, because no answer did */
+        if (dt_pool_now_us(hands) >= batch->others_us) { /* no answer has woken the waiting leaders: wakes them */
             batch->others_us = INT64_MAX;
             dt_pool_tell_room(hands);
         }

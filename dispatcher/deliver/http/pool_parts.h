@@ -65,7 +65,7 @@ struct dt_hands {
     int64_t doubts[DT_SHARDS_MAX];
     bool some_doubt, wanted;     /* some_doubt: `doubts` has a new element; wanted: a leader needs an owner number */
     bool refused[DT_SHARDS_MAX]; /* by shard: the shard's leader was refused places, and was not woken since */
-    unsigned told;               /* the shard whose leader was woken last, by turns */
+    unsigned told;               /* shard whose leader was woken last; the leaders of the shards after it are next */
     /* Number of places that were given back since the last time that a leader was woken. */
     unsigned came_back;
     bool told_lately; /* a leader was woken since the last dt_pool_told_lately */

@@ -50,7 +50,7 @@ struct dt_command_reader {
     dt_index *index;
     dt_store *store;
     struct dt_command_taker taker;
-    dt_outbox *sender; /* sends answers */
+    dt_outbox *sender; /* sender of the outbox for answers to commands */
     struct dt_outbox_kafka to_kafka;
     dt_notice_producer *notices;
     dt_kafka_asker *asker;

@@ -15,7 +15,7 @@
 
 struct dt_kafka_sending {
     bool begun;       /* a batch was begun, or failed to begin; `status` has the outcome */
-    dt_status status; /* outcome of the begin; err has its reason */
+    dt_status status; /* outcome of beginning the batch; err has the reason */
     struct dt_error err;
     struct dt_kafka_message *messages; /* messages of the batch, in its arena */
     size_t n;
@@ -45,7 +45,7 @@ struct dt_ledger_strangers {
 struct dt_kafka_missed {
     int64_t asked_us;    /* mono: when a leader last asked for a topic with due jobs; 0: never */
     int64_t told_us;     /* mono: when the outage was last logged */
-    struct dt_error why; /* why jobs wait */
+    struct dt_error why; /* why due jobs wait for Kafka */
     struct dt_outage_part outage;
 };
 

@@ -130,7 +130,7 @@ struct dt_examiner {
     int64_t asked_us; /* mono: time of the last request to Kafka */
     int64_t look_us;  /* mono: time of the next check; earlier during an outage of Kafka */
     int64_t anew_us;  /* mono: when unchanged findings are written again */
-    bool failed;      /* the last write failed */
+    bool failed;      /* the last write of findings failed */
 };
 
 /* Adds a finding once per name and subject, because several settings may name one file. */

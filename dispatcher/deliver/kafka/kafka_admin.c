@@ -307,8 +307,9 @@ static dt_status status_of_look(const struct look *look, bool made, bool ledger,
     case RD_KAFKA_RESP_ERR_TOPIC_AUTHORIZATION_FAILED:
     case RD_KAFKA_RESP_ERR_CLUSTER_AUTHORIZATION_FAILED:
         if (look->reason[0] != '\0')
-            break;                                                           /* creating the topic failed */
-        return ledger ? dt_kafka_fail(err, look->code, look->topic) : DT_OK; /* the topic may be writable */
+            break; /* creating the topic failed */
+        /* Writing to a topic may be allowed although describing it is not. */
+        return ledger ? dt_kafka_fail(err, look->code, look->topic) : DT_OK;
     case RD_KAFKA_RESP_ERR_UNKNOWN_TOPIC_OR_PART:
         if (made)
             return dt_fail(err, DT_UNAVAILABLE, "topic %s was created, but the brokers do not know it yet",

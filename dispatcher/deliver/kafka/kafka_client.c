@@ -231,7 +231,7 @@ dt_status dt_kafka_check(const struct dt_config *config, struct dt_error *err)
         rd_kafka_conf_destroy(conf);
         return status;
     }
-    rd_kafka_queue_t *queue = rd_kafka_queue_get_sasl(rk); /* the handle requests its first token */
+    rd_kafka_queue_t *queue = rd_kafka_queue_get_sasl(rk); /* has the event that requests the first token */
     if (queue) {
         rd_kafka_queue_poll_callback(queue, 0);
         rd_kafka_queue_destroy(queue);

@@ -46,7 +46,7 @@ struct known {
     UT_hash_handle hh;
     int64_t until_us;
     int64_t asked_us; /* when a caller last asked for the topic */
-    bool good;        /* info was filled at least once */
+    bool good;        /* `info` was read from Kafka at least once */
     dt_status status;
     struct dt_kafka_topic_info info;
     struct dt_error error;
