@@ -33,14 +33,14 @@ void dt_fair_share(struct dt_fair_queue *queues, size_t n, size_t room);
 #define DT_TURNS_REMEMBERED 512
 struct dt_turns {
     int64_t n;     /* number of turns so far */
-    int64_t round; /* for the caller, which counts its rounds here */
+    int64_t round; /* number of rounds of the caller, which alone uses this member */
     struct dt_turns_last {
         int64_t key, turn;
     } owners[DT_TURNS_REMEMBERED], things[DT_TURNS_REMEMBERED];
 };
 struct dt_turn {
     int64_t owner, thing;           /* numbers of the owner and of the thing, which must not change */
-    size_t at;                      /* set by the caller; orders things that waited equally long */
+    size_t at;                      /* set by the caller: order of the things that have waited equally long */
     size_t nth;                     /* out: number of things of the same owner that precede this thing */
     int64_t owner_last, thing_last; /* internal to dt_turns_sort, as is `first` */
     size_t first;

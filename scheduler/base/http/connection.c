@@ -162,7 +162,7 @@ static bool drops(struct dt_conn *conn, size_t n)
     conn->dropped += n;
     if (conn->dropped > DROPPED_MOST) {
         conn->sock.broken = true;
-        shutdown(conn->sock.fd, SHUT_RDWR); /* wakes a program that polls the socket */
+        shutdown(conn->sock.fd, SHUT_RDWR); /* a program that polls the socket sees the end */
     }
     return true;
 }

@@ -87,14 +87,14 @@ struct dt_conn {
     bool served;  /* at least one request was answered */
     bool moved;   /* a request began or ended in this turn */
     bool heading; /* a header block of HTTP/2 has begun */
-    bool closing; /* closes after the current response */
+    bool closing; /* the connection closes after the current response */
     bool parted;  /* the end of the response was sent; in a stream: was put into `out` of its connection */
     struct dt_frames frames;
     /* State of the current request. */
     bool request;  /* a request is under way */
     bool whole;    /* the whole request was read, or the rest of its body will not be read */
     bool answered; /* the whole response is in `out` or was sent */
-    bool waiting;  /* the body waits until the owner continues */
+    bool waiting;  /* no part of the body is passed to the owner until it calls dt_conn_go_on */
     bool left;     /* the owner was told that the client has left */
     bool listens;  /* dt_conn_listen was called */
     bool bare, old, keep, ends, expects;

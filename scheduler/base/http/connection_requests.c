@@ -119,7 +119,7 @@ void dt_conn_refuse(struct dt_conn *conn, int status, const char *detail)
     dt_assert(conn->conns->current == dt_conn_base(conn));
     conn->closing = conn->whole = true;
     conn->waiting = false;
-    if (conn->answered) { /* the client has already got another response */
+    if (conn->answered) { /* the owner has answered the request already, so there is no refusal */
         conn->sock.broken |= conn->parent != NULL;
         return;
     }

@@ -466,8 +466,9 @@ void dt_h2_answer(struct dt_conn *stream, struct dt_reply *reply)
         break_stream(stream);
     dt_strbuf_clear(&headers);
     settle(stream);
+    /* Outside of a turn of the connection, the next turn sends the answer, together with other responses. */
     if (stream->conns->current != conn)
-        dt_evloop_again(&stream->conns->loop, &conn->source); /* a turn sends it, together with other responses */
+        dt_evloop_again(&stream->conns->loop, &conn->source);
 }
 
 /* ---- the connection ---- */

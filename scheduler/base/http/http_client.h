@@ -53,7 +53,7 @@ struct dt_http_answer {
     struct dt_str content_type, retry_after; /* first values of these two headers; absent: no such header */
     struct dt_str body;                      /* first DT_HTTP_BODY_MAX bytes of the body */
     bool body_whole;                         /* `body` is the whole body */
-    int64_t duration_ms;                     /* time from acceptance to the end */
+    int64_t duration_ms;                     /* time from the acceptance of the request to its end */
     const char *detail;                      /* reason for operators, if not ANSWERED; never NULL */
 };
 

@@ -33,7 +33,7 @@
 #define EVENTS_AT_ONCE 128
 #define SHUT_US        INT64_C(3000000) /* time until kept connections are too old for libcurl (IDLE_MAX_S) */
 #define SLEEP_MAX_US   (INT64_C(60) * 1000000)
-#define LOOK_US        INT64_C(250000) /* interval of checks for dt_clock_missed_us */
+#define LOOK_US        INT64_C(250000) /* time between two calls of dt_clock_missed_us */
 #define STOPPED        "the process stops"
 #define SPARE_MAX      128 /* most libcurl handles that are kept for further requests */
 
@@ -61,7 +61,7 @@ struct dt_http_client {
     dt_contacts *contacts;
     dt_receivers *receivers;
     struct dt_client_exchange *waiting;
-    int64_t waiting_until_us; /* lower bound of the earliest end of a wait */
+    int64_t waiting_until_us; /* lower bound of the time at which the first waiting exchange ends its wait */
     struct dt_client_exchange *under_way;
     CURL *spare[SPARE_MAX];
     unsigned n_spare;

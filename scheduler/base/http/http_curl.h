@@ -34,14 +34,14 @@ struct dt_client_exchange {
     const char *url_text;
     struct dt_str body;
     struct curl_slist *headers;
-    size_t bytes; /* bytes that count for max_bytes */
+    size_t bytes; /* bytes of the request that are counted for max_bytes */
     int64_t owner;
     int64_t timeout_us, taken_us, until_us;
     int64_t limit_ms; /* timeout that libcurl was given, from when it got the exchange */
     bool prolonged;   /* until_us has moved, but libcurl's timer still has the old limit */
     const struct dt_networks *allowed;
     struct dt_wire_guard *guard;
-    bool fresh;                   /* uses a new connection, because kept ones may have been shut */
+    bool fresh;                   /* the exchange uses a new connection, because kept connections may have been shut */
     bool closes;                  /* the request has the header `connection: close` */
     struct dt_receiver *receiver; /* entry of receivers.c; NULL: none */
     /* Returns whether the request may be written now (may_send of dt_http_settings); NULL: always true. */
@@ -57,7 +57,7 @@ struct dt_client_exchange {
     struct curl_slist *resolved;
     struct dt_strbuf resolved_text;
     int fd;        /* socket on which this request last made progress; 0: none */
-    bool refused;  /* an address was refused */
+    bool refused;  /* an address of the host is not allowed */
     bool opened;   /* a socket was opened for an address */
     bool sent;     /* libcurl was allowed to write the request */
     bool withheld; /* may_send refused the request */
