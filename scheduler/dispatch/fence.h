@@ -90,7 +90,7 @@ DT_MUST_CHECK dt_status dt_store_takeover(dt_store *store, const struct dt_leade
 /* What a takeover found in the ledger between ledger_offset and its barrier, and what the delivery remembers of a batch
  * that Kafka refused. */
 struct dt_findings {
-    const struct dt_inflight *inflight; /* the in-flight list as step 1 read it */
+    const struct dt_inflight *inflight; /* the in-flight list as dt_store_takeover has read it */
     /* The batch (the first fence->send_n entries of the list) was sent, because the ledger has it. */
     bool sent;
     int64_t next_offset; /* offset after the barrier of this takeover */

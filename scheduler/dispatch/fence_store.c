@@ -314,7 +314,7 @@ dt_status dt_store_takeover_settle(dt_store *store, struct dt_fence *fence, cons
         status = halt_shard(s.db, fence->shard, findings->halt, err);
     else if (status == DT_OK) {
         const struct dt_inflight *list = findings->inflight;
-        dt_assert_cmp(list->n, ==, next.inflight); /* the row still has the list that step 1 read */
+        dt_assert_cmp(list->n, ==, next.inflight); /* the row still has the list that dt_store_takeover has read */
         const struct dt_shrink shrink = dt_inflight_taken_over(list, next.send_n, findings->sent, &findings->refused);
         const struct dt_inflight sent = {.v = list->v, .n = shrink.leave};
         dt_assert_cmp(shrink.leave + shrink.send_n, <=, list->n);

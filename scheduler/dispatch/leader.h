@@ -42,12 +42,12 @@ struct dt_seen {
     int64_t id, hint_ms;
     int64_t next_ms; /* due time of the entry; 0: the entry is removed */
     bool elsewhere;  /* the job's slot belongs to another shard, whose set gets the entry instead */
-    bool at_limit;   /* with hold: the topic is at its limit */
-    bool timeout;    /* with hold: the attempt is overdue, but reports about it may not be read yet */
+    bool at_limit;   /* if `hold` is present: the topic is at its limit */
+    bool timeout;    /* if `hold` is present: the attempt is overdue, but reports about it may not be read yet */
     /* If present, the entry is held under this topic: the job is due, but the topic is paused, at its limit or not
      * writable. */
     struct dt_str hold;
-    /* with hold: if only the host in the job's URL has no place: number of that host; otherwise 0. */
+    /* If `hold` is present and only the host in the job's URL has no place: number of that host; otherwise 0. */
     uint32_t host;
 };
 struct dt_seen_list {
@@ -106,7 +106,7 @@ struct dt_hand_wanted {
 };
 /* Whether a callback got a place in the pool of this process. */
 enum dt_hand_place {
-    DT_HAND_FULL,       /* the pool has no place now */
+    DT_HAND_FULL,       /* the process has no place for the attempt now */
     DT_HAND_FULL_THERE, /* the host in the job's own URL has no place now; other jobs of the topic may get one */
     DT_HAND_TAKEN
 };

@@ -82,7 +82,7 @@ struct dt_open_txn {
     size_t n_gates;
     struct dt_claim *claims;
     size_t n_claims, n_timeouts, n_retries;
-    struct dt_claim *hands; /* claims into the hands of this process */
+    struct dt_claim *hands; /* claims of callbacks, into the hands of this process */
     size_t n_hands;
     int64_t owner;    /* owner number of this process in `hands` */
     size_t n_emptied; /* number of rows of `hands` that were deleted because their process is gone */

@@ -62,7 +62,7 @@ struct dt_watched {
     struct dt_watched_row rows[DT_SHARDS_MAX]; /* rows of the shards that the owner leads */
     unsigned intake;                           /* those of the requested bits for which there is work */
     int64_t intake_at_ms;
-    int64_t clock_version; /* 0: there is no test clock */
+    int64_t clock_version; /* version of the test clock that the caller knows; 0: no test clock */
 };
 /* Waits at most wait_ms, and as long as the server's search takes, and returns what ended the wait. */
 DT_MUST_CHECK dt_status dt_store_watch(dt_store *store, const struct dt_watch *watch, struct dt_watched *out,

@@ -23,8 +23,8 @@ static const struct {
     {DT_INVALID, {{1048, 1264, 1265}}}, /* NULL into NOT NULL, out of range, truncated */
     {DT_INVALID, {{1292, 1366, 1406}}}, /* wrong value, too long */
     {DT_INVALID, {{3819, 4025}}},       /* a CHECK constraint is violated */
-    {DT_SCHEMA, {{1049, 1051, 1109}}},  /* unknown: database, table (1051, 1109) */
-    {DT_SCHEMA, {{1054, 1136, 1146}}},  /* unknown or wrong: column, number of columns, table */
+    {DT_SCHEMA, {{1049, 1051, 1109}}},  /* unknown database; unknown table (1051, 1109) */
+    {DT_SCHEMA, {{1054, 1136, 1146}}},  /* unknown column; wrong number of columns; unknown table */
     {DT_SCHEMA, {{1305, 1356, 1364}}},  /* unknown procedure; a view of a missing table; no value for a column */
     {DT_SCHEMA, {{1932}}},              /* the table is unknown to the engine */
     /* access denied, password expired, account locked: an error of connecting, so it can be repaired without a
@@ -36,10 +36,10 @@ static const struct {
     {DT_UNAVAILABLE, {{1036, 1874, 1881}}},       /* the table or the engine is read-only */
     {DT_UNAVAILABLE, {{1047, 1194, 1195}}},       /* the node is not ready; the table has crashed */
     {DT_UNAVAILABLE, {{1180, 1197, 1598, 3100}}}, /* an error during COMMIT; the binary log cannot be written */
-    {DT_UNAVAILABLE, {{1223, 1812, 1814}}},       /* locked for reading (1223); the tablespace is missing */
-    {DT_UNAVAILABLE, {{1203, 1226, 1461}}},       /* too many connections or statements of this user */
+    {DT_UNAVAILABLE, {{1223, 1812, 1814}}},       /* global read lock (1223), or a missing tablespace */
+    {DT_UNAVAILABLE, {{1203, 1226, 1461}}},       /* too many connections of this user, or too many statements */
     {DT_FORBIDDEN, {{1142, 1143, 1227}}},         /* the account lacks a privilege */
-    {DT_FORBIDDEN, {{1370, 1419, 1449}}},         /* the account lacks a privilege; 1419: for a trigger */
+    {DT_FORBIDDEN, {{1370, 1419, 1449}}},         /* no privilege; no SUPER for a trigger (1419); no such definer */
     {DT_NOMEM, {{2008}}},
 };
 
