@@ -1,5 +1,5 @@
 /*
- * Owns exchanges, from the head of a request to the end of its answer: see http_exchange.h. Does not know what is
+ * Owns exchanges, from the head of a request to the end of its answer (http_exchange.h). Does not know what is
  * checked in a head, or how bytes are received and sent.
  *
  *   begun ── admitted ──▶ body ──▶ whole ──▶ handler ──▶ answer ──▶ ended

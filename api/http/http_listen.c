@@ -1,4 +1,4 @@
-/* Converts the text of addresses to sockets: see http_listen.h. Does not know what is sent over them. */
+/* Implements http_listen.h: converts the text of addresses to sockets. Does not know what is sent over them. */
 #include "http_listen.h"
 
 #include <arpa/inet.h>

@@ -65,7 +65,7 @@ struct dt_batch {
 
 /* ---- the memory of a chunk ---- */
 
-/* Grows the chunk's arrays of rows and slots. False: memory ran out. */
+/* Grows the chunk's arrays: of rows, and of slots (one for each element). False: memory ran out. */
 static bool grow_chunk(struct dt_chunk *chunk, size_t room)
 {
     char *rows = reallocarray(chunk->rows, room, chunk->row_bytes);

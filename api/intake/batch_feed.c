@@ -1,4 +1,4 @@
-/* Feeds batches: see batch.h. Lines (NDJSON) are taken from the stream as they arrive, on the HTTP thread. If a piece
+/* Feeds batches (batch.h). Lines (NDJSON) are taken from the stream as they arrive, on the HTTP thread. If a piece
  * of the body has more lines than a slice, slicers (workers.h) take the remaining lines, so that other connections of
  * the HTTP thread do not wait. An array is first received completely; then a slicer parses it, and takes up to SLICE
  * elements at a time. If the array cannot be parsed, nothing is done. */

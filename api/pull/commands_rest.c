@@ -38,14 +38,15 @@ struct run {
     const struct dt_topic_bound *bound; /* topics that the caller sees; NULL: all topics */
     struct run_command *v;
     size_t n;
-    bool array;                /* the body and the answer are arrays */
-    size_t next, end;          /* range of commands that are carried out together now (a group); next = end: none are */
-    size_t refused;            /* number of answered commands that failed because of a fault in the command */
-    struct dt_gate_entry rest; /* the gate's entry for the pause before the answer; all zeros until the pause begins */
-    struct dt_strbuf out;      /* answers so far */
-    size_t popped_bytes;       /* bytes of payloads in the answers so far */
-    uint64_t heard;            /* count of notifications that was read before the claim (dt_pop_room_heard) */
-    bool waits;                /* the only command is a pop that found nothing and may wait */
+    bool array;       /* the body and the answer are arrays */
+    size_t next, end; /* range of commands that are carried out together now (a group); next = end: none are */
+    size_t refused;   /* number of answered commands that failed because of a fault in the command */
+    /* entry in the gate's queue while the answer is delayed because elements were refused; at first all zeros */
+    struct dt_gate_entry rest;
+    struct dt_strbuf out; /* answers so far */
+    size_t popped_bytes;  /* bytes of payloads in the answers so far */
+    uint64_t heard;       /* count of notifications that was read before the claim (dt_pop_room_heard) */
+    bool waits;           /* the only command is a pop that found nothing and may wait */
     struct dt_create *rows;
     struct dt_unit unit; /* unit of a group of adds */
     struct dt_apply *applies;

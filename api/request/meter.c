@@ -142,7 +142,7 @@ static bool is_over(const struct dt_meter *m, int i, struct dt_over *over)
 {
     if (m->limits.v[i] == 0 || m->rates[i].level >= (i == DT_QUOTA_BYTES ? 0.001 : 1))
         return false;
-    int64_t wait_ms = RETRY_MS; /* time until the bucket has one unit */
+    int64_t wait_ms = RETRY_MS; /* time until the bucket has enough for one request, job or byte */
     const double rate = rate_of(m, i);
     if (m->rates[i].until_us != 0 && rate > 0) {
         const double ms = ceil((1 - m->rates[i].level) / rate * 1000);
@@ -265,8 +265,8 @@ void dt_meter_jobs_done(dt_meter *m, const struct dt_jobs_done *done)
 /* ---- settling ---- */
 
 /* Reports the demand, which decays by half, so that a share outlives a short pause. A process without a share has not
- * measured a second of demand yet, so it claims at least an equal part. The demand is at most the quota, so that
- * callers who repeat refused requests do not take shares from other processes. */
+ * measured a second of demand yet, so it claims at least the quota divided by the number of API processes. The demand
+ * is at most the quota, so that callers who repeat refused requests do not take shares from other processes. */
 bool dt_meter_wish(dt_meter *m, struct dt_quota_claim *claim, bool *fresh, int64_t now_us)
 {
     bool any = false;

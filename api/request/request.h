@@ -208,8 +208,8 @@ dt_detached *dt_request_detach(struct dt_request *req);
 /* Returns the socket, which the caller may only poll for the client's disconnect (POLLRDHUP): the HTTP thread reads the
  * client's bytes. */
 int dt_detached_fd(const dt_detached *detached);
-/* Sends the answer and frees the detached answer. Any thread, exactly once. Takes over the body and its hold. status 0:
- * the outcome is unknown; the client gets a problem that says so. */
+/* Sends the answer and frees the detached answer. Any thread, exactly once. Takes over the body, and the bytes that are
+ * charged for it (hold). status 0: the outcome is unknown; the client gets a problem that says so. */
 void dt_detached_answer(dt_detached *detached, int status, const char *type, struct dt_strbuf *body,
                         struct dt_hold *hold);
 /* Sends a problem instead of an answer. detail is static text. */

@@ -22,8 +22,8 @@ enum dt_body {
     DT_BODY_STREAM /* application/json or application/x-ndjson, at most limits.batch_body; see dt_stream in request.h */
 };
 
-/* What a caller with topic prefixes may see of a route's data: see request.h. No constant is 0, so that a row of the
- * table cannot omit its wall. */
+/* What a caller with topic prefixes may see of a route's data (the wall of request.h). No constant is 0, so that a row
+ * of the table cannot omit its wall. */
 enum dt_wall {
     DT_WALL_TOPIC_IN_PATH = 1, /* the first parameter of the path is the topic */
     DT_WALL_TOPIC_IN_QUERY,    /* the query must name a topic */

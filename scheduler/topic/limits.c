@@ -1,5 +1,5 @@
 /*
- * Limits of topics: see limits.h.
+ * Limits of topics (limits.h).
  *
  * Invariants: the number of attempts in flight is read after the gate was locked, by a separate statement. If a gate
  * could not be locked, no job of its topic is claimed.

@@ -83,8 +83,8 @@ DT_MUST_CHECK dt_status dt_store_gates_look(dt_store *store, struct dt_gate *gat
 /* Locks the gates of n topics and reads the room of each. now_ms: the dispatched_at of the jobs to be claimed. */
 DT_MUST_CHECK dt_status dt_topic_gates_lock(struct dt_db *db, int64_t now_ms, struct dt_gate *gates, size_t n,
                                             struct dt_error *err);
-/* Counts claimed jobs in the rate of their topic, whose gate must be locked. Runs a statement only if the topic has a
- * rate. */
+/* Counts jobs that were just claimed against their topic's rate. The topic's gate must be locked. Runs a statement only
+ * if the topic has a rate. */
 DT_MUST_CHECK dt_status dt_topic_gate_claimed(struct dt_db *db, int64_t now_ms, struct dt_gate *gate, size_t claimed,
                                               struct dt_error *err);
 /* Locks the gate of a topic that gets limits. If there is no gate, makes it. Waits for the lock, so it must be the

@@ -1,5 +1,5 @@
 /*
- * Owners of topics: see owners.h.
+ * Owners of topics (owners.h).
  *
  * Prefixes are sorted by their bytes. The parent of a prefix p is the longest other prefix that p begins with. If a
  * name begins with a prefix, every text that sorts between the prefix and the name also begins with the prefix. So the

@@ -187,8 +187,9 @@ extern const struct dt_outbox_kind dt_alert_messages;
  * if that judge has died, and only then, because otherwise those messages would arrive twice. */
 DT_MUST_CHECK dt_status dt_store_free_alert_messages(dt_store *store, struct dt_error *err);
 
-#define DT_ALERT_MESSAGES_MAX      INT64_C(10000) /* most waiting webhooks, and most waiting messages for Kafka */
-#define DT_ALERT_MESSAGES_OF_OWNER INT64_C(100)   /* an owner may have this number even at the maximum */
+#define DT_ALERT_MESSAGES_MAX INT64_C(10000) /* most waiting webhooks, and most waiting messages for Kafka */
+/* an owner may have this number of waiting messages even if the maximum is reached */
+#define DT_ALERT_MESSAGES_OF_OWNER INT64_C(100)
 
 /* 
  * ---- for features/features.c: the chore that judges, and the sender of its messages; neither waits for the other

@@ -47,8 +47,7 @@ enum { LEG_DUE, LEG_AHEAD };
 struct watched_topic {
     struct dt_str name;
     struct dt_alert_setting setting; /* the topic's settings, with the configuration's defaults */
-    int64_t jobs, dead;              /* jobs: number of scheduled and dispatched jobs; dead: number of dead
-                                            * jobs */
+    int64_t jobs, dead;              /* jobs: number of scheduled and dispatched jobs; dead: number of dead jobs */
     /* figures of the last complete walk, or those of the running walk if they are higher */
     int64_t due, oldest_ms, unreported_ms;
     /* the figure comes from a complete walk over the due index, so it may end an alert */
@@ -556,7 +555,7 @@ static dt_status watch_figures(dt_alerts *a, struct dt_alert_watched *now, struc
         memset(a->since_us, 0, sizeof(a->since_us));
         dt_outbox_wake(a->sender);
     }
-    /* Judges if a figure has changed, or may have changed. */
+    /* Judges only if a figure may have changed since the last tick. */
     const bool again = !a->has_read || now->topics_version != a->read.topics_version;
     const bool news = again || memcmp(now->figures, a->read.figures, sizeof(now->figures)) != 0;
     status = again ? read_topics(&a->topics, a->judge_store, err) : DT_OK;

@@ -1,5 +1,5 @@
-/* The follower: see clock.h. When the watcher reports a change, the follower reads the row, quickly, to know the exact
- * time. While the watcher has no connection, the process uses the last reading of the clock. */
+/* Implements the follower of clock.h. When the watcher reports a change, the follower reads the row, quickly, to know
+ * the exact time. While the watcher has no connection, the process uses the last reading of the clock. */
 #include "clock.h"
 
 #include "base/log.h"

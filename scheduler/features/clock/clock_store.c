@@ -1,5 +1,5 @@
-/* The row of the test clock: reading it, changing it, and advancing the clock from instant to instant. Each change is
- * made under the lease `clock`. See clock.h. */
+/* The row of the test clock (clock.h): reading it, changing it, and advancing the clock from instant to instant. Each
+ * change is made under the lease `clock`. */
 #include <time.h>
 
 #include "base/assert.h"

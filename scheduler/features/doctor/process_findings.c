@@ -7,11 +7,12 @@
 #include "store/store_internal.h"
 #include "topic/counts.h"
 
-#define OLD_MS        3600000
-#define DEATHS_MAX    3
-#define DEATHS_MS     60000 /* if DEATHS_MAX leaders of a shard die within this time, it has no leader for as long */
-#define DEATH_ROWS    100   /* most deaths that are read: the latest ones, of all shards */
-#define DEATH_WAIT_MS 2000  /* longest time for which a dying process waits for MySQL */
+#define OLD_MS     3600000
+#define DEATHS_MAX 3
+/* if DEATHS_MAX leaders of a shard die within this time, the shard has no leader for the same time */
+#define DEATHS_MS     60000
+#define DEATH_ROWS    100  /* most deaths that are read: the latest ones, of all shards */
+#define DEATH_WAIT_MS 2000 /* longest time for which a dying process waits for MySQL */
 
 struct putting {
     int64_t process;

@@ -32,7 +32,7 @@ typedef struct {
     int64_t begins_ms; /* beginning of the current step; 0: no step has begun */
     struct dt_tally tally;
     struct dt_backlog backlog;
-    int64_t backlog_us; /* mono: the next count of due jobs is not earlier */
+    int64_t backlog_us; /* mono: earliest time of the next count of due jobs */
     dt_metric *happened[DT_TALLIES];
     uint64_t seen[LATENESSES][BUCKETS]; /* numbers in the buckets at the last write */
     int64_t expired_ms;                 /* time of the last deletion */

@@ -226,7 +226,7 @@ static void merge_parts(struct dt_forecast *out)
 #define SLOTS     1024
 #define ESTIMATES 240
 #define ROOM      (2 * DT_FORECAST_LOOKED_UP) /* most rows of a sample, which may be larger than expected */
-#define MEASURED  50000                       /* entries of the range that is compared with its estimate */
+#define MEASURED  50000 /* entries of the range whose real number is compared with the optimizer's estimate */
 
 struct seen {
     int64_t id, due_ms;

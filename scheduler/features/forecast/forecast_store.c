@@ -170,7 +170,7 @@ static dt_status add_fires(struct dt_forecasting *f)
  */
 
 #define ESTIMATED_DAYS  400 /* number of days that are estimated separately */
-#define ESTIMATED_LATER 100 /* number of ranges into which the days after these are divided */
+#define ESTIMATED_LATER 100 /* number of ranges into which the days after ESTIMATED_DAYS are divided */
 
 struct days {
     int64_t first_ms; /* beginning of the first day */

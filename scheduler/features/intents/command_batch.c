@@ -1,5 +1,5 @@
 /*
- * The transaction in which messages are carried out: see commands.h.
+ * The transaction in which messages are carried out (commands.h).
  *
  *   lock the partitions' rows, which must have the expected offsets ─▶ decode ─▶ carry out one run after the other
  *   ─▶ raise the offsets ─▶ write answers
@@ -158,7 +158,7 @@ static dt_status decode_commands(struct carrying *c)
         c->commands[i].intent = x;
         status = dt_command_message_decode(&with, &text, &c->commands[i]);
         const char *reason = status == DT_OK && m->reply_to.p ? check_reply_to(c, m->reply_to) : NULL;
-        if (reason) { /* without an answer the sender would wait for ever, so nothing is carried out */
+        if (reason) { /* the sender would wait for ever for an answer that may not be sent, so nothing is carried out */
             const struct dt_str detail = dt_arena_printf(&t->arena, "header reply_to: %s", reason);
             refuse_command(x, DT_PROBLEM_INVALID, detail);
             status = detail.p ? DT_OK : DT_NOMEM;
@@ -568,7 +568,7 @@ dt_status dt_store_carry_out(struct dt_command_taker *t, struct dt_command_batch
         b->done = b->refused = b->waiting = 0;
         return status;
     }
-    for (size_t i = 0; i < b->n_places; i++) { /* the next offsets that the reader expects in MySQL */
+    for (size_t i = 0; i < b->n_places; i++) { /* sets the offsets that the reader must expect in MySQL next time */
         struct dt_command_place *place = &b->places[i];
         if (!place->up_to)
             continue;

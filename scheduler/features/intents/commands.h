@@ -48,7 +48,7 @@ struct dt_message_header {
 };
 /* A message. The texts are borrowed during the call. */
 struct dt_command_message {
-    struct dt_command_place *place; /* the place of the partition that has the message */
+    struct dt_command_place *place; /* offsets of the message's partition */
     int64_t offset, timestamp_ms;   /* timestamp_ms 0 = the message has none */
     struct dt_str key, value;       /* absent = null */
     const struct dt_message_header *headers;

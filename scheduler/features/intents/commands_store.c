@@ -1,5 +1,5 @@
-/* Rows of command_offsets, outside of the transaction that raises the offsets: see commands.h. Rows that store
- * answers. */
+/* Implements the part of commands.h that works on rows of command_offsets outside of the transaction that raises the
+ * offsets, and on rows that store answers. */
 
 #include "base/text/encoding.h"
 #include "base/text/json.h"

@@ -1,5 +1,5 @@
 /*
- * The transactions on the inbox: see inbox.h.
+ * The transactions on the inbox (inbox.h).
  *
  * Order: the committed rows of a key are carried out in the order of their ids. The mover first locks rows
  * (`lock_inbox`), then lists the committed rows (`select_inbox_names`). If a listed row is not among the locked ones,

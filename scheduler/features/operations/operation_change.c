@@ -153,7 +153,8 @@ static dt_status refuse_targets_in_flight(struct work *w)
 static dt_status lock_targets(struct work *w)
 {
     const struct dt_operation_txn *txn = w->txn;
-    struct dt_strbuf edited = {0}; /* jobs of the piece; those that a manual edit ended are counted first */
+    /* ids of the piece's jobs, as JSON, to count first those jobs that a manual edit ended */
+    struct dt_strbuf edited = {0};
     list_targets(w, accepts_all);
     for (size_t i = 0; i < w->n_ids; i++)
         dt_id_list_add(&edited, w->ids[i]);

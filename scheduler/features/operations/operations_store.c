@@ -1,4 +1,4 @@
-/* The transactions on operations, and which operation gets the next step: see operations.h. */
+/* Implements operations.h: the transactions on operations, and which operation gets the next step. */
 
 #include "base/fail_point.h"
 #include "mysql/statements.h"

@@ -1,4 +1,5 @@
-/* Deleting topics: see operations.h. A deletion locks the row of the installation, as all changes of topics do. */
+/* Implements the part of operations.h that deletes topics. A deletion locks the row of the installation, as all changes
+ * of topics do. */
 
 #include "events/events.h"
 #include "mysql/statements.h"

@@ -197,10 +197,10 @@ struct round {
     const struct dt_message_row **v; /* messages that may be sent, in the order of their turns */
     /* at: index of the next message to send; each earlier message was sent, or has to wait for a place */
     size_t n, room, at;
-    int64_t now_ms;         /* MySQL's clock */
-    int64_t next_us;        /* mono: when the next round is needed, as far as is known */
-    bool waits, answered;   /* waits: an answer waits for its Kafka topic; answered: Kafka has answered about a
-                                      * topic */
+    int64_t now_ms;  /* MySQL's clock */
+    int64_t next_us; /* mono: when the next round must begin at the latest, by what this round has seen */
+    /* waits: an answer waits for its Kafka topic; answered: Kafka has answered about at least one topic */
+    bool waits, answered;
     bool crowded;           /* a webhook could not be sent, because all places were taken */
     bool progress;          /* due messages may be left to read, so another round begins at once */
     bool asked;             /* a message was sent to Kafka */
@@ -210,12 +210,12 @@ struct round {
 
 enum verdict { SEND, WAIT, DROP };
 
-/* Decides whether the answers of a row can be sent now: their Kafka topic may not exist yet. */
+/* Decides whether the answers in a row of the outbox can be sent now: their Kafka topic may not exist yet. */
 static enum verdict judge_answers(dt_outbox *o, struct round *r, const struct dt_message_row *m)
 {
     struct dt_error why = {0};
     struct waiting *w = NULL;
-    /* A row of an earlier version has no Kafka topic; each of its answers names one. */
+    /* A row that an earlier version wrote has no Kafka topic; each of its answers names one. */
     const dt_status asked = m->barred_ms       ? DT_BUSY
                             : m->kafka_topic.n ? o->env.kafka->ask(o->env.kafka->arg, m->kafka_topic, m->owner, &why)
                                                : DT_OK;

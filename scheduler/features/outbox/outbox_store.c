@@ -62,7 +62,7 @@ static dt_status read_message(const dt_db *db, struct dt_arena *arena, void *row
                                  .barred_ms = dt_db_i64(db, 15)};
     if (m->owner <= 0 && page->kind == DT_MESSAGE_ALERT)
         m->owner = topic.n ? dt_owner_by_name(topic) : 0;
-    else if (m->owner <= 0 && page->kind == DT_MESSAGE_ANSWERS) /* of a deleted topic: one owner for all */
+    else if (m->owner <= 0 && page->kind == DT_MESSAGE_ANSWERS) /* answers of a deleted topic all have one owner */
         m->owner = dt_owner_by_name(dt_db_is_null(db, 5) ? DT_STR_NONE : topic);
     return ok ? DT_OK : DT_NOMEM;
 }

@@ -1,4 +1,4 @@
-/* Quotas in MySQL: see quotas.h. A process changes its shares in a transaction that locks the rows of all processes. So
+/* Implements quotas.h in MySQL. A process changes its shares in a transaction that locks the rows of all processes. So
  * the sum of the other shares, which it reads, is valid until its commit. */
 #include <xxhash.h>
 

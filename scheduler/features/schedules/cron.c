@@ -1,5 +1,5 @@
 /*
- * Cron expressions and steps of elapsed time: see cron.h.
+ * Cron expressions and steps of elapsed time (cron.h).
  *
  * The next fire of a compiled expression is found in two steps. The first step finds the next local time that matches,
  * without regard to time zones. The second step maps the local time to an instant. If the expression follows elapsed
@@ -129,9 +129,9 @@ int64_t dt_cron_next_local_s(const struct dt_cron *cron, int64_t local_s)
 
 /* ---- from local times to instants ---- */
 
-/* For fixed hours. All local times in a gap are mapped to the end of the gap, so they fire once. A local time that
- * occurs twice is mapped to its first occurrence. If after_s is after that occurrence, the search continues with the
- * next local time. The loop ends because a later local time never has an earlier instant. */
+/* The next fire of an expression with fixed hours. All local times in a gap are mapped to the end of the gap, so they
+ * fire once. A local time that occurs twice is mapped to its first occurrence. If after_s is after that occurrence, the
+ * search continues with the next local time. The loop ends because a later local time never has an earlier instant. */
 static int64_t next_by_clock_s(const struct dt_cron *cron, const dt_zone *zone, int64_t after_s)
 {
     int64_t local_s = dt_zone_local_s(zone, after_s);
@@ -145,7 +145,8 @@ static int64_t next_by_clock_s(const struct dt_cron *cron, const dt_zone *zone, 
     return at_s;
 }
 
-/* For elapsed time. A local time in a gap does not fire. A local time that occurs twice fires twice. */
+/* The next fire of an expression that follows elapsed time. A local time in a gap does not fire. A local time that
+ * occurs twice fires twice. */
 static int64_t next_by_elapsed_s(const struct dt_cron *cron, const dt_zone *zone, int64_t after_s)
 {
     struct dt_zone_span span = dt_zone_span_at(zone, after_s + 1);

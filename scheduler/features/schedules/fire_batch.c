@@ -193,7 +193,7 @@ dt_status dt_fire_batch_init(struct dt_fire_batch *b, struct dt_fire_maker *make
     return b->rows && b->progress && b->cancel_first ? DT_OK : dt_fail(err, DT_NOMEM, "out of memory");
 }
 
-/* The capacity of the array is the number of moves, rounded up to a power of two. */
+/* The array of changed times has as many cells as it has entries, rounded up to a power of two. */
 static dt_status add_move(struct dt_fire_batch *b, struct dt_job_move move)
 {
     struct dt_fire_maker *m = b->maker;
@@ -314,7 +314,7 @@ static int64_t wait_for_quota(struct dt_fire_batch *b, struct dt_schedule *s, in
         s->waits_since_ms = 0;
         return look_ms;
     }
-    /* If the batch is full, but not the quota, waits_since_ms does not change. */
+    /* The schedule waits for the transaction's limit of jobs, not for the quota, so waits_since_ms does not change. */
     if (!b->quota || dt_fire_quota_room(b->quota) > 0)
         return look_ms;
     look_ms = b->now_ms + dt_fire_quota_wait_ms(b->quota, &why);

@@ -41,7 +41,7 @@ void dt_fire_quota_spend(struct dt_fire_quota *quota);
 /* Returns after how many ms a schedule that waits for the quota is due for its next look. Each call returns a longer
  * time. *why: text that names the quota. */
 int64_t dt_fire_quota_wait_ms(struct dt_fire_quota *quota, const char **why);
-/* Writes what is left of each open quota. */
+/* Writes how many jobs each open quota still allows. */
 DT_MUST_CHECK dt_status dt_fire_quotas_write(const struct dt_fire_quotas *quotas, dt_db *db, int64_t now_ms,
                                              struct dt_error *err);
 

@@ -1,5 +1,5 @@
-/* The transactions on schedules: see schedules.h. Each transaction first locks the schedule's row of schedule_fires, so
- * two transactions never work on one schedule at the same time. */
+/* Implements schedules.h: the transactions on schedules. Each transaction first locks the schedule's row of
+ * schedule_fires, so two transactions never work on one schedule at the same time. */
 #include <sys/random.h>
 
 #include "base/assert.h"
@@ -238,8 +238,8 @@ dt_status dt_store_make_fires(struct dt_fire_maker *maker, struct dt_fires_made 
     out->made = t.batch.made;
     out->skipped = t.batch.skipped;
     out->returned = t.batch.returned;
-    /* These schedules are still due for a look. Their next fires wait until the retries of the listed jobs are
-     * cancelled. */
+    /* The schedules of the jobs in cancel_first are still due for a look. Their next fires wait until the retries of
+     * these jobs are cancelled. */
     for (size_t i = 0; i < t.batch.n_cancel_first && status == DT_OK; i++) {
         struct dt_job job;
         status = dt_store_cancel(maker->store, t.batch.cancel_first[i], true, maker->arena, &job, err);

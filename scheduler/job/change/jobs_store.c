@@ -165,7 +165,7 @@ static dt_status lock_replaced(struct change *c, dt_db *db, struct dt_error *err
         status = dt_fail(err, DT_NOT_FOUND, "the key is that of a schedule's fire");
     if (status != DT_OK)
         return status;
-    /* Another transaction that wants to give the key to another job waits for this lock. */
+    /* The lock on the key also stops another transaction that wants to give the key to another job. */
     status = dt_db_read_number(db, dt_sql_lock_key, DT_PARAMS(topic, DT_P_STR(c->body->key)), &found, &c->id, err);
     return status == DT_OK && !found ? dt_fail(err, DT_NOT_FOUND, "no job with this key") : status;
 }

@@ -87,7 +87,7 @@ UPDATE jobs j FORCE INDEX (PRIMARY)
  WHERE j.attempt = ? AND j.version = ? AND j.state = ? -- guard: RESULT or: WHERE ? IS NOT NULL AND ? IS NOT NULL AND ? IS NOT NULL
    AND j.id IN (?,...);
 
--- Writes all other outcomes, each with its own values.
+-- Writes all results except successes, each with its own values.
 -- name: write_outcomes
 UPDATE JSON_TABLE(?, '$[*]' COLUMNS (id BIGINT PATH '$[0]', attempt BIGINT PATH '$[1]', was INT PATH '$[2]',
        state INT PATH '$[3]', attempt_status INT PATH '$[4]', next_at BIGINT PATH '$[5]', near INT PATH '$[6]',

@@ -575,8 +575,8 @@ static dt_status apply_batch(struct batch *b)
         status = write_others(b);
     if (status == DT_OK)
         status = write_dead_letters(b);
-    /* Every row was written as decided. If a manual edit ended an attempt, the counters still have its job as
-     * dispatched. */
+    /* Here every row was written as decided, so the counters may change. If a manual edit ended an attempt, the
+     * counters still have its job as dispatched. */
     for (const struct judged *j = b->jobs; status == DT_OK && j < b->jobs + b->n_jobs; j++) {
         enum dt_job_state was = j->was.attempt_status == DT_ATTEMPT_DISPATCHED ? DT_DISPATCHED : j->was.state;
         if (j->changes && !DT_UNGUARDED(COUNT_RESULT))
