@@ -24,7 +24,7 @@
 
 #define LOOK_US INT64_C(500000)
 #define REST_US INT64_C(15000000) /* time between two polls if no operation ran for BUSY_US */
-/* For this time after an operation, polls stay frequent; longer than a wait in MySQL. */
+/* Time for which polls stay frequent after an operation. It is longer than a wait of the watcher in MySQL. */
 #define BUSY_US   INT64_C(10000000)
 #define RETRY_US  INT64_C(500000)
 #define WANTED_US INT64_C(20000000) /* time between two searches for deleted topics that got a job */

@@ -123,7 +123,7 @@ void dt_sender_stop(struct dt_sender *s)
 
 /* Longest time between two reads of MySQL's clock; an idle leader must wake on time by it. */
 #define CLOCK_US INT64_C(10000000)
-/* For this time after a job of a topic without a row was seen, the topic is reported. */
+/* Time for which a topic without a row is reported after a job of this topic was seen. */
 #define ORPHAN_US INT64_C(20000000)
 
 /* ---- what the row holds ---- */

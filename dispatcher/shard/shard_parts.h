@@ -595,7 +595,8 @@ bool dt_shard_has_closed(const dt_shard_loop *l);
 /* If the last sweep left jobs that may not be sent, a walk checks these jobs again, some at a time. Returns the due
  * time at which the walk ends. */
 int64_t dt_shard_walk_end_ms(const dt_shard_loop *l);
-/* Records the position that the walk has reached; 0, 0: the walk has ended, and begins again after reconcile.period. */
+/* Records the position of the walk over the jobs that the last sweep left. 0, 0: the walk has ended, and begins again
+ * after reconcile.period. */
 void dt_shard_walk_to(dt_shard_loop *l, int64_t ms, int64_t id);
 /* Begins a due scan of MySQL. Without an index, this begins a sweep: at the longest overdue job, or, if no job before
  * the end of the last sweep may be sent, at that end. */

@@ -440,7 +440,8 @@ static dt_status check_ledger(struct dt_kafka_admin *a, unsigned shards, bool re
     if (!repair)
         return dt_fail(err, DT_REFUSED, "topic %s has %d partitions for %u shards", topic, shape.partitions, shards);
     grow_topic(a, &look, shards);
-    /* Two processes may add partitions at once. The later one gets the error that the topic already has this many. */
+    /* If two processes add partitions at once, the later one gets an error because the topic already has this many.
+     * That is no failure. */
     if (look.code != RD_KAFKA_RESP_ERR_NO_ERROR && look.code != RD_KAFKA_RESP_ERR_INVALID_PARTITIONS)
         return dt_fail(err, dt_kafka_error_status(look.code), "more partitions for %s: %s", topic, look.reason);
     return DT_OK;

@@ -162,7 +162,7 @@ struct dt_kafka_watch {
     int fds[DT_KAFKA_WATCHED_MAX];
     unsigned n_fds;
     int64_t asked_us; /* mono: when librdkafka first asked to add partitions; 0: not yet */
-    /* Kafka did not add the partitions at once, because the last transaction of the id had not ended. */
+    /* Kafka refused to add the partitions at first, because the last transaction of the id had not ended. */
     bool too_soon;
     char unjoined[DT_KAFKA_TOPIC_MAX + 1]; /* a topic that Kafka did not admit to the transaction; empty: none */
     _Atomic(pid_t) spinner;                /* thread id of librdkafka's main thread, from its start on */

@@ -22,7 +22,8 @@ struct group {
     struct group *prev, *next; /* neighbours in the ring of groups */
     struct entry *entries;
     size_t n_entries;
-    /* Time at which the group's share has paid for all names that were handled; in the future: a debt. */
+    /* Time from which the group's share covers the cost of all names that were handled. In the future: the group has a
+     * debt, and waits. */
     int64_t paid_until_us;
     int64_t owner;
 };
