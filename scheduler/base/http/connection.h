@@ -108,7 +108,7 @@ bool dt_conns_adopt(dt_conns *conns, int fd, const struct sockaddr *address, soc
 void dt_conns_round(dt_conns *conns);
 /* Runs rounds until the stage is DT_CONNS_STOP. */
 void dt_conns_run(dt_conns *conns);
-/* Enters a later stage. Any thread may call it. */
+/* Enters a later stage of ending the connections (enum dt_conns_stage). Any thread may call it. */
 void dt_conns_enter(dt_conns *conns, enum dt_conns_stage stage);
 /* Called if the owner has no memory for a request. In this round, closes connections whose clients do not read their
  * responses. */

@@ -150,7 +150,7 @@ void dt_conn_close(struct dt_conn *conn);
 void dt_conn_begin_request(struct dt_conn *conn, const struct dt_head *head);
 /* Offers a part of the body to the owner. Returns how many bytes were taken. */
 size_t dt_conn_offer(struct dt_conn *conn, struct dt_str text);
-/* Refuses the current request, or bytes that are not a request. If a response is still due, the owner sends it. */
+/* Refuses the current request, or bytes that are not a request. If no response was sent yet, the owner sends one. */
 void dt_conn_refuse(struct dt_conn *conn, int status, const char *detail);
 void dt_conn_end_request(struct dt_conn *conn, bool sent);
 /* Returns the date for the header Date. */

@@ -348,7 +348,8 @@ dt_status dt_client_exchange_attach(struct dt_client_exchange *exchange, void *e
     return failed == CURLE_OK ? DT_OK : DT_NOMEM;
 }
 
-/* libcurl checks the limit whenever it handles an exchange, but its timer still has the first limit. */
+/* libcurl checks the new limit whenever it handles the exchange, but its timer keeps the first limit. So http_curl.c
+ * ends prolonged exchanges whose limit has passed. */
 int64_t dt_client_exchanges_prolong(struct dt_client_exchange *list, int64_t by_us)
 {
     struct dt_client_exchange *exchange;

@@ -196,7 +196,8 @@ bool dt_receivers_hear(dt_receivers *receivers, int fd, int64_t now_us)
     ssize_t n = recv(fd, bytes, TLS_RECORD_HEAD, MSG_PEEK | MSG_DONTWAIT);
     if (n <= 0)
         return true;
-    /* With TLS, a server that closes an idle connection sends an alert first. */
+    /* A TLS server that closes an idle connection sends an alert before the end. An alert is no reason to distrust the
+     * receiver. */
     const bool says_end = strncmp(receiver->key, "https", 5) == 0 && (n < TLS_RECORD_HEAD || bytes[0] != TLS_DATA ||
                                                                       (bytes[3] << 8 | bytes[4]) == TLS_ALERT_BYTES);
     if (!says_end)

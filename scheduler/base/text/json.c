@@ -826,7 +826,8 @@ dt_status dt_json_parse(dt_json *json, struct dt_str text, const struct dt_json_
     bool shown = json->status == DT_OK;
     if (shown)
         run_yajl(json, text.n);
-    /* yajl does not report an incomplete token after the value ("1 \""). */
+    /* Checks that only white space follows the value, because yajl does not report an incomplete token there ("1
+     * \""). */
     size_t at = json->token_end;
     while (at < text.n && is_space(text.p[at]))
         at++;
