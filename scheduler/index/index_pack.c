@@ -150,7 +150,8 @@ static unsigned char *put_integer(unsigned char *p, int64_t value)
     return end_entry(begin, p);
 }
 
-/* Redis stores a member that looks like a decimal integer as an integer, and looks it up as one. */
+/* Returns whether Redis stores the member as an integer, because it looks like a decimal integer. A packed page must
+ * store it in the same way. */
 static bool looks_like_integer(const struct dt_member *member, int64_t *value)
 {
     unsigned i = member->bytes[0] == '-';

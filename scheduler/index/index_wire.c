@@ -74,8 +74,8 @@ bool dt_reply_any_integer(const dt_reply *reply, int64_t *out)
     return dt_reply_integer(reply, out) || parse_i64(dt_reply_text(reply), out);
 }
 
-/* Scores are written in whole milliseconds. Redis prints a large score either in full or in the notation of a
- * double. */
+/* Reads a score. Scores are written in whole milliseconds, but Redis returns a large score either in full or in the
+ * notation of a double. */
 bool dt_reply_number(const dt_reply *reply, double *out)
 {
     struct dt_str text = dt_reply_text(reply);

@@ -118,7 +118,7 @@ static dt_status connect_to(const struct dt_config *config, const struct target 
 
 unsigned dt_mysql_read_only(MYSQL *mysql, bool *read_only)
 {
-    /* MySQL returns 0 or 1, newer MariaDB versions return a word. */
+    /* The query accepts both forms of the variable: MySQL returns 0 or 1, newer MariaDB versions return a word. */
     static const char ask[] = "SELECT @@global.read_only NOT IN ('OFF', '0')";
     MYSQL_RES *result = mysql_real_query(mysql, ask, sizeof(ask) - 1) ? NULL : mysql_store_result(mysql);
     if (!result)

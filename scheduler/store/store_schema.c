@@ -45,7 +45,7 @@ struct dt_str dt_sql_split_next(struct dt_sql_split *s)
 #define LOCK_TRIES     120
 #define DDL_TIMEOUT_MS (INT64_C(6) * 3600 * 1000) /* long enough for an ALTER of a large table */
 
-/* Number of migrations before the baseline, and the last commit whose programs have these migrations. */
+/* Number of migrations before the baseline, and the last commit of a program that has exactly these migrations. */
 #define CHAIN_N      51
 #define CHAIN_COMMIT "101109e9"
 

@@ -224,7 +224,7 @@ static bool period_is_done(const dt_reconciler *r)
 
 /* ---- the steps of a period ---- */
 
-/* After overdue rows were compared too, the index is complete up to the end of the near window. */
+/* Raises loaded_ms once overdue rows were compared, too: the index is now complete up to the end of the near window. */
 static void note_loaded(struct dt_shard_view *view)
 {
     if (view->overdue_seen && view->loaded_ms < view->near_ms)

@@ -94,7 +94,7 @@ static int suspects_by_id(const void *a, const void *b)
         return x->id < y->id ? -1 : 1;
     if (x->shard != y->shard)
         return x->shard < y->shard ? -1 : 1;
-    /* an entry that was seen in Redis precedes a row */
+    /* if an entry and a row were found for the same job, the entry is first */
     return (x->seen_ms == DT_NOT_SEEN) - (y->seen_ms == DT_NOT_SEEN);
 }
 
