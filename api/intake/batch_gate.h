@@ -48,7 +48,8 @@ struct dt_gate_bounds {
     size_t rows, bytes;
 };
 
-/* Creates a gate. of: the metrics' name for the kind of element. NOMEM: *out is NULL. */
+/* Creates the gate (limit of queued rows) for a kind of elements. of: the name of the kind in metrics. NOMEM: *out is
+ * NULL. */
 DT_MUST_CHECK dt_status dt_gate_new(const char *of, const struct dt_gate_bounds *bounds, dt_gate **out);
 /* Frees the gate. No batch may wait, and no chunk may be queued. Accepts NULL. */
 void dt_gate_free(dt_gate *gate);

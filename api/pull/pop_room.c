@@ -42,9 +42,10 @@
 #define ENDS_US        INT64_C(10000)   /* minimal time between two walks over all pops to end waits */
 #define SERVED_AT_ONCE 256 /* one claim serves at most this many pops of one topic, and claims at most this many jobs */
 #define TTRS_AT_ONCE   8
-#define OWNERS_PART    2 /* an owner leaves at least 1/OWNERS_PART of the room's free places (base/fair.h) */
-#define EVENTS         256
-#define EARS           256 /* counters of notifications; a power of two */
+/* an owner gets at most 1/OWNERS_PART of the waiting room's places that other owners leave free (base/fair.h) */
+#define OWNERS_PART 2
+#define EVENTS      256
+#define EARS        256 /* counters of notifications; a power of two */
 
 struct dt_pop_room {
     const struct dt_session_env *env;

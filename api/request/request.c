@@ -68,8 +68,8 @@ void dt_request_refuse(struct dt_request *req, enum dt_problem_type type, const 
 
 /* ---- the wall ---- */
 
-/* Returns the request's wall. A fail point makes it always NOTHING, so that a test shows which checks notice a missing
- * wall. */
+/* Returns what the caller may see on this route (its wall). A fail point makes it always NOTHING, so that a test shows
+ * which checks notice a missing wall. */
 static enum dt_wall wall_of(const struct dt_request *req)
 {
     return DT_FAIL_FORCED("wall.emptied") ? DT_WALL_NOTHING : req->route->wall;

@@ -120,8 +120,8 @@ struct dt_request {
     struct dt_pair headers[DT_REQUEST_HEADER_MAX]; /* headers that dt_request_header added */
     unsigned n_headers;
     bool close;   /* close the connection after the answer */
-    bool walled;  /* the handler has checked the wall */
-    bool foreign; /* the wall refused a row that the handler found */
+    bool walled;  /* the handler has asked which topics the caller may see */
+    bool foreign; /* the handler found a row of a topic that the caller may not see */
     bool changed; /* the request has changed something: a later refusal says that the outcome is unknown */
 
     /* Set by the handler. Called once on the HTTP thread, after the next resume. NULL: the server sends the answer
@@ -231,19 +231,22 @@ void dt_detached_problem(dt_detached *detached, enum dt_problem_type type, const
  * is NOTHING, its handler must not call dt_wall_bound. The thread that owns the request calls these functions.
  */
 
-/* Checks the wall before the handler is called, after token and scope were checked. False: the answer is filled in. */
+/* Checks the route's wall (what the caller may see) before the handler is called, after token and scope were checked.
+ * False: the answer is filled in. */
 DT_MUST_CHECK bool dt_wall_enter(struct dt_request *req);
-/* Checks the wall before the request is queued for a worker; a handler may call it earlier. False: the answer is filled
- * in. */
+/* Checks the route's wall (what the caller may see) before the request is queued for a worker; a handler may call it
+ * earlier. False: the answer is filled in. */
 DT_MUST_CHECK bool dt_wall_pass(struct dt_request *req);
-/* Checks the wall after the handler, when the request has its answer or has detached it. */
+/* Called when the request has its answer or has detached it. Asserts that the handler has checked the wall (what the
+ * caller may see), if the route requires that. */
 void dt_wall_check(const struct dt_request *req);
 
 /* Returns the topics that the answer may show, borrowed from the caller; NULL: all topics. */
 const struct dt_topic_bound *dt_wall_bound(struct dt_request *req);
 /* Checks the topic of the row that the request names. NOT_FOUND: the caller does not see this topic. */
 DT_MUST_CHECK dt_status dt_wall_found(struct dt_request *req, struct dt_str topic);
-/* For a route with wall OWN_TOKEN: returns true if the answer may show rows of the token with this name. */
+/* For a route on which callers see only rows of their own token (OWN_TOKEN): returns true if the answer may show rows
+ * of the token with this name. */
 bool dt_wall_shows_token(const struct dt_request *req, struct dt_str token);
 
 /*

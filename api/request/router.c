@@ -48,7 +48,7 @@ static int split_path(struct dt_str path, struct dt_str out[SEGMENTS_MAX])
     }
 }
 
-/* Returns true if the wall of the route fits its path and scope. */
+/* Returns true if the route's wall (what a caller with topic prefixes may see) fits its path and scope. */
 static bool wall_fits(const struct dt_route *route)
 {
     const char *brace = strchr(route->path, '{');

@@ -22,8 +22,8 @@ enum dt_body {
     DT_BODY_STREAM /* application/json or application/x-ndjson, at most limits.batch_body; see dt_stream in request.h */
 };
 
-/* What a caller with topic prefixes may see of a route's data (the wall of request.h). No constant is 0, so that a row
- * of the table cannot omit its wall. */
+/* What a caller with topic prefixes may see of a route's data: the route's wall, described in request.h. No constant is
+ * 0, so that a row of the table cannot omit its wall. */
 enum dt_wall {
     DT_WALL_TOPIC_IN_PATH = 1, /* the first parameter of the path is the topic */
     DT_WALL_TOPIC_IN_QUERY,    /* the query must name a topic */
@@ -62,7 +62,8 @@ struct dt_match {
     struct dt_str params[DT_ROUTE_PARAMS]; /* slices of the path, still percent-encoded */
     char allow[64];                        /* if no route matches: the path's methods (405); empty: none (404) */
 };
-/* Compiles the table. INTERNAL: a path is malformed, or a wall contradicts its path or scope. */
+/* Compiles the table. INTERNAL: a path is malformed, or a route's wall (what callers may see) contradicts its path or
+ * scope. */
 DT_MUST_CHECK dt_status dt_router_new(const struct dt_route *routes, size_t n, dt_router **out);
 void dt_router_free(dt_router *router);
 const struct dt_route *dt_router_route(const dt_router *router, size_t index);

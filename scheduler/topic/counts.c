@@ -322,7 +322,7 @@ static dt_status topic_of_row(dt_audit *a, unsigned column, struct dt_error *err
     return a->topic.p ? DT_OK : dt_fail(err, DT_NOMEM, "out of memory");
 }
 
-/* Opens the snapshot, and subtracts the counters of the piece from the counts. */
+/* Opens the snapshot, and subtracts the counters of the piece of `jobs` from the differences. */
 static dt_status begin_piece(dt_audit *a, dt_store *store, struct dt_error *err)
 {
     a->next_id = 0;

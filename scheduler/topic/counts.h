@@ -70,7 +70,8 @@ static inline unsigned dt_count_piece(int64_t id)
     return (unsigned)dt_job_home_day(id) % DT_COUNT_PIECES;
 }
 
-/* The changes of a topic's counters in one piece. `n` is indexed by state, then DT_COUNT_CREATED. */
+/* The changes of a topic's counters for one piece of `jobs` (home day modulo 32). `n` is indexed by state, then
+ * DT_COUNT_CREATED. */
 enum { DT_COUNT_CREATED = DT_JOB_STATES, DT_COUNT_NUMBERS };
 struct dt_count {
     struct dt_str topic; /* borrowed until the counts are written */
@@ -134,7 +135,7 @@ struct dt_audited {
 };
 
 DT_MUST_CHECK dt_status dt_audit_new(dt_audit **out);
-/* Frees the audit, which must not be in the middle of a piece. Accepts NULL. */
+/* Frees the audit, which must not be in the middle of a piece: dt_audit_end ends the piece. Accepts NULL. */
 void dt_audit_free(dt_audit *audit);
 /* The next step of the audit: counts about `limit` rows. After a failure the next step begins the piece again. BUSY:
  * another process recounted the piece at the same time. */

@@ -69,17 +69,17 @@ int64_t dt_rate_opens_ms(const struct dt_rate *rate)
 #define AT_ONCE        8   /* most topics in one statement */
 #define FIRST_LIMIT_MS 500 /* a claim that began before a topic got its first limit ends within this time */
 
-/* The gates that one statement reads, at most AT_ONCE. */
+/* The topics whose limits one statement reads, at most AT_ONCE. */
 struct some {
     dt_db *db;
     struct dt_gate *v;
     size_t n;
     bool locked[AT_ONCE], missing[AT_ONCE];
-    bool made;      /* this transaction has made a gate */
+    bool made;      /* this transaction has inserted a row of topic_gates; it may insert only one */
     int64_t now_ms; /* time of the claims; 0: the server's clock */
 };
 
-/* Returns the index in `some` of a topic's gate, or AT_ONCE if there is none. */
+/* Returns the index of the topic in some->v, or AT_ONCE if it is not in the array. */
 static size_t gate_of(const struct some *some, struct dt_str topic)
 {
     for (size_t i = 0; i < some->n; i++)
@@ -211,7 +211,7 @@ dt_status dt_store_gates_look(dt_store *store, struct dt_gate *gates, size_t n, 
 
 dt_status dt_topic_gate_claimed(dt_db *db, int64_t now_ms, struct dt_gate *gate, size_t claimed, struct dt_error *err)
 {
-    if (!gate->rate.interval_ns || !claimed) /* if the topic has no limit, there is no locked gate */
+    if (!gate->rate.interval_ns || !claimed) /* without a rate nothing is stored; without a limit no gate is locked */
         return DT_OK;
     dt_assert(claimed <= gate->room);
     dt_rate_take(&gate->rate, now_ms, claimed);

@@ -64,33 +64,37 @@ int64_t dt_rate_opens_ms(const struct dt_rate *rate);
 
 struct dt_db;
 
-/* The gate of a topic, for a transaction that wants to claim jobs of the topic. */
+/* What a transaction that wants to claim jobs of a topic must know about its limits. The gate is the row of
+ * topic_gates. */
 struct dt_gate {
     struct dt_str topic; /* in: name of the topic; borrowed */
-    size_t room;         /* out: most jobs that may be claimed; SIZE_MAX: the topic has no limit (any more). Does not
-                          * include places that the caller's own transaction frees */
+    /* out: most jobs that may be claimed; SIZE_MAX: the topic has no limit (any more). Attempts that the caller's
+     * own transaction ends still count as in flight */
+    size_t room;
     bool busy;           /* out: another transaction claims jobs of the topic, so `room` is 0 */
     bool full;           /* out: at least nine tenths of a limit are used, so due jobs wait */
     int64_t opens_ms;    /* out: if there is no room, when the rate allows the next attempt; 0 = when an attempt ends */
     struct dt_rate rate; /* out: the rate and its state; interval_ns 0 = the topic has no rate */
 };
 
-/* Reads the room of n topics without locks. The room may change at once, so a claim must not rely on it. */
+/* Reads how many jobs of each topic may be claimed (room), without locks. The numbers may change at once, so a claim
+ * must not rely on them. */
 DT_MUST_CHECK dt_status dt_store_gates_look(dt_store *store, struct dt_gate *gates, size_t n, struct dt_error *err);
 
 /* ---- inside a transaction; for the store only ---- */
 
-/* Locks the gates of n topics and reads the room of each. now_ms: the dispatched_at of the jobs to be claimed. */
+/* Locks the gates (rows of topic_gates) of n topics, and reads how many jobs of each may be claimed. now_ms: the
+ * dispatched_at of the jobs to be claimed. */
 DT_MUST_CHECK dt_status dt_topic_gates_lock(struct dt_db *db, int64_t now_ms, struct dt_gate *gates, size_t n,
                                             struct dt_error *err);
 /* Counts jobs that were just claimed against their topic's rate. The topic's gate must be locked. Runs a statement only
  * if the topic has a rate. */
 DT_MUST_CHECK dt_status dt_topic_gate_claimed(struct dt_db *db, int64_t now_ms, struct dt_gate *gate, size_t claimed,
                                               struct dt_error *err);
-/* Locks the gate of a topic that gets limits. If there is no gate, makes it. Waits for the lock, so it must be the
- * first lock of the transaction. */
+/* Locks the gate (row of topic_gates) of a topic that gets limits. If there is no gate, makes it. Waits for the lock,
+ * so it must be the first lock of the transaction. */
 DT_MUST_CHECK dt_status dt_topic_gate_make(struct dt_db *db, struct dt_str topic, struct dt_error *err);
 /* If the topic had no limit before, allows no claims for half a second, because some processes do not know the limit
- * yet. The gate must be locked, and the new limits must not be written yet. */
+ * yet. The gate (row of topic_gates) must be locked, and the new limits must not be written yet. */
 DT_MUST_CHECK dt_status dt_topic_gate_close(struct dt_db *db, struct dt_str topic, int64_t now_ms,
                                             struct dt_error *err);

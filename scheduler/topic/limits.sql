@@ -1,7 +1,8 @@
--- Gates of topics with limits (topic/limits.h). Each statement takes eight topics; if there are fewer, the last topic
--- is repeated.
+-- Rows of topic_gates, one for each topic with limits (topic/limits.h). Each statement takes eight topics; if there are
+-- fewer, the last topic is repeated.
 
--- Locks the gates that no other session has locked. ("-- guard:" marks what the mutation tests remove.)
+-- Locks the gates (rows) of the topics, except those that another session has locked. ("-- guard:" marks what the
+-- mutation tests remove.)
 -- name: lock_gates
 SELECT topic
   FROM topic_gates FORCE INDEX (PRIMARY)

@@ -491,7 +491,8 @@ static dt_status put_locked(void *arg, dt_db *db, int64_t now_ms, struct dt_erro
     bool changed = false;
     dt_status status = DT_OK;
     put->owners->read = false;
-    /* If the topic gets a limit, locks its gate, so that a claim that begins after the answer knows the limit. */
+    /* If the topic gets a limit, locks its row of topic_gates, so that a claim that begins after the answer knows the
+     * limit. */
     if (!DT_UNGUARDED(LIMIT_PUT_LOCKS_GATE) && (t->max_in_flight || t->rate_limit.p))
         status = dt_topic_gate_make(db, t->name, err);
     if (status == DT_OK)

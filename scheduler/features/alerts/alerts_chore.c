@@ -240,7 +240,8 @@ static void begin_leg(struct watched_topics *t, int leg)
                                 .arg = t};
 }
 
-/* Reads the figures for at most half a second. If the walk is longer, the next call continues it. */
+/* Reads the figures of topics for at most half a second. If the walk over the due index takes longer, the next call
+ * continues it. */
 static dt_status read_figures(struct watched_topics *t, dt_store *store, int64_t now_ms, struct dt_error *err)
 {
     if (t->n == 0)

@@ -111,7 +111,8 @@ static int by_share(const void *a, const void *b)
     return (x->scheduled < y->scheduled) - (x->scheduled > y->scheduled);
 }
 
-/* Returns the shares of the topics in a piece. Reads them from MySQL once for a forecast. */
+/* Returns how the jobs of a piece (home day modulo 32) are divided among the topics. Reads this from MySQL once for a
+ * forecast. */
 static dt_status read_shares(struct dt_forecasting *f, unsigned piece, struct dt_forecast_shares **out)
 {
     dt_assert_cmp(piece, <, DT_COUNT_PIECES);

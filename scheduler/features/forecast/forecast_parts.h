@@ -7,7 +7,7 @@
 
 #define DT_FORECAST_DAY_MS INT64_C(86400000)
 
-/* A topic's share of the scheduled jobs of a piece of the counters (topic/counts.h). */
+/* A topic's part of the scheduled jobs in a piece of the counters (home day modulo 32, topic/counts.h). */
 struct dt_forecast_share {
     struct dt_str topic;
     int64_t scheduled;
@@ -65,7 +65,7 @@ bool dt_forecast_has_topic(const struct dt_forecast_ask *ask, struct dt_str topi
 /* Records that the numbers of jobs due at this time or later are estimates. */
 void dt_forecast_estimated_from(struct dt_forecasting *f, int64_t ms);
 
-/* Estimates the number of entries of a band in [from_ms, to_ms). */
+/* Estimates how many entries a band of the due index has in [from_ms, to_ms). */
 DT_MUST_CHECK dt_status dt_forecast_estimate(struct dt_forecasting *f, int band, int64_t from_ms, int64_t to_ms,
                                              int64_t *rows);
 /* Counts the scheduled jobs of a band with due_key in [from_ms, to_ms), and adds them to the sums of their steps, and

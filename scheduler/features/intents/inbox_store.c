@@ -34,7 +34,7 @@ struct row_reading {
     struct dt_str payload; /* the payload without surrounding white space */
     bool has_content_type;
     struct dt_strbuf body;
-    struct dt_job_rules rules; /* rules of the mover, but delays count from the INSERT of the row */
+    struct dt_job_rules rules; /* limits from the configuration; delays count from the INSERT of the row */
 };
 
 static dt_status refuse_column_text(struct row_reading *r, const char *what, const struct dt_error *why)

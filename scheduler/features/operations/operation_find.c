@@ -21,7 +21,7 @@
 /* Most rows of counters that are read: enough for ten topics, with up to 32 pieces and 32 writers each. */
 #define ROWS_MOST 10240
 
-/* The number of a topic's jobs in a piece, in all states. */
+/* The number of a topic's jobs in a piece of `jobs` (home day modulo 32), in all states. */
 struct sum {
     char topic[DT_TOPIC_MAX + 1];
     int64_t piece, jobs;

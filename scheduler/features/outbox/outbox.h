@@ -44,7 +44,7 @@ struct dt_outbox_way {
 struct dt_outbox_kind {
     enum dt_message_kind kind;
     const char *chore, *waits;
-    size_t listed;                   /* most messages that a round adds to its list */
+    size_t listed;                   /* most messages that one tick of the sender (a round) chooses from */
     size_t together;                 /* most messages that are sent to Kafka at once; small for answers, because a row
                                       * of answers may have a million bytes */
     int timeout_ms;                  /* timeout of a send to Kafka; long enough for a new connection, which a retry may

@@ -40,7 +40,7 @@ struct dt_outbox {
     struct dt_chore chore;
     dt_store *store; /* MySQL store of the chore's running tick */
     dt_json *json;
-    struct dt_arena round; /* memory for the rows that a round reads */
+    struct dt_arena round; /* memory for the rows that a tick of the sender (a round) reads */
     struct dt_arena texts; /* memory for the messages that are sent together */
     struct dt_turns turns; /* turns of shards (for dead letters) or of owners */
     int64_t after;         /* number of the sender of the message chosen last; the next round begins after it */

@@ -75,8 +75,8 @@ static void take_next(struct dt_schedule *s, struct dt_fire_plan *plan, enum dt_
     dt_fire_plan_from(s, plan->recurrence, s->next_fire_ms + 1);
 }
 
-/* Returns a time shortly after the last fire, for the next look. The time depends on the schedule's name, so that
- * schedules with the same fire are not all due for a look at once. */
+/* Returns a time shortly after the last fire, for the next check. The time depends on the schedule's name, so that
+ * schedules with the same fire are not all due for a check at once. */
 static int64_t first_look_ms(const struct dt_schedule *s)
 {
     int64_t rest_ms = dt_earlier(REST_MAX_MS, (s->next_fire_ms - s->last_fire_ms) / 4);
@@ -140,7 +140,7 @@ static void plan_single_fire(struct dt_schedule *s, struct dt_fire_plan *plan)
     }
     if (!s->next_fire_ms)
         return;
-    /* The next look is at the earliest of three times that are in the future: some time after the last fire, shortly
+    /* The next check is at the earliest of three times that are in the future: some time after the last fire, shortly
      * before the next fire, and at the next fire. */
     const int64_t rested_at_ms = s->last_fire_ms ? first_look_ms(s) : 0;
     const int64_t ahead_ms = s->next_fire_ms - DT_FIRES_AHEAD_MS;
@@ -169,7 +169,7 @@ void dt_fire_plan_make(struct dt_schedule *s, struct dt_fire_plan *plan)
 
 /* ---- jobs of fires ---- */
 #define WITHDRAWN     "withdrawn"
-#define AGAIN_MS      INT64_C(60000) /* pause before the next look at a schedule whose jobs cannot be made */
+#define AGAIN_MS      INT64_C(60000) /* pause before the next check of a schedule whose jobs cannot be made */
 #define MOVES_START   64
 #define BYTES_AT_ONCE ((size_t)16 << 20) /* most bytes of jobs in one transaction, unless a single job is larger */
 
@@ -306,7 +306,7 @@ static void add_progress(struct dt_fire_batch *b, const struct dt_schedule *s, i
     b->progress[b->n_progress++] = (struct dt_schedule_progress){s, look_ms};
 }
 
-/* If the quota is used up, the fires wait for it. Returns the time of the schedule's next look. */
+/* If the quota is used up, the fires wait for it. Returns the time of the schedule's next check. */
 static int64_t wait_for_quota(struct dt_fire_batch *b, struct dt_schedule *s, int64_t look_ms)
 {
     const char *why;

@@ -38,7 +38,7 @@ struct dt_fire_quota *dt_fire_quotas_find(const struct dt_fire_quotas *quotas, i
 size_t dt_fire_quota_room(const struct dt_fire_quota *quota);
 /* Subtracts one job from the quota. Accepts NULL. */
 void dt_fire_quota_spend(struct dt_fire_quota *quota);
-/* Returns after how many ms a schedule that waits for the quota is due for its next look. Each call returns a longer
+/* Returns after how many ms a schedule that waits for the quota is due for its next check. Each call returns a longer
  * time. *why: text that names the quota. */
 int64_t dt_fire_quota_wait_ms(struct dt_fire_quota *quota, const char **why);
 /* Writes how many jobs each open quota still allows. */
@@ -59,7 +59,7 @@ struct dt_fire_batch {
     size_t bytes;                          /* sum of the sizes of the jobs in `rows` */
     struct dt_schedule_progress *progress; /* progress to be written; memory for 2 * DT_FIRES_AT_ONCE entries */
     size_t n_progress;
-    int64_t *cancel_first; /* ids of jobs whose retries must be cancelled before the next look at their schedules */
+    int64_t *cancel_first; /* ids of jobs whose retries must be cancelled before the next check of their schedules */
     size_t n_cancel_first;
     int64_t *put_off; /* nominal times of withdrawn fires whose time has passed, but whose jobs were not due yet because
                        * of jitter */
@@ -79,7 +79,7 @@ DT_MUST_CHECK dt_status dt_fire_batch_init(struct dt_fire_batch *b, struct dt_fi
 /* Plans the fires of a schedule, which must be in the arena. If its jobs cannot be made, stores the reason in its
  * progress. */
 DT_MUST_CHECK dt_status dt_fire_batch_advance(struct dt_fire_batch *b, struct dt_schedule *s);
-/* Stores in the schedule's progress why its jobs cannot be made, and when the next look is. */
+/* Stores in the schedule's progress why its jobs cannot be made, and when the next check is. */
 DT_MUST_CHECK dt_status dt_fire_batch_refuse(struct dt_fire_batch *b, struct dt_schedule *s, const char *why);
 /* Plans a job that is due now. dt_fire_batch_write sets the schedule's last_job_id to it. */
 DT_MUST_CHECK dt_status dt_fire_batch_now(struct dt_fire_batch *b, struct dt_schedule *s);
@@ -96,7 +96,7 @@ DT_MUST_CHECK dt_status dt_fire_batch_withdraw_but_next(struct dt_fire_batch *b,
 /* Returns how many more jobs of the schedule the transaction and the quota allow. */
 size_t dt_fire_batch_room(const struct dt_fire_batch *b, const struct dt_schedule *s);
 
-/* ---- the plan: which fires get jobs now, and when the schedule is due for its next look; pure ---- */
+/* ---- the plan: which fires get jobs now, and when the schedule is due for its next check; pure ---- */
 
 /* A fire that is at most this late does not count as missed: its schedule was just created or changed. */
 #define DT_FIRE_GRACE_MS INT64_C(5000)
@@ -121,7 +121,7 @@ struct dt_fire_plan {
     size_t n;                               /* out: number of planned fires */
     bool cancel_first;                      /* out: the retries of the previous job must be cancelled first, then the
                                              * plan must be made again */
-    int64_t look_ms;                        /* out: time of the next look; 0 = never */
+    int64_t look_ms;                        /* out: time of the next check; 0 = never */
 };
 
 /* Makes the plan, and moves next_fire_ms and last_fire_ms of *s past the planned fires. */

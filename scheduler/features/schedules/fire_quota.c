@@ -22,7 +22,7 @@
 #define COUNT_MS      INT64_C(1000) /* pause between two counts of pending jobs */
 #define COUNT_PART    20            /* counting pending jobs takes at most 1/COUNT_PART of the time */
 #define WAIT_LEAST_MS INT64_C(100)
-#define WAIT_MOST_MS  INT64_C(3000) /* less than DT_QUOTA_LEASE_MS, so that the share still exists at the next look */
+#define WAIT_MOST_MS  INT64_C(3000) /* less than DT_QUOTA_LEASE_MS, so that the share still exists at the next check */
 
 /* The owner number that stands for the tokens for all topics. It is below the numbers of all owners. */
 #define ALL_TOPICS 0

@@ -10,7 +10,7 @@ DT_MUST_CHECK dt_status dt_schedule_read(dt_db *db, struct dt_str name, struct d
                                          struct dt_error *err);
 /* Writes the settings of a schedule, without its progress. */
 DT_MUST_CHECK dt_status dt_schedule_write(dt_db *db, const struct dt_schedule *s, struct dt_error *err);
-/* The progress of a schedule that is to be written. look_ms: time of the next look; 0 = never. */
+/* The progress of a schedule that is to be written. look_ms: time of the next check; 0 = never. */
 struct dt_schedule_progress {
     const struct dt_schedule *schedule; /* its next_fire_ms, last_fire_ms, last_job_id, zone_stamp and error are
                                          * written */

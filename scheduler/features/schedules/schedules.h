@@ -17,8 +17,8 @@
  *
  * If a schedule is changed or paused, the fires that are due get their jobs first, by the previous settings. Future
  * fires are withdrawn: their jobs become cancelled with the error code `withdrawn`. If the changed schedule also has
- * such a fire, its job is scheduled again. A maker is a chore or an API worker that makes jobs of fires. A look is a
- * check of one schedule by a maker.
+ * such a fire, its job is scheduled again. A maker is a chore or an API worker that makes jobs of fires. A
+ * schedule is due for a check by a maker when its look_at has passed.
  */
 #pragma once
 
@@ -29,10 +29,11 @@
 #include "job/list/list.h"
 #include "store/store.h"
 
-#define DT_CATCH_UP_MAX   1000           /* largest value of catch_up_max */
-#define DT_FIRES_AHEAD_MS INT64_C(60000) /* if makers stop for less than this time, no job is late */
-#define DT_FIRES_AHEAD    100            /* most fires that have jobs ahead of their time */
-#define DT_FIRES_AT_ONCE  500            /* most jobs of one transaction */
+#define DT_CATCH_UP_MAX 1000 /* largest value of catch_up_max */
+/* jobs of fires are made this long ahead: if their makers (chore, API workers) stop for less, no job is late */
+#define DT_FIRES_AHEAD_MS INT64_C(60000)
+#define DT_FIRES_AHEAD    100 /* most fires that have jobs ahead of their time */
+#define DT_FIRES_AT_ONCE  500 /* most jobs of one transaction */
 
 /* What happens if the previous job is not finished. Values in the order of the ENUM schedules.overlap. */
 enum dt_overlap { DT_OVERLAP_ALLOW, DT_OVERLAP_SKIP, DT_OVERLAP_CANCEL, DT_OVERLAPS };
@@ -79,11 +80,11 @@ struct dt_fire_maker {
 };
 
 struct dt_fires_made {
-    size_t schedules; /* number of schedules that were due for a look */
+    size_t schedules; /* number of schedules that were due for a check */
     size_t made, skipped, returned;
-    int64_t next_look_ms; /* when the next schedule is due for a look; 0 = unknown */
+    int64_t next_look_ms; /* when the next schedule is due for a check; 0 = unknown */
 };
-/* Looks at a bounded number of schedules that are due for a look, and makes the jobs of their fires. Several processes
+/* Checks a bounded number of schedules that are due for a check, and makes the jobs of their fires. Several processes
  * may call it at the same time. */
 DT_MUST_CHECK dt_status dt_store_make_fires(struct dt_fire_maker *maker, struct dt_fires_made *out,
                                             struct dt_error *err);
@@ -94,7 +95,7 @@ struct dt_schedule_zones {
 };
 DT_MUST_CHECK dt_status dt_store_schedule_zones(dt_store *store, struct dt_arena *arena, struct dt_schedule_zones *out,
                                                 struct dt_error *err);
-/* Makes the schedules of a time zone due for a look, if their fires were computed with another version of tzdata.
+/* Makes the schedules of a time zone due for a check, if their fires were computed with another version of tzdata.
  * stamp: the current version. *n: number of these schedules. */
 DT_MUST_CHECK dt_status dt_store_schedule_zone_is(dt_store *store, struct dt_str zone, int64_t stamp, uint64_t *n,
                                                   struct dt_error *err);

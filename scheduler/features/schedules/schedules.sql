@@ -8,7 +8,7 @@ ON DUPLICATE KEY UPDATE name = name;
 -- name: lock_schedule
 SELECT name FROM schedule_fires WHERE name = ? FOR UPDATE;
 
--- Locks schedules of an owner that are due for a look. Skips schedules that another process has locked. If another
+-- Locks schedules of an owner that are due for a check. Skips schedules that another process has locked. If another
 -- session has locked the settings, or they are missing, all of their columns are NULL.
 -- name: lock_due_schedules
 SELECT f.name, s.topic, s.cron, s.every_ms, s.anchor_at, s.time_zone, s.starts_at, s.ends_at, s.overlap + 0,
@@ -22,7 +22,7 @@ SELECT f.name, s.topic, s.cron, s.every_ms, s.anchor_at, s.time_zone, s.starts_a
  ORDER BY f.look_at LIMIT ?
    FOR UPDATE SKIP LOCKED;
 
--- Returns for each owner when the next schedule is due for a look. Reads one entry of the index for each owner.
+-- Returns for each owner when the next schedule is due for a check. Reads one entry of the index for each owner.
 -- name: select_schedule_turns
 SELECT owner, MIN(look_at), CAST(UNIX_TIMESTAMP(NOW(3))*1000 AS SIGNED)
   FROM schedule_fires FORCE INDEX (turns)
@@ -116,7 +116,7 @@ UPDATE jobs
 -- name: select_schedule_zones
 SELECT DISTINCT time_zone FROM schedules FORCE INDEX (time_zone);
 
--- Makes schedules due for a look if their fires were computed with another version of tzdata.
+-- Makes schedules due for a check if their fires were computed with another version of tzdata.
 -- name: look_at_zone
 UPDATE schedules s FORCE INDEX (time_zone)
   STRAIGHT_JOIN schedule_fires f ON f.name = s.name

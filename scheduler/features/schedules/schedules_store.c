@@ -23,7 +23,7 @@ struct task {
     struct dt_schedule_put *put;
     struct dt_fires_made *made;
     bool paused, cancel;
-    const struct dt_turn *turns; /* owners with schedules that are due for a look */
+    const struct dt_turn *turns; /* owners with schedules that are due for a check */
     size_t n_turns;
     size_t limit;        /* most schedules in the transaction */
     const char *refused; /* if the only schedule of the batch cannot make its jobs: the reason; otherwise NULL */
@@ -112,7 +112,7 @@ static int by_wait(const void *a, const void *b)
     return (x > y) - (x < y);
 }
 
-/* Locks schedules that are due for a look. Each owner gets the same number, unless it has fewer. */
+/* Locks schedules that are due for a check. Each owner gets the same number, unless it has fewer. */
 static dt_status lock_due(struct task *t, struct due *due)
 {
     struct dt_fire_batch *b = &t->batch;
@@ -159,8 +159,8 @@ static dt_status take_turn(const dt_db *db, struct dt_arena *, void *row, void *
     return DT_OK;
 }
 
-/* Reads which owners have schedules that are due for a look, in the order of their turns. *look_ms: when the next
- * schedule is due for a look; 0 = none is. */
+/* Reads which owners have schedules that are due for a check, in the order of their turns. *look_ms: when the next
+ * schedule is due for a check; 0 = none is. */
 static dt_status find_turns(struct dt_fire_maker *maker, dt_db *db, int64_t *look_ms, struct dt_rows *due,
                             struct dt_error *err)
 {
@@ -206,7 +206,7 @@ static dt_status make_due(struct task *t)
     return status == DT_OK ? find_turns(b->maker, b->db, &t->made->next_look_ms, &next, b->err) : status;
 }
 
-/* If no schedule is due for a look, this only reads an index. */
+/* If no schedule is due for a check, this only reads an index. */
 dt_status dt_store_make_fires(struct dt_fire_maker *maker, struct dt_fires_made *out, struct dt_error *err)
 {
     struct task t = {.made = out, .work = make_due, .limit = SCHEDULES_AT_ONCE};
@@ -238,7 +238,7 @@ dt_status dt_store_make_fires(struct dt_fire_maker *maker, struct dt_fires_made 
     out->made = t.batch.made;
     out->skipped = t.batch.skipped;
     out->returned = t.batch.returned;
-    /* The schedules of the jobs in cancel_first are still due for a look. Their next fires wait until the retries of
+    /* The schedules of the jobs in cancel_first are still due for a check. Their next fires wait until the retries of
      * these jobs are cancelled. */
     for (size_t i = 0; i < t.batch.n_cancel_first && status == DT_OK; i++) {
         struct dt_job job;

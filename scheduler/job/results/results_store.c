@@ -384,7 +384,7 @@ static dt_status write_alike(struct batch *b, struct judged *const *group, size_
         ids[i] = group[i]->was.id;
         if (!j->answer)
             continue;
-        /* The statement finds a job's duration by SUBSTRING_INDEX in entries " id:value". */
+        /* Builds entries " id:value", in which the statement finds a job's duration by SUBSTRING_INDEX. */
         dt_strbuf_addc(&b->text, ' ');
         dt_strbuf_add_i64(&b->text, ids[i] - ids[0]);
         dt_strbuf_addc(&b->text, ':');
