@@ -41,7 +41,8 @@
 #define NOTICES_MS INT64_C(3600000)
 #define OFFER_ROWS 1000
 #define WALK_US    INT64_C(10000000) /* time between the begins of two walks over all offers */
-#define OFFERS_US  INT64_C(200000)   /* time between two steps of a walk; longer if a step found nothing */
+/* Time between two steps of a walk over all offers; longer if a step found nothing. */
+#define OFFERS_US  INT64_C(200000)
 #define AUDIT_ROWS 20000
 /* At most 1/AUDIT_SHARE of the time is spent on audits: a piece that takes 20 ms is followed by a pause of 2 s. */
 #define AUDIT_SHARE 100

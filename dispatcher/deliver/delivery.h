@@ -96,10 +96,10 @@ DT_MUST_CHECK dt_status dt_delivery_start(dt_delivery *delivery, dt_store *store
  * the commit. */
 struct dt_delivery_batch {
     const struct dt_fence
-        *fence; /* as in the row; if sent ahead of the claim: as the row will be after the claim's commit */
+        *fence; /* the fence as in the row, or as the row will be after the commit if the batch is ahead of its claim */
     const struct dt_claim *claims; /* the entries of the in-flight list */
     const struct dt_outgoing
-        *jobs; /* the message of each entry; without a topic: the job's row was deleted, so nothing is sent */
+        *jobs; /* the message of each entry. A message without a topic is not sent: the job's row was deleted */
     struct dt_arena *arena; /* memory for the messages; lives until the commit */
 };
 struct dt_delivered {

@@ -78,10 +78,11 @@ static dt_status carry_out(dt_lease_link *link, struct dt_lease_answer *answer)
         status = dt_store_election_release(link->store, order->member, order->drop, order->n_drop, err);
     if (status == DT_OK && order->n_take) {
         status = dt_store_election_take(link->store, order->member, order->take, order->n_take, err);
-        if (status == DT_EXISTS) /* another member took a shard first, and the view will show that */
+        if (status == DT_EXISTS) /* another member took a shard first, as the view that is read below will show */
             status = DT_OK;
     }
-    if (status == DT_BUSY) /* another member's order ran at the same time, and the view will show what remains to do */
+    /* Another member's order ran at the same time; the view that is read below shows what remains to do. */
+    if (status == DT_BUSY)
         status = DT_OK;
     return status == DT_OK ? dt_store_election_look(link->store, &answer->view, err) : status;
 }

@@ -29,9 +29,10 @@
 #include "base/log.h"
 #include "shard_parts.h"
 
-#define CHECK_US        INT64_C(1000000)  /* longest sleep, and longest time between two checks of the shard's row */
-#define POLL_US         INT64_C(150000)   /* longest sleep if no event would wake the leader */
-#define POLL_SHARE_US   INT64_C(10000)    /* this per led shard replaces POLL_US if the product is longer */
+#define CHECK_US INT64_C(1000000) /* longest sleep, and longest time between two checks of the shard's row */
+#define POLL_US  INT64_C(150000)  /* longest sleep if no event would wake the leader */
+/* POLL_US is replaced by this time for each led shard, if the product is longer. */
+#define POLL_SHARE_US   INT64_C(10000)
 #define TOLD_US         INT64_C(60000000) /* longest sleep if the watch of MySQL reports all changes */
 #define BEAT_US         INT64_C(20000)    /* shortest time between the begins of two batches of a steady stream */
 #define RUN_US          INT64_C(500000)   /* time over which the claims of a backlog are counted, to measure its rate */

@@ -221,7 +221,7 @@ enum dt_closed {
     /* No place for the topic's callbacks; no job is tried, because the leader is notified of free places. */
     DT_CLOSED_FULL,
     DT_CLOSED_UNWRITABLE,
-    DT_CLOSED_UNREAD /* a queue of timeouts: reports of these attempts may be unread */
+    DT_CLOSED_UNREAD /* a queue of timed-out attempts, whose reports may be unread */
 };
 
 struct dt_closed_rule {
@@ -400,7 +400,7 @@ struct dt_shard_loop {
     struct dt_limit_memory limits; /* written by shard_held.c */
     struct dt_shard_pace pace;
     struct dt_shard_run run;
-    struct dt_turns turns; /* which owners' topics were in the last batches that could not take the topics of all */
+    struct dt_turns turns; /* turns of the owners whose topics were in batches that could not take the topics of all */
     struct dt_shard_told told;
 
     pthread_mutex_t state_lock;

@@ -63,7 +63,8 @@ struct dt_callback_outcome {
     struct dt_result result; /* the result to record; only if kind is RESULT */
     int http_status;         /* status of the answer; 0: no answer */
     int64_t duration_ms;     /* time from the request to the answer, in ms; -1: no answer */
-    const char *fault;       /* for the log: why the report is invalid (http_report); perhaps in the arena; or NULL */
+    /* For the log: why the report is invalid (http_report), static or in the arena; NULL: it is valid. */
+    const char *fault;
 };
 
 /* Fills *out. Texts of out->result are in the arena or static. json is scratch. If it returns NOMEM, *out is undefined.

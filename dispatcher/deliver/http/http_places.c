@@ -29,7 +29,7 @@ struct dt_place_owner {
     unsigned limit, used;
     const struct dt_place_topic *waiter; /* topic that last found all places of its owner taken, or NULL */
     int64_t waiter_us;
-    unsigned most;     /* maximum of `limit`; below per_host if the host has pushed back */
+    unsigned most;     /* maximum of `limit`; below per_host if the host has refused requests of the owner */
     int64_t slowed_us; /* when the host last refused a request, so that `most` was halved */
     /* Bytes of requests in flight: the owner's maximum, and the current number. Not used in the owners of a host,
      * because hosts have no limit of bytes. */

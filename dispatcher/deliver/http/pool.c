@@ -309,7 +309,7 @@ static int64_t tick_keeper(void *arg, void *store)
  */
 
 #define BATCH     500
-#define MANY      16 /* number of outcomes in one transaction from which on they count as a stream */
+#define MANY      16 /* from this number of outcomes in a transaction on, answers count as a stream */
 #define GATHER_US INT64_C(20000)
 #define OTHERS_US INT64_C(100000)
 #define FEW_US    INT64_C(20000)
@@ -318,7 +318,7 @@ struct batch {
     struct dt_hand_answer answers[BATCH];
     size_t n;
     struct dt_shard_map map;
-    int64_t others_us; /* mono: when the other leaders that wait for places are woken; INT64_MAX: no leader waits */
+    int64_t others_us; /* mono: when the leaders that still wait for places are woken; INT64_MAX: no leader waits */
 };
 
 static void update_index(dt_hands *hands, const struct batch *batch)

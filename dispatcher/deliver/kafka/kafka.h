@@ -69,7 +69,7 @@ DT_MUST_CHECK dt_status dt_kafka_admin_examine(dt_kafka_admin *admin, struct dt_
 struct dt_kafka_topic_info {
     int64_t max_message_bytes;
     int partitions;
-    int replicas, brokers; /* replicas: number in the partition with the fewest; 0: Kafka does not report it */
+    int replicas, brokers; /* replicas of the partition with the fewest, and brokers; 0: Kafka does not report it */
     int64_t min_in_sync;   /* min.insync.replicas; 0: Kafka does not report it */
     bool elects_unclean;   /* unclean.leader.election.enable */
 };
