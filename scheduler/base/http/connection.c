@@ -17,11 +17,12 @@
 #include "connection_parts.h"
 #include "h2.h"
 
-#define IN_SMALL     ((size_t)16 * 1024)   /* most bytes of one read outside of bodies: a head, and what follows it */
-#define DIRECT       ((size_t)16 * 1024)   /* a response body larger than this is not copied */
-#define TURN_READS   8                     /* most reads of a turn; then other connections get their turns */
-#define UNREAD_US    INT64_C(250000)       /* extension of a body's deadline if the socket still has unread bytes */
-#define DROPPED_MOST ((size_t)4096 * 1024) /* most bytes that are dropped while an owner listens (dt_conn_listen) */
+#define IN_SMALL   ((size_t)16 * 1024) /* most bytes of one read outside of bodies: a head, and what follows it */
+#define DIRECT     ((size_t)16 * 1024) /* a response body larger than this is not copied */
+#define TURN_READS 8                   /* most reads of a turn; then other connections get their turns */
+#define UNREAD_US  INT64_C(250000)     /* extension of a body's deadline if the socket still has unread bytes */
+/* Most bytes of a client that are dropped while the owner has its request (dt_conn_listen). */
+#define DROPPED_MOST ((size_t)4096 * 1024)
 
 static void run_turn(struct dt_conn *conn);
 

@@ -24,7 +24,7 @@
 #define ACCEPTS   64 /* most connections that are accepted from a listener in a round */
 #define LINGER_US INT64_C(2000000)
 #define SLOW_US   INT64_C(500000) /* a connection that was silent or slow for this time may be closed to make room */
-#define RUSH      4               /* if the crowd is this many times its limit, younger connections are closed, too */
+#define RUSH      4 /* if the crowd (dt_conn_rules) is this many times its limit, younger connections are closed, too */
 #define PRESSED   64              /* most connections that dt_conns_press closes in a round */
 #define LOOK_US   INT64_C(250000) /* longest time between rounds while clients are awaited, so that a stop is noticed */
 

@@ -30,10 +30,11 @@
 #define WINDOW      (1 << 20)         /* window of a connection in bytes; a stream has the standard's, 65,535 bytes */
 #define BLOCK_MOST  (4 * DT_HEAD_MAX) /* most bytes of a header block as it is sent, plus BLOCK_FRAME a frame */
 #define BLOCK_FRAME DT_TARGET_MAX /* bytes that are counted for a frame of a header block, in addition to its length */
-#define FIELDS_MOST (8 * DT_HEAD_MAX) /* most bytes of the headers, repeated headers included; above DT_HEAD_MAX: 431 */
-#define NOISE_US    INT64_C(10000)    /* time after which a frame of noise (note_noise) no longer counts */
-#define NOISE_MOST  INT64_C(1000)     /* most frames of noise at a time; if a client sends more, its connection ends */
-#define KEPT        1024              /* a buffer with room for more bytes is freed before the next head */
+/* Most bytes of all headers, repeated ones included; above DT_HEAD_MAX, the client gets 431. */
+#define FIELDS_MOST (8 * DT_HEAD_MAX)
+#define NOISE_US    INT64_C(10000) /* time after which a frame of noise (note_noise) no longer counts */
+#define NOISE_MOST  INT64_C(1000)  /* most frames of noise at a time; if a client sends more, its connection ends */
+#define KEPT        1024           /* a buffer with room for more bytes is freed before the next head */
 #define FRAME_HEAD  9
 #define REPLY_NVS   48
 

@@ -27,7 +27,8 @@ enum dt_sock_greeting {
     DT_SOCK_GREETED,
     DT_SOCK_GREETING, /* repeat the call after an event of the socket */
     DT_SOCK_NOT_TLS,  /* the first bytes are not TLS; the socket is plain from now on */
-    DT_SOCK_FAILED    /* failed; an alert was sent if possible; plain now, so that input can be dropped */
+    /* The handshake failed; an alert was sent if possible; the rest is read as plain bytes, and dropped. */
+    DT_SOCK_FAILED
 };
 
 /* Takes ownership of the socket, which must be non-blocking. */
