@@ -184,7 +184,7 @@ void dt_rebuild_keep(dt_reconciler *r, const struct dt_shard_set *leads)
     if (dt_shard_set_empty(&b->again)) {
         end_pass(r);
         b->active = b->helped = false;
-    } else if (!b->passing) { /* the pass fills only sets of other leaders; start_over is called when it ends */
+    } else if (!b->passing) { /* start_over is called when the pass, which fills sets of other leaders only, ends */
         start_over(r);
     }
 }

@@ -438,7 +438,7 @@ static dt_status do_step(dt_reconciler *r, struct dt_error *err)
     r->slower_owed = false;
     if (dt_rebuild_active(r))
         return dt_rebuild_step(r, err);
-    if (dt_compare_active(&r->exact)) { /* compares where the full scan found mismatches; then the scan pauses */
+    if (dt_compare_active(&r->exact)) { /* compares exactly where counts differed; afterwards the scan pauses */
         status = dt_compare_step(r, &r->exact, err);
         if (r->next_scan_us < r->now_us)
             r->next_scan_us = r->now_us;
