@@ -16,8 +16,8 @@ struct dt_api;
 
 typedef struct dt_http dt_http;
 
-/* Answers every suspended request whose deadline has passed. Called by the janitor several times a second while there
- * are connections; must not block on anything but the locks of queues. */
+/* Answers every suspended request whose deadline has passed. Called several times a second while there are connections;
+ * must not block on anything but the locks of queues. */
 typedef void dt_http_expire(const struct dt_api *api, int64_t now_us);
 
 /* Listens on all addresses of http.listen, and serves requests. Borrows api and router until dt_http_stop. SYSTEM: a

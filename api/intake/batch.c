@@ -648,7 +648,8 @@ void dt_batch_answer(dt_batch *batch)
     req->reply_type = type_of(batch);
 }
 
-/* Called when all chunks have returned or their time is up, by a slicer or by the thread that detached the answer. */
+/* Called when all chunks have returned or their time is up, by the thread that feeds the batch in slices or by the one
+ * that detached the answer. */
 static bool send_answer(struct dt_slice *slice)
 {
     struct dt_batch *batch = (struct dt_batch *)((char *)slice - offsetof(struct dt_batch, slice));

@@ -55,7 +55,7 @@ DT_MUST_CHECK dt_status dt_gate_new(const char *of, const struct dt_gate_bounds 
 void dt_gate_free(dt_gate *gate);
 /* Ends every wait for room, and allows no new one: dt_gate_ended returns CLOSED from now on. */
 void dt_gate_close(dt_gate *gate);
-/* Ends waits whose deadline has passed, and pauses whose time is up. The janitor calls it several times a second. */
+/* Ends waits whose deadline has passed, and pauses whose time is up. Called several times a second. */
 void dt_gate_expire(dt_gate *gate, int64_t now_us);
 
 void dt_gate_entry_init(struct dt_gate_entry *entry, dt_gate *gate, int64_t deadline_us,

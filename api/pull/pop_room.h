@@ -26,8 +26,9 @@ void dt_pop_room_stop(dt_pop_room *room);
 /* Frees the waiting room, after dt_pop_room_stop. Accepts NULL. */
 void dt_pop_room_free(dt_pop_room *room);
 
-/* Returns how many notifications of offers of the wish's topics have arrived so far. A pop reads this number before its
- * claim and passes it to dt_pop_room_enter, so that a notification between the two calls is not missed. Any thread. */
+/* Returns how many notifications of offers have arrived so far for the topics that the pop requests. A pop reads this
+ * number before its claim and passes it to dt_pop_room_enter, so that a notification between the two calls is not
+ * missed. Any thread. */
 uint64_t dt_pop_room_heard(dt_pop_room *room, const struct dt_pop_wish *wish);
 /* Returns true if pops already wait for each topic that this pop requests: then it may wait, too, without a claim. Any
  * thread. */

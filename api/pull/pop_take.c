@@ -73,7 +73,7 @@ dt_status dt_pop_wish_decode(const dt_json *json, struct dt_str topic, struct dt
 
 static const struct timespec pause_between_looks = {.tv_nsec = 4000000};
 
-/* State of a claim. A topic counts as a topic without offers as soon as it has no more jobs. */
+/* State of a claim. After all jobs of a topic were claimed, the topic is treated like one without offers. */
 struct round {
     const struct dt_pop_wish *wish;
     enum dt_pop_topic *topics;

@@ -42,7 +42,7 @@ struct dt_jobs_done {
     int64_t passed, passed_bytes, made, made_bytes;
 };
 
-/* Creates a meter without limits. NULL: out of memory. */
+/* Creates the meter of a token, which counts requests and jobs, without limits. NULL: out of memory. */
 dt_meter *dt_meter_new(void);
 /* Frees the meter. Accepts NULL. */
 void dt_meter_free(dt_meter *meter);

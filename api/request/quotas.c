@@ -17,9 +17,9 @@
 #include "session.h"
 
 #define USAGE_US   INT64_C(5000000) /* delay from the use of a token until its usage is written */
-#define COUNT_PART 20               /* the keeper counts pending jobs for at most 1/COUNT_PART of the time */
+#define COUNT_PART 20               /* counting pending jobs may take at most 1/COUNT_PART of the time */
 #define PERIOD_US  INT64_C(1000000) /* time between two renewals of the shares */
-#define APART_US   INT64_C(20000)   /* minimal time between two transactions of the keeper */
+#define APART_US   INT64_C(20000)   /* minimal time between two transactions that take shares */
 #define ELEMENT_US (INT64_C(1000000) / DT_REFUSED_RATE)
 #define BURST_US   (DT_REFUSED_BURST * ELEMENT_US)
 
@@ -39,8 +39,8 @@ struct dt_quotas {
     const struct dt_session_env *env;
     struct dt_quota_limits defaults;
     struct dt_chore keeper;
-    _Atomic bool wanted; /* a tenant without a share has demand, so the keeper must run */
-    /* Members below up to expired_day: used only by the keeper. */
+    _Atomic bool wanted; /* a token without a share has demand, so the keeper must take shares */
+    /* Members below up to expired_day: used only by the keeper (the chore that takes shares). */
     int64_t process;     /* a random number: the key of this process's shares in MySQL */
     int64_t apis;        /* number of live API processes */
     int64_t settle_us;   /* when shares are renewed next */
@@ -223,9 +223,10 @@ bool dt_quotas_limits(dt_quotas *q, struct dt_str name, struct dt_quota_limits *
 
 struct round {
     struct dt_quota_claim claims[DT_QUOTA_CLAIMS];
-    dt_tenant *tenants[DT_QUOTA_CLAIMS]; /* tenants of the claims; the caller of take_all_shares holds the references */
+    /* tokens that the claims are for; the caller of take_all_shares holds the references */
+    dt_tenant *tenants[DT_QUOTA_CLAIMS];
     size_t n;
-    bool fresh; /* at least one of the claims is for a tenant's first share */
+    bool fresh; /* at least one of the claims is for a token that has no share yet */
 };
 
 static int compare_token(const void *a, const void *b)
@@ -251,7 +252,7 @@ static dt_tenant **acquire_all_tenants(dt_quotas *q, size_t *n)
     return all;
 }
 
-/* Takes shares for all tenants with recent demand. False: no tenant has demand or a share. */
+/* Takes shares for all tokens with recent demand. False: no token has demand or a share. */
 static bool take_all_shares(dt_quotas *q, dt_store *store, dt_tenant **all, size_t n)
 {
     bool used = false;
@@ -301,8 +302,8 @@ int64_t dt_pending_within(struct dt_str topics, const struct dt_topic_pending *p
     return jobs > 0 ? jobs : 0;
 }
 
-/* Counts pending jobs once, for all tenants with demand for new jobs. Does nothing if too much of the keeper's time
- * would be spent on counting. */
+/* Counts pending jobs once, for all tokens with demand for new jobs. Does nothing if counting would take more than its
+ * part (1/COUNT_PART) of the time. */
 static void count_pending(dt_quotas *q, dt_store *store, dt_tenant **all, size_t n)
 {
     struct dt_error err = {0};
@@ -313,7 +314,7 @@ static void count_pending(dt_quotas *q, dt_store *store, dt_tenant **all, size_t
     for (size_t i = 0; i < n; i++)
         if (dt_meter_wants_pending(all[i]->meter)) {
             dt_tenant *wants = all[i];
-            all[i] = all[k]; /* moves tenants that need the count to the front */
+            all[i] = all[k]; /* moves tokens whose pending jobs must be counted to the front */
             all[k++] = wants;
         }
     if (k > 0) {
@@ -325,7 +326,7 @@ static void count_pending(dt_quotas *q, dt_store *store, dt_tenant **all, size_t
             status = dt_store_pending(store, &arena, &pending, &topics, &err);
         if (status != DT_OK)
             DT_LOG(DEBUG, "quotas", "pending jobs were not counted", DT_S("error", err.text));
-        pthread_mutex_lock(&q->lock); /* protects the topics of tenants */
+        pthread_mutex_lock(&q->lock); /* protects the topics of the tokens (tenants) */
         for (size_t i = 0; status == DT_OK && i < k; i++)
             dt_meter_set_pending(all[i]->meter, dt_pending_within(dt_str(all[i]->topics), pending, topics), q->apis);
         pthread_mutex_unlock(&q->lock);
@@ -392,8 +393,8 @@ static void save_usage(dt_quotas *q, dt_store *store, dt_tenant **all, size_t n)
 
 /* ---- the keeper ---- */
 
-/* Runs the keeper. Returns when it runs next. If its last transaction ended less than APART_US ago, does nothing
- * now. */
+/* Runs the keeper (the chore that takes shares of quotas). Returns when it runs next. If its last transaction ended
+ * less than APART_US ago, does nothing now. */
 static int64_t keep_quotas(void *arg, void *context)
 {
     dt_quotas *q = arg;
@@ -464,7 +465,7 @@ dt_status dt_quotas_start(const struct dt_session_env *env, dt_chores *chores, d
     return DT_OK;
 }
 
-/* Stops the keeper, and writes the remaining usage on the calling thread. */
+/* Stops the keeper (the chore that takes shares of quotas), and writes the remaining usage on the calling thread. */
 void dt_quotas_stop(dt_quotas *q)
 {
     struct dt_session session;

@@ -18,23 +18,25 @@ struct dt_session_env;
 typedef struct dt_quotas dt_quotas;
 typedef struct dt_tenant dt_tenant;
 
-/* Creates the quotas, and adds the keeper to `chores`, whose context must be a dt_store. Both arguments are borrowed,
- * and must outlive the quotas. Unless OK, *out is NULL. */
+/* Creates the quotas, and adds the keeper (the chore that takes shares of quotas) to `chores`, whose context must be a
+ * dt_store. Both arguments are borrowed, and must outlive the quotas. Unless OK, *out is NULL. */
 DT_MUST_CHECK dt_status dt_quotas_start(const struct dt_session_env *env, dt_chores *chores, dt_quotas **out,
                                         struct dt_error *err);
-/* Stops the keeper, and writes the usage that is left. Shares are no longer renewed; tenants can still be used. */
+/* Stops the chore that takes shares of quotas, and writes the usage that is left. Shares are no longer renewed; tenants
+ * can still be used. */
 void dt_quotas_stop(dt_quotas *quotas);
 /* Frees the quotas, after dt_quotas_stop, when no tenant is left. Accepts NULL. */
 void dt_quotas_free(dt_quotas *quotas);
 
-/* Returns a reference to the tenant of this token, and sets its limits. NULL: out of memory. Any thread. */
+/* Returns a reference to the tenant (token with its meter) of this token, and sets its limits. NULL: out of memory. Any
+ * thread. */
 dt_tenant *dt_quotas_tenant(dt_quotas *quotas, const struct dt_token *token);
 /* Releases the reference. Accepts NULL. */
 void dt_tenant_release(dt_tenant *tenant);
 
-/* Counts a request of the tenant. False: it is over a quota. Any thread; never waits for I/O. */
+/* Counts a request of the token (tenant). False: it is over a quota. Any thread; never waits for I/O. */
 bool dt_tenant_request(dt_tenant *tenant, int64_t now_us, struct dt_over *over);
-/* Returns true if a quota limits new jobs of the tenant. */
+/* Returns true if a quota limits the new jobs of this token (tenant). */
 bool dt_tenant_limits_jobs(const dt_tenant *tenant);
 /* Counts a new job. False: it is over a quota. Any thread; never waits for I/O. */
 bool dt_tenant_job(dt_tenant *tenant, int64_t payload_bytes, int64_t now_us, struct dt_over *over);
@@ -45,8 +47,8 @@ void dt_tenant_refuse(dt_tenant *tenant, const struct dt_over *over, int64_t job
 int64_t dt_tenant_refused_elements(dt_tenant *tenant, size_t elements);
 /* Returns until when a new batch of the tenant must pause before it begins; 0: it need not. Any thread. */
 int64_t dt_tenant_rests_until(dt_tenant *tenant);
-/* Takes one of the tenant's places for batches that pause before they begin; each such batch holds a connection. False:
- * no place is free. */
+/* Lets another batch of the tenant pause before it begins. Because each such batch holds a connection, a tenant has
+ * only a few places for them. False: all places are taken. */
 #define DT_TENANT_PLACES 16
 bool dt_tenant_take_place(dt_tenant *tenant);
 void dt_tenant_give_place(dt_tenant *tenant);

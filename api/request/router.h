@@ -32,7 +32,7 @@ enum dt_wall {
     DT_WALL_FILTER,            /* a list or a sum, which includes only rows of the caller's topics */
     DT_WALL_OWN_TOKEN,         /* the route shows only rows of the caller's own token */
     DT_WALL_ALL_TOPICS,        /* the route is only for callers that see all topics */
-    DT_WALL_NOTHING            /* the route has no data of a tenant */
+    DT_WALL_NOTHING            /* the route shows no data that belongs to a topic or token */
 };
 
 enum dt_media { DT_MEDIA_JSON, DT_MEDIA_NDJSON, DT_MEDIA_OTHER };

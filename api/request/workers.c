@@ -23,7 +23,7 @@
 
 #define CALLERS 256 /* number of different values of dt_caller.fair_queue */
 
-#define SLICE_NICE 10 /* niceness of slicers: if processors are scarce, waiting clients come first */
+#define SLICE_NICE 10 /* niceness of the threads that do slices: if processors are scarce, waiting clients come first */
 
 #define BUSY_US INT64_C(1000000) /* the pool is busy if a request waits longer, and no worker was free meanwhile */
 
@@ -56,7 +56,7 @@ struct dt_workers {
     unsigned sleeping, busy;
     int64_t free_us; /* mono: when a worker last found nothing to run */
     bool stopping;
-    size_t n_slicers;        /* number of slicers that were started */
+    size_t n_slicers;        /* number of slicers (threads that do slices of long work) that were started */
     struct dt_slice *slices; /* queued slices (utlist) */
     size_t n_slices;         /* number of slices that are queued or running */
     bool slices_end;
@@ -399,7 +399,8 @@ static dt_status add_slicer_locked(dt_workers *pool)
     return status;
 }
 
-/* Starts another slicer if there are more slices than slicers. If it cannot start, the other slicers do the work. */
+/* Starts another slicer (a thread that does slices of long work) if there are more slices than slicers. If it cannot
+ * start, the other slicers do the work. */
 bool dt_workers_slice(dt_workers *pool, struct dt_slice *slice)
 {
     pthread_mutex_lock(&pool->lock);

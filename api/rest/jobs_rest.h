@@ -43,11 +43,12 @@ struct dt_settle {
     int shard; /* the shard whose list of attempts in flight has an attempt of the job */
     int64_t by_us;
 };
-/* If the request was put off before and the batch is not settled yet, puts it off again and returns true. */
+/* If the request was put off before, and the leader has not settled the batch yet, puts it off again and returns
+ * true. */
 DT_MUST_CHECK bool dt_settle_goes_on(struct dt_request *req, dt_store *store, const struct dt_settle *settle,
                                      dt_worker_fn run);
-/* Called after TOO_LATE. If only an unsettled batch prevents the change and there is time to wait, puts the request off
- * and returns true. */
+/* Called after TOO_LATE. If only a batch that the leader has not settled yet prevents the change and there is time to
+ * wait, puts the request off and returns true. */
 DT_MUST_CHECK bool dt_settle_wait(struct dt_request *req, struct dt_settle *settle, const struct dt_job *job,
                                   dt_worker_fn run);
 

@@ -54,7 +54,7 @@ SELECT EXISTS (SELECT 1 FROM schedule_fires FORCE INDEX (look) WHERE look_at <= 
                    WHERE j.due_band = 1 AND j.due_key > ? AND j.due_key <= ? AND NOT t.paused LIMIT 1)
        OR EXISTS (SELECT 1 FROM shards WHERE inflight <> '[]' LIMIT 1);
 
--- Counts attempts without a report and, at most a thousand, offered jobs that no client has popped.
+-- Counts attempts without a report and, at most a thousand, jobs that are offered to clients but not popped yet.
 -- name: count_under_way
 SELECT CAST((SELECT COALESCE(SUM(c.dispatched), 0) FROM job_counts c) AS SIGNED)
        + (SELECT COUNT(*) FROM (SELECT 1 FROM jobs FORCE INDEX (due) WHERE due_band = -1 LIMIT 1000) o);

@@ -209,8 +209,8 @@ static dt_status walk_one_instant(struct walk *w)
     struct dt_again again = {0};
     size_t done = PROMOTED;
     dt_status status = DT_OK;
-    /* For a far job the due index has only the day. The promotion gives it the exact time, so that leaders find the
-     * job. */
+    /* The due index has only the day of a far job. Promotion (archive.h) gives the job its exact time in the index, so
+     * that leaders find it. */
     do {
         status = dt_store_promote(w->store, w->end_ms, PROMOTED, &done, w->err);
         if (status == DT_OK)

@@ -53,9 +53,9 @@ struct dt_command_message {
     struct dt_str key, value;       /* absent = null */
     const struct dt_message_header *headers;
     size_t n_headers;
-    struct dt_str reply_to;         /* topic to which the answer is sent; absent: no answer is wanted */
-    bool patient;                   /* the message may wait until the attempt that prevents its change is settled */
-    bool last_try;                  /* refuse the message if it would have to wait */
+    struct dt_str reply_to; /* topic to which the answer is sent; absent: no answer is wanted */
+    bool patient;  /* the message may wait until the attempt that prevents its change has left the in-flight list */
+    bool last_try; /* refuse the message if it would have to wait */
     enum dt_intent_outcome outcome; /* out */
 };
 /* An answer, which is sent to Kafka as a message. */
@@ -88,7 +88,7 @@ struct dt_command_batch {
     struct dt_command_place *places; /* in: all partitions that are read, in ascending order */
     size_t n_places;
     struct dt_shard_map map; /* in */
-    /* Out, in the arena above. done, refused, waiting: numbers of messages. */
+    /* Out, in dt_command_taker.arena. done, refused, waiting: numbers of messages. */
     size_t done, refused, waiting;
     const struct dt_job_move *moves; /* jobs whose time changed, for the index */
     size_t n_moves;

@@ -27,14 +27,15 @@ struct dt_inbox_mover {
     struct dt_intent_topics topics;
     int64_t after, last; /* the last search found open rows with ids above `after`; `last` is the highest of them */
     struct dt_inbox_patience {
-        int64_t id, since_us; /* id of a row that waits until an attempt is settled; since when it waits */
+        /* id of a row that waits until an attempt has left the in-flight list; since when it waits */
+        int64_t id, since_us;
     } patience[DT_INBOX_PATIENCE];
     size_t n_patience;
 };
 
 struct dt_inbox_moved {
     size_t done, refused, waiting;
-    const struct dt_job_move *moves; /* jobs whose time changed, for the index; in the mover's arena */
+    const struct dt_job_move *moves; /* jobs whose time changed, for the index; in dt_inbox_mover.arena */
     size_t n_moves;
     bool again; /* the caller should try again at once: a topic that a row waits for was created */
 };

@@ -7,7 +7,7 @@ SELECT id, COALESCE(LENGTH(payload), 0) + COALESCE(LENGTH(options), 0)
    AND id > ?
  ORDER BY id LIMIT ?;
 
--- Locks open rows. Skips rows that another session has locked: uncommitted rows, rows that another mover carries out,
+-- Locks open rows. Skips rows that another session has locked: uncommitted rows, rows that another process carries out,
 -- and rows that an operator has locked.
 -- name: lock_inbox
 SELECT id, action+0, topic, job_key, job_id, run_at, delay_ms, LEFT(payload, ?), LENGTH(payload), LEFT(options, ?),

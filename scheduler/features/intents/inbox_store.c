@@ -249,7 +249,8 @@ static dt_status read_intent_row(struct row_reading *r)
 #define BYTES_AT_ONCE ((size_t)16 << 20) /* most bytes of rows in one transaction, unless the first row is larger */
 #define NAMES_AT_ONCE (DT_INBOX_AT_ONCE + 1000)
 #define ERROR_BYTES   ((size_t)1500) /* most bytes of the text in job_inbox.error */
-/* Longest time for which a row waits until an attempt is settled. A request over HTTP waits as long. */
+/* Longest time for which a row waits until an attempt has left the in-flight list. A request over HTTP waits as
+ * long. */
 #define PATIENCE_US INT64_C(200000)
 
 struct moving {
@@ -499,8 +500,8 @@ dt_status dt_store_move_inbox(struct dt_inbox_mover *m, struct dt_inbox_moved *o
     if (t.n > 0) {
         out->moves = t.txn.moves;
         out->n_moves = t.txn.n_moves;
-        /* Stores which rows wait until attempts are settled, and since when; at most DT_INBOX_PATIENCE rows, those with
-         * the lowest ids. */
+        /* Stores which rows wait until attempts have left the in-flight list, and since when; at most DT_INBOX_PATIENCE
+         * rows, those with the lowest ids. */
         struct dt_inbox_patience kept[DT_INBOX_PATIENCE];
         size_t n = 0;
         for (size_t i = 0; i < t.n && n < DT_INBOX_PATIENCE; i++) {

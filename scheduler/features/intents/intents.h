@@ -36,14 +36,14 @@ struct dt_intent {
     struct dt_insert insert;  /* for a create or replace; retry absent and ack_timeout_ms 0 = the topic's values */
     struct dt_patch patch;    /* for a change: the members to change */
     bool keep_attempt;        /* for a cancel: the current attempt continues, and only further attempts are cancelled */
-    bool patient;             /* the intent may wait until the attempt that prevents its change is settled */
+    bool patient; /* the intent may wait until the attempt that prevents its change has left the in-flight list */
     /* Several intents may share this flag. If one of them has to wait, it sets the flag, and all later ones wait, too.
      * NULL: the intent shares no flag. */
     bool *stopped;
 
     /* Out, as all members below. The decoder may set REFUSED. */
     enum dt_intent_outcome outcome;
-    bool unsettled;            /* with WAITS: the intent waits until an attempt is settled */
+    bool unsettled;            /* with WAITS: the intent waits until an attempt has left the in-flight list */
     struct dt_problem problem; /* with REFUSED: the reason */
     struct dt_faults faults;
     struct dt_job job; /* except for a create: the job after the change, or the unchanged job if the change was

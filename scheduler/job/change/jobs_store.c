@@ -207,7 +207,7 @@ static dt_status change_locked(void *arg, dt_db *db, int64_t now_ms, struct dt_e
     if (c->archived)
         dt_counts_add(c->counts, c->job->topic, dt_count_piece(c->id), (int)c->job->state, 1);
     else if ((was == DT_DISPATCHED || before.attempt_status != DT_ATTEMPT_DISPATCHED || c->counted) &&
-             !DT_UNGUARDED(COUNT_CHANGE)) /* if a manual edit ended the job, the housekeeper counts that */
+             !DT_UNGUARDED(COUNT_CHANGE)) /* if a manual edit ended the job, housekeeping counts that (archive.h) */
         dt_counts_move(c->counts, c->job->topic, c->id, was, c->job->state);
     return DT_OK;
 }
