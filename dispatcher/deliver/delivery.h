@@ -145,9 +145,10 @@ DT_MUST_CHECK dt_status dt_delivery_tend(dt_delivery *delivery, dt_store *store,
 /* Returns why due jobs wait for the delivery; empty: no job waits. Updates the delivery's gauges. Valid until the next
  * call. */
 const char *dt_delivery_trouble(dt_delivery *delivery);
-/* Writes a text for operators; used if no job waits. Empty: there is nothing to report. */
+/* Writes a text about the delivery for operators, which is shown if no job waits. Empty: there is nothing to report. */
 void dt_delivery_notice(const dt_delivery *delivery, char *text, size_t size);
-/* Returns whether the delivery is open and costs something while idle. If so, an idle shard closes it. */
+/* Returns whether the delivery is open and uses threads or connections even while no job is due. If so, an idle shard
+ * closes it. */
 bool dt_delivery_worth_closing(const dt_delivery *delivery);
 /* Closes connections and aborts a begun batch. dt_delivery_fence can open the delivery again. */
 void dt_delivery_close(dt_delivery *delivery);

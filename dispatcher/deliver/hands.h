@@ -68,7 +68,7 @@ void dt_hands_claims_free(dt_hands_claims *claims); /* accepts NULL */
  * (dt_callback_host_of). */
 size_t dt_hands_claims_room(dt_hands_claims *claims, int64_t owner, struct dt_str topic,
                             const struct dt_topic_callback *callback, uint32_t host);
-/* Returns whether this process accepts attempts at all. */
+/* Returns whether callbacks are enabled in this process. If not, it accepts no attempts. */
 bool dt_hands_claims_open(const dt_hands_claims *claims);
 void dt_hands_claims_begin(dt_hands_claims *claims);
 /* Takes a place for an attempt. For struct dt_leader_gate; `arg` is a dt_hands_claims. */

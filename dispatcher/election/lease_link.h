@@ -21,8 +21,8 @@ typedef struct dt_lease_link dt_lease_link;
 /* Signal to the elector's mailbox: dt_lease_link_take returns an answer. */
 #define DT_LEASE_ANSWERED UINT32_C(1)
 
-/* An order: what to do, in the order of the members. After that, the view is read. If all members are zero except
- * `member`, only the view is read. */
+/* An order: what to do, in the order of the members. After that, the view (members and leases in MySQL) is read. If all
+ * members are zero except `member`, only the view is read. */
 struct dt_lease_order {
     int64_t member; /* id of the member that gives the order */
     bool join;      /* the member joins; also if it may have joined before, but the answer was lost */

@@ -56,8 +56,8 @@ static void take_range(dt_shard_map_source *s, const struct dt_shard_range *rang
     for (unsigned shard = 0; shard < DT_SHARDS_MAX; shard++) {
         struct leaving *leaving = &s->leaving[shard];
         int64_t token = shard < kept ? 0 : range->standing[shard];
-        /* A shard that this process may lead does not become an orphan, because the row may name this process's own
-         * leadership. */
+        /* A shard that this process may lead gets no last leader (orphans, above), because the row may name this
+         * process's own leadership. */
         if (token == 0 || token != leaving->token)
             *leaving = (struct leaving){token, now_us, false};
         else if (shard < s->led && !leaving->orphan)

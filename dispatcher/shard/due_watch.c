@@ -38,7 +38,8 @@ struct dt_due_watch {
     bool asks_all; /* the running statement returns all due jobs */
     /* Parameters of the next wait (watch.h). */
     int64_t due_from_ms, look_from_ms, generation, topics_version, leads;
-    /* recent: jobs that became due within the window; old: jobs due earlier, at the last full read. */
+    /* recent: jobs that became due within WINDOW_MS; old: jobs that were due before, when all due jobs were last
+     * read. */
     struct told recent, old;
     pthread_mutex_t lock; /* protects `rows` and `known` */
     struct dt_watched_row rows[DT_SHARDS_MAX];

@@ -201,9 +201,10 @@ struct dt_shard_trust {
     int64_t marked_us;          /* mono: when the index last accepted a write of the marker */
     bool mark_unanswered;       /* the last write of a marker failed, so the set may have the marker of that write */
     bool unanswered_says_whole; /* the marker whose write failed says that the set is complete */
-    /* The shard's set is complete. Under state_lock: any thread sets it, the loop clears it. */
+    /* Whether the shard's set is complete. Protected by state_lock: any thread sets it, the loop clears it. */
     _Atomic bool whole;
-    /* The shard's set was compared with MySQL since the last doubt. Under state_lock; any thread. */
+    /* Whether the shard's set was compared with MySQL since the last doubt. Protected by state_lock; any thread changes
+     * it. */
     _Atomic bool compared;
     struct dt_outage_part outage;
 };
@@ -432,7 +433,7 @@ static inline bool dt_shard_has_remainder(const dt_shard_loop *l)
 
 /* ---- shard_takeover.c ---- */
 
-/* If processes have died because of this shard, waits for the pause that follows. */
+/* If processes have died at assertions of this shard, waits until the pause that follows has passed. */
 void dt_shard_wait_after_deaths(dt_shard_loop *l);
 /* Writes a new epoch and token into the row. OK: this process leads the shard, and l->flight has the in-flight list of
  * the row; whether the list was sent is not known yet. */
@@ -513,7 +514,8 @@ void dt_shard_look_for_room(dt_shard_loop *l);
 void dt_shard_open_timeouts(dt_shard_loop *l);
 /* Returns whether any parked job may be sent. */
 bool dt_shard_parked_may_go(const dt_shard_loop *l);
-/* Called before a due scan: moves about a batch of entries that may be sent from held sets back to the due set. */
+/* Called before a due scan: moves entries from held sets, if they may be sent, back to the due set; about as many as
+ * fit into a batch. */
 void dt_shard_give_back(dt_shard_loop *l);
 
 /* ---- shard_queues.c ---- */

@@ -218,7 +218,8 @@ void dt_shard_read_map(dt_shard_loop *l)
         lose_set(l);
 }
 
-/* Raises a doubt. Also notifies the housekeeper, which then compares the set with MySQL soon. */
+/* Raises a doubt: the shard's set may lack entries. Also notifies the housekeeper, which then compares the set with
+ * MySQL soon. */
 void dt_shard_doubt_index(dt_shard_loop *l)
 {
     dt_shard_loop_index_doubted(l);

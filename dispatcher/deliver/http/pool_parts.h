@@ -24,8 +24,8 @@
 #include "election/elector_kind.h"
 #include "http_places.h"
 
-/* An attempt in the hands of this process: from the commit of its claim until its outcome is recorded, or until it is
- * given away. */
+/* An attempt in the hands of this process: from the commit of its claim until its outcome is recorded, or until MySQL
+ * has confirmed that it has no owner any more. */
 struct dt_callback {
     struct dt_hand hand;   /* job id and attempt: the key in `all` */
     _Atomic int64_t owner; /* the owner number under which the attempt was claimed; changed under the lock */

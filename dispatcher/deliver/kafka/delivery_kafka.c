@@ -340,7 +340,7 @@ enum { MET_TOGETHER = 256 }; /* most topics in one lookup; each further topic is
 
 #define STRANGERS_AGAIN_US  INT64_C(60000000)
 #define STRANGERS_LATELY_US INT64_C(3600000000)
-/* After a leader asked for a topic, its jobs count as waiting this long. */
+/* Time for which the jobs of a topic count as waiting after a leader asked for the topic. */
 #define WAITED_US INT64_C(15000000)
 #define ALARM_US  INT64_C(1000000) /* pause between two log lines about jobs that wait for Kafka */
 

@@ -299,7 +299,7 @@ DT_MUST_CHECK dt_status dt_txn_producer_new(const struct dt_kafka_env *env, unsi
  * waiting for that. After *stop is set, calls wait only for the answer to a commit. */
 DT_MUST_CHECK dt_status dt_txn_producer_start(dt_txn_producer *p, int64_t deadline_us, const _Atomic bool *stop,
                                               struct dt_error *err);
-/* Waits until the fencing that dt_txn_producer_start began is done. */
+/* Waits until the older producers are fenced, which dt_txn_producer_start has begun. */
 DT_MUST_CHECK dt_status dt_txn_producer_await_fenced(dt_txn_producer *p, int64_t deadline_us, const _Atomic bool *stop,
                                                      struct dt_error *err);
 void dt_txn_producer_free(dt_txn_producer *p);

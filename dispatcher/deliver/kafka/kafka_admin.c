@@ -194,8 +194,8 @@ static rd_kafka_NewTopic_t *new_topic(struct dt_kafka_admin *a, struct look *loo
         (void)!rd_kafka_NewTopic_set_config(made, "retention.bytes", "-1");
         (void)!rd_kafka_NewTopic_set_config(made, "cleanup.policy", "delete");
     } else if (dt_str_ends(dt_str(look->topic), DT_STR_LIT(".rejected"))) {
-        /* A message that is moved to this topic because it was refused gets one more header, so it may be larger than
-         * its first topic allows. */
+        /* A message that is moved to a topic `.rejected` gets one more header, so it may be larger than its first topic
+         * allows. */
         snprintf(bytes, sizeof(bytes), "%d", DT_KAFKA_MESSAGE_MAX);
         (void)!rd_kafka_NewTopic_set_config(made, "max.message.bytes", bytes);
     }

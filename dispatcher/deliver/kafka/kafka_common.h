@@ -112,8 +112,8 @@ void dt_kafka_on_demand_free(dt_kafka_on_demand *handle); /* frees a handle that
 
 /* Settings of librdkafka from [kafka] client.*, and the handles that use them. Included by kafka_*.c only. */
 
-/* Applies the settings of the configuration, and reads the files that these settings name again. INVALID: as for
- * dt_kafka_check. */
+/* Applies the settings of the configuration, and reads the files that these settings name again. INVALID:
+ * dt_kafka_check refuses a setting. */
 DT_MUST_CHECK dt_status dt_kafka_client_set(rd_kafka_conf_t *conf, const struct dt_config *config,
                                             struct dt_error *err);
 /* Returns how many times dt_kafka_renew was called. A handle that was created at a lower number has old settings. */

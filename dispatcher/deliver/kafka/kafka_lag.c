@@ -14,7 +14,7 @@ struct dt_result_lag {
     const struct dt_kafka_env *env;
     dt_kafka_on_demand *handle;
     char topic[DT_KAFKA_TOPIC_MAX + 1]; /* name of the topic, and of the consumer group */
-    /* Offset after each partition's last message, read when the mark was taken; NULL: no mark. */
+    /* Offset after each partition's last message, as last recorded (dt_result_lag_mark); NULL: not recorded. */
     rd_kafka_topic_partition_list_t *ends;
 };
 
@@ -64,7 +64,7 @@ dt_status dt_result_lag_mark(dt_result_lag *l, struct dt_error *err)
 
 /* ---- what the group has committed ---- */
 
-/* Asks Kafka for the current first or end offset of a partition (`which`, as for dt_kafka_ask_offsets). */
+/* Asks Kafka for the current first or end offset of a partition. which: RD_KAFKA_OFFSET_BEGINNING or _END. */
 static dt_status ask_offset(struct dt_result_lag *l, rd_kafka_t *rk, int32_t partition, int64_t which, int64_t *offset,
                             struct dt_error *err)
 {
