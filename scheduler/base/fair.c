@@ -58,7 +58,7 @@ static void share_among_queues(struct run own, size_t room)
     }
 }
 
-/* Divides `room` among the owners. Returns what no owner could use. */
+/* Divides `room` among the owners. Returns the part that no owner could use. */
 static size_t share_among_owners(struct run all, size_t room)
 {
     size_t want = 1;

@@ -289,7 +289,7 @@ static bool greet(struct dt_conn *conn)
     return false;
 }
 
-/* Works until the connection must wait for the socket, the owner or the client. Ends the turn. */
+/* Reads, parses and writes until the connection must wait for the socket, the owner or the client. Ends the turn. */
 static void run_turn(struct dt_conn *conn)
 {
     struct dt_conns *conns = conn->conns;
