@@ -213,7 +213,7 @@ static dt_status read_shard_row(dt_db *db, struct dt_fence *fence, const char *i
     return status == DT_OK ? end : status;
 }
 
-/* Must be called after the row was locked and belongs to this leadership, or to no leader. */
+/* Halts the shard. Must be called after its row was locked, and only if this leadership or no leader has the shard. */
 static dt_status halt_shard(dt_db *db, unsigned shard, const char *reason, struct dt_error *err)
 {
     return dt_db_run(db, dt_sql_halt_shard, DT_PARAMS(DT_P_STR(dt_str(reason)), DT_P_INT(shard)), NULL, err);

@@ -50,8 +50,8 @@ static void hold_at_limit(struct dt_open_txn *t, struct dt_candidate *c)
     t->io->limits.held++;
 }
 
-/* Holds the jobs that exceed the limits of their topics. Locks only the gates of topics of which the caller allows
- * jobs. */
+/* Holds the jobs that exceed the limits of their topics. Locks the row with a topic's limits only if the caller allows
+ * jobs of the topic. */
 static dt_status keep_within_limits(struct dt_open_txn *t)
 {
     const struct dt_leader_gate *gate = &t->io->gate;
@@ -161,8 +161,8 @@ static int by_topic_and_first(const void *a, const void *b)
     return topics ? topics : (x->first > y->first) - (x->first < y->first);
 }
 
-/* Lists the Kafka topics of all jobs that would be sent, by owner. *n: number of places; *n_topics: number of Kafka
- * topics. NULL: memory ran out. */
+/* Lists the Kafka topics of all jobs that would be sent, by owner. *n: length of the list; *n_topics: number of
+ * different Kafka topics. NULL: memory ran out. */
 static struct place *list_batch_topics(const struct dt_open_txn *t, size_t n_jobs, size_t *n, size_t *n_topics)
 {
     struct place *v = dt_arena_alloc(t->io->arena, n_jobs * sizeof(*v));
@@ -185,7 +185,7 @@ static struct place *list_batch_topics(const struct dt_open_txn *t, size_t n_job
     return v;
 }
 
-/* Leaves the jobs whose Kafka topics do not fit into one batch. */
+/* Leaves the jobs whose Kafka topics do not fit into one batch for later transactions. */
 static dt_status leave_other_topics(struct dt_open_txn *t)
 {
     size_t most = t->io->due.max_topics;

@@ -352,8 +352,8 @@ struct group {
     struct dt_leader_batch *batch; /* the messages, in the order of the claims */
 };
 
-/* Writes the claims of a group. A claim into hands gets no claim_shard, so cancels and later claims do not look for it
- * in an in-flight list. */
+/* Writes the claims of a group. A claim into the hands of a process gets no claim_shard, so cancels and later claims do
+ * not look for it in an in-flight list. */
 static dt_status write_group(struct dt_open_txn *t, const struct group *group)
 {
     uint64_t changed = 0;

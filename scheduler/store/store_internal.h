@@ -30,7 +30,7 @@ void dt_store_heard_now(dt_store *store, int64_t now_ms, int64_t asked_us);
  * commit. */
 DT_MUST_CHECK dt_status dt_store_commit(dt_db *db, dt_status status, struct dt_error *err);
 
-/* Runs one statement without a result, as a transaction of its own. *changed: as *affected of dt_db_run. */
+/* Runs one statement without a result, as a transaction of its own. *changed: number of rows that it has changed. */
 DT_MUST_CHECK dt_status dt_store_run(dt_store *store, const char *sql, struct dt_params params, uint64_t *changed,
                                      struct dt_error *err);
 /* Runs a query on a connection that is made if needed. */

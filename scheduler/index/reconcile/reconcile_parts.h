@@ -138,8 +138,8 @@ static inline bool dt_compare_active(const struct dt_compare *compare)
 /* Does one bounded step: compares, then repairs. Only MySQL can make it fail; the compare then ends. */
 DT_MUST_CHECK dt_status dt_compare_step(dt_reconciler *r, struct dt_compare *compare, struct dt_error *err);
 
-/* Reads into r->held which topics of our shards have held sets: if a due row of such a topic is not in the due set,
- * that is no mismatch. Fails only if memory runs out (NOMEM). */
+/* Reads into r->held which topics of our shards have held sets: if a due row of one of these topics is not in the due
+ * set, that is no mismatch. Fails only if memory runs out (NOMEM). */
 DT_MUST_CHECK dt_status dt_reconcile_list_held(dt_reconciler *r);
 
 /* ---- rebuild.c ---- */

@@ -62,7 +62,7 @@
 
 #define HELD_SETS_MAX 4
 
-/* Lists the topics with held sets. If a due row of such a topic is not in the due set, that is no mismatch. */
+/* Lists the topics with held sets. If a due row of one of these topics is not in the due set, that is no mismatch. */
 dt_status dt_reconcile_list_held(dt_reconciler *r)
 {
     dt_arena_reset(&r->held_arena);
