@@ -6,16 +6,16 @@
 #include "request/request.h"
 #include "store/store.h"
 
-/* intake/create_rest.c */
+/* handlers in intake/create_rest.c */
 enum dt_next dt_handle_job_create(struct dt_request *req); /* topic and key are in the path or in the body */
 
-/* intake/results_rest.c */
+/* handlers in intake/results_rest.c */
 enum dt_next dt_handle_job_results(struct dt_request *req);
 
-/* pull/commands_rest.c */
+/* handlers in pull/commands_rest.c */
 enum dt_next dt_handle_commands(struct dt_request *req);
 
-/* rest/jobs_rest.c */
+/* handlers in rest/jobs_rest.c */
 enum dt_next dt_handle_job_by_id(struct dt_request *req); /* submits route->work, if the path holds an id */
 enum dt_next dt_handle_job_get(struct dt_request *req, dt_store *store);
 enum dt_next dt_handle_job_patch(struct dt_request *req);
@@ -25,16 +25,16 @@ enum dt_next dt_handle_job_operate(struct dt_request *req, dt_store *store);
 enum dt_next dt_handle_job_attempts(struct dt_request *req);
 enum dt_next dt_handle_key_get(struct dt_request *req);
 
-/* rest/explain_rest.c */
+/* handlers in rest/explain_rest.c */
 enum dt_next dt_handle_job_explain(struct dt_request *req);
 
-/* rest/list_rest.c */
+/* handlers in rest/list_rest.c */
 enum dt_next dt_handle_job_list(struct dt_request *req);
 
-/* pull/pop_room.c */
+/* handlers in pull/pop_room.c */
 enum dt_next dt_handle_pop(struct dt_request *req); /* the topic is in the path, or topics are in the body */
 
-/* rest/topics_rest.c */
+/* handlers in rest/topics_rest.c */
 enum dt_next dt_handle_topic_list(struct dt_request *req);
 enum dt_next dt_handle_topic_get(struct dt_request *req, dt_store *store);
 enum dt_next dt_handle_topic_put(struct dt_request *req);
@@ -42,7 +42,7 @@ enum dt_next dt_handle_topic_put(struct dt_request *req);
 enum dt_next dt_handle_topic_pause(struct dt_request *req, dt_store *store);
 enum dt_next dt_handle_topic_delete(struct dt_request *req);
 
-/* rest/schedules_rest.c */
+/* handlers in rest/schedules_rest.c */
 enum dt_next dt_handle_schedule_list(struct dt_request *req);
 enum dt_next dt_handle_schedule_by_name(struct dt_request *req); /* submits route->work, if the name is well-formed */
 enum dt_next dt_handle_schedule_get(struct dt_request *req, dt_store *store);
@@ -53,7 +53,7 @@ enum dt_next dt_handle_schedule_pause(struct dt_request *req, dt_store *store);
 enum dt_next dt_handle_schedule_run_now(struct dt_request *req, dt_store *store);
 enum dt_next dt_handle_schedule_next(struct dt_request *req);
 
-/* rest/operations_rest.c */
+/* handlers in rest/operations_rest.c */
 enum dt_next dt_handle_jobs_operate(struct dt_request *req); /* route->arg: enum dt_operation_kind */
 /* for DELETE /v1/topics/{t}?cancel=true */
 enum dt_next dt_handle_topic_delete_with_jobs(struct dt_request *req);
@@ -61,46 +61,46 @@ enum dt_next dt_handle_operation_list(struct dt_request *req);
 enum dt_next dt_handle_operation_get(struct dt_request *req, dt_store *store);
 enum dt_next dt_handle_operation_stop(struct dt_request *req, dt_store *store);
 
-/* rest/tokens_rest.c */
+/* handlers in rest/tokens_rest.c */
 enum dt_next dt_handle_token_list(struct dt_request *req, dt_store *store);
 enum dt_next dt_handle_token_new(struct dt_request *req);
 enum dt_next dt_handle_usage(struct dt_request *req);
 enum dt_next dt_handle_token_set(struct dt_request *req);
 enum dt_next dt_handle_token_revoke(struct dt_request *req, dt_store *store);
 
-/* rest/events_rest.c */
+/* handlers in rest/events_rest.c */
 enum dt_next dt_handle_event_list(struct dt_request *req); /* if the path has a job's id: events of this job */
 
-/* rest/forecast_rest.c */
+/* handlers in rest/forecast_rest.c */
 enum dt_next dt_handle_forecast(struct dt_request *req); /* route->arg: true: only spikes */
 
-/* console/handlers_console.c */
+/* handlers in console/handlers_console.c */
 enum dt_next dt_handle_console(struct dt_request *req); /* if the path has no file: index.html */
 enum dt_next dt_handle_console_moved(struct dt_request *req);
 
-/* rest/overview_rest.c, rest/series_rest.c */
+/* handlers in rest/overview_rest.c, rest/series_rest.c */
 enum dt_next dt_handle_overview(struct dt_request *req, dt_store *store);
 enum dt_next dt_handle_series(struct dt_request *req);
 enum dt_next dt_handle_dead_letters(struct dt_request *req);
 
-/* rest/alerts_rest.c */
+/* handlers in rest/alerts_rest.c */
 enum dt_next dt_handle_alert_list(struct dt_request *req);
 enum dt_next dt_handle_alert_silence(struct dt_request *req);
 
-/* rest/doctor_rest.c */
+/* handlers in rest/doctor_rest.c */
 enum dt_next dt_handle_doctor(struct dt_request *req);
 
-/* rest/ops_rest.c */
+/* handlers in rest/ops_rest.c */
 enum dt_next dt_handle_shards(struct dt_request *req);
 
-/* rest/ops_rest.c */
+/* handlers in rest/ops_rest.c */
 enum dt_next dt_handle_clock(struct dt_request *req);
 enum dt_next dt_handle_clock_set(struct dt_request *req);
 
-/* rest/ops_rest.c */
+/* handlers in rest/ops_rest.c */
 enum dt_next dt_handle_caller(struct dt_request *req);
 
-/* rest/ops_rest.c */
+/* handlers in rest/ops_rest.c */
 enum dt_next dt_handle_healthz(struct dt_request *req);
 enum dt_next dt_handle_readyz(struct dt_request *req);
 enum dt_next dt_handle_metrics(struct dt_request *req);

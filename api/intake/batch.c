@@ -211,7 +211,7 @@ dt_batch *dt_batch_new(struct dt_request *req, const struct dt_batch_kind *kind,
     return batch;
 }
 
-/* Releases what the unit of a returned chunk holds. */
+/* Releases what a returned chunk's unit still refers to, such as the snapshot of topics. */
 static void clear_chunk(struct dt_batch *batch, struct dt_chunk *chunk)
 {
     if (chunk->submitted && batch->kind->clear)

@@ -27,7 +27,7 @@ struct dt_pop_wish {
 };
 
 /* Decodes the body of a pop. json NULL: the body is empty. topic: the topic in the path; if it is absent, the body
- * names the topics. INVALID: faults has at least one fault. NOMEM. */
+ * names the topics. INVALID: faults has at least one fault. NOMEM: memory ran out. */
 DT_MUST_CHECK dt_status dt_pop_wish_decode(const dt_json *json, struct dt_str topic, struct dt_faults *faults,
                                            struct dt_pop_wish *out);
 

@@ -14,7 +14,7 @@ struct dt_cursor_list {
 };
 
 /* Fills in the identity of a list. kind: letter of the list. fields: all parts of the filter that decide which rows are
- * in the list, in a fixed order (an absent field differs from an empty one). NOMEM. */
+ * in the list, in a fixed order (an absent field differs from an empty one). NOMEM: memory ran out. */
 DT_MUST_CHECK dt_status dt_cursor_list_init(struct dt_cursor_list *list, const unsigned char key[DT_CURSOR_KEY],
                                             char kind, const struct dt_caller *caller, const struct dt_str *fields,
                                             size_t n);

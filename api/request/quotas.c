@@ -45,7 +45,7 @@ struct dt_quotas {
     int64_t apis;        /* number of live API processes */
     int64_t settle_us;   /* when shares are renewed next */
     int64_t usage_us;    /* when usage is written next */
-    int64_t again_us;    /* earliest time of the next transaction */
+    int64_t again_us;    /* earliest time of the next transaction that takes shares */
     int64_t count_us;    /* earliest time of the next count of pending jobs */
     int64_t expired_day; /* day on which old usage was last removed */
     _Atomic bool used;   /* a token was used since usage was last written */

@@ -30,7 +30,7 @@ struct dt_session {
 
 /* Copies the configuration, with timeouts of at most api.database_timeout. The copy borrows the texts. */
 void dt_session_shorten(struct dt_config *brief, const struct dt_config *config);
-/* Initializes a session, without connecting. env is borrowed, and must outlive the session. NOMEM. */
+/* Initializes a session, without connecting. env is borrowed, and must outlive the session. NOMEM: memory ran out. */
 DT_MUST_CHECK dt_status dt_session_init(struct dt_session *session, const struct dt_session_env *env);
 /* Closes the connection. Called by the thread that used the session, when the thread ends. */
 void dt_session_clear(struct dt_session *session);

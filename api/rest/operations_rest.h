@@ -13,7 +13,7 @@ struct dt_operation_body {
     int64_t wait_ms; /* how long the answer waits, at most, until the operation ends */
 };
 /* Decodes a body of POST /v1/jobs:cancel, :reschedule, :redrive or :run-now. now_ms: MySQL's clock. INVALID: faults has
- * at least one fault. NOMEM. */
+ * at least one fault. NOMEM: memory ran out. */
 DT_MUST_CHECK dt_status dt_operation_decode(const dt_json *json, const struct dt_job_rules *rules,
                                             enum dt_operation_kind kind, int64_t now_ms, struct dt_faults *faults,
                                             struct dt_operation_body *out);

@@ -124,7 +124,7 @@ dt_status dt_schedule_decode(const dt_json *json, const struct dt_job_rules *rul
     const bool object = body->type == DT_JSON_OBJECT;
     struct dt_json_reader r = {.json = json, .faults = faults, .out = out};
     *out = (struct dt_schedule_body){.schedule = {.name = name, .time_zone = DT_STR_LIT("UTC")}};
-    if (object) /* otherwise dt_job_template_decode adds the fault */
+    if (object) /* if the job is not an object, dt_job_template_decode adds the fault */
         dt_json_read(&r, &table, body);
     if (object && s->cron.p && s->every_ms) {
         dt_faults_add(faults, "/cron", "contradicts every: give one of the two");

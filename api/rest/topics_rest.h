@@ -22,7 +22,7 @@ void dt_topic_add(struct dt_strbuf *out, const struct dt_topic *topic, const str
 
 /* Replaces each "***" in callback settings by the value that the topic has, unless the value could then be sent to a
  * place where it was not sent before. `there`: the topic as stored; NULL if it does not exist. *out: the topic to
- * store. json is scratch memory. INVALID: faults names the values that cannot be kept. NOMEM. */
+ * store. json is scratch memory. INVALID: faults names the values that cannot be kept. NOMEM: memory ran out. */
 DT_MUST_CHECK dt_status dt_topic_callback_keep(dt_json *json, const struct dt_topic *there,
                                                const struct dt_topic_setting *setting, struct dt_faults *faults,
                                                struct dt_topic *out);

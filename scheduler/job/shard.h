@@ -19,7 +19,7 @@ struct dt_shard_map {
     uint16_t of_slot[DT_SLOTS];
 };
 void dt_shard_map_init(struct dt_shard_map *map, int64_t generation, unsigned shards);
-/* Returns true if the shard has slots in `to` that it does not have in `from`. */
+/* Returns true if the map `to` gives the shard slots that `from` does not give it. */
 bool dt_shard_map_gains(const struct dt_shard_map *from, const struct dt_shard_map *to, unsigned shard);
 static inline unsigned dt_shard_of(const struct dt_shard_map *map, int64_t job_id)
 {

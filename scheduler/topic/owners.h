@@ -42,8 +42,8 @@ struct dt_db;
  * tokens. */
 DT_MUST_CHECK dt_status dt_store_topic_owners_update(dt_store *store, struct dt_error *err);
 
-/* Calls dt_store_topic_owners_update after a token was made or revoked. If the update fails, a dispatcher repeats it
- * within a minute. */
+/* Updates the owners of all topics (dt_store_topic_owners_update) after a token was made or revoked. If the update
+ * fails, a dispatcher repeats it within a minute. */
 void dt_topic_owners_follow(dt_store *store);
 
 /* Returns true if a token with these scopes (api_tokens.scopes) may make jobs: only such tokens own topics. */

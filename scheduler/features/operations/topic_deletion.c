@@ -75,7 +75,7 @@ static dt_status delete_or_leave(void *arg, dt_db *db, int64_t now_ms, struct dt
         status = count_live_jobs(db, d->name, &out->jobs, &dispatched, err);
     out->jobs += dispatched;
     out->keeper = out->schedule.p ? DT_TOPIC_HAS_SCHEDULE : out->jobs > 0 ? DT_TOPIC_HAS_JOBS : DT_TOPIC_GOES;
-    /* The topic is kept, and so must be its gate: this status rolls the transaction back. */
+    /* The topic is kept, so its gate must be kept, too: this status rolls the transaction back. */
     if (status == DT_OK && out->keeper)
         return dt_fail(err, DT_EXISTS, "the topic is in use");
     if (status == DT_OK)

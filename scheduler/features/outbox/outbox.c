@@ -198,7 +198,7 @@ struct round {
     /* at: index of the next message to send; each earlier message was sent, or has to wait for a place */
     size_t n, room, at;
     int64_t now_ms;  /* MySQL's clock */
-    int64_t next_us; /* mono: when the next round must begin at the latest, by what this round has seen */
+    int64_t next_us; /* mono: when the next round must begin at the latest, according to the messages read so far */
     /* waits: an answer waits for its Kafka topic; answered: Kafka has answered about at least one topic */
     bool waits, answered;
     bool crowded;           /* a webhook could not be sent, because all places were taken */

@@ -393,8 +393,8 @@ static dt_status decide_patch(struct change *c)
     patch.member = body->member;                                                                                       \
     patch.has_##member = true;
 
-/* Replaces the whole body of the job. If an attempt with the old body is in flight, the change is TOO_LATE, as if
- * the job were dispatched. */
+/* Replaces the whole body of the job. If an attempt with the old body is in flight, the change is TOO_LATE, because
+ * that attempt cannot be changed any more. */
 static dt_status decide_replace(struct change *c)
 {
     const struct dt_new_job *body = c->body;
