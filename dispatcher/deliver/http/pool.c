@@ -86,9 +86,9 @@ static dt_status renew_number(dt_hands *hands, dt_store *store, struct dt_error 
     return status;
 }
 
-/* Gives up the owner number. If attempts are still in hands, because a leader has just claimed some, the number's row
- * is not deleted but expires with its lease, so that no attempt is ended as lost while it is being sent. At the end of
- * the process nothing is sent any more, so the row is deleted at once. */
+/* Gives up the owner number. If this process still has attempts, because a leader has just claimed some, the number's
+ * row is not deleted but expires with its lease, so that no attempt is ended as lost while it is being sent. At the end
+ * of the process nothing is sent any more, so the row is deleted at once. */
 static dt_status give_up_number(dt_hands *hands, dt_store *store, struct dt_error *err)
 {
     int64_t number = hands->owner;

@@ -29,8 +29,8 @@ void dt_kafka_drain(int timeout_ms);
 DT_MUST_CHECK dt_status dt_kafka_check(const struct dt_config *config, struct dt_error *err);
 /* Applies [kafka] client.* of a reloaded configuration to the running one, and reads the files that these settings name
  * again. Open handles get the user and password of SASL, or the token, and are replaced as soon as they are not in use;
- * a leader's producers keep the old settings until they are created again. If the status is not OK (as for
- * dt_kafka_check), nothing changes. */
+ * a leader's producers keep the old settings until they are created again. If a setting is refused (dt_kafka_check),
+ * nothing changes. */
 DT_MUST_CHECK dt_status dt_kafka_renew(const struct dt_config *running, const struct dt_config *fresh,
                                        struct dt_error *err);
 /* Prints commands for kafka-acls.sh that grant exactly the rights that a dispatcher needs. */
@@ -285,7 +285,7 @@ struct dt_kafka_refusal dt_producer_refusal(const dt_producer *producer);
  * ---- one producer of a pair (kafka_txn_producer.c), for kafka_producer.c alone ----
  *
  * It has one transactional id, and one transaction at a time. Used by the owner's thread. Unless a comment says
- * otherwise, a function behaves like that of a pair, above.
+ * otherwise, a function behaves like the function of a pair that has the same name.
  */
 
 typedef struct dt_txn_producer dt_txn_producer;

@@ -92,8 +92,9 @@ static dt_status compare_offsets(struct dt_result_lag *l, rd_kafka_t *rk, const 
             status = ask_offset(l, rk, end->partition, RD_KAFKA_OFFSET_BEGINNING, &bound, err);
             *passed = bound == end->offset;
         } else if (offset > end->offset) {
-            /* An offset beyond the recorded end was committed after the mark, or belongs to a topic that was created
-             * again. It was committed after the mark if it is not beyond the partition's current end. */
+            /* An offset beyond the recorded end was committed after the ends were recorded, or belongs to a topic that
+             * was created again. If it is not beyond the partition's current end, it was committed after the ends were
+             * recorded. */
             status = ask_offset(l, rk, end->partition, RD_KAFKA_OFFSET_END, &bound, err);
             *passed = offset <= bound;
         } else {

@@ -48,8 +48,8 @@ struct dt_results_watermark {
 
     /* used only by the tick */
     bool serves; /* a leader waits for the watermarks */
-    /* mono: begin of the period that give_up_waiting limits: when leaders began to wait, or the time of the last mark
-     * that was reached; later by the time for which the process was stopped. */
+    /* mono: begin of the period that give_up_waiting limits: when leaders began to wait, or when the last mark that the
+     * reader has reached was taken (T above). Later by the time for which the process was stopped. */
     int64_t since_us;
     int64_t answers_us; /* mono: since when Kafka has answered every request; INT64_MAX: the last request failed */
     int64_t mark_ms;    /* MySQL's time, or slightly less, when the current mark was taken (T above); 0: no mark */
@@ -84,8 +84,8 @@ void dt_results_watermark_want(dt_results_watermark *w, unsigned shard, int64_t 
 
 /* ---- one look ---- */
 
-/* Takes a mark if there is none, and compares the mark with the committed offsets. If the group has not committed that
- * far, returns OK, and the mark is kept. */
+/* Takes a mark (T above) if there is none, and compares it with the committed offsets. If the group has not committed
+ * that far, returns OK, and the mark is kept. */
 static dt_status compare_mark(dt_results_watermark *w, struct dt_error *err)
 {
     bool passed = false;
