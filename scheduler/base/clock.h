@@ -23,8 +23,8 @@ static inline int64_t dt_clock_mono_us(const dt_clock *clock)
 {
     return clock->mono_us(clock);
 }
-/* Returns boot_us, for times that continue elsewhere while this machine is suspended, such as leases. Signal handlers
- * may call it with the system's clock. */
+/* Returns boot_us, for times that other machines also count while this machine is suspended, such as leases. Signal
+ * handlers may call it with the system's clock. */
 static inline int64_t dt_clock_boot_us(const dt_clock *clock)
 {
     return clock->boot_us ? clock->boot_us(clock) : clock->mono_us(clock);

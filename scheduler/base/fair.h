@@ -70,8 +70,8 @@ struct dt_shares {
     size_t n, cap;
     int64_t pruned_us;
 };
-/* Sets *most to what an owner may hold, including what it already holds. The call counts as asking. now_us: monotonic.
- * Returns false if memory runs out. */
+/* Sets *most to what an owner may hold, including what it already holds. From now on, the owner counts as one that asks
+ * for places. now_us: monotonic. Returns false if memory runs out. */
 bool dt_shares_most(struct dt_shares *shares, int64_t owner, int64_t now_us, size_t *most);
 /* Takes `amount` places for an owner; dt_shares_give_back returns them. Returns false if the owner would hold more than
  * it may, or if memory runs out. */
