@@ -81,9 +81,10 @@ struct dt_leadership {
     const char *owner;    /* name of the process */
     const char *index_at; /* endpoint of the shard's set; if it has changed, fence->index_epoch is the new epoch */
 };
-/* Step 1, on a fresh connection: writes epoch + 1, token, owner and index_at. OK: *fence has the values of the row as
- * written, and *inflight its in-flight list, which the caller clears. HALTED: err has the reason. NOT_FOUND: the shard
- * has no row. UNKNOWN, UNAVAILABLE: start the takeover again; the row may have the epoch that was tried. */
+/* The first step of a takeover, on a fresh connection: writes epoch + 1, token, owner and index_at. OK: *fence has the
+ * values of the row as written, and *inflight its in-flight list, which the caller clears. HALTED: err has the reason.
+ * NOT_FOUND: the shard has no row. UNKNOWN, UNAVAILABLE: start the takeover again; the row may have the epoch that was
+ * tried. */
 DT_MUST_CHECK dt_status dt_store_takeover(dt_store *store, const struct dt_leadership *who, struct dt_fence *fence,
                                           struct dt_inflight *inflight, struct dt_error *err);
 

@@ -24,9 +24,9 @@ DT_MUST_CHECK dt_status dt_store_hands_own(dt_store *store, int64_t owner, const
 struct dt_renewals {
     int64_t confirmed, asked;
 };
-/* Renews the lease, and counts the renewal. *there becomes false if the lease was deleted, or if MySQL was restored to
- * a state before a confirmed renewal. (The `hands` of such a MySQL may have attempts of this owner that ended long
- * ago.) */
+/* Renews the lease, and counts the renewal. *there becomes false if the lease was deleted, or if MySQL was restored
+ * to a state before a confirmed renewal. (After the restore, `hands` may have attempts of this owner that ended
+ * long ago.) */
 DT_MUST_CHECK dt_status dt_store_hands_renew(dt_store *store, int64_t owner, struct dt_renewals *renewals, bool *there,
                                              struct dt_error *err);
 /* Ends the lease: attempts that are still in the owner's hands are lost. */

@@ -377,7 +377,7 @@ static dt_status choose_batch(struct dt_open_txn *t)
         return status;
     dt_assert_cmp(parts.n_owners, >, 0);
     /* Chooses a message that must be sent in a batch of one, if it is the first of its topic. If other topics have
-     * jobs, only every second batch is such a message. */
+     * jobs, only every second batch consists of one message. */
     struct dt_candidate *alone = NULL;
     bool others = false;
     for (size_t i = 0; i < parts.n; i++) {

@@ -266,8 +266,8 @@ static dt_status pop_page(struct popping *p, bool *go_on)
         status =
             !ids ? dt_fail(p->err, DT_NOMEM, "out of memory")
                  : dt_id_in_read(p->db, &dt_sql_find_in_hands, DT_NO_PARAMS, DT_IDS(ids, n), leave_offer, p, p->err);
-    /* These jobs are scheduled, but their offers are stale, so the jobs are marked: scans find them again. If a job has
-     * another offer as well, the job is offered once more, which does no harm. */
+    /* Marks the jobs of stale offers that are still scheduled, so that scans find them again. If a job also has
+     * another offer, which is not stale, the job is offered once more, which does no harm. */
     ids = list_ids(p, p->page, p->n_page, was_moved, &n);
     if (status == DT_OK)
         status = ids ? delete_offers(p, p->page, p->n_page, FATE_STALE) : dt_fail(p->err, DT_NOMEM, "out of memory");

@@ -89,8 +89,8 @@ DT_MUST_CHECK dt_status dt_db_begin_snapshot(dt_db *db, struct dt_error *err);
 DT_MUST_CHECK dt_status dt_db_commit(dt_db *db, struct dt_error *err);
 /* Runs one more statement (as dt_db_run_many) and commits, in one round trip if the statement fits in a packet. So rows
  * that the statement locks are locked only until the commit, even if this process dies. If the statement fails, its
- * status is returned, nothing was committed, and the caller rolls back. UNKNOWN: as for dt_db_commit. After BUSY,
- * dt_db_number changes. */
+ * status is returned, nothing was committed, and the caller rolls back. UNKNOWN: the connection broke, so the commit
+ * may have happened. After BUSY, dt_db_number changes. */
 DT_MUST_CHECK dt_status dt_db_commit_with(dt_db *db, const char *sql, struct dt_param_rows rows, struct dt_error *err);
 /* Returns the number of the connection, which no other connection of the server has. After dt_db_commit_with returned
  * BUSY, the number is another one, which is probably but not certainly unique. */

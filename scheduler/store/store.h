@@ -28,7 +28,7 @@ typedef struct dt_store dt_store;
  * outlive the store. Returns NOMEM if memory runs out. */
 DT_MUST_CHECK dt_status dt_store_new(const struct dt_config *config, dt_refclock *ref, dt_store **out);
 /* Returns the limit of a payload in bytes: limits.payload, or less if the server's max_allowed_packet (as the latest
- * connection of this process reported it) does not allow such a statement. */
+ * connection of this process reported it) does not allow a statement with a payload of this size. */
 size_t dt_store_payload_max(const struct dt_config *config);
 /* Returns the limits that a job's body must meet now: those of the configuration, and dt_store_payload_max. The texts
  * are borrowed from the arguments. */

@@ -36,7 +36,7 @@
 /* ---- which process fills which set ---- */
 
 /* Takes the fillings of our own shards, or of other leaders' shards, and adds their records after the first b->n_notes.
- * The pass fills the sets that no other process fills. Records of another slot map do not count. If a shard of ours has
+ * The pass fills the sets that no other process fills. Records of another slot map are ignored. If a shard of ours has
  * no record, the pass fills its set anyway. */
 static void take_fillings(dt_reconciler *r, bool own)
 {

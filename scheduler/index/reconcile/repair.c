@@ -135,7 +135,7 @@ static bool may_be_held(const dt_reconciler *r, const struct dt_suspect *s, unsi
     return s->shard == shard && s->row && s->seen_ms == 0 && s->row_ms <= r->now_ms;
 }
 
-/* Skips rows whose entry is in a held set at the row's time: the leader moves such an entry back or removes it. So a
+/* Skips rows whose entry is in a held set at the row's time: the leader moves the entry back or removes it. So a
  * backlog of ten thousand rows is not read and held again. If there are many held sets, holding the rows again costs
  * less than reading each set. */
 static void skip_held(dt_reconciler *r, unsigned shard)
@@ -317,8 +317,8 @@ static void hold_same_set(dt_reconciler *r, size_t first, struct verdict *verdic
 }
 
 /* If the slot of an entry belongs to another shard now, adds the entry to that shard's set, before it is removed from
- * this set. The process that added such an entry here (with an old map) assumes that the index is up to date. The
- * leader of the other shard may be in another process. */
+ * this set. The process that added the entry here (with an old map) assumes that the index is up to date. The leader of
+ * the other shard may be in another process. */
 static void give_to_other_shards(dt_reconciler *r, const struct verdict *verdicts)
 {
     struct dt_error err;
