@@ -17,7 +17,7 @@
 #include "job/shard.h"
 #include "topic/limits.h"
 
-#define TOPICS    256              /* maximal number of topics at once */
+#define TOPICS    256              /* maximal number of topics whose jobs wait for room */
 #define LOOK_US   INT64_C(50000)   /* time between two reads of the limits while a shard waits */
 #define APART_US  INT64_C(10000)   /* shortest time between two reads of the limits, even if attempts have ended */
 #define WANTED_US INT64_C(3000000) /* a request of a shard that is not repeated within this time expires */

@@ -192,12 +192,12 @@ struct dt_shard_trust {
      * shard. */
     int64_t filled_for;
     bool up;              /* there is an index, and its last answer was no failure */
-    uint64_t doubts;      /* the value of state.doubts for which MySQL was read through, or is being read */
+    uint64_t doubts;      /* number of doubts (state.doubts) for which MySQL was read through, or is being read */
     bool rebuild_unasked; /* the shard's set must not be trusted, and its rebuild was not requested yet */
     /* The marker that this leadership writes into the shard's set: */
     bool marked;                /* the marker was written */
     bool says_whole;            /* the marker says that the shard's set is complete */
-    int64_t mark_count;         /* counter in the marker */
+    int64_t mark_count;         /* counter in the marker, which each write of the marker increments */
     int64_t marked_us;          /* mono: when the index last accepted a write of the marker */
     bool mark_unanswered;       /* the last write of a marker failed, so the set may have the marker of that write */
     bool unanswered_says_whole; /* the marker whose write failed says that the set is complete */

@@ -492,7 +492,8 @@ static dt_status produce_batch(dt_txn_producer *p, const struct dt_kafka_message
 /* Waits for all delivery reports, then commits the transaction (EndTxn). */
 static dt_status finish_transaction(dt_txn_producer *p, struct dt_error *err)
 {
-    /* Restarts the time without reports, because reports that arrived since the begin have not been served yet. */
+    /* Restarts the period after which missing reports are a problem, because reports that arrived since the begin have
+     * not been served yet. */
     p->look_us = dt_kafka_now_us() + SILENCE_US;
     dt_status status = await_reports(p, &p->outstanding, 0, p->deadline_us, err);
     if (status == DT_DOUBT)

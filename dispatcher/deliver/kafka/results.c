@@ -31,9 +31,10 @@
 #include "shard/shard_loop.h"
 #include "store/store.h"
 
-#define GIVE_UP_MS  INT64_C(30000)
-#define SILENCE_US  INT64_C(3000000) /* if no leader has repeated its request for this time, no leader waits */
-#define PAUSE_FIRST INT64_C(5000)    /* first pause between two checks of a mark, in us; doubled up to PAUSE_MOST */
+#define GIVE_UP_MS INT64_C(30000)
+#define SILENCE_US INT64_C(3000000) /* if no leader has repeated its request for this time, no leader waits */
+/* First pause between two checks of a mark (T above), in us; doubled up to PAUSE_MOST. */
+#define PAUSE_FIRST INT64_C(5000)
 #define PAUSE_MOST  INT64_C(50000)
 #define RETRY_US    INT64_C(200000) /* pause after Kafka did not answer */
 #define SHARD_WORDS (DT_SHARDS_MAX / 32)
@@ -246,7 +247,7 @@ struct dt_results {
     struct deferred {
         bool some;        /* results may be stored in MySQL, perhaps by the process that read the partitions before */
         int64_t after_id; /* job id up to which the running walk over stored results has read */
-        size_t met;       /* number of results that this walk skipped because their job's row was locked */
+        size_t met;       /* number of results that the running walk skipped because their job's row was locked */
         /* About how many results are stored: those that the last walk skipped, and those stored since that walk. */
         size_t stored;
         int64_t next_us; /* mono: when the walk over stored results continues */
