@@ -92,10 +92,10 @@ int64_t dt_refclock_latest_ms(const dt_refclock *ref);
  * a test clock is frozen, returns a second from now, and the caller checks again then. */
 int64_t dt_refclock_mono_us_at(const dt_refclock *ref, int64_t server_ms);
 
-/* Follows a test clock: from now on, dt_refclock_earliest_ms, dt_refclock_latest_ms and dt_refclock_mono_us_at return
- * its time. real_ms is a sample of the server's own clock, as for dt_refclock_sample. dt_refclock_sample no longer does
- * anything, because the readings of sessions may be from before a change of the test clock. Only one thread calls
- * this. */
+/* Follows a test clock: from now on, dt_refclock_earliest_ms, dt_refclock_latest_ms and dt_refclock_mono_us_at
+ * return its time. real_ms: the server's own clock, read between before_us and after_us. dt_refclock_sample no
+ * longer does anything, because the readings of sessions may be from before a change of the test clock. Only one
+ * thread calls this. */
 void dt_refclock_follow(dt_refclock *ref, struct dt_test_time test, int64_t real_ms, int64_t before_us,
                         int64_t after_us);
 /* Return a lower and an upper bound of the server's own clock, without the test clock. For times that other machines

@@ -129,7 +129,7 @@ bool dt_conn_address(const dt_conn *conn, unsigned char out[DT_ADDRESS_BYTES]);
 /* Returns a descriptor that may only be polled, to notice while the owner has the request that the client closes its
  * side. -1: no descriptor is available. */
 int dt_conn_fd(dt_conn *conn);
-/* Marks the client as known: if connections must be closed to make room, unknown clients are first. */
+/* Marks the client as known: if connections must be closed to make room, those of unknown clients are closed first. */
 void dt_conn_known(dt_conn *conn);
 /* From now on, reads what the client sends while the owner has the whole request, to notice that the client leaves.
  * Keeps up to 16 KiB for later; more is dropped, and the connection is closed after the response. After 4 MiB the

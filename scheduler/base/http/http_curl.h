@@ -114,7 +114,7 @@ void dt_contacts_free(dt_contacts *contacts); /* accepts NULL; call it after all
 bool dt_contact_may_begin(dt_contacts *contacts, struct dt_client_exchange *exchange, int64_t now_us);
 /* Reports that the exchange has ended, whether it began or waited. */
 void dt_contact_leave(struct dt_client_exchange *exchange, int64_t now_us);
-/* Returns the next contact whose first connection was opened or has failed, or NULL. */
+/* Returns the next host (contact) whose first connection was opened or has failed, or NULL. */
 const struct dt_contact *dt_contacts_next_made(dt_contacts *contacts);
 
 /* ---- receivers.c: bytes after an answer ---- */

@@ -35,7 +35,7 @@ struct dt_wire_guard {
     _Atomic bool armed;       /* the timer's signal will arrive */
     _Atomic int64_t until_us; /* end of the lease; 0: no end was set */
     _Atomic unsigned over;    /* number of leases that have ended */
-    _Atomic unsigned looked;  /* value of `over` when the thread last entered */
+    _Atomic unsigned looked;  /* value of `over` when the thread last entered the guard */
     const dt_clock *clock;
     volatile sig_atomic_t inside, shut;
     _Atomic int highest; /* index of the last word that has a bit set */
