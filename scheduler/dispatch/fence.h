@@ -106,7 +106,7 @@ struct dt_settled {
     struct dt_shrink shrink;    /* how the in-flight list was shortened */
     bool ended;                 /* an attempt ended as undeliverable, and its job's row says so */
     int64_t next_ms;            /* if ended: when the job is due again; 0 = never */
-    int64_t was_ms[DT_WAS_MAX]; /* if ended: times at which the index may have the job's entry, as in dt_apply */
+    int64_t was_ms[DT_WAS_MAX]; /* if ended: times at which the index may have the job's entry */
     bool outbox;                /* a dead letter was written into the outbox */
 };
 

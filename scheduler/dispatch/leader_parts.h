@@ -78,7 +78,7 @@ struct dt_open_txn {
 
     /* used by leader_choose.c: the choice */
     struct dt_gate *gates;      /* rows of those topics with limits that have candidates */
-    struct dt_limited *limited; /* limited[i] belongs to gates[i] */
+    struct dt_limited *limited; /* limited[i] has the limits of the topic whose row is gates[i] */
     size_t n_gates;
     struct dt_claim *claims;
     size_t n_claims, n_timeouts, n_retries;
@@ -120,8 +120,8 @@ DT_MUST_CHECK dt_status dt_limits_write(struct dt_open_txn *t);
 DT_MUST_CHECK dt_status dt_candidates_read(struct dt_open_txn *t);
 /* Returns the candidate of an id, NULL if there is none. The candidates must still be sorted by id. */
 struct dt_candidate *dt_candidates_find(struct dt_open_txn *t, int64_t id);
-/* Sets the fate of one candidate to DT_FATE_LEFT: the current row of the answer has its id. arg: the struct
- * dt_open_txn. */
+/* Called for a row of an answer that has the id of a candidate: sets the candidate's fate to DT_FATE_LEFT. arg: the
+ * struct dt_open_txn. */
 DT_MUST_CHECK dt_status dt_candidate_leave(void *arg);
 /* Returns the ids of the candidates for which `wanted` returns true (NULL: all), in the order of candidates. *n: their
  * number. NULL: memory ran out. */

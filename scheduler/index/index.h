@@ -261,7 +261,7 @@ struct dt_filling {
     unsigned shard;
     bool wanted;        /* out: the shard's leader has requested the filling */
     bool ours;          /* out: this process may fill the set for DT_FILLING_MS, and no other process may */
-    int64_t life;       /* out: number that identifies the filling; sent with done_ms */
+    int64_t life;       /* out: number that identifies the filling, and is passed back with done_ms */
     int64_t generation; /* generation of the slot map that the set is filled for */
     int64_t done_ms;    /* progress: all entries that are due before done_ms were added */
     bool keep;          /* in, for DT_FILLING_TELL: this process continues to fill the set */

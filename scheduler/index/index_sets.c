@@ -128,7 +128,7 @@ static void on_held(void *arg, size_t, const dt_reply *reply)
     held->topics = dt_arena_alloc(held->arena, n * sizeof(*held->topics));
     for (size_t k = 0; held->topics && k < n; k++) {
         const struct dt_str name = dt_reply_text(dt_reply_element(reply, k));
-        if (name.n >= DT_HELD_NAME_SIZE) /* a name that this program has not written */
+        if (name.n >= DT_HELD_NAME_SIZE) /* skips a name that this program has not written */
             continue;
         held->topics[held->n] = dt_arena_copy(held->arena, name);
         held->failed |= held->topics[held->n].p == NULL;

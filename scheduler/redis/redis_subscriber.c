@@ -43,11 +43,12 @@ struct subscriber {
     const struct dt_endpoint *endpoint;
     enum subscriber_state state;
     redisContext *c;
-    bool unsent;         /* commands are buffered until the socket is writable */
-    unsigned owed;       /* in GREETING and SUBSCRIBING: number of replies that precede the expected one */
-    bool tracks;         /* SUBSCRIBE FLUSHED was sent; an error reply is then not a failure */
-    bool pinged;         /* in UP: PING was sent, and no reply was received yet */
-    int64_t deadline_us; /* DOWN: next try; UP: next PING, or deadline of its reply; else: deadline of the state */
+    bool unsent;   /* commands are buffered until the socket is writable */
+    unsigned owed; /* in GREETING and SUBSCRIBING: number of replies that precede the expected one */
+    bool tracks;   /* SUBSCRIBE FLUSHED was sent; an error reply is then not a failure */
+    bool pinged;   /* in UP: PING was sent, and no reply was received yet */
+    /* DOWN: time of the next try; UP: time of the next PING, or limit for its reply; else: limit for the state. */
+    int64_t deadline_us;
     struct dt_backoff backoff;
     struct dt_outage_part outage;
     dt_metric *up;

@@ -18,7 +18,7 @@ struct dt_process {
 };
 DT_MUST_CHECK dt_status dt_store_beat(dt_store *store, const struct dt_process *process, struct dt_error *err);
 #define DT_PROCESS_FRESH_MS 4000 /* age from which a row's process counts as dead */
-/* All live dispatchers together. */
+/* What the rows of all live dispatchers say together. */
 struct dt_dispatchers {
     unsigned n;
     bool waits_kafka, waits_redis; /* whether at least one leader waits for Kafka, for Redis */

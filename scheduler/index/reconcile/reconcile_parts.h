@@ -16,7 +16,7 @@
 struct dt_suspect {
     int64_t id;
     int64_t seen_ms; /* score in Redis; 0: no entry; DT_NOT_SEEN: not read yet */
-    int64_t row_ms;  /* due time in the row, if the score was not read yet */
+    int64_t row_ms;  /* due time in the row; used if the score was not read yet */
     unsigned shard;  /* shard whose set has the entry, or to which the job belongs */
     bool row;        /* the job was found in MySQL's due index */
 };

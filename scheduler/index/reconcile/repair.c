@@ -453,7 +453,7 @@ static dt_status step_rows(dt_reconciler *r, struct dt_compare *c, struct dt_err
     if (status != DT_OK)
         return status;
     r->work_us += (int64_t)n * LOOK_US;
-    if (!c->ties) { /* sets the end of the piece */
+    if (!c->ties) { /* sets the end of the piece, unless the piece is a single millisecond */
         bool full = n == r->slice;
 
         c->ties = full && r->page[n - 1].next_ms == c->from_ms;
