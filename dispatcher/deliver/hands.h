@@ -13,7 +13,7 @@
  *     which its claim was written.
  *   - After dt_hands_claims_failed no job is claimed for the shard until it is known whether MySQL has committed the
  *     transaction.
- *   - Every committed attempt gets an outcome, or is given away. If it is given away, a leader ends it as lost.
+ *   - Every committed attempt gets an outcome, or its owner is removed in MySQL. Then a leader ends it as lost.
  *   - No call waits for a server.
  */
 #pragma once

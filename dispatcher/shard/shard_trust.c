@@ -4,8 +4,8 @@
  * other reader, which is ahead of the cursor, finds topics that have few jobs. What the readers do with a job is in
  * shard_due.c, and which jobs are first in shard_queues.c.
  *
- * Invariant: the cursor skips no job that may be sent. The reader ahead remembers the queues of which it skipped a job,
- * until it begins at the cursor again.
+ * Invariant: the cursor skips no job that may be sent. The reader that is ahead of the cursor remembers the
+ * queues of which it skipped a job, until it begins at the cursor again.
  */
 #include "base/guard.h"
 #include "shard_parts.h"

@@ -8,8 +8,9 @@
  * Invariants: after its lease ended, an owner number is never renewed, and nothing is sent under it. The same holds if
  * MySQL does not have the number any more, because MySQL was restored from an older copy, whose rows are not our
  * attempts. If it is unknown whether MySQL committed a claim, the keeper looks for the claim when no transaction of its
- * leader can run, and gives away the attempts that MySQL has and this process does not know. An attempt that was given
- * away stays in this process's list until MySQL has confirmed that.
+ * leader can run. It gives away the attempts that MySQL has and this process does not know: it removes their owner in
+ * MySQL, so that a leader ends them as lost. An attempt stays in this process's list until MySQL has confirmed that it
+ * was given away.
  */
 
 #include "base/fail_point.h"

@@ -3,7 +3,8 @@
  *
  *   pool.c          start and end; two chores: one for the lease of the owner number, one for lost attempts and claims
  *                   in doubt; the recorder thread, which writes outcomes into MySQL and the index. Calls pool_claims.c
- *   pool_claims.c   attempts in hands: places that leaders take, requests for the client, and the client's answers
+ *   pool_claims.c   attempts in the hands of this process: places that leaders take, requests for the client, and
+ *                   the client's answers
  *
  * One lock protects everything that several threads change. A thread that holds the lock never waits for a server, and
  * calls neither the client nor a callback of the environment.
