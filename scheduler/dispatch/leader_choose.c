@@ -11,8 +11,8 @@
  *   - Within a topic, jobs are claimed in order of (due, id).
  *   - A topic's gate is locked only if the topic has a candidate, and the caller allows jobs of the topic.
  *   - If not all jobs fit, each owner gets an equal part of the bytes, and each of its topics an equal part of that.
- *     Then bytes that other owners and topics do not need are given away. The owner and topic that waited longest are
- *     first (base/fair.h).
+ *     Bytes that an owner or topic does not need are then divided among the others. The owner and topic that waited
+ *     longest are first (base/fair.h).
  *   - A message that may be too large for its topic is sent in a batch of one, so that a refusal concerns only that
  *     message.
  */

@@ -7,7 +7,8 @@
  * - A message is sent as it was read when its job's row was locked. The listener is called before the claim is written;
  *   if large messages have to be read separately, after that.
  * - Rows of `hands` are read after the rows of their jobs were locked, and written under these locks. A job is claimed
- *   only if no attempt of it is in hands, so a job has at most one row in `hands`, that of its latest attempt.
+ *   only if no attempt of it is in the hands of a process, so a job has at most one row in `hands`, that of its latest
+ *   attempt.
  * - If a stored result waits for its job's row, the result is applied before the attempt can be ended as lost.
  * - One commit writes the row of pop_queue and the mark in the job's row. An existing offer stays, so a job may be
  *   offered again at any time.
@@ -236,7 +237,7 @@ dt_status dt_candidates_read(struct dt_open_txn *t)
     return status == DT_OK ? read_foreign_lists(t) : status;
 }
 
-/* ---- attempts in hands ---- */
+/* ---- attempts in the hands of processes ---- */
 
 /* Returns true if the latest attempt is in no in-flight list: it was popped, or it is in the hands of a process. */
 static bool may_be_in_hands(const struct dt_candidate *c)

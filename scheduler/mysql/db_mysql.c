@@ -1,7 +1,7 @@
 /*
  * db.h on the libmysqlclient API. db_mysql_connect.c makes connections; only these two files include mysql.h. Builds
- * with MariaDB Connector/C and with Oracle's libmysqlclient; array binding, which only the former has, is in #ifdef
- * DT_ARRAY_BINDING. Owns the connection, its session settings and the statement cache.
+ * with MariaDB Connector/C and with Oracle's libmysqlclient; array binding, which only Connector/C has, is in
+ * #ifdef DT_ARRAY_BINDING. Owns the connection, its session settings and the statement cache.
  *
  * States of a handle:
  *
