@@ -109,8 +109,8 @@ static int64_t next_step_us(dt_shard_loop *l, const struct dt_leader_txn *txn, i
         return now_us + STALE_MAP_US;
     if (l->sender.state != DT_SENDER_OPEN && !dt_sender_busy(&l->sender) && !l->sender.idle)
         at_us = dt_earlier(at_us, l->sender.retry_us);
-    if (l->due.unread_ms)
-        /* The request to read reports (want_read) is repeated this often. */
+    if (l->due.unread_ms || l->limits.n)
+        /* The requests to read reports (want_read) and for room (dt_room_want) are repeated this often. */
         at_us = dt_earlier(at_us, now_us + CHECK_US);
     bool frozen = txn && txn->judged.frozen;
     if (frozen)
