@@ -329,8 +329,11 @@ static dt_status find_due(dt_shard_loop *l, int64_t now_ms, int64_t *next_ms, st
     }
     dt_shard_list_held(l);
     dt_shard_limits_tend(l);
-    dt_status status = dt_shard_due_scan(l, now_ms, next_ms, err);
-    dt_shard_hint_lost(l);
+    dt_status status = DT_OK;
+    if (dt_shard_hint_lost(l))
+        *next_ms = now_ms; /* the due scan follows: its hints would be dropped, and the cursor is past them */
+    else
+        status = dt_shard_due_scan(l, now_ms, next_ms, err);
     if (l->fair.n_hints)
         l->pace.busy_us = dt_shard_mono_us(l);
     return status;

@@ -524,8 +524,8 @@ void dt_shard_give_back(dt_shard_loop *l);
  * jobs for a host that has no place for them form a queue of their own. */
 DT_MUST_CHECK dt_status dt_shard_sort_queues(dt_shard_loop *l, size_t n, bool by_host, struct dt_error *err);
 void dt_shard_hint_none(dt_shard_loop *l);
-/* If attempts may be lost, replaces the hints by the jobs of these attempts. */
-void dt_shard_hint_lost(dt_shard_loop *l);
+/* If attempts may be lost, makes their jobs the hints, and returns true. Otherwise there are no hints. */
+bool dt_shard_hint_lost(dt_shard_loop *l);
 /* Adds all of due.entries[0..n), ordered by time, to the hints; n is at most a batch. */
 void dt_shard_hint_first(dt_shard_loop *l, size_t n);
 /* Adds due.entries[0..n), read from the index, to the hints: each queue gets a share, and other entries are parked.

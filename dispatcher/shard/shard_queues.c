@@ -50,18 +50,18 @@ static void add_hint(dt_shard_loop *l, const struct dt_entry *entry)
 }
 
 /* Each job occurs once in the hints. The due times in the hints are 0, because only the rows have them. */
-void dt_shard_hint_lost(dt_shard_loop *l)
+bool dt_shard_hint_lost(dt_shard_loop *l)
 {
     struct dt_fair_queues *fair = &l->fair;
+    fair->n_hints = fair->rows = 0;
     pthread_mutex_lock(&l->state_lock);
-    if (l->lost.n)
-        fair->n_hints = 0;
     qsort(l->lost.v, l->lost.n, sizeof(*l->lost.v), dt_by_job_id);
     for (size_t i = 0; i < l->lost.n; i++)
         if (i == 0 || l->lost.v[i] != l->lost.v[i - 1])
             add_hint(l, &(struct dt_entry){.id = l->lost.v[i]});
     l->lost.n = 0;
     pthread_mutex_unlock(&l->state_lock);
+    return fair->n_hints > 0;
 }
 
 void dt_shard_hint_first(dt_shard_loop *l, size_t n)
