@@ -147,6 +147,8 @@ dt_status dt_shard_check_fence(dt_shard_loop *l, struct dt_error *err)
     }
     if (status == DT_OK && inst.generation != l->trust.map.generation)
         l->env->stale_map(l->env->arg);
+    if (status == DT_OK && !l->index && inst.topics_version != dt_topic_snapshot_version(l->snapshot))
+        dt_mailbox_signal(l->mailbox, TOPICS);
     return status;
 }
 

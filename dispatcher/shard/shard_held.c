@@ -235,11 +235,12 @@ void dt_shard_list_held(dt_shard_loop *l)
     struct dt_str *names;
     size_t n = 0;
     int64_t next_ms;
-    if (!l->trust.up || (!l->fair.topics_changed && dt_shard_mono_us(l) - l->fair.held_us < HELD_US))
+    const bool lists = l->trust.up;
+    if ((l->index && !lists) || (!l->fair.topics_changed && dt_shard_mono_us(l) - l->fair.held_us < HELD_US))
         return;
     dt_arena_reset(&l->fair.arena);
-    dt_status status = dt_index_held(l->index, l->shard, &l->fair.arena, &names, &n, &err);
-    if (status == DT_OK && n)
+    dt_status status = lists ? dt_index_held(l->index, l->shard, &l->fair.arena, &names, &n, &err) : DT_OK;
+    if (status == DT_OK && (n || !lists))
         status = dt_store_read_topics(l->store, l->snapshot, &err);
     if (status != DT_OK)
         return; /* the next due scan tries again */

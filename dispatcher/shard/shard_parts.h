@@ -257,6 +257,8 @@ struct dt_shard_cursor {
     int64_t began_ms, began_id; /* position of the cursor before the last due scan */
     /* A sweep reads from the longest overdue job to the first job that is not due yet. */
     bool closed;                /* the last sweep left jobs that may not be sent, due up to swept_ms */
+    int64_t topics_version;     /* version of the topics when the last sweep of all due jobs began */
+    int64_t left_ms;            /* the sweep left jobs that may be sent and are due after this time; INT64_MAX: none */
     int64_t swept_ms;           /* due time up to which the last sweep has read; 0: the sweep has not ended */
     int64_t walk_ms, walk_id;   /* position of the walk over the jobs that the last sweep left */
     int64_t walk_us;            /* mono: when the walk over these jobs continues */
@@ -499,10 +501,10 @@ void dt_shard_limits_note(dt_shard_loop *l, const struct dt_leader_txn *txn);
 void dt_shard_queues_init(dt_shard_loop *l);
 /* Clears the topic memory, unless parked jobs still form a backlog. */
 void dt_shard_forget_topics_unless_held(dt_shard_loop *l);
-/* Called when topics changed: held sets are listed again before the next due scan. */
+/* Called when topics changed: they are read, and held sets are listed, again before the next due scan. */
 void dt_shard_topics_changed(dt_shard_loop *l);
-/* Lists the held sets, and decides which of their jobs may be sent. Does nothing if the last listing is only seconds
- * old and topics have not changed since. */
+/* Lists the held sets, and decides which of their jobs may be sent; without an index, only reads the topics. Does
+ * nothing if the last listing is only seconds old and topics have not changed since. */
 void dt_shard_list_held(dt_shard_loop *l);
 /* Finds a held set by its name; NULL: no such set is known. */
 struct dt_held_queue *dt_shard_find_held(struct dt_fair_queues *fair, struct dt_str name);
@@ -592,7 +594,7 @@ void dt_shard_read_through(dt_shard_loop *l);
 /* Moves both readers of MySQL back to the longest overdue job, because jobs that they skipped may be sendable now. */
 void dt_shard_due_from_start(dt_shard_loop *l);
 /* Returns whether there is no index, and none of the jobs that were due at the last scan may be sent, as far as is
- * known. */
+ * known; false if topics have changed since these jobs were read. */
 bool dt_shard_has_closed(const dt_shard_loop *l);
 /* If the last sweep left jobs that may not be sent, a walk checks these jobs again, some at a time. Returns the due
  * time at which the walk ends. */
@@ -601,12 +603,12 @@ int64_t dt_shard_walk_end_ms(const dt_shard_loop *l);
  * after reconcile.period. */
 void dt_shard_walk_to(dt_shard_loop *l, int64_t ms, int64_t id);
 /* Begins a due scan of MySQL. Without an index, this begins a sweep: at the longest overdue job, or, if no job before
- * the end of the last sweep may be sent, at that end. */
+ * the end of the last sweep may be sent, at that end, or where that sweep left a job that may. */
 void dt_shard_begin_scan(dt_shard_loop *l);
 /* Ends a sweep. Called when the scan has reached a job that is not due at now_ms. */
 void dt_shard_end_sweep(dt_shard_loop *l, int64_t now_ms);
-/* Records which jobs a leader transaction left. If jobs did not fit into the batch, the next due scan reads them again;
- * otherwise later jobs of their topics would overtake them. */
+/* Records whether a leader transaction left some of the hints: the next sweep reads these jobs again. If jobs did not
+ * fit into the batch, the next due scan does; otherwise later jobs of their topics would overtake them. */
 void dt_shard_note_left(dt_shard_loop *l, const struct dt_leader_txn *txn);
 /* Moves the cursor back. Called when callbacks freed places, which is often. So the reader that is ahead of the cursor
  * is moved back only if it has reached the end of the due rows. */

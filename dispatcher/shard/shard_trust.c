@@ -4,9 +4,12 @@
  * other reader, which is ahead of the cursor, finds topics that have few jobs. What the readers do with a job is in
  * shard_due.c, and which jobs are first in shard_queues.c.
  *
- * Invariant: the cursor skips no job that may be sent. The reader that is ahead of the cursor remembers the
- * queues of which it skipped a job, until it begins at the cursor again.
+ * Invariants: the cursor skips no job that may be sent. So a sweep begins where the last one left such a job, and at
+ * the longest overdue job if topics have changed: jobs of a resumed topic may be sent, even if no event reported the
+ * change. The reader that is ahead of the cursor remembers the queues of which it skipped a job, until it begins at the
+ * cursor again.
  */
+#include "base/assert.h"
 #include "base/guard.h"
 #include "shard_parts.h"
 
@@ -51,17 +54,23 @@ void dt_shard_cursor_to(dt_shard_loop *l, int64_t ms, int64_t id)
 
 bool dt_shard_has_closed(const dt_shard_loop *l)
 {
-    return l->cursor.closed && l->cursor.swept_ms;
+    const struct dt_shard_cursor *c = &l->cursor;
+    return c->closed && c->swept_ms && c->topics_version == dt_topic_snapshot_version(l->snapshot);
 }
 
 void dt_shard_begin_scan(dt_shard_loop *l)
 {
     struct dt_shard_cursor *c = &l->cursor;
     bool from_start = !l->index && !c->ms;
-    if (from_start && dt_shard_has_closed(l))
-        c->ms = c->swept_ms - AHEAD_BACK_MS;
-    else if (from_start)
+    if (from_start && c->left_ms && dt_shard_has_closed(l))
+        c->ms = dt_earlier(c->swept_ms - AHEAD_BACK_MS, c->left_ms);
+    else if (from_start) {
+        cursor_from_start(l);
         c->closed = false;
+        c->topics_version = dt_topic_snapshot_version(l->snapshot);
+    }
+    if (from_start)
+        c->left_ms = INT64_MAX;
     c->began_ms = c->ms;
     c->began_id = c->id;
 }
@@ -90,13 +99,12 @@ void dt_shard_end_sweep(dt_shard_loop *l, int64_t now_ms)
 void dt_shard_note_left(dt_shard_loop *l, const struct dt_leader_txn *txn)
 {
     struct dt_shard_cursor *c = &l->cursor;
+    dt_assert_cmp(txn->seen.n + txn->chosen.n_left, <=, l->fair.n_hints); /* each hint has one fate */
     c->closed |= txn->seen.held > 0;
-    if (txn->seen.locked || txn->chosen.more || txn->judged.frozen)
-        c->swept_ms = 0; /* a job was left although its queue is open, so the next scan must read it soon */
-    if (!txn->chosen.more)
-        return;
-    if (c->began_ms < c->ms || (c->began_ms == c->ms && c->began_id < c->id))
+    if (txn->chosen.more && (c->began_ms < c->ms || (c->began_ms == c->ms && c->began_id < c->id)))
         dt_shard_cursor_to(l, c->began_ms, c->began_id);
+    else if (txn->seen.n < l->fair.n_hints) /* locked rows, a busy gate, a stale map, … */
+        c->left_ms = dt_earlier(c->left_ms, c->began_ms);
 }
 
 void dt_shard_cursor_end(dt_shard_loop *l)

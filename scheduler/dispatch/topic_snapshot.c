@@ -99,6 +99,11 @@ dt_status dt_store_read_topics(dt_store *store, dt_topic_snapshot *snapshot, str
     return status == DT_OK ? dt_topic_snapshot_refresh(snapshot, db, inst.topics_version, err) : status;
 }
 
+int64_t dt_topic_snapshot_version(const dt_topic_snapshot *snapshot)
+{
+    return snapshot->version;
+}
+
 const struct dt_topic_entry *dt_topic_snapshot_find(const dt_topic_snapshot *snapshot, struct dt_str topic)
 {
     size_t low = 0;

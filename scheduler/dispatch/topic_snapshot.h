@@ -14,6 +14,8 @@ void dt_topic_snapshot_free(dt_topic_snapshot *snapshot);
 /* Reads the topics again if their version has changed. A leader transaction does so by itself. After a failure the
  * snapshot may lack topics, and the next call reads them again. */
 DT_MUST_CHECK dt_status dt_store_read_topics(dt_store *store, dt_topic_snapshot *snapshot, struct dt_error *err);
+/* Returns installation.topics_version as of the last read; 0: the topics must be read again. */
+int64_t dt_topic_snapshot_version(const dt_topic_snapshot *snapshot);
 
 /* These functions answer from the last read. If the snapshot lacks a topic, the topic is not paused, has no limit, no
  * delivery (UNSET), no callback settings (NULL) and no Kafka topic (absent), and its owner is computed as for a topic

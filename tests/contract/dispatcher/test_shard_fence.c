@@ -35,6 +35,9 @@ static void make(void)
     assert_non_null(l);
     l->env = &env;
     l->store = mysql_fixture_store(&fx);
+    OK(dt_topic_snapshot_new(&l->snapshot));
+    OK(dt_mailbox_new(&l->mailbox));
+    OK(dt_store_read_topics(l->store, l->snapshot, &err));
     take_over(7);
     dt_shard_map_init(&l->trust.map, mysql_fixture_number(&fx, "SELECT generation FROM installation"), 1);
 }
@@ -42,6 +45,8 @@ static void make(void)
 static void drop(void)
 {
     dt_inflight_clear(&l->flight.list);
+    dt_mailbox_free(l->mailbox);
+    dt_topic_snapshot_free(l->snapshot);
     dt_store_free(l->store);
     free(l);
     mysql_fixture_drop(&fx);
@@ -65,6 +70,15 @@ FRESH_TEST(a_leader_whose_row_has_another_owner_steps_down)
     take_over(8);
     l->fence = mine;
     assert_int_equal(dt_shard_check_fence(l, &err), DT_DEPOSED);
+}
+
+FRESH_TEST(without_an_index_the_fence_check_reports_changed_topics)
+{
+    OK(dt_shard_check_fence(l, &err));
+    assert_int_equal(dt_mailbox_wait(l->mailbox, 0), 0);
+    mysql_fixture_run(&fx, "UPDATE installation SET topics_version = topics_version + 1");
+    OK(dt_shard_check_fence(l, &err));
+    assert_int_equal(dt_mailbox_wait(l->mailbox, 0), TOPICS);
 }
 
 SUITE(NULL, NULL)

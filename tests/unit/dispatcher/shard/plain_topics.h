@@ -10,6 +10,7 @@ static struct {
     char called_back;             /* the first letter of these topics; 0: there are none */
     size_t all_places, places[8]; /* of the process, and of a host by its number */
     char one_owner;               /* the first letter of topics of which one has all; 0: each topic has its own */
+    int64_t version;
 } plain;
 
 static inline bool is_called_back(struct dt_str topic)
@@ -17,6 +18,7 @@ static inline bool is_called_back(struct dt_str topic)
     return plain.called_back && topic.p && topic.p[0] == plain.called_back;
 }
 
+STUB(int64_t, dt_topic_snapshot_version, (const dt_topic_snapshot *snapshot), plain.version)
 STUB(bool, dt_topic_snapshot_limited, (const dt_topic_snapshot *snapshot, struct dt_str topic), false)
 
 int64_t dt_topic_snapshot_owner(const dt_topic_snapshot *, struct dt_str topic)

@@ -21,10 +21,12 @@ static void make(void)
     l = calloc(1, sizeof(*l));
     assert_non_null(l);
     l->env = &env;
+    assert_int_equal(dt_topic_snapshot_new(&l->snapshot), DT_OK);
 }
 
 static void drop(void)
 {
+    dt_topic_snapshot_free(l->snapshot);
     free(l);
 }
 

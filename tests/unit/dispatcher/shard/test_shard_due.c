@@ -131,7 +131,13 @@ dt_status dt_store_next_due(dt_store *, const struct dt_shard_scan *, int64_t *n
     return DT_OK;
 }
 
-STUB(dt_status, dt_store_read_topics, (dt_store * store, dt_topic_snapshot *snapshot, struct dt_error *err), DT_OK)
+/* All topics have been resumed. */
+dt_status dt_store_read_topics(dt_store *, dt_topic_snapshot *, struct dt_error *)
+{
+    memset(fake.closed, 0, sizeof(fake.closed));
+    plain.version++;
+    return DT_OK;
+}
 
 dt_status dt_store_topics_of(dt_store *, const int64_t *ids, size_t n, struct dt_arena *arena, struct dt_topic_of *out,
                              struct dt_error *err)
@@ -407,10 +413,15 @@ FRESH_TEST(overdue_jobs_are_read_in_order_and_then_from_the_start_again)
     assert_int_equal(l->fair.hints[0].due_ms, 50);
 }
 
-FRESH_TEST(without_an_index_only_rows_are_read)
+static void have_no_index(void)
 {
     l->index = NULL;
     l->trust.up = false;
+}
+
+FRESH_TEST(without_an_index_only_rows_are_read)
+{
+    have_no_index();
     fake.next_due_ms = NOW + 9;
     add_rows(1, 3, 100);
     assert_int_equal(scan(), NOW + 9);
@@ -432,15 +443,22 @@ static void sweep(size_t each[TOPICS])
     } while (l->cursor.ms);
 }
 
-FRESH_TEST(without_an_index_closed_jobs_are_read_once_a_period)
+/* The overdue jobs of topic 1, which is paused, were all read once. */
+static void sweep_closed_jobs(size_t each[TOPICS])
 {
-    size_t each[TOPICS] = {0};
-    l->index = NULL;
-    l->trust.up = false;
+    have_no_index();
     config.reconcile_period = 5000;
     fake.closed[1] = true;
     add_rows(1, 3 * BATCH, 100);
     sweep(each);
+    assert_true(dt_shard_has_closed(l));
+    assert_int_equal(each[1], 0);
+}
+
+FRESH_TEST(without_an_index_closed_jobs_are_read_once_a_period)
+{
+    size_t each[TOPICS] = {0};
+    sweep_closed_jobs(each);
     fake.reads = 0;
     fake.topics_asked = 0;
     add_rows(2, 1, NOW - 10);
@@ -461,6 +479,55 @@ FRESH_TEST(without_an_index_closed_jobs_are_read_once_a_period)
     l->cursor.closed = true; /* topics changed */
     dt_shard_topics_changed(l);
     assert_int_equal(l->cursor.swept_ms, 0);
+}
+
+FRESH_TEST(without_an_index_jobs_of_a_resumed_topic_are_sent_although_no_event_reports_it)
+{
+    size_t each[TOPICS] = {0};
+    sweep_closed_jobs(each);
+    for (int i = 0; i < 10 && each[1] < 3 * BATCH; i++) {
+        fake.mono_us += SECOND;
+        dt_shard_list_held(l);
+        sweep(each);
+    }
+    assert_int_equal(each[1], 3 * BATCH);
+}
+
+FRESH_TEST(closed_jobs_are_read_again_when_a_leader_transaction_has_read_changed_topics)
+{
+    size_t each[TOPICS] = {0};
+    sweep_closed_jobs(each);
+    fake.closed[1] = false;
+    plain.version++;
+    sweep(each);
+    assert_int_equal(each[1], 3 * BATCH);
+}
+
+static bool is_hinted(int64_t id)
+{
+    for (size_t i = 0; i < l->fair.n_hints; i++)
+        if (l->fair.hints[i].id == id)
+            return true;
+    return false;
+}
+
+/* Its row is locked, for instance, or another leader has its topic's gate; the scans after it end the sweep. */
+FRESH_TEST(a_job_that_was_left_among_closed_ones_is_hinted_by_the_next_sweep)
+{
+    have_no_index();
+    config.reconcile_period = 5000;
+    fake.closed[1] = fake.closed[3] = true;
+    add_rows(1, 2 * BATCH + 5, 100);
+    add_rows(2, 1, 100 + 2 * BATCH + 5);
+    add_rows(3, BATCH, 100 + 2 * BATCH + 6);
+    do {
+        scan();
+        bool left = is_hinted(2 * TOPIC) && l->cursor.began_ms; /* the cursor has come to it */
+        dt_shard_note_left(l, &(struct dt_leader_txn){.seen = {.n = l->fair.n_hints - left, .locked = left}});
+    } while (l->cursor.ms);
+    assert_true(dt_shard_has_closed(l)); /* the longest overdue jobs need not be read again */
+    for (scan(); !is_hinted(2 * TOPIC); scan())
+        assert_true(l->cursor.ms);
 }
 
 FRESH_TEST(a_failed_read_is_reported)
@@ -552,8 +619,7 @@ FRESH_TEST(hosts_that_a_topics_jobs_name_do_not_wait_behind_one_without_places)
 {
     size_t n = 0;
     int scans = 0;
-    l->index = NULL;
-    l->trust.up = false;
+    have_no_index();
     plain.called_back = '1';
     plain.places[1] = 1;
     plain.places[2] = 1000;
@@ -574,8 +640,7 @@ FRESH_TEST(hosts_that_a_topics_jobs_name_do_not_wait_behind_one_without_places)
 FRESH_TEST(no_more_jobs_are_hinted_than_there_is_room_for)
 {
     size_t each[TOPICS] = {0};
-    l->index = NULL;
-    l->trust.up = false;
+    have_no_index();
     plain.called_back = '1';
     plain.all_places = 3;
     fake.next_due_ms = NOW + 9;

@@ -245,6 +245,7 @@ RIG_TEST(held_sets_are_listed_when_topics_changed_and_every_five_seconds)
 RIG_TEST(a_failed_listing_of_held_sets_is_retried_at_the_next_due_scan)
 {
     rig->loop.fair.topics_changed = true;
+    rig->loop.index = (dt_index *)&fake;
     rig->loop.trust.up = false;
     dt_shard_list_held(&rig->loop);
     assert_int_equal(fake.held_asked, 0);
