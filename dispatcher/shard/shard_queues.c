@@ -119,8 +119,11 @@ static uint32_t queue_index_by_host(dt_shard_loop *l, const struct slots *slots,
     const bool known = *slot_of(&l->fair, slots, of);
     const uint32_t at = queue_index(&l->fair, slots, of);
     struct dt_due_queue *queue = &l->fair.queues[at];
-    if (!known)
+    if (!known) {
         queue->room = dt_shard_room_at(l, of->topic, of->host);
+        /* Free places are reported only after there was none, so a host with places is asked again before it closes. */
+        queue->closed = queue->room ? DT_CLOSED_NOT : DT_CLOSED_FULL;
+    }
     if (queue->room == 0)
         return at;
     queue->room--;
@@ -206,18 +209,16 @@ dt_status dt_shard_sort_queues(dt_shard_loop *l, size_t n, bool by_host, struct 
     }
     for (size_t i = 0; i < l->fair.n_queues; i++) {
         struct dt_due_queue *queue = &l->fair.queues[i];
-        if (queue->host) {
-            queue->closed = DT_CLOSED_FULL;
+        if (!queue->timeouts && queue->closed != DT_CLOSED_FULL)
+            queue->closed = dt_shard_why_closed(l, queue->topic);
+        if (queue->host)
             continue;
-        }
         char name[DT_HELD_NAME_SIZE];
         const struct dt_held_queue *held =
             dt_shard_find_held(&l->fair, dt_held_name(queue->topic, queue->timeouts, name));
         queue->held = held != NULL;
         queue->given = held ? held->given : 0;
         queue->next_ms = queue->given ? held->next_ms : 0;
-        if (!queue->timeouts)
-            queue->closed = dt_shard_why_closed(l, queue->topic);
         queue->room = queue->timeouts ? SIZE_MAX : dt_shard_room(l, queue->topic);
     }
     return DT_OK;

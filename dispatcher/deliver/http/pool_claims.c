@@ -263,11 +263,11 @@ enum dt_hand_place dt_hands_claims_take(void *arg, const struct dt_hand_wanted *
             claims->n++;
             taken = DT_HAND_TAKEN;
         } else {
-            hands->refused[claims->shard] = true;
             bool others = wanted->own_url && dt_places_room_anywhere(hands->places, &who, now_us);
             taken = others ? DT_HAND_FULL_THERE : DT_HAND_FULL;
         }
     }
+    hands->refused[claims->shard] = hands->refused[claims->shard] || taken != DT_HAND_TAKEN;
     pthread_mutex_unlock(&hands->lock);
     if (taken == DT_HAND_TAKEN)
         *owner = claims->owner;

@@ -658,6 +658,27 @@ FRESH_TEST(no_more_jobs_are_hinted_than_there_is_room_for)
     assert_true(dt_shard_has_closed(l));
 }
 
+/* The process reports free places only to shards that were refused a place. */
+FRESH_TEST(jobs_of_a_host_are_passed_over_only_after_it_was_asked_for_places_and_had_none)
+{
+    size_t each[TOPICS] = {0};
+    have_no_index();
+    l->full_us = 1;
+    plain.called_back = '1';
+    plain.places[1] = 3;
+    add_rows_at(1, BATCH - 2, 100);
+    scan();
+    assert_int_equal(l->fair.n_hints, 3);
+    claim(each);
+    assert_int_equal(l->full_us, 1);
+    assert_false(dt_shard_has_closed(l));
+    plain.places[1] = 0;
+    scan();
+    assert_int_equal(l->fair.n_hints, 0);
+    assert_int_equal(l->full_us, fake.mono_us);
+    assert_true(dt_shard_has_closed(l));
+}
+
 /* A change of its URL needs no other word. */
 FRESH_TEST(the_host_of_a_job_that_waits_for_a_place_is_read_each_time)
 {
