@@ -91,10 +91,10 @@ static void say_reports(struct worker *w, const char *lines, size_t n)
 {
     char head[300];
     w->reporting = true;
-    int size = snprintf(
-        head, sizeof head,
-        "POST /v1/results HTTP/1.1\r\nhost: localhost\r\ncontent-type: application/x-ndjson\r\ncontent-length: %zu\r\n\r\n",
-        n);
+    int size = snprintf(head, sizeof head,
+                        "POST /v1/results HTTP/1.1\r\nhost: localhost\r\ncontent-type: "
+                        "application/x-ndjson\r\ncontent-length: %zu\r\n\r\n",
+                        n);
     say(w, head, (size_t)size);
     say(w, lines, n);
 }
