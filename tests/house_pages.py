@@ -1,5 +1,5 @@
 #!/usr/bin/python3
-"""The rules for pages: what they point at is there, the first one is short, and no README has a sentence of more than WORDS words.
+"""The rules for pages: links and tests that they name exist, the first one is short, and no README has a sentence of more than WORDS words.
 
 `house_pages.py FILE…` prints how many words and sentences each page has, the median and the longest.
 """
@@ -10,6 +10,7 @@ from pathlib import Path
 
 WORDS = 40
 LINK = re.compile(r"\]\(([^)\s]+)\)")
+TEST = re.compile(r"`(test_\w+)`|`(\w+)`(?=[^|]*\|$)")  # a test by its name; any name in the last cell of a row
 CODE = re.compile(r"(?s)```.*?```")
 BEGINS = re.compile(r"^\s*(?:[-*]|\d+\.) ")  # an item of a list
 END = re.compile(r"(?<=[.!?])\s+(?=[A-Z(`0-9\"])")
@@ -50,11 +51,24 @@ def links(tree, name, text):
                 yield number, f"points at {path}, which is not there"
 
 
+def missing_tests(there, text):
+    """The tests that a page names, by name or in a column `test`, but the tree lacks."""
+    column = False
+    for number, line in enumerate(without_code(text).split("\n"), 1):
+        column = line.startswith("|") and (column or line.endswith("| test |"))
+        for by_name, in_last_cell in TEST.findall(line):
+            test = by_name or (in_last_cell if column else "")
+            if test and test not in there:
+                yield number, f"names the test {test}, which does not exist"
+
+
 def faults(tree, names):
     """(page, line, what is wrong)"""
+    there = {word for name in names if name.startswith("tests/") and name.endswith((".c", ".py"))
+             for word in re.findall(r"\w+", f"{Path(name).stem} {(tree / name).read_text()}")}
     for name in (name for name in names if name.endswith(".md")):
         text = (tree / name).read_text()
-        yield from ((name, *fault) for fault in links(tree, name, text))
+        yield from ((name, *fault) for fault in [*links(tree, name, text), *missing_tests(there, text)])
         if name == "README.md" and (len(text.splitlines()) > 130 or len(text.split()) > 1800):
             yield name, 1, "is longer than 130 lines or 1,800 words"
         for line, words, sentence in sentences(text) if name.endswith("README.md") else ():

@@ -108,6 +108,8 @@ BAD = [
     ("tests/d.py", "open('/ho" + "me/me/x')\n", "tests/d.py:1: names a host or a path"),
     ("README.md", "see ../sha" + "red/x\n", "README.md:1: names a host or a path"),
     ("README.md", "text\n[gone](api/gone.c)\n", "README.md:2: points at api/gone.c, which is not there"),
+    ("README.md", "text\n`test_gone`\n", "README.md:2: names the test test_gone, which does not exist"),
+    ("README.md", "| what | test |\n|---|---|\n| `a` | `gone`, `t` |\n", "README.md:3: names the test gone, which does not exist"),
     ("api/README.md", "## Where is it decided\n\n| q | file | f |\n| why | [h](h.c) | `gone` |\n", "api/README.md:4: says that gone is in a file"),
     ("api/README.md", "## Where is it decided\n\n| q | file | f |\n| why | [x](x.c) | `a` |\n", "api/README.md:4: says that a is in a file that does not define it"),
     ("api/README.md", "## Where is it decided\n\n| q | file | f |\n| why | [x](x.c) | b |\n", "api/README.md:4: does not say which function"),
