@@ -161,6 +161,11 @@ static void record_done(struct dt_cli *cli, const dt_json *json)
             dt_cli_add_plain(&cli->done, value);
             before = ", ";
         }
+    if (root && dt_json_member(json, root, "token")) { /* the secret of a new token, which no other answer has */
+        dt_strbuf_adds(&cli->done, "; its secret is lost: duetime tokens revoke ");
+        dt_cli_add_plain(&cli->done, member_text(json, root, "name"));
+        dt_strbuf_adds(&cli->done, " removes it");
+    }
 }
 
 int dt_cli_ask(struct dt_cli *cli, const struct dt_rest_request *request, struct dt_rest_answer *answer, dt_json *json)

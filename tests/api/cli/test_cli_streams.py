@@ -101,8 +101,10 @@ def test_the_commands_of_the_servers_report_an_output_that_cannot_be_written(sta
 
 
 def test_new_token_names_the_command_that_revokes_it_when_the_token_cannot_be_shown(own_apis):
-    api = own_apis("cli_streams")
+    api = own_apis.running("cli_lost_tokens")
     with open("/dev/full", "w") as full:
+        code, err = into(full, "tokens", "new", "--name", "first", "--scopes", "read", url=api.url)
+        assert code == 1 and "tokens new: name first; its secret is lost: duetime tokens revoke first removes it" in err, err
         code, err = into(full, "--config", api.config, "--new-token", "lost", "--scopes", "read", program=API)
     assert code == 1 and "the token cannot be shown: --revoke-token lost removes it" in err, err
 
