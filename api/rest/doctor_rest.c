@@ -94,12 +94,13 @@ static void DT_PRINTF(4, 5)
 #define BECAUSE(j, ...)                                                                                                \
     memcpy((j)->causes, (const enum dt_finding_kind[5]){__VA_ARGS__, DT_FINDING_KINDS}, sizeof((j)->causes))
 
+/* The shard that waits for the server is the cause until a dispatcher or the API has found that the server is away. */
 static void because_of_server(struct judging *j, struct dt_str server)
 {
     if (dt_str_is(server, "kafka"))
-        BECAUSE(j, DT_FINDING_KAFKA_AWAY, DT_FINDING_KAFKA_JOB_TOPIC);
+        BECAUSE(j, DT_FINDING_KAFKA_AWAY, DT_FINDING_KAFKA_JOB_TOPIC, DT_FINDING_WAITS);
     else if (dt_str_is(server, "redis"))
-        BECAUSE(j, DT_FINDING_REDIS_AWAY);
+        BECAUSE(j, DT_FINDING_REDIS_AWAY, DT_FINDING_WAITS);
 }
 
 /* Sets the possible causes of the next finding, by the reason why a shard does not dispatch. */

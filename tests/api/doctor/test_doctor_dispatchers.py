@@ -86,6 +86,8 @@ def test_explain_doctor_and_overview_name_kafka_while_it_is_down_and_not_afterwa
         assert "waits for Kafka" in said["reason"] and said["action"] == "duetime doctor", said
         assert "waits for kafka" in str(db("CALL dt_explain(%s)", later)[0]["value"])
         assert db("SELECT waiting_for FROM v_jobs WHERE id = %s", later)[0]["waiting_for"] in ("kafka", b"kafka")
+        late = lambda: [each for each in api.get("/v1/doctor?late=PT0.1S").json["findings"] if (each["finding"], each["subject"]) == ("overdue", topic)]  # noqa: E731
+        assert until(late, lambda: findings(api))[0]["cause"] in ("shard-waits", "kafka-away"), "before a dispatcher has reported Kafka, too"
         found(api, "kafka-away")
         until(lambda: all(each["cause"] == "kafka-away" for each in findings(api) if each["finding"] == "shard-waits"), lambda: findings(api))
         assert findings(api)[0]["finding"] == "kafka-away"

@@ -235,8 +235,8 @@ TEST(findings_are_listed_under_a_server_that_is_away_when_it_causes_them)
     v[0].waiting = S("kafka");
     v[0].detail = S("no answer");
     v[1].waiting = S("redis");
-    expect(&e, "index-incomplete|shard 1|its set is being filled, or its leader cannot reach Redis\n"
-               "shard-waits|shard 0|it waits for kafka: no answer\nshard-waits|shard 1|it waits for redis");
+    expect(&e, "shard-waits|shard 0|it waits for kafka: no answer\nshard-waits|shard 1|it waits for redis\n"
+               "> index-incomplete|shard 1|its set is being filled, or its leader cannot reach Redis");
     e.told = &told;
     e.n_told = 1;
     e.redis_trouble = "refused";
