@@ -454,9 +454,11 @@ static int64_t figure_of(const dt_alerts *a, unsigned i)
 static int64_t confirmed_figure(dt_alerts *a, unsigned i)
 {
     const enum dt_alert_kind kind = kind_of_figure(i);
-    /* Without a dispatcher no shard has a leader; that must not begin a second alert. */
+    /* Shards have no leader while no dispatcher lives, or while dispatchers wait for Kafka before they elect leaders.
+     * That must not begin a second alert. */
     const bool follows =
-        kind == DT_ALERT_NO_LEADER && a->read.figures[DT_ALERT_NO_DISPATCHER - 1 - DT_ALERT_TOPIC_KINDS] > 0;
+        kind == DT_ALERT_NO_LEADER && (a->read.figures[DT_ALERT_NO_DISPATCHER - 1 - DT_ALERT_TOPIC_KINDS] > 0 ||
+                                       a->read.figures[DT_ALERT_KAFKA_UNWRITABLE - 1 - DT_ALERT_TOPIC_KINDS] > 0);
     const int64_t figure = follows ? 0 : figure_of(a, i);
     if (figure == 0)
         a->since_us[i] = 0;

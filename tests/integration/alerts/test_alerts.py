@@ -308,6 +308,20 @@ def test_an_api_sends_one_no_dispatcher_alert_and_the_alerts_of_topics_while_no_
     assert not new("no_leader", "began"), "without a dispatcher no shard has a leader: that is no second alert"
 
 
+def test_dispatchers_that_start_while_kafka_is_down_cause_no_leader_alert(alerting, provider, connection):
+    before = ids(provider, "no_leader", "began")
+    with stood_still(alerting, "kafka"):
+        for part in DISPATCHERS:
+            alerting.kill(part)
+        until(lambda: "no_dispatcher" in standing(connection, None), alerting.logs)
+        for part in DISPATCHERS:
+            alerting.start(part, ready=False)
+        until(lambda: judge_of(alerting, DISPATCHERS), "they have leaders, without Kafka", seconds=60)
+        until(lambda: "kafka_unwritable" in standing(connection, None), alerting.logs)
+    alerting.heal()
+    assert ids(provider, "no_leader", "began") == before, "their alert is kafka_unwritable"
+
+
 def test_a_mysql_restart_causes_no_dispatcher_alert(alerting, provider):
     before = ids(provider, "no_dispatcher", "began")
     for _ in range(3):
