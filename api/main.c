@@ -56,18 +56,18 @@ static const char help_text[] =
     "  --print-config        print the effective configuration, secrets hidden, and exit\n"
     "  --migrate             bring the schema up to date and exit\n"
     "  --print-grants        print the least rights of the programs' accounts in MySQL and exit\n"
-    "  --new-token NAME      make a bearer token, print it once and exit; needs --scopes\n"
+    "  --new-token NAME      create a bearer token, print it once and exit; needs --scopes\n"
     "    --scopes LIST       write,report,read,admin\n"
     "    --topics LIST       prefixes of the topics it may see; left out: all topics\n"
     "    --quotas LIST       such as jobs_per_second=100,pending_jobs=5000; also\n"
     "                        requests_per_second, payload_bytes_per_second\n"
     "  --list-tokens         name, scopes, topics and age of every token\n"
-    "  --revoke-token NAME   takes effect within 5 s; after the last one nobody gets in\n"
-    "  --waive-tokens        ask for no token on the loopback again, until one is made;\n"
-    "                        refused while there is one\n"
+    "  --revoke-token NAME   takes effect within 5 s; without any token, every request is refused\n"
+    "  --waive-tokens        require no token on the loopback again, until one is created;\n"
+    "                        refused while a token exists\n"
     "  --help                this text\n"
     "  --version             the version\n\n"
-    "SIGTERM finishes what is under way and ends; SIGHUP reads the log level, secrets and the certificate again.\n";
+    "SIGTERM finishes running requests and ends; SIGHUP reads the log level, secrets and the certificate again.\n";
 
 enum command { SERVE, CHECK, PRINT, MIGRATE, GRANTS, NEW_TOKEN, LIST_TOKENS, REVOKE_TOKEN, WAIVE_TOKENS, ROUTES };
 
@@ -128,7 +128,7 @@ static int parse_options(int argc, char **argv, struct options *options)
     const unsigned lists = (token->scopes ? 1U : 0U) + (token->topics ? 1U : 0U) + (token->quotas ? 1U : 0U);
     if (optind < argc || options->commands > 1 || (options->command != NEW_TOKEN && options->lists > 0) ||
         options->lists > lists) {
-        fputs("duetime-api: these options do not go together; see --help\n", stderr);
+        fputs("duetime-api: these options cannot be combined; see --help\n", stderr);
         return 2;
     }
     return -1;
@@ -330,7 +330,7 @@ static dt_status require_token_beyond_loopback(struct server *s, struct dt_error
     if (s->loopback || !dt_auth_known(s->api.auth) || dt_auth_count(s->api.auth) > 0)
         return DT_OK;
     return dt_fail(err, DT_DENIED,
-                   "there is no token, so nothing but the loopback and Unix sockets may be listened on: make one with "
+                   "no token exists, so the API listens only on the loopback and on Unix sockets: create a token with "
                    "--new-token, or set [http] listen to 127.0.0.1");
 }
 
@@ -443,7 +443,7 @@ static dt_status start_serving(struct server *s, bool *migrate_later, struct dt_
     dt_store *store = NULL;
     dt_status status = dt_log_level_parse(s->config.log_level, &level);
     if (status != DT_OK)
-        return dt_fail(err, status, "[log] level: debug, info, warn or error");
+        return dt_fail(err, status, "[log] level: it must be debug, info, warn or error");
     dt_log_set_level(level);
     status = dt_http_is_local(s->config.http_listen, &s->loopback, err);
     if (status == DT_OK)
@@ -487,7 +487,7 @@ static int run_server(struct server *s)
     dt_service_open(&s->service);
     dt_status status = start_serving(s, &migrate_later, &err);
     dt_assert_hook(report_death, s);
-    dt_metric_set(dt_gauge("duetime_build_info", "Always 1; the labels say what runs.",
+    dt_metric_set(dt_gauge("duetime_build_info", "Always 1; the labels have the program and its version.",
                            "program=\"api\",version=\"" DUETIME_VERSION "\""),
                   1);
     if (status == DT_OK)

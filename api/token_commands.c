@@ -42,7 +42,7 @@ int dt_command_new_token(const struct dt_config *config, const struct dt_command
         status = dt_token_new(store, &ask, text, &err);
     dt_store_free(store);
     if (status == DT_EXISTS) {
-        fprintf(stderr, "duetime-api: there is a token named \"%s\" already\n", token->name);
+        fprintf(stderr, "duetime-api: a token named \"%s\" exists already\n", token->name);
         return 1;
     }
     if (status != DT_OK)
@@ -51,7 +51,9 @@ int dt_command_new_token(const struct dt_config *config, const struct dt_command
             token->topics ? token->topics : DT_TOPICS_ALL);
     printf("%s\n", text);
     if (dt_streams_flush() != 0)
-        fprintf(stderr, "duetime-api: the token cannot be shown: --revoke-token %s removes it\n", token->name);
+        fprintf(stderr,
+                "duetime-api: the token was created, but could not be shown: remove it with --revoke-token %s\n",
+                token->name);
     return 0;
 }
 
@@ -90,8 +92,8 @@ int dt_command_revoke_token(const struct dt_config *config, const char *name)
         dt_topic_owners_follow(store);
     /* A hint for an operator who revokes the last token and expects that APIs no longer require one. */
     if (status == DT_OK && dt_store_token_list(store, &arena, &tokens, &left, NULL, NULL) == DT_OK && left == 0)
-        fprintf(stderr, "no token is left, and a token is still asked for: --new-token makes one, --waive-tokens ends "
-                        "the asking\n");
+        fprintf(stderr, "no token is left, and requests still need one: create one with --new-token, or end this with "
+                        "--waive-tokens\n");
     dt_arena_clear(&arena);
     dt_store_free(store);
     if (status == DT_NOT_FOUND) {
@@ -115,7 +117,7 @@ int dt_command_waive_tokens(const struct dt_config *config)
     }
     if (status != DT_OK)
         return print_failure(&err, status);
-    fprintf(stderr, "no token is asked for on the loopback, until one is made\n");
+    fprintf(stderr, "requests on the loopback need no token until one is created\n");
     return 0;
 }
 
@@ -160,8 +162,8 @@ dt_status dt_token_quotas_parse(struct dt_str text, struct dt_quota_limits *out,
         }
         if (!fine)
             return dt_fail(err, DT_INVALID,
-                           "\"%.*s\" is not a quota: requests_per_second, jobs_per_second, payload_bytes_per_second or "
-                           "pending_jobs, = and a number",
+                           "\"%.*s\" is not a quota: it must be requests_per_second, jobs_per_second, "
+                           "payload_bytes_per_second or pending_jobs, then = and a number",
                            (int)element.n, element.p);
         out->v[quota] = limit;
     }

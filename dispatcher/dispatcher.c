@@ -384,7 +384,7 @@ static dt_status until_ready(dt_dispatcher *d, enum dt_outage_of what,
             dt_outage_over(&outage);
             return DT_OK;
         }
-        dt_outage_failed(&outage, what, "dispatcher", "waits before it starts", status, &err);
+        dt_outage_failed(&outage, what, "dispatcher", "this dispatcher waits before it starts", status, &err);
         int64_t jitter_us = (int64_t)(d->random() % (uint64_t)(pause_us / 2));
         dt_mailbox_pause(d->mailbox, dt_clock_mono_us(d->clock) + pause_us / 2 + jitter_us, STOP);
     }

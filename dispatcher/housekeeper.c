@@ -103,7 +103,7 @@ static void maintain_partitions(dt_housekeeper *h, dt_store *store, int64_t now_
     struct dt_error err = {0};
     struct dt_tended done;
     dt_status status = dt_store_partitions_tend(store, now_ms, wanted, &h->archiver.partitions, &done, &err);
-    log_wait(h, "partitions of history wait", status, &err);
+    log_wait(h, "partitions of history are not added or dropped", status, &err);
     h->archiver.make_do = status != DT_OK;
     h->parts_us = dt_clock_mono_us(h->env.clock) + (status != DT_OK || done.more ? PARTS_SOON_US : PARTS_US);
     dt_metric_add(h->dropped, done.dropped);
@@ -118,7 +118,7 @@ static bool archive_step(dt_housekeeper *h, dt_store *store, int64_t now_ms)
     size_t freed = 0;
     size_t sorted = 0;
     dt_status status = dt_store_archive(store, &h->archiver, now_ms, STEP_ROWS, &archived, &err);
-    log_wait(h, "finished jobs wait to leave", status, &err);
+    log_wait(h, "finished jobs are not moved to history or removed", status, &err);
     bool misses = status == DT_OK && archived.wanted.n;
     if (misses)
         maintain_partitions(h, store, now_ms, &archived.wanted);
@@ -127,7 +127,7 @@ static bool archive_step(dt_housekeeper *h, dt_store *store, int64_t now_ms)
     status = dt_store_free_keys(store, now_ms, KEY_ROWS, &freed, &err);
     if (status == DT_OK && h->archiver.partitions.read)
         status = dt_store_sort_default(store, &h->archiver, now_ms, DEFAULT_ROWS, &sorted, &err);
-    log_wait(h, "history waits", status, &err);
+    log_wait(h, "keys of finished jobs are not freed, or history is not sorted into its partitions", status, &err);
     dt_metric_add(h->freed, (int64_t)freed);
     return archived.more || misses || (status == DT_OK && (freed == KEY_ROWS || sorted > 0));
 }
@@ -141,7 +141,7 @@ static bool drop_old_notices(dt_housekeeper *h, dt_store *store, int64_t now_ms)
     if (dt_config_has_kafka(h->env.config) || dt_clock_mono_us(h->env.clock) < h->notices_us)
         return false;
     dt_status status = dt_store_give_up_notices(store, now_ms - NOTICES_MS, STEP_ROWS, &done, &err);
-    log_wait(h, "old notices are not removed", status, &err);
+    log_wait(h, "dead letters for a Kafka that is no longer configured are not removed", status, &err);
     if (done)
         DT_LOG(WARN, "housekeeper", "dead letters were given up: this installation no longer has a Kafka",
                DT_I("notices", done));
@@ -159,7 +159,7 @@ static bool archive_steps(dt_housekeeper *h, dt_store *store)
     int64_t now_ms = dt_refclock_earliest_ms(h->env.ref);
     h->failed = false;
     dt_status status = dt_store_promote(store, now_ms, STEP_ROWS, &promoted, &err);
-    log_wait(h, "promotion waits", status, &err);
+    log_wait(h, "jobs that fall due soon are not marked as near in MySQL", status, &err);
     dt_metric_add(h->promoted, (int64_t)promoted);
     if (status != DT_OK)
         return promoted == STEP_ROWS;
@@ -169,9 +169,9 @@ static bool archive_steps(dt_housekeeper *h, dt_store *store)
     if (dt_clock_mono_us(h->env.clock) >= h->parts_us) {
         h->parts_us = dt_clock_mono_us(h->env.clock) + PARTS_SOON_US;
         status = dt_store_events_tend(store, now_ms, h->env.config->events_keep, &err);
-        log_wait(h, "partitions of events wait", status, &err);
+        log_wait(h, "partitions of events are not added or dropped", status, &err);
         status = dt_store_partitions_ahead(store, now_ms, DAYS_AHEAD, &wanted, &err);
-        log_wait(h, "partitions of history wait", status, &err);
+        log_wait(h, "partitions of history are not added or dropped", status, &err);
         if (status == DT_OK)
             maintain_partitions(h, store, now_ms, &wanted);
     }
@@ -199,7 +199,7 @@ static int64_t tidy_tick(void *arg, void *store)
     const dt_status status =
         runs_archive(h) ? dt_store_tidy_offers(store, &h->offers, now_ms, OFFER_ROWS, &repaired, &more, &err) : DT_OK;
     if (status != DT_OK)
-        (void)dt_chore_failed(&h->tidies, DT_OUTAGE_MYSQL, "offers to pops wait to be looked at", status, &err, 0);
+        (void)dt_chore_failed(&h->tidies, DT_OUTAGE_MYSQL, "offers to pops are not checked", status, &err, 0);
     dt_metric_add(h->offers_repaired, (int64_t)repaired);
     const int64_t pause_us = repaired == OFFER_ROWS ? STEP_PAUSE_US : OFFERS_US;
     return dt_clock_mono_us(h->env.clock) +
@@ -220,7 +220,7 @@ static int64_t audit_tick(void *arg, void *store)
     if (!audited.done)
         dt_audit_end(h->audit);
     if (status != DT_OK)
-        (void)dt_chore_failed(&h->audits, DT_OUTAGE_MYSQL, "the audit of counters waits", status, &err, 0);
+        (void)dt_chore_failed(&h->audits, DT_OUTAGE_MYSQL, "the counters are not audited", status, &err, 0);
     dt_metric_add(h->audited, audited.rows);
     dt_metric_add(h->corrected, audited.corrected);
     if (audited.corrected)
@@ -377,10 +377,12 @@ dt_status dt_housekeeper_start(const struct dt_housekeeper_env *env, dt_housekee
     if (!h)
         return DT_NOMEM;
     h->env = *env;
-    h->overdue = dt_gauge("duetime_overdue_jobs",
-                          "Jobs of this process's shards that are overdue by more than a second, up to a page.", "");
-    h->held = dt_gauge("duetime_held_jobs", "Due jobs of paused topics: held, not overdue.", "");
-    h->promoted = dt_counter("duetime_promoted_total", "Jobs promoted to exact times because their day is near.", "");
+    h->overdue = dt_gauge(
+        "duetime_overdue_jobs",
+        "Jobs of this process's shards that are overdue by more than a second, up to one page of the reconciler.", "");
+    h->held = dt_gauge("duetime_held_jobs",
+                       "Due jobs of paused topics in this process's shards; they are held, not overdue.", "");
+    h->promoted = dt_counter("duetime_promoted_total", "Jobs marked as near in MySQL because they fall due soon.", "");
     h->moved = dt_counter("duetime_moved_total", "Finished jobs that moved to history.", "");
     h->purged = dt_counter("duetime_purged_total",
                            "Finished jobs removed from the live table at the end of their retention.", "");
@@ -388,10 +390,12 @@ dt_status dt_housekeeper_start(const struct dt_housekeeper_env *env, dt_housekee
     h->dropped = dt_counter("duetime_history_partitions_dropped_total",
                             "Partitions of history dropped at the end of their retention.", "");
     h->audited = dt_counter("duetime_count_audited_jobs_total", "Jobs recounted by the audit of counters.", "");
-    h->corrected = dt_counter("duetime_count_corrected_jobs_total",
-                              "Jobs that the audit found in another state than counted: manual edits, or faults.", "");
+    h->corrected =
+        dt_counter("duetime_count_corrected_jobs_total",
+                   "Jobs whose state differed from the counters: edited manually, or because of a fault.", "");
     h->offers_repaired =
-        dt_counter("duetime_offers_repaired_total", "Offers that no pop could take, and jobs without their offer.", "");
+        dt_counter("duetime_offers_repaired_total",
+                   "Repaired offers: offers that no pop could take, and jobs whose offer was missing.", "");
     h->reconciles = (struct dt_chore){.name = "reconciler", .tick = reconcile_tick, .arg = h};
     h->archives = (struct dt_chore){.name = "housekeeper", .tick = archive_tick, .arg = h};
     h->tidies = (struct dt_chore){.name = "offers", .tick = tidy_tick, .arg = h};

@@ -132,7 +132,8 @@ static void run_mover(void *arg)
         if (status == DT_OK) {
             dt_outage_over(&c->outage);
         } else {
-            dt_outage_failed(&c->outage, DT_OUTAGE_MYSQL, "inbox", "rows of job_inbox wait", status, &err);
+            dt_outage_failed(&c->outage, DT_OUTAGE_MYSQL, "inbox", "rows of job_inbox are not carried out", status,
+                             &err);
             pause_us = RETRY_US;
         }
         if (pause_us > 0)

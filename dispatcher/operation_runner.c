@@ -55,10 +55,10 @@ static int64_t piece_failed(struct dt_operation_runner *r, const struct dt_opera
         DT_LOG(ERROR, "operations", "an operation failed", DT_I("operation", piece->id), DT_S("reason", err->text));
         status = dt_store_operation_fail(r->store, piece->id, dt_str(err->text), &again);
         if (status != DT_OK)
-            (void)dt_chore_failed(&r->resting.chore, DT_OUTAGE_MYSQL, "operations wait", status, &again, 0);
+            (void)dt_chore_failed(&r->resting.chore, DT_OUTAGE_MYSQL, "operations do not continue", status, &again, 0);
         return 0; /* the next operation can begin now */
     }
-    return dt_chore_failed(&r->resting.chore, DT_OUTAGE_MYSQL, "operations wait", status, err, RETRY_US);
+    return dt_chore_failed(&r->resting.chore, DT_OUTAGE_MYSQL, "operations do not continue", status, err, RETRY_US);
 }
 
 /* Finds owners with a due operation. *due: these owners, in the order of their turns. *rests: no operation is due.
@@ -134,8 +134,8 @@ static void revive_topics(struct dt_operation_runner *r)
     dt_arena_reset(&r->arena);
     dt_status status = dt_store_topics_revive(r->store, &r->arena, &n, &err);
     if (status != DT_OK)
-        (void)dt_chore_failed(&r->resting.chore, DT_OUTAGE_MYSQL, "deleted topics wait to be looked at", status, &err,
-                              0);
+        (void)dt_chore_failed(&r->resting.chore, DT_OUTAGE_MYSQL, "deleted topics are not checked for new jobs", status,
+                              &err, 0);
     if (n)
         DT_LOG(INFO, "operations", "deleted topics that got jobs were created again", DT_I("topics", n));
 }
@@ -148,11 +148,11 @@ static void update_owners(struct dt_operation_runner *r)
     r->owners_us = dt_clock_mono_us(r->env.clock) + OWNERS_US;
     dt_status status = dt_store_topic_owners_update(r->store, &err);
     if (status == DT_FORBIDDEN)
-        DT_LOG(WARN, "operations", "the owners of topics cannot be decided: the account needs new grants",
+        DT_LOG(WARN, "operations",
+               "owners of topics cannot be updated: the account needs new grants (duetime-api --print-grants)",
                DT_S("reason", err.text));
     else if (status != DT_OK)
-        (void)dt_chore_failed(&r->resting.chore, DT_OUTAGE_MYSQL, "the owners of topics wait to be compared", status,
-                              &err, 0);
+        (void)dt_chore_failed(&r->resting.chore, DT_OUTAGE_MYSQL, "owners of topics are not updated", status, &err, 0);
 }
 
 static int64_t tick_operations(void *arg, void *store)
@@ -182,7 +182,7 @@ dt_status dt_operation_runner_start(const struct dt_intake_env *env, struct dt_r
     r->env = *env;
     r->changed = dt_counter(name, help, "outcome=\"changed\"");
     r->refused = dt_counter(name, help, "outcome=\"refused\"");
-    r->due = dt_gauge("duetime_operations_due", "1 while the next piece of an operation is due.", "");
+    r->due = dt_gauge("duetime_operations_due", "1 while a step of an operation is due and not done.", "");
     r->resting.chore = (struct dt_chore){.name = "operations", .tick = tick_operations, .arg = r};
     const dt_status status = dt_index_new(env->config, env->installation, env->clock, &r->index, err);
     if (status != DT_OK) {

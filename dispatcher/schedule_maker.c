@@ -81,7 +81,8 @@ static void follow_zones(struct dt_schedule_maker *m)
                    DT_I("schedules", n));
     }
     if (status != DT_OK)
-        (void)dt_chore_failed(&m->resting.chore, DT_OUTAGE_MYSQL, "a new tzdata waits", status, &err, 0);
+        (void)dt_chore_failed(&m->resting.chore, DT_OUTAGE_MYSQL, "schedules are not checked for a new tzdata", status,
+                              &err, 0);
 }
 
 /* ---- a tick ---- */
@@ -100,7 +101,7 @@ static int64_t tick_schedules(void *arg, void *store)
     if (status == DT_UNKNOWN && m->index) /* MySQL may have committed jobs that are not in the index */
         m->env.index_entries_lost(m->env.arg, m->index);
     if (status != DT_OK)
-        return dt_chore_failed(&m->resting.chore, DT_OUTAGE_MYSQL, "fires wait to be made", status, &err, RETRY_US);
+        return dt_chore_failed(&m->resting.chore, DT_OUTAGE_MYSQL, "schedules create no jobs", status, &err, RETRY_US);
     dt_metric_add(m->made, (int64_t)made.made);
     dt_metric_add(m->skipped, (int64_t)made.skipped);
     dt_metric_add(m->returned, (int64_t)made.returned);

@@ -48,7 +48,7 @@ void dt_cli_add_help(struct dt_strbuf *out, const char *noun, const struct dt_cl
     dt_strbuf_addf(out, "Usage: duetime %s VERB [ARGUMENT]… [OPTION]…\n\n", noun ? noun : "NOUN");
     dt_strbuf_addf(out, "%s\n\n",
                    noun ? dt_cli_noun_help(noun)
-                        : "Asks an API of duetime: jobs that are delivered when they are due.");
+                        : "Sends requests to an API of duetime, which delivers jobs when they are due.");
     for (const struct dt_cli_verb *v = dt_cli_verbs; v < dt_cli_verbs + dt_cli_n_verbs; v++) {
         size_t begin = out->n;
         if (noun && strcmp(noun, v->noun) != 0)
@@ -67,8 +67,8 @@ void dt_cli_add_help(struct dt_strbuf *out, const char *noun, const struct dt_cl
 static const char *const exit_codes[][2] = {
     {"0", "Done."},
     {"1", "Refused or failed; `doctor` has found something; a watched job did not succeed."},
-    {"2", "The command line or the settings are not understood."},
-    {"3", "There is no such thing."},
+    {"2", "The command line or the settings are invalid."},
+    {"3", "The job, topic or other object does not exist."},
     {"4", "The API cannot be reached."},
     {"5", "It is too late to cancel or to change the job."},
 };
@@ -76,11 +76,11 @@ static const char *const exit_codes[][2] = {
 static const char *const variables[][2] = {
     {"DUETIME_URL", "Where the API is."},
     {"DUETIME_TOKEN", "The bearer token."},
-    {"DUETIME_CA_FILE", "Certificates to check the API's with."},
+    {"DUETIME_CA_FILE", "Certificates (PEM) that verify the API's certificate."},
     {"DUETIME_CERT_FILE", "Your certificate."},
     {"DUETIME_KEY_FILE", "Its key."},
     {"DUETIME_CONTEXT", "Section of the configuration file."},
-    {"NO_COLOR", "If set, no colours; elsewhere than at a terminal there are none."},
+    {"NO_COLOR", "If set, no colours. There are colours only at a terminal."},
 };
 
 #define SETTINGS                                                                                                       \
@@ -163,13 +163,12 @@ static void add_man_pairs(struct dt_strbuf *out, const char *title, const char *
 
 void dt_cli_add_man(struct dt_strbuf *out)
 {
-    dt_strbuf_adds(
-        out,
-        ".TH DUETIME 1 \"\" \"duetime " DUETIME_VERSION "\" \"User Commands\"\n"
-        ".SH NAME\nduetime \\- asks an API of duetime: jobs that are delivered when they are due\n"
-        ".SH SYNOPSIS\n.B duetime\n.I NOUN VERB\n[\\fIARGUMENT\\fR]... [\\fIOPTION\\fR]...\n"
-        ".SH DESCRIPTION\nA client of the REST API. Data go to standard output, as tables, or as JSON with an object a "
-        "line; everything else goes to standard error.\n.SH COMMANDS\n");
+    dt_strbuf_adds(out,
+                   ".TH DUETIME 1 \"\" \"duetime " DUETIME_VERSION "\" \"User Commands\"\n"
+                   ".SH NAME\nduetime \\- sends requests to an API of duetime, which delivers jobs when they are due\n"
+                   ".SH SYNOPSIS\n.B duetime\n.I NOUN VERB\n[\\fIARGUMENT\\fR]... [\\fIOPTION\\fR]...\n"
+                   ".SH DESCRIPTION\nA client of the REST API. Data go to standard output, as tables, or as JSON with "
+                   "one object per line; everything else goes to standard error.\n.SH COMMANDS\n");
     for (size_t i = 0; i < dt_cli_n_verbs; i++)
         add_man_verb(out, &dt_cli_verbs[i]);
     dt_strbuf_adds(out, ".SH OPTIONS\nThose of every command:\n");

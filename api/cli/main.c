@@ -82,7 +82,7 @@ static int run_completion(struct dt_cli *cli)
     struct dt_strbuf text = {0};
     if (dt_cli_add_completion(&text, cli->call->args[0]))
         return print_text(&text);
-    dt_cli_say("there is no completion for \"%.80s\": bash, zsh, fish", cli->call->args[0]);
+    dt_cli_say("there is no completion for \"%.80s\", only for bash, zsh and fish", cli->call->args[0]);
     return DT_CLI_USAGE;
 }
 
@@ -116,7 +116,7 @@ static int run_with_api(struct dt_cli *cli)
     else if (output && strcmp(output, "wide") == 0)
         cli->form = DT_CLI_WIDE;
     else if (output && strcmp(output, "table") != 0)
-        status = dt_fail(&err, DT_INVALID, "--output: \"%.80s\" is none of table, wide, json", output);
+        status = dt_fail(&err, DT_INVALID, "--output: \"%.80s\" is not table, wide or json", output);
     if (status == DT_OK && json && cli->form == DT_CLI_WIDE)
         status = dt_fail(&err, DT_INVALID, "--json and --output %.80s contradict each other", output);
     if (status == DT_OK)
@@ -189,7 +189,7 @@ int main(int argc, char **argv)
         return close_output(&cli, run_version(&cli));
     if (dt_cli_read_words(argc - 1, argv + 1, &call, &err) != DT_OK) {
         dt_cli_say("%s", err.text);
-        fprintf(stderr, "`duetime help%s%s` tells what there is.\n", call.noun ? " " : "", call.noun ? call.noun : "");
+        fprintf(stderr, "`duetime help%s%s` lists the commands.\n", call.noun ? " " : "", call.noun ? call.noun : "");
         return DT_CLI_USAGE;
     }
     dt_cli_fix_times(&call, dt_clock_real_ms(cli.clock), &times);

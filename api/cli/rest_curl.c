@@ -159,7 +159,7 @@ static dt_status perform_request(dt_rest *rest, struct dt_error *err)
     if (code == CURLE_WRITE_ERROR)
         return dt_fail(err, DT_TOO_LARGE, "the answer is longer than %zu MiB", DT_REST_ANSWER_MAX >> 20);
     if (code == CURLE_ABORTED_BY_CALLBACK)
-        return dt_fail(err, DT_UNAVAILABLE, "%s: interrupted before an answer came", rest->settings->url);
+        return dt_fail(err, DT_UNAVAILABLE, "%s: interrupted before an answer arrived", rest->settings->url);
     if (code != CURLE_OK)
         return dt_fail(err, DT_UNAVAILABLE, "%s: %s", rest->settings->url,
                        rest->error[0] ? rest->error : curl_easy_strerror(code));

@@ -154,7 +154,7 @@ static dt_status read_names(struct lines *lines, struct dt_error *err)
     int c = next_byte(lines);
     for (size_t i = 1; c == mark[0] && i < sizeof(mark); i++)
         if (next_byte(lines) != mark[i])
-            return dt_fail(err, DT_INVALID, "the first line must name the columns, and is not UTF-8");
+            return dt_fail(err, DT_INVALID, "the first line must have the names of the columns, but is not UTF-8");
     if (c != mark[0]) {
         lines->bytes -= c != EOF;
         lines->at -= c == '\n';
@@ -166,7 +166,7 @@ static dt_status read_names(struct lines *lines, struct dt_error *err)
             return fail_cell(lines, err);
         struct dt_str name = dt_str_trimmed(dt_strbuf_str(&lines->cell));
         if (name.n == 0)
-            return dt_fail(err, DT_INVALID, "the first line must name the columns: one has no name");
+            return dt_fail(err, DT_INVALID, "the first line must have the names of the columns: one name is empty");
         dt_strbuf_add(&lines->names, name.p, name.n);
         dt_strbuf_addc(&lines->names, '\0');
     }
@@ -262,7 +262,7 @@ static void report_line(struct import *im, int64_t number, struct dt_str why)
     if (im->refused + im->unknown <= TELL_MAX)
         dt_cli_say("line %lld: %.*s", (long long)number, (int)(why.n < 400 ? why.n : 400), why.p ? why.p : "");
     if (im->refused + im->unknown == TELL_MAX)
-        dt_cli_say("further lines are counted alone");
+        dt_cli_say("further lines that fail are counted, but not shown");
 }
 
 /* Reports why a line was refused: the first member with a fault; if there is none, the detail of the problem. */
@@ -295,7 +295,9 @@ static bool may_repeat_unknown(struct import *im, unsigned i)
         dt_json_member(im->json, dt_json_root(im->json), "key"))
         return true;
     im->unknown++;
-    report_line(im, im->batch[i].number, DT_STR_LIT("it has no key, and no answer came: it may have been made"));
+    report_line(
+        im, im->batch[i].number,
+        DT_STR_LIT("no answer arrived: the job may have been created, and without a key the line is not sent again"));
     return false;
 }
 
@@ -419,8 +421,9 @@ static int import_all(struct import *im)
     if (code == DT_CLI_DONE && status != DT_NOT_FOUND && !dt_rest_signal())
         code = dt_cli_failed(status, &err);
     if (code == DT_CLI_UNREACHED || dt_rest_signal())
-        dt_cli_say("%lld jobs are made; the same command goes on: a job with a key is not made twice",
-                   (long long)im->made);
+        dt_cli_say(
+            "%lld jobs were created; to continue, run the same command again: it creates no job with a key twice",
+            (long long)im->made);
     return code;
 }
 

@@ -52,7 +52,7 @@ static int show_page(struct listing *l)
     const char *name = l->cli->call->verb->list;
     const struct dt_json_node *items = dt_json_member(l->json, root, name);
     if (!items || items->type != DT_JSON_ARRAY) {
-        dt_cli_say("%s answers without %s", l->cli->settings.url, name);
+        dt_cli_say("the answer of %s has no list \"%s\"", l->cli->settings.url, name);
         return DT_CLI_REFUSED;
     }
     if (dt_json_first(l->json, items) && l->cli->width) /* otherwise the progress line would mix with the rows */
@@ -159,7 +159,7 @@ int dt_cli_run_list(struct dt_cli *cli)
     size_t digits = limit ? strspn(limit, "0123456789") : 0;
     int code = DT_CLI_DONE;
     if (limit && (digits == 0 || digits > 18 || limit[digits] || limit[0] == '0')) {
-        dt_cli_say("--limit: \"%.80s\" is no number from 1", limit);
+        dt_cli_say("--limit: \"%.80s\" is not a number from 1", limit);
         return DT_CLI_USAGE;
     }
     if (limit)

@@ -241,7 +241,7 @@ static int follow_operation(struct many *m)
     dt_cli_progress_end(&progress);
     if (code != DT_CLI_DONE || dt_str_is(answer_text(m, "state"), "running")) {
         struct dt_strbuf out = {0};
-        dt_strbuf_addf(&out, "duetime: operation %s goes on at the API. To follow it, or to stop it:", id);
+        dt_strbuf_addf(&out, "duetime: operation %s continues without this program. To follow it, or to stop it:", id);
         add_command(&out, m->cli->call, "watch", id);
         add_command(&out, m->cli->call, "stop", id);
         fprintf(stderr, "%s\n", out.p ? out.p : "");
@@ -313,7 +313,7 @@ static int preview_operation(struct many *m, bool *go_on)
     }
     dt_cli_show(m->cli, m->json, dt_json_root(m->json));
     if (!dry)
-        dt_cli_say("nothing is done: this is what --yes would do");
+        dt_cli_say("nothing was changed: this is what --yes would do");
     return dry ? DT_CLI_DONE : DT_CLI_REFUSED;
 }
 
@@ -365,7 +365,7 @@ static int preview_topic(struct many *m)
         return code;
     if (!isatty(STDIN_FILENO) || !isatty(STDERR_FILENO)) {
         dt_cli_show(m->cli, m->json, dt_json_root(m->json));
-        dt_cli_say("nothing is done: --yes would delete the topic and end its %lld jobs",
+        dt_cli_say("nothing was changed: --yes would delete the topic and end its %lld jobs",
                    (long long)count_live_jobs(m));
         return DT_CLI_REFUSED;
     }

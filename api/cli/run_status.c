@@ -366,7 +366,7 @@ static bool request_findings(struct doctor *d, const char *path)
     }
     if (d->answer.status == 401 || d->answer.status == 403) {
         show_found(d, DT_FINDING_TOKEN,
-                   d->answer.status == 401 ? "the API knows no such token" : "the token may not read this");
+                   d->answer.status == 401 ? "the API does not know this token" : "the token may not read this");
         return false;
     }
     if (dt_json_parse(d->json, dt_strbuf_str(&d->answer.body), &(struct dt_json_limits){.depth = 16}, &err) == DT_OK &&
@@ -399,7 +399,7 @@ static bool check_readiness(struct doctor *d)
     }
     const struct dt_json_node *draining = dt_json_member(d->json, root, "draining");
     if (draining && draining->type == DT_JSON_BOOL && draining->b)
-        show_found(d, DT_FINDING_DRAINING, "it says so");
+        show_found(d, DT_FINDING_DRAINING, "its /readyz says so");
     struct dt_str mysql = dt_json_text_of(d->json, root, "mysql");
     if (dt_str_is(mysql, "ok"))
         return true;
@@ -427,8 +427,8 @@ static bool check_installation(struct doctor *d)
     const struct dt_json_node *root = dt_json_root(d->json);
     struct dt_str version = dt_json_text_of(d->json, root, "version");
     if (!dt_str_is(version, DUETIME_VERSION)) {
-        snprintf(detail, sizeof(detail), "the API is %.*s, this program %s", (int)(version.n < 40 ? version.n : 40),
-                 version.p ? version.p : "", DUETIME_VERSION);
+        snprintf(detail, sizeof(detail), "the API has version %.*s, this program %s",
+                 (int)(version.n < 40 ? version.n : 40), version.p ? version.p : "", DUETIME_VERSION);
         show_found(d, DT_FINDING_VERSIONS_DIFFER, detail);
     }
     if (dt_time_parse(dt_json_text_of(d->json, root, "now"), &now_ms) != DT_OK)
@@ -436,7 +436,7 @@ static bool check_installation(struct doctor *d)
     int64_t ahead = before_ms - now_ms;
     int64_t behind = now_ms - after_ms;
     if (ahead > SKEW_MS || behind > SKEW_MS) {
-        snprintf(detail, sizeof(detail), "this clock is %lld ms %s MySQL's",
+        snprintf(detail, sizeof(detail), "the clock of this machine is %lld ms %s MySQL's",
                  (long long)(ahead > behind ? ahead : behind), ahead > behind ? "ahead of" : "behind");
         show_found(d, DT_FINDING_CALLER_CLOCK, detail);
     }
@@ -565,7 +565,7 @@ static int show_chart(struct chart *c)
     const bool json = c->cli->form == DT_CLI_AS_JSON;
     const struct dt_json_node *steps = dt_json_member(c->json, root, c->cli->call->verb->list);
     if (!steps || steps->type != DT_JSON_ARRAY) {
-        dt_cli_say("%s answers without %s", c->cli->settings.url, c->cli->call->verb->list);
+        dt_cli_say("the answer of %s has no list \"%s\"", c->cli->settings.url, c->cli->call->verb->list);
         return DT_CLI_REFUSED;
     }
     int width = (int)c->cli->width - AROUND;
@@ -580,10 +580,10 @@ static int show_chart(struct chart *c)
     }
     struct dt_str counted = chart_text(c, root, "counted_until");
     if (!json && !dt_str_eq(counted, chart_text(c, root, "to")))
-        dt_cli_say("from %.*s on these are estimates", (int)counted.n, counted.p);
+        dt_cli_say("steps from %.*s on are estimates", (int)counted.n, counted.p);
     const struct dt_json_node *topics = dt_json_member(c->json, root, "topics_counted");
     if (!json && topics && topics->type == DT_JSON_BOOL && !topics->b)
-        dt_cli_say("which topic has most of a step is an estimate");
+        dt_cli_say("the topic with most jobs of a step is an estimate");
     return DT_CLI_DONE;
 }
 

@@ -178,7 +178,7 @@ static dt_status read_contexts(const struct dt_cli_call *call, struct dt_cli_set
     if (file.status != DT_OK)
         return file.status;
     if (line > 0)
-        return dt_fail(err, DT_INVALID, "%s, line %d: this cannot be read", path, line);
+        return dt_fail(err, DT_INVALID, "%s, line %d: neither [section] nor key = value", path, line);
     if (line < 0)
         return dt_fail(err, DT_INVALID, "%s cannot be read", path);
     if (!file.found && (wanted || strcmp(file.chosen, "default") != 0))

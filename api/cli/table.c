@@ -11,7 +11,7 @@ const struct dt_cli_option dt_cli_common[] = {
     {"context", "NAME", DT_CLI_TEXT, DT_CLI_HERE, "Section of the configuration file; default DUETIME_CONTEXT, or what the file says."},
     {"config", "FILE", DT_CLI_TEXT, DT_CLI_HERE, "Configuration file; default ~/.config/duetime/config."},
     {"token-file", "FILE", DT_CLI_TEXT, DT_CLI_HERE, "File with the bearer token; default DUETIME_TOKEN, or the context's."},
-    {"ca-file", "FILE", DT_CLI_TEXT, DT_CLI_HERE, "Certificates to check the API's with; default DUETIME_CA_FILE, the context's, or the system's."},
+    {"ca-file", "FILE", DT_CLI_TEXT, DT_CLI_HERE, "Certificates (PEM) that verify the API's certificate; default DUETIME_CA_FILE, the context's, or the system's."},
     {"cert-file", "FILE", DT_CLI_TEXT, DT_CLI_HERE, "Your certificate, if the API asks for one; default DUETIME_CERT_FILE, or the context's."},
     {"key-file", "FILE", DT_CLI_TEXT, DT_CLI_HERE, "Its key, if it is in another file; default DUETIME_KEY_FILE, or the context's."},
     {"timeout", "DURATION", DT_CLI_TEXT, DT_CLI_HERE, "Longest wait for an answer; default 30s."},
@@ -50,7 +50,7 @@ const struct dt_cli_option dt_cli_common[] = {
 
 static const struct dt_cli_option job_new[] = {
     {"topic", "TOPIC", DT_CLI_TEXT, DT_CLI_BODY, "Topic of the job."},
-    {"key", "KEY", DT_CLI_TEXT, DT_CLI_BODY, "Your name for the job: an equal request creates no second one."},
+    {"key", "KEY", DT_CLI_TEXT, DT_CLI_BODY, "Your name for the job: an equal request creates no second job."},
     {"run-at", "TIME", DT_CLI_TEXT, DT_CLI_BODY, "Due time: RFC 3339 with an offset."},
     {"delay", "DURATION", DT_CLI_TEXT, DT_CLI_BODY, "Or the time from now: PT30M, 30m, 1500 (milliseconds)."},
     PAYLOAD_OPTIONS,
@@ -80,10 +80,10 @@ static const struct dt_cli_option job_cancel[] = {
     {"created-to", "TIME", DT_CLI_TEXT, DT_CLI_QUERY, "Created before."}, \
     {"finished-from", "TIME", DT_CLI_TEXT, DT_CLI_QUERY, "Finished at or after."}, \
     {"finished-to", "TIME", DT_CLI_TEXT, DT_CLI_QUERY, "Finished before."}, \
-    {"failed-from", "TIME", DT_CLI_TEXT, DT_CLI_QUERY, "Last failed at or after, whatever followed."}, \
+    {"failed-from", "TIME", DT_CLI_TEXT, DT_CLI_QUERY, "Last failed at or after, whatever happened later."}, \
     {"failed-to", "TIME", DT_CLI_TEXT, DT_CLI_QUERY, "Last failed before."}, \
     {"error-code", "CODE", DT_CLI_TEXT, DT_CLI_QUERY, "Last failure with this code."}, \
-    {"error-text", "TEXT", DT_CLI_TEXT, DT_CLI_QUERY, "Last failure contains this; needs --topic, and a range of a day."}, \
+    {"error-text", "TEXT", DT_CLI_TEXT, DT_CLI_QUERY, "Last failure contains this text; needs --topic, and a range of at most one day."}, \
     {"limit", "COUNT", DT_CLI_NUMBER, DT_CLI_HERE, "At most this many; default all."}
 
 static const struct dt_cli_option job_export[] = {EXPORT_OPTIONS};
@@ -91,7 +91,7 @@ static const struct dt_cli_option job_list[] = {
     {"id", "ID", DT_CLI_TEXT, DT_CLI_QUERY, "This job."},
     {"key", "TEXT", DT_CLI_TEXT, DT_CLI_QUERY, "Latest job of this key; needs --topic."},
     EXPORT_OPTIONS,
-    {"include", "payload", DT_CLI_TEXT, DT_CLI_QUERY, "Payloads, too."},
+    {"include", "payload", DT_CLI_TEXT, DT_CLI_QUERY, "Shows payloads, too."},
     {"overdue", NULL, DT_CLI_SWITCH, DT_CLI_HERE, "Due jobs that are not dispatched, the most overdue first; those of paused topics are held, and only counted."},
 };
 static const struct dt_cli_option job_dead[] = {
@@ -190,9 +190,9 @@ static const struct dt_cli_option resize[] = {
 };
 
 static const struct dt_cli_option clock_set[] = {
-    {"advance", "DURATION", DT_CLI_TEXT, DT_CLI_BODY, "Moves it ahead; jobs that fall due on the way are dispatched in order. Shows what is left after fifteen seconds."},
+    {"advance", "DURATION", DT_CLI_TEXT, DT_CLI_BODY, "Moves the clock ahead; jobs that fall due on the way are dispatched in order. Shows what is left after fifteen seconds."},
     {"wait", "DURATION", DT_CLI_TEXT, DT_CLI_BODY, "With --advance: longest wait for reports at each instant, in real time; default 500ms, at most 10s."},
-    {"freeze", "true|false", DT_CLI_JSON, DT_CLI_BODY, "Stops it, or lets it run."},
+    {"freeze", "true|false", DT_CLI_JSON, DT_CLI_BODY, "Freezes the clock, or lets it run."},
 };
 
 static const struct dt_cli_option overview[] = {
@@ -246,7 +246,7 @@ const struct dt_cli_verb dt_cli_verbs[] = {
     {"jobs", "events", DT_CLI_ID_OR_KEY, "Lists changes of a job and who made them, the latest first.",
      DT_CLI_BY_REQUEST, "GET", "/v1/jobs/{id}/events", NULL, "events", DT_CLI_EVENT, NO_OPTIONS,
      "jobs events orders.close order-42"},
-    {"jobs", "change", DT_CLI_ID_OR_KEY, "Changes what is given of a scheduled job, or moves a set of jobs in time.",
+    {"jobs", "change", DT_CLI_ID_OR_KEY, "Changes the given members of a scheduled job, or moves a set of jobs in time.",
      DT_CLI_BY_REQUEST, "PATCH", "/v1/jobs/{id}", "/v1/jobs:reschedule", NULL, DT_CLI_JOB, OPTIONS(job_change),
      "jobs change orders.close order-42 --delay PT5M\n"
      "jobs change --topic orders.close --shift P1D --yes"},

@@ -129,7 +129,7 @@ int dt_cli_judge(const struct dt_cli *cli, const struct dt_rest_answer *answer)
         root = NULL;
     bool late = root && dt_str_ends(member_text(json, root, "type"), DT_STR_LIT("/too-late"));
     if (!root)
-        dt_cli_say("%s answers with status %d, and not as an API of duetime does", cli->settings.url, answer->status);
+        dt_cli_say("%s answered with status %d, but not as an API of duetime", cli->settings.url, answer->status);
     else if (cli->form == DT_CLI_AS_JSON)
         print_json(root);
     else
@@ -176,7 +176,7 @@ int dt_cli_ask(struct dt_cli *cli, const struct dt_rest_request *request, struct
     if (status != DT_OK) {
         int failed = dt_cli_failed(status, &err);
         if (changes && answer->reached)
-            dt_cli_say("the API may have carried it out nevertheless");
+            dt_cli_say("the API may have carried out the request nevertheless");
         return failed;
     }
     int code = dt_cli_judge(cli, answer);
@@ -189,7 +189,7 @@ int dt_cli_ask(struct dt_cli *cli, const struct dt_rest_request *request, struct
         record_done(cli, read && status == DT_OK ? json : NULL);
     if (status == DT_OK)
         return DT_CLI_DONE;
-    dt_cli_say("%s answers with something that is no JSON: %.200s", cli->settings.url, err.text);
+    dt_cli_say("%s answered with text that is not JSON: %.200s", cli->settings.url, err.text);
     return DT_CLI_REFUSED;
 }
 

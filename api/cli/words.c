@@ -191,7 +191,7 @@ static dt_status check_call(const struct dt_cli_call *call, struct dt_error *err
     if (call->help)
         return DT_OK;
     if (!call->noun)
-        return dt_fail(err, DT_INVALID, "a command is missing");
+        return dt_fail(err, DT_INVALID, "the command is missing");
     if (!verb)
         return dt_fail(err, DT_INVALID, "a verb for %s is missing", call->noun);
     if (call->n_args < dt_cli_args_min(verb))

@@ -146,7 +146,7 @@ static void refuse_text(struct dt_exchange *e, dt_status status, const char *wha
     if (status == DT_MALFORMED)
         dt_request_refuse(&e->req, DT_PROBLEM_MALFORMED, "the %s has a bad %%-escape", what);
     else
-        dt_request_refuse(&e->req, DT_PROBLEM_UNAVAILABLE, "memory is out");
+        dt_request_refuse(&e->req, DT_PROBLEM_UNAVAILABLE, "out of memory");
 }
 
 static bool decode_params(struct dt_exchange *e, const struct dt_match *match)
@@ -234,7 +234,7 @@ static bool check_page(struct dt_exchange *e)
     if (reads || !(e->cross_site || (e->origin.p && !dt_origin_is_host(e->origin, e->host))))
         return true;
     dt_request_refuse(req, DT_PROBLEM_FORBIDDEN,
-                      "tokens are not required here, so a page of another origin must not change anything");
+                      "tokens are not required here, so a web page of another origin may not change anything");
     return false;
 }
 

@@ -56,7 +56,7 @@ static void register_route(struct dt_route_stats *stats, const char *method, con
     char labels[160];
     snprintf(labels, sizeof(labels), "method=\"%s\",route=\"%s\"", method, path);
     stats->seconds =
-        dt_histogram("duetime_http_request_seconds", "From a request's headers to the end of its answer.", labels);
+        dt_histogram("duetime_http_request_seconds", "Time from a request's headers to the end of its answer.", labels);
     for (int i = 0; i < CLASSES; i++) {
         if (!classes[i])
             continue;

@@ -20,7 +20,7 @@ static size_t raise_descriptors(void)
         return 0;
     limit.rlim_cur = limit.rlim_max;
     if (setrlimit(RLIMIT_NOFILE, &limit) != 0)
-        DT_LOG(WARN, "http", "the number of descriptors stays low");
+        DT_LOG(WARN, "http", "the limit of open descriptors could not be raised");
     if (getrlimit(RLIMIT_NOFILE, &limit) != 0 || limit.rlim_cur < DESCRIPTORS_KEPT)
         return 0;
     return (size_t)limit.rlim_cur - DESCRIPTORS_KEPT;

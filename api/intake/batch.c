@@ -32,7 +32,7 @@ static const struct ending {
     bool answers_each; /* elements that still arrive get an answer each, not one together */
     const char *why;
 } endings[] = {
-    [DT_BATCH_LATE] = {DT_PROBLEM_TIMEOUT, true, "the request's time is up"},
+    [DT_BATCH_LATE] = {DT_PROBLEM_TIMEOUT, true, "the request's time has ended"},
     [DT_BATCH_SHUTDOWN] = {DT_PROBLEM_UNAVAILABLE, true, "the server is shutting down"},
     [DT_BATCH_MEMORY] = {DT_PROBLEM_UNAVAILABLE, false, "all memory that limits.memory allows is in use"},
     [DT_BATCH_LONG] = {DT_PROBLEM_TOO_LARGE, false, "the results are many times as long as the request"},

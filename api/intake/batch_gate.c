@@ -54,9 +54,9 @@ dt_status dt_gate_new(const char *of, const struct dt_gate_bounds *bounds, dt_ga
     pthread_mutex_init(&gate->lock, NULL);
     char labels[40];
     snprintf(labels, sizeof(labels), "of=\"%s\"", of);
-    gate->rows_out =
-        dt_gauge("duetime_api_batch_rows",
-                 "Elements of batches in their queue, or admitted to it; large ones count for several.", labels);
+    gate->rows_out = dt_gauge(
+        "duetime_api_batch_rows",
+        "Elements of batches that are in their queue or admitted to it; a large element counts as several.", labels);
     gate->waiting =
         dt_gauge("duetime_api_batches_waiting", "Batches that wait for the queue of their elements.", labels);
     gate->open = dt_gauge("duetime_api_batches", "Batches in progress.", labels);

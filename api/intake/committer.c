@@ -502,7 +502,7 @@ static size_t record_entries(struct worker *w, struct dt_unit *units)
         for (size_t i = 0; i < unit->n - unit->n_over; i++) {
             const struct dt_insert *row = &unit->rows[i].row;
             if (row->outcome == DT_INSERT_REFUSED && !unit->rows[i].reason && !unit->rows[i].misfit.reason)
-                unit->rows[i].reason = "the database does not take this row";
+                unit->rows[i].reason = "the database does not accept this row";
             if (row->outcome != DT_INSERT_CREATED)
                 continue;
             created++;
@@ -539,7 +539,7 @@ static void commit_units(struct worker *w, struct dt_unit *units)
     dt_session_end(&w->session);
     if (status != DT_OK) {
         dt_metric_add(c->failed, 1);
-        dt_outage_failed(&w->outage, DT_OUTAGE_MYSQL, "committer", "a commit failed", status, &err);
+        dt_outage_failed(&w->outage, DT_OUTAGE_MYSQL, "committer", "a commit of jobs failed", status, &err);
         finish_all(units, status);
         if (status == DT_UNAVAILABLE || status == DT_UNKNOWN)
             fail_queue(c);
@@ -602,11 +602,12 @@ dt_status dt_committer_start(const struct dt_session_env *env, dt_topic_cache *t
     pthread_mutex_init(&c->lock, NULL);
     pthread_cond_init(&c->wake, NULL);
     c->created = dt_counter("duetime_jobs_created_total", "Jobs created by this process.", "");
-    c->refused_full = dt_counter("duetime_api_queue_full_total", "Requests refused because the queue was full.", "");
-    c->failed = dt_counter("duetime_api_commits_failed_total", "Commits that failed as a whole.", "");
+    c->refused_full =
+        dt_counter("duetime_api_queue_full_total", "Requests refused because the job queue was full.", "");
+    c->failed = dt_counter("duetime_api_commits_failed_total", "Commits of new jobs that failed as a whole.", "");
     c->queue = dt_gauge("duetime_api_queue_jobs", "New jobs waiting for a commit.", "");
     c->sizes = dt_histogram_count("duetime_api_commit_jobs", "New jobs in one commit.", "");
-    c->seconds = dt_histogram("duetime_api_mysql_call_seconds", "Time of one call to MySQL.", "call=\"insert\"");
+    c->seconds = dt_histogram("duetime_api_mysql_call_seconds", "Duration of one call to MySQL.", "call=\"insert\"");
     c->workers = calloc((size_t)config->api_committers, sizeof(*c->workers));
     dt_status status = c->workers ? DT_OK : DT_NOMEM;
     const size_t room = (size_t)config->api_commit_jobs;

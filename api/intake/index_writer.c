@@ -212,7 +212,7 @@ static dt_status write_entries(dt_index_writer *w, const struct round *round, st
 {
     struct dt_view *view = dt_topic_cache_view(w->topics);
     if (!view)
-        return dt_fail(err, DT_UNAVAILABLE, "MySQL was never reached");
+        return dt_fail(err, DT_UNAVAILABLE, "MySQL has not been reached yet");
     dt_status status = connect_index(w, view, err);
     DT_FAIL_POINT_STATUS("index.write", status, err);
     if (status == DT_OK && round->n) {
@@ -250,7 +250,8 @@ static void record_result(dt_index_writer *w, const struct round *round, dt_stat
     bool was_up = atomic_exchange(&w->up, status == DT_OK);
     if (status != DT_OK)
         dt_outage_failed(&w->outage, DT_OUTAGE_REDIS, "index",
-                         "Redis does not take entries; leaders read MySQL meanwhile", status, err);
+                         "Redis does not accept index entries; leaders read due jobs from MySQL meanwhile", status,
+                         err);
     else
         dt_outage_over(&w->outage);
     if (news && status != DT_OK)
@@ -274,7 +275,7 @@ static void write_round(dt_index_writer *w, const struct round *round, bool idle
     dt_status status = written;
     /* A write without error says nothing about endpoints that it did not use. */
     if (written == DT_OK && (idle || !atomic_load(&w->up))) {
-        status = w->index ? DT_OK : dt_fail(&err, DT_UNAVAILABLE, "not connected yet");
+        status = w->index ? DT_OK : dt_fail(&err, DT_UNAVAILABLE, "not connected to Redis yet");
         DT_FAIL_POINT_STATUS("index.probe", status, &err);
         if (status == DT_OK)
             status = dt_index_probe(w->index, &err);
@@ -335,12 +336,13 @@ dt_status dt_index_writer_start(const struct dt_session_env *env, dt_topic_cache
     w->tried_us = dt_clock_mono_us(env->clock) - PROBE_US + RETRY_US;
     pthread_mutex_init(&w->lock, NULL);
     pthread_cond_init(&w->wake, NULL);
-    const char *dropped = "Index entries that were dropped: the reconciler adds them.";
+    const char *dropped = "Index entries that were not written to Redis; the reconciler adds them later.";
     w->written = dt_counter("duetime_api_index_entries_total", "Index entries written to Redis.", "");
     w->dropped_full = dt_counter("duetime_api_index_dropped_total", dropped, "reason=\"queue_full\"");
     w->dropped_redis = dt_counter("duetime_api_index_dropped_total", dropped, "reason=\"redis\"");
-    w->seconds = dt_histogram("duetime_api_redis_call_seconds", "Time of one pipeline of index entries.", "");
-    w->sizes = dt_histogram_count("duetime_api_index_batch_entries", "Entries in one pipeline.", "");
+    w->seconds =
+        dt_histogram("duetime_api_redis_call_seconds", "Duration of one pipelined write of index entries.", "");
+    w->sizes = dt_histogram_count("duetime_api_index_batch_entries", "Index entries in one pipelined write.", "");
     w->ring = malloc(RING_ENTRIES * sizeof(*w->ring));
     w->batch = malloc(PUT_ENTRIES * sizeof(*w->batch));
     if (!w->ring || !w->batch || dt_thread_start(&w->thread, "index-writer", run_writer, w, NULL) != DT_OK) {

@@ -344,7 +344,7 @@ dt_status dt_results_batcher_start(const struct dt_session_env *env, dt_topic_ca
 {
     const size_t room = (size_t)env->config->results_batch;
     const char *name = "duetime_api_results_total";
-    const char *help = "Results that came by REST, by outcome.";
+    const char *help = "Results reported by REST, by outcome.";
     *out = NULL;
     dt_results_batcher *r = calloc(1, sizeof(*r));
     if (!r)
@@ -354,7 +354,7 @@ dt_status dt_results_batcher_start(const struct dt_session_env *env, dt_topic_ca
     r->index = index;
     pthread_mutex_init(&r->lock, NULL);
     pthread_cond_init(&r->wake, NULL);
-    r->seconds = dt_histogram("duetime_api_mysql_call_seconds", "Time of one call to MySQL.", "call=\"apply\"");
+    r->seconds = dt_histogram("duetime_api_mysql_call_seconds", "Duration of one call to MySQL.", "call=\"apply\"");
     r->sizes = dt_histogram_count("duetime_api_apply_results", "Results applied in one transaction.", "");
     r->outcomes[DT_OUTCOME_APPLIED] = dt_counter(name, help, "outcome=\"applied\"");
     r->outcomes[DT_OUTCOME_DUPLICATE] = dt_counter(name, help, "outcome=\"duplicate\"");

@@ -192,7 +192,7 @@ static enum dt_next run_delete_commands(struct dt_request *req, dt_store *store)
         if (run->v[i].status != DT_OK)
             continue;
         if (dt_clock_mono_us(req->api->clock) >= req->deadline_us)
-            fail_command(&run->v[i], "the request's time is up; nothing was deleted");
+            fail_command(&run->v[i], "the request's time has ended; nothing was deleted");
         else
             delete_job(run, store, &run->v[i], jobs[i - run->next].job_id);
     }

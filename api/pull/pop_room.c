@@ -123,7 +123,8 @@ static void listen_for_offers(dt_pop_room *room)
     dt_view_release(view);
     room->listens = status == DT_OK;
     if (status != DT_OK)
-        DT_LOG(WARN, "pops", "notifications of offers do not arrive", DT_S("reason", err.text));
+        DT_LOG(WARN, "pops", "this process gets no notifications of offered jobs: waiting pops poll",
+               DT_S("reason", err.text));
 }
 
 static bool hears_offers(const dt_pop_room *room)
@@ -541,7 +542,7 @@ dt_status dt_pop_room_start(const struct dt_session_env *env, const struct dt_ap
     *out = NULL;
     dt_pop_room *room = calloc(1, sizeof(*room));
     if (!room)
-        return dt_fail(err, DT_NOMEM, "no memory for the waiting room");
+        return dt_fail(err, DT_NOMEM, "out of memory for waiting pops");
     room->env = env;
     room->api = api;
     room->first_until_us = INT64_MAX;
@@ -550,7 +551,7 @@ dt_status dt_pop_room_start(const struct dt_session_env *env, const struct dt_ap
     dt_hold_init(&room->hold, api->memory);
     room->waiting = dt_gauge("duetime_pops_waiting", "Pops that wait for jobs.", "");
     room->answered = dt_counter("duetime_pops_served_total", "Pops that waited and got jobs.", "");
-    room->left = dt_counter("duetime_pops_left_total", "Pops whose client left while it waited.", "");
+    room->left = dt_counter("duetime_pops_left_total", "Pops whose client closed the connection while waiting.", "");
     struct epoll_event event = {.events = EPOLLIN};
     room->epoll_fd = epoll_create1(EPOLL_CLOEXEC);
     room->wake_fd = eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC);
@@ -563,7 +564,7 @@ dt_status dt_pop_room_start(const struct dt_session_env *env, const struct dt_ap
         status = dt_thread_start(&room->thread, "pops", run_room, room, NULL);
     if (status != DT_OK) {
         dt_pop_room_free(room);
-        return dt_fail(err, status, "the waiting room cannot start");
+        return dt_fail(err, status, "the thread for waiting pops cannot start");
     }
     *out = room;
     return DT_OK;

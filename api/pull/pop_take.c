@@ -105,7 +105,7 @@ static dt_status claim_topic(const struct dt_api *api, dt_store *store, struct r
     dt_metric *late = dt_counter("duetime_pops_late_total",
                                  "Attempts that were not handed out because their deadline had passed.", "");
     dt_metric *lateness =
-        dt_histogram("duetime_pop_lateness_seconds", "From when a job was due until a pop claimed it.", "");
+        dt_histogram("duetime_pop_lateness_seconds", "Time from when a job was due until a pop claimed it.", "");
     const int64_t passed_us = dt_clock_mono_us(api->clock) - begun_us;
     r->claimed += pop->n;
     dt_assert_cmp(r->claimed, <=, r->max);

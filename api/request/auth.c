@@ -138,7 +138,7 @@ dt_status dt_token_topics_check(struct dt_str text, struct dt_error *err)
     if (text.n == 0)
         return dt_fail(err, DT_INVALID, "no topics given: prefixes of topic names, separated by commas");
     if (text.n > TOPICS_BYTES)
-        return dt_fail(err, DT_INVALID, "the prefixes of topics have more than %d bytes", TOPICS_BYTES);
+        return dt_fail(err, DT_INVALID, "the prefixes of topics have more than %d bytes together", TOPICS_BYTES);
     while (next_element(&text, &prefix)) {
         if (prefix.n == 0)
             return dt_fail(err, DT_INVALID, "an empty prefix of topics: prefixes are separated by single commas");
@@ -358,7 +358,7 @@ dt_status dt_auth_make_token(char text[DT_TOKEN_TEXT_MAX], unsigned char hash[32
     static const char digits[] = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_";
     unsigned char random[43]; /* random bytes; six bits of each are used: 258 bits */
     if (getrandom(random, sizeof(random), 0) != (ssize_t)sizeof(random))
-        return dt_fail(err, DT_SYSTEM, "no random numbers from the system");
+        return dt_fail(err, DT_SYSTEM, "the system returned no random numbers");
     size_t k = 0;
     memcpy(text, "dt_", 3);
     k = 3;

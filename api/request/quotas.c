@@ -278,7 +278,7 @@ static bool take_all_shares(dt_quotas *q, dt_store *store, dt_tenant **all, size
             dt_meter_settled(round.tenants[k]->meter, &round.claims[k], asked_us + DT_QUOTA_BELIEF_US,
                              dt_clock_mono_us(q->env->clock));
         if (status != DT_OK && round.n > 0)
-            DT_LOG(DEBUG, "quotas", "no shares were taken", DT_S("error", err.text));
+            DT_LOG(DEBUG, "quotas", "shares of quotas were not updated in MySQL", DT_S("error", err.text));
         round.n = 0;
         round.fresh = false;
     }
@@ -325,7 +325,7 @@ static void count_pending(dt_quotas *q, dt_store *store, dt_tenant **all, size_t
         if (status == DT_OK)
             status = dt_store_pending(store, &arena, &pending, &topics, &err);
         if (status != DT_OK)
-            DT_LOG(DEBUG, "quotas", "pending jobs were not counted", DT_S("error", err.text));
+            DT_LOG(DEBUG, "quotas", "pending jobs of tokens were not counted", DT_S("error", err.text));
         pthread_mutex_lock(&q->lock); /* protects the topics of the tokens (tenants) */
         for (size_t i = 0; status == DT_OK && i < k; i++)
             dt_meter_set_pending(all[i]->meter, dt_pending_within(dt_str(all[i]->topics), pending, topics), q->apis);
@@ -387,7 +387,7 @@ static void save_usage(dt_quotas *q, dt_store *store, dt_tenant **all, size_t n)
     }
     if (status == DT_OK)
         return;
-    DT_LOG(DEBUG, "quotas", "usage was not written", DT_S("error", err.text));
+    DT_LOG(DEBUG, "quotas", "the usage of tokens was not written to MySQL", DT_S("error", err.text));
     record_use(q);
 }
 
@@ -477,7 +477,7 @@ void dt_quotas_stop(dt_quotas *q)
     if (status == DT_OK)
         status = dt_quotas_write_usage(q, session.store, &err);
     if (status != DT_OK)
-        DT_LOG(DEBUG, "quotas", "usage was not written", DT_S("error", err.text));
+        DT_LOG(DEBUG, "quotas", "the usage of tokens was not written to MySQL", DT_S("error", err.text));
     dt_session_end(&session);
     dt_session_clear(&session);
 }

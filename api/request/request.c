@@ -203,8 +203,8 @@ void dt_budget_init(struct dt_budget *budget, size_t max)
     budget->max = max;
     atomic_store(&budget->held, 0);
     budget->gauge = dt_gauge("duetime_api_held_bytes", "Bytes of limits.memory that requests hold.", "");
-    budget->refused =
-        dt_counter("duetime_api_memory_refused_total", "Requests for more bytes than limits.memory leaves.", "");
+    budget->refused = dt_counter("duetime_api_memory_refused_total",
+                                 "Requests refused because limits.memory had not enough bytes left.", "");
 }
 
 size_t dt_budget_held(const struct dt_budget *budget)

@@ -250,7 +250,8 @@ static void run_request(struct worker *w, struct dt_request *req)
     if (status == DT_OK)
         dt_outage_over(&w->outage);
     else
-        dt_outage_failed(&w->outage, DT_OUTAGE_MYSQL, "workers", "requests are not served", status, &err);
+        dt_outage_failed(&w->outage, DT_OUTAGE_MYSQL, "workers", "requests are not served, because MySQL fails", status,
+                         &err);
     /* If a request has changed something, it runs even if MySQL is down: its statements fail, and its answer says what
      * is known, which is better than an unknown outcome. */
     if (status == DT_OK || req->changed) {
@@ -434,7 +435,7 @@ dt_status dt_workers_start(const struct dt_session_env *env, const struct dt_act
     pool->full = dt_counter("duetime_api_workers_full_total", "Requests refused because all workers were busy.", "");
     pool->queued = dt_gauge("duetime_api_workers_queued", "Requests that wait for a worker.", "");
     pool->at_work = dt_gauge("duetime_api_workers_busy", "Workers that serve a request.", "");
-    pool->turns = dt_gauge("duetime_api_turns", "Batches that are being parsed, or wait for it.", "");
+    pool->turns = dt_gauge("duetime_api_turns", "Batches that are being parsed or wait to be parsed.", "");
     pool->workers = calloc((size_t)config->http_workers, sizeof(*pool->workers));
     pool->slicers = calloc((size_t)config->api_batch_threads, sizeof(*pool->slicers));
     dt_status status = pool->workers && pool->slicers ? DT_OK : DT_NOMEM;

@@ -150,7 +150,7 @@ static void check_servers(struct judging *j)
         add_found(j, DT_FINDING_SEMI_SYNC, "mysql",
                   "commits wait for a replica after others have seen them: the wait point is not AFTER_SYNC");
     else if (e->replicas && s->alone_ms < LONG_MS)
-        add_found(j, DT_FINDING_SEMI_SYNC, "mysql", "without a replica the primary goes on alone after %lld ms",
+        add_found(j, DT_FINDING_SEMI_SYNC, "mysql", "if no replica answers, commits continue without one after %lld ms",
                   (long long)s->alone_ms);
 }
 
@@ -168,7 +168,7 @@ static void check_processes(struct judging *j)
         }
         if (!dt_str_is(p->version, DUETIME_VERSION))
             add_found(j, DT_FINDING_VERSIONS, p->name.p,
-                      "it is of version %.*s, the API that answers of " DUETIME_VERSION, shown_length(p->version),
+                      "it has version %.*s, the API that answers has " DUETIME_VERSION, shown_length(p->version),
                       p->version.p ? p->version.p : "");
     }
     if (shards->dispatchers.n == 0)
@@ -193,11 +193,11 @@ static void check_shard(struct judging *j, const struct dt_shard_info *shard)
     if (named && (leaderless || cause.why == DT_SHARD_SILENT)) {
         because_of_shard(j, &cause);
         add_found(j, DT_FINDING_NO_LEADER, subject,
-                  leaderless ? "no process that lives leads it" : "its leader has not reported for 15 s");
+                  leaderless ? "no running process leads it" : "its leader has not reported for 15 s");
     }
     if (named && shard->owner.p && !dt_shard_has_index(shard)) {
         because_of_server(j, DT_STR_LIT("redis"));
-        add_found(j, DT_FINDING_INDEX, subject, "its set is being filled, or its leader cannot reach Redis");
+        add_found(j, DT_FINDING_INDEX, subject, "its set in Redis is being filled, or its leader cannot reach Redis");
     }
     if (cause.why == DT_SHARD_WAITS) {
         because_of_server(j, cause.waits);
@@ -206,7 +206,7 @@ static void check_shard(struct judging *j, const struct dt_shard_info *shard)
     }
     bool moves = shard->generation && shard->generation != w->view->installation.generation;
     if ((moves || !named))
-        add_found(j, DT_FINDING_MOVING, subject, "it is not yet as the map of shards wants it");
+        add_found(j, DT_FINDING_MOVING, subject, "it does not match the new number of shards yet");
 }
 
 /* Reports a topic with overdue jobs. The finding's kind, cause and action depend on what the oldest due job waits
@@ -278,9 +278,9 @@ static void check_facts(struct judging *j)
     if (e->config)
         dt_certificates_look(e->config, check_certificate, j);
     if (e->shown_ends_ms)
-        check_certificate(j, "the certificate that is shown to callers", "http.tls_cert", e->shown_ends_ms / 1000);
+        check_certificate(j, "the served certificate", "http.tls_cert", e->shown_ends_ms / 1000);
     if (e->inbox_errors)
-        add_found(j, DT_FINDING_INBOX, "job_inbox", "%lld rows are kept with an error", (long long)e->inbox_errors);
+        add_found(j, DT_FINDING_INBOX, "job_inbox", "%lld rows have an error", (long long)e->inbox_errors);
 }
 
 static void report_kind(const struct judging *j, int kind, int cause, dt_heard_fn *heard, void *arg)

@@ -217,7 +217,7 @@ static void add_leader(const struct dt_explained *e, struct dt_strbuf *out)
         break;
     }
     if (!e->shard || !e->shard->owner.p)
-        dt_strbuf_addf(out, "its shard %u has no leader, as the dispatchers wait for Kafka", e->shard_number);
+        dt_strbuf_addf(out, "its shard %u has no leader, because the dispatchers wait for Kafka", e->shard_number);
     else if (e->shard->overdue > 1)
         dt_strbuf_addf(out, "the leader of its shard %u has at least %lld due jobs to send", e->shard_number,
                        (long long)e->shard->overdue);

@@ -106,7 +106,7 @@ static dt_status make_forecast(void *arg, struct dt_strbuf *out, struct dt_error
     if (status == DT_OK) {
         size_t most = (q->ask.steps + 4) * STEP_BYTES + found.n_parts * PART_BYTES;
         m->no_room = !dt_hold_more(&m->req->hold, 2 * most);
-        status = m->no_room ? dt_fail(err, DT_FULL, "no room for the answer") : DT_OK;
+        status = m->no_room ? dt_fail(err, DT_FULL, "no memory for the answer") : DT_OK;
     }
     if (status == DT_OK && q->spikes)
         add_spikes(out, &q->ask, &found, per_second);

@@ -196,7 +196,7 @@ static int64_t check_health(void *arg, void *)
         if (status == DT_OK)
             dt_index_writer_topics(h->index);
         else
-            DT_LOG(DEBUG, "health", "losses were not reported to leaders", DT_S("error", err.text));
+            DT_LOG(DEBUG, "health", "lost index entries were not reported to leaders", DT_S("error", err.text));
         h->losses_us = dt_clock_mono_us(h->clock) + APART_US;
     }
     if (now_us >= h->check_us) {
@@ -223,15 +223,15 @@ dt_status dt_health_start(const struct dt_session_env *env, dt_chores *urgent, d
     char host[64] = "localhost";
     uint64_t id = (uint64_t)getpid();
     if (getrandom(&id, sizeof(id), 0) != (ssize_t)sizeof(id))
-        DT_LOG(WARN, "health", "no random number for the process's row");
+        DT_LOG(WARN, "health", "the row of this process in MySQL gets no id: the system returned no random number");
     h->id = (int64_t)(id >> 1);
     gethostname(host, sizeof(host) - 1);
     snprintf(h->name, sizeof(h->name), "%s:%ld", host, (long)getpid());
     h->state.mysql_word = "unavailable";
     h->state.mysql = DT_SHUTDOWN; /* not checked yet, so the first check counts as a change of state */
-    h->mysql_up = dt_gauge("duetime_api_mysql_up", "1 = MySQL answers and has the schema.", "");
+    h->mysql_up = dt_gauge("duetime_api_mysql_up", "1 if MySQL answers and has the schema of this version.", "");
     if (index)
-        h->redis_up = dt_gauge("duetime_api_redis_up", "1 = every Redis endpoint takes changes of the index.", "");
+        h->redis_up = dt_gauge("duetime_api_redis_up", "1 if every Redis endpoint accepts changes of the index.", "");
     pthread_mutex_init(&h->lock, NULL);
     dt_status status = dt_session_init(&h->session, env);
     if (status != DT_OK) {

@@ -118,7 +118,7 @@ static const struct dt_json_field filter_fields[] = {
     DT_FIELD_BY("ids", read_ids),
 };
 static const struct dt_json_table filter_table =
-    DT_TABLE(filter_fields, .object = "must be an object that is not empty", .unknown = "is unknown here");
+    DT_TABLE(filter_fields, .object = "must be an object that is not empty", .unknown = "is not a member of a filter");
 
 static void read_filter(struct dt_json_reader *r, const struct dt_json_field *field, const struct dt_json_node *node)
 {

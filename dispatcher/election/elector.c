@@ -160,9 +160,11 @@ dt_status dt_elector_start(const struct dt_elector_env *env, dt_elector **out, s
         char label[32];
 
         snprintf(label, sizeof(label), "by=\"%s\"", by);
-        dt_metric_set(dt_gauge("duetime_election",
-                               "1; by: what elects the leaders of shards, zookeeper or mysql (leases).", label),
-                      1);
+        dt_metric_set(
+            dt_gauge("duetime_election",
+                     "Always 1; the label by says what elects the leaders of shards: zookeeper, or mysql (leases).",
+                     label),
+            1);
         DT_LOG(INFO, "elector", "leaders are elected", DT_S("by", by));
     }
     if (status != DT_OK && *out) {

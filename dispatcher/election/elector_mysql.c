@@ -205,11 +205,11 @@ static void apply_view(struct mysql_elector *e, const struct dt_lease_answer *an
     e->backoff_us = BACKOFF_MIN_US;
     dt_outage_over(&e->outage);
     if (answer->gone) {
-        end_membership(e, "another process has ended the member after its timeout");
+        end_membership(e, "another process has removed this member after its timeout");
         return;
     }
     if (!e->joined)
-        DT_LOG(INFO, "elector", "joined", DT_I("member", e->member));
+        DT_LOG(INFO, "elector", "joined the election", DT_I("member", e->member));
     e->joined = true;
     e->view = answer->view;
     e->n_members = e->rank = 0;
@@ -228,7 +228,7 @@ static void apply_view(struct mysql_elector *e, const struct dt_lease_answer *an
         update_watches(e, answer->read_us);
         update_holds(e);
     } else {
-        end_membership(e, "the member is not there any more");
+        end_membership(e, "MySQL no longer has this process as a member");
     }
     if (e->tells && e->base.events.moved) {
         DT_FAIL_POINT("election.moved");
@@ -248,7 +248,8 @@ static void read_answer(struct mysql_elector *e)
     }
     e->renewed_us = 0; /* it is unknown whether MySQL has the renewal, so the next order renews again */
     e->told_leaving = false;
-    dt_outage_failed(&e->outage, DT_OUTAGE_MYSQL, "elector", "the election waits", answer->status, &answer->err);
+    dt_outage_failed(&e->outage, DT_OUTAGE_MYSQL, "elector", "the election does not continue", answer->status,
+                     &answer->err);
     e->not_before_us = dt_clock_mono_us(e->base.clock) + step_us / 2 +
                        (int64_t)(dt_elector_random(&e->base) % (uint64_t)(step_us / 2));
     e->backoff_us = dt_earlier(step_us * 2, BACKOFF_MAX_US);
@@ -392,7 +393,7 @@ static bool await_answer(struct mysql_elector *e)
 static void leave_election(dt_elector *base)
 {
     struct mysql_elector *e = elector_of(base);
-    lose_all_holds(e, "the elector ends");
+    lose_all_holds(e, "this process leaves the election");
     if (!await_answer(e) || e->member == 0)
         return;
     struct dt_lease_order *order = dt_lease_link_order(e->link);

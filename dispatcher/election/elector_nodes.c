@@ -347,7 +347,7 @@ void dt_member_joined(dt_zk_elector *e, struct dt_zk_reply *r)
         free(e->member_name);
         e->member_name = r->name;
         r->name = NULL;
-        DT_LOG(INFO, "elector", "joined", DT_S("member", e->member_name ? e->member_name : ""));
+        DT_LOG(INFO, "elector", "joined the election", DT_S("member", e->member_name ? e->member_name : ""));
     } else if (r->outcome == DT_ZK_LOST) {
         e->joined = DT_JOIN_UNSURE; /* the list of members will show whether this process has joined */
     } else {

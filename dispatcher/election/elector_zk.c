@@ -184,7 +184,7 @@ static void on_path_made(dt_zk_elector *e, struct dt_zk_reply *r)
     if (r->outcome == DT_ZK_LOST || (r->outcome == DT_ZK_MISSING && r->index > 0))
         return;
     if (r->outcome == DT_ZK_MISSING) {
-        dt_zk_elector_note(e, "the chroot of zookeeper.servers is not there", e->paths[0], r->reason);
+        dt_zk_elector_note(e, "the chroot of zookeeper.servers does not exist", e->paths[0], r->reason);
         dt_zk_elector_back_off(e);
     } else {
         dt_zk_elector_trouble(e, e->paths[r->index], r);

@@ -39,7 +39,8 @@ static bool renewed_at_once(dt_lease_link *link, struct dt_lease_answer *answer,
         dt_lease_extend(link->env.lease, sent_us);
     link->apart = *status != DT_OK && *status != DT_UNAVAILABLE && *status != DT_BUSY;
     if (link->apart)
-        DT_LOG(INFO, "elector", "leases are renewed and read by two statements", DT_S("reason", answer->err.text));
+        DT_LOG(INFO, "elector", "dt_renew_member cannot be called: two statements renew and read leases",
+               DT_S("reason", answer->err.text));
     return !link->apart;
 }
 

@@ -216,7 +216,7 @@ dt_status dt_due_watch_new(const struct dt_due_watch_env *env, dt_watcher *watch
         return DT_OK;
     dt_due_watch *w = calloc(1, sizeof(*w));
     if (!w)
-        return dt_fail(err, DT_NOMEM, "the watch");
+        return dt_fail(err, DT_NOMEM, "watch of due jobs: out of memory");
     w->env = *env;
     pthread_mutex_init(&w->lock, NULL);
     w->listener = (struct dt_watch_listener){.ask = ask_watcher, .told = watcher_answered, .arg = w};

@@ -140,7 +140,7 @@ static int64_t tick_room(void *arg, void *store)
     dt_metric_set(r->at_limit, (double)n);
     const dt_status status = n ? dt_store_gates_look(store, r->gates, n, &err) : DT_OK;
     if (status != DT_OK)
-        return dt_chore_failed(&r->chore, DT_OUTAGE_MYSQL, "topics at their limits are not looked after", status, &err,
+        return dt_chore_failed(&r->chore, DT_OUTAGE_MYSQL, "topics at their limits are not checked", status, &err,
                                LOOK_US);
     grant_room(r, n);
     const int64_t now_us = dt_clock_mono_us(r->env.clock);

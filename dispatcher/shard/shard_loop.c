@@ -258,7 +258,7 @@ static void report_waiting(dt_shard_loop *l)
     bool busy = dt_sender_busy(&l->sender); /* during a request, the sender's thread writes err */
     if (dt_shard_sender_stalled(l)) {
         if (!busy || (!l->state.waiting && dt_shard_mono_us(l) - l->sender.requested_us >= SLOW_US))
-            set_waiting(l, "kafka", busy ? "it has not answered yet" : l->sender.err.text);
+            set_waiting(l, "kafka", busy ? "Kafka has not answered yet" : l->sender.err.text);
     } else if (trouble[0])
         set_waiting(l, "kafka", trouble);
     else if (orphan[0]) {
@@ -450,7 +450,7 @@ static void report_failure(dt_shard_loop *l, dt_status status, const struct dt_e
                DT_S("reason", err->text));
     else
         dt_outage_failed(&l->told.outage, status == DT_DEPOSED ? l->env->election : DT_OUTAGE_MYSQL, "shard",
-                         "takes over again", status, err);
+                         "leadership failed: this process takes the shard over again", status, err);
 }
 
 static void run_loop(void *arg)
@@ -462,8 +462,9 @@ static void run_loop(void *arg)
         struct dt_error err = {0};
         bool led = false;
         int64_t start_us = dt_shard_mono_us(l);
-        dt_status status = l->env->leads(l->env->arg, l->shard) ? dt_shard_begin_epoch(l, &err)
-                                                                : dt_fail(&err, DT_DEPOSED, "not elected");
+        dt_status status = l->env->leads(l->env->arg, l->shard)
+                               ? dt_shard_begin_epoch(l, &err)
+                               : dt_fail(&err, DT_DEPOSED, "this process is not elected");
         if (status == DT_OK) {
             led = true;
             dt_outage_over(&l->told.outage);
@@ -577,15 +578,18 @@ dt_status dt_shard_loop_start(const struct dt_loop_env *env, unsigned shard, dt_
     snprintf(label, sizeof(label), "shard=\"%u\"", l->shard);
     l->meters = (struct dt_shard_meters){
         .dispatched = dt_counter("duetime_dispatched_total", "Attempts committed to Kafka.", label),
-        .lateness = dt_histogram("duetime_dispatch_lateness_seconds", "From due time to Kafka's commit.", ""),
-        .batch = dt_histogram_count("duetime_dispatch_batch_jobs", "Jobs in one dispatch.", ""),
-        .takeovers = dt_counter("duetime_takeovers_total", "Takeovers begun.", label),
+        .lateness =
+            dt_histogram("duetime_dispatch_lateness_seconds", "Time from when a job was due to Kafka's commit.", ""),
+        .batch = dt_histogram_count("duetime_dispatch_batch_jobs", "Jobs in one batch that was dispatched.", ""),
+        .takeovers = dt_counter("duetime_takeovers_total", "Takeovers of the shard that this process began.", label),
         .offered = dt_counter("duetime_offered_total", "Due jobs offered to pops.", label),
-        .timed_out = dt_counter("duetime_ack_timeouts_total", "Attempts whose report was not in time.", label),
-        .leader_txn_seconds = dt_histogram("duetime_mysql_turn_seconds",
-                                           "One leader's transaction in MySQL, with handing its batch to Kafka.", ""),
+        .timed_out =
+            dt_counter("duetime_ack_timeouts_total", "Attempts that failed because no report arrived in time.", label),
+        .leader_txn_seconds =
+            dt_histogram("duetime_mysql_turn_seconds",
+                         "Duration of one transaction of a leader in MySQL, including handing its batch to Kafka.", ""),
         .epoch = dt_gauge("duetime_shard_epoch", "Epoch of the leadership in this process.", label),
-        .undeliverable = dt_counter("duetime_undeliverable_total", "Attempts that Kafka refused for good.", label),
+        .undeliverable = dt_counter("duetime_undeliverable_total", "Attempts that Kafka refused permanently.", label),
         .lost = dt_counter("duetime_attempts_lost_total", "Callback attempts that ended because their process died.",
                            label),
         .halted = dt_gauge("duetime_shard_halted", "1 while the shard waits for an operator (dt_clear_halt).", label),

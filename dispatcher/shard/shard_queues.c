@@ -282,7 +282,8 @@ static bool park_surplus(dt_shard_loop *l, const struct dt_entry *left, size_t s
     }
     if (status == DT_OK)
         return all;
-    DT_LOG(DEBUG, "shard", "nothing was parked", DT_I("shard", l->shard), DT_S("reason", err.text));
+    DT_LOG(DEBUG, "shard", "due entries were not moved to the held set", DT_I("shard", l->shard),
+           DT_S("reason", err.text));
     dt_shard_mark_soon(l); /* the next write of the marker shows whether the index accepts changes */
     dt_shard_read_through(l);
     return false;

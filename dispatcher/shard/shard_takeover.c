@@ -126,7 +126,8 @@ static void sender_failed(dt_shard_loop *l, dt_status status, const struct dt_er
     s->failures++;
     s->wanted_us = s->wanted_us ? s->wanted_us : now_us;
     s->retry_us = now_us + pause_us;
-    dt_outage_failed(&s->outage, DT_OUTAGE_KAFKA, "shard", "opens the delivery again", status, why);
+    dt_outage_failed(&s->outage, DT_OUTAGE_KAFKA, "shard", "the delivery by Kafka failed: it is opened again", status,
+                     why);
 }
 
 static dt_status finish_opening(dt_shard_loop *l, struct dt_error *err)

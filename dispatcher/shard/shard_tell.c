@@ -121,6 +121,6 @@ void dt_shard_leave_index(dt_shard_loop *l)
     struct dt_error err = {0};
     if (!l->index || l->shard < l->trust.map.shards || dt_index_drop(l->index, l->shard, &err) == DT_OK)
         return;
-    DT_LOG(INFO, "shard", "the set of a removed shard was not dropped", DT_I("shard", l->shard),
+    DT_LOG(INFO, "shard", "the Redis set of a removed shard was not deleted", DT_I("shard", l->shard),
            DT_S("reason", err.text));
 }

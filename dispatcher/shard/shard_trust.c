@@ -296,7 +296,8 @@ static dt_status write_first_marker(dt_shard_loop *l, struct dt_error *err)
         return status;
     if (l->trust.rebuild_unasked || !intact) {
         struct dt_error why = {0};
-        (void)dt_fail(&why, DT_UNAVAILABLE, "the marker of shard %u is missing, or is another one", l->shard);
+        (void)dt_fail(&why, DT_UNAVAILABLE, "the marker of shard %u in Redis is missing or has another value",
+                      l->shard);
         dt_outage_failed(&l->trust.outage, DT_OUTAGE_REDIS, "shard",
                          "the index was lost: reading from MySQL while it is rebuilt", DT_UNAVAILABLE, &why);
         lose_set(l);

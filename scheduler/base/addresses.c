@@ -193,7 +193,7 @@ static const char *read_network(struct dt_str text, struct dt_network *out)
     out->bits = ADDRESS_BITS - most + (slash ? length : most);
     for (unsigned bit = out->bits; bit < ADDRESS_BITS; bit++)
         if (out->address[bit / 8] & 0x80u >> (bit % 8))
-            return "has bits behind its length";
+            return "has bits that are set after its length";
     return NULL;
 }
 

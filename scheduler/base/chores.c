@@ -244,7 +244,7 @@ void dt_chores_add(dt_chores *c, struct dt_chore *chore)
 {
     char label[64];
     snprintf(label, sizeof(label), "chore=\"%s\"", chore->name);
-    chore->ticks = dt_counter("duetime_chore_ticks_total", "Ticks, by chore.", label);
+    chore->ticks = dt_counter("duetime_chore_ticks_total", "Ticks (runs) of periodic work, by chore.", label);
     chore->busy_us = dt_counter("duetime_chore_busy_microseconds_total", "Time spent in ticks, by chore.", label);
     chore->failures = dt_counter("duetime_chore_failures_total", "Failed ticks, by chore.", label);
     pthread_mutex_lock(&c->lock);

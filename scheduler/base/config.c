@@ -168,7 +168,7 @@ static dt_status set_option_from_file(struct loader *loader, const struct place 
         return fail_at(loader, place, status, what);
     }
     if (status != DT_OK)
-        return fail_at(loader, place, status, "the file must hold a text of at most 4096 bytes");
+        return fail_at(loader, place, status, "the file must have 1 to 4096 bytes of text");
     status = set_option(loader, place, option, text);
     if (status == DT_OK && dt_secrets_set(loader->config->secrets, (size_t)(option - dt_options), text, path) != DT_OK)
         status = fail_at(loader, place, DT_NOMEM, "out of memory");
@@ -286,7 +286,7 @@ static void set_property(struct loader *loader, const struct place *place, const
         fail_at(loader, place, DT_INVALID,
                 "the quotes are not closed, or hold an unknown escape, or text follows them");
     else if (from_file && (status = dt_secret_read_file(copy, text)) != DT_OK)
-        fail_at(loader, place, status, "its file cannot be read, or holds no text of at most 4096 bytes");
+        fail_at(loader, place, status, "its file cannot be read, or does not have 1 to 4096 bytes of text");
     else if (dt_properties_set(loader->config->kafka_client, name, from_file ? text : copy, from_file ? copy : NULL))
         fail_at(loader, place, DT_NOMEM, "out of memory");
     explicit_bzero(text, sizeof(text));

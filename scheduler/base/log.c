@@ -111,7 +111,8 @@ static void write_to_stderr(const char *line, size_t size)
         }
     }
     if (n < 0 || atomic_exchange(&gap, false)) {
-        dt_metric *dropped = dt_counter("duetime_log_dropped_total", "Log lines dropped because stderr blocked.", "");
+        dt_metric *dropped =
+            dt_counter("duetime_log_dropped_total", "Log lines dropped because stderr was not read.", "");
         if (n < 0) {
             dt_metric_add(dropped, 1);
             atomic_store(&gap, true);

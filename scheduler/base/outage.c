@@ -86,8 +86,9 @@ void dt_outage_failed_at(int64_t now_us, struct dt_outage_part *part, enum dt_ou
     if (!o->lasts) {
         snprintf(label, sizeof(label), "of=\"%s\"", names[of]);
         o->lasts = dt_gauge("duetime_outage", "1 while requests to the server fail.", label);
-        o->alarm = dt_gauge("duetime_outage_alarm", "1 while retries cannot repair that: an operator must.", label);
-        o->failures = dt_counter("duetime_outage_failures_total", "Attempts that failed on a server.", label);
+        o->alarm = dt_gauge("duetime_outage_alarm",
+                            "1 while an outage lasts that an operator must end, because retries cannot.", label);
+        o->failures = dt_counter("duetime_outage_failures_total", "Requests to the server that failed.", label);
     }
     if (!belongs_to(part, of)) {
         leave_outage(part, now_us);

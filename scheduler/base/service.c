@@ -127,7 +127,7 @@ static void exit_later(void *arg)
 void dt_stop_bound(unsigned seconds)
 {
     if (!dt_thread_start_detached(exit_later, (void *)(uintptr_t)seconds))
-        DT_LOG(WARN, "main", "no thread to limit the time of the shutdown");
+        DT_LOG(WARN, "main", "the thread that limits the time of the shutdown could not be started");
 }
 
 void dt_streams_occupy(void)

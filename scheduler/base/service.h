@@ -42,7 +42,7 @@ void dt_service_tell(const struct dt_service *service, const char *message);
 /* Keep-alive, sent by the main loop. If the manager gets none within two pauses (dt_service_pause_us), it kills the
  * program. */
 #define DT_SERVICE_ALIVE    "WATCHDOG=1"
-#define DT_SERVICE_STOPPING "STOPPING=1\nSTATUS=finishes what is under way"
+#define DT_SERVICE_STOPPING "STOPPING=1\nSTATUS=finishes running work"
 int64_t dt_service_pause_us(const struct dt_service *service);
 
 #define DT_STOP_SECONDS 20 /* limit for a program's end; see "How long a program takes to end" in deploy/README.md */

@@ -30,18 +30,18 @@
     X(TOO_LATE, CONFLICT, "the job is no longer scheduled")                                                            \
     X(NOT_DEAD, CONFLICT, "the job is not dead")                                                                       \
     X(VERSION, CONFLICT, "the row has another version")                                                                \
-    X(DEPOSED, CONFLICT, "the shard's row is not as this leadership wrote it")                                         \
+    X(DEPOSED, CONFLICT, "another leader has written the shard's row")                                                 \
     X(HALTED, PERMANENT, "the shard is halted until an operator clears it")                                            \
     X(INVALID, PERMANENT, "invalid value")                                                                             \
     X(MALFORMED, PERMANENT, "malformed text")                                                                          \
     X(TOO_LARGE, PERMANENT, "too large")                                                                               \
-    X(UNSUPPORTED, PERMANENT, "not offered")                                                                           \
-    X(DENIED, PERMANENT, "not allowed to the caller")                                                                  \
-    X(FORBIDDEN, PERMANENT, "a server forbids this to our own account")                                                \
-    X(REFUSED, PERMANENT, "refused for good by Kafka")                                                                 \
+    X(UNSUPPORTED, PERMANENT, "not supported")                                                                         \
+    X(DENIED, PERMANENT, "the caller may not do this")                                                                 \
+    X(FORBIDDEN, PERMANENT, "a server does not allow this for duetime's account")                                      \
+    X(REFUSED, PERMANENT, "permanently refused by Kafka")                                                              \
     X(DOUBT, RETRY, "the outcome of a Kafka transaction is in doubt: take over again")                                 \
     X(SCHEMA, PERMANENT, "the database schema is missing, older or newer than this program")                           \
-    X(CORRUPT, FATAL, "stored data is not as it must be")                                                              \
+    X(CORRUPT, FATAL, "stored data is invalid")                                                                        \
     X(NOMEM, FATAL, "out of memory")                                                                                   \
     X(SYSTEM, FATAL, "a system call failed")                                                                           \
     X(INTERNAL, FATAL, "internal error")

@@ -26,7 +26,7 @@ dt_status dt_thread_start(struct dt_thread *thread, const char *name, void (*run
     thread->run = run;
     thread->arg = arg;
     if (pthread_create(&thread->id, NULL, thread_main, thread) != 0)
-        return dt_fail(err, DT_SYSTEM, "no thread for %s", name);
+        return dt_fail(err, DT_SYSTEM, "the thread %s could not be started", name);
     thread->started = true;
     return DT_OK;
 }

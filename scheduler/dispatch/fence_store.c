@@ -86,7 +86,7 @@ dt_status dt_fence_write(dt_db *db, struct dt_fence *fence, const struct dt_fenc
                       &changed, err);
     dt_strbuf_clear(&list);
     if (status == DT_OK && changed != 1)
-        status = dt_fail(err, DT_DEPOSED, "shard %u: the locked row is not ours", fence->shard);
+        status = dt_fail(err, DT_DEPOSED, "shard %u: another leader wrote the locked row", fence->shard);
     if (status != DT_OK)
         return status;
     fence->version++;

@@ -226,7 +226,8 @@ static dt_status delete_answered_attempts(struct recording *r)
     dt_status status = dt_db_run(r->txn->db, dt_sql_delete_answered_hands, DT_PARAMS(DT_P_STR(dt_strbuf_str(&r->text))),
                                  &deleted, r->err);
     if (status == DT_OK && deleted != n)
-        status = dt_fail(r->err, DT_BUSY, "%llu of %zu attempts were still in hands", (unsigned long long)deleted, n);
+        status = dt_fail(r->err, DT_BUSY, "%llu of %zu callback attempts were still recorded as in flight",
+                         (unsigned long long)deleted, n);
     return status;
 }
 

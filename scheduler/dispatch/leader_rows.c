@@ -115,7 +115,7 @@ static dt_status read_candidate(void *arg)
     struct dt_candidate *c = dt_candidates_find(t, dt_db_i64(t->db, 0));
     const struct dt_str topic = dt_db_bytes(t->db, 7);
     if (!c)
-        return dt_fail(t->err, DT_INTERNAL, "a job that was not asked for");
+        return dt_fail(t->err, DT_INTERNAL, "MySQL returned a job that was not requested");
     if (!t->topic.p || !dt_str_eq(t->topic, topic)) /* consecutive jobs of a topic share one copy of its name */
         t->topic = dt_arena_copy(t->io->arena, topic);
     c->found = true;
@@ -250,7 +250,7 @@ static dt_status read_hand(void *arg)
     struct dt_open_txn *t = arg;
     struct dt_candidate *c = dt_candidates_find(t, dt_db_i64(t->db, 0));
     if (!c)
-        return dt_fail(t->err, DT_INTERNAL, "a job that was not asked for");
+        return dt_fail(t->err, DT_INTERNAL, "MySQL returned a job that was not requested");
     c->lost = DT_GUARD(CALL_OWNER_GONE, dt_db_i64(t->db, 2) == 0);
     c->in_hands = !c->lost;
     return DT_OK;

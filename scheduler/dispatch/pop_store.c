@@ -355,7 +355,7 @@ static dt_status read_job(void *arg)
     const struct offer key = {.id = dt_db_i64(p->db, 0)};
     const struct offer *claim = bsearch(&key, p->claims, p->n_claims, sizeof(*p->claims), dt_by_job_id);
     if (!claim)
-        return dt_fail(p->err, DT_INTERNAL, "a job that was not claimed");
+        return dt_fail(p->err, DT_INTERNAL, "MySQL returned a job that was not requested");
     p->pop->n++;
     return dt_row_full(p->db, 0, p->arena, &p->pop->jobs[claim->place]);
 }

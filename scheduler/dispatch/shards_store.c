@@ -80,7 +80,7 @@ dt_status dt_store_set_shards(dt_store *store, unsigned shards, struct dt_instal
 {
     struct setting setting = {shards, inst, dt_store_actor(store)};
     if (shards < 1 || shards > DT_SHARDS_MAX)
-        return dt_fail(err, DT_INVALID, "1 to %d shards", DT_SHARDS_MAX);
+        return dt_fail(err, DT_INVALID, "the number of shards must be 1 to %d", DT_SHARDS_MAX);
     *inst = (struct dt_installation){0};
     return dt_store_commit_work(store, NULL, set_number, &setting, err);
 }

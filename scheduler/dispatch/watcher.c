@@ -74,14 +74,14 @@ dt_status dt_watcher_new(const struct dt_watcher_env *env, dt_watcher **out, str
 {
     dt_watcher *w = calloc(1, sizeof(*w));
     if (!w)
-        return dt_fail(err, DT_NOMEM, "the watch");
+        return dt_fail(err, DT_NOMEM, "watcher of MySQL: out of memory");
     w->env = *env;
     dt_status status = dt_mailbox_new(&w->mailbox);
     if (status == DT_OK)
         status = dt_store_new(env->config, env->ref, &w->store);
     if (status != DT_OK) {
         dt_watcher_free(w);
-        return dt_fail(err, status, "the watch");
+        return dt_fail(err, status, "watcher of MySQL: it could not be created");
     }
     *out = w;
     return DT_OK;

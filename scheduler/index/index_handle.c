@@ -73,7 +73,7 @@ dt_status dt_index_new(const struct dt_config *config, const char *installation,
     if (status == DT_OK) {
         status = make_links(index, config, clock);
         if (status != DT_OK)
-            status = dt_fail(err, status, "index");
+            status = dt_fail(err, status, "the connections to Redis could not be created");
     }
     if (status != DT_OK) {
         dt_index_free(index);

@@ -274,7 +274,7 @@ static dt_status read_text_number(dt_db *db, int64_t *out, const char *what, str
     if (found)
         *out = strtoll(row[0], NULL, 10);
     mysql_free_result(result);
-    return found ? DT_OK : dt_fail(err, DT_CORRUPT, "no number from MySQL (%s)", what);
+    return found ? DT_OK : dt_fail(err, DT_CORRUPT, "MySQL returned no number (%s)", what);
 }
 
 static dt_status set_session(dt_db *db, struct dt_error *err)
@@ -321,8 +321,9 @@ dt_status dt_db_reconnect(dt_db *db, struct dt_error *err)
     const char *version = mysql_get_server_info(db->mysql);
     db->server = version && strstr(version, "MariaDB") ? DT_SERVER_MARIADB : DT_SERVER_MYSQL;
     db->used_us = db->looked_us = dt_clock_mono_us(dt_clock_system());
-    status = store_socket(db, socket_of(db->mysql)) ? set_session(db, err)
-                                                    : dt_fail(err, DT_UNAVAILABLE, "the connection is cut");
+    status = store_socket(db, socket_of(db->mysql))
+                 ? set_session(db, err)
+                 : dt_fail(err, DT_UNAVAILABLE, "this process has closed the connection");
     if (status != DT_OK)
         close_connection(db);
     return status;
@@ -400,7 +401,7 @@ static dt_status may_begin(dt_db *db, struct dt_error *err)
 {
     dt_status status = check_connected(db, err);
     if (status == DT_OK && db->txn != TXN_NONE)
-        status = dt_fail(err, DT_INTERNAL, "a transaction is open already");
+        status = dt_fail(err, DT_INTERNAL, "the connection already has an open transaction");
     return status == DT_OK ? follow_clock(db, err) : status;
 }
 
@@ -749,8 +750,8 @@ static dt_status run_array_bound(dt_db *db, struct statement *s, struct dt_param
     const size_t bytes = a_column * rows.columns;
     unsigned n = (unsigned)rows.n;
     if (mysql_stmt_param_count(s->stmt) != rows.columns)
-        return dt_fail(err, DT_INTERNAL, "%zu columns for %lu (%.80s)", rows.columns, mysql_stmt_param_count(s->stmt),
-                       s->sql);
+        return dt_fail(err, DT_INTERNAL, "%zu columns for a statement with %lu placeholders (%.80s)", rows.columns,
+                       mysql_stmt_param_count(s->stmt), s->sql);
     if (bytes > db->scratch_cap) {
         free(db->scratch);
         db->scratch = malloc(bytes);
@@ -799,7 +800,7 @@ static dt_status find_or_prepare_rows(dt_db *db, const char *sql, size_t rows, s
     const char *group;
     const char *end;
     if (!find_group(sql, &group, &end))
-        return dt_fail(err, DT_INTERNAL, "no VALUES group (%.80s)", sql);
+        return dt_fail(err, DT_INTERNAL, "a statement for several rows has no VALUES (...) (%.80s)", sql);
     struct dt_strbuf text = {0};
     dt_strbuf_add(&text, sql, (size_t)(end - sql));
     for (size_t i = 1; i < rows; i++) {
@@ -909,7 +910,7 @@ dt_status dt_db_commit_with(dt_db *db, const char *sql, struct dt_param_rows row
         return status != DT_OK ? status : dt_db_commit(db, err);
     }
     if (!find_group(sql, &group, &end))
-        return dt_fail(err, DT_INTERNAL, "no VALUES group (%.80s)", sql);
+        return dt_fail(err, DT_INTERNAL, "a statement for several rows has no VALUES (...) (%.80s)", sql);
     dt_strbuf_add(&text, sql, (size_t)(group - sql));
     for (size_t r = 0; r < rows.n; r++) {
         for (size_t c = 0; c < rows.columns; c++) {
@@ -939,7 +940,7 @@ static dt_status open_result(dt_db *db, struct statement *s, struct dt_params pa
     if (status != DT_OK)
         return status;
     if (s->n_columns == 0)
-        return dt_fail(err, DT_INTERNAL, "a query without a result (%.80s)", s->sql);
+        return dt_fail(err, DT_INTERNAL, "a query returned no result set (%.80s)", s->sql);
     if (mysql_stmt_bind_result(s->stmt, s->binds)) {
         status = fail_statement(db, s->stmt, s->sql, err);
         mysql_stmt_free_result(s->stmt);
@@ -980,7 +981,7 @@ dt_status dt_db_query_stream(dt_db *db, const char *sql, struct dt_params params
     struct statement *s;
     dt_status status = ready_for_statement(db, err);
     if (status == DT_OK && db->txn != TXN_NONE)
-        status = dt_fail(err, DT_INTERNAL, "a stream inside a transaction (%.80s)", sql);
+        status = dt_fail(err, DT_INTERNAL, "a result cannot be streamed inside a transaction (%.80s)", sql);
     if (status == DT_OK)
         status = find_or_prepare(db, sql, &s, err);
     return status != DT_OK ? status : open_result(db, s, params, true, err);
@@ -1018,7 +1019,8 @@ dt_status dt_db_ask_index(dt_db *db, const char *sql, struct dt_params params, s
             add_sql_value(&text, &params.v[used - 1]);
     }
     if (used != params.n)
-        status = dt_fail(err, DT_INTERNAL, "not %zu parameters (%.80s)", params.n, sql);
+        status = dt_fail(err, DT_INTERNAL, "%zu parameters for a statement with %zu placeholders (%.80s)", params.n,
+                         used, sql);
     else if (text.failed || !s)
         status = dt_fail(err, DT_NOMEM, "out of memory");
     else if (mysql_send_query(db->mysql, text.p, (unsigned long)text.n))

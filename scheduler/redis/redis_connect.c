@@ -192,7 +192,7 @@ redisContext *dt_redis_connect(const struct dt_config *config, const struct dt_e
     /* If no master was found, returns an unconnected context that has the reason. */
     redisContext *c = found ? open_connection(config, master.name, master.port) : redisConnectFd(-1);
     if (c && !found)
-        set_error(c, why.p ? why.p : "there are no sentinels");
+        set_error(c, why.p ? why.p : "redis.sentinels is empty");
     dt_strbuf_clear(&why);
     if (!c || c->err)
         return c;
@@ -202,7 +202,7 @@ redisContext *dt_redis_connect(const struct dt_config *config, const struct dt_e
         redisReply *reply = redisCommand(c, "ROLE");
         if (reply && reply->type == REDIS_REPLY_ARRAY && reply->elements && reply->element[0]->str &&
             strcmp(reply->element[0]->str, "master") != 0)
-            set_error(c, "the sentinels name a server that is no master");
+            set_error(c, "the sentinels name a server that is not a master");
         freeReplyObject(reply);
     }
     dt_secret_forget(&password);

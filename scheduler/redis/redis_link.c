@@ -60,7 +60,7 @@ static dt_status endpoint_parse(struct dt_str text, struct dt_endpoint *out, str
     out->name = strndup(text.p, text.n);
     out->host = out->name ? strdup(out->name) : NULL;
     if (!out->host)
-        return dt_fail(err, DT_NOMEM, "redis.endpoints");
+        return dt_fail(err, DT_NOMEM, "redis.endpoints: out of memory");
     /* An endpoint "master:NAME". If NAME is a number, the endpoint is host "master" with this port. */
     if (strncmp(out->name, master, n_master) == 0 && out->name[n_master + strspn(out->name + n_master, "0123456789")]) {
         out->master = true;
@@ -95,7 +95,7 @@ dt_status dt_endpoints_parse(const char *list, struct dt_endpoint **out, unsigne
             continue;
         struct dt_endpoint *grown = realloc(v, (count + 1) * sizeof(*v));
         if (!grown) {
-            status = dt_fail(err, DT_NOMEM, "redis.endpoints");
+            status = dt_fail(err, DT_NOMEM, "redis.endpoints: out of memory");
             break;
         }
         v = grown;
@@ -169,9 +169,9 @@ dt_status dt_link_new(const struct dt_config *config, const struct dt_endpoint *
     dt_assert_cmp(n_scripts, <=, DT_LINK_SCRIPTS);
     link->n_scripts = n_scripts;
     snprintf(labels, sizeof(labels), "endpoint=\"%.120s\"", endpoint->name);
-    link->seconds = dt_histogram("duetime_redis_call_seconds", "Time of a pipelined round trip to Redis.", labels);
-    link->errors = dt_counter("duetime_redis_errors_total", "Round trips to Redis that failed.", labels);
-    link->up = dt_gauge("duetime_redis_up", "1 when the last round trip to this Redis server succeeded.", labels);
+    link->seconds = dt_histogram("duetime_redis_call_seconds", "Duration of a pipelined round trip to Redis.", labels);
+    link->errors = dt_counter("duetime_redis_errors_total", "Pipelined round trips to Redis that failed.", labels);
+    link->up = dt_gauge("duetime_redis_up", "1 if the last round trip to this Redis server succeeded.", labels);
     *out = link;
     return DT_OK;
 }
@@ -249,7 +249,7 @@ static dt_status load_scripts(dt_link *link, struct dt_error *err)
                    DT_S("endpoint", link->endpoint->name), DT_S("reason", reply->str));
             link->whole = true;
         } else {
-            snprintf(link->c->errstr, sizeof(link->c->errstr), "%.100s", reply->str ? reply->str : "odd reply");
+            snprintf(link->c->errstr, sizeof(link->c->errstr), "%.100s", reply->str ? reply->str : "unexpected reply");
             status = fail_link(link, err, "SCRIPT LOAD");
         }
         freeReplyObject(reply);
@@ -495,7 +495,7 @@ dt_status dt_link_read(dt_link *link, dt_link_reply_fn *on_reply, void *arg, str
         if (status == DT_OK)
             status = read_once(link, on_reply, arg, &outcome, err);
         if (status == DT_OK && outcome.no_script)
-            note_error_reply(&outcome, "scripts vanish as fast as they are loaded");
+            note_error_reply(&outcome, "the server does not keep scripts that were just loaded");
     }
     forget_commands(link);
     if (status != DT_OK)

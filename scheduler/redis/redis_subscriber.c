@@ -87,7 +87,8 @@ static void subscriber_fail(struct dt_wake *wake, struct subscriber *sub, const 
     struct dt_error err = {0};
     dt_assert_cmp(wake->n_up, >=, was_up);
     (void)dt_fail(&err, DT_UNAVAILABLE, "redis %s: %s", sub->endpoint->name, why);
-    dt_outage_failed(&sub->outage, DT_OUTAGE_REDIS, "index", "wake channel lost", DT_UNAVAILABLE, &err);
+    dt_outage_failed(&sub->outage, DT_OUTAGE_REDIS, "index", "the connection for the wake channel was lost",
+                     DT_UNAVAILABLE, &err);
     if (sub->c)
         redisFree(sub->c);
     sub->c = NULL;
@@ -317,12 +318,13 @@ static dt_status open_subscribers(struct dt_wake *wake, struct dt_error *err)
     wake->subscribers = calloc(wake->n, sizeof(*wake->subscribers));
     wake->fds = calloc(wake->n + 1, sizeof(*wake->fds));
     if (!wake->subscribers || !wake->fds)
-        return dt_fail(err, DT_NOMEM, "wake channel");
+        return dt_fail(err, DT_NOMEM, "wake channel: out of memory");
     for (unsigned i = 0; i < wake->n; i++) {
         char labels[160];
         snprintf(labels, sizeof(labels), "endpoint=\"%.120s\"", wake->endpoints[i].name);
         wake->subscribers[i] = (struct subscriber){.endpoint = &wake->endpoints[i], .state = SUB_DOWN};
-        wake->subscribers[i].up = dt_gauge("duetime_redis_wake_up", "1 while the wake channel is subscribed.", labels);
+        wake->subscribers[i].up = dt_gauge("duetime_redis_wake_up",
+                                           "1 while this process is subscribed to the wake channel in Redis.", labels);
     }
     wake->stop_fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
     if (wake->stop_fd < 0)
@@ -341,7 +343,7 @@ static dt_status start_subscriber(const struct dt_wake *made, const char *instal
         return DT_OK;
     struct dt_wake *wake = calloc(1, sizeof(*wake));
     if (!wake)
-        return dt_fail(err, DT_NOMEM, "wake channel");
+        return dt_fail(err, DT_NOMEM, "wake channel: out of memory");
     *wake = *made;
     wake->clock = dt_clock_system();
     wake->stop_fd = -1;

@@ -125,7 +125,7 @@ static dt_status make_installation(dt_db *db, const struct dt_config *config, st
     for (size_t i = 0; i < name.n && valid; i++)
         valid = isalnum((unsigned char)name.p[i]) || strchr("._-", name.p[i]);
     if (!valid)
-        return dt_fail(err, DT_INVALID, "[installation] name: 1 to 100 of A-Z a-z 0-9 . _ -");
+        return dt_fail(err, DT_INVALID, "[installation] name: it must have 1 to 100 of A-Z a-z 0-9 . _ -");
     dt_status status = dt_db_begin(db, err);
     if (status == DT_OK)
         status = dt_db_run(db, dt_sql_insert_installation, DT_PARAMS(DT_P_STR(name), DT_P_INT(config->shards_count)),
@@ -136,7 +136,8 @@ static dt_status make_installation(dt_db *db, const struct dt_config *config, st
     if (status == DT_OK)
         status = dt_db_read_number(db, dt_sql_select_shards_number, DT_NO_PARAMS, NULL, &shards, err);
     if (status == DT_OK && (shards < 1 || shards > DT_SHARDS_MAX))
-        status = dt_fail(err, DT_CORRUPT, "installation.shards is %lld", (long long)shards);
+        status = dt_fail(err, DT_CORRUPT, "installation.shards is %lld, but must be 1 to %d", (long long)shards,
+                         DT_SHARDS_MAX);
     if (status == DT_OK) {
         struct dt_param params[DT_SHARDS_MAX];
         for (unsigned i = 0; i < shards; i++)

@@ -205,7 +205,7 @@ void dt_topic_refusal_text(enum dt_topic_refusal refusal, const struct dt_config
         [DT_TOPIC_CLASH] = "the name clashes in Kafka with that of another topic (\".\" and \"_\" are the same there)",
         [DT_TOPIC_INTERNAL] = "the Kafka topic is internal to this installation or to another one (see kafka_topic)",
         [DT_TOPIC_FOREIGN] = "is outside of the token's prefixes, and not among the Kafka topics of kafka.allow_topics",
-        [DT_TOPIC_CHANGED] = "was changed by another request in between"};
+        [DT_TOPIC_CHANGED] = "was changed by another request meanwhile"};
     dt_assert_cmp(refusal, <, DT_TOPIC_REFUSALS);
     if (refusal == DT_TOPIC_LIMIT)
         snprintf(text, DT_TOPIC_REFUSAL_MAX, "no topic can be created: limits.topics (%lld) is reached",

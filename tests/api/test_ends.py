@@ -47,6 +47,6 @@ def test_a_dispatcher_that_ends_while_it_renews_the_lease_of_its_callbacks_ends_
 
 def test_a_dispatcher_ends_cleanly_if_its_election_releases_shards_last(stack, tmp_path):
     with programs(stack, tmp_path, "election.moved=delay:1500@1-9") as (_, dispatcher):
-        until(lambda: "msg=joined" in dispatcher.log(), dispatcher.log)  # the log reports this next
+        until(lambda: 'msg="joined the election"' in dispatcher.log(), dispatcher.log)  # the log reports this next
         ends_cleanly(dispatcher)
         assert "election.moved" in dispatcher.log(), dispatcher.log()[-6000:]

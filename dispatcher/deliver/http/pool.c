@@ -199,7 +199,8 @@ static dt_status resolve_doubt(dt_hands *hands, unsigned shard, int64_t owner, s
     status = dt_store_hands_give_away(hands->keeper_store, owner, ids, n, err);
     if (status != DT_OK)
         return status;
-    DT_LOG(INFO, "callbacks", "claims in doubt are resolved", DT_I("shard", shard), DT_I("given_away", n));
+    DT_LOG(INFO, "callbacks", "attempts whose claim had an unknown outcome were released", DT_I("shard", shard),
+           DT_I("released", n));
     pthread_mutex_lock(&hands->lock);
     hands->doubts[shard] = 0;
     pthread_mutex_unlock(&hands->lock);
@@ -377,7 +378,8 @@ static bool record_batch(dt_hands *hands, struct batch *batch)
     dt_status status = dt_store_hands_record(hands->recorder_store, &batch->map, batch->answers, batch->n, &err);
     DT_FAIL_POINT_STATUS("callbacks.recorded", status, &err);
     if (status != DT_OK) {
-        dt_outage_failed(&hands->recorder_outage, DT_OUTAGE_MYSQL, "callbacks", "outcomes wait", status, &err);
+        dt_outage_failed(&hands->recorder_outage, DT_OUTAGE_MYSQL, "callbacks",
+                         "outcomes of callbacks are not recorded", status, &err);
         return release_recorded(hands, batch, false);
     }
     dt_outage_over(&hands->recorder_outage);
@@ -508,13 +510,18 @@ dt_status dt_hands_start(const struct dt_hands_env *env, dt_hands **out, struct 
         .taken = dt_counter("duetime_callbacks_total", "Callbacks that ended, by outcome.", "outcome=\"taken\""),
         .failed = dt_counter("duetime_callbacks_total", "Callbacks that ended, by outcome.", "outcome=\"failed\""),
         .unknown = dt_counter("duetime_callbacks_total", "Callbacks that ended, by outcome.", "outcome=\"unknown\""),
-        .seconds = dt_histogram("duetime_callback_seconds", "From handing a callback to the client to its answer.", ""),
+        .seconds = dt_histogram("duetime_callback_seconds",
+                                "Time from handing a callback to the HTTP client to its answer.", ""),
         .lateness = dt_histogram("duetime_callback_lateness_seconds",
-                                 "From when a job was due until its callback was handed to the client.", ""),
-        .in_hands = dt_gauge("duetime_callbacks_in_hands", "Attempts in the hands of this process.", ""),
-        .recorded = dt_histogram_count("duetime_callbacks_recorded", "Outcomes recorded in one transaction.", ""),
-        .given_away = dt_counter("duetime_callbacks_given_away_total",
-                                 "Attempts that this process gave up, so that the next one follows.", ""),
+                                 "Time from when a job was due until its callback was handed to the HTTP client.", ""),
+        .in_hands =
+            dt_gauge("duetime_callbacks_in_hands",
+                     "Callback attempts that this process has claimed, and whose outcome is not recorded yet.", ""),
+        .recorded =
+            dt_histogram_count("duetime_callbacks_recorded", "Outcomes of callbacks recorded in one transaction.", ""),
+        .given_away =
+            dt_counter("duetime_callbacks_given_away_total",
+                       "Callback attempts that this process gave up, so that the leader starts the next attempt.", ""),
     };
     dt_status status = make_parts(hands, err);
     if (status == DT_OK && hands->enabled)

@@ -78,7 +78,7 @@ static void write_halt(dt_command_reader *r, struct dt_command_place *place, con
     struct dt_error err = {0};
     place->halted = reason != NULL;
     if (dt_store_halt_commands(r->store, place, reason, &err) != DT_OK)
-        DT_LOG(DEBUG, "commands", "the row was not updated", DT_S("reason", err.text));
+        DT_LOG(DEBUG, "commands", "the halt was not stored", DT_S("reason", err.text));
 }
 
 static void halt_partition(dt_command_reader *r, size_t i, const char *reason)
@@ -100,7 +100,9 @@ static void check_position(dt_command_reader *r, size_t i, struct dt_kafka_start
     struct dt_command_place *place = &r->places[i];
     start->next = -1;
     if (place->next > start->end) {
-        halt_partition(r, i, "the topic ends before the offset that is done: it was made anew, or has lost its end");
+        halt_partition(
+            r, i,
+            "the topic ends before the next offset to read: the topic was created again, or lost its last messages");
     } else if (place->next < start->first) {
         start->next = start->first;
         if (place->last >= 0 || place->next > 0) { /* messages from before the installation do not count as lost */
@@ -169,7 +171,7 @@ static dt_status compare_places(dt_command_reader *r, struct dt_error *err)
     dt_status status = dt_store_command_places(r->store, now, r->n_places, err);
     for (size_t i = 0; i < r->n_places && status == DT_OK; i++)
         if (now[i].next != r->places[i].next)
-            status = dt_fail(err, DT_DEPOSED, "partition %d has another offset", now[i].partition);
+            status = dt_fail(err, DT_DEPOSED, "MySQL has another offset for partition %d", now[i].partition);
     return status;
 }
 
@@ -275,7 +277,7 @@ static bool must_process(dt_command_reader *r, const struct dt_kafka_record *rec
         r->partitions[i].check = false;
         dt_command_digest(record->key, record->value, record->timestamp_ms, digest);
         if (record->offset == p->last && memcmp(digest, p->digest, sizeof(digest)) != 0)
-            halt_partition(r, i, "the message before the offset that is done is another one: the topic was made anew");
+            halt_partition(r, i, "the message that was read last is not in the topic: the topic was created again");
         else if (p->halted)
             write_halt(r, p, NULL);
     }
@@ -390,10 +392,10 @@ static void run_reader(void *arg)
         if (dt_thread_stopping(&r->thread))
             break;
         if (status == DT_DEPOSED)
-            DT_LOG(INFO, "commands", "the reader restarts", DT_S("reason", err.text));
+            DT_LOG(INFO, "commands", "the reader of commands restarts", DT_S("reason", err.text));
         else
             dt_outage_failed(&r->outage, dt_store_lost(r->store) ? DT_OUTAGE_MYSQL : DT_OUTAGE_KAFKA, "commands",
-                             "commands wait", status, &err);
+                             "commands are not carried out", status, &err);
         pause_us = dt_earlier(pause_us, PAUSE_MAX_US);
         dt_mailbox_pause(r->mailbox, dt_clock_mono_us(r->env.intake.clock) + pause_us, DT_THREAD_STOP);
     }
@@ -490,11 +492,12 @@ dt_status dt_command_reader_start(const struct dt_command_reader_env *env, dt_co
     const char *help = "Messages of the commands topic, by outcome.";
     r->done = dt_counter(name, help, "outcome=\"done\"");
     r->refused = dt_counter(name, help, "outcome=\"refused\"");
-    r->lag = dt_gauge("duetime_commands_lag", "Messages of the commands topic that this process has not done yet.", "");
+    r->lag = dt_gauge("duetime_commands_lag",
+                      "Messages of the commands topic that this process has not carried out yet.", "");
     r->halted = dt_gauge("duetime_commands_halted", "Partitions of the commands topic that wait for an operator.", "");
     r->lost = dt_counter("duetime_commands_lost_total", "Commands that Kafka removed before they were read.", "");
     r->batch_size = dt_histogram_count("duetime_commands_batch", "Messages carried out in one transaction.", "");
-    r->seconds = dt_histogram("duetime_commands_seconds", "Carrying out one batch of messages.", "");
+    r->seconds = dt_histogram("duetime_commands_seconds", "Duration of carrying out one batch of messages.", "");
     r->messages = calloc((size_t)intake->config->commands_batch, sizeof(*r->messages));
     dt_status status = r->messages ? dt_mailbox_new(&r->mailbox) : DT_NOMEM;
     if (status == DT_OK)

@@ -117,7 +117,7 @@ static dt_status read_ledger(dt_delivery *d, int64_t barrier_at, struct dt_ledge
     view->settled_below = from;
     dt_status status = read_from_before(d, from, view, &next, err);
     if (status == DT_OK && view->status != DT_OK)
-        return dt_fail(err, view->status, "a record of the ledger was not read");
+        return dt_fail(err, view->status, "a ledger record could not be read");
     if (DT_FAIL_FORCED("takeover.barrier_unseen"))
         view->barrier = false;
     if (DT_UNGUARDED(LEDGER_RANGE) && status == DT_INVALID) { /* continues as if the ledger was empty */
@@ -134,7 +134,8 @@ static dt_status read_ledger(dt_delivery *d, int64_t barrier_at, struct dt_ledge
         return DT_OK;
     }
     if (status == DT_OK && !view->barrier && !view->problem[0])
-        return dt_fail(err, DT_UNAVAILABLE, "the barrier was not read in time");
+        return dt_fail(err, DT_UNAVAILABLE,
+                       "the ledger record that this takeover wrote (its barrier) was not read in time");
     return status;
 }
 
@@ -482,8 +483,8 @@ dt_status dt_delivery_finish(dt_delivery *d, dt_status status, const struct dt_f
     if (status == DT_REFUSED)
         remember_refusal(d, &(struct dt_inflight){.v = inflight->v, .n = fence->send_n}, err->text);
     if (status == DT_OK && offset < fence->ledger_offset)
-        status = dt_fail(err, DT_DOUBT, "the ledger record's offset %lld is below %lld", (long long)offset,
-                         (long long)fence->ledger_offset);
+        status = dt_fail(err, DT_DOUBT, "the ledger record's offset %lld is below the one before, %lld",
+                         (long long)offset, (long long)fence->ledger_offset);
     if (status != DT_OK)
         return status;
     /* After the n-th batch of a leadership, the partition has, after our barrier, n - 1 records of ours and at most n
@@ -560,7 +561,7 @@ void dt_delivery_notice(const dt_delivery *d, char *text, size_t size)
     const struct dt_ledger_strangers *s = &d->strangers;
     text[0] = '\0';
     if (s->met_us && dt_clock_mono_us(d->env.clock) - s->met_us < STRANGERS_LATELY_US)
-        snprintf(text, size, "%lld records in the ledger are not ours: a client may write there that should not",
+        snprintf(text, size, "%lld ledger records that no dispatcher wrote: a client may write there that should not",
                  (long long)s->n);
 }
 
@@ -618,9 +619,9 @@ dt_status dt_delivery_new(const struct dt_delivery_env *env, dt_delivery **out)
     if (!d->kafka)
         return DT_OK;
     d->send_seconds = dt_histogram("duetime_kafka_transaction_seconds",
-                                   "One Kafka transaction, from its beginning (ahead of the claim, as a rule).", "");
+                                   "Duration of one Kafka transaction; it usually begins before the claim.", "");
     d->refusals =
-        dt_counter("duetime_kafka_refusals_total", "Batches with a message that Kafka refused for good.", label);
+        dt_counter("duetime_kafka_refusals_total", "Batches with a message that Kafka refused permanently.", label);
     d->upkeep.trims = dt_counter("duetime_ledger_trims_total", "Times that old ledger records were deleted.", label);
     d->strangers.meter = dt_counter("duetime_ledger_strangers_total",
                                     "Ledger records that no dispatcher wrote; they are skipped.", label);

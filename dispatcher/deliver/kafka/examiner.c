@@ -184,7 +184,7 @@ static void check_kafka(dt_examiner *e)
         dt_kafka_judge(&state, e->env.config->kafka_replication_factor, add_finding, &e->kafka);
         dt_kafka_admin_tell_asked(e->env.admin, receive_topic, e);
     } else {
-        (void)dt_chore_failed(&e->chore, DT_OUTAGE_KAFKA, "Kafka cannot be asked", status, &err, 0);
+        (void)dt_chore_failed(&e->chore, DT_OUTAGE_KAFKA, "Kafka does not answer", status, &err, 0);
         add_finding(&e->kafka, DT_FINDING_KAFKA_AWAY, "kafka", err.text[0] ? err.text : dt_status_text(status));
     }
     e->kafka_us = dt_clock_mono_us(e->env.clock) + (e->kafka.n ? SOON_US : KAFKA_US);
@@ -235,7 +235,7 @@ static void write_changes(dt_examiner *e, dt_store *store)
         e->anew_us = dt_clock_mono_us(e->env.clock) + (now->n ? ANEW_US : WELL_US);
     }
     if (status != DT_OK && !e->failed)
-        DT_LOG(WARN, "examiner", "findings were not written", DT_S("reason", err.text));
+        DT_LOG(WARN, "examiner", "the findings for the doctor were not written to MySQL", DT_S("reason", err.text));
     e->failed = status != DT_OK;
 }
 
@@ -247,7 +247,7 @@ static int64_t tick_examiner(void *arg, void *store)
         e->now.n = 0;
         if (e->env.config->zookeeper_servers[0] && dt_outage_lasts(DT_OUTAGE_ZOOKEEPER))
             add_finding(&e->now, DT_FINDING_ZOOKEEPER_AWAY, e->env.config->zookeeper_servers,
-                        "this dispatcher has no session there");
+                        "this dispatcher has no session with ZooKeeper");
         check_clock(e);
         dt_certificates_look(e->env.config, receive_certificate, e);
         check_kafka(e);

@@ -438,12 +438,13 @@ static dt_status check_ledger(struct dt_kafka_admin *a, unsigned shards, bool re
     if (status != DT_OK || shape.partitions >= (int)shards)
         return status;
     if (!repair)
-        return dt_fail(err, DT_REFUSED, "topic %s has %d partitions for %u shards", topic, shape.partitions, shards);
+        return dt_fail(err, DT_REFUSED, "topic %s has %d partitions, fewer than the %u shards", topic, shape.partitions,
+                       shards);
     grow_topic(a, &look, shards);
     /* If two processes add partitions at once, the later one gets an error because the topic already has this many.
      * That is no failure. */
     if (look.code != RD_KAFKA_RESP_ERR_NO_ERROR && look.code != RD_KAFKA_RESP_ERR_INVALID_PARTITIONS)
-        return dt_fail(err, dt_kafka_error_status(look.code), "more partitions for %s: %s", topic, look.reason);
+        return dt_fail(err, dt_kafka_error_status(look.code), "adding partitions to topic %s: %s", topic, look.reason);
     return DT_OK;
 }
 

@@ -27,7 +27,7 @@ static dt_status parse_claims(struct dt_str text, struct dt_kafka_token *out, st
         const int64_t expires_s = dt_json_int_of(json, dt_json_root(json), "exp");
         const struct dt_str subject = dt_json_text_of(json, dt_json_root(json), "sub");
         if (expires_s <= 0 || expires_s > INT64_MAX / 1000)
-            status = dt_fail(err, DT_MALFORMED, "it does not say when it expires (exp)");
+            status = dt_fail(err, DT_MALFORMED, "it has no expiry time (exp)");
         else
             out->expires_ms = expires_s * 1000;
         snprintf(out->principal, sizeof(out->principal), "%s", subject.n ? subject.p : "duetime");
@@ -75,7 +75,7 @@ static void set_token(rd_kafka_t *rk, const char *file)
     if (status == DT_UNAVAILABLE)
         status = dt_fail(&err, status, "%s cannot be read: %s", file, strerror(errno));
     else if (status != DT_OK)
-        status = dt_fail(&err, status, "%s holds no text of at most %d bytes", file, DT_SECRET_MAX);
+        status = dt_fail(&err, status, "%s is empty, has more than %d bytes, or is not text", file, DT_SECRET_MAX);
     else if ((status = dt_kafka_token_parse(dt_str(text), &token, &why)) != DT_OK)
         status = dt_fail(&err, status, "the token in %s: %s", file, why.text);
     else if (rd_kafka_oauthbearer_set_token(rk, text, token.expires_ms, token.principal, NULL, 0, reason,
@@ -137,16 +137,16 @@ static void on_error(rd_kafka_t *, int code, const char *reason, void *opaque)
 
 /* ---- what may be set ---- */
 
-#define PROMISE "each attempt is sent once because of it"
-#define OURS    "it is the business of duetime"
+#define PROMISE "duetime sets it, so that each attempt is sent once"
+#define OURS    "duetime sets it"
 
 /* Settings of librdkafka that the configuration may not change, with the aliases of their names. */
 static const struct {
     const char *name, *reason;
 } refused[] = {
     {"enable.idempotence", PROMISE},
-    {"transactional.id", "it fences deposed leaders"},
-    {"transaction.timeout.ms", "kafka.transaction_timeout says it"},
+    {"transactional.id", "duetime sets it, so that Kafka rejects messages of former leaders"},
+    {"transaction.timeout.ms", "kafka.transaction_timeout sets it"},
     {"acks", PROMISE},
     {"request.required.acks", PROMISE},
     {"retries", PROMISE},
@@ -156,22 +156,22 @@ static const struct {
     {"message.timeout.ms", PROMISE},
     {"delivery.timeout.ms", PROMISE},
     {"enable.gapless.guarantee", PROMISE},
-    {"delivery.report.only.error", "each message is awaited by its report"},
-    {"isolation.level", "results and the ledger are read as they are committed"},
-    {"enable.auto.commit", "offsets follow MySQL"},
-    {"auto.commit.enable", "offsets follow MySQL"},
-    {"enable.auto.offset.store", "offsets follow MySQL"},
-    {"auto.offset.reset", "no result may be passed by"},
+    {"delivery.report.only.error", "duetime needs a delivery report for every message"},
+    {"isolation.level", "duetime reads only committed results and ledger records"},
+    {"enable.auto.commit", "duetime commits offsets after MySQL has committed"},
+    {"auto.commit.enable", "duetime commits offsets after MySQL has committed"},
+    {"enable.auto.offset.store", "duetime commits offsets after MySQL has committed"},
+    {"auto.offset.reset", "duetime must not skip a result"},
     {"group.id", OURS},
     {"group.instance.id", OURS},
     {"partitioner", "consumers rely on Java's default partitioner"},
-    {"message.max.bytes", "limits.payload and the topic's own max.message.bytes say it"},
-    {"allow.auto.create.topics", "kafka.auto_create_partitions says it"},
-    {"bootstrap.servers", "kafka.brokers says it"},
-    {"metadata.broker.list", "kafka.brokers says it"},
-    {"client.id", "it is the installation's name"},
+    {"message.max.bytes", "limits.payload and the topic's max.message.bytes set it"},
+    {"allow.auto.create.topics", "kafka.auto_create_partitions sets it"},
+    {"bootstrap.servers", "kafka.brokers sets it"},
+    {"metadata.broker.list", "kafka.brokers sets it"},
+    {"client.id", "duetime sets it to the installation's name"},
     {"statistics.interval.ms", OURS},
-    {"test.mock.num.brokers", "it is no Kafka"},
+    {"test.mock.num.brokers", "it would replace Kafka by a simulation in this process"},
 };
 
 dt_status dt_kafka_client_set(rd_kafka_conf_t *conf, const struct dt_config *config, struct dt_error *err)
@@ -199,7 +199,7 @@ dt_status dt_kafka_client_set(rd_kafka_conf_t *conf, const struct dt_config *con
             status = dt_property_now(property, &value);
         if (status == DT_OK && rd_kafka_conf_set(conf, name, value.p, reason, sizeof(reason)) != RD_KAFKA_CONF_OK)
             status = dt_fail(err, DT_INVALID, "[kafka] client.%s: %s", name,
-                             dt_property_is_secret(name) ? "librdkafka does not take its value" : reason);
+                             dt_property_is_secret(name) ? "librdkafka rejects its value" : reason);
         dt_secret_forget(&value);
     }
     dt_properties_let_go(config->kafka_client);

@@ -446,7 +446,7 @@ dt_status dt_kafka_on_demand_new(const struct dt_kafka_env *env, const struct dt
     struct dt_kafka_on_demand *h = calloc(1, sizeof(*h));
     *out = h;
     if (!h)
-        return dt_fail(err, DT_NOMEM, "kafka handle");
+        return dt_fail(err, DT_NOMEM, "kafka handle: out of memory");
     h->env = env;
     h->ops = ops;
     h->keep_us = keep_ms * INT64_C(1000);

@@ -212,7 +212,7 @@ dt_status dt_ledger_trim_start(const struct dt_kafka_env *env, unsigned shard, i
     dt_status status = dt_kafka_topic_name(env, "ledger", topic, err);
     if (!t) {
         atomic_flag_clear(&under_way);
-        return dt_fail(err, DT_NOMEM, "trimming the ledger");
+        return dt_fail(err, DT_NOMEM, "trimming the ledger: out of memory");
     }
     pthread_mutex_init(&t->lock, NULL);
     t->partition = (int32_t)shard;

@@ -112,7 +112,7 @@ dt_status dt_producer_new(const struct dt_kafka_env *env, unsigned shard, const 
     dt_status status = DT_OK;
     *out = p;
     if (!p)
-        return dt_fail(err, DT_NOMEM, "kafka producer");
+        return dt_fail(err, DT_NOMEM, "kafka producer: out of memory");
     /* Both producers connect and wait for open transactions of older producers at the same time, so that the waits do
      * not add up. */
     for (unsigned i = 0; status == DT_OK && i < LINES; i++)

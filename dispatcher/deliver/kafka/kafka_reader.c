@@ -505,7 +505,8 @@ dt_status dt_kafka_reader_share(dt_kafka_reader *c, unsigned rank, unsigned memb
     bool outdated =
         c->generation != dt_kafka_client_generation() || (c->silent_us > 0 && now_us > c->silent_us + SILENCE_US);
     if (outdated && reopen_handle(c, &c->unsaid) != DT_OK)
-        DT_LOG(WARN, "kafka", "the reader keeps its connections", DT_S("reason", c->unsaid.text));
+        DT_LOG(WARN, "kafka", "the consumer could not be opened again with new settings: it keeps its connections",
+               DT_S("reason", c->unsaid.text));
     c->unsaid.status = DT_OK;
     bool same = rank == c->rank && members == c->members;
     if (!same && c->assigned) {

@@ -419,8 +419,8 @@ dt_status dt_kafka_admin_topics(dt_kafka_admin *a, const struct dt_str *topics, 
     pthread_mutex_unlock(&a->lookups->find_lock);
     for (*at_fault = 0; status == DT_OK && *at_fault < n; ++*at_fault) {
         if (!answer_now(a->lookups, topics[*at_fault], &status, err))
-            status = dt_fail(err, DT_UNAVAILABLE, "topic %.*s: not known any more", (int)topics[*at_fault].n,
-                             topics[*at_fault].p);
+            status = dt_fail(err, DT_UNAVAILABLE, "topic %.*s: the result of its lookup is no longer cached",
+                             (int)topics[*at_fault].n, topics[*at_fault].p);
         if (status != DT_OK)
             return status;
     }
@@ -434,7 +434,8 @@ dt_status dt_kafka_admin_topic(dt_kafka_admin *a, struct dt_str topic, struct dt
     dt_status status = dt_kafka_admin_topics(a, &topic, 1, &at_fault, err);
     *out = (struct dt_kafka_topic_info){0};
     if (status == DT_OK && !dt_kafka_admin_known(a, topic, out))
-        status = dt_fail(err, DT_UNAVAILABLE, "topic %.*s: not known any more", (int)topic.n, topic.p);
+        status = dt_fail(err, DT_UNAVAILABLE, "topic %.*s: the result of its lookup is no longer cached", (int)topic.n,
+                         topic.p);
     return status;
 }
 
@@ -482,13 +483,13 @@ dt_status dt_kafka_lookups_new(struct dt_kafka_admin *a, struct dt_error *err)
     struct dt_kafka_lookups *l = calloc(1, sizeof(*l));
     a->lookups = l;
     if (!l)
-        return dt_fail(err, DT_NOMEM, "kafka topics");
+        return dt_fail(err, DT_NOMEM, "kafka topics: out of memory");
     l->admin = a;
     pthread_mutex_init(&l->find_lock, NULL);
     pthread_mutex_init(&l->lock, NULL);
     pthread_cond_init(&l->changed, NULL);
     if (dt_topic_queue_new(&l->wanted) != DT_OK || dt_topic_queue_new(&l->missing) != DT_OK)
-        return dt_fail(err, DT_NOMEM, "kafka topics");
+        return dt_fail(err, DT_NOMEM, "kafka topics: out of memory");
     return dt_thread_start(&l->thread, "kafka-topics", lookups_main, l, err);
 }
 
@@ -533,7 +534,7 @@ dt_status dt_kafka_admin_new(const struct dt_kafka_env *env, dt_kafka_admin **ou
     dt_status status;
     *out = NULL;
     if (!a)
-        return dt_fail(err, DT_NOMEM, "kafka admin");
+        return dt_fail(err, DT_NOMEM, "kafka admin: out of memory");
     a->env = env;
     pthread_mutex_init(&a->request_lock, NULL);
     status = dt_kafka_on_demand_new(env, &on_demand_ops, KEEP_HANDLE_MS, &a->handle, err);

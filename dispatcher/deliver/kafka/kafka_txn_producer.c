@@ -188,7 +188,7 @@ static dt_status topic_new(dt_txn_producer *p, struct dt_str name, struct topic 
     struct topic *t = calloc(1, sizeof(*t) + name.n + 1);
     *out = NULL;
     if (!t)
-        return dt_fail(err, DT_NOMEM, "kafka producer: topic");
+        return dt_fail(err, DT_NOMEM, "kafka producer: out of memory for a topic");
     memcpy(t->name, name.p, name.n);
     t->name_n = name.n;
     t->limit = DT_KAFKA_BATCH_BYTES;
@@ -293,7 +293,7 @@ dt_status dt_txn_producer_learn(dt_txn_producer *p, const struct dt_kafka_messag
         if (same_topic_again(messages, i) || *topic_slot(p, messages[i].topic))
             continue;
         if (!s.names && (s.names = calloc(n - i, sizeof(*s.names))) == NULL)
-            status = dt_fail(err, DT_NOMEM, "kafka producer: topics of a batch");
+            status = dt_fail(err, DT_NOMEM, "kafka producer: out of memory for the topics of a batch");
         else
             s.names[s.n++] = messages[i].topic;
     }
@@ -430,7 +430,7 @@ static dt_status produce_message(dt_txn_producer *p, rd_kafka_topic_t *rkt, int3
         {.vtype = RD_KAFKA_VTYPE_HEADERS, .u.headers = headers},
     };
     const size_t n = sizeof(v) / sizeof(*v) - (headers ? 0 : 1);
-    dt_status status = ok ? DT_OK : dt_fail(err, DT_NOMEM, "kafka producer: headers");
+    dt_status status = ok ? DT_OK : dt_fail(err, DT_NOMEM, "kafka producer: out of memory for headers");
     while (status == DT_OK) {
         rd_kafka_error_t *error = rd_kafka_produceva(p->rk, v, n);
         if (!error) {
@@ -547,11 +547,11 @@ dt_status dt_txn_producer_begin(dt_txn_producer *p, uint32_t nth, const struct d
                                 const struct dt_kafka_message *record, struct dt_error *err)
 {
     if (p->failed || p->reports)
-        return end_with(p, dt_fail(err, DT_DOUBT, "producer: it has failed before"), err);
+        return end_with(p, dt_fail(err, DT_DOUBT, "kafka producer: an earlier call failed"), err);
     p->open_topics = calloc(n + 1, sizeof(*p->open_topics));
     p->reports = calloc(n + 1, sizeof(*p->reports));
     if (!p->open_topics || !p->reports)
-        return end_with(p, dt_fail(err, DT_NOMEM, "kafka producer: a batch of %zu", n), err);
+        return end_with(p, dt_fail(err, DT_NOMEM, "kafka producer: out of memory for a batch of %zu messages", n), err);
     p->n_open = n;
     p->nth = nth;
     for (size_t i = 0; i < n; i++) {
@@ -574,11 +574,12 @@ dt_status dt_txn_producer_begin(dt_txn_producer *p, uint32_t nth, const struct d
 
 dt_status dt_txn_producer_commit(dt_txn_producer *p, int64_t *ledger_offset, struct dt_error *err)
 {
-    dt_status status = p->failed || !p->reports ? dt_fail(err, DT_DOUBT, "producer: no transaction is open")
+    dt_status status = p->failed || !p->reports ? dt_fail(err, DT_DOUBT, "kafka producer: no transaction is open")
                                                 : finish_transaction(p, err);
     const struct dt_kafka_watched seen = dt_kafka_watch_close(&p->watch);
     if (!seen.clean && status == DT_OK)
-        status = dt_fail(err, DT_DOUBT, "commit: %u EndTxn requests, or a closed connection", seen.end_txns);
+        status = dt_fail(err, DT_DOUBT, "commit: outcome unknown (%u EndTxn requests, or a connection closed)",
+                         seen.end_txns);
     dt_metric_add(p->too_soon, seen.too_soon);
     if (status == DT_OK) {
         *ledger_offset = p->ledger_offset;
@@ -745,7 +746,7 @@ dt_status dt_txn_producer_new(const struct dt_kafka_env *env, unsigned shard, co
     rd_kafka_conf_t *conf = NULL;
     *out = p;
     if (!p)
-        return dt_fail(err, DT_NOMEM, "kafka producer");
+        return dt_fail(err, DT_NOMEM, "kafka producer: out of memory");
     p->env = env;
     p->shard = shard;
     dt_kafka_watch_init(&p->watch);

@@ -155,6 +155,6 @@ struct dt_kafka_watched dt_kafka_watch_close(struct dt_kafka_watch *w)
 dt_status dt_kafka_watch_requests(struct dt_kafka_watch *w, rd_kafka_conf_t *conf, struct dt_error *err)
 {
     if (rd_kafka_conf_interceptor_add_on_new(conf, "duetime", on_new, w) != RD_KAFKA_RESP_ERR_NO_ERROR)
-        return dt_fail(err, DT_INTERNAL, "kafka producer: interceptor");
+        return dt_fail(err, DT_INTERNAL, "kafka producer: could not add the interceptor");
     return DT_OK;
 }

@@ -118,7 +118,7 @@ static bool check_settled(struct dt_ledger_view *view, int64_t offset, bool ours
                                       view->scratch.v[0].id == view->inflight->v[0].id &&
                                       view->scratch.v[0].attempt == view->inflight->v[0].attempt);
     if (recreated)
-        return record_problem(view, offset, "a new record below what was settled: the ledger was recreated");
+        return record_problem(view, offset, "a new record below the last settled offset: the ledger was recreated");
     if (view->status != DT_OK)
         return false;
     view->anchored |= ours && offset == view->settled_below - 1;
@@ -164,7 +164,7 @@ bool dt_ledger_view_record(void *arg, int64_t offset, struct dt_str key, struct 
     if (offset < view->settled_below)
         return true;
     if (DT_UNGUARDED(STRANGERS))
-        return record_problem(view, offset, "a record that is not ours");
+        return record_problem(view, offset, "a record that no dispatcher wrote");
     if (view->strangers++ == 0)
         view->stranger_at = offset;
     return true;

@@ -545,7 +545,7 @@ dt_status dt_results_start(const struct dt_results_env *env, dt_results **out, s
     r->refused = dt_counter(name, help, "outcome=\"rejected\"");
     r->waiting = dt_gauge("duetime_results_deferred", "Results that wait in MySQL for locked jobs.", "");
     r->batch_size = dt_histogram_count("duetime_results_batch", "Results applied in one transaction.", "");
-    r->seconds = dt_histogram("duetime_results_apply_seconds", "Applying one batch of results.", "");
+    r->seconds = dt_histogram("duetime_results_apply_seconds", "Duration of applying one batch of results.", "");
     r->batch = calloc((size_t)env->config->results_batch, sizeof(*r->batch));
     r->rejected = calloc((size_t)env->config->results_batch, sizeof(*r->rejected));
     dt_status status = r->batch && r->rejected ? dt_mailbox_new(&r->mailbox) : DT_NOMEM;

@@ -42,7 +42,7 @@ static const char *url_fault(CURLUcode failed)
     case CURLUE_BAD_IPV6:
         return "has brackets without an IPv6 address";
     case CURLUE_OUT_OF_MEMORY:
-        return "cannot be read, because memory is out";
+        return "cannot be read: out of memory";
     default:
         return no_name;
     }
@@ -70,7 +70,7 @@ static const char *check_labels(const char *host, bool dot)
     const char *rest =
         hexadecimal ? label + 2 + strspn(label + 2, "0123456789abcdef") : label + strspn(label, "0123456789");
     if (*rest == '\0' && (dot || inet_pton(AF_INET, host, &address) != 1))
-        return "has a number as its host that is not four decimal parts";
+        return "has a numeric host that is not an IPv4 address of four decimal parts";
     return NULL;
 }
 

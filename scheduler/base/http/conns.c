@@ -110,7 +110,7 @@ static bool end_one(dt_conns *conns, enum dt_wait wait)
         if (wait == DT_WAIT_FIRST)
             DT_CONN_COUNT(conns, crowded);
         dt_conn_give_up(conn, wait == DT_WAIT_BODY ? 408 : 0,
-                        "the body came too slowly while others waited; nothing was done");
+                        "the body arrived too slowly while other connections waited; nothing was changed");
         return true;
     }
     return false;
@@ -278,7 +278,7 @@ dt_status dt_conns_listen(dt_conns *conns, int fd, dt_tls_files *files, struct d
     *listener = (struct dt_conn_listener){.conns = conns, .files = files, .fd = fd};
     listener->source = (struct dt_evsource){.ready = note_ready, .owner = listener};
     if (!dt_evloop_watch(&conns->loop, fd, &listener->source, EPOLLIN | EPOLLEXCLUSIVE))
-        return dt_fail(err, DT_SYSTEM, "cannot wait for connections");
+        return dt_fail(err, DT_SYSTEM, "cannot wait for connections (epoll)");
     conns->n_listeners++;
     return DT_OK;
 }
@@ -299,8 +299,8 @@ static int64_t sweep(dt_conns *conns)
             if (wait == DT_WAIT_FIRST)
                 DT_CONN_COUNT(conns, late);
             dt_conn_give_up(conn, wait == DT_WAIT_IDLE ? 0 : 408,
-                            wait == DT_WAIT_BODY ? "the body did not come in the request's time; nothing was done"
-                                                 : "no complete request came in time");
+                            wait == DT_WAIT_BODY ? "the body did not arrive in the request's time; nothing was changed"
+                                                 : "no complete request arrived in time");
             dt_assert(conn->sock.fd < 0 || (int)conn->wait != wait || conn->since_us == now_us);
         }
         if (queue->first)
@@ -398,14 +398,16 @@ void dt_conn_meters_init(struct dt_conn_meters *meters)
     const char *shaken = "TLS handshakes by outcome.";
     *meters = (struct dt_conn_meters){
         .open_gauge = dt_gauge("duetime_http_connections", "Open HTTP connections.", ""),
-        .waiting_gauge = dt_gauge("duetime_http_waiting", "Connections without a first request.", ""),
+        .waiting_gauge =
+            dt_gauge("duetime_http_waiting", "Connections that have not sent a complete first request yet.", ""),
         .secure_gauge =
             dt_gauge("duetime_tls_connections", "Connections of clients with TLS, handshakes included.", ""),
         .late = dt_counter("duetime_http_sent_away_total", away, "reason=\"no_request\""),
         .crowded = dt_counter("duetime_http_sent_away_total", away, "reason=\"crowded\""),
         .refused = dt_counter("duetime_http_sent_away_total", away, "reason=\"refused\""),
-        .flooded = dt_counter("duetime_http_floods_total",
-                              "HTTP/2 connections that were ended for frames that ask for nothing.", ""),
+        .flooded =
+            dt_counter("duetime_http_floods_total",
+                       "HTTP/2 connections closed because the client sent too many frames that are not requests.", ""),
         .greeted = dt_counter("duetime_tls_handshakes_total", shaken, "outcome=\"ok\""),
         .no_tls = dt_counter("duetime_tls_handshakes_total", shaken, "outcome=\"not_tls\""),
         .not_greeted = dt_counter("duetime_tls_handshakes_total", shaken, "outcome=\"failed\""),

@@ -79,7 +79,7 @@ static size_t pass_head(struct dt_frames *frames, struct dt_str text)
 
 static size_t pass_chunk_size(struct dt_frames *frames, struct dt_str text)
 {
-    static const char wrong[] = "a chunk does not begin with a size";
+    static const char wrong[] = "a chunk of the body does not begin with its size";
     size_t digits = 0;
     size_t length = line_length(text);
     uint64_t size = 0;

@@ -292,7 +292,7 @@ static int on_invalid_header(nghttp2_session *session, const nghttp2_frame *fram
 {
     struct dt_h2 *h2 = arg;
     (void)session, (void)frame, (void)name, (void)name_n, (void)value, (void)value_n, (void)flags;
-    h2->fault = "a header's name or value has a byte that none has";
+    h2->fault = "a header's name or value has an invalid byte";
     return 0;
 }
 

@@ -130,7 +130,7 @@ static enum dt_head_verdict judge_request_line(struct dt_str line, struct readin
                        : malformed(head, "the first line does not end with the version of HTTP");
     }
     if (head->target.n == 0 || !is_text(head->target, false))
-        return malformed(head, "the target of the first line is empty, or has a byte that no target has");
+        return malformed(head, "the target of the first line is empty or has an invalid byte");
     if (head->target.n > DT_TARGET_MAX)
         return refuse(head, DT_HEAD_LONG_TARGET, "the target has more than 8192 bytes");
     r->weight += FIELD_BYTES * (1 + count_of(head->target, '&'));
@@ -141,11 +141,11 @@ bool dt_head_field(struct dt_str line, struct dt_str *name, struct dt_str *value
 {
     *value = line;
     if (line.p[0] == ' ' || line.p[0] == '\t')
-        malformed(head, "a header line begins with a space: folded lines are not taken");
+        malformed(head, "a header line begins with a space: folded lines are not supported");
     else if (!split_at(value, ':', name))
         malformed(head, "a header line has no colon");
     else if (!is_token(*name))
-        malformed(head, "a header's name is empty, or has a byte that no name has");
+        malformed(head, "a header's name is empty or has an invalid byte");
     else if (!is_text(*value, true))
         malformed(head, "a header's value has a control character");
     else
@@ -172,7 +172,7 @@ static enum dt_head_verdict take_length(struct dt_str value, struct reading *r)
         length = length * 10 + (uint64_t)(value.p[i] - '0');
     }
     if (!fine)
-        return malformed(r->head, "a Content-Length that is no number of bytes");
+        return malformed(r->head, "a Content-Length that is not a number");
     r->lengths++;
     r->head->length = length;
     return DT_HEAD_WHOLE;
@@ -240,7 +240,7 @@ static enum dt_head_verdict judge_lines(struct line_reader *reader, struct dt_st
     if (r.encodings > 1)
         return malformed(head, "more than one Transfer-Encoding");
     if (r.encodings && r.lengths)
-        return malformed(head, "Content-Length beside Transfer-Encoding");
+        return malformed(head, "both Content-Length and Transfer-Encoding");
     if (r.encodings && head->old)
         return malformed(head, "Transfer-Encoding in HTTP/1.0");
     if (r.tokens > 1)
@@ -268,7 +268,7 @@ enum dt_head_verdict dt_head_judge(struct dt_str text, struct dt_head *head)
     struct dt_str line = DT_STR_NONE;
     *head = (struct dt_head){0};
     if (text.n && text.p[0] == TLS_HANDSHAKE)
-        return malformed(head, "TLS is not spoken here: ask by http");
+        return malformed(head, "this port does not support TLS: use http");
     bool some;
     do {
         begins = reader;

@@ -132,7 +132,7 @@ static void begin_exchange(dt_http_client *client, struct dt_client_exchange *ex
     }
     CURL *easy = client->n_spare > 0 ? client->spare[--client->n_spare] : dt_easy_new(client->ca_file);
     if (!easy) {
-        end_early(client, exchange, DT_HTTP_CONNECT, "libcurl gives no handle");
+        end_early(client, exchange, DT_HTTP_CONNECT, "libcurl returned no handle");
         return;
     }
     exchange->allowed = &client->allowed;
@@ -147,7 +147,7 @@ static void begin_exchange(dt_http_client *client, struct dt_client_exchange *ex
         return;
     }
     curl_easy_cleanup(dt_client_exchange_detach(exchange));
-    end_early(client, exchange, DT_HTTP_CONNECT, "libcurl refuses the request");
+    end_early(client, exchange, DT_HTTP_CONNECT, "libcurl rejected the request");
 }
 
 static void start_exchange(dt_http_client *client, struct dt_client_exchange *exchange)
@@ -459,7 +459,8 @@ static void run_client(void *arg)
     sigaddset(&set, SIGPIPE);
     pthread_sigmask(SIG_BLOCK, &set, NULL);
     if (dt_wire_guard_attach(client->guard, &err) != DT_OK)
-        DT_LOG(WARN, "callbacks", "a process that is stopped may write later", DT_S("reason", err.text));
+        DT_LOG(WARN, "callbacks", "a process that is stopped and continues may send after its lease",
+               DT_S("reason", err.text));
     while (!dt_thread_stopping(&client->thread)) {
         for (struct dt_client_exchange *all = take_inbox(client); (exchange = all);) {
             DL_DELETE(all, exchange);
@@ -566,7 +567,7 @@ static dt_status open_all(dt_http_client *client, struct dt_error *err)
 dt_status dt_http_client_new(const struct dt_http_settings *settings, dt_http_client **out, struct dt_error *err)
 {
     if (curl_global_init(CURL_GLOBAL_DEFAULT) != CURLE_OK)
-        return dt_fail(err, DT_SYSTEM, "libcurl does not start");
+        return dt_fail(err, DT_SYSTEM, "libcurl cannot be initialized");
     dt_http_client *client = calloc(1, sizeof(*client));
     if (!client || pthread_mutex_init(&client->lock, NULL) != 0) {
         free(client);

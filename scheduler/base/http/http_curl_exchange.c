@@ -410,7 +410,7 @@ dt_status dt_easy_check(const char *ca_file, struct dt_error *err)
     while (!found && fgets(line, sizeof(line), file))
         found = strncmp(line, CERTIFICATE_MARK, strlen(CERTIFICATE_MARK)) == 0;
     fclose(file);
-    return found ? DT_OK : dt_fail(err, DT_INVALID, "%s has no certificate in PEM", ca_file);
+    return found ? DT_OK : dt_fail(err, DT_INVALID, "%s has no PEM certificate", ca_file);
 }
 
 /* ---- the end ---- */
@@ -462,9 +462,9 @@ struct dt_http_answer dt_client_exchange_answer(struct dt_client_exchange *excha
     enum dt_http_end end = end_of(exchange, curl_code);
     struct dt_http_answer answer = {.end = end, .duration_ms = (now_us - exchange->taken_us) / 1000, .detail = ""};
     if (end != DT_HTTP_ANSWERED) {
-        answer.detail = end == DT_HTTP_FORBIDDEN                  ? "no address of the host is allowed"
-                        : end == DT_HTTP_WITHHELD                 ? "it was withheld"
-                        : exchange->again                         ? "the connection ended before an answer came"
+        answer.detail = end == DT_HTTP_FORBIDDEN  ? "no address of the host is allowed"
+                        : end == DT_HTTP_WITHHELD ? "it was not sent, because the lease of this process had ended"
+                        : exchange->again         ? "the connection ended before an answer arrived"
                         : exchange->head_bytes > DT_HTTP_HEAD_MAX ? "the head of the answer is too large"
                         : curl_code == CURLE_OK                   ? "the connection ended within the head of the answer"
                         : exchange->detail[0]                     ? exchange->detail

@@ -66,7 +66,7 @@ static enum tls_outcome greet_session(SSL *session, const char **why)
     enum tls_outcome found = outcome_of(session, SSL_do_handshake(session));
     if (found == TLS_BROKEN || found == TLS_END) {
         const char *reason = ERR_reason_error_string(ERR_peek_error());
-        *why = reason ? reason : "the client has left";
+        *why = reason ? reason : "the client has closed the connection";
         found = TLS_BROKEN;
     }
     ERR_clear_error();
@@ -142,7 +142,7 @@ enum dt_sock_greeting dt_sock_greet(struct dt_sock *sock)
         sock->may_read = sock->may_write = false;
         return DT_SOCK_GREETING;
     default:
-        DT_LOG(DEBUG, "tls", "no handshake", DT_S("why", why ? why : "no memory"));
+        DT_LOG(DEBUG, "tls", "TLS handshake failed", DT_S("why", why ? why : "no memory"));
         SSL_free(sock->tls);
         sock->tls = NULL;
         sock->files = NULL;

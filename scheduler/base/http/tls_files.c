@@ -61,7 +61,7 @@ static dt_status fail_file(const struct dt_tls_files *files, int which, struct d
 {
     const char *reason = ERR_reason_error_string(ERR_peek_error());
     dt_status status = dt_fail(err, DT_INVALID, "[http] %s: %s cannot be used: %s", options[which], files->paths[which],
-                               reason ? reason : "it is not what it should be");
+                               reason ? reason : "it is not a valid PEM file");
     ERR_clear_error();
     return status;
 }
@@ -138,7 +138,7 @@ static dt_status read_files(dt_tls_files *files, struct dt_error *err)
 {
     struct tm end = {0};
     SSL_CTX *ctx = SSL_CTX_new(TLS_server_method());
-    dt_status status = ctx && set_manners(ctx) ? DT_OK : dt_fail(err, DT_NOMEM, "OpenSSL cannot be used");
+    dt_status status = ctx && set_manners(ctx) ? DT_OK : dt_fail(err, DT_NOMEM, "OpenSSL could not be initialized");
     files->looked_us = dt_clock_mono_us(files->clock);
     for (int i = 0; i < FILES; i++) {
         look_at(files->paths[i], &files->seen[i]);
@@ -172,7 +172,7 @@ static void warn_of_end(const dt_tls_files *files)
 {
     int64_t left_ms = files->end_at_ms - dt_clock_real_ms(files->clock);
     if (left_ms < ENDS_SOON_MS)
-        DT_LOG(WARN, "tls", left_ms < 0 ? "the certificate has ended" : "the certificate ends soon",
+        DT_LOG(WARN, "tls", left_ms < 0 ? "the certificate has expired" : "the certificate expires soon",
                DT_S("file", files->paths[CERT]), DT_I("days", left_ms / (24 * 3600 * 1000)));
 }
 
@@ -181,11 +181,10 @@ static void read_again(dt_tls_files *files)
 {
     struct dt_error err = {0};
     if (read_files(files, &err) != DT_OK) {
-        DT_LOG(WARN, "tls", "the certificate before it is kept", DT_S("error", err.text));
+        DT_LOG(WARN, "tls", "the certificate could not be read: the previous one is kept", DT_S("error", err.text));
         return;
     }
-    DT_LOG(INFO, "tls", "new connections are shown the certificate that was read again",
-           DT_S("file", files->paths[CERT]));
+    DT_LOG(INFO, "tls", "new connections get the new certificate", DT_S("file", files->paths[CERT]));
     warn_of_end(files);
 }
 

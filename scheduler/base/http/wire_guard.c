@@ -123,12 +123,12 @@ dt_status dt_wire_guard_attach(dt_wire_guard *guard, struct dt_error *err)
     sigemptyset(&set);
     sigaddset(&set, DT_WIRE_GUARD_SIGNAL);
     if (sigaction(DT_WIRE_GUARD_SIGNAL, &action, NULL) != 0 || pthread_sigmask(SIG_UNBLOCK, &set, NULL) != 0)
-        return dt_fail(err, DT_SYSTEM, "no signal for the end of a lease: %s", strerror(errno));
+        return dt_fail(err, DT_SYSTEM, "the signal for the end of a lease could not be set up: %s", strerror(errno));
     pthread_mutex_lock(&guard->lock);
     dt_assert(!guard->attached && !guard->armed);
     guard->attached = timer_create(CLOCK_BOOTTIME, &event, &guard->timer) == 0;
     if (!guard->attached)
-        status = dt_fail(err, DT_SYSTEM, "no timer for the end of a lease: %s", strerror(errno));
+        status = dt_fail(err, DT_SYSTEM, "the timer for the end of a lease could not be set up: %s", strerror(errno));
     arm_timer(guard);
     pthread_mutex_unlock(&guard->lock);
     return status;

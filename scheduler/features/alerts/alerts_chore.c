@@ -540,7 +540,7 @@ static dt_status watch_figures(dt_alerts *a, struct dt_alert_watched *now, struc
         return status;
     if (!now->ours) {
         if (atomic_exchange(&a->ours, false))
-            DT_LOG(INFO, "alerts", "another process judges alerts");
+            DT_LOG(INFO, "alerts", "another process evaluates alerts");
         a->has_read = a->frees = false;
         a->n_active = 0;
         for (int kind = 1; kind < DT_ALERT_KINDS_END; kind++)
@@ -554,7 +554,7 @@ static dt_status watch_figures(dt_alerts *a, struct dt_alert_watched *now, struc
             return status;
         a->frees = false;
         atomic_store(&a->ours, true);
-        DT_LOG(INFO, "alerts", "this process judges alerts");
+        DT_LOG(INFO, "alerts", "this process evaluates alerts");
         memset(a->since_us, 0, sizeof(a->since_us));
         dt_outbox_wake(a->sender);
     }
@@ -581,7 +581,7 @@ static int64_t judge_alerts(void *alerts, void *store)
     if (status == DT_DEPOSED) /* the next tick finds out which process has the lease */
         return 0;
     if (status != DT_OK)
-        return dt_chore_failed(&a->judge, DT_OUTAGE_MYSQL, "alerts are not judged", status, &err,
+        return dt_chore_failed(&a->judge, DT_OUTAGE_MYSQL, "alerts are not evaluated", status, &err,
                                status == DT_FORBIDDEN ? FORBIDDEN_US : RETRY_US);
     if (!now.ours)
         return mono_us(a) + (now.lease_ms > 0 ? 1000 * now.lease_ms + RENEWED_US : WATCH_US);
@@ -623,8 +623,9 @@ dt_status dt_alerts_start(const struct dt_features_env *env, void **out, struct 
         struct dt_strbuf label = {0};
         dt_strbuf_addf(&label, "kind=\"%s\"", dt_alert_kind_name((enum dt_alert_kind)kind));
         a->active[kind] =
-            label.failed ? NULL
-                         : dt_gauge("duetime_alerts", "Current alerts, if this process judges them; else 0.", label.p);
+            label.failed
+                ? NULL
+                : dt_gauge("duetime_alerts", "Current alerts if this process evaluates them, otherwise 0.", label.p);
         dt_strbuf_clear(&label);
     }
     const struct dt_outbox_env sender = {.kind = &dt_alert_messages,

@@ -144,7 +144,7 @@ static dt_status find_way(const struct dt_config *config, dt_json *json, const s
  * long, because the judge wakes the sender. */
 const struct dt_outbox_kind dt_alert_messages = {.kind = DT_MESSAGE_ALERT,
                                                  .chore = "alert-sender",
-                                                 .waits = "messages about alerts wait",
+                                                 .waits = "messages about alerts are not sent",
                                                  .listed = 20480,
                                                  .together = 256,
                                                  .timeout_ms = 5000,

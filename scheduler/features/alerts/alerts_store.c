@@ -121,7 +121,7 @@ static dt_status change_alert(void *arg, dt_db *db, int64_t now_ms, struct dt_er
     int64_t judges = 0;
     dt_status status = query_number(db, dt_sql_lock_alert_judge, DT_PARAMS(DT_P_INT(change.judge)), &judges, err);
     if (status == DT_OK && !judges)
-        status = dt_fail(err, DT_DEPOSED, "this process's lease for judging alerts has ended");
+        status = dt_fail(err, DT_DEPOSED, "this process's lease for evaluating alerts has ended");
     if (status == DT_OK && change.event == DT_ALERT_ENDED) {
         uint64_t changed = 0;
         status = dt_db_run(db, dt_sql_delete_alert, DT_PARAMS(DT_P_INT(change.alert.id)), &changed, err);

@@ -235,7 +235,7 @@ static dt_status walk_to_end(struct walk *w)
     const bool goes_on = !w->clock->time.frozen_ms;
     dt_status status = DT_OK;
     if (dt_test_clock_now_ms(w->clock) + w->ask->by_ms > DT_TEST_CLOCK_END_MS)
-        return dt_fail(w->err, DT_INVALID, "the clock ends in January 2038");
+        return dt_fail(w->err, DT_INVALID, "the test clock ends in January 2038");
     if (goes_on) /* freezes the clock first, so that it never returns to an earlier instant */
         status = change_clock(w, dt_sql_freeze_test_clock, DT_PARAMS(DT_P_INT(w->clock->version)));
     if (status == DT_OK) {
@@ -273,6 +273,6 @@ dt_status dt_store_test_clock_advance(dt_store *store, struct dt_clock_walk *ask
         (void)!dt_store_test_clock(store, out, NULL);
         return DT_OK;
     }
-    return w.moved ? dt_fail(err, DT_UNKNOWN, "the clock was moved, and then: %s", why.text)
+    return w.moved ? dt_fail(err, DT_UNKNOWN, "the clock was moved before this error: %s", why.text)
                    : dt_fail(err, status, "%s", why.text);
 }

@@ -66,6 +66,6 @@ extern const char *const dt_severity_names[]; /* names of the severities, such a
 
 /* Returns the kind with this name, or DT_FINDING_KINDS if there is none. */
 enum dt_finding_kind dt_finding_named(struct dt_str name);
-/* Writes when a certificate ends ("mysql.cert_file ends in 3 days"). Returns whether that time has passed, or is less
- * than 30 days ahead. */
+/* Writes when a certificate ends ("mysql.cert_file expires in 3 days"). Returns whether that time has passed, or is
+ * less than 30 days ahead. */
 bool dt_finding_certificate(const char *what, int64_t ends_s, int64_t now_s, char *out, size_t size);

@@ -47,7 +47,7 @@ dt_status dt_store_put_findings(dt_store *store, int64_t process, const struct d
 dt_status dt_store_put_stuck(dt_store *store, int64_t process, const char *chore, int64_t seconds, struct dt_error *err)
 {
     char detail[100];
-    snprintf(detail, sizeof(detail), "a tick of it has not returned for %lld s", (long long)seconds);
+    snprintf(detail, sizeof(detail), "it has not returned for %lld s", (long long)seconds);
     dt_status status = dt_store_run(store, dt_sql_delete_stuck_chores, DT_PARAMS(DT_P_INT(process)), NULL, err);
     if (status == DT_OK && chore)
         status =

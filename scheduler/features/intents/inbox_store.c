@@ -431,7 +431,7 @@ static dt_status remove_done(struct moving *t)
     t->out->done = n;
     dt_status status = dt_id_list_delete(t->db, dt_sql_delete_inbox, DT_IDS(ids, n), &removed, t->err);
     return status == DT_OK && !DT_GUARD(INBOX_LOCK, removed == n)
-               ? dt_fail(t->err, DT_INTERNAL, "rows of the inbox left under their lock")
+               ? dt_fail(t->err, DT_INTERNAL, "locked rows of job_inbox were deleted by another session")
                : status;
 }
 

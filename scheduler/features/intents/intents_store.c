@@ -184,9 +184,9 @@ static dt_status settle_create(struct dt_intents_txn *t, struct dt_intent *x, st
     const struct dt_new_job *job = &x->insert.job;
     enum dt_insert_outcome outcome = x->insert.outcome;
     if (outcome == DT_INSERT_ID_TAKEN)
-        return dt_fail(err, DT_EXISTS, "an id is taken");
+        return dt_fail(err, DT_EXISTS, "another job has an id that was reserved for a new job");
     if (x->insert.replace && (outcome == DT_INSERT_SAME || outcome == DT_INSERT_CONFLICT))
-        return dt_fail(err, DT_BUSY, "another job took the key in between");
+        return dt_fail(err, DT_BUSY, "another job took the key meanwhile");
     if (!dt_insert_is_job(&x->insert, NULL, &x->faults, &x->problem)) {
         x->outcome = DT_INTENT_REFUSED;
         return DT_OK;

@@ -198,7 +198,7 @@ static dt_status write_listed(struct work *w, const struct dt_id_in *sql, struct
     uint64_t affected = 0;
     dt_status status = dt_id_in_run(w->txn->db, sql, head, DT_IDS(w->ids, w->n_ids), &affected, w->err);
     if (status == DT_OK && affected != w->n_ids)
-        status = dt_fail(w->err, DT_INTERNAL, "jobs of operation %lld changed under their locks",
+        status = dt_fail(w->err, DT_INTERNAL, "jobs of operation %lld changed although they were locked",
                          (long long)w->row->shown.id);
     return status;
 }

@@ -40,7 +40,7 @@
 
 const struct dt_outbox_kind dt_outbox_letters = {.kind = DT_MESSAGE_DEAD,
                                                  .chore = "outbox",
-                                                 .waits = "notices wait",
+                                                 .waits = "dead letters are not sent to Kafka",
                                                  .listed = 2000,
                                                  .together = 500,
                                                  .timeout_ms = 10000,
@@ -50,7 +50,7 @@ const struct dt_outbox_kind dt_outbox_letters = {.kind = DT_MESSAGE_DEAD,
                                                  .again_most_ms = 10000};
 const struct dt_outbox_kind dt_outbox_answers = {.kind = DT_MESSAGE_ANSWERS,
                                                  .chore = "command-answers",
-                                                 .waits = "answers to commands wait",
+                                                 .waits = "answers to commands are not sent",
                                                  .listed = 16384,
                                                  .together = 16,
                                                  .timeout_ms = 10000,
@@ -107,7 +107,7 @@ static bool take_places(dt_outbox *o, struct dt_flight *f)
 
 static void log_dropped(dt_outbox *o, struct dt_str topic, const char *why, int64_t n)
 {
-    DT_LOG_PER_TOPIC(WARN, "commands", "an answer is dropped", topic, DT_S("reason", why));
+    DT_LOG_PER_TOPIC(WARN, "commands", "an answer to a command is dropped", topic, DT_S("reason", why));
     dt_metric_add(o->env.dropped, n);
 }
 

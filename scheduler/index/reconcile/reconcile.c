@@ -71,10 +71,11 @@ dt_status dt_reconciler_new(const struct dt_config *config, dt_index *index, dt_
         dt_reconciler_free(r);
         return dt_fail(err, DT_NOMEM, "out of memory");
     }
-    r->loaded = dt_counter("duetime_index_loaded_total", "Entries added when their jobs came within the horizon.", "");
-    r->rebuilt = dt_counter("duetime_index_rebuilt_total", "Entries added to sets that were lost.", "");
-    r->failures =
-        dt_counter("duetime_reconcile_failures_total", "Comparisons that failed because a server did not answer.", "");
+    r->loaded = dt_counter("duetime_index_loaded_total",
+                           "Index entries added because their jobs are due within the horizon.", "");
+    r->rebuilt = dt_counter("duetime_index_rebuilt_total", "Index entries added to sets that Redis had lost.", "");
+    r->failures = dt_counter("duetime_reconcile_failures_total",
+                             "Comparisons of the index with MySQL that failed because a server did not answer.", "");
     *out = r;
     return DT_OK;
 }
@@ -493,7 +494,8 @@ void dt_reconcile_tick(dt_reconciler *r, const struct dt_reconcile_in *in, struc
         dt_outage_over(&r->outage);
     } else { /* the windows cannot be trusted, so all start again after a pause; the rebuild keeps its position */
         dt_metric_add(r->failures, 1);
-        dt_outage_failed(&r->outage, DT_OUTAGE_MYSQL, "reconcile", "cannot compare", status, &err);
+        dt_outage_failed(&r->outage, DT_OUTAGE_MYSQL, "reconcile", "the index cannot be compared with MySQL", status,
+                         &err);
         r->near.phase = r->overdue.phase = r->edge.phase = r->exact.phase = DT_COMPARE_IDLE;
         r->promote_owed = r->held_owed = r->overdue_owed = r->stats_owed = r->edge_owed = r->slower_owed = false;
         r->next_period_us = r->quiet_until_us = r->now_us + FAIL_PAUSE_US;

@@ -361,7 +361,7 @@ static dt_status repair_suspects(dt_reconciler *r, const struct dt_shard_set *sh
     if (misses_due_ones) { /* leaders may move entries to held sets at any time: lists the sets again */
         status = dt_reconcile_list_held(r);
         if (status != DT_OK)
-            return dt_fail(err, status, "reconciler");
+            return dt_fail(err, status, "the held sets could not be listed");
         verdicts = judge_suspects(r, truth.v, truth.n);
     }
     DT_FAIL_POINT("reconcile.judged");

@@ -320,7 +320,7 @@ dt_status dt_archive_bring_back(dt_db *db, const struct dt_job *job, int64_t now
         status = dt_db_read_number(db, dt_sql_lock_archived_job, DT_PARAMS(id, DT_P_INT(part), DT_P_INT(now_ms)),
                                    &found, &key_until_ms, err);
     if (status == DT_NOT_FOUND || (status == DT_OK && !found)) /* the job was redriven, or moved to another partition */
-        return dt_fail(err, DT_BUSY, "job %lld left history in between", (long long)job->id);
+        return dt_fail(err, DT_BUSY, "job %lld left history meanwhile", (long long)job->id);
     for (size_t i = 0; status == DT_OK && i < sizeof(steps) / sizeof(*steps); i++)
         status = dt_db_run(db, steps[i], DT_PARAMS(id, DT_P_INT(part)), NULL, err);
     /* A redriven job is live again and gets its key back, unless another job has taken the key. */

@@ -64,7 +64,7 @@ dt_status dt_store_reserve_ids(dt_store *store, int64_t n, int64_t *first, struc
 {
     struct block block = {.n = n};
     if (n < 1)
-        return dt_fail(err, DT_INVALID, "a block of %lld ids", (long long)n);
+        return dt_fail(err, DT_INVALID, "cannot reserve %lld ids", (long long)n);
     dt_status status = dt_store_commit_work(store, NULL, raise_next_id, &block, err);
     *first = block.first;
     /* If the answer to the COMMIT is missing, the block is not used: numbers may be lost, but no number is given out

@@ -558,7 +558,7 @@ static dt_status read_back(struct batch *b, bool *there, struct dt_error *err)
     }
     if (status == DT_OK)
         return DT_OK;
-    return dt_fail(err, DT_UNKNOWN, "connection lost during COMMIT, and not read back: %.200s", why.text);
+    return dt_fail(err, DT_UNKNOWN, "connection lost during COMMIT; its outcome could not be read: %.200s", why.text);
 }
 
 /* Allocates memory for the work on the rows. Returns false if memory runs out. */

@@ -144,7 +144,7 @@ static dt_status write_job(struct change *c, const char *sql, struct dt_params p
     dt_assert(!c->locked && !c->written);
     dt_status status = dt_db_run(c->db, sql, params, &affected, c->err);
     if (status == DT_OK && affected != 1)
-        status = dt_fail(c->err, DT_INTERNAL, "job %lld changed under its lock", (long long)c->id);
+        status = dt_fail(c->err, DT_INTERNAL, "job %lld changed although it was locked", (long long)c->id);
     c->written = status == DT_OK;
     return status;
 }
@@ -162,7 +162,7 @@ static dt_status lock_replaced(struct change *c, dt_db *db, struct dt_error *err
         status =
             dt_db_read_number(db, dt_sql_find_schedule_of_key, DT_PARAMS(DT_P_STR(name), topic), &found, NULL, err);
     if (status == DT_OK && found)
-        status = dt_fail(err, DT_NOT_FOUND, "the key is that of a schedule's fire");
+        status = dt_fail(err, DT_NOT_FOUND, "the key belongs to a fire of a schedule");
     if (status != DT_OK)
         return status;
     /* The lock on the key also stops another transaction that wants to give the key to another job. */

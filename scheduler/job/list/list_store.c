@@ -541,7 +541,7 @@ dt_status dt_store_list(dt_store *store, const struct dt_list_filter *filter, st
     dt_status status = DT_OK;
     *out = (struct dt_job_list){0};
     if (dt_list_way(filter) == DT_LIST_BY_KEY && !filter->topic.p)
-        return dt_fail(err, DT_INVALID, "keys need a topic");
+        return dt_fail(err, DT_INVALID, "a filter by key needs a topic");
     for (int tries = 0; tries < 2; tries++) { /* no lock is held, so after a broken connection the page is read once
                                                * more */
         status = dt_store_db(store, &p.db, err);

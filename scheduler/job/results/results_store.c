@@ -123,7 +123,7 @@ static dt_status read_judged(void *arg)
 {
     struct batch *b = arg;
     if (b->n_jobs == b->n_ids)
-        return dt_fail(b->err, DT_INTERNAL, "more jobs than were asked for");
+        return dt_fail(b->err, DT_INTERNAL, "MySQL returned a job that was not requested");
     const struct judged *before = b->n_jobs ? &b->jobs[b->n_jobs - 1] : NULL;
     struct judged *j = &b->jobs[b->n_jobs++];
     memset(j, 0, sizeof(*j));

@@ -36,7 +36,7 @@ def callers(own_apis):
         assert boss.put(f"/v1/schedules/{name}{n}", {"topic": f"in.{name}", "cron": "@daily", "paused": True}).status == 201
         assert boss.post("/v1/jobs:cancel", {"filter": {"topic": f"in.{name}", "key_prefix": "none"}}).json["id"]
     own.rows("INSERT INTO processes (id, kind, name, started_at, seen_at) VALUES (1, 'dispatcher', 'judge', 1, 9000000000000)")
-    own.rows("REPLACE INTO alert_judge VALUES (1, 1)")  # another process judges alerts, so these last
+    own.rows("REPLACE INTO alert_judge VALUES (1, 1)")  # another process evaluates alerts, so these last
     own.rows("DELETE FROM alerts")  # those that the API began before
     own.rows("INSERT INTO alerts (topic, kind, value, bound, began_at) VALUES ('in.a', 'dead', 5, 1, 1000), ('in.a', 'backlog', 7, 7, 1000), ('in.b', 'dead', 1, 1, 1000)")
     for job in jobs.values():

@@ -92,7 +92,7 @@ def test_without_a_dispatcher_no_shard_has_a_leader_and_jobs_are_late(api, db, s
     try:
         assert found(api, "no-dispatcher")["severity"] == "error"
         assert findings(api)[0]["finding"] == "no-dispatcher"
-        assert found(api, "shard-without-leader", "shard 1")["detail"] == "no process that lives leads it"
+        assert found(api, "shard-without-leader", "shard 1")["detail"] == "no running process leads it"
         db("UPDATE jobs SET next_at = next_at - 600000 WHERE id = %s", job)
         late = found(api, "overdue", topic)
         assert late["severity"] == "error" and late["detail"].startswith("jobs due: 1, the oldest for ") and late["cause"] == "no-dispatcher"
@@ -139,7 +139,7 @@ def test_failed_inbox_rows_are_a_finding(api, db):
     db("INSERT INTO job_inbox (action, topic, job_key) VALUES ('cancel', 'nobody-made-this', 'k')")
     try:
         seen = found(api, "inbox-errors")
-        assert seen["detail"] == "1 rows are kept with an error" and "v_inbox_errors" in seen["do"]
+        assert seen["detail"] == "1 rows have an error" and "v_inbox_errors" in seen["do"]
     finally:
         db("DELETE FROM job_inbox WHERE error IS NOT NULL")
     gone(api, "inbox-errors")

@@ -128,11 +128,11 @@ def test_a_wrong_clock_and_expiring_certificates_are_findings(api, stack, tmp_pa
     twice = {"DUETIME_KAFKA_CLIENT_SSL_CA_LOCATION": str(file)}  # a file that two settings name is told of once
     with restarted(stack, env={**shim, **twice}, settings={"callbacks.ca_file": str(file)}):
         assert found(api, "dispatcher-clock")["detail"].startswith("the dispatcher's clock is some 5 s behind MySQL's (seen by ")
-        assert found(api, "certificate-file-ends", str(file))["detail"].startswith("callbacks.ca_file ends in ")
+        assert found(api, "certificate-file-ends", str(file))["detail"].startswith("callbacks.ca_file expires in ")
         certificate(file, 60)
         gone(api, "certificate-file-ends", str(file))
         certificate(file, 10)
         owned = own_apis("doctor_files", settings={"callbacks.ca_file": str(file)})
         owned.start()
-        assert [each["detail"] for each in findings(owned.rest) if each["subject"] == str(file)][0].startswith("callbacks.ca_file of the API ends in ")
+        assert [each["detail"] for each in findings(owned.rest) if each["subject"] == str(file)][0].startswith("callbacks.ca_file of the API expires in ")
     gone(api, "dispatcher-clock")

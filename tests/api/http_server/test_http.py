@@ -16,7 +16,7 @@ BODY = '{"topic":"framing","delay":0}'
 JSON = "Content-Type: application/json"
 
 BAD_FRAMING = {
-    "Content-Length beside Transfer-Encoding": ([f"Content-Length: {len(BODY)}", "Transfer-Encoding: chunked"], "0\r\n\r\n"),
+    "both Content-Length and Transfer-Encoding": ([f"Content-Length: {len(BODY)}", "Transfer-Encoding: chunked"], "0\r\n\r\n"),
     "the same the other way round": (["Transfer-Encoding: chunked", f"Content-Length: {len(BODY)}"], "0\r\n\r\n"),
     "two lengths": ([f"Content-Length: {len(BODY)}", "Content-Length: 5"], BODY),
     "the same length twice": ([f"Content-Length: {len(BODY)}", f"Content-Length: {len(BODY)}"], BODY),

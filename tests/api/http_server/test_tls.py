@@ -182,7 +182,7 @@ def test_a_certificate_that_ends_soon_is_a_finding_until_a_renewed_one_is_in_its
     secured.show(authority.issue("renewed", days=60))
     until(lambda: not told(), told)
     secured.show(authority.issue("ending", days=10))
-    assert until(told, told)[0].startswith("the certificate that is shown to callers of the API ends in ")
+    assert until(told, told)[0].startswith("the served certificate of the API expires in ")
     secured.show(authority.issue("renewed", days=60))
     until(lambda: not told(), told)
     secured.present(secured.good)
@@ -192,12 +192,12 @@ def test_a_certificate_that_ends_soon_is_a_finding_until_a_renewed_one_is_in_its
 
 @pytest.mark.parametrize("names, days, told", [("DNS:elsewhere.example", 30, "127.0.0.1"), ("IP:127.0.0.1", -1, "expired")], ids=["name", "expired"])
 def test_the_command_line_refuses_a_certificate_that_is_not_good(secured, authority, names, days, told):
-    pair, lines = authority.issue("bad", names, days), secured.api.log().count("the certificate has ended")
+    pair, lines = authority.issue("bad", names, days), secured.api.log().count("the certificate has expired")
     secured.present(pair)
     answer = run("topics", "list", "--url", secured.url, "--ca-file", str(authority.file))
     secured.present(secured.good)
     assert answer.code == 4 and told in answer.err, answer
-    assert (secured.api.log().count("the certificate has ended") > lines) == (days < 0)  # twice when a look at the file meets the signal
+    assert (secured.api.log().count("the certificate has expired") > lines) == (days < 0)  # twice when a look at the file meets the signal
     assert run("topics", "list", "--url", secured.url, "--ca-file", str(authority.file)).code == 0
 
 
@@ -293,13 +293,13 @@ def test_http2_is_chosen_in_the_handshake_and_goes_on_while_the_certificate_chan
 
 def test_a_changed_file_is_noticed_without_a_signal_and_a_broken_pair_is_logged_once(secured, authority, stranger):
     before = secured.shown()
-    lines = secured.api.log().count("the certificate before it is kept")
+    lines = secured.api.log().count("the certificate could not be read: the previous one is kept")
     secured.cert.write_text("this is no certificate\n")
-    until(lambda: secured.shown() == before and secured.api.log().count("the certificate before it is kept") > lines, secured.api.log)
+    until(lambda: secured.shown() == before and secured.api.log().count("the certificate could not be read: the previous one is kept") > lines, secured.api.log)
     for _ in range(8):  # periods in which the file is checked without a change: no event follows them
         assert secured.shown() == before
         time.sleep(0.2)
-    assert secured.api.log().count("the certificate before it is kept") == lines + 1
+    assert secured.api.log().count("the certificate could not be read: the previous one is kept") == lines + 1
     pair = authority.issue("third")
     secured.show(pair)
     until(lambda: secured.shown() == serial(pair), secured.api.log)

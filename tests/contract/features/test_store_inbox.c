@@ -281,7 +281,7 @@ FRESH_TEST(a_key_reserved_for_fires_is_refused_with_the_reason)
     put("'create', 's@5', " HOUR ", '1'");
     put("'create', 's@5x', " HOUR ", '1'");
     assert_int_equal(move_once(&mover).done, 1);
-    assert_int_equal(rows("error LIKE 'invalid: the key is that of a schedule\\'s fire%%'"), 1);
+    assert_int_equal(rows("error LIKE 'invalid: the key belongs to a fire of a schedule%%'"), 1);
     mysql_fixture_run(&fx, "DELETE FROM schedules");
 }
 

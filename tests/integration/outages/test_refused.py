@@ -245,7 +245,7 @@ def write_into_ledger(stack, records):
 def told_of_strangers(stack, at_least):
     """Every shard says how many records in its ledger are not ours."""
     details = [(row["detail"] or b"").decode() for row in rows(connect(stack), "SELECT detail FROM v_shards")]
-    return len(details) == 2 and all("not ours" in detail and int(detail.split()[0]) >= at_least for detail in details)
+    return len(details) == 2 and all("no dispatcher wrote" in detail and int(detail.split()[0]) >= at_least for detail in details)
 
 
 def counted_as_strangers(stack):

@@ -29,7 +29,7 @@ def errors(program, *words):
 
 
 @pytest.mark.parametrize("name, value, word", [
-    ("enable.idempotence", "false", "sent once"), ("acks", "1", "sent once"), ("transactional.id", "x", "fences"), ("delivery.report.only.error", "true", "awaited by its report"),
+    ("enable.idempotence", "false", "sent once"), ("acks", "1", "sent once"), ("transactional.id", "x", "former leaders"), ("delivery.report.only.error", "true", "delivery report"),
     ("isolation.level", "read_uncommitted", "committed"),
     ("bootstrap.servers", "x", "kafka.brokers"), ("no.such.thing", "1", "No such configuration property"), ("ssl.ca.location", "/nowhere", "failed"),
     ("sasl.oauthbearer.jwt", "a.b.c", "sasl.oauthbearer.jwt_file")])

@@ -76,7 +76,7 @@ def test_a_missing_chroot_is_logged_and_used_once_it_exists(world, zookeeper):
     server, client = zookeeper
     dispatcher = world.program({**settings(server), "zookeeper.servers": f"{server.address}/later"}, dispatcher=True).launch()
     try:
-        until(lambda: "the chroot of zookeeper.servers is not there" in dispatcher.log(), dispatcher.log)
+        until(lambda: "the chroot of zookeeper.servers does not exist" in dispatcher.log(), dispatcher.log)
         client.create("/later")
         until(lambda: client.exists("/later/duetime"), dispatcher.log)
     finally:

@@ -64,7 +64,7 @@ RIG_TEST(each_step_of_a_life_is_one_message)
     dt_service_tell(&service, DT_SERVICE_ALIVE);
     assert_string_equal(heard(manager), "WATCHDOG=1");
     dt_service_tell(&service, DT_SERVICE_STOPPING);
-    assert_string_equal(heard(manager), "STOPPING=1\nSTATUS=finishes what is under way");
+    assert_string_equal(heard(manager), "STOPPING=1\nSTATUS=finishes running work");
     dt_service_close(&service);
     dt_service_tell(&service, DT_SERVICE_ALIVE);
     assert_string_equal(heard(manager), "");

@@ -93,7 +93,7 @@ TEST(asynchronous_replicas_are_reported)
     e.semi_sync.alone_ms = DAY_MS - 1;
     expect(&e, "");
     e.replicas = true;
-    expect(&e, "mysql-semi-sync|mysql|without a replica the primary goes on alone after 86399999 ms");
+    expect(&e, "mysql-semi-sync|mysql|if no replica answers, commits continue without one after 86399999 ms");
     e.semi_sync.alone_ms = DAY_MS;
     expect(&e, "");
     e.semi_sync.before_seen = false;
@@ -141,7 +141,7 @@ TEST(mixed_versions_processes_without_redis_and_missing_dispatchers_are_reported
     shards.dispatchers.n = 0;
     expect(&e, "no-dispatcher|dispatchers|no dispatcher was seen for four seconds\n"
                "index-incomplete|a:1|it cannot write to any Redis\nindex-incomplete|b:2|it cannot write to r:6\n"
-               "process-versions|a:1|it is of version 0.0.9, the API that answers of " DUETIME_VERSION);
+               "process-versions|a:1|it has version 0.0.9, the API that answers has " DUETIME_VERSION);
     e.n_processes = 0;
     expect(&e, "no-dispatcher|dispatchers|no dispatcher was seen for four seconds");
 }
@@ -156,7 +156,7 @@ TEST(findings_of_dispatchers_are_reported)
     e.n_told = 2;
     e.inbox_errors = 3;
     expect(&e, "kafka-topic-missing|duetime.ledger|it is not there (seen by d:1)\n"
-               "inbox-errors|job_inbox|3 rows are kept with an error");
+               "inbox-errors|job_inbox|3 rows have an error");
 }
 
 TEST(a_certificate_is_reported_thirty_days_before_it_expires)
@@ -165,13 +165,11 @@ TEST(a_certificate_is_reported_thirty_days_before_it_expires)
     e.shown_ends_ms = NOW + 30 * DAY_MS;
     expect(&e, "");
     e.shown_ends_ms = NOW + 30 * DAY_MS - 1000;
-    expect(&e,
-           "certificate-file-ends|http.tls_cert|the certificate that is shown to callers of the API ends in 29 days");
+    expect(&e, "certificate-file-ends|http.tls_cert|the served certificate of the API expires in 29 days");
     e.shown_ends_ms = NOW;
-    expect(&e,
-           "certificate-file-ends|http.tls_cert|the certificate that is shown to callers of the API ends in 0 days");
+    expect(&e, "certificate-file-ends|http.tls_cert|the served certificate of the API expires in 0 days");
     e.shown_ends_ms = NOW - 1000;
-    expect(&e, "certificate-file-ends|http.tls_cert|the certificate that is shown to callers of the API has ended");
+    expect(&e, "certificate-file-ends|http.tls_cert|the served certificate of the API has expired");
 }
 
 /* Four shards that a dispatcher leads. */
@@ -194,9 +192,9 @@ TEST(a_shard_is_a_finding_when_it_is_halted_leaderless_silent_or_moving)
     v[2].halted = S("two batches");
     v[3].seen_at_ms = NOW - 15001;
     shards.n = 5; /* the last one is of no number any more */
-    expect(&e, "shard-halted|shard 2|two batches\nshard-without-leader|shard 1|no process that lives leads it\n"
+    expect(&e, "shard-halted|shard 2|two batches\nshard-without-leader|shard 1|no running process leads it\n"
                "shard-without-leader|shard 3|its leader has not reported for 15 s\n"
-               "shards-moving|shard 4|it is not yet as the map of shards wants it");
+               "shards-moving|shard 4|it does not match the new number of shards yet");
 }
 
 TEST(findings_are_listed_under_no_dispatcher_when_it_causes_them)
@@ -208,8 +206,8 @@ TEST(findings_are_listed_under_no_dispatcher_when_it_causes_them)
     shards.dispatchers.n = 0;
     e.mysql.flush = 2;
     expect(&e, "no-dispatcher|dispatchers|no dispatcher was seen for four seconds\n"
-               "> shard-without-leader|shard 0|no process that lives leads it\n"
-               "> shard-without-leader|shard 1|no process that lives leads it\n"
+               "> shard-without-leader|shard 0|no running process leads it\n"
+               "> shard-without-leader|shard 1|no running process leads it\n"
                "mysql-flush|mysql|innodb_flush_log_at_trx_commit is 2");
 }
 
@@ -223,7 +221,7 @@ TEST(a_shard_that_is_left_alone_after_deaths_is_listed_under_the_assertion)
     e.told = &told;
     e.n_told = 1;
     expect(&e, "assertion|shard 0, fence_store.c:9|n == 4 (seen by d:1)\n"
-               "> shard-without-leader|shard 0|no process that lives leads it");
+               "> shard-without-leader|shard 0|no running process leads it");
 }
 
 TEST(findings_are_listed_under_a_server_that_is_away_when_it_causes_them)
@@ -236,13 +234,13 @@ TEST(findings_are_listed_under_a_server_that_is_away_when_it_causes_them)
     v[0].detail = S("no answer");
     v[1].waiting = S("redis");
     expect(&e, "shard-waits|shard 0|it waits for kafka: no answer\nshard-waits|shard 1|it waits for redis\n"
-               "> index-incomplete|shard 1|its set is being filled, or its leader cannot reach Redis");
+               "> index-incomplete|shard 1|its set in Redis is being filled, or its leader cannot reach Redis");
     e.told = &told;
     e.n_told = 1;
     e.redis_trouble = "refused";
     expect(&e, "kafka-away|kafka|timed out (seen by d:1)\n> shard-waits|shard 0|it waits for kafka: no answer\n"
                "redis-away|redis|refused\n"
-               "> index-incomplete|shard 1|its set is being filled, or its leader cannot reach Redis\n"
+               "> index-incomplete|shard 1|its set in Redis is being filled, or its leader cannot reach Redis\n"
                "> shard-waits|shard 1|it waits for redis");
 }
 

@@ -155,7 +155,7 @@ TEST(the_reason_of_a_refusal_names_the_part)
         {"http://a:65536", "must have a port from 1 to 65535"},
         {"http://a..b", "has no host name that can be resolved"},
         {"http://ex%61mple.com", "has no host name that can be resolved"},
-        {"http://127.1", "has a number as its host that is not four decimal parts"},
+        {"http://127.1", "has a numeric host that is not an IPv4 address of four decimal parts"},
         {"http://[::1%25eth0]", "has brackets without an IPv6 address"},
         {"http://a/[b]", "has a bracket that must be percent-encoded"},
     };
