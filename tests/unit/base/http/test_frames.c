@@ -85,7 +85,8 @@ TEST(a_malformed_request_is_refused_after_the_good_ones_before_it)
     assert_refused("", "hello\r\n\r\n", DT_HEAD_MALFORMED, "method");
     assert_refused(GET, "hello\r\n\r\n", DT_HEAD_MALFORMED, "method");
     assert_refused(GET POST "Content-Length: 3\r\n\r\nabc", "GET / HTTP/3.0\r\n\r\n", DT_HEAD_BAD_VERSION, "HTTP/1.1");
-    assert_refused("", POST "Content-Length: 3\r\nTransfer-Encoding: chunked\r\n\r\n", DT_HEAD_MALFORMED, "beside");
+    assert_refused("", POST "Content-Length: 3\r\nTransfer-Encoding: chunked\r\n\r\n", DT_HEAD_MALFORMED,
+                   "both Content-Length");
     assert_refused(CHUNKED, "\r\n", DT_HEAD_MALFORMED, "size");
     assert_refused(CHUNKED, "x\r\n", DT_HEAD_MALFORMED, "size");
     assert_refused(CHUNKED, "-1\r\n", DT_HEAD_MALFORMED, "size");
