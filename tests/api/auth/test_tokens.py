@@ -311,8 +311,8 @@ def test_tokens_are_listed_without_their_text(callers, guarded):
                                               for bad in ("", ",", " ", "a,", ",a", "a,,b", "a, b", "*", "a.*", "*,a", "ä", "x" * 201, ",".join(["x" * 199] * 21))),
                                             *((["--new-token", "n7", "--scopes", "read", "--quotas", bad], "is not a quota")
                                               for bad in ("jobs_per_second", "jobs=5", "jobs_per_second=", "jobs_per_second=-1", "jobs_per_second=5x", "pending_jobs=5,jobs=5", "=5", "jobs_per_second=" + "9" * 30)),
-                                            (["--new-token", "n5", "--scopes", "read", "--topics", "a", "--topics", ""], "do not go together"),
-                                            (["--new-token", "n6", "--scopes", "read", "--scopes", "admin"], "do not go together"), (["--waive-tokens"], "revoke"), (["--new-token", "", "--scopes", "read"], "name"),
+                                            (["--new-token", "n5", "--scopes", "read", "--topics", "a", "--topics", ""], "cannot be combined"),
+                                            (["--new-token", "n6", "--scopes", "read", "--scopes", "admin"], "cannot be combined"), (["--waive-tokens"], "revoke"), (["--new-token", "", "--scopes", "read"], "name"),
                                             (["--new-token", "n4", "--scopes", "read", "--topics", "a b"], "topics"), (["--revoke-token", "nobody"], "nobody")])
 def test_bad_token_commands_are_refused_and_change_nothing(callers, guarded, arguments, why):
     before = guarded.rows("SELECT name FROM api_tokens ORDER BY name")

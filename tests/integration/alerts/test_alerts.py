@@ -249,7 +249,7 @@ DISPATCHERS, APIS = ("dispatcher1", "dispatcher2", "dispatcher3"), ("api1", "api
 
 def judge_of(stack, parts):
     """The running one of these processes that said last that it judges."""
-    judges = lambda part: "this process judges" in stack.log(part).split("msg=started")[-1].split("another process judges")[-1]  # noqa: E731
+    judges = lambda part: "this process evaluates alerts" in stack.log(part).split("msg=started")[-1].split("another process evaluates alerts")[-1]  # noqa: E731
     return next((part for part in parts if stack.running(part) and judges(part)), None)
 
 
