@@ -295,9 +295,8 @@ static bool may_repeat_unknown(struct import *im, unsigned i)
         dt_json_member(im->json, dt_json_root(im->json), "key"))
         return true;
     im->unknown++;
-    report_line(
-        im, im->batch[i].number,
-        DT_STR_LIT("no answer arrived: the job may have been created, and without a key the line is not sent again"));
+    report_line(im, im->batch[i].number,
+                DT_STR_LIT("it has no key, and no answer arrived: the job may have been created"));
     return false;
 }
 
