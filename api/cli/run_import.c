@@ -166,7 +166,7 @@ static dt_status read_names(struct lines *lines, struct dt_error *err)
             return fail_cell(lines, err);
         struct dt_str name = dt_str_trimmed(dt_strbuf_str(&lines->cell));
         if (name.n == 0)
-            return dt_fail(err, DT_INVALID, "the first line must have the names of the columns: one name is empty");
+            return dt_fail(err, DT_INVALID, "the first line must have the names of the columns: a column has no name");
         dt_strbuf_add(&lines->names, name.p, name.n);
         dt_strbuf_addc(&lines->names, '\0');
     }
